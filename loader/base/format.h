@@ -1,0 +1,58 @@
+/* What every file format offers the loader: pure functions over memory.  No format reads files, has
+ * globals or knows another one, so each builds, tests and fuzzes on every host. */
+#ifndef LOADER_BASE_FORMAT_H
+#define LOADER_BASE_FORMAT_H
+
+#include <stdbool.h>
+
+#include "loader/base/plan.h"
+#include "loader/base/span.h"
+#include "loader/extisolate.h"
+
+/* One dynamic symbol.  Strings point into the file's bytes. */
+struct exti_image_symbol {
+    const char *name, *version;
+    uint32_t flags; /* EXTI_SYM_* */
+};
+
+/* The format-neutral description of one file.  Strings point into the file's bytes or are static,
+ * but for build_id.  The bytes must outlive it. */
+struct exti_image {
+    struct exti_image_info info; /* rpath etc. as in the public header */
+    char *build_id;              /* owned; info.build_id */
+    const char **needed;         /* owned array */
+    struct exti_image_symbol *symbols; /* owned array */
+    void *mapping;               /* the loader's: the bytes behind the strings */
+    size_t mapping_size;
+};
+
+/* Frees what the format allocated, not the mapping. */
+void exti__image_clear(struct exti_image *im);
+/* Append; the arrays grow by doubling. */
+int exti__image_add_needed(struct exti_image *im, const char *name, struct exti_error *err);
+int exti__image_add_symbol(struct exti_image *im, struct exti_image_symbol s,
+                           struct exti_error *err);
+
+struct exti_format_ops {
+    const char *name; /* "ELF" */
+
+    /* Whether the bytes claim to be of this format (magic only). */
+    bool (*probe)(struct exti_span file);
+
+    /* Describes the file into a zeroed image. */
+    int (*read)(struct exti_span file, struct exti_image *im, struct exti_error *err);
+
+    /* Plans the edits of `opts` into an initialised plan and seals it.  EXTI_E_UNSUPPORTED where they
+     * cannot be made safely.  A file that already is as asked gives an empty plan. */
+    int (*plan)(struct exti_span file, const struct exti_rewrite_opts *opts,
+                struct exti_plan *plan, struct exti_error *err);
+
+    /* Checks `after` on its own and against `before`, independently of `plan`.  With `opts`, each
+     * edit must be there and no other; without, only differences that a copy may have are let
+     * pass.  Findings go to `report`; a non-zero answer from it ends the check. */
+    int (*check)(struct exti_span before, struct exti_span after,
+                 const struct exti_rewrite_opts *opts, exti_report_fn report, void *user,
+                 struct exti_error *err);
+};
+
+#endif

@@ -1,0 +1,78 @@
+/* Files: read-only views, private images for editing, whole-or-nothing replacement, locks.
+ * fs_posix.c and fs_win32.c fulfil the same contracts.  Any thread. */
+#ifndef LOADER_BASE_FS_H
+#define LOADER_BASE_FS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loader/base/span.h"
+#include "loader/extisolate.h"
+
+/* Inputs past this are refused, whatever their format. */
+#define EXTI_MAX_INPUT ((uint64_t)1 << 32)
+
+/* What tells one version of a file from another without reading it. */
+struct exti_file_id {
+    uint64_t size, inode, device;
+    int64_t mtime_ns;
+};
+
+/* EXTI_E_IO with os_error ENOENT etc.; directories and other non-files are EXTI_E_IO too. */
+int exti__fs_id(const char *path, struct exti_file_id *out, struct exti_error *err);
+
+/* A file mapped privately: `p` may be written to (copy on write) when mapped for editing; the file
+ * itself never changes.  `room` extra bytes of zeroed memory follow the file's bytes. */
+struct exti_mapping {
+    uint8_t *p;
+    size_t n;      /* the file's size */
+    size_t mapped; /* of the whole mapping, for unmapping */
+};
+
+/* Maps a regular, non-empty file read-only and tells its identity (`id` may be NULL). */
+int exti__fs_map(const char *path, struct exti_mapping *out, struct exti_file_id *id,
+                 struct exti_error *err);
+/* As exti__fs_map of the same open file, writable and with room behind it. */
+int exti__fs_map_copy(const char *path, const struct exti_file_id *id, uint64_t room,
+                      struct exti_mapping *out, struct exti_error *err);
+void exti__fs_unmap(struct exti_mapping *m);
+
+#define EXTI_FS_SYNC 1u      /* fsync the file and its folder */
+#define EXTI_FS_EXECUTABLE 2u /* mode 0777 less the umask instead of 0666 */
+
+/* Writes `n` bytes to a new file in `path`'s folder and renames it to `path`: afterwards `path` is
+ * the old file or the whole new one, and no other file is left behind. */
+int exti__fs_replace(const char *path, const void *p, size_t n, uint32_t flags,
+                     struct exti_error *err);
+
+/* Reads a whole file of at most `max` bytes into *out, NUL-terminated beyond *n; exti__free it. */
+int exti__fs_read(const char *path, size_t max, char **out, size_t *n, struct exti_error *err);
+
+int exti__fs_mkdir(const char *path, bool *made, struct exti_error *err); /* parents must exist */
+int exti__fs_mkdtemp(char **out, struct exti_error *err); /* private, in the system's temp folder */
+int exti__fs_remove(const char *path, struct exti_error *err); /* a file; gone already is fine */
+int exti__fs_rmdir(const char *path, bool *removed, struct exti_error *err); /* if it is empty */
+
+/* The absolute path without symbolic links; exti__free it.  The file must exist. */
+int exti__fs_realpath(const char *path, char **out, struct exti_error *err);
+
+/* Calls `each` with every name in `dir` but . and .. until it returns non-zero, which is passed on. */
+int exti__fs_list(const char *dir, int (*each)(void *user, const char *name), void *user,
+                  struct exti_error *err);
+
+/* An exclusive lock between threads and processes, on a file created if need be. */
+struct exti_lock {
+    int fd;
+};
+int exti__fs_lock(const char *path, struct exti_lock *out, struct exti_error *err);
+void exti__fs_unlock(struct exti_lock *lock);
+
+/* Names the period in which the system's file cache has lived without interruption (the boot), so
+ * that what was written within it cannot have been torn by a power loss; "" where unknown. */
+int exti__fs_boot(char *out, size_t cap);
+
+/* "dir/name"; exti__free it; NULL when memory is out. */
+char *exti__fs_join(const char *dir, const char *name);
+
+#endif

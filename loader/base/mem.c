@@ -1,0 +1,58 @@
+#include "loader/base/mem.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/base/checked.h"
+
+static _Thread_local long countdown = -1;
+
+void exti__mem_fail_after(long n)
+{
+    countdown = n;
+}
+
+static bool must_fail(void)
+{
+    return countdown >= 0 && countdown-- == 0;
+}
+
+void *exti__alloc(size_t n)
+{
+    return must_fail() ? NULL : malloc(n ? n : 1);
+}
+
+void *exti__calloc(size_t count, size_t n)
+{
+    return must_fail() ? NULL : calloc(count ? count : 1, n ? n : 1);
+}
+
+void *exti__realloc(void *p, size_t n)
+{
+    return must_fail() ? NULL : realloc(p, n ? n : 1);
+}
+
+void *exti__realloc_array(void *p, size_t count, size_t n)
+{
+    uint64_t size;
+
+    if (!exti__mul(count, n, &size) || size > SIZE_MAX)
+        return NULL;
+    return exti__realloc(p, (size_t)size);
+}
+
+char *exti__strdup(const char *s)
+{
+    size_t n = strlen(s) + 1;
+    char *copy = exti__alloc(n);
+
+    if (copy)
+        memcpy(copy, s, n);
+    return copy;
+}
+
+void exti__free(void *p)
+{
+    free(p);
+}

@@ -1,0 +1,326 @@
+/*
+ * extisolate.h - private copies of native extension modules, one set per interpreter context.
+ *
+ * This is the whole public interface and the only installed header.  Names: exti_ / EXTI_.
+ *
+ * Errors.  Every call that can fail returns 0 or a negative enum exti_code and takes, last, a
+ * caller-owned struct exti_error (NULL if the details are not wanted).  On failure no output
+ * argument is written; on success the error is not touched.  The library never prints, exits or
+ * aborts.
+ *
+ * Option structs.  Zero-fill, then set .size = sizeof.  A longer struct from a newer caller is
+ * accepted when its unknown tail is zero, so an old library refuses what it would ignore.
+ *
+ * Strings that go in are borrowed for the call, unless a member says otherwise.  Strings that come
+ * out live as long as the object they were asked from.
+ */
+#ifndef EXTISOLATE_H
+#define EXTISOLATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The Makefile reads these three lines. */
+#define EXTI_VERSION_MAJOR 0
+#define EXTI_VERSION_MINOR 1
+#define EXTI_VERSION_PATCH 0
+
+#ifndef EXTI_API
+#define EXTI_API
+#endif
+
+/* ---- errors ------------------------------------------------------------------------------- */
+
+/* Values are ABI: append only, never renumber. */
+enum exti_code {
+    EXTI_OK = 0,
+    EXTI_E_ARG = -1,          /* the call was wrong: a NULL, a bad option, a bad name */
+    EXTI_E_NOMEM = -2,
+    EXTI_E_IO = -3,           /* the system refused: see os_error */
+    EXTI_E_FORMAT = -4,       /* the file is malformed: see offset */
+    EXTI_E_UNSUPPORTED = -5,  /* the file is well formed but this edit cannot be done safely */
+    EXTI_E_NOSPACE = -6,      /* the file has no room for the edit */
+    EXTI_E_LOAD = -7,         /* the system's loader refused the copy: its words are in message */
+    EXTI_E_NOSYM = -8,        /* no such symbol in the module */
+    EXTI_E_HOOK = -9,         /* a hook returned a negative value */
+    EXTI_E_INTERPOSED = -10,  /* a symbol from outside the context captured a reference */
+    EXTI_E_CHECK = -11,       /* a copy is not what its source and edits make it */
+    EXTI_E_BUSY = -12         /* the context directory is already loaded in this process */
+};
+
+#define EXTI_NO_OFFSET UINT64_MAX
+
+/* Caller-owned, no heap.  A path or message that does not fit keeps its tail, respectively head. */
+struct exti_error {
+    int code;          /* enum exti_code */
+    int os_error;      /* errno or GetLastError(), else 0 */
+    uint64_t offset;   /* absolute file offset of the fault, or EXTI_NO_OFFSET */
+    char file[512];    /* the file at fault, or "" */
+    char message[512]; /* what is wrong, where and what would be right; no trailing newline */
+};
+
+/* "EXTI_E_FORMAT" for -4; a static string, never NULL.  Any thread. */
+EXTI_API const char *exti_code_name(int code);
+
+/* The library's version, "0.1.0"; a static string.  Any thread. */
+EXTI_API const char *exti_version(void);
+
+/* Called with each finding of a check.  `finding` is valid during the call only.  A non-zero
+ * return stops the check, which then returns 0 as if it had ended. */
+typedef int (*exti_report_fn)(void *user, const struct exti_error *finding);
+
+/* ---- rewriting one file --------------------------------------------------------------------- */
+
+/* One change to the list of needed libraries (DT_NEEDED, LC_LOAD_DYLIB, import descriptors).
+ *   from NULL            add `to`, at the place `where` says; nothing if it is there already
+ *   to NULL              remove `from`; an error if it is not there
+ *   both                 replace `from` by `to` at the same place; an error if `from` is not there
+ * The order of the library list is a lookup order, so it changes only as asked. */
+enum exti_needed_where { EXTI_NEEDED_LAST = 0, EXTI_NEEDED_FIRST = 1 };
+struct exti_needed {
+    const char *from, *to;
+    enum exti_needed_where where;
+};
+
+/* One dynamic symbol's new name, whether the file defines or only refers to it. */
+struct exti_rename {
+    const char *from, *to;
+};
+
+#define EXTI_RW_SYMBOLIC 1u       /* ELF: DF_SYMBOLIC, the file's own symbols win its lookups */
+#define EXTI_RW_CLEAR_NODELETE 2u /* ELF: clear DF_1_NODELETE, so that the copy can be unloaded */
+#define EXTI_RW_CLEAR_UNIQUE 4u   /* ELF: STB_GNU_UNIQUE symbols become STB_GLOBAL */
+
+struct exti_rewrite_opts {
+    size_t size;
+    const char *id;                   /* SONAME / LC_ID_DYLIB / PE export name; NULL keeps */
+    const struct exti_needed *needed; /* applied in order */
+    size_t needed_count;
+    const char *path_set;     /* the library search path (RUNPATH) becomes this; "" removes it;
+                               * NULL keeps.  A file with DT_RPATH keeps that kind of tag. */
+    const char *path_prepend; /* entries, ':'-separated, to search before the others */
+    const char *origin;       /* the directory that $ORIGIN stood for: kept entries name it instead,
+                               * so that they mean in the copy what they meant in the original */
+    const struct exti_rename *renames; /* any order; names not in the file are passed over */
+    size_t rename_count;
+    uint32_t flags; /* EXTI_RW_* */
+    int sync;       /* non-zero: fsync file and folder before returning */
+};
+
+/* Rewrites `src` into `dst`, which is created or replaced as a whole, or left as it was.  `src` is
+ * never written.  The copy is checked against the original before it takes its name.  Same input,
+ * same options: same bytes.  Any thread. */
+EXTI_API int exti_rewrite(const char *src, const char *dst, const struct exti_rewrite_opts *opts,
+                          struct exti_error *err);
+
+/* ---- describing one file ---------------------------------------------------------------------- */
+
+struct exti_image; /* read-only description of one file; any thread once made */
+
+#define EXTI_IMAGE_NODELETE 1u    /* cannot be unloaded (DF_1_NODELETE) */
+#define EXTI_IMAGE_STATIC_TLS 2u  /* uses the static TLS block (DF_STATIC_TLS), a scarce resource */
+#define EXTI_IMAGE_TEXTREL 4u     /* relocates its code */
+#define EXTI_IMAGE_SYMBOLIC 8u    /* its own symbols win its lookups */
+#define EXTI_IMAGE_BIND_NOW 16u
+#define EXTI_IMAGE_UNIQUE 32u     /* has process-wide unique symbols (STB_GNU_UNIQUE) */
+#define EXTI_IMAGE_INTERP 64u     /* names a program interpreter: also runs as a program */
+
+struct exti_image_info {
+    size_t size;           /* set by the caller; members past it are not written */
+    const char *format;    /* "ELF", ... */
+    const char *machine;   /* "x86-64", ... */
+    const char *id;        /* SONAME or the like; NULL if none */
+    const char *rpath;     /* NULL if none */
+    const char *runpath;   /* NULL if none */
+    const char *build_id;  /* lower-case hex; NULL if none */
+    int bits;              /* 32 or 64 */
+    int big_endian;
+    uint32_t flags;        /* EXTI_IMAGE_* */
+    uint64_t tls_size;     /* bytes of thread-local storage a thread needs for this file */
+    size_t needed_count, symbol_count;
+};
+
+#define EXTI_SYM_EXPORT 1u /* defined here and visible; otherwise an import */
+#define EXTI_SYM_WEAK 2u
+#define EXTI_SYM_UNIQUE 4u
+#define EXTI_SYM_TLS 8u
+#define EXTI_SYM_FUNCTION 16u
+
+struct exti_symbol_info {
+    size_t size;
+    const char *name;
+    const char *version; /* NULL if none */
+    uint32_t flags;      /* EXTI_SYM_* */
+};
+
+EXTI_API int exti_inspect(const char *path, struct exti_image **out, struct exti_error *err);
+EXTI_API int exti_image_info(const struct exti_image *im, struct exti_image_info *out);
+EXTI_API const char *exti_image_needed(const struct exti_image *im, size_t i); /* NULL past end */
+EXTI_API int exti_image_symbol(const struct exti_image *im, size_t i, struct exti_symbol_info *out);
+EXTI_API void exti_image_free(struct exti_image *im); /* NULL ok */
+
+/* ---- checking ------------------------------------------------------------------------------- */
+
+/* Checks that `copy` is a sound file and differs from `original` only as a copy may: its id, needed
+ * libraries, search path, flags and the names of renamed symbols.  Findings go to `report`; the
+ * result is 0 when the check could be made, whatever it found, and *findings counts them. */
+EXTI_API int exti_verify(const char *copy, const char *original, exti_report_fn report, void *user,
+                         size_t *findings, struct exti_error *err);
+
+/* ---- context directories ---------------------------------------------------------------------- */
+
+/* A context directory holds the copies of one context and manifest.json, which names the context,
+ * its API library and, for each copy, its source and the edits made. */
+
+enum exti_copy_state {
+    EXTI_COPY_FRESH = 0,   /* up to date */
+    EXTI_COPY_STALE = 1,   /* the source has changed since */
+    EXTI_COPY_MISSING = 2, /* the copy is gone or was changed behind our back */
+    EXTI_COPY_ORPHAN = 3   /* the source is gone */
+};
+
+struct exti_copy_info {
+    size_t size;
+    const char *source, *copy; /* absolute paths */
+    const char *build_id;      /* of the source; NULL if it has none */
+    uint64_t source_size;
+    int64_t source_mtime_ns;
+    uint64_t source_inode;
+    int is_api;
+    enum exti_copy_state state;
+    const char *edits; /* JSON object, as in the manifest */
+};
+
+struct exti_dir; /* a snapshot of one context directory; any thread once made */
+EXTI_API int exti_dir_read(const char *dir, struct exti_dir **out, struct exti_error *err);
+EXTI_API const char *exti_dir_name(const struct exti_dir *d); /* the context's name */
+EXTI_API int exti_dir_renamed(const struct exti_dir *d);      /* API symbols have private names */
+EXTI_API size_t exti_dir_count(const struct exti_dir *d);     /* copies, the API library included */
+EXTI_API int exti_dir_copy(const struct exti_dir *d, size_t i, struct exti_copy_info *out);
+EXTI_API void exti_dir_free(struct exti_dir *d); /* NULL ok */
+
+/* Checks every copy against its source, the references between the copies, and that nothing else
+ * lies in the directory.  As exti_verify otherwise. */
+EXTI_API int exti_dir_verify(const char *dir, exti_report_fn report, void *user, size_t *findings,
+                             struct exti_error *err);
+
+/* Removes the copies, the manifest and, when nothing else is in it, the directory.  A directory
+ * without a manifest is refused.  Files that the manifest does not name stay. */
+EXTI_API int exti_dir_clean(const char *dir, struct exti_error *err);
+
+/* ---- contexts --------------------------------------------------------------------------------- */
+
+struct exti_ctx;    /* one context: any thread, calls on one context are safe at the same time */
+struct exti_module; /* one loaded copy; owned by its context */
+
+enum exti_log_level { EXTI_LOG_DEBUG = 0, EXTI_LOG_INFO = 1, EXTI_LOG_WARN = 2 };
+
+/* Hooks, all optional.  They run on the thread of the call that causes them, with no lock held, and
+ * may call the library again.  A negative return fails the call with EXTI_E_HOOK. */
+struct exti_hooks {
+    size_t size;
+    /* The copy's file name for `original`: fills `out` (`cap` bytes) with a plain file name, or
+     * leaves it as it is, which is the proposed one.  Must give the same answer every time. */
+    int (*copy_name)(void *user, const char *original, char *out, size_t cap);
+    /* The copy is complete and about to be opened. */
+    int (*before_load)(void *user, struct exti_ctx *ctx, const char *original, const char *copy);
+    /* The copy is open, bound and proven; its initialisers have run.  On failure it is closed. */
+    int (*after_load)(void *user, struct exti_ctx *ctx, struct exti_module *m);
+    /* The last reference is about to go; the module is still whole. */
+    void (*before_close)(void *user, struct exti_ctx *ctx, struct exti_module *m);
+    void (*log)(void *user, enum exti_log_level level, const char *message);
+};
+
+/* Within every copy of the context, references to `symbol` (an undefined one: "sigaction") are
+ * bound to `to` instead, after the copy's initialisers have run. */
+struct exti_redirect {
+    const char *symbol;
+    void *to;
+};
+
+#define EXTI_CTX_RENAME 1u /* give the API symbols private names even if no global one is in the
+                            * way; done unasked when the host exports any of them */
+#define EXTI_CTX_SYNC 2u   /* fsync each copy and the manifest before they count */
+#define EXTI_CTX_KEEP 4u   /* exti_ctx_close leaves the modules mapped: for runtimes whose threads
+                            * or key destructors may outlive the context */
+
+struct exti_ctx_opts {
+    size_t size;
+    const char *dir;                       /* created when new; NULL: a private directory, gone
+                                            * at exti_ctx_close */
+    const char *name;                      /* [A-Za-z0-9_-]{1,32}; NULL: made up.  Must be that of
+                                            * the directory when it exists already.  No two contexts
+                                            * loaded in one process may share a name. */
+    const char *api_library;               /* the library whose copy all others are pointed at;
+                                            * NULL: the one the directory has */
+    const struct exti_hooks *hooks;        /* copied; what it points at outlives the context */
+    void *user;                            /* handed to the hooks */
+    const struct exti_redirect *redirects; /* copied */
+    size_t redirect_count;
+    uint32_t flags; /* EXTI_CTX_* */
+};
+
+/* Opens a context: makes or reuses its directory and the copy of its API library.  Loads nothing
+ * yet.  Several threads and processes may have one directory open; in one process only one of them
+ * can load from it (EXTI_E_BUSY). */
+EXTI_API int exti_ctx_open(struct exti_ctx **out, const struct exti_ctx_opts *opts,
+                           struct exti_error *err);
+
+/* The context's absolute directory and name. */
+EXTI_API const char *exti_ctx_dir(const struct exti_ctx *ctx);
+EXTI_API const char *exti_ctx_name(const struct exti_ctx *ctx);
+
+/* Makes sure that an up-to-date copy of `original` is in the directory: reuses it, replaces a stale
+ * one or makes a new one.  *path, if asked for, is the copy's absolute path and lives as long as
+ * the context.  A copy handed in is traced to its source. */
+EXTI_API int exti_copy(struct exti_ctx *ctx, const char *original, const char **path,
+                       struct exti_error *err);
+
+/* Copies `original` if need be, opens the copy with local visibility, re-points its references to
+ * the loader (dlopen, dlsym, dlclose, dlerror) to the context's and proves its API references.  The
+ * API library is opened first, by the first call.  A file that is loaded already gives the same
+ * module, which then takes as many exti_close. */
+EXTI_API int exti_load(struct exti_ctx *ctx, const char *original, struct exti_module **out,
+                       struct exti_error *err);
+
+/* The API library's module, opened if need be.  Not to be closed. */
+EXTI_API int exti_api(struct exti_ctx *ctx, struct exti_module **out, struct exti_error *err);
+
+/* Looks up `name`, as the original spells it, in the module and the libraries it needs. */
+EXTI_API int exti_symbol(struct exti_module *m, const char *name, void **out,
+                         struct exti_error *err);
+
+EXTI_API const char *exti_module_original(const struct exti_module *m);
+EXTI_API const char *exti_module_copy(const struct exti_module *m);
+
+/* Gives back one exti_load.  The system may keep the module mapped. */
+EXTI_API int exti_close(struct exti_module *m, struct exti_error *err);
+
+/* Closes the modules that are still open, newest first, then the API library; a private directory
+ * is removed.  `ctx` is gone whatever the result, which tells of the first failure. */
+EXTI_API int exti_ctx_close(struct exti_ctx *ctx, struct exti_error *err); /* NULL ok */
+
+/* ---- proof of isolation ------------------------------------------------------------------------ */
+
+struct exti_proof {
+    size_t size;
+    size_t modules;    /* copies looked at */
+    size_t references; /* symbol references followed */
+    size_t leaks;      /* of these, the ones that left the context */
+};
+
+/* Walks the relocations of every loaded copy of the context, and of the shared libraries they drag
+ * in that use the API, and reports each reference to a symbol that a copy of the context defines
+ * but that is bound outside the context: the finding's message names the symbol and who captured
+ * it, its file the module.  No other thread may load into or close this context meanwhile. */
+EXTI_API int exti_ctx_prove(struct exti_ctx *ctx, exti_report_fn report, void *user,
+                            struct exti_proof *out, struct exti_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
