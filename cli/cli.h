@@ -1,0 +1,123 @@
+/* What the commands share: exit codes, messages, options, colour, JSON, progress.  Everything the
+ * user gave is printed through cli_put or a cli_ call that does so, never raw: file names may hold
+ * control characters. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <getopt.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "loader/extisolate.h"
+
+#define CLI_OK 0
+#define CLI_FAILED 1
+#define CLI_USAGE 2 /* nothing was done */
+
+#if defined(__GNUC__)
+#define CLI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define CLI_PRINTF(fmt, args)
+#endif
+
+/* The commands: argv[0] is the command's name.  The result is the exit code. */
+int cmd_copy(int argc, char **argv);
+int cmd_inspect(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
+int cmd_run(int argc, char **argv);
+int cmd_list(int argc, char **argv);
+int cmd_clean(int argc, char **argv);
+
+/* ---- messages (message.c) --------------------------------------------------------------------- */
+
+/* "extisolate: FILE: offset 0x..: message" on stderr, then a line that says what to do next where
+ * that is known.  `file` names the fault's file when the error does not.  Returns CLI_FAILED. */
+int cli_error(const struct exti_error *err, const char *file);
+
+/* "extisolate: FILE: message" on stderr; `file` may be NULL.  Returns CLI_FAILED. */
+int cli_fail(const char *file, const char *fmt, ...) CLI_PRINTF(2, 3);
+
+/* The line after an error that says what to do next. */
+void cli_hint(const char *fmt, ...) CLI_PRINTF(1, 2);
+
+/* "extisolate COMMAND: message" and where the help is, on stderr.  Returns CLI_USAGE. */
+int cli_usage(const char *command, const char *fmt, ...) CLI_PRINTF(2, 3);
+
+/* Writes `text` with control characters, line breaks and bytes that are not UTF-8 as \n, \xHH. */
+void cli_put(FILE *f, const char *text);
+
+/* As cli_put, into a new string to free; NULL when memory is out. */
+char *cli_safe(const char *text);
+
+enum cli_style { CLI_PLAIN, CLI_BOLD, CLI_DIM, CLI_RED, CLI_GREEN, CLI_YELLOW };
+
+/* The sequence that switches to a style, "" unless `f` is a terminal that wants colour. */
+const char *cli_style(FILE *f, enum cli_style style);
+
+/* ---- options (option.c) ----------------------------------------------------------------------- */
+
+/* getopt_long with this program's messages.  `shorts` begins with ":" ("+:" to stop at the first
+ * argument).  Returns the option, -1 at the end, or '?' when a usage error has been printed. */
+int cli_getopt(const char *command, int argc, char **argv, const char *shorts,
+               const struct option *longs);
+
+/* The one of `names` (NULL-ended) that `word` was probably meant to be, or NULL. */
+const char *cli_nearest(const char *word, const char *const *names);
+
+/* CLI_OK, or the usage error for the first empty argument from argv[from] on. */
+int cli_no_empty(const char *command, int argc, char **argv, int from);
+
+/* ---- JSON (json.c) ---------------------------------------------------------------------------- */
+
+/* A JSON string; bytes that are not UTF-8 become \xHH as text.  null for NULL. */
+json_t *cli_json_text(const char *text);
+
+/* {"code","file","offset","os_error","message"} */
+json_t *cli_json_error(const struct exti_error *err, const char *file);
+
+/* Prints `value` and a line break on stdout and gives it up.  Returns CLI_OK or CLI_FAILED. */
+int cli_json_print(json_t *value);
+
+/* ---- progress (progress.c) -------------------------------------------------------------------- */
+
+/* A bar on stderr, painted by a thread of its own from one second on, if stderr is a terminal.
+ * `total` 0: the amount is not known.  One at a time.  NULL when there is nothing to paint; every
+ * call takes that. */
+struct cli_progress;
+struct cli_progress *cli_progress_start(const char *what, size_t total);
+void cli_progress_step(struct cli_progress *p, size_t done, const char *name);
+/* Takes the bar away while something else is printed. */
+void cli_progress_hide(struct cli_progress *p);
+void cli_progress_show(struct cli_progress *p);
+void cli_progress_end(struct cli_progress *p);
+
+/* ---- context directories (contexts.c) --------------------------------------------------------- */
+
+/* Whether `dir` has a context's manifest. */
+bool cli_is_context(const char *dir);
+
+/* Calls `each` with `dir` if it is a context directory, else with every context directory in it, in
+ * natural order (2 before 10).  The highest exit code wins; CLI_FAILED with a message if there is
+ * none. */
+int cli_each_context(const char *dir, int (*each)(void *user, const char *dir), void *user);
+
+/* ---- finding the API library (find_libpython.c) ------------------------------------------------ */
+
+/* The CPython that a file was built for, as its name tells. */
+struct cli_abi {
+    int major, minor;   /* 0: any (abi3, or no tag) */
+    char flags[8];      /* "t", "d", ... */
+    char platform[64];  /* "x86_64-linux-gnu", or "" */
+};
+struct cli_abi cli_abi_of(const char *path);
+
+/* The version that a library's name "libpython3.13t.so.1.0" tells; major 0 if it is not such a name. */
+struct cli_abi cli_abi_of_libpython(const char *path);
+
+/* Finds the libpython that all `files` can use.  *out is a path to free.  On failure it has printed
+ * what was looked for and what to do, and returns CLI_FAILED. */
+int cli_find_libpython(char *const *files, size_t count, char **out);
+
+#endif
