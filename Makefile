@@ -1,0 +1,321 @@
+# extisolate.  `make help` lists the targets; README.md and CONTRIBUTING.md say more.
+#
+# Variants live side by side and never share objects: the plain one in build/, others in
+# build/<variant>, chosen by CC=, SAN= and COV=.  CFLAGS, CPPFLAGS and LDFLAGS are the user's.
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.DEFAULT_GOAL := all
+
+-include config.mak
+
+# ---- version: the public header is its one home ----------------------------------------------
+
+HEADER := loader/extisolate.h
+MAP := loader/extisolate.map
+version_part = $(shell sed -n 's/^\#define EXTI_VERSION_$(1) \([0-9]*\)$$/\1/p' $(HEADER))
+MAJOR := $(call version_part,MAJOR)
+MINOR := $(call version_part,MINOR)
+VERSION := $(MAJOR).$(MINOR).$(call version_part,PATCH)
+ifeq ($(shell grep -c '^EXTI_$(MAJOR)\.$(MINOR) {' $(MAP)),0)
+$(error $(MAP) has no node EXTI_$(MAJOR).$(MINOR), the version in $(HEADER))
+endif
+
+# ---- settings ------------------------------------------------------------------------------------
+
+PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+MANDIR ?= $(PREFIX)/share/man
+DESTDIR ?=
+INSTALL ?= install
+PKG_CONFIG ?= pkg-config
+CFLAGS ?= -O2 -g
+FUZZ_TIME ?= 60
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+
+FUZZ_CC ?= $(call first_of,clang-16 clang)
+CLANG_FORMAT ?= $(call first_of,clang-format-16 clang-format)
+first_of = $(or $(firstword $(foreach t,$(1),$(shell command -v $(t) 2>/dev/null))),$(firstword $(1)))
+
+# Lazy, so that `make deps` and `make clean` work before the packages are there.
+LIBELF_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags libelf)
+LIBELF_LIBS ?= $(shell $(PKG_CONFIG) --libs libelf)
+JANSSON_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags jansson)
+JANSSON_LIBS ?= $(shell $(PKG_CONFIG) --libs jansson)
+CMOCKA_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags cmocka)
+CMOCKA_LIBS ?= $(shell $(PKG_CONFIG) --libs cmocka)
+
+comma := ,
+empty :=
+space := $(empty) $(empty)
+cc_tag := $(if $(filter default,$(origin CC)),,$(filter-out cc,$(notdir $(firstword $(CC)))))
+variant := $(subst $(space),-,$(strip $(cc_tag) $(subst $(comma),-,$(SAN)) $(if $(COV),cov)))
+B := build$(if $(variant),/$(variant))
+
+# ---- flags ---------------------------------------------------------------------------------------
+
+WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla \
+	-Wformat=2
+BASE_CPPFLAGS := -iquote . -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE
+BASE_CFLAGS := -std=c11 -fvisibility=hidden $(WARNINGS) $(if $(WERROR),-Werror)
+san_flags := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+cov_flags := $(if $(COV),--coverage -O0)
+DEP_CFLAGS = $(LIBELF_CFLAGS) $(JANSSON_CFLAGS)
+ALL_CFLAGS = $(BASE_CPPFLAGS) $(BASE_CFLAGS) $(DEP_CFLAGS) $(san_flags) $(CPPFLAGS) $(CFLAGS) \
+	$(cov_flags)
+ALL_LDFLAGS = $(san_flags) $(if $(COV),--coverage) $(LDFLAGS)
+LIBS = $(LIBELF_LIBS) $(JANSSON_LIBS) -ldl -lpthread
+LIB_FLAGS := -fPIC -DEXTI_API='__attribute__((visibility("default")))'
+
+Q := $(if $(filter 1,$(V)),,@)
+say = $(if $(Q),@printf '  %-7s %s\n' '$(1)' '$(2)')
+
+# ---- sources -------------------------------------------------------------------------------------
+
+BASE_SRCS := $(wildcard loader/base/*.c)
+ELF_SRCS := $(wildcard elf/*.c)
+LOADER_SRCS := $(wildcard loader/*.c)
+RUNTIME_SRCS := $(wildcard runtime/*.c)
+CLI_SRCS := $(wildcard cli/*.c)
+
+LIB_SRCS := $(BASE_SRCS) $(ELF_SRCS) $(LOADER_SRCS)
+PROGRAM_SRCS := $(RUNTIME_SRCS) $(CLI_SRCS)
+
+objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
+LIB_OBJS := $(call objs,$(LIB_SRCS))
+PROGRAM_OBJS := $(call objs,$(PROGRAM_SRCS))
+
+STATIC := $(B)/libextisolate.a
+SONAME := libextisolate.so.$(MAJOR)
+SHARED := $(B)/libextisolate.so.$(VERSION)
+PROGRAM := $(B)/extisolate
+
+# ---- what is built ---------------------------------------------------------------------------------
+
+.PHONY: all
+all: $(PROGRAM) $(STATIC) $(B)/libextisolate.so $(B)/extisolate.pc ## build the program and libraries
+
+# Objects depend on this file, which changes only when the flags or the lists do.
+$(B)/flags: FORCE
+	@$(PKG_CONFIG) --exists libelf jansson || \
+	    { echo "libelf and jansson are needed to build: try 'make deps'" >&2; exit 1; }
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIBS)' '$(LIB_SRCS) $(PROGRAM_SRCS)' >$@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+$(LIB_OBJS): OBJ_FLAGS = $(LIB_FLAGS)
+$(B)/obj/%.o: %.c $(B)/flags
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(OBJ_FLAGS) -MMD -MP -c -o $@ $<
+
+$(STATIC): $(LIB_OBJS)
+	$(call say,AR,$@)
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $(LIB_OBJS)
+
+# A sanitizer's run-time library comes with the program, so the library alone cannot be complete.
+$(SHARED): $(LIB_OBJS) $(MAP)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=$(MAP) \
+	    $(if $(SAN),,-Wl$(comma)-z$(comma)defs) $(ALL_LDFLAGS) -o $@ $(LIB_OBJS) $(LIBS)
+
+$(B)/$(SONAME): $(SHARED)
+	@ln -sf $(<F) $@
+$(B)/libextisolate.so: $(B)/$(SONAME)
+	@ln -sf $(<F) $@
+
+$(PROGRAM): $(PROGRAM_OBJS) $(STATIC)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(PROGRAM_OBJS) $(STATIC) $(LIBS)
+
+$(B)/extisolate.pc: loader/extisolate.pc.in $(HEADER) FORCE
+	@mkdir -p $(@D)
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+	    -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' $< >$@
+
+.PHONY: install uninstall clean deps
+install: all ## install into DESTDIR PREFIX (BINDIR LIBDIR INCLUDEDIR MANDIR)
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR) $(MANDIR)/man1)
+	$(INSTALL) -m 755 $(PROGRAM) $(DESTDIR)$(BINDIR)/extisolate
+	$(INSTALL) -m 644 $(STATIC) $(DESTDIR)$(LIBDIR)/
+	$(INSTALL) -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/
+	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(LIBDIR)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libextisolate.so
+	$(INSTALL) -m 644 $(HEADER) $(DESTDIR)$(INCLUDEDIR)/
+	$(INSTALL) -m 644 $(B)/extisolate.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
+	$(INSTALL) -m 644 docs/extisolate.1 $(DESTDIR)$(MANDIR)/man1/
+
+uninstall: ## remove what install put there
+	rm -f $(DESTDIR)$(BINDIR)/extisolate $(DESTDIR)$(LIBDIR)/libextisolate.a \
+	    $(DESTDIR)$(LIBDIR)/libextisolate.so $(DESTDIR)$(LIBDIR)/$(SONAME) \
+	    $(DESTDIR)$(LIBDIR)/$(notdir $(SHARED)) $(DESTDIR)$(INCLUDEDIR)/$(notdir $(HEADER)) \
+	    $(DESTDIR)$(LIBDIR)/pkgconfig/extisolate.pc $(DESTDIR)$(MANDIR)/man1/extisolate.1
+
+clean: ## remove build/
+	rm -rf build
+
+deps: ## install the packages that building and testing need
+	@scripts/deps.sh build test corpus
+
+# ---- tests -----------------------------------------------------------------------------------------
+
+# A test is tests/<group>/test_*.c, a cmocka program, or tests/<group>/*.sh.  tests/run.sh runs them
+# and keeps count.  Unit and isolation tests link the static library, which hides nothing from them;
+# tests/api links the shared one and sees what any user sees.
+export CC
+export EXTI_BUILD := $(CURDIR)/$(B)
+export EXTI_RESULTS ?= $(CURDIR)/$(B)/results
+export EXTI_LABEL ?=
+
+programs = $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/$(1)/test_*.c))
+scripts = $(wildcard tests/$(1)/test_*.sh)
+UNIT_TESTS := $(call programs,unit)
+API_TESTS := $(call programs,api)
+ISOLATION_TESTS := $(call programs,isolation)
+STATIC_TESTS := $(UNIT_TESTS) $(ISOLATION_TESTS) $(call programs,elf_inputs) $(call programs,runtime) \
+	$(call programs,corpus)
+TEST_PROGRAMS := $(STATIC_TESTS) $(API_TESTS)
+SUPPORT_OBJS := $(call objs,$(wildcard tests/support/*.c))
+TEST_CFLAGS = $(ALL_CFLAGS) $(CMOCKA_CFLAGS)
+
+.PHONY: test-programs
+test-programs: $(TEST_PROGRAMS)
+
+$(SUPPORT_OBJS): OBJ_FLAGS = $(CMOCKA_CFLAGS)
+$(TEST_PROGRAMS:$(B)/%=$(B)/obj/%.o): OBJ_FLAGS = $(CMOCKA_CFLAGS)
+
+$(STATIC_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(STATIC)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(CMOCKA_LIBS) $(LIBS)
+
+$(API_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libextisolate.so
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -L$(B) -lextisolate -Wl,-rpath,'$$ORIGIN/../..' $(CMOCKA_LIBS) \
+	    -ldl -lpthread
+
+run = @tests/run.sh $(1) $(sort $(2))
+
+.PHONY: check-unit check-api check-elf-inputs check-isolation check-runtime check-cli check-corpus
+check-unit: $(UNIT_TESTS) ## unit tests, every error path
+	$(call run,unit,$(UNIT_TESTS) $(call scripts,unit))
+check-api: $(API_TESTS) ## the shared library through the public header
+	$(call run,api,$(API_TESTS) $(call scripts,api))
+check-elf-inputs: all $(call programs,elf_inputs) ## odd and broken ELF files, built here
+	$(call run,elf_inputs,$(call programs,elf_inputs) $(call scripts,elf_inputs))
+check-isolation: all $(ISOLATION_TESTS) ## real loading in many contexts
+	$(call run,isolation,$(ISOLATION_TESTS) $(call scripts,isolation))
+check-runtime: all $(call programs,runtime) ## CPython contexts
+	$(call run,runtime,$(call programs,runtime) $(call scripts,runtime))
+check-cli: all ## the program
+	$(call run,cli,$(call scripts,cli))
+check-corpus: all $(call programs,corpus) ## the distribution's extension modules
+	$(call run,corpus,$(call programs,corpus) $(call scripts,corpus))
+
+.PHONY: check-layers check-abi check-readme
+check-layers: ## includes obey the layers
+	$(call run,layers,tests/meta/test_layers.sh)
+check-abi: $(B)/libextisolate.so ## exported symbols, version map and header agree
+	$(call run,abi,tests/meta/test_abi.sh)
+check-readme: all ## what README.md shows works
+	$(call run,readme,tests/meta/test_readme.sh)
+
+# ---- fuzzing -----------------------------------------------------------------------------------------
+
+# tests/fuzz/fuzz_<name>.c; its corpus is testdata/corpus/<name>/.  The same source runs under
+# libFuzzer and, with replay_main.c, over the corpus in `make check`.
+FUZZ_SRCS := $(wildcard tests/fuzz/fuzz_*.c)
+REPLAYS := $(patsubst tests/fuzz/fuzz_%.c,$(B)/tests/fuzz/replay_%,$(FUZZ_SRCS))
+FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,build/fuzz/%,$(FUZZ_SRCS))
+
+$(REPLAYS): $(B)/tests/fuzz/replay_%: $(B)/obj/tests/fuzz/fuzz_%.o \
+    $(B)/obj/tests/fuzz/replay_main.o $(STATIC)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+$(FUZZERS): build/fuzz/%: tests/fuzz/fuzz_%.c $(LIB_SRCS) $(wildcard */*.h */*/*.h)
+	$(call say,FUZZ,$@)
+	@mkdir -p $(@D)
+	$(Q)$(FUZZ_CC) $(BASE_CPPFLAGS) $(BASE_CFLAGS) $(DEP_CFLAGS) -O1 -g \
+	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o $@ $< $(LIB_SRCS) $(LIBS)
+
+.PHONY: check-fuzz fuzz
+check-fuzz: $(REPLAYS) ## replay the fuzzing corpus
+	$(call run,fuzz,$(REPLAYS))
+fuzz: $(FUZZERS) ## fuzz each target for FUZZ_TIME seconds (clang)
+	@for f in $(FUZZERS); do n=$${f##*/}; mkdir -p $$f.new $$f.crashes/; \
+	    $$f -max_total_time=$(FUZZ_TIME) -artifact_prefix=$$f.crashes/ $$f.new testdata/corpus/$$n \
+	        || exit 1; \
+	done
+
+# ---- the same tests under other tools --------------------------------------------------------------
+
+export ASAN_OPTIONS ?= detect_stack_use_after_return=1:strict_string_checks=1
+export UBSAN_OPTIONS ?= print_stacktrace=1:halt_on_error=1
+export TSAN_OPTIONS ?= halt_on_error=1:second_deadlock_stack=1
+
+.PHONY: check-san check-valgrind coverage
+check-san: ## unit, api, isolation and replay under the sanitizers
+	@rc=0; for s in address,undefined thread; do \
+	    $(MAKE) --no-print-directory -j$(JOBS) SAN=$$s all test-programs && \
+	    $(MAKE) --no-print-directory -k SAN=$$s EXTI_LABEL=$$s/ \
+	        check-unit check-api check-isolation check-fuzz || rc=1; \
+	done; exit $$rc
+check-valgrind: $(UNIT_TESTS) ## unit tests under valgrind
+	@EXTI_LABEL=valgrind/ EXTI_WRAP='valgrind -q --error-exitcode=99 --leak-check=full \
+	    --errors-for-leak-kinds=definite$(comma)indirect' \
+	    tests/run.sh unit $(sort $(UNIT_TESTS))
+
+coverage: ## line coverage of the library by the unit and api tests
+	@$(MAKE) --no-print-directory -j$(JOBS) COV=1 all test-programs
+	@find $(B)/cov -name '*.gcda' -delete
+	@$(MAKE) --no-print-directory COV=1 check-unit check-api
+	@gcov -n -r $(patsubst %.c,$(B)/cov/obj/%.o,$(LIB_SRCS)) 2>/dev/null | awk -F"[':% ]+" \
+	    '/^File/ { f = $$2 } /^Lines/ && f ~ /\.c$$/ { printf "%6.1f %% of %5d  %s\n", $$3, $$5, f; \
+	        n += $$5; hit += $$3 * $$5 / 100; f = "" } \
+	    END { printf "%6.1f %% of %5d  in all\n", n ? 100 * hit / n : 0, n }'
+
+# ---- everything --------------------------------------------------------------------------------------
+
+CHECKS := check-layers check-abi check-unit check-api check-fuzz check-elf-inputs check-isolation \
+	check-runtime check-cli check-readme check-corpus check-san check-valgrind
+
+.PHONY: check bench demo compile_commands.json format format-check help
+check: deps ## every check, then one line: N passed, N failed, N skipped
+	@rm -rf $(EXTI_RESULTS)
+	@$(MAKE) --no-print-directory -j$(JOBS) all test-programs
+	@$(MAKE) --no-print-directory -k -j1 $(CHECKS); tests/run.sh --sum $(EXTI_RESULTS)
+
+bench: all ## measure; prints a table
+	@bench/run.sh
+
+demo: ## numpy in two contexts of one process
+	@scripts/deps.sh build demo
+	@$(MAKE) --no-print-directory -j$(JOBS) all
+	@scripts/demo.sh $(PROGRAM)
+
+compile_commands.json: ## for clangd and other tools
+	@{ echo '['; sep=; for s in $(LIB_SRCS) $(PROGRAM_SRCS) $(wildcard tests/*/*.c); do \
+	    printf '%s{"directory": "%s", "file": "%s", "command": "%s -c %s"}' \
+	        "$$sep" '$(CURDIR)' "$$s" '$(CC) $(strip $(TEST_CFLAGS))' "$$s"; sep=',$(empty)\n'; \
+	done | sed 's/\\n/\n/g'; echo; echo ']'; } >$@
+
+C_FILES = $(shell git ls-files '*.c' '*.h')
+format: ## reformat the sources
+	$(CLANG_FORMAT) -i $(C_FILES)
+format-check: ## the sources are formatted
+	$(CLANG_FORMAT) --dry-run -Werror $(C_FILES)
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z_.-]+:.*## / { printf "  %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo '  Settings: V=1 WERROR=1 SAN=address,undefined|thread COV=1 CC= CFLAGS= CPPFLAGS= LDFLAGS='
+
+.PHONY: FORCE
+FORCE:
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
