@@ -22,11 +22,9 @@ struct exti_image {
     char *build_id;              /* owned; info.build_id */
     const char **needed;         /* owned array */
     struct exti_image_symbol *symbols; /* owned array */
-    void *mapping;               /* the loader's: the bytes behind the strings */
-    size_t mapping_size;
 };
 
-/* Frees what the format allocated, not the mapping. */
+/* Frees what the image owns and empties it. */
 void exti__image_clear(struct exti_image *im);
 /* Append; the arrays grow by doubling. */
 int exti__image_add_needed(struct exti_image *im, const char *name, struct exti_error *err);

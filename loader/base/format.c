@@ -1,0 +1,46 @@
+#include "loader/base/format.h"
+
+#include "loader/base/error.h"
+#include "loader/base/mem.h"
+
+void exti__image_clear(struct exti_image *im)
+{
+    exti__free(im->build_id);
+    exti__free(im->needed);
+    exti__free(im->symbols);
+    im->build_id = NULL;
+    im->needed = NULL;
+    im->symbols = NULL;
+    im->info.needed_count = im->info.symbol_count = 0;
+}
+
+/* Makes room for entry number `count` in an array that doubles whenever count is a power of 2. */
+static void *grown(void *array, size_t count, size_t entry_size)
+{
+    if (count & (count - 1))
+        return array;
+    return exti__realloc_array(array, count ? count * 2 : 1, entry_size);
+}
+
+int exti__image_add_needed(struct exti_image *im, const char *name, struct exti_error *err)
+{
+    const char **p = grown(im->needed, im->info.needed_count, sizeof *p);
+
+    if (!p)
+        return exti__fail_nomem(err);
+    im->needed = p;
+    p[im->info.needed_count++] = name;
+    return 0;
+}
+
+int exti__image_add_symbol(struct exti_image *im, struct exti_image_symbol s,
+                           struct exti_error *err)
+{
+    struct exti_image_symbol *p = grown(im->symbols, im->info.symbol_count, sizeof *p);
+
+    if (!p)
+        return exti__fail_nomem(err);
+    im->symbols = p;
+    p[im->info.symbol_count++] = s;
+    return 0;
+}

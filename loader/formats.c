@@ -1,0 +1,41 @@
+#include "loader/formats.h"
+
+#include <string.h>
+
+#include "elf/elf_format.h"
+#include "loader/base/error.h"
+
+static const struct exti_format_ops *const formats[] = {&exti__elf_format};
+
+/* Files that users hand over by mistake, by their first bytes. */
+static const struct {
+    const char *magic, *name;
+} strangers[] = {
+    {"!<arch>\n", "a static library; link it into a shared one first"},
+    {"!<thin>\n", "a thin static library; link it into a shared one first"},
+    {"MZ", "a PE file, which this build cannot rewrite"},
+    {"\xcf\xfa\xed\xfe", "a Mach-O file, which this build cannot rewrite"},
+    {"\xce\xfa\xed\xfe", "a 32-bit Mach-O file, which cannot be rewritten"},
+    {"\xca\xfe\xba\xbe", "a universal Mach-O file, which this build cannot rewrite"},
+    {"#!", "a script"},
+    {"/* GNU ld script", "a linker script, not the library it names"},
+    {"PK\x03\x04", "a zip archive"},
+};
+
+int exti__format_of(struct exti_span file, const struct exti_format_ops **out,
+                    struct exti_error *err)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        if (formats[i]->probe(file)) {
+            *out = formats[i];
+            return 0;
+        }
+    }
+    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
+        size_t n = strlen(strangers[i].magic);
+
+        if (file.n >= n && memcmp(file.p, strangers[i].magic, n) == 0)
+            return exti__fail(err, EXTI_E_UNSUPPORTED, 0, "is %s", strangers[i].name);
+    }
+    return exti__fail(err, EXTI_E_FORMAT, 0, "is not an ELF file: unknown magic bytes");
+}

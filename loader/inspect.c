@@ -1,0 +1,75 @@
+#include "loader/base/error.h"
+#include "loader/base/format.h"
+#include "loader/base/fs.h"
+#include "loader/base/mem.h"
+#include "loader/formats.h"
+#include "loader/opts.h"
+
+/* What exti_inspect hands out: the image first, so that a pointer to it is a pointer to both. */
+struct inspected {
+    struct exti_image im;
+    struct exti_mapping mapping; /* the bytes that the image's strings point into */
+};
+
+int exti_inspect(const char *path, struct exti_image **out, struct exti_error *err)
+{
+    struct inspected *made;
+    const struct exti_format_ops *ops;
+    struct exti_span file;
+    int rc;
+
+    if (!path || !*path || !out)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "path or out is empty");
+    made = exti__calloc(1, sizeof *made);
+    if (!made)
+        return exti__fail_nomem(err);
+    rc = exti__fs_map(path, &made->mapping, NULL, err);
+    if (rc)
+        goto fail;
+    file = exti__span(made->mapping.p, made->mapping.n);
+    rc = exti__format_of(file, &ops, err);
+    if (rc)
+        goto fail;
+    rc = ops->read(file, &made->im, err);
+    if (rc)
+        goto fail;
+    made->im.info.format = ops->name;
+    *out = &made->im;
+    return 0;
+fail:
+    exti__error_file(err, path);
+    exti_image_free(&made->im);
+    return rc;
+}
+
+void exti_image_free(struct exti_image *im)
+{
+    struct inspected *made = (struct inspected *)im;
+
+    if (!im)
+        return;
+    exti__image_clear(im);
+    exti__fs_unmap(&made->mapping);
+    exti__free(made);
+}
+
+int exti_image_info(const struct exti_image *im, struct exti_image_info *out)
+{
+    return im ? exti__opts_give(out, &im->info, sizeof im->info) : EXTI_E_ARG;
+}
+
+const char *exti_image_needed(const struct exti_image *im, size_t i)
+{
+    return im && i < im->info.needed_count ? im->needed[i] : NULL;
+}
+
+int exti_image_symbol(const struct exti_image *im, size_t i, struct exti_symbol_info *out)
+{
+    struct exti_symbol_info s;
+
+    if (!im || i >= im->info.symbol_count)
+        return EXTI_E_ARG;
+    s = (struct exti_symbol_info){sizeof s, im->symbols[i].name, im->symbols[i].version,
+                                  im->symbols[i].flags};
+    return exti__opts_give(out, &s, sizeof s);
+}

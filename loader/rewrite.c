@@ -1,0 +1,133 @@
+#include "loader/rewrite.h"
+
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/formats.h"
+#include "loader/opts.h"
+
+/* A plan's bytes stay within this many times the file's size, whatever the file says. */
+#define PLAN_GROWTH 4
+#define PLAN_SLACK ((size_t)1 << 20)
+
+static int first_finding(void *user, const struct exti_error *finding)
+{
+    struct exti_error *first = user;
+
+    *first = *finding;
+    return 1;
+}
+
+/* The last look before a copy gets its name: no byte but the planned ones has changed, and what the
+ * loader will see is what was asked for. */
+static int check_image(const struct exti_format_ops *ops, const struct exti_plan *plan,
+                       struct exti_span before, struct exti_span after,
+                       const struct exti_rewrite_opts *opts, struct exti_error *err)
+{
+    struct exti_error finding = {0};
+    uint64_t stray = exti__plan_stray(plan, before, after);
+    int rc;
+
+    if (stray != EXTI_NO_OFFSET)
+        return exti__fail(err, EXTI_E_CHECK, stray, "self-check: an unplanned byte has changed");
+    rc = ops->check(before, after, opts, first_finding, &finding, err);
+    if (rc)
+        return rc;
+    if (finding.code)
+        return exti__fail(err, EXTI_E_CHECK, finding.offset, "self-check of the copy: %s",
+                          finding.message);
+    return 0;
+}
+
+int exti__rewrite_image(const char *src, const struct exti_rewrite_opts *opts,
+                        struct exti_rewritten *out, struct exti_error *err)
+{
+    struct exti_rewritten r = {0};
+    struct exti_plan plan = {0};
+    const struct exti_format_ops *ops;
+    struct exti_span before;
+    int rc;
+
+    rc = exti__fs_map(src, &r.source, &r.id, err);
+    if (rc)
+        return rc;
+    before = exti__span(r.source.p, r.source.n);
+    exti__plan_init(&plan, r.source.n * PLAN_GROWTH + PLAN_SLACK);
+    rc = exti__format_of(before, &ops, err);
+    if (rc)
+        goto out;
+    rc = ops->plan(before, opts, &plan, err);
+    if (rc)
+        goto out;
+    r.size = (size_t)exti__plan_size(&plan, before.n);
+    rc = exti__fs_map_copy(src, &r.id, r.size - before.n, &r.image, err);
+    if (rc)
+        goto out;
+    exti__plan_apply(&plan, r.image.p, before.n);
+    rc = check_image(ops, &plan, before, exti__span(r.image.p, r.size), opts, err);
+out:
+    exti__plan_free(&plan);
+    if (rc) {
+        exti__error_file(err, src);
+        exti__rewritten_free(&r);
+        return rc;
+    }
+    *out = r;
+    return 0;
+}
+
+void exti__rewritten_free(struct exti_rewritten *r)
+{
+    exti__fs_unmap(&r->source);
+    exti__fs_unmap(&r->image);
+}
+
+int exti__rewrite_file(const char *src, const char *dst, const struct exti_rewrite_opts *opts,
+                       struct exti_file_id *id, uint64_t *size, struct exti_error *err)
+{
+    struct exti_rewritten r;
+    uint32_t flags = EXTI_FS_EXECUTABLE | (opts->sync ? EXTI_FS_SYNC : 0);
+    int rc = exti__rewrite_image(src, opts, &r, err);
+
+    if (rc)
+        return rc;
+    rc = exti__fs_replace(dst, r.image.p, r.size, flags, err);
+    if (!rc && id)
+        *id = r.id;
+    if (!rc && size)
+        *size = r.size;
+    exti__rewritten_free(&r);
+    return rc;
+}
+
+/* A rewrite never edits in place: `dst` may not be the file that `src` is, by whatever path. */
+static int refuse_same_file(const char *src, const char *dst, struct exti_error *err)
+{
+    struct exti_file_id a, b;
+    int rc = exti__fs_id(src, &a, err);
+
+    if (rc || exti__fs_id(dst, &b, NULL))
+        return rc;
+    if (a.inode != b.inode || a.device != b.device)
+        return 0;
+    rc = exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                    "source and destination are the same file; the original is never edited");
+    exti__error_file(err, dst);
+    return rc;
+}
+
+int exti_rewrite(const char *src, const char *dst, const struct exti_rewrite_opts *opts,
+                 struct exti_error *err)
+{
+    struct exti_rewrite_opts o;
+    int rc = exti__opts_take(&o, sizeof o, opts, "struct exti_rewrite_opts", err);
+
+    if (rc)
+        return rc;
+    if (!src || !dst || !*src || !*dst)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "source or destination is empty");
+    if (o.flags & ~(EXTI_RW_SYMBOLIC | EXTI_RW_CLEAR_NODELETE | EXTI_RW_CLEAR_UNIQUE))
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "unknown EXTI_RW_ flags 0x%x", o.flags);
+    rc = refuse_same_file(src, dst, err);
+    return rc ? rc : exti__rewrite_file(src, dst, &o, NULL, NULL, err);
+}

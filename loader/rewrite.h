@@ -1,0 +1,25 @@
+/* The rewrite pipeline: read, plan, apply, check, write. */
+#ifndef LOADER_REWRITE_H
+#define LOADER_REWRITE_H
+
+#include "loader/base/format.h"
+#include "loader/base/fs.h"
+
+/* A finished image in memory. */
+struct exti_rewritten {
+    struct exti_mapping source, image;
+    struct exti_file_id id; /* of the source */
+    size_t size;            /* of the image */
+};
+
+/* Rewrites `src` in memory and checks the result, bytes and structure, against the original. */
+int exti__rewrite_image(const char *src, const struct exti_rewrite_opts *opts,
+                        struct exti_rewritten *out, struct exti_error *err);
+void exti__rewritten_free(struct exti_rewritten *r);
+
+/* exti__rewrite_image, then writes it to `dst` as a whole.  `id` and `size`, if asked for, are the
+ * identity of the source as it was read and the size of the copy. */
+int exti__rewrite_file(const char *src, const char *dst, const struct exti_rewrite_opts *opts,
+                       struct exti_file_id *id, uint64_t *size, struct exti_error *err);
+
+#endif
