@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "loader/extisolate.h"
@@ -44,6 +45,9 @@ void cli_hint(const char *fmt, ...) CLI_PRINTF(1, 2);
 
 /* "extisolate COMMAND: message" and where the help is, on stderr.  Returns CLI_USAGE. */
 int cli_usage(const char *command, const char *fmt, ...) CLI_PRINTF(2, 3);
+
+/* Decodes one UTF-8 character at `s`: its length, or 0 if it is not UTF-8. */
+size_t cli_utf8(const char *s, uint32_t *code);
 
 /* Writes `text` with control characters, line breaks and bytes that are not UTF-8 as \n, \xHH. */
 void cli_put(FILE *f, const char *text);

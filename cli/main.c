@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <locale.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -114,7 +113,6 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    setlocale(LC_MESSAGES, "");
     int status = dispatch(argc, argv);
 
     /* A full disk or a closed pipe shows only here. */

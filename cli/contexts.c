@@ -1,0 +1,123 @@
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+static char *join(const char *dir, const char *name)
+{
+    size_t n = strlen(dir), size = n + strlen(name) + 2;
+    char *out = malloc(size);
+
+    if (out != NULL)
+        snprintf(out, size, "%s%s%s", dir, n > 0 && dir[n - 1] == '/' ? "" : "/", name);
+    return out;
+}
+
+bool cli_is_context(const char *dir)
+{
+    char *manifest = join(dir, "manifest.json");
+    bool yes = manifest != NULL && access(manifest, F_OK) == 0;
+
+    free(manifest);
+    return yes;
+}
+
+/* Orders "2" before "10", as people count. */
+static int natural(const char *a, const char *b)
+{
+    while (*a != '\0' && *b != '\0') {
+        if (!isdigit((unsigned char)*a) || !isdigit((unsigned char)*b)) {
+            if (*a != *b)
+                return (unsigned char)*a - (unsigned char)*b;
+            a++;
+            b++;
+            continue;
+        }
+        a += strspn(a, "0");
+        b += strspn(b, "0");
+        size_t n = strspn(a, "0123456789"), m = strspn(b, "0123456789");
+        if (n != m)
+            return n < m ? -1 : 1;
+        int order = strncmp(a, b, n);
+        if (order != 0)
+            return order;
+        a += n;
+        b += n;
+    }
+    return (unsigned char)*a - (unsigned char)*b;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return natural(*(char *const *)a, *(char *const *)b);
+}
+
+struct list {
+    char **items;
+    size_t count;
+};
+
+static bool list_add(struct list *l, char *item)
+{
+    char **more = item != NULL ? realloc(l->items, (l->count + 1) * sizeof *more) : NULL;
+
+    if (more == NULL) {
+        free(item);
+        return false;
+    }
+    l->items = more;
+    l->items[l->count++] = item;
+    return true;
+}
+
+static int find_contexts(const char *dir, struct list *l)
+{
+    DIR *d = opendir(dir);
+    struct dirent *e;
+
+    if (d == NULL)
+        return cli_fail(dir, "cannot look into it: %s", strerror(errno));
+    while ((e = readdir(d)) != NULL) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        char *path = join(dir, e->d_name);
+        if (path != NULL && !cli_is_context(path)) {
+            free(path);
+        } else if (!list_add(l, path)) {
+            closedir(d);
+            return cli_fail(NULL, "out of memory");
+        }
+    }
+    closedir(d);
+    if (l->count > 0)
+        qsort(l->items, l->count, sizeof *l->items, compare);
+    return CLI_OK;
+}
+
+int cli_each_context(const char *dir, int (*each)(void *user, const char *dir), void *user)
+{
+    struct list l = {NULL, 0};
+
+    if (cli_is_context(dir))
+        return each(user, dir);
+    int status = find_contexts(dir, &l);
+    if (status == CLI_OK && l.count == 0) {
+        status = cli_fail(dir, "is not a context directory: it has no manifest.json, nor has a "
+                               "directory in it");
+        cli_hint("'extisolate copy FILE... CTXDIR' makes one");
+    }
+    for (size_t i = 0; i < l.count; i++) {
+        int one = each(user, l.items[i]);
+        if (one > status)
+            status = one;
+    }
+    for (size_t i = 0; i < l.count; i++)
+        free(l.items[i]);
+    free(l.items);
+    return status;
+}
