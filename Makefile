@@ -1,7 +1,8 @@
 # extisolate.  `make help` lists the targets; README.md and CONTRIBUTING.md say more.
 #
 # Variants live side by side and never share objects: the plain one in build/, others in
-# build/<variant>, chosen by CC=, SAN= and COV=.  CFLAGS, CPPFLAGS and LDFLAGS are the user's.
+# build/<variant>, chosen by CC=, SAN= and COV=.  BUILD= names another folder than build/.
+# CFLAGS, CPPFLAGS and LDFLAGS are the user's.
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -52,7 +53,8 @@ empty :=
 space := $(empty) $(empty)
 cc_tag := $(if $(filter default,$(origin CC)),,$(filter-out cc,$(notdir $(firstword $(CC)))))
 variant := $(subst $(space),-,$(strip $(cc_tag) $(subst $(comma),-,$(SAN)) $(if $(COV),cov)))
-B := build$(if $(variant),/$(variant))
+BUILD ?= build
+B := $(BUILD)$(if $(variant),/$(variant))
 
 # ---- flags ---------------------------------------------------------------------------------------
 
@@ -154,8 +156,8 @@ uninstall: ## remove what install put there
 	    $(DESTDIR)$(LIBDIR)/$(notdir $(SHARED)) $(DESTDIR)$(INCLUDEDIR)/$(notdir $(HEADER)) \
 	    $(DESTDIR)$(LIBDIR)/pkgconfig/extisolate.pc $(DESTDIR)$(MANDIR)/man1/extisolate.1
 
-clean: ## remove build/
-	rm -rf build
+clean: ## remove what was built
+	rm -rf $(BUILD)
 
 deps: ## install the packages that building and testing need
 	@scripts/deps.sh build test corpus
@@ -166,8 +168,8 @@ deps: ## install the packages that building and testing need
 # and keeps count.  Unit and isolation tests link the static library, which hides nothing from them;
 # tests/api links the shared one and sees what any user sees.
 export CC
-export EXTI_BUILD := $(CURDIR)/$(B)
-export EXTI_RESULTS ?= $(CURDIR)/$(B)/results
+export EXTI_BUILD := $(abspath $(B))
+export EXTI_RESULTS ?= $(abspath $(BUILD))/results
 export EXTI_LABEL ?=
 
 programs = $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/$(1)/test_*.c))
@@ -230,7 +232,7 @@ check-readme: all ## what README.md shows works
 # libFuzzer and, with replay_main.c, over the corpus in `make check`.
 FUZZ_SRCS := $(wildcard tests/fuzz/fuzz_*.c)
 REPLAYS := $(patsubst tests/fuzz/fuzz_%.c,$(B)/tests/fuzz/replay_%,$(FUZZ_SRCS))
-FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,build/fuzz/%,$(FUZZ_SRCS))
+FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(FUZZ_SRCS))
 
 $(REPLAYS): $(B)/tests/fuzz/replay_%: $(B)/obj/tests/fuzz/fuzz_%.o \
     $(B)/obj/tests/fuzz/replay_main.o $(STATIC)
@@ -238,7 +240,7 @@ $(REPLAYS): $(B)/tests/fuzz/replay_%: $(B)/obj/tests/fuzz/fuzz_%.o \
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-$(FUZZERS): build/fuzz/%: tests/fuzz/fuzz_%.c $(LIB_SRCS) $(wildcard */*.h */*/*.h)
+$(FUZZERS): $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(LIB_SRCS) $(wildcard */*.h */*/*.h)
 	$(call say,FUZZ,$@)
 	@mkdir -p $(@D)
 	$(Q)$(FUZZ_CC) $(BASE_CPPFLAGS) $(BASE_CFLAGS) $(DEP_CFLAGS) -O1 -g \
@@ -273,9 +275,9 @@ check-valgrind: $(UNIT_TESTS) ## unit tests under valgrind
 
 coverage: ## line coverage of the library by the unit and api tests
 	@$(MAKE) --no-print-directory -j$(JOBS) COV=1 all test-programs
-	@find $(B)/cov -name '*.gcda' -delete
+	@find $(BUILD)/cov -name '*.gcda' -delete
 	@$(MAKE) --no-print-directory COV=1 check-unit check-api
-	@gcov -n -r $(patsubst %.c,$(B)/cov/obj/%.o,$(LIB_SRCS)) 2>/dev/null | awk -F"[':% ]+" \
+	@gcov -n -r $(patsubst %.c,$(BUILD)/cov/obj/%.o,$(LIB_SRCS)) 2>/dev/null | awk -F"[':% ]+" \
 	    '/^File/ { f = $$2 } /^Lines/ && f ~ /\.c$$/ { printf "%6.1f %% of %5d  %s\n", $$3, $$5, f; \
 	        n += $$5; hit += $$3 * $$5 / 100; f = "" } \
 	    END { printf "%6.1f %% of %5d  in all\n", n ? 100 * hit / n : 0, n }'
