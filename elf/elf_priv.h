@@ -54,10 +54,10 @@ struct elf_file {
 
     struct elf_part strtab; /* exactly DT_STRSZ bytes */
     struct elf_part symtab; /* exactly sym_count entries */
+    GElf_Sym *sym;          /* the same, decoded */
     size_t sym_count;       /* 0 when there is no symbol table; entry 0 counts */
     struct elf_part versym; /* exactly sym_count entries */
     struct elf_part verdef, verneed;
-    uint64_t verdef_count, verneed_count;
     struct elf_part hash, gnu_hash;
     size_t hash_word; /* bytes of a DT_HASH word: 8 on s390x and alpha, else 4 */
 };
@@ -76,7 +76,7 @@ int exti__elf_at(const struct elf_file *f, uint64_t vaddr, uint64_t len, const c
 int exti__elf_from(const struct elf_file *f, uint64_t vaddr, const char *what,
                    struct exti_span *out, struct exti_error *err);
 
-/* The first entry with that tag before DT_NULL, or NULL. */
+/* The last entry with that tag before DT_NULL (the one loaders obey), or NULL. */
 const GElf_Dyn *exti__elf_tag(const struct elf_file *f, int64_t tag);
 /* The string at offset `off` of DT_STRTAB. */
 int exti__elf_str(const struct elf_file *f, uint64_t off, const char *what, const char **out,
@@ -84,9 +84,14 @@ int exti__elf_str(const struct elf_file *f, uint64_t off, const char *what, cons
 /* Whether a dynamic tag's value is an offset into DT_STRTAB. */
 bool exti__elf_tag_is_string(int64_t tag);
 
-/* Symbol `i` < sym_count. */
-int exti__elf_sym(const struct elf_file *f, size_t i, GElf_Sym *out, struct exti_error *err);
-/* Its versym word; 1 (global, no version) without DT_VERSYM. */
+/* The bytes of `s`, decoded by libelf: entries of `type`.  NULL when it cannot. */
+Elf_Data *exti__elf_chunk(const struct elf_file *f, struct exti_span s, Elf_Type type);
+int exti__elf_libelf_failed(struct exti_error *err, const char *what);
+
+/* Part of exti__elf_open.  Fills symtab, sym, sym_count and versym: the tables
+ * have no size of their own, so the hash tables or else the relocations give it. */
+int exti__elf_read_symbols(struct elf_file *f, struct exti_error *err);
+/* Symbol `i`'s versym word; 1 (global, no version) without DT_VERSYM. */
 uint16_t exti__elf_versym(const struct elf_file *f, size_t i);
 uint64_t exti__elf_sym_offset(const struct elf_file *f, size_t i); /* file offset of entry `i` */
 
@@ -108,7 +113,6 @@ struct elf_version_ref {
     uint16_t index;
     uint64_t name;         /* offset into DT_STRTAB */
     uint64_t name_at;      /* file offset of the 32-bit word that holds `name` */
-    uint64_t hash_at;      /* of a Vernaux or Verdef's hash word, else EXTI_NO_OFFSET */
     uint64_t file;         /* ELF_VERSION_NEED: its vn_file */
 };
 /* Calls `each` for every reference, in table order, until it returns non-zero, which is passed on. */

@@ -1,0 +1,102 @@
+/* The two symbol hash tables: DT_HASH (gABI "Hash Table") and DT_GNU_HASH. */
+#include <inttypes.h>
+
+#include "elf/elf_priv.h"
+#include "loader/base/checked.h"
+#include "loader/base/error.h"
+
+uint32_t exti__elf_gnu_hash(const char *name)
+{
+    uint32_t h = 5381;
+
+    for (; *name; name++)
+        h = h * 33 + (uint8_t)*name;
+    return h;
+}
+
+uint32_t exti__elf_sysv_hash(const char *name)
+{
+    uint32_t h = 0;
+
+    for (; *name; name++) {
+        h = (h << 4) + (uint8_t)*name;
+        h ^= h >> 24 & 0xf0;
+        h &= 0x0fffffff;
+    }
+    return h;
+}
+
+uint64_t exti__elf_word_of(const struct elf_file *f, struct exti_span table, size_t i, size_t size)
+{
+    uint64_t v = 0;
+
+    if (i >= table.n / size)
+        return 0;
+    for (size_t k = 0; k < size; k++)
+        v |= (uint64_t)table.p[i * size + k] << 8 * (f->big_endian ? size - 1 - k : k);
+    return v;
+}
+
+uint32_t exti__elf_word(const struct elf_file *f, struct exti_span table, size_t i)
+{
+    return (uint32_t)exti__elf_word_of(f, table, i, 4);
+}
+
+int exti__elf_gnu_table(const struct elf_file *f, struct elf_gnu_hash *out, struct exti_error *err)
+{
+    struct exti_span all = f->gnu_hash.s;
+    struct exti_cur c = exti__cur(all, f->big_endian);
+    struct elf_gnu_hash h = {0};
+    uint64_t at = 16, chains;
+    int rc;
+
+    h.buckets = exti__cur_u32(&c);
+    h.first = exti__cur_u32(&c);
+    h.bloom_words = exti__cur_u32(&c);
+    h.shift = exti__cur_u32(&c);
+    rc = exti__cur_end(&c, "DT_GNU_HASH", err);
+    if (rc)
+        return rc;
+    if (!h.buckets || !exti__is_power_of_2(h.bloom_words))
+        return exti__fail(err, EXTI_E_FORMAT, all.base,
+                          "DT_GNU_HASH: %" PRIu32 " buckets, %" PRIu32
+                          " bloom words: must be at least 1, and a power of 2",
+                          h.buckets, h.bloom_words);
+    rc = exti__span_table(all, at, h.bloom_words, f->is64 ? 8 : 4, "DT_GNU_HASH bloom filter",
+                          &h.bloom, err);
+    if (rc)
+        return rc;
+    at += h.bloom.n;
+    rc = exti__span_table(all, at, h.buckets, 4, "DT_GNU_HASH buckets", &h.bucket, err);
+    if (rc)
+        return rc;
+    at += h.bucket.n;
+    chains = f->sym_count > h.first ? f->sym_count - h.first : 0;
+    rc = exti__span_table(all, at, chains, 4, "DT_GNU_HASH chains", &h.chain, err);
+    if (rc)
+        return rc;
+    *out = h;
+    return 0;
+}
+
+int exti__elf_sysv_table(const struct elf_file *f, struct elf_sysv_hash *out,
+                         struct exti_error *err)
+{
+    struct exti_span all = f->hash.s, head;
+    struct elf_sysv_hash h = {0};
+    int rc = exti__span_table(all, 0, 2, f->hash_word, "DT_HASH", &head, err);
+
+    if (rc)
+        return rc;
+    h.buckets = exti__elf_word_of(f, head, 0, f->hash_word);
+    h.chains = exti__elf_word_of(f, head, 1, f->hash_word);
+    if (!h.buckets)
+        return exti__fail(err, EXTI_E_FORMAT, all.base, "DT_HASH: no buckets");
+    rc = exti__span_table(all, head.n, h.buckets, f->hash_word, "DT_HASH buckets", &h.bucket, err);
+    if (!rc)
+        rc = exti__span_table(all, head.n + h.bucket.n, h.chains, f->hash_word, "DT_HASH chains",
+                              &h.chain, err);
+    if (!rc)
+        *out = h;
+    return rc;
+}
