@@ -49,8 +49,8 @@ int exti__span_cstr(struct exti_span s, uint64_t off, const char *what, const ch
     if (rc)
         return rc;
     if (!memchr(s.p + off, 0, s.n - (size_t)off))
-        return exti__fail(err, EXTI_E_FORMAT, rest.base, "%s: string has no end", what);
-    *out = (const char *)rest.p;
+        return exti__fail(err, EXTI_E_FORMAT, s.base + off, "%s: string has no end", what);
+    *out = (const char *)s.p + off;
     return 0;
 }
 

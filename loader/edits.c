@@ -1,0 +1,133 @@
+#include "loader/edits.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/mem.h"
+
+/* What every copy gets: it can be unloaded, and shares no symbol with its siblings. */
+static int common_edits(const char *source, const char *id, const struct exti_rename_map *renames,
+                        struct exti_edits *e, struct exti_error *err)
+{
+    char *slash;
+
+    *e = (struct exti_edits){.opts.size = sizeof e->opts, .origin = exti__strdup(source)};
+    if (!e->origin)
+        return exti__fail_nomem(err);
+    slash = strrchr(e->origin, '/');
+    if (slash)
+        slash[slash == e->origin] = 0;
+    snprintf(e->id, sizeof e->id, "%s", id);
+    e->opts.id = e->id;
+    e->opts.origin = e->origin;
+    e->opts.needed = e->needed;
+    e->opts.flags = EXTI_RW_CLEAR_NODELETE | EXTI_RW_CLEAR_UNIQUE;
+    e->opts.renames = renames->renames;
+    e->opts.rename_count = renames->count;
+    return 0;
+}
+
+int exti__edits_api(const struct exti_manifest *m, const char *source, const char *copy,
+                    const struct exti_image *im, const struct exti_rename_map *renames,
+                    struct exti_edits *out, struct exti_error *err)
+{
+    char id[EXTI_FILE_NAME_MAX + 1];
+    int rc;
+
+    exti__name_api_id(im->info.id, copy, id);
+    rc = common_edits(source, id, renames, out, err);
+    if (!rc && m->renamed)
+        out->opts.flags |= EXTI_RW_SYMBOLIC;
+    return rc;
+}
+
+/* Whether a needed library called `name` is the API library: by its SONAME, its file's name, or, for
+ * CPython, as the stable ABI's libpython3.so, which only forwards to it. */
+static bool is_api_name(const struct exti_manifest *m, const char *name)
+{
+    const char *base = exti__name_base(name), *api = exti__name_base(m->api.source);
+
+    return (m->api.source_name && strcmp(base, m->api.source_name) == 0) ||
+           strcmp(base, api) == 0 ||
+           (strcmp(base, "libpython3.so") == 0 && strncmp(api, "libpython3.", 11) == 0);
+}
+
+/* A file that names its API library keeps it at its place.  One that does not gets it first, so that
+ * nothing else it needs can answer for the API. */
+static int point_at_api(const struct exti_manifest *m, const struct exti_image *im,
+                        struct exti_edits *e, struct exti_error *err)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < im->info.needed_count; i++) {
+        if (!is_api_name(m, im->needed[i]))
+            continue;
+        if (n == EXTI_EDIT_NEEDED_MAX)
+            return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                              "names its API library more than %d times", EXTI_EDIT_NEEDED_MAX);
+        e->needed[n] = (struct exti_needed){im->needed[i], n ? NULL : m->api.copy,
+                                            EXTI_NEEDED_LAST};
+        n++;
+    }
+    if (!n)
+        e->needed[n++] = (struct exti_needed){NULL, m->api.copy, EXTI_NEEDED_FIRST};
+    e->opts.needed_count = n;
+    return 0;
+}
+
+int exti__edits_copy(const struct exti_manifest *m, const char *source, const char *copy,
+                     const struct exti_image *im, const struct exti_rename_map *renames,
+                     bool symbolic, struct exti_edits *out, struct exti_error *err)
+{
+    int rc = common_edits(source, copy, renames, out, err);
+
+    if (rc)
+        return rc;
+    out->opts.path_prepend = "$ORIGIN";
+    if (symbolic)
+        out->opts.flags |= EXTI_RW_SYMBOLIC;
+    return point_at_api(m, im, out, err);
+}
+
+void exti__edits_free(struct exti_edits *e)
+{
+    exti__free(e->origin);
+    *e = (struct exti_edits){0};
+}
+
+static json_t *needed_json(const struct exti_needed *n)
+{
+    if (!n->from)
+        return json_pack("{s:s,s:s}", "add", n->to, "where",
+                         n->where == EXTI_NEEDED_FIRST ? "first" : "last");
+    return n->to ? json_pack("{s:s,s:s}", "replace", n->from, "by", n->to)
+                 : json_pack("{s:s}", "remove", n->from);
+}
+
+int exti__edits_json(const struct exti_edits *e, char **out, struct exti_error *err)
+{
+    const struct exti_rewrite_opts *o = &e->opts;
+    json_t *needed = json_array(), *root;
+    char *text;
+
+    for (size_t i = 0; i < o->needed_count && needed; i++) {
+        if (json_array_append_new(needed, needed_json(&o->needed[i]))) {
+            json_decref(needed);
+            needed = NULL;
+        }
+    }
+    root = json_pack("{s:s,s:o,s:s*,s:s,s:b,s:b,s:b,s:i}", "id", o->id, "needed", needed,
+                     "search_path_prepend", o->path_prepend, "origin", o->origin, "symbolic",
+                     (o->flags & EXTI_RW_SYMBOLIC) != 0, "clear_nodelete",
+                     (o->flags & EXTI_RW_CLEAR_NODELETE) != 0, "clear_unique",
+                     (o->flags & EXTI_RW_CLEAR_UNIQUE) != 0, "private_names",
+                     (int)o->rename_count);
+    text = root ? json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    json_decref(root);
+    *out = text ? exti__strdup(text) : NULL;
+    free(text);
+    return *out ? 0 : exti__fail_nomem(err);
+}

@@ -1,0 +1,35 @@
+/* Which edits turn a source into its context's copy.  A function of the manifest, the source and its
+ * image alone, so that any copy can be made, or checked, again. */
+#ifndef LOADER_EDITS_H
+#define LOADER_EDITS_H
+
+#include "loader/base/format.h"
+#include "loader/manifest.h"
+#include "loader/rename.h"
+
+#define EXTI_EDIT_NEEDED_MAX 4
+
+/* Options for the rewrite together with the storage that they point into. */
+struct exti_edits {
+    struct exti_rewrite_opts opts;
+    char id[EXTI_FILE_NAME_MAX + 1];
+    char *origin; /* owned: the source's folder */
+    struct exti_needed needed[EXTI_EDIT_NEEDED_MAX];
+};
+
+/* The edits for the API library's copy called `copy`. */
+int exti__edits_api(const struct exti_manifest *m, const char *source, const char *copy,
+                    const struct exti_image *im, const struct exti_rename_map *renames,
+                    struct exti_edits *out, struct exti_error *err);
+
+/* The edits for any other copy, which get the API copy of `m` as their first needed library. */
+int exti__edits_copy(const struct exti_manifest *m, const char *source, const char *copy,
+                     const struct exti_image *im, const struct exti_rename_map *renames,
+                     bool symbolic, struct exti_edits *out, struct exti_error *err);
+
+void exti__edits_free(struct exti_edits *e);
+
+/* As the manifest tells them: a JSON object; exti__free it. */
+int exti__edits_json(const struct exti_edits *e, char **out, struct exti_error *err);
+
+#endif

@@ -1,0 +1,277 @@
+#include "loader/manifest.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/mem.h"
+
+#define MANIFEST_FORMAT 1
+#define MANIFEST_MAX ((size_t)256 << 20)
+
+void exti__entry_clear(struct exti_entry *e)
+{
+    exti__free(e->source);
+    exti__free(e->build_id);
+    exti__free(e->source_name);
+    exti__free(e->copy);
+    exti__free(e->edits);
+    *e = (struct exti_entry){0};
+}
+
+void exti__manifest_clear(struct exti_manifest *m)
+{
+    exti__entry_clear(&m->api);
+    for (size_t i = 0; i < m->count; i++)
+        exti__entry_clear(&m->entries[i]);
+    exti__free(m->entries);
+    *m = (struct exti_manifest){0};
+}
+
+/* ---- reading ---- */
+
+static bool dup_string(json_t *o, const char *key, char **out)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+
+    *out = s ? exti__strdup(s) : NULL;
+    return *out || !s;
+}
+
+/* A copy's name comes from a file that anyone may have edited: it must stay in the directory. */
+static bool is_plain_name(const char *name)
+{
+    return name && *name && name[0] != '.' && !strchr(name, '/') &&
+           strlen(name) <= EXTI_FILE_NAME_MAX;
+}
+
+static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *err)
+{
+    json_int_t size = 0, mtime = 0, inode = 0, device = 0, copy_size = 0, generation = 0;
+    int symbolic = 0, synced = 0;
+    const char *boot = "";
+    json_t *edits = NULL;
+    char *text;
+
+    if (json_unpack(o, "{s:I,s:I,s:I,s:I,s:I,s:I,s:b,s:b,s:s,s:o}", "size", &size, "mtime_ns",
+                    &mtime, "inode", &inode, "device", &device, "copy_size", &copy_size,
+                    "generation", &generation, "symbolic", &symbolic, "synced", &synced, "boot",
+                    &boot, "edits", &edits) ||
+        !json_is_string(json_object_get(o, "source")) ||
+        !is_plain_name(json_string_value(json_object_get(o, "copy"))))
+        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
+                          "a copy's entry lacks a member or has a bad one");
+    e->id = (struct exti_file_id){(uint64_t)size, (uint64_t)inode, (uint64_t)device, mtime};
+    e->copy_size = (uint64_t)copy_size;
+    e->generation = (unsigned)generation;
+    e->symbolic = symbolic;
+    e->synced = synced;
+    snprintf(e->boot, sizeof e->boot, "%s", boot);
+    text = json_dumps(edits, JSON_COMPACT | JSON_SORT_KEYS);
+    e->edits = text ? exti__strdup(text) : NULL;
+    free(text);
+    if (!e->edits || !dup_string(o, "source", &e->source) || !dup_string(o, "copy", &e->copy) ||
+        !dup_string(o, "build_id", &e->build_id) || !dup_string(o, "id", &e->source_name))
+        return exti__fail_nomem(err);
+    return 0;
+}
+
+static int entries_from_json(json_t *list, struct exti_manifest *m, struct exti_error *err)
+{
+    size_t n = json_array_size(list);
+
+    for (size_t i = 0; i < n; i++) {
+        struct exti_entry e = {0};
+        int rc = entry_from_json(json_array_get(list, i), &e, err);
+
+        if (!rc)
+            rc = exti__manifest_put(m, &e, err);
+        exti__entry_clear(&e);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static int manifest_from_json(json_t *root, struct exti_manifest *m, struct exti_error *err)
+{
+    json_t *api = NULL, *copies = NULL;
+    json_int_t format = 0, generation = 0;
+    const char *name = "";
+    int renamed = 0, rc;
+
+    if (json_unpack(root, "{s:I}", "extisolate", &format))
+        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "is not a manifest of extisolate");
+    if (format != MANIFEST_FORMAT)
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                          "manifest format %d; this library knows %d", (int)format,
+                          MANIFEST_FORMAT);
+    if (json_unpack(root, "{s:s,s:b,s:I,s:o,s:o}", "name", &name, "renamed", &renamed, "generation",
+                    &generation, "api", &api, "copies", &copies) ||
+        !json_is_array(copies))
+        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "a member is missing or bad");
+    if (exti__name_check(name, NULL))
+        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "the context's name is not valid");
+    snprintf(m->name, sizeof m->name, "%s", name);
+    m->renamed = renamed;
+    m->generation = (unsigned)generation;
+    rc = entry_from_json(api, &m->api, err);
+    return rc ? rc : entries_from_json(copies, m, err);
+}
+
+int exti__manifest_read(const char *dir, struct exti_manifest *out, struct exti_error *err)
+{
+    struct exti_manifest m = {0};
+    json_error_t json_err;
+    json_t *root = NULL;
+    char *path = exti__fs_join(dir, EXTI_MANIFEST_FILE), *text = NULL;
+    size_t n;
+    int rc;
+
+    if (!path)
+        return exti__fail_nomem(err);
+    rc = exti__fs_read(path, MANIFEST_MAX, &text, &n, err);
+    if (rc)
+        goto out;
+    root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &json_err);
+    if (root)
+        rc = manifest_from_json(root, &m, err);
+    else if (json_error_code(&json_err) == json_error_out_of_memory)
+        rc = exti__fail_nomem(err);
+    else
+        rc = exti__fail(err, EXTI_E_FORMAT, (uint64_t)json_err.position, "is damaged: %s",
+                        json_err.text);
+out:
+    if (rc)
+        exti__error_file(err, path);
+    json_decref(root);
+    exti__free(text);
+    exti__free(path);
+    if (rc)
+        exti__manifest_clear(&m);
+    else
+        *out = m;
+    return rc;
+}
+
+/* ---- writing ---- */
+
+static json_t *entry_to_json(const struct exti_entry *e)
+{
+    json_t *edits = json_loads(e->edits, 0, NULL);
+
+    if (!edits)
+        return NULL;
+    return json_pack("{s:s,s:I,s:I,s:I,s:I,s:s*,s:s*,s:s,s:I,s:I,s:b,s:b,s:s,s:o}", "source",
+                     e->source, "size", (json_int_t)e->id.size, "mtime_ns",
+                     (json_int_t)e->id.mtime_ns, "inode", (json_int_t)e->id.inode, "device",
+                     (json_int_t)e->id.device, "build_id", e->build_id, "id", e->source_name,
+                     "copy", e->copy, "copy_size", (json_int_t)e->copy_size, "generation",
+                     (json_int_t)e->generation, "symbolic", e->symbolic, "synced", e->synced,
+                     "boot", e->boot, "edits", edits);
+}
+
+static json_t *manifest_to_json(const struct exti_manifest *m)
+{
+    json_t *copies = json_array(), *api = entry_to_json(&m->api);
+
+    for (size_t i = 0; i < m->count && copies; i++) {
+        if (json_array_append_new(copies, entry_to_json(&m->entries[i]))) {
+            json_decref(copies);
+            copies = NULL;
+        }
+    }
+    /* json_pack releases the objects it is given even when it fails. */
+    return json_pack("{s:i,s:s,s:b,s:I,s:o,s:o}", "extisolate", MANIFEST_FORMAT, "name", m->name,
+                     "renamed", m->renamed, "generation", (json_int_t)m->generation, "api", api,
+                     "copies", copies);
+}
+
+int exti__manifest_write(const char *dir, const struct exti_manifest *m, bool sync,
+                         struct exti_error *err)
+{
+    json_t *root = manifest_to_json(m);
+    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+    char *path = exti__fs_join(dir, EXTI_MANIFEST_FILE);
+    int rc;
+
+    if (text && path)
+        rc = exti__fs_replace(path, text, strlen(text), sync ? EXTI_FS_SYNC : 0, err);
+    else
+        rc = exti__fail_nomem(err);
+    json_decref(root);
+    free(text);
+    exti__free(path);
+    return rc;
+}
+
+/* ---- entries ---- */
+
+/* Where `source` is or belongs in the sorted entries. */
+static size_t position(const struct exti_manifest *m, const char *source, bool *found)
+{
+    size_t lo = 0, hi = m->count;
+
+    *found = false;
+    while (lo < hi && !*found) {
+        size_t mid = lo + (hi - lo) / 2;
+        int order = strcmp(source, m->entries[mid].source);
+
+        if (order == 0) {
+            *found = true;
+            lo = mid;
+        } else if (order < 0) {
+            hi = mid;
+        } else {
+            lo = mid + 1;
+        }
+    }
+    return lo;
+}
+
+struct exti_entry *exti__manifest_find(struct exti_manifest *m, const char *source)
+{
+    bool found;
+    size_t at = position(m, source, &found);
+
+    if (found)
+        return &m->entries[at];
+    return m->api.source && strcmp(m->api.source, source) == 0 ? &m->api : NULL;
+}
+
+const struct exti_entry *exti__manifest_find_copy(const struct exti_manifest *m, const char *copy)
+{
+    if (m->api.copy && strcmp(m->api.copy, copy) == 0)
+        return &m->api;
+    for (size_t i = 0; i < m->count; i++)
+        if (strcmp(m->entries[i].copy, copy) == 0)
+            return &m->entries[i];
+    return NULL;
+}
+
+int exti__manifest_put(struct exti_manifest *m, struct exti_entry *e, struct exti_error *err)
+{
+    bool found;
+    size_t at = position(m, e->source, &found);
+
+    if (found) {
+        exti__entry_clear(&m->entries[at]);
+    } else {
+        if (m->count == m->cap) {
+            size_t cap = m->cap ? m->cap * 2 : 16;
+            struct exti_entry *p = exti__realloc_array(m->entries, cap, sizeof *p);
+
+            if (!p)
+                return exti__fail_nomem(err);
+            m->entries = p;
+            m->cap = cap;
+        }
+        memmove(&m->entries[at + 1], &m->entries[at], (m->count - at) * sizeof *m->entries);
+        m->count++;
+    }
+    m->entries[at] = *e;
+    *e = (struct exti_entry){0};
+    return 0;
+}

@@ -1,0 +1,55 @@
+/* manifest.json: what a context directory says of itself. */
+#ifndef LOADER_MANIFEST_H
+#define LOADER_MANIFEST_H
+
+#include <stdbool.h>
+
+#include "loader/base/fs.h"
+#include "loader/names.h"
+
+#define EXTI_MANIFEST_FILE "manifest.json"
+#define EXTI_LOCK_FILE ".lock"
+#define EXTI_BOOT_MAX 40
+
+/* One copy.  All strings are owned. */
+struct exti_entry {
+    char *source;           /* absolute, without symbolic links */
+    struct exti_file_id id; /* the source as it was when the copy was made */
+    char *build_id;         /* of the source, or NULL */
+    char *source_name;      /* the source's own id (SONAME), or NULL */
+    char *copy;             /* file name in the directory */
+    uint64_t copy_size;
+    unsigned generation;      /* of the API copy that this one refers to */
+    bool symbolic;            /* bound to its own symbols first: the host has some of them too */
+    bool synced;              /* the copy was fsynced */
+    char boot[EXTI_BOOT_MAX]; /* when it was written: see exti__fs_boot */
+    char *edits;              /* JSON object */
+};
+
+struct exti_manifest {
+    char name[EXTI_NAME_MAX + 1];
+    bool renamed;        /* API symbols have private names */
+    unsigned generation; /* counts the API copies made; a new one makes every other copy stale */
+    struct exti_entry api;
+    struct exti_entry *entries; /* sorted by source */
+    size_t count, cap;
+};
+
+void exti__entry_clear(struct exti_entry *e);
+void exti__manifest_clear(struct exti_manifest *m);
+
+/* Reads the manifest of `dir`.  No file: EXTI_E_IO with ENOENT.  Damaged: EXTI_E_FORMAT. */
+int exti__manifest_read(const char *dir, struct exti_manifest *out, struct exti_error *err);
+
+/* Replaces the manifest of `dir` as a whole. */
+int exti__manifest_write(const char *dir, const struct exti_manifest *m, bool sync,
+                         struct exti_error *err);
+
+/* The entry of `source` (the API's included) or NULL; by the copy's file name likewise. */
+struct exti_entry *exti__manifest_find(struct exti_manifest *m, const char *source);
+const struct exti_entry *exti__manifest_find_copy(const struct exti_manifest *m, const char *copy);
+
+/* Takes over `*e`, replacing the entry of the same source; `*e` is emptied. */
+int exti__manifest_put(struct exti_manifest *m, struct exti_entry *e, struct exti_error *err);
+
+#endif

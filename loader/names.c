@@ -1,0 +1,105 @@
+#define _GNU_SOURCE /* getentropy */
+#include "loader/names.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "loader/base/error.h"
+
+/* Lower case only: macOS and Windows file names do not tell case apart. */
+static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+
+#define TAG_LENGTH 8 /* 36^8: 41 bits */
+#define STEM_MAX 120 /* longer stems and suffixes are cut; the hash keeps the name unique */
+#define SUFFIX_MAX 80
+
+static void base36(uint64_t v, char *out)
+{
+    for (int i = 0; i < TAG_LENGTH; i++, v /= 36)
+        out[i] = digits[v % 36];
+    out[TAG_LENGTH] = 0;
+}
+
+int exti__name_make(char *out, struct exti_error *err)
+{
+    uint64_t v;
+
+    if (getentropy(&v, sizeof v))
+        return exti__fail_io(err, errno, "", "cannot get random bytes for a context name");
+    base36(v, out);
+    return 0;
+}
+
+int exti__name_check(const char *name, struct exti_error *err)
+{
+    size_t n = strlen(name);
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+
+    if (n && n <= EXTI_NAME_MAX && strspn(name, allowed) == n)
+        return 0;
+    return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                      "'%.64s' cannot be a context's name: 1 to %d letters, digits, '_' or '-'",
+                      name, EXTI_NAME_MAX);
+}
+
+const char *exti__name_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* FNV-1a, 64 bits. */
+static uint64_t hash_path(const char *path)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+
+    for (; *path; path++)
+        h = (h ^ (uint8_t)*path) * 0x100000001b3u;
+    return h;
+}
+
+void exti__name_api_copy(const char *source, const char *context, unsigned generation, char *out)
+{
+    const char *base = exti__name_base(source), *so = strstr(base, ".so");
+    size_t n = so ? (size_t)(so - base) + 3 : strlen(base);
+    char more[16] = "";
+
+    if (generation > 1)
+        snprintf(more, sizeof more, ".%u", generation);
+    snprintf(out, EXTI_FILE_NAME_MAX + 1, "%.*s.%s%s", (int)(n < STEM_MAX ? n : STEM_MAX), base,
+             context, more);
+}
+
+void exti__name_copy(const char *source, const char *context, char *out)
+{
+    const char *base = exti__name_base(source), *dot;
+    char tag[TAG_LENGTH + 1];
+    size_t stem;
+
+    dot = base[0] ? strchr(base + 1, '.') : NULL;
+    stem = dot ? (size_t)(dot - base) : strlen(base);
+    if (stem > STEM_MAX)
+        stem = STEM_MAX;
+    if (!dot)
+        dot = "";
+    if (strlen(dot) > SUFFIX_MAX)
+        dot += strlen(dot) - SUFFIX_MAX;
+    base36(hash_path(source), tag);
+    snprintf(out, EXTI_FILE_NAME_MAX + 1, "%.*s.%s-%s%s", (int)stem, base, context, tag, dot);
+}
+
+void exti__name_api_id(const char *old_id, const char *copy, char *out)
+{
+    size_t room = old_id ? strlen(old_id) : 0;
+
+    snprintf(out, EXTI_FILE_NAME_MAX + 1, "%s", copy);
+    if (room >= strlen(copy) || room < 2)
+        return;
+    /* The cut must leave some of the context's name, or it would be the original's own. */
+    if (strncmp(old_id, copy, room) != 0 && out[room - 1] != '.')
+        out[room] = 0;
+}

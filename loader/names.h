@@ -1,0 +1,36 @@
+/* What contexts and copies are called. */
+#ifndef LOADER_NAMES_H
+#define LOADER_NAMES_H
+
+#include <stddef.h>
+
+#include "loader/extisolate.h"
+
+#define EXTI_NAME_MAX 32       /* longest context name */
+#define EXTI_FILE_NAME_MAX 255 /* longest file name, NAME_MAX of every file system in use */
+
+/* A fresh context name: 8 random characters, so that directories made by different processes do not
+ * meet.  `out` has room for EXTI_NAME_MAX+1 bytes. */
+int exti__name_make(char *out, struct exti_error *err);
+
+/* EXTI_E_ARG unless `name` is [A-Za-z0-9_-]{1,32}. */
+int exti__name_check(const char *name, struct exti_error *err);
+
+/* The API library's copy: "libpython3.11.so.1.0" in context "k3x9q2m4" becomes
+ * "libpython3.11.so.k3x9q2m4", a name that debuggers and profilers still take for a libpython.
+ * Later generations end in ".2", ".3"...  `out` has room for EXTI_FILE_NAME_MAX+1 bytes. */
+void exti__name_api_copy(const char *source, const char *context, unsigned generation, char *out);
+
+/* Any other copy: the context's name and a hash of the source's path go in before the first dot, as
+ * many packages have a "_core.so". */
+void exti__name_copy(const char *source, const char *context, char *out);
+
+/* The SONAME that goes with an API copy called `copy`: cut to the length of the old one, so that it
+ * overwrites it in place and libpython's layout does not change.  Only NEEDED entries are looked up
+ * by name, and those hold the whole file name.  Without room for a distinct name, `copy` itself.
+ * `out` has room for EXTI_FILE_NAME_MAX+1 bytes. */
+void exti__name_api_id(const char *old_id, const char *copy, char *out);
+
+const char *exti__name_base(const char *path); /* what follows the last slash */
+
+#endif

@@ -1,0 +1,62 @@
+/* A context directory as something to copy into: finds, reuses, makes and replaces copies. */
+#ifndef LOADER_STORE_H
+#define LOADER_STORE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "loader/manifest.h"
+#include "loader/rename.h"
+
+struct exti_store {
+    char *dir; /* absolute */
+    bool one_shot, sync;
+    char boot[EXTI_BOOT_MAX];
+    int (*copy_name)(void *user, const char *original, char *out, size_t cap); /* hook or NULL */
+    void *user;
+
+    pthread_mutex_t lock; /* guards all below */
+    struct exti_manifest manifest;
+    struct exti_file_id manifest_id; /* of manifest.json as last read or written */
+    struct exti_rename_map renames;  /* empty unless manifest.renamed */
+    bool dirty;                      /* the manifest has entries that its file lacks */
+    int64_t saved_at_ns, save_cost_ns;
+    struct exti_string *strings; /* paths handed out */
+};
+
+struct exti_store_opts {
+    const char *dir, *name, *api_library; /* as in exti_ctx_opts */
+    bool rename, sync;
+    int (*copy_name)(void *user, const char *original, char *out, size_t cap);
+    void *user;
+};
+
+/* Opens or creates the directory and brings the API library's copy up to date. */
+int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
+                     struct exti_error *err);
+
+/* Brings the copy of `original` up to date.  *copy and *source, both absolute, live as long as the
+ * store.  With `symbolic` the copy binds to its own symbols first; a copy that already does so is
+ * kept even when it is not asked for.  The API library's own copy is answered like any other. */
+int exti__store_copy(struct exti_store *s, const char *original, bool symbolic, const char **copy,
+                     const char **source, struct exti_error *err);
+
+/* Absolute path of the API copy; lives as long as the store. */
+int exti__store_api(struct exti_store *s, const char **copy, const char **source,
+                    struct exti_error *err);
+
+/* Writes what the manifest's file lacks. */
+int exti__store_flush(struct exti_store *s, struct exti_error *err);
+
+/* Flushes and frees; a one-shot directory is removed. */
+int exti__store_close(struct exti_store *s, struct exti_error *err);
+
+/* Removes a directory that `m` describes: copies, manifest, lock, temporary files, and the folder if
+ * that empties it. */
+int exti__store_remove(const char *dir, const struct exti_manifest *m, struct exti_error *err);
+
+/* How the entry's copy and source look now. */
+enum exti_copy_state exti__entry_state(const char *dir, const struct exti_manifest *m,
+                                       const struct exti_entry *e);
+
+#endif
