@@ -194,10 +194,10 @@ $(STATIC_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(STATIC)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(CMOCKA_LIBS) $(LIBS)
 
-$(API_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libextisolate.so
+$(API_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(B)/libextisolate.so
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< -L$(B) -lextisolate -Wl,-rpath,'$$ORIGIN/../..' $(CMOCKA_LIBS) \
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT_OBJS) -L$(B) -lextisolate -Wl,-rpath,'$$ORIGIN/../..' $(CMOCKA_LIBS) \
 	    -ldl -lpthread
 
 run = @tests/run.sh $(1) $(sort $(2))
@@ -221,7 +221,7 @@ check-corpus: all $(call programs,corpus) ## the distribution's extension module
 .PHONY: check-layers check-abi check-readme
 check-layers: ## includes obey the layers
 	$(call run,layers,tests/meta/test_layers.sh)
-check-abi: $(B)/libextisolate.so ## exported symbols, version map and header agree
+check-abi: $(STATIC) $(B)/libextisolate.so ## exported symbols, version map and header agree
 	$(call run,abi,tests/meta/test_abi.sh)
 check-readme: all ## what README.md shows works
 	$(call run,readme,tests/meta/test_readme.sh)

@@ -1,0 +1,88 @@
+#!/bin/bash
+# README.md holds: its program builds against an installed library and runs, the commands, targets and
+# paths it names exist, and uninstalling leaves nothing.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+build=${EXTI_BUILD:-build}
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+cc=${CC:-cc}
+
+verdict() { # NAME, after the command it is about
+    if [ $? = 0 ]; then echo "ok $1"; else echo "not ok $1"; fi
+}
+
+make -s --no-print-directory install DESTDIR="$tmp/stage" PREFIX=/opt/exti >"$tmp/log" 2>&1 ||
+    cat "$tmp/log"
+stage=$tmp/stage/opt/exti
+[ -x "$stage/bin/extisolate" ] && [ -f "$stage/share/man/man1/extisolate.1" ] &&
+    [ "$(cd "$stage" && find include -type f)" = include/extisolate.h ]
+verdict install_puts_program_header_and_man_page
+
+export PKG_CONFIG_PATH=$stage/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$tmp/stage
+sed -n '/^```c$/,/^```$/{/^```/!p}' README.md >"$tmp/embed.c"
+lines=$(grep -c . "$tmp/embed.c")
+[ "$lines" -ge 20 ] && [ "$lines" -le 45 ]
+verdict program_is_in_the_readme
+
+# shellcheck disable=SC2046
+"$cc" -std=c99 -pedantic -Wall -Wextra -Werror "$tmp/embed.c" \
+    $(pkg-config --cflags --libs extisolate) -o "$tmp/embed"
+verdict program_builds_with_pkg_config
+
+PKG_CONFIG_SYSROOT_DIR='' pkg-config --print-errors --exists extisolate &&
+    static=$(PKG_CONFIG_SYSROOT_DIR='' pkg-config --static --libs-only-l extisolate) &&
+    "$cc" -std=c99 -I "$stage/include" "$tmp/embed.c" "$stage/lib/libextisolate.a" \
+        ${static//-lextisolate/} -o "$tmp/embed-static"
+verdict program_builds_with_the_static_library
+
+{ echo '#include <extisolate.h>'; echo 'int main(void) { return exti_version()[0] == 0; }'; } >"$tmp/x.cc"
+if command -v c++ >/dev/null; then
+    c++ -std=c++11 -pedantic -Wall -Wextra -Werror -fsyntax-only -I "$stage/include" "$tmp/x.cc"
+    verdict header_is_cxx
+else
+    echo "skip header_is_cxx: no C++ compiler"
+fi
+
+python=/usr/bin/python3
+libpython=$("$python" -c 'import sysconfig as s; v = s.get_config_var
+print(v("LIBDIR") + "/" + v("MULTIARCH") + "/" + v("INSTSONAME"))' 2>/dev/null)
+[ -f "$libpython" ] || libpython=${libpython/"/$("$python" -c 'import sysconfig
+print(sysconfig.get_config_var("MULTIARCH"))')"/}
+module=$("$python" -c 'import numpy.core._multiarray_umath as m; print(m.__file__)' 2>/dev/null)
+for kind in embed embed-static; do
+    if [ -f "$libpython" ] && [ -f "$module" ]; then
+        LD_LIBRARY_PATH=$stage/lib "$tmp/$kind" "$libpython" "$module" PyInit__multiarray_umath \
+            >"$tmp/out" && cat "$tmp/out" &&
+            [ "$(grep -cE ' in context [01]: 0x[0-9a-f]+, [1-9][0-9]* references, 0 leaks$' "$tmp/out")" = 2 ] &&
+            [ "$(awk '{ print $5 }' FS='[ :,]+' "$tmp/out" | sort -u | wc -l)" = 2 ]
+        verdict "${kind}_program_runs"
+    else
+        echo "skip ${kind}_program_runs: no shared libpython or no numpy for $python"
+    fi
+done
+LD_LIBRARY_PATH=$stage/lib "$tmp/embed" /nonexistent.so x.so y 2>&1 | grep -q '/nonexistent.so: '
+verdict program_reports_a_failure
+
+commands=$(grep -oE '^extisolate [a-z]+' README.md | awk '{ print $2 }' | sort -u)
+for c in $commands; do
+    "$build/extisolate" help "$c" >/dev/null 2>&1 || { echo "no command $c"; false; } || break
+done && [ "$(wc -w <<<"$commands")" = 6 ]
+verdict commands_exist
+
+make -s help >"$tmp/help"
+for t in $(grep -ohE '`?make [a-z]+(-[a-z]+)*' README.md CONTRIBUTING.md | awk '{ print $2 }' | sort -u); do
+    grep -qE "^ +$t " "$tmp/help" || { echo "no target $t"; false; } || break
+done
+verdict targets_exist
+
+for p in $(sed -nE 's/^\| `([^`]*)` .*/\1/p' README.md); do
+    [ -e "$p" ] || { echo "no $p"; false; } || break
+done
+verdict paths_exist
+
+man --warnings -l "$stage/share/man/man1/extisolate.1" >/dev/null 2>"$tmp/log" && [ ! -s "$tmp/log" ]
+verdict man_page_is_well_formed || cat "$tmp/log"
+
+make -s --no-print-directory uninstall DESTDIR="$tmp/stage" PREFIX=/opt/exti >/dev/null 2>&1
+[ -z "$(find "$tmp/stage" ! -type d)" ]
+verdict uninstall_leaves_nothing
