@@ -34,7 +34,7 @@ results_of() {
         /^\[=+\]/ { running = 0; next }
         /^\[ RUN +\]/ { said = ""; next }
         /^\[ +OK \]/ { if (running) print "ok " $4; next }
-        /^\[ +FAILED +\]/ { if (running) print "not ok " $4; next }
+        /^\[ +(FAILED|ERROR) +\] [^-]/ { if (running) print "not ok " $4; next }
         /^\[ +SKIPPED +\]/ { if (running) print "skip " $4 ": " said; next }
         /^(ok|not ok|skip) [^ ]/ { print; next }
         { said = $0 }' "$1"
@@ -49,7 +49,7 @@ run_one() {
     local name=${1##*/} log before=$failed rc line
     log=$logs/$(printf %s "$group-$name.log" | tr '/,' '--')
     # shellcheck disable=SC2086
-    timeout -k 10 "${TEST_TIMEOUT:-1200}" ${EXTI_WRAP:-} "$1" >"$log" 2>&1 </dev/null
+    { timeout -k 10 "${TEST_TIMEOUT:-1200}" ${EXTI_WRAP:-} "$1" >"$log" 2>&1 </dev/null; } 2>/dev/null
     rc=$?
     local seen=0
     while IFS= read -r line; do
@@ -63,7 +63,7 @@ run_one() {
     done < <(results_of "$log")
     if [ $rc = 124 ]; then
         fail "$name ran out of time"
-    elif [ $rc != 0 ] && [ $failed = "$before" ]; then
+    elif [ $rc -gt 128 ] || { [ $rc != 0 ] && [ $failed = "$before" ]; }; then
         fail "$name ended with status $rc"
     elif [ $seen = 0 ]; then
         fail "$name gave no result"
