@@ -71,6 +71,7 @@ ALL_LDFLAGS = $(san_flags) $(if $(COV),--coverage) $(LDFLAGS)
 LIBS = $(LIBELF_LIBS) $(JANSSON_LIBS) -ldl -lpthread
 LIB_FLAGS := -fPIC -DEXTI_API='__attribute__((visibility("default")))'
 
+quote = '$(subst ','\'',$(1))'
 Q := $(if $(filter 1,$(V)),,@)
 say = $(if $(Q),@printf '  %-7s %s\n' '$(1)' '$(2)')
 
@@ -104,7 +105,8 @@ $(B)/flags: FORCE
 	@$(PKG_CONFIG) --exists libelf jansson || \
 	    { echo "libelf and jansson are needed to build: try 'make deps'" >&2; exit 1; }
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIBS)' '$(LIB_SRCS) $(PROGRAM_SRCS)' >$@.new
+	@printf '%s\n' $(call quote,$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIBS)) \
+	    '$(LIB_SRCS) $(PROGRAM_SRCS)' >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 $(LIB_OBJS): OBJ_FLAGS = $(LIB_FLAGS)
