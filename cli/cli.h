@@ -107,21 +107,25 @@ bool cli_is_context(const char *dir);
  * none. */
 int cli_each_context(const char *dir, int (*each)(void *user, const char *dir), void *user);
 
-/* ---- finding the API library (find_libpython.c) ------------------------------------------------ */
+/* ---- finding the API library (abi.c, find_libpython.c) ---------------------------------------- */
 
 /* The CPython that a file was built for, as its name tells. */
 struct cli_abi {
-    int major, minor;   /* 0: any (abi3, or no tag) */
-    char flags[8];      /* "t", "d", ... */
-    char platform[64];  /* "x86_64-linux-gnu", or "" */
+    int major, minor;  /* 0: any (abi3, or no tag) */
+    char flags[8];     /* "t", "d", ... */
+    char platform[64]; /* "x86_64-linux-gnu", or "" */
 };
-struct cli_abi cli_abi_of(const char *path);
+struct cli_abi cli_abi_of(const char *path); /* "foo.cpython-313t-x86_64-linux-gnu.so" */
+bool cli_is_abi3(const char *path);          /* "foo.abi3.so" */
 
-/* The version that a library's name "libpython3.13t.so.1.0" tells; major 0 if it is not such a name. */
+/* The version that a library's name, "libpython3.13t.so.1.0", tells; major 0 if it is none such. */
 struct cli_abi cli_abi_of_libpython(const char *path);
 
-/* Finds the libpython that all `files` can use.  *out is a path to free.  On failure it has printed
- * what was looked for and what to do, and returns CLI_FAILED. */
+/* Whether a file built for `want` can use `have`; what is not known fits. */
+bool cli_abi_fits(const struct cli_abi *want, const struct cli_abi *have);
+
+/* Finds the libpython that all `files`, which exti_inspect can read, can use.  *out is a path to
+ * free.  On failure it has printed what was looked for and what to do, and returns CLI_FAILED. */
 int cli_find_libpython(char *const *files, size_t count, char **out);
 
 #endif

@@ -179,7 +179,8 @@ static const char *advice(const struct exti_error *err)
     case EXTI_E_BUSY:
         return "use another CTXDIR for a second context";
     case EXTI_E_CHECK:
-        return "'extisolate verify' lists what is wrong; 'extisolate copy' makes damaged copies anew";
+        return "'extisolate verify' lists what is wrong; 'extisolate copy' makes damaged copies "
+               "anew";
     default:
         return NULL;
     }

@@ -72,8 +72,9 @@ static int unknown_long(const char *command, const char *given, const struct opt
     if (near != NULL)
         cli_usage(command, "no option '--%.*s'; did you mean '--%s'?", (int)len, given, near);
     else
-        cli_usage(command, "no option '--%.*s' (for a file of that name, write './--%.*s' or put "
-                           "'--' before it)",
+        cli_usage(command,
+                  "no option '--%.*s' (for a file of that name, write './--%.*s' or put "
+                  "'--' before it)",
                   (int)len, given, (int)len, given);
     return '?';
 }
@@ -101,8 +102,9 @@ int cli_getopt(const char *command, int argc, char **argv, const char *shorts,
     } else if (is_long) {
         unknown_long(command, word + 2, longs);
     } else {
-        cli_usage(command, "no option '-%c' (for a file whose name begins with '-', put '--' "
-                           "before it)",
+        cli_usage(command,
+                  "no option '-%c' (for a file whose name begins with '-', put '--' "
+                  "before it)",
                   optopt);
     }
     return '?';
@@ -112,8 +114,9 @@ int cli_no_empty(const char *command, int argc, char **argv, int from)
 {
     for (int i = from; i < argc; i++)
         if (argv[i][0] == '\0')
-            return cli_usage(command, "argument %d is empty, where a file name should be: "
-                                      "is a shell variable unset?",
+            return cli_usage(command,
+                             "argument %d is empty, where a file name should be: "
+                             "is a shell variable unset?",
                              i - from + 1);
     return CLI_OK;
 }

@@ -1,0 +1,72 @@
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+static const char help[] =
+    "usage: extisolate clean CTXDIR...\n"
+    "\n"
+    "Removes the copies and the manifest from a context directory, or from each one in a "
+    "directory\n"
+    "of them, and the directory itself when nothing else is in it.  Files that extisolate did not\n"
+    "make stay.  A directory without a manifest is refused.  Sources are never touched.\n"
+    "\n"
+    "options:\n"
+    "  -h, --help  show this\n"
+    "\n"
+    "examples:\n"
+    "  extisolate clean ctx\n"
+    "\n"
+    "Exit status: 0 done, 1 failed, 2 wrong usage.\n";
+
+static int clean_one(void *user, const char *dir)
+{
+    struct exti_error err;
+    struct stat st;
+
+    (void)user;
+    if (exti_dir_clean(dir, &err) != 0)
+        return cli_error(&err, dir);
+    cli_put(stdout, dir);
+    puts(lstat(dir, &st) == 0 ? ": copies removed; other files are in it, so it stays"
+                              : ": removed");
+    return CLI_OK;
+}
+
+static int clean(const char *dir)
+{
+    bool context = cli_is_context(dir);
+    int status = cli_each_context(dir, clean_one, NULL);
+
+    /* The directory of the contexts goes with the last of them. */
+    if (status == CLI_OK && !context && rmdir(dir) != 0 && errno != ENOTEMPTY && errno != EEXIST)
+        status = cli_fail(dir, "cannot remove the empty directory: %s", strerror(errno));
+    return status;
+}
+
+int cmd_clean(int argc, char **argv)
+{
+    static const struct option longs[] = {{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    int o, status = CLI_OK;
+
+    while ((o = cli_getopt("clean", argc, argv, ":h", longs)) != -1)
+        switch (o) {
+        case 'h':
+            fputs(help, stdout);
+            return CLI_OK;
+        default:
+            return CLI_USAGE;
+        }
+    if (cli_no_empty("clean", argc, argv, optind) != CLI_OK)
+        return CLI_USAGE;
+    if (optind == argc)
+        return cli_usage("clean", "which CTXDIR?");
+    for (int i = optind; i < argc; i++) {
+        int one = clean(argv[i]);
+        if (one > status)
+            status = one;
+    }
+    return status;
+}

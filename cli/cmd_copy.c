@@ -1,0 +1,341 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/cli.h"
+
+static const char help[] =
+    "usage: extisolate copy [OPTION]... FILE... CTXDIR\n"
+    "\n"
+    "Makes a private copy of each FILE, an extension module or a library it needs, in the context\n"
+    "directory CTXDIR.  A new CTXDIR gets a copy of libpython first; the copies of a context are\n"
+    "bound to that one and to no other.  The FILEs themselves never change.  A copy that is up to\n"
+    "date is left alone, a stale one is replaced.\n"
+    "\n"
+    "options:\n"
+    "  --libpython PATH  the libpython, or other API library, to copy into a new CTXDIR.  When "
+    "not\n"
+    "                    given, it is found by the version in FILE's name: in the installation "
+    "FILE\n"
+    "                    lies in, by asking python3 on PATH, in the linker's folders\n"
+    "  --name NAME       the name of a new context: letters, digits, - and _, at most 32\n"
+    "  --rename          give the API symbols private names, for programs that export the API\n"
+    "                    themselves\n"
+    "  --sync            write to the disk before each copy counts (fsync)\n"
+    "  --json            print where the copies are as JSON\n"
+    "  -h, --help        show this\n"
+    "\n"
+    "examples:\n"
+    "  extisolate copy foo.cpython-311-x86_64-linux-gnu.so ctx\n"
+    "  extisolate copy --libpython /opt/python/lib/libpython3.12.so.1.0 foo.abi3.so ctx\n"
+    "  extisolate copy --json numpy/core/*.so ctx | jq -r '.copies[].copy'\n"
+    "  extisolate copy -- -odd-name.so ctx\n"
+    "\n"
+    "Prints 'FILE -> COPY' for each.  Exit status: 0 done, 1 a FILE failed (the others are done),\n"
+    "2 wrong usage.\n";
+
+struct copy {
+    const char *dir, *name;
+    char *libpython; /* NULL: the one CTXDIR has */
+    char **files;
+    size_t count;
+    bool is_new, made_dir, json;
+    uint32_t flags;
+    struct cli_abi api; /* of the API library, as far as its name tells */
+    json_t *errors;
+};
+
+/* Reports that `file` failed, in JSON too. */
+static int failed(struct copy *c, const struct exti_error *err, const char *file)
+{
+    json_array_append_new(c->errors, cli_json_error(err, file));
+    return cli_error(err, file);
+}
+
+static int refuse(struct copy *c, const char *file, const char *message)
+{
+    struct exti_error err = {.code = EXTI_E_UNSUPPORTED, .offset = EXTI_NO_OFFSET};
+
+    snprintf(err.message, sizeof err.message, "%s", message);
+    json_array_append_new(c->errors, cli_json_error(&err, file));
+    return cli_fail(file, "%s", message);
+}
+
+static int parse(int argc, char **argv, struct copy *c)
+{
+    enum { LIBPYTHON = 256, NAME, RENAME, SYNC, JSON };
+    static const struct option longs[] = {{"libpython", required_argument, NULL, LIBPYTHON},
+                                          {"name", required_argument, NULL, NAME},
+                                          {"rename", no_argument, NULL, RENAME},
+                                          {"sync", no_argument, NULL, SYNC},
+                                          {"json", no_argument, NULL, JSON},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    const char *libpython = NULL;
+    int o;
+
+    while ((o = cli_getopt("copy", argc, argv, ":h", longs)) != -1)
+        switch (o) {
+        case LIBPYTHON:
+            libpython = optarg;
+            break;
+        case NAME:
+            c->name = optarg;
+            break;
+        case RENAME:
+            c->flags |= EXTI_CTX_RENAME;
+            break;
+        case SYNC:
+            c->flags |= EXTI_CTX_SYNC;
+            break;
+        case JSON:
+            c->json = true;
+            break;
+        case 'h':
+            fputs(help, stdout);
+            return -1;
+        default:
+            return CLI_USAGE;
+        }
+    if (cli_no_empty("copy", argc, argv, optind) != CLI_OK)
+        return CLI_USAGE;
+    if (argc - optind == 0)
+        return cli_usage("copy", "which FILE, and into which CTXDIR?");
+    if (argc - optind == 1)
+        return cli_usage("copy", "needs FILE and CTXDIR, but there is only '%s'", argv[optind]);
+    if (libpython != NULL && *libpython == '\0')
+        return cli_usage("copy", "--libpython is empty: is a shell variable unset?");
+    if (c->name != NULL && *c->name == '\0')
+        return cli_usage("copy", "--name is empty: is a shell variable unset?");
+    c->files = argv + optind;
+    c->count = (size_t)(argc - optind - 1);
+    c->dir = argv[argc - 1];
+    if (libpython != NULL && (c->libpython = strdup(libpython)) == NULL)
+        return cli_fail(NULL, "out of memory");
+    return CLI_OK;
+}
+
+/* Whether the file can be read and is for the same machine as `api` (if there is one yet). */
+static int check_file(struct copy *c, const char *file, const struct exti_image *api)
+{
+    struct exti_error err;
+    struct exti_image *im = NULL;
+    struct exti_image_info a = {.size = sizeof a}, f = {.size = sizeof f};
+    char message[256];
+
+    if (exti_inspect(file, &im, &err) != 0)
+        return failed(c, &err, file);
+    exti_image_info(im, &f);
+    int status = CLI_OK;
+    if (api != NULL && exti_image_info(api, &a) == 0 &&
+        (strcmp(a.machine, f.machine) != 0 || a.bits != f.bits || a.big_endian != f.big_endian)) {
+        snprintf(message, sizeof message, "is for %d-bit %s, but the API library for %d-bit %s",
+                 f.bits, f.machine, a.bits, a.machine);
+        status = refuse(c, file, message);
+    }
+    exti_image_free(im);
+    return status;
+}
+
+/* Drops the files that cannot be copied, so that a new directory is made for the others only. */
+static int check_files(struct copy *c, const struct exti_image *api)
+{
+    size_t kept = 0;
+    int status = CLI_OK;
+
+    for (size_t i = 0; i < c->count; i++) {
+        if (check_file(c, c->files[i], api) == CLI_OK)
+            c->files[kept++] = c->files[i];
+        else
+            status = CLI_FAILED;
+    }
+    c->count = kept;
+    return status;
+}
+
+/* Everything that can be known to fail before a new directory is made. */
+static int prepare_new(struct copy *c)
+{
+    struct exti_error err;
+    struct exti_image *api = NULL;
+    struct exti_image_info info = {.size = sizeof info};
+    struct stat st;
+
+    if (stat(c->dir, &st) == 0 && !S_ISDIR(st.st_mode)) {
+        c->count = 0;
+        refuse(c, c->dir, "is a file, not a directory");
+        cli_hint("the last argument is the context directory: FILE... CTXDIR");
+        return CLI_FAILED;
+    }
+    c->made_dir = lstat(c->dir, &st) != 0 && errno == ENOENT;
+    int status = check_files(c, NULL);
+    if (c->count == 0)
+        return status;
+    if (c->libpython == NULL && cli_find_libpython(c->files, c->count, &c->libpython) != CLI_OK) {
+        c->count = 0;
+        return CLI_FAILED;
+    }
+    if (exti_inspect(c->libpython, &api, &err) != 0) {
+        c->count = 0;
+        return failed(c, &err, c->libpython);
+    }
+    exti_image_info(api, &info);
+    c->api = cli_abi_of_libpython(info.id != NULL ? info.id : c->libpython);
+    if (check_files(c, api) != CLI_OK)
+        status = CLI_FAILED;
+    exti_image_free(api);
+    return status;
+}
+
+/* Finds the API library's copy.  Both strings are to be freed by exti_dir_free(*d). */
+static bool api_copy(const char *dir, struct exti_dir **d, struct exti_copy_info *out)
+{
+    if (exti_dir_read(dir, d, NULL) != 0)
+        return false;
+    for (size_t i = 0; i < exti_dir_count(*d); i++)
+        if (exti_dir_copy(*d, i, out) == 0 && out->is_api)
+            return true;
+    return false;
+}
+
+/* Learns the API library's version from the directory. */
+static void look_at_old(struct copy *c)
+{
+    struct exti_dir *d = NULL;
+    struct exti_copy_info info = {.size = sizeof info};
+
+    if (api_copy(c->dir, &d, &info))
+        c->api = cli_abi_of_libpython(info.source);
+    exti_dir_free(d);
+}
+
+/* An extension of another CPython version would load, and crash at its first use of a struct. */
+static int check_version(struct copy *c, const char *file)
+{
+    struct cli_abi abi = cli_abi_of(file);
+    char message[256];
+
+    if (cli_abi_fits(&abi, &c->api))
+        return CLI_OK;
+    snprintf(message, sizeof message,
+             "is built for CPython %d.%d%s, but the context's libpython is %d.%d%s", abi.major,
+             abi.minor, abi.flags, c->api.major, c->api.minor, c->api.flags);
+    refuse(c, file, message);
+    cli_hint("use another CTXDIR, with --libpython for that version if it is not found");
+    return CLI_FAILED;
+}
+
+static json_t *copy_all(struct copy *c, struct exti_ctx *ctx, int *status)
+{
+    json_t *copies = json_array();
+    struct cli_progress *bar = cli_progress_start("copying", c->count);
+
+    for (size_t i = 0; i < c->count; i++) {
+        struct exti_error err;
+        const char *file = c->files[i], *path = NULL;
+
+        cli_progress_step(bar, i, file);
+        int one = check_version(c, file);
+        int rc = one == CLI_OK ? exti_copy(ctx, file, &path, &err) : 0;
+        cli_progress_hide(bar);
+        if (rc != 0)
+            one = failed(c, &err, file);
+        if (one != CLI_OK) {
+            *status = one;
+        } else {
+            json_array_append_new(copies, json_pack("{s:o, s:o}", "source", cli_json_text(file),
+                                                    "copy", cli_json_text(path)));
+            if (!c->json) {
+                cli_put(stdout, file);
+                fputs(" -> ", stdout);
+                cli_put(stdout, path);
+                putchar('\n');
+            }
+        }
+        cli_progress_show(bar);
+    }
+    cli_progress_end(bar);
+    return copies;
+}
+
+static int print_json(struct copy *c, const struct exti_ctx *ctx, json_t *copies)
+{
+    struct exti_dir *d = NULL;
+    struct exti_copy_info info = {.size = sizeof info};
+    json_t *context = json_null(), *api = json_null();
+
+    if (ctx != NULL) {
+        if (api_copy(exti_ctx_dir(ctx), &d, &info))
+            api = json_pack("{s:o, s:o}", "source", cli_json_text(info.source), "copy",
+                            cli_json_text(info.copy));
+        context = json_pack("{s:o, s:o, s:b}", "dir", cli_json_text(exti_ctx_dir(ctx)), "name",
+                            cli_json_text(exti_ctx_name(ctx)), "renamed",
+                            d != NULL && exti_dir_renamed(d));
+    }
+    exti_dir_free(d);
+    return cli_json_print(json_pack("{s:o, s:o, s:o, s:O}", "context", context, "api_library", api,
+                                    "copies", copies, "errors", c->errors));
+}
+
+static void print_api(const struct copy *c, const struct exti_ctx *ctx)
+{
+    struct exti_dir *d = NULL;
+    struct exti_copy_info info = {.size = sizeof info};
+
+    if (c->is_new && !c->json && api_copy(exti_ctx_dir(ctx), &d, &info)) {
+        cli_put(stdout, c->libpython);
+        fputs(" -> ", stdout);
+        cli_put(stdout, info.copy);
+        putchar('\n');
+    }
+    exti_dir_free(d);
+}
+
+static int work(struct copy *c)
+{
+    struct exti_error err;
+    struct exti_ctx *ctx = NULL;
+    json_t *copies = NULL;
+    int status = CLI_OK;
+
+    c->is_new = !cli_is_context(c->dir);
+    if (c->is_new)
+        status = prepare_new(c);
+    else
+        look_at_old(c);
+    struct exti_ctx_opts opts = {.size = sizeof opts,
+                                 .dir = c->dir,
+                                 .name = c->name,
+                                 .api_library = c->libpython,
+                                 .flags = c->flags};
+    if (c->count > 0 && exti_ctx_open(&ctx, &opts, &err) != 0)
+        status = failed(c, &err, c->dir);
+    if (ctx != NULL) {
+        print_api(c, ctx);
+        copies = copy_all(c, ctx, &status);
+    }
+    size_t done = json_array_size(copies);
+    if (c->json && print_json(c, ctx, copies != NULL ? copies : json_array()) != CLI_OK)
+        status = CLI_FAILED;
+    else if (!c->json)
+        json_decref(copies);
+    if (ctx != NULL && exti_ctx_close(ctx, &err) != 0)
+        status = cli_error(&err, c->dir);
+    /* A directory that came to hold nothing but the API library serves nobody. */
+    if (c->made_dir && ctx != NULL && done == 0)
+        exti_dir_clean(c->dir, NULL);
+    return status;
+}
+
+int cmd_copy(int argc, char **argv)
+{
+    struct copy c = {.errors = json_array()};
+    int status = parse(argc, argv, &c);
+
+    if (status == CLI_OK)
+        status = work(&c);
+    json_decref(c.errors);
+    free(c.libpython);
+    return status < 0 ? CLI_OK : status;
+}

@@ -1,0 +1,213 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/cli.h"
+
+static const char help[] =
+    "usage: extisolate list [--json] CTXDIR...\n"
+    "\n"
+    "Lists the copies in a context directory, or in each one in a directory of them.\n"
+    "\n"
+    "The state of a copy:\n"
+    "  fresh    up to date\n"
+    "  stale    its source has changed since; 'extisolate copy' replaces it\n"
+    "  missing  it is gone, or something else changed it; 'extisolate copy' makes it anew\n"
+    "  orphan   its source is gone\n"
+    "\n"
+    "options:\n"
+    "  --json      print an array of objects, one for each context\n"
+    "  -h, --help  show this\n"
+    "\n"
+    "examples:\n"
+    "  extisolate list ctx\n"
+    "  extisolate list --json ctx | jq -r '.[].copies[] | select(.state != \"fresh\") | .source'\n"
+    "\n"
+    "Exit status: 0 done, 1 failed, 2 wrong usage.\n";
+
+struct list {
+    json_t *contexts; /* NULL: for people */
+    bool printed;
+};
+
+static const struct state {
+    const char *name;
+    enum cli_style style;
+} states[] = {
+    {"fresh", CLI_GREEN}, {"stale", CLI_YELLOW}, {"missing", CLI_RED}, {"orphan", CLI_YELLOW}};
+
+static const struct state *state_of(const struct exti_copy_info *info)
+{
+    static const struct state unknown = {"unknown", CLI_RED};
+    size_t i = (size_t)info->state;
+
+    return i < sizeof states / sizeof *states ? &states[i] : &unknown;
+}
+
+static bool size_of(const char *path, uint64_t *size)
+{
+    struct stat st;
+
+    if (stat(path, &st) != 0)
+        return false;
+    *size = (uint64_t)st.st_size;
+    return true;
+}
+
+/* ---- for programs ------------------------------------------------------------------------------ */
+
+static json_t *copy_json(const struct exti_copy_info *info)
+{
+    uint64_t size;
+    json_t *copy_size = size_of(info->copy, &size) ? json_integer((json_int_t)size) : json_null();
+    json_t *edits = info->edits != NULL ? json_loads(info->edits, 0, NULL) : NULL;
+
+    return json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:b, s:o}", "state",
+                     state_of(info)->name, "copy", cli_json_text(info->copy), "source",
+                     cli_json_text(info->source), "copy_size", copy_size, "source_size",
+                     (json_int_t)info->source_size, "source_mtime_ns",
+                     (json_int_t)info->source_mtime_ns, "source_inode",
+                     (json_int_t)info->source_inode, "build_id", cli_json_text(info->build_id),
+                     "is_api", info->is_api, "edits", edits != NULL ? edits : json_null());
+}
+
+static json_t *context_json(const char *dir, const struct exti_dir *d)
+{
+    json_t *copies = json_array();
+
+    for (size_t i = 0; i < exti_dir_count(d); i++) {
+        struct exti_copy_info info = {.size = sizeof info};
+        if (exti_dir_copy(d, i, &info) == 0)
+            json_array_append_new(copies, copy_json(&info));
+    }
+    return json_pack("{s:o, s:o, s:b, s:o}", "dir", cli_json_text(dir), "name",
+                     cli_json_text(exti_dir_name(d)), "renamed", exti_dir_renamed(d), "copies",
+                     copies);
+}
+
+/* ---- for people -------------------------------------------------------------------------------- */
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* How many columns the text takes, were every character one wide. */
+static size_t width(const char *safe)
+{
+    size_t n = 0;
+
+    for (; *safe != '\0'; safe++)
+        n += ((unsigned char)*safe & 0xc0) != 0x80;
+    return n;
+}
+
+static void print_size(const char *path)
+{
+    uint64_t size;
+
+    if (!size_of(path, &size))
+        printf("%9s", "-");
+    else if (size < 1000000)
+        printf("%6.1f kB", (double)size / 1e3);
+    else
+        printf("%6.1f MB", (double)size / 1e6);
+}
+
+static void print_row(const struct exti_copy_info *info, size_t column)
+{
+    const struct state *state = state_of(info);
+    char *name = cli_safe(base_name(info->copy));
+
+    printf("  %s%-7s%s  ", cli_style(stdout, state->style), state->name,
+           cli_style(stdout, CLI_PLAIN));
+    print_size(info->copy);
+    printf("  %s%*s  ", name != NULL ? name : "?", name != NULL ? (int)(column - width(name)) : 0,
+           "");
+    cli_put(stdout, info->source);
+    fputs(info->is_api ? "  (API library)\n" : "\n", stdout);
+    free(name);
+}
+
+static void print_context(const char *dir, const struct exti_dir *d)
+{
+    size_t count = exti_dir_count(d), column = 4;
+
+    for (size_t i = 0; i < count; i++) {
+        struct exti_copy_info info = {.size = sizeof info};
+        char *name = exti_dir_copy(d, i, &info) == 0 ? cli_safe(base_name(info.copy)) : NULL;
+        if (name != NULL && width(name) > column)
+            column = width(name);
+        free(name);
+    }
+    fputs(cli_style(stdout, CLI_BOLD), stdout);
+    cli_put(stdout, dir);
+    printf("%s: context %s, %zu cop%s%s\n", cli_style(stdout, CLI_PLAIN), exti_dir_name(d), count,
+           count == 1 ? "y" : "ies", exti_dir_renamed(d) ? ", API symbols renamed" : "");
+    printf("  %s%-7s  %9s  %-*s  %s%s\n", cli_style(stdout, CLI_DIM), "STATE", "SIZE", (int)column,
+           "COPY", "SOURCE", cli_style(stdout, CLI_PLAIN));
+    for (size_t i = 0; i < count; i++) {
+        struct exti_copy_info info = {.size = sizeof info};
+        if (exti_dir_copy(d, i, &info) == 0)
+            print_row(&info, column);
+    }
+}
+
+static int list_one(void *user, const char *dir)
+{
+    struct list *l = user;
+    struct exti_error err;
+    struct exti_dir *d = NULL;
+
+    if (exti_dir_read(dir, &d, &err) != 0)
+        return cli_error(&err, dir);
+    if (l->contexts != NULL) {
+        json_array_append_new(l->contexts, context_json(dir, d));
+    } else {
+        if (l->printed)
+            putchar('\n');
+        print_context(dir, d);
+        l->printed = true;
+    }
+    exti_dir_free(d);
+    return CLI_OK;
+}
+
+int cmd_list(int argc, char **argv)
+{
+    enum { JSON = 256 };
+    static const struct option longs[] = {
+        {"json", no_argument, NULL, JSON}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    struct list l = {NULL, false};
+    bool json = false;
+    int o, status = CLI_OK;
+
+    while ((o = cli_getopt("list", argc, argv, ":h", longs)) != -1)
+        switch (o) {
+        case JSON:
+            json = true;
+            break;
+        case 'h':
+            fputs(help, stdout);
+            return CLI_OK;
+        default:
+            return CLI_USAGE;
+        }
+    if (cli_no_empty("list", argc, argv, optind) != CLI_OK)
+        return CLI_USAGE;
+    if (optind == argc)
+        return cli_usage("list", "which CTXDIR?");
+    if (json)
+        l.contexts = json_array();
+    for (int i = optind; i < argc; i++) {
+        int one = cli_each_context(argv[i], list_one, &l);
+        if (one > status)
+            status = one;
+    }
+    if (json && cli_json_print(l.contexts) != CLI_OK)
+        status = CLI_FAILED;
+    return status;
+}

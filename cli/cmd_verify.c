@@ -1,0 +1,174 @@
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/cli.h"
+
+static const char help[] =
+    "usage: extisolate verify [--json] CTXDIR...\n"
+    "       extisolate verify [--json] FILE --against ORIGINAL\n"
+    "\n"
+    "Checks that copies are what their sources and the recorded edits make them: every byte that "
+    "no\n"
+    "edit names is the source's, the copies of a context refer to each other only, and nothing "
+    "else\n"
+    "lies in the directory.  CTXDIR may also be a directory of context directories, as\n"
+    "'extisolate run --dir' makes it.\n"
+    "\n"
+    "options:\n"
+    "  --against ORIGINAL  FILE is one copy, wherever it lies, and ORIGINAL what it was made from\n"
+    "  --json              print the findings as JSON\n"
+    "  -h, --help          show this\n"
+    "\n"
+    "examples:\n"
+    "  extisolate verify ctx\n"
+    "  extisolate verify copy.so --against /usr/lib/python3/dist-packages/foo.so\n"
+    "\n"
+    "Exit status: 0 nothing found, 1 something is wrong or could not be checked, 2 wrong usage.\n";
+
+struct verify {
+    bool json;
+    json_t *findings;
+    size_t checked;
+};
+
+static int report(void *user, const struct exti_error *finding)
+{
+    struct verify *v = user;
+
+    if (v->json) {
+        json_array_append_new(v->findings, cli_json_error(finding, NULL));
+        return 0;
+    }
+    fputs(cli_style(stdout, CLI_RED), stdout);
+    cli_put(stdout, finding->file);
+    fputs(cli_style(stdout, CLI_PLAIN), stdout);
+    if (finding->offset != EXTI_NO_OFFSET)
+        printf(": offset 0x%" PRIx64, finding->offset);
+    fputs(": ", stdout);
+    cli_put(stdout, finding->message);
+    putchar('\n');
+    return 0;
+}
+
+static int conclude(const struct verify *v, const char *what, size_t findings, const char *good)
+{
+    if (!v->json) {
+        cli_put(stdout, what);
+        if (findings == 0)
+            printf(": %s%s%s\n", cli_style(stdout, CLI_GREEN), good, cli_style(stdout, CLI_PLAIN));
+        else
+            printf(": %s%zu finding%s%s\n", cli_style(stdout, CLI_RED), findings,
+                   findings == 1 ? "" : "s", cli_style(stdout, CLI_PLAIN));
+    }
+    return findings == 0 ? CLI_OK : CLI_FAILED;
+}
+
+static int verify_dir(void *user, const char *dir)
+{
+    struct verify *v = user;
+    struct exti_error err;
+    struct exti_dir *d = NULL;
+    char good[64];
+    size_t findings = 0;
+
+    v->checked++;
+    struct cli_progress *bar = cli_progress_start("checking", 0);
+    cli_progress_step(bar, 0, dir);
+    cli_progress_hide(bar);
+    int rc = exti_dir_verify(dir, report, v, &findings, &err);
+    cli_progress_end(bar);
+    if (rc != 0 || exti_dir_read(dir, &d, &err) != 0) {
+        json_array_append_new(v->findings, cli_json_error(&err, dir));
+        return cli_error(&err, dir);
+    }
+    size_t count = exti_dir_count(d);
+    snprintf(good, sizeof good, "%zu cop%s, all sound", count, count == 1 ? "y" : "ies");
+    exti_dir_free(d);
+    return conclude(v, dir, findings, good);
+}
+
+static int verify_file(struct verify *v, const char *copy, const char *original)
+{
+    struct exti_error err;
+    size_t findings = 0;
+
+    v->checked++;
+    if (exti_verify(copy, original, report, v, &findings, &err) != 0) {
+        json_array_append_new(v->findings, cli_json_error(&err, copy));
+        return cli_error(&err, copy);
+    }
+    return conclude(v, copy, findings, "a sound copy");
+}
+
+static int verify_all(struct verify *v, char **paths, int count, const char *original)
+{
+    int status = CLI_OK;
+
+    v->findings = json_array();
+    for (int i = 0; i < count; i++) {
+        int one = original != NULL ? verify_file(v, paths[i], original)
+                                   : cli_each_context(paths[i], verify_dir, v);
+        if (one > status)
+            status = one;
+    }
+    if (!v->json)
+        json_decref(v->findings);
+    else if (cli_json_print(json_pack("{s:b, s:I, s:o}", "ok", status == CLI_OK, "checked",
+                                      (json_int_t)v->checked, "findings", v->findings)) != CLI_OK)
+        status = CLI_FAILED;
+    return status;
+}
+
+static bool is_dir(const char *path, bool *exists)
+{
+    struct stat st;
+
+    *exists = stat(path, &st) == 0;
+    return *exists && S_ISDIR(st.st_mode);
+}
+
+int cmd_verify(int argc, char **argv)
+{
+    enum { AGAINST = 256, JSON };
+    static const struct option longs[] = {{"against", required_argument, NULL, AGAINST},
+                                          {"json", no_argument, NULL, JSON},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    struct verify v = {.json = false};
+    const char *original = NULL;
+    bool exists;
+    int o;
+
+    while ((o = cli_getopt("verify", argc, argv, ":h", longs)) != -1)
+        switch (o) {
+        case AGAINST:
+            original = optarg;
+            break;
+        case JSON:
+            v.json = true;
+            break;
+        case 'h':
+            fputs(help, stdout);
+            return CLI_OK;
+        default:
+            return CLI_USAGE;
+        }
+    if (cli_no_empty("verify", argc, argv, optind) != CLI_OK)
+        return CLI_USAGE;
+    if (optind == argc)
+        return cli_usage("verify", "which CTXDIR, or which FILE and --against which ORIGINAL?");
+    if (original != NULL && *original == '\0')
+        return cli_usage("verify", "--against is empty: is a shell variable unset?");
+    if (original != NULL && argc - optind > 1)
+        return cli_usage("verify", "--against goes with one FILE, but there are %d", argc - optind);
+    for (int i = optind; i < argc; i++) {
+        bool dir = is_dir(argv[i], &exists);
+        if (original != NULL && dir)
+            return cli_usage("verify", "'%s' is a directory, and --against goes with a FILE",
+                             argv[i]);
+        if (original == NULL && exists && !dir)
+            return cli_usage("verify", "'%s' is a file: --against which ORIGINAL?", argv[i]);
+    }
+    return verify_all(&v, argv + optind, argc - optind, original);
+}

@@ -1,0 +1,11 @@
+/* The parts of the search for libpython. */
+#ifndef CLI_PYTHON_H
+#define CLI_PYTHON_H
+
+#include <jansson.h>
+
+/* {"name","major","minor","flags","exe","libs":[],"dirs":[]} as the interpreter `python` on PATH
+ * tells, or NULL if there is none or it does not answer. */
+json_t *cli_ask_python(const char *python);
+
+#endif
