@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/python.h"
+#include "cli/ask_python.h"
 
 #define INCLUDE_DEPTH 8
 

@@ -1,6 +1,6 @@
-/* The parts of the search for libpython. */
-#ifndef CLI_PYTHON_H
-#define CLI_PYTHON_H
+/* Asking a Python where its libpython is. */
+#ifndef CLI_ASK_PYTHON_H
+#define CLI_ASK_PYTHON_H
 
 #include <jansson.h>
 
