@@ -57,11 +57,11 @@ int exti__elf_gnu_table(const struct elf_file *f, struct elf_gnu_hash *out, stru
     rc = exti__cur_end(&c, "DT_GNU_HASH", err);
     if (rc)
         return rc;
-    if (!h.buckets || !exti__is_power_of_2(h.bloom_words))
+    if (!h.buckets || !exti__is_power_of_2(h.bloom_words) || h.shift > 31)
         return exti__fail(err, EXTI_E_FORMAT, all.base,
-                          "DT_GNU_HASH: %" PRIu32 " buckets, %" PRIu32
-                          " bloom words: must be at least 1, and a power of 2",
-                          h.buckets, h.bloom_words);
+                          "DT_GNU_HASH: %" PRIu32 " buckets, %" PRIu32 " bloom words, shift %" PRIu32
+                          ": must be at least 1, a power of 2, below 32",
+                          h.buckets, h.bloom_words, h.shift);
     rc = exti__span_table(all, at, h.bloom_words, f->is64 ? 8 : 4, "DT_GNU_HASH bloom filter",
                           &h.bloom, err);
     if (rc)

@@ -46,7 +46,13 @@ const GElf_Dyn *exti__elf_tag(const struct elf_file *f, int64_t tag)
 int exti__elf_str(const struct elf_file *f, uint64_t off, const char *what, const char **out,
                   struct exti_error *err)
 {
-    return exti__span_cstr(f->strtab.s, off, what, out, err);
+    struct exti_span s;
+    /* The table's last byte is a NUL, so every offset in it starts a string that ends. */
+    int rc = exti__span_sub(f->strtab.s, off, 1, what, &s, err);
+
+    if (!rc)
+        *out = (const char *)s.p;
+    return rc;
 }
 
 bool exti__elf_tag_is_string(int64_t tag)

@@ -121,6 +121,20 @@ int exti__elf_versions(const struct elf_file *f,
                                    struct exti_error *err),
                        void *user, struct exti_error *err);
 
+/* Version names by the index in a versym word (less the hidden bit), of definitions and needs alike.
+ * Free `names` with exti__free. */
+struct elf_version_names {
+    const struct elf_file *f;
+    const char **names; /* NULL where the index has none */
+    size_t count;
+};
+int exti__elf_version_names(const struct elf_file *f, struct elf_version_names *out,
+                            struct exti_error *err);
+/* Symbol `i`'s version, or NULL. */
+const char *exti__elf_sym_version(const struct elf_version_names *v, size_t i);
+/* Whether the symbol called `name` stands for a version definition: nothing to bind to. */
+bool exti__elf_is_version_node(const struct elf_version_names *v, size_t i, const char *name);
+
 /* ---- elf_hash.c: the two symbol hash tables ------------------------------------------------------ */
 
 uint32_t exti__elf_gnu_hash(const char *name);

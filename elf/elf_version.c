@@ -1,8 +1,9 @@
 /* Walking the symbol version tables (gABI supplement "Symbol Versioning"). */
-#include <inttypes.h>
+#include <string.h>
 
 #include "elf/elf_priv.h"
 #include "loader/base/error.h"
+#include "loader/base/mem.h"
 
 /* Both kinds of table are lists of heads, each with a list of entries, linked by relative offsets.
  * Loaders follow the links and ignore the counts, and so does this.  A hostile file can let entries
@@ -142,4 +143,52 @@ int exti__elf_versions(const struct elf_file *f,
         rc = walk_table(&w, err);
     }
     return rc;
+}
+
+static int note_name(void *user, const struct elf_version_ref *ref, struct exti_error *err)
+{
+    struct elf_version_names *v = user;
+    size_t index = ref->index & 0x7fff;
+
+    if (ref->kind != ELF_VERSION_DEF && ref->kind != ELF_VERSION_NEED)
+        return 0;
+    if (index >= v->count) {
+        size_t count = index < 32 ? 64 : index * 2;
+        const char **names = exti__realloc_array(v->names, count, sizeof *names);
+
+        if (!names)
+            return exti__fail_nomem(err);
+        memset(names + v->count, 0, (count - v->count) * sizeof *names);
+        v->names = names;
+        v->count = count;
+    }
+    return exti__elf_str(v->f, ref->name, "version name", &v->names[index], err);
+}
+
+int exti__elf_version_names(const struct elf_file *f, struct elf_version_names *out,
+                            struct exti_error *err)
+{
+    int rc;
+
+    *out = (struct elf_version_names){.f = f};
+    rc = exti__elf_versions(f, note_name, out, err);
+    if (rc)
+        exti__free(out->names);
+    return rc;
+}
+
+const char *exti__elf_sym_version(const struct elf_version_names *v, size_t i)
+{
+    size_t index = exti__elf_versym(v->f, i) & 0x7fff;
+
+    return index > 1 && index < v->count ? v->names[index] : NULL;
+}
+
+bool exti__elf_is_version_node(const struct elf_version_names *v, size_t i, const char *name)
+{
+    /* The base version's node (index 1) is called like the file, which no symbol is. */
+    const char *version = exti__elf_sym_version(v, i);
+
+    /* Long names are cut off here: a hostile file can have many overlapping ones. */
+    return v->f->sym[i].st_shndx == SHN_ABS && version && strncmp(name, version, 4096) == 0;
 }
