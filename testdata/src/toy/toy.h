@@ -1,0 +1,37 @@
+/* The toy API library: what libpython is to extension modules, in miniature. */
+#ifndef TOY_H
+#define TOY_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct toy_type {
+    const char *name;
+    struct toy_type *meta; /* as ob_type: an address in initialised data */
+    int (*call)(void);
+    int instances;
+};
+
+extern struct toy_type toy_type_type, toy_object_type;
+extern int (*const toy_table[])(void); /* toy_next, toy_get */
+extern int toy_count;
+extern int toy_constructed; /* by the library's constructor */
+
+int toy_next(void);         /* ++toy_count */
+int toy_get(void);
+int toy_next_by_call(void); /* toy_next through the library's own symbol table */
+int *toy_count_seen(void);  /* &toy_count as the library itself sees it */
+int *toy_tls_seen(void);    /* the calling thread's */
+int toy_fast(void);         /* an indirect function (STT_GNU_IFUNC): 42 */
+
+/* A registry, so that one extension sees what another left in the same library. */
+void toy_register(const char *key, void *value);
+void *toy_find(const char *key);
+
+int t(void); /* one letter: 't' */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

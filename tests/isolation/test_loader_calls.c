@@ -1,0 +1,224 @@
+/* What an extension gets when it uses the loader itself: its context's libraries. */
+#define _GNU_SOURCE
+#include "tests/support/exti_test.h"
+
+#include <dlfcn.h>
+
+#include "tests/isolation/pair.h"
+
+struct dl {
+    struct exti_ctx *ctx;
+    struct exti_module *api, *m;
+    void *(*open)(const char *, int);
+    void *(*sym)(void *, const char *);
+    void *(*sym_default)(const char *);
+    int (*close)(void *);
+    const char *(*error)(void);
+};
+
+static struct dl dl_in(const char *dir, uint32_t flags)
+{
+    struct exti_ctx_opts opts = iso_opts(in_tmp(dir), NULL);
+    struct dl d;
+
+    opts.flags = flags;
+    d.ctx = iso_open_opts(&opts);
+    d.m = iso_load(d.ctx, toy("ext_dl.so"));
+    d.api = iso_api(d.ctx);
+    d.open = (void *(*)(const char *, int))iso_sym(d.m, "dl_open");
+    d.sym = (void *(*)(void *, const char *))iso_sym(d.m, "dl_sym");
+    d.sym_default = (void *(*)(const char *))iso_sym(d.m, "dl_sym_default");
+    d.close = (int (*)(void *))iso_sym(d.m, "dl_close");
+    d.error = (const char *(*)(void))iso_sym(d.m, "dl_error");
+    return d;
+}
+
+static void *must_open(const struct dl *d, const char *path, int flags)
+{
+    void *handle = d->open(path, flags);
+
+    if (!handle)
+        fprintf(stderr, "%s\n", d->error());
+    want(handle);
+    return handle;
+}
+
+static void *must_sym(const struct dl *d, void *handle, const char *name)
+{
+    void *p = d->sym(handle, name);
+
+    if (!p)
+        fprintf(stderr, "%s\n", d->error());
+    want(p);
+    return p;
+}
+
+static void null_is_the_context(const struct dl *d)
+{
+    void *self = must_open(d, NULL, RTLD_NOW);
+
+    want(must_sym(d, self, "toy_next") == iso_sym(d->api, "toy_next"));
+    want(must_sym(d, self, "toy_count") == iso_sym(d->api, "toy_count"));
+    want(must_sym(d, self, "malloc") == dlsym(RTLD_DEFAULT, "malloc"));
+    want_int(d->close(self), 0);
+    want(d->sym_default("toy_next") == iso_sym(d->api, "toy_next"));
+    want(d->sym_default("malloc") == dlsym(RTLD_DEFAULT, "malloc"));
+    want(!d->sym_default("no_such_symbol_anywhere"));
+    want_text(d->error(), "no_such_symbol_anywhere");
+}
+
+ISO_CASE_EACH(the_null_handle_is_the_context)
+{
+    struct dl x = dl_in("x", 0), y = dl_in("y", 0);
+
+    null_is_the_context(&x);
+    null_is_the_context(&y);
+    want(x.sym_default("toy_next") != y.sym_default("toy_next"));
+    iso_close_ctx(x.ctx);
+    iso_close_ctx(y.ctx);
+}
+
+ISO_CASE_EACH(the_null_handle_knows_original_names)
+{
+    struct dl x = dl_in("x", EXTI_CTX_RENAME), y = dl_in("y", EXTI_CTX_RENAME);
+
+    null_is_the_context(&x);
+    null_is_the_context(&y);
+    iso_close_ctx(y.ctx);
+    iso_close_ctx(x.ctx);
+}
+
+static void opens_extension(const struct dl *d)
+{
+    void *handle = must_open(d, toy("ext_a.so"), RTLD_NOW | RTLD_GLOBAL);
+    int *(*count)(void) = (int *(*)(void))must_sym(d, handle, "ext_count");
+    struct exti_module *m;
+
+    want(count() == iso_sym(d->api, "toy_count"));
+    want(!dlsym(RTLD_DEFAULT, "ext_count"));
+    m = iso_load(d->ctx, toy("ext_a.so"));
+    want(iso_sym(m, "ext_count") == (void *)count);
+    want_int(d->close(handle), 0);
+    want(call_ptr(m, "ext_count") == iso_sym(d->api, "toy_count"));
+    want_text(exti_module_copy(m), exti_ctx_dir(d->ctx));
+}
+
+ISO_CASE_EACH(an_extension_opened_by_path_joins_the_context)
+{
+    struct dl x = dl_in("x", 0), y = dl_in("y", EXTI_CTX_RENAME);
+
+    opens_extension(&x);
+    opens_extension(&y);
+    iso_prove_clean(x.ctx, 3);
+    iso_prove_clean(y.ctx, 3);
+    iso_close_ctx(x.ctx);
+    iso_close_ctx(y.ctx);
+}
+
+ISO_CASE_EACH(the_api_opened_by_path_is_the_contexts)
+{
+    struct dl d = dl_in("x", 0);
+    void *handle = must_open(&d, toy("libtoy.so.1"), RTLD_NOW | RTLD_GLOBAL);
+
+    want(must_sym(&d, handle, "toy_next") == iso_sym(d.api, "toy_next"));
+    want(!dlsym(RTLD_DEFAULT, "toy_next"));
+    want_int(d.close(handle), 0);
+    want_int(call_int(d.m, "dl_next"), 1);
+    iso_close_ctx(d.ctx);
+}
+
+ISO_CASE_EACH(system_libraries_still_open_by_name)
+{
+    struct dl d = dl_in("x", 0);
+    void *handle = must_open(&d, "libm.so.6", RTLD_NOW);
+    void *host = dlopen("libm.so.6", RTLD_NOW);
+
+    want(host);
+    want(must_sym(&d, handle, "cos") == dlsym(host, "cos"));
+    want(!d.sym(handle, "toy_next"));
+    want_text(d.error(), "toy_next");
+    want_int(d.close(handle), 0);
+    dlclose(host);
+    iso_close_ctx(d.ctx);
+}
+
+ISO_CASE_EACH(errors_are_told_once)
+{
+    struct dl d = dl_in("x", 0);
+    void *self;
+
+    want(!d.error());
+    want(!d.open("/nowhere/at/all.so", RTLD_NOW));
+    want_text(d.error(), "/nowhere/at/all.so");
+    want(!d.error());
+    want(!d.open(toy("ext_missing.so"), RTLD_NOW));
+    want_text(d.error(), "toy_defined_nowhere");
+    want(!d.error());
+    self = must_open(&d, NULL, RTLD_NOW);
+    want(!d.sym(self, "not_there"));
+    want_text(d.error(), "not_there");
+    want(!d.error());
+    want_int(d.close(self), 0);
+    iso_close_ctx(d.ctx);
+}
+
+/* Addresses of the loader's functions in initialised data are re-pointed as well as calls. */
+ISO_CASE_EACH(function_tables_are_repointed)
+{
+    struct dl d = dl_in("x", 0);
+    void *(*by_table)(const char *, int);
+    void *(*sym_by_table)(void *, const char *);
+    void *handle;
+
+    by_table = (void *(*)(const char *, int))iso_sym(d.m, "dl_open_by_table");
+    sym_by_table = (void *(*)(void *, const char *))iso_sym(d.m, "dl_sym_by_table");
+    handle = by_table(toy("ext_b.so"), RTLD_NOW);
+    want(handle);
+    want(((int *(*)(void))sym_by_table(handle, "ext_count"))() == iso_sym(d.api, "toy_count"));
+    handle = by_table(NULL, RTLD_NOW);
+    want(handle);
+    want(sym_by_table(handle, "toy_next") == iso_sym(d.api, "toy_next"));
+    iso_close_ctx(d.ctx);
+}
+
+/* A handle that the extension did not close ends with the context. */
+ISO_CASE_EACH(handles_left_open_do_not_keep_the_context)
+{
+    for (int round = 0; round < 3; round++) {
+        struct dl d = dl_in("x", 0);
+        void *handle = must_open(&d, toy("ext_a.so"), RTLD_NOW);
+        int (*first)(void) = (int (*)(void))must_sym(&d, handle, "ext_count_at_init");
+
+        must_open(&d, toy("ext_a.so"), RTLD_LAZY);
+        want_int(first(), 1);
+        iso_close_ctx(d.ctx);
+    }
+}
+
+ISO_CASE(relative_paths_open_too)
+{
+    struct dl d = dl_in("x", 0);
+    void *handle;
+
+    want(chdir(toy(".")) == 0);
+    handle = must_open(&d, "./ext_a.so", RTLD_NOW);
+    want(((int *(*)(void))must_sym(&d, handle, "ext_count"))() == iso_sym(d.api, "toy_count"));
+    iso_close_ctx(d.ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_null_handle_is_the_context),
+        cmocka_unit_test(the_null_handle_knows_original_names),
+        cmocka_unit_test(an_extension_opened_by_path_joins_the_context),
+        cmocka_unit_test(the_api_opened_by_path_is_the_contexts),
+        cmocka_unit_test(system_libraries_still_open_by_name),
+        cmocka_unit_test(errors_are_told_once),
+        cmocka_unit_test(function_tables_are_repointed),
+        cmocka_unit_test(handles_left_open_do_not_keep_the_context),
+        cmocka_unit_test(relative_paths_open_too),
+    };
+
+    return cmocka_run_group_tests_name("isolation/loader_calls", tests, NULL, NULL);
+}

@@ -1,0 +1,233 @@
+/* The proof finds what leaves a context, and names it. */
+#define _GNU_SOURCE
+#include "tests/support/exti_test.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <sys/mman.h>
+
+#include "tests/isolation/pair.h"
+
+struct findings {
+    int count;
+    char text[4096];
+};
+
+static int note(void *user, const struct exti_error *finding)
+{
+    struct findings *f = user;
+    size_t n = strlen(f->text);
+
+    want_int(finding->code, EXTI_E_INTERPOSED);
+    f->count++;
+    snprintf(f->text + n, sizeof f->text - n, "[%s: %s]", finding->file, finding->message);
+    return 0;
+}
+
+/* Replaces each word `from` in the writable and relocated-read-only memory of a loaded file that the
+ * dynamic relocations of kinds GLOB_DAT and JUMP_SLOT fill.  Returns how many there were. */
+static int patch_slots(const struct link_map *map, void *from, void *to)
+{
+    const ElfW(Rela) *tables[2] = {NULL, NULL};
+    size_t sizes[2] = {0, 0};
+    int found = 0;
+
+    for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
+        if (d->d_tag == DT_RELA)
+            tables[0] = (const ElfW(Rela) *)d->d_un.d_ptr;
+        else if (d->d_tag == DT_RELASZ)
+            sizes[0] = d->d_un.d_val;
+        else if (d->d_tag == DT_JMPREL)
+            tables[1] = (const ElfW(Rela) *)d->d_un.d_ptr;
+        else if (d->d_tag == DT_PLTRELSZ)
+            sizes[1] = d->d_un.d_val;
+    }
+    for (int k = 0; k < 2; k++) {
+        for (size_t i = 0; i < sizes[k] / sizeof(ElfW(Rela)); i++) {
+            void **slot = (void **)(map->l_addr + tables[k][i].r_offset);
+            unsigned long type = ELF64_R_TYPE(tables[k][i].r_info);
+            uintptr_t page = (uintptr_t)slot & ~(uintptr_t)4095;
+
+            if ((type != R_X86_64_GLOB_DAT && type != R_X86_64_JUMP_SLOT) || *slot != from)
+                continue;
+            want(mprotect((void *)page, 4096, PROT_READ | PROT_WRITE) == 0);
+            *slot = to;
+            found++;
+        }
+    }
+    return found;
+}
+
+static struct link_map *map_of(const char *copy)
+{
+    void *handle = dlopen(copy, RTLD_NOW | RTLD_NOLOAD);
+    struct link_map *map = NULL;
+
+    want(handle && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0);
+    return map;
+}
+
+/* The original library, opened for itself alone. */
+static void *outside(const char *name)
+{
+    void *handle = dlopen(toy("libtoy.so.1"), RTLD_NOW | RTLD_LOCAL);
+    void *p = handle ? dlsym(handle, name) : NULL;
+
+    want(p);
+    return p;
+}
+
+static void patched_slot_is_found(const char *symbol, uint32_t flags)
+{
+    struct toy_one x = toy_open_one("x", flags);
+    struct findings f = {.count = 0};
+    struct exti_proof proof;
+    int n;
+
+    iso_prove_clean(x.ctx, 3);
+    n = patch_slots(map_of(exti_module_copy(x.a)), iso_sym(x.api, symbol), outside(symbol));
+    want(n > 0);
+    proof = iso_proof(x.ctx, note, &f);
+    fprintf(stderr, "%s\n", f.text);
+    want_int((long)proof.leaks, f.count);
+    want_int(f.count, n);
+    want_text(f.text, symbol);
+    want_text(f.text, toy("libtoy.so.1"));
+    want_text(f.text, exti_module_copy(x.a));
+    n = patch_slots(map_of(exti_module_copy(x.a)), outside(symbol), iso_sym(x.api, symbol));
+    iso_prove_clean(x.ctx, 3);
+    iso_close_ctx(x.ctx);
+}
+
+ISO_CASE_EACH(a_data_slot_bound_outside_is_found)
+{
+    patched_slot_is_found("toy_count", 0);
+}
+
+ISO_CASE_EACH(a_function_slot_bound_outside_is_found)
+{
+    patched_slot_is_found("toy_next", 0);
+}
+
+/* The finding speaks of the name in the original's words. */
+ISO_CASE_EACH(a_slot_of_a_private_name_bound_outside_is_found)
+{
+    patched_slot_is_found("toy_count", EXTI_CTX_RENAME);
+}
+
+/* Another context's copy is outside too. */
+ISO_CASE_EACH(a_slot_bound_to_another_context_is_found)
+{
+    struct toy_one x = toy_open_one("x", 0), y = toy_open_one("y", 0);
+    struct findings f = {.count = 0};
+
+    want(patch_slots(map_of(exti_module_copy(x.b)), iso_sym(x.api, "toy_count"),
+                     iso_sym(y.api, "toy_count")) > 0);
+    iso_proof(x.ctx, note, &f);
+    want(f.count > 0);
+    want_text(f.text, "toy_count");
+    want_text(f.text, exti_module_copy(y.api));
+    iso_prove_clean(y.ctx, 3);
+    iso_close_ctx(x.ctx);
+    iso_close_ctx(y.ctx);
+}
+
+static int stop(void *user, const struct exti_error *finding)
+{
+    (void)finding;
+    return ++*(int *)user == 1;
+}
+
+ISO_CASE(a_report_may_stop_the_proof)
+{
+    struct toy_one x = toy_open_one("x", 0);
+    int calls = 0;
+
+    want(patch_slots(map_of(exti_module_copy(x.a)), iso_sym(x.api, "toy_count"),
+                     outside("toy_count")) > 0);
+    want(patch_slots(map_of(exti_module_copy(x.a)), iso_sym(x.api, "toy_next"),
+                     outside("toy_next")) > 0);
+    iso_proof(x.ctx, stop, &calls);
+    want_int(calls, 1);
+    want(iso_proof(x.ctx, NULL, NULL).leaks > 1);
+    iso_close_ctx(x.ctx);
+}
+
+/* Gives each C++ variable that the file defines the binding STB_GNU_UNIQUE. */
+static void make_unique(const char *path)
+{
+    static unsigned char file[1 << 20];
+    FILE *f = fopen(path, "r+b");
+    size_t n = f ? fread(file, 1, sizeof file, f) : 0;
+    const ElfW(Ehdr) *eh = (const void *)file;
+    const ElfW(Shdr) *sh = (const void *)(file + eh->e_shoff);
+    int made = 0;
+
+    want(n > sizeof *eh && n < sizeof file);
+    for (unsigned i = 0; i < eh->e_shnum; i++) {
+        if (sh[i].sh_type != SHT_DYNSYM)
+            continue;
+        for (size_t at = sh[i].sh_offset; at < sh[i].sh_offset + sh[i].sh_size;
+             at += sizeof(ElfW(Sym))) {
+            ElfW(Sym) *sym = (void *)(file + at);
+            const char *name = (const char *)file + sh[sh[i].sh_link].sh_offset + sym->st_name;
+
+            if (ELF64_ST_TYPE(sym->st_info) == STT_OBJECT && sym->st_shndx && !strncmp(name, "_Z", 2))
+                sym->st_info = ELF64_ST_INFO(STB_GNU_UNIQUE, STT_OBJECT), made++;
+        }
+    }
+    want(made >= 3);
+    want(fseek(f, 0, SEEK_SET) == 0 && fwrite(file, 1, n, f) == n && fclose(f) == 0);
+}
+
+/* As they were: after the library has made the copy and checked it. */
+static int make_unique_again(void *user, struct exti_ctx *ctx, const char *original,
+                             const char *copy)
+{
+    (void)user, (void)ctx;
+    if (strstr(original, "ext_cxx.so"))
+        make_unique(copy);
+    return 0;
+}
+
+ISO_CASE(a_unique_symbol_is_refused_or_found)
+{
+    struct exti_hooks hooks = {.size = sizeof hooks, .before_load = make_unique_again};
+    struct exti_ctx_opts opts = iso_opts(in_tmp("x"), NULL);
+    struct exti_error err = {0};
+    struct exti_module *m = NULL;
+    struct exti_ctx *ctx;
+    struct findings f = {.count = 0};
+
+    copy_file(toy("ext_cxx.so"), in_tmp("outsider.so"));
+    want(dlopen(toy("libtoy.so.1"), RTLD_NOW | RTLD_GLOBAL));
+    want(dlopen(in_tmp("outsider.so"), RTLD_NOW | RTLD_LOCAL));
+    opts.hooks = &hooks;
+    ctx = iso_open_opts(&opts);
+    if (exti_load(ctx, toy("ext_cxx.so"), &m, &err)) {
+        want_int(err.code, EXTI_E_INTERPOSED);
+        snprintf(f.text, sizeof f.text, "%s", err.message);
+    } else {
+        iso_proof(ctx, note, &f);
+        want(f.count > 0);
+    }
+    fprintf(stderr, "%s\n", f.text);
+    want_text(f.text, "outsider.so");
+    want_text(f.text, "_Z");
+    iso_close_ctx(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_data_slot_bound_outside_is_found),
+        cmocka_unit_test(a_function_slot_bound_outside_is_found),
+        cmocka_unit_test(a_slot_of_a_private_name_bound_outside_is_found),
+        cmocka_unit_test(a_slot_bound_to_another_context_is_found),
+        cmocka_unit_test(a_report_may_stop_the_proof),
+        cmocka_unit_test(a_unique_symbol_is_refused_or_found),
+    };
+
+    return cmocka_run_group_tests_name("isolation/proof", tests, NULL, NULL);
+}

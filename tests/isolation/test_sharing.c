@@ -1,0 +1,254 @@
+/* One directory or context used by many threads, processes and contexts at once. */
+#define _GNU_SOURCE
+#include "tests/support/exti_test.h"
+
+#include <pthread.h>
+
+#include "tests/isolation/pair.h"
+
+enum { MANY = 8 };
+
+struct worker {
+    pthread_t thread;
+    pthread_barrier_t *start;
+    struct exti_ctx *ctx; /* shared, or NULL for one of its own */
+    int number, rounds;
+    struct exti_module *module;
+    void *count;
+};
+
+/* Loads all extensions, beginning at a different one in each thread. */
+static void load_some(struct worker *w, struct exti_ctx *ctx)
+{
+    static const char *const files[] = {"ext_a.so", "ext_b.so", "ext_dl.so", "ext_cxx.so"};
+
+    for (int i = 0; i < 4; i++) {
+        struct exti_module *m = iso_load(ctx, toy(files[(i + w->number) % 4]));
+
+        if ((i + w->number) % 4 == 0) {
+            w->module = m;
+            w->count = call_ptr(m, "ext_count");
+        }
+    }
+    want(w->count == iso_sym(iso_api(ctx), "toy_count"));
+}
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+
+    pthread_barrier_wait(w->start);
+    for (int round = 0; round < w->rounds; round++) {
+        struct exti_ctx *ctx = w->ctx ? w->ctx : iso_open(NULL);
+
+        load_some(w, ctx);
+        if (w->ctx)
+            want(exti_close(w->module, NULL) == 0);
+        else
+            iso_close_ctx(ctx);
+    }
+    return NULL;
+}
+
+static void run_workers(struct worker *all, struct exti_ctx *shared, int rounds)
+{
+    pthread_barrier_t start;
+
+    toy("");
+    want(pthread_barrier_init(&start, NULL, MANY) == 0);
+    for (int i = 0; i < MANY; i++) {
+        all[i] = (struct worker){.start = &start, .ctx = shared, .number = i, .rounds = rounds};
+        want(pthread_create(&all[i].thread, NULL, work, &all[i]) == 0);
+    }
+    for (int i = 0; i < MANY; i++)
+        want(pthread_join(all[i].thread, NULL) == 0);
+    pthread_barrier_destroy(&start);
+}
+
+ISO_CASE(threads_load_into_one_context)
+{
+    struct exti_ctx *ctx = iso_open("x");
+    struct worker all[MANY];
+
+    run_workers(all, ctx, 3);
+    for (int i = 1; i < MANY; i++) {
+        want(all[i].module == all[0].module);
+        want(all[i].count == all[0].count);
+    }
+    iso_prove_clean(ctx, 5);
+    iso_close_ctx(ctx);
+    iso_dir_clean(in_tmp("x"));
+}
+
+ISO_CASE(threads_load_into_contexts_of_their_own)
+{
+    struct worker all[MANY];
+
+    run_workers(all, NULL, 5);
+}
+
+static void *copy_all(void *arg)
+{
+    struct worker *w = arg;
+    struct exti_ctx *ctx = iso_open("x");
+    struct exti_error err = {0};
+
+    for (int i = 0; i < 4; i++) {
+        const char *const files[] = {"ext_a.so", "ext_b.so", "ext_dl.so", "ext_cxx.so"};
+        const char *path = NULL;
+
+        want_exti(exti_copy(ctx, toy(files[(i + w->number) % 4]), &path, &err), 0, &err);
+        want(file_exists(path));
+    }
+    iso_close_ctx(ctx);
+    return NULL;
+}
+
+ISO_CASE(threads_copy_into_one_directory_by_contexts_of_their_own)
+{
+    struct worker all[MANY];
+    struct exti_dir *d = NULL;
+    struct exti_error err = {0};
+
+    toy("");
+    for (int i = 0; i < MANY; i++) {
+        all[i] = (struct worker){.number = i};
+        want(pthread_create(&all[i].thread, NULL, copy_all, &all[i]) == 0);
+    }
+    for (int i = 0; i < MANY; i++)
+        want(pthread_join(all[i].thread, NULL) == 0);
+    want_exti(exti_dir_read(in_tmp("x"), &d, &err), 0, &err);
+    want_int((long)exti_dir_count(d), 5);
+    exti_dir_free(d);
+    iso_dir_clean(in_tmp("x"));
+}
+
+/* Each process of `processes_share_one_directory`. */
+static void one_process(void *arg)
+{
+    struct worker w = {.number = *(int *)arg};
+
+    for (int round = 0; round < 4; round++) {
+        struct exti_ctx *ctx = iso_open("x");
+
+        load_some(&w, ctx);
+        want_int(call_int(w.module, "ext_next") > 0, 1);
+        iso_prove_clean(ctx, 5);
+        iso_close_ctx(ctx);
+    }
+}
+
+ISO_CASE_EACH(processes_share_one_directory)
+{
+    pid_t pids[MANY];
+    struct exti_dir *d = NULL;
+    struct exti_error err = {0};
+
+    for (int i = 0; i < MANY; i++)
+        pids[i] = iso_spawn(one_process, &i);
+    for (int i = 0; i < MANY; i++)
+        want(iso_join(pids[i]));
+    want_exti(exti_dir_read(in_tmp("x"), &d, &err), 0, &err);
+    want_int((long)exti_dir_count(d), 5);
+    exti_dir_free(d);
+    iso_dir_clean(in_tmp("x"));
+}
+
+/* A process that is killed while it copies leaves a directory that the next one can use. */
+static void copy_until_killed(void *arg)
+{
+    struct worker w = {.number = 0};
+
+    (void)arg;
+    for (;;) {
+        struct exti_ctx *ctx = iso_open("x");
+
+        for (int i = 0; i < 4; i++) {
+            const char *const files[] = {"ext_a.so", "ext_b.so", "ext_dl.so", "ext_cxx.so"};
+
+            want(exti_copy(ctx, toy(files[i]), NULL, NULL) == 0);
+        }
+        iso_close_ctx(ctx);
+        want(exti_dir_clean(in_tmp("x"), NULL) == 0);
+        w.rounds++;
+    }
+}
+
+ISO_CASE(a_killed_process_leaves_a_usable_directory)
+{
+    for (int i = 0; i < 60; i++) {
+        pid_t pid = iso_spawn(copy_until_killed, NULL);
+        struct exti_ctx *ctx;
+        struct worker w = {.number = i};
+        int status;
+
+        usleep((useconds_t)(300 + 137 * i));
+        kill(pid, 9);
+        want(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+        ctx = iso_open("x");
+        load_some(&w, ctx);
+        iso_close_ctx(ctx);
+        iso_dir_clean(in_tmp("x"));
+        if (i % 2)
+            want(exti_dir_clean(in_tmp("x"), NULL) == 0);
+    }
+}
+
+ISO_CASE(one_directory_loads_once_per_process)
+{
+    struct exti_ctx *first = iso_open("x"), *second = iso_open("x");
+    struct exti_error err = {0};
+    struct exti_module *m = iso_load(first, toy("ext_a.so")), *none = NULL;
+    const char *path = NULL;
+
+    want_exti(exti_load(second, toy("ext_a.so"), &none, &err), EXTI_E_BUSY, &err);
+    want_exti(exti_api(second, &none, &err), EXTI_E_BUSY, &err);
+    want(!none);
+    want_text(err.message[0] ? iso_text("%s %s", err.file, err.message) : "", in_tmp("x"));
+    want_exti(exti_copy(second, toy("ext_b.so"), &path, &err), 0, &err);
+    want_int(call_int(m, "ext_next"), 2);
+    iso_close_ctx(first);
+    want_int(call_int(iso_load(second, toy("ext_a.so")), "ext_count_at_init"), 1);
+    iso_close_ctx(second);
+}
+
+/* The loader tells libraries apart by name too, so two directories of one name would mix. */
+ISO_CASE_EACH(two_directories_of_one_name_do_not_mix)
+{
+    struct exti_ctx_opts opts = iso_opts(in_tmp("x"), "twin");
+    struct exti_ctx *first = iso_open_opts(&opts), *second = NULL;
+    struct exti_module *m = iso_load(first, toy("ext_a.so")), *none = NULL;
+    struct exti_error err = {0};
+    int rc;
+
+    want_int(strcmp(exti_ctx_name(first), "twin"), 0);
+    opts.dir = in_tmp("y");
+    rc = exti_ctx_open(&second, &opts, &err);
+    if (!rc)
+        rc = exti_load(second, toy("ext_a.so"), &none, &err);
+    want(rc == EXTI_E_BUSY || rc == EXTI_E_ARG);
+    want_text(err.message, "twin");
+    want(!none);
+    want_int(call_int(m, "ext_next"), 2);
+    iso_prove_clean(first, 2);
+    iso_close_ctx(first);
+    if (second) {
+        want_int(call_int(iso_load(second, toy("ext_a.so")), "ext_count_at_init"), 1);
+        iso_close_ctx(second);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_load_into_one_context),
+        cmocka_unit_test(threads_load_into_contexts_of_their_own),
+        cmocka_unit_test(threads_copy_into_one_directory_by_contexts_of_their_own),
+        cmocka_unit_test(processes_share_one_directory),
+        cmocka_unit_test(a_killed_process_leaves_a_usable_directory),
+        cmocka_unit_test(one_directory_loads_once_per_process),
+        cmocka_unit_test(two_directories_of_one_name_do_not_mix),
+    };
+
+    return cmocka_run_group_tests_name("isolation/sharing", tests, NULL, NULL);
+}
