@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
 #include "cli/ask_python.h"
+#include "cli/cli.h"
 
 #define ANSWER_MAX 65536
 #define PATIENCE_MS 20000

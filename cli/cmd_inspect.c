@@ -30,13 +30,11 @@ static const struct flag {
     const char *key, *name, *means;
 } flags[] = {
     {EXTI_IMAGE_UNIQUE, "unique", "unique symbols",
-     "shared by all of a process (STB_GNU_UNIQUE); in copies they become ordinary ones"},
-    {EXTI_IMAGE_NODELETE, "nodelete", "nodelete",
-     "stays in memory once loaded; in copies this is cleared"},
+     "one for the whole process (STB_GNU_UNIQUE); ordinary ones in copies"},
+    {EXTI_IMAGE_NODELETE, "nodelete", "nodelete", "stays in memory once loaded; cleared in copies"},
     {EXTI_IMAGE_STATIC_TLS, "static_tls", "static TLS",
-     "takes room from a small block that all libraries share; many copies may use it up"},
-    {EXTI_IMAGE_TEXTREL, "textrel", "text relocations",
-     "its code is changed as it is loaded, so copies share no memory"},
+     "its TLS is in a small block for all libraries; many copies may use it up"},
+    {EXTI_IMAGE_TEXTREL, "textrel", "text relocations", "its code is changed as it is loaded"},
     {EXTI_IMAGE_SYMBOLIC, "symbolic", "symbolic", "its own symbols win over other libraries'"},
     {EXTI_IMAGE_BIND_NOW, "bind_now", "bind now", "loads only if every symbol is found at once"},
     {EXTI_IMAGE_INTERP, "interp", "interpreter", "also runs as a program"},
@@ -144,8 +142,8 @@ static void print_api(const struct exti_image *im, const struct request *r)
     print_names("imports", &imports, r->symbols,
                 r->api.path != NULL || imports.count == 0 ? ""
                 : provider != NULL
-                    ? ", some or all from a needed libpython"
-                    : ", from whichever library of the process has them; a copy names its own");
+                    ? ", from the libpython it needs"
+                    : ", from any library loaded globally; a copy, from its own libpython");
     label("");
     print_names("exports", &exports, r->symbols, "");
     free(imports.items);

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
 #include "cli/ask_python.h"
+#include "cli/cli.h"
 
 #define INCLUDE_DEPTH 8
 
@@ -88,11 +88,12 @@ static bool accept(struct search *s, char *path)
 
 /* ---- a folder ---------------------------------------------------------------------------------- */
 
-/* The newest release build among the folder's libraries. */
+/* The newest release build among the folder's libraries, by its full name: libpython3.11.so.1.0. */
 static bool newest_in(struct search *s, const char *dir)
 {
     char *best = NULL;
     int minor = -1;
+    size_t length = 0;
     struct dirent *e;
     DIR *d = opendir(dir);
 
@@ -100,10 +101,13 @@ static bool newest_in(struct search *s, const char *dir)
         return false;
     while ((e = readdir(d)) != NULL) {
         struct cli_abi abi = cli_abi_of_libpython(e->d_name);
-        if (abi.major == 3 && abi.flags[0] == '\0' && abi.minor > minor) {
+        size_t n = strlen(e->d_name);
+        if (abi.major == 3 && abi.flags[0] == '\0' &&
+            (abi.minor > minor || (abi.minor == minor && n > length))) {
             free(best);
             best = format("%s/%s", dir, e->d_name);
             minor = abi.minor;
+            length = n;
         }
     }
     closedir(d);
@@ -250,8 +254,9 @@ static bool from_answer(struct search *s, const char *python, const json_t *answ
                 return true;
         }
     }
-    note(s, format("%s on PATH (%s), which is CPython %d.%d%s, but it has no shared libpython here",
-                   python, exe, major, minor, flags));
+    note(s, format("%s on PATH (%s), which is CPython %d.%d%s, but has no shared "
+                   "libpython for %d-bit %s",
+                   python, exe, major, minor, flags, s->info.bits, s->info.machine));
     return false;
 }
 
