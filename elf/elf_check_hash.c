@@ -86,8 +86,8 @@ static bool gnu_table(const struct elf_file *f, struct gnu_table *t)
     chain_off = bucket_off + t->buckets * 4;
     t->bloom = words_at(f, all, 16, t->blooms, size, &ok);
     t->bucket = words_at(f, all, bucket_off, t->buckets, 4, &ok);
-    t->chain = words_at(f, all, chain_off, t->first < f->sym_count ? f->sym_count - t->first : 0, 4,
-                        &ok);
+    t->chain =
+        words_at(f, all, chain_off, t->first < f->sym_count ? f->sym_count - t->first : 0, 4, &ok);
     return ok && t->buckets && exti__is_power_of_2(t->blooms);
 }
 
@@ -188,26 +188,48 @@ static void sysv_reach(const struct elf_file *f, bool *reach)
 
 /* ---- the checks ------------------------------------------------------------------------------------ */
 
-/* A symbol that lookups reach in the original and no longer in the copy is a fault of the copy. */
-static int compare_reach(struct elf_check *c, const char *what,
-                         void (*fill)(const struct elf_file *f, bool *reach),
-                         struct exti_error *err)
+static bool all_reached(const struct elf_file *f, const bool *reach)
 {
-    const size_t n = c->after.sym_count, was = c->before.sym_count;
-    bool *after = exti__calloc(n, 1), *before = exti__calloc(was, 1);
-    int rc = after && before ? 0 : exti__fail_nomem(err);
+    for (size_t i = 1; i < f->sym_count; i++)
+        if (!reach[i] && exti__elf_is_defined(&f->sym[i]))
+            return false;
+    return true;
+}
 
-    if (!rc) {
-        fill(&c->after, after);
-        fill(&c->before, before);
-    }
-    for (size_t i = 1; !rc && i < n && i < was && !c->stop; i++) {
+static void report_lost(struct elf_check *c, const char *what, const bool *before,
+                        const bool *after)
+{
+    size_t n = c->after.sym_count < c->before.sym_count ? c->after.sym_count : c->before.sym_count;
+
+    for (size_t i = 1; i < n && !c->stop; i++) {
         const char *name = exti__elf_text(&c->after, c->after.sym[i].st_name);
 
         if (before[i] && !after[i] && exti__elf_is_defined(&c->after.sym[i]))
             exti__elf_finding(c, exti__elf_sym_offset(&c->after, i),
                               "%s: a lookup of \"%s\" does not find symbol %zu", what,
                               name ? name : "(none)", i);
+    }
+}
+
+/* A symbol that lookups reach in the original and no longer in the copy is a fault of the copy. */
+static int compare_reach(struct elf_check *c, const char *what,
+                         void (*fill)(const struct elf_file *f, bool *reach),
+                         struct exti_error *err)
+{
+    bool *after = exti__calloc(c->after.sym_count, 1), *before = NULL;
+    int rc = 0;
+
+    if (!after)
+        return exti__fail_nomem(err);
+    fill(&c->after, after);
+    if (!all_reached(&c->after, after)) {
+        before = exti__calloc(c->before.sym_count, 1);
+        if (before) {
+            fill(&c->before, before);
+            report_lost(c, what, before, after);
+        } else {
+            rc = exti__fail_nomem(err);
+        }
     }
     exti__free(after);
     exti__free(before);

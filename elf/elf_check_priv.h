@@ -27,11 +27,11 @@ struct elf_check {
     struct elf_file before, after;
     const struct exti_rewrite_opts *opts; /* NULL: any difference that a copy may have */
     struct elf_expect expect;             /* meaningful with opts */
-    size_t *match;      /* owned: for each program header of `after` its original or ELF_NO_MATCH */
-    size_t new_load;    /* the PT_LOAD in `after` that has no original, or ELF_NO_MATCH */
+    size_t *match;   /* owned: for each program header of `after` its original or ELF_NO_MATCH */
+    size_t new_load; /* the PT_LOAD in `after` that has no original, or ELF_NO_MATCH */
     exti_report_fn report;
     void *user;
-    bool stop; /* the report asked for it */
+    bool stop;                /* the report asked for it */
     struct elf_range *ranges; /* owned: what another check answers for, not the byte comparison */
     size_t range_count, range_cap;
 };

@@ -31,9 +31,9 @@ static void compare_symbol(struct elf_check *c, size_t i)
                           i, a->st_value, a->st_size, b->st_value, b->st_size);
     if (a->st_shndx != b->st_shndx || a->st_other != b->st_other ||
         !same_info(c, a->st_info, b->st_info))
-        exti__elf_finding(c, at,
-                          "DT_SYMTAB %zu: section %u, st_other %u, st_info 0x%x, not %u, %u, 0x%x", i,
-                          a->st_shndx, a->st_other, a->st_info, b->st_shndx, b->st_other, b->st_info);
+        exti__elf_finding(
+            c, at, "DT_SYMTAB %zu: section %u, st_other %u, st_info 0x%x, not %u, %u, 0x%x", i,
+            a->st_shndx, a->st_other, a->st_info, b->st_shndx, b->st_other, b->st_info);
     if (was && (!name || strcmp(name, want) != 0))
         exti__elf_finding(c, at, "DT_SYMTAB %zu: name \"%s\", not \"%s\"", i,
                           name ? name : "(none)", want ? want : "(any)");
@@ -100,8 +100,9 @@ static void compare_version(struct elf_check *c, const struct elf_version_ref *b
     bool file = b->kind == ELF_VERSION_FILE;
 
     if (a->kind != b->kind || a->index != b->index || a->name_at != b->name_at) {
-        exti__elf_finding(c, a->name_at, "version tables: version %u at 0x%" PRIx64
-                          ", not %u at 0x%" PRIx64, a->index, a->name_at, b->index, b->name_at);
+        exti__elf_finding(c, a->name_at,
+                          "version tables: version %u at 0x%" PRIx64 ", not %u at 0x%" PRIx64,
+                          a->index, a->name_at, b->index, b->name_at);
         return;
     }
     if (!was)
