@@ -1,0 +1,319 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "runtime/python.h"
+
+static const char help[] =
+    "usage: extisolate run [OPTION]... SCRIPT | -c CODE | -m MODULE [ARG]...\n"
+    "\n"
+    "Runs one program in several CPythons of one process, in parallel.  Each has its own libpython\n"
+    "and extension modules, its own GIL and its own thread.  SCRIPT, a file, directory or zip\n"
+    "file, CODE, MODULE and ARGs mean what they mean to python3.  In the program,\n"
+    "'import extisolate' gives the context's number: extisolate.index, of extisolate.count.\n"
+    "\n"
+    "options:\n"
+    "  --contexts N   how many contexts, 1 when not given\n"
+    "  --python EXE   the interpreter to take libpython, sys.path and the rest from, a virtual\n"
+    "                 environment's too; python3 when not given.  CPython 3.9 to 3.14\n"
+    "  --dir CTXDIR   keep the copies: context K's in CTXDIR/K, used again by the next run.  When\n"
+    "                 not given they are in a directory in TMPDIR or /tmp that is removed\n"
+    "  --prove        afterwards check each context's references, print a table on stderr, fail if\n"
+    "                 one leads out of its context\n"
+    "  --json         with --prove: print the result as JSON on stdout, after the program's output\n"
+    "  --rename       give API symbols private names even if this process exports none\n"
+    "  -h, --help     show this\n"
+    "\n"
+    "Contexts share the process: its working directory, environment, locale, file descriptors and\n"
+    "signal handlers.  A context cannot change what a signal does: signal.signal raises\n"
+    "PermissionError.\n"
+    "\n"
+    "examples:\n"
+    "  extisolate run --contexts 4 app.py --its --own arguments\n"
+    "  extisolate run --contexts 2 -c 'import extisolate, numpy; print(extisolate.index)'\n"
+    "  extisolate run --contexts 2 --prove --python venv/bin/python -m package.module\n"
+    "\n"
+    "Exit status: that of the first context whose program failed, else 0; 1 too when a context did\n"
+    "not start or --prove found a leak; 2 wrong usage.\n";
+
+#define CONTEXTS_MAX 10000
+
+struct request {
+    struct pyrt_program program;
+    const char *python, *dir;
+    int contexts;
+    bool prove, json, rename;
+};
+
+/* One run's parts, released together. */
+struct session {
+    struct pyrt_install python;
+    struct pyrt_scratch *scratch;
+    struct pyrt_context **contexts;
+    struct pyrt_result *results;
+    char **dirs;
+};
+
+/* ---- options ----------------------------------------------------------------------------------- */
+
+static bool parse_count(const char *text, int *out)
+{
+    char *end;
+    long n;
+
+    errno = 0;
+    n = strtol(text, &end, 10);
+    if (errno != 0 || *text == '\0' || *end != '\0' || n < 1 || n > CONTEXTS_MAX)
+        return false;
+    *out = (int)n;
+    return true;
+}
+
+/* Takes the program from argv[optind] on, unless -c or -m has given it already. */
+static int parse_program(struct request *r, int argc, char **argv, const char *given)
+{
+    if (given != NULL) {
+        r->program.what = given;
+    } else {
+        if (optind == argc)
+            return cli_usage("run", "what to run? Give a SCRIPT, -c CODE or -m MODULE");
+        r->program.what = argv[optind++];
+        if (*r->program.what == '\0')
+            return cli_usage("run", "the SCRIPT's name is empty");
+        if (strcmp(r->program.what, "-") == 0)
+            return cli_usage("run", "contexts cannot share a program on standard input; give a "
+                                    "SCRIPT, -c CODE or -m MODULE");
+        if (access(r->program.what, R_OK) != 0) {
+            cli_fail(r->program.what, "cannot be read: %s", strerror(errno));
+            return CLI_USAGE;
+        }
+    }
+    r->program.argv = argv + optind;
+    r->program.argc = argc - optind;
+    return CLI_OK;
+}
+
+enum { CONTEXTS = 256, PYTHON, DIRECTORY, PROVE, JSON, RENAME };
+
+/* CLI_OK, or -1 after help was printed. */
+static int parse(struct request *r, int argc, char **argv)
+{
+    static const struct option longs[] = {{"contexts", required_argument, NULL, CONTEXTS},
+                                          {"python", required_argument, NULL, PYTHON},
+                                          {"dir", required_argument, NULL, DIRECTORY},
+                                          {"prove", no_argument, NULL, PROVE},
+                                          {"json", no_argument, NULL, JSON},
+                                          {"rename", no_argument, NULL, RENAME},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    const char *given = NULL;
+    int o;
+
+    while (given == NULL && (o = cli_getopt("run", argc, argv, "+:hc:m:", longs)) != -1)
+        switch (o) {
+        case CONTEXTS:
+            if (!parse_count(optarg, &r->contexts))
+                return cli_usage("run", "--contexts takes a number from 1 to %d, not '%s'",
+                                 CONTEXTS_MAX, optarg);
+            break;
+        case PYTHON:
+            r->python = optarg;
+            break;
+        case DIRECTORY:
+            r->dir = optarg;
+            break;
+        case PROVE:
+            r->prove = true;
+            break;
+        case JSON:
+            r->json = true;
+            break;
+        case RENAME:
+            r->rename = true;
+            break;
+        case 'c':
+        case 'm':
+            /* As for python3, what follows is the program's. */
+            r->program.kind = o == 'c' ? PYRT_CODE : PYRT_MODULE;
+            given = optarg;
+            break;
+        case 'h':
+            fputs(help, stdout);
+            return -1;
+        default:
+            return CLI_USAGE;
+        }
+    if (r->json && !r->prove)
+        return cli_usage("run", "--json prints what --prove finds; give --prove too");
+    if ((r->dir != NULL && *r->dir == '\0') || (r->python != NULL && *r->python == '\0'))
+        return cli_usage("run", "%s takes a path, not ''", r->dir && !*r->dir ? "--dir" : "--python");
+    return parse_program(r, argc, argv, given);
+}
+
+/* ---- running ----------------------------------------------------------------------------------- */
+
+/* "context K", and the file at fault if there is one. */
+static int context_error(int index, const struct exti_error *error)
+{
+    struct exti_error err = *error;
+
+    snprintf(err.file, sizeof err.file, "context %d%s%.450s", index, *error->file ? ": " : "",
+             error->file);
+    return cli_error(&err, NULL);
+}
+
+static int make_dirs(struct session *s, const struct request *r)
+{
+    const char *base = r->dir;
+    struct exti_error err;
+
+    if (base == NULL) {
+        if (pyrt_scratch_new(&s->scratch, &err) < 0)
+            return cli_error(&err, NULL);
+        base = pyrt_scratch_path(s->scratch);
+    } else if (mkdir(base, 0777) != 0 && errno != EEXIST) {
+        return cli_fail(base, "the directory cannot be made: %s", strerror(errno));
+    }
+    for (int i = 0; i < r->contexts; i++) {
+        size_t room = strlen(base) + 16;
+        s->dirs[i] = malloc(room);
+        if (s->dirs[i] == NULL)
+            return cli_fail(NULL, "out of memory");
+        snprintf(s->dirs[i], room, "%s/%d", base, i);
+    }
+    return CLI_OK;
+}
+
+/* Starts them all, then waits for them all.  What could not be started has its error in results. */
+static void run_contexts(struct session *s, const struct request *r)
+{
+    for (int i = 0; i < r->contexts; i++) {
+        struct pyrt_opts o = {
+            .python = &s->python,
+            .program = &r->program,
+            .dir = s->dirs[i],
+            .index = i,
+            .count = r->contexts,
+            .ctx_flags = r->rename ? EXTI_CTX_RENAME : 0,
+            .prove = r->prove,
+        };
+        s->results[i].status = 1;
+        pyrt_start(&s->contexts[i], &o, &s->results[i].error);
+    }
+    for (int i = 0; i < r->contexts; i++) {
+        if (s->contexts[i] != NULL)
+            pyrt_join(s->contexts[i], &s->results[i]);
+        if (!s->results[i].started)
+            context_error(i, &s->results[i].error);
+    }
+}
+
+/* ---- what came out ----------------------------------------------------------------------------- */
+
+static void print_proof(const struct request *r, const struct session *s)
+{
+    fputs("context  modules  references  leaks\n", stderr);
+    for (int i = 0; i < r->contexts; i++) {
+        const struct pyrt_result *res = &s->results[i];
+        if (res->proven)
+            fprintf(stderr, "%7d  %7zu  %10zu  %s%5zu%s\n", i, res->proof.modules,
+                    res->proof.references,
+                    cli_style(stderr, res->proof.leaks ? CLI_RED : CLI_GREEN), res->proof.leaks,
+                    cli_style(stderr, CLI_PLAIN));
+        else if (res->started)
+            context_error(i, &res->error);
+        if (res->leaks != NULL)
+            fputs(res->leaks, stderr);
+    }
+}
+
+static json_t *result_json(int index, const struct pyrt_result *res)
+{
+    json_t *o = json_pack("{s:i, s:b, s:i, s:b}", "index", index, "started", res->started, "status",
+                          res->status, "proven", res->proven);
+
+    if (res->proven)
+        json_object_set_new(o, "proof",
+                            json_pack("{s:I, s:I, s:I}", "modules",
+                                      (json_int_t)res->proof.modules, "references",
+                                      (json_int_t)res->proof.references, "leaks",
+                                      (json_int_t)res->proof.leaks));
+    else if (*res->error.message != '\0')
+        json_object_set_new(o, "error", cli_json_error(&res->error, NULL));
+    if (res->leaks != NULL)
+        json_object_set_new(o, "findings", cli_json_text(res->leaks));
+    return o;
+}
+
+static int report(const struct request *r, const struct session *s)
+{
+    int status = CLI_OK;
+
+    for (int i = 0; i < r->contexts && status == CLI_OK; i++)
+        status = s->results[i].status;
+    if (!r->prove)
+        return status;
+    for (int i = 0; i < r->contexts && status == CLI_OK; i++)
+        if (!s->results[i].proven || s->results[i].proof.leaks > 0)
+            status = CLI_FAILED;
+    if (r->json) {
+        json_t *all = json_array();
+        for (int i = 0; i < r->contexts; i++)
+            json_array_append_new(all, result_json(i, &s->results[i]));
+        if (cli_json_print(all) != CLI_OK && status == CLI_OK)
+            status = CLI_FAILED;
+    } else {
+        print_proof(r, s);
+    }
+    return status;
+}
+
+static int run(struct session *s, const struct request *r)
+{
+    size_t n = (size_t)r->contexts;
+    struct exti_error err;
+
+    s->contexts = calloc(n, sizeof *s->contexts);
+    s->results = calloc(n, sizeof *s->results);
+    s->dirs = calloc(n, sizeof *s->dirs);
+    if (s->contexts == NULL || s->results == NULL || s->dirs == NULL)
+        return cli_fail(NULL, "out of memory");
+    if (pyrt_install_find(&s->python, r->python, &err) < 0)
+        return cli_error(&err, NULL);
+    pyrt_process_setup(r->contexts);
+    if (make_dirs(s, r) != CLI_OK)
+        return CLI_FAILED;
+    run_contexts(s, r);
+    return report(r, s);
+}
+
+static void release(struct session *s, const struct request *r)
+{
+    for (int i = 0; i < r->contexts; i++) {
+        if (s->contexts != NULL)
+            pyrt_close(s->contexts[i]);
+        if (s->dirs != NULL)
+            free(s->dirs[i]);
+    }
+    pyrt_scratch_free(s->scratch);
+    pyrt_install_free(&s->python);
+    free(s->contexts);
+    free(s->results);
+    free(s->dirs);
+}
+
+int cmd_run(int argc, char **argv)
+{
+    struct request r = {.contexts = 1};
+    struct session s = {0};
+    int status = parse(&r, argc, argv);
+
+    if (status != CLI_OK)
+        return status < 0 ? CLI_OK : status;
+    status = run(&s, &r);
+    release(&s, &r);
+    return status;
+}

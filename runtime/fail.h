@@ -1,0 +1,19 @@
+/* Filling in the public struct exti_error from outside the library. */
+#ifndef RUNTIME_FAIL_H
+#define RUNTIME_FAIL_H
+
+#include "loader/extisolate.h"
+
+#if defined(__GNUC__)
+#define PYRT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define PYRT_PRINTF(fmt, args)
+#endif
+
+/* Returns `code`; `err` may be NULL. */
+int pyrt_fail(struct exti_error *err, int code, const char *fmt, ...) PYRT_PRINTF(3, 4);
+
+/* EXTI_E_IO about `file`, with the system's words for `os_error`. */
+int pyrt_fail_os(struct exti_error *err, int os_error, const char *file, const char *what);
+
+#endif

@@ -1,0 +1,216 @@
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/fail.h"
+#include "runtime/python.h"
+
+extern char **environ;
+
+/* What the interpreter is asked.  It must run on any Python, so that the answer to a wrong one is
+ * our message, not its SyntaxError.  The library is, first, the one that the interpreter itself
+ * runs from; then one where the installation keeps it; then what the system's linker finds, which
+ * only loading it tells. */
+static const char question[] =
+    "import json, os, sys, sysconfig\n"
+    "var = sysconfig.get_config_var\n"
+    "flags = getattr(sys, 'abiflags', '')\n"
+    "stem = 'libpython%d.%d%s.so' % (sys.version_info[0], sys.version_info[1], flags)\n"
+    "names = [n for n in (var('INSTSONAME'), stem + '.1.0', stem) if n and '.so' in n]\n"
+    "def mapped():\n"
+    "    with open('/proc/self/maps') as maps:\n"
+    "        for line in maps:\n"
+    "            path = line[line.find('/'):].rstrip('\\n') if '/' in line else ''\n"
+    "            if os.path.basename(path).startswith(stem) and os.path.isfile(path):\n"
+    "                return path\n"
+    "def kept():\n"
+    "    dirs = [var('LIBDIR'), os.path.join(var('LIBDIR') or '', var('MULTIARCH') or ''),\n"
+    "            os.path.join(getattr(sys, 'base_exec_prefix', sys.exec_prefix), 'lib'),\n"
+    "            var('LIBPL')]\n"
+    "    for d in dirs:\n"
+    "        for n in names:\n"
+    "            if d and os.path.isfile(os.path.join(d, n)):\n"
+    "                return os.path.realpath(os.path.join(d, n))\n"
+    "def linked():\n"
+    "    try:\n"
+    "        import ctypes\n"
+    "    except ImportError:\n"
+    "        return None\n"
+    "    for n in names:\n"
+    "        try:\n"
+    "            ctypes.CDLL(n)\n"
+    "        except OSError:\n"
+    "            continue\n"
+    "        return mapped()\n"
+    "impl = getattr(sys, 'implementation', None)\n"
+    "sys.stdout.write(json.dumps({\n"
+    "    'implementation': impl.name if impl else 'cpython',\n"
+    "    'major': sys.version_info[0], 'minor': sys.version_info[1],\n"
+    "    'version': '%d.%d.%d' % sys.version_info[:3],\n"
+    "    'flags': flags, 'executable': sys.executable,\n"
+    "    'free_threaded': bool(var('Py_GIL_DISABLED')),\n"
+    "    'debug': bool(var('Py_DEBUG')),\n"
+    "    'soname': names[0], 'libpython': mapped() or kept() or linked()}))\n";
+
+/* An answer is one line; an --python that is no Python may write for ever. */
+#define ANSWER_MAX 65536
+
+static int spawn(pid_t *pid, int *out, const char *exe)
+{
+    char *argv[] = {(char *)exe, "-I", "-c", (char *)question, NULL};
+    posix_spawn_file_actions_t actions;
+    int fds[2], rc;
+
+    if (pipe2(fds, O_CLOEXEC) != 0)
+        return errno;
+    rc = posix_spawn_file_actions_init(&actions);
+    if (rc == 0) {
+        rc = posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
+        if (rc == 0)
+            rc = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        if (rc == 0)
+            rc = posix_spawnp(pid, exe, &actions, NULL, argv, environ);
+        posix_spawn_file_actions_destroy(&actions);
+    }
+    close(fds[1]);
+    if (rc != 0)
+        close(fds[0]);
+    else
+        *out = fds[0];
+    return rc;
+}
+
+/* Reads the answer into `buf`, NUL-terminated.  The result is the child's wait status, or -1 when
+ * it wrote too much and was stopped. */
+static int read_answer(pid_t pid, int fd, char *buf, size_t room)
+{
+    size_t n = 0;
+    int status = -1;
+
+    for (;;) {
+        ssize_t got = read(fd, buf + n, room - 1 - n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        n += (size_t)got;
+        if (n == room - 1) {
+            kill(pid, SIGKILL);
+            break;
+        }
+    }
+    buf[n] = '\0';
+    close(fd);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return n == room - 1 ? -1 : status;
+}
+
+static int ask(json_t **answer, const char *exe, struct exti_error *err)
+{
+    char *buf = malloc(ANSWER_MAX);
+    int fd = -1, rc;
+    pid_t pid;
+
+    if (!buf)
+        return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
+    rc = spawn(&pid, &fd, exe);
+    if (rc != 0) {
+        free(buf);
+        return pyrt_fail_os(err, rc, exe, "cannot be run to ask which Python it is");
+    }
+    rc = read_answer(pid, fd, buf, ANSWER_MAX);
+    *answer = rc == 0 ? json_loads(buf, 0, NULL) : NULL;
+    free(buf);
+    if (*answer && json_is_object(*answer))
+        return 0;
+    json_decref(*answer);
+    return pyrt_fail(err, EXTI_E_UNSUPPORTED,
+                     "%s did not answer 'which Python are you' as CPython 3 does; --python takes "
+                     "the path of a CPython 3.%d to 3.%d",
+                     exe, PYRT_MINOR_FIRST, PYRT_MINOR_LAST);
+}
+
+static const char *text(const json_t *answer, const char *key)
+{
+    const char *s = json_string_value(json_object_get(answer, key));
+
+    return s ? s : "";
+}
+
+static int number(const json_t *answer, const char *key)
+{
+    return (int)json_integer_value(json_object_get(answer, key));
+}
+
+static int check(const json_t *answer, const char *exe, struct exti_error *err)
+{
+    int major = number(answer, "major"), minor = number(answer, "minor");
+
+    if (strcmp(text(answer, "implementation"), "cpython") != 0)
+        return pyrt_fail(err, EXTI_E_UNSUPPORTED, "%s is %s %s, not CPython", exe,
+                         text(answer, "implementation"), text(answer, "version"));
+    if (major != 3 || minor < PYRT_MINOR_FIRST || minor > PYRT_MINOR_LAST)
+        return pyrt_fail(err, EXTI_E_UNSUPPORTED,
+                         "%s is CPython %s; 3.%d to 3.%d can be run in contexts", exe,
+                         text(answer, "version"), PYRT_MINOR_FIRST, PYRT_MINOR_LAST);
+    if (!*text(answer, "libpython"))
+        return pyrt_fail(err, EXTI_E_UNSUPPORTED,
+                         "%s (CPython %s) has no shared library %s, which contexts are copies of; "
+                         "on Debian and Ubuntu install the package libpython3.%d, otherwise build "
+                         "Python with --enable-shared (with pyenv: "
+                         "PYTHON_CONFIGURE_OPTS=--enable-shared pyenv install %s)",
+                         exe, text(answer, "version"), text(answer, "soname"), minor,
+                         text(answer, "version"));
+    if (!*text(answer, "executable"))
+        return pyrt_fail(err, EXTI_E_UNSUPPORTED, "%s does not know its own path (sys.executable)",
+                         exe);
+    return 0;
+}
+
+int pyrt_install_find(struct pyrt_install *out, const char *exe, struct exti_error *err)
+{
+    struct pyrt_install in;
+    json_t *answer = NULL;
+    int rc;
+
+    exe = exe ? exe : "python3";
+    rc = ask(&answer, exe, err);
+    if (rc < 0)
+        return rc;
+    rc = check(answer, exe, err);
+    if (rc == 0) {
+        in = (struct pyrt_install){
+            .minor = number(answer, "minor"),
+            .free_threaded = json_is_true(json_object_get(answer, "free_threaded")),
+            .debug = json_is_true(json_object_get(answer, "debug")),
+            .version = strdup(text(answer, "version")),
+            .executable = strdup(text(answer, "executable")),
+            .libpython = strdup(text(answer, "libpython")),
+        };
+        if (in.version && in.executable && in.libpython) {
+            *out = in;
+        } else {
+            pyrt_install_free(&in);
+            rc = pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
+        }
+    }
+    json_decref(answer);
+    return rc;
+}
+
+void pyrt_install_free(struct pyrt_install *in)
+{
+    free(in->version);
+    free(in->executable);
+    free(in->libpython);
+    *in = (struct pyrt_install){0};
+}

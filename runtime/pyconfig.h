@@ -1,0 +1,65 @@
+/* The layouts of PyPreConfig and PyConfig (PEP 587) of each supported CPython.  A program that has
+ * no Python headers, and must start several minor versions, cannot use the C declarations. */
+#ifndef RUNTIME_PYCONFIG_H
+#define RUNTIME_PYCONFIG_H
+
+#include <stddef.h>
+#include <wchar.h>
+
+#include "loader/extisolate.h"
+#include "runtime/python.h"
+
+/* PyStatus and PyWideStringList are the same in all versions. */
+struct pyrt_status {
+    int type; /* 0 ok, 1 error, 2 exit */
+    const char *func, *err_msg;
+    int exitcode;
+};
+struct pyrt_wlist {
+    ptrdiff_t length;
+    wchar_t **items;
+};
+
+/* PyPreConfig on a POSIX system, the same in all versions. */
+struct pyrt_preconfig {
+    int config_init, parse_argv, isolated, use_environment;
+    int configure_locale, coerce_c_locale, coerce_c_locale_warn;
+    int utf8_mode, dev_mode, allocator;
+};
+
+enum pyrt_kind { PYRT_INT, PYRT_ULONG, PYRT_WSTR, PYRT_WLIST };
+
+struct pyrt_build {
+    int minor, free_threaded, debug;
+};
+
+/* One member of PyConfig in one build.  Members of no member name give PYRT_NO_FIELD. */
+#define PYRT_NO_FIELD ((size_t)-1)
+size_t pyrt_field_offset(struct pyrt_build b, const char *name);
+size_t pyrt_config_size(struct pyrt_build b);
+
+/* Calls `each` for every member of the build's PyConfig, in order. */
+void pyrt_fields(struct pyrt_build b,
+                 void (*each)(void *user, const char *name, enum pyrt_kind kind, size_t offset),
+                 void *user);
+
+/* Room for any PyConfig; the guard below needs the slack. */
+#define PYRT_CONFIG_ROOM 1024
+union pyrt_config {
+    unsigned char bytes[PYRT_CONFIG_ROOM];
+    void *align;
+    long align_long;
+};
+
+/* Pointers to members; NULL if the build has no such member. */
+int *pyrt_int(union pyrt_config *c, struct pyrt_build b, const char *name);
+wchar_t **pyrt_wstr(union pyrt_config *c, struct pyrt_build b, const char *name);
+
+/* Runs `init` (PyConfig_InitPythonConfig) on `c` and checks that it wrote exactly the size and the
+ * documented defaults that the table expects: a build that lays PyConfig out otherwise is refused
+ * here instead of corrupting memory later.  The same for PyPreConfig_InitPythonConfig. */
+int pyrt_config_init(union pyrt_config *c, struct pyrt_build b, void (*init)(void *),
+                     struct exti_error *err);
+int pyrt_preconfig_init(struct pyrt_preconfig *out, void (*init)(void *), struct exti_error *err);
+
+#endif

@@ -1,0 +1,175 @@
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/fail.h"
+#include "runtime/python.h"
+
+struct pyrt_scratch {
+    char *path;
+    int alive; /* our end of a pipe: it closes when this process ends, however it does */
+    int gone;  /* closes when the helper has ended */
+};
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    remove(path);
+    return 0;
+}
+
+static void close_all_but(int a, int b)
+{
+    long max = sysconf(_SC_OPEN_MAX);
+    DIR *d = opendir("/proc/self/fd");
+
+    if (d) {
+        struct dirent *e;
+        while ((e = readdir(d))) {
+            int fd = atoi(e->d_name);
+            if (fd != a && fd != b && fd != dirfd(d))
+                close(fd);
+        }
+        closedir(d);
+        return;
+    }
+    for (int fd = 0; fd < (max > 0 && max < 65536 ? (int)max : 65536); fd++)
+        if (fd != a && fd != b)
+            close(fd);
+}
+
+/* The helper: no child of the program (which may wait for all its children), out of its session
+ * (signals of the terminal do not reach it) and holding none of its files (a reader of the
+ * program's output sees the end). */
+static void help(const char *path, int alive, int gone)
+{
+    static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE};
+    char byte;
+
+    setsid();
+    if (fork() != 0)
+        _exit(0);
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        signal(ignored[i], SIG_IGN);
+    close_all_but(alive, gone);
+    if (chdir("/") != 0)
+        _exit(1);
+    /* A byte: remove now; the end of the file: the program is gone. */
+    while (read(alive, &byte, 1) < 0 && errno == EINTR)
+        continue;
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    _exit(0);
+}
+
+static int start_helper(struct pyrt_scratch *s)
+{
+    int alive[2], gone[2], error = 0;
+    pid_t pid;
+
+    if (pipe2(alive, O_CLOEXEC) != 0)
+        return errno;
+    if (pipe2(gone, O_CLOEXEC) != 0) {
+        error = errno;
+        close(alive[0]);
+        close(alive[1]);
+        return error;
+    }
+    pid = fork();
+    if (pid == 0) {
+        close(alive[1]);
+        close(gone[0]);
+        help(s->path, alive[0], gone[1]);
+    }
+    if (pid < 0)
+        error = errno;
+    close(alive[0]);
+    close(gone[1]);
+    if (error) {
+        close(alive[1]);
+        close(gone[0]);
+        return error;
+    }
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    s->alive = alive[1];
+    s->gone = gone[0];
+    return 0;
+}
+
+static char *make_dir(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    char *path = NULL, *real;
+
+    if (asprintf(&path, "%s/extisolate-XXXXXX", tmp && *tmp ? tmp : "/tmp") < 0)
+        return NULL;
+    if (!mkdtemp(path)) {
+        free(path);
+        return NULL;
+    }
+    real = realpath(path, NULL);
+    if (!real)
+        rmdir(path);
+    free(path);
+    return real;
+}
+
+int pyrt_scratch_new(struct pyrt_scratch **out, struct exti_error *err)
+{
+    struct pyrt_scratch *s = calloc(1, sizeof *s);
+    const char *tmp = getenv("TMPDIR");
+    int error;
+
+    if (!s)
+        return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
+    s->path = make_dir();
+    if (!s->path) {
+        error = errno;
+        free(s);
+        return pyrt_fail_os(err, error, tmp && *tmp ? tmp : "/tmp",
+                            "no private directory can be made in it (TMPDIR names another)");
+    }
+    error = start_helper(s);
+    if (error) {
+        rmdir(s->path);
+        free(s->path);
+        free(s);
+        return pyrt_fail_os(err, error, "", "starting the helper that removes temporary files");
+    }
+    *out = s;
+    return 0;
+}
+
+const char *pyrt_scratch_path(const struct pyrt_scratch *s)
+{
+    return s->path;
+}
+
+void pyrt_scratch_free(struct pyrt_scratch *s)
+{
+    char byte = 0;
+
+    if (!s)
+        return;
+    /* Said, not implied by closing: a forked child of the program may still hold the pipe. */
+    if (write(s->alive, &byte, 1) == 1)
+        while (read(s->gone, &byte, 1) < 0 && errno == EINTR)
+            continue;
+    else
+        nftw(s->path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    close(s->alive);
+    close(s->gone);
+    free(s->path);
+    free(s);
+}

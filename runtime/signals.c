@@ -1,0 +1,88 @@
+#include "runtime/signals.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+typedef void (*handler)(int);
+
+static pid_t host;
+static pthread_once_t host_once = PTHREAD_ONCE_INIT;
+
+static void set_host(void)
+{
+    host = getpid();
+}
+
+static int is_host(void)
+{
+    return getpid() == host;
+}
+
+static handler refuse(void)
+{
+    errno = EPERM;
+    return SIG_ERR;
+}
+
+static int guarded_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+    struct sigaction now;
+
+    if (!act || !is_host())
+        return sigaction(sig, act, old);
+    if (sigaction(sig, NULL, &now) != 0)
+        return -1;
+    if (act->sa_handler != now.sa_handler) {
+        errno = EPERM;
+        return -1;
+    }
+    if (old)
+        *old = now;
+    return 0;
+}
+
+static handler guarded_signal(int sig, handler h)
+{
+    struct sigaction now;
+
+    if (!is_host())
+        return signal(sig, h);
+    if (sigaction(sig, NULL, &now) != 0)
+        return SIG_ERR;
+    return now.sa_handler == h ? h : refuse();
+}
+
+static int guarded_siginterrupt(int sig, int flag)
+{
+    struct sigaction now;
+
+    if (sigaction(sig, NULL, &now) != 0)
+        return -1;
+    if (!is_host()) {
+        now.sa_flags = flag ? now.sa_flags & ~SA_RESTART : now.sa_flags | SA_RESTART;
+        return sigaction(sig, &now, NULL);
+    }
+    errno = EPERM;
+    return -1;
+}
+
+/* signal(3) has several names in glibc, by feature macros and by history.  POSIX allows the cast. */
+static const struct exti_redirect redirects[] = {
+    {"sigaction", (void *)guarded_sigaction},
+    {"__sigaction", (void *)guarded_sigaction},
+    {"signal", (void *)guarded_signal},
+    {"bsd_signal", (void *)guarded_signal},
+    {"ssignal", (void *)guarded_signal},
+    {"sysv_signal", (void *)guarded_signal},
+    {"__sysv_signal", (void *)guarded_signal},
+    {"siginterrupt", (void *)guarded_siginterrupt},
+};
+
+const struct exti_redirect *pyrt_signal_redirects(size_t *count)
+{
+    pthread_once(&host_once, set_host);
+    *count = sizeof redirects / sizeof *redirects;
+    return redirects;
+}

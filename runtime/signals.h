@@ -1,0 +1,13 @@
+/* Keeps the process's signal handlers out of the contexts' reach. */
+#ifndef RUNTIME_SIGNALS_H
+#define RUNTIME_SIGNALS_H
+
+#include "loader/extisolate.h"
+
+/* The redirects for exti_ctx_opts: in the copies, the calls that change what a signal does fail
+ * with EPERM (signal.signal and faulthandler.enable raise PermissionError).  Asking for what is in
+ * force already succeeds, so does asking what it is.  A forked child is a process of its own and
+ * free to change its handlers. */
+const struct exti_redirect *pyrt_signal_redirects(size_t *count);
+
+#endif

@@ -1,0 +1,149 @@
+#include "runtime/uncaught.h"
+
+#include <pthread.h>
+
+/* One context's traceback at a time: it is many small writes. */
+static pthread_mutex_t printing = PTHREAD_MUTEX_INITIALIZER;
+
+struct exception {
+    pyrt_ref type, value, traceback;
+};
+
+static void take(const struct pyrt_api *py, struct exception *e)
+{
+    py->PyErr_Fetch(&e->type, &e->value, &e->traceback);
+    py->PyErr_NormalizeException(&e->type, &e->value, &e->traceback);
+    if (e->value && e->traceback)
+        py->PyException_SetTraceback(e->value, e->traceback);
+}
+
+static void drop(const struct pyrt_api *py, struct exception *e)
+{
+    py->Py_DecRef(e->type);
+    py->Py_DecRef(e->value);
+    py->Py_DecRef(e->traceback);
+}
+
+static void flush(const struct pyrt_api *py, const char *name)
+{
+    pyrt_ref stream = py->PySys_GetObject(name), result;
+
+    if (!stream || stream == py->none)
+        return;
+    result = py->PyObject_CallMethod(stream, "flush", NULL);
+    if (!result)
+        py->PyErr_Clear();
+    py->Py_DecRef(result);
+}
+
+static void print_text(const struct pyrt_api *py, pyrt_ref object)
+{
+    pyrt_ref stream = py->PySys_GetObject("stderr");
+
+    if (stream && stream != py->none && py->PyFile_WriteObject(object, stream, PYRT_PRINT_RAW) != 0)
+        py->PyErr_Clear();
+    py->PySys_WriteStderr("\n");
+}
+
+/* SystemExit's meaning: nothing is 0, an integer itself, anything else a message and 1. */
+static int exit_status(const struct pyrt_api *py, struct exception *e)
+{
+    pyrt_ref code = e->value ? py->PyObject_GetAttrString(e->value, "code") : NULL;
+    long status = 1;
+
+    if (!code) {
+        py->PyErr_Clear();
+        print_text(py, e->value);
+    } else if (code == py->none) {
+        status = 0;
+    } else if (py->PyObject_IsInstance(code, py->long_type) == 1) {
+        status = py->PyLong_AsLong(code);
+        if (status == -1)
+            py->PyErr_Clear();
+    } else {
+        print_text(py, code);
+    }
+    py->Py_DecRef(code);
+    drop(py, e);
+    return (int)(status & 0xFF);
+}
+
+static void remember(const struct pyrt_api *py, const struct exception *e)
+{
+    if (py->build.minor >= 12)
+        py->PySys_SetObject("last_exc", e->value);
+    py->PySys_SetObject("last_type", e->type);
+    py->PySys_SetObject("last_value", e->value);
+    py->PySys_SetObject("last_traceback", e->traceback ? e->traceback : py->none);
+    py->PyErr_Clear();
+}
+
+/* The hook itself failed. */
+static int hook_failed(const struct pyrt_api *py, struct exception *original)
+{
+    struct exception e;
+
+    if (py->PyErr_ExceptionMatches(*py->system_exit)) {
+        take(py, &e);
+        return exit_status(py, &e);
+    }
+    take(py, &e);
+    flush(py, "stdout");
+    py->PySys_WriteStderr("Error in sys.excepthook:\n");
+    py->PyErr_Display(e.type, e.value, e.traceback);
+    py->PySys_WriteStderr("\nOriginal exception was:\n");
+    py->PyErr_Display(original->type, original->value, original->traceback);
+    drop(py, &e);
+    return 1;
+}
+
+static int show(const struct pyrt_api *py, struct exception *e, int index)
+{
+    pyrt_ref hook = py->PySys_GetObject("excepthook"), result;
+    pyrt_ref trace = e->traceback ? e->traceback : py->none;
+    int stock = hook && hook == py->PySys_GetObject("__excepthook__"), status = 1;
+    void *state;
+
+    if (stock) {
+        state = py->PyEval_SaveThread();
+        pthread_mutex_lock(&printing);
+        py->PyEval_RestoreThread(state);
+    }
+    py->PySys_WriteStderr("context %d:\n", index);
+    if (!hook) {
+        py->PySys_WriteStderr("sys.excepthook is missing\n");
+        py->PyErr_Display(e->type, e->value, e->traceback);
+    } else {
+        py->Py_IncRef(hook);
+        if (py->PySys_Audit("sys.excepthook", "OOOO", hook, e->type, e->value, trace) == 0) {
+            result = py->PyObject_CallFunction(hook, "OOO", e->type, e->value, trace);
+            if (!result)
+                status = hook_failed(py, e);
+            py->Py_DecRef(result);
+        } else {
+            py->PyErr_Clear();
+        }
+        py->Py_DecRef(hook);
+    }
+    flush(py, "stderr");
+    if (stock)
+        pthread_mutex_unlock(&printing);
+    return status;
+}
+
+int pyrt_uncaught(const struct pyrt_api *py, int index)
+{
+    int leaving = py->PyErr_ExceptionMatches(*py->system_exit);
+    int interrupted = py->PyErr_ExceptionMatches(*py->keyboard_interrupt);
+    struct exception e;
+    int status;
+
+    take(py, &e);
+    flush(py, "stdout");
+    if (leaving)
+        return exit_status(py, &e);
+    remember(py, &e);
+    status = show(py, &e, index);
+    drop(py, &e);
+    return interrupted ? 130 : status;
+}
