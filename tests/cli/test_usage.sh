@@ -1,0 +1,104 @@
+#!/bin/bash
+# Wrong usage is told apart from failure, says what was meant, and does nothing.
+. "$(dirname "$0")/support.bash"
+
+run
+check no_command_is_usage 2 'which command\?' 'commands:'
+run --help
+check help_lists_commands 0 'copy' 'inspect' 'verify' 'run ' 'list' 'clean' 'Exit status'
+run -h
+check short_help 0 'usage: extisolate'
+run --version
+check version 0 '^extisolate [0-9]+\.[0-9]+\.[0-9]+$'
+run -V
+check short_version 0 '^extisolate '
+for word in cpoy inpsect verifiy lst claen hepl rnu; do
+    run $word
+    check "near_miss_$word" 2 "no command '$word'; did you mean '[a-z]+'\?"
+done
+run frobnicate
+check unknown_command 2 "no command 'frobnicate'; 'extisolate help' lists"
+run $'co\npy\033[31m'
+check unknown_command_is_printed_safely 2 'co\\npy\\x1b'
+run help nonsense
+check help_of_unknown_command 2 "no command 'nonsense'"
+run help help
+check help_of_help 0 'usage'
+
+for c in copy inspect verify run list clean; do
+    run help $c
+    cp out help.$c
+    check "help_of_$c" 0 "^usage: extisolate $c" 'examples?:' '[Ee]xit'
+    run $c --help
+    same "help_and_--help_agree_on_$c" out help.$c
+    run $c -h
+    same "short_help_of_$c" out help.$c
+    widest=$(awk '{ if (length > n) n = length } END { print n }' help.$c)
+    [ "$widest" -le 100 ]
+    say $? "help_of_${c}_fits_100_columns"
+done
+
+# Nothing may appear where these run.
+mkdir empty
+cd empty || exit 1
+: >../x.so
+for c in copy inspect verify list clean; do
+    run $c
+    check "${c}_without_arguments" 2 "extisolate $c: which" "'extisolate help $c' explains"
+    run $c --jsno
+    check "${c}_unknown_option" 2 "no option '--jsno'"
+    run $c -q
+    check "${c}_unknown_short_option" 2 "no option '-q'"
+    run $c ''
+    check "${c}_empty_argument" 2 'argument 1 is empty'
+done
+run inspect --jsno
+check option_near_miss 2 "did you mean '--json'"
+run inspect --json=yes x
+check option_takes_no_value 2 "'--json' takes no value"
+run copy x ctx --libpython
+check option_needs_value 2 "'--libpython' needs a value"
+run copy ../x.so
+check copy_of_one_argument 2 "needs FILE and CTXDIR, but there is only '../x.so'"
+run copy ../x.so ''
+check copy_to_empty_directory_name 2 'argument 2 is empty'
+run copy --libpython '' ../x.so ctx
+check copy_with_empty_libpython 2 '--libpython is empty'
+run copy --name '' ../x.so ctx
+check copy_with_empty_name 2 '--name is empty'
+run verify ../x.so
+check verify_of_file_needs_against 2 "'../x.so' is a file: --against which ORIGINAL"
+run verify .. --against ../x.so
+check verify_of_directory_against 2 'is a directory'
+run verify a b --against ../x.so
+check verify_of_two_files_against 2 'one FILE, but there are 2'
+run verify ../x.so --against ''
+check verify_against_empty 2 '--against is empty'
+[ -z "$(ls -A)" ]
+say $? wrong_usage_leaves_nothing
+cd ..
+
+if [ -c /dev/full ]; then
+    "$EXTISOLATE" --help >/dev/full 2>err
+    rc=$?
+    : >out
+    check full_standard_output 1 'standard output: cannot write'
+fi
+
+run inspect "$EXTISOLATE" missing.so
+! grep -q $'\033' out err
+say $? no_colour_in_files
+if command -v script >/dev/null; then
+    TERM=xterm script -qec "'$EXTISOLATE' inspect '$EXTISOLATE'" /dev/null >out </dev/null
+    grep -q $'\033\[1m' out
+    say $? colour_on_terminals
+    NO_COLOR=1 TERM=xterm script -qec "'$EXTISOLATE' inspect '$EXTISOLATE'" /dev/null >out </dev/null
+    ! grep -q $'\033' out
+    say $? NO_COLOR_is_honoured
+    TERM=dumb script -qec "'$EXTISOLATE' inspect '$EXTISOLATE'" /dev/null >out </dev/null
+    ! grep -q $'\033' out
+    say $? no_colour_on_dumb_terminals
+else
+    skip colour_on_terminals 'there is no script(1)'
+fi
+finish
