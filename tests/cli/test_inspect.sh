@@ -1,0 +1,123 @@
+#!/bin/bash
+. "$(dirname "$0")/support.bash"
+make_toy || { echo 'not ok toy: it cannot be built'; exit 1; }
+
+run inspect libtoyapi.so toyext.so
+check inspects_two_files 0 'exports 0 symbols' 'imports 1 symbol,.*: Py_Unknown' '^  id +libtoyapi.so.1$' \
+    '^  TLS +16 bytes for each thread'
+build_id=$(readelf -n toyext.so | sed -n 's/.*Build ID: //p')
+run inspect toyext.so
+[ -z "$build_id" ] || grep -q "build id  $build_id" out
+say $? build_id_is_readelfs
+
+# The layout, on a file without anything that depends on the machine or compiler.
+cc -shared -fPIC -nostdlib -Wl,--build-id=none -Wl,-rpath,'$ORIGIN/../lib' -Wl,--enable-new-dtags \
+    -o plain.so -x c - <<'C'
+int Toy_Next(void);
+int PyInit_plain(void);
+int PyInit_plain(void) { return Toy_Next(); }
+C
+run inspect plain.so
+sed -i '/^  format/d' out
+cat >want <<'TXT'
+plain.so
+  id        none; extension modules need none, they are opened by path
+  needed    none
+  rpath     none
+  runpath   $ORIGIN/../lib
+  build id  none
+  API       imports 0 symbols
+            exports 1 symbol: PyInit_plain
+  TLS       none
+  flags     none that matter here
+TXT
+same golden_layout out want
+run inspect --symbols --libpython libtoyapi.so toyext.so
+sed -n '/^  API/,/^  TLS/p' out >part
+cat >want <<'TXT'
+  API       imports 2 symbols
+              Toy_Next
+              Toy_counter
+            exports 0 symbols
+  TLS       16 bytes for each thread
+TXT
+same api_is_what_the_library_exports part want
+
+run inspect --json --symbols --libpython libtoyapi.so toyext.so plain.so
+jq -e 'length == 2 and .[0].file == "toyext.so" and .[0].bits == 64 and .[0].id == null
+    and .[0].tls_size == 16 and .[0].api == {library: "libtoyapi.so", imported: 2, exported: 0,
+        imports: ["Toy_Next", "Toy_counter"], exports: []}
+    and .[1].runpath == "$ORIGIN/../lib" and .[1].needed == []
+    and (.[1].flags | keys) == ["bind_now", "interp", "nodelete", "static_tls", "symbolic",
+        "textrel", "unique"]' out >/dev/null
+say $? json_has_the_facts
+
+# Flags, each as readelf sees it too.
+flag() {
+    local name=$1 pattern=$2
+    shift 2
+    if ! cc -shared -fPIC -o "flag.so" -x c "$@" flag.c 2>cc.err; then
+        skip "flag_$name" "$(head -n 1 cc.err)"
+        return
+    fi
+    run inspect flag.so
+    check "flag_$name" 0 "$pattern"
+}
+echo 'int f(void); int f(void) { return 1; }' >flag.c
+flag nodelete 'nodelete: ' -Wl,-z,nodelete
+flag symbolic 'symbolic: ' -Wl,-Bsymbolic
+flag bind_now 'bind now: ' -Wl,-z,now
+echo '__thread int t __attribute__((tls_model("initial-exec"))); int f(void); int f(void) { return t; }' >flag.c
+flag static_tls 'static TLS: '
+if c++ --version >/dev/null 2>&1; then
+    echo 'template <class T> struct S { static int n; }; template <class T> int S<T>::n = 1;
+        int f() { return S<int>::n; }' >u.cc
+    c++ -shared -fPIC -fgnu-unique -o u.so u.cc
+    run inspect --json u.so
+    [ "$(jq '.[0].unique_symbols' out)" = "$(readelf --dyn-syms -W u.so | grep -c ' UNIQUE ')" ] &&
+        [ "$(jq '.[0].flags.unique' out)" = true ]
+    say $? unique_symbols_are_readelfs
+else
+    skip unique_symbols_are_readelfs 'there is no C++ compiler'
+fi
+
+# needed, id and symbol counts agree with readelf over what is there.
+n=0 bad=0
+for f in /usr/lib/python3*/lib-dynload/*.so /usr/lib/python3/dist-packages/numpy/*/*.so \
+    /usr/lib/*-linux-gnu/lib[a-f]*.so.?; do
+    [ -f "$f" ] || continue
+    x inspect --json "$f" >one.json 2>>err || { bad=$((bad + 1)); continue; }
+    readelf -dW "$f" >dyn
+    jq -r '.[0].needed[]' one.json >a
+    sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' dyn >b
+    jq -r '.[0].id // empty' one.json >>a
+    sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p' dyn >>b
+    cmp -s a b || { bad=$((bad + 1)); echo "    $f"; }
+    n=$((n + 1))
+    [ $n -lt 150 ] || break
+done
+[ $bad = 0 ] && [ $n -gt 0 ]
+say $? "needed_and_id_are_readelfs_in_${n}_files"
+
+# Names that a terminal would obey.
+weird=$'we\nird\033[31m\tn\303\244me\342\200\256.so'
+cp plain.so "$weird"
+run inspect "$weird"
+check control_characters_are_shown 0 '^we\\nird\\x1b\[31m\\tnäme\\u202e\.so$'
+run inspect --json "$weird"
+[ "$(jq -r '.[0].file' out)" = "$weird" ]
+say $? json_keeps_the_name
+bytes=$'b\377d.so'
+cp plain.so "$bytes"
+run inspect --json "$bytes"
+[ "$(jq -r '.[0].file' out)" = 'b\xffd.so' ]
+say $? json_of_a_name_that_is_not_utf8
+cp plain.so -- -dash.so
+run inspect -- -dash.so
+check name_beginning_with_a_dash 0 '^-dash.so$'
+run inspect plain.so missing.so libtoyapi.so
+check one_missing_of_three 1 'extisolate: missing.so: .*No such file' '^libtoyapi.so$'
+run inspect --json missing.so
+[ $rc = 1 ] && [ "$(jq length out)" = 0 ]
+say $? json_stays_json_on_failure
+finish

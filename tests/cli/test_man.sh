@@ -1,0 +1,50 @@
+#!/bin/bash
+# The manual page is sound, and it and the commands' help name the same options.
+. "$(dirname "$0")/support.bash"
+page=$ROOT/docs/extisolate.1
+: >out
+: >err
+
+if command -v mandoc >/dev/null; then
+    # Whether other pages are installed is no matter of this one.
+    mandoc -Tlint "$page" 2>&1 | grep -v 'mandoc\.db\|referenced manual not found' >out
+    [ ! -s out ]
+    say $? mandoc_finds_nothing
+    : >out
+else
+    skip mandoc_finds_nothing 'there is no mandoc(1)'
+fi
+if command -v man >/dev/null; then
+    man -l --warnings=all "$page" >page.txt 2>err
+    [ ! -s err ] && grep -q '^EXTISOLATE(1)' page.txt
+    say $? groff_finds_nothing
+    : >err
+else
+    skip groff_finds_nothing 'there is no man(1)'
+fi
+
+# The options of a command's section in the page, and in its help.
+in_page() {
+    awk -v want="$1" '/^\.S[hs] / { in_it = $2 == want } in_it && /^\.It Fl / {
+        for (i = 3; i <= NF; i++) {
+            if ($i == ",") continue
+            if ($(i - 1) == "Fl") print "-" $i
+        } }' "$page" | sed 's/,$//' | sort -u
+}
+in_help() {
+    "$EXTISOLATE" help "$1" | awk '/^options:/ { on = 1; next } /^$/ { on = 0 }
+        on && /^  -/ { print } /^usage:|^   / { print }' | grep -oE -e '(^|[ [])--?[a-z]+' |
+        tr -d ' [' | grep -vx -e -h -e --help | sort -u
+}
+for c in copy inspect verify run list clean; do
+    in_page $c >page.$c
+    in_help $c >help.$c
+    same "page_and_help_agree_on_the_options_of_$c" help.$c page.$c
+done
+
+# Every command is in the synopsis.
+for c in copy inspect verify run list clean help; do
+    grep -qx "\.Cm $c" "$page"
+    say $? "synopsis_has_$c"
+done
+finish
