@@ -203,8 +203,8 @@ EXTI_API size_t exti_dir_count(const struct exti_dir *d);     /* copies, the API
 EXTI_API int exti_dir_copy(const struct exti_dir *d, size_t i, struct exti_copy_info *out);
 EXTI_API void exti_dir_free(struct exti_dir *d); /* NULL ok */
 
-/* Checks every copy against its source, the references between the copies, and that nothing else
- * lies in the directory.  As exti_verify otherwise. */
+/* Makes every copy of the directory again in memory and compares: finds what is stale, missing, torn
+ * or was changed.  As exti_verify otherwise. */
 EXTI_API int exti_dir_verify(const char *dir, exti_report_fn report, void *user, size_t *findings,
                              struct exti_error *err);
 
@@ -219,8 +219,9 @@ struct exti_module; /* one loaded copy; owned by its context */
 
 enum exti_log_level { EXTI_LOG_DEBUG = 0, EXTI_LOG_INFO = 1, EXTI_LOG_WARN = 2 };
 
-/* Hooks, all optional.  They run on the thread of the call that causes them, with no lock held, and
- * may call the library again.  A negative return fails the call with EXTI_E_HOOK. */
+/* Hooks, all optional.  They run on the thread of the call that causes them and may call the library
+ * again, but before_load of the API library must not ask for its module.  A negative return fails
+ * the call with EXTI_E_HOOK. */
 struct exti_hooks {
     size_t size;
     /* The copy's file name for `original`: fills `out` (`cap` bytes) with a plain file name, or

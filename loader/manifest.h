@@ -14,7 +14,8 @@
 /* One copy.  All strings are owned. */
 struct exti_entry {
     char *source;           /* absolute, without symbolic links */
-    struct exti_file_id id; /* the source as it was when the copy was made */
+    struct exti_file_id id; /* the source as it was when the copy was made; no device number, as
+                             * those change from boot to boot */
     char *build_id;         /* of the source, or NULL */
     char *source_name;      /* the source's own id (SONAME), or NULL */
     char *copy;             /* file name in the directory */

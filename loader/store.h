@@ -11,6 +11,7 @@
 struct exti_store {
     char *dir; /* absolute */
     bool one_shot, sync;
+    bool created, made_folder; /* by exti__store_open: the context, its folder */
     char boot[EXTI_BOOT_MAX];
     int (*copy_name)(void *user, const char *original, char *out, size_t cap); /* hook or NULL */
     void *user;
@@ -21,7 +22,7 @@ struct exti_store {
     struct exti_rename_map renames;  /* empty unless manifest.renamed */
     bool dirty;                      /* the manifest has entries that its file lacks */
     int64_t saved_at_ns, save_cost_ns;
-    struct exti_string *strings; /* paths handed out */
+    void *strings; /* paths handed out: a tree of tsearch(3) */
 };
 
 struct exti_store_opts {
@@ -51,9 +52,10 @@ int exti__store_flush(struct exti_store *s, struct exti_error *err);
 /* Flushes and frees; a one-shot directory is removed. */
 int exti__store_close(struct exti_store *s, struct exti_error *err);
 
-/* Removes a directory that `m` describes: copies, manifest, lock, temporary files, and the folder if
- * that empties it. */
-int exti__store_remove(const char *dir, const struct exti_manifest *m, struct exti_error *err);
+/* Removes what `m` describes from its directory: copies, manifest, lock, temporary files; and, with
+ * `folder`, the directory itself if that empties it. */
+int exti__store_remove(const char *dir, const struct exti_manifest *m, bool folder,
+                       struct exti_error *err);
 
 /* How the entry's copy and source look now. */
 enum exti_copy_state exti__entry_state(const char *dir, const struct exti_manifest *m,

@@ -67,6 +67,8 @@ struct exti_lock {
 };
 int exti__fs_lock(const char *path, struct exti_lock *out, struct exti_error *err);
 void exti__fs_unlock(struct exti_lock *lock);
+/* Makes `text` the content of the lock's file. */
+int exti__fs_lock_note(const struct exti_lock *lock, const char *text, struct exti_error *err);
 
 /* Names the period in which the system's file cache has lived without interruption (the boot), so
  * that what was written within it cannot have been torn by a power loss; "" where unknown. */

@@ -160,7 +160,8 @@ static int mapping_size(uint64_t size, uint64_t room, size_t *out, struct exti_e
     if (!exti__add(size, room, &total) ||
         !exti__align(total, (uint64_t)sysconf(_SC_PAGESIZE), &total) || total > SIZE_MAX / 2)
         return exti__fail(err, EXTI_E_NOMEM, EXTI_NO_OFFSET,
-                          "%" PRIu64 " bytes and %" PRIu64 " more do not fit in memory", size, room);
+                          "%" PRIu64 " bytes and %" PRIu64 " more do not fit in memory", size,
+                          room);
     *out = (size_t)total;
     return 0;
 }
@@ -505,6 +506,14 @@ int exti__fs_lock(const char *path, struct exti_lock *out, struct exti_error *er
         }
         close(fd);
     }
+}
+
+int exti__fs_lock_note(const struct exti_lock *lock, const char *text, struct exti_error *err)
+{
+    if (ftruncate(lock->fd, 0) != 0 || lseek(lock->fd, 0, SEEK_SET) < 0 ||
+        write_all(lock->fd, (const uint8_t *)text, strlen(text)) != 0)
+        return exti__fail_io(err, errno, "", "cannot write the lock file");
+    return 0;
 }
 
 /* Unlocks before closing: a child forked meanwhile shares the open file and would go on holding it. */

@@ -1,0 +1,168 @@
+/* Contexts: opening, closing, and what they say of themselves. */
+#define _GNU_SOURCE /* tdestroy */
+#include <search.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/mem.h"
+#include "loader/module.h"
+#include "loader/opts.h"
+
+#define KNOWN_FLAGS (EXTI_CTX_RENAME | EXTI_CTX_SYNC | EXTI_CTX_KEEP)
+
+void exti__ctx_log(const struct exti_ctx *ctx, enum exti_log_level level, const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+
+    if (!ctx->hooks.log)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    ctx->hooks.log(ctx->user, level, text);
+}
+
+static int copy_redirects(struct exti_ctx *ctx, const struct exti_ctx_opts *o,
+                          struct exti_error *err)
+{
+    size_t n = o->redirect_count;
+
+    if (n && !o->redirects)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "redirects is NULL, its count is %zu", n);
+    for (size_t i = 0; i < n; i++)
+        if (!o->redirects[i].symbol || !o->redirects[i].to)
+            return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "redirect %zu lacks a member", i);
+    ctx->redirects = exti__calloc(n, sizeof *ctx->redirects);
+    if (!ctx->redirects)
+        return exti__fail_nomem(err);
+    for (; ctx->redirect_count < n; ctx->redirect_count++) {
+        struct exti_redirect *r = &ctx->redirects[ctx->redirect_count];
+
+        *r = o->redirects[ctx->redirect_count];
+        r->symbol = exti__strdup(r->symbol);
+        if (!r->symbol)
+            return exti__fail_nomem(err);
+    }
+    return 0;
+}
+
+static void free_ctx(struct exti_ctx *ctx)
+{
+    for (size_t i = 0; i < ctx->redirect_count; i++)
+        exti__free((char *)ctx->redirects[i].symbol);
+    exti__free(ctx->redirects);
+    tdestroy(ctx->proven, exti__free);
+    pthread_mutex_destroy(&ctx->lock);
+    pthread_mutex_destroy(&ctx->api_lock);
+    exti__free(ctx);
+}
+
+static int fill_ctx(struct exti_ctx *ctx, const struct exti_ctx_opts *o, struct exti_error *err)
+{
+    struct exti_store_opts store = {.dir = o->dir,
+                                    .name = o->name,
+                                    .api_library = o->api_library,
+                                    .rename = (o->flags & EXTI_CTX_RENAME) != 0,
+                                    .sync = (o->flags & EXTI_CTX_SYNC) != 0,
+                                    .user = o->user};
+    int rc;
+
+    if (o->flags & ~KNOWN_FLAGS)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "unknown EXTI_CTX_ flags 0x%x",
+                          o->flags);
+    ctx->flags = o->flags;
+    ctx->user = o->user;
+    if (o->hooks) {
+        rc = exti__opts_take(&ctx->hooks, sizeof ctx->hooks, o->hooks, "struct exti_hooks", err);
+        if (rc)
+            return rc;
+    }
+    rc = copy_redirects(ctx, o, err);
+    if (rc)
+        return rc;
+    store.copy_name = ctx->hooks.copy_name;
+    return exti__store_open(&ctx->store, &store, err);
+}
+
+int exti_ctx_open(struct exti_ctx **out, const struct exti_ctx_opts *opts, struct exti_error *err)
+{
+    struct exti_ctx_opts o;
+    struct exti_ctx *ctx;
+    int rc = exti__opts_take(&o, sizeof o, opts, "struct exti_ctx_opts", err);
+
+    if (rc)
+        return rc;
+    if (!out)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "out is NULL");
+    ctx = exti__calloc(1, sizeof *ctx);
+    if (!ctx)
+        return exti__fail_nomem(err);
+    pthread_mutex_init(&ctx->lock, NULL);
+    pthread_mutex_init(&ctx->api_lock, NULL);
+    rc = fill_ctx(ctx, &o, err);
+    if (rc) {
+        free_ctx(ctx);
+        return rc;
+    }
+    exti__ctx_log(ctx, EXTI_LOG_INFO, "context '%s' opened in %s%s", exti_ctx_name(ctx),
+                  exti_ctx_dir(ctx),
+                  ctx->store.manifest.renamed ? ", with private names for its API" : "");
+    *out = ctx;
+    return 0;
+}
+
+const char *exti_ctx_dir(const struct exti_ctx *ctx)
+{
+    return ctx->store.dir;
+}
+
+const char *exti_ctx_name(const struct exti_ctx *ctx)
+{
+    return ctx->store.manifest.name;
+}
+
+int exti_copy(struct exti_ctx *ctx, const char *original, const char **path,
+              struct exti_error *err)
+{
+    const char *copy, *source;
+    int rc;
+
+    if (!ctx || !original || !*original)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the context or file name is empty");
+    rc = exti__store_copy(&ctx->store, original, false, &copy, &source, err);
+    if (!rc && path)
+        *path = copy;
+    return rc;
+}
+
+/* Takes the newest module off the list, or NULL. */
+static struct exti_module *pop_module(struct exti_ctx *ctx)
+{
+    struct exti_module *m;
+
+    pthread_mutex_lock(&ctx->lock);
+    m = ctx->modules;
+    if (m)
+        ctx->modules = m->older;
+    pthread_mutex_unlock(&ctx->lock);
+    return m;
+}
+
+int exti_ctx_close(struct exti_ctx *ctx, struct exti_error *err)
+{
+    struct exti_module *m;
+    int rc = 0, close_rc;
+
+    if (!ctx)
+        return 0;
+    while ((m = pop_module(ctx))) {
+        close_rc = exti__module_dispose(m, (ctx->flags & EXTI_CTX_KEEP) != 0, rc ? NULL : err);
+        rc = rc ? rc : close_rc;
+    }
+    close_rc = exti__store_close(&ctx->store, rc ? NULL : err);
+    free_ctx(ctx);
+    return rc ? rc : close_rc;
+}

@@ -1,0 +1,71 @@
+/* Libraries as the system's loader has laid them out in this process: what they define, what their
+ * references are bound to, and where they lie. */
+#ifndef LOADER_LINKMAP_H
+#define LOADER_LINKMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loader/extisolate.h"
+
+/* One loaded library.  Valid while it stays loaded. */
+struct exti_loaded {
+    void *handle;         /* borrowed */
+    const char *path;     /* as the system's loader knows it */
+    uintptr_t base;       /* what its addresses are relative to */
+    const void *dynamic;  /* its dynamic section */
+    const void *symbols;
+    const char *strings;
+    const uint32_t *gnu_hash;
+    const uint32_t *sysv_hash;
+    const void *relocs[2]; /* general and PLT relocations */
+    size_t reloc_size[2];
+    bool reloc_addends[2]; /* Rela, not Rel */
+};
+
+int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_error *err);
+
+/* Whether the library defines the symbol for others to bind to. */
+bool exti__loaded_defines(const struct exti_loaded *lib, const char *name);
+
+/* The i-th library that it names as needed, or NULL. */
+const char *exti__loaded_needed(const struct exti_loaded *lib, size_t i);
+/* Its RUNPATH or RPATH, or NULL. */
+const char *exti__loaded_search_path(const struct exti_loaded *lib);
+
+enum exti_reference_kind {
+    EXTI_REF_ADDRESS,    /* the slot holds the symbol's address */
+    EXTI_REF_TLS_MODULE, /* the slot holds the module number of a thread-local symbol */
+    EXTI_REF_TLS_OFFSET  /* the slot holds a thread-local symbol's offset from the thread pointer */
+};
+
+/* One bound reference by name. */
+struct exti_reference {
+    const char *name;
+    enum exti_reference_kind kind;
+    uintptr_t *slot;
+    uintptr_t addend;
+    bool weak, defined_here;
+};
+
+/* Calls `each` for every reference by name until it returns non-zero, which is passed on. */
+int exti__loaded_references(const struct exti_loaded *lib,
+                            int (*each)(void *user, const struct exti_reference *ref), void *user);
+
+/* The number that thread-local references to this library hold; 0 if it has no such storage. */
+size_t exti__loaded_tls_module(const struct exti_loaded *lib);
+
+/* The address that offset `value` from the calling thread's thread pointer means. */
+void *exti__tls_address(uintptr_t value);
+
+/* Where it is mapped, and which part of that is read-only once relocated (empty if none). */
+struct exti_layout {
+    uintptr_t lo, hi, relro_lo, relro_hi;
+};
+struct exti_layout exti__loaded_layout(const struct exti_loaded *lib);
+
+/* The file that an address belongs to, in `out`: "the program itself" or a path; "" if none. */
+void exti__address_owner(uintptr_t address, char *out, size_t cap);
+
+#endif

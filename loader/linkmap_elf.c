@@ -1,0 +1,338 @@
+/* Reads what ld.so keeps in memory (glibc and musl).  These structures were validated by the loader
+ * that mapped them, so they are trusted, unlike files. */
+#define _GNU_SOURCE /* dlinfo, dl_iterate_phdr */
+#include "loader/linkmap.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "loader/base/error.h"
+
+/* The relocation types that bind a name, per psABI.  A machine without GLOB_DAT uses the absolute
+ * type in its place. */
+#if defined(__x86_64__)
+#define RELOC_ABSOLUTE R_X86_64_64
+#define RELOC_GLOB_DAT R_X86_64_GLOB_DAT
+#define RELOC_JUMP_SLOT R_X86_64_JUMP_SLOT
+#define RELOC_TLS_MODULE R_X86_64_DTPMOD64
+#define RELOC_TLS_OFFSET R_X86_64_TPOFF64
+#elif defined(__aarch64__)
+#define RELOC_ABSOLUTE R_AARCH64_ABS64
+#define RELOC_GLOB_DAT R_AARCH64_GLOB_DAT
+#define RELOC_JUMP_SLOT R_AARCH64_JUMP_SLOT
+#define RELOC_TLS_MODULE R_AARCH64_TLS_DTPMOD
+#define RELOC_TLS_OFFSET R_AARCH64_TLS_TPREL
+#elif defined(__i386__)
+#define RELOC_ABSOLUTE R_386_32
+#define RELOC_GLOB_DAT R_386_GLOB_DAT
+#define RELOC_JUMP_SLOT R_386_JMP_SLOT
+#define RELOC_TLS_MODULE R_386_TLS_DTPMOD32
+#define RELOC_TLS_OFFSET R_386_TLS_TPOFF
+#elif defined(__riscv) && __riscv_xlen == 64
+#define RELOC_ABSOLUTE R_RISCV_64
+#define RELOC_GLOB_DAT R_RISCV_64
+#define RELOC_JUMP_SLOT R_RISCV_JUMP_SLOT
+#define RELOC_TLS_MODULE R_RISCV_TLS_DTPMOD64
+#define RELOC_TLS_OFFSET R_RISCV_TLS_TPREL64
+#else
+#error "the relocation types of this machine are not known"
+#endif
+
+#if __ELF_NATIVE_CLASS == 64
+#define RELOC_SYMBOL(info) ELF64_R_SYM(info)
+#define RELOC_TYPE(info) ELF64_R_TYPE(info)
+#else
+#define RELOC_SYMBOL(info) ELF32_R_SYM(info)
+#define RELOC_TYPE(info) ELF32_R_TYPE(info)
+#endif
+#define SYMBOL_BIND(info) ELF64_ST_BIND(info) /* the same for both classes */
+
+/* glibc adds the load address to the pointers in a writable dynamic section, musl never does. */
+static const void *dynamic_pointer(uintptr_t base, ElfW(Addr) value)
+{
+    return (const void *)(value < base ? base + value : value);
+}
+
+static void note_tag(struct exti_loaded *lib, const ElfW(Dyn) *d, bool *plt_rela)
+{
+    const void *p = dynamic_pointer(lib->base, d->d_un.d_ptr);
+
+    switch (d->d_tag) {
+    case DT_SYMTAB:
+        lib->symbols = p;
+        break;
+    case DT_STRTAB:
+        lib->strings = p;
+        break;
+    case DT_GNU_HASH:
+        lib->gnu_hash = p;
+        break;
+    case DT_HASH:
+        lib->sysv_hash = p;
+        break;
+    case DT_RELA:
+    case DT_REL:
+        lib->relocs[0] = p;
+        lib->reloc_addends[0] = d->d_tag == DT_RELA;
+        break;
+    case DT_RELASZ:
+    case DT_RELSZ:
+        lib->reloc_size[0] = d->d_un.d_val;
+        break;
+    case DT_JMPREL:
+        lib->relocs[1] = p;
+        break;
+    case DT_PLTRELSZ:
+        lib->reloc_size[1] = d->d_un.d_val;
+        break;
+    case DT_PLTREL:
+        *plt_rela = d->d_un.d_val == DT_RELA;
+        break;
+    default:
+        break;
+    }
+}
+
+int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_error *err)
+{
+    struct exti_loaded lib = {.handle = handle};
+    struct link_map *map;
+
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map))
+        return exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "no link map: %s", dlerror());
+    lib.path = map->l_name;
+    lib.base = map->l_addr;
+    lib.dynamic = map->l_ld;
+    for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++)
+        note_tag(&lib, d, &lib.reloc_addends[1]);
+    if (!lib.symbols || !lib.strings)
+        return exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "has no dynamic symbols");
+    *out = lib;
+    return 0;
+}
+
+/* ---- symbols ---- */
+
+static bool is_definition(const struct exti_loaded *lib, const ElfW(Sym) *s, const char *name)
+{
+    return s->st_shndx != SHN_UNDEF && SYMBOL_BIND(s->st_info) != STB_LOCAL &&
+           strcmp(lib->strings + s->st_name, name) == 0;
+}
+
+static uint32_t gnu_hash(const char *name)
+{
+    uint32_t h = 5381;
+
+    for (; *name; name++)
+        h = h * 33 + (uint8_t)*name;
+    return h;
+}
+
+/* The layout that glibc's do_lookup_x reads: header, bloom words, buckets, chains. */
+static bool find_gnu(const struct exti_loaded *lib, const char *name)
+{
+    const uint32_t *table = lib->gnu_hash, h = gnu_hash(name);
+    uint32_t buckets = table[0], first = table[1], words = table[2], shift = table[3], i;
+    const ElfW(Addr) *bloom = (const void *)(table + 4);
+    const uint32_t *bucket = (const void *)(bloom + words), *chain = bucket + buckets;
+    const unsigned bits = sizeof *bloom * 8;
+    ElfW(Addr) word = bloom[h / bits % words];
+    const ElfW(Sym) *symbols = lib->symbols;
+
+    if (!(word >> h % bits & word >> (h >> shift) % bits & 1))
+        return false;
+    for (i = bucket[h % buckets]; i; i++) {
+        uint32_t hash = chain[i - first];
+
+        if ((hash | 1) == (h | 1) && is_definition(lib, &symbols[i], name))
+            return true;
+        if (hash & 1)
+            return false;
+    }
+    return false;
+}
+
+/* gABI "Hash Table". */
+static bool find_sysv(const struct exti_loaded *lib, const char *name)
+{
+    const uint32_t *table = lib->sysv_hash, *bucket = table + 2, *chain = bucket + table[0];
+    const ElfW(Sym) *symbols = lib->symbols;
+    uint32_t h = 0;
+
+    for (const char *p = name; *p; p++) {
+        h = (h << 4) + (uint8_t)*p;
+        h = (h ^ (h >> 24 & 0xf0)) & 0x0fffffff;
+    }
+    for (uint32_t i = bucket[h % table[0]]; i; i = chain[i])
+        if (is_definition(lib, &symbols[i], name))
+            return true;
+    return false;
+}
+
+bool exti__loaded_defines(const struct exti_loaded *lib, const char *name)
+{
+    if (lib->gnu_hash)
+        return lib->gnu_hash[0] && find_gnu(lib, name);
+    return lib->sysv_hash && lib->sysv_hash[0] && find_sysv(lib, name);
+}
+
+const char *exti__loaded_needed(const struct exti_loaded *lib, size_t i)
+{
+    for (const ElfW(Dyn) *d = lib->dynamic; d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_NEEDED && i-- == 0)
+            return lib->strings + d->d_un.d_val;
+    return NULL;
+}
+
+const char *exti__loaded_search_path(const struct exti_loaded *lib)
+{
+    const char *rpath = NULL;
+
+    for (const ElfW(Dyn) *d = lib->dynamic; d->d_tag != DT_NULL; d++) {
+        if (d->d_tag == DT_RUNPATH)
+            return lib->strings + d->d_un.d_val;
+        if (d->d_tag == DT_RPATH)
+            rpath = lib->strings + d->d_un.d_val;
+    }
+    return rpath;
+}
+
+/* ---- references ---- */
+
+static bool reference_kind(uint64_t type, enum exti_reference_kind *kind)
+{
+    if (type == RELOC_ABSOLUTE || type == RELOC_GLOB_DAT || type == RELOC_JUMP_SLOT)
+        *kind = EXTI_REF_ADDRESS;
+    else if (type == RELOC_TLS_MODULE)
+        *kind = EXTI_REF_TLS_MODULE;
+    else if (type == RELOC_TLS_OFFSET)
+        *kind = EXTI_REF_TLS_OFFSET;
+    else
+        return false;
+    return true;
+}
+
+static int table_references(const struct exti_loaded *lib, int table,
+                            int (*each)(void *user, const struct exti_reference *ref), void *user)
+{
+    bool rela = lib->reloc_addends[table];
+    size_t entry = rela ? sizeof(ElfW(Rela)) : sizeof(ElfW(Rel));
+    const uint8_t *p = lib->relocs[table], *end = p ? p + lib->reloc_size[table] : NULL;
+    const ElfW(Sym) *symbols = lib->symbols;
+    int rc = 0;
+
+    for (; p < end && !rc; p += entry) {
+        const ElfW(Rela) *r = (const void *)p; /* a Rel is its first two members */
+        const ElfW(Sym) *s = &symbols[RELOC_SYMBOL(r->r_info)];
+        struct exti_reference ref;
+
+        if (!RELOC_SYMBOL(r->r_info) || SYMBOL_BIND(s->st_info) == STB_LOCAL ||
+            !reference_kind(RELOC_TYPE(r->r_info), &ref.kind))
+            continue;
+        ref.name = lib->strings + s->st_name;
+        ref.slot = (uintptr_t *)(lib->base + r->r_offset);
+        ref.addend = rela ? (uintptr_t)r->r_addend : 0;
+        ref.weak = SYMBOL_BIND(s->st_info) == STB_WEAK;
+        ref.defined_here = s->st_shndx != SHN_UNDEF;
+        rc = each(user, &ref);
+    }
+    return rc;
+}
+
+int exti__loaded_references(const struct exti_loaded *lib,
+                            int (*each)(void *user, const struct exti_reference *ref), void *user)
+{
+    int rc = table_references(lib, 0, each, user);
+
+    return rc ? rc : table_references(lib, 1, each, user);
+}
+
+size_t exti__loaded_tls_module(const struct exti_loaded *lib)
+{
+#ifdef RTLD_DI_TLS_MODID
+    size_t id;
+
+    if (!dlinfo(lib->handle, RTLD_DI_TLS_MODID, &id))
+        return id;
+#else
+    (void)lib;
+#endif
+    return 0;
+}
+
+void *exti__tls_address(uintptr_t value)
+{
+    return (char *)__builtin_thread_pointer() + value;
+}
+
+/* ---- layout ---- */
+
+static struct exti_layout layout_of(uintptr_t base, const ElfW(Phdr) *ph, size_t count)
+{
+    struct exti_layout l = {.lo = UINTPTR_MAX};
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+    for (; count; ph++, count--) {
+        uintptr_t lo = base + ph->p_vaddr, hi = lo + ph->p_memsz;
+
+        if (ph->p_type == PT_LOAD) {
+            l.lo = lo < l.lo ? lo : l.lo;
+            l.hi = hi > l.hi ? hi : l.hi;
+        } else if (ph->p_type == PT_GNU_RELRO) {
+            /* Both ends go down to a page's start, as in glibc's _dl_protect_relro. */
+            l.relro_lo = lo & ~(page - 1);
+            l.relro_hi = hi & ~(page - 1);
+        }
+    }
+    return l;
+}
+
+struct search {
+    const struct exti_loaded *lib;
+    struct exti_layout found;
+};
+
+static int match_library(struct dl_phdr_info *info, size_t size, void *user)
+{
+    struct search *s = user;
+
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+
+        if (ph->p_type == PT_DYNAMIC &&
+            info->dlpi_addr + ph->p_vaddr == (uintptr_t)s->lib->dynamic) {
+            s->found = layout_of(info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+struct exti_layout exti__loaded_layout(const struct exti_loaded *lib)
+{
+    struct search s = {.lib = lib};
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 36)
+    const ElfW(Phdr) *ph;
+    int count = dlinfo(lib->handle, RTLD_DI_PHDR, &ph);
+
+    if (count > 0)
+        return layout_of(lib->base, ph, (size_t)count);
+#endif
+    dl_iterate_phdr(match_library, &s);
+    return s.found;
+}
+
+void exti__address_owner(uintptr_t address, char *out, size_t cap)
+{
+    Dl_info info;
+
+    if (!dladdr((void *)address, &info) || !info.dli_fname)
+        snprintf(out, cap, "%s", "");
+    else
+        snprintf(out, cap, "%s", info.dli_fname);
+}

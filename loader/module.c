@@ -1,0 +1,319 @@
+/* Loading copies. */
+#include "loader/module.h"
+
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/mem.h"
+#include "loader/dl.h"
+
+static int hook_failed(struct exti_error *err, const char *hook, const char *original)
+{
+    int rc = exti__fail(err, EXTI_E_HOOK, EXTI_NO_OFFSET, "%s refused it", hook);
+
+    exti__error_file(err, original);
+    return rc;
+}
+
+/* ---- one module ---- */
+
+int exti__module_dispose(struct exti_module *m, bool keep_mapped, struct exti_error *err)
+{
+    struct exti_ctx *ctx = m->ctx;
+    int rc = 0;
+
+    if (ctx->hooks.before_close)
+        ctx->hooks.before_close(ctx->user, ctx, m);
+    exti__registry_remove(m);
+    if (!keep_mapped)
+        rc = exti__dl_close(m->handle, err);
+    exti__free(m);
+    return rc;
+}
+
+/* Whether the file the loader gave us is the one we asked for: it answers by name, so a context of
+ * the same name in another directory would be taken for this one. */
+static int check_identity(const struct exti_module *m, struct exti_error *err)
+{
+    int rc;
+
+    if (strcmp(m->lib.path, m->copy) == 0)
+        return 0;
+    rc = exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
+                    "the loader gave %s instead; two contexts of one process cannot share the "
+                    "name '%s'",
+                    m->lib.path, m->ctx->store.manifest.name);
+    exti__error_file(err, m->copy);
+    return rc;
+}
+
+/* Makes an opened copy part of its context: known by address, proven, re-pointed. */
+static int adopt(struct exti_module *m, struct exti_error *err)
+{
+    int rc = exti__loaded_from_handle(m->handle, &m->lib, err);
+
+    if (!rc)
+        rc = check_identity(m, err);
+    if (rc)
+        return rc;
+    m->layout = exti__loaded_layout(&m->lib);
+    rc = exti__registry_add(m, err);
+    if (rc)
+        return rc;
+    rc = exti__prove_module(m, err);
+    if (!rc)
+        rc = exti__redirect(m, err);
+    if (rc)
+        exti__registry_remove(m);
+    return rc;
+}
+
+static int open_copy(struct exti_ctx *ctx, const char *original, const char *copy,
+                     struct exti_module **out, struct exti_error *err)
+{
+    struct exti_module *m;
+    int rc;
+
+    if (ctx->hooks.before_load && ctx->hooks.before_load(ctx->user, ctx, original, copy) < 0)
+        return hook_failed(err, "before_load", original);
+    m = exti__calloc(1, sizeof *m);
+    if (!m)
+        return exti__fail_nomem(err);
+    *m = (struct exti_module){.ctx = ctx, .original = original, .copy = copy, .refs = 1};
+    rc = exti__dl_open(copy, &m->handle, err);
+    if (!rc) {
+        rc = adopt(m, err);
+        if (rc)
+            exti__dl_close(m->handle, NULL);
+    }
+    if (rc) {
+        exti__error_file(err, original);
+        exti__free(m);
+        return rc;
+    }
+    *out = m;
+    return 0;
+}
+
+/* Takes the module off its context's list when this was its last reference. */
+static bool drop_reference(struct exti_module *m)
+{
+    struct exti_module **link = &m->ctx->modules;
+    bool last;
+
+    pthread_mutex_lock(&m->ctx->lock);
+    last = --m->refs == 0;
+    if (last) {
+        while (*link != m)
+            link = &(*link)->older;
+        *link = m->older;
+        if (m == m->ctx->api)
+            m->ctx->api = NULL;
+    }
+    pthread_mutex_unlock(&m->ctx->lock);
+    return last;
+}
+
+static int after_load(struct exti_module *m, struct exti_error *err)
+{
+    const char *original = m->original;
+    struct exti_ctx *ctx = m->ctx;
+
+    exti__ctx_log(ctx, EXTI_LOG_DEBUG, "loaded %s from %s", original, m->copy);
+    if (!ctx->hooks.after_load || ctx->hooks.after_load(ctx->user, ctx, m) >= 0)
+        return 0;
+    if (drop_reference(m))
+        exti__module_dispose(m, false, NULL);
+    return hook_failed(err, "after_load", original);
+}
+
+static void push_module(struct exti_module *m)
+{
+    m->older = m->ctx->modules;
+    m->ctx->modules = m;
+}
+
+/* ---- the API library ---- */
+
+/* api_lock is held. */
+static int open_api(struct exti_ctx *ctx, struct exti_error *err)
+{
+    const char *copy, *source;
+    struct exti_module *m;
+    int rc = exti__store_api(&ctx->store, &copy, &source, err);
+
+    if (rc)
+        return rc;
+    if (exti__dl_is_open(copy)) {
+        rc = exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
+                        "is loaded in this process already; give each context a directory of its "
+                        "own");
+        exti__error_file(err, copy);
+        return rc;
+    }
+    rc = open_copy(ctx, source, copy, &m, err);
+    if (rc)
+        return rc;
+    pthread_mutex_lock(&ctx->lock);
+    push_module(m);
+    pthread_mutex_unlock(&ctx->lock);
+    ctx->api = m;
+    return 0;
+}
+
+int exti_api(struct exti_ctx *ctx, struct exti_module **out, struct exti_error *err)
+{
+    bool opened = false;
+    int rc = 0;
+
+    if (!ctx || !out)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the context or out is NULL");
+    pthread_mutex_lock(&ctx->api_lock);
+    if (!ctx->api) {
+        rc = open_api(ctx, err);
+        opened = !rc;
+    }
+    pthread_mutex_unlock(&ctx->api_lock);
+    if (opened)
+        rc = after_load(ctx->api, err);
+    if (!rc)
+        *out = ctx->api;
+    return rc;
+}
+
+/* ---- other modules ---- */
+
+/* Another reference to a module of the context that is loaded already, or NULL. */
+static struct exti_module *find_module(struct exti_ctx *ctx, const char *source)
+{
+    struct exti_module *m;
+
+    pthread_mutex_lock(&ctx->lock);
+    for (m = ctx->modules; m && strcmp(m->original, source) != 0; m = m->older)
+        ;
+    if (m)
+        m->refs++;
+    pthread_mutex_unlock(&ctx->lock);
+    return m;
+}
+
+/* Adds a freshly opened module, unless another thread was first: then that one is meant. */
+static struct exti_module *add_module(struct exti_module *m)
+{
+    struct exti_ctx *ctx = m->ctx;
+    struct exti_module *first;
+
+    pthread_mutex_lock(&ctx->lock);
+    for (first = ctx->modules; first && first->copy != m->copy; first = first->older)
+        ;
+    if (first)
+        first->refs++;
+    else
+        push_module(m);
+    pthread_mutex_unlock(&ctx->lock);
+    return first ? first : m;
+}
+
+/* Whether some symbol that the file defines for itself would be captured by a global one. */
+static int needs_symbolic(const char *original, bool *out, struct exti_error *err)
+{
+    struct exti_image *im;
+    int rc = exti_inspect(original, &im, err);
+
+    if (rc)
+        return rc;
+    *out = false;
+    for (size_t i = 0; i < im->info.symbol_count && !*out; i++)
+        *out = (im->symbols[i].flags & EXTI_SYM_EXPORT) && exti__dl_global(im->symbols[i].name);
+    exti_image_free(im);
+    return 0;
+}
+
+static int load_new(struct exti_ctx *ctx, const char *original, struct exti_module **out,
+                    struct exti_error *err)
+{
+    const char *copy, *source;
+    struct exti_module *m, *first;
+    bool symbolic;
+    int rc = needs_symbolic(original, &symbolic, err);
+
+    if (!rc)
+        rc = exti__store_copy(&ctx->store, original, symbolic, &copy, &source, err);
+    if (rc)
+        return rc;
+    m = find_module(ctx, source);
+    if (m) {
+        *out = m;
+        return 0;
+    }
+    rc = open_copy(ctx, source, copy, &m, err);
+    if (rc)
+        return rc;
+    first = add_module(m);
+    if (first != m) {
+        exti__registry_remove(m);
+        exti__dl_close(m->handle, NULL);
+        exti__free(m);
+        *out = first;
+        return 0;
+    }
+    rc = after_load(m, err);
+    if (!rc)
+        *out = m;
+    return rc;
+}
+
+int exti_load(struct exti_ctx *ctx, const char *original, struct exti_module **out,
+              struct exti_error *err)
+{
+    struct exti_module *api;
+    int rc;
+
+    if (!ctx || !original || !*original || !out)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "the context, file name or out is empty");
+    rc = exti_api(ctx, &api, err);
+    return rc ? rc : load_new(ctx, original, out, err);
+}
+
+int exti_close(struct exti_module *m, struct exti_error *err)
+{
+    if (!m)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the module is NULL");
+    if (m == m->ctx->api)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "the API library is closed with its context");
+    return drop_reference(m) ? exti__module_dispose(m, false, err) : 0;
+}
+
+int exti_symbol(struct exti_module *m, const char *name, void **out, struct exti_error *err)
+{
+    const char *private_name;
+    void *p = NULL;
+    int rc;
+
+    if (!m || !name || !*name || !out)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the module, name or out is empty");
+    private_name = exti__rename_find(&m->ctx->store.renames, name);
+    if (private_name)
+        p = exti__dl_symbol(m->handle, private_name);
+    if (!p)
+        p = exti__dl_symbol(m->handle, name);
+    if (p) {
+        *out = p;
+        return 0;
+    }
+    rc = exti__fail(err, EXTI_E_NOSYM, EXTI_NO_OFFSET, "no symbol %.200s", name);
+    exti__error_file(err, m->original);
+    return rc;
+}
+
+const char *exti_module_original(const struct exti_module *m)
+{
+    return m->original;
+}
+
+const char *exti_module_copy(const struct exti_module *m)
+{
+    return m->copy;
+}

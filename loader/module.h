@@ -1,0 +1,67 @@
+/* Contexts and their loaded modules, as the files of loader/ share them. */
+#ifndef LOADER_MODULE_H
+#define LOADER_MODULE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "loader/base/error.h"
+#include "loader/linkmap.h"
+#include "loader/store.h"
+
+struct exti_module {
+    struct exti_ctx *ctx;
+    void *handle;
+    const char *original, *copy; /* the store's strings */
+    struct exti_loaded lib;
+    struct exti_layout layout;
+    unsigned refs;
+    struct exti_module *older; /* in exti_ctx.modules */
+};
+
+struct exti_ctx {
+    struct exti_store store;
+    struct exti_hooks hooks;
+    void *user;
+    struct exti_redirect *redirects; /* owned */
+    size_t redirect_count;
+    uint32_t flags;
+
+    pthread_mutex_t api_lock; /* held while the API library is being opened */
+    struct exti_module *api;  /* NULL until opened; also the oldest of modules */
+
+    pthread_mutex_t lock;        /* guards all below; never held while the system's loader runs, as
+                                  * initialisers call back while that holds its own lock */
+    struct exti_module *modules; /* newest first */
+    void *proven; /* names of shared libraries whose references were found sound: tsearch(3) */
+};
+
+void exti__ctx_log(const struct exti_ctx *ctx, enum exti_log_level level, const char *fmt, ...)
+    EXTI_PRINTF(3, 4);
+
+/* ---- module.c ---- */
+
+/* Ends a module that is no longer on its context's list. */
+int exti__module_dispose(struct exti_module *m, bool keep_mapped, struct exti_error *err);
+
+/* ---- registry.c: which module of which context an address lies in ---- */
+
+int exti__registry_add(struct exti_module *m, struct exti_error *err);
+void exti__registry_remove(struct exti_module *m);
+
+/* The module at `address`, or NULL.  It stays valid as long as its code is running. */
+struct exti_module *exti__registry_find(uintptr_t address);
+
+/* ---- redirect.c ---- */
+
+/* Re-points the module's references to the loader's entry points, and those that the context's
+ * options name. */
+int exti__redirect(struct exti_module *m, struct exti_error *err);
+
+/* ---- prove.c ---- */
+
+/* Proves the references of one module that has just been registered, and of the shared libraries it
+ * drags in; EXTI_E_INTERPOSED for the first that leaves the context. */
+int exti__prove_module(struct exti_module *m, struct exti_error *err);
+
+#endif

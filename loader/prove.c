@@ -1,0 +1,260 @@
+/* The proof of isolation: follows what ld.so has bound. */
+#define _GNU_SOURCE /* RTLD_NOLOAD */
+#include <dlfcn.h>
+#include <search.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/mem.h"
+#include "loader/dl.h"
+#include "loader/module.h"
+#include "loader/opts.h"
+
+struct prover {
+    struct exti_ctx *ctx;
+    const struct exti_loaded *api;
+    const struct exti_loaded *lib; /* whose references are being followed */
+    bool is_copy;                  /* of this context */
+    bool afresh;                   /* trust no earlier look at shared libraries */
+    void *seen;                    /* their names, as they are followed: a tree of tsearch(3) */
+    struct exti_proof proof;
+    exti_report_fn report;
+    void *user;
+    int rc; /* of a failure, not of a leak */
+};
+
+static bool in_context(const struct prover *p, uintptr_t address)
+{
+    struct exti_module *m = exti__registry_find(address);
+
+    /* A reference may point right behind an object, and so behind the file's last byte. */
+    if (!m || m->ctx != p->ctx)
+        m = exti__registry_find(address - 1);
+    return m && m->ctx == p->ctx;
+}
+
+/* Whether a copy of the context that is in scope for p->lib defines `name`: the file itself or the
+ * API.  A shared library still asks for the API by its public names. */
+static bool context_defines(const struct prover *p, const char *name, bool defined_here)
+{
+    if (p->is_copy && defined_here)
+        return true;
+    return exti__loaded_defines(p->api, name) ||
+           (!p->is_copy && exti__rename_find(&p->ctx->store.renames, name));
+}
+
+static bool stays_inside(const struct prover *p, const struct exti_reference *ref)
+{
+    uintptr_t value = *ref->slot - ref->addend;
+    void *address;
+
+    switch (ref->kind) {
+    case EXTI_REF_TLS_MODULE:
+        return value == exti__loaded_tls_module(p->lib) || value == exti__loaded_tls_module(p->api);
+    case EXTI_REF_TLS_OFFSET:
+        address = exti__tls_address(value);
+        return address == exti__dl_symbol(p->lib->handle, ref->name) ||
+               address == exti__dl_symbol(p->api->handle, ref->name);
+    default:
+        return in_context(p, value);
+    }
+}
+
+static int report_leak(struct prover *p, const struct exti_reference *ref)
+{
+    struct exti_error finding;
+    char owner[256] = "another module's thread-local storage";
+
+    if (ref->kind == EXTI_REF_ADDRESS)
+        exti__address_owner(*ref->slot - ref->addend, owner, sizeof owner);
+    exti__fail(&finding, EXTI_E_INTERPOSED, EXTI_NO_OFFSET,
+               "its reference to %.128s was captured by %s instead of the context '%s'", ref->name,
+               owner[0] ? owner : "memory of no library", p->ctx->store.manifest.name);
+    exti__error_file(&finding, p->lib->path);
+    p->proof.leaks++;
+    return p->report(p->user, &finding);
+}
+
+static int follow(void *user, const struct exti_reference *ref)
+{
+    struct prover *p = user;
+
+    if (!context_defines(p, ref->name, ref->defined_here))
+        return 0;
+    p->proof.references++;
+    if ((ref->weak && !*ref->slot) || stays_inside(p, ref))
+        return 0;
+    return report_leak(p, ref);
+}
+
+static int prove_library(struct prover *p, const struct exti_loaded *lib, bool is_copy)
+{
+    p->lib = lib;
+    p->is_copy = is_copy;
+    return exti__loaded_references(lib, follow, p);
+}
+
+static int name_order(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+/* Whether the shared library `name` has to be followed; notes that it is. */
+static bool is_new(struct prover *p, const char *name)
+{
+    bool known = false;
+    char *key, **node;
+
+    if (!p->afresh) {
+        pthread_mutex_lock(&p->ctx->lock);
+        known = tfind(name, &p->ctx->proven, name_order) != NULL;
+        pthread_mutex_unlock(&p->ctx->lock);
+    }
+    if (known || tfind(name, &p->seen, name_order))
+        return false;
+    key = exti__strdup(name);
+    node = key ? tsearch(key, &p->seen, name_order) : NULL;
+    if (!node) {
+        exti__free(key);
+        p->rc = EXTI_E_NOMEM;
+    }
+    return node != NULL;
+}
+
+static int prove_needed(struct prover *p, const struct exti_loaded *lib);
+
+/* Looks at one needed library.  One that is not a copy but uses the API was bound once, for whichever
+ * context loaded it first. */
+static int prove_shared(struct prover *p, const char *name)
+{
+    struct exti_loaded lib;
+    void *handle;
+    int stop = 0;
+
+    if (!is_new(p, name))
+        return p->rc;
+    handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+    if (!handle)
+        return 0; /* only its dependant's search path finds it, or it is ld.so */
+    if (!exti__loaded_from_handle(handle, &lib, NULL) && !in_context(p, (uintptr_t)lib.dynamic)) {
+        stop = prove_library(p, &lib, false);
+        if (!stop)
+            stop = prove_needed(p, &lib);
+    }
+    dlclose(handle);
+    return stop;
+}
+
+static int prove_needed(struct prover *p, const struct exti_loaded *lib)
+{
+    const char *name;
+    int stop = 0;
+
+    for (size_t i = 0; !stop && (name = exti__loaded_needed(lib, i)); i++)
+        stop = prove_shared(p, name);
+    return stop;
+}
+
+static int prove_module(struct prover *p, const struct exti_module *m)
+{
+    int stop;
+
+    p->proof.modules++;
+    stop = prove_library(p, &m->lib, true);
+    return stop ? stop : prove_needed(p, &m->lib);
+}
+
+/* Ends a proof: what was followed need not be followed again if it was sound. */
+static void forget(struct prover *p, bool sound)
+{
+    while (p->seen) {
+        char *name = *(char **)p->seen, **node = NULL;
+
+        tdelete(name, &p->seen, name_order);
+        if (sound) {
+            pthread_mutex_lock(&p->ctx->lock);
+            node = tsearch(name, &p->ctx->proven, name_order);
+            pthread_mutex_unlock(&p->ctx->lock);
+        }
+        if (!node || *node != name)
+            exti__free(name);
+    }
+}
+
+static int take_first(void *user, const struct exti_error *finding)
+{
+    struct exti_error *first = user;
+
+    *first = *finding;
+    return 1;
+}
+
+int exti__prove_module(struct exti_module *m, struct exti_error *err)
+{
+    struct exti_error leak = {0};
+    struct prover p = {.ctx = m->ctx, .api = m->ctx->api ? &m->ctx->api->lib : &m->lib};
+
+    p.report = take_first;
+    p.user = &leak;
+    prove_module(&p, m);
+    forget(&p, !p.rc && !leak.code);
+    if (p.rc)
+        return exti__fail_nomem(err);
+    if (leak.code && err)
+        *err = leak;
+    return leak.code;
+}
+
+/* The context's modules, oldest first; exti__free it. */
+static struct exti_module **list_modules(struct exti_ctx *ctx, size_t *count)
+{
+    struct exti_module **list;
+    size_t n = 0;
+
+    pthread_mutex_lock(&ctx->lock);
+    for (struct exti_module *m = ctx->modules; m; m = m->older)
+        n++;
+    *count = n;
+    list = exti__calloc(n, sizeof *list);
+    for (struct exti_module *m = ctx->modules; m && list; m = m->older)
+        list[--n] = m;
+    pthread_mutex_unlock(&ctx->lock);
+    return list;
+}
+
+static int ignore(void *user, const struct exti_error *finding)
+{
+    (void)user;
+    (void)finding;
+    return 0;
+}
+
+int exti_ctx_prove(struct exti_ctx *ctx, exti_report_fn report, void *user,
+                   struct exti_proof *out, struct exti_error *err)
+{
+    struct prover p = {.ctx = ctx, .afresh = true, .user = user};
+    struct exti_module *api, **list;
+    size_t count;
+    int rc;
+
+    if (!ctx)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the context is NULL");
+    rc = exti_api(ctx, &api, err);
+    if (rc)
+        return rc;
+    list = list_modules(ctx, &count);
+    if (!list)
+        return exti__fail_nomem(err);
+    p.api = &api->lib;
+    p.report = report ? report : ignore;
+    for (size_t i = 0; i < count && !p.rc; i++)
+        if (prove_module(&p, list[i]))
+            break;
+    exti__free(list);
+    forget(&p, false);
+    if (p.rc)
+        return exti__fail_nomem(err);
+    if (out && exti__opts_give(out, &p.proof, sizeof p.proof))
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "struct exti_proof.size is not set");
+    return 0;
+}

@@ -1,0 +1,229 @@
+/* What a copy opens at run time goes through its context: its references to the loader's entry points
+ * are bound to the functions here.  They find the context by the address they return to. */
+#define _GNU_SOURCE /* RTLD_NEXT, RTLD_NOLOAD */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "loader/base/mem.h"
+#include "loader/dl.h"
+#include "loader/module.h"
+
+/* ---- the functions that copies call ---- */
+
+/* What dlerror is to say on this thread, once. */
+static _Thread_local char last_error[sizeof(struct exti_error)];
+
+static void note_error(const struct exti_error *err)
+{
+    snprintf(last_error, sizeof last_error, "%s%s%s", err->file, err->file[0] ? ": " : "",
+             err->message);
+}
+
+static char *redirected_dlerror(void)
+{
+    static _Thread_local char text[sizeof last_error];
+
+    if (!last_error[0])
+        return dlerror();
+    dlerror();
+    memcpy(text, last_error, sizeof text);
+    last_error[0] = 0;
+    return text;
+}
+
+/* Whether `file` is the API library by another name: ctypes.CDLL("libpython3.11.so.1.0"). */
+static bool names_api(const struct exti_ctx *ctx, const char *file)
+{
+    const struct exti_entry *api = &ctx->store.manifest.api;
+    const char *base = exti__name_base(file);
+
+    return (api->source_name && strcmp(base, api->source_name) == 0) ||
+           strcmp(base, exti__name_base(api->source)) == 0 || strcmp(base, api->copy) == 0;
+}
+
+/* Whether a file uses the context's API, and so must be a copy.  A file that cannot be read is left to
+ * the system's loader to complain about. */
+static bool uses_api(const struct exti_ctx *ctx, const char *file)
+{
+    struct exti_image *im;
+    const struct exti_loaded *api = &ctx->api->lib;
+    bool uses = false;
+
+    if (exti_inspect(file, &im, NULL))
+        return false;
+    for (size_t i = 0; i < im->info.needed_count && !uses; i++)
+        uses = names_api(ctx, im->needed[i]);
+    for (size_t i = 0; i < im->info.symbol_count && !uses; i++)
+        uses = !(im->symbols[i].flags & EXTI_SYM_EXPORT) &&
+               (exti__rename_find(&ctx->store.renames, im->symbols[i].name) ||
+                exti__loaded_defines(api, im->symbols[i].name));
+    exti_image_free(im);
+    return uses;
+}
+
+static void *load_copy(struct exti_ctx *ctx, const char *file)
+{
+    struct exti_module *m;
+    struct exti_error err = {0};
+
+    if (!exti_load(ctx, file, &m, &err))
+        return m->handle;
+    note_error(&err);
+    return NULL;
+}
+
+/* A bare name is searched for on behalf of the caller, whose search path the system's loader would
+ * take from its own caller: us. */
+static void *open_on_search_path(const struct exti_module *caller, const char *file, int mode)
+{
+    const char *path = exti__loaded_search_path(&caller->lib), *end;
+    const char *dir = exti_ctx_dir(caller->ctx);
+    char full[4096];
+
+    for (; path && *path; path = *end ? end + 1 : end) {
+        int n, origin = strncmp(path, "$ORIGIN", 7) == 0 ? 7 : 0;
+
+        end = path + strcspn(path, ":");
+        n = snprintf(full, sizeof full, "%s%.*s/%s", origin ? dir : "",
+                     (int)(end - path) - origin, path + origin, file);
+        if (n > 0 && (size_t)n < sizeof full && access(full, F_OK) == 0)
+            return dlopen(full, mode);
+    }
+    return dlopen(file, mode);
+}
+
+static void *redirected_dlopen(const char *file, int mode)
+{
+    const struct exti_module *m = exti__registry_find((uintptr_t)__builtin_return_address(0));
+
+    last_error[0] = 0;
+    if (!m)
+        return dlopen(file, mode);
+    /* Global visibility would let one context answer for another. */
+    mode &= ~RTLD_GLOBAL;
+    if (!file || !*file || names_api(m->ctx, file))
+        return m->ctx->api->handle;
+    if (!strchr(file, '/'))
+        return open_on_search_path(m, file, mode);
+    /* What the API library itself opens are extension modules. */
+    if ((m == m->ctx->api || uses_api(m->ctx, file)) && !(mode & RTLD_NOLOAD))
+        return load_copy(m->ctx, file);
+    return dlopen(file, mode);
+}
+
+static void *redirected_dlsym(void *handle, const char *name)
+{
+    const struct exti_module *m = exti__registry_find((uintptr_t)__builtin_return_address(0));
+    const char *private_name;
+    void *p;
+
+    last_error[0] = 0;
+    if (!m || handle == RTLD_NEXT)
+        return dlsym(handle, name);
+    if (handle == RTLD_DEFAULT) {
+        /* The caller's own scope, which has the API; then the process's. */
+        private_name = exti__rename_find(&m->ctx->store.renames, name);
+        p = dlsym(m->handle, private_name ? private_name : name);
+        return p ? p : dlsym(handle, name);
+    }
+    private_name = exti__rename_find(&m->ctx->store.renames, name);
+    p = private_name ? dlsym(handle, private_name) : NULL;
+    return p ? p : dlsym(handle, name);
+}
+
+static int redirected_dlclose(void *handle)
+{
+    const struct exti_module *caller = exti__registry_find((uintptr_t)__builtin_return_address(0));
+    struct exti_module *m = NULL;
+    struct exti_error err = {0};
+
+    last_error[0] = 0;
+    if (!caller)
+        return dlclose(handle);
+    if (handle == caller->ctx->api->handle)
+        return 0;
+    pthread_mutex_lock(&caller->ctx->lock);
+    for (m = caller->ctx->modules; m && m->handle != handle; m = m->older)
+        ;
+    pthread_mutex_unlock(&caller->ctx->lock);
+    if (!m)
+        return dlclose(handle);
+    if (!exti_close(m, &err))
+        return 0;
+    note_error(&err);
+    return -1;
+}
+
+/* ---- binding them ---- */
+
+/* A function as the address that a slot holds. */
+#define ADDRESS(function) ((void *)(uintptr_t)(function))
+
+static void *target_of(const struct exti_ctx *ctx, const char *symbol)
+{
+    const struct exti_redirect loader[] = {
+        {"dlopen", ADDRESS(redirected_dlopen)},
+        {"dlsym", ADDRESS(redirected_dlsym)},
+        {"dlclose", ADDRESS(redirected_dlclose)},
+        {"dlerror", ADDRESS(redirected_dlerror)},
+    };
+
+    for (size_t i = 0; i < ctx->redirect_count; i++)
+        if (strcmp(ctx->redirects[i].symbol, symbol) == 0)
+            return ctx->redirects[i].to;
+    for (size_t i = 0; i < sizeof loader / sizeof *loader; i++)
+        if (strcmp(loader[i].symbol, symbol) == 0)
+            return loader[i].to;
+    return NULL;
+}
+
+struct binder {
+    const struct exti_module *m;
+    bool unprotected; /* the read-only part is writable at the moment */
+    int os_error;
+};
+
+static int protect(struct binder *b, int prot)
+{
+    const struct exti_layout *l = &b->m->layout;
+
+    if (!mprotect((void *)l->relro_lo, l->relro_hi - l->relro_lo, prot))
+        return 0;
+    b->os_error = errno;
+    return 1;
+}
+
+static int bind(void *user, const struct exti_reference *ref)
+{
+    struct binder *b = user;
+    const struct exti_layout *l = &b->m->layout;
+    uintptr_t at = (uintptr_t)ref->slot;
+    void *to;
+
+    if (ref->defined_here || ref->kind != EXTI_REF_ADDRESS || ref->addend)
+        return 0;
+    to = target_of(b->m->ctx, ref->name);
+    if (!to || *ref->slot == (uintptr_t)to)
+        return 0;
+    if (at >= l->relro_lo && at < l->relro_hi && !b->unprotected) {
+        if (protect(b, PROT_READ | PROT_WRITE))
+            return 1;
+        b->unprotected = true;
+    }
+    *ref->slot = (uintptr_t)to;
+    return 0;
+}
+
+int exti__redirect(struct exti_module *m, struct exti_error *err)
+{
+    struct binder b = {.m = m};
+    int stop = exti__loaded_references(&m->lib, bind, &b);
+
+    if (b.unprotected)
+        stop |= protect(&b, PROT_READ);
+    return stop ? exti__fail_io(err, b.os_error, m->copy, "cannot re-point its loader calls") : 0;
+}

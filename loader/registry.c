@@ -1,0 +1,87 @@
+/* The process's one table of context modules by address.  The functions that copies are redirected
+ * to get no other hint of whose call it is than the address they return to, so the table is global. */
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/mem.h"
+#include "loader/module.h"
+
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct exti_module **modules; /* by ascending address */
+static size_t count, cap;
+
+/* How many modules begin at or below `address`. */
+static size_t position(uintptr_t address)
+{
+    size_t lo = 0, hi = count;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (modules[mid]->layout.lo <= address)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+int exti__registry_add(struct exti_module *m, struct exti_error *err)
+{
+    size_t at;
+    int rc = 0;
+
+    pthread_rwlock_wrlock(&lock);
+    if (count == cap) {
+        size_t more = cap ? cap * 2 : 64;
+        struct exti_module **p = exti__realloc_array(modules, more, sizeof *p);
+
+        if (p) {
+            modules = p;
+            cap = more;
+        } else {
+            rc = exti__fail_nomem(err);
+        }
+    }
+    if (!rc) {
+        at = position(m->layout.lo);
+        memmove(&modules[at + 1], &modules[at], (count - at) * sizeof *modules);
+        modules[at] = m;
+        count++;
+    }
+    pthread_rwlock_unlock(&lock);
+    return rc;
+}
+
+void exti__registry_remove(struct exti_module *m)
+{
+    size_t at;
+
+    pthread_rwlock_wrlock(&lock);
+    /* Two threads that load one file at once each register it for a moment. */
+    for (at = position(m->layout.lo); at && modules[at - 1] != m; at--)
+        ;
+    if (at) {
+        count--;
+        memmove(&modules[at - 1], &modules[at], (count - (at - 1)) * sizeof *modules);
+    }
+    if (!count) {
+        exti__free(modules);
+        modules = NULL;
+        cap = 0;
+    }
+    pthread_rwlock_unlock(&lock);
+}
+
+struct exti_module *exti__registry_find(uintptr_t address)
+{
+    struct exti_module *m = NULL;
+    size_t at;
+
+    pthread_rwlock_rdlock(&lock);
+    at = position(address);
+    if (at && address < modules[at - 1]->layout.hi)
+        m = modules[at - 1];
+    pthread_rwlock_unlock(&lock);
+    return m;
+}

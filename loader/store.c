@@ -1,0 +1,413 @@
+#include "loader/store_priv.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <search.h>
+#include <string.h>
+#include <time.h>
+
+#include "loader/base/error.h"
+#include "loader/base/mem.h"
+#include "loader/rewrite.h"
+
+/* Saving a manifest costs time in proportion to its entries, so it happens at most so often that it
+ * takes this fraction of the time; what is lost by a kill in between is only done again. */
+#define SAVE_FRACTION 10
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int string_order(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+/* The one long-lived string equal to `s`, which is taken over; NULL when memory is out. */
+static const char *intern(struct exti_store *s, char *string)
+{
+    char **node = string ? tsearch(string, &s->strings, string_order) : NULL;
+
+    if (!node || *node != string)
+        exti__free(string);
+    return node ? *node : NULL;
+}
+
+/* ---- state of one copy ---- */
+
+static bool same_version(const struct exti_file_id *a, const struct exti_file_id *b)
+{
+    return a->size == b->size && a->mtime_ns == b->mtime_ns && a->inode == b->inode;
+}
+
+enum exti_copy_state exti__entry_state(const char *dir, const struct exti_manifest *m,
+                                       const struct exti_entry *e)
+{
+    struct exti_file_id id;
+    char *copy;
+    int rc;
+
+    if (exti__fs_id(e->source, &id, NULL))
+        return EXTI_COPY_ORPHAN;
+    if (!same_version(&id, &e->id) || e->generation != m->generation)
+        return EXTI_COPY_STALE;
+    copy = exti__fs_join(dir, e->copy);
+    rc = copy ? exti__fs_id(copy, &id, NULL) : EXTI_E_NOMEM;
+    exti__free(copy);
+    return rc || id.size != e->copy_size ? EXTI_COPY_MISSING : EXTI_COPY_FRESH;
+}
+
+bool exti__store_may_be_torn(const struct exti_store *s, const struct exti_entry *e)
+{
+    return !e->synced && (!s->boot[0] || strcmp(e->boot, s->boot) != 0);
+}
+
+static bool is_fresh(const struct exti_store *s, const struct exti_entry *e, bool symbolic)
+{
+    return e && (e->symbolic || !symbolic) && !exti__store_may_be_torn(s, e) &&
+           exti__entry_state(s->dir, &s->manifest, e) == EXTI_COPY_FRESH;
+}
+
+/* ---- making one copy ---- */
+
+/* Whether the file `path` holds exactly these bytes. */
+static bool holds(const char *path, const uint8_t *p, size_t n)
+{
+    struct exti_mapping m;
+    bool same;
+
+    if (exti__fs_map(path, &m, NULL, NULL))
+        return false;
+    same = m.n == n && memcmp(m.p, p, n) == 0;
+    exti__fs_unmap(&m);
+    return same;
+}
+
+int exti__store_write(const struct exti_store *s, const struct exti_edits *edits,
+                      struct exti_entry *e, bool was_there, struct exti_error *err)
+{
+    char *path = exti__fs_join(s->dir, e->copy);
+    struct exti_rewritten r;
+    int rc = path ? exti__rewrite_image(e->source, &edits->opts, &r, err) : exti__fail_nomem(err);
+
+    if (rc) {
+        exti__free(path);
+        return rc;
+    }
+    if (!was_there || s->sync || !holds(path, r.image.p, r.size))
+        rc = exti__fs_replace(path, r.image.p, r.size,
+                              EXTI_FS_EXECUTABLE | (s->sync ? EXTI_FS_SYNC : 0), err);
+    e->id = r.id;
+    e->copy_size = r.size;
+    e->synced = s->sync;
+    memcpy(e->boot, s->boot, sizeof e->boot);
+    exti__rewritten_free(&r);
+    exti__free(path);
+    return rc;
+}
+
+static int dup_into(char **out, const char *s, struct exti_error *err)
+{
+    *out = s ? exti__strdup(s) : NULL;
+    return *out || !s ? 0 : exti__fail_nomem(err);
+}
+
+int exti__store_name(const struct exti_store *s, const char *source, char *name,
+                     struct exti_error *err)
+{
+    const struct exti_entry *other;
+
+    if (s->copy_name && s->copy_name(s->user, source, name, EXTI_FILE_NAME_MAX + 1) < 0)
+        return exti__fail(err, EXTI_E_HOOK, EXTI_NO_OFFSET, "copy_name refused");
+    name[EXTI_FILE_NAME_MAX] = 0;
+    if (!name[0] || name[0] == '.' || strchr(name, '/') || strcmp(name, EXTI_MANIFEST_FILE) == 0)
+        return exti__fail(err, EXTI_E_HOOK, EXTI_NO_OFFSET,
+                          "copy_name gave '%s', which is not a plain file name", name);
+    other = exti__manifest_find_copy(&s->manifest, name);
+    if (other && strcmp(other->source, source) != 0)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "its copy's name '%s' is that of %s",
+                          name, other->source);
+    return 0;
+}
+
+int exti__store_entry(const struct exti_store *s, const char *source, const char *name,
+                      const struct exti_image *im, const struct exti_edits *edits,
+                      struct exti_entry *e, struct exti_error *err)
+{
+    int rc;
+
+    e->generation = s->manifest.generation;
+    e->symbolic = (edits->opts.flags & EXTI_RW_SYMBOLIC) != 0;
+    rc = dup_into(&e->source, source, err);
+    if (!rc)
+        rc = dup_into(&e->copy, name, err);
+    if (!rc)
+        rc = dup_into(&e->build_id, im->info.build_id, err);
+    if (!rc)
+        rc = dup_into(&e->source_name, im->info.id, err);
+    return rc ? rc : exti__edits_json(edits, &e->edits, err);
+}
+
+static int make_copy(struct exti_store *s, const char *source, bool symbolic,
+                     struct exti_error *err)
+{
+    const struct exti_entry *old = exti__manifest_find(&s->manifest, source);
+    struct exti_entry e = {0};
+    struct exti_edits edits = {0};
+    struct exti_image *im = NULL;
+    char name[EXTI_FILE_NAME_MAX + 1];
+    int rc = exti_inspect(source, &im, err);
+
+    if (rc)
+        return rc;
+    exti__name_copy(source, s->manifest.name, name);
+    rc = exti__store_name(s, source, name, err);
+    if (!rc)
+        rc = exti__edits_copy(&s->manifest, source, name, im, &s->renames,
+                              symbolic || (old && old->symbolic), &edits, err);
+    if (!rc)
+        rc = exti__store_entry(s, source, name, im, &edits, &e, err);
+    if (!rc)
+        rc = exti__store_write(s, &edits, &e, old != NULL, err);
+    if (!rc)
+        rc = exti__manifest_put(&s->manifest, &e, err);
+    if (!rc)
+        s->dirty = true;
+    exti__error_file(err, source);
+    exti__entry_clear(&e);
+    exti__edits_free(&edits);
+    exti_image_free(im);
+    return rc;
+}
+
+/* ---- the manifest on disk ---- */
+
+static int manifest_file_id(const struct exti_store *s, struct exti_file_id *id)
+{
+    char *path = exti__fs_join(s->dir, EXTI_MANIFEST_FILE);
+    int rc = path ? exti__fs_id(path, id, NULL) : EXTI_E_NOMEM;
+
+    exti__free(path);
+    return rc;
+}
+
+int exti__store_save(struct exti_store *s, struct exti_error *err)
+{
+    int64_t start = now_ns();
+    int rc = exti__manifest_write(s->dir, &s->manifest, s->sync, err);
+
+    if (rc)
+        return rc;
+    s->dirty = false;
+    s->saved_at_ns = now_ns();
+    s->save_cost_ns = s->saved_at_ns - start;
+    manifest_file_id(s, &s->manifest_id);
+    return 0;
+}
+
+static int save_if_due(struct exti_store *s, struct exti_error *err)
+{
+    if (!s->dirty || s->one_shot ||
+        (!s->sync && now_ns() - s->saved_at_ns < SAVE_FRACTION * s->save_cost_ns))
+        return 0;
+    return exti__store_save(s, err);
+}
+
+static void exchange_entries(struct exti_manifest *a, struct exti_manifest *b)
+{
+    struct exti_manifest was = *a;
+
+    a->entries = b->entries;
+    a->count = b->count;
+    a->cap = b->cap;
+    b->entries = was.entries;
+    b->count = was.count;
+    b->cap = was.cap;
+}
+
+/* Takes in what other processes have recorded since; the directory's lock is held. */
+static int reload(struct exti_store *s, struct exti_error *err)
+{
+    struct exti_manifest fresh;
+    struct exti_file_id id;
+    int rc = 0;
+
+    if (s->one_shot || (!manifest_file_id(s, &id) && same_version(&id, &s->manifest_id)))
+        return 0;
+    rc = exti__manifest_read(s->dir, &fresh, err);
+    if (rc)
+        return rc;
+    if (fresh.generation != s->manifest.generation ||
+        strcmp(fresh.name, s->manifest.name) != 0) {
+        exti__manifest_clear(&fresh);
+        return exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET,
+                          "another process has given %s a new API library; open it again", s->dir);
+    }
+    for (size_t i = 0; i < s->manifest.count && !rc; i++) {
+        struct exti_entry *mine = &s->manifest.entries[i];
+
+        if (!exti__manifest_find(&fresh, mine->source))
+            rc = exti__manifest_put(&fresh, mine, err);
+    }
+    if (rc) {
+        exti__manifest_clear(&fresh);
+        return rc;
+    }
+    /* The API's entry is the same, and others read it without the lock: it stays where it is. */
+    exchange_entries(&s->manifest, &fresh);
+    exti__manifest_clear(&fresh);
+    s->manifest_id = id;
+    return 0;
+}
+
+int exti__store_lock(const struct exti_store *s, struct exti_lock *lock, struct exti_error *err)
+{
+    char *path = exti__fs_join(s->dir, EXTI_LOCK_FILE);
+    int rc = path ? exti__fs_lock(path, lock, err) : exti__fail_nomem(err);
+
+    exti__free(path);
+    return rc;
+}
+
+int exti__store_flush(struct exti_store *s, struct exti_error *err)
+{
+    struct exti_lock lock;
+    int rc = 0;
+
+    pthread_mutex_lock(&s->lock);
+    if (s->dirty && !s->one_shot) {
+        rc = exti__store_lock(s, &lock, err);
+        if (!rc) {
+            rc = reload(s, err);
+            if (!rc)
+                rc = exti__store_save(s, err);
+            exti__fs_unlock(&lock);
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+/* ---- copying ---- */
+
+/* What the context directory `dir` says that its file `name` was made from; NULL when that is none of
+ * its copies, or memory is out (*rc). */
+static char *source_of(struct exti_store *s, const char *dir, const char *name, int *rc)
+{
+    struct exti_manifest other = {0};
+    const struct exti_entry *e = NULL;
+    char *source = NULL;
+
+    pthread_mutex_lock(&s->lock);
+    if (strcmp(dir, s->dir) == 0)
+        e = exti__manifest_find_copy(&s->manifest, name);
+    else if (!exti__manifest_read(dir, &other, NULL))
+        e = exti__manifest_find_copy(&other, name);
+    if (e) {
+        source = exti__strdup(e->source);
+        *rc = source ? 0 : EXTI_E_NOMEM;
+    }
+    pthread_mutex_unlock(&s->lock);
+    exti__manifest_clear(&other);
+    return source;
+}
+
+/* The pristine file behind `path`: itself, or, when it is a copy in some context directory, what it
+ * was made from.  Copies are never copied again. */
+static int trace_to_source(struct exti_store *s, const char *path, char **out,
+                           struct exti_error *err)
+{
+    char *real, *slash, *source;
+    int rc = exti__fs_realpath(path, &real, err);
+
+    if (rc)
+        return rc;
+    slash = strrchr(real, '/');
+    *slash = 0;
+    source = source_of(s, real, slash + 1, &rc);
+    *slash = '/';
+    if (rc || source)
+        exti__free(real);
+    if (rc)
+        return exti__fail_nomem(err);
+    *out = source ? source : real;
+    return 0;
+}
+
+/* JSON holds no other strings, and a manifest that names another file would be worse than none. */
+static int check_utf8(const char *source, struct exti_error *err)
+{
+    json_t *s = json_string(source);
+
+    json_decref(s);
+    return s ? 0
+             : exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                          "its path is not UTF-8, which the manifest cannot name");
+}
+
+static int copy_locked(struct exti_store *s, const char *source, bool symbolic,
+                       struct exti_error *err)
+{
+    struct exti_lock lock;
+    int rc;
+
+    if (is_fresh(s, exti__manifest_find(&s->manifest, source), symbolic))
+        return 0;
+    rc = exti__store_lock(s, &lock, err);
+    if (rc)
+        return rc;
+    rc = reload(s, err);
+    if (!rc && !is_fresh(s, exti__manifest_find(&s->manifest, source), symbolic)) {
+        rc = make_copy(s, source, symbolic, err);
+        if (!rc)
+            rc = save_if_due(s, err);
+    }
+    exti__fs_unlock(&lock);
+    return rc;
+}
+
+/* The lock is held. */
+static int hand_out(struct exti_store *s, const struct exti_entry *e, const char **copy,
+                    const char **source, struct exti_error *err)
+{
+    *copy = intern(s, exti__fs_join(s->dir, e->copy));
+    *source = intern(s, exti__strdup(e->source));
+    return *copy && *source ? 0 : exti__fail_nomem(err);
+}
+
+int exti__store_copy(struct exti_store *s, const char *original, bool symbolic, const char **copy,
+                     const char **source, struct exti_error *err)
+{
+    char *real = NULL;
+    int rc = trace_to_source(s, original, &real, err);
+
+    if (rc) {
+        exti__error_file(err, original);
+        return rc;
+    }
+    rc = check_utf8(real, err);
+    pthread_mutex_lock(&s->lock);
+    if (!rc && strcmp(real, s->manifest.api.source) != 0)
+        rc = copy_locked(s, real, symbolic, err);
+    if (!rc)
+        rc = hand_out(s, exti__manifest_find(&s->manifest, real), copy, source, err);
+    pthread_mutex_unlock(&s->lock);
+    exti__error_file(err, real);
+    exti__free(real);
+    return rc;
+}
+
+int exti__store_api(struct exti_store *s, const char **copy, const char **source,
+                    struct exti_error *err)
+{
+    int rc;
+
+    pthread_mutex_lock(&s->lock);
+    rc = hand_out(s, &s->manifest.api, copy, source, err);
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}

@@ -1,0 +1,286 @@
+/* Opening, creating and removing a context directory. */
+#define _GNU_SOURCE /* tdestroy */
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/mem.h"
+#include "loader/dl.h"
+#include "loader/store_priv.h"
+
+#define TEMPORARY_PREFIX ".exti-" /* of fs.h's unfinished files */
+
+/* ---- the folder ---- */
+
+static int make_folder(struct exti_store *s, const char *dir, struct exti_error *err)
+{
+    int rc;
+
+    if (!dir) {
+        s->one_shot = true;
+        return exti__fs_mkdtemp(&s->dir, err);
+    }
+    if (!*dir)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the context directory's name is empty");
+    rc = exti__fs_mkdir(dir, &s->made_folder, err);
+    return rc ? rc : exti__fs_realpath(dir, &s->dir, err);
+}
+
+static int count_foreign(void *user, const char *name)
+{
+    size_t *foreign = user;
+
+    if (strcmp(name, EXTI_LOCK_FILE) != 0 &&
+        strncmp(name, TEMPORARY_PREFIX, strlen(TEMPORARY_PREFIX)) != 0)
+        ++*foreign;
+    return 0;
+}
+
+/* The lock file holds the context's name too: it is written once, so it outlives a manifest that a
+ * power loss has torn. */
+static bool name_from_lock(const struct exti_store *s, char *name)
+{
+    char *path = exti__fs_join(s->dir, EXTI_LOCK_FILE), *text = NULL;
+    size_t n = 0;
+    bool good = path && !exti__fs_read(path, EXTI_NAME_MAX, &text, &n, NULL) &&
+                strlen(text) == n && !exti__name_check(text, NULL);
+
+    if (good)
+        memcpy(name, text, n + 1);
+    exti__free(text);
+    exti__free(path);
+    return good;
+}
+
+static int start_manifest(struct exti_store *s, const char *name, struct exti_error *err)
+{
+    size_t foreign = 0;
+    int rc;
+
+    if (name_from_lock(s, s->manifest.name))
+        return 0;
+    s->created = true;
+    rc = exti__fs_list(s->dir, count_foreign, &foreign, err);
+    if (rc)
+        return rc;
+    if (foreign)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "has other files in it and no " EXTI_MANIFEST_FILE
+                          "; name a new or empty folder");
+    if (name) {
+        memcpy(s->manifest.name, name, strlen(name) + 1);
+        return 0;
+    }
+    return exti__name_make(s->manifest.name, err);
+}
+
+static int read_manifest(struct exti_store *s, const char *name, struct exti_error *err)
+{
+    struct exti_error e = {0};
+    int rc = exti__manifest_read(s->dir, &s->manifest, &e);
+
+    if ((rc == EXTI_E_IO && e.os_error == ENOENT) || rc == EXTI_E_FORMAT)
+        rc = start_manifest(s, name, err);
+    else if (rc && err)
+        *err = e;
+    if (!rc && name && strcmp(name, s->manifest.name) != 0)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "is the context '%s' already, not '%s'; leave the name out or use "
+                          "another directory",
+                          s->manifest.name, name);
+    return rc;
+}
+
+/* ---- the API library ---- */
+
+/* Whether the process already has a global symbol that would answer for one of the API's. */
+static bool host_exports(const struct exti_image *api)
+{
+    for (size_t i = 0; i < api->info.symbol_count; i++)
+        if ((api->symbols[i].flags & EXTI_SYM_EXPORT) && exti__dl_global(api->symbols[i].name))
+            return true;
+    return false;
+}
+
+static int choose_api(struct exti_store *s, const char *wanted, char **source,
+                      struct exti_error *err)
+{
+    int rc;
+
+    if (!wanted && !s->manifest.api.source)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "a new context directory needs an API library to copy");
+    rc = exti__fs_realpath(wanted ? wanted : s->manifest.api.source, source, err);
+    if (rc)
+        return rc;
+    if (s->manifest.api.source && strcmp(*source, s->manifest.api.source) != 0) {
+        rc = exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                        "holds copies for %s, not for %s; use another directory",
+                        s->manifest.api.source, *source);
+        exti__free(*source);
+    }
+    return rc;
+}
+
+static void remove_file(const char *dir, const char *name)
+{
+    char *path = exti__fs_join(dir, name);
+
+    if (path)
+        exti__fs_remove(path, NULL);
+    exti__free(path);
+}
+
+/* Makes the API copy anew.  A second one gets another name: processes that have the first one loaded
+ * keep it, and a copy that refers to it is recognised as stale. */
+static int make_api(struct exti_store *s, const char *source, const struct exti_image *im,
+                    bool keep_generation, struct exti_error *err)
+{
+    struct exti_manifest *m = &s->manifest;
+    struct exti_entry e = {0};
+    struct exti_edits edits = {0};
+    char name[EXTI_FILE_NAME_MAX + 1];
+    int rc;
+
+    if (!keep_generation)
+        m->generation++;
+    exti__name_api_copy(source, m->name, m->generation, name);
+    rc = exti__store_name(s, source, name, err);
+    if (!rc)
+        rc = exti__edits_api(m, source, name, im, &s->renames, &edits, err);
+    if (!rc)
+        rc = exti__store_entry(s, source, name, im, &edits, &e, err);
+    if (!rc)
+        rc = exti__store_write(s, &edits, &e, keep_generation, err);
+    if (!rc) {
+        if (m->api.copy && strcmp(m->api.copy, name) != 0)
+            remove_file(s->dir, m->api.copy);
+        exti__entry_clear(&m->api);
+        m->api = e;
+        s->dirty = true;
+    } else {
+        exti__entry_clear(&e);
+    }
+    exti__edits_free(&edits);
+    return rc;
+}
+
+static int bring_api(struct exti_store *s, const char *source, bool rename, struct exti_error *err)
+{
+    struct exti_manifest *m = &s->manifest;
+    enum exti_copy_state state = EXTI_COPY_STALE;
+    struct exti_image *im;
+    int rc = exti_inspect(source, &im, err);
+
+    if (rc)
+        return rc;
+    if (m->api.source)
+        state = exti__entry_state(s->dir, m, &m->api);
+    if (!m->renamed && (rename || host_exports(im))) {
+        m->renamed = true;
+        state = EXTI_COPY_STALE;
+    }
+    if (m->renamed)
+        rc = exti__rename_build(im, &s->renames, err);
+    if (!rc && (state != EXTI_COPY_FRESH || exti__store_may_be_torn(s, &m->api)))
+        rc = make_api(s, source, im, m->api.source && state != EXTI_COPY_STALE, err);
+    exti_image_free(im);
+    return rc;
+}
+
+/* ---- open, close, remove ---- */
+
+/* Undoes the creation of a directory that could not be completed. */
+static void abandon(struct exti_store *s)
+{
+    if (s->created)
+        exti__store_remove(s->dir, &s->manifest, s->made_folder || s->one_shot, NULL);
+}
+
+static int open_locked(struct exti_store *s, const struct exti_store_opts *opts,
+                       const struct exti_lock *lock, struct exti_error *err)
+{
+    char *source = NULL;
+    int rc = read_manifest(s, opts->name, err);
+
+    if (!rc)
+        rc = choose_api(s, opts->api_library, &source, err);
+    if (rc)
+        return rc;
+    rc = bring_api(s, source, opts->rename, err);
+    exti__error_file(err, source);
+    exti__free(source);
+    if (!rc && s->created && !s->one_shot)
+        rc = exti__fs_lock_note(lock, s->manifest.name, err);
+    return rc || !s->dirty || s->one_shot ? rc : exti__store_save(s, err);
+}
+
+static void free_store(struct exti_store *s)
+{
+    exti__manifest_clear(&s->manifest);
+    exti__rename_free(&s->renames);
+    tdestroy(s->strings, exti__free);
+    exti__free(s->dir);
+    pthread_mutex_destroy(&s->lock);
+    *s = (struct exti_store){0};
+}
+
+int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
+                     struct exti_error *err)
+{
+    struct exti_lock lock;
+    int rc;
+
+    if (opts->name && (rc = exti__name_check(opts->name, err)))
+        return rc;
+    *s = (struct exti_store){.sync = opts->sync, .copy_name = opts->copy_name, .user = opts->user};
+    pthread_mutex_init(&s->lock, NULL);
+    exti__fs_boot(s->boot, sizeof s->boot);
+    rc = make_folder(s, opts->dir, err);
+    if (!rc)
+        rc = exti__store_lock(s, &lock, err);
+    if (!rc) {
+        rc = open_locked(s, opts, &lock, err);
+        exti__error_file(err, s->dir);
+        exti__fs_unlock(&lock);
+        if (rc)
+            abandon(s);
+    }
+    if (rc)
+        free_store(s);
+    return rc;
+}
+
+int exti__store_close(struct exti_store *s, struct exti_error *err)
+{
+    int rc = s->one_shot ? exti__store_remove(s->dir, &s->manifest, true, err)
+                         : exti__store_flush(s, err);
+
+    free_store(s);
+    return rc;
+}
+
+static int remove_temporary(void *dir, const char *name)
+{
+    if (strncmp(name, TEMPORARY_PREFIX, strlen(TEMPORARY_PREFIX)) == 0)
+        remove_file(dir, name);
+    return 0;
+}
+
+int exti__store_remove(const char *dir, const struct exti_manifest *m, bool folder,
+                       struct exti_error *err)
+{
+    bool removed;
+
+    if (m->api.copy)
+        remove_file(dir, m->api.copy);
+    for (size_t i = 0; i < m->count; i++)
+        remove_file(dir, m->entries[i].copy);
+    exti__fs_list(dir, remove_temporary, (void *)dir, NULL);
+    /* Last, so that a clean-up that was cut short can be repeated. */
+    remove_file(dir, EXTI_MANIFEST_FILE);
+    remove_file(dir, EXTI_LOCK_FILE);
+    return folder ? exti__fs_rmdir(dir, &removed, err) : 0;
+}

@@ -1,0 +1,29 @@
+/* What store.c and store_open.c share.  The directory's lock is held where something is written. */
+#ifndef LOADER_STORE_PRIV_H
+#define LOADER_STORE_PRIV_H
+
+#include "loader/edits.h"
+#include "loader/store.h"
+
+/* Lets the hook, if any, replace the proposed file name in `name`, and checks the answer. */
+int exti__store_name(const struct exti_store *s, const char *source, char *name,
+                     struct exti_error *err);
+
+/* Fills an empty entry with what is known before the copy is written. */
+int exti__store_entry(const struct exti_store *s, const char *source, const char *name,
+                      const struct exti_image *im, const struct exti_edits *edits,
+                      struct exti_entry *e, struct exti_error *err);
+
+/* Writes the copy unless it `was_there` and is the same byte for byte: a copy that another process
+ * has loaded must keep its inode.  Completes the entry. */
+int exti__store_write(const struct exti_store *s, const struct exti_edits *edits,
+                      struct exti_entry *e, bool was_there, struct exti_error *err);
+
+/* Whether a power loss may have torn the copy: not within the boot that wrote it, as every reader
+ * then sees the page cache. */
+bool exti__store_may_be_torn(const struct exti_store *s, const struct exti_entry *e);
+
+int exti__store_save(struct exti_store *s, struct exti_error *err);
+int exti__store_lock(const struct exti_store *s, struct exti_lock *lock, struct exti_error *err);
+
+#endif
