@@ -257,10 +257,10 @@ ISO_CASE_EACH(redirects_bind_every_copy)
     ctx = iso_open_opts(&opts);
     a = iso_load(ctx, toy("ext_a.so"));
     d = iso_load(ctx, toy("ext_dl.so"));
-    want_int(call_int(a, "ext_fast"), -1 + 't');
+    want_int(call_int(a, "ext_fast"), -1);
     open_fn = (void *(*)(const char *, int))iso_sym(d, "dl_open");
     want(open_fn("anything", 0) == (void *)(uintptr_t)our_next);
-    want_int(call_int(iso_load(plain, toy("ext_a.so")), "ext_fast"), 42 + 't');
+    want_int(call_int(iso_load(plain, toy("ext_a.so")), "ext_fast"), 42);
     iso_close_ctx(ctx);
     iso_close_ctx(plain);
 }

@@ -57,7 +57,10 @@ done
 have mold && flavour mold gcc g++ "-fuse-ld=mold"
 have ld.gold && flavour gold gcc g++ "-fuse-ld=gold"
 
-# The same API inside a program, and the library that a shared dependency is linked to by name.
+# An API with a name too short to have a private one.
+gcc -O1 -g -fPIC -shared -Wl,-soname,libtoyshort.so.1 "$src/toy_short.c" -o "$out/libtoyshort.so.1"
+gcc -O1 -g -fPIC -shared "$src/toy_shortext.c" -o "$out/ext_short.so"
+# The toy API as a program or another library would have it.
 gcc -O1 -g -fPIC -shared -I"$src" -Wl,-soname,libtoyhost.so.1 "$src/toy_host.c" \
     -o "$out/libtoyhost.so.1"
 mv "$out/flavours.new" "$out/flavours"

@@ -77,8 +77,3 @@ void *toy_find(const char *key)
     }
     return 0;
 }
-
-int t(void)
-{
-    return 't';
-}

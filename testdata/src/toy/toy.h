@@ -29,8 +29,6 @@ int toy_fast(void);         /* an indirect function (STT_GNU_IFUNC): 42 */
 void toy_register(const char *key, void *value);
 void *toy_find(const char *key);
 
-int t(void); /* one letter: 't' */
-
 #ifdef __cplusplus
 }
 #endif

@@ -43,7 +43,7 @@ int ext_next_by_pointer(void)
 
 int ext_fast(void)
 {
-    return toy_fast() + t();
+    return toy_fast();
 }
 
 int *ext_count(void)

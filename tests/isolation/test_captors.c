@@ -1,0 +1,208 @@
+/* What captures a context's references from outside: cured, or refused with names. */
+#define _GNU_SOURCE
+#include "tests/support/exti_test.h"
+
+#include <dlfcn.h>
+
+#include "tests/isolation/pair.h"
+
+static void open_global(const char *path)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+
+    if (!handle)
+        fprintf(stderr, "%s\n", dlerror());
+    want(handle);
+}
+
+static void *pointer(void *handle, const char *function)
+{
+    void *p = dlsym(handle, function);
+
+    want(p);
+    return ((void *(*)(void))p)();
+}
+
+/* The directory was made without private names; then a host came that needs them. */
+ISO_CASE_EACH(a_directory_made_without_private_names_serves_an_exporting_host)
+{
+    struct exti_ctx *ctx = iso_open("x");
+    struct toy_one x;
+
+    want(exti_copy(ctx, toy("ext_a.so"), NULL, NULL) == 0);
+    iso_close_ctx(ctx);
+    open_global(toy("libtoy.so.1"));
+    x = toy_open_one("x", 0);
+    toy_check_inside(&x);
+    iso_prove_clean(x.ctx, 3);
+    iso_close_ctx(x.ctx);
+    iso_dir_clean(in_tmp("x"));
+}
+
+/* And the other way round. */
+ISO_CASE_EACH(a_directory_made_with_private_names_serves_any_host)
+{
+    struct toy_one x = toy_open_one("x", EXTI_CTX_RENAME);
+
+    iso_close_ctx(x.ctx);
+    x = toy_open_one("x", 0);
+    toy_check_inside(&x);
+    toy_check_own(&x);
+    iso_prove_clean(x.ctx, 3);
+    iso_close_ctx(x.ctx);
+    iso_dir_clean(in_tmp("x"));
+}
+
+/* The host gets the API only after the context has been opened, or has loaded. */
+ISO_CASE_EACH(a_global_api_that_comes_later_captures_nothing)
+{
+    struct exti_ctx *before = iso_open("x"), *loaded = iso_open("y");
+    struct exti_error err = {0};
+    struct exti_module *m = iso_load(loaded, toy("ext_a.so")), *later = NULL;
+    int rc;
+
+    open_global(toy("libtoy.so.1"));
+    want(call_ptr(m, "ext_count") == iso_sym(iso_api(loaded), "toy_count"));
+    rc = exti_load(loaded, toy("ext_b.so"), &later, &err);
+    if (rc) {
+        want_exti(rc, EXTI_E_INTERPOSED, &err);
+        want_text(err.message, "toy_");
+        want_text(err.message, "libtoy.so.1");
+    } else {
+        want(call_ptr(later, "ext_count") == iso_sym(iso_api(loaded), "toy_count"));
+    }
+    iso_prove_clean(loaded, 2);
+    rc = exti_load(before, toy("ext_a.so"), &later, &err);
+    if (rc) {
+        want_exti(rc, EXTI_E_INTERPOSED, &err);
+        want_text(err.message, "libtoy.so.1");
+    } else {
+        want(call_ptr(later, "ext_count") == iso_sym(iso_api(before), "toy_count"));
+        iso_prove_clean(before, 2);
+    }
+    iso_close_ctx(loaded);
+    iso_close_ctx(before);
+}
+
+/* A global library that defines what an extension exports for itself takes over nothing. */
+ISO_CASE_EACH(an_extensions_own_symbols_are_its_own)
+{
+    struct toy_one x;
+    void *host;
+
+    open_global(toy("libtoy.so.1"));
+    open_global(toy("ext_b.so"));
+    host = dlsym(RTLD_DEFAULT, "ext_own");
+    want(host);
+    x = toy_open_one("x", 0);
+    toy_check_inside(&x);
+    toy_check_own(&x);
+    want(iso_sym(x.a, "ext_own") != host);
+    want_int(*(int *)host, 5);
+    iso_prove_clean(x.ctx, 3);
+    iso_close_ctx(x.ctx);
+}
+
+/* "t" has no other name of the same length and hash. */
+ISO_CASE(a_name_without_a_private_form_is_cured_or_refused)
+{
+    const char *api = iso_text("%s/libtoyshort.so.1", iso_toys());
+    struct exti_ctx_opts opts = {.size = sizeof opts, .dir = in_tmp("x"), .api_library = api};
+    struct exti_error err = {0};
+    struct exti_module *m = NULL;
+    struct exti_ctx *ctx;
+    int (*host)(void);
+
+    open_global(api);
+    host = (int (*)(void))dlsym(RTLD_DEFAULT, "t");
+    want(host && host() == 1);
+    ctx = iso_open_opts(&opts);
+    if (exti_load(ctx, iso_text("%s/ext_short.so", iso_toys()), &m, &err)) {
+        want_int(err.code, EXTI_E_INTERPOSED);
+        fprintf(stderr, "%s\n", err.message);
+        want_text(err.message, "\"t\"");
+        want_text(err.message, "libtoyshort.so.1");
+    } else {
+        want_int(call_int(m, "short_next"), 1);
+        iso_prove_clean(ctx, 2);
+    }
+    want_int(host(), 2);
+    iso_close_ctx(ctx);
+}
+
+/* A dependency that uses the API is not the system's to share: each context has its own, or the load
+ * is refused with the names of the symbol and of who captured it. */
+static void dependency(int host_has_it)
+{
+    struct exti_ctx *x = iso_open("x"), *y = iso_open("y");
+    struct exti_module *mx = NULL, *my = NULL;
+    struct exti_error err = {0};
+    void *host = NULL;
+
+    if (host_has_it) {
+        open_global(toy("libtoy.so.1"));
+        host = dlopen(toy("ext_dep.so"), RTLD_NOW);
+        want(host && pointer(host, "depext_dep_count") == dlsym(RTLD_DEFAULT, "toy_count"));
+    }
+    if (exti_load(x, toy("ext_dep.so"), &mx, &err)) {
+        want_int(err.code, EXTI_E_INTERPOSED);
+    } else {
+        want(call_ptr(mx, "depext_count") == iso_sym(iso_api(x), "toy_count"));
+        want(call_ptr(mx, "depext_dep_count") == iso_sym(iso_api(x), "toy_count"));
+        iso_prove_clean(x, 2);
+        if (exti_load(y, toy("ext_dep.so"), &my, &err))
+            want_int(err.code, EXTI_E_INTERPOSED);
+    }
+    if (err.code) {
+        fprintf(stderr, "%s: %s\n", err.file, err.message);
+        want_text(iso_text("%s %s", err.file, err.message), "toydep");
+        want_text(err.message, host_has_it ? "toy" : exti_ctx_dir(x));
+    }
+    if (my) {
+        want(call_ptr(my, "depext_dep_count") == iso_sym(iso_api(y), "toy_count"));
+        want(call_ptr(my, "depext_dep_static") != call_ptr(mx, "depext_dep_static"));
+        iso_prove_clean(y, 2);
+    }
+    iso_close_ctx(y);
+    iso_close_ctx(x);
+}
+
+ISO_CASE_EACH(a_dependency_that_uses_the_api_joins_or_is_refused)
+{
+    dependency(0);
+}
+
+ISO_CASE_EACH(a_dependency_bound_to_the_host_is_refused_or_left)
+{
+    dependency(1);
+}
+
+ISO_CASE_EACH(an_extension_with_a_missing_symbol_is_a_load_error)
+{
+    struct exti_ctx *ctx = iso_open("x");
+    struct exti_error err = {0};
+    struct exti_module *m = NULL;
+
+    want_exti(exti_load(ctx, toy("ext_missing.so"), &m, &err), EXTI_E_LOAD, &err);
+    want_text(err.message, "toy_defined_nowhere");
+    want(!m);
+    want_int(call_int(iso_load(ctx, toy("ext_a.so")), "ext_count_at_init"), 1);
+    iso_close_ctx(ctx);
+    iso_dir_clean(in_tmp("x"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_directory_made_without_private_names_serves_an_exporting_host),
+        cmocka_unit_test(a_directory_made_with_private_names_serves_any_host),
+        cmocka_unit_test(a_global_api_that_comes_later_captures_nothing),
+        cmocka_unit_test(an_extensions_own_symbols_are_its_own),
+        cmocka_unit_test(a_name_without_a_private_form_is_cured_or_refused),
+        cmocka_unit_test(a_dependency_that_uses_the_api_joins_or_is_refused),
+        cmocka_unit_test(a_dependency_bound_to_the_host_is_refused_or_left),
+        cmocka_unit_test(an_extension_with_a_missing_symbol_is_a_load_error),
+    };
+
+    return cmocka_run_group_tests_name("isolation/captors", tests, NULL, NULL);
+}
