@@ -133,9 +133,11 @@ static struct facts readelf_symbols(struct test *t, const char *path)
         unsigned long value;
         char *version, *gnu = strstr(line, "<OS specific>: 10");
 
-        /* What readelf says of an indirect function where the file does not claim GNU's ABI. */
+        /* What readelf says of STT_GNU_IFUNC and STB_GNU_UNIQUE where the file does not claim GNU's
+         * ABI; the loader takes them as such all the same. */
         if (gnu)
-            memcpy(gnu, "IFUNC            ", 17);
+            memcpy(gnu, strstr(line, "OBJECT ") || strstr(line, "TLS ") ? "UNIQUE           "
+                                                                        : "IFUNC            ", 17);
         if (sscanf(line, " %*d: %lx %*s %31s %31s %31s %31s %8191s", &value, type, bind, vis, ndx,
                    name) != 6 || !strcmp(bind, "LOCAL"))
             continue;

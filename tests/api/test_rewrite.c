@@ -1,0 +1,428 @@
+/* exti_rewrite, edit by edit, as readelf sees the result; and exti_verify on good and bad copies. */
+#define _GNU_SOURCE
+#include "tests/support/exti_test.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "tests/isolation/iso.h"
+
+static struct exti_rewrite_opts opts_new(void)
+{
+    return (struct exti_rewrite_opts){.size = sizeof(struct exti_rewrite_opts)};
+}
+
+/* Rewrites and verifies; gives readelf -dW of the result. */
+static char *rewrite(struct test *t, const char *src, const char *dst,
+                     const struct exti_rewrite_opts *opts)
+{
+    size_t findings = 99;
+
+    assert_ok(exti_rewrite(src, dst, opts, &t->err), &t->err);
+    assert_ok(exti_verify(dst, src, iso_print_finding, NULL, &findings, &t->err), &t->err);
+    assert_int_equal(findings, 0);
+    return test_must_run(t, "readelf", "-dW", dst, NULL);
+}
+
+/* How many bytes within the first `n` differ. */
+static size_t differing(const char *a, const char *b, size_t n)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++)
+        count += a[i] != b[i];
+    return count;
+}
+
+static int before(const char *text, const char *first, const char *second)
+{
+    const char *a = strstr(text, first), *b = strstr(text, second);
+
+    return a && b && a < b;
+}
+
+typedef void (*flavour_fn)(struct test *t);
+
+static void in_each_flavour(struct test *t, flavour_fn f)
+{
+    FILE *list = fopen(iso_text("%s/flavours", iso_toys()), "r");
+    char flavour[32];
+
+    assert_non_null(list);
+    while (fscanf(list, "%31s", flavour) == 1) {
+        iso_flavour = flavour;
+        print_message("flavour %s\n", flavour);
+        f(t);
+    }
+    iso_flavour = "gcc";
+    fclose(list);
+}
+
+static void id_in(struct test *t)
+{
+    struct exti_rewrite_opts opts = opts_new();
+    char *d;
+
+    opts.id = "libnew-name-of-some-length.so";
+    d = rewrite(t, toy("libtoy.so.1"), test_path(t, "x.so"), &opts);
+    assert_contains(d, "Library soname: [libnew-name-of-some-length.so]");
+    d = rewrite(t, toy("ext_a.so"), test_path(t, "x.so"), &opts);
+    assert_contains(d, "Library soname: [libnew-name-of-some-length.so]");
+}
+
+static void an_id_is_set_and_added(void **state)
+{
+    in_each_flavour(*state, id_in);
+}
+
+/* The name of the same length overwrites the old one: a few bytes differ and none is added. */
+static void an_id_of_the_same_length_is_set_in_place(void **state)
+{
+    struct test *t = *state;
+    struct exti_rewrite_opts opts = opts_new();
+    size_t n, m;
+    char *a, *b;
+
+    opts.id = "libtoy.so.c";
+    rewrite(t, toy("libtoy.so.1"), test_path(t, "x.so"), &opts);
+    a = test_read(t, toy("libtoy.so.1"), &n);
+    b = test_read(t, test_path(t, "x.so"), &m);
+    assert_int_equal(n, m);
+    assert_int_equal(differing(a, b, n), 1);
+}
+
+static void needed_in(struct test *t)
+{
+    const struct exti_needed first = {NULL, "libfirst.so", EXTI_NEEDED_FIRST};
+    const struct exti_needed last = {NULL, "liblast.so", EXTI_NEEDED_LAST};
+    const struct exti_needed both[] = {{NULL, "libone.so", EXTI_NEEDED_FIRST},
+                                       {NULL, "libtwo.so", EXTI_NEEDED_FIRST},
+                                       {NULL, "libthree.so", EXTI_NEEDED_LAST}};
+    const struct exti_needed replace = {"libtoydep.so", "libother.so.5", EXTI_NEEDED_LAST};
+    const struct exti_needed removed = {"libtoydep.so", NULL, EXTI_NEEDED_LAST};
+    const struct exti_needed there = {NULL, "libtoydep.so", EXTI_NEEDED_FIRST};
+    struct exti_rewrite_opts opts = opts_new();
+    const char *src = toy("ext_dep.so"), *dst = test_path(t, "x.so");
+    char *d;
+
+    opts.needed_count = 1;
+    opts.needed = &first;
+    assert_true(before(rewrite(t, src, dst, &opts), "[libfirst.so]", "[libtoydep.so]"));
+    opts.needed = &last;
+    d = rewrite(t, src, dst, &opts);
+    assert_true(before(d, "[libc.so.6]", "[liblast.so]"));
+    assert_true(before(d, "[libtoydep.so]", "[liblast.so]"));
+    opts.needed = both;
+    opts.needed_count = 3;
+    d = rewrite(t, src, dst, &opts);
+    assert_true(before(d, "[libtwo.so]", "[libtoydep.so]"));
+    assert_true(before(d, "[libone.so]", "[libtoydep.so]"));
+    assert_true(before(d, "[libtoydep.so]", "[libthree.so]"));
+    opts.needed_count = 1;
+    opts.needed = &replace;
+    d = rewrite(t, src, dst, &opts);
+    assert_true(before(d, "[libother.so.5]", "[libc.so.6]"));
+    assert_null(strstr(d, "[libtoydep.so]"));
+    opts.needed = &removed;
+    assert_null(strstr(rewrite(t, src, dst, &opts), "[libtoydep.so]"));
+    opts.needed = &there;
+    d = rewrite(t, src, dst, &opts);
+    assert_null(strstr(strstr(d, "[libtoydep.so]") + 1, "[libtoydep.so]"));
+}
+
+static void needed_libraries_are_edited_in_order(void **state)
+{
+    in_each_flavour(*state, needed_in);
+}
+
+static void path_in(struct test *t)
+{
+    struct exti_rewrite_opts opts = opts_new();
+    const char *src = toy("ext_dep.so"), *dst = test_path(t, "x.so");
+
+    opts.origin = "/original/place";
+    assert_contains(rewrite(t, src, dst, &opts), "[/original/place]");
+    opts.path_prepend = "$ORIGIN:/first";
+    assert_contains(rewrite(t, src, dst, &opts), "[$ORIGIN:/first:/original/place]");
+    opts = opts_new();
+    opts.path_set = "/only/this";
+    assert_contains(rewrite(t, src, dst, &opts), "[/only/this]");
+    opts.path_set = "";
+    assert_null(strstr(rewrite(t, src, dst, &opts), "PATH)"));
+    opts = opts_new();
+    opts.path_prepend = "$ORIGIN";
+    assert_contains(rewrite(t, toy("ext_a.so"), dst, &opts), "(RUNPATH)");
+}
+
+static void search_paths_are_edited(void **state)
+{
+    in_each_flavour(*state, path_in);
+}
+
+static void an_rpath_stays_an_rpath(void **state)
+{
+    struct test *t = *state;
+    struct exti_rewrite_opts opts = opts_new();
+    const char *src = test_path(t, "rpath.so"), *dst = test_path(t, "x.so");
+    char *d;
+
+    test_must_run(t, "gcc", "-shared", "-fPIC", "-Wl,--disable-new-dtags",
+                  "-Wl,-rpath,$ORIGIN/../lib:/keep", "testdata/src/toy/toy_dl.c", "-o", src, NULL);
+    opts.path_prepend = "/new";
+    opts.origin = "/o";
+    d = rewrite(t, src, dst, &opts);
+    assert_contains(d, "Library rpath: [/new:/o/../lib:/keep]");
+    assert_null(strstr(d, "RUNPATH"));
+}
+
+static void flags_in(struct test *t)
+{
+    struct exti_rewrite_opts opts = opts_new();
+    const char *dst = test_path(t, "x.so");
+
+    opts.flags = EXTI_RW_SYMBOLIC;
+    assert_contains(rewrite(t, toy("ext_a.so"), dst, &opts), "SYMBOLIC");
+    opts.flags = EXTI_RW_CLEAR_UNIQUE;
+    rewrite(t, toy("ext_cxx.so"), dst, &opts);
+    assert_null(strstr(test_must_run(t, "readelf", "-W", "--dyn-syms", dst, NULL), " UNIQUE "));
+}
+
+static void flags_are_set_and_cleared(void **state)
+{
+    struct test *t = *state;
+    struct exti_rewrite_opts opts = opts_new();
+    const char *src = test_path(t, "nodelete.so"), *dst = test_path(t, "x.so");
+
+    in_each_flavour(t, flags_in);
+    test_must_run(t, "gcc", "-shared", "-fPIC", "-Wl,-z,nodelete", "testdata/src/toy/toy_dl.c",
+                  "-o", src, NULL);
+    assert_contains(test_must_run(t, "readelf", "-dW", src, NULL), "NODELETE");
+    opts.flags = EXTI_RW_CLEAR_NODELETE;
+    assert_null(strstr(rewrite(t, src, dst, &opts), "NODELETE"));
+}
+
+static void renames_in(struct test *t)
+{
+    /* "to" and "uN" are alike to the GNU hash, 33*'t' + 'o'. */
+    const struct exti_rename renames[] = {{"toy_next", "uNy_next"}, {"toy_count", "uNy_count"},
+                                          {"not_there", "elsewhere"}};
+    struct exti_rewrite_opts opts = opts_new();
+    const char *lib = test_path(t, "lib.so"), *ext = test_path(t, "ext.so");
+    char *names;
+    void *handle;
+
+    opts.renames = renames;
+    opts.rename_count = 3;
+    opts.id = "x.so";
+    rewrite(t, toy("libtoy.so.1"), lib, &opts);
+    names = test_must_run(t, "nm", "-D", lib, NULL);
+    assert_contains(names, " uNy_next");
+    assert_contains(names, " uNy_count");
+    assert_null(strstr(names, " toy_next\n"));
+    assert_contains(names, " toy_get");
+    rewrite(t, toy("ext_a.so"), ext, &opts);
+    names = test_must_run(t, "nm", "-D", ext, NULL);
+    assert_contains(names, " U uNy_next");
+    assert_null(strstr(names, " U toy_next\n"));
+    handle = dlopen(lib, RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(handle);
+    assert_non_null(dlsym(handle, "uNy_next"));
+    assert_non_null(dlsym(handle, "uNy_count"));
+    assert_non_null(dlsym(handle, "toy_get"));
+    assert_null(dlsym(handle, "toy_next"));
+    dlclose(handle);
+}
+
+static void symbols_are_renamed(void **state)
+{
+    in_each_flavour(*state, renames_in);
+}
+
+/* Everything at once; again, the same bytes; and the file does not grow by doing it a second time. */
+static void all_edits_together(struct test *t)
+{
+    const struct exti_needed needed = {NULL, "libtoy.so.k3x9q2m4", EXTI_NEEDED_FIRST};
+    struct exti_rewrite_opts opts = opts_new();
+    const char *src = toy("ext_dep.so"), *one = test_path(t, "1.so"), *two = test_path(t, "2.so");
+    size_t n, m;
+    char *d, *a, *b;
+
+    opts.id = "ext_dep.k3x9q2m4.so";
+    opts.needed = &needed;
+    opts.needed_count = 1;
+    opts.path_prepend = "$ORIGIN";
+    opts.origin = "/where/it/was";
+    opts.flags = EXTI_RW_SYMBOLIC | EXTI_RW_CLEAR_NODELETE | EXTI_RW_CLEAR_UNIQUE;
+    d = rewrite(t, src, one, &opts);
+    assert_contains(d, "Library soname: [ext_dep.k3x9q2m4.so]");
+    assert_true(before(d, "[libtoy.so.k3x9q2m4]", "[libtoydep.so]"));
+    assert_contains(d, "[$ORIGIN:/where/it/was]");
+    assert_contains(d, "SYMBOLIC");
+    rewrite(t, src, two, &opts);
+    a = test_read(t, one, &n);
+    b = test_read(t, two, &m);
+    assert_true(n == m && !memcmp(a, b, n));
+    opts.origin = NULL;
+    opts.path_prepend = NULL;
+    assert_ok(exti_rewrite(one, two, &opts, &t->err), &t->err);
+    b = test_read(t, two, &m);
+    assert_true(n == m && !memcmp(a, b, n));
+}
+
+static void edits_together_are_deterministic_and_idempotent(void **state)
+{
+    in_each_flavour(*state, all_edits_together);
+}
+
+static void no_edits_give_the_same_file(void **state)
+{
+    struct test *t = *state;
+    struct exti_rewrite_opts opts = opts_new();
+    size_t n, m;
+    char *a, *b;
+
+    rewrite(t, toy("ext_a.so"), test_path(t, "x.so"), &opts);
+    a = test_read(t, toy("ext_a.so"), &n);
+    b = test_read(t, test_path(t, "x.so"), &m);
+    assert_true(n == m && !memcmp(a, b, n));
+}
+
+/* A failed rewrite leaves what was there, and nothing else. */
+static void a_failed_rewrite_leaves_the_target_alone(void **state)
+{
+    struct test *t = *state;
+    const struct exti_needed absent = {"libabsent.so", NULL, EXTI_NEEDED_LAST};
+    struct exti_rewrite_opts opts = opts_new();
+    const char *dst = test_path(t, "x.so");
+
+    test_write(dst, "precious", 8);
+    opts.needed = &absent;
+    opts.needed_count = 1;
+    assert_true(exti_rewrite(toy("ext_a.so"), dst, &opts, &t->err) < 0);
+    assert_contains(t->err.message, "libabsent.so");
+    assert_contains(t->err.file, "ext_a.so");
+    assert_true(exti_rewrite("/nowhere.so", dst, &opts, &t->err) < 0);
+    opts.needed_count = 0;
+    opts.id = "y.so";
+    assert_exti(exti_rewrite("/bin/sh", dst, &opts, &t->err), EXTI_E_UNSUPPORTED, &t->err,
+                ANY_OFFSET);
+    assert_string_equal(test_read(t, dst, NULL), "precious");
+    assert_string_equal(test_list(t, t->dir), "x.so\n");
+}
+
+static void the_target_may_be_a_file_in_use(void **state)
+{
+    struct test *t = *state;
+    struct exti_rewrite_opts opts = opts_new();
+    const char *dst = test_path(t, "x.so");
+    void *handle;
+    int (*next)(void);
+
+    opts.id = "one.so";
+    rewrite(t, toy("libtoy.so.1"), dst, &opts);
+    handle = dlopen(dst, RTLD_NOW);
+    assert_non_null(handle);
+    next = (int (*)(void))dlsym(handle, "toy_next");
+    opts.id = "another-and-longer-one.so";
+    rewrite(t, toy("libtoy.so.1"), dst, &opts);
+    assert_int_equal(next(), 1);
+    dlclose(handle);
+}
+
+/* ---- exti_verify ---- */
+
+struct seen {
+    int count, stop_at;
+    char text[4096];
+};
+
+static int collect(void *user, const struct exti_error *finding)
+{
+    struct seen *s = user;
+    size_t n = strlen(s->text);
+
+    assert_true(finding->code < 0 && finding->message[0]);
+    snprintf(s->text + n, sizeof s->text - n, "[%s: %s]", finding->file, finding->message);
+    return ++s->count == s->stop_at;
+}
+
+static void verify_finds_every_flipped_byte_of_code_and_tables(void **state)
+{
+    struct test *t = *state;
+    struct exti_rewrite_opts opts = opts_new();
+    const char *src = toy("ext_a.so"), *dst = test_path(t, "x.so"), *bad = test_path(t, "bad.so");
+    size_t n, size, tried = 0, missed = 0;
+    char *bytes;
+
+    opts.id = "ext_a.k3x9q2m4.so";
+    rewrite(t, src, dst, &opts);
+    test_read(t, src, &size);
+    bytes = test_read(t, dst, &n);
+    for (size_t at = 0x40; at < size; at += 61) {
+        size_t findings = 0;
+        int rc;
+
+        bytes[at] = (char)(bytes[at] ^ 0x10);
+        test_write(bad, bytes, n);
+        rc = exti_verify(bad, src, NULL, NULL, &findings, &t->err);
+        if (!rc && !findings) {
+            missed++;
+            print_message("a changed byte at 0x%zx is not found\n", at);
+        }
+        bytes[at] = (char)(bytes[at] ^ 0x10);
+        tried++;
+    }
+    print_message("%zu of %zu changed bytes are not found\n", missed, tried);
+    assert_int_equal(missed, 0);
+}
+
+static void verify_finds_what_another_tool_did(void **state)
+{
+    struct test *t = *state;
+    struct exti_rewrite_opts opts = opts_new();
+    const char *src = toy("ext_cxx.so"), *dst = test_path(t, "x.so");
+    struct seen seen = {.count = 0};
+    size_t findings = 0;
+
+    opts.id = "x.so";
+    rewrite(t, src, dst, &opts);
+    /* Another original: another file altogether. */
+    assert_ok(exti_verify(dst, toy("ext_a.so"), collect, &seen, &findings, &t->err), &t->err);
+    assert_true(findings > 0 && (size_t)seen.count == findings);
+    seen = (struct seen){.stop_at = 1};
+    assert_ok(exti_verify(dst, toy("ext_a.so"), collect, &seen, &findings, &t->err), &t->err);
+    assert_int_equal(seen.count, 1);
+    /* Cut short. */
+    {
+        size_t n;
+        char *bytes = test_read(t, dst, &n);
+
+        test_write(dst, bytes, n / 2);
+        findings = 0;
+        if (exti_verify(dst, src, NULL, NULL, &findings, &t->err) == 0)
+            assert_true(findings > 0);
+    }
+    assert_exti(exti_verify("/nowhere", src, NULL, NULL, &findings, &t->err), EXTI_E_IO, &t->err,
+                EXTI_NO_OFFSET);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        exti_test(an_id_is_set_and_added),
+        exti_test(an_id_of_the_same_length_is_set_in_place),
+        exti_test(needed_libraries_are_edited_in_order),
+        exti_test(search_paths_are_edited),
+        exti_test(an_rpath_stays_an_rpath),
+        exti_test(flags_are_set_and_cleared),
+        exti_test(symbols_are_renamed),
+        exti_test(edits_together_are_deterministic_and_idempotent),
+        exti_test(no_edits_give_the_same_file),
+        exti_test(a_failed_rewrite_leaves_the_target_alone),
+        exti_test(the_target_may_be_a_file_in_use),
+        exti_test(verify_finds_every_flipped_byte_of_code_and_tables),
+        exti_test(verify_finds_what_another_tool_did),
+    };
+
+    return cmocka_run_group_tests_name("api/rewrite", tests, NULL, NULL);
+}
