@@ -10,7 +10,8 @@
 static const char help[] =
     "usage: extisolate run [OPTION]... SCRIPT | -c CODE | -m MODULE [ARG]...\n"
     "\n"
-    "Runs one program in several CPythons of one process, in parallel.  Each has its own libpython\n"
+    "Runs one program in several CPythons of one process, in parallel.  Each has its own "
+    "libpython\n"
     "and extension modules, its own GIL and its own thread.  SCRIPT, a file, directory or zip\n"
     "file, CODE, MODULE and ARGs mean what they mean to python3.  In the program,\n"
     "'import extisolate' gives the context's number: extisolate.index, of extisolate.count.\n"
@@ -21,9 +22,11 @@ static const char help[] =
     "                 environment's too; python3 when not given.  CPython 3.9 to 3.14\n"
     "  --dir CTXDIR   keep the copies: context K's in CTXDIR/K, used again by the next run.  When\n"
     "                 not given they are in a directory in TMPDIR or /tmp that is removed\n"
-    "  --prove        afterwards check each context's references, print a table on stderr, fail if\n"
+    "  --prove        afterwards check each context's references, print a table on stderr, fail "
+    "if\n"
     "                 one leads out of its context\n"
-    "  --json         with --prove: print the result as JSON on stdout, after the program's output\n"
+    "  --json         with --prove: print the result as JSON on stdout, after the program's "
+    "output\n"
     "  --rename       give API symbols private names even if this process exports none\n"
     "  -h, --help     show this\n"
     "\n"
@@ -36,7 +39,8 @@ static const char help[] =
     "  extisolate run --contexts 2 -c 'import extisolate, numpy; print(extisolate.index)'\n"
     "  extisolate run --contexts 2 --prove --python venv/bin/python -m package.module\n"
     "\n"
-    "Exit status: that of the first context whose program failed, else 0; 1 too when a context did\n"
+    "Exit status: that of the first context whose program failed, else 0; 1 too when a context "
+    "did\n"
     "not start or --prove found a leak; 2 wrong usage.\n";
 
 #define CONTEXTS_MAX 10000
@@ -149,7 +153,8 @@ static int parse(struct request *r, int argc, char **argv)
     if (r->json && !r->prove)
         return cli_usage("run", "--json prints what --prove finds; give --prove too");
     if ((r->dir != NULL && *r->dir == '\0') || (r->python != NULL && *r->python == '\0'))
-        return cli_usage("run", "%s takes a path, not ''", r->dir && !*r->dir ? "--dir" : "--python");
+        return cli_usage("run", "%s takes a path, not ''",
+                         r->dir && !*r->dir ? "--dir" : "--python");
     return parse_program(r, argc, argv, given);
 }
 
@@ -237,9 +242,8 @@ static json_t *result_json(int index, const struct pyrt_result *res)
 
     if (res->proven)
         json_object_set_new(o, "proof",
-                            json_pack("{s:I, s:I, s:I}", "modules",
-                                      (json_int_t)res->proof.modules, "references",
-                                      (json_int_t)res->proof.references, "leaks",
+                            json_pack("{s:I, s:I, s:I}", "modules", (json_int_t)res->proof.modules,
+                                      "references", (json_int_t)res->proof.references, "leaks",
                                       (json_int_t)res->proof.leaks));
     else if (*res->error.message != '\0')
         json_object_set_new(o, "error", cli_json_error(&res->error, NULL));

@@ -46,8 +46,8 @@ static char **command_line(const struct pyrt_opts *o, int *argc)
 
 static int start_failed(const struct pyrt_context *c, struct pyrt_status s, struct exti_error *err)
 {
-    return pyrt_fail(err, EXTI_E_LOAD, "CPython %s did not start: %s%s%s",
-                     c->opts.python->version, s.func ? s.func : "", s.func ? ": " : "",
+    return pyrt_fail(err, EXTI_E_LOAD, "CPython %s did not start: %s%s%s", c->opts.python->version,
+                     s.func ? s.func : "", s.func ? ": " : "",
                      s.err_msg ? s.err_msg : "no reason given");
 }
 
@@ -87,6 +87,9 @@ static struct pyrt_status configure(struct pyrt_context *c)
         s = py->PyConfig_SetBytesArgv(&c->config, c->argc, c->argv);
     if (s.type == 0)
         s = py->PyConfig_Read(&c->config);
+    /* 3.9 does not note that the arguments have been parsed and would parse what is left. */
+    if (*pyrt_int(&c->config, py->build, "parse_argv") == 1)
+        *pyrt_int(&c->config, py->build, "parse_argv") = 0;
     return s;
 }
 
@@ -114,7 +117,7 @@ static int initialise(struct pyrt_context *c, struct exti_error *err)
 static int add_module(const struct pyrt_context *c, struct exti_error *err)
 {
     const struct pyrt_api *py = &c->py;
-    pyrt_ref m = py->PyImport_AddModule("extisolate");
+    struct pyobj *m = py->PyImport_AddModule("extisolate");
 
     if (m && py->PyModule_AddIntConstant(m, "index", c->opts.index) == 0 &&
         py->PyModule_AddIntConstant(m, "count", c->opts.count) == 0 &&
@@ -154,8 +157,8 @@ static int add_leak(void *user, const struct exti_error *finding)
     struct pyrt_result *r = user;
     char *grown = NULL;
 
-    if (asprintf(&grown, "%s%s: %s\n", r->leaks ? r->leaks : "", finding->file,
-                 finding->message) < 0)
+    if (asprintf(&grown, "%s%s: %s\n", r->leaks ? r->leaks : "", finding->file, finding->message) <
+        0)
         return 1;
     free(r->leaks);
     r->leaks = grown;

@@ -11,7 +11,7 @@ struct run {
     const struct pyrt_api *py;
     union pyrt_config *config;
     int index;
-    pyrt_ref globals; /* of __main__, borrowed */
+    struct pyobj *globals; /* of __main__, borrowed */
 };
 
 static const wchar_t *wide(const struct run *r, const char *name)
@@ -27,7 +27,7 @@ static struct pyrt_wlist *argv_list(const struct run *r)
 
 /* Gives up `result` and turns it into an exit status, the exception that a NULL stands for
  * included. */
-static int finish(const struct run *r, pyrt_ref result)
+static int finish(const struct run *r, struct pyobj *result)
 {
     if (!result)
         return pyrt_uncaught(r->py, r->index);
@@ -46,7 +46,7 @@ static int safe_path(const struct run *r)
 static int run_module(const struct run *r, const wchar_t *name, int set_argv0)
 {
     const struct pyrt_api *py = r->py;
-    pyrt_ref runpy, main_fn = NULL, module = NULL, result = NULL;
+    struct pyobj *runpy, *main_fn = NULL, *module = NULL, *result = NULL;
 
     runpy = py->PyImport_ImportModule("runpy");
     if (!runpy)
@@ -63,11 +63,11 @@ static int run_module(const struct run *r, const wchar_t *name, int set_argv0)
 }
 
 /* From 3.14 on -c takes indented code. */
-static pyrt_ref dedented(const struct run *r, pyrt_ref source)
+static struct pyobj *dedented(const struct run *r, struct pyobj *source)
 {
     const struct pyrt_api *py = r->py;
     const char *s = r->py->PyUnicode_AsUTF8AndSize(source, NULL);
-    pyrt_ref textwrap, result;
+    struct pyobj *textwrap, *result;
 
     if (!s)
         return NULL;
@@ -85,32 +85,31 @@ static pyrt_ref dedented(const struct run *r, pyrt_ref source)
 }
 
 /* From 3.13 on tracebacks show the lines of -c code, which linecache is told beforehand. */
-static int show_source(const struct run *r, pyrt_ref code, const char *source)
+static int show_source(const struct run *r, struct pyobj *code, const char *source)
 {
     const struct pyrt_api *py = r->py;
-    pyrt_ref linecache, result;
+    struct pyobj *linecache, *result;
 
     if (py->build.minor < 13)
         return 0;
     linecache = py->PyImport_ImportModule("linecache");
     if (!linecache)
         return -1;
-    result = py->build.minor == 13
-                 ? py->PyObject_CallMethod(linecache, "_register_code", "sss", "<string>", source,
-                                           "<string>")
-                 : py->PyObject_CallMethod(linecache, "_register_code", "Oss", code, source,
-                                           "<string>");
+    result = py->build.minor == 13 ? py->PyObject_CallMethod(linecache, "_register_code", "sss",
+                                                             "<string>", source, "<string>")
+                                   : py->PyObject_CallMethod(linecache, "_register_code", "Oss",
+                                                             code, source, "<string>");
     py->Py_DecRef(linecache);
     py->Py_DecRef(result);
     return result ? 0 : -1;
 }
 
-static pyrt_ref eval_source(const struct run *r, pyrt_ref text)
+static struct pyobj *eval_source(const struct run *r, struct pyobj *text)
 {
     const struct pyrt_api *py = r->py;
     struct pyrt_compiler_flags flags = {PYRT_IGNORE_COOKIE, py->build.minor};
     const char *source = py->PyUnicode_AsUTF8AndSize(text, NULL);
-    pyrt_ref code, result = NULL;
+    struct pyobj *code, *result = NULL;
 
     if (!source)
         return NULL;
@@ -126,7 +125,7 @@ static pyrt_ref eval_source(const struct run *r, pyrt_ref text)
 static int run_code(const struct run *r, const wchar_t *source)
 {
     const struct pyrt_api *py = r->py;
-    pyrt_ref given, text = NULL, result = NULL;
+    struct pyobj *given, *text = NULL, *result = NULL;
 
     given = py->PyUnicode_FromWideChar(source, -1);
     if (given && py->PySys_Audit("cpython.run_command", "O", given) == 0)
@@ -139,10 +138,10 @@ static int run_code(const struct run *r, const wchar_t *source)
 }
 
 /* __main__.__loader__, through which linecache and inspect find the source. */
-static pyrt_ref set_loader(const struct run *r, pyrt_ref file, const char *type)
+static struct pyobj *set_loader(const struct run *r, struct pyobj *file, const char *type)
 {
     const struct pyrt_api *py = r->py;
-    pyrt_ref module = py->PyImport_ImportModule("_frozen_importlib_external"), loader = NULL;
+    struct pyobj *module = py->PyImport_ImportModule("_frozen_importlib_external"), *loader = NULL;
 
     if (module)
         loader = py->PyObject_CallMethod(module, type, "sO", "__main__", file);
@@ -171,11 +170,11 @@ static int is_bytecode(const struct run *r, FILE *f, const char *path)
     return yes;
 }
 
-static pyrt_ref eval_file(const struct run *r, FILE *f, pyrt_ref file, const char *path)
+static struct pyobj *eval_file(const struct run *r, FILE *f, struct pyobj *file, const char *path)
 {
     const struct pyrt_api *py = r->py;
     int bytecode = is_bytecode(r, f, path);
-    pyrt_ref loader, code, result = NULL;
+    struct pyobj *loader, *code, *result = NULL;
 
     loader = set_loader(r, file, bytecode ? "SourcelessFileLoader" : "SourceFileLoader");
     if (!loader || bytecode) {
@@ -204,8 +203,8 @@ static FILE *open_script(const struct run *r, const char *path, int *status)
                                  r->index, path, errno, strerror(errno));
     } else if (fstat(fileno(f), &st) == 0 && S_ISDIR(st.st_mode)) {
         *status = 1;
-        r->py->PySys_WriteStderr("context %d: '%.800s' is a directory, cannot continue\n",
-                                 r->index, path);
+        r->py->PySys_WriteStderr("context %d: '%.800s' is a directory, cannot continue\n", r->index,
+                                 path);
         fclose(f);
         f = NULL;
     }
@@ -215,7 +214,7 @@ static FILE *open_script(const struct run *r, const char *path, int *status)
 static int run_file(const struct run *r, const wchar_t *name)
 {
     const struct pyrt_api *py = r->py;
-    pyrt_ref file = py->PyUnicode_FromWideChar(name, -1), result = NULL;
+    struct pyobj *file = py->PyUnicode_FromWideChar(name, -1), *result = NULL;
     char *path = py->Py_EncodeLocale(name, NULL);
     int status = 0;
     FILE *f = NULL;
@@ -243,7 +242,7 @@ static int run_file(const struct run *r, const wchar_t *name)
 static int add_archive(const struct run *r, const wchar_t *name)
 {
     const struct pyrt_api *py = r->py;
-    pyrt_ref path = py->PyUnicode_FromWideChar(name, -1), importer, sys_path;
+    struct pyobj *path = py->PyUnicode_FromWideChar(name, -1), *importer, *sys_path;
     int rc = -1;
 
     if (!path)
@@ -264,7 +263,7 @@ int pyrt_program_run(const struct pyrt_api *py, union pyrt_config *config, int i
     struct run r = {.py = py, .config = config, .index = index};
     const wchar_t *file = *pyrt_wstr(config, py->build, "run_filename");
     const struct pyrt_wlist *args = argv_list(&r);
-    pyrt_ref main_module = py->PyImport_AddModule("__main__");
+    struct pyobj *main_module = py->PyImport_AddModule("__main__");
     int archive = 0;
 
     if (!main_module)
@@ -286,7 +285,7 @@ int pyrt_program_run(const struct pyrt_api *py, union pyrt_config *config, int i
 
 void pyrt_program_join_threads(const struct pyrt_api *py)
 {
-    pyrt_ref modules = py->PySys_GetObject("modules"), threading, result;
+    struct pyobj *modules = py->PySys_GetObject("modules"), *threading, *result;
 
     /* A program that never imported threading has no such threads. */
     threading = modules ? py->PyDict_GetItemString(modules, "threading") : NULL;

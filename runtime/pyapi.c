@@ -24,7 +24,7 @@ int pyrt_api_find(struct pyrt_api *out, struct exti_module *libpython, struct py
 #define ENTRY(type, name, args) {#name, &api.name},
         PYRT_FUNCTIONS(ENTRY)
 #undef ENTRY
-        {"_Py_NoneStruct", &api.none},
+            {"_Py_NoneStruct", &api.none},
         {"PyLong_Type", &api.long_type},
         {"PyExc_SystemExit", &api.system_exit},
         {"PyExc_KeyboardInterrupt", &api.keyboard_interrupt},

@@ -11,18 +11,16 @@
 #include "loader/extisolate.h"
 #include "runtime/pyconfig.h"
 
-struct pyrt_object; /* PyObject */
+struct pyobj; /* PyObject */
 
 /* PyCompilerFlags */
 struct pyrt_compiler_flags {
     int flags, feature_version;
 };
 
-#define PYRT_FILE_INPUT 257           /* Py_file_input */
-#define PYRT_IGNORE_COOKIE 0x0800     /* PyCF_IGNORE_COOKIE */
-#define PYRT_PRINT_RAW 1              /* Py_PRINT_RAW */
-
-typedef struct pyrt_object *pyrt_ref;
+#define PYRT_FILE_INPUT 257       /* Py_file_input */
+#define PYRT_IGNORE_COOKIE 0x0800 /* PyCF_IGNORE_COOKIE */
+#define PYRT_PRINT_RAW 1          /* Py_PRINT_RAW */
 
 #define PYRT_FUNCTIONS(X)                                                                          \
     X(void, PyPreConfig_InitPythonConfig, (void *))                                                \
@@ -36,56 +34,54 @@ typedef struct pyrt_object *pyrt_ref;
     X(int, Py_FinalizeEx, (void))                                                                  \
     X(void *, PyEval_SaveThread, (void))                                                           \
     X(void, PyEval_RestoreThread, (void *))                                                        \
-    X(void, Py_IncRef, (pyrt_ref))                                                                 \
-    X(void, Py_DecRef, (pyrt_ref))                                                                 \
-    X(pyrt_ref, PyImport_AddModule, (const char *))                                                \
-    X(pyrt_ref, PyImport_ImportModule, (const char *))                                             \
-    X(pyrt_ref, PyImport_GetImporter, (pyrt_ref))                                                  \
+    X(void, Py_IncRef, (struct pyobj *))                                                           \
+    X(void, Py_DecRef, (struct pyobj *))                                                           \
+    X(struct pyobj *, PyImport_AddModule, (const char *))                                          \
+    X(struct pyobj *, PyImport_ImportModule, (const char *))                                       \
+    X(struct pyobj *, PyImport_GetImporter, (struct pyobj *))                                      \
     X(long, PyImport_GetMagicNumber, (void))                                                       \
-    X(int, PyModule_AddIntConstant, (pyrt_ref, const char *, long))                                \
-    X(int, PyModule_AddStringConstant, (pyrt_ref, const char *, const char *))                     \
-    X(pyrt_ref, PyModule_GetDict, (pyrt_ref))                                                      \
-    X(pyrt_ref, PyDict_GetItemString, (pyrt_ref, const char *))                                    \
-    X(int, PyDict_SetItemString, (pyrt_ref, const char *, pyrt_ref))                               \
-    X(int, PyDict_DelItemString, (pyrt_ref, const char *))                                         \
-    X(int, PyList_Insert, (pyrt_ref, ptrdiff_t, pyrt_ref))                                         \
-    X(pyrt_ref, PyObject_GetAttrString, (pyrt_ref, const char *))                                  \
-    X(pyrt_ref, PyObject_CallFunction, (pyrt_ref, const char *, ...))                              \
-    X(pyrt_ref, PyObject_CallMethod, (pyrt_ref, const char *, const char *, ...))                  \
-    X(int, PyObject_IsInstance, (pyrt_ref, pyrt_ref))                                              \
-    X(int, PyObject_IsTrue, (pyrt_ref))                                                            \
-    X(pyrt_ref, PyUnicode_FromString, (const char *))                                              \
-    X(pyrt_ref, PyUnicode_FromWideChar, (const wchar_t *, ptrdiff_t))                              \
-    X(const char *, PyUnicode_AsUTF8AndSize, (pyrt_ref, ptrdiff_t *))                              \
-    X(long, PyLong_AsLong, (pyrt_ref))                                                             \
+    X(int, PyModule_AddIntConstant, (struct pyobj *, const char *, long))                          \
+    X(int, PyModule_AddStringConstant, (struct pyobj *, const char *, const char *))               \
+    X(struct pyobj *, PyModule_GetDict, (struct pyobj *))                                          \
+    X(struct pyobj *, PyDict_GetItemString, (struct pyobj *, const char *))                        \
+    X(int, PyDict_SetItemString, (struct pyobj *, const char *, struct pyobj *))                   \
+    X(int, PyDict_DelItemString, (struct pyobj *, const char *))                                   \
+    X(int, PyList_Insert, (struct pyobj *, ptrdiff_t, struct pyobj *))                             \
+    X(struct pyobj *, PyObject_GetAttrString, (struct pyobj *, const char *))                      \
+    X(struct pyobj *, PyObject_CallFunction, (struct pyobj *, const char *, ...))                  \
+    X(struct pyobj *, PyObject_CallMethod, (struct pyobj *, const char *, const char *, ...))      \
+    X(int, PyObject_IsInstance, (struct pyobj *, struct pyobj *))                                  \
+    X(struct pyobj *, PyUnicode_FromWideChar, (const wchar_t *, ptrdiff_t))                        \
+    X(const char *, PyUnicode_AsUTF8AndSize, (struct pyobj *, ptrdiff_t *))                        \
+    X(long, PyLong_AsLong, (struct pyobj *))                                                       \
     X(char *, Py_EncodeLocale, (const wchar_t *, size_t *))                                        \
     X(void, PyMem_Free, (void *))                                                                  \
-    X(pyrt_ref, PySys_GetObject, (const char *))                                                   \
-    X(int, PySys_SetObject, (const char *, pyrt_ref))                                              \
+    X(struct pyobj *, PySys_GetObject, (const char *))                                             \
+    X(int, PySys_SetObject, (const char *, struct pyobj *))                                        \
     X(void, PySys_SetArgvEx, (int, wchar_t **, int))                                               \
     X(void, PySys_WriteStderr, (const char *, ...))                                                \
     X(int, PySys_Audit, (const char *, const char *, ...))                                         \
-    X(int, PyFile_WriteObject, (pyrt_ref, pyrt_ref, int))                                          \
-    X(pyrt_ref, PyErr_Occurred, (void))                                                            \
-    X(int, PyErr_ExceptionMatches, (pyrt_ref))                                                     \
-    X(void, PyErr_Fetch, (pyrt_ref *, pyrt_ref *, pyrt_ref *))                                     \
-    X(void, PyErr_NormalizeException, (pyrt_ref *, pyrt_ref *, pyrt_ref *))                        \
+    X(int, PyFile_WriteObject, (struct pyobj *, struct pyobj *, int))                              \
+    X(int, PyErr_ExceptionMatches, (struct pyobj *))                                               \
+    X(void, PyErr_Fetch, (struct pyobj **, struct pyobj **, struct pyobj **))                      \
+    X(void, PyErr_NormalizeException, (struct pyobj **, struct pyobj **, struct pyobj **))         \
     X(void, PyErr_Clear, (void))                                                                   \
-    X(void, PyErr_Display, (pyrt_ref, pyrt_ref, pyrt_ref))                                         \
-    X(int, PyException_SetTraceback, (pyrt_ref, pyrt_ref))                                         \
-    X(pyrt_ref, Py_CompileStringExFlags,                                                           \
+    X(void, PyErr_Display, (struct pyobj *, struct pyobj *, struct pyobj *))                       \
+    X(int, PyException_SetTraceback, (struct pyobj *, struct pyobj *))                             \
+    X(struct pyobj *, Py_CompileStringExFlags,                                                     \
       (const char *, const char *, int, struct pyrt_compiler_flags *, int))                        \
-    X(pyrt_ref, PyEval_EvalCode, (pyrt_ref, pyrt_ref, pyrt_ref))                                   \
-    X(pyrt_ref, PyRun_FileExFlags,                                                                 \
-      (FILE *, const char *, int, pyrt_ref, pyrt_ref, int, struct pyrt_compiler_flags *))
+    X(struct pyobj *, PyEval_EvalCode, (struct pyobj *, struct pyobj *, struct pyobj *))           \
+    X(struct pyobj *, PyRun_FileExFlags,                                                           \
+      (FILE *, const char *, int, struct pyobj *, struct pyobj *, int,                             \
+       struct pyrt_compiler_flags *))
 
 struct pyrt_api {
     struct pyrt_build build;
 #define MEMBER(type, name, args) type(*name) args;
     PYRT_FUNCTIONS(MEMBER)
 #undef MEMBER
-    pyrt_ref none, long_type;                    /* Py_None, &PyLong_Type */
-    pyrt_ref *system_exit, *keyboard_interrupt;  /* &PyExc_... : set by initialisation */
+    struct pyobj *none, *long_type;                   /* Py_None, &PyLong_Type */
+    struct pyobj **system_exit, **keyboard_interrupt; /* &PyExc_... : set by initialisation */
 };
 
 int pyrt_api_find(struct pyrt_api *out, struct exti_module *libpython, struct pyrt_build build,

@@ -207,10 +207,12 @@ int pyrt_config_init(union pyrt_config *c, struct pyrt_build b, void (*init)(voi
         const char *name;
         int value;
     } defaults[] = {
-        {"use_environment", 1},   {"install_signal_handlers", 1}, {"parse_argv", 1},
-        {"site_import", 1},       {"write_bytecode", 1},          {"user_site_directory", 1},
-        {"configure_c_stdio", 1}, {"buffered_stdio", 1},          {"pathconfig_warnings", 1},
-        {"_install_importlib", 1}, {"_init_main", 1},             {"module_search_paths_set", 0},
+        {"use_environment", 1},     {"install_signal_handlers", 1},
+        {"parse_argv", 1},          {"site_import", 1},
+        {"write_bytecode", 1},      {"user_site_directory", 1},
+        {"configure_c_stdio", 1},   {"buffered_stdio", 1},
+        {"pathconfig_warnings", 1}, {"_install_importlib", 1},
+        {"_init_main", 1},          {"module_search_paths_set", 0},
     };
     size_t size = pyrt_config_size(b), real;
 

@@ -8,19 +8,19 @@
 
 #include "loader/extisolate.h"
 
-/* ---- installations (install.c) ----------------------------------------------------------------- */
+/* ---- installations (install.c) ---- */
 
 #define PYRT_MINOR_FIRST 9
 #define PYRT_MINOR_LAST 14
 
 /* An interpreter as it describes itself. */
 struct pyrt_install {
-    int minor;          /* of CPython 3 */
-    int free_threaded;  /* built without the GIL: abiflags "t" */
-    int debug;          /* built with Py_DEBUG: abiflags "d" */
-    char *version;      /* "3.11.2" */
-    char *executable;   /* sys.executable; in a venv the venv's */
-    char *libpython;    /* its shared library, absolute */
+    int minor;         /* of CPython 3 */
+    int free_threaded; /* built without the GIL: abiflags "t" */
+    int debug;         /* built with Py_DEBUG: abiflags "d" */
+    char *version;     /* "3.11.2" */
+    char *executable;  /* sys.executable; in a venv the venv's */
+    char *libpython;   /* its shared library, absolute */
 };
 
 /* Runs `exe` (NULL: python3; without a slash it is looked up on PATH) to ask what it is, and finds
@@ -29,7 +29,7 @@ struct pyrt_install {
 int pyrt_install_find(struct pyrt_install *out, const char *exe, struct exti_error *err);
 void pyrt_install_free(struct pyrt_install *in);
 
-/* ---- the process (process.c) ------------------------------------------------------------------- */
+/* ---- the process (process.c) ---- */
 
 /* What a stock interpreter does once to its process and a context must not: takes the LC_CTYPE
  * locale from the environment (PEP 538 coercion included) and ignores SIGPIPE and SIGXFSZ.  With
@@ -41,7 +41,7 @@ void pyrt_process_setup(int contexts);
  * mode (PEP 540). */
 int pyrt_process_utf8(void);
 
-/* ---- a private directory (scratch.c) ----------------------------------------------------------- */
+/* ---- a private directory (scratch.c) ---- */
 
 /* A fresh directory in TMPDIR or /tmp that disappears with this process, however it ends: a helper
  * process waits for that.  Only a SIGKILL that reaches the helper too leaves the directory behind.
@@ -52,13 +52,13 @@ const char *pyrt_scratch_path(const struct pyrt_scratch *s);
 /* Removes the directory and waits until it is gone.  NULL ok. */
 void pyrt_scratch_free(struct pyrt_scratch *s);
 
-/* ---- contexts (context.c) ---------------------------------------------------------------------- */
+/* ---- contexts (context.c) ---- */
 
 enum pyrt_program_kind { PYRT_SCRIPT, PYRT_CODE, PYRT_MODULE };
 
 struct pyrt_program {
     enum pyrt_program_kind kind;
-    const char *what; /* a path (file, directory or zip), source text, or a module's name */
+    const char *what;  /* a path (file, directory or zip), source text, or a module's name */
     char *const *argv; /* the program's arguments, not its name */
     int argc;
 };
@@ -66,18 +66,18 @@ struct pyrt_program {
 struct pyrt_opts {
     const struct pyrt_install *python;
     const struct pyrt_program *program;
-    const char *dir;     /* the context's directory */
-    int index, count;    /* this context's number and how many there are */
-    uint32_t ctx_flags;  /* EXTI_CTX_* */
-    int prove;           /* prove isolation between the program's end and finalisation */
+    const char *dir;    /* the context's directory */
+    int index, count;   /* this context's number and how many there are */
+    uint32_t ctx_flags; /* EXTI_CTX_* */
+    int prove;          /* prove isolation between the program's end and finalisation */
 };
 
 struct pyrt_result {
-    int started;              /* else `error` says why not and `status` is 1 */
-    int status;               /* exit status, 0..255 */
-    int proven;               /* `proof` is filled in; if it could not be made, `error` says why */
+    int started; /* else `error` says why not and `status` is 1 */
+    int status;  /* exit status, 0..255 */
+    int proven;  /* `proof` is filled in; if it could not be made, `error` says why */
     struct exti_proof proof;
-    char *leaks;              /* one line per leak, or NULL; gone with the context */
+    char *leaks; /* one line per leak, or NULL; gone with the context */
     struct exti_error error;
 };
 

@@ -68,16 +68,13 @@ static int guarded_siginterrupt(int sig, int flag)
     return -1;
 }
 
-/* signal(3) has several names in glibc, by feature macros and by history.  POSIX allows the cast. */
+/* signal(3) has several names in glibc, by feature macros and by history.  POSIX allows the cast to
+ * void *. */
 static const struct exti_redirect redirects[] = {
-    {"sigaction", (void *)guarded_sigaction},
-    {"__sigaction", (void *)guarded_sigaction},
-    {"signal", (void *)guarded_signal},
-    {"bsd_signal", (void *)guarded_signal},
-    {"ssignal", (void *)guarded_signal},
-    {"sysv_signal", (void *)guarded_signal},
-    {"__sysv_signal", (void *)guarded_signal},
-    {"siginterrupt", (void *)guarded_siginterrupt},
+    {"sigaction", (void *)guarded_sigaction},  {"__sigaction", (void *)guarded_sigaction},
+    {"signal", (void *)guarded_signal},        {"bsd_signal", (void *)guarded_signal},
+    {"ssignal", (void *)guarded_signal},       {"sysv_signal", (void *)guarded_signal},
+    {"__sysv_signal", (void *)guarded_signal}, {"siginterrupt", (void *)guarded_siginterrupt},
 };
 
 const struct exti_redirect *pyrt_signal_redirects(size_t *count)

@@ -6,7 +6,7 @@
 static pthread_mutex_t printing = PTHREAD_MUTEX_INITIALIZER;
 
 struct exception {
-    pyrt_ref type, value, traceback;
+    struct pyobj *type, *value, *traceback;
 };
 
 static void take(const struct pyrt_api *py, struct exception *e)
@@ -26,7 +26,7 @@ static void drop(const struct pyrt_api *py, struct exception *e)
 
 static void flush(const struct pyrt_api *py, const char *name)
 {
-    pyrt_ref stream = py->PySys_GetObject(name), result;
+    struct pyobj *stream = py->PySys_GetObject(name), *result;
 
     if (!stream || stream == py->none)
         return;
@@ -36,9 +36,9 @@ static void flush(const struct pyrt_api *py, const char *name)
     py->Py_DecRef(result);
 }
 
-static void print_text(const struct pyrt_api *py, pyrt_ref object)
+static void print_text(const struct pyrt_api *py, struct pyobj *object)
 {
-    pyrt_ref stream = py->PySys_GetObject("stderr");
+    struct pyobj *stream = py->PySys_GetObject("stderr");
 
     if (stream && stream != py->none && py->PyFile_WriteObject(object, stream, PYRT_PRINT_RAW) != 0)
         py->PyErr_Clear();
@@ -48,7 +48,7 @@ static void print_text(const struct pyrt_api *py, pyrt_ref object)
 /* SystemExit's meaning: nothing is 0, an integer itself, anything else a message and 1. */
 static int exit_status(const struct pyrt_api *py, struct exception *e)
 {
-    pyrt_ref code = e->value ? py->PyObject_GetAttrString(e->value, "code") : NULL;
+    struct pyobj *code = e->value ? py->PyObject_GetAttrString(e->value, "code") : NULL;
     long status = 1;
 
     if (!code) {
@@ -99,8 +99,8 @@ static int hook_failed(const struct pyrt_api *py, struct exception *original)
 
 static int show(const struct pyrt_api *py, struct exception *e, int index)
 {
-    pyrt_ref hook = py->PySys_GetObject("excepthook"), result;
-    pyrt_ref trace = e->traceback ? e->traceback : py->none;
+    struct pyobj *hook = py->PySys_GetObject("excepthook"), *result;
+    struct pyobj *trace = e->traceback ? e->traceback : py->none;
     int stock = hook && hook == py->PySys_GetObject("__excepthook__"), status = 1;
     void *state;
 

@@ -1,0 +1,57 @@
+# What the runtime tests share.  $run is the command under test; each test has its own folder $tmp.
+# shellcheck shell=bash disable=SC2034
+set -u
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+run="${EXTI_BUILD:-$root/build}/extisolate run"
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+export TMPDIR=$tmp LC_ALL=C.UTF-8
+unset PYTHONHOME PYTHONPATH PYTHONSAFEPATH OMP_NUM_THREADS OPENBLAS_NUM_THREADS
+system=/usr/bin/python3
+
+ok() { echo "ok $1"; }
+not_ok() { # NAME WHY...
+    echo "not ok $1"
+    shift
+    printf '    %s\n' "$@"
+}
+
+# Every supported interpreter that is here: the system's and pyenv's.
+pythons() {
+    local exe
+    for exe in $system "$HOME"/.pyenv/versions/3.{9,1[0-4]}*/bin/python3 ${EXTI_PYTHONS:-}; do
+        [ -x "$exe" ] && "$exe" -c '' 2>/dev/null && echo "$exe"
+    done
+}
+version() { "$1" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])'; }
+
+# check NAME STATUS COMMAND...: the command ends with STATUS and prints nothing but `ok` lines on
+# stdout (each context its own).
+check() {
+    local name=$1 want=$2 rc
+    shift 2
+    "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+    rc=$?
+    if [ $rc = "$want" ] && ! grep -qv '^ok' "$tmp/out"; then
+        ok "$name"
+    else
+        not_ok "$name" "status $rc, not $want" "$(tail -n 20 "$tmp/out" "$tmp/err")"
+    fi
+}
+
+# Whether every one of modules $2... can be imported by interpreter $1.
+has() {
+    local exe=$1
+    shift
+    "$exe" -c "$(printf 'import %s\n' "$@")" 2>/dev/null
+}
+
+no_traces() { # NAME: nothing is left in $TMPDIR; the helper may need a moment
+    local left i
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        left=$(find "$tmp" -maxdepth 1 -name 'extisolate-*')
+        [ -z "$left" ] && ok "$1" && return
+        sleep 0.2
+    done
+    not_ok "$1" "still there: $left"
+}

@@ -1,0 +1,137 @@
+#!/bin/bash
+# The program of a context behaves as under the interpreter itself: output, tracebacks, exit status.
+. "$(dirname "$0")/lib.sh"
+cd "$tmp" || exit 1
+
+mkdir app 'a pkg' pkg
+cat >show.py <<'END'
+"""doc"""
+import sys, os
+print(sys.argv, sys.orig_argv[1:] if hasattr(sys, "orig_argv") else None)
+print(sys.path)
+print(sys.executable, sys._base_executable, sys.prefix, sys.base_prefix, sys.exec_prefix)
+print(__name__, __file__ if "__file__" in globals() else None, __doc__, __package__, __spec__)
+print(type(__loader__).__name__ if not isinstance(__loader__, type) else __loader__.__name__)
+print(sorted(globals()))
+print(sys.flags, sys.getfilesystemencoding(), sys.stdout.encoding, sys.stdout.errors)
+print(sys.modules["__main__"].__dict__ is globals())
+END
+cp show.py app/__main__.py
+cp show.py pkg/__main__.py
+cp show.py mod.py
+touch pkg/__init__.py
+(cd app && $system -c 'import zipfile; zipfile.ZipFile("../app.zip", "w").write("__main__.py")')
+ln -s ../show.py 'a pkg/link.py'
+cat >deep.py <<'END'
+def f(n):
+    if n:
+        return f(n - 1)
+    raise ValueError("deep")
+try:
+    f(2)
+except ValueError as e:
+    raise KeyError("chained") from e
+END
+cat >pkgexit.py <<'END'
+import sys
+sys.exit(*eval('(' + sys.argv[1] + ',)' if sys.argv[1] else '()'))
+END
+printf 'x = = 1\n' >syntax.py
+printf '# -*- coding: latin-1 -*-\nprint("\351")\n' >latin.py
+cat >hook.py <<'END'
+import sys
+def hook(t, v, tb):
+    print("hook", t.__name__, v, tb.tb_lineno)
+sys.excepthook = hook
+1 / 0
+END
+cat >badhook.py <<'END'
+import sys
+sys.excepthook = lambda *a: {}["no"]
+1 / 0
+END
+cat >exithook.py <<'END'
+import sys
+sys.excepthook = lambda *a: sys.exit(9)
+1 / 0
+END
+cat >atexit_.py <<'END'
+import atexit, threading, time
+atexit.register(lambda: print("atexit", globals().get("__file__")))
+threading.Thread(target=lambda: (time.sleep(0.1), print("thread done"))).start()
+print("main done")
+END
+cat >daemon.py <<'END'
+import threading, time
+threading.Thread(target=lambda: time.sleep(60), daemon=True).start()
+def spin():
+    while True: pass
+threading.Thread(target=spin, daemon=True).start()
+print("main done")
+END
+cat >unflushed.py <<'END'
+import sys, os
+sys.stdout.write("x")
+os.close(1)
+END
+
+# What a stock interpreter prints and ours, with what must differ taken out: addresses, and the
+# number of the context over a traceback.
+same() { # NAME EXE ARGS...
+    local name=$1 exe=$2 rc1 rc2
+    shift 2
+    "$exe" "$@" >want.out 2>want.err </dev/null
+    rc1=$?
+    $run --python "$exe" "$@" >got.out 2>got.err </dev/null
+    rc2=$?
+    sed -i '/^context 0:$/d' got.err
+    sed -i 's/ at 0x[0-9a-f]*/ at ADDRESS/' want.out got.out
+    if [ $rc1 = $rc2 ] && cmp -s want.out got.out && cmp -s want.err got.err; then
+        ok "$name"
+    else
+        not_ok "$name" "status $rc2, stock $rc1" "$(diff want.out got.out)" \
+            "$(diff want.err got.err)"
+    fi
+}
+
+for exe in $(pythons); do
+    v=$(version "$exe")
+    same "$v-script" "$exe" show.py a 'b c' -x --contexts
+    same "$v-script-by-path" "$exe" "$tmp/show.py"
+    same "$v-script-from-here" "$exe" ./app/../show.py
+    same "$v-script-by-link" "$exe" 'a pkg/link.py'
+    same "$v-code" "$exe" -c "$(cat show.py)" a -c
+    same "$v-module" "$exe" -m mod a -m
+    same "$v-package" "$exe" -m pkg a
+    same "$v-directory" "$exe" app a
+    same "$v-zip" "$exe" app.zip a
+    same "$v-no-module" "$exe" -m no.such.module
+    same "$v-module-fails" "$exe" -m deep
+    same "$v-uncaught-script" "$exe" deep.py
+    same "$v-uncaught-code" "$exe" -c "$(cat deep.py)"
+    same "$v-syntax-script" "$exe" syntax.py
+    same "$v-syntax-code" "$exe" -c 'x = = 1'
+    same "$v-source-encoding" "$exe" latin.py
+    same "$v-indented-code" "$exe" -c '
+        import sys
+        print(1)'
+    same "$v-no-main" "$exe" 'a pkg'
+    rm -rf __pycache__
+    "$exe" -m compileall -q show.py
+    cp __pycache__/show.*.pyc "show-$v.pyc"
+    same "$v-bytecode" "$exe" "show-$v.pyc"
+    for code in '' 0 3 -1 256 257 True None '"text"' '1, 2'; do
+        same "$v-exit($code)" "$exe" -c "import sys; sys.exit($code)"
+        same "$v-module-exit($code)" "$exe" -m pkgexit "$code"
+    done
+    same "$v-raise-SystemExit" "$exe" -c 'raise SystemExit'
+    same "$v-hook" "$exe" hook.py
+    same "$v-failing-hook" "$exe" badhook.py
+    same "$v-exiting-hook" "$exe" exithook.py
+    same "$v-no-hook" "$exe" -c 'import sys; del sys.excepthook; 1/0'
+    same "$v-atexit-and-threads" "$exe" atexit_.py
+    same "$v-daemon-threads" "$exe" daemon.py
+    same "$v-unflushed-output" "$exe" unflushed.py
+    same "$v-subclass-of-SystemExit" "$exe" -c 'class E(SystemExit): pass
+raise E(5)'
+done
