@@ -27,23 +27,14 @@ show() { # the command as one would type it, then its output
 numpy=$("$python" -c 'import numpy.core._multiarray_umath as m; print(m.__file__)')
 
 title "1. Two private copies of ${numpy##*/}"
-show copy --libpython "$("$python" - <<'PY'
-import os, sysconfig
-v = sysconfig.get_config_var
-for folder in (v('LIBDIR'), os.path.join(v('LIBDIR'), v('MULTIARCH') or ''), '/usr/lib', '/usr/lib64'):
-    path = os.path.join(folder, v('INSTSONAME'))
-    if os.path.exists(path):
-        print(path)
-        break
-PY
-)" "$numpy" "$tmp/ctx0"
+show copy "$numpy" "$tmp/ctx0"
 show copy "$numpy" "$tmp/ctx1"
 
 title "2. What changed: the copies have their own names and their own libpython"
 facts() { # NAME FILE: the lines of inspect that a copy may change
     "$extisolate" inspect --json "$2" | "$python" -c '
 import json, sys
-d = json.load(sys.stdin)
+d = json.load(sys.stdin)[0]
 print("file", sys.argv[1].rsplit("/", 1)[-1])
 print("id", d.get("id") or "-")
 for n in d.get("needed") or ["-"]:

@@ -5,10 +5,10 @@ set -eu
 
 build='gcc libc6-dev binutils make pkg-config libelf-dev libjansson-dev'
 demo='python3 python3-numpy libpython3-dev'
-test="$demo libcmocka-dev clang-16 lld-16 llvm-16 libclang-rt-16-dev patchelf elfutils liblief-dev
-valgrind musl-tools qemu-user gcc-i686-linux-gnu gcc-s390x-linux-gnu gcc-mips-linux-gnu
-libc6-dev-i386-cross libc6-dev-s390x-cross libc6-dev-mips-cross libjemalloc2 python3-dev python3-venv
-jq man-db procps util-linux"
+test="$demo libcmocka-dev g++ clang-16 lld-16 llvm-16 libclang-rt-16-dev bolt-16 mold patchelf elfutils
+liblief-dev valgrind libjemalloc2 python3-dev python3-venv jq man-db mandoc procps util-linux musl-tools
+qemu-user gcc-i686-linux-gnu gcc-s390x-linux-gnu gcc-mips-linux-gnu gcc-aarch64-linux-gnu
+libc6-dev-i386-cross libc6-dev-s390x-cross libc6-dev-mips-cross libc6-dev-arm64-cross"
 corpus='python3-scipy python3-pandas python3-lxml python3-pil python3-matplotlib python3-cryptography
 python3-h5py python3-psycopg2 python3-zmq python3-gevent'
 
