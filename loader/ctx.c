@@ -31,7 +31,8 @@ static int copy_redirects(struct exti_ctx *ctx, const struct exti_ctx_opts *o,
     size_t n = o->redirect_count;
 
     if (n && !o->redirects)
-        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "redirects is NULL, its count is %zu", n);
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "redirects is NULL, its count is %zu",
+                          n);
     for (size_t i = 0; i < n; i++)
         if (!o->redirects[i].symbol || !o->redirects[i].to)
             return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "redirect %zu lacks a member", i);
@@ -124,8 +125,7 @@ const char *exti_ctx_name(const struct exti_ctx *ctx)
     return ctx->store.manifest.name;
 }
 
-int exti_copy(struct exti_ctx *ctx, const char *original, const char **path,
-              struct exti_error *err)
+int exti_copy(struct exti_ctx *ctx, const char *original, const char **path, struct exti_error *err)
 {
     const char *copy, *source;
     int rc;

@@ -43,8 +43,8 @@ int exti_dir_read(const char *dir, struct exti_dir **out, struct exti_error *err
         rc = d->copies ? 0 : exti__fail_nomem(err);
     }
     for (size_t i = 0; i < n && !rc; i++) {
-        d->copies[i] = exti__fs_join(
-            d->path, i ? d->manifest.entries[i - 1].copy : d->manifest.api.copy);
+        d->copies[i] =
+            exti__fs_join(d->path, i ? d->manifest.entries[i - 1].copy : d->manifest.api.copy);
         rc = d->copies[i] ? 0 : exti__fail_nomem(err);
     }
     if (rc) {

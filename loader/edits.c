@@ -68,8 +68,8 @@ static int point_at_api(const struct exti_manifest *m, const struct exti_image *
         if (n == EXTI_EDIT_NEEDED_MAX)
             return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                               "names its API library more than %d times", EXTI_EDIT_NEEDED_MAX);
-        e->needed[n] = (struct exti_needed){im->needed[i], n ? NULL : m->api.copy,
-                                            EXTI_NEEDED_LAST};
+        e->needed[n] =
+            (struct exti_needed){im->needed[i], n ? NULL : m->api.copy, EXTI_NEEDED_LAST};
         n++;
     }
     if (!n)
@@ -123,8 +123,7 @@ int exti__edits_json(const struct exti_edits *e, char **out, struct exti_error *
                      "search_path_prepend", o->path_prepend, "origin", o->origin, "symbolic",
                      (o->flags & EXTI_RW_SYMBOLIC) != 0, "clear_nodelete",
                      (o->flags & EXTI_RW_CLEAR_NODELETE) != 0, "clear_unique",
-                     (o->flags & EXTI_RW_CLEAR_UNIQUE) != 0, "private_names",
-                     (int)o->rename_count);
+                     (o->flags & EXTI_RW_CLEAR_UNIQUE) != 0, "private_names", (int)o->rename_count);
     text = root ? json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     json_decref(root);
     *out = text ? exti__strdup(text) : NULL;

@@ -38,18 +38,18 @@ extern "C" {
 /* Values are ABI: append only, never renumber. */
 enum exti_code {
     EXTI_OK = 0,
-    EXTI_E_ARG = -1,          /* the call was wrong: a NULL, a bad option, a bad name */
+    EXTI_E_ARG = -1, /* the call was wrong: a NULL, a bad option, a bad name */
     EXTI_E_NOMEM = -2,
-    EXTI_E_IO = -3,           /* the system refused: see os_error */
-    EXTI_E_FORMAT = -4,       /* the file is malformed: see offset */
-    EXTI_E_UNSUPPORTED = -5,  /* the file is well formed but this edit cannot be done safely */
-    EXTI_E_NOSPACE = -6,      /* the file has no room for the edit */
-    EXTI_E_LOAD = -7,         /* the system's loader refused the copy: its words are in message */
-    EXTI_E_NOSYM = -8,        /* no such symbol in the module */
-    EXTI_E_HOOK = -9,         /* a hook returned a negative value */
-    EXTI_E_INTERPOSED = -10,  /* a symbol from outside the context captured a reference */
-    EXTI_E_CHECK = -11,       /* a copy is not what its source and edits make it */
-    EXTI_E_BUSY = -12         /* the context directory is already loaded in this process */
+    EXTI_E_IO = -3,          /* the system refused: see os_error */
+    EXTI_E_FORMAT = -4,      /* the file is malformed: see offset */
+    EXTI_E_UNSUPPORTED = -5, /* the file is well formed but this edit cannot be done safely */
+    EXTI_E_NOSPACE = -6,     /* the file has no room for the edit */
+    EXTI_E_LOAD = -7,        /* the system's loader refused the copy: its words are in message */
+    EXTI_E_NOSYM = -8,       /* no such symbol in the module */
+    EXTI_E_HOOK = -9,        /* a hook returned a negative value */
+    EXTI_E_INTERPOSED = -10, /* a symbol from outside the context captured a reference */
+    EXTI_E_CHECK = -11,      /* a copy is not what its source and edits make it */
+    EXTI_E_BUSY = -12        /* the context directory is already loaded in this process */
 };
 
 #define EXTI_NO_OFFSET UINT64_MAX
@@ -121,26 +121,26 @@ EXTI_API int exti_rewrite(const char *src, const char *dst, const struct exti_re
 
 struct exti_image; /* read-only description of one file; any thread once made */
 
-#define EXTI_IMAGE_NODELETE 1u    /* cannot be unloaded (DF_1_NODELETE) */
-#define EXTI_IMAGE_STATIC_TLS 2u  /* uses the static TLS block (DF_STATIC_TLS), a scarce resource */
-#define EXTI_IMAGE_TEXTREL 4u     /* relocates its code */
-#define EXTI_IMAGE_SYMBOLIC 8u    /* its own symbols win its lookups */
+#define EXTI_IMAGE_NODELETE 1u   /* cannot be unloaded (DF_1_NODELETE) */
+#define EXTI_IMAGE_STATIC_TLS 2u /* uses the static TLS block (DF_STATIC_TLS), a scarce resource */
+#define EXTI_IMAGE_TEXTREL 4u    /* relocates its code */
+#define EXTI_IMAGE_SYMBOLIC 8u   /* its own symbols win its lookups */
 #define EXTI_IMAGE_BIND_NOW 16u
-#define EXTI_IMAGE_UNIQUE 32u     /* has process-wide unique symbols (STB_GNU_UNIQUE) */
-#define EXTI_IMAGE_INTERP 64u     /* names a program interpreter: also runs as a program */
+#define EXTI_IMAGE_UNIQUE 32u /* has process-wide unique symbols (STB_GNU_UNIQUE) */
+#define EXTI_IMAGE_INTERP 64u /* names a program interpreter: also runs as a program */
 
 struct exti_image_info {
-    size_t size;           /* set by the caller; members past it are not written */
-    const char *format;    /* "ELF", ... */
-    const char *machine;   /* "x86-64", ... */
-    const char *id;        /* SONAME or the like; NULL if none */
-    const char *rpath;     /* NULL if none */
-    const char *runpath;   /* NULL if none */
-    const char *build_id;  /* lower-case hex; NULL if none */
-    int bits;              /* 32 or 64 */
+    size_t size;          /* set by the caller; members past it are not written */
+    const char *format;   /* "ELF", ... */
+    const char *machine;  /* "x86-64", ... */
+    const char *id;       /* SONAME or the like; NULL if none */
+    const char *rpath;    /* NULL if none */
+    const char *runpath;  /* NULL if none */
+    const char *build_id; /* lower-case hex; NULL if none */
+    int bits;             /* 32 or 64 */
     int big_endian;
-    uint32_t flags;        /* EXTI_IMAGE_* */
-    uint64_t tls_size;     /* bytes of thread-local storage a thread needs for this file */
+    uint32_t flags;    /* EXTI_IMAGE_* */
+    uint64_t tls_size; /* bytes of thread-local storage a thread needs for this file */
     size_t needed_count, symbol_count;
 };
 
@@ -243,10 +243,12 @@ struct exti_redirect {
     void *to;
 };
 
-#define EXTI_CTX_RENAME 1u /* give the API symbols private names even if no global one is in the
+#define EXTI_CTX_RENAME                                                                            \
+    1u                   /* give the API symbols private names even if no global one is in the
                             * way; done unasked when the host exports any of them */
-#define EXTI_CTX_SYNC 2u   /* fsync each copy and the manifest before they count */
-#define EXTI_CTX_KEEP 4u   /* exti_ctx_close leaves the modules mapped: for runtimes whose threads
+#define EXTI_CTX_SYNC 2u /* fsync each copy and the manifest before they count */
+#define EXTI_CTX_KEEP                                                                              \
+    4u /* exti_ctx_close leaves the modules mapped: for runtimes whose threads
                             * or key destructors may outlive the context */
 
 struct exti_ctx_opts {

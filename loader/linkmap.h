@@ -11,10 +11,10 @@
 
 /* One loaded library.  Valid while it stays loaded. */
 struct exti_loaded {
-    void *handle;         /* borrowed */
-    const char *path;     /* as the system's loader knows it */
-    uintptr_t base;       /* what its addresses are relative to */
-    const void *dynamic;  /* its dynamic section */
+    void *handle;        /* borrowed */
+    const char *path;    /* as the system's loader knows it */
+    uintptr_t base;      /* what its addresses are relative to */
+    const void *dynamic; /* its dynamic section */
     const void *symbols;
     const char *strings;
     const uint32_t *gnu_hash;

@@ -57,7 +57,7 @@ static const void *dynamic_pointer(uintptr_t base, ElfW(Addr) value)
     return (const void *)(value < base ? base + value : value);
 }
 
-static void note_tag(struct exti_loaded *lib, const ElfW(Dyn) *d, bool *plt_rela)
+static void note_tag(struct exti_loaded *lib, const ElfW(Dyn) * d, bool *plt_rela)
 {
     const void *p = dynamic_pointer(lib->base, d->d_un.d_ptr);
 
@@ -117,7 +117,7 @@ int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_
 
 /* ---- symbols ---- */
 
-static bool is_definition(const struct exti_loaded *lib, const ElfW(Sym) *s, const char *name)
+static bool is_definition(const struct exti_loaded *lib, const ElfW(Sym) * s, const char *name)
 {
     return s->st_shndx != SHN_UNDEF && SYMBOL_BIND(s->st_info) != STB_LOCAL &&
            strcmp(lib->strings + s->st_name, name) == 0;
@@ -271,7 +271,7 @@ void *exti__tls_address(uintptr_t value)
 
 /* ---- layout ---- */
 
-static struct exti_layout layout_of(uintptr_t base, const ElfW(Phdr) *ph, size_t count)
+static struct exti_layout layout_of(uintptr_t base, const ElfW(Phdr) * ph, size_t count)
 {
     struct exti_layout l = {.lo = UINTPTR_MAX};
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -317,7 +317,7 @@ struct exti_layout exti__loaded_layout(const struct exti_loaded *lib)
 {
     struct search s = {.lib = lib};
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 36)
-    const ElfW(Phdr) *ph;
+    const ElfW(Phdr) * ph;
     int count = dlinfo(lib->handle, RTLD_DI_PHDR, &ph);
 
     if (count > 0)

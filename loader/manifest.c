@@ -55,16 +55,15 @@ static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *e
     json_t *edits = NULL;
     char *text;
 
-    if (json_unpack(o, "{s:I,s:I,s:I,s:I,s:I,s:b,s:b,s:s,s:o}", "size", &size, "mtime_ns",
-                    &mtime, "inode", &inode, "copy_size", &copy_size,
-                    "generation", &generation, "symbolic", &symbolic, "synced", &synced, "boot",
-                    &boot, "edits", &edits) ||
+    if (json_unpack(o, "{s:I,s:I,s:I,s:I,s:I,s:b,s:b,s:s,s:o}", "size", &size, "mtime_ns", &mtime,
+                    "inode", &inode, "copy_size", &copy_size, "generation", &generation, "symbolic",
+                    &symbolic, "synced", &synced, "boot", &boot, "edits", &edits) ||
         !json_is_string(json_object_get(o, "source")) ||
         !is_plain_name(json_string_value(json_object_get(o, "copy"))))
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
                           "a copy's entry lacks a member or has a bad one");
-    e->id = (struct exti_file_id){
-        .size = (uint64_t)size, .inode = (uint64_t)inode, .mtime_ns = mtime};
+    e->id =
+        (struct exti_file_id){.size = (uint64_t)size, .inode = (uint64_t)inode, .mtime_ns = mtime};
     e->copy_size = (uint64_t)copy_size;
     e->generation = (unsigned)generation;
     e->symbolic = symbolic;
@@ -165,12 +164,12 @@ static json_t *entry_to_json(const struct exti_entry *e)
 
     if (!edits)
         return NULL;
-    return json_pack("{s:s,s:I,s:I,s:I,s:s*,s:s*,s:s,s:I,s:I,s:b,s:b,s:s,s:o}", "source",
-                     e->source, "size", (json_int_t)e->id.size, "mtime_ns",
-                     (json_int_t)e->id.mtime_ns, "inode", (json_int_t)e->id.inode, "build_id", e->build_id, "id", e->source_name,
-                     "copy", e->copy, "copy_size", (json_int_t)e->copy_size, "generation",
-                     (json_int_t)e->generation, "symbolic", e->symbolic, "synced", e->synced,
-                     "boot", e->boot, "edits", edits);
+    return json_pack("{s:s,s:I,s:I,s:I,s:s*,s:s*,s:s,s:I,s:I,s:b,s:b,s:s,s:o}", "source", e->source,
+                     "size", (json_int_t)e->id.size, "mtime_ns", (json_int_t)e->id.mtime_ns,
+                     "inode", (json_int_t)e->id.inode, "build_id", e->build_id, "id",
+                     e->source_name, "copy", e->copy, "copy_size", (json_int_t)e->copy_size,
+                     "generation", (json_int_t)e->generation, "symbolic", e->symbolic, "synced",
+                     e->synced, "boot", e->boot, "edits", edits);
 }
 
 static json_t *manifest_to_json(const struct exti_manifest *m)

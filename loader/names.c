@@ -36,7 +36,8 @@ int exti__name_make(char *out, struct exti_error *err)
 int exti__name_check(const char *name, struct exti_error *err)
 {
     size_t n = strlen(name);
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
 
     if (n && n <= EXTI_NAME_MAX && strspn(name, allowed) == n)
         return 0;

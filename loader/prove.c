@@ -229,8 +229,8 @@ static int ignore(void *user, const struct exti_error *finding)
     return 0;
 }
 
-int exti_ctx_prove(struct exti_ctx *ctx, exti_report_fn report, void *user,
-                   struct exti_proof *out, struct exti_error *err)
+int exti_ctx_prove(struct exti_ctx *ctx, exti_report_fn report, void *user, struct exti_proof *out,
+                   struct exti_error *err)
 {
     struct prover p = {.ctx = ctx, .afresh = true, .user = user};
     struct exti_module *api, **list;

@@ -88,8 +88,8 @@ static void *open_on_search_path(const struct exti_module *caller, const char *f
         int n, origin = strncmp(path, "$ORIGIN", 7) == 0 ? 7 : 0;
 
         end = path + strcspn(path, ":");
-        n = snprintf(full, sizeof full, "%s%.*s/%s", origin ? dir : "",
-                     (int)(end - path) - origin, path + origin, file);
+        n = snprintf(full, sizeof full, "%s%.*s/%s", origin ? dir : "", (int)(end - path) - origin,
+                     path + origin, file);
         if (n > 0 && (size_t)n < sizeof full && access(full, F_OK) == 0)
             return dlopen(full, mode);
     }

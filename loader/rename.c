@@ -41,7 +41,7 @@ bool exti__rename_hash_preserving(const char *name, unsigned skip, char *out)
  * name. */
 static bool is_reserved(const char *name)
 {
-    static const char *const reserved[] = {"_init", "_fini", "_edata", "_end", "__bss_start",
+    static const char *const reserved[] = {"_init", "_fini", "_edata", "_end",  "__bss_start",
                                            "edata", "end",   "etext",  "_etext"};
 
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)

@@ -241,8 +241,7 @@ static int reload(struct exti_store *s, struct exti_error *err)
     rc = exti__manifest_read(s->dir, &fresh, err);
     if (rc)
         return rc;
-    if (fresh.generation != s->manifest.generation ||
-        strcmp(fresh.name, s->manifest.name) != 0) {
+    if (fresh.generation != s->manifest.generation || strcmp(fresh.name, s->manifest.name) != 0) {
         exti__manifest_clear(&fresh);
         return exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET,
                           "another process has given %s a new API library; open it again", s->dir);

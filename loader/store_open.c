@@ -44,8 +44,8 @@ static bool name_from_lock(const struct exti_store *s, char *name)
 {
     char *path = exti__fs_join(s->dir, EXTI_LOCK_FILE), *text = NULL;
     size_t n = 0;
-    bool good = path && !exti__fs_read(path, EXTI_NAME_MAX, &text, &n, NULL) &&
-                strlen(text) == n && !exti__name_check(text, NULL);
+    bool good = path && !exti__fs_read(path, EXTI_NAME_MAX, &text, &n, NULL) && strlen(text) == n &&
+                !exti__name_check(text, NULL);
 
     if (good)
         memcpy(name, text, n + 1);

@@ -18,9 +18,9 @@ struct exti_image_symbol {
 /* The format-neutral description of one file.  Strings point into the file's bytes or are static,
  * but for build_id.  The bytes must outlive it. */
 struct exti_image {
-    struct exti_image_info info; /* rpath etc. as in the public header */
-    char *build_id;              /* owned; info.build_id */
-    const char **needed;         /* owned array */
+    struct exti_image_info info;       /* rpath etc. as in the public header */
+    char *build_id;                    /* owned; info.build_id */
+    const char **needed;               /* owned array */
     struct exti_image_symbol *symbols; /* owned array */
 };
 
@@ -42,8 +42,8 @@ struct exti_format_ops {
 
     /* Plans the edits of `opts` into an initialised plan and seals it.  EXTI_E_UNSUPPORTED where they
      * cannot be made safely.  A file that already is as asked gives an empty plan. */
-    int (*plan)(struct exti_span file, const struct exti_rewrite_opts *opts,
-                struct exti_plan *plan, struct exti_error *err);
+    int (*plan)(struct exti_span file, const struct exti_rewrite_opts *opts, struct exti_plan *plan,
+                struct exti_error *err);
 
     /* Checks `after` on its own and against `before`, independently of `plan`.  With `opts`, each
      * edit must be there and no other; without, only differences that a copy may have are let

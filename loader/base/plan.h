@@ -10,7 +10,7 @@
 #include "loader/base/span.h"
 
 struct exti_patch {
-    uint64_t offset;  /* in the file */
+    uint64_t offset; /* in the file */
     size_t size;
     size_t data;      /* of the new bytes, in exti_plan.data */
     const char *what; /* the structure overwritten, for messages; static */

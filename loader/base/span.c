@@ -115,6 +115,6 @@ int exti__cur_end(const struct exti_cur *c, const char *what, struct exti_error 
 {
     if (!c->failed)
         return 0;
-    return exti__fail(err, EXTI_E_FORMAT, c->s.base + c->at, "%s: ends early, after %zu bytes", what,
-                      c->s.n);
+    return exti__fail(err, EXTI_E_FORMAT, c->s.base + c->at, "%s: ends early, after %zu bytes",
+                      what, c->s.n);
 }

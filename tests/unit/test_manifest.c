@@ -1,0 +1,192 @@
+#include "tests/support/exti_test.h"
+
+#include <string.h>
+
+#include "loader/base/mem.h"
+#include "loader/manifest.h"
+
+static char *dup(const char *s)
+{
+    char *p = exti__strdup(s);
+
+    assert_non_null(p);
+    return p;
+}
+
+static struct exti_entry entry_of(const char *source, const char *copy)
+{
+    return (struct exti_entry){.source = dup(source),
+                               .id = {.size = 5, .inode = UINT64_MAX - 1, .mtime_ns = -7},
+                               .copy = dup(copy),
+                               .copy_size = 9,
+                               .generation = 2,
+                               .symbolic = true,
+                               .boot = "b",
+                               .edits = dup("{\"id\":\"x\"}")};
+}
+
+static void fill(struct exti_manifest *m)
+{
+    *m = (struct exti_manifest){.name = "ctx", .renamed = true, .generation = 2};
+    m->api = entry_of("/api.so", "api.ctx");
+    m->api.build_id = dup("abcd");
+    m->api.source_name = dup("libapi.so.1");
+    for (const char *const *s = (const char *const[]){"/c", "/a", "/b", "/a", NULL}; *s; s++) {
+        struct exti_entry e = entry_of(*s, *s + 1);
+
+        assert_int_equal(exti__manifest_put(m, &e, NULL), 0);
+        assert_null(e.source);
+    }
+}
+
+static void entries_are_found_by_source_and_by_copy(void **state)
+{
+    struct exti_manifest m;
+
+    (void)state;
+    fill(&m);
+    assert_int_equal(m.count, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_string_equal(m.entries[i].source, ((const char *[]){"/a", "/b", "/c"})[i]);
+    assert_ptr_equal(exti__manifest_find(&m, "/b"), &m.entries[1]);
+    assert_ptr_equal(exti__manifest_find(&m, "/api.so"), &m.api);
+    assert_null(exti__manifest_find(&m, "/d"));
+    assert_ptr_equal(exti__manifest_find_copy(&m, "c"), &m.entries[2]);
+    assert_ptr_equal(exti__manifest_find_copy(&m, "api.ctx"), &m.api);
+    assert_null(exti__manifest_find_copy(&m, "d"));
+    exti__manifest_clear(&m);
+}
+
+static void what_is_written_is_read_back(void **state)
+{
+    struct test *t = *state;
+    struct exti_manifest m, r;
+
+    fill(&m);
+    test_path(t, "x"); /* makes the folder */
+    assert_ok(exti__manifest_write(t->dir, &m, false, &t->err), &t->err);
+    exti__manifest_clear(&m);
+    assert_ok(exti__manifest_read(t->dir, &r, &t->err), &t->err);
+    assert_string_equal(r.name, "ctx");
+    assert_true(r.renamed);
+    assert_int_equal(r.generation, 2);
+    assert_string_equal(r.api.source_name, "libapi.so.1");
+    assert_string_equal(r.api.build_id, "abcd");
+    assert_int_equal(r.count, 3);
+    assert_null(r.entries[0].build_id);
+    assert_int_equal(r.entries[0].id.size, 5);
+    assert_true(r.entries[0].id.inode == UINT64_MAX - 1);
+    assert_int_equal(r.entries[0].id.mtime_ns, -7);
+    assert_int_equal(r.entries[0].copy_size, 9);
+    assert_true(r.entries[0].symbolic);
+    assert_false(r.entries[0].synced);
+    assert_string_equal(r.entries[0].boot, "b");
+    assert_string_equal(r.entries[0].edits, "{\"id\":\"x\"}");
+    exti__manifest_clear(&r);
+}
+
+#define COPY(extra)                                                                                \
+    "{\"source\":\"/s\",\"size\":1,\"mtime_ns\":1,\"inode\":1,\"copy\":\"c\",\"copy_size\":1,"     \
+    "\"generation\":1,\"symbolic\":false,\"synced\":false,\"boot\":\"\",\"edits\":{}" extra "}"
+#define MANIFEST(format, name, api, copies)                                                        \
+    "{\"extisolate\":" format ",\"name\":\"" name                                                  \
+    "\",\"renamed\":false,\"generation\":1,\"api\":" api ",\"copies\":" copies "}"
+
+static void damaged_manifests_are_refused(void **state)
+{
+    static const struct {
+        const char *text;
+        int code;
+    } cases[] = {
+        {"", EXTI_E_FORMAT},
+        {"{", EXTI_E_FORMAT},
+        {"[]", EXTI_E_FORMAT},
+        {"{}", EXTI_E_FORMAT},
+        {"{\"extisolate\":1}", EXTI_E_FORMAT},
+        {MANIFEST("2", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
+        {MANIFEST("1", "../n", COPY(""), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("1", "n", "{}", "[]"), EXTI_E_FORMAT},
+        {MANIFEST("1", "n", COPY(""), "{}"), EXTI_E_FORMAT},
+        {MANIFEST("1", "n", COPY(""), "[1]"), EXTI_E_FORMAT},
+        {MANIFEST("1", "n", COPY(",\"copy\":\"d\""), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("1", "n", "{\"copy\":\"../../x\"}", "[]"), EXTI_E_FORMAT},
+    };
+    struct test *t = *state;
+    struct exti_manifest m = {0};
+    char *path = test_path(t, EXTI_MANIFEST_FILE);
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        test_write(path, cases[i].text, strlen(cases[i].text));
+        assert_exti(exti__manifest_read(t->dir, &m, &t->err), cases[i].code, &t->err, ANY_OFFSET);
+        assert_string_equal(t->err.file, path);
+        assert_null(m.entries);
+    }
+}
+
+static void copies_cannot_name_files_elsewhere(void **state)
+{
+    static const char *const names[] = {"../x", "/etc/passwd", ".", "..", ".lock", ""};
+    struct test *t = *state;
+    struct exti_manifest m;
+    char *path = test_path(t, EXTI_MANIFEST_FILE), *text;
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        text = test_format(t,
+                           "{\"extisolate\":1,\"name\":\"n\",\"renamed\":false,\"generation\":1,"
+                           "\"copies\":[],\"api\":{\"source\":\"/s\",\"size\":1,\"mtime_ns\":1,"
+                           "\"inode\":1,\"copy\":\"%s\",\"copy_size\":1,\"generation\":1,"
+                           "\"symbolic\":false,\"synced\":false,\"boot\":\"\",\"edits\":{}}}",
+                           names[i]);
+        test_write(path, text, strlen(text));
+        assert_exti(exti__manifest_read(t->dir, &m, &t->err), EXTI_E_FORMAT, &t->err, ANY_OFFSET);
+    }
+}
+
+static void a_missing_manifest_is_told_from_a_damaged_one(void **state)
+{
+    struct test *t = *state;
+    struct exti_manifest m;
+
+    test_path(t, "x");
+    assert_exti(exti__manifest_read(t->dir, &m, &t->err), EXTI_E_IO, &t->err, ANY_OFFSET);
+    assert_int_equal(t->err.os_error, 2);
+}
+
+static void out_of_memory_is_reported_and_leaks_nothing(void **state)
+{
+    struct test *t = *state;
+    struct exti_manifest m, r = {0};
+    int rc = EXTI_E_NOMEM;
+
+    fill(&m);
+    test_path(t, "x");
+    for (long n = 0; rc == EXTI_E_NOMEM; n++) {
+        exti__mem_fail_after(n);
+        rc = exti__manifest_write(t->dir, &m, false, &t->err);
+    }
+    exti__mem_fail_after(-1);
+    exti__manifest_clear(&m);
+    assert_int_equal(rc, 0);
+    rc = EXTI_E_NOMEM;
+    for (long n = 0; rc == EXTI_E_NOMEM; n++) {
+        exti__mem_fail_after(n);
+        rc = exti__manifest_read(t->dir, &r, &t->err);
+    }
+    exti__mem_fail_after(-1);
+    assert_ok(rc, &t->err);
+    exti__manifest_clear(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        exti_test(entries_are_found_by_source_and_by_copy),
+        exti_test(what_is_written_is_read_back),
+        exti_test(damaged_manifests_are_refused),
+        exti_test(copies_cannot_name_files_elsewhere),
+        exti_test(a_missing_manifest_is_told_from_a_damaged_one),
+        exti_test(out_of_memory_is_reported_and_leaks_nothing),
+    };
+
+    return cmocka_run_group_tests_name("loader/manifest", tests, NULL, NULL);
+}

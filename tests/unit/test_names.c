@@ -1,0 +1,104 @@
+#include "tests/support/exti_test.h"
+
+#include <string.h>
+
+#include "loader/names.h"
+
+static void made_names_are_valid_and_differ(void **state)
+{
+    char a[EXTI_NAME_MAX + 1], b[EXTI_NAME_MAX + 1];
+
+    (void)state;
+    assert_int_equal(exti__name_make(a, NULL), 0);
+    assert_int_equal(exti__name_make(b, NULL), 0);
+    assert_int_equal(strlen(a), 8);
+    assert_int_equal(exti__name_check(a, NULL), 0);
+    assert_string_not_equal(a, b);
+}
+
+static void names_that_could_leave_the_directory_are_refused(void **state)
+{
+    static const char *const bad[] = {
+        "", "a/b", "..", "a b", "a.b", "\n", "\xc3\xa9", "123456789012345678901234567890123"};
+    struct test *t = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+        assert_exti(exti__name_check(bad[i], &t->err), EXTI_E_ARG, &t->err, EXTI_NO_OFFSET);
+    assert_int_equal(exti__name_check("12345678901234567890123456789012", NULL), 0);
+}
+
+static void api_copies_still_look_like_their_library(void **state)
+{
+    char out[EXTI_FILE_NAME_MAX + 1];
+
+    (void)state;
+    exti__name_api_copy("/usr/lib/libpython3.11.so.1.0", "k3x9q2m4", 1, out);
+    assert_string_equal(out, "libpython3.11.so.k3x9q2m4");
+    exti__name_api_copy("/usr/lib/libpython3.11.so.1.0", "k3x9q2m4", 3, out);
+    assert_string_equal(out, "libpython3.11.so.k3x9q2m4.3");
+    exti__name_api_copy("plain", "c", 1, out);
+    assert_string_equal(out, "plain.c");
+}
+
+static void an_api_id_overwrites_the_old_one_in_place(void **state)
+{
+    char out[EXTI_FILE_NAME_MAX + 1];
+    static const char copy[] = "libpython3.11.so.k3x9q2m4";
+
+    (void)state;
+    exti__name_api_id("libpython3.11.so.1.0", copy, out);
+    assert_string_equal(out, "libpython3.11.so.k3x");
+    /* No distinct name fits, so the whole one is needed. */
+    exti__name_api_id("libpython3.11.so", copy, out);
+    assert_string_equal(out, copy);
+    exti__name_api_id("libpython3.11.so.", copy, out);
+    assert_string_equal(out, copy);
+    exti__name_api_id(NULL, copy, out);
+    assert_string_equal(out, copy);
+    exti__name_api_id("libpython3.11.so.1.0", "libpython3.11.so.c1", out);
+    assert_string_equal(out, "libpython3.11.so.c1");
+}
+
+static void copies_of_equal_names_from_different_folders_differ(void **state)
+{
+    char a[EXTI_FILE_NAME_MAX + 1], b[EXTI_FILE_NAME_MAX + 1];
+
+    (void)state;
+    exti__name_copy("/a/_core.cpython-311-x86_64-linux-gnu.so", "ctx", a);
+    exti__name_copy("/b/_core.cpython-311-x86_64-linux-gnu.so", "ctx", b);
+    assert_string_not_equal(a, b);
+    assert_int_equal(strncmp(a, "_core.ctx-", 10), 0);
+    assert_string_equal(a + strlen(a) - 32, ".cpython-311-x86_64-linux-gnu.so");
+}
+
+static void long_names_stay_file_names_and_distinct(void **state)
+{
+    char path[600], a[EXTI_FILE_NAME_MAX + 1], b[EXTI_FILE_NAME_MAX + 1];
+
+    (void)state;
+    memset(path, 'x', sizeof path);
+    path[0] = '/';
+    memcpy(path + 252, ".so", 4);
+    exti__name_copy(path, "12345678901234567890123456789012", a);
+    path[250] = 'y';
+    exti__name_copy(path, "12345678901234567890123456789012", b);
+    assert_true(strlen(a) <= EXTI_FILE_NAME_MAX);
+    assert_string_not_equal(a, b);
+    memset(path + 1, '.', 251);
+    exti__name_copy(path, "c", a);
+    assert_true(strlen(a) <= EXTI_FILE_NAME_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        exti_test(made_names_are_valid_and_differ),
+        exti_test(names_that_could_leave_the_directory_are_refused),
+        exti_test(api_copies_still_look_like_their_library),
+        exti_test(an_api_id_overwrites_the_old_one_in_place),
+        exti_test(copies_of_equal_names_from_different_folders_differ),
+        exti_test(long_names_stay_file_names_and_distinct),
+    };
+
+    return cmocka_run_group_tests_name("loader/names", tests, NULL, NULL);
+}
