@@ -8,7 +8,8 @@ demo='python3 python3-numpy libpython3-dev'
 test="$demo libcmocka-dev g++ clang-16 lld-16 llvm-16 libclang-rt-16-dev bolt-16 mold patchelf elfutils
 liblief-dev valgrind libjemalloc2 python3-dev python3-venv jq man-db mandoc procps util-linux musl-tools
 qemu-user gcc-i686-linux-gnu gcc-s390x-linux-gnu gcc-mips-linux-gnu gcc-aarch64-linux-gnu
-libc6-dev-i386-cross libc6-dev-s390x-cross libc6-dev-mips-cross libc6-dev-arm64-cross"
+gcc-riscv64-linux-gnu gcc-arm-linux-gnueabihf libc6-dev-i386-cross libc6-dev-s390x-cross
+libc6-dev-mips-cross libc6-dev-arm64-cross libc6-dev-riscv64-cross libc6-dev-armhf-cross"
 corpus='python3-scipy python3-pandas python3-lxml python3-pil python3-matplotlib python3-cryptography
 python3-h5py python3-psycopg2 python3-zmq python3-gevent'
 
@@ -50,6 +51,6 @@ command -v apt-get >/dev/null || { echo "These packages are missing:$missing" >&
 
 echo "Installing:$missing"
 export DEBIAN_FRONTEND=noninteractive
-$as_root apt-get update -qq
+$as_root apt-get -o DPkg::Lock::Timeout=120 update -qq
 # shellcheck disable=SC2086
-$as_root apt-get install -y -qq --no-install-recommends $missing >/dev/null
+$as_root apt-get -o DPkg::Lock::Timeout=120 install -y -qq --no-install-recommends $missing >/dev/null
