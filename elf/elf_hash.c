@@ -42,12 +42,44 @@ uint32_t exti__elf_word(const struct elf_file *f, struct exti_span table, size_t
     return (uint32_t)exti__elf_word_of(f, table, i, 4);
 }
 
+/* The chain words up to the end of the last chain: the symbol table's own size depends on it. */
+static int gnu_chains(const struct elf_file *f, struct elf_gnu_hash *h, uint64_t at,
+                      struct exti_error *err)
+{
+    struct exti_span all = f->gnu_hash.s;
+    uint32_t last = 0;
+    int rc;
+
+    for (uint32_t i = 0; i < h->buckets; i++) {
+        uint32_t first = exti__elf_word(f, h->bucket, i);
+
+        if (first && first < h->first)
+            return exti__fail(err, EXTI_E_FORMAT, h->bucket.base + (uint64_t)i * 4,
+                              "DT_GNU_HASH: bucket %" PRIu32 " starts at symbol %" PRIu32
+                              ", before the first hashed one, %" PRIu32,
+                              i, first, h->first);
+        if (first > last)
+            last = first;
+    }
+    rc = exti__span_sub(all, at, all.n - at, "DT_GNU_HASH chains", &h->chain, err);
+    if (rc)
+        return rc;
+    for (uint64_t i = last - h->first; last && i < h->chain.n / 4; i++)
+        if (exti__elf_word(f, h->chain, (size_t)i) & 1)
+            return exti__span_sub(all, at, (i + 1) * 4, "DT_GNU_HASH chains", &h->chain, err);
+    if (last)
+        return exti__fail(err, EXTI_E_FORMAT, h->chain.base,
+                          "DT_GNU_HASH: the last chain has no end");
+    h->chain.n = 0;
+    return 0;
+}
+
 int exti__elf_gnu_table(const struct elf_file *f, struct elf_gnu_hash *out, struct exti_error *err)
 {
     struct exti_span all = f->gnu_hash.s;
     struct exti_cur c = exti__cur(all, f->big_endian);
     struct elf_gnu_hash h = {0};
-    uint64_t at = 16, chains;
+    uint64_t at = 16;
     int rc;
 
     h.buckets = exti__cur_u32(&c);
@@ -59,7 +91,8 @@ int exti__elf_gnu_table(const struct elf_file *f, struct elf_gnu_hash *out, stru
         return rc;
     if (!h.buckets || !exti__is_power_of_2(h.bloom_words) || h.shift > 31)
         return exti__fail(err, EXTI_E_FORMAT, all.base,
-                          "DT_GNU_HASH: %" PRIu32 " buckets, %" PRIu32 " bloom words, shift %" PRIu32
+                          "DT_GNU_HASH: %" PRIu32 " buckets, %" PRIu32
+                          " bloom words, shift %" PRIu32
                           ": must be at least 1, a power of 2, below 32",
                           h.buckets, h.bloom_words, h.shift);
     rc = exti__span_table(all, at, h.bloom_words, f->is64 ? 8 : 4, "DT_GNU_HASH bloom filter",
@@ -68,15 +101,11 @@ int exti__elf_gnu_table(const struct elf_file *f, struct elf_gnu_hash *out, stru
         return rc;
     at += h.bloom.n;
     rc = exti__span_table(all, at, h.buckets, 4, "DT_GNU_HASH buckets", &h.bucket, err);
-    if (rc)
-        return rc;
-    at += h.bucket.n;
-    chains = f->sym_count > h.first ? f->sym_count - h.first : 0;
-    rc = exti__span_table(all, at, chains, 4, "DT_GNU_HASH chains", &h.chain, err);
-    if (rc)
-        return rc;
-    *out = h;
-    return 0;
+    if (!rc)
+        rc = gnu_chains(f, &h, at + h.bucket.n, err);
+    if (!rc)
+        *out = h;
+    return rc;
 }
 
 int exti__elf_sysv_table(const struct elf_file *f, struct elf_sysv_hash *out,

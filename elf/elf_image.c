@@ -12,12 +12,12 @@ static const char *machine_name(uint16_t machine)
         uint16_t machine;
         const char *name;
     } names[] = {
-        {EM_X86_64, "x86-64"},       {EM_386, "i386"},       {EM_AARCH64, "AArch64"},
-        {EM_ARM, "ARM"},             {EM_RISCV, "RISC-V"},   {EM_PPC64, "PowerPC64"},
-        {EM_PPC, "PowerPC"},         {EM_S390, "s390x"},     {EM_MIPS, "MIPS"},
-        {EM_SPARCV9, "SPARC v9"},    {EM_SPARC, "SPARC"},    {EM_IA_64, "IA-64"},
-        {EM_ALPHA, "Alpha"},         {EM_PARISC, "PA-RISC"}, {EM_68K, "m68k"},
-        {EM_SH, "SuperH"},           {258, "LoongArch"},
+        {EM_X86_64, "x86-64"},    {EM_386, "i386"},       {EM_AARCH64, "AArch64"},
+        {EM_ARM, "ARM"},          {EM_RISCV, "RISC-V"},   {EM_PPC64, "PowerPC64"},
+        {EM_PPC, "PowerPC"},      {EM_S390, "s390x"},     {EM_MIPS, "MIPS"},
+        {EM_SPARCV9, "SPARC v9"}, {EM_SPARC, "SPARC"},    {EM_IA_64, "IA-64"},
+        {EM_ALPHA, "Alpha"},      {EM_PARISC, "PA-RISC"}, {EM_68K, "m68k"},
+        {EM_SH, "SuperH"},        {258, "LoongArch"},
     };
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

@@ -107,13 +107,18 @@ uint64_t exti__elf_page(const struct elf_file *f); /* the largest page its machi
 
 /* One string reference of the version tables: a Verdaux of definition `index`, a vn_file (index 0)
  * or a Vernaux (version `index`). */
-enum elf_version_kind { ELF_VERSION_DEF, ELF_VERSION_DEF_PARENT, ELF_VERSION_FILE, ELF_VERSION_NEED };
+enum elf_version_kind {
+    ELF_VERSION_DEF,
+    ELF_VERSION_DEF_PARENT,
+    ELF_VERSION_FILE,
+    ELF_VERSION_NEED
+};
 struct elf_version_ref {
     enum elf_version_kind kind;
     uint16_t index;
-    uint64_t name;         /* offset into DT_STRTAB */
-    uint64_t name_at;      /* file offset of the 32-bit word that holds `name` */
-    uint64_t file;         /* ELF_VERSION_NEED: its vn_file */
+    uint64_t name;    /* offset into DT_STRTAB */
+    uint64_t name_at; /* file offset of the 32-bit word that holds `name` */
+    uint64_t file;    /* ELF_VERSION_NEED: its vn_file */
 };
 /* Calls `each` for every reference, in table order, until it returns non-zero, which is passed on. */
 int exti__elf_versions(const struct elf_file *f,
@@ -143,10 +148,9 @@ uint32_t exti__elf_sysv_hash(const char *name);
 /* DT_GNU_HASH as laid out in the file; buckets and chains are 32-bit words. */
 struct elf_gnu_hash {
     uint32_t buckets, first, bloom_words, shift;
-    struct exti_span bloom, bucket, chain; /* chain: sym_count - first words */
+    struct exti_span bloom, bucket, chain; /* chain: a word per hashed symbol, from `first` on */
 };
-int exti__elf_gnu_table(const struct elf_file *f, struct elf_gnu_hash *out,
-                        struct exti_error *err);
+int exti__elf_gnu_table(const struct elf_file *f, struct elf_gnu_hash *out, struct exti_error *err);
 struct elf_sysv_hash {
     uint64_t buckets, chains;
     struct exti_span bucket, chain; /* words of f->hash_word bytes */

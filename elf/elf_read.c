@@ -15,10 +15,11 @@ static int check_ident(const struct elf_file *f, struct exti_error *err)
     if (rc)
         return rc;
     if (memcmp(ident.p, ELFMAG, SELFMAG) != 0)
-        return exti__fail(err, EXTI_E_FORMAT, 0, "not an ELF file: its first bytes are not 7f 'ELF'");
+        return exti__fail(err, EXTI_E_FORMAT, 0,
+                          "not an ELF file: its first bytes are not 7f 'ELF'");
     if (ident.p[EI_CLASS] != ELFCLASS32 && ident.p[EI_CLASS] != ELFCLASS64)
-        return exti__fail(err, EXTI_E_FORMAT, EI_CLASS, "ELF header: class %d is neither 32 nor 64 bit",
-                          ident.p[EI_CLASS]);
+        return exti__fail(err, EXTI_E_FORMAT, EI_CLASS,
+                          "ELF header: class %d is neither 32 nor 64 bit", ident.p[EI_CLASS]);
     if (ident.p[EI_DATA] != ELFDATA2LSB && ident.p[EI_DATA] != ELFDATA2MSB)
         return exti__fail(err, EXTI_E_FORMAT, EI_DATA, "ELF header: unknown byte order %d",
                           ident.p[EI_DATA]);
@@ -31,7 +32,8 @@ static int check_ident(const struct elf_file *f, struct exti_error *err)
 static int check_type(const struct elf_file *f, struct exti_error *err)
 {
     static const char *const kinds[] = {"an ELF file of no type", "a relocatable object",
-                                        "a fixed-address program", "a shared object", "a core dump"};
+                                        "a fixed-address program", "a shared object",
+                                        "a core dump"};
     struct exti_cur c = exti__cur(f->file, f->big_endian);
     uint16_t type;
     int rc;
@@ -43,9 +45,9 @@ static int check_type(const struct elf_file *f, struct exti_error *err)
         return rc;
     if (type == ET_DYN)
         return 0;
-    return exti__fail(err, EXTI_E_UNSUPPORTED, EI_NIDENT, "%s (e_type %u), not a shared object",
-                      type < sizeof kinds / sizeof *kinds ? kinds[type] : "an ELF file of its own kind",
-                      type);
+    return exti__fail(
+        err, EXTI_E_UNSUPPORTED, EI_NIDENT, "%s (e_type %u), not a shared object",
+        type < sizeof kinds / sizeof *kinds ? kinds[type] : "an ELF file of its own kind", type);
 }
 
 /* Checks what libelf is going to rely on.  Gives the section headers' place, unless there are none or
@@ -144,8 +146,8 @@ static int read_shdrs(struct elf_file *f, struct exti_span s, struct exti_error 
         } else {
             const Elf32_Shdr *sh = (const Elf32_Shdr *)d->d_buf + i;
 
-            f->shdr[i] = (GElf_Shdr){sh->sh_name,   sh->sh_type, sh->sh_flags, sh->sh_addr,
-                                     sh->sh_offset, sh->sh_size, sh->sh_link,  sh->sh_info,
+            f->shdr[i] = (GElf_Shdr){sh->sh_name,      sh->sh_type,   sh->sh_flags, sh->sh_addr,
+                                     sh->sh_offset,    sh->sh_size,   sh->sh_link,  sh->sh_info,
                                      sh->sh_addralign, sh->sh_entsize};
         }
     }
@@ -172,8 +174,8 @@ static int check_load(const struct elf_file *f, size_t i, uint64_t end, struct e
                           ph->p_filesz, ph->p_memsz);
     if (!exti__add(ph->p_vaddr, ph->p_memsz, &to) || to > limit)
         return exti__fail(err, EXTI_E_FORMAT, at, "PT_LOAD: ends past the address space");
-    if (ph->p_align > 1 && (!exti__is_power_of_2(ph->p_align) ||
-                            (ph->p_vaddr - ph->p_offset) & (ph->p_align - 1)))
+    if (ph->p_align > 1 &&
+        (!exti__is_power_of_2(ph->p_align) || (ph->p_vaddr - ph->p_offset) & (ph->p_align - 1)))
         return exti__fail(err, EXTI_E_FORMAT, at,
                           "PT_LOAD: address 0x%" PRIx64 " and offset 0x%" PRIx64
                           " do not agree with p_align 0x%" PRIx64,
@@ -245,7 +247,8 @@ static int read_dynamic(struct elf_file *f, struct exti_error *err)
         return rc;
     if (s.base != ph->p_offset)
         return exti__fail(err, EXTI_E_FORMAT, phdr_offset(f, f->dynamic_phdr),
-                          "PT_DYNAMIC: p_offset 0x%" PRIx64 " is not where its address is, 0x%" PRIx64,
+                          "PT_DYNAMIC: p_offset 0x%" PRIx64
+                          " is not where its address is, 0x%" PRIx64,
                           ph->p_offset, s.base);
     d = exti__elf_chunk(f, s, ELF_T_DYN);
     f->dyn = exti__calloc(f->dyn_slots, sizeof *f->dyn);
@@ -291,7 +294,8 @@ static int read_strtab(struct elf_file *f, struct exti_error *err)
     if (rc)
         return rc;
     if (!f->strtab.s.n || f->strtab.s.p[f->strtab.s.n - 1])
-        return exti__fail(err, EXTI_E_FORMAT, f->strtab.s.base, "DT_STRTAB: its last string has no end");
+        return exti__fail(err, EXTI_E_FORMAT, f->strtab.s.base,
+                          "DT_STRTAB: its last string has no end");
     return 0;
 }
 
@@ -313,7 +317,8 @@ static int read_parts(struct elf_file *f, struct exti_error *err)
         rc = locate(f, DT_VERNEED, "DT_VERNEED", &f->verneed, err);
     if (rc)
         return rc;
-    f->hash_word = f->is64 && (f->ehdr.e_machine == EM_S390 || f->ehdr.e_machine == EM_ALPHA) ? 8 : 4;
+    f->hash_word =
+        f->is64 && (f->ehdr.e_machine == EM_S390 || f->ehdr.e_machine == EM_ALPHA) ? 8 : 4;
     return exti__elf_read_symbols(f, err);
 }
 

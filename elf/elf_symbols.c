@@ -6,43 +6,6 @@
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
 
-/* Symbols up to the end of the last chain; 0 when the table has no symbol in it. */
-static int count_gnu(const struct elf_file *f, uint64_t *out, struct exti_error *err)
-{
-    struct elf_gnu_hash h;
-    struct exti_span chain;
-    uint32_t last = 0;
-    int rc = exti__elf_gnu_table(f, &h, err);
-
-    if (rc)
-        return rc;
-    for (uint32_t i = 0; i < h.buckets; i++) {
-        uint32_t first = exti__elf_word(f, h.bucket, i);
-
-        if (first && first < h.first)
-            return exti__fail(err, EXTI_E_FORMAT, h.bucket.base + (uint64_t)i * 4,
-                              "DT_GNU_HASH: bucket %" PRIu32 " starts at symbol %" PRIu32
-                              ", before the first hashed one, %" PRIu32,
-                              i, first, h.first);
-        if (first > last)
-            last = first;
-    }
-    *out = 0;
-    if (!last)
-        return 0;
-    rc = exti__span_sub(f->gnu_hash.s, 16 + h.bloom.n + h.bucket.n,
-                        f->gnu_hash.s.n - (16 + h.bloom.n + h.bucket.n), "DT_GNU_HASH chains",
-                        &chain, err);
-    if (rc)
-        return rc;
-    for (uint64_t i = last - h.first; i < chain.n / 4; i++)
-        if (exti__elf_word(f, chain, (size_t)i) & 1) {
-            *out = h.first + i + 1;
-            return 0;
-        }
-    return exti__fail(err, EXTI_E_FORMAT, chain.base, "DT_GNU_HASH: the last chain has no end");
-}
-
 /* Past the highest symbol that one relocation table names. */
 static int count_relocated(const struct elf_file *f, int64_t tag, int64_t size_tag, bool rela,
                            uint64_t *count, struct exti_error *err)
@@ -112,8 +75,13 @@ static int count_symbols(const struct elf_file *f, uint64_t *out, struct exti_er
     uint64_t count = 0;
     int rc = 0;
 
-    if (f->gnu_hash.present)
-        rc = count_gnu(f, &count, err);
+    if (f->gnu_hash.present) {
+        struct elf_gnu_hash h;
+
+        rc = exti__elf_gnu_table(f, &h, err);
+        if (!rc && h.chain.n)
+            count = h.first + h.chain.n / 4;
+    }
     if (!rc && f->hash.present) {
         struct elf_sysv_hash h;
 

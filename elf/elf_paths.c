@@ -1,0 +1,160 @@
+/* The library search path: DT_RUNPATH, or DT_RPATH where the file has that. */
+#include <ctype.h>
+#include <string.h>
+
+#include "elf/elf_plan.h"
+#include "loader/base/error.h"
+#include "loader/base/mem.h"
+
+/* The length of the $ORIGIN or ${ORIGIN} at `p`, or 0: as ld.so reads it, for which $ORIGINAL is
+ * something else. */
+static size_t origin_token(const char *p)
+{
+    if (strncmp(p, "${ORIGIN}", 9) == 0)
+        return 9;
+    if (strncmp(p, "$ORIGIN", 7) == 0 && !isalnum((unsigned char)p[7]) && p[7] != '_')
+        return 7;
+    return 0;
+}
+
+static size_t count_tokens(const char *text)
+{
+    size_t n = 0;
+
+    for (const char *p = strchr(text, '$'); p; p = strchr(p + 1, '$'))
+        n += origin_token(p) != 0;
+    return n;
+}
+
+int exti__elf_translate(struct elf_edit *e, const char **text, struct exti_error *err)
+{
+    const char *origin = e->opts->origin, *p = *text;
+    size_t tokens = origin ? count_tokens(p) : 0, step;
+    char *out, *to;
+    int rc;
+
+    if (!tokens)
+        return 0;
+    if (strpbrk(origin, ":$"))
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                          "'%s' cannot stand for $ORIGIN: loaders read its ':' or '$' as their own",
+                          origin);
+    out = to = exti__alloc(strlen(p) + tokens * strlen(origin) + 1);
+    while (out && *p) {
+        step = origin_token(p);
+        if (step) {
+            memcpy(to, origin, strlen(origin));
+            to += strlen(origin);
+            p += step;
+        } else {
+            *to++ = *p++;
+        }
+    }
+    if (out)
+        *to = 0;
+    rc = exti__elf_own_text(e, out, err);
+    if (!rc)
+        *text = out;
+    return rc;
+}
+
+/* "head:tail", or either alone where the other is empty. */
+static int join(struct elf_edit *e, const char *head, const char *tail, const char **out,
+                struct exti_error *err)
+{
+    size_t n = strlen(head), m = strlen(tail);
+    char *text;
+    int rc;
+
+    if (!n || !m) {
+        *out = n ? head : tail;
+        return 0;
+    }
+    text = exti__alloc(n + m + 2);
+    if (text) {
+        memcpy(text, head, n);
+        text[n] = ':';
+        memcpy(text + n + 1, tail, m + 1);
+    }
+    rc = exti__elf_own_text(e, text, err);
+    if (!rc)
+        *out = text;
+    return rc;
+}
+
+/* The entries of `path` behind those to prepend, which an earlier edit may have put there. */
+static const char *behind(const char *path, const char *prepend)
+{
+    size_t n = strlen(prepend);
+
+    if (!n || strncmp(path, prepend, n) != 0 || (path[n] && path[n] != ':'))
+        return path;
+    return path[n] ? path + n + 1 : path + n;
+}
+
+/* The new text of one path entry; `first` is the one that loaders search. */
+static int new_path(struct elf_edit *e, const char *old, bool first, const char **out,
+                    struct exti_error *err)
+{
+    const char *prepend = e->opts->path_prepend && first ? e->opts->path_prepend : "";
+    const char *rest;
+    int rc = 0;
+
+    if (e->opts->path_set && first) {
+        rest = e->opts->path_set;
+    } else {
+        rest = behind(old, prepend);
+        rc = exti__elf_translate(e, &rest, err);
+    }
+    return rc ? rc : join(e, prepend, rest, out, err);
+}
+
+/* Loaders ignore DT_RPATH beside a DT_RUNPATH. */
+static int64_t searched_tag(struct elf_edit *e)
+{
+    if (!exti__elf_find_tag(e, DT_RUNPATH) && exti__elf_find_tag(e, DT_RPATH))
+        return DT_RPATH;
+    return DT_RUNPATH;
+}
+
+static int edit_path_tags(struct elf_edit *e, int64_t searched, struct exti_error *err)
+{
+    for (size_t i = 0; i < e->tag_count; i++) {
+        struct elf_tag *t = &e->tags[i];
+        const char *old, *text;
+        int rc;
+
+        if (t->d.d_tag != DT_RPATH && t->d.d_tag != DT_RUNPATH)
+            continue;
+        rc = exti__elf_tag_text(e, t, &old, err);
+        if (!rc)
+            rc = new_path(e, old, t->d.d_tag == searched, &text, err);
+        if (!rc)
+            rc = exti__elf_set_text(e, t, text, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+int exti__elf_edit_paths(struct elf_edit *e, struct exti_error *err)
+{
+    const bool removes = e->opts->path_set && !*e->opts->path_set &&
+                         (!e->opts->path_prepend || !*e->opts->path_prepend);
+    const int64_t searched = searched_tag(e);
+    const char *text;
+    int rc;
+
+    if (removes) {
+        for (size_t i = e->tag_count; i-- > 0;)
+            if (e->tags[i].d.d_tag == DT_RPATH || e->tags[i].d.d_tag == DT_RUNPATH)
+                exti__elf_drop_tag(e, i);
+        return 0;
+    }
+    if (exti__elf_find_tag(e, searched))
+        return edit_path_tags(e, searched, err);
+    rc = new_path(e, "", true, &text, err);
+    if (rc || !*text)
+        return rc;
+    return exti__elf_add_tag(e, DT_RUNPATH, 0, text, err);
+}
