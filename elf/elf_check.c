@@ -48,18 +48,18 @@ void exti__elf_finding(struct elf_check *c, uint64_t offset, const char *fmt, ..
     c->stop = c->report(c->user, &finding) != 0;
 }
 
-const char *exti__elf_text(const struct elf_file *f, uint64_t off)
+const char *exti__elf_check_text(const struct elf_file *f, uint64_t off)
 {
     const char *text;
 
     return exti__elf_str(f, off, "", &text, NULL) ? NULL : text;
 }
 
-const char *exti__elf_tag_text(const struct elf_file *f, int64_t tag)
+const char *exti__elf_check_tag_text(const struct elf_file *f, int64_t tag)
 {
     const GElf_Dyn *d = exti__elf_tag(f, tag);
 
-    return d ? exti__elf_text(f, d->d_un.d_val) : NULL;
+    return d ? exti__elf_check_text(f, d->d_un.d_val) : NULL;
 }
 
 bool exti__elf_is_defined(const GElf_Sym *s)

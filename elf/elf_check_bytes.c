@@ -11,7 +11,7 @@
 
 static void mark(bool *free_bytes, const struct elf_file *f, uint64_t off)
 {
-    const char *text = exti__elf_text(f, off);
+    const char *text = exti__elf_check_text(f, off);
 
     if (text)
         memset(free_bytes + off, true, strlen(text));
@@ -59,7 +59,7 @@ static void mark_edited(const struct elf_check *c, bool *free_bytes)
     if (may_change(c->opts, DT_NEEDED))
         exti__elf_versions(b, mark_file, &m, NULL);
     for (size_t i = 0; (!c->opts || c->opts->rename_count) && i < b->sym_count; i++) {
-        const char *name = exti__elf_text(b, b->sym[i].st_name);
+        const char *name = exti__elf_check_text(b, b->sym[i].st_name);
 
         if (name && (!c->opts || exti__elf_renamed(c, name) != name))
             mark(free_bytes, b, b->sym[i].st_name);

@@ -30,11 +30,14 @@ static int map_renames(struct elf_check *c, struct exti_error *err)
     if (!e->renames)
         return exti__fail_nomem(err);
     for (size_t i = 0; i < o->rename_count; i++) {
+        size_t n = strlen(o->renames[i].from);
         size_t at = spread(o->renames[i].from) & (e->rename_slots - 1);
 
         while (e->renames[at])
             at = (at + 1) & (e->rename_slots - 1);
         e->renames[at] = i + 1;
+        if (n > e->rename_longest)
+            e->rename_longest = n;
     }
     return 0;
 }
@@ -43,7 +46,7 @@ const char *exti__elf_renamed(const struct elf_check *c, const char *name)
 {
     const struct elf_expect *e = &c->expect;
 
-    if (!e->rename_slots)
+    if (!e->rename_slots || strnlen(name, e->rename_longest + 1) > e->rename_longest)
         return name;
     for (size_t at = spread(name) & (e->rename_slots - 1); e->renames[at];
          at = (at + 1) & (e->rename_slots - 1)) {
@@ -55,16 +58,43 @@ const char *exti__elf_renamed(const struct elf_check *c, const char *name)
     return name;
 }
 
-const char *exti__elf_needed_renamed(const struct elf_check *c, const char *name)
-{
-    for (size_t i = 0; i < c->opts->needed_count; i++) {
-        const struct exti_needed *n = &c->opts->needed[i];
+/* ---- $ORIGIN ------------------------------------------------------------------------------------ */
 
-        if (n->from && n->to && strcmp(n->from, name) == 0)
-            name = n->to;
-    }
-    return name;
+static bool is_identifier(char ch)
+{
+    return (ch >= 'A' && ch <= 'Z') || (ch >= 'a' && ch <= 'z') || (ch >= '0' && ch <= '9') ||
+           ch == '_';
 }
+
+/* Length of a leading $ORIGIN or ${ORIGIN}, else 0: glibc's is_dst (dl-load.c). */
+static size_t origin_length(const char *p)
+{
+    if (strncmp(p, "${ORIGIN}", 9) == 0)
+        return 9;
+    if (strncmp(p, "$ORIGIN", 7) == 0 && !is_identifier(p[7]))
+        return 7;
+    return 0;
+}
+
+/* Appends `text` with $ORIGIN spelt out. */
+static int append_kept(struct exti_buf *b, const char *text, const char *origin,
+                       struct exti_error *err)
+{
+    int rc = 0;
+
+    while (!rc && *text) {
+        size_t skip = origin ? origin_length(text) : 0;
+
+        if (skip)
+            rc = exti__buf_append(b, origin, strlen(origin), err);
+        else
+            rc = exti__buf_append(b, text, 1, err);
+        text += skip ? skip : 1;
+    }
+    return rc;
+}
+
+/* ---- needed libraries ----------------------------------------------------------------------------- */
 
 static size_t find(const struct elf_expect *e, const char *name)
 {
@@ -99,18 +129,50 @@ static void edit_needed(struct elf_expect *e, const struct exti_needed *n)
     }
 }
 
+static bool is_asked_for(const struct elf_check *c, const char *name)
+{
+    for (size_t i = 0; i < c->opts->needed_count; i++)
+        if (c->opts->needed[i].to && strcmp(c->opts->needed[i].to, name) == 0)
+            return true;
+    return false;
+}
+
+/* Spells out $ORIGIN in library `i`, where no edit put it there. */
+static int translate_needed(struct elf_check *c, size_t i, struct exti_error *err)
+{
+    struct elf_expect *e = &c->expect;
+    struct exti_buf b = exti__buf(MAX_PATH_BYTES);
+    int rc;
+
+    if (!c->opts->origin || !strchr(e->needed[i], '$') || is_asked_for(c, e->needed[i]))
+        return 0;
+    rc = append_kept(&b, e->needed[i], c->opts->origin, err);
+    if (!rc)
+        rc = exti__buf_append(&b, "", 1, err);
+    if (rc) {
+        exti__buf_free(&b);
+        return rc;
+    }
+    e->translated[e->translated_count++] = (char *)b.p;
+    e->needed[i] = (char *)b.p;
+    return 0;
+}
+
 static int expect_needed(struct elf_check *c, struct exti_error *err)
 {
     struct elf_expect *e = &c->expect;
     const struct elf_file *f = &c->before;
+    const size_t room = f->dyn_count + c->opts->needed_count;
+    int rc = 0;
 
-    e->needed = exti__calloc(f->dyn_count + c->opts->needed_count, sizeof *e->needed);
-    if (!e->needed)
+    e->needed = exti__calloc(room, sizeof *e->needed);
+    e->translated = exti__calloc(room, sizeof *e->translated);
+    if (!e->needed || !e->translated)
         return exti__fail_nomem(err);
     for (size_t i = 0; i < f->dyn_count; i++) {
         if (f->dyn[i].d_tag != DT_NEEDED)
             continue;
-        e->needed[e->needed_count] = exti__elf_text(f, f->dyn[i].d_un.d_val);
+        e->needed[e->needed_count] = exti__elf_check_text(f, f->dyn[i].d_un.d_val);
         if (!e->needed[e->needed_count])
             return exti__fail(err, EXTI_E_FORMAT, exti__elf_dyn_offset(f, i),
                               "DT_NEEDED: its name lies outside DT_STRTAB");
@@ -118,59 +180,88 @@ static int expect_needed(struct elf_check *c, struct exti_error *err)
     }
     for (size_t i = 0; i < c->opts->needed_count; i++)
         edit_needed(e, &c->opts->needed[i]);
-    return 0;
-}
-
-/* Length of a leading $ORIGIN or ${ORIGIN}, else 0.  ld.so takes the bare form only where the name
- * ends there. */
-static size_t origin_length(const char *p)
-{
-    if (strncmp(p, "${ORIGIN}", 9) == 0)
-        return 9;
-    if (strncmp(p, "$ORIGIN", 7) == 0 && (!p[7] || p[7] == '/' || p[7] == ':'))
-        return 7;
-    return 0;
-}
-
-static int append_kept(struct exti_buf *b, const char *path, const char *origin,
-                       struct exti_error *err)
-{
-    int rc = 0;
-
-    while (!rc && *path) {
-        size_t skip = origin ? origin_length(path) : 0;
-
-        if (skip)
-            rc = exti__buf_append(b, origin, strlen(origin), err);
-        else
-            rc = exti__buf_append(b, path, 1, err);
-        path += skip ? skip : 1;
-    }
+    for (size_t i = 0; !rc && i < e->needed_count; i++)
+        rc = translate_needed(c, i, err);
     return rc;
 }
 
-static int expect_path(struct elf_check *c, struct exti_error *err)
+bool exti__elf_follows_needed(const struct elf_check *c, const char *was, const char *name)
+{
+    const char *origin = c->opts->origin;
+
+    for (size_t i = 0; i < c->opts->needed_count; i++) {
+        const struct exti_needed *n = &c->opts->needed[i];
+
+        if (n->from && n->to && strcmp(n->from, was) == 0)
+            was = n->to;
+    }
+    for (; *was && *name; was++, name++) {
+        size_t skip = origin ? origin_length(was) : 0;
+
+        if (skip && strncmp(name, origin, strlen(origin)) == 0) {
+            was += skip - 1;
+            name += strlen(origin) - 1;
+        } else if (*was != *name) {
+            return false;
+        }
+    }
+    return *was == *name;
+}
+
+/* ---- search paths --------------------------------------------------------------------------------- */
+
+/* What is left of `path` behind `first`, if it starts with that already. */
+static const char *behind(const char *path, const char *first)
+{
+    size_t n = strlen(first);
+
+    if (!n || strncmp(path, first, n) != 0 || (path[n] && path[n] != ':'))
+        return path;
+    return path + n + (path[n] == ':');
+}
+
+/* The new text for `old` (NULL: none); `searched` is for the tag that loaders go by. */
+static int expect_path(const struct elf_check *c, const char *old, bool searched, char **out,
+                       struct exti_error *err)
 {
     const struct exti_rewrite_opts *o = c->opts;
-    const char *run = exti__elf_tag_text(&c->before, DT_RUNPATH);
-    const char *old = run ? run : exti__elf_tag_text(&c->before, DT_RPATH);
-    const char *kept = o->path_set ? o->path_set : old, *first = o->path_prepend;
+    const char *first = searched && o->path_prepend ? o->path_prepend : "";
+    const char *set = searched ? o->path_set : NULL;
+    const char *kept = set ? set : behind(old ? old : "", first);
     struct exti_buf b = exti__buf(MAX_PATH_BYTES);
-    int rc = 0;
+    int rc = exti__buf_append(&b, first, strlen(first), err);
 
-    c->expect.path_tag = old && !run ? DT_RPATH : DT_RUNPATH;
-    if (first && *first)
-        rc = exti__buf_append(&b, first, strlen(first), err);
-    if (!rc && kept && *kept && b.n)
+    if (!rc && *kept && b.n)
         rc = exti__buf_append(&b, ":", 1, err);
-    if (!rc && kept)
-        rc = append_kept(&b, kept, o->path_set ? NULL : o->origin, err);
+    if (!rc)
+        rc = append_kept(&b, kept, set ? NULL : o->origin, err);
     /* An empty path that was there and that no edit names stays. */
-    if (!rc && (b.n || (old && !o->path_set)))
+    if (!rc && (b.n || (old && !set)))
         rc = exti__buf_append(&b, "", 1, err);
     if (rc)
         exti__buf_free(&b);
-    c->expect.path = (char *)b.p;
+    *out = (char *)b.p;
+    return rc;
+}
+
+static bool removes_path(const struct exti_rewrite_opts *o)
+{
+    return o->path_set && !*o->path_set && !(o->path_prepend && *o->path_prepend);
+}
+
+static int expect_paths(struct elf_check *c, struct exti_error *err)
+{
+    const char *run = exti__elf_check_tag_text(&c->before, DT_RUNPATH);
+    const char *old = exti__elf_check_tag_text(&c->before, DT_RPATH);
+    int rc = 0;
+
+    /* DT_RPATH would come into force where DT_RUNPATH goes. */
+    if (removes_path(c->opts))
+        return 0;
+    if (old)
+        rc = expect_path(c, old, !run, &c->expect.rpath, err);
+    if (!rc && (run || !old))
+        rc = expect_path(c, run, true, &c->expect.runpath, err);
     return rc;
 }
 
@@ -180,16 +271,20 @@ int exti__elf_expect(struct elf_check *c, struct exti_error *err)
 
     if (!c->opts)
         return 0;
-    c->expect.id = c->opts->id ? c->opts->id : exti__elf_tag_text(&c->before, DT_SONAME);
+    c->expect.id = c->opts->id ? c->opts->id : exti__elf_check_tag_text(&c->before, DT_SONAME);
     rc = expect_needed(c, err);
     if (!rc)
-        rc = expect_path(c, err);
+        rc = expect_paths(c, err);
     return rc ? rc : map_renames(c, err);
 }
 
 void exti__elf_expect_free(struct elf_expect *e)
 {
+    for (size_t i = 0; i < e->translated_count; i++)
+        exti__free(e->translated[i]);
+    exti__free(e->translated);
     exti__free(e->needed);
-    exti__free(e->path);
+    exti__free(e->rpath);
+    exti__free(e->runpath);
     exti__free(e->renames);
 }

@@ -103,7 +103,7 @@ uint64_t exti__elf_gnu_hash_size(const struct elf_file *f)
  * `run` is where the chain that `i` lies in starts. */
 static bool gnu_reaches(const struct elf_file *f, const struct gnu_table *t, size_t i, uint64_t run)
 {
-    const char *name = exti__elf_text(f, f->sym[i].st_name);
+    const char *name = exti__elf_check_text(f, f->sym[i].st_name);
     const uint64_t bits = t->bloom.size * 8;
     uint64_t filter, start, have;
     bool ok = name != NULL;
@@ -176,7 +176,7 @@ static void sysv_reach(const struct elf_file *f, bool *reach)
         uint64_t i = word(&t.all, 2 + b, &ok);
 
         while (ok && i && i < f->sym_count && i < t.chains && !reach[i]) {
-            const char *name = exti__elf_text(f, f->sym[i].st_name);
+            const char *name = exti__elf_check_text(f, f->sym[i].st_name);
 
             if (!name || gabi_hash(name) % t.buckets != b)
                 break;
@@ -202,7 +202,7 @@ static void report_lost(struct elf_check *c, const char *what, const bool *befor
     size_t n = c->after.sym_count < c->before.sym_count ? c->after.sym_count : c->before.sym_count;
 
     for (size_t i = 1; i < n && !c->stop; i++) {
-        const char *name = exti__elf_text(&c->after, c->after.sym[i].st_name);
+        const char *name = exti__elf_check_text(&c->after, c->after.sym[i].st_name);
 
         if (before[i] && !after[i] && exti__elf_is_defined(&c->after.sym[i]))
             exti__elf_finding(c, exti__elf_sym_offset(&c->after, i),

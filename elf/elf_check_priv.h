@@ -13,10 +13,11 @@ struct elf_expect {
     const char *id;      /* NULL: no DT_SONAME */
     const char **needed; /* owned array */
     size_t needed_count;
-    int64_t path_tag; /* DT_RPATH or DT_RUNPATH */
-    char *path;       /* owned; NULL: no such tag */
-    size_t *renames;  /* owned hash table of indices into opts->renames, plus 1; 0: free */
-    size_t rename_slots;
+    char *rpath, *runpath; /* owned; NULL: no such tag */
+    char **translated;     /* owned, as are its strings; parallel to `needed` as it was */
+    size_t translated_count;
+    size_t *renames; /* owned hash table of indices into opts->renames, plus 1; 0: free */
+    size_t rename_slots, rename_longest;
 };
 
 struct elf_range {
@@ -55,17 +56,17 @@ void exti__elf_finding(struct elf_check *c, uint64_t offset, const char *fmt, ..
     EXTI_PRINTF(3, 4);
 
 /* The string at `off` of DT_STRTAB, or NULL. */
-const char *exti__elf_text(const struct elf_file *f, uint64_t off);
+const char *exti__elf_check_text(const struct elf_file *f, uint64_t off);
 /* The text of the last entry with that tag, or NULL. */
-const char *exti__elf_tag_text(const struct elf_file *f, int64_t tag);
+const char *exti__elf_check_tag_text(const struct elf_file *f, int64_t tag);
 bool exti__elf_is_defined(const GElf_Sym *s); /* by this file, for others to find */
 
 /* ---- elf_check_expect.c */
 int exti__elf_expect(struct elf_check *c, struct exti_error *err);
 void exti__elf_expect_free(struct elf_expect *e);
 const char *exti__elf_renamed(const struct elf_check *c, const char *name);
-/* What the edits make of library `name` where a version table refers to it. */
-const char *exti__elf_needed_renamed(const struct elf_check *c, const char *name);
+/* Whether a version table that named library `was` may now name `name`. */
+bool exti__elf_follows_needed(const struct elf_check *c, const char *was, const char *name);
 
 /* ---- elf_check_dynamic.c */
 int exti__elf_check_tags(struct elf_check *c, struct exti_error *err);

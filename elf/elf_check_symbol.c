@@ -16,11 +16,35 @@ static bool same_info(const struct elf_check *c, uint8_t have, uint8_t want)
     return have == want && !(unique && c->opts && c->opts->flags & EXTI_RW_CLEAR_UNIQUE);
 }
 
+struct name_search {
+    const struct elf_file *f;
+    const char *name;
+};
+
+static int is_definition(void *user, const struct elf_version_ref *ref, struct exti_error *err)
+{
+    const struct name_search *s = user;
+    const char *text = exti__elf_check_text(s->f, ref->name);
+
+    (void)err;
+    return ref->kind == ELF_VERSION_DEF && text && strcmp(text, s->name) == 0;
+}
+
+/* The absolute symbol that stands for a version keeps its name: the version keeps it too. */
+static bool is_version_node(const struct elf_check *c, const GElf_Sym *s, const char *was,
+                            const char *name)
+{
+    struct name_search search = {&c->before, was};
+
+    return s->st_shndx == SHN_ABS && strcmp(was, name) == 0 &&
+           exti__elf_versions(&c->before, is_definition, &search, NULL) > 0;
+}
+
 static void compare_symbol(struct elf_check *c, size_t i)
 {
     const GElf_Sym *b = &c->before.sym[i], *a = &c->after.sym[i];
-    const char *was = exti__elf_text(&c->before, b->st_name);
-    const char *name = exti__elf_text(&c->after, a->st_name);
+    const char *was = exti__elf_check_text(&c->before, b->st_name);
+    const char *name = exti__elf_check_text(&c->after, a->st_name);
     const char *want = !was ? NULL : c->opts ? exti__elf_renamed(c, was) : name;
     const uint64_t at = exti__elf_sym_offset(&c->after, i);
 
@@ -34,7 +58,7 @@ static void compare_symbol(struct elf_check *c, size_t i)
         exti__elf_finding(
             c, at, "DT_SYMTAB %zu: section %u, st_other %u, st_info 0x%x, not %u, %u, 0x%x", i,
             a->st_shndx, a->st_other, a->st_info, b->st_shndx, b->st_other, b->st_info);
-    if (was && (!name || strcmp(name, want) != 0))
+    if (was && (!name || strcmp(name, want) != 0) && !(name && is_version_node(c, b, was, name)))
         exti__elf_finding(c, at, "DT_SYMTAB %zu: name \"%s\", not \"%s\"", i,
                           name ? name : "(none)", want ? want : "(any)");
 }
@@ -85,7 +109,7 @@ static bool is_needed(const struct elf_file *f, const char *name)
 
         if (f->dyn[i].d_tag != DT_NEEDED)
             continue;
-        text = exti__elf_text(f, f->dyn[i].d_un.d_val);
+        text = exti__elf_check_text(f, f->dyn[i].d_un.d_val);
         if (text && strcmp(text, name) == 0)
             return true;
     }
@@ -95,8 +119,8 @@ static bool is_needed(const struct elf_file *f, const char *name)
 static void compare_version(struct elf_check *c, const struct elf_version_ref *b,
                             const struct elf_version_ref *a)
 {
-    const char *was = exti__elf_text(&c->before, b->name);
-    const char *name = exti__elf_text(&c->after, a->name), *want = was;
+    const char *was = exti__elf_check_text(&c->before, b->name);
+    const char *name = exti__elf_check_text(&c->after, a->name), *want = was;
     bool file = b->kind == ELF_VERSION_FILE;
 
     if (a->kind != b->kind || a->index != b->index || a->name_at != b->name_at) {
@@ -107,8 +131,8 @@ static void compare_version(struct elf_check *c, const struct elf_version_ref *b
     }
     if (!was)
         return;
-    if (file)
-        want = c->opts ? exti__elf_needed_renamed(c, was) : name;
+    if (file && name && (!c->opts || exti__elf_follows_needed(c, was, name)))
+        want = name;
     if (!name || strcmp(name, want) != 0)
         exti__elf_finding(c, a->name_at, "version tables: %s \"%s\", not \"%s\"",
                           file ? "vn_file" : "version", name ? name : "(none)",
