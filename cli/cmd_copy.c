@@ -35,6 +35,9 @@ static const char help[] =
     "Prints 'FILE -> COPY' for each.  Exit status: 0 done, 1 a FILE failed (the others are done),\n"
     "2 wrong usage.\n";
 
+#define NAME_MAX_CHARS 32
+static const char name_chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+
 struct copy {
     const char *dir, *name;
     char *libpython; /* NULL: the one CTXDIR has */
@@ -106,8 +109,10 @@ static int parse(int argc, char **argv, struct copy *c)
         return cli_usage("copy", "needs FILE and CTXDIR, but there is only '%s'", argv[optind]);
     if (libpython != NULL && *libpython == '\0')
         return cli_usage("copy", "--libpython is empty: is a shell variable unset?");
-    if (c->name != NULL && *c->name == '\0')
-        return cli_usage("copy", "--name is empty: is a shell variable unset?");
+    if (c->name != NULL &&
+        (strlen(c->name) - 1 >= NAME_MAX_CHARS || strspn(c->name, name_chars) != strlen(c->name)))
+        return cli_usage("copy", "--name takes 1 to %d letters, digits, '-' and '_', not '%s'",
+                         NAME_MAX_CHARS, c->name);
     c->files = argv + optind;
     c->count = (size_t)(argc - optind - 1);
     c->dir = argv[argc - 1];

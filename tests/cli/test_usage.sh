@@ -65,7 +65,11 @@ check copy_to_empty_directory_name 2 'argument 2 is empty'
 run copy --libpython '' ../x.so ctx
 check copy_with_empty_libpython 2 '--libpython is empty'
 run copy --name '' ../x.so ctx
-check copy_with_empty_name 2 '--name is empty'
+check copy_with_empty_name 2 "--name takes 1 to 32 .* not ''"
+run copy --name a/b ../x.so ctx
+check copy_with_a_name_that_is_none 2 "--name takes 1 to 32 .* not 'a/b'"
+run copy --name "$(printf '%033d' 0)" ../x.so ctx
+check copy_with_a_long_name 2 '--name takes 1 to 32'
 run verify ../x.so
 check verify_of_file_needs_against 2 "'../x.so' is a file: --against which ORIGINAL"
 run verify .. --against ../x.so
