@@ -47,6 +47,7 @@ struct exti_reference {
     uintptr_t *slot;
     uintptr_t addend;
     bool weak, defined_here;
+    bool in_data; /* an initialised variable, which the program may have changed since */
 };
 
 /* Calls `each` for every reference by name until it returns non-zero, which is passed on. */
@@ -65,7 +66,10 @@ struct exti_layout {
 };
 struct exti_layout exti__loaded_layout(const struct exti_loaded *lib);
 
-/* The file that an address belongs to, in `out`: "the program itself" or a path; "" if none. */
+/* The path of the file that an address belongs to, in `out`; "" if none. */
 void exti__address_owner(uintptr_t address, char *out, size_t cap);
+
+/* Whether some library or the program has a symbol of that name at that address. */
+bool exti__address_is_symbol(uintptr_t address, const char *name);
 
 #endif

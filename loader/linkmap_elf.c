@@ -238,6 +238,7 @@ static int table_references(const struct exti_loaded *lib, int table,
         ref.addend = rela ? (uintptr_t)r->r_addend : 0;
         ref.weak = SYMBOL_BIND(s->st_info) == STB_WEAK;
         ref.defined_here = s->st_shndx != SHN_UNDEF;
+        ref.in_data = RELOC_TYPE(r->r_info) == RELOC_ABSOLUTE;
         rc = each(user, &ref);
     }
     return rc;
@@ -335,4 +336,21 @@ void exti__address_owner(uintptr_t address, char *out, size_t cap)
         snprintf(out, cap, "%s", "");
     else
         snprintf(out, cap, "%s", info.dli_fname);
+}
+
+bool exti__address_is_symbol(uintptr_t address, const char *name)
+{
+    struct link_map *map = NULL;
+    Dl_info info;
+    void *handle;
+    bool is = false;
+
+    if (!dladdr1((void *)address, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
+        return false;
+    handle = dlopen(map->l_name[0] ? map->l_name : NULL, RTLD_LAZY | RTLD_NOLOAD);
+    if (handle) {
+        is = (uintptr_t)dlsym(handle, name) == address;
+        dlclose(handle);
+    }
+    return is;
 }
