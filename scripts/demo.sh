@@ -7,6 +7,7 @@ export LC_ALL=C
 
 extisolate=$(realpath "${1:-build/extisolate}")
 python=${2:-/usr/bin/python3}
+rounds=3
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
@@ -15,88 +16,78 @@ if [ -t 1 ] && [ -z "${NO_COLOR:-}" ] && [ "${TERM:-dumb}" != dumb ]; then
     bold=$'\e[1m' dim=$'\e[2m' off=$'\e[0m'
 fi
 
+numpy=$("$python" -c 'import numpy.core._multiarray_umath as m; print(m.__file__)')
+core=${numpy%/*}
+cd "$tmp"
+
 title() { printf '\n%s%s%s\n' "$bold" "$*" "$off"; }
+short() { sed "s|$tmp/||g; s|$core/|\$CORE/|g"; }
 show() { # the command as one would type it, then its output
-    local words=("$@")
-    printf '%s$ extisolate' "$dim"
-    printf ' %s' "${words[@]//$tmp\//}"
-    printf '%s\n' "$off"
-    (cd "$tmp" && "$extisolate" "${words[@]//$tmp\//}") | sed "s|$tmp/||g; s/^/  /"
+    printf '%s$ extisolate %s%s\n' "$dim" "$(short <<<"$*")" "$off"
+    "$extisolate" "$@" | short | sed 's/^/  /'
 }
 
-numpy=$("$python" -c 'import numpy.core._multiarray_umath as m; print(m.__file__)')
+title "1. Two private copies of numpy's core, each with a libpython of its own"
+printf '  CORE=%s\n' "$core"
+show copy "$numpy" ctx0
+show copy "$numpy" ctx1
 
-title "1. Two private copies of ${numpy##*/}"
-show copy "$numpy" "$tmp/ctx0"
-show copy "$numpy" "$tmp/ctx1"
-
-title "2. What changed: the copies have their own names and their own libpython"
-facts() { # NAME FILE: the lines of inspect that a copy may change
-    "$extisolate" inspect --json "$2" | "$python" -c '
+title '2. What is different in them'
+facts() { # FILE: the lines of inspect that a copy may change
+    "$extisolate" inspect --json "$1" | "$python" -c '
 import json, sys
 d = json.load(sys.stdin)[0]
-print("file", sys.argv[1].rsplit("/", 1)[-1])
-print("id", d.get("id") or "-")
-for n in d.get("needed") or ["-"]:
-    print("needed", n)
-print("runpath", d.get("runpath") or "-")
-' "$2" | sed "s|$tmp/||g" >"$tmp/$1"
+print("id", d["id"] or "none")
+for name in d["needed"] or ["none"]:
+    print("needed", name)
+print("runpath", d["runpath"] or "none")'
 }
+facts "$numpy" >original
 for c in 0 1; do
-    copies=("$tmp/ctx$c"/*_multiarray_umath*.so)
-    facts "copy$c" "${copies[0]}"
+    facts ctx$c/_multiarray_umath*.so >copy$c
 done
-facts original "$numpy"
-"$python" - "$tmp" "$bold" "$off" <<'PY'
+"$python" - "$bold" "$off" <<'PY'
 import itertools, sys
-tmp, bold, off = sys.argv[1:]
+bold, off = sys.argv[1:]
 columns = []
 for name in ("original", "copy0", "copy1"):
-    rows = [line.rstrip("\n").split(" ", 1) for line in open(f"{tmp}/{name}")]
+    rows = (line.rstrip("\n").split(" ", 1) for line in open(name))
     columns.append({k: [v for _, v in g] for k, g in itertools.groupby(rows, lambda r: r[0])})
-def cell(text):
-    return text if len(text) <= 44 else text[:20] + "..." + text[-21:]
-table = []
-for key in columns[0]:
-    for i, row in enumerate(itertools.zip_longest(*(c.get(key, []) for c in columns), fillvalue="")):
-        table.append([key if i == 0 else ""] + [cell(v) for v in row])
-width = [max(len(r[i]) for r in table) for i in range(4)]
-heads = ["", "original", "context 0", "context 1"]
-width = [max(w, len(h)) for w, h in zip(width, heads)]
-print("  " + bold + "  ".join(h.ljust(w) for h, w in zip(heads, width)).rstrip() + off)
-for r in table:
-    print("  " + "  ".join(v.ljust(w) for v, w in zip(r, width)).rstrip())
-PY
-show verify "$tmp/ctx0"
-show verify "$tmp/ctx1"
 
-title "3. The same program in one context and in two, in one process"
-cat >"$tmp/work.py" <<'PY'
-import sys, time
+def cell(text):
+    return text if len(text) <= 34 else text[:28] + "..." + text[-3:]
+
+table = [["", "original", "context 0", "context 1"]]
+for key in columns[0]:
+    for i, row in enumerate(itertools.zip_longest(*(c[key] for c in columns), fillvalue="")):
+        table.append([key if i == 0 else ""] + [cell(v) for v in row])
+width = [max(len(row[i]) for row in table) for i in range(4)]
+for n, row in enumerate(table):
+    line = "  ".join(v.ljust(w) for v, w in zip(row, width)).rstrip()
+    print("  " + (bold + line + off if n == 0 else line))
+PY
+show verify ctx0
+show verify ctx1
+
+title '3. A CPU-bound program, alone and twice at once in one process'
+cat >work.py <<'PY'
+import sys, threading
 import numpy as np
 
-def pure(n):
-    total = 0
-    for i in range(n):
-        total = (total * 31 + i) % 1000003
-    return total
-
-def arrays(rounds):
-    a = np.random.default_rng(1).random(200_000)
-    for _ in range(rounds):
-        a = np.sort(np.sin(a) * np.sqrt(a + 1.0))[::-1]
-    return float(a.sum())
-
 def work():
-    return pure(12_000_000), arrays(60)
+    total = 0
+    for i in range(20_000_000):
+        total = (total * 31 + i) % 1000003
+    a = np.random.default_rng(1).random(200_000)
+    for _ in range(100):
+        a = np.sort(np.sin(a) * np.sqrt(a + 1.0))[::-1]
+    return total, float(a.sum())
 
-if len(sys.argv) > 1 and sys.argv[1] == "threads":
-    import threading
-    both = [threading.Thread(target=work) for _ in range(2)]
-    for t in both: t.start()
-    for t in both: t.join()
-else:
-    work()
+threads = [threading.Thread(target=work) for _ in range(int(sys.argv[1]))]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
 
 kb = {}
 for path in ("/proc/self/smaps_rollup", "/proc/self/status"):
@@ -106,34 +97,47 @@ for path in ("/proc/self/smaps_rollup", "/proc/self/status"):
             kb[key] = int(value.split()[0])
 print("memory", kb["VmRSS"], kb["Pss"])
 PY
-sed 's/^/  /' <<'TEXT'
-12 million turns of a pure Python loop, then sorting and sines over numpy arrays; BLAS on one thread.
+cat <<'TEXT'
+  work.py: 20 million turns of a pure Python loop, then sorting, sines and roots of numpy arrays.
 TEXT
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-measure() { # LABEL PROGRAMS COMMAND...: appends "label|programs|seconds|rss|pss"
+measure() { # LABEL PROGRAMS COMMAND...: adds "label|programs|seconds|rss|pss" to the table
     local label=$1 programs=$2 from to
     shift 2
-    [ ! -t 1 ] || printf '  %srunning: %s%s' "$dim" "$label" "$off"
+    [ ! -t 1 ] || printf '  %sround %s of %s: %s%s' "$dim" "$round" "$rounds" "$label" "$off"
     from=$(date +%s.%N)
-    "$@" >"$tmp/out"
+    "$@" >out
     to=$(date +%s.%N)
     [ ! -t 1 ] || printf '\r\e[K'
     awk -v label="$label" -v n="$programs" -v from="$from" -v to="$to" '
-        $1 == "memory" { if ($2 > rss) rss = $2; if ($3 > pss) pss = $3 }
-        END { printf "%s|%d|%.2f|%.1f|%.1f\n", label, n, to - from, rss / 1024, pss / 1024 }' \
-        "$tmp/out" >>"$tmp/table"
+        $1 == "memory" { seen++; if ($2 > rss) rss = $2; if ($3 > pss) pss = $3 }
+        END { if (!seen) exit 1
+              printf "%s|%d|%.3f|%.1f|%.1f\n", label, n, to - from, rss / 1024, pss / 1024 }' \
+        out >>table
 }
 run=("$extisolate" run --python "$python")
-measure '1 context' 1 "${run[@]}" --contexts 1 "$tmp/work.py"
-measure '2 contexts' 2 "${run[@]}" --contexts 2 "$tmp/work.py"
-measure '2 threads of one python3' 2 "$python" "$tmp/work.py" threads
+for round in $(seq $rounds); do
+    measure 'python3' 1 "$python" work.py 1
+    measure 'python3, two threads' 2 "$python" work.py 2
+    measure 'one context' 1 "${run[@]}" --contexts 1 work.py 1
+    measure 'two contexts' 2 "${run[@]}" --contexts 2 work.py 1
+done
 
-awk -F'|' -v bold="$bold" -v off="$off" '
-    BEGIN { printf "\n  %s%-26s %8s %9s %9s %10s %10s%s\n", bold, "", "programs", "seconds", \
-                "speed-up", "RSS MB", "Pss MB", off }
-    NR == 1 { one = $3 }
-    { printf "  %-26s %8d %9.2f %8.2fx %10.1f %10.1f\n", $1, $2, $3, $2 * one / $3, $4, $5 }
-    END { print "\n  Wall time, start-up included; speed-up is over running the programs one after " \
-                "the other."
-          print "  Memory is that of the whole process, at the end of the work." }' "$tmp/table"
+sort -s -t'|' -k1,1 -k3,3n table | awk -F'|' -v bold="$bold" -v off="$off" -v rounds="$rounds" '
+    { of[$1, ++n[$1]] = $0 } # by time, so that the middle one is the median
+    function row(label, base,    f, t) {
+        split(of[label, int((n[label] + 1) / 2)], f, "|")
+        t = base ? base : f[3]
+        printf "  %-22s %8d %9.2f %9.2fx %9.1f %9.1f\n", label, f[2], f[3], f[2] * t / f[3], f[4], f[5]
+        return f[3]
+    }
+    END {
+        printf "\n  %s%-22s %8s %9s %10s %9s %9s%s\n", bold, "", "programs", "seconds", "speed-up",
+            "RSS MB", "Pss MB", off
+        row("python3, two threads", row("python3"))
+        row("two contexts", row("one context"))
+        print "\n  Wall time with start-up, medians of " rounds ". Speed-up: over running the " \
+            "programs one after the other."
+        print "  Memory: of the whole process, at the end of the work."
+    }'
