@@ -12,6 +12,12 @@
 
 #include "loader/base/error.h"
 
+#if defined(__GLIBC__)
+#if __GLIBC_PREREQ(2, 36)
+#define HAVE_DLINFO_PHDR
+#endif
+#endif
+
 /* The relocation types that bind a name, per psABI.  A machine without GLOB_DAT uses the absolute
  * type in its place. */
 #if defined(__x86_64__)
@@ -317,7 +323,7 @@ static int match_library(struct dl_phdr_info *info, size_t size, void *user)
 struct exti_layout exti__loaded_layout(const struct exti_loaded *lib)
 {
     struct search s = {.lib = lib};
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 36)
+#ifdef HAVE_DLINFO_PHDR
     const ElfW(Phdr) * ph;
     int count = dlinfo(lib->handle, RTLD_DI_PHDR, &ph);
 
@@ -340,17 +346,17 @@ void exti__address_owner(uintptr_t address, char *out, size_t cap)
 
 bool exti__address_is_symbol(uintptr_t address, const char *name)
 {
-    struct link_map *map = NULL;
     Dl_info info;
     void *handle;
-    bool is = false;
+    bool is;
 
-    if (!dladdr1((void *)address, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
+    if (!dladdr((void *)address, &info))
         return false;
-    handle = dlopen(map->l_name[0] ? map->l_name : NULL, RTLD_LAZY | RTLD_NOLOAD);
-    if (handle) {
-        is = (uintptr_t)dlsym(handle, name) == address;
+    handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (!handle) /* the program, which no path names */
+        handle = dlopen(NULL, RTLD_LAZY);
+    is = handle && (uintptr_t)dlsym(handle, name) == address;
+    if (handle)
         dlclose(handle);
-    }
     return is;
 }
