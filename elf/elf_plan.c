@@ -7,18 +7,19 @@
 #include "loader/base/mem.h"
 
 /* Programs are laid out for their one address, and the kernel reads their headers by rules of its
- * own.  A library that can also be run, like libc.so.6, has a name. */
+ * own.  Linkers give them a DT_DEBUG; a library that can also be run, like libc.so.6, has none. */
 static int refuse_programs(const struct elf_file *f, struct exti_error *err)
 {
     const GElf_Dyn *flags = exti__elf_tag(f, DT_FLAGS_1);
+    const bool library = exti__elf_tag(f, DT_SONAME) || !exti__elf_tag(f, DT_DEBUG);
 
     if (flags && flags->d_un.d_val & DF_1_PIE)
         return exti__fail(err, EXTI_E_UNSUPPORTED, f->phdr[f->dynamic_phdr].p_offset,
                           "a position-independent program (DF_1_PIE), not a shared object");
     for (size_t i = 0; i < f->phnum; i++)
-        if (f->phdr[i].p_type == PT_INTERP && !exti__elf_tag(f, DT_SONAME))
+        if (f->phdr[i].p_type == PT_INTERP && !library)
             return exti__fail(err, EXTI_E_UNSUPPORTED, f->phdr[i].p_offset,
-                              "a program: it has PT_INTERP and no DT_SONAME");
+                              "a program: it has PT_INTERP, DT_DEBUG and no DT_SONAME");
     return 0;
 }
 

@@ -263,25 +263,43 @@ static int any_note(const struct elf_file *f)
     return NONE;
 }
 
+static void take_out(struct elf_edit *e, size_t at)
+{
+    e->phnum--;
+    memmove(e->phdr + at, e->phdr + at + 1, (e->phnum - at) * sizeof *e->phdr);
+}
+
+static void put_in(struct elf_edit *e, size_t at, GElf_Phdr ph)
+{
+    memmove(e->phdr + at + 1, e->phdr + at, (e->phnum - at) * sizeof *e->phdr);
+    e->phdr[at] = ph;
+    e->phnum++;
+}
+
 /* Takes entry `victim` out, or makes the table longer for NONE, and opens a slot behind the last
- * PT_LOAD: llvm-strip needs a segment before all that lies in it. */
+ * PT_LOAD.  llvm-strip needs a segment before all that lies in it: a PT_DYNAMIC that moves there and
+ * came before goes behind. */
 static size_t open_slot(struct elf_edit *e, int victim)
 {
     const uint64_t size = exti__elf_phdr_size(e->f);
     size_t at = 0;
 
-    if (victim != NONE) {
-        e->phnum--;
-        memmove(e->phdr + victim, e->phdr + victim + 1,
-                (e->phnum - (size_t)victim) * sizeof *e->phdr);
-    }
+    if (victim != NONE)
+        take_out(e, (size_t)victim);
     for (size_t i = 0; i < e->phnum; i++)
         if (e->phdr[i].p_type == PT_LOAD)
             at = i + 1;
-    memmove(e->phdr + at + 1, e->phdr + at, (e->phnum - at) * sizeof *e->phdr);
-    e->phnum++;
+    for (size_t i = 0; i < at && e->move[ELF_MOVE_DYNAMIC].moves; i++)
+        if (e->phdr[i].p_type == PT_DYNAMIC) {
+            GElf_Phdr dynamic = e->phdr[i];
+
+            take_out(e, i);
+            put_in(e, --at, dynamic);
+            break;
+        }
+    put_in(e, at, (GElf_Phdr){.p_type = PT_NULL});
     for (size_t i = 0; i < e->phnum; i++)
-        if (i != at && e->phdr[i].p_type == PT_PHDR && e->phdr[i].p_filesz == e->f->phnum * size)
+        if (e->phdr[i].p_type == PT_PHDR && e->phdr[i].p_filesz == e->f->phnum * size)
             e->phdr[i].p_filesz = e->phdr[i].p_memsz = e->phnum * size;
     return at;
 }
