@@ -91,10 +91,12 @@ void exti__plan_apply(const struct exti_plan *plan, uint8_t *image, uint64_t inp
     memcpy(image + plan->tail_offset, plan->tail.p, plan->tail.n);
 }
 
+#define PAGE 4096
+
 /* First difference in [from, to), or EXTI_NO_OFFSET. */
 static uint64_t differs(struct exti_span a, struct exti_span b, uint64_t from, uint64_t to)
 {
-    if (memcmp(a.p + from, b.p + from, (size_t)(to - from)) == 0)
+    if (from >= to || memcmp(a.p + from, b.p + from, (size_t)(to - from)) == 0)
         return EXTI_NO_OFFSET;
     while (a.p[from] == b.p[from])
         from++;
@@ -109,10 +111,17 @@ uint64_t exti__plan_stray(const struct exti_plan *plan, struct exti_span before,
     if (after.n != exti__plan_size(plan, before.n))
         return after.n;
     for (size_t i = 0; i < plan->count; i++) {
-        stray = differs(before, after, at, plan->patches[i].offset);
+        const struct exti_patch *patch = &plan->patches[i];
+        uint64_t page = patch->offset & ~(uint64_t)(PAGE - 1), end = patch->offset + patch->size;
+        uint64_t next = i + 1 < plan->count ? plan->patches[i + 1].offset : before.n;
+        uint64_t page_end = (end | (PAGE - 1)) + 1;
+
+        stray = differs(before, after, at > page ? at : page, patch->offset);
+        if (stray == EXTI_NO_OFFSET)
+            stray = differs(before, after, end, page_end < next ? page_end : next);
         if (stray != EXTI_NO_OFFSET)
             return stray;
-        at = plan->patches[i].offset + plan->patches[i].size;
+        at = end;
     }
-    return differs(before, after, at, before.n);
+    return EXTI_NO_OFFSET;
 }

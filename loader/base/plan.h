@@ -42,7 +42,8 @@ uint64_t exti__plan_size(const struct exti_plan *plan, uint64_t input_size);
 void exti__plan_apply(const struct exti_plan *plan, uint8_t *image, uint64_t input_size);
 
 /* The offset of the first byte in which `after` differs from `before` outside the sealed plan's
- * patches and tail, or EXTI_NO_OFFSET. */
+ * patches and tail, or EXTI_NO_OFFSET.  Looks at the pages that have patches: those of a private
+ * mapping that nothing was written to are the file's own. */
 uint64_t exti__plan_stray(const struct exti_plan *plan, struct exti_span before,
                           struct exti_span after);
 
