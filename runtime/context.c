@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,22 @@ static int initialise(struct pyrt_context *c, struct exti_error *err)
     return rc;
 }
 
+/* From 3.10 on the signal module sets a SIGINT handler as it is imported, whatever the configuration
+ * says.  The redirect refuses, but the module does not notice and asyncio.run would go by what it
+ * believes. */
+static void correct_signals(const struct pyrt_api *py)
+{
+    struct pyobj *m = py->PyImport_ImportModule("_signal"), *result = NULL;
+
+    if (m)
+        result = py->PyObject_CallMethod(m, "signal", "ii", SIGINT, 0 /* SIG_DFL */);
+    /* Refused where the host does something else with SIGINT: then the module knows. */
+    if (!result)
+        py->PyErr_Clear();
+    py->Py_DecRef(result);
+    py->Py_DecRef(m);
+}
+
 /* The module `extisolate`, by which a program knows its context. */
 static int add_module(const struct pyrt_context *c, struct exti_error *err)
 {
@@ -186,6 +203,7 @@ static void run(struct pyrt_context *c)
     c->result.status = 1;
     if (open_context(c, err) < 0 || initialise(c, err) < 0 || add_module(c, err) < 0)
         return;
+    correct_signals(&c->py);
     c->result.started = 1;
     c->result.status = pyrt_program_run(&c->py, &c->config, c->opts.index);
     c->py.PyConfig_Clear(&c->config);

@@ -133,7 +133,7 @@ static int ask(json_t **answer, const char *exe, struct exti_error *err)
     if (*answer && json_is_object(*answer))
         return 0;
     json_decref(*answer);
-    return pyrt_fail(err, EXTI_E_UNSUPPORTED,
+    return pyrt_fail(err, EXTI_E_ARG,
                      "%s did not answer 'which Python are you' as CPython 3 does; --python takes "
                      "the path of a CPython 3.%d to 3.%d",
                      exe, PYRT_MINOR_FIRST, PYRT_MINOR_LAST);
@@ -156,14 +156,13 @@ static int check(const json_t *answer, const char *exe, struct exti_error *err)
     int major = number(answer, "major"), minor = number(answer, "minor");
 
     if (strcmp(text(answer, "implementation"), "cpython") != 0)
-        return pyrt_fail(err, EXTI_E_UNSUPPORTED, "%s is %s %s, not CPython", exe,
+        return pyrt_fail(err, EXTI_E_ARG, "%s is %s %s, not CPython", exe,
                          text(answer, "implementation"), text(answer, "version"));
     if (major != 3 || minor < PYRT_MINOR_FIRST || minor > PYRT_MINOR_LAST)
-        return pyrt_fail(err, EXTI_E_UNSUPPORTED,
-                         "%s is CPython %s; 3.%d to 3.%d can be run in contexts", exe,
-                         text(answer, "version"), PYRT_MINOR_FIRST, PYRT_MINOR_LAST);
+        return pyrt_fail(err, EXTI_E_ARG, "%s is CPython %s; 3.%d to 3.%d can be run in contexts",
+                         exe, text(answer, "version"), PYRT_MINOR_FIRST, PYRT_MINOR_LAST);
     if (!*text(answer, "libpython"))
-        return pyrt_fail(err, EXTI_E_UNSUPPORTED,
+        return pyrt_fail(err, EXTI_E_ARG,
                          "%s (CPython %s) has no shared library %s, which contexts are copies of; "
                          "on Debian and Ubuntu install the package libpython3.%d, otherwise build "
                          "Python with --enable-shared (with pyenv: "
@@ -171,8 +170,7 @@ static int check(const json_t *answer, const char *exe, struct exti_error *err)
                          exe, text(answer, "version"), text(answer, "soname"), minor,
                          text(answer, "version"));
     if (!*text(answer, "executable"))
-        return pyrt_fail(err, EXTI_E_UNSUPPORTED, "%s does not know its own path (sys.executable)",
-                         exe);
+        return pyrt_fail(err, EXTI_E_ARG, "%s does not know its own path (sys.executable)", exe);
     return 0;
 }
 

@@ -220,14 +220,14 @@ int pyrt_config_init(union pyrt_config *c, struct pyrt_build b, void (*init)(voi
     init(c);
     real = written(c->bytes, sizeof c->bytes);
     if (real != size)
-        return pyrt_fail(err, EXTI_E_UNSUPPORTED,
+        return pyrt_fail(err, EXTI_E_LOAD,
                          "PyConfig of this CPython 3.%d build has %zu bytes, a stock one has %zu: "
                          "the build is not a stock one",
                          b.minor, real, size);
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
         const int *value = pyrt_int(c, b, defaults[i].name);
         if (!value || *value != defaults[i].value)
-            return pyrt_fail(err, EXTI_E_UNSUPPORTED,
+            return pyrt_fail(err, EXTI_E_LOAD,
                              "PyConfig.%s of this CPython 3.%d build is %d after "
                              "PyConfig_InitPythonConfig, a stock one has %d: the build is not a "
                              "stock one",
@@ -249,7 +249,7 @@ int pyrt_preconfig_init(struct pyrt_preconfig *out, void (*init)(void *), struct
     real = written(u.bytes, sizeof u.bytes);
     if (real != sizeof u.pre || u.pre.use_environment != 1 || u.pre.configure_locale != 1 ||
         u.pre.parse_argv != 1)
-        return pyrt_fail(err, EXTI_E_UNSUPPORTED,
+        return pyrt_fail(err, EXTI_E_LOAD,
                          "PyPreConfig of this CPython build (%zu bytes) is not that of a stock one "
                          "(%zu bytes)",
                          real, sizeof u.pre);

@@ -24,7 +24,7 @@ struct pyrt_install {
 };
 
 /* Runs `exe` (NULL: python3; without a slash it is looked up on PATH) to ask what it is, and finds
- * its shared libpython.  An interpreter that cannot serve is EXTI_E_UNSUPPORTED with a message that
+ * its shared libpython.  An interpreter that cannot serve is EXTI_E_ARG with a message that
  * names what would. */
 int pyrt_install_find(struct pyrt_install *out, const char *exe, struct exti_error *err);
 void pyrt_install_free(struct pyrt_install *in);

@@ -26,6 +26,14 @@ static handler refuse(void)
     return SIG_ERR;
 }
 
+/* The flags of SIG_DFL and SIG_IGN mean nothing. */
+static int same(const struct sigaction *a, const struct sigaction *b)
+{
+    if (a->sa_handler != b->sa_handler)
+        return 0;
+    return a->sa_handler == SIG_DFL || a->sa_handler == SIG_IGN || a->sa_flags == b->sa_flags;
+}
+
 static int guarded_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
     struct sigaction now;
@@ -34,7 +42,7 @@ static int guarded_sigaction(int sig, const struct sigaction *act, struct sigact
         return sigaction(sig, act, old);
     if (sigaction(sig, NULL, &now) != 0)
         return -1;
-    if (act->sa_handler != now.sa_handler) {
+    if (!same(act, &now)) {
         errno = EPERM;
         return -1;
     }

@@ -5,7 +5,7 @@
 #include "loader/extisolate.h"
 
 /* The redirects for exti_ctx_opts: in the copies, the calls that change what a signal does fail
- * with EPERM (signal.signal and faulthandler.enable raise PermissionError).  Asking for what is in
+ * with EPERM (signal.signal raises PermissionError, faulthandler.enable RuntimeError).  Asking for what is in
  * force already succeeds, so does asking what it is.  A forked child is a process of its own and
  * free to change its handlers. */
 const struct exti_redirect *pyrt_signal_redirects(size_t *count);

@@ -24,9 +24,9 @@ static const char *spoilt; /* the member that gets another default */
 static void fake_init(void *config)
 {
     static const char *const ones[] = {
-        "use_environment", "install_signal_handlers", "parse_argv",     "site_import",
-        "write_bytecode",  "user_site_directory",     "configure_c_stdio", "buffered_stdio",
-        "pathconfig_warnings", "_install_importlib",  "_init_main"};
+        "use_environment",     "install_signal_handlers", "parse_argv",        "site_import",
+        "write_bytecode",      "user_site_directory",     "configure_c_stdio", "buffered_stdio",
+        "pathconfig_warnings", "_install_importlib",      "_init_main"};
 
     memset(config, 0, init_size);
     for (size_t i = 0; i < sizeof ones / sizeof *ones; i++)
@@ -61,24 +61,23 @@ static void test_guard(void)
     report("guard_takes_a_stock_config", pyrt_config_init(&config, build, fake_init, &err) == 0);
     init_size += 8;
     report("guard_refuses_a_longer_config",
-           pyrt_config_init(&config, build, fake_init, &err) == EXTI_E_UNSUPPORTED &&
+           pyrt_config_init(&config, build, fake_init, &err) == EXTI_E_LOAD &&
                strstr(err.message, "PyConfig of this CPython 3.12 build"));
     init_size -= 16;
     report("guard_refuses_a_shorter_config",
-           pyrt_config_init(&config, build, fake_init, &err) == EXTI_E_UNSUPPORTED);
+           pyrt_config_init(&config, build, fake_init, &err) == EXTI_E_LOAD);
     init_size += 8;
     spoilt = "site_import";
     report("guard_refuses_another_default",
-           pyrt_config_init(&config, build, fake_init, &err) == EXTI_E_UNSUPPORTED &&
+           pyrt_config_init(&config, build, fake_init, &err) == EXTI_E_LOAD &&
                strstr(err.message, "PyConfig.site_import"));
     init_size = sizeof pre;
     report("guard_takes_a_stock_preconfig", pyrt_preconfig_init(&pre, fake_preinit, &err) == 0);
     init_size -= 4;
     report("guard_refuses_a_shorter_preconfig",
-           pyrt_preconfig_init(&pre, fake_preinit, &err) == EXTI_E_UNSUPPORTED);
-    report("no_member_no_offset",
-           pyrt_field_offset(build, "_use_peg_parser") == PYRT_NO_FIELD &&
-               pyrt_int(&config, build, "no_such_member") == NULL);
+           pyrt_preconfig_init(&pre, fake_preinit, &err) == EXTI_E_LOAD);
+    report("no_member_no_offset", pyrt_field_offset(build, "_use_peg_parser") == PYRT_NO_FIELD &&
+                                      pyrt_int(&config, build, "no_such_member") == NULL);
 }
 
 int main(int argc, char **argv)

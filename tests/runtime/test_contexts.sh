@@ -1,0 +1,420 @@
+#!/bin/bash
+# Contexts of one process: what is apart, what works at the same time, how they end.
+. "$(dirname "$0")/lib.sh"
+cd "$tmp" || exit 1
+
+# ---- apart -----------------------------------------------------------------------------------------
+
+cat >ids.py <<'END'
+import sys, json, decimal, extisolate
+import _json, _decimal
+things = [list, dict, type, sys.modules, sys, json, decimal.Decimal, _json.make_scanner,
+          _decimal.getcontext(), None, (), 1, ""]
+with open("ids.%d" % extisolate.index, "w") as f:
+    print(*map(id, things), file=f)
+json.changed = extisolate.index
+assert (extisolate.count, len(extisolate.name) > 0) == (3, True)
+with open("names", "a") as f:
+    f.write(extisolate.name + "\n")
+import time; time.sleep(0.5)     # all of them are alive at once
+assert json.changed == extisolate.index
+END
+check three_contexts_run 0 $run --python $system --contexts 3 ids.py
+if [ "$(cat ids.? | tr ' ' '\n' | sort -u | wc -l)" = 39 ]; then
+    ok objects_and_types_are_apart
+else
+    not_ok objects_and_types_are_apart "$(cat ids.?)"
+fi
+[ "$(sort -u names | wc -l)" = 3 ] && ok names_differ || not_ok names_differ "$(cat names)"
+
+cat >c_globals.py <<'END'
+import extisolate, os, sys, time
+def wait(name):
+    while not os.path.exists(name):
+        time.sleep(0.01)
+from numpy.core import multiarray
+import ctypes
+flag = ctypes.c_int.in_dll(ctypes.pythonapi, "Py_NoSiteFlag")
+if extisolate.index == 0:
+    before = multiarray._set_madvise_hugepage(True)
+    multiarray._set_madvise_hugepage(not before)
+    flag.value = 77
+    open("changed", "w").close()
+    wait("checked")
+else:
+    was = multiarray._set_madvise_hugepage(True)
+    multiarray._set_madvise_hugepage(was)
+    wait("changed")
+    assert multiarray._set_madvise_hugepage(True) == was, "numpy's C global is shared"
+    assert flag.value == 0, "libpython's C global is shared"
+    open("checked", "w").close()
+END
+if has $system numpy; then
+    check c_globals_are_apart 0 timeout 60 $run --python $system --contexts 2 c_globals.py
+else
+    echo "skip c_globals_are_apart: $system has no numpy"
+fi
+
+# ---- the libraries of a context --------------------------------------------------------------------
+
+cat >own.py <<'END'
+import ctypes, extisolate, importlib.util, json, os, sys, _ssl, _decimal, sqlite3, _ctypes
+original = [m.__file__ for m in sys.modules.values()
+            if (getattr(m, "__file__", None) or "").endswith(".so")]
+assert len(original) > 3
+for name, m in list(sys.modules.items()):
+    if getattr(m, "__file__", None) in original:
+        assert m.__file__ == importlib.util.find_spec(name).origin, name
+        assert m.__spec__.origin == m.__loader__.path == m.__file__
+api = ctypes.pythonapi
+here = ctypes.cast(api.Py_IncRef, ctypes.c_void_p).value
+maps = [line.split() for line in open("/proc/self/maps")]
+mapped = {m[5] for m in maps if len(m) > 5}
+assert not mapped & set(original), mapped & set(original)
+def home(address):
+    for m in maps:
+        low, high = (int(x, 16) for x in m[0].split("-"))
+        if low <= address < high:
+            return m[5]
+mine = home(here)
+assert "libpython" in mine, mine
+assert "/%d/" % extisolate.index in mine, mine
+# The type objects that this interpreter works with are in the same copy.
+address = lambda name: ctypes.addressof(ctypes.c_char.in_dll(api, name))
+assert address("PyList_Type") == id(list)
+assert os.path.dirname(home(id(list))) == os.path.dirname(mine)
+assert ctypes.CDLL(None).getpid() == os.getpid()
+api.PyLong_FromLong.restype = ctypes.py_object
+assert api.PyLong_FromLong(12345) == 12345
+# A library that asks for global visibility stays with its context.
+ctypes.CDLL(sqlite3.dbapi2.sqlite_version and _decimal.__file__, ctypes.RTLD_GLOBAL)
+try:
+    ctypes.CDLL("libnosuch.so.9")
+except OSError as e:
+    assert "libnosuch.so.9" in str(e), e
+else:
+    raise AssertionError
+END
+check pythonapi_is_the_contexts_own 0 $run --python $system --contexts 2 own.py
+check pythonapi_is_the_contexts_own_when_renamed 0 $run --rename --python $system --contexts 2 own.py
+
+modules='json ssl sqlite3 decimal ctypes hashlib zlib bz2 lzma datetime array struct pickle socket'
+for m in numpy lxml.etree; do
+    has $system $m && modules="$modules $m" || echo "skip at_once_$m: $system has no $m"
+done
+cat >busy.py <<'END'
+import importlib, sys, threading, time
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+import json, sqlite3, decimal, ctypes, hashlib, ssl, zlib
+end = time.time() + 2
+def work():
+    n = 0
+    while time.time() < end:
+        n += 1
+        assert json.loads(json.dumps({"a": [1.5, None, "x" * n]}))["a"][0] == 1.5
+        db = sqlite3.connect(":memory:")
+        db.execute("create table t(x)")
+        db.executemany("insert into t values(?)", [(i,) for i in range(50)])
+        assert db.execute("select sum(x) from t").fetchone() == (1225,)
+        with decimal.localcontext() as c:
+            c.prec = 30 + n % 5
+            assert str(decimal.Decimal(1) / 3).startswith("0.3333")
+        assert hashlib.sha256(b"x" * n).digest() != hashlib.sha256(b"y").digest()
+        ssl.create_default_context()
+        assert zlib.decompress(zlib.compress(b"z" * n)) == b"z" * n
+        cb = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(lambda x: x + 1)
+        assert cb(n) == n + 1
+        if "numpy" in sys.modules:
+            import numpy as np
+            a = np.arange(2500.0).reshape(50, 50)
+            assert np.allclose(a @ np.eye(50), a)
+            assert np.searchsorted(np.arange(100), 42) == 42
+            np.linalg.inv(np.eye(20) * 2)
+        if "lxml.etree" in sys.modules:
+            from lxml import etree
+            assert etree.fromstring("<a><b/></a>").xpath("count(//b)") == 1.0
+            try:
+                etree.fromstring("<a>")
+            except etree.XMLSyntaxError:
+                pass
+threads = [threading.Thread(target=work) for _ in range(2)]
+for t in threads: t.start()
+for t in threads: t.join()
+END
+# shellcheck disable=SC2086
+check all_at_once 0 $run --python $system --contexts 2 busy.py $modules
+# shellcheck disable=SC2086
+check all_at_once_renamed 0 $run --rename --python $system --contexts 2 busy.py $modules
+# shellcheck disable=SC2086
+check four_contexts_at_once 0 $run --python $system --contexts 4 busy.py $modules
+
+for exe in $(pythons); do
+    v=$(version "$exe")
+    want=$(for m in json ssl sqlite3 ctypes decimal; do has "$exe" $m && echo $m; done)
+    missing=$(for m in json ssl sqlite3 ctypes decimal; do has "$exe" $m || echo $m; done)
+    [ -z "$missing" ] || echo "skip versions-$v-of-some: it has no $(echo $missing)"
+    cat >versions.py <<END
+import $(echo $want | tr ' ' ,), sys, extisolate, threading, asyncio, subprocess
+assert "%d.%d.%d" % sys.version_info[:3] == "$v"
+async def f():
+    await asyncio.sleep(0.01)
+    return 5
+assert asyncio.run(f()) == 5
+assert subprocess.run([sys.executable, "-c", "print(7)"], stdout=subprocess.PIPE).stdout == b"7\n"
+assert "ctypes" not in sys.modules or ctypes.pythonapi.Py_IsInitialized() == 1
+END
+    check "versions-$v" 0 $run --python "$exe" --contexts 2 --prove versions.py
+    check "versions-$v-renamed" 0 $run --rename --python "$exe" --contexts 2 --prove versions.py
+done
+
+# ---- proof -----------------------------------------------------------------------------------------
+
+# shellcheck disable=SC2086
+$run --python $system --contexts 2 --prove busy.py $modules >out 2>err
+rc=$?
+if [ $rc = 0 ] && [ "$(awk '$4 == 0 && $2 > 5 && $3 > 1000' err | wc -l)" = 2 ]; then
+    ok proof_is_clean
+else
+    not_ok proof_is_clean "status $rc" "$(head -40 err)"
+fi
+$run --python $system --contexts 2 --prove --json -c 'import json' >out 2>err
+if [ "$(jq -r '[.[] | .index, .status, .proof.leaks] | @csv' out 2>/dev/null ||
+    $system -c 'import json; print(*[x for r in json.load(open("out"))
+        for x in (r["index"], r["status"], r["proof"]["leaks"])], sep=",")')" = 0,0,0,1,0,0 ]; then
+    ok proof_as_json
+else
+    not_ok proof_as_json "$(cat out err)"
+fi
+
+# ---- how they end ----------------------------------------------------------------------------------
+
+status_of() { # NAME WANT ARGS...
+    local name=$1 want=$2 rc
+    shift 2
+    "$@" >out 2>err </dev/null
+    rc=$?
+    [ $rc = "$want" ] && ok "$name" || not_ok "$name" "status $rc, not $want" "$(tail -20 err)"
+}
+by_index='import sys, extisolate; sys.exit([0, 0, 7, 5][extisolate.index])'
+status_of first_failing_context_gives_the_status 7 $run --contexts 4 -c "$by_index"
+status_of message_exit_is_1 1 $run --contexts 2 -c 'import sys; sys.exit("why")'
+[ "$(cat err)" = $'why\nwhy' ] && ok exit_message || not_ok exit_message "$(cat err)"
+status_of interrupt_is_130 130 $run -c 'raise KeyboardInterrupt'
+
+cat >fails.py <<'END'
+import extisolate
+def inner(n):
+    if n == 0:
+        raise ValueError("from context %d" % extisolate.index)
+    inner(n - 1)
+inner(40)
+END
+status_of uncaught_exception_is_1 1 $run --contexts 8 fails.py
+$system - <<'END' && ok tracebacks_are_whole_and_numbered || not_ok tracebacks_are_whole_and_numbered "$(cat err)"
+import re, sys
+text = open("err").read()
+parts = re.split(r"^context (\d+):\n", text, flags=re.M)
+assert parts[0] == "", parts[0]
+assert sorted(map(int, parts[1::2])) == list(range(8))
+for n, body in zip(parts[1::2], parts[2::2]):
+    assert body.startswith("Traceback (most recent call last):\n"), body
+    assert body.endswith("ValueError: from context %s\n" % n), body
+END
+
+mkdir dirs
+echo a file >dirs/1
+$run --python $system --contexts 3 --dir dirs -c 'import extisolate; print("ok", extisolate.index)' \
+    >out 2>err
+rc=$?
+if [ $rc = 1 ] && [ "$(sort out)" = $'ok 0\nok 2' ] && grep -q 'context 1.*dirs/1' err; then
+    ok one_that_cannot_start_leaves_the_others
+else
+    not_ok one_that_cannot_start_leaves_the_others "status $rc" "$(cat out err)"
+fi
+PYTHONHOME=/nowhere $run --python $system --contexts 2 -c 'print(1)' >out 2>err
+rc=$?
+if [ $rc = 1 ] && [ ! -s out ] && [ "$(grep -c 'context [01]: CPython .* did not start' err)" = 2 ]; then
+    ok start_failure_is_an_error_of_each_context
+else
+    not_ok start_failure_is_an_error_of_each_context "status $rc" "$(cat out err)"
+fi
+
+cat >daemons.py <<'END'
+import threading, time, sys
+def sleep():
+    while True: time.sleep(0.001)
+def spin():
+    n = 0
+    while True: n += 1
+def blocked():
+    threading.Event().wait()
+for f in (sleep, spin, blocked) * 3:
+    threading.Thread(target=f, daemon=True).start()
+time.sleep(0.2)
+END
+for i in 1 2 3 4 5; do
+    timeout 60 $run --python $system --contexts 3 daemons.py >out 2>err
+    rc=$?
+    [ $rc = 0 ] || break
+done
+[ $rc = 0 ] && ok daemon_threads_at_the_end || not_ok daemon_threads_at_the_end "status $rc" "$(cat err)"
+
+# ---- signals ---------------------------------------------------------------------------------------
+
+cat >signals.py <<'END'
+import faulthandler, os, re, signal, subprocess, threading
+before = open("/proc/self/status").read()
+for sig, how in [(signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_IGN),
+                 (signal.SIGPIPE, signal.SIG_DFL), (signal.SIGUSR1, lambda *a: None)]:
+    try:
+        signal.signal(sig, how)
+    except PermissionError:
+        pass
+    else:
+        raise AssertionError(sig)
+for call in (faulthandler.enable, lambda: faulthandler.register(signal.SIGUSR2)):
+    try:
+        call()
+    except (OSError, RuntimeError):
+        pass
+    else:
+        raise AssertionError(call)
+assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+assert signal.signal(signal.SIGPIPE, signal.SIG_IGN) == signal.SIG_IGN   # as it is already
+after = open("/proc/self/status").read()
+masks = lambda text: re.findall(r"^Sig(?:Cgt|Ign):.*", text, re.M)
+assert masks(before) == masks(after)
+# A child has handlers of its own.
+pipe = 1 << signal.SIGPIPE - 1
+def child(**kw):
+    out = subprocess.run(["cat", "/proc/self/status"], stdout=subprocess.PIPE, **kw).stdout.decode()
+    return int(re.search(r"^SigIgn:\s*(\w+)", out, re.M).group(1), 16) & pipe
+assert child() == 0
+assert child(restore_signals=False) == pipe
+assert child(preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL),
+             restore_signals=False) == 0
+pid = os.fork()
+if pid == 0:
+    signal.signal(signal.SIGUSR1, lambda *a: os._exit(4))
+    os.kill(os.getpid(), signal.SIGUSR1)
+    import time; time.sleep(5)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 4
+r, w = os.pipe()
+os.close(r)
+try:
+    os.write(w, b"x")
+except BrokenPipeError:
+    pass
+END
+check signals_are_the_hosts 0 $run --python $system signals.py
+check faulthandler_from_the_environment_is_ignored 0 env PYTHONFAULTHANDLER=1 $run --python $system \
+    --contexts 2 -c 'import faulthandler; assert not faulthandler.is_enabled()'
+check no_child_but_the_programs_own 0 $run --python $system -c 'import os
+try:
+    os.wait()
+except ChildProcessError:
+    pass
+else:
+    raise AssertionError'
+
+for sig in INT TERM HUP KILL; do
+    rm -f started
+    # A background job of a script ignores SIGINT; a program inherits that.
+    $system -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])' $run --python $system --contexts 2 -c \
+        'import json, ssl, time; open("started", "w"); time.sleep(30)' >out 2>err &
+    pid=$!
+    while [ ! -e started ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
+    kill -$sig $pid
+    wait $pid 2>/dev/null
+    rc=$?
+    want=$((128 + $(kill -l $sig)))
+    [ $rc = $want ] && ok "SIG$sig-ends-it" || not_ok "SIG$sig-ends-it" "status $rc, not $want"
+    no_traces "SIG$sig-leaves-nothing"
+done
+$run --python $system --contexts 2 -c 'import json, os; os._exit(3)' >out 2>err
+rc=$?
+[ $rc = 3 ] && ok _exit_ends_the_process || not_ok _exit_ends_the_process "status $rc"
+no_traces _exit_leaves_nothing
+$run --python $system --contexts 2 -c 'import ssl, numpy' >out 2>err
+[ -z "$(find "$tmp" -maxdepth 1 -name 'extisolate-*')" ] && ok end_leaves_nothing ||
+    not_ok end_leaves_nothing
+out=$(timeout 20 $run --python $system -c 'import subprocess
+subprocess.Popen(["sleep", "3"]); print("done")')
+[ "$out" = 'done' ] && ok output_ends_with_the_program || not_ok output_ends_with_the_program "$out"
+
+# ---- directories and environments ------------------------------------------------------------------
+
+rm -rf dirs
+prog='import ssl, extisolate; print("ok", extisolate.name)'
+$run --python $system --contexts 2 --dir dirs -c "$prog" >one 2>err1
+stat -c '%i %n' dirs/*/* | sort >copies1
+$run --python $system --contexts 2 --dir dirs -c "$prog" >two 2>err2
+stat -c '%i %n' dirs/*/* | grep -v manifest | sort >copies2
+if [ "$(sort one)" = "$(sort two)" ] && [ "$(wc -l <one)" = 2 ] &&
+    [ "$(grep -v manifest copies1)" = "$(cat copies2)" ]; then
+    ok kept_copies_are_used_again
+else
+    not_ok kept_copies_are_used_again "$(diff copies1 copies2)" "$(cat err1 err2)"
+fi
+# shellcheck disable=SC2086
+status_of kept_copies_verify 0 ${run% run} verify dirs
+
+if $system -m venv venv >out 2>&1; then
+    echo 'here = "venv"' >"$(echo venv/lib/python3*/site-packages)/only_here.py"
+    cat >venv.py <<'END'
+import only_here, os, sys, ssl
+assert sys.prefix == os.path.abspath("venv") != sys.base_prefix, sys.prefix
+assert sys.executable == os.path.abspath("venv/bin/python"), sys.executable
+assert only_here.__file__.startswith(sys.prefix)
+END
+    check venv 0 $run --python venv/bin/python --contexts 2 venv.py
+    check venv_on_PATH 0 env PATH="$tmp/venv/bin:$PATH" $run --contexts 2 -c "$(cat venv.py | sed \
+        's,"venv/bin/python"),"venv/bin/python3"),')"
+else
+    echo "skip venv: $(tail -1 out)"
+fi
+check blas_threads_are_shared_out 0 $run --contexts 200 -c 'import os
+assert os.environ["OPENBLAS_NUM_THREADS"] == os.environ["OMP_NUM_THREADS"] == "1"'
+check blas_threads_of_the_user 0 env OMP_NUM_THREADS=3 $run --contexts 2 -c 'import os
+assert os.environ["OMP_NUM_THREADS"] == "3"'
+
+# ---- what is refused -------------------------------------------------------------------------------
+
+refused() { # NAME STATUS TEXT COMMAND...
+    local name=$1 want=$2 text=$3 rc
+    shift 3
+    "$@" >out 2>err
+    rc=$?
+    if [ $rc = "$want" ] && grep -q -- "$text" err && [ ! -s out ]; then
+        ok "$name"
+    else
+        not_ok "$name" "status $rc, not $want" "$(cat out err)"
+    fi
+}
+refused no_program 2 'what to run' $run
+refused no_such_script 2 'nosuch.py' $run nosuch.py
+refused standard_input 2 'standard input' $run -
+refused no_count 2 "not 'x'" $run --contexts x -c 1
+refused zero_contexts 2 "not '0'" $run --contexts 0 -c 1
+refused json_without_proof 2 'prove' $run --json -c 1
+refused no_such_python 1 '/no/such/python' $run --python /no/such/python -c 1
+refused not_a_python 1 'did not answer' $run --python /bin/echo -c 1
+refused endless_answer 1 'did not answer' $run --python /usr/bin/yes -c 1
+for old in "$HOME"/.pyenv/versions/3.[678].*/bin/python3; do
+    [ -x "$old" ] && refused "too_old_$(version "$old")" 1 "CPython $(version "$old"); 3.9 to" \
+        $run --python "$old" -c 1
+done
+cat >static.sh <<END
+#!/bin/sh
+exec $system -I -c 'import re, sys
+print(re.sub(r"\"libpython\": \"[^\"]*\"", "\"libpython\": null", sys.stdin.read()))' <<TEXT
+\$($system "\$@")
+TEXT
+END
+chmod +x static.sh
+refused no_shared_libpython 1 'package libpython3.11, .*--enable-shared' $run --python ./static.sh -c 1
+status_of help_is_0 0 $run --help
