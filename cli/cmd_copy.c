@@ -44,8 +44,10 @@ struct copy {
     char **files;
     size_t count;
     bool is_new, made_dir, json;
+    bool ready; /* the directory may be opened */
     uint32_t flags;
-    struct cli_abi api; /* of the API library, as far as its name tells */
+    struct cli_abi abi;     /* of the API library, as far as its name tells */
+    struct exti_image *api; /* NULL while it is not known */
     json_t *errors;
 };
 
@@ -121,79 +123,61 @@ static int parse(int argc, char **argv, struct copy *c)
     return CLI_OK;
 }
 
-/* Whether the file can be read and is for the same machine as `api` (if there is one yet). */
-static int check_file(struct copy *c, const char *file, const struct exti_image *api)
+/* An extension of another CPython version would load, and crash at its first use of a struct. */
+static int check_version(struct copy *c, const char *file)
 {
-    struct exti_error err;
-    struct exti_image *im = NULL;
+    struct cli_abi abi = cli_abi_of(file);
+    char message[256];
+
+    if (cli_abi_fits(&abi, &c->abi))
+        return CLI_OK;
+    snprintf(message, sizeof message,
+             "is built for CPython %d.%d%s, but the context's libpython is %d.%d%s", abi.major,
+             abi.minor, abi.flags, c->abi.major, c->abi.minor, c->abi.flags);
+    refuse(c, file, message);
+    cli_hint("use another CTXDIR, with --libpython for that version if it is not found");
+    return CLI_FAILED;
+}
+
+static int check_machine(struct copy *c, const char *file, const struct exti_image *im)
+{
     struct exti_image_info a = {.size = sizeof a}, f = {.size = sizeof f};
     char message[256];
 
-    if (exti_inspect(file, &im, &err) != 0)
-        return failed(c, &err, file);
     exti_image_info(im, &f);
-    int status = CLI_OK;
-    if (api != NULL && exti_image_info(api, &a) == 0 &&
-        (strcmp(a.machine, f.machine) != 0 || a.bits != f.bits || a.big_endian != f.big_endian)) {
-        snprintf(message, sizeof message, "is for %d-bit %s, but the API library for %d-bit %s",
-                 f.bits, f.machine, a.bits, a.machine);
-        status = refuse(c, file, message);
-    }
-    exti_image_free(im);
-    return status;
+    if (c->api == NULL || exti_image_info(c->api, &a) != 0 ||
+        (strcmp(a.machine, f.machine) == 0 && a.bits == f.bits && a.big_endian == f.big_endian))
+        return CLI_OK;
+    snprintf(message, sizeof message, "is for %d-bit %s, but the API library for %d-bit %s", f.bits,
+             f.machine, a.bits, a.machine);
+    return refuse(c, file, message);
 }
 
 /* Drops the files that cannot be copied, so that a new directory is made for the others only. */
-static int check_files(struct copy *c, const struct exti_image *api)
+static int check_files(struct copy *c)
 {
     size_t kept = 0;
     int status = CLI_OK;
 
     for (size_t i = 0; i < c->count; i++) {
-        if (check_file(c, c->files[i], api) == CLI_OK)
-            c->files[kept++] = c->files[i];
+        struct exti_error err;
+        struct exti_image *im = NULL;
+        char *file = c->files[i];
+        int one =
+            exti_inspect(file, &im, &err) != 0 ? failed(c, &err, file) : check_machine(c, file, im);
+        if (one == CLI_OK)
+            one = check_version(c, file);
+        exti_image_free(im);
+        if (one == CLI_OK)
+            c->files[kept++] = file;
         else
-            status = CLI_FAILED;
+            status = one;
     }
     c->count = kept;
     return status;
 }
 
-/* Everything that can be known to fail before a new directory is made. */
-static int prepare_new(struct copy *c)
-{
-    struct exti_error err;
-    struct exti_image *api = NULL;
-    struct exti_image_info info = {.size = sizeof info};
-    struct stat st;
-
-    if (stat(c->dir, &st) == 0 && !S_ISDIR(st.st_mode)) {
-        c->count = 0;
-        refuse(c, c->dir, "is a file, not a directory");
-        cli_hint("the last argument is the context directory: FILE... CTXDIR");
-        return CLI_FAILED;
-    }
-    c->made_dir = lstat(c->dir, &st) != 0 && errno == ENOENT;
-    int status = check_files(c, NULL);
-    if (c->count == 0)
-        return status;
-    if (c->libpython == NULL && cli_find_libpython(c->files, c->count, &c->libpython) != CLI_OK) {
-        c->count = 0;
-        return CLI_FAILED;
-    }
-    if (exti_inspect(c->libpython, &api, &err) != 0) {
-        c->count = 0;
-        return failed(c, &err, c->libpython);
-    }
-    exti_image_info(api, &info);
-    c->api = cli_abi_of_libpython(info.id != NULL ? info.id : c->libpython);
-    if (check_files(c, api) != CLI_OK)
-        status = CLI_FAILED;
-    exti_image_free(api);
-    return status;
-}
-
-/* Finds the API library's copy.  Both strings are to be freed by exti_dir_free(*d). */
+/* Finds the API library's copy; *d is to be freed, and the strings with it. */
 static bool api_copy(const char *dir, struct exti_dir **d, struct exti_copy_info *out)
 {
     if (exti_dir_read(dir, d, NULL) != 0)
@@ -204,31 +188,46 @@ static bool api_copy(const char *dir, struct exti_dir **d, struct exti_copy_info
     return false;
 }
 
-/* Learns the API library's version from the directory. */
-static void look_at_old(struct copy *c)
+/* Everything that can be known to fail before a new directory is made. */
+static int prepare_new(struct copy *c)
+{
+    struct exti_error err;
+    struct exti_image_info info = {.size = sizeof info};
+    struct stat st;
+
+    if (stat(c->dir, &st) == 0 && !S_ISDIR(st.st_mode)) {
+        refuse(c, c->dir, "is a file, not a directory");
+        cli_hint("the last argument is the context directory: FILE... CTXDIR");
+        return CLI_FAILED;
+    }
+    c->made_dir = lstat(c->dir, &st) != 0 && errno == ENOENT;
+    int status = check_files(c);
+    if (c->count == 0)
+        return status;
+    if (c->libpython == NULL && cli_find_libpython(c->files, c->count, &c->libpython) != CLI_OK)
+        return CLI_FAILED;
+    if (exti_inspect(c->libpython, &c->api, &err) != 0)
+        return failed(c, &err, c->libpython);
+    exti_image_info(c->api, &info);
+    c->abi = cli_abi_of_libpython(info.id != NULL ? info.id : c->libpython);
+    c->ready = true;
+    return check_files(c) == CLI_OK ? status : CLI_FAILED;
+}
+
+/* What a directory that is there already tells of its API library. */
+static int prepare_old(struct copy *c)
 {
     struct exti_dir *d = NULL;
     struct exti_copy_info info = {.size = sizeof info};
 
-    if (api_copy(c->dir, &d, &info))
-        c->api = cli_abi_of_libpython(info.source);
+    if (api_copy(c->dir, &d, &info)) {
+        c->abi = cli_abi_of_libpython(info.source);
+        if (exti_inspect(info.source, &c->api, NULL) != 0)
+            c->api = NULL;
+    }
     exti_dir_free(d);
-}
-
-/* An extension of another CPython version would load, and crash at its first use of a struct. */
-static int check_version(struct copy *c, const char *file)
-{
-    struct cli_abi abi = cli_abi_of(file);
-    char message[256];
-
-    if (cli_abi_fits(&abi, &c->api))
-        return CLI_OK;
-    snprintf(message, sizeof message,
-             "is built for CPython %d.%d%s, but the context's libpython is %d.%d%s", abi.major,
-             abi.minor, abi.flags, c->api.major, c->api.minor, c->api.flags);
-    refuse(c, file, message);
-    cli_hint("use another CTXDIR, with --libpython for that version if it is not found");
-    return CLI_FAILED;
+    c->ready = true;
+    return check_files(c);
 }
 
 static json_t *copy_all(struct copy *c, struct exti_ctx *ctx, int *status)
@@ -241,13 +240,10 @@ static json_t *copy_all(struct copy *c, struct exti_ctx *ctx, int *status)
         const char *file = c->files[i], *path = NULL;
 
         cli_progress_step(bar, i, file);
-        int one = check_version(c, file);
-        int rc = one == CLI_OK ? exti_copy(ctx, file, &path, &err) : 0;
+        int rc = exti_copy(ctx, file, &path, &err);
         cli_progress_hide(bar);
-        if (rc != 0)
-            one = failed(c, &err, file);
-        if (one != CLI_OK) {
-            *status = one;
+        if (rc != 0) {
+            *status = failed(c, &err, file);
         } else {
             json_array_append_new(copies, json_pack("{s:o, s:o}", "source", cli_json_text(file),
                                                     "copy", cli_json_text(path)));
@@ -302,19 +298,16 @@ static int work(struct copy *c)
     struct exti_error err;
     struct exti_ctx *ctx = NULL;
     json_t *copies = NULL;
-    int status = CLI_OK;
+    int status;
 
     c->is_new = !cli_is_context(c->dir);
-    if (c->is_new)
-        status = prepare_new(c);
-    else
-        look_at_old(c);
+    status = c->is_new ? prepare_new(c) : prepare_old(c);
     struct exti_ctx_opts opts = {.size = sizeof opts,
                                  .dir = c->dir,
                                  .name = c->name,
                                  .api_library = c->libpython,
                                  .flags = c->flags};
-    if (c->count > 0 && exti_ctx_open(&ctx, &opts, &err) != 0)
+    if (c->ready && c->count > 0 && exti_ctx_open(&ctx, &opts, &err) != 0)
         status = failed(c, &err, c->dir);
     if (ctx != NULL) {
         print_api(c, ctx);
@@ -341,6 +334,7 @@ int cmd_copy(int argc, char **argv)
     if (status == CLI_OK)
         status = work(&c);
     json_decref(c.errors);
+    exti_image_free(c.api);
     free(c.libpython);
     return status < 0 ? CLI_OK : status;
 }

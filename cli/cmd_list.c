@@ -13,7 +13,7 @@ static const char help[] =
     "The state of a copy:\n"
     "  fresh    up to date\n"
     "  stale    its source has changed since; 'extisolate copy' replaces it\n"
-    "  missing  it is gone, or something else changed it; 'extisolate copy' makes it anew\n"
+    "  missing  it is gone or has another size; 'extisolate copy' makes it anew\n"
     "  orphan   its source is gone\n"
     "\n"
     "options:\n"

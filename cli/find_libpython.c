@@ -239,9 +239,10 @@ static bool from_answer(struct search *s, const char *python, const json_t *answ
     struct cli_abi have = {major, minor, "", ""};
 
     snprintf(have.flags, sizeof have.flags, "%s", flags);
-    if (strcmp(text_of(answer, "name"), "cpython") != 0 || !cli_abi_fits(&s->want, &have)) {
-        note(s, format("%s on PATH (%s), which is %s %d.%d%s", python, exe, text_of(answer, "name"),
-                       major, minor, flags));
+    bool is_cpython = strcmp(text_of(answer, "name"), "cpython") == 0;
+    if (!is_cpython || !cli_abi_fits(&s->want, &have)) {
+        note(s, format("%s on PATH (%s), which is %s %d.%d%s", python, exe,
+                       is_cpython ? "CPython" : text_of(answer, "name"), major, minor, flags));
         return false;
     }
     for (size_t i = 0; i < json_array_size(libs); i++) {

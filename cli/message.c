@@ -174,13 +174,15 @@ static const char *advice(const struct exti_error *err)
     case EXTI_E_FORMAT:
         return "the file is damaged or not a shared library: install it again, or name another";
     case EXTI_E_UNSUPPORTED:
-        return "'extisolate inspect' describes the file; shared libraries (extension modules and "
-               "what they need) can be copied";
+        return err->offset == EXTI_NO_OFFSET
+                   ? NULL
+                   : "'extisolate inspect' describes the file; shared libraries can be copied, "
+                     "such as extension modules and what they need";
     case EXTI_E_BUSY:
         return "use another CTXDIR for a second context";
     case EXTI_E_CHECK:
-        return "'extisolate verify' lists what is wrong; 'extisolate copy' makes damaged copies "
-               "anew";
+        return "'extisolate verify' lists what is wrong; a copy that is removed is made anew by "
+               "'extisolate copy'";
     default:
         return NULL;
     }

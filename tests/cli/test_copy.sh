@@ -147,9 +147,7 @@ sound ctx
 say $? longest_file_name_verifies
 cp toyext.so $'by\377te.so'
 run copy $'by\377te.so' ctx
-check name_that_is_not_utf8 0 'by\\xffte.so -> '
-sound ctx
-say $? name_that_is_not_utf8_verifies
+check name_that_is_not_utf8_is_refused 1 'by\\xffte.so: its path is not UTF-8'
 mkdir sub
 run copy --libpython libtoyapi.so toyext.so sub/
 check an_empty_directory_will_do 0 "$T/sub/"

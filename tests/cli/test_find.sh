@@ -9,7 +9,7 @@ libpython() { # FOLDER VERSION
     mkdir -p "$1"
     cc -shared -fPIC -Wl,-soname,"libpython$2.so.1.0" -o "$1/libpython$2.so.1.0" py.c
 }
-extension() { mkdir -p "$(dirname "$1")" && cc -shared -fPIC "${@:2}" -o "$1" ext.c; }
+extension() { mkdir -p "$(dirname "$1")" && cc -shared -fPIC -o "$1" ext.c "${@:2}"; }
 python() { # FOLDER MAJOR MINOR FLAGS LIBDIR [NAME [IMPLEMENTATION]]
     mkdir -p "$1"
     cat >"$1/${6:-python3}" <<SH
