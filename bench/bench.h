@@ -1,0 +1,54 @@
+/* Measurements: each file measures one thing and adds its rows to the table. */
+#ifndef BENCH_BENCH_H
+#define BENCH_BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof *(a))
+
+/* What is measured, from the environment that bench/run.sh sets up. */
+struct bench {
+    const char *program;   /* the extisolate program */
+    const char *extension; /* numpy's _multiarray_umath */
+    const char *api;       /* the libpython it is for */
+    const char *python;    /* the interpreter both belong to */
+    const char *dir;       /* for scratch files */
+    bool quick;            /* fewer repetitions */
+};
+
+void bench_copy(const struct bench *b);
+void bench_cli(const struct bench *b);
+void bench_parallel(const struct bench *b);
+void bench_memory(const struct bench *b);
+
+/* Repeated measurements of one thing. */
+struct samples {
+    double v[1024];
+    size_t n;
+};
+void add_sample(struct samples *s, double v);
+double median(struct samples *s); /* sorts */
+
+/* One line of the table.  A limit of 0 claims nothing. */
+void add_row(const char *section, const char *what, double value, const char *unit);
+void add_claim(const char *section, const char *what, double value, const char *unit, bool at_most,
+               double limit);
+void add_skip(const char *section, const char *reason);
+
+double now(void);                                       /* seconds */
+char *path_in(const struct bench *b, const char *name); /* to be freed */
+void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+/* For argument vectors, whose strings exec does not change but takes as if it might. */
+static inline char *arg(const char *s)
+{
+    return (char *)(uintptr_t)s;
+}
+
+/* Runs a program with its output thrown away; seconds until its end.  Dies if it fails. */
+double run(char *const argv[]);
+void remove_tree(const char *path);
+
+#endif

@@ -1,0 +1,52 @@
+#!/bin/bash
+# Measures what extisolate claims about speed and memory.  `make bench` builds and runs this.
+#
+#   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory]
+#
+# BUILD or EXTI_BUILD names the folder of the build, build/ if not set.  TMPDIR, if set, is where the
+# files are written; without it they go beside the build, which is on a disk more often than /tmp.
+# Exit status: 0 measured, whatever came out; 1 something could not be run.
+set -eu
+cd "$(dirname "$0")/.."
+build=${BUILD:-${EXTI_BUILD:-build}}
+cc=${CC:-cc}
+args=()
+for a; do
+    if [ "$a" = --quick ]; then export BENCH_QUICK=1; else args+=("$a"); fi
+done
+
+die() { echo "bench: $*" >&2; exit 1; }
+[ -x "$build/extisolate" ] && [ -f "$build/libextisolate.a" ] || die "$build is not built: run make"
+
+# numpy's core extension and the libpython it is for, by the system's interpreter.
+BENCH_PYTHON=${BENCH_PYTHON:-/usr/bin/python3}
+facts=$("$BENCH_PYTHON" -c '
+import os, sysconfig
+try:
+    import numpy._core._multiarray_umath as m
+except ImportError:
+    import numpy.core._multiarray_umath as m
+print(m.__file__)
+v = sysconfig.get_config_var
+names = [v("INSTSONAME"), v("LDLIBRARY")]
+dirs = [v("LIBDIR"), os.path.join(v("LIBDIR"), v("MULTIARCH") or "")]
+print(next((p for d in dirs for n in names for p in [os.path.join(d, n)]
+            if ".so" in n and os.path.exists(p)), ""))') ||
+    die "$BENCH_PYTHON with numpy is needed (apt-get install python3-numpy)"
+{ read -r BENCH_EXTENSION && read -r BENCH_API; } <<<"$facts" || true
+[ -n "$BENCH_API" ] || die "$BENCH_PYTHON has no shared libpython (apt-get install libpython3-dev)"
+
+BENCH_DIR=$(mktemp -d "${TMPDIR:-$build}/bench-XXXXXX")
+trap 'rm -rf "$BENCH_DIR"' EXIT
+BENCH_PROGRAM=$build/extisolate
+export BENCH_PYTHON BENCH_EXTENSION BENCH_API BENCH_DIR BENCH_PROGRAM
+
+mkdir -p "$build/bench"
+# shellcheck disable=SC2046
+$cc -std=c11 -O2 -Wall -Wextra -iquote . -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \
+    -o "$build/bench/bench" bench/*.c "$build/libextisolate.a" \
+    $(pkg-config --cflags --libs libelf jansson) -ldl -lpthread -lm
+
+[ -n "${BENCH_QUICK:-}" ] || printf 'extension: %s\nfiles in: %s (%s)\n' "$BENCH_EXTENSION" \
+    "$BENCH_DIR" "$(stat -f -c %T "$BENCH_DIR")" >&2
+"$build/bench/bench" ${args[@]+"${args[@]}"}
