@@ -70,7 +70,7 @@ static int kept_tags(const struct elf_file *f, GElf_Dyn **out, size_t *n, struct
  * full. */
 static bool is_dispensable(const struct elf_check *c, int64_t tag)
 {
-    return (tag == DT_RELACOUNT || tag == DT_RELCOUNT) && c->opts &&
+    return (tag == DT_RELACOUNT || tag == DT_RELCOUNT) &&
            c->after.dyn_count + 1 == c->after.dyn_slots;
 }
 
@@ -168,7 +168,8 @@ int exti__elf_check_terminator(struct elf_check *c, struct exti_error *err)
         (b->dyn_count < b->dyn_slots || a->dyn_slots != b->dyn_slots))
         exti__elf_finding(c, dynamic_at(a), "PT_DYNAMIC: no DT_NULL among its %zu entries",
                           a->dyn_slots);
-    if (ph->p_memsz < ph->p_filesz)
+    if (ph->p_memsz < ph->p_filesz &&
+        (ph->p_filesz != old->p_filesz || ph->p_memsz != old->p_memsz))
         exti__elf_finding(c, dynamic_at(a),
                           "PT_DYNAMIC: p_memsz 0x%" PRIx64 " is less than p_filesz 0x%" PRIx64,
                           ph->p_memsz, ph->p_filesz);

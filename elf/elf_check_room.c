@@ -89,12 +89,16 @@ static void clip(struct elf_range r, uint64_t at, uint64_t *end)
         *end = r.at;
 }
 
-/* The end of the vacated place that `at` is in, else `at`. */
+/* The end of the vacated place that `at` is in, else `at`.  The padding that aligns what follows a
+ * table goes with it. */
 static uint64_t skip_vacated(const struct elf_check *c, uint64_t at, uint64_t *next)
 {
+    const struct exti_span file = c->before.file;
     struct elf_range r;
 
     for (size_t k = 0; vacated(c, k, &r); k++) {
+        while (r.at < r.end && r.end < file.n && r.end % 8 && !file.p[r.end])
+            r.end++;
         if (within(r, at))
             return r.end;
         clip(r, at, next);

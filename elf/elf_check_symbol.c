@@ -189,8 +189,10 @@ static GElf_Sym decode(const struct elf_file *f, const uint8_t *p)
 /* Section symbols and _DYNAMIC follow the section they stand for; gdb and strip go by them. */
 static uint64_t moved_value(const struct elf_check *c, const GElf_Sym *b)
 {
-    const struct elf_file *f = &c->before;
+    const struct elf_file *f = &c->before, *a = &c->after;
 
+    if (b->st_value == f->phdr[f->dynamic_phdr].p_vaddr && b->st_shndx)
+        return a->phdr[a->dynamic_phdr].p_vaddr;
     if (!b->st_shndx || b->st_shndx >= f->shnum)
         return b->st_value;
     return exti__elf_section_moved(c, b->st_shndx) + (b->st_value - f->shdr[b->st_shndx].sh_addr);
