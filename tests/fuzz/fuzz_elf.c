@@ -1,0 +1,138 @@
+/* Edits whatever the bytes are, as an ELF file.  The first byte chooses the edits, the next three a
+ * place to spoil the result at; the file follows.  Ends the process where a promise is broken: an
+ * accepted file is rewritten, the judge has nothing to say about the copy, and editing the copy once
+ * more changes nothing. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "elf/elf_format.h"
+#include "loader/base/plan.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define PREFIX 4
+
+static const struct exti_needed add_first[] = {{NULL, "libcontext.so.1", EXTI_NEEDED_FIRST}};
+static const struct exti_needed add_last[] = {{NULL, "libcontext.so.1", EXTI_NEEDED_LAST}};
+static const struct exti_needed exchange[] = {{"libc.so.6", "libother.so", EXTI_NEEDED_LAST},
+                                              {NULL, "c.so.6", EXTI_NEEDED_FIRST}};
+static const struct exti_needed removal[] = {{"libm.so.6", NULL, EXTI_NEEDED_LAST}};
+static const struct exti_rename same_hash[] = {{"Py_one", "QX_one"}, {"Py_two", "QX_two"}};
+static const struct exti_rename other_hash[] = {{"Py_one", "one"},
+                                                {"Py_two", "a_longer_name_than_before"}};
+
+#define EDIT .size = sizeof(struct exti_rewrite_opts)
+static const struct exti_rewrite_opts edits[] = {
+    {EDIT, .id = "libf.so.c"},
+    {EDIT, .id = "libfuzz-of-context-7.so", .needed = add_first, .needed_count = 1},
+    {EDIT, .id = "a.so", .needed = add_last, .needed_count = 1, .path_prepend = "/ctx/dir",
+     .origin = "/opt/lib"},
+    {EDIT, .needed = exchange, .needed_count = 2, .path_set = "/a:/b"},
+    {EDIT, .needed = removal, .needed_count = 1, .path_set = ""},
+    {EDIT, .flags = EXTI_RW_SYMBOLIC | EXTI_RW_CLEAR_NODELETE | EXTI_RW_CLEAR_UNIQUE},
+    {EDIT, .renames = same_hash, .rename_count = 2},
+    {EDIT, .id = "libfuzz-of-context-7.so", .renames = other_hash, .rename_count = 2},
+    {EDIT, .id = "libfuzz-of-context-7.so", .needed = add_first, .needed_count = 1,
+     .renames = same_hash, .rename_count = 2, .flags = EXTI_RW_CLEAR_UNIQUE},
+    {EDIT},
+};
+
+static void broken(const char *promise, const struct exti_error *err)
+{
+    fprintf(stderr, "%s: %s (at 0x%" PRIx64 ")\n", promise, err->message, err->offset);
+    abort();
+}
+
+static int must_not_report(void *user, const struct exti_error *finding)
+{
+    broken(user, finding);
+    return 1;
+}
+
+static int ignore(void *user, const struct exti_error *finding)
+{
+    (void)user;
+    (void)finding;
+    return 0;
+}
+
+static char *promise(const char *text)
+{
+    static char said[64];
+
+    snprintf(said, sizeof said, "%s", text);
+    return said;
+}
+
+static void judge(struct exti_span before, struct exti_span after,
+                  const struct exti_rewrite_opts *opts)
+{
+    struct exti_error err = {.code = EXTI_OK};
+
+    if (exti__elf_format.check(before, after, opts, must_not_report,
+                               promise("the judge finds fault with a copy"), &err))
+        broken("the judge cannot look at an accepted file", &err);
+    if (exti__elf_format.check(before, after, NULL, must_not_report,
+                               promise("verifying finds fault with a copy"), &err))
+        broken("verifying cannot look at an accepted file", &err);
+}
+
+static void edit_again(struct exti_span copy, const struct exti_rewrite_opts *opts)
+{
+    struct exti_error err = {.code = EXTI_OK};
+    struct exti_plan plan;
+
+    exti__plan_init(&plan, copy.n * 4 + ((size_t)1 << 20));
+    if (exti__elf_format.plan(copy, opts, &plan, &err) == 0 && (plan.count || plan.tail.n)) {
+        snprintf(err.message, sizeof err.message, "%s",
+                 plan.count ? plan.patches[0].what : "something is appended");
+        broken("editing a copy once more changes it", &err);
+    }
+    exti__plan_free(&plan);
+}
+
+static void use_plan(const struct exti_plan *plan, struct exti_span file,
+                     const struct exti_rewrite_opts *opts, size_t spoil_at)
+{
+    size_t n = (size_t)exti__plan_size(plan, file.n);
+    uint8_t *image = malloc(n);
+    struct exti_span copy = exti__span(image, n);
+
+    if (!image)
+        return;
+    memcpy(image, file.p, file.n);
+    exti__plan_apply(plan, image, file.n);
+    judge(file, copy, opts);
+    /* A removal cannot be repeated. */
+    if (!opts->needed_count || opts->needed[0].to)
+        edit_again(copy, opts);
+    image[spoil_at % n] ^= (uint8_t)(spoil_at >> 16 | 1);
+    exti__elf_format.check(file, copy, opts, ignore, NULL, NULL);
+    exti__elf_format.check(file, copy, NULL, ignore, NULL, NULL);
+    free(image);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const struct exti_rewrite_opts *opts;
+    struct exti_image image;
+    struct exti_span file;
+    struct exti_plan plan;
+
+    if (size < PREFIX)
+        return 0;
+    opts = &edits[data[0] % (sizeof edits / sizeof *edits)];
+    file = exti__span(data + PREFIX, size - PREFIX);
+    if (!exti__elf_format.probe(file))
+        return 0;
+    memset(&image, 0, sizeof image);
+    exti__elf_format.read(file, &image, NULL);
+    exti__image_clear(&image);
+    exti__plan_init(&plan, file.n * 4 + ((size_t)1 << 20));
+    if (exti__elf_format.plan(file, opts, &plan, NULL) == 0)
+        use_plan(&plan, file, opts, data[1] | (size_t)data[2] << 8 | (size_t)data[3] << 16);
+    exti__plan_free(&plan);
+    return 0;
+}

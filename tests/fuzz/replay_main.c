@@ -1,0 +1,101 @@
+/* Runs a fuzz target over files, with any compiler: those named, or else the ones in
+ * testdata/corpus/<name>, which is what the program is called for: replay_<name>.  Also runs each file
+ * cut short and with single bits flipped, always the same ones. */
+#include <dirent.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* A block of exactly `n` bytes, so that sanitizers see a read past its end. */
+static void run(const uint8_t *data, size_t n)
+{
+    uint8_t *exact = malloc(n ? n : 1);
+
+    if (!exact)
+        exit(2);
+    if (n)
+        memcpy(exact, data, n);
+    LLVMFuzzerTestOneInput(exact, n);
+    free(exact);
+}
+
+static void run_spoilt(uint8_t *data, size_t n)
+{
+    uint32_t random = 1;
+
+    for (int i = 0; i < 16; i++)
+        run(data, n * (size_t)i / 16);
+    for (int i = 0; i < 64 && n; i++) {
+        size_t at;
+
+        random = random * 1664525 + 1013904223;
+        /* Half of them among the headers, where they do most. */
+        at = (random >> 8) % (i % 2 && n > 1024 ? 1024 : n);
+        data[at] ^= (uint8_t)(1 << (random >> 5) % 8);
+        run(data, n);
+        data[at] ^= (uint8_t)(1 << (random >> 5) % 8);
+    }
+}
+
+static int run_file(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    uint8_t *data;
+    long n;
+
+    if (!f || fseek(f, 0, SEEK_END) || (n = ftell(f)) < 0) {
+        perror(path);
+        return 1;
+    }
+    rewind(f);
+    data = malloc((size_t)n + 1);
+    if (!data || fread(data, 1, (size_t)n, f) != (size_t)n) {
+        perror(path);
+        return 1;
+    }
+    fclose(f);
+    run(data, (size_t)n);
+    run_spoilt(data, (size_t)n);
+    free(data);
+    printf("ok %s\n", strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+    fflush(stdout);
+    return 0;
+}
+
+static int run_folder(const char *dir)
+{
+    struct dirent **entries;
+    char path[4096];
+    int n = scandir(dir, &entries, NULL, alphasort), rc = 0, files = 0;
+
+    for (int i = 0; i < n; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, entries[i]->d_name);
+        if (entries[i]->d_name[0] != '.') {
+            rc |= run_file(path);
+            files++;
+        }
+        free(entries[i]);
+    }
+    if (n >= 0)
+        free(entries);
+    if (!files)
+        printf("not ok %s: no files\n", dir);
+    return rc || !files;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = strrchr(argv[0], '_');
+    char dir[256];
+    int rc = 0;
+
+    for (int i = 1; i < argc; i++)
+        rc |= run_file(argv[i]);
+    if (argc > 1)
+        return rc;
+    snprintf(dir, sizeof dir, "testdata/corpus/%s", name ? name + 1 : "");
+    return run_folder(dir);
+}
