@@ -49,6 +49,7 @@ struct copy {
     struct cli_abi abi;     /* of the API library, as far as its name tells */
     struct exti_image *api; /* NULL while it is not known */
     json_t *errors;
+    struct cli_progress *bar;
 };
 
 /* Reports that `file` failed, in JSON too. */
@@ -58,12 +59,17 @@ static int failed(struct copy *c, const struct exti_error *err, const char *file
     return cli_error(err, file);
 }
 
-static int refuse(struct copy *c, const char *file, const char *message)
+static void note_error(struct copy *c, const char *file, int code, const char *message)
 {
-    struct exti_error err = {.code = EXTI_E_UNSUPPORTED, .offset = EXTI_NO_OFFSET};
+    struct exti_error err = {.code = code, .offset = EXTI_NO_OFFSET};
 
     snprintf(err.message, sizeof err.message, "%s", message);
     json_array_append_new(c->errors, cli_json_error(&err, file));
+}
+
+static int refuse(struct copy *c, const char *file, const char *message)
+{
+    note_error(c, file, EXTI_E_UNSUPPORTED, message);
     return cli_fail(file, "%s", message);
 }
 
@@ -204,8 +210,10 @@ static int prepare_new(struct copy *c)
     int status = check_files(c);
     if (c->count == 0)
         return status;
-    if (c->libpython == NULL && cli_find_libpython(c->files, c->count, &c->libpython) != CLI_OK)
+    if (c->libpython == NULL && cli_find_libpython(c->files, c->count, &c->libpython) != CLI_OK) {
+        note_error(c, c->files[0], EXTI_E_ARG, "no libpython found to go with it");
         return CLI_FAILED;
+    }
     if (exti_inspect(c->libpython, &c->api, &err) != 0)
         return failed(c, &err, c->libpython);
     exti_image_info(c->api, &info);
@@ -233,15 +241,14 @@ static int prepare_old(struct copy *c)
 static json_t *copy_all(struct copy *c, struct exti_ctx *ctx, int *status)
 {
     json_t *copies = json_array();
-    struct cli_progress *bar = cli_progress_start("copying", c->count);
 
     for (size_t i = 0; i < c->count; i++) {
         struct exti_error err;
         const char *file = c->files[i], *path = NULL;
 
-        cli_progress_step(bar, i, file);
+        cli_progress_step(c->bar, i, file);
         int rc = exti_copy(ctx, file, &path, &err);
-        cli_progress_hide(bar);
+        cli_progress_hide(c->bar);
         if (rc != 0) {
             *status = failed(c, &err, file);
         } else {
@@ -254,9 +261,8 @@ static json_t *copy_all(struct copy *c, struct exti_ctx *ctx, int *status)
                 putchar('\n');
             }
         }
-        cli_progress_show(bar);
+        cli_progress_show(c->bar);
     }
-    cli_progress_end(bar);
     return copies;
 }
 
@@ -293,36 +299,60 @@ static void print_api(const struct copy *c, const struct exti_ctx *ctx)
     exti_dir_free(d);
 }
 
-static int work(struct copy *c)
+static json_t *open_and_copy(struct copy *c, struct exti_ctx **ctx, int *status)
 {
     struct exti_error err;
-    struct exti_ctx *ctx = NULL;
-    json_t *copies = NULL;
-    int status;
-
-    c->is_new = !cli_is_context(c->dir);
-    status = c->is_new ? prepare_new(c) : prepare_old(c);
     struct exti_ctx_opts opts = {.size = sizeof opts,
                                  .dir = c->dir,
                                  .name = c->name,
                                  .api_library = c->libpython,
                                  .flags = c->flags};
-    if (c->ready && c->count > 0 && exti_ctx_open(&ctx, &opts, &err) != 0)
-        status = failed(c, &err, c->dir);
-    if (ctx != NULL) {
-        print_api(c, ctx);
-        copies = copy_all(c, ctx, &status);
-    }
-    size_t done = json_array_size(copies);
-    if (c->json && print_json(c, ctx, copies != NULL ? copies : json_array()) != CLI_OK)
-        status = CLI_FAILED;
-    else if (!c->json)
+    json_t *copies = NULL;
+
+    c->bar = cli_progress_start("copying", c->count);
+    cli_progress_step(c->bar, 0, c->dir);
+    int rc = exti_ctx_open(ctx, &opts, &err);
+    cli_progress_hide(c->bar);
+    if (rc != 0)
+        *status = failed(c, &err, c->dir);
+    else
+        print_api(c, *ctx);
+    cli_progress_show(c->bar);
+    if (rc == 0)
+        copies = copy_all(c, *ctx, status);
+    cli_progress_end(c->bar);
+    return copies != NULL ? copies : json_array();
+}
+
+/* A new directory that came to hold nothing but the API library serves nobody. */
+static void remove_useless(const char *dir)
+{
+    struct exti_dir *d = NULL;
+    bool useless = exti_dir_read(dir, &d, NULL) == 0 && exti_dir_count(d) == 1;
+
+    exti_dir_free(d);
+    if (useless)
+        exti_dir_clean(dir, NULL);
+}
+
+static int work(struct copy *c)
+{
+    struct exti_error err;
+    struct exti_ctx *ctx = NULL;
+
+    c->is_new = !cli_is_context(c->dir);
+    int status = c->is_new ? prepare_new(c) : prepare_old(c);
+    json_t *copies = c->ready && c->count > 0 ? open_and_copy(c, &ctx, &status) : json_array();
+    bool useless = c->made_dir && ctx != NULL && json_array_size(copies) == 0;
+
+    if (!c->json)
         json_decref(copies);
+    else if (print_json(c, ctx, copies) != CLI_OK)
+        status = CLI_FAILED;
     if (ctx != NULL && exti_ctx_close(ctx, &err) != 0)
         status = cli_error(&err, c->dir);
-    /* A directory that came to hold nothing but the API library serves nobody. */
-    if (c->made_dir && ctx != NULL && done == 0)
-        exti_dir_clean(c->dir, NULL);
+    if (useless)
+        remove_useless(c->dir);
     return status;
 }
 

@@ -30,6 +30,7 @@ struct verify {
     bool json;
     json_t *findings;
     size_t checked;
+    struct cli_progress *bar;
 };
 
 static int report(void *user, const struct exti_error *finding)
@@ -40,6 +41,7 @@ static int report(void *user, const struct exti_error *finding)
         json_array_append_new(v->findings, cli_json_error(finding, NULL));
         return 0;
     }
+    cli_progress_hide(v->bar);
     fputs(cli_style(stdout, CLI_RED), stdout);
     cli_put(stdout, finding->file);
     fputs(cli_style(stdout, CLI_PLAIN), stdout);
@@ -48,6 +50,7 @@ static int report(void *user, const struct exti_error *finding)
     fputs(": ", stdout);
     cli_put(stdout, finding->message);
     putchar('\n');
+    cli_progress_show(v->bar);
     return 0;
 }
 
@@ -73,11 +76,11 @@ static int verify_dir(void *user, const char *dir)
     size_t findings = 0;
 
     v->checked++;
-    struct cli_progress *bar = cli_progress_start("checking", 0);
-    cli_progress_step(bar, 0, dir);
-    cli_progress_hide(bar);
+    v->bar = cli_progress_start("checking", 0);
+    cli_progress_step(v->bar, 0, dir);
     int rc = exti_dir_verify(dir, report, v, &findings, &err);
-    cli_progress_end(bar);
+    cli_progress_end(v->bar);
+    v->bar = NULL;
     if (rc != 0 || exti_dir_read(dir, &d, &err) != 0) {
         json_array_append_new(v->findings, cli_json_error(&err, dir));
         return cli_error(&err, dir);

@@ -95,6 +95,9 @@ void cli_progress_step(struct cli_progress *p, size_t done, const char *name)
 {
     if (p == NULL)
         return;
+    const char *slash = strrchr(name, '/');
+    if (slash != NULL && slash[1] != '\0')
+        name = slash + 1;
     pthread_mutex_lock(&p->lock);
     p->done = done;
     size_t n = 0;

@@ -105,4 +105,28 @@ if command -v script >/dev/null; then
 else
     skip colour_on_terminals 'there is no script(1)'
 fi
+
+# A bar on a terminal once work takes more than a second: here it waits for the directory's lock.
+if ! command -v script >/dev/null || ! command -v flock >/dev/null; then
+    skip progress_bar 'needs script(1) and flock(1)'
+elif make_toy && x copy --libpython libtoyapi.so toyext.so ctx >/dev/null; then
+    slow() { flock ctx/.lock sleep "$1" & sleep 0.3; }
+    copy="'$EXTISOLATE' copy toyapi.so toyext.so ctx"
+    cp toyext.so toyapi.so
+    slow 2
+    TERM=xterm script -qec "$copy" /dev/null >out </dev/null
+    grep -q 'copying \[' out && tail -c 20 out | grep -qv 'copying'
+    say $? progress_bar_after_a_second
+    wait
+    TERM=xterm script -qec "$copy" /dev/null >out </dev/null
+    ! grep -q 'copying' out
+    say $? no_progress_bar_before_that
+    slow 2
+    run copy toyext.so ctx
+    [ $rc = 0 ] && [ ! -s err ]
+    say $? no_progress_bar_without_a_terminal
+    wait
+else
+    say 1 progress_bar 'the toy context cannot be made'
+fi
 finish
