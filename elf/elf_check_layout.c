@@ -33,9 +33,17 @@ static bool is_listed(const GElf_Phdr *ph)
     return ph->p_type != PT_LOAD && ph->p_type != PT_NULL;
 }
 
+/* There is one PT_DYNAMIC, which needs no pairing and may change its place in the list. */
+static bool is_paired(const GElf_Phdr *ph, bool loads)
+{
+    if (loads)
+        return ph->p_type == PT_LOAD;
+    return is_listed(ph) && ph->p_type != PT_DYNAMIC;
+}
+
 static size_t next_of(const struct elf_file *f, size_t i, bool loads)
 {
-    while (i < f->phnum && (loads ? f->phdr[i].p_type != PT_LOAD : !is_listed(&f->phdr[i])))
+    while (i < f->phnum && !is_paired(&f->phdr[i], loads))
         i++;
     return i;
 }
@@ -84,6 +92,7 @@ void exti__elf_match_headers(struct elf_check *c)
     c->new_load = ELF_NO_MATCH;
     for (j = 0; j < a->phnum; j++)
         c->match[j] = ELF_NO_MATCH;
+    c->match[a->dynamic_phdr] = b->dynamic_phdr;
     for (j = next_of(a, 0, true); j < a->phnum; j = next_of(a, j + 1, true)) {
         i = next_of(b, i, true);
         if (i < b->phnum)
@@ -128,6 +137,11 @@ int exti__elf_check_header_count(struct elf_check *c, struct exti_error *err)
     return 0;
 }
 
+static uint64_t table_size(const struct elf_file *f)
+{
+    return f->phnum * exti__elf_phdr_size(f);
+}
+
 /* Sizes of a PT_LOAD are the business of the segment growth check, addresses of moved notes of the
  * notes check, PT_GNU_STACK has one of its own. */
 static bool is_kept(const struct elf_check *c, size_t j)
@@ -145,7 +159,9 @@ static bool is_kept(const struct elf_check *c, size_t j)
         a.p_vaddr = b->p_vaddr;
         a.p_paddr = b->p_paddr;
     }
-    if (a.p_type == PT_DYNAMIC && c->after.phdr[j].p_offset != b->p_offset) {
+    if ((a.p_type == PT_DYNAMIC && c->after.phdr[j].p_offset != b->p_offset) ||
+        (a.p_type == PT_PHDR && a.p_filesz == table_size(&c->after) &&
+         b->p_filesz == table_size(&c->before))) {
         a.p_filesz = b->p_filesz;
         a.p_memsz = b->p_memsz;
     }
@@ -331,8 +347,7 @@ static bool table_is_mapped(const struct elf_file *f)
 {
     for (size_t i = 0; i < f->phnum; i++)
         if (f->phdr[i].p_type == PT_LOAD &&
-            range_in(f->ehdr.e_phoff, f->phnum * exti__elf_phdr_size(f), f->phdr[i].p_offset,
-                     f->phdr[i].p_filesz))
+            range_in(f->ehdr.e_phoff, table_size(f), f->phdr[i].p_offset, f->phdr[i].p_filesz))
             return true;
     return false;
 }

@@ -4,7 +4,7 @@
 
 #include "elf/elf_check_priv.h"
 
-/* How far the note section at [addr, addr + size) moved with its program header. */
+/* How far a note section moved with its program header. */
 static uint64_t note_delta(const struct elf_check *c, const GElf_Shdr *sh)
 {
     for (size_t j = 0; j < c->after.phnum; j++) {
@@ -13,9 +13,9 @@ static uint64_t note_delta(const struct elf_check *c, const GElf_Shdr *sh)
         if (c->match[j] == ELF_NO_MATCH || a->p_type == PT_LOAD || a->p_type == PT_DYNAMIC)
             continue;
         b = &c->before.phdr[c->match[j]];
-        if (a->p_vaddr != b->p_vaddr && sh->sh_addr >= b->p_vaddr &&
-            sh->sh_addr - b->p_vaddr < b->p_memsz)
-            return a->p_vaddr - b->p_vaddr;
+        if (a->p_offset != b->p_offset && sh->sh_offset >= b->p_offset &&
+            sh->sh_offset - b->p_offset < b->p_filesz)
+            return a->p_offset - b->p_offset;
     }
     return 0;
 }

@@ -124,7 +124,7 @@ static const struct row {
     {"no-soname", "x86_64", &usual, EXTI_OK, NULL, 0},
     {"gap-rodata", "x86_64", &usual, EXTI_OK, NULL, 0},
     {"gap-init", "x86_64", &usual, EXTI_OK, NULL, 0},
-    {"many-sections", "x86_64", &usual, EXTI_OK, NULL, 0},
+    {"many-sections", "x86_64", &usual, EXTI_OK, NULL, OLD_DYNAMIC},
     {"bfd", "x86_64", &renamed_same_hash, EXTI_OK, NULL, KEEPS_SIZE | NO_RUN},
     /* made odd afterwards */
     {"patchelfed", "x86_64", &usual, EXTI_OK, NULL, 0},
