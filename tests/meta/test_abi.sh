@@ -62,7 +62,7 @@ if undefined | grep -E " ($printing|$ending)\$"; then
 else
     echo "ok library_never_prints_or_exits"
 fi
-heap='malloc|calloc|realloc|reallocarray|free|strdup|strndup|asprintf|vasprintf'
+heap='malloc|calloc|realloc|reallocarray|strdup|strndup|asprintf|vasprintf'
 if undefined | grep -E " ($heap)\$" | grep -v '^mem\.o '; then
     echo "not ok library_has_one_door_to_the_heap"
 elif undefined | grep -q '^mem\.o malloc$'; then
