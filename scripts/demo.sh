@@ -24,7 +24,7 @@ title() { printf '\n%s%s%s\n' "$bold" "$*" "$off"; }
 short() { sed "s|$tmp/||g; s|$core/|\$CORE/|g"; }
 show() { # the command as one would type it, then its output
     printf '%s$ extisolate %s%s\n' "$dim" "$(short <<<"$*")" "$off"
-    "$extisolate" "$@" | short | sed 's/^/  /'
+    "$extisolate" "$@" 2>&1 | short | sed 's/^/  /'
 }
 
 title "1. Two private copies of numpy's core, each with a libpython of its own"
@@ -69,7 +69,10 @@ PY
 show verify ctx0
 show verify ctx1
 
-title '3. A CPU-bound program, alone and twice at once in one process'
+title '3. Two CPythons in one process: does any reference leave its context?'
+show run --contexts 2 --prove --python "$python" -c 'import numpy'
+
+title '4. A CPU-bound program, alone and twice at once in one process'
 cat >work.py <<'PY'
 import sys, threading
 import numpy as np
