@@ -260,7 +260,7 @@ int exti__loaded_references(const struct exti_loaded *lib,
 
 size_t exti__loaded_tls_module(const struct exti_loaded *lib)
 {
-#ifdef RTLD_DI_TLS_MODID
+#ifdef __GLIBC__ /* RTLD_DI_TLS_MODID is no macro there, and nothing elsewhere */
     size_t id;
 
     if (!dlinfo(lib->handle, RTLD_DI_TLS_MODID, &id))
