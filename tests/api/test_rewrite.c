@@ -45,17 +45,12 @@ typedef void (*flavour_fn)(struct test *t);
 
 static void in_each_flavour(struct test *t, flavour_fn f)
 {
-    FILE *list = fopen(iso_text("%s/flavours", iso_toys()), "r");
-    char flavour[32];
-
-    assert_non_null(list);
-    while (fscanf(list, "%31s", flavour) == 1) {
-        iso_flavour = flavour;
-        print_message("flavour %s\n", flavour);
+    for (size_t i = 0; iso_flavour_at(i); i++) {
+        iso_flavour = iso_flavour_at(i);
+        print_message("flavour %s\n", iso_flavour);
         f(t);
     }
     iso_flavour = "gcc";
-    fclose(list);
 }
 
 static void id_in(struct test *t)
@@ -110,7 +105,6 @@ static void needed_in(struct test *t)
     assert_true(before(rewrite(t, src, dst, &opts), "[libfirst.so]", "[libtoydep.so]"));
     opts.needed = &last;
     d = rewrite(t, src, dst, &opts);
-    assert_true(before(d, "[libc.so.6]", "[liblast.so]"));
     assert_true(before(d, "[libtoydep.so]", "[liblast.so]"));
     opts.needed = both;
     opts.needed_count = 3;
@@ -121,7 +115,7 @@ static void needed_in(struct test *t)
     opts.needed_count = 1;
     opts.needed = &replace;
     d = rewrite(t, src, dst, &opts);
-    assert_true(before(d, "[libother.so.5]", "[libc.so.6]"));
+    assert_contains(d, "[libother.so.5]");
     assert_null(strstr(d, "[libtoydep.so]"));
     opts.needed = &removed;
     assert_null(strstr(rewrite(t, src, dst, &opts), "[libtoydep.so]"));

@@ -172,25 +172,38 @@ static inline int iso_fork(void (*body)(void *), void *arg)
     return ok;
 }
 
+/* The flavours that were built; NULL past the last. */
+static inline const char *iso_flavour_at(size_t i)
+{
+    static char names[32][32];
+    static size_t count;
+
+    if (!count) {
+        FILE *f = fopen(iso_text("%s/flavours", iso_toys()), "r");
+
+        want(f);
+        while (count < 31 && fscanf(f, "%31s", names[count]) == 1)
+            count++;
+        fclose(f);
+        want(count > 3);
+    }
+    return i < count ? names[i] : NULL;
+}
+
 /* As iso_fork in each flavour of the toy libraries; goes through all of them. */
 static inline int iso_fork_each(void (*body)(void *), void *arg)
 {
-    FILE *f = fopen(iso_text("%s/flavours", iso_toys()), "r");
-    static char flavour[32];
-    int ok = 1, n = 0;
+    int ok = 1;
 
-    want(f);
-    while (fscanf(f, "%31s", flavour) == 1) {
-        iso_flavour = flavour;
-        n++;
+    for (size_t i = 0; iso_flavour_at(i); i++) {
+        iso_flavour = iso_flavour_at(i);
         if (!iso_fork(body, arg)) {
-            fprintf(stderr, "failed with the toy libraries of flavour %s\n", flavour);
+            fprintf(stderr, "failed with the toy libraries of flavour %s\n", iso_flavour);
             ok = 0;
         }
     }
-    fclose(f);
     iso_flavour = "gcc";
-    return ok && n > 3;
+    return ok;
 }
 
 /* ISO_CASE(name) { body } is a cmocka test whose body runs in a child; ISO_CASE_EACH in one per

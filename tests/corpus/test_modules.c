@@ -1,0 +1,403 @@
+/* Every extension module that the distribution has installed, or those in the folders given as
+ * arguments: copied, checked, read by an independent reader, loaded, stripped and loaded again. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+
+#include "tests/corpus/corpus.h"
+
+#if __has_include(<LIEF/ELF.h>)
+#include <LIEF/ELF.h>
+#define HAVE_LIEF 1
+#endif
+
+static char tmp[64];          /* the test's own folder */
+static char libpython[512];   /* the original */
+static char dir[128];         /* of the context */
+static uint32_t flags;        /* of the context */
+static char api_copy[512];
+static char tool_dir[128], tool_command[160];
+static struct exti_ctx *ctx;
+
+__attribute__((format(printf, 1, 2))) static const char *text(const char *fmt, ...)
+{
+    static char buf[4][2048];
+    static unsigned next;
+    char *p = buf[next++ % 4];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(p, sizeof buf[0], fmt, ap);
+    va_end(ap);
+    return p;
+}
+
+static int fail_err(struct corpus_file *f, const char *what, const struct exti_error *err)
+{
+    return corpus_fail(f, "%s: %s: %s: %s", what, exti_code_name(err->code), err->file,
+                       err->message);
+}
+
+/* ---- copying and checking ---- */
+
+static void open_ctx(void)
+{
+    struct exti_ctx_opts opts = {.size = sizeof opts, .dir = dir, .api_library = libpython};
+    struct exti_error err = {0};
+
+    opts.flags = flags;
+    if (exti_ctx_open(&ctx, &opts, &err)) {
+        printf("not ok open: %s: %s\n", err.file, err.message);
+        exit(1);
+    }
+}
+
+static void copy_one(struct corpus_file *f)
+{
+    struct exti_error err = {0};
+    const char *copy;
+
+    f->copied = !exti_copy(ctx, f->path, &copy, &err);
+    if (f->copied)
+        snprintf(f->copy, sizeof f->copy, "%s", copy);
+    else
+        fail_err(f, "copy", &err);
+}
+
+static int keep_finding(void *user, const struct exti_error *finding)
+{
+    struct corpus_file *f = user;
+
+    corpus_fail(f, "0x%llx: %s", (unsigned long long)finding->offset, finding->message);
+    return 1;
+}
+
+static void verify_one(struct corpus_file *f)
+{
+    struct exti_error err = {0};
+
+    if (f->copied && exti_verify(f->copy, f->path, keep_finding, f, NULL, &err))
+        fail_err(f, "verify", &err);
+}
+
+static void copy_all(const char *phase)
+{
+    double began = corpus_now();
+    struct exti_error err = {0};
+
+    open_ctx();
+    corpus->checked = corpus->count;
+    for (size_t i = 0; i < corpus->count; i++)
+        copy_one(&corpus->files[i]);
+    if (exti_ctx_close(ctx, &err))
+        fail_err(&corpus->files[0], "close", &err);
+    ctx = NULL;
+    corpus_report(phase, began);
+}
+
+static void find_api_copy(void)
+{
+    struct exti_copy_info info = {.size = sizeof info};
+    struct exti_dir *d = NULL;
+
+    for (size_t i = 0; !exti_dir_read(dir, &d, NULL) && i < exti_dir_count(d); i++) {
+        exti_dir_copy(d, i, &info);
+        if (info.is_api)
+            snprintf(api_copy, sizeof api_copy, "%s", info.copy);
+        exti_dir_free(d);
+        if (info.is_api)
+            return;
+    }
+}
+
+static int count_finding(void *user, const struct exti_error *finding)
+{
+    (void)user;
+    printf("# %s: %s\n", finding->file, finding->message);
+    return 0;
+}
+
+static void verify_dir(const char *phase)
+{
+    double began = corpus_now();
+    struct exti_error err = {0};
+    size_t findings = 0;
+
+    if (exti_dir_verify(dir, count_finding, NULL, &findings, &err) || findings) {
+        printf("not ok %s: %zu findings %s\n", phase, findings, err.message);
+        corpus->failures++;
+    } else {
+        printf("ok %s (%.1f s)\n", phase, corpus_now() - began);
+    }
+}
+
+/* ---- the independent reader ---- */
+
+#ifdef HAVE_LIEF
+static Elf_Binary_t *(*lief_parse)(const char *);
+static void (*lief_destroy)(Elf_Binary_t *);
+
+static int find_lief(void)
+{
+    void *lib = dlopen("libLIEF.so.0", RTLD_NOW | RTLD_LOCAL);
+
+    if (!lib)
+        return 0;
+    lief_parse = (Elf_Binary_t * (*)(const char *)) dlsym(lib, "elf_parse");
+    lief_destroy = (void (*)(Elf_Binary_t *))dlsym(lib, "elf_binary_destroy");
+    return lief_parse && lief_destroy;
+}
+
+/* The needed libraries as lines, and the id; those of libpython are given as "libpython". */
+static int lief_facts(const char *path, char *needed, size_t cap, char *id, size_t id_cap)
+{
+    Elf_Binary_t *b = lief_parse(path);
+    size_t n = 0;
+
+    if (!b || !b->dynamic_entries)
+        return 0;
+    needed[0] = id[0] = 0;
+    for (size_t i = 0; b->dynamic_entries[i]; i++) {
+        const Elf_DynamicEntry_t *e = b->dynamic_entries[i];
+        const char *name = ((const struct Elf_DynamicEntry_Library_t *)e)->name;
+
+        if (e->tag == 1 && n < cap && strcmp(name, base_name(libpython)) != 0 &&
+            strcmp(name, base_name(api_copy)) != 0)
+            n += (size_t)snprintf(needed + n, cap - n, "%s\n", name);
+        else if (e->tag == 1 && n < cap)
+            n += (size_t)snprintf(needed + n, cap - n, "libpython\n");
+        else if (e->tag == 14)
+            snprintf(id, id_cap, "%s", name);
+    }
+    lief_destroy(b);
+    return 1;
+}
+
+static void read_one(struct corpus_file *f)
+{
+    char before[4096], after[4096], expected[4200], id[256];
+
+    if (!f->copied)
+        return;
+    if (!lief_facts(f->path, before, sizeof before, id, sizeof id) ||
+        !lief_facts(f->copy, after, sizeof after, id, sizeof id)) {
+        corpus_fail(f, "LIEF cannot read it");
+        return;
+    }
+    snprintf(expected, sizeof expected, "%s%s",
+             strstr(before, "libpython\n") ? "" : "libpython\n", before);
+    if (strcmp(after, expected) != 0)
+        corpus_fail(f, "needs \"%s\" instead of \"%s\"", after, expected);
+    else if (strcmp(id, base_name(f->copy)) != 0)
+        corpus_fail(f, "its id is \"%s\" instead of \"%s\"", id, base_name(f->copy));
+}
+#endif
+
+static void read_all(const char *phase)
+{
+#ifdef HAVE_LIEF
+    if (find_lief()) {
+        corpus_phase(phase, NULL, read_one);
+        return;
+    }
+#endif
+    printf("skip %s: LIEF is not installed (package liblief-dev)\n", phase);
+}
+
+/* ---- loading ---- */
+
+static void preload_original(void)
+{
+    if (!dlopen(libpython, RTLD_NOW | RTLD_GLOBAL)) {
+        printf("not ok preload: %s\n", dlerror());
+        exit(1);
+    }
+}
+
+static int load_original(struct corpus_file *f)
+{
+    if (dlopen(f->path, RTLD_NOW | RTLD_LOCAL))
+        return 0;
+    snprintf(f->text, sizeof f->text, "%s", dlerror());
+    return 1;
+}
+
+static void load_original_one(struct corpus_file *f)
+{
+    f->original_loads = corpus_isolated(f, load_original) == 0;
+    f->failed = 0;
+}
+
+static void preload_copy(void)
+{
+    struct exti_module *api;
+    struct exti_error err = {0};
+
+    open_ctx();
+    if (exti_api(ctx, &api, &err)) {
+        printf("not ok preload: %s: %s\n", err.file, err.message);
+        exit(1);
+    }
+}
+
+static int load_copy(struct corpus_file *f)
+{
+    struct exti_error err = {0};
+    struct exti_module *m;
+    struct exti_proof proof = {.size = sizeof proof};
+
+    if (exti_load(ctx, f->path, &m, &err))
+        return fail_err(f, "load", &err);
+    if (strcmp(exti_module_copy(m), f->copy) != 0)
+        return corpus_fail(f, "is loaded from %s", exti_module_copy(m));
+    if (exti_ctx_prove(ctx, keep_finding, f, &proof, &err))
+        return fail_err(f, "prove", &err);
+    return proof.leaks != 0;
+}
+
+static void load_copy_one(struct corpus_file *f)
+{
+    if (f->copied && corpus_isolated(f, load_copy) && !f->original_loads)
+        f->failed = 0;
+}
+
+/* ---- other tools on the copies ---- */
+
+static int load_stripped(struct corpus_file *f)
+{
+    const char *path = text("%s/%s", tool_dir, base_name(f->copy));
+
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL) ? 0 : corpus_fail(f, "%s", dlerror());
+}
+
+static void strip_one(struct corpus_file *f)
+{
+    const char *out = text("%s/%s", tool_dir, base_name(f->copy));
+
+    if (!f->copied || !f->original_loads)
+        return;
+    setenv("IN", f->copy, 1);
+    setenv("OUT", out, 1);
+    if (system(tool_command) != 0)
+        corpus_fail(f, "%s ended badly", tool_command);
+    else
+        corpus_isolated(f, load_stripped);
+    unlink(out);
+}
+
+static void strip_all(const char *name, const char *program, const char *command)
+{
+    if (system(text("command -v %s >/dev/null 2>&1", program)) != 0) {
+        printf("skip %s: no %s here\n", name, program);
+        return;
+    }
+    snprintf(tool_dir, sizeof tool_dir, "%s/%s", tmp, name);
+    snprintf(tool_command, sizeof tool_command, "%s", command);
+    if (mkdir(tool_dir, 0700) || symlink(api_copy, text("%s/%s", tool_dir, base_name(api_copy)))) {
+        perror(tool_dir);
+        exit(1);
+    }
+    corpus_phase(name, NULL, strip_one);
+}
+
+/* What eu-elflint says of the copy and did not say of the original.  It takes the end of a symbol
+ * for an address that is relocated, so a segment right behind .bss looks like read-only data. */
+static void lint_one(struct corpus_file *f)
+{
+    char command[2600];
+    FILE *p;
+    size_t n;
+
+    if (!f->copied || (size_t)(f - corpus->files) % (1 + corpus->count / 100))
+        return;
+    snprintf(command, sizeof command,
+             "bash -c 'comm -13 <(eu-elflint --gnu-ld \"%s\" 2>&1 | sort) "
+             "<(eu-elflint --gnu-ld \"%s\" 2>&1 | sort)' | grep -v -e '^No errors$' "
+             "-e 'read-only section modified but text relocation flag not set'",
+             f->path, f->copy);
+    p = popen(command, "r");
+    n = p ? fread(f->text, 1, sizeof f->text - 1, p) : 0;
+    f->text[n] = 0;
+    f->failed = n > 0;
+    if (p)
+        pclose(p);
+}
+
+/* ---- all of it ---- */
+
+static void in_context(const char *kind, uint32_t ctx_flags)
+{
+    flags = ctx_flags;
+    snprintf(dir, sizeof dir, "%s/%s", tmp, kind);
+    copy_all(text("%s_copy", kind));
+    find_api_copy();
+    corpus_phase(text("%s_verify", kind), NULL, verify_one);
+    verify_dir(text("%s_verify_directory", kind));
+    read_all(text("%s_read_by_lief", kind));
+    corpus_phase(text("%s_load_where_the_original_loads", kind), preload_copy, load_copy_one);
+}
+
+static void other_tools(void)
+{
+    strip_all("strip", "strip", "strip -o \"$OUT\" \"$IN\"");
+    strip_all("strip_debug", "strip", "strip -g -o \"$OUT\" \"$IN\"");
+    strip_all("objcopy", "objcopy", "objcopy \"$IN\" \"$OUT\"");
+    strip_all("eu_strip", "eu-strip", "eu-strip -o \"$OUT\" \"$IN\"");
+    strip_all("llvm_strip", "llvm-strip-16", "llvm-strip-16 -o \"$OUT\" \"$IN\"");
+    strip_all("llvm_objcopy", "llvm-objcopy-16", "llvm-objcopy-16 \"$IN\" \"$OUT\"");
+    if (system("command -v eu-elflint >/dev/null 2>&1") == 0)
+        corpus_phase("elflint_says_no_more_than_of_the_original", NULL, lint_one);
+    else
+        printf("skip elflint: eu-elflint is not installed (package elfutils)\n");
+}
+
+static void count_loading(void)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < corpus->count; i++)
+        n += (size_t)corpus->files[i].original_loads;
+    printf("# %zu of %zu originals load\n", n, corpus->count);
+}
+
+int main(int argc, char **argv)
+{
+    const char *given = getenv("EXTI_LIBPYTHON");
+    size_t fewest = argc > 1 ? 1 : 200;
+
+    corpus_start();
+    if (argc < 2)
+        corpus_add("find /usr/lib/python3 /usr/lib/python3.[0-9]* -name '*.so' -type f | sort");
+    for (int i = 1; i < argc; i++)
+        corpus_add(text("find '%s' -name '*.cpython-*.so' -o -name '*.abi3.so'", argv[i]));
+    if (given) {
+        snprintf(libpython, sizeof libpython, "%s", given);
+    } else {
+        FILE *p = popen("ldconfig -p | sed -n 's/.*libpython3\\.[0-9]*\\.so\\.1\\.0.* => //p'", "r");
+
+        if (!p || fscanf(p, "%511s", libpython) != 1)
+            libpython[0] = 0;
+        if (p)
+            pclose(p);
+    }
+    if (!libpython[0] || corpus->count < fewest) {
+        printf("skip modules: %zu extension modules and libpython \"%s\"; needs %zu (make deps)\n",
+               corpus->count, libpython, fewest);
+        return 0;
+    }
+    snprintf(tmp, sizeof tmp, "/tmp/exti-corpus.XXXXXX");
+    if (!mkdtemp(tmp)) {
+        perror(tmp);
+        return 1;
+    }
+    printf("# %zu extension modules, %s\n", corpus->count, libpython);
+    corpus_phase("originals", preload_original, load_original_one);
+    count_loading();
+    in_context("plain", 0);
+    other_tools();
+    in_context("renamed", EXTI_CTX_RENAME);
+    if (system(text("rm -rf '%s'", tmp)) != 0)
+        return 1;
+    return corpus->failures != 0;
+}
