@@ -296,6 +296,18 @@ static void check_dynamic_writable(struct elf_check *c)
     }
 }
 
+/* llvm-strip lays out a header that comes before the segment it lies in by itself. */
+static void check_listed_behind(struct elf_check *c, size_t i, const GElf_Phdr *load)
+{
+    const GElf_Phdr *ph = &c->after.phdr[i];
+
+    if (is_listed(ph) && ph->p_filesz && ph->p_vaddr >= load->p_vaddr &&
+        ph->p_vaddr - load->p_vaddr < load->p_memsz)
+        exti__elf_finding(c, header_at(&c->after, i),
+                          "program header %zu, type 0x%x, comes before its new PT_LOAD %zu", i,
+                          ph->p_type, c->new_load);
+}
+
 /* Ascending order, congruence with p_align and ends within the file were seen to on opening. */
 int exti__elf_check_loads(struct elf_check *c, struct exti_error *err)
 {
@@ -308,13 +320,8 @@ int exti__elf_check_loads(struct elf_check *c, struct exti_error *err)
             prev = &a->phdr[i];
     if (c->new_load != ELF_NO_MATCH) {
         check_new_load(c, &a->phdr[c->new_load], prev);
-        /* llvm-strip lays out a header that comes before the segment it lies in by itself. */
         for (size_t i = 0; i < c->new_load; i++)
-            if (is_listed(&a->phdr[i]) && a->phdr[i].p_vaddr >= a->phdr[c->new_load].p_vaddr &&
-                a->phdr[i].p_type != PT_GNU_STACK)
-                exti__elf_finding(c, header_at(a, i),
-                                  "program header %zu, type 0x%x, comes before its new PT_LOAD %zu",
-                                  i, a->phdr[i].p_type, c->new_load);
+            check_listed_behind(c, i, &a->phdr[c->new_load]);
     }
     check_dynamic_writable(c);
     return 0;

@@ -28,7 +28,8 @@ static bool is_part(const GElf_Shdr *sh, uint32_t type, const struct elf_part *p
 
 static bool is_dynamic(const struct elf_file *f, const GElf_Shdr *sh)
 {
-    return sh->sh_type == SHT_DYNAMIC && sh->sh_addr == f->phdr[f->dynamic_phdr].p_vaddr;
+    return sh->sh_type == SHT_DYNAMIC && sh->sh_flags & SHF_ALLOC &&
+           sh->sh_addr == f->phdr[f->dynamic_phdr].p_vaddr;
 }
 
 uint64_t exti__elf_section_moved(const struct elf_check *c, size_t i)

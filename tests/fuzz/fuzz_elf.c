@@ -1,12 +1,13 @@
 /* Edits whatever the bytes are, as an ELF file.  The first byte chooses the edits, the next three a
  * place to spoil the result at; the file follows.  Ends the process where a promise is broken: an
- * accepted file is rewritten, the judge has nothing to say about the copy, and editing the copy once
+ * accepted sound file is rewritten, the judge has nothing to say about the copy, and editing the copy once
  * more changes nothing. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "elf/elf_check_priv.h"
 #include "elf/elf_format.h"
 #include "loader/base/plan.h"
 
@@ -58,6 +59,80 @@ static int ignore(void *user, const struct exti_error *finding)
     return 0;
 }
 
+/* ---- which files the judge must be content with -------------------------------------------------- */
+
+#define MAX_RANGES 512
+
+struct ranges {
+    struct elf_range r[MAX_RANGES];
+    size_t n;
+};
+
+static void add(struct ranges *s, uint64_t at, uint64_t size)
+{
+    if (size && s->n < MAX_RANGES)
+        s->r[s->n++] = (struct elf_range){at, at + size < at ? UINT64_MAX : at + size};
+}
+
+static void add_part(struct ranges *s, const struct elf_part *part, uint64_t size)
+{
+    if (part->present)
+        add(s, part->s.base, size);
+}
+
+static int add_word(void *user, const struct elf_version_ref *ref, struct exti_error *err)
+{
+    (void)err;
+    add(user, ref->name_at, 4);
+    return 0;
+}
+
+static bool disjoint(const struct ranges *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (s->r[i].at < s->r[k].end && s->r[k].at < s->r[i].end)
+                return false;
+    return s->n < MAX_RANGES;
+}
+
+static void collect(const struct elf_file *f, struct ranges *s)
+{
+    add(s, 0, f->is64 ? 64 : 52);
+    add(s, f->ehdr.e_phoff, f->phnum * exti__elf_phdr_size(f));
+    add(s, f->ehdr.e_shoff, f->shnum * exti__elf_shdr_size(f));
+    add(s, f->phdr[f->dynamic_phdr].p_offset, f->phdr[f->dynamic_phdr].p_filesz);
+    add_part(s, &f->strtab, f->strtab.s.n);
+    add_part(s, &f->symtab, f->symtab.s.n);
+    add_part(s, &f->versym, f->versym.s.n);
+    add_part(s, &f->hash, exti__elf_sysv_hash_size(f));
+    add_part(s, &f->gnu_hash, exti__elf_gnu_hash_size(f));
+    for (size_t i = 0; i < f->phnum; i++)
+        if (f->phdr[i].p_type == PT_NOTE)
+            add(s, f->phdr[i].p_offset, f->phdr[i].p_filesz);
+    for (size_t i = 0; i < f->shnum; i++)
+        if (f->shdr[i].sh_type == SHT_SYMTAB)
+            add(s, f->shdr[i].sh_offset, f->shdr[i].sh_size);
+}
+
+/* Where structures that an edit writes share bytes, one change makes another: such a file is for the
+ * judge to catch, not a fault of the plan. */
+static bool is_sound(struct exti_span file)
+{
+    struct ranges s = {.n = 0};
+    struct elf_file f;
+    bool sound;
+
+    if (exti__elf_open(file, &f, NULL))
+        return false;
+    collect(&f, &s);
+    sound = exti__elf_versions(&f, add_word, &s, NULL) == 0 && disjoint(&s);
+    exti__elf_close(&f);
+    return sound;
+}
+
+/* ---- the promises ------------------------------------------------------------------------------- */
+
 static char *promise(const char *text)
 {
     static char said[64];
@@ -71,6 +146,10 @@ static void judge(struct exti_span before, struct exti_span after,
 {
     struct exti_error err = {.code = EXTI_OK};
 
+    if (!is_sound(before)) {
+        exti__elf_format.check(before, after, opts, ignore, NULL, NULL);
+        return;
+    }
     if (exti__elf_format.check(before, after, opts, must_not_report,
                                promise("the judge finds fault with a copy"), &err))
         broken("the judge cannot look at an accepted file", &err);
@@ -106,7 +185,7 @@ static void use_plan(const struct exti_plan *plan, struct exti_span file,
     exti__plan_apply(plan, image, file.n);
     judge(file, copy, opts);
     /* A removal cannot be repeated. */
-    if (!opts->needed_count || opts->needed[0].to)
+    if ((!opts->needed_count || opts->needed[0].to) && is_sound(file))
         edit_again(copy, opts);
     image[spoil_at % n] ^= (uint8_t)(spoil_at >> 16 | 1);
     exti__elf_format.check(file, copy, opts, ignore, NULL, NULL);
