@@ -14,6 +14,9 @@ print(__name__, __file__ if "__file__" in globals() else None, __doc__, __packag
 print(type(__loader__).__name__ if not isinstance(__loader__, type) else __loader__.__name__)
 print(sorted(globals()))
 print(sys.flags, sys.getfilesystemencoding(), sys.stdout.encoding, sys.stdout.errors)
+import locale
+print(locale.setlocale(locale.LC_CTYPE), os.environ.get("LC_CTYPE"), hash("x") if "PYTHONHASHSEED"
+      in os.environ else None, sys.warnoptions, os.fsencode("\\udce9"))
 print(sys.modules["__main__"].__dict__ is globals())
 END
 cp show.py app/__main__.py
@@ -94,6 +97,12 @@ same() { # NAME EXE ARGS...
     fi
 }
 
+with_environment() { # NAME EXE SETTINGS...
+    local name=$1 exe=$2
+    shift 2
+    (export "$@" && same "$name" "$exe" show.py a)
+}
+
 for exe in $(pythons); do
     v=$(version "$exe")
     same "$v-script" "$exe" show.py a 'b c' -x --contexts
@@ -134,4 +143,13 @@ for exe in $(pythons); do
     same "$v-unflushed-output" "$exe" unflushed.py
     same "$v-subclass-of-SystemExit" "$exe" -c 'class E(SystemExit): pass
 raise E(5)'
+    # What the environment says to the interpreter.
+    for setting in LC_ALL=C LC_ALL=POSIX LC_ALL= LC_ALL=xx_YY.UTF-8 'LC_ALL= LC_CTYPE=C' \
+        'LC_ALL= LANG=C.UTF-8' 'LC_ALL= LANG=C PYTHONCOERCECLOCALE=0' 'LC_ALL=C PYTHONUTF8=0' \
+        PYTHONUTF8=1 PYTHONIOENCODING=latin-1:replace PYTHONPATH=/nowhere:app PYTHONSAFEPATH=1 \
+        PYTHONNOUSERSITE=1 PYTHONOPTIMIZE=2 PYTHONDEVMODE=1 PYTHONHASHSEED=7 PYTHONUNBUFFERED=1 \
+        PYTHONWARNINGS=error PYTHONDONTWRITEBYTECODE=1 PYTHONMALLOC=malloc PYTHONINSPECT=; do
+        # shellcheck disable=SC2086
+        with_environment "$v-environment-$setting" "$exe" $setting
+    done
 done
