@@ -20,15 +20,16 @@ static uint64_t note_delta(const struct elf_check *c, const GElf_Shdr *sh)
     return 0;
 }
 
+/* An empty section at the same address is another one. */
 static bool is_part(const GElf_Shdr *sh, uint32_t type, const struct elf_part *part)
 {
-    return sh->sh_type == type && sh->sh_flags & SHF_ALLOC && part->present &&
+    return sh->sh_type == type && sh->sh_flags & SHF_ALLOC && sh->sh_size && part->present &&
            sh->sh_addr == part->vaddr;
 }
 
 static bool is_dynamic(const struct elf_file *f, const GElf_Shdr *sh)
 {
-    return sh->sh_type == SHT_DYNAMIC && sh->sh_flags & SHF_ALLOC &&
+    return sh->sh_type == SHT_DYNAMIC && sh->sh_flags & SHF_ALLOC && sh->sh_size &&
            sh->sh_addr == f->phdr[f->dynamic_phdr].p_vaddr;
 }
 

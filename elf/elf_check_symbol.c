@@ -73,7 +73,10 @@ int exti__elf_check_symbols(struct elf_check *c, struct exti_error *err)
                           b->sym_count);
         return 0;
     }
-    for (size_t i = 0; i < a->sym_count && !c->stop; i++)
+    /* Entry 0 is no symbol, whatever its fields say. */
+    if (a->sym_count && memcmp(a->symtab.s.p, b->symtab.s.p, exti__elf_sym_size(b)) != 0)
+        exti__elf_finding(c, a->symtab.s.base, "DT_SYMTAB 0: differs, but stands for no symbol");
+    for (size_t i = 1; i < a->sym_count && !c->stop; i++)
         compare_symbol(c, i);
     return 0;
 }

@@ -107,6 +107,8 @@ static void collect(const struct elf_file *f, struct ranges *s)
     add_part(s, &f->versym, f->versym.s.n);
     add_part(s, &f->hash, exti__elf_sysv_hash_size(f));
     add_part(s, &f->gnu_hash, exti__elf_gnu_hash_size(f));
+    add_part(s, &f->verdef, 8);
+    add_part(s, &f->verneed, 8);
     for (size_t i = 0; i < f->phnum; i++)
         if (f->phdr[i].p_type == PT_NOTE)
             add(s, f->phdr[i].p_offset, f->phdr[i].p_filesz);
