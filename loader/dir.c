@@ -208,6 +208,23 @@ static void check_entry(struct dir_check *c, size_t i)
                    err.message);
 }
 
+/* A file with the context's name in its own may be a copy that a process has made and not yet
+ * recorded. */
+static int check_foreign(void *user, const char *name)
+{
+    struct dir_check *c = user;
+    char *path;
+
+    if (exti__manifest_find_copy(&c->dir->manifest, name) || exti__store_owns(name) ||
+        strstr(name, c->dir->manifest.name))
+        return 0;
+    path = exti__fs_join(c->dir->path, name);
+    find_fault(c, path ? path : c->dir->path, EXTI_E_CHECK, EXTI_NO_OFFSET,
+               "is no copy that the manifest names");
+    exti__free(path);
+    return c->stop;
+}
+
 /* The private names come from the API library's source, as when the copies were made. */
 static int names_of_api(struct dir_check *c, struct exti_error *err)
 {
@@ -240,6 +257,8 @@ int exti_dir_verify(const char *dir, exti_report_fn report, void *user, size_t *
     else
         for (size_t i = 0; i < exti_dir_count(d) && !c.stop; i++)
             check_entry(&c, i);
+    if (!c.stop)
+        exti__fs_list(d->path, check_foreign, &c, NULL);
     exti__rename_free(&c.renames);
     exti_dir_free(d);
     if (findings)

@@ -64,13 +64,14 @@ static bool stays_inside(const struct prover *p, const struct exti_reference *re
 
 static int report_leak(struct prover *p, const struct exti_reference *ref)
 {
+    const char *name = exti__rename_undo(&p->ctx->store.renames, ref->name);
     struct exti_error finding;
     char owner[256] = "another module's thread-local storage";
 
     if (ref->kind == EXTI_REF_ADDRESS)
         exti__address_owner(*ref->slot - ref->addend, owner, sizeof owner);
     exti__fail(&finding, EXTI_E_INTERPOSED, EXTI_NO_OFFSET,
-               "its reference to %.128s was captured by %s instead of the context '%s'", ref->name,
+               "its reference to %.128s was captured by %s instead of the context '%s'", name,
                owner[0] ? owner : "memory of no library", p->ctx->store.manifest.name);
     exti__error_file(&finding, p->lib->path);
     p->proof.leaks++;

@@ -137,3 +137,11 @@ const char *exti__rename_find(const struct exti_rename_map *map, const char *nam
     found = bsearch(&key, map->renames, map->count, sizeof *map->renames, by_from);
     return found ? found->to : NULL;
 }
+
+const char *exti__rename_undo(const struct exti_rename_map *map, const char *name)
+{
+    for (size_t i = 0; i < map->count; i++)
+        if (strcmp(map->renames[i].to, name) == 0)
+            return map->renames[i].from;
+    return name;
+}

@@ -28,4 +28,7 @@ void exti__rename_free(struct exti_rename_map *map);
 /* The private name of `name`, or NULL. */
 const char *exti__rename_find(const struct exti_rename_map *map, const char *name);
 
+/* The name that the original gives what is called `name` in a copy: for messages. */
+const char *exti__rename_undo(const struct exti_rename_map *map, const char *name);
+
 #endif

@@ -30,7 +30,7 @@ static int check_image(const struct exti_format_ops *ops, const struct exti_plan
 
     if (stray != EXTI_NO_OFFSET)
         return exti__fail(err, EXTI_E_CHECK, stray, "self-check: an unplanned byte has changed");
-    rc = ops->check(before, after, opts, first_finding, &finding, err);
+    rc = ops->check(before, after, opts, plan, first_finding, &finding, err);
     if (rc)
         return rc;
     if (finding.code)
@@ -116,6 +116,27 @@ static int refuse_same_file(const char *src, const char *dst, struct exti_error 
     return rc;
 }
 
+static int check_edits(const struct exti_rewrite_opts *o, struct exti_error *err)
+{
+    if (o->flags & ~(EXTI_RW_SYMBOLIC | EXTI_RW_CLEAR_NODELETE | EXTI_RW_CLEAR_UNIQUE))
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "unknown EXTI_RW_ flags 0x%x", o->flags);
+    if ((o->needed_count && !o->needed) || (o->rename_count && !o->renames))
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "needed or renames is NULL");
+    for (size_t i = 0; i < o->needed_count; i++) {
+        const struct exti_needed *n = &o->needed[i];
+
+        if ((!n->from && !n->to) || (n->from && !*n->from) || (n->to && !*n->to))
+            return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "needed %zu names no library", i);
+    }
+    for (size_t i = 0; i < o->rename_count; i++) {
+        const struct exti_rename *r = &o->renames[i];
+
+        if (!r->from || !r->to || !*r->from || !*r->to)
+            return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "rename %zu lacks a name", i);
+    }
+    return 0;
+}
+
 int exti_rewrite(const char *src, const char *dst, const struct exti_rewrite_opts *opts,
                  struct exti_error *err)
 {
@@ -126,8 +147,8 @@ int exti_rewrite(const char *src, const char *dst, const struct exti_rewrite_opt
         return rc;
     if (!src || !dst || !*src || !*dst)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "source or destination is empty");
-    if (o.flags & ~(EXTI_RW_SYMBOLIC | EXTI_RW_CLEAR_NODELETE | EXTI_RW_CLEAR_UNIQUE))
-        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "unknown EXTI_RW_ flags 0x%x", o.flags);
-    rc = refuse_same_file(src, dst, err);
+    rc = check_edits(&o, err);
+    if (!rc)
+        rc = refuse_same_file(src, dst, err);
     return rc ? rc : exti__rewrite_file(src, dst, &o, NULL, NULL, err);
 }

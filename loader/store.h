@@ -57,6 +57,9 @@ int exti__store_close(struct exti_store *s, struct exti_error *err);
 int exti__store_remove(const char *dir, const struct exti_manifest *m, bool folder,
                        struct exti_error *err);
 
+/* Whether a file of this name in a context directory is the store's own, but no copy. */
+bool exti__store_owns(const char *name);
+
 /* How the entry's copy and source look now. */
 enum exti_copy_state exti__entry_state(const char *dir, const struct exti_manifest *m,
                                        const struct exti_entry *e);

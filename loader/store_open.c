@@ -28,13 +28,17 @@ static int make_folder(struct exti_store *s, const char *dir, struct exti_error 
     return rc ? rc : exti__fs_realpath(dir, &s->dir, err);
 }
 
+bool exti__store_owns(const char *name)
+{
+    return strcmp(name, EXTI_MANIFEST_FILE) == 0 || strcmp(name, EXTI_LOCK_FILE) == 0 ||
+           strncmp(name, TEMPORARY_PREFIX, strlen(TEMPORARY_PREFIX)) == 0;
+}
+
 static int count_foreign(void *user, const char *name)
 {
     size_t *foreign = user;
 
-    if (strcmp(name, EXTI_LOCK_FILE) != 0 &&
-        strncmp(name, TEMPORARY_PREFIX, strlen(TEMPORARY_PREFIX)) != 0)
-        ++*foreign;
+    *foreign += !exti__store_owns(name);
     return 0;
 }
 
