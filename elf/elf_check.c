@@ -119,10 +119,10 @@ void exti__elf_check_close(struct elf_check *c)
 }
 
 int exti__elf_check(struct exti_span before, struct exti_span after,
-                    const struct exti_rewrite_opts *opts, exti_report_fn report, void *user,
-                    struct exti_error *err)
+                    const struct exti_rewrite_opts *opts, const struct exti_plan *plan,
+                    exti_report_fn report, void *user, struct exti_error *err)
 {
-    struct elf_check c = {.opts = opts, .report = report, .user = user};
+    struct elf_check c = {.opts = opts, .plan = plan, .report = report, .user = user};
     bool sound;
     int rc = exti__elf_check_open(&c, before, after, &sound, err);
 

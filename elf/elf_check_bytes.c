@@ -232,7 +232,7 @@ static const char *place_name(const struct elf_file *f, uint64_t at)
 }
 
 /* Reports the first difference in [at, end). */
-static void compare_bytes(struct elf_check *c, uint64_t at, uint64_t end)
+static void compare_range(struct elf_check *c, uint64_t at, uint64_t end)
 {
     const struct exti_span b = c->before.file, a = c->after.file;
 
@@ -248,21 +248,43 @@ static void compare_bytes(struct elf_check *c, uint64_t at, uint64_t end)
                       b.p[at]);
 }
 
+/* Reports differences in [at, end), of which only the plan's patches can have any.  `next` is the
+ * first patch to look at: the ranges ascend, as the patches do. */
+static void compare_bytes(struct elf_check *c, uint64_t at, uint64_t end, size_t *next)
+{
+    const struct exti_plan *plan = c->plan;
+
+    if (!plan) {
+        compare_range(c, at, end);
+        return;
+    }
+    for (; *next < plan->count && !c->stop; ++*next) {
+        const struct exti_patch *patch = &plan->patches[*next];
+        const uint64_t stop = patch->offset + patch->size;
+
+        if (patch->offset >= end)
+            return;
+        if (stop > at)
+            compare_range(c, patch->offset > at ? patch->offset : at, stop < end ? stop : end);
+        if (stop > end)
+            return;
+    }
+}
+
 int exti__elf_check_bytes(struct elf_check *c, struct exti_error *err)
 {
-    uint64_t at = 0;
+    size_t first = 0;
     int rc;
 
     c->range_count = 0;
     rc = leave_out_checked(c, err);
     if (rc)
         return rc;
-    qsort(c->ranges, c->range_count, sizeof *c->ranges, by_start);
-    for (size_t i = 0; i < c->range_count && !c->stop; i++) {
-        compare_bytes(c, at, c->ranges[i].at);
-        if (c->ranges[i].end > at)
-            at = c->ranges[i].end;
-    }
-    compare_bytes(c, at, UINT64_MAX);
+    join_ranges(c);
+    if (!c->plan)
+        compare_outside(c, &first, 0, UINT64_MAX);
+    for (size_t i = 0; c->plan && i < c->plan->count && !c->stop; i++)
+        compare_outside(c, &first, c->plan->patches[i].offset,
+                        c->plan->patches[i].offset + c->plan->patches[i].size);
     return 0;
 }

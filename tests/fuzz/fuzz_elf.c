@@ -144,18 +144,18 @@ static char *promise(const char *text)
 }
 
 static void judge(struct exti_span before, struct exti_span after,
-                  const struct exti_rewrite_opts *opts)
+                  const struct exti_rewrite_opts *opts, const struct exti_plan *plan)
 {
     struct exti_error err = {.code = EXTI_OK};
 
     if (!is_sound(before)) {
-        exti__elf_format.check(before, after, opts, ignore, NULL, NULL);
+        exti__elf_format.check(before, after, opts, NULL, ignore, NULL, NULL);
         return;
     }
-    if (exti__elf_format.check(before, after, opts, must_not_report,
+    if (exti__elf_format.check(before, after, opts, NULL, must_not_report,
                                promise("the judge finds fault with a copy"), &err))
         broken("the judge cannot look at an accepted file", &err);
-    if (exti__elf_format.check(before, after, NULL, must_not_report,
+    if (exti__elf_format.check(before, after, NULL, NULL, must_not_report,
                                promise("verifying finds fault with a copy"), &err))
         broken("verifying cannot look at an accepted file", &err);
 }
@@ -185,13 +185,13 @@ static void use_plan(const struct exti_plan *plan, struct exti_span file,
         return;
     memcpy(image, file.p, file.n);
     exti__plan_apply(plan, image, file.n);
-    judge(file, copy, opts);
+    judge(file, copy, opts, plan);
     /* A removal cannot be repeated. */
     if ((!opts->needed_count || opts->needed[0].to) && is_sound(file))
         edit_again(copy, opts);
     image[spoil_at % n] ^= (uint8_t)(spoil_at >> 16 | 1);
-    exti__elf_format.check(file, copy, opts, ignore, NULL, NULL);
-    exti__elf_format.check(file, copy, NULL, ignore, NULL, NULL);
+    exti__elf_format.check(file, copy, opts, NULL, ignore, NULL, NULL);
+    exti__elf_format.check(file, copy, NULL, NULL, ignore, NULL, NULL);
     free(image);
 }
 
