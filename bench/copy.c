@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bench/bench.h"
@@ -135,7 +136,7 @@ static void staged(const char *from, const char *to, const struct exti_rewrite_o
     if (exti__plan_stray(&plan, before, after) != EXTI_NO_OFFSET)
         die("an unplanned byte has changed");
     lap(&stages[STRAY], &t);
-    must(ops->check(before, after, opts, found, NULL, &err), &err);
+    must(ops->check(before, after, opts, &plan, found, NULL, &err), &err);
     lap(&stages[CHECK], &t);
     must(exti__fs_replace(to, image.p, size, EXTI_FS_EXECUTABLE, &err), &err);
     lap(&stages[WRITE], &t);
@@ -145,41 +146,89 @@ static void staged(const char *from, const char *to, const struct exti_rewrite_o
     lap(&stages[UNMAP], &t);
 }
 
+/* The extension itself, or a copy of it where it lies on another file system than the results. */
+static char *source_beside(const struct bench *b)
+{
+    struct stat from, to;
+    char *copy;
+
+    if (stat(b->extension, &from) != 0 || stat(b->dir, &to) != 0)
+        die("cannot look up %s: %s", b->extension, strerror(errno));
+    if (from.st_dev == to.st_dev)
+        return strdup(b->extension);
+    copy = path_in(b, "in.so");
+    plain_by_read(b->extension, copy);
+    return copy;
+}
+
+/* On the clock, and of this thread's processor time: on a busy machine only the second can be
+ * repeated.  Neither copy waits for the disk. */
+struct timing {
+    struct samples wall, cpu;
+};
+
+static double cpu_now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+enum { RANGE, READING, REWRITE, WAYS };
+
+static void copy_once(int way, const char *from, const char *to,
+                      const struct exti_rewrite_opts *opts, struct timing *t)
+{
+    double wall = now(), cpu = cpu_now();
+
+    if (way == RANGE)
+        plain_by_range(from, to);
+    else if (way == READING)
+        plain_by_read(from, to);
+    else
+        rewrite(from, to, opts);
+    add_sample(&t->cpu, cpu_now() - cpu);
+    add_sample(&t->wall, now() - wall);
+    unlink(to);
+}
+
+static void add_ways(const char *section, struct samples *way[WAYS], bool claim)
+{
+    double range = median(way[RANGE]), reading = median(way[READING]), own = median(way[REWRITE]);
+    double ratio = own / (range < reading ? range : reading);
+
+    add_row(section, "plain copy, copy_file_range", range * 1e3, "ms");
+    add_row(section, "plain copy, read and write", reading * 1e3, "ms");
+    add_row(section, "exti_rewrite", own * 1e3, "ms");
+    if (claim)
+        add_claim(section, "exti_rewrite against the faster plain copy", ratio, "x", true, 1.5);
+    else
+        add_row(section, "exti_rewrite against the faster plain copy", ratio, "x");
+}
+
 void bench_copy(const struct bench *b)
 {
-    static struct samples range, reading, whole, stages[STAGES];
+    static struct timing ways[WAYS];
+    static struct samples stages[STAGES];
+    struct samples *wall[WAYS], *cpu[WAYS];
     const struct exti_rewrite_opts opts = edits(b);
-    char *from = path_in(b, "in.so"), *to = path_in(b, "out.so");
-    int rounds = b->quick ? 30 : 300;
-    double plain;
+    char *from = source_beside(b), *to = path_in(b, "out.so");
 
-    plain_by_read(b->extension, from); /* on the file system that is written to */
-    for (int i = 0; i < rounds; i++) {
-        double t = now();
-
-        plain_by_range(from, to);
-        lap(&range, &t);
-        unlink(to);
-        t = now();
-        rewrite(from, to, &opts);
-        lap(&whole, &t);
-        unlink(to);
-        t = now();
-        plain_by_read(from, to);
-        lap(&reading, &t);
-        unlink(to);
+    for (int i = 0; i < (b->quick ? 30 : 300); i++) {
+        for (int way = 0; way < WAYS; way++)
+            copy_once(way, from, to, &opts, &ways[way]);
         staged(from, to, &opts, stages);
         unlink(to);
     }
-    unlink(from);
-    plain = median(&range) < median(&reading) ? median(&range) : median(&reading);
-    add_row(SECTION, "plain copy, copy_file_range", median(&range) * 1e3, "ms");
-    add_row(SECTION, "plain copy, read and write", median(&reading) * 1e3, "ms");
-    add_row(SECTION, "exti_rewrite", median(&whole) * 1e3, "ms");
-    add_claim(SECTION, "exti_rewrite against the faster plain copy", median(&whole) / plain, "x",
-              true, 1.5);
+    for (int way = 0; way < WAYS; way++) {
+        wall[way] = &ways[way].wall;
+        cpu[way] = &ways[way].cpu;
+    }
+    add_ways(SECTION ", time on the clock", wall, true);
     for (int i = 0; i < STAGES; i++)
         add_row("  of which", stage_names[i], median(&stages[i]) * 1e3, "ms");
+    add_ways(SECTION ", processor time", cpu, false);
     free(from);
     free(to);
 }

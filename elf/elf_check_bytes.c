@@ -232,7 +232,7 @@ static const char *place_name(const struct elf_file *f, uint64_t at)
 }
 
 /* Reports the first difference in [at, end). */
-static void compare_range(struct elf_check *c, uint64_t at, uint64_t end)
+static void compare_bytes(struct elf_check *c, uint64_t at, uint64_t end)
 {
     const struct exti_span b = c->before.file, a = c->after.file;
 
@@ -248,43 +248,53 @@ static void compare_range(struct elf_check *c, uint64_t at, uint64_t end)
                       b.p[at]);
 }
 
-/* Reports differences in [at, end), of which only the plan's patches can have any.  `next` is the
- * first patch to look at: the ranges ascend, as the patches do. */
-static void compare_bytes(struct elf_check *c, uint64_t at, uint64_t end, size_t *next)
+/* Sorts the ranges and joins those that touch. */
+static void join_ranges(struct elf_check *c)
 {
-    const struct exti_plan *plan = c->plan;
+    size_t kept = 0;
 
-    if (!plan) {
-        compare_range(c, at, end);
-        return;
+    if (c->range_count)
+        qsort(c->ranges, c->range_count, sizeof *c->ranges, by_start);
+    for (size_t i = 1; i < c->range_count; i++) {
+        if (c->ranges[i].at > c->ranges[kept].end)
+            c->ranges[++kept] = c->ranges[i];
+        else if (c->ranges[i].end > c->ranges[kept].end)
+            c->ranges[kept].end = c->ranges[i].end;
     }
-    for (; *next < plan->count && !c->stop; ++*next) {
-        const struct exti_patch *patch = &plan->patches[*next];
-        const uint64_t stop = patch->offset + patch->size;
+    if (c->range_count)
+        c->range_count = kept + 1;
+}
 
-        if (patch->offset >= end)
-            return;
-        if (stop > at)
-            compare_range(c, patch->offset > at ? patch->offset : at, stop < end ? stop : end);
-        if (stop > end)
-            return;
+/* Compares [at, end) but for the ranges.  *first is the first range that may matter; calls come by
+ * ascending address. */
+static void compare_outside(struct elf_check *c, size_t *first, uint64_t at, uint64_t end)
+{
+    while (*first < c->range_count && c->ranges[*first].end <= at)
+        ++*first;
+    for (size_t i = *first; i < c->range_count && c->ranges[i].at < end && !c->stop; i++) {
+        compare_bytes(c, at, c->ranges[i].at < end ? c->ranges[i].at : end);
+        at = c->ranges[i].end;
     }
+    if (!c->stop)
+        compare_bytes(c, at, end);
 }
 
 int exti__elf_check_bytes(struct elf_check *c, struct exti_error *err)
 {
-    size_t first = 0;
+    uint64_t at = 0;
+    size_t next = 0;
     int rc;
 
     c->range_count = 0;
     rc = leave_out_checked(c, err);
     if (rc)
         return rc;
-    join_ranges(c);
-    if (!c->plan)
-        compare_outside(c, &first, 0, UINT64_MAX);
-    for (size_t i = 0; c->plan && i < c->plan->count && !c->stop; i++)
-        compare_outside(c, &first, c->plan->patches[i].offset,
-                        c->plan->patches[i].offset + c->plan->patches[i].size);
+    qsort(c->ranges, c->range_count, sizeof *c->ranges, by_start);
+    for (size_t i = 0; i < c->range_count && !c->stop; i++) {
+        compare_bytes(c, at, c->ranges[i].at, &next);
+        if (c->ranges[i].end > at)
+            at = c->ranges[i].end;
+    }
+    compare_bytes(c, at, UINT64_MAX, &next);
     return 0;
 }

@@ -28,7 +28,6 @@ struct elf_check {
     struct elf_file before, after;
     const struct exti_rewrite_opts *opts; /* NULL: any difference that a copy may have */
     const struct exti_plan *plan;         /* what made `after`; NULL: not known */
-    const struct exti_plan *plan;         /* NULL: any byte may differ */
     struct elf_expect expect;             /* meaningful with opts */
     size_t *match;   /* owned: for each program header of `after` its original or ELF_NO_MATCH */
     size_t new_load; /* the PT_LOAD in `after` that has no original, or ELF_NO_MATCH */

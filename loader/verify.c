@@ -35,7 +35,7 @@ static int verify_mapped(struct exti_span copy, struct exti_span original, struc
         count_finding(c, &finding);
         return 0;
     }
-    return ops->check(original, copy, NULL, count_finding, c, err);
+    return ops->check(original, copy, NULL, NULL, count_finding, c, err);
 }
 
 int exti_verify(const char *copy, const char *original, exti_report_fn report, void *user,

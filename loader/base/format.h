@@ -47,10 +47,11 @@ struct exti_format_ops {
 
     /* Checks `after` on its own and against `before`, independently of `plan`.  With `opts`, each
      * edit must be there and no other; without, only differences that a copy may have are let
-     * pass.  Findings go to `report`; a non-zero answer from it ends the check. */
+     * pass.  `plan`, if given, made `after` from `before`: bytes that it does not name are then
+     * known to be equal and not read.  Findings go to `report`; a non-zero answer ends the check. */
     int (*check)(struct exti_span before, struct exti_span after,
-                 const struct exti_rewrite_opts *opts, exti_report_fn report, void *user,
-                 struct exti_error *err);
+                 const struct exti_rewrite_opts *opts, const struct exti_plan *plan,
+                 exti_report_fn report, void *user, struct exti_error *err);
 };
 
 #endif

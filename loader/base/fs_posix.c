@@ -166,6 +166,15 @@ static int mapping_size(uint64_t size, uint64_t room, size_t *out, struct exti_e
     return 0;
 }
 
+/* An image is written out as a whole, and write(2) is half as fast where it has to fault every page
+ * in.  Reading one byte maps the cached pages around it, on Linux all of 64 KiB, and so costs half as
+ * much as MADV_POPULATE_READ, which goes page by page. */
+static void map_pages(const volatile uint8_t *p, size_t n)
+{
+    for (size_t at = 0; at < n; at += (size_t)1 << 16)
+        (void)p[at];
+}
+
 /* The image shares the file's cached pages until one is written to, so it costs memory only for the
  * pages that the edits touch. */
 static int map_image(int fd, const struct stat *st, const char *path, uint64_t room,
@@ -189,6 +198,11 @@ static int map_image(int fd, const struct stat *st, const char *path, uint64_t r
      * through a shared mapping. */
     if (room && size % page)
         memset(p + size, 0, page - size % page);
+#ifdef MADV_POPULATE_READ
+    /* The whole image is about to be written out: mapping its pages at once spares write(2) its
+     * faults.  Where the kernel refuses, it just takes longer. */
+    madvise(p, size, MADV_POPULATE_READ);
+#endif
     *out = (struct exti_mapping){p, size, mapped};
     return 0;
 }
