@@ -77,11 +77,24 @@ say = $(if $(Q),@printf '  %-7s %s\n' '$(1)' '$(2)')
 
 # ---- sources -------------------------------------------------------------------------------------
 
-BASE_SRCS := $(wildcard loader/base/*.c)
-ELF_SRCS := $(wildcard elf/*.c)
-LOADER_SRCS := $(wildcard loader/*.c)
-RUNTIME_SRCS := $(wildcard runtime/*.c)
-CLI_SRCS := $(wildcard cli/*.c)
+BASE_SRCS := loader/base/buf.c loader/base/error.c loader/base/format.c loader/base/fs_posix.c \
+	loader/base/mem.c loader/base/plan.c loader/base/span.c
+ELF_SRCS := elf/elf_check.c elf/elf_check_bytes.c elf/elf_check_dynamic.c elf/elf_check_expect.c \
+	elf/elf_check_hash.c elf/elf_check_layout.c elf/elf_check_room.c elf/elf_check_section.c \
+	elf/elf_check_symbol.c elf/elf_dynamic.c elf/elf_emit.c elf/elf_encode.c elf/elf_format.c \
+	elf/elf_hash.c elf/elf_image.c elf/elf_lookup.c elf/elf_needed.c elf/elf_paths.c elf/elf_place.c \
+	elf/elf_plan.c elf/elf_read.c elf/elf_rehash.c elf/elf_rename.c elf/elf_slot.c elf/elf_strings.c \
+	elf/elf_symbols.c elf/elf_symtab.c elf/elf_tags.c elf/elf_text.c elf/elf_version.c
+LOADER_SRCS := loader/ctx.c loader/dir.c loader/dl_posix.c loader/edits.c loader/formats.c \
+	loader/inspect.c loader/linkmap_elf.c loader/manifest.c loader/module.c loader/names.c \
+	loader/opts.c loader/prove.c loader/redirect.c loader/registry.c loader/rename.c loader/rewrite.c \
+	loader/store.c loader/store_open.c loader/verify.c
+RUNTIME_SRCS := runtime/context.c runtime/fail.c runtime/install.c runtime/process.c \
+	runtime/program.c runtime/pyapi.c runtime/pyconfig.c runtime/scratch.c runtime/signals.c \
+	runtime/uncaught.c
+CLI_SRCS := cli/abi.c cli/ask_python.c cli/cmd_clean.c cli/cmd_copy.c cli/cmd_inspect.c \
+	cli/cmd_list.c cli/cmd_run.c cli/cmd_verify.c cli/contexts.c cli/find_libpython.c cli/json.c \
+	cli/main.c cli/message.c cli/option.c cli/progress.c
 
 LIB_SRCS := $(BASE_SRCS) $(ELF_SRCS) $(LOADER_SRCS)
 PROGRAM_SRCS := $(RUNTIME_SRCS) $(CLI_SRCS)

@@ -7,6 +7,13 @@ tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 
 if "$here/layers.sh" "$root"; then echo "ok tree_obeys_layers"; else echo "not ok tree_obeys_layers"; fi
 
+# The Makefile lists the sources; one that it does not name would go unbuilt in silence.
+unlisted=
+for f in $(cd "$root" && find loader elf macho pe runtime cli -name '*.c'); do
+    grep -qE "(^|[[:space:]])$f([[:space:]]|\$)" "$root/Makefile" || unlisted="$unlisted $f"
+done
+if [ -z "$unlisted" ]; then echo "ok sources_are_listed"; else echo "not ok sources_are_listed:$unlisted"; fi
+
 control() { # NAME FILE INCLUDED: a tree with this one include is refused
     local tree=$tmp/$1
     mkdir -p "$tree"/{loader/base,elf,pe,runtime,cli,tests/api,"$(dirname "$2")"}
