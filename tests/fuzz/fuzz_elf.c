@@ -149,10 +149,10 @@ static void judge(struct exti_span before, struct exti_span after,
     struct exti_error err = {.code = EXTI_OK};
 
     if (!is_sound(before)) {
-        exti__elf_format.check(before, after, opts, NULL, ignore, NULL, NULL);
+        exti__elf_format.check(before, after, opts, plan, ignore, NULL, NULL);
         return;
     }
-    if (exti__elf_format.check(before, after, opts, NULL, must_not_report,
+    if (exti__elf_format.check(before, after, opts, plan, must_not_report,
                                promise("the judge finds fault with a copy"), &err))
         broken("the judge cannot look at an accepted file", &err);
     if (exti__elf_format.check(before, after, NULL, NULL, must_not_report,
