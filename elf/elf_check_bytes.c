@@ -281,20 +281,18 @@ static void compare_outside(struct elf_check *c, size_t *first, uint64_t at, uin
 
 int exti__elf_check_bytes(struct elf_check *c, struct exti_error *err)
 {
-    uint64_t at = 0;
-    size_t next = 0;
+    size_t first = 0;
     int rc;
 
     c->range_count = 0;
     rc = leave_out_checked(c, err);
     if (rc)
         return rc;
-    qsort(c->ranges, c->range_count, sizeof *c->ranges, by_start);
-    for (size_t i = 0; i < c->range_count && !c->stop; i++) {
-        compare_bytes(c, at, c->ranges[i].at, &next);
-        if (c->ranges[i].end > at)
-            at = c->ranges[i].end;
-    }
-    compare_bytes(c, at, UINT64_MAX, &next);
+    join_ranges(c);
+    if (!c->plan)
+        compare_outside(c, &first, 0, UINT64_MAX);
+    for (size_t i = 0; c->plan && i < c->plan->count && !c->stop; i++)
+        compare_outside(c, &first, c->plan->patches[i].offset,
+                        c->plan->patches[i].offset + c->plan->patches[i].size);
     return 0;
 }
