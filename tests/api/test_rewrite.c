@@ -3,6 +3,7 @@
 #include "tests/support/exti_test.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <string.h>
 
 #include "tests/isolation/iso.h"
@@ -340,22 +341,56 @@ static int collect(void *user, const struct exti_error *finding)
     return ++s->count == s->stop_at;
 }
 
-static void verify_finds_every_flipped_byte_of_code_and_tables(void **state)
+/* Whether exti_verify, which is not told the edits, may let another byte pass at `at`: the names of
+ * symbols and libraries, which edits change, and what no loader reads. */
+static bool may_differ(const char *file, size_t at)
+{
+    const ElfW(Ehdr) *eh = (const void *)file;
+    const ElfW(Phdr) *ph = (const void *)(file + eh->e_phoff);
+    const ElfW(Shdr) *sh = (const void *)(file + eh->e_shoff);
+    size_t pht_end = eh->e_phoff + eh->e_phnum * sizeof *ph, first_end = 0;
+
+    for (unsigned i = 0; i < eh->e_phnum; i++) {
+        if (at >= eh->e_phoff + i * sizeof *ph && at < eh->e_phoff + (i + 1) * sizeof *ph) {
+            size_t field = (at - eh->e_phoff) % sizeof *ph;
+
+            return ph[i].p_type == PT_GNU_STACK
+                       ? field >= offsetof(ElfW(Phdr), p_offset)
+                       : field - offsetof(ElfW(Phdr), p_paddr) < sizeof ph->p_paddr;
+        }
+        if (ph[i].p_type == PT_LOAD && !first_end)
+            first_end = ph[i].p_filesz;
+    }
+    for (unsigned i = 0; i < eh->e_shnum && at >= pht_end; i++) {
+        if (at < sh[i].sh_offset || at >= sh[i].sh_offset + sh[i].sh_size)
+            continue;
+        return (sh[i].sh_type == SHT_STRTAB && (sh[i].sh_flags & SHF_ALLOC)) ||
+               sh[i].sh_type == SHT_GNU_HASH || /* a further bit in the bloom filter */
+               (sh[i].sh_type == SHT_DYNSYM &&
+                (at - sh[i].sh_offset) % sizeof(ElfW(Sym)) < sizeof(ElfW(Word)));
+    }
+    /* Behind the first segment: where the longer string table lies in the copy. */
+    return at >= first_end && at < 0x1000;
+}
+
+static void verify_finds_changed_bytes(void **state)
 {
     struct test *t = *state;
     struct exti_rewrite_opts opts = opts_new();
     const char *src = toy("ext_a.so"), *dst = test_path(t, "x.so"), *bad = test_path(t, "bad.so");
     size_t n, size, tried = 0, missed = 0;
-    char *bytes;
+    char *bytes, *original;
 
     opts.id = "ext_a.k3x9q2m4.so";
     rewrite(t, src, dst, &opts);
-    test_read(t, src, &size);
+    original = test_read(t, src, &size);
     bytes = test_read(t, dst, &n);
-    for (size_t at = 0x40; at < size; at += 61) {
+    for (size_t at = 0x40; at < size; at += 17) {
         size_t findings = 0;
         int rc;
 
+        if (may_differ(original, at))
+            continue;
         bytes[at] = (char)(bytes[at] ^ 0x10);
         test_write(bad, bytes, n);
         rc = exti_verify(bad, src, NULL, NULL, &findings, &t->err);
@@ -367,6 +402,7 @@ static void verify_finds_every_flipped_byte_of_code_and_tables(void **state)
         tried++;
     }
     print_message("%zu of %zu changed bytes are not found\n", missed, tried);
+    assert_true(tried > 500);
     assert_int_equal(missed, 0);
 }
 
@@ -414,7 +450,7 @@ int main(void)
         exti_test(no_edits_give_the_same_file),
         exti_test(a_failed_rewrite_leaves_the_target_alone),
         exti_test(the_target_may_be_a_file_in_use),
-        exti_test(verify_finds_every_flipped_byte_of_code_and_tables),
+        exti_test(verify_finds_changed_bytes),
         exti_test(verify_finds_what_another_tool_did),
     };
 

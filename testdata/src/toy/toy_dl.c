@@ -1,8 +1,15 @@
-/* A toy extension that uses the loader by itself. */
+/* A toy extension that uses the loader by itself.  Its calls are no tail calls, from which the loader's
+ * functions would return straight to the test and so know no context. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
 #include "toy.h"
+
+#define CALL(type, call)                                                                           \
+    do {                                                                                           \
+        type volatile result_ = (call);                                                            \
+        return result_;                                                                            \
+    } while (0)
 
 int dl_next(void)
 {
@@ -11,27 +18,27 @@ int dl_next(void)
 
 void *dl_open(const char *path, int flags)
 {
-    return dlopen(path, flags);
+    CALL(void *, dlopen(path, flags));
 }
 
 void *dl_sym(void *handle, const char *name)
 {
-    return dlsym(handle, name);
+    CALL(void *, dlsym(handle, name));
 }
 
 void *dl_sym_default(const char *name)
 {
-    return dlsym(RTLD_DEFAULT, name);
+    CALL(void *, dlsym(RTLD_DEFAULT, name));
 }
 
 int dl_close(void *handle)
 {
-    return dlclose(handle);
+    CALL(int, dlclose(handle));
 }
 
 const char *dl_error(void)
 {
-    return dlerror();
+    CALL(const char *, dlerror());
 }
 
 /* By pointers in initialised data, as a function table of a module would hold them. */
@@ -40,10 +47,10 @@ void *(*const dl_table_sym)(void *, const char *) = dlsym;
 
 void *dl_open_by_table(const char *path, int flags)
 {
-    return dl_table_open(path, flags);
+    CALL(void *, dl_table_open(path, flags));
 }
 
 void *dl_sym_by_table(void *handle, const char *name)
 {
-    return dl_table_sym(handle, name);
+    CALL(void *, dl_table_sym(handle, name));
 }
