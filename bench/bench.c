@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -126,7 +127,7 @@ static void print_table(void)
         if (strcmp(section, r->section) != 0)
             printf("\n%s\n", r->section);
         section = r->section;
-        printf("  %-62s", r->what);
+        printf("  %-66s", r->what);
         print_value(r);
         if (r->limit != 0)
             printf("  claim: %s %g %s  %s", r->at_most ? "at most" : "at least", r->limit, r->unit,
@@ -168,9 +169,16 @@ char *path_in(const struct bench *b, const char *name)
     return path;
 }
 
-double run(char *const argv[])
+static double seconds(struct timeval t)
+{
+    return (double)t.tv_sec + (double)t.tv_usec / 1e6;
+}
+
+struct cost run(char *const argv[])
 {
     posix_spawn_file_actions_t actions;
+    struct rusage usage;
+    struct cost cost;
     double start;
     int status, rc;
     pid_t pid;
@@ -182,11 +190,14 @@ double run(char *const argv[])
     rc = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
     if (rc)
         die("cannot run %s: %s", argv[0], strerror(rc));
-    waitpid(pid, &status, 0);
+    if (wait4(pid, &status, 0, &usage) != pid)
+        die("cannot wait for %s: %s", argv[0], strerror(errno));
+    cost.wall = now() - start;
+    cost.cpu = seconds(usage.ru_utime) + seconds(usage.ru_stime);
     posix_spawn_file_actions_destroy(&actions);
     if (status)
         die("%s %s ended with status %d", argv[0], argv[1] ? argv[1] : "", status);
-    return now() - start;
+    return cost;
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)

@@ -47,8 +47,11 @@ static inline char *arg(const char *s)
     return (char *)(uintptr_t)s;
 }
 
-/* Runs a program with its output thrown away; seconds until its end.  Dies if it fails. */
-double run(char *const argv[]);
+/* Runs a program with its output thrown away.  Dies if it fails. */
+struct cost {
+    double wall, cpu; /* seconds; cpu is user and system time */
+};
+struct cost run(char *const argv[]);
 void remove_tree(const char *path);
 
 #endif

@@ -27,7 +27,7 @@ static double run_contexts(const struct bench *b, const char *path, const char *
     char *argv[] = {arg(b->program), "run",     "--contexts", arg(contexts), "--python",
                     arg(b->python),  arg(path), arg(times),   arg(size),     NULL};
 
-    return run(argv);
+    return run(argv).wall;
 }
 
 void bench_parallel(const struct bench *b)

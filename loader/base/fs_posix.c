@@ -198,11 +198,7 @@ static int map_image(int fd, const struct stat *st, const char *path, uint64_t r
      * through a shared mapping. */
     if (room && size % page)
         memset(p + size, 0, page - size % page);
-#ifdef MADV_POPULATE_READ
-    /* The whole image is about to be written out: mapping its pages at once spares write(2) its
-     * faults.  Where the kernel refuses, it just takes longer. */
-    madvise(p, size, MADV_POPULATE_READ);
-#endif
+    map_pages(p, size);
     *out = (struct exti_mapping){p, size, mapped};
     return 0;
 }
