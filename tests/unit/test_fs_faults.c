@@ -313,6 +313,23 @@ static void failing_lock_cleans_up(void **state)
     assert_int_equal(count_fds(), fds);
 }
 
+static void note_becomes_the_lock_files_content(void **state)
+{
+    struct test *t = *state;
+    char *path = test_path(t, "lock");
+    struct exti_lock lock;
+
+    assert_ok(exti__fs_lock(path, &lock, &t->err), &t->err);
+    assert_ok(exti__fs_lock_note(&lock, "a long note", &t->err), &t->err);
+    arm(WRITE, 0, 0);
+    assert_ok(exti__fs_lock_note(&lock, "shorter", &t->err), &t->err);
+    assert_string_equal(test_read(t, path, NULL), "shorter");
+    arm(WRITE, 0, ENOSPC);
+    assert_exti(exti__fs_lock_note(&lock, "more", &t->err), EXTI_E_IO, &t->err, EXTI_NO_OFFSET);
+    assert_int_equal(t->err.os_error, ENOSPC);
+    exti__fs_unlock(&lock);
+}
+
 static int ignore_name(void *user, const char *name)
 {
     (void)user;
@@ -427,11 +444,17 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        fault_test(failing_replace_cleans_up), fault_test(replace_goes_on_where_it_can),
-        fault_test(unsynced_folder_is_told),   fault_test(without_sync_nothing_is_synced),
-        fault_test(failing_read_cleans_up),    fault_test(read_goes_on_where_it_can),
-        fault_test(failing_map_cleans_up),     fault_test(failing_lock_cleans_up),
-        fault_test(failing_list_is_told),      fault_test(unknown_boot_is_empty),
+        fault_test(failing_replace_cleans_up),
+        fault_test(replace_goes_on_where_it_can),
+        fault_test(unsynced_folder_is_told),
+        fault_test(without_sync_nothing_is_synced),
+        fault_test(failing_read_cleans_up),
+        fault_test(read_goes_on_where_it_can),
+        fault_test(failing_map_cleans_up),
+        fault_test(failing_lock_cleans_up),
+        fault_test(note_becomes_the_lock_files_content),
+        fault_test(failing_list_is_told),
+        fault_test(unknown_boot_is_empty),
         fault_test(every_allocation_may_fail),
     };
 
