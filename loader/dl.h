@@ -12,6 +12,14 @@ int exti__dl_open(const char *path, void **handle, struct exti_error *err);
 int exti__dl_close(void *handle, struct exti_error *err);
 bool exti__dl_is_open(const char *path);
 
+/* Opens the library `file` as the loader would for one whose search path is `path` (NULL: none) and
+ * whose folder is `origin`: a name without slash is looked for along it, then where the system looks.
+ * `mode` as for dlopen; NULL as from dlopen. */
+void *exti__dl_open_for(const char *path, const char *origin, const char *file, int mode);
+
+/* The same with local visibility, bound at once; a failure leaves no dlerror behind. */
+void *exti__dl_open_shared(const char *path, const char *origin, const char *file);
+
 /* NULL when the symbol is not there (a symbol whose value is NULL counts as such). */
 void *exti__dl_symbol(void *handle, const char *name);
 

@@ -2,6 +2,9 @@
 #include "loader/dl.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "loader/base/error.h"
 
@@ -37,6 +40,33 @@ bool exti__dl_is_open(const char *path)
     if (h)
         dlclose(h);
     return h != NULL;
+}
+
+void *exti__dl_open_for(const char *path, const char *origin, const char *file, int mode)
+{
+    const char *end;
+    char full[4096];
+
+    for (; !strchr(file, '/') && path && *path; path = *end ? end + 1 : end) {
+        int token = strncmp(path, "$ORIGIN", 7) == 0 ? 7 : strncmp(path, "${ORIGIN}", 9) ? 0 : 9;
+        int n;
+
+        end = path + strcspn(path, ":");
+        n = snprintf(full, sizeof full, "%s%.*s/%s", token ? origin : "",
+                     (int)(end - path) - token, path + token, file);
+        if (n > 0 && (size_t)n < sizeof full && access(full, F_OK) == 0)
+            return dlopen(full, mode);
+    }
+    return dlopen(file, mode);
+}
+
+void *exti__dl_open_shared(const char *path, const char *origin, const char *file)
+{
+    void *handle = exti__dl_open_for(path, origin, file, RTLD_NOW | RTLD_LOCAL);
+
+    if (!handle)
+        dlerror();
+    return handle;
 }
 
 void *exti__dl_symbol(void *handle, const char *name)

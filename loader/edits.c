@@ -44,9 +44,9 @@ int exti__edits_api(const struct exti_manifest *m, const char *source, const cha
     return rc;
 }
 
-/* Whether a needed library called `name` is the API library: by its SONAME, its file's name, or, for
- * CPython, as the stable ABI's libpython3.so, which only forwards to it. */
-static bool is_api_name(const struct exti_manifest *m, const char *name)
+/* By its SONAME, its file's name, or, for CPython, as the stable ABI's libpython3.so, which only
+ * forwards to it. */
+bool exti__edits_is_api(const struct exti_manifest *m, const char *name)
 {
     const char *base = exti__name_base(name), *api = exti__name_base(m->api.source);
 
@@ -63,7 +63,7 @@ static int point_at_api(const struct exti_manifest *m, const struct exti_image *
     size_t n = 0;
 
     for (size_t i = 0; i < im->info.needed_count; i++) {
-        if (!is_api_name(m, im->needed[i]))
+        if (!exti__edits_is_api(m, im->needed[i]))
             continue;
         if (n == EXTI_EDIT_NEEDED_MAX)
             return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,

@@ -17,6 +17,9 @@ struct exti_edits {
     struct exti_needed needed[EXTI_EDIT_NEEDED_MAX];
 };
 
+/* Whether a needed library's name is one of the API library's. */
+bool exti__edits_is_api(const struct exti_manifest *m, const char *name);
+
 /* The edits for the API library's copy called `copy`. */
 int exti__edits_api(const struct exti_manifest *m, const char *source, const char *copy,
                     const struct exti_image *im, const struct exti_rename_map *renames,

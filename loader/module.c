@@ -6,6 +6,7 @@
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
 #include "loader/dl.h"
+#include "loader/edits.h"
 
 static int hook_failed(struct exti_error *err, const char *hook, const char *original)
 {
@@ -68,10 +69,49 @@ static int adopt(struct exti_module *m, struct exti_error *err)
     return rc;
 }
 
+/* Opens, each by itself, the libraries that a copy shares with the rest of the process.  Opened as its
+ * dependencies they would bind their weak symbols to the copy's first: the first C++ module would
+ * capture libstdc++ for its context, and could never be unloaded.  One that does not open alone, as it
+ * has its symbols from others, opens with the copy. */
+static int open_shared(const struct exti_ctx *ctx, const char *original, void ***handles,
+                       struct exti_error *err)
+{
+    char *origin = exti__strdup(original), *slash = origin ? strrchr(origin, '/') : NULL;
+    struct exti_image *im = NULL;
+    const char *path;
+    size_t n = 0;
+    int rc = origin ? exti_inspect(original, &im, err) : exti__fail_nomem(err);
+
+    if (!rc) {
+        *handles = exti__calloc(im->info.needed_count + 1, sizeof **handles);
+        rc = *handles ? 0 : exti__fail_nomem(err);
+    }
+    if (slash)
+        *slash = 0;
+    path = !rc && im->info.runpath ? im->info.runpath : rc ? NULL : im->info.rpath;
+    for (size_t i = 0; !rc && i < im->info.needed_count; i++) {
+        if (exti__edits_is_api(&ctx->store.manifest, im->needed[i]))
+            continue;
+        (*handles)[n] = exti__dl_open_shared(path, origin, im->needed[i]);
+        n += (*handles)[n] != NULL;
+    }
+    exti_image_free(im);
+    exti__free(origin);
+    return rc;
+}
+
+static void close_shared(void **handles)
+{
+    for (size_t i = 0; handles && handles[i]; i++)
+        exti__dl_close(handles[i], NULL);
+    exti__free(handles);
+}
+
 static int open_copy(struct exti_ctx *ctx, const char *original, const char *copy,
                      struct exti_module **out, struct exti_error *err)
 {
     struct exti_module *m;
+    void **shared = NULL;
     int rc;
 
     if (ctx->hooks.before_load && ctx->hooks.before_load(ctx->user, ctx, original, copy) < 0)
@@ -80,7 +120,10 @@ static int open_copy(struct exti_ctx *ctx, const char *original, const char *cop
     if (!m)
         return exti__fail_nomem(err);
     *m = (struct exti_module){.ctx = ctx, .original = original, .copy = copy, .refs = 1};
-    rc = exti__dl_open(copy, &m->handle, err);
+    rc = open_shared(ctx, original, &shared, err);
+    if (!rc)
+        rc = exti__dl_open(copy, &m->handle, err);
+    close_shared(shared);
     if (!rc) {
         rc = adopt(m, err);
         if (rc)

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "loader/base/mem.h"
 #include "loader/dl.h"
@@ -76,26 +75,6 @@ static void *load_copy(struct exti_ctx *ctx, const char *file)
     return NULL;
 }
 
-/* A bare name is searched for on behalf of the caller, whose search path the system's loader would
- * take from its own caller: us. */
-static void *open_on_search_path(const struct exti_module *caller, const char *file, int mode)
-{
-    const char *path = exti__loaded_search_path(&caller->lib), *end;
-    const char *dir = exti_ctx_dir(caller->ctx);
-    char full[4096];
-
-    for (; path && *path; path = *end ? end + 1 : end) {
-        int n, origin = strncmp(path, "$ORIGIN", 7) == 0 ? 7 : 0;
-
-        end = path + strcspn(path, ":");
-        n = snprintf(full, sizeof full, "%s%.*s/%s", origin ? dir : "", (int)(end - path) - origin,
-                     path + origin, file);
-        if (n > 0 && (size_t)n < sizeof full && access(full, F_OK) == 0)
-            return dlopen(full, mode);
-    }
-    return dlopen(file, mode);
-}
-
 static void *redirected_dlopen(const char *file, int mode)
 {
     const struct exti_module *m = exti__registry_find((uintptr_t)__builtin_return_address(0));
@@ -107,8 +86,11 @@ static void *redirected_dlopen(const char *file, int mode)
     mode &= ~RTLD_GLOBAL;
     if (!file || !*file || names_api(m->ctx, file))
         return m->ctx->api->handle;
+    /* A bare name is searched for on behalf of the caller, whose search path the system's loader would
+     * take from its own caller: us. */
     if (!strchr(file, '/'))
-        return open_on_search_path(m, file, mode);
+        return exti__dl_open_for(exti__loaded_search_path(&m->lib), exti_ctx_dir(m->ctx), file,
+                                 mode);
     /* What the API library itself opens are extension modules. */
     if ((m == m->ctx->api || uses_api(m->ctx, file)) && !(mode & RTLD_NOLOAD))
         return load_copy(m->ctx, file);
