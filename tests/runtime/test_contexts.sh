@@ -69,7 +69,7 @@ for name, m in list(sys.modules.items()):
 api = ctypes.pythonapi
 here = ctypes.cast(api.Py_IncRef, ctypes.c_void_p).value
 maps = [line.split() for line in open("/proc/self/maps")]
-mapped = {m[5] for m in maps if len(m) > 5}
+mapped = {m[5] for m in maps if len(m) > 5 and "x" in m[1]}  # others are being read, to be copied
 assert not mapped & set(original), mapped & set(original)
 def home(address):
     for m in maps:
@@ -167,6 +167,36 @@ END
     check "versions-$v" 0 $run --python "$exe" --contexts 2 --prove versions.py
     check "versions-$v-renamed" 0 $run --rename --python "$exe" --contexts 2 --prove versions.py
 done
+
+cat >children.py <<'END'
+import concurrent.futures as cf, multiprocessing as mp, hashlib
+def f(x):
+    return hashlib.sha256(b"x" * x).hexdigest()
+if __name__ == "__main__":
+    for how in ("fork", "spawn", "forkserver"):
+        with mp.get_context(how).Pool(2) as p:
+            assert p.map(f, range(5)) == list(map(f, range(5))), how
+        with cf.ProcessPoolExecutor(2, mp_context=mp.get_context(how)) as p:
+            assert list(p.map(f, range(5))) == list(map(f, range(5))), how
+END
+check children_of_two_contexts 0 timeout 120 $run --python $system --contexts 2 children.py
+
+# A host that has a libpython of its own in its global scope.
+libpython=$($system -c 'import sysconfig as s, os
+print(os.path.join(s.get_config_var("LIBDIR"), s.get_config_var("INSTSONAME")))')
+if [ -f "$libpython" ]; then
+    # The preloaded library is mapped too, so own.py's checks of the context's own copy bite.
+    check host_with_a_libpython 0 env LD_PRELOAD="$libpython" $run --python $system --contexts 2 own.py
+    LD_PRELOAD="$libpython" $run --python $system --contexts 2 --prove busy.py >out 2>err
+    rc=$?
+    if [ $rc = 0 ] && [ "$(awk '$4 == 0 && $2 > 5' err | wc -l)" = 2 ]; then
+        ok host_with_a_libpython_captures_nothing
+    else
+        not_ok host_with_a_libpython_captures_nothing "status $rc" "$(head -20 err)"
+    fi
+else
+    echo "skip host_with_a_libpython: $libpython is not there"
+fi
 
 # ---- proof -----------------------------------------------------------------------------------------
 
