@@ -23,7 +23,12 @@ cd "$tmp"
 title() { printf '\n%s%s%s\n' "$bold" "$*" "$off"; }
 short() { sed "s|$tmp/||g; s|$core/|\$CORE/|g"; }
 show() { # the command as one would type it, then its output
-    printf '%s$ extisolate %s%s\n' "$dim" "$(short <<<"$*")" "$off"
+    local word line=
+    for word; do
+        case $word in *' '*) word="'$word'" ;; esac
+        line="$line $word"
+    done
+    printf '%s$ extisolate%s%s\n' "$dim" "$(short <<<"$line")" "$off"
     "$extisolate" "$@" 2>&1 | short | sed 's/^/  /'
 }
 
