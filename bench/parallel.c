@@ -41,7 +41,7 @@ void bench_parallel(const struct bench *b)
         die("cannot write %s", path);
     /* Threads of the linear algebra library would blur what is measured. */
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
-    for (int i = 0; i < (b->quick ? 1 : 5); i++) {
+    for (int i = 0; i < (b->quick ? 1 : 3); i++) {
         add_sample(&both, run_contexts(b, path, "2", "1", size));
         add_sample(&one_twice,
                    run_contexts(b, path, "1", "1", size) + run_contexts(b, path, "1", "1", size));
