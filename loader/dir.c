@@ -208,15 +208,14 @@ static void check_entry(struct dir_check *c, size_t i)
                    err.message);
 }
 
-/* A file with the context's name in its own may be a copy that a process has made and not yet
- * recorded. */
+/* A copy that is not in the manifest is one that a process has made and not yet recorded. */
 static int check_foreign(void *user, const char *name)
 {
     struct dir_check *c = user;
     char *path;
 
     if (exti__manifest_find_copy(&c->dir->manifest, name) || exti__store_owns(name) ||
-        strstr(name, c->dir->manifest.name))
+        exti__name_is_copy(name, c->dir->manifest.name))
         return 0;
     path = exti__fs_join(c->dir->path, name);
     find_fault(c, path ? path : c->dir->path, EXTI_E_CHECK, EXTI_NO_OFFSET,

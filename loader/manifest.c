@@ -49,15 +49,16 @@ static bool is_plain_name(const char *name)
 
 static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *err)
 {
-    json_int_t size = 0, mtime = 0, inode = 0, copy_size = 0, generation = 0;
+    json_int_t size = 0, mtime = 0, inode = 0, copy_size = 0, copy_mtime = 0, generation = 0;
     int symbolic = 0, synced = 0;
     const char *boot = "";
     json_t *edits = NULL;
     char *text;
 
-    if (json_unpack(o, "{s:I,s:I,s:I,s:I,s:I,s:b,s:b,s:s,s:o}", "size", &size, "mtime_ns", &mtime,
-                    "inode", &inode, "copy_size", &copy_size, "generation", &generation, "symbolic",
-                    &symbolic, "synced", &synced, "boot", &boot, "edits", &edits) ||
+    if (json_unpack(o, "{s:I,s:I,s:I,s:I,s:I,s:I,s:b,s:b,s:s,s:o}", "size", &size, "mtime_ns",
+                    &mtime, "inode", &inode, "copy_size", &copy_size, "copy_mtime_ns", &copy_mtime,
+                    "generation", &generation, "symbolic", &symbolic, "synced", &synced, "boot",
+                    &boot, "edits", &edits) ||
         !json_is_string(json_object_get(o, "source")) ||
         !is_plain_name(json_string_value(json_object_get(o, "copy"))))
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
@@ -65,6 +66,7 @@ static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *e
     e->id =
         (struct exti_file_id){.size = (uint64_t)size, .inode = (uint64_t)inode, .mtime_ns = mtime};
     e->copy_size = (uint64_t)copy_size;
+    e->copy_mtime_ns = copy_mtime;
     e->generation = (unsigned)generation;
     e->symbolic = symbolic;
     e->synced = synced;
@@ -164,10 +166,11 @@ static json_t *entry_to_json(const struct exti_entry *e)
 
     if (!edits)
         return NULL;
-    return json_pack("{s:s,s:I,s:I,s:I,s:s*,s:s*,s:s,s:I,s:I,s:b,s:b,s:s,s:o}", "source", e->source,
-                     "size", (json_int_t)e->id.size, "mtime_ns", (json_int_t)e->id.mtime_ns,
-                     "inode", (json_int_t)e->id.inode, "build_id", e->build_id, "id",
-                     e->source_name, "copy", e->copy, "copy_size", (json_int_t)e->copy_size,
+    return json_pack("{s:s,s:I,s:I,s:I,s:s*,s:s*,s:s,s:I,s:I,s:I,s:b,s:b,s:s,s:o}", "source",
+                     e->source, "size", (json_int_t)e->id.size, "mtime_ns",
+                     (json_int_t)e->id.mtime_ns, "inode", (json_int_t)e->id.inode, "build_id",
+                     e->build_id, "id", e->source_name, "copy", e->copy, "copy_size",
+                     (json_int_t)e->copy_size, "copy_mtime_ns", (json_int_t)e->copy_mtime_ns,
                      "generation", (json_int_t)e->generation, "symbolic", e->symbolic, "synced",
                      e->synced, "boot", e->boot, "edits", edits);
 }

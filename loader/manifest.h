@@ -20,6 +20,7 @@ struct exti_entry {
     char *source_name;      /* the source's own id (SONAME), or NULL */
     char *copy;             /* file name in the directory */
     uint64_t copy_size;
+    int64_t copy_mtime_ns;    /* no inode: a folder may be copied with its files' times */
     unsigned generation;      /* of the API copy that this one refers to */
     bool symbolic;            /* bound to its own symbols first: the host has some of them too */
     bool synced;              /* the copy was fsynced */

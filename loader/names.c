@@ -93,6 +93,17 @@ void exti__name_copy(const char *source, const char *context, char *out)
     snprintf(out, EXTI_FILE_NAME_MAX + 1, "%.*s.%s-%s%s", (int)stem, base, context, tag, dot);
 }
 
+bool exti__name_is_copy(const char *file, const char *context)
+{
+    const char *tag, *p = strchr(file, '.');
+    size_t n = strlen(context);
+
+    if (!p || strncmp(p + 1, context, n) != 0 || p[1 + n] != '-')
+        return false;
+    tag = p + 1 + n + 1;
+    return strspn(tag, digits) == TAG_LENGTH && (!tag[TAG_LENGTH] || tag[TAG_LENGTH] == '.');
+}
+
 void exti__name_api_id(const char *old_id, const char *copy, char *out)
 {
     size_t room = old_id ? strlen(old_id) : 0;

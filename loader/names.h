@@ -2,6 +2,7 @@
 #ifndef LOADER_NAMES_H
 #define LOADER_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "loader/extisolate.h"
@@ -24,6 +25,9 @@ void exti__name_api_copy(const char *source, const char *context, unsigned gener
 /* Any other copy: the context's name and a hash of the source's path go in before the first dot, as
  * many packages have a "_core.so". */
 void exti__name_copy(const char *source, const char *context, char *out);
+
+/* Whether a file of that name can only be a copy that exti__name_copy named for `context`. */
+bool exti__name_is_copy(const char *file, const char *context);
 
 /* The SONAME that goes with an API copy called `copy`: cut to the length of the old one, so that it
  * overwrites it in place and libpython's layout does not change.  Only NEEDED entries are looked up

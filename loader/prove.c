@@ -57,8 +57,7 @@ static bool stays_inside(const struct prover *p, const struct exti_reference *re
                address == exti__dl_symbol(p->api->handle, ref->name);
     default:
         /* What a program has since stored in its variable is no reference of the file's. */
-        return in_context(p, value) ||
-               (ref->in_data && !exti__address_is_symbol(value, ref->name));
+        return in_context(p, value) || (ref->in_data && !exti__address_is_symbol(value, ref->name));
     }
 }
 

@@ -1,5 +1,6 @@
 #include "loader/rewrite.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "loader/base/error.h"
@@ -9,6 +10,8 @@
 /* A plan's bytes stay within this many times the file's size, whatever the file says. */
 #define PLAN_GROWTH 4
 #define PLAN_SLACK ((size_t)1 << 20)
+
+#define ATTEMPTS 3
 
 static int first_finding(void *user, const struct exti_error *finding)
 {
@@ -39,7 +42,7 @@ static int check_image(const struct exti_format_ops *ops, const struct exti_plan
     return 0;
 }
 
-int exti__rewrite_image(const char *src, const struct exti_rewrite_opts *opts,
+static int rewrite_once(const char *src, const struct exti_rewrite_opts *opts,
                         struct exti_rewritten *out, struct exti_error *err)
 {
     struct exti_rewritten r = {0};
@@ -74,6 +77,23 @@ out:
     }
     *out = r;
     return 0;
+}
+
+int exti__rewrite_image(const char *src, const struct exti_rewrite_opts *opts,
+                        struct exti_rewritten *out, struct exti_error *err)
+{
+    struct exti_error e;
+    int rc = EXTI_E_IO;
+
+    /* A package manager may be replacing the file just now. */
+    for (int tries = 0; rc && tries < ATTEMPTS; tries++) {
+        rc = rewrite_once(src, opts, out, &e);
+        if (rc != EXTI_E_IO || e.os_error != ESTALE)
+            break;
+    }
+    if (rc && err)
+        *err = e;
+    return rc;
 }
 
 void exti__rewritten_free(struct exti_rewritten *r)

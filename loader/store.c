@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <search.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -58,7 +59,8 @@ enum exti_copy_state exti__entry_state(const char *dir, const struct exti_manife
     copy = exti__fs_join(dir, e->copy);
     rc = copy ? exti__fs_id(copy, &id, NULL) : EXTI_E_NOMEM;
     exti__free(copy);
-    return rc || id.size != e->copy_size ? EXTI_COPY_MISSING : EXTI_COPY_FRESH;
+    return rc || id.size != e->copy_size || id.mtime_ns != e->copy_mtime_ns ? EXTI_COPY_MISSING
+                                                                            : EXTI_COPY_FRESH;
 }
 
 bool exti__store_may_be_torn(const struct exti_store *s, const struct exti_entry *e)
@@ -73,6 +75,30 @@ static bool is_fresh(const struct exti_store *s, const struct exti_entry *e, boo
 }
 
 /* ---- making one copy ---- */
+
+struct exti_target exti__target_of(const struct exti_image *im)
+{
+    struct exti_target t = {.bits = im->info.bits, .big_endian = im->info.big_endian};
+
+    snprintf(t.machine, sizeof t.machine, "%s", im->info.machine);
+    return t;
+}
+
+static int check_target(const struct exti_store *s, const struct exti_image *im,
+                        struct exti_error *err)
+{
+    struct exti_target t = exti__target_of(im);
+
+    if (strcmp(t.machine, s->target.machine) == 0 && t.bits == s->target.bits &&
+        t.big_endian == s->target.big_endian)
+        return 0;
+    return exti__fail(
+        err, EXTI_E_UNSUPPORTED, 0,
+        "is for %s, %d bits, %s-endian; the context's API library is for %s, %d bits, "
+        "%s-endian",
+        t.machine, t.bits, t.big_endian ? "big" : "little", s->target.machine, s->target.bits,
+        s->target.big_endian ? "big" : "little");
+}
 
 /* Whether the file `path` holds exactly these bytes. */
 static bool holds(const char *path, const uint8_t *p, size_t n)
@@ -92,6 +118,7 @@ int exti__store_write(const struct exti_store *s, const struct exti_edits *edits
 {
     char *path = exti__fs_join(s->dir, e->copy);
     struct exti_rewritten r;
+    struct exti_file_id id;
     int rc = path ? exti__rewrite_image(e->source, &edits->opts, &r, err) : exti__fail_nomem(err);
 
     if (rc) {
@@ -101,6 +128,10 @@ int exti__store_write(const struct exti_store *s, const struct exti_edits *edits
     if (!was_there || s->sync || !holds(path, r.image.p, r.size))
         rc = exti__fs_replace(path, r.image.p, r.size,
                               EXTI_FS_EXECUTABLE | (s->sync ? EXTI_FS_SYNC : 0), err);
+    if (!rc)
+        rc = exti__fs_id(path, &id, err);
+    if (!rc)
+        e->copy_mtime_ns = id.mtime_ns;
     e->id = r.id;
     e->copy_size = r.size;
     e->synced = s->sync;
@@ -165,7 +196,9 @@ static int make_copy(struct exti_store *s, const char *source, bool symbolic,
     if (rc)
         return rc;
     exti__name_copy(source, s->manifest.name, name);
-    rc = exti__store_name(s, source, name, err);
+    rc = check_target(s, im, err);
+    if (!rc)
+        rc = exti__store_name(s, source, name, err);
     if (!rc)
         rc = exti__edits_copy(&s->manifest, source, name, im, &s->renames,
                               symbolic || (old && old->symbolic), &edits, err);
@@ -240,7 +273,8 @@ static int reload(struct exti_store *s, struct exti_error *err)
         return 0;
     rc = exti__manifest_read(s->dir, &fresh, err);
     if (rc)
-        return rc;
+        return exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET,
+                          "%s has been cleaned or damaged meanwhile; open it again", s->dir);
     if (fresh.generation != s->manifest.generation || strcmp(fresh.name, s->manifest.name) != 0) {
         exti__manifest_clear(&fresh);
         return exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET,

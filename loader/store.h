@@ -8,8 +8,16 @@
 #include "loader/manifest.h"
 #include "loader/rename.h"
 
+/* What machine a file's code is for. */
+struct exti_target {
+    char machine[24];
+    int bits, big_endian;
+};
+struct exti_target exti__target_of(const struct exti_image *im);
+
 struct exti_store {
-    char *dir; /* absolute */
+    char *dir;                 /* absolute */
+    struct exti_target target; /* of the API library, and so of every copy */
     bool one_shot, sync;
     bool created, made_folder; /* by exti__store_open: the context, its folder */
     char boot[EXTI_BOOT_MAX];

@@ -58,21 +58,19 @@ static bool name_from_lock(const struct exti_store *s, char *name)
     return good;
 }
 
+/* Begins a context in a folder that has nothing of anyone else's. */
 static int start_manifest(struct exti_store *s, const char *name, struct exti_error *err)
 {
     size_t foreign = 0;
-    int rc;
+    int rc = exti__fs_list(s->dir, count_foreign, &foreign, err);
 
-    if (name_from_lock(s, s->manifest.name))
-        return 0;
-    s->created = true;
-    rc = exti__fs_list(s->dir, count_foreign, &foreign, err);
     if (rc)
         return rc;
     if (foreign)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
                           "has other files in it and no " EXTI_MANIFEST_FILE
                           "; name a new or empty folder");
+    s->created = true;
     if (name) {
         memcpy(s->manifest.name, name, strlen(name) + 1);
         return 0;
@@ -80,12 +78,27 @@ static int start_manifest(struct exti_store *s, const char *name, struct exti_er
     return exti__name_make(s->manifest.name, err);
 }
 
+/* What a power loss leaves of a file that was being written: nothing, or zeros. */
+static bool is_torn(const struct exti_store *s)
+{
+    char *path = exti__fs_join(s->dir, EXTI_MANIFEST_FILE), *text = NULL;
+    size_t n = 0;
+    bool torn = path && !exti__fs_read(path, SIZE_MAX / 2, &text, &n, NULL) && !text[0];
+
+    exti__free(text);
+    exti__free(path);
+    return torn;
+}
+
 static int read_manifest(struct exti_store *s, const char *name, struct exti_error *err)
 {
     struct exti_error e = {0};
     int rc = exti__manifest_read(s->dir, &s->manifest, &e);
+    bool lost = (rc == EXTI_E_IO && e.os_error == ENOENT) || rc == EXTI_E_FORMAT;
 
-    if ((rc == EXTI_E_IO && e.os_error == ENOENT) || rc == EXTI_E_FORMAT)
+    if (lost && name_from_lock(s, s->manifest.name))
+        rc = 0;
+    else if (lost && (rc == EXTI_E_IO || is_torn(s)))
         rc = start_manifest(s, name, err);
     else if (rc && err)
         *err = e;
@@ -186,6 +199,7 @@ static int bring_api(struct exti_store *s, const char *source, bool rename, stru
         m->renamed = true;
         state = EXTI_COPY_STALE;
     }
+    s->target = exti__target_of(im);
     if (m->renamed)
         rc = exti__rename_build(im, &s->renames, err);
     if (!rc && (state != EXTI_COPY_FRESH || exti__store_may_be_torn(s, &m->api)))
@@ -196,10 +210,23 @@ static int bring_api(struct exti_store *s, const char *source, bool rename, stru
 
 /* ---- open, close, remove ---- */
 
-/* Undoes the creation of a directory that could not be completed. */
+static void remove_empty_lock(const struct exti_store *s)
+{
+    char *path = exti__fs_join(s->dir, EXTI_LOCK_FILE);
+    struct exti_file_id id;
+
+    if (path && !exti__fs_id(path, &id, NULL) && id.size == 0)
+        exti__fs_remove(path, NULL);
+    exti__free(path);
+}
+
+/* Undoes the creation of a directory that could not be completed; in one that is not ours, only the
+ * lock file is. */
 static void abandon(struct exti_store *s)
 {
-    if (s->created)
+    if (!s->created)
+        remove_empty_lock(s);
+    else
         exti__store_remove(s->dir, &s->manifest, s->made_folder || s->one_shot, NULL);
 }
 
@@ -266,23 +293,32 @@ int exti__store_close(struct exti_store *s, struct exti_error *err)
     return rc;
 }
 
-static int remove_temporary(void *dir, const char *name)
+struct leftovers {
+    const char *dir, *context;
+};
+
+/* Temporary files of a killed process, and copies that one did not come to record. */
+static int remove_leftover(void *user, const char *name)
 {
-    if (strncmp(name, TEMPORARY_PREFIX, strlen(TEMPORARY_PREFIX)) == 0)
-        remove_file(dir, name);
+    const struct leftovers *l = user;
+
+    if (strncmp(name, TEMPORARY_PREFIX, strlen(TEMPORARY_PREFIX)) == 0 ||
+        exti__name_is_copy(name, l->context))
+        remove_file(l->dir, name);
     return 0;
 }
 
 int exti__store_remove(const char *dir, const struct exti_manifest *m, bool folder,
                        struct exti_error *err)
 {
+    struct leftovers l = {dir, m->name};
     bool removed;
 
     if (m->api.copy)
         remove_file(dir, m->api.copy);
     for (size_t i = 0; i < m->count; i++)
         remove_file(dir, m->entries[i].copy);
-    exti__fs_list(dir, remove_temporary, (void *)dir, NULL);
+    exti__fs_list(dir, remove_leftover, &l, NULL);
     /* Last, so that a clean-up that was cut short can be repeated. */
     remove_file(dir, EXTI_MANIFEST_FILE);
     remove_file(dir, EXTI_LOCK_FILE);

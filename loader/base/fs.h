@@ -33,7 +33,8 @@ struct exti_mapping {
 /* Maps a regular, non-empty file read-only and tells its identity (`id` may be NULL). */
 int exti__fs_map(const char *path, struct exti_mapping *out, struct exti_file_id *id,
                  struct exti_error *err);
-/* As exti__fs_map of the same open file, writable and with room behind it. */
+/* As exti__fs_map, writable and with room behind it; os_error ESTALE if the file is no longer the
+ * version that `id` tells. */
 int exti__fs_map_copy(const char *path, const struct exti_file_id *id, uint64_t room,
                       struct exti_mapping *out, struct exti_error *err);
 void exti__fs_unmap(struct exti_mapping *m);

@@ -216,7 +216,7 @@ int exti__fs_map_copy(const char *path, const struct exti_file_id *id, uint64_t 
     if (same_id(&now, id))
         rc = map_image(fd, &st, path, room, out, err);
     else
-        rc = exti__fail(err, EXTI_E_IO, EXTI_NO_OFFSET, "file changed while it was read");
+        rc = exti__fail_io(err, ESTALE, path, "changed while it was read");
     if (rc)
         exti__error_file(err, path);
     close(fd);

@@ -19,6 +19,7 @@ static struct exti_entry entry_of(const char *source, const char *copy)
                                .id = {.size = 5, .inode = UINT64_MAX - 1, .mtime_ns = -7},
                                .copy = dup(copy),
                                .copy_size = 9,
+                               .copy_mtime_ns = 11,
                                .generation = 2,
                                .symbolic = true,
                                .boot = "b",
@@ -78,6 +79,7 @@ static void what_is_written_is_read_back(void **state)
     assert_true(r.entries[0].id.inode == UINT64_MAX - 1);
     assert_int_equal(r.entries[0].id.mtime_ns, -7);
     assert_int_equal(r.entries[0].copy_size, 9);
+    assert_int_equal(r.entries[0].copy_mtime_ns, 11);
     assert_true(r.entries[0].symbolic);
     assert_false(r.entries[0].synced);
     assert_string_equal(r.entries[0].boot, "b");
@@ -87,7 +89,8 @@ static void what_is_written_is_read_back(void **state)
 
 #define COPY(extra)                                                                                \
     "{\"source\":\"/s\",\"size\":1,\"mtime_ns\":1,\"inode\":1,\"copy\":\"c\",\"copy_size\":1,"     \
-    "\"generation\":1,\"symbolic\":false,\"synced\":false,\"boot\":\"\",\"edits\":{}" extra "}"
+    "\"copy_mtime_ns\":1,\"generation\":1,\"symbolic\":false,\"synced\":false,\"boot\":\"\","      \
+    "\"edits\":{}" extra "}"
 #define MANIFEST(format, name, api, copies)                                                        \
     "{\"extisolate\":" format ",\"name\":\"" name                                                  \
     "\",\"renamed\":false,\"generation\":1,\"api\":" api ",\"copies\":" copies "}"
@@ -131,12 +134,13 @@ static void copies_cannot_name_files_elsewhere(void **state)
     char *path = test_path(t, EXTI_MANIFEST_FILE), *text;
 
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        text = test_format(t,
-                           "{\"extisolate\":1,\"name\":\"n\",\"renamed\":false,\"generation\":1,"
-                           "\"copies\":[],\"api\":{\"source\":\"/s\",\"size\":1,\"mtime_ns\":1,"
-                           "\"inode\":1,\"copy\":\"%s\",\"copy_size\":1,\"generation\":1,"
-                           "\"symbolic\":false,\"synced\":false,\"boot\":\"\",\"edits\":{}}}",
-                           names[i]);
+        text = test_format(
+            t,
+            "{\"extisolate\":1,\"name\":\"n\",\"renamed\":false,\"generation\":1,"
+            "\"copies\":[],\"api\":{\"source\":\"/s\",\"size\":1,\"mtime_ns\":1,"
+            "\"inode\":1,\"copy\":\"%s\",\"copy_size\":1,\"copy_mtime_ns\":1,\"generation\":1,"
+            "\"symbolic\":false,\"synced\":false,\"boot\":\"\",\"edits\":{}}}",
+            names[i]);
         test_write(path, text, strlen(text));
         assert_exti(exti__manifest_read(t->dir, &m, &t->err), EXTI_E_FORMAT, &t->err, ANY_OFFSET);
     }

@@ -89,9 +89,26 @@ static void long_names_stay_file_names_and_distinct(void **state)
     assert_true(strlen(a) <= EXTI_FILE_NAME_MAX);
 }
 
+static void only_names_that_copies_get_are_copies(void **state)
+{
+    char copy[EXTI_FILE_NAME_MAX + 1];
+
+    (void)state;
+    exti__name_copy("/a/_core.abi3.so", "ctx", copy);
+    assert_true(exti__name_is_copy(copy, "ctx"));
+    exti__name_copy("/a/plain", "ctx", copy);
+    assert_true(exti__name_is_copy(copy, "ctx"));
+    assert_false(exti__name_is_copy(copy, "ct"));
+    assert_false(exti__name_is_copy("notes.ctx-draft.txt", "ctx"));
+    assert_false(exti__name_is_copy("notes.ctx.txt", "ctx"));
+    assert_false(exti__name_is_copy("notes.ctx-123456789", "ctx"));
+    assert_false(exti__name_is_copy("", "ctx"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        exti_test(only_names_that_copies_get_are_copies),
         exti_test(made_names_are_valid_and_differ),
         exti_test(names_that_could_leave_the_directory_are_refused),
         exti_test(api_copies_still_look_like_their_library),
