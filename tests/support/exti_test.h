@@ -6,9 +6,9 @@
 #define TESTS_SUPPORT_EXTI_TEST_H
 
 /* cmocka 1.1 needs these four before it. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 
 #include <cmocka.h>
@@ -59,7 +59,7 @@ int test_teardown(void **state);
 /* All that these return belongs to the fixture; all fail the test where they cannot succeed. */
 void *test_alloc(struct test *t, size_t n); /* zeroed */
 char *test_format(struct test *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-char *test_path(struct test *t, const char *name); /* dir/name */
+char *test_path(struct test *t, const char *name);            /* dir/name */
 char *test_read(struct test *t, const char *path, size_t *n); /* NUL-terminated; n may be NULL */
 void test_write(const char *path, const void *p, size_t n);
 void test_copy(struct test *t, const char *from, const char *to); /* bytes and mode */
