@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 cd "$tmp" || exit 1
 
-# ---- apart -----------------------------------------------------------------------------------------
+# ---- apart -------------------------------------------------------------------
 
 cat >ids.py <<'END'
 import sys, json, decimal, extisolate
@@ -32,7 +32,10 @@ import extisolate, os, sys, time
 def wait(name):
     while not os.path.exists(name):
         time.sleep(0.01)
-from numpy.core import multiarray
+try:
+    from numpy._core import multiarray
+except ImportError:
+    from numpy.core import multiarray
 import ctypes
 flag = ctypes.c_int.in_dll(ctypes.pythonapi, "Py_NoSiteFlag")
 if extisolate.index == 0:
@@ -55,7 +58,7 @@ else
     echo "skip c_globals_are_apart: $system has no numpy"
 fi
 
-# ---- the libraries of a context --------------------------------------------------------------------
+# ---- the libraries of a context ----------------------------------------------
 
 cat >own.py <<'END'
 import ctypes, extisolate, importlib.util, json, os, sys, _ssl, _decimal, sqlite3, _ctypes
@@ -96,7 +99,8 @@ else:
     raise AssertionError
 END
 check pythonapi_is_the_contexts_own 0 $run --python $system --contexts 2 own.py
-check pythonapi_is_the_contexts_own_when_renamed 0 $run --rename --python $system --contexts 2 own.py
+check pythonapi_is_the_contexts_own_when_renamed 0 $run --rename --python $system --contexts 2 \
+    own.py
 
 modules='json ssl sqlite3 decimal ctypes hashlib zlib bz2 lzma datetime array struct pickle socket'
 for m in numpy lxml.etree; do
@@ -186,7 +190,8 @@ libpython=$($system -c 'import sysconfig as s, os
 print(os.path.join(s.get_config_var("LIBDIR"), s.get_config_var("INSTSONAME")))')
 if [ -f "$libpython" ]; then
     # The preloaded library is mapped too, so own.py's checks of the context's own copy bite.
-    check host_with_a_libpython 0 env LD_PRELOAD="$libpython" $run --python $system --contexts 2 own.py
+    check host_with_a_libpython 0 env LD_PRELOAD="$libpython" $run --python $system --contexts 2 \
+        own.py
     LD_PRELOAD="$libpython" $run --python $system --contexts 2 --prove busy.py >out 2>err
     rc=$?
     if [ $rc = 0 ] && [ "$(awk '$4 == 0 && $2 > 5' err | wc -l)" = 2 ]; then
@@ -198,7 +203,7 @@ else
     echo "skip host_with_a_libpython: $libpython is not there"
 fi
 
-# ---- proof -----------------------------------------------------------------------------------------
+# ---- proof -------------------------------------------------------------------
 
 # shellcheck disable=SC2086
 $run --python $system --contexts 2 --prove busy.py $modules >out 2>err
@@ -217,7 +222,7 @@ else
     not_ok proof_as_json "$(cat out err)"
 fi
 
-# ---- how they end ----------------------------------------------------------------------------------
+# ---- how they end ------------------------------------------------------------
 
 status_of() { # NAME WANT ARGS...
     local name=$1 want=$2 rc
@@ -241,7 +246,7 @@ def inner(n):
 inner(40)
 END
 status_of uncaught_exception_is_1 1 $run --contexts 8 fails.py
-$system - <<'END' && ok tracebacks_are_whole_and_numbered || not_ok tracebacks_are_whole_and_numbered "$(cat err)"
+cat >whole.py <<'END'
 import re, sys
 text = open("err").read()
 parts = re.split(r"^context (\d+):\n", text, flags=re.M)
@@ -251,11 +256,13 @@ for n, body in zip(parts[1::2], parts[2::2]):
     assert body.startswith("Traceback (most recent call last):\n"), body
     assert body.endswith("ValueError: from context %s\n" % n), body
 END
+$system whole.py && ok tracebacks_are_whole_and_numbered ||
+    not_ok tracebacks_are_whole_and_numbered "$(cat err)"
 
 mkdir dirs
 echo a file >dirs/1
-$run --python $system --contexts 3 --dir dirs -c 'import extisolate; print("ok", extisolate.index)' \
-    >out 2>err
+$run --python $system --contexts 3 --dir dirs \
+    -c 'import extisolate; print("ok", extisolate.index)' >out 2>err
 rc=$?
 if [ $rc = 1 ] && [ "$(sort out)" = $'ok 0\nok 2' ] && grep -q 'context 1.*dirs/1' err; then
     ok one_that_cannot_start_leaves_the_others
@@ -264,7 +271,8 @@ else
 fi
 PYTHONHOME=/nowhere $run --python $system --contexts 2 -c 'print(1)' >out 2>err
 rc=$?
-if [ $rc = 1 ] && [ ! -s out ] && [ "$(grep -c 'context [01]: CPython .* did not start' err)" = 2 ]; then
+if [ $rc = 1 ] && [ ! -s out ] &&
+    [ "$(grep -c 'context [01]: CPython .* did not start' err)" = 2 ]; then
     ok start_failure_is_an_error_of_each_context
 else
     not_ok start_failure_is_an_error_of_each_context "status $rc" "$(cat out err)"
@@ -288,9 +296,10 @@ for i in 1 2 3 4 5; do
     rc=$?
     [ $rc = 0 ] || break
 done
-[ $rc = 0 ] && ok daemon_threads_at_the_end || not_ok daemon_threads_at_the_end "status $rc" "$(cat err)"
+[ $rc = 0 ] && ok daemon_threads_at_the_end ||
+    not_ok daemon_threads_at_the_end "status $rc" "$(cat err)"
 
-# ---- signals ---------------------------------------------------------------------------------------
+# ---- signals -----------------------------------------------------------------
 
 cat >signals.py <<'END'
 import faulthandler, os, re, signal, subprocess, threading
@@ -339,8 +348,8 @@ except BrokenPipeError:
     pass
 END
 check signals_are_the_hosts 0 $run --python $system signals.py
-check faulthandler_from_the_environment_is_ignored 0 env PYTHONFAULTHANDLER=1 $run --python $system \
-    --contexts 2 -c 'import faulthandler; assert not faulthandler.is_enabled()'
+check faulthandler_from_the_environment_is_ignored 0 env PYTHONFAULTHANDLER=1 $run \
+    --python $system --contexts 2 -c 'import faulthandler; assert not faulthandler.is_enabled()'
 check no_child_but_the_programs_own 0 $run --python $system -c 'import os
 try:
     os.wait()
@@ -376,7 +385,7 @@ out=$(timeout 20 $run --python $system -c 'import subprocess
 subprocess.Popen(["sleep", "3"]); print("done")')
 [ "$out" = 'done' ] && ok output_ends_with_the_program || not_ok output_ends_with_the_program "$out"
 
-# ---- directories and environments ------------------------------------------------------------------
+# ---- directories and environments --------------------------------------------
 
 rm -rf dirs
 prog='import ssl, extisolate; print("ok", extisolate.name)'
@@ -412,7 +421,7 @@ assert os.environ["OPENBLAS_NUM_THREADS"] == os.environ["OMP_NUM_THREADS"] == "1
 check blas_threads_of_the_user 0 env OMP_NUM_THREADS=3 $run --contexts 2 -c 'import os
 assert os.environ["OMP_NUM_THREADS"] == "3"'
 
-# ---- what is refused -------------------------------------------------------------------------------
+# ---- what is refused ---------------------------------------------------------
 
 refused() { # NAME STATUS TEXT COMMAND...
     local name=$1 want=$2 text=$3 rc
@@ -446,5 +455,7 @@ print(re.sub(r"\"libpython\": \"[^\"]*\"", "\"libpython\": null", sys.stdin.read
 TEXT
 END
 chmod +x static.sh
-refused no_shared_libpython 1 'package libpython3.11, .*--enable-shared' $run --python ./static.sh -c 1
+minor=$($system -c 'import sys; print(sys.version_info[1])')
+refused no_shared_libpython 1 "package libpython3.$minor, .*--enable-shared" $run \
+    --python ./static.sh -c 1
 status_of help_is_0 0 $run --help

@@ -63,7 +63,8 @@ compare() { # NAME HEADER MINOR FREE_THREADED DEBUG DEFINES...
 seen=
 for exe in $(pythons); do
     minor=$("$exe" -c 'import sys; print(sys.version_info[1])')
-    header=$("$exe" -c 'import sysconfig; print(sysconfig.get_path("include"))')/cpython/initconfig.h
+    header=$("$exe" -c 'import sysconfig; print(sysconfig.get_path("include"))')
+    header=$header/cpython/initconfig.h
     v=$(version "$exe")
     if [ ! -f "$header" ]; then
         echo "skip layout-$v: $header is not there"
