@@ -61,7 +61,13 @@ static int adopt(struct exti_module *m, struct exti_error *err)
     rc = exti__registry_add(m, err);
     if (rc)
         return rc;
-    rc = exti__prove_module(m, err);
+    /* Copies name the API library, and the loader would give them the twin's. */
+    if (!m->ctx->api && exti__registry_has_twin(m))
+        rc = exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
+                        "another context of this process has the name '%s' too",
+                        m->ctx->store.manifest.name);
+    if (!rc)
+        rc = exti__prove_module(m, err);
     if (!rc)
         rc = exti__redirect(m, err);
     if (rc)

@@ -52,6 +52,9 @@ void exti__registry_remove(struct exti_module *m);
 /* The module at `address`, or NULL.  It stays valid as long as its code is running. */
 struct exti_module *exti__registry_find(uintptr_t address);
 
+/* Whether a module of another context has a copy of the same file name. */
+bool exti__registry_has_twin(const struct exti_module *m);
+
 /* ---- redirect.c ---- */
 
 /* Re-points the module's references to the loader's entry points, and those that the context's

@@ -85,3 +85,15 @@ struct exti_module *exti__registry_find(uintptr_t address)
     pthread_rwlock_unlock(&lock);
     return m;
 }
+
+bool exti__registry_has_twin(const struct exti_module *m)
+{
+    const char *name = exti__name_base(m->copy);
+    bool found = false;
+
+    pthread_rwlock_rdlock(&lock);
+    for (size_t i = 0; i < count && !found; i++)
+        found = modules[i]->ctx != m->ctx && strcmp(exti__name_base(modules[i]->copy), name) == 0;
+    pthread_rwlock_unlock(&lock);
+    return found;
+}
