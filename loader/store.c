@@ -328,8 +328,10 @@ int exti__store_flush(struct exti_store *s, struct exti_error *err)
 /* ---- copying ---- */
 
 /* What the context directory `dir` says that its file `name` was made from; NULL when that is none of
- * its copies, or memory is out (*rc). */
-static char *source_of(struct exti_store *s, const char *dir, const char *name, int *rc)
+ * its copies, or on failure (*rc): a file that has the context's name in its own and is not recorded
+ * yet is a copy all the same. */
+static char *source_of(struct exti_store *s, const char *dir, const char *name, int *rc,
+                       struct exti_error *err)
 {
     struct exti_manifest other = {0};
     const struct exti_entry *e = NULL;
@@ -342,7 +344,11 @@ static char *source_of(struct exti_store *s, const char *dir, const char *name, 
         e = exti__manifest_find_copy(&other, name);
     if (e) {
         source = exti__strdup(e->source);
-        *rc = source ? 0 : EXTI_E_NOMEM;
+        *rc = source ? 0 : exti__fail_nomem(err);
+    } else if (other.name[0] && strstr(name, other.name)) {
+        *rc = exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
+                         "is a copy that the context '%s' has not recorded yet; name the original",
+                         other.name);
     }
     pthread_mutex_unlock(&s->lock);
     exti__manifest_clear(&other);
@@ -361,12 +367,12 @@ static int trace_to_source(struct exti_store *s, const char *path, char **out,
         return rc;
     slash = strrchr(real, '/');
     *slash = 0;
-    source = source_of(s, real, slash + 1, &rc);
+    source = source_of(s, real, slash + 1, &rc, err);
     *slash = '/';
     if (rc || source)
         exti__free(real);
     if (rc)
-        return exti__fail_nomem(err);
+        return rc;
     *out = source ? source : real;
     return 0;
 }

@@ -127,8 +127,8 @@ static void refuse_in(const char *hook)
     m = iso_load(ctx, toy("ext_a.so"));
     want(call_ptr(m, "ext_count") == iso_sym(iso_api(ctx), "toy_count"));
     iso_prove_clean(ctx, 3);
-    iso_dir_clean(exti_ctx_dir(ctx));
     iso_close_ctx(ctx);
+    iso_dir_clean(in_tmp("x"));
 }
 
 ISO_CASE(a_refused_copy_name_fails_the_load)

@@ -11,7 +11,7 @@ int (*const toy_table[])(void) = {toy_next, toy_get, 0};
 
 static _Thread_local int tls_value = 7;
 static struct {
-    const char *key;
+    char key[16];
     void *value;
 } registry[32];
 
@@ -61,8 +61,8 @@ int toy_fast(void) __attribute__((ifunc("choose_fast")));
 void toy_register(const char *key, void *value)
 {
     for (size_t i = 0; i < sizeof registry / sizeof *registry; i++) {
-        if (!registry[i].key || !strcmp(registry[i].key, key)) {
-            registry[i].key = key;
+        if (!registry[i].key[0] || !strcmp(registry[i].key, key)) {
+            strncpy(registry[i].key, key, sizeof registry[i].key - 1);
             registry[i].value = value;
             return;
         }
@@ -71,7 +71,7 @@ void toy_register(const char *key, void *value)
 
 void *toy_find(const char *key)
 {
-    for (size_t i = 0; i < sizeof registry / sizeof *registry && registry[i].key; i++) {
+    for (size_t i = 0; i < sizeof registry / sizeof *registry && registry[i].key[0]; i++) {
         if (!strcmp(registry[i].key, key))
             return registry[i].value;
     }
