@@ -5,10 +5,19 @@
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
 
+/* Beyond the file's own size: a hostile file can spell $ORIGIN very often. */
+enum { MOST_TEXT = 1 << 24 };
+
 int exti__elf_own_text(struct elf_edit *e, char *text, struct exti_error *err)
 {
     if (!text)
         return exti__fail_nomem(err);
+    e->text_bytes += strlen(text);
+    if (e->text_bytes > e->f->file.n + MOST_TEXT) {
+        exti__free(text);
+        return exti__fail(err, EXTI_E_NOSPACE, EXTI_NO_OFFSET,
+                          "the new library names and search paths exceed %d bytes", MOST_TEXT);
+    }
     if (e->text_count == e->text_cap) {
         size_t cap = e->text_cap ? e->text_cap * 2 : 16;
         char **texts = exti__realloc_array(e->texts, cap, sizeof *texts);
@@ -77,18 +86,13 @@ int exti__elf_edit_tags(struct elf_edit *e, struct exti_error *err)
     return rc ? rc : edit_flags(e, err);
 }
 
-/* Forgets the entry if it is there; the loader's relocation counts only save it a test each. */
-static size_t without(struct elf_edit *e, int64_t tag, bool drop)
+static size_t count_tags(const struct elf_edit *e, int64_t tag)
 {
-    size_t found = 0;
+    size_t n = 0;
 
-    for (size_t i = e->tag_count; i-- > 0;)
-        if (e->tags[i].d.d_tag == tag) {
-            found++;
-            if (drop)
-                exti__elf_drop_tag(e, i);
-        }
-    return found;
+    for (size_t i = 0; i < e->tag_count; i++)
+        n += e->tags[i].d.d_tag == tag;
+    return n;
 }
 
 void exti__elf_fit_tags(struct elf_edit *e)
@@ -101,10 +105,11 @@ void exti__elf_fit_tags(struct elf_edit *e)
      * entries is none the worse. */
     if (!grew || e->tag_count < slots)
         return;
-    if (e->tag_count - without(e, DT_RELACOUNT, false) - without(e, DT_RELCOUNT, false) < slots) {
-        without(e, DT_RELACOUNT, true);
+    /* The counts of relative relocations only save loaders a test for each. */
+    if (e->tag_count - count_tags(e, DT_RELACOUNT) - count_tags(e, DT_RELCOUNT) < slots) {
+        exti__elf_drop_tags(e, DT_RELACOUNT);
         if (e->tag_count >= slots)
-            without(e, DT_RELCOUNT, true);
+            exti__elf_drop_tags(e, DT_RELCOUNT);
         return;
     }
     e->move[ELF_MOVE_DYNAMIC].moves = true;

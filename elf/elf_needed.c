@@ -15,6 +15,9 @@ struct needed {
     size_t count, cap;
 };
 
+/* More than any linker's command line gives; keeps the work on a hostile file in bounds. */
+enum { MOST = 4096 };
+
 static struct library *find(const struct needed *n, const char *text)
 {
     for (size_t i = 0; i < n->count; i++)
@@ -48,6 +51,9 @@ static int collect(const struct elf_edit *e, struct needed *n, struct exti_error
 
         if (e->tags[i].d.d_tag != DT_NEEDED)
             continue;
+        if (n->count == MOST)
+            return exti__fail(err, EXTI_E_UNSUPPORTED, exti__elf_dyn_offset(e->f, i),
+                              "DT_NEEDED: more than %d libraries", MOST);
         rc = exti__elf_tag_text(e, &e->tags[i], &item.was, err);
         item.text = item.was;
         if (!rc)

@@ -17,10 +17,15 @@ static size_t origin_token(const char *p)
     return 0;
 }
 
+/* Longer than any path that a system opens: left alone, as a hostile file can have many. */
+enum { LONGEST = 65536 };
+
 static size_t count_tokens(const char *text)
 {
     size_t n = 0;
 
+    if (strnlen(text, LONGEST) == LONGEST)
+        return 0;
     for (const char *p = strchr(text, '$'); p; p = strchr(p + 1, '$'))
         n += origin_token(p) != 0;
     return n;
@@ -117,24 +122,19 @@ static int64_t searched_tag(struct elf_edit *e)
     return DT_RUNPATH;
 }
 
-static int edit_path_tags(struct elf_edit *e, int64_t searched, struct exti_error *err)
+/* The last entry of that kind, which is the one that loaders obey. */
+static int edit_path_tag(struct elf_edit *e, int64_t tag, bool searched, struct exti_error *err)
 {
-    for (size_t i = 0; i < e->tag_count; i++) {
-        struct elf_tag *t = &e->tags[i];
-        const char *old, *text;
-        int rc;
+    struct elf_tag *t = exti__elf_find_tag(e, tag);
+    const char *old, *text;
+    int rc;
 
-        if (t->d.d_tag != DT_RPATH && t->d.d_tag != DT_RUNPATH)
-            continue;
-        rc = exti__elf_tag_text(e, t, &old, err);
-        if (!rc)
-            rc = new_path(e, old, t->d.d_tag == searched, &text, err);
-        if (!rc)
-            rc = exti__elf_set_text(e, t, text, err);
-        if (rc)
-            return rc;
-    }
-    return 0;
+    if (!t)
+        return 0;
+    rc = exti__elf_tag_text(e, t, &old, err);
+    if (!rc)
+        rc = new_path(e, old, searched, &text, err);
+    return rc ? rc : exti__elf_set_text(e, t, text, err);
 }
 
 int exti__elf_edit_paths(struct elf_edit *e, struct exti_error *err)
@@ -146,13 +146,14 @@ int exti__elf_edit_paths(struct elf_edit *e, struct exti_error *err)
     int rc;
 
     if (removes) {
-        for (size_t i = e->tag_count; i-- > 0;)
-            if (e->tags[i].d.d_tag == DT_RPATH || e->tags[i].d.d_tag == DT_RUNPATH)
-                exti__elf_drop_tag(e, i);
+        exti__elf_drop_tags(e, DT_RPATH);
+        exti__elf_drop_tags(e, DT_RUNPATH);
         return 0;
     }
-    if (exti__elf_find_tag(e, searched))
-        return edit_path_tags(e, searched, err);
+    if (exti__elf_find_tag(e, searched)) {
+        rc = edit_path_tag(e, DT_RPATH, searched == DT_RPATH, err);
+        return rc ? rc : edit_path_tag(e, DT_RUNPATH, searched == DT_RUNPATH, err);
+    }
     rc = new_path(e, "", true, &text, err);
     if (rc || !*text)
         return rc;

@@ -92,6 +92,9 @@ static int edit(struct elf_edit *e, struct exti_error *err)
     return rc ? rc : exti__plan_seal(e->plan, e->f->file, err);
 }
 
+/* Linkers make a dozen.  The limit keeps the work on a hostile file in bounds. */
+enum { MOST_HEADERS = 1024 };
+
 int exti__elf_plan(struct exti_span file, const struct exti_rewrite_opts *opts,
                    struct exti_plan *plan, struct exti_error *err)
 {
@@ -101,7 +104,12 @@ int exti__elf_plan(struct exti_span file, const struct exti_rewrite_opts *opts,
 
     if (rc)
         return rc;
-    rc = refuse_programs(&f, err);
+    if (f.phnum > MOST_HEADERS)
+        rc = exti__fail(err, EXTI_E_UNSUPPORTED, f.ehdr.e_phoff,
+                        "program header table: %zu entries, %d at most can be edited", f.phnum,
+                        MOST_HEADERS);
+    else
+        rc = refuse_programs(&f, err);
     if (!rc)
         rc = edit(&e, err);
     free_edit(&e);

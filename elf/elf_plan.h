@@ -55,7 +55,7 @@ struct elf_edit {
     size_t tag_count, tag_cap;
     size_t dyn_slots; /* of the new PT_DYNAMIC */
     char **texts;     /* strings made for this edit, owned */
-    size_t text_count, text_cap;
+    size_t text_count, text_cap, text_bytes;
 
     struct elf_version_edit *versions;
     size_t version_count, version_cap;
@@ -87,7 +87,7 @@ int exti__elf_edit_needed(struct elf_edit *e, struct exti_error *err);
 struct elf_tag *exti__elf_find_tag(struct elf_edit *e, int64_t tag);
 int exti__elf_add_tag(struct elf_edit *e, int64_t tag, uint64_t value, const char *text,
                       struct exti_error *err);
-void exti__elf_drop_tag(struct elf_edit *e, size_t i);
+void exti__elf_drop_tags(struct elf_edit *e, int64_t tag); /* all of that kind */
 /* The text an entry has in the new file. */
 int exti__elf_tag_text(const struct elf_edit *e, const struct elf_tag *t, const char **out,
                        struct exti_error *err);

@@ -33,10 +33,14 @@ int exti__elf_add_tag(struct elf_edit *e, int64_t tag, uint64_t value, const cha
     return 0;
 }
 
-void exti__elf_drop_tag(struct elf_edit *e, size_t i)
+void exti__elf_drop_tags(struct elf_edit *e, int64_t tag)
 {
-    memmove(e->tags + i, e->tags + i + 1, (e->tag_count - i - 1) * sizeof *e->tags);
-    e->tag_count--;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < e->tag_count; i++)
+        if (e->tags[i].d.d_tag != tag)
+            e->tags[kept++] = e->tags[i];
+    e->tag_count = kept;
 }
 
 int exti__elf_tag_text(const struct elf_edit *e, const struct elf_tag *t, const char **out,
@@ -59,7 +63,7 @@ int exti__elf_set_text(struct elf_edit *e, struct elf_tag *t, const char *text,
         rc = exti__elf_str(e->f, t->d.d_un.d_val, "PT_DYNAMIC: string", &old, err);
         if (rc)
             return rc;
-        if (strcmp(old, text) == 0)
+        if (old == text || strcmp(old, text) == 0)
             text = NULL;
     }
     t->text = text;
