@@ -306,7 +306,8 @@ CHECKS := check-layers check-abi check-unit check-api check-fuzz check-elf-input
 check: deps ## every check, then one line: N passed, N failed, N skipped
 	@rm -rf $(EXTI_RESULTS)
 	@$(MAKE) --no-print-directory -j$(JOBS) all test-programs
-	@$(MAKE) --no-print-directory -k -j1 $(CHECKS); tests/run.sh --sum $(EXTI_RESULTS)
+	@rc=0; $(MAKE) --no-print-directory -k -j1 $(CHECKS) || rc=1; \
+	    tests/run.sh --sum $(EXTI_RESULTS) && exit $$rc
 
 bench: all ## measure; prints a table
 	@bench/run.sh
