@@ -108,7 +108,7 @@ SONAME := libextisolate.so.$(MAJOR)
 SHARED := $(B)/libextisolate.so.$(VERSION)
 PROGRAM := $(B)/extisolate
 
-# ---- what is built ---------------------------------------------------------------------------------
+# ---- what is built -------------------------------------------------------------------------------
 
 .PHONY: all
 all: $(PROGRAM) $(STATIC) $(B)/libextisolate.so $(B)/extisolate.pc ## build the program and libraries
@@ -177,7 +177,7 @@ clean: ## remove what was built
 deps: ## install the packages that building and testing need
 	@scripts/deps.sh build test corpus
 
-# ---- tests -----------------------------------------------------------------------------------------
+# ---- tests ---------------------------------------------------------------------------------------
 
 # A test is tests/<group>/test_*.c, a cmocka program, or tests/<group>/*.sh.  tests/run.sh runs them
 # and keeps count.  Unit and isolation tests link the static library, which hides nothing from them;
@@ -241,7 +241,7 @@ check-abi: $(STATIC) $(B)/libextisolate.so ## exported symbols, version map and 
 check-readme: all ## what README.md shows works
 	$(call run,readme,tests/meta/test_readme.sh)
 
-# ---- fuzzing -----------------------------------------------------------------------------------------
+# ---- fuzzing -------------------------------------------------------------------------------------
 
 # tests/fuzz/fuzz_<name>.c; its corpus is testdata/corpus/<name>/.  The same source runs under
 # libFuzzer and, with replay_main.c, over the corpus in `make check`.
@@ -270,7 +270,7 @@ fuzz: $(FUZZERS) ## fuzz each target for FUZZ_TIME seconds (clang)
 	        || exit 1; \
 	done
 
-# ---- the same tests under other tools --------------------------------------------------------------
+# ---- the same tests under other tools ------------------------------------------------------------
 
 export ASAN_OPTIONS ?= detect_stack_use_after_return=1:strict_string_checks=1
 export UBSAN_OPTIONS ?= print_stacktrace=1:halt_on_error=1
@@ -297,7 +297,7 @@ coverage: ## line coverage of the library by the unit and api tests
 	        n += $$5; hit += $$3 * $$5 / 100; f = "" } \
 	    END { printf "%6.1f %% of %5d  in all\n", n ? 100 * hit / n : 0, n }'
 
-# ---- everything --------------------------------------------------------------------------------------
+# ---- everything ----------------------------------------------------------------------------------
 
 CHECKS := check-layers check-abi check-unit check-api check-fuzz check-elf-inputs check-isolation \
 	check-runtime check-cli check-readme check-corpus check-san check-valgrind
