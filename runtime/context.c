@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -144,6 +145,20 @@ static int add_module(const struct pyrt_context *c, struct exti_error *err)
     return pyrt_fail(err, EXTI_E_NOMEM, "the module extisolate could not be made");
 }
 
+/* CPython reports a lack of keys as one of memory, and in places ends the process. */
+static int check_keys(struct exti_error *err)
+{
+    pthread_key_t key;
+
+    if (pthread_key_create(&key, NULL) != 0)
+        return pyrt_fail(err, EXTI_E_LOAD,
+                         "the process has no thread-specific data key left (of %d), and CPython "
+                         "needs one for each context",
+                         (int)PTHREAD_KEYS_MAX);
+    pthread_key_delete(key);
+    return 0;
+}
+
 static int open_context(struct pyrt_context *c, struct exti_error *err)
 {
     const struct pyrt_install *in = c->opts.python;
@@ -160,6 +175,8 @@ static int open_context(struct pyrt_context *c, struct exti_error *err)
 
     o.redirects = pyrt_signal_redirects(&o.redirect_count);
     rc = exti_ctx_open(&c->ctx, &o, err);
+    if (rc == 0)
+        rc = check_keys(err);
     if (rc == 0)
         rc = exti_api(c->ctx, &libpython, err);
     if (rc == 0)

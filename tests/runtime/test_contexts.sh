@@ -278,6 +278,31 @@ else
     not_ok start_failure_is_an_error_of_each_context "status $rc" "$(cat out err)"
 fi
 
+cat >keys.c <<'END'
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+__attribute__((constructor)) static void use_up(void)
+{
+    pthread_key_t key;
+    while (strcmp(program_invocation_short_name, "extisolate") == 0 &&
+           pthread_key_create(&key, 0) == 0)
+        continue;
+}
+END
+if ${CC:-cc} -shared -fPIC -o keys.so keys.c 2>err; then
+    LD_PRELOAD=$tmp/keys.so $run --python $system --contexts 2 -c 'print(1)' >out 2>err
+    rc=$?
+    if [ $rc = 1 ] && [ ! -s out ] && [ "$(grep -c 'context [01]: .* key left' err)" = 2 ]; then
+        ok no_key_left_is_an_error
+    else
+        not_ok no_key_left_is_an_error "status $rc" "$(cat out err)"
+    fi
+else
+    echo "skip no_key_left_is_an_error: $(head -1 err)"
+fi
+
 cat >daemons.py <<'END'
 import threading, time, sys
 def sleep():
