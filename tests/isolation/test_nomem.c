@@ -1,0 +1,277 @@
+/* Memory runs out at each allocation in turn: every call says so, leaks nothing, leaves no half file,
+ * and works when tried again. */
+#define _GNU_SOURCE
+#include "tests/support/exti_test.h"
+
+#include <string.h>
+
+#include "loader/base/mem.h"
+#include "tests/isolation/iso.h"
+
+/* Whether an allocation has failed since exti__mem_fail_after(n), which is switched off. */
+static bool has_failed(long n)
+{
+    bool waiting = false;
+
+    while (n-- >= 0 && !waiting) {
+        void *p = exti__alloc(1);
+
+        waiting = !p;
+        exti__free(p);
+    }
+    exti__mem_fail_after(-1);
+    return !waiting;
+}
+
+/* Calls `once` with the nth allocation failing, for every n, until none is left to fail. */
+static void exhaust(struct test *t, int (*once)(struct test *t))
+{
+    long n = 0, unharmed = 0;
+    bool failed = true;
+
+    for (; failed; n++) {
+        int rc;
+
+        assert_true(n < 100000);
+        t->err = (struct exti_error){0};
+        exti__mem_fail_after(n);
+        rc = once(t);
+        failed = has_failed(n);
+        if (rc)
+            assert_exti(rc, EXTI_E_NOMEM, &t->err, EXTI_NO_OFFSET);
+        unharmed += failed && !rc;
+    }
+    print_message("%ld allocations, %ld of which the call could do without\n", n - 1, unharmed);
+    assert_true(n > 1);
+}
+
+static int inspect_once(struct test *t)
+{
+    struct exti_image *im;
+    int rc = exti_inspect(toy("ext_cxx.so"), &im, &t->err);
+
+    if (!rc)
+        exti_image_free(im);
+    return rc;
+}
+
+static void inspect_survives(void **state)
+{
+    exhaust(*state, inspect_once);
+}
+
+static int rewrite_once(struct test *t)
+{
+    const struct exti_needed needed[] = {{NULL, "libtoy.so.k3x9q2m4", EXTI_NEEDED_FIRST},
+                                         {"libtoydep.so", "libother.so", EXTI_NEEDED_LAST}};
+    const struct exti_rename renames[] = {{"toy_next", "uNy_next"}};
+    struct exti_rewrite_opts opts = {.size = sizeof opts, .id = "a-new-name-for-it.so"};
+    char dst[300];
+    int rc;
+
+    snprintf(dst, sizeof dst, "%s/x.so", t->dir);
+    unlink(dst);
+    opts.needed = needed;
+    opts.needed_count = 2;
+    opts.renames = renames;
+    opts.rename_count = 1;
+    opts.path_prepend = "$ORIGIN/lib";
+    opts.origin = "/o";
+    opts.flags = EXTI_RW_SYMBOLIC | EXTI_RW_CLEAR_UNIQUE | EXTI_RW_CLEAR_NODELETE;
+    rc = exti_rewrite(toy("ext_dep.so"), dst, &opts, &t->err);
+    assert_int_equal(file_exists(dst), rc == 0);
+    return rc;
+}
+
+static void rewrite_survives(void **state)
+{
+    struct test *t = *state;
+
+    exhaust(t, rewrite_once);
+    assert_string_equal(test_list(t, t->dir), "x.so\n");
+}
+
+static int verify_once(struct test *t)
+{
+    char copy[300];
+    size_t n;
+
+    snprintf(copy, sizeof copy, "%s/x.so", t->dir);
+    return exti_verify(copy, toy("ext_dep.so"), NULL, NULL, &n, &t->err);
+}
+
+static void verify_survives(void **state)
+{
+    struct test *t = *state;
+
+    assert_int_equal(rewrite_once(t), 0);
+    exhaust(t, verify_once);
+}
+
+static uint32_t ctx_flags;
+static bool ctx_again; /* go on with what the last failure left */
+
+/* Opens a directory and copies two files into it.  What a failure leaves must be usable. */
+static int copy_once(struct test *t)
+{
+    char dir[300];
+    struct exti_ctx_opts opts;
+    struct exti_ctx *ctx = NULL;
+    int rc, close_rc;
+
+    snprintf(dir, sizeof dir, "%s/ctx", t->dir);
+    if (!ctx_again)
+        assert_int_equal(system(iso_text("rm -rf '%s'", dir)), 0);
+    opts = iso_opts(dir, NULL);
+    opts.flags = ctx_flags;
+    rc = exti_ctx_open(&ctx, &opts, &t->err);
+    if (rc) {
+        assert_null(ctx);
+        return rc;
+    }
+    rc = exti_copy(ctx, toy("ext_a.so"), NULL, &t->err);
+    if (!rc)
+        rc = exti_copy(ctx, toy("ext_cxx.so"), NULL, &t->err);
+    close_rc = exti_ctx_close(ctx, rc ? NULL : &t->err);
+    return rc ? rc : close_rc;
+}
+
+static void assert_two_copies(struct test *t)
+{
+    char dir[300];
+    size_t findings = 9;
+    struct exti_dir *d;
+
+    snprintf(dir, sizeof dir, "%s/ctx", t->dir);
+    assert_ok(exti_dir_verify(dir, iso_print_finding, NULL, &findings, &t->err), &t->err);
+    assert_int_equal(findings, 0);
+    assert_ok(exti_dir_read(dir, &d, &t->err), &t->err);
+    assert_int_equal(exti_dir_count(d), 3);
+    exti_dir_free(d);
+}
+
+static void copying_survives(void **state)
+{
+    struct test *t = *state;
+
+    exhaust(t, copy_once);
+    assert_two_copies(t);
+}
+
+static void copying_goes_on_after_failures(void **state)
+{
+    struct test *t = *state;
+
+    ctx_again = true;
+    exhaust(t, copy_once);
+    ctx_again = false;
+    assert_two_copies(t);
+}
+
+static void copying_with_private_names_survives(void **state)
+{
+    struct test *t = *state;
+
+    ctx_flags = EXTI_CTX_RENAME;
+    exhaust(t, copy_once);
+    ctx_flags = 0;
+    assert_two_copies(t);
+}
+
+static int dir_once(struct test *t)
+{
+    char dir[300];
+    size_t findings;
+
+    snprintf(dir, sizeof dir, "%s/ctx", t->dir);
+    return exti_dir_verify(dir, NULL, NULL, &findings, &t->err);
+}
+
+/* Findings for want of memory are findings; the call itself may not fail otherwise. */
+static void directory_checks_survive(void **state)
+{
+    struct test *t = *state;
+
+    assert_int_equal(copy_once(t), 0);
+    exhaust(t, dir_once);
+}
+
+/* ---- loading, in a child ---- */
+
+static int load_once(struct exti_ctx *ctx, struct exti_error *err)
+{
+    struct exti_module *a, *cxx;
+    struct exti_proof proof = {.size = sizeof proof};
+    void *p;
+    int rc = exti_load(ctx, toy("ext_a.so"), &a, err);
+
+    if (rc)
+        return rc;
+    rc = exti_load(ctx, toy("ext_cxx.so"), &cxx, err);
+    if (!rc) {
+        rc = exti_symbol(cxx, "cxxext_next", &p, err);
+        if (!rc)
+            rc = exti_ctx_prove(ctx, NULL, NULL, &proof, err);
+        want(exti_close(cxx, NULL) == 0);
+    }
+    want(exti_close(a, NULL) == 0);
+    if (!rc)
+        want_int((long)proof.leaks, 0);
+    return rc;
+}
+
+static void exhaust_loading(int fresh)
+{
+    struct exti_ctx *ctx = NULL;
+    bool failed = true;
+    long n;
+
+    for (n = 0; failed; n++) {
+        struct exti_error err = {0};
+        int rc;
+
+        want(n < 100000);
+        if (!ctx)
+            ctx = iso_open(fresh ? NULL : "x");
+        exti__mem_fail_after(n);
+        rc = load_once(ctx, &err);
+        failed = has_failed(n);
+        if (rc)
+            want_exti(rc, EXTI_E_NOMEM, &err);
+        if (fresh) {
+            iso_close_ctx(ctx);
+            ctx = NULL;
+        }
+    }
+    printf("%ld allocations\n", n - 1);
+    want(n > 1);
+    if (ctx)
+        iso_close_ctx(ctx);
+}
+
+ISO_CASE(loading_survives_in_one_context)
+{
+    exhaust_loading(0);
+}
+
+ISO_CASE(loading_survives_in_fresh_contexts)
+{
+    exhaust_loading(1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        exti_test(inspect_survives),
+        exti_test(rewrite_survives),
+        exti_test(verify_survives),
+        exti_test(copying_survives),
+        exti_test(copying_goes_on_after_failures),
+        exti_test(copying_with_private_names_survives),
+        exti_test(directory_checks_survive),
+        cmocka_unit_test(loading_survives_in_one_context),
+        cmocka_unit_test(loading_survives_in_fresh_contexts),
+    };
+
+    return cmocka_run_group_tests_name("isolation/nomem", tests, NULL, NULL);
+}
