@@ -66,7 +66,7 @@ static int collect(const struct elf_edit *e, struct needed *n, struct exti_error
 
 static int apply(struct needed *n, const struct exti_needed *op, struct exti_error *err)
 {
-    struct library *item;
+    bool found = false;
 
     if (!op->from) {
         if (find(n, op->to))
@@ -74,11 +74,14 @@ static int apply(struct needed *n, const struct exti_needed *op, struct exti_err
         return insert(n, op->where == EXTI_NEEDED_FIRST ? 0 : n->count,
                       (struct library){NULL, op->to}, err);
     }
-    item = find(n, op->from);
-    if (item) {
-        item->text = op->to;
+    /* A file may name a library twice; one left over would be loaded all the same. */
+    for (size_t i = 0; i < n->count; i++)
+        if (n->item[i].text && strcmp(n->item[i].text, op->from) == 0) {
+            n->item[i].text = op->to;
+            found = true;
+        }
+    if (found)
         return 0;
-    }
     /* Replaced already: so that editing a file twice is editing it once. */
     if (op->to && find(n, op->to))
         return 0;

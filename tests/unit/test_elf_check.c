@@ -430,6 +430,24 @@ static void check_finds_edits_that_are_not_there(void **state)
     }
 }
 
+static void check_wants_every_entry_of_a_library_replaced(void **state)
+{
+    static const struct exti_needed other[] = {{"libc.so.6", "libother.so", EXTI_NEEDED_LAST}};
+    static const struct exti_rewrite_opts opts = {
+        .size = sizeof opts, .needed = other, .needed_count = 1};
+    struct fixture *f = *state;
+    size_t end;
+
+    make_before(f, true, false);
+    end = f->toy.dyn + (f->toy.dyn_slots - 3) * sizeof(Elf64_Dyn);
+    exti__put_u64(f->before + end, DT_NEEDED, false);
+    exti__put_u64(f->before + end + 8, TOY_LIBC, false);
+    make_after(f, &opts);
+    assert_clean(f, &opts);
+    exti__put_u64(f->after + end + 8, TOY_LIBC, false);
+    assert_only(f, &opts, "needed");
+}
+
 static void check_reports_a_copy_that_is_no_shared_object(void **state)
 {
     struct fixture *f = *state;
@@ -534,6 +552,7 @@ int main(void)
         check_test(check_passes_what_the_planner_makes),
         check_test(each_check_finds_its_fault_alone),
         check_test(check_finds_edits_that_are_not_there),
+        check_test(check_wants_every_entry_of_a_library_replaced),
         check_test(check_reports_a_copy_that_is_no_shared_object),
         check_test(check_fails_on_an_original_that_is_no_shared_object),
         check_test(check_stops_when_the_report_says_so),
