@@ -18,8 +18,7 @@ static bool hashes(const struct elf_edit *e, size_t i, uint32_t (*hash)(const ch
     return true;
 }
 
-/* Adds a hash to the bloom filter.  Bits are never cleared: others may need them, and one too many
- * costs a look-up a probe. */
+/* Adds a hash to the bloom filter. */
 static void add_to_bloom(const struct elf_file *f, const struct elf_gnu_hash *h, uint8_t *bloom,
                          uint32_t hash)
 {
@@ -33,20 +32,19 @@ static void add_to_bloom(const struct elf_file *f, const struct elf_gnu_hash *h,
     exti__elf_put_addr(f, bloom + at, v);
 }
 
-/* Writes the new chain words and bloom bits into `bloom` and `chain`. */
+/* Writes the new chain words into `chain` and into `bloom` the filter for all names. */
 static void patch_gnu(const struct elf_edit *e, const struct elf_gnu_hash *h, uint8_t *bloom,
                       uint8_t *chain)
 {
-    uint32_t old, new;
-
+    memset(bloom, 0, h->bloom.n);
     for (size_t i = h->first; i < h->first + h->chain.n / 4; i++) {
-        uint8_t *at = chain + (i - h->first) * 4;
+        const char *name = (const char *)e->f->strtab.s.p + e->f->sym[i].st_name;
+        const uint32_t last = exti__elf_word(e->f, h->chain, i - h->first) & 1;
+        const uint32_t hash = exti__elf_gnu_hash(e->names[i] ? e->names[i] : name);
 
-        if (!hashes(e, i, exti__elf_gnu_hash, &old, &new) || old == new)
-            continue;
-        exti__elf_put_word(e->f, at,
-                           (new & ~1u) | (exti__elf_word(e->f, h->chain, i - h->first) & 1));
-        add_to_bloom(e->f, h, bloom, new);
+        if (e->names[i])
+            exti__elf_put_word(e->f, chain + (i - h->first) * 4, (hash & ~1u) | last);
+        add_to_bloom(e->f, h, bloom, hash);
     }
 }
 
