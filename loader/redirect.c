@@ -97,6 +97,20 @@ static void *redirected_dlopen(const char *file, int mode)
     return dlopen(file, mode);
 }
 
+/* RTLD_DEFAULT, and the API's handle, which stands for the whole program too: the API is the context's,
+ * all else the process's first, so that an allocator put before the C library's stays there. */
+static void *program_symbol(const struct exti_module *m, void *scope, const char *name)
+{
+    const struct exti_module *api = m->ctx->api;
+    const char *private_name = exti__rename_find(&m->ctx->store.renames, name);
+    void *p;
+
+    if (exti__loaded_defines(&api->lib, private_name ? private_name : name))
+        return dlsym(api->handle, private_name ? private_name : name);
+    p = dlsym(RTLD_DEFAULT, name);
+    return p ? p : dlsym(scope, name);
+}
+
 static void *redirected_dlsym(void *handle, const char *name)
 {
     const struct exti_module *m = exti__registry_find((uintptr_t)__builtin_return_address(0));
@@ -106,12 +120,10 @@ static void *redirected_dlsym(void *handle, const char *name)
     last_error[0] = 0;
     if (!m || handle == RTLD_NEXT)
         return dlsym(handle, name);
-    if (handle == RTLD_DEFAULT) {
-        /* The caller's own scope, which has the API; then the process's. */
-        private_name = exti__rename_find(&m->ctx->store.renames, name);
-        p = dlsym(m->handle, private_name ? private_name : name);
-        return p ? p : dlsym(handle, name);
-    }
+    if (handle == RTLD_DEFAULT)
+        return program_symbol(m, m->handle, name);
+    if (handle == m->ctx->api->handle)
+        return program_symbol(m, handle, name);
     private_name = exti__rename_find(&m->ctx->store.renames, name);
     p = private_name ? dlsym(handle, private_name) : NULL;
     return p ? p : dlsym(handle, name);

@@ -257,7 +257,7 @@ static void recopy(struct test *t, const char *expected)
 static void a_stale_copy_is_replaced(void **state)
 {
     struct test *t = *state;
-    char *copy = make_dir(t), *before = test_read(t, copy, NULL);
+    char *copy = make_dir(t), *before = test_read(t, copy, NULL), *after;
     struct stat first = stat_of(copy);
     size_t n;
 
@@ -267,7 +267,8 @@ static void a_stale_copy_is_replaced(void **state)
     assert_int_equal(verify(t).count, 1);
     recopy(t, copy);
     assert_true(stat_of(copy).st_ino != first.st_ino);
-    assert_true(memcmp(test_read(t, copy, &n), before, n) != 0);
+    after = test_read(t, copy, &n);
+    assert_true(memcmp(after, before, n) != 0);
 }
 
 /* As a package upgrade that only moves the times leaves it. */
@@ -368,7 +369,7 @@ static void torn_copies_are_redone(void **state)
     void (*const damages[])(struct test *, const char *) = {damage_zeros, damage_tail,
                                                             damage_empty};
     struct test *t = *state;
-    char *copy = make_dir(t), *good, *api;
+    char *copy = make_dir(t), *good, *again, *api;
     struct exti_copy_info info = {.size = sizeof info};
     struct exti_dir *d;
     size_t n, m;
@@ -384,7 +385,8 @@ static void torn_copies_are_redone(void **state)
         pretend_reboot(t);
         assert_true(verify(t).count > 0);
         recopy(t, copy);
-        assert_true(!memcmp(test_read(t, copy, &m), good, n) && n == m);
+        again = test_read(t, copy, &m);
+        assert_true(n == m && !memcmp(again, good, n));
     }
 }
 
@@ -454,9 +456,7 @@ static void verify_finds_changed_copies_and_strangers(void **state)
     seen = verify(t);
     assert_int_equal(seen.count, 1);
     assert_contains(seen.text, copy);
-    bytes[n / 2] = (char)(bytes[n / 2] ^ 1);
-    test_write(copy, bytes, n);
-    assert_sound(t);
+    recopy(t, copy);
     test_write(test_path(t, "ctx/stranger.so"), "x", 1);
     seen = verify(t);
     assert_int_equal(seen.count, 1);
