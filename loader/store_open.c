@@ -240,11 +240,13 @@ static int open_locked(struct exti_store *s, const struct exti_store_opts *opts,
         rc = choose_api(s, opts->api_library, &source, err);
     if (rc)
         return rc;
-    rc = bring_api(s, source, opts->rename, err);
+    /* Before the first file, so that a directory whose making was cut short can be gone on with. */
+    if (s->created && !s->one_shot)
+        rc = exti__fs_lock_note(lock, s->manifest.name, err);
+    if (!rc)
+        rc = bring_api(s, source, opts->rename, err);
     exti__error_file(err, source);
     exti__free(source);
-    if (!rc && s->created && !s->one_shot)
-        rc = exti__fs_lock_note(lock, s->manifest.name, err);
     return rc || !s->dirty || s->one_shot ? rc : exti__store_save(s, err);
 }
 
