@@ -68,8 +68,13 @@ static int adopt(struct exti_module *m, struct exti_error *err)
                         m->ctx->store.manifest.name);
     if (!rc)
         rc = exti__prove_module(m, err);
-    if (!rc)
+    if (!rc) {
+        /* Two threads may have opened one file at once: one would make its table read-only while the
+         * other still writes. */
+        pthread_mutex_lock(&m->ctx->lock);
         rc = exti__redirect(m, err);
+        pthread_mutex_unlock(&m->ctx->lock);
+    }
     if (rc)
         exti__registry_remove(m);
     return rc;
