@@ -134,9 +134,9 @@ ISO_CASE(a_name_without_a_private_form_is_cured_or_refused)
  * is refused with the names of the symbol and of who captured it. */
 static void dependency(int host_has_it)
 {
-    struct exti_ctx *x = iso_open("x"), *y = iso_open("y");
     struct exti_module *mx = NULL, *my = NULL;
     struct exti_error err = {0};
+    struct exti_ctx *x, *y;
     void *host = NULL;
 
     if (host_has_it) {
@@ -144,6 +144,8 @@ static void dependency(int host_has_it)
         host = dlopen(toy("ext_dep.so"), RTLD_NOW);
         want(host && pointer(host, "depext_dep_count") == dlsym(RTLD_DEFAULT, "toy_count"));
     }
+    x = iso_open("x");
+    y = iso_open("y");
     if (exti_load(x, toy("ext_dep.so"), &mx, &err)) {
         want_int(err.code, EXTI_E_INTERPOSED);
     } else {
