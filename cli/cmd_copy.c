@@ -46,8 +46,7 @@ struct copy {
     bool is_new, made_dir, json;
     bool ready; /* the directory may be opened */
     uint32_t flags;
-    struct cli_abi abi;     /* of the API library, as far as its name tells */
-    struct exti_image *api; /* NULL while it is not known */
+    struct cli_abi abi; /* of the API library, as far as its name tells */
     json_t *errors;
     struct cli_progress *bar;
 };
@@ -145,21 +144,7 @@ static int check_version(struct copy *c, const char *file)
     return CLI_FAILED;
 }
 
-static int check_machine(struct copy *c, const char *file, const struct exti_image *im)
-{
-    struct exti_image_info a = {.size = sizeof a}, f = {.size = sizeof f};
-    char message[256];
-
-    exti_image_info(im, &f);
-    if (c->api == NULL || exti_image_info(c->api, &a) != 0 ||
-        (strcmp(a.machine, f.machine) == 0 && a.bits == f.bits && a.big_endian == f.big_endian))
-        return CLI_OK;
-    snprintf(message, sizeof message, "is for %d-bit %s, but the API library for %d-bit %s", f.bits,
-             f.machine, a.bits, a.machine);
-    return refuse(c, file, message);
-}
-
-/* Drops the files that cannot be copied, so that a new directory is made for the others only. */
+/* Drops the files that cannot be read, so that libpython is looked for on behalf of the others. */
 static int check_files(struct copy *c)
 {
     size_t kept = 0;
@@ -168,16 +153,12 @@ static int check_files(struct copy *c)
     for (size_t i = 0; i < c->count; i++) {
         struct exti_error err;
         struct exti_image *im = NULL;
-        char *file = c->files[i];
-        int one =
-            exti_inspect(file, &im, &err) != 0 ? failed(c, &err, file) : check_machine(c, file, im);
-        if (one == CLI_OK)
-            one = check_version(c, file);
-        exti_image_free(im);
-        if (one == CLI_OK)
-            c->files[kept++] = file;
+
+        if (exti_inspect(c->files[i], &im, &err) == 0)
+            c->files[kept++] = c->files[i];
         else
-            status = one;
+            status = failed(c, &err, c->files[i]);
+        exti_image_free(im);
     }
     c->count = kept;
     return status;
@@ -198,6 +179,7 @@ static bool api_copy(const char *dir, struct exti_dir **d, struct exti_copy_info
 static int prepare_new(struct copy *c)
 {
     struct exti_error err;
+    struct exti_image *api;
     struct exti_image_info info = {.size = sizeof info};
     struct stat st;
 
@@ -214,12 +196,13 @@ static int prepare_new(struct copy *c)
         note_error(c, c->files[0], EXTI_E_ARG, "no libpython found to go with it");
         return CLI_FAILED;
     }
-    if (exti_inspect(c->libpython, &c->api, &err) != 0)
+    if (exti_inspect(c->libpython, &api, &err) != 0)
         return failed(c, &err, c->libpython);
-    exti_image_info(c->api, &info);
+    exti_image_info(api, &info);
     c->abi = cli_abi_of_libpython(info.id != NULL ? info.id : c->libpython);
+    exti_image_free(api);
     c->ready = true;
-    return check_files(c) == CLI_OK ? status : CLI_FAILED;
+    return status;
 }
 
 /* What a directory that is there already tells of its API library. */
@@ -228,14 +211,11 @@ static int prepare_old(struct copy *c)
     struct exti_dir *d = NULL;
     struct exti_copy_info info = {.size = sizeof info};
 
-    if (api_copy(c->dir, &d, &info)) {
+    if (api_copy(c->dir, &d, &info))
         c->abi = cli_abi_of_libpython(info.source);
-        if (exti_inspect(info.source, &c->api, NULL) != 0)
-            c->api = NULL;
-    }
     exti_dir_free(d);
     c->ready = true;
-    return check_files(c);
+    return CLI_OK;
 }
 
 static json_t *copy_all(struct copy *c, struct exti_ctx *ctx, int *status)
@@ -247,9 +227,12 @@ static json_t *copy_all(struct copy *c, struct exti_ctx *ctx, int *status)
         const char *file = c->files[i], *path = NULL;
 
         cli_progress_step(c->bar, i, file);
-        int rc = exti_copy(ctx, file, &path, &err);
+        int right = check_version(c, file);
+        int rc = right == CLI_OK ? exti_copy(ctx, file, &path, &err) : 0;
         cli_progress_hide(c->bar);
-        if (rc != 0) {
+        if (right != CLI_OK) {
+            *status = right;
+        } else if (rc != 0) {
             *status = failed(c, &err, file);
         } else {
             json_array_append_new(copies, json_pack("{s:o, s:o}", "source", cli_json_text(file),
@@ -306,7 +289,7 @@ static json_t *open_and_copy(struct copy *c, struct exti_ctx **ctx, int *status)
                                  .dir = c->dir,
                                  .name = c->name,
                                  .api_library = c->libpython,
-                                 .flags = c->flags};
+                                 .flags = c->flags | EXTI_CTX_COPY_ONLY};
     json_t *copies = NULL;
 
     c->bar = cli_progress_start("copying", c->count);
@@ -364,7 +347,6 @@ int cmd_copy(int argc, char **argv)
     if (status == CLI_OK)
         status = work(&c);
     json_decref(c.errors);
-    exti_image_free(c.api);
     free(c.libpython);
     return status < 0 ? CLI_OK : status;
 }

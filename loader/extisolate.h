@@ -243,13 +243,17 @@ struct exti_redirect {
     void *to;
 };
 
-#define EXTI_CTX_RENAME                                                                            \
-    1u                   /* give the API symbols private names even if no global one is in the
-                            * way; done unasked when the host exports any of them */
-#define EXTI_CTX_SYNC 2u /* fsync each copy and the manifest before they count */
-#define EXTI_CTX_KEEP                                                                              \
-    4u /* exti_ctx_close leaves the modules mapped: for runtimes whose threads
-                            * or key destructors may outlive the context */
+/* Give the API symbols private names even if no global one is in the way; done unasked when the host
+ * exports any of them. */
+#define EXTI_CTX_RENAME 1u
+/* fsync each copy and the manifest before they count. */
+#define EXTI_CTX_SYNC 2u
+/* exti_ctx_close leaves the modules mapped: for runtimes whose threads or key destructors may outlive
+ * the context. */
+#define EXTI_CTX_KEEP 4u
+/* The context is opened for exti_copy alone, for other programs to load: what this one exports does
+ * not matter, and exti_load is EXTI_E_ARG. */
+#define EXTI_CTX_COPY_ONLY 8u
 
 struct exti_ctx_opts {
     size_t size;

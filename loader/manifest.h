@@ -28,11 +28,19 @@ struct exti_entry {
     char *edits;              /* JSON object */
 };
 
+/* What machine a file's code is for. */
+struct exti_target {
+    char machine[24];
+    int bits;
+    bool big_endian;
+};
+
 struct exti_manifest {
     char name[EXTI_NAME_MAX + 1];
     bool renamed;        /* API symbols have private names */
     unsigned generation; /* counts the API copies made; a new one makes every other copy stale */
     struct exti_entry api;
+    struct exti_target target;  /* of the API library, and so of every copy */
     struct exti_entry *entries; /* sorted by source */
     size_t count, cap;
 };

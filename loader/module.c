@@ -222,6 +222,9 @@ int exti_api(struct exti_ctx *ctx, struct exti_module **out, struct exti_error *
 
     if (!ctx || !out)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the context or out is NULL");
+    if (ctx->flags & EXTI_CTX_COPY_ONLY)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "the context was opened with EXTI_CTX_COPY_ONLY; nothing can be loaded");
     pthread_mutex_lock(&ctx->api_lock);
     if (!ctx->api) {
         rc = open_api(ctx, err);

@@ -78,7 +78,7 @@ static bool is_fresh(const struct exti_store *s, const struct exti_entry *e, boo
 
 struct exti_target exti__target_of(const struct exti_image *im)
 {
-    struct exti_target t = {.bits = im->info.bits, .big_endian = im->info.big_endian};
+    struct exti_target t = {.bits = im->info.bits, .big_endian = im->info.big_endian != 0};
 
     snprintf(t.machine, sizeof t.machine, "%s", im->info.machine);
     return t;
@@ -87,17 +87,17 @@ struct exti_target exti__target_of(const struct exti_image *im)
 static int check_target(const struct exti_store *s, const struct exti_image *im,
                         struct exti_error *err)
 {
-    struct exti_target t = exti__target_of(im);
+    const struct exti_target t = exti__target_of(im), *wanted = &s->manifest.target;
 
-    if (strcmp(t.machine, s->target.machine) == 0 && t.bits == s->target.bits &&
-        t.big_endian == s->target.big_endian)
+    if (strcmp(t.machine, wanted->machine) == 0 && t.bits == wanted->bits &&
+        t.big_endian == wanted->big_endian)
         return 0;
     return exti__fail(
         err, EXTI_E_UNSUPPORTED, 0,
         "is for %s, %d bits, %s-endian; the context's API library is for %s, %d bits, "
         "%s-endian",
-        t.machine, t.bits, t.big_endian ? "big" : "little", s->target.machine, s->target.bits,
-        s->target.big_endian ? "big" : "little");
+        t.machine, t.bits, t.big_endian ? "big" : "little", wanted->machine, wanted->bits,
+        wanted->big_endian ? "big" : "little");
 }
 
 /* Whether the file `path` holds exactly these bytes. */
@@ -114,7 +114,7 @@ static bool holds(const char *path, const uint8_t *p, size_t n)
 }
 
 int exti__store_write(const struct exti_store *s, const struct exti_edits *edits,
-                      struct exti_entry *e, bool was_there, struct exti_error *err)
+                      struct exti_entry *e, struct exti_error *err)
 {
     char *path = exti__fs_join(s->dir, e->copy);
     struct exti_rewritten r;
@@ -125,7 +125,7 @@ int exti__store_write(const struct exti_store *s, const struct exti_edits *edits
         exti__free(path);
         return rc;
     }
-    if (!was_there || s->sync || !holds(path, r.image.p, r.size))
+    if (s->sync || !holds(path, r.image.p, r.size))
         rc = exti__fs_replace(path, r.image.p, r.size,
                               EXTI_FS_EXECUTABLE | (s->sync ? EXTI_FS_SYNC : 0), err);
     if (!rc)
@@ -205,7 +205,7 @@ static int make_copy(struct exti_store *s, const char *source, bool symbolic,
     if (!rc)
         rc = exti__store_entry(s, source, name, im, &edits, &e, err);
     if (!rc)
-        rc = exti__store_write(s, &edits, &e, old != NULL, err);
+        rc = exti__store_write(s, &edits, &e, err);
     if (!rc)
         rc = exti__manifest_put(&s->manifest, &e, err);
     if (!rc)

@@ -8,16 +8,8 @@
 #include "loader/manifest.h"
 #include "loader/rename.h"
 
-/* What machine a file's code is for. */
-struct exti_target {
-    char machine[24];
-    int bits, big_endian;
-};
-struct exti_target exti__target_of(const struct exti_image *im);
-
 struct exti_store {
-    char *dir;                 /* absolute */
-    struct exti_target target; /* of the API library, and so of every copy */
+    char *dir; /* absolute */
     bool one_shot, sync;
     bool created, made_folder; /* by exti__store_open: the context, its folder */
     char boot[EXTI_BOOT_MAX];
@@ -35,7 +27,7 @@ struct exti_store {
 
 struct exti_store_opts {
     const char *dir, *name, *api_library; /* as in exti_ctx_opts */
-    bool rename, sync;
+    bool rename, sync, copy_only;
     int (*copy_name)(void *user, const char *original, char *out, size_t cap);
     void *user;
 };

@@ -170,12 +170,13 @@ static int make_api(struct exti_store *s, const char *source, const struct exti_
     if (!rc)
         rc = exti__store_entry(s, source, name, im, &edits, &e, err);
     if (!rc)
-        rc = exti__store_write(s, &edits, &e, keep_generation, err);
+        rc = exti__store_write(s, &edits, &e, err);
     if (!rc) {
         if (m->api.copy && strcmp(m->api.copy, name) != 0)
             remove_file(s->dir, m->api.copy);
         exti__entry_clear(&m->api);
         m->api = e;
+        m->target = exti__target_of(im);
         s->dirty = true;
     } else {
         exti__entry_clear(&e);
@@ -184,25 +185,31 @@ static int make_api(struct exti_store *s, const char *source, const struct exti_
     return rc;
 }
 
-static int bring_api(struct exti_store *s, const char *source, bool rename, struct exti_error *err)
+static int bring_api(struct exti_store *s, const char *source, const struct exti_store_opts *opts,
+                     struct exti_error *err)
 {
     struct exti_manifest *m = &s->manifest;
     enum exti_copy_state state = EXTI_COPY_STALE;
     struct exti_image *im;
-    int rc = exti_inspect(source, &im, err);
+    int rc;
 
-    if (rc)
-        return rc;
     if (m->api.source)
         state = exti__entry_state(s->dir, m, &m->api);
-    if (!m->renamed && (rename || host_exports(im))) {
+    if (state == EXTI_COPY_FRESH && exti__store_may_be_torn(s, &m->api))
+        state = EXTI_COPY_MISSING;
+    /* Where nothing will be loaded it does not matter what this process exports. */
+    if (state == EXTI_COPY_FRESH && opts->copy_only && !opts->rename && !m->renamed)
+        return 0;
+    rc = exti_inspect(source, &im, err);
+    if (rc)
+        return rc;
+    if (!m->renamed && (opts->rename || (!opts->copy_only && host_exports(im)))) {
         m->renamed = true;
         state = EXTI_COPY_STALE;
     }
-    s->target = exti__target_of(im);
     if (m->renamed)
         rc = exti__rename_build(im, &s->renames, err);
-    if (!rc && (state != EXTI_COPY_FRESH || exti__store_may_be_torn(s, &m->api)))
+    if (!rc && state != EXTI_COPY_FRESH)
         rc = make_api(s, source, im, m->api.source && state != EXTI_COPY_STALE, err);
     exti_image_free(im);
     return rc;
@@ -244,7 +251,7 @@ static int open_locked(struct exti_store *s, const struct exti_store_opts *opts,
     if (s->created && !s->one_shot)
         rc = exti__fs_lock_note(lock, s->manifest.name, err);
     if (!rc)
-        rc = bring_api(s, source, opts->rename, err);
+        rc = bring_api(s, source, opts, err);
     exti__error_file(err, source);
     exti__free(source);
     return rc || !s->dirty || s->one_shot ? rc : exti__store_save(s, err);

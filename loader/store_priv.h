@@ -14,10 +14,12 @@ int exti__store_entry(const struct exti_store *s, const char *source, const char
                       const struct exti_image *im, const struct exti_edits *edits,
                       struct exti_entry *e, struct exti_error *err);
 
-/* Writes the copy unless it `was_there` and is the same byte for byte: a copy that another process
- * has loaded must keep its inode.  Completes the entry. */
+struct exti_target exti__target_of(const struct exti_image *im);
+
+/* Writes the copy unless it is there, the same byte for byte: a copy that another process has loaded
+ * must keep its inode.  Completes the entry. */
 int exti__store_write(const struct exti_store *s, const struct exti_edits *edits,
-                      struct exti_entry *e, bool was_there, struct exti_error *err);
+                      struct exti_entry *e, struct exti_error *err);
 
 /* Whether a power loss may have torn the copy: not within the boot that wrote it, as every reader
  * then sees the page cache. */

@@ -28,7 +28,8 @@ static struct exti_entry entry_of(const char *source, const char *copy)
 
 static void fill(struct exti_manifest *m)
 {
-    *m = (struct exti_manifest){.name = "ctx", .renamed = true, .generation = 2};
+    *m = (struct exti_manifest){
+        .name = "ctx", .renamed = true, .generation = 2, .target = {"x86-64", 64, false}};
     m->api = entry_of("/api.so", "api.ctx");
     m->api.build_id = dup("abcd");
     m->api.source_name = dup("libapi.so.1");
@@ -73,6 +74,8 @@ static void what_is_written_is_read_back(void **state)
     assert_int_equal(r.generation, 2);
     assert_string_equal(r.api.source_name, "libapi.so.1");
     assert_string_equal(r.api.build_id, "abcd");
+    assert_string_equal(r.target.machine, "x86-64");
+    assert_int_equal(r.target.bits, 64);
     assert_int_equal(r.count, 3);
     assert_null(r.entries[0].build_id);
     assert_int_equal(r.entries[0].id.size, 5);
@@ -93,7 +96,8 @@ static void what_is_written_is_read_back(void **state)
     "\"edits\":{}" extra "}"
 #define MANIFEST(format, name, api, copies)                                                        \
     "{\"extisolate\":" format ",\"name\":\"" name                                                  \
-    "\",\"renamed\":false,\"generation\":1,\"api\":" api ",\"copies\":" copies "}"
+    "\",\"target\":{\"machine\":\"m\",\"bits\":64,\"big_endian\":false},\"renamed\":false,"        \
+    "\"generation\":1,\"api\":" api ",\"copies\":" copies "}"
 
 static void damaged_manifests_are_refused(void **state)
 {
@@ -136,7 +140,9 @@ static void copies_cannot_name_files_elsewhere(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         text = test_format(
             t,
-            "{\"extisolate\":1,\"name\":\"n\",\"renamed\":false,\"generation\":1,"
+            "{\"extisolate\":1,\"name\":\"n\",\"target\":{\"machine\":\"m\",\"bits\":64,\"big_"
+            "endian\":false},"
+            "\"renamed\":false,\"generation\":1,"
             "\"copies\":[],\"api\":{\"source\":\"/s\",\"size\":1,\"mtime_ns\":1,"
             "\"inode\":1,\"copy\":\"%s\",\"copy_size\":1,\"copy_mtime_ns\":1,\"generation\":1,"
             "\"symbolic\":false,\"synced\":false,\"boot\":\"\",\"edits\":{}}}",
