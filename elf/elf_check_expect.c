@@ -210,12 +210,32 @@ bool exti__elf_follows_needed(const struct elf_check *c, const char *was, const 
 
 /* ---- search paths --------------------------------------------------------------------------------- */
 
-/* What is left of `path` behind `first`, if it starts with that already. */
-static const char *behind(const char *path, const char *first)
+/* Whether `path` starts with the entries `first`, $ORIGIN in them spelt out where `origin` is given. */
+static bool starts_with(const char *path, const char *first, const char *origin)
 {
+    for (size_t skip, n; *first; path += n, first += skip ? skip : 1) {
+        skip = origin ? origin_length(first) : 0;
+        n = skip ? strlen(origin) : 1;
+        if (strncmp(path, skip ? origin : first, n) != 0)
+            return false;
+    }
+    return !*path || *path == ':';
+}
+
+/* What is left of `path` behind `first`, if that was put before it already.  An $ORIGIN of the
+ * original's own is another folder, so in a file that is no copy yet it counts only with what it stood
+ * for behind it. */
+static const char *behind(const struct elf_check *c, const char *path, const char *first)
+{
+    const char *soname = exti__elf_check_tag_text(&c->before, DT_SONAME);
+    bool is_copy = soname && c->opts->id && strcmp(soname, c->opts->id) == 0;
+    const char *origin = is_copy ? NULL : c->opts->origin;
     size_t n = strlen(first);
 
-    if (!n || strncmp(path, first, n) != 0 || (path[n] && path[n] != ':'))
+    if (!n || !starts_with(path, first, NULL))
+        return path;
+    if (origin && origin_length(first) &&
+        !(path[n] && starts_with(path + n + 1, first, origin)))
         return path;
     return path + n + (path[n] == ':');
 }
@@ -227,7 +247,7 @@ static int expect_path(const struct elf_check *c, const char *old, bool searched
     const struct exti_rewrite_opts *o = c->opts;
     const char *first = searched && o->path_prepend ? o->path_prepend : "";
     const char *set = searched ? o->path_set : NULL;
-    const char *kept = set ? set : behind(old ? old : "", first);
+    const char *kept = set ? set : behind(c, old ? old : "", first);
     struct exti_buf b = exti__buf(MAX_PATH_BYTES);
     int rc = exti__buf_append(&b, first, strlen(first), err);
 

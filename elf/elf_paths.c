@@ -87,12 +87,42 @@ static int join(struct elf_edit *e, const char *head, const char *tail, const ch
     return rc;
 }
 
-/* The entries of `path` behind those to prepend, which an earlier edit may have put there. */
-static const char *behind(const char *path, const char *prepend)
+/* Whether `path` begins with the entries `text`, in which `origin` stands for $ORIGIN. */
+static bool begins_with(const char *path, const char *text, const char *origin)
 {
+    while (*text) {
+        size_t token = origin ? origin_token(text) : 0, n = token ? strlen(origin) : 1;
+
+        if (strncmp(path, token ? origin : text, n) != 0)
+            return false;
+        path += n;
+        text += token ? token : 1;
+    }
+    return !*path || *path == ':';
+}
+
+/* Whether the file has the id that it is to get: then this edit has been made before. */
+static bool is_edited(const struct elf_edit *e)
+{
+    const GElf_Dyn *soname = exti__elf_tag(e->f, DT_SONAME);
+    const char *id;
+
+    return e->opts->id && soname &&
+           !exti__span_cstr(e->f->strtab.s, soname->d_un.d_val, "DT_SONAME", &id, NULL) &&
+           strcmp(id, e->opts->id) == 0;
+}
+
+/* The entries of `path` behind those to prepend, which an earlier edit may have put there.  An $ORIGIN
+ * that the original has at its start is another folder than the one to prepend, unless this file is a
+ * copy already or what $ORIGIN stood for follows. */
+static const char *behind(const struct elf_edit *e, const char *path, const char *prepend)
+{
+    const char *origin = is_edited(e) ? NULL : e->opts->origin;
     size_t n = strlen(prepend);
 
-    if (!n || strncmp(path, prepend, n) != 0 || (path[n] && path[n] != ':'))
+    if (!n || !begins_with(path, prepend, NULL))
+        return path;
+    if (origin && origin_token(prepend) && !(path[n] && begins_with(path + n + 1, prepend, origin)))
         return path;
     return path[n] ? path + n + 1 : path + n;
 }
@@ -108,7 +138,7 @@ static int new_path(struct elf_edit *e, const char *old, bool first, const char 
     if (e->opts->path_set && first) {
         rest = e->opts->path_set;
     } else {
-        rest = behind(old, prepend);
+        rest = behind(e, old, prepend);
         rc = exti__elf_translate(e, &rest, err);
     }
     return rc ? rc : join(e, prepend, rest, out, err);

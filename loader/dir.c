@@ -193,15 +193,14 @@ static int check_copy(struct dir_check *c, size_t i, struct exti_error *err)
  * check. */
 static void check_entry(struct dir_check *c, size_t i)
 {
-    static const char *const states[] = {
-        [EXTI_COPY_STALE] = "its source has changed since; copy it again",
-        [EXTI_COPY_MISSING] = "is gone or has another size; copy its source again",
-        [EXTI_COPY_ORPHAN] = "its source is gone"};
+    static const char *const states[] = {[EXTI_COPY_STALE] =
+                                             "its source has changed since; copy it again",
+                                         [EXTI_COPY_ORPHAN] = "its source is gone"};
     const struct exti_entry *e = entry(c->dir, i);
     enum exti_copy_state state = exti__entry_state(c->dir->path, &c->dir->manifest, e);
     struct exti_error err = {0};
 
-    if (state != EXTI_COPY_FRESH)
+    if (state == EXTI_COPY_STALE || state == EXTI_COPY_ORPHAN)
         find_fault(c, c->dir->copies[i], EXTI_E_CHECK, EXTI_NO_OFFSET, states[state]);
     else if (check_copy(c, i, &err))
         find_fault(c, err.file[0] ? err.file : c->dir->copies[i], err.code, err.offset,

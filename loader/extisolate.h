@@ -225,7 +225,8 @@ enum exti_log_level { EXTI_LOG_DEBUG = 0, EXTI_LOG_INFO = 1, EXTI_LOG_WARN = 2 }
 struct exti_hooks {
     size_t size;
     /* The copy's file name for `original`: fills `out` (`cap` bytes) with a plain file name, or
-     * leaves it as it is, which is the proposed one.  Must give the same answer every time. */
+     * leaves it as it is, which is the proposed one.  Must give the same answer every time, and not
+     * call the library: the directory is locked. */
     int (*copy_name)(void *user, const char *original, char *out, size_t cap);
     /* The copy is complete and about to be opened. */
     int (*before_load)(void *user, struct exti_ctx *ctx, const char *original, const char *copy);

@@ -84,31 +84,28 @@ static int adopt(struct exti_module *m, struct exti_error *err)
  * dependencies they would bind their weak symbols to the copy's first: the first C++ module would
  * capture libstdc++ for its context, and could never be unloaded.  One that does not open alone, as it
  * has its symbols from others, opens with the copy. */
-static int open_shared(const struct exti_ctx *ctx, const char *original, void ***handles,
-                       struct exti_error *err)
+static int open_shared(const struct exti_ctx *ctx, const char *original,
+                       const struct exti_image *im, void ***handles, struct exti_error *err)
 {
+    const char *path = im->info.runpath ? im->info.runpath : im->info.rpath;
     char *origin = exti__strdup(original), *slash = origin ? strrchr(origin, '/') : NULL;
-    struct exti_image *im = NULL;
-    const char *path;
     size_t n = 0;
-    int rc = origin ? exti_inspect(original, &im, err) : exti__fail_nomem(err);
 
-    if (!rc) {
-        *handles = exti__calloc(im->info.needed_count + 1, sizeof **handles);
-        rc = *handles ? 0 : exti__fail_nomem(err);
+    *handles = exti__calloc(im->info.needed_count + 1, sizeof **handles);
+    if (!origin || !*handles) {
+        exti__free(origin);
+        return exti__fail_nomem(err);
     }
     if (slash)
         *slash = 0;
-    path = !rc && im->info.runpath ? im->info.runpath : rc ? NULL : im->info.rpath;
-    for (size_t i = 0; !rc && i < im->info.needed_count; i++) {
+    for (size_t i = 0; i < im->info.needed_count; i++) {
         if (exti__edits_is_api(&ctx->store.manifest, im->needed[i]))
             continue;
         (*handles)[n] = exti__dl_open_shared(path, origin, im->needed[i]);
         n += (*handles)[n] != NULL;
     }
-    exti_image_free(im);
     exti__free(origin);
-    return rc;
+    return 0;
 }
 
 static void close_shared(void **handles)
@@ -118,8 +115,9 @@ static void close_shared(void **handles)
     exti__free(handles);
 }
 
+/* `im` describes the original. */
 static int open_copy(struct exti_ctx *ctx, const char *original, const char *copy,
-                     struct exti_module **out, struct exti_error *err)
+                     const struct exti_image *im, struct exti_module **out, struct exti_error *err)
 {
     struct exti_module *m;
     void **shared = NULL;
@@ -131,7 +129,7 @@ static int open_copy(struct exti_ctx *ctx, const char *original, const char *cop
     if (!m)
         return exti__fail_nomem(err);
     *m = (struct exti_module){.ctx = ctx, .original = original, .copy = copy, .refs = 1};
-    rc = open_shared(ctx, original, &shared, err);
+    rc = open_shared(ctx, original, im, &shared, err);
     if (!rc)
         rc = exti__dl_open(copy, &m->handle, err);
     close_shared(shared);
@@ -194,6 +192,7 @@ static int open_api(struct exti_ctx *ctx, struct exti_error *err)
 {
     const char *copy, *source;
     struct exti_module *m;
+    struct exti_image *im;
     int rc = exti__store_api(&ctx->store, &copy, &source, err);
 
     if (rc)
@@ -205,7 +204,11 @@ static int open_api(struct exti_ctx *ctx, struct exti_error *err)
         exti__error_file(err, copy);
         return rc;
     }
-    rc = open_copy(ctx, source, copy, &m, err);
+    rc = exti_inspect(source, &im, err);
+    if (rc)
+        return rc;
+    rc = open_copy(ctx, source, copy, im, &m, err);
+    exti_image_free(im);
     if (rc)
         return rc;
     pthread_mutex_lock(&ctx->lock);
@@ -272,38 +275,21 @@ static struct exti_module *add_module(struct exti_module *m)
 }
 
 /* Whether some symbol that the file defines for itself would be captured by a global one. */
-static int needs_symbolic(const char *original, bool *out, struct exti_error *err)
+static bool needs_symbolic(const struct exti_image *im)
 {
-    struct exti_image *im;
-    int rc = exti_inspect(original, &im, err);
-
-    if (rc)
-        return rc;
-    *out = false;
-    for (size_t i = 0; i < im->info.symbol_count && !*out; i++)
-        *out = (im->symbols[i].flags & EXTI_SYM_EXPORT) && exti__dl_global(im->symbols[i].name);
-    exti_image_free(im);
-    return 0;
+    for (size_t i = 0; i < im->info.symbol_count; i++)
+        if ((im->symbols[i].flags & EXTI_SYM_EXPORT) && exti__dl_global(im->symbols[i].name))
+            return true;
+    return false;
 }
 
-static int load_new(struct exti_ctx *ctx, const char *original, struct exti_module **out,
-                    struct exti_error *err)
+/* Opens the copy of `source`, which `im` describes, and makes it a module of the context. */
+static int load_copy(struct exti_ctx *ctx, const char *source, const char *copy,
+                     const struct exti_image *im, struct exti_module **out, struct exti_error *err)
 {
-    const char *copy, *source;
     struct exti_module *m, *first;
-    bool symbolic;
-    int rc = needs_symbolic(original, &symbolic, err);
+    int rc = open_copy(ctx, source, copy, im, &m, err);
 
-    if (!rc)
-        rc = exti__store_copy(&ctx->store, original, symbolic, &copy, &source, err);
-    if (rc)
-        return rc;
-    m = find_module(ctx, source);
-    if (m) {
-        *out = m;
-        return 0;
-    }
-    rc = open_copy(ctx, source, copy, &m, err);
     if (rc)
         return rc;
     first = add_module(m);
@@ -317,6 +303,34 @@ static int load_new(struct exti_ctx *ctx, const char *original, struct exti_modu
     rc = after_load(m, err);
     if (!rc)
         *out = m;
+    return rc;
+}
+
+static int load_new(struct exti_ctx *ctx, const char *original, struct exti_module **out,
+                    struct exti_error *err)
+{
+    const char *copy, *source;
+    struct exti_image *im;
+    struct exti_module *m;
+    int rc = exti_inspect(original, &im, err);
+
+    if (rc)
+        return rc;
+    rc = exti__store_copy(&ctx->store, original, needs_symbolic(im), &copy, &source, err);
+    if (!rc && strcmp(original, source) != 0) {
+        /* By another name, or a copy of it: whose needed libraries are not the source's. */
+        exti_image_free(im);
+        im = NULL;
+        rc = exti_inspect(source, &im, err);
+    }
+    if (!rc) {
+        m = find_module(ctx, source);
+        if (m)
+            *out = m;
+        else
+            rc = load_copy(ctx, source, copy, im, out, err);
+    }
+    exti_image_free(im);
     return rc;
 }
 

@@ -1,5 +1,7 @@
+#define _GNU_SOURCE /* tdestroy */
 #include "loader/rename.h"
 
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,15 +77,36 @@ static const char **sorted_names(const struct exti_image *api)
     return names;
 }
 
-static bool choose(const char *name, const char **names, size_t count, char *out)
+/* Names that are taken: the image's own, and the private ones given so far, a tree of tsearch(3). */
+struct taken {
+    const char **names;
+    size_t count;
+    void *given;
+};
+
+static int text_order(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static bool choose(const char *name, struct taken *taken, char *out, bool *nomem)
 {
     for (unsigned skip = 0; exti__rename_hash_preserving(name, skip, out); skip++) {
-        const char *key = out;
+        const char *key = out, *const * node;
 
-        if (!bsearch(&key, names, count, sizeof *names, by_string))
-            return true;
+        if (bsearch(&key, taken->names, taken->count, sizeof key, by_string))
+            continue;
+        node = tsearch(out, &taken->given, text_order);
+        *nomem |= !node;
+        if (!node || *node == out)
+            return node != NULL;
     }
     return false;
+}
+
+static void keep(void *text)
+{
+    (void)text;
 }
 
 int exti__rename_build(const struct exti_image *api, struct exti_rename_map *out,
@@ -91,31 +114,32 @@ int exti__rename_build(const struct exti_image *api, struct exti_rename_map *out
 {
     struct exti_rename_map map = {0};
     size_t bytes = 0, count = api->info.symbol_count;
-    const char **names = sorted_names(api);
+    struct taken taken = {sorted_names(api), count, NULL};
+    bool nomem = false;
     char *p;
 
     for (size_t i = 0; i < count; i++)
         bytes += 2 * (strlen(api->symbols[i].name) + 1);
     map.renames = exti__calloc(count, sizeof *map.renames);
-    map.text = exti__alloc(bytes);
-    if (!names || !map.renames || !map.text) {
-        exti__free(names);
-        exti__rename_free(&map);
-        return exti__fail_nomem(err);
-    }
-    p = map.text;
-    for (size_t i = 0; i < count; i++) {
+    p = map.text = exti__alloc(bytes);
+    nomem = !taken.names || !map.renames || !map.text;
+    for (size_t i = 0; i < count && !nomem; i++) {
         const char *name = api->symbols[i].name;
         size_t n = strlen(name) + 1;
 
         if (!(api->symbols[i].flags & EXTI_SYM_EXPORT) || is_reserved(name) ||
-            !choose(name, names, count, p + n))
+            !choose(name, &taken, p + n, &nomem))
             continue;
         memcpy(p, name, n);
         map.renames[map.count++] = (struct exti_rename){p, p + n};
         p += 2 * n;
     }
-    exti__free(names);
+    tdestroy(taken.given, keep);
+    exti__free(taken.names);
+    if (nomem) {
+        exti__rename_free(&map);
+        return exti__fail_nomem(err);
+    }
     qsort(map.renames, map.count, sizeof *map.renames, by_from);
     *out = map;
     return 0;

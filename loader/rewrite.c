@@ -42,6 +42,17 @@ static int check_image(const struct exti_format_ops *ops, const struct exti_plan
     return 0;
 }
 
+/* What was written into the source meanwhile shows in its mapping, but may not in its plan. */
+static int check_unchanged(const char *src, const struct exti_file_id *id, struct exti_error *err)
+{
+    struct exti_file_id now;
+    int rc = exti__fs_id(src, &now, err);
+
+    if (rc || (now.size == id->size && now.mtime_ns == id->mtime_ns))
+        return rc;
+    return exti__fail_io(err, ESTALE, src, "changed while it was read");
+}
+
 static int rewrite_once(const char *src, const struct exti_rewrite_opts *opts,
                         struct exti_rewritten *out, struct exti_error *err)
 {
@@ -68,6 +79,8 @@ static int rewrite_once(const char *src, const struct exti_rewrite_opts *opts,
         goto out;
     exti__plan_apply(&plan, r.image.p, before.n);
     rc = check_image(ops, &plan, before, exti__span(r.image.p, r.size), opts, err);
+    if (!rc)
+        rc = check_unchanged(src, &r.id, err);
 out:
     exti__plan_free(&plan);
     if (rc) {

@@ -94,9 +94,8 @@ static int check_target(const struct exti_store *s, const struct exti_image *im,
         return 0;
     return exti__fail(
         err, EXTI_E_UNSUPPORTED, 0,
-        "is for %s, %d bits, %s-endian; the context's API library is for %s, %d bits, "
-        "%s-endian",
-        t.machine, t.bits, t.big_endian ? "big" : "little", wanted->machine, wanted->bits,
+        "is for %d-bit %s, %s-endian; the context's API library is for %d-bit %s, %s-endian",
+        t.bits, t.machine, t.big_endian ? "big" : "little", wanted->bits, wanted->machine,
         wanted->big_endian ? "big" : "little");
 }
 

@@ -54,6 +54,8 @@ int exti__plan_seal(struct exti_plan *plan, struct exti_span input, struct exti_
     uint64_t end = 0;
     size_t kept = 0;
 
+    if (plan->tail.n && plan->tail_offset < input.n)
+        return exti__fail(err, EXTI_E_ARG, plan->tail_offset, "the tail begins before the end");
     if (plan->count)
         qsort(plan->patches, plan->count, sizeof *plan->patches, by_offset);
     for (size_t i = 0; i < plan->count; i++) {
@@ -66,7 +68,8 @@ int exti__plan_seal(struct exti_plan *plan, struct exti_span input, struct exti_
             return exti__fail(err, EXTI_E_FORMAT, patch->offset,
                               "%s: overlaps another structure that changes", patch->what);
         end = patch->offset + patch->size;
-        if (memcmp(input.p + patch->offset, plan->data.p + patch->data, patch->size) != 0)
+        if (patch->size &&
+            memcmp(input.p + patch->offset, plan->data.p + patch->data, patch->size) != 0)
             plan->patches[kept++] = *patch;
     }
     plan->count = kept;
