@@ -434,7 +434,11 @@ int exti__store_copy(struct exti_store *s, const char *original, bool symbolic, 
     if (!rc)
         rc = hand_out(s, exti__manifest_find(&s->manifest, real), copy, source, err);
     pthread_mutex_unlock(&s->lock);
-    exti__error_file(err, real);
+    /* The caller knows the file by the name it gave. */
+    if (rc && err && strcmp(err->file, real) == 0)
+        err->file[0] = 0;
+    if (rc)
+        exti__error_file(err, original);
     exti__free(real);
     return rc;
 }
