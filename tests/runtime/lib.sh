@@ -6,6 +6,8 @@ run="${EXTI_BUILD:-$root/build}/extisolate run"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 export TMPDIR=$tmp LC_ALL=C.UTF-8
+# Unbuffered output would mix the words of lines that contexts print at once.
+unset PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE
 unset PYTHONHOME PYTHONPATH PYTHONSAFEPATH OMP_NUM_THREADS OPENBLAS_NUM_THREADS
 system=/usr/bin/python3
 
