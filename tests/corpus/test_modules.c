@@ -6,11 +6,7 @@
 #include <sys/stat.h>
 
 #include "tests/corpus/corpus.h"
-
-#if __has_include(<LIEF/ELF.h>)
-#include <LIEF/ELF.h>
-#define HAVE_LIEF 1
-#endif
+#include "tests/support/lief.h"
 
 static char tmp[64];          /* the test's own folder */
 static char libpython[512];   /* the original */
@@ -134,44 +130,22 @@ static void verify_dir(const char *phase)
 
 /* ---- the independent reader ---- */
 
-#ifdef HAVE_LIEF
-static Elf_Binary_t *(*lief_parse)(const char *);
-static void (*lief_destroy)(Elf_Binary_t *);
-
-static int find_lief(void)
+/* As LIEF sees the file, either libpython given as "libpython". */
+static bool read_facts(const char *path, char *needed, size_t cap, char *id, size_t id_cap)
 {
-    void *lib = dlopen("libLIEF.so.0", RTLD_NOW | RTLD_LOCAL);
-
-    if (!lib)
-        return 0;
-    lief_parse = (Elf_Binary_t * (*)(const char *)) dlsym(lib, "elf_parse");
-    lief_destroy = (void (*)(Elf_Binary_t *))dlsym(lib, "elf_binary_destroy");
-    return lief_parse && lief_destroy;
-}
-
-/* The needed libraries as lines, and the id; those of libpython are given as "libpython". */
-static int lief_facts(const char *path, char *needed, size_t cap, char *id, size_t id_cap)
-{
-    Elf_Binary_t *b = lief_parse(path);
+    char seen[4096], *save = NULL;
     size_t n = 0;
 
-    if (!b || !b->dynamic_entries)
-        return 0;
-    needed[0] = id[0] = 0;
-    for (size_t i = 0; b->dynamic_entries[i]; i++) {
-        const Elf_DynamicEntry_t *e = b->dynamic_entries[i];
-        const char *name = ((const struct Elf_DynamicEntry_Library_t *)e)->name;
+    needed[0] = 0;
+    if (!lief_read(path, id, id_cap, seen, sizeof seen))
+        return false;
+    for (char *name = strtok_r(seen, "\n", &save); name; name = strtok_r(NULL, "\n", &save)) {
+        bool api = strcmp(name, base_name(libpython)) == 0 || strcmp(name, base_name(api_copy)) == 0;
 
-        if (e->tag == 1 && n < cap && strcmp(name, base_name(libpython)) != 0 &&
-            strcmp(name, base_name(api_copy)) != 0)
-            n += (size_t)snprintf(needed + n, cap - n, "%s\n", name);
-        else if (e->tag == 1 && n < cap)
-            n += (size_t)snprintf(needed + n, cap - n, "libpython\n");
-        else if (e->tag == 14)
-            snprintf(id, id_cap, "%s", name);
+        if (n < cap)
+            n += (size_t)snprintf(needed + n, cap - n, "%s\n", api ? "libpython" : name);
     }
-    lief_destroy(b);
-    return 1;
+    return true;
 }
 
 static void read_one(struct corpus_file *f)
@@ -180,8 +154,8 @@ static void read_one(struct corpus_file *f)
 
     if (!f->copied)
         return;
-    if (!lief_facts(f->path, before, sizeof before, id, sizeof id) ||
-        !lief_facts(f->copy, after, sizeof after, id, sizeof id)) {
+    if (!read_facts(f->path, before, sizeof before, id, sizeof id) ||
+        !read_facts(f->copy, after, sizeof after, id, sizeof id)) {
         corpus_fail(f, "LIEF cannot read it");
         return;
     }
@@ -192,17 +166,13 @@ static void read_one(struct corpus_file *f)
     else if (strcmp(id, base_name(f->copy)) != 0)
         corpus_fail(f, "its id is \"%s\" instead of \"%s\"", id, base_name(f->copy));
 }
-#endif
 
 static void read_all(const char *phase)
 {
-#ifdef HAVE_LIEF
-    if (find_lief()) {
+    if (lief_found())
         corpus_phase(phase, NULL, read_one);
-        return;
-    }
-#endif
-    printf("skip %s: LIEF is not installed (package liblief-dev)\n", phase);
+    else
+        printf("skip %s: LIEF is not installed (package liblief-dev)\n", phase);
 }
 
 /* ---- loading ---- */

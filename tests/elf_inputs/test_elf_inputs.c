@@ -2,6 +2,7 @@
  * correct after the tools that people run on shared objects, or is refused with a reason. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
+#include "tests/support/lief.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -225,6 +226,23 @@ static void sees_edits(struct test *t, const struct row *row, const char *copy)
         assert_contains(out, test_format(t, "path: [%s", row->opts->path_prepend));
 }
 
+/* The same from LIEF, which reads what it reads of the input. */
+static void lief_sees_edits(struct test *t, const struct row *row, const char *input,
+                            const char *copy)
+{
+    char id[512], needed[4096], *line;
+
+    if (!lief_found() || !lief_read(input, id, sizeof id, needed, sizeof needed))
+        return;
+    if (!lief_read(copy, id, sizeof id, needed, sizeof needed))
+        fail_msg("LIEF reads the input, but not the copy");
+    if (row->opts->id)
+        assert_string_equal(id, row->opts->id);
+    line = test_format(t, "\n%s", needed);
+    for (size_t i = 0; i < row->opts->needed_count; i++)
+        assert_contains(line, test_format(t, "\n%s\n", row->opts->needed[i].to));
+}
+
 /* Numbers differ: indices of headers, and of entries in the dynamic section. */
 static char *without_numbers(char *text)
 {
@@ -341,6 +359,7 @@ static void check_copy(struct test *t, const struct row *row, const char *input,
     assert_memory_equal(bytes, test_read(t, again, NULL), size);
     if (!(row->flags & (FOREIGN | LIES)))
         sees_edits(t, row, copy);
+    lief_sees_edits(t, row, input, copy);
     if (!(row->flags & LIES))
         lints_no_worse(t, input, copy);
     if (!(row->flags & NO_RUN)) {
