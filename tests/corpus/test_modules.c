@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <sys/stat.h>
 
 #include "tests/corpus/corpus.h"

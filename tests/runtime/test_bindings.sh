@@ -1,0 +1,67 @@
+#!/bin/bash
+# ld.so's own account of what it bound to what: nothing of a context to another context, or to the
+# original libpython; numpy's process-wide unique symbols (STB_GNU_UNIQUE) each to its own file.
+. "$(dirname "$0")/lib.sh"
+cd "$tmp" || exit 1
+
+umath=$($system -c 'import numpy.core._multiarray_umath as m; print(m.__file__)' 2>/dev/null)
+if [ -z "$umath" ]; then
+    echo "skip bindings: $system has no numpy"
+    exit 0
+fi
+# LD_DEBUG's "binding file A [0] to B [0]: normal symbol `S'" as "A B S".
+bound() { cat ld.* | sed -n "s/.*binding file \([^ ]*\) \[0\] to \([^ ]*\) \[0\]: [a-z]* symbol \`\([^']*\)'.*/\1 \2 \3/p"; }
+run_traced() { # OPTION...
+    rm -rf ld.* ctxs
+    # shellcheck disable=SC2086
+    LD_DEBUG=bindings LD_DEBUG_OUTPUT=$tmp/ld $run --python $system --contexts 2 --dir ctxs "$@" \
+        -c 'import numpy, json, ssl, sqlite3, decimal, ctypes' >out 2>err
+}
+# count NAME LEAST MOST PATTERN: how many bindings match
+count() {
+    local n
+    n=$(bound | grep -cE "$4")
+    if [ "$n" -ge "$2" ] && [ "$n" -le "$3" ]; then ok "$1"; else not_ok "$1" "$n bindings match $4"; fi
+}
+
+for how in plain rename; do
+    if [ $how = rename ]; then run_traced --rename; else run_traced; fi || {
+        not_ok "${how}_run" "$(cat err)"
+        continue
+    }
+    c=$tmp/ctxs
+    count "${how}_bindings_stay_in_context_0" 2000 9999999 "^$c/0/[^ ]* $c/0/"
+    count "${how}_bindings_stay_in_context_1" 2000 9999999 "^$c/1/[^ ]* $c/1/"
+    count "${how}_nothing_crosses" 0 0 "^($c/0/[^ ]* $c/1/|$c/1/[^ ]* $c/0/)"
+    count "${how}_nothing_reaches_the_original" 0 0 "^$c/[^ ]* [^ ]*/libpython3[^ /]*\.so\.1\.0 "
+    unique=$(nm -D "$umath" | awk '$2 == "u" { print $3 }')
+    for s in $unique; do
+        count "${how}_unique_${s: -40}_is_bound" 2 9999999 "^$c/([01])/_multiarray[^ ]* $c/\1/_multiarray[^ ]* $s\$"
+    done
+    [ "$(wc -w <<<"$unique")" = "$(nm -D "$c"/0/_multiarray_umath.* | grep -cE " [VWD] ($(tr '\n' '|' <<<"$unique" | sed 's/|$//'))\$")" ] &&
+        [ -z "$(nm -D "$c"/0/_multiarray_umath.* | awk '$2 == "u"')" ] &&
+        ok "${how}_no_unique_symbol_is_left" || not_ok "${how}_no_unique_symbol_is_left"
+done
+
+# The control: two plain copies of numpy's core share the first one's tables.
+cat >load.c <<'END'
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (!dlopen(argv[i], RTLD_NOW | (i == 1 ? RTLD_GLOBAL : RTLD_LOCAL)))
+            return fprintf(stderr, "%s\n", dlerror()), 1;
+    return 0;
+}
+END
+libpython=$(sed -n 's/.*"source": "\(.*libpython[^"]*\)".*/\1/p' ctxs/0/manifest.json)
+rm -f ld.*
+if ${CC:-cc} -o load load.c && cp "$umath" one.so && cp "$umath" two.so &&
+    LD_DEBUG=bindings LD_DEBUG_OUTPUT=$tmp/ld ./load "$libpython" ./one.so ./two.so; then
+    for s in $unique; do
+        count "control_plain_copies_share_${s: -40}" 1 99 "^./two.so ./one.so $s\$"
+    done
+else
+    not_ok control_plain_copies_share
+fi
