@@ -266,6 +266,20 @@ int exti_dir_verify(const char *dir, exti_report_fn report, void *user, size_t *
 
 /* ---- clean ---- */
 
+/* Removes what the manifest names now that `dir` is locked, which others may have added to since it
+ * was found to have one. */
+static int clean_locked(const char *dir, struct exti_error *err)
+{
+    struct exti_manifest m;
+    int rc = exti__manifest_read(dir, &m, err);
+
+    if (rc)
+        return rc;
+    rc = exti__store_remove(dir, &m, true, err);
+    exti__manifest_clear(&m);
+    return rc;
+}
+
 int exti_dir_clean(const char *dir, struct exti_error *err)
 {
     struct exti_dir *d;
@@ -279,7 +293,7 @@ int exti_dir_clean(const char *dir, struct exti_error *err)
     rc = path ? exti__fs_lock(path, &lock, err) : exti__fail_nomem(err);
     exti__free(path);
     if (!rc) {
-        rc = exti__store_remove(d->path, &d->manifest, true, err);
+        rc = clean_locked(d->path, err);
         exti__fs_unlock(&lock);
     }
     exti_dir_free(d);

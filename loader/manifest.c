@@ -47,6 +47,11 @@ static bool is_plain_name(const char *name)
            strlen(name) <= EXTI_FILE_NAME_MAX;
 }
 
+static bool is_absolute(const char *path)
+{
+    return path && path[0] == '/';
+}
+
 static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *err)
 {
     json_int_t size = 0, mtime = 0, inode = 0, copy_size = 0, copy_mtime = 0, generation = 0;
@@ -59,7 +64,7 @@ static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *e
                     &mtime, "inode", &inode, "copy_size", &copy_size, "copy_mtime_ns", &copy_mtime,
                     "generation", &generation, "symbolic", &symbolic, "synced", &synced, "boot",
                     &boot, "edits", &edits) ||
-        !json_is_string(json_object_get(o, "source")) ||
+        !json_is_object(edits) || !is_absolute(json_string_value(json_object_get(o, "source"))) ||
         !is_plain_name(json_string_value(json_object_get(o, "copy"))))
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
                           "a copy's entry lacks a member or has a bad one");
@@ -105,7 +110,7 @@ static int manifest_from_json(json_t *root, struct exti_manifest *m, struct exti
     int renamed = 0, bits = 0, big_endian = 0, rc;
 
     if (json_unpack(root, "{s:I}", "extisolate", &format))
-        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "is not a manifest of extisolate");
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET, "is not a manifest of extisolate");
     if (format != MANIFEST_FORMAT)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                           "manifest format %d; this library knows %d", (int)format,
@@ -258,6 +263,23 @@ const struct exti_entry *exti__manifest_find_copy(const struct exti_manifest *m,
     return NULL;
 }
 
+int exti__manifest_reserve(struct exti_manifest *m, size_t more, struct exti_error *err)
+{
+    size_t cap = m->cap ? m->cap : 16;
+    struct exti_entry *p;
+
+    while (cap - m->count < more)
+        cap *= 2;
+    if (cap == m->cap)
+        return 0;
+    p = exti__realloc_array(m->entries, cap, sizeof *p);
+    if (!p)
+        return exti__fail_nomem(err);
+    m->entries = p;
+    m->cap = cap;
+    return 0;
+}
+
 int exti__manifest_put(struct exti_manifest *m, struct exti_entry *e, struct exti_error *err)
 {
     bool found;
@@ -266,15 +288,10 @@ int exti__manifest_put(struct exti_manifest *m, struct exti_entry *e, struct ext
     if (found) {
         exti__entry_clear(&m->entries[at]);
     } else {
-        if (m->count == m->cap) {
-            size_t cap = m->cap ? m->cap * 2 : 16;
-            struct exti_entry *p = exti__realloc_array(m->entries, cap, sizeof *p);
+        int rc = exti__manifest_reserve(m, 1, err);
 
-            if (!p)
-                return exti__fail_nomem(err);
-            m->entries = p;
-            m->cap = cap;
-        }
+        if (rc)
+            return rc;
         memmove(&m->entries[at + 1], &m->entries[at], (m->count - at) * sizeof *m->entries);
         m->count++;
     }

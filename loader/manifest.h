@@ -48,7 +48,8 @@ struct exti_manifest {
 void exti__entry_clear(struct exti_entry *e);
 void exti__manifest_clear(struct exti_manifest *m);
 
-/* Reads the manifest of `dir`.  No file: EXTI_E_IO with ENOENT.  Damaged: EXTI_E_FORMAT. */
+/* Reads the manifest of `dir`.  No file: EXTI_E_IO with ENOENT.  Damaged: EXTI_E_FORMAT.
+ * Some other program's: EXTI_E_UNSUPPORTED. */
 int exti__manifest_read(const char *dir, struct exti_manifest *out, struct exti_error *err);
 
 /* Replaces the manifest of `dir` as a whole. */
@@ -58,6 +59,9 @@ int exti__manifest_write(const char *dir, const struct exti_manifest *m, bool sy
 /* The entry of `source` (the API's included) or NULL; by the copy's file name likewise. */
 struct exti_entry *exti__manifest_find(struct exti_manifest *m, const char *source);
 const struct exti_entry *exti__manifest_find_copy(const struct exti_manifest *m, const char *copy);
+
+/* Makes room, so that the next `more` calls of exti__manifest_put cannot fail. */
+int exti__manifest_reserve(struct exti_manifest *m, size_t more, struct exti_error *err);
 
 /* Takes over `*e`, replacing the entry of the same source; `*e` is emptied. */
 int exti__manifest_put(struct exti_manifest *m, struct exti_entry *e, struct exti_error *err);

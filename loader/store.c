@@ -209,7 +209,8 @@ static int make_copy(struct exti_store *s, const char *source, bool symbolic,
         rc = exti__manifest_put(&s->manifest, &e, err);
     if (!rc)
         s->dirty = true;
-    exti__error_file(err, source);
+    else
+        exti__error_file(err, source);
     exti__entry_clear(&e);
     exti__edits_free(&edits);
     exti_image_free(im);
@@ -229,11 +230,17 @@ static int manifest_file_id(const struct exti_store *s, struct exti_file_id *id)
 
 int exti__store_save(struct exti_store *s, struct exti_error *err)
 {
+    struct exti_error e = {0};
     int64_t start = now_ns();
-    int rc = exti__manifest_write(s->dir, &s->manifest, s->sync, err);
+    int rc = exti__manifest_write(s->dir, &s->manifest, s->sync, &e);
 
-    if (rc)
+    /* No copy can have been written there either: the entries that changed are those of copies found
+     * to be right still, after a restart of the system. */
+    if (rc && e.os_error != EROFS && e.os_error != EACCES) {
+        if (err)
+            *err = e;
         return rc;
+    }
     s->dirty = false;
     s->saved_at_ns = now_ns();
     s->save_cost_ns = s->saved_at_ns - start;
@@ -265,12 +272,14 @@ static void exchange_entries(struct exti_manifest *a, struct exti_manifest *b)
 static int reload(struct exti_store *s, struct exti_error *err)
 {
     struct exti_manifest fresh;
-    struct exti_file_id id;
+    struct exti_file_id id = {0};
     int rc = 0;
 
     if (s->one_shot || (!manifest_file_id(s, &id) && same_version(&id, &s->manifest_id)))
         return 0;
     rc = exti__manifest_read(s->dir, &fresh, err);
+    if (rc == EXTI_E_NOMEM)
+        return rc;
     if (rc)
         return exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET,
                           "%s has been cleaned or damaged meanwhile; open it again", s->dir);
@@ -279,15 +288,16 @@ static int reload(struct exti_store *s, struct exti_error *err)
         return exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET,
                           "another process has given %s a new API library; open it again", s->dir);
     }
-    for (size_t i = 0; i < s->manifest.count && !rc; i++) {
-        struct exti_entry *mine = &s->manifest.entries[i];
-
-        if (!exti__manifest_find(&fresh, mine->source))
-            rc = exti__manifest_put(&fresh, mine, err);
-    }
+    rc = exti__manifest_reserve(&fresh, s->manifest.count, err);
     if (rc) {
         exti__manifest_clear(&fresh);
         return rc;
+    }
+    for (size_t i = 0; i < s->manifest.count; i++) {
+        struct exti_entry *mine = &s->manifest.entries[i];
+
+        if (!exti__manifest_find(&fresh, mine->source))
+            exti__manifest_put(&fresh, mine, NULL);
     }
     /* The API's entry is the same, and others read it without the lock: it stays where it is. */
     exchange_entries(&s->manifest, &fresh);

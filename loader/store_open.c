@@ -10,8 +10,6 @@
 #include "loader/dl.h"
 #include "loader/store_priv.h"
 
-#define TEMPORARY_PREFIX ".exti-" /* of fs.h's unfinished files */
-
 /* ---- the folder ---- */
 
 static int make_folder(struct exti_store *s, const char *dir, struct exti_error *err)
@@ -31,14 +29,19 @@ static int make_folder(struct exti_store *s, const char *dir, struct exti_error 
 bool exti__store_owns(const char *name)
 {
     return strcmp(name, EXTI_MANIFEST_FILE) == 0 || strcmp(name, EXTI_LOCK_FILE) == 0 ||
-           strncmp(name, TEMPORARY_PREFIX, strlen(TEMPORARY_PREFIX)) == 0;
+           exti__fs_is_temporary(name);
 }
+
+struct foreign {
+    const char *context; /* whose copies are not; "" if none */
+    size_t count;
+};
 
 static int count_foreign(void *user, const char *name)
 {
-    size_t *foreign = user;
+    struct foreign *f = user;
 
-    *foreign += !exti__store_owns(name);
+    f->count += !exti__store_owns(name) && !(*f->context && strstr(name, f->context));
     return 0;
 }
 
@@ -58,18 +61,21 @@ static bool name_from_lock(const struct exti_store *s, char *name)
     return good;
 }
 
-/* Begins a context in a folder that has nothing of anyone else's. */
+/* Begins a context in a folder that has nothing of anyone else's, or goes on with one that was begun:
+ * whose name, from the lock file, is in s->manifest.  Other programs have files called .lock too. */
 static int start_manifest(struct exti_store *s, const char *name, struct exti_error *err)
 {
-    size_t foreign = 0;
+    struct foreign foreign = {s->manifest.name, 0};
     int rc = exti__fs_list(s->dir, count_foreign, &foreign, err);
 
     if (rc)
         return rc;
-    if (foreign)
+    if (foreign.count)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
                           "has other files in it and no " EXTI_MANIFEST_FILE
                           "; name a new or empty folder");
+    if (s->manifest.name[0])
+        return 0;
     s->created = true;
     if (name) {
         memcpy(s->manifest.name, name, strlen(name) + 1);
@@ -94,12 +100,13 @@ static int read_manifest(struct exti_store *s, const char *name, struct exti_err
 {
     struct exti_error e = {0};
     int rc = exti__manifest_read(s->dir, &s->manifest, &e);
-    bool lost = (rc == EXTI_E_IO && e.os_error == ENOENT) || rc == EXTI_E_FORMAT;
+    bool missing = rc == EXTI_E_IO && e.os_error == ENOENT;
+    bool named = (missing || rc == EXTI_E_FORMAT) && name_from_lock(s, s->manifest.name);
 
-    if (lost && name_from_lock(s, s->manifest.name))
-        rc = 0;
-    else if (lost && (rc == EXTI_E_IO || is_torn(s)))
+    if (missing || (rc == EXTI_E_FORMAT && !named && is_torn(s)))
         rc = start_manifest(s, name, err);
+    else if (named)
+        rc = 0;
     else if (rc && err)
         *err = e;
     if (!rc && name && strcmp(name, s->manifest.name) != 0)
@@ -141,13 +148,13 @@ static int choose_api(struct exti_store *s, const char *wanted, char **source,
     return rc;
 }
 
-static void remove_file(const char *dir, const char *name)
+static int remove_file(const char *dir, const char *name, struct exti_error *err)
 {
     char *path = exti__fs_join(dir, name);
+    int rc = path ? exti__fs_remove(path, err) : exti__fail_nomem(err);
 
-    if (path)
-        exti__fs_remove(path, NULL);
     exti__free(path);
+    return rc;
 }
 
 /* Makes the API copy anew.  A second one gets another name: processes that have the first one loaded
@@ -173,7 +180,7 @@ static int make_api(struct exti_store *s, const char *source, const struct exti_
         rc = exti__store_write(s, &edits, &e, err);
     if (!rc) {
         if (m->api.copy && strcmp(m->api.copy, name) != 0)
-            remove_file(s->dir, m->api.copy);
+            remove_file(s->dir, m->api.copy, NULL);
         exti__entry_clear(&m->api);
         m->api = e;
         m->target = exti__target_of(im);
@@ -217,24 +224,14 @@ static int bring_api(struct exti_store *s, const char *source, const struct exti
 
 /* ---- open, close, remove ---- */
 
-static void remove_empty_lock(const struct exti_store *s)
-{
-    char *path = exti__fs_join(s->dir, EXTI_LOCK_FILE);
-    struct exti_file_id id;
-
-    if (path && !exti__fs_id(path, &id, NULL) && id.size == 0)
-        exti__fs_remove(path, NULL);
-    exti__free(path);
-}
-
 /* Undoes the creation of a directory that could not be completed; in one that is not ours, only the
- * lock file is. */
-static void abandon(struct exti_store *s)
+ * lock file may be. */
+static void abandon(struct exti_store *s, const struct exti_lock *lock)
 {
-    if (!s->created)
-        remove_empty_lock(s);
-    else
+    if (s->created)
         exti__store_remove(s->dir, &s->manifest, s->made_folder || s->one_shot, NULL);
+    else if (lock->made)
+        remove_file(s->dir, EXTI_LOCK_FILE, NULL);
 }
 
 static int open_locked(struct exti_store *s, const struct exti_store_opts *opts,
@@ -252,9 +249,12 @@ static int open_locked(struct exti_store *s, const struct exti_store_opts *opts,
         rc = exti__fs_lock_note(lock, s->manifest.name, err);
     if (!rc)
         rc = bring_api(s, source, opts, err);
-    exti__error_file(err, source);
+    if (rc)
+        exti__error_file(err, source);
+    else if (s->dirty && !s->one_shot)
+        rc = exti__store_save(s, err);
     exti__free(source);
-    return rc || !s->dirty || s->one_shot ? rc : exti__store_save(s, err);
+    return rc;
 }
 
 static void free_store(struct exti_store *s)
@@ -271,6 +271,7 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
                      struct exti_error *err)
 {
     struct exti_lock lock;
+    bool removed;
     int rc;
 
     if (opts->name && (rc = exti__name_check(opts->name, err)))
@@ -279,17 +280,24 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
     pthread_mutex_init(&s->lock, NULL);
     exti__fs_boot(s->boot, sizeof s->boot);
     rc = make_folder(s, opts->dir, err);
-    if (!rc)
-        rc = exti__store_lock(s, &lock, err);
+    if (rc) {
+        free_store(s);
+        return rc;
+    }
+    rc = exti__store_lock(s, &lock, err);
     if (!rc) {
         rc = open_locked(s, opts, &lock, err);
-        exti__error_file(err, s->dir);
-        exti__fs_unlock(&lock);
+        /* Still locked: who comes next may begin a context here. */
         if (rc)
-            abandon(s);
+            abandon(s, &lock);
+        exti__fs_unlock(&lock);
+    } else if (s->made_folder || s->one_shot) {
+        exti__fs_rmdir(s->dir, &removed, NULL);
     }
-    if (rc)
+    if (rc) {
+        exti__error_file(err, s->dir);
         free_store(s);
+    }
     return rc;
 }
 
@@ -302,34 +310,43 @@ int exti__store_close(struct exti_store *s, struct exti_error *err)
     return rc;
 }
 
-struct leftovers {
+struct removal {
     const char *dir, *context;
+    struct exti_error *err;
 };
 
 /* Temporary files of a killed process, and copies that one did not come to record. */
 static int remove_leftover(void *user, const char *name)
 {
-    const struct leftovers *l = user;
+    const struct removal *r = user;
 
-    if (strncmp(name, TEMPORARY_PREFIX, strlen(TEMPORARY_PREFIX)) == 0 ||
-        exti__name_is_copy(name, l->context))
-        remove_file(l->dir, name);
-    return 0;
+    return exti__fs_is_temporary(name) || exti__name_is_copy(name, r->context)
+               ? remove_file(r->dir, name, r->err)
+               : 0;
 }
 
 int exti__store_remove(const char *dir, const struct exti_manifest *m, bool folder,
                        struct exti_error *err)
 {
-    struct leftovers l = {dir, m->name};
+    struct exti_error e = {0};
+    struct removal r = {dir, m->name, &e};
     bool removed;
+    int rc = m->api.copy ? remove_file(dir, m->api.copy, &e) : 0;
 
-    if (m->api.copy)
-        remove_file(dir, m->api.copy);
-    for (size_t i = 0; i < m->count; i++)
-        remove_file(dir, m->entries[i].copy);
-    exti__fs_list(dir, remove_leftover, &l, NULL);
+    for (size_t i = 0; i < m->count && !rc; i++)
+        rc = remove_file(dir, m->entries[i].copy, &e);
+    if (!rc)
+        rc = exti__fs_list(dir, remove_leftover, &r, &e);
     /* Last, so that a clean-up that was cut short can be repeated. */
-    remove_file(dir, EXTI_MANIFEST_FILE);
-    remove_file(dir, EXTI_LOCK_FILE);
-    return folder ? exti__fs_rmdir(dir, &removed, err) : 0;
+    if (!rc)
+        rc = remove_file(dir, EXTI_MANIFEST_FILE, &e);
+    if (!rc)
+        rc = remove_file(dir, EXTI_LOCK_FILE, &e);
+    if (!rc && folder)
+        rc = exti__fs_rmdir(dir, &removed, &e);
+    if (rc && e.os_error == ENOENT) /* the folder itself is gone */
+        return 0;
+    if (rc && err)
+        *err = e;
+    return rc;
 }

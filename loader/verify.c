@@ -52,7 +52,8 @@ int exti_verify(const char *copy, const char *original, exti_report_fn report, v
         rc = exti__fs_map(copy, &b, NULL, err);
     if (!rc) {
         rc = verify_mapped(exti__span(b.p, b.n), exti__span(a.p, a.n), &c, err);
-        exti__error_file(err, original);
+        if (rc)
+            exti__error_file(err, original);
     }
     exti__fs_unmap(&a);
     exti__fs_unmap(&b);

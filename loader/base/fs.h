@@ -47,11 +47,15 @@ void exti__fs_unmap(struct exti_mapping *m);
 int exti__fs_replace(const char *path, const void *p, size_t n, uint32_t flags,
                      struct exti_error *err);
 
+/* Whether a file's name is that of exti__fs_replace's unfinished ones, as a killed process leaves. */
+bool exti__fs_is_temporary(const char *name);
+
 /* Reads a whole file of at most `max` bytes into *out, NUL-terminated beyond *n; exti__free it. */
 int exti__fs_read(const char *path, size_t max, char **out, size_t *n, struct exti_error *err);
 
 int exti__fs_mkdir(const char *path, bool *made, struct exti_error *err); /* parents must exist */
-int exti__fs_mkdtemp(char **out, struct exti_error *err); /* private, in the system's temp folder */
+int exti__fs_mkdtemp(char **out, struct exti_error *err); /* private, in the system's temp folder;
+                                                          * as exti__fs_realpath gives it */
 int exti__fs_remove(const char *path, struct exti_error *err); /* a file; gone already is fine */
 int exti__fs_rmdir(const char *path, bool *removed, struct exti_error *err); /* if it is empty */
 
@@ -62,9 +66,11 @@ int exti__fs_realpath(const char *path, char **out, struct exti_error *err);
 int exti__fs_list(const char *dir, int (*each)(void *user, const char *name), void *user,
                   struct exti_error *err);
 
-/* An exclusive lock between threads and processes, on a file created if need be. */
+/* An exclusive lock between threads and processes, on a file created if need be, but not through a
+ * symbolic link.  One that is there need only be readable. */
 struct exti_lock {
     int fd;
+    bool made; /* the file was not there */
 };
 int exti__fs_lock(const char *path, struct exti_lock *out, struct exti_error *err);
 void exti__fs_unlock(struct exti_lock *lock);

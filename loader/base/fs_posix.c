@@ -18,7 +18,6 @@
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
 
-/* Every temporary file starts so, which lets a later run recognise what a killed one left. */
 #define TEMP_PREFIX ".exti-"
 #define TEMP_RANDOM 16 /* bytes; hex in the name */
 
@@ -249,6 +248,14 @@ static char *temp_path(const char *path, const uint8_t *random)
     return temp;
 }
 
+bool exti__fs_is_temporary(const char *name)
+{
+    size_t prefix = strlen(TEMP_PREFIX);
+
+    return strncmp(name, TEMP_PREFIX, prefix) == 0 && strlen(name) == prefix + TEMP_RANDOM * 2 &&
+           strspn(name + prefix, "0123456789abcdef") == TEMP_RANDOM * 2;
+}
+
 static int write_all(int fd, const uint8_t *p, size_t n)
 {
     while (n) {
@@ -425,8 +432,11 @@ int exti__fs_mkdtemp(char **out, struct exti_error *err)
         exti__free(path);
         return rc;
     }
-    *out = path;
-    return 0;
+    rc = exti__fs_realpath(path, out, err);
+    if (rc)
+        rmdir(path);
+    exti__free(path);
+    return rc;
 }
 
 int exti__fs_remove(const char *path, struct exti_error *err)
@@ -488,13 +498,34 @@ static bool still_named(int fd, const char *path)
            ours.st_dev == named.st_dev;
 }
 
+/* O_NOFOLLOW: a lock is written to, and who put a link in its place may not aim that at another file.
+ * Where nothing can be written, flock is content with reading. */
+static int open_lock(const char *path, bool *made)
+{
+    const int flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW;
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | flags, 0666), os_error = errno;
+
+    *made = fd >= 0;
+    if (fd >= 0 || (os_error != EEXIST && os_error != EROFS && os_error != EACCES))
+        return fd;
+    fd = open(path, O_RDWR | flags);
+    if (fd < 0 && (errno == EACCES || errno == EROFS || errno == EPERM))
+        fd = open(path, O_RDONLY | flags);
+    if (fd < 0 && errno == ENOENT)
+        errno = os_error;
+    return fd;
+}
+
 /* flock, not fcntl: its owner is the open file, so that it also holds between threads, and no other
  * descriptor's close releases it. */
 int exti__fs_lock(const char *path, struct exti_lock *out, struct exti_error *err)
 {
     for (;;) {
-        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666), rc;
+        bool made;
+        int fd = open_lock(path, &made), rc;
 
+        if (fd < 0 && errno == EEXIST) /* and removed since */
+            continue;
         if (fd < 0)
             return exti__fail_io(err, errno, path, "cannot open lock file");
         do
@@ -502,11 +533,13 @@ int exti__fs_lock(const char *path, struct exti_lock *out, struct exti_error *er
         while (rc != 0 && errno == EINTR);
         if (rc != 0) {
             rc = exti__fail_io(err, errno, path, "cannot lock file");
+            if (made)
+                unlink(path);
             close(fd);
             return rc;
         }
         if (still_named(fd, path)) {
-            out->fd = fd;
+            *out = (struct exti_lock){fd, made};
             return 0;
         }
         close(fd);

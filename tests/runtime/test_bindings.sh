@@ -36,7 +36,7 @@ for how in plain rename; do
     count "${how}_nothing_reaches_the_original" 0 0 "^$c/[^ ]* [^ ]*/libpython3[^ /]*\.so\.1\.0 "
     unique=$(nm -D "$umath" | awk '$2 == "u" { print $3 }')
     for s in $unique; do
-        count "${how}_unique_${s: -40}_is_bound" 2 9999999 "^$c/([01])/_multiarray[^ ]* $c/\1/_multiarray[^ ]* $s\$"
+        count "${how}_unique_${s: -24}_is_bound" 2 9999999 "^$c/([01])/_multiarray[^ ]* $c/\1/_multiarray[^ ]* $s\$"
     done
     [ "$(wc -w <<<"$unique")" = "$(nm -D "$c"/0/_multiarray_umath.* | grep -cE " [VWD] ($(tr '\n' '|' <<<"$unique" | sed 's/|$//'))\$")" ] &&
         [ -z "$(nm -D "$c"/0/_multiarray_umath.* | awk '$2 == "u"')" ] &&
@@ -60,7 +60,7 @@ rm -f ld.*
 if ${CC:-cc} -o load load.c && cp "$umath" one.so && cp "$umath" two.so &&
     LD_DEBUG=bindings LD_DEBUG_OUTPUT=$tmp/ld ./load "$libpython" ./one.so ./two.so; then
     for s in $unique; do
-        count "control_plain_copies_share_${s: -40}" 1 99 "^./two.so ./one.so $s\$"
+        count "control_plain_copies_share_${s: -24}" 1 99 "^./two.so ./one.so $s\$"
     done
 else
     not_ok control_plain_copies_share
