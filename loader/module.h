@@ -49,8 +49,10 @@ int exti__module_dispose(struct exti_module *m, bool keep_mapped, struct exti_er
 int exti__registry_add(struct exti_module *m, struct exti_error *err);
 void exti__registry_remove(struct exti_module *m);
 
-/* The module at `address`, or NULL.  It stays valid as long as its code is running. */
-struct exti_module *exti__registry_find(uintptr_t address);
+/* The module at `address`, if there is one: its ctx, handle, lib and layout.  By value, as a thread that
+ * has loaded a file at the same time as another may be about to free its module.  What it points at
+ * stays valid as long as the code at that address is running. */
+bool exti__registry_find(uintptr_t address, struct exti_module *out);
 
 /* Whether a module of another context has a copy of the same file name. */
 bool exti__registry_has_twin(const struct exti_module *m);

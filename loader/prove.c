@@ -25,12 +25,11 @@ struct prover {
 
 static bool in_context(const struct prover *p, uintptr_t address)
 {
-    struct exti_module *m = exti__registry_find(address);
+    struct exti_module m;
 
     /* A reference may point right behind an object, and so behind the file's last byte. */
-    if (!m || m->ctx != p->ctx)
-        m = exti__registry_find(address - 1);
-    return m && m->ctx == p->ctx;
+    return (exti__registry_find(address, &m) && m.ctx == p->ctx) ||
+           (exti__registry_find(address - 1, &m) && m.ctx == p->ctx);
 }
 
 /* Whether a copy of the context that is in scope for p->lib defines `name`: the file itself or the

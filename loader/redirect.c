@@ -9,6 +9,7 @@
 
 #include "loader/base/mem.h"
 #include "loader/dl.h"
+#include "loader/edits.h"
 #include "loader/module.h"
 
 /* ---- the functions that copies call ---- */
@@ -37,11 +38,9 @@ static char *redirected_dlerror(void)
 /* Whether `file` is the API library by another name: ctypes.CDLL("libpython3.11.so.1.0"). */
 static bool names_api(const struct exti_ctx *ctx, const char *file)
 {
-    const struct exti_entry *api = &ctx->store.manifest.api;
-    const char *base = exti__name_base(file);
+    const struct exti_manifest *m = &ctx->store.manifest;
 
-    return (api->source_name && strcmp(base, api->source_name) == 0) ||
-           strcmp(base, exti__name_base(api->source)) == 0 || strcmp(base, api->copy) == 0;
+    return exti__edits_is_api(m, file) || strcmp(exti__name_base(file), m->api.copy) == 0;
 }
 
 /* Whether a file uses the context's API, and so must be a copy.  A file that cannot be read is left to
@@ -69,40 +68,41 @@ static void *load_copy(struct exti_ctx *ctx, const char *file)
     struct exti_module *m;
     struct exti_error err = {0};
 
-    if (!exti_load(ctx, file, &m, &err))
-        return m->handle;
-    note_error(&err);
-    return NULL;
+    if (exti_load(ctx, file, &m, &err)) {
+        note_error(&err);
+        return NULL;
+    }
+    dlerror(); /* of what was looked for on the way and not found */
+    return m->handle;
 }
 
 static void *redirected_dlopen(const char *file, int mode)
 {
-    const struct exti_module *m = exti__registry_find((uintptr_t)__builtin_return_address(0));
+    struct exti_module m;
 
     last_error[0] = 0;
-    if (!m)
+    if (!exti__registry_find((uintptr_t)__builtin_return_address(0), &m))
         return dlopen(file, mode);
     /* Global visibility would let one context answer for another. */
     mode &= ~RTLD_GLOBAL;
-    if (!file || !*file || names_api(m->ctx, file))
-        return m->ctx->api->handle;
+    if (!file || !*file || names_api(m.ctx, file))
+        return m.ctx->api->handle;
     /* A bare name is searched for on behalf of the caller, whose search path the system's loader would
      * take from its own caller: us. */
     if (!strchr(file, '/'))
-        return exti__dl_open_for(exti__loaded_search_path(&m->lib), exti_ctx_dir(m->ctx), file,
-                                 mode);
+        return exti__dl_open_for(exti__loaded_search_path(&m.lib), exti_ctx_dir(m.ctx), file, mode);
     /* What the API library itself opens are extension modules. */
-    if ((m == m->ctx->api || uses_api(m->ctx, file)) && !(mode & RTLD_NOLOAD))
-        return load_copy(m->ctx, file);
+    if ((m.handle == m.ctx->api->handle || uses_api(m.ctx, file)) && !(mode & RTLD_NOLOAD))
+        return load_copy(m.ctx, file);
     return dlopen(file, mode);
 }
 
 /* RTLD_DEFAULT, and the API's handle, which stands for the whole program too: the API is the context's,
  * all else the process's first, so that an allocator put before the C library's stays there. */
-static void *program_symbol(const struct exti_module *m, void *scope, const char *name)
+static void *program_symbol(const struct exti_ctx *ctx, void *scope, const char *name)
 {
-    const struct exti_module *api = m->ctx->api;
-    const char *private_name = exti__rename_find(&m->ctx->store.renames, name);
+    const struct exti_module *api = ctx->api;
+    const char *private_name = exti__rename_find(&ctx->store.renames, name);
     void *p;
 
     if (exti__loaded_defines(&api->lib, private_name ? private_name : name))
@@ -113,37 +113,36 @@ static void *program_symbol(const struct exti_module *m, void *scope, const char
 
 static void *redirected_dlsym(void *handle, const char *name)
 {
-    const struct exti_module *m = exti__registry_find((uintptr_t)__builtin_return_address(0));
+    struct exti_module m;
     const char *private_name;
     void *p;
 
     last_error[0] = 0;
-    if (!m || handle == RTLD_NEXT)
+    if (!exti__registry_find((uintptr_t)__builtin_return_address(0), &m) || handle == RTLD_NEXT)
         return dlsym(handle, name);
     if (handle == RTLD_DEFAULT)
-        return program_symbol(m, m->handle, name);
-    if (handle == m->ctx->api->handle)
-        return program_symbol(m, handle, name);
-    private_name = exti__rename_find(&m->ctx->store.renames, name);
+        return program_symbol(m.ctx, m.handle, name);
+    if (handle == m.ctx->api->handle)
+        return program_symbol(m.ctx, handle, name);
+    private_name = exti__rename_find(&m.ctx->store.renames, name);
     p = private_name ? dlsym(handle, private_name) : NULL;
     return p ? p : dlsym(handle, name);
 }
 
 static int redirected_dlclose(void *handle)
 {
-    const struct exti_module *caller = exti__registry_find((uintptr_t)__builtin_return_address(0));
-    struct exti_module *m = NULL;
+    struct exti_module caller, *m;
     struct exti_error err = {0};
 
     last_error[0] = 0;
-    if (!caller)
+    if (!exti__registry_find((uintptr_t)__builtin_return_address(0), &caller))
         return dlclose(handle);
-    if (handle == caller->ctx->api->handle)
+    if (handle == caller.ctx->api->handle)
         return 0;
-    pthread_mutex_lock(&caller->ctx->lock);
-    for (m = caller->ctx->modules; m && m->handle != handle; m = m->older)
+    pthread_mutex_lock(&caller.ctx->lock);
+    for (m = caller.ctx->modules; m && m->handle != handle; m = m->older)
         ;
-    pthread_mutex_unlock(&caller->ctx->lock);
+    pthread_mutex_unlock(&caller.ctx->lock);
     if (!m)
         return dlclose(handle);
     if (!exti_close(m, &err))

@@ -10,6 +10,32 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct exti_module **modules; /* by ascending address */
 static size_t count, cap;
 
+/* Another thread may hold the lock at the moment of a fork, and is not there in the child to give it
+ * back. */
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static int fork_error;
+
+static void lock_for_fork(void)
+{
+    pthread_rwlock_wrlock(&lock);
+}
+
+static void unlock_after_fork(void)
+{
+    pthread_rwlock_unlock(&lock);
+}
+
+/* Unlocked, it would go on counting those who were waiting for it. */
+static void renew_lock(void)
+{
+    pthread_rwlock_init(&lock, NULL);
+}
+
+static void prepare_for_forks(void)
+{
+    fork_error = pthread_atfork(lock_for_fork, unlock_after_fork, renew_lock);
+}
+
 /* How many modules begin at or below `address`. */
 static size_t position(uintptr_t address)
 {
@@ -31,6 +57,9 @@ int exti__registry_add(struct exti_module *m, struct exti_error *err)
     size_t at;
     int rc = 0;
 
+    pthread_once(&fork_once, prepare_for_forks);
+    if (fork_error)
+        return exti__fail_nomem(err);
     pthread_rwlock_wrlock(&lock);
     if (count == cap) {
         size_t more = cap ? cap * 2 : 64;
@@ -73,17 +102,22 @@ void exti__registry_remove(struct exti_module *m)
     pthread_rwlock_unlock(&lock);
 }
 
-struct exti_module *exti__registry_find(uintptr_t address)
+bool exti__registry_find(uintptr_t address, struct exti_module *out)
 {
-    struct exti_module *m = NULL;
+    bool found;
     size_t at;
 
     pthread_rwlock_rdlock(&lock);
     at = position(address);
-    if (at && address < modules[at - 1]->layout.hi)
-        m = modules[at - 1];
+    found = at && address < modules[at - 1]->layout.hi;
+    if (found) {
+        const struct exti_module *m = modules[at - 1];
+
+        *out = (struct exti_module){
+            .ctx = m->ctx, .handle = m->handle, .lib = m->lib, .layout = m->layout};
+    }
     pthread_rwlock_unlock(&lock);
-    return m;
+    return found;
 }
 
 bool exti__registry_has_twin(const struct exti_module *m)

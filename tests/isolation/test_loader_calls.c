@@ -91,9 +91,11 @@ ISO_CASE_EACH(the_null_handle_knows_original_names)
 static void opens_extension(const struct dl *d)
 {
     void *handle = must_open(d, toy("ext_a.so"), RTLD_NOW | RTLD_GLOBAL);
+    const char *error = d->error();
     int *(*count)(void) = (int *(*)(void))must_sym(d, handle, "ext_count");
     struct exti_module *m;
 
+    want(!error);
     want(count() == iso_sym(d->api, "toy_count"));
     want(!dlsym(RTLD_DEFAULT, "ext_count"));
     m = iso_load(d->ctx, toy("ext_a.so"));

@@ -1,0 +1,68 @@
+/* A fork in one context while another one loads. */
+#define _GNU_SOURCE
+#include "tests/support/exti_test.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include "tests/isolation/iso.h"
+
+static _Thread_local int lingers;
+static volatile int stop;
+
+/* Stands in front of the C library's: holds the library's process-wide lock long enough for a fork to
+ * fall into that time. */
+int pthread_rwlock_unlock(pthread_rwlock_t *lock)
+{
+    static int (*real)(pthread_rwlock_t *);
+
+    if (lingers)
+        usleep(1000);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "pthread_rwlock_unlock");
+    return real(lock);
+}
+
+static void *load_and_close(void *arg)
+{
+    lingers = 1;
+    while (!stop) {
+        struct exti_ctx *ctx = iso_open(NULL);
+
+        iso_load(ctx, toy("ext_a.so"));
+        iso_close_ctx(ctx);
+    }
+    return arg;
+}
+
+ISO_CASE(a_forked_child_can_go_on_in_its_context)
+{
+    struct exti_ctx *ctx = iso_open(NULL);
+    struct exti_module *m = iso_load(ctx, toy("ext_dl.so"));
+    void *(*sym_default)(const char *) = (void *(*)(const char *))iso_sym(m, "dl_sym_default");
+    void *next = iso_sym(iso_api(ctx), "toy_next");
+    pthread_t thread;
+
+    want_int(pthread_create(&thread, NULL, load_and_close, NULL), 0);
+    for (int i = 0; i < 100; i++) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            alarm(20);
+            _exit(sym_default("toy_next") != next);
+        }
+        want(iso_join(pid));
+    }
+    stop = 1;
+    pthread_join(thread, NULL);
+    iso_close_ctx(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_forked_child_can_go_on_in_its_context),
+    };
+
+    return cmocka_run_group_tests_name("isolation/fork", tests, NULL, NULL);
+}
