@@ -115,8 +115,8 @@ void exti__rewritten_free(struct exti_rewritten *r)
     exti__fs_unmap(&r->image);
 }
 
-int exti__rewrite_file(const char *src, const char *dst, const struct exti_rewrite_opts *opts,
-                       struct exti_file_id *id, uint64_t *size, struct exti_error *err)
+static int rewrite_file(const char *src, const char *dst, const struct exti_rewrite_opts *opts,
+                        struct exti_error *err)
 {
     struct exti_rewritten r;
     uint32_t flags = EXTI_FS_EXECUTABLE | (opts->sync ? EXTI_FS_SYNC : 0);
@@ -125,22 +125,28 @@ int exti__rewrite_file(const char *src, const char *dst, const struct exti_rewri
     if (rc)
         return rc;
     rc = exti__fs_replace(dst, r.image.p, r.size, flags, err);
-    if (!rc && id)
-        *id = r.id;
-    if (!rc && size)
-        *size = r.size;
     exti__rewritten_free(&r);
     return rc;
 }
 
-/* A rewrite never edits in place: `dst` may not be the file that `src` is, by whatever path. */
-static int refuse_same_file(const char *src, const char *dst, struct exti_error *err)
+/* A rewrite never edits in place: `dst` may not be the file that `src` is, by whatever path.  Nor does
+ * it put a file where there is something else: /dev/null, say. */
+static int check_destination(const char *src, const char *dst, struct exti_error *err)
 {
+    struct exti_error e = {0};
     struct exti_file_id a, b;
     int rc = exti__fs_id(src, &a, err);
 
-    if (rc || exti__fs_id(dst, &b, NULL))
+    if (rc)
         return rc;
+    rc = exti__fs_id(dst, &b, &e);
+    if (rc && e.os_error == ENOENT)
+        return 0;
+    if (rc) {
+        if (err)
+            *err = e;
+        return rc;
+    }
     if (a.inode != b.inode || a.device != b.device)
         return 0;
     rc = exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
@@ -182,6 +188,6 @@ int exti_rewrite(const char *src, const char *dst, const struct exti_rewrite_opt
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "source or destination is empty");
     rc = check_edits(&o, err);
     if (!rc)
-        rc = refuse_same_file(src, dst, err);
-    return rc ? rc : exti__rewrite_file(src, dst, &o, NULL, NULL, err);
+        rc = check_destination(src, dst, err);
+    return rc ? rc : rewrite_file(src, dst, &o, err);
 }

@@ -17,9 +17,4 @@ int exti__rewrite_image(const char *src, const struct exti_rewrite_opts *opts,
                         struct exti_rewritten *out, struct exti_error *err);
 void exti__rewritten_free(struct exti_rewritten *r);
 
-/* exti__rewrite_image, then writes it to `dst` as a whole.  `id` and `size`, if asked for, are the
- * identity of the source as it was read and the size of the copy. */
-int exti__rewrite_file(const char *src, const char *dst, const struct exti_rewrite_opts *opts,
-                       struct exti_file_id *id, uint64_t *size, struct exti_error *err);
-
 #endif

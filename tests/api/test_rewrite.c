@@ -305,6 +305,25 @@ static void a_failed_rewrite_leaves_the_target_alone(void **state)
     assert_string_equal(test_list(t, t->dir), "x.so\n");
 }
 
+/* As a user of all rights who writes to /dev/null would learn. */
+static void what_is_no_file_is_not_replaced(void **state)
+{
+    struct test *t = *state;
+    struct exti_rewrite_opts opts = {.size = sizeof opts, .id = "x.so"};
+    char *fifo = test_path(t, "fifo"), *link = test_path(t, "link");
+    struct stat st;
+
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    assert_exti(exti_rewrite(toy("ext_a.so"), fifo, &opts, &t->err), EXTI_E_IO, &t->err,
+                EXTI_NO_OFFSET);
+    assert_says(&t->err, "FIFO");
+    assert_int_equal(symlink("/dev/null", link), 0);
+    assert_exti(exti_rewrite(toy("ext_a.so"), link, &opts, &t->err), EXTI_E_IO, &t->err,
+                EXTI_NO_OFFSET);
+    assert_int_equal(stat(fifo, &st), 0);
+    assert_true(S_ISFIFO(st.st_mode));
+}
+
 static void the_target_may_be_a_file_in_use(void **state)
 {
     struct test *t = *state;
@@ -449,6 +468,7 @@ int main(void)
         exti_test(edits_together_are_deterministic_and_idempotent),
         exti_test(no_edits_give_the_same_file),
         exti_test(a_failed_rewrite_leaves_the_target_alone),
+        exti_test(what_is_no_file_is_not_replaced),
         exti_test(the_target_may_be_a_file_in_use),
         exti_test(verify_finds_changed_bytes),
         exti_test(verify_finds_what_another_tool_did),
