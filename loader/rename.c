@@ -141,6 +141,10 @@ int exti__rename_build(const struct exti_image *api, struct exti_rename_map *out
         return exti__fail_nomem(err);
     }
     qsort(map.renames, map.count, sizeof *map.renames, by_from);
+    /* A name that the API has in several versions is one name to whoever looks it up. */
+    for (size_t i = 1; i < map.count; i++)
+        if (strcmp(map.renames[i].from, map.renames[i - 1].from) == 0)
+            map.renames[i].to = map.renames[i - 1].to;
     *out = map;
     return 0;
 }

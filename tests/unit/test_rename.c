@@ -131,6 +131,22 @@ static void no_two_symbols_get_the_same_private_name(void **state)
     exti__image_clear(im);
 }
 
+/* A versioned API has one name several times. */
+static void a_name_that_comes_twice_has_one_private_name(void **state)
+{
+    static const char *const names[] = {"aPyRWx", "aPyRWx", "aPyRWx"};
+    struct exti_image *im = image_of(names, ARRAY_SIZE(names));
+    struct exti_rename_map map;
+
+    (void)state;
+    assert_int_equal(exti__rename_build(im, &map, NULL), 0);
+    assert_true(map.count > 1);
+    for (size_t i = 0; i < map.count; i++)
+        assert_string_equal(map.renames[i].to, map.renames[0].to);
+    exti__rename_free(&map);
+    exti__image_clear(im);
+}
+
 static void an_empty_image_gives_an_empty_map(void **state)
 {
     struct exti_image im = {0};
@@ -171,6 +187,7 @@ int main(void)
         exti_test(a_map_has_exports_only_and_finds_them),
         exti_test(a_taken_name_is_not_given_again),
         exti_test(no_two_symbols_get_the_same_private_name),
+        exti_test(a_name_that_comes_twice_has_one_private_name),
         exti_test(an_empty_image_gives_an_empty_map),
         exti_test(out_of_memory_leaves_nothing),
     };
