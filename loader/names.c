@@ -63,34 +63,52 @@ static uint64_t hash_path(const char *path)
     return h;
 }
 
+/* What a copy's name is made of: hidden files are the directory's own. */
+static const char *visible_base(const char *source)
+{
+    const char *base = exti__name_base(source);
+
+    return base + strspn(base, ".");
+}
+
+static bool continues_character(char c)
+{
+    return ((uint8_t)c & 0xc0) == 0x80;
+}
+
+/* The first `n` bytes of `s`, or as many as fit without cutting a UTF-8 character. */
+static int stem_length(const char *s, size_t n)
+{
+    if (n <= STEM_MAX)
+        return (int)n;
+    for (n = STEM_MAX; n && continues_character(s[n]); n--)
+        ;
+    return (int)n;
+}
+
 void exti__name_api_copy(const char *source, const char *context, unsigned generation, char *out)
 {
-    const char *base = exti__name_base(source), *so = strstr(base, ".so");
+    const char *base = visible_base(source), *so = strstr(base, ".so");
     size_t n = so ? (size_t)(so - base) + 3 : strlen(base);
     char more[16] = "";
 
     if (generation > 1)
         snprintf(more, sizeof more, ".%u", generation);
-    snprintf(out, EXTI_FILE_NAME_MAX + 1, "%.*s.%s%s", (int)(n < STEM_MAX ? n : STEM_MAX), base,
-             context, more);
+    snprintf(out, EXTI_FILE_NAME_MAX + 1, "%.*s.%s%s", stem_length(base, n), base, context, more);
 }
 
 void exti__name_copy(const char *source, const char *context, char *out)
 {
-    const char *base = exti__name_base(source), *dot;
+    const char *base = visible_base(source), *dot = base + strcspn(base, ".");
+    int stem = stem_length(base, (size_t)(dot - base));
     char tag[TAG_LENGTH + 1];
-    size_t stem;
 
-    dot = base[0] ? strchr(base + 1, '.') : NULL;
-    stem = dot ? (size_t)(dot - base) : strlen(base);
-    if (stem > STEM_MAX)
-        stem = STEM_MAX;
-    if (!dot)
-        dot = "";
     if (strlen(dot) > SUFFIX_MAX)
-        dot += strlen(dot) - SUFFIX_MAX;
+        for (dot += strlen(dot) - SUFFIX_MAX; continues_character(*dot); dot++)
+            ;
     base36(hash_path(source), tag);
-    snprintf(out, EXTI_FILE_NAME_MAX + 1, "%.*s.%s-%s%s", (int)stem, base, context, tag, dot);
+    snprintf(out, EXTI_FILE_NAME_MAX + 1, "%.*s.%s-%s%s", stem ? stem : 1, stem ? base : "_",
+             context, tag, dot);
 }
 
 bool exti__name_is_copy(const char *file, const char *context)

@@ -40,6 +40,20 @@ static void api_copies_still_look_like_their_library(void **state)
     assert_string_equal(out, "plain.c");
 }
 
+static void copies_of_hidden_files_are_not_hidden(void **state)
+{
+    char out[EXTI_FILE_NAME_MAX + 1];
+
+    (void)state;
+    exti__name_api_copy("/x/.libapi.so.1", "c", 1, out);
+    assert_string_equal(out, "libapi.so.c");
+    exti__name_copy("/x/.a.so", "c", out);
+    assert_memory_equal(out, "a.c-", 4);
+    assert_true(exti__name_is_copy(out, "c"));
+    exti__name_copy("/x/...", "c", out);
+    assert_memory_equal(out, "_.c-", 4);
+}
+
 static void an_api_id_overwrites_the_old_one_in_place(void **state)
 {
     char out[EXTI_FILE_NAME_MAX + 1];
@@ -112,6 +126,7 @@ int main(void)
         exti_test(made_names_are_valid_and_differ),
         exti_test(names_that_could_leave_the_directory_are_refused),
         exti_test(api_copies_still_look_like_their_library),
+        exti_test(copies_of_hidden_files_are_not_hidden),
         exti_test(an_api_id_overwrites_the_old_one_in_place),
         exti_test(copies_of_equal_names_from_different_folders_differ),
         exti_test(long_names_stay_file_names_and_distinct),
