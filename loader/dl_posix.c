@@ -52,8 +52,11 @@ void *exti__dl_open_for(const char *path, const char *origin, const char *file, 
         int n;
 
         end = path + strcspn(path, ":");
-        n = snprintf(full, sizeof full, "%s%.*s/%s", token ? origin : "", (int)(end - path) - token,
-                     path + token, file);
+        n = snprintf(full, sizeof full, "%s%.*s/%s",
+                     token         ? origin
+                     : end == path ? "."
+                                   : "",
+                     (int)(end - path) - token, path + token, file);
         if (n > 0 && (size_t)n < sizeof full && access(full, F_OK) == 0)
             return dlopen(full, mode);
     }

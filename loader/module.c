@@ -220,6 +220,7 @@ static int open_api(struct exti_ctx *ctx, struct exti_error *err)
 
 int exti_api(struct exti_ctx *ctx, struct exti_module **out, struct exti_error *err)
 {
+    struct exti_module *api;
     bool opened = false;
     int rc = 0;
 
@@ -233,11 +234,12 @@ int exti_api(struct exti_ctx *ctx, struct exti_module **out, struct exti_error *
         rc = open_api(ctx, err);
         opened = !rc;
     }
+    api = ctx->api;
     pthread_mutex_unlock(&ctx->api_lock);
     if (opened)
-        rc = after_load(ctx->api, err);
+        rc = after_load(api, err);
     if (!rc)
-        *out = ctx->api;
+        *out = api;
     return rc;
 }
 
