@@ -110,7 +110,8 @@ static int manifest_from_json(json_t *root, struct exti_manifest *m, struct exti
     int renamed = 0, bits = 0, big_endian = 0, rc;
 
     if (json_unpack(root, "{s:I}", "extisolate", &format))
-        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET, "is not a manifest of extisolate");
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                          "is not a manifest of extisolate");
     if (format != MANIFEST_FORMAT)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                           "manifest format %d; this library knows %d", (int)format,

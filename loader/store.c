@@ -124,14 +124,15 @@ int exti__store_write(const struct exti_store *s, const struct exti_edits *edits
         exti__free(path);
         return rc;
     }
-    if (s->sync || !holds(path, r.image.p, r.size))
+    if (!same_version(&r.id, &e->id))
+        rc = exti__fail_io(err, ESTALE, e->source, "changed while it was copied");
+    else if (s->sync || !holds(path, r.image.p, r.size))
         rc = exti__fs_replace(path, r.image.p, r.size,
                               EXTI_FS_EXECUTABLE | (s->sync ? EXTI_FS_SYNC : 0), err);
     if (!rc)
         rc = exti__fs_id(path, &id, err);
     if (!rc)
         e->copy_mtime_ns = id.mtime_ns;
-    e->id = r.id;
     e->copy_size = r.size;
     e->synced = s->sync;
     memcpy(e->boot, s->boot, sizeof e->boot);
@@ -164,6 +165,17 @@ int exti__store_name(const struct exti_store *s, const char *source, char *name,
     return 0;
 }
 
+/* JSON holds no other strings, and a manifest that names another file would be worse than none. */
+static int check_utf8(const char *text, const char *what, struct exti_error *err)
+{
+    json_t *s = json_string(text ? text : "");
+
+    json_decref(s);
+    return s ? 0
+             : exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                          "its %s is not UTF-8, which the manifest cannot name", what);
+}
+
 int exti__store_entry(const struct exti_store *s, const char *source, const char *name,
                       const struct exti_image *im, const struct exti_edits *edits,
                       struct exti_entry *e, struct exti_error *err)
@@ -172,7 +184,13 @@ int exti__store_entry(const struct exti_store *s, const char *source, const char
 
     e->generation = s->manifest.generation;
     e->symbolic = (edits->opts.flags & EXTI_RW_SYMBOLIC) != 0;
-    rc = dup_into(&e->source, source, err);
+    rc = check_utf8(source, "path", err);
+    if (!rc)
+        rc = check_utf8(name, "copy's name", err);
+    if (!rc)
+        rc = check_utf8(im->info.id, "SONAME", err);
+    if (!rc)
+        rc = dup_into(&e->source, source, err);
     if (!rc)
         rc = dup_into(&e->copy, name, err);
     if (!rc)
@@ -190,8 +208,10 @@ static int make_copy(struct exti_store *s, const char *source, bool symbolic,
     struct exti_edits edits = {0};
     struct exti_image *im = NULL;
     char name[EXTI_FILE_NAME_MAX + 1];
-    int rc = exti_inspect(source, &im, err);
+    int rc = exti__fs_id(source, &e.id, err);
 
+    if (!rc)
+        rc = exti_inspect(source, &im, err);
     if (rc)
         return rc;
     exti__name_copy(source, s->manifest.name, name);
@@ -349,7 +369,8 @@ static char *source_of(struct exti_store *s, const char *dir, const char *name, 
     pthread_mutex_lock(&s->lock);
     if (strcmp(dir, s->dir) == 0)
         e = exti__manifest_find_copy(&s->manifest, name);
-    else if (!exti__manifest_read(dir, &other, NULL))
+    /* Another process may have recorded it. */
+    if (!e && !exti__manifest_read(dir, &other, NULL))
         e = exti__manifest_find_copy(&other, name);
     if (e) {
         source = exti__strdup(e->source);
@@ -376,7 +397,7 @@ static int trace_to_source(struct exti_store *s, const char *path, char **out,
         return rc;
     slash = strrchr(real, '/');
     *slash = 0;
-    source = source_of(s, real, slash + 1, &rc, err);
+    source = source_of(s, slash == real ? "/" : real, slash + 1, &rc, err);
     *slash = '/';
     if (rc || source)
         exti__free(real);
@@ -384,17 +405,6 @@ static int trace_to_source(struct exti_store *s, const char *path, char **out,
         return rc;
     *out = source ? source : real;
     return 0;
-}
-
-/* JSON holds no other strings, and a manifest that names another file would be worse than none. */
-static int check_utf8(const char *source, struct exti_error *err)
-{
-    json_t *s = json_string(source);
-
-    json_decref(s);
-    return s ? 0
-             : exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "its path is not UTF-8, which the manifest cannot name");
 }
 
 static int copy_locked(struct exti_store *s, const char *source, bool symbolic,
@@ -437,9 +447,8 @@ int exti__store_copy(struct exti_store *s, const char *original, bool symbolic, 
         exti__error_file(err, original);
         return rc;
     }
-    rc = check_utf8(real, err);
     pthread_mutex_lock(&s->lock);
-    if (!rc && strcmp(real, s->manifest.api.source) != 0)
+    if (strcmp(real, s->manifest.api.source) != 0)
         rc = copy_locked(s, real, symbolic, err);
     if (!rc)
         rc = hand_out(s, exti__manifest_find(&s->manifest, real), copy, source, err);

@@ -159,11 +159,11 @@ static int remove_file(const char *dir, const char *name, struct exti_error *err
 
 /* Makes the API copy anew.  A second one gets another name: processes that have the first one loaded
  * keep it, and a copy that refers to it is recognised as stale. */
-static int make_api(struct exti_store *s, const char *source, const struct exti_image *im,
-                    bool keep_generation, struct exti_error *err)
+static int make_api(struct exti_store *s, const char *source, const struct exti_file_id *id,
+                    const struct exti_image *im, bool keep_generation, struct exti_error *err)
 {
     struct exti_manifest *m = &s->manifest;
-    struct exti_entry e = {0};
+    struct exti_entry e = {.id = *id};
     struct exti_edits edits = {0};
     char name[EXTI_FILE_NAME_MAX + 1];
     int rc;
@@ -197,6 +197,7 @@ static int bring_api(struct exti_store *s, const char *source, const struct exti
 {
     struct exti_manifest *m = &s->manifest;
     enum exti_copy_state state = EXTI_COPY_STALE;
+    struct exti_file_id id;
     struct exti_image *im;
     int rc;
 
@@ -207,7 +208,9 @@ static int bring_api(struct exti_store *s, const char *source, const struct exti
     /* Where nothing will be loaded it does not matter what this process exports. */
     if (state == EXTI_COPY_FRESH && opts->copy_only && !opts->rename && !m->renamed)
         return 0;
-    rc = exti_inspect(source, &im, err);
+    rc = exti__fs_id(source, &id, err);
+    if (!rc)
+        rc = exti_inspect(source, &im, err);
     if (rc)
         return rc;
     if (!m->renamed && (opts->rename || (!opts->copy_only && host_exports(im)))) {
@@ -217,7 +220,7 @@ static int bring_api(struct exti_store *s, const char *source, const struct exti
     if (m->renamed)
         rc = exti__rename_build(im, &s->renames, err);
     if (!rc && state != EXTI_COPY_FRESH)
-        rc = make_api(s, source, im, m->api.source && state != EXTI_COPY_STALE, err);
+        rc = make_api(s, source, &id, im, m->api.source && state != EXTI_COPY_STALE, err);
     exti_image_free(im);
     return rc;
 }

@@ -9,7 +9,7 @@
 int exti__store_name(const struct exti_store *s, const char *source, char *name,
                      struct exti_error *err);
 
-/* Fills an empty entry with what is known before the copy is written. */
+/* Fills an entry that has its source's identity only with what is known before the copy is written. */
 int exti__store_entry(const struct exti_store *s, const char *source, const char *name,
                       const struct exti_image *im, const struct exti_edits *edits,
                       struct exti_entry *e, struct exti_error *err);
@@ -17,7 +17,8 @@ int exti__store_entry(const struct exti_store *s, const char *source, const char
 struct exti_target exti__target_of(const struct exti_image *im);
 
 /* Writes the copy unless it is there, the same byte for byte: a copy that another process has loaded
- * must keep its inode.  Completes the entry. */
+ * must keep its inode.  Completes the entry.  os_error ESTALE when the source is no longer what the
+ * entry says, as then the edits are not for it. */
 int exti__store_write(const struct exti_store *s, const struct exti_edits *edits,
                       struct exti_entry *e, struct exti_error *err);
 

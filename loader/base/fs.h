@@ -39,7 +39,7 @@ int exti__fs_map_copy(const char *path, const struct exti_file_id *id, uint64_t 
                       struct exti_mapping *out, struct exti_error *err);
 void exti__fs_unmap(struct exti_mapping *m);
 
-#define EXTI_FS_SYNC 1u      /* fsync the file and its folder */
+#define EXTI_FS_SYNC 1u       /* fsync the file and its folder */
 #define EXTI_FS_EXECUTABLE 2u /* mode 0777 less the umask instead of 0666 */
 
 /* Writes `n` bytes to a new file in `path`'s folder and renames it to `path`: afterwards `path` is

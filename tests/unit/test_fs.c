@@ -604,7 +604,7 @@ static void lock_excludes_even_when_its_file_is_removed(void **state)
     check_exclusive(*state, true);
 }
 
-static void lock_needs_a_file_it_can_write(void **state)
+static void lock_needs_a_file_of_its_own(void **state)
 {
     struct test *t = *state;
     struct exti_lock lock = {.fd = 77};
@@ -617,8 +617,12 @@ static void lock_needs_a_file_it_can_write(void **state)
     assert_int_equal(lock.fd, 77);
     assert_ok(exti__fs_lock(test_path(t, "lock"), &lock, &t->err), &t->err);
     assert_int_equal(fcntl(lock.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    assert_true(lock.made);
     exti__fs_unlock(&lock);
     assert_int_equal(lock.fd, -1);
+    exti__fs_unlock(&lock);
+    assert_ok(exti__fs_lock(test_path(t, "lock"), &lock, &t->err), &t->err);
+    assert_false(lock.made);
     exti__fs_unlock(&lock);
 }
 
@@ -773,7 +777,7 @@ int main(void)
         exti_test(list_stops_when_asked_to),
         exti_test(lock_excludes_threads_and_processes),
         exti_test(lock_excludes_even_when_its_file_is_removed),
-        exti_test(lock_needs_a_file_it_can_write),
+        exti_test(lock_needs_a_file_of_its_own),
         exti_test(unlock_holds_for_forked_children_too),
         exti_test(death_gives_the_lock_back),
         exti_test(signals_do_not_end_the_wait),

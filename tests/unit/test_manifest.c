@@ -94,6 +94,10 @@ static void what_is_written_is_read_back(void **state)
     "{\"source\":\"/s\",\"size\":1,\"mtime_ns\":1,\"inode\":1,\"copy\":\"c\",\"copy_size\":1,"     \
     "\"copy_mtime_ns\":1,\"generation\":1,\"symbolic\":false,\"synced\":false,\"boot\":\"\","      \
     "\"edits\":{}" extra "}"
+#define COPY_WITH(source, edits)                                                                   \
+    "{\"source\":\"" source "\",\"size\":1,\"mtime_ns\":1,\"inode\":1,\"copy\":\"c\","             \
+    "\"copy_size\":1,\"copy_mtime_ns\":1,\"generation\":1,\"symbolic\":false,\"synced\":false,"    \
+    "\"boot\":\"\",\"edits\":" edits "}"
 #define MANIFEST(format, name, api, copies)                                                        \
     "{\"extisolate\":" format ",\"name\":\"" name                                                  \
     "\",\"target\":{\"machine\":\"m\",\"bits\":64,\"big_endian\":false},\"renamed\":false,"        \
@@ -107,8 +111,8 @@ static void damaged_manifests_are_refused(void **state)
     } cases[] = {
         {"", EXTI_E_FORMAT},
         {"{", EXTI_E_FORMAT},
-        {"[]", EXTI_E_FORMAT},
-        {"{}", EXTI_E_FORMAT},
+        {"[]", EXTI_E_UNSUPPORTED},
+        {"{}", EXTI_E_UNSUPPORTED},
         {"{\"extisolate\":1}", EXTI_E_FORMAT},
         {MANIFEST("2", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
         {MANIFEST("1", "../n", COPY(""), "[]"), EXTI_E_FORMAT},
@@ -117,6 +121,8 @@ static void damaged_manifests_are_refused(void **state)
         {MANIFEST("1", "n", COPY(""), "[1]"), EXTI_E_FORMAT},
         {MANIFEST("1", "n", COPY(",\"copy\":\"d\""), "[]"), EXTI_E_FORMAT},
         {MANIFEST("1", "n", "{\"copy\":\"../../x\"}", "[]"), EXTI_E_FORMAT},
+        {MANIFEST("1", "n", COPY_WITH("/s", "5"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("1", "n", COPY_WITH("s", "{}"), "[]"), EXTI_E_FORMAT},
     };
     struct test *t = *state;
     struct exti_manifest m = {0};

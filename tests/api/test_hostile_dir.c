@@ -1,0 +1,297 @@
+/* Context directories in bad company: other programs' files, links, names, permissions. */
+#define _GNU_SOURCE
+#include "tests/support/exti_test.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tests/isolation/iso.h"
+
+static struct exti_ctx_opts options(struct test *t)
+{
+    return iso_opts(test_path(t, "ctx"), NULL);
+}
+
+static struct exti_ctx *open_ctx(struct test *t)
+{
+    struct exti_ctx_opts opts = options(t);
+    struct exti_ctx *ctx = NULL;
+
+    assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
+    return ctx;
+}
+
+static const char *copy_one(struct test *t, struct exti_ctx *ctx, const char *source)
+{
+    const char *copy = NULL;
+
+    assert_ok(exti_copy(ctx, source, &copy, &t->err), &t->err);
+    return test_format(t, "%s", copy);
+}
+
+static void refuses_to_open(struct test *t, int code)
+{
+    struct exti_ctx_opts opts = options(t);
+    struct exti_ctx *ctx = NULL;
+
+    assert_exti(exti_ctx_open(&ctx, &opts, &t->err), code, &t->err, EXTI_NO_OFFSET);
+    assert_null(ctx);
+}
+
+static void in_folder(struct test *t, const char *name, const char *text)
+{
+    mkdir(test_path(t, "ctx"), 0777);
+    test_write(test_path(t, test_format(t, "ctx/%s", name)), text, strlen(text));
+}
+
+static void assert_holds(struct test *t, const char *name, const char *text)
+{
+    assert_string_equal(test_read(t, test_path(t, name), NULL), text);
+}
+
+/* The header's promise, down to the byte. */
+static void success_does_not_touch_the_error(void **state)
+{
+    struct test *t = *state;
+    struct exti_error err = {0}, untouched = {0};
+    struct exti_ctx_opts opts = options(t);
+    struct exti_ctx *ctx;
+    const char *copy;
+
+    assert_int_equal(exti_ctx_open(&ctx, &opts, &err), 0);
+    assert_int_equal(exti_copy(ctx, toy("ext_a.so"), &copy, &err), 0);
+    assert_int_equal(exti_verify(copy, toy("ext_a.so"), NULL, NULL, NULL, &err), 0);
+    assert_int_equal(exti_ctx_close(ctx, &err), 0);
+    assert_int_equal(exti_dir_verify(opts.dir, NULL, NULL, NULL, &err), 0);
+    assert_int_equal(exti_dir_clean(opts.dir, &err), 0);
+    assert_memory_equal(&err, &untouched, sizeof err);
+}
+
+static void another_programs_lock_is_left_alone(void **state)
+{
+    static const char *const notes[] = {"", "12345", "12345\n"};
+    struct test *t = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
+        in_folder(t, "mine.txt", "mine");
+        in_folder(t, ".lock", notes[i]);
+        refuses_to_open(t, EXTI_E_ARG);
+        assert_holds(t, "ctx/.lock", notes[i]);
+        assert_string_equal(test_list(t, test_path(t, "ctx")), ".lock\nmine.txt\n");
+    }
+}
+
+static void another_programs_manifest_is_kept(void **state)
+{
+    struct test *t = *state;
+
+    in_folder(t, "manifest.json", "{\"name\": \"my web page\"}");
+    in_folder(t, ".lock", "12345");
+    refuses_to_open(t, EXTI_E_UNSUPPORTED);
+    assert_holds(t, "ctx/manifest.json", "{\"name\": \"my web page\"}");
+}
+
+static void a_link_in_the_locks_place_leads_nowhere(void **state)
+{
+    struct test *t = *state;
+
+    test_write(test_path(t, "victim"), "keep me", 7);
+    mkdir(test_path(t, "ctx"), 0777);
+    assert_int_equal(symlink(test_path(t, "victim"), test_path(t, "ctx/.lock")), 0);
+    refuses_to_open(t, EXTI_E_IO);
+    assert_holds(t, "victim", "keep me");
+}
+
+static void clean_takes_only_its_own_temporary_files(void **state)
+{
+    struct test *t = *state;
+
+    assert_ok(exti_ctx_close(open_ctx(t), &t->err), &t->err);
+    in_folder(t, ".exti-notes", "mine");
+    in_folder(t, ".exti-0123456789abcdef0123456789abcdef", "left by a kill");
+    assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
+    assert_string_equal(test_list(t, test_path(t, "ctx")), ".exti-notes\n");
+}
+
+/* Cut to length a name must still be UTF-8, and a hidden file's copy is not hidden. */
+static void odd_file_names_can_be_copied(void **state)
+{
+    static const char *const stems[] = {".hidden", "..", "a b\n\t\"\\", "x.so\xc3\xa9"};
+    struct test *t = *state;
+    struct exti_ctx *ctx = open_ctx(t);
+    size_t findings = 9;
+    char stem[256] = "x", *source;
+
+    while (strlen(stem) < 240)
+        strcat(stem, "\xe2\x82\xac");
+    for (size_t i = 0; i <= ARRAY_SIZE(stems) * 2; i++) {
+        source = test_path(t, test_format(t, i % 2 ? "%s" : "%s.so",
+                                          i / 2 < ARRAY_SIZE(stems) ? stems[i / 2] : stem));
+        if (strcmp(strrchr(source, '/'), "/..") == 0)
+            continue;
+        test_copy(t, toy("ext_a.so"), source);
+        assert_true(strrchr(copy_one(t, ctx, source), '/')[1] != '.');
+    }
+    source = test_path(t, test_format(t, "n.%s", stem + 1));
+    test_copy(t, toy("ext_a.so"), source);
+    copy_one(t, ctx, source);
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+    assert_ok(exti_dir_verify(test_path(t, "ctx"), NULL, NULL, &findings, &t->err), &t->err);
+    assert_int_equal(findings, 0);
+}
+
+/* What is not UTF-8 cannot be recorded, and says so rather than that memory is out. */
+static void names_that_are_not_utf8_are_refused_by_name(void **state)
+{
+    struct test *t = *state;
+    struct exti_rewrite_opts edits = {.size = sizeof edits, .id = "caf\xe9.so"};
+    struct exti_ctx *ctx = open_ctx(t);
+    struct exti_ctx_opts opts = options(t);
+    const char *path = NULL;
+
+    assert_ok(exti_rewrite(toy("ext_a.so"), test_path(t, "e.so"), &edits, &t->err), &t->err);
+    assert_exti(exti_copy(ctx, test_path(t, "e.so"), &path, &t->err), EXTI_E_UNSUPPORTED, &t->err,
+                EXTI_NO_OFFSET);
+    assert_says(&t->err, "SONAME is not UTF-8");
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+    opts.dir = test_path(t, "ctx2");
+    opts.api_library = test_path(t, "caf\xe9.so");
+    test_copy(t, toy("libtoy.so.1"), opts.api_library);
+    assert_exti(exti_ctx_open(&ctx, &opts, &t->err), EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
+    assert_says(&t->err, "path is not UTF-8");
+    assert_false(file_exists(opts.dir));
+}
+
+/* ---- permissions ---- */
+
+/* Runs `body` in a child that has no privileges. */
+static void as_nobody(struct test *t, void (*body)(struct test *t))
+{
+    pid_t pid;
+
+    assert_int_equal(chmod(t->dir, 0755), 0);
+    pid = fork();
+    if (pid == 0) {
+        iso_want(geteuid() != 0 || (setegid(65534) == 0 && seteuid(65534) == 0), "seteuid",
+                 __FILE__, __LINE__);
+        body(t);
+        _exit(0);
+    }
+    assert_true(iso_join(pid));
+}
+
+static void use_read_only(struct test *t)
+{
+    struct exti_ctx_opts opts = options(t);
+    struct exti_ctx *ctx = iso_open_opts(&opts);
+    struct exti_error err;
+    const char *path = NULL;
+
+    want_exti(exti_copy(ctx, toy("ext_a.so"), &path, &err), 0, &err);
+    want(path && file_exists(path));
+    want_exti(exti_copy(ctx, toy("ext_b.so"), &path, &err), EXTI_E_IO, &err);
+    want_int(err.os_error, EACCES);
+    want_exti(exti_ctx_close(ctx, &err), 0, &err);
+    want_exti(exti_dir_clean(opts.dir, &err), EXTI_E_IO, &err);
+}
+
+static void a_directory_that_cannot_be_written_can_be_used(void **state)
+{
+    struct test *t = *state;
+    struct exti_ctx *ctx = open_ctx(t);
+    char *list, *manifest = test_path(t, "ctx/manifest.json"), *at;
+
+    copy_one(t, ctx, toy("ext_a.so"));
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+    list = test_list(t, test_path(t, "ctx"));
+    for (int boot = 0; boot < 2; boot++) {
+        assert_int_equal(chmod(test_path(t, "ctx"), 0555), 0);
+        as_nobody(t, use_read_only);
+        assert_int_equal(chmod(test_path(t, "ctx"), 0755), 0);
+        assert_string_equal(test_list(t, test_path(t, "ctx")), list);
+        /* And again as after a restart, when the copies are no longer taken to be whole. */
+        manifest = test_read(t, test_path(t, "ctx/manifest.json"), NULL);
+        for (at = manifest; (at = strstr(at, "\"boot\": \"")); at += 12)
+            memcpy(at + 9, "xxx", 3);
+        test_write(test_path(t, "ctx/manifest.json"), manifest, strlen(manifest));
+    }
+}
+
+/* ---- what changes under our hands ---- */
+
+struct swap {
+    struct test *t;
+    char *source;
+};
+
+/* The source becomes another file between the look at it and its copying. */
+static int replace_source(void *user, const char *original, char *out, size_t cap)
+{
+    struct swap *s = user;
+
+    (void)out;
+    (void)cap;
+    if (s->source && strcmp(original, s->source) == 0) {
+        test_copy(s->t, toy("ext_b.so"), test_path(s->t, "new.so"));
+        rename(test_path(s->t, "new.so"), s->source);
+    }
+    return 0;
+}
+
+static void a_source_that_changes_while_it_is_copied_is_not_recorded(void **state)
+{
+    struct test *t = *state;
+    struct swap swap = {t, test_path(t, "m.so")};
+    struct exti_hooks hooks = {.size = sizeof hooks, .copy_name = replace_source};
+    struct exti_ctx_opts opts = options(t);
+    struct exti_ctx *ctx;
+    const char *path = NULL;
+
+    opts.hooks = &hooks;
+    opts.user = &swap;
+    test_copy(t, toy("ext_a.so"), swap.source);
+    assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
+    assert_exti(exti_copy(ctx, swap.source, &path, &t->err), EXTI_E_IO, &t->err, EXTI_NO_OFFSET);
+    assert_int_equal(t->err.os_error, ESTALE);
+    assert_string_equal(t->err.file, swap.source);
+    assert_null(path);
+    swap.source = NULL;
+    copy_one(t, ctx, test_path(t, "m.so"));
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+}
+
+static void a_private_directory_behind_a_link_knows_its_copies(void **state)
+{
+    struct test *t = *state;
+    struct exti_ctx_opts opts = iso_opts(NULL, NULL);
+    struct exti_ctx *ctx;
+    const char *copy;
+
+    assert_int_equal(mkdir(test_path(t, "tmp"), 0777), 0);
+    assert_int_equal(symlink(test_path(t, "tmp"), test_path(t, "link")), 0);
+    setenv("TMPDIR", test_path(t, "link"), 1);
+    assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
+    unsetenv("TMPDIR");
+    copy = copy_one(t, ctx, toy("ext_a.so"));
+    assert_string_equal(copy_one(t, ctx, copy), copy);
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+    assert_string_equal(test_list(t, test_path(t, "tmp")), "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        exti_test(success_does_not_touch_the_error),
+        exti_test(another_programs_lock_is_left_alone),
+        exti_test(another_programs_manifest_is_kept),
+        exti_test(a_link_in_the_locks_place_leads_nowhere),
+        exti_test(clean_takes_only_its_own_temporary_files),
+        exti_test(odd_file_names_can_be_copied),
+        exti_test(names_that_are_not_utf8_are_refused_by_name),
+        exti_test(a_directory_that_cannot_be_written_can_be_used),
+        exti_test(a_source_that_changes_while_it_is_copied_is_not_recorded),
+        exti_test(a_private_directory_behind_a_link_knows_its_copies),
+    };
+
+    return cmocka_run_group_tests_name("api/hostile_dir", tests, NULL, NULL);
+}
