@@ -328,10 +328,18 @@ static int reload(struct exti_store *s, struct exti_error *err)
 
 int exti__store_lock(const struct exti_store *s, struct exti_lock *lock, struct exti_error *err)
 {
+    struct exti_error e = {0};
     char *path = exti__fs_join(s->dir, EXTI_LOCK_FILE);
-    int rc = path ? exti__fs_lock(path, lock, err) : exti__fail_nomem(err);
+    int rc = path ? exti__fs_lock(path, lock, &e) : exti__fail_nomem(&e);
 
     exti__free(path);
+    if (rc && e.os_error == ENOENT) {
+        rc = exti__fail(&e, EXTI_E_CHECK, EXTI_NO_OFFSET,
+                        "%s has been cleaned meanwhile; open it again", s->dir);
+        e.os_error = ENOENT;
+    }
+    if (rc && err)
+        *err = e;
     return rc;
 }
 

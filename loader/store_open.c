@@ -10,6 +10,8 @@
 #include "loader/dl.h"
 #include "loader/store_priv.h"
 
+#define ATTEMPTS 100
+
 /* ---- the folder ---- */
 
 static int make_folder(struct exti_store *s, const char *dir, struct exti_error *err)
@@ -24,6 +26,31 @@ static int make_folder(struct exti_store *s, const char *dir, struct exti_error 
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the context directory's name is empty");
     rc = exti__fs_mkdir(dir, &s->made_folder, err);
     return rc ? rc : exti__fs_realpath(dir, &s->dir, err);
+}
+
+/* Another process may give up its attempt at the same folder, and remove it, before we have locked it. */
+static int make_and_lock(struct exti_store *s, const char *dir, struct exti_lock *lock,
+                         struct exti_error *err)
+{
+    struct exti_error e;
+    bool removed;
+    int rc = EXTI_E_IO;
+
+    for (int tries = 0; rc && tries < ATTEMPTS; tries++) {
+        e = (struct exti_error){0};
+        exti__free(s->dir);
+        s->dir = NULL;
+        rc = make_folder(s, dir, &e);
+        if (!rc)
+            rc = exti__store_lock(s, lock, &e);
+        if (e.os_error != ENOENT)
+            break;
+    }
+    if (rc && s->dir && (s->made_folder || s->one_shot))
+        exti__fs_rmdir(s->dir, &removed, NULL);
+    if (rc && err)
+        *err = e;
+    return rc;
 }
 
 bool exti__store_owns(const char *name)
@@ -134,8 +161,10 @@ static int choose_api(struct exti_store *s, const char *wanted, char **source,
     int rc;
 
     if (!wanted && !s->manifest.api.source)
-        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
-                          "a new context directory needs an API library to copy");
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "%s",
+                          s->created ? "a new context directory needs an API library to copy"
+                                     : "its " EXTI_MANIFEST_FILE " is missing or damaged; name the "
+                                       "API library, and all will be made again");
     rc = exti__fs_realpath(wanted ? wanted : s->manifest.api.source, source, err);
     if (rc)
         return rc;
@@ -274,7 +303,6 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
                      struct exti_error *err)
 {
     struct exti_lock lock;
-    bool removed;
     int rc;
 
     if (opts->name && (rc = exti__name_check(opts->name, err)))
@@ -282,20 +310,13 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
     *s = (struct exti_store){.sync = opts->sync, .copy_name = opts->copy_name, .user = opts->user};
     pthread_mutex_init(&s->lock, NULL);
     exti__fs_boot(s->boot, sizeof s->boot);
-    rc = make_folder(s, opts->dir, err);
-    if (rc) {
-        free_store(s);
-        return rc;
-    }
-    rc = exti__store_lock(s, &lock, err);
+    rc = make_and_lock(s, opts->dir, &lock, err);
     if (!rc) {
         rc = open_locked(s, opts, &lock, err);
         /* Still locked: who comes next may begin a context here. */
         if (rc)
             abandon(s, &lock);
         exti__fs_unlock(&lock);
-    } else if (s->made_folder || s->one_shot) {
-        exti__fs_rmdir(s->dir, &removed, NULL);
     }
     if (rc) {
         exti__error_file(err, s->dir);

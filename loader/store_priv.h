@@ -27,6 +27,7 @@ int exti__store_write(const struct exti_store *s, const struct exti_edits *edits
 bool exti__store_may_be_torn(const struct exti_store *s, const struct exti_entry *e);
 
 int exti__store_save(struct exti_store *s, struct exti_error *err);
+/* EXTI_E_CHECK with os_error ENOENT when the directory is no more. */
 int exti__store_lock(const struct exti_store *s, struct exti_lock *lock, struct exti_error *err);
 
 #endif

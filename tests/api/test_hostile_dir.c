@@ -91,6 +91,79 @@ static void another_programs_manifest_is_kept(void **state)
     assert_holds(t, "ctx/manifest.json", "{\"name\": \"my web page\"}");
 }
 
+static void a_damaged_manifest_is_told_from_a_new_directory(void **state)
+{
+    struct test *t = *state;
+    struct exti_ctx_opts opts = options(t);
+    struct exti_ctx *ctx = NULL;
+
+    opts.api_library = NULL;
+    assert_exti(exti_ctx_open(&ctx, &opts, &t->err), EXTI_E_ARG, &t->err, EXTI_NO_OFFSET);
+    assert_says(&t->err, "new");
+    assert_ok(exti_ctx_close(open_ctx(t), &t->err), &t->err);
+    in_folder(t, "manifest.json", "{{");
+    assert_exti(exti_ctx_open(&ctx, &opts, &t->err), EXTI_E_ARG, &t->err, EXTI_NO_OFFSET);
+    assert_says(&t->err, "damaged");
+    assert_ok(exti_ctx_close(open_ctx(t), &t->err), &t->err);
+}
+
+static void a_directory_cleaned_meanwhile_says_so(void **state)
+{
+    struct test *t = *state;
+    struct exti_ctx *ctx = open_ctx(t);
+    const char *path = NULL;
+
+    copy_one(t, ctx, toy("ext_a.so"));
+    in_folder(t, "mine.txt", "mine");
+    assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
+    assert_exti(exti_copy(ctx, toy("ext_a.so"), &path, &t->err), EXTI_E_CHECK, &t->err,
+                EXTI_NO_OFFSET);
+    assert_says(&t->err, "cleaned");
+    exti_ctx_close(ctx, NULL); /* may find that it cannot record its copies */
+    assert_false(file_exists(test_path(t, "ctx/manifest.json")));
+    assert_int_equal(unlink(test_path(t, "ctx/mine.txt")), 0);
+    unlink(test_path(t, "ctx/.lock"));
+    ctx = open_ctx(t);
+    assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
+    assert_true(exti_copy(ctx, toy("ext_a.so"), &path, &t->err) < 0);
+    assert_says(&t->err, "cleaned");
+    assert_null(path);
+    exti_ctx_close(ctx, NULL);
+    assert_false(file_exists(test_path(t, "ctx")));
+}
+
+/* Some of those who begin a directory at once give up and clean up behind them. */
+static void who_gives_up_takes_nothing_of_who_goes_on(void **state)
+{
+    struct test *t = *state;
+    pid_t pids[6];
+
+    test_write(test_path(t, "bad.so"), "\177ELF but no more", 15);
+    iso_toys();
+    for (int round = 0; round < 30; round++) {
+        for (size_t i = 0; i < ARRAY_SIZE(pids); i++) {
+            pids[i] = fork();
+            if (pids[i] == 0) {
+                struct exti_ctx_opts opts = options(t);
+                struct exti_ctx *ctx = NULL;
+                struct exti_error err;
+                int rc;
+
+                if (i % 2)
+                    opts.api_library = test_path(t, "bad.so");
+                rc = exti_ctx_open(&ctx, &opts, &err);
+                want_int(rc != 0, i % 2);
+                want(rc || file_exists(test_path(t, "ctx/manifest.json")));
+                want(rc || !exti_ctx_close(ctx, &err));
+                _exit(0);
+            }
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(pids); i++)
+            assert_true(iso_join(pids[i]));
+        assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
+    }
+}
+
 static void a_link_in_the_locks_place_leads_nowhere(void **state)
 {
     struct test *t = *state;
@@ -284,6 +357,9 @@ int main(void)
         exti_test(success_does_not_touch_the_error),
         exti_test(another_programs_lock_is_left_alone),
         exti_test(another_programs_manifest_is_kept),
+        exti_test(a_damaged_manifest_is_told_from_a_new_directory),
+        exti_test(a_directory_cleaned_meanwhile_says_so),
+        exti_test(who_gives_up_takes_nothing_of_who_goes_on),
         exti_test(a_link_in_the_locks_place_leads_nowhere),
         exti_test(clean_takes_only_its_own_temporary_files),
         exti_test(odd_file_names_can_be_copied),
