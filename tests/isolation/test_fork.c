@@ -8,7 +8,7 @@
 #include "tests/isolation/iso.h"
 
 static _Thread_local int lingers;
-static volatile int stop;
+static _Atomic int stop;
 
 /* Stands in front of the C library's: holds the library's process-wide lock long enough for a fork to
  * fall into that time. */
