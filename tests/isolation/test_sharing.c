@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 
 #include "tests/isolation/pair.h"
@@ -93,6 +94,38 @@ static void *load_and_close(void *arg)
         want(exti_close(m, NULL) == 0);
     }
     return NULL;
+}
+
+/* What the file calls finds its context while other threads take it in and let it go. */
+static void *load_and_call(void *arg)
+{
+    struct worker *w = arg;
+
+    for (int i = 0; i < 30; i++) {
+        struct exti_module *m = iso_load(w->ctx, toy("ext_dl.so"));
+        void *(*open)(const char *, int) = (void *(*)(const char *, int))iso_sym(m, "dl_open");
+        int (*close)(void *) = (int (*)(void *))iso_sym(m, "dl_close");
+        void *handle = open(toy("ext_a.so"), RTLD_NOW);
+
+        want(handle && close(handle) == 0);
+        want(exti_close(m, NULL) == 0);
+    }
+    return NULL;
+}
+
+ISO_CASE(threads_call_from_a_file_that_others_load)
+{
+    struct exti_ctx *ctx = iso_open("x");
+    struct worker all[4];
+
+    iso_api(ctx);
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+        all[i] = (struct worker){.ctx = ctx};
+        want(pthread_create(&all[i].thread, NULL, load_and_call, &all[i]) == 0);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+        want(pthread_join(all[i].thread, NULL) == 0);
+    iso_close_ctx(ctx);
 }
 
 ISO_CASE_EACH(threads_load_and_close_one_file)
@@ -273,6 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_load_into_one_context),
         cmocka_unit_test(threads_load_and_close_one_file),
+        cmocka_unit_test(threads_call_from_a_file_that_others_load),
         cmocka_unit_test(threads_load_into_contexts_of_their_own),
         cmocka_unit_test(threads_copy_into_one_directory_by_contexts_of_their_own),
         cmocka_unit_test(processes_share_one_directory),
