@@ -159,6 +159,7 @@ int exti_ctx_close(struct exti_ctx *ctx, struct exti_error *err)
 
     if (!ctx)
         return 0;
+    ctx->closing = true;
     while ((m = pop_module(ctx))) {
         close_rc = exti__module_dispose(m, (ctx->flags & EXTI_CTX_KEEP) != 0, rc ? NULL : err);
         rc = rc ? rc : close_rc;

@@ -21,13 +21,16 @@ static int hook_failed(struct exti_error *err, const char *hook, const char *ori
 int exti__module_dispose(struct exti_module *m, bool keep_mapped, struct exti_error *err)
 {
     struct exti_ctx *ctx = m->ctx;
+    const struct exti_module *outer;
     int rc = 0;
 
     if (ctx->hooks.before_close)
         ctx->hooks.before_close(ctx->user, ctx, m);
     exti__registry_remove(m);
+    outer = exti__registry_finish(m);
     if (!keep_mapped)
         rc = exti__dl_close(m->handle, err);
+    exti__registry_finish(outer);
     exti__free(m);
     return rc;
 }

@@ -26,6 +26,7 @@ struct exti_ctx {
     struct exti_redirect *redirects; /* owned */
     size_t redirect_count;
     uint32_t flags;
+    bool closing; /* in exti_ctx_close */
 
     pthread_mutex_t api_lock; /* held while the API library is being opened */
     struct exti_module *api;  /* NULL until opened; also the oldest of modules */
@@ -48,6 +49,10 @@ int exti__module_dispose(struct exti_module *m, bool keep_mapped, struct exti_er
 
 int exti__registry_add(struct exti_module *m, struct exti_error *err);
 void exti__registry_remove(struct exti_module *m);
+
+/* From here on the calling thread alone finds `m`, which has been removed: for as long as the system's
+ * loader is closing it.  Returns what to put back afterwards, as closing one may close another. */
+const struct exti_module *exti__registry_finish(const struct exti_module *m);
 
 /* The module at `address`, if there is one: its ctx, handle, lib and layout.  By value, as a thread that
  * has loaded a file at the same time as another may be about to free its module.  What it points at

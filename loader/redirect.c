@@ -35,6 +35,13 @@ static char *redirected_dlerror(void)
     return text;
 }
 
+/* The module that called, if its context has an API to answer with: not while that is being opened, nor
+ * when a hook has refused it. */
+static bool find_caller(const void *address, struct exti_module *out)
+{
+    return exti__registry_find((uintptr_t)address, out) && out->ctx->api;
+}
+
 /* Whether `file` is the API library by another name: ctypes.CDLL("libpython3.11.so.1.0"). */
 static bool names_api(const struct exti_ctx *ctx, const char *file)
 {
@@ -81,7 +88,7 @@ static void *redirected_dlopen(const char *file, int mode)
     struct exti_module m;
 
     last_error[0] = 0;
-    if (!exti__registry_find((uintptr_t)__builtin_return_address(0), &m))
+    if (!find_caller(__builtin_return_address(0), &m))
         return dlopen(file, mode);
     /* Global visibility would let one context answer for another. */
     mode &= ~RTLD_GLOBAL;
@@ -118,7 +125,7 @@ static void *redirected_dlsym(void *handle, const char *name)
     void *p;
 
     last_error[0] = 0;
-    if (!exti__registry_find((uintptr_t)__builtin_return_address(0), &m) || handle == RTLD_NEXT)
+    if (!find_caller(__builtin_return_address(0), &m) || handle == RTLD_NEXT)
         return dlsym(handle, name);
     if (handle == RTLD_DEFAULT)
         return program_symbol(m.ctx, m.handle, name);
@@ -135,7 +142,7 @@ static int redirected_dlclose(void *handle)
     struct exti_error err = {0};
 
     last_error[0] = 0;
-    if (!exti__registry_find((uintptr_t)__builtin_return_address(0), &caller))
+    if (!find_caller(__builtin_return_address(0), &caller))
         return dlclose(handle);
     if (handle == caller.ctx->api->handle)
         return 0;
@@ -143,8 +150,9 @@ static int redirected_dlclose(void *handle)
     for (m = caller.ctx->modules; m && m->handle != handle; m = m->older)
         ;
     pthread_mutex_unlock(&caller.ctx->lock);
+    /* A finaliser's handle may be of a module that the context has closed before. */
     if (!m)
-        return dlclose(handle);
+        return caller.ctx->closing ? 0 : dlclose(handle);
     if (!exti_close(m, &err))
         return 0;
     note_error(&err);

@@ -36,6 +36,10 @@ static void prepare_for_forks(void)
     fork_error = pthread_atfork(lock_for_fork, unlock_after_fork, renew_lock);
 }
 
+/* The module that this thread is closing: its finalisers still run, but where it lay another thread may
+ * be mapping the next as soon as they have. */
+static _Thread_local const struct exti_module *finishing;
+
 /* How many modules begin at or below `address`. */
 static size_t position(uintptr_t address)
 {
@@ -102,22 +106,35 @@ void exti__registry_remove(struct exti_module *m)
     pthread_rwlock_unlock(&lock);
 }
 
+const struct exti_module *exti__registry_finish(const struct exti_module *m)
+{
+    const struct exti_module *before = finishing;
+
+    finishing = m;
+    return before;
+}
+
+static bool contains(const struct exti_module *m, uintptr_t address)
+{
+    return address >= m->layout.lo && address < m->layout.hi;
+}
+
 bool exti__registry_find(uintptr_t address, struct exti_module *out)
 {
-    bool found;
+    const struct exti_module *m = NULL;
     size_t at;
 
     pthread_rwlock_rdlock(&lock);
     at = position(address);
-    found = at && address < modules[at - 1]->layout.hi;
-    if (found) {
-        const struct exti_module *m = modules[at - 1];
-
+    if (at && contains(modules[at - 1], address))
+        m = modules[at - 1];
+    else if (finishing && contains(finishing, address))
+        m = finishing;
+    if (m)
         *out = (struct exti_module){
             .ctx = m->ctx, .handle = m->handle, .lib = m->lib, .layout = m->layout};
-    }
     pthread_rwlock_unlock(&lock);
-    return found;
+    return m != NULL;
 }
 
 bool exti__registry_has_twin(const struct exti_module *m)

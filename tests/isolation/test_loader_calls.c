@@ -197,6 +197,37 @@ ISO_CASE_EACH(handles_left_open_do_not_keep_the_context)
     }
 }
 
+/* A plugin manager's destructor closes its plugins. */
+static int close_at_end(const struct dl *d, int *result)
+{
+    void *handle = must_open(d, toy("ext_a.so"), RTLD_NOW);
+
+    *result = 99;
+    ((void (*)(void *, int *))iso_sym(d->m, "dl_close_at_end"))(handle, result);
+    return call_int(iso_load(d->ctx, toy("ext_a.so")), "ext_count_at_init");
+}
+
+ISO_CASE_EACH(destructors_may_close_what_they_opened)
+{
+    struct dl x = dl_in("x", 0), y = dl_in("y", 0);
+    int result = 0;
+    struct exti_module *a;
+
+    close_at_end(&x, &result);
+    a = iso_load(x.ctx, toy("ext_a.so"));
+    want(exti_close(x.m, NULL) == 0);
+    want_int(result, 0);
+    /* One reference is the destructor's, two are ours. */
+    want(call_ptr(a, "ext_count") == iso_sym(x.api, "toy_count"));
+    want(exti_close(a, NULL) == 0);
+    want(call_ptr(a, "ext_count") == iso_sym(x.api, "toy_count"));
+    iso_close_ctx(x.ctx);
+    /* What the context has closed before. */
+    close_at_end(&y, &result);
+    iso_close_ctx(y.ctx);
+    want_int(result, 0);
+}
+
 ISO_CASE(relative_paths_open_too)
 {
     struct dl d = dl_in("x", 0);
@@ -219,6 +250,7 @@ int main(void)
         cmocka_unit_test(errors_are_told_once),
         cmocka_unit_test(function_tables_are_repointed),
         cmocka_unit_test(handles_left_open_do_not_keep_the_context),
+        cmocka_unit_test(destructors_may_close_what_they_opened),
         cmocka_unit_test(relative_paths_open_too),
     };
 

@@ -36,6 +36,22 @@ int dl_close(void *handle)
     CALL(int, dlclose(handle));
 }
 
+static void *kept;
+static int *kept_result;
+
+/* Closes `handle` when this file is closed. */
+void dl_close_at_end(void *handle, int *result)
+{
+    kept = handle;
+    kept_result = result;
+}
+
+__attribute__((destructor)) static void at_end(void)
+{
+    if (kept_result)
+        *kept_result = dlclose(kept);
+}
+
 const char *dl_error(void)
 {
     CALL(const char *, dlerror());
