@@ -29,10 +29,11 @@ static void print_facts(const char *path, FILE *f)
         _exit(1);
     for (size_t i = 0; b->dynamic_entries[i]; i++) {
         const Elf_DynamicEntry_t *e = b->dynamic_entries[i];
-        const char *name = ((const struct Elf_DynamicEntry_Library_t *)e)->name;
 
+        /* Only these are of the longer type that has a name. */
         if (e->tag == LIEF_ELF_DT_SONAME || e->tag == LIEF_ELF_DT_NEEDED)
-            fprintf(f, "%s %s\n", e->tag == LIEF_ELF_DT_SONAME ? "id" : "needed", name);
+            fprintf(f, "%s %s\n", e->tag == LIEF_ELF_DT_SONAME ? "id" : "needed",
+                    ((const struct Elf_DynamicEntry_Library_t *)e)->name);
     }
     fflush(f);
     _exit(0);
