@@ -283,10 +283,12 @@ check-san: ## unit, api, isolation and replay under the sanitizers
 	    $(MAKE) --no-print-directory -k SAN=$$s EXTI_LABEL=$$s/ \
 	        check-unit check-api check-isolation check-fuzz || rc=1; \
 	done; exit $$rc
-check-valgrind: $(UNIT_TESTS) ## unit tests under valgrind
-	@EXTI_LABEL=valgrind/ EXTI_WRAP='valgrind -q --error-exitcode=99 --leak-check=full \
-	    --errors-for-leak-kinds=definite$(comma)indirect' \
-	    tests/run.sh unit $(sort $(UNIT_TESTS))
+# A child that a test forks for a case of its own ends with the same status on an error.
+VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full \
+	--errors-for-leak-kinds=definite$(comma)indirect --suppressions=tests/valgrind.supp
+check-valgrind: all $(UNIT_TESTS) $(API_TESTS) ## unit and api tests under valgrind
+	@EXTI_LABEL=valgrind/ EXTI_WRAP='$(VALGRIND)' tests/run.sh unit $(sort $(UNIT_TESTS))
+	@EXTI_LABEL=valgrind/ EXTI_WRAP='$(VALGRIND)' tests/run.sh api $(sort $(API_TESTS))
 
 coverage: ## line coverage of the library by the unit and api tests
 	@$(MAKE) --no-print-directory -j$(JOBS) COV=1 all test-programs

@@ -203,6 +203,7 @@ static void renames_in(struct test *t)
                                           {"not_there", "elsewhere"}};
     struct exti_rewrite_opts opts = opts_new();
     const char *lib = test_path(t, "lib.so"), *ext = test_path(t, "ext.so");
+    const char *loaded = test_path(t, test_format(t, "lib-%s.so", iso_flavour));
     char *names;
     void *handle;
 
@@ -219,7 +220,9 @@ static void renames_in(struct test *t)
     names = test_must_run(t, "nm", "-D", ext, NULL);
     assert_contains(names, " U uNy_next");
     assert_null(strstr(names, " U toy_next\n"));
-    handle = dlopen(lib, RTLD_NOW | RTLD_LOCAL);
+    /* Valgrind 3.19 dies of a file's being loaded where the same file was mapped to be read. */
+    test_copy(t, lib, loaded);
+    handle = dlopen(loaded, RTLD_NOW | RTLD_LOCAL);
     assert_non_null(handle);
     assert_non_null(dlsym(handle, "uNy_next"));
     assert_non_null(dlsym(handle, "uNy_count"));
