@@ -366,7 +366,7 @@ int exti__store_flush(struct exti_store *s, struct exti_error *err)
 
 /* What the context directory `dir` says that its file `name` was made from; NULL when that is none of
  * its copies, or on failure (*rc): a file that has the context's name in its own and is not recorded
- * yet is a copy all the same. */
+ * yet is a copy all the same.  A private directory has no manifest. */
 static char *source_of(struct exti_store *s, const char *dir, const char *name, int *rc,
                        struct exti_error *err)
 {
@@ -383,7 +383,9 @@ static char *source_of(struct exti_store *s, const char *dir, const char *name, 
     if (e) {
         source = exti__strdup(e->source);
         *rc = source ? 0 : exti__fail_nomem(err);
-    } else if (other.name[0] && strstr(name, other.name)) {
+    } else if (other.name[0] ? strstr(name, other.name) != NULL
+                             : exti__store_locked_name(dir, other.name) &&
+                                   exti__name_is_copy(name, other.name)) {
         *rc = exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
                          "is a copy that the context '%s' has not recorded yet; name the original",
                          other.name);

@@ -72,11 +72,10 @@ static int count_foreign(void *user, const char *name)
     return 0;
 }
 
-/* The lock file holds the context's name too: it is written once, so it outlives a manifest that a
- * power loss has torn. */
-static bool name_from_lock(const struct exti_store *s, char *name)
+/* It is written once, so it outlives a manifest that a power loss has torn. */
+bool exti__store_locked_name(const char *dir, char *name)
 {
-    char *path = exti__fs_join(s->dir, EXTI_LOCK_FILE), *text = NULL;
+    char *path = exti__fs_join(dir, EXTI_LOCK_FILE), *text = NULL;
     size_t n = 0;
     bool good = path && !exti__fs_read(path, EXTI_NAME_MAX, &text, &n, NULL) && strlen(text) == n &&
                 !exti__name_check(text, NULL);
@@ -128,7 +127,8 @@ static int read_manifest(struct exti_store *s, const char *name, struct exti_err
     struct exti_error e = {0};
     int rc = exti__manifest_read(s->dir, &s->manifest, &e);
     bool missing = rc == EXTI_E_IO && e.os_error == ENOENT;
-    bool named = (missing || rc == EXTI_E_FORMAT) && name_from_lock(s, s->manifest.name);
+    bool named =
+        (missing || rc == EXTI_E_FORMAT) && exti__store_locked_name(s->dir, s->manifest.name);
 
     if (missing || (rc == EXTI_E_FORMAT && !named && is_torn(s)))
         rc = start_manifest(s, name, err);
@@ -277,7 +277,7 @@ static int open_locked(struct exti_store *s, const struct exti_store_opts *opts,
     if (rc)
         return rc;
     /* Before the first file, so that a directory whose making was cut short can be gone on with. */
-    if (s->created && !s->one_shot)
+    if (s->created)
         rc = exti__fs_lock_note(lock, s->manifest.name, err);
     if (!rc)
         rc = bring_api(s, source, opts, err);

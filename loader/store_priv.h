@@ -27,6 +27,9 @@ int exti__store_write(const struct exti_store *s, const struct exti_edits *edits
 bool exti__store_may_be_torn(const struct exti_store *s, const struct exti_entry *e);
 
 int exti__store_save(struct exti_store *s, struct exti_error *err);
+/* The context's name as the lock file of `dir` tells it, into EXTI_NAME_MAX+1 bytes. */
+bool exti__store_locked_name(const char *dir, char *name);
+
 /* EXTI_E_CHECK with os_error ENOENT when the directory is no more. */
 int exti__store_lock(const struct exti_store *s, struct exti_lock *lock, struct exti_error *err);
 

@@ -333,6 +333,21 @@ static void a_source_that_changes_while_it_is_copied_is_not_recorded(void **stat
     assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
 }
 
+static void a_copy_in_anothers_private_directory_is_no_source(void **state)
+{
+    struct test *t = *state;
+    struct exti_ctx_opts opts = iso_opts(NULL, NULL);
+    struct exti_ctx *ctx, *other = open_ctx(t);
+    const char *path = NULL;
+
+    assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
+    assert_exti(exti_copy(other, copy_one(t, ctx, toy("ext_a.so")), &path, &t->err), EXTI_E_BUSY,
+                &t->err, EXTI_NO_OFFSET);
+    assert_null(path);
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+    assert_ok(exti_ctx_close(other, &t->err), &t->err);
+}
+
 static void a_private_directory_behind_a_link_knows_its_copies(void **state)
 {
     struct test *t = *state;
@@ -366,6 +381,7 @@ int main(void)
         exti_test(names_that_are_not_utf8_are_refused_by_name),
         exti_test(a_directory_that_cannot_be_written_can_be_used),
         exti_test(a_source_that_changes_while_it_is_copied_is_not_recorded),
+        exti_test(a_copy_in_anothers_private_directory_is_no_source),
         exti_test(a_private_directory_behind_a_link_knows_its_copies),
     };
 
