@@ -92,7 +92,7 @@ fi
 run inspect "$EXTISOLATE" missing.so
 ! grep -q $'\033' out err
 say $? no_colour_in_files
-if command -v script >/dev/null; then
+if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
     TERM=xterm script -qec "'$EXTISOLATE' inspect '$EXTISOLATE'" /dev/null >out </dev/null
     grep -q $'\033\[1m' out
     say $? colour_on_terminals
@@ -103,7 +103,7 @@ if command -v script >/dev/null; then
     ! grep -q $'\033' out
     say $? no_colour_on_dumb_terminals
 else
-    skip colour_on_terminals 'there is no script(1)'
+    skip colour_on_terminals 'there is no script(1), or no terminal to be had'
 fi
 
 # A bar on a terminal once work takes more than a second: here it waits for the directory's lock.
