@@ -107,8 +107,8 @@ else
 fi
 
 # A bar on a terminal once work takes more than a second: here it waits for the directory's lock.
-if ! command -v script >/dev/null || ! command -v flock >/dev/null; then
-    skip progress_bar 'needs script(1) and flock(1)'
+if ! script -qec true /dev/null >/dev/null 2>&1 </dev/null || ! command -v flock >/dev/null; then
+    skip progress_bar 'needs script(1), a terminal and flock(1)'
 elif make_toy && x copy --libpython libtoyapi.so toyext.so ctx >/dev/null; then
     slow() { flock ctx/.lock sleep "$1" & sleep 0.3; }
     copy="'$EXTISOLATE' copy toyapi.so toyext.so ctx"
