@@ -168,6 +168,30 @@ static void a_missing_manifest_is_told_from_a_damaged_one(void **state)
     assert_int_equal(t->err.os_error, 2);
 }
 
+/* Merging two manifests moves entries from one to the other: stopped halfway it would lose some. */
+static void reserved_room_is_there_without_memory(void **state)
+{
+    struct test *t = *state;
+    struct exti_manifest m = {0};
+
+    assert_int_equal(exti__manifest_reserve(&m, 40, NULL), 0);
+    for (int i = 0; i < 40; i++) {
+        struct exti_entry e = {.source = strdup(test_format(t, "/s%d", i)), .copy = strdup("c")};
+        int rc;
+
+        exti__mem_fail_after(0);
+        rc = exti__manifest_put(&m, &e, NULL);
+        exti__mem_fail_after(-1);
+        assert_int_equal(rc, 0);
+    }
+    assert_int_equal(m.count, 40);
+    exti__mem_fail_after(0);
+    assert_exti(exti__manifest_reserve(&m, 1000, &t->err), EXTI_E_NOMEM, &t->err, EXTI_NO_OFFSET);
+    exti__mem_fail_after(-1);
+    assert_int_equal(m.count, 40);
+    exti__manifest_clear(&m);
+}
+
 static void out_of_memory_is_reported_and_leaks_nothing(void **state)
 {
     struct test *t = *state;
@@ -201,6 +225,7 @@ int main(void)
         exti_test(damaged_manifests_are_refused),
         exti_test(copies_cannot_name_files_elsewhere),
         exti_test(a_missing_manifest_is_told_from_a_damaged_one),
+        exti_test(reserved_room_is_there_without_memory),
         exti_test(out_of_memory_is_reported_and_leaks_nothing),
     };
 
