@@ -234,8 +234,7 @@ static const char *behind(const struct elf_check *c, const char *path, const cha
 
     if (!n || !starts_with(path, first, NULL))
         return path;
-    if (origin && origin_length(first) &&
-        !(path[n] && starts_with(path + n + 1, first, origin)))
+    if (origin && origin_length(first) && !(path[n] && starts_with(path + n + 1, first, origin)))
         return path;
     return path + n + (path[n] == ':');
 }

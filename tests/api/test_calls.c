@@ -31,10 +31,11 @@ static struct exti_error untouched(void)
 
 static void code_names_are_those_of_the_header(void **state)
 {
-    static const char *const names[] = {
-        "EXTI_OK",          "EXTI_E_ARG",     "EXTI_E_NOMEM", "EXTI_E_IO",    "EXTI_E_FORMAT",
-        "EXTI_E_UNSUPPORTED", "EXTI_E_NOSPACE", "EXTI_E_LOAD",  "EXTI_E_NOSYM", "EXTI_E_HOOK",
-        "EXTI_E_INTERPOSED", "EXTI_E_CHECK",   "EXTI_E_BUSY"};
+    static const char *const names[] = {"EXTI_OK",        "EXTI_E_ARG",        "EXTI_E_NOMEM",
+                                        "EXTI_E_IO",      "EXTI_E_FORMAT",     "EXTI_E_UNSUPPORTED",
+                                        "EXTI_E_NOSPACE", "EXTI_E_LOAD",       "EXTI_E_NOSYM",
+                                        "EXTI_E_HOOK",    "EXTI_E_INTERPOSED", "EXTI_E_CHECK",
+                                        "EXTI_E_BUSY"};
     char version[32];
 
     (void)state;
@@ -88,16 +89,16 @@ static void bad_edits_are_refused(void **state)
     const char *dst = test_path(t, "x.so");
 
     for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
-        struct exti_rewrite_opts opts = {.size = sizeof opts, .needed = needed[i],
-                                         .needed_count = 1};
+        struct exti_rewrite_opts opts = {
+            .size = sizeof opts, .needed = needed[i], .needed_count = 1};
         int rc = exti_rewrite(toy("ext_a.so"), dst, &opts, &t->err);
 
         assert_true(rc == EXTI_E_ARG || rc == EXTI_E_UNSUPPORTED);
         assert_true(t->err.code == rc && t->err.message[0]);
     }
     for (size_t i = 0; i < ARRAY_SIZE(renames); i++) {
-        struct exti_rewrite_opts opts = {.size = sizeof opts, .renames = renames[i],
-                                         .rename_count = 1};
+        struct exti_rewrite_opts opts = {
+            .size = sizeof opts, .renames = renames[i], .rename_count = 1};
 
         assert_arg(exti_rewrite(toy("ext_a.so"), dst, &opts, &t->err), &t->err);
     }
@@ -158,8 +159,8 @@ static void context_calls_check_their_arguments(void **state)
 
 static void bad_context_options_are_refused(void **state)
 {
-    static const char *const names[] = {"", "a b", "a/b", "..", "a.b",
-                                        "123456789012345678901234567890123", "h\xc3\xb6"};
+    static const char *const names[] = {
+        "", "a b", "a/b", "..", "a.b", "123456789012345678901234567890123", "h\xc3\xb6"};
     struct test *t = *state;
     struct exti_ctx *ctx = (void *)t;
 
@@ -204,8 +205,7 @@ static void a_newer_callers_options_are_accepted_when_zero(void **state)
 
     assert_ok(exti_rewrite(toy("ext_a.so"), test_path(t, "x.so"), &opts.known, &t->err), &t->err);
     opts.tail[7] = 1;
-    assert_arg(exti_rewrite(toy("ext_a.so"), test_path(t, "y.so"), &opts.known, &t->err),
-               &t->err);
+    assert_arg(exti_rewrite(toy("ext_a.so"), test_path(t, "y.so"), &opts.known, &t->err), &t->err);
     assert_string_equal(test_list(t, t->dir), "x.so\n");
 }
 
@@ -262,8 +262,8 @@ static void success_leaves_the_error_alone(void **state)
     assert_int_equal(exti_inspect(toy("ext_a.so"), &im, &t->err), 0);
     exti_image_free(im);
     assert_int_equal(exti_rewrite(toy("ext_a.so"), test_path(t, "x.so"), &opts, &t->err), 0);
-    assert_int_equal(
-        exti_verify(test_path(t, "x.so"), toy("ext_a.so"), NULL, NULL, &n, &t->err), 0);
+    assert_int_equal(exti_verify(test_path(t, "x.so"), toy("ext_a.so"), NULL, NULL, &n, &t->err),
+                     0);
     assert_untouched(&t->err);
     assert_int_equal(n, 0);
 }
@@ -277,8 +277,8 @@ static void an_io_error_names_file_and_errno(void **state)
     assert_exti(exti_inspect("/nowhere/x.so", &im, &t->err), EXTI_E_IO, &t->err, EXTI_NO_OFFSET);
     assert_int_equal(t->err.os_error, ENOENT);
     assert_string_equal(t->err.file, "/nowhere/x.so");
-    assert_exti(exti_rewrite(toy("ext_a.so"), "/nowhere/y.so", &opts, &t->err), EXTI_E_IO,
-                &t->err, EXTI_NO_OFFSET);
+    assert_exti(exti_rewrite(toy("ext_a.so"), "/nowhere/y.so", &opts, &t->err), EXTI_E_IO, &t->err,
+                EXTI_NO_OFFSET);
     assert_int_equal(t->err.os_error, ENOENT);
     assert_contains(t->err.file, "/nowhere");
     assert_exti(exti_inspect(t->dir, &im, &t->err), EXTI_E_IO, &t->err, EXTI_NO_OFFSET);

@@ -127,8 +127,7 @@ static void pretend_reboot(struct test *t)
 
 /* ---- the manifest ---- */
 
-static void assert_entry(struct test *t, const char *manifest, const char *source,
-                         const char *copy)
+static void assert_entry(struct test *t, const char *manifest, const char *source, const char *copy)
 {
     struct stat st = stat_of(source);
     const char *at = strstr(manifest, test_format(t, "\"source\": \"%s\"", source));
@@ -138,9 +137,9 @@ static void assert_entry(struct test *t, const char *manifest, const char *sourc
     assert_non_null(at);
     assert_contains(at, test_format(t, "\"size\": %lld,", (long long)st.st_size));
     assert_contains(at, test_format(t, "\"inode\": %llu,", (unsigned long long)st.st_ino));
-    assert_contains(at, test_format(t, "\"mtime_ns\": %lld,",
-                                    (long long)st.st_mtim.tv_sec * 1000000000 +
-                                        st.st_mtim.tv_nsec));
+    assert_contains(at,
+                    test_format(t, "\"mtime_ns\": %lld,",
+                                (long long)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec));
     assert_contains(at, test_format(t, "\"copy\": \"%s\"", strrchr(copy, '/') + 1));
     assert_contains(at, "\"edits\": {");
     if (id)
@@ -231,7 +230,7 @@ static void an_up_to_date_copy_is_reused(void **state)
 static enum exti_copy_state state_of(struct test *t, const char *source_part)
 {
     struct exti_copy_info info = {.size = sizeof info};
-    enum exti_copy_state found = (enum exti_copy_state)-1;
+    enum exti_copy_state found = (enum exti_copy_state) - 1;
     struct exti_dir *d;
 
     assert_ok(exti_dir_read(test_path(t, "ctx"), &d, &t->err), &t->err);

@@ -114,8 +114,9 @@ static void compare_headers(struct test *t, const char *path, const struct exti_
     if (tls) {
         unsigned long offset, vaddr, paddr, filesz, memsz;
 
-        assert_int_equal(sscanf(tls, "\n  TLS %lx %lx %lx %lx %lx", &offset, &vaddr, &paddr,
-                                &filesz, &memsz), 5);
+        assert_int_equal(
+            sscanf(tls, "\n  TLS %lx %lx %lx %lx %lx", &offset, &vaddr, &paddr, &filesz, &memsz),
+            5);
         assert_int_equal(info->tls_size, memsz);
     } else {
         assert_int_equal(info->tls_size, 0);
@@ -136,10 +137,13 @@ static struct facts readelf_symbols(struct test *t, const char *path)
         /* What readelf says of STT_GNU_IFUNC and STB_GNU_UNIQUE where the file does not claim GNU's
          * ABI; the loader takes them as such all the same. */
         if (gnu)
-            memcpy(gnu, strstr(line, "OBJECT ") || strstr(line, "TLS ") ? "UNIQUE           "
-                                                                        : "IFUNC            ", 17);
+            memcpy(gnu,
+                   strstr(line, "OBJECT ") || strstr(line, "TLS ") ? "UNIQUE           "
+                                                                   : "IFUNC            ",
+                   17);
         if (sscanf(line, " %*d: %lx %*s %31s %31s %31s %31s %8191s", &value, type, bind, vis, ndx,
-                   name) != 6 || !strcmp(bind, "LOCAL"))
+                   name) != 6 ||
+            !strcmp(bind, "LOCAL"))
             continue;
         /* A name that only stands for a version. */
         if (!strcmp(ndx, "ABS") && !value)
@@ -217,8 +221,9 @@ static void toy_libraries_are_described_as_by_readelf(void **state)
 /* The system's own: versions, unique symbols, TLS, an interpreter, NODELETE. */
 static void system_libraries_are_described_as_by_readelf(void **state)
 {
-    static const char *const names[] = {"libc.so.6", "libstdc++.so.6", "libm.so.6", "libelf.so.1",
-                                        "libpthread.so.0", "libz.so.1", "libcrypto.so.3"};
+    static const char *const names[] = {"libc.so.6",     "libstdc++.so.6",  "libm.so.6",
+                                        "libelf.so.1",   "libpthread.so.0", "libz.so.1",
+                                        "libcrypto.so.3"};
     struct test *t = *state;
     size_t n = 0;
 

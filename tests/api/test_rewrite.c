@@ -199,8 +199,8 @@ static void flags_are_set_and_cleared(void **state)
 static void renames_in(struct test *t)
 {
     /* "to" and "uN" are alike to the GNU hash, 33*'t' + 'o'. */
-    const struct exti_rename renames[] = {{"toy_next", "uNy_next"}, {"toy_count", "uNy_count"},
-                                          {"not_there", "elsewhere"}};
+    const struct exti_rename renames[] = {
+        {"toy_next", "uNy_next"}, {"toy_count", "uNy_count"}, {"not_there", "elsewhere"}};
     struct exti_rewrite_opts opts = opts_new();
     const char *lib = test_path(t, "lib.so"), *ext = test_path(t, "ext.so");
     const char *loaded = test_path(t, test_format(t, "lib-%s.so", iso_flavour));

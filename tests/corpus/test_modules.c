@@ -9,10 +9,10 @@
 #include "tests/corpus/corpus.h"
 #include "tests/support/lief.h"
 
-static char tmp[64];          /* the test's own folder */
-static char libpython[512];   /* the original */
-static char dir[128];         /* of the context */
-static uint32_t flags;        /* of the context */
+static char tmp[64];        /* the test's own folder */
+static char libpython[512]; /* the original */
+static char dir[128];       /* of the context */
+static uint32_t flags;      /* of the context */
 static char api_copy[512];
 static char tool_dir[128], tool_command[160];
 static struct exti_ctx *ctx;
@@ -141,7 +141,8 @@ static bool read_facts(const char *path, char *needed, size_t cap, char *id, siz
     if (!lief_read(path, id, id_cap, seen, sizeof seen))
         return false;
     for (char *name = strtok_r(seen, "\n", &save); name; name = strtok_r(NULL, "\n", &save)) {
-        bool api = strcmp(name, base_name(libpython)) == 0 || strcmp(name, base_name(api_copy)) == 0;
+        bool api =
+            strcmp(name, base_name(libpython)) == 0 || strcmp(name, base_name(api_copy)) == 0;
 
         if (n < cap)
             n += (size_t)snprintf(needed + n, cap - n, "%s\n", api ? "libpython" : name);
@@ -160,8 +161,8 @@ static void read_one(struct corpus_file *f)
         corpus_fail(f, "LIEF cannot read it");
         return;
     }
-    snprintf(expected, sizeof expected, "%s%s",
-             strstr(before, "libpython\n") ? "" : "libpython\n", before);
+    snprintf(expected, sizeof expected, "%s%s", strstr(before, "libpython\n") ? "" : "libpython\n",
+             before);
     if (strcmp(after, expected) != 0)
         corpus_fail(f, "needs \"%s\" instead of \"%s\"", after, expected);
     else if (strcmp(id, base_name(f->copy)) != 0)
@@ -367,7 +368,8 @@ int main(int argc, char **argv)
     if (given) {
         snprintf(libpython, sizeof libpython, "%s", given);
     } else {
-        FILE *p = popen("ldconfig -p | sed -n 's/.*libpython3\\.[0-9]*\\.so\\.1\\.0.* => //p'", "r");
+        FILE *p =
+            popen("ldconfig -p | sed -n 's/.*libpython3\\.[0-9]*\\.so\\.1\\.0.* => //p'", "r");
 
         if (!p || fscanf(p, "%511s", libpython) != 1)
             libpython[0] = 0;

@@ -116,8 +116,8 @@ static int link_one(struct model *m, const char *linker)
 /* The needed libraries as they are at first. */
 static void read_needed(struct model *m)
 {
-    FILE *f = popen(text("readelf -dW %s/0.so | sed -n 's/.*NEEDED.*\\[\\(.*\\)\\]/\\1/p'", tmp),
-                    "r");
+    FILE *f =
+        popen(text("readelf -dW %s/0.so | sed -n 's/.*NEEDED.*\\[\\(.*\\)\\]/\\1/p'", tmp), "r");
 
     while (f && m->needed_count < 6 && fscanf(f, "%31s", m->needed[m->needed_count]) == 1)
         m->needed_count++;
@@ -173,8 +173,7 @@ static void edit_needed(void)
         return;
     needed = (struct exti_needed){NULL, lib, rnd(2) ? EXTI_NEEDED_FIRST : EXTI_NEEDED_LAST};
     if (needed.where == EXTI_NEEDED_FIRST) {
-        memmove(next.needed[1], next.needed[0],
-                sizeof next.needed[0] * (size_t)next.needed_count);
+        memmove(next.needed[1], next.needed[0], sizeof next.needed[0] * (size_t)next.needed_count);
         strcpy(next.needed[0], lib);
     } else {
         strcpy(next.needed[next.needed_count], lib);
@@ -257,7 +256,8 @@ static int check_dynamic(const char *file)
     setenv("GOT", got, 1);
     if (system("test \"$(printf %s \"$WANT\" | sort)\" = \"$(printf %s \"$GOT\")\"") != 0)
         return bad("dynamic section", text("\"%s\" instead of \"%s\"", got, want));
-    got = output_of(text("readelf -dW %s 2>&1 | sed -n 's/.*(NEEDED).*\\[\\(.*\\)\\]/\\1/p'", file));
+    got =
+        output_of(text("readelf -dW %s 2>&1 | sed -n 's/.*(NEEDED).*\\[\\(.*\\)\\]/\\1/p'", file));
     for (int i = 0; i < next.needed_count; i++) {
         const char *at = strstr(got, next.needed[i]);
 
@@ -380,7 +380,8 @@ static int one_edit(struct model *m, int step)
         return bad("exti_verify", text("%d findings, %s", found, err.message));
     next.edits++;
     *m = next;
-    return check_dynamic(to) || check_tools(to, step) || check_run(to) || (!step && check_stripped(to));
+    return check_dynamic(to) || check_tools(to, step) || check_run(to) ||
+           (!step && check_stripped(to));
 }
 
 static int one_library(const char *linker, struct model *m)

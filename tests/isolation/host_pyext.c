@@ -68,12 +68,10 @@ static PyObject *check(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "s", &libpython))
         return NULL;
     for (int round = 0; round < 3; round++) {
-        Py_BEGIN_ALLOW_THREADS
-        run_context(libpython, &job);
-        Py_END_ALLOW_THREADS
-        if (job.rc)
-            return PyErr_Format(PyExc_RuntimeError, "%s: %s: %s", exti_code_name(job.rc),
-                                job.err.file, job.err.message);
+        Py_BEGIN_ALLOW_THREADS run_context(libpython, &job);
+        Py_END_ALLOW_THREADS if (job.rc) return PyErr_Format(PyExc_RuntimeError, "%s: %s: %s",
+                                                             exti_code_name(job.rc), job.err.file,
+                                                             job.err.message);
         if (job.result)
             return PyErr_Format(PyExc_RuntimeError, "result %ld in round %d", job.result, round);
     }
@@ -83,8 +81,8 @@ static PyObject *check(PyObject *self, PyObject *args)
 }
 
 static PyMethodDef methods[] = {{"check", check, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "host_pyext", NULL, -1, methods,
-                                    NULL, NULL, NULL, NULL};
+static struct PyModuleDef module = {
+    PyModuleDef_HEAD_INIT, "host_pyext", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit_host_pyext(void)
 {

@@ -84,8 +84,8 @@ ISO_CASE(control_an_extension_alone_does_not_load)
 
 ISO_CASE_EACH(unique_symbols_are_not_shared)
 {
-    static const char *const places[] = {"cxxext_inline",       "cxxext_function_static",
-                                         "cxxext_template",     "cxxext_thread_local",
+    static const char *const places[] = {"cxxext_inline", "cxxext_function_static",
+                                         "cxxext_template", "cxxext_thread_local",
                                          "cxxext_inline_tls"};
     struct exti_ctx *x = iso_open("x"), *y = iso_open("y");
     struct exti_module *mx = iso_load(x, toy("ext_cxx.so")), *my = iso_load(y, toy("ext_cxx.so"));

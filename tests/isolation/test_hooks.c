@@ -156,8 +156,8 @@ static int bad_name(void *user, const char *original, char *out, size_t cap)
 /* A name that would leave the directory, or take another file's place, is refused. */
 ISO_CASE(bad_copy_names_are_refused)
 {
-    static const char *const names[] = {"../x.so", "/tmp/x.so", "", ".", "..", "a/b.so",
-                                        "manifest.json"};
+    static const char *const names[] = {"../x.so", "/tmp/x.so",    "", ".", "..",
+                                        "a/b.so",  "manifest.json"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct exti_hooks hooks = {.size = sizeof hooks, .copy_name = bad_name};

@@ -29,7 +29,7 @@ static int note(void *user, const struct exti_error *finding)
  * dynamic relocations of kinds GLOB_DAT and JUMP_SLOT fill.  Returns how many there were. */
 static int patch_slots(const struct link_map *map, void *from, void *to)
 {
-    const ElfW(Rela) *tables[2] = {NULL, NULL};
+    const ElfW(Rela) * tables[2] = {NULL, NULL};
     size_t sizes[2] = {0, 0};
     int found = 0;
 
@@ -173,7 +173,8 @@ static void make_unique(const char *path)
             ElfW(Sym) *sym = (void *)(file + at);
             const char *name = (const char *)file + sh[sh[i].sh_link].sh_offset + sym->st_name;
 
-            if (ELF64_ST_TYPE(sym->st_info) == STT_OBJECT && sym->st_shndx && !strncmp(name, "_Z", 2))
+            if (ELF64_ST_TYPE(sym->st_info) == STT_OBJECT && sym->st_shndx &&
+                !strncmp(name, "_Z", 2))
                 sym->st_info = ELF64_ST_INFO(STB_GNU_UNIQUE, STT_OBJECT), made++;
         }
     }

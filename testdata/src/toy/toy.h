@@ -18,7 +18,7 @@ extern int (*const toy_table[])(void); /* toy_next, toy_get */
 extern int toy_count;
 extern int toy_constructed; /* by the library's constructor */
 
-int toy_next(void);         /* ++toy_count */
+int toy_next(void); /* ++toy_count */
 int toy_get(void);
 int toy_next_by_call(void); /* toy_next through the library's own symbol table */
 int *toy_count_seen(void);  /* &toy_count as the library itself sees it */

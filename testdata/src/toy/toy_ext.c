@@ -14,7 +14,7 @@ extern int toy_get(void) __attribute__((weak));
 /* Exported, so that whoever defines them first in the lookup scope could take them over. */
 int ext_own = 5;
 int ext_own_bump(void);
-int (*ext_function)(void) = toy_next;                   /* addresses in initialised data */
+int (*ext_function)(void) = toy_next; /* addresses in initialised data */
 int *ext_data = &toy_count;
 struct toy_type ext_type = {"ext " XSTR(NAME), &toy_type_type, toy_next, 0};
 
