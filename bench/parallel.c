@@ -30,9 +30,26 @@ static double run_contexts(const struct bench *b, const char *path, const char *
     return run(argv).wall;
 }
 
+/* The interpreter itself in two processes: what this machine has to give. */
+static double run_processes(const struct bench *b, const char *path, const char *size,
+                            const char *separator)
+{
+    char *command = NULL;
+    char *argv[] = {arg("sh"), arg("-c"), NULL, NULL};
+    double wall;
+
+    if (asprintf(&command, "'%s' '%s' 1 %s %s '%s' '%s' 1 %s; wait", b->python, path, size,
+                 separator, b->python, path, size) < 0)
+        die("out of memory");
+    argv[2] = command;
+    wall = run(argv).wall;
+    free(command);
+    return wall;
+}
+
 void bench_parallel(const struct bench *b)
 {
-    static struct samples both, one_twice, one_doing_two, startup;
+    static struct samples both, one_twice, one_doing_two, startup, processes, one_by_one;
     const char *size = b->quick ? "2000000" : "8000000";
     char *path = path_in(b, "work.py");
     FILE *f = fopen(path, "we");
@@ -45,6 +62,8 @@ void bench_parallel(const struct bench *b)
         add_sample(&both, run_contexts(b, path, "2", "1", size));
         add_sample(&one_twice,
                    run_contexts(b, path, "1", "1", size) + run_contexts(b, path, "1", "1", size));
+        add_sample(&processes, run_processes(b, path, size, "&"));
+        add_sample(&one_by_one, run_processes(b, path, size, ";"));
         add_sample(&one_doing_two, run_contexts(b, path, "1", "2", size));
         add_sample(&startup, run_contexts(b, path, "1", "0", size));
     }
@@ -55,6 +74,8 @@ void bench_parallel(const struct bench *b)
     add_row(SECTION, "two contexts at once", median(&both), "s");
     add_row(SECTION, "one context, run twice", median(&one_twice), "s");
     add_row(SECTION, "one context doing twice the work", median(&one_doing_two), "s");
+    add_row(SECTION, "two processes at once against one after the other, the machine's limit",
+            median(&one_by_one) / median(&processes), "x");
     add_claim(SECTION, "two at once against one run twice", median(&one_twice) / median(&both), "x",
               false, 1.9);
     add_row(SECTION, "two at once against one doing twice the work",
