@@ -50,7 +50,7 @@ flavour versioned gcc g++ "" "$src/toy.map"
 flavour stripped gcc g++ "-s"
 for v in "" -16; do
     if have clang$v && have ld.lld$v; then
-        # Valgrind up to 3.20 trips over this compiler's DWARF 5.
+        # Valgrind 3.19 does not read this compiler's DWARF 5.
         flavour lld clang$v clang++$v "-gdwarf-4 --ld-path=$(command -v ld.lld$v)"
         break
     fi
