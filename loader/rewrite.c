@@ -109,6 +109,18 @@ int exti__rewrite_image(const char *src, const struct exti_rewrite_opts *opts,
     return rc;
 }
 
+int exti__rewritten_write(const struct exti_rewritten *r, const char *dst, bool sync,
+                          struct exti_error *err)
+{
+    uint32_t flags = EXTI_FS_EXECUTABLE;
+
+    if (sync)
+        flags |= EXTI_FS_SYNC;
+    if (!(r->id.mode & 077))
+        flags |= EXTI_FS_PRIVATE;
+    return exti__fs_replace(dst, r->image.p, r->size, flags, err);
+}
+
 void exti__rewritten_free(struct exti_rewritten *r)
 {
     exti__fs_unmap(&r->source);
@@ -119,12 +131,11 @@ static int rewrite_file(const char *src, const char *dst, const struct exti_rewr
                         struct exti_error *err)
 {
     struct exti_rewritten r;
-    uint32_t flags = EXTI_FS_EXECUTABLE | (opts->sync ? EXTI_FS_SYNC : 0);
     int rc = exti__rewrite_image(src, opts, &r, err);
 
     if (rc)
         return rc;
-    rc = exti__fs_replace(dst, r.image.p, r.size, flags, err);
+    rc = exti__rewritten_write(&r, dst, opts->sync != 0, err);
     exti__rewritten_free(&r);
     return rc;
 }

@@ -15,6 +15,9 @@ struct exti_rewritten {
 /* Rewrites `src` in memory and checks the result, bytes and structure, against the original. */
 int exti__rewrite_image(const char *src, const struct exti_rewrite_opts *opts,
                         struct exti_rewritten *out, struct exti_error *err);
+/* Writes the image to `dst` as a whole, readable for others only if the source is. */
+int exti__rewritten_write(const struct exti_rewritten *r, const char *dst, bool sync,
+                          struct exti_error *err);
 void exti__rewritten_free(struct exti_rewritten *r);
 
 #endif

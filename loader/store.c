@@ -127,8 +127,7 @@ int exti__store_write(const struct exti_store *s, const struct exti_edits *edits
     if (!same_version(&r.id, &e->id))
         rc = exti__fail_io(err, ESTALE, e->source, "changed while it was copied");
     else if (s->sync || !holds(path, r.image.p, r.size))
-        rc = exti__fs_replace(path, r.image.p, r.size,
-                              EXTI_FS_EXECUTABLE | (s->sync ? EXTI_FS_SYNC : 0), err);
+        rc = exti__rewritten_write(&r, path, s->sync, err);
     if (!rc)
         rc = exti__fs_id(path, &id, err);
     if (!rc)

@@ -17,6 +17,7 @@
 struct exti_file_id {
     uint64_t size, inode, device;
     int64_t mtime_ns;
+    uint64_t mode; /* permission bits; no part of the identity */
 };
 
 /* EXTI_E_IO with os_error ENOENT etc.; directories and other non-files are EXTI_E_IO too. */
@@ -41,6 +42,7 @@ void exti__fs_unmap(struct exti_mapping *m);
 
 #define EXTI_FS_SYNC 1u       /* fsync the file and its folder */
 #define EXTI_FS_EXECUTABLE 2u /* mode 0777 less the umask instead of 0666 */
+#define EXTI_FS_PRIVATE 4u    /* for the owner only */
 
 /* Writes `n` bytes to a new file in `path`'s folder and renames it to `path`: afterwards `path` is
  * the old file or the whole new one, and no other file is left behind. */

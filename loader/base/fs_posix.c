@@ -56,6 +56,7 @@ static struct exti_file_id id_of(const struct stat *st)
         .inode = (uint64_t)st->st_ino,
         .device = (uint64_t)st->st_dev,
         .mtime_ns = (int64_t)mtime.tv_sec * 1000000000 + mtime.tv_nsec,
+        .mode = st->st_mode & 0777,
     };
 }
 
@@ -329,7 +330,7 @@ int exti__fs_replace(const char *path, const void *p, size_t n, uint32_t flags,
     if (!temp)
         return exti__fail_nomem(err);
     fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-              flags & EXTI_FS_EXECUTABLE ? 0777 : 0666);
+              (flags & EXTI_FS_EXECUTABLE ? 0777 : 0666) & (flags & EXTI_FS_PRIVATE ? 0700 : 0777));
     if (fd < 0)
         rc = exti__fail_io(err, errno, path, "cannot create temporary file beside it");
     else

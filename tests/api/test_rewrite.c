@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tests/isolation/iso.h"
 
@@ -458,6 +459,24 @@ static void verify_finds_what_another_tool_did(void **state)
                 EXTI_NO_OFFSET);
 }
 
+static void a_private_file_stays_private(void **state)
+{
+    struct test *t = *state;
+    const struct exti_rewrite_opts opts = opts_new();
+    const char *src = test_path(t, "src.so"), *dst = test_path(t, "dst.so");
+    struct stat st;
+
+    test_copy(t, toy("ext_a.so"), src);
+    assert_int_equal(chmod(src, 0600), 0);
+    assert_ok(exti_rewrite(src, dst, &opts, &t->err), &t->err);
+    assert_int_equal(stat(dst, &st), 0);
+    assert_int_equal(st.st_mode & 077, 0);
+    assert_int_equal(chmod(src, 0644), 0);
+    assert_ok(exti_rewrite(src, dst, &opts, &t->err), &t->err);
+    assert_int_equal(stat(dst, &st), 0);
+    assert_int_not_equal(st.st_mode & 044, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -473,6 +492,7 @@ int main(void)
         exti_test(a_failed_rewrite_leaves_the_target_alone),
         exti_test(what_is_no_file_is_not_replaced),
         exti_test(the_target_may_be_a_file_in_use),
+        exti_test(a_private_file_stays_private),
         exti_test(verify_finds_changed_bytes),
         exti_test(verify_finds_what_another_tool_did),
     };
