@@ -250,7 +250,7 @@ static void limit_holds_for_the_new_bytes(void **state)
 
     exti__plan_free(plan);
     exti__plan_init(plan, 4);
-    add(plan, 0, "XXX");
+    add(plan, 0, "abc");
     assert_exti(exti__plan_patch(plan, 8, "YY", 2, "field", &err), EXTI_E_NOSPACE, &err,
                 EXTI_NO_OFFSET);
     assert_int_equal(plan->count, 1);
