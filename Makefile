@@ -290,14 +290,16 @@ check-valgrind: all $(UNIT_TESTS) $(API_TESTS) ## unit and api tests under valgr
 	@EXTI_LABEL=valgrind/ EXTI_WRAP='$(VALGRIND)' tests/run.sh unit $(sort $(UNIT_TESTS))
 	@EXTI_LABEL=valgrind/ EXTI_WRAP='$(VALGRIND)' tests/run.sh api $(sort $(API_TESTS))
 
-coverage: ## line coverage of the library by the unit and api tests
+# A process that ends by _exit is not counted.  COVERAGE= names other groups.
+COVERAGE ?= check-unit check-api check-fuzz check-elf-inputs check-isolation check-cli check-runtime
+MISSED := $(BUILD)/cov/missed
+coverage: ## lines that the tests reach; those missed are printed with V=1
 	@$(MAKE) --no-print-directory -j$(JOBS) COV=1 all test-programs
 	@find $(BUILD)/cov -name '*.gcda' -delete
-	@$(MAKE) --no-print-directory COV=1 check-unit check-api
-	@gcov -n -r $(patsubst %.c,$(BUILD)/cov/obj/%.o,$(LIB_SRCS)) 2>/dev/null | awk -F"[':% ]+" \
-	    '/^File/ { f = $$2 } /^Lines/ && f ~ /\.c$$/ { printf "%6.1f %% of %5d  %s\n", $$3, $$5, f; \
-	        n += $$5; hit += $$3 * $$5 / 100; f = "" } \
-	    END { printf "%6.1f %% of %5d  in all\n", n ? 100 * hit / n : 0, n }'
+	@rc=0; $(MAKE) --no-print-directory -k COV=1 EXTI_LABEL=coverage/ $(COVERAGE) || rc=1; \
+	    scripts/coverage.sh $(MISSED) \
+	        $(patsubst %.c,$(BUILD)/cov/obj/%.o,$(LIB_SRCS) $(PROGRAM_SRCS)) || rc=1; \
+	    $(if $(filter 1,$(V)),cat,echo 'missed lines:') $(MISSED); exit $$rc
 
 # ---- everything ----------------------------------------------------------------------------------
 
