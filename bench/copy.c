@@ -126,7 +126,7 @@ static void staged(const char *from, const char *to, const struct exti_rewrite_o
     before = exti__span(source.p, source.n);
     exti__plan_init(&plan, source.n * 4 + (1 << 20));
     must(exti__format_of(before, &ops, &err), &err);
-    must(ops->plan(before, opts, &plan, &err), &err);
+    must(ops->plan(before, &(struct exti_request){.opts = opts}, &plan, &err), &err);
     lap(&stages[PLAN], &t);
     size = (size_t)exti__plan_size(&plan, source.n);
     must(exti__fs_map_copy(from, &id, size - source.n, &image, &err), &err);
@@ -136,7 +136,8 @@ static void staged(const char *from, const char *to, const struct exti_rewrite_o
     if (exti__plan_stray(&plan, before, after) != EXTI_NO_OFFSET)
         die("an unplanned byte has changed");
     lap(&stages[STRAY], &t);
-    must(ops->check(before, after, opts, &plan, found, NULL, &err), &err);
+    must(ops->check(before, after, &(struct exti_request){.opts = opts}, &plan, found, NULL, &err),
+         &err);
     lap(&stages[CHECK], &t);
     must(exti__fs_replace(to, image.p, size, EXTI_FS_EXECUTABLE, &err), &err);
     lap(&stages[WRITE], &t);

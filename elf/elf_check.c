@@ -118,11 +118,12 @@ void exti__elf_check_close(struct elf_check *c)
     *c = (struct elf_check){.opts = NULL};
 }
 
-int exti__elf_check(struct exti_span before, struct exti_span after,
-                    const struct exti_rewrite_opts *opts, const struct exti_plan *plan,
-                    exti_report_fn report, void *user, struct exti_error *err)
+int exti__elf_check(struct exti_span before, struct exti_span after, const struct exti_request *req,
+                    const struct exti_plan *plan, exti_report_fn report, void *user,
+                    struct exti_error *err)
 {
-    struct elf_check c = {.opts = opts, .plan = plan, .report = report, .user = user};
+    struct elf_check c = {
+        .opts = req ? req->opts : NULL, .plan = plan, .report = report, .user = user};
     bool sound;
     int rc = exti__elf_check_open(&c, before, after, &sound, err);
 

@@ -92,7 +92,7 @@ static int add_tag(const struct elf_file *f, const GElf_Dyn *d, struct exti_imag
     switch (d->d_tag) {
     case DT_NEEDED:
         rc = exti__elf_str(f, v, "DT_NEEDED", &needed, err);
-        return rc ? rc : exti__image_add_needed(im, needed, err);
+        return rc ? rc : exti__image_add_needed(im, needed, 0, err);
     case DT_SONAME:
         return exti__elf_str(f, v, "DT_SONAME", &info->id, err);
     case DT_RPATH:

@@ -95,11 +95,11 @@ static int edit(struct elf_edit *e, struct exti_error *err)
 /* Linkers make a dozen.  The limit keeps the work on a hostile file in bounds. */
 enum { MOST_HEADERS = 1024 };
 
-int exti__elf_plan(struct exti_span file, const struct exti_rewrite_opts *opts,
-                   struct exti_plan *plan, struct exti_error *err)
+int exti__elf_plan(struct exti_span file, const struct exti_request *req, struct exti_plan *plan,
+                   struct exti_error *err)
 {
     struct elf_file f;
-    struct elf_edit e = {.f = &f, .opts = opts, .plan = plan};
+    struct elf_edit e = {.f = &f, .opts = req->opts, .plan = plan};
     int rc = exti__elf_open(file, &f, err);
 
     if (rc)

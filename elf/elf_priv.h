@@ -174,10 +174,10 @@ void exti__elf_put_sym(const struct elf_file *f, uint8_t *p, const GElf_Sym *s);
 /* ---- the operations ------------------------------------------------------------------------------ */
 
 int exti__elf_read(struct exti_span file, struct exti_image *im, struct exti_error *err);
-int exti__elf_plan(struct exti_span file, const struct exti_rewrite_opts *opts,
-                   struct exti_plan *plan, struct exti_error *err);
-int exti__elf_check(struct exti_span before, struct exti_span after,
-                    const struct exti_rewrite_opts *opts, const struct exti_plan *plan,
-                    exti_report_fn report, void *user, struct exti_error *err);
+int exti__elf_plan(struct exti_span file, const struct exti_request *req, struct exti_plan *plan,
+                   struct exti_error *err);
+int exti__elf_check(struct exti_span before, struct exti_span after, const struct exti_request *req,
+                    const struct exti_plan *plan, exti_report_fn report, void *user,
+                    struct exti_error *err);
 
 #endif

@@ -63,13 +63,13 @@ static int point_at_api(const struct exti_manifest *m, const struct exti_image *
     size_t n = 0;
 
     for (size_t i = 0; i < im->info.needed_count; i++) {
-        if (!exti__edits_is_api(m, im->needed[i]))
+        if (!exti__edits_is_api(m, im->needed[i].name))
             continue;
         if (n == EXTI_EDIT_NEEDED_MAX)
             return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                               "names its API library more than %d times", EXTI_EDIT_NEEDED_MAX);
         e->needed[n] =
-            (struct exti_needed){im->needed[i], n ? NULL : m->api.copy, EXTI_NEEDED_LAST};
+            (struct exti_needed){im->needed[i].name, n ? NULL : m->api.copy, EXTI_NEEDED_LAST};
         n++;
     }
     if (!n)

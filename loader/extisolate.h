@@ -91,9 +91,13 @@ struct exti_rename {
     const char *from, *to;
 };
 
-#define EXTI_RW_SYMBOLIC 1u       /* ELF: DF_SYMBOLIC, the file's own symbols win its lookups */
+/* The file's own symbols win its lookups.  ELF: DF_SYMBOLIC.  Mach-O: flat references to what the file
+ * itself exports are bound to it. */
+#define EXTI_RW_SYMBOLIC 1u
 #define EXTI_RW_CLEAR_NODELETE 2u /* ELF: clear DF_1_NODELETE, so that the copy can be unloaded */
-#define EXTI_RW_CLEAR_UNIQUE 4u   /* ELF: STB_GNU_UNIQUE symbols become STB_GLOBAL */
+/* C++ symbols that are one per process become one per copy.  ELF: STB_GNU_UNIQUE becomes STB_GLOBAL.
+ * Mach-O: weak definitions bind to the file's own. */
+#define EXTI_RW_CLEAR_UNIQUE 4u
 
 struct exti_rewrite_opts {
     size_t size;
@@ -109,6 +113,13 @@ struct exti_rewrite_opts {
     size_t rename_count;
     uint32_t flags; /* EXTI_RW_* */
     int sync;       /* non-zero: fsync file and folder before returning */
+
+    /* Mach-O, where a reference names the library it binds to, or none (a flat look-up, the main
+     * program): those that name none are bound to the needed library `bind_name` if the file
+     * `bind_file` exports the symbol.  bind_file NULL: they stay.  bind_name NULL: they are bound to
+     * the copy itself.  Where the header has no room for bind_name, bind_short stands for it, if
+     * given: another name by which the system's loader finds the same library. */
+    const char *bind_file, *bind_name, *bind_short;
 };
 
 /* Rewrites `src` into `dst`, which is created or replaced as a whole, or left as it was.  `src` is
@@ -126,8 +137,16 @@ struct exti_image; /* read-only description of one file; any thread once made */
 #define EXTI_IMAGE_TEXTREL 4u    /* relocates its code */
 #define EXTI_IMAGE_SYMBOLIC 8u   /* its own symbols win its lookups */
 #define EXTI_IMAGE_BIND_NOW 16u
-#define EXTI_IMAGE_UNIQUE 32u /* has process-wide unique symbols (STB_GNU_UNIQUE) */
-#define EXTI_IMAGE_INTERP 64u /* names a program interpreter: also runs as a program */
+#define EXTI_IMAGE_UNIQUE 32u  /* has process-wide unique symbols (STB_GNU_UNIQUE) */
+#define EXTI_IMAGE_INTERP 64u  /* names a program interpreter: also runs as a program */
+#define EXTI_IMAGE_BUNDLE 128u /* Mach-O: MH_BUNDLE, cannot be linked against */
+
+enum exti_signature {
+    EXTI_SIGNATURE_NONE = 0,
+    EXTI_SIGNATURE_LINKER = 1,  /* ad hoc, by a linker */
+    EXTI_SIGNATURE_ADHOC = 2,   /* ad hoc, by codesign */
+    EXTI_SIGNATURE_IDENTITY = 3 /* a certificate's; a copy loses it */
+};
 
 struct exti_image_info {
     size_t size;          /* set by the caller; members past it are not written */
@@ -142,6 +161,11 @@ struct exti_image_info {
     uint32_t flags;    /* EXTI_IMAGE_* */
     uint64_t tls_size; /* bytes of thread-local storage a thread needs for this file */
     size_t needed_count, symbol_count;
+    /* Mach-O; elsewhere 0. */
+    size_t slice_count;   /* of a universal file, see exti_image_slice */
+    uint64_t header_room; /* bytes free for load commands */
+    enum exti_signature signature;
+    uint32_t min_os, sdk; /* xxxx.yy.zz: 0x000b0000 is 11.0 */
 };
 
 #define EXTI_SYM_EXPORT 1u /* defined here and visible; otherwise an import */
@@ -150,16 +174,32 @@ struct exti_image_info {
 #define EXTI_SYM_TLS 8u
 #define EXTI_SYM_FUNCTION 16u
 
+#define EXTI_BIND_SELF 0    /* the file itself */
+#define EXTI_BIND_MAIN (-1) /* the main program */
+#define EXTI_BIND_FLAT (-2) /* whichever library has it first */
+#define EXTI_BIND_WEAK (-3) /* one definition for the process */
+
+#define EXTI_NEED_WEAK 1u     /* may be missing */
+#define EXTI_NEED_REEXPORT 2u /* what it exports, this file exports */
+#define EXTI_NEED_UPWARD 4u   /* a dependency in a circle */
+
 struct exti_symbol_info {
     size_t size;
     const char *name;
     const char *version; /* NULL if none */
     uint32_t flags;      /* EXTI_SYM_* */
+    /* Mach-O import: the needed library it binds to, from 1; or EXTI_BIND_*. */
+    int32_t library;
 };
 
 EXTI_API int exti_inspect(const char *path, struct exti_image **out, struct exti_error *err);
 EXTI_API int exti_image_info(const struct exti_image *im, struct exti_image_info *out);
 EXTI_API const char *exti_image_needed(const struct exti_image *im, size_t i); /* NULL past end */
+EXTI_API uint32_t exti_image_needed_flags(const struct exti_image *im, size_t i); /* EXTI_NEED_* */
+EXTI_API const char *exti_image_path(const struct exti_image *im, size_t i); /* Mach-O: LC_RPATHs */
+/* One architecture of a universal Mach-O file; owned by `im`, which itself describes the first that can
+ * be rewritten.  NULL past the end. */
+EXTI_API const struct exti_image *exti_image_slice(const struct exti_image *im, size_t i);
 EXTI_API int exti_image_symbol(const struct exti_image *im, size_t i, struct exti_symbol_info *out);
 EXTI_API void exti_image_free(struct exti_image *im); /* NULL ok */
 

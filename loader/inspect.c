@@ -60,7 +60,22 @@ int exti_image_info(const struct exti_image *im, struct exti_image_info *out)
 
 const char *exti_image_needed(const struct exti_image *im, size_t i)
 {
-    return im && i < im->info.needed_count ? im->needed[i] : NULL;
+    return im && i < im->info.needed_count ? im->needed[i].name : NULL;
+}
+
+uint32_t exti_image_needed_flags(const struct exti_image *im, size_t i)
+{
+    return im && i < im->info.needed_count ? im->needed[i].flags : 0;
+}
+
+const char *exti_image_path(const struct exti_image *im, size_t i)
+{
+    return im && i < im->path_count ? im->paths[i] : NULL;
+}
+
+const struct exti_image *exti_image_slice(const struct exti_image *im, size_t i)
+{
+    return im && i < im->info.slice_count ? &im->slices[i] : NULL;
 }
 
 int exti_image_symbol(const struct exti_image *im, size_t i, struct exti_symbol_info *out)
@@ -70,6 +85,6 @@ int exti_image_symbol(const struct exti_image *im, size_t i, struct exti_symbol_
     if (!im || i >= im->info.symbol_count)
         return EXTI_E_ARG;
     s = (struct exti_symbol_info){sizeof s, im->symbols[i].name, im->symbols[i].version,
-                                  im->symbols[i].flags};
+                                  im->symbols[i].flags, im->symbols[i].library};
     return exti__opts_give(out, &s, sizeof s);
 }

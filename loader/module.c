@@ -102,9 +102,9 @@ static int open_shared(const struct exti_ctx *ctx, const char *original,
     if (slash)
         *slash = 0;
     for (size_t i = 0; i < im->info.needed_count; i++) {
-        if (exti__edits_is_api(&ctx->store.manifest, im->needed[i]))
+        if (exti__edits_is_api(&ctx->store.manifest, im->needed[i].name))
             continue;
-        (*handles)[n] = exti__dl_open_shared(path, origin, im->needed[i]);
+        (*handles)[n] = exti__dl_open_shared(path, origin, im->needed[i].name);
         n += (*handles)[n] != NULL;
     }
     exti__free(origin);

@@ -61,7 +61,7 @@ static bool uses_api(const struct exti_ctx *ctx, const char *file)
     if (exti_inspect(file, &im, NULL))
         return false;
     for (size_t i = 0; i < im->info.needed_count && !uses; i++)
-        uses = names_api(ctx, im->needed[i]);
+        uses = names_api(ctx, im->needed[i].name);
     for (size_t i = 0; i < im->info.symbol_count && !uses; i++)
         uses = !(im->symbols[i].flags & EXTI_SYM_EXPORT) &&
                (exti__rename_find(&ctx->store.renames, im->symbols[i].name) ||

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "loader/base/error.h"
+#include "loader/bind_set.h"
 #include "loader/formats.h"
 #include "loader/opts.h"
 
@@ -25,7 +26,7 @@ static int first_finding(void *user, const struct exti_error *finding)
  * loader will see is what was asked for. */
 static int check_image(const struct exti_format_ops *ops, const struct exti_plan *plan,
                        struct exti_span before, struct exti_span after,
-                       const struct exti_rewrite_opts *opts, struct exti_error *err)
+                       const struct exti_request *req, struct exti_error *err)
 {
     struct exti_error finding = {0};
     uint64_t stray = exti__plan_stray(plan, before, after);
@@ -33,7 +34,7 @@ static int check_image(const struct exti_format_ops *ops, const struct exti_plan
 
     if (stray != EXTI_NO_OFFSET)
         return exti__fail(err, EXTI_E_CHECK, stray, "self-check: an unplanned byte has changed");
-    rc = ops->check(before, after, opts, plan, first_finding, &finding, err);
+    rc = ops->check(before, after, req, plan, first_finding, &finding, err);
     if (rc)
         return rc;
     if (finding.code)
@@ -53,8 +54,8 @@ static int check_unchanged(const char *src, const struct exti_file_id *id, struc
     return exti__fail_io(err, ESTALE, src, "changed while it was read");
 }
 
-static int rewrite_once(const char *src, const struct exti_rewrite_opts *opts,
-                        struct exti_rewritten *out, struct exti_error *err)
+static int rewrite_once(const char *src, const struct exti_request *req, struct exti_rewritten *out,
+                        struct exti_error *err)
 {
     struct exti_rewritten r = {0};
     struct exti_plan plan = {0};
@@ -70,15 +71,15 @@ static int rewrite_once(const char *src, const struct exti_rewrite_opts *opts,
     rc = exti__format_of(before, &ops, err);
     if (rc)
         goto out;
-    rc = ops->plan(before, opts, &plan, err);
+    rc = ops->plan(before, req, &plan, err);
     if (rc)
         goto out;
     r.size = (size_t)exti__plan_size(&plan, before.n);
-    rc = exti__fs_map_copy(src, &r.id, r.size - before.n, &r.image, err);
+    rc = exti__fs_map_copy(src, &r.id, r.size > before.n ? r.size - before.n : 0, &r.image, err);
     if (rc)
         goto out;
     exti__plan_apply(&plan, r.image.p, before.n);
-    rc = check_image(ops, &plan, before, exti__span(r.image.p, r.size), opts, err);
+    rc = check_image(ops, &plan, before, exti__span(r.image.p, r.size), req, err);
     if (!rc)
         rc = check_unchanged(src, &r.id, err);
 out:
@@ -95,15 +96,22 @@ out:
 int exti__rewrite_image(const char *src, const struct exti_rewrite_opts *opts,
                         struct exti_rewritten *out, struct exti_error *err)
 {
+    struct exti_bind_set bind;
+    struct exti_request req = {.opts = opts};
     struct exti_error e;
-    int rc = EXTI_E_IO;
+    int rc = exti__bind_set_open(&bind, opts->bind_file, err);
 
+    if (rc)
+        return rc;
+    req.bind = bind.spans;
+    req.bind_count = bind.count;
     /* A package manager may be replacing the file just now. */
-    for (int tries = 0; rc && tries < ATTEMPTS; tries++) {
-        rc = rewrite_once(src, opts, out, &e);
+    for (int tries = 0; tries < ATTEMPTS; tries++) {
+        rc = rewrite_once(src, &req, out, &e);
         if (rc != EXTI_E_IO || e.os_error != ESTALE)
             break;
     }
+    exti__bind_set_close(&bind);
     if (rc && err)
         *err = e;
     return rc;
@@ -170,6 +178,10 @@ static int check_edits(const struct exti_rewrite_opts *o, struct exti_error *err
 {
     if (o->flags & ~(EXTI_RW_SYMBOLIC | EXTI_RW_CLEAR_NODELETE | EXTI_RW_CLEAR_UNIQUE))
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "unknown EXTI_RW_ flags 0x%x", o->flags);
+    if ((o->bind_name || o->bind_short) && !o->bind_file)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "bind_name without bind_file");
+    if (o->bind_short && !o->bind_name)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "bind_short without bind_name");
     if ((o->needed_count && !o->needed) || (o->rename_count && !o->renames))
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "needed or renames is NULL");
     for (size_t i = 0; i < o->needed_count; i++) {

@@ -8,10 +8,11 @@ void exti__image_clear(struct exti_image *im)
     exti__free(im->build_id);
     exti__free(im->needed);
     exti__free(im->symbols);
-    im->build_id = NULL;
-    im->needed = NULL;
-    im->symbols = NULL;
-    im->info.needed_count = im->info.symbol_count = 0;
+    exti__free(im->paths);
+    for (size_t i = 0; i < im->info.slice_count; i++)
+        exti__image_clear(&im->slices[i]);
+    exti__free(im->slices);
+    *im = (struct exti_image){0};
 }
 
 /* Makes room for entry number `count` in an array that doubles whenever count is a power of 2. */
@@ -22,14 +23,26 @@ static void *grown(void *array, size_t count, size_t entry_size)
     return exti__realloc_array(array, count ? count * 2 : 1, entry_size);
 }
 
-int exti__image_add_needed(struct exti_image *im, const char *name, struct exti_error *err)
+int exti__image_add_needed(struct exti_image *im, const char *name, uint32_t flags,
+                           struct exti_error *err)
 {
-    const char **p = grown(im->needed, im->info.needed_count, sizeof *p);
+    struct exti_image_needed *p = grown(im->needed, im->info.needed_count, sizeof *p);
 
     if (!p)
         return exti__fail_nomem(err);
     im->needed = p;
-    p[im->info.needed_count++] = name;
+    p[im->info.needed_count++] = (struct exti_image_needed){name, flags};
+    return 0;
+}
+
+int exti__image_add_path(struct exti_image *im, const char *path, struct exti_error *err)
+{
+    const char **p = grown(im->paths, im->path_count, sizeof *p);
+
+    if (!p)
+        return exti__fail_nomem(err);
+    im->paths = p;
+    p[im->path_count++] = path;
     return 0;
 }
 

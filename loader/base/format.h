@@ -12,7 +12,13 @@
 /* One dynamic symbol.  Strings point into the file's bytes. */
 struct exti_image_symbol {
     const char *name, *version;
-    uint32_t flags; /* EXTI_SYM_* */
+    uint32_t flags;  /* EXTI_SYM_* */
+    int32_t library; /* as in the public header */
+};
+
+struct exti_image_needed {
+    const char *name;
+    uint32_t flags; /* EXTI_NEED_* */
 };
 
 /* The format-neutral description of one file.  Strings point into the file's bytes or are static,
@@ -20,14 +26,26 @@ struct exti_image_symbol {
 struct exti_image {
     struct exti_image_info info;       /* rpath etc. as in the public header */
     char *build_id;                    /* owned; info.build_id */
-    const char **needed;               /* owned array */
+    struct exti_image_needed *needed;  /* owned array */
     struct exti_image_symbol *symbols; /* owned array */
+    const char **paths;                /* owned array; Mach-O's search path, entry by entry */
+    size_t path_count;
+    struct exti_image *slices; /* owned array of info.slice_count */
+};
+
+/* What a rewrite is asked to do, and the bytes of the files that it is told to look into. */
+struct exti_request {
+    const struct exti_rewrite_opts *opts;
+    const struct exti_span *bind; /* opts->bind_file, then the libraries that it re-exports */
+    size_t bind_count;
 };
 
 /* Frees what the image owns and empties it. */
 void exti__image_clear(struct exti_image *im);
 /* Append; the arrays grow by doubling. */
-int exti__image_add_needed(struct exti_image *im, const char *name, struct exti_error *err);
+int exti__image_add_needed(struct exti_image *im, const char *name, uint32_t flags,
+                           struct exti_error *err);
+int exti__image_add_path(struct exti_image *im, const char *path, struct exti_error *err);
 int exti__image_add_symbol(struct exti_image *im, struct exti_image_symbol s,
                            struct exti_error *err);
 
@@ -40,18 +58,18 @@ struct exti_format_ops {
     /* Describes the file into a zeroed image. */
     int (*read)(struct exti_span file, struct exti_image *im, struct exti_error *err);
 
-    /* Plans the edits of `opts` into an initialised plan and seals it.  EXTI_E_UNSUPPORTED where they
+    /* Plans the edits of `req` into an initialised plan and seals it.  EXTI_E_UNSUPPORTED where they
      * cannot be made safely.  A file that already is as asked gives an empty plan. */
-    int (*plan)(struct exti_span file, const struct exti_rewrite_opts *opts, struct exti_plan *plan,
+    int (*plan)(struct exti_span file, const struct exti_request *req, struct exti_plan *plan,
                 struct exti_error *err);
 
-    /* Checks `after` on its own and against `before`, independently of `plan`.  With `opts`, each
+    /* Checks `after` on its own and against `before`, independently of `plan`.  With `req`, each
      * edit must be there and no other; without, only differences that a copy may have are let
      * pass.  `plan`, if given, made `after` from `before`: bytes that it does not name are then
      * known to be equal and not read.  Findings go to `report`; a non-zero answer ends the check. */
-    int (*check)(struct exti_span before, struct exti_span after,
-                 const struct exti_rewrite_opts *opts, const struct exti_plan *plan,
-                 exti_report_fn report, void *user, struct exti_error *err);
+    int (*check)(struct exti_span before, struct exti_span after, const struct exti_request *req,
+                 const struct exti_plan *plan, exti_report_fn report, void *user,
+                 struct exti_error *err);
 };
 
 #endif

@@ -49,19 +49,23 @@ static int by_offset(const void *a, const void *b)
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
+/* How many of the input's bytes the result has, patches apart. */
+static uint64_t kept_bytes(const struct exti_plan *plan, uint64_t input_size)
+{
+    return plan->tail.n && plan->tail_offset < input_size ? plan->tail_offset : input_size;
+}
+
 int exti__plan_seal(struct exti_plan *plan, struct exti_span input, struct exti_error *err)
 {
-    uint64_t end = 0;
+    uint64_t end = 0, limit = kept_bytes(plan, input.n);
     size_t kept = 0;
 
-    if (plan->tail.n && plan->tail_offset < input.n)
-        return exti__fail(err, EXTI_E_ARG, plan->tail_offset, "the tail begins before the end");
     if (plan->count)
         qsort(plan->patches, plan->count, sizeof *plan->patches, by_offset);
     for (size_t i = 0; i < plan->count; i++) {
         struct exti_patch *patch = &plan->patches[i];
 
-        if (patch->offset > input.n || patch->size > input.n - patch->offset)
+        if (patch->offset > limit || patch->size > limit - patch->offset)
             return exti__fail(err, EXTI_E_FORMAT, patch->offset, "%s: %zu bytes lie past the end",
                               patch->what, patch->size);
         if (patch->offset < end)
@@ -90,7 +94,8 @@ void exti__plan_apply(const struct exti_plan *plan, uint8_t *image, uint64_t inp
     }
     if (!plan->tail.n)
         return;
-    memset(image + input_size, 0, (size_t)(plan->tail_offset - input_size));
+    if (plan->tail_offset > input_size)
+        memset(image + input_size, 0, (size_t)(plan->tail_offset - input_size));
     memcpy(image + plan->tail_offset, plan->tail.p, plan->tail.n);
 }
 
@@ -116,7 +121,8 @@ uint64_t exti__plan_stray(const struct exti_plan *plan, struct exti_span before,
     for (size_t i = 0; i < plan->count; i++) {
         const struct exti_patch *patch = &plan->patches[i];
         uint64_t page = patch->offset & ~(uint64_t)(PAGE - 1), end = patch->offset + patch->size;
-        uint64_t next = i + 1 < plan->count ? plan->patches[i + 1].offset : before.n;
+        uint64_t next =
+            i + 1 < plan->count ? plan->patches[i + 1].offset : kept_bytes(plan, before.n);
         uint64_t page_end = (end | (PAGE - 1)) + 1;
 
         stray = differs(before, after, at > page ? at : page, patch->offset);

@@ -162,11 +162,12 @@ static void judge(struct exti_span before, struct exti_span after,
     struct exti_error err = {.code = EXTI_OK};
 
     if (!is_sound(before)) {
-        exti__elf_format.check(before, after, opts, plan, ignore, NULL, NULL);
+        exti__elf_format.check(before, after, &(struct exti_request){.opts = opts}, plan, ignore,
+                               NULL, NULL);
         return;
     }
-    if (exti__elf_format.check(before, after, opts, plan, must_not_report,
-                               promise("the judge finds fault with a copy"), &err))
+    if (exti__elf_format.check(before, after, &(struct exti_request){.opts = opts}, plan,
+                               must_not_report, promise("the judge finds fault with a copy"), &err))
         broken("the judge cannot look at an accepted file", &err);
     if (exti__elf_format.check(before, after, NULL, NULL, must_not_report,
                                promise("verifying finds fault with a copy"), &err))
@@ -179,7 +180,8 @@ static void edit_again(struct exti_span copy, const struct exti_rewrite_opts *op
     struct exti_plan plan;
 
     exti__plan_init(&plan, copy.n * 4 + ((size_t)1 << 20));
-    if (exti__elf_format.plan(copy, opts, &plan, &err) == 0 && (plan.count || plan.tail.n)) {
+    if (exti__elf_format.plan(copy, &(struct exti_request){.opts = opts}, &plan, &err) == 0 &&
+        (plan.count || plan.tail.n)) {
         snprintf(err.message, sizeof err.message, "%s",
                  plan.count ? plan.patches[0].what : "something is appended");
         broken("editing a copy once more changes it", &err);
@@ -203,7 +205,8 @@ static void use_plan(const struct exti_plan *plan, struct exti_span file,
     if ((!opts->needed_count || opts->needed[0].to) && is_sound(file))
         edit_again(copy, opts);
     image[spoil_at % n] ^= (uint8_t)(spoil_at >> 16 | 1);
-    exti__elf_format.check(file, copy, opts, NULL, ignore, NULL, NULL);
+    exti__elf_format.check(file, copy, &(struct exti_request){.opts = opts}, NULL, ignore, NULL,
+                           NULL);
     exti__elf_format.check(file, copy, NULL, NULL, ignore, NULL, NULL);
     free(image);
 }
@@ -225,7 +228,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     exti__elf_format.read(file, &image, NULL);
     exti__image_clear(&image);
     exti__plan_init(&plan, file.n * 4 + ((size_t)1 << 20));
-    if (exti__elf_format.plan(file, opts, &plan, NULL) == 0)
+    if (exti__elf_format.plan(file, &(struct exti_request){.opts = opts}, &plan, NULL) == 0)
         use_plan(&plan, file, opts, data[1] | (size_t)data[2] << 8 | (size_t)data[3] << 16);
     exti__plan_free(&plan);
     return 0;

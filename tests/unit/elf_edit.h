@@ -31,7 +31,8 @@ static inline int plan_file(struct test *t, const char *path, const struct exti_
     const char *p = test_read(t, path, &n);
 
     t->err = (struct exti_error){0};
-    return exti__elf_format.plan(exti__span(p, n), opts, plan, &t->err);
+    return exti__elf_format.plan(exti__span(p, n), &(struct exti_request){.opts = opts}, plan,
+                                 &t->err);
 }
 
 /* The plan is refused. */

@@ -86,7 +86,8 @@ static void make_after(struct fixture *f, const struct exti_rewrite_opts *opts)
     exti__plan_free(&f->plan);
     exti__elf_close(&f->copy);
     exti__plan_init(&f->plan, ROOM);
-    assert_ok(exti__elf_format.plan(file, opts, &f->plan, &f->err), &f->err);
+    assert_ok(exti__elf_format.plan(file, &(struct exti_request){.opts = opts}, &f->plan, &f->err),
+              &f->err);
     f->after_n = (size_t)exti__plan_size(&f->plan, file.n);
     assert_true(f->after_n < ROOM - 16);
     memset(f->after, 0, ROOM);
@@ -111,9 +112,9 @@ static int check(struct fixture *f, const struct exti_rewrite_opts *opts,
 {
     f->findings = 0;
     f->first = (struct exti_error){.code = EXTI_OK};
-    return exti__elf_format.check(exti__span(f->before, f->before_n),
-                                  exti__span(f->after, f->after_n), opts, plan, note_finding, f,
-                                  &f->err);
+    return exti__elf_format.check(
+        exti__span(f->before, f->before_n), exti__span(f->after, f->after_n),
+        opts ? &(struct exti_request){.opts = opts} : NULL, plan, note_finding, f, &f->err);
 }
 
 static void assert_clean(struct fixture *f, const struct exti_rewrite_opts *opts)
@@ -497,9 +498,9 @@ static void check_stops_when_the_report_says_so(void **state)
     spoil_header(f);
     spoil_symbols(f);
     spoil_bytes(f);
-    assert_ok(exti__elf_format.check(exti__span(f->before, f->before_n),
-                                     exti__span(f->after, f->after_n), &edits, NULL, stop_at_once,
-                                     &calls, &f->err),
+    assert_ok(exti__elf_format.check(
+                  exti__span(f->before, f->before_n), exti__span(f->after, f->after_n),
+                  &(struct exti_request){.opts = &edits}, NULL, stop_at_once, &calls, &f->err),
               &f->err);
     assert_int_equal(calls, 1);
 }

@@ -275,8 +275,8 @@ static void every_kind_of_file_is_edited(void **state)
         assert_ok(exti__elf_format.read(exti__span(out, size), &im, &t->err), &t->err);
         assert_string_equal(im.info.id, "a-longer-name.so");
         assert_string_equal(im.info.runpath, "/orig/lib");
-        assert_string_equal(im.needed[0], "libtoy-api.so.1");
-        assert_string_equal(im.needed[1], "libc-of-the-context.so");
+        assert_string_equal(im.needed[0].name, "libtoy-api.so.1");
+        assert_string_equal(im.needed[1].name, "libc-of-the-context.so");
         assert_string_equal(im.symbols[0].name, "impart");
         assert_string_equal(im.symbols[0].version, "V1");
         assert_string_equal(im.symbols[1].name, "exported_anew");
@@ -313,7 +313,8 @@ static void running_out_of_memory_is_told(void **state)
         assert_true(i < 300);
         exti__plan_init(&plan, 1 << 20);
         exti__mem_fail_after(i);
-        rc = exti__elf_format.plan(exti__span(bytes, n), &opts, &plan, &t->err);
+        rc = exti__elf_format.plan(exti__span(bytes, n), &(struct exti_request){.opts = &opts},
+                                   &plan, &t->err);
         exti__mem_fail_after(-1);
         exti__plan_free(&plan);
     }

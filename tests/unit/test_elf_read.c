@@ -72,7 +72,7 @@ static void read_describes_either_class_and_byte_order(void **state)
             assert_int_equal(info->flags,
                              EXTI_IMAGE_NODELETE | EXTI_IMAGE_BIND_NOW | EXTI_IMAGE_UNIQUE);
             assert_int_equal(info->needed_count, 1);
-            assert_string_equal(f->image.needed[0], "libc.so.6");
+            assert_string_equal(f->image.needed[0].name, "libc.so.6");
             assert_int_equal(info->symbol_count, 3); /* a version node is none */
             assert_symbol(&f->image, 0, "import", "V1", EXTI_SYM_WEAK | EXTI_SYM_FUNCTION);
             assert_symbol(&f->image, 1, "export", "V2", EXTI_SYM_EXPORT | EXTI_SYM_FUNCTION);

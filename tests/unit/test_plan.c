@@ -199,6 +199,26 @@ static void every_stray_byte_is_found(void **state)
     }
 }
 
+static void tail_replaces_the_rest(void **state)
+{
+    struct exti_plan *plan = *state;
+    struct exti_error err = {0};
+    uint8_t image[INPUT_SIZE];
+
+    add(plan, 2, "XX");
+    set_tail(plan, 10, "tail");
+    seal(plan);
+    assert_int_equal(exti__plan_size(plan, INPUT_SIZE), 14);
+    memcpy(image, input, sizeof image);
+    exti__plan_apply(plan, image, INPUT_SIZE);
+    assert_memory_equal(image, "01XX456789tail", 14);
+    assert_int_equal(exti__plan_stray(plan, before(), exti__span(image, 14)), EXTI_NO_OFFSET);
+    image[9] = '!';
+    assert_int_equal(exti__plan_stray(plan, before(), exti__span(image, 14)), 9);
+    add(plan, 9, "YY"); /* reaches into the tail */
+    assert_exti(exti__plan_seal(plan, before(), &err), EXTI_E_FORMAT, &err, 9);
+}
+
 static void first_stray_byte_is_named(void **state)
 {
     struct exti_plan *plan = *state;
@@ -313,6 +333,7 @@ int main(void)
         plan_test(tail_follows_a_gap_of_zeros),
         plan_test(tail_may_follow_at_once),
         plan_test(every_stray_byte_is_found),
+        plan_test(tail_replaces_the_rest),
         plan_test(first_stray_byte_is_named),
         plan_test(stray_refuses_another_size),
         plan_test(many_patches_fit),

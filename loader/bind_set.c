@@ -1,0 +1,151 @@
+#include "loader/bind_set.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/format.h"
+#include "loader/base/mem.h"
+#include "loader/formats.h"
+
+/* More re-exported libraries than any real one has; a circle ends here too. */
+#define MOST_FILES 16
+
+#define LOADER_PATH "@loader_path/"
+#define RPATH "@rpath/"
+
+/* The file that dyld would find for `name` from the library `from`: "@loader_path/" is that library's
+ * folder.  NULL for a name that only a process can tell ("@executable_path/"); exti__free it. */
+static char *resolve(const char *from, const char *name)
+{
+    const char *slash = strrchr(from, '/');
+    size_t folder = slash ? (size_t)(slash - from) + 1 : 0, rest;
+    char *path;
+
+    if (name[0] == '/')
+        return exti__strdup(name);
+    if (strncmp(name, LOADER_PATH, strlen(LOADER_PATH)) != 0)
+        return NULL;
+    name += strlen(LOADER_PATH);
+    rest = strlen(name) + 1;
+    path = exti__alloc(folder + rest);
+    if (path) {
+        memcpy(path, from, folder);
+        memcpy(path + folder, name, rest);
+    }
+    return path;
+}
+
+/* "entry/rest" resolved, for a name that begins with "@rpath/". */
+static char *resolve_rpath(const char *from, const char *entry, const char *name)
+{
+    char *joined = exti__fs_join(entry, name + strlen(RPATH)), *path;
+
+    path = joined ? resolve(from, joined) : NULL;
+    exti__free(joined);
+    return path;
+}
+
+static bool has(const struct exti_bind_set *set, char **paths, const char *path)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (strcmp(paths[i], path) == 0)
+            return true;
+    return false;
+}
+
+/* Takes `path`.  A file that is missing is passed over unless it is the first. */
+static int add(struct exti_bind_set *set, char **paths, char *path, struct exti_error *err)
+{
+    struct exti_mapping *m = &set->files[set->count];
+    struct exti_error e = {0};
+    int rc;
+
+    if (has(set, paths, path) || set->count == MOST_FILES) {
+        exti__free(path);
+        return 0;
+    }
+    rc = exti__fs_map(path, m, NULL, &e);
+    if (rc) {
+        exti__free(path);
+        if (set->count && rc == EXTI_E_IO && e.os_error == ENOENT)
+            return 0;
+        if (err)
+            *err = e;
+        return rc;
+    }
+    set->spans[set->count] = exti__span(m->p, m->n);
+    paths[set->count++] = path;
+    return 0;
+}
+
+static int add_reexport(struct exti_bind_set *set, char **paths, const char *from,
+                        const struct exti_image *im, const char *name, struct exti_error *err)
+{
+    bool by_rpath = strncmp(name, RPATH, strlen(RPATH)) == 0;
+    size_t before = set->count, tries = by_rpath ? im->path_count : 1;
+
+    for (size_t i = 0; i < tries && set->count == before; i++) {
+        char *path = by_rpath ? resolve_rpath(from, im->paths[i], name) : resolve(from, name);
+        int rc = path ? add(set, paths, path, err) : 0;
+
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static int add_reexports(struct exti_bind_set *set, char **paths, size_t of, struct exti_error *err)
+{
+    struct exti_image im = {0};
+    const struct exti_format_ops *ops;
+    int rc = exti__format_of(set->spans[of], &ops, err);
+
+    if (!rc)
+        rc = ops->read(set->spans[of], &im, err);
+    for (size_t i = 0; i < im.info.needed_count && !rc; i++)
+        if (im.needed[i].flags & EXTI_NEED_REEXPORT)
+            rc = add_reexport(set, paths, paths[of], &im, im.needed[i].name, err);
+    exti__image_clear(&im);
+    if (rc)
+        exti__error_file(err, paths[of]);
+    return rc;
+}
+
+int exti__bind_set_open(struct exti_bind_set *out, const char *file, struct exti_error *err)
+{
+    struct exti_bind_set set = {0};
+    char *paths[MOST_FILES], *first;
+    int rc = 0;
+
+    *out = set;
+    if (!file)
+        return 0;
+    set.files = exti__calloc(MOST_FILES, sizeof *set.files);
+    set.spans = exti__calloc(MOST_FILES, sizeof *set.spans);
+    first = exti__strdup(file);
+    if (!set.files || !set.spans || !first) {
+        exti__free(first);
+        exti__bind_set_close(&set);
+        return exti__fail_nomem(err);
+    }
+    rc = add(&set, paths, first, err);
+    for (size_t i = 0; i < set.count && !rc; i++)
+        rc = add_reexports(&set, paths, i, err);
+    for (size_t i = 0; i < set.count; i++)
+        exti__free(paths[i]);
+    if (rc)
+        exti__bind_set_close(&set);
+    *out = set;
+    return rc;
+}
+
+void exti__bind_set_close(struct exti_bind_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        exti__fs_unmap(&set->files[i]);
+    exti__free(set->files);
+    exti__free(set->spans);
+    *set = (struct exti_bind_set){0};
+}
