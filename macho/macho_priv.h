@@ -298,7 +298,10 @@ int exti__macho_references(const struct macho_file *f,
 struct macho_build {
     const struct macho_file *f;
     const struct exti_rewrite_opts *opts;
-    struct exti_span bind; /* the slice of opts->bind_file for this architecture; n 0: none */
+    /* For this architecture: the slice of opts->bind_file, then of the libraries it re-exports.  None:
+     * nothing is bound anew. */
+    const struct exti_span *bind;
+    size_t bind_count;
 
     /* macho_commands.c */
     struct exti_buf commands; /* the new load commands, without the header */
@@ -329,7 +332,7 @@ struct exti_span exti__macho_piece(const struct macho_build *b, enum macho_piece
  * nothing else does.  With a shift, commands are those of the file's layout before it. */
 int exti__macho_edit_commands(struct macho_build *b, struct exti_error *err);
 
-/* macho_rebind.c: binds what is flat or looks in the main program to bind_ordinal if `bind` exports it,
+/* macho_rebind.c: binds what is flat or looks in the main program to bind_ordinal if one of `bind` exports it,
  * keeps own weak definitions to the file itself (EXTI_RW_CLEAR_UNIQUE), renumbers ordinals where
  * dependencies were removed, and keeps nlist entries in step. */
 int exti__macho_rebind(struct macho_build *b, struct exti_error *err);
