@@ -291,62 +291,6 @@ int exti__macho_references(const struct macho_file *f,
                                        struct exti_error *err),
                            void *user, struct exti_error *err);
 
-/* ---- the rewrite in the making, macho_plan.c -------------------------------------------------------- */
-
-/* A copy of one slice being put together.  Load commands, __LINKEDIT pieces and, when the page shift
- * moves it, the body between them are edited apart and laid out last. */
-struct macho_build {
-    const struct macho_file *f;
-    const struct exti_rewrite_opts *opts;
-    /* For this architecture: the slice of opts->bind_file, then of the libraries it re-exports.  None:
-     * nothing is bound anew. */
-    const struct exti_span *bind;
-    size_t bind_count;
-
-    /* macho_commands.c */
-    struct exti_buf commands; /* the new load commands, without the header */
-    uint32_t command_count, header_flags;
-    int32_t bind_ordinal; /* of opts->bind_name in the new list; SELF for the file itself */
-    int32_t *ordinals;    /* owned: new ordinal of old ordinal i+1; 0 where it was removed */
-    bool resign;          /* the copy gets a signature */
-
-    /* pieces that changed; others are the file's own */
-    struct {
-        bool replaced;
-        struct exti_buf data;
-    } pieces[MACHO_PIECES];
-
-    /* macho_shift.c */
-    uint64_t shift;       /* bytes inserted before room_end; a multiple of 0x4000; 0: none */
-    struct exti_buf body; /* with a shift: the slice from room_end to __LINKEDIT, edited */
-};
-
-/* Makes piece `kind` an empty buffer to be filled, of at most `max` bytes. */
-struct exti_buf *exti__macho_piece_new(struct macho_build *b, enum macho_piece_kind kind,
-                                       size_t max);
-/* The piece's bytes as they stand now. */
-struct exti_span exti__macho_piece(const struct macho_build *b, enum macho_piece_kind kind);
-
-/* macho_commands.c: applies id, needed and search path edits, in the order shortest change first until
- * the commands fit `f->room_end` (notes of the room ladder are in the file), and sets `shift` when
- * nothing else does.  With a shift, commands are those of the file's layout before it. */
-int exti__macho_edit_commands(struct macho_build *b, struct exti_error *err);
-
-/* macho_rebind.c: binds what is flat or looks in the main program to bind_ordinal if one of `bind` exports it,
- * keeps own weak definitions to the file itself (EXTI_RW_CLEAR_UNIQUE), renumbers ordinals where
- * dependencies were removed, and keeps nlist entries in step. */
-int exti__macho_rebind(struct macho_build *b, struct exti_error *err);
-
-/* macho_shift.c: moves all behind the header by b->shift.  Refuses (EXTI_E_UNSUPPORTED, naming the
- * command, section or fixup format) what it does not know how to move. */
-int exti__macho_shift(struct macho_build *b, struct exti_error *err);
-
-/* macho_linkedit.c: lays the pieces out in canonical order without holes, and writes offsets, sizes and
- * __LINKEDIT's own into b->commands.  `out` is the new __LINKEDIT up to the signature, padded to its
- * alignment; *fileoff is where it goes in the slice. */
-int exti__macho_linkedit(struct macho_build *b, struct exti_buf *out, uint64_t *fileoff,
-                         struct exti_error *err);
-
 /* ---- ad hoc signature, macho_sign.c ------------------------------------------------------------------ */
 
 /* What is kept of the old signature. */
@@ -372,5 +316,73 @@ int exti__macho_sign(const struct macho_signature *old, const char *identifier,
 
 /* Checks the page hashes of a signed slice: offset of the first page that differs, or EXTI_NO_OFFSET. */
 int exti__macho_signature_check(const struct macho_file *f, uint64_t *bad, struct exti_error *err);
+
+/* ---- the rewrite in the making, macho_plan.c -------------------------------------------------------- */
+
+/* A copy of one slice being put together.  Load commands, __LINKEDIT pieces and, when the page shift
+ * moves it, the body between them are edited apart and laid out last. */
+struct macho_build {
+    const struct macho_file *f;
+    const struct exti_rewrite_opts *opts;
+    /* For this architecture: the slice of opts->bind_file, then of the libraries it re-exports.  None:
+     * nothing is bound anew. */
+    const struct exti_span *bind;
+    size_t bind_count;
+
+    struct macho_signature signature; /* the slice's own */
+    const char *identifier;           /* for the new one: the old one's, else one from the id */
+
+    /* macho_commands.c */
+    struct exti_buf commands; /* the new load commands, without the header */
+    uint32_t command_count, header_flags;
+    int32_t bind_ordinal; /* of opts->bind_name in the new list; SELF for the file itself */
+    int32_t *ordinals;    /* owned: new ordinal of old ordinal i+1; 0 where it was removed */
+    bool resign;          /* the copy gets a signature */
+
+    /* pieces that changed; others are the file's own */
+    struct {
+        bool replaced;
+        struct exti_buf data;
+    } pieces[MACHO_PIECES];
+
+    /* macho_shift.c */
+    uint64_t shift; /* how far all behind the header moves; a multiple of 0x4000; 0: stays */
+    struct exti_buf
+        body; /* with a shift: the slice from room_end to __LINKEDIT, edited.  The copy is
+                           * the header and commands padded to `shift` bytes, the second header
+                           * padded to room_end bytes, this, and the new __LINKEDIT */
+};
+
+/* Makes piece `kind` an empty buffer to be filled, of at most `max` bytes. */
+struct exti_buf *exti__macho_piece_new(struct macho_build *b, enum macho_piece_kind kind,
+                                       size_t max);
+/* The piece's bytes as they stand now. */
+struct exti_span exti__macho_piece(const struct macho_build *b, enum macho_piece_kind kind);
+
+/* macho_commands.c: applies id, needed and search path edits, in the order shortest change first until
+ * the commands fit `f->room_end` (notes of the room ladder are in the file), and sets `shift` when
+ * nothing else does.  With a shift, commands are those of the file's layout before it. */
+int exti__macho_edit_commands(struct macho_build *b, struct exti_error *err);
+
+/* macho_rebind.c: binds what is flat or looks in the main program to bind_ordinal if one of `bind` exports it,
+ * keeps own weak definitions to the file itself (EXTI_RW_CLEAR_UNIQUE), renumbers ordinals where
+ * dependencies were removed, and keeps nlist entries in step. */
+int exti__macho_rebind(struct macho_build *b, struct exti_error *err);
+
+/* macho_shift.c: moves all behind the header by b->shift.  Refuses (EXTI_E_UNSUPPORTED, naming the
+ * command, section or fixup format) what it does not know how to move. */
+int exti__macho_shift(struct macho_build *b, struct exti_error *err);
+
+/* Appends what stands at offset `shift` of the copy: the new header and load commands once more, as an
+ * image that begins there, padded to f->room_end bytes.  Code that takes the address of its own Mach-O
+ * header gets this one.  Call it when b->commands are final but for the signature's bytes. */
+int exti__macho_second_header(const struct macho_build *b, struct exti_buf *out,
+                              struct exti_error *err);
+
+/* macho_linkedit.c: lays the pieces out in canonical order without holes, and writes offsets, sizes and
+ * __LINKEDIT's own into b->commands.  `out` is the new __LINKEDIT up to the signature, padded to its
+ * alignment; *fileoff is where it goes in the slice. */
+int exti__macho_linkedit(struct macho_build *b, struct exti_buf *out, uint64_t *fileoff,
+                         struct exti_error *err);
 
 #endif
