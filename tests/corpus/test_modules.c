@@ -368,8 +368,10 @@ int main(int argc, char **argv)
     if (given) {
         snprintf(libpython, sizeof libpython, "%s", given);
     } else {
-        FILE *p =
-            popen("ldconfig -p | sed -n 's/.*libpython3\\.[0-9]*\\.so\\.1\\.0.* => //p'", "r");
+        /* A user may lack /sbin, and with it ldconfig. */
+        FILE *p = popen("PATH=$PATH:/sbin; ldconfig -p | "
+                        "sed -n 's/.*libpython3\\.[0-9]*\\.so\\.1\\.0.* => //p'",
+                        "r");
 
         if (!p || fscanf(p, "%511s", libpython) != 1)
             libpython[0] = 0;

@@ -6,6 +6,7 @@ cc=${CC:-cc}
 toys=$build/toys
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
+PATH=$PATH:/sbin # a user may lack it, and with it ldconfig
 
 if ! sh testdata/src/toy/build.sh "$toys"; then
     echo "not ok toys: they cannot be built"
