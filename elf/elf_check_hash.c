@@ -13,18 +13,16 @@ struct words {
     bool big_endian;
 };
 
-/* Word `i`; *ok turns false past the end. */
+/* Word `i`, of an index below 2^60; *ok turns false past the end. */
 static uint64_t word(const struct words *w, uint64_t i, bool *ok)
 {
-    struct exti_span s;
-    struct exti_cur cur;
+    struct exti_cur cur = exti__cur(w->s, w->big_endian);
+    uint64_t value;
 
-    if (i >= w->s.n / w->size || exti__span_sub(w->s, i * w->size, w->size, "", &s, NULL)) {
-        *ok = false;
-        return 0;
-    }
-    cur = exti__cur(s, w->big_endian);
-    return w->size == 8 ? exti__cur_u64(&cur) : exti__cur_u32(&cur);
+    exti__cur_skip(&cur, i * w->size);
+    value = w->size == 8 ? exti__cur_u64(&cur) : exti__cur_u32(&cur);
+    *ok &= !cur.failed;
+    return value;
 }
 
 /* Bernstein's times 33, as in glibc's dl-new-hash.h. */

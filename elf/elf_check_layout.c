@@ -248,7 +248,7 @@ int exti__elf_check_stack(struct elf_check *c, struct exti_error *err)
     return 0;
 }
 
-/* The new PT_LOAD against its predecessor, as every loader with pages up to `page` maps them. */
+/* The new PT_LOAD against its predecessor, which any shared object has, as every loader with pages up to `page` maps them. */
 static void check_new_load(struct elf_check *c, const GElf_Phdr *ph, const GElf_Phdr *prev)
 {
     const uint64_t at = header_at(&c->after, c->new_load), page = exti__elf_page(&c->after);
@@ -266,8 +266,6 @@ static void check_new_load(struct elf_check *c, const GElf_Phdr *ph, const GElf_
                           "new PT_LOAD: address 0x%" PRIx64 ", offset 0x%" PRIx64
                           " and p_align 0x%" PRIx64 " do not fit pages of 0x%" PRIx64,
                           ph->p_vaddr, ph->p_offset, ph->p_align, page);
-    if (!prev)
-        return;
     end = prev->p_vaddr + prev->p_memsz;
     if (!exti__align(end, page, &end) || (ph->p_vaddr & ~(page - 1)) < end)
         exti__elf_finding(c, at,

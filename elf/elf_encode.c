@@ -66,15 +66,3 @@ void exti__elf_put_shdr(const struct elf_file *f, uint8_t *p, const GElf_Shdr *s
     exti__elf_put_word(f, p + 4, sh->sh_info);
     put_addrs(f, p + 8, tail, 2);
 }
-
-void exti__elf_put_sym(const struct elf_file *f, uint8_t *p, const GElf_Sym *s)
-{
-    const uint64_t place[] = {s->st_value, s->st_size};
-    const size_t kind = f->is64 ? 4 : 12;
-
-    exti__elf_put_word(f, p, s->st_name);
-    put_addrs(f, p + (f->is64 ? 8 : 4), place, 2);
-    p[kind] = s->st_info;
-    p[kind + 1] = s->st_other;
-    exti__elf_put_half(f, p + kind + 2, s->st_shndx);
-}

@@ -61,20 +61,18 @@ static int gnu_chains(const struct elf_file *f, struct elf_gnu_hash *h, uint64_t
         if (first > last)
             last = first;
     }
+    if (!last)
+        return exti__span_sub(all, at, 0, "DT_GNU_HASH chains", &h->chain, err);
     rc = exti__span_sub(all, at, all.n - at, "DT_GNU_HASH chains", &h->chain, err);
-    if (rc)
-        return rc;
-    for (uint64_t i = last - h->first; last && i < h->chain.n / 4; i++)
+    for (uint64_t i = last - h->first; !rc && i < h->chain.n / 4; i++)
         if (exti__elf_word(f, h->chain, (size_t)i) & 1)
             return exti__span_sub(all, at, (i + 1) * 4, "DT_GNU_HASH chains", &h->chain, err);
-    if (last)
-        return exti__fail(err, EXTI_E_FORMAT, h->chain.base,
-                          "DT_GNU_HASH: the last chain has no end");
-    h->chain.n = 0;
-    return 0;
+    return rc ? rc
+              : exti__fail(err, EXTI_E_FORMAT, h->chain.base,
+                           "DT_GNU_HASH: the last chain has no end");
 }
 
-int exti__elf_gnu_table(const struct elf_file *f, struct elf_gnu_hash *out, struct exti_error *err)
+int exti__elf_gnu_table(struct elf_file *f, struct exti_error *err)
 {
     struct exti_span all = f->gnu_hash.s;
     struct exti_cur c = exti__cur(all, f->big_endian);
@@ -103,13 +101,11 @@ int exti__elf_gnu_table(const struct elf_file *f, struct elf_gnu_hash *out, stru
     rc = exti__span_table(all, at, h.buckets, 4, "DT_GNU_HASH buckets", &h.bucket, err);
     if (!rc)
         rc = gnu_chains(f, &h, at + h.bucket.n, err);
-    if (!rc)
-        *out = h;
+    f->gnu = h;
     return rc;
 }
 
-int exti__elf_sysv_table(const struct elf_file *f, struct elf_sysv_hash *out,
-                         struct exti_error *err)
+int exti__elf_sysv_table(struct elf_file *f, struct exti_error *err)
 {
     struct exti_span all = f->hash.s, head;
     struct elf_sysv_hash h = {0};
@@ -125,7 +121,6 @@ int exti__elf_sysv_table(const struct elf_file *f, struct elf_sysv_hash *out,
     if (!rc)
         rc = exti__span_table(all, head.n + h.bucket.n, h.chains, f->hash_word, "DT_HASH chains",
                               &h.chain, err);
-    if (!rc)
-        *out = h;
+    f->sysv = h;
     return rc;
 }

@@ -54,7 +54,7 @@ static int collect(const struct elf_edit *e, struct needed *n, struct exti_error
         if (n->count == MOST)
             return exti__fail(err, EXTI_E_UNSUPPORTED, exti__elf_dyn_offset(e->f, i),
                               "DT_NEEDED: more than %d libraries", MOST);
-        rc = exti__elf_tag_text(e, &e->tags[i], &item.was, err);
+        rc = exti__elf_str(e->f, e->tags[i].d.d_un.d_val, "DT_NEEDED", &item.was, err);
         item.text = item.was;
         if (!rc)
             rc = insert(n, n->count, item, err);

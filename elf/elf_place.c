@@ -73,22 +73,18 @@ static uint64_t slack(const struct elf_file *f, size_t i)
  * and in the file.  Gives the end. */
 static bool lay_out(struct elf_edit *e, uint64_t vaddr, uint64_t offset, uint64_t *end)
 {
-    uint64_t at = offset, by = vaddr - offset;
+    bool fits = true;
 
-    for (size_t i = 0; i < ELF_MOVE_COUNT; i++) {
+    *end = offset;
+    for (size_t i = 0; fits && i < ELF_MOVE_COUNT; i++) {
         struct elf_move *m = &e->move[i];
 
         if (!m->moves)
             continue;
-        if (!exti__align(at, m->align, &at))
-            return false;
-        m->to_offset = at;
-        m->to_vaddr = at + by;
-        if (!exti__add(at, m->size, &at))
-            return false;
+        fits = exti__align(*end, m->align, &m->to_offset) && exti__add(m->to_offset, m->size, end);
+        m->to_vaddr = m->to_offset + (vaddr - offset);
     }
-    *end = at;
-    return true;
+    return fits;
 }
 
 static bool fits_slack(struct elf_edit *e, size_t i)

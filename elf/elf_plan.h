@@ -88,9 +88,7 @@ struct elf_tag *exti__elf_find_tag(struct elf_edit *e, int64_t tag);
 int exti__elf_add_tag(struct elf_edit *e, int64_t tag, uint64_t value, const char *text,
                       struct exti_error *err);
 void exti__elf_drop_tags(struct elf_edit *e, int64_t tag); /* all of that kind */
-/* The text an entry has in the new file. */
-int exti__elf_tag_text(const struct elf_edit *e, const struct elf_tag *t, const char **out,
-                       struct exti_error *err);
+/* Gives an entry its new text, which outlives the edit. */
 int exti__elf_set_text(struct elf_edit *e, struct elf_tag *t, const char *text,
                        struct exti_error *err);
 

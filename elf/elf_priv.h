@@ -36,6 +36,16 @@ struct elf_part {
     struct exti_span s;
 };
 
+/* DT_GNU_HASH as laid out in the file; buckets and chains are 32-bit words. */
+struct elf_gnu_hash {
+    uint32_t buckets, first, bloom_words, shift;
+    struct exti_span bloom, bucket, chain; /* chain: a word per hashed symbol, from `first` on */
+};
+struct elf_sysv_hash {
+    uint64_t buckets, chains;
+    struct exti_span bucket, chain; /* words of hash_word bytes, as struct elf_file has it */
+};
+
 struct elf_file {
     struct exti_span file;
     Elf *elf;
@@ -59,7 +69,9 @@ struct elf_file {
     struct elf_part versym; /* exactly sym_count entries */
     struct elf_part verdef, verneed;
     struct elf_part hash, gnu_hash;
-    size_t hash_word; /* bytes of a DT_HASH word: 8 on s390x and alpha, else 4 */
+    size_t hash_word;          /* bytes of a DT_HASH word: 8 on s390x and alpha, else 4 */
+    struct elf_sysv_hash sysv; /* of `hash`, when it is present */
+    struct elf_gnu_hash gnu;   /* of `gnu_hash`, likewise */
 };
 
 /* ---- elf_read.c ------------------------------------------------------------------------------- */
@@ -145,18 +157,9 @@ bool exti__elf_is_version_node(const struct elf_version_names *v, size_t i, cons
 uint32_t exti__elf_gnu_hash(const char *name);
 uint32_t exti__elf_sysv_hash(const char *name);
 
-/* DT_GNU_HASH as laid out in the file; buckets and chains are 32-bit words. */
-struct elf_gnu_hash {
-    uint32_t buckets, first, bloom_words, shift;
-    struct exti_span bloom, bucket, chain; /* chain: a word per hashed symbol, from `first` on */
-};
-int exti__elf_gnu_table(const struct elf_file *f, struct elf_gnu_hash *out, struct exti_error *err);
-struct elf_sysv_hash {
-    uint64_t buckets, chains;
-    struct exti_span bucket, chain; /* words of f->hash_word bytes */
-};
-int exti__elf_sysv_table(const struct elf_file *f, struct elf_sysv_hash *out,
-                         struct exti_error *err);
+/* Part of exti__elf_open: fill gnu and sysv. */
+int exti__elf_gnu_table(struct elf_file *f, struct exti_error *err);
+int exti__elf_sysv_table(struct elf_file *f, struct exti_error *err);
 /* Word `i` of a table of 32-bit words, or of `size` (4 or 8) byte words; 0 past its end. */
 uint32_t exti__elf_word(const struct elf_file *f, struct exti_span table, size_t i);
 uint64_t exti__elf_word_of(const struct elf_file *f, struct exti_span table, size_t i, size_t size);
@@ -169,7 +172,6 @@ void exti__elf_put_addr(const struct elf_file *f, uint8_t *p, uint64_t v); /* 4 
 void exti__elf_put_dyn(const struct elf_file *f, uint8_t *p, const GElf_Dyn *d);
 void exti__elf_put_phdr(const struct elf_file *f, uint8_t *p, const GElf_Phdr *ph);
 void exti__elf_put_shdr(const struct elf_file *f, uint8_t *p, const GElf_Shdr *sh);
-void exti__elf_put_sym(const struct elf_file *f, uint8_t *p, const GElf_Sym *s);
 
 /* ---- the operations ------------------------------------------------------------------------------ */
 

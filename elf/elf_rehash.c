@@ -19,9 +19,9 @@ static bool hashes(const struct elf_edit *e, size_t i, uint32_t (*hash)(const ch
 }
 
 /* Adds a hash to the bloom filter. */
-static void add_to_bloom(const struct elf_file *f, const struct elf_gnu_hash *h, uint8_t *bloom,
-                         uint32_t hash)
+static void add_to_bloom(const struct elf_file *f, uint8_t *bloom, uint32_t hash)
 {
+    const struct elf_gnu_hash *h = &f->gnu;
     const size_t size = f->is64 ? 8 : 4;
     const uint32_t bits = (uint32_t)size * 8;
     const size_t at = (hash / bits & (h->bloom_words - 1)) * size;
@@ -33,9 +33,10 @@ static void add_to_bloom(const struct elf_file *f, const struct elf_gnu_hash *h,
 }
 
 /* Writes the new chain words into `chain` and into `bloom` the filter for all names. */
-static void patch_gnu(const struct elf_edit *e, const struct elf_gnu_hash *h, uint8_t *bloom,
-                      uint8_t *chain)
+static void patch_gnu(const struct elf_edit *e, uint8_t *bloom, uint8_t *chain)
 {
+    const struct elf_gnu_hash *h = &e->f->gnu;
+
     memset(bloom, 0, h->bloom.n);
     for (size_t i = h->first; i < h->first + h->chain.n / 4; i++) {
         const char *name = (const char *)e->f->strtab.s.p + e->f->sym[i].st_name;
@@ -44,14 +45,15 @@ static void patch_gnu(const struct elf_edit *e, const struct elf_gnu_hash *h, ui
 
         if (e->names[i])
             exti__elf_put_word(e->f, chain + (i - h->first) * 4, (hash & ~1u) | last);
-        add_to_bloom(e->f, h, bloom, hash);
+        add_to_bloom(e->f, bloom, hash);
     }
 }
 
 /* With one bucket any order of symbols is sorted by bucket: the table for new names that would have
  * to change places.  Look-ups compare each chain word; the bloom filter spares most of them. */
-static int one_bucket(struct elf_edit *e, const struct elf_gnu_hash *h, struct exti_error *err)
+static int one_bucket(struct elf_edit *e, struct exti_error *err)
 {
+    const struct elf_gnu_hash *h = &e->f->gnu;
     struct elf_move *m = &e->move[ELF_MOVE_GNU_HASH];
     const size_t chain = 16 + h->bloom.n + 4;
     const size_t count = h->chain.n / 4;
@@ -68,7 +70,7 @@ static int one_bucket(struct elf_edit *e, const struct elf_gnu_hash *h, struct e
     memcpy(m->bytes + 16, h->bloom.p, h->bloom.n);
     exti__elf_put_word(e->f, m->bytes + 16 + h->bloom.n, h->first);
     memcpy(m->bytes + chain, h->chain.p, h->chain.n);
-    patch_gnu(e, h, m->bytes + 16, m->bytes + chain);
+    patch_gnu(e, m->bytes + 16, m->bytes + chain);
     for (size_t i = 0; i < count; i++) {
         const struct exti_span word = {.p = m->bytes + chain + i * 4, .n = 4};
         uint32_t v = exti__elf_word(e->f, word, 0) & ~1u;
@@ -82,34 +84,30 @@ static int edit_gnu(struct elf_edit *e, struct exti_error *err)
 {
     struct elf_move *m = &e->move[ELF_MOVE_GNU_HASH];
     bool changes = false, moves = false;
-    struct elf_gnu_hash h;
+    const struct elf_gnu_hash *h = &e->f->gnu;
     uint32_t old, new;
-    int rc = exti__elf_gnu_table(e->f, &h, err);
 
-    if (rc)
-        return rc;
-    m->room = m->size = 16 + h.bloom.n + h.bucket.n + h.chain.n;
-    for (size_t i = h.first; e->names && i < h.first + h.chain.n / 4; i++) {
+    m->room = m->size = 16 + h->bloom.n + h->bucket.n + h->chain.n;
+    for (size_t i = h->first; e->names && i < h->first + h->chain.n / 4; i++) {
         if (!hashes(e, i, exti__elf_gnu_hash, &old, &new))
             continue;
         changes |= old != new;
-        moves |= old % h.buckets != new % h.buckets;
+        moves |= old % h->buckets != new % h->buckets;
     }
     if (moves)
-        return one_bucket(e, &h, err);
+        return one_bucket(e, err);
     if (!changes)
         return 0;
     m->bytes = exti__alloc((size_t)m->size);
     if (!m->bytes)
         return exti__fail_nomem(err);
     memcpy(m->bytes, e->f->gnu_hash.s.p, (size_t)m->size);
-    patch_gnu(e, &h, m->bytes + 16, m->bytes + 16 + h.bloom.n + h.bucket.n);
+    patch_gnu(e, m->bytes + 16, m->bytes + 16 + h->bloom.n + h->bucket.n);
     return 0;
 }
 
 /* DT_HASH built anew with the symbols and the order it has, renamed ones in their new buckets. */
 struct rebuild {
-    struct elf_sysv_hash h;
     uint64_t *last; /* per bucket the last symbol of its new chain */
     uint8_t *seen;  /* per symbol: a chain that comes back to one has no end */
     uint8_t *bucket, *chain;
@@ -131,19 +129,20 @@ static int rebuild_bucket(const struct elf_edit *e, struct rebuild *r, uint64_t 
                           struct exti_error *err)
 {
     const struct elf_file *f = e->f;
-    uint64_t sym = exti__elf_word_of(f, r->h.bucket, (size_t)bucket, f->hash_word);
+    const struct elf_sysv_hash *h = &f->sysv;
+    uint64_t sym = exti__elf_word_of(f, h->bucket, (size_t)bucket, f->hash_word);
 
     while (sym) {
         uint64_t to = bucket;
 
-        if (sym >= r->h.chains || sym >= f->sym_count || r->seen[sym])
-            return exti__fail(err, EXTI_E_FORMAT, r->h.bucket.base + bucket * f->hash_word,
+        if (sym >= h->chains || sym >= f->sym_count || r->seen[sym])
+            return exti__fail(err, EXTI_E_FORMAT, h->bucket.base + bucket * f->hash_word,
                               "DT_HASH: the chain of bucket %" PRIu64 " is broken", bucket);
         r->seen[sym] = 1;
         if (e->names[sym])
-            to = exti__elf_sysv_hash(e->names[sym]) % r->h.buckets;
+            to = exti__elf_sysv_hash(e->names[sym]) % h->buckets;
         chain_up(f, r, to, sym);
-        sym = exti__elf_word_of(f, r->h.chain, (size_t)sym, f->hash_word);
+        sym = exti__elf_word_of(f, h->chain, (size_t)sym, f->hash_word);
     }
     return 0;
 }
@@ -161,23 +160,22 @@ static bool sysv_changes(const struct elf_edit *e, uint64_t buckets)
 static int edit_sysv(struct elf_edit *e, struct exti_error *err)
 {
     struct elf_move *m = &e->move[ELF_MOVE_HASH];
+    const struct elf_sysv_hash *h = &e->f->sysv;
     struct rebuild r = {0};
     size_t head = 2 * e->f->hash_word;
-    int rc = exti__elf_sysv_table(e->f, &r.h, err);
+    int rc = 0;
 
-    if (rc)
-        return rc;
-    m->room = m->size = head + r.h.bucket.n + r.h.chain.n;
-    if (!sysv_changes(e, r.h.buckets))
+    m->room = m->size = head + h->bucket.n + h->chain.n;
+    if (!sysv_changes(e, h->buckets))
         return 0;
     m->bytes = exti__calloc((size_t)m->size, 1);
-    r.last = exti__calloc((size_t)r.h.buckets, sizeof *r.last);
-    r.seen = exti__calloc((size_t)r.h.chains, 1);
+    r.last = exti__calloc((size_t)h->buckets, sizeof *r.last);
+    r.seen = exti__calloc((size_t)h->chains, 1);
     if (m->bytes && r.last && r.seen) {
         memcpy(m->bytes, e->f->hash.s.p, head);
         r.bucket = m->bytes + head;
-        r.chain = r.bucket + r.h.bucket.n;
-        for (uint64_t b = 0; !rc && b < r.h.buckets; b++)
+        r.chain = r.bucket + h->bucket.n;
+        for (uint64_t b = 0; !rc && b < h->buckets; b++)
             rc = rebuild_bucket(e, &r, b, err);
     } else {
         rc = exti__fail_nomem(err);

@@ -233,10 +233,9 @@ static bool push_notes(struct elf_edit *e)
     bool moves[ELF_MOVE_COUNT] = {false};
     uint64_t notes, notes_end, by = 0, at = skip_notes(f, from, &notes, &notes_end);
     bool enough = false;
+    bool fits = notes == notes_end || exti__align(to - notes, note_align(f), &by);
 
-    if (notes != notes_end && !exti__align(to - notes, note_align(f), &by))
-        return false;
-    for (int turn = 0; !enough && turn < 2; turn++)
+    for (int turn = 0; fits && !enough && turn < 2; turn++)
         for (size_t i = ELF_MOVE_GNU_HASH; !enough && i <= ELF_MOVE_HASH; i++) {
             if (moves[i] || !e->move[i].room || !follows(f, at, e->move[i].offset))
                 continue;

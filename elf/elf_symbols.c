@@ -69,25 +69,21 @@ static int count_unhashed(const struct elf_file *f, uint64_t *count, struct exti
     return 0;
 }
 
-static int count_symbols(const struct elf_file *f, uint64_t *out, struct exti_error *err)
+static int count_symbols(struct elf_file *f, uint64_t *out, struct exti_error *err)
 {
     const GElf_Dyn *mips = exti__elf_tag(f, DT_MIPS_SYMTABNO);
     uint64_t count = 0;
     int rc = 0;
 
     if (f->gnu_hash.present) {
-        struct elf_gnu_hash h;
-
-        rc = exti__elf_gnu_table(f, &h, err);
-        if (!rc && h.chain.n)
-            count = h.first + h.chain.n / 4;
+        rc = exti__elf_gnu_table(f, err);
+        if (!rc && f->gnu.chain.n)
+            count = f->gnu.first + f->gnu.chain.n / 4;
     }
     if (!rc && f->hash.present) {
-        struct elf_sysv_hash h;
-
-        rc = exti__elf_sysv_table(f, &h, err);
-        if (!rc && h.chains > count)
-            count = h.chains;
+        rc = exti__elf_sysv_table(f, err);
+        if (!rc && f->sysv.chains > count)
+            count = f->sysv.chains;
     }
     if (!rc && f->ehdr.e_machine == EM_MIPS && mips && mips->d_un.d_val > count)
         count = mips->d_un.d_val;

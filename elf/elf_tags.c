@@ -43,16 +43,6 @@ void exti__elf_drop_tags(struct elf_edit *e, int64_t tag)
     e->tag_count = kept;
 }
 
-int exti__elf_tag_text(const struct elf_edit *e, const struct elf_tag *t, const char **out,
-                       struct exti_error *err)
-{
-    if (t->text) {
-        *out = t->text;
-        return 0;
-    }
-    return exti__elf_str(e->f, t->d.d_un.d_val, "PT_DYNAMIC: string", out, err);
-}
-
 int exti__elf_set_text(struct elf_edit *e, struct elf_tag *t, const char *text,
                        struct exti_error *err)
 {
