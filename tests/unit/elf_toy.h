@@ -10,7 +10,7 @@
 
 struct elf_toy {
     bool wide, big;
-    uint8_t b[4096];
+    uint8_t b[8192];
     size_t n;
     size_t phdr, note, hash, gnu, sym, str, str_size, versym, verdef, verneed, dyn, shdr;
     size_t dyn_slots;

@@ -147,6 +147,36 @@ static void without_hash_and_sections_relocations_count_the_symbols(void **state
     t->n += 16;
     assert_ok(read_toy(f), &f->err);
     assert_int_equal(f->image.info.symbol_count, 2);
+    exti__image_clear(&f->image);
+
+    /* MIPS64 has the symbol first. */
+    toy_put(t, 18, 2, EM_MIPS);
+    toy_put(t, at + 8, 4, 3);
+    assert_ok(read_toy(f), &f->err);
+    assert_int_equal(f->image.info.symbol_count, 3);
+    exti__image_clear(&f->image);
+
+    toy_put(t, value_of(t, DT_RELA), 8, 0x1800);
+    assert_exti(read_toy(f), EXTI_E_FORMAT, &f->err, TOY_DATA);
+    assert_says(&f->err, "relocation table: address 0x1800");
+
+    toy_put(t, value_of(t, DT_RELA), 8, at);
+    toy_put(t, value_of(t, DT_RELASZ), 8, 0x1000);
+    assert_exti(read_toy(f), EXTI_E_FORMAT, &f->err, at);
+    assert_says(&f->err, "relocation table: needs 4096 bytes");
+}
+
+static void section_that_reaches_into_the_strings_counts_no_symbols(void **state)
+{
+    struct fixture *f = *state;
+    struct elf_toy *t = &f->toy;
+
+    elf_toy_make(t, true, false);
+    forget_tag(t, DT_HASH);
+    forget_tag(t, DT_GNU_HASH);
+    toy_put(t, t->shdr + 3 * 64 + 32, 8, (TOY_SYMS + 1) * 24);
+    assert_ok(read_toy(f), &f->err);
+    assert_int_equal(f->image.info.symbol_count, 0);
 }
 
 static void odd_but_legal_files_are_read(void **state)
@@ -174,6 +204,46 @@ static void odd_but_legal_files_are_read(void **state)
     toy_put(t, 60, 2, 0); /* extended numbering: the count is in section 0 */
     toy_put(t, t->shdr + 32, 8, 5);
     assert_ok(read_toy(f), &f->err);
+    exti__image_clear(&f->image);
+
+    elf_toy_make(t, true, false);
+    toy_put(t, 60, 2, 0); /* and section 0 does not fit */
+    toy_put(t, 40, 8, t->n - 8);
+    assert_ok(read_toy(f), &f->err);
+    exti__image_clear(&f->image);
+
+    elf_toy_make(t, true, false);
+    t->b[t->sym + 2 * 24 + 5] = STV_HIDDEN;
+    assert_ok(read_toy(f), &f->err);
+    assert_int_equal(f->image.info.symbol_count, 2);
+    assert_symbol(&f->image, 1, "unique", NULL, EXTI_SYM_EXPORT | EXTI_SYM_UNIQUE);
+    exti__image_clear(&f->image);
+
+    elf_toy_make(t, false, true);
+    toy_put(t, 18, 2, EM_S390);
+    assert_ok(read_toy(f), &f->err);
+    assert_string_equal(f->image.info.machine, "s390");
+}
+
+/* The tags that DT_FLAGS made redundant. */
+static void older_flags_mean_the_same(void **state)
+{
+    static const struct {
+        uint64_t tag;
+        uint32_t flag;
+    } cases[] = {{DT_SYMBOLIC, EXTI_IMAGE_SYMBOLIC},
+                 {DT_TEXTREL, EXTI_IMAGE_TEXTREL},
+                 {DT_BIND_NOW, EXTI_IMAGE_BIND_NOW}};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        elf_toy_make(&f->toy, true, false);
+        toy_put(&f->toy, value_of(&f->toy, DT_FLAGS_1) - 8, 8, cases[i].tag);
+        assert_ok(read_toy(f), &f->err);
+        assert_int_equal(f->image.info.flags, cases[i].flag | EXTI_IMAGE_UNIQUE);
+        exti__image_clear(&f->image);
+        f->image.info.flags = 0;
+    }
 }
 
 struct corruption {
@@ -237,6 +307,18 @@ static void corrupt_headers_are_told(void **state)
 
         assert_corruptions(f, true, big, table, ARRAY_SIZE(table));
     }
+    elf_toy_make(t, true, false);
+    toy_put(t, t->phdr, 4, PT_NULL);
+    toy_put(t, t->phdr + 56, 4, PT_NULL);
+    assert_exti(read_toy(f), EXTI_E_FORMAT, &f->err, t->phdr);
+    assert_says(&f->err, "no PT_LOAD: nothing is mapped");
+
+    /* libelf takes no more sections than fit 32 bits. */
+    elf_toy_make(t, true, false);
+    toy_put(t, 60, 2, 0);
+    toy_put(t, t->shdr + 32, 8, (uint64_t)1 << 32);
+    assert_exti(read_toy(f), EXTI_E_FORMAT, &f->err, EXTI_NO_OFFSET);
+    assert_says(&f->err, "ELF header: libelf: ");
 }
 
 static void corrupt_dynamic_structures_are_told(void **state)
@@ -263,6 +345,8 @@ static void corrupt_dynamic_structures_are_told(void **state)
             {"DT_HASH chains", t->hash + 4, 4, 0x10000, EXTI_E_FORMAT, t->hash + 12},
             {"DT_HASH buckets", t->hash, 4, 0x10000000, EXTI_E_FORMAT, t->hash + 8},
             {"no buckets", t->hash, 4, 0, EXTI_E_FORMAT, t->hash},
+            {"DT_HASH", value_of(t, DT_HASH), w, end - 4, EXTI_E_FORMAT, end - 4},
+            {"DT_GNU_HASH", value_of(t, DT_GNU_HASH), w, end - 8, EXTI_E_FORMAT, end},
             {"DT_HASH", value_of(t, DT_HASH), w, 0xffff, EXTI_E_FORMAT, TOY_DATA},
             {"0 buckets", t->gnu, 4, 0, EXTI_E_FORMAT, t->gnu},
             {"buckets", t->gnu, 4, 0x7fffffff, EXTI_E_FORMAT, bucket},
@@ -330,6 +414,8 @@ static void running_out_of_memory_is_told(void **state)
         exti__mem_fail_after(n);
         rc = read_toy(f);
         exti__mem_fail_after(-1);
+        if (rc)
+            assert_exti(rc, EXTI_E_NOMEM, &f->err, EXTI_NO_OFFSET);
         exti__image_clear(&f->image);
     }
     assert_ok(rc, &f->err);
@@ -353,6 +439,8 @@ int main(void)
         read_test(read_describes_either_class_and_byte_order),
         read_test(symbols_are_counted_by_either_hash_table_or_the_section),
         read_test(without_hash_and_sections_relocations_count_the_symbols),
+        read_test(section_that_reaches_into_the_strings_counts_no_symbols),
+        read_test(older_flags_mean_the_same),
         read_test(odd_but_legal_files_are_read),
         read_test(corrupt_headers_are_told),
         read_test(corrupt_dynamic_structures_are_told),
