@@ -68,7 +68,8 @@ static int plan(struct fixture *f, const struct exti_rewrite_opts *opts)
     exti__plan_free(&f->plan);
     exti__plan_init(&f->plan, ROOM);
     f->err = (struct exti_error){0};
-    return exti__elf_format.plan(exti__span(f->in, f->in_n), opts, &f->plan, &f->err);
+    return exti__elf_format.plan(exti__span(f->in, f->in_n), &(struct exti_request){.opts = opts},
+                                 &f->plan, &f->err);
 }
 
 /* The edit is made, and the judge has nothing against it. */
@@ -80,8 +81,9 @@ static void make(struct fixture *f, const struct exti_rewrite_opts *opts)
     memcpy(f->out, f->in, f->in_n);
     exti__plan_apply(&f->plan, f->out, f->in_n);
     f->finding = (struct exti_error){0};
-    assert_ok(exti__elf_format.check(exti__span(f->in, f->in_n), exti__span(f->out, f->out_n), opts,
-                                     NULL, note_finding, &f->finding, &f->err),
+    assert_ok(exti__elf_format.check(exti__span(f->in, f->in_n), exti__span(f->out, f->out_n),
+                                     &(struct exti_request){.opts = opts}, NULL, note_finding,
+                                     &f->finding, &f->err),
               &f->err);
     if (f->finding.message[0])
         fail_msg("finding: %s", f->finding.message);
