@@ -40,11 +40,15 @@ FUZZ_CC ?= $(call first_of,clang-16 clang)
 CLANG_FORMAT ?= $(call first_of,clang-format-16 clang-format)
 first_of = $(or $(firstword $(foreach t,$(1),$(shell command -v $(t) 2>/dev/null))),$(firstword $(1)))
 
+on_darwin := $(filter Darwin,$(shell uname -s))
+
 # Lazy, so that `make deps` and `make clean` work before the packages are there.
 LIBELF_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags libelf)
 LIBELF_LIBS ?= $(shell $(PKG_CONFIG) --libs libelf)
 JANSSON_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags jansson)
 JANSSON_LIBS ?= $(shell $(PKG_CONFIG) --libs jansson)
+LIBCRYPTO_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags libcrypto)
+LIBCRYPTO_LIBS ?= $(shell $(PKG_CONFIG) --libs libcrypto)
 CMOCKA_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags cmocka)
 CMOCKA_LIBS ?= $(shell $(PKG_CONFIG) --libs cmocka)
 
@@ -64,11 +68,11 @@ BASE_CPPFLAGS := -iquote . -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE
 BASE_CFLAGS := -std=c11 -fvisibility=hidden $(WARNINGS) $(if $(WERROR),-Werror)
 san_flags := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 cov_flags := $(if $(COV),--coverage -O0)
-DEP_CFLAGS = $(LIBELF_CFLAGS) $(JANSSON_CFLAGS)
+DEP_CFLAGS = $(LIBELF_CFLAGS) $(JANSSON_CFLAGS) $(if $(on_darwin),,$(LIBCRYPTO_CFLAGS))
 ALL_CFLAGS = $(BASE_CPPFLAGS) $(BASE_CFLAGS) $(DEP_CFLAGS) $(san_flags) $(CPPFLAGS) $(CFLAGS) \
 	$(cov_flags)
 ALL_LDFLAGS = $(san_flags) $(if $(COV),--coverage) $(LDFLAGS)
-LIBS = $(LIBELF_LIBS) $(JANSSON_LIBS) -ldl -lpthread
+LIBS = $(LIBELF_LIBS) $(JANSSON_LIBS) $(if $(on_darwin),,$(LIBCRYPTO_LIBS)) -ldl -lpthread
 LIB_FLAGS := -fPIC -DEXTI_API='__attribute__((visibility("default")))'
 
 quote = '$(subst ','\'',$(1))'
@@ -78,7 +82,8 @@ say = $(if $(Q),@printf '  %-7s %s\n' '$(1)' '$(2)')
 # ---- sources -------------------------------------------------------------------------------------
 
 BASE_SRCS := loader/base/buf.c loader/base/error.c loader/base/format.c loader/base/fs_posix.c \
-	loader/base/mem.c loader/base/plan.c loader/base/span.c
+	loader/base/mem.c loader/base/plan.c loader/base/span.c \
+	$(if $(on_darwin),loader/base/sha256_darwin.c,loader/base/sha256_openssl.c)
 ELF_SRCS := elf/elf_check.c elf/elf_check_bytes.c elf/elf_check_dynamic.c elf/elf_check_expect.c \
 	elf/elf_check_hash.c elf/elf_check_layout.c elf/elf_check_room.c elf/elf_check_section.c \
 	elf/elf_check_symbol.c elf/elf_dynamic.c elf/elf_emit.c elf/elf_encode.c elf/elf_format.c \
@@ -116,8 +121,8 @@ all: $(PROGRAM) $(STATIC) $(B)/libextisolate.so $(B)/extisolate.pc ## build the 
 
 # Objects depend on this file, which changes only when the flags or the lists do.
 $(B)/flags: FORCE
-	@$(PKG_CONFIG) --exists libelf jansson || \
-	    { echo "libelf and jansson are needed to build: try 'make deps'" >&2; exit 1; }
+	@$(PKG_CONFIG) --exists libelf jansson $(if $(on_darwin),,libcrypto) || \
+	    { echo "libelf, jansson and libcrypto are needed to build: try 'make deps'" >&2; exit 1; }
 	@mkdir -p $(@D)
 	@printf '%s\n' $(call quote,$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIBS)) \
 	    '$(LIB_SRCS) $(PROGRAM_SRCS)' >$@.new
@@ -152,7 +157,8 @@ $(PROGRAM): $(PROGRAM_OBJS) $(STATIC)
 $(B)/extisolate.pc: loader/extisolate.pc.in $(HEADER) FORCE
 	@mkdir -p $(@D)
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
-	    -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' $< >$@
+	    -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+	    -e 's| @LIBCRYPTO@|$(if $(on_darwin),, libcrypto)|' $< >$@
 
 .PHONY: install uninstall clean deps
 install: all ## install into DESTDIR PREFIX (BINDIR LIBDIR INCLUDEDIR MANDIR)

@@ -3,7 +3,7 @@
 # Quick and silent when all are there.  Without apt-get or the right to use it, names them and stops.
 set -eu
 
-build='gcc libc6-dev binutils make pkg-config libelf-dev libjansson-dev'
+build='gcc libc6-dev binutils make pkg-config libelf-dev libjansson-dev libssl-dev'
 demo='python3 python3-numpy libpython3-dev'
 test="$demo libcmocka-dev g++ clang-16 lld-16 llvm-16 libclang-rt-16-dev bolt-16 mold patchelf elfutils
 liblief-dev valgrind libjemalloc2 python3-dev python3-venv jq man-db mandoc procps util-linux musl-tools
