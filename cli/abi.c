@@ -64,6 +64,25 @@ bool cli_is_abi3(const char *path)
     return strstr(base_name(path), ".abi3.") != NULL;
 }
 
+/* ".../Python.framework/Versions/3.11/Python", as macOS keeps it. */
+static struct cli_abi framework_abi(const char *path)
+{
+    static const char key[] = "/Python.framework/Versions/";
+    const char *version = strstr(path, key);
+    struct cli_abi abi = {0, 0, "", ""};
+    int major, minor;
+
+    if (version == NULL)
+        return abi;
+    version += sizeof key - 1;
+    size_t n = number(version, &major);
+    if (n == 0 || version[n] != '.' || number(version + n + 1, &minor) == 0)
+        return abi;
+    abi.major = major;
+    abi.minor = minor;
+    return abi;
+}
+
 struct cli_abi cli_abi_of_libpython(const char *path)
 {
     static const char key[] = "libpython";
@@ -71,6 +90,8 @@ struct cli_abi cli_abi_of_libpython(const char *path)
     struct cli_abi abi = {0, 0, "", ""};
     int major, minor;
 
+    if (strcmp(name, "Python") == 0)
+        return framework_abi(path);
     if (strncmp(name, key, sizeof key - 1) != 0)
         return abi;
     name += sizeof key - 1;
@@ -83,7 +104,7 @@ struct cli_abi cli_abi_of_libpython(const char *path)
         return abi;
     name += n;
     n = strspn(name, "abcdefghijklmnopqrstuvwxyz");
-    if (strncmp(name + n, ".so", 3) != 0)
+    if (strncmp(name + n, ".so", 3) != 0 && strncmp(name + n, ".dylib", 6) != 0)
         return abi;
     abi.major = major;
     abi.minor = minor;

@@ -107,6 +107,19 @@ bool cli_is_context(const char *dir);
  * none. */
 int cli_each_context(const char *dir, int (*each)(void *user, const char *dir), void *user);
 
+/* ---- Mach-O copies (macho.c) ------------------------------------------------------------------- */
+
+bool cli_is_macho(const struct exti_image *im);
+
+/* What a copy has that its context does not keep apart: JSON arrays of names, empty for ELF. */
+struct cli_shared {
+    json_t *flat;    /* symbols that are still looked up in every library */
+    json_t *carried; /* architectures that were carried over as they are */
+};
+struct cli_shared cli_shared_of(const char *original, const char *copy);
+void cli_shared_print(const struct cli_shared *s); /* a line each on stdout, if there is any */
+void cli_shared_free(struct cli_shared *s);
+
 /* ---- finding the API library (abi.c, find_libpython.c) ---------------------------------------- */
 
 /* The CPython that a file was built for, as its name tells. */

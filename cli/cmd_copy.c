@@ -40,7 +40,8 @@ static const char name_chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrst
 
 struct copy {
     const char *dir, *name;
-    char *libpython; /* NULL: the one CTXDIR has */
+    char *libpython;   /* NULL: the one CTXDIR has */
+    const char *macho; /* the first FILE that is Mach-O, or NULL */
     char **files;
     size_t count;
     bool is_new, made_dir, json;
@@ -154,10 +155,10 @@ static int check_files(struct copy *c)
         struct exti_error err;
         struct exti_image *im = NULL;
 
-        if (exti_inspect(c->files[i], &im, &err) == 0)
-            c->files[kept++] = c->files[i];
-        else
+        if (exti_inspect(c->files[i], &im, &err) != 0)
             status = failed(c, &err, c->files[i]);
+        else if (c->files[kept++] = c->files[i], c->macho == NULL && cli_is_macho(im))
+            c->macho = c->files[i];
         exti_image_free(im);
     }
     c->count = kept;
@@ -192,6 +193,12 @@ static int prepare_new(struct copy *c)
     int status = check_files(c);
     if (c->count == 0)
         return status;
+    if (c->libpython == NULL && c->macho != NULL) {
+        refuse(c, c->macho, "is a Mach-O file, whose libpython is not looked for");
+        cli_hint("name it: --libpython .../libpython3.11.dylib, or the Python of a "
+                 "Python.framework");
+        return CLI_FAILED;
+    }
     if (c->libpython == NULL && cli_find_libpython(c->files, c->count, &c->libpython) != CLI_OK) {
         note_error(c, c->files[0], EXTI_E_ARG, "no libpython found to go with it");
         return CLI_FAILED;
@@ -218,6 +225,23 @@ static int prepare_old(struct copy *c)
     return CLI_OK;
 }
 
+static void note_copy(const struct copy *c, json_t *copies, const char *file, const char *path)
+{
+    struct cli_shared shared = cli_shared_of(file, path);
+
+    json_array_append_new(copies, json_pack("{s:o, s:o, s:O, s:O}", "source", cli_json_text(file),
+                                            "copy", cli_json_text(path), "flat", shared.flat,
+                                            "carried_over", shared.carried));
+    if (!c->json) {
+        cli_put(stdout, file);
+        fputs(" -> ", stdout);
+        cli_put(stdout, path);
+        putchar('\n');
+        cli_shared_print(&shared);
+    }
+    cli_shared_free(&shared);
+}
+
 static json_t *copy_all(struct copy *c, struct exti_ctx *ctx, int *status)
 {
     json_t *copies = json_array();
@@ -235,14 +259,7 @@ static json_t *copy_all(struct copy *c, struct exti_ctx *ctx, int *status)
         } else if (rc != 0) {
             *status = failed(c, &err, file);
         } else {
-            json_array_append_new(copies, json_pack("{s:o, s:o}", "source", cli_json_text(file),
-                                                    "copy", cli_json_text(path)));
-            if (!c->json) {
-                cli_put(stdout, file);
-                fputs(" -> ", stdout);
-                cli_put(stdout, path);
-                putchar('\n');
-            }
+            note_copy(c, copies, file, path);
         }
         cli_progress_show(c->bar);
     }

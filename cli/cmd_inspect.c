@@ -30,7 +30,7 @@ static const struct flag {
     const char *key, *name, *means;
 } flags[] = {
     {EXTI_IMAGE_UNIQUE, "unique", "unique symbols",
-     "one for the whole process (STB_GNU_UNIQUE); ordinary ones in copies"},
+     "one for the whole process (STB_GNU_UNIQUE, weak in Mach-O); ordinary ones in copies"},
     {EXTI_IMAGE_NODELETE, "nodelete", "nodelete", "stays in memory once loaded; cleared in copies"},
     {EXTI_IMAGE_STATIC_TLS, "static_tls", "static TLS",
      "its TLS is in a small block for all libraries; many copies may use it up"},
@@ -66,7 +66,7 @@ static int by_name(const void *a, const void *b)
 static bool is_api(const struct api *api, const char *name)
 {
     if (api->path == NULL)
-        return strncmp(name + (*name == '_'), "Py", 2) == 0;
+        return strncmp(name + strspn(name, "_"), "Py", 2) == 0;
     return api->count > 0 &&
            bsearch(&name, api->names, api->count, sizeof *api->names, by_name) != NULL;
 }
@@ -87,6 +87,18 @@ static struct names pick(const struct exti_image *im, const struct api *api, boo
     }
     if (n.count > 0)
         qsort(n.items, n.count, sizeof *n.items, by_name);
+    return n;
+}
+
+/* How many API symbols a Mach-O file binds to `library`. */
+static size_t count_bound(const struct exti_image *im, const struct api *api, int32_t library)
+{
+    struct exti_symbol_info s = {.size = sizeof s};
+    size_t n = 0;
+
+    for (size_t i = 0; exti_image_symbol(im, i, &s) == 0; i++)
+        if ((s.flags & EXTI_SYM_EXPORT) == 0 && s.library == library && is_api(api, s.name))
+            n++;
     return n;
 }
 
@@ -140,7 +152,7 @@ static void print_api(const struct exti_image *im, const struct request *r)
             provider = name;
     label("API");
     print_names("imports", &imports, r->symbols,
-                r->api.path != NULL || imports.count == 0 ? ""
+                r->api.path != NULL || imports.count == 0 || cli_is_macho(im) ? ""
                 : provider != NULL
                     ? ", from the libpython it needs"
                     : ", from any library loaded globally; a copy, from its own libpython");
@@ -168,32 +180,142 @@ static void print_flags(const struct exti_image *im, const struct exti_image_inf
         line(name, NULL, "none that matter here");
 }
 
+static void print_tls(const struct exti_image_info *info)
+{
+    label("TLS");
+    if (info->tls_size != 0)
+        printf("%" PRIu64 " bytes for each thread\n", info->tls_size);
+    else
+        printf("%snone%s\n", cli_style(stdout, CLI_DIM), cli_style(stdout, CLI_PLAIN));
+}
+
+static const char *const signatures[] = {"none", "ad hoc, a linker's", "ad hoc",
+                                         "a certificate's; a copy gets an ad hoc one"};
+
+/* How many of the API symbols bind where, the names of libraries as dyld counts them. */
+static void print_bindings(const struct exti_image *im, const struct request *r)
+{
+    static const struct {
+        int32_t library;
+        const char *name;
+    } special[] = {{EXTI_BIND_FLAT, "any library loaded (flat); a copy, to its own libpython"},
+                   {EXTI_BIND_MAIN, "the main program; a copy, to its own libpython"},
+                   {EXTI_BIND_WEAK, "one definition for the process (weak)"},
+                   {EXTI_BIND_SELF, "the file itself"}};
+    struct exti_image_info info = {.size = sizeof info};
+    size_t n;
+
+    exti_image_info(im, &info);
+    for (size_t i = 0; i < sizeof special / sizeof *special; i++)
+        if ((n = count_bound(im, &r->api, special[i].library)) != 0) {
+            label("");
+            printf("%zu bind to %s\n", n, special[i].name);
+        }
+    for (size_t i = 0; i < info.needed_count; i++)
+        if ((n = count_bound(im, &r->api, (int32_t)i + 1)) != 0) {
+            label("");
+            printf("%zu bind to ", n);
+            cli_put(stdout, exti_image_needed(im, i));
+            putchar('\n');
+        }
+}
+
+/* "13.3", or "13.3.1", of xxxx.yy.zz. */
+static void print_version(const char *name, uint32_t v)
+{
+    printf(", %s %" PRIu32 ".%" PRIu32, name, v >> 16, v >> 8 & 0xff);
+    if (v & 0xff)
+        printf(".%" PRIu32, v & 0xff);
+}
+
+static void print_needed(const struct exti_image *im, const struct exti_image_info *info,
+                         bool numbered)
+{
+    const char *needed;
+
+    for (size_t i = 0; (needed = exti_image_needed(im, i)) != NULL; i++) {
+        uint32_t how = exti_image_needed_flags(im, i);
+
+        label(i == 0 ? "needed" : "");
+        if (numbered)
+            printf("%2zu  ", i + 1);
+        cli_put(stdout, needed);
+        printf("%s%s%s\n", how & EXTI_NEED_WEAK ? " (may be missing)" : "",
+               how & EXTI_NEED_REEXPORT ? " (re-exported)" : "",
+               how & EXTI_NEED_UPWARD ? " (upward)" : "");
+    }
+    if (info->needed_count == 0)
+        line("needed", NULL, "none");
+}
+
+/* What a Mach-O file, or one architecture of it, has. */
+static void print_macho(const struct exti_image *im, const struct request *r)
+{
+    struct exti_image_info info = {.size = sizeof info};
+    const char *path;
+
+    exti_image_info(im, &info);
+    label("machine");
+    printf("%s, %d-bit", info.machine, info.bits);
+    if (info.min_os != 0)
+        print_version("macOS", info.min_os);
+    if (info.sdk != 0)
+        print_version("SDK", info.sdk);
+    putchar('\n');
+    line("id", info.id, info.flags & EXTI_IMAGE_BUNDLE ? "none; bundles have none" : "none");
+    print_needed(im, &info, true);
+    for (size_t i = 0; (path = exti_image_path(im, i)) != NULL; i++)
+        line(i == 0 ? "rpath" : "", path, "");
+    line("UUID", info.build_id, "none");
+    print_api(im, r);
+    print_bindings(im, r);
+    label("room");
+    printf("%" PRIu64 " bytes for load commands\n", info.header_room);
+    line("signed", signatures[info.signature], "");
+    print_tls(&info);
+    print_flags(im, &info);
+}
+
+static void print_universal(const struct exti_image *im, const struct request *r)
+{
+    const struct exti_image *slice;
+
+    for (size_t i = 0; (slice = exti_image_slice(im, i)) != NULL; i++) {
+        if (i > 0)
+            putchar('\n');
+        print_macho(slice, r);
+    }
+}
+
 static void print_image(const char *file, const struct exti_image *im, const struct request *r)
 {
     struct exti_image_info info = {.size = sizeof info};
-    const char *needed;
 
     exti_image_info(im, &info);
     fputs(cli_style(stdout, CLI_BOLD), stdout);
     cli_put(stdout, file);
     printf("%s\n", cli_style(stdout, CLI_PLAIN));
     label("format");
+    if (cli_is_macho(im)) {
+        if (info.slice_count == 0)
+            printf("Mach-O\n");
+        else
+            printf("Mach-O, %zu architectures\n", info.slice_count);
+        if (info.slice_count == 0)
+            print_macho(im, r);
+        else
+            print_universal(im, r);
+        return;
+    }
     printf("%s, %d-bit, %s-endian, %s\n", info.format, info.bits,
            info.big_endian ? "big" : "little", info.machine);
     line("id", info.id, "none; extension modules need none, they are opened by path");
-    for (size_t i = 0; (needed = exti_image_needed(im, i)) != NULL; i++)
-        line(i == 0 ? "needed" : "", needed, "");
-    if (info.needed_count == 0)
-        line("needed", NULL, "none");
+    print_needed(im, &info, false);
     line("rpath", info.rpath, "none");
     line("runpath", info.runpath, "none");
     line("build id", info.build_id, "none");
     print_api(im, r);
-    label("TLS");
-    if (info.tls_size != 0)
-        printf("%" PRIu64 " bytes for each thread\n", info.tls_size);
-    else
-        printf("%snone%s\n", cli_style(stdout, CLI_DIM), cli_style(stdout, CLI_PLAIN));
+    print_tls(&info);
     print_flags(im, &info);
 }
 
@@ -223,6 +345,47 @@ static json_t *api_json(const struct exti_image *im, const struct request *r)
     return api;
 }
 
+/* Where the API symbols bind: their number by library. */
+static json_t *bindings_json(const struct exti_image *im, const struct request *r)
+{
+    static const struct {
+        int32_t library;
+        const char *key;
+    } special[] = {{EXTI_BIND_FLAT, "flat"},
+                   {EXTI_BIND_MAIN, "main"},
+                   {EXTI_BIND_WEAK, "weak"},
+                   {EXTI_BIND_SELF, "self"}};
+    json_t *bindings = json_object();
+    const char *name;
+    size_t n;
+
+    for (size_t i = 0; i < sizeof special / sizeof *special; i++)
+        if ((n = count_bound(im, &r->api, special[i].library)) != 0)
+            json_object_set_new(bindings, special[i].key, json_integer((json_int_t)n));
+    for (size_t i = 0; (name = exti_image_needed(im, i)) != NULL; i++)
+        if ((n = count_bound(im, &r->api, (int32_t)i + 1)) != 0) {
+            char *safe = cli_safe(name);
+
+            json_object_set_new(bindings, safe != NULL ? safe : "?", json_integer((json_int_t)n));
+            free(safe);
+        }
+    return bindings;
+}
+
+static json_t *macho_json(const struct exti_image *im, const struct exti_image_info *info,
+                          const struct request *r)
+{
+    static const char *const kinds[] = {"none", "linker", "adhoc", "identity"};
+    json_t *paths = json_array();
+    const char *path;
+
+    for (size_t i = 0; (path = exti_image_path(im, i)) != NULL; i++)
+        json_array_append_new(paths, cli_json_text(path));
+    return json_pack("{s:b, s:o, s:o, s:I, s:s}", "bundle", (info->flags & EXTI_IMAGE_BUNDLE) != 0,
+                     "rpaths", paths, "bindings", bindings_json(im, r), "header_room",
+                     (json_int_t)info->header_room, "signature", kinds[info->signature]);
+}
+
 static json_t *image_json(const char *file, const struct exti_image *im, const struct request *r)
 {
     struct exti_image_info info = {.size = sizeof info};
@@ -234,7 +397,7 @@ static json_t *image_json(const char *file, const struct exti_image *im, const s
         json_array_append_new(needed, cli_json_text(name));
     for (size_t i = 0; i < flag_count; i++)
         json_object_set_new(set, flags[i].key, json_boolean((info.flags & flags[i].bit) != 0));
-    return json_pack(
+    json_t *all = json_pack(
         "{s:o, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o}", "file",
         cli_json_text(file), "format", info.format, "machine", info.machine, "bits", info.bits,
         "byte_order", info.big_endian ? "big" : "little", "id", cli_json_text(info.id), "needed",
@@ -242,6 +405,27 @@ static json_t *image_json(const char *file, const struct exti_image *im, const s
         "build_id", cli_json_text(info.build_id), "api", api_json(im, r), "tls_size",
         (json_int_t)info.tls_size, "symbols", (json_int_t)info.symbol_count, "unique_symbols",
         (json_int_t)count_unique(im, info.symbol_count), "flags", set);
+    if (cli_is_macho(im))
+        json_object_update_new(all, macho_json(im, &info, r));
+    return all;
+}
+
+/* As the first architecture that can be rewritten, and "slices" for all of a universal file. */
+static json_t *file_json(const char *file, const struct exti_image *im, const struct request *r)
+{
+    json_t *all = image_json(file, im, r), *slices = json_array();
+    const struct exti_image *slice;
+
+    for (size_t i = 0; (slice = exti_image_slice(im, i)) != NULL; i++) {
+        json_t *one = image_json(file, slice, r);
+
+        json_object_del(one, "file");
+        json_array_append_new(slices, one);
+    }
+    if (json_array_size(slices) > 0)
+        json_object_set(all, "slices", slices);
+    json_decref(slices);
+    return all;
 }
 
 /* ---- the command -------------------------------------------------------------------------------- */
@@ -275,7 +459,7 @@ static int inspect_all(char **files, int count, const struct request *r)
             continue;
         }
         if (r->json) {
-            json_array_append_new(all, image_json(files[i], im, r));
+            json_array_append_new(all, file_json(files[i], im, r));
         } else {
             if (printed)
                 putchar('\n');

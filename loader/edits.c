@@ -30,6 +30,26 @@ static int common_edits(const char *source, const char *id, const struct exti_re
     return 0;
 }
 
+/* A Mach-O copy names the library that each reference binds to, so it needs no private names.  Bundles
+ * have no id, and ignore theirs. */
+static int macho_edits(const struct exti_manifest *m, const char *source, const char *copy,
+                       size_t room, struct exti_edits *e, struct exti_error *err)
+{
+    static const struct exti_rename_map none;
+    char id[EXTI_FILE_NAME_MAX + 1];
+
+    if (m->renamed)
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                          "private names are for ELF; Mach-O references name their library");
+    exti__name_install(m->name, copy, room, id);
+    return common_edits(source, id, &none, e, err);
+}
+
+static bool is_macho(const struct exti_image *im)
+{
+    return strcmp(im->info.format, "Mach-O") == 0;
+}
+
 int exti__edits_api(const struct exti_manifest *m, const char *source, const char *copy,
                     const struct exti_image *im, const struct exti_rename_map *renames,
                     struct exti_edits *out, struct exti_error *err)
@@ -37,6 +57,12 @@ int exti__edits_api(const struct exti_manifest *m, const char *source, const cha
     char id[EXTI_FILE_NAME_MAX + 1];
     int rc;
 
+    if (is_macho(im)) {
+        rc = macho_edits(m, source, copy, 0, out, err);
+        if (!rc)
+            out->opts.flags |= EXTI_RW_SYMBOLIC;
+        return rc;
+    }
     exti__name_api_id(im->info.id, copy, id);
     rc = common_edits(source, id, renames, out, err);
     if (!rc && m->renamed)
@@ -44,21 +70,21 @@ int exti__edits_api(const struct exti_manifest *m, const char *source, const cha
     return rc;
 }
 
-/* By its SONAME, its file's name, or, for CPython, as the stable ABI's libpython3.so, which only
- * forwards to it. */
+/* By its SONAME or install name, its file's name, or, for CPython, as the stable ABI's libpython3.so,
+ * which only forwards to it. */
 bool exti__edits_is_api(const struct exti_manifest *m, const char *name)
 {
     const char *base = exti__name_base(name), *api = exti__name_base(m->api.source);
 
-    return (m->api.source_name && strcmp(base, m->api.source_name) == 0) ||
+    return (m->api.source_name && strcmp(base, exti__name_base(m->api.source_name)) == 0) ||
            strcmp(base, api) == 0 ||
            (strcmp(base, "libpython3.so") == 0 && strncmp(api, "libpython3.", 11) == 0);
 }
 
-/* A file that names its API library keeps it at its place.  One that does not gets it first, so that
- * nothing else it needs can answer for the API. */
+/* A file that names its API library keeps it at its place.  One that does not gets it as `where` says. */
 static int point_at_api(const struct exti_manifest *m, const struct exti_image *im,
-                        struct exti_edits *e, struct exti_error *err)
+                        const char *name, enum exti_needed_where where, struct exti_edits *e,
+                        struct exti_error *err)
 {
     size_t n = 0;
 
@@ -68,28 +94,49 @@ static int point_at_api(const struct exti_manifest *m, const struct exti_image *
         if (n == EXTI_EDIT_NEEDED_MAX)
             return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                               "names its API library more than %d times", EXTI_EDIT_NEEDED_MAX);
-        e->needed[n] =
-            (struct exti_needed){im->needed[i].name, n ? NULL : m->api.copy, EXTI_NEEDED_LAST};
+        e->needed[n] = (struct exti_needed){im->needed[i].name, n ? NULL : name, where};
         n++;
     }
     if (!n)
-        e->needed[n++] = (struct exti_needed){NULL, m->api.copy, EXTI_NEEDED_FIRST};
+        e->needed[n++] = (struct exti_needed){NULL, name, where};
     e->opts.needed_count = n;
     return 0;
+}
+
+/* The API copy lies beside every other.  Last, so that no ordinal moves. */
+static int macho_copy_edits(const struct exti_manifest *m, const char *source, const char *copy,
+                            const struct exti_image *im, struct exti_edits *e,
+                            struct exti_error *err)
+{
+    int rc = macho_edits(m, source, copy, im->info.id ? strlen(im->info.id) : 0, e, err);
+
+    if (rc)
+        return rc;
+    snprintf(e->bind_name, sizeof e->bind_name, "@loader_path/%s", m->api.copy);
+    exti__name_install(m->name, m->api.copy, 0, e->bind_short);
+    e->opts.bind_file = m->api.source;
+    e->opts.bind_name = e->bind_name;
+    e->opts.bind_short = e->bind_short;
+    e->opts.flags |= EXTI_RW_SYMBOLIC;
+    return point_at_api(m, im, e->bind_name, EXTI_NEEDED_LAST, e, err);
 }
 
 int exti__edits_copy(const struct exti_manifest *m, const char *source, const char *copy,
                      const struct exti_image *im, const struct exti_rename_map *renames,
                      bool symbolic, struct exti_edits *out, struct exti_error *err)
 {
-    int rc = common_edits(source, copy, renames, out, err);
+    int rc;
 
+    if (is_macho(im))
+        return macho_copy_edits(m, source, copy, im, out, err);
+    rc = common_edits(source, copy, renames, out, err);
     if (rc)
         return rc;
     out->opts.path_prepend = "$ORIGIN";
     if (symbolic)
         out->opts.flags |= EXTI_RW_SYMBOLIC;
-    return point_at_api(m, im, out, err);
+    /* First, so that nothing else it needs can answer for the API. */
+    return point_at_api(m, im, m->api.copy, EXTI_NEEDED_FIRST, out, err);
 }
 
 void exti__edits_free(struct exti_edits *e)
@@ -119,9 +166,9 @@ int exti__edits_json(const struct exti_edits *e, char **out, struct exti_error *
             needed = NULL;
         }
     }
-    root = json_pack("{s:s,s:o,s:s*,s:s,s:b,s:b,s:b,s:i}", "id", o->id, "needed", needed,
-                     "search_path_prepend", o->path_prepend, "origin", o->origin, "symbolic",
-                     (o->flags & EXTI_RW_SYMBOLIC) != 0, "clear_nodelete",
+    root = json_pack("{s:s,s:o,s:s*,s:s*,s:s,s:b,s:b,s:b,s:i}", "id", o->id, "needed", needed,
+                     "bind_to", o->bind_name, "search_path_prepend", o->path_prepend, "origin",
+                     o->origin, "symbolic", (o->flags & EXTI_RW_SYMBOLIC) != 0, "clear_nodelete",
                      (o->flags & EXTI_RW_CLEAR_NODELETE) != 0, "clear_unique",
                      (o->flags & EXTI_RW_CLEAR_UNIQUE) != 0, "private_names", (int)o->rename_count);
     text = root ? json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS) : NULL;

@@ -14,6 +14,7 @@ struct exti_edits {
     struct exti_rewrite_opts opts;
     char id[EXTI_FILE_NAME_MAX + 1];
     char *origin; /* owned: the source's folder */
+    char bind_name[EXTI_FILE_NAME_MAX + 32], bind_short[16];
     struct exti_needed needed[EXTI_EDIT_NEEDED_MAX];
 };
 

@@ -34,6 +34,8 @@ int exti_inspect(const char *path, struct exti_image **out, struct exti_error *e
     if (rc)
         goto fail;
     made->im.info.format = ops->name;
+    for (size_t i = 0; i < made->im.info.slice_count; i++)
+        made->im.slices[i].info.format = ops->name;
     *out = &made->im;
     return 0;
 fail:

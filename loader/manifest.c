@@ -106,7 +106,7 @@ static int manifest_from_json(json_t *root, struct exti_manifest *m, struct exti
 {
     json_t *api = NULL, *copies = NULL;
     json_int_t format = 0, generation = 0;
-    const char *name = "", *machine = "";
+    const char *name = "", *file_format = "ELF", *machine = "";
     int renamed = 0, bits = 0, big_endian = 0, rc;
 
     if (json_unpack(root, "{s:I}", "extisolate", &format))
@@ -116,14 +116,16 @@ static int manifest_from_json(json_t *root, struct exti_manifest *m, struct exti
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                           "manifest format %d; this library knows %d", (int)format,
                           MANIFEST_FORMAT);
-    if (json_unpack(root, "{s:s,s:{s:s,s:i,s:b},s:b,s:I,s:o,s:o}", "name", &name, "target",
-                    "machine", &machine, "bits", &bits, "big_endian", &big_endian, "renamed",
-                    &renamed, "generation", &generation, "api", &api, "copies", &copies) ||
+    if (json_unpack(root, "{s:s,s:{s?s,s:s,s:i,s:b},s:b,s:I,s:o,s:o}", "name", &name, "target",
+                    "format", &file_format, "machine", &machine, "bits", &bits, "big_endian",
+                    &big_endian, "renamed", &renamed, "generation", &generation, "api", &api,
+                    "copies", &copies) ||
         !json_is_array(copies))
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "a member is missing or bad");
     if (exti__name_check(name, NULL))
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "the context's name is not valid");
     snprintf(m->name, sizeof m->name, "%s", name);
+    snprintf(m->target.format, sizeof m->target.format, "%s", file_format);
     snprintf(m->target.machine, sizeof m->target.machine, "%s", machine);
     m->target.bits = bits;
     m->target.big_endian = big_endian;
@@ -196,10 +198,11 @@ static json_t *manifest_to_json(const struct exti_manifest *m)
         }
     }
     /* json_pack releases the objects it is given even when it fails. */
-    return json_pack("{s:i,s:s,s:{s:s,s:i,s:b},s:b,s:I,s:o,s:o}", "extisolate", MANIFEST_FORMAT,
-                     "name", m->name, "target", "machine", m->target.machine, "bits",
-                     m->target.bits, "big_endian", m->target.big_endian, "renamed", m->renamed,
-                     "generation", (json_int_t)m->generation, "api", api, "copies", copies);
+    return json_pack("{s:i,s:s,s:{s:s,s:s,s:i,s:b},s:b,s:I,s:o,s:o}", "extisolate", MANIFEST_FORMAT,
+                     "name", m->name, "target", "format", m->target.format, "machine",
+                     m->target.machine, "bits", m->target.bits, "big_endian", m->target.big_endian,
+                     "renamed", m->renamed, "generation", (json_int_t)m->generation, "api", api,
+                     "copies", copies);
 }
 
 int exti__manifest_write(const char *dir, const struct exti_manifest *m, bool sync,

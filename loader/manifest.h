@@ -28,9 +28,10 @@ struct exti_entry {
     char *edits;              /* JSON object */
 };
 
-/* What machine a file's code is for. */
+/* What a file is, and what machine its code is for. */
 struct exti_target {
-    char machine[24];
+    char format[8];
+    char machine[96]; /* a universal file's with commas between */
     int bits;
     bool big_endian;
 };

@@ -53,13 +53,12 @@ const char *exti__name_base(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* FNV-1a, 64 bits. */
-static uint64_t hash_path(const char *path)
+/* FNV-1a, 64 bits; begins with FNV_START, or goes on. */
+#define FNV_START 0xcbf29ce484222325u
+static uint64_t hash_text(const char *text, uint64_t h)
 {
-    uint64_t h = 0xcbf29ce484222325u;
-
-    for (; *path; path++)
-        h = (h ^ (uint8_t)*path) * 0x100000001b3u;
+    for (; *text; text++)
+        h = (h ^ (uint8_t)*text) * 0x100000001b3u;
     return h;
 }
 
@@ -106,7 +105,7 @@ void exti__name_copy(const char *source, const char *context, char *out)
     if (strlen(dot) > SUFFIX_MAX)
         for (dot += strlen(dot) - SUFFIX_MAX; continues_character(*dot); dot++)
             ;
-    base36(hash_path(source), tag);
+    base36(hash_text(source, FNV_START), tag);
     snprintf(out, EXTI_FILE_NAME_MAX + 1, "%.*s.%s-%s%s", stem ? stem : 1, stem ? base : "_",
              context, tag, dot);
 }
@@ -132,4 +131,19 @@ void exti__name_api_id(const char *old_id, const char *copy, char *out)
     /* The cut must leave some of the context's name, or it would be the original's own. */
     if (strncmp(old_id, copy, room) != 0 && out[room - 1] != '.')
         out[room] = 0;
+}
+
+void exti__name_install(const char *context, const char *copy, size_t room, char *out)
+{
+    static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    uint64_t v = hash_text(copy, hash_text(context, FNV_START));
+    size_t n = room < EXTI_INSTALL_LEAST + 1 ? EXTI_INSTALL_LEAST : room - 1;
+
+    if (n > 10)
+        n = 10;
+    *out++ = '/';
+    for (; n; n--, v /= 62)
+        *out++ = letters[v % 62];
+    *out = 0;
 }

@@ -35,6 +35,14 @@ bool exti__name_is_copy(const char *file, const char *context);
  * `out` has room for EXTI_FILE_NAME_MAX+1 bytes. */
 void exti__name_api_id(const char *old_id, const char *copy, char *out);
 
+/* The install name of a Mach-O copy: a slash and EXTI_INSTALL_LEAST letters and digits, made of the
+ * context's and the copy's name; more of them, up to ten, while they fit `room` bytes.  dyld takes a
+ * library that is loaded already for any that asks for its install name, whether or not there is such a
+ * file (Loader.cpp, matchesPath), and so short a name fits the room that every linker leaves.  `out`
+ * has room for EXTI_FILE_NAME_MAX+1 bytes. */
+#define EXTI_INSTALL_LEAST 6
+void exti__name_install(const char *context, const char *copy, size_t room, char *out);
+
 const char *exti__name_base(const char *path); /* what follows the last slash */
 
 #endif

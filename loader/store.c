@@ -79,9 +79,35 @@ static bool is_fresh(const struct exti_store *s, const struct exti_entry *e, boo
 struct exti_target exti__target_of(const struct exti_image *im)
 {
     struct exti_target t = {.bits = im->info.bits, .big_endian = im->info.big_endian != 0};
+    size_t n = 0;
 
+    snprintf(t.format, sizeof t.format, "%s", im->info.format);
     snprintf(t.machine, sizeof t.machine, "%s", im->info.machine);
+    for (size_t i = 0; i < im->info.slice_count && n < sizeof t.machine; i++)
+        n += (size_t)snprintf(t.machine + n, sizeof t.machine - n, "%s%s", i ? "," : "",
+                              im->slices[i].info.machine);
     return t;
+}
+
+/* Whether two lists of machines have one in common. */
+static bool shares_machine(const char *a, const char *b)
+{
+    for (;; a++) {
+        size_t n = strcspn(a, ",");
+
+        for (const char *p = b;; p++) {
+            size_t m = strcspn(p, ",");
+
+            if (n == m && strncmp(a, p, n) == 0)
+                return true;
+            p += m;
+            if (!*p)
+                break;
+        }
+        a += n;
+        if (!*a)
+            return false;
+    }
 }
 
 static int check_target(const struct exti_store *s, const struct exti_image *im,
@@ -89,7 +115,11 @@ static int check_target(const struct exti_store *s, const struct exti_image *im,
 {
     const struct exti_target t = exti__target_of(im), *wanted = &s->manifest.target;
 
-    if (strcmp(t.machine, wanted->machine) == 0 && t.bits == wanted->bits &&
+    if (strcmp(t.format, wanted->format) != 0)
+        return exti__fail(err, EXTI_E_UNSUPPORTED, 0,
+                          "is an %s file; the context's API library is %s, for %s", t.format,
+                          wanted->format, wanted->machine);
+    if (shares_machine(t.machine, wanted->machine) && t.bits == wanted->bits &&
         t.big_endian == wanted->big_endian)
         return 0;
     return exti__fail(

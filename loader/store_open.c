@@ -146,9 +146,12 @@ static int read_manifest(struct exti_store *s, const char *name, struct exti_err
 
 /* ---- the API library ---- */
 
-/* Whether the process already has a global symbol that would answer for one of the API's. */
+/* Whether the process already has a global symbol that would answer for one of the API's.  Not for a
+ * Mach-O copy, whose references name the library that they bind to. */
 static bool host_exports(const struct exti_image *api)
 {
+    if (strcmp(api->info.format, "ELF") != 0)
+        return false;
     for (size_t i = 0; i < api->info.symbol_count; i++)
         if ((api->symbols[i].flags & EXTI_SYM_EXPORT) && exti__dl_global(api->symbols[i].name))
             return true;

@@ -347,10 +347,10 @@ struct macho_build {
 
     /* macho_shift.c */
     uint64_t shift; /* how far all behind the header moves; a multiple of 0x4000; 0: stays */
-    struct exti_buf
-        body; /* with a shift: the slice from room_end to __LINKEDIT, edited.  The copy is
-                           * the header and commands padded to `shift` bytes, the second header
-                           * padded to room_end bytes, this, and the new __LINKEDIT */
+    /* With a shift: the slice from room_end to __LINKEDIT, edited.  The copy is the header and commands
+     * padded to `shift` bytes, the second header padded to room_end bytes, this, and the new
+     * __LINKEDIT. */
+    struct exti_buf body;
 };
 
 /* Makes piece `kind` an empty buffer to be filled, of at most `max` bytes. */
@@ -364,8 +364,8 @@ struct exti_span exti__macho_piece(const struct macho_build *b, enum macho_piece
  * nothing else does.  With a shift, commands are those of the file's layout before it. */
 int exti__macho_edit_commands(struct macho_build *b, struct exti_error *err);
 
-/* macho_rebind.c: binds what is flat or looks in the main program to bind_ordinal if one of `bind` exports it,
- * keeps own weak definitions to the file itself (EXTI_RW_CLEAR_UNIQUE), renumbers ordinals where
+/* macho_rebind.c: binds what is flat or looks in the main program to bind_ordinal if one of `bind`
+ * exports it, keeps own weak definitions to the file itself (EXTI_RW_CLEAR_UNIQUE), renumbers ordinals where
  * dependencies were removed, and keeps nlist entries in step. */
 int exti__macho_rebind(struct macho_build *b, struct exti_error *err);
 
@@ -384,5 +384,14 @@ int exti__macho_second_header(const struct macho_build *b, struct exti_buf *out,
  * alignment; *fileoff is where it goes in the slice. */
 int exti__macho_linkedit(struct macho_build *b, struct exti_buf *out, uint64_t *fileoff,
                          struct exti_error *err);
+
+/* ---- the format's operations (loader/base/format.h) ------------------------------------------------- */
+
+int exti__macho_read(struct exti_span file, struct exti_image *im, struct exti_error *err);
+int exti__macho_plan(struct exti_span file, const struct exti_request *req, struct exti_plan *plan,
+                     struct exti_error *err);
+int exti__macho_check(struct exti_span before, struct exti_span after,
+                      const struct exti_request *req, const struct exti_plan *plan,
+                      exti_report_fn report, void *user, struct exti_error *err);
 
 #endif

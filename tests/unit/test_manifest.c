@@ -29,7 +29,7 @@ static struct exti_entry entry_of(const char *source, const char *copy)
 static void fill(struct exti_manifest *m)
 {
     *m = (struct exti_manifest){
-        .name = "ctx", .renamed = true, .generation = 2, .target = {"x86-64", 64, false}};
+        .name = "ctx", .renamed = true, .generation = 2, .target = {"ELF", "x86-64", 64, false}};
     m->api = entry_of("/api.so", "api.ctx");
     m->api.build_id = dup("abcd");
     m->api.source_name = dup("libapi.so.1");
@@ -74,6 +74,7 @@ static void what_is_written_is_read_back(void **state)
     assert_int_equal(r.generation, 2);
     assert_string_equal(r.api.source_name, "libapi.so.1");
     assert_string_equal(r.api.build_id, "abcd");
+    assert_string_equal(r.target.format, "ELF");
     assert_string_equal(r.target.machine, "x86-64");
     assert_int_equal(r.target.bits, 64);
     assert_int_equal(r.count, 3);
