@@ -7,6 +7,7 @@
 #define FAT_MAGIC_64 0xcafebabfu
 #define MH_MAGIC 0xfeedfaceu
 #define MH_MAGIC_64 0xfeedfacfu
+#define MH_CIGAM 0xcefaedfeu
 #define MH_CIGAM_64 0xcffaedfeu
 
 #define CPU_ARCH_ABI64 0x01000000u
@@ -14,9 +15,14 @@
 #define CPU_TYPE_X86_64 (CPU_ARCH_ABI64 | 7u)
 #define CPU_TYPE_ARM 12u
 #define CPU_TYPE_ARM64 (CPU_ARCH_ABI64 | 12u)
+#define CPU_TYPE_ARM64_32 0x0200000cu
 #define CPU_TYPE_POWERPC 18u
 #define CPU_TYPE_POWERPC64 (CPU_ARCH_ABI64 | 18u)
 #define CPU_SUBTYPE_MASK 0xff000000u
+#define CPU_SUBTYPE_X86_64_ALL 3u
+#define CPU_SUBTYPE_X86_64_H 8u
+#define CPU_SUBTYPE_ARM64_ALL 0u
+#define CPU_SUBTYPE_ARM64_V8 1u
 #define CPU_SUBTYPE_ARM64E 2u
 
 /* filetype */
@@ -32,12 +38,18 @@
 #define MH_BINDS_TO_WEAK 0x10000u
 #define MH_NO_REEXPORTED_DYLIBS 0x100000u
 #define MH_HAS_TLV_DESCRIPTORS 0x800000u
+#define MH_DYLIB_IN_CACHE 0x80000000u
 
 #define LC_REQ_DYLD 0x80000000u
+#define LC_SEGMENT 0x1u
 #define LC_SYMTAB 0x2u
+#define LC_THREAD 0x4u
+#define LC_UNIXTHREAD 0x5u
 #define LC_DYSYMTAB 0xbu
 #define LC_LOAD_DYLIB 0xcu
 #define LC_ID_DYLIB 0xdu
+#define LC_LOAD_DYLINKER 0xeu
+#define LC_ID_DYLINKER 0xfu
 #define LC_ROUTINES 0x11u
 #define LC_SUB_FRAMEWORK 0x12u
 #define LC_SUB_UMBRELLA 0x13u
@@ -80,6 +92,7 @@
 #define LC_FUNCTION_VARIANTS 0x37u
 #define LC_FUNCTION_VARIANT_FIXUPS 0x38u
 #define LC_TARGET_TRIPLE 0x39u
+#define LC_LAZY_LOAD_DYLIB_INFO 0x3au
 
 /* A dylib_use_command is told from a dylib_command by its timestamp. */
 #define DYLIB_USE_MARKER 0x1a741800u
@@ -110,6 +123,7 @@
 #define S_COALESCED 0xbu
 #define S_GB_ZEROFILL 0xcu
 #define S_INTERPOSING 0xdu
+#define S_DTRACE_DOF 0xfu
 #define S_LAZY_DYLIB_SYMBOL_POINTERS 0x10u
 #define S_THREAD_LOCAL_REGULAR 0x11u
 #define S_THREAD_LOCAL_ZEROFILL 0x12u
@@ -117,6 +131,9 @@
 #define S_THREAD_LOCAL_VARIABLE_POINTERS 0x14u
 #define S_THREAD_LOCAL_INIT_FUNCTION_POINTERS 0x15u
 #define S_INIT_FUNC_OFFSETS 0x16u
+
+#define S_ATTR_PURE_INSTRUCTIONS 0x80000000u
+#define S_ATTR_SOME_INSTRUCTIONS 0x400u
 
 /* segment_command_64.flags and .initprot */
 #define SG_READ_ONLY 0x10u
@@ -227,5 +244,8 @@
 
 /* LC_BUILD_VERSION.platform */
 #define PLATFORM_MACOS 1u
+#define PLATFORM_IOS 2u
+#define PLATFORM_TVOS 3u
+#define PLATFORM_WATCHOS 4u
 
 #endif

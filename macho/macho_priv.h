@@ -122,6 +122,8 @@ void exti__macho_close(struct macho_file *f);
 
 /* "x86-64", "arm64", "arm64e", "i386", "PowerPC", ... or "unknown"; static. */
 const char *exti__macho_arch(uint32_t cputype, uint32_t cpusubtype);
+/* Whether 64-bit little-endian files for it can be rewritten. */
+bool exti__macho_arch_handled(uint32_t cputype, uint32_t cpusubtype);
 
 /* The file's bytes for `len` bytes at `vmaddr`, all within the file part of one segment. */
 int exti__macho_at(const struct macho_file *f, uint64_t vmaddr, uint64_t len, const char *what,
