@@ -17,15 +17,14 @@ static size_t origin_token(const char *p)
     return 0;
 }
 
-/* Longer than any path that a system opens: left alone, as a hostile file can have many. */
+/* Far longer than any path that a system opens.  Bounds the work on a hostile file, whose many
+ * entries may name one long string. */
 enum { LONGEST = 65536 };
 
 static size_t count_tokens(const char *text)
 {
     size_t n = 0;
 
-    if (strnlen(text, LONGEST) == LONGEST)
-        return 0;
     for (const char *p = strchr(text, '$'); p; p = strchr(p + 1, '$'))
         n += origin_token(p) != 0;
     return n;
@@ -34,10 +33,16 @@ static size_t count_tokens(const char *text)
 int exti__elf_translate(struct elf_edit *e, const char **text, struct exti_error *err)
 {
     const char *origin = e->opts->origin, *p = *text;
-    size_t tokens = origin ? count_tokens(p) : 0, step;
+    size_t tokens, step;
     char *out, *to;
     int rc;
 
+    if (!origin)
+        return 0;
+    if (strnlen(p, LONGEST) == LONGEST)
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                          "a library name or search path has %d bytes or more", LONGEST);
+    tokens = count_tokens(p);
     if (!tokens)
         return 0;
     if (strpbrk(origin, ":$"))
