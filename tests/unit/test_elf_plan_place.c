@@ -2,6 +2,8 @@
  * and after the tools that people run on shared objects. */
 #include "tests/unit/elf_edit.h"
 
+#include <elf.h>
+
 #define OPTS .size = sizeof(struct exti_rewrite_opts)
 
 /* Enough symbols for a hash table that leaves room when it moves. */
@@ -137,6 +139,30 @@ static void table_of_headers_grows_over_the_hash_table(void **state)
     assert_int_equal(l.headers, 1);
 }
 
+/* A library that is also a program, like libc.so.6: PT_PHDR stays, and tells the table's new size.
+ * llvm-strip breaks such files as the linker makes them, so no tool is asked. */
+static void program_headers_of_a_program_stay(void **state)
+{
+    struct test *t = *state;
+    char *interp = test_format(t,
+                               "%sconst char interp[] __attribute__((section(\".interp\"))) = "
+                               "\"/lib64/ld-linux-x86-64.so.2\";\n",
+                               source);
+    char *path = build(t, "both.so", interp, "");
+    int was = layout_of(t, path, false).headers;
+    struct edited e = edit(t, path, &crowded);
+    const char *phdr = strstr(readelf(t, "-lW", e.path), "\n  PHDR ");
+    unsigned long offset, vaddr, paddr, filesz;
+    void *h = load(e.path);
+
+    assert_int_equal(layout_of(t, e.path, true).headers, was + 1);
+    assert_non_null(phdr);
+    assert_int_equal(sscanf(phdr, " PHDR %lx %lx %lx %lx", &offset, &vaddr, &paddr, &filesz), 4);
+    assert_int_equal(filesz, (unsigned)(was + 1) * sizeof(Elf64_Phdr));
+    assert_int_equal(call(h, "answer"), 42);
+    dlclose(h);
+}
+
 /* Segments that differ in nothing but what the option says of the page size. */
 static void large_pages_need_no_padding(void **state)
 {
@@ -189,6 +215,7 @@ int main(void)
         exti_test(dynamic_section_moves_to_a_segment_of_its_own),
         exti_test(duplicate_note_gives_its_header_up),
         exti_test(table_of_headers_grows_over_the_hash_table),
+        exti_test(program_headers_of_a_program_stay),
         exti_test(large_pages_need_no_padding),
         exti_test(without_sections_the_file_is_edited_all_the_same),
         exti_test(relocation_count_makes_room_for_an_entry),
