@@ -97,7 +97,7 @@ ELF_SRCS := elf/elf_check.c elf/elf_check_bytes.c elf/elf_check_dynamic.c elf/el
 MACHO_SRCS := macho/macho_fat.c macho/macho_leb.c macho/macho_pieces.c macho/macho_read.c \
 	macho/macho_segments.c macho/macho_sign.c macho/macho_signature.c
 LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/dl_posix.c loader/edits.c loader/formats.c \
-	loader/inspect.c loader/linkmap_elf.c loader/manifest.c loader/module.c loader/names.c \
+	loader/inspect.c loader/json_text.c loader/linkmap_elf.c loader/manifest.c loader/module.c loader/names.c \
 	loader/opts.c loader/prove.c loader/redirect.c loader/registry.c loader/rename.c loader/rewrite.c \
 	loader/store.c loader/store_open.c loader/verify.c
 RUNTIME_SRCS := runtime/context.c runtime/fail.c runtime/install.c runtime/process.c \

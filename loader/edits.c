@@ -2,11 +2,11 @@
 
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
+#include "loader/json_text.h"
 
 /* What every copy gets: it can be unloaded, and shares no symbol with its siblings. */
 static int common_edits(const char *source, const char *id, const struct exti_rename_map *renames,
@@ -158,7 +158,7 @@ int exti__edits_json(const struct exti_edits *e, char **out, struct exti_error *
 {
     const struct exti_rewrite_opts *o = &e->opts;
     json_t *needed = json_array(), *root;
-    char *text;
+    int rc;
 
     for (size_t i = 0; i < o->needed_count && needed; i++) {
         if (json_array_append_new(needed, needed_json(&o->needed[i]))) {
@@ -171,9 +171,7 @@ int exti__edits_json(const struct exti_edits *e, char **out, struct exti_error *
                      o->origin, "symbolic", (o->flags & EXTI_RW_SYMBOLIC) != 0, "clear_nodelete",
                      (o->flags & EXTI_RW_CLEAR_NODELETE) != 0, "clear_unique",
                      (o->flags & EXTI_RW_CLEAR_UNIQUE) != 0, "private_names", (int)o->rename_count);
-    text = root ? json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    rc = exti__json_text(root, JSON_COMPACT | JSON_SORT_KEYS, out, err);
     json_decref(root);
-    *out = text ? exti__strdup(text) : NULL;
-    free(text);
-    return *out ? 0 : exti__fail_nomem(err);
+    return rc;
 }

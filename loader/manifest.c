@@ -2,11 +2,11 @@
 
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
+#include "loader/json_text.h"
 
 #define MANIFEST_FORMAT 1
 #define MANIFEST_MAX ((size_t)256 << 20)
@@ -58,7 +58,7 @@ static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *e
     int symbolic = 0, synced = 0;
     const char *boot = "";
     json_t *edits = NULL;
-    char *text;
+    int rc;
 
     if (json_unpack(o, "{s:I,s:I,s:I,s:I,s:I,s:I,s:b,s:b,s:s,s:o}", "size", &size, "mtime_ns",
                     &mtime, "inode", &inode, "copy_size", &copy_size, "copy_mtime_ns", &copy_mtime,
@@ -76,10 +76,10 @@ static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *e
     e->symbolic = symbolic;
     e->synced = synced;
     snprintf(e->boot, sizeof e->boot, "%s", boot);
-    text = json_dumps(edits, JSON_COMPACT | JSON_SORT_KEYS);
-    e->edits = text ? exti__strdup(text) : NULL;
-    free(text);
-    if (!e->edits || !dup_string(o, "source", &e->source) || !dup_string(o, "copy", &e->copy) ||
+    rc = exti__json_text(edits, JSON_COMPACT | JSON_SORT_KEYS, &e->edits, err);
+    if (rc)
+        return rc;
+    if (!dup_string(o, "source", &e->source) || !dup_string(o, "copy", &e->copy) ||
         !dup_string(o, "build_id", &e->build_id) || !dup_string(o, "id", &e->source_name))
         return exti__fail_nomem(err);
     return 0;
@@ -209,16 +209,13 @@ int exti__manifest_write(const char *dir, const struct exti_manifest *m, bool sy
                          struct exti_error *err)
 {
     json_t *root = manifest_to_json(m);
-    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
-    char *path = exti__fs_join(dir, EXTI_MANIFEST_FILE);
-    int rc;
+    char *text = NULL, *path = exti__fs_join(dir, EXTI_MANIFEST_FILE);
+    int rc = path ? exti__json_text(root, JSON_INDENT(2), &text, err) : exti__fail_nomem(err);
 
-    if (text && path)
+    if (!rc)
         rc = exti__fs_replace(path, text, strlen(text), sync ? EXTI_FS_SYNC : 0, err);
-    else
-        rc = exti__fail_nomem(err);
     json_decref(root);
-    free(text);
+    exti__free(text);
     exti__free(path);
     return rc;
 }
