@@ -52,22 +52,30 @@ static bool is_absolute(const char *path)
     return path && path[0] == '/';
 }
 
+/* `why` is what json_unpack_ex left, if that was it. */
+static int bad_json(struct exti_error *err, int code, const json_error_t *why, const char *says)
+{
+    if (json_error_code(why) == json_error_out_of_memory)
+        return exti__fail_nomem(err);
+    return exti__fail(err, code, EXTI_NO_OFFSET, "%s", says);
+}
+
 static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *err)
 {
     json_int_t size = 0, mtime = 0, inode = 0, copy_size = 0, copy_mtime = 0, generation = 0;
     int symbolic = 0, synced = 0;
     const char *boot = "";
     json_t *edits = NULL;
+    json_error_t why;
     int rc;
 
-    if (json_unpack(o, "{s:I,s:I,s:I,s:I,s:I,s:I,s:b,s:b,s:s,s:o}", "size", &size, "mtime_ns",
-                    &mtime, "inode", &inode, "copy_size", &copy_size, "copy_mtime_ns", &copy_mtime,
-                    "generation", &generation, "symbolic", &symbolic, "synced", &synced, "boot",
-                    &boot, "edits", &edits) ||
+    if (json_unpack_ex(o, &why, 0, "{s:I,s:I,s:I,s:I,s:I,s:I,s:b,s:b,s:s,s:o}", "size", &size,
+                       "mtime_ns", &mtime, "inode", &inode, "copy_size", &copy_size,
+                       "copy_mtime_ns", &copy_mtime, "generation", &generation, "symbolic",
+                       &symbolic, "synced", &synced, "boot", &boot, "edits", &edits) ||
         !json_is_object(edits) || !is_absolute(json_string_value(json_object_get(o, "source"))) ||
         !is_plain_name(json_string_value(json_object_get(o, "copy"))))
-        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
-                          "a copy's entry lacks a member or has a bad one");
+        return bad_json(err, EXTI_E_FORMAT, &why, "a copy's entry lacks a member or has a bad one");
     e->id =
         (struct exti_file_id){.size = (uint64_t)size, .inode = (uint64_t)inode, .mtime_ns = mtime};
     e->copy_size = (uint64_t)copy_size;
@@ -108,20 +116,20 @@ static int manifest_from_json(json_t *root, struct exti_manifest *m, struct exti
     json_int_t format = 0, generation = 0;
     const char *name = "", *file_format = "ELF", *machine = "";
     int renamed = 0, bits = 0, big_endian = 0, rc;
+    json_error_t why;
 
-    if (json_unpack(root, "{s:I}", "extisolate", &format))
-        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "is not a manifest of extisolate");
+    if (json_unpack_ex(root, &why, 0, "{s:I}", "extisolate", &format))
+        return bad_json(err, EXTI_E_UNSUPPORTED, &why, "is not a manifest of extisolate");
     if (format != MANIFEST_FORMAT)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                           "manifest format %d; this library knows %d", (int)format,
                           MANIFEST_FORMAT);
-    if (json_unpack(root, "{s:s,s:{s?s,s:s,s:i,s:b},s:b,s:I,s:o,s:o}", "name", &name, "target",
-                    "format", &file_format, "machine", &machine, "bits", &bits, "big_endian",
-                    &big_endian, "renamed", &renamed, "generation", &generation, "api", &api,
-                    "copies", &copies) ||
+    if (json_unpack_ex(root, &why, 0, "{s:s,s:{s?s,s:s,s:i,s:b},s:b,s:I,s:o,s:o}", "name", &name,
+                       "target", "format", &file_format, "machine", &machine, "bits", &bits,
+                       "big_endian", &big_endian, "renamed", &renamed, "generation", &generation,
+                       "api", &api, "copies", &copies) ||
         !json_is_array(copies))
-        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "a member is missing or bad");
+        return bad_json(err, EXTI_E_FORMAT, &why, "a member is missing or bad");
     if (exti__name_check(name, NULL))
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "the context's name is not valid");
     snprintf(m->name, sizeof m->name, "%s", name);
@@ -138,7 +146,7 @@ static int manifest_from_json(json_t *root, struct exti_manifest *m, struct exti
 int exti__manifest_read(const char *dir, struct exti_manifest *out, struct exti_error *err)
 {
     struct exti_manifest m = {0};
-    json_error_t json_err;
+    json_error_t json_err = {.text = ""};
     json_t *root = NULL;
     char *path = exti__fs_join(dir, EXTI_MANIFEST_FILE), *text = NULL;
     size_t n;
@@ -152,7 +160,7 @@ int exti__manifest_read(const char *dir, struct exti_manifest *out, struct exti_
     root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &json_err);
     if (root)
         rc = manifest_from_json(root, &m, err);
-    else if (json_error_code(&json_err) == json_error_out_of_memory)
+    else if (!json_err.text[0] || json_error_code(&json_err) == json_error_out_of_memory)
         rc = exti__fail_nomem(err);
     else
         rc = exti__fail(err, EXTI_E_FORMAT, (uint64_t)json_err.position, "is damaged: %s",

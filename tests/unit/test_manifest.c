@@ -11,12 +11,14 @@
  * freed wrongly.  Its memory runs out with the library's. */
 enum { SHIFT = 16 };
 static long json_blocks;
+static bool json_failed;
 
 static void *json_alloc(size_t n)
 {
     char *p = exti__alloc(n + SHIFT);
 
     json_blocks += p != NULL;
+    json_failed |= !p;
     return p ? p + SHIFT : NULL;
 }
 
@@ -253,8 +255,14 @@ static void out_of_memory_is_reported_and_leaks_nothing(void **state)
     rc = EXTI_E_NOMEM;
     for (long n = 0; rc; n++) {
         exti__mem_fail_after(n);
+        json_failed = false;
         rc = exti__manifest_read(t->dir, &r, &t->err);
         exti__mem_fail_after(-1);
+        /* jansson takes a token that it has no memory for as a bad one. */
+        if (rc && (!json_failed || rc != EXTI_E_FORMAT))
+            assert_exti(rc, EXTI_E_NOMEM, &t->err, EXTI_NO_OFFSET);
+        assert_true(rc != EXTI_E_FORMAT || t->err.message[strlen(t->err.message) - 1] != ' ');
+        assert_true(!rc || !r.entries);
     }
     exti__manifest_clear(&r);
 }
