@@ -385,6 +385,18 @@ static void growth_into_what_was_in_use_is_told(void **state)
     assert_finds(f, &none, "table growth", end, "in use");
 }
 
+static void growth_over_unknown_bytes_is_told(void **state)
+{
+    struct fixture *f = *state;
+    const uint64_t end = toy_get(&f->before, header(0, 32), 8);
+
+    toy_put(&f->after, header(0, 32), 8, end + 16);
+    toy_put(&f->after, header(0, 40), 8, end + 16);
+    assert_silent(f, &none, "segment growth");
+    put(f, end + 4, 1, 7);
+    assert_finds(f, &none, "segment growth", end + 4, "PT_LOAD: new part at ");
+}
+
 static void segment_that_runs_into_the_next_is_told(void **state)
 {
     struct fixture *f = *state;
@@ -438,6 +450,7 @@ int main(void)
         fault_test(new_segment_within_the_original_is_told),
         fault_test(notes_outside_the_file_are_nobodys_business),
         fault_test(growth_into_what_was_in_use_is_told),
+        fault_test(growth_over_unknown_bytes_is_told),
         fault_test(segment_that_runs_into_the_next_is_told),
         fault_test(symbol_that_stands_for_a_version_keeps_its_name),
         fault_test(version_without_name_is_nobodys_business),

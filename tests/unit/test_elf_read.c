@@ -219,6 +219,12 @@ static void odd_but_legal_files_are_read(void **state)
     assert_symbol(&f->image, 1, "unique", NULL, EXTI_SYM_EXPORT | EXTI_SYM_UNIQUE);
     exti__image_clear(&f->image);
 
+    elf_toy_make(t, true, false);
+    t->b[t->sym + 2 * 24 + 4] = ELF64_ST_INFO(STB_LOCAL, STT_FUNC);
+    assert_ok(read_toy(f), &f->err);
+    assert_int_equal(f->image.info.symbol_count, 2);
+    exti__image_clear(&f->image);
+
     elf_toy_make(t, false, true);
     toy_put(t, 18, 2, EM_S390);
     assert_ok(read_toy(f), &f->err);

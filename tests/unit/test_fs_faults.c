@@ -18,8 +18,9 @@
 
 #include "loader/base/fs.h"
 #include "loader/base/mem.h"
+#include "loader/names.h"
 
-enum call { NONE, READ, WRITE, CLOSE, FSYNC, FSTAT, MMAP, FLOCK, GETENTROPY, READDIR };
+enum call { NONE, OPEN, READ, WRITE, CLOSE, FSYNC, FSTAT, MMAP, FLOCK, GETENTROPY, READDIR };
 
 /* The call after `after` others of its kind fails once with `error`; with 0 it is cut short. */
 static struct {
@@ -45,6 +46,17 @@ static bool strikes(enum call call)
     if (fault.error)
         errno = fault.error;
     return true;
+}
+
+int open(const char *path, int flags, ...)
+{
+    va_list ap;
+    mode_t mode;
+
+    va_start(ap, flags);
+    mode = flags & O_CREAT ? va_arg(ap, mode_t) : 0;
+    va_end(ap);
+    return strikes(OPEN) ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
 ssize_t read(int fd, void *p, size_t n)
@@ -313,6 +325,38 @@ static void failing_lock_cleans_up(void **state)
     assert_int_equal(count_fds(), fds);
 }
 
+/* Between finding the file there and opening it another process may remove it, or make it one that
+ * cannot be written. */
+static void lock_bears_what_others_do_to_its_file(void **state)
+{
+    static const int errors[] = {ENOENT, EACCES, EROFS, EPERM};
+    struct test *t = *state;
+    char *path = test_path(t, "lock");
+    struct exti_lock lock;
+    int fds = count_fds();
+
+    test_write(path, "", 0);
+    for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
+        arm(OPEN, 1, errors[i]);
+        assert_ok(exti__fs_lock(path, &lock, &t->err), &t->err);
+        assert_true(fault.hit);
+        exti__fs_unlock(&lock);
+        assert_int_equal(count_fds(), fds);
+    }
+}
+
+static void context_name_without_random_bytes_is_told(void **state)
+{
+    struct test *t = *state;
+    char name[EXTI_NAME_MAX + 1] = "untouched";
+
+    arm(GETENTROPY, 0, ENOSYS);
+    assert_exti(exti__name_make(name, &t->err), EXTI_E_IO, &t->err, EXTI_NO_OFFSET);
+    assert_says(&t->err, "cannot get random bytes for a context name");
+    assert_int_equal(t->err.os_error, ENOSYS);
+    assert_string_equal(name, "untouched");
+}
+
 static void note_becomes_the_lock_files_content(void **state)
 {
     struct test *t = *state;
@@ -452,6 +496,8 @@ int main(void)
         fault_test(read_goes_on_where_it_can),
         fault_test(failing_map_cleans_up),
         fault_test(failing_lock_cleans_up),
+        fault_test(lock_bears_what_others_do_to_its_file),
+        fault_test(context_name_without_random_bytes_is_told),
         fault_test(note_becomes_the_lock_files_content),
         fault_test(failing_list_is_told),
         fault_test(unknown_boot_is_empty),
