@@ -169,7 +169,7 @@ struct macho_export {
     const char *name;
     uint64_t flags;          /* EXPORT_SYMBOL_FLAGS_* */
     uint64_t address;        /* from the image's start; 0 for a re-export */
-    uint64_t other;          /* resolver's address, or a re-export's ordinal */
+    uint64_t other;          /* resolver's address, function variant, or a re-export's ordinal */
     const char *import_name; /* of a re-export; "" means the same name */
 };
 
@@ -187,9 +187,16 @@ int exti__macho_trie_walk(struct exti_span trie,
 int exti__macho_trie_find(struct exti_span trie, const char *name, bool *found,
                           struct macho_export *out, struct exti_error *err);
 
-/* Writes a trie for `list` as ld64.lld lays one out (sorts `list` by name); padded to 8 bytes. */
-int exti__macho_trie_build(struct macho_export *list, size_t count, struct exti_buf *out,
+/* macho_trie_build.c: writes a trie for `list`, laid out and padded to 8 bytes as ld64.lld does.  What a
+ * walk tells, in its order, gives the bytes that were walked.  Names that are there twice are
+ * EXTI_E_FORMAT, function variants EXTI_E_UNSUPPORTED. */
+int exti__macho_trie_build(const struct macho_export *list, size_t count, struct exti_buf *out,
                            struct exti_error *err);
+
+/* Writes `trie` anew with each export as `edit` leaves it, which may not change the name. */
+int exti__macho_trie_map(struct exti_span trie,
+                         int (*edit)(void *user, struct macho_export *e, struct exti_error *err),
+                         void *user, struct exti_buf *out, struct exti_error *err);
 
 /* ---- LC_DYLD_INFO opcodes, macho_bind.c ------------------------------------------------------------ */
 
@@ -217,7 +224,7 @@ int exti__macho_binds(const struct macho_file *f, enum macho_piece_kind kind,
 int exti__macho_bind_encode(const struct macho_bind *list, size_t count, bool weak,
                             struct exti_buf *out, struct exti_error *err);
 
-/* Calls `each` with every rebased slot: segment, offset in it, REBASE_TYPE_*. */
+/* macho_rebase.c: calls `each` with every rebased slot: segment, offset in it, REBASE_TYPE_*. */
 int exti__macho_rebases(const struct macho_file *f,
                         int (*each)(void *user, uint32_t segment, uint64_t offset, uint8_t type,
                                     struct exti_error *err),
@@ -235,6 +242,7 @@ struct macho_import {
 
 struct macho_chained {
     struct exti_span s; /* the whole LC_DYLD_CHAINED_FIXUPS payload */
+    uint64_t at;        /* slice offset of it */
     uint32_t starts_offset, imports_offset, symbols_offset, imports_count, imports_format;
 };
 
@@ -244,7 +252,7 @@ int exti__macho_chained_import(const struct macho_chained *c, uint32_t i, struct
                                struct exti_error *err);
 
 /* Writes the payload anew with `ordinals[i]` for import i: in place where they fit the format, else the
- * import table becomes DYLD_CHAINED_IMPORT_ADDEND64. */
+ * import table becomes DYLD_CHAINED_IMPORT_ADDEND64.  `out` is empty. */
 int exti__macho_chained_set_ordinals(const struct macho_chained *c, const int32_t *ordinals,
                                      struct exti_buf *out, struct exti_error *err);
 
@@ -255,10 +263,10 @@ struct macho_fixup {
     bool is_bind;
     uint32_t import; /* is_bind */
     int64_t addend;  /* is_bind: the slot's own, beside the import's */
-    uint64_t target; /* a rebase's target: from the image's start */
+    uint64_t target; /* a rebase's target: from the image's start, without its high byte */
 };
 
-/* Calls `each` with every slot of every chain, in file order per segment.  Bounded by the pages' sizes. */
+/* macho_fixups.c: calls `each` with every slot of every chain, in file order per segment.  Bounded by the pages' sizes. */
 int exti__macho_fixups(const struct macho_file *f, const struct macho_chained *c,
                        int (*each)(void *user, const struct macho_fixup *x, struct exti_error *err),
                        void *user, struct exti_error *err);
@@ -277,6 +285,10 @@ size_t exti__macho_symbol_count(const struct macho_file *f);
 int exti__macho_symbol(const struct macho_file *f, size_t i, struct macho_nlist *out,
                        struct exti_error *err);
 
+/* An undefined symbol, and the library that it names: BIND_SPECIAL_DYLIB_* or from 1. */
+bool exti__macho_is_undefined(const struct macho_nlist *n);
+int32_t exti__macho_nlist_ordinal(const struct macho_file *f, const struct macho_nlist *n);
+
 /* One reference by name to something outside, whichever way the file binds. */
 struct macho_reference {
     const char *name;
@@ -285,8 +297,8 @@ struct macho_reference {
     uint64_t at; /* slice offset of the import entry or opcode */
 };
 
-/* Calls `each` once for every reference by which dyld binds the image: chained imports, or the
- * distinct (symbol, ordinal) pairs of the opcode streams, the weak stream's as
+/* macho_references.c: calls `each` once for every distinct name, library and weakness by which dyld
+ * binds the image: chained imports, or the opcode streams' symbols, the weak stream's as
  * BIND_SPECIAL_DYLIB_WEAK_LOOKUP; or, in a file with neither, the undefined symbols. */
 int exti__macho_references(const struct macho_file *f,
                            int (*each)(void *user, const struct macho_reference *r,
