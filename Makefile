@@ -104,7 +104,7 @@ LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/dl_posix.c loa
 	loader/store.c loader/store_open.c loader/verify.c
 RUNTIME_SRCS := runtime/context.c runtime/fail.c runtime/install.c runtime/process.c \
 	runtime/program.c runtime/pyapi.c runtime/pyconfig.c runtime/scratch.c runtime/signals.c \
-	runtime/uncaught.c
+	runtime/system.c runtime/uncaught.c
 CLI_SRCS := cli/abi.c cli/ask_python.c cli/cmd_clean.c cli/cmd_copy.c cli/cmd_inspect.c \
 	cli/cmd_list.c cli/cmd_run.c cli/cmd_verify.c cli/contexts.c cli/find_libpython.c cli/json.c \
 	cli/macho.c cli/main.c cli/message.c cli/option.c cli/progress.c

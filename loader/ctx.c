@@ -1,6 +1,4 @@
 /* Contexts: opening, closing, and what they say of themselves. */
-#define _GNU_SOURCE /* tdestroy */
-#include <search.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +53,7 @@ static void free_ctx(struct exti_ctx *ctx)
     for (size_t i = 0; i < ctx->redirect_count; i++)
         exti__free((char *)ctx->redirects[i].symbol);
     exti__free(ctx->redirects);
-    tdestroy(ctx->proven, exti__free);
+    exti__tree_free(&ctx->proven, exti__string_order, exti__free);
     pthread_mutex_destroy(&ctx->lock);
     pthread_mutex_destroy(&ctx->api_lock);
     exti__free(ctx);

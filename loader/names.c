@@ -1,10 +1,11 @@
-#define _GNU_SOURCE /* getentropy */
+#define _GNU_SOURCE /* getentropy in unistd.h; macOS has it in sys/random.h */
 #include "loader/names.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "loader/base/error.h"

@@ -95,11 +95,6 @@ static int prove_library(struct prover *p, const struct exti_loaded *lib, bool i
     return exti__loaded_references(lib, follow, p);
 }
 
-static int name_order(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
-
 /* Whether the shared library `name` has to be followed; notes that it is. */
 static bool is_new(struct prover *p, const char *name)
 {
@@ -108,13 +103,13 @@ static bool is_new(struct prover *p, const char *name)
 
     if (!p->afresh) {
         pthread_mutex_lock(&p->ctx->lock);
-        known = tfind(name, &p->ctx->proven, name_order) != NULL;
+        known = tfind(name, &p->ctx->proven, exti__string_order) != NULL;
         pthread_mutex_unlock(&p->ctx->lock);
     }
-    if (known || tfind(name, &p->seen, name_order))
+    if (known || tfind(name, &p->seen, exti__string_order))
         return false;
     key = exti__strdup(name);
-    node = key ? tsearch(key, &p->seen, name_order) : NULL;
+    node = key ? tsearch(key, &p->seen, exti__string_order) : NULL;
     if (!node) {
         exti__free(key);
         p->rc = EXTI_E_NOMEM;
@@ -171,10 +166,10 @@ static void forget(struct prover *p, bool sound)
     while (p->seen) {
         char *name = *(char **)p->seen, **node = NULL;
 
-        tdelete(name, &p->seen, name_order);
+        tdelete(name, &p->seen, exti__string_order);
         if (sound) {
             pthread_mutex_lock(&p->ctx->lock);
-            node = tsearch(name, &p->ctx->proven, name_order);
+            node = tsearch(name, &p->ctx->proven, exti__string_order);
             pthread_mutex_unlock(&p->ctx->lock);
         }
         if (!node || *node != name)

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* tdestroy */
 #include "loader/rename.h"
 
 #include <search.h>
@@ -84,11 +83,6 @@ struct taken {
     void *given;
 };
 
-static int text_order(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
-
 static bool choose(const char *name, struct taken *taken, char *out, bool *nomem)
 {
     for (unsigned skip = 0; exti__rename_hash_preserving(name, skip, out); skip++) {
@@ -96,7 +90,7 @@ static bool choose(const char *name, struct taken *taken, char *out, bool *nomem
 
         if (bsearch(&key, taken->names, taken->count, sizeof key, by_string))
             continue;
-        node = tsearch(out, &taken->given, text_order);
+        node = tsearch(out, &taken->given, exti__string_order);
         *nomem |= !node;
         if (!node || *node == out)
             return node != NULL;
@@ -134,7 +128,7 @@ int exti__rename_build(const struct exti_image *api, struct exti_rename_map *out
         map.renames[map.count++] = (struct exti_rename){p, p + n};
         p += 2 * n;
     }
-    tdestroy(taken.given, keep);
+    exti__tree_free(&taken.given, exti__string_order, keep);
     exti__free(taken.names);
     if (nomem) {
         exti__rename_free(&map);

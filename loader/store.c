@@ -23,15 +23,10 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static int string_order(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
-
 /* The one long-lived string equal to `s`, which is taken over; NULL when memory is out. */
 static const char *intern(struct exti_store *s, char *string)
 {
-    char **node = string ? tsearch(string, &s->strings, string_order) : NULL;
+    char **node = string ? tsearch(string, &s->strings, exti__string_order) : NULL;
 
     if (!node || *node != string)
         exti__free(string);

@@ -1,7 +1,5 @@
 /* Opening, creating and removing a context directory. */
-#define _GNU_SOURCE /* tdestroy */
 #include <errno.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -296,7 +294,7 @@ static void free_store(struct exti_store *s)
 {
     exti__manifest_clear(&s->manifest);
     exti__rename_free(&s->renames);
-    tdestroy(s->strings, exti__free);
+    exti__tree_free(&s->strings, exti__string_order, exti__free);
     exti__free(s->dir);
     pthread_mutex_destroy(&s->lock);
     *s = (struct exti_store){0};

@@ -12,6 +12,7 @@
 #include "runtime/pyapi.h"
 #include "runtime/python.h"
 #include "runtime/signals.h"
+#include "runtime/system.h"
 
 struct pyrt_context {
     struct pyrt_opts opts;
@@ -237,7 +238,7 @@ static void *thread_main(void *arg)
     char name[16];
 
     snprintf(name, sizeof name, "context-%d", c->opts.index);
-    pthread_setname_np(pthread_self(), name);
+    pyrt_name_thread(name);
     run(c);
     return NULL;
 }

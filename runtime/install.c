@@ -12,6 +12,7 @@
 
 #include "runtime/fail.h"
 #include "runtime/python.h"
+#include "runtime/system.h"
 
 extern char **environ;
 
@@ -69,7 +70,7 @@ static int spawn(pid_t *pid, int *out, const char *exe)
     posix_spawn_file_actions_t actions;
     int fds[2], rc;
 
-    if (pipe2(fds, O_CLOEXEC) != 0)
+    if (pyrt_pipe(fds) != 0)
         return errno;
     rc = posix_spawn_file_actions_init(&actions);
     if (rc == 0) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/python.h"
+#include "runtime/system.h"
 
 static int c_locale;
 
@@ -36,9 +37,7 @@ static void coerce(void)
 static void share_processors(int contexts)
 {
     static const char *const names[] = {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"};
-    cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
-                                                        : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    int n = pyrt_processors();
     char text[16];
 
     snprintf(text, sizeof text, "%d", n > contexts ? n / contexts : 1);

@@ -13,6 +13,7 @@
 
 #include "runtime/fail.h"
 #include "runtime/python.h"
+#include "runtime/system.h"
 
 struct pyrt_scratch {
     char *path;
@@ -77,9 +78,9 @@ static int start_helper(struct pyrt_scratch *s)
     int alive[2], gone[2], error = 0;
     pid_t pid;
 
-    if (pipe2(alive, O_CLOEXEC) != 0)
+    if (pyrt_pipe(alive) != 0)
         return errno;
-    if (pipe2(gone, O_CLOEXEC) != 0) {
+    if (pyrt_pipe(gone) != 0) {
         error = errno;
         close(alive[0]);
         close(alive[1]);

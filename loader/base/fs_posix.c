@@ -12,6 +12,9 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#if defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
 #include <unistd.h>
 
 #include "loader/base/checked.h"
@@ -565,17 +568,31 @@ void exti__fs_unlock(struct exti_lock *lock)
     lock->fd = -1;
 }
 
+#if defined(__APPLE__)
+static void read_boot(char *id, size_t cap)
+{
+    if (sysctlbyname("kern.bootsessionuuid", id, &cap, NULL, 0))
+        id[0] = 0;
+}
+#else
+static void read_boot(char *id, size_t cap)
+{
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    if (read(fd, id, cap) < 0)
+        id[0] = 0;
+    close(fd);
+}
+#endif
+
 int exti__fs_boot(char *out, size_t cap)
 {
     char id[64] = {0};
     size_t n;
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 
-    if (fd >= 0) {
-        if (read(fd, id, sizeof id - 1) < 0)
-            id[0] = 0;
-        close(fd);
-    }
+    read_boot(id, sizeof id - 1);
     n = strcspn(id, "\n");
     if (n >= cap)
         return EXTI_E_ARG;

@@ -1,5 +1,6 @@
 #include "loader/base/mem.h"
 
+#include <search.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,4 +56,20 @@ char *exti__strdup(const char *s)
 void exti__free(void *p)
 {
     free(p);
+}
+
+int exti__string_order(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+void exti__tree_free(void **root, int (*order)(const void *, const void *),
+                     void (*free_key)(void *))
+{
+    while (*root) {
+        void *key = *(void **)*root;
+
+        tdelete(key, root, order);
+        free_key(key);
+    }
 }

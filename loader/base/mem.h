@@ -12,6 +12,14 @@ void *exti__realloc_array(void *p, size_t count, size_t n); /* NULL on overflow 
 char *exti__strdup(const char *s);
 void exti__free(void *p); /* NULL ok */
 
+/* strcmp as tsearch(3) and its like take it. */
+int exti__string_order(const void *a, const void *b);
+
+/* Frees a tree of tsearch(3) and gives each of its keys to `free_key`: tdestroy is the GNU C library's
+ * alone. */
+void exti__tree_free(void **root, int (*order)(const void *, const void *),
+                     void (*free_key)(void *));
+
 /* Tests only: let `n` allocations succeed, then fail one, once; a negative `n` switches this off.
  * Counts the allocations of the calling thread. */
 void exti__mem_fail_after(long n);
