@@ -206,14 +206,19 @@ scripts = $(wildcard tests/$(1)/test_*.sh)
 UNIT_TESTS := $(call programs,unit)
 API_TESTS := $(call programs,api)
 ISOLATION_TESTS := $(call programs,isolation)
-STATIC_TESTS := $(UNIT_TESTS) $(ISOLATION_TESTS) $(call programs,elf_inputs) $(call programs,runtime) \
-	$(call programs,corpus)
+STATIC_TESTS := $(UNIT_TESTS) $(ISOLATION_TESTS) $(call programs,elf_inputs) \
+	$(call programs,macho_inputs) $(call programs,runtime) $(call programs,corpus)
 TEST_PROGRAMS := $(STATIC_TESTS) $(API_TESTS)
 SUPPORT_OBJS := $(call objs,$(wildcard tests/support/*.c))
 TEST_CFLAGS = $(ALL_CFLAGS) $(CMOCKA_CFLAGS)
 
+# An independent reader of Mach-O files; the loader beside it is built by its tests.
+MACHO_CHECK := $(B)/tests/macho_check
+MACHO_CHECK_OBJS := $(call objs,$(addprefix tests/macho_inputs/loader/,macho_check.c file.c fixups.c \
+	trie.c check.c unwind.c sign.c))
+
 .PHONY: test-programs
-test-programs: $(TEST_PROGRAMS)
+test-programs: $(TEST_PROGRAMS) $(MACHO_CHECK)
 
 $(SUPPORT_OBJS): OBJ_FLAGS = $(CMOCKA_CFLAGS)
 $(TEST_PROGRAMS:$(B)/%=$(B)/obj/%.o): OBJ_FLAGS = $(CMOCKA_CFLAGS)
@@ -229,15 +234,22 @@ $(API_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(B)/libextisolat
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT_OBJS) -L$(B) -lextisolate -Wl,-rpath,'$$ORIGIN/../..' $(CMOCKA_LIBS) \
 	    -ldl -lpthread
 
+$(MACHO_CHECK): $(MACHO_CHECK_OBJS)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBCRYPTO_LIBS)
+
 run = @tests/run.sh $(1) $(sort $(2))
 
-.PHONY: check-unit check-api check-elf-inputs check-isolation check-runtime check-cli check-corpus
+.PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-isolation check-runtime check-cli check-corpus
 check-unit: $(UNIT_TESTS) ## unit tests, every error path
 	$(call run,unit,$(UNIT_TESTS) $(call scripts,unit))
 check-api: $(API_TESTS) ## the shared library through the public header
 	$(call run,api,$(API_TESTS) $(call scripts,api))
 check-elf-inputs: all $(call programs,elf_inputs) ## odd and broken ELF files, built here
 	$(call run,elf_inputs,$(call programs,elf_inputs) $(call scripts,elf_inputs))
+check-macho-inputs: all $(call programs,macho_inputs) $(MACHO_CHECK) ## Mach-O files, built and run here
+	$(call run,macho_inputs,$(call programs,macho_inputs) $(call scripts,macho_inputs))
 check-isolation: all $(ISOLATION_TESTS) ## real loading in many contexts
 	$(call run,isolation,$(ISOLATION_TESTS) $(call scripts,isolation))
 check-runtime: all $(call programs,runtime) ## CPython contexts
@@ -305,7 +317,8 @@ check-valgrind: all $(UNIT_TESTS) $(API_TESTS) ## unit and api tests under valgr
 	@EXTI_LABEL=valgrind/ EXTI_WRAP='$(VALGRIND)' tests/run.sh api $(sort $(API_TESTS))
 
 # A process that ends by _exit is not counted.  COVERAGE= names other groups.
-COVERAGE ?= check-unit check-api check-fuzz check-elf-inputs check-isolation check-cli check-runtime
+COVERAGE ?= check-unit check-api check-fuzz check-elf-inputs check-macho-inputs check-isolation \
+	check-cli check-runtime
 MISSED := $(BUILD)/cov/missed
 coverage: ## lines that the tests reach; those missed are printed with V=1
 	@$(MAKE) --no-print-directory -j$(JOBS) COV=1 all test-programs
@@ -317,8 +330,8 @@ coverage: ## lines that the tests reach; those missed are printed with V=1
 
 # ---- everything ----------------------------------------------------------------------------------
 
-CHECKS := check-layers check-abi check-unit check-api check-fuzz check-elf-inputs check-isolation \
-	check-runtime check-cli check-readme check-corpus check-san check-valgrind
+CHECKS := check-layers check-abi check-unit check-api check-fuzz check-elf-inputs check-macho-inputs \
+	check-isolation check-runtime check-cli check-readme check-corpus check-san check-valgrind
 
 .PHONY: check bench demo compile_commands.json format format-check help
 check: deps ## every check, then one line: N passed, N failed, N skipped

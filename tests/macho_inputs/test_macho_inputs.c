@@ -1,0 +1,420 @@
+/* Every shape of Mach-O file that build.sh can make, run by the loader of this folder in two contexts
+ * of one process: what is not rewritten shares libpython's and its own state. */
+#define _GNU_SOURCE
+#include "tests/support/exti_test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char inputs[4096]; /* where build.sh puts them */
+
+enum {
+    ONE_PER_PROCESS = 1, /* what is its own is one per process: C++ definitions, a helper library */
+    HELPED = 2,          /* brings libhelper.dylib */
+    MANY = 4,            /* and libextra1.dylib to libextra20.dylib, by @loader_path */
+    MAIN = 8,            /* binds to the main program */
+    EXPLICIT = 16,       /* names libpystub.dylib */
+    THREADS = 32,        /* what is its own is one per thread */
+    UNSIGNED = 64,       /* so that arm64 would not take it */
+    FAT = 128,           /* there is one of several architectures, too */
+    FAT_ONLY = 256,
+    CHAINED = 512, /* only with chained fixups */
+};
+
+static const struct input {
+    const char *name;
+    unsigned flags;
+} all_inputs[] = {
+    {"ext", FAT},
+    {"direct", 0},
+    {"far2", 0},
+    {"far3", 0},
+    {"tlv", THREADS | FAT},
+    {"weak", ONE_PER_PROCESS | FAT},
+    {"dead-strip", ONE_PER_PROCESS},
+    {"explicit", EXPLICIT},
+    {"loader", MAIN},
+    {"many", MANY},
+    {"flat", 0},
+    {"pad0", FAT},
+    {"pad0-weak", ONE_PER_PROCESS},
+    {"pad0-tlv", THREADS},
+    {"padmax", 0},
+    {"init-offsets", 0},
+    {"unsigned", UNSIGNED},
+    {"signed", 0},
+    {"pointers6", CHAINED | UNSIGNED},
+    {"helped", HELPED | ONE_PER_PROCESS | FAT},
+    {"sdk-11", 0},
+    {"sdk-10.9", 0},
+    {"dylib", 0},
+    {"fat64", FAT_ONLY},
+    {"odd", FAT_ONLY},
+};
+
+struct row {
+    const struct input *input;
+    const char *arch;   /* that runs it */
+    const char *fixups; /* chained or opcodes */
+    bool fat;
+};
+
+static char *folder(struct test *t, const struct row *row)
+{
+    return test_format(t, "%s/%s/%s", inputs, row->fat ? "fat" : row->arch, row->fixups);
+}
+
+/* ---- running --------------------------------------------------------------------------------------- */
+
+struct command {
+    char *argv[64];
+    size_t n;
+};
+
+static void add(struct command *c, const char *arg)
+{
+    assert_true(c->n + 1 < ARRAY_SIZE(c->argv));
+    c->argv[c->n++] = (char *)(uintptr_t)arg;
+}
+
+static void add_loader(struct test *t, struct command *c, const char *arch)
+{
+    char *reason = test_format(t, "%s/%s/macho_load.skip", inputs, arch);
+
+    if (access(reason, F_OK) == 0)
+        skip_because("the loader for %s %s", arch, test_read(t, reason, NULL));
+    if (strcmp(arch, "arm64") == 0) {
+        if (!test_have("qemu-aarch64"))
+            skip_because("qemu-aarch64 is not installed");
+        add(c, "qemu-aarch64");
+    }
+    add(c, test_format(t, "%s/%s/macho_load", inputs, arch));
+}
+
+/* The numbers that the calls gave, in one line. */
+static char *output(struct test *t, struct command *c)
+{
+    char *out;
+    int rc = test_runv(t, &out, c->argv);
+
+    if (rc != 0)
+        fail_msg("the loader ends with %d: %s", rc, out);
+    for (char *p = out; *p; p++)
+        if (*p == '\n')
+            *p = p[1] ? ' ' : 0;
+    return out;
+}
+
+/* One context: its libpython, what the extension brings along, the extension and calls into it. */
+static void add_context(struct test *t, struct command *c, const struct input *in, const char *dir)
+{
+    add(c, test_format(t, "%s/libpystub.dylib", dir));
+    if (in->flags & HELPED)
+        add(c, test_format(t, "%s/libhelper.dylib", dir));
+    add(c, test_format(t, "%s/%s.so", dir, in->name));
+    add(c, ":_ext_init");
+    add(c, ":_ext_check");
+    add(c, ":_ext_modules");
+    add(c, ":_ext_own");
+    if (in->flags & THREADS) {
+        add(c, "@_ext_own");
+        add(c, ":_ext_own");
+    }
+}
+
+/* Runs the input in the two contexts, and asks each libpython for its modules last. */
+static char *run_both(struct test *t, const struct row *row, const char *one, const char *two)
+{
+    struct command c = {.n = 0};
+
+    add_loader(t, &c, row->arch);
+    if (row->input->flags & MAIN) {
+        add(&c, "--main");
+        add(&c, test_format(t, "%s/%s/%s/program", inputs, row->arch, row->fixups));
+    }
+    add_context(t, &c, row->input, one);
+    add_context(t, &c, row->input, two);
+    add(&c, test_format(t, "%s/libpystub.dylib", one));
+    add(&c, ":_py_modules");
+    add(&c, test_format(t, "%s/libpystub.dylib", two));
+    add(&c, ":_py_modules");
+    return output(t, &c);
+}
+
+/* ---- files that were not rewritten -------------------------------------------------------------------- */
+
+static const char *const libraries[] = {"libpystub.dylib", "libhelper.dylib"};
+
+/* A copy of the input and its libraries, byte for byte. */
+static char *plain_copy(struct test *t, const struct row *row, const char *name)
+{
+    char *dir = test_path(t, name), *from = folder(t, row);
+
+    assert_int_equal(mkdir(dir, 0777), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(libraries); i++)
+        test_copy(t, test_format(t, "%s/%s", from, libraries[i]),
+                  test_format(t, "%s/%s", dir, libraries[i]));
+    for (unsigned n = 1; row->input->flags & MANY && n <= 20; n++)
+        test_copy(t, test_format(t, "%s/libextra%u.dylib", from, n),
+                  test_format(t, "%s/libextra%u.dylib", dir, n));
+    test_copy(t, test_format(t, "%s/%s.so", from, row->input->name),
+              test_format(t, "%s/%s.so", dir, row->input->name));
+    return dir;
+}
+
+/* What the calls give: of the first context, of the second, and of the two libpythons. */
+static char *shared_numbers(struct test *t, const struct input *in)
+{
+    if (in->flags & THREADS)
+        return test_format(t, "1 0 1 1 1 2 2 0 2 1 1 2 2 0");
+    return test_format(t, "1 0 1 1 2 0 2 %d %s", in->flags & ONE_PER_PROCESS ? 2 : 1,
+                       in->flags & MAIN ? "0 0" : "2 0");
+}
+
+static void skip_or_fail_unless_built(struct test *t, const struct row *row)
+{
+    char *reason = test_format(t, "%s/%s.skip", folder(t, row), row->input->name);
+
+    if (access(reason, F_OK) == 0)
+        skip_because("%s", test_read(t, reason, NULL));
+    if (access(test_format(t, "%s/%s.so", folder(t, row), row->input->name), F_OK) != 0)
+        fail_msg("build.sh made no %s and did not say why", row->input->name);
+}
+
+static void contexts_share_what_is_not_rewritten(struct test *t, const struct row *row)
+{
+    char *one = plain_copy(t, row, "one"), *two = plain_copy(t, row, "two");
+
+    assert_string_equal(run_both(t, row, one, two), shared_numbers(t, row->input));
+}
+
+static void input_runs_in_two_contexts(void **state)
+{
+    struct row row = *(const struct row *)*state;
+    struct test *t;
+    void *fixture = NULL;
+
+    assert_int_equal(test_setup(&fixture), 0);
+    t = *state = fixture;
+    skip_or_fail_unless_built(t, &row);
+    contexts_share_what_is_not_rewritten(t, &row);
+}
+
+/* ---- the loader and the checker themselves -------------------------------------------------------------- */
+
+static char *ext(struct test *t, const char *name)
+{
+    return test_format(t, "%s/x86_64/chained/%s", inputs, name);
+}
+
+/* Runs the loader with the arguments; gives what it says when it fails as it must. */
+static char *refused(struct test *t, const char *a, const char *b, const char *c, const char *d)
+{
+    struct command command = {.n = 0};
+    char *out;
+
+    add_loader(t, &command, "x86_64");
+    add(&command, a);
+    if (b)
+        add(&command, b);
+    if (c)
+        add(&command, c);
+    if (d)
+        add(&command, d);
+    assert_int_equal(test_runv(t, &out, command.argv), 1);
+    return out;
+}
+
+static void flat_lookup_passes_over_local_images(void **state)
+{
+    struct test *t = *state;
+
+    assert_contains(refused(t, "-local", ext(t, "libpystub.dylib"), ext(t, "ext.so"), NULL),
+                    "Symbol not found");
+    assert_contains(refused(t, ext(t, "ext.so"), NULL, NULL, NULL), "the flat namespace");
+}
+
+static void weak_lookup_passes_over_local_images(void **state)
+{
+    struct test *t = *state;
+    struct command c = {.n = 0};
+    char *two = test_path(t, "two.so");
+
+    test_copy(t, ext(t, "weak.so"), two);
+    add_loader(t, &c, "x86_64");
+    add(&c, ext(t, "libpystub.dylib"));
+    add(&c, "-local");
+    add(&c, ext(t, "weak.so"));
+    add(&c, ":_ext_own");
+    add(&c, "-local");
+    add(&c, two);
+    add(&c, ":_ext_own");
+    assert_string_equal(output(t, &c), "1 1");
+}
+
+static void one_file_by_two_names_is_one_image(void **state)
+{
+    struct test *t = *state;
+    struct command c = {.n = 0};
+    char *hard = test_format(t, "%s/x86_64/chained/hard-link.so", inputs);
+    char *soft = test_path(t, "soft.so"), *again = test_path(t, "again.so");
+
+    unlink(hard);
+    assert_int_equal(link(ext(t, "ext.so"), hard), 0);
+    assert_int_equal(symlink(ext(t, "ext.so"), soft), 0);
+    test_copy(t, ext(t, "ext.so"), again);
+    add_loader(t, &c, "x86_64");
+    add(&c, ext(t, "libpystub.dylib"));
+    add(&c, ext(t, "ext.so"));
+    add(&c, ":_ext_own");
+    add(&c, hard);
+    add(&c, ":_ext_own");
+    add(&c, soft);
+    add(&c, ":_ext_own");
+    add(&c, again);
+    add(&c, ":_ext_own");
+    assert_string_equal(output(t, &c), "1 2 3 1");
+    unlink(hard);
+}
+
+static char *checker(struct test *t)
+{
+    const char *build = getenv("EXTI_BUILD");
+
+    return test_format(t, "%s/tests/macho_check", build ? build : "build");
+}
+
+/* A bit flipped at `at` (from the end if negative) is noticed. */
+static void assert_noticed(struct test *t, const char *file, long at, const char *says)
+{
+    size_t n;
+    char *bytes = test_read(t, file, &n), *path = test_path(t, "broken.so"), *out;
+
+    bytes[at < 0 ? (long)n + at : at] ^= 1;
+    test_write(path, bytes, n);
+    assert_int_equal(test_run(t, &out, checker(t), "--sound", path, NULL), 1);
+    assert_contains(out, says);
+}
+
+static void checker_notices_damage(void **state)
+{
+    struct test *t = *state;
+    char *file = test_format(t, "%s/arm64/opcodes/ext.so", inputs);
+
+    test_must_run(t, checker(t), "--whole", file, NULL);
+    assert_noticed(t, file, 0x2000, "the digest of the page at 0x2000 is wrong");
+    assert_noticed(t, file, -1, "the digest of the page");
+    assert_noticed(t, file, 32 + 8, "has no __TEXT");
+    assert_noticed(t, file, 20, "the load commands end at");
+    assert_noticed(t, test_format(t, "%s/fat/opcodes/ext.so", inputs), 8 + 10, "not on a page");
+}
+
+static void every_input_is_sound(void **state)
+{
+    struct test *t = *state;
+    char *out;
+
+    for (size_t i = 0; i < ARRAY_SIZE(all_inputs); i++) {
+        for (unsigned n = 0; n < 6; n++) {
+            char *file = test_format(t, "%s/%s/%s/%s.so", inputs,
+                                     (const char *[]){"x86_64", "arm64", "fat"}[n / 2],
+                                     n % 2 ? "chained" : "opcodes", all_inputs[i].name);
+            int signed_or_need_not = !(all_inputs[i].flags & UNSIGNED && n / 2 == 1);
+
+            if (access(file, F_OK) == 0 &&
+                (test_run(t, &out, checker(t), "--whole", file, NULL) == 0) != signed_or_need_not)
+                fail_msg("%s", out);
+        }
+    }
+}
+
+static void bindings_are_told_by_library(void **state)
+{
+    struct test *t = *state;
+    char *out = test_must_run(t, checker(t), "--bindings", ext(t, "weak.so"), NULL);
+
+    assert_contains(out, "x86_64 _PyModule_Create flat\n");
+    assert_contains(out, "x86_64 _malloc /usr/lib/libSystem.B.dylib\n");
+    assert_contains(out, "x86_64 __ZN7counterIlE1nE weak\n");
+    out = test_must_run(t, checker(t), "--bindings", ext(t, "loader.so"), NULL);
+    assert_contains(out, "x86_64 _PyModule_Create main\n");
+    out = test_must_run(t, checker(t), "--bindings", ext(t, "explicit.so"), NULL);
+    assert_contains(out, "x86_64 _PyModule_Create @rpath/libpystub.dylib\n");
+    out = test_must_run(t, checker(t), "--bindings",
+                        test_format(t, "%s/fat/opcodes/ext.so", inputs), NULL);
+    assert_contains(out, "x86_64 __Py_Table flat\n");
+    assert_contains(out, "arm64 __Py_Table flat\n");
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------- */
+
+static int build_inputs(void **state)
+{
+    struct test *t;
+    void *fixture = NULL;
+    char *out;
+
+    (void)state;
+    test_setup(&fixture);
+    t = fixture;
+    snprintf(inputs, sizeof inputs, "%s/macho_inputs",
+             getenv("EXTI_BUILD") ? getenv("EXTI_BUILD") : "build");
+    if (test_run(t, &out, "tests/macho_inputs/build.sh", inputs, NULL) != 0)
+        fail_msg("tests/macho_inputs/build.sh: %s", out);
+    return test_teardown(&fixture);
+}
+
+static const char *const archs[] = {"x86_64", "arm64"}, *const fixups[] = {"chained", "opcodes"};
+
+/* Every input of every architecture and kind of fixups. */
+static size_t all_rows(struct row *rows)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(all_inputs); i++) {
+        const struct input *in = &all_inputs[i];
+
+        for (unsigned c = 0; c < 8; c++) {
+            struct row row = {in, archs[c / 2 % 2], fixups[c % 2], c / 4};
+
+            if (row.fat ? !(in->flags & (FAT | FAT_ONLY)) : in->flags & FAT_ONLY)
+                continue;
+            if (in->flags & CHAINED && c % 2)
+                continue;
+            rows[n++] = row;
+        }
+    }
+    return n;
+}
+
+#define MOST_ROWS (ARRAY_SIZE(all_inputs) * 8)
+
+int main(void)
+{
+    static const struct CMUnitTest others[] = {
+        exti_test(flat_lookup_passes_over_local_images),
+        exti_test(weak_lookup_passes_over_local_images),
+        exti_test(one_file_by_two_names_is_one_image),
+        exti_test(checker_notices_damage),
+        exti_test(every_input_is_sound),
+        exti_test(bindings_are_told_by_library),
+    };
+    static struct CMUnitTest tests[MOST_ROWS + ARRAY_SIZE(others)];
+    static char names[MOST_ROWS][80];
+    static struct row rows[MOST_ROWS];
+    size_t n = all_rows(rows);
+
+    for (size_t i = 0; i < n; i++) {
+        snprintf(names[i], sizeof names[i], "%s:%s%s:%s", rows[i].input->name,
+                 rows[i].fat ? "fat-" : "", rows[i].arch, rows[i].fixups);
+        tests[i] = (struct CMUnitTest){.name = names[i],
+                                       .test_func = input_runs_in_two_contexts,
+                                       .teardown_func = test_teardown,
+                                       .initial_state = &rows[i]};
+    }
+    memcpy(tests + n, others, sizeof others);
+    return _cmocka_run_group_tests("macho_inputs", tests, n + ARRAY_SIZE(others), build_inputs,
+                                   NULL);
+}
