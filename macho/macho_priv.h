@@ -367,7 +367,8 @@ struct macho_build {
     struct exti_buf body;
 };
 
-/* Makes piece `kind` an empty buffer to be filled, of at most `max` bytes. */
+/* macho_build.c: makes piece `kind` an empty buffer to be filled, of at most `max`
+ * bytes. */
 struct exti_buf *exti__macho_piece_new(struct macho_build *b, enum macho_piece_kind kind,
                                        size_t max);
 /* The piece's bytes as they stand now. */
