@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Some demands are made of what was built with newer SDKs only (dyld's Policy.cpp). */
+enum { SDK_12 = 12 << 16, SDK_26 = 26 << 16 };
+
 static unsigned long long ull(uint64_t v)
 {
     return v;
@@ -115,15 +118,15 @@ static void check_commands(const struct macho *m)
 {
     if (m->id_count != (m->filetype == MH_DYLIB))
         die("%s: %zu LC_ID_DYLIB in a file of type %u", m->path, m->id_count, m->filetype);
-    if (m->uuid_count != 1)
+    if (m->uuid_count > 1 || (m->uuid_count == 0 && m->sdk >= SDK_12))
         die("%s: %zu LC_UUID", m->path, m->uuid_count);
     if (!m->dylib_count)
         die("%s: needs no library", m->path);
-    for (size_t i = 0; i < m->dylib_count; i++)
+    for (size_t i = 0; i < m->dylib_count && m->sdk >= SDK_26; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(m->dylibs[i].name, m->dylibs[j].name) == 0)
                 die("%s: needs %s twice", m->path, m->dylibs[i].name);
-    for (size_t i = 0; i < m->rpath_count; i++)
+    for (size_t i = 0; i < m->rpath_count && m->sdk >= SDK_26; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(m->rpaths[i], m->rpaths[j]) == 0)
                 die("%s: has the LC_RPATH %s twice", m->path, m->rpaths[i]);

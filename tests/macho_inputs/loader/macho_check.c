@@ -4,6 +4,9 @@
  *                                   and the library that it binds to or flat, main, weak or self
  *   macho_check --layout FILE...    a line for each slice: architecture, offset of the slice, of its
  *                                   first section and of __LINKEDIT, and room for load commands
+ *   macho_check --exports FILE...   a line for each symbol that a slice exports: architecture, symbol
+ *   macho_check --bound LIBRARY NAME FILE...  how many references to what LIBRARY exports there are,
+ *                                   if each of them binds to the library NAME; else which does not
  *   macho_check --sound FILE...     says nothing where dyld and the kernel would find no fault
  *   macho_check --whole FILE...     nor are there contradictions within it; for what ld64.lld linked */
 #include "tests/macho_inputs/loader/load.h"
@@ -66,6 +69,76 @@ static void print_bindings(struct macho *m, void *user)
         print_undefined(m);
 }
 
+static void print_export(void *user, const struct export *e)
+{
+    printf("%s %s\n", arch_name(user), e->name);
+}
+
+static void print_exports(struct macho *m, void *user)
+{
+    (void)user;
+    each_export(m, print_export, m);
+}
+
+/* ---- what binds to one library only --------------------------------------------------------------------- */
+
+struct bound {
+    const struct macho *slices[2]; /* of the library */
+    size_t slice_count;
+    const char *name; /* what it has to be bound by */
+    const struct macho *library, *m;
+    size_t references;
+};
+
+static void add_library_slice(struct macho *m, void *user)
+{
+    struct bound *b = user;
+
+    if (b->slice_count >= 2)
+        die("%s: has too many slices", m->path);
+    b->slices[b->slice_count++] = m;
+}
+
+static void check_bound(void *user, const struct import *i)
+{
+    struct bound *b = user;
+    struct export e;
+
+    if (!find_export(b->library, i->symbol, &e))
+        return;
+    b->references++;
+    if (strcmp(target_name(b->m, i), b->name) != 0)
+        die("%s: %s %s binds to %s", b->m->path, arch_name(b->m), i->symbol, target_name(b->m, i));
+}
+
+static void check_slice_bound(struct macho *m, void *user)
+{
+    struct bound *b = user;
+
+    b->library = NULL;
+    b->m = m;
+    for (size_t i = 0; i < b->slice_count; i++)
+        if (b->slices[i]->cputype == m->cputype)
+            b->library = b->slices[i];
+    if (!b->library)
+        die("%s: the library has no slice for %s", m->path, arch_name(m));
+    if (!m->has_chained && !m->has_dyld_info)
+        die("%s: binds by its symbol table", m->path);
+    each_import(m, check_bound, b);
+}
+
+static void check_files_bound(char **arg)
+{
+    struct bound b = {.name = arg[1]};
+
+    each_slice(arg[0], NULL, add_library_slice, &b);
+    for (arg += 2; *arg; arg++)
+        each_slice(*arg, NULL, check_slice_bound, &b);
+    printf("%zu\n", b.references);
+}
+
+/* ---- what is where ----------------------------------------------------------------------------------------- */
+
 static void print_layout(struct macho *m, void *user)
 {
     uint64_t first = UINT64_MAX, linkedit = 0;
@@ -99,10 +172,15 @@ int main(int argc, char **argv)
         void (*each)(struct macho *m, void *user);
         void *user;
     } modes[] = {{"--bindings", print_bindings, NULL},
+                 {"--exports", print_exports, NULL},
                  {"--layout", print_layout, NULL},
                  {"--sound", check, NULL},
                  {"--whole", check, &whole}};
 
+    if (argc > 4 && strcmp(argv[1], "--bound") == 0) {
+        check_files_bound(argv + 2);
+        return 0;
+    }
     for (size_t i = 0; argc > 2 && i < sizeof modes / sizeof *modes; i++) {
         if (strcmp(argv[1], modes[i].option) == 0) {
             for (char **file = argv + 2; *file; file++)
@@ -110,5 +188,6 @@ int main(int argc, char **argv)
             return 0;
         }
     }
-    die("usage: macho_check --bindings|--layout|--sound|--whole FILE...");
+    die("usage: macho_check --bindings|--exports|--layout|--sound|--whole FILE...\n"
+        "       macho_check --bound LIBRARY NAME FILE...");
 }

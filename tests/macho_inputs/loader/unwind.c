@@ -42,8 +42,9 @@ static void is_personality(void *user, const struct fixup *f)
 {
     struct unwind *u = user;
 
-    if (f->at == u->personality && f->is_bind &&
-        strcmp(f->import.symbol, "___gxx_personality_v0") == 0)
+    /* Of C++, or a language that has its own in the file. */
+    if (f->at == u->personality &&
+        (!f->is_bind || strcmp(f->import.symbol, "___gxx_personality_v0") == 0))
         u->found = true;
 }
 
