@@ -223,8 +223,8 @@ int exti__macho_check_pieces(struct macho_file *f, struct exti_error *err)
     for (int kind = 0; !rc && kind < MACHO_PIECES; kind++)
         rc = locate(f, (enum macho_piece_kind)kind, err);
     if (!rc)
-        rc = check_order(f, err);
+        rc = check_kinds(f, err);
     if (!rc)
-        rc = check_symbols(f, err);
-    return rc ? rc : check_kinds(f, err);
+        rc = check_order(f, err);
+    return rc ? rc : check_symbols(f, err);
 }

@@ -67,14 +67,12 @@ static int check_section(const struct macho_file *f, const struct macho_segment 
     return 0;
 }
 
-static int read_sections(struct macho_file *f, struct macho_segment *seg, struct exti_cur *c,
-                         uint64_t at, struct exti_error *err)
+static void read_sections(struct macho_file *f, const struct macho_segment *seg, struct exti_cur *c)
 {
     for (size_t i = 0; i < seg->section_count; i++) {
-        struct macho_section *s = &f->sections[f->section_count];
-        int rc;
+        struct macho_section *s = &f->sections[f->section_count++];
 
-        s->at = at + i * SECTION_64_SIZE;
+        s->at = f->commands[seg->command].at + c->at;
         read_name(c, s->name);
         read_name(c, s->segment);
         s->addr = exti__cur_u64(c);
@@ -87,12 +85,7 @@ static int read_sections(struct macho_file *f, struct macho_segment *seg, struct
         s->reserved1 = exti__cur_u32(c);
         s->reserved2 = exti__cur_u32(c);
         exti__cur_skip(c, 4);
-        rc = check_section(f, seg, s, err);
-        if (rc)
-            return rc;
-        f->section_count++;
     }
-    return 0;
 }
 
 /* What dyld's validSegment demands, and the page alignment that mapping needs. */
@@ -137,7 +130,6 @@ int exti__macho_read_segment(struct macho_file *f, size_t i, struct exti_error *
     struct exti_cur c = exti__cur(f->commands[i].s, false);
     struct macho_segment *s = &f->segments[f->segment_count];
     uint32_t nsects;
-    int rc;
 
     *s = (struct macho_segment){.command = i, .first_section = f->section_count};
     exti__cur_skip(&c, 8);
@@ -160,10 +152,8 @@ int exti__macho_read_segment(struct macho_file *f, size_t i, struct exti_error *
                                 f->commands[i].s.n, SEGMENT_COMMAND_64_SIZE, SECTION_64_SIZE,
                                 nsects);
     s->section_count = nsects;
-    rc = check_segment(f, s, err);
-    if (rc)
-        return rc;
-    return read_sections(f, s, &c, f->commands[i].at + SEGMENT_COMMAND_64_SIZE, err);
+    read_sections(f, s, &c);
+    return check_segment(f, s, err);
 }
 
 /* ---- segments against each other ------------------------------------------------------------------- */
@@ -285,13 +275,17 @@ int exti__macho_check_segments(struct macho_file *f, struct exti_error *err)
 
     if (!rc)
         rc = find_named(f, "__LINKEDIT", &f->linkedit, err);
-    for (size_t i = 1; !rc && i < f->segment_count; i++)
-        for (size_t k = 0; !rc && k < i; k++)
-            rc = check_pair(f, &f->segments[k], &f->segments[i], err);
     if (!rc)
         rc = check_text(f, err);
     if (!rc)
         rc = check_linkedit(f, err);
+    for (size_t i = 1; !rc && i < f->segment_count; i++)
+        for (size_t k = 0; !rc && k < i; k++)
+            rc = check_pair(f, &f->segments[k], &f->segments[i], err);
+    for (size_t i = 0; !rc && i < f->segment_count; i++)
+        for (size_t k = 0; !rc && k < f->segments[i].section_count; k++)
+            rc = check_section(f, &f->segments[i], &f->sections[f->segments[i].first_section + k],
+                               err);
     return rc ? rc : find_room(f, err);
 }
 
