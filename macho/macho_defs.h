@@ -96,6 +96,9 @@
 
 /* A dylib_use_command is told from a dylib_command by its timestamp. */
 #define DYLIB_USE_MARKER 0x1a741800u
+#define DYLIB_USE_WEAK_LINK 0x1u
+#define DYLIB_USE_REEXPORT 0x2u
+#define DYLIB_USE_UPWARD 0x4u
 
 /* Sizes of the records that have one size. */
 #define MACH_HEADER_64_SIZE 32u

@@ -8,6 +8,7 @@ void exti__image_clear(struct exti_image *im)
     exti__free(im->build_id);
     exti__free(im->needed);
     exti__free(im->symbols);
+    exti__free(im->strings);
     exti__free(im->paths);
     for (size_t i = 0; i < im->info.slice_count; i++)
         exti__image_clear(&im->slices[i]);

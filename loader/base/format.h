@@ -22,12 +22,13 @@ struct exti_image_needed {
 };
 
 /* The format-neutral description of one file.  Strings point into the file's bytes or are static,
- * but for build_id.  The bytes must outlive it. */
+ * but for build_id and those in `strings`.  The bytes must outlive it. */
 struct exti_image {
     struct exti_image_info info;       /* rpath etc. as in the public header */
     char *build_id;                    /* owned; info.build_id */
     struct exti_image_needed *needed;  /* owned array */
     struct exti_image_symbol *symbols; /* owned array */
+    char *strings;                     /* owned: names of which the file has only the parts */
     const char **paths;                /* owned array; Mach-O's search path, entry by entry */
     size_t path_count;
     struct exti_image *slices; /* owned array of info.slice_count */

@@ -1,0 +1,33 @@
+#include "macho/macho_format.h"
+
+#include "macho/macho_priv.h"
+
+/* Java's class files begin as universal files do, with their version where the number of slices is; it is
+ * 45 or more. */
+enum { FIRST_JAVA_VERSION = 45 };
+
+static bool probe(struct exti_span file)
+{
+    struct exti_cur c = exti__cur(file, true);
+    uint32_t magic = exti__cur_u32(&c);
+
+    switch (magic) {
+    case MH_MAGIC:
+    case MH_MAGIC_64:
+    case MH_CIGAM:
+    case MH_CIGAM_64:
+    case FAT_MAGIC_64:
+        return true;
+    case FAT_MAGIC:
+        return exti__cur_u32(&c) < FIRST_JAVA_VERSION;
+    default:
+        return false;
+    }
+}
+
+const struct exti_format_ops exti__macho_format = {
+    .name = "Mach-O",
+    .probe = probe,
+    .read = exti__macho_read,
+    .check = exti__macho_check,
+};
