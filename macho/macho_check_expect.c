@@ -288,7 +288,7 @@ static bool defines(const struct macho_exports *own, const char *symbol)
     return e && !(e->flags & EXPORT_SYMBOL_FLAGS_REEXPORT);
 }
 
-const char *exti__macho_library(const struct macho_file *f, int32_t ordinal)
+const char *exti__macho_library_of(const struct macho_file *f, int32_t ordinal)
 {
     return ordinal > 0 && (size_t)ordinal <= f->dylib_count ? f->dylibs[ordinal - 1].name : NULL;
 }
@@ -311,8 +311,8 @@ int exti__macho_kept_to_self(struct macho_check *c, const char *symbol, int *how
  * there means what it did. */
 static bool follows_library(const struct macho_check *c, int32_t was, int32_t now)
 {
-    const char *old = exti__macho_library(&c->before, was),
-               *new = exti__macho_library(&c->after, now);
+    const char *old = exti__macho_library_of(&c->before, was),
+               *new = exti__macho_library_of(&c->after, now);
 
     if (!old || !new)
         return was == now;

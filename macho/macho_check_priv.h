@@ -245,7 +245,7 @@ int exti__macho_step_signature(struct macho_check *c, struct exti_error *err);
 int exti__macho_expect(struct macho_check *c, struct exti_error *err);
 void exti__macho_expect_free(struct macho_expect *e);
 /* The name of the library that `ordinal` means; NULL: none of the list. */
-const char *exti__macho_library(const struct macho_file *f, int32_t ordinal);
+const char *exti__macho_library_of(const struct macho_file *f, int32_t ordinal);
 /* Whether a reference to `symbol` with ordinal `was` in the original may have `now` in the copy. */
 int exti__macho_follows(struct macho_check *c, const char *symbol, int32_t was, int32_t now,
                         bool *ok, struct exti_error *err);

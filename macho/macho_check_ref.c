@@ -58,7 +58,7 @@ static int bound_slots(struct macho_check *c, const struct macho_file *f, struct
 
 static const char *library_text(const struct macho_file *f, int32_t ordinal)
 {
-    const char *name = exti__macho_library(f, ordinal);
+    const char *name = exti__macho_library_of(f, ordinal);
 
     if (name)
         return name;
