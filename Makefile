@@ -40,7 +40,9 @@ FUZZ_CC ?= $(call first_of,clang-16 clang)
 CLANG_FORMAT ?= $(call first_of,clang-format-16 clang-format)
 first_of = $(or $(firstword $(foreach t,$(1),$(shell command -v $(t) 2>/dev/null))),$(firstword $(1)))
 
-on_darwin := $(filter Darwin,$(shell uname -s))
+# The system that is built for, as uname -s names it.
+SYSTEM ?= $(shell uname -s)
+on_darwin := $(filter Darwin,$(SYSTEM))
 
 # Lazy, so that `make deps` and `make clean` work before the packages are there.
 LIBELF_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags libelf)
@@ -64,7 +66,8 @@ B := $(BUILD)$(if $(variant),/$(variant))
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla \
 	-Wformat=2
-BASE_CPPFLAGS := -iquote . -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE
+BASE_CPPFLAGS := -iquote . -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \
+	$(if $(on_darwin),-D_DARWIN_C_SOURCE)
 BASE_CFLAGS := -std=c11 -fvisibility=hidden $(WARNINGS) $(if $(WERROR),-Werror)
 san_flags := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 cov_flags := $(if $(COV),--coverage -O0)
@@ -83,11 +86,6 @@ say = $(if $(Q),@printf '  %-7s %s\n' '$(1)' '$(2)')
 
 BASE_SRCS := loader/base/buf.c loader/base/error.c loader/base/format.c loader/base/fs_posix.c \
 	loader/base/mem.c loader/base/plan.c loader/base/span.c
-ifeq ($(on_darwin),)
-BASE_SRCS += loader/base/sha256_openssl.c
-else
-BASE_SRCS += loader/base/sha256_darwin.c
-endif
 ELF_SRCS := elf/elf_check.c elf/elf_check_bytes.c elf/elf_check_dynamic.c elf/elf_check_expect.c \
 	elf/elf_check_hash.c elf/elf_check_layout.c elf/elf_check_room.c elf/elf_check_section.c \
 	elf/elf_check_symbol.c elf/elf_dynamic.c elf/elf_emit.c elf/elf_encode.c elf/elf_format.c \
@@ -104,12 +102,14 @@ MACHO_SRCS := macho/macho_bind.c macho/macho_build.c macho/macho_chained.c macho
 	macho/macho_linkedit.c macho/macho_needed.c macho/macho_paths.c macho/macho_pieces.c \
 	macho/macho_read.c macho/macho_rebase.c macho/macho_references.c macho/macho_room.c \
 	macho/macho_segments.c macho/macho_shift.c macho/macho_shift_check.c macho/macho_shift_fixups.c \
-	macho/macho_shift_tables.c macho/macho_sign.c macho/macho_signature.c macho/macho_symbols.c \
-	macho/macho_trie.c macho/macho_trie_build.c macho/macho_unwind.c
-LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/dl_posix.c loader/edits.c loader/formats.c \
-	loader/inspect.c loader/json_text.c loader/linkmap_elf.c loader/manifest.c loader/module.c loader/names.c \
-	loader/opts.c loader/prove.c loader/redirect.c loader/registry.c loader/rename.c loader/rewrite.c \
-	loader/store.c loader/store_open.c loader/verify.c
+	macho/macho_shift_tables.c macho/macho_sign.c macho/macho_signature.c macho/macho_slots.c \
+	macho/macho_symbols.c macho/macho_trie.c macho/macho_trie_build.c macho/macho_unwind.c
+LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/dl_posix.c loader/edits.c \
+	loader/formats.c loader/inspect.c loader/json_text.c loader/manifest.c loader/module.c \
+	loader/names.c loader/opts.c loader/prove.c loader/redirect.c loader/registry.c loader/rename.c \
+	loader/rewrite.c loader/store.c loader/store_open.c loader/verify.c
+ELF_SYSTEM_SRCS := loader/base/sha256_openssl.c loader/linkmap_elf.c
+DARWIN_SYSTEM_SRCS := loader/base/sha256_darwin.c loader/linkmap_macho.c
 RUNTIME_SRCS := runtime/context.c runtime/fail.c runtime/install.c runtime/process.c \
 	runtime/program.c runtime/pyapi.c runtime/pyconfig.c runtime/scratch.c runtime/signals.c \
 	runtime/system.c runtime/uncaught.c
@@ -117,7 +117,8 @@ CLI_SRCS := cli/abi.c cli/ask_python.c cli/cmd_clean.c cli/cmd_copy.c cli/cmd_in
 	cli/cmd_list.c cli/cmd_run.c cli/cmd_verify.c cli/contexts.c cli/find_libpython.c cli/json.c \
 	cli/macho.c cli/main.c cli/message.c cli/option.c cli/progress.c
 
-LIB_SRCS := $(BASE_SRCS) $(ELF_SRCS) $(MACHO_SRCS) $(LOADER_SRCS)
+LIB_SRCS := $(BASE_SRCS) $(ELF_SRCS) $(MACHO_SRCS) $(LOADER_SRCS) \
+	$(if $(on_darwin),$(DARWIN_SYSTEM_SRCS),$(ELF_SYSTEM_SRCS))
 PROGRAM_SRCS := $(RUNTIME_SRCS) $(CLI_SRCS)
 
 objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
@@ -125,14 +126,15 @@ LIB_OBJS := $(call objs,$(LIB_SRCS))
 PROGRAM_OBJS := $(call objs,$(PROGRAM_SRCS))
 
 STATIC := $(B)/libextisolate.a
-SONAME := libextisolate.so.$(MAJOR)
-SHARED := $(B)/libextisolate.so.$(VERSION)
+SHARED_LINK := libextisolate.$(if $(on_darwin),dylib,so)
+SONAME := $(if $(on_darwin),libextisolate.$(MAJOR).dylib,$(SHARED_LINK).$(MAJOR))
+SHARED := $(B)/$(if $(on_darwin),libextisolate.$(VERSION).dylib,$(SHARED_LINK).$(VERSION))
 PROGRAM := $(B)/extisolate
 
 # ---- what is built -------------------------------------------------------------------------------
 
 .PHONY: all
-all: $(PROGRAM) $(STATIC) $(B)/libextisolate.so $(B)/extisolate.pc ## build the program and libraries
+all: $(PROGRAM) $(STATIC) $(B)/$(SHARED_LINK) $(B)/extisolate.pc ## build the program and libraries
 
 # Objects depend on this file, which changes only when the flags or the lists do.
 $(B)/flags: FORCE
@@ -154,15 +156,18 @@ $(STATIC): $(LIB_OBJS)
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $(LIB_OBJS)
 
-# A sanitizer's run-time library comes with the program, so the library alone cannot be complete.
+# A sanitizer's run-time library comes with the program, so the library alone cannot be complete.  Mach-O
+# has no version map: what is not declared EXTI_API is hidden there by -fvisibility alone.
+shared_flags := $(if $(on_darwin),-dynamiclib -Wl$(comma)-install_name$(comma)@rpath/$(SONAME),-shared \
+	-Wl$(comma)-soname$(comma)$(SONAME) -Wl$(comma)--version-script=$(MAP) \
+	$(if $(SAN),,-Wl$(comma)-z$(comma)defs))
 $(SHARED): $(LIB_OBJS) $(MAP)
 	$(call say,LD,$@)
-	$(Q)$(CC) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=$(MAP) \
-	    $(if $(SAN),,-Wl$(comma)-z$(comma)defs) $(ALL_LDFLAGS) -o $@ $(LIB_OBJS) $(LIBS)
+	$(Q)$(CC) $(shared_flags) $(ALL_LDFLAGS) -o $@ $(LIB_OBJS) $(LIBS)
 
 $(B)/$(SONAME): $(SHARED)
 	@ln -sf $(<F) $@
-$(B)/libextisolate.so: $(B)/$(SONAME)
+$(B)/$(SHARED_LINK): $(B)/$(SONAME)
 	@ln -sf $(<F) $@
 
 $(PROGRAM): $(PROGRAM_OBJS) $(STATIC)
@@ -182,14 +187,14 @@ install: all ## install into DESTDIR PREFIX (BINDIR LIBDIR INCLUDEDIR MANDIR)
 	$(INSTALL) -m 644 $(STATIC) $(DESTDIR)$(LIBDIR)/
 	$(INSTALL) -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/
 	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(LIBDIR)/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libextisolate.so
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/$(SHARED_LINK)
 	$(INSTALL) -m 644 $(HEADER) $(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 644 $(B)/extisolate.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
 	$(INSTALL) -m 644 docs/extisolate.1 $(DESTDIR)$(MANDIR)/man1/
 
 uninstall: ## remove what install put there
 	rm -f $(DESTDIR)$(BINDIR)/extisolate $(DESTDIR)$(LIBDIR)/libextisolate.a \
-	    $(DESTDIR)$(LIBDIR)/libextisolate.so $(DESTDIR)$(LIBDIR)/$(SONAME) \
+	    $(DESTDIR)$(LIBDIR)/$(SHARED_LINK) $(DESTDIR)$(LIBDIR)/$(SONAME) \
 	    $(DESTDIR)$(LIBDIR)/$(notdir $(SHARED)) $(DESTDIR)$(INCLUDEDIR)/$(notdir $(HEADER)) \
 	    $(DESTDIR)$(LIBDIR)/pkgconfig/extisolate.pc $(DESTDIR)$(MANDIR)/man1/extisolate.1
 

@@ -1,5 +1,5 @@
 /* Libraries as the system's loader has laid them out in this process: what they define, what their
- * references are bound to, and where they lie. */
+ * references are bound to, and where they lie.  Names of symbols are those of the C language. */
 #ifndef LOADER_LINKMAP_H
 #define LOADER_LINKMAP_H
 
@@ -11,9 +11,11 @@
 
 /* One loaded library.  Valid while it stays loaded. */
 struct exti_loaded {
-    void *handle;        /* borrowed */
-    const char *path;    /* as the system's loader knows it */
-    uintptr_t base;      /* what its addresses are relative to */
+    void *handle;     /* borrowed */
+    const char *path; /* as the system's loader knows it */
+    uintptr_t base;   /* what its addresses are relative to */
+    uintptr_t inside; /* some address of its own */
+#if !defined(__APPLE__)
     const void *dynamic; /* its dynamic section */
     const void *symbols;
     const char *strings;
@@ -22,7 +24,11 @@ struct exti_loaded {
     const void *relocs[2]; /* general and PLT relocations */
     size_t reloc_size[2];
     bool reloc_addends[2]; /* Rela, not Rel */
+#endif
 };
+
+/* What a symbol of this system's file format is called in C: Mach-O puts an underscore before it. */
+const char *exti__c_name(const char *file_name);
 
 int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_error *err);
 
@@ -50,9 +56,10 @@ struct exti_reference {
     bool in_data; /* an initialised variable, which the program may have changed since */
 };
 
-/* Calls `each` for every reference by name until it returns non-zero, which is passed on. */
+/* Calls `each` for every reference by name, or until it returns non-zero. */
 int exti__loaded_references(const struct exti_loaded *lib,
-                            int (*each)(void *user, const struct exti_reference *ref), void *user);
+                            int (*each)(void *user, const struct exti_reference *ref), void *user,
+                            struct exti_error *err);
 
 /* The number that thread-local references to this library hold; 0 if it has no such storage. */
 size_t exti__loaded_tls_module(const struct exti_loaded *lib);

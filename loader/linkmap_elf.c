@@ -113,6 +113,7 @@ int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_
     lib.path = map->l_name;
     lib.base = map->l_addr;
     lib.dynamic = map->l_ld;
+    lib.inside = (uintptr_t)map->l_ld;
     for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++)
         note_tag(&lib, d, &lib.reloc_addends[1]);
     if (!lib.symbols || !lib.strings)
@@ -122,6 +123,11 @@ int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_
 }
 
 /* ---- symbols ---- */
+
+const char *exti__c_name(const char *file_name)
+{
+    return file_name;
+}
 
 static bool is_definition(const struct exti_loaded *lib, const ElfW(Sym) * s, const char *name)
 {
@@ -251,11 +257,13 @@ static int table_references(const struct exti_loaded *lib, int table,
 }
 
 int exti__loaded_references(const struct exti_loaded *lib,
-                            int (*each)(void *user, const struct exti_reference *ref), void *user)
+                            int (*each)(void *user, const struct exti_reference *ref), void *user,
+                            struct exti_error *err)
 {
-    int rc = table_references(lib, 0, each, user);
-
-    return rc ? rc : table_references(lib, 1, each, user);
+    (void)err; /* ld.so has mapped all there is to read */
+    if (!table_references(lib, 0, each, user))
+        table_references(lib, 1, each, user);
+    return 0;
 }
 
 size_t exti__loaded_tls_module(const struct exti_loaded *lib)

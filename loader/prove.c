@@ -20,7 +20,9 @@ struct prover {
     struct exti_proof proof;
     exti_report_fn report;
     void *user;
-    int rc; /* of a failure, not of a leak */
+    bool stopped; /* by `report`, or by a failure */
+    int rc;       /* of a failure, not of a leak */
+    struct exti_error *err;
 };
 
 static bool in_context(const struct prover *p, uintptr_t address)
@@ -73,7 +75,8 @@ static int report_leak(struct prover *p, const struct exti_reference *ref)
                owner[0] ? owner : "memory of no library", p->ctx->store.manifest.name);
     exti__error_file(&finding, p->lib->path);
     p->proof.leaks++;
-    return p->report(p->user, &finding);
+    p->stopped = p->report(p->user, &finding) != 0;
+    return p->stopped;
 }
 
 static int follow(void *user, const struct exti_reference *ref)
@@ -88,11 +91,21 @@ static int follow(void *user, const struct exti_reference *ref)
     return report_leak(p, ref);
 }
 
-static int prove_library(struct prover *p, const struct exti_loaded *lib, bool is_copy)
+static void fail(struct prover *p, int rc)
 {
+    p->rc = rc;
+    p->stopped = true;
+}
+
+static void prove_library(struct prover *p, const struct exti_loaded *lib, bool is_copy)
+{
+    int rc;
+
     p->lib = lib;
     p->is_copy = is_copy;
-    return exti__loaded_references(lib, follow, p);
+    rc = exti__loaded_references(lib, follow, p, p->err);
+    if (rc)
+        fail(p, rc);
 }
 
 /* Whether the shared library `name` has to be followed; notes that it is. */
@@ -112,52 +125,47 @@ static bool is_new(struct prover *p, const char *name)
     node = key ? tsearch(key, &p->seen, exti__string_order) : NULL;
     if (!node) {
         exti__free(key);
-        p->rc = EXTI_E_NOMEM;
+        fail(p, exti__fail_nomem(p->err));
     }
     return node != NULL;
 }
 
-static int prove_needed(struct prover *p, const struct exti_loaded *lib);
+static void prove_needed(struct prover *p, const struct exti_loaded *lib);
 
 /* Looks at one needed library.  One that is not a copy but uses the API was bound once, for whichever
  * context loaded it first. */
-static int prove_shared(struct prover *p, const char *name)
+static void prove_shared(struct prover *p, const char *name)
 {
     struct exti_loaded lib;
     void *handle;
-    int stop = 0;
 
     if (!is_new(p, name))
-        return p->rc;
+        return;
     handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
     if (!handle)
-        return 0; /* only its dependant's search path finds it, or it is ld.so */
-    if (!exti__loaded_from_handle(handle, &lib, NULL) && !in_context(p, (uintptr_t)lib.dynamic)) {
-        stop = prove_library(p, &lib, false);
-        if (!stop)
-            stop = prove_needed(p, &lib);
+        return; /* only its dependant's search path finds it, or it is ld.so */
+    if (!exti__loaded_from_handle(handle, &lib, NULL) && !in_context(p, lib.inside)) {
+        prove_library(p, &lib, false);
+        if (!p->stopped)
+            prove_needed(p, &lib);
     }
     dlclose(handle);
-    return stop;
 }
 
-static int prove_needed(struct prover *p, const struct exti_loaded *lib)
+static void prove_needed(struct prover *p, const struct exti_loaded *lib)
 {
     const char *name;
-    int stop = 0;
 
-    for (size_t i = 0; !stop && (name = exti__loaded_needed(lib, i)); i++)
-        stop = prove_shared(p, name);
-    return stop;
+    for (size_t i = 0; !p->stopped && (name = exti__loaded_needed(lib, i)); i++)
+        prove_shared(p, name);
 }
 
-static int prove_module(struct prover *p, const struct exti_module *m)
+static void prove_module(struct prover *p, const struct exti_module *m)
 {
-    int stop;
-
     p->proof.modules++;
-    stop = prove_library(p, &m->lib, true);
-    return stop ? stop : prove_needed(p, &m->lib);
+    prove_library(p, &m->lib, true);
+    if (!p->stopped)
+        prove_needed(p, &m->lib);
 }
 
 /* Ends a proof: what was followed need not be followed again if it was sound. */
@@ -188,14 +196,14 @@ static int take_first(void *user, const struct exti_error *finding)
 int exti__prove_module(struct exti_module *m, struct exti_error *err)
 {
     struct exti_error leak = {0};
-    struct prover p = {.ctx = m->ctx, .api = m->ctx->api ? &m->ctx->api->lib : &m->lib};
+    struct prover p = {.ctx = m->ctx, .api = m->ctx->api ? &m->ctx->api->lib : &m->lib, .err = err};
 
     p.report = take_first;
     p.user = &leak;
     prove_module(&p, m);
     forget(&p, !p.rc && !leak.code);
     if (p.rc)
-        return exti__fail_nomem(err);
+        return p.rc;
     if (leak.code && err)
         *err = leak;
     return leak.code;
@@ -228,7 +236,7 @@ static int ignore(void *user, const struct exti_error *finding)
 int exti_ctx_prove(struct exti_ctx *ctx, exti_report_fn report, void *user, struct exti_proof *out,
                    struct exti_error *err)
 {
-    struct prover p = {.ctx = ctx, .afresh = true, .user = user};
+    struct prover p = {.ctx = ctx, .afresh = true, .user = user, .err = err};
     struct exti_module *api, **list;
     size_t count;
     int rc;
@@ -243,13 +251,12 @@ int exti_ctx_prove(struct exti_ctx *ctx, exti_report_fn report, void *user, stru
         return exti__fail_nomem(err);
     p.api = &api->lib;
     p.report = report ? report : ignore;
-    for (size_t i = 0; i < count && !p.rc; i++)
-        if (prove_module(&p, list[i]))
-            break;
+    for (size_t i = 0; i < count && !p.stopped; i++)
+        prove_module(&p, list[i]);
     exti__free(list);
     forget(&p, false);
     if (p.rc)
-        return exti__fail_nomem(err);
+        return p.rc;
     if (out && exti__opts_give(out, &p.proof, sizeof p.proof))
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "struct exti_proof.size is not set");
     return 0;

@@ -65,7 +65,7 @@ static bool uses_api(const struct exti_ctx *ctx, const char *file)
     for (size_t i = 0; i < im->info.symbol_count && !uses; i++)
         uses = !(im->symbols[i].flags & EXTI_SYM_EXPORT) &&
                (exti__rename_find(&ctx->store.renames, im->symbols[i].name) ||
-                exti__loaded_defines(api, im->symbols[i].name));
+                exti__loaded_defines(api, exti__c_name(im->symbols[i].name)));
     exti_image_free(im);
     return uses;
 }
@@ -222,9 +222,11 @@ static int bind(void *user, const struct exti_reference *ref)
 int exti__redirect(struct exti_module *m, struct exti_error *err)
 {
     struct binder b = {.m = m};
-    int stop = exti__loaded_references(&m->lib, bind, &b);
+    int rc = exti__loaded_references(&m->lib, bind, &b, err);
 
     if (b.unprotected)
-        stop |= protect(&b, PROT_READ);
-    return stop ? exti__fail_io(err, b.os_error, m->copy, "cannot re-point its loader calls") : 0;
+        protect(&b, PROT_READ);
+    if (!rc && b.os_error)
+        rc = exti__fail_io(err, b.os_error, m->copy, "cannot re-point its loader calls");
+    return rc;
 }
