@@ -155,8 +155,8 @@ int exti__loaded_references(const struct exti_loaded *lib,
 
     if (rc)
         return rc;
-    rc = exti__macho_slots(exti__span(m.p, m.n), (uint32_t)header->cputype,
-                           (uint32_t)header->cpusubtype, on_slot, &r, err);
+    rc = exti__macho_named_slots(exti__span(m.p, m.n), (uint32_t)header->cputype,
+                                 (uint32_t)header->cpusubtype, on_slot, &r, err);
     if (rc)
         exti__error_file(err, lib->path);
     exti__fs_unmap(&m);

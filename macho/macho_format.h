@@ -18,8 +18,8 @@ struct exti_macho_slot {
 
 /* Calls `each` for every slot of the file's code for that machine, or until it returns non-zero.
  * EXTI_E_UNSUPPORTED when it has none for it. */
-int exti__macho_slots(struct exti_span file, uint32_t cputype, uint32_t cpusubtype,
-                      int (*each)(void *user, const struct exti_macho_slot *slot), void *user,
-                      struct exti_error *err);
+int exti__macho_named_slots(struct exti_span file, uint32_t cputype, uint32_t cpusubtype,
+                            int (*each)(void *user, const struct exti_macho_slot *slot), void *user,
+                            struct exti_error *err);
 
 #endif

@@ -109,9 +109,9 @@ static int walk_slice(struct exti_span slice, struct walk *w, struct exti_error 
     return rc == ENOUGH ? 0 : rc;
 }
 
-int exti__macho_slots(struct exti_span file, uint32_t cputype, uint32_t cpusubtype,
-                      int (*each)(void *user, const struct exti_macho_slot *slot), void *user,
-                      struct exti_error *err)
+int exti__macho_named_slots(struct exti_span file, uint32_t cputype, uint32_t cpusubtype,
+                            int (*each)(void *user, const struct exti_macho_slot *slot), void *user,
+                            struct exti_error *err)
 {
     struct walk w = {.each = each, .user = user};
     struct macho_fat fat;
