@@ -81,6 +81,15 @@ bool exti__edits_is_api(const struct exti_manifest *m, const char *name)
            (strcmp(base, "libpython3.so") == 0 && strncmp(api, "libpython3.", 11) == 0);
 }
 
+/* Whether an edit replaces all entries of that name already. */
+static bool is_edited(const struct exti_edits *e, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(e->needed[i].from, name) == 0)
+            return true;
+    return false;
+}
+
 /* A file that names its API library keeps it at its place.  One that does not gets it as `where` says. */
 static int point_at_api(const struct exti_manifest *m, const struct exti_image *im,
                         const char *name, enum exti_needed_where where, struct exti_edits *e,
@@ -89,7 +98,7 @@ static int point_at_api(const struct exti_manifest *m, const struct exti_image *
     size_t n = 0;
 
     for (size_t i = 0; i < im->info.needed_count; i++) {
-        if (!exti__edits_is_api(m, im->needed[i].name))
+        if (!exti__edits_is_api(m, im->needed[i].name) || is_edited(e, n, im->needed[i].name))
             continue;
         if (n == EXTI_EDIT_NEEDED_MAX)
             return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,

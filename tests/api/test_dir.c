@@ -213,6 +213,37 @@ static void copies_name_the_contexts_library(void **state)
 
 /* ---- reuse and replacement ---- */
 
+/* Under one name twice, as tools that add one leave it, or under several. */
+static void a_file_that_names_the_library_again_needs_one_copy(void **state)
+{
+    static const struct exti_needed twice[] = {
+        {NULL, "libtoy.so.1", EXTI_NEEDED_FIRST},
+        {"libtoydep.so", "libtoy.so.1", EXTI_NEEDED_LAST},
+        {NULL, "/a/libtoy.so.1", EXTI_NEEDED_FIRST},
+        {NULL, "/b/libtoy.so.1", EXTI_NEEDED_LAST},
+        {NULL, "/c/libtoy.so.1", EXTI_NEEDED_LAST},
+        {NULL, "/d/libtoy.so.1", EXTI_NEEDED_LAST},
+    };
+    struct test *t = *state;
+    struct exti_rewrite_opts opts = {.size = sizeof opts, .needed = twice};
+    struct exti_ctx *ctx = open_ctx(t, NULL);
+    char *source = test_path(t, "again.so"), *text;
+    const char *path = NULL;
+
+    for (opts.needed_count = 2; opts.needed_count <= 5; opts.needed_count++) {
+        assert_ok(exti_rewrite(toy("ext_dep.so"), source, &opts, &t->err), &t->err);
+        text = test_must_run(t, "readelf", "-dW", copy_one(t, ctx, source), NULL);
+        assert_contains(text, "[libtoy.so.");
+        assert_null(strstr(text, "libtoy.so.1]"));
+    }
+    assert_ok(exti_rewrite(toy("ext_dep.so"), source, &opts, &t->err), &t->err);
+    assert_exti(exti_copy(ctx, source, &path, &t->err), EXTI_E_UNSUPPORTED, &t->err,
+                EXTI_NO_OFFSET);
+    assert_says(&t->err, "names its API library more than 4 times");
+    assert_null(path);
+    close_ctx(t, ctx);
+}
+
 static void an_up_to_date_copy_is_reused(void **state)
 {
     struct test *t = *state;
@@ -335,6 +366,47 @@ static void a_new_api_library_renews_all(void **state)
     close_ctx(t, ctx);
     assert_sound(t);
     (void)copy;
+}
+
+/* A context open since before would name a library copy that is no longer the one. */
+static void a_new_api_library_ends_older_contexts(void **state)
+{
+    struct test *t = *state;
+    struct exti_ctx *older, *newer;
+    const char *path = NULL;
+
+    make_dir(t);
+    older = open_ctx(t, NULL);
+    test_must_run(t, "touch", "-d", "2001-01-01", test_path(t, "libtoy.so.1"), NULL);
+    newer = open_ctx(t, NULL);
+    assert_exti(exti_copy(older, toy("ext_b.so"), &path, &t->err), EXTI_E_CHECK, &t->err,
+                EXTI_NO_OFFSET);
+    assert_says(&t->err, "another process has given");
+    assert_null(path);
+    close_ctx(t, older);
+    copy_one(t, newer, toy("ext_b.so"));
+    copy_one(t, newer, test_path(t, "ext_a.so"));
+    close_ctx(t, newer);
+    assert_sound(t);
+}
+
+/* Its private names come from the library: without it nothing can be compared. */
+static void verify_tells_of_a_library_that_it_cannot_read(void **state)
+{
+    struct test *t = *state;
+    struct exti_ctx_opts opts = iso_opts(test_path(t, "ctx"), NULL);
+    struct exti_ctx *ctx = NULL;
+    struct seen seen;
+
+    opts.api_library = own_copy(t, "libtoy.so.1");
+    opts.flags = EXTI_CTX_RENAME;
+    assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
+    close_ctx(t, ctx);
+    assert_int_equal(verify(t).count, 0);
+    test_write(opts.api_library, "text", 4);
+    seen = verify(t);
+    assert_int_equal(seen.count, 1);
+    assert_contains(seen.text, opts.api_library);
 }
 
 /* ---- after a power loss ---- */
@@ -586,6 +658,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         exti_test(the_manifest_says_what_was_made_from_what),
         exti_test(copies_name_the_contexts_library),
+        exti_test(a_file_that_names_the_library_again_needs_one_copy),
         exti_test(an_up_to_date_copy_is_reused),
         exti_test(a_stale_copy_is_replaced),
         exti_test(a_touched_source_is_looked_at_again),
@@ -593,6 +666,8 @@ int main(void)
         exti_test(a_truncated_copy_is_made_again),
         exti_test(an_orphan_is_told),
         exti_test(a_new_api_library_renews_all),
+        exti_test(a_new_api_library_ends_older_contexts),
+        exti_test(verify_tells_of_a_library_that_it_cannot_read),
         exti_test(torn_copies_are_redone),
         exti_test(whole_copies_outlive_a_reboot),
         exti_test(a_torn_manifest_is_made_again),
