@@ -184,11 +184,65 @@ static void bad_context_options_are_refused(void **state)
     }
     {
         struct exti_ctx_opts opts = {.size = sizeof opts, .dir = test_path(t, "x")};
+        const struct exti_hooks hooks = {.size = 0};
 
         assert_arg(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
+        opts.hooks = &hooks;
+        assert_arg(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
+        assert_says(&t->err, "struct exti_hooks.size is 0");
+        opts = iso_opts("", NULL);
+        assert_arg(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
+        assert_says(&t->err, "the context directory's name is empty");
     }
     assert_ptr_equal(ctx, t);
     assert_string_equal(test_list(t, t->dir), "");
+}
+
+static void copy_only(void *dir)
+{
+    struct exti_ctx_opts opts = iso_opts(dir, NULL);
+    struct exti_proof proof = {.size = sizeof proof};
+    struct exti_module *m = NULL;
+    struct exti_error err = {0};
+    struct exti_ctx *ctx;
+
+    opts.flags = EXTI_CTX_COPY_ONLY;
+    ctx = iso_open_opts(&opts);
+    want_exti(exti_api(ctx, &m, &err), EXTI_E_ARG, &err);
+    want_text(err.message, "EXTI_CTX_COPY_ONLY; nothing can be loaded");
+    want_exti(exti_load(ctx, toy("ext_a.so"), &m, &err), EXTI_E_ARG, &err);
+    want_exti(exti_ctx_prove(ctx, NULL, NULL, &proof, &err), EXTI_E_ARG, &err);
+    want(!m);
+    iso_close_ctx(ctx);
+}
+
+static void loaded(void *dir)
+{
+    struct exti_ctx_opts opts = iso_opts(dir, NULL);
+    struct exti_ctx *ctx = iso_open_opts(&opts);
+    struct exti_module *m = iso_load(ctx, toy("ext_a.so"));
+    struct exti_proof proof = {.size = 0};
+    struct exti_error err = {0};
+    void *p = ctx;
+
+    want_exti(exti_symbol(m, "not_there", &p, &err), EXTI_E_NOSYM, &err);
+    want_text(err.message, "no symbol not_there");
+    want_text(err.file, "ext_a.so");
+    want_exti(exti_symbol(m, "", &p, &err), EXTI_E_ARG, &err);
+    want(p == ctx);
+    want_exti(exti_close(iso_api(ctx), &err), EXTI_E_ARG, &err);
+    want_text(err.message, "closed with its context");
+    want_exti(exti_ctx_prove(ctx, NULL, NULL, &proof, &err), EXTI_E_ARG, &err);
+    want_text(err.message, "struct exti_proof.size is not set");
+    iso_close_ctx(ctx);
+}
+
+static void calls_on_contexts_check_what_is_there(void **state)
+{
+    struct test *t = *state;
+
+    assert_true(iso_fork(copy_only, test_path(t, "x")));
+    assert_true(iso_fork(loaded, test_path(t, "y")));
 }
 
 /* ---- option structs of other versions ---- */
@@ -326,6 +380,7 @@ int main(void)
         exti_test(check_and_dir_calls_check_their_arguments),
         exti_test(context_calls_check_their_arguments),
         exti_test(bad_context_options_are_refused),
+        exti_test(calls_on_contexts_check_what_is_there),
         exti_test(a_newer_callers_options_are_accepted_when_zero),
         exti_test(an_older_callers_options_are_accepted),
         exti_test(outputs_of_any_size_are_filled_that_far),

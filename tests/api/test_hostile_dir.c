@@ -107,6 +107,59 @@ static void a_damaged_manifest_is_told_from_a_new_directory(void **state)
     assert_ok(exti_ctx_close(open_ctx(t), &t->err), &t->err);
 }
 
+/* Torn before the lock file was written, it held nothing yet; with text in it, it is someone's. */
+static void a_torn_manifest_alone_is_a_new_directory(void **state)
+{
+    struct test *t = *state;
+
+    in_folder(t, "manifest.json", "");
+    assert_ok(exti_ctx_close(open_ctx(t), &t->err), &t->err);
+    assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
+
+    mkdir(test_path(t, "ctx"), 0777);
+    test_write(test_path(t, "ctx/manifest.json"), "\0\0\0\0", 4);
+    assert_ok(exti_ctx_close(open_ctx(t), &t->err), &t->err);
+    assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
+
+    in_folder(t, "manifest.json", "{{");
+    {
+        struct exti_ctx_opts opts = options(t);
+        struct exti_ctx *ctx = NULL;
+
+        assert_exti(exti_ctx_open(&ctx, &opts, &t->err), EXTI_E_FORMAT, &t->err, ANY_OFFSET);
+        assert_says(&t->err, "is damaged: ");
+        assert_contains(t->err.file, "ctx/manifest.json");
+    }
+    assert_holds(t, "ctx/manifest.json", "{{");
+    assert_string_equal(test_list(t, test_path(t, "ctx")), "manifest.json\n");
+}
+
+static void clean_says_what_it_cannot_remove(void **state)
+{
+    static const char odd[] = "ctx/.exti-0123456789abcdef0123456789abcdef";
+    struct test *t = *state;
+
+    assert_ok(exti_ctx_close(open_ctx(t), &t->err), &t->err);
+    assert_int_equal(mkdir(test_path(t, odd), 0777), 0); /* named as temporary files are */
+    assert_exti(exti_dir_clean(test_path(t, "ctx"), &t->err), EXTI_E_IO, &t->err, EXTI_NO_OFFSET);
+    assert_contains(t->err.file, odd);
+    assert_true(file_exists(test_path(t, "ctx/manifest.json"))); /* so that it can be tried again */
+    assert_int_equal(rmdir(test_path(t, odd)), 0);
+    assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
+    assert_false(file_exists(test_path(t, "ctx")));
+}
+
+static void a_private_directory_may_be_gone_before_its_context(void **state)
+{
+    struct test *t = *state;
+    struct exti_ctx_opts opts = iso_opts(NULL, NULL);
+    struct exti_ctx *ctx = NULL;
+
+    assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
+    test_must_run(t, "rm", "-rf", exti_ctx_dir(ctx), NULL);
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+}
+
 static void a_directory_cleaned_meanwhile_says_so(void **state)
 {
     struct test *t = *state;
@@ -373,6 +426,9 @@ int main(void)
         exti_test(another_programs_lock_is_left_alone),
         exti_test(another_programs_manifest_is_kept),
         exti_test(a_damaged_manifest_is_told_from_a_new_directory),
+        exti_test(a_torn_manifest_alone_is_a_new_directory),
+        exti_test(clean_says_what_it_cannot_remove),
+        exti_test(a_private_directory_may_be_gone_before_its_context),
         exti_test(a_directory_cleaned_meanwhile_says_so),
         exti_test(who_gives_up_takes_nothing_of_who_goes_on),
         exti_test(a_link_in_the_locks_place_leads_nowhere),

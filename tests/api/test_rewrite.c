@@ -287,6 +287,12 @@ static void no_edits_give_the_same_file(void **state)
 }
 
 /* A failed rewrite leaves what was there, and nothing else. */
+static int take_finding(void *user, const struct exti_error *finding)
+{
+    *(struct exti_error *)user = *finding;
+    return 0;
+}
+
 static void a_failed_rewrite_leaves_the_target_alone(void **state)
 {
     struct test *t = *state;
@@ -307,6 +313,49 @@ static void a_failed_rewrite_leaves_the_target_alone(void **state)
                 ANY_OFFSET);
     assert_string_equal(test_read(t, dst, NULL), "precious");
     assert_string_equal(test_list(t, t->dir), "x.so\n");
+}
+
+static void the_source_is_no_target_by_any_name(void **state)
+{
+    struct test *t = *state;
+    struct exti_rewrite_opts opts = opts_new();
+    char *src = test_path(t, "a.so"), *names[3];
+    size_t n;
+
+    test_copy(t, toy("ext_a.so"), src);
+    names[0] = src;
+    names[1] = test_path(t, "hard.so");
+    names[2] = test_path(t, "soft.so");
+    assert_int_equal(link(src, names[1]), 0);
+    assert_int_equal(symlink(src, names[2]), 0);
+    opts.id = "x.so";
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        assert_exti(exti_rewrite(src, names[i], &opts, &t->err), EXTI_E_ARG, &t->err,
+                    EXTI_NO_OFFSET);
+        assert_says(&t->err, "the same file; the original is never edited");
+        assert_string_equal(t->err.file, names[i]);
+    }
+    assert_memory_equal(test_read(t, src, &n), test_read(t, toy("ext_a.so"), NULL), n);
+}
+
+static void verify_wants_a_format_that_it_knows(void **state)
+{
+    struct test *t = *state;
+    char *text = test_path(t, "text");
+    struct exti_error finding = {0};
+    size_t findings = 7;
+
+    test_write(text, "just text, of some length", 25);
+    assert_exti(exti_verify(toy("ext_a.so"), text, NULL, NULL, &findings, &t->err), EXTI_E_FORMAT,
+                &t->err, 0);
+    assert_string_equal(t->err.file, text);
+    assert_int_equal(findings, 7);
+    assert_ok(exti_verify(text, toy("ext_a.so"), take_finding, &finding, &findings, &t->err),
+              &t->err);
+    assert_int_equal(findings, 1);
+    assert_int_equal(finding.code, EXTI_E_CHECK);
+    assert_says(&finding, "is not an ELF file, as the original is");
+    assert_string_equal(finding.file, text);
 }
 
 /* As a user of all rights who writes to /dev/null would learn. */
@@ -490,6 +539,8 @@ int main(void)
         exti_test(edits_together_are_deterministic_and_idempotent),
         exti_test(no_edits_give_the_same_file),
         exti_test(a_failed_rewrite_leaves_the_target_alone),
+        exti_test(the_source_is_no_target_by_any_name),
+        exti_test(verify_wants_a_format_that_it_knows),
         exti_test(what_is_no_file_is_not_replaced),
         exti_test(the_target_may_be_a_file_in_use),
         exti_test(a_private_file_stays_private),
