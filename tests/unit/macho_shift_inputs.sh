@@ -1,8 +1,10 @@
 #!/bin/bash
-# Links Mach-O files with all that a page shift has to move, for both architectures.
+# Links Mach-O files with all that a page shift has to move, for both architectures, and where x86-64
+# code runs the loader for them.
 #
 #   tests/unit/macho_shift_inputs.sh DIR
 set -eu
+here=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$1"
 
 cat >libSystem.tbd <<'E'
@@ -115,15 +117,57 @@ functions() {
         '.globl _absolute' '_absolute = 0x1234' .subsections_via_symbols
 }
 
+# Looks, as getsectiondata does, for a variable through the file's own header: 1 for a header, 10 for
+# the variable's segment at the right place in memory.
+cat >header.c <<'E'
+typedef unsigned int u32;
+typedef unsigned long u64;
+struct header { u32 magic, cputype, subtype, filetype, ncmds, sizeofcmds, flags, reserved; };
+struct segment { u32 cmd, cmdsize; char name[16]; u64 vmaddr, vmsize, fileoff, filesize; };
+extern const struct header __dso_handle;
+int variable = 5;
+int find_header(void)
+{
+    const struct header *h = &__dso_handle;
+    const char *p = (const char *)(h + 1);
+    u64 slide = 0, at = (u64)&variable;
+    int found = h->magic == 0xfeedfacf;
+    for (u32 i = 0; i < h->ncmds; i++) {
+        const struct segment *s = (const struct segment *)p;
+        if (s->cmd == 0x19 && s->name[2] == 'T') {
+            slide = (u64)h - s->vmaddr;
+            if ((u64)find_header < (u64)h || (u64)find_header >= (u64)h + s->vmsize)
+                found += 100;
+        } else if (s->cmd == 0x19 && s->name[2] == 'D' && s->name[6] == 0) {
+            if (at >= s->vmaddr + slide && at < s->vmaddr + slide + s->vmsize)
+                found += 10;
+        }
+        p += s->cmdsize;
+    }
+    return found;
+}
+E
+
+[ "$(uname -m)" != x86_64 ] ||
+    cc -iquote "$here" -std=c11 -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -O1 -o macho_load \
+        "$here"/tests/macho_inputs/loader/{macho_load,file,fixups,trie,lookup,map,host,check,unwind}.c \
+        -lpthread
+
 for arch in x86_64 arm64; do
     clang-16 -target $arch-apple-macos11 -O1 -g -fexceptions -std=c++17 -fPIC -c all.cpp -o all.o
     functions $arch >functions.s
     clang-16 -target $arch-apple-macos11 -c functions.s -o functions.o
+    clang-16 -target $arch-apple-macos11 -O1 -fPIC -c header.c -o header.o
     link() {
         ld64.lld-16 -arch $arch -platform_version macos 11.0 13.3 -undefined dynamic_lookup \
-            -headerpad 0 "$@" all.o functions.o libSystem.tbd libc++.tbd
+            -headerpad 0 libSystem.tbd libc++.tbd "$@"
     }
-    link -bundle -no_fixup_chains -o $arch.opcodes.so
-    link -bundle -fixup_chains -o $arch.chained.so
-    link -dylib -install_name @rpath/x.dylib -init_offsets -fixup_chains -o $arch.offsets.dylib
+    link -bundle -no_fixup_chains all.o functions.o -o $arch.opcodes.so
+    link -bundle -fixup_chains all.o functions.o -o $arch.chained.so
+    link -dylib -install_name @rpath/x.dylib -init_offsets -fixup_chains all.o functions.o \
+        -o $arch.offsets.dylib
+    for fixups in chained opcodes; do
+        [ $fixups = chained ] && flag=-fixup_chains || flag=-no_fixup_chains
+        link -dylib -install_name @rpath/h.dylib $flag header.o -o $arch.header.$fixups.dylib
+    done
 done

@@ -7,9 +7,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "loader/base/mem.h"
-#include "macho/macho_shift.h"
+#include "tests/unit/macho_shift_work.h"
 
 #define P 0x4000u
 
@@ -38,79 +38,6 @@ static int remove_inputs(void **state)
 {
     (void)state;
     return test_teardown((void **)&group);
-}
-
-/* ---- one file being shifted -------------------------------------------------------------------------- */
-
-struct work {
-    struct macho_file f;
-    struct macho_build b;
-    struct exti_rewrite_opts opts;
-    bool open;
-};
-
-static void start(struct work *w, const char *bytes, size_t n, uint64_t shift,
-                  struct exti_error *err)
-{
-    const struct exti_span file = exti__span(bytes, n);
-
-    memset(w, 0, sizeof *w);
-    assert_ok(exti__macho_open(file, &w->f, err), err);
-    w->open = true;
-    w->opts.size = sizeof w->opts;
-    w->b.f = &w->f;
-    w->b.opts = &w->opts;
-    w->b.shift = shift;
-    assert_ok(exti__macho_signature_read(&w->f, &w->b.signature, err), err);
-    w->b.resign = w->b.signature.present;
-    w->b.identifier = w->b.signature.identifier;
-    w->b.header_flags = w->f.flags;
-    w->b.command_count = (uint32_t)w->f.command_count;
-    w->b.commands = exti__buf(1 << 20);
-    assert_ok(exti__buf_append(&w->b.commands, bytes + MACH_HEADER_64_SIZE, w->f.sizeofcmds, err),
-              err);
-}
-
-static void finish(struct work *w)
-{
-    for (size_t i = 0; i < MACHO_PIECES; i++)
-        exti__buf_free(&w->b.pieces[i].data);
-    exti__buf_free(&w->b.commands);
-    exti__buf_free(&w->b.body);
-    exti__free(w->b.ordinals);
-    if (w->open)
-        exti__macho_close(&w->f);
-    memset(w, 0, sizeof *w);
-}
-
-/* The whole copy, as the plan lays it out. */
-static void assemble(struct work *w, struct exti_buf *out, struct exti_error *err)
-{
-    struct exti_buf linkedit = exti__buf(1 << 28);
-    uint8_t header[MACH_HEADER_64_SIZE];
-    struct exti_span part;
-    uint64_t fileoff;
-
-    assert_ok(exti__macho_linkedit(&w->b, &linkedit, &fileoff, err), err);
-    memcpy(header, w->f.file.p, sizeof header);
-    exti__put_u32(header + 16, w->b.command_count, false);
-    exti__put_u32(header + 20, (uint32_t)w->b.commands.n, false);
-    assert_ok(exti__buf_append(out, header, sizeof header, err), err);
-    assert_ok(exti__buf_append(out, w->b.commands.p, w->b.commands.n, err), err);
-    assert_ok(exti__buf_zeros(out, (size_t)w->b.shift - out->n, err), err);
-    assert_ok(exti__macho_second_header(&w->b, out, err), err);
-    assert_int_equal(out->n, w->b.shift + w->f.room_end);
-    assert_ok(exti__buf_append(out, w->b.body.p, w->b.body.n, err), err);
-    assert_int_equal(out->n, fileoff);
-    assert_ok(exti__buf_append(out, linkedit.p, linkedit.n, err), err);
-    exti__buf_free(&linkedit);
-    part = exti__span(out->p, out->n);
-    if (w->b.resign)
-        assert_ok(exti__macho_sign(&w->b.signature, w->b.identifier, &part, 1,
-                                   w->f.text->filesize + w->b.shift, 0, &linkedit, err),
-                  err);
-    assert_ok(exti__buf_append(out, linkedit.p, linkedit.n, err), err);
-    exti__buf_free(&linkedit);
 }
 
 /* ---- what LLVM's tools print --------------------------------------------------------------------------- */
@@ -350,9 +277,9 @@ static void shift_and_compare(struct test *t, const char *bytes, size_t n)
     struct work w;
     char *text;
 
-    start(&w, bytes, n, P, &t->err);
+    work_start(&w, bytes, n, P, &t->err);
     assert_ok(exti__macho_shift(&w.b, &t->err), &t->err);
-    assemble(&w, &copy, &t->err);
+    work_assemble(&w, &copy, &t->err);
     text = test_alloc(t, copy.n);
     memcpy(text, copy.p, copy.n);
     test_write(before, bytes, n);
@@ -362,7 +289,7 @@ static void shift_and_compare(struct test *t, const char *bytes, size_t n)
     compare_bodies(t, &w.f, &new);
     exti__macho_close(&new);
     exti__buf_free(&copy);
-    finish(&w);
+    work_finish(&w);
     compare_tools(t, before, after, P);
 }
 
@@ -385,10 +312,64 @@ static void shift_moves_every_address_and_nothing_else(void **state)
     }
 }
 
+/* The file finds itself by the address of its own header, and what it binds there. */
+static void shifted_code_runs_and_finds_its_header(void **state)
+{
+    static const char *const files[] = {"x86_64.header.chained.dylib",
+                                        "x86_64.header.opcodes.dylib"};
+    struct test *t = *state;
+    char *loader = test_format(t, "%s/macho_load", group->dir);
+
+    if (!linked)
+        skip_because("clang-16, ld64.lld-16, llvm-objdump-16 or llvm-nm-16 is not installed");
+    if (access(loader, X_OK) != 0)
+        skip_because("this machine does not run x86-64 code");
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+        const char *after = test_path(t, "after");
+        size_t n;
+        char *bytes = input(t, files[i], &n);
+
+        shift_and_compare(t, bytes, n);
+        assert_string_equal(test_must_run(t, loader, test_format(t, "%s/%s", group->dir, files[i]),
+                                          ":_find_header", NULL),
+                            "11\n");
+        assert_string_equal(test_must_run(t, loader, after, ":_find_header", NULL), "11\n");
+    }
+}
+
+static void shift_tells_when_memory_is_out(void **state)
+{
+    struct test *t = *state;
+
+    if (!linked)
+        skip_because("clang-16, ld64.lld-16, llvm-objdump-16 or llvm-nm-16 is not installed");
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        int rc = EXTI_E_NOMEM;
+        size_t n;
+        char *bytes = input(t, names[i], &n);
+
+        for (long k = 0; rc; k++) {
+            struct work w;
+
+            memset(&t->err, 0, sizeof t->err);
+            work_start(&w, bytes, n, P, &t->err);
+            exti__mem_fail_after(k);
+            rc = exti__macho_shift(&w.b, &t->err);
+            exti__mem_fail_after(-1);
+            work_finish(&w);
+            if (rc)
+                assert_exti(rc, EXTI_E_NOMEM, &t->err, ANY_OFFSET);
+            assert_true(k < 1000);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         exti_test(shift_moves_every_address_and_nothing_else),
+        exti_test(shifted_code_runs_and_finds_its_header),
+        exti_test(shift_tells_when_memory_is_out),
     };
 
     return cmocka_run_group_tests_name("macho/macho_shift", tests, link_inputs, remove_inputs);
