@@ -54,8 +54,6 @@ static bool is_optional(const struct macho_command *cmd)
     case LC_DATA_IN_CODE:
     case LC_DYLIB_CODE_SIGN_DRS:
     case LC_SEGMENT_SPLIT_INFO:
-    case LC_LINKER_OPTIMIZATION_HINT:
-    case LC_NOTE:
         return true;
     default:
         return false;
@@ -203,13 +201,13 @@ int exti__macho_step_commands(struct macho_check *c, struct exti_error *err)
 
 /* ---- id, libraries, search paths --------------------------------------------------------------------- */
 
-/* Everything of a dylib command but its name. */
+/* Everything of a dylib command but its kind and name. */
 static bool same_dylib_command(const struct macho_command *was, const struct macho_command *now)
 {
     const bool is_use = exti__macho_u32(was->s.p + 12) == DYLIB_USE_MARKER &&
                         exti__macho_u32(was->s.p + 8) == DYLIB_USE_COMMAND_SIZE;
 
-    return was->cmd == now->cmd && memcmp(was->s.p + 12, now->s.p + 12, 12) == 0 &&
+    return memcmp(was->s.p + 12, now->s.p + 12, 12) == 0 &&
            (!is_use || (exti__macho_u32(now->s.p + 8) == DYLIB_USE_COMMAND_SIZE &&
                         memcmp(was->s.p + 24, now->s.p + 24, 4) == 0));
 }
@@ -242,19 +240,19 @@ int exti__macho_step_id(struct macho_check *c, struct exti_error *err)
 
 static void check_kind(struct macho_check *c, size_t i)
 {
-    const size_t from = c->expect.from[i];
+    const struct macho_want *want = &c->expect.needed[i];
+    const struct macho_dylib *dylibs = c->before.dylibs;
     const struct macho_command *now = &c->after.commands[c->after.dylibs[i].command];
 
-    if (from == MACHO_NO_DYLIB) {
-        if (now->cmd != LC_LOAD_DYLIB)
-            exti__macho_finding(c, now->at, "needed: %s is added by command 0x%x, not 0x%x",
-                                c->after.dylibs[i].name, now->cmd, LC_LOAD_DYLIB);
-    } else if (!same_dylib_command(&c->before.commands[c->before.dylibs[from].command], now)) {
+    if (now->cmd != want->cmd)
+        exti__macho_finding(c, now->at, "needed library %s: command 0x%x, not 0x%x", want->name,
+                            now->cmd, want->cmd);
+    if (want->from != MACHO_NO_DYLIB &&
+        !same_dylib_command(&c->before.commands[dylibs[want->from].command], now))
         exti__macho_finding(c, now->at,
-                            "needed: %s: its kind or versions are not those the original has "
+                            "needed library %s: its versions are not those that the original has "
                             "for %s",
-                            c->after.dylibs[i].name, c->before.dylibs[from].name);
-    }
+                            want->name, dylibs[want->from].name);
 }
 
 int exti__macho_step_needed(struct macho_check *c, struct exti_error *err)
@@ -263,11 +261,9 @@ int exti__macho_step_needed(struct macho_check *c, struct exti_error *err)
     const struct macho_expect *e = &c->expect;
 
     (void)err;
-    if (!c->opts)
-        return 0;
-    for (size_t i = 0; i < a->dylib_count || i < e->needed_count; i++) {
+    for (size_t i = 0; c->opts && (i < a->dylib_count || i < e->needed_count); i++) {
         const char *is = i < a->dylib_count ? a->dylibs[i].name : "none",
-                   *want = i < e->needed_count ? e->needed[i] : "none";
+                   *want = i < e->needed_count ? e->needed[i].name : "none";
 
         if (strcmp(is, want) != 0) {
             exti__macho_finding(c, EXTI_NO_OFFSET, "needed library %zu: %s, not %s", i + 1, is,
@@ -279,20 +275,37 @@ int exti__macho_step_needed(struct macho_check *c, struct exti_error *err)
     return 0;
 }
 
+static bool is_second(const struct macho_file *f, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(f->rpaths[k], f->rpaths[i]) == 0)
+            return true;
+    return false;
+}
+
 int exti__macho_step_rpaths(struct macho_check *c, struct exti_error *err)
 {
     const struct macho_file *a = &c->after;
     const struct macho_expect *e = &c->expect;
+    size_t n = 0;
 
     (void)err;
-    for (size_t i = 0; c->opts && (i < a->rpath_count || i < e->rpath_count); i++) {
-        const char *is = i < a->rpath_count ? a->rpaths[i] : "none",
-                   *want = i < e->rpath_count ? e->rpaths[i] : "none";
+    if (!c->opts)
+        return 0;
+    for (size_t i = 0; i < a->rpath_count; i++) {
+        const char *want = n < e->rpath_count ? e->rpaths[n] : "none";
 
-        if (strcmp(is, want) != 0) {
-            exti__macho_finding(c, EXTI_NO_OFFSET, "search path %zu: %s, not %s", i + 1, is, want);
+        /* What was there twice may stay so. */
+        if (is_second(a, i) && a->rpath_count <= c->before.rpath_count)
+            continue;
+        if (strcmp(a->rpaths[i], want) != 0) {
+            exti__macho_finding(c, EXTI_NO_OFFSET, "search path %zu: %s, not %s", i + 1,
+                                a->rpaths[i], want);
             return 0;
         }
+        n++;
     }
+    if (n < e->rpath_count)
+        exti__macho_finding(c, EXTI_NO_OFFSET, "search path %s is missing", e->rpaths[n]);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "macho/macho_check_priv.h"
 
 #define LOADER_PATH "@loader_path"
+#define LIBSYSTEM "/usr/lib/libSystem.B.dylib"
 
 /* ---- @loader_path --------------------------------------------------------------------------------- */
 
@@ -17,25 +18,34 @@ static size_t loader_path_length(const char *p)
     return strncmp(p, LOADER_PATH, n) == 0 && (!p[n] || p[n] == '/') ? n : 0;
 }
 
-/* `n` bytes of `text`, @loader_path spelt out where `origin` is given; owned by the expectation. */
-static const char *keep(struct macho_expect *e, const char *text, size_t n, const char *origin,
-                        struct exti_error *err)
+/* `lead` and then `n` bytes of `text`; owned by the expectation. */
+static const char *spell(struct macho_expect *e, const char *lead, const char *text, size_t n,
+                         struct exti_error *err)
 {
     char **strings = exti__realloc_array(e->strings, e->string_count + 1, sizeof *strings), *s;
-    const size_t skip = origin ? loader_path_length(text) : 0, lead = skip ? strlen(origin) : 0;
+    const size_t skip = strlen(lead);
 
     if (strings)
         e->strings = strings;
-    s = strings ? exti__alloc(lead + n - skip + 1) : NULL;
+    s = strings ? exti__alloc(skip + n + 1) : NULL;
     if (!s) {
         exti__fail_nomem(err);
         return NULL;
     }
-    memcpy(s, origin, lead);
-    memcpy(s + lead, text + skip, n - skip);
-    s[lead + n - skip] = 0;
+    memcpy(s, lead, skip);
+    memcpy(s + skip, text, n);
+    s[skip + n] = 0;
     e->strings[e->string_count++] = s;
     return s;
+}
+
+/* With @loader_path spelt out where `origin` is given. */
+static const char *keep(struct macho_expect *e, const char *text, size_t n, const char *origin,
+                        struct exti_error *err)
+{
+    const size_t skip = origin ? loader_path_length(text) : 0;
+
+    return spell(e, skip ? origin : "", text + skip, n - skip, err);
 }
 
 /* ---- needed libraries ------------------------------------------------------------------------------ */
@@ -44,41 +54,57 @@ static size_t find(const struct macho_expect *e, const char *name)
 {
     size_t i = 0;
 
-    while (i < e->needed_count && strcmp(e->needed[i], name) != 0)
+    while (i < e->needed_count && strcmp(e->needed[i].name, name) != 0)
         i++;
     return i;
 }
 
-static void remove_at(struct macho_expect *e, size_t at)
+static void insert_at(struct macho_expect *e, size_t at, const char *name)
 {
-    const size_t rest = --e->needed_count - at;
-
-    memmove(&e->needed[at], &e->needed[at + 1], rest * sizeof *e->needed);
-    memmove(&e->from[at], &e->from[at + 1], rest * sizeof *e->from);
+    memmove(&e->needed[at + 1], &e->needed[at], (e->needed_count - at) * sizeof *e->needed);
+    e->needed[at] = (struct macho_want){name, MACHO_NO_DYLIB, LC_LOAD_DYLIB};
+    e->needed_count++;
 }
 
-static void edit_needed(struct macho_expect *e, const struct exti_needed *n)
+static void remove_at(struct macho_expect *e, size_t at)
 {
-    if (!n->from) {
-        const size_t at = n->where == EXTI_NEEDED_FIRST ? 0 : e->needed_count;
+    e->needed_count--;
+    memmove(&e->needed[at], &e->needed[at + 1], (e->needed_count - at) * sizeof *e->needed);
+}
 
-        if (find(e, n->to) < e->needed_count)
-            return;
-        memmove(&e->needed[at + 1], &e->needed[at], (e->needed_count - at) * sizeof *e->needed);
-        memmove(&e->from[at + 1], &e->from[at], (e->needed_count - at) * sizeof *e->from);
-        e->needed[at] = n->to;
-        e->from[at] = MACHO_NO_DYLIB;
-        e->needed_count++;
+/* dyld gives a file without libraries libSystem as the first, until it names one. */
+static void add_needed(struct macho_check *c, const struct exti_needed *n)
+{
+    struct macho_expect *e = &c->expect;
+    const bool implied = !c->before.dylib_count;
+
+    if (find(e, n->to) < e->needed_count)
+        return;
+    if (implied && find(e, LIBSYSTEM) == e->needed_count)
+        insert_at(e, e->needed_count, LIBSYSTEM);
+    if (find(e, n->to) == e->needed_count)
+        insert_at(e, n->where == EXTI_NEEDED_FIRST ? implied : e->needed_count, n->to);
+}
+
+static void edit_needed(struct macho_check *c, const struct exti_needed *n)
+{
+    struct macho_expect *e = &c->expect;
+
+    if (!n->from) {
+        add_needed(c, n);
         return;
     }
     for (size_t i = e->needed_count; i-- > 0;) {
-        if (strcmp(e->needed[i], n->from) != 0)
+        if (strcmp(e->needed[i].name, n->from) != 0)
             continue;
         if (n->to)
-            e->needed[i] = n->to;
+            e->needed[i].name = n->to;
         else
             remove_at(e, i);
     }
+    for (size_t i = 0; i < c->before.dylib_count; i++)
+        if (e->named[i] && strcmp(e->named[i], n->from) == 0)
+            e->named[i] = n->to;
 }
 
 static bool is_asked_for(const struct macho_check *c, const char *name)
@@ -89,85 +115,134 @@ static bool is_asked_for(const struct macho_check *c, const char *name)
     return false;
 }
 
+static bool is_changed(const struct macho_check *c, const struct macho_want *w)
+{
+    return w->from == MACHO_NO_DYLIB || strcmp(c->before.dylibs[w->from].name, w->name) != 0;
+}
+
+/* How much a command does for a library: what stands for two has to do all that either did. */
+static int strength(uint32_t cmd)
+{
+    return cmd == LC_REEXPORT_DYLIB    ? 4
+           : cmd == LC_LOAD_DYLIB      ? 3
+           : cmd == LC_LOAD_WEAK_DYLIB ? 1
+                                       : 2;
+}
+
+/* Where an edit made two names one, one library is left, at the place of the one that had the name. */
+static void join_needed(struct macho_check *c)
+{
+    struct macho_expect *e = &c->expect;
+
+    for (size_t i = 1; i < e->needed_count; i++)
+        for (size_t k = 0; k < i; k++) {
+            struct macho_want *a = &e->needed[k], *b = &e->needed[i];
+            const uint32_t cmd = strength(a->cmd) < strength(b->cmd) ? b->cmd : a->cmd;
+            const size_t gone = is_changed(c, b) ? i : k;
+
+            if (strcmp(a->name, b->name) != 0 || (!is_changed(c, a) && !is_changed(c, b)))
+                continue;
+            a->cmd = b->cmd = cmd;
+            remove_at(e, gone);
+            i--;
+            break;
+        }
+}
+
 /* Where the header has no room for bind_name, bind_short stands for it. */
 static void take_short_name(struct macho_check *c)
 {
     struct macho_expect *e = &c->expect;
     const struct exti_rewrite_opts *o = c->opts;
-    size_t at = o->bind_name ? find(e, o->bind_name) : e->needed_count;
+    const size_t at = o->bind_name ? find(e, o->bind_name) : e->needed_count;
 
     if (!o->bind_short || at >= e->needed_count || at >= c->after.dylib_count ||
         strcmp(c->after.dylibs[at].name, o->bind_short) != 0)
         return;
-    for (; at < e->needed_count; at++)
-        if (strcmp(e->needed[at], o->bind_name) == 0)
-            e->needed[at] = o->bind_short;
+    e->needed[at].name = o->bind_short;
+    for (size_t i = 0; i < c->before.dylib_count; i++)
+        if (e->named[i] && strcmp(e->named[i], o->bind_name) == 0)
+            e->named[i] = o->bind_short;
+}
+
+static int translate(struct macho_check *c, const char **name, struct exti_error *err)
+{
+    if (!*name || !c->opts->origin || !loader_path_length(*name) || is_asked_for(c, *name))
+        return 0;
+    *name = keep(&c->expect, *name, strlen(*name), c->opts->origin, err);
+    return *name ? 0 : EXTI_E_NOMEM;
 }
 
 static int expect_needed(struct macho_check *c, struct exti_error *err)
 {
     struct macho_expect *e = &c->expect;
     const struct macho_file *b = &c->before;
-    const size_t room = b->dylib_count + c->opts->needed_count;
+    int rc = 0;
 
-    e->needed = exti__calloc(room, sizeof *e->needed);
-    e->from = exti__calloc(room, sizeof *e->from);
-    if (!e->needed || !e->from)
+    e->needed = exti__calloc(b->dylib_count + c->opts->needed_count + 1, sizeof *e->needed);
+    e->named = exti__calloc(b->dylib_count, sizeof *e->named);
+    if (!e->needed || !e->named)
         return exti__fail_nomem(err);
     for (size_t i = 0; i < b->dylib_count; i++) {
-        e->needed[i] = b->dylibs[i].name;
-        e->from[i] = i;
+        const uint32_t cmd = b->commands[b->dylibs[i].command].cmd;
+
+        e->needed[i] = (struct macho_want){b->dylibs[i].name, i, cmd};
+        e->named[i] = b->dylibs[i].name;
     }
     e->needed_count = b->dylib_count;
     for (size_t i = 0; i < c->opts->needed_count; i++)
-        edit_needed(e, &c->opts->needed[i]);
-    for (size_t i = 0; c->opts->origin && i < e->needed_count; i++) {
-        if (!loader_path_length(e->needed[i]) || is_asked_for(c, e->needed[i]))
-            continue;
-        e->needed[i] = keep(e, e->needed[i], strlen(e->needed[i]), c->opts->origin, err);
-        if (!e->needed[i])
-            return EXTI_E_NOMEM;
-    }
-    if (c->opts->bind_name) {
-        size_t at = find(e, c->opts->bind_name);
-
-        e->bind_ordinal = at < e->needed_count ? (int32_t)at + 1 : -1;
-    }
+        edit_needed(c, &c->opts->needed[i]);
+    for (size_t i = 0; !rc && i < e->needed_count; i++)
+        rc = translate(c, &e->needed[i].name, err);
+    for (size_t i = 0; !rc && i < b->dylib_count; i++)
+        rc = translate(c, &e->named[i], err);
+    if (rc)
+        return rc;
+    join_needed(c);
+    if (c->opts->bind_name)
+        e->bind_ordinal = (int32_t)find(e, c->opts->bind_name) + 1;
     take_short_name(c);
     return 0;
 }
 
 /* ---- search paths ----------------------------------------------------------------------------------- */
 
-static int add_path(struct macho_expect *e, const char *path, size_t n, const char *origin,
-                    struct exti_error *err)
+static int add_path(struct macho_expect *e, const char *s, struct exti_error *err)
 {
-    const char **paths = exti__realloc_array(e->rpaths, e->rpath_count + 1, sizeof *paths);
-    const char *s;
+    const char **paths;
 
-    if (!paths)
-        return exti__fail_nomem(err);
-    e->rpaths = paths;
-    s = keep(e, path, n, origin, err);
     if (!s)
         return EXTI_E_NOMEM;
-    /* A path that is there twice is an error to dyld, from SDK 26.0 on. */
+    /* One that is there twice is an error to dyld, from SDK 26.0 on. */
     for (size_t i = 0; i < e->rpath_count; i++)
         if (strcmp(e->rpaths[i], s) == 0)
             return 0;
+    paths = exti__realloc_array(e->rpaths, e->rpath_count + 1, sizeof *paths);
+    if (!paths)
+        return exti__fail_nomem(err);
+    e->rpaths = paths;
     e->rpaths[e->rpath_count++] = s;
     return 0;
 }
 
+/* $ORIGIN is how a caller spells @loader_path whatever the format. */
 static int add_paths(struct macho_expect *e, const char *list, struct exti_error *err)
 {
+    static const char *const words[] = {"$ORIGIN", "${ORIGIN}"};
     int rc = 0;
 
     while (!rc && list && *list) {
         const size_t n = strcspn(list, ":");
+        size_t skip = 0;
 
+        for (size_t i = 0; i < 2; i++) {
+            const size_t m = strlen(words[i]);
+
+            if (n >= m && strncmp(list, words[i], m) == 0 && (n == m || list[m] == '/'))
+                skip = m;
+        }
         if (n)
-            rc = add_path(e, list, n, NULL, err);
+            rc = add_path(e, spell(e, skip ? LOADER_PATH : "", list + skip, n - skip, err), err);
         list += n + (list[n] == ':');
     }
     return rc;
@@ -180,28 +255,15 @@ static int expect_rpaths(struct macho_check *c, struct exti_error *err)
 
     if (!rc && o->path_set)
         return add_paths(&c->expect, o->path_set, err);
-    for (size_t i = 0; !rc && i < c->before.rpath_count; i++)
-        rc = add_path(&c->expect, c->before.rpaths[i], strlen(c->before.rpaths[i]), o->origin, err);
+    for (size_t i = 0; !rc && i < c->before.rpath_count; i++) {
+        const char *path = c->before.rpaths[i];
+
+        rc = add_path(&c->expect, keep(&c->expect, path, strlen(path), o->origin, err), err);
+    }
     return rc;
 }
 
 /* ---- all together ------------------------------------------------------------------------------------- */
-
-/* Where each library of the original is in the copy. */
-static int map_dylibs(struct macho_check *c, struct exti_error *err)
-{
-    struct macho_expect *e = &c->expect;
-
-    e->to = exti__calloc(c->before.dylib_count, sizeof *e->to);
-    if (!e->to)
-        return exti__fail_nomem(err);
-    for (size_t i = 0; i < c->before.dylib_count; i++)
-        e->to[i] = MACHO_NO_DYLIB;
-    for (size_t i = 0; i < e->needed_count; i++)
-        if (e->from[i] != MACHO_NO_DYLIB)
-            e->to[e->from[i]] = i;
-    return 0;
-}
 
 int exti__macho_expect(struct macho_check *c, struct exti_error *err)
 {
@@ -213,8 +275,6 @@ int exti__macho_expect(struct macho_check *c, struct exti_error *err)
     if (c->before.filetype == MH_DYLIB && c->opts->id)
         c->expect.id = c->opts->id;
     rc = expect_needed(c, err);
-    if (!rc)
-        rc = map_dylibs(c, err);
     return rc ? rc : expect_rpaths(c, err);
 }
 
@@ -224,8 +284,7 @@ void exti__macho_expect_free(struct macho_expect *e)
         exti__free(e->strings[i]);
     exti__free(e->strings);
     exti__free(e->needed);
-    exti__free(e->from);
-    exti__free(e->to);
+    exti__free(e->named);
     exti__free(e->rpaths);
     *e = (struct macho_expect){.id = NULL};
 }
@@ -316,11 +375,8 @@ static bool follows_library(const struct macho_check *c, int32_t was, int32_t no
 
     if (!old || !new)
         return was == now;
-    if (c->opts) {
-        const size_t to = c->expect.to[was - 1];
-
-        return to != MACHO_NO_DYLIB && strcmp(new, c->expect.needed[to]) == 0;
-    }
+    if (c->opts)
+        return c->expect.named[was - 1] && strcmp(new, c->expect.named[was - 1]) == 0;
     if (strcmp(old, new) == 0)
         return true;
     for (size_t i = 0; i < c->after.dylib_count; i++)
@@ -366,8 +422,7 @@ static int may_follow(struct macho_check *c, const char *symbol, int32_t now, bo
 
 static bool is_gone(const struct macho_check *c, int32_t ordinal)
 {
-    return c->opts && (size_t)ordinal <= c->before.dylib_count &&
-           c->expect.to[ordinal - 1] == MACHO_NO_DYLIB;
+    return c->opts && (size_t)ordinal <= c->before.dylib_count && !c->expect.named[ordinal - 1];
 }
 
 int exti__macho_follows(struct macho_check *c, const char *symbol, int32_t was, int32_t now,

@@ -81,13 +81,19 @@ struct macho_words {
 
 /* ---- the check of one slice ----------------------------------------------------------------------- */
 
+/* A library that the copy has to need. */
+struct macho_want {
+    const char *name;
+    size_t from; /* the original's that it was, or MACHO_NO_DYLIB */
+    uint32_t cmd;
+};
+
 /* What the edits make of the original's lists. */
 struct macho_expect {
     const char *id;
-    const char **needed; /* owned; by new ordinal - 1 */
-    size_t *from;        /* owned; the original's dylib at that place, or MACHO_NO_DYLIB */
-    size_t *to;          /* owned; for each dylib of the original its new place */
-    const char **rpaths; /* owned */
+    struct macho_want *needed; /* owned */
+    const char **named;  /* owned; what each library of the original is called, NULL: removed */
+    const char **rpaths; /* owned; none twice */
     char **strings;      /* owned, as are its strings: what was spelt anew */
     size_t needed_count, rpath_count, string_count;
     int32_t bind_ordinal; /* of what flat references are bound to */

@@ -210,8 +210,7 @@ static bool is_decoded(enum macho_piece_kind kind)
 /* Its command may go to make room, and it with it. */
 static bool is_optional(enum macho_piece_kind kind)
 {
-    return kind == MACHO_SPLIT_INFO || kind == MACHO_CODE_SIGN_DRS ||
-           kind == MACHO_OPTIMIZATION_HINT;
+    return kind == MACHO_SPLIT_INFO || kind == MACHO_CODE_SIGN_DRS;
 }
 
 int exti__macho_step_pieces(struct macho_check *c, struct exti_error *err)
