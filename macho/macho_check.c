@@ -7,20 +7,12 @@
 #include "macho/macho_check_priv.h"
 
 const struct macho_check_rule exti__macho_rules[] = {
-    {"command structure", exti__macho_rule_structure},
-    {"identity", exti__macho_rule_identity},
-    {"linked dylibs", exti__macho_rule_dylibs},
-    {"search paths", exti__macho_rule_rpaths},
-    {"segments", exti__macho_rule_segments},
-    {"layout", exti__macho_rule_layout},
-    {"symbol tables", exti__macho_rule_symtab},
-    {"linkedit blobs", exti__macho_rule_blobs},
-    {"linkedit order", exti__macho_rule_order},
-    {"symbol entries", exti__macho_rule_symbols},
-    {"opcodes", exti__macho_rule_opcodes},
-    {"chained fixups", exti__macho_rule_chains},
-    {"exports trie", exti__macho_rule_trie},
-    {"code signature", exti__macho_rule_signature},
+    {"identity", exti__macho_rule_identity},    {"linked dylibs", exti__macho_rule_dylibs},
+    {"search paths", exti__macho_rule_rpaths},  {"segments", exti__macho_rule_segments},
+    {"sections", exti__macho_rule_sections},    {"linkedit blobs", exti__macho_rule_blobs},
+    {"linkedit order", exti__macho_rule_order}, {"symbol entries", exti__macho_rule_symbols},
+    {"opcodes", exti__macho_rule_opcodes},      {"chained fixups", exti__macho_rule_chains},
+    {"exports trie", exti__macho_rule_trie},    {"code signature", exti__macho_rule_signature},
 };
 const size_t exti__macho_rule_count = sizeof exti__macho_rules / sizeof *exti__macho_rules;
 

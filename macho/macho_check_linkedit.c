@@ -1,5 +1,6 @@
-/* __LINKEDIT: dyld's rules (Image::validLinkedit, Header::validStructureLinkedit) and the order that
- * Apple's own editing tools insist on (cctools checkout.c, dyld_order). */
+/* __LINKEDIT: dyld's rules that the reader does not insist on (Header::validStructureLinkedit; not
+ * bounds, overlap and LC_DYSYMTAB's counts), and the order that Apple's own editing tools expect
+ * (cctools checkout.c, dyld_order). */
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,55 +16,6 @@ static uint32_t command_field(const struct macho_file *f, size_t command, size_t
 static uint64_t start_of(const struct macho_file *f, enum macho_piece_kind kind)
 {
     return command_field(f, f->pieces[kind].command, f->pieces[kind].off_at);
-}
-
-/* ---- symbol tables ---------------------------------------------------------------------------------- */
-
-static void check_dysymtab(struct macho_check *c, const struct macho_file *f,
-                           const struct macho_command *cmd)
-{
-    uint32_t ilocal, nlocal, iext, next, iundef, nundef;
-    const uint64_t nsyms = f->pieces[MACHO_SYMBOLS].s.n / NLIST_64_SIZE;
-
-    if (cmd->s.n < DYSYMTAB_COMMAND_SIZE)
-        return;
-    ilocal = exti__macho_u32(cmd->s.p + 8);
-    nlocal = exti__macho_u32(cmd->s.p + 12);
-    iext = exti__macho_u32(cmd->s.p + 16);
-    next = exti__macho_u32(cmd->s.p + 20);
-    iundef = exti__macho_u32(cmd->s.p + 24);
-    nundef = exti__macho_u32(cmd->s.p + 28);
-    if (ilocal || iext != nlocal || iundef != (uint64_t)iext + next ||
-        (uint64_t)iundef + nundef != nsyms)
-        exti__macho_broken(c, f, cmd->at, "",
-                           "dyld validStructureLinkedit: LC_DYSYMTAB: local %u+%u, external %u+%u "
-                           "and undefined %u+%u do not make up the %" PRIu64 " symbols",
-                           ilocal, nlocal, iext, next, iundef, nundef, nsyms);
-}
-
-int exti__macho_rule_symtab(struct macho_check *c, const struct macho_file *f,
-                            struct exti_error *err)
-{
-    const bool info = f->pieces[MACHO_REBASE].present,
-               chained = f->pieces[MACHO_CHAINED_FIXUPS].present;
-
-    (void)err;
-    if (f->pieces[MACHO_SYMBOLS].s.n / NLIST_64_SIZE > 0x10000000)
-        exti__macho_broken(c, f, EXTI_NO_OFFSET, "",
-                           "dyld validStructureLinkedit: LC_SYMTAB: more than 0x10000000 symbols");
-    for (size_t i = 0; i < f->command_count; i++)
-        if (f->commands[i].cmd == LC_DYSYMTAB)
-            check_dysymtab(c, f, &f->commands[i]);
-    if (info && chained)
-        exti__macho_broken(c, f, EXTI_NO_OFFSET, "",
-                           "dyld validStructureLinkedit: both LC_DYLD_INFO and "
-                           "LC_DYLD_CHAINED_FIXUPS");
-    if ((info || chained) &&
-        (f->pieces[MACHO_LOCAL_RELOCS].s.n || f->pieces[MACHO_EXTERNAL_RELOCS].s.n))
-        exti__macho_broken(c, f, EXTI_NO_OFFSET, "",
-                           "dyld validStructureLinkedit: relocations beside %s",
-                           info ? "LC_DYLD_INFO" : "LC_DYLD_CHAINED_FIXUPS");
-    return 0;
 }
 
 /* ---- places ------------------------------------------------------------------------------------------ */
@@ -91,16 +43,9 @@ static uint64_t demanded_alignment(const struct macho_file *f, enum macho_piece_
 static void check_place(struct macho_check *c, const struct macho_file *f,
                         enum macho_piece_kind kind)
 {
-    const struct macho_segment *l = f->linkedit;
-    const uint64_t at = start_of(f, kind), n = f->pieces[kind].s.n,
-                   align = demanded_alignment(f, kind);
+    const uint64_t at = start_of(f, kind), align = demanded_alignment(f, kind);
     const char *name = exti__macho_piece_name(kind);
 
-    if (at < l->fileoff || at - l->fileoff > l->filesize || n > l->filesize - (at - l->fileoff))
-        exti__macho_broken(c, f, at, name,
-                           "dyld validStructureLinkedit: the %s at 0x%" PRIx64 ", 0x%" PRIx64
-                           " bytes, lie outside __LINKEDIT",
-                           name, at, n);
     if (at % align)
         exti__macho_broken(c, f, at, name,
                            "dyld validStructureLinkedit (SDK 10.14 and later): the %s at 0x%" PRIx64
@@ -112,22 +57,9 @@ int exti__macho_rule_blobs(struct macho_check *c, const struct macho_file *f,
                            struct exti_error *err)
 {
     (void)err;
-    for (int i = 0; i < MACHO_PIECES; i++) {
-        if (!f->pieces[i].s.n)
-            continue;
-        check_place(c, f, (enum macho_piece_kind)i);
-        for (int j = 0; j < i; j++) {
-            const uint64_t at = start_of(f, (enum macho_piece_kind)i),
-                           before = start_of(f, (enum macho_piece_kind)j);
-
-            if (f->pieces[j].s.n && at < before + f->pieces[j].s.n &&
-                before < at + f->pieces[i].s.n)
-                exti__macho_broken(c, f, at, exti__macho_piece_name((enum macho_piece_kind)i),
-                                   "dyld validStructureLinkedit: the %s overlap the %s",
-                                   exti__macho_piece_name((enum macho_piece_kind)i),
-                                   exti__macho_piece_name((enum macho_piece_kind)j));
-        }
-    }
+    for (int i = 0; i < MACHO_PIECES; i++)
+        if (f->pieces[i].s.n)
+            check_place(c, f, (enum macho_piece_kind)i);
     return 0;
 }
 
@@ -167,10 +99,6 @@ int exti__macho_rule_order(struct macho_check *c, const struct macho_file *f,
         exti__macho_broken(c, f, at, "end",
                            "__LINKEDIT ends at 0x%" PRIx64 ", its last table at 0x%" PRIx64,
                            f->linkedit->fileoff + f->linkedit->filesize, at);
-    if (f->linkedit->fileoff + f->linkedit->filesize != f->file.n)
-        exti__macho_broken(c, f, f->linkedit->fileoff + f->linkedit->filesize, "file end",
-                           "__LINKEDIT ends at 0x%" PRIx64 ", the file at 0x%zx",
-                           f->linkedit->fileoff + f->linkedit->filesize, f->file.n);
     return 0;
 }
 

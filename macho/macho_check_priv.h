@@ -181,8 +181,6 @@ int exti__macho_check_fat(struct exti_span before, struct exti_span after, struc
                           struct exti_error *err);
 
 /* ---- macho_check_command.c: dyld's rules for load commands */
-int exti__macho_rule_structure(struct macho_check *c, const struct macho_file *f,
-                               struct exti_error *err);
 int exti__macho_rule_identity(struct macho_check *c, const struct macho_file *f,
                               struct exti_error *err);
 int exti__macho_rule_dylibs(struct macho_check *c, const struct macho_file *f,
@@ -193,12 +191,10 @@ int exti__macho_rule_rpaths(struct macho_check *c, const struct macho_file *f,
 /* ---- macho_check_segment.c */
 int exti__macho_rule_segments(struct macho_check *c, const struct macho_file *f,
                               struct exti_error *err);
-int exti__macho_rule_layout(struct macho_check *c, const struct macho_file *f,
-                            struct exti_error *err);
+int exti__macho_rule_sections(struct macho_check *c, const struct macho_file *f,
+                              struct exti_error *err);
 
 /* ---- macho_check_linkedit.c */
-int exti__macho_rule_symtab(struct macho_check *c, const struct macho_file *f,
-                            struct exti_error *err);
 int exti__macho_rule_blobs(struct macho_check *c, const struct macho_file *f,
                            struct exti_error *err);
 int exti__macho_rule_order(struct macho_check *c, const struct macho_file *f,

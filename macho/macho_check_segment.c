@@ -1,9 +1,9 @@
-/* dyld's rules for segments (mach_o/Header.cpp: validSegment, validSemanticsSegments), and what mmap
- * needs. */
+/* dyld's rules for segments that the reader does not insist on (mach_o/Header.cpp: validSegment,
+ * validSemanticsSegments).  Those about bounds, overlap and alignment a file breaks only if it cannot be
+ * opened. */
 #include <inttypes.h>
 #include <string.h>
 
-#include "loader/base/checked.h"
 #include "macho/macho_check_priv.h"
 
 #define RW (VM_PROT_READ | VM_PROT_WRITE)
@@ -44,10 +44,6 @@ static void check_protection(struct macho_check *c, const struct macho_file *f,
     uint32_t sdk, want = demanded(f, s, &sdk);
     const bool split = f->filetype == MH_DYLIB && has_split_info(f);
 
-    if (s->initprot & ~(uint32_t)(RW | RX))
-        exti__macho_broken(c, f, at_of(f, s), s->name,
-                           "dyld validSegment: %s: initial protection 0x%x has unknown bits",
-                           s->name, s->initprot);
     if (want && s->initprot != want && exti__macho_gate(f, sdk))
         exti__macho_broken(c, f, at_of(f, s), s->name,
                            "dyld validSegment (SDK %u.%u and later): %s: initial protection 0x%x, "
@@ -60,65 +56,9 @@ static void check_protection(struct macho_check *c, const struct macho_file *f,
                            s->name);
 }
 
-static void check_sections(struct macho_check *c, const struct macho_file *f,
-                           const struct macho_segment *s)
-{
-    for (size_t i = s->first_section; i < s->first_section + s->section_count; i++) {
-        const struct macho_section *x = &f->sections[i];
-        uint64_t end;
-
-        if (x->addr < s->vmaddr || !exti__add(x->addr, x->size, &end) ||
-            x->addr - s->vmaddr > s->vmsize || x->size > s->vmsize - (x->addr - s->vmaddr))
-            exti__macho_broken(c, f, x->at, x->name,
-                               "dyld validSegment (SDK 11.0 and later): section %s lies outside "
-                               "segment %s",
-                               x->name, s->name);
-    }
-}
-
-static void check_segment(struct macho_check *c, const struct macho_file *f,
-                          const struct macho_segment *s)
-{
-    uint64_t end;
-
-    if (s->fileoff > f->file.n || s->filesize > f->file.n - s->fileoff)
-        exti__macho_broken(c, f, at_of(f, s), s->name,
-                           "dyld validSegment: %s: file offset 0x%" PRIx64 " and size 0x%" PRIx64
-                           " reach past the file's end at 0x%zx",
-                           s->name, s->fileoff, s->filesize, f->file.n);
-    if (s->filesize > s->vmsize && (s->vmsize || s->initprot))
-        exti__macho_broken(c, f, at_of(f, s), s->name,
-                           "dyld validSegment: %s: 0x%" PRIx64
-                           " bytes of the file, but only 0x%" PRIx64 " of memory",
-                           s->name, s->filesize, s->vmsize);
-    if (!exti__add(s->vmaddr, s->vmsize, &end))
-        exti__macho_broken(c, f, at_of(f, s), s->name,
-                           "dyld validSegment: %s: its addresses wrap around", s->name);
-    check_protection(c, f, s);
-    if (exti__macho_gate(f, MACHO_SDK(11, 0)))
-        check_sections(c, f, s);
-}
-
-static bool overlap(uint64_t at, uint64_t n, uint64_t at2, uint64_t n2)
-{
-    return n && n2 && (at < at2 ? at2 - at < n : at - at2 < n2);
-}
-
 static void check_pair(struct macho_check *c, const struct macho_file *f,
                        const struct macho_segment *s, const struct macho_segment *next)
 {
-    if (overlap(s->vmaddr, s->vmsize, next->vmaddr, next->vmsize))
-        exti__macho_broken(c, f, at_of(f, next), next->name,
-                           "dyld validSemanticsSegments: %s and %s overlap in memory", s->name,
-                           next->name);
-    if (overlap(s->fileoff, s->filesize, next->fileoff, next->filesize))
-        exti__macho_broken(c, f, at_of(f, next), next->name,
-                           "dyld validSemanticsSegments: %s and %s overlap in the file", s->name,
-                           next->name);
-    if (strcmp(s->name, next->name) == 0 && exti__macho_gate(f, MACHO_SDK(26, 0)))
-        exti__macho_broken(c, f, at_of(f, next), next->name,
-                           "dyld validSemanticsSegments (SDK 26.0 and later): two segments %s",
-                           s->name);
     if (!exti__macho_gate(f, MACHO_SDK(10, 15)))
         return;
     if (next->vmaddr < s->vmaddr)
@@ -138,37 +78,18 @@ int exti__macho_rule_segments(struct macho_check *c, const struct macho_file *f,
 {
     (void)err;
     for (size_t i = 0; i < f->segment_count; i++) {
-        check_segment(c, f, &f->segments[i]);
-        for (size_t j = 0; j < i; j++)
-            check_pair(c, f, &f->segments[j], &f->segments[i]);
+        check_protection(c, f, &f->segments[i]);
+        if (i)
+            check_pair(c, f, &f->segments[i - 1], &f->segments[i]);
     }
-    if (f->text->fileoff || f->text->filesize < f->commands_end ||
-        f->text->vmsize < f->commands_end)
-        exti__macho_broken(c, f, at_of(f, f->text), "__TEXT",
-                           "dyld validSemanticsSegments: __TEXT does not hold the load commands, "
-                           "which end at 0x%" PRIx64,
-                           f->commands_end);
     return 0;
 }
 
-/* What dyld leaves to the kernel's mmap, and what would overwrite code. */
-int exti__macho_rule_layout(struct macho_check *c, const struct macho_file *f,
-                            struct exti_error *err)
+/* What the section's own alignment says, its code relies on. */
+int exti__macho_rule_sections(struct macho_check *c, const struct macho_file *f,
+                              struct exti_error *err)
 {
     (void)err;
-    for (size_t i = 0; i < f->segment_count; i++) {
-        const struct macho_segment *s = &f->segments[i];
-
-        if (s->vmaddr % f->page || (s->filesize && s->fileoff % f->page))
-            exti__macho_broken(c, f, at_of(f, s), s->name,
-                               "%s: address 0x%" PRIx64 " or file offset 0x%" PRIx64
-                               " is no multiple of the page size 0x%" PRIx64,
-                               s->name, s->vmaddr, s->fileoff, f->page);
-    }
-    if (f->commands_end > f->room_end)
-        exti__macho_broken(c, f, f->room_end, "",
-                           "the load commands end at 0x%" PRIx64 ", over what begins at 0x%" PRIx64,
-                           f->commands_end, f->room_end);
     for (size_t i = 0; i < f->section_count; i++) {
         const struct macho_section *x = &f->sections[i];
 

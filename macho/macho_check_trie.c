@@ -145,6 +145,8 @@ static int read_export(struct walk *w, size_t at, size_t end, struct exti_error 
     }
     if (at != end)
         broken(w, at, "an export's size is not that of its fields");
+    if (w->path.n + 1 > w->out->names.max - w->out->names.n)
+        broken(w, at, "the names take too much room");
     return w->bad ? 0 : add(w->out, e, w->path.p, w->path.n, err);
 }
 
@@ -206,6 +208,11 @@ static int step(struct walk *w, struct exti_error *err)
         broken(w, l->next, "an edge's label does not end");
         return 0;
     }
+    /* Without circles no name is longer than the trie. */
+    if ((size_t)((const uint8_t *)nul - label) > w->path.max - w->path.n) {
+        broken(w, l->next, "a node is reached twice");
+        return 0;
+    }
     rc = exti__buf_append(&w->path, label, (size_t)((const uint8_t *)nul - label), err);
     if (rc)
         return rc;
@@ -219,7 +226,6 @@ static int step(struct walk *w, struct exti_error *err)
 static int walk_trie(struct macho_check *c, const struct macho_file *f, struct exti_span s,
                      struct macho_exports *out, struct exti_error *err)
 {
-    /* Twice as much as any real trie unfolds to, and a bound for hostile ones. */
     struct walk w = {.c = c, .f = f, .out = out, .s = s, .path = exti__buf(s.n)};
     int rc;
 
