@@ -6,7 +6,8 @@
 #
 # A test is a cmocka program, or anything that prints `ok NAME`, `not ok NAME` or
 # `skip NAME: reason` on lines of their own.  A test that ends badly or says nothing has failed.
-# EXTI_LABEL goes before the group's name, EXTI_WRAP before each program.
+# EXTI_LABEL goes before the group's name, EXTI_WRAP before each program.  Any file in the folder
+# EXTI_REPORTS is a sanitizer's report, and the test that ran has failed.
 set -u
 
 if [ "$1" = --sum ]; then
@@ -21,7 +22,10 @@ group=${EXTI_LABEL:-}$1
 shift
 logs=${EXTI_BUILD:-build}/logs
 results=${EXTI_RESULTS:-build/results}
+reports=${EXTI_REPORTS:-}
 mkdir -p "$logs" "$results"
+# Tests run some of their programs as another user.
+[ -z "$reports" ] || { rm -rf "$reports" && mkdir -m 1777 "$reports"; } || exit
 export CMOCKA_MESSAGE_OUTPUT=stdout
 passed=0 failed=0 skipped=0
 start=$SECONDS
@@ -67,6 +71,11 @@ run_one() {
         fail "$name ended with status $rc"
     elif [ $seen = 0 ]; then
         fail "$name gave no result"
+    fi
+    if [ -n "$reports" ] && [ -n "$(ls -A "$reports")" ]; then
+        cat "$reports"/* >>"$log"
+        rm -f "$reports"/*
+        fail "$name made a sanitizer report"
     fi
     if [ "$failed" != "$before" ]; then
         tail -n 60 "$log" | sed 's/^/    /'

@@ -18,8 +18,12 @@ not_ok() { # NAME WHY...
     printf '    %s\n' "$@"
 }
 
-# Every supported interpreter that is here: the system's and pyenv's.
+# Every supported interpreter that is here: the system's and pyenv's; EXTI_PYTHON_LIMIT=1 is the
+# system's alone.
 pythons() {
+    every_python | head -n "${EXTI_PYTHON_LIMIT:-99}"
+}
+every_python() {
     local exe
     for exe in $system "$HOME"/.pyenv/versions/3.{9,1[0-4]}*/bin/python3 ${EXTI_PYTHONS:-}; do
         [ -x "$exe" ] && "$exe" -c '' 2>/dev/null && echo "$exe"
