@@ -75,13 +75,13 @@ static int add(struct paths *list, const char *text, struct exti_error *err)
 static int add_entries(struct macho_edit *e, struct paths *list, const char *entries,
                        struct exti_error *err)
 {
+    size_t n;
     int rc = 0;
 
-    for (const char *p = entries; !rc && p; p = strchr(p, ':')) {
+    for (const char *p = entries; !rc && *p; p += p[n] ? n + 1 : n) {
         char *own;
-        size_t n, skip;
+        size_t skip;
 
-        p += p != entries;
         n = strcspn(p, ":");
         if (!n)
             continue;
