@@ -331,6 +331,10 @@ int exti__macho_sign(const struct macho_signature *old, const char *identifier,
 /* Checks the page hashes of a signed slice: offset of the first page that differs, or EXTI_NO_OFFSET. */
 int exti__macho_signature_check(const struct macho_file *f, uint64_t *bad, struct exti_error *err);
 
+/* Bytes that the names of what is looked up may add up to: overlapping names could otherwise make
+ * comparing them take the file's size squared. */
+uint64_t exti__macho_names_limit(const struct macho_file *f);
+
 /* ---- the rewrite in the making, macho_plan.c -------------------------------------------------------- */
 
 /* A copy of one slice being put together.  Load commands, __LINKEDIT pieces and, when the page shift

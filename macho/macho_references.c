@@ -11,6 +11,11 @@
 #define NAMES_PER_BYTE 16u
 #define NAMES_ANYWAY ((uint64_t)64 << 20)
 
+uint64_t exti__macho_names_limit(const struct macho_file *f)
+{
+    return f->file.n * (uint64_t)NAMES_PER_BYTE + NAMES_ANYWAY;
+}
+
 struct item {
     struct macho_reference r;
     size_t order;
@@ -159,7 +164,7 @@ int exti__macho_references(const struct macho_file *f,
                                        struct exti_error *err),
                            void *user, struct exti_error *err)
 {
-    struct list l = {.f = f, .names_left = f->file.n * (uint64_t)NAMES_PER_BYTE + NAMES_ANYWAY};
+    struct list l = {.f = f, .names_left = exti__macho_names_limit(f)};
     int rc = collect(&l, err);
 
     if (!rc && l.count)
