@@ -1,0 +1,2 @@
+/* libelf's messages stay English. */
+#define dgettext(domain, text) (text)
