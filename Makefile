@@ -255,7 +255,8 @@ $(MACHO_CHECK): $(MACHO_CHECK_OBJS)
 
 run = @tests/run.sh $(1) $(sort $(2))
 
-.PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-isolation check-runtime check-cli check-corpus
+.PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-isolation check-runtime check-cli \
+	check-corpus check-macos
 check-unit: $(UNIT_TESTS) ## unit tests, every error path
 	$(call run,unit,$(UNIT_TESTS) $(call scripts,unit))
 check-api: $(API_TESTS) ## the shared library through the public header
@@ -272,6 +273,8 @@ check-cli: all ## the program
 	$(call run,cli,$(call scripts,cli))
 check-corpus: all $(call programs,corpus) ## the distribution's extension modules
 	$(call run,corpus,$(call programs,corpus) $(call scripts,corpus))
+check-macos: ## the macOS build, by a cross compiler
+	$(call run,macos,$(call scripts,macos))
 
 .PHONY: check-layers check-abi check-readme
 check-layers: ## includes obey the layers
@@ -369,7 +372,8 @@ coverage: ## lines that the tests reach; those missed are printed with V=1
 # ---- everything ----------------------------------------------------------------------------------
 
 CHECKS := check-layers check-abi check-unit check-api check-fuzz check-elf-inputs check-macho-inputs \
-	check-isolation check-runtime check-cli check-readme check-corpus check-san check-valgrind
+	check-isolation check-runtime check-cli check-readme check-corpus check-macos check-san \
+	check-valgrind
 
 .PHONY: check bench demo compile_commands.json format format-check help
 check: deps ## every check, then one line: N passed, N failed, N skipped
