@@ -313,7 +313,9 @@ static int add_provided(struct macho_check *c, struct exti_span file, struct ext
     for (size_t i = 0; !rc && i < fat.count; i++) {
         struct macho_file f;
 
-        if (fat.slices[i].cputype != c->before.cputype ||
+        const uint32_t differs = fat.slices[i].cpusubtype ^ c->before.cpusubtype;
+
+        if (fat.slices[i].cputype != c->before.cputype || differs & ~CPU_SUBTYPE_MASK ||
             !exti__macho_slice_handled(&fat.slices[i]))
             continue;
         rc = exti__macho_open(fat.slices[i].s, &f, err);

@@ -1,113 +1,8 @@
-/* The Mach-O judge: content with files as linkers make them, and each of its rules and steps, alone, with
- * the fault that it is there to find. */
-#include "tests/support/exti_test.h"
+/* The Mach-O judge: each comparison of a copy with its original, alone, with the fault that it is there to
+ * find; signatures, universal files, and what cannot be judged. */
+#include "tests/unit/macho_judge.h"
 
-#include <string.h>
-
-#include "loader/base/mem.h"
-#include "macho/macho_check_priv.h"
 #include "tests/unit/macho_link.h"
-#include "tests/unit/macho_toy.h"
-
-struct fixture {
-    struct macho_toy before, after;
-    struct exti_error err, first;
-    size_t findings;
-};
-
-static int setup(void **state)
-{
-    static struct fixture f;
-
-    memset(&f, 0, sizeof f);
-    *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    exti__mem_fail_after(-1);
-    return 0;
-}
-
-#define check_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-static const struct macho_toy_opts opcodes = {.naked = true},
-                                   chained = {.naked = true, .chained = true};
-
-static void make(struct fixture *f, const struct macho_toy_opts *o)
-{
-    macho_toy_make(&f->before, *o);
-    macho_toy_make(&f->after, *o);
-}
-
-static int note_finding(void *user, const struct exti_error *finding)
-{
-    struct fixture *f = user;
-
-    if (!f->findings++)
-        f->first = *finding;
-    assert_int_equal(finding->code, EXTI_E_CHECK);
-    assert_true(finding->message[0] != 0);
-    return 0;
-}
-
-static struct exti_span bytes_of(const struct macho_toy *t)
-{
-    return exti__span(t->b, t->n);
-}
-
-static int check_spans(struct fixture *f, struct exti_span before, struct exti_span after,
-                       const struct exti_request *req)
-{
-    f->findings = 0;
-    f->err = f->first = (struct exti_error){.code = EXTI_OK};
-    return exti__macho_check(before, after, req, NULL, note_finding, f, &f->err);
-}
-
-static int check(struct fixture *f, const struct exti_rewrite_opts *opts)
-{
-    const struct exti_request req = {.opts = opts};
-
-    return check_spans(f, bytes_of(&f->before), bytes_of(&f->after), opts ? &req : NULL);
-}
-
-static void assert_clean(struct fixture *f, const struct exti_rewrite_opts *opts)
-{
-    assert_ok(check(f, opts), &f->err);
-    if (f->findings)
-        fail_msg("finding: %s", f->first.message);
-}
-
-/* `names` lists those that have something to say, each followed by a blank. */
-static void note_name(struct fixture *f, char *names, size_t cap, const char *name,
-                      struct exti_error *says)
-{
-    if (f->findings && !*names)
-        *says = f->first;
-    if (f->findings)
-        snprintf(names + strlen(names), cap - strlen(names), "%s,", name);
-    f->findings = 0;
-}
-
-static void run_rules(struct fixture *f, struct exti_span file, char *names, size_t cap,
-                      struct exti_error *says)
-{
-    struct macho_check c = {.report = note_finding, .user = f};
-    bool sound;
-
-    *names = 0;
-    f->findings = 0;
-    assert_ok(exti__macho_check_open(&c, file, file, &sound, &f->err), &f->err);
-    assert_true(sound);
-    c.strict = true;
-    for (size_t i = 0; i < exti__macho_rule_count; i++) {
-        assert_ok(exti__macho_rules[i].run(&c, &c.after, &f->err), &f->err);
-        note_name(f, names, cap, exti__macho_rules[i].name, says);
-    }
-    exti__macho_check_close(&c);
-}
 
 static void run_steps(struct fixture *f, const struct exti_rewrite_opts *opts, char *names,
                       size_t cap, struct exti_error *says)
@@ -126,431 +21,6 @@ static void run_steps(struct fixture *f, const struct exti_rewrite_opts *opts, c
         note_name(f, names, cap, exti__macho_steps[i].name, says);
     }
     exti__macho_check_close(&c);
-}
-
-/* ---- edits of a toy --------------------------------------------------------------------------------- */
-
-static void set(struct macho_toy *t, uint32_t cmd, unsigned nth, size_t at, size_t width,
-                uint64_t v)
-{
-    const size_t command = mtoy_find(t, cmd, nth);
-
-    assert_true(command != 0);
-    mtoy_put(t, command + at, width, v);
-}
-
-static void rename_dylib(struct macho_toy *t, uint32_t cmd, const char *name)
-{
-    const size_t at = mtoy_find(t, cmd, 0), size = (size_t)mtoy_get(t, at + 4, 4) - 24;
-
-    assert_true(at && strlen(name) < size);
-    memset(t->b + at + 24, 0, size);
-    memcpy(t->b + at + 24, name, strlen(name));
-}
-
-static void set_sdk(struct macho_toy *t, uint32_t sdk)
-{
-    set(t, LC_BUILD_VERSION, 0, 16, 4, sdk);
-}
-
-static void set_stream(struct macho_toy *t, size_t at, size_t room, const char *bytes, size_t n)
-{
-    assert_true(n <= room);
-    memset(t->b + at, 0, room);
-    memcpy(t->b + at, bytes, n);
-}
-
-#define SET_BIND(t, s) set_stream((t), (t)->bind, (t)->bind_n, (s), sizeof(s) - 1)
-
-/* ---- clean files ------------------------------------------------------------------------------------- */
-
-static void toys_break_no_rule(void **state)
-{
-    struct fixture *f = *state;
-    char names[256];
-    struct exti_error says;
-
-    for (int i = 0; i < 4; i++) {
-        const struct macho_toy_opts o = {.chained = i & 1, .bundle = i & 2, .naked = true};
-
-        make(f, &o);
-        run_rules(f, bytes_of(&f->before), names, sizeof names, &says);
-        if (*names)
-            fail_msg("%s %s", names, says.message);
-        assert_clean(f, NULL);
-    }
-}
-
-static void linked_files_break_no_rule(void **state)
-{
-    static const char *const shapes[] = {
-        MACHO_BUNDLE "-fixup_chains", MACHO_BUNDLE "-no_fixup_chains",
-        MACHO_DYLIB "-fixup_chains -adhoc_codesign", MACHO_DYLIB "-no_fixup_chains -adhoc_codesign",
-        "-bundle -fixup_chains -platform_version macos 13.0 26.0"};
-    struct fixture *f;
-    struct test *t = *state;
-    char names[256];
-    struct exti_error says;
-
-    macho_skip_without_tools();
-    f = test_alloc(t, sizeof *f);
-    for (size_t i = 0; i < ARRAY_SIZE(shapes); i++)
-        for (size_t k = 0; k < ARRAY_SIZE(macho_archs); k++) {
-            struct exti_span file = macho_link(t, macho_archs[k], "x", shapes[i]);
-
-            run_rules(f, file, names, sizeof names, &says);
-            if (*names)
-                fail_msg("%s %s: %s %s", macho_archs[k], shapes[i], names, says.message);
-            assert_ok(check_spans(f, file, file, NULL), &f->err);
-            assert_int_equal(f->findings, 0);
-        }
-}
-
-/* ---- rules --------------------------------------------------------------------------------------------- */
-
-static void edit_platform(struct macho_toy *t)
-{
-    set(t, LC_BUILD_VERSION, 0, 8, 4, 99);
-}
-
-static void edit_no_uuid(struct macho_toy *t)
-{
-    set(t, LC_UUID, 0, 0, 4, LC_PREBIND_CKSUM);
-    t->b[mtoy_find(t, LC_PREBIND_CKSUM, 0)] = LC_LINKER_OPTION;
-}
-
-static void edit_same_dylib(struct macho_toy *t)
-{
-    set_sdk(t, MACHO_SDK(26, 0));
-    rename_dylib(t, LC_REEXPORT_DYLIB, MTOY_WEAK_LIB);
-}
-
-static void edit_same_path(struct macho_toy *t)
-{
-    set_sdk(t, MACHO_SDK(26, 0));
-    rename_dylib(t, LC_REEXPORT_DYLIB, MTOY_WEAK_LIB);
-    set(t, LC_REEXPORT_DYLIB, 0, 0, 4, LC_RPATH);
-    set(t, LC_LOAD_WEAK_DYLIB, 0, 0, 4, LC_RPATH);
-}
-
-static void edit_no_dylib(struct macho_toy *t)
-{
-    static const uint32_t kinds[] = {LC_LOAD_DYLIB, LC_LOAD_WEAK_DYLIB, LC_REEXPORT_DYLIB};
-
-    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-        set(t, kinds[i], 0, 0, 4, LC_RPATH);
-    t->b[t->bind + 14] = 0x3e;
-    t->b[t->symbols + 5 * NLIST_64_SIZE + 7] = DYNAMIC_LOOKUP_ORDINAL;
-}
-
-static void edit_text_writable(struct macho_toy *t)
-{
-    set(t, LC_SEGMENT_64, 0, 60, 4, 7);
-}
-
-static void edit_linkedit_writable(struct macho_toy *t)
-{
-    set(t, LC_SEGMENT_64, 2, 60, 4, 3);
-}
-
-static void edit_data_const(struct macho_toy *t)
-{
-    set_sdk(t, MACHO_SDK(26, 0));
-    memcpy(t->b + mtoy_find(t, LC_SEGMENT_64, 1) + 8, "__DATA_CONST", 12);
-    for (size_t i = 0; i < 4; i++)
-        memcpy(t->b + mtoy_find(t, LC_SEGMENT_64, 1) + 72 + i * 80 + 16, "__DATA_CONST", 12);
-}
-
-static void edit_section_align(struct macho_toy *t)
-{
-    set(t, LC_SEGMENT_64, 1, 72 + 2 * 80 + 52, 4, 12);
-}
-
-static void edit_misplaced(struct macho_toy *t)
-{
-    t->b[t->starts] = 0;
-    set(t, LC_FUNCTION_STARTS, 0, 8, 4, t->starts + 1);
-    set(t, LC_FUNCTION_STARTS, 0, 12, 4, 7);
-}
-
-static void edit_hole(struct macho_toy *t)
-{
-    memset(t->b + t->starts, 0, 8);
-    set(t, LC_FUNCTION_STARTS, 0, 12, 4, 0);
-}
-
-static void edit_empty_out_of_place(struct macho_toy *t)
-{
-    set(t, LC_DATA_IN_CODE, 0, 8, 4, 0);
-}
-
-static void edit_symbol_name(struct macho_toy *t)
-{
-    mtoy_put(t, t->symbols, 4, t->strings_n);
-}
-
-static void edit_symbol_section(struct macho_toy *t)
-{
-    t->b[t->symbols + 5] = 9;
-}
-
-static void edit_symbol_ordinal(struct macho_toy *t)
-{
-    t->b[t->symbols + 5 * NLIST_64_SIZE + 7] = 9;
-}
-
-static void edit_rebase_segment(struct macho_toy *t)
-{
-    t->b[t->rebase + 1] = 0x29;
-}
-
-static void edit_rebase_text(struct macho_toy *t)
-{
-    t->b[t->rebase + 1] = 0x20;
-}
-
-static void edit_rebase_type(struct macho_toy *t)
-{
-    t->b[t->rebase] = 0x12;
-}
-
-static void edit_rebase_opcode(struct macho_toy *t)
-{
-    t->b[t->rebase + 3] = 0x90;
-}
-
-static void edit_rebase_far(struct macho_toy *t)
-{
-    set_stream(t, t->rebase, t->rebase_n, "\x11\x21\xf9\x1f\x51", 5);
-}
-
-static void edit_bind_ordinal(struct macho_toy *t)
-{
-    t->b[t->bind + 14] = 0x14;
-}
-
-static void edit_bind_special(struct macho_toy *t)
-{
-    t->b[t->bind + 14] = 0x3c;
-}
-
-static void edit_bind_no_segment(struct macho_toy *t)
-{
-    SET_BIND(t, "\x11\x40_a\0\x51\x90");
-}
-
-static void edit_bind_no_ordinal(struct macho_toy *t)
-{
-    SET_BIND(t, "\x40_a\0\x51\x71\0\x90");
-}
-
-static void edit_bind_no_symbol(struct macho_toy *t)
-{
-    SET_BIND(t, "\x11\x51\x71\0\x90");
-}
-
-static void edit_bind_no_type(struct macho_toy *t)
-{
-    SET_BIND(t, "\x11\x40_a\0\x71\0\x90");
-}
-
-static void edit_bind_same_target(struct macho_toy *t)
-{
-    SET_BIND(t, "\x3e\x40_a\0\x51\x71\0\x90\x11\x90");
-}
-
-static void edit_bind_threaded(struct macho_toy *t)
-{
-    SET_BIND(t, "\xd0");
-}
-
-static void edit_bind_forever(struct macho_toy *t)
-{
-    SET_BIND(
-        t, "\x11\x40_a\0\x51\x71\0\xc0\xff\xff\xff\xff\x0f\xf8\xff\xff\xff\xff\xff\xff\xff\xff\1");
-}
-
-static void edit_bind_long_number(struct macho_toy *t)
-{
-    SET_BIND(t, "\x20\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f");
-}
-
-static void edit_bind_cut_number(struct macho_toy *t)
-{
-    memset(t->b + t->bind, 0x80, t->bind_n);
-    t->b[t->bind] = 0x60;
-    memset(t->b + t->bind + 1, 0, t->bind_n - 1);
-    memset(t->b + t->bind + t->bind_n - 3, 0x80, 3);
-    memset(t->b + t->bind, 0x11, t->bind_n - 3);
-    t->b[t->bind + t->bind_n - 4] = 0x60;
-}
-
-static void edit_bind_cut_name(struct macho_toy *t)
-{
-    memset(t->b + t->bind, 'a', t->bind_n);
-    t->b[t->bind] = 0x40;
-}
-
-static void edit_weak_ordinal(struct macho_toy *t)
-{
-    t->b[t->weak + 11] = 0x11;
-}
-
-static void edit_lazy_opcode(struct macho_toy *t)
-{
-    t->b[t->lazy + 16] = 0xb0;
-}
-
-#define CHAINED_EDIT(name, offset, width, value)                                                   \
-    static void name(struct macho_toy *t)                                                          \
-    {                                                                                              \
-        mtoy_put(t, t->chained + (offset), (width), (value));                                      \
-    }
-
-CHAINED_EDIT(edit_chain_version, 0, 4, 1)
-CHAINED_EDIT(edit_chain_starts, 4, 4, 0x10000)
-CHAINED_EDIT(edit_chain_imports, 8, 4, 0x1000)
-CHAINED_EDIT(edit_chain_count, 16, 4, 1u << 24)
-CHAINED_EDIT(edit_chain_imports_format, 20, 4, 4)
-CHAINED_EDIT(edit_chain_symbols_format, 24, 4, 1)
-CHAINED_EDIT(edit_chain_segments, 32, 4, 4)
-CHAINED_EDIT(edit_chain_few_segments, 32, 4, 2)
-CHAINED_EDIT(edit_chain_size, 48, 4, 0x100)
-CHAINED_EDIT(edit_chain_page_size, 52, 2, 0x2000)
-CHAINED_EDIT(edit_chain_format, 54, 2, 3)
-CHAINED_EDIT(edit_chain_segment_offset, 56, 8, 8)
-CHAINED_EDIT(edit_chain_multi, 70, 2, 0x8000)
-CHAINED_EDIT(edit_chain_far_start, 70, 2, 0x1001)
-CHAINED_EDIT(edit_import_ordinal, 84, 1, 4)
-CHAINED_EDIT(edit_import_special, 84, 1, 0xfc)
-CHAINED_EDIT(edit_import_name, 86, 2, 0xffff)
-
-static void edit_chain_end(struct macho_toy *t)
-{
-    mtoy_put(t, t->data + 8 * (MTOY_SLOTS - 1), 8,
-             mtoy_get(t, t->data + 8 * (MTOY_SLOTS - 1), 8) | UINT64_C(0xfff) << 51);
-}
-
-static void edit_chain_import(struct macho_toy *t)
-{
-    t->b[t->data] = 4;
-}
-
-#define TRIE_EDIT(name, offset, value)                                                             \
-    static void name(struct macho_toy *t)                                                          \
-    {                                                                                              \
-        t->b[t->trie + (offset)] = (value);                                                        \
-    }
-
-TRIE_EDIT(edit_trie_flags, 31, 0x40)
-TRIE_EDIT(edit_trie_kind, 31, 3)
-TRIE_EDIT(edit_trie_address, 34, 0x7f)
-TRIE_EDIT(edit_trie_root, 16, 0)
-TRIE_EDIT(edit_trie_loop, 16, 9)
-TRIE_EDIT(edit_trie_far, 16, 0x7f)
-TRIE_EDIT(edit_trie_size, 30, 5)
-TRIE_EDIT(edit_trie_long, 30, 0x7f)
-TRIE_EDIT(edit_trie_reexport, 31, 8)
-
-static const struct {
-    void (*edit)(struct macho_toy *t);
-    const struct macho_toy_opts *of;
-    const char *rules, *says;
-} rule_faults[] = {
-    {edit_platform, &opcodes, "identity,", "unknown platform 99"},
-    {edit_no_uuid, &opcodes, "identity,", "validSemanticsUUID (SDK 12.0 and later)"},
-    {edit_no_dylib, &opcodes, "linked dylibs,", "no needed library"},
-    {edit_same_dylib, &opcodes, "linked dylibs,", MTOY_WEAK_LIB " is needed twice"},
-    {edit_same_path, &opcodes, "search paths,", MTOY_WEAK_LIB " is searched twice"},
-    {edit_text_writable, &opcodes, "segments,", "__TEXT: initial protection 0x7, not 0x5"},
-    {edit_linkedit_writable, &opcodes, "segments,", "__LINKEDIT: initial protection 0x3, not 0x1"},
-    {edit_data_const, &opcodes, "segments,", "lacks SG_READ_ONLY"},
-    {edit_section_align, &opcodes, "sections,", "__data: address"},
-    {edit_misplaced, &opcodes, "linkedit blobs,linkedit order,", "not aligned to 8"},
-    {edit_hole, &opcodes, "linkedit order,", "the data in code are at"},
-    {edit_empty_out_of_place, &opcodes, "linkedit order,", "the data in code are at 0x0"},
-    {edit_symbol_name, &opcodes, "symbol entries,", "symbol 0: its name"},
-    {edit_symbol_section, &opcodes, "symbol entries,", "symbol 0: section 9 of 5"},
-    {edit_symbol_ordinal, &opcodes, "symbol entries,", "symbol 5: library ordinal 9 of 3"},
-    {edit_rebase_segment, &opcodes, "opcodes,", "rebase opcodes + 0x2: there is no such segment"},
-    {edit_rebase_text, &opcodes, "opcodes,", "the segment is not writable"},
-    {edit_rebase_type, &opcodes, "opcodes,", "the type is not"},
-    {edit_rebase_opcode, &opcodes, "opcodes,",
-     "RebaseOpcodes::valid: rebase opcodes + 0x4: unknown"},
-    {edit_rebase_far, &opcodes, "opcodes,", "outside its segment"},
-    {edit_bind_ordinal, &opcodes, "opcodes,", "ordinal is out of range"},
-    {edit_bind_special, &opcodes, "opcodes,", "ordinal is out of range"},
-    {edit_bind_no_segment, &opcodes, "opcodes,", "no segment is set"},
-    {edit_bind_no_ordinal, &opcodes, "opcodes,", "no library ordinal is set"},
-    {edit_bind_no_symbol, &opcodes, "opcodes,", "no symbol is set"},
-    {edit_bind_no_type, &opcodes, "opcodes,", "the type is not"},
-    {edit_bind_same_target, &opcodes, "opcodes,", "which dyld does not see"},
-    {edit_bind_threaded, &opcodes, "opcodes,", "BindOpcodes::valid: bind opcodes + 0x1: unknown"},
-    {edit_bind_forever, &opcodes, "opcodes,", "more places than"},
-    {edit_bind_long_number, &opcodes, "opcodes,", "more than 64 bits"},
-    {edit_bind_cut_number, &opcodes, "opcodes,", "a signed number runs past"},
-    {edit_bind_cut_name, &opcodes, "opcodes,", "a symbol's name does not end"},
-    {edit_weak_ordinal, &opcodes, "opcodes,", "a library ordinal in the weak stream"},
-    {edit_lazy_opcode, &opcodes, "opcodes,", "no place in the lazy stream"},
-    {edit_chain_version, &chained, "chained fixups,", "version is not 0"},
-    {edit_chain_starts, &chained, "chained fixups,", "starts_offset lies outside"},
-    {edit_chain_imports, &chained, "chained fixups,", "the imports reach over"},
-    {edit_chain_count, &chained, "chained fixups,", "imports_count is 2^24 or more"},
-    {edit_chain_imports_format, &chained, "chained fixups,", "unknown imports_format"},
-    {edit_chain_symbols_format, &chained, "chained fixups,", "symbols_format is not 0"},
-    {edit_chain_segments, &chained, "chained fixups,", "more segments than"},
-    {edit_chain_few_segments, &chained, "chained fixups,", "fewer segments than"},
-    {edit_chain_size, &chained, "chained fixups,", "or reach over the imports"},
-    {edit_chain_page_size, &chained, "chained fixups,", "page_size is neither"},
-    {edit_chain_format, &chained, "chained fixups,", "a pointer_format that"},
-    {edit_chain_segment_offset, &chained, "chained fixups,", "segment_offset is not"},
-    {edit_chain_multi, &chained, "chained fixups,", "has several chains"},
-    {edit_chain_far_start, &chained, "chained fixups,", "starts behind its page"},
-    {edit_import_ordinal, &chained, "chained fixups,", "library ordinal is out of range"},
-    {edit_import_special, &chained, "chained fixups,", "library ordinal is out of range"},
-    {edit_import_name, &chained, "chained fixups,", "outside the pool of names"},
-    {edit_chain_end, &chained, "chained fixups,", "a chain leaves its page"},
-    {edit_chain_import, &chained, "chained fixups,", "names an import that there is not"},
-    {edit_trie_flags, &opcodes, "exports trie,", "unknown flags"},
-    {edit_trie_kind, &opcodes, "exports trie,", "unknown flags"},
-    {edit_trie_address, &opcodes, "exports trie,", "outside the image"},
-    {edit_trie_root, &opcodes, "exports trie,", "leads to the root"},
-    {edit_trie_loop, &opcodes, "exports trie,", "reached twice"},
-    {edit_trie_far, &opcodes, "exports trie,", "a node lies outside"},
-    {edit_trie_size, &opcodes, "exports trie,", "size is not that of its fields"},
-    {edit_trie_long, &opcodes, "exports trie,", "a node's export lies outside"},
-    {edit_trie_reexport, &opcodes, "exports trie,", "re-export"},
-};
-
-static void each_rule_finds_its_fault_alone(void **state)
-{
-    struct fixture *f = *state;
-    char names[256];
-
-    for (size_t i = 0; i < ARRAY_SIZE(rule_faults); i++) {
-        struct exti_error says = {.code = EXTI_OK};
-
-        make(f, rule_faults[i].of);
-        rule_faults[i].edit(&f->after);
-        run_rules(f, bytes_of(&f->after), names, sizeof names, &says);
-        if (strcmp(names, rule_faults[i].rules) != 0)
-            fail_msg("%zu: %s (%s), not %s", i, names, says.message, rule_faults[i].rules);
-        assert_says(&says, rule_faults[i].says);
-    }
-}
-
-static void the_original_excuses_its_own_faults(void **state)
-{
-    struct fixture *f = *state;
-
-    for (size_t i = 0; i < ARRAY_SIZE(rule_faults); i++) {
-        make(f, rule_faults[i].of);
-        rule_faults[i].edit(&f->after);
-        assert_ok(check(f, NULL), &f->err);
-        assert_true(f->findings > 0);
-        f->before = f->after;
-        assert_clean(f, NULL);
-    }
 }
 
 /* ---- steps ---------------------------------------------------------------------------------------------- */
@@ -770,14 +240,283 @@ static void each_step_finds_its_fault_alone(void **state)
     }
 }
 
+/* ---- signatures ------------------------------------------------------------------------------------------ */
+
+enum { DIRECTORY = 24 }; /* where ld64.lld puts it */
+
+static const struct {
+    size_t at, width; /* in the signature; big-endian */
+    uint64_t value;
+    const char *says;
+} signature_faults[] = {
+    {0, 4, 1, "no embedded signature's magic"},
+    {4, 4, 0x1000000, "its length or count reaches past the end"},
+    {8, 4, 0x1000000, "its length or count reaches past the end"},
+    {12, 4, 9, "no CodeDirectory with SHA-256"},
+    {16, 4, 0x1000000, "a blob lies outside"},
+    {DIRECTORY, 4, 1, "another blob's magic"},
+    {DIRECTORY + 4, 4, 40, "a CodeDirectory is cut short"},
+    {DIRECTORY + 8, 4, 0x20100, "version 0x20100 does not tell the executable segment"},
+    {DIRECTORY + 12, 4, 0x20000, "flags 0x20000 lack CS_ADHOC"},
+    {DIRECTORY + 16, 4, 0x1000000, "hashes lie outside"},
+    {DIRECTORY + 20, 4, 0x1000000, "identifier does not end"},
+    {DIRECTORY + 24, 4, 0x1000, "hashes lie outside"},
+    {DIRECTORY + 28, 4, 1, "1 page hashes for"},
+    {DIRECTORY + 32, 4, 0x1000, "covers 0x1000 bytes, not the 0x"},
+    {DIRECTORY + 36, 1, 20, "whose hashes have not 32 bytes"},
+    {DIRECTORY + 37, 1, 1, "no CodeDirectory with SHA-256"},
+    {DIRECTORY + 39, 1, 3, "an odd page size"},
+    {DIRECTORY + 64, 8, 8, "executable segment 0x8+"},
+    {DIRECTORY + 88, 1, 0, "the identifier is empty"},
+    {DIRECTORY + 88, 1, 'z', "identifier z"},
+};
+
+static void put_be(uint8_t *p, size_t width, uint64_t v)
+{
+    for (size_t i = 0; i < width; i++)
+        p[i] = (uint8_t)(v >> 8 * (width - 1 - i));
+}
+
+static void faults_of_a_signature_are_found(void **state)
+{
+    struct test *t = *state;
+    struct fixture *f;
+    struct exti_span file;
+    struct macho_file m;
+    uint8_t *copy;
+    size_t at;
+
+    macho_skip_without_tools();
+    f = test_alloc(t, sizeof *f);
+    file = macho_link(t, "arm64", "x", MACHO_BUNDLE "-fixup_chains");
+    copy = test_alloc(t, file.n);
+    assert_ok(exti__macho_open(file, &m, &f->err), &f->err);
+    at = (size_t)(m.pieces[MACHO_SIGNATURE].s.p - file.p);
+    exti__macho_close(&m);
+    for (size_t i = 0; i < ARRAY_SIZE(signature_faults); i++) {
+        memcpy(copy, file.p, file.n);
+        put_be(copy + at + signature_faults[i].at, signature_faults[i].width,
+               signature_faults[i].value);
+        assert_ok(check_spans(f, file, exti__span(copy, file.n), NULL), &f->err);
+        assert_true(f->findings > 0);
+        assert_says(&f->first, signature_faults[i].says);
+    }
+    memcpy(copy, file.p, file.n);
+    copy[file.n - 1] ^= 1;
+    assert_ok(check_spans(f, file, exti__span(copy, file.n), NULL), &f->err);
+    assert_says(&f->first, "the hash of the page at");
+}
+
+/* A signature that a copy inherits says nothing of the copy. */
+static void a_stale_signature_is_found(void **state)
+{
+    struct test *t = *state;
+    struct fixture *f;
+    struct exti_span file;
+    uint8_t *copy;
+
+    macho_skip_without_tools();
+    f = test_alloc(t, sizeof *f);
+    file = macho_link(t, "arm64", "x", MACHO_DYLIB "-fixup_chains");
+    copy = test_alloc(t, file.n);
+    memcpy(copy, file.p, file.n);
+    for (size_t i = 0; i + 6 < 0x1000; i++)
+        if (memcmp(copy + i, "@rpath", 6) == 0)
+            copy[i + 8] = 'z';
+    assert_ok(check_spans(f, file, exti__span(copy, file.n), NULL), &f->err);
+    assert_int_equal(f->findings, 1);
+    assert_says(&f->first, "the hash of the page at 0x0 is not");
+}
+
+/* LC_CODE_SIGNATURE is the toy's last command. */
+static void unsign(struct macho_toy *t)
+{
+    const size_t end = t->strings + t->strings_n;
+
+    memset(t->b + mtoy_find(t, LC_CODE_SIGNATURE, 0), 0, 16);
+    mtoy_put(t, 16, 4, mtoy_get(t, 16, 4) - 1);
+    mtoy_put(t, 20, 4, mtoy_get(t, 20, 4) - 16);
+    t->ncmds--;
+    set(t, LC_SEGMENT_64, 2, 48, 8, end - t->linkedit);
+    t->n = end;
+}
+
+static void an_unsigned_copy_is_found(void **state)
+{
+    struct fixture *f = *state;
+    struct macho_toy_opts o = {.arm = true, .chained = true, .naked = true};
+    char names[256];
+    struct exti_error says;
+
+    make(f, &o);
+    run_rules(f, bytes_of(&f->after), names, sizeof names, &says);
+    assert_string_equal(names, "code signature,");
+    assert_says(&says, "none, which no system on arm64 loads");
+    o = (struct macho_toy_opts){.naked = false};
+    make(f, &o);
+    unsign(&f->after);
+    assert_ok(check(f, NULL), &f->err);
+    assert_int_equal(f->findings, 1);
+    assert_says(&f->first, "code signature: lost");
+}
+
+/* ---- universal files --------------------------------------------------------------------------------------- */
+
+struct fat_fixture {
+    struct macho_toy_fat before, after;
+};
+
+static void make_fat(struct fixture *f, struct macho_toy_fat *t)
+{
+    static const uint8_t other[64] = {0xce, 0xfa, 0xed, 0xfe, 7, 0, 0, 0, 3};
+
+    mtoy_fat_start(t, false);
+    mtoy_fat_add_toy(t, &f->before);
+    mtoy_fat_add(t, CPU_TYPE_I386, 3, other, sizeof other);
+}
+
+static void check_fat(struct fixture *f, const struct fat_fixture *fat, const char *says)
+{
+    assert_ok(check_spans(f, exti__span(fat->before.b, fat->before.n),
+                          exti__span(fat->after.b, fat->after.n), NULL),
+              &f->err);
+    if (!says && f->findings)
+        fail_msg("finding: %s", f->first.message);
+    if (says)
+        assert_int_equal(f->findings, 1);
+    if (says)
+        assert_says(&f->first, says);
+}
+
+static void faults_of_a_universal_file_are_found(void **state)
+{
+    struct test *t = *state;
+    struct fixture *f = test_alloc(t, sizeof *f);
+    struct fat_fixture *fat = test_alloc(t, sizeof *fat);
+
+    make(f, &opcodes);
+    make_fat(f, &fat->before);
+    make_fat(f, &fat->after);
+    check_fat(f, fat, NULL);
+
+    fat->after.b[fat->after.n - 1] = 1;
+    check_fat(f, fat, "the slice for i386 is not the original's");
+    make_fat(f, &fat->after);
+    fat->after.b[0x100] = 1;
+    check_fat(f, fat, "byte 0x01 between the slices");
+    make_fat(f, &fat->after);
+    fat->after.b[fat->after.n++] = 1;
+    check_fat(f, fat, "byte 0x01 between the slices");
+    make_fat(f, &fat->after);
+    fat->after.b[0x4000 + f->before.text] ^= 1;
+    check_fat(f, fat, "x86-64: __text: byte");
+    assert_int_equal(f->first.offset, 0x4000 + f->before.text);
+    make_fat(f, &fat->after);
+    mtoy_fat_put(&fat->after, 4, 4, 1);
+    check_fat(f, fat, "universal file: 1 slices, not 2");
+    memcpy(fat->after.b, f->before.b, f->before.n);
+    fat->after.n = f->before.n;
+    check_fat(f, fat, "universal file: 1 slices, not 2");
+    fat->after.n = 3;
+    check_fat(f, fat, "not a sound Mach-O file");
+}
+
+/* ---- what cannot be judged ----------------------------------------------------------------------------------- */
+
+static void copies_that_cannot_be_compared_are_told(void **state)
+{
+    struct fixture *f = *state;
+
+    make(f, &opcodes);
+    f->after.n -= 8;
+    assert_ok(check(f, NULL), &f->err);
+    assert_int_equal(f->findings, 1);
+    assert_says(&f->first, "not a sound Mach-O library");
+    assert_ok(check_spans(f, bytes_of(&f->before), exti__span("no", 2), NULL), &f->err);
+    assert_int_equal(f->findings, 1);
+    assert_int_equal(check_spans(f, exti__span("no", 2), bytes_of(&f->before), NULL),
+                     EXTI_E_FORMAT);
+
+    make(f, &opcodes);
+    macho_toy_make(&f->after, (struct macho_toy_opts){.naked = true, .bundle = true});
+    assert_ok(check(f, NULL), &f->err);
+    assert_int_equal(f->findings, 1);
+    assert_says(&f->first, "file type 8, not");
+    macho_toy_make(&f->after, (struct macho_toy_opts){.naked = true, .room = 128});
+    assert_ok(check(f, NULL), &f->err);
+    assert_int_equal(f->findings, 1);
+    assert_says(&f->first, "the first section begins at 0x");
+}
+
+static int stop(void *user, const struct exti_error *finding)
+{
+    (void)finding;
+    ++*(size_t *)user;
+    return 1;
+}
+
+static void a_report_can_stop_the_check(void **state)
+{
+    struct fixture *f = *state;
+    size_t count = 0;
+
+    make(f, &opcodes);
+    edit_flags(&f->after);
+    edit_text(&f->after);
+    edit_uuid(&f->after);
+    assert_ok(exti__macho_check(bytes_of(&f->before), bytes_of(&f->after), NULL, NULL, stop, &count,
+                                &f->err),
+              &f->err);
+    assert_int_equal(count, 1);
+}
+
+static void memory_that_runs_out_is_told(void **state)
+{
+    static const struct exti_needed needed[] = {{NULL, "/a", EXTI_NEEDED_LAST},
+                                                {MTOY_WEAK_LIB, "/b", EXTI_NEEDED_LAST}};
+    static const struct exti_rewrite_opts opts = {.size = sizeof opts,
+                                                  .id = "x",
+                                                  .needed = needed,
+                                                  .needed_count = 2,
+                                                  .origin = "/o",
+                                                  .path_prepend = "$ORIGIN",
+                                                  .flags = EXTI_RW_SYMBOLIC | EXTI_RW_CLEAR_UNIQUE};
+    struct fixture *f = *state;
+
+    for (int kind = 0; kind < 4; kind++) {
+        struct exti_span bind;
+        int rc = EXTI_E_NOMEM;
+
+        make(f, kind & 1 ? &chained : &opcodes);
+        bind = bytes_of(&f->before);
+        mtoy_put(&f->before, f->before.symbols, 4, f->before.strings_n);
+        f->after.b[f->after.trie + 31] = 3;
+        for (long n = 0; rc; n++) {
+            const struct exti_request req = {&opts, &bind, 1};
+
+            exti__mem_fail_after(n);
+            rc = check_spans(f, bytes_of(&f->before), bytes_of(&f->after), kind & 2 ? &req : NULL);
+            exti__mem_fail_after(-1);
+            if (rc && rc != EXTI_E_NOMEM)
+                fail_msg("%d: %s", rc, f->err.message);
+            assert_int_equal(f->err.code, rc);
+            assert_true(n < 1000);
+        }
+        assert_true(f->findings > 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        check_test(toys_break_no_rule),
-        exti_test(linked_files_break_no_rule),
-        check_test(each_rule_finds_its_fault_alone),
-        check_test(the_original_excuses_its_own_faults),
         check_test(each_step_finds_its_fault_alone),
+        exti_test(faults_of_a_signature_are_found),
+        exti_test(a_stale_signature_is_found),
+        check_test(an_unsigned_copy_is_found),
+        exti_test(faults_of_a_universal_file_are_found),
+        check_test(copies_that_cannot_be_compared_are_told),
+        check_test(a_report_can_stop_the_check),
+        check_test(memory_that_runs_out_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
