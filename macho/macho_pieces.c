@@ -4,9 +4,6 @@
 #include "loader/base/checked.h"
 #include "macho/macho_read.h"
 
-/* nlist_64's index in a fixup or stub has no more bits (dyld's validStructureLinkedit). */
-#define MAX_SYMBOLS 0x10000000u
-
 struct piece_field {
     uint32_t cmd;
     enum macho_piece_kind kind;
@@ -165,9 +162,6 @@ static int check_symbols(const struct macho_file *f, struct exti_error *err)
     const struct macho_piece *parts = &f->pieces[MACHO_INDIRECT_SYMBOLS];
     uint64_t at = 0, count = symbols->s.n / NLIST_64_SIZE;
 
-    if (count > MAX_SYMBOLS)
-        return fail_piece(f, MACHO_SYMBOLS, true, EXTI_E_FORMAT, err, "more symbols than",
-                          MAX_SYMBOLS);
     if (!parts->present)
         return 0;
     if (!symbols->present)

@@ -413,11 +413,4 @@ int exti__macho_check(struct exti_span before, struct exti_span after,
                       const struct exti_request *req, const struct exti_plan *plan,
                       exti_report_fn report, void *user, struct exti_error *err);
 
-/* ---- the judge, macho_check.c ------------------------------------------------------------------------ */
-
-/* As struct exti_format_ops.check. */
-int exti__macho_check(struct exti_span before, struct exti_span after,
-                      const struct exti_request *req, const struct exti_plan *plan,
-                      exti_report_fn report, void *user, struct exti_error *err);
-
 #endif

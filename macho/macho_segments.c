@@ -8,6 +8,9 @@
 /* dyld counts segments in 16 bits and bind opcodes in 4; no linker writes more than a dozen. */
 enum { MAX_SEGMENTS = 256 };
 
+/* nlist's n_sect is a byte, in which 0 is no section. */
+enum { MAX_SECTIONS = 255 };
+
 /* A name field of 16 bytes; what no linker puts into a name shows as '?'. */
 static void read_name(struct exti_cur *c, char name[17])
 {
@@ -151,6 +154,10 @@ int exti__macho_read_segment(struct macho_file *f, size_t i, struct exti_error *
                                 "cmdsize is %zu, not %u and %u for each of %" PRIu32 " sections",
                                 f->commands[i].s.n, SEGMENT_COMMAND_64_SIZE, SECTION_64_SIZE,
                                 nsects);
+    if (nsects > MAX_SECTIONS - f->section_count)
+        return exti__macho_fail(f, i, 64, EXTI_E_UNSUPPORTED, err,
+                                "more than %d sections, which symbols could not tell apart",
+                                MAX_SECTIONS);
     s->section_count = nsects;
     read_sections(f, s, &c);
     return check_segment(f, s, err);

@@ -436,6 +436,17 @@ static void odd_segments_are_told(void **state)
     assert_exti(open_toy(f), EXTI_E_UNSUPPORTED, &f->err, 32 + 256 * SEGMENT_COMMAND_64_SIZE);
     assert_says(&f->err, "more than 256 segments");
 
+    macho_toy_make(t,
+                   (struct macho_toy_opts){.arm = true}); /* an object file's worth of sections */
+    memset(t->b + 32, 0, 0x8000);
+    mtoy_put(t, 32, 4, LC_SEGMENT_64);
+    mtoy_put(t, 36, 4, SEGMENT_COMMAND_64_SIZE + 256 * SECTION_64_SIZE);
+    mtoy_put(t, 32 + NSECTS, 4, 256);
+    mtoy_put(t, 16, 4, 1);
+    mtoy_put(t, 20, 4, SEGMENT_COMMAND_64_SIZE + 256 * SECTION_64_SIZE);
+    assert_exti(open_toy(f), EXTI_E_UNSUPPORTED, &f->err, 32 + NSECTS);
+    assert_says(&f->err, "more than 255 sections");
+
     macho_toy_make(t, (struct macho_toy_opts){0});
     data = mtoy_find(t, LC_SEGMENT_64, 1);
     t->b[data + 8] = 7; /* a name that would spoil a terminal */
