@@ -4,8 +4,9 @@
 
 #include "elf/elf_format.h"
 #include "loader/base/error.h"
+#include "macho/macho_format.h"
 
-static const struct exti_format_ops *const formats[] = {&exti__elf_format};
+static const struct exti_format_ops *const formats[] = {&exti__elf_format, &exti__macho_format};
 
 /* Files that users hand over by mistake, by their first bytes. */
 static const struct {
@@ -14,9 +15,7 @@ static const struct {
     {"!<arch>\n", "a static library; link it into a shared one first"},
     {"!<thin>\n", "a thin static library; link it into a shared one first"},
     {"MZ", "a PE file, which this build cannot rewrite"},
-    {"\xcf\xfa\xed\xfe", "a Mach-O file, which this build cannot rewrite"},
-    {"\xce\xfa\xed\xfe", "a 32-bit Mach-O file, which cannot be rewritten"},
-    {"\xca\xfe\xba\xbe", "a universal Mach-O file, which this build cannot rewrite"},
+    {"\xca\xfe\xba\xbe", "a Java class"},
     {"#!", "a script"},
     {"/* GNU ld script", "a linker script, not the library it names"},
     {"PK\x03\x04", "a zip archive"},
@@ -37,5 +36,5 @@ int exti__format_of(struct exti_span file, const struct exti_format_ops **out,
         if (file.n >= n && memcmp(file.p, strangers[i].magic, n) == 0)
             return exti__fail(err, EXTI_E_UNSUPPORTED, 0, "is %s", strangers[i].name);
     }
-    return exti__fail(err, EXTI_E_FORMAT, 0, "is not an ELF file: unknown magic bytes");
+    return exti__fail(err, EXTI_E_FORMAT, 0, "is neither ELF nor Mach-O: unknown magic bytes");
 }

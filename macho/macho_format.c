@@ -29,5 +29,6 @@ const struct exti_format_ops exti__macho_format = {
     .name = "Mach-O",
     .probe = probe,
     .read = exti__macho_read,
+    .plan = exti__macho_plan,
     .check = exti__macho_check,
 };
