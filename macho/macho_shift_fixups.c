@@ -22,16 +22,11 @@ static int move_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t ty
                        struct exti_error *err)
 {
     struct macho_build *b = user;
-    const struct macho_segment *seg;
-    uint64_t at, value;
+    const struct macho_segment *seg = &b->f->segments[segment];
+    uint64_t at = b->f->file.base + seg->fileoff, value;
     uint8_t *p;
     int rc;
 
-    if (segment >= b->f->segment_count)
-        return exti__fail(err, EXTI_E_FORMAT, b->f->pieces[MACHO_REBASE].s.base,
-                          "rebase in segment %" PRIu32 " of %zu", segment, b->f->segment_count);
-    seg = &b->f->segments[segment];
-    at = b->f->file.base + seg->fileoff;
     if (offset > seg->filesize || seg->filesize - offset < 8)
         return exti__fail(err, EXTI_E_FORMAT, at,
                           "rebase at offset 0x%" PRIx64 " of segment %s, which has 0x%" PRIx64
@@ -58,8 +53,7 @@ static int refuse_bind_in_text(void *user, const struct macho_bind *x, struct ex
 {
     const struct macho_build *b = user;
 
-    if (!x->is_override && x->segment < b->f->segment_count &&
-        &b->f->segments[x->segment] == b->f->text)
+    if (!x->is_override && &b->f->segments[x->segment] == b->f->text)
         return exti__fail(err, EXTI_E_UNSUPPORTED, b->f->file.base + x->at,
                           "binding of %s in __TEXT cannot be moved", x->symbol);
     return 0;

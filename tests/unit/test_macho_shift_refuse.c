@@ -26,6 +26,21 @@ static uint64_t encryption(struct work *w)
     return w->f.commands[3].at;
 }
 
+static uint64_t short_encryption(struct work *w)
+{
+    static const uint8_t command[16] = {0x21, [4] = 16};
+
+    w->f.commands[3].cmd = LC_ENCRYPTION_INFO;
+    w->f.commands[3].s = exti__span(command, sizeof command);
+    return ANY_OFFSET;
+}
+
+static uint64_t rebase_past_file(struct work *w)
+{
+    w->f.segments[1].filesize = 16;
+    return w->f.segments[1].fileoff;
+}
+
 static uint64_t arm64e(struct work *w)
 {
     w->f.cputype = CPU_TYPE_ARM64;
@@ -252,6 +267,8 @@ static const struct refusal {
     {wrong_command, EXTI_E_UNSUPPORTED, "load command 0x31 cannot be moved"},
     {unknown_required_command, EXTI_E_UNSUPPORTED, "load command 0x8000003a"},
     {encryption, EXTI_E_UNSUPPORTED, "encrypted"},
+    {short_encryption, EXTI_E_FORMAT, "LC_ENCRYPTION_INFO"},
+    {rebase_past_file, EXTI_E_FORMAT, "offset 0x10 of segment __DATA, which has 0x10 bytes"},
     {arm64e, EXTI_E_UNSUPPORTED, "arm64e"},
     {section_type, EXTI_E_UNSUPPORTED, "__TEXT,__text of type 0x17"},
     {dtrace_section, EXTI_E_UNSUPPORTED, "type 0xf"},
@@ -322,6 +339,7 @@ static void shift_refuses_fixups_it_cannot_move(void **state)
         {false, false, SLOTS, 32, 8, UINT64_MAX, EXTI_E_UNSUPPORTED, "would overflow"},
         {false, false, BINDS, 11, 1, 0x70, EXTI_E_UNSUPPORTED, "_PyFlat in __TEXT"},
         {true, true, SLOTS, 40, 8, 0xfffffffff, EXTI_E_UNSUPPORTED, "does not fit 36 bits"},
+        {true, true, CHAINS, 48 + 6, 2, 1, EXTI_E_UNSUPPORTED, "format 1 cannot be moved"},
         {true, false, CHAINS, 64, 4, 0xffffffff, EXTI_E_UNSUPPORTED, "max_valid_pointer"},
     };
     struct test *t = *state;
@@ -343,6 +361,23 @@ static void shift_refuses_fixups_it_cannot_move(void **state)
         assert_says(&t->err, rows[i].says);
         memset(&t->err, 0, sizeof t->err);
     }
+}
+
+static void shift_refuses_a_chain_in_text(void **state)
+{
+    struct test *t = *state;
+    struct macho_toy *m = toy(t, (struct macho_toy_opts){.chained = true, .arm = true});
+    struct work w;
+
+    /* The second segment's chain becomes the first one's, of a single slot. */
+    mtoy_put(m, m->chained + 32 + 4, 8, 16);
+    mtoy_put(m, m->chained + 48 + 8, 8, 0);
+    mtoy_put(m, m->chained + 48 + 22, 2, m->text);
+    mtoy_put(m, m->text, 8, 0x1000);
+    start(&w, m, t);
+    assert_exti(exti__macho_shift(&w.b, &t->err), EXTI_E_UNSUPPORTED, &t->err, m->text);
+    assert_says(&t->err, "chained fixup in __TEXT");
+    work_finish(&w);
 }
 
 /* Any byte wrong gives an error, from the reader or here, or a copy, and nothing worse. */
@@ -387,6 +422,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         exti_test(shift_refuses_what_it_does_not_know),
         exti_test(shift_refuses_fixups_it_cannot_move),
+        exti_test(shift_refuses_a_chain_in_text),
         exti_test(shift_survives_any_byte),
     };
 
