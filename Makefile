@@ -97,15 +97,15 @@ MACHO_SRCS := macho/macho_bind.c macho/macho_build.c macho/macho_chained.c macho
 	macho/macho_check_command.c macho/macho_check_edit.c macho/macho_check_expect.c \
 	macho/macho_check_fat.c macho/macho_check_linkedit.c macho/macho_check_ref.c \
 	macho/macho_check_segment.c macho/macho_check_sign.c macho/macho_check_table.c \
-	macho/macho_check_trie.c macho/macho_check_word.c macho/macho_commands.c macho/macho_fat.c \
-	macho/macho_fixups.c macho/macho_format.c macho/macho_image.c macho/macho_leb.c \
-	macho/macho_linkedit.c macho/macho_needed.c macho/macho_paths.c macho/macho_pieces.c \
-	macho/macho_plan.c macho/macho_read.c macho/macho_rebase.c macho/macho_rebind.c \
-	macho/macho_rebind_opcodes.c macho/macho_references.c macho/macho_room.c macho/macho_segments.c \
-	macho/macho_shift.c macho/macho_shift_check.c macho/macho_shift_fixups.c \
-	macho/macho_shift_tables.c macho/macho_sign.c macho/macho_signature.c macho/macho_slots.c \
-	macho/macho_symbols.c macho/macho_trie.c macho/macho_trie_build.c macho/macho_universal.c \
-	macho/macho_unwind.c
+	macho/macho_check_trie.c macho/macho_check_weak.c macho/macho_check_word.c \
+	macho/macho_commands.c macho/macho_fat.c macho/macho_fixups.c macho/macho_format.c \
+	macho/macho_image.c macho/macho_leb.c macho/macho_linkedit.c macho/macho_needed.c \
+	macho/macho_paths.c macho/macho_pieces.c macho/macho_plan.c macho/macho_read.c \
+	macho/macho_rebase.c macho/macho_rebind.c macho/macho_rebind_opcodes.c macho/macho_references.c \
+	macho/macho_room.c macho/macho_segments.c macho/macho_shift.c macho/macho_shift_check.c \
+	macho/macho_shift_fixups.c macho/macho_shift_tables.c macho/macho_sign.c macho/macho_signature.c \
+	macho/macho_slots.c macho/macho_symbols.c macho/macho_trie.c macho/macho_trie_build.c \
+	macho/macho_universal.c macho/macho_unwind.c
 LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/dl_posix.c loader/edits.c \
 	loader/formats.c loader/inspect.c loader/json_text.c loader/manifest.c loader/module.c \
 	loader/names.c loader/opts.c loader/prove.c loader/redirect.c loader/registry.c loader/rename.c \

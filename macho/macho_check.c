@@ -263,9 +263,11 @@ void exti__macho_check_close(struct macho_check *c)
     exti__macho_exports_free(&c->own);
     exti__macho_exports_free(&c->provided);
     exti__free(c->excuses);
+    exti__free(c->linked);
     c->excuses = NULL;
-    c->excuse_count = c->excuse_cap = 0;
-    c->own_known = c->provided_known = false;
+    c->linked = NULL;
+    c->linked_count = c->excuse_count = c->excuse_cap = 0;
+    c->own_known = c->provided_known = c->linked_known = false;
 }
 
 static int run_rules(struct macho_check *c, const struct macho_file *f, struct exti_error *err)

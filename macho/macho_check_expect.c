@@ -342,30 +342,20 @@ static int know_provided(struct macho_check *c, struct exti_error *err)
     return rc;
 }
 
-static bool defines(const struct macho_exports *own, const char *symbol)
+int exti__macho_defines(struct macho_check *c, const char *symbol, bool *out,
+                        struct exti_error *err)
 {
-    const struct macho_exported *e = exti__macho_exports_find(own, symbol);
+    const struct macho_exported *e;
+    int rc = know_own(c, err);
 
-    return e && !(e->flags & EXPORT_SYMBOL_FLAGS_REEXPORT);
+    e = rc ? NULL : exti__macho_exports_find(&c->own, symbol);
+    *out = e && !(e->flags & EXPORT_SYMBOL_FLAGS_REEXPORT);
+    return rc;
 }
 
 const char *exti__macho_library_of(const struct macho_file *f, int32_t ordinal)
 {
     return ordinal > 0 && (size_t)ordinal <= f->dylib_count ? f->dylibs[ordinal - 1].name : NULL;
-}
-
-int exti__macho_kept_to_self(struct macho_check *c, const char *symbol, int *how,
-                             struct exti_error *err)
-{
-    int rc;
-
-    *how = 0;
-    if (c->opts && !(c->opts->flags & EXTI_RW_CLEAR_UNIQUE))
-        return 0;
-    rc = know_own(c, err);
-    if (!rc && defines(&c->own, symbol))
-        *how = c->opts ? 2 : 1;
-    return rc;
 }
 
 /* The same library still, by name.  Without a request any name may have changed, but one that is still
@@ -391,15 +381,15 @@ static bool follows_library(const struct macho_check *c, int32_t was, int32_t no
 static int expect_unnamed(struct macho_check *c, const char *symbol, int32_t was, int32_t *want,
                           struct exti_error *err)
 {
+    bool own = false;
     int rc = 0;
 
     *want = was > 0 ? BIND_SPECIAL_DYLIB_FLAT_LOOKUP : was;
-    if (c->opts->flags & EXTI_RW_SYMBOLIC && was == BIND_SPECIAL_DYLIB_FLAT_LOOKUP) {
-        rc = know_own(c, err);
-        if (!rc && defines(&c->own, symbol)) {
-            *want = BIND_SPECIAL_DYLIB_SELF;
-            return 0;
-        }
+    if (c->opts->flags & EXTI_RW_SYMBOLIC && was == BIND_SPECIAL_DYLIB_FLAT_LOOKUP)
+        rc = exti__macho_defines(c, symbol, &own, err);
+    if (own) {
+        *want = BIND_SPECIAL_DYLIB_SELF;
+        return 0;
     }
     if (!rc)
         rc = know_provided(c, err);
@@ -412,14 +402,8 @@ static int expect_unnamed(struct macho_check *c, const char *symbol, int32_t was
 static int may_follow(struct macho_check *c, const char *symbol, int32_t now, bool *ok,
                       struct exti_error *err)
 {
-    int rc;
-
     *ok = now > 0;
-    if (now != BIND_SPECIAL_DYLIB_SELF)
-        return 0;
-    rc = know_own(c, err);
-    *ok = !rc && defines(&c->own, symbol);
-    return rc;
+    return now == BIND_SPECIAL_DYLIB_SELF ? exti__macho_defines(c, symbol, ok, err) : 0;
 }
 
 static bool is_gone(const struct macho_check *c, int32_t ordinal)
@@ -430,15 +414,15 @@ static bool is_gone(const struct macho_check *c, int32_t ordinal)
 int exti__macho_follows(struct macho_check *c, const char *symbol, int32_t was, int32_t now,
                         bool *ok, struct exti_error *err)
 {
-    int32_t want = was;
+    int32_t want = was, target;
     int how, rc = 0;
 
     *ok = was == now && was == BIND_SPECIAL_DYLIB_SELF;
     if (was == BIND_SPECIAL_DYLIB_SELF)
         return 0;
     if (was == BIND_SPECIAL_DYLIB_WEAK_LOOKUP) {
-        rc = exti__macho_kept_to_self(c, symbol, &how, err);
-        *ok = (now == BIND_SPECIAL_DYLIB_SELF && how) || (now == was && how < 2);
+        rc = exti__macho_weak_target(c, symbol, &how, &target, err);
+        *ok = !rc && ((how && now == target) || (now == was && how < 2));
         return rc;
     }
     if (was > 0 && !is_gone(c, was)) {

@@ -99,6 +99,12 @@ struct macho_expect {
     int32_t bind_ordinal; /* of what flat references are bound to */
 };
 
+/* An undefined symbol's name, and the number of the library that it was linked against. */
+struct macho_linked {
+    const char *name;
+    uint32_t library;
+};
+
 /* A rule that the original breaks: the message's format and what it is about tell one from another. */
 struct macho_excuse {
     const char *fmt;
@@ -119,6 +125,10 @@ struct macho_check {
     bool own_known, provided_known;
     struct macho_exports own;      /* what the original exports itself */
     struct macho_exports provided; /* what `bind` exports */
+
+    bool linked_known;
+    struct macho_linked *linked; /* owned; by name */
+    size_t linked_count;
 
     bool collecting;              /* rules are told, not reported: excuses */
     bool quiet;                   /* rules have been told already */
@@ -251,9 +261,9 @@ const char *exti__macho_library_of(const struct macho_file *f, int32_t ordinal);
 /* Whether a reference to `symbol` with ordinal `was` in the original may have `now` in the copy. */
 int exti__macho_follows(struct macho_check *c, const char *symbol, int32_t was, int32_t now,
                         bool *ok, struct exti_error *err);
-/* Whether weak look-ups of `symbol` stay within the copy: 0 no, 1 they may, 2 they must. */
-int exti__macho_kept_to_self(struct macho_check *c, const char *symbol, int *how,
-                             struct exti_error *err);
+/* Whether the original itself defines `symbol` for others to find. */
+int exti__macho_defines(struct macho_check *c, const char *symbol, bool *out,
+                        struct exti_error *err);
 
 /* ---- macho_check_edit.c: header and load commands */
 int exti__macho_step_header(struct macho_check *c, struct exti_error *err);
@@ -264,8 +274,23 @@ int exti__macho_step_rpaths(struct macho_check *c, struct exti_error *err);
 
 /* ---- macho_check_ref.c: what dyld binds */
 int exti__macho_step_opcodes(struct macho_check *c, struct exti_error *err);
-int exti__macho_step_weak(struct macho_check *c, struct exti_error *err);
 int exti__macho_step_imports(struct macho_check *c, struct exti_error *err);
+
+/* What is bound eagerly and lazily, sorted. */
+int exti__macho_bound_slots(struct macho_check *c, const struct macho_file *f,
+                            struct macho_slots *out, struct exti_error *err);
+
+/* ---- macho_check_weak.c */
+/* Whether weak look-ups of `symbol` leave the process's one definition for `target`, a library of the
+ * copy or SELF: 0 no, 1 they may, 2 they must. */
+int exti__macho_weak_target(struct macho_check *c, const char *symbol, int *how, int32_t *target,
+                            struct exti_error *err);
+/* The slots, by address as in the original, that the copy's weak stream does not bind any more. */
+int exti__macho_weak_dropped(struct macho_check *c, struct macho_slots *out,
+                             struct exti_error *err);
+int exti__macho_step_weak(struct macho_check *c, struct exti_error *err);
+/* The last one at that address of a sorted list, or NULL. */
+const struct macho_slot *exti__macho_slot_find(const struct macho_slots *list, uint64_t at);
 
 /* ---- macho_check_table.c: the rest of __LINKEDIT */
 int exti__macho_step_symbols(struct macho_check *c, struct exti_error *err);

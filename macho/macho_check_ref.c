@@ -10,16 +10,6 @@ static bool has_opcodes(const struct macho_file *f)
     return f->pieces[MACHO_REBASE].present;
 }
 
-static bool is_mark(const struct macho_slot *s)
-{
-    return s->at == UINT64_MAX;
-}
-
-static uint64_t place_of(const struct macho_check *c, const struct macho_slot *s)
-{
-    return is_mark(s) ? s->at : s->at + c->shift;
-}
-
 /* ---- rebases ----------------------------------------------------------------------------------------- */
 
 static int compare_rebases(struct macho_check *c, struct exti_error *err)
@@ -45,8 +35,8 @@ static int compare_rebases(struct macho_check *c, struct exti_error *err)
 
 /* ---- bindings, eager and lazy ------------------------------------------------------------------------ */
 
-static int bound_slots(struct macho_check *c, const struct macho_file *f, struct macho_slots *out,
-                       struct exti_error *err)
+int exti__macho_bound_slots(struct macho_check *c, const struct macho_file *f,
+                            struct macho_slots *out, struct exti_error *err)
 {
     int rc = exti__macho_slots(c, f, MACHO_STREAM_BIND, out, err);
 
@@ -106,14 +96,24 @@ static int compare_binding(struct macho_check *c, const struct macho_slot *was,
     return check_library(c, now->symbol, was->ordinal, now->ordinal, err);
 }
 
-static int compare_bindings(struct macho_check *c, const struct macho_slots *b,
-                            const struct macho_slots *a, struct exti_error *err)
+/* The next one that no weak binding was dropped from: what is in those is another check's matter. */
+static size_t skip_dropped(const struct macho_slots *list, size_t i, uint64_t moved,
+                           const struct macho_slots *dropped)
 {
-    size_t i = 0, j = 0;
+    while (i < list->n && exti__macho_slot_find(dropped, list->v[i].at - moved))
+        i++;
+    return i;
+}
+
+static int compare_bindings(struct macho_check *c, const struct macho_slots *b,
+                            const struct macho_slots *a, const struct macho_slots *dropped,
+                            struct exti_error *err)
+{
+    size_t i = skip_dropped(b, 0, 0, dropped), j = skip_dropped(a, 0, c->shift, dropped);
     int rc = 0;
 
     while (!rc && !c->stop && (i < b->n || j < a->n)) {
-        const uint64_t was = i < b->n ? place_of(c, &b->v[i]) : UINT64_MAX,
+        const uint64_t was = i < b->n ? b->v[i].at + c->shift : UINT64_MAX,
                        now = j < a->n ? a->v[j].at : UINT64_MAX;
 
         if (was < now)
@@ -124,15 +124,17 @@ static int compare_bindings(struct macho_check *c, const struct macho_slots *b,
                                 a->v[j].symbol, now);
         else
             rc = compare_binding(c, &b->v[i], &a->v[j], err);
-        i += was <= now;
-        j += now <= was;
+        if (was <= now)
+            i = skip_dropped(b, i + 1, 0, dropped);
+        if (now <= was)
+            j = skip_dropped(a, j + 1, c->shift, dropped);
     }
     return rc;
 }
 
 int exti__macho_step_opcodes(struct macho_check *c, struct exti_error *err)
 {
-    struct macho_slots b = {NULL, 0, 0}, a = {NULL, 0, 0};
+    struct macho_slots b = {NULL, 0, 0}, a = {NULL, 0, 0}, dropped = {NULL, 0, 0};
     int rc = 0;
 
     if (!has_opcodes(&c->before) && !has_opcodes(&c->after))
@@ -140,140 +142,16 @@ int exti__macho_step_opcodes(struct macho_check *c, struct exti_error *err)
     if (c->shift || !exti__macho_same_piece(c, MACHO_REBASE))
         rc = compare_rebases(c, err);
     if (!rc)
-        rc = bound_slots(c, &c->before, &b, err);
+        rc = exti__macho_bound_slots(c, &c->before, &b, err);
     if (!rc)
-        rc = bound_slots(c, &c->after, &a, err);
+        rc = exti__macho_bound_slots(c, &c->after, &a, err);
     if (!rc)
-        rc = compare_bindings(c, &b, &a, err);
+        rc = exti__macho_weak_dropped(c, &dropped, err);
+    if (!rc)
+        rc = compare_bindings(c, &b, &a, &dropped, err);
     exti__macho_slots_free(&b);
     exti__macho_slots_free(&a);
-    return rc;
-}
-
-/* ---- weak bindings ----------------------------------------------------------------------------------- */
-
-struct weak {
-    struct macho_slots before, after, bound, rebased; /* bound: in the copy; rebased: as it was */
-};
-
-static const struct macho_slot *find_slot(const struct macho_slots *list, uint64_t at)
-{
-    size_t low = 0, high = list->n;
-
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-
-        if (list->v[middle].at < at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < list->n && list->v[low].at == at ? &list->v[low] : NULL;
-}
-
-/* A slot that no weak binding writes to any more holds the file's own definition: it is bound to the
- * file itself, or a rebase leaves that address in it. */
-static bool holds_own(struct macho_check *c, const struct weak *w, const struct macho_slot *s)
-{
-    const struct macho_slot *bound = find_slot(&w->bound, place_of(c, s));
-    const struct macho_exported *own = exti__macho_exports_find(&c->own, s->symbol);
-    struct exti_span content;
-
-    if (bound)
-        return bound->ordinal == BIND_SPECIAL_DYLIB_SELF && bound->addend == s->addend &&
-               strcmp(bound->symbol, s->symbol) == 0;
-    if (!own || !find_slot(&w->rebased, s->at) ||
-        exti__macho_at(&c->before, c->before.text->vmaddr + s->at, 8, "", &content, NULL))
-        return false;
-    return exti__macho_u64(content.p) ==
-           c->before.text->vmaddr + own->address + (uint64_t)s->addend;
-}
-
-static int weak_gone(struct macho_check *c, const struct weak *w, const struct macho_slot *s,
-                     struct exti_error *err)
-{
-    int how, rc = exti__macho_kept_to_self(c, s->symbol, &how, err);
-
-    if (rc)
-        return rc;
-    if (!how)
-        exti__macho_finding(c, EXTI_NO_OFFSET, "weak binding of %s is lost", s->symbol);
-    else if (!is_mark(s) && !holds_own(c, w, s))
-        exti__macho_finding(c, EXTI_NO_OFFSET,
-                            "%s at 0x%" PRIx64 ": neither a weak binding nor the file's own "
-                            "definition",
-                            s->symbol, place_of(c, s));
-    return 0;
-}
-
-static int weak_kept(struct macho_check *c, const struct macho_slot *was,
-                     const struct macho_slot *now, struct exti_error *err)
-{
-    int how, rc = exti__macho_kept_to_self(c, now->symbol, &how, err);
-
-    if (rc || is_mark(now))
-        return rc;
-    if (how == 2)
-        exti__macho_finding(c, EXTI_NO_OFFSET,
-                            "%s at 0x%" PRIx64 ": still one definition for the process",
-                            now->symbol, now->at);
-    if (now->addend != was->addend || now->flags != was->flags || now->type != was->type)
-        exti__macho_finding(c, EXTI_NO_OFFSET,
-                            "weak binding of %s at 0x%" PRIx64 ": addend, flags or type are not "
-                            "the original's",
-                            now->symbol, now->at);
-    return 0;
-}
-
-static int compare_weak(struct macho_check *c, const struct weak *w, struct exti_error *err)
-{
-    size_t j = 0;
-    int rc = 0;
-
-    for (size_t i = 0; !rc && i < w->before.n && !c->stop; i++) {
-        const struct macho_slot *was = &w->before.v[i],
-                                *now = j < w->after.n ? &w->after.v[j] : NULL;
-
-        if (now && now->at == place_of(c, was) && strcmp(now->symbol, was->symbol) == 0) {
-            rc = weak_kept(c, was, now, err);
-            j++;
-        } else {
-            rc = weak_gone(c, w, was, err);
-        }
-    }
-    if (!rc && j < w->after.n)
-        exti__macho_finding(c, EXTI_NO_OFFSET, "weak binding of %s is new", w->after.v[j].symbol);
-    if (!rc && w->after.n && c->before.flags & MH_BINDS_TO_WEAK &&
-        !(c->after.flags & MH_BINDS_TO_WEAK))
-        exti__macho_finding(c, 24, "header: MH_BINDS_TO_WEAK is cleared, but %s is still looked up",
-                            w->after.v[0].symbol);
-    return rc;
-}
-
-int exti__macho_step_weak(struct macho_check *c, struct exti_error *err)
-{
-    struct weak w = {{NULL, 0, 0}, {NULL, 0, 0}, {NULL, 0, 0}, {NULL, 0, 0}};
-    int rc = 0;
-
-    if (!c->before.pieces[MACHO_WEAK_BIND].s.n && !c->after.pieces[MACHO_WEAK_BIND].s.n)
-        return 0;
-    rc = exti__macho_slots(c, &c->before, MACHO_STREAM_WEAK, &w.before, err);
-    if (!rc)
-        rc = exti__macho_slots(c, &c->after, MACHO_STREAM_WEAK, &w.after, err);
-    if (!rc)
-        rc = exti__macho_slots(c, &c->before, MACHO_STREAM_REBASE, &w.rebased, err);
-    if (!rc)
-        rc = bound_slots(c, &c->after, &w.bound, err);
-    if (!rc) {
-        exti__macho_slots_sort(&w.before);
-        exti__macho_slots_sort(&w.after);
-        exti__macho_slots_sort(&w.rebased);
-        rc = compare_weak(c, &w, err);
-    }
-    exti__macho_slots_free(&w.before);
-    exti__macho_slots_free(&w.after);
-    exti__macho_slots_free(&w.bound);
-    exti__macho_slots_free(&w.rebased);
+    exti__macho_slots_free(&dropped);
     return rc;
 }
 
