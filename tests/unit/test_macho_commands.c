@@ -398,6 +398,282 @@ static void bindings_go_to_a_needed_library(void **state)
             "'/p2' is not among");
 }
 
+/* ---- room ------------------------------------------------------------------------------------------------- */
+
+/* What a file gets shorter by without its 8 bytes of function starts: the signature is aligned. */
+enum { STARTS = 16 };
+
+#define LONG_NAME "/a/name/for/libpython3.11.dylib" /* a command of 56 bytes */
+
+static bool has(const struct macho_build *b, uint32_t cmd)
+{
+    const uint8_t *p = b->commands.p;
+
+    for (uint32_t i = 0; i < b->command_count; i++, p += get32(p + 4))
+        if (get32(p) == cmd)
+            return cmd != LC_BUILD_VERSION || get32(p + 20);
+    return false;
+}
+
+/* What was done to make the commands fit. */
+static char *sacrifices(struct test *t, const struct macho_build *b)
+{
+    static const struct {
+        uint32_t cmd;
+        const char *name;
+    } droppable[] = {{LC_DATA_IN_CODE, "data"},       {LC_SOURCE_VERSION, "source"},
+                     {LC_DYLIB_CODE_SIGN_DRS, "drs"}, {LC_SEGMENT_SPLIT_INFO, "split"},
+                     {LC_BUILD_VERSION, "tools"},     {LC_FUNCTION_STARTS, "starts"}};
+    char *text = strstr(names(t, b), "load /p1") ? "short" : "";
+
+    for (size_t i = 0; i < ARRAY_SIZE(droppable); i++) {
+        bool had = false;
+
+        for (size_t k = 0; k < b->f->command_count; k++)
+            had = had || b->f->commands[k].cmd == droppable[i].cmd;
+        if (had && !has(b, droppable[i].cmd))
+            text = test_format(t, "%s -%s", text, droppable[i].name);
+    }
+    assert_true(has(b, LC_UUID));
+    return b->shift ? test_format(t, "%s shift %llx", text, (unsigned long long)b->shift) : text;
+}
+
+static const struct {
+    size_t room;
+    const char *brief, *made;
+} ladder[] = {
+    {56, "/p1", ""},
+    {48, "/p1", "short"},
+    {32, "/p1", "short"},
+    {24, "/p1", "short -data"},
+    {16, "/p1", "short -data"},
+    {8, "/p1", "short -data -source"},
+    {48, NULL, " -data"},
+    {24, NULL, " -data -source"},
+    {16, NULL, " -data -source -tools"},
+    {8, NULL, " -data -source -tools -starts"},
+    {8, MTOY_SYSTEM, " -data -source -tools -starts"}, /* a name that another library has */
+};
+
+static void room_is_made_by_the_least_harm(void **state)
+{
+    static const struct exti_needed add = {NULL, LONG_NAME, EXTI_NEEDED_LAST};
+    struct test *t = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(ladder); i++) {
+        struct macho_toy *toy = make_toy(t, (struct macho_toy_opts){.room = ladder[i].room});
+        struct macho_making m;
+        struct exti_span s;
+
+        making_open(t, &m, toy_span(toy));
+        m.opts.needed = &add;
+        m.opts.needed_count = 1;
+        m.opts.bind_name = LONG_NAME;
+        m.opts.bind_short = ladder[i].brief;
+        assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
+        assert_string_equal(sacrifices(t, &m.b), ladder[i].made);
+        assert_int_equal(m.b.bind_ordinal, 4);
+        s = making_put_together(t, &m);
+        assert_int_equal(m.f.pieces[MACHO_SIGNATURE].s.base - m.fileoff - m.linkedit.n,
+                         strstr(ladder[i].made, "starts") ? STARTS : 0);
+        making_close(&m);
+        making_check(t, s);
+    }
+}
+
+/* Where all that can be left out does not do, nothing is. */
+static void else_all_moves_and_nothing_is_lost(void **state)
+{
+    const size_t lengths[] = {200, 10000, 30000};
+    const char *const made[] = {" shift 4000", " shift 4000", " shift 8000"};
+    struct test *t = *state;
+
+    for (size_t i = 0; i < 2 * ARRAY_SIZE(lengths); i++) {
+        char *name = test_alloc(t, lengths[i / 2] + 1), *brief = test_alloc(t, 151);
+        const struct exti_needed add = {NULL, memset(name, 'x', lengths[i / 2]), EXTI_NEEDED_FIRST};
+        struct macho_toy *toy = make_toy(t, (struct macho_toy_opts){.arm = true, .room = 16});
+        struct macho_making m;
+
+        making_open(t, &m, toy_span(toy));
+        m.opts.needed = &add;
+        m.opts.needed_count = 1;
+        m.opts.bind_name = name;
+        m.opts.bind_short = memset(brief, 'y', 150);
+        if (i % 2) {
+            m.f.cpusubtype = 0x80000000u | CPU_SUBTYPE_ARM64E;
+            assert_exti(exti__macho_edit_commands(&m.b, &t->err), EXTI_E_NOSPACE, &t->err,
+                        m.f.commands_end);
+            assert_says(&t->err, "arm64e");
+        } else {
+            assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
+            assert_string_equal(sacrifices(t, &m.b), made[i / 2]);
+            assert_contains(names(t, &m.b), test_format(t, "load %s", name));
+            assert_true(MACH_HEADER_64_SIZE + m.b.commands.n <= m.b.shift);
+        }
+        making_close(&m);
+    }
+}
+
+/* 16 bytes of the room are the new signature's command. */
+static void signature_needs_room_too(void **state)
+{
+    static const struct exti_needed add = {NULL, "/p2", EXTI_NEEDED_LAST};
+    struct test *t = *state;
+
+    for (size_t room = 40; room <= 48; room += 8) {
+        struct macho_toy *toy =
+            make_toy(t, (struct macho_toy_opts){.arm = true, .naked = true, .room = room});
+        struct macho_making m;
+
+        making_open(t, &m, toy_span(toy));
+        m.opts.needed = &add;
+        m.opts.needed_count = 1;
+        assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
+        assert_true(has(&m.b, LC_CODE_SIGNATURE));
+        assert_string_equal(sacrifices(t, &m.b), room < 48 ? " -data" : "");
+        making_check(t, making_put_together(t, &m));
+        making_close(&m);
+    }
+}
+
+static void rarer_commands_are_left_out_too(void **state)
+{
+    static const struct exti_needed add = {NULL, LONG_NAME, EXTI_NEEDED_LAST};
+    struct test *t = *state;
+    struct macho_toy *toy = make_toy(t, (struct macho_toy_opts){.room = 8});
+    struct macho_making m;
+    struct exti_span s;
+
+    mtoy_put(toy, mtoy_find(toy, LC_SOURCE_VERSION, 0), 4, LC_RPATH);
+    mtoy_put(toy, mtoy_find(toy, LC_RPATH, 0) + 8, 4, 12);
+    memcpy(toy->b + mtoy_find(toy, LC_RPATH, 0) + 12, "/a", 3);
+    mtoy_put(toy, mtoy_find(toy, LC_FUNCTION_STARTS, 0), 4, LC_SEGMENT_SPLIT_INFO);
+    mtoy_put(toy, mtoy_find(toy, LC_DATA_IN_CODE, 0), 4, LC_DYLIB_CODE_SIGN_DRS);
+    memcpy(toy->b + mtoy_find(toy, LC_RPATH, 1) + 12, "/a", 3);
+    making_open(t, &m, toy_span(toy));
+    m.opts.needed = &add;
+    m.opts.needed_count = 1;
+    assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
+    /* The second path first, 32 bytes; then these. */
+    assert_string_equal(sacrifices(t, &m.b), " -drs");
+    assert_null(strstr(strstr(names(t, &m.b), "\nrpath /a\n") + 1, "\nrpath"));
+    making_close(&m);
+
+    mtoy_put(toy, mtoy_find(toy, LC_RPATH, 1) + 13, 1, 'b');
+    making_open(t, &m, toy_span(toy));
+    m.opts.needed = &add;
+    m.opts.needed_count = 1;
+    m.opts.id = "@rpath/longer/than/libtoy.dylib";
+    assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
+    assert_string_equal(sacrifices(t, &m.b), " shift 4000");
+    making_close(&m);
+
+    making_open(t, &m, toy_span(toy));
+    m.opts.needed = &(struct exti_needed){NULL, "/p2/and/some", EXTI_NEEDED_LAST};
+    m.opts.needed_count = 1;
+    assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
+    assert_string_equal(sacrifices(t, &m.b), " -drs -split");
+    s = making_put_together(t, &m);
+    assert_int_equal(m.f.pieces[MACHO_SIGNATURE].s.base - m.fileoff - m.linkedit.n, STARTS);
+    making_close(&m);
+    making_check(t, s);
+}
+
+/* ---- limits and memory ------------------------------------------------------------------------------------ */
+
+static void too_many_names_are_refused(void **state)
+{
+    struct test *t = *state;
+    struct macho_toy *toy = make_toy(t, (struct macho_toy_opts){0});
+    struct macho_making m;
+
+    for (int paths = 0; paths < 2; paths++) {
+        making_open(t, &m, toy_span(toy));
+        m.opts.origin = "/o";
+        *(paths ? &m.f.rpath_count : &m.f.dylib_count) = 4097;
+        /* Only the count is looked at: the commands tell which of them are there. */
+        for (size_t i = 0; !paths && i < m.f.command_count; i++)
+            m.f.commands[i].cmd = LC_UUID;
+        assert_exti(exti__macho_edit_commands(&m.b, &t->err), EXTI_E_UNSUPPORTED, &t->err,
+                    MACH_HEADER_64_SIZE);
+        assert_says(&t->err, "4097");
+        making_close(&m);
+    }
+}
+
+static void fails_cleanly_without_memory(void **state)
+{
+    static const struct exti_needed ops[] = {{NULL, "/p1", EXTI_NEEDED_FIRST},
+                                             {MTOY_WEAK_LIB, "/w", EXTI_NEEDED_LAST}};
+    struct test *t = *state;
+    struct macho_toy *toy = make_toy(t, (struct macho_toy_opts){.arm = true, .naked = true});
+    int rc = EXTI_E_NOMEM;
+    long n = 0;
+
+    for (; rc; n++) {
+        struct macho_making m;
+
+        making_open(t, &m, toy_span(toy));
+        m.opts =
+            (struct exti_rewrite_opts){.id = "@rpath/new",
+                                       .needed = ops,
+                                       .needed_count = 2,
+                                       .origin = "/o",
+                                       .bind_name = "/p1",
+                                       .path_prepend = "1:2:3:4:5:6:7:8:9:10:11:12:13:14:15:16"};
+        exti__mem_fail_after(n);
+        rc = exti__macho_edit_commands(&m.b, &t->err);
+        exti__mem_fail_after(-1);
+        if (rc)
+            assert_exti(rc, EXTI_E_NOMEM, &t->err, ANY_OFFSET);
+        making_close(&m);
+    }
+    assert_true(n > 20);
+}
+
+/* ---- with other readers ------------------------------------------------------------------------------------ */
+
+static void llvm_reads_what_was_asked_for(void **state)
+{
+    static const struct exti_needed add = {NULL, "/p1", EXTI_NEEDED_FIRST};
+    const struct exti_rewrite_opts opts = {
+        .id = "@rpath/y.dylib", .needed = &add, .needed_count = 1, .path_prepend = "$ORIGIN/a:/b"};
+    struct test *t = *state;
+    struct macho_making m;
+    struct exti_span s;
+    char *text;
+
+    macho_skip_without_tools();
+    if (!test_have("llvm-otool-16"))
+        skip_because("llvm-otool-16 is not installed");
+    for (size_t i = 0; i < 2; i++) {
+        s = macho_link(t, macho_archs[i], "ext.dylib",
+                       MACHO_DYLIB "-headerpad_max_install_names -rpath /b -rpath @loader_path/..");
+        making_open(t, &m, s);
+        m.opts = opts;
+        assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
+        s = making_put_together(t, &m);
+        making_close(&m);
+        making_check(t, s);
+        test_write(test_path(t, "copy.dylib"), s.p, s.n);
+        text = test_must_run(t, "llvm-otool-16", "-D", test_path(t, "copy.dylib"), NULL);
+        assert_contains(text, ":\n@rpath/y.dylib\n");
+        text = test_must_run(t, "llvm-otool-16", "-L", test_path(t, "copy.dylib"), NULL);
+        assert_contains(text,
+                        "\t@rpath/y.dylib (compatibility version 0.0.0, current version 0.0.0)"
+                        "\n\t/p1 (compatibility version 0.0.0, current version 0.0.0)"
+                        "\n\t" MTOY_SYSTEM
+                        " (compatibility version 1.0.0, current version 1345.100.2)\n");
+        text = test_must_run(t, "llvm-otool-16", "-l", test_path(t, "copy.dylib"), NULL);
+        text = strstr(text, "path @loader_path/a (offset 12)");
+        assert_non_null(text);
+        text = strstr(text, "path /b (offset 12)");
+        assert_non_null(text);
+        assert_contains(text, "path @loader_path/.. (offset 12)");
+        assert_null(strstr(text + 1, "path /b "));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -411,6 +687,13 @@ int main(void)
         exti_test(first_path_comes_behind_the_libraries),
         exti_test(loader_path_of_what_stays_is_the_originals),
         exti_test(bindings_go_to_a_needed_library),
+        exti_test(room_is_made_by_the_least_harm),
+        exti_test(else_all_moves_and_nothing_is_lost),
+        exti_test(signature_needs_room_too),
+        exti_test(rarer_commands_are_left_out_too),
+        exti_test(too_many_names_are_refused),
+        exti_test(fails_cleanly_without_memory),
+        exti_test(llvm_reads_what_was_asked_for),
     };
 
     return cmocka_run_group_tests_name("macho/macho_commands", tests, NULL, NULL);
