@@ -135,12 +135,19 @@ static int put_item(const struct macho_item *item, struct exti_buf *out, struct 
 
 /* ---- all of them ------------------------------------------------------------------------------------- */
 
+/* More than a linker can number many times over; keeps the work on a hostile file in bounds. */
+enum { MOST_NAMES = 4096 };
+
 static int collect(struct macho_edit *e, struct exti_error *err)
 {
     const struct macho_file *f = e->b->f;
     size_t dylib = 0, rpath = 0;
     int rc = 0;
 
+    if (f->dylib_count > MOST_NAMES || f->rpath_count > MOST_NAMES)
+        return exti__fail(err, EXTI_E_UNSUPPORTED, f->file.base + MACH_HEADER_64_SIZE,
+                          "load commands: %zu libraries and %zu LC_RPATHs; at most %d are handled",
+                          f->dylib_count, f->rpath_count, MOST_NAMES);
     for (size_t i = 0; !rc && i < f->command_count; i++) {
         struct macho_item item = {.cmd = f->commands[i].cmd, .old = f->commands[i].s};
 

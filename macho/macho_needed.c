@@ -6,9 +6,6 @@
 
 #define LIBSYSTEM "/usr/lib/libSystem.B.dylib"
 
-/* More than a two-level symbol can name many times over; keeps the work on a hostile file in bounds. */
-enum { MOST = 4096 };
-
 static size_t first_library(const struct macho_edit *e)
 {
     for (size_t i = 0; i < e->count; i++)
@@ -158,9 +155,6 @@ int exti__macho_edit_needed(struct macho_edit *e, struct exti_error *err)
     const struct macho_file *f = e->b->f;
     int rc = 0;
 
-    if (f->dylib_count > MOST && (opts->needed_count || opts->origin))
-        return exti__fail(err, EXTI_E_UNSUPPORTED, f->file.base + MACH_HEADER_64_SIZE,
-                          "LC_LOAD_DYLIB: %zu libraries are more than %d", f->dylib_count, MOST);
     for (size_t i = 0; !rc && i < opts->needed_count; i++)
         rc = apply(e, &opts->needed[i], err);
     if (!rc)

@@ -7,9 +7,6 @@
 
 #define LOADER_PATH "@loader_path"
 
-/* Keeps the work on a hostile file in bounds. */
-enum { MOST = 4096 };
-
 /* The new entries, in order. */
 struct paths {
     const char **text;
@@ -174,9 +171,6 @@ int exti__macho_edit_paths(struct macho_edit *e, struct exti_error *err)
 
     if (!opts->origin && !opts->path_set && !opts->path_prepend)
         return 0;
-    if (f->rpath_count > MOST)
-        return exti__fail(err, EXTI_E_UNSUPPORTED, f->file.base + MACH_HEADER_64_SIZE,
-                          "LC_RPATH: %zu entries are more than %d", f->rpath_count, MOST);
     rc = list_new(e, &list, &changed, err);
     if (!rc && changed && !is_as_it_was(f, &list)) {
         at = take_out(e);
