@@ -192,12 +192,16 @@ int exti__store_name(const struct exti_store *s, const char *source, char *name,
 /* JSON holds no other strings, and a manifest that names another file would be worse than none. */
 static int check_utf8(const char *text, const char *what, struct exti_error *err)
 {
-    json_t *s = json_string(text ? text : "");
+    json_error_t why;
+    json_t *s = json_pack_ex(&why, 0, "s", text ? text : "");
 
     json_decref(s);
-    return s ? 0
-             : exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "its %s is not UTF-8, which the manifest cannot name", what);
+    if (s)
+        return 0;
+    if (json_error_code(&why) != json_error_invalid_utf8)
+        return exti__fail_nomem(err);
+    return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                      "its %s is not UTF-8, which the manifest cannot name", what);
 }
 
 int exti__store_entry(const struct exti_store *s, const char *source, const char *name,
