@@ -1,5 +1,7 @@
 /* Opening, creating and removing a context directory. */
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,13 +180,13 @@ static int choose_api(struct exti_store *s, const char *wanted, char **source,
     return rc;
 }
 
+/* Needs no memory: where that was what failed, nothing is left behind.  `dir` is a real path. */
 static int remove_file(const char *dir, const char *name, struct exti_error *err)
 {
-    char *path = exti__fs_join(dir, name);
-    int rc = path ? exti__fs_remove(path, err) : exti__fail_nomem(err);
+    char path[PATH_MAX + EXTI_FILE_NAME_MAX + 2];
 
-    exti__free(path);
-    return rc;
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return exti__fs_remove(path, err);
 }
 
 /* Makes the API copy anew.  A second one gets another name: processes that have the first one loaded
@@ -261,10 +263,15 @@ static int bring_api(struct exti_store *s, const char *source, const struct exti
  * lock file may be. */
 static void abandon(struct exti_store *s, const struct exti_lock *lock)
 {
+    const bool own_folder = s->made_folder || s->one_shot;
+    bool removed;
+
     if (s->created)
-        exti__store_remove(s->dir, &s->manifest, s->made_folder || s->one_shot, NULL);
+        exti__store_remove(s->dir, &s->manifest, own_folder, NULL);
     else if (lock->made)
         remove_file(s->dir, EXTI_LOCK_FILE, NULL);
+    if (own_folder && !s->created)
+        exti__fs_rmdir(s->dir, &removed, NULL);
 }
 
 static int open_locked(struct exti_store *s, const struct exti_store_opts *opts,

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
+#include <jansson.h>
 #include <string.h>
 
 #include "loader/base/mem.h"
@@ -23,6 +24,8 @@ static bool has_failed(long n)
     return !waiting;
 }
 
+static long exhausted_at;
+
 /* Calls `once` with the nth allocation failing, for every n, until none is left to fail. */
 static void exhaust(struct test *t, int (*once)(struct test *t))
 {
@@ -34,6 +37,7 @@ static void exhaust(struct test *t, int (*once)(struct test *t))
 
         assert_true(n < 100000);
         t->err = (struct exti_error){0};
+        exhausted_at = n;
         exti__mem_fail_after(n);
         rc = once(t);
         failed = has_failed(n);
@@ -114,6 +118,7 @@ static bool ctx_again; /* go on with what the last failure left */
 /* Opens a directory and copies two files into it.  What a failure leaves must be usable. */
 static int copy_once(struct test *t)
 {
+    const struct exti_redirect redirect = {"no_such_function", t};
     char dir[300];
     struct exti_ctx_opts opts;
     struct exti_ctx *ctx = NULL;
@@ -124,6 +129,8 @@ static int copy_once(struct test *t)
         assert_int_equal(system(iso_text("rm -rf '%s'", dir)), 0);
     opts = iso_opts(dir, NULL);
     opts.flags = ctx_flags;
+    opts.redirects = &redirect;
+    opts.redirect_count = 1;
     rc = exti_ctx_open(&ctx, &opts, &t->err);
     if (rc) {
         assert_null(ctx);
@@ -194,6 +201,97 @@ static void directory_checks_survive(void **state)
 
     assert_int_equal(copy_once(t), 0);
     exhaust(t, dir_once);
+}
+
+static int copy_privately_once(struct test *t)
+{
+    struct exti_ctx_opts opts = iso_opts(NULL, NULL);
+    struct exti_ctx *ctx = NULL;
+    int rc = exti_ctx_open(&ctx, &opts, &t->err), close_rc;
+
+    if (rc)
+        return rc;
+    rc = exti_copy(ctx, toy("ext_dep.so"), NULL, &t->err);
+    close_rc = exti_ctx_close(ctx, rc ? NULL : &t->err);
+    return rc ? rc : close_rc;
+}
+
+/* Of jansson's memory too, where nothing is read: for want of it jansson 2.14 leaves out characters. */
+static void copying_survives_without_memory_for_json(void **state)
+{
+    struct test *t = *state;
+
+    exhaust(t, copy_privately_once);
+    assert_string_equal(test_list(t, t->dir), "");
+}
+
+static int setup_json(void **state)
+{
+    int rc = test_setup(state);
+
+    if (rc)
+        return rc;
+    json_set_alloc_funcs(exti__alloc, exti__free);
+    return setenv("TMPDIR", test_path(*state, ""), 1);
+}
+
+static int teardown_json(void **state)
+{
+    unsetenv("TMPDIR");
+    exti__mem_fail_after(-1);
+    json_set_alloc_funcs(malloc, free);
+    return test_teardown(state);
+}
+
+/* Two contexts of one directory: what the one records the other takes in. */
+static int take_in_once(struct test *t)
+{
+    char dir[300];
+    struct exti_ctx_opts opts;
+    struct exti_ctx *one = NULL, *two = NULL;
+    int rc, close_rc;
+
+    exti__mem_fail_after(-1);
+    snprintf(dir, sizeof dir, "%s/ctx", t->dir);
+    assert_int_equal(system(iso_text("rm -rf '%s'", dir)), 0);
+    opts = iso_opts(dir, NULL);
+    assert_ok(exti_ctx_open(&one, &opts, &t->err), &t->err);
+    assert_ok(exti_ctx_open(&two, &opts, &t->err), &t->err);
+    assert_ok(exti_copy(two, toy("ext_a.so"), NULL, &t->err), &t->err);
+    assert_ok(exti_ctx_close(two, &t->err), &t->err);
+    exti__mem_fail_after(exhausted_at);
+    rc = exti_copy(one, toy("ext_cxx.so"), NULL, &t->err);
+    close_rc = exti_ctx_close(one, rc ? NULL : &t->err);
+    return rc ? rc : close_rc;
+}
+
+static void taking_in_anothers_copies_survives(void **state)
+{
+    struct test *t = *state;
+
+    exhaust(t, take_in_once);
+    assert_two_copies(t);
+}
+
+static int clean_once(struct test *t)
+{
+    char dir[300];
+
+    exti__mem_fail_after(-1);
+    snprintf(dir, sizeof dir, "%s/ctx", t->dir);
+    if (!file_exists(iso_text("%s/manifest.json", dir))) /* the last to go but for the lock file */
+        assert_int_equal(copy_once(t), 0);
+    exti__mem_fail_after(exhausted_at);
+    return exti_dir_clean(dir, &t->err);
+}
+
+/* What a failure has left can be cleaned again. */
+static void cleaning_survives(void **state)
+{
+    struct test *t = *state;
+
+    exhaust(t, clean_once);
+    assert_string_equal(test_list(t, t->dir), "");
 }
 
 /* ---- loading, in a child ---- */
@@ -269,6 +367,10 @@ int main(void)
         exti_test(copying_goes_on_after_failures),
         exti_test(copying_with_private_names_survives),
         exti_test(directory_checks_survive),
+        cmocka_unit_test_setup_teardown(copying_survives_without_memory_for_json, setup_json,
+                                        teardown_json),
+        exti_test(taking_in_anothers_copies_survives),
+        exti_test(cleaning_survives),
         cmocka_unit_test(loading_survives_in_one_context),
         cmocka_unit_test(loading_survives_in_fresh_contexts),
     };
