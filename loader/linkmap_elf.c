@@ -269,14 +269,14 @@ int exti__loaded_references(const struct exti_loaded *lib,
 size_t exti__loaded_tls_module(const struct exti_loaded *lib)
 {
 #ifdef __GLIBC__ /* RTLD_DI_TLS_MODID is no macro there, and nothing elsewhere */
-    size_t id;
+    size_t id = 0;
 
-    if (!dlinfo(lib->handle, RTLD_DI_TLS_MODID, &id))
-        return id;
+    dlinfo(lib->handle, RTLD_DI_TLS_MODID, &id);
+    return id;
 #else
     (void)lib;
-#endif
     return 0;
+#endif
 }
 
 void *exti__tls_address(uintptr_t value)

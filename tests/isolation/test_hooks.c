@@ -79,6 +79,35 @@ static struct exti_ctx *open_with(struct script *s)
     return iso_open_opts(&opts);
 }
 
+static int refuse_api(void *user, struct exti_ctx *ctx, struct exti_module *m)
+{
+    (void)ctx;
+    return *(bool *)user && strstr(exti_module_original(m), "libtoy") ? -1 : 0;
+}
+
+/* Refused after it was loaded, the API library is closed and may be tried again. */
+ISO_CASE(a_refused_api_library_can_be_had_later)
+{
+    const struct exti_hooks hooks = {.size = sizeof hooks, .after_load = refuse_api};
+    struct exti_ctx_opts opts = iso_opts(in_tmp("x"), NULL);
+    struct exti_error err = {0};
+    struct exti_module *m = NULL;
+    struct exti_ctx *ctx;
+    bool refuse = true;
+
+    opts.hooks = &hooks;
+    opts.user = &refuse;
+    ctx = iso_open_opts(&opts);
+    want_exti(exti_api(ctx, &m, &err), EXTI_E_HOOK, &err);
+    want_text(err.message, "after_load refused it");
+    want_exti(exti_load(ctx, toy("ext_a.so"), &m, &err), EXTI_E_HOOK, &err);
+    want(!m);
+    refuse = false;
+    want_int(call_int(iso_load(ctx, toy("ext_a.so")), "ext_next"), 2);
+    iso_prove_clean(ctx, 2);
+    iso_close_ctx(ctx);
+}
+
 ISO_CASE(hooks_run_in_order)
 {
     struct script s = {.refuse = NULL};
@@ -269,6 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hooks_run_in_order),
+        cmocka_unit_test(a_refused_api_library_can_be_had_later),
         cmocka_unit_test(modules_close_newest_first),
         cmocka_unit_test(a_refused_copy_name_fails_the_load),
         cmocka_unit_test(a_refusal_before_load_fails_the_load),

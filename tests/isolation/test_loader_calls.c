@@ -183,6 +183,84 @@ ISO_CASE_EACH(function_tables_are_repointed)
     iso_close_ctx(d.ctx);
 }
 
+/* What is called from no context's file is the loader's own: a module may hand its table on. */
+ISO_CASE_EACH(function_tables_serve_others_as_before)
+{
+    struct dl d = dl_in("x", 0);
+    void *(*open)(const char *, int) =
+        *(void *(**)(const char *, int))iso_sym(d.m, "dl_table_open");
+    void *(*sym)(void *, const char *) =
+        *(void *(**)(void *, const char *))iso_sym(d.m, "dl_table_sym");
+    int (*close)(void *) = *(int (**)(void *))iso_sym(d.m, "dl_table_close");
+    void *host = dlopen(NULL, RTLD_NOW), *handle = open(NULL, RTLD_NOW);
+
+    want(open != dlopen);
+    want(handle && handle == host);
+    want(!sym(handle, "toy_next"));
+    want(sym(handle, "malloc") == dlsym(host, "malloc"));
+    want_int(close(handle), 0);
+    dlclose(host);
+    iso_close_ctx(d.ctx);
+}
+
+static int refuse_b(void *user, struct exti_ctx *ctx, const char *original, const char *copy)
+{
+    (void)user;
+    (void)ctx;
+    (void)copy;
+    return strstr(original, "ext_b.so") ? -1 : 0;
+}
+
+ISO_CASE_EACH(what_the_context_refuses_is_told_once)
+{
+    struct exti_hooks hooks = {.size = sizeof hooks, .before_load = refuse_b};
+    struct exti_ctx_opts opts = iso_opts(in_tmp("x"), NULL);
+    struct exti_ctx *ctx;
+    struct exti_module *m;
+    const char *(*error)(void);
+    void *(*open)(const char *, int);
+
+    opts.hooks = &hooks;
+    ctx = iso_open_opts(&opts);
+    m = iso_load(ctx, toy("ext_dl.so"));
+    open = (void *(*)(const char *, int))iso_sym(m, "dl_open");
+    error = (const char *(*)(void))iso_sym(m, "dl_error");
+    want(!open(toy("ext_b.so"), RTLD_NOW));
+    want_text(error(), "ext_b.so: before_load refused it");
+    want(!error());
+    want(!open(toy("ext_b.so"), RTLD_NOW));
+    want(open(toy("ext_a.so"), RTLD_NOW)); /* forgets it */
+    want(!error());
+    iso_close_ctx(ctx);
+}
+
+/* A bare name is looked for along the caller's own path, be it of the older kind and a plain folder. */
+ISO_CASE(bare_names_are_found_along_an_rpath)
+{
+    static const char *const kinds[] = {"enable", "disable"};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct exti_ctx *ctx = iso_open(kinds[i]);
+        struct exti_module *m;
+        void *handle;
+
+        want(mkdir(in_tmp(iso_text("lib-%s", kinds[i])), 0777) == 0);
+        want(system(iso_text("echo 'int only_here = 7;' | gcc -shared -fPIC -xc - -o "
+                             "'%s/lib-%s/libonly-%s.so'",
+                             iso_tmp, kinds[i], kinds[i])) == 0);
+        want(system(iso_text("gcc -O1 -fPIC -shared -Wl,--%s-new-dtags,-rpath,'%s/lib-%s' "
+                             "testdata/src/toy/toy_dl.c -o '%s'",
+                             kinds[i], iso_tmp, kinds[i], in_tmp("dl.so"))) == 0);
+        copy_file(in_tmp("dl.so"), in_tmp(kinds[i][0] == 'e' ? "e.so" : "d.so"));
+        m = iso_load(ctx, in_tmp(kinds[i][0] == 'e' ? "e.so" : "d.so"));
+        handle = ((void *(*)(const char *, int))iso_sym(m, "dl_open"))(
+            iso_text("libonly-%s.so", kinds[i]), RTLD_NOW);
+        want(handle);
+        want_int(*(int *)dlsym(handle, "only_here"), 7);
+        iso_close_ctx(ctx);
+    }
+}
+
 /* A handle that the extension did not close ends with the context. */
 ISO_CASE_EACH(handles_left_open_do_not_keep_the_context)
 {
@@ -249,6 +327,9 @@ int main(void)
         cmocka_unit_test(system_libraries_still_open_by_name),
         cmocka_unit_test(errors_are_told_once),
         cmocka_unit_test(function_tables_are_repointed),
+        cmocka_unit_test(function_tables_serve_others_as_before),
+        cmocka_unit_test(what_the_context_refuses_is_told_once),
+        cmocka_unit_test(bare_names_are_found_along_an_rpath),
         cmocka_unit_test(handles_left_open_do_not_keep_the_context),
         cmocka_unit_test(destructors_may_close_what_they_opened),
         cmocka_unit_test(relative_paths_open_too),

@@ -60,6 +60,7 @@ const char *dl_error(void)
 /* By pointers in initialised data, as a function table of a module would hold them. */
 void *(*const dl_table_open)(const char *, int) = dlopen;
 void *(*const dl_table_sym)(void *, const char *) = dlsym;
+int (*const dl_table_close)(void *) = dlclose;
 
 void *dl_open_by_table(const char *path, int flags)
 {

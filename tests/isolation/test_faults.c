@@ -1,0 +1,360 @@
+/* Failures that no loader and no file system gives on demand.  The calls below stand in front of the C
+ * library's, so the library under test, linked statically, calls these. */
+#define _GNU_SOURCE
+#include "tests/support/exti_test.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "loader/linkmap.h"
+#include "tests/isolation/pair.h"
+
+#ifndef RTLD_DI_PHDR
+#define RTLD_DI_PHDR 11
+#endif
+
+enum call { NONE, MAP_IMAGE, MPROTECT, LINKMAP, PHDR, DLCLOSE, ATFORK, READDIR };
+
+/* The call after `after` others of its kind fails with `error`: `times` of them, or all. */
+static struct {
+    enum call call;
+    int after, error, times;
+} fault;
+
+static void arm(enum call call, int after, int error)
+{
+    fault.call = call;
+    fault.after = after;
+    fault.error = error;
+    fault.times = 1;
+}
+
+static bool strikes(enum call call)
+{
+    if (fault.call != call || fault.after-- > 0)
+        return false;
+    fault.after = 0;
+    if (!--fault.times)
+        fault.call = NONE;
+    errno = fault.error;
+    return true;
+}
+
+/* What happens to a copy in memory before it is written. */
+static void (*on_image)(uint8_t *image);
+
+void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
+{
+    bool image = fd >= 0 && prot == (PROT_READ | PROT_WRITE) && flags == (MAP_PRIVATE | MAP_FIXED);
+    void *p;
+
+    if (image && strikes(MAP_IMAGE))
+        return MAP_FAILED;
+    p = (void *)syscall(SYS_mmap, at, n, (long)prot, (long)flags, (long)fd, offset);
+    if (image && on_image && p != MAP_FAILED)
+        on_image(p);
+    return p;
+}
+
+int mprotect(void *p, size_t n, int prot)
+{
+    return strikes(MPROTECT) ? -1 : (int)syscall(SYS_mprotect, p, n, (long)prot);
+}
+
+#define REAL(name)                                                                                 \
+    static __typeof__(&(name)) real;                                                               \
+    if (!real)                                                                                     \
+    *(void **)&real = dlsym(RTLD_NEXT, #name)
+
+int dlinfo(void *handle, int request, void *out)
+{
+    REAL(dlinfo);
+    if ((request == RTLD_DI_LINKMAP && strikes(LINKMAP)) ||
+        (request == RTLD_DI_PHDR && strikes(PHDR)))
+        request = -1; /* as a loader that does not know it */
+    return real(handle, request, out);
+}
+
+int dlclose(void *handle)
+{
+    REAL(dlclose);
+    if (!strikes(DLCLOSE))
+        return real(handle);
+    dlsym(RTLD_DEFAULT, "dlclose failed"); /* for dlerror */
+    return -1;
+}
+
+int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *);
+
+int pthread_atfork(void (*before)(void), void (*parent)(void), void (*child)(void))
+{
+    return strikes(ATFORK) ? ENOMEM : __register_atfork(before, parent, child, NULL);
+}
+
+struct dirent *readdir(DIR *d)
+{
+    REAL(readdir);
+    return strikes(READDIR) ? NULL : real(d);
+}
+
+/* ---- loading ---------------------------------------------------------------------------------------- */
+
+static void wants_to_fail(struct exti_ctx *ctx, const char *path, int code, const char *says)
+{
+    struct exti_error err = {0};
+    struct exti_module *m = NULL;
+
+    want_exti(exti_load(ctx, path, &m, &err), code, &err);
+    want_text(err.message, says);
+    want(!m);
+    want_int(fault.call, NONE);
+}
+
+ISO_CASE(a_copy_that_cannot_be_repointed_is_not_loaded)
+{
+    struct exti_ctx *ctx;
+
+    iso_flavour = "now"; /* its slots are read-only */
+    ctx = iso_open("x");
+    for (int after = 0; after < 2; after++) {
+        arm(MPROTECT, after, EACCES);
+        wants_to_fail(ctx, toy("ext_dl.so"), EXTI_E_IO, "cannot re-point its loader calls");
+    }
+    want_int(call_int(iso_load(ctx, toy("ext_dl.so")), "dl_next"), 1);
+    iso_prove_clean(ctx, 2);
+    iso_close_ctx(ctx);
+}
+
+ISO_CASE(a_copy_that_the_loader_says_nothing_of_is_not_loaded)
+{
+    struct exti_ctx *ctx = iso_open("x");
+
+    iso_api(ctx);
+    arm(LINKMAP, 0, 0);
+    wants_to_fail(ctx, toy("ext_a.so"), EXTI_E_LOAD, "no link map: ");
+    iso_load(ctx, toy("ext_a.so"));
+    iso_prove_clean(ctx, 2);
+    iso_close_ctx(ctx);
+}
+
+/* glibc before 2.36, and musl. */
+ISO_CASE(without_headers_from_the_handle_all_libraries_are_looked_at)
+{
+    struct toy_one one;
+
+    fault.call = PHDR;
+    fault.times = -1;
+    one = toy_open_one("x", 0);
+    toy_check_inside(&one);
+    iso_prove_clean(one.ctx, 3);
+    iso_close_ctx(one.ctx);
+    want(fault.times < -3);
+}
+
+ISO_CASE(a_process_without_room_for_a_fork_handler_loads_nothing)
+{
+    struct exti_ctx *ctx = iso_open("x");
+
+    arm(ATFORK, 0, ENOMEM);
+    wants_to_fail(ctx, toy("ext_a.so"), EXTI_E_NOMEM, "out of memory");
+    wants_to_fail(ctx, toy("ext_a.so"), EXTI_E_NOMEM, "out of memory");
+    iso_close_ctx(ctx);
+}
+
+ISO_CASE(a_failing_dlclose_is_told_to_the_extension)
+{
+    struct exti_ctx *ctx = iso_open("x");
+    struct exti_module *dl = iso_load(ctx, toy("ext_dl.so"));
+    void *(*open)(const char *, int) = (void *(*)(const char *, int))iso_sym(dl, "dl_open");
+    int (*close)(void *) = (int (*)(void *))iso_sym(dl, "dl_close");
+    const char *(*error)(void) = (const char *(*)(void))iso_sym(dl, "dl_error");
+    void *handle = open(toy("ext_a.so"), RTLD_NOW);
+
+    want(handle);
+    arm(DLCLOSE, 0, 0);
+    want_int(close(handle), -1);
+    want_text(error(), "dlclose failed");
+    want(!error());
+    iso_close_ctx(ctx);
+}
+
+/* Another name of a file that is loaded: the loader tells files apart by their inode. */
+ISO_CASE(a_copy_that_is_another_one_is_not_loaded)
+{
+    struct exti_ctx *ctx = iso_open("x");
+    struct exti_module *a = iso_load(ctx, toy("ext_a.so"));
+    const char *b = NULL;
+    struct timespec times[2];
+    struct stat st;
+
+    want(exti_copy(ctx, toy("ext_b.so"), &b, NULL) == 0);
+    want(stat(b, &st) == 0);
+    times[0] = times[1] = st.st_mtim;
+    want(unlink(b) == 0 && link(exti_module_copy(a), b) == 0);
+    want(utimensat(AT_FDCWD, b, times, 0) == 0);
+    want(stat(b, &st) == 0);
+    wants_to_fail(ctx, toy("ext_b.so"), EXTI_E_BUSY, "the loader gave ");
+    iso_close_ctx(ctx);
+}
+
+/* ---- directories and files --------------------------------------------------------------------------- */
+
+ISO_CASE(a_folder_that_cannot_be_listed_begins_no_context)
+{
+    struct exti_ctx_opts opts = iso_opts(in_tmp("x"), NULL);
+    struct exti_error err = {0};
+    struct exti_ctx *ctx = NULL;
+
+    arm(READDIR, 0, EIO);
+    want_exti(exti_ctx_open(&ctx, &opts, &err), EXTI_E_IO, &err);
+    want_int(err.os_error, EIO);
+    want(!ctx);
+    want(!file_exists(in_tmp("x/manifest.json")));
+    iso_close_ctx(iso_open("x"));
+}
+
+static struct exti_rewrite_opts one_byte(void)
+{
+    return (struct exti_rewrite_opts){.size = sizeof(struct exti_rewrite_opts),
+                                      .id = "libtoy.so.2"};
+}
+
+static void rewrite_fails(int code, uint64_t offset, const char *says)
+{
+    struct exti_rewrite_opts opts = one_byte();
+    struct exti_error err = {0};
+
+    want_exti(exti_rewrite(toy("libtoy.so.1"), in_tmp("x.so"), &opts, &err), code, &err);
+    want(err.offset == offset);
+    want_text(err.message, says);
+    want_text(err.file, "libtoy.so.1");
+    want(!file_exists(in_tmp("x.so")));
+}
+
+static uint64_t spoil_at;
+
+static void spoil(uint8_t *image)
+{
+    image[spoil_at] ^= 1;
+}
+
+static uint8_t *read_all(const char *path, size_t *n)
+{
+    struct stat st;
+    uint8_t *p;
+    FILE *f = fopen(path, "rb");
+
+    want(f && fstat(fileno(f), &st) == 0);
+    *n = (size_t)st.st_size;
+    p = malloc(*n);
+    want(p && fread(p, 1, *n, f) == *n);
+    fclose(f);
+    return p;
+}
+
+/* A fault of the memory, say, or of the library itself: the copy gets no name. */
+ISO_CASE(a_copy_that_fails_its_check_is_not_written)
+{
+    struct exti_rewrite_opts opts = one_byte();
+    uint8_t *in, *out;
+    size_t n, at = 0;
+    const ElfW(Phdr) * ph;
+
+    want(exti_rewrite(toy("libtoy.so.1"), in_tmp("good.so"), &opts, NULL) == 0);
+    in = read_all(toy("libtoy.so.1"), &n);
+    out = read_all(in_tmp("good.so"), &n);
+    while (in[at] == out[at])
+        at++;
+    on_image = spoil;
+    spoil_at = at - 1;
+    rewrite_fails(EXTI_E_CHECK, at - 1, "self-check: an unplanned byte has changed");
+
+    ph = (const void *)(in + ((const ElfW(Ehdr) *)in)->e_phoff);
+    while (ph->p_type != PT_DYNAMIC)
+        ph++;
+    want(ph->p_offset / 4096 != at / 4096);
+    spoil_at = ph->p_offset + offsetof(ElfW(Dyn), d_un); /* the first DT_NEEDED */
+    rewrite_fails(EXTI_E_CHECK, ph->p_offset, "self-check of the copy: DT_NEEDED 0: \"");
+    free(in);
+    free(out);
+}
+
+ISO_CASE(a_copy_that_cannot_be_mapped_is_not_written)
+{
+    arm(MAP_IMAGE, 0, ENOMEM);
+    rewrite_fails(EXTI_E_NOMEM, EXTI_NO_OFFSET, "cannot map file");
+    arm(MAP_IMAGE, 0, ENODEV);
+    rewrite_fails(EXTI_E_IO, EXTI_NO_OFFSET, "cannot map file");
+}
+
+static int touches, times_touched;
+
+static void touch_source(uint8_t *image)
+{
+    (void)image;
+    if (times_touched++ < touches) {
+        struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = times_touched}};
+
+        want(utimensat(AT_FDCWD, in_tmp("src.so"), times, 0) == 0);
+    }
+}
+
+ISO_CASE(a_source_that_keeps_changing_is_given_up)
+{
+    struct exti_rewrite_opts opts = one_byte();
+    struct exti_error err = {0};
+
+    copy_file(toy("libtoy.so.1"), in_tmp("src.so"));
+    on_image = touch_source;
+    touches = 3;
+    want_exti(exti_rewrite(in_tmp("src.so"), in_tmp("x.so"), &opts, &err), EXTI_E_IO, &err);
+    want_int(err.os_error, ESTALE);
+    want_text(err.message, "changed while it was read");
+    want_int(times_touched, 3);
+    want(!file_exists(in_tmp("x.so")));
+
+    touches = 1;
+    times_touched = 0;
+    want_exti(exti_rewrite(in_tmp("src.so"), in_tmp("x.so"), &opts, &err), 0, &err);
+    want_int(times_touched, 2);
+}
+
+/* ---- what the loader knows of addresses --------------------------------------------------------------- */
+
+ISO_CASE(addresses_of_no_library_have_no_owner)
+{
+    char owner[64] = "x", *p = malloc(1);
+
+    exti__address_owner((uintptr_t)p, owner, sizeof owner);
+    want(!owner[0]);
+    want(!exti__address_is_symbol((uintptr_t)p, "malloc"));
+    want(exti__address_is_symbol((uintptr_t)dlsym(RTLD_DEFAULT, "strtol"), "strtol"));
+    want(!exti__address_is_symbol((uintptr_t)dlsym(RTLD_DEFAULT, "strtol"), "strtoul"));
+    /* This program's: which no path opens. */
+    want(!exti__address_is_symbol((uintptr_t)&spoil_at, "spoil_at"));
+    free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_copy_that_cannot_be_repointed_is_not_loaded),
+        cmocka_unit_test(a_copy_that_the_loader_says_nothing_of_is_not_loaded),
+        cmocka_unit_test(without_headers_from_the_handle_all_libraries_are_looked_at),
+        cmocka_unit_test(a_process_without_room_for_a_fork_handler_loads_nothing),
+        cmocka_unit_test(a_failing_dlclose_is_told_to_the_extension),
+        cmocka_unit_test(a_copy_that_is_another_one_is_not_loaded),
+        cmocka_unit_test(a_folder_that_cannot_be_listed_begins_no_context),
+        cmocka_unit_test(a_copy_that_fails_its_check_is_not_written),
+        cmocka_unit_test(a_copy_that_cannot_be_mapped_is_not_written),
+        cmocka_unit_test(a_source_that_keeps_changing_is_given_up),
+        cmocka_unit_test(addresses_of_no_library_have_no_owner),
+    };
+
+    return cmocka_run_group_tests_name("isolation/faults", tests, NULL, NULL);
+}
