@@ -532,6 +532,7 @@ static void out_of_memory_is_told(void **state)
             assert_exti(exti__macho_chained_set_ordinals(&f->c, ordinals[wide], &f->out, &f->err),
                         EXTI_E_NOSPACE, &f->err, EXTI_NO_OFFSET);
         }
+        exti__buf_free(&f->out);
         f->out = exti__buf(1 << 20);
     }
 }
