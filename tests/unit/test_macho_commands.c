@@ -579,6 +579,25 @@ static void rarer_commands_are_left_out_too(void **state)
     making_check(t, s);
 }
 
+/* What data there is in the code must be known to whoever reads the code. */
+static void data_in_code_stays_if_there_is_any(void **state)
+{
+    static const struct exti_needed add = {NULL, "/p2", EXTI_NEEDED_LAST};
+    struct test *t = *state;
+    struct macho_toy *toy = make_toy(t, (struct macho_toy_opts){.room = 16});
+    struct macho_making m;
+
+    mtoy_put(toy, mtoy_find(toy, LC_FUNCTION_STARTS, 0) + 12, 4, 0);
+    mtoy_put(toy, mtoy_find(toy, LC_DATA_IN_CODE, 0) + 8, 4, toy->starts);
+    mtoy_put(toy, mtoy_find(toy, LC_DATA_IN_CODE, 0) + 12, 4, 8);
+    making_open(t, &m, toy_span(toy));
+    m.opts.needed = &add;
+    m.opts.needed_count = 1;
+    assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
+    assert_string_equal(sacrifices(t, &m.b), " -source");
+    making_close(&m);
+}
+
 /* ---- limits and memory ------------------------------------------------------------------------------------ */
 
 static void too_many_names_are_refused(void **state)
@@ -687,6 +706,7 @@ int main(void)
         exti_test(else_all_moves_and_nothing_is_lost),
         exti_test(signature_needs_room_too),
         exti_test(rarer_commands_are_left_out_too),
+        exti_test(data_in_code_stays_if_there_is_any),
         exti_test(too_many_names_are_refused),
         exti_test(fails_cleanly_without_memory),
         exti_test(llvm_reads_what_was_asked_for),

@@ -375,6 +375,26 @@ static void reads_truncated_and_alternate_hashes(void **state)
     assert_whole(t, f);
 }
 
+/* Versions before 0x20400 tell no executable segment; codeLimit64 is for files past 4 GiB. */
+static void reads_older_and_larger_directories(void **state)
+{
+    struct test *t = *state;
+    struct macho_file *f = make(t, &by_codesign, 40000);
+    uint8_t *d = (uint8_t *)(uintptr_t)f->pieces[MACHO_SIGNATURE].s.p + DIRECTORY;
+    uint64_t bad;
+
+    put32(d + 32, 0);
+    put32(d + 60, 40000);
+    assert_whole(t, f);
+    put32(d + 56, 1);
+    assert_exti(exti__macho_signature_check(f, &bad, &t->err), EXTI_E_FORMAT, &t->err,
+                40000 + DIRECTORY + 32);
+    put32(d + 8, 0x20200);
+    put32(d + 32, 40000);
+    put32(d + 76, 1);
+    assert_whole(t, f);
+}
+
 /* Offsets are from the signature's start. */
 static const struct {
     const char *what;
@@ -416,6 +436,12 @@ static void refuses_malformed_signatures(void **state)
     struct macho_signature s;
     uint64_t bad;
 
+    {
+        struct macho_file *f = make(t, &by_codesign, 40000);
+
+        f->pieces[MACHO_SIGNATURE].s.n = 11;
+        assert_exti(exti__macho_signature_read(f, &s, &t->err), EXTI_E_FORMAT, &t->err, 40008);
+    }
     for (size_t i = 0; i < ARRAY_SIZE(malformed) + ARRAY_SIZE(wrong); i++) {
         const bool is_wrong = i >= ARRAY_SIZE(malformed);
         const size_t k = is_wrong ? i - ARRAY_SIZE(malformed) : i;
@@ -501,6 +527,7 @@ int main(void)
         exti_test(signs_parts_as_it_signs_the_whole),
         exti_test(tells_the_first_page_that_changed),
         exti_test(reads_truncated_and_alternate_hashes),
+        exti_test(reads_older_and_larger_directories),
         exti_test(refuses_malformed_signatures),
         exti_test(refuses_to_check_an_unsigned_file),
         exti_test(refuses_what_passes_4_gib),
