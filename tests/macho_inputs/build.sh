@@ -106,6 +106,8 @@ bundle() { # NAME OBJECT FLAGS...: an extension as most are
 
 libraries() {
     link "$dir/libpystub.dylib" -dylib -install_name @rpath/libpystub.dylib "$arch/pystub.o"
+    link "$dir/libumbrella.dylib" -dylib -install_name @rpath/libumbrella.dylib \
+        -reexport_library "$dir/libpystub.dylib" -rpath @loader_path
     link "$dir/program" -execute -export_dynamic "$arch/program.o" "$arch/pystub.o"
     link "$dir/libhelper.dylib" -dylib -install_name @rpath/libhelper.dylib \
         -undefined dynamic_lookup "$arch/helper.o"
@@ -130,6 +132,7 @@ inputs() { # of $arch, with $fixups, into $dir
     bundle loader ext -bundle_loader "$dir/program"
     # shellcheck disable=SC2086
     bundle many many $extras
+    bundle reexport ext
     bundle flat ext -flat_namespace
     bundle pad0 ext -headerpad 0
     bundle pad0-weak weak "$src/libcxx.tbd" -headerpad 0
@@ -153,14 +156,14 @@ fat() { # NAME SOURCE...: $dir/NAME from the files of both machines
 }
 
 # A slice that no linker here can make: a header and some commands.
-old_slice() { # OUT CPUTYPE LITTLE-ENDIAN
+old_slice() { # OUT CPUTYPE CPUSUBTYPE LITTLE-ENDIAN
     cat >"$1.yaml" <<EOF
 --- !mach-o
-IsLittleEndian: $3
+IsLittleEndian: $4
 FileHeader:
   magic:           0xFEEDFACE
   cputype:         $2
-  cpusubtype:      0x00000003
+  cpusubtype:      $3
   filetype:        0x00000008
   ncmds:           1
   sizeofcmds:      24
@@ -197,8 +200,8 @@ for arch in x86_64 arm64; do
 done
 build_loader x86_64 "${CC:-gcc}" -no-pie
 build_loader arm64 aarch64-linux-gnu-gcc -static
-old_slice i386.slice 0x7 true
-old_slice ppc.slice 0x12 false
+old_slice i386.slice 0x7 0x3 true
+old_slice ppc.slice 0x12 0x0 false
 for kind in chained opcodes; do
     fats
 done

@@ -1,5 +1,5 @@
 /* Every shape of Mach-O file that build.sh can make, run by the loader of this folder in two contexts
- * of one process: what is not rewritten shares libpython's and its own state. */
+ * of one process: what is not rewritten shares libpython's and its own state, what is does not. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -21,6 +21,9 @@ enum {
     FAT = 128,           /* there is one of several architectures, too */
     FAT_ONLY = 256,
     CHAINED = 512, /* only with chained fixups */
+    ROOM = 1024,   /* has room for long names */
+    NO_ROOM = 2048,
+    UMBRELLA = 4096, /* its libpython is libumbrella.dylib, which re-exports libpystub.dylib */
 };
 
 static const struct input {
@@ -37,11 +40,12 @@ static const struct input {
     {"explicit", EXPLICIT},
     {"loader", MAIN},
     {"many", MANY},
+    {"reexport", UMBRELLA},
     {"flat", 0},
-    {"pad0", FAT},
-    {"pad0-weak", ONE_PER_PROCESS},
-    {"pad0-tlv", THREADS},
-    {"padmax", 0},
+    {"pad0", NO_ROOM | FAT},
+    {"pad0-weak", NO_ROOM | ONE_PER_PROCESS},
+    {"pad0-tlv", NO_ROOM | THREADS},
+    {"padmax", ROOM},
     {"init-offsets", 0},
     {"unsigned", UNSIGNED},
     {"signed", 0},
@@ -59,6 +63,7 @@ struct row {
     const char *arch;   /* that runs it */
     const char *fixups; /* chained or opcodes */
     bool fat;
+    char cells[3][64]; /* of the table: what was found for each */
 };
 
 static char *folder(struct test *t, const struct row *row)
@@ -108,12 +113,20 @@ static char *output(struct test *t, struct command *c)
 }
 
 /* One context: its libpython, what the extension brings along, the extension and calls into it. */
-static void add_context(struct test *t, struct command *c, const struct input *in, const char *dir)
+static void add_context(struct test *t, struct command *c, const struct input *in, const char *dir,
+                        bool local)
 {
-    add(c, test_format(t, "%s/libpystub.dylib", dir));
-    if (in->flags & HELPED)
-        add(c, test_format(t, "%s/libhelper.dylib", dir));
-    add(c, test_format(t, "%s/%s.so", dir, in->name));
+    const char *const files[] = {
+        "libpystub.dylib", in->flags & UMBRELLA ? "libumbrella.dylib" : NULL,
+        in->flags & HELPED ? "libhelper.dylib" : NULL, test_format(t, "%s.so", in->name)};
+
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+        if (!files[i])
+            continue;
+        if (local)
+            add(c, "-local");
+        add(c, test_format(t, "%s/%s", dir, files[i]));
+    }
     add(c, ":_ext_init");
     add(c, ":_ext_check");
     add(c, ":_ext_modules");
@@ -125,7 +138,8 @@ static void add_context(struct test *t, struct command *c, const struct input *i
 }
 
 /* Runs the input in the two contexts, and asks each libpython for its modules last. */
-static char *run_both(struct test *t, const struct row *row, const char *one, const char *two)
+static char *run_both(struct test *t, const struct row *row, const char *one, const char *two,
+                      bool local)
 {
     struct command c = {.n = 0};
 
@@ -134,8 +148,8 @@ static char *run_both(struct test *t, const struct row *row, const char *one, co
         add(&c, "--main");
         add(&c, test_format(t, "%s/%s/%s/program", inputs, row->arch, row->fixups));
     }
-    add_context(t, &c, row->input, one);
-    add_context(t, &c, row->input, two);
+    add_context(t, &c, row->input, one, local);
+    add_context(t, &c, row->input, two, local);
     add(&c, test_format(t, "%s/libpystub.dylib", one));
     add(&c, ":_py_modules");
     add(&c, test_format(t, "%s/libpystub.dylib", two));
@@ -145,7 +159,7 @@ static char *run_both(struct test *t, const struct row *row, const char *one, co
 
 /* ---- files that were not rewritten -------------------------------------------------------------------- */
 
-static const char *const libraries[] = {"libpystub.dylib", "libhelper.dylib"};
+static const char *const libraries[] = {"libpystub.dylib", "libhelper.dylib", "libumbrella.dylib"};
 
 /* A copy of the input and its libraries, byte for byte. */
 static char *plain_copy(struct test *t, const struct row *row, const char *name)
@@ -153,7 +167,7 @@ static char *plain_copy(struct test *t, const struct row *row, const char *name)
     char *dir = test_path(t, name), *from = folder(t, row);
 
     assert_int_equal(mkdir(dir, 0777), 0);
-    for (size_t i = 0; i < ARRAY_SIZE(libraries); i++)
+    for (size_t i = 0; i < ARRAY_SIZE(libraries) - row->fat; i++)
         test_copy(t, test_format(t, "%s/%s", from, libraries[i]),
                   test_format(t, "%s/%s", dir, libraries[i]));
     for (unsigned n = 1; row->input->flags & MANY && n <= 20; n++)
@@ -183,23 +197,219 @@ static void skip_or_fail_unless_built(struct test *t, const struct row *row)
         fail_msg("build.sh made no %s and did not say why", row->input->name);
 }
 
-static void contexts_share_what_is_not_rewritten(struct test *t, const struct row *row)
+static void contexts_share_what_is_not_rewritten(struct test *t, struct row *row)
 {
     char *one = plain_copy(t, row, "one"), *two = plain_copy(t, row, "two");
+    char *numbers = run_both(t, row, one, two, false);
 
-    assert_string_equal(run_both(t, row, one, two), shared_numbers(t, row->input));
+    snprintf(row->cells[0], sizeof row->cells[0], "%s", numbers);
+    assert_string_equal(numbers, shared_numbers(t, row->input));
+}
+
+/* ---- rewritten files --------------------------------------------------------------------------------------- */
+
+/* The names by which the files of one context find one another. */
+struct names {
+    char *library, *umbrella, *helper, *own;
+};
+
+/* A long name fits no header but one with room for it. */
+static struct names names_of(struct test *t, unsigned context, bool is_long)
+{
+    static char filler[301];
+
+    memset(filler, 'x', sizeof filler - 1);
+    return (struct names){
+        .library = test_format(t, "/%s%u", is_long ? filler : "p", context),
+        .umbrella = test_format(t, "/%s%u", is_long ? filler + 1 : "u", context),
+        .helper = test_format(t, "/%s%u", is_long ? filler + 2 : "h", context),
+        .own = test_format(t, "/%s%u", is_long ? filler + 3 : "e", context),
+    };
+}
+
+static int print_finding(void *user, const struct exti_error *finding)
+{
+    (void)user;
+    printf("finding at 0x%llx: %s\n", (unsigned long long)finding->offset, finding->message);
+    return 0;
+}
+
+static char *checker(struct test *t)
+{
+    const char *build = getenv("EXTI_BUILD");
+
+    return test_format(t, "%s/tests/macho_check", build ? build : "build");
+}
+
+/* The copy passes every check there is of one file. */
+static void rewrite(struct test *t, const char *from, const char *to,
+                    const struct exti_rewrite_opts *opts)
+{
+    char *again = test_path(t, "again");
+    size_t findings = 1, n;
+    char *bytes;
+
+    assert_ok(exti_rewrite(from, to, opts, &t->err), &t->err);
+    assert_ok(exti_verify(to, from, print_finding, NULL, &findings, &t->err), &t->err);
+    assert_int_equal(findings, 0);
+    assert_ok(exti_rewrite(from, again, opts, &t->err), &t->err);
+    bytes = test_read(t, to, &n);
+    assert_memory_equal(bytes, test_read(t, again, NULL), n);
+    test_must_run(t, checker(t), "--whole", to, NULL);
+}
+
+/* The name of what stands for libpython. */
+static const char *api_name(const struct row *row, struct names names)
+{
+    return row->input->flags & UMBRELLA ? names.umbrella : names.library;
+}
+
+static char *api_file(struct test *t, const struct row *row)
+{
+    return test_format(t, "%s/%s", folder(t, row),
+                       row->input->flags & UMBRELLA ? "libumbrella.dylib" : "libpystub.dylib");
+}
+
+static void rewrite_file(struct test *t, const struct row *row, const char *dir, const char *file,
+                         const struct exti_rewrite_opts *opts)
+{
+    rewrite(t, test_format(t, "%s/%s", folder(t, row), file), test_format(t, "%s/%s", dir, file),
+            opts);
+}
+
+static void rewrite_libraries(struct test *t, const struct row *row, const char *dir,
+                              struct names names)
+{
+    struct exti_needed add_api[] = {{NULL, names.library, EXTI_NEEDED_LAST}};
+    struct exti_needed replace_api[] = {
+        {"@rpath/libpystub.dylib", names.library, EXTI_NEEDED_LAST}};
+    struct exti_rewrite_opts library = {.size = sizeof library, .id = names.library};
+    struct exti_rewrite_opts umbrella = {.size = sizeof umbrella,
+                                         .id = names.umbrella,
+                                         .needed = replace_api,
+                                         .needed_count = 1,
+                                         .origin = folder(t, row)};
+    struct exti_rewrite_opts helper = {.size = sizeof helper,
+                                       .id = names.helper,
+                                       .needed = add_api,
+                                       .needed_count = 1,
+                                       .bind_file = api_file(t, row),
+                                       .bind_name = names.library,
+                                       .origin = folder(t, row),
+                                       .flags = EXTI_RW_CLEAR_UNIQUE};
+
+    rewrite_file(t, row, dir, "libpystub.dylib", &library);
+    if (row->input->flags & UMBRELLA)
+        rewrite_file(t, row, dir, "libumbrella.dylib", &umbrella);
+    if (row->input->flags & HELPED)
+        rewrite_file(t, row, dir, "libhelper.dylib", &helper);
+}
+
+/* A context's copies; gives their folder. */
+static char *rewritten(struct test *t, const struct row *row, const char *name, struct names names)
+{
+    char *dir = test_path(t, name);
+    struct exti_needed needed[] = {{NULL, api_name(row, names), EXTI_NEEDED_LAST},
+                                   {"@rpath/libhelper.dylib", names.helper, EXTI_NEEDED_LAST}};
+    struct exti_rewrite_opts opts = {
+        .size = sizeof opts,
+        .needed = needed,
+        .needed_count = row->input->flags & HELPED ? 2 : 1,
+        .bind_file = api_file(t, row),
+        .bind_name = api_name(row, names),
+        .origin = folder(t, row),
+        .flags = EXTI_RW_CLEAR_UNIQUE,
+    };
+
+    if (row->input->flags & EXPLICIT)
+        needed[0].from = "@rpath/libpystub.dylib";
+    if (strcmp(row->input->name, "dylib") == 0)
+        opts.id = names.own;
+    assert_int_equal(mkdir(dir, 0777), 0);
+    rewrite_libraries(t, row, dir, names);
+    rewrite_file(t, row, dir, test_format(t, "%s.so", row->input->name), &opts);
+    return dir;
+}
+
+/* Where the first slice's code begins. */
+static unsigned long text_offset(struct test *t, const char *file)
+{
+    char *out = test_must_run(t, checker(t), "--layout", file, NULL);
+    unsigned long at, text;
+
+    assert_int_equal(sscanf(out, "%*s %lx %lx", &at, &text), 2);
+    return text;
+}
+
+static char *isolated_numbers(struct test *t, const struct input *in)
+{
+    return test_format(t, "%s 1 1",
+                       in->flags & THREADS ? "1 0 1 1 1 2 1 0 1 1 1 2" : "1 0 1 1 1 0 1 1");
+}
+
+/* Every reference to the library is one to its copy, and the rest are what they were. */
+static void binds_to_the_copy_only(struct test *t, const struct row *row, const char *dir,
+                                   struct names names)
+{
+    char *copy = test_format(t, "%s/%s.so", dir, row->input->name);
+    char *library = test_format(t, "%s/libpystub.dylib", dir);
+
+    assert_true(atoi(test_must_run(t, checker(t), "--bound", library, api_name(row, names), copy,
+                                   NULL)) > 0);
+    if (test_have("llvm-objdump-16"))
+        test_must_run(t, "llvm-objdump-16", "--macho", "--arch=all", "--private-headers", "--bind",
+                      "--lazy-bind", "--weak-bind", "--rebase", "--exports-trie", "--unwind-info",
+                      "--function-starts", copy, NULL);
+}
+
+/* What the rewriter does not know is in the copy as it was. */
+static void keeps_old_slices(struct test *t, const char *copy)
+{
+    static const char *const archs[] = {"i386", "ppc"};
+    char *slice = test_path(t, "slice"), *bytes;
+    size_t n;
+
+    for (size_t i = 0; i < ARRAY_SIZE(archs); i++) {
+        test_must_run(t, "llvm-lipo-16", "-thin", archs[i], copy, "-output", slice, NULL);
+        bytes = test_read(t, test_format(t, "%s/%s.slice", inputs, archs[i]), &n);
+        assert_memory_equal(test_read(t, slice, NULL), bytes, n);
+    }
+}
+
+static void contexts_are_apart(struct test *t, struct row *row, bool is_long)
+{
+    struct names a = names_of(t, 1, is_long), b = names_of(t, 2, is_long);
+    char *one = rewritten(t, row, is_long ? "long-one" : "short-one", a);
+    char *two = rewritten(t, row, is_long ? "long-two" : "short-two", b);
+    char *numbers = run_both(t, row, one, two, false), *cell = row->cells[is_long ? 2 : 1];
+    const char *name = row->input->name;
+    unsigned long shift = text_offset(t, test_format(t, "%s/%s.so", one, name)) -
+                          text_offset(t, test_format(t, "%s/%s.so", folder(t, row), name));
+
+    snprintf(cell, sizeof row->cells[0], "%s, moved by 0x%lx", numbers, shift);
+    assert_string_equal(numbers, isolated_numbers(t, row->input));
+    assert_string_equal(run_both(t, row, one, two, true), numbers);
+    binds_to_the_copy_only(t, row, one, a);
+    if (strcmp(name, "odd") == 0)
+        keeps_old_slices(t, test_format(t, "%s/odd.so", one));
+    if (is_long)
+        assert_int_equal(shift > 0, !(row->input->flags & ROOM));
+    else if (!(row->input->flags & (NO_ROOM | MANY)))
+        assert_int_equal(shift, 0);
 }
 
 static void input_runs_in_two_contexts(void **state)
 {
-    struct row row = *(const struct row *)*state;
+    struct row *row = *state;
     struct test *t;
     void *fixture = NULL;
 
     assert_int_equal(test_setup(&fixture), 0);
     t = *state = fixture;
-    skip_or_fail_unless_built(t, &row);
-    contexts_share_what_is_not_rewritten(t, &row);
+    skip_or_fail_unless_built(t, row);
+    contexts_share_what_is_not_rewritten(t, row);
+    contexts_are_apart(t, row, false);
+    contexts_are_apart(t, row, true);
 }
 
 /* ---- the loader and the checker themselves -------------------------------------------------------------- */
@@ -279,13 +489,6 @@ static void one_file_by_two_names_is_one_image(void **state)
     unlink(hard);
 }
 
-static char *checker(struct test *t)
-{
-    const char *build = getenv("EXTI_BUILD");
-
-    return test_format(t, "%s/tests/macho_check", build ? build : "build");
-}
-
 /* A bit flipped at `at` (from the end if negative) is noticed. */
 static void assert_noticed(struct test *t, const char *file, long at, const char *says)
 {
@@ -363,13 +566,24 @@ static int build_inputs(void **state)
              getenv("EXTI_BUILD") ? getenv("EXTI_BUILD") : "build");
     if (test_run(t, &out, "tests/macho_inputs/build.sh", inputs, NULL) != 0)
         fail_msg("tests/macho_inputs/build.sh: %s", out);
+    if (inputs[0] != '/') {
+        char *real = realpath(inputs, NULL);
+
+        assert_non_null(real);
+        snprintf(inputs, sizeof inputs, "%s", real);
+        free(real);
+    }
     return test_teardown(&fixture);
 }
 
 static const char *const archs[] = {"x86_64", "arm64"}, *const fixups[] = {"chained", "opcodes"};
 
+#define MOST_ROWS (ARRAY_SIZE(all_inputs) * 8)
+
+static struct row rows[MOST_ROWS];
+
 /* Every input of every architecture and kind of fixups. */
-static size_t all_rows(struct row *rows)
+static size_t all_rows(void)
 {
     size_t n = 0;
 
@@ -377,7 +591,8 @@ static size_t all_rows(struct row *rows)
         const struct input *in = &all_inputs[i];
 
         for (unsigned c = 0; c < 8; c++) {
-            struct row row = {in, archs[c / 2 % 2], fixups[c % 2], c / 4};
+            struct row row = {
+                .input = in, .arch = archs[c / 2 % 2], .fixups = fixups[c % 2], .fat = c / 4};
 
             if (row.fat ? !(in->flags & (FAT | FAT_ONLY)) : in->flags & FAT_ONLY)
                 continue;
@@ -389,9 +604,19 @@ static size_t all_rows(struct row *rows)
     return n;
 }
 
-#define MOST_ROWS (ARRAY_SIZE(all_inputs) * 8)
+static int print_table(void **state)
+{
+    (void)state;
+    printf("%-39s | %-27s | %-43s | %s\n", "input", "as it is", "rewritten", "with long names");
+    for (size_t i = 0; i < MOST_ROWS && rows[i].input; i++)
+        printf("%-12s %-6s %-7s %-11s | %-27s | %-43s | %s\n", rows[i].input->name, rows[i].arch,
+               rows[i].fixups, rows[i].fat ? "of fat file" : "", rows[i].cells[0], rows[i].cells[1],
+               rows[i].cells[2]);
+    return 0;
+}
 
-int main(void)
+/* Runs the tests whose names match the argument, or all. */
+int main(int argc, char **argv)
 {
     static const struct CMUnitTest others[] = {
         exti_test(flat_lookup_passes_over_local_images),
@@ -403,8 +628,7 @@ int main(void)
     };
     static struct CMUnitTest tests[MOST_ROWS + ARRAY_SIZE(others)];
     static char names[MOST_ROWS][80];
-    static struct row rows[MOST_ROWS];
-    size_t n = all_rows(rows);
+    size_t n = all_rows();
 
     for (size_t i = 0; i < n; i++) {
         snprintf(names[i], sizeof names[i], "%s:%s%s:%s", rows[i].input->name,
@@ -415,6 +639,8 @@ int main(void)
                                        .initial_state = &rows[i]};
     }
     memcpy(tests + n, others, sizeof others);
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return _cmocka_run_group_tests("macho_inputs", tests, n + ARRAY_SIZE(others), build_inputs,
-                                   NULL);
+                                   print_table);
 }

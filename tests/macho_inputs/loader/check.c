@@ -170,7 +170,9 @@ static void check_import(void *user, const struct import *import)
         return;
     if (import->ordinal < FLAT || import->ordinal > (int)m->dylib_count)
         die("%s: %s binds to ordinal %d", m->path, import->symbol, import->ordinal);
-    for (uint32_t i = m->local_symbols + m->defined_symbols; i < m->symbol_count; i++) {
+    /* Without MH_TWOLEVEL symbols have no ordinals. */
+    for (uint32_t i = m->local_symbols + m->defined_symbols;
+         m->flags & MH_TWOLEVEL && i < m->symbol_count; i++) {
         struct symbol s = symbol_at(m, i);
 
         if (strcmp(s.name, import->symbol) == 0 && s.desc >> 8 != wanted)
@@ -238,8 +240,11 @@ struct starts function_starts(const struct macho *m)
     return s;
 }
 
+/* Unless the file tells no starts. */
 bool is_function(const struct starts *s, uint64_t at)
 {
+    if (!s->count)
+        return true;
     for (size_t i = 0; i < s->count; i++)
         if (s->at[i] == at)
             return true;

@@ -6,7 +6,8 @@
  *                                   first section and of __LINKEDIT, and room for load commands
  *   macho_check --exports FILE...   a line for each symbol that a slice exports: architecture, symbol
  *   macho_check --bound LIBRARY NAME FILE...  how many references to what LIBRARY exports there are,
- *                                   if each of them binds to the library NAME; else which does not
+ *                                   if each of them binds to NAME or to LIBRARY's install name; else
+ *                                   which does not
  *   macho_check --sound FILE...     says nothing where dyld and the kernel would find no fault
  *   macho_check --whole FILE...     nor are there contradictions within it; for what ld64.lld linked */
 #include "tests/macho_inputs/loader/load.h"

@@ -1,0 +1,53 @@
+#!/bin/bash
+# `extisolate copy` makes two contexts of Mach-O files, which are run as the loader's own tests run
+# theirs: for each architecture in one process, where two unrewritten sets share what they have.
+. "$(dirname "$0")/../cli/support.bash"
+
+inputs=$(dirname "$EXTISOLATE")/macho_inputs
+check=$(dirname "$EXTISOLATE")/tests/macho_check
+"$ROOT/tests/macho_inputs/build.sh" "$inputs" || exit 1
+
+# copy_of CONTEXT FILE: where the context has the copy
+copy_of() {
+    jq -r --arg f "$2" '.copies[] | select(.source == $f) | .copy' "$1.json"
+}
+
+api_of() {
+    jq -r .api_library.copy "$1.json"
+}
+
+for arch in x86_64 arm64; do
+    loader=("$inputs/$arch/macho_load")
+    if [ -e "$inputs/$arch/macho_load.skip" ]; then
+        skip "contexts_$arch" "$(cat "$inputs/$arch/macho_load.skip")"
+        continue
+    fi
+    if [ $arch = arm64 ]; then
+        loader=(qemu-aarch64 "${loader[@]}")
+        command -v qemu-aarch64 >/dev/null || { skip "contexts_$arch" "qemu-aarch64 is not installed"; continue; }
+    fi
+    for from in "$arch/chained" "$arch/opcodes" fat/chained fat/opcodes; do
+        name=$arch-${from//\//-}
+        files=("$inputs/$from"/{ext,weak,tlv,pad0}.so)
+        calls=()
+        for c in one two; do
+            x copy --json --libpython "$inputs/$from/libpystub.dylib" "${files[@]}" "$T/$name-$c" \
+                >"$c.json" 2>"$T/err"
+            calls+=("$(api_of $c)")
+            for f in "${files[@]}"; do
+                calls+=("$(copy_of $c "$f")" :_ext_init :_ext_check :_ext_modules :_ext_own)
+            done
+            calls+=("$(api_of $c)" :_py_modules)
+        done
+        "${loader[@]}" "${calls[@]}" >"$T/out" 2>"$T/err"
+        [ "$(tr '\n' ' ' <"$T/out")" = "1 0 1 1 2 0 2 1 3 0 3 1 4 0 4 1 4 1 0 1 1 2 0 2 1 3 0 3 1 4 0 4 1 4 " ]
+        say $? "contexts_${name}_are_apart"
+        run verify "$T/$name-one"
+        check "contexts_${name}_verify" 0
+        mapfile -t copies < <(jq -r '.copies[].copy' one.json)
+        "$check" --sound "$(api_of one)" "${copies[@]}" >"$T/out" 2>"$T/err" &&
+            "$check" --bound "$(api_of one)" "@loader_path/$(basename "$(api_of one)")" \
+                "${copies[@]}" >"$T/out" 2>"$T/err"
+        say $? "contexts_${name}_bind_to_their_api_only"
+    done
+done
