@@ -159,7 +159,8 @@ static int read_signature(const struct macho_file *f, struct macho_signature *ou
 
     *out = (struct macho_signature){0};
     *d = (struct directory){0};
-    if (!f->pieces[MACHO_SIGNATURE].present)
+    /* An empty one is what tools leave that only reserve the command. */
+    if (!sig.n)
         return 0;
     rc = read_blobs(sig, out, d, err);
     if (!rc)
