@@ -81,6 +81,28 @@ static void check_carried(struct macho_check *c, const struct macho_slice *was,
                             exti__macho_arch(now->cputype, now->cpusubtype));
 }
 
+/* Whether the library that references are bound to has code for the slice's machine: where it has not,
+ * no process that could load the slice could load that library. */
+static int is_provided(const struct macho_check *c, const struct macho_slice *slice, bool *out,
+                       struct exti_error *err)
+{
+    struct macho_fat fat;
+    int rc;
+
+    *out = true;
+    if (!c->bind_count)
+        return 0;
+    rc = exti__macho_fat_open(c->bind[0], &fat, err);
+    if (rc)
+        return rc;
+    *out = false;
+    for (size_t i = 0; i < fat.count; i++)
+        *out |= fat.slices[i].cputype == slice->cputype &&
+                !((fat.slices[i].cpusubtype ^ slice->cpusubtype) & ~CPU_SUBTYPE_MASK);
+    exti__macho_fat_close(&fat);
+    return 0;
+}
+
 static int check_slices(struct macho_check *c, const struct macho_fat *b, const struct macho_fat *a,
                         int (*slice)(struct macho_check *c, struct exti_span before,
                                      struct exti_span after, struct exti_error *err),
@@ -90,17 +112,21 @@ static int check_slices(struct macho_check *c, const struct macho_fat *b, const 
 
     for (size_t i = 0; !rc && !c->stop && i < a->count; i++) {
         const struct macho_slice *was = &b->slices[i], *now = &a->slices[i];
+        bool provided = true;
 
         if (a->at_end)
             check_slice_place(c, was, now);
-        if (!exti__macho_slice_handled(was)) {
+        if (a->at_end)
+            rc = is_provided(c, was, &provided, err);
+        if (!exti__macho_slice_handled(was) || !provided) {
             check_carried(c, was, now);
             continue;
         }
         if (a->at_end)
             snprintf(c->label, sizeof c->label,
                      "%s: ", exti__macho_arch(now->cputype, now->cpusubtype));
-        rc = slice(c, was->s, now->s, err);
+        if (!rc)
+            rc = slice(c, was->s, now->s, err);
         c->label[0] = 0;
     }
     return rc;
