@@ -103,13 +103,14 @@ static void add_library_slice(struct macho *m, void *user)
 static void check_bound(void *user, const struct import *i)
 {
     struct bound *b = user;
+    const char *target = target_name(b->m, i);
     struct export e;
 
     if (!find_export(b->library, i->symbol, &e))
         return;
     b->references++;
-    if (strcmp(target_name(b->m, i), b->name) != 0)
-        die("%s: %s %s binds to %s", b->m->path, arch_name(b->m), i->symbol, target_name(b->m, i));
+    if (strcmp(target, b->name) != 0 && (!b->library->id || strcmp(target, b->library->id) != 0))
+        die("%s: %s %s binds to %s", b->m->path, arch_name(b->m), i->symbol, target);
 }
 
 static void check_slice_bound(struct macho *m, void *user)
