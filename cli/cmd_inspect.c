@@ -30,7 +30,7 @@ static const struct flag {
     const char *key, *name, *means;
 } flags[] = {
     {EXTI_IMAGE_UNIQUE, "unique", "unique symbols",
-     "one for the whole process (STB_GNU_UNIQUE, weak in Mach-O); ordinary ones in copies"},
+     "one for the whole process (STB_GNU_UNIQUE); ordinary ones in copies"},
     {EXTI_IMAGE_NODELETE, "nodelete", "nodelete", "stays in memory once loaded; cleared in copies"},
     {EXTI_IMAGE_STATIC_TLS, "static_tls", "static TLS",
      "its TLS is in a small block for all libraries; many copies may use it up"},
@@ -40,6 +40,15 @@ static const struct flag {
     {EXTI_IMAGE_INTERP, "interp", "interpreter", "also runs as a program"},
 };
 static const size_t flag_count = sizeof flags / sizeof *flags;
+
+/* In Mach-O. */
+static const struct flag macho_flags[] = {
+    {EXTI_IMAGE_UNIQUE, "unique", "weak symbols",
+     "one definition for the whole process; a copy uses its own"},
+    {EXTI_IMAGE_NODELETE, "nodelete", "nodelete",
+     "stays in memory once loaded (thread-locals, Objective-C, Swift); so do its copies"},
+};
+static const size_t macho_flag_count = sizeof macho_flags / sizeof *macho_flags;
 
 /* The names that make up the API; none: the Py prefix decides. */
 struct api {
@@ -164,17 +173,19 @@ static void print_api(const struct exti_image *im, const struct request *r)
 
 static void print_flags(const struct exti_image *im, const struct exti_image_info *info)
 {
+    const struct flag *f = cli_is_macho(im) ? macho_flags : flags;
+    const struct flag *end = f + (f == flags ? flag_count : macho_flag_count);
     const char *name = "flags";
 
-    for (size_t i = 0; i < flag_count; i++) {
-        if ((info->flags & flags[i].bit) == 0)
+    for (; f < end; f++) {
+        if ((info->flags & f->bit) == 0)
             continue;
         label(name);
         name = "";
-        if (flags[i].bit == EXTI_IMAGE_UNIQUE)
+        if (f->bit == EXTI_IMAGE_UNIQUE && !cli_is_macho(im))
             printf("%zu ", count_unique(im, info->symbol_count));
-        printf("%s%s%s: %s\n", cli_style(stdout, CLI_YELLOW), flags[i].name,
-               cli_style(stdout, CLI_PLAIN), flags[i].means);
+        printf("%s%s%s: %s\n", cli_style(stdout, CLI_YELLOW), f->name, cli_style(stdout, CLI_PLAIN),
+               f->means);
     }
     if (*name != '\0')
         line(name, NULL, "none that matter here");
