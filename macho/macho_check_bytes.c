@@ -127,18 +127,45 @@ static void check_free(struct macho_check *c, uint64_t at, uint64_t end)
     }
 }
 
-/* In the second header each segment is the first one's, but for __TEXT, which begins with it. */
-static bool same_segment(const struct macho_check *c, const struct macho_segment *s,
-                         const uint8_t *q)
+/* In the second header __TEXT begins with it. */
+static bool same_text(const struct macho_check *c, const uint8_t *p, const uint8_t *q, size_t n)
 {
-    const struct exti_span first = c->after.commands[s->command].s;
-    const uint8_t *p = first.p;
-    const uint64_t move = s == c->after.text ? c->shift : 0;
+    const uint64_t fileoff = exti__macho_u64(q + 40);
 
     /* The first words tell the size. */
-    return memcmp(p, q, 24) == 0 && exti__macho_u64(q + 24) == exti__macho_u64(p + 24) + move &&
-           exti__macho_u64(q + 32) == exti__macho_u64(p + 32) - move &&
-           memcmp(p + 64, q + 64, first.n - 64) == 0;
+    return memcmp(p, q, 24) == 0 && exti__macho_u64(q + 24) == exti__macho_u64(p + 24) + c->shift &&
+           exti__macho_u64(q + 32) == exti__macho_u64(p + 32) - c->shift &&
+           (fileoff == 0 || fileoff == c->shift) &&
+           exti__macho_u64(q + 48) == exti__macho_u64(p + 48) - c->shift &&
+           memcmp(p + 56, q + 56, n - 56) == 0;
+}
+
+/* What the second header may lack, since it is not what dyld reads. */
+static bool may_lack(const struct macho_command *cmd)
+{
+    return cmd->cmd != LC_SEGMENT_64 && cmd->cmd != LC_UUID && cmd->cmd != LC_BUILD_VERSION;
+}
+
+/* The `n` bytes at `p` are the first header's commands, in order. */
+static bool same_commands(const struct macho_check *c, const uint8_t *p, uint64_t n, uint32_t count)
+{
+    const struct macho_file *a = &c->after;
+    const uint8_t *end = p + n;
+    uint32_t seen = 0;
+
+    for (size_t i = 0; i < a->command_count; i++) {
+        const struct macho_command *cmd = &a->commands[i];
+        const bool fits = (size_t)(end - p) >= cmd->s.n;
+
+        if (fits && (i == a->text->command ? same_text(c, cmd->s.p, p, cmd->s.n)
+                                           : memcmp(cmd->s.p, p, cmd->s.n) == 0)) {
+            p += cmd->s.n;
+            seen++;
+        } else if (!may_lack(cmd)) {
+            return false;
+        }
+    }
+    return p == end && seen == count;
 }
 
 /* Code that takes the address of its own header (getsectiondata, dladdr) finds this one. */
@@ -146,34 +173,15 @@ static void check_second_header(struct macho_check *c)
 {
     const struct exti_span a = c->after.file;
     const uint8_t *p = a.p + c->shift;
-    const uint64_t end = MACH_HEADER_64_SIZE + (uint64_t)exti__macho_u32(p + 20);
-    size_t next = 0;
+    const uint64_t size = exti__macho_u32(p + 20), end = MACH_HEADER_64_SIZE + size;
 
-    if (memcmp(p, a.p, 16) != 0 || memcmp(p + 24, a.p + 24, 8) != 0 || end > c->before.room_end) {
-        exti__macho_finding(c, c->shift, "second header: not that of this file");
+    if (memcmp(p, a.p, 16) != 0 || memcmp(p + 24, a.p + 24, 8) != 0 || end > c->before.room_end ||
+        !same_commands(c, p + MACH_HEADER_64_SIZE, size, exti__macho_u32(p + 16))) {
+        exti__macho_finding(c, c->shift,
+                            "second header: not that of an image that begins there "
+                            "and is this one otherwise");
         return;
     }
-    for (uint64_t at = MACH_HEADER_64_SIZE; at + 8 <= end;) {
-        const uint32_t size = exti__macho_u32(p + at + 4);
-
-        if (size < 8 || size > end - at)
-            break;
-        if (exti__macho_u32(p + at) == LC_SEGMENT_64 && size >= SEGMENT_COMMAND_64_SIZE) {
-            if (next == c->after.segment_count ||
-                !same_segment(c, &c->after.segments[next], p + at)) {
-                exti__macho_finding(c, c->shift + at,
-                                    "second header: segment %zu is not that of "
-                                    "the first",
-                                    next);
-                return;
-            }
-            next++;
-        }
-        at += size;
-    }
-    if (next != c->after.segment_count)
-        exti__macho_finding(c, c->shift, "second header: %zu segments, not %zu", next,
-                            c->after.segment_count);
     check_free(c, c->shift + end, c->shift + c->before.room_end);
 }
 

@@ -238,21 +238,61 @@ int exti__macho_step_id(struct macho_check *c, struct exti_error *err)
     return 0;
 }
 
-static void check_kind(struct macho_check *c, size_t i)
+static const struct macho_command *dylib_command(const struct macho_file *f, size_t i)
 {
-    const struct macho_want *want = &c->expect.needed[i];
-    const struct macho_dylib *dylibs = c->before.dylibs;
-    const struct macho_command *now = &c->after.commands[c->after.dylibs[i].command];
+    return &f->commands[f->dylibs[i].command];
+}
 
-    if (now->cmd != want->cmd)
-        exti__macho_finding(c, now->at, "needed library %s: command 0x%x, not 0x%x", want->name,
-                            now->cmd, want->cmd);
-    if (want->from != MACHO_NO_DYLIB &&
-        !same_dylib_command(&c->before.commands[dylibs[want->from].command], now))
+static void check_kind(struct macho_check *c, size_t i, size_t from, uint32_t cmd)
+{
+    const struct macho_command *now = dylib_command(&c->after, i);
+    const char *name = c->after.dylibs[i].name;
+
+    if (now->cmd != cmd)
+        exti__macho_finding(c, now->at, "needed library %s: command 0x%x, not 0x%x", name, now->cmd,
+                            cmd);
+    if (from != MACHO_NO_DYLIB && !same_dylib_command(dylib_command(&c->before, from), now))
         exti__macho_finding(c, now->at,
                             "needed library %s: its versions are not those that the original has "
                             "for %s",
-                            want->name, dylibs[want->from].name);
+                            name, c->before.dylibs[from].name);
+}
+
+static size_t find_dylib(const struct macho_file *f, const char *name)
+{
+    size_t i = 0;
+
+    while (i < f->dylib_count && strcmp(f->dylibs[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+/* Without a request: which library of the original the copy's `i` was, by name or, if the name is new,
+ * by place. */
+static size_t source_of(const struct macho_check *c, size_t i)
+{
+    const struct macho_file *b = &c->before, *a = &c->after;
+    const size_t same = find_dylib(b, a->dylibs[i].name);
+
+    if (same < b->dylib_count)
+        return same;
+    return i < b->dylib_count && find_dylib(a, b->dylibs[i].name) == a->dylib_count
+               ? i
+               : MACHO_NO_DYLIB;
+}
+
+/* A copy may name other libraries, but those that it still has are needed as they were. */
+static int check_kept(struct macho_check *c)
+{
+    for (size_t i = 0; i < c->after.dylib_count && !c->same_dylibs; i++) {
+        const size_t from = source_of(c, i);
+
+        check_kind(c, i, from,
+                   from == MACHO_NO_DYLIB ? LC_LOAD_DYLIB : dylib_command(&c->before, from)->cmd);
+    }
+    for (size_t i = 0; i < c->before.dylib_count && c->same_dylibs; i++)
+        check_kind(c, i, i, dylib_command(&c->before, i)->cmd);
+    return 0;
 }
 
 int exti__macho_step_needed(struct macho_check *c, struct exti_error *err)
@@ -261,7 +301,9 @@ int exti__macho_step_needed(struct macho_check *c, struct exti_error *err)
     const struct macho_expect *e = &c->expect;
 
     (void)err;
-    for (size_t i = 0; c->opts && (i < a->dylib_count || i < e->needed_count); i++) {
+    if (!c->opts)
+        return check_kept(c);
+    for (size_t i = 0; i < a->dylib_count || i < e->needed_count; i++) {
         const char *is = i < a->dylib_count ? a->dylibs[i].name : "none",
                    *want = i < e->needed_count ? e->needed[i].name : "none";
 
@@ -270,7 +312,7 @@ int exti__macho_step_needed(struct macho_check *c, struct exti_error *err)
                                 want);
             return 0;
         }
-        check_kind(c, i);
+        check_kind(c, i, e->needed[i].from, e->needed[i].cmd);
     }
     return 0;
 }
