@@ -104,6 +104,7 @@ int exti__macho_step_symbols(struct macho_check *c, struct exti_error *err)
 {
     const struct exti_span b = c->before.pieces[MACHO_SYMBOLS].s,
                            a = c->after.pieces[MACHO_SYMBOLS].s;
+    const bool same = !c->shift && exti__macho_same_piece(c, MACHO_STRINGS);
     int rc = 0;
 
     if (a.n != b.n) {
@@ -111,8 +112,12 @@ int exti__macho_step_symbols(struct macho_check *c, struct exti_error *err)
                             b.n / NLIST_64_SIZE);
         return 0;
     }
-    for (size_t i = 0; !rc && i < b.n / NLIST_64_SIZE && !c->stop; i++)
-        rc = compare_symbol(c, i, b.p + i * NLIST_64_SIZE, a.p + i * NLIST_64_SIZE, err);
+    for (size_t i = 0; !rc && i < b.n / NLIST_64_SIZE && !c->stop; i++) {
+        const uint8_t *was = b.p + i * NLIST_64_SIZE, *now = a.p + i * NLIST_64_SIZE;
+
+        if (!same || memcmp(was, now, NLIST_64_SIZE) != 0 || names_library(&c->before, was[4]))
+            rc = compare_symbol(c, i, was, now, err);
+    }
     return rc;
 }
 
@@ -144,7 +149,8 @@ int exti__macho_step_starts(struct macho_check *c, struct exti_error *err)
     bool more = true;
 
     (void)err;
-    if (!c->after.pieces[MACHO_FUNCTION_STARTS].present)
+    if (!c->after.pieces[MACHO_FUNCTION_STARTS].present ||
+        (!c->shift && exti__macho_same_piece(c, MACHO_FUNCTION_STARTS)))
         return 0;
     while (more && !c->stop) {
         more = next_start(b, &i, &was);
