@@ -240,6 +240,48 @@ static void each_step_finds_its_fault_alone(void **state)
     }
 }
 
+/* ---- weak definitions --------------------------------------------------------------------------------------- */
+
+/* The toy defines _toy_weak, and a rebase leaves its address in the slot. */
+static void weak_bindings_go_only_where_the_own_definition_is(void **state)
+{
+    static const struct exti_rewrite_opts keep = {.size = sizeof keep},
+                                          own = {.size = sizeof own, .flags = EXTI_RW_CLEAR_UNIQUE};
+    const uint32_t cleared = 0x4 | MH_TWOLEVEL;
+    struct fixture *f = *state;
+    char names[256];
+    struct exti_error says;
+
+    make(f, &opcodes);
+    assert_clean(f, &keep);
+    run_steps(f, &own, names, sizeof names, &says);
+    assert_string_equal(names, "header,weak bindings,");
+    edit_weak_lost(&f->after);
+    assert_clean(f, NULL);
+    run_steps(f, &keep, names, sizeof names, &says);
+    assert_string_equal(names, "weak bindings,");
+    assert_says(&says, "weak binding of _toy_weak is lost");
+    mtoy_put(&f->after, 24, 4, cleared);
+    assert_clean(f, NULL);
+    assert_clean(f, &own);
+
+    f->before.b[f->before.data + 24] ^= 8;
+    f->after.b[f->after.data + 24] ^= 8;
+    run_steps(f, &own, names, sizeof names, &says);
+    assert_string_equal(names, "weak bindings,");
+    assert_says(&says, "no weak binding any more, but not bound to the file's own");
+
+    make(f, &chained);
+    mtoy_put(&f->after, 24, 4, cleared);
+    run_steps(f, &own, names, sizeof names, &says);
+    assert_string_equal(names, "imports,");
+    f->after.b[f->after.chained + 92] = 0;
+    assert_clean(f, NULL);
+    assert_clean(f, &own);
+    run_steps(f, &keep, names, sizeof names, &says);
+    assert_string_equal(names, "header,imports,");
+}
+
 /* ---- signatures ------------------------------------------------------------------------------------------ */
 
 enum { DIRECTORY = 24 }; /* where ld64.lld puts it */
@@ -510,6 +552,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         check_test(each_step_finds_its_fault_alone),
+        check_test(weak_bindings_go_only_where_the_own_definition_is),
         exti_test(faults_of_a_signature_are_found),
         exti_test(a_stale_signature_is_found),
         check_test(an_unsigned_copy_is_found),
