@@ -265,9 +265,10 @@ struct encoder {
     uint64_t offset;
 };
 
+/* By place: comparing text would take a long name's length for each time it is bound. */
 static bool same_symbol(const struct macho_bind *a, const struct macho_bind *b)
 {
-    return a->flags == b->flags && (a->symbol == b->symbol || !strcmp(a->symbol, b->symbol));
+    return a->flags == b->flags && a->symbol == b->symbol;
 }
 
 static int put_target(struct encoder *e, const struct macho_bind *b, struct exti_error *err)

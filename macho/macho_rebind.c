@@ -42,8 +42,8 @@ static int gone(const struct macho_build *b, const char *name, int32_t was, stru
                       b->f->dylibs[was - 1].name);
 }
 
-int exti__macho_new_ordinal(const struct macho_rebind *r, const char *name, int32_t was,
-                            int32_t *now, struct exti_error *err)
+int exti__macho_new_ordinal(struct macho_rebind *r, const char *name, int32_t was, int32_t *now,
+                            struct exti_error *err)
 {
     const struct macho_build *b = r->b;
     const struct macho_bound *known = exti__macho_bound(r, name);
@@ -79,11 +79,19 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct macho_bound *)a)->name, ((const struct macho_bound *)b)->name);
 }
 
-struct macho_bound *exti__macho_bound(const struct macho_rebind *r, const char *name)
+static struct macho_bound *search(const struct macho_rebind *r, const char *name)
 {
     struct macho_bound key = {.name = name};
 
     return r->count ? bsearch(&key, r->names, r->count, sizeof key, by_name) : NULL;
+}
+
+const struct macho_bound *exti__macho_bound(struct macho_rebind *r, const char *name)
+{
+    if (r->asked != name)
+        r->answer = search(r, name);
+    r->asked = name;
+    return r->answer;
 }
 
 static int add_name(void *user, const struct macho_reference *ref, struct exti_error *err)
@@ -117,7 +125,7 @@ static void drop_repeated(struct macho_rebind *r)
 
 static int mark_own(void *user, const struct macho_export *e, struct exti_error *err)
 {
-    struct macho_bound *known = exti__macho_bound(user, e->name);
+    struct macho_bound *known = search(user, e->name);
 
     (void)err;
     if (known && !(e->flags & EXPORT_SYMBOL_FLAGS_REEXPORT)) {
@@ -129,7 +137,7 @@ static int mark_own(void *user, const struct macho_export *e, struct exti_error 
 
 static int mark_provided(void *user, const struct macho_export *e, struct exti_error *err)
 {
-    struct macho_bound *known = exti__macho_bound(user, e->name);
+    struct macho_bound *known = search(user, e->name);
 
     (void)err;
     if (known)
@@ -192,7 +200,7 @@ static int know_copied(void *user, const struct macho_nlist *n, struct exti_erro
 {
     struct macho_rebind *r = user;
     const struct macho_file *f = r->b->f;
-    struct macho_bound *known = exti__macho_bound(r, n->name);
+    struct macho_bound *known = search(r, n->name);
     int32_t from = exti__macho_nlist_ordinal(f, n);
 
     (void)err;
@@ -212,7 +220,9 @@ static int know_names(struct macho_rebind *r, struct exti_error *err)
     rc = exti__macho_trie_walk(exti__macho_trie(r->b->f), mark_own, r, err);
     if (!rc)
         rc = know_provided(r, err);
-    return rc ? rc : undefined(r->b, know_copied, r, err);
+    if (!rc && r->b->opts->flags & EXTI_RW_CLEAR_UNIQUE)
+        rc = undefined(r->b, know_copied, r, err);
+    return rc;
 }
 
 /* ---- chained imports, classic files ---------------------------------------------------------------- */
@@ -251,7 +261,7 @@ static int rebind_imports(struct macho_rebind *r, struct exti_error *err)
 /* What dyld binds by relocations, from before macOS 10.6. */
 static int check_classic(void *user, const struct macho_reference *ref, struct exti_error *err)
 {
-    const struct macho_rebind *r = user;
+    struct macho_rebind *r = user;
     int32_t now;
     int rc = exti__macho_new_ordinal(r, ref->name, ref->ordinal, &now, err);
 

@@ -18,15 +18,18 @@ struct macho_rebind {
     struct macho_build *b;
     struct macho_bound *names; /* owned; by name */
     size_t count, cap;
-    bool weak_left; /* something is still looked up among all weak definitions */
+    bool weak_left;                   /* something is still looked up among all weak definitions */
+    const char *asked;                /* exti__macho_bound's last question */
+    const struct macho_bound *answer; /* ... and the answer */
 };
 
-/* NULL for a name that is bound nowhere. */
-struct macho_bound *exti__macho_bound(const struct macho_rebind *r, const char *name);
+/* NULL for a name that is bound nowhere.  `name` is in the file's bytes: asking again for the string at
+ * the same place costs nothing, however long it is and however often a stream binds it. */
+const struct macho_bound *exti__macho_bound(struct macho_rebind *r, const char *name);
 
 /* The library to which `name` is bound in the copy, by the rules in macho_rebind.c. */
-int exti__macho_new_ordinal(const struct macho_rebind *r, const char *name, int32_t was,
-                            int32_t *now, struct exti_error *err);
+int exti__macho_new_ordinal(struct macho_rebind *r, const char *name, int32_t was, int32_t *now,
+                            struct exti_error *err);
 
 /* macho_rebind_opcodes.c: LC_DYLD_INFO's streams. */
 int exti__macho_rebind_opcodes(struct macho_rebind *r, struct exti_error *err);

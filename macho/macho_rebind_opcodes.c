@@ -1,6 +1,5 @@
 /* Binds anew what the opcode streams of LC_DYLD_INFO bind. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
@@ -16,7 +15,8 @@ struct stream {
 struct freed {
     uint64_t vmaddr;
     struct macho_bind bind; /* what is to be in it: ordinal is a library's */
-    bool holds;             /* it is, without the weak stream */
+    const struct macho_bound *known;
+    bool holds; /* it is, without the weak stream */
 };
 
 struct streams {
@@ -92,7 +92,8 @@ static int free_slots(struct streams *x, struct exti_error *err)
         } else if (!b.is_override) {
             b.ordinal = library;
             b.flags = 0;
-            x->freed[x->freed_count++] = (struct freed){.vmaddr = vmaddr(x, &b), .bind = b};
+            x->freed[x->freed_count++] = (struct freed){
+                .vmaddr = vmaddr(x, &b), .bind = b, .known = exti__macho_bound(x->r, b.symbol)};
         }
     }
     x->weak.changed = kept < x->weak.count;
@@ -117,7 +118,6 @@ static int look_at_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t
     const struct macho_file *f = x->r->b->f;
     uint64_t at = f->segments[segment].vmaddr + offset;
     struct freed *freed = freed_at(x, at);
-    const struct macho_bound *known;
     struct exti_span slot;
     struct exti_cur c;
 
@@ -127,9 +127,8 @@ static int look_at_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t
         exti__macho_at(f, at, 8, "slot", &slot, NULL))
         return 0;
     c = exti__cur(slot, false);
-    known = exti__macho_bound(x->r, freed->bind.symbol);
-    freed->holds = known && exti__cur_u64(&c) ==
-                                f->text->vmaddr + known->address + (uint64_t)freed->bind.addend;
+    freed->holds =
+        exti__cur_u64(&c) == f->text->vmaddr + freed->known->address + (uint64_t)freed->bind.addend;
     return 0;
 }
 
@@ -142,7 +141,8 @@ static void look_at_binds(struct streams *x, struct stream *s)
 
         if (!freed)
             continue;
-        freed->holds = !strcmp(b->symbol, freed->bind.symbol) && b->addend == freed->bind.addend;
+        freed->holds =
+            exti__macho_bound(x->r, b->symbol) == freed->known && b->addend == freed->bind.addend;
         if (!freed->holds || b->ordinal == freed->bind.ordinal)
             continue;
         b->ordinal = freed->bind.ordinal;

@@ -65,7 +65,7 @@ static struct exti_span make_trie(struct fixture *f, const char *const *names, s
                                   uint64_t address, const char *again)
 {
     struct macho_export list[8] = {{0}};
-    struct exti_buf trie = exti__buf(1000);
+    struct exti_buf trie = exti__buf(1 << 20);
     uint8_t *p;
 
     for (size_t i = 0; i < n; i++)
@@ -803,6 +803,52 @@ static void every_byte_may_be_anything(void **state)
     }
 }
 
+/* Comparing the name once for each binding would take hours. */
+static void long_names_that_are_bound_often_do_not_make_the_time_quadratic(void **state)
+{
+    enum { LENGTH = 400000, TIMES = 400000 };
+    struct fixture *f = *state;
+    const struct exti_rename never = {"_z", "_Z"};
+    char *own = test_alloc(f->t, LENGTH + 1);
+    uint8_t *stream = test_alloc(f->t, LENGTH + 64 + 6 * TIMES), *p = stream;
+    uint8_t *file = test_alloc(f->t, 8 * (size_t)TIMES);
+    size_t n;
+
+    memset(own, 'a', LENGTH);
+    make(f, (struct macho_toy_opts){0});
+    f->m.file = exti__span(file, 8 * (size_t)TIMES);
+    export(f, (const char *const[]){own}, 1, NULL);
+    memcpy(p, "\x51\x71\0\x11\x40", 5);
+    memcpy(p + 5, own, LENGTH + 1);
+    p += 5 + LENGTH + 1;
+    for (int i = 0; i < TIMES; i++, p += 6)
+        memcpy(p, i & 1 ? "\x11\x60\0\x71\0\x90" : "\x12\x60\0\x71\0\x90", 6);
+    n = (size_t)(p - stream);
+    f->m.pieces[MACHO_BIND].s = exti__span(stream, n);
+    f->opts.renames = &never;
+    f->opts.rename_count = 1;
+    f->opts.flags = EXTI_RW_CLEAR_UNIQUE;
+    /* Each change of library would name it anew. */
+    assert_int_equal(rebind(f), EXTI_E_FORMAT);
+    assert_says(&f->err, "more than the file can need");
+    /* The same slots, weakly and strongly. */
+    make(f, (struct macho_toy_opts){0});
+    f->m.file = exti__span(file, 8 * (size_t)TIMES);
+    export(f, (const char *const[]){own}, 1, NULL);
+    p = stream + 5 + LENGTH + 1;
+    for (int i = 0; i < TIMES; i++, p += 3)
+        memcpy(p, "\x71\0\x90", 3);
+    n = (size_t)(p - stream);
+    f->m.pieces[MACHO_BIND].s = exti__span(stream, n);
+    p = test_alloc(f->t, n);
+    memcpy(p, stream, n);
+    p[3] = 0x51; /* names no library */
+    f->m.pieces[MACHO_WEAK_BIND].s = exti__span(p, n);
+    f->opts.flags = EXTI_RW_CLEAR_UNIQUE;
+    assert_ok(rebind(f), &f->err);
+    assert_string_equal(replaced(f), "bw");
+}
+
 static void out_of_memory_is_told(void **state)
 {
     static const char *const own[] = {"_PyFlat", "_toy_weak"};
@@ -920,6 +966,7 @@ int main(void)
         rebind_test(a_flat_file_s_symbol_table_names_no_libraries),
         rebind_test(malformed_pieces_are_refused),
         rebind_test(every_byte_may_be_anything),
+        rebind_test(long_names_that_are_bound_often_do_not_make_the_time_quadratic),
         rebind_test(out_of_memory_is_told),
         rebind_test(linked_files_are_bound_as_the_rules_say),
     };
