@@ -1,5 +1,7 @@
 /* Reads and edits whatever the bytes are, as a Mach-O file.  The first byte chooses the edits, the next
- * three a place to spoil the result at; the file follows.  Ends the process where a promise is broken. */
+ * three a place to spoil the result at; the file follows.  Ends the process where a promise is broken: the
+ * judge has nothing to say about the copy of a sound file, and editing the copy once more changes
+ * nothing. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +10,62 @@
 #include "loader/base/plan.h"
 #include "macho/macho_format.h"
 #include "macho/macho_priv.h"
+#include "tests/unit/macho_toy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define PREFIX 4
+
+static const struct exti_needed api_last[] = {{NULL, "/p1", EXTI_NEEDED_LAST}};
+static const struct exti_needed long_last[] = {
+    {NULL, "@loader_path/libpython-of-context-7.dylib", EXTI_NEEDED_LAST}};
+static const struct exti_needed exchange[] = {
+    {"/usr/lib/libSystem.B.dylib", "/usr/lib/libOther.dylib", EXTI_NEEDED_LAST},
+    {NULL, "/opt/first.dylib", EXTI_NEEDED_FIRST}};
+static const struct exti_needed replaced[] = {{"@rpath/libpystub.dylib", "/p1", EXTI_NEEDED_LAST}};
+static const struct exti_needed removal[] = {{"@rpath/libw.dylib", NULL, EXTI_NEEDED_LAST}};
+static const struct exti_needed huge[] = {
+    {NULL,
+     "/a/name/for/which/no/linker/leaves/room/because/it/goes/on/and/on/through/folder/after/"
+     "folder/"
+     "until/at/last/it/ends/in/something/that/somebody/once/took/for/a/library.dylib",
+     EXTI_NEEDED_LAST}};
+
+#define EDIT .size = sizeof(struct exti_rewrite_opts)
+static const struct exti_rewrite_opts edits[] = {
+    {EDIT, .id = "/l1"},
+    {EDIT, .needed = api_last, .needed_count = 1, .bind_file = "python", .bind_name = "/p1"},
+    {EDIT, .id = "@rpath/libfuzz-of-context-7.dylib", .needed = long_last, .needed_count = 1,
+     .path_prepend = "/ctx/dir", .origin = "/opt/lib", .bind_file = "python",
+     .bind_name = "@loader_path/libpython-of-context-7.dylib", .bind_short = "/p1"},
+    {EDIT, .needed = exchange, .needed_count = 2, .path_set = "/a:/b"},
+    {EDIT, .needed = removal, .needed_count = 1, .path_set = ""},
+    {EDIT, .flags = EXTI_RW_SYMBOLIC | EXTI_RW_CLEAR_UNIQUE},
+    {EDIT, .needed = huge, .needed_count = 1, .flags = EXTI_RW_CLEAR_UNIQUE},
+    {EDIT, .id = "/l1", .bind_file = "itself"},
+    {EDIT, .needed = replaced, .needed_count = 1, .bind_file = "python", .bind_name = "/p1",
+     .flags = EXTI_RW_CLEAR_UNIQUE},
+    {EDIT},
+};
+
+/* Stands for libpython, for either architecture. */
+static struct exti_span python(void)
+{
+    static const char *const names[] = {"_PyFlat",      "_PyOptional", "_PyModule_Create",
+                                        "_PyType_Type", "_Py_Address", "_Py_Modules",
+                                        "_Py_Twice",    "__Py_Table",  NULL};
+    static struct macho_toy slice;
+    static struct macho_toy_fat fat;
+
+    if (!fat.n) {
+        mtoy_fat_start(&fat, false);
+        for (int arm = 0; arm < 2; arm++) {
+            macho_toy_make(&slice, (struct macho_toy_opts){.arm = arm, .exports = names});
+            mtoy_fat_add_toy(&fat, &slice);
+        }
+    }
+    return exti__span(fat.b, fat.n);
+}
 
 static void broken(const char *promise, const struct exti_error *err)
 {
@@ -192,6 +246,97 @@ static void walk_slices(struct exti_span file)
     exti__macho_fat_close(&fat);
 }
 
+/* ---- the promises ------------------------------------------------------------------------------------ */
+
+static int must_not_report(void *user, const struct exti_error *finding)
+{
+    broken(user, finding);
+    return 1;
+}
+
+static int count_finding(void *user, const struct exti_error *finding)
+{
+    (void)finding;
+    ++*(size_t *)user;
+    return 1;
+}
+
+static bool is_sound(struct exti_span file)
+{
+    size_t findings = 0;
+
+    return is_whole() &&
+           !exti__macho_format.check(file, file, NULL, NULL, count_finding, &findings, NULL) &&
+           !findings;
+}
+
+static void judge(struct exti_span before, struct exti_span after, const struct exti_request *req,
+                  const struct exti_plan *plan)
+{
+    static char with[] = "the judge finds fault with a copy",
+                without[] = "verifying finds fault with a copy";
+    struct exti_error err = {.code = EXTI_OK};
+
+    if (!is_sound(before)) {
+        exti__macho_format.check(before, after, req, plan, ignore, NULL, NULL);
+        return;
+    }
+    if (exti__macho_format.check(before, after, req, plan, must_not_report, with, &err))
+        broken("the judge cannot look at an accepted file", &err);
+    if (exti__macho_format.check(before, after, NULL, NULL, must_not_report, without, &err))
+        broken("verifying cannot look at an accepted file", &err);
+}
+
+static void edit_again(struct exti_span copy, const struct exti_request *req)
+{
+    struct exti_error err = {.code = EXTI_OK};
+    struct exti_plan plan;
+
+    exti__plan_init(&plan, copy.n * 4 + ((size_t)1 << 20));
+    if (exti__macho_format.plan(copy, req, &plan, &err) == 0 && (plan.count || plan.tail.n)) {
+        snprintf(err.message, sizeof err.message, "%s",
+                 plan.count ? plan.patches[0].what : "the end");
+        broken("editing a copy once more changes it", &err);
+    }
+    exti__plan_free(&plan);
+}
+
+static void use_plan(const struct exti_plan *plan, struct exti_span file,
+                     const struct exti_request *req, size_t spoil_at)
+{
+    const struct exti_rewrite_opts *o = req->opts;
+    size_t n = (size_t)exti__plan_size(plan, file.n), cap = n > file.n ? n : file.n;
+    uint8_t *image = malloc(cap);
+    struct exti_span copy = exti__span(image, n);
+
+    if (!image)
+        return;
+    memcpy(image, file.p, file.n);
+    exti__plan_apply(plan, image, file.n);
+    judge(file, copy, req, plan);
+    /* A removal cannot be repeated, and what stands for a name that had no room is not that name. */
+    if ((!o->needed_count || o->needed[0].to) && !o->bind_short && is_sound(file))
+        edit_again(copy, req);
+    image[spoil_at % n] ^= (uint8_t)(spoil_at >> 16 | 1);
+    exti__macho_format.check(file, copy, req, NULL, ignore, NULL, NULL);
+    exti__macho_format.check(file, copy, NULL, NULL, ignore, NULL, NULL);
+    free(image);
+}
+
+static void edit(struct exti_span file, const uint8_t *choice)
+{
+    const struct exti_rewrite_opts *opts = &edits[choice[0] % (sizeof edits / sizeof *edits)];
+    /* A file that is bound to itself is the libpython of its context. */
+    const struct exti_span bind = opts->bind_name ? python() : file;
+    const struct exti_request req = {opts, &bind, opts->bind_file ? 1 : 0};
+    struct exti_plan plan;
+
+    exti__plan_init(&plan, file.n * 4 + ((size_t)1 << 20));
+    if (exti__macho_format.plan(file, &req, &plan, NULL) == 0)
+        use_plan(&plan, file, &req, choice[1] | (size_t)choice[2] << 8 | (size_t)choice[3] << 16);
+    exti__plan_free(&plan);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct exti_image image;
@@ -207,5 +352,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     exti__image_clear(&image);
     walk_slices(file);
     exti__macho_format.check(file, file, NULL, NULL, ignore, NULL, NULL);
+    edit(file, data);
     return 0;
 }

@@ -16,6 +16,8 @@ struct macho_toy_opts {
     bool arm, chained, bundle, naked; /* naked: no signature */
     uint32_t imports;                 /* DYLD_CHAINED_IMPORT*; 0: the plain one */
     size_t room;                      /* bytes free behind the load commands; 0: 64 */
+    const char *const *exports; /* exported in place of its own, all as _toy_func is; ends with
+                                       * NULL, no name begins another */
 };
 
 struct macho_toy {
@@ -369,6 +371,35 @@ static inline void mtoy_fixups(struct macho_toy *t)
     t->chained_n = t->n - c;
 }
 
+/* A root and one leaf for each name. */
+static inline void mtoy_trie_of(struct macho_toy *t, const char *const *names)
+{
+    size_t count = 0, at;
+
+    t->trie = t->n;
+    while (names[count])
+        count++;
+    mtoy_add(t, 1, 0);
+    mtoy_add(t, 1, count);
+    at = 2;
+    for (size_t i = 0; i < count; i++)
+        at += strlen(names[i]) + 3;
+    for (size_t i = 0; i < count; i++, at += 6) {
+        mtoy_string(t, names[i]);
+        mtoy_add(t, 1, (at & 0x7f) | 0x80);
+        mtoy_add(t, 1, at >> 7);
+    }
+    for (size_t i = 0; i < count; i++) {
+        mtoy_add(t, 2, 4);
+        mtoy_add(t, 1, (t->text & 0x7f) | 0x80);
+        mtoy_add(t, 1, (t->text >> 7 & 0x7f) | 0x80);
+        mtoy_add(t, 1, t->text >> 14);
+        mtoy_add(t, 1, 0);
+    }
+    mtoy_align(t, 8);
+    t->trie_n = t->n - t->trie;
+}
+
 /* Root, a node for the common prefix, and three leaves.  Every number is padded to a known length, so
  * that offsets in it do not depend on values. */
 static inline void mtoy_trie(struct macho_toy *t)
@@ -487,7 +518,10 @@ static inline void macho_toy_make(struct macho_toy *t, struct macho_toy_opts o)
         mtoy_fixups(t);
     else
         mtoy_opcodes(t);
-    mtoy_trie(t);
+    if (o.exports)
+        mtoy_trie_of(t, o.exports);
+    else
+        mtoy_trie(t);
     t->starts = t->n;
     mtoy_uleb(t, t->text);
     t->n = t->starts + 8;

@@ -338,6 +338,18 @@ static void kinds_of_exports_are_told(void **state)
     assert_says(&f->err, "exports trie");
 }
 
+static void exports_can_be_any(void **state)
+{
+    static const char *const names[] = {"_PyFlat", "_PyOptional", "_malloc", NULL};
+    struct fixture *f = *state;
+
+    macho_toy_make(&f->toy, (struct macho_toy_opts){.arm = true, .exports = names});
+    assert_ok(read_toy(f), &f->err);
+    for (size_t i = 0; names[i]; i++)
+        assert_symbol(&f->image, names[i], EXTI_SYM_EXPORT | EXTI_SYM_FUNCTION, 0);
+    assert_int_equal(f->image.info.symbol_count, 7);
+}
+
 static void every_magic_is_claimed_but_that_of_java(void **state)
 {
     static const struct {
@@ -400,6 +412,7 @@ int main(void)
         image_test(signatures_are_told_apart),
         image_test(without_a_trie_the_symbol_table_counts),
         image_test(kinds_of_exports_are_told),
+        image_test(exports_can_be_any),
         image_test(every_magic_is_claimed_but_that_of_java),
         image_test(every_failed_allocation_is_told),
     };
