@@ -229,10 +229,8 @@ int main(int argc, char **argv)
         const char *name;
         void (*measure)(const struct bench *b);
     } parts[] = {
-        {"copy", bench_copy},
-        {"cli", bench_cli},
-        {"parallel", bench_parallel},
-        {"memory", bench_memory},
+        {"copy", bench_copy},     {"cli", bench_cli},     {"parallel", bench_parallel},
+        {"memory", bench_memory}, {"macho", bench_macho},
     };
     const struct bench b = {
         .program = setting("BENCH_PROGRAM"),

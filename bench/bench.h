@@ -22,6 +22,7 @@ void bench_copy(const struct bench *b);
 void bench_cli(const struct bench *b);
 void bench_parallel(const struct bench *b);
 void bench_memory(const struct bench *b);
+void bench_macho(const struct bench *b);
 
 /* Repeated measurements of one thing. */
 struct samples {

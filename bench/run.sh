@@ -1,7 +1,7 @@
 #!/bin/bash
 # Measures what extisolate claims about speed and memory.  `make bench` builds and runs this.
 #
-#   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory]
+#   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory|macho]
 #
 # BUILD or EXTI_BUILD names the folder of the build, build/ if not set.  TMPDIR, if set, is where the
 # files are written; without it they go beside the build, which is on a disk more often than /tmp.
@@ -40,6 +40,28 @@ BENCH_DIR=$(mktemp -d "${TMPDIR:-$build}/bench-XXXXXX")
 trap 'rm -rf "$BENCH_DIR"' EXIT
 BENCH_PROGRAM=$build/extisolate
 export BENCH_PYTHON BENCH_EXTENSION BENCH_API BENCH_DIR BENCH_PROGRAM
+
+# Large enough that what is done once per file does not count.
+build_macho()
+{
+    local target='-target arm64-apple-macos11' here=$PWD link
+    link='ld64.lld-16 -arch arm64 -platform_version macos 11.0 13.3 -dylib'
+    command -v clang-16 ld64.lld-16 >/dev/null || return 0
+    cd "$BENCH_DIR"
+    head -c 20000000 /dev/urandom >filler
+    printf '%s\n' '--- !tapi-tbd' 'tbd-version: 4' 'targets: [ arm64-macos ]' \
+        "install-name: '/usr/lib/libSystem.B.dylib'" 'exports:' '  - targets: [ arm64-macos ]' \
+        '    symbols: [ dyld_stub_binder ]' '...' >libSystem.tbd
+    for f in large api; do
+        # shellcheck disable=SC2086
+        clang-16 $target -O1 -c -o $f.o "$here/bench/macho/$f.c"
+    done
+    $link -install_name @rpath/libapi.dylib api.o libSystem.tbd -o libapi.dylib
+    $link -undefined dynamic_lookup -install_name @rpath/large.dylib large.o libSystem.tbd -o large.dylib
+    rm filler
+    cd "$here"
+}
+build_macho
 
 mkdir -p "$build/bench"
 # shellcheck disable=SC2046

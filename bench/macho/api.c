@@ -1,0 +1,6 @@
+int api_count = 1;
+
+int api_call(int value)
+{
+    return value + api_count;
+}

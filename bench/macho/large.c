@@ -1,0 +1,14 @@
+/* Flat references to the API, and more constant data than a large extension has. */
+extern int api_call(int value);
+extern int api_count;
+
+int entry(int value)
+{
+    return api_call(value) + api_count;
+}
+
+__asm__(".const\n"
+        ".globl _filler\n"
+        "_filler:\n"
+        ".incbin \"filler\"\n"
+        ".text\n");
