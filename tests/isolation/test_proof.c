@@ -219,6 +219,35 @@ ISO_CASE(a_unique_symbol_is_refused_or_found)
     iso_close_ctx(ctx);
 }
 
+/* Thread-local variables of the API that an extension reaches by their offset from the thread's block. */
+ISO_CASE(offsets_of_thread_local_variables_are_followed)
+{
+    struct exti_ctx_opts opts = iso_opts(in_tmp("x"), NULL);
+    struct exti_ctx *ctx;
+    struct exti_module *m;
+    struct exti_proof proof;
+    int *(*seen)(void);
+
+    want(system(
+             iso_text("echo '__thread int api_tls = 5; int *api_seen(void) { return &api_tls; }' |"
+                      " gcc -shared -fPIC -xc - -Wl,-soname,libtls.so.1 -o '%s'",
+                      in_tmp("libtls.so.1"))) == 0);
+    want(system(
+             iso_text("echo 'extern __thread int api_tls; int *ext_seen(void) { return &api_tls; }'"
+                      " | gcc -shared -fPIC -ftls-model=initial-exec -xc - -o '%s'",
+                      in_tmp("ext_tls.so"))) == 0);
+    opts.api_library = in_tmp("libtls.so.1");
+    ctx = iso_open_opts(&opts);
+    m = iso_load(ctx, in_tmp("ext_tls.so"));
+    seen = (int *(*)(void))iso_sym(m, "ext_seen");
+    want(seen() == call_ptr(iso_api(ctx), "api_seen"));
+    want_int(*seen(), 5);
+    proof = iso_proof(ctx, iso_print_finding, NULL);
+    want_int((long)proof.leaks, 0);
+    want_int((long)proof.references, 2); /* its own and the extension's */
+    iso_close_ctx(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +257,7 @@ int main(void)
         cmocka_unit_test(a_slot_bound_to_another_context_is_found),
         cmocka_unit_test(a_report_may_stop_the_proof),
         cmocka_unit_test(a_unique_symbol_is_refused_or_found),
+        cmocka_unit_test(offsets_of_thread_local_variables_are_followed),
     };
 
     return cmocka_run_group_tests_name("isolation/proof", tests, NULL, NULL);
