@@ -22,6 +22,8 @@ run $'co\npy\033[31m'
 check unknown_command_is_printed_safely 2 'co\\npy\\x1b'
 run help nonsense
 check help_of_unknown_command 2 "no command 'nonsense'"
+run help
+check help_without_a_command 0 'commands:' 'Exit status'
 run help help
 check help_of_help 0 'usage'
 
@@ -78,6 +80,18 @@ run verify a b --against ../x.so
 check verify_of_two_files_against 2 'one FILE, but there are 2'
 run verify ../x.so --against ''
 check verify_against_empty 2 '--against is empty'
+run run
+check run_without_program 2 'what to run\? Give a SCRIPT, -c CODE or -m MODULE'
+run run ''
+check run_of_an_empty_script_name 2 "the SCRIPT's name is empty"
+run run --jsno -c 1
+check run_unknown_option 2 "no option '--jsno'"
+run run --dir '' -c 1
+check run_with_an_empty_dir 2 "--dir takes a path, not ''"
+run run --python '' -c 1
+check run_with_an_empty_python 2 "--python takes a path, not ''"
+run run -c
+check run_option_needs_value 2 "'-c' needs a value"
 [ -z "$(ls -A)" ]
 say $? wrong_usage_leaves_nothing
 cd ..
