@@ -339,11 +339,11 @@ check-runtime check-leaks check-cli: export ASAN_OPTIONS := \
 # Under the tools only the system's CPython, and of the corpus what our own code does;
 # SAN_LIMITS= lifts that.
 SAN_LIMITS ?= EXTI_PYTHON_LIMIT=1 EXTI_CORPUS_QUICK=1 EXTI_ROUNDS=10
-SAN_address,undefined := check-unit check-api check-fuzz check-elf-inputs check-isolation \
-	check-runtime check-leaks check-cli check-corpus
-SAN_thread := check-unit check-api check-fuzz check-isolation
+SAN_address,undefined := check-unit check-api check-fuzz check-elf-inputs \
+	check-isolation check-runtime check-leaks check-cli check-corpus
+SAN_thread := check-unit check-api check-fuzz check-isolation check-threads
 
-.PHONY: check-san check-leaks check-valgrind coverage
+.PHONY: check-san check-leaks check-threads check-valgrind coverage
 check-san: ## the tests under the address, undefined-behaviour and thread sanitizers
 	@rc=0; $(foreach s,address$(comma)undefined thread,\
 	    $(MAKE) --no-print-directory -j$(JOBS) SAN=$s all test-programs && \
@@ -351,12 +351,21 @@ check-san: ## the tests under the address, undefined-behaviour and thread saniti
 	        $(SAN_$s) || rc=1;) exit $$rc
 check-leaks: all # with SAN=address,undefined: contexts leak what the interpreter leaks, no more
 	$(call run,leaks,tests/runtime/leaks.sh)
+# CPython's and libc's own accesses are not looked at: neither is built for this sanitizer.
+check-threads: all # with SAN=thread: CPython contexts
+	@TSAN_OPTIONS=$$TSAN_OPTIONS:ignore_noninstrumented_modules=1 \
+	    tests/run.sh threads tests/runtime/test_contexts.sh
+
 # A child that a test forks for a case of its own ends with the same status on an error.
-VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full \
+VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full --num-callers=40 \
 	--errors-for-leak-kinds=definite$(comma)indirect --suppressions=tests/valgrind.supp
-check-valgrind: all $(UNIT_TESTS) $(API_TESTS) ## unit and api tests under valgrind
-	@EXTI_LABEL=valgrind/ EXTI_WRAP='$(VALGRIND)' tests/run.sh unit $(sort $(UNIT_TESTS))
-	@EXTI_LABEL=valgrind/ EXTI_WRAP='$(VALGRIND)' tests/run.sh api $(sort $(API_TESTS))
+valgrind = @EXTI_LABEL=valgrind/ EXTI_WRAP='$(VALGRIND)' $(3) tests/run.sh $(1) $(sort $(2))
+# Of the toy libraries two flavours; VALGRIND_FLAVOURS=99 takes all.
+VALGRIND_FLAVOURS ?= 2
+check-valgrind: all $(UNIT_TESTS) $(API_TESTS) $(ISOLATION_TESTS) ## the C programs under valgrind
+	$(call valgrind,unit,$(UNIT_TESTS))
+	$(call valgrind,api,$(API_TESTS))
+	$(call valgrind,isolation,$(ISOLATION_TESTS),EXTI_FLAVOURS=$(VALGRIND_FLAVOURS))
 
 # A process that ends by _exit is not counted.  COVERAGE= names other groups.
 COVERAGE ?= check-unit check-api check-fuzz check-elf-inputs check-macho-inputs check-isolation \
@@ -372,7 +381,7 @@ coverage: ## lines that the tests reach; those missed are printed with V=1
 
 # ---- everything ----------------------------------------------------------------------------------
 
-CHECKS := check-layers check-abi check-unit check-api check-fuzz check-elf-inputs check-macho-inputs \
+CHECKS := check-layers check-abi check-unit check-api check-fuzz check-elf-inputs \
 	check-isolation check-runtime check-cli check-readme check-corpus check-macos check-san \
 	check-valgrind
 

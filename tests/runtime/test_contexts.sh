@@ -376,7 +376,11 @@ try:
 except BrokenPipeError:
     pass
 END
-check signals_are_the_hosts 0 $run --python $system signals.py
+if ldd "${run% run}" | grep -q libtsan; then
+    echo "skip signals_are_the_hosts: the thread sanitizer holds back what a forked child is sent"
+else
+    check signals_are_the_hosts 0 $run --python $system signals.py
+fi
 check faulthandler_from_the_environment_is_ignored 0 env PYTHONFAULTHANDLER=1 $run \
     --python $system --contexts 2 -c 'import faulthandler; assert not faulthandler.is_enabled()'
 check no_child_but_the_programs_own 0 $run --python $system -c 'import os
@@ -445,7 +449,7 @@ END
 else
     echo "skip venv: $(tail -1 out)"
 fi
-check blas_threads_are_shared_out 0 $run --contexts 200 -c 'import os
+check blas_threads_are_shared_out 0 $run --contexts "$(nproc)" -c 'import os
 assert os.environ["OPENBLAS_NUM_THREADS"] == os.environ["OMP_NUM_THREADS"] == "1"'
 check blas_threads_of_the_user 0 env OMP_NUM_THREADS=3 $run --contexts 2 -c 'import os
 assert os.environ["OMP_NUM_THREADS"] == "3"'
