@@ -21,8 +21,8 @@ struct machine {
     int32_t ordinal;
     uint64_t slice_at;                  /* of the stream */
     uint64_t at, ordinal_at, symbol_at; /* of opcodes in the stream */
-    /* What is bound to is looked at only at the first binding after a symbol or an addend was set: an
-     * ordinal set in between is without effect until then. */
+    /* What is bound to is looked at only at the first binding after a symbol or an addend was set:
+     * an ordinal set in between is without effect until then. */
     bool target_changed;
     struct macho_bind target;
     uint64_t left; /* how many bindings may still come */

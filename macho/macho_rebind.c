@@ -16,8 +16,8 @@
  *
  * The last but one because the libraries of a context are copies, which no longer take part in weak
  * look-ups: dyld searches images with MH_WEAK_DEFINES alone, and fails to load a chained file for a
- * name that it does not find there.  What stays are the likes of operator new: libc++ has them, and a
- * program may replace them.
+ * name that it does not find there.  What stays are the likes of operator new: libc++ has them, and
+ * a program may replace them.
  *
  * A name that the file re-exports counts as exported where `bind` has it, not as defined. */
 #include <stdlib.h>
@@ -27,7 +27,7 @@
 #include "loader/base/mem.h"
 #include "macho/macho_rebind.h"
 
-/* ---- the rules ------------------------------------------------------------------------------------- */
+/* ---- the rules ------------------------------------------------------------------------------ */
 
 /* A dependency's number in the copy: 0 where it is gone. */
 static int32_t library(const struct macho_build *b, int32_t was)
@@ -72,7 +72,7 @@ int exti__macho_new_ordinal(struct macho_rebind *r, const char *name, int32_t wa
     return 0;
 }
 
-/* ---- what is known of the names -------------------------------------------------------------------- */
+/* ---- what is known of the names ------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -225,7 +225,7 @@ static int know_names(struct macho_rebind *r, struct exti_error *err)
     return rc;
 }
 
-/* ---- chained imports, classic files ---------------------------------------------------------------- */
+/* ---- chained imports, classic files --------------------------------------------------------- */
 
 static int rebind_imports(struct macho_rebind *r, struct exti_error *err)
 {
@@ -284,7 +284,7 @@ static int rebind_classic(struct macho_rebind *r, struct exti_error *err)
     return exti__macho_references(r->b->f, check_classic, r, err);
 }
 
-/* ---- symbol table and exports ---------------------------------------------------------------------- */
+/* ---- symbol table and exports --------------------------------------------------------------- */
 
 static int library_byte(int32_t ordinal)
 {
@@ -368,7 +368,7 @@ static int renumber_exports(struct macho_build *b, struct exti_error *err)
         err);
 }
 
-/* ---- renames --------------------------------------------------------------------------------------- */
+/* ---- renames -------------------------------------------------------------------------------- */
 
 struct renames {
     const char **names; /* by name */
@@ -419,7 +419,7 @@ static int check_renames(const struct macho_build *b, struct exti_error *err)
     return rc;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------ */
 
 static bool is_renumbered(const struct macho_build *b)
 {

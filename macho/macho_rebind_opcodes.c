@@ -51,7 +51,7 @@ static uint64_t vmaddr(const struct streams *x, const struct macho_bind *b)
     return x->r->b->f->segments[b->segment].vmaddr + b->offset;
 }
 
-/* ---- the weak stream ------------------------------------------------------------------------------- */
+/* ---- the weak stream ------------------------------------------------------------------------ */
 
 /* Whether a weak binding goes, and to which library the slot is bound instead. */
 static int leaves(const struct streams *x, const struct macho_bind *b, bool *out, int32_t *library,
@@ -110,7 +110,8 @@ static struct freed *freed_at(const struct streams *x, uint64_t at)
     return x->freed_count ? bsearch(&key, x->freed, x->freed_count, sizeof key, by_vmaddr) : NULL;
 }
 
-/* A rebased slot has the file's own definition in it, as linkers leave it, or else it does not count. */
+/* A rebased slot has the file's own definition in it, as linkers leave it, or else it does not
+ * count. */
 static int look_at_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t type,
                           struct exti_error *err)
 {
@@ -168,7 +169,7 @@ static int fill_slots(struct streams *x, struct exti_error *err)
     return rc;
 }
 
-/* ---- the others ------------------------------------------------------------------------------------ */
+/* ---- the others ----------------------------------------------------------------------------- */
 
 static int rebind_stream(struct streams *x, struct stream *s, struct exti_error *err)
 {
@@ -193,7 +194,7 @@ static int rebind_stream(struct streams *x, struct stream *s, struct exti_error 
     return 0;
 }
 
-/* Sets the library in the opcode at `p`, of which `n` bytes are there, if that takes as many bytes. */
+/* Sets the library in the opcode at `p`, of which `n` bytes are there, if it is as long then. */
 static bool set_in_place(uint8_t *p, size_t n, int32_t library)
 {
     size_t size = 1;
@@ -253,8 +254,8 @@ static int write_stream(struct streams *x, enum macho_piece_kind kind, const str
     return rc ? rc : exti__buf_align(out, 8, err);
 }
 
-/* All lazy bindings become eager ones, as with the linker's -bind_at_load: dyld binds them when it loads
- * the file anyway, since macOS 12. */
+/* All lazy bindings become eager ones, as with the linker's -bind_at_load: dyld binds them when it
+ * loads the file anyway, since macOS 12. */
 static int hurry(struct streams *x, struct exti_error *err)
 {
     int rc = 0;

@@ -5,7 +5,7 @@
 #include "loader/base/mem.h"
 #include "macho/macho_priv.h"
 
-/* Longer than any symbol; with it, what a hostile trie's names add up to stays linear in its size. */
+/* Longer than any symbol; with it, a hostile trie's names add up to no more than its size allows. */
 #define MAX_NAME ((size_t)1 << 20)
 #define NAMES_PER_BYTE 64u
 #define NAMES_ANYWAY ((uint64_t)1 << 20)
@@ -46,8 +46,8 @@ static int node_at(struct exti_span trie, uint64_t at, struct node *out, struct 
     return exti__cur_end(&out->children, "exports trie: node", err);
 }
 
-/* An edge without characters is always taken; Apple's linkers write such.  `left` are the bytes that
- * edges may still have: nodes that overlap could make each step read the whole trie. */
+/* An edge without characters is always taken; Apple's linkers write such.  `left` are the bytes
+ * that edges may still have: nodes that overlap could make each step read the whole trie. */
 static int next_child(struct node *n, const char **edge, uint64_t *to, size_t *left,
                       struct exti_error *err)
 {
@@ -81,7 +81,7 @@ static int read_export(struct exti_span info, const char *name, struct macho_exp
         e.import_name = exti__macho_cur_cstr(&c);
     } else {
         e.address = exti__macho_uleb(&c);
-        /* Older linkers give the flag of function variants to static resolvers, without a number. */
+        /* Older linkers give that flag to static resolvers, without a number. */
         if (e.flags & EXPORT_SYMBOL_FLAGS_STUB_AND_RESOLVER ||
             (e.flags & EXPORT_SYMBOL_FLAGS_FUNCTION_VARIANT && c.at < info.n))
             e.other = exti__macho_uleb(&c);

@@ -175,8 +175,8 @@ static uint64_t info_size(const struct macho_export *e)
     return n + (e->flags & EXPORT_SYMBOL_FLAGS_STUB_AND_RESOLVER ? uleb_size(e->other) : 0);
 }
 
-/* Where a node stands depends on the size of the numbers that tell where others stand: goes on until
- * nothing moves.  Nodes only ever move up, so this ends. */
+/* Where a node stands depends on the size of the numbers that tell where others stand: goes on
+ * until nothing moves.  Nodes only ever move up, so this ends. */
 static void place(struct builder *t, const size_t *order)
 {
     bool moved = true;
