@@ -23,7 +23,7 @@ struct macho_rebind {
     const struct macho_bound *answer; /* ... and the answer */
 };
 
-/* NULL for a name that is bound nowhere.  `name` is in the file's bytes: asking again for the string
+/* NULL for a name that is bound nowhere.  `name` is in the file's bytes: asking again for the one
  * at the same place costs nothing, however long it is and however often a stream binds it. */
 const struct macho_bound *exti__macho_bound(struct macho_rebind *r, const char *name);
 

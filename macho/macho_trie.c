@@ -5,7 +5,7 @@
 #include "loader/base/mem.h"
 #include "macho/macho_priv.h"
 
-/* Longer than any symbol; with it, a hostile trie's names add up to no more than its size allows. */
+/* Longer than any symbol; with it, a hostile trie's names add up to what its size allows. */
 #define MAX_NAME ((size_t)1 << 20)
 #define NAMES_PER_BYTE 64u
 #define NAMES_ANYWAY ((uint64_t)1 << 20)
