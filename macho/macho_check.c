@@ -36,7 +36,7 @@ const struct macho_check_step exti__macho_steps[] = {
 };
 const size_t exti__macho_step_count = sizeof exti__macho_steps / sizeof *exti__macho_steps;
 
-/* ---- findings -------------------------------------------------------------------------------------- */
+/* ---- findings -------------------------------------------------------------------------------- */
 
 static void report(struct macho_check *c, uint64_t offset, const char *fmt, va_list ap)
     EXTI_PRINTF(3, 0);
@@ -119,7 +119,7 @@ bool exti__macho_gate(const struct macho_file *f, uint32_t sdk)
     return f->platform == PLATFORM_MACOS && f->sdk >= sdk;
 }
 
-/* ---- what several checks use ---------------------------------------------------------------------- */
+/* ---- what several checks use ----------------------------------------------------------------- */
 
 uint16_t exti__macho_u16(const uint8_t *p)
 {
@@ -182,7 +182,7 @@ bool exti__macho_settled(const struct macho_check *c, const struct macho_file *f
     return !f->pieces[kind].s.n || (!c->strict && !c->shift && exti__macho_same_piece(c, kind));
 }
 
-/* ---- one slice ------------------------------------------------------------------------------------- */
+/* ---- one slice ------------------------------------------------------------------------------- */
 
 static int open_after(struct macho_check *c, struct exti_span after, bool *sound,
                       struct exti_error *err)

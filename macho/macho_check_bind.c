@@ -27,7 +27,7 @@ struct machine {
     bool has_segment, has_ordinal, is_new_target, done, bad;
 };
 
-/* ---- lists ------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 int exti__macho_slot_add(struct macho_slots *list, struct macho_slot s, struct exti_error *err)
 {
@@ -69,7 +69,7 @@ void exti__macho_slots_free(struct macho_slots *list)
     *list = (struct macho_slots){NULL, 0, 0};
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static void broken(struct machine *m, const char *what)
 {
@@ -134,7 +134,7 @@ static const char *text(struct machine *m)
     return s;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void check_segment(struct machine *m)
 {
@@ -214,7 +214,7 @@ static void set_segment(struct machine *m, uint32_t segment, size_t opcode)
     m->now.opcode = (uint32_t)opcode;
 }
 
-/* ---- the opcodes --------------------------------------------------------------------------------------- */
+/* ---- the opcodes ----------------------------------------------------------------------------- */
 
 static int rebase_opcode(struct machine *m, uint8_t opcode, uint8_t imm, struct exti_error *err)
 {

@@ -1,5 +1,5 @@
-/* What the segments hold: the original's bytes, and with a page shift the same but for addresses, which
- * are higher by the shift.  And what stands around the load commands. */
+/* What the segments hold: the original's bytes, and with a page shift the same but for
+ * addresses, which are higher by the shift.  And what stands around the load commands. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,7 +110,7 @@ int exti__macho_step_bytes(struct macho_check *c, struct exti_error *err)
     return 0;
 }
 
-/* ---- around the load commands ------------------------------------------------------------------------ */
+/* ---- around the load commands ---------------------------------------------------------------- */
 
 /* What the commands leave free is zeros, or what was there. */
 static void check_free(struct macho_check *c, uint64_t at, uint64_t end)

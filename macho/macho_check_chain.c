@@ -33,7 +33,7 @@ static uint32_t u32(const struct macho_chain_table *t, uint64_t at)
     return exti__macho_u32(t->s.p + at);
 }
 
-/* ---- imports ----------------------------------------------------------------------------------------- */
+/* ---- imports --------------------------------------------------------------------------------- */
 
 static unsigned import_size(uint32_t format)
 {
@@ -107,7 +107,7 @@ static int read_imports(struct reading *r, uint32_t count, struct exti_error *er
     return 0;
 }
 
-/* ---- starts ------------------------------------------------------------------------------------------ */
+/* ---- starts ---------------------------------------------------------------------------------- */
 
 static bool known_format(uint16_t format)
 {
@@ -237,7 +237,7 @@ void exti__macho_chain_close(struct macho_chain_table *t)
     *t = (struct macho_chain_table){.imports_format = 0};
 }
 
-/* ---- the chains ---------------------------------------------------------------------------------------- */
+/* ---- the chains ------------------------------------------------------------------------------ */
 
 static bool is_arm64e(uint16_t format)
 {

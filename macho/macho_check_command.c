@@ -1,6 +1,7 @@
 /* dyld's rules for load commands that the reader does not insist on (mach_o/Header.cpp: the
  * validSemantics functions), with the SDK from which dyld applies them.  Those of
- * validStructureLoadCommands and validSemanticsInstallName a file breaks only if it cannot be opened. */
+ * validStructureLoadCommands and validSemanticsInstallName a file breaks only if it cannot be
+ * opened. */
 #include <string.h>
 
 #include "macho/macho_check_priv.h"
@@ -21,7 +22,7 @@ int exti__macho_rule_identity(struct macho_check *c, const struct macho_file *f,
     return 0;
 }
 
-/* ---- dependencies and search paths ----------------------------------------------------------------- */
+/* ---- dependencies and search paths ----------------------------------------------------------- */
 
 int exti__macho_rule_dylibs(struct macho_check *c, const struct macho_file *f,
                             struct exti_error *err)

@@ -4,7 +4,7 @@
 
 #include "macho/macho_check_priv.h"
 
-/* ---- header -------------------------------------------------------------------------------------------- */
+/* ---- header ---------------------------------------------------------------------------------- */
 
 int exti__macho_step_header(struct macho_check *c, struct exti_error *err)
 {
@@ -26,7 +26,7 @@ int exti__macho_step_header(struct macho_check *c, struct exti_error *err)
     return 0;
 }
 
-/* ---- commands -------------------------------------------------------------------------------------------- */
+/* ---- commands -------------------------------------------------------------------------------- */
 
 static bool has_own_check(uint32_t cmd)
 {
@@ -87,7 +87,8 @@ static void check_section(struct macho_check *c, const struct macho_command *now
                 moved_offset(c, exti__macho_u32(b + 48)));
 }
 
-/* With a page shift __TEXT grows at its front, and the others move; __LINKEDIT has sizes of its own. */
+/* With a page shift __TEXT grows at its front, and the others move; __LINKEDIT has sizes of its
+ * own. */
 static void check_segment(struct macho_check *c, const struct macho_command *was,
                           const struct macho_command *now)
 {
@@ -118,7 +119,8 @@ static void check_segment(struct macho_check *c, const struct macho_command *was
         check_section(c, now, b + at, a + at);
 }
 
-/* The fields that say where pieces lie are looked at by the rules; the pieces themselves by others. */
+/* The fields that say where pieces lie are looked at by the rules; the pieces themselves by
+ * others. */
 static bool is_piece_field(const struct macho_file *f, size_t command, size_t at)
 {
     for (int i = 0; i < MACHO_PIECES; i++) {
@@ -199,7 +201,7 @@ int exti__macho_step_commands(struct macho_check *c, struct exti_error *err)
     return 0;
 }
 
-/* ---- id, libraries, search paths --------------------------------------------------------------------- */
+/* ---- id, libraries, search paths ------------------------------------------------------------- */
 
 /* Everything of a dylib command but its kind and name. */
 static bool same_dylib_command(const struct macho_command *was, const struct macho_command *now)
@@ -267,8 +269,8 @@ static size_t find_dylib(const struct macho_file *f, const char *name)
     return i;
 }
 
-/* Without a request: which library of the original the copy's `i` was, by name or, if the name is new,
- * by place. */
+/* Without a request: which library of the original the copy's `i` was, by name or, if the name
+ * is new, by place. */
 static size_t source_of(const struct macho_check *c, size_t i)
 {
     const struct macho_file *b = &c->before, *a = &c->after;

@@ -8,7 +8,7 @@
 #define LOADER_PATH "@loader_path"
 #define LIBSYSTEM "/usr/lib/libSystem.B.dylib"
 
-/* ---- @loader_path --------------------------------------------------------------------------------- */
+/* ---- @loader_path ---------------------------------------------------------------------------- */
 
 /* Length of a leading @loader_path, else 0. */
 static size_t loader_path_length(const char *p)
@@ -48,7 +48,7 @@ static const char *keep(struct macho_expect *e, const char *text, size_t n, cons
     return spell(e, skip ? origin : "", text + skip, n - skip, err);
 }
 
-/* ---- needed libraries ------------------------------------------------------------------------------ */
+/* ---- needed libraries ------------------------------------------------------------------------ */
 
 static size_t find(const struct macho_expect *e, const char *name)
 {
@@ -129,7 +129,8 @@ static int strength(uint32_t cmd)
                                        : 2;
 }
 
-/* Where an edit made two names one, one library is left, at the place of the one that had the name. */
+/* Where an edit made two names one, one library is left, at the place of the one that had the
+ * name. */
 static void join_needed(struct macho_check *c)
 {
     struct macho_expect *e = &c->expect;
@@ -205,7 +206,7 @@ static int expect_needed(struct macho_check *c, struct exti_error *err)
     return 0;
 }
 
-/* ---- search paths ----------------------------------------------------------------------------------- */
+/* ---- search paths ---------------------------------------------------------------------------- */
 
 static int add_path(struct macho_expect *e, const char *s, struct exti_error *err)
 {
@@ -263,7 +264,7 @@ static int expect_rpaths(struct macho_check *c, struct exti_error *err)
     return rc;
 }
 
-/* ---- all together ------------------------------------------------------------------------------------- */
+/* ---- all together ---------------------------------------------------------------------------- */
 
 int exti__macho_expect(struct macho_check *c, struct exti_error *err)
 {
@@ -289,7 +290,7 @@ void exti__macho_expect_free(struct macho_expect *e)
     *e = (struct macho_expect){.id = NULL};
 }
 
-/* ---- references --------------------------------------------------------------------------------------- */
+/* ---- references ------------------------------------------------------------------------------ */
 
 static int know_own(struct macho_check *c, struct exti_error *err)
 {
@@ -358,8 +359,8 @@ const char *exti__macho_library_of(const struct macho_file *f, int32_t ordinal)
     return ordinal > 0 && (size_t)ordinal <= f->dylib_count ? f->dylibs[ordinal - 1].name : NULL;
 }
 
-/* The same library still, by name.  Without a request any name may have changed, but one that is still
- * there means what it did. */
+/* The same library still, by name.  Without a request any name may have changed, but one that is
+ * still there means what it did. */
 static bool follows_library(const struct macho_check *c, int32_t was, int32_t now)
 {
     const char *old = exti__macho_library_of(&c->before, was),

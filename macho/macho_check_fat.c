@@ -24,8 +24,8 @@ static void check_slice_place(struct macho_check *c, const struct macho_slice *w
                             now->align);
 }
 
-/* dyld looks one entry behind the table for an uncounted arm64 slice, so that must be none.  Between
- * and behind slices nothing stands. */
+/* dyld looks one entry behind the table for an uncounted arm64 slice, so that must be none.
+ * Between and behind slices nothing stands. */
 static void check_gaps(struct macho_check *c, struct exti_span file, const struct macho_fat *fat)
 {
     uint64_t at = fat->at_end;
@@ -81,8 +81,8 @@ static void check_carried(struct macho_check *c, const struct macho_slice *was,
                             exti__macho_arch(now->cputype, now->cpusubtype));
 }
 
-/* Whether the library that references are bound to has code for the slice's machine: where it has not,
- * no process that could load the slice could load that library. */
+/* Whether the library that references are bound to has code for the slice's machine: where it
+ * has not, no process that could load the slice could load that library. */
 static int is_provided(const struct macho_check *c, const struct macho_slice *slice, bool *out,
                        struct exti_error *err)
 {

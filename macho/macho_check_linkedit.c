@@ -18,7 +18,7 @@ static uint64_t start_of(const struct macho_file *f, enum macho_piece_kind kind)
     return command_field(f, f->pieces[kind].command, f->pieces[kind].off_at);
 }
 
-/* ---- places ------------------------------------------------------------------------------------------ */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 static uint64_t demanded_alignment(const struct macho_file *f, enum macho_piece_kind kind)
 {
@@ -102,7 +102,7 @@ int exti__macho_rule_order(struct macho_check *c, const struct macho_file *f,
     return 0;
 }
 
-/* ---- symbols ----------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 static void check_symbol(struct macho_check *c, const struct macho_file *f, uint64_t at,
                          const uint8_t *p, size_t index)

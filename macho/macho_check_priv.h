@@ -1,6 +1,7 @@
-/* The judge of rewritten copies.  Files are opened by the common reader; what a rewrite changes (binding
- * opcodes, chains, imports, the exports trie, signatures, unwind tables) is decoded here a second time,
- * so that a fault of the rewriter's decoders is not hidden by the same fault in the judge's. */
+/* The judge of rewritten copies.  Files are opened by the common reader; what a rewrite changes
+ * (binding opcodes, chains, imports, the exports trie, signatures, unwind tables) is decoded
+ * here a second time, so that a fault of the rewriter's decoders is not hidden by the same fault
+ * in the judge's. */
 #ifndef MACHO_MACHO_CHECK_PRIV_H
 #define MACHO_MACHO_CHECK_PRIV_H
 
@@ -10,7 +11,7 @@
 #define MACHO_SDK(major, minor) ((uint32_t)(major) << 16 | (uint32_t)(minor) << 8)
 #define MACHO_NO_DYLIB SIZE_MAX
 
-/* ---- decoded tables ------------------------------------------------------------------------------ */
+/* ---- decoded tables -------------------------------------------------------------------------- */
 
 enum macho_stream {
     MACHO_STREAM_REBASE,
@@ -79,7 +80,7 @@ struct macho_words {
     size_t n, cap;
 };
 
-/* ---- the check of one slice ----------------------------------------------------------------------- */
+/* ---- the check of one slice ------------------------------------------------------------------ */
 
 /* A library that the copy has to need. */
 struct macho_want {
@@ -105,7 +106,8 @@ struct macho_linked {
     uint32_t library;
 };
 
-/* A rule that the original breaks: the message's format and what it is about tell one from another. */
+/* A rule that the original breaks: the message's format and what it is about tell one from
+ * another. */
 struct macho_excuse {
     const char *fmt;
     char subject[64];
@@ -158,8 +160,8 @@ struct macho_check_step {
 extern const struct macho_check_step exti__macho_steps[];
 extern const size_t exti__macho_step_count;
 
-/* Opens both; fails when `before` cannot be read or memory is out.  When `after` is not sound, reports
- * that and leaves *sound false.  Close in any case but failure. */
+/* Opens both; fails when `before` cannot be read or memory is out.  When `after` is not sound,
+ * reports that and leaves *sound false.  Close in any case but failure. */
 int exti__macho_check_open(struct macho_check *c, struct exti_span before, struct exti_span after,
                            bool *sound, struct exti_error *err);
 void exti__macho_check_close(struct macho_check *c);
@@ -213,8 +215,8 @@ int exti__macho_rule_symbols(struct macho_check *c, const struct macho_file *f,
                              struct exti_error *err);
 
 /* ---- macho_check_bind.c */
-/* Runs an opcode stream as dyld does and adds what it writes to; breaches of dyld's rules are reported
- * and the rest of that stream is left. */
+/* Runs an opcode stream as dyld does and adds what it writes to; breaches of dyld's rules are
+ * reported and the rest of that stream is left. */
 int exti__macho_slots(struct macho_check *c, const struct macho_file *f, enum macho_stream stream,
                       struct macho_slots *out, struct exti_error *err);
 int exti__macho_slot_add(struct macho_slots *list, struct macho_slot s, struct exti_error *err);
@@ -281,8 +283,8 @@ int exti__macho_bound_slots(struct macho_check *c, const struct macho_file *f,
                             struct macho_slots *out, struct exti_error *err);
 
 /* ---- macho_check_weak.c */
-/* Whether weak look-ups of `symbol` leave the process's one definition for `target`, a library of the
- * copy or SELF: 0 no, 1 they may, 2 they must. */
+/* Whether weak look-ups of `symbol` leave the process's one definition for `target`, a library
+ * of the copy or SELF: 0 no, 1 they may, 2 they must. */
 int exti__macho_weak_target(struct macho_check *c, const char *symbol, int *how, int32_t *target,
                             struct exti_error *err);
 /* The slots, by address as in the original, that the copy's weak stream does not bind any more. */

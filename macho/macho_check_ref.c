@@ -1,5 +1,5 @@
-/* What dyld binds: every reference of the original is in the copy, to the library that the edits make of
- * it, and no other. */
+/* What dyld binds: every reference of the original is in the copy, to the library that the edits
+ * make of it, and no other. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ static bool has_opcodes(const struct macho_file *f)
     return f->pieces[MACHO_REBASE].present;
 }
 
-/* ---- rebases ----------------------------------------------------------------------------------------- */
+/* ---- rebases --------------------------------------------------------------------------------- */
 
 static int compare_rebases(struct macho_check *c, struct exti_error *err)
 {
@@ -33,7 +33,7 @@ static int compare_rebases(struct macho_check *c, struct exti_error *err)
     return rc;
 }
 
-/* ---- bindings, eager and lazy ------------------------------------------------------------------------ */
+/* ---- bindings, eager and lazy ---------------------------------------------------------------- */
 
 int exti__macho_bound_slots(struct macho_check *c, const struct macho_file *f,
                             struct macho_slots *out, struct exti_error *err)
@@ -96,7 +96,8 @@ static int compare_binding(struct macho_check *c, const struct macho_slot *was,
     return check_library(c, now->symbol, was->ordinal, now->ordinal, err);
 }
 
-/* The next one that no weak binding was dropped from: what is in those is another check's matter. */
+/* The next one that no weak binding was dropped from: what is in those is another check's
+ * matter. */
 static size_t skip_dropped(const struct macho_slots *list, size_t i, uint64_t moved,
                            const struct macho_slots *dropped)
 {
@@ -155,7 +156,7 @@ int exti__macho_step_opcodes(struct macho_check *c, struct exti_error *err)
     return rc;
 }
 
-/* ---- chained imports ----------------------------------------------------------------------------------- */
+/* ---- chained imports ------------------------------------------------------------------------- */
 
 /* Slots name imports by number, so each import keeps its own. */
 static int compare_imports(struct macho_check *c, const struct macho_chain_table *b,

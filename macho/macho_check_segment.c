@@ -1,6 +1,6 @@
 /* dyld's rules for segments that the reader does not insist on (mach_o/Header.cpp: validSegment,
- * validSemanticsSegments).  Those about bounds, overlap and alignment a file breaks only if it cannot be
- * opened. */
+ * validSemanticsSegments).  Those about bounds, overlap and alignment a file breaks only if it
+ * cannot be opened. */
 #include <inttypes.h>
 #include <string.h>
 

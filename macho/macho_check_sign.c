@@ -1,4 +1,5 @@
-/* The code signature: laid out as the kernel reads it (xnu, osfmk/kern/cs_blobs.h), over these bytes. */
+/* The code signature: laid out as the kernel reads it (xnu, osfmk/kern/cs_blobs.h), over these
+ * bytes. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -37,7 +38,7 @@ static uint64_t be64(const uint8_t *p)
     return (uint64_t)be32(p) << 32 | be32(p + 4);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static const char *read_directory(struct exti_span s, struct directory *d)
 {
@@ -111,7 +112,7 @@ static const char *read_signature(const struct macho_file *f, struct signature *
     return fault || sig->dir.s.n ? fault : "no CodeDirectory with SHA-256";
 }
 
-/* ---- hashes ------------------------------------------------------------------------------------------- */
+/* ---- hashes ---------------------------------------------------------------------------------- */
 
 static const uint8_t *page_hash(const struct directory *d, uint64_t page)
 {
@@ -125,8 +126,8 @@ static bool is_patched(const struct exti_plan *plan, uint64_t at, uint64_t end, 
     return *next < plan->count && plan->patches[*next].offset < end;
 }
 
-/* Whether the self-check has to compute this page's hash.  What neither patches nor tail touch is the
- * original's page, whose hash the original's signature has, if it has one of this kind. */
+/* Whether the self-check has to compute this page's hash.  What neither patches nor tail touch
+ * is the original's page, whose hash the original's signature has, if it has one of this kind. */
 static bool must_hash(const struct macho_check *c, const struct directory *old,
                       const struct directory *d, uint64_t page, size_t *next)
 {
@@ -203,7 +204,7 @@ static int check_special(struct macho_check *c, const struct macho_file *f,
     return rc;
 }
 
-/* ---- the rule and the step ---------------------------------------------------------------------------- */
+/* ---- the rule and the step ------------------------------------------------------------------- */
 
 static bool is_unchanged(const struct macho_check *c)
 {

@@ -1,4 +1,5 @@
-/* The rest of __LINKEDIT: symbols, function starts, data in code, and what is carried over as it is. */
+/* The rest of __LINKEDIT: symbols, function starts, data in code, and what is carried over as it
+ * is. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 #define STAB_BNSYM 0x2e
 #define STAB_ENSYM 0x4e
 
-/* ---- symbols ------------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 static const char *symbol_name(const struct macho_file *f, const uint8_t *p)
 {
@@ -17,7 +18,8 @@ static const char *symbol_name(const struct macho_file *f, const uint8_t *p)
     return at < names.n && memchr(names.p + at, 0, names.n - at) ? (const char *)names.p + at : "";
 }
 
-/* Debugging entries whose value is an address, by mach-o/stab.h; UNSURE: some linkers write a size. */
+/* Debugging entries whose value is an address, by mach-o/stab.h; UNSURE: some linkers write a
+ * size. */
 enum { NOT_AN_ADDRESS, AN_ADDRESS, UNSURE };
 
 static int stab_kind(uint8_t type)
@@ -121,7 +123,7 @@ int exti__macho_step_symbols(struct macho_check *c, struct exti_error *err)
     return rc;
 }
 
-/* ---- function starts ------------------------------------------------------------------------------------ */
+/* ---- function starts ------------------------------------------------------------------------- */
 
 /* The next function's address; false at the end. */
 static bool next_start(struct exti_span s, size_t *at, uint64_t *address)
@@ -164,7 +166,7 @@ int exti__macho_step_starts(struct macho_check *c, struct exti_error *err)
     return 0;
 }
 
-/* ---- data in code ---------------------------------------------------------------------------------------- */
+/* ---- data in code ---------------------------------------------------------------------------- */
 
 int exti__macho_step_data_in_code(struct macho_check *c, struct exti_error *err)
 {
@@ -189,7 +191,7 @@ int exti__macho_step_data_in_code(struct macho_check *c, struct exti_error *err)
     return 0;
 }
 
-/* ---- the others ------------------------------------------------------------------------------------------- */
+/* ---- the others ------------------------------------------------------------------------------ */
 
 /* What another check looks into. */
 static bool is_decoded(enum macho_piece_kind kind)

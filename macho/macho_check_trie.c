@@ -51,7 +51,7 @@ static uint64_t uleb(struct walk *w, size_t *at)
     return 0;
 }
 
-/* ---- the list ---------------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static int add(struct macho_exports *list, struct macho_exported e, const uint8_t *name, size_t n,
                struct exti_error *err)
@@ -106,7 +106,7 @@ void exti__macho_exports_free(struct macho_exports *list)
     *list = (struct macho_exports){.n = 0};
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static uint64_t image_size(const struct macho_file *f)
 {
@@ -292,7 +292,7 @@ int exti__macho_rule_trie(struct macho_check *c, const struct macho_file *f, str
     return rc;
 }
 
-/* ---- before and after ------------------------------------------------------------------------------------ */
+/* ---- before and after ------------------------------------------------------------------------ */
 
 static int compare(struct macho_check *c, const struct macho_exported *was,
                    const struct macho_exported *now, struct exti_error *err)

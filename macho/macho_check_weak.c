@@ -1,5 +1,5 @@
-/* Weak definitions, one for the process: each look-up of the original is in the copy, or the slot is kept
- * to what the edits make of it. */
+/* Weak definitions, one for the process: each look-up of the original is in the copy, or the
+ * slot is kept to what the edits make of it. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static uint64_t place_of(const struct macho_check *c, const struct macho_slot *s
     return is_mark(s) ? s->at : s->at + c->shift;
 }
 
-/* ---- where a look-up leads instead --------------------------------------------------------------------- */
+/* ---- where a look-up leads instead ----------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -87,8 +87,8 @@ static int32_t replaced_library(const struct macho_check *c, uint32_t was)
     return was <= c->after.dylib_count && !find_dylib(&c->after, name) ? (int32_t)was : 0;
 }
 
-/* A copy takes no part in weak look-ups, so what the file has is its own, and what a library that is now
- * a copy has is that copy's. */
+/* A copy takes no part in weak look-ups, so what the file has is its own, and what a library
+ * that is now a copy has is that copy's. */
 int exti__macho_weak_target(struct macho_check *c, const char *symbol, int *how, int32_t *target,
                             struct exti_error *err)
 {
@@ -115,7 +115,7 @@ int exti__macho_weak_target(struct macho_check *c, const char *symbol, int *how,
     return 0;
 }
 
-/* ---- slots ------------------------------------------------------------------------------------------------ */
+/* ---- slots ----------------------------------------------------------------------------------- */
 
 const struct macho_slot *exti__macho_slot_find(const struct macho_slots *list, uint64_t at)
 {
@@ -133,8 +133,8 @@ const struct macho_slot *exti__macho_slot_find(const struct macho_slots *list, u
     return low && list->v[low - 1].at == at ? &list->v[low - 1] : NULL;
 }
 
-/* A slot that no weak binding writes to any more is bound to `target`, or a rebase leaves the address of
- * the file's own definition in it. */
+/* A slot that no weak binding writes to any more is bound to `target`, or a rebase leaves the
+ * address of the file's own definition in it. */
 static bool holds(struct macho_check *c, const struct weak *w, const struct macho_slot *s,
                   int32_t target)
 {

@@ -1,5 +1,5 @@
-/* The numbers in the original's segments that hold addresses and so move with a page shift: pointers
- * that dyld rebases, unwind tables, offsets of initialisers. */
+/* The numbers in the original's segments that hold addresses and so move with a page shift:
+ * pointers that dyld rebases, unwind tables, offsets of initialisers. */
 #include <string.h>
 
 #include "loader/base/mem.h"
@@ -35,15 +35,15 @@ static int add_array(struct macho_words *out, struct exti_span s, uint64_t at, u
     return rc;
 }
 
-/* ---- __unwind_info (mach-o/compact_unwind_encoding.h) ---------------------------------------------- */
+/* ---- __unwind_info (mach-o/compact_unwind_encoding.h) ---------------------------------------- */
 
 static uint32_t word(struct exti_span s, uint64_t at)
 {
     return at <= s.n && s.n - at >= 4 ? exti__macho_u32(s.p + at) : 0;
 }
 
-/* Entries of a regular page tell functions from the image's start; those of a compressed one from the
- * page's first function. */
+/* Entries of a regular page tell functions from the image's start; those of a compressed one
+ * from the page's first function. */
 static int add_page(struct macho_words *out, struct exti_span s, uint64_t page,
                     struct exti_error *err)
 {
@@ -93,7 +93,7 @@ static int add_section(struct macho_check *c, const struct macho_section *x,
     return is_unwind ? add_unwind(out, s, err) : add_array(out, s, 0, s.n / 4, 4, err);
 }
 
-/* ---- rebases ------------------------------------------------------------------------------------------ */
+/* ---- rebases --------------------------------------------------------------------------------- */
 
 static int add_rebases(struct macho_check *c, struct macho_words *out, struct exti_error *err)
 {

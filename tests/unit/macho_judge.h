@@ -1,5 +1,5 @@
-/* What the tests of the Mach-O judge share: a toy and its copy, and which checks have something to say of
- * them. */
+/* What the tests of the Mach-O judge share: a toy and its copy, and which checks have something
+ * to say of them. */
 #ifndef TESTS_UNIT_MACHO_JUDGE_H
 #define TESTS_UNIT_MACHO_JUDGE_H
 
@@ -111,7 +111,7 @@ static inline void run_rules(struct fixture *f, struct exti_span file, char *nam
     exti__macho_check_close(&c);
 }
 
-/* ---- edits of a toy --------------------------------------------------------------------------------- */
+/* ---- edits of a toy -------------------------------------------------------------------------- */
 
 static inline void set(struct macho_toy *t, uint32_t cmd, unsigned nth, size_t at, size_t width,
                        uint64_t v)

@@ -1,5 +1,5 @@
-/* The Mach-O judge: each comparison of a copy with its original, alone, with the fault that it is there to
- * find; signatures, universal files, and what cannot be judged. */
+/* The Mach-O judge: each comparison of a copy with its original, alone, with the fault that it
+ * is there to find; signatures, universal files, and what cannot be judged. */
 #include "tests/unit/macho_judge.h"
 
 #include "tests/unit/macho_link.h"
@@ -23,7 +23,7 @@ static void run_steps(struct fixture *f, const struct exti_rewrite_opts *opts, c
     exti__macho_check_close(&c);
 }
 
-/* ---- steps ---------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static void edit_flags(struct macho_toy *t)
 {
@@ -240,7 +240,7 @@ static void each_step_finds_its_fault_alone(void **state)
     }
 }
 
-/* ---- weak definitions --------------------------------------------------------------------------------------- */
+/* ---- weak definitions ------------------------------------------------------------------------ */
 
 /* The toy defines _toy_weak, and a rebase leaves its address in the slot. */
 static void weak_bindings_go_only_where_the_own_definition_is(void **state)
@@ -282,7 +282,7 @@ static void weak_bindings_go_only_where_the_own_definition_is(void **state)
     assert_string_equal(names, "header,imports,");
 }
 
-/* ---- signatures ------------------------------------------------------------------------------------------ */
+/* ---- signatures ------------------------------------------------------------------------------ */
 
 enum { DIRECTORY = 24 }; /* where ld64.lld puts it */
 
@@ -402,7 +402,7 @@ static void an_unsigned_copy_is_found(void **state)
     assert_says(&f->first, "code signature: lost");
 }
 
-/* ---- universal files --------------------------------------------------------------------------------------- */
+/* ---- universal files ------------------------------------------------------------------------- */
 
 struct fat_fixture {
     struct macho_toy_fat before, after;
@@ -463,7 +463,7 @@ static void faults_of_a_universal_file_are_found(void **state)
     check_fat(f, fat, "not a sound Mach-O file");
 }
 
-/* ---- what cannot be judged ----------------------------------------------------------------------------------- */
+/* ---- what cannot be judged ------------------------------------------------------------------- */
 
 static void copies_that_cannot_be_compared_are_told(void **state)
 {

@@ -172,7 +172,7 @@ static void other_requests_find_the_copy_wrong(void **state)
     }
 }
 
-/* ---- tampering -------------------------------------------------------------------------------------------- */
+/* ---- tampering ------------------------------------------------------------------------------- */
 
 static size_t section_at(const struct copy *k, const struct macho_file *f, const char *name)
 {

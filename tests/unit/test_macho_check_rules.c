@@ -1,10 +1,10 @@
-/* The Mach-O judge: content with files as linkers make them, and each of its rules, alone, with the fault
- * that it is there to find. */
+/* The Mach-O judge: content with files as linkers make them, and each of its rules, alone, with
+ * the fault that it is there to find. */
 #include "tests/unit/macho_judge.h"
 
 #include "tests/unit/macho_link.h"
 
-/* ---- clean files ------------------------------------------------------------------------------------- */
+/* ---- clean files ----------------------------------------------------------------------------- */
 
 static void toys_break_no_rule(void **state)
 {
@@ -48,7 +48,7 @@ static void linked_files_break_no_rule(void **state)
         }
 }
 
-/* ---- rules --------------------------------------------------------------------------------------------- */
+/* ---- rules ----------------------------------------------------------------------------------- */
 
 static void edit_platform(struct macho_toy *t)
 {
