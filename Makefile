@@ -49,7 +49,9 @@ LIBELF_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags libelf)
 LIBELF_LIBS ?= $(shell $(PKG_CONFIG) --libs libelf)
 JANSSON_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags jansson)
 JANSSON_LIBS ?= $(shell $(PKG_CONFIG) --libs jansson)
-LIBCRYPTO_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags libcrypto)
+NETTLE_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags nettle)
+NETTLE_LIBS ?= $(shell $(PKG_CONFIG) --libs nettle)
+# The Mach-O checker of the tests hashes with another library than what it checks.
 LIBCRYPTO_LIBS ?= $(shell $(PKG_CONFIG) --libs libcrypto)
 CMOCKA_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags cmocka)
 CMOCKA_LIBS ?= $(shell $(PKG_CONFIG) --libs cmocka)
@@ -71,11 +73,11 @@ BASE_CPPFLAGS := -iquote . -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \
 BASE_CFLAGS := -std=c11 -fvisibility=hidden $(WARNINGS) $(if $(WERROR),-Werror)
 san_flags := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 cov_flags := $(if $(COV),--coverage -O0)
-DEP_CFLAGS = $(LIBELF_CFLAGS) $(JANSSON_CFLAGS) $(if $(on_darwin),,$(LIBCRYPTO_CFLAGS))
+DEP_CFLAGS = $(LIBELF_CFLAGS) $(JANSSON_CFLAGS) $(if $(on_darwin),,$(NETTLE_CFLAGS))
 ALL_CFLAGS = $(BASE_CPPFLAGS) $(BASE_CFLAGS) $(DEP_CFLAGS) $(san_flags) $(CPPFLAGS) $(CFLAGS) \
 	$(cov_flags)
 ALL_LDFLAGS = $(san_flags) $(if $(COV),--coverage) $(LDFLAGS)
-LIBS = $(LIBELF_LIBS) $(JANSSON_LIBS) $(if $(on_darwin),,$(LIBCRYPTO_LIBS)) -ldl -lpthread
+LIBS = $(LIBELF_LIBS) $(JANSSON_LIBS) $(if $(on_darwin),,$(NETTLE_LIBS)) -ldl -lpthread
 LIB_FLAGS := -fPIC -DEXTI_API='__attribute__((visibility("default")))'
 
 quote = '$(subst ','\'',$(1))'
@@ -110,7 +112,7 @@ LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/dl_posix.c loa
 	loader/formats.c loader/inspect.c loader/json_text.c loader/manifest.c loader/module.c \
 	loader/names.c loader/opts.c loader/prove.c loader/redirect.c loader/registry.c loader/rename.c \
 	loader/rewrite.c loader/store.c loader/store_open.c loader/verify.c
-ELF_SYSTEM_SRCS := loader/base/sha256_openssl.c loader/linkmap_elf.c
+ELF_SYSTEM_SRCS := loader/base/sha256_nettle.c loader/linkmap_elf.c
 DARWIN_SYSTEM_SRCS := loader/base/sha256_darwin.c loader/linkmap_macho.c
 RUNTIME_SRCS := runtime/context.c runtime/fail.c runtime/install.c runtime/process.c \
 	runtime/program.c runtime/pyapi.c runtime/pyconfig.c runtime/scratch.c runtime/signals.c \
@@ -140,8 +142,8 @@ all: $(PROGRAM) $(STATIC) $(B)/$(SHARED_LINK) $(B)/extisolate.pc ## build the pr
 
 # Objects depend on this file, which changes only when the flags or the lists do.
 $(B)/flags: FORCE
-	@$(PKG_CONFIG) --exists libelf jansson $(if $(on_darwin),,libcrypto) || \
-	    { echo "libelf, jansson and libcrypto are needed to build: try 'make deps'" >&2; exit 1; }
+	@$(PKG_CONFIG) --exists libelf jansson $(if $(on_darwin),,nettle) || \
+	    { echo "libelf, jansson and nettle are needed to build: try 'make deps'" >&2; exit 1; }
 	@mkdir -p $(@D)
 	@printf '%s\n' $(call quote,$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIBS)) \
 	    '$(LIB_SRCS) $(PROGRAM_SRCS)' >$@.new
@@ -180,7 +182,7 @@ $(B)/extisolate.pc: loader/extisolate.pc.in $(HEADER) FORCE
 	@mkdir -p $(@D)
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
 	    -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-	    -e 's| @LIBCRYPTO@|$(if $(on_darwin),, libcrypto)|' $< >$@
+	    -e 's| @NETTLE@|$(if $(on_darwin),, nettle)|' $< >$@
 
 .PHONY: install uninstall clean deps
 install: all ## install into DESTDIR PREFIX (BINDIR LIBDIR INCLUDEDIR MANDIR)

@@ -67,7 +67,7 @@ mkdir -p "$build/bench"
 # shellcheck disable=SC2046
 $cc -std=c11 -O2 -Wall -Wextra -iquote . -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \
     -o "$build/bench/bench" bench/*.c "$build/libextisolate.a" \
-    $(pkg-config --cflags --libs libelf jansson libcrypto) -ldl -lpthread -lm
+    $(pkg-config --cflags --libs libelf jansson nettle) -ldl -lpthread -lm
 
 [ -n "${BENCH_QUICK:-}" ] || printf 'extension: %s\nfiles in: %s (%s)\n' "$BENCH_EXTENSION" \
     "$BENCH_DIR" "$(stat -f -c %T "$BENCH_DIR")" >&2

@@ -1,8 +1,8 @@
-/* SHA-256 by the system's own library, which uses what the processor has for it. */
+/* SHA-256 by a library that uses what the processor has for it: nettle, which costs a program little to
+ * start with; on macOS the system's own. */
 #ifndef LOADER_BASE_SHA256_H
 #define LOADER_BASE_SHA256_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,7 +13,6 @@ enum { EXTI_SHA256_SIZE = 32 };
 /* One hasher for any number of messages, so that a hash costs no allocation. */
 struct exti_sha256 {
     void *state;
-    bool failed; /* sticks until exti__sha256_end tells it */
 };
 
 int exti__sha256_init(struct exti_sha256 *h, struct exti_error *err);

@@ -1,7 +1,4 @@
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "loader/base/sha256.h"
 #include "tests/support/exti_test.h"
@@ -62,36 +59,9 @@ static void takes_a_message_in_pieces(void **state)
                         "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-/* A host may have told OpenSSL to take nothing but what it does not have. */
-static void says_when_the_system_offers_none(void **state)
-{
-    static const char conf[] = "openssl_conf = init\n[init]\nalg_section = alg\n"
-                               "[alg]\ndefault_properties = fips=yes\n";
-    struct test *t = *state;
-    const char *path = test_path(t, "openssl.cnf");
-    struct exti_error err;
-    struct exti_sha256 h;
-    int status;
-    pid_t pid;
-
-    test_write(path, conf, sizeof conf - 1);
-    pid = fork();
-    assert_true(pid >= 0);
-    if (!pid) {
-        setenv("OPENSSL_CONF", path, 1);
-        _exit(exti__sha256_init(&h, &err) == EXTI_E_UNSUPPORTED && strstr(err.message, "SHA-256")
-                  ? 0
-                  : 1);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        /* First: libcrypto reads its settings once. */
-        exti_test(says_when_the_system_offers_none),
         exti_test(gives_the_hashes_of_the_standard),
         exti_test(takes_a_message_in_pieces),
     };
