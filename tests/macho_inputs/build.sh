@@ -84,6 +84,7 @@ objects() { # of $arch
     object "$arch/tlv.o" tlv.c
     object "$arch/weak.o" weak.cc -std=c++17 -fexceptions
     object "$arch/many.o" many.c
+    object "$arch/frames.o" frames.c -fomit-frame-pointer
     object "$arch/helper.o" helper.c
     object "$arch/helped.o" helped.c
     for n in {1..20}; do
@@ -133,6 +134,7 @@ inputs() { # of $arch, with $fixups, into $dir
     # shellcheck disable=SC2086
     bundle many many $extras
     bundle reexport ext
+    bundle frames frames
     bundle flat ext -flat_namespace
     bundle pad0 ext -headerpad 0
     bundle pad0-weak weak "$src/libcxx.tbd" -headerpad 0

@@ -42,6 +42,7 @@ static const struct input {
     {"many", MANY},
     {"reexport", UMBRELLA},
     {"flat", 0},
+    {"frames", 0},
     {"pad0", NO_ROOM | FAT},
     {"pad0-weak", NO_ROOM | ONE_PER_PROCESS},
     {"pad0-tlv", NO_ROOM | THREADS},
