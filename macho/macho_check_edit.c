@@ -269,6 +269,19 @@ static size_t find_dylib(const struct macho_file *f, const char *name)
     return i;
 }
 
+/* ld64.lld names a library that is re-exported twice, as one to load as well.  Of all that the
+ * original calls as it does `from`, the one that is needed as the copy's `i` is. */
+static size_t named_alike(const struct macho_check *c, size_t from, size_t i)
+{
+    const uint32_t cmd = dylib_command(&c->after, i)->cmd;
+
+    for (size_t j = 0; j < c->before.dylib_count; j++)
+        if (strcmp(c->before.dylibs[j].name, c->before.dylibs[from].name) == 0 &&
+            dylib_command(&c->before, j)->cmd == cmd)
+            return j;
+    return from;
+}
+
 /* Without a request: which library of the original the copy's `i` was, by name or, if the name
  * is new, by place. */
 static size_t source_of(const struct macho_check *c, size_t i)
@@ -277,9 +290,9 @@ static size_t source_of(const struct macho_check *c, size_t i)
     const size_t same = find_dylib(b, a->dylibs[i].name);
 
     if (same < b->dylib_count)
-        return same;
+        return named_alike(c, same, i);
     return i < b->dylib_count && find_dylib(a, b->dylibs[i].name) == a->dylib_count
-               ? i
+               ? named_alike(c, i, i)
                : MACHO_NO_DYLIB;
 }
 
