@@ -112,7 +112,7 @@ static int check_target(const struct exti_store *s, const struct exti_image *im,
 
     if (strcmp(t.format, wanted->format) != 0)
         return exti__fail(err, EXTI_E_UNSUPPORTED, 0,
-                          "is an %s file; the context's API library is %s, for %s", t.format,
+                          "is %s; the context's API library is %s, for %s", t.format,
                           wanted->format, wanted->machine);
     if (shares_machine(t.machine, wanted->machine) && t.bits == wanted->bits &&
         t.big_endian == wanted->big_endian)

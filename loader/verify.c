@@ -31,7 +31,7 @@ static int verify_mapped(struct exti_span copy, struct exti_span original, struc
     if (rc)
         return rc;
     if (exti__format_of(copy, &copy_ops, &finding) || copy_ops != ops) {
-        exti__fail(&finding, EXTI_E_CHECK, 0, "is not an %s file, as the original is", ops->name);
+        exti__fail(&finding, EXTI_E_CHECK, 0, "is not %s, as the original is", ops->name);
         count_finding(c, &finding);
         return 0;
     }

@@ -356,7 +356,7 @@ static void verify_wants_a_format_that_it_knows(void **state)
               &t->err);
     assert_int_equal(findings, 1);
     assert_int_equal(finding.code, EXTI_E_CHECK);
-    assert_says(&finding, "is not an ELF file, as the original is");
+    assert_says(&finding, "is not ELF, as the original is");
     assert_string_equal(finding.file, text);
 }
 
