@@ -341,7 +341,7 @@ check-runtime check-leaks check-cli: export ASAN_OPTIONS := \
 # Under the tools only the system's CPython, and of the corpus what our own code does;
 # SAN_LIMITS= lifts that.
 SAN_LIMITS ?= EXTI_PYTHON_LIMIT=1 EXTI_CORPUS_QUICK=1 EXTI_ROUNDS=10
-SAN_address,undefined := check-unit check-api check-fuzz check-elf-inputs \
+SAN_address,undefined := check-unit check-api check-fuzz check-elf-inputs check-macho-inputs \
 	check-isolation check-runtime check-leaks check-cli check-corpus
 SAN_thread := check-unit check-api check-fuzz check-isolation check-threads
 

