@@ -109,7 +109,7 @@ MACHO_SRCS := macho/macho_bind.c macho/macho_build.c macho/macho_chained.c macho
 	macho/macho_slots.c macho/macho_symbols.c macho/macho_trie.c macho/macho_trie_build.c \
 	macho/macho_universal.c macho/macho_unwind.c
 LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/dl_posix.c loader/edits.c \
-	loader/formats.c loader/inspect.c loader/json_text.c loader/manifest.c loader/module.c \
+	loader/formats.c loader/inspect.c loader/install_name.c loader/json_text.c loader/manifest.c loader/module.c \
 	loader/names.c loader/opts.c loader/prove.c loader/redirect.c loader/registry.c loader/rename.c \
 	loader/rewrite.c loader/store.c loader/store_open.c loader/verify.c
 ELF_SYSTEM_SRCS := loader/base/sha256_nettle.c loader/linkmap_elf.c

@@ -8,44 +8,10 @@
 #include "loader/base/format.h"
 #include "loader/base/mem.h"
 #include "loader/formats.h"
+#include "loader/install_name.h"
 
 /* More re-exported libraries than any real one has; a circle ends here too. */
 #define MOST_FILES 16
-
-#define LOADER_PATH "@loader_path/"
-#define RPATH "@rpath/"
-
-/* The file that dyld would find for `name` from the library `from`: "@loader_path/" is that library's
- * folder.  NULL for a name that only a process can tell ("@executable_path/"); exti__free it. */
-static char *resolve(const char *from, const char *name)
-{
-    const char *slash = strrchr(from, '/');
-    size_t folder = slash ? (size_t)(slash - from) + 1 : 0, rest;
-    char *path;
-
-    if (name[0] == '/')
-        return exti__strdup(name);
-    if (strncmp(name, LOADER_PATH, strlen(LOADER_PATH)) != 0)
-        return NULL;
-    name += strlen(LOADER_PATH);
-    rest = strlen(name) + 1;
-    path = exti__alloc(folder + rest);
-    if (path) {
-        memcpy(path, from, folder);
-        memcpy(path + folder, name, rest);
-    }
-    return path;
-}
-
-/* "entry/rest" resolved, for a name that begins with "@rpath/". */
-static char *resolve_rpath(const char *from, const char *entry, const char *name)
-{
-    char *joined = exti__fs_join(entry, name + strlen(RPATH)), *path;
-
-    path = joined ? resolve(from, joined) : NULL;
-    exti__free(joined);
-    return path;
-}
 
 static bool has(const struct exti_bind_set *set, char **paths, const char *path)
 {
@@ -83,13 +49,14 @@ static int add(struct exti_bind_set *set, char **paths, char *path, struct exti_
 static int add_reexport(struct exti_bind_set *set, char **paths, const char *from,
                         const struct exti_image *im, const char *name, struct exti_error *err)
 {
-    bool by_rpath = strncmp(name, RPATH, strlen(RPATH)) == 0;
-    size_t before = set->count, tries = by_rpath ? im->path_count : 1;
+    size_t before = set->count;
 
-    for (size_t i = 0; i < tries && set->count == before; i++) {
-        char *path = by_rpath ? resolve_rpath(from, im->paths[i], name) : resolve(from, name);
-        int rc = path ? add(set, paths, path, err) : 0;
+    for (size_t i = 0; i < exti__install_name_tries(im, name) && set->count == before; i++) {
+        char *path;
+        int rc = exti__install_name_file(from, im, name, i, &path, err);
 
+        if (!rc && path)
+            rc = add(set, paths, path, err);
         if (rc)
             return rc;
     }

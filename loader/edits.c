@@ -103,7 +103,9 @@ static int point_at_api(const struct exti_manifest *m, const struct exti_image *
         if (n == EXTI_EDIT_NEEDED_MAX)
             return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                               "names its API library more than %d times", EXTI_EDIT_NEEDED_MAX);
-        e->needed[n] = (struct exti_needed){im->needed[i].name, n ? NULL : name, where};
+        /* In Mach-O two names become one: each has references that go by its number. */
+        e->needed[n] =
+            (struct exti_needed){im->needed[i].name, n && !is_macho(im) ? NULL : name, where};
         n++;
     }
     if (!n)

@@ -1,5 +1,6 @@
 /* Loading copies. */
 #include "loader/module.h"
+#include "loader/install_name.h"
 
 #include <string.h>
 
@@ -83,32 +84,63 @@ static int adopt(struct exti_module *m, struct exti_error *err)
     return rc;
 }
 
+static int open_soname(const char *original, const struct exti_image *im, const char *name,
+                       void **handle, struct exti_error *err)
+{
+    char *origin = exti__strdup(original), *slash = origin ? strrchr(origin, '/') : NULL;
+
+    if (!origin)
+        return exti__fail_nomem(err);
+    if (slash)
+        *slash = 0;
+    *handle =
+        exti__dl_open_shared(im->info.runpath ? im->info.runpath : im->info.rpath, origin, name);
+    exti__free(origin);
+    return 0;
+}
+
+/* dyld would look up @loader_path and @rpath for us, who call it, not for the original. */
+static int open_install_name(const char *original, const struct exti_image *im, const char *name,
+                             void **handle, struct exti_error *err)
+{
+    *handle = NULL;
+    for (size_t i = 0; i < exti__install_name_tries(im, name) && !*handle; i++) {
+        char *path;
+        int rc = exti__install_name_file(original, im, name, i, &path, err);
+
+        if (rc)
+            return rc;
+        if (path)
+            *handle = exti__dl_open_shared(NULL, "", path);
+        exti__free(path);
+    }
+    return 0;
+}
+
 /* Opens, each by itself, the libraries that a copy shares with the rest of the process.  Opened as its
  * dependencies they would bind their weak symbols to the copy's first: the first C++ module would
- * capture libstdc++ for its context, and could never be unloaded.  One that does not open alone, as it
- * has its symbols from others, opens with the copy. */
+ * capture libstdc++ for its context, and could never be unloaded; and dyld hides none of what it opens as
+ * a dependency.  One that does not open alone, as it has its symbols from others, opens with the copy. */
 static int open_shared(const struct exti_ctx *ctx, const char *original,
                        const struct exti_image *im, void ***handles, struct exti_error *err)
 {
-    const char *path = im->info.runpath ? im->info.runpath : im->info.rpath;
-    char *origin = exti__strdup(original), *slash = origin ? strrchr(origin, '/') : NULL;
+    bool macho = strcmp(im->info.format, "Mach-O") == 0;
     size_t n = 0;
+    int rc = 0;
 
     *handles = exti__calloc(im->info.needed_count + 1, sizeof **handles);
-    if (!origin || !*handles) {
-        exti__free(origin);
+    if (!*handles)
         return exti__fail_nomem(err);
-    }
-    if (slash)
-        *slash = 0;
-    for (size_t i = 0; i < im->info.needed_count; i++) {
-        if (exti__edits_is_api(&ctx->store.manifest, im->needed[i].name))
+    for (size_t i = 0; i < im->info.needed_count && !rc; i++) {
+        const char *name = im->needed[i].name;
+
+        if (exti__edits_is_api(&ctx->store.manifest, name))
             continue;
-        (*handles)[n] = exti__dl_open_shared(path, origin, im->needed[i].name);
+        rc = macho ? open_install_name(original, im, name, &(*handles)[n], err)
+                   : open_soname(original, im, name, &(*handles)[n], err);
         n += (*handles)[n] != NULL;
     }
-    exti__free(origin);
-    return 0;
+    return rc;
 }
 
 static void close_shared(void **handles)

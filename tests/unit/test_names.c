@@ -103,6 +103,30 @@ static void long_names_stay_file_names_and_distinct(void **state)
     assert_true(strlen(a) <= EXTI_FILE_NAME_MAX);
 }
 
+static void install_names_are_short_and_differ(void **state)
+{
+    char a[EXTI_FILE_NAME_MAX + 1], b[EXTI_FILE_NAME_MAX + 1];
+
+    (void)state;
+    exti__name_install("ctx", "libpython3.13.dylib.ctx", 0, a);
+    assert_int_equal(strlen(a), 1 + EXTI_INSTALL_LEAST);
+    assert_int_equal(a[0], '/');
+    assert_int_equal(
+        strspn(a + 1, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+        EXTI_INSTALL_LEAST);
+    exti__name_install("ctx", "libpython3.13.dylib.ctx", 0, b);
+    assert_string_equal(a, b);
+    exti__name_install("cty", "libpython3.13.dylib.ctx", 0, b);
+    assert_string_not_equal(a, b);
+    exti__name_install("ctx", "libpython3.12.dylib.ctx", 0, b);
+    assert_string_not_equal(a, b);
+    /* As long as the old name allows, up to what is sure to be unique. */
+    exti__name_install("ctx", "libfoo", 9, b);
+    assert_int_equal(strlen(b), 9);
+    exti__name_install("ctx", "libfoo", 200, b);
+    assert_int_equal(strlen(b), 11);
+}
+
 static void only_names_that_copies_get_are_copies(void **state)
 {
     char copy[EXTI_FILE_NAME_MAX + 1];
@@ -122,6 +146,7 @@ static void only_names_that_copies_get_are_copies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        exti_test(install_names_are_short_and_differ),
         exti_test(only_names_that_copies_get_are_copies),
         exti_test(made_names_are_valid_and_differ),
         exti_test(names_that_could_leave_the_directory_are_refused),
