@@ -72,13 +72,23 @@ static void remove_at(struct macho_expect *e, size_t at)
     memmove(&e->needed[at], &e->needed[at + 1], (e->needed_count - at) * sizeof *e->needed);
 }
 
+/* bind_short finds the same library as bind_name. */
+static bool has_needed(const struct macho_check *c, const char *name)
+{
+    const struct macho_expect *e = &c->expect;
+    const struct exti_rewrite_opts *o = c->opts;
+
+    return find(e, name) < e->needed_count || (o->bind_short && strcmp(name, o->bind_name) == 0 &&
+                                               find(e, o->bind_short) < e->needed_count);
+}
+
 /* dyld gives a file without libraries libSystem as the first, until it names one. */
 static void add_needed(struct macho_check *c, const struct exti_needed *n)
 {
     struct macho_expect *e = &c->expect;
     const bool implied = !c->before.dylib_count;
 
-    if (find(e, n->to) < e->needed_count)
+    if (has_needed(c, n->to))
         return;
     if (implied && find(e, LIBSYSTEM) == e->needed_count)
         insert_at(e, e->needed_count, LIBSYSTEM);
@@ -112,7 +122,7 @@ static bool is_asked_for(const struct macho_check *c, const char *name)
     for (size_t i = 0; i < c->opts->needed_count; i++)
         if (c->opts->needed[i].to && strcmp(c->opts->needed[i].to, name) == 0)
             return true;
-    return false;
+    return c->opts->bind_short && strcmp(c->opts->bind_short, name) == 0;
 }
 
 static bool is_changed(const struct macho_check *c, const struct macho_want *w)
@@ -174,6 +184,17 @@ static int translate(struct macho_check *c, const char **name, struct exti_error
     return *name ? 0 : EXTI_E_NOMEM;
 }
 
+/* Of the library that bind_name stands for in the copy. */
+static int32_t bind_ordinal(const struct macho_check *c)
+{
+    const struct macho_expect *e = &c->expect;
+    size_t at = find(e, c->opts->bind_name);
+
+    if (at == e->needed_count && c->opts->bind_short)
+        at = find(e, c->opts->bind_short);
+    return (int32_t)at + 1;
+}
+
 static int expect_needed(struct macho_check *c, struct exti_error *err)
 {
     struct macho_expect *e = &c->expect;
@@ -201,7 +222,7 @@ static int expect_needed(struct macho_check *c, struct exti_error *err)
         return rc;
     join_needed(c);
     if (c->opts->bind_name)
-        e->bind_ordinal = (int32_t)find(e, c->opts->bind_name) + 1;
+        e->bind_ordinal = bind_ordinal(c);
     take_short_name(c);
     return 0;
 }

@@ -209,6 +209,8 @@ static int find_bind_ordinal(struct macho_edit *e, struct exti_error *err)
     if (!name)
         return 0;
     e->b->bind_ordinal = ordinal_of(e, name);
+    if (!e->b->bind_ordinal && e->b->opts->bind_short)
+        e->b->bind_ordinal = ordinal_of(e, e->b->opts->bind_short);
     if (e->b->bind_ordinal)
         return 0;
     return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,

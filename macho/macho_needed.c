@@ -27,13 +27,23 @@ static int insert(struct macho_edit *e, size_t at, const char *name, struct exti
     return exti__macho_insert(e, at, (struct macho_item){.cmd = LC_LOAD_DYLIB, .text = name}, err);
 }
 
+/* bind_short is another name of bind_name's library: a file with it has that already. */
+static bool is_there(const struct macho_edit *e, const char *name)
+{
+    const struct exti_rewrite_opts *opts = e->b->opts;
+
+    return exti__macho_library(e, name) ||
+           (opts->bind_short && strcmp(name, opts->bind_name) == 0 &&
+            exti__macho_library(e, opts->bind_short));
+}
+
 /* A file that names no library gets libSystem from dyld, as number 1, until it names one. */
 static int add(struct macho_edit *e, const struct exti_needed *op, struct exti_error *err)
 {
     const bool implied = !e->b->f->dylib_count;
     int rc = 0;
 
-    if (exti__macho_library(e, op->to))
+    if (is_there(e, op->to))
         return 0;
     if (implied && !exti__macho_library(e, LIBSYSTEM))
         rc = insert(e, e->count, LIBSYSTEM, err);
@@ -61,7 +71,7 @@ static int apply(struct macho_edit *e, const struct exti_needed *op, struct exti
         found = true;
     }
     /* Replaced already: so that editing a file twice is editing it once. */
-    if (found || (op->to && exti__macho_library(e, op->to)))
+    if (found || (op->to && is_there(e, op->to)))
         return 0;
     return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "LC_LOAD_DYLIB: there is no '%s' to %s",
                       op->from, op->to ? "replace" : "remove");
@@ -72,7 +82,7 @@ static bool is_asked_for(const struct exti_rewrite_opts *opts, const char *text)
     for (size_t i = 0; i < opts->needed_count; i++)
         if (opts->needed[i].to && strcmp(opts->needed[i].to, text) == 0)
             return true;
-    return false;
+    return opts->bind_short && strcmp(opts->bind_short, text) == 0;
 }
 
 /* @loader_path in the names that stay. */

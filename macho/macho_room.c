@@ -99,7 +99,9 @@ static void undo(struct macho_edit *e)
 
     for (size_t i = 0; i < e->count; i++)
         e->items[i].dropped = e->items[i].no_tools = false;
-    if (item && !exti__macho_library(e, opts->bind_name))
+    /* Not where the file itself has it. */
+    if (item && (!item->was || strcmp(item->was, item->text) != 0) &&
+        !exti__macho_library(e, opts->bind_name))
         item->text = opts->bind_name;
 }
 

@@ -314,8 +314,8 @@ static void use_plan(const struct exti_plan *plan, struct exti_span file,
     memcpy(image, file.p, file.n);
     exti__plan_apply(plan, image, file.n);
     judge(file, copy, req, plan);
-    /* A removal cannot be repeated, and what stands for a name that had no room is not that name. */
-    if ((!o->needed_count || o->needed[0].to) && !o->bind_short && is_sound(file))
+    /* A removal cannot be repeated. */
+    if ((!o->needed_count || o->needed[0].to) && is_sound(file))
         edit_again(copy, req);
     image[spoil_at % n] ^= (uint8_t)(spoil_at >> 16 | 1);
     exti__macho_format.check(file, copy, req, NULL, ignore, NULL, NULL);

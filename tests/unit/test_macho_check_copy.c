@@ -284,6 +284,29 @@ static void every_changed_byte_of_content_is_found(void **state)
         }
 }
 
+/* What was done once is not done again, if the library goes by its short name in the copy. */
+static void short_name_is_the_long_one(void **state)
+{
+    static const struct exti_needed add = {NULL, LONG_NAME, EXTI_NEEDED_FIRST};
+    struct test *t = *state;
+
+    macho_skip_without_tools();
+    for (size_t i = 0; i < 2; i++) {
+        struct copy *k = make_copy(t, shapes[i], "/p1");
+        struct exti_plan plan;
+
+        k->before = exti__span(k->after, k->n);
+        k->opts.needed = &add;
+        k->opts.bind_name = LONG_NAME;
+        k->opts.bind_short = "/p1";
+        exti__plan_init(&plan, k->n);
+        assert_ok(exti__macho_format.plan(k->before, &k->req, &plan, &k->f.err), &k->f.err);
+        assert_int_equal(plan.count + plan.tail.n, 0);
+        exti__plan_free(&plan);
+        assert_copy_clean(k, &k->req);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +314,7 @@ int main(void)
         exti_test(other_requests_find_the_copy_wrong),
         exti_test(numbers_that_did_not_move_are_found),
         exti_test(every_changed_byte_of_content_is_found),
+        exti_test(short_name_is_the_long_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -452,7 +452,6 @@ static const struct {
     {24, NULL, " -data -source"},
     {16, NULL, " -data -source -tools"},
     {8, NULL, " -data -source -tools -starts"},
-    {8, MTOY_SYSTEM, " -data -source -tools -starts"}, /* a name that another library has */
 };
 
 static void room_is_made_by_the_least_harm(void **state)
@@ -479,6 +478,53 @@ static void room_is_made_by_the_least_harm(void **state)
         making_close(&m);
         making_check(t, s);
     }
+}
+
+/* A copy in which the short name stands for the long one is as asked. */
+static void short_name_is_not_joined_by_the_long_one(void **state)
+{
+    static const struct exti_needed ops[] = {{NULL, LONG_NAME, EXTI_NEEDED_LAST},
+                                             {"/gone.dylib", LONG_NAME, EXTI_NEEDED_LAST}};
+    struct test *t = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+        struct macho_toy *toy = make_toy(t, (struct macho_toy_opts){.room = 8});
+        struct macho_making m;
+
+        making_open(t, &m, toy_span(toy));
+        m.opts.needed = &ops[i];
+        m.opts.needed_count = 1;
+        m.opts.bind_name = LONG_NAME;
+        m.opts.bind_short = MTOY_WEAK_LIB;
+        assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
+        assert_int_equal(m.b.bind_ordinal, 2);
+        assert_int_equal(m.b.commands.n, m.f.sizeofcmds);
+        assert_memory_equal(m.b.commands.p, toy->b + MACH_HEADER_64_SIZE, m.b.commands.n);
+        making_close(&m);
+    }
+}
+
+/* ... even if there is room for all names in the end. */
+static void short_name_of_the_file_itself_stays(void **state)
+{
+    static const struct exti_needed add[] = {{NULL, LONG_NAME, EXTI_NEEDED_LAST},
+                                             {NULL, "/x", EXTI_NEEDED_LAST}};
+    struct test *t = *state;
+    struct macho_toy *toy = make_toy(t, (struct macho_toy_opts){.room = 8});
+    struct macho_making m;
+    char *id = test_alloc(t, 301);
+
+    making_open(t, &m, toy_span(toy));
+    m.opts.id = memset(id, 'i', 300);
+    m.opts.needed = add;
+    m.opts.needed_count = ARRAY_SIZE(add);
+    m.opts.bind_name = LONG_NAME;
+    m.opts.bind_short = MTOY_WEAK_LIB;
+    assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
+    assert_int_equal(m.b.shift, 0x4000);
+    assert_contains(names(t, &m.b), "weak " MTOY_WEAK_LIB "\n");
+    assert_null(strstr(names(t, &m.b), LONG_NAME));
+    making_close(&m);
 }
 
 /* Where all that can be left out does not do, nothing is. */
@@ -703,6 +749,8 @@ int main(void)
         exti_test(loader_path_of_what_stays_is_the_originals),
         exti_test(bindings_go_to_a_needed_library),
         exti_test(room_is_made_by_the_least_harm),
+        exti_test(short_name_is_not_joined_by_the_long_one),
+        exti_test(short_name_of_the_file_itself_stays),
         exti_test(else_all_moves_and_nothing_is_lost),
         exti_test(signature_needs_room_too),
         exti_test(rarer_commands_are_left_out_too),
