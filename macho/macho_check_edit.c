@@ -282,28 +282,37 @@ static size_t named_alike(const struct macho_check *c, size_t from, size_t i)
     return from;
 }
 
-/* Without a request: which library of the original the copy's `i` was, by name or, if the name
- * is new, by place. */
-static size_t source_of(const struct macho_check *c, size_t i)
+/* Without a request: whether the copy's `i`, whose name is new, may stand for a library of the original
+ * whose name is gone, or is one that was added. */
+static bool may_be_edited(const struct macho_check *c, size_t i)
 {
     const struct macho_file *b = &c->before, *a = &c->after;
-    const size_t same = find_dylib(b, a->dylibs[i].name);
+    const struct macho_command *now = dylib_command(a, i);
 
-    if (same < b->dylib_count)
-        return named_alike(c, same, i);
-    return i < b->dylib_count && find_dylib(a, b->dylibs[i].name) == a->dylib_count
-               ? named_alike(c, i, i)
-               : MACHO_NO_DYLIB;
+    for (size_t j = 0; j < b->dylib_count; j++)
+        if (find_dylib(a, b->dylibs[j].name) == a->dylib_count &&
+            dylib_command(b, j)->cmd == now->cmd && same_dylib_command(dylib_command(b, j), now))
+            return true;
+    return now->cmd == LC_LOAD_DYLIB && !a->dylibs[i].current_version &&
+           !a->dylibs[i].compatibility_version;
 }
 
 /* A copy may name other libraries, but those that it still has are needed as they were. */
 static int check_kept(struct macho_check *c)
 {
     for (size_t i = 0; i < c->after.dylib_count && !c->same_dylibs; i++) {
-        const size_t from = source_of(c, i);
+        const char *name = c->after.dylibs[i].name;
+        size_t from = find_dylib(&c->before, name);
 
-        check_kind(c, i, from,
-                   from == MACHO_NO_DYLIB ? LC_LOAD_DYLIB : dylib_command(&c->before, from)->cmd);
+        if (from < c->before.dylib_count) {
+            from = named_alike(c, from, i);
+            check_kind(c, i, from, dylib_command(&c->before, from)->cmd);
+        } else if (!may_be_edited(c, i)) {
+            exti__macho_finding(c, dylib_command(&c->after, i)->at,
+                                "needed library %s: is needed as none of the original's that are "
+                                "gone",
+                                name);
+        }
     }
     for (size_t i = 0; i < c->before.dylib_count && c->same_dylibs; i++)
         check_kind(c, i, i, dylib_command(&c->before, i)->cmd);

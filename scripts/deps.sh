@@ -6,7 +6,7 @@ set -eu
 build='gcc libc6-dev binutils make pkg-config libelf-dev libjansson-dev nettle-dev'
 demo='python3 python3-numpy libpython3-dev'
 test="$demo libcmocka-dev libssl-dev g++ clang-16 lld-16 llvm-16 libclang-rt-16-dev bolt-16 mold patchelf elfutils
-liblief-dev valgrind libjemalloc2 python3-dev python3-venv jq man-db mandoc procps util-linux musl-tools
+liblief-dev valgrind libjemalloc2 python3-dev python3-pip python3-venv bzip2 xz-utils jq man-db mandoc procps util-linux musl-tools
 qemu-user gcc-i686-linux-gnu gcc-s390x-linux-gnu gcc-mips-linux-gnu gcc-aarch64-linux-gnu
 gcc-riscv64-linux-gnu gcc-arm-linux-gnueabihf libc6-dev-i386-cross libc6-dev-s390x-cross
 libc6-dev-mips-cross libc6-dev-arm64-cross libc6-dev-riscv64-cross libc6-dev-armhf-cross"
