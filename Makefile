@@ -234,8 +234,11 @@ MACHO_CHECK := $(B)/tests/macho_check
 MACHO_CHECK_OBJS := $(call objs,$(addprefix tests/macho_inputs/loader/,macho_check.c file.c fixups.c \
 	trie.c check.c unwind.c sign.c))
 
+# What the library makes of real ones.
+MACHO_REBUILD := $(B)/tests/macho_rebuild
+
 .PHONY: test-programs
-test-programs: $(TEST_PROGRAMS) $(MACHO_CHECK)
+test-programs: $(TEST_PROGRAMS) $(MACHO_CHECK) $(MACHO_REBUILD)
 
 $(SUPPORT_OBJS): OBJ_FLAGS = $(CMOCKA_CFLAGS)
 $(TEST_PROGRAMS:$(B)/%=$(B)/obj/%.o): OBJ_FLAGS = $(CMOCKA_CFLAGS)
@@ -256,10 +259,15 @@ $(MACHO_CHECK): $(MACHO_CHECK_OBJS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBCRYPTO_LIBS)
 
+$(MACHO_REBUILD): $(B)/obj/tests/macho_corpus/rebuild.o $(B)/obj/tests/support/lief.o $(STATIC)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 run = @tests/run.sh $(1) $(sort $(2))
 
 .PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-isolation check-runtime check-cli \
-	check-corpus check-macos
+	check-corpus check-macho-corpus check-macos
 check-unit: $(UNIT_TESTS) ## unit tests, every error path
 	$(call run,unit,$(UNIT_TESTS) $(call scripts,unit))
 check-api: $(API_TESTS) ## the shared library through the public header
@@ -276,6 +284,8 @@ check-cli: all ## the program
 	$(call run,cli,$(call scripts,cli))
 check-corpus: all $(call programs,corpus) ## the distribution's extension modules
 	$(call run,corpus,$(call programs,corpus) $(call scripts,corpus))
+check-macho-corpus: all $(MACHO_CHECK) $(MACHO_REBUILD) ## real Mach-O files, of others
+	$(call run,macho_corpus,$(call scripts,macho_corpus))
 check-macos: ## the macOS build, by a cross compiler
 	$(call run,macos,$(call scripts,macos))
 
@@ -384,7 +394,7 @@ coverage: ## lines that the tests reach; those missed are printed with V=1
 # ---- everything ----------------------------------------------------------------------------------
 
 CHECKS := check-layers check-abi check-unit check-api check-fuzz check-elf-inputs \
-	check-isolation check-runtime check-cli check-readme check-corpus check-macos check-san \
+	check-isolation check-runtime check-cli check-readme check-corpus check-macho-corpus check-macos check-san \
 	check-valgrind
 
 .PHONY: check bench demo compile_commands.json format format-check help

@@ -8,16 +8,20 @@
 
 #if __has_include(<LIEF/ELF.h>)
 #include <LIEF/ELF.h>
+#include <LIEF/MachO.h>
 
 static Elf_Binary_t *(*parse)(const char *);
+static Macho_Binary_t **(*parse_macho)(const char *);
 
 int lief_found(void)
 {
     void *lib = parse ? NULL : dlopen("libLIEF.so.0", RTLD_NOW | RTLD_LOCAL);
 
-    if (lib)
+    if (lib) {
         *(void **)&parse = dlsym(lib, "elf_parse");
-    return parse != NULL;
+        *(void **)&parse_macho = dlsym(lib, "macho_parse");
+    }
+    return parse && parse_macho;
 }
 
 /* "id NAME" and "needed NAME" lines; in a process of its own, which LIEF may crash. */
@@ -38,6 +42,55 @@ static void print_facts(const char *path, FILE *f)
     fflush(f);
     _exit(0);
 }
+
+/* The dylib and rpath commands have an offset to their string behind the common head. */
+static void print_command(const Macho_Command_t *c, FILE *f)
+{
+    static const struct {
+        uint32_t command;
+        const char *name;
+    } named[] = {{0xd, "id"},
+                 {0xc, "library"},
+                 {0x80000018, "library"},
+                 {0x8000001f, "library"},
+                 {0x80000023, "library"},
+                 {0x8000001c, "rpath"}};
+    uint32_t at;
+
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+        if ((uint32_t)c->command != named[i].command || c->size < 12)
+            continue;
+        memcpy(&at, c->data + 8, sizeof at);
+        if (at < c->size)
+            fprintf(f, "%s %.*s\n", named[i].name, (int)(c->size - at), (const char *)c->data + at);
+    }
+}
+
+static int count(const void *list)
+{
+    void *const *p = list;
+    int n = 0;
+
+    while (p && p[n])
+        n++;
+    return n;
+}
+
+static void print_macho(const char *path, FILE *f)
+{
+    Macho_Binary_t **b = parse_macho(path);
+
+    if (!b || !*b)
+        _exit(1);
+    for (; *b; b++) {
+        fprintf(f, "slice 0x%x %d %d %d\n", (unsigned)(*b)->header.cpu_type, count((*b)->segments),
+                count((*b)->sections), count((*b)->symbols));
+        for (size_t i = 0; (*b)->commands && (*b)->commands[i]; i++)
+            print_command((*b)->commands[i], f);
+    }
+    fflush(f);
+    _exit(0);
+}
 #else
 int lief_found(void)
 {
@@ -49,6 +102,11 @@ static void print_facts(const char *path, FILE *f)
     (void)path;
     (void)f;
     _exit(1);
+}
+
+static void print_macho(const char *path, FILE *f)
+{
+    print_facts(path, f);
 }
 #endif
 
@@ -66,25 +124,49 @@ static void take_facts(FILE *f, char *id, size_t id_cap, char *needed, size_t ne
     }
 }
 
-int lief_read(const char *path, char *id, size_t id_cap, char *needed, size_t needed_cap)
+/* What `print` prints in a process of its own; NULL if that cannot be had. */
+static FILE *ask(void (*print)(const char *path, FILE *f), const char *path, pid_t *child)
 {
-    int ends[2], status = 1;
-    pid_t child;
-    FILE *f;
+    int ends[2];
 
     if (!lief_found() || pipe(ends))
-        return 0;
+        return NULL;
     fflush(NULL);
-    child = fork();
-    if (child == 0) {
+    *child = fork();
+    if (*child == 0) {
         close(ends[0]);
-        print_facts(path, fdopen(ends[1], "w"));
+        print(path, fdopen(ends[1], "w"));
     }
     close(ends[1]);
-    f = fdopen(ends[0], "r");
-    if (f) {
-        take_facts(f, id, id_cap, needed, needed_cap);
-        fclose(f);
-    }
+    return fdopen(ends[0], "r");
+}
+
+static int answered(FILE *f, pid_t child)
+{
+    int status = 1;
+
+    fclose(f);
     return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+int lief_read(const char *path, char *id, size_t id_cap, char *needed, size_t needed_cap)
+{
+    pid_t child;
+    FILE *f = ask(print_facts, path, &child);
+
+    if (!f)
+        return 0;
+    take_facts(f, id, id_cap, needed, needed_cap);
+    return answered(f, child);
+}
+
+int lief_read_macho(const char *path, char *facts, size_t cap)
+{
+    pid_t child;
+    FILE *f = ask(print_macho, path, &child);
+
+    if (!f)
+        return 0;
+    facts[fread(facts, 1, cap - 1, f)] = 0;
+    return answered(f, child);
 }

@@ -11,4 +11,8 @@ int lief_found(void);
  * line each, in order.  0 when it cannot read the file, or crashes on it. */
 int lief_read(const char *path, char *id, size_t id_cap, char *needed, size_t needed_cap);
 
+/* What LIEF sees of a Mach-O file, in lines: `slice CPU SEGMENTS SECTIONS SYMBOLS`, and after each one its
+ * `id NAME`, `library NAME`s and `rpath NAME`s in order.  As above otherwise. */
+int lief_read_macho(const char *path, char *facts, size_t cap);
+
 #endif

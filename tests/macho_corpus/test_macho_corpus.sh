@@ -1,0 +1,225 @@
+#!/bin/bash
+# Real Mach-O files from other builders than us: macOS wheels with the libraries that they bring, and
+# addons for Node.js.  Copied into contexts, and copied once more with everything moved; then read by
+# programs that share no code with the one that wrote them.  Skipped aloud where they cannot be had.
+. "$(dirname "$0")/../cli/support.bash"
+
+build=$(dirname "$EXTISOLATE")
+corpus=${EXTI_MACHO_CORPUS:-$build/macho_corpus}
+check=$build/tests/macho_check
+rebuild=$build/tests/macho_rebuild
+python=/usr/bin/python3
+lipo=$(command -v llvm-lipo-16 || command -v llvm-lipo)
+clang=$(command -v clang-16 || command -v clang)
+lld=$(command -v ld64.lld-16 || command -v ld64.lld)
+LLVM_OBJDUMP=$(command -v llvm-objdump-16 || command -v llvm-objdump)
+export LLVM_OBJDUMP
+min_files=40
+
+: >out >err
+"$ROOT/tests/macho_corpus/fetch.sh" "$corpus"
+sets=()
+for set in arm64 x86_64 npm; do
+    if [ -d "$corpus/files/$set" ]; then
+        sets+=("$corpus/files/$set")
+    else
+        skip "files_$set" "$(cat "$corpus/$set.skip")"
+    fi
+done
+[ ${#sets[@]} != 0 ] || exit 0
+
+# ---- what is there ---------------------------------------------------------------------------------
+
+find "${sets[@]}" -type f \( -name '*.so' -o -name '*.dylib' -o -name '*.node' \) | sort >files
+arch_of() { "$lipo" -archs "$1" | tr -d '\n' | sed 's/ *$//; s/ /+/'; }
+while read -r f; do arch_of "$f"; echo; done <files | sort | uniq -c | awk '{ print $1 " " $2 }' >kinds
+[ "$(wc -l <files)" -ge $min_files ] || [ ${#sets[@]} != 3 ]
+say $? "files: $(wc -l <files), of which $(paste -sd, kinds | sed 's/,/, /g')" "too few"
+
+# stub NAME SYMBOLS: a library for both machines that exports them
+stub() {
+    local arch
+    cat >system.tbd <<'T'
+--- !tapi-tbd
+tbd-version:     4
+targets:         [ x86_64-macos, arm64-macos ]
+install-name:    '/usr/lib/libSystem.B.dylib'
+exports:
+  - targets:     [ x86_64-macos, arm64-macos ]
+    symbols:     [ dyld_stub_binder ]
+...
+T
+    sed 's/.*/.globl &\n&: .quad 0/' "$2" >stub.s
+    for arch in x86_64 arm64; do
+        "$clang" -target $arch-apple-macos11 -c stub.s -o stub.o &&
+            "$lld" -arch $arch -platform_version macos 11.0 13.3 -dylib -install_name "@rpath/$1" \
+                stub.o system.tbd -o "stub.$arch" || return 1
+    done
+    "$lipo" -create stub.x86_64 stub.arm64 -output "$1"
+}
+
+# What the files look up anywhere, or in the main program.
+wanted() {
+    xargs "$check" --bindings <files | awk '$3 == "flat" || $3 == "main" { print $2 }' | sort -u
+}
+
+wanted >wanted
+libpython=$corpus/libpython3.13.dylib
+if [ ! -f "$libpython" ]; then
+    skip libpython "a stub stands for it, as $(cat "$corpus/libpython.skip")"
+    grep -E '^__?Py' wanted >symbols
+    stub libpython3.13.dylib symbols >out 2>err
+    say $? stub_libpython
+    libpython=$T/libpython3.13.dylib
+fi
+grep -E '^_(napi|node|uv)_' wanted >symbols
+stub libnode.dylib symbols >out 2>err
+say $? stub_libnode
+
+# ---- contexts --------------------------------------------------------------------------------------
+
+# The names by which a copy may need its API library: by its path, or its short id where the header has
+# no room for that.
+api_names() {
+    local api
+    api=$(jq -r .api_library.copy "$1")
+    "$LLVM_OBJDUMP" --macho --dylib-id "$api" | tail -n 1 >id
+    echo "@loader_path/$(basename "$api")|$(cat id)"
+}
+
+: >pairs.python
+: >pairs.node
+: >apis
+for folder in $(printf '%s/*/ ' "${sets[@]}"); do
+    name=$(basename "$(dirname "$folder")")-$(basename "$folder")
+    api=$libpython kind=python
+    [[ $name != npm-* ]] || { api=$T/libnode.dylib kind=node; }
+    mapfile -t files < <(grep -F "$folder" files)
+    [ ${#files[@]} != 0 ] || continue
+    x copy --json --libpython "$api" "${files[@]}" "$T/$name" >"$name.json" 2>err </dev/null
+    copied=$?
+    run verify "$T/$name"
+    [ $copied = 0 ] && [ $rc = 0 ]
+    say $? "context_$name: ${#files[@]} files" "copy: $copied, verify: $rc"
+    jq -r --arg a "$(api_names "$name.json")" '.copies[] | [.source, .copy, $a] | @tsv' \
+        "$name.json" >>pairs.$kind
+    jq -r --arg f "$api" '[$f, .api_library.copy, ""] | @tsv' "$name.json" >>apis
+done
+sort -u -t "$(printf '\t')" -k 1,1 -o apis apis
+cat pairs.python pairs.node apis >pairs
+cut -f2 pairs >copies
+
+# ---- the same file, moved --------------------------------------------------------------------------
+
+mkdir moved
+for kind in python node; do
+    api=$libpython
+    [ $kind = python ] || api=$T/libnode.dylib
+    awk -F'\t' -v d="$T/moved/$kind" '{ print $1 "\t" d NR }' pairs.$kind |
+        "$rebuild" --move "$api" >moved.$kind 2>err
+    rc=$?
+    grep -v "$(printf '\t')" moved.$kind >out
+    [ $rc = 0 ]
+    say $? "move_$kind: $(grep -c "$(printf '\t')" moved.$kind) files"
+done
+cat moved.python moved.node >moved.all
+cut -f2 moved.all >moved.copies
+
+# ---- what others say -------------------------------------------------------------------------------
+
+for what in copies moved; do
+    pairs=pairs files=copies
+    [ $what = copies ] || { pairs=moved.all files=moved.copies; }
+    "$rebuild" --judge <$pairs >out 2>err
+    say $? "judge_$what: $(wc -l <$pairs) files"
+    xargs "$check" --sound <$files >out 2>err
+    say $? "dyld_and_kernel_rules_$what"
+done
+
+# compare NAME LIBRARY MOVED PAIRS: in two processes
+compare() {
+    local part bad=0 jobs=()
+    rm -f part.*
+    split -n r/2 "$4" part.
+    for part in part.aa part.ab; do
+        $python "$ROOT/tests/macho_corpus/compare.py" "$check" "$2" "$3" <$part >$part.out 2>&1 &
+        jobs+=($!)
+    done
+    wait "${jobs[0]}" || bad=1
+    wait "${jobs[1]}" || bad=1
+    cat part.*.out >out
+    sed 's/^/# /' out
+    say $bad "$1"
+}
+
+cat apis >>pairs.python
+compare fixups_and_exports_python "$libpython" any pairs.python
+compare fixups_and_exports_node "$T/libnode.dylib" any pairs.node
+compare fixups_and_exports_moved_python "$libpython" moved moved.python
+compare fixups_and_exports_moved_node "$T/libnode.dylib" moved moved.node
+
+# A comparison that finds nothing has to be one that can.
+awk -F'\t' 'NR == 1 { print $1 "\t" $1 "\t" $3 }' pairs.python >unchanged
+$python "$ROOT/tests/macho_corpus/compare.py" "$check" "$libpython" any <unchanged >out 2>err
+[ $? = 1 ] && grep -q targets out
+say $? a_file_that_was_not_rewritten_compares_different
+
+{ cat files; echo "$libpython"; } | xargs "$rebuild" --again >again 2>err
+rc=$?
+cut -f1,3 again | sort | uniq -c | sort -rn | sed 's/^/# /' | tee out
+[ $rc = 0 ] && [ -s again ] && ! grep -q DIFFERENT again
+say $? "no_change_is_none: $(grep -c identical again) of $(wc -l <again) slices, the others as explained"
+
+if "$rebuild" --lief <pairs >out 2>err; then
+    say 0 "lief: $(tail -n 1 out)"
+elif [ $? = 3 ]; then
+    skip lief "it is not installed (package liblief-dev)"
+else
+    say 1 lief
+fi
+
+# ---- signatures ------------------------------------------------------------------------------------
+
+# A byte of a signed copy's code that is another one has to be missed by its digests.
+signed=$(sed -n 's/.*\t\(.*numpy.*_multiarray_umath[^\t]*\)\t.*/\1/p' pairs.python | while read -r f; do
+    [ "$(arch_of "$f")" = arm64 ] && echo "$f"; done | head -n 1)
+if [ -n "$signed" ]; then
+    size=$(stat -c %s "$signed") bad=0
+    for at in 40000 $((size / 3)) $((size / 2)); do
+        cp "$signed" changed
+        byte=$(od -An -tu1 -j "$at" -N 1 changed)
+        printf "\\x$(printf %x $((byte ^ 1)))" |
+            dd of=changed bs=1 seek="$at" conv=notrunc status=none
+        ! "$check" --sound changed >out 2>err && grep -q digest err || bad=1
+    done
+    say $bad a_changed_byte_breaks_the_signature
+fi
+
+# rcodesign finds no certificate in an ad hoc signature, and says so; nothing else may be wrong.
+if command -v rcodesign >/dev/null; then
+    while read -r f; do
+        rcodesign verify "$f" 2>>err | sed "s|^|$f: |"
+    done <copies | grep -vE 'no cryptographic signature present|Mach-O signature data not found' >out
+    [ ! -s out ]
+    say $? "rcodesign: $(wc -l <copies) files"
+else
+    skip rcodesign "it is not on PATH (cargo package apple-codesign)"
+fi
+
+# ---- a whole wheel ---------------------------------------------------------------------------------
+
+for arch in arm64 x86_64; do
+    json=$arch-numpy.json
+    [ -s "$json" ] || continue
+    jq -r '.copies[].copy' "$json" >copies.numpy
+    jq -r '.copies[].source' "$json" >sources.numpy
+    names=$(api_names "$json")
+    xargs "$check" --bound "$(jq -r .api_library.copy "$json")" "${names%|*}" <copies.numpy >out 2>err
+    rc=$?
+    [ $rc = 0 ] && [ "$(cat out)" -gt 1000 ]
+    say $? "numpy_binds_to_its_context_only_$arch: $(cat out) references in $(wc -l <copies.numpy) files"
+    ! xargs "$check" --bound "$libpython" "${names%|*}" <sources.numpy >out 2>err &&
+        grep -q 'binds to flat' err
+    say $? "numpy_itself_does_not_$arch"
+done
+finish
