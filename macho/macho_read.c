@@ -12,6 +12,9 @@
 /* More than any linker writes, so that a hostile count cannot ask for memory without end. */
 enum { MAX_COMMANDS = 0x10000 };
 
+/* Libraries and search paths are compared with each other. */
+enum { MAX_NAMES = 8192, MAX_NAMES_SIZE = 2 << 20 };
+
 enum command_kind {
     COMMAND_PLAIN, /* nothing in it matters to an edit */
     COMMAND_SEGMENT,
@@ -449,6 +452,25 @@ static int read_command(struct macho_file *f, size_t i, struct exti_error *err)
     return 0;
 }
 
+static int check_names(const struct macho_file *f, size_t dylibs, size_t rpaths,
+                       struct exti_error *err)
+{
+    uint64_t size = 0;
+
+    for (size_t i = 0; i < f->command_count; i++) {
+        const struct command_rule *r = rule_of(f->commands[i].cmd);
+
+        if (r && (r->kind == COMMAND_DYLIB || r->kind == COMMAND_RPATH))
+            size += f->commands[i].s.n;
+    }
+    if (dylibs <= MAX_NAMES && rpaths <= MAX_NAMES && size <= MAX_NAMES_SIZE)
+        return 0;
+    return exti__macho_fail(f, MACHO_HEADER, 16, EXTI_E_UNSUPPORTED, err,
+                            "%zu libraries and %zu LC_RPATHs of %" PRIu64
+                            " bytes; at most %d of each are handled, of %d bytes together",
+                            dylibs, rpaths, size, MAX_NAMES, MAX_NAMES_SIZE);
+}
+
 /* The arrays get all the room that they can need: pointers into them stay. */
 static int make_arrays(struct macho_file *f, struct exti_error *err)
 {
@@ -470,7 +492,7 @@ static int make_arrays(struct macho_file *f, struct exti_error *err)
     f->rpaths = exti__calloc(rpaths, sizeof *f->rpaths);
     if (!f->segments || !f->sections || !f->dylibs || !f->rpaths)
         return exti__fail_nomem(err);
-    return 0;
+    return check_names(f, dylibs, rpaths, err);
 }
 
 static int read_all(struct macho_file *f, struct exti_error *err)

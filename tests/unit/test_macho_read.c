@@ -714,6 +714,48 @@ static void versions_come_from_whichever_command_there_is(void **state)
     }
 }
 
+/* `count` commands of `size` bytes behind a header, with names that differ in their last bytes. */
+static size_t put_names(uint8_t *b, uint32_t cmd, uint32_t count, uint32_t size)
+{
+    const uint32_t header[] = {MH_MAGIC_64, CPU_TYPE_X86_64, 3, MH_BUNDLE, count, count * size};
+    uint8_t *p = b + MACH_HEADER_64_SIZE;
+
+    for (size_t i = 0; i < ARRAY_SIZE(header); i++)
+        exti__put_u32(b + 4 * i, header[i], false);
+    for (uint32_t i = 0; i < count; i++, p += size) {
+        exti__put_u32(p, cmd, false);
+        exti__put_u32(p + 4, size, false);
+        exti__put_u32(p + 8, cmd == LC_RPATH ? RPATH_COMMAND_SIZE : DYLIB_COMMAND_SIZE, false);
+        memset(p + DYLIB_COMMAND_SIZE, 'x', size - DYLIB_COMMAND_SIZE);
+        snprintf((char *)p + size - 12, 12, "%u", i);
+    }
+    return (size_t)(p - b);
+}
+
+/* Comparing them all would take its time. */
+static void too_many_names_are_refused(void **state)
+{
+    static const struct {
+        uint32_t cmd, count, size;
+        int code;
+    } files[] = {
+        {LC_LOAD_DYLIB, 8192, 40, EXTI_E_FORMAT}, /* it has no segments */
+        {LC_LOAD_DYLIB, 8193, 40, EXTI_E_UNSUPPORTED}, {LC_RPATH, 8193, 40, EXTI_E_UNSUPPORTED},
+        {LC_RPATH, 256, 8192, EXTI_E_FORMAT},          {LC_RPATH, 257, 8192, EXTI_E_UNSUPPORTED},
+    };
+    static uint8_t b[MACH_HEADER_64_SIZE + (3 << 20)];
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+        size_t n = put_names(b, files[i].cmd, files[i].count, files[i].size);
+
+        assert_exti(exti__macho_open(exti__span(b, n), &f->file, &f->err), files[i].code, &f->err,
+                    ANY_OFFSET);
+        if (files[i].code == EXTI_E_UNSUPPORTED)
+            assert_says(&f->err, "are handled");
+    }
+}
+
 static void files_cut_short_or_lengthened_are_refused(void **state)
 {
     struct fixture *f = *state;
@@ -785,6 +827,7 @@ int main(void)
         read_test(corrupt_chained_commands_are_told),
         read_test(odd_but_legal_files_are_read),
         read_test(versions_come_from_whichever_command_there_is),
+        read_test(too_many_names_are_refused),
         read_test(files_cut_short_or_lengthened_are_refused),
         read_test(addresses_are_found_in_the_contents_of_segments),
         read_test(every_failed_allocation_is_told),
