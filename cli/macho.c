@@ -11,26 +11,26 @@ bool cli_is_macho(const struct exti_image *im)
     return exti_image_info(im, &info) == 0 && strcmp(info.format, "Mach-O") == 0;
 }
 
-static void add_once(json_t *names, const char *name)
+/* Slices have most names in common; `seen` has those that `names` has. */
+static void add_once(json_t *names, json_t *seen, const char *name)
 {
-    json_t *known;
-    size_t i;
+    json_t *text = cli_json_text(name);
+    const char *key = json_string_value(text);
 
-    json_array_foreach(names, i, known)
-    {
-        if (strcmp(json_string_value(known), name) == 0)
-            return;
+    if (json_object_get(seen, key) == NULL) {
+        json_object_set_new(seen, key, json_true());
+        json_array_append(names, text);
     }
-    json_array_append_new(names, cli_json_text(name));
+    json_decref(text);
 }
 
-static void add_flat(struct cli_shared *s, const struct exti_image *im)
+static void add_flat(struct cli_shared *s, json_t *seen, const struct exti_image *im)
 {
     struct exti_symbol_info symbol = {.size = sizeof symbol};
 
     for (size_t i = 0; exti_image_symbol(im, i, &symbol) == 0; i++)
         if (!(symbol.flags & EXTI_SYM_EXPORT) && symbol.library == EXTI_BIND_FLAT)
-            add_once(s->flat, symbol.name);
+            add_once(s->flat, seen, symbol.name);
 }
 
 /* A rewritten slice needs the API copy, so its list of libraries is not the original's. */
@@ -51,18 +51,23 @@ static bool same_needed(const struct exti_image *a, const struct exti_image *b)
 static void add_slices(struct cli_shared *s, const struct exti_image *original,
                        const struct exti_image *copy)
 {
+    json_t *seen = json_object(), *seen_machines = json_object();
     const struct exti_image *slice, *was;
 
+    if (exti_image_slice(copy, 0) == NULL)
+        add_flat(s, seen, copy);
     for (size_t i = 0; (slice = exti_image_slice(copy, i)) != NULL; i++) {
         struct exti_image_info info = {.size = sizeof info};
 
         was = exti_image_slice(original, i);
         exti_image_info(slice, &info);
         if (was != NULL && same_needed(was, slice))
-            add_once(s->carried, info.machine);
+            add_once(s->carried, seen_machines, info.machine);
         else
-            add_flat(s, slice);
+            add_flat(s, seen, slice);
     }
+    json_decref(seen);
+    json_decref(seen_machines);
 }
 
 struct cli_shared cli_shared_of(const char *original, const char *copy)
@@ -71,11 +76,8 @@ struct cli_shared cli_shared_of(const char *original, const char *copy)
     struct exti_image *before = NULL, *after = NULL;
 
     if (exti_inspect(copy, &after, NULL) == 0 && cli_is_macho(after) &&
-        exti_inspect(original, &before, NULL) == 0) {
-        if (exti_image_slice(after, 0) == NULL)
-            add_flat(&s, after);
+        exti_inspect(original, &before, NULL) == 0)
         add_slices(&s, before, after);
-    }
     exti_image_free(before);
     exti_image_free(after);
     return s;

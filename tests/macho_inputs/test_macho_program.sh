@@ -51,3 +51,17 @@ for arch in x86_64 arm64; do
         say $? "contexts_${name}_bind_to_their_api_only"
     done
 done
+
+# What stays flat is told once for each name, in no more time than there are names.
+if command -v clang-16 >/dev/null && command -v ld64.lld-16 >/dev/null; then
+    awk 'BEGIN { print ".data"; for (i = 0; i < 200000; i++) print ".quad _flat_" i }' >flat.s
+    clang-16 -target x86_64-apple-macos11 -c flat.s -o flat.o
+    ld64.lld-16 -arch x86_64 -platform_version macos 11.0 13.3 -bundle -undefined dynamic_lookup \
+        -fixup_chains flat.o -o flat.so
+    timeout 60 "$EXTISOLATE" copy --json --libpython "$inputs/x86_64/chained/libpystub.dylib" flat.so \
+        "$T/flat" >flat.json 2>"$T/err"
+    [ "$(grep -c '"_flat_[0-9]*"' flat.json)" = 200000 ]
+    say $? many_flat_names_are_told
+else
+    skip many_flat_names_are_told "clang-16 or ld64.lld-16 is not installed"
+fi
