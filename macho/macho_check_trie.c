@@ -270,10 +270,10 @@ int exti__macho_exports(struct macho_check *c, const struct macho_file *f,
                              *own = &f->pieces[MACHO_EXPORTS_TRIE];
     const bool has_trie = info->present || own->present;
 
-    /* Names share their beginnings in the trie; real ones unfold to a few times its size. */
-    if (!out->names.max)
-        out->names = exti__buf(((size_t)1 << 20) +
-                               64 * (own->s.n + info->s.n + f->pieces[MACHO_STRINGS].s.n));
+    /* Names share their beginnings in the trie; real ones unfold to a few times its size.  Several
+     * files may come to one list. */
+    out->names.max +=
+        ((size_t)1 << 20) + 17 * (own->s.n + info->s.n + f->pieces[MACHO_STRINGS].s.n);
     return has_trie ? walk_trie(c, f, own->s.n ? own->s : info->s, out, err)
                     : walk_symbols(f, out, err);
 }

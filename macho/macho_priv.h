@@ -176,6 +176,10 @@ struct macho_export {
 /* The exports trie, wherever the file has it; empty if it has none. */
 struct exti_span exti__macho_trie(const struct macho_file *f);
 
+/* Bytes that a walk's names may add up to: one whose nodes tell long names again and again could make
+ * it take, and those who keep them need, the trie's size squared. */
+uint64_t exti__macho_trie_names_limit(struct exti_span trie);
+
 /* Calls `each` with every export, in trie order, until it returns non-zero, which is passed on.  The
  * strings live during the call.  Time is bounded by the trie's size: a node reached twice is an error. */
 int exti__macho_trie_walk(struct exti_span trie,

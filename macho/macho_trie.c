@@ -7,12 +7,17 @@
 
 /* Longer than any symbol; with it, a hostile trie's names add up to what its size allows. */
 #define MAX_NAME ((size_t)1 << 20)
-#define NAMES_PER_BYTE 64u
+#define NAMES_PER_BYTE 16u /* real ones have 2 */
 #define NAMES_ANYWAY ((uint64_t)1 << 20)
 
 struct exti_span exti__macho_trie(const struct macho_file *f)
 {
     return f->pieces[f->pieces[MACHO_EXPORTS_TRIE].s.n ? MACHO_EXPORTS_TRIE : MACHO_EXPORT].s;
+}
+
+uint64_t exti__macho_trie_names_limit(struct exti_span trie)
+{
+    return trie.n * (uint64_t)NAMES_PER_BYTE + NAMES_ANYWAY;
 }
 
 /* One node: where its children start, and how many there are. */
@@ -227,7 +232,7 @@ int exti__macho_trie_walk(struct exti_span trie,
     struct walk w = {.trie = trie,
                      .name = exti__buf(MAX_NAME + 1),
                      .left = trie.n,
-                     .max_names = (uint64_t)trie.n * NAMES_PER_BYTE + NAMES_ANYWAY};
+                     .max_names = exti__macho_trie_names_limit(trie)};
     int rc;
 
     if (!trie.n)

@@ -299,7 +299,10 @@ int exti__macho_trie_map(struct exti_span trie,
                          int (*edit)(void *user, struct macho_export *e, struct exti_error *err),
                          void *user, struct exti_buf *out, struct exti_error *err)
 {
-    struct copied c = {.text = exti__buf(SIZE_MAX), .edit = edit, .user = user};
+    /* Each name has a NUL more than the limit counts, and at least a byte in the trie. */
+    struct copied c = {.text = exti__buf((size_t)exti__macho_trie_names_limit(trie) + trie.n),
+                       .edit = edit,
+                       .user = user};
     int rc = exti__macho_trie_walk(trie, copy_export, &c, err);
     const char *name = (const char *)c.text.p;
 

@@ -395,6 +395,35 @@ static void the_original_excuses_its_own_faults(void **state)
     }
 }
 
+/* What a small library re-exports may be large. */
+static void exports_of_several_files_come_to_one_list(void **state)
+{
+    enum { COUNT = 20000, NAME = 80 };
+    struct test *t = *state;
+    struct macho_segment text = {.vmsize = 0x1000};
+    struct macho_file file = {.text = &text, .segments = &text, .segment_count = 1};
+    struct macho_check c = {.quiet = true};
+    struct macho_export *list = test_alloc(t, COUNT * sizeof *list);
+    struct macho_exports out = {.n = 0};
+    struct exti_error err = {0};
+
+    for (size_t i = 0; i < COUNT; i++) {
+        list[i].name = test_format(t, "_%05zu_%0*d", i, NAME, 0);
+        list[i].import_name = "";
+    }
+    for (size_t n = 1; n <= COUNT; n *= COUNT) {
+        struct exti_buf trie = exti__buf(COUNT * NAME * 2);
+
+        assert_ok(exti__macho_trie_build(list, n, &trie, &err), &err);
+        file.pieces[MACHO_EXPORT] =
+            (struct macho_piece){.present = true, .s = exti__span(trie.p, trie.n)};
+        assert_ok(exti__macho_exports(&c, &file, &out, &err), &err);
+        exti__buf_free(&trie);
+    }
+    assert_int_equal(out.n, COUNT + 1);
+    exti__macho_exports_free(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +431,7 @@ int main(void)
         exti_test(linked_files_break_no_rule),
         check_test(each_rule_finds_its_fault_alone),
         check_test(the_original_excuses_its_own_faults),
+        exti_test(exports_of_several_files_come_to_one_list),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
