@@ -1,22 +1,33 @@
 #include "loader/json_text.h"
 
+#include <stdbool.h>
+
 #include "loader/base/buf.h"
 #include "loader/base/error.h"
 
+/* Remembers that a piece could not be taken: jansson 2.14 goes on when that piece is an object's key. */
+struct text {
+    struct exti_buf buf;
+    bool failed;
+};
+
 static int append(const char *p, size_t n, void *user)
 {
-    return exti__buf_append(user, p, n, NULL) ? -1 : 0;
+    struct text *t = user;
+
+    t->failed |= exti__buf_append(&t->buf, p, n, NULL) != 0;
+    return t->failed ? -1 : 0;
 }
 
 /* Not json_dumps: a host may have given jansson an allocator whose free we do not know. */
 int exti__json_text(const json_t *json, size_t flags, char **out, struct exti_error *err)
 {
-    struct exti_buf b = exti__buf(SIZE_MAX / 2);
+    struct text t = {.buf = exti__buf(SIZE_MAX / 2)};
 
-    if (!json || json_dump_callback(json, append, &b, flags) || exti__buf_append(&b, "", 1, NULL)) {
-        exti__buf_free(&b);
+    if (!json || json_dump_callback(json, append, &t, flags) || append("", 1, &t)) {
+        exti__buf_free(&t.buf);
         return exti__fail_nomem(err);
     }
-    *out = (char *)b.p;
+    *out = (char *)t.buf.p;
     return 0;
 }

@@ -66,7 +66,7 @@ static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *e
     int symbolic = 0, synced = 0;
     const char *boot = "";
     json_t *edits = NULL;
-    json_error_t why;
+    json_error_t why = {0};
     int rc;
 
     if (json_unpack_ex(o, &why, 0, "{s:I,s:I,s:I,s:I,s:I,s:I,s:b,s:b,s:s,s:o}", "size", &size,
@@ -116,7 +116,7 @@ static int manifest_from_json(json_t *root, struct exti_manifest *m, struct exti
     json_int_t format = 0, generation = 0;
     const char *name = "", *file_format = "ELF", *machine = "";
     int renamed = 0, bits = 0, big_endian = 0, rc;
-    json_error_t why;
+    json_error_t why = {0};
 
     if (json_unpack_ex(root, &why, 0, "{s:I}", "extisolate", &format))
         return bad_json(err, EXTI_E_UNSUPPORTED, &why, "is not a manifest of extisolate");
