@@ -192,7 +192,7 @@ int exti__store_name(const struct exti_store *s, const char *source, char *name,
 /* JSON holds no other strings, and a manifest that names another file would be worse than none. */
 static int check_utf8(const char *text, const char *what, struct exti_error *err)
 {
-    json_error_t why;
+    json_error_t why = {0};
     json_t *s = json_pack_ex(&why, 0, "s", text ? text : "");
 
     json_decref(s);
