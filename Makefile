@@ -109,9 +109,9 @@ MACHO_SRCS := macho/macho_bind.c macho/macho_build.c macho/macho_chained.c macho
 	macho/macho_slots.c macho/macho_symbols.c macho/macho_trie.c macho/macho_trie_build.c \
 	macho/macho_universal.c macho/macho_unwind.c
 LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/dl_posix.c loader/edits.c \
-	loader/formats.c loader/inspect.c loader/install_name.c loader/json_text.c loader/manifest.c loader/module.c \
-	loader/names.c loader/opts.c loader/prove.c loader/redirect.c loader/registry.c loader/rename.c \
-	loader/rewrite.c loader/store.c loader/store_open.c loader/verify.c
+	loader/formats.c loader/inspect.c loader/install_name.c loader/json_text.c loader/manifest.c \
+	loader/module.c loader/names.c loader/opts.c loader/prove.c loader/redirect.c loader/registry.c \
+	loader/rename.c loader/rewrite.c loader/store.c loader/store_open.c loader/verify.c
 ELF_SYSTEM_SRCS := loader/base/sha256_nettle.c loader/linkmap_elf.c
 DARWIN_SYSTEM_SRCS := loader/base/sha256_darwin.c loader/linkmap_macho.c
 RUNTIME_SRCS := runtime/context.c runtime/fail.c runtime/install.c runtime/process.c \
@@ -393,9 +393,9 @@ coverage: ## lines that the tests reach; those missed are printed with V=1
 
 # ---- everything ----------------------------------------------------------------------------------
 
-CHECKS := check-layers check-abi check-unit check-api check-fuzz check-elf-inputs \
-	check-isolation check-runtime check-cli check-readme check-corpus check-macho-corpus check-macos check-san \
-	check-valgrind
+CHECKS := check-layers check-abi check-unit check-api check-fuzz check-elf-inputs check-macho-inputs \
+	check-isolation check-runtime check-cli check-readme check-corpus check-macho-corpus check-macos \
+	check-san check-valgrind
 
 .PHONY: check bench demo compile_commands.json format format-check help
 check: deps ## every check, then one line: N passed, N failed, N skipped
