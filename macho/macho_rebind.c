@@ -94,10 +94,8 @@ const struct macho_bound *exti__macho_bound(struct macho_rebind *r, const char *
     return r->answer;
 }
 
-static int add_name(void *user, const struct macho_reference *ref, struct exti_error *err)
+static int add_name(struct macho_rebind *r, const char *name, struct exti_error *err)
 {
-    struct macho_rebind *r = user;
-
     if (r->count == r->cap) {
         size_t cap = r->cap ? r->cap * 2 : 64;
         struct macho_bound *names = exti__realloc_array(r->names, cap, sizeof *names);
@@ -107,8 +105,19 @@ static int add_name(void *user, const struct macho_reference *ref, struct exti_e
         r->names = names;
         r->cap = cap;
     }
-    r->names[r->count++] = (struct macho_bound){.name = ref->name};
+    r->names[r->count++] = (struct macho_bound){.name = name};
     return 0;
+}
+
+static int add_reference(void *user, const struct macho_reference *ref, struct exti_error *err)
+{
+    return add_name(user, ref->name, err);
+}
+
+/* The symbol table may name what nothing binds. */
+static int add_undefined(void *user, const struct macho_nlist *n, struct exti_error *err)
+{
+    return add_name(user, n->name, err);
 }
 
 static void drop_repeated(struct macho_rebind *r)
@@ -212,8 +221,10 @@ static int know_copied(void *user, const struct macho_nlist *n, struct exti_erro
 
 static int know_names(struct macho_rebind *r, struct exti_error *err)
 {
-    int rc = exti__macho_references(r->b->f, add_name, r, err);
+    int rc = exti__macho_references(r->b->f, add_reference, r, err);
 
+    if (!rc && r->b->f->flags & MH_TWOLEVEL)
+        rc = undefined(r->b, add_undefined, r, err);
     if (rc)
         return rc;
     drop_repeated(r);
@@ -300,14 +311,15 @@ static int set_library(void *user, const struct macho_nlist *n, struct exti_erro
 {
     struct macho_rebind *r = user;
     struct macho_build *b = r->b;
+    const struct macho_bound *known = exti__macho_bound(r, n->name);
     int32_t was = exti__macho_nlist_ordinal(b->f, n), now;
     struct exti_span s = b->f->pieces[MACHO_SYMBOLS].s;
     struct exti_buf *out = &b->pieces[MACHO_SYMBOLS].data;
     uint8_t byte;
     int rc;
 
-    /* The table may name what nothing binds. */
-    if (was > 0 && !library(b, was) && !exti__macho_bound(r, n->name))
+    /* Nothing binds it: else it would have been refused by now. */
+    if (was > 0 && !library(b, was) && !(known && known->provided))
         now = BIND_SPECIAL_DYLIB_FLAT_LOOKUP;
     else if ((rc = exti__macho_new_ordinal(r, n->name, was, &now, err)))
         return rc;

@@ -23,8 +23,9 @@ struct macho_rebind {
     const struct macho_bound *answer; /* ... and the answer */
 };
 
-/* NULL for a name that is bound nowhere.  `name` is in the file's bytes: asking again for the one
- * at the same place costs nothing, however long it is and however often a stream binds it. */
+/* NULL for a name to which neither a binding nor an undefined symbol refers.  `name` is in the
+ * file's bytes: asking again for the one at the same place costs nothing, however long it is and
+ * however often a stream binds it. */
 const struct macho_bound *exti__macho_bound(struct macho_rebind *r, const char *name);
 
 /* The library to which `name` is bound in the copy, by the rules in macho_rebind.c. */

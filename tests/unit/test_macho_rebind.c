@@ -541,6 +541,24 @@ static void libraries_that_are_gone_must_not_be_missed(void **state)
     assert_says(&f->err, "_again is re-exported from " MTOY_SYSTEM);
 }
 
+/* The symbol table goes by the same rules for what nothing binds. */
+static void symbols_that_nothing_binds_follow(void **state)
+{
+    static const char *const names[] = {"PyFlat", "alloc"};
+    struct fixture *f = *state;
+
+    for (int chained = 0; chained < 2; chained++) {
+        make(f, (struct macho_toy_opts){.chained = chained});
+        f->ordinals[0] = 0;
+        f->toy.b[f->toy.symbols + 3 * 16] += 1;
+        f->toy.b[f->toy.symbols + 5 * 16] += 2;
+        provide_these(f, &f->provider, names, 2, "_malloc");
+        assert_ok(rebind(f), &f->err);
+        assert_contains(bound(f), "_PyFlat -2");
+        assert_string_equal(descs(f), "0400 fe40 0400 ");
+    }
+}
+
 /* ---- weak definitions ----------------------------------------------------------------------------- */
 
 static uint32_t weak_flags(const struct fixture *f)
@@ -956,6 +974,7 @@ int main(void)
         rebind_test(own_symbols_win_when_asked_to),
         rebind_test(libraries_that_move_keep_what_is_bound_to_them),
         rebind_test(libraries_that_are_gone_must_not_be_missed),
+        rebind_test(symbols_that_nothing_binds_follow),
         rebind_test(own_weak_definitions_stay_the_copy_s_own),
         rebind_test(foreign_weak_definitions_are_still_looked_up),
         rebind_test(slots_without_a_definition_in_them_are_bound_to_the_file),
