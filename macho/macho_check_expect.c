@@ -327,25 +327,20 @@ static int know_own(struct macho_check *c, struct exti_error *err)
 
 static int add_provided(struct macho_check *c, struct exti_span file, struct exti_error *err)
 {
+    const struct macho_slice *slice;
+    struct macho_file f;
     struct macho_fat fat;
     int rc = exti__macho_fat_open(file, &fat, err);
 
     if (rc)
         return rc;
-    for (size_t i = 0; !rc && i < fat.count; i++) {
-        struct macho_file f;
-
-        const uint32_t differs = fat.slices[i].cpusubtype ^ c->before.cpusubtype;
-
-        if (fat.slices[i].cputype != c->before.cputype || differs & ~CPU_SUBTYPE_MASK ||
-            !exti__macho_slice_handled(&fat.slices[i]))
-            continue;
-        rc = exti__macho_open(fat.slices[i].s, &f, err);
-        if (rc)
-            break;
-        rc = exti__macho_exports(c, &f, &c->provided, err);
-        exti__macho_close(&f);
-        break;
+    slice = exti__macho_slice_for(&fat, c->before.cputype, c->before.cpusubtype);
+    if (slice && exti__macho_slice_handled(slice)) {
+        rc = exti__macho_open(slice->s, &f, err);
+        if (!rc) {
+            rc = exti__macho_exports(c, &f, &c->provided, err);
+            exti__macho_close(&f);
+        }
     }
     exti__macho_fat_close(&fat);
     return rc;

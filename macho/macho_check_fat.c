@@ -95,10 +95,7 @@ static int is_provided(const struct macho_check *c, const struct macho_slice *sl
     rc = exti__macho_fat_open(c->bind[0], &fat, err);
     if (rc)
         return rc;
-    *out = false;
-    for (size_t i = 0; i < fat.count; i++)
-        *out |= fat.slices[i].cputype == slice->cputype &&
-                !((fat.slices[i].cpusubtype ^ slice->cpusubtype) & ~CPU_SUBTYPE_MASK);
+    *out = exti__macho_slice_for(&fat, slice->cputype, slice->cpusubtype) != NULL;
     exti__macho_fat_close(&fat);
     return 0;
 }

@@ -52,6 +52,29 @@ bool exti__macho_arch_handled(uint32_t cputype, uint32_t cpusubtype)
     }
 }
 
+static bool is_arm64e(uint32_t cputype, uint32_t cpusubtype)
+{
+    return cputype == CPU_TYPE_ARM64 && plain_subtype(cpusubtype) == CPU_SUBTYPE_ARM64E;
+}
+
+const struct macho_slice *exti__macho_slice_for(const struct macho_fat *fat, uint32_t cputype,
+                                                uint32_t cpusubtype)
+{
+    const struct macho_slice *alike = NULL;
+
+    for (size_t i = 0; i < fat->count; i++) {
+        const struct macho_slice *s = &fat->slices[i];
+
+        if (s->cputype != cputype)
+            continue;
+        if (plain_subtype(s->cpusubtype) == plain_subtype(cpusubtype))
+            return s;
+        if (!alike && is_arm64e(s->cputype, s->cpusubtype) == is_arm64e(cputype, cpusubtype))
+            alike = s;
+    }
+    return alike;
+}
+
 bool exti__macho_slice_handled(const struct macho_slice *slice)
 {
     struct exti_cur c = exti__cur(slice->s, false);

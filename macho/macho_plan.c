@@ -174,16 +174,6 @@ void exti__macho_rewritten_free(struct macho_rewritten *r)
     exti__buf_free(&r->tail);
 }
 
-static const struct macho_slice *slice_for(const struct macho_fat *fat, uint32_t cputype,
-                                           uint32_t cpusubtype)
-{
-    for (size_t i = 0; i < fat->count; i++)
-        if (fat->slices[i].cputype == cputype &&
-            !((fat->slices[i].cpusubtype ^ cpusubtype) & ~CPU_SUBTYPE_MASK))
-            return &fat->slices[i];
-    return NULL;
-}
-
 int exti__macho_bind_slices(const struct exti_request *req, uint32_t cputype, uint32_t cpusubtype,
                             struct exti_span *out, size_t *count, struct exti_error *err)
 {
@@ -197,7 +187,7 @@ int exti__macho_bind_slices(const struct exti_request *req, uint32_t cputype, ui
             exti__error_file(err, req->opts->bind_file);
             return rc;
         }
-        slice = slice_for(&fat, cputype, cpusubtype);
+        slice = exti__macho_slice_for(&fat, cputype, cpusubtype);
         if (slice)
             out[(*count)++] = slice->s;
         exti__macho_fat_close(&fat);

@@ -149,6 +149,11 @@ struct macho_fat {
 int exti__macho_fat_open(struct exti_span file, struct macho_fat *fat, struct exti_error *err);
 void exti__macho_fat_close(struct macho_fat *fat);
 
+/* The slice that a process has from `fat` beside code for that architecture; NULL: none.  Intel's
+ * processors since 2013 take x86-64h slices first and x86-64 ones as well, in one process. */
+const struct macho_slice *exti__macho_slice_for(const struct macho_fat *fat, uint32_t cputype,
+                                                uint32_t cpusubtype);
+
 /* Whether the rewriter handles this slice: 64-bit little-endian x86-64 or arm64 (arm64e without a page
  * shift).  Others are carried over as they are. */
 bool exti__macho_slice_handled(const struct macho_slice *slice);

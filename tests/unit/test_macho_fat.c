@@ -275,6 +275,39 @@ static void a_failed_allocation_is_told(void **state)
     assert_exti(open_fat(f), EXTI_E_NOMEM, &f->err, ANY_OFFSET);
 }
 
+static void slices_that_one_process_takes_together(void **state)
+{
+    enum { X86 = CPU_SUBTYPE_X86_64_ALL, H = CPU_SUBTYPE_X86_64_H, V8 = 1, E = CPU_SUBTYPE_ARM64E };
+    static const struct {
+        uint32_t cputype, cpusubtype, types[2], subtypes[2];
+        int takes; /* -1: none */
+    } cases[] = {
+        {CPU_TYPE_X86_64, X86, {CPU_TYPE_X86_64, CPU_TYPE_ARM64}, {X86, 0}, 0},
+        {CPU_TYPE_X86_64, H, {CPU_TYPE_ARM64, CPU_TYPE_X86_64}, {0, X86}, 1},
+        {CPU_TYPE_X86_64, X86, {CPU_TYPE_X86_64, CPU_TYPE_ARM64}, {H, 0}, 0},
+        {CPU_TYPE_X86_64, H, {CPU_TYPE_X86_64, CPU_TYPE_X86_64}, {X86, H}, 1},
+        {CPU_TYPE_X86_64, X86, {CPU_TYPE_X86_64, CPU_TYPE_X86_64}, {H, X86}, 1},
+        {CPU_TYPE_X86_64, X86, {CPU_TYPE_ARM64, CPU_TYPE_I386}, {0, X86}, -1},
+        {CPU_TYPE_ARM64, V8, {CPU_TYPE_X86_64, CPU_TYPE_ARM64}, {V8, 0}, 1},
+        {CPU_TYPE_ARM64, 0, {CPU_TYPE_ARM64, CPU_TYPE_ARM64}, {E, V8}, 1},
+        {CPU_TYPE_ARM64, E, {CPU_TYPE_ARM64, CPU_TYPE_X86_64}, {0, X86}, -1},
+        {CPU_TYPE_ARM64, 0x80000000u | E, {CPU_TYPE_ARM64, CPU_TYPE_ARM64}, {0, E}, 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct macho_slice slices[2] = {{.cputype = cases[i].types[0]},
+                                        {.cputype = cases[i].types[1]}};
+        const struct macho_fat fat = {.slices = slices, .count = 2};
+        const struct macho_slice *s;
+
+        slices[0].cpusubtype = cases[i].subtypes[0];
+        slices[1].cpusubtype = cases[i].subtypes[1];
+        s = exti__macho_slice_for(&fat, cases[i].cputype, cases[i].cpusubtype);
+        assert_ptr_equal(s, cases[i].takes < 0 ? NULL : &slices[cases[i].takes]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +322,7 @@ int main(void)
         fat_test(a_universal_static_library_is_called_that),
         fat_test(the_high_byte_of_a_subtype_does_not_count),
         fat_test(a_failed_allocation_is_told),
+        fat_test(slices_that_one_process_takes_together),
     };
 
     return cmocka_run_group_tests_name("macho/macho_fat", tests, NULL, NULL);
