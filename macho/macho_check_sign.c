@@ -316,7 +316,8 @@ int exti__macho_step_signature(struct macho_check *c, struct exti_error *err)
             !(slot == CSSLOT_REQUIREMENTS && was.has_cms && !now.kept[slot].n))
             exti__macho_finding(c, now.s.base - c->after.file.base,
                                 "code signature: slot %u is not the original's", slot);
-    if (strcmp((const char *)was.dir.s.p + was.dir.identifier,
+    if (was.dir.s.p[was.dir.identifier] &&
+        strcmp((const char *)was.dir.s.p + was.dir.identifier,
                (const char *)now.dir.s.p + now.dir.identifier) != 0)
         exti__macho_finding(c, now.s.base - c->after.file.base,
                             "code signature: identifier %s, not %s",

@@ -35,7 +35,7 @@ static const char *identifier(const struct macho_build *b)
 {
     const char *id = b->opts->id ? b->opts->id : b->f->id, *slash;
 
-    if (b->signature.identifier)
+    if (b->signature.identifier && *b->signature.identifier)
         return b->signature.identifier;
     slash = id ? strrchr(id, '/') : NULL;
     id = slash ? slash + 1 : id;

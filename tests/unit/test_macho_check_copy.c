@@ -58,13 +58,13 @@ static struct exti_span link_text(struct test *t, const char *source, const char
     return exti__span(text, size);
 }
 
-static struct copy *make_copy(struct test *t, const char *options, const char *bind_name)
+static struct copy *copy_of(struct test *t, struct exti_span before, const char *bind_name)
 {
     struct copy *k = test_alloc(t, sizeof *k);
     struct exti_plan plan;
 
     k->provider = link_text(t, provider_source, "p.dylib", MACHO_DYLIB);
-    k->before = link_text(t, copy_source, "c.dylib", options);
+    k->before = before;
     k->needed = (struct exti_needed){NULL, bind_name, EXTI_NEEDED_LAST};
     k->opts = (struct exti_rewrite_opts){.size = sizeof k->opts,
                                          .id = "/p2",
@@ -89,6 +89,11 @@ static struct copy *make_copy(struct test *t, const char *options, const char *b
     if (k->f.findings)
         fail_msg("finding: %s", k->f.first.message);
     return k;
+}
+
+static struct copy *make_copy(struct test *t, const char *options, const char *bind_name)
+{
+    return copy_of(t, link_text(t, copy_source, "c.dylib", options), bind_name);
 }
 
 static void check_copy(struct copy *k, const struct exti_request *req)
@@ -307,6 +312,30 @@ static void short_name_is_the_long_one(void **state)
     }
 }
 
+/* dyld and codesign want one, so a copy of a signed file without gets one. */
+static void an_empty_identifier_is_filled(void **state)
+{
+    struct test *t = *state;
+    struct exti_span before;
+    struct macho_signature signature;
+    struct macho_file m;
+    struct copy *k;
+
+    macho_skip_without_tools();
+    before = link_text(t, copy_source, "c.dylib", MACHO_DYLIB "-adhoc_codesign");
+    k = test_alloc(t, sizeof *k);
+    assert_ok(exti__macho_open(before, &m, &k->f.err), &k->f.err);
+    assert_ok(exti__macho_signature_read(&m, &signature, &k->f.err), &k->f.err);
+    exti__macho_close(&m);
+    assert_string_equal(signature.identifier, "c.dylib");
+    *(char *)(uintptr_t)signature.identifier = 0;
+    k = copy_of(t, before, "/p1");
+    assert_ok(exti__macho_open(exti__span(k->after, k->n), &m, &k->f.err), &k->f.err);
+    assert_ok(exti__macho_signature_read(&m, &signature, &k->f.err), &k->f.err);
+    exti__macho_close(&m);
+    assert_string_equal(signature.identifier, "p2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +344,7 @@ int main(void)
         exti_test(numbers_that_did_not_move_are_found),
         exti_test(every_changed_byte_of_content_is_found),
         exti_test(short_name_is_the_long_one),
+        exti_test(an_empty_identifier_is_filled),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
