@@ -6,8 +6,8 @@
 CHECK is the test's macho_check.  LIBRARY is the API library that the originals were to be bound to.
 MOVED is `moved` if all behind the header has to have moved, else `any`: the room may do.  PAIRS are
 lines of original, copy and the names, with a | between, by one of which the copy has to bind to the
-API library, with tabs between; no name for a copy of the API library.  Fixups and exports have to be
-equal but for
+API library, with tabs between; no name for a copy of the API library.  Fixups and exports have to
+be equal but for
 
     what moved                 by one number of pages for the whole slice
     flat, main program         bound to the API library if that exports the symbol
@@ -160,15 +160,16 @@ class Pair:
 
     def same(self, what, old, new):
         if old != new:
-            odd = [x for x in old if x not in set(new)][:3], [x for x in new if x not in set(old)][:3]
+            a, b = set(map(str, old)), set(map(str, new))
             self.say(what, "%d, now %d: only before %s, only now %s"
-                     % ((len(old), len(new)) + odd))
+                     % (len(old), len(new), sorted(a - b)[:3], sorted(b - a)[:3]))
         counts[what] += len(new)
 
     def libraries(self, folder):
         """The copy's dependencies are the original's, in order, and the API library."""
         api, old, new = self.api, self.old.dylibs, self.new.dylibs
-        if len(new) - len(old) != (api == new[-1] and "ython" not in old[-1]) or api not in new + [""]:
+        added = api == new[-1] and "ython" not in old[-1]
+        if len(new) - len(old) != added or api not in new + [""]:
             self.say("dependencies", "%s, now %s" % (old, new))
         for a, b in zip(old, new):
             there = os.path.realpath(a.replace("@loader_path", folder, 1))

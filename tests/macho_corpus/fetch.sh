@@ -4,9 +4,9 @@
 #
 #   tests/macho_corpus/fetch.sh DIR
 #
-# Leaves DIR/files/<set>/<package>/... and DIR/libpython3.13.dylib for both machines.  What cannot be had
-# is DIR/<set>.skip or DIR/libpython.skip instead, with the reason, and is tried again the next time.
-# About 160 MB, once.
+# Leaves DIR/files/<set>/<package>/... and DIR/libpython3.13.dylib for both machines.  What cannot be
+# had is DIR/<set>.skip or DIR/libpython.skip instead, with the reason, and is tried again the next
+# time.  About 160 MB, once.
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -37,8 +37,9 @@ last_word() {
     tail -n 1 "$1.log" | cut -c1-150
 }
 
-# As others need them on one machine at once, each set takes its name when it is whole.
+# A set takes its name when it is whole, and keeps what can be rewritten only.
 publish() {
+    find "new/$1" -type f ! -name '*.so' ! -name '*.dylib' ! -name '*.node' -delete
     mkdir -p files
     rm -rf "files/$1"
     mv "new/$1" "files/$1"
@@ -48,9 +49,9 @@ publish() {
 # download SET PLATFORM PACKAGE
 download() {
     # shellcheck disable=SC2086
-    timeout 180 $pip download -q --disable-pip-version-check --no-deps --only-binary=:all: \
-        --python-version 3.13 --implementation cp --platform "$2" -d "new/$1/wheels" "$3" \
-        >"$1.log" 2>&1
+    timeout 180 $pip download -q --disable-pip-version-check --retries 1 --no-deps \
+        --only-binary=:all: --python-version 3.13 --implementation cp --platform "$2" \
+        -d "new/$1/wheels" "$3" >"$1.log" 2>&1
 }
 
 fetch_wheels() { # SET

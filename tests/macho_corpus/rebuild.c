@@ -1,14 +1,15 @@
 /* What the test of real Mach-O files asks of the library:
  *
- *   rebuild --again FILE...            a line for each slice: architecture, FILE, and what is different
- *                                      once __LINKEDIT was laid out and signed anew, with no change
- *   rebuild --move LIBRARY <PAIRS      makes each copy, with a dependency on LIBRARY by a name for which the
- *                                      header has no room, and prints original, copy and name
- *   rebuild --judge <PAIRS             checks each copy against its original
- *   rebuild --lief <PAIRS              compares what LIEF sees in both, and prints how many it can read;
- *                                      status 3 without LIEF
+ *   rebuild --again FILE...          a line for each slice: architecture, FILE, and what is different
+ *                                    once __LINKEDIT was laid out and signed anew, with no change
+ *   rebuild --move LIBRARY <PAIRS    makes each copy, with a dependency on LIBRARY by a name for which
+ *                                    the header has no room, and prints original, copy and name
+ *   rebuild --judge <PAIRS           checks each copy against its original
+ *   rebuild --lief <PAIRS            compares what LIEF sees in both, and prints how many it can read;
+ *                                    status 3 without LIEF
  *
- * PAIRS are lines of original and copy, with a tab between; what follows a further tab is passed over. */
+ * PAIRS are lines of original and copy, with a tab between; what follows a further tab is passed
+ * over. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,10 +49,10 @@ static uint8_t *read_file(const char *path, size_t *size)
     return p;
 }
 
-/* ---- no change ------------------------------------------------------------------------------------------ */
+/* ---- no change --------------------------------------------------------------------------------- */
 
-/* Puts a slice together from its own commands and pieces.  The string table counts as one that had another
- * size, or all pieces would stay where they are without being laid out. */
+/* Puts a slice together from its own commands and pieces.  The string table counts as one that had
+ * another size, or all pieces would stay where they are without being laid out. */
 static int build_again(struct macho_build *b, struct macho_file *f, struct exti_buf *out)
 {
     struct macho_piece *strings = &f->pieces[MACHO_STRINGS];
@@ -155,15 +156,15 @@ static bool same_digests(const struct macho_file *a, struct exti_span x, const s
     return true;
 }
 
-/* In what the signature is another than the old one: the differences that are known, or NULL if there is
- * one that is not.
+/* In what the signature is another than the old one: the differences that are known, or NULL if there
+ * is one that is not.
  *
- *   __text's size for __TEXT's   Apple's linker from Xcode 15 on says so of the executable segment; lld,
- *                                codesign and Apple's linker before give the segment's
- *   digests not aligned          Apple's linkers have them right behind the identifier
- *   size not rounded             and some of their versions end the file there
- *   codesign's                   has an empty CMS blob, requirements that a copy keeps, room for more, no
- *                                CS_LINKER_SIGNED, and lately pages of 16 KiB */
+ *   __text's size for __TEXT's   Apple's linker from ld-1053 on says so of the executable segment;
+ *                                older ones, lld, strip and codesign give the segment's
+ *   digests not aligned          Apple's linkers and strip have them right behind the identifier
+ *   size not rounded             and some end the file there
+ *   codesign's                   has an empty CMS blob, requirements that a copy keeps, room for
+ *                                more, no CS_LINKER_SIGNED, and lately pages of 16 KiB */
 static const char *signature_class(const struct macho_file *f, const struct macho_signature *old,
                                    const struct macho_file *g, const struct macho_signature *now)
 {
@@ -263,7 +264,7 @@ static void again_file(const char *path)
     free(p);
 }
 
-/* ---- by name ---------------------------------------------------------------------------------------------- */
+/* ---- everything moved --------------------------------------------------------------------------- */
 
 static uint64_t most_room(const struct exti_image *im)
 {
@@ -335,7 +336,7 @@ static void judge(char **field, const char *unused)
         failed(field[0]);
 }
 
-/* ---- LIEF ------------------------------------------------------------------------------------------------- */
+/* ---- LIEF -------------------------------------------------------------------------------------- */
 
 static size_t lief_readable, lief_blind;
 
