@@ -17,10 +17,10 @@ arm64=(numpy==2.5.5 scipy==1.18.1 pandas==3.1.1 h5py==3.16.0 pillow==13.0.0 cryp
     tokenizers==0.23.3 sentencepiece==0.2.3)
 x86_64=(numpy==2.5.5 h5py==3.16.0 pillow==13.0.0 safetensors==0.8.0 sentencepiece==0.2.2
     tokenizers==0.23.3)
-# The first that fits is taken: numpy for macOS 11 brings OpenBLAS along, for macOS 14 not.
-arm64_platforms=(macosx_11_0_arm64 macosx_12_0_arm64 macosx_14_0_arm64 macosx_10_15_universal2
+# The first that fits is taken: for macOS 14 without OpenBLAS, which numpy for macOS 11 brings along.
+arm64_platforms=(macosx_11_0_arm64 macosx_14_0_arm64 macosx_12_0_arm64 macosx_10_15_universal2
     macosx_10_13_universal2)
-x86_64_platforms=(macosx_10_9_x86_64 macosx_10_12_x86_64 macosx_10_13_x86_64 macosx_14_0_x86_64)
+x86_64_platforms=(macosx_14_0_x86_64 macosx_10_13_x86_64 macosx_10_12_x86_64 macosx_10_9_x86_64)
 npm=(@rollup/rollup-darwin-arm64@4.67.4 @rollup/rollup-darwin-x64@4.67.4
     @parcel/watcher-darwin-arm64@2.6.0 @parcel/watcher-darwin-x64@2.6.0
     lightningcss-darwin-arm64@1.33.0 lightningcss-darwin-x64@1.33.0 fsevents@2.3.3

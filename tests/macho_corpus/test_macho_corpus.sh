@@ -228,8 +228,7 @@ for arch in arm64 x86_64; do
     xargs "$check" --bound "$(jq -r .api_library.copy "$json")" "${names%|*}" <copies.numpy >out 2>err
     rc=$?
     [ $rc = 0 ] && [ "$(cat out)" -gt 1000 ] && [ "$(jq '[.copies[].flat[]] | length' "$json")" = 0 ]
-    say $? "numpy_binds_to_its_context_only_$arch: $(cat out) references" \
-        "in $(wc -l <copies.numpy) files"
+    say $? "numpy_binds_to_its_context_only_$arch: $(cat out) in $(wc -l <copies.numpy) files"
     ! xargs "$check" --bound "$libpython" "${names%|*}" <sources.numpy >out 2>err &&
         grep -q 'binds to flat' err
     say $? "numpy_itself_does_not_$arch"
