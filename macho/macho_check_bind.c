@@ -163,7 +163,7 @@ static void check_target(struct machine *m)
     if (!m->has_ordinal)
         broken(m, "no library ordinal is set");
     if (m->now.ordinal < BIND_SPECIAL_DYLIB_WEAK_LOOKUP ||
-        (m->now.ordinal > 0 && (size_t)m->now.ordinal > m->f->dylib_count))
+        (m->now.ordinal > 0 && (size_t)m->now.ordinal > exti__macho_most_ordinal(m->f)))
         broken(m, "the library ordinal is out of range");
     /* dyld makes a new target only where symbol or addend are set (MachOLayout.cpp). */
     if (!m->is_new_target && m->target.ordinal != m->now.ordinal)

@@ -78,7 +78,7 @@ static void read_import(struct reading *r, uint32_t i)
     else
         out->name = (const char *)t->s.p + name;
     if (out->ordinal < BIND_SPECIAL_DYLIB_WEAK_LOOKUP ||
-        (out->ordinal > 0 && (size_t)out->ordinal > r->f->dylib_count))
+        (out->ordinal > 0 && (size_t)out->ordinal > exti__macho_most_ordinal(r->f)))
         broken(r, at, "an import's library ordinal is out of range");
 }
 

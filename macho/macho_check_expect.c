@@ -370,6 +370,11 @@ int exti__macho_defines(struct macho_check *c, const char *symbol, bool *out,
     return rc;
 }
 
+size_t exti__macho_most_ordinal(const struct macho_file *f)
+{
+    return f->dylib_count ? f->dylib_count : 1;
+}
+
 const char *exti__macho_library_of(const struct macho_file *f, int32_t ordinal)
 {
     return ordinal > 0 && (size_t)ordinal <= f->dylib_count ? f->dylibs[ordinal - 1].name : NULL;

@@ -258,6 +258,8 @@ int exti__macho_step_signature(struct macho_check *c, struct exti_error *err);
 /* ---- macho_check_expect.c */
 int exti__macho_expect(struct macho_check *c, struct exti_error *err);
 void exti__macho_expect_free(struct macho_expect *e);
+/* dyld gives a file without libraries libSystem, as number 1. */
+size_t exti__macho_most_ordinal(const struct macho_file *f);
 /* The name of the library that `ordinal` means; NULL: none of the list. */
 const char *exti__macho_library_of(const struct macho_file *f, int32_t ordinal);
 /* Whether a reference to `symbol` with ordinal `was` in the original may have `now` in the copy. */

@@ -312,6 +312,31 @@ static void short_name_is_the_long_one(void **state)
     }
 }
 
+/* Number 1 is libSystem where a file names no library, and stays that. */
+static void the_implied_library_keeps_its_number(void **state)
+{
+    struct test *t = *state;
+
+    macho_skip_without_tools();
+    for (size_t i = 0; i < 2; i++) {
+        struct exti_span before = link_text(t, copy_source, "c.dylib", shapes[i]);
+        struct exti_error err = {0};
+        struct macho_file m;
+        struct copy *k;
+
+        assert_ok(exti__macho_open(before, &m, &err), &err);
+        assert_int_equal(m.dylib_count, 1);
+        exti__put_u32((uint8_t *)(uintptr_t)m.commands[m.dylibs[0].command].s.p, LC_SUB_CLIENT,
+                      false);
+        exti__macho_close(&m);
+        k = copy_of(t, before, "/p1");
+        assert_ok(exti__macho_open(exti__span(k->after, k->n), &m, &err), &err);
+        assert_int_equal(m.dylib_count, 2);
+        assert_string_equal(m.dylibs[0].name, "/usr/lib/libSystem.B.dylib");
+        exti__macho_close(&m);
+    }
+}
+
 /* dyld and codesign want one, so a copy of a signed file without gets one. */
 static void an_empty_identifier_is_filled(void **state)
 {
@@ -344,6 +369,7 @@ int main(void)
         exti_test(numbers_that_did_not_move_are_found),
         exti_test(every_changed_byte_of_content_is_found),
         exti_test(short_name_is_the_long_one),
+        exti_test(the_implied_library_keeps_its_number),
         exti_test(an_empty_identifier_is_filled),
     };
 
