@@ -108,6 +108,12 @@ MACHO_SRCS := macho/macho_bind.c macho/macho_build.c macho/macho_chained.c macho
 	macho/macho_shift_fixups.c macho/macho_shift_tables.c macho/macho_sign.c macho/macho_signature.c \
 	macho/macho_slots.c macho/macho_symbols.c macho/macho_trie.c macho/macho_trie_build.c \
 	macho/macho_universal.c macho/macho_unwind.c
+PE_SRCS := pe/pe_bind.c pe/pe_check.c pe/pe_check_bytes.c pe/pe_check_edit.c pe/pe_check_expect.c \
+	pe/pe_check_export.c pe/pe_check_header.c pe/pe_check_import.c pe/pe_check_table.c \
+	pe/pe_check_view.c pe/pe_checksum.c pe/pe_directory.c pe/pe_export.c pe/pe_finish.c \
+	pe/pe_format.c pe/pe_forward.c pe/pe_hidden.c pe/pe_image.c pe/pe_import.c pe/pe_names.c \
+	pe/pe_place.c pe/pe_plan.c pe/pe_put.c pe/pe_read.c pe/pe_room.c pe/pe_section.c pe/pe_slot.c \
+	pe/pe_strip.c
 LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/dl_posix.c loader/edits.c \
 	loader/formats.c loader/inspect.c loader/install_name.c loader/json_text.c loader/manifest.c \
 	loader/module.c loader/names.c loader/opts.c loader/prove.c loader/redirect.c loader/registry.c \
@@ -121,7 +127,7 @@ CLI_SRCS := cli/abi.c cli/ask_python.c cli/cmd_clean.c cli/cmd_copy.c cli/cmd_in
 	cli/cmd_list.c cli/cmd_run.c cli/cmd_verify.c cli/contexts.c cli/find_libpython.c cli/json.c \
 	cli/macho.c cli/main.c cli/message.c cli/option.c cli/progress.c
 
-LIB_SRCS := $(BASE_SRCS) $(ELF_SRCS) $(MACHO_SRCS) $(LOADER_SRCS) \
+LIB_SRCS := $(BASE_SRCS) $(ELF_SRCS) $(MACHO_SRCS) $(PE_SRCS) $(LOADER_SRCS) \
 	$(if $(on_darwin),$(DARWIN_SYSTEM_SRCS),$(ELF_SYSTEM_SRCS))
 PROGRAM_SRCS := $(RUNTIME_SRCS) $(CLI_SRCS)
 
@@ -224,7 +230,7 @@ UNIT_TESTS := $(call programs,unit)
 API_TESTS := $(call programs,api)
 ISOLATION_TESTS := $(call programs,isolation)
 STATIC_TESTS := $(UNIT_TESTS) $(ISOLATION_TESTS) $(call programs,elf_inputs) \
-	$(call programs,macho_inputs) $(call programs,runtime) $(call programs,corpus)
+	$(call programs,macho_inputs) $(call programs,pe_inputs) $(call programs,runtime) $(call programs,corpus)
 TEST_PROGRAMS := $(STATIC_TESTS) $(API_TESTS)
 SUPPORT_OBJS := $(call objs,$(wildcard tests/support/*.c))
 TEST_CFLAGS = $(ALL_CFLAGS) $(CMOCKA_CFLAGS)
@@ -266,8 +272,8 @@ $(MACHO_REBUILD): $(B)/obj/tests/macho_corpus/rebuild.o $(B)/obj/tests/support/l
 
 run = @tests/run.sh $(1) $(sort $(2))
 
-.PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-isolation check-runtime check-cli \
-	check-corpus check-macho-corpus check-macos
+.PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-pe-inputs check-isolation \
+	check-runtime check-cli check-corpus check-macho-corpus check-macos
 check-unit: $(UNIT_TESTS) ## unit tests, every error path
 	$(call run,unit,$(UNIT_TESTS) $(call scripts,unit))
 check-api: $(API_TESTS) ## the shared library through the public header
@@ -276,6 +282,8 @@ check-elf-inputs: all $(call programs,elf_inputs) ## odd and broken ELF files, b
 	$(call run,elf_inputs,$(call programs,elf_inputs) $(call scripts,elf_inputs))
 check-macho-inputs: all $(call programs,macho_inputs) $(MACHO_CHECK) ## Mach-O files, built and run here
 	$(call run,macho_inputs,$(call programs,macho_inputs) $(call scripts,macho_inputs))
+check-pe-inputs: all $(call programs,pe_inputs) ## PE files, built here
+	$(call run,pe_inputs,$(call programs,pe_inputs) $(call scripts,pe_inputs))
 check-isolation: all $(ISOLATION_TESTS) ## real loading in many contexts
 	$(call run,isolation,$(ISOLATION_TESTS) $(call scripts,isolation))
 check-runtime: all $(call programs,runtime) ## CPython contexts
@@ -394,8 +402,8 @@ coverage: ## lines that the tests reach; those missed are printed with V=1
 # ---- everything ----------------------------------------------------------------------------------
 
 CHECKS := check-layers check-abi check-unit check-api check-fuzz check-elf-inputs check-macho-inputs \
-	check-isolation check-runtime check-cli check-readme check-corpus check-macho-corpus check-macos \
-	check-san check-valgrind
+	check-pe-inputs check-isolation check-runtime check-cli check-readme check-corpus \
+	check-macho-corpus check-macos check-san check-valgrind
 
 .PHONY: check bench demo compile_commands.json format format-check help
 check: deps ## every check, then one line: N passed, N failed, N skipped

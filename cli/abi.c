@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli/cli.h"
 
@@ -83,6 +84,22 @@ static struct cli_abi framework_abi(const char *path)
     return abi;
 }
 
+/* "python311.dll", "python313t.dll", "python311_d.dll". */
+static struct cli_abi dll_abi(const char *name)
+{
+    struct cli_abi abi = {0, 0, "", ""};
+    int digits;
+    size_t n = number(name + 6, &digits);
+
+    name += 6 + n;
+    if (n < 2 || (strncasecmp(name, ".dll", 4) != 0 && strncasecmp(name, "t.dll", 5) != 0))
+        return abi;
+    abi.major = digits / (n == 2 ? 10 : 100);
+    abi.minor = digits % (n == 2 ? 10 : 100);
+    copy_text(abi.flags, sizeof abi.flags, name, *name == '.' ? 0 : 1);
+    return abi;
+}
+
 struct cli_abi cli_abi_of_libpython(const char *path)
 {
     static const char key[] = "libpython";
@@ -92,6 +109,8 @@ struct cli_abi cli_abi_of_libpython(const char *path)
 
     if (strcmp(name, "Python") == 0)
         return framework_abi(path);
+    if (strncasecmp(name, "python", 6) == 0)
+        return dll_abi(name);
     if (strncmp(name, key, sizeof key - 1) != 0)
         return abi;
     name += sizeof key - 1;

@@ -110,6 +110,7 @@ int cli_each_context(const char *dir, int (*each)(void *user, const char *dir), 
 /* ---- Mach-O copies (macho.c) ------------------------------------------------------------------- */
 
 bool cli_is_macho(const struct exti_image *im);
+bool cli_is_elf(const struct exti_image *im);
 
 /* What a copy has that its context does not keep apart: JSON arrays of names, empty for ELF. */
 struct cli_shared {

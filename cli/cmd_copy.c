@@ -40,8 +40,8 @@ static const char name_chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrst
 
 struct copy {
     const char *dir, *name;
-    char *libpython;   /* NULL: the one CTXDIR has */
-    const char *macho; /* the first FILE that is Mach-O, or NULL */
+    char *libpython;     /* NULL: the one CTXDIR has */
+    const char *foreign; /* the first FILE that is not ELF, or NULL */
     char **files;
     size_t count;
     bool is_new, made_dir, json;
@@ -157,8 +157,8 @@ static int check_files(struct copy *c)
 
         if (exti_inspect(c->files[i], &im, &err) != 0)
             status = failed(c, &err, c->files[i]);
-        else if (c->files[kept++] = c->files[i], c->macho == NULL && cli_is_macho(im))
-            c->macho = c->files[i];
+        else if (c->files[kept++] = c->files[i], c->foreign == NULL && !cli_is_elf(im))
+            c->foreign = c->files[i];
         exti_image_free(im);
     }
     c->count = kept;
@@ -193,10 +193,10 @@ static int prepare_new(struct copy *c)
     int status = check_files(c);
     if (c->count == 0)
         return status;
-    if (c->libpython == NULL && c->macho != NULL) {
-        refuse(c, c->macho, "is a Mach-O file, whose libpython is not looked for");
-        cli_hint("name it: --libpython .../libpython3.11.dylib, or the Python of a "
-                 "Python.framework");
+    if (c->libpython == NULL && c->foreign != NULL) {
+        refuse(c, c->foreign, "is not an ELF file, and only for those is libpython looked for");
+        cli_hint("name it: --libpython .../libpython3.11.dylib, the Python of a "
+                 "Python.framework, or .../python311.dll");
         return CLI_FAILED;
     }
     if (c->libpython == NULL && cli_find_libpython(c->files, c->count, &c->libpython) != CLI_OK) {

@@ -12,6 +12,13 @@ bool cli_is_macho(const struct exti_image *im)
 }
 
 /* Slices have most names in common; `seen` has those that `names` has. */
+bool cli_is_elf(const struct exti_image *im)
+{
+    struct exti_image_info info = {.size = sizeof info};
+
+    return exti_image_info(im, &info) == 0 && strcmp(info.format, "ELF") == 0;
+}
+
 static void add_once(json_t *names, json_t *seen, const char *name)
 {
     json_t *text = cli_json_text(name);

@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
@@ -50,6 +51,23 @@ static bool is_macho(const struct exti_image *im)
     return strcmp(im->info.format, "Mach-O") == 0;
 }
 
+/* Imports name the API copy's file, wherever it lies: the loader takes the one that is loaded already. */
+static int pe_edits(const struct exti_manifest *m, const char *source, const char *id,
+                    struct exti_edits *e, struct exti_error *err)
+{
+    static const struct exti_rename_map none;
+
+    if (m->renamed)
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                          "private names are for ELF; PE imports name their library");
+    return common_edits(source, id, &none, e, err);
+}
+
+static bool is_pe(const struct exti_image *im)
+{
+    return strcmp(im->info.format, "PE") == 0;
+}
+
 int exti__edits_api(const struct exti_manifest *m, const char *source, const char *copy,
                     const struct exti_image *im, const struct exti_rename_map *renames,
                     struct exti_edits *out, struct exti_error *err)
@@ -63,6 +81,8 @@ int exti__edits_api(const struct exti_manifest *m, const char *source, const cha
             out->opts.flags |= EXTI_RW_SYMBOLIC;
         return rc;
     }
+    if (is_pe(im))
+        return pe_edits(m, source, copy, out, err);
     exti__name_api_id(im->info.id, copy, id);
     rc = common_edits(source, id, renames, out, err);
     if (!rc && m->renamed)
@@ -70,15 +90,22 @@ int exti__edits_api(const struct exti_manifest *m, const char *source, const cha
     return rc;
 }
 
+/* Windows compares file names without regard to case. */
+static bool same_name(const struct exti_manifest *m, const char *a, const char *b)
+{
+    return (strcmp(m->target.format, "PE") == 0 ? strcasecmp(a, b) : strcmp(a, b)) == 0;
+}
+
 /* By its SONAME or install name, its file's name, or, for CPython, as the stable ABI's libpython3.so,
- * which only forwards to it. */
+ * which only forwards to it, or python3.dll. */
 bool exti__edits_is_api(const struct exti_manifest *m, const char *name)
 {
     const char *base = exti__name_base(name), *api = exti__name_base(m->api.source);
 
-    return (m->api.source_name && strcmp(base, exti__name_base(m->api.source_name)) == 0) ||
-           strcmp(base, api) == 0 ||
-           (strcmp(base, "libpython3.so") == 0 && strncmp(api, "libpython3.", 11) == 0);
+    return (m->api.source_name && same_name(m, base, exti__name_base(m->api.source_name))) ||
+           same_name(m, base, api) ||
+           (strcmp(base, "libpython3.so") == 0 && strncmp(api, "libpython3.", 11) == 0) ||
+           (strcasecmp(base, "python3.dll") == 0 && strncasecmp(api, "python3", 7) == 0);
 }
 
 /* Whether an edit replaces all entries of that name already. */
@@ -95,6 +122,7 @@ static int point_at_api(const struct exti_manifest *m, const struct exti_image *
                         const char *name, enum exti_needed_where where, struct exti_edits *e,
                         struct exti_error *err)
 {
+    const bool is_elf = !is_macho(im) && !is_pe(im);
     size_t n = 0;
 
     for (size_t i = 0; i < im->info.needed_count; i++) {
@@ -103,9 +131,8 @@ static int point_at_api(const struct exti_manifest *m, const struct exti_image *
         if (n == EXTI_EDIT_NEEDED_MAX)
             return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                               "names its API library more than %d times", EXTI_EDIT_NEEDED_MAX);
-        /* In Mach-O two names become one: each has references that go by its number. */
-        e->needed[n] =
-            (struct exti_needed){im->needed[i].name, n && !is_macho(im) ? NULL : name, where};
+        /* Elsewhere than in ELF each name has references of its own. */
+        e->needed[n] = (struct exti_needed){im->needed[i].name, n && is_elf ? NULL : name, where};
         n++;
     }
     if (!n)
@@ -132,6 +159,25 @@ static int macho_copy_edits(const struct exti_manifest *m, const char *source, c
     return point_at_api(m, im, e->bind_name, EXTI_NEEDED_LAST, e, err);
 }
 
+/* A module that imports the stable ABI's python3.dll imports from the API copy itself, if that exports
+ * all that it needs.  One that imports nothing of the API needs no edit. */
+static int pe_copy_edits(const struct exti_manifest *m, const char *source, const char *copy,
+                         const struct exti_image *im, struct exti_edits *e, struct exti_error *err)
+{
+    int rc = pe_edits(m, source, copy, e, err);
+
+    if (rc)
+        return rc;
+    rc = point_at_api(m, im, m->api.copy, EXTI_NEEDED_LAST, e, err);
+    if (rc)
+        return rc;
+    if (e->opts.needed_count == 1 && !e->needed[0].from)
+        e->opts.needed_count = 0;
+    else
+        e->opts.bind_file = m->api.source;
+    return 0;
+}
+
 int exti__edits_copy(const struct exti_manifest *m, const char *source, const char *copy,
                      const struct exti_image *im, const struct exti_rename_map *renames,
                      bool symbolic, struct exti_edits *out, struct exti_error *err)
@@ -140,6 +186,8 @@ int exti__edits_copy(const struct exti_manifest *m, const char *source, const ch
 
     if (is_macho(im))
         return macho_copy_edits(m, source, copy, im, out, err);
+    if (is_pe(im))
+        return pe_copy_edits(m, source, copy, im, out, err);
     rc = common_edits(source, copy, renames, out, err);
     if (rc)
         return rc;

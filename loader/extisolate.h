@@ -152,18 +152,18 @@ struct exti_image_info {
     size_t size;          /* set by the caller; members past it are not written */
     const char *format;   /* "ELF", ... */
     const char *machine;  /* "x86-64", ... */
-    const char *id;       /* SONAME or the like; NULL if none */
+    const char *id;       /* SONAME or the like; PE: the export directory's name; NULL if none */
     const char *rpath;    /* NULL if none */
     const char *runpath;  /* NULL if none */
-    const char *build_id; /* lower-case hex; NULL if none */
+    const char *build_id; /* lower-case hex; PE: the PDB's GUID and age; NULL if none */
     int bits;             /* 32 or 64 */
     int big_endian;
     uint32_t flags;    /* EXTI_IMAGE_* */
     uint64_t tls_size; /* bytes of thread-local storage a thread needs for this file */
     size_t needed_count, symbol_count;
-    /* Mach-O; elsewhere 0. */
+    /* Mach-O, and some PE; elsewhere 0. */
     size_t slice_count;   /* of a universal file, see exti_image_slice */
-    uint64_t header_room; /* bytes free for load commands */
+    uint64_t header_room; /* bytes free for load commands; PE: behind the section table */
     enum exti_signature signature;
     uint32_t min_os, sdk; /* xxxx.yy.zz: 0x000b0000 is 11.0 */
 };
@@ -179,16 +179,16 @@ struct exti_image_info {
 #define EXTI_BIND_FLAT (-2) /* whichever library has it first */
 #define EXTI_BIND_WEAK (-3) /* one definition for the process */
 
-#define EXTI_NEED_WEAK 1u     /* may be missing */
+#define EXTI_NEED_WEAK 1u     /* may be missing; PE: a delay import, loaded on first use */
 #define EXTI_NEED_REEXPORT 2u /* what it exports, this file exports */
 #define EXTI_NEED_UPWARD 4u   /* a dependency in a circle */
 
 struct exti_symbol_info {
     size_t size;
-    const char *name;
+    const char *name;    /* PE: "#12" for what has an ordinal alone */
     const char *version; /* NULL if none */
     uint32_t flags;      /* EXTI_SYM_* */
-    /* Mach-O import: the needed library it binds to, from 1; or EXTI_BIND_*. */
+    /* Mach-O or PE import: the needed library it binds to, from 1; Mach-O: or EXTI_BIND_*. */
     int32_t library;
 };
 

@@ -5,8 +5,10 @@
 #include "elf/elf_format.h"
 #include "loader/base/error.h"
 #include "macho/macho_format.h"
+#include "pe/pe_format.h"
 
-static const struct exti_format_ops *const formats[] = {&exti__elf_format, &exti__macho_format};
+static const struct exti_format_ops *const formats[] = {&exti__elf_format, &exti__macho_format,
+                                                        &exti__pe_format};
 
 /* Files that users hand over by mistake, by their first bytes. */
 static const struct {
@@ -14,7 +16,6 @@ static const struct {
 } strangers[] = {
     {"!<arch>\n", "a static library; link it into a shared one first"},
     {"!<thin>\n", "a thin static library; link it into a shared one first"},
-    {"MZ", "a PE file, which this build cannot rewrite"},
     {"\xca\xfe\xba\xbe", "a Java class"},
     {"#!", "a script"},
     {"/* GNU ld script", "a linker script, not the library it names"},
@@ -36,5 +37,6 @@ int exti__format_of(struct exti_span file, const struct exti_format_ops **out,
         if (file.n >= n && memcmp(file.p, strangers[i].magic, n) == 0)
             return exti__fail(err, EXTI_E_UNSUPPORTED, 0, "is %s", strangers[i].name);
     }
-    return exti__fail(err, EXTI_E_FORMAT, 0, "is neither ELF nor Mach-O: unknown magic bytes");
+    return exti__fail(err, EXTI_E_FORMAT, 0,
+                      "is neither ELF nor Mach-O nor PE: unknown magic bytes");
 }

@@ -148,3 +148,15 @@ void exti__name_install(const char *context, const char *copy, size_t room, char
         *out++ = letters[v % 62];
     *out = 0;
 }
+
+void exti__name_pe_api(const char *source, const char *context, unsigned generation, char *out)
+{
+    const char *base = visible_base(source), *dot = strrchr(base, '.');
+    char tag[TAG_LENGTH + 1];
+
+    if (strlen(context) == TAG_LENGTH && strspn(context, digits) == TAG_LENGTH && generation < 2)
+        memcpy(tag, context, sizeof tag);
+    else
+        base36(hash_text(context, FNV_START ^ generation), tag);
+    snprintf(out, EXTI_FILE_NAME_MAX + 1, "p%s%s", tag, dot ? dot : "");
+}

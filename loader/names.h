@@ -43,6 +43,13 @@ void exti__name_api_id(const char *old_id, const char *copy, char *out);
 #define EXTI_INSTALL_LEAST 6
 void exti__name_install(const char *context, const char *copy, size_t room, char *out);
 
+/* The API copy of a PE context, which its imports name.  "python311.dll" in context "k3x9q2m4" becomes
+ * "pk3x9q2m4.dll": of the same length, so that most imports are overwritten in place, without a dot in
+ * its stem, which loaders split forwarders at, and not "python" and digits, which CPython takes for
+ * another version's.  Contexts with longer or other names, and later generations, have a hash there.
+ * `out` has room for EXTI_FILE_NAME_MAX+1 bytes. */
+void exti__name_pe_api(const char *source, const char *context, unsigned generation, char *out);
+
 const char *exti__name_base(const char *path); /* what follows the last slash */
 
 #endif

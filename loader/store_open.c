@@ -202,7 +202,10 @@ static int make_api(struct exti_store *s, const char *source, const struct exti_
 
     if (!keep_generation)
         m->generation++;
-    exti__name_api_copy(source, m->name, m->generation, name);
+    if (strcmp(im->info.format, "PE") == 0)
+        exti__name_pe_api(source, m->name, m->generation, name);
+    else
+        exti__name_api_copy(source, m->name, m->generation, name);
     rc = exti__store_name(s, source, name, err);
     if (!rc)
         rc = exti__edits_api(m, source, name, im, &s->renames, &edits, err);

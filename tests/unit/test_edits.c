@@ -5,7 +5,7 @@
 #include "loader/base/mem.h"
 #include "loader/edits.h"
 
-/* What becomes of a Mach-O file in a context; tests/api sees the same of ELF files. */
+/* What becomes of a Mach-O or PE file in a context; tests/api sees the same of ELF files. */
 static struct exti_manifest manifest(void)
 {
     return (struct exti_manifest){
@@ -106,6 +106,42 @@ static void private_names_are_refused(void **state)
                 EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
 }
 
+static void pe_imports_of_the_api_are_renamed(void **state)
+{
+    struct test *t = *state;
+    struct exti_image_needed needed[] = {
+        {"KERNEL32.dll", 0}, {"PYTHON311.dll", 0}, {"python3.DLL", 0}, {"VCRUNTIME140.dll", 0}};
+    struct exti_manifest m = manifest();
+    struct exti_image im = image(needed, 4, "a.pyd");
+    struct exti_edits e;
+
+    m.api.source = "/opt/python311.dll";
+    m.api.source_name = "python311.dll";
+    m.api.copy = "pk3x9q2m4.dll";
+    strcpy(m.target.format, "PE");
+    im.info.format = "PE";
+    assert_ok(exti__edits_copy(&m, "/site/a.pyd", "a.ctx-1.pyd", &im, &none, false, &e, &t->err),
+              &t->err);
+    assert_int_equal(e.opts.needed_count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_string_equal(e.needed[i].from, needed[i + 1].name);
+        assert_string_equal(e.needed[i].to, "pk3x9q2m4.dll");
+    }
+    assert_string_equal(e.opts.bind_file, m.api.source);
+    assert_string_equal(e.opts.id, "a.ctx-1.pyd");
+    exti__edits_free(&e);
+
+    im.info.needed_count = 1;
+    assert_ok(exti__edits_copy(&m, "/site/b.dll", "b.ctx-1.dll", &im, &none, false, &e, &t->err),
+              &t->err);
+    assert_int_equal(e.opts.needed_count, 0);
+    assert_null(e.opts.bind_file);
+    exti__edits_free(&e);
+    m.renamed = true;
+    assert_exti(exti__edits_copy(&m, "/site/b.dll", "b.ctx-1.dll", &im, &none, false, &e, &t->err),
+                EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -113,6 +149,7 @@ int main(void)
         exti_test(libpython_by_any_name_is_replaced),
         exti_test(the_short_name_is_the_id_of_libpython),
         exti_test(private_names_are_refused),
+        exti_test(pe_imports_of_the_api_are_renamed),
     };
 
     return cmocka_run_group_tests_name("edits", tests, NULL, NULL);

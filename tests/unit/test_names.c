@@ -127,6 +127,23 @@ static void install_names_are_short_and_differ(void **state)
     assert_int_equal(strlen(b), 11);
 }
 
+static void a_pe_api_copy_is_as_long_as_python311(void **state)
+{
+    char a[EXTI_FILE_NAME_MAX + 1], b[EXTI_FILE_NAME_MAX + 1];
+
+    (void)state;
+    exti__name_pe_api("C/python311.dll", "k3x9q2m4", 1, a);
+    assert_string_equal(a, "pk3x9q2m4.dll");
+    exti__name_pe_api("C/python311.dll", "k3x9q2m4", 2, b);
+    assert_int_equal(strlen(b), strlen(a));
+    assert_string_not_equal(a, b);
+    /* No dots, capitals or hyphens, whatever the context is called. */
+    exti__name_pe_api("C/PYTHON311.DLL", "My-Context_1", 1, b);
+    assert_int_equal(strlen(b), strlen(a));
+    assert_int_equal(strspn(b, "abcdefghijklmnopqrstuvwxyz0123456789"), 9);
+    assert_string_equal(b + 9, ".DLL");
+}
+
 static void only_names_that_copies_get_are_copies(void **state)
 {
     char copy[EXTI_FILE_NAME_MAX + 1];
@@ -147,6 +164,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         exti_test(install_names_are_short_and_differ),
+        exti_test(a_pe_api_copy_is_as_long_as_python311),
         exti_test(only_names_that_copies_get_are_copies),
         exti_test(made_names_are_valid_and_differ),
         exti_test(names_that_could_leave_the_directory_are_refused),

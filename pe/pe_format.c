@@ -1,0 +1,18 @@
+#include "pe/pe_format.h"
+
+#include "pe/pe_priv.h"
+
+static bool probe(struct exti_span file)
+{
+    struct exti_cur c = exti__cur(file, false);
+
+    return exti__cur_u16(&c) == IMAGE_DOS_SIGNATURE;
+}
+
+const struct exti_format_ops exti__pe_format = {
+    .name = "PE",
+    .probe = probe,
+    .read = exti__pe_read,
+    .plan = exti__pe_plan,
+    .check = exti__pe_check,
+};

@@ -1,0 +1,258 @@
+/* Reads and edits whatever the bytes are, as a PE file.  The first byte chooses the edits, the next three a
+ * place to spoil the result at; the file follows.  Ends the process where a promise is broken: the judge
+ * has nothing to say about the copy of a sound file, and editing the copy once more changes nothing. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/base/plan.h"
+#include "pe/pe_check_priv.h"
+#include "pe/pe_format.h"
+#include "pe/pe_priv.h"
+#include "tests/unit/pe_toy.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define PREFIX 4
+
+static const struct exti_needed same_length[] = {{"python311.dll", "pyth0n311.dll", 0}};
+static const struct exti_needed longer[] = {{"python311.dll", "python311-of-context-7.dll", 0}};
+static const struct exti_needed flattened[] = {{"python3.dll", "python311-c7.dll", 0}};
+static const struct exti_needed several[] = {{"KERNEL32", "kernel-of-context-7.dll", 0},
+                                             {"ws2_32.dll", "sockets-of-context-7.dll", 0},
+                                             {"python311", "p7.dll", 0}};
+static const struct exti_needed added[] = {{NULL, "p7.dll", 0}};
+
+#define EDIT .size = sizeof(struct exti_rewrite_opts)
+static const struct exti_rewrite_opts edits[] = {
+    {EDIT, .id = "t0y.pyd"},
+    {EDIT, .needed = same_length, .needed_count = 1},
+    {EDIT, .id = "toy-of-context-7.pyd", .needed = longer, .needed_count = 1},
+    {EDIT, .needed = flattened, .needed_count = 1, .bind_file = "python"},
+    {EDIT, .id = "a", .needed = several, .needed_count = 3},
+    {EDIT, .needed = longer, .needed_count = 1},
+    {EDIT, .needed = added, .needed_count = 1},
+    {EDIT},
+};
+
+static struct exti_span python(void)
+{
+    static const char *const names[] = {"PyLong_Type", "PyModule_Create2", "Py_BuildValue", NULL};
+    static struct pe_toy toy;
+
+    if (!toy.n)
+        pe_toy_make(&toy, (struct pe_toy_opts){.exports = names, .id = "python311.dll"});
+    return exti__span(toy.b, toy.n);
+}
+
+static void broken(const char *promise, const struct exti_error *err)
+{
+    fprintf(stderr, "%s: %s (at 0x%" PRIx64 ")\n", promise, err->message, err->offset);
+    abort();
+}
+
+static int ignore(void *user, const struct exti_error *finding)
+{
+    (void)user;
+    (void)finding;
+    return 0;
+}
+
+/* The corpus is made of whole files, so replaying it sets this; a fuzzer's files contradict themselves
+ * in ways that only the judge can tell. */
+static bool is_whole(void)
+{
+    return getenv("EXTI_FUZZ_WHOLE") != NULL;
+}
+
+/* ---- everything that can be walked ------------------------------------------------------------------ */
+
+struct walked {
+    const struct pe_file *f;
+    uint64_t sum; /* so that nothing read can be left out as unused */
+};
+
+static int see_symbol(void *user, const char *name, uint16_t ordinal, struct exti_error *err)
+{
+    struct walked *w = user;
+
+    (void)err;
+    w->sum += ordinal + (name ? strlen(name) : 0);
+    return 0;
+}
+
+static int see_import(void *user, const struct pe_import *im, struct exti_error *err)
+{
+    struct walked *w = user;
+
+    (void)err;
+    if (strlen(im->name) > PE_LONGEST_NAME || im->name_at > w->f->file.n - 4)
+        broken("an import is outside of the file", &(struct exti_error){.offset = im->name_at});
+    exti__pe_import_symbols(w->f, im, see_symbol, w, NULL);
+    w->sum += im->lookup_rva + im->iat_rva + im->timestamp;
+    return 0;
+}
+
+static int see_export(void *user, const struct pe_export *e, struct exti_error *err)
+{
+    struct walked *w = user;
+
+    (void)err;
+    if (e->slot_at > w->f->file.n - 4)
+        broken("an export is outside of the file", &(struct exti_error){.offset = e->slot_at});
+    w->sum += e->ordinal + e->rva + (e->name ? strlen(e->name) : 0) +
+              (e->forwarder ? strlen(e->forwarder) : 0);
+    return 0;
+}
+
+/* Every address of the image, and one in a page's worth beyond, leads into the file or nowhere. */
+static void walk_addresses(struct walked *w)
+{
+    struct exti_span s;
+
+    for (uint64_t rva = 0; rva <= w->f->size_of_image && rva < 0x100000; rva += 0x3ff)
+        if (!exti__pe_from(w->f, (uint32_t)rva, "address", &s, NULL))
+            w->sum += s.p[0] + s.p[s.n - 1];
+}
+
+static void walk(struct exti_span file)
+{
+    struct pe_exports x;
+    struct pe_file f;
+    struct walked w = {.f = &f};
+
+    if (exti__pe_open(file, &f, NULL))
+        return;
+    exti__pe_imports(&f, see_import, &w, NULL);
+    if (!exti__pe_exports_open(&f, &x, NULL))
+        exti__pe_exports(&f, &x, see_export, &w, NULL);
+    walk_addresses(&w);
+    w.sum += exti__pe_checksum(&file, 1, f.optional_at + 64);
+    if (f.raw_end > file.n || f.overlay_end > file.n)
+        broken("the overlay is outside of the file", &(struct exti_error){.offset = f.raw_end});
+    exti__pe_close(&f);
+    if (w.sum == UINT64_MAX)
+        printf(" ");
+}
+
+/* ---- the promises ------------------------------------------------------------------------------------ */
+
+static int must_not_report(void *user, const struct exti_error *finding)
+{
+    broken(user, finding);
+    return 1;
+}
+
+static int count_finding(void *user, const struct exti_error *finding)
+{
+    (void)finding;
+    ++*(size_t *)user;
+    return 1;
+}
+
+/* By the judge's own rules, without the excuse that a file was no better before. */
+static bool is_sound(struct exti_span file)
+{
+    size_t findings = 0;
+    struct pe_check c = {.report = count_finding, .user = &findings, .strict = true};
+    bool sound;
+
+    if (!is_whole() || exti__pe_check_open(&c, file, file, &sound, NULL))
+        return false;
+    if (sound && exti__pe_check_rules(&c, NULL))
+        sound = false;
+    exti__pe_check_close(&c);
+    return sound && !findings;
+}
+
+static void judge(struct exti_span before, struct exti_span after, const struct exti_request *req,
+                  const struct exti_plan *plan)
+{
+    static char with[] = "the judge finds fault with a copy",
+                without[] = "verifying finds fault with a copy";
+    struct exti_error err = {.code = EXTI_OK};
+
+    if (!is_sound(before)) {
+        exti__pe_format.check(before, after, req, plan, ignore, NULL, NULL);
+        return;
+    }
+    if (exti__pe_format.check(before, after, req, plan, must_not_report, with, &err))
+        broken("the judge cannot look at an accepted file", &err);
+    if (exti__pe_format.check(before, after, NULL, NULL, must_not_report, without, &err))
+        broken("verifying cannot look at an accepted file", &err);
+}
+
+static void edit_again(struct exti_span copy, const struct exti_request *req)
+{
+    struct exti_error err = {.code = EXTI_OK};
+    struct exti_plan plan;
+
+    exti__plan_init(&plan, copy.n * 4 + ((size_t)1 << 20));
+    if (exti__pe_format.plan(copy, req, &plan, &err) == 0 && (plan.count || plan.tail.n)) {
+        snprintf(err.message, sizeof err.message, "%s",
+                 plan.count ? plan.patches[0].what : "the end");
+        broken("editing a copy once more changes it", &err);
+    }
+    exti__plan_free(&plan);
+}
+
+static void use_plan(const struct exti_plan *plan, struct exti_span file,
+                     const struct exti_request *req, size_t spoil_at)
+{
+    size_t n = (size_t)exti__plan_size(plan, file.n), cap = n > file.n ? n : file.n;
+    uint8_t *image = malloc(cap);
+    struct exti_span copy = exti__span(image, n);
+    struct exti_image described;
+
+    if (!image)
+        return;
+    memcpy(image, file.p, file.n);
+    exti__plan_apply(plan, image, file.n);
+    memset(&described, 0, sizeof described);
+    exti__pe_format.read(copy, &described, NULL);
+    exti__image_clear(&described);
+    judge(file, copy, req, plan);
+    if (is_sound(file))
+        edit_again(copy, req);
+    image[spoil_at % n] ^= (uint8_t)(spoil_at >> 16 | 1);
+    exti__pe_format.check(file, copy, req, NULL, ignore, NULL, NULL);
+    exti__pe_format.check(file, copy, NULL, NULL, ignore, NULL, NULL);
+    free(image);
+}
+
+static void edit(struct exti_span file, const struct exti_rewrite_opts *opts, size_t spoil_at)
+{
+    const struct exti_span bind = python();
+    const struct exti_request req = {opts, &bind, opts->bind_file ? 1 : 0};
+    struct exti_plan plan;
+
+    exti__plan_init(&plan, file.n * 4 + ((size_t)1 << 20));
+    if (exti__pe_format.plan(file, &req, &plan, NULL) == 0)
+        use_plan(&plan, file, &req, spoil_at);
+    exti__plan_free(&plan);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const size_t count = sizeof edits / sizeof *edits;
+    struct exti_image image;
+    struct exti_span file;
+    size_t spoil_at;
+
+    if (size < PREFIX)
+        return 0;
+    file = exti__span(data + PREFIX, size - PREFIX);
+    if (!exti__pe_format.probe(file))
+        return 0;
+    memset(&image, 0, sizeof image);
+    exti__pe_format.read(file, &image, NULL);
+    exti__image_clear(&image);
+    walk(file);
+    exti__pe_format.check(file, file, NULL, NULL, ignore, NULL, NULL);
+    spoil_at = data[1] | (size_t)data[2] << 8 | (size_t)data[3] << 16;
+    edit(file, &edits[data[0] % count], spoil_at);
+    for (size_t i = 0; is_whole() && i < count; i++)
+        edit(file, &edits[i], spoil_at);
+    return 0;
+}
