@@ -171,10 +171,12 @@ static int pe_copy_edits(const struct exti_manifest *m, const char *source, cons
     rc = point_at_api(m, im, m->api.copy, EXTI_NEEDED_LAST, e, err);
     if (rc)
         return rc;
-    if (e->opts.needed_count == 1 && !e->needed[0].from)
+    if (!e->needed[0].from) {
         e->opts.needed_count = 0;
-    else
-        e->opts.bind_file = m->api.source;
+        return 0;
+    }
+    e->opts.bind_file = m->api.source;
+    e->opts.bind_name = m->api.copy;
     return 0;
 }
 

@@ -118,7 +118,12 @@ struct exti_rewrite_opts {
      * program): those that name none are bound to the needed library `bind_name` if the file
      * `bind_file` exports the symbol.  bind_file NULL: they stay.  bind_name NULL: they are bound to
      * the copy itself.  Where the header has no room for bind_name, bind_short stands for it, if
-     * given: another name by which the system's loader finds the same library. */
+     * given: another name by which the system's loader finds the same library.
+     *
+     * PE: a symbol imported from a library that becomes `bind_name` (any that is renamed, when that is
+     * NULL) must be exported by `bind_file`, or the file is refused.  In PE, libraries can be renamed but
+     * not added or removed, names are compared without regard to case, and the rename covers delay
+     * imports and forwarders; search paths, `origin` and `flags` stand for nothing. */
     const char *bind_file, *bind_name, *bind_short;
 };
 

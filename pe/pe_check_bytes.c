@@ -82,6 +82,12 @@ static int note_imports(struct pe_check *c, struct exti_error *err)
     return rc;
 }
 
+/* A directory that moved leaves the old one behind as it was. */
+static bool exports_moved(const struct pe_check *c)
+{
+    return c->exports_after.present && c->exports_after.rva != c->exports_before.rva;
+}
+
 static int note_forwarders(struct pe_check *c, struct exti_error *err)
 {
     const struct pe_exported *x = &c->exports_before;
@@ -96,6 +102,8 @@ static int note_forwarders(struct pe_check *c, struct exti_error *err)
             !exti__pe_may_rename(c, library))
             continue;
         c->forwarders_change = true;
+        if (exports_moved(c))
+            return 0;
         rc = exti__pe_range_add(&c->texts, (uint64_t)((const uint8_t *)text - c->before.file.p),
                                 strlen(text) + 1, err);
         if (!rc)
@@ -107,11 +115,12 @@ static int note_forwarders(struct pe_check *c, struct exti_error *err)
 static int note_exports(struct pe_check *c, struct exti_error *err)
 {
     const struct pe_exported *x = &c->exports_before;
-    int rc;
+    int rc = 0;
 
     if (!x->present)
         return 0;
-    rc = exti__pe_range_add(&c->fields, x->at + 12, 4, err);
+    if (!exports_moved(c))
+        rc = exti__pe_range_add(&c->fields, x->at + 12, 4, err);
     if (!rc && x->dll_at && (!c->opts || c->opts->id))
         rc = exti__pe_range_add(&c->texts, x->dll_at, strlen(x->dll) + 1, err);
     return rc ? rc : note_forwarders(c, err);

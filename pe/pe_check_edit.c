@@ -121,6 +121,17 @@ int exti__pe_step_headers(struct pe_check *c, struct exti_error *err)
     return 0;
 }
 
+/* Forwarders must stand in the export directory, so new ones take it along; it has no more than
+ * them. */
+static bool may_move_exports(const struct pe_check *c)
+{
+    const struct pe_exported *x = &c->exports_after;
+
+    return c->exports_before.present && x->present && c->forwarders_change &&
+           !exti__pe_view_section(&c->before, x->rva) &&
+           exti__pe_forwarders_end(&c->after, x) == (uint64_t)x->rva + x->size;
+}
+
 int exti__pe_step_directories(struct pe_check *c, struct exti_error *err)
 {
     const uint64_t at = c->after.optional + (c->after.plus ? 112 : 96);
@@ -133,10 +144,7 @@ int exti__pe_step_directories(struct pe_check *c, struct exti_error *err)
             continue;
         if (i == IMAGE_DIRECTORY_ENTRY_SECURITY || i == IMAGE_DIRECTORY_ENTRY_BOUND_IMPORT)
             continue;
-        /* Forwarders must stand in the export directory, so new ones take it along. */
-        if (i == IMAGE_DIRECTORY_ENTRY_EXPORT && c->exports_before.present &&
-            c->forwarders_change && exti__pe_view_section(&c->after, rva) &&
-            !exti__pe_view_section(&c->before, rva))
+        if (i == IMAGE_DIRECTORY_ENTRY_EXPORT && may_move_exports(c))
             continue;
         exti__pe_finding(c, at + DIRECTORY * i,
                          "directory %zu: 0x%x bytes at 0x%x, not 0x%x at 0x%x", i, size, rva,

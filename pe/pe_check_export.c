@@ -71,6 +71,20 @@ const char *exti__pe_forwarder(const struct pe_view *v, const struct pe_exported
     return in_directory(x, *rva) ? exti__pe_view_text(v, *rva, LONGEST_EXPORT) : NULL;
 }
 
+uint64_t exti__pe_forwarders_end(const struct pe_view *v, const struct pe_exported *x)
+{
+    uint64_t end = 0;
+
+    for (uint32_t i = 0; i < x->function_count; i++) {
+        uint32_t rva;
+        const char *text = exti__pe_forwarder(v, x, i, &rva);
+
+        if (text && rva + strlen(text) + 1 > end)
+            end = rva + strlen(text) + 1;
+    }
+    return end;
+}
+
 /* ---- the rule ---------------------------------------------------------------------------------------- */
 
 static void check_forwarder(struct pe_check *c, const struct pe_exported *x, uint32_t slot,

@@ -194,6 +194,8 @@ void exti__pe_exported(struct pe_check *c, const struct pe_view *v, struct pe_ex
 /* The forwarder in that slot of the address table, or NULL. */
 const char *exti__pe_forwarder(const struct pe_view *v, const struct pe_exported *x, uint32_t slot,
                                uint32_t *rva);
+/* The RVA behind the last of the forwarders. */
+uint64_t exti__pe_forwarders_end(const struct pe_view *v, const struct pe_exported *x);
 int exti__pe_rule_exports(struct pe_check *c, const struct pe_view *v, struct exti_error *err);
 int exti__pe_step_id(struct pe_check *c, struct exti_error *err);
 int exti__pe_step_exports(struct pe_check *c, struct exti_error *err);

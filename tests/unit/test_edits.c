@@ -128,6 +128,7 @@ static void pe_imports_of_the_api_are_renamed(void **state)
         assert_string_equal(e.needed[i].to, "pk3x9q2m4.dll");
     }
     assert_string_equal(e.opts.bind_file, m.api.source);
+    assert_string_equal(e.opts.bind_name, m.api.copy);
     assert_string_equal(e.opts.id, "a.ctx-1.pyd");
     exti__edits_free(&e);
 
