@@ -39,7 +39,7 @@ static int strip_certificate(struct pe_edit *e, struct exti_error *err)
     if (e->keep == f->file.n)
         return exti__fail(err, EXTI_E_UNSUPPORTED, (uint64_t)d->rva + d->size,
                           "certificate table: it must go, but %" PRIu64 " bytes follow it",
-                          f->file.n - d->rva - d->size);
+                          (uint64_t)f->file.n - d->rva - d->size);
     return exti__pe_put_zeros(e, d->at, 8, "certificate table", err);
 }
 
