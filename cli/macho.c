@@ -77,12 +77,30 @@ static void add_slices(struct cli_shared *s, const struct exti_image *original,
     json_decref(seen_machines);
 }
 
+/* By its first bytes: to describe an ELF file takes as long as to copy it. */
+static bool begins_as_macho(const char *path)
+{
+    static const unsigned char magics[][4] = {
+        {0xcf, 0xfa, 0xed, 0xfe}, {0xca, 0xfe, 0xba, 0xbe}, {0xca, 0xfe, 0xba, 0xbf}};
+    unsigned char start[4] = {0};
+    FILE *f = fopen(path, "rb");
+    bool yes = false;
+
+    if (f == NULL)
+        return false;
+    if (fread(start, 1, sizeof start, f) == sizeof start)
+        for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
+            yes |= memcmp(start, magics[i], sizeof start) == 0;
+    fclose(f);
+    return yes;
+}
+
 struct cli_shared cli_shared_of(const char *original, const char *copy)
 {
     struct cli_shared s = {json_array(), json_array()};
     struct exti_image *before = NULL, *after = NULL;
 
-    if (exti_inspect(copy, &after, NULL) == 0 && cli_is_macho(after) &&
+    if (begins_as_macho(copy) && exti_inspect(copy, &after, NULL) == 0 && cli_is_macho(after) &&
         exti_inspect(original, &before, NULL) == 0)
         add_slices(&s, before, after);
     exti_image_free(before);
