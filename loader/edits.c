@@ -9,7 +9,8 @@
 #include "loader/base/mem.h"
 #include "loader/json_text.h"
 
-/* What every copy gets: it can be unloaded, and shares no symbol with its siblings. */
+/* What every copy gets: it can be unloaded, and shares no symbol with its siblings.  `id` NULL: it
+ * keeps its own. */
 static int common_edits(const char *source, const char *id, const struct exti_rename_map *renames,
                         struct exti_edits *e, struct exti_error *err)
 {
@@ -21,8 +22,10 @@ static int common_edits(const char *source, const char *id, const struct exti_re
     slash = strrchr(e->origin, '/');
     if (slash)
         slash[slash == e->origin] = 0;
-    snprintf(e->id, sizeof e->id, "%s", id);
-    e->opts.id = e->id;
+    if (id) {
+        snprintf(e->id, sizeof e->id, "%s", id);
+        e->opts.id = e->id;
+    }
     e->opts.origin = e->origin;
     e->opts.needed = e->needed;
     e->opts.flags = EXTI_RW_CLEAR_NODELETE | EXTI_RW_CLEAR_UNIQUE;
@@ -51,12 +54,16 @@ static bool is_macho(const struct exti_image *im)
     return strcmp(im->info.format, "Mach-O") == 0;
 }
 
-/* Imports name the API copy's file, wherever it lies: the loader takes the one that is loaded already. */
+/* Imports name the API copy's file, wherever it lies: the loader takes the one that is loaded already.
+ * Of a library that nothing names no loader reads the id, so that it stays, whatever characters the
+ * copy's own name has. */
 static int pe_edits(const struct exti_manifest *m, const char *source, const char *id,
-                    struct exti_edits *e, struct exti_error *err)
+                    const struct exti_image *im, struct exti_edits *e, struct exti_error *err)
 {
     static const struct exti_rename_map none;
 
+    if (im->info.unfit)
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET, "%s", im->info.unfit);
     if (m->renamed)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                           "private names are for ELF; PE imports name their library");
@@ -82,7 +89,7 @@ int exti__edits_api(const struct exti_manifest *m, const char *source, const cha
         return rc;
     }
     if (is_pe(im))
-        return pe_edits(m, source, copy, out, err);
+        return pe_edits(m, source, copy, im, out, err);
     exti__name_api_id(im->info.id, copy, id);
     rc = common_edits(source, id, renames, out, err);
     if (!rc && m->renamed)
@@ -161,10 +168,10 @@ static int macho_copy_edits(const struct exti_manifest *m, const char *source, c
 
 /* A module that imports the stable ABI's python3.dll imports from the API copy itself, if that exports
  * all that it needs.  One that imports nothing of the API needs no edit. */
-static int pe_copy_edits(const struct exti_manifest *m, const char *source, const char *copy,
+static int pe_copy_edits(const struct exti_manifest *m, const char *source,
                          const struct exti_image *im, struct exti_edits *e, struct exti_error *err)
 {
-    int rc = pe_edits(m, source, copy, e, err);
+    int rc = pe_edits(m, source, NULL, im, e, err);
 
     if (rc)
         return rc;
@@ -189,7 +196,7 @@ int exti__edits_copy(const struct exti_manifest *m, const char *source, const ch
     if (is_macho(im))
         return macho_copy_edits(m, source, copy, im, out, err);
     if (is_pe(im))
-        return pe_copy_edits(m, source, copy, im, out, err);
+        return pe_copy_edits(m, source, im, out, err);
     rc = common_edits(source, copy, renames, out, err);
     if (rc)
         return rc;
@@ -227,7 +234,7 @@ int exti__edits_json(const struct exti_edits *e, char **out, struct exti_error *
             needed = NULL;
         }
     }
-    root = json_pack("{s:s,s:o,s:s*,s:s*,s:s,s:b,s:b,s:b,s:i}", "id", o->id, "needed", needed,
+    root = json_pack("{s:s*,s:o,s:s*,s:s*,s:s,s:b,s:b,s:b,s:i}", "id", o->id, "needed", needed,
                      "bind_to", o->bind_name, "search_path_prepend", o->path_prepend, "origin",
                      o->origin, "symbolic", (o->flags & EXTI_RW_SYMBOLIC) != 0, "clear_nodelete",
                      (o->flags & EXTI_RW_CLEAR_NODELETE) != 0, "clear_unique",

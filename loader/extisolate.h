@@ -145,6 +145,10 @@ struct exti_image; /* read-only description of one file; any thread once made */
 #define EXTI_IMAGE_UNIQUE 32u  /* has process-wide unique symbols (STB_GNU_UNIQUE) */
 #define EXTI_IMAGE_INTERP 64u  /* names a program interpreter: also runs as a program */
 #define EXTI_IMAGE_BUNDLE 128u /* Mach-O: MH_BUNDLE, cannot be linked against */
+/* PE; copies that are edited have neither of the first two. */
+#define EXTI_IMAGE_BOUND 256u           /* holds addresses of its imports, found in advance */
+#define EXTI_IMAGE_FORCE_INTEGRITY 512u /* loads only with a valid signature */
+#define EXTI_IMAGE_RELOCATABLE 1024u    /* loads at any address */
 
 enum exti_signature {
     EXTI_SIGNATURE_NONE = 0,
@@ -171,6 +175,10 @@ struct exti_image_info {
     uint64_t header_room; /* bytes free for load commands; PE: behind the section table */
     enum exti_signature signature;
     uint32_t min_os, sdk; /* xxxx.yy.zz: 0x000b0000 is 11.0 */
+    /* PE; elsewhere 0. */
+    const char *unfit;     /* why no copy can be loaded beside the original; NULL: one can */
+    uint64_t overlay_size; /* bytes behind the sections that belong to none, a signature left out */
+    uint32_t load_flags;   /* DependentLoadFlags: the folders that its libraries may come from */
 };
 
 #define EXTI_SYM_EXPORT 1u /* defined here and visible; otherwise an import */
@@ -195,6 +203,7 @@ struct exti_symbol_info {
     uint32_t flags;      /* EXTI_SYM_* */
     /* Mach-O or PE import: the needed library it binds to, from 1; Mach-O: or EXTI_BIND_*. */
     int32_t library;
+    const char *forward; /* PE: what is exported is "LIBRARY.SYMBOL" or "LIBRARY.#12"; else NULL */
 };
 
 EXTI_API int exti_inspect(const char *path, struct exti_image **out, struct exti_error *err);

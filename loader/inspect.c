@@ -86,7 +86,11 @@ int exti_image_symbol(const struct exti_image *im, size_t i, struct exti_symbol_
 
     if (!im || i >= im->info.symbol_count)
         return EXTI_E_ARG;
-    s = (struct exti_symbol_info){sizeof s, im->symbols[i].name, im->symbols[i].version,
-                                  im->symbols[i].flags, im->symbols[i].library};
+    s = (struct exti_symbol_info){sizeof s,
+                                  im->symbols[i].name,
+                                  im->symbols[i].version,
+                                  im->symbols[i].flags,
+                                  im->symbols[i].library,
+                                  im->symbols[i].forward};
     return exti__opts_give(out, &s, sizeof s);
 }

@@ -142,7 +142,8 @@ static const char *ordinal_name(struct symbols *x, uint32_t ordinal)
 static int add_export(void *user, const struct pe_export *e, struct exti_error *err)
 {
     struct symbols *x = user;
-    struct exti_image_symbol s = {.name = e->name, .flags = EXTI_SYM_EXPORT};
+    struct exti_image_symbol s = {
+        .name = e->name, .flags = EXTI_SYM_EXPORT, .forward = e->forwarder};
     const struct pe_section *section = exti__pe_section_of(x->f, e->rva);
 
     if (!s.name)
@@ -223,6 +224,15 @@ static int describe(const struct pe_file *f, struct exti_image *im, struct exti_
     im->info.header_room = header_room(f);
     if (certificates->size)
         im->info.signature = EXTI_SIGNATURE_IDENTITY;
+    im->info.unfit = exti__pe_unfit(f, NULL);
+    im->info.overlay_size = f->overlay_end - f->raw_end;
+    im->info.load_flags = f->dependent_load_flags;
+    if (f->directories[IMAGE_DIRECTORY_ENTRY_BOUND_IMPORT].rva)
+        im->info.flags |= EXTI_IMAGE_BOUND;
+    if (f->dll_characteristics & IMAGE_DLLCHARACTERISTICS_FORCE_INTEGRITY)
+        im->info.flags |= EXTI_IMAGE_FORCE_INTEGRITY;
+    if (!(f->characteristics & IMAGE_FILE_RELOCS_STRIPPED))
+        im->info.flags |= EXTI_IMAGE_RELOCATABLE;
     rc = add_build_id(f, im, err);
     if (!rc)
         rc = add_tls(f, im, err);

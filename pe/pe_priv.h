@@ -54,6 +54,10 @@ void exti__pe_close(struct pe_file *f);
 
 const char *exti__pe_machine(uint16_t machine); /* "x86-64", "i386", "arm64"; static */
 
+/* Why no copy of the file can be loaded beside it, a static text, and the field that says so (`at` may
+ * be NULL); NULL if one can. */
+const char *exti__pe_unfit(const struct pe_file *f, uint64_t *at);
+
 /* The file's bytes for `len` bytes at `rva`, all within one section's raw data (or the headers). */
 int exti__pe_at(const struct pe_file *f, uint32_t rva, uint64_t len, const char *what,
                 struct exti_span *out, struct exti_error *err);

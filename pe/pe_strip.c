@@ -13,19 +13,28 @@ enum {
     DELAY_TIMESTAMP = 28
 };
 
-int exti__pe_refuse(const struct pe_edit *e, struct exti_error *err)
+const char *exti__pe_unfit(const struct pe_file *f, uint64_t *at)
 {
-    const struct pe_file *f = e->f;
     const struct pe_section *first = &f->sections[0];
 
+    if (at)
+        *at = f->nt_at + 22;
     if (f->characteristics & IMAGE_FILE_RELOCS_STRIPPED)
-        return exti__fail(err, EXTI_E_UNSUPPORTED, f->nt_at + 22,
-                          "has no relocations (IMAGE_FILE_RELOCS_STRIPPED): a copy could not be "
-                          "loaded beside the original");
+        return "has no relocations (IMAGE_FILE_RELOCS_STRIPPED): a copy could not be loaded beside "
+               "the original";
+    if (at)
+        *at = first->at;
     if (first->characteristics & IMAGE_SCN_MEM_EXECUTE && !first->raw_size)
-        return exti__fail(err, EXTI_E_UNSUPPORTED, first->at,
-                          "is packed: section %s is code that the file does not hold", first->name);
-    return 0;
+        return "is packed: its first section is code that the file does not hold";
+    return NULL;
+}
+
+int exti__pe_refuse(const struct pe_edit *e, struct exti_error *err)
+{
+    uint64_t at;
+    const char *why = exti__pe_unfit(e->f, &at);
+
+    return why ? exti__fail(err, EXTI_E_UNSUPPORTED, at, "%s", why) : 0;
 }
 
 static int strip_certificate(struct pe_edit *e, struct exti_error *err)

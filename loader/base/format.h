@@ -14,6 +14,7 @@ struct exti_image_symbol {
     const char *name, *version;
     uint32_t flags;  /* EXTI_SYM_* */
     int32_t library; /* as in the public header */
+    const char *forward;
 };
 
 struct exti_image_needed {

@@ -114,6 +114,7 @@ static void pe_imports_of_the_api_are_renamed(void **state)
     struct exti_manifest m = manifest();
     struct exti_image im = image(needed, 4, "a.pyd");
     struct exti_edits e;
+    char *json;
 
     m.api.source = "/opt/python311.dll";
     m.api.source_name = "python311.dll";
@@ -129,7 +130,13 @@ static void pe_imports_of_the_api_are_renamed(void **state)
     }
     assert_string_equal(e.opts.bind_file, m.api.source);
     assert_string_equal(e.opts.bind_name, m.api.copy);
-    assert_string_equal(e.opts.id, "a.ctx-1.pyd");
+    assert_null(e.opts.id);
+    assert_ok(exti__edits_json(&e, &json, &t->err), &t->err);
+    assert_null(strstr(json, "\"id\""));
+    exti__free(json);
+    exti__edits_free(&e);
+    assert_ok(exti__edits_api(&m, m.api.source, m.api.copy, &im, &none, &e, &t->err), &t->err);
+    assert_string_equal(e.opts.id, "pk3x9q2m4.dll");
     exti__edits_free(&e);
 
     im.info.needed_count = 1;
@@ -138,6 +145,11 @@ static void pe_imports_of_the_api_are_renamed(void **state)
     assert_int_equal(e.opts.needed_count, 0);
     assert_null(e.opts.bind_file);
     exti__edits_free(&e);
+    im.info.unfit = "is packed";
+    assert_exti(exti__edits_copy(&m, "/site/b.dll", "b.ctx-1.dll", &im, &none, false, &e, &t->err),
+                EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
+    assert_says(&t->err, "is packed");
+    im.info.unfit = NULL;
     m.renamed = true;
     assert_exti(exti__edits_copy(&m, "/site/b.dll", "b.ctx-1.dll", &im, &none, false, &e, &t->err),
                 EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
