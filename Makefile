@@ -243,8 +243,11 @@ MACHO_CHECK_OBJS := $(call objs,$(addprefix tests/macho_inputs/loader/,macho_che
 # What the library makes of real ones.
 MACHO_REBUILD := $(B)/tests/macho_rebuild
 
+# Of PE files, with names that the program would not give.
+WINE_REWRITE := $(B)/tests/wine_rewrite
+
 .PHONY: test-programs
-test-programs: $(TEST_PROGRAMS) $(MACHO_CHECK) $(MACHO_REBUILD)
+test-programs: $(TEST_PROGRAMS) $(MACHO_CHECK) $(MACHO_REBUILD) $(WINE_REWRITE)
 
 $(SUPPORT_OBJS): OBJ_FLAGS = $(CMOCKA_CFLAGS)
 $(TEST_PROGRAMS:$(B)/%=$(B)/obj/%.o): OBJ_FLAGS = $(CMOCKA_CFLAGS)
@@ -270,10 +273,15 @@ $(MACHO_REBUILD): $(B)/obj/tests/macho_corpus/rebuild.o $(B)/obj/tests/support/l
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+$(WINE_REWRITE): $(B)/obj/tests/wine/rewrite.o $(STATIC)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 run = @tests/run.sh $(1) $(sort $(2))
 
 .PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-pe-inputs check-isolation \
-	check-runtime check-cli check-corpus check-macho-corpus check-macos
+	check-runtime check-cli check-corpus check-macho-corpus check-macos check-wine
 check-unit: $(UNIT_TESTS) ## unit tests, every error path
 	$(call run,unit,$(UNIT_TESTS) $(call scripts,unit))
 check-api: $(API_TESTS) ## the shared library through the public header
@@ -296,6 +304,8 @@ check-macho-corpus: all $(MACHO_CHECK) $(MACHO_REBUILD) ## real Mach-O files, of
 	$(call run,macho_corpus,$(call scripts,macho_corpus))
 check-macos: ## the macOS build, by a cross compiler
 	$(call run,macos,$(call scripts,macos))
+check-wine: all $(WINE_REWRITE) ## PE copies, loaded and run by wine
+	$(call run,wine,$(call scripts,wine))
 
 .PHONY: check-layers check-abi check-readme
 check-layers: ## includes obey the layers
@@ -403,7 +413,7 @@ coverage: ## lines that the tests reach; those missed are printed with V=1
 
 CHECKS := check-layers check-abi check-unit check-api check-fuzz check-elf-inputs check-macho-inputs \
 	check-pe-inputs check-isolation check-runtime check-cli check-readme check-corpus \
-	check-macho-corpus check-macos check-san check-valgrind
+	check-macho-corpus check-macos check-wine check-san check-valgrind
 
 .PHONY: check bench demo compile_commands.json format format-check help
 check: deps ## every check, then one line: N passed, N failed, N skipped

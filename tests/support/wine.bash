@@ -1,0 +1,34 @@
+# For tests that run Windows programs.  They share a prefix, made once for a build folder, which takes
+# ten seconds and 700 MB; and a server, which `finish_wine` ends.
+unset DISPLAY WAYLAND_DISPLAY
+export WINEPREFIX=${EXTI_WINEPREFIX:-${EXTI_BUILD:-$ROOT/build}/wine/prefix}
+export WINEDEBUG=-all WINEDLLOVERRIDES='winedbg.exe=d;mscoree=;mshtml='
+
+# The program itself: Debian's script `wine` says much about 32 bits.
+find_wine() {
+    local f
+    for f in /usr/lib/wine/wine64 /usr/lib/wine/wine64-stable wine64 wine64-stable wine; do
+        command -v "$f" && return
+    done
+    return 1
+}
+
+# Makes the prefix and starts the server; prints why it cannot.
+start_wine() {
+    WINE=$(find_wine) || { echo "wine is not installed (package wine64)"; return 1; }
+    WINESERVER=$(dirname "$WINE")/wineserver
+    [ -x "$WINESERVER" ] || WINESERVER=$(command -v wineserver)
+    mkdir -p "$(dirname "$WINEPREFIX")"
+    exec 8>"$WINEPREFIX.lock"
+    flock 8
+    if [ ! -f "$WINEPREFIX.made" ]; then
+        rm -rf "$WINEPREFIX"
+        timeout 300 "$WINE" wineboot -i >"$WINEPREFIX.log" 2>&1 8>&- &&
+            timeout 60 "$WINESERVER" -w 8>&- && touch "$WINEPREFIX.made" ||
+            { echo "wineboot: $(tail -n 1 "$WINEPREFIX.log")"; exec 8>&-; return 1; }
+    fi
+    exec 8>&-
+    "$WINESERVER" -p
+}
+
+finish_wine() { [ -z "${WINESERVER:-}" ] || "$WINESERVER" -k; }

@@ -1,0 +1,100 @@
+#!/bin/bash
+# Builds what runs under wine, for x86-64: the host program, and the DLLs that are not among those of
+# tests/pe_inputs, which lie in DIR/../pe_inputs.
+#
+#   tests/wine/build.sh DIR
+#
+# Leaves DIR/host.exe and DIR/NAME.dll, or DIR/NAME.skip with the reason.  Nothing is done when DIR is
+# newer than the sources.  Safe when several tests call it at once.
+set -u
+
+here=$(cd "$(dirname "$0")/../.." && pwd)
+src=$here/tests/wine/src
+pe=$here/testdata/src/pe
+mkdir -p "$1" && cd "$1" || exit 1
+inputs=$(cd .. && pwd)/pe_inputs
+"$here/tests/pe_inputs/build.sh" "$inputs"
+log=$PWD/build.log
+
+exec 9>.lock
+flock 9
+if [ -f built ] && [ "$inputs/built" -ot built ] &&
+    [ -z "$(find "$src" "$here/tests/wine/build.sh" -newer built -type f)" ]; then
+    exit 0
+fi
+rm -f built ./*.dll ./*.exe ./*.skip
+: >"$log"
+
+first() {
+    local tool
+    for tool; do
+        command -v "$tool" >/dev/null && echo "$tool" && return
+    done
+    echo "$1"
+}
+
+clang=$(first clang-16 clang)
+lld=$(first lld-link-16 lld-link)
+lib=$(first llvm-dlltool-16 llvm-dlltool /usr/lib/llvm-16/bin/llvm-dlltool)
+mingw=x86_64-w64-mingw32
+
+# run FILE COMMAND...: a step of building FILE
+run() {
+    local file=$1
+    shift
+    [ ! -e "${file%.*}.skip" ] || return 1
+    echo "$file: $*" >>"$log"
+    "$@" >>"$log" 2>&1 && return
+    echo "failed here: $(basename "$1") $(tail -n 1 "$log" | cut -c1-150)" >"${file%.*}.skip"
+    rm -f "$file"
+    return 1
+}
+
+run host.exe $mingw-gcc -std=gnu11 -O1 -Wall -Wextra -Werror -D__USE_MINGW_ANSI_STDIO=1 -o host.exe \
+    "$src/host.c" "$src/walk.c" "$src/python.c"
+
+# ---- GNU ld -------------------------------------------------------------------------------------------
+
+gnu=$inputs/gnu-x64
+run crt.dll $mingw-gcc -shared -static-libgcc -O1 -g -o crt.dll "$src/crt.c" "$gnu/libpython311.dll.a"
+
+# dlltool's delay imports, which no directory lists.
+cat >late.def <<'D'
+LIBRARY python311.dll
+EXPORTS
+    PyModule_Create2
+    Py_BuildValue
+D
+sed -e '/PyLong_Type;/d' -e 's/ + PyLong_Type//' "$pe/ext.c" >late-ext.c
+run hidden.dll $mingw-dlltool -d late.def -y libhidden.a &&
+    run hidden.dll $mingw-gcc -shared -static-libgcc -O1 -o hidden.dll late-ext.c libhidden.a
+
+# ---- lld ---------------------------------------------------------------------------------------------
+
+cc=("$clang" --target=x86_64-pc-windows-msvc -O1 -ffreestanding -fno-stack-protector)
+# link NAME INPUT...
+link() {
+    local name=$1
+    shift
+    run "$name.dll" "$lld" /nologo /dll /nodefaultlib /Brepro /machine:x64 "/out:$name.dll" \
+        "/implib:unused.lib" "$@"
+}
+
+run ext.dll "${cc[@]}" -c -o ext.obj "$pe/ext.c"
+cat >kernel32.def <<'D'
+LIBRARY kernel32.dll
+EXPORTS
+    LoadLibraryExA
+    GetProcAddress
+D
+sed -n '/^\/\* Of delay/,/^}/!p' late-ext.c >late-own.c
+run delayed.dll "$lib" -m i386:x86-64 -d kernel32.def -l kernel32.lib &&
+    run delayed.dll "${cc[@]}" -c -o late-own.obj late-own.c &&
+    run delayed.dll "${cc[@]}" -c -o late.obj "$src/late.c" &&
+    link delayed late-own.obj late.obj kernel32.lib "$inputs/lld-x64/python311.lib" \
+        /delayload:python311.dll
+
+# The stable ABI.
+link abi3 ext.obj "$inputs/lld-x64/python3.lib"
+rm -f ./*.obj ./*.lib ./*.a unused.*
+touch built

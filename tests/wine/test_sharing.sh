@@ -1,0 +1,95 @@
+#!/bin/bash
+# Two extensions of one process, with one libpython or with copies: what Windows' loader makes of them.
+# Each row has its counterpart, where nothing was rewritten.
+. "$(dirname "$0")/support.bash"
+begin sharing
+
+# Of a libpython of its own, an extension sees the state 3 + 1000 + 0 first, and 1000 as the datum.
+fresh=1003
+
+# set_up NAME LIBPYTHON EXT: NAME/python311.dll and NAME/x.pyd, y.pyd in it and two contexts of them
+set_up() {
+    mkdir "$1"
+    cp "$2" "$1/python311.dll"
+    cp "$3" "$1/x.pyd"
+    cp "$3" "$1/y.pyd"
+    context "$1-a" "$1/python311.dll" "$1/x.pyd" "$1/y.pyd" && xa=$(copy_of "$1-a" x.pyd) &&
+        ya=$(copy_of "$1-a" y.pyd) &&
+        context "$1-b" "$1/python311.dll" "$1/x.pyd" && xb=$(copy_of "$1-b" x.pyd)
+}
+
+rows() { # NAME TLS: the TLS is 1 if calls in one thread count
+    local d=$1 t=$2
+    try "$d: two extensions share python311.dll" "load x 1100 $T/$d/x.pyd
+load y 1100 $T/$d/y.pyd
+call x PyInit_ext
+call y PyInit_ext
+call x ext_value
+call y ext_value
+same x y
+walk $T/$d $T" "x loaded
+y loaded
+x PyInit_ext $fresh
+y PyInit_ext 1006
+x ext_value 1000
+y ext_value 1001
+x y distinct
+$(walked "$d" 3)"
+    try "$d: two contexts share nothing" "load o 1100 $T/$d/x.pyd
+load a 1100 $xa
+load b 1100 $xb
+load s 1100 $ya
+call o PyInit_ext
+call a PyInit_ext
+call a PyInit_ext
+call b PyInit_ext
+call s PyInit_ext
+call a ext_value
+call b ext_value
+call a ext_value
+add a ext_state 5
+add b ext_state 0
+add s ext_state 0
+same a b
+walk $T/$d-a $T
+walk $T/$d-b $T" "o loaded
+a loaded
+b loaded
+s loaded
+o PyInit_ext $fresh
+a PyInit_ext $fresh
+a PyInit_ext $((1006 + 1))
+b PyInit_ext $fresh
+s PyInit_ext 1009
+a ext_value 1000
+b ext_value 1000
+a ext_value 1001
+a ext_state 12
+b ext_state 7
+s ext_state 7
+a b distinct
+$(walked "$d-a" 3)
+$(walked "$d-b" 2)"
+    try "$d: a thread has thread-locals of its own" "load a 1100 $xa
+load b 1100 $xb
+call a PyInit_ext
+thread a PyInit_ext
+call a PyInit_ext
+thread b PyInit_ext" "a loaded
+b loaded
+a PyInit_ext $fresh
+a PyInit_ext $((1006 + 1 - t))
+a PyInit_ext $((1009 + 2 - t))
+b PyInit_ext $fresh"
+}
+
+walked() { echo "modules $2 references $((($2 - 1) * 3)) leaks 0 unresolved 0"; }
+
+if have mingw "$gnu/python311.dll" "$gnu/ext.dll"; then
+    set_up mingw "$gnu/python311.dll" "$gnu/ext.dll" && rows mingw 0
+fi
+if have msvc "$lld/python311.dll" "$lld/ext.dll"; then
+    set_up msvc "$lld/python311.dll" "$lld/ext.dll" && rows msvc 1
+fi
+
+finish
