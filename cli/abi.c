@@ -1,17 +1,11 @@
-/* What file names tell about the CPython a file belongs to (PEP 3149, PEP 384). */
+/* What file names tell about the CPython a file belongs to (PEP 3149, PEP 384; on Windows as
+ * PC/pyconfig.h has it: cp311-win_amd64, python311.dll). */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "cli/cli.h"
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash != NULL ? slash + 1 : path;
-}
 
 static void copy_text(char *out, size_t cap, const char *from, size_t n)
 {
@@ -36,24 +30,42 @@ static size_t number(const char *s, int *out)
     return n;
 }
 
+/* Reads "311": the major version has one digit.  The count read, 0 if it is none such. */
+static size_t version(const char *s, struct cli_abi *abi)
+{
+    size_t n = isdigit((unsigned char)s[0]) ? number(s + 1, &abi->minor) : 0;
+
+    abi->major = n != 0 ? s[0] - '0' : 0;
+    return n != 0 ? n + 1 : 0;
+}
+
+/* "311t-win_amd64" of "foo_d.cp311t-win_amd64.pyd", or NULL; *debug tells of the "_d". */
+static const char *windows_tag(const char *name, bool *debug)
+{
+    const char *tag = strstr(name, ".cp");
+
+    if (tag == NULL || strstr(tag, "-win") == NULL)
+        return NULL;
+    *debug = tag - name > 2 && strncmp(tag - 2, "_d", 2) == 0;
+    return tag + 3;
+}
+
 struct cli_abi cli_abi_of(const char *path)
 {
     static const char key[] = ".cpython-";
-    const char *name = base_name(path), *tag = strstr(name, key);
+    const char *name = cli_base_name(path), *tag = strstr(name, key);
     struct cli_abi abi = {0, 0, "", ""};
-    int minor;
+    bool debug = false;
 
-    if (tag == NULL || !isdigit((unsigned char)tag[sizeof key - 1]))
-        return abi;
-    tag += sizeof key - 1;
-    size_t n = number(tag + 1, &minor);
+    tag = tag != NULL ? tag + sizeof key - 1 : windows_tag(name, &debug);
+    size_t n = tag != NULL ? version(tag, &abi) : 0;
     if (n == 0)
-        return abi;
-    abi.major = *tag - '0';
-    abi.minor = minor;
-    tag += 1 + n;
+        return (struct cli_abi){0, 0, "", ""};
+    tag += n;
     n = strspn(tag, "abcdefghijklmnopqrstuvwxyz");
-    copy_text(abi.flags, sizeof abi.flags, tag, n);
+    copy_text(abi.flags, sizeof abi.flags - 1, tag, n);
+    if (debug)
+        strcat(abi.flags, "d");
     tag += n;
     if (*tag == '-')
         copy_text(abi.platform, sizeof abi.platform, tag + 1, strcspn(tag + 1, "."));
@@ -62,7 +74,7 @@ struct cli_abi cli_abi_of(const char *path)
 
 bool cli_is_abi3(const char *path)
 {
-    return strstr(base_name(path), ".abi3.") != NULL;
+    return strstr(cli_base_name(path), ".abi3.") != NULL;
 }
 
 /* ".../Python.framework/Versions/3.11/Python", as macOS keeps it. */
@@ -84,33 +96,34 @@ static struct cli_abi framework_abi(const char *path)
     return abi;
 }
 
-/* "python311.dll", "python313t.dll", "python311_d.dll". */
+/* What follows "python" in "python311.dll", "python313t.dll", "python311_d.dll". */
 static struct cli_abi dll_abi(const char *name)
 {
     struct cli_abi abi = {0, 0, "", ""};
-    int digits;
-    size_t n = number(name + 6, &digits);
+    size_t n = version(name, &abi);
 
-    name += 6 + n;
-    if (n < 2 || (strncasecmp(name, ".dll", 4) != 0 && strncasecmp(name, "t.dll", 5) != 0))
-        return abi;
-    abi.major = digits / (n == 2 ? 10 : 100);
-    abi.minor = digits % (n == 2 ? 10 : 100);
-    copy_text(abi.flags, sizeof abi.flags, name, *name == '.' ? 0 : 1);
+    name += n;
+    bool threaded = tolower((unsigned char)*name) == 't';
+    name += threaded;
+    bool debug = strncasecmp(name, "_d", 2) == 0;
+    name += debug ? 2 : 0;
+    if (n == 0 || strcasecmp(name, ".dll") != 0)
+        return (struct cli_abi){0, 0, "", ""};
+    snprintf(abi.flags, sizeof abi.flags, "%s%s", threaded ? "t" : "", debug ? "d" : "");
     return abi;
 }
 
 struct cli_abi cli_abi_of_libpython(const char *path)
 {
     static const char key[] = "libpython";
-    const char *name = base_name(path);
+    const char *name = cli_base_name(path);
     struct cli_abi abi = {0, 0, "", ""};
     int major, minor;
 
     if (strcmp(name, "Python") == 0)
         return framework_abi(path);
     if (strncasecmp(name, "python", 6) == 0)
-        return dll_abi(name);
+        return dll_abi(name + 6);
     if (strncmp(name, key, sizeof key - 1) != 0)
         return abi;
     name += sizeof key - 1;

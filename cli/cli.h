@@ -17,7 +17,9 @@
 #define CLI_FAILED 1
 #define CLI_USAGE 2 /* nothing was done */
 
-#if defined(__GNUC__)
+#if defined(__MINGW_PRINTF_FORMAT)
+#define CLI_PRINTF(fmt, args) __attribute__((format(__MINGW_PRINTF_FORMAT, fmt, args)))
+#elif defined(__GNUC__)
 #define CLI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #else
 #define CLI_PRINTF(fmt, args)
@@ -73,6 +75,13 @@ const char *cli_nearest(const char *word, const char *const *names);
 /* CLI_OK, or the usage error for the first empty argument from argv[from] on. */
 int cli_no_empty(const char *command, int argc, char **argv, int from);
 
+/* ---- paths (path.c) ---------------------------------------------------------------------------- */
+
+const char *cli_base_name(const char *path);
+/* To be freed, NULL when memory is out; "." for a plain name. */
+char *cli_folder_of(const char *path);
+char *cli_join(const char *dir, const char *name);
+
 /* ---- JSON (json.c) ---------------------------------------------------------------------------- */
 
 /* A JSON string; bytes that are not UTF-8 become \xHH as text.  null for NULL. */
@@ -110,7 +119,6 @@ int cli_each_context(const char *dir, int (*each)(void *user, const char *dir), 
 /* ---- Mach-O copies (macho.c) ------------------------------------------------------------------- */
 
 bool cli_is_macho(const struct exti_image *im);
-bool cli_is_elf(const struct exti_image *im);
 
 /* What a copy has that its context does not keep apart: JSON arrays of names, empty for ELF. */
 struct cli_shared {
@@ -129,17 +137,19 @@ struct cli_abi {
     char flags[8];     /* "t", "d", ... */
     char platform[64]; /* "x86_64-linux-gnu", or "" */
 };
-struct cli_abi cli_abi_of(const char *path); /* "foo.cpython-313t-x86_64-linux-gnu.so" */
-bool cli_is_abi3(const char *path);          /* "foo.abi3.so" */
+/* "foo.cpython-313t-x86_64-linux-gnu.so", "foo.cp313t-win_amd64.pyd" */
+struct cli_abi cli_abi_of(const char *path);
+bool cli_is_abi3(const char *path); /* "foo.abi3.so" */
 
-/* The version that a library's name, "libpython3.13t.so.1.0", tells; major 0 if it is none such. */
+/* The version that a library's name, "libpython3.13t.so.1.0" or "python313t.dll", tells; major 0 if it
+ * is none such. */
 struct cli_abi cli_abi_of_libpython(const char *path);
 
 /* Whether a file built for `want` can use `have`; what is not known fits. */
 bool cli_abi_fits(const struct cli_abi *want, const struct cli_abi *have);
 
-/* Finds the libpython that all `files`, which exti_inspect can read, can use.  *out is a path to
- * free.  On failure it has printed what was looked for and what to do, and returns CLI_FAILED. */
+/* Finds the libpython that all `files`, ELF or PE that exti_inspect can read, can use.  *out is a path
+ * to free.  On failure it has printed what was looked for and what to do, and returns CLI_FAILED. */
 int cli_find_libpython(char *const *files, size_t count, char **out);
 
 #endif

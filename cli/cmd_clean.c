@@ -1,9 +1,8 @@
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/system.h"
 
 static const char help[] =
     "usage: extisolate clean CTXDIR...\n"
@@ -24,14 +23,12 @@ static const char help[] =
 static int clean_one(void *user, const char *dir)
 {
     struct exti_error err;
-    struct stat st;
 
     (void)user;
     if (exti_dir_clean(dir, &err) != 0)
         return cli_error(&err, dir);
     cli_put(stdout, dir);
-    puts(lstat(dir, &st) == 0 ? ": copies removed; other files are in it, so it stays"
-                              : ": removed");
+    puts(cli_exists(dir) ? ": copies removed; other files are in it, so it stays" : ": removed");
     return CLI_OK;
 }
 
@@ -41,7 +38,8 @@ static int clean(const char *dir)
     int status = cli_each_context(dir, clean_one, NULL);
 
     /* The directory of the contexts goes with the last of them. */
-    if (status == CLI_OK && !context && rmdir(dir) != 0 && errno != ENOTEMPTY && errno != EEXIST)
+    if (status == CLI_OK && !context && !cli_remove_dir(dir) && errno != ENOTEMPTY &&
+        errno != EEXIST)
         status = cli_fail(dir, "cannot remove the empty directory: %s", strerror(errno));
     return status;
 }

@@ -1,9 +1,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "cli/system.h"
 
 static const char help[] =
     "usage: extisolate copy [OPTION]... FILE... CTXDIR\n"
@@ -14,11 +14,11 @@ static const char help[] =
     "date is left alone, a stale one is replaced.\n"
     "\n"
     "options:\n"
-    "  --libpython PATH  the libpython, or other API library, to copy into a new CTXDIR.  When "
-    "not\n"
-    "                    given, it is found by the version in FILE's name: in the installation "
-    "FILE\n"
-    "                    lies in, by asking python3 on PATH, in the linker's folders\n"
+    "  --libpython PATH  the libpython, or other API library, to copy into a new CTXDIR.  When\n"
+    "                    not given, it is found by the version in FILE's name: in the\n"
+    "                    installation FILE lies in, by asking python3 on PATH, in the linker's\n"
+    "                    folders (Windows: python, then py on PATH, the folders of PATH);\n"
+    "                    not for Mach-O files\n"
     "  --name NAME       the name of a new context: letters, digits, - and _, at most 32\n"
     "  --rename          give the API symbols private names, for programs that export the API\n"
     "                    themselves\n"
@@ -41,7 +41,7 @@ static const char name_chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrst
 struct copy {
     const char *dir, *name;
     char *libpython;     /* NULL: the one CTXDIR has */
-    const char *foreign; /* the first FILE that is not ELF, or NULL */
+    const char *foreign; /* the first FILE that is Mach-O, or NULL */
     char **files;
     size_t count;
     bool is_new, made_dir, json;
@@ -157,7 +157,7 @@ static int check_files(struct copy *c)
 
         if (exti_inspect(c->files[i], &im, &err) != 0)
             status = failed(c, &err, c->files[i]);
-        else if (c->files[kept++] = c->files[i], c->foreign == NULL && !cli_is_elf(im))
+        else if (c->files[kept++] = c->files[i], c->foreign == NULL && cli_is_macho(im))
             c->foreign = c->files[i];
         exti_image_free(im);
     }
@@ -182,21 +182,21 @@ static int prepare_new(struct copy *c)
     struct exti_error err;
     struct exti_image *api;
     struct exti_image_info info = {.size = sizeof info};
-    struct stat st;
+    struct cli_stat st;
 
-    if (stat(c->dir, &st) == 0 && !S_ISDIR(st.st_mode)) {
+    if (cli_stat(c->dir, &st) && !st.is_dir) {
         refuse(c, c->dir, "is a file, not a directory");
         cli_hint("the last argument is the context directory: FILE... CTXDIR");
         return CLI_FAILED;
     }
-    c->made_dir = lstat(c->dir, &st) != 0 && errno == ENOENT;
+    c->made_dir = !cli_exists(c->dir) && errno == ENOENT;
     int status = check_files(c);
     if (c->count == 0)
         return status;
     if (c->libpython == NULL && c->foreign != NULL) {
-        refuse(c, c->foreign, "is not an ELF file, and only for those is libpython looked for");
-        cli_hint("name it: --libpython .../libpython3.11.dylib, the Python of a "
-                 "Python.framework, or .../python311.dll");
+        refuse(c, c->foreign, "is a Mach-O file, and for those libpython is not looked for");
+        cli_hint("name it: --libpython .../libpython3.11.dylib, or the Python of a "
+                 "Python.framework");
         return CLI_FAILED;
     }
     if (c->libpython == NULL && cli_find_libpython(c->files, c->count, &c->libpython) != CLI_OK) {

@@ -1,9 +1,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "cli/system.h"
 
 static const char help[] =
     "usage: extisolate list [--json] CTXDIR...\n"
@@ -45,22 +45,12 @@ static const struct state *state_of(const struct exti_copy_info *info)
     return i < sizeof states / sizeof *states ? &states[i] : &unknown;
 }
 
-static bool size_of(const char *path, uint64_t *size)
-{
-    struct stat st;
-
-    if (stat(path, &st) != 0)
-        return false;
-    *size = (uint64_t)st.st_size;
-    return true;
-}
-
 /* ---- for programs ------------------------------------------------------------------------------ */
 
 static json_t *copy_json(const struct exti_copy_info *info)
 {
-    uint64_t size;
-    json_t *copy_size = size_of(info->copy, &size) ? json_integer((json_int_t)size) : json_null();
+    struct cli_stat st;
+    json_t *copy_size = cli_stat(info->copy, &st) ? json_integer((json_int_t)st.size) : json_null();
     json_t *edits = info->edits != NULL ? json_loads(info->edits, 0, NULL) : NULL;
 
     return json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:b, s:o}", "state",
@@ -88,13 +78,6 @@ static json_t *context_json(const char *dir, const struct exti_dir *d)
 
 /* ---- for people -------------------------------------------------------------------------------- */
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash != NULL ? slash + 1 : path;
-}
-
 /* How many columns the text takes, were every character one wide. */
 static size_t width(const char *safe)
 {
@@ -107,20 +90,20 @@ static size_t width(const char *safe)
 
 static void print_size(const char *path)
 {
-    uint64_t size;
+    struct cli_stat st;
 
-    if (!size_of(path, &size))
+    if (!cli_stat(path, &st))
         printf("%9s", "-");
-    else if (size < 1000000)
-        printf("%6.1f kB", (double)size / 1e3);
+    else if (st.size < 1000000)
+        printf("%6.1f kB", (double)st.size / 1e3);
     else
-        printf("%6.1f MB", (double)size / 1e6);
+        printf("%6.1f MB", (double)st.size / 1e6);
 }
 
 static void print_row(const struct exti_copy_info *info, size_t column)
 {
     const struct state *state = state_of(info);
-    char *name = cli_safe(base_name(info->copy));
+    char *name = cli_safe(cli_base_name(info->copy));
 
     printf("  %s%-7s%s  ", cli_style(stdout, state->style), state->name,
            cli_style(stdout, CLI_PLAIN));
@@ -138,7 +121,7 @@ static void print_context(const char *dir, const struct exti_dir *d)
 
     for (size_t i = 0; i < count; i++) {
         struct exti_copy_info info = {.size = sizeof info};
-        char *name = exti_dir_copy(d, i, &info) == 0 ? cli_safe(base_name(info.copy)) : NULL;
+        char *name = exti_dir_copy(d, i, &info) == 0 ? cli_safe(cli_base_name(info.copy)) : NULL;
         if (name != NULL && width(name) > column)
             column = width(name);
         free(name);

@@ -1,8 +1,8 @@
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "cli/system.h"
 
 static const char help[] =
     "usage: extisolate verify [--json] CTXDIR...\n"
@@ -125,10 +125,10 @@ static int verify_all(struct verify *v, char **paths, int count, const char *ori
 
 static bool is_dir(const char *path, bool *exists)
 {
-    struct stat st;
+    struct cli_stat st;
 
-    *exists = stat(path, &st) == 0;
-    return *exists && S_ISDIR(st.st_mode);
+    *exists = cli_stat(path, &st);
+    return *exists && st.is_dir;
 }
 
 int cmd_verify(int argc, char **argv)

@@ -1,27 +1,15 @@
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
-
-static char *join(const char *dir, const char *name)
-{
-    size_t n = strlen(dir), size = n + strlen(name) + 2;
-    char *out = malloc(size);
-
-    if (out != NULL)
-        snprintf(out, size, "%s%s%s", dir, n > 0 && dir[n - 1] == '/' ? "" : "/", name);
-    return out;
-}
+#include "cli/system.h"
 
 bool cli_is_context(const char *dir)
 {
-    char *manifest = join(dir, "manifest.json");
-    bool yes = manifest != NULL && access(manifest, F_OK) == 0;
+    char *manifest = cli_join(dir, "manifest.json");
+    bool yes = manifest != NULL && cli_exists(manifest);
 
     free(manifest);
     return yes;
@@ -58,8 +46,10 @@ static int compare(const void *a, const void *b)
 }
 
 struct list {
+    const char *dir;
     char **items;
     size_t count;
+    bool full; /* memory is out */
 };
 
 static bool list_add(struct list *l, char *item)
@@ -68,6 +58,7 @@ static bool list_add(struct list *l, char *item)
 
     if (more == NULL) {
         free(item);
+        l->full = true;
         return false;
     }
     l->items = more;
@@ -75,25 +66,23 @@ static bool list_add(struct list *l, char *item)
     return true;
 }
 
-static int find_contexts(const char *dir, struct list *l)
+static bool add_context(void *user, const char *name)
 {
-    DIR *d = opendir(dir);
-    struct dirent *e;
+    struct list *l = user;
+    char *path = cli_join(l->dir, name);
 
-    if (d == NULL)
-        return cli_fail(dir, "cannot look into it: %s", strerror(errno));
-    while ((e = readdir(d)) != NULL) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
-        char *path = join(dir, e->d_name);
-        if (path != NULL && !cli_is_context(path)) {
-            free(path);
-        } else if (!list_add(l, path)) {
-            closedir(d);
-            return cli_fail(NULL, "out of memory");
-        }
-    }
-    closedir(d);
+    if (path == NULL || cli_is_context(path))
+        return list_add(l, path);
+    free(path);
+    return true;
+}
+
+static int find_contexts(struct list *l)
+{
+    if (!cli_each_name(l->dir, add_context, l))
+        return cli_fail(l->dir, "cannot look into it: %s", strerror(errno));
+    if (l->full)
+        return cli_fail(NULL, "out of memory");
     if (l->count > 0)
         qsort(l->items, l->count, sizeof *l->items, compare);
     return CLI_OK;
@@ -101,11 +90,11 @@ static int find_contexts(const char *dir, struct list *l)
 
 int cli_each_context(const char *dir, int (*each)(void *user, const char *dir), void *user)
 {
-    struct list l = {NULL, 0};
+    struct list l = {.dir = dir};
 
     if (cli_is_context(dir))
         return each(user, dir);
-    int status = find_contexts(dir, &l);
+    int status = find_contexts(&l);
     if (status == CLI_OK && l.count == 0) {
         status = cli_fail(dir, "is not a context directory: it has no manifest.json, nor has a "
                                "directory in it");

@@ -1,25 +1,25 @@
 /* Finds the libpython that goes with extension modules, from the most to the least certain:
- *   1. a libpython the file itself names (DT_NEEDED), along its own RPATH or RUNPATH;
- *   2. the installation the file lies in: PREFIX/lib/python3.11/... has PREFIX/lib/libpython3.11.so;
- *   3. python3 on PATH, if it is of the right version, else pythonX.Y on PATH;
- *   4. the linker's folders: LD_LIBRARY_PATH, /etc/ld.so.conf, the standard ones.
+ *   1. ELF: a libpython the file itself names (DT_NEEDED), along its own RPATH or RUNPATH;
+ *   2. the installation the file lies in: PREFIX/lib/python3.11/... has PREFIX/lib/libpython3.11.so,
+ *      PREFIX\Lib\site-packages\... has PREFIX\python311.dll;
+ * and where the file is of this system's own format
+ *   3. python3 on PATH, if it is of the right version, else pythonX.Y on PATH (or py -X.Y);
+ *   4. the folders of the system's loader: LD_LIBRARY_PATH and the linker's, or PATH.
  * Whatever is found must be a library of the file's own machine and of the version in its ABI tag. */
-#include <dirent.h>
-#include <glob.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <strings.h>
 
 #include "cli/ask_python.h"
 #include "cli/cli.h"
-
-#define INCLUDE_DEPTH 8
+#include "cli/system.h"
 
 struct search {
     const char *file;      /* speaks for all of them in messages */
     struct cli_abi want;   /* major 0: any version */
     bool abi3;             /* some file has the stable ABI, which a free-threaded build lacks */
+    bool dll;              /* PE, otherwise ELF */
     struct exti_image *im; /* of `file` */
     struct exti_image_info info;
     const char *needed; /* a libpython that `file` names itself, or NULL */
@@ -69,8 +69,8 @@ static bool accept(struct search *s, char *path)
     struct exti_image *im = NULL;
     struct exti_image_info info = {.size = sizeof info};
 
-    if (path == NULL || s->found != NULL || access(path, R_OK) != 0 ||
-        exti_inspect(path, &im, NULL) != 0 || exti_image_info(im, &info) != 0) {
+    if (path == NULL || s->found != NULL || exti_inspect(path, &im, NULL) != 0 ||
+        exti_image_info(im, &info) != 0) {
         exti_image_free(im);
         free(path);
         return s->found != NULL;
@@ -88,55 +88,70 @@ static bool accept(struct search *s, char *path)
 
 /* ---- a folder ---------------------------------------------------------------------------------- */
 
+struct newest {
+    char *name;
+    int minor;
+};
+
+static bool compare_with_newest(void *user, const char *name)
+{
+    struct newest *best = user;
+    struct cli_abi abi = cli_abi_of_libpython(name);
+
+    if (abi.major == 3 && abi.flags[0] == '\0' &&
+        (best->name == NULL || abi.minor > best->minor ||
+         (abi.minor == best->minor && strlen(name) > strlen(best->name)))) {
+        free(best->name);
+        best->name = strdup(name);
+        best->minor = abi.minor;
+    }
+    return true;
+}
+
 /* The newest release build among the folder's libraries, by its full name: libpython3.11.so.1.0. */
 static bool newest_in(struct search *s, const char *dir)
 {
-    char *best = NULL;
-    int minor = -1;
-    size_t length = 0;
-    struct dirent *e;
-    DIR *d = opendir(dir);
+    struct newest best = {NULL, 0};
 
-    if (d == NULL)
-        return false;
-    while ((e = readdir(d)) != NULL) {
-        struct cli_abi abi = cli_abi_of_libpython(e->d_name);
-        size_t n = strlen(e->d_name);
-        if (abi.major == 3 && abi.flags[0] == '\0' &&
-            (abi.minor > minor || (abi.minor == minor && n > length))) {
-            free(best);
-            best = format("%s/%s", dir, e->d_name);
-            minor = abi.minor;
-            length = n;
-        }
-    }
-    closedir(d);
-    return accept(s, best);
+    cli_each_name(dir, compare_with_newest, &best);
+    bool found = best.name != NULL && accept(s, cli_join(dir, best.name));
+    free(best.name);
+    return found;
+}
+
+/* The name of the version that is wanted, or what stands for any. */
+static char *wanted_name(const struct search *s)
+{
+    const struct cli_abi *want = &s->want;
+
+    if (want->major == 0)
+        return format(s->dll ? "python3*.dll" : "libpython3");
+    if (s->dll)
+        return format("python%d%d%s%s.dll", want->major, want->minor,
+                      strchr(want->flags, 't') != NULL ? "t" : "",
+                      strchr(want->flags, 'd') != NULL ? "_d" : "");
+    return format("libpython%d.%d%s", want->major, want->minor, want->flags);
 }
 
 static bool look_in(struct search *s, const char *dir)
 {
-    if (s->needed != NULL && strchr(s->needed, '/') == NULL &&
-        accept(s, format("%s/%s", dir, s->needed)))
+    static const char *const endings[] = {".so.1.0", ".so"};
+
+    if (s->needed != NULL && cli_base_name(s->needed) == s->needed &&
+        accept(s, cli_join(dir, s->needed)))
         return true;
     if (s->want.major == 0)
         return newest_in(s, dir);
-    return accept(s, format("%s/libpython%d.%d%s.so.1.0", dir, s->want.major, s->want.minor,
-                            s->want.flags)) ||
-           accept(s, format("%s/libpython%d.%d%s.so", dir, s->want.major, s->want.minor,
-                            s->want.flags));
+    char *name = wanted_name(s), *base = name != NULL ? cli_join(dir, name) : NULL;
+    bool found = base != NULL && s->dll && accept(s, strdup(base));
+    for (size_t i = 0; base != NULL && !s->dll && !found && i < 2; i++)
+        found = accept(s, format("%s%s", base, endings[i]));
+    free(base);
+    free(name);
+    return found;
 }
 
 /* ---- what the file itself tells ---------------------------------------------------------------- */
-
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    if (slash == NULL)
-        return format(".");
-    return slash == path ? format("/") : format("%.*s", (int)(slash - path), path);
-}
 
 /* One entry of a search path, with $ORIGIN at its head resolved. */
 static bool look_along(struct search *s, const char *entry, size_t n, const char *origin)
@@ -160,11 +175,11 @@ static bool try_needed(struct search *s)
 {
     const char *entry = s->info.runpath != NULL ? s->info.runpath : s->info.rpath;
 
-    if (s->needed == NULL)
+    if (s->needed == NULL || s->dll)
         return false;
     if (strchr(s->needed, '/') != NULL)
         return accept(s, format("%s", s->needed));
-    char *origin = folder_of(s->file);
+    char *origin = cli_folder_of(s->file);
     while (origin != NULL && entry != NULL && s->found == NULL) {
         size_t n = strcspn(entry, ":");
         look_along(s, entry, n, origin);
@@ -185,6 +200,12 @@ static bool is_python_folder(const char *name)
            strspn(name + sizeof key - 1, ".0123456789t") == strlen(name + sizeof key - 1);
 }
 
+/* Whether a folder's name is that of one in which Windows Pythons keep extension modules. */
+static bool is_windows_folder(const char *name)
+{
+    return strcasecmp(name, "Lib") == 0 || strcasecmp(name, "DLLs") == 0;
+}
+
 /* `lib` is the folder that holds python3.11/. */
 static bool look_in_lib(struct search *s, const char *lib)
 {
@@ -197,25 +218,78 @@ static bool look_in_lib(struct search *s, const char *lib)
     return found;
 }
 
-/* A file without a version of its own takes that of its folder, if there is such a library. */
+/* `lib` holds the folder python3.11, whose version a file without one of its own takes. */
+static bool look_beside(struct search *s, const char *folder, const char *lib)
+{
+    const struct cli_abi want = s->want;
+    char *as_library = format("lib%s.so", folder);
+
+    if (want.major == 0 && as_library != NULL)
+        s->want = cli_abi_of_libpython(as_library);
+    look_in_lib(s, lib);
+    s->want = want;
+    free(as_library);
+    return s->found != NULL;
+}
+
+/* A virtual environment on Windows has no python311.dll, but tells where its Python is at home. */
+static bool look_at_home(struct search *s, const char *prefix)
+{
+    char line[4096], *cfg = cli_join(prefix, "pyvenv.cfg");
+    FILE *f = cfg != NULL ? cli_open(cfg) : NULL;
+
+    while (f != NULL && s->found == NULL && fgets(line, sizeof line, f) != NULL) {
+        if (strncmp(line, "home", 4) != 0)
+            continue;
+        char *at = line + 4 + strspn(line + 4, " \t");
+        if (*at != '=')
+            continue;
+        at += 1 + strspn(at + 1, " \t");
+        at[strcspn(at, "\r\n")] = '\0';
+        if (!look_in(s, at))
+            note(s, format("%s, the home of the environment %s", at, prefix));
+    }
+    if (f != NULL)
+        fclose(f);
+    free(cfg);
+    return s->found != NULL;
+}
+
+static bool look_in_prefix(struct search *s, const char *prefix)
+{
+    if (look_in(s, prefix) || look_at_home(s, prefix))
+        return true;
+    note(s, format("%s, which the file lies below", prefix));
+    return false;
+}
+
+/* The folder of what it takes, NULL for the root. */
+static char *up(char *path)
+{
+    char *dir = cli_folder_of(path);
+
+    if (dir != NULL && strcmp(dir, path) == 0) {
+        free(dir);
+        dir = NULL;
+    }
+    free(path);
+    return dir;
+}
+
 static bool try_installation(struct search *s)
 {
-    char *path = realpath(s->file, NULL), *slash;
-    const struct cli_abi want = s->want;
+    char *path = cli_full_path(s->file);
 
-    while (path != NULL && s->found == NULL && (slash = strrchr(path, '/')) != NULL) {
-        *slash = '\0';
-        const char *name = strrchr(path, '/');
-        if (name == NULL || !is_python_folder(name + 1))
-            continue;
-        char *lib = folder_of(path), *as_library = format("lib%s.so", name + 1);
-        if (want.major == 0 && as_library != NULL)
-            s->want = cli_abi_of_libpython(as_library);
-        if (lib != NULL)
-            look_in_lib(s, lib);
-        s->want = want;
-        free(as_library);
-        free(lib);
+    if (path != NULL && (path = up(path)) != NULL && s->dll)
+        look_in(s, path);
+    for (; path != NULL && s->found == NULL; path = up(path)) {
+        const char *name = cli_base_name(path);
+        char *parent = cli_folder_of(path);
+        if (parent != NULL && s->dll && is_windows_folder(name))
+            look_in_prefix(s, parent);
+        else if (parent != NULL && !s->dll && is_python_folder(name))
+            look_beside(s, name, parent);
+        free(parent);
     }
     free(path);
     return s->found != NULL;
@@ -245,7 +319,12 @@ static bool from_answer(struct search *s, const char *python, const json_t *answ
                        is_cpython ? "CPython" : text_of(answer, "name"), major, minor, flags));
         return false;
     }
-    for (size_t i = 0; i < json_array_size(libs); i++) {
+    for (size_t i = 0; s->dll && i < json_array_size(dirs); i++) {
+        const char *dir = json_string_value(json_array_get(dirs, i));
+        if (dir != NULL && look_in(s, dir))
+            return true;
+    }
+    for (size_t i = 0; !s->dll && i < json_array_size(libs); i++) {
         const char *lib = json_string_value(json_array_get(libs, i));
         if (lib == NULL || strstr(lib, ".so") == NULL)
             continue;
@@ -276,96 +355,34 @@ static bool try_interpreters(struct search *s)
 {
     char versioned[40];
 
-    if (try_interpreter(s, "python3"))
+    if (try_interpreter(s, CLI_PYTHON))
         return true;
     if (s->want.major == 0)
         return false;
-    snprintf(versioned, sizeof versioned, "python%d.%d%s", s->want.major, s->want.minor,
+    snprintf(versioned, sizeof versioned, CLI_PYTHON_OF_VERSION, s->want.major, s->want.minor,
              s->want.flags);
     return try_interpreter(s, versioned);
 }
 
-/* ---- the linker's folders ---------------------------------------------------------------------- */
+/* ---- the folders of the system's loader -------------------------------------------------------- */
 
-static bool try_ld_library_path(struct search *s)
+static bool look_in_library_dir(void *user, const char *dir, const char *from)
 {
-    const char *at = getenv("LD_LIBRARY_PATH");
+    struct search *s = user;
+    char *multiarch = s->want.platform[0] != '\0' ? cli_join(dir, s->want.platform) : NULL;
+    bool found = look_in(s, dir) || (multiarch != NULL && look_in(s, multiarch));
 
-    while (at != NULL && s->found == NULL) {
-        size_t n = strcspn(at, ":;");
-        char *dir = n > 0 ? format("%.*s", (int)n, at) : NULL;
-        if (dir != NULL && !look_in(s, dir))
-            note(s, format("%s, from LD_LIBRARY_PATH", dir));
-        free(dir);
-        at = at[n] != '\0' ? at + n + 1 : NULL;
-    }
-    return s->found != NULL;
+    if (!found && from != NULL)
+        note(s, format("%s, from %s", dir, from));
+    free(multiarch);
+    return found;
 }
 
-static bool try_conf(struct search *s, const char *conf, int depth);
-
-static bool include_confs(struct search *s, const char *pattern, const char *conf, int depth)
+static bool try_loader(struct search *s)
 {
-    char *dir = folder_of(conf);
-    char *full =
-        pattern[0] == '/' || dir == NULL ? format("%s", pattern) : format("%s/%s", dir, pattern);
-    glob_t all;
-
-    if (full != NULL && glob(full, 0, NULL, &all) == 0) {
-        for (size_t i = 0; i < all.gl_pathc && s->found == NULL; i++)
-            try_conf(s, all.gl_pathv[i], depth + 1);
-        globfree(&all);
-    }
-    free(full);
-    free(dir);
-    return s->found != NULL;
-}
-
-/* ld.so.conf(5) as ldconfig(8) reads it: a folder per line, `include PATTERN`, # comments. */
-static bool try_conf(struct search *s, const char *conf, int depth)
-{
-    FILE *f = depth < INCLUDE_DEPTH ? fopen(conf, "re") : NULL;
-    char *line = NULL;
-    size_t cap = 0;
-
-    if (f == NULL)
-        return false;
-    while (s->found == NULL && getline(&line, &cap, f) >= 0) {
-        line[strcspn(line, "#\n")] = '\0';
-        char *at = line + strspn(line, " \t");
-        if (strncmp(at, "include", 7) == 0 && (at[7] == ' ' || at[7] == '\t')) {
-            at += 7 + strspn(at + 7, " \t");
-            at[strcspn(at, " \t")] = '\0';
-            include_confs(s, at, conf, depth);
-        } else if (*at == '/') {
-            at[strcspn(at, " \t=")] = '\0';
-            look_in(s, at);
-        }
-    }
-    free(line);
-    fclose(f);
-    return s->found != NULL;
-}
-
-static bool try_linker(struct search *s)
-{
-    static const char *const standard[] = {"/usr/local/lib", "/lib64", "/usr/lib64", "/lib",
-                                           "/usr/lib"};
-    static const char *const multiarch[] = {"/lib", "/usr/lib"};
-
-    if (try_ld_library_path(s) || try_conf(s, "/etc/ld.so.conf", 0))
+    if (cli_each_library_dir(look_in_library_dir, s))
         return true;
-    for (size_t i = 0; s->want.platform[0] != '\0' && i < 2; i++) {
-        char *dir = format("%s/%s", multiarch[i], s->want.platform);
-        bool found = dir != NULL && look_in(s, dir);
-        free(dir);
-        if (found)
-            return true;
-    }
-    for (size_t i = 0; i < sizeof standard / sizeof *standard; i++)
-        if (look_in(s, standard[i]))
-            return true;
-    note(s, format("the linker's folders (/etc/ld.so.conf, /usr/lib and the like)"));
+    note(s, format(CLI_LIBRARY_DIRS));
     return false;
 }
 
@@ -379,6 +396,17 @@ static const char *needed_libpython(const struct exti_image *im)
         if (cli_abi_of_libpython(name).major != 0)
             return name;
     return NULL;
+}
+
+/* On Windows the name of the file need not tell. */
+static bool needs_stable_abi(const struct exti_image *im)
+{
+    const char *name;
+
+    for (size_t i = 0; (name = exti_image_needed(im, i)) != NULL; i++)
+        if (strcasecmp(name, "python3.dll") == 0)
+            return true;
+    return false;
 }
 
 /* What `path` asks for; its image stays open if it is the one that speaks for all. */
@@ -400,7 +428,7 @@ static int add_file(struct search *s, const char *path)
         exti_image_free(im);
         return CLI_FAILED;
     }
-    s->abi3 = s->abi3 || cli_is_abi3(path);
+    s->abi3 = s->abi3 || cli_is_abi3(path) || needs_stable_abi(im);
     if (s->im != NULL && (s->want.major != 0 || abi.major == 0)) {
         exti_image_free(im);
         return CLI_OK;
@@ -412,28 +440,36 @@ static int add_file(struct search *s, const char *path)
     s->needed = needed;
     s->info.size = sizeof s->info;
     exti_image_info(im, &s->info);
+    s->dll = strcmp(s->info.format, "PE") == 0;
     return CLI_OK;
 }
 
 static int not_found(const struct search *s)
 {
-    if (s->want.major != 0)
-        cli_fail(s->file, "no libpython%d.%d%s for %d-bit %s found to go with it", s->want.major,
-                 s->want.minor, s->want.flags, s->info.bits, s->info.machine);
-    else
-        cli_fail(s->file, "no libpython3 for %d-bit %s found to go with it", s->info.bits,
-                 s->info.machine);
+    const struct cli_abi *want = &s->want;
+    char *name = wanted_name(s);
+
+    cli_fail(s->file, "no %s for %d-bit %s found to go with it", name != NULL ? name : "libpython",
+             s->info.bits, s->info.machine);
+    free(name);
     fprintf(stderr, "  looked in\n%s", s->tried != NULL ? s->tried : "");
-    if (s->want.major != 0)
+    if (s->dll)
+        cli_hint("name it with --libpython PATH: it lies beside the python.exe that uses it");
+    else if (want->major != 0)
         cli_hint("install it (Debian: apt-get install libpython%d.%d%s; pyenv: "
                  "PYTHON_CONFIGURE_OPTS=--enable-shared pyenv install %d.%d%s) or name it with "
                  "--libpython PATH",
-                 s->want.major, s->want.minor, s->want.flags, s->want.major, s->want.minor,
-                 s->want.flags);
+                 want->major, want->minor, want->flags, want->major, want->minor, want->flags);
     else
         cli_hint("install it (Debian: apt-get install libpython3-dev) or name it with "
                  "--libpython PATH");
     return CLI_FAILED;
+}
+
+/* The system's own Python is for files of the system's own format. */
+static bool try_system(struct search *s)
+{
+    return strcmp(s->info.format, CLI_NATIVE) == 0 && (try_interpreters(s) || try_loader(s));
 }
 
 int cli_find_libpython(char *const *files, size_t count, char **out)
@@ -444,7 +480,7 @@ int cli_find_libpython(char *const *files, size_t count, char **out)
     for (size_t i = 0; i < count && status == CLI_OK; i++)
         status = add_file(&s, files[i]);
     if (status == CLI_OK) {
-        if (try_needed(&s) || try_installation(&s) || try_interpreters(&s) || try_linker(&s))
+        if (try_needed(&s) || try_installation(&s) || try_system(&s))
             *out = s.found;
         else
             status = not_found(&s);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/system.h"
 
 bool cli_is_macho(const struct exti_image *im)
 {
@@ -12,13 +13,6 @@ bool cli_is_macho(const struct exti_image *im)
 }
 
 /* Slices have most names in common; `seen` has those that `names` has. */
-bool cli_is_elf(const struct exti_image *im)
-{
-    struct exti_image_info info = {.size = sizeof info};
-
-    return exti_image_info(im, &info) == 0 && strcmp(info.format, "ELF") == 0;
-}
-
 static void add_once(json_t *names, json_t *seen, const char *name)
 {
     json_t *text = cli_json_text(name);
@@ -83,7 +77,7 @@ static bool begins_as_macho(const char *path)
     static const unsigned char magics[][4] = {
         {0xcf, 0xfa, 0xed, 0xfe}, {0xca, 0xfe, 0xba, 0xbe}, {0xca, 0xfe, 0xba, 0xbf}};
     unsigned char start[4] = {0};
-    FILE *f = fopen(path, "rb");
+    FILE *f = cli_open(path);
     bool yes = false;
 
     if (f == NULL)

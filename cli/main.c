@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/system.h"
 
 static const struct command {
     const char *name, *summary;
@@ -113,6 +114,8 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    if (!cli_start(&argc, &argv))
+        return cli_fail(NULL, "out of memory");
     int status = dispatch(argc, argv);
 
     /* A full disk or a closed pipe shows only here. */

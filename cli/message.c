@@ -3,9 +3,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/system.h"
 
 size_t cli_utf8(const char *s, uint32_t *code)
 {
@@ -84,12 +84,10 @@ const char *cli_style(FILE *f, enum cli_style style)
 {
     static const char *const codes[] = {"\033[0m",  "\033[1m",  "\033[2m",
                                         "\033[31m", "\033[32m", "\033[33m"};
-    const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+    const char *no_colour = getenv("NO_COLOR");
+    bool wanted = no_colour == NULL || *no_colour == '\0';
 
-    if ((no_colour != NULL && *no_colour != '\0') || term == NULL || strcmp(term, "dumb") == 0 ||
-        !isatty(fileno(f)))
-        return "";
-    return codes[style];
+    return wanted && cli_is_terminal(f) ? codes[style] : "";
 }
 
 static void prefix(const char *file)
@@ -156,14 +154,12 @@ int cli_usage(const char *command, const char *fmt, ...)
 /* What the user can do about an error, or NULL. */
 static const char *advice(const struct exti_error *err)
 {
-    switch (err->os_error) {
+    switch (cli_errno(err->os_error)) {
     case ENOSPC:
-    case EDQUOT:
         return "free some space, or put CTXDIR on a file system that has more";
     case EROFS:
         return "choose a CTXDIR that can be written to";
     case EACCES:
-    case EPERM:
         return "check who may read the file and write to CTXDIR";
     case ENAMETOOLONG:
         return "give the file or CTXDIR a shorter name";

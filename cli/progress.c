@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/system.h"
 
 #define BAR_WIDTH 24
 #define NAME_WIDTH 30
@@ -73,11 +73,8 @@ static void *painter(void *user)
 
 struct cli_progress *cli_progress_start(const char *what, size_t total)
 {
-    const char *term = getenv("TERM");
+    struct cli_progress *p = cli_is_terminal(stderr) ? calloc(1, sizeof *p) : NULL;
 
-    if (!isatty(STDERR_FILENO) || term == NULL || strcmp(term, "dumb") == 0)
-        return NULL;
-    struct cli_progress *p = calloc(1, sizeof *p);
     if (p == NULL)
         return NULL;
     p->what = what;
@@ -95,9 +92,8 @@ void cli_progress_step(struct cli_progress *p, size_t done, const char *name)
 {
     if (p == NULL)
         return;
-    const char *slash = strrchr(name, '/');
-    if (slash != NULL && slash[1] != '\0')
-        name = slash + 1;
+    if (*cli_base_name(name) != '\0')
+        name = cli_base_name(name);
     pthread_mutex_lock(&p->lock);
     p->done = done;
     size_t n = 0;

@@ -107,6 +107,37 @@ PATH=$T/badbin:$sys failed python_that_fails 'none that answers' -- $ext
 printf '#!/bin/sh\nyes\n' >badbin/python3
 PATH=$T/badbin:$sys failed python_that_never_ends 'none that answers' -- $ext
 
+# Windows files: the installation they lie in, whatever the host is.
+inputs=$(dirname "$EXTISOLATE")/pe_inputs
+if "$ROOT/tests/pe_inputs/build.sh" "$inputs" && [ -f "$inputs/gnu-x64/ext.dll" ]; then
+    mkdir -p win/Lib/site-packages/pkg win/DLLs env/Lib/site-packages flat win32/DLLs other/DLLs
+    cp "$inputs/gnu-x64/python311.dll" win
+    cp "$inputs/gnu-x64/ext.dll" win/Lib/site-packages/pkg/x.cp311-win_amd64.pyd
+    cp "$inputs/gnu-x64/ext.dll" win/DLLs/x.pyd
+    found a_pyd_in_site_packages "$T/win/python311.dll" win/Lib/site-packages/pkg/x.cp311-win_amd64.pyd
+    found a_pyd_in_DLLs "$T/win/python311.dll" win/DLLs/x.pyd
+    printf 'home = %s\r\nversion = 3.11.4\r\n' "$T/win" >env/pyvenv.cfg
+    cp win/DLLs/x.pyd env/Lib/site-packages
+    found a_pyd_of_a_virtual_environment "$T/win/python311.dll" env/Lib/site-packages/x.pyd
+    cp win/DLLs/x.pyd win/python311.dll flat
+    found a_pyd_beside_its_dll "$T/flat/python311.dll" flat/x.pyd
+    if [ -f "$inputs/lld-x64/delayed.dll" ]; then
+        cp "$inputs/lld-x64/delayed.dll" flat/late.pyd
+        found a_pyd_that_loads_its_dll_late "$T/flat/python311.dll" flat/late.pyd
+    fi
+    cp flat/x.pyd other/DLLs/y.cp312-win_amd64.pyd
+    cp flat/python311.dll other
+    failed a_pyd_of_another_version 'no python312.dll for 64-bit x86-64' "$T/other, which" 'beside the python.exe' \
+        -- other/DLLs/y.cp312-win_amd64.pyd
+    if [ -f "$inputs/gnu-x86/ext.dll" ]; then
+        cp "$inputs/gnu-x86/ext.dll" win32/DLLs/x.pyd
+        cp flat/python311.dll win32
+        failed a_pyd_of_another_machine 'no python311.dll for 32-bit i386' -- win32/DLLs/x.pyd
+    fi
+else
+    skip pyds 'there is no mingw-w64 to build them with'
+fi
+
 # A real one, as the system has it.
 if [ -n "$DEBIAN_LIBPYTHON" ] && [ -n "$DEBIAN_NUMPY" ]; then
     PATH=$sys found debian_numpy_gets_debians_libpython "$(realpath "$DEBIAN_LIBPYTHON")" "$DEBIAN_NUMPY"

@@ -16,7 +16,7 @@ fi
 # ---- copy ----
 
 run copy "$x64/ext.so" ctx
-check libpython_must_be_named 1 'is not an ELF file' '--libpython .*dylib'
+check libpython_must_be_named 1 'is a Mach-O file' '--libpython .*dylib'
 [ ! -e ctx ]
 say $? without_it_no_directory_is_made
 
