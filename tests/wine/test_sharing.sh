@@ -92,4 +92,101 @@ if have msvc "$lld/python311.dll" "$lld/ext.dll"; then
     set_up msvc "$lld/python311.dll" "$lld/ext.dll" && rows msvc 1
 fi
 
+# ---- what does not isolate ----------------------------------------------------------------------------
+
+# pair NAME FLAGS OTHER EXPECTED: c0/x.pyd and OTHER, loaded with FLAGS
+pair() {
+    try "$1" "load a $2 $T/c0/x.pyd
+load b $2 $T/$3
+call a PyInit_ext
+call b PyInit_ext
+add a ext_state 5
+add b ext_state 0
+same a b
+walk $T/c1 $T" "a loaded
+b loaded
+a PyInit_ext $fresh
+$4"
+}
+
+if have folders "$lld/python311.dll" "$lld/ext.dll"; then
+    mkdir c0 c1
+    for d in c0 c1; do
+        cp "$lld/python311.dll" $d
+        cp "$lld/ext.dll" $d/x.pyd
+    done
+    for flags in 1100 8 0; do
+        # Without the folder being searched, no library is there to begin with.
+        [ $flags != 0 ] || cp "$lld/python311.dll" "$T"
+        pair "folders: libraries of one name are one, with flags 0x$flags" $flags c1/x.pyd \
+            "b PyInit_ext 1006
+a ext_state 12
+b ext_state 7
+a b distinct
+leak x.pyd PyLong_Type python311.dll
+leak x.pyd PyModule_Create2 python311.dll
+leak x.pyd Py_BuildValue python311.dll
+modules 1 references 3 leaks 3 unresolved 0"
+    done
+    ln c0/x.pyd c1/hard.pyd
+    ln -s ../c0/x.pyd c1/soft.pyd
+    for link in hard soft; do
+        pair "links: a $link link is the same module" 1100 c1/$link.pyd "b PyInit_ext $((1006 + 1))
+a ext_state 12
+b ext_state 12
+a b same
+modules 0 references 0 leaks 0 unresolved 0"
+    done
+    rm c1/hard.pyd c1/soft.pyd
+    # The copies are files of their own even when the sources are one.
+    ln c0/x.pyd c0/hard.pyd
+    context c2 c0/python311.dll c0/x.pyd c0/hard.pyd
+    find c2 c0/x.pyd -type f -links 1 -name '*.pyd' | sort >files
+    [ "$(wc -l <files)" = 2 ]
+    say $? "links: copies are none"
+fi
+
+# ---- a C library, its constructors and thread-locals -------------------------------------------------------
+
+if have crt "$gnu/python311.dll" "$mine/crt.dll"; then
+    mkdir crt
+    cp "$gnu/python311.dll" crt
+    cp "$mine/crt.dll" crt/crt.pyd
+    context crt-a crt/python311.dll crt/crt.pyd && a=$(copy_of crt-a crt.pyd)
+    context crt-b crt/python311.dll crt/crt.pyd && b=$(copy_of crt-b crt.pyd)
+    try "crt: constructors, heap and thread-locals are each copy's" "load o 1100 $T/crt/crt.pyd
+load a 1100 $a
+load b 1100 $b
+call a PyInit_crt
+call b PyInit_crt
+call o PyInit_crt
+call a crt_static
+call a crt_static
+call b crt_static
+call a crt_own
+call a crt_own
+thread a crt_own
+call b crt_own
+free b
+free a
+call o crt_own
+call o crt_static" "o loaded
+a loaded
+b loaded
+a PyInit_crt 1003
+b PyInit_crt 1003
+o PyInit_crt 1003
+a crt_static 101
+a crt_static 102
+b crt_static 101
+a crt_own 7
+a crt_own 8
+a crt_own 7
+b crt_own 7
+b gone
+a gone
+o crt_own 7
+o crt_static 101"
+fi
+
 finish

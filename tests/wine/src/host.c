@@ -13,7 +13,7 @@
  *   exec NAME CODE           has it run CODE, to the line's end
  *   together                 what follows, as far as `end`, at once and in threads of their own
  */
-#include "host.h"
+#include "tests/wine/src/host.h"
 
 #include <fcntl.h>
 #include <io.h>

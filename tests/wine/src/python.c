@@ -1,5 +1,5 @@
 /* A real CPython, found in a module that is loaded. */
-#include "host.h"
+#include "tests/wine/src/host.h"
 
 #include <stdlib.h>
 

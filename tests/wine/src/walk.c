@@ -1,6 +1,6 @@
 /* Where the imports of loaded modules lead.  Read from memory, so it is what the loader made of them,
  * forwarders included. */
-#include "host.h"
+#include "tests/wine/src/host.h"
 
 #include <psapi.h>
 #include <wchar.h>
