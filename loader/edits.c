@@ -167,7 +167,7 @@ static int macho_copy_edits(const struct exti_manifest *m, const char *source, c
 }
 
 /* A module that imports the stable ABI's python3.dll imports from the API copy itself, if that exports
- * all that it needs.  One that imports nothing of the API needs no edit. */
+ * all that it needs.  One that imports nothing of the API needs no edit, and must hide no such import. */
 static int pe_copy_edits(const struct exti_manifest *m, const char *source,
                          const struct exti_image *im, struct exti_edits *e, struct exti_error *err)
 {
@@ -178,10 +178,8 @@ static int pe_copy_edits(const struct exti_manifest *m, const char *source,
     rc = point_at_api(m, im, m->api.copy, EXTI_NEEDED_LAST, e, err);
     if (rc)
         return rc;
-    if (!e->needed[0].from) {
+    if (!e->needed[0].from)
         e->opts.needed_count = 0;
-        return 0;
-    }
     e->opts.bind_file = m->api.source;
     e->opts.bind_name = m->api.copy;
     return 0;

@@ -25,26 +25,35 @@ static bool is_descriptor(const struct pe_file *f, const uint8_t *p, const char 
     return !exti__pe_string(f, exti__pe_u32(p + 4), PE_LONGEST_NAME, "delay import", name, NULL);
 }
 
+static bool same(const char *name, const char *other)
+{
+    return exti__pe_same_dll(name, strlen(name), other, strlen(other));
+}
+
+/* A library that is renamed, or the one that imports of renamed ones lead to: nothing else need import
+ * that. */
+static bool is_meant(const struct exti_rewrite_opts *o, const char *name)
+{
+    const char *slash = o->bind_file ? strrchr(o->bind_file, '/') : NULL;
+
+    for (size_t i = 0; i < o->needed_count; i++)
+        if (same(name, o->needed[i].from))
+            return true;
+    return o->bind_file && same(name, slash ? slash + 1 : o->bind_file);
+}
+
 static int search(const struct pe_edit *e, const struct exti_span raw, struct exti_error *err)
 {
-    const struct exti_rewrite_opts *o = e->req->opts;
-
     for (size_t at = 0; at + DELAY_DESCRIPTOR_SIZE <= raw.n; at += 4) {
         uint64_t offset = raw.base + at;
         const char *name;
 
-        if (!is_descriptor(e->f, raw.p + at, &name))
-            continue;
-        for (size_t i = 0; i < o->needed_count; i++) {
-            const char *from = o->needed[i].from;
-
-            if (exti__pe_same_dll(name, strlen(name), from, strlen(from)) &&
-                !exti__pe_imports(e->f, is_at, &offset, NULL))
-                return exti__fail(err, EXTI_E_UNSUPPORTED, offset,
-                                  "delay import of '%s' that the directory of delay imports does "
-                                  "not list, as GNU dlltool makes them; a plain import is right",
-                                  name);
-        }
+        if (is_descriptor(e->f, raw.p + at, &name) && is_meant(e->req->opts, name) &&
+            !exti__pe_imports(e->f, is_at, &offset, NULL))
+            return exti__fail(err, EXTI_E_UNSUPPORTED, offset,
+                              "delay import of '%s' that the directory of delay imports does not "
+                              "list, as GNU dlltool makes them; a plain import is right",
+                              name);
     }
     return 0;
 }
@@ -53,7 +62,7 @@ int exti__pe_refuse_hidden(const struct pe_edit *e, struct exti_error *err)
 {
     int rc = 0;
 
-    if (!e->req->opts->needed_count)
+    if (!e->req->opts->needed_count && !e->req->opts->bind_file)
         return 0;
     for (size_t i = 0; !rc && i < e->f->section_count; i++) {
         const struct pe_section *s = &e->f->sections[i];

@@ -217,6 +217,14 @@ static void delay_imports_that_no_directory_lists_are_refused(void **state)
     pe_toy_make(t, (struct pe_toy_opts){0});
     ptoy_put(t, ptoy_directory(t, IMAGE_DIRECTORY_ENTRY_DELAY_IMPORT), 8, 0);
     copy_make(f);
+    /* One of the library that others' imports are bound to does, with no import renamed. */
+    pe_toy_make(t, (struct pe_toy_opts){.delayed = "Python311"});
+    ptoy_put(t, ptoy_directory(t, IMAGE_DIRECTORY_ENTRY_DELAY_IMPORT), 8, 0);
+    f->opts.needed_count = 0;
+    f->opts.bind_file = "/lib.dll/python311.dll";
+    assert_refused(f, EXTI_E_UNSUPPORTED, t->delay, "GNU dlltool");
+    f->opts.bind_file = "python312.dll";
+    assert_ok(copy_try(f), &f->err);
 }
 
 /* Strings that something else refers to, all of them or their end, stay as they are. */

@@ -42,7 +42,7 @@ try() {
 context() {
     mkdir -p "$1"
     "$EXTISOLATE" copy --libpython "$2" "${@:3}" "$1" >"$1.map" 2>"$T/err" || return
-    api=$(find "$1" -name 'p????????.dll')
+    api=$(find "$(realpath "$1")" -name 'p????????.dll')
     [ -n "$api" ]
 }
 
