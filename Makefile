@@ -40,9 +40,10 @@ FUZZ_CC ?= $(call first_of,clang-16 clang)
 CLANG_FORMAT ?= $(call first_of,clang-format-16 clang-format)
 first_of = $(or $(firstword $(foreach t,$(1),$(shell command -v $(t) 2>/dev/null))),$(firstword $(1)))
 
-# The system that is built for, as uname -s names it.
+# The system that is built for, as uname -s names it; Windows, by mingw.
 SYSTEM ?= $(shell uname -s)
 on_darwin := $(filter Darwin,$(SYSTEM))
+on_windows := $(filter Windows,$(SYSTEM))
 
 # Lazy, so that `make deps` and `make clean` work before the packages are there.
 LIBELF_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags libelf)
@@ -69,16 +70,20 @@ B := $(BUILD)$(if $(variant),/$(variant))
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla \
 	-Wformat=2
 BASE_CPPFLAGS := -iquote . -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \
-	$(if $(on_darwin),-D_DARWIN_C_SOURCE)
+	$(if $(on_darwin),-D_DARWIN_C_SOURCE) \
+	$(if $(on_windows),-D_WIN32_WINNT=0x0602 -DWIN32_LEAN_AND_MEAN -DUNICODE)
 BASE_CFLAGS := -std=c11 -fvisibility=hidden $(WARNINGS) $(if $(WERROR),-Werror)
 san_flags := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 cov_flags := $(if $(COV),--coverage -O0)
-DEP_CFLAGS = $(LIBELF_CFLAGS) $(JANSSON_CFLAGS) $(if $(on_darwin),,$(NETTLE_CFLAGS))
+with_nettle := $(if $(on_darwin)$(on_windows),,yes)
+DEP_CFLAGS = $(LIBELF_CFLAGS) $(JANSSON_CFLAGS) $(if $(with_nettle),$(NETTLE_CFLAGS))
 ALL_CFLAGS = $(BASE_CPPFLAGS) $(BASE_CFLAGS) $(DEP_CFLAGS) $(san_flags) $(CPPFLAGS) $(CFLAGS) \
 	$(cov_flags)
-ALL_LDFLAGS = $(san_flags) $(if $(COV),--coverage) $(LDFLAGS)
-LIBS = $(LIBELF_LIBS) $(JANSSON_LIBS) $(if $(on_darwin),,$(NETTLE_LIBS)) -ldl -lpthread
-LIB_FLAGS := -fPIC -DEXTI_API='__attribute__((visibility("default")))'
+# On Windows nothing but the system's own libraries is needed at run time.
+ALL_LDFLAGS = $(san_flags) $(if $(COV),--coverage) $(if $(on_windows),-static) $(LDFLAGS)
+LIBS = $(LIBELF_LIBS) $(JANSSON_LIBS) $(if $(with_nettle),$(NETTLE_LIBS)) \
+	$(if $(on_windows),-lbcrypt -ladvapi32 -lntdll -lpthread,-ldl -lpthread)
+LIB_FLAGS := $(if $(on_windows),,-fPIC -DEXTI_API='__attribute__((visibility("default")))')
 
 quote = '$(subst ','\'',$(1))'
 Q := $(if $(filter 1,$(V)),,@)
@@ -86,7 +91,7 @@ say = $(if $(Q),@printf '  %-7s %s\n' '$(1)' '$(2)')
 
 # ---- sources -------------------------------------------------------------------------------------
 
-BASE_SRCS := loader/base/buf.c loader/base/error.c loader/base/format.c loader/base/fs_posix.c \
+BASE_SRCS := loader/base/buf.c loader/base/error.c loader/base/format.c loader/base/fs_name.c \
 	loader/base/mem.c loader/base/plan.c loader/base/span.c
 ELF_SRCS := elf/elf_check.c elf/elf_check_bytes.c elf/elf_check_dynamic.c elf/elf_check_expect.c \
 	elf/elf_check_hash.c elf/elf_check_layout.c elf/elf_check_room.c elf/elf_check_section.c \
@@ -114,12 +119,17 @@ PE_SRCS := pe/pe_bind.c pe/pe_check.c pe/pe_check_bytes.c pe/pe_check_edit.c pe/
 	pe/pe_format.c pe/pe_forward.c pe/pe_hidden.c pe/pe_image.c pe/pe_import.c pe/pe_names.c \
 	pe/pe_place.c pe/pe_plan.c pe/pe_put.c pe/pe_read.c pe/pe_room.c pe/pe_section.c pe/pe_slot.c \
 	pe/pe_strip.c
-LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/dl_posix.c loader/edits.c \
+LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/edits.c \
 	loader/formats.c loader/inspect.c loader/install_name.c loader/json_text.c loader/manifest.c \
-	loader/module.c loader/names.c loader/opts.c loader/prove.c loader/redirect.c loader/registry.c \
+	loader/module.c loader/names.c loader/opts.c loader/prove.c loader/registry.c \
 	loader/rename.c loader/rewrite.c loader/store.c loader/store_open.c loader/verify.c
-ELF_SYSTEM_SRCS := loader/base/sha256_nettle.c loader/linkmap_elf.c
-DARWIN_SYSTEM_SRCS := loader/base/sha256_darwin.c loader/linkmap_macho.c
+# What differs between systems.
+POSIX_SRCS := loader/base/fs_posix.c loader/dl_posix.c loader/redirect.c
+ELF_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_nettle.c loader/linkmap_elf.c
+DARWIN_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_darwin.c loader/linkmap_macho.c
+WINDOWS_SYSTEM_SRCS := loader/base/fs_win32.c loader/base/fs_win32_lock.c \
+	loader/base/fs_win32_temp.c loader/base/sha256_win32.c loader/base/win32.c \
+	loader/dl_win32.c loader/linkmap_pe.c loader/redirect_win32.c
 RUNTIME_SRCS := runtime/context.c runtime/fail.c runtime/install.c runtime/process.c \
 	runtime/program.c runtime/pyapi.c runtime/pyconfig.c runtime/scratch.c runtime/signals.c \
 	runtime/system.c runtime/uncaught.c
@@ -128,8 +138,9 @@ CLI_SRCS := cli/abi.c cli/ask_python.c cli/cmd_clean.c cli/cmd_copy.c cli/cmd_in
 	cli/macho.c cli/main.c cli/message.c cli/option.c cli/path.c cli/progress.c cli/system_posix.c
 
 LIB_SRCS := $(BASE_SRCS) $(ELF_SRCS) $(MACHO_SRCS) $(PE_SRCS) $(LOADER_SRCS) \
-	$(if $(on_darwin),$(DARWIN_SYSTEM_SRCS),$(ELF_SYSTEM_SRCS))
-PROGRAM_SRCS := $(RUNTIME_SRCS) $(CLI_SRCS)
+	$(if $(on_windows),$(WINDOWS_SYSTEM_SRCS),$(if $(on_darwin),$(DARWIN_SYSTEM_SRCS),$(ELF_SYSTEM_SRCS)))
+# `run` needs a POSIX system.
+PROGRAM_SRCS := $(if $(on_windows),,$(RUNTIME_SRCS)) $(CLI_SRCS)
 
 objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
 LIB_OBJS := $(call objs,$(LIB_SRCS))
@@ -139,16 +150,19 @@ STATIC := $(B)/libextisolate.a
 SHARED_LINK := libextisolate.$(if $(on_darwin),dylib,so)
 SONAME := $(if $(on_darwin),libextisolate.$(MAJOR).dylib,$(SHARED_LINK).$(MAJOR))
 SHARED := $(B)/$(if $(on_darwin),libextisolate.$(VERSION).dylib,$(SHARED_LINK).$(VERSION))
-PROGRAM := $(B)/extisolate
+PROGRAM := $(B)/extisolate$(if $(on_windows),.exe)
 
 # ---- what is built -------------------------------------------------------------------------------
 
 .PHONY: all
-all: $(PROGRAM) $(STATIC) $(B)/$(SHARED_LINK) $(B)/extisolate.pc ## build the program and libraries
+all: $(PROGRAM) $(STATIC) $(if $(on_windows),,$(B)/$(SHARED_LINK)) $(B)/extisolate.pc ## build the program and libraries
+
+.PHONY: libs
+libs: $(STATIC) # alone, without the program
 
 # Objects depend on this file, which changes only when the flags or the lists do.
 $(B)/flags: FORCE
-	@$(PKG_CONFIG) --exists libelf jansson $(if $(on_darwin),,nettle) || \
+	@$(PKG_CONFIG) --exists libelf jansson $(if $(with_nettle),nettle) || \
 	    { echo "libelf, jansson and nettle are needed to build: try 'make deps'" >&2; exit 1; }
 	@mkdir -p $(@D)
 	@printf '%s\n' $(call quote,$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIBS)) \
@@ -188,7 +202,7 @@ $(B)/extisolate.pc: loader/extisolate.pc.in $(HEADER) FORCE
 	@mkdir -p $(@D)
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
 	    -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-	    -e 's| @NETTLE@|$(if $(on_darwin),, nettle)|' $< >$@
+	    -e 's| @NETTLE@|$(if $(with_nettle), nettle)|' $< >$@
 
 .PHONY: install uninstall clean deps
 install: all ## install into DESTDIR PREFIX (BINDIR LIBDIR INCLUDEDIR MANDIR)

@@ -80,7 +80,7 @@ static bool put_in_place(struct elf_strings *s, uint64_t at, const char *text)
 static bool find_old(struct elf_strings *s, const char *text, uint64_t *off)
 {
     const size_t n = strlen(text) + 1;
-    const uint8_t *p = memmem(s->bytes, s->f->strtab.s.n, text, n);
+    const uint8_t *p = exti__mem_find(s->bytes, s->f->strtab.s.n, text, n);
 
     if (!p)
         return false;

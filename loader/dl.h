@@ -12,9 +12,12 @@ int exti__dl_open(const char *path, void **handle, struct exti_error *err);
 int exti__dl_close(void *handle, struct exti_error *err);
 bool exti__dl_is_open(const char *path);
 
+/* One that is loaded already, by name or path, as another reference to it: for exti__dl_close; or NULL. */
+void *exti__dl_find(const char *name);
+
 /* Opens the library `file` as the loader would for one whose search path is `path` (NULL: none) and
  * whose folder is `origin`: a name without slash is looked for along it, then where the system looks.
- * `mode` as for dlopen; NULL as from dlopen. */
+ * `mode` as for dlopen; NULL as from dlopen.  POSIX only. */
 void *exti__dl_open_for(const char *path, const char *origin, const char *file, int mode);
 
 /* The same with local visibility, bound at once; a failure leaves no dlerror behind. */

@@ -33,9 +33,14 @@ int exti__dl_close(void *handle, struct exti_error *err)
     return dlclose(handle) ? fail_dl(err, "") : 0;
 }
 
+void *exti__dl_find(const char *name)
+{
+    return dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+}
+
 bool exti__dl_is_open(const char *path)
 {
-    void *h = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    void *h = exti__dl_find(path);
 
     if (h)
         dlclose(h);

@@ -19,7 +19,7 @@ static int common_edits(const char *source, const char *id, const struct exti_re
     *e = (struct exti_edits){.opts.size = sizeof e->opts, .origin = exti__strdup(source)};
     if (!e->origin)
         return exti__fail_nomem(err);
-    slash = strrchr(e->origin, '/');
+    slash = exti__fs_last_slash(e->origin);
     if (slash)
         slash[slash == e->origin] = 0;
     if (id) {

@@ -21,7 +21,7 @@ size_t exti__install_name_tries(const struct exti_image *im, const char *name)
 
 static int resolve(const char *from, const char *name, char **out, struct exti_error *err)
 {
-    const char *slash = strrchr(from, '/');
+    const char *slash = exti__fs_last_slash(from);
     size_t folder = slash ? (size_t)(slash - from) + 1 : 0, rest;
 
     *out = NULL;

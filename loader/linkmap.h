@@ -12,10 +12,10 @@
 /* One loaded library.  Valid while it stays loaded. */
 struct exti_loaded {
     void *handle;     /* borrowed */
-    const char *path; /* as the system's loader knows it */
+    const char *path; /* as the system's loader knows it; NULL on Windows: see exti__loaded_path */
     uintptr_t base;   /* what its addresses are relative to */
     uintptr_t inside; /* some address of its own */
-#if !defined(__APPLE__)
+#if !defined(__APPLE__) && !defined(_WIN32)
     const void *dynamic; /* its dynamic section */
     const void *symbols;
     const char *strings;
@@ -31,6 +31,12 @@ struct exti_loaded {
 const char *exti__c_name(const char *file_name);
 
 int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_error *err);
+
+/* Its path as the system's loader knows it; cut where `cap` does not do. */
+void exti__loaded_path(const struct exti_loaded *lib, char *out, size_t cap);
+
+/* Whether it is the file of this path that was loaded. */
+bool exti__loaded_is_file(const struct exti_loaded *lib, const char *path);
 
 /* Whether the library defines the symbol for others to bind to. */
 bool exti__loaded_defines(const struct exti_loaded *lib, const char *name);
@@ -53,6 +59,7 @@ struct exti_reference {
     uintptr_t *slot;
     uintptr_t addend;
     bool weak, defined_here;
+    bool system;  /* from one of the system's own libraries, by that library's name (PE) */
     bool in_data; /* an initialised variable, which the program may have changed since */
 };
 

@@ -122,6 +122,16 @@ int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_
     return 0;
 }
 
+void exti__loaded_path(const struct exti_loaded *lib, char *out, size_t cap)
+{
+    snprintf(out, cap, "%s", lib->path);
+}
+
+bool exti__loaded_is_file(const struct exti_loaded *lib, const char *path)
+{
+    return strcmp(lib->path, path) == 0;
+}
+
 /* ---- symbols ---- */
 
 const char *exti__c_name(const char *file_name)

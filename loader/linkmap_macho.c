@@ -46,6 +46,16 @@ int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_
     return exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "is in no list of dyld's");
 }
 
+void exti__loaded_path(const struct exti_loaded *lib, char *out, size_t cap)
+{
+    snprintf(out, cap, "%s", lib->path);
+}
+
+bool exti__loaded_is_file(const struct exti_loaded *lib, const char *path)
+{
+    return strcmp(lib->path, path) == 0;
+}
+
 /* ---- load commands ---- */
 
 static const struct mach_header_64 *header_of(const struct exti_loaded *lib)

@@ -43,13 +43,13 @@ static bool dup_string(json_t *o, const char *key, char **out)
 /* A copy's name comes from a file that anyone may have edited: it must stay in the directory. */
 static bool is_plain_name(const char *name)
 {
-    return name && *name && name[0] != '.' && !strchr(name, '/') &&
+    return name && name[0] != '.' && exti__fs_is_plain_name(name) &&
            strlen(name) <= EXTI_FILE_NAME_MAX;
 }
 
 static bool is_absolute(const char *path)
 {
-    return path && path[0] == '/';
+    return path && exti__fs_is_absolute(path);
 }
 
 /* `why` is what json_unpack_ex left, if that was it. */

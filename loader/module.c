@@ -40,14 +40,16 @@ int exti__module_dispose(struct exti_module *m, bool keep_mapped, struct exti_er
  * the same name in another directory would be taken for this one. */
 static int check_identity(const struct exti_module *m, struct exti_error *err)
 {
+    char path[EXTI_PATH_MAX];
     int rc;
 
-    if (strcmp(m->lib.path, m->copy) == 0)
+    if (exti__loaded_is_file(&m->lib, m->copy))
         return 0;
+    exti__loaded_path(&m->lib, path, sizeof path);
     rc = exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
                     "the loader gave %s instead; two contexts of one process cannot share the "
                     "name '%s'",
-                    m->lib.path, m->ctx->store.manifest.name);
+                    path, m->ctx->store.manifest.name);
     exti__error_file(err, m->copy);
     return rc;
 }
@@ -87,7 +89,7 @@ static int adopt(struct exti_module *m, struct exti_error *err)
 static int open_soname(const char *original, const struct exti_image *im, const char *name,
                        void **handle, struct exti_error *err)
 {
-    char *origin = exti__strdup(original), *slash = origin ? strrchr(origin, '/') : NULL;
+    char *origin = exti__strdup(original), *slash = origin ? exti__fs_last_slash(origin) : NULL;
 
     if (!origin)
         return exti__fail_nomem(err);

@@ -1,14 +1,11 @@
-#define _GNU_SOURCE /* getentropy in unistd.h; macOS has it in sys/random.h */
 #include "loader/names.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 #include "loader/base/error.h"
+#include "loader/base/fs.h"
 
 /* Lower case only: macOS and Windows file names do not tell case apart. */
 static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
@@ -28,10 +25,11 @@ int exti__name_make(char *out, struct exti_error *err)
 {
     uint64_t v;
 
-    if (getentropy(&v, sizeof v))
-        return exti__fail_io(err, errno, "", "cannot get random bytes for a context name");
-    base36(v, out);
-    return 0;
+    int rc = exti__fs_random(&v, sizeof v, "a context name", err);
+
+    if (!rc)
+        base36(v, out);
+    return rc;
 }
 
 int exti__name_check(const char *name, struct exti_error *err)
@@ -49,7 +47,7 @@ int exti__name_check(const char *name, struct exti_error *err)
 
 const char *exti__name_base(const char *path)
 {
-    const char *slash = strrchr(path, '/');
+    const char *slash = exti__fs_last_slash(path);
 
     return slash ? slash + 1 : path;
 }

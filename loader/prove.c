@@ -1,6 +1,4 @@
 /* The proof of isolation: follows what ld.so has bound. */
-#define _GNU_SOURCE /* RTLD_NOLOAD */
-#include <dlfcn.h>
 #include <search.h>
 #include <string.h>
 
@@ -66,14 +64,15 @@ static int report_leak(struct prover *p, const struct exti_reference *ref)
 {
     const char *name = exti__rename_undo(&p->ctx->store.renames, ref->name);
     struct exti_error finding;
-    char owner[256] = "another module's thread-local storage";
+    char owner[256] = "another module's thread-local storage", file[EXTI_PATH_MAX];
 
     if (ref->kind == EXTI_REF_ADDRESS)
         exti__address_owner(*ref->slot - ref->addend, owner, sizeof owner);
     exti__fail(&finding, EXTI_E_INTERPOSED, EXTI_NO_OFFSET,
                "its reference to %.128s was captured by %s instead of the context '%s'", name,
                owner[0] ? owner : "memory of no library", p->ctx->store.manifest.name);
-    exti__error_file(&finding, p->lib->path);
+    exti__loaded_path(p->lib, file, sizeof file);
+    exti__error_file(&finding, file);
     p->proof.leaks++;
     p->stopped = p->report(p->user, &finding) != 0;
     return p->stopped;
@@ -83,7 +82,7 @@ static int follow(void *user, const struct exti_reference *ref)
 {
     struct prover *p = user;
 
-    if (!context_defines(p, ref->name, ref->defined_here))
+    if (ref->system || !context_defines(p, ref->name, ref->defined_here))
         return 0;
     p->proof.references++;
     if ((ref->weak && !*ref->slot) || stays_inside(p, ref))
@@ -141,7 +140,7 @@ static void prove_shared(struct prover *p, const char *name)
 
     if (!is_new(p, name))
         return;
-    handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+    handle = exti__dl_find(name);
     if (!handle)
         return; /* only its dependant's search path finds it, or it is ld.so */
     if (!exti__loaded_from_handle(handle, &lib, NULL) && !in_context(p, lib.inside)) {
@@ -149,7 +148,7 @@ static void prove_shared(struct prover *p, const char *name)
         if (!p->stopped)
             prove_needed(p, &lib);
     }
-    dlclose(handle);
+    exti__dl_close(handle, NULL);
 }
 
 static void prove_needed(struct prover *p, const struct exti_loaded *lib)

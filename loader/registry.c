@@ -10,6 +10,7 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct exti_module **modules; /* by ascending address */
 static size_t count, cap;
 
+#ifndef _WIN32 /* which has no fork */
 /* Another thread may hold the lock at the moment of a fork, and is not there in the child to give it
  * back. */
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
@@ -36,6 +37,19 @@ static void prepare_for_forks(void)
     fork_error = pthread_atfork(lock_for_fork, unlock_after_fork, renew_lock);
 }
 
+static int survive_forks(struct exti_error *err)
+{
+    pthread_once(&fork_once, prepare_for_forks);
+    return fork_error ? exti__fail_nomem(err) : 0;
+}
+#else
+static int survive_forks(struct exti_error *err)
+{
+    (void)err;
+    return 0;
+}
+#endif
+
 /* The module that this thread is closing: its finalisers still run, but where it lay another thread may
  * be mapping the next as soon as they have. */
 static _Thread_local const struct exti_module *finishing;
@@ -59,11 +73,10 @@ static size_t position(uintptr_t address)
 int exti__registry_add(struct exti_module *m, struct exti_error *err)
 {
     size_t at;
-    int rc = 0;
+    int rc = survive_forks(err);
 
-    pthread_once(&fork_once, prepare_for_forks);
-    if (fork_error)
-        return exti__fail_nomem(err);
+    if (rc)
+        return rc;
     pthread_rwlock_wrlock(&lock);
     if (count == cap) {
         size_t more = cap ? cap * 2 : 64;

@@ -179,7 +179,7 @@ int exti__store_name(const struct exti_store *s, const char *source, char *name,
     if (s->copy_name && s->copy_name(s->user, source, name, EXTI_FILE_NAME_MAX + 1) < 0)
         return exti__fail(err, EXTI_E_HOOK, EXTI_NO_OFFSET, "copy_name refused");
     name[EXTI_FILE_NAME_MAX] = 0;
-    if (!name[0] || name[0] == '.' || strchr(name, '/') || strcmp(name, EXTI_MANIFEST_FILE) == 0)
+    if (!exti__fs_is_plain_name(name) || name[0] == '.' || strcmp(name, EXTI_MANIFEST_FILE) == 0)
         return exti__fail(err, EXTI_E_HOOK, EXTI_NO_OFFSET,
                           "copy_name gave '%s', which is not a plain file name", name);
     other = exti__manifest_find_copy(&s->manifest, name);
@@ -428,15 +428,16 @@ static char *source_of(struct exti_store *s, const char *dir, const char *name, 
 static int trace_to_source(struct exti_store *s, const char *path, char **out,
                            struct exti_error *err)
 {
-    char *real, *slash, *source;
+    char *real, *slash, *source, was;
     int rc = exti__fs_realpath(path, &real, err);
 
     if (rc)
         return rc;
-    slash = strrchr(real, '/');
+    slash = exti__fs_last_slash(real);
+    was = *slash;
     *slash = 0;
     source = source_of(s, slash == real ? "/" : real, slash + 1, &rc, err);
-    *slash = '/';
+    *slash = was;
     if (rc || source)
         exti__free(real);
     if (rc)

@@ -1,6 +1,5 @@
 /* Opening, creating and removing a context directory. */
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,7 +182,7 @@ static int choose_api(struct exti_store *s, const char *wanted, char **source,
 /* Needs no memory: where that was what failed, nothing is left behind.  `dir` is a real path. */
 static int remove_file(const char *dir, const char *name, struct exti_error *err)
 {
-    char path[PATH_MAX + EXTI_FILE_NAME_MAX + 2];
+    char path[EXTI_PATH_MAX + EXTI_FILE_NAME_MAX + 2];
 
     snprintf(path, sizeof path, "%s/%s", dir, name);
     return exti__fs_remove(path, err);

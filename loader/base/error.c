@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,6 +55,15 @@ int exti__fail(struct exti_error *err, int code, uint64_t offset, const char *fm
     return code;
 }
 
+static bool error_text(int os_error, char *out, size_t cap)
+{
+#ifdef _WIN32
+    return os_error != ESTALE && strerror_s(out, cap, os_error) == 0;
+#else
+    return strerror_r(os_error, out, cap) == 0;
+#endif
+}
+
 int exti__fail_io(struct exti_error *err, int os_error, const char *file, const char *fmt, ...)
 {
     int code = os_error == ENOMEM ? EXTI_E_NOMEM : EXTI_E_IO;
@@ -67,7 +77,7 @@ int exti__fail_io(struct exti_error *err, int os_error, const char *file, const 
     va_start(ap, fmt);
     vsnprintf(err->message, sizeof err->message, fmt, ap);
     va_end(ap);
-    if (strerror_r(os_error, text, sizeof text) == 0) {
+    if (error_text(os_error, text, sizeof text)) {
         n = strlen(err->message);
         snprintf(err->message + n, sizeof err->message - n, ": %s", text);
     }

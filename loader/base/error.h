@@ -3,9 +3,18 @@
 #ifndef LOADER_BASE_ERROR_H
 #define LOADER_BASE_ERROR_H
 
+#include <errno.h>
+
 #include "loader/extisolate.h"
 
-#if defined(__GNUC__)
+#ifndef ESTALE /* Windows; the value of Linux */
+#define ESTALE 116
+#endif
+
+#if defined(__MINGW32__) /* whose printf is its own, or the system's, by a macro */
+#include <stdio.h>
+#define EXTI_PRINTF(fmt, args) __attribute__((format(__MINGW_PRINTF_FORMAT, fmt, args)))
+#elif defined(__GNUC__)
 #define EXTI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #else
 #define EXTI_PRINTF(fmt, args)

@@ -1,8 +1,10 @@
 /* Files: read-only views, private images for editing, whole-or-nothing replacement, locks.
- * fs_posix.c and fs_win32.c fulfil the same contracts.  Any thread. */
+ * fs_posix.c and fs_win32.c fulfil the same contracts.  Any thread.  Paths are UTF-8 on Windows, with
+ * either slash; os_error is an errno there too. */
 #ifndef LOADER_BASE_FS_H
 #define LOADER_BASE_FS_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,6 +14,13 @@
 
 /* Inputs past this are refused, whatever their format. */
 #define EXTI_MAX_INPUT ((uint64_t)1 << 32)
+
+/* No path that the system takes is longer; with its NUL. */
+#ifdef _WIN32
+#define EXTI_PATH_MAX ((size_t)3 * 8192) /* in UTF-8; see loader/base/win32.h */
+#else
+#define EXTI_PATH_MAX PATH_MAX
+#endif
 
 /* What tells one version of a file from another without reading it. */
 struct exti_file_id {
@@ -71,7 +80,11 @@ int exti__fs_list(const char *dir, int (*each)(void *user, const char *name), vo
 /* An exclusive lock between threads and processes, on a file created if need be, but not through a
  * symbolic link.  One that is there need only be readable. */
 struct exti_lock {
+#ifdef _WIN32
+    void *file; /* a HANDLE, or NULL */
+#else
     int fd;
+#endif
     bool made; /* the file was not there */
 };
 int exti__fs_lock(const char *path, struct exti_lock *out, struct exti_error *err);
@@ -83,7 +96,15 @@ int exti__fs_lock_note(const struct exti_lock *lock, const char *text, struct ex
  * that what was written within it cannot have been torn by a power loss; "" where unknown. */
 int exti__fs_boot(char *out, size_t cap);
 
+/* At most 256 bytes that no one can guess, for what an error says they were for. */
+int exti__fs_random(void *p, size_t n, const char *use, struct exti_error *err);
+
 /* "dir/name"; exti__free it; NULL when memory is out. */
 char *exti__fs_join(const char *dir, const char *name);
+
+/* The last separator of folders in `path`, or NULL. */
+char *exti__fs_last_slash(const char *path);
+bool exti__fs_is_absolute(const char *path);
+bool exti__fs_is_plain_name(const char *name); /* of a file, without a folder; not empty */
 
 #endif

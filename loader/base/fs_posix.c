@@ -1,4 +1,4 @@
-#include "loader/base/fs.h"
+#include "loader/base/fs_priv.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,9 +20,6 @@
 #include "loader/base/checked.h"
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
-
-#define TEMP_PREFIX ".exti-"
-#define TEMP_RANDOM 16 /* bytes; hex in the name */
 
 static const char *file_kind(mode_t mode)
 {
@@ -61,12 +58,6 @@ static struct exti_file_id id_of(const struct stat *st)
         .mtime_ns = (int64_t)mtime.tv_sec * 1000000000 + mtime.tv_nsec,
         .mode = st->st_mode & 0777,
     };
-}
-
-static bool same_id(const struct exti_file_id *a, const struct exti_file_id *b)
-{
-    return a->size == b->size && a->inode == b->inode && a->device == b->device &&
-           a->mtime_ns == b->mtime_ns;
 }
 
 int exti__fs_id(const char *path, struct exti_file_id *out, struct exti_error *err)
@@ -216,7 +207,7 @@ int exti__fs_map_copy(const char *path, const struct exti_file_id *id, uint64_t 
     if (rc)
         return rc;
     now = id_of(&st);
-    if (same_id(&now, id))
+    if (exti__fs_same_id(&now, id))
         rc = map_image(fd, &st, path, room, out, err);
     else
         rc = exti__fail_io(err, ESTALE, path, "changed while it was read");
@@ -231,33 +222,6 @@ void exti__fs_unmap(struct exti_mapping *m)
     if (m->p)
         munmap(m->p, m->mapped);
     *m = (struct exti_mapping){0};
-}
-
-/* "dir/.exti-<hex>" for "dir/name", or NULL when memory is out.  The name is random so that no one
- * can put a file in its place beforehand, and no two writers meet. */
-static char *temp_path(const char *path, const uint8_t *random)
-{
-    const char *slash = strrchr(path, '/');
-    size_t dir = slash ? (size_t)(slash - path) + 1 : 0;
-    size_t size = dir + sizeof TEMP_PREFIX + TEMP_RANDOM * 2;
-    char *temp = exti__alloc(size), *hex;
-
-    if (!temp)
-        return NULL;
-    memcpy(temp, path, dir);
-    memcpy(temp + dir, TEMP_PREFIX, sizeof TEMP_PREFIX);
-    hex = temp + dir + strlen(TEMP_PREFIX);
-    for (size_t i = 0; i < TEMP_RANDOM; i++)
-        snprintf(hex + 2 * i, 3, "%02x", random[i]);
-    return temp;
-}
-
-bool exti__fs_is_temporary(const char *name)
-{
-    size_t prefix = strlen(TEMP_PREFIX);
-
-    return strncmp(name, TEMP_PREFIX, prefix) == 0 && strlen(name) == prefix + TEMP_RANDOM * 2 &&
-           strspn(name + prefix, "0123456789abcdef") == TEMP_RANDOM * 2;
 }
 
 static int write_all(int fd, const uint8_t *p, size_t n)
@@ -320,16 +284,24 @@ static int finish_replace(int fd, const char *temp, const char *path, const void
     return flags & EXTI_FS_SYNC ? sync_folder(path, err) : 0;
 }
 
+int exti__fs_random(void *p, size_t n, const char *use, struct exti_error *err)
+{
+    return getentropy(p, n) ? exti__fail_io(err, errno, "", "cannot get random bytes for %s", use)
+                            : 0;
+}
+
 int exti__fs_replace(const char *path, const void *p, size_t n, uint32_t flags,
                      struct exti_error *err)
 {
-    uint8_t random[TEMP_RANDOM];
+    uint8_t random[EXTI_TEMP_RANDOM];
     char *temp;
     int fd, rc;
 
-    if (getentropy(random, sizeof random) != 0)
-        return exti__fail_io(err, errno, path, "cannot get random bytes for a temporary name");
-    temp = temp_path(path, random);
+    if (exti__fs_random(random, sizeof random, "a temporary name", err)) {
+        exti__error_file(err, path);
+        return EXTI_E_IO;
+    }
+    temp = exti__fs_temp_path(path, random);
     if (!temp)
         return exti__fail_nomem(err);
     fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
@@ -599,19 +571,4 @@ int exti__fs_boot(char *out, size_t cap)
     memcpy(out, id, n);
     out[n] = 0;
     return 0;
-}
-
-char *exti__fs_join(const char *dir, const char *name)
-{
-    size_t d = strlen(dir), n = strlen(name);
-    bool slash = d && dir[d - 1] != '/';
-    char *path = exti__alloc(d + slash + n + 1);
-
-    if (!path)
-        return NULL;
-    memcpy(path, dir, d);
-    if (slash)
-        path[d] = '/';
-    memcpy(path + d + slash, name, n + 1);
-    return path;
 }

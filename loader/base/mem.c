@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* memmem */
 #include "loader/base/mem.h"
 
 #include <search.h>
@@ -56,6 +57,22 @@ char *exti__strdup(const char *s)
 void exti__free(void *p)
 {
     free(p);
+}
+
+const void *exti__mem_find(const void *p, size_t n, const void *what, size_t size)
+{
+#ifdef _WIN32
+    const char *at = p, *end = at + n;
+
+    for (; size && (size_t)(end - at) >= size; at++) {
+        at = memchr(at, *(const char *)what, (size_t)(end - at) - size + 1);
+        if (!at || memcmp(at, what, size) == 0)
+            return at;
+    }
+    return size ? NULL : p;
+#else
+    return memmem(p, n, what, size);
+#endif
 }
 
 int exti__string_order(const void *a, const void *b)

@@ -12,6 +12,9 @@ void *exti__realloc_array(void *p, size_t count, size_t n); /* NULL on overflow 
 char *exti__strdup(const char *s);
 void exti__free(void *p); /* NULL ok */
 
+/* memmem, which Windows lacks. */
+const void *exti__mem_find(const void *p, size_t n, const void *what, size_t size);
+
 /* strcmp as tsearch(3) and its like take it. */
 int exti__string_order(const void *a, const void *b);
 

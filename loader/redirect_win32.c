@@ -1,0 +1,47 @@
+/* On Windows the references that the context's options name are bound to what they name.  The loader's
+ * own entry points stay: there is no global scope to search, and a library that loads another names it by
+ * its path. */
+#include <string.h>
+#include <windows.h>
+
+#include "loader/base/win32.h"
+#include "loader/module.h"
+
+struct binder {
+    const struct exti_module *m;
+    DWORD code;
+};
+
+static void *target_of(const struct exti_ctx *ctx, const char *symbol)
+{
+    for (size_t i = 0; i < ctx->redirect_count; i++)
+        if (strcmp(ctx->redirects[i].symbol, symbol) == 0)
+            return ctx->redirects[i].to;
+    return NULL;
+}
+
+/* Most linkers put the slots into a section that the loader makes read-only. */
+static int bind(void *user, const struct exti_reference *ref)
+{
+    struct binder *b = user;
+    void *to = target_of(b->m->ctx, ref->name);
+    DWORD old;
+
+    if (!to || *ref->slot == (uintptr_t)to)
+        return 0;
+    if (!VirtualProtect(ref->slot, sizeof *ref->slot, PAGE_READWRITE, &old)) {
+        b->code = GetLastError();
+        return 1;
+    }
+    *ref->slot = (uintptr_t)to;
+    VirtualProtect(ref->slot, sizeof *ref->slot, old, &old);
+    return 0;
+}
+
+int exti__redirect(struct exti_module *m, struct exti_error *err)
+{
+    struct binder b = {.m = m};
+    int rc = m->ctx->redirect_count ? exti__loaded_references(&m->lib, bind, &b, err) : 0;
+
+    return b.code ? exti__fail_system(err, b.code, m->copy, "cannot re-point its references") : rc;
+}

@@ -1,0 +1,1 @@
+/* lib/system.h wants this header or error.h; libelf calls nothing of it. */
