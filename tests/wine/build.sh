@@ -19,7 +19,7 @@ log=$PWD/build.log
 exec 9>.lock
 flock 9
 if [ -f built ] && [ "$inputs/built" -ot built ] &&
-    [ -z "$(find "$src" "$here/tests/wine/build.sh" -newer built -type f)" ]; then
+    [ -z "$(find "$src" "$here/tests/wine/build.sh" "$here/tests/wine/shape.py" -newer built -type f)" ]; then
     exit 0
 fi
 rm -f built ./*.dll ./*.exe ./*.skip
@@ -96,5 +96,18 @@ run delayed.dll "$lib" -m i386:x86-64 -d kernel32.def -l kernel32.lib &&
 
 # The stable ABI.
 link abi3 ext.obj "$inputs/lld-x64/python3.lib"
+
+# As many sections as are asked for, the linker's own among them.
+sections() { # NAME COUNT
+    local i own
+    own=$("$here/tests/wine/shape.py" sections ext-x64.dll) || return
+    cp "$pe/ext.c" sections.c
+    for ((i = own; i < $2; i++)); do
+        printf '__attribute__((section(".s%d"))) API int filler%d = %d;\n' $i $i $i >>sections.c
+    done
+    run "$1.dll" "${cc[@]}" -c -o sections.obj sections.c &&
+        link "$1" sections.obj "$inputs/lld-x64/python311.lib"
+}
+cp "$inputs/lld-x64/ext.dll" ext-x64.dll && sections sixteen 16 && sections most 96 && sections toomany 97
 rm -f ./*.obj ./*.lib ./*.a unused.*
 touch built
