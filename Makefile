@@ -134,8 +134,9 @@ RUNTIME_SRCS := runtime/context.c runtime/fail.c runtime/install.c runtime/proce
 	runtime/program.c runtime/pyapi.c runtime/pyconfig.c runtime/scratch.c runtime/signals.c \
 	runtime/system.c runtime/uncaught.c
 CLI_SRCS := cli/abi.c cli/ask_python.c cli/cmd_clean.c cli/cmd_copy.c cli/cmd_inspect.c \
-	cli/cmd_list.c cli/cmd_run.c cli/cmd_verify.c cli/contexts.c cli/find_libpython.c cli/json.c \
-	cli/macho.c cli/main.c cli/message.c cli/option.c cli/path.c cli/progress.c cli/system_posix.c
+	cli/cmd_list.c cli/cmd_verify.c cli/contexts.c cli/find_libpython.c cli/json.c cli/macho.c \
+	cli/main.c cli/message.c cli/option.c cli/path.c cli/progress.c \
+	$(if $(on_windows),cli/cmd_run_win32.c cli/system_win32.c,cli/cmd_run.c cli/system_posix.c)
 
 LIB_SRCS := $(BASE_SRCS) $(ELF_SRCS) $(MACHO_SRCS) $(PE_SRCS) $(LOADER_SRCS) \
 	$(if $(on_windows),$(WINDOWS_SYSTEM_SRCS),$(if $(on_darwin),$(DARWIN_SYSTEM_SRCS),$(ELF_SYSTEM_SRCS)))

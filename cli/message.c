@@ -92,6 +92,7 @@ const char *cli_style(FILE *f, enum cli_style style)
 
 static void prefix(const char *file)
 {
+    fflush(stdout);
     fprintf(stderr, "%sextisolate:%s ", cli_style(stderr, CLI_RED), cli_style(stderr, CLI_PLAIN));
     if (file != NULL && *file != '\0') {
         cli_put(stderr, file);
@@ -116,6 +117,7 @@ static void put_formatted(const char *fmt, va_list args)
     }
     free(text);
     fputc('\n', stderr);
+    fflush(stderr);
 }
 
 int cli_fail(const char *file, const char *fmt, ...)
@@ -193,6 +195,7 @@ int cli_error(const struct exti_error *err, const char *file)
         fprintf(stderr, "offset 0x%" PRIx64 ": ", err->offset);
     cli_put(stderr, err->message);
     fputc('\n', stderr);
+    fflush(stderr);
     if (what != NULL)
         cli_hint("%s", what);
     return CLI_FAILED;

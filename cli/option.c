@@ -79,6 +79,13 @@ static int unknown_long(const char *command, const char *given, const struct opt
     return '?';
 }
 
+static bool has_value(const struct option *longs, int value)
+{
+    while (longs->name != NULL && longs->val != value)
+        longs++;
+    return longs->name != NULL;
+}
+
 int cli_getopt(const char *command, int argc, char **argv, const char *shorts,
                const struct option *longs)
 {
@@ -87,10 +94,11 @@ int cli_getopt(const char *command, int argc, char **argv, const char *shorts,
     if (c != '?' && c != ':')
         return c;
 
-    /* At '?', argv[optind - 1] is the faulty long option; optopt is 0 unless its name is known. */
+    /* argv[optind - 1] is the faulty long option, and optopt 0 unless its name is known; within a group
+     * of short ones it is what came before.  mingw's says ':' of a value that is not wanted too. */
     const char *word = optind > 0 ? argv[optind - 1] : "";
-    bool is_long = strncmp(word, "--", 2) == 0;
-    if (c == ':') {
+    bool is_long = strncmp(word, "--", 2) == 0 && (optopt == 0 || has_value(longs, optopt));
+    if (c == ':' && !(is_long && strchr(word, '=') != NULL)) {
         if (is_long)
             cli_usage(command, "'%s' needs a value after it", word);
         else

@@ -54,6 +54,8 @@ for c in copy inspect verify list clean; do
     run $c ''
     check "${c}_empty_argument" 2 'argument 1 is empty'
 done
+run inspect --json -qx y
+check unknown_option_in_a_group 2 "no option '-q'"
 run inspect --jsno
 check option_near_miss 2 "did you mean '--json'"
 run inspect --json=yes x

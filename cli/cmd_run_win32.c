@@ -1,0 +1,28 @@
+/* `run` where runtime/, which hosts CPython by POSIX means, is not built. */
+#include "cli/cli.h"
+
+static const char help[] =
+    "usage: extisolate run [OPTION]... SCRIPT | -c CODE | -m MODULE [ARG]...\n"
+    "\n"
+    "Runs one program in several CPythons of one process, in parallel.  On Windows it does not: "
+    "it\n"
+    "needs a POSIX system.  Copies made here can be loaded by hosts that use the library.\n"
+    "\n"
+    "examples:\n"
+    "  extisolate run --contexts 4 app.py\n"
+    "\n"
+    "Exit status: on Windows 1.\n";
+
+int cmd_run(int argc, char **argv)
+{
+    static const struct option longs[] = {{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+
+    opterr = 0;
+    if (getopt_long(argc, argv, "+:h", longs, NULL) == 'h') {
+        fputs(help, stdout);
+        return CLI_OK;
+    }
+    cli_fail(NULL, "run needs a POSIX system, such as Linux: this is Windows");
+    cli_hint("'extisolate copy' makes the copies here too, and a host loads them by extisolate.h");
+    return CLI_FAILED;
+}
