@@ -84,6 +84,20 @@ check another_original_is_found_out 1 'finding'
 run verify "$(ls ctx/weak.*.so)" --against toyext.so
 check an_elf_original_is_found_out 1 'is not ELF'
 
+# An install name that is relative to the loader says how the file's path ends.
+mkdir -p placed/lib
+cp "$api" placed/lib/libplaced.dylib
+llvm-install-name-tool-16 -id @loader_path/lib/libplaced.dylib placed/lib/libplaced.dylib &&
+    cp placed/lib/libplaced.dylib placed/lib/elsewhere.dylib &&
+    cp placed/lib/libplaced.dylib placed/libplaced.dylib
+run verify placed/lib/libplaced.dylib --against placed/lib/elsewhere.dylib
+check an_install_name_is_where_the_path_ends 0 'a sound copy'
+for f in lib/elsewhere libplaced; do
+    run verify placed/$f.dylib --against placed/lib/libplaced.dylib
+    check "an_install_name_is_elsewhere_than_$(basename $f)" 1 "$f.dylib: dyld validSemanticsInstallName" \
+        '@loader_path/lib/libplaced.dylib' '1 finding'
+done
+
 run list ctx
 check list_names_them 0 'libpystub.dylib' 'fresh' 'API library'
 run list --json ctx
