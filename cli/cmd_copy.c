@@ -36,6 +36,7 @@ static const char help[] =
     "2 wrong usage.\n";
 
 #define NAME_MAX_CHARS 32
+#define ATTEMPTS 100
 static const char name_chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
 
 struct copy {
@@ -45,7 +46,9 @@ struct copy {
     char **files;
     size_t count;
     bool is_new, made_dir, json;
-    bool ready; /* the directory may be opened */
+    bool ready;   /* the directory may be opened */
+    bool cleaned; /* by another process, after it was opened */
+    int tries;    /* left to begin it again */
     uint32_t flags;
     struct cli_abi abi; /* of the API library, as far as its name tells */
     json_t *errors;
@@ -242,13 +245,28 @@ static void note_copy(const struct copy *c, json_t *copies, const char *file, co
     cli_shared_free(&shared);
 }
 
-static json_t *copy_all(struct copy *c, struct exti_ctx *ctx, int *status)
+/* Before the first copy, as it says what that is bound to. */
+static void print_api(struct copy *c, const struct exti_ctx *ctx)
 {
-    json_t *copies = json_array();
+    struct exti_dir *d = NULL;
+    struct exti_copy_info info = {.size = sizeof info};
 
-    for (size_t i = 0; i < c->count; i++) {
+    if (c->is_new && !c->json && api_copy(exti_ctx_dir(ctx), &d, &info)) {
+        cli_put(stdout, c->libpython);
+        fputs(" -> ", stdout);
+        cli_put(stdout, info.copy);
+        putchar('\n');
+    }
+    c->is_new = false;
+    exti_dir_free(d);
+}
+
+/* Takes each FILE off the list that it is done with. */
+static void copy_all(struct copy *c, struct exti_ctx *ctx, json_t *copies, int *status)
+{
+    for (size_t i = 0; c->count > 0 && !c->cleaned; i++) {
         struct exti_error err;
-        const char *file = c->files[i], *path = NULL;
+        const char *file = *c->files, *path = NULL;
 
         cli_progress_step(c->bar, i, file);
         int right = check_version(c, file);
@@ -256,14 +274,21 @@ static json_t *copy_all(struct copy *c, struct exti_ctx *ctx, int *status)
         cli_progress_hide(c->bar);
         if (right != CLI_OK) {
             *status = right;
+        } else if (rc != 0 && err.code == EXTI_E_CHECK && err.os_error == ENOENT &&
+                   c->tries-- > 0) {
+            c->cleaned = true;
         } else if (rc != 0) {
             *status = failed(c, &err, file);
         } else {
+            print_api(c, ctx);
             note_copy(c, copies, file, path);
+        }
+        if (!c->cleaned) {
+            c->files++;
+            c->count--;
         }
         cli_progress_show(c->bar);
     }
-    return copies;
 }
 
 static int print_json(struct copy *c, const struct exti_ctx *ctx, json_t *copies)
@@ -281,25 +306,11 @@ static int print_json(struct copy *c, const struct exti_ctx *ctx, json_t *copies
                             d != NULL && exti_dir_renamed(d));
     }
     exti_dir_free(d);
-    return cli_json_print(json_pack("{s:o, s:o, s:o, s:O}", "context", context, "api_library", api,
+    return cli_json_print(json_pack("{s:o, s:o, s:O, s:O}", "context", context, "api_library", api,
                                     "copies", copies, "errors", c->errors));
 }
 
-static void print_api(const struct copy *c, const struct exti_ctx *ctx)
-{
-    struct exti_dir *d = NULL;
-    struct exti_copy_info info = {.size = sizeof info};
-
-    if (c->is_new && !c->json && api_copy(exti_ctx_dir(ctx), &d, &info)) {
-        cli_put(stdout, c->libpython);
-        fputs(" -> ", stdout);
-        cli_put(stdout, info.copy);
-        putchar('\n');
-    }
-    exti_dir_free(d);
-}
-
-static json_t *open_and_copy(struct copy *c, struct exti_ctx **ctx, int *status)
+static void open_and_copy(struct copy *c, struct exti_ctx **ctx, json_t *copies, int *status)
 {
     struct exti_error err;
     struct exti_ctx_opts opts = {.size = sizeof opts,
@@ -307,7 +318,6 @@ static json_t *open_and_copy(struct copy *c, struct exti_ctx **ctx, int *status)
                                  .name = c->name,
                                  .api_library = c->libpython,
                                  .flags = c->flags | EXTI_CTX_COPY_ONLY};
-    json_t *copies = NULL;
 
     c->bar = cli_progress_start("copying", c->count);
     cli_progress_step(c->bar, 0, c->dir);
@@ -315,13 +325,10 @@ static json_t *open_and_copy(struct copy *c, struct exti_ctx **ctx, int *status)
     cli_progress_hide(c->bar);
     if (rc != 0)
         *status = failed(c, &err, c->dir);
-    else
-        print_api(c, *ctx);
     cli_progress_show(c->bar);
     if (rc == 0)
-        copies = copy_all(c, *ctx, status);
+        copy_all(c, *ctx, copies, status);
     cli_progress_end(c->bar);
-    return copies != NULL ? copies : json_array();
 }
 
 /* A new directory that came to hold nothing but the API library serves nobody. */
@@ -335,20 +342,40 @@ static void remove_useless(const char *dir)
         exti_dir_clean(dir, NULL);
 }
 
+/* Goes through the FILEs that are left, and leaves *ctx open. */
+static int pass(struct copy *c, struct exti_ctx **ctx, json_t *copies)
+{
+    c->cleaned = false;
+    c->ready = false;
+    c->made_dir = false;
+    c->is_new = !cli_is_context(c->dir);
+    int status = c->is_new ? prepare_new(c) : prepare_old(c);
+    if (c->ready && c->count > 0)
+        open_and_copy(c, ctx, copies, &status);
+    return status;
+}
+
+/* A directory that another process has cleaned since it was opened, as one does whose FILEs have all
+ * failed, is begun again. */
 static int work(struct copy *c)
 {
     struct exti_error err;
     struct exti_ctx *ctx = NULL;
+    json_t *copies = json_array();
+    int status = CLI_OK;
 
-    c->is_new = !cli_is_context(c->dir);
-    int status = c->is_new ? prepare_new(c) : prepare_old(c);
-    json_t *copies = c->ready && c->count > 0 ? open_and_copy(c, &ctx, &status) : json_array();
+    do {
+        if (ctx != NULL)
+            exti_ctx_close(ctx, NULL);
+        ctx = NULL;
+        if (pass(c, &ctx, copies) != CLI_OK)
+            status = CLI_FAILED;
+    } while (c->cleaned);
     bool useless = c->made_dir && ctx != NULL && json_array_size(copies) == 0;
 
-    if (!c->json)
-        json_decref(copies);
-    else if (print_json(c, ctx, copies) != CLI_OK)
+    if (c->json && print_json(c, ctx, copies) != CLI_OK)
         status = CLI_FAILED;
+    json_decref(copies);
     if (ctx != NULL && exti_ctx_close(ctx, &err) != 0)
         status = cli_error(&err, c->dir);
     if (useless)
@@ -358,7 +385,7 @@ static int work(struct copy *c)
 
 int cmd_copy(int argc, char **argv)
 {
-    struct copy c = {.errors = json_array()};
+    struct copy c = {.errors = json_array(), .tries = ATTEMPTS};
     int status = parse(argc, argv, &c);
 
     if (status == CLI_OK)

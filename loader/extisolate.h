@@ -338,7 +338,8 @@ EXTI_API const char *exti_ctx_name(const struct exti_ctx *ctx);
 
 /* Makes sure that an up-to-date copy of `original` is in the directory: reuses it, replaces a stale
  * one or makes a new one.  *path, if asked for, is the copy's absolute path and lives as long as
- * the context.  A copy handed in is traced to its source. */
+ * the context.  A copy handed in is traced to its source.  EXTI_E_CHECK with os_error ENOENT: the
+ * directory has been cleaned since it was opened. */
 EXTI_API int exti_copy(struct exti_ctx *ctx, const char *original, const char **path,
                        struct exti_error *err);
 

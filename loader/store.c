@@ -316,21 +316,34 @@ static void exchange_entries(struct exti_manifest *a, struct exti_manifest *b)
     b->cap = was.cap;
 }
 
+static int fail_cleaned(const struct exti_store *s, struct exti_error *err)
+{
+    int rc = exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET,
+                        "%s has been cleaned meanwhile; open it again", s->dir);
+
+    if (err)
+        err->os_error = ENOENT;
+    return rc;
+}
+
 /* Takes in what other processes have recorded since; the directory's lock is held. */
 static int reload(struct exti_store *s, struct exti_error *err)
 {
+    struct exti_error e = {0};
     struct exti_manifest fresh;
     struct exti_file_id id = {0};
     int rc = 0;
 
     if (s->one_shot || (!manifest_file_id(s, &id) && same_version(&id, &s->manifest_id)))
         return 0;
-    rc = exti__manifest_read(s->dir, &fresh, err);
+    rc = exti__manifest_read(s->dir, &fresh, &e);
     if (rc == EXTI_E_NOMEM)
-        return rc;
+        return exti__fail_nomem(err);
+    if (rc == EXTI_E_IO && e.os_error == ENOENT)
+        return fail_cleaned(s, err);
     if (rc)
         return exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET,
-                          "%s has been cleaned or damaged meanwhile; open it again", s->dir);
+                          "%s has been damaged meanwhile; open it again", s->dir);
     if (fresh.generation != s->manifest.generation || strcmp(fresh.name, s->manifest.name) != 0) {
         exti__manifest_clear(&fresh);
         return exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET,
@@ -361,11 +374,8 @@ int exti__store_lock(const struct exti_store *s, struct exti_lock *lock, struct 
     int rc = path ? exti__fs_lock(path, lock, &e) : exti__fail_nomem(&e);
 
     exti__free(path);
-    if (rc && e.os_error == ENOENT) {
-        rc = exti__fail(&e, EXTI_E_CHECK, EXTI_NO_OFFSET,
-                        "%s has been cleaned meanwhile; open it again", s->dir);
-        e.os_error = ENOENT;
-    }
+    if (rc && e.os_error == ENOENT)
+        return fail_cleaned(s, err);
     if (rc && err)
         *err = e;
     return rc;

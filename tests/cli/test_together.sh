@@ -38,12 +38,35 @@ for i in $(seq 20); do
     wait "${pids[i - 1]}" && continue
     # The source may be caught in the act; a half-new copy may not come of it.
     cat "err$i" >>err
-    grep -v '^  ' "err$i" | grep -qv 'e1.so: file changed while it was read' && bad=1
+    grep -v '^  ' "err$i" | grep -qv 'e1.so: changed while it was' && bad=1
 done
 say $bad twenty_at_once_reuse_copies
 run copy e1.so ctx
 sound ctx
 say $? reused_directory_is_sound
+
+# Those whose files all fail take the new directory away again, and others begin it anew.
+cp "$EXTISOLATE" program.so
+run copy --libpython libtoyapi.so program.so unlucky
+check a_program_is_refused_after_the_directory_is_made 1 'program.so'
+[ ! -e unlucky ] && [ ! -s out ]
+say $? and_leaves_no_directory_and_says_nothing_of_one
+bad=0
+: >err
+for i in $(seq 30); do
+    pids=()
+    for j in 1 2 3; do x copy --libpython libtoyapi.so program.so unlucky >/dev/null 2>&1 </dev/null & done
+    for j in 1 2 3; do
+        x copy --libpython libtoyapi.so "e$j.so" unlucky >/dev/null 2>>err </dev/null &
+        pids+=($!)
+    done
+    for p in "${pids[@]}"; do wait "$p" || bad=1; done
+    wait
+    sound unlucky || bad=1
+    x clean unlucky >/dev/null 2>>err
+    [ $bad = 0 ] || break
+done
+say $bad who_fails_takes_nothing_from_who_copies
 
 # Cleaning while others copy: each may fail, but afterwards the directory can be copied into.
 bad=0
