@@ -45,10 +45,10 @@ struct copy {
     const char *foreign; /* the first FILE that is Mach-O, or NULL */
     char **files;
     size_t count;
-    bool is_new, made_dir, json;
-    bool ready;   /* the directory may be opened */
-    bool cleaned; /* by another process, after it was opened */
-    int tries;    /* left to begin it again */
+    bool is_new, json;
+    bool ready; /* the directory may be opened */
+    bool gone;  /* what was opened is no more, because of another process */
+    int tries;  /* left to open it again */
     uint32_t flags;
     struct cli_abi abi; /* of the API library, as far as its name tells */
     json_t *errors;
@@ -192,7 +192,6 @@ static int prepare_new(struct copy *c)
         cli_hint("the last argument is the context directory: FILE... CTXDIR");
         return CLI_FAILED;
     }
-    c->made_dir = !cli_exists(c->dir) && errno == ENOENT;
     int status = check_files(c);
     if (c->count == 0)
         return status;
@@ -264,7 +263,7 @@ static void print_api(struct copy *c, const struct exti_ctx *ctx)
 /* Takes each FILE off the list that it is done with. */
 static void copy_all(struct copy *c, struct exti_ctx *ctx, json_t *copies, int *status)
 {
-    for (size_t i = 0; c->count > 0 && !c->cleaned; i++) {
+    for (size_t i = 0; c->count > 0 && !c->gone; i++) {
         struct exti_error err;
         const char *file = *c->files, *path = NULL;
 
@@ -276,14 +275,14 @@ static void copy_all(struct copy *c, struct exti_ctx *ctx, json_t *copies, int *
             *status = right;
         } else if (rc != 0 && err.code == EXTI_E_CHECK && err.os_error == ENOENT &&
                    c->tries-- > 0) {
-            c->cleaned = true;
+            c->gone = true;
         } else if (rc != 0) {
             *status = failed(c, &err, file);
         } else {
             print_api(c, ctx);
             note_copy(c, copies, file, path);
         }
-        if (!c->cleaned) {
+        if (!c->gone) {
             c->files++;
             c->count--;
         }
@@ -317,7 +316,7 @@ static void open_and_copy(struct copy *c, struct exti_ctx **ctx, json_t *copies,
                                  .dir = c->dir,
                                  .name = c->name,
                                  .api_library = c->libpython,
-                                 .flags = c->flags | EXTI_CTX_COPY_ONLY};
+                                 .flags = c->flags | EXTI_CTX_COPY_ONLY | EXTI_CTX_DROP_UNUSED};
 
     c->bar = cli_progress_start("copying", c->count);
     cli_progress_step(c->bar, 0, c->dir);
@@ -331,23 +330,11 @@ static void open_and_copy(struct copy *c, struct exti_ctx **ctx, json_t *copies,
     cli_progress_end(c->bar);
 }
 
-/* A new directory that came to hold nothing but the API library serves nobody. */
-static void remove_useless(const char *dir)
-{
-    struct exti_dir *d = NULL;
-    bool useless = exti_dir_read(dir, &d, NULL) == 0 && exti_dir_count(d) == 1;
-
-    exti_dir_free(d);
-    if (useless)
-        exti_dir_clean(dir, NULL);
-}
-
 /* Goes through the FILEs that are left, and leaves *ctx open. */
 static int pass(struct copy *c, struct exti_ctx **ctx, json_t *copies)
 {
-    c->cleaned = false;
+    c->gone = false;
     c->ready = false;
-    c->made_dir = false;
     c->is_new = !cli_is_context(c->dir);
     int status = c->is_new ? prepare_new(c) : prepare_old(c);
     if (c->ready && c->count > 0)
@@ -355,8 +342,8 @@ static int pass(struct copy *c, struct exti_ctx **ctx, json_t *copies)
     return status;
 }
 
-/* A directory that another process has cleaned since it was opened, as one does whose FILEs have all
- * failed, is begun again. */
+/* A directory that another process has changed altogether since it was opened, as one does that takes
+ * it away because all its FILEs have failed, is opened again. */
 static int work(struct copy *c)
 {
     struct exti_error err;
@@ -370,16 +357,13 @@ static int work(struct copy *c)
         ctx = NULL;
         if (pass(c, &ctx, copies) != CLI_OK)
             status = CLI_FAILED;
-    } while (c->cleaned);
-    bool useless = c->made_dir && ctx != NULL && json_array_size(copies) == 0;
+    } while (c->gone);
 
     if (c->json && print_json(c, ctx, copies) != CLI_OK)
         status = CLI_FAILED;
     json_decref(copies);
     if (ctx != NULL && exti_ctx_close(ctx, &err) != 0)
         status = cli_error(&err, c->dir);
-    if (useless)
-        remove_useless(c->dir);
     return status;
 }
 

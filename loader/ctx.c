@@ -8,7 +8,8 @@
 #include "loader/module.h"
 #include "loader/opts.h"
 
-#define KNOWN_FLAGS (EXTI_CTX_RENAME | EXTI_CTX_SYNC | EXTI_CTX_KEEP | EXTI_CTX_COPY_ONLY)
+#define KNOWN_FLAGS                                                                                \
+    (EXTI_CTX_RENAME | EXTI_CTX_SYNC | EXTI_CTX_KEEP | EXTI_CTX_COPY_ONLY | EXTI_CTX_DROP_UNUSED)
 
 void exti__ctx_log(const struct exti_ctx *ctx, enum exti_log_level level, const char *fmt, ...)
 {
@@ -67,6 +68,7 @@ static int fill_ctx(struct exti_ctx *ctx, const struct exti_ctx_opts *o, struct 
                                     .rename = (o->flags & EXTI_CTX_RENAME) != 0,
                                     .sync = (o->flags & EXTI_CTX_SYNC) != 0,
                                     .copy_only = (o->flags & EXTI_CTX_COPY_ONLY) != 0,
+                                    .drop_unused = (o->flags & EXTI_CTX_DROP_UNUSED) != 0,
                                     .user = o->user};
     int rc;
 

@@ -309,6 +309,9 @@ struct exti_redirect {
 /* The context is opened for exti_copy alone, for other programs to load: what this one exports does
  * not matter, and exti_load is EXTI_E_ARG. */
 #define EXTI_CTX_COPY_ONLY 8u
+/* exti_ctx_close removes the directory that exti_ctx_open made if nothing but the API library has come
+ * to be copied into it, by whomever. */
+#define EXTI_CTX_DROP_UNUSED 16u
 
 struct exti_ctx_opts {
     size_t size;
@@ -339,7 +342,7 @@ EXTI_API const char *exti_ctx_name(const struct exti_ctx *ctx);
 /* Makes sure that an up-to-date copy of `original` is in the directory: reuses it, replaces a stale
  * one or makes a new one.  *path, if asked for, is the copy's absolute path and lives as long as
  * the context.  A copy handed in is traced to its source.  EXTI_E_CHECK with os_error ENOENT: the
- * directory has been cleaned since it was opened. */
+ * directory has been cleaned, or given another API library, since it was opened. */
 EXTI_API int exti_copy(struct exti_ctx *ctx, const char *original, const char **path,
                        struct exti_error *err);
 

@@ -316,10 +316,11 @@ static void exchange_entries(struct exti_manifest *a, struct exti_manifest *b)
     b->cap = was.cap;
 }
 
-static int fail_cleaned(const struct exti_store *s, struct exti_error *err)
+/* What was opened is no more. */
+static int fail_gone(const struct exti_store *s, const char *why, struct exti_error *err)
 {
-    int rc = exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET,
-                        "%s has been cleaned meanwhile; open it again", s->dir);
+    int rc =
+        exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET, "%s has been %s; open it again", s->dir, why);
 
     if (err)
         err->os_error = ENOENT;
@@ -340,14 +341,13 @@ static int reload(struct exti_store *s, struct exti_error *err)
     if (rc == EXTI_E_NOMEM)
         return exti__fail_nomem(err);
     if (rc == EXTI_E_IO && e.os_error == ENOENT)
-        return fail_cleaned(s, err);
+        return fail_gone(s, "cleaned meanwhile", err);
     if (rc)
         return exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET,
                           "%s has been damaged meanwhile; open it again", s->dir);
     if (fresh.generation != s->manifest.generation || strcmp(fresh.name, s->manifest.name) != 0) {
         exti__manifest_clear(&fresh);
-        return exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET,
-                          "another process has given %s a new API library; open it again", s->dir);
+        return fail_gone(s, "given a new API library by another process", err);
     }
     rc = exti__manifest_reserve(&fresh, s->manifest.count, err);
     if (rc) {
@@ -375,7 +375,7 @@ int exti__store_lock(const struct exti_store *s, struct exti_lock *lock, struct 
 
     exti__free(path);
     if (rc && e.os_error == ENOENT)
-        return fail_cleaned(s, err);
+        return fail_gone(s, "cleaned meanwhile", err);
     if (rc && err)
         *err = e;
     return rc;

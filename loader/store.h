@@ -10,7 +10,7 @@
 
 struct exti_store {
     char *dir; /* absolute */
-    bool one_shot, sync;
+    bool one_shot, sync, drop_unused;
     bool created, made_folder; /* by exti__store_open: the context, its folder */
     char boot[EXTI_BOOT_MAX];
     int (*copy_name)(void *user, const char *original, char *out, size_t cap); /* hook or NULL */
@@ -27,7 +27,7 @@ struct exti_store {
 
 struct exti_store_opts {
     const char *dir, *name, *api_library; /* as in exti_ctx_opts */
-    bool rename, sync, copy_only;
+    bool rename, sync, copy_only, drop_unused;
     int (*copy_name)(void *user, const char *original, char *out, size_t cap);
     void *user;
 };
@@ -49,7 +49,8 @@ int exti__store_api(struct exti_store *s, const char **copy, const char **source
 /* Writes what the manifest's file lacks. */
 int exti__store_flush(struct exti_store *s, struct exti_error *err);
 
-/* Flushes and frees; a one-shot directory is removed. */
+/* Flushes and frees; a one-shot directory is removed, with `drop_unused` one of our making that has
+ * the API library's copy only. */
 int exti__store_close(struct exti_store *s, struct exti_error *err);
 
 /* Removes what `m` describes from its directory: copies, manifest, lock, temporary files; and, with

@@ -317,7 +317,10 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
 
     if (opts->name && (rc = exti__name_check(opts->name, err)))
         return rc;
-    *s = (struct exti_store){.sync = opts->sync, .copy_name = opts->copy_name, .user = opts->user};
+    *s = (struct exti_store){.sync = opts->sync,
+                             .drop_unused = opts->drop_unused,
+                             .copy_name = opts->copy_name,
+                             .user = opts->user};
     pthread_mutex_init(&s->lock, NULL);
     exti__fs_boot(s->boot, sizeof s->boot);
     rc = make_and_lock(s, opts->dir, &lock, err);
@@ -335,11 +338,35 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
     return rc;
 }
 
+/* Others may have copied into it since, and not recorded that yet; or have cleaned it. */
+static int drop_if_unused(struct exti_store *s, struct exti_error *err)
+{
+    struct foreign files = {"", 0};
+    struct exti_manifest now = {0};
+    struct exti_lock lock;
+    int rc;
+
+    if (exti__store_lock(s, &lock, NULL))
+        return 0;
+    rc = exti__manifest_read(s->dir, &now, NULL);
+    if (!rc)
+        rc = exti__fs_list(s->dir, count_foreign, &files, NULL);
+    rc = !rc && files.count == 1 ? exti__store_remove(s->dir, &now, true, err) : 0;
+    exti__manifest_clear(&now);
+    exti__fs_unlock(&lock);
+    return rc;
+}
+
 int exti__store_close(struct exti_store *s, struct exti_error *err)
 {
-    int rc = s->one_shot ? exti__store_remove(s->dir, &s->manifest, true, err)
-                         : exti__store_flush(s, err);
+    int rc;
 
+    if (s->one_shot)
+        rc = exti__store_remove(s->dir, &s->manifest, true, err);
+    else if (s->drop_unused && s->made_folder && !s->manifest.count)
+        rc = drop_if_unused(s, err);
+    else
+        rc = exti__store_flush(s, err);
     free_store(s);
     return rc;
 }

@@ -185,6 +185,40 @@ static void a_directory_cleaned_meanwhile_says_so(void **state)
     assert_false(file_exists(test_path(t, "ctx")));
 }
 
+static void an_unused_directory_of_its_making_is_dropped(void **state)
+{
+    struct test *t = *state;
+    struct exti_ctx_opts opts = options(t);
+    struct exti_ctx *ctx = NULL, *other;
+
+    opts.flags |= EXTI_CTX_DROP_UNUSED;
+    assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
+    assert_true(file_exists(test_path(t, "ctx/manifest.json")));
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+    assert_false(file_exists(test_path(t, "ctx")));
+
+    /* One that holds a copy of another's, recorded or not, is used. */
+    assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
+    other = open_ctx(t);
+    copy_one(t, other, toy("ext_a.so"));
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+    copy_one(t, other, toy("ext_dep.so"));
+    assert_ok(exti_ctx_close(other, &t->err), &t->err);
+
+    /* So is one that was there. */
+    assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
+    assert_ok(exti_ctx_close(open_ctx(t), &t->err), &t->err);
+    assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+    assert_true(file_exists(test_path(t, "ctx/manifest.json")));
+
+    /* What somebody has cleaned meanwhile is gone already. */
+    assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
+    assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
+    assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+}
+
 /* Some of those who begin a directory at once give up and clean up behind them. */
 static void who_gives_up_takes_nothing_of_who_goes_on(void **state)
 {
@@ -430,6 +464,7 @@ int main(void)
         exti_test(clean_says_what_it_cannot_remove),
         exti_test(a_private_directory_may_be_gone_before_its_context),
         exti_test(a_directory_cleaned_meanwhile_says_so),
+        exti_test(an_unused_directory_of_its_making_is_dropped),
         exti_test(who_gives_up_takes_nothing_of_who_goes_on),
         exti_test(a_link_in_the_locks_place_leads_nowhere),
         exti_test(clean_takes_only_its_own_temporary_files),
