@@ -119,10 +119,11 @@ PE_SRCS := pe/pe_bind.c pe/pe_check.c pe/pe_check_bytes.c pe/pe_check_edit.c pe/
 	pe/pe_format.c pe/pe_forward.c pe/pe_hidden.c pe/pe_image.c pe/pe_import.c pe/pe_names.c \
 	pe/pe_place.c pe/pe_plan.c pe/pe_put.c pe/pe_read.c pe/pe_room.c pe/pe_section.c pe/pe_slot.c \
 	pe/pe_strip.c
-LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/edits.c \
+LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/edits.c loader/exports.c \
 	loader/formats.c loader/inspect.c loader/install_name.c loader/json_text.c loader/manifest.c \
 	loader/module.c loader/names.c loader/opts.c loader/prove.c loader/registry.c \
-	loader/rename.c loader/rewrite.c loader/store.c loader/store_open.c loader/verify.c
+	loader/rename.c loader/rewrite.c loader/stable.c loader/store.c loader/store_open.c \
+	loader/verify.c loader/verify_set.c
 # What differs between systems.
 POSIX_SRCS := loader/base/fs_posix.c loader/dl_posix.c loader/redirect.c
 ELF_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_nettle.c loader/linkmap_elf.c

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli/cli.h"
 #include "cli/system.h"
@@ -342,6 +343,33 @@ static int pass(struct copy *c, struct exti_ctx **ctx, json_t *copies)
     return status;
 }
 
+/* "python3.dll", as other builds call it, too. */
+static bool is_python3(const char *file)
+{
+    static const char *const names[] = {"python3.dll", "python3_d.dll", "python3t.dll",
+                                        "python3t_d.dll"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcasecmp(cli_base_name(file), names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The others may need the context's copy of it. */
+static void put_python3_first(struct copy *c)
+{
+    size_t first = 0;
+
+    for (size_t i = 0; i < c->count; i++) {
+        char *file = c->files[i];
+
+        if (!is_python3(file))
+            continue;
+        memmove(&c->files[first + 1], &c->files[first], (i - first) * sizeof *c->files);
+        c->files[first++] = file;
+    }
+}
+
 /* A directory that another process has changed altogether since it was opened, as one does that takes
  * it away because all its FILEs have failed, is opened again. */
 static int work(struct copy *c)
@@ -351,6 +379,7 @@ static int work(struct copy *c)
     json_t *copies = json_array();
     int status = CLI_OK;
 
+    put_python3_first(c);
     do {
         if (ctx != NULL)
             exti_ctx_close(ctx, NULL);

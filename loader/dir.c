@@ -8,6 +8,7 @@
 #include "loader/opts.h"
 #include "loader/rewrite.h"
 #include "loader/store.h"
+#include "loader/verify_set.h"
 
 struct exti_dir {
     char *path;
@@ -223,6 +224,14 @@ static int check_foreign(void *user, const char *name)
     return c->stop;
 }
 
+static int pass_on(void *user, const struct exti_error *finding)
+{
+    struct dir_check *c = user;
+
+    find_fault(c, finding->file, finding->code, finding->offset, finding->message);
+    return c->stop;
+}
+
 /* The private names come from the API library's source, as when the copies were made. */
 static int names_of_api(struct dir_check *c, struct exti_error *err)
 {
@@ -255,6 +264,8 @@ int exti_dir_verify(const char *dir, exti_report_fn report, void *user, size_t *
     else
         for (size_t i = 0; i < exti_dir_count(d) && !c.stop; i++)
             check_entry(&c, i);
+    if (!c.stop && exti__verify_set(&d->manifest, d->copies, pass_on, &c, &e))
+        find_fault(&c, e.file, e.code, e.offset, e.message);
     if (!c.stop)
         exti__fs_list(d->path, check_foreign, &c, NULL);
     exti__rename_free(&c.renames);

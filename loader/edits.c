@@ -3,11 +3,12 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
+#include "loader/exports.h"
 #include "loader/json_text.h"
+#include "loader/stable.h"
 
 /* What every copy gets: it can be unloaded, and shares no symbol with its siblings.  `id` NULL: it
  * keeps its own. */
@@ -64,6 +65,11 @@ static int pe_edits(const struct exti_manifest *m, const char *source, const cha
 
     if (im->info.unfit)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET, "%s", im->info.unfit);
+    if (id && !exti__name_pe_fits(id))
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "its copy cannot be called '%s': imports and forwarders need a name with "
+                          "one dot, and not python and digits, api- or ext-",
+                          id);
     if (m->renamed)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                           "private names are for ELF; PE imports name their library");
@@ -97,10 +103,9 @@ int exti__edits_api(const struct exti_manifest *m, const char *source, const cha
     return rc;
 }
 
-/* Windows compares file names without regard to case. */
 static bool same_name(const struct exti_manifest *m, const char *a, const char *b)
 {
-    return (strcmp(m->target.format, "PE") == 0 ? strcasecmp(a, b) : strcmp(a, b)) == 0;
+    return strcmp(m->target.format, "PE") == 0 ? exti__name_same_dll(a, b) : strcmp(a, b) == 0;
 }
 
 /* By its SONAME or install name, its file's name, or, for CPython, as the stable ABI's libpython3.so,
@@ -112,7 +117,7 @@ bool exti__edits_is_api(const struct exti_manifest *m, const char *name)
     return (m->api.source_name && same_name(m, base, exti__name_base(m->api.source_name))) ||
            same_name(m, base, api) ||
            (strcmp(base, "libpython3.so") == 0 && strncmp(api, "libpython3.", 11) == 0) ||
-           (strcasecmp(base, "python3.dll") == 0 && strncasecmp(api, "python3", 7) == 0);
+           exti__stable_is(m, base);
 }
 
 /* Whether an edit replaces all entries of that name already. */
@@ -129,7 +134,7 @@ static int point_at_api(const struct exti_manifest *m, const struct exti_image *
                         const char *name, enum exti_needed_where where, struct exti_edits *e,
                         struct exti_error *err)
 {
-    const bool is_elf = !is_macho(im) && !is_pe(im);
+    const bool is_elf = !is_macho(im);
     size_t n = 0;
 
     for (size_t i = 0; i < im->info.needed_count; i++) {
@@ -166,20 +171,97 @@ static int macho_copy_edits(const struct exti_manifest *m, const char *source, c
     return point_at_api(m, im, e->bind_name, EXTI_NEEDED_LAST, e, err);
 }
 
+/* What an import or forwarder of that name has to name in the copy; NULL: what it did. */
+static const char *pe_target(const struct exti_manifest *m, const char *name, bool own_stable)
+{
+    if (own_stable && exti__stable_is(m, name))
+        return exti__stable_entry(m)->copy;
+    return exti__edits_is_api(m, name) ? m->api.copy : NULL;
+}
+
+static int add_pe_rename(const char *from, const char *to, struct exti_edits *e,
+                         struct exti_error *err)
+{
+    size_t n = e->opts.needed_count;
+
+    for (size_t i = 0; i < n; i++)
+        if (exti__name_same_dll(e->needed[i].from, from))
+            return 0;
+    if (n == EXTI_EDIT_NEEDED_MAX)
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                          "names its API library in more than %d ways", EXTI_EDIT_NEEDED_MAX);
+    e->needed[n] = (struct exti_needed){from, to, EXTI_NEEDED_LAST};
+    e->opts.needed_count = n + 1;
+    return 0;
+}
+
+/* The name, among those that last, of the API library that a forwarder names. */
+static const char *pe_lasting_name(const struct exti_manifest *m, const char *name)
+{
+    const char *id = m->api.source_name ? exti__name_base(m->api.source_name) : "";
+    const char *base = exti__name_base(m->api.source);
+
+    return exti__name_same_dll(name, id)     ? id
+           : exti__name_same_dll(name, base) ? base
+                                             : exti__stable_name(name);
+}
+
+/* One that takes nothing of the API needs no edit. */
+static int add_pe_renames(const struct exti_manifest *m, const struct exti_image *im,
+                          bool own_stable, struct exti_edits *e, struct exti_error *err)
+{
+    const char *to;
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < im->info.needed_count; i++)
+        if ((to = pe_target(m, im->needed[i].name, own_stable)))
+            rc = add_pe_rename(im->needed[i].name, to, e, err);
+    for (size_t i = 0; !rc && i < im->info.symbol_count; i++) {
+        char library[EXTI_FILE_NAME_MAX + 1];
+
+        if (im->symbols[i].flags & EXTI_SYM_EXPORT && im->symbols[i].forward &&
+            exti__forward_split(im->symbols[i].forward, library) &&
+            (to = pe_target(m, library, own_stable)))
+            rc = add_pe_rename(pe_lasting_name(m, library), to, e, err);
+    }
+    return rc;
+}
+
+/* The context's copy of python3.dll, which its importers name. */
+static int pe_stable_edits(const struct exti_manifest *m, const char *source, const char *copy,
+                           const struct exti_image *im, struct exti_edits *e,
+                           struct exti_error *err)
+{
+    int rc = exti__stable_check(m, im, err);
+
+    if (!rc)
+        rc = pe_edits(m, source, copy, im, e, err);
+    return rc ? rc : add_pe_renames(m, im, false, e, err);
+}
+
 /* A module that imports the stable ABI's python3.dll imports from the API copy itself, if that exports
- * all that it needs.  One that imports nothing of the API needs no edit, and must hide no such import. */
-static int pe_copy_edits(const struct exti_manifest *m, const char *source,
+ * all that it needs, else from the context's copy of python3.dll.  One that imports nothing of the API
+ * needs no edit, and must hide no such import. */
+static int pe_copy_edits(const struct exti_manifest *m, const char *source, const char *copy,
                          const struct exti_image *im, struct exti_edits *e, struct exti_error *err)
 {
-    int rc = pe_edits(m, source, NULL, im, e, err);
+    bool own_stable;
+    int rc;
 
+    if (exti__stable_is(m, exti__name_base(source)))
+        return pe_stable_edits(m, source, copy, im, e, err);
+    rc = exti__stable_wanted(m, im, &own_stable, err);
+    if (!rc && own_stable && !exti__stable_entry(m))
+        rc = exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                        "needs a copy of python3.dll, which the context does not have");
+    if (!rc && own_stable)
+        rc = exti__stable_check_user(m, im, err);
+    if (!rc)
+        rc = pe_edits(m, source, NULL, im, e, err);
+    if (!rc)
+        rc = add_pe_renames(m, im, own_stable, e, err);
     if (rc)
         return rc;
-    rc = point_at_api(m, im, m->api.copy, EXTI_NEEDED_LAST, e, err);
-    if (rc)
-        return rc;
-    if (!e->needed[0].from)
-        e->opts.needed_count = 0;
     e->opts.bind_file = m->api.source;
     e->opts.bind_name = m->api.copy;
     return 0;
@@ -194,7 +276,7 @@ int exti__edits_copy(const struct exti_manifest *m, const char *source, const ch
     if (is_macho(im))
         return macho_copy_edits(m, source, copy, im, out, err);
     if (is_pe(im))
-        return pe_copy_edits(m, source, im, out, err);
+        return pe_copy_edits(m, source, copy, im, out, err);
     rc = common_edits(source, copy, renames, out, err);
     if (rc)
         return rc;

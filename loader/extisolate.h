@@ -204,6 +204,7 @@ struct exti_symbol_info {
     /* Mach-O or PE import: the needed library it binds to, from 1; Mach-O: or EXTI_BIND_*. */
     int32_t library;
     const char *forward; /* PE: what is exported is "LIBRARY.SYMBOL" or "LIBRARY.#12"; else NULL */
+    uint32_t ordinal; /* PE: the number that it is exported or imported by, if it has one; else 0 */
 };
 
 EXTI_API int exti_inspect(const char *path, struct exti_image **out, struct exti_error *err);

@@ -91,6 +91,7 @@ int exti_image_symbol(const struct exti_image *im, size_t i, struct exti_symbol_
                                   im->symbols[i].version,
                                   im->symbols[i].flags,
                                   im->symbols[i].library,
-                                  im->symbols[i].forward};
+                                  im->symbols[i].forward,
+                                  im->symbols[i].ordinal};
     return exti__opts_give(out, &s, sizeof s);
 }

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "loader/base/error.h"
 #include "loader/base/fs.h"
@@ -111,9 +112,13 @@ void exti__name_copy(const char *source, const char *context, char *out)
 
 bool exti__name_is_copy(const char *file, const char *context)
 {
+    char stable[EXTI_FILE_NAME_MAX + 1];
     const char *tag, *p = strchr(file, '.');
     size_t n = strlen(context);
 
+    exti__name_pe_stable(context, stable);
+    if (*context && strcmp(file, stable) == 0)
+        return true;
     if (!p || strncmp(p + 1, context, n) != 0 || p[1 + n] != '-')
         return false;
     tag = p + 1 + n + 1;
@@ -147,14 +152,55 @@ void exti__name_install(const char *context, const char *copy, size_t room, char
     *out = 0;
 }
 
+static void pe_tag(const char *context, unsigned generation, char *tag)
+{
+    if (strlen(context) == TAG_LENGTH && strspn(context, digits) == TAG_LENGTH && generation < 2)
+        memcpy(tag, context, TAG_LENGTH + 1);
+    else
+        base36(hash_text(context, FNV_START ^ generation), tag);
+}
+
 void exti__name_pe_api(const char *source, const char *context, unsigned generation, char *out)
 {
     const char *base = visible_base(source), *dot = strrchr(base, '.');
     char tag[TAG_LENGTH + 1];
 
-    if (strlen(context) == TAG_LENGTH && strspn(context, digits) == TAG_LENGTH && generation < 2)
-        memcpy(tag, context, sizeof tag);
-    else
-        base36(hash_text(context, FNV_START ^ generation), tag);
+    pe_tag(context, generation, tag);
     snprintf(out, EXTI_FILE_NAME_MAX + 1, "p%s%s", tag, dot ? dot : "");
+}
+
+void exti__name_pe_stable(const char *context, char *out)
+{
+    char tag[TAG_LENGTH + 1];
+
+    pe_tag(context, 0, tag);
+    snprintf(out, EXTI_FILE_NAME_MAX + 1, "s%s.dll", tag);
+}
+
+bool exti__name_pe_fits(const char *name)
+{
+    const char *dot = strchr(name, '.');
+    size_t digits_at = 6;
+
+    if (!dot || dot == name || strchr(dot + 1, '.') || strncasecmp(name, "api-", 4) == 0 ||
+        strncasecmp(name, "ext-", 4) == 0)
+        return false;
+    if (strncasecmp(name, "python", digits_at) != 0)
+        return true;
+    digits_at += strspn(name + digits_at, "0123456789");
+    return name + digits_at != dot || digits_at == 6;
+}
+
+static size_t dll_stem(const char *name)
+{
+    const size_t n = strlen(name);
+
+    return n > 4 && strcasecmp(name + n - 4, ".dll") == 0 ? n - 4 : n;
+}
+
+bool exti__name_same_dll(const char *a, const char *b)
+{
+    const size_t n = dll_stem(a);
+
+    return n == dll_stem(b) && strncasecmp(a, b, n) == 0;
 }

@@ -50,6 +50,16 @@ void exti__name_install(const char *context, const char *copy, size_t room, char
  * `out` has room for EXTI_FILE_NAME_MAX+1 bytes. */
 void exti__name_pe_api(const char *source, const char *context, unsigned generation, char *out);
 
+/* The copy of python3.dll in a PE context, "sk3x9q2m4.dll": likewise, but always that one name. */
+void exti__name_pe_stable(const char *context, char *out);
+
+/* Whether imports and forwarders can name the copy so: no dot in its stem, and no name that CPython or
+ * the system gives a meaning. */
+bool exti__name_pe_fits(const char *name);
+
+/* Whether Windows takes two names for one DLL: in any case, ".dll" is understood. */
+bool exti__name_same_dll(const char *a, const char *b);
+
 const char *exti__name_base(const char *path); /* what follows the last slash */
 
 #endif

@@ -5,11 +5,13 @@
 #include <search.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
 #include "loader/rewrite.h"
+#include "loader/stable.h"
 
 /* Saving a manifest costs time in proportion to its entries, so it happens at most so often that it
  * takes this fraction of the time; what is lost by a kill in between is only done again. */
@@ -171,6 +173,21 @@ static int dup_into(char **out, const char *s, struct exti_error *err)
     return *out || !s ? 0 : exti__fail_nomem(err);
 }
 
+/* Windows does not tell case apart. */
+static const struct exti_entry *same_copy(const struct exti_manifest *m, const char *name)
+{
+    const struct exti_entry *e = exti__manifest_find_copy(m, name);
+
+    if (e || strcmp(m->target.format, "PE") != 0)
+        return e;
+    if (strcasecmp(m->api.copy, name) == 0)
+        return &m->api;
+    for (size_t i = 0; i < m->count; i++)
+        if (strcasecmp(m->entries[i].copy, name) == 0)
+            return &m->entries[i];
+    return NULL;
+}
+
 int exti__store_name(const struct exti_store *s, const char *source, char *name,
                      struct exti_error *err)
 {
@@ -182,7 +199,7 @@ int exti__store_name(const struct exti_store *s, const char *source, char *name,
     if (!exti__fs_is_plain_name(name) || name[0] == '.' || strcmp(name, EXTI_MANIFEST_FILE) == 0)
         return exti__fail(err, EXTI_E_HOOK, EXTI_NO_OFFSET,
                           "copy_name gave '%s', which is not a plain file name", name);
-    other = exti__manifest_find_copy(&s->manifest, name);
+    other = same_copy(&s->manifest, name);
     if (other && strcmp(other->source, source) != 0)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "its copy's name '%s' is that of %s",
                           name, other->source);
@@ -228,6 +245,9 @@ int exti__store_entry(const struct exti_store *s, const char *source, const char
     return rc ? rc : exti__edits_json(edits, &e->edits, err);
 }
 
+static int bring_stable(struct exti_store *s, const char *source, const struct exti_image *im,
+                        struct exti_error *err);
+
 static int make_copy(struct exti_store *s, const char *source, bool symbolic,
                      struct exti_error *err)
 {
@@ -238,17 +258,22 @@ static int make_copy(struct exti_store *s, const char *source, bool symbolic,
     char name[EXTI_FILE_NAME_MAX + 1];
     int rc = exti__fs_id(source, &e.id, err);
 
+    symbolic = symbolic || (old && old->symbolic);
     if (!rc)
         rc = exti_inspect(source, &im, err);
     if (rc)
         return rc;
-    exti__name_copy(source, s->manifest.name, name);
+    if (exti__stable_is(&s->manifest, exti__name_base(source)))
+        exti__name_pe_stable(s->manifest.name, name);
+    else
+        exti__name_copy(source, s->manifest.name, name);
     rc = check_target(s, im, err);
+    if (!rc)
+        rc = bring_stable(s, source, im, err);
     if (!rc)
         rc = exti__store_name(s, source, name, err);
     if (!rc)
-        rc = exti__edits_copy(&s->manifest, source, name, im, &s->renames,
-                              symbolic || (old && old->symbolic), &edits, err);
+        rc = exti__edits_copy(&s->manifest, source, name, im, &s->renames, symbolic, &edits, err);
     if (!rc)
         rc = exti__store_entry(s, source, name, im, &edits, &e, err);
     if (!rc)
@@ -259,10 +284,56 @@ static int make_copy(struct exti_store *s, const char *source, bool symbolic,
         s->dirty = true;
     else
         exti__error_file(err, source);
+    /* At once, so that no other process chooses another. */
+    if (!rc && exti__stable_is(&s->manifest, exti__name_base(source)) && !s->one_shot)
+        rc = exti__store_save(s, err);
     exti__entry_clear(&e);
     exti__edits_free(&edits);
     exti_image_free(im);
     return rc;
+}
+
+/* Copies python3.dll first, if the file `im` needs that.  A context has one: what its importers name is
+ * the same whatever was copied before. */
+static int bring_stable(struct exti_store *s, const char *source, const struct exti_image *im,
+                        struct exti_error *err)
+{
+    const struct exti_manifest *m = &s->manifest;
+    const struct exti_entry *e = exti__stable_entry(m);
+    bool wanted = false;
+    char *path;
+    int rc;
+
+    if (exti__stable_is(m, exti__name_base(source))) {
+        if (!e || strcmp(e->source, source) == 0)
+            return 0;
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "the context has a copy of %s already, and can have but one", e->source);
+    }
+    rc = exti__stable_wanted(m, im, &wanted, err);
+    if (rc || !wanted)
+        return rc;
+    rc = exti__stable_source(m, &path, err);
+    if (rc)
+        return rc;
+    if (!is_fresh(s, e, false))
+        rc = make_copy(s, path, false, err);
+    exti__free(path);
+    return rc;
+}
+
+/* Whether the entry's copy is up to date, and the copy of python3.dll that it imports from. */
+static bool is_whole(const struct exti_store *s, const struct exti_entry *e, bool symbolic)
+{
+    const struct exti_entry *stable = exti__stable_entry(&s->manifest);
+    char by[EXTI_FILE_NAME_MAX + 16];
+
+    if (!is_fresh(s, e, symbolic))
+        return false;
+    if (!stable || stable == e)
+        return true;
+    snprintf(by, sizeof by, "\"by\":\"%s\"", stable->copy);
+    return !strstr(e->edits, by) || is_fresh(s, stable, false);
 }
 
 /* ---- the manifest on disk ---- */
@@ -462,13 +533,13 @@ static int copy_locked(struct exti_store *s, const char *source, bool symbolic,
     struct exti_lock lock;
     int rc;
 
-    if (is_fresh(s, exti__manifest_find(&s->manifest, source), symbolic))
+    if (is_whole(s, exti__manifest_find(&s->manifest, source), symbolic))
         return 0;
     rc = exti__store_lock(s, &lock, err);
     if (rc)
         return rc;
     rc = reload(s, err);
-    if (!rc && !is_fresh(s, exti__manifest_find(&s->manifest, source), symbolic)) {
+    if (!rc && !is_whole(s, exti__manifest_find(&s->manifest, source), symbolic)) {
         rc = make_copy(s, source, symbolic, err);
         if (!rc)
             rc = save_if_due(s, err);

@@ -143,7 +143,7 @@ static int add_export(void *user, const struct pe_export *e, struct exti_error *
 {
     struct symbols *x = user;
     struct exti_image_symbol s = {
-        .name = e->name, .flags = EXTI_SYM_EXPORT, .forward = e->forwarder};
+        .name = e->name, .flags = EXTI_SYM_EXPORT, .forward = e->forwarder, .ordinal = e->ordinal};
     const struct pe_section *section = exti__pe_section_of(x->f, e->rva);
 
     if (!s.name)
@@ -160,7 +160,8 @@ static int add_export(void *user, const struct pe_export *e, struct exti_error *
 static int add_import_symbol(void *user, const char *name, uint16_t ordinal, struct exti_error *err)
 {
     struct symbols *x = user;
-    struct exti_image_symbol s = {.name = name, .library = x->library, .flags = x->flags};
+    struct exti_image_symbol s = {
+        .name = name, .library = x->library, .flags = x->flags, .ordinal = name ? 0 : ordinal};
 
     if (!s.name)
         s.name = ordinal_name(x, ordinal);

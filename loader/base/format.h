@@ -15,6 +15,7 @@ struct exti_image_symbol {
     uint32_t flags;  /* EXTI_SYM_* */
     int32_t library; /* as in the public header */
     const char *forward;
+    uint32_t ordinal;
 };
 
 struct exti_image_needed {

@@ -28,4 +28,114 @@ check libpython_may_have_one_too 0 '/blank/p[0-9a-z]{8}\.dll'
 run copy "$x64/fixed.dll" ctx
 check one_without_relocations_is_refused 1 'fixed.dll' 'IMAGE_FILE_RELOCS_STRIPPED'
 
+# ---- python3.dll ----
+
+# folder NAME: as an installation has them, and modules of the stable ABI
+folder() {
+    mkdir "$1"
+    cp "$api" "$1/"
+    cp "$x64/abi3-numbers.dll" "$1/numbers.pyd"
+    cp "$x64/abi3-python3.dll" "$1/named.pyd"
+    cp "$x64/numbers-late.dll" "$1/late.pyd"
+}
+imports() { llvm-readobj-16 --coff-imports --coff-exports "$1"; }
+
+folder py
+run copy --libpython py/python311.dll py/named.pyd ctx1
+check importers_by_name_need_no_python3 0
+[ "$(ls ctx1 | grep -c '^s.*dll$')" = 0 ] && imports ctx1/named.*.pyd | grep -q 'Name: p.*\.dll'
+say $? and_are_bound_to_libpython
+run copy py/numbers.pyd ctx1
+check importers_by_number_need_it 1 'numbers.pyd: imports from python3.dll what .*/py/python311.dll does not export' \
+    'copy that first'
+run copy --libpython py/python311.dll py/numbers.pyd none
+[ "$rc" = 1 ] && [ ! -e none ]
+say $? and_without_it_no_directory_is_made
+
+cp "$x64/python3.dll" py/PYTHON3.DLL
+run copy py/numbers.pyd py/late.pyd ctx1
+check it_is_found_beside_libpython 0
+stable=$(cd ctx1 && ls s????????.dll)
+p=$(cd ctx1 && ls p????????.dll)
+[ "${stable#s}" = "${p#p}" ]
+say $? its_copy_has_a_name_of_its_own "$stable $p"
+imports ctx1/numbers.*.pyd | grep -q "Name: $stable" && imports ctx1/late.*.pyd | grep -q "Name: $stable"
+say $? and_importers_name_that
+imports "ctx1/$stable" >out
+grep -q "ForwardedTo: ${p%.dll}.PyLong_Type" out && ! grep -q 'ForwardedTo: python' out
+say $? which_forwards_to_the_contexts_libpython
+sound ctx1
+say $? and_all_are_sound
+run list --json ctx1
+[ "$(jq -r '.[0].copies[]? // .copies[] | .source' out | grep -c 'PYTHON3.DLL')" = 1 ]
+say $? the_manifest_has_it
+before=$(stat -c %i "ctx1/$stable")
+run copy py/numbers.pyd ctx1
+[ "$rc" = 0 ] && [ "$(stat -c %i "ctx1/$stable")" = "$before" ]
+say $? it_is_made_once
+rm "ctx1/$stable"
+run copy py/numbers.pyd ctx1
+[ "$rc" = 0 ] && sound ctx1
+say $? and_again_when_it_is_gone
+cp "$inputs/lld-x64/python3.dll" py/new && printf x >>py/new && mv py/new py/PYTHON3.DLL
+run copy py/numbers.pyd ctx1
+[ "$rc" = 0 ] && sound ctx1 && [ "$(tail -c 1 "ctx1/$stable")" = x ]
+say $? and_when_it_is_stale
+mkdir other && cp "$x64/python3.dll" other/
+run copy other/python3.dll ctx1
+check a_context_has_but_one 1 'other/python3.dll: the context has a copy of .*/PYTHON3.DLL already'
+
+rm py/PYTHON3.DLL
+run copy --libpython py/python311.dll py/numbers.pyd other/python3.dll ctx2
+check it_can_be_given_as_a_file 0 "other/python3.dll -> .*/ctx2/s.*\.dll" 'numbers.pyd -> '
+sound ctx2
+say $? and_that_is_sound
+sed 's/python311\./python310./g' other/python3.dll >other.dll
+mkdir wrong && mv other.dll wrong/python3.dll
+run copy --libpython py/python311.dll wrong/python3.dll ctx3
+check another_versions_is_refused 1 'wrong/python3.dll: does not forward to python311.dll' 'python310.Py'
+sed 's/python311.PyModule_Create2/python311.PyModule_Create9/' "$x64/python3.dll" >wrong/python3.dll
+run copy --libpython py/python311.dll wrong/python3.dll py/numbers.pyd ctx3
+check one_that_leads_nowhere_is_refused 1 "imports '#2' of python3.dll, which is python311.PyModule_Create9"
+rm -rf ctx3
+for i in 1 2 3 4 5 6; do
+    x copy --libpython py/python311.dll other/python3.dll py/numbers.pyd py/late.pyd ctx3 >out$i 2>&1 &
+done
+wait
+sound ctx3 && [ "$(ls ctx3/s????????.dll | wc -l)" = 1 ]
+say $? six_processes_make_one "$(cat out?)"
+
+# ---- nothing leaves the context ----
+
+# forge NAME FILE SED: a context whose FILE was changed behind its back
+forge() {
+    cp -rp ctx2 "$1"
+    LC_ALL=C sed -i "$3" "$1"/$2
+    run verify "$1"
+}
+x copy py/named.pyd py/late.pyd ctx2 >out
+stable=$(cd ctx2 && ls s????????.dll) p=$(cd ctx2 && ls p????????.dll)
+run verify ctx2
+check a_whole_context_is_sound 0 'all sound'
+forge f1 'named.*.pyd' "s/${p}/python311.dll/"
+check an_import_of_the_original_is_found 1 'named\..*: imports from python311.dll, the original'
+forge f2 'numbers.*.pyd' "s/${stable}/python3.dll\x00\x00/"
+check an_import_of_python3_is_found 1 'numbers\..*: imports from python3.dll, the original'
+forge f3 'late.*.pyd' "s/${stable}/python3.dll\x00\x00/"
+check a_delay_import_is_found 1 'late\..*: imports late from python3.dll, the original'
+forge f4 "$stable" "s/${p%.dll}\.PyLong/python311.PyLong/"
+check a_forwarder_to_the_original_is_found 1 "$stable: forwards 'PyLong_Type' to python311.PyLong_Type" \
+    "numbers.*: imports '#1' from $stable: $stable forwards it to python311.PyLong_Type"
+forge f5 "$p" 's/PyLong_Type/PyLong_Typo/g'
+check a_lost_export_is_found 1 "named.*: imports 'PyLong_Type' from $p: $p does not export PyLong_Type" \
+    "numbers.*: imports '#1' from $stable: $p does not export PyLong_Type"
+forge f6 'named.*.pyd' "s/${p}/pzzzzzzzz.dll/"
+check an_import_of_another_contexts_copy_is_found 1 'imports from pzzzzzzzz.dll, which is none of .* in place of python3.dll'
+cp -rp ctx2 f7 && ln -f f7/named.*.pyd f7/late.*.pyd
+run verify f7
+check a_hard_link_is_found 1 'is one file with (named|late)'
+cp -rp ctx2 f8 && ln -f py/named.pyd f8/named.*.pyd
+run verify f8
+check a_link_to_the_original_is_found 1 'is one file with its original, .*/py/named.pyd'
+
 finish

@@ -32,6 +32,7 @@ first() {
 
 clang=$(first clang-16 clang)
 lld=$(first lld-link-16 lld-link)
+dlltool=$(first llvm-dlltool-16 llvm-dlltool)
 
 # run FILE COMMAND...: a step of building FILE
 run() {
@@ -97,11 +98,21 @@ build_lld() { # MACHINE TARGET
     ext merged /merge:.rdata=.text
     run "$d/python3.dll" "${link[@]}" "/out:$d/python3.dll" /noentry "$d/nothing.obj" \
         "/implib:$d/python3.lib" "/def:$src/python3.def"
+    # The stable ABI, by name and by number.
+    sed 's/=[^ ]*//; s/@[0-9]*/& NONAME/' "$src/python3.def" >"$d/numbers.def"
+    local -A kind=([x64]=i386:x86-64 [x86]=i386 [arm64]=arm64)
+    run "$d/abi3-numbers.dll" "$dlltool" -m "${kind[$1]}" -d "$d/numbers.def" -l "$d/numbers.lib"
+    for lib in python3 numbers; do
+        run "$d/abi3-$lib.dll" "${link[@]}" "/out:$d/abi3-$lib.dll" "/implib:$d/unused.lib" "$d/ext.obj" \
+            "$d/$lib.lib"
+    done
     # No datum can be imported late.
     sed -e '/PyLong_Type;/d' -e 's/ + PyLong_Type//' "$src/ext.c" >"$d/late.c"
     run "$d/delayed.dll" "${cc[@]}" -c -o "$d/late.obj" "$d/late.c" &&
         run "$d/delayed.dll" "${link[@]}" "/out:$d/delayed.dll" "/implib:$d/unused.lib" \
-            "$d/late.obj" "$d/python311.lib" /delayload:python311.dll
+            "$d/late.obj" "$d/python311.lib" /delayload:python311.dll &&
+        run "$d/numbers-late.dll" "${link[@]}" "/out:$d/numbers-late.dll" "/implib:$d/unused.lib" \
+            "$d/late.obj" "$d/numbers.lib" /delayload:python3.dll
 }
 
 build_gnu x64 x86_64-w64-mingw32
@@ -109,5 +120,5 @@ build_gnu x86 i686-w64-mingw32
 build_lld x64 x86_64
 build_lld x86 i686
 build_lld arm64 aarch64
-rm -f ./*/*.obj ./*/*.c ./*/*.pdb ./*/unused.*
+rm -f ./*/*.obj ./*/*.c ./*/*.pdb ./*/*.def ./*/unused.*
 touch built

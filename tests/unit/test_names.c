@@ -142,6 +142,29 @@ static void a_pe_api_copy_is_as_long_as_python311(void **state)
     assert_int_equal(strlen(b), strlen(a));
     assert_int_equal(strspn(b, "abcdefghijklmnopqrstuvwxyz0123456789"), 9);
     assert_string_equal(b + 9, ".DLL");
+    exti__name_pe_stable("k3x9q2m4", a);
+    assert_string_equal(a, "sk3x9q2m4.dll");
+    assert_true(exti__name_is_copy(a, "k3x9q2m4"));
+    assert_false(exti__name_is_copy(a, "other"));
+    exti__name_pe_stable("My-Context_1", a);
+    assert_int_equal(strspn(a, "abcdefghijklmnopqrstuvwxyz0123456789"), 9);
+}
+
+static void names_with_a_meaning_do_not_fit_a_pe_library(void **state)
+{
+    static const char *const bad[] = {"python311.dll", "PYTHON3.dll",  "a.b.dll",   "plain",
+                                      ".dll",          "api-ms-x.dll", "EXT-x.dll", "python9.pyd"};
+    static const char *const good[] = {"pk3x9q2m4.dll", "python311-c1.dll", "python.dll",
+                                       "pythonx3.dll"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+        assert_false(exti__name_pe_fits(bad[i]));
+    for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+        assert_true(exti__name_pe_fits(good[i]));
+    assert_true(exti__name_same_dll("Python311", "python311.DLL"));
+    assert_false(exti__name_same_dll("python31", "python311"));
+    assert_false(exti__name_same_dll("a.pyd", "a"));
 }
 
 static void only_names_that_copies_get_are_copies(void **state)
@@ -165,6 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         exti_test(install_names_are_short_and_differ),
         exti_test(a_pe_api_copy_is_as_long_as_python311),
+        exti_test(names_with_a_meaning_do_not_fit_a_pe_library),
         exti_test(only_names_that_copies_get_are_copies),
         exti_test(made_names_are_valid_and_differ),
         exti_test(names_that_could_leave_the_directory_are_refused),

@@ -1,0 +1,36 @@
+/* The stable ABI's library, python3.dll, which only forwards to the API library: of each export the name
+ * of libpython's.  What imports it is bound to libpython itself where that comes to the same; else the
+ * context has a copy of python3.dll, too. */
+#ifndef LOADER_STABLE_H
+#define LOADER_STABLE_H
+
+#include "loader/base/format.h"
+#include "loader/manifest.h"
+
+/* Whether a library's name is that of the stable ABI's library that goes with `m`'s API library. */
+bool exti__stable_is(const struct exti_manifest *m, const char *name);
+
+/* One of such a library's names as a constant, if `name` is that; else NULL. */
+const char *exti__stable_name(const char *name);
+
+/* The context's copy of it, or NULL. */
+const struct exti_entry *exti__stable_entry(const struct exti_manifest *m);
+
+/* Whether a file needs that copy: for what it imports by ordinal, or under names that the API library
+ * does not have. */
+int exti__stable_wanted(const struct exti_manifest *m, const struct exti_image *im, bool *wanted,
+                        struct exti_error *err);
+
+/* What the copy is to be made from: what it was made from before, or the one beside the API library.
+ * exti__free it. */
+int exti__stable_source(const struct exti_manifest *m, char **out, struct exti_error *err);
+
+/* That `im`, the stable ABI's library, forwards to the API library and to no other version's. */
+int exti__stable_check(const struct exti_manifest *m, const struct exti_image *im,
+                       struct exti_error *err);
+
+/* That the context's copy leads each symbol that `im` imports from it to one of the API library. */
+int exti__stable_check_user(const struct exti_manifest *m, const struct exti_image *im,
+                            struct exti_error *err);
+
+#endif

@@ -1,0 +1,388 @@
+/* Contexts of PE files: python3.dll's copy, and what the copies owe each other. */
+#define _GNU_SOURCE
+#include "tests/support/exti_test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "loader/base/mem.h"
+#include "loader/exports.h"
+#include "loader/stable.h"
+#include "loader/verify_set.h"
+#include "tests/unit/pe_toy.h"
+
+static const char *const symbols[] = {"PyModule_Create2", "Py_BuildValue", NULL};
+static struct pe_toy toy;
+
+static void write_toy(struct test *t, const char *name, struct pe_toy_opts o, unsigned ordinal)
+{
+    pe_toy_make(&toy, o);
+    if (ordinal) {
+        ptoy_put(&toy, toy.lookup[0] + toy.word, toy.word, ptoy_ordinal(&toy, ordinal));
+        ptoy_put(&toy, toy.iat[0] + toy.word, toy.word, ptoy_ordinal(&toy, ordinal));
+    }
+    test_write(test_path(t, name), toy.b, toy.n);
+}
+
+static void write_python(struct test *t)
+{
+    write_toy(t, "python311.dll",
+              (struct pe_toy_opts){.api = "USER32.dll", .id = "python311.dll", .exports = symbols},
+              0);
+}
+
+static void write_python3(struct test *t, const char *name, const char *to)
+{
+    write_toy(t, name,
+              (struct pe_toy_opts){
+                  .api = "USER32.dll", .id = "python3.dll", .exports = symbols, .forward = to},
+              0);
+}
+
+static void write_module(struct test *t, const char *name, unsigned ordinal)
+{
+    write_toy(t, name, (struct pe_toy_opts){.api = "python3.dll", .by_ordinal = ordinal != 0},
+              ordinal);
+}
+
+enum { SECOND = PTOY_ORDINAL_BASE + 1 }; /* of python3.dll's exports */
+
+static int open_context(struct test *t, struct exti_ctx **ctx)
+{
+    struct exti_ctx_opts o = {.size = sizeof o,
+                              .dir = test_path(t, "ctx"),
+                              .name = "k3x9q2m4",
+                              .api_library = test_path(t, "python311.dll"),
+                              .flags = EXTI_CTX_COPY_ONLY};
+
+    return exti_ctx_open(ctx, &o, &t->err);
+}
+
+/* What copying `name` into the context gives; the error's message stays. */
+static int copy_one(struct test *t, const char *name)
+{
+    struct exti_ctx *ctx;
+    struct exti_error why = {0};
+    int rc;
+
+    assert_ok(open_context(t, &ctx), &t->err);
+    rc = exti_copy(ctx, test_path(t, name), NULL, &why);
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+    t->err = why;
+    return rc;
+}
+
+static int gather(void *user, const struct exti_error *finding)
+{
+    FILE *f = user;
+
+    fprintf(f, "%s: %s\n", strrchr(finding->file, '/') + 1, finding->message);
+    return 0;
+}
+
+/* Every finding about the context's directory, a line for each. */
+static char *findings(struct test *t)
+{
+    char *text = NULL, *out;
+    size_t n, count;
+    FILE *f = open_memstream(&text, &n);
+    int rc = exti_dir_verify(test_path(t, "ctx"), gather, f, &count, &t->err);
+
+    fclose(f);
+    out = test_format(t, "%s", text);
+    free(text);
+    assert_ok(rc, &t->err);
+    return out;
+}
+
+/* Puts `to` in place of every `from`, of the same length, in a copy. */
+static void damage(struct test *t, const char *copy, const char *from, const char *to, size_t n)
+{
+    char *path = test_path(t, test_format(t, "ctx/%s", copy)), *p;
+    size_t size, count = 0;
+    char *bytes = test_read(t, path, &size);
+
+    for (char *at = bytes; (p = memmem(at, size - (size_t)(at - bytes), from, n)); at = p + n) {
+        memcpy(p, to, n);
+        count++;
+    }
+    assert_true(count > 0);
+    test_write(path, bytes, size);
+}
+
+static char *copy_of(struct test *t, const char *start)
+{
+    char *list = test_list(t, test_path(t, "ctx"));
+
+    for (char *line = strtok(list, "\n"); line; line = strtok(NULL, "\n"))
+        if (strncmp(line, start, strlen(start)) == 0)
+            return line;
+    fail_msg("no copy of %s", start);
+    return NULL;
+}
+
+#define P "pk3x9q2m4"
+#define S "sk3x9q2m4"
+
+static void make_context(struct test *t)
+{
+    write_python(t);
+    write_python3(t, "python3.dll", "python311");
+    write_module(t, "number.pyd", SECOND);
+    write_module(t, "name.pyd", 0);
+    assert_ok(copy_one(t, "number.pyd"), &t->err);
+    assert_ok(copy_one(t, "name.pyd"), &t->err);
+}
+
+/* ---- python3.dll ---- */
+
+static void an_import_by_number_gets_a_copy_of_python3(void **state)
+{
+    struct test *t = *state;
+    struct exti_symbol_info s = {.size = sizeof s};
+    struct exti_image *im;
+
+    make_context(t);
+    assert_string_equal(findings(t), "");
+    assert_ok(exti_inspect(test_path(t, "ctx/" S ".dll"), &im, &t->err), &t->err);
+    assert_int_equal(exti_image_symbol(im, 0, &s), 0);
+    assert_string_equal(s.forward, P ".PyModule_Create2");
+    assert_int_equal(s.ordinal, PTOY_ORDINAL_BASE);
+    exti_image_free(im);
+    assert_ok(
+        exti_inspect(test_path(t, test_format(t, "ctx/%s", copy_of(t, "number."))), &im, &t->err),
+        &t->err);
+    assert_string_equal(exti_image_needed(im, 0), S ".dll");
+    exti_image_free(im);
+    assert_ok(
+        exti_inspect(test_path(t, test_format(t, "ctx/%s", copy_of(t, "name."))), &im, &t->err),
+        &t->err);
+    assert_string_equal(exti_image_needed(im, 0), P ".dll");
+    exti_image_free(im);
+}
+
+static void what_libpython_lacks_may_be_in_python3(void **state)
+{
+    static const char *const fewer[] = {"PyModule_Create2", NULL};
+    struct test *t = *state;
+
+    write_toy(t, "python311.dll",
+              (struct pe_toy_opts){.api = "USER32.dll", .id = "python311.dll", .exports = fewer},
+              0);
+    write_python3(t, "python3.dll", "python311");
+    write_module(t, "name.pyd", 0);
+    assert_exti(copy_one(t, "name.pyd"), EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
+    assert_says(&t->err, "'Py_BuildValue' of python3.dll, which is python311.Py_BuildValue");
+
+    /* There it is code of its own. */
+    write_toy(t, "python3.dll",
+              (struct pe_toy_opts){.api = "USER32.dll", .id = "python3.dll", .exports = symbols},
+              0);
+    assert_exti(copy_one(t, "name.pyd"), EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
+    assert_says(&t->err, "does not forward to python311.dll");
+    write_python3(t, "python3.dll", "python311");
+    write_module(t, "name.pyd", 99);
+    assert_exti(copy_one(t, "name.pyd"), EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
+    assert_says(&t->err, "imports '#99' of python3.dll, which neither");
+}
+
+static void without_python3_there_is_no_copy(void **state)
+{
+    struct test *t = *state;
+
+    write_python(t);
+    write_module(t, "number.pyd", SECOND);
+    assert_exti(copy_one(t, "number.pyd"), EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
+    assert_says(&t->err, "copy of python3.dll is needed");
+    write_python3(t, "PYTHON3.DLL", "python310");
+    assert_exti(copy_one(t, "number.pyd"), EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
+    assert_says(&t->err, "but to python310.Py");
+    write_python3(t, "PYTHON3.DLL", "Python311");
+    assert_ok(copy_one(t, "number.pyd"), &t->err);
+    assert_string_equal(findings(t), "");
+    write_python3(t, "python3.dll", "python311");
+    assert_exti(copy_one(t, "python3.dll"), EXTI_E_ARG, &t->err, EXTI_NO_OFFSET);
+    assert_says(&t->err, "already");
+}
+
+static void forwarders_alone_are_renamed_too(void **state)
+{
+    struct test *t = *state;
+    struct exti_symbol_info s = {.size = sizeof s};
+    struct exti_image *im;
+
+    write_python(t);
+    write_toy(t, "lead.dll",
+              (struct pe_toy_opts){.api = "USER32.dll", .exports = symbols, .forward = "python3"},
+              0);
+    assert_ok(copy_one(t, "lead.dll"), &t->err);
+    assert_string_equal(findings(t), "");
+    assert_ok(
+        exti_inspect(test_path(t, test_format(t, "ctx/%s", copy_of(t, "lead."))), &im, &t->err),
+        &t->err);
+    assert_int_equal(exti_image_symbol(im, 1, &s), 0);
+    assert_string_equal(s.forward, P ".Py_BuildValue");
+    exti_image_free(im);
+}
+
+static void other_builds_have_their_own(void **state)
+{
+    struct exti_manifest m = {.api = {.source = (char *)"/x/python313t_d.dll"}};
+
+    (void)state;
+    assert_false(exti__stable_is(&m, "python3.dll"));
+    strcpy(m.target.format, "PE");
+    assert_true(exti__stable_is(&m, "python3t_d.dll"));
+    assert_true(exti__stable_is(&m, "PYTHON3"));
+    assert_false(exti__stable_is(&m, "python3_d.dll"));
+    m.api.source = (char *)"/x/libfoo.dll";
+    assert_false(exti__stable_is(&m, "python3.dll"));
+    m.api.source_name = (char *)"python39_d.dll";
+    assert_true(exti__stable_is(&m, "python3_d.dll"));
+    assert_null(exti__stable_name("python4.dll"));
+}
+
+/* ---- what the copies owe each other ---- */
+
+static void what_leaves_the_context_is_found(void **state)
+{
+    static const struct {
+        const char *copy, *from, *to;
+        size_t n;
+        const char *says;
+    } cases[] = {
+        {"name.", P ".dll", "python311.dll", 13, "imports from python311.dll, the original"},
+        {"number.", S ".dll", "python3.dll\0", 13, "imports from python3.dll, the original"},
+        {"name.", P ".dll", "pother123.dll", 13, "imports from pother123.dll, which is none"},
+        {S ".dll", P ".Py_B", "python311.Py_B", 14, "forwards 'Py_BuildValue' to python311.Py"},
+        {S ".dll", P ".Py_B", S ".Py_B", 14, "forwarders go round in a circle"},
+        {S ".dll", P ".Py_B", "USER32xxx.Py_B", 14, "is not what its source"},
+        {S ".dll", P ".Py_B", P ".Py_X", 14, P ".dll does not export Py_XuildValue"},
+        {P ".dll", "Py_BuildValue", "Py_BuildValuf", 13,
+         "imports '#6' from " S ".dll: " P ".dll does not export Py_BuildValue"},
+        {P ".dll", "Py_BuildValue", "Py_BuildValuf", 13,
+         "imports 'Py_BuildValue' from " P ".dll: " P ".dll does not export Py_BuildValue"},
+        {P ".dll", "PE\0\0", "XX\0\0", 4, "is not what its source"},
+    };
+    struct test *t = *state;
+
+    make_context(t);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char *copy = copy_of(t, cases[i].copy);
+        char *path = test_path(t, test_format(t, "ctx/%s", copy));
+        size_t n;
+        char *whole = test_read(t, path, &n);
+
+        damage(t, copy, cases[i].from, cases[i].to, cases[i].n);
+        assert_contains(findings(t), cases[i].says);
+        test_write(path, whole, n);
+        assert_string_equal(findings(t), "");
+    }
+}
+
+static void links_are_found(void **state)
+{
+    struct test *t = *state;
+    char *number, *name;
+
+    make_context(t);
+    number = test_path(t, test_format(t, "ctx/%s", copy_of(t, "number.")));
+    name = test_path(t, test_format(t, "ctx/%s", copy_of(t, "name.")));
+    unlink(number);
+    assert_int_equal(link(name, number), 0);
+    assert_contains(findings(t), "is one file with n");
+    unlink(number);
+    assert_int_equal(symlink(test_path(t, "number.pyd"), number), 0);
+    assert_contains(findings(t), "is one file with its original, ");
+}
+
+static int stop(void *user, const struct exti_error *finding)
+{
+    ++*(int *)user;
+    (void)finding;
+    return 1;
+}
+
+static void names_differ_in_more_than_case(void **state)
+{
+    struct exti_entry two[] = {{.source = (char *)"/x/a.pyd", .copy = (char *)"a.pyd"},
+                               {.source = (char *)"/x/b.pyd", .copy = (char *)"A.PYD"}};
+    char *const copies[] = {(char *)"/none/p.dll", (char *)"/none/a.pyd", (char *)"/none/A.PYD"};
+    struct exti_manifest m = {
+        .api = {.source = (char *)"/x/python311.dll", .copy = (char *)"p.dll"},
+        .entries = two,
+        .count = 2};
+    struct test *t = *state;
+    int count = 0;
+
+    assert_ok(exti__verify_set(&m, copies, stop, &count, &t->err), &t->err);
+    assert_int_equal(count, 0);
+    strcpy(m.target.format, "PE");
+    assert_ok(exti__verify_set(&m, copies, stop, &count, &t->err), &t->err);
+    assert_int_equal(count, 1);
+}
+
+/* ---- memory ---- */
+
+/* Some look-ups may fail without harm, so one success is not the end. */
+static void memory_may_run_out(void **state)
+{
+    struct test *t = *state;
+    struct exti_manifest m;
+    char *copies[4];
+    int rc, count = 0, failures = 0;
+
+    write_python(t);
+    write_python3(t, "python3.dll", "python311");
+    write_module(t, "number.pyd", SECOND);
+    for (long n = 0, good = 0; good < 20; n++) {
+        struct exti_ctx *ctx;
+
+        assert_ok(open_context(t, &ctx), &t->err);
+        exti__mem_fail_after(n);
+        rc = exti_copy(ctx, test_path(t, "number.pyd"), NULL, &t->err);
+        exti__mem_fail_after(-1);
+        if (rc)
+            assert_int_equal(rc, EXTI_E_NOMEM);
+        failures += rc != 0;
+        good = rc ? 0 : good + 1;
+        assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+        assert_string_equal(findings(t), "");
+        if (good < 20)
+            assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
+    }
+    assert_true(failures > 50);
+
+    assert_ok(exti__manifest_read(test_path(t, "ctx"), &m, &t->err), &t->err);
+    assert_int_equal(m.count, 2);
+    copies[0] = test_path(t, test_format(t, "ctx/%s", m.api.copy));
+    for (size_t i = 0; i < m.count; i++)
+        copies[i + 1] = test_path(t, test_format(t, "ctx/%s", m.entries[i].copy));
+    rc = EXTI_E_NOMEM;
+    for (long n = 0; rc; n++) {
+        exti__mem_fail_after(n);
+        rc = exti__verify_set(&m, copies, stop, &count, &t->err);
+        exti__mem_fail_after(-1);
+        assert_int_equal(rc, rc ? EXTI_E_NOMEM : 0);
+    }
+    exti__manifest_clear(&m);
+    assert_int_equal(count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        exti_test(an_import_by_number_gets_a_copy_of_python3),
+        exti_test(what_libpython_lacks_may_be_in_python3),
+        exti_test(without_python3_there_is_no_copy),
+        exti_test(forwarders_alone_are_renamed_too),
+        exti_test(other_builds_have_their_own),
+        exti_test(what_leaves_the_context_is_found),
+        exti_test(links_are_found),
+        exti_test(names_differ_in_more_than_case),
+        exti_test(memory_may_run_out),
+    };
+
+    return cmocka_run_group_tests_name("pe_set", tests, NULL, NULL);
+}
