@@ -156,12 +156,16 @@ int cli_usage(const char *command, const char *fmt, ...)
 /* What the user can do about an error, or NULL. */
 static const char *advice(const struct exti_error *err)
 {
-    switch (cli_errno(err->os_error)) {
+    switch (err->os_error) {
     case ENOSPC:
+#ifdef EDQUOT /* which Windows lacks */
+    case EDQUOT:
+#endif
         return "free some space, or put CTXDIR on a file system that has more";
     case EROFS:
         return "choose a CTXDIR that can be written to";
     case EACCES:
+    case EPERM:
         return "check who may read the file and write to CTXDIR";
     case ENAMETOOLONG:
         return "give the file or CTXDIR a shorter name";

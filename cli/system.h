@@ -29,10 +29,6 @@ bool cli_start(int *argc, char ***argv);
 /* Whether `f` is a terminal that obeys escape sequences. */
 bool cli_is_terminal(FILE *f);
 
-/* The errno that says the same as an error's os_error: ENOSPC, EROFS, EACCES, ENAMETOOLONG, EBUSY,
- * ENOENT or others. */
-int cli_errno(int os_error);
-
 struct cli_stat {
     bool is_dir;
     uint64_t size;

@@ -31,11 +31,6 @@ bool cli_is_terminal(FILE *f)
     return term != NULL && strcmp(term, "dumb") != 0 && isatty(fileno(f));
 }
 
-int cli_errno(int os_error)
-{
-    return os_error == EDQUOT ? ENOSPC : os_error == EPERM ? EACCES : os_error;
-}
-
 /* ---- files ------------------------------------------------------------------------------------- */
 
 bool cli_stat(const char *path, struct cli_stat *out)

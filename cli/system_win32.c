@@ -34,47 +34,33 @@ static char *to_utf8(const wchar_t *text)
     return out;
 }
 
-int cli_errno(int os_error)
+/* Sets errno to what the system's last error is. */
+static bool failed(void)
 {
-    switch (os_error) {
+    switch (GetLastError()) {
     case ERROR_FILE_NOT_FOUND:
     case ERROR_PATH_NOT_FOUND:
     case ERROR_INVALID_NAME:
     case ERROR_INVALID_DRIVE:
     case ERROR_BAD_NETPATH:
     case ERROR_BAD_NET_NAME:
-        return ENOENT;
-    case ERROR_ACCESS_DENIED:
-        return EACCES;
-    case ERROR_SHARING_VIOLATION:
-    case ERROR_LOCK_VIOLATION:
-    case ERROR_USER_MAPPED_FILE:
-        return EBUSY;
-    case ERROR_DISK_FULL:
-    case ERROR_HANDLE_DISK_FULL:
-        return ENOSPC;
-    case ERROR_WRITE_PROTECT:
-        return EROFS;
-    case ERROR_FILENAME_EXCED_RANGE:
-        return ENAMETOOLONG;
+        errno = ENOENT;
+        break;
     case ERROR_DIRECTORY:
-        return ENOTDIR;
+        errno = ENOTDIR;
+        break;
     case ERROR_DIR_NOT_EMPTY:
-        return ENOTEMPTY;
+        errno = ENOTEMPTY;
+        break;
+    case ERROR_FILENAME_EXCED_RANGE:
+        errno = ENAMETOOLONG;
+        break;
     case ERROR_NOT_ENOUGH_MEMORY:
-    case ERROR_OUTOFMEMORY:
-        return ENOMEM;
+        errno = ENOMEM;
+        break;
     default:
-        return EINVAL;
+        errno = EACCES;
     }
-}
-
-static bool failed(void)
-{
-    int code = cli_errno((int)GetLastError());
-
-    /* The C run-time library's text for EBUSY is "Resource device". */
-    errno = code == EBUSY ? EACCES : code;
     return false;
 }
 

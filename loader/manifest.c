@@ -52,6 +52,13 @@ static bool is_absolute(const char *path)
     return path && exti__fs_is_absolute(path);
 }
 
+/* Such a directory is not to be taken for a damaged one, which is made anew. */
+static bool is_of_another_system(const char *path)
+{
+    return path && !exti__fs_is_absolute(path) &&
+           (path[0] == '/' || (path[0] && path[1] == ':') || strncmp(path, "\\\\", 2) == 0);
+}
+
 /* `why` is what json_unpack_ex left, if that was it. */
 static int bad_json(struct exti_error *err, int code, const json_error_t *why, const char *says)
 {
@@ -65,15 +72,19 @@ static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *e
     json_int_t size = 0, mtime = 0, inode = 0, copy_size = 0, copy_mtime = 0, generation = 0;
     int symbolic = 0, synced = 0;
     const char *boot = "";
+    const char *source = json_string_value(json_object_get(o, "source"));
     json_t *edits = NULL;
     json_error_t why = {0};
     int rc;
 
+    if (is_of_another_system(source))
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                          "was made on another system, of %s", source);
     if (json_unpack_ex(o, &why, 0, "{s:I,s:I,s:I,s:I,s:I,s:I,s:b,s:b,s:s,s:o}", "size", &size,
                        "mtime_ns", &mtime, "inode", &inode, "copy_size", &copy_size,
                        "copy_mtime_ns", &copy_mtime, "generation", &generation, "symbolic",
                        &symbolic, "synced", &synced, "boot", &boot, "edits", &edits) ||
-        !json_is_object(edits) || !is_absolute(json_string_value(json_object_get(o, "source"))) ||
+        !json_is_object(edits) || !is_absolute(source) ||
         !is_plain_name(json_string_value(json_object_get(o, "copy"))))
         return bad_json(err, EXTI_E_FORMAT, &why, "a copy's entry lacks a member or has a bad one");
     e->id =

@@ -165,6 +165,9 @@ static void damaged_manifests_are_refused(void **state)
         {MANIFEST("1", "n", "{\"copy\":\"../../x\"}", "[]"), EXTI_E_FORMAT},
         {MANIFEST("1", "n", COPY_WITH("/s", "5"), "[]"), EXTI_E_FORMAT},
         {MANIFEST("1", "n", COPY_WITH("s", "{}"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("1", "n", COPY_WITH("", "{}"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("1", "n", COPY_WITH("C:\\\\s", "{}"), "[]"), EXTI_E_UNSUPPORTED},
+        {MANIFEST("1", "n", COPY_WITH("\\\\\\\\server\\\\s", "{}"), "[]"), EXTI_E_UNSUPPORTED},
     };
     struct test *t = *state;
     struct exti_manifest m = {0};
