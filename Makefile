@@ -258,12 +258,13 @@ MACHO_CHECK_OBJS := $(call objs,$(addprefix tests/macho_inputs/loader/,macho_che
 
 # What the library makes of real ones.
 MACHO_REBUILD := $(B)/tests/macho_rebuild
+PE_REWRITE := $(B)/tests/pe_rewrite
 
 # Of PE files, with names that the program would not give.
 WINE_REWRITE := $(B)/tests/wine_rewrite
 
 .PHONY: test-programs
-test-programs: $(TEST_PROGRAMS) $(MACHO_CHECK) $(MACHO_REBUILD) $(WINE_REWRITE)
+test-programs: $(TEST_PROGRAMS) $(MACHO_CHECK) $(MACHO_REBUILD) $(PE_REWRITE) $(WINE_REWRITE)
 
 $(SUPPORT_OBJS): OBJ_FLAGS = $(CMOCKA_CFLAGS)
 $(TEST_PROGRAMS:$(B)/%=$(B)/obj/%.o): OBJ_FLAGS = $(CMOCKA_CFLAGS)
@@ -284,10 +285,12 @@ $(MACHO_CHECK): $(MACHO_CHECK_OBJS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBCRYPTO_LIBS)
 
-$(MACHO_REBUILD): $(B)/obj/tests/macho_corpus/rebuild.o $(B)/obj/tests/support/lief.o $(STATIC)
+$(MACHO_REBUILD): $(B)/obj/tests/macho_corpus/rebuild.o
+$(PE_REWRITE): $(B)/obj/tests/pe_corpus/rewrite.o
+$(MACHO_REBUILD) $(PE_REWRITE): $(B)/obj/tests/support/lief.o $(STATIC)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(STATIC) $(LIBS)
 
 $(WINE_REWRITE): $(B)/obj/tests/wine/rewrite.o $(STATIC)
 	$(call say,LD,$@)
@@ -297,7 +300,7 @@ $(WINE_REWRITE): $(B)/obj/tests/wine/rewrite.o $(STATIC)
 run = @tests/run.sh $(1) $(sort $(2))
 
 .PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-pe-inputs check-isolation \
-	check-runtime check-cli check-corpus check-macho-corpus check-macos check-wine
+	check-runtime check-cli check-corpus check-macho-corpus check-pe-corpus check-macos check-wine
 check-unit: $(UNIT_TESTS) ## unit tests, every error path
 	$(call run,unit,$(UNIT_TESTS) $(call scripts,unit))
 check-api: $(API_TESTS) ## the shared library through the public header
@@ -318,6 +321,8 @@ check-corpus: all $(call programs,corpus) ## the distribution's extension module
 	$(call run,corpus,$(call programs,corpus) $(call scripts,corpus))
 check-macho-corpus: all $(MACHO_CHECK) $(MACHO_REBUILD) ## real Mach-O files, of others
 	$(call run,macho_corpus,$(call scripts,macho_corpus))
+check-pe-corpus: all $(PE_REWRITE) ## real PE files, of others
+	$(call run,pe_corpus,$(call scripts,pe_corpus))
 check-macos: ## the macOS build, by a cross compiler
 	$(call run,macos,$(call scripts,macos))
 check-wine: all $(WINE_REWRITE) ## PE copies, loaded and run by wine
@@ -429,7 +434,7 @@ coverage: ## lines that the tests reach; those missed are printed with V=1
 
 CHECKS := check-layers check-abi check-unit check-api check-fuzz check-elf-inputs check-macho-inputs \
 	check-pe-inputs check-isolation check-runtime check-cli check-readme check-corpus \
-	check-macho-corpus check-macos check-wine check-san check-valgrind
+	check-macho-corpus check-pe-corpus check-macos check-wine check-san check-valgrind
 
 .PHONY: check bench demo compile_commands.json format format-check help
 check: deps ## every check, then one line: N passed, N failed, N skipped

@@ -9,9 +9,11 @@
 #if __has_include(<LIEF/ELF.h>)
 #include <LIEF/ELF.h>
 #include <LIEF/MachO.h>
+#include <LIEF/PE.h>
 
 static Elf_Binary_t *(*parse)(const char *);
 static Macho_Binary_t **(*parse_macho)(const char *);
+static Pe_Binary_t *(*parse_pe)(const char *);
 
 int lief_found(void)
 {
@@ -20,8 +22,9 @@ int lief_found(void)
     if (lib) {
         *(void **)&parse = dlsym(lib, "elf_parse");
         *(void **)&parse_macho = dlsym(lib, "macho_parse");
+        *(void **)&parse_pe = dlsym(lib, "pe_parse");
     }
-    return parse && parse_macho;
+    return parse && parse_macho && parse_pe;
 }
 
 /* "id NAME" and "needed NAME" lines; in a process of its own, which LIEF may crash. */
@@ -91,6 +94,19 @@ static void print_macho(const char *path, FILE *f)
     fflush(f);
     _exit(0);
 }
+
+static void print_pe(const char *path, FILE *f)
+{
+    Pe_Binary_t *b = parse_pe(path);
+
+    if (!b)
+        _exit(1);
+    fprintf(f, "machine 0x%x %d\n", (unsigned)b->header.machine, count(b->sections));
+    for (size_t i = 0; b->imports && b->imports[i]; i++)
+        fprintf(f, "import %s %d\n", b->imports[i]->name, count(b->imports[i]->entries));
+    fflush(f);
+    _exit(0);
+}
 #else
 int lief_found(void)
 {
@@ -105,6 +121,11 @@ static void print_facts(const char *path, FILE *f)
 }
 
 static void print_macho(const char *path, FILE *f)
+{
+    print_facts(path, f);
+}
+
+static void print_pe(const char *path, FILE *f)
 {
     print_facts(path, f);
 }
@@ -160,13 +181,24 @@ int lief_read(const char *path, char *id, size_t id_cap, char *needed, size_t ne
     return answered(f, child);
 }
 
-int lief_read_macho(const char *path, char *facts, size_t cap)
+static int read_facts(void (*print)(const char *path, FILE *f), const char *path, char *facts,
+                      size_t cap)
 {
     pid_t child;
-    FILE *f = ask(print_macho, path, &child);
+    FILE *f = ask(print, path, &child);
 
     if (!f)
         return 0;
     facts[fread(facts, 1, cap - 1, f)] = 0;
     return answered(f, child);
+}
+
+int lief_read_macho(const char *path, char *facts, size_t cap)
+{
+    return read_facts(print_macho, path, facts, cap);
+}
+
+int lief_read_pe(const char *path, char *facts, size_t cap)
+{
+    return read_facts(print_pe, path, facts, cap);
 }

@@ -15,4 +15,8 @@ int lief_read(const char *path, char *id, size_t id_cap, char *needed, size_t ne
  * `id NAME`, `library NAME`s and `rpath NAME`s in order.  As above otherwise. */
 int lief_read_macho(const char *path, char *facts, size_t cap);
 
+/* What LIEF sees of a PE file, in lines: `machine MACHINE SECTIONS`, then `import NAME SYMBOLS` for each
+ * library, delay imports left out.  As above otherwise. */
+int lief_read_pe(const char *path, char *facts, size_t cap);
+
 #endif
