@@ -408,15 +408,28 @@ check-threads: all # with SAN=thread: CPython contexts
 	    tests/run.sh threads tests/runtime/test_contexts.sh
 
 # A child that a test forks for a case of its own ends with the same status on an error.
+VALGRIND_PROGRAM := $(abspath $(B))/valgrind/extisolate
+VALGRIND_LIMITS := EXTI_PYTHON_LIMIT=1
 VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full --num-callers=40 \
-	--errors-for-leak-kinds=definite$(comma)indirect --suppressions=tests/valgrind.supp
+	--errors-for-leak-kinds=definite$(comma)indirect --suppressions=$(CURDIR)/tests/valgrind.supp
 valgrind = @EXTI_LABEL=valgrind/ EXTI_WRAP='$(VALGRIND)' $(3) tests/run.sh $(1) $(sort $(2))
 # Of the toy libraries two flavours; VALGRIND_FLAVOURS=99 takes all.
 VALGRIND_FLAVOURS ?= 2
-check-valgrind: all $(UNIT_TESTS) $(API_TESTS) $(ISOLATION_TESTS) ## the C programs under valgrind
+check-valgrind: all $(UNIT_TESTS) $(API_TESTS) $(ISOLATION_TESTS) $(VALGRIND_PROGRAM) ## the tests under valgrind
 	$(call valgrind,unit,$(UNIT_TESTS))
 	$(call valgrind,api,$(API_TESTS))
 	$(call valgrind,isolation,$(ISOLATION_TESTS),EXTI_FLAVOURS=$(VALGRIND_FLAVOURS))
+	@EXTI_LABEL=valgrind/ EXTISOLATE='$(VALGRIND_PROGRAM)' $(VALGRIND_LIMITS) \
+	    tests/run.sh cli tests/cli/test_copy.sh tests/cli/test_usage.sh
+	@EXTI_LABEL=valgrind/ EXTISOLATE='$(VALGRIND_PROGRAM)' $(VALGRIND_LIMITS) \
+	    tests/run.sh runtime tests/runtime/valgrind.sh
+
+# Tests start the program in many ways, so this goes by its name.  Its leaks are the address sanitizer's
+# matter.
+$(VALGRIND_PROGRAM): $(PROGRAM) Makefile
+	@mkdir -p $(@D)
+	@printf '#!/bin/sh\nexec %s --leak-check=no %s "$$@"\n' '$(VALGRIND)' '$(abspath $(PROGRAM))' >$@
+	@chmod +x $@
 
 # A process that ends by _exit is not counted.  COVERAGE= names other groups.
 COVERAGE ?= check-unit check-api check-fuzz check-elf-inputs check-macho-inputs check-isolation \

@@ -250,7 +250,7 @@ static int table_references(const struct exti_loaded *lib, int table,
     for (; p < end && !rc; p += entry) {
         const ElfW(Rela) *r = (const void *)p; /* a Rel is its first two members */
         const ElfW(Sym) *s = &symbols[RELOC_SYMBOL(r->r_info)];
-        struct exti_reference ref;
+        struct exti_reference ref = {0};
 
         if (!RELOC_SYMBOL(r->r_info) || SYMBOL_BIND(s->st_info) == STB_LOCAL ||
             !reference_kind(RELOC_TYPE(r->r_info), &ref.kind))

@@ -46,7 +46,7 @@ sound ctx
 say $? reused_directory_is_sound
 
 # Those whose files all fail take the new directory away again, and others begin it anew.
-cp "$EXTISOLATE" program.so
+cp "$(command -v true)" program.so
 run copy --libpython libtoyapi.so program.so unlucky
 check a_program_is_refused_after_the_directory_is_made 1 'program.so'
 [ ! -e unlucky ] && [ ! -s out ]

@@ -105,17 +105,19 @@ if [ -c /dev/full ]; then
     check full_standard_output 1 'standard output: cannot write'
 fi
 
-run inspect "$EXTISOLATE" missing.so
+make_toy || { echo "not ok toy: it cannot be built"; exit 1; }
+library=$T/libtoyapi.so
+run inspect "$library" missing.so
 ! grep -q $'\033' out err
 say $? no_colour_in_files
 if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
-    TERM=xterm script -qec "'$EXTISOLATE' inspect '$EXTISOLATE'" /dev/null >out </dev/null
+    TERM=xterm script -qec "'$EXTISOLATE' inspect '$library'" /dev/null >out </dev/null
     grep -q $'\033\[1m' out
     say $? colour_on_terminals
-    NO_COLOR=1 TERM=xterm script -qec "'$EXTISOLATE' inspect '$EXTISOLATE'" /dev/null >out </dev/null
+    NO_COLOR=1 TERM=xterm script -qec "'$EXTISOLATE' inspect '$library'" /dev/null >out </dev/null
     ! grep -q $'\033' out
     say $? NO_COLOR_is_honoured
-    TERM=dumb script -qec "'$EXTISOLATE' inspect '$EXTISOLATE'" /dev/null >out </dev/null
+    TERM=dumb script -qec "'$EXTISOLATE' inspect '$library'" /dev/null >out </dev/null
     ! grep -q $'\033' out
     say $? no_colour_on_dumb_terminals
 else
@@ -125,7 +127,7 @@ fi
 # A bar on a terminal once work takes more than a second: here it waits for the directory's lock.
 if ! script -qec true /dev/null >/dev/null 2>&1 </dev/null || ! command -v flock >/dev/null; then
     skip progress_bar 'needs script(1), a terminal and flock(1)'
-elif make_toy && x copy --libpython libtoyapi.so toyext.so ctx >/dev/null; then
+elif x copy --libpython libtoyapi.so toyext.so ctx >/dev/null; then
     slow() { flock ctx/.lock sleep "$1" & sleep 0.3; }
     copy="'$EXTISOLATE' copy toyapi.so toyext.so ctx"
     cp toyext.so toyapi.so

@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2034
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-run="${EXTI_BUILD:-$root/build}/extisolate run"
+run="${EXTISOLATE:-${EXTI_BUILD:-$root/build}/extisolate} run"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 export TMPDIR=$tmp LC_ALL=C.UTF-8
