@@ -101,10 +101,21 @@ static wchar_t *wide_path(const char *path)
 
 /* ---- the process ------------------------------------------------------------------------------- */
 
+static HANDLE handle_of(FILE *f)
+{
+    return (HANDLE)_get_osfhandle(_fileno(f));
+}
+
+static bool is_console(FILE *f, DWORD *mode)
+{
+    return GetConsoleMode(handle_of(f), mode);
+}
+
 static UINT code_page; /* the console's own */
 
 static void restore_code_page(void)
 {
+    fflush(NULL);
     SetConsoleOutputCP(code_page);
 }
 
@@ -113,37 +124,100 @@ static void restore_code_page(void)
  * bytes, and it shows no character that comes in parts. */
 static void set_streams(void)
 {
+    DWORD mode;
+
     setvbuf(stdout, NULL, _IOFBF, 1 << 16);
     setvbuf(stderr, NULL, _IOFBF, 1 << 16);
     _setmode(_fileno(stdout), _O_BINARY);
     _setmode(_fileno(stderr), _O_BINARY);
+    if (!is_console(stdout, &mode) && !is_console(stderr, &mode))
+        return;
     code_page = GetConsoleOutputCP();
     if (code_page != 0 && code_page != CP_UTF8 && SetConsoleOutputCP(CP_UTF8))
         atexit(restore_code_page);
 }
 
+struct args {
+    char **items;
+    size_t count;
+};
+
+static bool add(struct args *a, char *item)
+{
+    char **more = item != NULL ? realloc(a->items, (a->count + 2) * sizeof *more) : NULL;
+
+    if (more == NULL) {
+        free(item);
+        return false;
+    }
+    a->items = more;
+    a->items[a->count++] = item;
+    a->items[a->count] = NULL;
+    return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Adds the files that a pattern names, or the pattern if there are none. */
+static bool expand(struct args *a, char *pattern)
+{
+    WIN32_FIND_DATAW found;
+    size_t first = a->count, length = (size_t)(cli_base_name(pattern) - pattern);
+    wchar_t *wide = wide_path(pattern);
+    HANDLE h = wide != NULL ? FindFirstFileW(wide, &found) : INVALID_HANDLE_VALUE;
+    bool ok = true;
+
+    free(wide);
+    if (h == INVALID_HANDLE_VALUE)
+        return add(a, pattern);
+    do {
+        char *name = to_utf8(found.cFileName), *path = NULL;
+        size_t size = length + (name != NULL ? strlen(name) : 0) + 1;
+        if (name != NULL && strcmp(name, ".") != 0 && strcmp(name, "..") != 0) {
+            path = malloc(size);
+            if (path != NULL)
+                snprintf(path, size, "%.*s%s", (int)length, pattern, name);
+            ok = add(a, path);
+        }
+        free(name);
+    } while (ok && FindNextFileW(h, &found));
+    FindClose(h);
+    if (!ok || a->count == first)
+        return add(a, pattern) && ok;
+    free(pattern);
+    qsort(a->items + first, a->count - first, sizeof *a->items, by_name);
+    return true;
+}
+
+/* The shells leave wildcards to the program.  No name of a file has one in it. */
 bool cli_start(int *argc, char ***argv)
 {
-    wchar_t **wide = CommandLineToArgvW(GetCommandLineW(), argc);
-    size_t n = wide != NULL ? (size_t)*argc : 0;
+    int n;
+    wchar_t **wide = CommandLineToArgvW(GetCommandLineW(), &n);
+    struct args a = {NULL, 0};
+    bool ok = wide != NULL;
 
     set_streams();
-    *argv = wide != NULL ? calloc(n + 1, sizeof **argv) : NULL;
-    for (size_t i = 0; *argv != NULL && i < n; i++)
-        if (((*argv)[i] = to_utf8(wide[i])) == NULL)
-            return false;
+    for (int i = 0; ok && i < n; i++) {
+        char *arg = to_utf8(wide[i]);
+        ok = arg != NULL && strpbrk(arg, "*?") != NULL ? expand(&a, arg) : add(&a, arg);
+    }
     LocalFree(wide);
-    return *argv != NULL;
+    *argc = (int)a.count;
+    *argv = a.items;
+    return ok;
 }
 
 bool cli_is_terminal(FILE *f)
 {
     const char *term = getenv("TERM");
-    HANDLE console = (HANDLE)_get_osfhandle(_fileno(f));
     DWORD mode;
 
-    return (term == NULL || strcmp(term, "dumb") != 0) && GetConsoleMode(console, &mode) &&
-           SetConsoleMode(console,
+    return (term == NULL || strcmp(term, "dumb") != 0) && is_console(f, &mode) &&
+           SetConsoleMode(handle_of(f),
                           mode | ENABLE_PROCESSED_OUTPUT | ENABLE_VIRTUAL_TERMINAL_PROCESSING);
 }
 
@@ -358,14 +432,16 @@ static bool spawn(const wchar_t *program, wchar_t *line, HANDLE out, HANDLE noth
     return true;
 }
 
+/* What is there: a child of the program's may keep the pipe open. */
 static bool read_all(HANDLE from, char *out, size_t cap, size_t *n)
 {
-    DWORD got;
+    DWORD there, got;
 
     *n = 0;
-    while (*n < cap && ReadFile(from, out + *n, (DWORD)(cap - *n), &got, NULL) && got > 0)
+    while (*n < cap && PeekNamedPipe(from, NULL, 0, NULL, &there, NULL) && there > 0 &&
+           ReadFile(from, out + *n, (DWORD)(cap - *n), &got, NULL))
         *n += got;
-    return *n < cap && GetLastError() == ERROR_BROKEN_PIPE;
+    return *n < cap;
 }
 
 /* The pipe has room for `cap` bytes, so a program that ends has all that it may print in there, and one

@@ -31,4 +31,8 @@ start_wine() {
     "$WINESERVER" -p
 }
 
-finish_wine() { [ -z "${WINESERVER:-}" ] || "$WINESERVER" -k; }
+finish_wine() {
+    local rc=$?
+    [ -z "${WINESERVER:-}" ] || "$WINESERVER" -k
+    return $rc
+}
