@@ -129,6 +129,25 @@ struct cli_shared cli_shared_of(const char *original, const char *copy);
 void cli_shared_print(const struct cli_shared *s); /* a line each on stdout, if there is any */
 void cli_shared_free(struct cli_shared *s);
 
+/* ---- PE files (pe.c) --------------------------------------------------------------------------- */
+
+bool cli_is_pe(const struct exti_image *im);
+
+/* Names of the API library, NULL-ended; NULL: Python's. */
+void cli_pe_print_libraries(const struct exti_image *im, const char *const *api);
+void cli_pe_print_layout(const struct exti_image_info *info);
+void cli_pe_print_flags(const struct exti_image *im, const struct exti_image_info *info);
+json_t *cli_pe_json(const struct exti_image *im, const char *const *api);
+
+/* How often `im` has the name of an API library as text, where it may be looked up at run time: JSON
+ * objects of name and offset. */
+json_t *cli_pe_mentions(const struct exti_image *im, const char *const *api);
+json_t *cli_pe_mentions_in(const char *path, const char *const *api); /* none unless it is PE */
+
+/* "  name      ", and a whole line of that kind (cmd_inspect.c). */
+void cli_label(const char *name);
+void cli_line(const char *name, const char *text, const char *none);
+
 /* ---- finding the API library (abi.c, find_libpython.c) ---------------------------------------- */
 
 /* The CPython that a file was built for, as its name tells. */

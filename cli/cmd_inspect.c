@@ -55,6 +55,7 @@ struct api {
     struct exti_image *im; /* the strings' home */
     const char *path, **names;
     size_t count;
+    const char *libraries[3]; /* what such a library may be called, NULL-ended */
 };
 
 struct request {
@@ -125,14 +126,14 @@ static size_t count_unique(const struct exti_image *im, size_t symbols)
 
 /* ---- for people -------------------------------------------------------------------------------- */
 
-static void label(const char *name)
+void cli_label(const char *name)
 {
     printf("  %s%-9s%s ", cli_style(stdout, CLI_DIM), name, cli_style(stdout, CLI_PLAIN));
 }
 
-static void line(const char *name, const char *text, const char *none)
+void cli_line(const char *name, const char *text, const char *none)
 {
-    label(name);
+    cli_label(name);
     if (text != NULL)
         cli_put(stdout, text);
     else
@@ -159,13 +160,13 @@ static void print_api(const struct exti_image *im, const struct request *r)
     for (size_t i = 0; (name = exti_image_needed(im, i)) != NULL; i++)
         if (strncmp(name, "libpython", 9) == 0)
             provider = name;
-    label("API");
+    cli_label("API");
     print_names("imports", &imports, r->symbols,
-                r->api.path != NULL || imports.count == 0 || cli_is_macho(im) ? ""
+                r->api.path != NULL || imports.count == 0 || cli_is_macho(im) || cli_is_pe(im) ? ""
                 : provider != NULL
                     ? ", from the libpython it needs"
                     : ", from any library loaded globally; a copy, from its own libpython");
-    label("");
+    cli_label("");
     print_names("exports", &exports, r->symbols, "");
     free(imports.items);
     free(exports.items);
@@ -180,7 +181,7 @@ static void print_flags(const struct exti_image *im, const struct exti_image_inf
     for (; f < end; f++) {
         if ((info->flags & f->bit) == 0)
             continue;
-        label(name);
+        cli_label(name);
         name = "";
         if (f->bit == EXTI_IMAGE_UNIQUE && !cli_is_macho(im))
             printf("%zu ", count_unique(im, info->symbol_count));
@@ -188,12 +189,12 @@ static void print_flags(const struct exti_image *im, const struct exti_image_inf
                f->means);
     }
     if (*name != '\0')
-        line(name, NULL, "none that matter here");
+        cli_line(name, NULL, "none that matter here");
 }
 
 static void print_tls(const struct exti_image_info *info)
 {
-    label("TLS");
+    cli_label("TLS");
     if (info->tls_size != 0)
         printf("%" PRIu64 " bytes for each thread\n", info->tls_size);
     else
@@ -219,12 +220,12 @@ static void print_bindings(const struct exti_image *im, const struct request *r)
     exti_image_info(im, &info);
     for (size_t i = 0; i < sizeof special / sizeof *special; i++)
         if ((n = count_bound(im, &r->api, special[i].library)) != 0) {
-            label("");
+            cli_label("");
             printf("%zu bind to %s\n", n, special[i].name);
         }
     for (size_t i = 0; i < info.needed_count; i++)
         if ((n = count_bound(im, &r->api, (int32_t)i + 1)) != 0) {
-            label("");
+            cli_label("");
             printf("%zu bind to ", n);
             cli_put(stdout, exti_image_needed(im, i));
             putchar('\n');
@@ -247,7 +248,7 @@ static void print_needed(const struct exti_image *im, const struct exti_image_in
     for (size_t i = 0; (needed = exti_image_needed(im, i)) != NULL; i++) {
         uint32_t how = exti_image_needed_flags(im, i);
 
-        label(i == 0 ? "needed" : "");
+        cli_label(i == 0 ? "needed" : "");
         if (numbered)
             printf("%2zu  ", i + 1);
         cli_put(stdout, needed);
@@ -256,7 +257,7 @@ static void print_needed(const struct exti_image *im, const struct exti_image_in
                how & EXTI_NEED_UPWARD ? " (upward)" : "");
     }
     if (info->needed_count == 0)
-        line("needed", NULL, "none");
+        cli_line("needed", NULL, "none");
 }
 
 /* What a Mach-O file, or one architecture of it, has. */
@@ -266,23 +267,23 @@ static void print_macho(const struct exti_image *im, const struct request *r)
     const char *path;
 
     exti_image_info(im, &info);
-    label("machine");
+    cli_label("machine");
     printf("%s, %d-bit", info.machine, info.bits);
     if (info.min_os != 0)
         print_version("macOS", info.min_os);
     if (info.sdk != 0)
         print_version("SDK", info.sdk);
     putchar('\n');
-    line("id", info.id, info.flags & EXTI_IMAGE_BUNDLE ? "none; bundles have none" : "none");
+    cli_line("id", info.id, info.flags & EXTI_IMAGE_BUNDLE ? "none; bundles have none" : "none");
     print_needed(im, &info, true);
     for (size_t i = 0; (path = exti_image_path(im, i)) != NULL; i++)
-        line(i == 0 ? "rpath" : "", path, "");
-    line("UUID", info.build_id, "none");
+        cli_line(i == 0 ? "rpath" : "", path, "");
+    cli_line("UUID", info.build_id, "none");
     print_api(im, r);
     print_bindings(im, r);
-    label("room");
+    cli_label("room");
     printf("%" PRIu64 " bytes for load commands\n", info.header_room);
-    line("signed", signatures[info.signature], "");
+    cli_line("signed", signatures[info.signature], "");
     print_tls(&info);
     print_flags(im, &info);
 }
@@ -298,6 +299,25 @@ static void print_universal(const struct exti_image *im, const struct request *r
     }
 }
 
+static const char *const *libraries(const struct request *r)
+{
+    return r->api.path != NULL ? r->api.libraries : NULL;
+}
+
+static void print_pe(const struct exti_image *im, const struct request *r)
+{
+    struct exti_image_info info = {.size = sizeof info};
+
+    exti_image_info(im, &info);
+    printf("PE%s, %d-bit, %s\n", info.bits == 64 ? "32+" : "32", info.bits, info.machine);
+    cli_pe_print_libraries(im, libraries(r));
+    cli_line("build id", info.build_id, "none");
+    print_api(im, r);
+    cli_pe_print_layout(&info);
+    print_tls(&info);
+    cli_pe_print_flags(im, &info);
+}
+
 static void print_image(const char *file, const struct exti_image *im, const struct request *r)
 {
     struct exti_image_info info = {.size = sizeof info};
@@ -306,7 +326,7 @@ static void print_image(const char *file, const struct exti_image *im, const str
     fputs(cli_style(stdout, CLI_BOLD), stdout);
     cli_put(stdout, file);
     printf("%s\n", cli_style(stdout, CLI_PLAIN));
-    label("format");
+    cli_label("format");
     if (cli_is_macho(im)) {
         if (info.slice_count == 0)
             printf("Mach-O\n");
@@ -318,13 +338,17 @@ static void print_image(const char *file, const struct exti_image *im, const str
             print_universal(im, r);
         return;
     }
+    if (cli_is_pe(im)) {
+        print_pe(im, r);
+        return;
+    }
     printf("%s, %d-bit, %s-endian, %s\n", info.format, info.bits,
            info.big_endian ? "big" : "little", info.machine);
-    line("id", info.id, "none; extension modules need none, they are opened by path");
+    cli_line("id", info.id, "none; extension modules need none, they are opened by path");
     print_needed(im, &info, false);
-    line("rpath", info.rpath, "none");
-    line("runpath", info.runpath, "none");
-    line("build id", info.build_id, "none");
+    cli_line("rpath", info.rpath, "none");
+    cli_line("runpath", info.runpath, "none");
+    cli_line("build id", info.build_id, "none");
     print_api(im, r);
     print_tls(&info);
     print_flags(im, &info);
@@ -418,6 +442,8 @@ static json_t *image_json(const char *file, const struct exti_image *im, const s
         (json_int_t)count_unique(im, info.symbol_count), "flags", set);
     if (cli_is_macho(im))
         json_object_update_new(all, macho_json(im, &info, r));
+    if (cli_is_pe(im))
+        json_object_update_new(all, cli_pe_json(im, libraries(r)));
     return all;
 }
 
@@ -449,7 +475,11 @@ static int load_api(struct api *api)
         return CLI_OK;
     if (exti_inspect(api->path, &api->im, &err) != 0)
         return cli_error(&err, api->path);
+    struct exti_image_info info = {.size = sizeof info};
     struct names n = pick(api->im, NULL, true);
+    exti_image_info(api->im, &info);
+    api->libraries[0] = cli_base_name(api->path);
+    api->libraries[1] = info.id;
     api->names = n.items;
     api->count = n.count;
     return n.items != NULL ? CLI_OK : cli_fail(NULL, "out of memory");

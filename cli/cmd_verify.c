@@ -28,7 +28,7 @@ static const char help[] =
 
 struct verify {
     bool json;
-    json_t *findings;
+    json_t *findings, *notes;
     size_t checked;
     struct cli_progress *bar;
 };
@@ -52,6 +52,45 @@ static int report(void *user, const struct exti_error *finding)
     putchar('\n');
     cli_progress_show(v->bar);
     return 0;
+}
+
+/* A name that a DLL has as text, to look it up as it runs, no rewrite can change: it is told, and does not
+ * make a copy unsound. */
+static void note_mentions(struct verify *v, const char *copy, const char *original,
+                          const char *const *api)
+{
+    json_t *all = cli_pe_mentions_in(original, api), *one;
+    size_t i;
+
+    json_array_foreach(all, i, one)
+    {
+        json_int_t at = json_integer_value(json_object_get(one, "offset"));
+
+        if (v->json) {
+            json_object_set_new(one, "file", cli_json_text(copy));
+            json_array_append(v->notes, one);
+            continue;
+        }
+        cli_put(stdout, copy);
+        printf(": %snote%s: its original has the name ", cli_style(stdout, CLI_YELLOW),
+               cli_style(stdout, CLI_PLAIN));
+        cli_put(stdout, json_string_value(json_object_get(one, "name")));
+        printf(" at 0x%" JSON_INTEGER_FORMAT ", and may look that up as it runs\n", at);
+    }
+    json_decref(all);
+}
+
+static void note_dir(struct verify *v, const struct exti_dir *d)
+{
+    const char *api[] = {NULL, NULL};
+    struct exti_copy_info info = {.size = sizeof info};
+
+    for (size_t i = 0; exti_dir_copy(d, i, &info) == 0; i++) {
+        if (info.is_api)
+            api[0] = cli_base_name(info.source);
+        else
+            note_mentions(v, info.copy, info.source, api);
+    }
 }
 
 static int conclude(const struct verify *v, const char *what, size_t findings, const char *good)
@@ -87,6 +126,7 @@ static int verify_dir(void *user, const char *dir)
     }
     size_t count = exti_dir_count(d);
     snprintf(good, sizeof good, "%zu cop%s, all sound", count, count == 1 ? "y" : "ies");
+    note_dir(v, d);
     exti_dir_free(d);
     return conclude(v, dir, findings, good);
 }
@@ -101,6 +141,7 @@ static int verify_file(struct verify *v, const char *copy, const char *original)
         json_array_append_new(v->findings, cli_json_error(&err, copy));
         return cli_error(&err, copy);
     }
+    note_mentions(v, copy, original, NULL);
     return conclude(v, copy, findings, "a sound copy");
 }
 
@@ -109,17 +150,19 @@ static int verify_all(struct verify *v, char **paths, int count, const char *ori
     int status = CLI_OK;
 
     v->findings = json_array();
+    v->notes = json_array();
     for (int i = 0; i < count; i++) {
         int one = original != NULL ? verify_file(v, paths[i], original)
                                    : cli_each_context(paths[i], verify_dir, v);
         if (one > status)
             status = one;
     }
-    if (!v->json)
-        json_decref(v->findings);
-    else if (cli_json_print(json_pack("{s:b, s:I, s:o}", "ok", status == CLI_OK, "checked",
-                                      (json_int_t)v->checked, "findings", v->findings)) != CLI_OK)
+    if (v->json && cli_json_print(json_pack("{s:b, s:I, s:O, s:O}", "ok", status == CLI_OK,
+                                            "checked", (json_int_t)v->checked, "findings",
+                                            v->findings, "notes", v->notes)) != CLI_OK)
         status = CLI_FAILED;
+    json_decref(v->findings);
+    json_decref(v->notes);
     return status;
 }
 

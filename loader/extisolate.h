@@ -216,6 +216,10 @@ EXTI_API const char *exti_image_path(const struct exti_image *im, size_t i); /* 
  * be rewritten.  NULL past the end. */
 EXTI_API const struct exti_image *exti_image_slice(const struct exti_image *im, size_t i);
 EXTI_API int exti_image_symbol(const struct exti_image *im, size_t i, struct exti_symbol_info *out);
+/* The first place in the file, from `from` on, that has `name` as text, in ASCII or UTF-16 and in any
+ * case, and is not where the file tells its id, a library it needs or its search path: what it may look
+ * up by that name as it runs.  EXTI_NO_OFFSET: there is none. */
+EXTI_API uint64_t exti_image_mention(const struct exti_image *im, const char *name, uint64_t from);
 EXTI_API void exti_image_free(struct exti_image *im); /* NULL ok */
 
 /* ---- checking ------------------------------------------------------------------------------- */

@@ -34,8 +34,11 @@ int exti_inspect(const char *path, struct exti_image **out, struct exti_error *e
     if (rc)
         goto fail;
     made->im.info.format = ops->name;
-    for (size_t i = 0; i < made->im.info.slice_count; i++)
+    made->im.bytes = file;
+    for (size_t i = 0; i < made->im.info.slice_count; i++) {
         made->im.slices[i].info.format = ops->name;
+        made->im.slices[i].bytes = file;
+    }
     *out = &made->im;
     return 0;
 fail:

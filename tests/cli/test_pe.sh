@@ -138,4 +138,69 @@ cp -rp ctx2 f8 && ln -f py/named.pyd f8/named.*.pyd
 run verify f8
 check a_link_to_the_original_is_found 1 'is one file with its original, .*/py/named.pyd'
 
+# ---- inspect ----
+
+cat >want <<'TXT'
+py/numbers.pyd
+  format    PE32+, 64-bit, x86-64
+  id        abi3-numbers.dll
+  needed     1  python3.dll: 3 by number; a copy has its context's own
+  build id  none
+  API       imports 0 symbols
+            exports 1 symbol: PyInit_ext
+  room      440 bytes for section headers
+  signed    none
+  loads     at any address
+  TLS       20 bytes for each thread
+  flags     dependent load flags: limit where its libraries may lie; cleared in copies
+TXT
+run inspect py/numbers.pyd
+same golden_layout out want
+run inspect "$x64/abi3-python3.dll" "$x64/delayed.dll" other/python3.dll "$x64/fixed.dll" "$inputs/lld-x86/ext.dll" \
+    "$inputs/lld-arm64/ext.dll" "$inputs/gnu-x64/debug.dll"
+check inspect_tells_what_becomes_of_each 0 \
+    "python3.dll: 3 by name; a copy has its context's libpython in place of it" \
+    "python311.dll .late.: 2 by name; a copy has its context's own" \
+    "forwards  3 exports to python311; a copy has its context's own" \
+    'copies    none: has no relocations' 'at one address only' 'PE32, 32-bit, i386' 'PE32\+, 64-bit, arm64' \
+    'overlay   [0-9]+ bytes behind the sections'
+if command -v gcc >/dev/null && command -v x86_64-w64-mingw32-gcc >/dev/null; then
+    cat >late.c <<'C'
+void *__stdcall LoadLibraryA(const char *);
+void *__stdcall LoadLibraryW(const unsigned short *);
+void __stdcall Sleep(unsigned);
+int work(void);
+int work(void)
+{
+    Sleep(1);
+    return LoadLibraryA("C:\\Python311\\PYTHON311.DLL") == LoadLibraryW(L"python3.dll") || LoadLibraryA("xpython3.dll");
+}
+C
+    x86_64-w64-mingw32-gcc -shared -nostdlib -s -Wl,-e,0 -o runs.dll late.c -lkernel32
+    run inspect runs.dll
+    check names_in_text_are_told 0 'mentions  python3.dll at 0x' "KERNEL32.dll: 3 by name; stays: the system's"
+    [ "$(grep -c 'python3.dll at' out)" = 1 ]
+    say $? but_not_parts_of_longer_ones
+    run inspect --json --libpython "$api" runs.dll
+    jq -e '.[0] | (.mentions | map(.name)) == ["python311.dll", "python3.dll"] and .imports[0].kind == "system"
+        and .unfit == null and .static_crt == false and .relocatable' out >/dev/null
+    say $? json_has_the_facts
+    at=$(jq -r '.[0].mentions[1].offset' out)
+    [ "$(dd if=runs.dll bs=1 skip="$at" count=6 status=none | tr -d '\0')" = pyt ]
+    say $? and_where_they_are
+    run copy runs.dll ctx2
+    run verify ctx2
+    check verify_notes_them 0 'runs\..*\.dll: note: its original has the name python311.dll at 0x' 'all sound'
+    run verify --json ctx2
+    jq -e '.ok and .findings == [] and (.notes | map(.name)) == ["python311.dll", "python3.dll"]' out >/dev/null
+    say $? in_json_too
+else
+    skip names_in_text_are_told 'there is no x86_64-w64-mingw32-gcc'
+fi
+for n in 4 63 200 1000; do
+    head -c "$n" "$x64/ext.dll" >"cut$n.dll"
+    run copy "cut$n.dll" ctx2
+    check "cut_to_${n}_bytes_is_refused" 1 "cut$n.dll"
+done
+
 finish

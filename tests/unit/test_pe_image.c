@@ -62,6 +62,9 @@ static void every_kind_of_toy_is_described(void **state)
         assert_int_equal(im->info.tls_size, PTOY_TLS_SIZE);
         assert_int_equal(im->info.signature,
                          o.certified ? EXTI_SIGNATURE_IDENTITY : EXTI_SIGNATURE_NONE);
+        assert_int_equal(im->info.flags, EXTI_IMAGE_RELOCATABLE | (o.bound ? EXTI_IMAGE_BOUND : 0));
+        assert_int_equal(im->info.overlay_size != 0, o.symbols);
+        assert_null(im->info.unfit);
         assert_int_equal(im->info.header_room,
                          o.bound ? 0 : 0x400 - f->toy.sections - 40 * PTOY_SECTIONS);
         assert_int_equal(im->info.needed_count, 3);
@@ -81,6 +84,51 @@ static void every_kind_of_toy_is_described(void **state)
         assert_symbol(im, 9, "#3", EXTI_SYM_WEAK, 3);
         assert_symbol(im, 10, "send", EXTI_SYM_WEAK, 3);
     }
+}
+
+static void what_symbols_lead_to_is_told(void **state)
+{
+    struct pe_fixture *f = *state;
+    const struct exti_image_symbol *s;
+    size_t forwards = 0, ordinals = 0;
+
+    make(f, (struct pe_toy_opts){0});
+    for (size_t i = 0; i < f->image.info.symbol_count; i++) {
+        s = &f->image.symbols[i];
+        if (s->forward) {
+            forwards++;
+            assert_string_equal(s->name, "toy_forward");
+            assert_string_equal(s->forward, "python311.PyLong_Type");
+            assert_int_equal(s->ordinal, PTOY_ORDINAL_BASE + 4);
+        } else if (!(s->flags & EXTI_SYM_EXPORT) && s->ordinal) {
+            ordinals++;
+            assert_int_equal(s->ordinal, s->library == 2 ? 12 : 3);
+            assert_int_equal(s->name[0], '#');
+        }
+    }
+    assert_int_equal(forwards, 1);
+    assert_int_equal(ordinals, 2);
+}
+
+static void what_no_copy_can_have_is_told(void **state)
+{
+    struct pe_fixture *f = *state;
+    struct pe_toy *t = &f->toy;
+
+    make(f, (struct pe_toy_opts){0});
+    ptoy_put(t, t->optional + 70, 2, 0x160 | IMAGE_DLLCHARACTERISTICS_FORCE_INTEGRITY);
+    ptoy_put(t, t->load_config + 78, 2, 0x800);
+    assert_ok(read_toy(f), &f->err);
+    assert_true(f->image.info.flags & EXTI_IMAGE_FORCE_INTEGRITY);
+    assert_int_equal(f->image.info.load_flags, 0x800);
+    ptoy_put(t, t->nt + 22, 2, ptoy_get(t, t->nt + 22, 2) | IMAGE_FILE_RELOCS_STRIPPED);
+    assert_ok(read_toy(f), &f->err);
+    assert_false(f->image.info.flags & EXTI_IMAGE_RELOCATABLE);
+    assert_non_null(strstr(f->image.info.unfit, "IMAGE_FILE_RELOCS_STRIPPED"));
+    make(f, (struct pe_toy_opts){0});
+    ptoy_put(t, ptoy_section(t, PTOY_TEXT) + 16, 8, 0);
+    assert_ok(read_toy(f), &f->err);
+    assert_non_null(strstr(f->image.info.unfit, "packed"));
 }
 
 static void a_file_may_have_next_to_nothing(void **state)
@@ -249,6 +297,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         pe_test(every_kind_of_toy_is_described),
+        pe_test(what_symbols_lead_to_is_told),
+        pe_test(what_no_copy_can_have_is_told),
         pe_test(a_file_may_have_next_to_nothing),
         pe_test(what_only_its_size_says_is_missing_is),
         pe_test(corrupt_descriptions_are_told),

@@ -323,6 +323,46 @@ static void names_differ_in_more_than_case(void **state)
     assert_int_equal(count, 1);
 }
 
+/* ---- names in text ---- */
+
+static void names_in_text_are_found(void **state)
+{
+    static const char wide[] = "P\0y\0t\0h\0o\0n\0003\0.\0d\0l\0l";
+    struct test *t = *state;
+    struct exti_image *im;
+    size_t at[4], n;
+
+    pe_toy_make(&toy, (struct pe_toy_opts){.api = "python3.dll"});
+    n = toy.start[PTOY_DATA] + 0x80;
+    at[0] = n + 1;
+    memcpy(toy.b + n, "\\PYTHON3.DLL", 13);
+    memcpy(toy.b + n + 20, "xpython3.dll", 13);
+    memcpy(toy.b + n + 40, "python3.dlls", 13);
+    at[1] = n + 60;
+    memcpy(toy.b + at[1], wide, sizeof wide);
+    memcpy(toy.b + n + 88, "_", 2);
+    memcpy(toy.b + n + 90, wide, sizeof wide);
+    at[2] = n + 120;
+    memcpy(toy.b + at[2] - 1, "\1", 1);
+    memcpy(toy.b + at[2], wide, sizeof wide);
+    at[3] = toy.n;
+    memcpy(toy.b + at[3], "python3.dll", 11);
+    test_write(test_path(t, "a.pyd"), toy.b, toy.n + 11);
+    assert_ok(exti_inspect(test_path(t, "a.pyd"), &im, &t->err), &t->err);
+    n = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(at); i++, n++) {
+        n = (size_t)exti_image_mention(im, "python3.dll", n);
+        assert_int_equal(n, at[i]);
+    }
+    assert_true(exti_image_mention(im, "python3.dll", n) == EXTI_NO_OFFSET);
+    assert_true(exti_image_mention(im, "python3.dll", UINT64_MAX - 1) == EXTI_NO_OFFSET);
+    assert_true(exti_image_mention(im, "", 0) == EXTI_NO_OFFSET);
+    assert_true(exti_image_mention(im, NULL, 0) == EXTI_NO_OFFSET);
+    assert_true(exti_image_mention(NULL, "python3.dll", 0) == EXTI_NO_OFFSET);
+    assert_true(exti_image_mention(im, PTOY_ID, 0) == EXTI_NO_OFFSET);
+    exti_image_free(im);
+}
+
 /* ---- memory ---- */
 
 /* Some look-ups may fail without harm, so one success is not the end. */
@@ -381,6 +421,7 @@ int main(void)
         exti_test(what_leaves_the_context_is_found),
         exti_test(links_are_found),
         exti_test(names_differ_in_more_than_case),
+        exti_test(names_in_text_are_found),
         exti_test(memory_may_run_out),
     };
 
