@@ -20,7 +20,7 @@ echo 'ctx: 3 copies, all sound' >want
 say $? sound_context
 same sound_context_output out want
 run verify --json ctx
-[ $rc = 0 ] && jq -e '. == {ok: true, checked: 1, findings: []}' out >/dev/null
+[ $rc = 0 ] && jq -e '. == {ok: true, checked: 1, findings: [], notes: []}' out >/dev/null
 say $? sound_context_json
 
 # finding NAME PATTERN: what was just done to ctx is found; then all is put right.
