@@ -10,7 +10,7 @@ if "$here/layers.sh" "$root"; then echo "ok tree_obeys_layers"; else echo "not o
 # The Makefile lists the sources; one that it does not name would go unbuilt in silence.
 unlisted=
 for f in $(cd "$root" && find loader elf macho pe runtime cli -name '*.c'); do
-    grep -qE "(^|[[:space:]])$f([[:space:]]|\$)" "$root/Makefile" || unlisted="$unlisted $f"
+    grep -qE "(^|[[:space:],])$f([[:space:],)]|\$)" "$root/Makefile" || unlisted="$unlisted $f"
 done
 if [ -z "$unlisted" ]; then echo "ok sources_are_listed"; else echo "not ok sources_are_listed:$unlisted"; fi
 
