@@ -1,5 +1,5 @@
 /* Which strings can be overwritten where they are: those that the new words fit and that nothing else
- * refers to, neither as a whole nor by their end. */
+ * refers to, neither as a whole nor by their end, nor has for a part of its own. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +14,7 @@ struct claims {
     struct pe_edit *e;
     size_t longest; /* of the slots */
     uint32_t count;
+    uint64_t symbols; /* of the import at hand */
 };
 
 static int by_place(const void *a, const void *b)
@@ -92,6 +93,48 @@ static int claim(struct claims *c, const char *text, struct exti_error *err)
     return 0;
 }
 
+/* Bytes that are no text. */
+static void claim_bytes(struct claims *c, uint64_t at, uint64_t n)
+{
+    struct pe_edit *e = c->e;
+
+    for (size_t i = first_slot(c, at); n && i < e->slot_count && e->slots[i].at < at + n; i++)
+        if (e->slots[i].end >= at)
+            e->slots[i].taken = true;
+}
+
+static void claim_image(struct claims *c, uint32_t rva, uint64_t n)
+{
+    struct exti_span s;
+
+    if (n && !exti__pe_at(c->e->f, rva, n, "table", &s, NULL))
+        claim_bytes(c, s.base, s.n);
+}
+
+/* Directories that hold no names of libraries. */
+static void claim_directories(struct claims *c)
+{
+    static const enum pe_directory nameless[] = {
+        IMAGE_DIRECTORY_ENTRY_RESOURCE,  IMAGE_DIRECTORY_ENTRY_EXCEPTION,
+        IMAGE_DIRECTORY_ENTRY_BASERELOC, IMAGE_DIRECTORY_ENTRY_DEBUG,
+        IMAGE_DIRECTORY_ENTRY_TLS,       IMAGE_DIRECTORY_ENTRY_LOAD_CONFIG,
+        IMAGE_DIRECTORY_ENTRY_IAT};
+    const struct pe_exports *x = &c->e->exports;
+
+    for (size_t i = 0; i < sizeof nameless / sizeof *nameless; i++) {
+        const struct pe_directory_entry *d = &c->e->f->directories[nameless[i]];
+
+        if (d->rva)
+            claim_image(c, d->rva, d->size);
+    }
+    if (!x->present)
+        return;
+    claim_bytes(c, x->at, EXPORT_DIRECTORY_SIZE);
+    claim_image(c, x->functions_rva, (uint64_t)x->function_count * 4);
+    claim_image(c, x->names_rva, (uint64_t)x->name_count * 4);
+    claim_image(c, x->ordinals_rva, (uint64_t)x->name_count * 2);
+}
+
 static bool is_renamed(const struct pe_edit *e, const char *text)
 {
     const struct claims c = {.e = (struct pe_edit *)e};
@@ -103,8 +146,13 @@ static bool is_renamed(const struct pe_edit *e, const char *text)
 
 static int claim_symbol(void *user, const char *name, uint16_t ordinal, struct exti_error *err)
 {
+    struct claims *c = user;
+
     (void)ordinal;
-    return claim(user, name, err);
+    c->symbols++;
+    if (name)
+        claim_bytes(c, exti__pe_offset(c->e->f, name) - 2, 2); /* its hint */
+    return claim(c, name, err);
 }
 
 static int claim_import(void *user, const struct pe_import *im, struct exti_error *err)
@@ -115,7 +163,15 @@ static int claim_import(void *user, const struct pe_import *im, struct exti_erro
     /* All imports that share a renamed string have the one new name. */
     if (!is_renamed(c->e, im->name))
         rc = claim(c, im->name, err);
-    return rc ? rc : exti__pe_import_symbols(c->e->f, im, claim_symbol, c, err);
+    c->symbols = 0;
+    if (!rc)
+        rc = exti__pe_import_symbols(c->e->f, im, claim_symbol, c, err);
+    if (rc)
+        return rc;
+    claim_bytes(c, im->at, im->delay ? DELAY_DESCRIPTOR_SIZE : IMPORT_DESCRIPTOR_SIZE);
+    claim_image(c, im->lookup_rva, (c->symbols + 1) * (c->e->f->plus ? 8 : 4));
+    claim_image(c, im->iat_rva, (c->symbols + 1) * (c->e->f->plus ? 8 : 4));
+    return 0;
 }
 
 static int claim_export(void *user, const struct pe_export *x, struct exti_error *err)
@@ -138,6 +194,7 @@ static int claim_all(struct claims *c, struct exti_error *err)
         rc = claim(c, x->dll, err);
     if (!rc && x->present)
         rc = exti__pe_exports(e->f, x, claim_export, c, err);
+    claim_directories(c);
     return rc;
 }
 

@@ -282,6 +282,34 @@ static void shared_strings_are_not_overwritten(void **state)
     assert_string_equal(copy_names(f), NAMES("k3x9q2m4f.dll", "q.dll", "k3x9q2m4f"));
 }
 
+/* What a damaged or odd file calls its name may be a part of a table. */
+static void tables_are_not_overwritten(void **state)
+{
+    struct copy_fixture *f = *state;
+    struct pe_toy *t = &f->toy;
+
+    f->opts.id = "k";
+    for (size_t i = 0; i < 9; i++) {
+        size_t at;
+
+        pe_toy_make(t, (struct pe_toy_opts){0});
+        const size_t places[] = {t->load_config + 0x100, t->tls,    t->debug,
+                                 t->lookup[0],           t->iat[1], t->imports,
+                                 t->functions,           t->names,  t->symbol_name - 1};
+
+        at = places[i];
+        if (i == 0)
+            memcpy(t->b + at, "old", 3);
+        if (i == 8)
+            ptoy_put(t, t->symbol_name, 2, 0x4141);
+        ptoy_put(t, t->exports + 12, 4, ptoy_rva(t, at));
+        copy_make(f);
+        assert_memory_equal(f->bytes + at, t->b + at, 4);
+        assert_string_equal(f->file.sections ? copy_names(f) : "",
+                            NAMES("python311.dll", "k", "python311"));
+    }
+}
+
 static void exports_without_a_name_get_one(void **state)
 {
     struct copy_fixture *f = *state;
@@ -343,6 +371,7 @@ int main(void)
         copy_test(delay_imports_that_no_directory_lists_are_refused),
         copy_test(shared_strings_are_not_overwritten),
         copy_test(exports_without_a_name_get_one),
+        copy_test(tables_are_not_overwritten),
         copy_test(every_allocation_may_fail),
     };
 
