@@ -168,4 +168,35 @@ d ext_value 1000
 modules 3 references 3 leaks 0 unresolved 0"
 fi
 
+# By number there is no way but by a copy of python3.dll.
+if have numbers "$lld/abi3-numbers.dll" "$lld/python3.dll"; then
+    dll numbers "$lld/abi3-numbers.dll"
+    cp "$lld/python3.dll" numbers
+    for c in a b; do
+        context numbers-$c numbers/python311.dll numbers/abi3-numbers.pyd
+        declare $c="$(copy_of numbers-$c abi3-numbers.pyd)"
+    done
+    try "numbers: copies use their context's python3.dll and libpython" "load d 1100 $T/numbers/abi3-numbers.pyd
+load a 1100 $a
+load b 1100 $b
+call d PyInit_ext
+call a PyInit_ext
+call b PyInit_ext
+call d ext_value
+call a ext_value
+call b ext_value
+walk $T/numbers-a $T
+walk $T/numbers-b $T" "d loaded
+a loaded
+b loaded
+d PyInit_ext 1003
+a PyInit_ext 1003
+b PyInit_ext 1003
+d ext_value 1000
+a ext_value 1000
+b ext_value 1000
+modules 3 references 3 leaks 0 unresolved 0
+modules 3 references 3 leaks 0 unresolved 0"
+fi
+
 finish
