@@ -42,9 +42,18 @@ static bool is_meant(const struct exti_rewrite_opts *o, const char *name)
     return o->bind_file && same(name, slash ? slash + 1 : o->bind_file);
 }
 
+/* The next word from `at` on that may begin a descriptor: few have its first byte. */
+static size_t next_word(const struct exti_span raw, size_t at)
+{
+    const uint8_t *p = at < raw.n ? memchr(raw.p + at, ATTRIBUTES_RVA, raw.n - at) : NULL;
+
+    return p ? (size_t)(p - raw.p) & ~(size_t)3 : raw.n;
+}
+
 static int search(const struct pe_edit *e, const struct exti_span raw, struct exti_error *err)
 {
-    for (size_t at = 0; at + DELAY_DESCRIPTOR_SIZE <= raw.n; at += 4) {
+    for (size_t at = next_word(raw, 0); at + DELAY_DESCRIPTOR_SIZE <= raw.n;
+         at = next_word(raw, at + 4)) {
         uint64_t offset = raw.base + at;
         const char *name;
 
