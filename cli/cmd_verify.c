@@ -64,7 +64,7 @@ static void note_mentions(struct verify *v, const char *copy, const char *origin
 
     json_array_foreach(all, i, one)
     {
-        json_int_t at = json_integer_value(json_object_get(one, "offset"));
+        uint64_t at = (uint64_t)json_integer_value(json_object_get(one, "offset"));
 
         if (v->json) {
             json_object_set_new(one, "file", cli_json_text(copy));
@@ -75,7 +75,7 @@ static void note_mentions(struct verify *v, const char *copy, const char *origin
         printf(": %snote%s: its original has the name ", cli_style(stdout, CLI_YELLOW),
                cli_style(stdout, CLI_PLAIN));
         cli_put(stdout, json_string_value(json_object_get(one, "name")));
-        printf(" at 0x%" JSON_INTEGER_FORMAT ", and may look that up as it runs\n", at);
+        printf(" at 0x%" PRIx64 ", and may look that up as it runs\n", at);
     }
     json_decref(all);
 }

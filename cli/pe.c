@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "cli/cli.h"
+#include "cli/system.h"
 
 bool cli_is_pe(const struct exti_image *im)
 {
@@ -136,9 +137,13 @@ static void each_forward(const struct exti_image *im,
     const char *library;
 
     for (size_t i = 0; exti_image_symbol(im, i, &s) == 0; i++) {
-        const char *dot = s.forward != NULL ? strrchr(s.forward, '.') : NULL;
-        char *name = dot != NULL ? strndup(s.forward, (size_t)(dot - s.forward)) : NULL;
-        char *key = name != NULL ? cli_safe(name) : NULL;
+        char *name = s.forward != NULL ? strdup(s.forward) : NULL;
+        char *dot = name != NULL ? strrchr(name, '.') : NULL, *key = NULL;
+
+        if (dot != NULL) {
+            *dot = '\0';
+            key = cli_safe(name);
+        }
 
         if (key != NULL)
             json_object_set_new(counts, key,
@@ -217,7 +222,7 @@ json_t *cli_pe_mentions(const struct exti_image *im, const char *const *api)
 static bool begins_as_pe(const char *path)
 {
     char start[2] = "";
-    FILE *f = fopen(path, "rb");
+    FILE *f = cli_open(path);
     bool yes = f != NULL && fread(start, 1, 2, f) == 2 && memcmp(start, "MZ", 2) == 0;
 
     if (f != NULL)
@@ -286,8 +291,7 @@ static void print_mentions(const struct exti_image *im, const char *const *api)
     {
         cli_label(i == 0 ? "mentions" : "");
         cli_put(stdout, json_string_value(json_object_get(one, "name")));
-        printf(" at 0x%" JSON_INTEGER_FORMAT "\n",
-               json_integer_value(json_object_get(one, "offset")));
+        printf(" at 0x%" PRIx64 "\n", (uint64_t)json_integer_value(json_object_get(one, "offset")));
     }
     json_decref(all);
 }

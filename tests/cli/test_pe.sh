@@ -188,6 +188,8 @@ C
     at=$(jq -r '.[0].mentions[1].offset' out)
     [ "$(dd if=runs.dll bs=1 skip="$at" count=6 status=none | tr -d '\0')" = pyt ]
     say $? and_where_they_are
+    run inspect runs.dll
+    check inspect_tells_the_same_place 0 "python3.dll at 0x$(printf %x "$at")\$"
     run copy runs.dll ctx2
     run verify ctx2
     check verify_notes_them 0 'runs\..*\.dll: note: its original has the name python311.dll at 0x' 'all sound'
