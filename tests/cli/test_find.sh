@@ -125,6 +125,13 @@ if "$ROOT/tests/pe_inputs/build.sh" "$inputs" && [ -f "$inputs/gnu-x64/ext.dll" 
         cp "$inputs/lld-x64/delayed.dll" flat/late.pyd
         found a_pyd_that_loads_its_dll_late "$T/flat/python311.dll" flat/late.pyd
     fi
+    printf 'LIBRARY python3.dll\nEXPORTS\n    PyModule_Create2\n' >python3.def
+    sed 's/Py_Answer/PyModule_Create2/g' ext.c >abi3.c
+    x86_64-w64-mingw32-dlltool -d python3.def -l libpython3.a &&
+        x86_64-w64-mingw32-gcc -shared -nostdlib -Wl,-e,0 -o win/DLLs/abi3.pyd abi3.c libpython3.a
+    say $? abi3_pyd
+    cp win/python311.dll win/python312t.dll
+    found a_pyd_of_the_stable_ABI "$T/win/python311.dll" win/DLLs/abi3.pyd
     cp flat/x.pyd other/DLLs/y.cp312-win_amd64.pyd
     cp flat/python311.dll other
     failed a_pyd_of_another_version 'no python312.dll for 64-bit x86-64' "$T/other, which" 'beside the python.exe' \
