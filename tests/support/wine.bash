@@ -29,6 +29,9 @@ start_wine() {
     fi
     exec 8>&-
     "$WINESERVER" -p
+    # The services begin with the first program and hold on to what it writes to.
+    timeout 60 "$WINE" cmd /c exit >"$WINEPREFIX.log" 2>&1 </dev/null
+    return 0
 }
 
 finish_wine() {

@@ -3,7 +3,8 @@
  *
  *   load NAME FLAGS PATH     LoadLibraryExW, FLAGS in hexadecimal
  *   call NAME FUNCTION       int FUNCTION(void)
- *   thread NAME FUNCTION     the same in a new thread
+ *   give NAME FUNCTION N     void FUNCTION(int)
+ *   thread NAME FUNCTION     as call, in a new thread
  *   add NAME DATUM N         adds N to an int
  *   same NAME NAME           whether two modules are one
  *   free NAME                FreeLibrary, and whether the module is gone
@@ -11,6 +12,7 @@
  *                            into a module that lies elsewhere below ROOT
  *   python NAME PATH         starts the Python that the module is, with PATH as sys.path
  *   exec NAME CODE           has it run CODE, to the line's end
+ *   stop NAME                Py_FinalizeEx
  *   together                 what follows, as far as `end`, at once and in threads of their own
  */
 #include "tests/wine/src/host.h"
@@ -106,6 +108,14 @@ static void call(struct command *c)
         report(c, "%s %s %d\n", c->word[1], c->word[2], f());
 }
 
+static void give(struct command *c)
+{
+    void (*f)(int) = (void (*)(int))(void *)find(c, c->word[1], c->word[2]);
+
+    if (f)
+        f(atoi(c->word[3]));
+}
+
 static DWORD WINAPI call_in_thread(void *command)
 {
     call(command);
@@ -158,9 +168,10 @@ static void run(struct command *c)
         size_t words;
         void (*run)(struct command *c);
     } all[] = {
-        {"load", 4, load}, {"call", 3, call},     {"thread", 3, in_thread},
-        {"add", 4, add},   {"same", 3, same},     {"free", 2, unload},
-        {"walk", 3, walk}, {"python", 3, python}, {"exec", 3, python_exec},
+        {"load", 4, load}, {"call", 3, call},        {"thread", 3, in_thread},
+        {"add", 4, add},   {"same", 3, same},        {"free", 2, unload},
+        {"walk", 3, walk}, {"python", 3, python},    {"exec", 3, python_exec},
+        {"give", 4, give}, {"stop", 2, python_stop},
     };
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -23,5 +23,6 @@ FARPROC find(struct command *c, const char *module, const char *symbol);
 void walk(struct command *c);
 void python(struct command *c);
 void python_exec(struct command *c);
+void python_stop(struct command *c);
 
 #endif
