@@ -245,12 +245,14 @@ static int pe_stable_edits(const struct exti_manifest *m, const char *source, co
 static int pe_copy_edits(const struct exti_manifest *m, const char *source, const char *copy,
                          const struct exti_image *im, struct exti_edits *e, struct exti_error *err)
 {
+    const char *wanted;
     bool own_stable;
     int rc;
 
     if (exti__stable_is(m, exti__name_base(source)))
         return pe_stable_edits(m, source, copy, im, e, err);
-    rc = exti__stable_wanted(m, im, &own_stable, err);
+    rc = exti__stable_wanted(m, im, &wanted, err);
+    own_stable = !rc && wanted;
     if (!rc && own_stable && !exti__stable_entry(m))
         rc = exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                         "needs a copy of python3.dll, which the context does not have");

@@ -118,27 +118,30 @@ static void close_provider(struct provider *p)
 
 #define WANTED 1
 
+struct want {
+    struct provider api;
+    const char *symbol;
+};
+
 static int is_own(void *user, const char *symbol, struct exti_error *err)
 {
-    struct provider *api = user;
-    int rc;
+    struct want *w = user;
+    int rc = symbol[0] == '#' ? 0 : open_provider(&w->api, err);
 
-    if (symbol[0] == '#')
-        return WANTED;
-    rc = open_provider(api, err);
     if (rc)
         return rc;
-    return exti__exports_find(&api->exports, symbol) ? 0 : WANTED;
+    w->symbol = symbol;
+    return symbol[0] == '#' || !exti__exports_find(&w->api.exports, symbol) ? WANTED : 0;
 }
 
-int exti__stable_wanted(const struct exti_manifest *m, const struct exti_image *im, bool *wanted,
-                        struct exti_error *err)
+int exti__stable_wanted(const struct exti_manifest *m, const struct exti_image *im,
+                        const char **symbol, struct exti_error *err)
 {
-    struct provider api = {.path = m->api.source};
-    int rc = each_use(m, im, is_own, &api, err);
+    struct want w = {.api = {.path = m->api.source}};
+    int rc = each_use(m, im, is_own, &w, err);
 
-    close_provider(&api);
-    *wanted = rc == WANTED;
+    close_provider(&w.api);
+    *symbol = rc == WANTED ? w.symbol : NULL;
     return rc == WANTED ? 0 : rc;
 }
 
@@ -159,7 +162,8 @@ static int is_it(void *user, const char *name)
     return 0;
 }
 
-int exti__stable_source(const struct exti_manifest *m, char **out, struct exti_error *err)
+int exti__stable_source(const struct exti_manifest *m, const char *symbol, char **out,
+                        struct exti_error *err)
 {
     const struct exti_entry *e = exti__stable_entry(m);
     struct search s = {.name = own_name(m)};
@@ -179,9 +183,9 @@ int exti__stable_source(const struct exti_manifest *m, char **out, struct exti_e
     if (!rc && !e && !s.found[0])
         rc =
             exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                       "imports from %s what %s does not export under that name, so that a copy of "
-                       "%s is needed, and there is none beside it: copy that first",
-                       s.name, m->api.source, s.name);
+                       "imports '%.64s' of %s, which %s does not export under that name: a copy of "
+                       "%s is needed, and there is none beside it; copy that first",
+                       symbol, s.name, m->api.source, s.name);
     if (!rc)
         rc = exti__fs_realpath(path, out, err);
     exti__free(path);

@@ -16,14 +16,15 @@ const char *exti__stable_name(const char *name);
 /* The context's copy of it, or NULL. */
 const struct exti_entry *exti__stable_entry(const struct exti_manifest *m);
 
-/* Whether a file needs that copy: for what it imports by ordinal, or under names that the API library
- * does not have. */
-int exti__stable_wanted(const struct exti_manifest *m, const struct exti_image *im, bool *wanted,
-                        struct exti_error *err);
+/* The first symbol for which a file needs that copy: one that it imports by ordinal, or under a name that
+ * the API library does not have.  NULL: it needs none. */
+int exti__stable_wanted(const struct exti_manifest *m, const struct exti_image *im,
+                        const char **symbol, struct exti_error *err);
 
 /* What the copy is to be made from: what it was made from before, or the one beside the API library.
- * exti__free it. */
-int exti__stable_source(const struct exti_manifest *m, char **out, struct exti_error *err);
+ * exti__free it.  `symbol` is what it is needed for. */
+int exti__stable_source(const struct exti_manifest *m, const char *symbol, char **out,
+                        struct exti_error *err);
 
 /* That `im`, the stable ABI's library, forwards to the API library and to no other version's. */
 int exti__stable_check(const struct exti_manifest *m, const struct exti_image *im,

@@ -300,7 +300,7 @@ static int bring_stable(struct exti_store *s, const char *source, const struct e
 {
     const struct exti_manifest *m = &s->manifest;
     const struct exti_entry *e = exti__stable_entry(m);
-    bool wanted = false;
+    const char *wanted = NULL;
     char *path;
     int rc;
 
@@ -313,7 +313,7 @@ static int bring_stable(struct exti_store *s, const char *source, const struct e
     rc = exti__stable_wanted(m, im, &wanted, err);
     if (rc || !wanted)
         return rc;
-    rc = exti__stable_source(m, &path, err);
+    rc = exti__stable_source(m, wanted, &path, err);
     if (rc)
         return rc;
     if (!is_fresh(s, e, false))

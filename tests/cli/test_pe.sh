@@ -46,7 +46,7 @@ check importers_by_name_need_no_python3 0
 [ "$(ls ctx1 | grep -c '^s.*dll$')" = 0 ] && imports ctx1/named.*.pyd | grep -q 'Name: p.*\.dll'
 say $? and_are_bound_to_libpython
 run copy py/numbers.pyd ctx1
-check importers_by_number_need_it 1 'numbers.pyd: imports from python3.dll what .*/py/python311.dll does not export' \
+check importers_by_number_need_it 1 "numbers.pyd: imports '#[123]' of python3.dll, which .*/py/python311.dll does not export" \
     'copy that first'
 run copy --libpython py/python311.dll py/numbers.pyd none
 [ "$rc" = 1 ] && [ ! -e none ]
