@@ -83,7 +83,6 @@ link() {
         "/implib:unused.lib" "$@"
 }
 
-run ext.dll "${cc[@]}" -c -o ext.obj "$pe/ext.c"
 cat >kernel32.def <<'D'
 LIBRARY kernel32.dll
 EXPORTS
@@ -97,8 +96,10 @@ run delayed.dll "$lib" -m i386:x86-64 -d kernel32.def -l kernel32.lib &&
     link delayed late-own.obj late.obj kernel32.lib "$inputs/lld-x64/python311.lib" \
         /delayload:python311.dll
 
-# The stable ABI.
-link abi3 ext.obj "$inputs/lld-x64/python3.lib"
+# The stable ABI by number, late.
+sed 's/=[^ ]*//; s/@[0-9]*/& NONAME/' "$pe/python3.def" >numbers.def
+run late3.dll "$lib" -m i386:x86-64 -d numbers.def -l numbers.lib &&
+    link late3 late-own.obj late.obj kernel32.lib numbers.lib /delayload:python3.dll
 
 # As many sections as are asked for, the linker's own among them.
 sections() { # NAME COUNT

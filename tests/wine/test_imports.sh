@@ -91,15 +91,15 @@ fi
 
 # ---- python3.dll --------------------------------------------------------------------------------------------
 
-if have abi3 "$mine/abi3.dll" "$lld/python3.dll"; then
-    dll abi3 "$mine/abi3.dll"
+if have abi3 "$lld/abi3-python3.dll" "$lld/python3.dll"; then
+    dll abi3 "$lld/abi3-python3.dll"
     cp "$lld/python3.dll" abi3
-    cp abi3/abi3.pyd abi3/twin.pyd
+    cp abi3/abi3-python3.pyd abi3/twin.pyd
     for c in a b; do
-        context abi3-$c abi3/python311.dll abi3/abi3.pyd
-        declare api_$c="$api" $c="$(copy_of abi3-$c abi3.pyd)"
+        context abi3-$c abi3/python311.dll abi3/abi3-python3.pyd
+        declare api_$c="$api" $c="$(copy_of abi3-$c abi3-python3.pyd)"
     done
-    try "abi3: the originals share what python3.dll leads to" "load d 1100 $T/abi3/abi3.pyd
+    try "abi3: the originals share what python3.dll leads to" "load d 1100 $T/abi3/abi3-python3.pyd
 load e 1100 $T/abi3/twin.pyd
 call d PyInit_ext
 call e PyInit_ext
@@ -110,7 +110,7 @@ d PyInit_ext 1003
 e PyInit_ext 1006
 d ext_value 1000
 e ext_value 1001"
-    try "abi3: copies use their own libpython, without python3.dll" "load d 1100 $T/abi3/abi3.pyd
+    try "abi3: copies use their own libpython, without python3.dll" "load d 1100 $T/abi3/abi3-python3.pyd
 load a 1100 $a
 load b 1100 $b
 call d PyInit_ext
@@ -135,9 +135,9 @@ modules 2 references 3 leaks 0 unresolved 0"
     mkdir leak
     cp "$lld/python3.dll" leak/p3leak.dll
     cp "$lld/python311.dll" leak/
-    "$rewrite" abi3/abi3.pyd leak/abi3.pyd python3.dll=p3leak.dll >out 2>err
+    "$rewrite" abi3/abi3-python3.pyd leak/abi3.pyd python3.dll=p3leak.dll >out 2>err
     say $? "abi3: an import of python3.dll is renamed"
-    try "abi3: python3.dll copied without its forwarders leaks" "load d 1100 $T/abi3/abi3.pyd
+    try "abi3: python3.dll copied without its forwarders leaks" "load d 1100 $T/abi3/abi3-python3.pyd
 load a 1100 $T/leak/abi3.pyd
 call d PyInit_ext
 call a PyInit_ext
@@ -153,7 +153,7 @@ modules 2 references 3 leaks 3 unresolved 0"
     "$rewrite" "$lld/python3.dll" leak/p3leak.dll "python311.dll=$(basename "$api_a")" id=p3leak.dll \
         >out 2>err
     say $? "abi3: python3.dll's forwarders are renamed"
-    try "abi3: with its forwarders rewritten it leads to the copy" "load d 1100 $T/abi3/abi3.pyd
+    try "abi3: with its forwarders rewritten it leads to the copy" "load d 1100 $T/abi3/abi3-python3.pyd
 load a 1100 $T/leak/abi3.pyd
 call d PyInit_ext
 call a PyInit_ext
@@ -168,23 +168,40 @@ d ext_value 1000
 modules 3 references 3 leaks 0 unresolved 0"
 fi
 
-# By number there is no way but by a copy of python3.dll.
-if have numbers "$lld/abi3-numbers.dll" "$lld/python3.dll"; then
-    dll numbers "$lld/abi3-numbers.dll"
+# By number: python3.dll's numbers are its own, so each context has a copy of that.
+if have numbers "$lld/abi3-numbers.dll" "$lld/python3.dll" "$mine/late3.dll"; then
+    dll numbers "$lld/abi3-numbers.dll" "$mine/late3.dll"
     cp "$lld/python3.dll" numbers
+    cp numbers/abi3-numbers.pyd numbers/twin.pyd
     for c in a b; do
-        context numbers-$c numbers/python311.dll numbers/abi3-numbers.pyd
-        declare $c="$(copy_of numbers-$c abi3-numbers.pyd)"
+        context numbers-$c numbers/python311.dll numbers/abi3-numbers.pyd numbers/late3.pyd
+        declare api_$c="$api" $c="$(copy_of numbers-$c abi3-numbers.pyd)" \
+            late_$c="$(copy_of numbers-$c late3.pyd)" \
+            stable_$c="$(find "$T/numbers-$c" -name '*.dll' ! -path "$api")"
     done
-    try "numbers: copies use their context's python3.dll and libpython" "load d 1100 $T/numbers/abi3-numbers.pyd
+    # shellcheck disable=SC2154
+    try "numbers: the originals share what python3.dll leads to" "load d 1100 $T/numbers/abi3-numbers.pyd
+load e 1100 $T/numbers/twin.pyd
+load l 1100 $T/numbers/late3.pyd
+call d PyInit_ext
+call e PyInit_ext
+call l PyInit_ext" "d loaded
+e loaded
+l loaded
+d PyInit_ext 1003
+e PyInit_ext 1006
+l PyInit_ext 9"
+    # shellcheck disable=SC2154
+    try "numbers: copies use their own python3.dll, which leads to their own libpython" \
+        "load d 1100 $T/numbers/abi3-numbers.pyd
 load a 1100 $a
 load b 1100 $b
 call d PyInit_ext
 call a PyInit_ext
 call b PyInit_ext
-call d ext_value
-call a ext_value
 call b ext_value
+call a ext_value
+call d ext_value
 walk $T/numbers-a $T
 walk $T/numbers-b $T" "d loaded
 a loaded
@@ -192,11 +209,41 @@ b loaded
 d PyInit_ext 1003
 a PyInit_ext 1003
 b PyInit_ext 1003
-d ext_value 1000
-a ext_value 1000
 b ext_value 1000
+a ext_value 1000
+d ext_value 1000
 modules 3 references 3 leaks 0 unresolved 0
 modules 3 references 3 leaks 0 unresolved 0"
+    # shellcheck disable=SC2154
+    try "numbers: late imports find it when it is loaded" "load d 1100 $T/numbers/late3.pyd
+load e 1100 $T/numbers/abi3-numbers.pyd
+load p 1100 $api_a
+load q 1100 $api_b
+load s 1100 $stable_a
+load t 1100 $stable_b
+load a 1100 $late_a
+load b 1100 $late_b
+call d PyInit_ext
+call a PyInit_ext
+call b PyInit_ext
+call a ext_value
+call b ext_value
+walk $T/numbers-a $T
+walk $T/numbers-b $T" "d loaded
+e loaded
+p loaded
+q loaded
+s loaded
+t loaded
+a loaded
+b loaded
+d PyInit_ext 3
+a PyInit_ext 3
+b PyInit_ext 3
+a ext_value 1000
+b ext_value 1000
+modules 3 references 4 leaks 0 unresolved 0
+modules 3 references 4 leaks 0 unresolved 0"
 fi
 
 finish

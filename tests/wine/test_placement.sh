@@ -107,12 +107,12 @@ twice "file alignment 0x1000, longer last section" "$lld/python311.dll" wide-cro
 forward() { # NAME PYTHON3 HOW
     local c
     d=place-$((++places))
-    have "$1" "$2" "$mine/abi3.dll" || return 0
+    have "$1" "$2" "$lld/abi3-python3.dll" || return 0
     mkdir "$d"
     for c in a b; do
         "$rewrite" "$lld/python311.dll" "$d/py-$(tag $c).dll" "id=py-$(tag $c).dll" >out 2>err &&
             "$rewrite" "$2" "$d/stable-$(tag $c).dll" "python311.dll=py-$(tag $c).dll" >out 2>err &&
-            "$rewrite" "$mine/abi3.dll" "$d/ext-$c.pyd" "python3.dll=stable-$(tag $c).dll" \
+            "$rewrite" "$lld/abi3-python3.dll" "$d/ext-$c.pyd" "python3.dll=stable-$(tag $c).dll" \
                 >out 2>err || { say 1 "$1: is rewritten"; return; }
     done
     shape how "$2" "$d/stable-$(tag b).dll" >how
