@@ -305,7 +305,10 @@ int exti_dir_clean(const char *dir, struct exti_error *err)
     exti__free(path);
     if (!rc) {
         rc = clean_locked(d->path, err);
-        exti__fs_unlock(&lock);
+        if (rc)
+            exti__fs_unlock(&lock);
+        else
+            exti__store_leave(d->path, &lock);
     }
     exti_dir_free(d);
     return rc;

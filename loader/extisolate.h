@@ -12,7 +12,8 @@
  * accepted when its unknown tail is zero, so an old library refuses what it would ignore.
  *
  * Strings that go in are borrowed for the call, unless a member says otherwise.  Strings that come
- * out live as long as the object they were asked from.
+ * out live as long as the object they were asked from.  Paths are UTF-8 on Windows, of any length and
+ * with either slash.
  */
 #ifndef EXTISOLATE_H
 #define EXTISOLATE_H
@@ -57,7 +58,7 @@ enum exti_code {
 /* Caller-owned, no heap.  A path or message that does not fit keeps its tail, respectively head. */
 struct exti_error {
     int code;          /* enum exti_code */
-    int os_error;      /* errno or GetLastError(), else 0 */
+    int os_error;      /* errno, on Windows the one that means the same; else 0 */
     uint64_t offset;   /* absolute file offset of the fault, or EXTI_NO_OFFSET */
     char file[512];    /* the file at fault, or "" */
     char message[512]; /* what is wrong, where and what would be right; no trailing newline */
@@ -268,7 +269,8 @@ EXTI_API int exti_dir_verify(const char *dir, exti_report_fn report, void *user,
                              struct exti_error *err);
 
 /* Removes the copies, the manifest and, when nothing else is in it, the directory.  A directory
- * without a manifest is refused.  Files that the manifest does not name stay. */
+ * without a manifest is refused.  Files that the manifest does not name stay.  On Windows a copy that a
+ * process has loaded stays too: EXTI_E_IO names it, os_error is EBUSY, and the next call goes on. */
 EXTI_API int exti_dir_clean(const char *dir, struct exti_error *err);
 
 /* ---- contexts --------------------------------------------------------------------------------- */
@@ -361,7 +363,8 @@ EXTI_API int exti_load(struct exti_ctx *ctx, const char *original, struct exti_m
 /* The API library's module, opened if need be.  Not to be closed. */
 EXTI_API int exti_api(struct exti_ctx *ctx, struct exti_module **out, struct exti_error *err);
 
-/* Looks up `name`, as the original spells it, in the module and the libraries it needs. */
+/* Looks up `name`, as the original spells it, in the module and the libraries it needs; on Windows in
+ * the module alone. */
 EXTI_API int exti_symbol(struct exti_module *m, const char *name, void **out,
                          struct exti_error *err);
 

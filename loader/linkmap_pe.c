@@ -163,20 +163,6 @@ static bool find_import(const struct exti_loaded *lib, size_t i, struct import *
     return false;
 }
 
-const char *exti__loaded_needed(const struct exti_loaded *lib, size_t i)
-{
-    struct import im;
-
-    return find_import(lib, i, &im) ? im.library : NULL;
-}
-
-/* A PE file names no folder to search. */
-const char *exti__loaded_search_path(const struct exti_loaded *lib)
-{
-    (void)lib;
-    return NULL;
-}
-
 /* Whether a library is one of the system's own, which never import from an interpreter. */
 static bool is_system(const char *library)
 {
@@ -191,6 +177,24 @@ static bool is_system(const char *library)
         return false;
     return GetModuleFileNameW(h, path, MAX_PATH) > n && _wcsnicmp(path, folder, n) == 0 &&
            path[n] == L'\\';
+}
+
+/* The system's own are left out. */
+const char *exti__loaded_needed(const struct exti_loaded *lib, size_t i)
+{
+    struct import im;
+
+    for (size_t k = 0; find_import(lib, k, &im); k++)
+        if (!is_system(im.library) && i-- == 0)
+            return im.library;
+    return NULL;
+}
+
+/* A PE file names no folder to search. */
+const char *exti__loaded_search_path(const struct exti_loaded *lib)
+{
+    (void)lib;
+    return NULL;
 }
 
 int exti__loaded_references(const struct exti_loaded *lib,

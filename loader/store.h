@@ -58,6 +58,10 @@ int exti__store_close(struct exti_store *s, struct exti_error *err);
 int exti__store_remove(const char *dir, const struct exti_manifest *m, bool folder,
                        struct exti_error *err);
 
+/* Unlocks a directory whose files have been removed.  Where the system keeps an open file's name until it
+ * is closed, as of the lock, the folder can go only then. */
+void exti__store_leave(const char *dir, struct exti_lock *lock);
+
 /* Whether a file of this name in a context directory is the store's own, but no copy. */
 bool exti__store_owns(const char *name);
 

@@ -188,6 +188,15 @@ static int remove_file(const char *dir, const char *name, struct exti_error *err
     return exti__fs_remove(path, err);
 }
 
+static void discard_file(const char *dir, const char *name)
+{
+    char *path = exti__fs_join(dir, name);
+
+    if (path)
+        exti__fs_discard(path);
+    exti__free(path);
+}
+
 /* Makes the API copy anew.  A second one gets another name: processes that have the first one loaded
  * keep it, and a copy that refers to it is recognised as stale. */
 static int make_api(struct exti_store *s, const char *source, const struct exti_file_id *id,
@@ -214,7 +223,7 @@ static int make_api(struct exti_store *s, const char *source, const struct exti_
         rc = exti__store_write(s, &edits, &e, err);
     if (!rc) {
         if (m->api.copy && strcmp(m->api.copy, name) != 0)
-            remove_file(s->dir, m->api.copy, NULL);
+            discard_file(s->dir, m->api.copy);
         exti__entry_clear(&m->api);
         m->api = e;
         m->target = exti__target_of(im);
@@ -299,6 +308,14 @@ static int open_locked(struct exti_store *s, const struct exti_store_opts *opts,
     return rc;
 }
 
+void exti__store_leave(const char *dir, struct exti_lock *lock)
+{
+    bool removed;
+
+    exti__fs_unlock(lock);
+    exti__fs_rmdir(dir, &removed, NULL);
+}
+
 static void free_store(struct exti_store *s)
 {
     exti__manifest_clear(&s->manifest);
@@ -329,7 +346,10 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
         /* Still locked: who comes next may begin a context here. */
         if (rc)
             abandon(s, &lock);
-        exti__fs_unlock(&lock);
+        if (rc && (s->made_folder || s->one_shot))
+            exti__store_leave(s->dir, &lock);
+        else
+            exti__fs_unlock(&lock);
     }
     if (rc) {
         exti__error_file(err, s->dir);
@@ -353,7 +373,20 @@ static int drop_if_unused(struct exti_store *s, struct exti_error *err)
         rc = exti__fs_list(s->dir, count_foreign, &files, NULL);
     rc = !rc && files.count == 1 ? exti__store_remove(s->dir, &now, true, err) : 0;
     exti__manifest_clear(&now);
-    exti__fs_unlock(&lock);
+    exti__store_leave(s->dir, &lock);
+    return rc;
+}
+
+/* On Windows what is loaded stays, and the next process to make a private directory removes it. */
+static int remove_one_shot(const struct exti_store *s, struct exti_error *err)
+{
+    struct exti_error e = {0};
+    int rc = exti__store_remove(s->dir, &s->manifest, true, &e);
+
+    if (!rc || e.os_error == EBUSY)
+        return 0;
+    if (err)
+        *err = e;
     return rc;
 }
 
@@ -362,7 +395,7 @@ int exti__store_close(struct exti_store *s, struct exti_error *err)
     int rc;
 
     if (s->one_shot)
-        rc = exti__store_remove(s->dir, &s->manifest, true, err);
+        rc = remove_one_shot(s, err);
     else if (s->drop_unused && s->made_folder && !s->manifest.count)
         rc = drop_if_unused(s, err);
     else
@@ -373,41 +406,51 @@ int exti__store_close(struct exti_store *s, struct exti_error *err)
 
 struct removal {
     const char *dir, *context;
-    struct exti_error *err;
+    int rc; /* of the first file that could not be removed */
+    struct exti_error err;
 };
+
+/* One that is in use must not keep the others. */
+static void remove_one(struct removal *r, const char *name)
+{
+    int rc = remove_file(r->dir, name, r->rc ? NULL : &r->err);
+
+    if (!r->rc)
+        r->rc = rc;
+}
 
 /* Temporary files of a killed process, and copies that one did not come to record. */
 static int remove_leftover(void *user, const char *name)
 {
-    const struct removal *r = user;
+    struct removal *r = user;
 
-    return exti__fs_is_temporary(name) || exti__name_is_copy(name, r->context)
-               ? remove_file(r->dir, name, r->err)
-               : 0;
+    if (exti__fs_is_temporary(name) || exti__name_is_copy(name, r->context))
+        remove_one(r, name);
+    return 0;
 }
 
 int exti__store_remove(const char *dir, const struct exti_manifest *m, bool folder,
                        struct exti_error *err)
 {
-    struct exti_error e = {0};
-    struct removal r = {dir, m->name, &e};
+    struct removal r = {.dir = dir, .context = m->name};
     bool removed;
-    int rc = m->api.copy ? remove_file(dir, m->api.copy, &e) : 0;
 
-    for (size_t i = 0; i < m->count && !rc; i++)
-        rc = remove_file(dir, m->entries[i].copy, &e);
-    if (!rc)
-        rc = exti__fs_list(dir, remove_leftover, &r, &e);
+    if (m->api.copy)
+        remove_one(&r, m->api.copy);
+    for (size_t i = 0; i < m->count; i++)
+        remove_one(&r, m->entries[i].copy);
+    if (!r.rc)
+        r.rc = exti__fs_list(dir, remove_leftover, &r, &r.err);
     /* Last, so that a clean-up that was cut short can be repeated. */
-    if (!rc)
-        rc = remove_file(dir, EXTI_MANIFEST_FILE, &e);
-    if (!rc)
-        rc = remove_file(dir, EXTI_LOCK_FILE, &e);
-    if (!rc && folder)
-        rc = exti__fs_rmdir(dir, &removed, &e);
-    if (rc && e.os_error == ENOENT) /* the folder itself is gone */
+    if (!r.rc)
+        r.rc = remove_file(dir, EXTI_MANIFEST_FILE, &r.err);
+    if (!r.rc)
+        r.rc = remove_file(dir, EXTI_LOCK_FILE, &r.err);
+    if (!r.rc && folder)
+        r.rc = exti__fs_rmdir(dir, &removed, &r.err);
+    if (r.rc && r.err.os_error == ENOENT) /* the folder itself is gone */
         return 0;
-    if (rc && err)
-        *err = e;
-    return rc;
+    if (r.rc && err)
+        *err = r.err;
+    return r.rc;
 }

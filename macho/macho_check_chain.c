@@ -73,7 +73,7 @@ static void read_import(struct reading *r, uint32_t i)
 
     out->at = t->s.base - r->f->file.base + at;
     out->name = "";
-    if (name >= t->s.n || !memchr(t->s.p + name, 0, t->s.n - name))
+    if (name >= t->s.n || !memchr(t->s.p + name, 0, t->s.n - (size_t)name))
         broken(r, at, "an import's name lies outside the pool of names");
     else
         out->name = (const char *)t->s.p + name;

@@ -14,7 +14,7 @@ static void compare(struct pe_check *c, uint64_t b_at, uint64_t a_at, uint64_t n
     struct exti_span b, a;
 
     if (exti__span_sub(c->before.file, b_at, n, "", &b, NULL) ||
-        exti__span_sub(c->after.file, a_at, n, "", &a, NULL) || memcmp(b.p, a.p, n) != 0)
+        exti__span_sub(c->after.file, a_at, n, "", &a, NULL) || memcmp(b.p, a.p, b.n) != 0)
         exti__pe_finding(c, a_at, "%s: not the original's", what);
 }
 

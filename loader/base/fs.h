@@ -67,7 +67,11 @@ int exti__fs_read(const char *path, size_t max, char **out, size_t *n, struct ex
 int exti__fs_mkdir(const char *path, bool *made, struct exti_error *err); /* parents must exist */
 int exti__fs_mkdtemp(char **out, struct exti_error *err); /* private, in the system's temp folder;
                                                           * as exti__fs_realpath gives it */
-int exti__fs_remove(const char *path, struct exti_error *err); /* a file; gone already is fine */
+/* A file; gone already is fine.  os_error EBUSY if the system refuses because a process has it loaded
+ * or open (Windows). */
+int exti__fs_remove(const char *path, struct exti_error *err);
+/* The same; but what is in use, and can only be renamed, becomes a temporary file beside it. */
+void exti__fs_discard(const char *path);
 int exti__fs_rmdir(const char *path, bool *removed, struct exti_error *err); /* if it is empty */
 
 /* The absolute path without symbolic links; exti__free it.  The file must exist. */

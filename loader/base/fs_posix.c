@@ -422,6 +422,11 @@ int exti__fs_remove(const char *path, struct exti_error *err)
     return exti__fail_io(err, errno, path, "cannot remove file");
 }
 
+void exti__fs_discard(const char *path)
+{
+    exti__fs_remove(path, NULL);
+}
+
 int exti__fs_rmdir(const char *path, bool *removed, struct exti_error *err)
 {
     bool done = rmdir(path) == 0;

@@ -452,6 +452,14 @@ static int step_aside(const char *path, const struct exti_wide *w, struct exti_w
     return rc;
 }
 
+void exti__fs_discard(const char *path)
+{
+    struct exti_wide w, aside;
+
+    if (!exti__wide_path(path, &w, NULL) && delete_file(&w))
+        step_aside(path, &w, &aside, NULL);
+}
+
 /* Between the two renames the file is not there, as if it had been removed: a copy is then made anew. */
 static DWORD replace_in_use(const char *path, const struct exti_wide *temp,
                             const struct exti_wide *w)

@@ -1,6 +1,7 @@
 #include "loader/base/win32.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
