@@ -300,7 +300,7 @@ $(WINE_REWRITE): $(B)/obj/tests/wine/rewrite.o $(STATIC)
 run = @tests/run.sh $(1) $(sort $(2))
 
 .PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-pe-inputs check-isolation \
-	check-runtime check-cli check-corpus check-macho-corpus check-pe-corpus check-macos check-wine
+	check-runtime check-cli check-corpus check-macho-corpus check-pe-corpus check-macos check-windows check-wine
 check-unit: $(UNIT_TESTS) ## unit tests, every error path
 	$(call run,unit,$(UNIT_TESTS) $(call scripts,unit))
 check-api: $(API_TESTS) ## the shared library through the public header
@@ -325,6 +325,8 @@ check-pe-corpus: all $(PE_REWRITE) ## real PE files, of others
 	$(call run,pe_corpus,$(call scripts,pe_corpus))
 check-macos: ## the macOS build, by a cross compiler
 	$(call run,macos,$(call scripts,macos))
+check-windows: all ## the Windows build, by mingw, and its tests, by wine
+	$(call run,windows,$(call scripts,windows))
 check-wine: all $(WINE_REWRITE) ## PE copies, loaded and run by wine
 	$(call run,wine,$(call scripts,wine))
 
@@ -447,7 +449,7 @@ coverage: ## lines that the tests reach; those missed are printed with V=1
 
 CHECKS := check-layers check-abi check-unit check-api check-fuzz check-elf-inputs check-macho-inputs \
 	check-pe-inputs check-isolation check-runtime check-cli check-readme check-corpus \
-	check-macho-corpus check-pe-corpus check-macos check-wine check-san check-valgrind
+	check-macho-corpus check-pe-corpus check-macos check-windows check-wine check-san check-valgrind
 
 .PHONY: check bench demo compile_commands.json format format-check help
 check: deps ## every check, then one line: N passed, N failed, N skipped

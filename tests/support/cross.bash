@@ -1,0 +1,57 @@
+# For tests that build for another system, to be sourced: the libraries that ours needs, from the
+# distribution's sources.  The sourcing script has skip(), which tells why and ends it.
+sources=${EXTI_BUILD:-$PWD/build}/sources
+
+# The sources of the system's own packages, without touching its list of sources.
+get_sources()
+{
+    local apt=$sources.apt
+    [ -d "$sources" ] && return
+    command -v apt-get >/dev/null || skip "there is no apt-get to fetch the sources of libelf with"
+    rm -rf "$apt" "$sources.new"
+    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$sources.new"
+    # shellcheck disable=SC2016
+    apt-get indextargets --format 'deb-src $(REPO_URI) $(CODENAME) $(COMPONENT)' \
+        'Created-By: Packages' 'Origin: Debian' | sort -u >"$apt/sources.list"
+    (
+        cd "$sources.new" || exit
+        opts=(-q -o Dir::Etc::SourceList="$apt/sources.list" -o Dir::Etc::SourceParts=/dev/null
+            -o Dir::State::Lists="$apt/lists" -o Dir::Cache="$apt/cache" -o APT::Sandbox::User=)
+        timeout 300 apt-get "${opts[@]}" update &&
+            timeout 300 apt-get "${opts[@]}" source --download-only jansson elfutils &&
+            for t in *.orig.tar.*; do case $t in *.asc) ;; *) tar xf "$t" || exit ;; esac; done
+    ) >"$apt/log" 2>&1 || skip "no sources to be had: $(tail -n 1 "$apt/log")"
+    mv "$sources.new" "$sources"
+}
+
+compile_all() # OUT FLAGS... -- SOURCE...; with $cc
+{
+    local out=$1 flags=() f
+    shift
+    while [ "$1" != -- ]; do flags+=("$1"); shift; done
+    shift
+    mkdir -p "$out"
+    for f in "$@"; do
+        "$cc" -O2 -w -fvisibility=hidden "${flags[@]}" -c -o "$out/$(basename "$f" .c).o" "$f" || return
+    done
+}
+
+# libjansson.a and libelf.a, and their headers, in DEPS; with $cc, $ar and, for libelf, FLAGS.
+build_libraries() # DEPS FLAGS...
+{
+    local deps=$1 jansson elf
+    shift
+    jansson=$(echo "$sources"/jansson-*/) elf=$(echo "$sources"/elfutils-*/)
+    [ -f "$deps/libelf.a" ] && [ -f "$deps/libjansson.a" ] && return
+    mkdir -p "$deps/include"
+    : >"$deps/include/jansson_private_config.h"
+    compile_all "$deps/jansson" -DHAVE_STDINT_H=1 -DHAVE_UNISTD_H -DUSE_URANDOM -DUSE_WINDOWS_CRYPTOAPI -DHAVE_FCNTL_H \
+        -DHAVE_OPEN -DHAVE_CLOSE -DHAVE_READ -DHAVE_ATOMIC_BUILTINS \
+        -I"$deps/include" -I"$jansson/android" -I"$jansson/src" -- "$jansson"/src/*.c &&
+        compile_all "$deps/elf" -std=gnu99 -D_GNU_SOURCE -DHAVE_CONFIG_H "$@" \
+            -I"$elf/libelf" -I"$elf/lib" -- "$elf"/libelf/*.c &&
+        cp "$jansson"/src/jansson.h "$jansson"/android/jansson_config.h \
+            "$elf"/libelf/{libelf,gelf,elf,nlist}.h "$deps/include" &&
+        $ar rcs "$deps/libjansson.a" "$deps"/jansson/*.o &&
+        $ar rcs "$deps/libelf.a" "$deps"/elf/*.o
+}

@@ -1,0 +1,39 @@
+#!/bin/bash
+# Builds library and program for Windows by mingw, and what they need from the distribution's sources:
+#
+#   tests/windows/build.sh DIR [MACHINE]     MACHINE: x86_64, the default, or i686
+#
+# into DIR: extisolate.exe and libextisolate.a, and libelf.a and libjansson.a in deps/.  Where that cannot
+# be done here, DIR/extisolate.skip says why; a failure is told and the status.
+set -u
+dir=$1 machine=${2:-x86_64}
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+# By this one threads are POSIX, as the sources want them.
+cc=$machine-w64-mingw32-gcc-posix ar=$machine-w64-mingw32-ar
+mkdir -p "$dir"
+rm -f "$dir/extisolate.skip"
+
+skip()
+{
+    echo "$1" >"$dir/extisolate.skip"
+    exit 0
+}
+
+# shellcheck source=tests/support/cross.bash
+. "$root/tests/support/cross.bash"
+
+command -v "$cc" >/dev/null || skip "there is no $cc (package gcc-mingw-w64-${machine/_/-}-posix)"
+exec 7>"$dir/lock"
+flock 7
+unset MAKEFLAGS MAKELEVEL
+# libelf.h speaks of users and groups.
+types=(-Duid_t=unsigned -Dgid_t=unsigned)
+get_sources
+{
+    build_libraries "$dir/deps" "${types[@]}" -I"$here/include" -I"$root/tests/macos/include" &&
+        make -C "$root" -j2 SYSTEM=Windows CC="$cc" AR="$ar" WERROR=1 BUILD="$dir/build" PKG_CONFIG=true \
+            LIBELF_CFLAGS="-I$dir/deps/include ${types[*]}" LIBELF_LIBS="$dir/deps/libelf.a" \
+            JANSSON_CFLAGS= JANSSON_LIBS="$dir/deps/libjansson.a" SAN= COV= CFLAGS='-O2 -g' all
+} >"$dir/log" 2>&1 7>&- || { tail -n 40 "$dir/log"; exit 1; }
+ln -f "$dir/build/$cc/libextisolate.a" "$dir/build/$cc/extisolate.exe" "$dir"

@@ -1,0 +1,44 @@
+#!/bin/bash
+# Library and program are built for Windows, and need nothing of anyone but the system there.
+set -u
+build=${EXTI_BUILD:-$PWD/build}/windows
+here=$(cd "$(dirname "$0")" && pwd)
+
+say()
+{
+    if [ "$1" = 0 ]; then echo "ok $2"; else cat "$build/said"; echo "not ok $2"; fi
+}
+
+is_for() # FILE MACHINE
+{
+    llvm-readobj-16 --file-headers "$1" | grep -q "Machine: $2 " || { echo "$1 is not for $2"; return 1; }
+}
+
+# mingw's own libraries lie in no Windows.
+needs_system_only()
+{
+    local bad
+    bad=$(llvm-readobj-16 --coff-imports "$1" | sed -n 's/^  Name: //p' |
+        grep -viE '^(KERNEL32|ADVAPI32|msvcrt|bcrypt|ntdll|SHELL32|USER32)\.dll$')
+    [ -z "$bad" ] || { echo "needs $bad"; return 1; }
+}
+
+build_for() # MACHINE NAME DIR
+{
+    local dir=$3
+    mkdir -p "$dir"
+    "$here/build.sh" "$dir" "$1" >"$build/said" 2>&1
+    local rc=$?
+    if [ -f "$dir/extisolate.skip" ]; then
+        echo "skip builds_for_$1: $(cat "$dir/extisolate.skip")"
+        return
+    fi
+    say $rc "builds_for_$1"
+    [ $rc = 0 ] || return
+    { is_for "$dir/extisolate.exe" "$2" && needs_system_only "$dir/extisolate.exe"; } >"$build/said" 2>&1
+    say $? "program_for_$1_needs_the_system_only"
+}
+
+mkdir -p "$build"
+build_for x86_64 IMAGE_FILE_MACHINE_AMD64 "$build"
+build_for i686 IMAGE_FILE_MACHINE_I386 "$build/i686"

@@ -1,0 +1,62 @@
+#!/bin/bash
+# The library on Windows, as far as wine is Windows: what it asks of the file system, and the public
+# interface, over toy libraries built here.
+set -u
+ROOT=$(cd "$(dirname "$0")/../.." && pwd)
+here=$ROOT/tests/windows
+build=${EXTI_BUILD:-$ROOT/build}/windows
+cc=x86_64-w64-mingw32-gcc-posix
+toys=$build/toys
+# shellcheck source=tests/support/wine.bash
+. "$ROOT/tests/support/wine.bash"
+
+"$here/build.sh" "$build" || { echo "not ok library: it cannot be built"; exit 1; }
+[ ! -f "$build/extisolate.skip" ] || { echo "skip library: $(cat "$build/extisolate.skip")"; exit 0; }
+
+toy() # OUT SOURCE FLAGS...
+{
+    $cc -shared -O1 -o "$toys/$1" "$here/$2" -L"$toys" "${@:3}"
+}
+
+elf_toy() # OUT SOURCE FLAGS...
+{
+    ${CC:-cc} -shared -fPIC '-D__declspec(x)=' -D__stdcall= -o "$toys/$1" "$here/$2" "${@:3}"
+}
+
+build_toys()
+{
+    mkdir -p "$toys"/{newer,leaky} &&
+        toy toypython311.dll toy_api.c -DVERSION=1 -Wl,--out-implib,"$toys/libtoypython311.a" &&
+        toy newer/toypython311.dll toy_api.c -DVERSION=2 &&
+        toy libhelper.dll toy_helper.c -Wl,--out-implib,"$toys/libhelper.a" &&
+        toy leaky/libhelper.dll toy_helper.c -DLEAKY -ltoypython311 &&
+        toy toyext.dll toy_ext.c -DVERSION=1 -ltoypython311 &&
+        toy newer/toyext.dll toy_ext.c -DVERSION=2 -ltoypython311 &&
+        toy toyneeds.dll toy_ext.c -DVERSION=1 -DHELPER -ltoypython311 -lhelper &&
+        elf_toy libtoypython.so.1 toy_api.c -DVERSION=1 -Wl,-soname,libtoypython.so.1 &&
+        elf_toy toyext.so toy_ext.c -DVERSION=1
+}
+
+build_program() # NAME
+{
+    $cc -std=c11 -D_POSIX_C_SOURCE=200809L -O1 -g -Wall -Wextra -Wshadow -Wconversion -Werror -static \
+        -iquote "$ROOT" -o "$build/$1.exe" "$here/$1.c" "$build"/{libextisolate,deps/libelf,deps/libjansson}.a \
+        -lbcrypt -ladvapi32 -lntdll -lpthread
+}
+
+run() # NAME TOY
+{
+    rm -rf "$build/$1.work"
+    mkdir "$build/$1.work"
+    (cd "$build" && timeout 300 "$WINE" "$1.exe" "$1.work" "$2" 8>&-) || echo "not ok $1: ended with status $?"
+    rm -rf "$build/$1.work"
+}
+
+if ! { build_toys && build_program fs && build_program api; }; then
+    echo "not ok library: its tests cannot be built"
+    exit 1
+fi
+start_wine >"$build/why" || { echo "skip library: $(cat "$build/why")"; exit 0; }
+trap finish_wine EXIT
+run fs toys/libhelper.dll
+run api toys

@@ -1,0 +1,14 @@
+/* A library that an extension brings along.  It knows nothing of the interpreter, or, with LEAKY, binds to
+ * the original one. */
+#ifdef LEAKY
+__declspec(dllimport) int api_next(void);
+#define INTERPRETER api_next()
+#else
+#define INTERPRETER 0
+#endif
+static int state;
+
+__declspec(dllexport) int helper_next(void)
+{
+    return ++state + INTERPRETER;
+}
