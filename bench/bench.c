@@ -230,7 +230,7 @@ int main(int argc, char **argv)
         void (*measure)(const struct bench *b);
     } parts[] = {
         {"copy", bench_copy},     {"cli", bench_cli},     {"parallel", bench_parallel},
-        {"memory", bench_memory}, {"macho", bench_macho},
+        {"memory", bench_memory}, {"macho", bench_macho}, {"pe", bench_pe},
     };
     const struct bench b = {
         .program = setting("BENCH_PROGRAM"),
@@ -238,6 +238,8 @@ int main(int argc, char **argv)
         .api = setting("BENCH_API"),
         .python = setting("BENCH_PYTHON"),
         .dir = setting("BENCH_DIR"),
+        .delvewheel = getenv("BENCH_DELVEWHEEL"),
+        .pe_library = getenv("BENCH_PE_LIBRARY"),
         .quick = getenv("BENCH_QUICK") != NULL,
     };
     bool json = false;

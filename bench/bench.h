@@ -10,12 +10,13 @@
 
 /* What is measured, from the environment that bench/run.sh sets up. */
 struct bench {
-    const char *program;   /* the extisolate program */
-    const char *extension; /* numpy's _multiarray_umath */
-    const char *api;       /* the libpython it is for */
-    const char *python;    /* the interpreter both belong to */
-    const char *dir;       /* for scratch files */
-    bool quick;            /* fewer repetitions */
+    const char *program;                 /* the extisolate program */
+    const char *extension;               /* numpy's _multiarray_umath */
+    const char *api;                     /* the libpython it is for */
+    const char *python;                  /* the interpreter both belong to */
+    const char *dir;                     /* for scratch files */
+    const char *delvewheel, *pe_library; /* a Python that has it, and python311.dll; or NULL */
+    bool quick;                          /* fewer repetitions */
 };
 
 void bench_copy(const struct bench *b);
@@ -23,6 +24,7 @@ void bench_cli(const struct bench *b);
 void bench_parallel(const struct bench *b);
 void bench_memory(const struct bench *b);
 void bench_macho(const struct bench *b);
+void bench_pe(const struct bench *b);
 
 /* Repeated measurements of one thing. */
 struct samples {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Measures what extisolate claims about speed and memory.  `make bench` builds and runs this.
 #
-#   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory|macho]
+#   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory|macho|pe]
 #
 # BUILD or EXTI_BUILD names the folder of the build, build/ if not set.  TMPDIR, if set, is where the
 # files are written; without it they go beside the build, which is on a disk more often than /tmp.
@@ -62,6 +62,41 @@ build_macho()
     cd "$here"
 }
 build_macho
+
+build_pe()
+{
+    local here=$PWD
+    command -v clang-16 lld-link-16 >/dev/null || return 0
+    cd "$BENCH_DIR"
+    head -c 20000000 /dev/urandom >filler
+    printf '%s\n' 'LIBRARY python311.dll' EXPORTS api_call >api.def
+    clang-16 -target x86_64-windows-msvc -O1 -c -o large.obj "$here/bench/pe/large.c"
+    lld-link-16 -dll -noentry -def:api.def -implib:api.lib -machine:x64 -out:api.dll -force:unresolved \
+        >/dev/null 2>&1 || true
+    lld-link-16 -dll -noentry -out:large.pyd large.obj api.lib
+    rm filler
+    cd "$here"
+}
+build_pe
+
+# Real modules of CPython, numpy and pandas for Windows, and what to rename in each.
+prepare_delvewheel()
+{
+    local corpus=$build/pe_corpus
+    tests/pe_corpus/fetch.sh "$corpus"
+    BENCH_DELVEWHEEL=$(cd "$build" && pwd)/pe_corpus/delvewheel/bin/python
+    BENCH_PE_LIBRARY=$corpus/files/cpython/x64/python311.dll
+    export BENCH_DELVEWHEEL BENCH_PE_LIBRARY
+    [ -x "$BENCH_DELVEWHEEL" ] && [ -d "$corpus/files/x64" ] && [ -f "$BENCH_PE_LIBRARY" ] || return 0
+    find "$corpus/files/x64" "$corpus/files/cpython/x64" -name '*.pyd' -size -2M | sort | awk 'NR % 2' |
+        /usr/bin/python3 tests/pe_corpus/jobs.py api "$BENCH_DIR/renamed" |
+        grep -i 'python311\.dll=' | awk -F'\t' -v OFS='\t' '{ $3 = ""; print }' >"$BENCH_DIR/pe_jobs"
+}
+for a in ${args[@]+"${args[@]}"} pe; do
+    [ "$a" != --json ] || continue
+    [ "$a" != pe ] || prepare_delvewheel
+    break
+done
 
 mkdir -p "$build/bench"
 # shellcheck disable=SC2046

@@ -202,8 +202,7 @@ class Pair:
         a, b = self.old, self.new
         end = b.sections[-1].rva + (b.sections[-1].size or b.sections[-1].raw_size)
         return {
-            "SizeOfInitializedData": lambda: int(now) - int(was) == sum(
-                s.raw_size for s in b.sections) - sum(s.raw_size for s in a.sections),
+            "SizeOfInitializedData": lambda: int(now) in self.data_sizes(int(was)),
             "SizeOfImage": lambda: int(now) == pe.up(end, b.alignment),
             "SizeOfHeaders": lambda: self.grown > 0 and int(now) <= b.sections[0].rva and
             int(now) % b.file_alignment == 0,
@@ -216,6 +215,13 @@ class Pair:
             "ExportTableSize": lambda: self.renames_forwarders(),
         }.get(key, lambda: whole == "Characteristics [ (0x%x)" % (
             a.u16(a.opt + 70) & ~FORCE_INTEGRITY))()
+
+    def data_sizes(self, was):
+        """More by what was added; or what all sections with data have, as linkers count them."""
+        a, b = self.old, self.new
+        more = sum(s.raw_size for s in b.sections) - sum(s.raw_size for s in a.sections)
+        return was + more, sum(max(s.raw_size, pe.up(s.size, b.file_alignment))
+                               for s in b.sections if s.flags & 0x40)
 
     def renames_forwarders(self):
         return any(self.forwarded(text) != text for _, text in self.old.forwarders())

@@ -1,11 +1,12 @@
 #!/bin/bash
 # Fetches real PE files by the registries' own clients: wheels and addons for Node.js for Windows, and
-# CPython's library with its modules.
+# CPython's library with its modules.  And delvewheel, to compare with.
 #
 #   tests/pe_corpus/fetch.sh DIR
 #
-# Leaves DIR/files/<set>/<package>/..., the sets at the same time.  What cannot be had is DIR/<set>.skip
-# instead, with the reason, and is tried again the next time.  About 145 MB, once.
+# Leaves DIR/files/<set>/<package>/..., the sets at the same time, and DIR/delvewheel, a virtual
+# environment.  What cannot be had is DIR/<set>.skip or DIR/delvewheel.skip instead, with the reason, and
+# is tried again the next time.  About 145 MB, once.
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -19,6 +20,7 @@ declare -A platform=([x64]=win_amd64 [x86]=win32 [arm64]=win_arm64)
 npm=(@img/sharp-win32-x64@0.35.5 @parcel/watcher-win32-x64@2.6.0 @rollup/rollup-win32-x64-gnu@4.67.4
     @rollup/rollup-win32-x64-msvc@4.67.4 @rollup/rollup-win32-ia32-msvc@4.67.4
     @rollup/rollup-win32-arm64-msvc@4.67.4 lightningcss-win32-arm64-msvc@1.33.0)
+delvewheel=(delvewheel==1.13.2 pefile==2024.8.26)
 cpython=org.bytedeco:cpython:3.11.3-1.5.9:jar
 
 # skip SET REASON
@@ -96,14 +98,24 @@ fetch_cpython() {
     publish cpython
 }
 
+fetch_delvewheel() {
+    [ ! -x delvewheel/bin/delvewheel ] || return 0
+    rm -rf delvewheel
+    { $python -m venv delvewheel && timeout 120 delvewheel/bin/python -m pip install -q \
+        --disable-pip-version-check --retries 1 "${delvewheel[@]}"; } >delvewheel.log 2>&1 ||
+        { skip delvewheel "delvewheel cannot be had: $(last_word delvewheel)"; return; }
+    rm -f delvewheel.skip
+}
+
 exec 9>.lock
 flock 9
 # Another list of packages is another corpus.
-cmp -s "$here/fetch.sh" fetched || rm -rf files
+cmp -s "$here/fetch.sh" fetched || rm -rf files delvewheel
 for set in x64 x86 arm64; do
     fetch_wheels $set &
 done
 fetch_addons &
 fetch_cpython &
+fetch_delvewheel &
 wait
 cp "$here/fetch.sh" fetched

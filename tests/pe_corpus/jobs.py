@@ -11,8 +11,12 @@ Prints a job for each file, with the copy in DIR.  HOW is
     freed      the same, of a file whose headers are full but for the MS-DOS program
     grown      of one with as many sections as its headers have room for
     last       of one whose headers are full of something else
+    bound      of one that is bound to the library that it imports first
 
-The last three make such files first, beside the copy."""
+    overlay    of one that has something of others' behind its sections
+
+The last five make such files first, beside the copy.  As HOW, `forwarding` prints the files with
+forwarded exports instead."""
 
 import os
 import struct
@@ -73,9 +77,30 @@ def grown(f):
     return data if count < MOST and fits else None
 
 
+def bound(f):
+    """As an NT linker's bind does it: the table lies in the headers, and the import tells."""
+    name = f.imports()[0] if f.imports() and not f.imports()[0].delay else None
+    text = name and name.text.encode() + b"\0"
+    table, at = f.table_end, f.table_end + 16
+    if not name or at + len(text) > f.headers or not f.u32(name.descriptor):
+        return None
+    data = bytearray(f.data)
+    data[table:table + 16] = struct.pack("<IHH8x", 0x12345678, 16, 0)
+    data[at:at + len(text)] = text
+    struct.pack_into("<II", data, name.descriptor + 4, 0xFFFFFFFF, 0xFFFFFFFF)
+    struct.pack_into("<II", data, f.dirs_at + 8 * pe.BOUND, table, 16 + len(text))
+    return data
+
+
+def overlay(f):
+    if f.directory(pe.CERTIFICATES)[0]:
+        return None
+    return bytearray(f.data) + b"PK\5\6" + bytes(18) + b"others' data " * 80
+
+
 def names(f, how):
     needs = f.needs()
-    if how == "api":
+    if how in ("api", "bound"):
         api = [n for n in needs if pe.stem(n) in ("python3", "python311")] or needs[:1]
         return {n: longer(n, "%032x" % 0x1A2B) for n in api}, ""
     own = f.export_name().text if f.export_name() else ""
@@ -91,7 +116,12 @@ def main():
     for i, path in enumerate(sys.stdin):
         path = path.rstrip("\n")
         f = pe.PE(path)
-        make = {"freed": freed, "grown": grown, "last": last}.get(how)
+        if how == "forwarding":
+            if f.forwarders():
+                print(path)
+            continue
+        make = {"freed": freed, "grown": grown, "last": last, "bound": bound,
+                "overlay": overlay}.get(how)
         if make:
             data = len(f.data) <= LARGEST and not f.directory(pe.BOUND)[0] and make(f)
             if not data:

@@ -211,7 +211,7 @@ signatures() {
 }
 
 if [ -s files ]; then
-    for how in same api long freed grown last; do
+    for how in same api long freed grown last bound overlay; do
         tiers $how files "$known"
     done
     # Each place for names was found in hundreds of files.

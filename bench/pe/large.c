@@ -1,0 +1,13 @@
+/* Imports from the API, and more constant data than a large extension has. */
+__declspec(dllimport) int api_call(int value);
+
+__declspec(dllexport) int entry(int value)
+{
+    return api_call(value);
+}
+
+__asm__(".section .rdata,\"dr\"\n"
+        ".globl filler\n"
+        "filler:\n"
+        ".incbin \"filler\"\n"
+        ".text\n");
