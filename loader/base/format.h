@@ -26,8 +26,8 @@ struct exti_image_needed {
 /* The format-neutral description of one file.  Strings point into the file's bytes or are static,
  * but for build_id and those in `strings`.  The bytes must outlive it. */
 struct exti_image {
-    struct exti_span
-        bytes; /* of the whole file; set by exti_inspect, as the formats do not need it */
+    /* Of the whole file; set by exti_inspect, as the formats do not need it. */
+    struct exti_span bytes;
     struct exti_image_info info;       /* rpath etc. as in the public header */
     char *build_id;                    /* owned; info.build_id */
     struct exti_image_needed *needed;  /* owned array */
