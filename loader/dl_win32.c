@@ -93,11 +93,11 @@ static int fail_missing(struct exti_error *err, const char *path)
         if (!(exti_image_needed_flags(im, i) & EXTI_NEED_WEAK) && !can_be_found(path, name))
             missing = name;
     if (missing)
-        rc =
-            exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET,
-                       "%.200s, which it needs, is not to be found; put it beside the original, or "
-                       "name its folder by AddDllDirectory",
-                       missing);
+        rc = exti__fail(
+            err, EXTI_E_LOAD, EXTI_NO_OFFSET,
+            "%.200s, which it needs, or what that one needs, is not to be found; put it beside "
+            "the original, or name its folder by AddDllDirectory",
+            missing);
     else
         rc = exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET,
                         "a library that it needs, or one that this one needs, is not to be found");

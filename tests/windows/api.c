@@ -303,7 +303,7 @@ static void missing_dependency_is_named(void)
 
     copy_file(join(toys, "toyneeds.dll"), ext);
     CHECK(exti_load(ctx, ext, &m, &err) == EXTI_E_LOAD);
-    CHECK_ERR(strstr(err.message, "libhelper.dll, which it needs") && strstr(err.file, "toyneeds"),
+    CHECK_ERR(strstr(err.message, "libhelper.dll, which it needs,") && strstr(err.file, "toyneeds"),
               &err);
     CHECK(!strchr(err.message, '\n'));
     /* Beside the original it is found. */
