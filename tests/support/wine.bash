@@ -13,7 +13,8 @@ find_wine() {
     return 1
 }
 
-# Makes the prefix and starts the server; prints why it cannot.
+# Makes the prefix and starts the server; prints why it cannot.  Until the test ends no other gets the
+# prefix, whose programs `finish_wine` ends.
 start_wine() {
     WINE=$(find_wine) || { echo "wine is not installed (package wine64)"; return 1; }
     WINESERVER=$(dirname "$WINE")/wineserver
@@ -27,10 +28,9 @@ start_wine() {
             timeout 60 "$WINESERVER" -w 8>&- && touch "$WINEPREFIX.made" ||
             { echo "wineboot: $(tail -n 1 "$WINEPREFIX.log")"; exec 8>&-; return 1; }
     fi
-    exec 8>&-
-    "$WINESERVER" -p
+    "$WINESERVER" -p 8>&-
     # The services begin with the first program and hold on to what it writes to.
-    timeout 60 "$WINE" cmd /c exit >"$WINEPREFIX.log" 2>&1 </dev/null
+    timeout 60 "$WINE" cmd /c exit >"$WINEPREFIX.log" 2>&1 </dev/null 8>&-
     return 0
 }
 

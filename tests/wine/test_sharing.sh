@@ -146,6 +146,45 @@ modules 0 references 0 leaks 0 unresolved 0"
     say $? "links: copies are none"
 fi
 
+# ---- what finds what ----------------------------------------------------------------------------------------
+
+if have far "$lld/python311.dll" "$lld/ext.dll"; then
+    mkdir far far-b
+    cp "$lld/python311.dll" far
+    cp "$lld/ext.dll" far/x.pyd
+    context far-a far/python311.dll far/x.pyd
+    mv "$(copy_of far-a x.pyd)" far-b/x.pyd
+    try "far: in a folder of its own a copy finds libpython's when that is loaded" \
+        "load a 1100 $T/far-b/x.pyd
+load p 1100 $api
+load a 1100 $T/far-b/x.pyd
+call a PyInit_ext
+free p
+call a PyInit_ext
+free a
+load a 1100 $T/far-b/x.pyd" "a error 126
+p loaded
+a loaded
+a PyInit_ext $fresh
+p stays
+a PyInit_ext 1007
+a gone
+a error 126"
+    # Windows would not load it; wine calls a function that ends the program.
+    "$rewrite" far/x.pyd far-b/missing.pyd python311.dll=kernel32.dll >out 2>err
+    try "far: the walk sees symbols that are nowhere" "load a 1100 $T/far-b/missing.pyd
+walk $T/far-b $T" "a loaded
+unresolved missing.pyd PyLong_Type
+unresolved missing.pyd PyModule_Create2
+unresolved missing.pyd Py_BuildValue
+modules 1 references 3 leaks 0 unresolved 3"
+    "$rewrite" far/x.pyd refused.pyd bind="$lld/python3.dll" python311.dll=python3.dll >out 2>err
+    say $? "bound to a library that exports them"
+    "$rewrite" far/x.pyd refused.pyd bind="$lld/ext.dll" python311.dll=ext.dll >out 2>err
+    rc=$?
+    check "bound to one that does not: refused" 1 'PyLong_Type.*ext.dll|ext.dll.*PyLong_Type'
+fi
+
 # ---- a C library, its constructors and thread-locals -------------------------------------------------------
 
 if have crt "$gnu/python311.dll" "$mine/crt.dll"; then
