@@ -69,8 +69,10 @@ call a PyInit_ext"
 fi
 
 # dlltool's have a descriptor, which only the code knows of.
-if have hidden "$mine/hidden.dll"; then
-    dll hidden "$mine/hidden.dll"
+if have hidden "$mine/hidden.dll" "$gnu/python311.dll"; then
+    mkdir hidden
+    cp "$gnu/python311.dll" hidden
+    cp "$mine/hidden.dll" hidden/hidden.pyd
     cp hidden/hidden.pyd hidden/other.pyd
     try "hidden: the original imports late" "load p 1100 $T/hidden/python311.dll
 load d 1100 $T/hidden/hidden.pyd
