@@ -51,17 +51,24 @@ static const char *own_name(const struct exti_manifest *m)
     return NULL;
 }
 
+static bool is_stable(const char *own, const char *name)
+{
+    return exti__name_same_dll(name, own) || exti__name_same_dll(name, names[0]);
+}
+
 bool exti__stable_is(const struct exti_manifest *m, const char *name)
 {
     const char *own = own_name(m);
 
-    return own && (exti__name_same_dll(name, own) || exti__name_same_dll(name, names[0]));
+    return own && is_stable(own, name);
 }
 
 const struct exti_entry *exti__stable_entry(const struct exti_manifest *m)
 {
-    for (size_t i = 0; i < m->count; i++)
-        if (exti__stable_is(m, exti__name_base(m->entries[i].source)))
+    const char *own = own_name(m);
+
+    for (size_t i = 0; own && i < m->count; i++)
+        if (is_stable(own, exti__name_base(m->entries[i].source)))
             return &m->entries[i];
     return NULL;
 }
