@@ -12,7 +12,7 @@ libpython=$corpus/python/python311.dll
 
 # python_host <COMMANDS: wine's Python does not start with files as its standard streams
 python_host() {
-    cat | timeout 120 "$WINE" "$mine/host.exe" 2>&1 | tr -d '\r' | sed '/^end$/q' >"$T/out"
+    cat | timeout 300 "$WINE" "$mine/host.exe" 2>&1 | tr -d '\r' | sed '/^end$/q' >"$T/out"
 }
 
 # told NAME LINE...: the host printed these lines
@@ -172,6 +172,9 @@ modules "$site" >site.modules
 cat lib.modules site.modules >all.modules
 make a all.modules && apia=$api && make b all.modules && apib=$api
 say $? "wheels: their $(wc -l <site.modules) extension modules are copied twice"
+run verify a b
+check "wheels: verify finds both contexts sound" 0 'a: 6[0-9] copies, all sound' \
+    'b: 6[0-9] copies, all sound'
 python_host <<<"$(begun "$apia" "$apib" "$lib" "$site/numpy/.libs")
 $(tell numpy "numpy.__version__, numpy.arange(10).sum(), round(float(numpy.linalg.det([[1, 2], [3, 4]])), 6)")
 exec a numpy.seterr(divide='raise')

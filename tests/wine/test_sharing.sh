@@ -170,6 +170,14 @@ p stays
 a PyInit_ext 1007
 a gone
 a error 126"
+    context "far ä 語" far/python311.dll far/x.pyd
+    try "far: a context's folder can have any name" "load a 1100 $(copy_of "far ä 語" x.pyd)
+load b 1100 $T/far/x.pyd
+call a PyInit_ext
+call b PyInit_ext" "a loaded
+b loaded
+a PyInit_ext $fresh
+b PyInit_ext $fresh"
     # Windows would not load it; wine calls a function that ends the program.
     "$rewrite" far/x.pyd far-b/missing.pyd python311.dll=kernel32.dll >out 2>err
     try "far: the walk sees symbols that are nowhere" "load a 1100 $T/far-b/missing.pyd
