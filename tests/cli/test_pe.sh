@@ -105,6 +105,20 @@ wait
 sound ctx3 && [ "$(ls ctx3/s????????.dll | wc -l)" = 1 ]
 say $? six_processes_make_one "$(cat out?)"
 
+for m in x86 arm64; do
+    from=$inputs/lld-$m
+    # lld gives the names that forwarders lead to an underscore on x86.
+    [ $m = arm64 ] && python3=$from/python3.dll || python3=$inputs/gnu-x86/python3.dll
+    if [ ! -f "$from/abi3-numbers.dll" ] || [ ! -f "$python3" ]; then
+        skip "on_$m" "$(cat "$from/abi3-numbers.skip" "${python3%.dll}.skip" 2>/dev/null)"
+        continue
+    fi
+    run copy --libpython "$from/python311.dll" "$from/abi3-numbers.dll" "$from/numbers-late.dll" "$python3" on-$m
+    check "on_${m}_it_is_copied_too" 0 'python3.dll -> .*/s'
+    sound on-$m
+    say $? and_that_is_sound
+done
+
 # ---- nothing leaves the context ----
 
 # forge NAME FILE SED: a context whose FILE was changed behind its back
