@@ -22,7 +22,7 @@ start_wine() {
     mkdir -p "$(dirname "$WINEPREFIX")"
     exec 8>"$WINEPREFIX.lock"
     flock 8
-    if [ ! -f "$WINEPREFIX.made" ]; then
+    if [ ! -f "$WINEPREFIX.made" ] || [ ! -d "$WINEPREFIX/drive_c" ]; then
         rm -rf "$WINEPREFIX"
         timeout 300 "$WINE" wineboot -i >"$WINEPREFIX.log" 2>&1 8>&- &&
             timeout 60 "$WINESERVER" -w 8>&- && touch "$WINEPREFIX.made" ||
@@ -30,8 +30,8 @@ start_wine() {
     fi
     "$WINESERVER" -p 8>&-
     # The services begin with the first program and hold on to what it writes to.
-    timeout 60 "$WINE" cmd /c exit >"$WINEPREFIX.log" 2>&1 </dev/null 8>&-
-    return 0
+    timeout 60 "$WINE" cmd /c exit >"$WINEPREFIX.log" 2>&1 </dev/null 8>&- ||
+        { echo "wine runs nothing: $(tail -n 1 "$WINEPREFIX.log")"; finish_wine; return 1; }
 }
 
 finish_wine() {
