@@ -108,7 +108,8 @@ class Pair:
         if b.symbols != (a.symbols and a.symbols + self.grown):
             self.say("offsets", "symbols at 0x%x, not 0x%x" % (b.symbols, a.symbols + self.grown))
         for s, t in zip(a.sections, b.sections):
-            if t.raw != (s.raw and s.raw + self.grown):
+            # One that the file has nothing of may be said to lie anywhere.
+            if s.raw_size and t.raw != s.raw + self.grown:
                 self.say("offsets", "section %s at 0x%x of the file, was at 0x%x, and the headers "
                          "have 0x%x bytes more" % (t.name, t.raw, s.raw, self.grown))
         if b.directory(pe.BOUND)[0]:

@@ -37,8 +37,8 @@ judge() {
     awk -F'\t' 'NR == FNR { made[$3] = $1 == "made"; next } made[$2]' "$who.made" "$who.jobs" >done
     $python "$here/compare.py" "$2" <done >"$who.differ" 2>err
     # That a section has another name than ours, and how data is counted, is no fault.
-    "$rewrite" --judge <done 2>>err | grep -vE 'section dlvwhl: |SizeOfInitializedData' |
-        sed 's/: .*//' | sort -u >"$who.unsound"
+    "$rewrite" --judge <done 2>>err | grep -vE 'section dlvwhl: |SizeOfInitializedData' >"$who.findings"
+    sed 's/: .*//' "$who.findings" | sort -u >"$who.unsound"
     kinds=$(cut -f1,2 "$who.differ" | sort -u | cut -f2 | sort | uniq -c |
         awk '{ printf "%s%s: %d", s, $2, $1; s = ", " }')
     awk -F'\t' -v broken="$(cut -f1 "$who.differ" | sort -u | wc -l)" \
@@ -47,6 +47,14 @@ judge() {
         $1 == "made" { made++; us += $4 }
         END { printf "%d\t%d\t%d\t%d\t%.2f\t%s\n", total, made, broken, unsound,
                      made ? us / made / 1000 : 0, kinds }' "$who.made" >"$who.numbers"
+}
+
+# What is found in most files: by the comparison or, if that finds nothing, by `verify`.
+example() {
+    { if [ -s "$1.differ" ]; then cat "$1.differ"; else sed 's/: 0x[0-9a-f]*: /\t/' "$1.findings"; fi; } |
+        sed -E 's/\t(0x[0-9a-f]+|[0-9]+)/\tN/; s/([ :(])(0x[0-9a-f]+|[0-9]+)/\1N/g' | sort -u |
+        cut -f2- | sort | uniq -c | sort -rn | head -n 3 | cut -c1-110 |
+        sed 's/\t/: /; s/^ */#       of them /'
 }
 
 row() {
@@ -69,6 +77,7 @@ side_by_side() { # TITLE HOW FILES
         "$other" "$here/delvewheel.py" $strip <theirs.jobs >theirs.made 2>err
         judge theirs dlvwhl
         row "delvewheel${strip:+ -s}" theirs
+        example theirs
         [ -n "$strip" ] || { cp theirs.made first; cp theirs.numbers numbers; }
         grep -q ^refused theirs.made || break
     done

@@ -128,11 +128,23 @@ where() {
         END { printf "\n" }'
 }
 
+# importers WHICH FIELD: the names of all libraries that these files of jobs.contexts import from
+importers() {
+    cut -f"$2" jobs.contexts | tr '\n' '\0' | xargs -0 -r "$LLVM_READOBJ" --coff-imports 2>/dev/null |
+        grep '^  Name: ' >"$1.names"
+}
+
 if [ -s jobs.contexts ]; then
     compare "contexts_differ_in_the_intended_only: $(wc -l <jobs.contexts) files" jobs.contexts
     echo "# $(where)"
     "$rewrite" --again <jobs.contexts >out 2>err
     say $? "contexts_are_the_same_each_time"
+    importers copies 2
+    importers sources 1
+    [ "$(grep -ciE ' python3(11)?\.dll$' copies.names)" = 0 ] &&
+        [ "$(grep -ciE ' python3(11)?\.dll$' sources.names)" = \
+            "$(grep -cE ' p[0-9a-z]{8}\.dll$' copies.names)" ] && [ -s sources.names ]
+    say $? "contexts_import_their_own_libpython: $(grep -cE ' p[0-9a-z]{8}\.dll$' copies.names) times"
 fi
 
 # tiers HOW FILES REFUSED: renames all libraries that the files need; of those refused, each line has to
