@@ -78,7 +78,7 @@ build_for() # ZIG-ARCH MACH-O-ARCH
 }
 
 get_zig
-get_sources
+get_sources jansson elfutils
 zig="$build/venv/bin/python -m ziglang"
 ar="$zig ar"
 export ZIG_GLOBAL_CACHE_DIR=$build/cache ZIG_LOCAL_CACHE_DIR=$build/cache

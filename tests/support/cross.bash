@@ -3,13 +3,16 @@
 sources=${EXTI_BUILD:-$PWD/build}/sources
 
 # The sources of the system's own packages, without touching its list of sources.
-get_sources()
+get_sources() # PACKAGE...
 {
-    local apt=$sources.apt
-    [ -d "$sources" ] && return
-    command -v apt-get >/dev/null || skip "there is no apt-get to fetch the sources of libelf with"
+    local apt=$sources.apt p missing=()
+    for p in "$@"; do
+        [ -d "$(echo "$sources/$p"-*/)" ] || missing+=("$p")
+    done
+    [ ${#missing[@]} != 0 ] || return 0
+    command -v apt-get >/dev/null || skip "there is no apt-get to fetch the sources of $* with"
     rm -rf "$apt" "$sources.new"
-    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$sources.new"
+    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$sources.new" "$sources"
     # shellcheck disable=SC2016
     apt-get indextargets --format 'deb-src $(REPO_URI) $(CODENAME) $(COMPONENT)' \
         'Created-By: Packages' 'Origin: Debian' | sort -u >"$apt/sources.list"
@@ -18,10 +21,11 @@ get_sources()
         opts=(-q -o Dir::Etc::SourceList="$apt/sources.list" -o Dir::Etc::SourceParts=/dev/null
             -o Dir::State::Lists="$apt/lists" -o Dir::Cache="$apt/cache" -o APT::Sandbox::User=)
         timeout 300 apt-get "${opts[@]}" update &&
-            timeout 300 apt-get "${opts[@]}" source --download-only jansson elfutils &&
+            timeout 300 apt-get "${opts[@]}" source --download-only "${missing[@]}" &&
             for t in *.orig.tar.*; do case $t in *.asc) ;; *) tar xf "$t" || exit ;; esac; done
     ) >"$apt/log" 2>&1 || skip "no sources to be had: $(tail -n 1 "$apt/log")"
-    mv "$sources.new" "$sources"
+    mv "$sources.new"/*/ "$sources"
+    rm -rf "$sources.new"
 }
 
 compile_all() # OUT FLAGS... -- SOURCE...; with $cc

@@ -3,8 +3,8 @@
 #
 #   tests/windows/build.sh DIR [MACHINE]     MACHINE: x86_64, the default, or i686
 #
-# into DIR: extisolate.exe and libextisolate.a, and libelf.a and libjansson.a in deps/.  Where that cannot
-# be done here, DIR/extisolate.skip says why; a failure is told and the status.
+# into DIR: extisolate.exe and libextisolate.a, and libelf.a, libjansson.a, cmocka.o and headers in deps/.
+# Where that cannot be done here, DIR/extisolate.skip says why; a failure is told and the status.
 set -u
 dir=$1 machine=${2:-x86_64}
 here=$(cd "$(dirname "$0")" && pwd)
@@ -29,9 +29,21 @@ flock 7
 unset MAKEFLAGS MAKELEVEL
 # libelf.h speaks of users and groups.
 types=(-Duid_t=unsigned -Dgid_t=unsigned)
-get_sources
+build_cmocka()
+{
+    local from
+    from=$(echo "$sources"/cmocka-*/)
+    [ -f "$dir/deps/cmocka.o" ] && return
+    cp "$from"/include/*.h "$dir/deps/include" &&
+        "$cc" -O1 -w -D__USE_MINGW_ANSI_STDIO=1 -DHAVE_STDINT_H -DHAVE_INTTYPES_H -DHAVE_MALLOC_H -DHAVE_IO_H \
+            -DHAVE_SIGNAL_H -DHAVE_STRUCT_TIMESPEC -DHAVE_CLOCK_GETTIME -I"$dir/deps/include" \
+            -c -o "$dir/deps/cmocka.o" "$from/src/cmocka.c"
+}
+
+get_sources jansson elfutils cmocka
 {
     build_libraries "$dir/deps" "${types[@]}" -I"$here/include" -I"$root/tests/macos/include" &&
+        build_cmocka &&
         make -C "$root" -j2 SYSTEM=Windows CC="$cc" AR="$ar" WERROR=1 BUILD="$dir/build" PKG_CONFIG=true \
             LIBELF_CFLAGS="-I$dir/deps/include ${types[*]}" LIBELF_LIBS="$dir/deps/libelf.a" \
             JANSSON_CFLAGS= JANSSON_LIBS="$dir/deps/libjansson.a" SAN= COV= CFLAGS='-O2 -g' all

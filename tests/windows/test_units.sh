@@ -1,0 +1,46 @@
+#!/bin/bash
+# The unit tests on Windows, as far as wine is Windows: each program is one result.  What another program
+# would have to do is not tested there.
+set -u
+ROOT=$(cd "$(dirname "$0")/../.." && pwd)
+here=$ROOT/tests/windows
+build=${EXTI_BUILD:-$ROOT/build}/windows
+cc=x86_64-w64-mingw32-gcc-posix
+export CMOCKA_MESSAGE_OUTPUT=stdout
+# shellcheck source=tests/support/wine.bash
+. "$ROOT/tests/support/wine.bash"
+
+# Those that load or run something, want other calls of POSIX, or paths as POSIX has them.
+posix=' elf_libelf elf_plan elf_plan_place elf_plan_rename fs fs_faults fs_replace install_name macho_check_copy
+macho_shift manifest pe_plan pe_plan_bind pe_plan_forward pe_plan_place pe_plan_tools pe_set '
+posix=${posix//$'\n'/ }
+
+"$here/build.sh" "$build" || { echo "not ok units: it cannot be built"; exit 1; }
+[ ! -f "$build/extisolate.skip" ] || { echo "skip units: $(cat "$build/extisolate.skip")"; exit 0; }
+mkdir -p "$build/units"
+start_wine >"$build/why" || { echo "skip units: $(cat "$build/why")"; exit 0; }
+trap finish_wine EXIT
+
+flags=(-std=c11 -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -D_WIN32_WINNT=0x0602 -DUNICODE -O1 -w -static
+    -iquote "$ROOT" -I"$build/deps/include" -Duid_t=unsigned -Dgid_t=unsigned)
+$cc "${flags[@]}" -c -o "$build/units/exti_test.o" "$here/exti_test.c" || { echo "not ok units: $here/exti_test.c"; exit 1; }
+
+for f in "$ROOT"/tests/unit/test_*.c; do
+    name=$(basename "$f" .c) name=${name#test_}
+    exe=$build/units/$name.exe log=$build/units/$name.log
+    [[ $posix != *" $name "* ]] || continue
+    if ! [ "$exe" -nt "$f" ] || ! [ "$exe" -nt "$build/libextisolate.a" ]; then
+        $cc "${flags[@]}" -o "$exe" "$f" "$build/units/exti_test.o" "$build"/deps/cmocka.o \
+            "$build"/{libextisolate,deps/libelf,deps/libjansson}.a -lbcrypt -ladvapi32 -lntdll -lpthread ||
+            { echo "not ok $name: cannot be built"; continue; }
+    fi
+    timeout 100 "$WINE" "$exe" >"$log" 2>&1 8>&-
+    rc=$?
+    echo "# $name: $(grep -c '^\[ *OK' "$log") cases, not there: $(grep -c '^\[  SKIPPED ' "$log")"
+    if [ $rc = 0 ] && grep -q '^\[ *OK' "$log"; then
+        echo "ok $name"
+    else
+        grep -vE '^\[ (RUN|  *OK)' "$log"
+        echo "not ok $name: status $rc"
+    fi
+done
