@@ -393,10 +393,11 @@ check-runtime check-leaks check-cli: export ASAN_OPTIONS := \
 # SAN_LIMITS= lifts that.
 SAN_LIMITS ?= EXTI_PYTHON_LIMIT=1 EXTI_CORPUS_QUICK=1 EXTI_ROUNDS=10
 SAN_address,undefined := check-unit check-api check-fuzz check-elf-inputs check-macho-inputs \
-	check-isolation check-runtime check-leaks check-cli check-corpus
+	check-pe-inputs check-isolation check-runtime check-leaks check-cli check-corpus
 SAN_thread := check-unit check-api check-fuzz check-isolation check-threads
 
-.PHONY: check-san check-leaks check-threads check-valgrind coverage
+.PHONY: check-san check-leaks check-threads coverage check-valgrind valgrind-unit valgrind-api \
+	valgrind-isolation valgrind-cli valgrind-runtime
 check-san: ## the tests under the address, undefined-behaviour and thread sanitizers
 	@rc=0; $(foreach s,address$(comma)undefined thread,\
 	    $(MAKE) --no-print-directory -j$(JOBS) SAN=$s all test-programs && \
@@ -411,20 +412,24 @@ check-threads: all # with SAN=thread: CPython contexts
 
 # A child that a test forks for a case of its own ends with the same status on an error.
 VALGRIND_PROGRAM := $(abspath $(B))/valgrind/extisolate
-VALGRIND_LIMITS := EXTI_PYTHON_LIMIT=1
 VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full --num-callers=40 \
 	--errors-for-leak-kinds=definite$(comma)indirect --suppressions=$(CURDIR)/tests/valgrind.supp
 valgrind = @EXTI_LABEL=valgrind/ EXTI_WRAP='$(VALGRIND)' $(3) tests/run.sh $(1) $(sort $(2))
+valgrind_program = @EXTI_LABEL=valgrind/ EXTISOLATE='$(VALGRIND_PROGRAM)' EXTI_PYTHON_LIMIT=1 \
+	tests/run.sh $(1) $(2)
 # Of the toy libraries two flavours; VALGRIND_FLAVOURS=99 takes all.
 VALGRIND_FLAVOURS ?= 2
-check-valgrind: all $(UNIT_TESTS) $(API_TESTS) $(ISOLATION_TESTS) $(VALGRIND_PROGRAM) ## the tests under valgrind
+check-valgrind: valgrind-unit valgrind-api valgrind-isolation valgrind-cli valgrind-runtime ## the tests under valgrind
+valgrind-unit: $(UNIT_TESTS)
 	$(call valgrind,unit,$(UNIT_TESTS))
+valgrind-api: $(API_TESTS)
 	$(call valgrind,api,$(API_TESTS))
+valgrind-isolation: all $(ISOLATION_TESTS)
 	$(call valgrind,isolation,$(ISOLATION_TESTS),EXTI_FLAVOURS=$(VALGRIND_FLAVOURS))
-	@EXTI_LABEL=valgrind/ EXTISOLATE='$(VALGRIND_PROGRAM)' $(VALGRIND_LIMITS) \
-	    tests/run.sh cli tests/cli/test_copy.sh tests/cli/test_usage.sh
-	@EXTI_LABEL=valgrind/ EXTISOLATE='$(VALGRIND_PROGRAM)' $(VALGRIND_LIMITS) \
-	    tests/run.sh runtime tests/runtime/valgrind.sh
+valgrind-cli: $(VALGRIND_PROGRAM)
+	$(call valgrind_program,cli,tests/cli/test_copy.sh tests/cli/test_usage.sh)
+valgrind-runtime: $(VALGRIND_PROGRAM)
+	$(call valgrind_program,runtime,tests/runtime/valgrind.sh)
 
 # Tests start the program in many ways, so this goes by its name.  Its leaks are the address sanitizer's
 # matter.
