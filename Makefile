@@ -81,8 +81,8 @@ ALL_CFLAGS = $(BASE_CPPFLAGS) $(BASE_CFLAGS) $(DEP_CFLAGS) $(san_flags) $(CPPFLA
 	$(cov_flags)
 # On Windows nothing but the system's own libraries is needed at run time.
 ALL_LDFLAGS = $(san_flags) $(if $(COV),--coverage) $(if $(on_windows),-static) $(LDFLAGS)
-LIBS = $(LIBELF_LIBS) $(JANSSON_LIBS) $(if $(with_nettle),$(NETTLE_LIBS)) \
-	$(if $(on_windows),-lbcrypt -ladvapi32 -lntdll -lpthread,-ldl -lpthread)
+SYSTEM_LIBS := $(if $(on_windows),-lbcrypt -ladvapi32 -lntdll -lpthread,-ldl -lpthread)
+LIBS = $(LIBELF_LIBS) $(JANSSON_LIBS) $(if $(with_nettle),$(NETTLE_LIBS)) $(SYSTEM_LIBS)
 LIB_FLAGS := $(if $(on_windows),,-fPIC -DEXTI_API='__attribute__((visibility("default")))')
 
 quote = '$(subst ','\'',$(1))'
@@ -204,22 +204,22 @@ $(B)/extisolate.pc: loader/extisolate.pc.in $(HEADER) FORCE
 	@mkdir -p $(@D)
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
 	    -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-	    -e 's| @NETTLE@|$(if $(with_nettle), nettle)|' $< >$@
+	    -e 's|@SYSTEM_LIBS@|$(SYSTEM_LIBS)|' -e 's| @NETTLE@|$(if $(with_nettle), nettle)|' $< >$@
 
 .PHONY: install uninstall clean deps
 install: all ## install into DESTDIR PREFIX (BINDIR LIBDIR INCLUDEDIR MANDIR)
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR) $(MANDIR)/man1)
-	$(INSTALL) -m 755 $(PROGRAM) $(DESTDIR)$(BINDIR)/extisolate
+	$(INSTALL) -m 755 $(PROGRAM) $(DESTDIR)$(BINDIR)/
 	$(INSTALL) -m 644 $(STATIC) $(DESTDIR)$(LIBDIR)/
-	$(INSTALL) -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/
-	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(LIBDIR)/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/$(SHARED_LINK)
+	$(if $(on_windows),,$(INSTALL) -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/)
+	$(if $(on_windows),,ln -sf $(notdir $(SHARED)) $(DESTDIR)$(LIBDIR)/$(SONAME))
+	$(if $(on_windows),,ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/$(SHARED_LINK))
 	$(INSTALL) -m 644 $(HEADER) $(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 644 $(B)/extisolate.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
 	$(INSTALL) -m 644 docs/extisolate.1 $(DESTDIR)$(MANDIR)/man1/
 
 uninstall: ## remove what install put there
-	rm -f $(DESTDIR)$(BINDIR)/extisolate $(DESTDIR)$(LIBDIR)/libextisolate.a \
+	rm -f $(DESTDIR)$(BINDIR)/$(notdir $(PROGRAM)) $(DESTDIR)$(LIBDIR)/libextisolate.a \
 	    $(DESTDIR)$(LIBDIR)/$(SHARED_LINK) $(DESTDIR)$(LIBDIR)/$(SONAME) \
 	    $(DESTDIR)$(LIBDIR)/$(notdir $(SHARED)) $(DESTDIR)$(INCLUDEDIR)/$(notdir $(HEADER)) \
 	    $(DESTDIR)$(LIBDIR)/pkgconfig/extisolate.pc $(DESTDIR)$(MANDIR)/man1/extisolate.1

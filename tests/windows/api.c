@@ -1,5 +1,6 @@
 /* The public interface on Windows.  Arguments: a folder to work in; one with the toy libraries. */
 #include <errno.h>
+#include <process.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <windows.h>
@@ -42,7 +43,7 @@ static bool exists(const char *path)
 /* A folder of a test's own, with toys in it. */
 static const char *make_folder(const char *name)
 {
-    static const char *const files[] = {"toypython311.dll", "toyext.dll"};
+    static const char *const files[] = {"python311.dll", "toyext.dll"};
     const char *dir = join(work, name);
 
     CHECK(CreateDirectoryW(wide(dir), NULL));
@@ -55,7 +56,7 @@ static struct exti_ctx *open_ctx(const char *dir, const char *sub, uint32_t flag
 {
     struct exti_ctx_opts o = {.size = sizeof o,
                               .dir = sub ? join(dir, sub) : NULL,
-                              .api_library = join(dir, "toypython311.dll"),
+                              .api_library = join(dir, "python311.dll"),
                               .flags = flags};
     struct exti_ctx *ctx = NULL;
 
@@ -124,6 +125,28 @@ static void contexts_are_isolated(void)
     CHECK(close_ctx(a) && call(y, "ext_bump") == 202 && close_ctx(b));
 }
 
+/* What imports from python3.dll, whose symbols are python311.dll's, gets the context's. */
+static void stable_abi_is_the_contexts(void)
+{
+    const char *dir = make_folder("stable"), *ext = join(dir, "toyabi3.dll");
+    struct exti_ctx *a, *b;
+    struct exti_module *x, *y;
+
+    copy_file(join(toys, "python3.dll"), join(dir, "python3.dll"));
+    copy_file(join(toys, "toyabi3.dll"), ext);
+    a = open_ctx(dir, "c1", 0);
+    b = open_ctx(dir, "c2", 0);
+    x = load(a, ext);
+    y = load(b, ext);
+    CHECK(call(x, "ext_bump") == 101 && call(x, "ext_bump") == 202 && call(y, "ext_bump") == 101);
+    CHECK(call(x, "ext_data") == 1001 && call(y, "ext_data") == 1001);
+    CHECK(call(x, "ext_version") == 13);
+    x = load(a, join(dir, "toyext.dll")); /* with the same interpreter */
+    CHECK(call(x, "ext_bump") == 103 && call(x, "ext_data") == 1002);
+    CHECK(!GetModuleHandleW(wide(join(dir, "python3.dll"))));
+    CHECK(close_ctx(a) && close_ctx(b));
+}
+
 static void closing_unmaps(void)
 {
     const char *dir = make_folder("unload"), *copy;
@@ -163,7 +186,7 @@ static void redirects_are_bound(void)
     struct exti_redirect r = {"GetTickCount", NULL};
     struct exti_ctx_opts o = {.size = sizeof o,
                               .dir = join(dir, "c"),
-                              .api_library = join(dir, "toypython311.dll"),
+                              .api_library = join(dir, "python311.dll"),
                               .redirects = &r,
                               .redirect_count = 1};
     struct exti_ctx *ctx = NULL;
@@ -244,7 +267,7 @@ static void stale_copies_are_replaced_while_loaded(void)
     CHECK_ERR(!exti_copy(fresh, ext, NULL, &err), &err);
     close_ctx(fresh);
     CHECK(call(m, "ext_version") == 11 && call(m, "ext_bump") == 101);
-    CHECK(copy_file(join(toys, "newer\\toypython311.dll"), join(dir, "toypython311.dll")));
+    CHECK(copy_file(join(toys, "newer\\python311.dll"), join(dir, "python311.dll")));
     fresh = open_ctx(dir, "c", EXTI_CTX_COPY_ONLY);
     CHECK_ERR(!exti_copy(fresh, ext, NULL, &err), &err);
     close_ctx(fresh);
@@ -323,7 +346,7 @@ static void library_that_binds_to_the_original_is_found(void)
     copy_file(join(toys, "leaky\\libhelper.dll"), join(dir, "libhelper.dll"));
     CHECK(exti_load(ctx, ext, &m, &err) == EXTI_E_INTERPOSED);
     CHECK_ERR(strstr(err.file, "libhelper.dll") && strstr(err.message, "api_next"), &err);
-    CHECK_ERR(strstr(err.message, "toypython311.dll"), &err);
+    CHECK_ERR(strstr(err.message, "python311.dll"), &err);
     close_ctx(ctx);
 }
 
@@ -383,7 +406,7 @@ static void elf_is_copied_but_not_loaded(void)
 
 /* ---- threads ---- */
 
-enum { THREADS = 8, ROUNDS = 5 };
+enum { THREADS = 8, ROUNDS = 5, EXTENSIONS = 6 };
 
 static const char *crowd;
 static struct exti_ctx *crowded;
@@ -394,7 +417,7 @@ static void *open_often(void *user)
 {
     for (int i = 0; i < ROUNDS; i++) {
         struct exti_ctx_opts o = {
-            .size = sizeof o, .dir = user, .api_library = join(crowd, "toypython311.dll")};
+            .size = sizeof o, .dir = user, .api_library = join(crowd, "python311.dll")};
         struct exti_ctx *ctx = NULL;
         struct exti_module *m = NULL;
         struct exti_error e = {0};
@@ -471,10 +494,67 @@ static void many_contexts_unload_in_any_order(void)
         close_ctx(all[i]);
 }
 
+/* Copies into the one directory that the environment names, as a process of its own. */
+static int copy_often(void)
+{
+    wchar_t given[2048];
+    char dir[4096];
+
+    if (!GetEnvironmentVariableW(L"EXTI_TEST_DIR", given, 2048) ||
+        !WideCharToMultiByte(CP_UTF8, 0, given, -1, dir, sizeof dir, NULL, NULL))
+        return 2;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct exti_ctx *ctx = open_ctx(dir, "c", EXTI_CTX_COPY_ONLY);
+
+        for (int k = 0; k < EXTENSIONS; k++) {
+            char name[16];
+
+            snprintf(name, sizeof name, "ext%d.dll", k);
+            CHECK_ERR(ctx && !exti_copy(ctx, join(dir, name), NULL, &err), &err);
+        }
+        close_ctx(ctx);
+    }
+    return check_failed;
+}
+
+static void many_processes_copy_into_one_directory(void)
+{
+    enum { PROCESSES = 4 };
+    const char *dir = make_folder("processes");
+    HANDLE children[PROCESSES];
+    wchar_t own[MAX_PATH];
+    struct exti_dir *d = NULL;
+    size_t findings = 9;
+
+    for (int k = 0; k < EXTENSIONS; k++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "ext%d.dll", k);
+        copy_file(join(toys, "toyext.dll"), join(dir, name));
+    }
+    GetModuleFileNameW(NULL, own, MAX_PATH);
+    SetEnvironmentVariableW(L"EXTI_TEST_DIR", wide(dir));
+    for (int i = 0; i < PROCESSES; i++)
+        children[i] = (HANDLE)_wspawnl(_P_NOWAIT, own, L"api", L"copy", NULL);
+    for (int i = 0; i < PROCESSES; i++) {
+        DWORD status = 9;
+
+        CHECK(WaitForSingleObject(children[i], 60000) == WAIT_OBJECT_0);
+        CHECK(GetExitCodeProcess(children[i], &status) && !status);
+    }
+    CHECK_ERR(!exti_dir_read(join(dir, "c"), &d, &err), &err);
+    CHECK(d && exti_dir_count(d) == 1 + EXTENSIONS);
+    exti_dir_free(d);
+    CHECK_ERR(!exti_dir_verify(join(dir, "c"), NULL, NULL, &findings, &err) && !findings, &err);
+    CHECK_ERR(!exti_dir_clean(join(dir, "c"), &err) && !exists(join(dir, "c")), &err);
+}
+
 int main(int argc, char **argv)
 {
     char folder[MAX_PATH];
 
+    if (argc == 2 && strcmp(argv[1], "copy") == 0)
+        return copy_often();
     if (argc != 3)
         return 2;
     if (!GetFullPathNameA(argv[1], sizeof folder, folder, NULL))
@@ -485,6 +565,7 @@ int main(int argc, char **argv)
         return 2;
     RUN(without_rewriting_the_api_is_shared);
     RUN(contexts_are_isolated);
+    RUN(stable_abi_is_the_contexts);
     RUN(closing_unmaps);
     RUN(private_directory_goes_with_its_context);
     RUN(redirects_are_bound);
@@ -497,6 +578,7 @@ int main(int argc, char **argv)
     RUN(damage_is_told);
     RUN(elf_is_copied_but_not_loaded);
     RUN(many_threads_open_and_load);
+    RUN(many_processes_copy_into_one_directory);
     RUN(many_contexts_unload_in_any_order);
     return 0;
 }

@@ -4,7 +4,8 @@
 #   tests/windows/build.sh DIR [MACHINE]     MACHINE: x86_64, the default, or i686
 #
 # into DIR: extisolate.exe and libextisolate.a, and libelf.a, libjansson.a, cmocka.o and headers in deps/.
-# Where that cannot be done here, DIR/extisolate.skip says why; a failure is told and the status.
+# What `make install` makes is in installed/.  Where that cannot be done here, DIR/extisolate.skip says why; a
+# failure is told.
 set -u
 dir=$1 machine=${2:-x86_64}
 here=$(cd "$(dirname "$0")" && pwd)
@@ -42,10 +43,11 @@ build_cmocka()
 
 get_sources jansson elfutils cmocka
 {
+    rm -rf "$dir/installed"
     build_libraries "$dir/deps" "${types[@]}" -I"$here/include" -I"$root/tests/macos/include" &&
         build_cmocka &&
         make -C "$root" -j2 SYSTEM=Windows CC="$cc" AR="$ar" WERROR=1 BUILD="$dir/build" PKG_CONFIG=true \
             LIBELF_CFLAGS="-I$dir/deps/include ${types[*]}" LIBELF_LIBS="$dir/deps/libelf.a" \
-            JANSSON_CFLAGS= JANSSON_LIBS="$dir/deps/libjansson.a" SAN= COV= CFLAGS='-O2 -g' all
+            JANSSON_CFLAGS= JANSSON_LIBS="$dir/deps/libjansson.a" SAN= COV= CFLAGS='-O2 -g' DESTDIR="$dir/installed" PREFIX=/usr all install
 } >"$dir/log" 2>&1 7>&- || { tail -n 40 "$dir/log"; exit 1; }
 ln -f "$dir/build/$cc/libextisolate.a" "$dir/build/$cc/extisolate.exe" "$dir"

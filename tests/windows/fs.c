@@ -321,6 +321,39 @@ static void replace_leaves_nothing_else(void)
     CHECK_ERR(!exti__fs_remove(path, &err) && !exists(path), &err);
 }
 
+/* Each allocation fails once: the file is the old or the new one, and nothing else is left. */
+static void memory_may_run_out(void)
+{
+    const char *path = at("memory"), *note = at("loaded for memory.dll");
+    int before = temporary_files(), rc = EXTI_E_NOMEM;
+    bool removed;
+    HMODULE h;
+
+    CHECK(copy_dll(note) && (h = load(note)) != NULL);
+    for (long n = 0; rc == EXTI_E_NOMEM; n++) {
+        char *dir = NULL;
+
+        put(path, "old");
+        exti__mem_fail_after(n);
+        rc = exti__fs_replace(path, "new", 3, 0, &err);
+        if (!rc)
+            rc = exti__fs_mkdtemp(&dir, &err);
+        exti__mem_fail_after(-1);
+        CHECK_ERR(!rc || rc == EXTI_E_NOMEM, &err);
+        CHECK(holds(path, "old") || holds(path, "new"));
+        if (dir)
+            CHECK(!exti__fs_rmdir(dir, &removed, &err) && removed);
+        exti__free(dir);
+    }
+    CHECK(temporary_files() == before);
+    exti__mem_fail_after(0);
+    exti__fs_discard(note); /* in use: needs memory for another name */
+    exti__mem_fail_after(-1);
+    exti__fs_discard(note);
+    CHECK(!exists(note));
+    FreeLibrary(h);
+}
+
 static void what_no_one_may_share_is_told(void)
 {
     const char *path = at("unshared");
@@ -509,6 +542,7 @@ int main(int argc, char **argv)
     RUN(folders_are_made_and_removed);
     RUN(private_folder_of_a_dead_process_is_swept);
     RUN(replace_leaves_nothing_else);
+    RUN(memory_may_run_out);
     RUN(what_no_one_may_share_is_told);
     RUN(loaded_library_is_replaced_and_then_removed);
     RUN(lock_excludes_threads);

@@ -37,6 +37,15 @@ build_for() # MACHINE NAME DIR
     [ $rc = 0 ] || return
     { is_for "$dir/extisolate.exe" "$2" && needs_system_only "$dir/extisolate.exe"; } >"$build/said" 2>&1
     say $? "program_for_$1_needs_the_system_only"
+    (cd "$dir/installed/usr" && find . -type f | LC_ALL=C sort) >"$build/said" 2>&1
+    diff - "$build/said" >"$build/difference" <<'END'
+./bin/extisolate.exe
+./include/extisolate.h
+./lib/libextisolate.a
+./lib/pkgconfig/extisolate.pc
+./share/man/man1/extisolate.1
+END
+    say $? "installs_for_$1"
 }
 
 mkdir -p "$build"

@@ -26,13 +26,17 @@ elf_toy() # OUT SOURCE FLAGS...
 build_toys()
 {
     mkdir -p "$toys"/{newer,leaky} &&
-        toy toypython311.dll toy_api.c -DVERSION=1 -Wl,--out-implib,"$toys/libtoypython311.a" &&
-        toy newer/toypython311.dll toy_api.c -DVERSION=2 &&
+        toy python311.dll toy_api.c -DVERSION=1 -Wl,--out-implib,"$toys/libpython311.a" &&
+        toy newer/python311.dll toy_api.c -DVERSION=2 &&
         toy libhelper.dll toy_helper.c -Wl,--out-implib,"$toys/libhelper.a" &&
-        toy leaky/libhelper.dll toy_helper.c -DLEAKY -ltoypython311 &&
-        toy toyext.dll toy_ext.c -DVERSION=1 -ltoypython311 &&
-        toy newer/toyext.dll toy_ext.c -DVERSION=2 -ltoypython311 &&
-        toy toyneeds.dll toy_ext.c -DVERSION=1 -DHELPER -ltoypython311 -lhelper &&
+        toy leaky/libhelper.dll toy_helper.c -DLEAKY -lpython311 &&
+        toy toyext.dll toy_ext.c -DVERSION=1 -lpython311 &&
+        toy newer/toyext.dll toy_ext.c -DVERSION=2 -lpython311 &&
+        printf 'LIBRARY python3.dll\nEXPORTS\napi_next=python311.api_next @7\napi_version=python311.api_version @8\n%s\n' \
+            'api_data=python311.api_data @9 DATA' >"$toys/python3.def" &&
+        toy python3.dll toy_helper.c "$toys/python3.def" -Wl,--out-implib,"$toys/libpython3.a" &&
+        toy toyabi3.dll toy_ext.c -DVERSION=3 -lpython3 &&
+        toy toyneeds.dll toy_ext.c -DVERSION=1 -DHELPER -lpython311 -lhelper &&
         elf_toy libtoypython.so.1 toy_api.c -DVERSION=1 -Wl,-soname,libtoypython.so.1 &&
         elf_toy toyext.so toy_ext.c -DVERSION=1
 }
