@@ -433,14 +433,19 @@ int exti__store_remove(const char *dir, const struct exti_manifest *m, bool fold
                        struct exti_error *err)
 {
     struct removal r = {.dir = dir, .context = m->name};
+    struct exti_error e = {0};
     bool removed;
+    int rc;
 
     if (m->api.copy)
         remove_one(&r, m->api.copy);
     for (size_t i = 0; i < m->count; i++)
         remove_one(&r, m->entries[i].copy);
-    if (!r.rc)
-        r.rc = exti__fs_list(dir, remove_leftover, &r, &r.err);
+    rc = r.rc ? r.rc : exti__fs_list(dir, remove_leftover, &r, &e);
+    if (rc && !r.rc) {
+        r.rc = rc;
+        r.err = e;
+    }
     /* Last, so that a clean-up that was cut short can be repeated. */
     if (!r.rc)
         r.rc = remove_file(dir, EXTI_MANIFEST_FILE, &r.err);

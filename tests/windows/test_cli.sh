@@ -255,20 +255,36 @@ int wmain(int argc, wchar_t **argv)
 C
 x86_64-w64-mingw32-gcc -municode -O1 -o holder.exe holder.c || say 1 holder
 mkfifo hold
-timeout 300 "$WINE" holder.exe "$z\\together\\$(cd together && ls p*.dll)" <hold >held 2>/dev/null &
-holder=$!
-exec 7>hold
-for _ in $(seq 100); do [ ! -s held ] || break; sleep 0.1; done
-grep -q loaded held
-say $? holder_holds_a_copy "$(cat held)"
+hold() { # DIR: loads its libpython
+    timeout 300 "$WINE" holder.exe "$z\\$1\\$(cd "$1" && ls p*.dll)" <hold >held 2>/dev/null &
+    holder=$!
+    exec 7>hold
+    for _ in $(seq 100); do [ ! -s held ] || break; sleep 0.1; done
+    grep -q loaded held
+    say $? "holder_holds_a_copy_in_$1" "$(cat held)"
+}
+let_go() { exec 7>&-; wait $holder; }
+hold together
 run clean together
-check clean_of_a_copy_in_use 1 'together.p.*\.dll'
-exec 7>&-
-wait $holder
+check clean_of_a_copy_in_use 1 'together.p.*\.dll: cannot remove file: a process has it loaded'
+let_go
 run clean together
 check clean_of_what_remained 0 'together: removed'
 [ ! -e together ]
 say $? nothing_remains
+cp "$src/python311.dll" .
+x copy --libpython python311.dll "$x" held.ctx >/dev/null 2>err
+hold held.ctx
+touch -d 2001-01-01 python311.dll
+run copy "$x" held.ctx
+check copy_replaces_a_stale_copy_in_use 0
+run verify held.ctx
+check and_the_directory_verifies 0 '2 copies, all sound'
+run clean held.ctx
+check clean_of_a_replaced_copy_in_use 1 'held.ctx.*: cannot remove file: a process has it loaded'
+let_go
+run clean held.ctx
+check clean_of_a_replaced_copy 0 'held.ctx: removed'
 ctx=${ctx#there/}
 alike clean clean many "$ctx" elf json
 [ ! -e there/many ] && [ ! -e "there/$ctx" ] && rmdir here there
