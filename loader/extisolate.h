@@ -264,7 +264,9 @@ EXTI_API int exti_dir_copy(const struct exti_dir *d, size_t i, struct exti_copy_
 EXTI_API void exti_dir_free(struct exti_dir *d); /* NULL ok */
 
 /* Makes every copy of the directory again in memory and compares: finds what is stale, missing, torn
- * or was changed.  As exti_verify otherwise. */
+ * or was changed.  Then, that the copies are files of their own and, of PE files, that no import, delay
+ * import or forwarder of theirs leads to the original of the API library or python3.dll, to another
+ * context's copy, or to a symbol that is not there.  As exti_verify otherwise. */
 EXTI_API int exti_dir_verify(const char *dir, exti_report_fn report, void *user, size_t *findings,
                              struct exti_error *err);
 
@@ -348,8 +350,10 @@ EXTI_API const char *exti_ctx_name(const struct exti_ctx *ctx);
 
 /* Makes sure that an up-to-date copy of `original` is in the directory: reuses it, replaces a stale
  * one or makes a new one.  *path, if asked for, is the copy's absolute path and lives as long as
- * the context.  A copy handed in is traced to its source.  EXTI_E_CHECK with os_error ENOENT: the
- * directory has been cleaned, or given another API library, since it was opened. */
+ * the context.  A copy handed in is traced to its source.  For a PE file that imports from python3.dll
+ * what the API library does not export by name, python3.dll is copied as well: the one copied before, or
+ * the one beside the API library; EXTI_E_UNSUPPORTED without either.  EXTI_E_CHECK with os_error ENOENT:
+ * the directory has been cleaned, or given another API library, since it was opened. */
 EXTI_API int exti_copy(struct exti_ctx *ctx, const char *original, const char **path,
                        struct exti_error *err);
 
