@@ -201,7 +201,9 @@ void *exti__dl_open_shared(const char *path, const char *origin, const char *fil
     if (found)
         exti__dl_open(local, &handle, NULL);
     exti__free(local);
-    if (!found && !exti__wide_path(file, &w, NULL))
+    if (!found)
+        handle = exti__dl_find(file);
+    if (!found && !handle && !exti__wide_path(file, &w, NULL))
         handle = load(w.text, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
     return handle;
 }

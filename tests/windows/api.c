@@ -126,14 +126,14 @@ static void contexts_are_isolated(void)
 }
 
 /* What imports from python3.dll, whose symbols are python311.dll's, gets the context's. */
-static void stable_abi_is_the_contexts(void)
+static void stable_abi_of(const char *file)
 {
-    const char *dir = make_folder("stable"), *ext = join(dir, "toyabi3.dll");
+    const char *dir = make_folder(file + 3), *ext = join(dir, file);
     struct exti_ctx *a, *b;
     struct exti_module *x, *y;
 
     copy_file(join(toys, "python3.dll"), join(dir, "python3.dll"));
-    copy_file(join(toys, "toyabi3.dll"), ext);
+    copy_file(join(toys, file), ext);
     a = open_ctx(dir, "c1", 0);
     b = open_ctx(dir, "c2", 0);
     x = load(a, ext);
@@ -145,6 +145,16 @@ static void stable_abi_is_the_contexts(void)
     CHECK(call(x, "ext_bump") == 103 && call(x, "ext_data") == 1002);
     CHECK(!GetModuleHandleW(wide(join(dir, "python3.dll"))));
     CHECK(close_ctx(a) && close_ctx(b));
+}
+
+static void stable_abi_is_the_contexts(void)
+{
+    stable_abi_of("toyabi3.dll");
+}
+
+static void stable_abi_by_number_is_too(void)
+{
+    stable_abi_of("toynumbers.dll");
 }
 
 static void closing_unmaps(void)
@@ -566,6 +576,7 @@ int main(int argc, char **argv)
     RUN(without_rewriting_the_api_is_shared);
     RUN(contexts_are_isolated);
     RUN(stable_abi_is_the_contexts);
+    RUN(stable_abi_by_number_is_too);
     RUN(closing_unmaps);
     RUN(private_directory_goes_with_its_context);
     RUN(redirects_are_bound);

@@ -35,6 +35,10 @@ build_toys()
         printf 'LIBRARY python3.dll\nEXPORTS\napi_next=python311.api_next @7\napi_version=python311.api_version @8\n%s\n' \
             'api_data=python311.api_data @9 DATA' >"$toys/python3.def" &&
         toy python3.dll toy_helper.c "$toys/python3.def" -Wl,--out-implib,"$toys/libpython3.a" &&
+        printf 'LIBRARY python3.dll\nEXPORTS\napi_next @7 NONAME\napi_version @8 NONAME\napi_data @9 NONAME DATA\n' \
+            >"$toys/numbers.def" &&
+        x86_64-w64-mingw32-dlltool -d "$toys/numbers.def" -l "$toys/libnumbers.a" &&
+        toy toynumbers.dll toy_ext.c -DVERSION=3 -lnumbers &&
         toy toyabi3.dll toy_ext.c -DVERSION=3 -lpython3 &&
         toy toyneeds.dll toy_ext.c -DVERSION=1 -DHELPER -lpython311 -lhelper &&
         elf_toy libtoypython.so.1 toy_api.c -DVERSION=1 -Wl,-soname,libtoypython.so.1 &&
