@@ -195,6 +195,13 @@ int exti__stable_source(const struct exti_manifest *m, const char *symbol, char 
                        symbol, s.name, m->api.source, s.name);
     if (!rc)
         rc = exti__fs_realpath(path, out, err);
+    if (!rc && !exti__stable_is(m, exti__name_base(*out))) {
+        rc = exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                        "imports '%.64s' of %s, and %s is a link to %s, a file of another name; "
+                        "it must be the file itself",
+                        symbol, s.name, path, *out);
+        exti__free(*out);
+    }
     exti__free(path);
     return rc;
 }
@@ -239,14 +246,15 @@ static int check_use(void *user, const char *symbol, struct exti_error *err)
 
     if (!s)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "imports '%s' of python3.dll, which neither %s nor %s exports", symbol,
+                          "imports '%.64s' of python3.dll, which neither %s nor %s exports", symbol,
                           u->stable.path, u->api.path);
     there = s->forward ? exti__forward_split(s->forward, library) : NULL;
     if (!there || exti__exports_find(&u->api.exports, there))
         return 0;
-    return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                      "imports '%s' of python3.dll, which is %s, and %s does not export that",
-                      symbol, s->forward, u->api.path);
+    return exti__fail(
+        err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+        "imports '%.64s' of python3.dll, which is %.128s, and %s does not export that", symbol,
+        s->forward, u->api.path);
 }
 
 int exti__stable_check_user(const struct exti_manifest *m, const struct exti_image *im,

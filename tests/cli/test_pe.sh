@@ -86,6 +86,13 @@ run copy other/python3.dll ctx1
 check a_context_has_but_one 1 'other/python3.dll: the context has a copy of .*/PYTHON3.DLL already'
 
 rm py/PYTHON3.DLL
+ln -s numbers.pyd py/python3.dll
+run copy --libpython py/python311.dll py/numbers.pyd linked
+check a_link_to_a_file_of_another_name_is_refused 1 \
+    "numbers.pyd: imports '#[123]' of python3.dll, and .*/py/python3.dll is a link to .*/py/numbers.pyd"
+[ ! -e linked ]
+say $? and_leaves_nothing
+rm py/python3.dll
 run copy --libpython py/python311.dll py/numbers.pyd other/python3.dll ctx2
 check it_can_be_given_as_a_file 0 "other/python3.dll -> .*/ctx2/s.*\.dll" 'numbers.pyd -> '
 sound ctx2
