@@ -29,7 +29,7 @@ skip() {
 }
 
 last_word() {
-    grep . "$1.log" | tail -n 1 | cut -c1-150
+    grep . "$1.log" | grep -v 'complete log' | tail -n 1 | cut -c1-150
 }
 
 # A set takes its name when it is whole, and keeps the libraries only.
@@ -68,7 +68,7 @@ fetch_addons() {
     command -v npm >/dev/null || { skip npm "npm is not installed"; return; }
     rm -rf new/npm
     mkdir -p new/npm
-    (cd new/npm && timeout 240 npm pack --silent "${npm[@]}") >npm.log 2>&1 ||
+    (cd new/npm && timeout 240 npm pack --loglevel=error --fetch-retries=1 --fetch-retry-mintimeout=1000 "${npm[@]}") >npm.log 2>&1 ||
         { skip npm "an addon cannot be had: $(last_word npm)"; return; }
     for package in new/npm/*.tgz; do
         name=${package##*/}
@@ -103,7 +103,7 @@ fetch_delvewheel() {
     rm -rf delvewheel
     { $python -m venv delvewheel && timeout 120 delvewheel/bin/python -m pip install -q \
         --disable-pip-version-check --retries 1 "${delvewheel[@]}"; } >delvewheel.log 2>&1 ||
-        { skip delvewheel "delvewheel cannot be had: $(last_word delvewheel)"; return; }
+        { skip delvewheel "delvewheel cannot be had: $(last_word delvewheel)"; rm -rf delvewheel; return; }
     rm -f delvewheel.skip
 }
 

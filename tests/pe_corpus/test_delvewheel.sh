@@ -87,6 +87,7 @@ side_by_side() { # TITLE HOW FILES
     # What delvewheel does, extisolate does, and what that does is right.
     awk -F'\t' 'NR == FNR { if ($1 == "made") ours[$2] = 1; next }
         $1 == "made" && !($2 in ours) { print $2; bad = 1 } END { exit bad }' ours.made first >out &&
+        [ "$(wc -l <first)" = "$(wc -l <ours.jobs)" ] &&
         [ ! -s ours.differ ] && [ ! -s ours.unsound ]
     say $? "all_that_delvewheel_handles_$name: $(cut -f2 ours.numbers), delvewheel $(cut -f2 numbers)" \
         "$(cat out; head -n 3 ours.differ ours.unsound)"
