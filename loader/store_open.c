@@ -358,7 +358,8 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
     return rc;
 }
 
-/* Others may have copied into it since, and not recorded that yet; or have cleaned it. */
+/* Others may have copied into it since, and not recorded that yet; or have cleaned it, and begun one of
+ * theirs there. */
 static int drop_if_unused(struct exti_store *s, struct exti_error *err)
 {
     struct foreign files = {"", 0};
@@ -369,7 +370,7 @@ static int drop_if_unused(struct exti_store *s, struct exti_error *err)
     if (exti__store_lock(s, &lock, NULL))
         return 0;
     rc = exti__manifest_read(s->dir, &now, NULL);
-    if (!rc)
+    if (!rc && strcmp(now.name, s->manifest.name) == 0)
         rc = exti__fs_list(s->dir, count_foreign, &files, NULL);
     rc = !rc && files.count == 1 ? exti__store_remove(s->dir, &now, true, err) : 0;
     exti__manifest_clear(&now);

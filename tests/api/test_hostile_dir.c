@@ -217,6 +217,15 @@ static void an_unused_directory_of_its_making_is_dropped(void **state)
     assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
     assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
     assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+
+    /* What another has begun there since is that one's. */
+    assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
+    assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
+    other = open_ctx(t);
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+    assert_true(file_exists(test_path(t, "ctx/manifest.json")));
+    copy_one(t, other, toy("ext_a.so"));
+    assert_ok(exti_ctx_close(other, &t->err), &t->err);
 }
 
 /* Some of those who begin a directory at once give up and clean up behind them. */
