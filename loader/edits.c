@@ -81,6 +81,43 @@ static bool is_pe(const struct exti_image *im)
     return strcmp(im->info.format, "PE") == 0;
 }
 
+static int add_pe_rename(const char *from, const char *to, struct exti_edits *e,
+                         struct exti_error *err)
+{
+    size_t n = e->opts.needed_count;
+
+    for (size_t i = 0; i < n; i++)
+        if (exti__name_same_dll(e->needed[i].from, from))
+            return 0;
+    if (n == EXTI_EDIT_NEEDED_MAX)
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                          "names its API library in more than %d ways", EXTI_EDIT_NEEDED_MAX);
+    e->needed[n] = (struct exti_needed){from, to, EXTI_NEEDED_LAST};
+    e->opts.needed_count = n + 1;
+    return 0;
+}
+
+/* Forwarders of a library may lead to itself, by a name that the copy does not have. */
+static int pe_api_edits(const struct exti_manifest *m, const char *source, const char *copy,
+                        const struct exti_image *im, struct exti_edits *e, struct exti_error *err)
+{
+    const char *own[] = {im->info.id ? im->info.id : "", exti__name_base(source)};
+    int rc = pe_edits(m, source, copy, im, e, err);
+
+    for (size_t i = 0; !rc && i < im->info.symbol_count; i++) {
+        const struct exti_image_symbol *s = &im->symbols[i];
+        char library[EXTI_FILE_NAME_MAX + 1];
+
+        if (!(s->flags & EXTI_SYM_EXPORT) || !s->forward ||
+            !exti__forward_split(s->forward, library))
+            continue;
+        for (size_t k = 0; !rc && k < sizeof own / sizeof *own; k++)
+            if (exti__name_same_dll(library, own[k]))
+                rc = add_pe_rename(own[k], copy, e, err);
+    }
+    return rc;
+}
+
 int exti__edits_api(const struct exti_manifest *m, const char *source, const char *copy,
                     const struct exti_image *im, const struct exti_rename_map *renames,
                     struct exti_edits *out, struct exti_error *err)
@@ -95,7 +132,7 @@ int exti__edits_api(const struct exti_manifest *m, const char *source, const cha
         return rc;
     }
     if (is_pe(im))
-        return pe_edits(m, source, copy, im, out, err);
+        return pe_api_edits(m, source, copy, im, out, err);
     exti__name_api_id(im->info.id, copy, id);
     rc = common_edits(source, id, renames, out, err);
     if (!rc && m->renamed)
@@ -177,22 +214,6 @@ static const char *pe_target(const struct exti_manifest *m, const char *name, bo
     if (own_stable && exti__stable_is(m, name))
         return exti__stable_entry(m)->copy;
     return exti__edits_is_api(m, name) ? m->api.copy : NULL;
-}
-
-static int add_pe_rename(const char *from, const char *to, struct exti_edits *e,
-                         struct exti_error *err)
-{
-    size_t n = e->opts.needed_count;
-
-    for (size_t i = 0; i < n; i++)
-        if (exti__name_same_dll(e->needed[i].from, from))
-            return 0;
-    if (n == EXTI_EDIT_NEEDED_MAX)
-        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "names its API library in more than %d ways", EXTI_EDIT_NEEDED_MAX);
-    e->needed[n] = (struct exti_needed){from, to, EXTI_NEEDED_LAST};
-    e->opts.needed_count = n + 1;
-    return 0;
 }
 
 /* The name, among those that last, of the API library that a forwarder names. */

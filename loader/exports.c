@@ -56,12 +56,12 @@ const struct exti_image_symbol *exti__exports_find(const struct exti_exports *x,
 {
     const struct exti_image_symbol key = {.name = name}, *p = &key, *const * found;
     struct exti_image_symbol number = key;
-    char *end;
+    const size_t digits = name[0] == '#' ? strspn(name + 1, "0123456789") : 0;
 
     if (!x->count)
         return NULL;
-    number.ordinal = name[0] == '#' ? (uint32_t)strtoul(name + 1, &end, 10) : 0;
-    if (number.ordinal && !*end) {
+    if (digits && digits <= 5 && !name[1 + digits]) { /* 0 is one, too */
+        number.ordinal = (uint32_t)strtoul(name + 1, NULL, 10);
         p = &number;
         found = bsearch(&p, x->by_ordinal, x->count, sizeof *x->by_ordinal, by_ordinal);
     } else {

@@ -221,6 +221,10 @@ int exti__stable_check(const struct exti_manifest *m, const struct exti_image *i
         if (!(s->flags & EXTI_SYM_EXPORT) || !s->forward ||
             !exti__forward_split(s->forward, library))
             continue;
+        if (exti__stable_is(m, library))
+            return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                              "forwards '%.64s' to %.100s, in itself or one like it", s->name,
+                              s->forward);
         if (exti__edits_is_api(m, library))
             right++;
         else

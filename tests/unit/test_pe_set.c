@@ -206,6 +206,49 @@ static void without_python3_there_is_no_copy(void **state)
     assert_says(&t->err, "already");
 }
 
+static void forwarders_to_oneself(void **state)
+{
+    struct test *t = *state;
+    struct exti_symbol_info s = {.size = sizeof s};
+    struct exti_image *im;
+
+    write_python(t);
+    write_module(t, "number.pyd", SECOND);
+    write_python3(t, "python3.dll", "PYTHON3");
+    assert_exti(copy_one(t, "number.pyd"), EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
+    assert_says(&t->err, "forwards 'PyModule_Create2' to PYTHON3.PyModule_Create2, in itself");
+    assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
+
+    write_toy(
+        t, "python311.dll",
+        (struct pe_toy_opts){
+            .api = "USER32.dll", .id = "python311.dll", .exports = symbols, .forward = "Python311"},
+        0);
+    write_python3(t, "python3.dll", "python311");
+    assert_ok(copy_one(t, "number.pyd"), &t->err);
+    assert_ok(exti_inspect(test_path(t, "ctx/" P ".dll"), &im, &t->err), &t->err);
+    assert_int_equal(exti_image_symbol(im, 0, &s), 0);
+    assert_string_equal(s.forward, P ".PyModule_Create2");
+    exti_image_free(im);
+    assert_contains(findings(t), "its forwarders go round in a circle");
+}
+
+static void ordinals_begin_at_0(void **state)
+{
+    static const char *const others[] = {"#1", "#", "#0x", "#65536", "#4294967296", "zero"};
+    struct test *t = *state;
+    struct exti_image_symbol first = {.name = "first", .flags = EXTI_SYM_EXPORT};
+    const struct exti_image im = {.symbols = &first, .info.symbol_count = 1};
+    struct exti_exports x;
+
+    assert_ok(exti__exports_of(&im, &x, &t->err), &t->err);
+    assert_ptr_equal(exti__exports_find(&x, "#0"), &first);
+    assert_ptr_equal(exti__exports_find(&x, "first"), &first);
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+        assert_null(exti__exports_find(&x, others[i]));
+    exti__exports_free(&x);
+}
+
 static void forwarders_alone_are_renamed_too(void **state)
 {
     struct test *t = *state;
@@ -416,6 +459,8 @@ int main(void)
         exti_test(an_import_by_number_gets_a_copy_of_python3),
         exti_test(what_libpython_lacks_may_be_in_python3),
         exti_test(without_python3_there_is_no_copy),
+        exti_test(forwarders_to_oneself),
+        exti_test(ordinals_begin_at_0),
         exti_test(forwarders_alone_are_renamed_too),
         exti_test(other_builds_have_their_own),
         exti_test(what_leaves_the_context_is_found),
