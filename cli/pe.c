@@ -113,18 +113,22 @@ struct uses {
     size_t by_name, by_number;
 };
 
-static struct uses count_uses(const struct exti_image *im, size_t library)
+/* The symbols imported are in the order of their libraries: those of each are looked for from *at on. */
+static struct uses count_uses(const struct exti_image *im, size_t library, size_t *at)
 {
     struct exti_symbol_info s = {.size = sizeof s};
     struct uses u = {0, 0};
 
-    for (size_t i = 0; exti_image_symbol(im, i, &s) == 0; i++)
-        if ((s.flags & EXTI_SYM_EXPORT) == 0 && s.library == (int32_t)library + 1) {
-            if (s.ordinal != 0)
-                u.by_number++;
-            else
-                u.by_name++;
-        }
+    for (; exti_image_symbol(im, *at, &s) == 0; ++*at) {
+        if ((s.flags & EXTI_SYM_EXPORT) != 0)
+            continue;
+        if (s.library > (int32_t)library + 1)
+            break;
+        if (s.ordinal != 0)
+            u.by_number++;
+        else
+            u.by_name++;
+    }
     return u;
 }
 
@@ -246,10 +250,10 @@ json_t *cli_pe_mentions_in(const char *path, const char *const *api)
 static void print_imports(const struct exti_image *im, const char *const *api)
 {
     const char *name;
-    size_t i;
+    size_t i, symbol = 0;
 
     for (i = 0; (name = exti_image_needed(im, i)) != NULL; i++) {
-        const struct uses u = count_uses(im, i);
+        const struct uses u = count_uses(im, i, &symbol);
         enum kind kind = kind_of(name, api);
 
         cli_label(i == 0 ? "needed" : "");
@@ -361,9 +365,10 @@ static json_t *imports_json(const struct exti_image *im, const char *const *api)
 {
     json_t *all = json_array();
     const char *name;
+    size_t symbol = 0;
 
     for (size_t i = 0; (name = exti_image_needed(im, i)) != NULL; i++) {
-        const struct uses u = count_uses(im, i);
+        const struct uses u = count_uses(im, i, &symbol);
 
         json_array_append_new(
             all, json_pack("{s:o, s:s, s:b, s:I, s:I}", "library", cli_json_text(name), "kind",

@@ -141,17 +141,25 @@ static bool is_there(const struct set *s, const struct member *from, const char 
     return false;
 }
 
-static void check_symbols(struct set *s, const struct member *at, size_t library,
-                          const struct member *from)
+/* Those of one library follow each other. */
+static void check_symbols(struct set *s, const struct member *at)
 {
+    const struct member *from = NULL;
+    int32_t library = 0;
+
     for (size_t i = 0; i < at->im->info.symbol_count && !s->stop; i++) {
         const struct exti_image_symbol *x = &at->im->symbols[i];
         char why[EXTI_FILE_NAME_MAX * 2];
+        const char *name;
 
-        if (!(x->flags & EXTI_SYM_EXPORT) && x->library == (int32_t)library + 1 &&
-            !is_there(s, from, x->name, why, sizeof why))
-            find_fault(s, at, "imports '%.64s' from %s: %s", x->name, at->im->needed[library].name,
-                       why);
+        if (x->flags & EXTI_SYM_EXPORT || x->library <= 0)
+            continue;
+        name = at->im->needed[x->library - 1].name;
+        if (x->library != library)
+            from = is_original(s, name) ? NULL : member_of(s, name);
+        library = x->library;
+        if (from && !is_there(s, from, x->name, why, sizeof why))
+            find_fault(s, at, "imports '%.64s' from %s: %s", x->name, name, why);
     }
 }
 
@@ -160,13 +168,10 @@ static void check_import(struct set *s, const struct member *at, size_t i, const
 {
     const char *name = at->im->needed[i].name;
     const char *how = at->im->needed[i].flags & EXTI_NEED_WEAK ? "imports late" : "imports";
-    const struct member *from = member_of(s, name);
 
     if (is_original(s, name))
         find_fault(s, at, "%s from %s, the original, and not from the context's copy", how, name);
-    else if (from)
-        check_symbols(s, at, i, from);
-    else if (was && !exti__name_same_dll(was, name))
+    else if (was && !exti__name_same_dll(was, name) && !member_of(s, name))
         find_fault(s, at, "%s from %s, which is none of the context's copies, in place of %s", how,
                    name, was);
 }
@@ -230,6 +235,7 @@ static int check_all(struct set *s, bool pe, struct exti_error *err)
     for (size_t i = 0; i < s->n; i++)
         if (s->v[i].im) {
             check_imports(s, &s->v[i]);
+            check_symbols(s, &s->v[i]);
             check_forwarders(s, &s->v[i]);
         }
     exti__free(order);

@@ -159,6 +159,21 @@ cp -rp ctx2 f8 && ln -f py/named.pyd f8/named.*.pyd
 run verify f8
 check a_link_to_the_original_is_found 1 'is one file with its original, .*/py/named.pyd'
 
+# ---- as many imports as can be ----
+
+if command -v /usr/bin/python3 >/dev/null; then
+    /usr/bin/python3 "$ROOT/tests/pe_inputs/many.py" many.pyd
+    timeout 30 "$EXTISOLATE" inspect many.pyd >out 2>err
+    rc=$?
+    check a_file_of_many_imports_is_described_in_time 0 '4095  python3.dll: 510 by name'
+    run copy --libpython "$api" many.pyd many
+    timeout 30 "$EXTISOLATE" verify many >out 2>err
+    rc=$?
+    check and_its_copy_is_verified_in_time 0 'all sound'
+else
+    skip many_imports 'no /usr/bin/python3'
+fi
+
 # ---- inspect ----
 
 cat >want <<'TXT'
