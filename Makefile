@@ -92,7 +92,7 @@ say = $(if $(Q),@printf '  %-7s %s\n' '$(1)' '$(2)')
 # ---- sources -------------------------------------------------------------------------------------
 
 BASE_SRCS := loader/base/buf.c loader/base/error.c loader/base/format.c loader/base/fs_name.c \
-	loader/base/mem.c loader/base/plan.c loader/base/span.c
+	loader/base/judge.c loader/base/mem.c loader/base/plan.c loader/base/span.c
 ELF_SRCS := elf/elf_check.c elf/elf_check_bytes.c elf/elf_check_dynamic.c elf/elf_check_expect.c \
 	elf/elf_check_hash.c elf/elf_check_layout.c elf/elf_check_room.c elf/elf_check_section.c \
 	elf/elf_check_symbol.c elf/elf_dynamic.c elf/elf_emit.c elf/elf_encode.c elf/elf_format.c \

@@ -38,19 +38,6 @@ const size_t exti__macho_step_count = sizeof exti__macho_steps / sizeof *exti__m
 
 /* ---- findings -------------------------------------------------------------------------------- */
 
-static void report(struct macho_check *c, uint64_t offset, const char *fmt, va_list ap)
-    EXTI_PRINTF(3, 0);
-static void report(struct macho_check *c, uint64_t offset, const char *fmt, va_list ap)
-{
-    struct exti_error finding = {.code = EXTI_E_CHECK, .offset = offset};
-    int n = snprintf(finding.message, sizeof finding.message, "%s", c->label);
-
-    if (c->stop)
-        return;
-    vsnprintf(finding.message + n, sizeof finding.message - (size_t)n, fmt, ap);
-    c->stop = c->report(c->user, &finding) != 0;
-}
-
 static uint64_t absolute(const struct macho_file *f, uint64_t at)
 {
     return at == EXTI_NO_OFFSET ? at : f->file.base + at;
@@ -61,39 +48,8 @@ void exti__macho_finding(struct macho_check *c, uint64_t at, const char *fmt, ..
     va_list ap;
 
     va_start(ap, fmt);
-    report(c, absolute(&c->after, at), fmt, ap);
+    exti__judge_finding(&c->judge, absolute(&c->after, at), fmt, ap);
     va_end(ap);
-}
-
-static void excuse(struct macho_check *c, const char *fmt, const char *subject)
-{
-    if (c->excuse_count == c->excuse_cap) {
-        size_t cap = c->excuse_cap ? c->excuse_cap * 2 : 16;
-        struct macho_excuse *p = exti__realloc_array(c->excuses, cap, sizeof *p);
-
-        if (!p) {
-            c->nomem = true;
-            return;
-        }
-        c->excuses = p;
-        c->excuse_cap = cap;
-    }
-    c->excuses[c->excuse_count].fmt = fmt;
-    snprintf(c->excuses[c->excuse_count++].subject, sizeof c->excuses->subject, "%s", subject);
-}
-
-/* Each excuse serves once, so that a copy cannot break a rule more often than its original. */
-static bool excused(struct macho_check *c, const char *fmt, const char *subject)
-{
-    struct macho_excuse key;
-
-    snprintf(key.subject, sizeof key.subject, "%s", subject);
-    for (size_t i = 0; i < c->excuse_count; i++)
-        if (c->excuses[i].fmt == fmt && strcmp(c->excuses[i].subject, key.subject) == 0) {
-            c->excuses[i] = c->excuses[--c->excuse_count];
-            return true;
-        }
-    return false;
 }
 
 void exti__macho_broken(struct macho_check *c, const struct macho_file *f, uint64_t at,
@@ -101,16 +57,8 @@ void exti__macho_broken(struct macho_check *c, const struct macho_file *f, uint6
 {
     va_list ap;
 
-    if (c->quiet)
-        return;
-    if (c->collecting) {
-        excuse(c, fmt, subject);
-        return;
-    }
-    if (excused(c, fmt, subject))
-        return;
     va_start(ap, fmt);
-    report(c, absolute(f, at), fmt, ap);
+    exti__judge_broken(&c->judge, absolute(f, at), subject, fmt, ap);
     va_end(ap);
 }
 
@@ -179,7 +127,8 @@ bool exti__macho_same_piece(const struct macho_check *c, enum macho_piece_kind k
 bool exti__macho_settled(const struct macho_check *c, const struct macho_file *f,
                          enum macho_piece_kind kind)
 {
-    return !f->pieces[kind].s.n || (!c->strict && !c->shift && exti__macho_same_piece(c, kind));
+    return !f->pieces[kind].s.n ||
+           (!c->judge.strict && !c->shift && exti__macho_same_piece(c, kind));
 }
 
 /* ---- one slice ------------------------------------------------------------------------------- */
@@ -262,11 +211,10 @@ void exti__macho_check_close(struct macho_check *c)
     exti__macho_expect_free(&c->expect);
     exti__macho_exports_free(&c->own);
     exti__macho_exports_free(&c->provided);
-    exti__free(c->excuses);
+    exti__judge_free(&c->judge);
     exti__free(c->linked);
-    c->excuses = NULL;
     c->linked = NULL;
-    c->linked_count = c->excuse_count = c->excuse_cap = 0;
+    c->linked_count = 0;
     c->own_known = c->provided_known = c->linked_known = false;
 }
 
@@ -274,7 +222,7 @@ static int run_rules(struct macho_check *c, const struct macho_file *f, struct e
 {
     int rc = 0;
 
-    for (size_t i = 0; !rc && !c->stop && i < exti__macho_rule_count; i++)
+    for (size_t i = 0; !rc && !c->judge.stop && i < exti__macho_rule_count; i++)
         rc = exti__macho_rules[i].run(c, f, err);
     return rc;
 }
@@ -283,12 +231,12 @@ int exti__macho_check_rules(struct macho_check *c, struct exti_error *err)
 {
     int rc = 0;
 
-    if (!c->strict) {
-        c->collecting = true;
+    if (!c->judge.strict) {
+        c->judge.collecting = true;
         rc = run_rules(c, &c->before, err);
-        c->collecting = false;
+        c->judge.collecting = false;
     }
-    if (!rc && c->nomem)
+    if (!rc && c->judge.nomem)
         rc = exti__fail_nomem(err);
     return rc ? rc : run_rules(c, &c->after, err);
 }
@@ -297,10 +245,10 @@ int exti__macho_check_steps(struct macho_check *c, struct exti_error *err)
 {
     int rc = 0;
 
-    c->quiet = true;
-    for (size_t i = 0; !rc && !c->stop && i < exti__macho_step_count; i++)
+    c->judge.quiet = true;
+    for (size_t i = 0; !rc && !c->judge.stop && i < exti__macho_step_count; i++)
         rc = exti__macho_steps[i].run(c, err);
-    c->quiet = false;
+    c->judge.quiet = false;
     return rc;
 }
 
@@ -328,8 +276,7 @@ int exti__macho_check(struct exti_span before, struct exti_span after,
                             .plan = plan,
                             .bind = req ? req->bind : NULL,
                             .bind_count = req ? req->bind_count : 0,
-                            .report = fn,
-                            .user = user};
+                            .judge = {.report = fn, .user = user}};
 
     return exti__macho_check_fat(before, after, &c, check_slice, err);
 }

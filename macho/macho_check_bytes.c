@@ -24,7 +24,7 @@ static void compare(struct macho_check *c, uint64_t at, uint64_t end)
 {
     const uint8_t *b = c->before.file.p, *a = c->after.file.p + c->shift;
 
-    if (at >= end || c->stop || memcmp(b + at, a + at, (size_t)(end - at)) == 0)
+    if (at >= end || c->judge.stop || memcmp(b + at, a + at, (size_t)(end - at)) == 0)
         return;
     while (b[at] == a[at])
         at++;
@@ -61,7 +61,7 @@ static int compare_moved(struct macho_check *c, uint64_t at, uint64_t end, struc
 
     if (words.n)
         qsort(words.v, words.n, sizeof *words.v, by_place);
-    for (size_t i = 0; !rc && i < words.n && !c->stop; i++) {
+    for (size_t i = 0; !rc && i < words.n && !c->judge.stop; i++) {
         const struct macho_word *w = &words.v[i];
 
         if (w->at < at || w->at > end - w->size)

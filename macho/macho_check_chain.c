@@ -102,7 +102,7 @@ static int read_imports(struct reading *r, uint32_t count, struct exti_error *er
     if (!t->imports.v)
         return exti__fail_nomem(err);
     t->imports.n = count;
-    for (uint32_t i = 0; i < count && !r->c->stop; i++)
+    for (uint32_t i = 0; i < count && !r->c->judge.stop; i++)
         read_import(r, i);
     return 0;
 }
@@ -329,7 +329,7 @@ int exti__macho_rule_chains(struct macho_check *c, const struct macho_file *f,
     if (rc)
         return rc;
     /* Slots that the plan does not name are the original's. */
-    if (ok && (!c->plan || c->shift || c->strict))
+    if (ok && (!c->plan || c->shift || c->judge.strict))
         rc = exti__macho_chain_walk(c, f, &t, NULL, err);
     exti__macho_chain_close(&t);
     return rc;

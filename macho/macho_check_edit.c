@@ -185,7 +185,7 @@ int exti__macho_step_commands(struct macho_check *c, struct exti_error *err)
     size_t i = skip_own(b, 0), j = skip_own(a, 0);
 
     (void)err;
-    while (i < b->command_count && !c->stop) {
+    while (i < b->command_count && !c->judge.stop) {
         if (j < a->command_count && a->commands[j].cmd == b->commands[i].cmd) {
             check_command(c, i, j);
             j = skip_own(a, j + 1);

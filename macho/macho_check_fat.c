@@ -107,7 +107,7 @@ static int check_slices(struct macho_check *c, const struct macho_fat *b, const 
 {
     int rc = 0;
 
-    for (size_t i = 0; !rc && !c->stop && i < a->count; i++) {
+    for (size_t i = 0; !rc && !c->judge.stop && i < a->count; i++) {
         const struct macho_slice *was = &b->slices[i], *now = &a->slices[i];
         bool provided = true;
 
@@ -120,11 +120,11 @@ static int check_slices(struct macho_check *c, const struct macho_fat *b, const 
             continue;
         }
         if (a->at_end)
-            snprintf(c->label, sizeof c->label,
+            snprintf(c->judge.label, sizeof c->judge.label,
                      "%s: ", exti__macho_arch(now->cputype, now->cpusubtype));
         if (!rc)
             rc = slice(c, was->s, now->s, err);
-        c->label[0] = 0;
+        c->judge.label[0] = 0;
     }
     return rc;
 }

@@ -135,7 +135,7 @@ static bool is_settled(const struct macho_check *c, size_t at)
     const struct exti_span b = c->before.pieces[MACHO_SYMBOLS].s,
                            a = c->after.pieces[MACHO_SYMBOLS].s;
 
-    return !c->strict && c->after.dylib_count >= c->before.dylib_count && a.n == b.n &&
+    return !c->judge.strict && c->after.dylib_count >= c->before.dylib_count && a.n == b.n &&
            c->before.pieces[MACHO_STRINGS].s.n == c->after.pieces[MACHO_STRINGS].s.n &&
            memcmp(a.p + at, b.p + at, NLIST_64_SIZE) == 0;
 }
@@ -146,7 +146,7 @@ int exti__macho_rule_symbols(struct macho_check *c, const struct macho_file *f,
     const struct exti_span s = f->pieces[MACHO_SYMBOLS].s;
 
     (void)err;
-    for (size_t i = 0; i < s.n / NLIST_64_SIZE && !c->stop; i++)
+    for (size_t i = 0; i < s.n / NLIST_64_SIZE && !c->judge.stop; i++)
         if (!is_settled(c, i * NLIST_64_SIZE))
             check_symbol(c, f, s.base - f->file.base + i * NLIST_64_SIZE, s.p + i * NLIST_64_SIZE,
                          i);

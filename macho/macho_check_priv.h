@@ -6,6 +6,7 @@
 #define MACHO_MACHO_CHECK_PRIV_H
 
 #include "loader/base/error.h"
+#include "loader/base/judge.h"
 #include "macho/macho_priv.h"
 
 #define MACHO_SDK(major, minor) ((uint32_t)(major) << 16 | (uint32_t)(minor) << 8)
@@ -106,13 +107,6 @@ struct macho_linked {
     uint32_t library;
 };
 
-/* A rule that the original breaks: the message's format and what it is about tell one from
- * another. */
-struct macho_excuse {
-    const char *fmt;
-    char subject[64];
-};
-
 struct macho_check {
     struct macho_file before, after;
     const struct exti_rewrite_opts *opts; /* NULL: any difference that a copy may have */
@@ -120,7 +114,6 @@ struct macho_check {
     const struct exti_span *bind;         /* whole files */
     size_t bind_count;
     uint64_t shift;             /* by how much all behind the header moved */
-    bool strict;                /* the original excuses nothing */
     bool same_dylibs;           /* no ordinal changes its meaning */
     struct macho_expect expect; /* meaningful with opts */
 
@@ -132,16 +125,7 @@ struct macho_check {
     struct macho_linked *linked; /* owned; by name */
     size_t linked_count;
 
-    bool collecting;              /* rules are told, not reported: excuses */
-    bool quiet;                   /* rules have been told already */
-    struct macho_excuse *excuses; /* owned */
-    size_t excuse_count, excuse_cap;
-    bool nomem; /* an excuse was lost */
-
-    char label[16]; /* the slice of a fat file: "arm64: " */
-    exti_report_fn report;
-    void *user;
-    bool stop; /* the report asked for it */
+    struct exti_judge judge;
 };
 
 /* A rule about one file, whether it is a copy or not. */

@@ -113,7 +113,7 @@ static int compare_bindings(struct macho_check *c, const struct macho_slots *b,
     size_t i = skip_dropped(b, 0, 0, dropped), j = skip_dropped(a, 0, c->shift, dropped);
     int rc = 0;
 
-    while (!rc && !c->stop && (i < b->n || j < a->n)) {
+    while (!rc && !c->judge.stop && (i < b->n || j < a->n)) {
         const uint64_t was = i < b->n ? b->v[i].at + c->shift : UINT64_MAX,
                        now = j < a->n ? a->v[j].at : UINT64_MAX;
 
@@ -170,7 +170,7 @@ static int compare_imports(struct macho_check *c, const struct macho_chain_table
                             b->imports.n);
         return 0;
     }
-    for (size_t i = 0; !rc && i < a->imports.n && !c->stop; i++) {
+    for (size_t i = 0; !rc && i < a->imports.n && !c->judge.stop; i++) {
         const struct macho_import *was = &b->imports.v[i], *now = &a->imports.v[i];
 
         weak = weak || now->ordinal == BIND_SPECIAL_DYLIB_WEAK_LOOKUP;

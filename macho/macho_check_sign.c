@@ -134,7 +134,7 @@ static bool must_hash(const struct macho_check *c, const struct directory *old,
     const uint64_t at = page << d->page_shift, end = at + ((uint64_t)1 << d->page_shift);
     const uint64_t kept = c->plan && c->plan->tail.n ? c->plan->tail_offset : UINT64_MAX;
 
-    if (!c->plan || c->strict || is_patched(c->plan, at, end, next) || page + 1 == d->pages)
+    if (!c->plan || c->judge.strict || is_patched(c->plan, at, end, next) || page + 1 == d->pages)
         return true;
     if (end <= kept && old->s.n && old->page_shift == d->page_shift && page + 1 < old->pages)
         return memcmp(page_hash(old, page), page_hash(d, page), EXTI_SHA256_SIZE) != 0;
@@ -152,7 +152,7 @@ static int check_hashes(struct macho_check *c, const struct macho_file *f,
 
     if (rc)
         return rc;
-    if (c->strict || read_signature(&c->before, &old))
+    if (c->judge.strict || read_signature(&c->before, &old))
         old.dir.s.n = 0;
     for (uint64_t page = 0; !rc && page < d->pages; page++) {
         const uint64_t at = page << d->page_shift;
@@ -210,7 +210,7 @@ static bool is_unchanged(const struct macho_check *c)
 {
     const struct exti_span b = c->before.file, a = c->after.file;
 
-    return !c->strict && a.n == b.n &&
+    return !c->judge.strict && a.n == b.n &&
            (c->plan ? !c->plan->count && !c->plan->tail.n : memcmp(a.p, b.p, a.n) == 0);
 }
 
@@ -242,7 +242,7 @@ int exti__macho_rule_signature(struct macho_check *c, const struct macho_file *f
     int rc;
 
     /* A copy has a signature of its own, so the original's faults are no excuse. */
-    if (c->collecting || is_unchanged(c))
+    if (c->judge.collecting || is_unchanged(c))
         return 0;
     if (!f->pieces[MACHO_SIGNATURE].present) {
         if (f->cputype == CPU_TYPE_ARM64)

@@ -114,7 +114,7 @@ int exti__macho_step_symbols(struct macho_check *c, struct exti_error *err)
                             b.n / NLIST_64_SIZE);
         return 0;
     }
-    for (size_t i = 0; !rc && i < b.n / NLIST_64_SIZE && !c->stop; i++) {
+    for (size_t i = 0; !rc && i < b.n / NLIST_64_SIZE && !c->judge.stop; i++) {
         const uint8_t *was = b.p + i * NLIST_64_SIZE, *now = a.p + i * NLIST_64_SIZE;
 
         if (!same || memcmp(was, now, NLIST_64_SIZE) != 0 || names_library(&c->before, was[4]))
@@ -154,7 +154,7 @@ int exti__macho_step_starts(struct macho_check *c, struct exti_error *err)
     if (!c->after.pieces[MACHO_FUNCTION_STARTS].present ||
         (!c->shift && exti__macho_same_piece(c, MACHO_FUNCTION_STARTS)))
         return 0;
-    while (more && !c->stop) {
+    while (more && !c->judge.stop) {
         more = next_start(b, &i, &was);
         if (next_start(a, &j, &now) == more && (!more || now == was + c->shift))
             continue;

@@ -328,7 +328,7 @@ static int compare_lists(struct macho_check *c, const struct macho_exports *b,
     size_t i = 0, j = 0;
     int rc = 0;
 
-    while (!rc && !c->stop && (i < b->n || j < a->n)) {
+    while (!rc && !c->judge.stop && (i < b->n || j < a->n)) {
         const int order = i == b->n ? 1 : j == a->n ? -1 : strcmp(b->v[i].text, a->v[j].text);
 
         if (order < 0)

@@ -204,7 +204,7 @@ static int compare_weak(struct macho_check *c, const struct weak *w, struct exti
     size_t j = 0;
     int rc = 0;
 
-    for (size_t i = 0; !rc && i < w->before.n && !c->stop; i++) {
+    for (size_t i = 0; !rc && i < w->before.n && !c->judge.stop; i++) {
         const struct macho_slot *was = &w->before.v[i], *now = same_weak(c, was, &w->after, j);
 
         rc = now ? weak_kept(c, was, now, err) : weak_gone(c, w, was, err);

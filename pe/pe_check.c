@@ -53,72 +53,21 @@ const size_t exti__pe_step_count = sizeof exti__pe_steps / sizeof *exti__pe_step
 
 /* ---- findings ------------------------------------------------------------------------------------------ */
 
-static void report(struct pe_check *c, uint64_t offset, const char *fmt, va_list ap)
-    EXTI_PRINTF(3, 0);
-static void report(struct pe_check *c, uint64_t offset, const char *fmt, va_list ap)
-{
-    struct exti_error finding = {.code = EXTI_E_CHECK, .offset = offset};
-
-    if (c->stop)
-        return;
-    vsnprintf(finding.message, sizeof finding.message, fmt, ap);
-    c->stop = c->report(c->user, &finding) != 0;
-}
-
 void exti__pe_finding(struct pe_check *c, uint64_t at, const char *fmt, ...)
 {
     va_list ap;
 
     va_start(ap, fmt);
-    report(c, at, fmt, ap);
+    exti__judge_finding(&c->judge, at, fmt, ap);
     va_end(ap);
-}
-
-static void excuse(struct pe_check *c, const char *fmt, const char *subject)
-{
-    if (c->excuse_count == c->excuse_cap) {
-        const size_t cap = c->excuse_cap ? c->excuse_cap * 2 : 16;
-        struct pe_excuse *p = exti__realloc_array(c->excuses, cap, sizeof *p);
-
-        if (!p) {
-            c->nomem = true;
-            return;
-        }
-        c->excuses = p;
-        c->excuse_cap = cap;
-    }
-    c->excuses[c->excuse_count].fmt = fmt;
-    snprintf(c->excuses[c->excuse_count++].subject, sizeof c->excuses->subject, "%s", subject);
-}
-
-/* Each excuse serves once, so that a copy cannot break a rule more often than its original. */
-static bool excused(struct pe_check *c, const char *fmt, const char *subject)
-{
-    struct pe_excuse key;
-
-    snprintf(key.subject, sizeof key.subject, "%s", subject);
-    for (size_t i = 0; i < c->excuse_count; i++)
-        if (c->excuses[i].fmt == fmt && strcmp(c->excuses[i].subject, key.subject) == 0) {
-            c->excuses[i] = c->excuses[--c->excuse_count];
-            return true;
-        }
-    return false;
 }
 
 void exti__pe_broken(struct pe_check *c, uint64_t at, const char *subject, const char *fmt, ...)
 {
     va_list ap;
 
-    if (c->quiet)
-        return;
-    if (c->collecting) {
-        excuse(c, fmt, subject);
-        return;
-    }
-    if (excused(c, fmt, subject))
-        return;
     va_start(ap, fmt);
-    report(c, at, fmt, ap);
+    exti__judge_broken(&c->judge, at, subject, fmt, ap);
     va_end(ap);
 }
 
@@ -178,7 +127,7 @@ static int read_tables(struct pe_check *c, struct exti_error *err)
 {
     int rc;
 
-    c->quiet = true;
+    c->judge.quiet = true;
     rc = exti__pe_dlls(c, &c->before, false, &c->dlls_before, err);
     if (!rc)
         rc = exti__pe_dlls(c, &c->before, true, &c->dlls_before, err);
@@ -190,7 +139,7 @@ static int read_tables(struct pe_check *c, struct exti_error *err)
     exti__pe_exported(c, &c->after, &c->exports_after);
     if (!rc)
         rc = exti__pe_changeable(c, err);
-    c->quiet = false;
+    c->judge.quiet = false;
     return rc;
 }
 
@@ -239,17 +188,15 @@ void exti__pe_check_close(struct pe_check *c)
     exti__pe_dlls_free(&c->dlls_after);
     exti__free(c->texts.v);
     exti__free(c->fields.v);
-    exti__free(c->excuses);
+    exti__judge_free(&c->judge);
     c->texts = c->fields = (struct pe_ranges){NULL, 0, 0};
-    c->excuses = NULL;
-    c->excuse_count = c->excuse_cap = 0;
 }
 
 static int run_rules(struct pe_check *c, const struct pe_view *v, struct exti_error *err)
 {
     int rc = 0;
 
-    for (size_t i = 0; !rc && !c->stop && i < exti__pe_rule_count; i++)
+    for (size_t i = 0; !rc && !c->judge.stop && i < exti__pe_rule_count; i++)
         rc = exti__pe_rules[i].run(c, v, err);
     return rc;
 }
@@ -258,12 +205,12 @@ int exti__pe_check_rules(struct pe_check *c, struct exti_error *err)
 {
     int rc = 0;
 
-    if (!c->strict) {
-        c->collecting = true;
+    if (!c->judge.strict) {
+        c->judge.collecting = true;
         rc = run_rules(c, &c->before, err);
-        c->collecting = false;
+        c->judge.collecting = false;
     }
-    if (!rc && c->nomem)
+    if (!rc && c->judge.nomem)
         rc = exti__fail_nomem(err);
     return rc ? rc : run_rules(c, &c->after, err);
 }
@@ -272,10 +219,10 @@ int exti__pe_check_steps(struct pe_check *c, struct exti_error *err)
 {
     int rc = 0;
 
-    c->quiet = true;
-    for (size_t i = 0; !rc && !c->stop && i < exti__pe_step_count; i++)
+    c->judge.quiet = true;
+    for (size_t i = 0; !rc && !c->judge.stop && i < exti__pe_step_count; i++)
         rc = exti__pe_steps[i].run(c, err);
-    c->quiet = false;
+    c->judge.quiet = false;
     return rc;
 }
 
@@ -287,8 +234,7 @@ int exti__pe_check(struct exti_span before, struct exti_span after, const struct
                          .plan = plan,
                          .bind = req ? req->bind : NULL,
                          .bind_count = req ? req->bind_count : 0,
-                         .report = fn,
-                         .user = user};
+                         .judge = {.report = fn, .user = user}};
     bool sound;
     int rc = exti__pe_check_open(&c, before, after, &sound, err);
 

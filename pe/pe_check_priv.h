@@ -4,7 +4,7 @@
 #ifndef PE_PE_CHECK_PRIV_H
 #define PE_PE_CHECK_PRIV_H
 
-#include "loader/base/error.h"
+#include "loader/base/judge.h"
 #include "pe/pe_priv.h"
 
 /* ---- one file ------------------------------------------------------------------------------------ */
@@ -72,13 +72,6 @@ struct pe_ranges {
     size_t n, cap;
 };
 
-/* A rule that the original breaks: the message's format and what it is about tell one from
- * another. */
-struct pe_excuse {
-    const char *fmt;
-    char subject[64];
-};
-
 struct pe_check {
     struct pe_view before, after;
     const struct exti_rewrite_opts *opts; /* NULL: any difference that a copy may have */
@@ -95,16 +88,7 @@ struct pe_check {
     struct pe_ranges texts;  /* the original's bytes that hold names which edits may change */
     struct pe_ranges fields; /* and others that another step answers for */
 
-    bool strict;               /* the original excuses nothing */
-    bool collecting;           /* rules are told, not reported: excuses */
-    bool quiet;                /* rules have been told already */
-    struct pe_excuse *excuses; /* owned */
-    size_t excuse_count, excuse_cap;
-    bool nomem; /* an excuse was lost */
-
-    exti_report_fn report;
-    void *user;
-    bool stop; /* the report asked for it */
+    struct exti_judge judge;
 };
 
 /* A rule about one file, whether it is a copy or not. */

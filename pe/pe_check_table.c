@@ -85,7 +85,7 @@ static void check_target(void *user, uint64_t rva, unsigned size)
     struct pe_check *c = user;
     struct exti_span b, a;
 
-    if (c->stop || !exti__pe_view_at(&c->after, rva, size, &a))
+    if (c->judge.stop || !exti__pe_view_at(&c->after, rva, size, &a))
         return;
     if (!exti__pe_view_at(&c->before, rva, size, &b))
         exti__pe_finding(c, a.base, "relocation at 0x%" PRIx64 ": where the rewrite wrote", rva);

@@ -96,14 +96,14 @@ static inline void note_name(struct fixture *f, char *names, size_t cap, const c
 static inline void run_rules(struct fixture *f, struct exti_span file, char *names, size_t cap,
                              struct exti_error *says)
 {
-    struct macho_check c = {.report = note_finding, .user = f};
+    struct macho_check c = {.judge = {.report = note_finding, .user = f}};
     bool sound;
 
     *names = 0;
     f->findings = 0;
     assert_ok(exti__macho_check_open(&c, file, file, &sound, &f->err), &f->err);
     assert_true(sound);
-    c.strict = true;
+    c.judge.strict = true;
     for (size_t i = 0; i < exti__macho_rule_count; i++) {
         assert_ok(exti__macho_rules[i].run(&c, &c.after, &f->err), &f->err);
         note_name(f, names, cap, exti__macho_rules[i].name, says);

@@ -85,7 +85,7 @@ static inline void note_name(struct fixture *f, size_t so_far, const char *name)
 /* Fills in f->names and f->first. */
 static inline void run_rules(struct fixture *f, struct exti_span original, struct exti_span file)
 {
-    struct pe_check c = {.report = note_finding, .user = f, .strict = true};
+    struct pe_check c = {.judge = {.report = note_finding, .user = f, .strict = true}};
     bool sound;
 
     f->names[0] = 0;
@@ -104,9 +104,7 @@ static inline void run_rules(struct fixture *f, struct exti_span original, struc
 static inline void run_steps(struct fixture *f, const struct exti_request *req,
                              struct exti_span before, struct exti_span after)
 {
-    struct pe_check c = {.report = note_finding,
-                         .user = f,
-                         .quiet = true,
+    struct pe_check c = {.judge = {.report = note_finding, .user = f, .quiet = true},
                          .opts = req ? req->opts : NULL,
                          .bind = req ? req->bind : NULL,
                          .bind_count = req ? req->bind_count : 0};
@@ -116,7 +114,7 @@ static inline void run_steps(struct fixture *f, const struct exti_request *req,
     f->findings = 0;
     assert_ok(exti__pe_check_open(&c, before, after, &sound, &f->err), &f->err);
     assert_true(sound);
-    c.quiet = true;
+    c.judge.quiet = true;
     for (size_t i = 0; i < exti__pe_step_count; i++) {
         const size_t so_far = f->findings;
 

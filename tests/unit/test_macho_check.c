@@ -7,7 +7,8 @@
 static void run_steps(struct fixture *f, const struct exti_rewrite_opts *opts, char *names,
                       size_t cap, struct exti_error *says)
 {
-    struct macho_check c = {.opts = opts, .report = note_finding, .user = f, .quiet = true};
+    struct macho_check c = {.opts = opts,
+                            .judge = {.report = note_finding, .user = f, .quiet = true}};
     bool sound;
 
     *names = 0;

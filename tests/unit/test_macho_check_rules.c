@@ -402,7 +402,7 @@ static void exports_of_several_files_come_to_one_list(void **state)
     struct test *t = *state;
     struct macho_segment text = {.vmsize = 0x1000};
     struct macho_file file = {.text = &text, .segments = &text, .segment_count = 1};
-    struct macho_check c = {.quiet = true};
+    struct macho_check c = {.judge = {.quiet = true}};
     struct macho_export *list = test_alloc(t, COUNT * sizeof *list);
     struct macho_exports out = {.n = 0};
     struct exti_error err = {0};
