@@ -67,18 +67,46 @@ static int remove_one(void *user, const char *name)
     return 0;
 }
 
+/* Holds the folder, for no one to put a link in its place or to make it one; NULL if it is a link, which
+ * could lead anywhere: in some temp folders everyone may make folders. */
+static HANDLE hold_folder(const char *path)
+{
+    struct exti_wide w;
+    DWORD attributes;
+    HANDLE h;
+
+    if (exti__wide_path(path, &w, NULL))
+        return NULL;
+    h = CreateFileW(w.text, FILE_LIST_DIRECTORY, FILE_SHARE_READ, NULL, OPEN_EXISTING,
+                    FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT, NULL);
+    if (h == INVALID_HANDLE_VALUE)
+        return NULL;
+    attributes = GetFileAttributesW(w.text);
+    if (attributes != INVALID_FILE_ATTRIBUTES && attributes & FILE_ATTRIBUTE_DIRECTORY &&
+        !(attributes & FILE_ATTRIBUTE_REPARSE_POINT))
+        return h;
+    CloseHandle(h);
+    return NULL;
+}
+
 static int sweep_one(void *user, const char *name)
 {
     wchar_t wide[64];
     char *path;
-    bool removed;
+    bool removed, empty;
+    HANDLE folder;
 
     if (!MultiByteToWideChar(CP_UTF8, 0, name, -1, wide, sizeof wide / sizeof *wide) ||
         !maker_of(wide) || is_running(maker_of(wide)))
         return 0;
     path = exti__fs_join(user, name);
-    if (path && !exti__fs_list(path, remove_one, path, NULL))
-        exti__fs_rmdir(path, &removed, NULL);
+    folder = path ? hold_folder(path) : NULL;
+    if (folder) {
+        empty = !exti__fs_list(path, remove_one, path, NULL);
+        CloseHandle(folder);
+        if (empty)
+            exti__fs_rmdir(path, &removed, NULL);
+    }
     exti__free(path);
     return 0;
 }

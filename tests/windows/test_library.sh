@@ -66,5 +66,11 @@ if ! { build_toys && build_program fs && build_program api; }; then
 fi
 start_wine >"$build/why" || { echo "skip library: $(cat "$build/why")"; exit 0; }
 trap finish_wine EXIT
+# A link in the folder for temporary files, with the name of what a dead process left.
+temp=$(echo "$WINEPREFIX"/drive_c/users/*/Temp)
+mkdir -p "$build/linked" && touch "$build/linked/file"
+ln -s "$build/linked" "$temp/exti-1-000000000000000000000000"
 run fs toys/libhelper.dll
+if [ -f "$build/linked/file" ]; then echo "ok what_a_link_leads_to_is_not_swept"; else echo "not ok what_a_link_leads_to_is_not_swept"; fi
+rm -rf "$temp/exti-1-000000000000000000000000" "$build/linked"
 run api toys
