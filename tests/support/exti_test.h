@@ -53,6 +53,7 @@ struct test {
 
 int test_setup(void **state);
 int test_teardown(void **state);
+void test_end(struct test *t); /* frees it and all that it owns */
 
 #define exti_test(f) cmocka_unit_test_setup_teardown(f, test_setup, test_teardown)
 

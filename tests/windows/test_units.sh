@@ -23,14 +23,18 @@ trap finish_wine EXIT
 
 flags=(-std=c11 -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -D_WIN32_WINNT=0x0602 -DUNICODE -O1 -w -static
     -iquote "$ROOT" -I"$build/deps/include" -Duid_t=unsigned -Dgid_t=unsigned)
-$cc "${flags[@]}" -c -o "$build/units/exti_test.o" "$here/exti_test.c" || { echo "not ok units: $here/exti_test.c"; exit 1; }
+support=()
+for f in "$ROOT/tests/support/exti_test.c" "$here/exti_test_win32.c"; do
+    support+=("$build/units/$(basename "$f" .c).o")
+    $cc "${flags[@]}" -c -o "${support[-1]}" "$f" || { echo "not ok units: $f"; exit 1; }
+done
 
 for f in "$ROOT"/tests/unit/test_*.c; do
     name=$(basename "$f" .c) name=${name#test_}
     exe=$build/units/$name.exe log=$build/units/$name.log
     [[ $posix != *" $name "* ]] || continue
     if ! [ "$exe" -nt "$f" ] || ! [ "$exe" -nt "$build/libextisolate.a" ]; then
-        $cc "${flags[@]}" -o "$exe" "$f" "$build/units/exti_test.o" "$build"/deps/cmocka.o \
+        $cc "${flags[@]}" -o "$exe" "$f" "${support[@]}" "$build"/deps/cmocka.o \
             "$build"/{libextisolate,deps/libelf,deps/libjansson}.a -lbcrypt -ladvapi32 -lntdll -lpthread ||
             { echo "not ok $name: cannot be built"; continue; }
     fi

@@ -5,43 +5,6 @@
 
 #include "tests/support/exti_test.h"
 
-struct test_owned {
-    struct test_owned *next;
-    max_align_t bytes[];
-};
-
-void test_assert_exti(int rc, int code, const struct exti_error *err, uint64_t offset,
-                      const char *call, const char *file, int line)
-{
-    if (rc != code) {
-        print_error("%s\n  gives %s, not %s\n", call, exti_code_name(rc), exti_code_name(code));
-        if (rc && err)
-            print_error("  \"%s\", file \"%s\", offset %lld\n", err->message, err->file,
-                        (long long)err->offset);
-        _fail(file, line);
-    }
-    if (!rc || !err)
-        return;
-    if (err->code != code || !err->message[0]) {
-        print_error("%s\n  gives %s but the error has %s, \"%s\"\n", call, exti_code_name(rc),
-                    exti_code_name(err->code), err->message);
-        _fail(file, line);
-    }
-    if (offset != ANY_OFFSET && err->offset != offset) {
-        print_error("%s\n  \"%s\" is at offset %lld, not %lld\n", call, err->message,
-                    (long long)err->offset, (long long)offset);
-        _fail(file, line);
-    }
-}
-
-void test_assert_contains(const char *whole, const char *text, const char *file, int line)
-{
-    if (whole && strstr(whole, text))
-        return;
-    print_error("\"%s\" does not contain \"%s\"\n", whole ? whole : "(null)", text);
-    _fail(file, line);
-}
-
 int test_setup(void **state)
 {
     static LONG count;
@@ -84,46 +47,8 @@ int test_teardown(void **state)
     struct test *t = *state;
     int rc = remove_folder(t->dir);
 
-    while (t->owned) {
-        struct test_owned *next = t->owned->next;
-
-        free(t->owned);
-        t->owned = next;
-    }
-    free(t);
+    test_end(t);
     return rc;
-}
-
-void *test_alloc(struct test *t, size_t n)
-{
-    struct test_owned *o = calloc(1, sizeof *o + n);
-
-    assert_non_null(o);
-    o->next = t->owned;
-    t->owned = o;
-    return o->bytes;
-}
-
-char *test_format(struct test *t, const char *fmt, ...)
-{
-    va_list ap;
-    char *text;
-    int n;
-
-    va_start(ap, fmt);
-    n = vsnprintf(NULL, 0, fmt, ap);
-    va_end(ap);
-    assert_true(n >= 0);
-    text = test_alloc(t, (size_t)n + 1);
-    va_start(ap, fmt);
-    vsnprintf(text, (size_t)n + 1, fmt, ap);
-    va_end(ap);
-    return text;
-}
-
-char *test_path(struct test *t, const char *name)
-{
-    return test_format(t, "%s/%s", t->dir, name);
 }
 
 char *test_read(struct test *t, const char *path, size_t *n)
