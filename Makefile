@@ -71,7 +71,7 @@ WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-pr
 	-Wformat=2
 BASE_CPPFLAGS := -iquote . -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \
 	$(if $(on_darwin),-D_DARWIN_C_SOURCE) \
-	$(if $(on_windows),-D_WIN32_WINNT=0x0602 -DWIN32_LEAN_AND_MEAN -DUNICODE)
+	$(if $(on_windows),-U_WIN32_WINNT -D_WIN32_WINNT=0x0602 -DWIN32_LEAN_AND_MEAN -DUNICODE)
 BASE_CFLAGS := -std=c11 -fvisibility=hidden $(WARNINGS) $(if $(WERROR),-Werror)
 san_flags := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 cov_flags := $(if $(COV),--coverage -O0)

@@ -15,14 +15,6 @@ skip()
     exit 0
 }
 
-get_zig()
-{
-    [ -x "$build/venv/bin/python" ] && "$build/venv/bin/python" -m ziglang version >/dev/null 2>&1 && return
-    python3 -m venv "$build/venv" >"$build/venv.log" 2>&1 || skip "python3 -m venv does not work here"
-    timeout 300 "$build/venv/bin/pip" install -q --disable-pip-version-check ziglang==0.15.1 \
-        >"$build/venv.log" 2>&1 || skip "no ziglang to be had: $(tail -n 1 "$build/venv.log")"
-}
-
 # shellcheck source=tests/support/cross.bash
 . "$root/tests/support/cross.bash"
 
@@ -58,8 +50,7 @@ build_for() # ZIG-ARCH MACH-O-ARCH
     deps=$out/deps
     cc=$out/cc
     mkdir -p "$out"
-    printf '#!/bin/sh\nexec %s cc -target %s-macos.%s "$@"\n' "$zig" "$1" "$oldest" >"$cc"
-    chmod +x "$cc"
+    zig_cc "$1-macos.$oldest" "$cc"
     if ! build_libraries "$deps" -D_DARWIN_C_SOURCE -I"$here/include" >"$out/log" 2>&1; then
         say 1 "libraries_for_$1"
         return
@@ -79,9 +70,7 @@ build_for() # ZIG-ARCH MACH-O-ARCH
 
 get_zig
 get_sources jansson elfutils
-zig="$build/venv/bin/python -m ziglang"
 ar="$zig ar"
-export ZIG_GLOBAL_CACHE_DIR=$build/cache ZIG_LOCAL_CACHE_DIR=$build/cache
 unset MAKEFLAGS MAKELEVEL
 build_for aarch64 ARM64
 build_for x86_64 X86_64

@@ -2,6 +2,26 @@
 # distribution's sources.  The sourcing script has skip(), which tells why and ends it.
 sources=${EXTI_BUILD:-$PWD/build}/sources
 
+# A compiler that brings the headers and stubs of other systems: $zig, from the Python package index.
+get_zig()
+{
+    local venv=${EXTI_BUILD:-$PWD/build}/zig
+    zig="$venv/bin/python -m ziglang"
+    export ZIG_GLOBAL_CACHE_DIR=$venv/cache ZIG_LOCAL_CACHE_DIR=$venv/cache
+    $zig version >/dev/null 2>&1 && return
+    mkdir -p "$venv"
+    python3 -m venv "$venv" >"$venv.log" 2>&1 || skip "python3 -m venv does not work here"
+    timeout 300 "$venv/bin/pip" install -q --disable-pip-version-check ziglang==0.15.1 \
+        >"$venv.log" 2>&1 || skip "no ziglang to be had: $(tail -n 1 "$venv.log")"
+}
+
+# zig_cc TARGET FILE: makes FILE, a script that compiles for TARGET
+zig_cc()
+{
+    printf '#!/bin/sh\nexec %s cc -target %s "$@"\n' "$zig" "$1" >"$2"
+    chmod +x "$2"
+}
+
 # The sources of the system's own packages, without touching its list of sources.
 get_sources() # PACKAGE...
 {

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Builds library and program for Windows by mingw, and what they need from the distribution's sources:
+# Builds library and program for Windows, and what they need from the distribution's sources:
 #
-#   tests/windows/build.sh DIR [MACHINE]     MACHINE: x86_64, the default, or i686
+#   tests/windows/build.sh DIR [MACHINE]     MACHINE: x86_64, the default, or i686, by gcc; or aarch64,
+#                                            by zig's clang
 #
 # into DIR: extisolate.exe and libextisolate.a, and libelf.a, libjansson.a, cmocka.o and headers in deps/.
 # What `make install` makes is in installed/.  Where that cannot be done here, DIR/extisolate.skip says why; a
@@ -10,8 +11,6 @@ set -u
 dir=$1 machine=${2:-x86_64}
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-# By this one threads are POSIX, as the sources want them.
-cc=$machine-w64-mingw32-gcc-posix ar=$machine-w64-mingw32-ar
 mkdir -p "$dir"
 rm -f "$dir/extisolate.skip"
 
@@ -24,9 +23,17 @@ skip()
 # shellcheck source=tests/support/cross.bash
 . "$root/tests/support/cross.bash"
 
-command -v "$cc" >/dev/null || skip "there is no $cc (package gcc-mingw-w64-${machine/_/-}-posix)"
 exec 7>"$dir/lock"
 flock 7
+if [ "$machine" = aarch64 ]; then
+    get_zig
+    cc=$dir/zig-cc ar="$zig ar"
+    zig_cc aarch64-windows-gnu "$cc"
+else
+    # By this one threads are POSIX, as the sources want them.
+    cc=$machine-w64-mingw32-gcc-posix ar=$machine-w64-mingw32-ar
+    command -v "$cc" >/dev/null || skip "there is no $cc (package gcc-mingw-w64-${machine/_/-}-posix)"
+fi
 unset MAKEFLAGS MAKELEVEL
 # libelf.h speaks of users and groups.
 types=(-Duid_t=unsigned -Dgid_t=unsigned)
@@ -50,4 +57,4 @@ get_sources jansson elfutils cmocka
             LIBELF_CFLAGS="-I$dir/deps/include ${types[*]}" LIBELF_LIBS="$dir/deps/libelf.a" \
             JANSSON_CFLAGS= JANSSON_LIBS="$dir/deps/libjansson.a" SAN= COV= CFLAGS='-O2 -g' DESTDIR="$dir/installed" PREFIX=/usr all install
 } >"$dir/log" 2>&1 7>&- || { tail -n 40 "$dir/log"; exit 1; }
-ln -f "$dir/build/$cc/libextisolate.a" "$dir/build/$cc/extisolate.exe" "$dir"
+ln -f "$dir/build/${cc##*/}"/{libextisolate.a,extisolate.exe} "$dir"

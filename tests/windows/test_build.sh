@@ -14,12 +14,12 @@ is_for() # FILE MACHINE
     llvm-readobj-16 --file-headers "$1" | grep -q "Machine: $2 " || { echo "$1 is not for $2"; return 1; }
 }
 
-# mingw's own libraries lie in no Windows.
+# mingw's own libraries lie in no Windows; the C library of zig's programs does since Windows 10.
 needs_system_only()
 {
     local bad
     bad=$(llvm-readobj-16 --coff-imports "$1" | sed -n 's/^  Name: //p' |
-        grep -viE '^(KERNEL32|ADVAPI32|msvcrt|bcrypt|ntdll|SHELL32|USER32)\.dll$')
+        grep -viE '^(KERNEL32|ADVAPI32|msvcrt|bcrypt|ntdll|SHELL32|USER32|api-ms-win-crt-[a-z0-9-]*)\.dll$')
     [ -z "$bad" ] || { echo "needs $bad"; return 1; }
 }
 
@@ -51,3 +51,4 @@ END
 mkdir -p "$build"
 build_for x86_64 IMAGE_FILE_MACHINE_AMD64 "$build"
 build_for i686 IMAGE_FILE_MACHINE_I386 "$build/i686"
+build_for aarch64 IMAGE_FILE_MACHINE_ARM64 "$build/aarch64"
