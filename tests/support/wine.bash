@@ -1,6 +1,7 @@
 # For tests that run Windows programs.  They share a prefix, made once for a build folder, which takes
 # ten seconds and 700 MB; and a server, which `finish_wine` ends.
 unset DISPLAY WAYLAND_DISPLAY
+export LC_ALL=C.UTF-8 # wine gives files no names but in the locale's characters
 export WINEPREFIX=${EXTI_WINEPREFIX:-${EXTI_BUILD:-$ROOT/build}/wine/prefix}
 export WINEDEBUG=-all WINEDLLOVERRIDES='winedbg.exe=d;mscoree=;mshtml='
 
