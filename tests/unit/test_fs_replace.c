@@ -383,25 +383,91 @@ static void readers_never_see_half_a_file(void **state)
     assert_string_equal(test_list(t, t->dir), "f\n");
 }
 
+/* What a killed process leaves is known by its name, so that it can be swept. */
+static unsigned count_leftovers(struct test *t)
+{
+    char *names = test_list(t, t->dir), *name;
+    unsigned n = 0;
+
+    for (name = strtok(names, "\n"); name; name = strtok(NULL, "\n")) {
+        if (!strcmp(name, "f"))
+            continue;
+        n++;
+        assert_memory_equal(name, ".exti-", 6);
+        assert_int_equal(strspn(name + 6, "0123456789abcdef"), 32);
+        assert_int_equal(strlen(name), 38);
+    }
+    return n;
+}
+
+/* The limit cuts a write short, and the signal of the next one kills. */
+static void dying_in_the_middle_of_a_write_leaves_old(void **state)
+{
+    static const rlim_t sizes[] = {0, 1, 4096, BIG / 2, BIG - 1};
+    static char bytes[BIG];
+    struct test *t = *state;
+    char *path = test_path(t, "f");
+
+    test_write(path, "old", 3);
+    for (unsigned i = 0; i < ARRAY_SIZE(sizes); i++) {
+        pid_t pid = fork();
+        int status;
+
+        if (!pid) {
+            const struct rlimit limit = {sizes[i], sizes[i]}, no_core = {0, 0};
+
+            signal(SIGXFSZ, SIG_DFL);
+            if (setrlimit(RLIMIT_CORE, &no_core) || setrlimit(RLIMIT_FSIZE, &limit))
+                _exit(1);
+            exti__fs_replace(path, bytes, BIG, 0, NULL);
+            _exit(2);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSIGNALED(status));
+        assert_int_equal(WTERMSIG(status), SIGXFSZ);
+        assert_file(t, path, "old", 3);
+        assert_int_equal(count_leftovers(t), i + 1);
+    }
+    assert_ok(exti__fs_replace(path, "at last", 7, 0, &t->err), &t->err);
+    assert_file(t, path, "at last", 7);
+}
+
+/* Gives a process that replaces the file over and over and has done so once; or -1. */
 static pid_t start_replacing(const char *path)
 {
     static char bytes[BIG];
-    pid_t pid = fork();
+    int ready[2];
+    char byte;
+    pid_t pid;
 
-    if (pid)
-        return pid;
-    alarm(30);
+    assert_int_equal(pipe(ready), 0);
+    pid = fork();
+    if (pid) {
+        ssize_t got;
+
+        close(ready[1]);
+        got = read(ready[0], &byte, 1);
+        close(ready[0]);
+        if (got == 1)
+            return pid;
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        return -1;
+    }
+    alarm(600);
     for (int i = 0;; i++) {
         memset(bytes, 'a' + i % 26, BIG);
         exti__fs_replace(path, bytes, BIG, 0, NULL);
+        if (!i && write(ready[1], "r", 1) != 1)
+            _exit(1);
     }
 }
 
+/* Nothing here says at what moment: the sleeps only spread them. */
 static void killing_the_writer_leaves_old_or_new(void **state)
 {
     struct test *t = *state;
-    char *path = test_path(t, "f"), *bytes = test_alloc(t, BIG), *names, *name;
-    unsigned leftovers = 0;
+    char *path = test_path(t, "f"), *bytes = test_alloc(t, BIG);
     char first;
 
     memset(bytes, 'z', BIG);
@@ -410,22 +476,13 @@ static void killing_the_writer_leaves_old_or_new(void **state)
         pid_t pid = start_replacing(path);
         int status;
 
-        usleep(500 + i * 97 % 3000);
+        assert_true(pid > 0);
+        usleep(i * 97 % 3500);
         kill(pid, SIGKILL);
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_true(whole(path, &first));
     }
-    /* What a killed process leaves is known by its name, so that it can be swept. */
-    names = test_list(t, t->dir);
-    for (name = strtok(names, "\n"); name; name = strtok(NULL, "\n")) {
-        if (!strcmp(name, "f"))
-            continue;
-        leftovers++;
-        assert_memory_equal(name, ".exti-", 6);
-        assert_int_equal(strspn(name + 6, "0123456789abcdef"), 32);
-        assert_int_equal(strlen(name), 38);
-    }
-    assert_true(leftovers > 0);
+    count_leftovers(t);
     assert_ok(exti__fs_replace(path, "at last", 7, 0, &t->err), &t->err);
     assert_file(t, path, "at last", 7);
 }
@@ -445,6 +502,7 @@ int main(void)
         exti_test(folder_of_someone_else_is_named),
         exti_test(folder_is_found_in_every_kind_of_path),
         exti_test(readers_never_see_half_a_file),
+        exti_test(dying_in_the_middle_of_a_write_leaves_old),
         exti_test(killing_the_writer_leaves_old_or_new),
     };
 
