@@ -116,7 +116,8 @@ static int add_tag(const struct elf_file *f, const GElf_Dyn *d, struct exti_imag
         return 0;
     case DT_FLAGS_1:
         info->flags |= (v & DF_1_NODELETE ? EXTI_IMAGE_NODELETE : 0) |
-                       (v & DF_1_NOW ? EXTI_IMAGE_BIND_NOW : 0);
+                       (v & DF_1_NOW ? EXTI_IMAGE_BIND_NOW : 0) |
+                       (v & DF_1_NODEFLIB ? EXTI_IMAGE_NODEFLIB : 0);
         return 0;
     default:
         return 0;

@@ -150,6 +150,7 @@ struct exti_image; /* read-only description of one file; any thread once made */
 #define EXTI_IMAGE_BOUND 256u           /* holds addresses of its imports, found in advance */
 #define EXTI_IMAGE_FORCE_INTEGRITY 512u /* loads only with a valid signature */
 #define EXTI_IMAGE_RELOCATABLE 1024u    /* loads at any address */
+#define EXTI_IMAGE_NODEFLIB 2048u /* ELF: what it needs is not in default folders (DF_1_NODEFLIB) */
 
 enum exti_signature {
     EXTI_SIGNATURE_NONE = 0,
