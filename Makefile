@@ -121,9 +121,9 @@ PE_SRCS := pe/pe_bind.c pe/pe_check.c pe/pe_check_bytes.c pe/pe_check_edit.c pe/
 	pe/pe_strip.c
 LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/edits.c loader/exports.c \
 	loader/formats.c loader/inspect.c loader/install_name.c loader/json_text.c loader/manifest.c \
-	loader/mention.c loader/module.c loader/names.c loader/opts.c loader/prove.c loader/registry.c \
-	loader/rename.c loader/rewrite.c loader/stable.c loader/store.c loader/store_open.c \
-	loader/verify.c loader/verify_set.c
+	loader/mention.c loader/module.c loader/names.c loader/opts.c loader/policy.c loader/prove.c \
+	loader/registry.c loader/rename.c loader/rewrite.c loader/stable.c loader/store.c \
+	loader/store_open.c loader/verify.c loader/verify_set.c
 # What differs between systems.
 POSIX_SRCS := loader/base/fs_posix.c loader/dl_posix.c loader/redirect.c
 ELF_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_nettle.c loader/ld_cache.c \

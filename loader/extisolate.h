@@ -323,6 +323,22 @@ struct exti_redirect {
  * to be copied into it, by whomever. */
 #define EXTI_CTX_DROP_UNUSED 16u
 
+/* Which of the libraries that a context's modules need it gets copies of, like those of the modules
+ * themselves.  Files that exti_copy or exti_load names are copied in any case. */
+enum exti_closure {
+    EXTI_CLOSURE_ALL = 0, /* all but a base set, whose sharing is right or cannot be helped */
+    EXTI_CLOSURE_API = 1, /* those by which the API library is reached */
+    EXTI_CLOSURE_NONE = 2 /* none: all are shared with the rest of the process */
+};
+
+/* An exception to that, for the libraries that match `glob`: * is any text, ? any character, [a-z] and
+ * [!a-z] one of a set.  A glob with a slash is of the file's path, any other one of its SONAME or file
+ * name.  The C library and its kin are shared whatever a rule says. */
+struct exti_rule {
+    const char *glob;
+    int share; /* else the context gets a copy */
+};
+
 struct exti_ctx_opts {
     size_t size;
     const char *dir;                       /* created when new; NULL: a private directory, gone
@@ -337,6 +353,9 @@ struct exti_ctx_opts {
     const struct exti_redirect *redirects; /* copied */
     size_t redirect_count;
     uint32_t flags; /* EXTI_CTX_* */
+    enum exti_closure closure;
+    const struct exti_rule *rules; /* copied; of those that match a library the last counts */
+    size_t rule_count;
 };
 
 /* Opens a context: makes or reuses its directory and the copy of its API library.  Loads nothing

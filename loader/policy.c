@@ -1,0 +1,222 @@
+#include "loader/policy.h"
+
+#include <string.h>
+
+#include "loader/base/fs.h"
+
+/* ---- the base set ------------------------------------------------------------------------------ */
+
+#define LIBC                                                                                       \
+    "the C library is one per process, and its parts speak to each other by private symbols"
+#define UNWIND "exceptions cross contexts' frames only by one unwinder, which knows all of them"
+#define CXX "exceptions, type_info, locales and streams are compared and handed around by address"
+#define OPENMP "its thread-locals are in the static TLS block, its threads are never joined"
+#define SANITIZER "a process has one sanitizer, which is there from its start"
+#define ALLOCATOR "what one allocator gives another cannot free, and it fills the static TLS block"
+#define GPU "the driver has one state per process and device"
+#define CUDA "it holds on to the driver's one state, and has hundreds of megabytes"
+#define GLIB "its type system registers names once per process, and it cannot be unloaded"
+#define GUI "windows belong to one connection and one thread of the process"
+#define DBUS "the connections to the buses are one per process"
+#define SSL "its settings and exit handlers are one per process, and it cannot be unloaded"
+
+/* Names as distributions give them, and those of wheels, where auditwheel puts a hash before ".so". */
+static const struct {
+    const char *glob, *reason;
+    bool fixed;
+} base[] = {
+    {"ld-linux*.so.*", LIBC, true},
+    {"ld64.so.*", LIBC, true},
+    {"ld-musl-*.so.1", LIBC, true},
+    {"libc.musl-*.so.1", LIBC, true},
+    {"libc.so.6", LIBC, true},
+    {"libc.so", LIBC, true},
+    {"libm.so.6", LIBC, true},
+    {"libmvec.so.1", LIBC, true},
+    {"libpthread.so.0", LIBC, true},
+    {"libdl.so.2", LIBC, true},
+    {"librt.so.1", LIBC, true},
+    {"libutil.so.1", LIBC, true},
+    {"libanl.so.1", LIBC, true},
+    {"libresolv.so.2", LIBC, true},
+    {"libnsl.so.1", LIBC, true},
+    {"libnss_*.so.2", LIBC, true},
+    {"libBrokenLocale.so.1", LIBC, true},
+    {"libthread_db.so.1", LIBC, true},
+    {"libc_malloc_debug.so.0", LIBC, true},
+    {"libgcc_s.so.1", UNWIND, false},
+    {"libgcc_s-*.so.*", UNWIND, false},
+    {"libunwind.so.*", UNWIND, false},
+    {"libstdc++.so.6", CXX, false},
+    {"libstdc++-*.so.*", CXX, false},
+    {"libc++.so.1", CXX, false},
+    {"libc++abi.so.1", CXX, false},
+    {"libatomic.so.1", "its locks are found by address: two copies would not exclude each other",
+     false},
+    {"libgomp.so.1", OPENMP, false},
+    {"libgomp-*.so.*", OPENMP, false},
+    {"libomp.so*", OPENMP, false},
+    {"libomp-*.so*", OPENMP, false},
+    {"libiomp5.so", OPENMP, false},
+    {"lib[alt]san.so.*", SANITIZER, false},
+    {"libubsan.so.*", SANITIZER, false},
+    {"libclang_rt.*.so", SANITIZER, false},
+    {"libjemalloc.so.*", ALLOCATOR, false},
+    {"libjemalloc-*.so*", ALLOCATOR, false},
+    {"libtcmalloc*.so.*", ALLOCATOR, false},
+    {"libmimalloc.so.*", ALLOCATOR, false},
+    {"libtbbmalloc*.so.*", ALLOCATOR, false},
+    {"libcuda.so.*", GPU, false},
+    {"libnvidia-*.so.*", GPU, false},
+    {"libnvcuvid.so.*", GPU, false},
+    {"libOpenCL.so.1", GPU, false},
+    {"libamdhip64.so.*", GPU, false},
+    {"libhsa-runtime64.so.*", GPU, false},
+    {"libze_loader.so.1", GPU, false},
+    {"libvulkan.so.1", GPU, false},
+    {"libGL.so.1", GPU, false},
+    {"libGLX.so.0", GPU, false},
+    {"libGLdispatch.so.0", GPU, false},
+    {"libGLESv*.so.*", GPU, false},
+    {"libOpenGL.so.0", GPU, false},
+    {"libEGL.so.1", GPU, false},
+    {"libdrm*.so.*", GPU, false},
+    {"libgbm.so.1", GPU, false},
+    {"libva*.so.2", GPU, false},
+    {"libvdpau.so.1", GPU, false},
+    {"libcudart*.so*", CUDA, false},
+    {"libcublas*.so*", CUDA, false},
+    {"libcudnn*.so*", CUDA, false},
+    {"libcufft*.so*", CUDA, false},
+    {"libcufile*.so*", CUDA, false},
+    {"libcupti*.so*", CUDA, false},
+    {"libcurand*.so*", CUDA, false},
+    {"libcusolver*.so*", CUDA, false},
+    {"libcusparse*.so*", CUDA, false},
+    {"libnccl*.so*", CUDA, false},
+    {"libnvrtc*.so*", CUDA, false},
+    {"libnvJitLink*.so*", CUDA, false},
+    {"libnvToolsExt*.so*", CUDA, false},
+    {"libglib-2.0.so.0", GLIB, false},
+    {"libgobject-2.0.so.0", GLIB, false},
+    {"libgmodule-2.0.so.0", GLIB, false},
+    {"libgthread-2.0.so.0", GLIB, false},
+    {"libgio-2.0.so.0", GLIB, false},
+    {"libgirepository-*.so.*", GLIB, false},
+    {"libgst*-1.0.so.0", GLIB, false},
+    {"libgdk_pixbuf-2.0.so.0", GLIB, false},
+    {"libpango*-1.0.so.0", GLIB, false},
+    {"libatk*-1.0.so.0", GLIB, false},
+    {"libatspi.so.0", GLIB, false},
+    {"libgdk-*.so.*", GUI, false},
+    {"libgtk-*.so.*", GUI, false},
+    {"libX*.so.*", GUI, false},
+    {"libxcb*.so.*", GUI, false},
+    {"libxkbcommon*.so.0", GUI, false},
+    {"libICE.so.6", GUI, false},
+    {"libSM.so.6", GUI, false},
+    {"libwayland-*.so.*", GUI, false},
+    {"libdbus-1.so.3", DBUS, false},
+    {"libcrypto.so.*", SSL, false},
+    {"libcrypto-*.so.*", SSL, false},
+    {"libssl.so.*", SSL, false},
+    {"libssl-*.so.*", SSL, false},
+};
+
+const char *exti__policy_base(size_t i, const char **reason, bool *fixed)
+{
+    if (i >= sizeof base / sizeof *base)
+        return NULL;
+    *reason = base[i].reason;
+    *fixed = base[i].fixed;
+    return base[i].glob;
+}
+
+/* ---- globs ------------------------------------------------------------------------------------- */
+
+/* Whether the set that `p` is at has `c`; *end is behind it.  One without an end is a plain bracket. */
+static bool in_set(const char *p, char c, const char **end)
+{
+    const bool negated = p[1] == '!';
+    const char *q = p + 1 + negated, *first = q;
+    bool found = false;
+
+    for (; *q && (*q != ']' || q == first); q++) {
+        if (q[1] == '-' && q[2] && q[2] != ']') {
+            found = found || (q[0] <= c && c <= q[2]);
+            q += 2;
+        } else {
+            found = found || *q == c;
+        }
+    }
+    *end = *q ? q + 1 : p + 1;
+    return *q ? found != negated : c == '[';
+}
+
+bool exti__glob_matches(const char *glob, const char *text)
+{
+    const char *star = NULL, *from = NULL, *end;
+
+    while (*text) {
+        if (*glob == '*') {
+            star = ++glob;
+            from = text;
+        } else if (*glob == '[' && in_set(glob, *text, &end)) {
+            glob = end;
+            text++;
+        } else if (*glob && *glob != '[' && (*glob == '?' || *glob == *text)) {
+            glob++;
+            text++;
+        } else if (star) { /* let the last star have one character more */
+            glob = star;
+            text = ++from;
+        } else {
+            return false;
+        }
+    }
+    return !glob[strspn(glob, "*")];
+}
+
+/* ---- decisions --------------------------------------------------------------------------------- */
+
+static const char *file_name(const char *path)
+{
+    const char *slash = exti__fs_last_slash(path);
+
+    return slash ? slash + 1 : path;
+}
+
+static bool names(const char *glob, const char *soname, const char *path)
+{
+    if (strchr(glob, '/'))
+        return exti__glob_matches(glob, path);
+    return (soname && exti__glob_matches(glob, soname)) ||
+           exti__glob_matches(glob, file_name(path));
+}
+
+struct exti_decision exti__policy_decide(const struct exti_policy *p, const char *soname,
+                                         const char *path, uint32_t flags)
+{
+    size_t entry = 0;
+
+    while (entry < sizeof base / sizeof *base && !names(base[entry].glob, soname, path))
+        entry++;
+    if (entry < sizeof base / sizeof *base && base[entry].fixed)
+        return (struct exti_decision){true, EXTI_WHY_FIXED, base[entry].glob, base[entry].reason};
+    for (size_t i = p->rule_count; i-- > 0;)
+        if (names(p->rules[i].glob, soname, path))
+            return (struct exti_decision){p->rules[i].share, EXTI_WHY_RULE, p->rules[i].glob,
+                                          "the user says so"};
+    if (entry < sizeof base / sizeof *base)
+        return (struct exti_decision){true, EXTI_WHY_BASE, base[entry].glob, base[entry].reason};
+    if (flags & EXTI_IMAGE_NODELETE)
+        return (struct exti_decision){true, EXTI_WHY_FLAGS, NULL,
+                                      "it says that it cannot be unloaded (DF_1_NODELETE)"};
+    if (flags & EXTI_IMAGE_STATIC_TLS)
+        return (struct exti_decision){true, EXTI_WHY_FLAGS, NULL,
+                                      "its thread-locals are in the static TLS block, which few "
+                                      "copies would fill (DF_STATIC_TLS)"};
+    return (struct exti_decision){p->share_by_default, EXTI_WHY_DEFAULT, NULL,
+                                  p->share_by_default ? "libraries are shared by default"
+                                                      : "libraries are isolated by default"};
+}

@@ -1,0 +1,151 @@
+#include "loader/policy.h"
+
+#include <string.h>
+
+#include "tests/support/exti_test.h"
+
+static void assert_decides(const struct exti_policy *p, const char *soname, const char *path,
+                           uint32_t flags, bool share, enum exti_why why)
+{
+    const struct exti_decision d = exti__policy_decide(p, soname, path, flags);
+
+    if (d.share != share || d.why != why || !d.reason || !*d.reason ||
+        (d.glob != NULL) != (why <= EXTI_WHY_BASE))
+        fail_msg("%s, %s: share %d, why %d, \"%s\"", soname ? soname : "-", path, d.share, d.why,
+                 d.reason ? d.reason : "");
+}
+
+static void globs_match_as_a_shells(void **state)
+{
+    static const struct {
+        const char *glob, *text;
+        bool matches;
+    } rows[] = {
+        {"", "", true},
+        {"", "a", false},
+        {"a", "", false},
+        {"*", "", true},
+        {"*", "a/b", true},
+        {"a*c", "abc", true},
+        {"a*c", "ac", true},
+        {"a*c", "abcb", false},
+        {"a*b*c", "aXbXbXc", true},
+        {"*.so.*", "libz.so.1", true},
+        {"*.so.*", "libz.so", false},
+        {"a?c", "abc", true},
+        {"a?c", "ac", false},
+        {"lib[alt]san.so", "libtsan.so", true},
+        {"lib[alt]san.so", "libbsan.so", false},
+        {"[a-c]x", "bx", true},
+        {"[a-c]x", "dx", false},
+        {"[!a-c]x", "dx", true},
+        {"[!a-c]x", "ax", false},
+        {"[]]", "]", true},
+        {"*[0-9]", "lib12", true},
+        {"[a", "[a", true},
+        {"[a", "a", false},
+        {"[", "[", true},
+        {"a[", "a", false},
+        {"**a", "bba", true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        if (exti__glob_matches(rows[i].glob, rows[i].text) != rows[i].matches)
+            fail_msg("\"%s\" and \"%s\"", rows[i].glob, rows[i].text);
+}
+
+static void a_hostile_glob_takes_no_longer(void **state)
+{
+    char text[2001];
+    const double start = test_now();
+
+    (void)state;
+    memset(text, 'a', 2000);
+    text[2000] = 0;
+    assert_false(exti__glob_matches("*a*a*a*a*a*a*a*a*a*a*a*a*b", text));
+    assert_true(test_now() - start < 1);
+}
+
+static void the_base_set_is_shared(void **state)
+{
+    static const char *const names[] = {
+        "libstdc++.so.6", "libgcc_s.so.1",    "libgomp.so.1", "libgomp-a34b3233.so.1.0.0",
+        "libcuda.so.1",   "libglib-2.0.so.0", "libX11.so.6",  "libjemalloc.so.2",
+        "libcrypto.so.3", "libasan.so.8"};
+    static const char *const fixed[] = {"libc.so.6", "ld-linux-x86-64.so.2", "libm.so.6",
+                                        "ld-linux-aarch64.so.1", "libpthread.so.0"};
+    static const char *const others[] = {"libz.so.1",        "libhdf5_serial.so.103",
+                                         "libreadline.so.8", "libopenblas.so.0",
+                                         "libtorch_cpu.so",  "libcups.so.2"};
+    const struct exti_policy p = {0}, sharing = {.share_by_default = true};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        assert_decides(&p, names[i], "/lib/x", 0, true, EXTI_WHY_BASE);
+    for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
+        assert_decides(&p, fixed[i], "/lib/x", 0, true, EXTI_WHY_FIXED);
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+        assert_decides(&p, others[i], "/lib/x", 0, false, EXTI_WHY_DEFAULT);
+        assert_decides(&sharing, others[i], "/lib/x", 0, true, EXTI_WHY_DEFAULT);
+    }
+    assert_decides(&p, NULL, "/lib/libgcc_s.so.1", 0, true, EXTI_WHY_BASE);
+}
+
+static void flags_decide_where_no_name_does(void **state)
+{
+    const struct exti_policy p = {0};
+
+    (void)state;
+    assert_decides(&p, "libp.so", "/p", EXTI_IMAGE_NODELETE, true, EXTI_WHY_FLAGS);
+    assert_decides(&p, "libp.so", "/p", EXTI_IMAGE_STATIC_TLS, true, EXTI_WHY_FLAGS);
+    assert_decides(&p, "libp.so", "/p", EXTI_IMAGE_UNIQUE, false, EXTI_WHY_DEFAULT);
+    assert_decides(&p, "libgomp.so.1", "/p", EXTI_IMAGE_STATIC_TLS, true, EXTI_WHY_BASE);
+}
+
+static void the_users_last_word_counts_but_not_for_the_c_library(void **state)
+{
+    static const struct exti_rule rules[] = {
+        {"*", false}, {"libz*", true}, {"/opt/*", true}, {"libzstd.so.1", false}};
+    const struct exti_policy p = {rules, ARRAY_SIZE(rules), false};
+
+    (void)state;
+    assert_decides(&p, "libc.so.6", "/lib/libc.so.6", 0, true, EXTI_WHY_FIXED);
+    assert_decides(&p, "libstdc++.so.6", "/p", 0, false, EXTI_WHY_RULE);
+    assert_decides(&p, "libz.so.1", "/p", 0, true, EXTI_WHY_RULE);
+    assert_decides(&p, "libzstd.so.1", "/p", 0, false, EXTI_WHY_RULE);
+    assert_decides(&p, "liba.so", "/opt/liba.so", 0, true, EXTI_WHY_RULE);
+    assert_decides(&p, "liba.so", "/p", EXTI_IMAGE_NODELETE, false, EXTI_WHY_RULE);
+    assert_string_equal(exti__policy_decide(&p, "libz.so.1", "/p", 0).glob, "libz*");
+}
+
+/* Each entry has a reason, and none is hidden by one before it. */
+static void entries_are_sound(void **state)
+{
+    const char *reason, *glob, *other;
+    bool fixed;
+
+    (void)state;
+    for (size_t i = 0; (glob = exti__policy_base(i, &reason, &fixed)); i++) {
+        assert_true(strlen(reason) > 20);
+        for (size_t k = 0; k < i; k++) {
+            other = exti__policy_base(k, &reason, &fixed);
+            if (exti__glob_matches(other, glob))
+                fail_msg("%s comes behind %s", glob, other);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(globs_match_as_a_shells),
+        cmocka_unit_test(a_hostile_glob_takes_no_longer),
+        cmocka_unit_test(the_base_set_is_shared),
+        cmocka_unit_test(flags_decide_where_no_name_does),
+        cmocka_unit_test(the_users_last_word_counts_but_not_for_the_c_library),
+        cmocka_unit_test(entries_are_sound),
+    };
+
+    return cmocka_run_group_tests_name("policy", tests, NULL, NULL);
+}
