@@ -204,3 +204,11 @@ bool exti__name_same_dll(const char *a, const char *b)
 
     return n == dll_stem(b) && strncasecmp(a, b, n) == 0;
 }
+
+bool exti__name_is_api(const char *name, const char *file, const char *id)
+{
+    const char *base = exti__name_base(name), *api = exti__name_base(file);
+
+    return strcmp(base, api) == 0 || (id && strcmp(base, exti__name_base(id)) == 0) ||
+           (strcmp(base, "libpython3.so") == 0 && strncmp(api, "libpython3.", 11) == 0);
+}

@@ -60,6 +60,10 @@ bool exti__name_pe_fits(const char *name);
 /* Whether Windows takes two names for one DLL: in any case, ".dll" is understood. */
 bool exti__name_same_dll(const char *a, const char *b);
 
+/* Whether a needed library's name is one of the API library's in ELF: its SONAME `id`, if it has one, its
+ * file's name, or, for CPython, that of the stable ABI's libpython3.so, which only forwards to it. */
+bool exti__name_is_api(const char *name, const char *file, const char *id);
+
 const char *exti__name_base(const char *path); /* what follows the last slash */
 
 #endif

@@ -1,0 +1,567 @@
+/* The graph.  Each file that is added is walked breadth first, as ld.so does, so that a name that two
+ * folders could answer gets the file that it would get in a process with that file and the API library
+ * alone. */
+#include "loader/closure.h"
+
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/mem.h"
+#include "loader/closure_priv.h"
+#include "loader/names.h"
+
+/* A node by its file. */
+struct file_key {
+    uint64_t device, inode;
+    size_t node;
+};
+
+struct exti_closure_state {
+    const struct exti_search *search;
+    struct exti_search *own; /* if it is not the caller's */
+    struct exti_policy policy;
+    enum exti_closure mode;
+    char *api_text;         /* the names that the API library exports, one after the other */
+    const char **api_names; /* sorted */
+    size_t api_count;
+    void *files;    /* tree of struct file_key */
+    size_t *loaded; /* nodes that this walk has come by, in ld.so's order */
+    size_t loaded_count, loaded_cap;
+    size_t walk;
+};
+
+static int file_order(const void *a, const void *b)
+{
+    const struct file_key *x = a, *y = b;
+
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    return (x->inode > y->inode) - (x->inode < y->inode);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------- */
+
+static void clear_node(struct exti_closure_node *n)
+{
+    for (size_t i = 0; i < n->need_count; i++) {
+        exti__free(n->needs[i].name);
+        exti__free(n->needs[i].problem);
+    }
+    for (size_t i = 0; i < n->alias_count; i++)
+        exti__free(n->aliases[i]);
+    exti__free(n->needs);
+    exti__free(n->aliases);
+    exti__free(n->path);
+    exti__free(n->real);
+    exti__free(n->soname);
+    exti__free(n->rpath);
+    exti__free(n->runpath);
+}
+
+static bool has_name(const struct exti_closure_node *n, const char *name)
+{
+    if (strcmp(n->path, name) == 0 || (n->soname && strcmp(n->soname, name) == 0))
+        return true;
+    for (size_t i = 0; i < n->alias_count; i++)
+        if (strcmp(n->aliases[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* ld.so remembers every name that a file was asked for by. */
+static int add_alias(struct exti_closure_node *n, const char *name, struct exti_error *err)
+{
+    char **grown, *copy;
+
+    if (has_name(n, name))
+        return 0;
+    copy = exti__strdup(name);
+    grown = copy ? exti__realloc_array(n->aliases, n->alias_count + 1, sizeof *grown) : NULL;
+    if (!grown) {
+        exti__free(copy);
+        return exti__fail_nomem(err);
+    }
+    grown[n->alias_count++] = copy;
+    n->aliases = grown;
+    return 0;
+}
+
+static int reserve(void **array, size_t *cap, size_t count, size_t size, struct exti_error *err)
+{
+    void *grown;
+
+    if (count < *cap)
+        return 0;
+    grown = exti__realloc_array(*array, *cap ? *cap * 2 : 16, size);
+    if (!grown)
+        return exti__fail_nomem(err);
+    *array = grown;
+    *cap = *cap ? *cap * 2 : 16;
+    return 0;
+}
+
+static bool uses_api(const struct exti_closure_state *s, const struct exti_image *im)
+{
+    if (!s->api_count)
+        return false;
+    for (size_t i = 0; i < im->info.symbol_count; i++)
+        if (!(im->symbols[i].flags & EXTI_SYM_EXPORT) &&
+            bsearch(&im->symbols[i].name, s->api_names, s->api_count, sizeof *s->api_names,
+                    by_name))
+            return true;
+    return false;
+}
+
+/* The names outlive the image, whose bytes are a file's that may change. */
+static int take_api_names(struct exti_closure_state *s, const struct exti_image *im,
+                          struct exti_error *err)
+{
+    size_t text = 0, count = 0;
+
+    for (size_t i = 0; i < im->info.symbol_count; i++)
+        if (im->symbols[i].flags & EXTI_SYM_EXPORT) {
+            text += strlen(im->symbols[i].name) + 1;
+            count++;
+        }
+    s->api_text = exti__alloc(text + 1);
+    s->api_names = exti__calloc(count + 1, sizeof *s->api_names);
+    if (!s->api_text || !s->api_names)
+        return exti__fail_nomem(err);
+    text = 0;
+    for (size_t i = 0; i < im->info.symbol_count; i++)
+        if (im->symbols[i].flags & EXTI_SYM_EXPORT) {
+            const size_t n = strlen(im->symbols[i].name) + 1;
+
+            memcpy(s->api_text + text, im->symbols[i].name, n);
+            s->api_names[s->api_count++] = s->api_text + text;
+            text += n;
+        }
+    if (s->api_count)
+        qsort(s->api_names, s->api_count, sizeof *s->api_names, by_name);
+    return 0;
+}
+
+static int index_node(struct exti_closure_state *s, const struct exti_file_id *id, size_t node,
+                      struct exti_error *err)
+{
+    struct file_key *key = exti__alloc(sizeof *key);
+
+    if (!key)
+        return exti__fail_nomem(err);
+    *key = (struct file_key){id->device, id->inode, node};
+    if (!tsearch(key, &s->files, file_order)) {
+        exti__free(key);
+        return exti__fail_nomem(err);
+    }
+    return 0;
+}
+
+static int copy_text(const char *text, char **out, struct exti_error *err)
+{
+    if (text && !(*out = exti__strdup(text)))
+        return exti__fail_nomem(err);
+    return 0;
+}
+
+/* What is kept of an image. */
+static int describe(struct exti_closure_node *n, const struct exti_image *im,
+                    struct exti_error *err)
+{
+    const size_t count = im->info.needed_count;
+    int rc = exti__elf_kind(im->bytes, &n->kind, err);
+
+    n->flags = im->info.flags;
+    if (!rc)
+        rc = copy_text(im->info.id, &n->soname, err);
+    if (!rc)
+        rc = copy_text(im->info.rpath, &n->rpath, err);
+    if (!rc)
+        rc = copy_text(im->info.runpath, &n->runpath, err);
+    if (rc)
+        return rc;
+    n->needs = exti__calloc(count + 1, sizeof *n->needs);
+    if (!n->needs)
+        return exti__fail_nomem(err);
+    for (size_t i = 0; i < count && !rc; i++) {
+        n->needs[i].node = EXTI_NO_NODE;
+        n->needs[i].optional = im->needed[i].flags & EXTI_NEED_WEAK;
+        n->need_count++;
+        rc = copy_text(im->needed[i].name, &n->needs[i].name, err);
+    }
+    return rc;
+}
+
+static int read_node(struct exti_closure_state *s, struct exti_closure_node *n,
+                     struct exti_error *err)
+{
+    struct exti_image *im = NULL;
+    int rc = exti_inspect(n->path, &im, err);
+
+    if (!rc && strcmp(im->info.format, "ELF") != 0)
+        rc = exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                        "is a %s file; of these, the libraries needed cannot be followed",
+                        im->info.format);
+    if (!rc)
+        rc = describe(n, im, err);
+    if (!rc && n->api)
+        rc = take_api_names(s, im, err);
+    else if (!rc)
+        n->uses_api = uses_api(s, im);
+    exti_image_free(im);
+    return rc;
+}
+
+static int make_node(struct exti_closure_graph *g, const char *path, const struct exti_file_id *id,
+                     size_t loader, bool api, struct exti_error *err)
+{
+    struct exti_closure_node n = {.id = *id,
+                                  .loader = loader,
+                                  .api = api,
+                                  .because = EXTI_NO_NODE,
+                                  .original_of = EXTI_NO_NODE};
+    int rc = reserve((void **)&g->nodes, &g->cap, g->count, sizeof n, err);
+
+    if (rc)
+        return rc;
+    rc = exti__fs_realpath(path, &n.real, err);
+    if (!rc) /* one that starts at the current folder would not mean the same later */
+        rc = copy_text(exti__fs_is_absolute(path) ? path : n.real, &n.path, err);
+    if (!rc)
+        rc = read_node(g->state, &n, err);
+    if (!rc)
+        rc = index_node(g->state, id, g->count, err);
+    if (rc) {
+        exti__error_file(err, path);
+        clear_node(&n);
+        return rc;
+    }
+    g->nodes[g->count++] = n;
+    return 0;
+}
+
+/* The node of the file `path`, made if need be. */
+static int node_of(struct exti_closure_graph *g, const char *path, size_t loader, bool api,
+                   size_t *out, struct exti_error *err)
+{
+    struct exti_file_id id;
+    struct file_key key = {0}, **found;
+    int rc = exti__fs_id(path, &id, err);
+
+    if (rc)
+        return rc;
+    key.device = id.device;
+    key.inode = id.inode;
+    found = tfind(&key, &g->state->files, file_order);
+    if (found) {
+        *out = (*found)->node;
+        return add_alias(&g->nodes[*out], path, err);
+    }
+    rc = make_node(g, path, &id, loader, api, err);
+    if (!rc)
+        *out = g->count - 1;
+    return rc;
+}
+
+/* Takes back the nodes from `from` on. */
+static void forget(struct exti_closure_graph *g, size_t from)
+{
+    while (g->count > from) {
+        struct exti_closure_node *n = &g->nodes[--g->count];
+        struct file_key key = {n->id.device, n->id.inode, g->count};
+        struct file_key **found = tfind(&key, &g->state->files, file_order), *gone = *found;
+
+        tdelete(&key, &g->state->files, file_order);
+        exti__free(gone);
+        clear_node(n);
+    }
+}
+
+/* ---- needs ------------------------------------------------------------------------------------- */
+
+static int load(struct exti_closure_graph *g, size_t node, struct exti_error *err)
+{
+    struct exti_closure_state *s = g->state;
+    int rc;
+
+    if (g->nodes[node].walk == s->walk)
+        return 0;
+    rc = reserve((void **)&s->loaded, &s->loaded_cap, s->loaded_count, sizeof *s->loaded, err);
+    if (rc)
+        return rc;
+    g->nodes[node].walk = s->walk;
+    s->loaded[s->loaded_count++] = node;
+    return 0;
+}
+
+/* The API library by any of its names, whatever file a folder has for that; else what the walk has come
+ * by. */
+static size_t find_loaded(const struct exti_closure_graph *g, const char *name)
+{
+    const struct exti_closure_state *s = g->state;
+
+    if (g->api != EXTI_NO_NODE &&
+        exti__name_is_api(name, g->nodes[g->api].real, g->nodes[g->api].soname))
+        return g->api;
+    for (size_t i = 0; i < s->loaded_count; i++)
+        if (has_name(&g->nodes[s->loaded[i]], name))
+            return s->loaded[i];
+    return EXTI_NO_NODE;
+}
+
+static struct exti_requester requester(const struct exti_closure_node *n)
+{
+    return (struct exti_requester){n->path, n->rpath, n->runpath, n->flags, n->kind, NULL};
+}
+
+/* The file for `name`, looked for on behalf of `node` and those it was loaded for. */
+static int search(const struct exti_closure_graph *g, size_t node, const char *name, char **path,
+                  struct exti_error *err)
+{
+    struct exti_requester *chain;
+    size_t n = 0, k = 0;
+    int rc;
+
+    for (size_t i = node; i != EXTI_NO_NODE; i = g->nodes[i].loader)
+        n++;
+    chain = exti__calloc(n, sizeof *chain);
+    if (!chain)
+        return exti__fail_nomem(err);
+    for (size_t i = node; i != EXTI_NO_NODE; i = g->nodes[i].loader, k++) {
+        chain[k] = requester(&g->nodes[i]);
+        chain[k].loader = k + 1 < n ? &chain[k + 1] : NULL;
+    }
+    rc = exti__search_find(g->state->search, chain, name, path, err);
+    exti__free(chain);
+    return rc;
+}
+
+/* The node that `node` gets for `name`, or EXTI_NO_NODE. */
+static int find(struct exti_closure_graph *g, size_t node, const char *name, size_t *out,
+                struct exti_error *err)
+{
+    char *expanded = NULL, *path = NULL;
+    int rc = exti__search_expand(g->state->search, g->nodes[node].path, name, &expanded, err);
+
+    *out = EXTI_NO_NODE;
+    if (!rc && expanded)
+        *out = find_loaded(g, expanded);
+    if (!rc && expanded && *out == EXTI_NO_NODE) {
+        rc = search(g, node, expanded, &path, err);
+        if (!rc && path)
+            rc = node_of(g, path, node, false, out, err);
+        if (!rc && *out != EXTI_NO_NODE)
+            rc = add_alias(&g->nodes[*out], expanded, err);
+    }
+    exti__free(path);
+    exti__free(expanded);
+    return rc;
+}
+
+/* What stops ld.so stops one look-up here, for the caller to tell; only memory stops the walk. */
+static int resolve(struct exti_closure_graph *g, size_t node, struct exti_closure_need *need,
+                   struct exti_error *err)
+{
+    struct exti_error why = {0};
+    int rc = find(g, node, need->name, &need->node, &why);
+
+    if (rc == EXTI_E_NOMEM)
+        return exti__fail_nomem(err);
+    if (need->node != EXTI_NO_NODE)
+        return load(g, need->node, err);
+    need->problem = exti__strdup(rc ? why.message : "is in none of the folders that are searched");
+    return need->problem ? 0 : exti__fail_nomem(err);
+}
+
+/* Goes on from the files loaded so far, with what they need; those from `fresh` on are new. */
+static int walk_on(struct exti_closure_graph *g, size_t fresh, struct exti_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < g->state->loaded_count && !rc; i++) {
+        const size_t node = g->state->loaded[i];
+        struct exti_closure_need *needs = g->nodes[node].needs;
+
+        for (size_t k = 0; k < g->nodes[node].need_count && !rc; k++) {
+            if (node >= fresh)
+                rc = resolve(g, node, &needs[k], err);
+            else if (needs[k].node != EXTI_NO_NODE)
+                rc = load(g, needs[k].node, err);
+        }
+    }
+    return rc;
+}
+
+/* ---- files that are added ----------------------------------------------------------------------- */
+
+/* By which names copies find what is shared. */
+static int tell_names(struct exti_closure_graph *g, size_t fresh, struct exti_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = fresh; i < g->count && !rc; i++) {
+        const struct exti_requester from = requester(&g->nodes[i]);
+
+        for (size_t k = 0; k < g->nodes[i].need_count && !rc; k++) {
+            struct exti_closure_need *need = &g->nodes[i].needs[k];
+
+            if (need->node != EXTI_NO_NODE && !g->nodes[need->node].isolated)
+                rc = exti__search_by_name(g->state->search, &from, need->name,
+                                          &g->nodes[need->node].id, &need->by_name, err);
+        }
+    }
+    return rc;
+}
+
+/* Whether new needs are missing is known once the walk cannot fail any more. */
+static void count_missing(struct exti_closure_graph *g, size_t fresh)
+{
+    for (size_t i = fresh; i < g->count; i++)
+        for (size_t k = 0; k < g->nodes[i].need_count; k++)
+            if (g->nodes[i].needs[k].node == EXTI_NO_NODE) {
+                g->missing += !g->nodes[i].needs[k].optional;
+                g->missing_optional += g->nodes[i].needs[k].optional;
+            }
+}
+
+/* In a process the API library is there before any other, and with it what it needs. */
+static int start_walk(struct exti_closure_graph *g, struct exti_error *err)
+{
+    int rc;
+
+    g->state->walk++;
+    g->state->loaded_count = 0;
+    if (g->api == EXTI_NO_NODE)
+        return 0;
+    rc = load(g, g->api, err);
+    return rc ? rc : walk_on(g, g->count, err);
+}
+
+/* Walks from `node`, which is new, as all from `fresh` on. */
+static int finish(struct exti_closure_graph *g, size_t node, size_t fresh, struct exti_error *err)
+{
+    int rc = load(g, node, err);
+
+    if (!rc)
+        rc = walk_on(g, fresh, err);
+    if (rc)
+        return rc;
+    exti__closure_decide(g, fresh, g->state->mode, &g->state->policy);
+    rc = tell_names(g, fresh, err);
+    if (!rc)
+        count_missing(g, fresh);
+    return rc;
+}
+
+static int add(struct exti_closure_graph *g, const char *path, bool api, size_t *node,
+               struct exti_error *err)
+{
+    const size_t fresh = g->count;
+    int rc;
+
+    if (!exti__fs_is_absolute(path))
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "'%s' is not an absolute path", path);
+    rc = start_walk(g, err);
+    if (!rc)
+        rc = node_of(g, path, EXTI_NO_NODE, api, node, err);
+    if (!rc && api)
+        g->api = *node;
+    if (!rc && g->count > fresh)
+        rc = finish(g, *node, fresh, err);
+    if (rc)
+        forget(g, fresh);
+    return rc;
+}
+
+int exti__closure_add(struct exti_closure_graph *g, const char *path, bool root, size_t *node,
+                      struct exti_error *err)
+{
+    size_t found;
+    int rc = add(g, path, false, &found, err);
+
+    if (rc)
+        return rc;
+    g->nodes[found].root = g->nodes[found].root || root;
+    *node = found;
+    return 0;
+}
+
+int exti__closure_find(struct exti_closure_graph *g, size_t from, const char *name, size_t *node,
+                       struct exti_error *err)
+{
+    const size_t fresh = g->count;
+    size_t found;
+    int rc = start_walk(g, err);
+
+    if (!rc)
+        rc = load(g, from, err);
+    if (!rc)
+        rc = walk_on(g, fresh, err);
+    if (!rc)
+        rc = find(g, from, name, &found, err);
+    if (!rc && g->count > fresh)
+        rc = finish(g, found, fresh, err);
+    if (rc)
+        forget(g, fresh);
+    else
+        *node = found;
+    return rc;
+}
+
+bool exti__closure_is_current(const struct exti_closure_graph *g, size_t node)
+{
+    const struct exti_file_id *old = &g->nodes[node].id;
+    struct exti_file_id now;
+
+    return !exti__fs_id(g->nodes[node].path, &now, NULL) && now.device == old->device &&
+           now.inode == old->inode && now.size == old->size && now.mtime_ns == old->mtime_ns;
+}
+
+/* ---- the graph's life --------------------------------------------------------------------------- */
+
+int exti__closure_init(struct exti_closure_graph *g, const struct exti_closure_opts *opts,
+                       struct exti_error *err)
+{
+    static const struct exti_search_opts running;
+    struct exti_closure_state *s = exti__calloc(1, sizeof *s);
+    size_t node;
+    int rc = 0;
+
+    if (!s)
+        return exti__fail_nomem(err);
+    *g = (struct exti_closure_graph){.api = EXTI_NO_NODE, .state = s};
+    s->policy = (struct exti_policy){opts->rules, opts->rule_count, opts->mode != EXTI_CLOSURE_ALL};
+    s->mode = opts->mode;
+    if (!opts->search)
+        rc = exti__search_open(&running, &s->own, err);
+    s->search = opts->search ? opts->search : s->own;
+    if (!rc && opts->api_library)
+        rc = add(g, opts->api_library, true, &node, err);
+    if (rc)
+        exti__closure_close(g);
+    return rc;
+}
+
+void exti__closure_close(struct exti_closure_graph *g)
+{
+    struct exti_closure_state *s = g->state;
+
+    for (size_t i = 0; i < g->count; i++)
+        clear_node(&g->nodes[i]);
+    exti__free(g->nodes);
+    if (s) {
+        exti__tree_free(&s->files, file_order, exti__free);
+        exti__search_close(s->own);
+        exti__free(s->api_names);
+        exti__free(s->api_text);
+        exti__free(s->loaded);
+    }
+    exti__free(s);
+    *g = (struct exti_closure_graph){.api = EXTI_NO_NODE};
+}
