@@ -122,8 +122,8 @@ PE_SRCS := pe/pe_bind.c pe/pe_check.c pe/pe_check_bytes.c pe/pe_check_edit.c pe/
 LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/edits.c loader/exports.c \
 	loader/formats.c loader/inspect.c loader/install_name.c loader/json_text.c loader/manifest.c \
 	loader/mention.c loader/module.c loader/names.c loader/opts.c loader/policy.c loader/prove.c \
-	loader/registry.c loader/rename.c loader/rewrite.c loader/stable.c loader/store.c \
-	loader/store_open.c loader/verify.c loader/verify_set.c
+	loader/quirks.c loader/quirks_read.c loader/registry.c loader/rename.c loader/rewrite.c \
+	loader/stable.c loader/store.c loader/store_open.c loader/verify.c loader/verify_set.c
 # What differs between systems.
 POSIX_SRCS := loader/base/fs_posix.c loader/dl_posix.c loader/redirect.c
 ELF_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_nettle.c loader/closure.c \
@@ -137,7 +137,7 @@ RUNTIME_SRCS := runtime/context.c runtime/fail.c runtime/install.c runtime/proce
 	runtime/program.c runtime/pyapi.c runtime/pyconfig.c runtime/scratch.c runtime/signals.c \
 	runtime/system.c runtime/uncaught.c
 CLI_SRCS := cli/abi.c cli/ask_python.c cli/cmd_clean.c cli/cmd_copy.c cli/cmd_inspect.c \
-	cli/cmd_list.c cli/cmd_verify.c cli/contexts.c cli/find_libpython.c cli/json.c cli/macho.c \
+	cli/cmd_list.c cli/cmd_quirks.c cli/cmd_verify.c cli/contexts.c cli/find_libpython.c cli/json.c cli/macho.c \
 	cli/main.c cli/message.c cli/option.c cli/path.c cli/pe.c cli/progress.c \
 	$(if $(on_windows),cli/cmd_run_win32.c cli/system_win32.c,cli/cmd_run.c cli/system_posix.c)
 
@@ -147,7 +147,10 @@ LIB_SRCS := $(BASE_SRCS) $(ELF_SRCS) $(MACHO_SRCS) $(PE_SRCS) $(LOADER_SRCS) \
 PROGRAM_SRCS := $(if $(on_windows),,$(RUNTIME_SRCS)) $(CLI_SRCS)
 
 objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
-LIB_OBJS := $(call objs,$(LIB_SRCS))
+# loader/quirks.json as a string.
+QUIRKS_SRC := $(B)/quirks_builtin.c
+QUIRKS_OBJ := $(B)/obj/loader/quirks_builtin.o
+LIB_OBJS := $(call objs,$(LIB_SRCS)) $(QUIRKS_OBJ)
 PROGRAM_OBJS := $(call objs,$(PROGRAM_SRCS))
 
 STATIC := $(B)/libextisolate.a
@@ -172,6 +175,15 @@ $(B)/flags: FORCE
 	@printf '%s\n' $(call quote,$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIBS)) \
 	    '$(LIB_SRCS) $(PROGRAM_SRCS)' >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+
+$(QUIRKS_SRC): loader/quirks.json
+	@mkdir -p $(@D)
+	@{ echo '#include "loader/quirks.h"'; echo 'const char exti__quirks_builtin[] ='; \
+	    sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/    "/' -e 's/$$/\\n"/' $<; echo '    "";'; } >$@
+$(QUIRKS_OBJ): $(QUIRKS_SRC) $(B)/flags
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(OBJ_FLAGS) -MMD -MP -c -o $@ $<
 
 $(LIB_OBJS): OBJ_FLAGS = $(LIB_FLAGS)
 $(B)/obj/%.o: %.c $(B)/flags
@@ -210,7 +222,8 @@ $(B)/extisolate.pc: loader/extisolate.pc.in $(HEADER) FORCE
 
 .PHONY: install uninstall clean deps
 install: all ## install into DESTDIR PREFIX (BINDIR LIBDIR INCLUDEDIR MANDIR)
-	$(INSTALL) -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR) $(MANDIR)/man1)
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR) $(MANDIR)/man1 \
+	    $(MANDIR)/man5)
 	$(INSTALL) -m 755 $(PROGRAM) $(DESTDIR)$(BINDIR)/
 	$(INSTALL) -m 644 $(STATIC) $(DESTDIR)$(LIBDIR)/
 	$(if $(on_windows),,$(INSTALL) -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/)
@@ -219,12 +232,14 @@ install: all ## install into DESTDIR PREFIX (BINDIR LIBDIR INCLUDEDIR MANDIR)
 	$(INSTALL) -m 644 $(HEADER) $(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 644 $(B)/extisolate.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
 	$(INSTALL) -m 644 docs/extisolate.1 $(DESTDIR)$(MANDIR)/man1/
+	$(INSTALL) -m 644 docs/extisolate-quirks.5 $(DESTDIR)$(MANDIR)/man5/
 
 uninstall: ## remove what install put there
 	rm -f $(DESTDIR)$(BINDIR)/$(notdir $(PROGRAM)) $(DESTDIR)$(LIBDIR)/libextisolate.a \
 	    $(DESTDIR)$(LIBDIR)/$(SHARED_LINK) $(DESTDIR)$(LIBDIR)/$(SONAME) \
 	    $(DESTDIR)$(LIBDIR)/$(notdir $(SHARED)) $(DESTDIR)$(INCLUDEDIR)/$(notdir $(HEADER)) \
-	    $(DESTDIR)$(LIBDIR)/pkgconfig/extisolate.pc $(DESTDIR)$(MANDIR)/man1/extisolate.1
+	    $(DESTDIR)$(LIBDIR)/pkgconfig/extisolate.pc $(DESTDIR)$(MANDIR)/man1/extisolate.1 \
+	    $(DESTDIR)$(MANDIR)/man5/extisolate-quirks.5
 
 clean: ## remove what was built
 	rm -rf $(BUILD)
@@ -354,11 +369,11 @@ $(REPLAYS): $(B)/tests/fuzz/replay_%: $(B)/obj/tests/fuzz/fuzz_%.o \
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-$(FUZZERS): $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(LIB_SRCS) $(wildcard */*.h */*/*.h)
+$(FUZZERS): $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(LIB_SRCS) $(QUIRKS_SRC) $(wildcard */*.h */*/*.h)
 	$(call say,FUZZ,$@)
 	@mkdir -p $(@D)
 	$(Q)$(FUZZ_CC) $(BASE_CPPFLAGS) $(BASE_CFLAGS) $(DEP_CFLAGS) -O1 -g \
-	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o $@ $< $(LIB_SRCS) $(LIBS)
+	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o $@ $< $(LIB_SRCS) $(QUIRKS_SRC) $(LIBS)
 
 .PHONY: check-fuzz fuzz
 check-fuzz: $(REPLAYS) ## replay the fuzzing corpus

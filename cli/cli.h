@@ -32,6 +32,7 @@ int cmd_verify(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_clean(int argc, char **argv);
+int cmd_quirks(int argc, char **argv);
 
 /* ---- messages (message.c) --------------------------------------------------------------------- */
 
@@ -74,6 +75,19 @@ const char *cli_nearest(const char *word, const char *const *names);
 
 /* CLI_OK, or the usage error for the first empty argument from argv[from] on. */
 int cli_no_empty(const char *command, int argc, char **argv, int from);
+
+/* The values of an option that may be given several times. */
+struct cli_values {
+    const char **items; /* owned, the strings the command line's */
+    size_t count;
+};
+/* CLI_OK, or the error that has been printed: usage, when the value is empty. */
+int cli_add_value(struct cli_values *v, const char *command, const char *option, const char *value);
+
+/* ---- quirks (cmd_quirks.c) --------------------------------------------------------------------- */
+
+/* The library's rules and those of the --quirks options; CLI_FAILED with a message. */
+int cli_open_quirks(const struct cli_values *files, struct exti_quirks **out);
 
 /* ---- paths (path.c) ---------------------------------------------------------------------------- */
 

@@ -14,6 +14,7 @@ static const struct command {
     {"run", "run a program in several CPythons of one process, in parallel", cmd_run},
     {"list", "list the copies in a context directory", cmd_list},
     {"clean", "remove the copies from a context directory", cmd_clean},
+    {"quirks", "list the rules for packages that need something of their own", cmd_quirks},
 };
 static const size_t command_count = sizeof commands / sizeof *commands;
 

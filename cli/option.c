@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -126,5 +127,17 @@ int cli_no_empty(const char *command, int argc, char **argv, int from)
                              "argument %d is empty, where a file name should be: "
                              "is a shell variable unset?",
                              i - from + 1);
+    return CLI_OK;
+}
+
+int cli_add_value(struct cli_values *v, const char *command, const char *option, const char *value)
+{
+    if (*value == '\0')
+        return cli_usage(command, "%s is empty: is a shell variable unset?", option);
+    const char **items = realloc(v->items, (v->count + 1) * sizeof *items);
+    if (items == NULL)
+        return cli_fail(NULL, "out of memory");
+    v->items = items;
+    items[v->count++] = value;
     return CLI_OK;
 }

@@ -276,6 +276,41 @@ EXTI_API int exti_dir_verify(const char *dir, exti_report_fn report, void *user,
  * process has loaded stays too: EXTI_E_IO names it, os_error is EBUSY, and the next call goes on. */
 EXTI_API int exti_dir_clean(const char *dir, struct exti_error *err);
 
+/* ---- quirks ------------------------------------------------------------------------------------ */
+
+/* Rules for packages that need something of their own: which of the libraries that a file needs are shared
+ * or not, symbols to rename or redirect, environment to set, or that it cannot be isolated and why.  Those
+ * of the library come first, then those of the files, and later ones win.  extisolate-quirks(5) has the
+ * format. */
+
+struct exti_quirks; /* any thread once made */
+
+struct exti_quirk_info {
+    size_t size;
+    const char *id;
+    const char *file; /* that the rule is from; NULL: the library */
+    size_t index;     /* in its file, from 0 */
+    const char
+        *disabled_by; /* the file that disables or replaces it: it applies to nothing; or NULL */
+    const char *rule; /* the whole of it, a JSON object */
+};
+
+/* EXTI_E_FORMAT names the rule and the member, or line and column, of what is not as the format has it. */
+EXTI_API int exti_quirks_open(const char *const *files, size_t count, struct exti_quirks **out,
+                              struct exti_error *err);
+EXTI_API size_t exti_quirks_count(const struct exti_quirks *q);
+EXTI_API int exti_quirks_info(const struct exti_quirks *q, size_t i, struct exti_quirk_info *out);
+/* The first rule, from `from` on, that applies to the file `path`, which `im` describes; the count when
+ * there is none. */
+EXTI_API size_t exti_quirks_next(const struct exti_quirks *q, const char *path,
+                                 const struct exti_image *im, size_t from);
+/* The i-th variable that the environment should have before the file is loaded, unless it has it with
+ * another value.  1, or 0 past the end.  The library itself never changes the environment. */
+EXTI_API int exti_quirks_environment(const struct exti_quirks *q, const char *path,
+                                     const struct exti_image *im, size_t i, const char **name,
+                                     const char **value);
+EXTI_API void exti_quirks_free(struct exti_quirks *q); /* NULL ok */
+
 /* ---- contexts --------------------------------------------------------------------------------- */
 
 struct exti_ctx;    /* one context: any thread, calls on one context are safe at the same time */

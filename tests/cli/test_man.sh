@@ -1,13 +1,13 @@
 #!/bin/bash
 # The manual page is sound, and it and the commands' help name the same options.
 . "$(dirname "$0")/support.bash"
-page=$ROOT/docs/extisolate.1
+page=$ROOT/docs/extisolate.1 quirks=$ROOT/docs/extisolate-quirks.5
 : >out
 : >err
 
 if command -v mandoc >/dev/null; then
     # Whether other pages are installed is no matter of this one.
-    mandoc -Tlint "$page" 2>&1 | grep -v 'mandoc\.db\|referenced manual not found' >out
+    mandoc -Tlint "$page" "$quirks" 2>&1 | grep -v 'mandoc\.db\|referenced manual not found' >out
     [ ! -s out ]
     say $? mandoc_finds_nothing
     : >out
@@ -16,7 +16,8 @@ else
 fi
 if command -v man >/dev/null; then
     man -l --warnings=all "$page" >page.txt 2>err
-    [ ! -s err ] && grep -q '^EXTISOLATE(1)' page.txt
+    man -l --warnings=all "$quirks" >quirks.txt 2>>err
+    [ ! -s err ] && grep -q '^EXTISOLATE(1)' page.txt && grep -q '^EXTISOLATE-QUIRKS(5)' quirks.txt
     say $? groff_finds_nothing
     : >err
 else
@@ -36,14 +37,14 @@ in_help() {
         on && /^  -/ { print } /^usage:|^   / { print }' | grep -oE -e '(^|[ [])--?[a-z]+' |
         tr -d ' [' | grep -vx -e -h -e --help | sort -u
 }
-for c in copy inspect verify run list clean; do
+for c in copy inspect verify run list clean quirks; do
     in_page $c >page.$c
     in_help $c >help.$c
     same "page_and_help_agree_on_the_options_of_$c" help.$c page.$c
 done
 
 # Every command is in the synopsis.
-for c in copy inspect verify run list clean help; do
+for c in copy inspect verify run list clean quirks help; do
     grep -qx "\.Cm $c" "$page"
     say $? "synopsis_has_$c"
 done

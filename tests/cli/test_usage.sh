@@ -5,14 +5,14 @@
 run
 check no_command_is_usage 2 'which command\?' 'commands:'
 run --help
-check help_lists_commands 0 'copy' 'inspect' 'verify' 'run ' 'list' 'clean' 'Exit status'
+check help_lists_commands 0 'copy' 'inspect' 'verify' 'run ' 'list' 'clean' 'quirks' 'Exit status'
 run -h
 check short_help 0 'usage: extisolate'
 run --version
 check version 0 '^extisolate [0-9]+\.[0-9]+\.[0-9]+$'
 run -V
 check short_version 0 '^extisolate '
-for word in cpoy inpsect verifiy lst claen hepl rnu; do
+for word in cpoy inpsect verifiy lst claen hepl rnu quirk; do
     run $word
     check "near_miss_$word" 2 "no command '$word'; did you mean '[a-z]+'\?"
 done
@@ -27,7 +27,7 @@ check help_without_a_command 0 'commands:' 'Exit status'
 run help help
 check help_of_help 0 'usage'
 
-for c in copy inspect verify run list clean; do
+for c in copy inspect verify run list clean quirks; do
     run help $c
     cp out help.$c
     check "help_of_$c" 0 "^usage: extisolate $c" 'examples?:' '[Ee]xit'
@@ -82,6 +82,14 @@ run verify a b --against ../x.so
 check verify_of_two_files_against 2 'one FILE, but there are 2'
 run verify ../x.so --against ''
 check verify_against_empty 2 '--against is empty'
+run quirks ''
+check quirks_empty_argument 2 'argument 1 is empty'
+run quirks --quirks ''
+check quirks_of_an_empty_name 2 '--quirks is empty'
+run quirks --quirks
+check quirks_option_needs_value 2 "'--quirks' needs a value"
+run quirks --quriks x
+check quirks_option_near_miss 2 "did you mean '--quirks'"
 run run
 check run_without_program 2 'what to run\? Give a SCRIPT, -c CODE or -m MODULE'
 run run ''

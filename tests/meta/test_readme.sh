@@ -66,7 +66,7 @@ verdict program_reports_a_failure
 commands=$(grep -oE '^extisolate [a-z]+' README.md | awk '{ print $2 }' | sort -u)
 for c in $commands; do
     "$build/extisolate" help "$c" >/dev/null 2>&1 || { echo "no command $c"; false; } || break
-done && [ "$(wc -w <<<"$commands")" = 6 ]
+done && [ "$(wc -w <<<"$commands")" = 7 ]
 verdict commands_exist
 
 make -s help >"$tmp/help"

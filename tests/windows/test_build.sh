@@ -44,6 +44,7 @@ build_for() # MACHINE NAME DIR
 ./lib/libextisolate.a
 ./lib/pkgconfig/extisolate.pc
 ./share/man/man1/extisolate.1
+./share/man/man5/extisolate-quirks.5
 END
     say $? "installs_for_$1"
 }
