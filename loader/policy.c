@@ -11,16 +11,27 @@
 #define UNWIND "exceptions cross contexts' frames only by one unwinder, which knows all of them"
 #define CXX "exceptions, type_info, locales and streams are compared and handed around by address"
 #define OPENMP "its thread-locals are in the static TLS block, its threads are never joined"
+#define INTEL_OPENMP "a second one in a process stops it (\"already initialized\")"
 #define SANITIZER "a process has one sanitizer, which is there from its start"
 #define ALLOCATOR "what one allocator gives another cannot free, and it fills the static TLS block"
 #define GPU "the driver has one state per process and device"
 #define CUDA "it holds on to the driver's one state, and has hundreds of megabytes"
-#define GLIB "its type system registers names once per process, and it cannot be unloaded"
-#define GUI "windows belong to one connection and one thread of the process"
-#define DBUS "the connections to the buses are one per process"
+#define GLIB "it registers types by names that are one per process, and it cannot be unloaded"
+#define GTYPES "it registers its types with GLib, by names that are one per process"
+#define FFI "closures cross between GLib's introspection and its users, and each frees the other's"
+#define DRAWING "GTK and Pango, which are shared, take and give its objects"
+#define DISPLAY "its connections go to GTK and the graphics drivers, which are shared"
+#define X_HOOKS "it hooks itself into the connections of libX11, which are shared"
+#define DBUS "its connections go to GLib's main loop, which is shared"
 #define SSL "its settings and exit handlers are one per process, and it cannot be unloaded"
+#define SQLITE                                                                                     \
+    "locks of files are the process's: closing one, a copy would drop the locks of another copy"
+#define MPI "a process joins once, and its plug-ins name it"
+#define JVM "a process can make one virtual machine, which takes its signals"
 
-/* Names as distributions give them, and those of wheels, where auditwheel puts a hash before ".so". */
+/* Of two kinds: what a process can have but one of, and what shared libraries and their users hand each
+ * other objects of, which a copy would not know.  Names as distributions give them, and those of wheels,
+ * where auditwheel puts a hash before ".so". */
 static const struct {
     const char *glob, *reason;
     bool fixed;
@@ -46,7 +57,7 @@ static const struct {
     {"libc_malloc_debug.so.0", LIBC, true},
     {"libgcc_s.so.1", UNWIND, false},
     {"libgcc_s-*.so.*", UNWIND, false},
-    {"libunwind.so.*", UNWIND, false},
+    {"libunwind.so.1", UNWIND, false},
     {"libstdc++.so.6", CXX, false},
     {"libstdc++-*.so.*", CXX, false},
     {"libc++.so.1", CXX, false},
@@ -57,7 +68,7 @@ static const struct {
     {"libgomp-*.so.*", OPENMP, false},
     {"libomp.so*", OPENMP, false},
     {"libomp-*.so*", OPENMP, false},
-    {"libiomp5.so", OPENMP, false},
+    {"libiomp5*.so", INTEL_OPENMP, false},
     {"lib[alt]san.so.*", SANITIZER, false},
     {"libubsan.so.*", SANITIZER, false},
     {"libclang_rt.*.so", SANITIZER, false},
@@ -103,24 +114,52 @@ static const struct {
     {"libgthread-2.0.so.0", GLIB, false},
     {"libgio-2.0.so.0", GLIB, false},
     {"libgirepository-*.so.*", GLIB, false},
-    {"libgst*-1.0.so.0", GLIB, false},
-    {"libgdk_pixbuf-2.0.so.0", GLIB, false},
-    {"libpango*-1.0.so.0", GLIB, false},
-    {"libatk*-1.0.so.0", GLIB, false},
-    {"libatspi.so.0", GLIB, false},
-    {"libgdk-*.so.*", GUI, false},
-    {"libgtk-*.so.*", GUI, false},
-    {"libX*.so.*", GUI, false},
-    {"libxcb*.so.*", GUI, false},
-    {"libxkbcommon*.so.0", GUI, false},
-    {"libICE.so.6", GUI, false},
-    {"libSM.so.6", GUI, false},
-    {"libwayland-*.so.*", GUI, false},
+    {"libgst*-1.0.so.0", GTYPES, false},
+    {"libgdk_pixbuf-2.0.so.0", GTYPES, false},
+    {"libpango*-1.0.so.0", GTYPES, false},
+    {"libatk*-1.0.so.0", GTYPES, false},
+    {"libatspi.so.0", GTYPES, false},
+    {"libdbus-glib-1.so.2", GTYPES, false},
+    {"libgdk-*.so.*", GTYPES, false},
+    {"libgtk-*.so.*", GTYPES, false},
+    {"libffi.so.*", FFI, false},
+    {"libcairo*.so.2", DRAWING, false},
+    {"libfontconfig.so.1", DRAWING, false},
+    {"libfreetype.so.6", DRAWING, false},
+    {"libharfbuzz*.so.0", DRAWING, false},
+    {"libX11.so.6", DISPLAY, false},
+    {"libX11-xcb.so.1", DISPLAY, false},
+    {"libXau.so.6", DISPLAY, false},
+    {"libXdmcp.so.6", DISPLAY, false},
+    {"libxcb*.so.*", DISPLAY, false},
+    {"libxkbcommon*.so.0", DISPLAY, false},
+    {"libwayland-*.so.*", DISPLAY, false},
+    {"libICE.so.6", DISPLAY, false},
+    {"libSM.so.6", DISPLAY, false},
+    {"libXext.so.6", X_HOOKS, false},
+    {"libXi.so.6", X_HOOKS, false},
+    {"libXrender.so.1", X_HOOKS, false},
+    {"libXfixes.so.3", X_HOOKS, false},
+    {"libXrandr.so.2", X_HOOKS, false},
+    {"libXcursor.so.1", X_HOOKS, false},
+    {"libXinerama.so.1", X_HOOKS, false},
+    {"libXcomposite.so.1", X_HOOKS, false},
+    {"libXdamage.so.1", X_HOOKS, false},
+    {"libXtst.so.6", X_HOOKS, false},
+    {"libXss.so.1", X_HOOKS, false},
+    {"libXxf86vm.so.1", X_HOOKS, false},
     {"libdbus-1.so.3", DBUS, false},
     {"libcrypto.so.*", SSL, false},
     {"libcrypto-*.so.*", SSL, false},
     {"libssl.so.*", SSL, false},
     {"libssl-*.so.*", SSL, false},
+    {"libsqlite3.so.*", SQLITE, false},
+    {"libsqlite3-*.so.*", SQLITE, false},
+    {"libmpi*.so.*", MPI, false},
+    {"libopen-pal.so.*", MPI, false},
+    {"libopen-rte.so.*", MPI, false},
+    {"libpmix.so.*", MPI, false},
+    {"libjvm.so", JVM, false},
 };
 
 const char *exti__policy_base(size_t i, const char **reason, bool *fixed)

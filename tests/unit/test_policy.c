@@ -69,15 +69,32 @@ static void a_hostile_glob_takes_no_longer(void **state)
 
 static void the_base_set_is_shared(void **state)
 {
-    static const char *const names[] = {
-        "libstdc++.so.6", "libgcc_s.so.1",    "libgomp.so.1", "libgomp-a34b3233.so.1.0.0",
-        "libcuda.so.1",   "libglib-2.0.so.0", "libX11.so.6",  "libjemalloc.so.2",
-        "libcrypto.so.3", "libasan.so.8"};
+    static const char *const names[] = {"libstdc++.so.6",      "libgcc_s.so.1",
+                                        "libgomp.so.1",        "libgomp-a34b3233.so.1.0.0",
+                                        "libcuda.so.1",        "libglib-2.0.so.0",
+                                        "libX11.so.6",         "libjemalloc.so.2",
+                                        "libcrypto.so.3",      "libasan.so.8",
+                                        "libffi.so.8",         "libcairo-gobject.so.2",
+                                        "libcairo.so.2",       "libxcb-shm.so.0",
+                                        "libsqlite3.so.0",     "libmpi_mpifh.so.40",
+                                        "libmpich.so.12",      "libsqlite3-6a1b2c3d.so.0.8.6",
+                                        "libiomp5-0123abcd.so"};
     static const char *const fixed[] = {"libc.so.6", "ld-linux-x86-64.so.2", "libm.so.6",
                                         "ld-linux-aarch64.so.1", "libpthread.so.0"};
-    static const char *const others[] = {"libz.so.1",        "libhdf5_serial.so.103",
-                                         "libreadline.so.8", "libopenblas.so.0",
-                                         "libtorch_cpu.so",  "libcups.so.2"};
+    static const char *const others[] = {"libz.so.1",
+                                         "libhdf5_serial.so.103",
+                                         "libreadline.so.8",
+                                         "libopenblas.so.0",
+                                         "libtorch_cpu.so",
+                                         "libcups.so.2",
+                                         "libXft.so.2",
+                                         "libXt.so.6",
+                                         "libXpm.so.4",
+                                         "libffi-8.so",
+                                         "libfreetype-6a1b2c3d.so.6.1.0",
+                                         "libmpfr.so.6",
+                                         "libunwind.so.8",
+                                         "libopencv_highgui.so.406"};
     const struct exti_policy p = {0}, sharing = {.share_by_default = true};
 
     (void)state;
