@@ -1,6 +1,7 @@
 /* Describing a shared object: the read operation. */
 #include <string.h>
 
+#include "elf/elf_format.h"
 #include "elf/elf_priv.h"
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
@@ -195,6 +196,22 @@ static int describe(const struct elf_file *f, struct exti_image *im, struct exti
     if (!rc)
         rc = add_build_id(f, im, err);
     return rc ? rc : add_symbols(f, im, err);
+}
+
+int exti__elf_program_rpath(struct exti_span file, const char **out, struct exti_error *err)
+{
+    const GElf_Dyn *rpath;
+    struct elf_file f;
+    int rc = exti__elf_open_program(file, &f, err);
+
+    if (rc)
+        return rc;
+    *out = NULL;
+    rpath = exti__elf_tag(&f, DT_RUNPATH) ? NULL : exti__elf_tag(&f, DT_RPATH);
+    if (rpath)
+        rc = exti__elf_str(&f, rpath->d_un.d_val, "DT_RPATH", out, err);
+    exti__elf_close(&f);
+    return rc;
 }
 
 int exti__elf_read(struct exti_span file, struct exti_image *im, struct exti_error *err)

@@ -79,6 +79,8 @@ struct elf_file {
 /* Opens and validates.  EXTI_E_FORMAT for malformed files, EXTI_E_UNSUPPORTED for other kinds of ELF
  * file than a shared object.  `file` must outlive `f`.  On failure nothing is left to close. */
 int exti__elf_open(struct exti_span file, struct elf_file *f, struct exti_error *err);
+/* The same, of a program too, which may have fixed addresses. */
+int exti__elf_open_program(struct exti_span file, struct elf_file *f, struct exti_error *err);
 void exti__elf_close(struct elf_file *f);
 
 /* The file's bytes for `len` bytes at `vaddr`, all within the file part of one PT_LOAD. */

@@ -29,7 +29,7 @@ static int check_ident(const struct elf_file *f, struct exti_error *err)
     return 0;
 }
 
-static int check_type(const struct elf_file *f, struct exti_error *err)
+static int check_type(const struct elf_file *f, bool program, struct exti_error *err)
 {
     static const char *const kinds[] = {"an ELF file of no type", "a relocatable object",
                                         "a fixed-address program", "a shared object",
@@ -43,7 +43,7 @@ static int check_type(const struct elf_file *f, struct exti_error *err)
     rc = exti__cur_end(&c, "ELF header", err);
     if (rc)
         return rc;
-    if (type == ET_DYN)
+    if (type == ET_DYN || (program && type == ET_EXEC))
         return 0;
     return exti__fail(
         err, EXTI_E_UNSUPPORTED, EI_NIDENT, "%s (e_type %u), not a shared object",
@@ -322,10 +322,10 @@ static int read_parts(struct elf_file *f, struct exti_error *err)
     return exti__elf_read_symbols(f, err);
 }
 
-static int read_all(struct elf_file *f, struct exti_error *err)
+static int read_all(struct elf_file *f, bool program, struct exti_error *err)
 {
     struct exti_span sections = {0};
-    int rc = check_type(f, err);
+    int rc = check_type(f, program, err);
 
     if (!rc)
         rc = check_tables(f, &sections, err);
@@ -351,7 +351,7 @@ static int read_all(struct elf_file *f, struct exti_error *err)
     return rc ? rc : read_parts(f, err);
 }
 
-int exti__elf_open(struct exti_span file, struct elf_file *f, struct exti_error *err)
+static int open_as(struct exti_span file, bool program, struct elf_file *f, struct exti_error *err)
 {
     int rc;
 
@@ -361,10 +361,20 @@ int exti__elf_open(struct exti_span file, struct elf_file *f, struct exti_error 
         return rc;
     f->is64 = file.p[EI_CLASS] == ELFCLASS64;
     f->big_endian = file.p[EI_DATA] == ELFDATA2MSB;
-    rc = read_all(f, err);
+    rc = read_all(f, program, err);
     if (rc)
         exti__elf_close(f);
     return rc;
+}
+
+int exti__elf_open(struct exti_span file, struct elf_file *f, struct exti_error *err)
+{
+    return open_as(file, false, f, err);
+}
+
+int exti__elf_open_program(struct exti_span file, struct elf_file *f, struct exti_error *err)
+{
+    return open_as(file, true, f, err);
 }
 
 void exti__elf_close(struct elf_file *f)

@@ -528,7 +528,6 @@ bool exti__closure_is_current(const struct exti_closure_graph *g, size_t node)
 int exti__closure_init(struct exti_closure_graph *g, const struct exti_closure_opts *opts,
                        struct exti_error *err)
 {
-    static const struct exti_search_opts running;
     struct exti_closure_state *s = exti__calloc(1, sizeof *s);
     size_t node;
     int rc = 0;
@@ -539,7 +538,7 @@ int exti__closure_init(struct exti_closure_graph *g, const struct exti_closure_o
     s->policy = (struct exti_policy){opts->rules, opts->rule_count, opts->mode != EXTI_CLOSURE_ALL};
     s->mode = opts->mode;
     if (!opts->search)
-        rc = exti__search_open(&running, &s->own, err);
+        rc = exti__search_open_running(&s->own, err);
     s->search = opts->search ? opts->search : s->own;
     if (!rc && opts->api_library)
         rc = add(g, opts->api_library, true, &node, err);

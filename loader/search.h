@@ -22,6 +22,9 @@ struct exti_search; /* any thread once made */
 
 int exti__search_open(const struct exti_search_opts *opts, struct exti_search **out,
                       struct exti_error *err);
+/* As the loader of the running process searches: with the program that runs, where it can be told, and
+ * with LD_LIBRARY_PATH as it was when the process started; what was set since is nothing to the loader. */
+int exti__search_open_running(struct exti_search **out, struct exti_error *err);
 void exti__search_close(struct exti_search *s); /* NULL ok */
 
 /* The default folders, NULL-ended. */

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "elf/elf_format.h"
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
 #include "loader/search_priv.h"
@@ -263,11 +264,6 @@ static int try_path(struct lookup *l, const char *path, const char *separators, 
 /* ---- the order of them ------------------------------------------------------------------------- */
 
 /* A file with DT_RUNPATH has no DT_RPATH, as ld.so sees it. */
-static const char *rpath_of(const char *rpath, const char *runpath)
-{
-    return runpath ? NULL : rpath;
-}
-
 static int try_rpaths(struct lookup *l, const struct exti_requester *from, struct exti_error *err)
 {
     int rc = 0;
@@ -275,10 +271,10 @@ static int try_rpaths(struct lookup *l, const struct exti_requester *from, struc
     if (from->runpath)
         return 0;
     for (; from && !rc && !l->found; from = from->loader)
-        rc = try_path(l, rpath_of(from->rpath, from->runpath), ":", from->path, err);
-    if (!rc && !l->found && l->s->program)
-        rc = try_path(l, rpath_of(l->s->program->info.rpath, l->s->program->info.runpath), ":",
-                      l->s->program_path, err);
+        if (!from->runpath)
+            rc = try_path(l, from->rpath, ":", from->path, err);
+    if (!rc && !l->found)
+        rc = try_path(l, l->s->program_rpath, ":", l->s->program_path, err);
     return rc;
 }
 
@@ -429,8 +425,7 @@ static int find_dirs(struct exti_search *s, const struct exti_search_opts *o,
     return exti__strings_copy(usual, &s->dirs, err);
 }
 
-/* A system need not have a cache; one that cannot be read is as none for ld.so, but for us an error, as
- * the answers would be others. */
+/* A system need not have a cache, and one of an unknown form is as none for ld.so too. */
 static int open_cache(struct exti_search *s, const char *file, struct exti_error *err)
 {
     struct exti_error e = {0};
@@ -441,30 +436,40 @@ static int open_cache(struct exti_search *s, const char *file, struct exti_error
     if (!*file)
         return 0;
     rc = exti__fs_map(file, &s->cache_file, NULL, &e);
-    if (rc == EXTI_E_IO && e.os_error == ENOENT)
+    if (rc == EXTI_E_IO && is_absent(e.os_error))
         return 0;
-    if (!rc)
-        rc = exti__ld_cache_open(exti__span(s->cache_file.p, s->cache_file.n), &s->cache, &e);
+    if (rc == EXTI_E_FORMAT) /* is empty */
+        return 0;
     if (rc) {
-        exti__error_file(&e, file);
         if (err)
             *err = e;
+        return rc;
     }
-    return rc;
+    rc = exti__ld_cache_open(exti__span(s->cache_file.p, s->cache_file.n), &s->cache, NULL);
+    return rc == EXTI_E_NOMEM ? exti__fail_nomem(err) : 0;
 }
 
-/* A program that is no shared object is passed over: its search path cannot be told. */
+/* A static program has no search path. */
 static int open_program(struct exti_search *s, const char *path, struct exti_error *err)
 {
     struct exti_error e = {0};
+    struct exti_mapping m;
+    const char *rpath = NULL;
     int rc = copy_text(path, &s->program_path, err);
 
     if (rc || !path)
         return rc;
-    rc = exti_inspect(path, &s->program, &e);
-    if (rc == EXTI_E_UNSUPPORTED)
+    rc = exti__fs_map(path, &m, NULL, err);
+    if (rc)
+        return rc;
+    rc = exti__elf_program_rpath(exti__span(m.p, m.n), &rpath, &e);
+    if (!rc)
+        rc = copy_text(rpath, &s->program_rpath, &e);
+    exti__fs_unmap(&m);
+    if (!rc || rc == EXTI_E_UNSUPPORTED)
         return 0;
-    if (rc && err)
+    exti__error_file(&e, path);
+    if (err)
         *err = e;
     return rc;
 }
@@ -510,6 +515,32 @@ int exti__search_open(const struct exti_search_opts *opts, struct exti_search **
     return rc;
 }
 
+int exti__search_open_running(struct exti_search **out, struct exti_error *err)
+{
+    struct exti_search_opts o = {0};
+    char *library_path, *program = NULL;
+    int rc = exti__host_library_path(&library_path, err);
+
+    if (rc)
+        return rc;
+    /* No DT_RPATH is known of a program that cannot be read: gone since, or only to be executed. */
+    rc = exti__fs_realpath("/proc/self/exe", &program, NULL);
+    if (rc != EXTI_E_NOMEM) {
+        o.library_path = library_path;
+        o.program = program;
+        rc = exti__search_open(&o, out, err);
+    } else {
+        exti__fail_nomem(err);
+    }
+    if (rc && rc != EXTI_E_NOMEM && program) {
+        o.program = NULL;
+        rc = exti__search_open(&o, out, err);
+    }
+    exti__free(program);
+    exti__free(library_path);
+    return rc;
+}
+
 void exti__search_close(struct exti_search *s)
 {
     if (!s)
@@ -523,7 +554,7 @@ void exti__search_close(struct exti_search *s)
     exti__strings_free(s->hwcaps);
     exti__strings_free(s->legacy);
     exti__fs_unmap(&s->cache_file);
-    exti_image_free(s->program);
+    exti__free(s->program_rpath);
     exti__free(s);
 }
 

@@ -210,6 +210,42 @@ int exti__host_legacy(const char *platform, char ***out, struct exti_error *err)
     return rc;
 }
 
+const char *exti__host_setting(const char *environment, size_t n, const char *name)
+{
+    const size_t length = strlen(name);
+    const char *p = environment, *end;
+
+    for (; (end = memchr(p, 0, n)); n -= (size_t)(end + 1 - p), p = end + 1)
+        if (strncmp(p, name, length) == 0 && p[length] == '=')
+            return p + length + 1;
+    return NULL;
+}
+
+/* The system keeps the environment that the process started with, unless a program has put its title
+ * there. */
+int exti__host_library_path(char **out, struct exti_error *err)
+{
+    static const char name[] = "LD_LIBRARY_PATH";
+    const char *value = NULL;
+    char *text = NULL, *copy = NULL;
+    size_t n = 0;
+    int rc = exti__fs_read("/proc/self/environ", (size_t)1 << 24, &text, &n, NULL);
+
+    if (rc == EXTI_E_NOMEM)
+        return exti__fail_nomem(err);
+    if (!getauxval(AT_SECURE)) { /* in which case the loader ignores it */
+        value = text ? exti__host_setting(text, n, name) : NULL;
+        if (!value && !(text && memchr(text, '=', n)))
+            value = getenv(name);
+        copy = value ? exti__strdup(value) : NULL;
+    }
+    exti__free(text);
+    if (value && !copy)
+        return exti__fail_nomem(err);
+    *out = copy;
+    return 0;
+}
+
 const char *exti__host_platform(void)
 {
     return (const char *)getauxval(AT_PLATFORM);

@@ -11,8 +11,8 @@ struct exti_search {
     char **dirs, **hwcaps; /* NULL-ended */
     struct exti_mapping cache_file;
     struct exti_ld_cache cache; /* of no entries where there is none */
-    struct exti_image *program; /* NULL if none is given, or not one of ours */
     char *program_path;         /* NULL if none is given */
+    char *program_rpath;        /* NULL if it has none */
 };
 
 /* ---- search_host.c: what the running system answers ------------------------------------------------ */
@@ -26,6 +26,10 @@ const char *const *exti__host_hwcaps(void);
 /* Further subfolders that loaders before glibc 2.37 search, best first. */
 int exti__host_legacy(const char *platform, char ***out, struct exti_error *err);
 const char *exti__host_platform(void); /* static, or NULL */
+/* What the process's environment, `n` bytes of NUL-ended "NAME=VALUE", has for `name`, or NULL. */
+const char *exti__host_setting(const char *environment, size_t n, const char *name);
+/* LD_LIBRARY_PATH as the loader read it when the process started, NULL for none; exti__free it. */
+int exti__host_library_path(char **out, struct exti_error *err);
 
 int exti__strings_copy(const char *const *from, char ***out, struct exti_error *err);
 void exti__strings_free(char **strings); /* NULL ok */

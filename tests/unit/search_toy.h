@@ -19,9 +19,10 @@ static inline const char *toy_dir(struct test *t, const char *name)
     return path;
 }
 
-/* Builds the library dir/path by the compiler; `flags` are separated by blanks, and in them a % is the
- * test's folder.  Libraries need all that they are linked with. */
-static inline const char *toy_lib(struct test *t, const char *path, const char *flags)
+/* Builds dir/path by the compiler; `flags` are separated by blanks, and in them a % is the test's folder.
+ * It needs all that it is linked with. */
+static inline const char *toy_build(struct test *t, const char *path, const char *kind,
+                                    const char *flags)
 {
     const char *out = test_path(t, path), *cc = getenv("CC");
     char *copy = test_format(t, "%s", flags), *word, *args[40], *slash;
@@ -34,7 +35,7 @@ static inline const char *toy_lib(struct test *t, const char *path, const char *
     test_must_run(t, "mkdir", "-p", folder, NULL);
     test_write(test_path(t, "toy.c"), "int toy;", 8);
     args[n++] = test_format(t, "%s", cc && *cc ? cc : "cc");
-    args[n++] = "-shared";
+    args[n++] = test_format(t, "%s", kind);
     args[n++] = "-fPIC";
     args[n++] = "-nostdlib";
     args[n++] = "-Wl,--no-as-needed,--allow-shlib-undefined";
@@ -53,6 +54,11 @@ static inline const char *toy_lib(struct test *t, const char *path, const char *
     if (test_runv(t, &output, args) != 0)
         fail_msg("cannot build %s: %s", path, output);
     return out;
+}
+
+static inline const char *toy_lib(struct test *t, const char *path, const char *flags)
+{
+    return toy_build(t, path, "-shared", flags);
 }
 
 /* What ld.so prints of a file's libraries, with LD_LIBRARY_PATH as told, or NULL if it cannot be asked. */

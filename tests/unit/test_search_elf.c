@@ -198,13 +198,30 @@ static void rpaths_of_loaders_count_until_a_runpath(void **state)
 
 static void the_programs_rpath_counts_last_of_all(void **state)
 {
+    static const struct {
+        const char *kind, *flags;
+        bool counts;
+    } rows[] = {
+        {"-no-pie", "-Wl,--enable-new-dtags,-rpath,$ORIGIN/p", false},
+        {"-static", "", false},
+        {"-no-pie", "-Wl,--disable-new-dtags,-rpath,$ORIGIN/p", true},
+        {"-pie", "-Wl,--disable-new-dtags,-rpath,$ORIGIN/p", true},
+    };
     struct fixture *f = *state;
     const char *program, *file = toy_lib(f->t, "a.so", "");
 
     make_leaf(f, "p");
-    program = toy_lib(f->t, "program", "-Wl,--disable-new-dtags,-rpath,$ORIGIN/p");
-    open_search(f, (struct exti_search_opts){.program = program});
-    assert_string_equal(find_for(f, file, "libleaf.so"), test_path(f->t, "p/libleaf.so"));
+    toy_lib(f->t, "libneeded.so", "");
+    test_write(test_path(f->t, "program.c"), "void _start(void) {}", 20);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        program = toy_build(f->t, "program", rows[i].kind,
+                            test_format(f->t, "%%/program.c %s %s", rows[i].flags,
+                                        strcmp(rows[i].kind, "-static") ? "-L% -lneeded" : ""));
+        open_search(f, (struct exti_search_opts){.program = program});
+        find_for(f, file, "libleaf.so");
+        assert_string_equal(f->found ? f->found : "",
+                            rows[i].counts ? test_path(f->t, "p/libleaf.so") : "");
+    }
     file = toy_lib(f->t, "b.so", "-Wl,--enable-new-dtags,-rpath,/nowhere");
     assert_null(find_for(f, file, "libleaf.so"));
 }
@@ -526,13 +543,44 @@ static void bad_options_are_told(void **state)
     test_write(o.cache_file, "text", 4);
     exti__search_close(f->s);
     f->s = NULL;
-    assert_exti(exti__search_open(&o, &f->s, &f->t->err), EXTI_E_FORMAT, &f->t->err, 0);
-    assert_string_equal(f->t->err.file, o.cache_file);
+    open_search(f, o); /* and one that is none is passed over */
+    exti__search_close(f->s);
+    f->s = NULL;
     o = (struct exti_search_opts){.loader = test_path(f->t, "no-loader")};
     assert_int_equal(exti__search_open(&o, &f->s, &f->t->err), EXTI_E_IO);
     o = (struct exti_search_opts){.program = test_path(f->t, "no-program")};
     assert_int_equal(exti__search_open(&o, &f->s, &f->t->err), EXTI_E_IO);
     assert_null(f->s);
+}
+
+/* What a process makes of its environment later on does not count, for ld.so neither. */
+static void the_environment_is_that_of_the_start(void **state)
+{
+    static const char environment[] = "A=1\0LD_LIBRARY_PATHS=x\0LD_LIBRARY_PATH=/a:/b\0Z=\0tail";
+    struct fixture *f = *state;
+    const char *start = getenv("LD_LIBRARY_PATH");
+    char *old = start ? test_format(f->t, "%s", start) : NULL, *found;
+    const size_t n = sizeof environment - 1;
+
+    assert_string_equal(exti__host_setting(environment, n, "LD_LIBRARY_PATH"), "/a:/b");
+    assert_string_equal(exti__host_setting(environment, n, "Z"), "");
+    assert_null(exti__host_setting(environment, n, "LD_LIBRARY"));
+    assert_null(exti__host_setting(environment, n, "tail")); /* without its end */
+    assert_null(exti__host_setting(environment, 0, "A"));
+    setenv("LD_LIBRARY_PATH", f->t->dir, 1);
+    assert_ok(exti__host_library_path(&found, &f->t->err), &f->t->err);
+    if (old) {
+        assert_string_equal(found, old);
+        setenv("LD_LIBRARY_PATH", old, 1);
+    } else {
+        assert_null(found);
+        unsetenv("LD_LIBRARY_PATH");
+    }
+    exti__free(found);
+    exti__search_close(f->s);
+    f->s = NULL;
+    assert_ok(exti__search_open_running(&f->s, &f->t->err), &f->t->err);
+    assert_non_null(f->s->program_path);
 }
 
 static void every_allocation_may_fail(void **state)
@@ -585,6 +633,7 @@ int main(void)
         search_test(the_systems_cache_is_as_ldconfig_prints_it),
         search_test(the_loader_confirms_what_is_known_of_it),
         search_test(bad_options_are_told),
+        search_test(the_environment_is_that_of_the_start),
         search_test(every_allocation_may_fail),
     };
 
