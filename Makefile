@@ -120,8 +120,8 @@ PE_SRCS := pe/pe_bind.c pe/pe_check.c pe/pe_check_bytes.c pe/pe_check_edit.c pe/
 	pe/pe_place.c pe/pe_plan.c pe/pe_put.c pe/pe_read.c pe/pe_room.c pe/pe_section.c pe/pe_slot.c \
 	pe/pe_strip.c
 LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/edits.c loader/exports.c \
-	loader/formats.c loader/inspect.c loader/install_name.c loader/json_text.c loader/manifest.c \
-	loader/mention.c loader/module.c loader/names.c loader/opts.c loader/policy.c loader/prove.c \
+	loader/formats.c loader/hazards.c loader/inspect.c loader/install_name.c loader/json_text.c \
+	loader/manifest.c loader/mention.c loader/module.c loader/names.c loader/opts.c loader/policy.c loader/prove.c \
 	loader/quirks.c loader/quirks_read.c loader/registry.c loader/rename.c loader/rewrite.c \
 	loader/stable.c loader/store.c loader/store_open.c loader/verify.c loader/verify_set.c
 # What differs between systems.
@@ -137,7 +137,8 @@ RUNTIME_SRCS := runtime/context.c runtime/fail.c runtime/install.c runtime/proce
 	runtime/program.c runtime/pyapi.c runtime/pyconfig.c runtime/scratch.c runtime/signals.c \
 	runtime/system.c runtime/uncaught.c
 CLI_SRCS := cli/abi.c cli/ask_python.c cli/cmd_clean.c cli/cmd_copy.c cli/cmd_inspect.c \
-	cli/cmd_list.c cli/cmd_quirks.c cli/cmd_verify.c cli/contexts.c cli/find_libpython.c cli/json.c cli/macho.c \
+	cli/cmd_list.c cli/cmd_quirks.c cli/cmd_verify.c cli/contexts.c cli/find_libpython.c cli/hazards.c \
+	cli/json.c cli/macho.c \
 	cli/main.c cli/message.c cli/option.c cli/path.c cli/pe.c cli/progress.c \
 	$(if $(on_windows),cli/cmd_run_win32.c cli/system_win32.c,cli/cmd_run.c cli/system_posix.c)
 

@@ -84,6 +84,10 @@ struct cli_values {
 /* CLI_OK, or the error that has been printed: usage, when the value is empty. */
 int cli_add_value(struct cli_values *v, const char *command, const char *option, const char *value);
 
+/* The number of contexts that an option asks for. */
+#define CLI_CONTEXTS_MAX 10000
+bool cli_parse_count(const char *text, int *out);
+
 /* ---- quirks (cmd_quirks.c) --------------------------------------------------------------------- */
 
 /* The library's rules and those of the --quirks options; CLI_FAILED with a message. */
@@ -161,6 +165,27 @@ json_t *cli_pe_mentions_in(const char *path, const char *const *api); /* none un
 /* "  name      ", and a whole line of that kind (cmd_inspect.c). */
 void cli_label(const char *name);
 void cli_line(const char *name, const char *text, const char *none);
+
+/* ---- hazards (hazards.c) ------------------------------------------------------------------------ */
+
+/* What is said and counted of hazards for: 0 contexts, any number. */
+void cli_hazards_print(const struct exti_image *im, int contexts); /* inspect's lines */
+json_t *cli_hazards_json(const struct exti_image *im, int contexts);
+
+/* The hazards of many files, by kind. */
+struct cli_hazards;
+struct cli_hazards *cli_hazards_new(void);    /* NULL when memory is out */
+void cli_hazards_free(struct cli_hazards *h); /* NULL ok */
+void cli_hazards_add(struct cli_hazards *h, const char *file, const struct exti_image *im);
+void cli_hazards_print_all(const struct cli_hazards *h, int contexts);
+json_t *cli_hazards_all_json(const struct cli_hazards *h, int contexts);
+
+/* Notes of what matters to the copies of `dir` alone, a line each, or appended to `notes`. */
+void cli_hazards_note(const struct cli_hazards *h, const char *dir, json_t *notes);
+
+/* Adds the libraries of a folder and those below it, links left out.  CLI_OK, or CLI_FAILED with
+ * messages when some could not be read; *count is how many there are. */
+int cli_hazards_add_tree(struct cli_hazards *h, const char *dir, size_t *count);
 
 /* ---- finding the API library (abi.c, find_libpython.c) ---------------------------------------- */
 

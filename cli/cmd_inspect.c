@@ -3,25 +3,30 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/system.h"
 
 static const char help[] =
-    "usage: extisolate inspect [OPTION]... FILE...\n"
+    "usage: extisolate inspect [OPTION]... FILE|DIR...\n"
     "\n"
     "Describes shared libraries: what they are, what they need, which symbols of the Python API "
     "they\n"
-    "import and export, and what matters when they are copied.\n"
+    "import and export, and what matters when they are copied.  Of the libraries in a DIR and "
+    "below\n"
+    "it, the hazards alone: what may go wrong with several copies in a process, and what to do.\n"
     "\n"
     "options:\n"
     "  --libpython PATH  the API is what this library exports; when not given, it is every name\n"
     "                    that begins with Py or _Py\n"
     "  --symbols         list the API symbols\n"
-    "  --json            print an array of objects, one for each FILE\n"
+    "  --contexts N      tell what N contexts need that is scarce\n"
+    "  --json            print an array of objects, one for each FILE or DIR\n"
     "  -h, --help        show this\n"
     "\n"
     "examples:\n"
     "  extisolate inspect foo.cpython-311-x86_64-linux-gnu.so\n"
     "  extisolate inspect --symbols --libpython libtoyapi.so plugin.so\n"
     "  extisolate inspect --json *.so | jq -r '.[] | select(.flags.unique) | .file'\n"
+    "  extisolate inspect --contexts 100 venv/lib/python3.11/site-packages\n"
     "\n"
     "Exit status: 0 done, 1 a FILE could not be read, 2 wrong usage.\n";
 
@@ -61,6 +66,7 @@ struct api {
 struct request {
     struct api api;
     bool json, symbols;
+    int contexts; /* 0: any number */
 };
 
 struct names {
@@ -286,6 +292,7 @@ static void print_macho(const struct exti_image *im, const struct request *r)
     cli_line("signed", signatures[info.signature], "");
     print_tls(&info);
     print_flags(im, &info);
+    cli_hazards_print(im, r->contexts);
 }
 
 static void print_universal(const struct exti_image *im, const struct request *r)
@@ -316,6 +323,7 @@ static void print_pe(const struct exti_image *im, const struct request *r)
     cli_pe_print_layout(&info);
     print_tls(&info);
     cli_pe_print_flags(im, &info);
+    cli_hazards_print(im, r->contexts);
 }
 
 static void print_image(const char *file, const struct exti_image *im, const struct request *r)
@@ -352,6 +360,7 @@ static void print_image(const char *file, const struct exti_image *im, const str
     print_api(im, r);
     print_tls(&info);
     print_flags(im, &info);
+    cli_hazards_print(im, r->contexts);
 }
 
 /* ---- for programs ------------------------------------------------------------------------------ */
@@ -440,6 +449,7 @@ static json_t *image_json(const char *file, const struct exti_image *im, const s
         "build_id", cli_json_text(info.build_id), "api", api_json(im, r), "tls_size",
         (json_int_t)info.tls_size, "symbols", (json_int_t)info.symbol_count, "unique_symbols",
         (json_int_t)count_unique(im, info.symbol_count), "flags", set);
+    json_object_set_new(all, "hazards", cli_hazards_json(im, r->contexts));
     if (cli_is_macho(im))
         json_object_update_new(all, macho_json(im, &info, r));
     if (cli_is_pe(im))
@@ -485,42 +495,91 @@ static int load_api(struct api *api)
     return n.items != NULL ? CLI_OK : cli_fail(NULL, "out of memory");
 }
 
+/* What is printed: an array of all, or each after the other. */
+struct output {
+    const struct request *r;
+    json_t *all;
+    bool printed;
+};
+
+static int inspect_file(struct output *out, const char *file)
+{
+    struct exti_error err;
+    struct exti_image *im = NULL;
+
+    if (exti_inspect(file, &im, &err) != 0)
+        return cli_error(&err, file);
+    if (out->r->json) {
+        json_array_append_new(out->all, file_json(file, im, out->r));
+    } else {
+        if (out->printed)
+            putchar('\n');
+        print_image(file, im, out->r);
+    }
+    exti_image_free(im);
+    out->printed = true;
+    return CLI_OK;
+}
+
+static void print_dir(const char *dir, const struct cli_hazards *h, size_t count, int contexts)
+{
+    fputs(cli_style(stdout, CLI_BOLD), stdout);
+    cli_put(stdout, dir);
+    printf("%s\n", cli_style(stdout, CLI_PLAIN));
+    cli_label("files");
+    printf("%zu librar%s\n", count, count == 1 ? "y" : "ies");
+    cli_hazards_print_all(h, contexts);
+}
+
+static int inspect_dir(struct output *out, const char *dir)
+{
+    struct cli_hazards *h = cli_hazards_new();
+    size_t count;
+
+    if (h == NULL)
+        return cli_fail(NULL, "out of memory");
+    int status = cli_hazards_add_tree(h, dir, &count);
+    if (out->r->json) {
+        json_array_append_new(out->all,
+                              json_pack("{s:o, s:I, s:o}", "directory", cli_json_text(dir), "files",
+                                        (json_int_t)count, "hazards",
+                                        cli_hazards_all_json(h, out->r->contexts)));
+    } else {
+        if (out->printed)
+            putchar('\n');
+        print_dir(dir, h, count, out->r->contexts);
+    }
+    cli_hazards_free(h);
+    out->printed = true;
+    return status;
+}
+
 static int inspect_all(char **files, int count, const struct request *r)
 {
-    json_t *all = json_array();
+    struct output out = {r, json_array(), false};
     int status = CLI_OK;
-    bool printed = false;
 
     for (int i = 0; i < count; i++) {
-        struct exti_error err;
-        struct exti_image *im = NULL;
+        struct cli_stat st;
+        int one = cli_stat(files[i], &st) && st.is_dir ? inspect_dir(&out, files[i])
+                                                       : inspect_file(&out, files[i]);
 
-        if (exti_inspect(files[i], &im, &err) != 0) {
-            status = cli_error(&err, files[i]);
-            continue;
-        }
-        if (r->json) {
-            json_array_append_new(all, file_json(files[i], im, r));
-        } else {
-            if (printed)
-                putchar('\n');
-            print_image(files[i], im, r);
-            printed = true;
-        }
-        exti_image_free(im);
+        if (one != CLI_OK)
+            status = one;
     }
     if (!r->json)
-        json_decref(all);
-    else if (cli_json_print(all) != CLI_OK)
+        json_decref(out.all);
+    else if (cli_json_print(out.all) != CLI_OK)
         status = CLI_FAILED;
     return status;
 }
 
 int cmd_inspect(int argc, char **argv)
 {
-    enum { LIBPYTHON = 256, SYMBOLS, JSON };
+    enum { LIBPYTHON = 256, SYMBOLS, CONTEXTS, JSON };
     static const struct option longs[] = {{"libpython", required_argument, NULL, LIBPYTHON},
                                           {"symbols", no_argument, NULL, SYMBOLS},
+                                          {"contexts", required_argument, NULL, CONTEXTS},
                                           {"json", no_argument, NULL, JSON},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
@@ -535,6 +594,11 @@ int cmd_inspect(int argc, char **argv)
         case SYMBOLS:
             r.symbols = true;
             break;
+        case CONTEXTS:
+            if (!cli_parse_count(optarg, &r.contexts))
+                return cli_usage("inspect", "--contexts takes a number from 1 to %d, not '%s'",
+                                 CLI_CONTEXTS_MAX, optarg);
+            break;
         case JSON:
             r.json = true;
             break;
@@ -547,7 +611,7 @@ int cmd_inspect(int argc, char **argv)
     if (cli_no_empty("inspect", argc, argv, optind) != CLI_OK)
         return CLI_USAGE;
     if (optind == argc)
-        return cli_usage("inspect", "which FILE?");
+        return cli_usage("inspect", "which FILE or DIR?");
     int status = load_api(&r.api);
     if (status == CLI_OK)
         status = inspect_all(argv + optind, argc - optind, &r);

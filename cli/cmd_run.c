@@ -45,8 +45,6 @@ static const char help[] =
     "did\n"
     "not start or --prove found a leak; 2 wrong usage.\n";
 
-#define CONTEXTS_MAX 10000
-
 struct request {
     struct pyrt_program program;
     const char *python, *dir;
@@ -64,19 +62,6 @@ struct session {
 };
 
 /* ---- options ----------------------------------------------------------------------------------- */
-
-static bool parse_count(const char *text, int *out)
-{
-    char *end;
-    long n;
-
-    errno = 0;
-    n = strtol(text, &end, 10);
-    if (errno != 0 || *text == '\0' || *end != '\0' || n < 1 || n > CONTEXTS_MAX)
-        return false;
-    *out = (int)n;
-    return true;
-}
 
 /* Takes the program from argv[optind] on, unless -c or -m has given it already. */
 static int parse_program(struct request *r, int argc, char **argv, const char *given)
@@ -121,9 +106,9 @@ static int parse(struct request *r, int argc, char **argv)
     while (given == NULL && (o = cli_getopt("run", argc, argv, "+:hc:m:", longs)) != -1)
         switch (o) {
         case CONTEXTS:
-            if (!parse_count(optarg, &r->contexts))
+            if (!cli_parse_count(optarg, &r->contexts))
                 return cli_usage("run", "--contexts takes a number from 1 to %d, not '%s'",
-                                 CONTEXTS_MAX, optarg);
+                                 CLI_CONTEXTS_MAX, optarg);
             break;
         case PYTHON:
             r->python = optarg;

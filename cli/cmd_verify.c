@@ -15,6 +15,10 @@ static const char help[] =
     "lies in the directory.  CTXDIR may also be a directory of context directories, as\n"
     "'extisolate run --dir' makes it.\n"
     "\n"
+    "What the copies have that limits the number of contexts, or matters when they are unloaded, "
+    "is\n"
+    "noted; notes are no findings.\n"
+    "\n"
     "options:\n"
     "  --against ORIGINAL  FILE is one copy, wherever it lies, and ORIGINAL what it was made from\n"
     "  --json              print the findings as JSON\n"
@@ -80,6 +84,24 @@ static void note_mentions(struct verify *v, const char *copy, const char *origin
     json_decref(all);
 }
 
+/* Of what the copies are, not of what their sources were. */
+static void note_hazards(const struct verify *v, const char *dir, const struct exti_dir *d)
+{
+    struct exti_copy_info info = {.size = sizeof info};
+    struct cli_hazards *h = cli_hazards_new();
+
+    for (size_t i = 0; h != NULL && exti_dir_copy(d, i, &info) == 0; i++) {
+        struct exti_image *im = NULL;
+
+        if (exti_inspect(info.copy, &im, NULL) == 0)
+            cli_hazards_add(h, info.copy, im);
+        exti_image_free(im);
+    }
+    if (h != NULL)
+        cli_hazards_note(h, dir, v->json ? v->notes : NULL);
+    cli_hazards_free(h);
+}
+
 static void note_dir(struct verify *v, const struct exti_dir *d)
 {
     const char *api[] = {NULL, NULL};
@@ -127,6 +149,7 @@ static int verify_dir(void *user, const char *dir)
     size_t count = exti_dir_count(d);
     snprintf(good, sizeof good, "%zu cop%s, all sound", count, count == 1 ? "y" : "ies");
     note_dir(v, d);
+    note_hazards(v, dir, d);
     exti_dir_free(d);
     return conclude(v, dir, findings, good);
 }

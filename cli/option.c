@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,4 +141,17 @@ int cli_add_value(struct cli_values *v, const char *command, const char *option,
     v->items = items;
     items[v->count++] = value;
     return CLI_OK;
+}
+
+bool cli_parse_count(const char *text, int *out)
+{
+    char *end;
+    long n;
+
+    errno = 0;
+    n = strtol(text, &end, 10);
+    if (errno != 0 || *text == '\0' || *end != '\0' || n < 1 || n > CLI_CONTEXTS_MAX)
+        return false;
+    *out = (int)n;
+    return true;
 }

@@ -35,6 +35,7 @@ struct cli_stat {
 };
 bool cli_stat(const char *path, struct cli_stat *out); /* of what a link leads to */
 bool cli_exists(const char *path);                     /* a link that leads nowhere does */
+bool cli_is_link(const char *path);                    /* whatever it leads to */
 
 FILE *cli_open(const char *path); /* for reading bytes */
 bool cli_remove_dir(const char *path);

@@ -50,6 +50,13 @@ bool cli_exists(const char *path)
     return lstat(path, &st) == 0;
 }
 
+bool cli_is_link(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
 FILE *cli_open(const char *path)
 {
     return fopen(path, "re");

@@ -254,6 +254,15 @@ bool cli_exists(const char *path)
     return yes;
 }
 
+bool cli_is_link(const char *path)
+{
+    wchar_t *wide = wide_path(path);
+    DWORD attributes = wide != NULL ? GetFileAttributesW(wide) : INVALID_FILE_ATTRIBUTES;
+
+    free(wide);
+    return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_REPARSE_POINT);
+}
+
 FILE *cli_open(const char *path)
 {
     wchar_t *wide = wide_path(path);

@@ -100,6 +100,9 @@ static int add_tag(const struct elf_file *f, const GElf_Dyn *d, struct exti_imag
         return exti__elf_str(f, v, "DT_RPATH", &info->rpath, err);
     case DT_RUNPATH:
         return exti__elf_str(f, v, "DT_RUNPATH", &info->runpath, err);
+    case DT_FINI_ARRAYSZ:
+        im->finalisers = (size_t)(v / (f->is64 ? 8 : 4));
+        return 0;
     case DT_SYMBOLIC:
         info->flags |= EXTI_IMAGE_SYMBOLIC;
         return 0;
@@ -186,8 +189,10 @@ static int describe(const struct elf_file *f, struct exti_image *im, struct exti
     im->info.bits = f->is64 ? 64 : 32;
     im->info.big_endian = f->big_endian;
     for (size_t i = 0; i < f->phnum; i++) {
-        if (f->phdr[i].p_type == PT_TLS)
+        if (f->phdr[i].p_type == PT_TLS) {
             im->info.tls_size = f->phdr[i].p_memsz;
+            im->info.tls_align = f->phdr[i].p_align;
+        }
         if (f->phdr[i].p_type == PT_INTERP)
             im->info.flags |= EXTI_IMAGE_INTERP;
     }

@@ -181,6 +181,7 @@ struct exti_image_info {
     const char *unfit;     /* why no copy can be loaded beside the original; NULL: one can */
     uint64_t overlay_size; /* bytes behind the sections that belong to none, a signature left out */
     uint32_t load_flags;   /* DependentLoadFlags: the folders that its libraries may come from */
+    uint64_t tls_align;    /* ELF: what the thread-local storage is aligned to; else 0 */
 };
 
 #define EXTI_SYM_EXPORT 1u /* defined here and visible; otherwise an import */
@@ -223,6 +224,61 @@ EXTI_API int exti_image_symbol(const struct exti_image *im, size_t i, struct ext
  * up by that name as it runs.  EXTI_NO_OFFSET: there is none. */
 EXTI_API uint64_t exti_image_mention(const struct exti_image *im, const char *name, uint64_t from);
 EXTI_API void exti_image_free(struct exti_image *im); /* NULL ok */
+
+/* ---- hazards of one file ------------------------------------------------------------------------ */
+
+/* What a file has or calls that matters when a process has several copies of it.  Values are ABI:
+ * append only. */
+enum exti_hazard {
+    EXTI_HAZARD_UNIQUE = 0,       /* C++ symbols of which a process has one */
+    EXTI_HAZARD_NODELETE = 1,     /* is never unloaded */
+    EXTI_HAZARD_HOST_API = 2,     /* a program that exports Python's API */
+    EXTI_HAZARD_STATIC_TLS = 3,   /* thread-locals in a block that does not grow */
+    EXTI_HAZARD_THREAD_KEYS = 4,  /* thread-specific keys, of which a process has few */
+    EXTI_HAZARD_THREADS = 5,      /* starts threads */
+    EXTI_HAZARD_DESTRUCTORS = 6,  /* code that runs as the file is unloaded */
+    EXTI_HAZARD_EXIT = 7,         /* handlers that run at exit, unloaded or not */
+    EXTI_HAZARD_THREAD_EXIT = 8,  /* destructors of thread-locals, which run as a thread ends */
+    EXTI_HAZARD_SIGNALS = 9,      /* signal handlers and timers */
+    EXTI_HAZARD_FORK = 10,        /* fork, handlers for it */
+    EXTI_HAZARD_DIRECTORY = 11,   /* the current directory */
+    EXTI_HAZARD_UMASK = 12,       /* the mode of new files */
+    EXTI_HAZARD_ENVIRONMENT = 13, /* environment variables */
+    EXTI_HAZARD_LOCALE = 14,      /* the C locale */
+    EXTI_HAZARD_END = 15,         /* ends the process */
+    EXTI_HAZARD_OPENMP = 16,      /* OpenMP's threads */
+    EXTI_HAZARD_BLAS = 17         /* a BLAS library's threads */
+};
+
+enum exti_outcome {
+    EXTI_OUTCOME_COPY = 0,   /* cured: a copy has it no more */
+    EXTI_OUTCOME_LOAD = 1,   /* cured as copies are loaded */
+    EXTI_OUTCOME_LIMIT = 2,  /* limits how many contexts a process can have */
+    EXTI_OUTCOME_SHARED = 3, /* what it does, it does to all contexts */
+    EXTI_OUTCOME_UNLOAD = 4  /* matters when a copy is to be unloaded */
+};
+
+/* What glibc leaves of its static TLS block, at least, to libraries that are opened at run time.  All of
+ * a process share it.  Each byte of glibc.rtld.optional_static_tls above 512 adds one. */
+#define EXTI_STATIC_TLS_ROOM 1664
+/* "Not known": of struct exti_hazard_info.most. */
+#define EXTI_NO_LIMIT UINT64_MAX
+
+struct exti_hazard_info {
+    size_t size; /* set by the caller; members past it are not written */
+    enum exti_hazard kind;
+    enum exti_outcome outcome;
+    const char *name;   /* "static-tls", ...; a static string */
+    const char *advice; /* for people: what it means, and what to do; a static string */
+    uint64_t count;     /* of what shows it: symbols, bytes of static TLS that one copy takes */
+    uint64_t most;      /* LIMIT: how many copies a process can have when nothing else takes of the
+                         * same; EXTI_NO_LIMIT: cannot be told */
+    char evidence[192]; /* the symbols, libraries or flag that show it; cut at a whole name */
+};
+
+/* The file's hazards, in the order of their kinds, as far as the file alone tells.  EXTI_E_ARG past the
+ * last.  Any thread. */
+EXTI_API int exti_image_hazard(const struct exti_image *im, size_t i, struct exti_hazard_info *out);
 
 /* ---- checking ------------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 #include "loader/base/fs.h"
 #include "loader/base/mem.h"
 #include "loader/formats.h"
+#include "loader/hazards.h"
 #include "loader/opts.h"
 
 /* What exti_inspect hands out: the image first, so that a pointer to it is a pointer to both. */
@@ -35,9 +36,11 @@ int exti_inspect(const char *path, struct exti_image **out, struct exti_error *e
         goto fail;
     made->im.info.format = ops->name;
     made->im.bytes = file;
+    exti__hazards_find(&made->im);
     for (size_t i = 0; i < made->im.info.slice_count; i++) {
         made->im.slices[i].info.format = ops->name;
         made->im.slices[i].bytes = file;
+        exti__hazards_find(&made->im.slices[i]);
     }
     *out = &made->im;
     return 0;

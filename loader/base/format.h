@@ -23,6 +23,16 @@ struct exti_image_needed {
     uint32_t flags; /* EXTI_NEED_* */
 };
 
+/* What loader/hazards.c has found in the file; strings are the image's. */
+struct exti_image_hazards {
+    uint64_t calls[2];      /* by the place in its table of functions */
+    size_t unique;          /* symbols */
+    size_t api;             /* of Python's, exported by a program */
+    const char *openmp;     /* a symbol or library, or NULL */
+    const char *blas;       /* likewise */
+    const char *unique_one; /* the first of them */
+};
+
 /* The format-neutral description of one file.  Strings point into the file's bytes or are static,
  * but for build_id and those in `strings`.  The bytes must outlive it. */
 struct exti_image {
@@ -35,7 +45,9 @@ struct exti_image {
     char *strings;                     /* owned: names of which the file has only the parts */
     const char **paths;                /* owned array; Mach-O's search path, entry by entry */
     size_t path_count;
-    struct exti_image *slices; /* owned array of info.slice_count */
+    struct exti_image *slices;         /* owned array of info.slice_count */
+    size_t finalisers;                 /* ELF: the entries of DT_FINI_ARRAY */
+    struct exti_image_hazards hazards; /* set by exti_inspect */
 };
 
 /* What a rewrite is asked to do, and the bytes of the files that it is told to look into. */

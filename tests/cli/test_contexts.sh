@@ -139,6 +139,29 @@ check one_unsound_of_several 1 '^all/0: 2 copies, all sound' '^all/1: 1 finding'
 run verify --json all
 jq -e '.checked == 4 and (.findings | length) == 1' out >/dev/null
 say $? one_unsound_of_several_json
+# Notes of hazards, which are no findings.
+cat >tls.c <<'C'
+__thread char b[64] __attribute__((aligned(8), tls_model("initial-exec")));
+char *f(void);
+char *f(void) { return b; }
+extern char pthread_create[], chdir[];
+char *c[] = {pthread_create, chdir};
+C
+cc -shared -fPIC -nostdlib -fno-builtin -Wl,-z,nodelete -o tls.so tls.c
+x copy --libpython libtoyapi.so tls.so toyext.so noted >copied 2>err
+sed -n '2s/.* -> //p' copied >want
+run verify noted
+check hazards_are_noted 0 '^noted: note: static-tls: limits .*, to 26 \(1 file, 64 bytes\): each copy' \
+    '^noted: note: threads: matters when a copy is unloaded \(1 file\): ' '^noted: 3 copies, all sound$'
+[ "$(wc -l <out)" = 3 ]
+say $? what_is_cured_or_shared_is_not_noted
+run verify --json noted
+jq -r '.notes[0].files[]' out >names
+jq -e '.ok and .findings == [] and (.notes | map(.kind)) == ["static-tls", "threads"]
+    and (.notes | map(.file)) == ["noted", "noted"] and .notes[0].contexts == 26' out >/dev/null &&
+    [ "$(basename "$(cat names)")" = "$(basename "$(cat want)")" ]
+say $? hazards_are_noted_in_json
+
 run clean all
 check clean_of_several 0 '^all/0: removed' '^all/10: removed'
 [ ! -e all ]

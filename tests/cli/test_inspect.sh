@@ -30,6 +30,7 @@ plain.so
             exports 1 symbol: PyInit_plain
   TLS       none
   flags     none that matter here
+  hazards   none
 TXT
 same golden_layout out want
 run inspect --symbols --libpython libtoyapi.so toyext.so
@@ -80,6 +81,73 @@ if c++ --version >/dev/null 2>&1; then
 else
     skip unique_symbols_are_readelfs 'there is no C++ compiler'
 fi
+
+# ---- hazards -------------------------------------------------------------------------------------
+
+mkdir -p tree/sub
+hazard() { # FILE SOURCE [FLAG...]
+    echo "$2" | cc -shared -fPIC -nostdlib -fno-builtin -o "$1" "${@:3}" -x c -
+}
+hazard tree/tls.so '__thread char b[100] __attribute__((aligned(8), tls_model("initial-exec")));
+    char *f(void); char *f(void) { return b; }'
+hazard tree/sub/tls2.so '__thread char b[64] __attribute__((aligned(8), tls_model("initial-exec")));
+    char *f(void); char *f(void) { return b; } extern char chdir[]; char *c = chdir;'
+hazard tree/sub/calls.so 'extern char sigaction[], chdir[]; char *c[] = {sigaction, chdir};'
+ln -s .. tree/sub/loop
+ln -s tls.so tree/link.so
+echo 'no library' >tree/text.so
+printf '\177ELF' >tree/sub/torn.txt
+cc -c -o tree/object.o flag.c
+run inspect tree/tls.so
+sed -n '/^  hazards/,$p' out >part
+cat >want <<'TXT'
+  hazards   static-tls: limits the number of contexts, to 16 (104 bytes, DF_STATIC_TLS)
+              each copy takes as much of a block that is made as the process starts; GLIBC_TUNABLES=glibc.rtld.optional_static_tls=N makes room for N bytes of copies
+TXT
+same hazards_of_a_file part want
+run inspect --contexts 17 tree/tls.so
+check room_for_contexts 0 'for 17 contexts: GLIBC_TUNABLES=glibc.rtld.optional_static_tls=1768$'
+run inspect --contexts 16 tree/tls.so
+[ $rc = 0 ] && ! grep -q 'for 16' out
+say $? no_room_is_asked_for_that_is_there
+for n in 0 -1 x 10001 ''; do
+    run inspect --contexts "$n" tree/tls.so
+    check "contexts_'$n'" 2 'takes a number from 1 to 10000' || break
+done
+run inspect --contexts 20 tree
+sed -i '/^              [^/t]/d' out
+cat >want <<'TXT'
+tree
+  files     3 libraries
+  hazards   static-tls: limits the number of contexts, to 9 (2 files, 168 bytes)
+              tree/sub/tls2.so
+              tree/tls.so
+            signals: shared by all contexts (1 file)
+              tree/sub/calls.so
+            directory: shared by all contexts (2 files)
+              the current directory is one for all contexts: use absolute paths
+              tree/sub/calls.so
+              tree/sub/tls2.so
+TXT
+sed -i '/ the last handler/d' out
+same hazards_of_a_tree out want
+check torn_files_of_a_tree_are_told 1 'extisolate: tree/sub/torn.txt: '
+rm tree/sub/torn.txt
+run inspect --json --contexts 20 tree tree/tls.so
+jq -e '.[0].directory == "tree" and .[0].files == 3
+    and (.[0].hazards | map(.kind)) == ["static-tls", "signals", "directory"]
+    and .[0].hazards[0] == {kind: "static-tls", outcome: "limits-contexts", count: 168, contexts: 9,
+        tunables: "glibc.rtld.optional_static_tls=3360", advice: .[0].hazards[0].advice,
+        files: ["tree/sub/tls2.so", "tree/tls.so"]}
+    and .[0].hazards[2].count == 2 and .[0].hazards[2].outcome == "shared"
+    and (.[1].hazards | map(.evidence)) == ["DF_STATIC_TLS"]' out >/dev/null
+say $? json_has_the_hazards
+mkdir none
+run inspect none
+check hazards_of_an_empty_tree 0 'files     0 libraries' 'hazards   none'
+for i in 1 2 3 4 5 6 7; do cp tree/sub/calls.so "none/$i.so"; done
+run inspect none
+check only_some_files_are_named 0 'none/5.so' 'and 2 more; --json names them'
 
 # needed, id and symbol counts agree with readelf over what is there.
 n=0 bad=0

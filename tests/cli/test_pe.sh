@@ -189,6 +189,7 @@ py/numbers.pyd
   loads     at any address
   TLS       20 bytes for each thread
   flags     dependent load flags: limit where its libraries may lie; cleared in copies
+  hazards   none
 TXT
 run inspect py/numbers.pyd
 same golden_layout out want
