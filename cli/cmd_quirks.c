@@ -7,9 +7,10 @@
 static const char help[] =
     "usage: extisolate quirks [OPTION]... [FILE]...\n"
     "\n"
-    "Lists the rules for packages that need something of their own: which of the libraries that a\n"
-    "file needs are shared or not, symbols to rename or redirect, environment to set, or that it\n"
-    "cannot be isolated and why.  With FILEs, those that apply to each.\n"
+    "Lists the rules for packages that need something of their own: libraries that are shared or\n"
+    "not, symbols to rename or redirect, environment to set, or that a file cannot be isolated "
+    "and\n"
+    "why.  With FILEs, those that apply to each.\n"
     "\n"
     "options:\n"
     "  --quirks FILE  take the rules of FILE too; later ones win over earlier ones and over those\n"
@@ -77,7 +78,7 @@ static void print_label(int indent, const char *name)
            cli_style(stdout, CLI_PLAIN));
 }
 
-/* "a, b", "a -> b, c -> d" or "a=b, c=d" */
+/* "a", "a -> b, c -> d" or "a=b, c=d" */
 static void print_member(int indent, const json_t *rule, const char *name, const char *between)
 {
     const json_t *value = json_object_get(rule, name);
@@ -89,10 +90,6 @@ static void print_member(int indent, const json_t *rule, const char *name, const
     print_label(indent, name);
     if (json_is_string(value))
         cli_put(stdout, json_string_value(value));
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        printf("%s", i > 0 ? ", " : "");
-        cli_put(stdout, json_string_value(json_array_get(value, i)));
-    }
     json_object_foreach((json_t *)value, key, one)
     {
         fputs(separator, stdout);
@@ -119,8 +116,7 @@ static void print_rule(int indent, const struct exti_quirk_info *info)
         putchar('\n');
     }
     print_member(indent, rule, "match", " ");
-    print_member(indent, rule, "share", "");
-    print_member(indent, rule, "isolate", "");
+    print_member(indent, rule, "library", "");
     print_member(indent, rule, "rename", " -> ");
     print_member(indent, rule, "redirect", " -> ");
     print_member(indent, rule, "environment", "=");

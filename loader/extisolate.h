@@ -334,10 +334,9 @@ EXTI_API int exti_dir_clean(const char *dir, struct exti_error *err);
 
 /* ---- quirks ------------------------------------------------------------------------------------ */
 
-/* Rules for packages that need something of their own: which of the libraries that a file needs are shared
- * or not, symbols to rename or redirect, environment to set, or that it cannot be isolated and why.  Those
- * of the library come first, then those of the files, and later ones win.  extisolate-quirks(5) has the
- * format. */
+/* Rules for packages that need something of their own: libraries that are shared or not, symbols to rename
+ * or redirect, environment to set, or that a file cannot be isolated and why.  Those of this library come
+ * first, then those of the files, and later ones win.  extisolate-quirks(5) has the format. */
 
 struct exti_quirks; /* any thread once made */
 

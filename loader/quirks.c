@@ -177,28 +177,6 @@ int exti_quirks_environment(const struct exti_quirks *q, const char *path,
     return 0;
 }
 
-static int put_glob(struct exti_quirk_effect *e, const char *glob, bool share,
-                    struct exti_error *err)
-{
-    struct exti_rule *p = exti__realloc_array(e->rules, e->rule_count + 1, sizeof *p);
-
-    if (!p)
-        return exti__fail_nomem(err);
-    e->rules = p;
-    p[e->rule_count++] = (struct exti_rule){glob, share};
-    return 0;
-}
-
-static int put_globs(struct exti_quirk_effect *e, const json_t *list, bool share,
-                     struct exti_error *err)
-{
-    int rc = 0;
-
-    for (size_t i = 0; !rc && i < json_array_size(list); i++)
-        rc = put_glob(e, json_string_value(json_array_get(list, i)), share, err);
-    return rc;
-}
-
 /* A later rule's pair takes the place of an earlier one's. */
 static int put_pairs(struct exti_rename **pairs, size_t *count, const json_t *map,
                      struct exti_error *err)
@@ -229,18 +207,15 @@ static int put_rule(struct exti_quirk_effect *e, const struct exti_quirk *quirk,
                     struct exti_error *err)
 {
     const json_t *o = quirk->rule;
-    const char *why = string_in(o, "refuse");
-    int rc = put_globs(e, json_object_get(o, "share"), true, err);
+    const char *why = string_in(o, "refuse"), *library = string_in(o, "library");
+    int rc = put_pairs(&e->renames, &e->rename_count, json_object_get(o, "rename"), err);
 
     if (!rc)
-        rc = put_globs(e, json_object_get(o, "isolate"), false, err);
-    if (!rc)
-        rc = put_pairs(&e->renames, &e->rename_count, json_object_get(o, "rename"), err);
-    if (!rc)
         rc = put_pairs(&e->redirects, &e->redirect_count, json_object_get(o, "redirect"), err);
-    if (!rc)
-        rc = put_pairs(&e->environment, &e->environment_count, json_object_get(o, "environment"),
-                       err);
+    if (!rc && library) {
+        e->library = library;
+        e->library_by = quirk->id;
+    }
     if (!rc && why) {
         e->refuse = why;
         e->refused_by = quirk->id;
@@ -266,9 +241,7 @@ int exti__quirks_apply(const struct exti_quirks *q, const char *path, const stru
 
 void exti__quirk_effect_free(struct exti_quirk_effect *e)
 {
-    exti__free(e->rules);
     exti__free(e->renames);
     exti__free(e->redirects);
-    exti__free(e->environment);
     *e = (struct exti_quirk_effect){0};
 }

@@ -38,13 +38,12 @@ struct exti_quirks {
 int exti__quirks_read(struct exti_quirks *q, const char *path, const char *text, size_t n,
                       struct exti_error *err);
 
-/* What the rules that apply to one file come to.  The arrays are owned, the strings the rules'. */
+/* What the rules that apply to one file do to it.  The arrays are owned, the strings the rules'. */
 struct exti_quirk_effect {
-    struct exti_rule
-        *rules; /* for libraries that the file drags in: the last that matches counts */
-    struct exti_rename *renames, *redirects, *environment; /* no `from` twice */
-    size_t rule_count, rename_count, redirect_count, environment_count;
-    const char *refuse, *refused_by; /* why it has no copy, and the rule's id; or NULL */
+    const char *library, *library_by;        /* "share" or "isolate", and whose id; or NULL */
+    const char *refuse, *refused_by;         /* why it has no copy, and whose id; or NULL */
+    struct exti_rename *renames, *redirects; /* no `from` twice */
+    size_t rename_count, redirect_count;
 };
 
 /* `path` is the file's, `im` describes it. */

@@ -127,27 +127,17 @@ static int check_symbol(const struct reader *r, const char *where, const char *n
     return *name && !*p ? 0 : bad(r, "%s: '%s' is no symbol's name", where, name);
 }
 
-/* ---- lists ---- */
-
-static int check_globs(const struct reader *r, const char *where, const json_t *v)
+static int check_library(const struct reader *r, const char *where, const json_t *v)
 {
-    char item[40];
-    int rc = 0;
+    int rc = check_text(r, where, v);
 
-    if (!json_is_array(v))
-        return bad(r, "%s is %s, not an array of globs", where, type_name(v));
-    if (!json_array_size(v))
-        return bad(r, "%s is empty", where);
-    for (size_t i = 0; !rc && i < json_array_size(v); i++) {
-        snprintf(item, sizeof item, "%.10s[%zu]", where, i);
-        rc = check_glob(r, item, json_array_get(v, i));
-        for (size_t k = 0; !rc && k < i; k++)
-            if (json_equal(json_array_get(v, i), json_array_get(v, k)))
-                rc = bad(r, "%s: '%s' is there twice", item,
-                         json_string_value(json_array_get(v, i)));
-    }
+    if (!rc && strcmp(json_string_value(v), "share") != 0 &&
+        strcmp(json_string_value(v), "isolate") != 0)
+        rc = bad(r, "%s is '%.80s', neither share nor isolate", where, json_string_value(v));
     return rc;
 }
+
+/* ---- maps ---- */
 
 static int check_map(const struct reader *r, const char *where, const json_t *v)
 {
@@ -283,24 +273,17 @@ static int check_match(const struct reader *r, const char *where, const json_t *
     return check_members(r, "match: ", v, table, sizeof table / sizeof *table);
 }
 
-static const struct member members[] = {{"id", check_id},
-                                        {"match", check_match},
-                                        {"share", check_globs},
-                                        {"isolate", check_globs},
-                                        {"rename", check_renames},
-                                        {"redirect", check_symbols},
-                                        {"environment", check_environment},
-                                        {"refuse", check_text},
-                                        {"note", check_text}};
+static const struct member members[] = {
+    {"id", check_id},          {"match", check_match},      {"library", check_library},
+    {"rename", check_renames}, {"redirect", check_symbols}, {"environment", check_environment},
+    {"refuse", check_text},    {"note", check_text}};
 #define EFFECTS 2 /* the first of them that makes a difference */
-#define REFUSE 7
+#define REFUSE 6
 static const size_t member_count = sizeof members / sizeof *members;
 
 static int check_contradictions(const struct reader *r, const json_t *rule)
 {
-    const json_t *share = json_object_get(rule, "share"),
-                 *isolate = json_object_get(rule, "isolate"),
-                 *redirect = json_object_get(rule, "redirect");
+    const json_t *redirect = json_object_get(rule, "redirect");
     const char *key;
     json_t *value;
 
@@ -308,11 +291,6 @@ static int check_contradictions(const struct reader *r, const json_t *rule)
         if (json_object_get(rule, members[i].name))
             return bad(r, "refuse and %s contradict each other: a file that is refused has no copy",
                        members[i].name);
-    for (size_t i = 0; i < json_array_size(share); i++)
-        for (size_t k = 0; k < json_array_size(isolate); k++)
-            if (json_equal(json_array_get(share, i), json_array_get(isolate, k)))
-                return bad(r, "'%s' is in share and in isolate",
-                           json_string_value(json_array_get(share, i)));
     json_object_foreach(json_object_get(rule, "rename"), key, value)
     {
         (void)value;
@@ -344,8 +322,8 @@ static int check_rule(struct reader *r, const json_t *rule)
     while (i < member_count && !json_object_get(rule, members[i].name))
         i++;
     if (i == member_count)
-        return bad(r, "does nothing: give it share, isolate, rename, redirect, environment, "
-                      "refuse or note");
+        return bad(r,
+                   "does nothing: give it library, rename, redirect, environment, refuse or note");
     return check_contradictions(r, rule);
 }
 

@@ -6,8 +6,7 @@ cc -shared -fPIC -O1 -o needy.so toyext.c -Wl,--no-as-needed -L. -l:libtoyapi.so
 
 cat >mine.json <<'JSON'
 {"extisolate_quirks": 1, "quirks": [
-  {"id": "by-name", "match": {"file": "toyext.so"}, "share": ["libone.so.*", "libtwo"],
-   "isolate": ["libone.so.2"], "note": "first"},
+  {"id": "by-name", "match": {"file": "toyext.so"}, "library": "isolate", "note": "first"},
   {"id": "by-soname", "match": {"file": "libtoyapi.so.1"}, "rename": {"Toy_Next": "Toy_Other"}},
   {"id": "by-path", "match": {"file": "*/toyext.*"}, "environment": {"TOY": "1", "TOY_MORE": "2"}},
   {"id": "by-need", "match": {"needs": "libtoyapi.so.?"}, "redirect": {"Toy_Next": "Toy_Reset"}},
@@ -24,8 +23,7 @@ sed -n '/^by-name /,$p' out >part
 cat >want <<'TXT'
 by-name (mine.json)
   match        file toyext.so
-  share        libone.so.*, libtwo
-  isolate      libone.so.2
+  library      isolate
   note         first
 by-soname (mine.json)
   match        file libtoyapi.so.1
@@ -56,11 +54,11 @@ run quirks --json --quirks mine.json toyext.so libtoyapi.so needy.so
 say $? rules_apply_to_real_files
 jq -e '.[0].environment == {"TOY": "3", "TOY_MORE": "2"} and .[1].environment == {} and
     .[0].quirks[0].file == "mine.json" and .[0].quirks[0].index == 0 and
-    .[0].quirks[0].rule.share == ["libone.so.*", "libtwo"]' out >/dev/null
+    .[0].quirks[0].rule.library == "isolate"' out >/dev/null
 say $? json_has_rules_and_environment
 ln -s toyext.so another-name.so
 run quirks --quirks mine.json another-name.so mine.json libtoyapi.so
-check applying_rules_are_printed 1 '^another-name.so$' '^  by-name \(mine.json\)$' '^    isolate +libone.so.2$'
+check applying_rules_are_printed 1 '^another-name.so$' '^  by-name \(mine.json\)$' '^    library +isolate$'
 run quirks libtoyapi.so
 check files_without_rules_are_named 0 '^libtoyapi.so$' '^  none$'
 
@@ -89,9 +87,9 @@ fault() { # NAME TEXT PATTERN
 fault bad_json $'{"extisolate_quirks": 1,\n}' "line 2, column 1: "
 fault no_quirks '{"a": 1}' 'is not a file of quirks'
 fault bad_member '{"extisolate_quirks": 1, "quirks": [{"id": "a", "match": {"file": "b"}, "sharing": []}]}' \
-    "quirks\[0\] \(a\): there is no member 'sharing'; there are id, match, share"
-fault bad_glob '{"extisolate_quirks": 1, "quirks": [{"id": "a", "match": {"file": "b"}, "share": ["x", "["]}]}' \
-    "quirks\[0\] \(a\): share\[1\]: '\[' has a '\[' without a '\]'"
+    "quirks\[0\] \(a\): there is no member 'sharing'; there are id, match, library"
+fault bad_glob '{"extisolate_quirks": 1, "quirks": [{"id": "a", "match": {"file": "b["}, "note": "n"}]}' \
+    "quirks\[0\] \(a\): match.file: 'b\[' has a '\[' without a '\]'"
 fault control_characters '{"extisolate_quirks": 1, "quirks": [{"id": "a", "match": {"file": "\u001b[31m["}}]}' \
     "quirks\[0\] \(a\): match.file: '\\\\x1b\[31m\[' has"
 run quirks --quirks missing.json

@@ -91,10 +91,10 @@ static void faults_are_told_by_rule_and_member(void **state)
         {FILE_OF("{\"id\": \"a\", \"note\": \"n\"}"),
          "quirks[0] (a): has no match: nothing says which files it is for"},
         {FILE_OF("{\"id\": \"a\", \"match\": {\"file\": \"x\"}}"),
-         "quirks[0] (a): does nothing: give it share, isolate, rename, redirect, environment, "
-         "refuse or note"},
-        {FILE_OF(RULE("a", "\"note\": \"n\"") "," RULE("b", "\"sahre\": [\"x\"]")),
-         "quirks[1] (b): there is no member 'sahre'; there are id, match, share, isolate, rename, "
+         "quirks[0] (a): does nothing: give it library, rename, redirect, environment, refuse or "
+         "note"},
+        {FILE_OF(RULE("a", "\"note\": \"n\"") "," RULE("b", "\"libary\": \"share\"")),
+         "quirks[1] (b): there is no member 'libary'; there are id, match, library, rename, "
          "redirect, environment, refuse, note"},
         {FILE_OF(RULE("a", "\"note\": \"n\"") "," RULE("a", "\"note\": \"n\"")),
          "quirks[1] (a): quirks[0] has this id too"},
@@ -119,17 +119,10 @@ static void faults_are_told_by_rule_and_member(void **state)
         {FILE_OF("{\"id\": \"a\", \"match\": {\"exports\": \"[a][!z-a]\"}, \"note\": \"n\"}"),
          "quirks[0] (a): match.exports: '[a][!z-a]' has a range that ends before it begins"},
 
-        {FILE_OF(RULE("a", "\"share\": \"x\"")),
-         "quirks[0] (a): share is a string, not an array of globs"},
-        {FILE_OF(RULE("a", "\"isolate\": []")), "quirks[0] (a): isolate is empty"},
-        {FILE_OF(RULE("a", "\"isolate\": [\"x\", {}]")),
-         "quirks[0] (a): isolate[1] is an object, not a string"},
-        {FILE_OF(RULE("a", "\"share\": [\"x\", \"[\"]")),
-         "quirks[0] (a): share[1]: '[' has a '[' without a ']'"},
-        {FILE_OF(RULE("a", "\"share\": [\"x\", \"y\", \"x\"]")),
-         "quirks[0] (a): share[2]: 'x' is there twice"},
-        {FILE_OF(RULE("a", "\"share\": [\"x\", \"y\"], \"isolate\": [\"z\", \"y\"]")),
-         "quirks[0] (a): 'y' is in share and in isolate"},
+        {FILE_OF(RULE("a", "\"library\": true")),
+         "quirks[0] (a): library is a boolean, not a string"},
+        {FILE_OF(RULE("a", "\"library\": \"shared\"")),
+         "quirks[0] (a): library is 'shared', neither share nor isolate"},
 
         {FILE_OF(RULE("a", "\"rename\": [\"x\"]")),
          "quirks[0] (a): rename is an array, not an object"},
@@ -167,8 +160,8 @@ static void faults_are_told_by_rule_and_member(void **state)
         {FILE_OF(RULE("a", "\"refuse\": true")),
          "quirks[0] (a): refuse is a boolean, not a string"},
         {FILE_OF(RULE("a", "\"note\": 5")), "quirks[0] (a): note is a number, not a string"},
-        {FILE_OF(RULE("a", "\"refuse\": \"x\", \"share\": [\"y\"]")),
-         "quirks[0] (a): refuse and share contradict each other: a file that is refused has no "
+        {FILE_OF(RULE("a", "\"refuse\": \"x\", \"library\": \"share\"")),
+         "quirks[0] (a): refuse and library contradict each other: a file that is refused has no "
          "copy"},
         {FILE_OF(RULE("a", "\"refuse\": \"x\", \"environment\": {\"A\": \"\"}")),
          "quirks[0] (a): refuse and environment contradict each other"},
@@ -332,29 +325,22 @@ static void later_rules_win(void **state)
 
     must_open(
         t,
-        FILE_OF(RULE("a", "\"share\": [\"x*\"], \"isolate\": [\"xy\"], \"rename\": {\"r\": \"1\", "
+        FILE_OF(RULE("a", "\"library\": \"share\", \"rename\": {\"r\": \"1\", "
                           "\"s\": \"2\"}, \"redirect\": {\"d\": \"e\"}, \"environment\": {\"A\": "
                           "\"1\", \"B\": \"2\"}") "," //
-                RULE("b", "\"share\": [\"xyz\"], \"rename\": {\"s\": \"3\", \"t\": \"4\"}, "
+                RULE("b", "\"library\": \"isolate\", \"rename\": {\"s\": \"3\", \"t\": \"4\"}, "
                           "\"redirect\": {\"d\": \"f\"}, \"environment\": {\"C\": \"4\", \"A\": "
                           "\"3\"}") ","
                                     "{\"id\": \"c\", \"match\": {\"file\": \"other\"}, "
                                     "\"environment\": {\"A\": \"9\"}}"));
     assert_ok(exti__quirks_apply(opened, PATH, &image, &e, &t->err), &t->err);
-    assert_int_equal(e.rule_count, 3);
-    assert_string_equal(e.rules[0].glob, "x*");
-    assert_true(e.rules[0].share);
-    assert_string_equal(e.rules[1].glob, "xy");
-    assert_false(e.rules[1].share);
-    assert_string_equal(e.rules[2].glob, "xyz");
-    assert_true(e.rules[2].share);
+    assert_string_equal(e.library, "isolate");
+    assert_string_equal(e.library_by, "b");
     assert_int_equal(e.rename_count, 3);
     assert_string_equal(e.renames[1].from, "s");
     assert_string_equal(e.renames[1].to, "3");
     assert_int_equal(e.redirect_count, 1);
     assert_string_equal(e.redirects[0].to, "f");
-    assert_int_equal(e.environment_count, 3);
-    assert_string_equal(e.environment[0].to, "3");
     assert_null(e.refuse);
     exti__quirk_effect_free(&e);
 
@@ -465,9 +451,11 @@ static int open_without_memory(struct test *t, const char *path)
 
 static void memory_may_run_out_anywhere(void **state)
 {
-    static const char text[] = FILE_OF(
-        RULE("a", "\"share\": [\"x\"], \"rename\": {\"r\": \"1\"}, \"redirect\": {\"d\": \"e\"}, "
-                  "\"environment\": {\"A\": \"1\"}") "," RULE("b", "\"isolate\": [\"y\"]"));
+    static const char text[] = FILE_OF(RULE(
+        "a",
+        "\"library\": \"share\", \"rename\": {\"r\": \"1\"}, \"redirect\": {\"d\": \"e\"}, "
+        "\"environment\": {\"A\": \"1\"}") "," RULE("b",
+                                                    "\"rename\": {\"r\": \"3\", \"s\": \"2\"}"));
     struct test *t = *state;
     const char *path = test_path(t, "rules.json");
     struct exti_quirk_effect e = {0};
@@ -485,7 +473,7 @@ static void memory_may_run_out_anywhere(void **state)
     opened = NULL;
     json_set_alloc_funcs(malloc, free);
     assert_ok(rc, &t->err);
-    assert_int_equal(e.rule_count, 2);
+    assert_int_equal(e.rename_count, 2);
     exti__quirk_effect_free(&e);
 }
 
