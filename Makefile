@@ -127,8 +127,8 @@ LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/edits.c loader
 # What differs between systems.
 POSIX_SRCS := loader/base/fs_posix.c loader/dl_posix.c loader/redirect.c
 ELF_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_nettle.c loader/closure.c \
-	loader/closure_decide.c loader/ld_cache.c loader/linkmap_elf.c loader/search_elf.c \
-	loader/search_host.c
+	loader/closure_decide.c loader/guest_calls.c loader/guests.c loader/held.c loader/ld_cache.c \
+	loader/linkmap_elf.c loader/search_elf.c loader/search_host.c
 DARWIN_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_darwin.c loader/linkmap_macho.c
 WINDOWS_SYSTEM_SRCS := loader/base/fs_win32.c loader/base/fs_win32_lock.c \
 	loader/base/fs_win32_temp.c loader/base/sha256_win32.c loader/base/win32.c \

@@ -5,6 +5,8 @@
 
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
+#include "loader/guests.h"
+#include "loader/held.h"
 #include "loader/module.h"
 #include "loader/opts.h"
 
@@ -152,19 +154,55 @@ static struct exti_module *pop_module(struct exti_ctx *ctx)
     return m;
 }
 
-int exti_ctx_close(struct exti_ctx *ctx, struct exti_error *err)
+/* Where what stays mapped is told. */
+struct listener {
+    const struct exti_ctx *ctx;
+    exti_report_fn report; /* NULL: nobody else asked, or has heard enough */
+    void *user;
+};
+
+static int tell(void *user, const struct exti_error *finding)
 {
+    struct listener *l = user;
+
+    exti__ctx_log(l->ctx, EXTI_LOG_WARN, "%s: %s", finding->file, finding->message);
+    if (l->report && l->report(l->user, finding))
+        l->report = NULL;
+    return 0;
+}
+
+int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *user, size_t *left,
+                          struct exti_error *err)
+{
+    struct listener l = {ctx, report, user};
     struct exti_module *m;
+    size_t mapped = 0;
+    bool keep;
     int rc = 0, close_rc;
 
+    if (left)
+        *left = 0;
     if (!ctx)
         return 0;
+    keep = (ctx->flags & EXTI_CTX_KEEP) || exti__guests_report(ctx, tell, &l);
+    if (!keep)
+        exti__guests_drop_keys(ctx);
     ctx->closing = true;
-    while ((m = pop_module(ctx))) {
-        close_rc = exti__module_dispose(m, (ctx->flags & EXTI_CTX_KEEP) != 0, rc ? NULL : err);
+    for (; (m = pop_module(ctx)); mapped++) {
+        close_rc = exti__module_dispose(m, keep, rc ? NULL : err);
         rc = rc ? rc : close_rc;
     }
+    if (!keep)
+        mapped = exti__held_report(ctx, tell, &l);
+    exti__guests_forget(ctx);
     close_rc = exti__store_close(&ctx->store, rc ? NULL : err);
     free_ctx(ctx);
+    if (left)
+        *left = mapped;
     return rc ? rc : close_rc;
+}
+
+int exti_ctx_close(struct exti_ctx *ctx, struct exti_error *err)
+{
+    return exti_ctx_close_report(ctx, NULL, NULL, NULL, err);
 }

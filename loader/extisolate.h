@@ -403,8 +403,8 @@ struct exti_redirect {
 #define EXTI_CTX_RENAME 1u
 /* fsync each copy and the manifest before they count. */
 #define EXTI_CTX_SYNC 2u
-/* exti_ctx_close leaves the modules mapped: for runtimes whose threads or key destructors may outlive
- * the context. */
+/* exti_ctx_close leaves the modules mapped: for a process that is about to end anyway, or a runtime whose
+ * threads outlive the context in ways that exti_ctx_close cannot see. */
 #define EXTI_CTX_KEEP 4u
 /* The context is opened for exti_copy alone, for other programs to load: what this one exports does
  * not matter, and exti_load is EXTI_E_ARG. */
@@ -491,6 +491,21 @@ EXTI_API int exti_close(struct exti_module *m, struct exti_error *err);
 /* Closes the modules that are still open, newest first, then the API library; a private directory
  * is removed.  `ctx` is gone whatever the result, which tells of the first failure. */
 EXTI_API int exti_ctx_close(struct exti_ctx *ctx, struct exti_error *err); /* NULL ok */
+
+/* The same, and tells what stays mapped.  *left counts the files of the context that do: while it is not
+ * 0, memory that their code may use must not be freed.
+ *
+ * As long as a thread lives that a copy has started, or one of the program's that is in the context (had
+ * a value under a thread-specific key of the context when the context deleted that), nothing is unloaded and
+ * `report` gets a finding for each such thread: its file is the module that started it.  Otherwise keys that
+ * the context has left over are deleted, so that no thread runs their destructors later, and `report`
+ * gets a finding for each file that the system's loader has not unloaded: what holds it.  So finalise
+ * the runtime first, and close on a thread that has not run in the context, or has no thread-local objects
+ * of it.  Threads and keys that initialisers make while a copy is being opened are not seen.  ELF systems;
+ * elsewhere nothing is known of threads or of what stays.  With EXTI_CTX_KEEP there are no findings.
+ * `report` may be NULL; its findings also go to the log hook. */
+EXTI_API int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *user,
+                                   size_t *left, struct exti_error *err);
 
 /* ---- proof of isolation ------------------------------------------------------------------------ */
 

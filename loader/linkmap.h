@@ -80,6 +80,14 @@ struct exti_layout {
 };
 struct exti_layout exti__loaded_layout(const struct exti_loaded *lib);
 
+#if !defined(__APPLE__) && !defined(_WIN32)
+/* Calls `each` for the program and every library, or until it returns non-zero.  None is unloaded
+ * meanwhile; no handle. */
+void exti__loaded_each(int (*each)(void *user, const struct exti_loaded *lib,
+                                   const struct exti_layout *layout),
+                       void *user);
+#endif
+
 /* The path of the file that an address belongs to, in `out`; "" if none. */
 void exti__address_owner(uintptr_t address, char *out, size_t cap);
 

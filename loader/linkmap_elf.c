@@ -103,19 +103,25 @@ static void note_tag(struct exti_loaded *lib, const ElfW(Dyn) * d, bool *plt_rel
     }
 }
 
+static struct exti_loaded describe(const char *path, uintptr_t base, const ElfW(Dyn) * dynamic)
+{
+    struct exti_loaded lib = {
+        .path = path, .base = base, .dynamic = dynamic, .inside = (uintptr_t)dynamic};
+
+    for (const ElfW(Dyn) *d = dynamic; d->d_tag != DT_NULL; d++)
+        note_tag(&lib, d, &lib.reloc_addends[1]);
+    return lib;
+}
+
 int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_error *err)
 {
-    struct exti_loaded lib = {.handle = handle};
+    struct exti_loaded lib;
     struct link_map *map;
 
     if (dlinfo(handle, RTLD_DI_LINKMAP, &map))
         return exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "no link map: %s", dlerror());
-    lib.path = map->l_name;
-    lib.base = map->l_addr;
-    lib.dynamic = map->l_ld;
-    lib.inside = (uintptr_t)map->l_ld;
-    for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++)
-        note_tag(&lib, d, &lib.reloc_addends[1]);
+    lib = describe(map->l_name, map->l_addr, map->l_ld);
+    lib.handle = handle;
     if (!lib.symbols || !lib.strings)
         return exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "has no dynamic symbols");
     *out = lib;
@@ -350,6 +356,40 @@ struct exti_layout exti__loaded_layout(const struct exti_loaded *lib)
 #endif
     dl_iterate_phdr(match_library, &s);
     return s.found;
+}
+
+struct visit {
+    int (*each)(void *user, const struct exti_loaded *lib, const struct exti_layout *layout);
+    void *user;
+};
+
+static int visit_library(struct dl_phdr_info *info, size_t size, void *user)
+{
+    const struct visit *v = user;
+
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+        struct exti_loaded lib;
+        struct exti_layout layout;
+
+        if (ph->p_type != PT_DYNAMIC)
+            continue;
+        lib = describe(info->dlpi_name, info->dlpi_addr,
+                       (const void *)(info->dlpi_addr + ph->p_vaddr));
+        layout = layout_of(info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
+        return lib.symbols && lib.strings ? v->each(v->user, &lib, &layout) : 0;
+    }
+    return 0;
+}
+
+void exti__loaded_each(int (*each)(void *user, const struct exti_loaded *lib,
+                                   const struct exti_layout *layout),
+                       void *user)
+{
+    struct visit v = {each, user};
+
+    dl_iterate_phdr(visit_library, &v);
 }
 
 void exti__address_owner(uintptr_t address, char *out, size_t cap)

@@ -8,6 +8,7 @@
 #include "loader/base/mem.h"
 #include "loader/dl.h"
 #include "loader/edits.h"
+#include "loader/guests.h"
 
 static int hook_failed(struct exti_error *err, const char *hook, const char *original)
 {
@@ -83,6 +84,8 @@ static int adopt(struct exti_module *m, struct exti_error *err)
     }
     if (rc)
         exti__registry_remove(m);
+    else
+        exti__guests_find_keys(m->ctx, &m->layout);
     return rc;
 }
 

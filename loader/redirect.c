@@ -10,6 +10,7 @@
 #include "loader/base/mem.h"
 #include "loader/dl.h"
 #include "loader/edits.h"
+#include "loader/guests.h"
 #include "loader/module.h"
 
 /* ---- the functions that copies call ---- */
@@ -179,7 +180,7 @@ static void *target_of(const struct exti_ctx *ctx, const char *symbol)
     for (size_t i = 0; i < sizeof loader / sizeof *loader; i++)
         if (strcmp(loader[i].symbol, symbol) == 0)
             return loader[i].to;
-    return NULL;
+    return exti__guest_call(symbol);
 }
 
 struct binder {

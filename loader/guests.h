@@ -1,0 +1,90 @@
+/* The threads that may run a context's code beyond the call that is being made: those that its copies
+ * have started, those of the host that are in it, and the thread-specific keys whose destructors the end of
+ * any thread runs.  Known from the copies' calls of the thread library, which are bound to the functions
+ * of guest_calls.c; what an initialiser calls while its copy is being opened is not seen.  ELF systems. */
+#ifndef LOADER_GUESTS_H
+#define LOADER_GUESTS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "loader/linkmap.h"
+
+struct exti_ctx;
+
+#if !defined(__APPLE__) && !defined(_WIN32)
+
+/* What a copy's reference to `symbol` is to be bound to, or NULL. */
+void *exti__guest_call(const char *symbol);
+
+/* Finds the keys that the initialisers of a copy have made, which was opened by this thread and lies there:
+ * those under which this thread has something of the copy's own. */
+void exti__guests_find_keys(const struct exti_ctx *ctx, const struct exti_layout *copy);
+
+/* Waits a moment for the threads of the context that are ending, then describes those that live to
+ * `report`, whose result does not matter, and counts them. */
+size_t exti__guests_report(const struct exti_ctx *ctx, exti_report_fn report, void *user);
+
+/* Deletes the keys that the context has left over. */
+void exti__guests_drop_keys(const struct exti_ctx *ctx);
+
+/* Whether a living thread has C++ thread-local objects of the context yet to destroy: until then dlclose
+ * leaves the library that they belong to mapped. */
+bool exti__guests_have_objects(const struct exti_ctx *ctx);
+
+/* The context is about to be freed. */
+void exti__guests_forget(const struct exti_ctx *ctx);
+
+/* ---- for guest_calls.c ---- */
+
+void exti__guests_survive_forks(void);
+
+struct exti_guest;
+
+/* Makes room for a thread that a copy is starting with `start`; NULL without memory. */
+struct exti_guest *exti__guest_new(const struct exti_ctx *ctx, uintptr_t start);
+void exti__guest_cancel(struct exti_guest *g); /* it could not be started */
+void exti__guest_enter(struct exti_guest *g);  /* on the thread itself */
+void exti__guest_leave(void *g);               /* its start routine has ended */
+
+/* The calling thread has a C++ thread-local object of the context. */
+void exti__guest_object(const struct exti_ctx *ctx);
+
+/* The context has made a key, or is deleting one; false when that has been done already. */
+void exti__guest_key_made(const struct exti_ctx *ctx, pthread_key_t key);
+bool exti__guest_key_deleted(const struct exti_ctx *ctx, pthread_key_t key);
+
+/* The calling thread is giving a key a value; false without memory. */
+bool exti__guest_value(pthread_key_t key, const void *value);
+
+#else
+
+static inline void *exti__guest_call(const char *symbol)
+{
+    (void)symbol;
+    return NULL;
+}
+static inline void exti__guests_find_keys(const struct exti_ctx *ctx,
+                                          const struct exti_layout *copy)
+{
+    (void)ctx, (void)copy;
+}
+static inline size_t exti__guests_report(const struct exti_ctx *ctx, exti_report_fn report,
+                                         void *user)
+{
+    (void)ctx, (void)report, (void)user;
+    return 0;
+}
+static inline void exti__guests_drop_keys(const struct exti_ctx *ctx)
+{
+    (void)ctx;
+}
+static inline void exti__guests_forget(const struct exti_ctx *ctx)
+{
+    (void)ctx;
+}
+
+#endif
+#endif
