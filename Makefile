@@ -133,7 +133,7 @@ DARWIN_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_darwin.c loader/linkmap_m
 WINDOWS_SYSTEM_SRCS := loader/base/fs_win32.c loader/base/fs_win32_lock.c \
 	loader/base/fs_win32_temp.c loader/base/sha256_win32.c loader/base/win32.c \
 	loader/dl_win32.c loader/linkmap_pe.c loader/redirect_win32.c
-RUNTIME_SRCS := runtime/context.c runtime/fail.c runtime/install.c runtime/process.c \
+RUNTIME_SRCS := runtime/context.c runtime/fail.c runtime/heap.c runtime/install.c runtime/process.c \
 	runtime/program.c runtime/pyapi.c runtime/pyconfig.c runtime/scratch.c runtime/signals.c \
 	runtime/system.c runtime/uncaught.c
 CLI_SRCS := cli/abi.c cli/ask_python.c cli/cmd_clean.c cli/cmd_copy.c cli/cmd_inspect.c \
@@ -281,8 +281,12 @@ PE_REWRITE := $(B)/tests/pe_rewrite
 # Of PE files, with names that the program would not give.
 WINE_REWRITE := $(B)/tests/wine_rewrite
 
+# One CPython context after the other, and without what keeps that from growing.
+CYCLE := $(B)/tests/cycle
+CYCLE_WRAPS := -Wl$(comma)--wrap=pyrt_heap_install
+
 .PHONY: test-programs
-test-programs: $(TEST_PROGRAMS) $(MACHO_CHECK) $(MACHO_REBUILD) $(PE_REWRITE) $(WINE_REWRITE)
+test-programs: $(TEST_PROGRAMS) $(MACHO_CHECK) $(MACHO_REBUILD) $(PE_REWRITE) $(WINE_REWRITE) $(CYCLE)
 
 $(SUPPORT_OBJS): OBJ_FLAGS = $(CMOCKA_CFLAGS)
 $(TEST_PROGRAMS:$(B)/%=$(B)/obj/%.o): OBJ_FLAGS = $(CMOCKA_CFLAGS)
@@ -315,6 +319,11 @@ $(WINE_REWRITE): $(B)/obj/tests/wine/rewrite.o $(STATIC)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+$(CYCLE): $(B)/obj/tests/runtime/cycle.o $(call objs,$(RUNTIME_SRCS)) $(STATIC)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(CYCLE_WRAPS) -o $@ $^ $(LIBS)
+
 run = @tests/run.sh $(1) $(sort $(2))
 
 .PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-pe-inputs check-isolation \
@@ -331,7 +340,7 @@ check-pe-inputs: all $(call programs,pe_inputs) ## PE files, built here
 	$(call run,pe_inputs,$(call programs,pe_inputs) $(call scripts,pe_inputs))
 check-isolation: all $(ISOLATION_TESTS) ## real loading in many contexts
 	$(call run,isolation,$(ISOLATION_TESTS) $(call scripts,isolation))
-check-runtime: all $(call programs,runtime) ## CPython contexts
+check-runtime: all $(call programs,runtime) $(CYCLE) ## CPython contexts
 	$(call run,runtime,$(call programs,runtime) $(call scripts,runtime))
 check-cli: all ## the program
 	$(call run,cli,$(call scripts,cli))

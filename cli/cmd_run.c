@@ -189,7 +189,8 @@ static void run_contexts(struct session *s, const struct request *r)
             .dir = s->dirs[i],
             .index = i,
             .count = r->contexts,
-            .ctx_flags = r->rename ? EXTI_CTX_RENAME : 0,
+            /* The process ends with its contexts: to unload them first would only take time. */
+            .ctx_flags = EXTI_CTX_KEEP | (r->rename ? EXTI_CTX_RENAME : 0),
             .prove = r->prove,
         };
         s->results[i].status = 1;
@@ -285,7 +286,7 @@ static void release(struct session *s, const struct request *r)
 {
     for (int i = 0; i < r->contexts; i++) {
         if (s->contexts != NULL)
-            pyrt_close(s->contexts[i]);
+            pyrt_close(s->contexts[i], NULL, NULL);
         if (s->dirs != NULL)
             free(s->dirs[i]);
     }

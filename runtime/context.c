@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "runtime/fail.h"
+#include "runtime/heap.h"
 #include "runtime/program.h"
 #include "runtime/pyapi.h"
 #include "runtime/python.h"
@@ -18,6 +19,7 @@ struct pyrt_context {
     struct pyrt_opts opts;
     pthread_t thread;
     struct exti_ctx *ctx;
+    struct pyrt_heap *heap;
     struct pyrt_api py;
     union pyrt_config config;
     char **argv; /* the command line that a stock interpreter would get */
@@ -69,7 +71,12 @@ static int preinitialise(struct pyrt_context *c, struct exti_error *err)
     if (pyrt_process_utf8() && !(utf8 && *utf8))
         pre.utf8_mode = 1;
     s = c->py.Py_PreInitialize(&pre);
-    return s.type ? start_failed(c, s, err) : 0;
+    if (s.type)
+        return start_failed(c, s, err);
+    rc = pyrt_heap_new(&c->heap, err);
+    if (rc == 0)
+        pyrt_heap_install(c->heap, &c->py);
+    return rc;
 }
 
 /* parse_argv stays on: sys.argv, sys.orig_argv and the program's absolute path come out as this
@@ -168,8 +175,7 @@ static int open_context(struct pyrt_context *c, struct exti_error *err)
         .size = sizeof o,
         .dir = c->opts.dir,
         .api_library = in->libpython,
-        /* CPython does not give back everything when it is finalised. */
-        .flags = c->opts.ctx_flags | EXTI_CTX_KEEP,
+        .flags = c->opts.ctx_flags,
     };
     struct exti_module *libpython;
     int rc;
@@ -289,12 +295,17 @@ void pyrt_join(struct pyrt_context *c, struct pyrt_result *out)
     *out = c->result;
 }
 
-void pyrt_close(struct pyrt_context *c)
+size_t pyrt_close(struct pyrt_context *c, exti_report_fn report, void *user)
 {
+    size_t left;
+
     if (!c)
-        return;
-    exti_ctx_close(c->ctx, NULL);
+        return 0;
+    exti_ctx_close_report(c->ctx, report, user, &left, NULL);
+    if (left == 0)
+        pyrt_heap_free(c->heap);
     free(c->result.leaks);
     free(c->argv);
     free(c);
+    return left;
 }

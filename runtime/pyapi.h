@@ -18,6 +18,23 @@ struct pyrt_compiler_flags {
     int flags, feature_version;
 };
 
+/* PyMemAllocatorEx and PyObjectArenaAllocator */
+struct pyrt_allocator {
+    void *ctx;
+    void *(*malloc)(void *ctx, size_t size);
+    void *(*calloc)(void *ctx, size_t count, size_t size);
+    void *(*realloc)(void *ctx, void *at, size_t size);
+    void (*free)(void *ctx, void *at);
+};
+struct pyrt_arenas {
+    void *ctx;
+    void *(*alloc)(void *ctx, size_t size);
+    void (*free)(void *ctx, void *at, size_t size);
+};
+
+/* PyMemAllocatorDomain */
+enum pyrt_domain { PYRT_DOMAIN_RAW, PYRT_DOMAIN_MEM, PYRT_DOMAIN_OBJ };
+
 #define PYRT_FILE_INPUT 257       /* Py_file_input */
 #define PYRT_IGNORE_COOKIE 0x0800 /* PyCF_IGNORE_COOKIE */
 #define PYRT_PRINT_RAW 1          /* Py_PRINT_RAW */
@@ -25,6 +42,10 @@ struct pyrt_compiler_flags {
 #define PYRT_FUNCTIONS(X)                                                                          \
     X(void, PyPreConfig_InitPythonConfig, (void *))                                                \
     X(struct pyrt_status, Py_PreInitialize, (const void *))                                        \
+    X(void, PyMem_GetAllocator, (int, struct pyrt_allocator *))                                    \
+    X(void, PyMem_SetAllocator, (int, const struct pyrt_allocator *))                              \
+    X(void, PyMem_SetupDebugHooks, (void))                                                         \
+    X(void, PyObject_SetArenaAllocator, (const struct pyrt_arenas *))                              \
     X(void, PyConfig_InitPythonConfig, (void *))                                                   \
     X(struct pyrt_status, PyConfig_SetBytesString, (void *, wchar_t **, const char *))             \
     X(struct pyrt_status, PyConfig_SetBytesArgv, (void *, ptrdiff_t, char *const *))               \

@@ -1,0 +1,264 @@
+#define _GNU_SOURCE
+#include "runtime/heap.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "runtime/fail.h"
+
+/* A free slot has no address. */
+struct block {
+    void *at;
+    size_t mapped; /* an arena's size; 0: from malloc */
+};
+
+/* The blocks by address, in a table with open addressing of which at most half is in use.  Not in
+ * headers before the blocks, as CPython frees some that it has from before pyrt_heap_install. */
+struct pyrt_heap {
+    pthread_mutex_t lock; /* raw memory is taken without the GIL */
+    struct block *slots;
+    size_t mask, used;
+    struct pyrt_heap *next;
+};
+
+#define FIRST_SLOTS 4096u
+
+/* All heaps, for fork: another thread may hold a lock at that moment, and is not there in the child
+ * to give it back. */
+static struct pyrt_heap *heaps;
+static pthread_mutex_t heaps_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static int fork_error;
+
+static void lock_all(void)
+{
+    pthread_mutex_lock(&heaps_lock);
+    for (struct pyrt_heap *h = heaps; h; h = h->next)
+        pthread_mutex_lock(&h->lock);
+}
+
+static void unlock_all(void)
+{
+    for (struct pyrt_heap *h = heaps; h; h = h->next)
+        pthread_mutex_unlock(&h->lock);
+    pthread_mutex_unlock(&heaps_lock);
+}
+
+static void prepare_for_forks(void)
+{
+    fork_error = pthread_atfork(lock_all, unlock_all, unlock_all);
+}
+
+/* ---- the table; all with the lock held ---- */
+
+static size_t home(const struct pyrt_heap *h, const void *at)
+{
+    return (size_t)(((uint64_t)(uintptr_t)at * 0x9E3779B97F4A7C15u) >> 20) & h->mask;
+}
+
+/* Where the block is, or the free slot where it would be. */
+static struct block *slot(const struct pyrt_heap *h, const void *at)
+{
+    size_t i = home(h, at);
+
+    while (h->slots[i].at && h->slots[i].at != at)
+        i = (i + 1) & h->mask;
+    return &h->slots[i];
+}
+
+static void insert(struct pyrt_heap *h, void *at, size_t mapped)
+{
+    *slot(h, at) = (struct block){at, mapped};
+    h->used++;
+}
+
+static int reserve(struct pyrt_heap *h)
+{
+    struct pyrt_heap grown = {.mask = h->mask * 2 + 1};
+
+    if ((h->used + 1) * 2 <= h->mask)
+        return 0;
+    grown.slots = calloc(grown.mask + 1, sizeof *grown.slots);
+    if (!grown.slots)
+        return -1;
+    for (size_t i = 0; i <= h->mask; i++)
+        if (h->slots[i].at)
+            insert(&grown, h->slots[i].at, h->slots[i].mapped);
+    free(h->slots);
+    h->slots = grown.slots;
+    h->mask = grown.mask;
+    return 0;
+}
+
+/* Moves up what follows, so that a search never ends too early. */
+static void erase(struct pyrt_heap *h, struct block *b)
+{
+    size_t gap = (size_t)(b - h->slots);
+
+    for (size_t i = (gap + 1) & h->mask; h->slots[i].at; i = (i + 1) & h->mask) {
+        size_t from = home(h, h->slots[i].at);
+
+        if (((i - from) & h->mask) >= ((i - gap) & h->mask)) {
+            h->slots[gap] = h->slots[i];
+            gap = i;
+        }
+    }
+    h->slots[gap] = (struct block){0};
+    h->used--;
+}
+
+/* ---- what CPython calls ---- */
+
+static void *note(struct pyrt_heap *h, void *at, size_t mapped)
+{
+    int rc;
+
+    if (!at)
+        return NULL;
+    pthread_mutex_lock(&h->lock);
+    rc = reserve(h);
+    if (rc == 0)
+        insert(h, at, mapped);
+    pthread_mutex_unlock(&h->lock);
+    if (rc == 0)
+        return at;
+    if (mapped)
+        munmap(at, mapped);
+    else
+        free(at);
+    return NULL;
+}
+
+static int forget(struct pyrt_heap *h, const void *at)
+{
+    struct block *b;
+    int known;
+
+    pthread_mutex_lock(&h->lock);
+    b = slot(h, at);
+    known = b->at != NULL;
+    if (known)
+        erase(h, b);
+    pthread_mutex_unlock(&h->lock);
+    return known;
+}
+
+/* CPython's own raw allocator is malloc too, and for nothing it takes a byte. */
+static void *heap_malloc(void *h, size_t size)
+{
+    return note(h, malloc(size ? size : 1), 0);
+}
+
+static void *heap_calloc(void *h, size_t count, size_t size)
+{
+    return note(h, count && size ? calloc(count, size) : calloc(1, 1), 0);
+}
+
+static void heap_free(void *h, void *at)
+{
+    if (at)
+        forget(h, at);
+    free(at);
+}
+
+static void *heap_realloc(void *h, void *at, size_t size)
+{
+    struct pyrt_heap *heap = h;
+    void *moved;
+    int known;
+
+    if (!at)
+        return heap_malloc(h, size);
+    /* Forgotten before another thread can be given the same address, and back in without fail. */
+    pthread_mutex_lock(&heap->lock);
+    known = slot(heap, at)->at != NULL;
+    moved = realloc(at, size ? size : 1);
+    if (moved && moved != at && known) {
+        erase(heap, slot(heap, at));
+        insert(heap, moved, 0);
+    }
+    pthread_mutex_unlock(&heap->lock);
+    return moved;
+}
+
+static void *arena_alloc(void *h, size_t size)
+{
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return at == MAP_FAILED ? NULL : note(h, at, size);
+}
+
+static void arena_free(void *h, void *at, size_t size)
+{
+    forget(h, at);
+    munmap(at, size);
+}
+
+/* ---- the heap ---- */
+
+int pyrt_heap_new(struct pyrt_heap **out, struct exti_error *err)
+{
+    struct pyrt_heap *h = calloc(1, sizeof *h);
+
+    pthread_once(&fork_once, prepare_for_forks);
+    if (h)
+        h->slots = calloc(FIRST_SLOTS, sizeof *h->slots);
+    if (!h || !h->slots || fork_error) {
+        if (h)
+            free(h->slots);
+        free(h);
+        return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
+    }
+    h->mask = FIRST_SLOTS - 1;
+    pthread_mutex_init(&h->lock, NULL);
+    pthread_mutex_lock(&heaps_lock);
+    h->next = heaps;
+    heaps = h;
+    pthread_mutex_unlock(&heaps_lock);
+    *out = h;
+    return 0;
+}
+
+void pyrt_heap_install(struct pyrt_heap *h, const struct pyrt_api *py)
+{
+    struct pyrt_allocator ours = {h, heap_malloc, heap_calloc, heap_realloc, heap_free};
+    struct pyrt_arenas arenas = {h, arena_alloc, arena_free};
+    struct pyrt_allocator raw, others;
+
+    py->PyMem_GetAllocator(PYRT_DOMAIN_RAW, &raw);
+    for (int domain = PYRT_DOMAIN_RAW; domain <= PYRT_DOMAIN_OBJ; domain++) {
+        py->PyMem_GetAllocator(domain, &others);
+        /* PYTHONMALLOC=malloc */
+        if (others.malloc == raw.malloc)
+            py->PyMem_SetAllocator(domain, &ours);
+    }
+    /* The debug hooks, which have a context: on top of the new allocator as they were on the old. */
+    if (raw.ctx)
+        py->PyMem_SetupDebugHooks();
+    py->PyObject_SetArenaAllocator(&arenas);
+}
+
+void pyrt_heap_free(struct pyrt_heap *h)
+{
+    struct pyrt_heap **link = &heaps;
+
+    if (!h)
+        return;
+    pthread_mutex_lock(&heaps_lock);
+    while (*link != h)
+        link = &(*link)->next;
+    *link = h->next;
+    pthread_mutex_unlock(&heaps_lock);
+    for (size_t i = 0; i <= h->mask; i++) {
+        if (h->slots[i].mapped)
+            munmap(h->slots[i].at, h->slots[i].mapped);
+        else
+            free(h->slots[i].at);
+    }
+    pthread_mutex_destroy(&h->lock);
+    free(h->slots);
+    free(h);
+}

@@ -1,0 +1,182 @@
+/* A program that opens and closes one CPython context after the other.
+ *
+ *   cycle [--no-heap] CYCLES PYTHON CODE
+ *
+ * After each cycle it prints "cycle N status S left L rss KB maps M fds F keys K"; what is said to hold a
+ * context goes to stderr.  --no-heap is the control: contexts without memory of their own.  In CODE,
+ * int(os.environ["VISIT"]) is the address of void visit(void (*callback)(void)), which calls back on a thread
+ * of this program, one for each call, that lives until the program ends. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/heap.h"
+#include "runtime/python.h"
+
+static int heap = 1;
+
+/* The linker gives these for the calls of the function behind the prefixes (--wrap). */
+void __real_pyrt_heap_install(struct pyrt_heap *h, const struct pyrt_api *py);
+void __wrap_pyrt_heap_install(struct pyrt_heap *h, const struct pyrt_api *py);
+void __wrap_pyrt_heap_install(struct pyrt_heap *h, const struct pyrt_api *py)
+{
+    if (heap)
+        __real_pyrt_heap_install(h, py);
+}
+
+/* ---- threads of the program ---- */
+
+#define VISITORS_MAX 100
+static pthread_t visitors[VISITORS_MAX];
+static int visitor_count;
+static pthread_mutex_t leaving = PTHREAD_MUTEX_INITIALIZER; /* held until the end */
+
+static void *be_visitor(void *arg)
+{
+    void (*callback)(void);
+
+    memcpy(&callback, &arg, sizeof callback);
+    callback();
+    pthread_mutex_lock(&leaving);
+    pthread_mutex_unlock(&leaving);
+    return NULL;
+}
+
+static void visit(void (*callback)(void))
+{
+    void *arg;
+
+    memcpy(&arg, &callback, sizeof arg);
+    if (visitor_count < VISITORS_MAX &&
+        pthread_create(&visitors[visitor_count], NULL, be_visitor, arg) == 0)
+        visitor_count++;
+}
+
+/* ---- what the process has ---- */
+
+static long rss_kb(void)
+{
+    FILE *f = fopen("/proc/self/statm", "re");
+    long pages = -1;
+
+    if (f) {
+        if (fscanf(f, "%*d %ld", &pages) != 1)
+            pages = -1;
+        fclose(f);
+    }
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static int count_maps(void)
+{
+    FILE *f = fopen("/proc/self/maps", "re");
+    int c, n = 0;
+
+    if (!f)
+        return -1;
+    while ((c = getc(f)) != EOF)
+        n += c == '\n';
+    fclose(f);
+    return n;
+}
+
+static int count_fds(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    int n = 0;
+
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+/* How many thread-specific keys the process uses: those that cannot be had. */
+static int count_keys(void)
+{
+    pthread_key_t free_keys[PTHREAD_KEYS_MAX];
+    int n = 0;
+
+    while (n < PTHREAD_KEYS_MAX && pthread_key_create(&free_keys[n], NULL) == 0)
+        n++;
+    for (int i = 0; i < n; i++)
+        pthread_key_delete(free_keys[i]);
+    return PTHREAD_KEYS_MAX - n;
+}
+
+static int say(void *user, const struct exti_error *finding)
+{
+    (void)user;
+    fprintf(stderr, "held: %s: %s\n", finding->file, finding->message);
+    return 0;
+}
+
+static int cycle(int index, const struct pyrt_install *python, const struct pyrt_program *program,
+                 const char *base)
+{
+    static int held;
+    char dir[PATH_MAX];
+    struct pyrt_opts o = {
+        .python = python, .program = program, .dir = dir, .index = index, .count = 1};
+    struct pyrt_context *c;
+    struct pyrt_result result;
+    struct exti_error err = {0};
+    size_t left;
+
+    /* A context comes back in the directory, and by the name, of one that has been unloaded. */
+    snprintf(dir, sizeof dir, "%s/%d", base, held);
+    if (pyrt_start(&c, &o, &err) != 0) {
+        fprintf(stderr, "cycle %d: %s\n", index, err.message);
+        return 1;
+    }
+    pyrt_join(c, &result);
+    if (!result.started)
+        fprintf(stderr, "cycle %d: %s: %s\n", index, result.error.file, result.error.message);
+    left = pyrt_close(c, say, NULL);
+    held += left != 0;
+    printf("cycle %d status %d left %zu rss %ld maps %d fds %d keys %d\n", index, result.status,
+           left, rss_kb(), count_maps(), count_fds(), count_keys());
+    fflush(stdout);
+    return !result.started;
+}
+
+int main(int argc, char **argv)
+{
+    struct pyrt_program program = {.kind = PYRT_CODE};
+    struct pyrt_install python = {0};
+    struct pyrt_scratch *scratch;
+    struct exti_error err = {0};
+    char address[32];
+    int at = 1, rc = 0;
+
+    if (argc > 1 && strcmp(argv[1], "--no-heap") == 0) {
+        heap = 0;
+        at++;
+    }
+    if (argc - at != 3 || pyrt_install_find(&python, argv[at + 1], &err) != 0 ||
+        pyrt_scratch_new(&scratch, &err) != 0) {
+        fprintf(stderr, "cycle: %s\n", err.message);
+        return 2;
+    }
+    program.what = argv[at + 2];
+    snprintf(address, sizeof address, "%lu", (unsigned long)(uintptr_t)visit);
+    setenv("VISIT", address, 1);
+    pthread_mutex_lock(&leaving);
+    pyrt_process_setup(2);
+    for (int i = 0; i < atoi(argv[at]) && rc == 0; i++)
+        rc = cycle(i, &python, &program, pyrt_scratch_path(scratch));
+    /* Those that are not blocked in a context end here, long after that was closed. */
+    pthread_mutex_unlock(&leaving);
+    for (int i = 0; i < visitor_count && !getenv("STAY"); i++)
+        pthread_join(visitors[i], NULL);
+    pyrt_scratch_free(scratch);
+    pyrt_install_free(&python);
+    return rc;
+}

@@ -1,0 +1,152 @@
+#!/bin/bash
+# Contexts that are closed: nothing of them is left, however many there were, and what cannot be unloaded
+# stays where it is, and is told.
+. "$(dirname "$0")/lib.sh"
+cd "$tmp" || exit 1
+cycle=${EXTI_BUILD:-$root/build}/tests/cycle
+
+# What the interpreter leaks by itself is the matter of leaks.sh, which knows it by libraries that are
+# gone here; and the sanitizer keeps freed memory.
+sanitized=
+if grep -q __asan_init "$cycle"; then
+    sanitized=yes
+    export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
+    echo "skip memory: this is built with the address sanitizer"
+fi
+
+# cycles NAME MOST_KB FROM CYCLES [OPTION] EXE CODE: they all end well and leave nothing mapped, and from cycle
+# FROM to the last one the process grows by at most MOST_KB in a cycle, by no file descriptor, and by no
+# thread-specific key.
+cycles() {
+    local name=$1 most=$2 from=$3 rc why
+    shift 3
+    timeout 1000 "$cycle" "$@" >out 2>err </dev/null
+    rc=$?
+    why=$(grep '^cycle' out | awk -v most="${sanitized:+99}$most" -v from="$from" '
+        $4 != 0 || $6 != 0 { print "status or left: " $0 }
+        $2 == from { rss = $8; maps = $10; fds = $12; keys = $14; n = NR }
+        { last = $0; rss_last = $8; maps_last = $10; fds_last = $12; keys_last = $14 }
+        END {
+            if (NR <= n) print "only " NR " cycles"
+            else if (rss_last - rss > most * (NR - n)) print "memory: " rss " KB, then " rss_last
+            if (maps_last > maps + 8) print "mappings: " maps ", then " maps_last
+            if (fds_last != fds) print "descriptors: " fds ", then " fds_last
+            if (keys_last != keys) print "keys: " keys ", then " keys_last
+        }')
+    if [ $rc = 0 ] && [ -z "$why" ]; then
+        ok "$name"
+    else
+        not_ok "$name" "status $rc" "$why" "$(tail -n 5 out err)"
+    fi
+}
+
+stdlib='import ctypes, decimal, json, sqlite3, ssl, threading
+assert sqlite3.connect(":memory:").execute("select 6 * 7").fetchone() == (42,)
+assert decimal.Decimal("0.1") * 3 == decimal.Decimal("0.3")
+thread = threading.Thread(target=lambda: json.loads("[1]"))
+thread.start()
+thread.join()
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(thread))'
+arrays='import numpy
+a = numpy.arange(2500.0).reshape(50, 50)
+assert (a @ a.T).trace() == (a * a).sum()'
+
+for exe in $(pythons); do
+    v=$(version "$exe")
+    cycles "$v-nothing_is_left" 64 10 30 "$exe" "$stdlib"
+done
+if has $system numpy; then
+    cycles nothing_is_left_of_numpy 64 20 60 $system "$arrays"
+    PYTHONMALLOC=malloc cycles nothing_is_left_of_memory_from_malloc 64 10 20 $system "$arrays"
+    PYTHONDEVMODE=1 cycles nothing_is_left_of_memory_with_debug_hooks 64 10 20 $system "$arrays"
+    # The control: CPython itself gives back much less.
+    if [ -n "$sanitized" ]; then
+        echo "skip control_without_a_heap_it_grows: the sanitizer's memory grows too"
+    else
+        "$cycle" --no-heap 10 $system "$arrays" >out 2>err
+        grown=$(awk '$2 == 4 { rss = $8 } $2 == 9 { print int(($8 - rss) / 5) }' out)
+        [ "${grown:-0}" -gt 1000 ] && ok "control_without_a_heap_it_grows ($grown KB in each cycle)" ||
+            not_ok control_without_a_heap_it_grows "$(cat out err)"
+    fi
+else
+    echo "skip nothing_is_left_of_numpy: $system has no numpy"
+fi
+if has $system lxml.etree; then
+    cycles nothing_is_left_of_lxml 64 10 30 $system 'from lxml import etree
+assert etree.fromstring("<a><b c=\"1\"/></a>").xpath("//b/@c") == ["1"]'
+else
+    echo "skip nothing_is_left_of_lxml: $system has no lxml"
+fi
+
+# ---- what cannot be unloaded ---------------------------------------------------
+
+# held NAME LEFT TEXT EXE CODE: two contexts with CODE end with status 0, as does the program, each leaves
+# LEFT (a pattern) files mapped, and if any, TEXT is said of each context.
+held() {
+    local name=$1 left=$2 text=$3 rc n
+    shift 3
+    timeout 300 "$cycle" 2 "$@" >out 2>err </dev/null
+    rc=$?
+    n=$(grep -cE "^cycle [01] status 0 left ($left) " out)
+    if [ $rc = 0 ] && [ "$n" = 2 ] &&
+        { [ -z "$text" ] || [ "$(grep -c "^held: .*$text" err)" = 2 ]; }; then
+        ok "$name"
+    else
+        not_ok "$name" "status $rc" "$(cat out err)"
+    fi
+}
+
+running="thread [0-9]* '.*', which this has started, is still running"
+for exe in $(pythons); do
+    v=$(version "$exe")
+    held "$v-sleeping_daemon_is_told" '[1-9][0-9]*' "/libpython[^/]*: $running" "$exe" '
+import threading, time
+threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()'
+    held "$v-daemon_that_waits_for_ever_is_told" '[1-9][0-9]*' "$running" "$exe" '
+import threading
+threading.Thread(target=threading.Event().wait, daemon=True).start()'
+    held "$v-daemon_in_a_system_call_is_told" '[1-9][0-9]*' "$running" "$exe" '
+import os, threading
+r, w = os.pipe()
+threading.Thread(target=os.read, args=(r, 1), daemon=True).start()'
+    # It ends as soon as it asks for the GIL again; from 3.14 on never.
+    held "$v-spinning_daemon_does_no_harm" '[0-9]*' '' "$exe" '
+import threading
+def spin():
+    while True: pass
+threading.Thread(target=spin, daemon=True).start()'
+    # A thread of the program that has been in the context, and is not in it any more.
+    held "$v-visitor_is_no_hindrance" 0 '' "$exe" '
+import ctypes, os, threading
+there = threading.Event()
+callback = ctypes.CFUNCTYPE(None)(there.set)
+ctypes.CFUNCTYPE(None, ctypes.c_void_p)(int(os.environ["VISIT"]))(
+    ctypes.cast(callback, ctypes.c_void_p))
+there.wait()'
+    # One that is in it for good.
+    STAY=1 held "$v-visitor_inside_is_told" '[1-9][0-9]*' "thread [0-9]* '.*' of the program is still in it" \
+        "$exe" '
+import ctypes, os, threading
+there, (r, w) = threading.Event(), os.pipe()
+def stay():
+    there.set()
+    os.read(r, 1)
+callback = ctypes.CFUNCTYPE(None)(stay)
+ctypes.CFUNCTYPE(None, ctypes.c_void_p)(int(os.environ["VISIT"]))(
+    ctypes.cast(callback, ctypes.c_void_p))
+there.wait()'
+done
+if has $system numpy; then
+    # Most likely in a product, which takes no notice of the GIL, when the context ends.
+    held daemon_in_a_product_does_no_harm '[0-9]*' '' $system '
+import numpy, threading
+a, started = numpy.ones((1000, 1000)), threading.Event()
+def multiply():
+    while True:
+        started.set()
+        a @ a
+threading.Thread(target=multiply, daemon=True).start()
+started.wait()'
+else
+    echo "skip daemon_in_a_product_does_no_harm: $system has no numpy"
+fi
