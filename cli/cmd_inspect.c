@@ -43,6 +43,8 @@ static const struct flag {
     {EXTI_IMAGE_SYMBOLIC, "symbolic", "symbolic", "its own symbols win over other libraries'"},
     {EXTI_IMAGE_BIND_NOW, "bind_now", "bind now", "loads only if every symbol is found at once"},
     {EXTI_IMAGE_INTERP, "interp", "interpreter", "also runs as a program"},
+    {EXTI_IMAGE_NODEFLIB, "nodeflib", "nodeflib",
+     "what it needs is not looked for in the system's default folders"},
 };
 static const size_t flag_count = sizeof flags / sizeof *flags;
 

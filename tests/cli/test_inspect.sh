@@ -49,8 +49,8 @@ jq -e 'length == 2 and .[0].file == "toyext.so" and .[0].bits == 64 and .[0].id 
     and .[0].tls_size == 16 and .[0].api == {library: "libtoyapi.so", imported: 2, exported: 0,
         imports: ["Toy_Next", "Toy_counter"], exports: []}
     and .[1].runpath == "$ORIGIN/../lib" and .[1].needed == []
-    and (.[1].flags | keys) == ["bind_now", "interp", "nodelete", "static_tls", "symbolic",
-        "textrel", "unique"]' out >/dev/null
+    and (.[1].flags | keys) == ["bind_now", "interp", "nodeflib", "nodelete", "static_tls",
+        "symbolic", "textrel", "unique"]' out >/dev/null
 say $? json_has_the_facts
 
 # Flags, each as readelf sees it too.
@@ -66,6 +66,7 @@ flag() {
 }
 echo 'int f(void); int f(void) { return 1; }' >flag.c
 flag nodelete 'nodelete: ' -Wl,-z,nodelete
+flag nodeflib 'nodeflib: ' -Wl,-z,nodefaultlib
 flag symbolic 'symbolic: ' -Wl,-Bsymbolic
 flag bind_now 'bind now: ' -Wl,-z,now
 echo '__thread int t __attribute__((tls_model("initial-exec"))); int f(void); int f(void) { return t; }' >flag.c
