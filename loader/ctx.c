@@ -1,5 +1,6 @@
 /* Contexts: opening, closing, and what they say of themselves. */
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,13 @@
 
 #define KNOWN_FLAGS                                                                                \
     (EXTI_CTX_RENAME | EXTI_CTX_SYNC | EXTI_CTX_KEEP | EXTI_CTX_COPY_ONLY | EXTI_CTX_DROP_UNUSED)
+
+static atomic_size_t open_count; /* without those to copy into alone */
+
+size_t exti__ctx_count(void)
+{
+    return atomic_load(&open_count);
+}
 
 void exti__ctx_log(const struct exti_ctx *ctx, enum exti_log_level level, const char *fmt, ...)
 {
@@ -114,6 +122,8 @@ int exti_ctx_open(struct exti_ctx **out, const struct exti_ctx_opts *opts, struc
     exti__ctx_log(ctx, EXTI_LOG_INFO, "context '%s' opened in %s%s", exti_ctx_name(ctx),
                   exti_ctx_dir(ctx),
                   ctx->store.manifest.renamed ? ", with private names for its API" : "");
+    if (!(ctx->flags & EXTI_CTX_COPY_ONLY))
+        atomic_fetch_add(&open_count, 1);
     *out = ctx;
     return 0;
 }
@@ -196,6 +206,8 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
         mapped = exti__held_report(ctx, tell, &l);
     exti__guests_forget(ctx);
     close_rc = exti__store_close(&ctx->store, rc ? NULL : err);
+    if (!(ctx->flags & EXTI_CTX_COPY_ONLY))
+        atomic_fetch_sub(&open_count, 1);
     free_ctx(ctx);
     if (left)
         *left = mapped;

@@ -7,12 +7,17 @@
 #include <unistd.h>
 
 #include "loader/base/error.h"
+#include "loader/static_tls.h"
 
 static int fail_dl(struct exti_error *err, const char *path)
 {
     const char *text = dlerror();
-    int rc = exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "%s",
-                        text ? text : "the loader gives no reason");
+    int rc = text ? exti__static_tls_full(path, text, err) : 0;
+
+    if (rc)
+        return rc;
+    rc = exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "%s",
+                    text ? text : "the loader gives no reason");
 
     exti__error_file(err, path);
     return rc;

@@ -323,10 +323,6 @@ static void set(struct exti_hazard_info *h, uint64_t count, const char *evidence
         add_evidence(h, evidence);
 }
 
-/* glibc's ld.so fits each block in below the last, at its alignment, and refuses one whose alignment is
- * larger than the thread control block's. */
-#define STATIC_TLS_ALIGN 64
-
 uint64_t exti__static_tls(const struct exti_image *im)
 {
     uint64_t align = im->info.tls_align ? im->info.tls_align : 1, size = im->info.tls_size;
@@ -341,8 +337,8 @@ static void tell_static_tls(const struct exti_image *im, struct exti_hazard_info
 {
     set(h, exti__static_tls(im), "DF_STATIC_TLS");
     if (h->count > 0)
-        h->most = im->info.tls_align > STATIC_TLS_ALIGN ? 0 : EXTI_STATIC_TLS_ROOM / h->count;
-    if (im->info.tls_align > STATIC_TLS_ALIGN)
+        h->most = im->info.tls_align > EXTI_STATIC_TLS_ALIGN ? 0 : EXTI_STATIC_TLS_ROOM / h->count;
+    if (im->info.tls_align > EXTI_STATIC_TLS_ALIGN)
         h->advice =
             "thread-locals that are aligned to more than 64 bytes do not fit into the block "
             "for them: no program that does not need the library itself can load it";

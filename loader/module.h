@@ -40,6 +40,11 @@ struct exti_ctx {
 void exti__ctx_log(const struct exti_ctx *ctx, enum exti_log_level level, const char *fmt, ...)
     EXTI_PRINTF(3, 4);
 
+/* ---- ctx.c ---- */
+
+/* How many contexts this process has open to load into. */
+size_t exti__ctx_count(void);
+
 /* ---- module.c ---- */
 
 /* Ends a module that is no longer on its context's list. */
