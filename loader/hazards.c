@@ -14,10 +14,9 @@ static const struct kind {
 } kinds[] = {
     [EXTI_HAZARD_UNIQUE] = {"unique-symbols", EXTI_OUTCOME_COPY,
                             "a process has one of each; every copy gets its own"},
-    [EXTI_HAZARD_NODELETE] =
-        {"nodelete", EXTI_OUTCOME_COPY,
-         "asks to stay in memory; copies do not. If it leaves threads or hooks "
-         "behind, do not unload its context (EXTI_CTX_KEEP)"},
+    [EXTI_HAZARD_NODELETE] = {"nodelete", EXTI_OUTCOME_COPY,
+                              "asks to stay in memory; copies do not. If it leaves hooks with "
+                              "others, do not unload its context (EXTI_CTX_KEEP)"},
     [EXTI_HAZARD_HOST_API] = {"host-api", EXTI_OUTCOME_LOAD,
                               "copies would bind to this program's API; as they are loaded into it "
                               "their API symbols have private names"},
@@ -27,13 +26,11 @@ static const struct kind {
          "starts; GLIBC_TUNABLES=glibc.rtld.optional_static_tls=N makes room "
          "for N bytes of copies"},
     [EXTI_HAZARD_THREAD_KEYS] = {"thread-keys", EXTI_OUTCOME_LIMIT,
-                                 "a process has few keys (glibc 1024, macOS 512, Windows 1088) and "
-                                 "each copy takes its own; a key's destructor must not outlive the "
-                                 "copy: end the threads that used it before its context is closed"},
-    [EXTI_HAZARD_THREADS] =
-        {"threads", EXTI_OUTCOME_UNLOAD,
-         "a thread that outlives its context would run code that is gone: end it "
-         "first, or do not unload the context (EXTI_CTX_KEEP)"},
+                                 "a process has few keys (glibc 1024, macOS 512, Windows 1088), "
+                                 "and each copy takes its own until its context is closed"},
+    [EXTI_HAZARD_THREADS] = {"threads", EXTI_OUTCOME_UNLOAD,
+                             "end them before the context is closed: while one lives, ELF copies "
+                             "stay in memory; others are taken away from under it"},
     [EXTI_HAZARD_DESTRUCTORS] = {"destructors", EXTI_OUTCOME_UNLOAD,
                                  "run as the copy is unloaded, on the thread that closes the "
                                  "context, after the interpreter has ended"},
