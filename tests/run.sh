@@ -53,7 +53,7 @@ run_one() {
     local name=${1##*/} log before=$failed rc line
     log=$logs/$(printf %s "$group-$name.log" | tr '/,' '--')
     # shellcheck disable=SC2086
-    { timeout -k 10 "${TEST_TIMEOUT:-1200}" ${EXTI_WRAP:-} "$1" >"$log" 2>&1 </dev/null; } 2>/dev/null
+    { timeout -k 10 "${TEST_TIMEOUT:-3600}" ${EXTI_WRAP:-} "$1" >"$log" 2>&1 </dev/null; } 2>/dev/null
     rc=$?
     local seen=0
     while IFS= read -r line; do

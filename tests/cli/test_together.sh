@@ -46,7 +46,7 @@ sound ctx
 say $? reused_directory_is_sound
 
 # Those whose files all fail take the new directory away again, and others begin it anew.
-cp "$(command -v true)" program.so
+cp "$(type -P true)" program.so
 run copy --libpython libtoyapi.so program.so unlucky
 check a_program_is_refused_after_the_directory_is_made 1 'program.so'
 [ ! -e unlucky ] && [ ! -s out ]
@@ -83,12 +83,59 @@ for i in $(seq 15); do
 done
 say $bad cleaning_meanwhile
 
-# Killed at any moment.
+# again ROUND: after a process was killed, the directory can be listed, copied into and verified.  What
+# it wrote at that moment lies there until the directory is cleaned.
+again() {
+    if [ -e struck/manifest.json ] && ! x list struck >/dev/null 2>>err; then
+        bad=1
+        echo "    $1: the directory cannot be listed"
+    fi
+    x copy --libpython libtoyapi.so e*.so struck >out 2>err && x verify struck >verify 2>>err && return
+    bad=1
+    echo "    $1"
+    cat verify
+    return 1
+}
+# gone ROUND: it can be cleaned, and nothing stays
+gone() {
+    x clean struck >/dev/null 2>err && [ ! -e struck ] && return
+    bad=1
+    echo "    $1: cleaning leaves $(ls -A struck)"
+    return 1
+}
+
+# Killed in the middle of writing each copy: by the first byte past a limit.
+rm -rf struck
+sizes=()
+for i in $(seq 20); do
+    cp toyext.so "e$i.so"
+    truncate -s "$((i * 64))k" "e$i.so"
+    sizes+=($((i * 64)))
+done
+killed=0
+bad=0
+for size in 8 "${sizes[@]}"; do
+    (
+        ulimit -c 0
+        ulimit -f $((size == 8 ? 8 : size - 32))
+        exec env --default-signal=XFSZ "$EXTISOLATE" copy --libpython libtoyapi.so e*.so struck
+    ) >/dev/null 2>&1 </dev/null
+    [ $? != 153 ] || killed=$((killed + 1))
+    [ -n "$(find struck -name '.exti-*')" ]
+    left=$?
+    [ $left = 0 ] || echo "    of $size KiB: no temporary file"
+    again "of $size KiB" && gone "of $size KiB" && [ $left = 0 ] || { bad=1; break; }
+done 2>/dev/null
+say $bad killed_while_it_writes_then_repeated
+[ $killed = 21 ]
+say $? it_was_killed_while_it_writes "in $killed of 21 rounds"
+
+# Killed at any moment, if it still ran.
 rounds=${EXTI_KILL_ROUNDS:-60}
 bad=0
 killed=0
 for i in $(seq "$rounds"); do
-    [ $((i % 5)) != 0 ] || rm -rf struck
+    [ $((i % 5)) != 0 ] || [ ! -e struck ] || gone "round $i" || break
     [ $((i % 3)) != 0 ] || for j in 1 2 3; do cp "e$j.so" new.so && mv new.so "e$j.so"; done
     x copy --libpython libtoyapi.so e*.so struck >/dev/null 2>&1 </dev/null &
     pid=$!
@@ -96,18 +143,8 @@ for i in $(seq "$rounds"); do
     kill -9 $pid 2>/dev/null
     wait $pid 2>/dev/null
     [ $? != 137 ] || killed=$((killed + 1))
-    if [ -e struck/manifest.json ] && ! x list struck >/dev/null 2>>err; then
-        bad=1
-        echo "    round $i: the directory cannot be listed"
-    fi
-    if ! x copy --libpython libtoyapi.so e*.so struck >out 2>err || ! sound struck; then
-        bad=1
-        echo "    round $i"
-        break
-    fi
+    again "round $i" || break
 done
-say $bad "killed_$([ $killed -gt 0 ] && echo at_any_moment || echo never)_then_repeated"
+say $bad killed_at_any_moment_then_repeated
 echo "    killed in $killed of $rounds rounds"
-[ $killed -gt 0 ]
-say $? some_were_killed_in_time
 finish

@@ -142,7 +142,7 @@ static inline int corpus_isolated(struct corpus_file *f, int (*body)(struct corp
     int status;
 
     if (pid == 0) {
-        alarm(120);
+        alarm(1200);
         _exit(body(f) ? 1 : 0);
     }
     while (waitpid(pid, &status, 0) < 0)

@@ -312,7 +312,7 @@ static int check_run(const char *file)
     fflush(NULL);
     pid = fork();
     if (!pid) {
-        alarm(60);
+        alarm(600);
         _exit(run_self(file));
     }
     waitpid(pid, &status, 0);

@@ -155,7 +155,7 @@ static inline pid_t iso_spawn(void (*body)(void *), void *arg)
     /* cmocka's handlers are of no use here. */
     for (int i = 1; i < 16; i++)
         signal(i, SIG_DFL);
-    alarm(300);
+    alarm(1800);
     body(arg);
     exit(0);
 }

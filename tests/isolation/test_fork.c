@@ -48,7 +48,7 @@ ISO_CASE(a_forked_child_can_go_on_in_its_context)
         pid_t pid = fork();
 
         if (pid == 0) {
-            alarm(20);
+            alarm(600);
             _exit(sym_default("toy_next") != next);
         }
         want(iso_join(pid));

@@ -91,7 +91,7 @@ run_python()
     name=$1
     shift
     if EXTI_LIBRARY=$build/libextisolate.so EXTI_LIBPYTHON=$libpython EXTI_TMP=$tmp \
-        timeout 120 "$@" >"$tmp/log" 2>&1 && grep -q '^isolated$' "$tmp/log"; then
+        timeout 1200 "$@" >"$tmp/log" 2>&1 && grep -q '^isolated$' "$tmp/log"; then
         echo "ok $name"
     else
         sed 's/^/# /' "$tmp/log"

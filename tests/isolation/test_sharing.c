@@ -217,15 +217,16 @@ ISO_CASE_EACH(processes_share_one_directory)
     iso_dir_clean(in_tmp("x"));
 }
 
-/* A process that is killed while it copies leaves a directory that the next one can use. */
+/* Tells by a byte each time that it begins to copy. */
 static void copy_until_killed(void *arg)
 {
-    struct worker w = {.number = 0};
+    const int *began = arg;
 
-    (void)arg;
     for (;;) {
-        struct exti_ctx *ctx = iso_open("x");
+        struct exti_ctx *ctx;
 
+        want(write(*began, "x", 1) == 1);
+        ctx = iso_open("x");
         for (int i = 0; i < 4; i++) {
             const char *const files[] = {"ext_a.so", "ext_b.so", "ext_dl.so", "ext_cxx.so"};
 
@@ -233,21 +234,29 @@ static void copy_until_killed(void *arg)
         }
         iso_close_ctx(ctx);
         want(exti_dir_clean(in_tmp("x"), NULL) == 0);
-        w.rounds++;
     }
 }
 
+/* A process that is killed while it copies, the first or the second time, leaves a directory that the
+ * next one can use.  The sleeps only spread the moments. */
 ISO_CASE(a_killed_process_leaves_a_usable_directory)
 {
     for (int i = 0; i < 60; i++) {
-        pid_t pid = iso_spawn(copy_until_killed, NULL);
         struct exti_ctx *ctx;
         struct worker w = {.number = i};
-        int status;
+        int began[2], status;
+        char byte;
+        pid_t pid;
 
-        usleep((useconds_t)(300 + 137 * i));
+        want(pipe(began) == 0);
+        pid = iso_spawn(copy_until_killed, &began[1]);
+        close(began[1]);
+        for (int times = 0; times <= i % 2; times++)
+            want(read(began[0], &byte, 1) == 1);
+        usleep((useconds_t)(137 * i));
         kill(pid, 9);
         want(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+        close(began[0]);
         ctx = iso_open("x");
         load_some(&w, ctx);
         iso_close_ctx(ctx);

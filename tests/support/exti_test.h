@@ -77,7 +77,4 @@ int test_runv(struct test *t, char **out, char *const argv[]);
 char *test_must_run(struct test *t, const char *program, ...) __attribute__((sentinel));
 bool test_have(const char *program);
 
-/* Seconds on a clock that only goes forward. */
-double test_now(void);
-
 #endif

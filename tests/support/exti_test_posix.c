@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 int test_setup(void **state)
@@ -242,12 +241,4 @@ bool test_have(const char *program)
         path += n + (path[n] == ':');
     }
     return false;
-}
-
-double test_now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }

@@ -146,8 +146,3 @@ bool test_have(const char *program)
     (void)program;
     return false;
 }
-
-double test_now(void)
-{
-    return (double)GetTickCount64() / 1000;
-}
