@@ -19,6 +19,11 @@ static inline const char *toy_dir(struct test *t, const char *name)
     return path;
 }
 
+static inline void toy_text(struct test *t, const char *path, const char *text)
+{
+    test_write(test_path(t, path), text, strlen(text));
+}
+
 /* Builds dir/path by the compiler; `flags` are separated by blanks, and in them a % is the test's folder.
  * It needs all that it is linked with. */
 static inline const char *toy_build(struct test *t, const char *path, const char *kind,
@@ -33,7 +38,7 @@ static inline const char *toy_build(struct test *t, const char *path, const char
     slash = strrchr(folder, '/');
     *slash = 0;
     test_must_run(t, "mkdir", "-p", folder, NULL);
-    test_write(test_path(t, "toy.c"), "int toy;", 8);
+    toy_text(t, "toy.c", "int toy;");
     args[n++] = test_format(t, "%s", cc && *cc ? cc : "cc");
     args[n++] = test_format(t, "%s", kind);
     args[n++] = "-fPIC";

@@ -137,8 +137,8 @@ static const char *make_api(struct fixture *f)
 {
     static const char call[] = "int api_call(void); int uses(void) { return api_call(); }";
 
-    test_write(test_path(f->t, "api.c"), "int api_call(void) { return 1; }", 32);
-    test_write(test_path(f->t, "leaf.c"), call, sizeof call - 1);
+    toy_text(f->t, "api.c", "int api_call(void) { return 1; }");
+    toy_text(f->t, "leaf.c", call);
     toy_lib(f->t, "libleaf.so", "%/leaf.c -Wl,-soname,libleaf.so");
     return toy_lib(f->t, "libapi.so", "%/api.c -Wl,-soname,libapi.so");
 }
@@ -416,8 +416,8 @@ static void missing_libraries_are_told(void **state)
     const char *top = make_chain(f);
 
     unlink(test_path(t, "libside.so"));
-    test_write(test_path(t, "libmid.so"),
-               "/* GNU ld script */ GROUP ( libmid.so.1 libmid_nonshared.a ) and so on", 70);
+    toy_text(t, "libmid.so",
+             "/* GNU ld script */ GROUP ( libmid.so.1 libmid_nonshared.a ) and so on");
     close_over(f, top, EXTI_CLOSURE_ALL);
     assert_int_equal(f->g.count, 1);
     assert_int_equal(f->g.missing, 2);

@@ -212,7 +212,7 @@ static void the_programs_rpath_counts_last_of_all(void **state)
 
     make_leaf(f, "p");
     toy_lib(f->t, "libneeded.so", "");
-    test_write(test_path(f->t, "program.c"), "void _start(void) {}", 20);
+    toy_text(f->t, "program.c", "void _start(void) {}");
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         program = toy_build(f->t, "program", rows[i].kind,
                             test_format(f->t, "%%/program.c %s %s", rows[i].flags,
@@ -306,8 +306,8 @@ static void other_files_end_the_search(void **state)
     root = toy_lib(t, "root.so", "-L%/second -lleaf -Wl,-rpath,%/first:%/second");
     toy_dir(t, "first");
     first = test_path(t, "first/libleaf.so");
-    test_write(first, "/* GNU ld script */\nGROUP ( /lib/libleaf.so.1 /lib/libleaf_nonshared.a )\n",
-               77);
+    toy_text(t, "first/libleaf.so",
+             "/* GNU ld script */\nGROUP ( /lib/libleaf.so.1 /lib/libleaf_nonshared.a )\n");
     open_search(f, (struct exti_search_opts){0});
     assert_ok(exti_inspect(root, &f->im, &t->err), &t->err);
     from = requester(f, root, f->im);
