@@ -128,11 +128,12 @@ LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/edits.c loader
 POSIX_SRCS := loader/base/fs_posix.c loader/dl_posix.c loader/redirect.c loader/static_tls.c
 ELF_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_nettle.c loader/closure.c \
 	loader/closure_decide.c loader/guest_calls.c loader/guests.c loader/held.c loader/ld_cache.c \
-	loader/linkmap_elf.c loader/search_elf.c loader/search_host.c
-DARWIN_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_darwin.c loader/linkmap_macho.c
+	loader/linkmap_elf.c loader/owner.c loader/search_elf.c loader/search_host.c
+DARWIN_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_darwin.c loader/linkmap_macho.c \
+	loader/owner_named.c
 WINDOWS_SYSTEM_SRCS := loader/base/fs_win32.c loader/base/fs_win32_lock.c \
 	loader/base/fs_win32_temp.c loader/base/sha256_win32.c loader/base/win32.c \
-	loader/dl_win32.c loader/linkmap_pe.c loader/redirect_win32.c
+	loader/dl_win32.c loader/linkmap_pe.c loader/owner_named.c loader/redirect_win32.c
 RUNTIME_SRCS := runtime/context.c runtime/fail.c runtime/heap.c runtime/install.c runtime/process.c \
 	runtime/program.c runtime/pyapi.c runtime/pyconfig.c runtime/scratch.c runtime/signals.c \
 	runtime/system.c runtime/uncaught.c

@@ -468,7 +468,9 @@ EXTI_API int exti_copy(struct exti_ctx *ctx, const char *original, const char **
                        struct exti_error *err);
 
 /* Copies `original` if need be, opens the copy with local visibility, re-points its references to
- * the loader (dlopen, dlsym, dlclose, dlerror) to the context's and proves its API references.  The
+ * the loader (dlopen, dlsym, dlclose, dlerror, dladdr, dlinfo) to the context's and proves its
+ * references.  dladdr says of the context's copies that they are their originals.  References that a
+ * library of the program's has captured, of which the context has a copy, are re-pointed to that.  The
  * API library is opened first, by the first call.  A file that is loaded already gives the same
  * module, which then takes as many exti_close. */
 EXTI_API int exti_load(struct exti_ctx *ctx, const char *original, struct exti_module **out,
@@ -517,9 +519,11 @@ struct exti_proof {
 };
 
 /* Walks the relocations of every loaded copy of the context, and of the shared libraries they drag
- * in that use the API, and reports each reference to a symbol that a copy of the context defines
- * but that is bound outside the context: the finding's message names the symbol and who captured
- * it, its file the module.  No other thread may load into or close this context meanwhile. */
+ * in that use the API, and reports each reference that leaves the context: to a symbol of the API library
+ * or a process-wide unique one that is bound outside it; and, of a copy, to any symbol, if it is bound
+ * into another context's copy or into the original of a file of which the context has a copy.  The
+ * finding's message names the symbol and who captured it, its file the module.  No other thread may load
+ * into or close this context meanwhile. */
 EXTI_API int exti_ctx_prove(struct exti_ctx *ctx, exti_report_fn report, void *user,
                             struct exti_proof *out, struct exti_error *err);
 

@@ -27,6 +27,11 @@ struct exti_loaded {
 #endif
 };
 
+/* Where it is mapped, and which part of that is read-only once relocated (empty if none). */
+struct exti_layout {
+    uintptr_t lo, hi, relro_lo, relro_hi;
+};
+
 /* What a symbol of this system's file format is called in C: Mach-O puts an underscore before it. */
 const char *exti__c_name(const char *file_name);
 
@@ -59,6 +64,7 @@ struct exti_reference {
     uintptr_t *slot;
     uintptr_t addend;
     bool weak, defined_here;
+    bool unique;  /* defined here, but one for the whole process */
     bool system;  /* from one of the system's own libraries, by that library's name (PE) */
     bool in_data; /* an initialised variable, which the program may have changed since */
 };
@@ -74,10 +80,6 @@ size_t exti__loaded_tls_module(const struct exti_loaded *lib);
 /* The address that offset `value` from the calling thread's thread pointer means. */
 void *exti__tls_address(uintptr_t value);
 
-/* Where it is mapped, and which part of that is read-only once relocated (empty if none). */
-struct exti_layout {
-    uintptr_t lo, hi, relro_lo, relro_hi;
-};
 struct exti_layout exti__loaded_layout(const struct exti_loaded *lib);
 
 #if !defined(__APPLE__) && !defined(_WIN32)
@@ -93,5 +95,25 @@ void exti__address_owner(uintptr_t address, char *out, size_t cap);
 
 /* Whether some library or the program has a symbol of that name at that address. */
 bool exti__address_is_symbol(uintptr_t address, const char *name);
+
+/* ---- ELF alone ---- */
+
+/* The library at an address, without a handle, and where it lies. */
+bool exti__loaded_at(uintptr_t address, struct exti_loaded *out, struct exti_layout *layout);
+
+/* Whether it has the symbol, some version of it, at the address. */
+bool exti__loaded_has(const struct exti_loaded *lib, const char *name, uintptr_t address);
+
+/* Its SONAME, or NULL. */
+const char *exti__loaded_id(const struct exti_loaded *lib);
+
+/* Where `to`, which has a handle, has the symbol that is at `address` in `from`, another copy of the same
+ * file or another build of the library.  0: nowhere. */
+uintptr_t exti__loaded_counterpart(const struct exti_loaded *from, const struct exti_loaded *to,
+                                   const char *name, uintptr_t address);
+
+/* Some address of the library that owns the variable which a thread-local reference (not one of
+ * EXTI_REF_ADDRESS) is bound to; *out is 0 where none is found. */
+int exti__tls_owner(const struct exti_reference *ref, uintptr_t *out, struct exti_error *err);
 
 #endif

@@ -11,10 +11,14 @@
 #include <unistd.h>
 
 #include "loader/base/error.h"
+#include "loader/base/mem.h"
 
 #if defined(__GLIBC__)
 #if __GLIBC_PREREQ(2, 36)
 #define HAVE_DLINFO_PHDR
+#endif
+#if __GLIBC_PREREQ(2, 35)
+#define HAVE_FIND_OBJECT
 #endif
 #endif
 
@@ -103,14 +107,15 @@ static void note_tag(struct exti_loaded *lib, const ElfW(Dyn) * d, bool *plt_rel
     }
 }
 
-static struct exti_loaded describe(const char *path, uintptr_t base, const ElfW(Dyn) * dynamic)
+/* False if it has no dynamic symbols. */
+static bool describe(const char *path, uintptr_t base, const ElfW(Dyn) * dynamic,
+                     struct exti_loaded *out)
 {
-    struct exti_loaded lib = {
+    *out = (struct exti_loaded){
         .path = path, .base = base, .dynamic = dynamic, .inside = (uintptr_t)dynamic};
-
     for (const ElfW(Dyn) *d = dynamic; d->d_tag != DT_NULL; d++)
-        note_tag(&lib, d, &lib.reloc_addends[1]);
-    return lib;
+        note_tag(out, d, &out->reloc_addends[1]);
+    return out->symbols && out->strings;
 }
 
 int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_error *err)
@@ -120,10 +125,9 @@ int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_
 
     if (dlinfo(handle, RTLD_DI_LINKMAP, &map))
         return exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "no link map: %s", dlerror());
-    lib = describe(map->l_name, map->l_addr, map->l_ld);
-    lib.handle = handle;
-    if (!lib.symbols || !lib.strings)
+    if (!describe(map->l_name, map->l_addr, map->l_ld, &lib))
         return exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "has no dynamic symbols");
+    lib.handle = handle;
     *out = lib;
     return 0;
 }
@@ -145,10 +149,17 @@ const char *exti__c_name(const char *file_name)
     return file_name;
 }
 
-static bool is_definition(const struct exti_loaded *lib, const ElfW(Sym) * s, const char *name)
+/* What is looked for: a name, which several versions of a symbol have; or the one of a value. */
+struct wanted {
+    const char *name;
+    const ElfW(Addr) * value; /* NULL: any */
+};
+
+static bool is_wanted(const struct exti_loaded *lib, const ElfW(Sym) * s, const struct wanted *w)
 {
     return s->st_shndx != SHN_UNDEF && SYMBOL_BIND(s->st_info) != STB_LOCAL &&
-           strcmp(lib->strings + s->st_name, name) == 0;
+           (!w->value || s->st_value == *w->value) &&
+           strcmp(lib->strings + s->st_name, w->name) == 0;
 }
 
 static uint32_t gnu_hash(const char *name)
@@ -161,9 +172,9 @@ static uint32_t gnu_hash(const char *name)
 }
 
 /* The layout that glibc's do_lookup_x reads: header, bloom words, buckets, chains. */
-static bool find_gnu(const struct exti_loaded *lib, const char *name)
+static bool find_gnu(const struct exti_loaded *lib, const struct wanted *w)
 {
-    const uint32_t *table = lib->gnu_hash, h = gnu_hash(name);
+    const uint32_t *table = lib->gnu_hash, h = gnu_hash(w->name);
     uint32_t buckets = table[0], first = table[1], words = table[2], shift = table[3], i;
     const ElfW(Addr) *bloom = (const void *)(table + 4);
     const uint32_t *bucket = (const void *)(bloom + words), *chain = bucket + buckets;
@@ -176,7 +187,7 @@ static bool find_gnu(const struct exti_loaded *lib, const char *name)
     for (i = bucket[h % buckets]; i; i++) {
         uint32_t hash = chain[i - first];
 
-        if ((hash | 1) == (h | 1) && is_definition(lib, &symbols[i], name))
+        if ((hash | 1) == (h | 1) && is_wanted(lib, &symbols[i], w))
             return true;
         if (hash & 1)
             return false;
@@ -185,27 +196,67 @@ static bool find_gnu(const struct exti_loaded *lib, const char *name)
 }
 
 /* gABI "Hash Table". */
-static bool find_sysv(const struct exti_loaded *lib, const char *name)
+static bool find_sysv(const struct exti_loaded *lib, const struct wanted *w)
 {
     const uint32_t *table = lib->sysv_hash, *bucket = table + 2, *chain = bucket + table[0];
     const ElfW(Sym) *symbols = lib->symbols;
     uint32_t h = 0;
 
-    for (const char *p = name; *p; p++) {
+    for (const char *p = w->name; *p; p++) {
         h = (h << 4) + (uint8_t)*p;
         h = (h ^ (h >> 24 & 0xf0)) & 0x0fffffff;
     }
     for (uint32_t i = bucket[h % table[0]]; i; i = chain[i])
-        if (is_definition(lib, &symbols[i], name))
+        if (is_wanted(lib, &symbols[i], w))
             return true;
     return false;
 }
 
-bool exti__loaded_defines(const struct exti_loaded *lib, const char *name)
+static bool find(const struct exti_loaded *lib, const struct wanted *w)
 {
     if (lib->gnu_hash)
-        return lib->gnu_hash[0] && find_gnu(lib, name);
-    return lib->sysv_hash && lib->sysv_hash[0] && find_sysv(lib, name);
+        return lib->gnu_hash[0] && find_gnu(lib, w);
+    return lib->sysv_hash && lib->sysv_hash[0] && find_sysv(lib, w);
+}
+
+bool exti__loaded_defines(const struct exti_loaded *lib, const char *name)
+{
+    const struct wanted w = {.name = name};
+
+    return find(lib, &w);
+}
+
+bool exti__loaded_has(const struct exti_loaded *lib, const char *name, uintptr_t address)
+{
+    const ElfW(Addr) value = address - lib->base;
+    const struct wanted w = {.name = name, .value = &value};
+
+    return find(lib, &w);
+}
+
+/* What is at the same place is the same version of the symbol.  That of an indirect function's target
+ * (STT_GNU_IFUNC) no symbol tells. */
+uintptr_t exti__loaded_counterpart(const struct exti_loaded *from, const struct exti_loaded *to,
+                                   const char *name, uintptr_t address)
+{
+    uintptr_t p = to->base + (address - from->base);
+    struct exti_layout l;
+
+    if (exti__loaded_has(to, name, p))
+        return p;
+    if (!exti__loaded_defines(to, name))
+        return 0;
+    p = (uintptr_t)dlsym(to->handle, name);
+    l = exti__loaded_layout(to);
+    return p >= l.lo && p < l.hi ? p : 0;
+}
+
+const char *exti__loaded_id(const struct exti_loaded *lib)
+{
+    for (const ElfW(Dyn) *d = lib->dynamic; d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_SONAME)
+            return lib->strings + d->d_un.d_val;
+    return NULL;
 }
 
 const char *exti__loaded_needed(const struct exti_loaded *lib, size_t i)
@@ -266,6 +317,7 @@ static int table_references(const struct exti_loaded *lib, int table,
         ref.addend = rela ? (uintptr_t)r->r_addend : 0;
         ref.weak = SYMBOL_BIND(s->st_info) == STB_WEAK;
         ref.defined_here = s->st_shndx != SHN_UNDEF;
+        ref.unique = ref.defined_here && SYMBOL_BIND(s->st_info) == STB_GNU_UNIQUE;
         ref.in_data = RELOC_TYPE(r->r_info) == RELOC_ABSOLUTE;
         rc = each(user, &ref);
     }
@@ -298,6 +350,90 @@ size_t exti__loaded_tls_module(const struct exti_loaded *lib)
 void *exti__tls_address(uintptr_t value)
 {
     return (char *)__builtin_thread_pointer() + value;
+}
+
+/* ---- whose thread-local storage ---- */
+
+struct tls_search {
+    const struct exti_reference *ref;
+    struct exti_loaded *list; /* owned; those that define the symbol in storage of their own */
+    size_t count, cap;
+    uintptr_t owner;
+    bool no_memory;
+};
+
+static int add_candidate(struct tls_search *s, const struct exti_loaded *lib)
+{
+    if (s->count == s->cap) {
+        size_t cap = s->cap ? s->cap * 2 : 8;
+        struct exti_loaded *p = exti__realloc_array(s->list, cap, sizeof *p);
+
+        if (!p) {
+            s->no_memory = true;
+            return 1;
+        }
+        s->list = p;
+        s->cap = cap;
+    }
+    s->list[s->count++] = *lib;
+    return 0;
+}
+
+static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info *info)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            return (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    return NULL;
+}
+
+static int match_storage(struct dl_phdr_info *info, size_t size, void *user)
+{
+    struct tls_search *s = user;
+    const ElfW(Dyn) *dynamic = info->dlpi_tls_modid ? dynamic_of(info) : NULL;
+    struct exti_loaded lib;
+
+    (void)size;
+    if (!dynamic)
+        return 0;
+    if (s->ref->kind == EXTI_REF_TLS_MODULE) {
+        if (info->dlpi_tls_modid == *s->ref->slot)
+            s->owner = (uintptr_t)dynamic;
+        return s->owner != 0;
+    }
+    if (describe(info->dlpi_name, info->dlpi_addr, dynamic, &lib) &&
+        exti__loaded_defines(&lib, s->ref->name))
+        return add_candidate(s, &lib);
+    return 0;
+}
+
+/* Whether this is the thread's `name` of that library. */
+static bool is_variable(const struct exti_loaded *lib, const char *name, const void *variable)
+{
+    void *handle = dlopen(lib->path[0] ? lib->path : NULL, RTLD_LAZY | RTLD_NOLOAD);
+    bool is = handle && dlsym(handle, name) == variable;
+
+    if (handle)
+        dlclose(handle);
+    return is;
+}
+
+/* What no field of the link map tells portably: where a library's storage lies in a thread's.  But its
+ * variables can be asked for, once it is not the loader that asks. */
+int exti__tls_owner(const struct exti_reference *ref, uintptr_t *out, struct exti_error *err)
+{
+    struct tls_search s = {.ref = ref};
+    const void *variable = exti__tls_address(*ref->slot - ref->addend);
+
+    dl_iterate_phdr(match_storage, &s);
+    for (size_t i = 0; i < s.count && !s.owner; i++)
+        if (is_variable(&s.list[i], ref->name, variable))
+            s.owner = s.list[i].inside;
+    exti__free(s.list);
+    if (s.no_memory)
+        return exti__fail_nomem(err);
+    *out = s.owner;
+    return 0;
 }
 
 /* ---- layout ---- */
@@ -365,22 +501,16 @@ struct visit {
 
 static int visit_library(struct dl_phdr_info *info, size_t size, void *user)
 {
+    const ElfW(Dyn) *dynamic = dynamic_of(info);
     const struct visit *v = user;
+    struct exti_loaded lib;
+    struct exti_layout layout;
 
     (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
-        struct exti_loaded lib;
-        struct exti_layout layout;
-
-        if (ph->p_type != PT_DYNAMIC)
-            continue;
-        lib = describe(info->dlpi_name, info->dlpi_addr,
-                       (const void *)(info->dlpi_addr + ph->p_vaddr));
-        layout = layout_of(info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
-        return lib.symbols && lib.strings ? v->each(v->user, &lib, &layout) : 0;
-    }
-    return 0;
+    if (!dynamic || !describe(info->dlpi_name, info->dlpi_addr, dynamic, &lib))
+        return 0;
+    layout = layout_of(info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
+    return v->each(v->user, &lib, &layout);
 }
 
 void exti__loaded_each(int (*each)(void *user, const struct exti_loaded *lib,
@@ -391,6 +521,48 @@ void exti__loaded_each(int (*each)(void *user, const struct exti_loaded *lib,
 
     dl_iterate_phdr(visit_library, &v);
 }
+
+#ifdef HAVE_FIND_OBJECT
+bool exti__loaded_at(uintptr_t address, struct exti_loaded *out, struct exti_layout *layout)
+{
+    struct dl_find_object o;
+
+    if (_dl_find_object((void *)address, &o) ||
+        !describe(o.dlfo_link_map->l_name, o.dlfo_link_map->l_addr, o.dlfo_link_map->l_ld, out))
+        return false;
+    *layout =
+        (struct exti_layout){.lo = (uintptr_t)o.dlfo_map_start, .hi = (uintptr_t)o.dlfo_map_end};
+    return true;
+}
+#else
+struct address_search {
+    uintptr_t address;
+    struct exti_loaded *out;
+    struct exti_layout *layout;
+    bool found;
+};
+
+static int match_address(void *user, const struct exti_loaded *lib,
+                         const struct exti_layout *layout)
+{
+    struct address_search *s = user;
+
+    s->found = s->address >= layout->lo && s->address < layout->hi;
+    if (s->found) {
+        *s->out = *lib;
+        *s->layout = *layout;
+    }
+    return s->found;
+}
+
+bool exti__loaded_at(uintptr_t address, struct exti_loaded *out, struct exti_layout *layout)
+{
+    struct address_search s = {.address = address, .out = out, .layout = layout};
+
+    exti__loaded_each(match_address, &s);
+    return s.found;
+}
+#endif
 
 void exti__address_owner(uintptr_t address, char *out, size_t cap)
 {

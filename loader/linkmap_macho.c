@@ -149,7 +149,8 @@ static int on_slot(void *user, const struct exti_macho_slot *slot)
                                  .slot = (uintptr_t *)(r->lib->base + slot->offset),
                                  .addend = (uintptr_t)slot->addend,
                                  .weak = slot->weak_import,
-                                 .defined_here = slot->defined_here};
+                                 .defined_here = slot->defined_here,
+                                 .unique = slot->defined_here};
 
     return r->each(r->user, &ref);
 }

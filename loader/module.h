@@ -59,10 +59,14 @@ void exti__registry_remove(struct exti_module *m);
  * loader is closing it.  Returns what to put back afterwards, as closing one may close another. */
 const struct exti_module *exti__registry_finish(const struct exti_module *m);
 
-/* The module at `address`, if there is one: its ctx, handle, lib and layout.  By value, as a thread that
- * has loaded a file at the same time as another may be about to free its module.  What it points at
- * stays valid as long as the code at that address is running. */
+/* The module at `address`, if there is one: its ctx, handle, original, lib and layout.  By value, as a
+ * thread that has loaded a file at the same time as another may be about to free its module.  What it
+ * points at stays valid as long as the code at that address is running. */
 bool exti__registry_find(uintptr_t address, struct exti_module *out);
+
+/* The context's module that is a copy of `source`, likewise. */
+bool exti__registry_find_copy(const struct exti_ctx *ctx, const char *source,
+                              struct exti_module *out);
 
 /* Whether a module of another context has a copy of the same file name. */
 bool exti__registry_has_twin(const struct exti_module *m);
@@ -73,10 +77,22 @@ bool exti__registry_has_twin(const struct exti_module *m);
  * options name. */
 int exti__redirect(struct exti_module *m, struct exti_error *err);
 
+/* A place in a module that holds an address, and the one it is to hold. */
+struct exti_slot {
+    uintptr_t *at, value;
+};
+
+/* Writes them, into what is read-only by now too.  ctx->lock is held: of two threads that have opened
+ * one file at once, one would make its table read-only while the other still writes. */
+int exti__write_slots(const struct exti_module *m, const struct exti_slot *slots, size_t count,
+                      struct exti_error *err);
+
 /* ---- prove.c ---- */
 
-/* Proves the references of one module that has just been registered, and of the shared libraries it
- * drags in; EXTI_E_INTERPOSED for the first that leaves the context. */
+/* Proves the references of one module that has just been registered, as all copies that it needs have,
+ * and of the shared libraries it drags in; EXTI_E_INTERPOSED for the first that leaves the context.
+ * References to originals, which the program may have globally, are re-pointed to the context's copies
+ * of those if they are loaded. */
 int exti__prove_module(struct exti_module *m, struct exti_error *err);
 
 #endif

@@ -7,14 +7,20 @@
 #include "loader/dl.h"
 #include "loader/module.h"
 #include "loader/opts.h"
+#include "loader/owner.h"
 
 struct prover {
     struct exti_ctx *ctx;
     const struct exti_loaded *api;
     const struct exti_loaded *lib; /* whose references are being followed */
     bool is_copy;                  /* of this context */
-    bool afresh;                   /* trust no earlier look at shared libraries */
-    void *seen;                    /* their names, as they are followed: a tree of tsearch(3) */
+    struct exti_layout layout;     /* of a copy */
+    struct exti_owners owners;
+    bool cure;               /* re-point what a copy of the context has too */
+    struct exti_slot *cures; /* owned; of `lib` */
+    size_t cure_count, cure_cap;
+    bool afresh; /* trust no earlier look at shared libraries */
+    void *seen;  /* their names, as they are followed: a tree of tsearch(3) */
     struct exti_proof proof;
     exti_report_fn report;
     void *user;
@@ -32,14 +38,14 @@ static bool in_context(const struct prover *p, uintptr_t address)
            (exti__registry_find(address - 1, &m) && m.ctx == p->ctx);
 }
 
-/* Whether a copy of the context that is in scope for p->lib defines `name`: the file itself or the
- * API.  A shared library still asks for the API by its public names. */
-static bool context_defines(const struct prover *p, const char *name, bool defined_here)
+/* Whether the reference is one that must stay in the context whoever it is bound to: of the API, or to
+ * what would be one for the whole process.  A shared library still asks for the API by its public names. */
+static bool is_contexts(const struct prover *p, const struct exti_reference *ref)
 {
-    if (p->is_copy && defined_here)
+    if (p->is_copy && ref->unique)
         return true;
-    return exti__loaded_defines(p->api, name) ||
-           (!p->is_copy && exti__rename_find(&p->ctx->store.renames, name));
+    return exti__loaded_defines(p->api, ref->name) ||
+           (!p->is_copy && exti__rename_find(&p->ctx->store.renames, ref->name));
 }
 
 static bool stays_inside(const struct prover *p, const struct exti_reference *ref)
@@ -60,17 +66,30 @@ static bool stays_inside(const struct prover *p, const struct exti_reference *re
     }
 }
 
-static int report_leak(struct prover *p, const struct exti_reference *ref)
+static int report_leak(struct prover *p, const struct exti_reference *ref,
+                       const struct exti_owner *owner)
 {
     const char *name = exti__rename_undo(&p->ctx->store.renames, ref->name);
+    const bool is_tls = ref->kind != EXTI_REF_ADDRESS;
     struct exti_error finding;
-    char owner[256] = "another module's thread-local storage", file[EXTI_PATH_MAX];
+    char captor[256] = "", file[EXTI_PATH_MAX];
 
-    if (ref->kind == EXTI_REF_ADDRESS)
-        exti__address_owner(*ref->slot - ref->addend, owner, sizeof owner);
-    exti__fail(&finding, EXTI_E_INTERPOSED, EXTI_NO_OFFSET,
-               "its reference to %.128s was captured by %s instead of the context '%s'", name,
-               owner[0] ? owner : "memory of no library", p->ctx->store.manifest.name);
+    if (owner)
+        exti__loaded_path(&owner->lib, captor, sizeof captor);
+    else if (!is_tls)
+        exti__address_owner(*ref->slot - ref->addend, captor, sizeof captor);
+    if (owner && is_tls)
+        exti__fail(&finding, EXTI_E_INTERPOSED, EXTI_NO_OFFSET,
+                   "its reference to the thread-local variable %.64s was captured by %.128s, and "
+                   "cannot be re-pointed; only a rule that shares that library helps",
+                   name, captor);
+    else
+        exti__fail(&finding, EXTI_E_INTERPOSED, EXTI_NO_OFFSET,
+                   "its reference to %.128s was captured by %s instead of the context '%s'", name,
+                   captor[0] ? captor
+                   : is_tls  ? "another module's thread-local storage"
+                             : "memory of no library",
+                   p->ctx->store.manifest.name);
     exti__loaded_path(p->lib, file, sizeof file);
     exti__error_file(&finding, file);
     p->proof.leaks++;
@@ -78,31 +97,88 @@ static int report_leak(struct prover *p, const struct exti_reference *ref)
     return p->stopped;
 }
 
+static int fail(struct prover *p, int rc)
+{
+    p->rc = rc;
+    p->stopped = true;
+    return 1;
+}
+
+static int note_cure(struct prover *p, const struct exti_reference *ref, uintptr_t value)
+{
+    if (p->cure_count == p->cure_cap) {
+        size_t cap = p->cure_cap ? p->cure_cap * 2 : 32;
+        struct exti_slot *list = exti__realloc_array(p->cures, cap, sizeof *list);
+
+        if (!list)
+            return fail(p, exti__fail_nomem(p->err));
+        p->cures = list;
+        p->cure_cap = cap;
+    }
+    p->cures[p->cure_count++] = (struct exti_slot){ref->slot, value + ref->addend};
+    return 0;
+}
+
+/* Where it leads is what counts of a copy's other references: a library that is shared may be bound to,
+ * and defines what the copy does too: C++ templates, above all. */
+static int follow_by_owner(struct prover *p, const struct exti_reference *ref)
+{
+    const uintptr_t value = *ref->slot - ref->addend;
+    const bool is_address = ref->kind == EXTI_REF_ADDRESS;
+    const struct exti_owner *owner;
+    uintptr_t own;
+    int rc;
+
+    if (is_address ? value >= p->layout.lo && value <= p->layout.hi
+                   : ref->kind == EXTI_REF_TLS_MODULE && value == exti__loaded_tls_module(p->lib)) {
+        p->proof.references++;
+        return 0;
+    }
+    rc = exti__owner_find(&p->owners, ref, &owner, p->err);
+    if (rc)
+        return fail(p, rc);
+    if (!owner || owner->kind == EXTI_OWNER_ELSE)
+        return 0;
+    p->proof.references++;
+    if (owner->kind == EXTI_OWNER_CONTEXT || (is_address && in_context(p, value)))
+        return 0;
+    own = p->cure ? exti__owner_counterpart(owner, p->lib, ref) : 0;
+    if (own)
+        return note_cure(p, ref, own);
+    return owner->kind == EXTI_OWNER_NAMESAKE ? 0 : report_leak(p, ref, owner);
+}
+
 static int follow(void *user, const struct exti_reference *ref)
 {
     struct prover *p = user;
 
-    if (ref->system || !context_defines(p, ref->name, ref->defined_here))
+    if (ref->system || (ref->weak && !*ref->slot))
         return 0;
+    if (!is_contexts(p, ref))
+        return p->is_copy ? follow_by_owner(p, ref) : 0;
     p->proof.references++;
-    if ((ref->weak && !*ref->slot) || stays_inside(p, ref))
-        return 0;
-    return report_leak(p, ref);
+    return stays_inside(p, ref) ? 0 : report_leak(p, ref, NULL);
 }
 
-static void fail(struct prover *p, int rc)
-{
-    p->rc = rc;
-    p->stopped = true;
-}
-
-static void prove_library(struct prover *p, const struct exti_loaded *lib, bool is_copy)
+/* Follows the references of `lib`, which is the module `m`'s or, with m NULL, shared. */
+static void prove_library(struct prover *p, const struct exti_loaded *lib,
+                          const struct exti_module *m)
 {
     int rc;
 
     p->lib = lib;
-    p->is_copy = is_copy;
+    p->is_copy = m != NULL;
+    if (m)
+        p->layout = m->layout;
+    p->cure_count = 0;
     rc = exti__loaded_references(lib, follow, p, p->err);
+    if (rc)
+        fail(p, rc);
+    if (p->stopped || !p->cure_count)
+        return;
+    pthread_mutex_lock(&p->ctx->lock);
+    rc = exti__write_slots(m, p->cures, p->cure_count, p->err);
+    pthread_mutex_unlock(&p->ctx->lock);
     if (rc)
         fail(p, rc);
 }
@@ -144,7 +220,7 @@ static void prove_shared(struct prover *p, const char *name)
     if (!handle)
         return; /* only its dependant's search path finds it, or it is ld.so */
     if (!exti__loaded_from_handle(handle, &lib, NULL) && !in_context(p, lib.inside)) {
-        prove_library(p, &lib, false);
+        prove_library(p, &lib, NULL);
         if (!p->stopped)
             prove_needed(p, &lib);
     }
@@ -162,7 +238,7 @@ static void prove_needed(struct prover *p, const struct exti_loaded *lib)
 static void prove_module(struct prover *p, const struct exti_module *m)
 {
     p->proof.modules++;
-    prove_library(p, &m->lib, true);
+    prove_library(p, &m->lib, m);
     if (!p->stopped)
         prove_needed(p, &m->lib);
 }
@@ -170,6 +246,8 @@ static void prove_module(struct prover *p, const struct exti_module *m)
 /* Ends a proof: what was followed need not be followed again if it was sound. */
 static void forget(struct prover *p, bool sound)
 {
+    exti__owners_free(&p->owners);
+    exti__free(p->cures);
     while (p->seen) {
         char *name = *(char **)p->seen, **node = NULL;
 
@@ -195,8 +273,10 @@ static int take_first(void *user, const struct exti_error *finding)
 int exti__prove_module(struct exti_module *m, struct exti_error *err)
 {
     struct exti_error leak = {0};
-    struct prover p = {.ctx = m->ctx, .api = m->ctx->api ? &m->ctx->api->lib : &m->lib, .err = err};
+    struct prover p = {.ctx = m->ctx, .cure = true, .err = err};
 
+    p.api = m->ctx->api ? &m->ctx->api->lib : &m->lib;
+    p.owners.ctx = m->ctx;
     p.report = take_first;
     p.user = &leak;
     prove_module(&p, m);
@@ -249,6 +329,7 @@ int exti_ctx_prove(struct exti_ctx *ctx, exti_report_fn report, void *user, stru
     if (!list)
         return exti__fail_nomem(err);
     p.api = &api->lib;
+    p.owners.ctx = ctx;
     p.report = report ? report : ignore;
     for (size_t i = 0; i < count && !p.stopped; i++)
         prove_module(&p, list[i]);

@@ -3,9 +3,13 @@
 #define _GNU_SOURCE /* RTLD_NEXT, RTLD_NOLOAD */
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#ifdef __GLIBC__
+#include <link.h>
+#endif
 
 #include "loader/base/mem.h"
 #include "loader/dl.h"
@@ -160,6 +164,58 @@ static int redirected_dlclose(void *handle)
     return -1;
 }
 
+/* ---- where a copy seems to lie ---- */
+
+/* Packages look for their data beside the library that some address of theirs is in, which has it beside
+ * its original. */
+static int describe_address(const struct exti_module *caller, const void *address, int found,
+                            Dl_info *info)
+{
+    struct exti_module m;
+
+    if (!found || !exti__registry_find((uintptr_t)address, &m) || m.ctx != caller->ctx)
+        return found;
+    info->dli_fname = m.original;
+    if (info->dli_sname)
+        info->dli_sname = exti__rename_undo(&m.ctx->store.renames, info->dli_sname);
+    return found;
+}
+
+static int redirected_dladdr(const void *address, Dl_info *info)
+{
+    struct exti_module caller;
+
+    if (!find_caller(__builtin_return_address(0), &caller))
+        return dladdr(address, info);
+    return describe_address(&caller, address, dladdr(address, info), info);
+}
+
+#ifdef __GLIBC__
+static int redirected_dladdr1(const void *address, Dl_info *info, void **extra, int flags)
+{
+    struct exti_module caller;
+
+    if (!find_caller(__builtin_return_address(0), &caller))
+        return dladdr1(address, info, extra, flags);
+    return describe_address(&caller, address, dladdr1(address, info, extra, flags), info);
+}
+
+static int redirected_dlinfo(void *handle, int request, void *out)
+{
+    struct exti_module caller, m;
+    struct link_map *map;
+    int n;
+
+    if (!find_caller(__builtin_return_address(0), &caller) || request != RTLD_DI_ORIGIN ||
+        dlinfo(handle, RTLD_DI_LINKMAP, &map) || !exti__registry_find((uintptr_t)map->l_ld, &m) ||
+        m.ctx != caller.ctx)
+        return dlinfo(handle, request, out);
+    n = (int)(exti__fs_last_slash((char *)m.original) - m.original);
+    snprintf(out, PATH_MAX, "%.*s", n ? n : 1, m.original);
+    return 0;
+}
+#endif
+
 /* ---- binding them ---- */
 
 /* A function as the address that a slot holds. */
@@ -168,10 +224,12 @@ static int redirected_dlclose(void *handle)
 static void *target_of(const struct exti_ctx *ctx, const char *symbol)
 {
     const struct exti_redirect loader[] = {
-        {"dlopen", ADDRESS(redirected_dlopen)},
-        {"dlsym", ADDRESS(redirected_dlsym)},
-        {"dlclose", ADDRESS(redirected_dlclose)},
-        {"dlerror", ADDRESS(redirected_dlerror)},
+        {"dlopen", ADDRESS(redirected_dlopen)},   {"dlsym", ADDRESS(redirected_dlsym)},
+        {"dlclose", ADDRESS(redirected_dlclose)}, {"dlerror", ADDRESS(redirected_dlerror)},
+        {"dladdr", ADDRESS(redirected_dladdr)},
+#ifdef __GLIBC__
+        {"dladdr1", ADDRESS(redirected_dladdr1)}, {"dlinfo", ADDRESS(redirected_dlinfo)},
+#endif
     };
 
     for (size_t i = 0; i < ctx->redirect_count; i++)
@@ -183,51 +241,75 @@ static void *target_of(const struct exti_ctx *ctx, const char *symbol)
     return exti__guest_call(symbol);
 }
 
-struct binder {
+/* What makes a module's read-only part writable for as long as slots in it are written. */
+struct writer {
     const struct exti_module *m;
-    bool unprotected; /* the read-only part is writable at the moment */
+    bool unprotected;
     int os_error;
 };
 
-static int protect(struct binder *b, int prot)
+static int protect(struct writer *w, int prot)
 {
-    const struct exti_layout *l = &b->m->layout;
+    const struct exti_layout *l = &w->m->layout;
 
     if (!mprotect((void *)l->relro_lo, l->relro_hi - l->relro_lo, prot))
         return 0;
-    b->os_error = errno;
+    w->os_error = errno;
     return 1;
+}
+
+static int write_slot(struct writer *w, uintptr_t *slot, uintptr_t value)
+{
+    const struct exti_layout *l = &w->m->layout;
+    uintptr_t at = (uintptr_t)slot;
+
+    if (at >= l->relro_lo && at < l->relro_hi && !w->unprotected) {
+        if (protect(w, PROT_READ | PROT_WRITE))
+            return 1;
+        w->unprotected = true;
+    }
+    *slot = value;
+    return 0;
+}
+
+static int end_writing(struct writer *w, const char *what, struct exti_error *err)
+{
+    if (w->unprotected)
+        protect(w, PROT_READ);
+    return w->os_error ? exti__fail_io(err, w->os_error, w->m->copy, "%s", what) : 0;
 }
 
 static int bind(void *user, const struct exti_reference *ref)
 {
-    struct binder *b = user;
-    const struct exti_layout *l = &b->m->layout;
-    uintptr_t at = (uintptr_t)ref->slot;
+    struct writer *w = user;
     void *to;
 
     if (ref->defined_here || ref->kind != EXTI_REF_ADDRESS || ref->addend)
         return 0;
-    to = target_of(b->m->ctx, ref->name);
+    to = target_of(w->m->ctx, ref->name);
     if (!to || *ref->slot == (uintptr_t)to)
         return 0;
-    if (at >= l->relro_lo && at < l->relro_hi && !b->unprotected) {
-        if (protect(b, PROT_READ | PROT_WRITE))
-            return 1;
-        b->unprotected = true;
-    }
-    *ref->slot = (uintptr_t)to;
-    return 0;
+    return write_slot(w, ref->slot, (uintptr_t)to);
 }
 
 int exti__redirect(struct exti_module *m, struct exti_error *err)
 {
-    struct binder b = {.m = m};
-    int rc = exti__loaded_references(&m->lib, bind, &b, err);
+    struct writer w = {.m = m};
+    struct exti_error e = {0};
+    int rc = exti__loaded_references(&m->lib, bind, &w, &e);
+    int write_rc = end_writing(&w, "cannot re-point its loader calls", rc ? NULL : &e);
 
-    if (b.unprotected)
-        protect(&b, PROT_READ);
-    if (!rc && b.os_error)
-        rc = exti__fail_io(err, b.os_error, m->copy, "cannot re-point its loader calls");
-    return rc;
+    if ((rc || write_rc) && err)
+        *err = e;
+    return rc ? rc : write_rc;
+}
+
+int exti__write_slots(const struct exti_module *m, const struct exti_slot *slots, size_t count,
+                      struct exti_error *err)
+{
+    struct writer w = {.m = m};
+
+    for (size_t i = 0; i < count && !w.os_error; i++)
+        write_slot(&w, slots[i].at, slots[i].value);
+    return end_writing(&w, "cannot re-point its references", err);
 }

@@ -21,21 +21,26 @@ static void *target_of(const struct exti_ctx *ctx, const char *symbol)
 }
 
 /* Most linkers put the slots into a section that the loader makes read-only. */
+static DWORD write_slot(uintptr_t *slot, uintptr_t value)
+{
+    DWORD old;
+
+    if (!VirtualProtect(slot, sizeof *slot, PAGE_READWRITE, &old))
+        return GetLastError();
+    *slot = value;
+    VirtualProtect(slot, sizeof *slot, old, &old);
+    return 0;
+}
+
 static int bind(void *user, const struct exti_reference *ref)
 {
     struct binder *b = user;
     void *to = target_of(b->m->ctx, ref->name);
-    DWORD old;
 
     if (!to || *ref->slot == (uintptr_t)to)
         return 0;
-    if (!VirtualProtect(ref->slot, sizeof *ref->slot, PAGE_READWRITE, &old)) {
-        b->code = GetLastError();
-        return 1;
-    }
-    *ref->slot = (uintptr_t)to;
-    VirtualProtect(ref->slot, sizeof *ref->slot, old, &old);
-    return 0;
+    b->code = write_slot(ref->slot, (uintptr_t)to);
+    return b->code != 0;
 }
 
 int exti__redirect(struct exti_module *m, struct exti_error *err)
@@ -44,4 +49,14 @@ int exti__redirect(struct exti_module *m, struct exti_error *err)
     int rc = m->ctx->redirect_count ? exti__loaded_references(&m->lib, bind, &b, err) : 0;
 
     return b.code ? exti__fail_system(err, b.code, m->copy, "cannot re-point its references") : rc;
+}
+
+int exti__write_slots(const struct exti_module *m, const struct exti_slot *slots, size_t count,
+                      struct exti_error *err)
+{
+    DWORD code = 0;
+
+    for (size_t i = 0; i < count && !code; i++)
+        code = write_slot(slots[i].at, slots[i].value);
+    return code ? exti__fail_system(err, code, m->copy, "cannot re-point its references") : 0;
 }

@@ -132,6 +132,15 @@ static bool contains(const struct exti_module *m, uintptr_t address)
     return address >= m->layout.lo && address < m->layout.hi;
 }
 
+static struct exti_module describe(const struct exti_module *m)
+{
+    return (struct exti_module){.ctx = m->ctx,
+                                .handle = m->handle,
+                                .original = m->original,
+                                .lib = m->lib,
+                                .layout = m->layout};
+}
+
 bool exti__registry_find(uintptr_t address, struct exti_module *out)
 {
     const struct exti_module *m = NULL;
@@ -144,10 +153,24 @@ bool exti__registry_find(uintptr_t address, struct exti_module *out)
     else if (finishing && contains(finishing, address))
         m = finishing;
     if (m)
-        *out = (struct exti_module){
-            .ctx = m->ctx, .handle = m->handle, .lib = m->lib, .layout = m->layout};
+        *out = describe(m);
     pthread_rwlock_unlock(&lock);
     return m != NULL;
+}
+
+bool exti__registry_find_copy(const struct exti_ctx *ctx, const char *source,
+                              struct exti_module *out)
+{
+    bool found = false;
+
+    pthread_rwlock_rdlock(&lock);
+    for (size_t i = 0; i < count && !found; i++) {
+        found = modules[i]->ctx == ctx && strcmp(modules[i]->original, source) == 0;
+        if (found)
+            *out = describe(modules[i]);
+    }
+    pthread_rwlock_unlock(&lock);
+    return found;
 }
 
 bool exti__registry_has_twin(const struct exti_module *m)

@@ -57,6 +57,23 @@ const char *dl_error(void)
     CALL(const char *, dlerror());
 }
 
+int dl_addr(const void *address, Dl_info *info)
+{
+    CALL(int, dladdr(address, info));
+}
+
+#ifdef __GLIBC__
+int dl_addr1(const void *address, Dl_info *info, void **extra, int flags)
+{
+    CALL(int, dladdr1(address, info, extra, flags));
+}
+
+int dl_info(void *handle, int request, void *out)
+{
+    CALL(int, dlinfo(handle, request, out));
+}
+#endif
+
 /* By pointers in initialised data, as a function table of a module would hold them. */
 void *(*const dl_table_open)(const char *, int) = dlopen;
 void *(*const dl_table_sym)(void *, const char *) = dlsym;
