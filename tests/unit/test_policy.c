@@ -1,5 +1,6 @@
 #include "loader/policy.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/support/exti_test.h"
@@ -152,6 +153,28 @@ static void entries_are_sound(void **state)
     }
 }
 
+static void entries_are_documented(void **state)
+{
+    char text[32768], *row;
+    const char *reason, *glob;
+    FILE *f = fopen("docs/sharing.md", "r");
+    bool fixed;
+
+    (void)state;
+    if (!f)
+        skip_because("docs/sharing.md is not here");
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    for (size_t i = 0; (glob = exti__policy_base(i, &reason, &fixed)); i++) {
+        char quoted[64];
+
+        snprintf(quoted, sizeof quoted, "`%s`", glob);
+        row = strstr(text, reason);
+        if (!row || !strstr(row, quoted) || strstr(row, quoted) > strchr(row, '\n'))
+            fail_msg("%s is not in the row of \"%s\"", glob, reason);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +184,7 @@ int main(void)
         cmocka_unit_test(flags_decide_where_no_name_does),
         cmocka_unit_test(the_users_last_word_counts_but_not_for_the_c_library),
         cmocka_unit_test(entries_are_sound),
+        cmocka_unit_test(entries_are_documented),
     };
 
     return cmocka_run_group_tests_name("policy", tests, NULL, NULL);
