@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "runtime/fail.h"
 #include "runtime/heap.h"
@@ -18,6 +19,7 @@
 struct pyrt_context {
     struct pyrt_opts opts;
     pthread_t thread;
+    pid_t process; /* that it was started in */
     struct exti_ctx *ctx;
     struct pyrt_heap *heap;
     struct pyrt_api py;
@@ -220,6 +222,12 @@ static void prove(struct pyrt_context *c)
 
 /* ---- the thread ---- */
 
+/* Whether the program has forked, and this is the child. */
+static int is_child(const struct pyrt_context *c)
+{
+    return getpid() != c->process;
+}
+
 static void run(struct pyrt_context *c)
 {
     struct exti_error *err = &c->result.error;
@@ -231,7 +239,7 @@ static void run(struct pyrt_context *c)
     c->result.started = 1;
     c->result.status = pyrt_program_run(&c->py, &c->config, c->opts.index);
     c->py.PyConfig_Clear(&c->config);
-    if (c->opts.prove)
+    if (c->opts.prove && !is_child(c))
         prove(c);
     /* Output that could not be written: CPython's own status for it. */
     if (c->py.Py_FinalizeEx() < 0)
@@ -245,7 +253,14 @@ static void *thread_main(void *arg)
 
     snprintf(name, sizeof name, "context-%d", c->opts.index);
     pyrt_name_thread(name);
+    c->process = getpid();
     run(c);
+    /* Of a child this is the only thread, and nobody is left to take its program's status.  What exit()
+     * would run belongs to all contexts, and the others are as their threads left them at the fork. */
+    if (is_child(c)) {
+        fflush(NULL);
+        _exit(c->result.status);
+    }
     return NULL;
 }
 

@@ -189,6 +189,55 @@ else
     echo "skip children_of_two_contexts: $system has no semaphores here: ${why##*$'\n'}"
 fi
 
+# A child has the context that forked, alone, and ends as a process does.
+cat >forked.py <<'END'
+import extisolate, os, subprocess, sys, threading, time, warnings
+warnings.simplefilter("ignore")
+# Nobody is to be loading anything at the moment of a fork.
+open("up.%d" % extisolate.index, "w").close()
+while not os.path.exists("up.%d" % (1 - extisolate.index)):
+    time.sleep(0.01)
+pid = os.fork()
+if pid == 0:
+    import _decimal
+    alone = len(os.listdir("/proc/self/task")) == 1 and threading.active_count() == 1
+    sys.exit(7 if alone and _decimal.Decimal(2) ** 2 == 4 else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+assert subprocess.run([sys.executable, "-c", "raise SystemExit(3)"]).returncode == 3
+assert os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", "raise SystemExit(4)"]) == 4
+END
+check forked_child_of_two_contexts 0 timeout 300 $run --python $system --contexts 2 forked.py
+
+# A module whose thread-locals fill the block for them: the loader's refusal says what helps, and it does.
+cat >tls.c <<'C'
+__thread char block[1024] __attribute__((tls_model("initial-exec")));
+int Py_IsInitialized(void);
+int fill(void);
+int fill(void) { return Py_IsInitialized() && ++block[0] == 1; }
+C
+cat >tls.py <<'END'
+import ctypes, os, extisolate
+try:
+    print("fits", ctypes.CDLL(os.path.abspath("tls.so")).fill(), flush=True)
+except OSError as e:
+    assert "static TLS block" in str(e), e
+    print("full", str(e).split("GLIBC_TUNABLES=")[1].split()[0], flush=True)
+END
+cc -shared -fPIC -o tls.so tls.c
+$run --python $system --contexts 3 tls.py >out 2>err
+value=$(sed -n 's/^full //p' out | sort -u)
+if [ "$(grep -cx 'fits 1' out)" = 1 ] && [ "$(grep -c '^full ' out)" = 2 ] && [ -n "$value" ]; then
+    ok full_static_tls_is_explained
+else
+    not_ok full_static_tls_is_explained "$(cat out err)"
+fi
+env GLIBC_TUNABLES="$value" $run --python $system --contexts 3 tls.py >out 2>err
+if [ "$(grep -cx 'fits 1' out)" = 3 ] && [ "$(wc -l <out)" = 3 ]; then
+    ok static_tls_with_the_value_told
+else
+    not_ok static_tls_with_the_value_told "$value" "$(cat out err)"
+fi
+
 # A host that has a libpython of its own in its global scope.
 libpython=$($system -c 'import sysconfig as s, os
 print(os.path.join(s.get_config_var("LIBDIR"), s.get_config_var("INSTSONAME")))')

@@ -77,6 +77,19 @@ import sys, os
 sys.stdout.write("x")
 os.close(1)
 END
+cat >forked.py <<'END'
+import atexit, os, sys, warnings
+warnings.simplefilter("ignore")     # from 3.12 on, of a fork beside threads
+atexit.register(print, "atexit")
+print("before")
+pid = os.fork()
+if pid != 0:
+    print("child", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+elif sys.argv[1] == "exits":
+    sys.exit(7)
+elif sys.argv[1] == "fails":
+    raise ValueError("in the child")
+END
 
 # What a stock interpreter prints and ours, with what must differ taken out: addresses, and the
 # number of the context over a traceback.
@@ -140,6 +153,9 @@ for exe in $(pythons); do
     same "$v-no-hook" "$exe" -c 'import sys; del sys.excepthook; 1/0'
     same "$v-atexit-and-threads" "$exe" atexit_.py
     same "$v-daemon-threads" "$exe" daemon.py
+    for how in exits fails ends; do
+        same "$v-forked-child-$how" "$exe" forked.py $how
+    done
     same "$v-unflushed-output" "$exe" unflushed.py
     same "$v-subclass-of-SystemExit" "$exe" -c 'class E(SystemExit): pass
 raise E(5)'
