@@ -163,11 +163,11 @@ check a_link_to_the_original_is_found 1 'is one file with its original, .*/py/na
 
 if command -v /usr/bin/python3 >/dev/null; then
     /usr/bin/python3 "$ROOT/tests/pe_inputs/many.py" many.pyd
-    timeout 30 "$EXTISOLATE" inspect many.pyd >out 2>err
+    timeout 600 "$EXTISOLATE" inspect many.pyd >out 2>err
     rc=$?
     check a_file_of_many_imports_is_described_in_time 0 '4095  python3.dll: 510 by name'
     run copy --libpython "$api" many.pyd many
-    timeout 30 "$EXTISOLATE" verify many >out 2>err
+    timeout 600 "$EXTISOLATE" verify many >out 2>err
     rc=$?
     check and_its_copy_is_verified_in_time 0 'all sound'
 else

@@ -58,7 +58,7 @@ if command -v clang-16 >/dev/null && command -v ld64.lld-16 >/dev/null; then
     clang-16 -target x86_64-apple-macos11 -c flat.s -o flat.o
     ld64.lld-16 -arch x86_64 -platform_version macos 11.0 13.3 -bundle -undefined dynamic_lookup \
         -fixup_chains flat.o -o flat.so
-    timeout 60 "$EXTISOLATE" copy --json --libpython "$inputs/x86_64/chained/libpystub.dylib" flat.so \
+    timeout 600 "$EXTISOLATE" copy --json --libpython "$inputs/x86_64/chained/libpystub.dylib" flat.so \
         "$T/flat" >flat.json 2>"$T/err"
     [ "$(grep -c '"_flat_[0-9]*"' flat.json)" = 200000 ]
     say $? many_flat_names_are_told

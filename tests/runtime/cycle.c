@@ -5,11 +5,13 @@
  * After each cycle it prints "cycle N status S left L rss KB maps M fds F keys K"; what is said to hold a
  * context goes to stderr.  --no-heap is the control: contexts without memory of their own.  In CODE,
  * int(os.environ["VISIT"]) is the address of void visit(void (*callback)(void)), which calls back on a thread
- * of this program, one for each call, that lives until the program ends. */
+ * of this program, one for each call, that lives until the program ends; int(os.environ["GONE"]) is that of
+ * void gone(void), which waits until all of them have come back. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <limits.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +38,8 @@ void __wrap_pyrt_heap_install(struct pyrt_heap *h, const struct pyrt_api *py)
 static pthread_t visitors[VISITORS_MAX];
 static int visitor_count;
 static pthread_mutex_t leaving = PTHREAD_MUTEX_INITIALIZER; /* held until the end */
+static sem_t back;
+static int back_count;
 
 static void *be_visitor(void *arg)
 {
@@ -43,6 +47,7 @@ static void *be_visitor(void *arg)
 
     memcpy(&callback, &arg, sizeof callback);
     callback();
+    sem_post(&back);
     pthread_mutex_lock(&leaving);
     pthread_mutex_unlock(&leaving);
     return NULL;
@@ -56,6 +61,13 @@ static void visit(void (*callback)(void))
     if (visitor_count < VISITORS_MAX &&
         pthread_create(&visitors[visitor_count], NULL, be_visitor, arg) == 0)
         visitor_count++;
+}
+
+static void gone(void)
+{
+    for (; back_count < visitor_count; back_count++)
+        while (sem_wait(&back) != 0)
+            continue;
 }
 
 /* ---- what the process has ---- */
@@ -168,6 +180,9 @@ int main(int argc, char **argv)
     program.what = argv[at + 2];
     snprintf(address, sizeof address, "%lu", (unsigned long)(uintptr_t)visit);
     setenv("VISIT", address, 1);
+    snprintf(address, sizeof address, "%lu", (unsigned long)(uintptr_t)gone);
+    setenv("GONE", address, 1);
+    sem_init(&back, 0, 0);
     pthread_mutex_lock(&leaving);
     pyrt_process_setup(2);
     for (int i = 0; i < atoi(argv[at]) && rc == 0; i++)

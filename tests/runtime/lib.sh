@@ -52,12 +52,12 @@ has() {
     "$exe" -c "$(printf 'import %s\n' "$@")" 2>/dev/null
 }
 
-no_traces() { # NAME: nothing is left in $TMPDIR; the helper may need a moment
-    local left i
-    for i in 1 2 3 4 5 6 7 8 9 10; do
-        left=$(find "$tmp" -maxdepth 1 -name 'extisolate-*')
+no_traces() { # NAME: nothing is left in $TMPDIR once the helper has got to it
+    local left end=$((SECONDS + 600))
+    while [ $SECONDS -lt $end ]; do
+        left=$(find "$tmp" -maxdepth 1 -name 'extisolate-*' 2>/dev/null)
         [ -z "$left" ] && ok "$1" && return
-        sleep 0.2
+        sleep 0.1
     done
     not_ok "$1" "still there: $left"
 }

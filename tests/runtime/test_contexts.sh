@@ -12,14 +12,20 @@ things = [list, dict, type, sys.modules, sys, json, decimal.Decimal, _json.make_
           _decimal.getcontext(), None, (), 1, ""]
 with open("ids.%d" % extisolate.index, "w") as f:
     print(*map(id, things), file=f)
+import os, time
+def all_have(what):     # all of them are alive at once
+    open("%s.%d" % (what, extisolate.index), "w").close()
+    while not all(os.path.exists("%s.%d" % (what, i)) for i in range(3)):
+        time.sleep(0.01)
 json.changed = extisolate.index
 assert (extisolate.count, len(extisolate.name) > 0) == (3, True)
 with open("names", "a") as f:
     f.write(extisolate.name + "\n")
-import time; time.sleep(0.5)     # all of them are alive at once
+all_have("changed")
 assert json.changed == extisolate.index
+all_have("looked")
 END
-check three_contexts_run 0 $run --python $system --contexts 3 ids.py
+check three_contexts_run 0 timeout 1200 $run --python $system --contexts 3 ids.py
 if [ "$(cat ids.? | tr ' ' '\n' | sort -u | wc -l)" = 39 ]; then
     ok objects_and_types_are_apart
 else
@@ -53,7 +59,7 @@ else:
     open("checked", "w").close()
 END
 if has $system numpy; then
-    check c_globals_are_apart 0 timeout 60 $run --python $system --contexts 2 c_globals.py
+    check c_globals_are_apart 0 timeout 1200 $run --python $system --contexts 2 c_globals.py
 else
     echo "skip c_globals_are_apart: $system has no numpy"
 fi
@@ -184,7 +190,7 @@ if __name__ == "__main__":
             assert list(p.map(f, range(5))) == list(map(f, range(5))), how
 END
 if why=$($system -c 'import multiprocessing; multiprocessing.Lock()' 2>&1); then
-    check children_of_two_contexts 0 timeout 120 $run --python $system --contexts 2 children.py
+    check children_of_two_contexts 0 timeout 1200 $run --python $system --contexts 2 children.py
 else
     echo "skip children_of_two_contexts: $system has no semaphores here: ${why##*$'\n'}"
 fi
@@ -370,7 +376,7 @@ for f in (sleep, spin, blocked) * 3:
 time.sleep(0.2)
 END
 for i in 1 2 3 4 5; do
-    timeout 60 $run --python $system --contexts 3 daemons.py >out 2>err
+    timeout 1200 $run --python $system --contexts 3 daemons.py >out 2>err
     rc=$?
     [ $rc = 0 ] || break
 done
@@ -415,7 +421,7 @@ pid = os.fork()
 if pid == 0:
     signal.signal(signal.SIGUSR1, lambda *a: os._exit(4))
     os.kill(os.getpid(), signal.SIGUSR1)
-    import time; time.sleep(5)
+    import time; time.sleep(600)
     os._exit(1)
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 4
 r, w = os.pipe()
@@ -446,7 +452,7 @@ for sig in INT TERM HUP KILL; do
     $system -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execvp(sys.argv[1], sys.argv[1:])' $run --python $system --contexts 2 -c \
-        'import json, ssl, time; open("started", "w"); time.sleep(30)' >out 2>err &
+        'import json, ssl, time; open("started", "w"); time.sleep(600)' >out 2>err &
     pid=$!
     while [ ! -e started ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
     kill -$sig $pid
@@ -463,7 +469,7 @@ no_traces _exit_leaves_nothing
 $run --python $system --contexts 2 -c 'import ssl, numpy' >out 2>err
 [ -z "$(find "$tmp" -maxdepth 1 -name 'extisolate-*')" ] && ok end_leaves_nothing ||
     not_ok end_leaves_nothing
-out=$(timeout 20 $run --python $system -c 'import subprocess
+out=$(timeout 1200 $run --python $system -c 'import subprocess
 subprocess.Popen(["sleep", "3"]); print("done")')
 [ "$out" = 'done' ] && ok output_ends_with_the_program || not_ok output_ends_with_the_program "$out"
 

@@ -20,7 +20,7 @@ fi
 cycles() {
     local name=$1 most=$2 from=$3 rc why
     shift 3
-    timeout 1000 "$cycle" "$@" >out 2>err </dev/null
+    timeout 1800 "$cycle" "$@" >out 2>err </dev/null
     rc=$?
     why=$(grep '^cycle' out | awk -v most="${sanitized:+99}$most" -v from="$from" '
         $4 != 0 || $6 != 0 { print "status or left: " $0 }
@@ -85,7 +85,7 @@ fi
 held() {
     local name=$1 left=$2 text=$3 rc n
     shift 3
-    timeout 300 "$cycle" 2 "$@" >out 2>err </dev/null
+    timeout 1200 "$cycle" 2 "$@" >out 2>err </dev/null
     rc=$?
     n=$(grep -cE "^cycle [01] status 0 left ($left) " out)
     if [ $rc = 0 ] && [ "$n" = 2 ] &&
@@ -96,16 +96,19 @@ held() {
     fi
 }
 
+# With such an interval a thread lets go of the GIL in no other place than where it blocks.
+blocks='import sys
+sys.setswitchinterval(1000)'
 running="thread [0-9]* '.*', which this has started, is still running"
 for exe in $(pythons); do
     v=$(version "$exe")
-    held "$v-sleeping_daemon_is_told" '[1-9][0-9]*' "/libpython[^/]*: $running" "$exe" '
+    held "$v-sleeping_daemon_is_told" '[1-9][0-9]*' "/libpython[^/]*: $running" "$exe" "$blocks"'
 import threading, time
 threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()'
-    held "$v-daemon_that_waits_for_ever_is_told" '[1-9][0-9]*' "$running" "$exe" '
+    held "$v-daemon_that_waits_for_ever_is_told" '[1-9][0-9]*' "$running" "$exe" "$blocks"'
 import threading
 threading.Thread(target=threading.Event().wait, daemon=True).start()'
-    held "$v-daemon_in_a_system_call_is_told" '[1-9][0-9]*' "$running" "$exe" '
+    held "$v-daemon_in_a_system_call_is_told" '[1-9][0-9]*' "$running" "$exe" "$blocks"'
 import os, threading
 r, w = os.pipe()
 threading.Thread(target=os.read, args=(r, 1), daemon=True).start()'
@@ -122,10 +125,11 @@ there = threading.Event()
 callback = ctypes.CFUNCTYPE(None)(there.set)
 ctypes.CFUNCTYPE(None, ctypes.c_void_p)(int(os.environ["VISIT"]))(
     ctypes.cast(callback, ctypes.c_void_p))
-there.wait()'
+there.wait()
+ctypes.CFUNCTYPE(None)(int(os.environ["GONE"]))()'
     # One that is in it for good.
     STAY=1 held "$v-visitor_inside_is_told" '[1-9][0-9]*' "thread [0-9]* '.*' of the program is still in it" \
-        "$exe" '
+        "$exe" "$blocks"'
 import ctypes, os, threading
 there, (r, w) = threading.Event(), os.pipe()
 def stay():

@@ -61,8 +61,10 @@ END
 cat >atexit_.py <<'END'
 import atexit, threading, time
 atexit.register(lambda: print("atexit", globals().get("__file__")))
-threading.Thread(target=lambda: (time.sleep(0.1), print("thread done"))).start()
+said = threading.Event()
+threading.Thread(target=lambda: (said.wait(), time.sleep(0.1), print("thread done"))).start()
 print("main done")
+said.set()
 END
 cat >daemon.py <<'END'
 import threading, time

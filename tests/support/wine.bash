@@ -25,13 +25,13 @@ start_wine() {
     flock 8
     if [ ! -f "$WINEPREFIX.made" ] || [ ! -d "$WINEPREFIX/drive_c" ]; then
         rm -rf "$WINEPREFIX"
-        timeout 300 "$WINE" wineboot -i >"$WINEPREFIX.log" 2>&1 8>&- &&
-            timeout 60 "$WINESERVER" -w 8>&- && touch "$WINEPREFIX.made" ||
+        timeout 1200 "$WINE" wineboot -i >"$WINEPREFIX.log" 2>&1 8>&- &&
+            timeout 600 "$WINESERVER" -w 8>&- && touch "$WINEPREFIX.made" ||
             { echo "wineboot: $(tail -n 1 "$WINEPREFIX.log")"; exec 8>&-; return 1; }
     fi
     "$WINESERVER" -p 8>&-
     # The services begin with the first program and hold on to what it writes to.
-    timeout 60 "$WINE" cmd /c exit >"$WINEPREFIX.log" 2>&1 </dev/null 8>&- ||
+    timeout 600 "$WINE" cmd /c exit >"$WINEPREFIX.log" 2>&1 </dev/null 8>&- ||
         { echo "wine runs nothing: $(tail -n 1 "$WINEPREFIX.log")"; finish_wine; return 1; }
 }
 

@@ -18,7 +18,7 @@ trap 'finish_wine; clean_up' EXIT
 
 # What `run` and `x` run from here on.
 EXTISOLATE=$T/program
-printf '#!/bin/sh\nexec timeout 120 "%s" "%s" "$@"\n' "$WINE" "$program" >"$EXTISOLATE"
+printf '#!/bin/sh\nexec timeout 1200 "%s" "%s" "$@"\n' "$WINE" "$program" >"$EXTISOLATE"
 chmod +x "$EXTISOLATE"
 T=$(realpath "$T")
 z=Z:${T//\//\\} # as Windows sees it
@@ -256,10 +256,11 @@ C
 x86_64-w64-mingw32-gcc -municode -O1 -o holder.exe holder.c || say 1 holder
 mkfifo hold
 hold() { # DIR: loads its libpython
-    timeout 300 "$WINE" holder.exe "$z\\$1\\$(cd "$1" && ls p*.dll)" <hold >held 2>/dev/null &
+    : >held
+    timeout 1800 "$WINE" holder.exe "$z\\$1\\$(cd "$1" && ls p*.dll)" <hold >held 2>/dev/null &
     holder=$!
     exec 7>hold
-    for _ in $(seq 100); do [ ! -s held ] || break; sleep 0.1; done
+    until [ -s held ] || ! kill -0 $holder 2>/dev/null; do sleep 0.1; done
     grep -q loaded held
     say $? "holder_holds_a_copy_in_$1" "$(cat held)"
 }
@@ -363,7 +364,7 @@ python() { # FILE MINOR HOME WANTS SLEEP
 }
 mkdir hang
 python bin/python.exe 11 "$z\\inst" '' '' && python launch/python.exe 12 "$z\\inst" '' '' &&
-    python launch/py.exe 11 "$z\\inst" '"-3.11",' '' && python hang/python.exe 11 "$z\\inst" '' 'Sleep(60000)'
+    python launch/py.exe 11 "$z\\inst" '"-3.11",' '' && python hang/python.exe 11 "$z\\inst" '' 'Sleep(600000)'
 say $? toy_pythons
 (
     cd hang && cp "../$x" . && T=$PWD

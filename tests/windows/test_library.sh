@@ -56,7 +56,7 @@ run() # NAME TOY
 {
     rm -rf "$build/$1.work"
     mkdir "$build/$1.work"
-    (cd "$build" && timeout 300 "$WINE" "$1.exe" "$1.work" "$2" 8>&-) || echo "not ok $1: ended with status $?"
+    (cd "$build" && timeout 1800 "$WINE" "$1.exe" "$1.work" "$2" 8>&-) || echo "not ok $1: ended with status $?"
     rm -rf "$build/$1.work"
 }
 

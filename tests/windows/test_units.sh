@@ -38,7 +38,7 @@ for f in "$ROOT"/tests/unit/test_*.c; do
             "$build"/{libextisolate,deps/libelf,deps/libjansson}.a -lbcrypt -ladvapi32 -lntdll -lpthread ||
             { echo "not ok $name: cannot be built"; continue; }
     fi
-    timeout 100 "$WINE" "$exe" >"$log" 2>&1 8>&-
+    timeout 1000 "$WINE" "$exe" >"$log" 2>&1 8>&-
     rc=$?
     echo "# $name: $(grep -c '^\[ *OK' "$log") cases, not there: $(grep -c '^\[  SKIPPED ' "$log")"
     if [ $rc = 0 ] && grep -q '^\[ *OK' "$log"; then

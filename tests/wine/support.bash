@@ -29,7 +29,7 @@ have() {
 }
 
 # Runs the host; the commands are its standard input, what it prints goes to ./out.
-host() { timeout 300 "$WINE" "$mine/host.exe" >"$T/out" 2>"$T/err"; }
+host() { timeout 1800 "$WINE" "$mine/host.exe" >"$T/out" 2>"$T/err"; }
 
 # try NAME COMMANDS EXPECTED: the host prints EXPECTED, no more and no less
 try() {

@@ -12,7 +12,7 @@ libpython=$corpus/python/python311.dll
 
 # python_host <COMMANDS: wine's Python does not start with files as its standard streams
 python_host() {
-    cat | timeout 300 "$WINE" "$mine/host.exe" 2>&1 | tr -d '\r' | sed '/^end$/q' >"$T/out"
+    cat | timeout 1800 "$WINE" "$mine/host.exe" 2>&1 | tr -d '\r' | sed '/^end$/q' >"$T/out"
 }
 
 # told NAME LINE...: the host printed these lines
@@ -115,7 +115,7 @@ modules "$lib" >lib.modules
 make a lib.modules && apia=$api && make b lib.modules && apib=$api
 say $? "python: CPython 3.11 and its $(wc -l <lib.modules) extension modules are copied twice"
 meet="import os, time; p = r'$(windows "$T")' + chr(92); open(p + me + '.here', 'x').close(); \
-end = time.time() + 60; other = p + ('b' if me == 'a' else 'a') + '.here'; \
+end = time.time() + 600; other = p + ('b' if me == 'a' else 'a') + '.here'; \
 [time.sleep(0.01) for _ in iter(lambda: os.path.exists(other) or time.time() > end, True)]; \
 print(me, 'met', os.path.exists(other), flush=True)"
 python_host <<<"$(begun "$apia" "$apib" "$lib")
