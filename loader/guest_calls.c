@@ -169,9 +169,7 @@ static int guest_key_create(pthread_key_t *out, void (*destroy)(void *))
 
 static int guest_key_delete(pthread_key_t key)
 {
-    const struct exti_ctx *ctx = context_of(0, CALL);
-
-    return ctx && !exti__guest_key_deleted(ctx, key) ? 0 : pthread_key_delete(key);
+    return exti__guest_key_deleted(key) ? pthread_key_delete(key) : 0;
 }
 
 static int guest_setspecific(pthread_key_t key, const void *value)
@@ -191,9 +189,7 @@ static int guest_tss_create(tss_t *out, tss_dtor_t destroy)
 
 static void guest_tss_delete(tss_t key)
 {
-    const struct exti_ctx *ctx = context_of(0, CALL);
-
-    if (!ctx || exti__guest_key_deleted(ctx, key))
+    if (exti__guest_key_deleted(key))
         tss_delete(key);
 }
 

@@ -27,7 +27,7 @@ enum kind {
 struct exti_guest {
     enum kind kind;
     const struct exti_ctx *ctx; /* NULL once that is gone */
-    pid_t tid;                  /* 0: not running yet */
+    pid_t tid;                  /* 0: not running yet; DROPPED: who closes the context */
     pthread_key_t key;          /* VALUE, DROPPED */
     uintptr_t start;            /* STARTED: the routine */
     bool by_api, left;          /* STARTED: the routine is the API library's; has returned */
@@ -217,30 +217,33 @@ bool exti__guest_value(pthread_key_t key, const void *value)
     return ok;
 }
 
-bool exti__guest_key_deleted(const struct exti_ctx *ctx, pthread_key_t key)
+bool exti__guest_key_deleted(pthread_key_t key)
 {
     struct exti_guest **link;
-    bool dropped;
+    const struct exti_ctx *ctx = NULL;
+    bool dropped = false;
 
     pthread_mutex_lock(&lock);
-    link = find(DROPPED, ctx, 0, key);
-    dropped = *link != NULL;
-    if (dropped)
-        unlink_guest(link);
-    if (!dropped && key < PTHREAD_KEYS_MAX && atomic_load(&owners[key]) == ctx) {
-        atomic_store(&owners[key], NULL);
-        for (link = &guests; *link;) {
-            struct exti_guest *g = *link;
+    for (link = &guests; *link && !dropped;) {
+        dropped = (*link)->kind == DROPPED && (*link)->tid == this_thread() && (*link)->key == key;
+        if (dropped)
+            unlink_guest(link);
+        else
+            link = &(*link)->next;
+    }
+    if (!dropped && key < PTHREAD_KEYS_MAX)
+        ctx = atomic_exchange(&owners[key], NULL);
+    for (link = &guests; ctx && *link;) {
+        struct exti_guest *g = *link;
 
-            if (g->kind != VALUE || g->ctx != ctx || g->key != key) {
-                link = &g->next;
-            } else if (g->tid == this_thread() || *find(INSIDE, ctx, g->tid, 0)) {
-                unlink_guest(link);
-            } else {
-                g->kind = INSIDE;
-                g->key = 0;
-                link = &g->next;
-            }
+        if (g->kind != VALUE || g->ctx != ctx || g->key != key) {
+            link = &g->next;
+        } else if (g->tid == this_thread() || *find(INSIDE, ctx, g->tid, 0)) {
+            unlink_guest(link);
+        } else {
+            g->kind = INSIDE;
+            g->key = 0;
+            link = &g->next;
         }
     }
     pthread_mutex_unlock(&lock);
@@ -255,7 +258,7 @@ void exti__guests_drop_keys(const struct exti_ctx *ctx)
             continue;
         atomic_store(&owners[key], NULL);
         /* Without memory for the note a second deletion is let through. */
-        add(DROPPED, ctx, 0, key);
+        add(DROPPED, ctx, this_thread(), key);
         pthread_key_delete(key);
     }
     pthread_mutex_unlock(&lock);

@@ -52,9 +52,10 @@ void exti__guest_leave(void *g);               /* its start routine has ended */
 /* The calling thread has a C++ thread-local object of the context. */
 void exti__guest_object(const struct exti_ctx *ctx);
 
-/* The context has made a key, or is deleting one; false when that has been done already. */
 void exti__guest_key_made(const struct exti_ctx *ctx, pthread_key_t key);
-bool exti__guest_key_deleted(const struct exti_ctx *ctx, pthread_key_t key);
+
+/* A copy is deleting a key; false when exti__guests_drop_keys has done so, and the copy's finalisers run. */
+bool exti__guest_key_deleted(pthread_key_t key);
 
 /* The calling thread is giving a key a value; false without memory. */
 bool exti__guest_value(pthread_key_t key, const void *value);

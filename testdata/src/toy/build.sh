@@ -61,6 +61,9 @@ have ld.gold && flavour gold gcc g++ "-fuse-ld=gold"
 # An API with a name too short to have a private one.
 gcc -O1 -g -fPIC -shared -Wl,-soname,libtoyshort.so.1 "$src/toy_short.c" -o "$out/libtoyshort.so.1"
 gcc -O1 -g -fPIC -shared "$src/toy_shortext.c" -o "$out/ext_short.so"
+# Threads and keys.
+gcc -O1 -g -fPIC -shared "$src/toy_guests.c" -o "$out/ext_guests.so"
+g++ -O1 -g -fPIC -shared -std=c++17 "$src/toy_cxxguests.cc" -o "$out/ext_cxxguests.so"
 # The toy API as a program or another library would have it.
 gcc -O1 -g -fPIC -shared -I"$src" -Wl,-soname,libtoyhost.so.1 "$src/toy_host.c" \
     -o "$out/libtoyhost.so.1"
