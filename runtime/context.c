@@ -75,6 +75,9 @@ static int preinitialise(struct pyrt_context *c, struct exti_error *err)
     s = c->py.Py_PreInitialize(&pre);
     if (s.type)
         return start_failed(c, s, err);
+    /* What stays mapped keeps its memory too. */
+    if (c->opts.ctx_flags & EXTI_CTX_KEEP)
+        return 0;
     rc = pyrt_heap_new(&c->heap, err);
     if (rc == 0)
         pyrt_heap_install(c->heap, &c->py);
