@@ -11,7 +11,7 @@ sanitized=
 if grep -q __asan_init "$cycle"; then
     sanitized=yes
     export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
-    echo "skip memory: this is built with the address sanitizer"
+    echo "skip memory_and_mappings: this is built with the address sanitizer"
 fi
 
 # cycles NAME MOST_KB FROM CYCLES [OPTION] EXE CODE: they all end well and leave nothing mapped, and from cycle
@@ -22,14 +22,15 @@ cycles() {
     shift 3
     timeout 1800 "$cycle" "$@" >out 2>err </dev/null
     rc=$?
-    why=$(grep '^cycle' out | awk -v most="${sanitized:+99}$most" -v from="$from" '
+    why=$(grep '^cycle' out | awk -v most="${sanitized:+99}$most" \
+        -v maps_most="8${sanitized:+999}" -v from="$from" '
         $4 != 0 || $6 != 0 { print "status or left: " $0 }
         $2 == from { rss = $8; maps = $10; fds = $12; keys = $14; n = NR }
         { last = $0; rss_last = $8; maps_last = $10; fds_last = $12; keys_last = $14 }
         END {
             if (NR <= n) print "only " NR " cycles"
             else if (rss_last - rss > most * (NR - n)) print "memory: " rss " KB, then " rss_last
-            if (maps_last > maps + 8) print "mappings: " maps ", then " maps_last
+            if (maps_last > maps + maps_most) print "mappings: " maps ", then " maps_last
             if (fds_last != fds) print "descriptors: " fds ", then " fds_last
             if (keys_last != keys) print "keys: " keys ", then " keys_last
         }')
