@@ -93,6 +93,34 @@ bool cli_parse_count(const char *text, int *out);
 /* The library's rules and those of the --quirks options; CLI_FAILED with a message. */
 int cli_open_quirks(const struct cli_values *files, struct exti_quirks **out);
 
+/* ---- which libraries are shared (choice.c) ----------------------------------------------------- */
+
+/* --closure, --share and --isolate, which several commands have. */
+enum { CLI_CLOSURE = 512, CLI_SHARE, CLI_ISOLATE };
+#define CLI_CHOICE_OPTIONS                                                                         \
+    {"closure", required_argument, NULL, CLI_CLOSURE},                                             \
+        {"share", required_argument, NULL, CLI_SHARE},                                             \
+    {                                                                                              \
+        "isolate", required_argument, NULL, CLI_ISOLATE                                            \
+    }
+#define CLI_CHOICE_HELP                                                                            \
+    "  --closure WHICH   which of the libraries that modules need a new context gets copies of:\n" \
+    "                    all but a base set (all, when not given; the man page lists it), those\n" \
+    "                    by which libpython is reached (api), or none\n"                           \
+    "  --share GLOB      share the libraries of such a SONAME, file name or, with a slash, path\n" \
+    "  --isolate GLOB    copy them; of several that match the last counts\n"
+
+struct cli_choice {
+    enum exti_closure closure;
+    struct exti_rule *rules; /* the globs are the command line's */
+    size_t count;
+};
+
+/* Takes one of the three: CLI_OK, or what a failure has printed. */
+int cli_choice_option(struct cli_choice *c, const char *command, int option, const char *value);
+void cli_choice_apply(const struct cli_choice *c, struct exti_ctx_opts *opts);
+void cli_choice_free(struct cli_choice *c);
+
 /* ---- paths (path.c) ---------------------------------------------------------------------------- */
 
 const char *cli_base_name(const char *path);

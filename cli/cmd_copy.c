@@ -22,7 +22,7 @@ static const char help[] =
     "                    not for Mach-O files\n"
     "  --name NAME       the name of a new context: letters, digits, - and _, at most 32\n"
     "  --rename          give the API symbols private names, for programs that export the API\n"
-    "                    themselves\n"
+    "                    themselves\n" CLI_CHOICE_HELP
     "  --sync            write to the disk before each copy counts (fsync)\n"
     "  --json            print where the copies are as JSON\n"
     "  -h, --help        show this\n"
@@ -51,6 +51,7 @@ struct copy {
     bool gone;  /* what was opened is no more, because of another process */
     int tries;  /* left to open it again */
     uint32_t flags;
+    struct cli_choice choice;
     struct cli_abi abi; /* of the API library, as far as its name tells */
     json_t *errors;
     struct cli_progress *bar;
@@ -83,6 +84,7 @@ static int parse(int argc, char **argv, struct copy *c)
     static const struct option longs[] = {{"libpython", required_argument, NULL, LIBPYTHON},
                                           {"name", required_argument, NULL, NAME},
                                           {"rename", no_argument, NULL, RENAME},
+                                          CLI_CHOICE_OPTIONS,
                                           {"sync", no_argument, NULL, SYNC},
                                           {"json", no_argument, NULL, JSON},
                                           {"help", no_argument, NULL, 'h'},
@@ -100,6 +102,12 @@ static int parse(int argc, char **argv, struct copy *c)
             break;
         case RENAME:
             c->flags |= EXTI_CTX_RENAME;
+            break;
+        case CLI_CLOSURE:
+        case CLI_SHARE:
+        case CLI_ISOLATE:
+            if (cli_choice_option(&c->choice, "copy", o, optarg) != CLI_OK)
+                return CLI_USAGE;
             break;
         case SYNC:
             c->flags |= EXTI_CTX_SYNC;
@@ -319,6 +327,7 @@ static void open_and_copy(struct copy *c, struct exti_ctx **ctx, json_t *copies,
                                  .api_library = c->libpython,
                                  .flags = c->flags | EXTI_CTX_COPY_ONLY | EXTI_CTX_DROP_UNUSED};
 
+    cli_choice_apply(&c->choice, &opts);
     c->bar = cli_progress_start("copying", c->count);
     cli_progress_step(c->bar, 0, c->dir);
     int rc = exti_ctx_open(ctx, &opts, &err);
@@ -405,5 +414,6 @@ int cmd_copy(int argc, char **argv)
         status = work(&c);
     json_decref(c.errors);
     free(c.libpython);
+    cli_choice_free(&c.choice);
     return status < 0 ? CLI_OK : status;
 }

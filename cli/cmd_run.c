@@ -27,8 +27,8 @@ static const char help[] =
     "                 one leads out of its context\n"
     "  --json         with --prove: print the result as JSON on stdout, after the program's "
     "output\n"
-    "  --rename       give API symbols private names even if this process exports none\n"
-    "  -h, --help     show this\n"
+    "  --rename       give API symbols private names even if this process exports "
+    "none\n" CLI_CHOICE_HELP "  -h, --help     show this\n"
     "\n"
     "Contexts share the process: its working directory, environment, locale, file descriptors and\n"
     "signal handlers.  A context cannot change what a signal does: signal.signal raises\n"
@@ -50,6 +50,7 @@ struct request {
     const char *python, *dir;
     int contexts;
     bool prove, json, rename;
+    struct cli_choice choice;
 };
 
 /* One run's parts, released together. */
@@ -98,6 +99,7 @@ static int parse(struct request *r, int argc, char **argv)
                                           {"prove", no_argument, NULL, PROVE},
                                           {"json", no_argument, NULL, JSON},
                                           {"rename", no_argument, NULL, RENAME},
+                                          CLI_CHOICE_OPTIONS,
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
     const char *given = NULL;
@@ -124,6 +126,12 @@ static int parse(struct request *r, int argc, char **argv)
             break;
         case RENAME:
             r->rename = true;
+            break;
+        case CLI_CLOSURE:
+        case CLI_SHARE:
+        case CLI_ISOLATE:
+            if (cli_choice_option(&r->choice, "run", o, optarg) != CLI_OK)
+                return CLI_USAGE;
             break;
         case 'c':
         case 'm':
@@ -192,6 +200,9 @@ static void run_contexts(struct session *s, const struct request *r)
             /* The process ends with its contexts: to unload them first would only take time. */
             .ctx_flags = EXTI_CTX_KEEP | (r->rename ? EXTI_CTX_RENAME : 0),
             .prove = r->prove,
+            .closure = r->choice.closure,
+            .rules = r->choice.rules,
+            .rule_count = r->choice.count,
         };
         s->results[i].status = 1;
         pyrt_start(&s->contexts[i], &o, &s->results[i].error);
@@ -303,9 +314,10 @@ int cmd_run(int argc, char **argv)
     struct session s = {0};
     int status = parse(&r, argc, argv);
 
-    if (status != CLI_OK)
-        return status < 0 ? CLI_OK : status;
-    status = run(&s, &r);
-    release(&s, &r);
-    return status;
+    if (status == CLI_OK) {
+        status = run(&s, &r);
+        release(&s, &r);
+    }
+    cli_choice_free(&r.choice);
+    return status < 0 ? CLI_OK : status;
 }

@@ -535,8 +535,8 @@ int exti__closure_init(struct exti_closure_graph *g, const struct exti_closure_o
     if (!s)
         return exti__fail_nomem(err);
     *g = (struct exti_closure_graph){.api = EXTI_NO_NODE, .state = s};
-    s->policy = (struct exti_policy){opts->rules, opts->rule_count, opts->mode != EXTI_CLOSURE_ALL};
-    s->mode = opts->mode;
+    s->mode = opts->mode == EXTI_CLOSURE_DEFAULT ? EXTI_CLOSURE_ALL : opts->mode;
+    s->policy = (struct exti_policy){opts->rules, opts->rule_count, s->mode != EXTI_CLOSURE_ALL};
     if (!opts->search)
         rc = exti__search_open_running(&s->own, err);
     s->search = opts->search ? opts->search : s->own;

@@ -79,6 +79,9 @@ static int fill_ctx(struct exti_ctx *ctx, const struct exti_ctx_opts *o, struct 
                                     .sync = (o->flags & EXTI_CTX_SYNC) != 0,
                                     .copy_only = (o->flags & EXTI_CTX_COPY_ONLY) != 0,
                                     .drop_unused = (o->flags & EXTI_CTX_DROP_UNUSED) != 0,
+                                    .closure = o->closure,
+                                    .rules = o->rules,
+                                    .rule_count = o->rule_count,
                                     .user = o->user};
     int rc;
 

@@ -173,8 +173,8 @@ static int check_copy(struct dir_check *c, size_t i, struct exti_error *err)
 
     if (rc)
         return rc;
-    rc = i ? exti__edits_copy(m, e->source, e->copy, im, &c->renames, e->symbolic, &edits, err)
-           : exti__edits_api(m, e->source, e->copy, im, &c->renames, &edits, err);
+    rc = i ? exti__edits_copy(m, e, im, &c->renames, &edits, err)
+           : exti__edits_api(m, e, im, &c->renames, &edits, err);
     if (!rc)
         rc = exti__edits_json(&edits, &json, err);
     if (!rc) {

@@ -28,10 +28,27 @@ static int common_edits(const char *source, const char *id, const struct exti_re
         e->opts.id = e->id;
     }
     e->opts.origin = e->origin;
-    e->opts.needed = e->needed;
     e->opts.flags = EXTI_RW_CLEAR_NODELETE | EXTI_RW_CLEAR_UNIQUE;
     e->opts.renames = renames->renames;
     e->opts.rename_count = renames->count;
+    return 0;
+}
+
+static int add_needed(struct exti_edits *e, const char *from, const char *to,
+                      enum exti_needed_where where, struct exti_error *err)
+{
+    const size_t n = e->opts.needed_count, cap = e->needed_cap ? 2 * e->needed_cap : 4;
+
+    if (n == e->needed_cap) {
+        struct exti_needed *p = exti__realloc_array(e->needed, cap, sizeof *p);
+
+        if (!p)
+            return exti__fail_nomem(err);
+        e->opts.needed = e->needed = p;
+        e->needed_cap = cap;
+    }
+    e->needed[n] = (struct exti_needed){from, to, where};
+    e->opts.needed_count = n + 1;
     return 0;
 }
 
@@ -84,17 +101,10 @@ static bool is_pe(const struct exti_image *im)
 static int add_pe_rename(const char *from, const char *to, struct exti_edits *e,
                          struct exti_error *err)
 {
-    size_t n = e->opts.needed_count;
-
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < e->opts.needed_count; i++)
         if (exti__name_same_dll(e->needed[i].from, from))
             return 0;
-    if (n == EXTI_EDIT_NEEDED_MAX)
-        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "names its API library in more than %d ways", EXTI_EDIT_NEEDED_MAX);
-    e->needed[n] = (struct exti_needed){from, to, EXTI_NEEDED_LAST};
-    e->opts.needed_count = n + 1;
-    return 0;
+    return add_needed(e, from, to, EXTI_NEEDED_LAST, err);
 }
 
 /* Forwarders of a library may lead to itself, by a name that the copy does not have. */
@@ -118,7 +128,33 @@ static int pe_api_edits(const struct exti_manifest *m, const char *source, const
     return rc;
 }
 
-int exti__edits_api(const struct exti_manifest *m, const char *source, const char *copy,
+/* Whether an edit replaces all entries of that name already. */
+static bool is_edited(const struct exti_edits *e, const char *name)
+{
+    for (size_t i = 0; i < e->opts.needed_count; i++)
+        if (e->needed[i].from && strcmp(e->needed[i].from, name) == 0)
+            return true;
+    return false;
+}
+
+/* The libraries that have copies too lie beside it. */
+static int point_at_needs(const struct exti_entry *entry, struct exti_edits *e,
+                          struct exti_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < entry->need_count && !rc; i++) {
+        const struct exti_need *n = &entry->needs[i];
+
+        if (n->isolated)
+            e->opts.path_prepend = "$ORIGIN";
+        if (n->to && !is_edited(e, n->name))
+            rc = add_needed(e, n->name, n->to, EXTI_NEEDED_LAST, err);
+    }
+    return rc;
+}
+
+int exti__edits_api(const struct exti_manifest *m, const struct exti_entry *e,
                     const struct exti_image *im, const struct exti_rename_map *renames,
                     struct exti_edits *out, struct exti_error *err)
 {
@@ -126,18 +162,18 @@ int exti__edits_api(const struct exti_manifest *m, const char *source, const cha
     int rc;
 
     if (is_macho(im)) {
-        rc = macho_edits(m, source, copy, 0, out, err);
+        rc = macho_edits(m, e->source, e->copy, 0, out, err);
         if (!rc)
             out->opts.flags |= EXTI_RW_SYMBOLIC;
         return rc;
     }
     if (is_pe(im))
-        return pe_api_edits(m, source, copy, im, out, err);
-    exti__name_api_id(im->info.id, copy, id);
-    rc = common_edits(source, id, renames, out, err);
+        return pe_api_edits(m, e->source, e->copy, im, out, err);
+    exti__name_api_id(im->info.id, e->copy, id);
+    rc = common_edits(e->source, id, renames, out, err);
     if (!rc && m->renamed)
         out->opts.flags |= EXTI_RW_SYMBOLIC;
-    return rc;
+    return rc ? rc : point_at_needs(e, out, err);
 }
 
 static bool same_name(const struct exti_manifest *m, const char *a, const char *b)
@@ -157,37 +193,22 @@ bool exti__edits_is_api(const struct exti_manifest *m, const char *name)
            exti__stable_is(m, base);
 }
 
-/* Whether an edit replaces all entries of that name already. */
-static bool is_edited(const struct exti_edits *e, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(e->needed[i].from, name) == 0)
-            return true;
-    return false;
-}
-
 /* A file that names its API library keeps it at its place.  One that does not gets it as `where` says. */
 static int point_at_api(const struct exti_manifest *m, const struct exti_image *im,
                         const char *name, enum exti_needed_where where, struct exti_edits *e,
                         struct exti_error *err)
 {
     const bool is_elf = !is_macho(im);
-    size_t n = 0;
+    int rc = 0;
 
-    for (size_t i = 0; i < im->info.needed_count; i++) {
-        if (!exti__edits_is_api(m, im->needed[i].name) || is_edited(e, n, im->needed[i].name))
-            continue;
-        if (n == EXTI_EDIT_NEEDED_MAX)
-            return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                              "names its API library more than %d times", EXTI_EDIT_NEEDED_MAX);
+    for (size_t i = 0; i < im->info.needed_count && !rc; i++) {
+        const char *from = im->needed[i].name;
+
         /* Elsewhere than in ELF each name has references of its own. */
-        e->needed[n] = (struct exti_needed){im->needed[i].name, n && is_elf ? NULL : name, where};
-        n++;
+        if (exti__edits_is_api(m, from) && !is_edited(e, from))
+            rc = add_needed(e, from, e->opts.needed_count && is_elf ? NULL : name, where, err);
     }
-    if (!n)
-        e->needed[n++] = (struct exti_needed){NULL, name, where};
-    e->opts.needed_count = n;
-    return 0;
+    return rc || e->opts.needed_count ? rc : add_needed(e, NULL, name, where, err);
 }
 
 /* The API copy lies beside every other.  Last, so that no ordinal moves. */
@@ -290,29 +311,33 @@ static int pe_copy_edits(const struct exti_manifest *m, const char *source, cons
     return 0;
 }
 
-int exti__edits_copy(const struct exti_manifest *m, const char *source, const char *copy,
+int exti__edits_copy(const struct exti_manifest *m, const struct exti_entry *e,
                      const struct exti_image *im, const struct exti_rename_map *renames,
-                     bool symbolic, struct exti_edits *out, struct exti_error *err)
+                     struct exti_edits *out, struct exti_error *err)
 {
     int rc;
 
     if (is_macho(im))
-        return macho_copy_edits(m, source, copy, im, out, err);
+        return macho_copy_edits(m, e->source, e->copy, im, out, err);
     if (is_pe(im))
-        return pe_copy_edits(m, source, copy, im, out, err);
-    rc = common_edits(source, copy, renames, out, err);
+        return pe_copy_edits(m, e->source, e->copy, im, out, err);
+    rc = common_edits(e->source, e->copy, renames, out, err);
     if (rc)
         return rc;
-    out->opts.path_prepend = "$ORIGIN";
-    if (symbolic)
+    if (e->symbolic)
         out->opts.flags |= EXTI_RW_SYMBOLIC;
-    /* First, so that nothing else it needs can answer for the API. */
-    return point_at_api(m, im, m->api.copy, EXTI_NEEDED_FIRST, out, err);
+    if (e->takes_api) {
+        out->opts.path_prepend = "$ORIGIN";
+        /* First, so that nothing else it needs can answer for the API. */
+        rc = point_at_api(m, im, m->api.copy, EXTI_NEEDED_FIRST, out, err);
+    }
+    return rc ? rc : point_at_needs(e, out, err);
 }
 
 void exti__edits_free(struct exti_edits *e)
 {
     exti__free(e->origin);
+    exti__free(e->needed);
     *e = (struct exti_edits){0};
 }
 
@@ -337,11 +362,13 @@ int exti__edits_json(const struct exti_edits *e, char **out, struct exti_error *
             needed = NULL;
         }
     }
-    root = json_pack("{s:s*,s:o,s:s*,s:s*,s:s,s:b,s:b,s:b,s:i}", "id", o->id, "needed", needed,
-                     "bind_to", o->bind_name, "search_path_prepend", o->path_prepend, "origin",
-                     o->origin, "symbolic", (o->flags & EXTI_RW_SYMBOLIC) != 0, "clear_nodelete",
+    root = json_pack("{s:o,s:s,s:b,s:b,s:b,s:i}", "needed", needed, "origin", o->origin, "symbolic",
+                     (o->flags & EXTI_RW_SYMBOLIC) != 0, "clear_nodelete",
                      (o->flags & EXTI_RW_CLEAR_NODELETE) != 0, "clear_unique",
                      (o->flags & EXTI_RW_CLEAR_UNIQUE) != 0, "private_names", (int)o->rename_count);
+    root = exti__json_set_text(root, "id", o->id);
+    root = exti__json_set_text(root, "bind_to", o->bind_name);
+    root = exti__json_set_text(root, "search_path_prepend", o->path_prepend);
     rc = exti__json_text(root, JSON_COMPACT | JSON_SORT_KEYS, out, err);
     json_decref(root);
     return rc;

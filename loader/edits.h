@@ -7,29 +7,28 @@
 #include "loader/manifest.h"
 #include "loader/rename.h"
 
-#define EXTI_EDIT_NEEDED_MAX 4
-
 /* Options for the rewrite together with the storage that they point into. */
 struct exti_edits {
     struct exti_rewrite_opts opts;
     char id[EXTI_FILE_NAME_MAX + 1];
     char *origin; /* owned: the source's folder */
     char bind_name[EXTI_FILE_NAME_MAX + 32], bind_short[16];
-    struct exti_needed needed[EXTI_EDIT_NEEDED_MAX];
+    struct exti_needed *needed; /* owned */
+    size_t needed_cap;
 };
 
 /* Whether a needed library's name is one of the API library's. */
 bool exti__edits_is_api(const struct exti_manifest *m, const char *name);
 
-/* The edits for the API library's copy called `copy`. */
-int exti__edits_api(const struct exti_manifest *m, const char *source, const char *copy,
+/* The edits for the API library's copy.  Of `e` the source, the copy's name and the needs are given. */
+int exti__edits_api(const struct exti_manifest *m, const struct exti_entry *e,
                     const struct exti_image *im, const struct exti_rename_map *renames,
                     struct exti_edits *out, struct exti_error *err);
 
-/* The edits for any other copy, which get the API copy of `m` as their first needed library. */
-int exti__edits_copy(const struct exti_manifest *m, const char *source, const char *copy,
+/* The edits for any other copy; of `e`, also what it takes and how it is bound. */
+int exti__edits_copy(const struct exti_manifest *m, const struct exti_entry *e,
                      const struct exti_image *im, const struct exti_rename_map *renames,
-                     bool symbolic, struct exti_edits *out, struct exti_error *err);
+                     struct exti_edits *out, struct exti_error *err);
 
 void exti__edits_free(struct exti_edits *e);
 

@@ -416,9 +416,10 @@ struct exti_redirect {
 /* Which of the libraries that a context's modules need it gets copies of, like those of the modules
  * themselves.  Files that exti_copy or exti_load names are copied in any case. */
 enum exti_closure {
-    EXTI_CLOSURE_ALL = 0, /* all but a base set, whose sharing is right or cannot be helped */
-    EXTI_CLOSURE_API = 1, /* those by which the API library is reached */
-    EXTI_CLOSURE_NONE = 2 /* none: all are shared with the rest of the process */
+    EXTI_CLOSURE_DEFAULT = 0, /* what the directory's copies were made with; for a new one all */
+    EXTI_CLOSURE_ALL = 1,     /* all but a base set, whose sharing is right or cannot be helped */
+    EXTI_CLOSURE_API = 2,     /* those by which the API library is reached */
+    EXTI_CLOSURE_NONE = 3     /* none: all are shared with the rest of the process */
 };
 
 /* An exception to that, for the libraries that match `glob`: * is any text, ? any character, [a-z] and
@@ -443,8 +444,11 @@ struct exti_ctx_opts {
     const struct exti_redirect *redirects; /* copied */
     size_t redirect_count;
     uint32_t flags; /* EXTI_CTX_* */
+    /* Mach-O and PE: DEFAULT or NONE. */
     enum exti_closure closure;
-    const struct exti_rule *rules; /* copied; of those that match a library the last counts */
+    const struct exti_rule
+        *rules; /* copied; of those that match a library the last counts.  NULL: those
+                                    * that the directory has; else the same as those, if it has any */
     size_t rule_count;
 };
 

@@ -31,3 +31,11 @@ int exti__json_text(const json_t *json, size_t flags, char **out, struct exti_er
     *out = (char *)t.buf.p;
     return 0;
 }
+
+json_t *exti__json_set_text(json_t *o, const char *key, const char *text)
+{
+    if (!o || !text || !json_object_set_new(o, key, json_string(text)))
+        return o;
+    json_decref(o);
+    return NULL;
+}

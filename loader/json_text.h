@@ -10,4 +10,8 @@
  * with exti__free. */
 int exti__json_text(const json_t *json, size_t flags, char **out, struct exti_error *err);
 
+/* Gives the object `o`, which it takes over and returns, the member `key` unless `text` is NULL; NULL when
+ * memory is out, or `o` is.  json_pack's "s*" would leave the member out instead. */
+json_t *exti__json_set_text(json_t *o, const char *key, const char *text);
+
 #endif

@@ -8,11 +8,32 @@
 #include "loader/base/mem.h"
 #include "loader/json_text.h"
 
-#define MANIFEST_FORMAT 1
+/* The first had no needs: its copies shared all but the API library. */
+#define MANIFEST_FORMAT_FIRST 1
+#define MANIFEST_FORMAT 2
 #define MANIFEST_MAX ((size_t)256 << 20)
+
+void exti__needs_free(struct exti_need *needs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        exti__free(needs[i].name);
+        exti__free(needs[i].to);
+        exti__free(needs[i].file);
+    }
+    exti__free(needs);
+}
+
+void exti__policy_clear(struct exti_manifest_policy *p)
+{
+    for (size_t i = 0; i < p->rule_count; i++)
+        exti__free((char *)p->rules[i].glob);
+    exti__free(p->rules);
+    *p = (struct exti_manifest_policy){0};
+}
 
 void exti__entry_clear(struct exti_entry *e)
 {
+    exti__needs_free(e->needs, e->need_count);
     exti__free(e->source);
     exti__free(e->build_id);
     exti__free(e->source_name);
@@ -27,6 +48,8 @@ void exti__manifest_clear(struct exti_manifest *m)
     for (size_t i = 0; i < m->count; i++)
         exti__entry_clear(&m->entries[i]);
     exti__free(m->entries);
+    exti__policy_clear(&m->policy);
+    exti__free(m->search);
     *m = (struct exti_manifest){0};
 }
 
@@ -67,10 +90,40 @@ static int bad_json(struct exti_error *err, int code, const json_error_t *why, c
     return exti__fail(err, code, EXTI_NO_OFFSET, "%s", says);
 }
 
+static int need_from_json(json_t *o, struct exti_need *n, struct exti_error *err)
+{
+    const char *to = json_string_value(json_object_get(o, "to"));
+    const char *file = json_string_value(json_object_get(o, "file"));
+
+    n->isolated = json_is_true(json_object_get(o, "isolated"));
+    if (!json_is_string(json_object_get(o, "name")) || (file && !is_absolute(file)) ||
+        (n->isolated && (!file || !is_plain_name(to))))
+        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
+                          "a copy's need lacks a member or has a bad one");
+    if (!dup_string(o, "name", &n->name) || !dup_string(o, "to", &n->to) ||
+        !dup_string(o, "file", &n->file))
+        return exti__fail_nomem(err);
+    return 0;
+}
+
+static int needs_from_json(json_t *list, struct exti_entry *e, struct exti_error *err)
+{
+    size_t n = json_array_size(list);
+    int rc = 0;
+
+    e->needs = n ? exti__calloc(n, sizeof *e->needs) : NULL;
+    if (n && !e->needs)
+        return exti__fail_nomem(err);
+    for (; e->need_count < n && !rc; e->need_count++)
+        rc = need_from_json(json_array_get(list, e->need_count), &e->needs[e->need_count], err);
+    return rc;
+}
+
 static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *err)
 {
     json_int_t size = 0, mtime = 0, inode = 0, copy_size = 0, copy_mtime = 0, generation = 0;
-    int symbolic = 0, synced = 0;
+    json_int_t resolution = 0;
+    int symbolic = 0, synced = 0, takes_api = 1;
     const char *boot = "";
     const char *source = json_string_value(json_object_get(o, "source"));
     json_t *edits = NULL;
@@ -80,10 +133,11 @@ static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *e
     if (is_of_another_system(source))
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                           "was made on another system, of %s", source);
-    if (json_unpack_ex(o, &why, 0, "{s:I,s:I,s:I,s:I,s:I,s:I,s:b,s:b,s:s,s:o}", "size", &size,
-                       "mtime_ns", &mtime, "inode", &inode, "copy_size", &copy_size,
-                       "copy_mtime_ns", &copy_mtime, "generation", &generation, "symbolic",
-                       &symbolic, "synced", &synced, "boot", &boot, "edits", &edits) ||
+    if (json_unpack_ex(o, &why, 0, "{s:I,s:I,s:I,s:I,s:I,s:I,s?I,s:b,s?b,s:b,s:s,s:o}", "size",
+                       &size, "mtime_ns", &mtime, "inode", &inode, "copy_size", &copy_size,
+                       "copy_mtime_ns", &copy_mtime, "generation", &generation, "resolution",
+                       &resolution, "symbolic", &symbolic, "takes_api", &takes_api, "synced",
+                       &synced, "boot", &boot, "edits", &edits) ||
         !json_is_object(edits) || !is_absolute(source) ||
         !is_plain_name(json_string_value(json_object_get(o, "copy"))))
         return bad_json(err, EXTI_E_FORMAT, &why, "a copy's entry lacks a member or has a bad one");
@@ -92,10 +146,14 @@ static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *e
     e->copy_size = (uint64_t)copy_size;
     e->copy_mtime_ns = copy_mtime;
     e->generation = (unsigned)generation;
+    e->resolution = (unsigned)resolution;
+    e->takes_api = takes_api;
     e->symbolic = symbolic;
     e->synced = synced;
     snprintf(e->boot, sizeof e->boot, "%s", boot);
     rc = exti__json_text(edits, JSON_COMPACT | JSON_SORT_KEYS, &e->edits, err);
+    if (!rc)
+        rc = needs_from_json(json_object_get(o, "needs"), e, err);
     if (rc)
         return rc;
     if (!dup_string(o, "source", &e->source) || !dup_string(o, "copy", &e->copy) ||
@@ -121,23 +179,63 @@ static int entries_from_json(json_t *list, struct exti_manifest *m, struct exti_
     return 0;
 }
 
+static const char *const closures[] = {[EXTI_CLOSURE_DEFAULT] = "",
+                                       [EXTI_CLOSURE_ALL] = "all",
+                                       [EXTI_CLOSURE_API] = "api",
+                                       [EXTI_CLOSURE_NONE] = "none"};
+
+static int rule_from_json(json_t *o, struct exti_rule *r, struct exti_error *err)
+{
+    const char *share = json_string_value(json_object_get(o, "share"));
+    const char *isolate = json_string_value(json_object_get(o, "isolate"));
+
+    if (!share == !isolate)
+        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
+                          "a rule has neither share nor isolate, or both");
+    *r = (struct exti_rule){exti__strdup(share ? share : isolate), share != NULL};
+    return r->glob ? 0 : exti__fail_nomem(err);
+}
+
+static int policy_from_json(const char *closure, json_t *rules, struct exti_manifest_policy *p,
+                            struct exti_error *err)
+{
+    size_t n = json_array_size(rules);
+    int rc = 0;
+
+    for (size_t i = EXTI_CLOSURE_ALL; i < sizeof closures / sizeof *closures; i++)
+        if (strcmp(closures[i], closure) == 0)
+            p->closure = (enum exti_closure)i;
+    if (p->closure == EXTI_CLOSURE_DEFAULT)
+        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
+                          "its closure is '%.32s', not all, api or none", closure);
+    p->rules = n ? exti__calloc(n, sizeof *p->rules) : NULL;
+    if (n && !p->rules)
+        return exti__fail_nomem(err);
+    for (size_t i = 0; i < n && !rc; i++) {
+        rc = rule_from_json(json_array_get(rules, i), &p->rules[i], err);
+        p->rule_count += !rc;
+    }
+    return rc;
+}
+
 static int manifest_from_json(json_t *root, struct exti_manifest *m, struct exti_error *err)
 {
-    json_t *api = NULL, *copies = NULL;
-    json_int_t format = 0, generation = 0;
-    const char *name = "", *file_format = "ELF", *machine = "";
+    json_t *api = NULL, *copies = NULL, *rules = NULL;
+    json_int_t format = 0, generation = 0, resolution = 0;
+    const char *name = "", *file_format = "ELF", *machine = "", *closure = "none";
     int renamed = 0, bits = 0, big_endian = 0, rc;
     json_error_t why = {0};
 
     if (json_unpack_ex(root, &why, 0, "{s:I}", "extisolate", &format))
         return bad_json(err, EXTI_E_UNSUPPORTED, &why, "is not a manifest of extisolate");
-    if (format != MANIFEST_FORMAT)
+    if (format < MANIFEST_FORMAT_FIRST || format > MANIFEST_FORMAT)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                           "manifest format %d; this library knows %d", (int)format,
                           MANIFEST_FORMAT);
-    if (json_unpack_ex(root, &why, 0, "{s:s,s:{s?s,s:s,s:i,s:b},s:b,s:I,s:o,s:o}", "name", &name,
-                       "target", "format", &file_format, "machine", &machine, "bits", &bits,
-                       "big_endian", &big_endian, "renamed", &renamed, "generation", &generation,
+    if (json_unpack_ex(root, &why, 0, "{s:s,s:{s?s,s:s,s:i,s:b},s:b,s:I,s?s,s?o,s?I,s:o,s:o}",
+                       "name", &name, "target", "format", &file_format, "machine", &machine, "bits",
+                       &bits, "big_endian", &big_endian, "renamed", &renamed, "generation",
+                       &generation, "closure", &closure, "rules", &rules, "resolution", &resolution,
                        "api", &api, "copies", &copies) ||
         !json_is_array(copies))
         return bad_json(err, EXTI_E_FORMAT, &why, "a member is missing or bad");
@@ -150,7 +248,12 @@ static int manifest_from_json(json_t *root, struct exti_manifest *m, struct exti
     m->target.big_endian = big_endian;
     m->renamed = renamed;
     m->generation = (unsigned)generation;
-    rc = entry_from_json(api, &m->api, err);
+    m->resolution = (unsigned)resolution;
+    if (!dup_string(root, "search", &m->search))
+        return exti__fail_nomem(err);
+    rc = policy_from_json(closure, rules, &m->policy, err);
+    if (!rc)
+        rc = entry_from_json(api, &m->api, err);
     return rc ? rc : entries_from_json(copies, m, err);
 }
 
@@ -191,37 +294,72 @@ out:
 
 /* ---- writing ---- */
 
+/* Takes over `item`; a list that cannot take it is no more. */
+static json_t *append(json_t *list, json_t *item)
+{
+    if (!list || !json_array_append_new(list, item))
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
+static json_t *needs_to_json(const struct exti_entry *e)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < e->need_count && list; i++) {
+        const struct exti_need *n = &e->needs[i];
+
+        json_t *o = json_pack("{s:s,s:b}", "name", n->name, "isolated", n->isolated);
+
+        o = exti__json_set_text(o, "to", n->to);
+        list = append(list, exti__json_set_text(o, "file", n->file));
+    }
+    return list;
+}
+
 static json_t *entry_to_json(const struct exti_entry *e)
 {
-    json_t *edits = json_loads(e->edits, 0, NULL);
+    json_t *edits = json_loads(e->edits, 0, NULL), *o;
 
     if (!edits)
         return NULL;
-    return json_pack("{s:s,s:I,s:I,s:I,s:s*,s:s*,s:s,s:I,s:I,s:I,s:b,s:b,s:s,s:o}", "source",
-                     e->source, "size", (json_int_t)e->id.size, "mtime_ns",
-                     (json_int_t)e->id.mtime_ns, "inode", (json_int_t)e->id.inode, "build_id",
-                     e->build_id, "id", e->source_name, "copy", e->copy, "copy_size",
-                     (json_int_t)e->copy_size, "copy_mtime_ns", (json_int_t)e->copy_mtime_ns,
-                     "generation", (json_int_t)e->generation, "symbolic", e->symbolic, "synced",
-                     e->synced, "boot", e->boot, "edits", edits);
+    o = json_pack("{s:s,s:I,s:I,s:I,s:s,s:I,s:I,s:I,s:I,s:b,s:b,s:b,s:s,s:o,s:o}", "source",
+                  e->source, "size", (json_int_t)e->id.size, "mtime_ns", (json_int_t)e->id.mtime_ns,
+                  "inode", (json_int_t)e->id.inode, "copy", e->copy, "copy_size",
+                  (json_int_t)e->copy_size, "copy_mtime_ns", (json_int_t)e->copy_mtime_ns,
+                  "generation", (json_int_t)e->generation, "resolution", (json_int_t)e->resolution,
+                  "symbolic", e->symbolic, "takes_api", e->takes_api, "synced", e->synced, "boot",
+                  e->boot, "needs", needs_to_json(e), "edits", edits);
+    o = exti__json_set_text(o, "build_id", e->build_id);
+    return exti__json_set_text(o, "id", e->source_name);
+}
+
+static json_t *rules_to_json(const struct exti_manifest_policy *p)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < p->rule_count && list; i++)
+        list = append(
+            list, json_pack("{s:s}", p->rules[i].share ? "share" : "isolate", p->rules[i].glob));
+    return list;
 }
 
 static json_t *manifest_to_json(const struct exti_manifest *m)
 {
-    json_t *copies = json_array(), *api = entry_to_json(&m->api);
+    json_t *copies = json_array(), *api = entry_to_json(&m->api), *root;
 
-    for (size_t i = 0; i < m->count && copies; i++) {
-        if (json_array_append_new(copies, entry_to_json(&m->entries[i]))) {
-            json_decref(copies);
-            copies = NULL;
-        }
-    }
+    for (size_t i = 0; i < m->count && copies; i++)
+        copies = append(copies, entry_to_json(&m->entries[i]));
     /* json_pack releases the objects it is given even when it fails. */
-    return json_pack("{s:i,s:s,s:{s:s,s:s,s:i,s:b},s:b,s:I,s:o,s:o}", "extisolate", MANIFEST_FORMAT,
-                     "name", m->name, "target", "format", m->target.format, "machine",
-                     m->target.machine, "bits", m->target.bits, "big_endian", m->target.big_endian,
-                     "renamed", m->renamed, "generation", (json_int_t)m->generation, "api", api,
-                     "copies", copies);
+    root =
+        json_pack("{s:i,s:s,s:{s:s,s:s,s:i,s:b},s:b,s:I,s:s,s:o,s:I,s:o,s:o}", "extisolate",
+                  MANIFEST_FORMAT, "name", m->name, "target", "format", m->target.format, "machine",
+                  m->target.machine, "bits", m->target.bits, "big_endian", m->target.big_endian,
+                  "renamed", m->renamed, "generation", (json_int_t)m->generation, "closure",
+                  closures[m->policy.closure], "rules", rules_to_json(&m->policy), "resolution",
+                  (json_int_t)m->resolution, "api", api, "copies", copies);
+    return exti__json_set_text(root, "search", m->search);
 }
 
 int exti__manifest_write(const char *dir, const struct exti_manifest *m, bool sync,

@@ -11,6 +11,14 @@
 #define EXTI_LOCK_FILE ".lock"
 #define EXTI_BOOT_MAX 40
 
+/* A needed library other than the API, and what became of it.  All strings are owned. */
+struct exti_need {
+    char *name;    /* as the source names it */
+    char *to;      /* as the copy does; NULL: the same */
+    char *file;    /* which that is, without symbolic links; NULL: there is none */
+    bool isolated; /* `file` has a copy in the context too, and `to` is that one's name */
+};
+
 /* One copy.  All strings are owned. */
 struct exti_entry {
     char *source;           /* absolute, without symbolic links */
@@ -22,10 +30,24 @@ struct exti_entry {
     uint64_t copy_size;
     int64_t copy_mtime_ns;    /* no inode: a folder may be copied with its files' times */
     unsigned generation;      /* of the API copy that this one refers to */
+    unsigned resolution;      /* of its needs: see struct exti_manifest */
     bool symbolic;            /* bound to its own symbols first: the host has some of them too */
+    bool takes_api;           /* has the API copy among its needed libraries */
     bool synced;              /* the copy was fsynced */
     char boot[EXTI_BOOT_MAX]; /* when it was written: see exti__fs_boot */
-    char *edits;              /* JSON object */
+    struct exti_need *needs;  /* owned */
+    size_t need_count;
+    char *edits; /* JSON object */
+
+    unsigned seen; /* not on disk: the store's walk that came by last */
+    size_t mark;   /* likewise: as what it was seen */
+};
+
+/* How it is decided which needed libraries a context has copies of. */
+struct exti_manifest_policy {
+    enum exti_closure closure; /* EXTI_CLOSURE_DEFAULT in a manifest that has yet to get one */
+    struct exti_rule *rules;   /* owned, with their globs */
+    size_t rule_count;
 };
 
 /* What a file is, and what machine its code is for. */
@@ -40,6 +62,9 @@ struct exti_manifest {
     char name[EXTI_NAME_MAX + 1];
     bool renamed;        /* API symbols have private names */
     unsigned generation; /* counts the API copies made; a new one makes every other copy stale */
+    struct exti_manifest_policy policy;
+    char *search;        /* owned; what of the system needed libraries were looked up by, or NULL */
+    unsigned resolution; /* counts the changes to that; each makes all needs be looked up again */
     struct exti_entry api;
     struct exti_target target;  /* of the API library, and so of every copy */
     struct exti_entry *entries; /* sorted by source */
@@ -47,6 +72,8 @@ struct exti_manifest {
 };
 
 void exti__entry_clear(struct exti_entry *e);
+void exti__needs_free(struct exti_need *needs, size_t count);
+void exti__policy_clear(struct exti_manifest_policy *p);
 void exti__manifest_clear(struct exti_manifest *m);
 
 /* Reads the manifest of `dir`.  No file: EXTI_E_IO with ENOENT.  Damaged: EXTI_E_FORMAT.

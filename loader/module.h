@@ -15,7 +15,12 @@ struct exti_module {
     const char *original, *copy; /* the store's strings */
     struct exti_loaded lib;
     struct exti_layout layout;
+    bool enrolled; /* in the registry */
     unsigned refs;
+    struct exti_module *
+        *needed; /* owned; each with a reference of ours.  Those of a circle last until
+                                  * the context is closed */
+    size_t needed_count;
     struct exti_module *older; /* in exti_ctx.modules */
 };
 
@@ -47,8 +52,40 @@ size_t exti__ctx_count(void);
 
 /* ---- module.c ---- */
 
-/* Ends a module that is no longer on its context's list. */
+/* Ends a module that is no longer on its context's list.  What it needs keeps its reference. */
 int exti__module_dispose(struct exti_module *m, bool keep_mapped, struct exti_error *err);
+
+/* Gives back one reference; the last one ends the module, and with it those that only it needed. */
+int exti__module_release(struct exti_module *m, struct exti_error *err);
+
+int exti__hook_failed(struct exti_error *err, const char *hook, const char *original);
+
+/* ---- open.c ---- */
+
+/* The place of one copy in an opening. */
+struct exti_place {
+    struct exti_module *m; /* with a reference of the opening's */
+    bool fresh;            /* it is new to the context */
+    bool visited;
+};
+
+/* A copy and those that it drags in. */
+struct exti_opening {
+    struct exti_dragged_set set;
+    struct exti_place *places; /* of the set's copies */
+    size_t *order;             /* indices of these, each after what it needs; `ordered` of them */
+    size_t ordered;
+};
+
+/* Another reference to a module of the context that is loaded already, or NULL. */
+struct exti_module *exti__find_module(struct exti_ctx *ctx, const char *source);
+
+/* Opens the copy of `source`, which `im` describes, and makes it and what it drags in modules of the
+ * context.  Its own is that of the first place, until exti__opening_end; the hooks have yet to hear of
+ * the new ones. */
+int exti__open(struct exti_ctx *ctx, const char *source, const struct exti_image *im,
+               struct exti_opening *o, struct exti_error *err);
+void exti__opening_end(struct exti_opening *o);
 
 /* ---- registry.c: which module of which context an address lies in ---- */
 

@@ -10,6 +10,7 @@
 
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
+#include "loader/dl.h"
 #include "loader/rewrite.h"
 #include "loader/stable.h"
 
@@ -25,8 +26,7 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* The one long-lived string equal to `s`, which is taken over; NULL when memory is out. */
-static const char *intern(struct exti_store *s, char *string)
+const char *exti__store_intern(struct exti_store *s, char *string)
 {
     char **node = string ? tsearch(string, &s->strings, exti__string_order) : NULL;
 
@@ -37,7 +37,7 @@ static const char *intern(struct exti_store *s, char *string)
 
 /* ---- state of one copy ---- */
 
-static bool same_version(const struct exti_file_id *a, const struct exti_file_id *b)
+bool exti__same_version(const struct exti_file_id *a, const struct exti_file_id *b)
 {
     return a->size == b->size && a->mtime_ns == b->mtime_ns && a->inode == b->inode;
 }
@@ -51,7 +51,7 @@ enum exti_copy_state exti__entry_state(const char *dir, const struct exti_manife
 
     if (exti__fs_id(e->source, &id, NULL))
         return EXTI_COPY_ORPHAN;
-    if (!same_version(&id, &e->id) || e->generation != m->generation)
+    if (!exti__same_version(&id, &e->id) || e->generation != m->generation)
         return EXTI_COPY_STALE;
     copy = exti__fs_join(dir, e->copy);
     rc = copy ? exti__fs_id(copy, &id, NULL) : EXTI_E_NOMEM;
@@ -65,10 +65,22 @@ bool exti__store_may_be_torn(const struct exti_store *s, const struct exti_entry
     return !e->synced && (!s->boot[0] || strcmp(e->boot, s->boot) != 0);
 }
 
+/* A library that is gone has to be looked for again. */
+static bool has_needs(const struct exti_entry *e)
+{
+    struct exti_file_id id;
+
+    for (size_t i = 0; i < e->need_count; i++)
+        if (e->needs[i].file && exti__fs_id(e->needs[i].file, &id, NULL))
+            return false;
+    return true;
+}
+
 static bool is_fresh(const struct exti_store *s, const struct exti_entry *e, bool symbolic)
 {
-    return e && (e->symbolic || !symbolic) && !exti__store_may_be_torn(s, e) &&
-           exti__entry_state(s->dir, &s->manifest, e) == EXTI_COPY_FRESH;
+    return e && (e->symbolic || !symbolic) && e->resolution == s->manifest.resolution &&
+           !exti__store_may_be_torn(s, e) &&
+           exti__entry_state(s->dir, &s->manifest, e) == EXTI_COPY_FRESH && has_needs(e);
 }
 
 /* ---- making one copy ---- */
@@ -151,7 +163,7 @@ int exti__store_write(const struct exti_store *s, const struct exti_edits *edits
         exti__free(path);
         return rc;
     }
-    if (!same_version(&r.id, &e->id))
+    if (!exti__same_version(&r.id, &e->id))
         rc = exti__fail_io(err, ESTALE, e->source, "changed while it was copied");
     else if (s->sync || !holds(path, r.image.p, r.size))
         rc = exti__rewritten_write(&r, path, s->sync, err);
@@ -221,14 +233,14 @@ static int check_utf8(const char *text, const char *what, struct exti_error *err
                       "its %s is not UTF-8, which the manifest cannot name", what);
 }
 
-int exti__store_entry(const struct exti_store *s, const char *source, const char *name,
-                      const struct exti_image *im, const struct exti_edits *edits,
-                      struct exti_entry *e, struct exti_error *err)
+int exti__store_entry(struct exti_store *s, const char *source, const char *name,
+                      const struct exti_image *im, bool root, struct exti_entry *e,
+                      struct exti_error *err)
 {
     int rc;
 
     e->generation = s->manifest.generation;
-    e->symbolic = (edits->opts.flags & EXTI_RW_SYMBOLIC) != 0;
+    e->resolution = s->manifest.resolution;
     rc = check_utf8(source, "path", err);
     if (!rc)
         rc = check_utf8(name, "copy's name", err);
@@ -242,13 +254,36 @@ int exti__store_entry(const struct exti_store *s, const char *source, const char
         rc = dup_into(&e->build_id, im->info.build_id, err);
     if (!rc)
         rc = dup_into(&e->source_name, im->info.id, err);
-    return rc ? rc : exti__edits_json(edits, &e->edits, err);
+    if (!rc)
+        rc = exti__store_needs(s, source, root, e, err);
+    for (size_t i = 0; i < e->need_count && !rc; i++) {
+        rc = check_utf8(e->needs[i].name, "needed library's name", err);
+        if (!rc)
+            rc = check_utf8(e->needs[i].file, "needed library's path", err);
+    }
+    return rc;
+}
+
+int exti__store_edits(const struct exti_edits *edits, struct exti_entry *e, struct exti_error *err)
+{
+    e->symbolic = (edits->opts.flags & EXTI_RW_SYMBOLIC) != 0;
+    return exti__edits_json(edits, &e->edits, err);
+}
+
+bool exti__store_is_captured(const struct exti_store *s, const struct exti_image *im)
+{
+    if (s->copy_only || strcmp(im->info.format, "ELF") != 0)
+        return false;
+    for (size_t i = 0; i < im->info.symbol_count; i++)
+        if ((im->symbols[i].flags & EXTI_SYM_EXPORT) && exti__dl_global(im->symbols[i].name))
+            return true;
+    return false;
 }
 
 static int bring_stable(struct exti_store *s, const char *source, const struct exti_image *im,
                         struct exti_error *err);
 
-static int make_copy(struct exti_store *s, const char *source, bool symbolic,
+static int make_copy(struct exti_store *s, const char *source, bool root, bool symbolic,
                      struct exti_error *err)
 {
     const struct exti_entry *old = exti__manifest_find(&s->manifest, source);
@@ -258,11 +293,12 @@ static int make_copy(struct exti_store *s, const char *source, bool symbolic,
     char name[EXTI_FILE_NAME_MAX + 1];
     int rc = exti__fs_id(source, &e.id, err);
 
-    symbolic = symbolic || (old && old->symbolic);
+    e.symbolic = symbolic || (old && old->symbolic);
     if (!rc)
         rc = exti_inspect(source, &im, err);
     if (rc)
         return rc;
+    e.symbolic = e.symbolic || exti__store_is_captured(s, im);
     if (exti__stable_is(&s->manifest, exti__name_base(source)))
         exti__name_pe_stable(s->manifest.name, name);
     else
@@ -273,9 +309,11 @@ static int make_copy(struct exti_store *s, const char *source, bool symbolic,
     if (!rc)
         rc = exti__store_name(s, source, name, err);
     if (!rc)
-        rc = exti__edits_copy(&s->manifest, source, name, im, &s->renames, symbolic, &edits, err);
+        rc = exti__store_entry(s, source, name, im, root, &e, err);
     if (!rc)
-        rc = exti__store_entry(s, source, name, im, &edits, &e, err);
+        rc = exti__edits_copy(&s->manifest, &e, im, &s->renames, &edits, err);
+    if (!rc)
+        rc = exti__store_edits(&edits, &e, err);
     if (!rc)
         rc = exti__store_write(s, &edits, &e, err);
     if (!rc)
@@ -317,23 +355,93 @@ static int bring_stable(struct exti_store *s, const char *source, const struct e
     if (rc)
         return rc;
     if (!is_fresh(s, e, false))
-        rc = make_copy(s, path, false, err);
+        rc = make_copy(s, path, true, false, err);
     exti__free(path);
     return rc;
 }
 
-/* Whether the entry's copy is up to date, and the copy of python3.dll that it imports from. */
-static bool is_whole(const struct exti_store *s, const struct exti_entry *e, bool symbolic)
+/* Whether the copy of python3.dll that the entry imports from is up to date, if it does. */
+static bool has_stable(const struct exti_store *s, const struct exti_entry *e)
 {
     const struct exti_entry *stable = exti__stable_entry(&s->manifest);
     char by[EXTI_FILE_NAME_MAX + 16];
 
-    if (!is_fresh(s, e, symbolic))
-        return false;
     if (!stable || stable == e)
         return true;
     snprintf(by, sizeof by, "\"by\":\"%s\"", stable->copy);
     return !strstr(e->edits, by) || is_fresh(s, stable, false);
+}
+
+/* Whether the copy of `source` is up to date, and all that it drags in, but for what this walk has
+ * seen. */
+static bool is_whole_since(struct exti_store *s, const char *source, bool symbolic)
+{
+    struct exti_entry *e = exti__manifest_find(&s->manifest, source);
+
+    if (e && e->seen == s->walk)
+        return true;
+    if (!is_fresh(s, e, symbolic) || !has_stable(s, e))
+        return false;
+    e->seen = s->walk;
+    for (size_t i = 0; i < e->need_count; i++)
+        if (e->needs[i].isolated && !is_whole_since(s, e->needs[i].file, false))
+            return false;
+    return true;
+}
+
+static bool is_whole(struct exti_store *s, const char *source, bool symbolic)
+{
+    s->walk++;
+    return is_whole_since(s, source, symbolic);
+}
+
+/* Says who dragged a library in that cannot be copied. */
+static void blame(const char *user, const char *library, struct exti_error *err)
+{
+    const size_t n = err ? strlen(err->message) : 0;
+
+    if (!n || !library)
+        return;
+    exti__error_file(err, library);
+    if (strcmp(err->file, library) == 0 && !strstr(err->message, "; needed by "))
+        snprintf(err->message + n, sizeof err->message - n,
+                 "; needed by %s, and shared if a rule says so", exti__name_base(user));
+}
+
+static int bring_since(struct exti_store *s, const char *source, bool root, bool symbolic,
+                       struct exti_error *err)
+{
+    struct exti_entry *e = exti__manifest_find(&s->manifest, source);
+    const struct exti_need *needs;
+    size_t count;
+    int rc = 0;
+
+    if (e && e->seen == s->walk)
+        return 0;
+    if (e != &s->manifest.api && (!is_fresh(s, e, symbolic) || !has_stable(s, e)))
+        rc = make_copy(s, source, root, symbolic, err);
+    if (rc)
+        return rc;
+    e = exti__manifest_find(&s->manifest, source);
+    e->seen = s->walk;
+    /* These stay where they are, the entry does not. */
+    needs = e->needs;
+    count = e->need_count;
+    for (size_t i = 0; i < count && !rc; i++) {
+        if (!needs[i].isolated)
+            continue;
+        rc = bring_since(s, needs[i].file, false, false, err);
+        if (rc)
+            blame(source, needs[i].file, err);
+    }
+    return rc;
+}
+
+int exti__store_bring(struct exti_store *s, const char *source, bool symbolic,
+                      struct exti_error *err)
+{
+    s->walk++;
+    return bring_since(s, source, true, symbolic, err);
 }
 
 /* ---- the manifest on disk ---- */
@@ -387,6 +495,16 @@ static void exchange_entries(struct exti_manifest *a, struct exti_manifest *b)
     b->cap = was.cap;
 }
 
+/* Takes over by what needs are looked up now. */
+static void take_search(struct exti_store *s, struct exti_manifest *fresh)
+{
+    exti__free(s->manifest.search);
+    s->manifest.search = fresh->search;
+    s->manifest.resolution = fresh->resolution;
+    fresh->search = NULL;
+    exti__store_forget(s);
+}
+
 /* What was opened is no more. */
 static int fail_gone(const struct exti_store *s, const char *why, struct exti_error *err)
 {
@@ -406,7 +524,7 @@ static int reload(struct exti_store *s, struct exti_error *err)
     struct exti_file_id id = {0};
     int rc = 0;
 
-    if (s->one_shot || (!manifest_file_id(s, &id) && same_version(&id, &s->manifest_id)))
+    if (s->one_shot || (!manifest_file_id(s, &id) && exti__same_version(&id, &s->manifest_id)))
         return 0;
     rc = exti__manifest_read(s->dir, &fresh, &e);
     if (rc == EXTI_E_NOMEM)
@@ -433,6 +551,8 @@ static int reload(struct exti_store *s, struct exti_error *err)
     }
     /* The API's entry is the same, and others read it without the lock: it stays where it is. */
     exchange_entries(&s->manifest, &fresh);
+    if (fresh.resolution != s->manifest.resolution)
+        take_search(s, &fresh);
     exti__manifest_clear(&fresh);
     s->manifest_id = id;
     return 0;
@@ -533,14 +653,14 @@ static int copy_locked(struct exti_store *s, const char *source, bool symbolic,
     struct exti_lock lock;
     int rc;
 
-    if (is_whole(s, exti__manifest_find(&s->manifest, source), symbolic))
+    if (is_whole(s, source, symbolic))
         return 0;
     rc = exti__store_lock(s, &lock, err);
     if (rc)
         return rc;
     rc = reload(s, err);
-    if (!rc && !is_whole(s, exti__manifest_find(&s->manifest, source), symbolic)) {
-        rc = make_copy(s, source, symbolic, err);
+    if (!rc && !is_whole(s, source, symbolic)) {
+        rc = exti__store_bring(s, source, symbolic, err);
         if (!rc)
             rc = save_if_due(s, err);
     }
@@ -552,8 +672,8 @@ static int copy_locked(struct exti_store *s, const char *source, bool symbolic,
 static int hand_out(struct exti_store *s, const struct exti_entry *e, const char **copy,
                     const char **source, struct exti_error *err)
 {
-    *copy = intern(s, exti__fs_join(s->dir, e->copy));
-    *source = intern(s, exti__strdup(e->source));
+    *copy = exti__store_intern(s, exti__fs_join(s->dir, e->copy));
+    *source = exti__store_intern(s, exti__strdup(e->source));
     return *copy && *source ? 0 : exti__fail_nomem(err);
 }
 

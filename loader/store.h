@@ -5,12 +5,13 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "loader/base/format.h"
 #include "loader/manifest.h"
 #include "loader/rename.h"
 
 struct exti_store {
     char *dir; /* absolute */
-    bool one_shot, sync, drop_unused;
+    bool one_shot, sync, drop_unused, copy_only;
     bool created, made_folder; /* by exti__store_open: the context, its folder */
     char boot[EXTI_BOOT_MAX];
     int (*copy_name)(void *user, const char *original, char *out, size_t cap); /* hook or NULL */
@@ -20,7 +21,10 @@ struct exti_store {
     struct exti_manifest manifest;
     struct exti_file_id manifest_id; /* of manifest.json as last read or written */
     struct exti_rename_map renames;  /* empty unless manifest.renamed */
-    bool dirty;                      /* the manifest has entries that its file lacks */
+    struct exti_closure_graph
+        *graph;    /* what has been found to be needed by what; NULL: nothing yet */
+    unsigned walk; /* the last one over entries */
+    bool dirty;    /* the manifest has entries that its file lacks */
     int64_t saved_at_ns, save_cost_ns;
     void *strings; /* paths handed out: a tree of tsearch(3) */
 };
@@ -28,6 +32,9 @@ struct exti_store {
 struct exti_store_opts {
     const char *dir, *name, *api_library; /* as in exti_ctx_opts */
     bool rename, sync, copy_only, drop_unused;
+    enum exti_closure closure;
+    const struct exti_rule *rules;
+    size_t rule_count;
     int (*copy_name)(void *user, const char *original, char *out, size_t cap);
     void *user;
 };
@@ -36,11 +43,42 @@ struct exti_store_opts {
 int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
                      struct exti_error *err);
 
-/* Brings the copy of `original` up to date.  *copy and *source, both absolute, live as long as the
+/* Brings the copy of `original` up to date, and those of what it drags in.  *copy and *source, both absolute, live as long as the
  * store.  With `symbolic` the copy binds to its own symbols first; a copy that already does so is
  * kept even when it is not asked for.  The API library's own copy is answered like any other. */
 int exti__store_copy(struct exti_store *s, const char *original, bool symbolic, const char **copy,
                      const char **source, struct exti_error *err);
+
+/* What opening a copy brings with it.  All strings live as long as the store. */
+struct exti_dragged {
+    const char *source, *copy;
+    size_t *needs; /* owned; indices into the set */
+    size_t need_count;
+};
+struct exti_dragged_set {
+    struct exti_dragged *copies; /* owned; the one asked about first, users before what they need */
+    size_t count, cap;
+    const char **shared; /* owned; files that are not copied */
+    size_t shared_count, shared_cap;
+};
+
+/* Of `source`, which has an up-to-date copy; or the API library. */
+int exti__store_dragged(struct exti_store *s, const char *source, struct exti_dragged_set *out,
+                        struct exti_error *err);
+void exti__dragged_free(struct exti_dragged_set *set);
+
+/* Whether a copy that opens the file `path` as it runs is to get one of the context's. */
+int exti__store_decide(struct exti_store *s, const char *path, bool *isolated,
+                       struct exti_error *err);
+
+/* The file that the system's loader gives the original `source` for the name `name`, as a path for
+ * exti__free; *path is NULL if there is none. */
+int exti__store_find(struct exti_store *s, const char *source, const char *name, char **path,
+                     struct exti_error *err);
+
+/* Whether some symbol that the file defines for itself would be captured by a global one of this
+ * process's. */
+bool exti__store_is_captured(const struct exti_store *s, const struct exti_image *im);
 
 /* Absolute path of the API copy; lives as long as the store. */
 int exti__store_api(struct exti_store *s, const char **copy, const char **source,

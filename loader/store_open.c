@@ -145,18 +145,6 @@ static int read_manifest(struct exti_store *s, const char *name, struct exti_err
 
 /* ---- the API library ---- */
 
-/* Whether the process already has a global symbol that would answer for one of the API's.  Not for a
- * Mach-O copy, whose references name the library that they bind to. */
-static bool host_exports(const struct exti_image *api)
-{
-    if (strcmp(api->info.format, "ELF") != 0)
-        return false;
-    for (size_t i = 0; i < api->info.symbol_count; i++)
-        if ((api->symbols[i].flags & EXTI_SYM_EXPORT) && exti__dl_global(api->symbols[i].name))
-            return true;
-    return false;
-}
-
 static int choose_api(struct exti_store *s, const char *wanted, char **source,
                       struct exti_error *err)
 {
@@ -216,9 +204,11 @@ static int make_api(struct exti_store *s, const char *source, const struct exti_
         exti__name_api_copy(source, m->name, m->generation, name);
     rc = exti__store_name(s, source, name, err);
     if (!rc)
-        rc = exti__edits_api(m, source, name, im, &s->renames, &edits, err);
+        rc = exti__store_entry(s, source, name, im, true, &e, err);
     if (!rc)
-        rc = exti__store_entry(s, source, name, im, &edits, &e, err);
+        rc = exti__edits_api(m, &e, im, &s->renames, &edits, err);
+    if (!rc)
+        rc = exti__store_edits(&edits, &e, err);
     if (!rc)
         rc = exti__store_write(s, &edits, &e, err);
     if (!rc) {
@@ -235,37 +225,142 @@ static int make_api(struct exti_store *s, const char *source, const struct exti_
     return rc;
 }
 
+static bool same_rules(const struct exti_manifest_policy *p, const struct exti_store_opts *o)
+{
+    if (p->rule_count != o->rule_count)
+        return false;
+    for (size_t i = 0; i < o->rule_count; i++)
+        if (strcmp(p->rules[i].glob, o->rules[i].glob) != 0 ||
+            p->rules[i].share != (o->rules[i].share != 0))
+            return false;
+    return true;
+}
+
+/* What the directory's copies were made by is not to change under whoever else uses them. */
+static int check_policy(const struct exti_manifest_policy *p, const struct exti_store_opts *o,
+                        struct exti_error *err)
+{
+    if ((o->closure == EXTI_CLOSURE_DEFAULT || o->closure == p->closure) &&
+        (!o->rule_count || same_rules(p, o)))
+        return 0;
+    return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                      "holds copies made by another choice of which libraries are shared; leave "
+                      "that out or use another directory");
+}
+
+static int copy_rules(struct exti_manifest_policy *p, const struct exti_store_opts *o,
+                      struct exti_error *err)
+{
+    p->rules = exti__calloc(o->rule_count + 1, sizeof *p->rules);
+    if (!p->rules)
+        return exti__fail_nomem(err);
+    for (; p->rule_count < o->rule_count; p->rule_count++) {
+        const struct exti_rule *r = &o->rules[p->rule_count];
+        char *glob = exti__strdup(r->glob);
+
+        if (!glob)
+            return exti__fail_nomem(err);
+        p->rules[p->rule_count] = (struct exti_rule){glob, r->share != 0};
+    }
+    return 0;
+}
+
+/* `api` is the API library. */
+static int choose_policy(struct exti_manifest *m, const struct exti_image *api,
+                         const struct exti_store_opts *o, struct exti_error *err)
+{
+    const bool given = o->closure != EXTI_CLOSURE_DEFAULT || o->rule_count;
+
+    if (m->policy.closure != EXTI_CLOSURE_DEFAULT)
+        return check_policy(&m->policy, o, err);
+    if (strcmp(api->info.format, "ELF") != 0 && given && o->closure != EXTI_CLOSURE_NONE)
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                          "is %s; which of the needed libraries are copied can be chosen for ELF "
+                          "alone, elsewhere all are shared",
+                          api->info.format);
+    m->policy.closure = strcmp(api->info.format, "ELF") != 0 ? EXTI_CLOSURE_NONE
+                        : o->closure == EXTI_CLOSURE_DEFAULT ? EXTI_CLOSURE_ALL
+                                                             : o->closure;
+    return copy_rules(&m->policy, o, err);
+}
+
+/* Needs are looked up again when what look-ups go by is not what it was. */
+static int note_search(struct exti_store *s, struct exti_error *err)
+{
+    struct exti_manifest *m = &s->manifest;
+    char *key;
+    int rc = m->policy.closure == EXTI_CLOSURE_NONE ? 0 : exti__store_search_key(&key, err);
+
+    if (rc || m->policy.closure == EXTI_CLOSURE_NONE)
+        return rc;
+    if (m->search && strcmp(m->search, key) == 0) {
+        exti__free(key);
+        return 0;
+    }
+    m->resolution += m->search != NULL;
+    exti__free(m->search);
+    m->search = key;
+    s->dirty = true;
+    return 0;
+}
+
+/* Makes the API's copy unless it is right; `im` describes the source. */
+static int update_api(struct exti_store *s, const char *source, const struct exti_image *im,
+                      const struct exti_store_opts *opts, enum exti_copy_state state,
+                      struct exti_error *err)
+{
+    struct exti_manifest *m = &s->manifest;
+    struct exti_file_id id;
+    bool same = m->api.source != NULL;
+    int rc = exti__fs_id(source, &id, err);
+
+    if (rc)
+        return rc;
+    if (!m->renamed && (opts->rename || exti__store_is_captured(s, im))) {
+        m->renamed = true;
+        same = false;
+    }
+    if (m->renamed)
+        rc = exti__rename_build(im, &s->renames, err);
+    if (!rc && m->policy.closure == EXTI_CLOSURE_DEFAULT) {
+        rc = choose_policy(m, im, opts, err);
+        if (!rc)
+            rc = note_search(s, err);
+    }
+    if (rc || (same && state == EXTI_COPY_FRESH))
+        return rc;
+    return make_api(s, source, &id, im, same && exti__same_version(&id, &m->api.id), err);
+}
+
 static int bring_api(struct exti_store *s, const char *source, const struct exti_store_opts *opts,
                      struct exti_error *err)
 {
     struct exti_manifest *m = &s->manifest;
     enum exti_copy_state state = EXTI_COPY_STALE;
-    struct exti_file_id id;
     struct exti_image *im;
-    int rc;
+    int rc = 0;
 
-    if (m->api.source)
+    if (m->policy.closure != EXTI_CLOSURE_DEFAULT) {
+        rc = check_policy(&m->policy, opts, err);
+        if (rc)
+            exti__error_file(err, s->dir);
+        if (!rc)
+            rc = note_search(s, err);
+    }
+    if (!rc && m->api.source)
         state = exti__entry_state(s->dir, m, &m->api);
-    if (state == EXTI_COPY_FRESH && exti__store_may_be_torn(s, &m->api))
+    if (state == EXTI_COPY_FRESH &&
+        (exti__store_may_be_torn(s, &m->api) || m->api.resolution != m->resolution))
         state = EXTI_COPY_MISSING;
     /* Where nothing will be loaded it does not matter what this process exports. */
-    if (state == EXTI_COPY_FRESH && opts->copy_only && !opts->rename && !m->renamed)
-        return 0;
-    rc = exti__fs_id(source, &id, err);
-    if (!rc)
+    if (!rc && (state != EXTI_COPY_FRESH || !opts->copy_only || opts->rename || m->renamed)) {
         rc = exti_inspect(source, &im, err);
-    if (rc)
-        return rc;
-    if (!m->renamed && (opts->rename || (!opts->copy_only && host_exports(im)))) {
-        m->renamed = true;
-        state = EXTI_COPY_STALE;
+        if (rc)
+            return rc;
+        rc = update_api(s, source, im, opts, state, err);
+        exti_image_free(im);
     }
-    if (m->renamed)
-        rc = exti__rename_build(im, &s->renames, err);
-    if (!rc && state != EXTI_COPY_FRESH)
-        rc = make_api(s, source, &id, im, m->api.source && state != EXTI_COPY_STALE, err);
-    exti_image_free(im);
-    return rc;
+    return rc ? rc : exti__store_bring(s, source, false, err);
 }
 
 /* ---- open, close, remove ---- */
@@ -318,6 +413,7 @@ void exti__store_leave(const char *dir, struct exti_lock *lock)
 
 static void free_store(struct exti_store *s)
 {
+    exti__store_forget(s);
     exti__manifest_clear(&s->manifest);
     exti__rename_free(&s->renames);
     exti__tree_free(&s->strings, exti__string_order, exti__free);
@@ -336,6 +432,7 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
         return rc;
     *s = (struct exti_store){.sync = opts->sync,
                              .drop_unused = opts->drop_unused,
+                             .copy_only = opts->copy_only,
                              .copy_name = opts->copy_name,
                              .user = opts->user};
     pthread_mutex_init(&s->lock, NULL);

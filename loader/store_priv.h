@@ -9,10 +9,31 @@
 int exti__store_name(const struct exti_store *s, const char *source, char *name,
                      struct exti_error *err);
 
-/* Fills an entry that has its source's identity only with what is known before the copy is written. */
-int exti__store_entry(const struct exti_store *s, const char *source, const char *name,
-                      const struct exti_image *im, const struct exti_edits *edits,
-                      struct exti_entry *e, struct exti_error *err);
+/* Fills an entry that has its source's identity only: with its names and needs, then with the edits that
+ * follow from those. */
+int exti__store_entry(struct exti_store *s, const char *source, const char *name,
+                      const struct exti_image *im, bool root, struct exti_entry *e,
+                      struct exti_error *err);
+int exti__store_edits(const struct exti_edits *edits, struct exti_entry *e, struct exti_error *err);
+
+/* Makes the copy of `source` and of what it drags in, where they are not up to date.  Of the API library
+ * the latter only. */
+int exti__store_bring(struct exti_store *s, const char *source, bool symbolic,
+                      struct exti_error *err);
+
+/* Whether two looks at a file saw the same; but for its device, whose number changes from boot to boot. */
+bool exti__same_version(const struct exti_file_id *a, const struct exti_file_id *b);
+
+/* ---- store_needs.c: where ld.so is the system's loader; elsewhere nothing is needed ---- */
+
+/* Sets the entry's needs and takes_api.  `root`: not because another needs it. */
+int exti__store_needs(struct exti_store *s, const char *source, bool root, struct exti_entry *e,
+                      struct exti_error *err);
+
+/* What look-ups go by that may change from process to process; exti__free it. */
+int exti__store_search_key(char **out, struct exti_error *err);
+
+void exti__store_forget(struct exti_store *s);
 
 struct exti_target exti__target_of(const struct exti_image *im);
 
@@ -27,6 +48,10 @@ int exti__store_write(const struct exti_store *s, const struct exti_edits *edits
 bool exti__store_may_be_torn(const struct exti_store *s, const struct exti_entry *e);
 
 int exti__store_save(struct exti_store *s, struct exti_error *err);
+
+/* The one long-lived string equal to `string`, which is taken over; NULL when memory is out. */
+const char *exti__store_intern(struct exti_store *s, char *string);
+
 /* The context's name as the lock file of `dir` tells it, into EXTI_NAME_MAX+1 bytes. */
 bool exti__store_locked_name(const char *dir, char *name);
 

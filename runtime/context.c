@@ -181,6 +181,9 @@ static int open_context(struct pyrt_context *c, struct exti_error *err)
         .dir = c->opts.dir,
         .api_library = in->libpython,
         .flags = c->opts.ctx_flags,
+        .closure = c->opts.closure,
+        .rules = c->opts.rules,
+        .rule_count = c->opts.rule_count,
     };
     struct exti_module *libpython;
     int rc;

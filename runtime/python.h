@@ -66,10 +66,13 @@ struct pyrt_program {
 struct pyrt_opts {
     const struct pyrt_install *python;
     const struct pyrt_program *program;
-    const char *dir;    /* the context's directory */
-    int index, count;   /* this context's number and how many there are */
-    uint32_t ctx_flags; /* EXTI_CTX_* */
-    int prove;          /* prove isolation between the program's end and finalisation */
+    const char *dir;           /* the context's directory */
+    int index, count;          /* this context's number and how many there are */
+    uint32_t ctx_flags;        /* EXTI_CTX_* */
+    enum exti_closure closure; /* these three as in struct exti_ctx_opts */
+    const struct exti_rule *rules;
+    size_t rule_count;
+    int prove; /* prove isolation between the program's end and finalisation */
 };
 
 struct pyrt_result {

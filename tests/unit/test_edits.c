@@ -23,6 +23,14 @@ static struct exti_image image(struct exti_image_needed *needed, size_t count, c
 
 static const struct exti_rename_map none;
 
+static int of_copy(const struct exti_manifest *m, char *source, char *copy,
+                   const struct exti_image *im, struct exti_edits *out, struct exti_error *err)
+{
+    const struct exti_entry e = {.source = source, .copy = copy, .takes_api = true};
+
+    return exti__edits_copy(m, &e, im, &none, out, err);
+}
+
 static void a_bundle_gets_libpython_last(void **state)
 {
     struct test *t = *state;
@@ -32,8 +40,7 @@ static void a_bundle_gets_libpython_last(void **state)
     struct exti_edits e;
     char *json;
 
-    assert_ok(exti__edits_copy(&m, "/site/a.so", "a.ctx-1.so", &im, &none, false, &e, &t->err),
-              &t->err);
+    assert_ok(of_copy(&m, "/site/a.so", "a.ctx-1.so", &im, &e, &t->err), &t->err);
     assert_int_equal(e.opts.needed_count, 1);
     assert_null(e.needed[0].from);
     assert_string_equal(e.needed[0].to, "@loader_path/libpython3.13.dylib.ctx");
@@ -62,9 +69,7 @@ static void libpython_by_any_name_is_replaced(void **state)
     const struct exti_image im = image(needed, 3, "@rpath/libfoo.1.dylib");
     struct exti_edits e;
 
-    assert_ok(exti__edits_copy(&m, "/site/libfoo.1.dylib", "libfoo.ctx-1.dylib", &im, &none, false,
-                               &e, &t->err),
-              &t->err);
+    assert_ok(of_copy(&m, "/site/libfoo.1.dylib", "libfoo.ctx-1.dylib", &im, &e, &t->err), &t->err);
     assert_int_equal(e.opts.needed_count, 2);
     assert_string_equal(e.needed[0].from, needed[1].name);
     assert_string_equal(e.needed[0].to, "@loader_path/libpython3.13.dylib.ctx");
@@ -81,9 +86,8 @@ static void the_short_name_is_the_id_of_libpython(void **state)
     const struct exti_image im = image(NULL, 0, "/opt/lib/libpython3.13.dylib");
     struct exti_edits api, copy;
 
-    assert_ok(exti__edits_api(&m, m.api.source, m.api.copy, &im, &none, &api, &t->err), &t->err);
-    assert_ok(exti__edits_copy(&m, "/site/a.so", "a.ctx-1.so", &im, &none, false, &copy, &t->err),
-              &t->err);
+    assert_ok(exti__edits_api(&m, &m.api, &im, &none, &api, &t->err), &t->err);
+    assert_ok(of_copy(&m, "/site/a.so", "a.ctx-1.so", &im, &copy, &t->err), &t->err);
     assert_string_equal(api.opts.id, copy.opts.bind_short);
     assert_null(api.opts.bind_file);
     assert_int_equal(api.opts.needed_count, 0);
@@ -99,11 +103,11 @@ static void private_names_are_refused(void **state)
     struct exti_edits e;
 
     m.renamed = true;
-    assert_exti(exti__edits_api(&m, m.api.source, m.api.copy, &im, &none, &e, &t->err),
-                EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
+    assert_exti(exti__edits_api(&m, &m.api, &im, &none, &e, &t->err), EXTI_E_UNSUPPORTED, &t->err,
+                EXTI_NO_OFFSET);
     assert_says(&t->err, "private names are for ELF");
-    assert_exti(exti__edits_copy(&m, "/site/a.so", "a.ctx-1.so", &im, &none, false, &e, &t->err),
-                EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
+    assert_exti(of_copy(&m, "/site/a.so", "a.ctx-1.so", &im, &e, &t->err), EXTI_E_UNSUPPORTED,
+                &t->err, EXTI_NO_OFFSET);
 }
 
 static void pe_imports_of_the_api_are_renamed(void **state)
@@ -121,8 +125,7 @@ static void pe_imports_of_the_api_are_renamed(void **state)
     m.api.copy = "pk3x9q2m4.dll";
     strcpy(m.target.format, "PE");
     im.info.format = "PE";
-    assert_ok(exti__edits_copy(&m, "/site/a.pyd", "a.ctx-1.pyd", &im, &none, false, &e, &t->err),
-              &t->err);
+    assert_ok(of_copy(&m, "/site/a.pyd", "a.ctx-1.pyd", &im, &e, &t->err), &t->err);
     assert_int_equal(e.opts.needed_count, 2);
     for (size_t i = 0; i < 2; i++) {
         assert_string_equal(e.needed[i].from, needed[i + 1].name);
@@ -135,25 +138,24 @@ static void pe_imports_of_the_api_are_renamed(void **state)
     assert_null(strstr(json, "\"id\""));
     exti__free(json);
     exti__edits_free(&e);
-    assert_ok(exti__edits_api(&m, m.api.source, m.api.copy, &im, &none, &e, &t->err), &t->err);
+    assert_ok(exti__edits_api(&m, &m.api, &im, &none, &e, &t->err), &t->err);
     assert_string_equal(e.opts.id, "pk3x9q2m4.dll");
     exti__edits_free(&e);
 
     im.info.needed_count = 1;
-    assert_ok(exti__edits_copy(&m, "/site/b.dll", "b.ctx-1.dll", &im, &none, false, &e, &t->err),
-              &t->err);
+    assert_ok(of_copy(&m, "/site/b.dll", "b.ctx-1.dll", &im, &e, &t->err), &t->err);
     assert_int_equal(e.opts.needed_count, 0);
     /* With it, a late import that no directory lists is refused. */
     assert_string_equal(e.opts.bind_file, m.api.source);
     exti__edits_free(&e);
     im.info.unfit = "is packed";
-    assert_exti(exti__edits_copy(&m, "/site/b.dll", "b.ctx-1.dll", &im, &none, false, &e, &t->err),
-                EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
+    assert_exti(of_copy(&m, "/site/b.dll", "b.ctx-1.dll", &im, &e, &t->err), EXTI_E_UNSUPPORTED,
+                &t->err, EXTI_NO_OFFSET);
     assert_says(&t->err, "is packed");
     im.info.unfit = NULL;
     m.renamed = true;
-    assert_exti(exti__edits_copy(&m, "/site/b.dll", "b.ctx-1.dll", &im, &none, false, &e, &t->err),
-                EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
+    assert_exti(of_copy(&m, "/site/b.dll", "b.ctx-1.dll", &im, &e, &t->err), EXTI_E_UNSUPPORTED,
+                &t->err, EXTI_NO_OFFSET);
 }
 
 int main(void)

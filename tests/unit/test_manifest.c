@@ -62,9 +62,36 @@ static struct exti_entry entry_of(const char *source, const char *copy)
                                .copy_size = 9,
                                .copy_mtime_ns = 11,
                                .generation = 2,
+                               .resolution = 4,
                                .symbolic = true,
                                .boot = "b",
                                .edits = dup("{\"id\":\"x\"}")};
+}
+
+/* With short strings: where memory runs out as jansson 2.14 reads longer ones, it reads past their end. */
+static void add_needs(struct exti_entry *e)
+{
+    const struct exti_need needs[] = {{dup("liba.so"), dup("a.ctx.so"), dup("/l/a.so.1"), true},
+                                      {dup("libb.so"), NULL, dup("/l/b.so"), false},
+                                      {dup("libc.so"), dup("/l/c.so"), dup("/l/c.so"), false},
+                                      {dup("libgone.so"), NULL, NULL, false}};
+
+    e->needs = exti__calloc(ARRAY_SIZE(needs), sizeof *needs);
+    assert_non_null(e->needs);
+    memcpy(e->needs, needs, sizeof needs);
+    e->need_count = ARRAY_SIZE(needs);
+}
+
+static void add_policy(struct exti_manifest *m)
+{
+    m->policy.closure = EXTI_CLOSURE_API;
+    m->policy.rules = exti__calloc(2, sizeof *m->policy.rules);
+    assert_non_null(m->policy.rules);
+    m->policy.rules[0] = (struct exti_rule){dup("lib*"), 1};
+    m->policy.rules[1] = (struct exti_rule){dup("libx*"), 0};
+    m->policy.rule_count = 2;
+    m->search = dup("a b");
+    m->resolution = 4;
 }
 
 static void fill(struct exti_manifest *m)
@@ -74,6 +101,8 @@ static void fill(struct exti_manifest *m)
     m->api = entry_of("/api.so", "api.ctx");
     m->api.build_id = dup("abcd");
     m->api.source_name = dup("libapi.so.1");
+    add_needs(&m->api);
+    add_policy(m);
     for (const char *const *s = (const char *const[]){"/c", "/a", "/b", "/a", NULL}; *s; s++) {
         struct exti_entry e = entry_of(*s, *s + 1);
 
@@ -129,6 +158,39 @@ static void what_is_written_is_read_back(void **state)
     assert_false(r.entries[0].synced);
     assert_string_equal(r.entries[0].boot, "b");
     assert_string_equal(r.entries[0].edits, "{\"id\":\"x\"}");
+    assert_int_equal(r.entries[0].resolution, 4);
+    assert_false(r.entries[0].takes_api);
+    assert_int_equal(r.entries[0].need_count, 0);
+    exti__manifest_clear(&r);
+}
+
+static void needs_and_policy_are_read_back(void **state)
+{
+    struct test *t = *state;
+    struct exti_manifest m, r;
+
+    fill(&m);
+    test_path(t, "x");
+    assert_ok(exti__manifest_write(t->dir, &m, false, &t->err), &t->err);
+    exti__manifest_clear(&m);
+    assert_ok(exti__manifest_read(t->dir, &r, &t->err), &t->err);
+    assert_int_equal(r.policy.closure, EXTI_CLOSURE_API);
+    assert_int_equal(r.policy.rule_count, 2);
+    assert_string_equal(r.policy.rules[0].glob, "lib*");
+    assert_true(r.policy.rules[0].share);
+    assert_string_equal(r.policy.rules[1].glob, "libx*");
+    assert_false(r.policy.rules[1].share);
+    assert_string_equal(r.search, "a b");
+    assert_int_equal(r.resolution, 4);
+    assert_int_equal(r.api.need_count, 4);
+    assert_string_equal(r.api.needs[0].name, "liba.so");
+    assert_string_equal(r.api.needs[0].to, "a.ctx.so");
+    assert_string_equal(r.api.needs[0].file, "/l/a.so.1");
+    assert_true(r.api.needs[0].isolated);
+    assert_null(r.api.needs[1].to);
+    assert_false(r.api.needs[1].isolated);
+    assert_string_equal(r.api.needs[2].to, "/l/c.so");
+    assert_null(r.api.needs[3].file);
     exti__manifest_clear(&r);
 }
 
@@ -156,7 +218,23 @@ static void damaged_manifests_are_refused(void **state)
         {"[]", EXTI_E_UNSUPPORTED},
         {"{}", EXTI_E_UNSUPPORTED},
         {"{\"extisolate\":1}", EXTI_E_FORMAT},
-        {MANIFEST("2", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
+        {MANIFEST("0", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
+        {MANIFEST("3", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
+        {MANIFEST("2", "n\",\"closure\":\"most", COPY(""), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("2", "n\",\"rules\":[1],\"x\":\"", COPY(""), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("2", "n\",\"rules\":[{\"share\":\"a\",\"isolate\":\"b\"}],\"x\":\"", COPY(""),
+                  "[]"),
+         EXTI_E_FORMAT},
+        {MANIFEST("2", "n", COPY(",\"needs\":[1]"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("2", "n", COPY(",\"needs\":[{\"name\":\"l\",\"file\":\"l\"}]"), "[]"),
+         EXTI_E_FORMAT},
+        {MANIFEST("2", "n", COPY(",\"needs\":[{\"name\":\"l\",\"isolated\":true}]"), "[]"),
+         EXTI_E_FORMAT},
+        {MANIFEST("2", "n",
+                  COPY(",\"needs\":[{\"name\":\"l\",\"file\":\"/l\",\"to\":\"../l\","
+                       "\"isolated\":true}]"),
+                  "[]"),
+         EXTI_E_FORMAT},
         {MANIFEST("1", "../n", COPY(""), "[]"), EXTI_E_FORMAT},
         {MANIFEST("1", "n", "{}", "[]"), EXTI_E_FORMAT},
         {MANIFEST("1", "n", COPY(""), "{}"), EXTI_E_FORMAT},
@@ -179,6 +257,21 @@ static void damaged_manifests_are_refused(void **state)
         assert_string_equal(t->err.file, path);
         assert_null(m.entries);
     }
+}
+
+/* Whose copies share all that they need. */
+static void manifests_of_the_first_format_are_read(void **state)
+{
+    static const char text[] = MANIFEST("1", "n", COPY(""), "[]");
+    struct test *t = *state;
+    struct exti_manifest m;
+
+    test_write(test_path(t, EXTI_MANIFEST_FILE), text, strlen(text));
+    assert_ok(exti__manifest_read(t->dir, &m, &t->err), &t->err);
+    assert_int_equal(m.policy.closure, EXTI_CLOSURE_NONE);
+    assert_true(m.api.takes_api);
+    assert_int_equal(m.api.need_count, 0);
+    exti__manifest_clear(&m);
 }
 
 static void copies_cannot_name_files_elsewhere(void **state)
@@ -275,6 +368,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         manifest_test(entries_are_found_by_source_and_by_copy),
         manifest_test(what_is_written_is_read_back),
+        manifest_test(needs_and_policy_are_read_back),
+        manifest_test(manifests_of_the_first_format_are_read),
         manifest_test(damaged_manifests_are_refused),
         manifest_test(copies_cannot_name_files_elsewhere),
         manifest_test(a_missing_manifest_is_told_from_a_damaged_one),

@@ -1,0 +1,185 @@
+/* What a file drags in, and what a context makes of that: ELF, where ld.so is the system's loader. */
+#include "loader/store_priv.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/mem.h"
+#include "loader/closure.h"
+#include "loader/search_priv.h"
+
+/* ---- the graph ---- */
+
+void exti__store_forget(struct exti_store *s)
+{
+    if (s->graph)
+        exti__closure_close(s->graph);
+    exti__free(s->graph);
+    s->graph = NULL;
+}
+
+static int start_graph(struct exti_store *s, const char *api, struct exti_error *err)
+{
+    const struct exti_manifest_policy *p = &s->manifest.policy;
+    const struct exti_closure_opts opts = {
+        .api_library = api, .rules = p->rules, .rule_count = p->rule_count, .mode = p->closure};
+    int rc;
+
+    s->graph = exti__calloc(1, sizeof *s->graph);
+    if (!s->graph)
+        return exti__fail_nomem(err);
+    rc = exti__closure_init(s->graph, &opts, err);
+    if (rc) {
+        exti__free(s->graph);
+        s->graph = NULL;
+    }
+    return rc;
+}
+
+/* The node of `source`.  A file that has changed since it was read makes all that was found void. */
+static int find_node(struct exti_store *s, const char *source, bool root, size_t *node,
+                     struct exti_error *err)
+{
+    const char *api = s->manifest.api.source ? s->manifest.api.source : source;
+    int rc = 0;
+
+    for (int tries = 0; tries < 2; tries++) {
+        if (!s->graph)
+            rc = start_graph(s, api, err);
+        if (!rc)
+            rc = exti__closure_add(s->graph, source, root, node, err);
+        if (rc || exti__closure_is_current(s->graph, *node))
+            return rc;
+        exti__store_forget(s);
+    }
+    return exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET, "keeps changing");
+}
+
+/* ---- an entry's needs ---- */
+
+/* The file name of the copy of `source`, made or to be made. */
+static int copy_name(struct exti_store *s, const char *source, char *name, struct exti_error *err)
+{
+    const struct exti_entry *e = exti__manifest_find(&s->manifest, source);
+
+    if (e) {
+        snprintf(name, EXTI_FILE_NAME_MAX + 1, "%s", e->copy);
+        return 0;
+    }
+    exti__name_copy(source, s->manifest.name, name);
+    return exti__store_name(s, source, name, err);
+}
+
+static int set_string(char **out, const char *text, struct exti_error *err)
+{
+    *out = exti__strdup(text);
+    return *out ? 0 : exti__fail_nomem(err);
+}
+
+static int fill_need(struct exti_store *s, const struct exti_closure_need *from,
+                     struct exti_need *to, struct exti_error *err)
+{
+    const struct exti_closure_node *n;
+    char name[EXTI_FILE_NAME_MAX + 1];
+    int rc = set_string(&to->name, from->name, err);
+
+    if (rc || from->node == EXTI_NO_NODE)
+        return rc;
+    n = &s->graph->nodes[from->node];
+    to->isolated = n->isolated;
+    rc = set_string(&to->file, n->real, err);
+    if (!rc && n->isolated) {
+        rc = copy_name(s, n->real, name, err);
+        if (!rc)
+            rc = set_string(&to->to, name, err);
+    } else if (!rc && !from->by_name) {
+        /* Neither the copy's folder nor its search path need lead there. */
+        rc = set_string(&to->to, n->path, err);
+    }
+    return rc;
+}
+
+int exti__store_needs(struct exti_store *s, const char *source, bool root, struct exti_entry *e,
+                      struct exti_error *err)
+{
+    const struct exti_closure_node *n;
+    size_t node;
+    int rc;
+
+    e->takes_api = true;
+    if (s->manifest.policy.closure == EXTI_CLOSURE_NONE)
+        return 0;
+    rc = find_node(s, source, root, &node, err);
+    if (rc)
+        return rc;
+    n = &s->graph->nodes[node];
+    e->takes_api = root || n->uses_api;
+    e->needs = exti__calloc(n->need_count + 1, sizeof *e->needs);
+    if (!e->needs)
+        return exti__fail_nomem(err);
+    for (size_t i = 0; i < n->need_count && !rc; i++) {
+        const size_t needed = n->needs[i].node;
+
+        if (needed == EXTI_NO_NODE || !s->graph->nodes[needed].api)
+            rc = fill_need(s, &n->needs[i], &e->needs[e->need_count++], err);
+    }
+    return rc;
+}
+
+int exti__store_search_key(char **out, struct exti_error *err)
+{
+    struct exti_file_id id = {0};
+    char *path = NULL;
+    size_t n;
+    int rc = exti__host_library_path(&path, err);
+
+    if (rc)
+        return rc;
+    exti__fs_id("/etc/ld.so.cache", &id, NULL);
+    n = (path ? strlen(path) : 0) + 80;
+    *out = exti__alloc(n);
+    if (*out)
+        snprintf(*out, n, "%" PRIu64 " %" PRId64 " %" PRIu64 " %s", id.size, id.mtime_ns, id.inode,
+                 path ? path : "");
+    exti__free(path);
+    return *out ? 0 : exti__fail_nomem(err);
+}
+
+/* ---- what a copy asks for as it runs ---- */
+
+int exti__store_decide(struct exti_store *s, const char *path, bool *isolated,
+                       struct exti_error *err)
+{
+    size_t node;
+    int rc = 0;
+
+    pthread_mutex_lock(&s->lock);
+    if (s->manifest.policy.closure == EXTI_CLOSURE_NONE) {
+        *isolated = false;
+    } else {
+        rc = find_node(s, path, false, &node, err);
+        if (!rc)
+            *isolated = s->graph->nodes[node].isolated || s->graph->nodes[node].api;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+int exti__store_find(struct exti_store *s, const char *source, const char *name, char **path,
+                     struct exti_error *err)
+{
+    size_t from, node;
+    int rc;
+
+    *path = NULL;
+    pthread_mutex_lock(&s->lock);
+    rc = find_node(s, source, false, &from, err);
+    if (!rc)
+        rc = exti__closure_find(s->graph, from, name, &node, err);
+    if (!rc && node != EXTI_NO_NODE)
+        rc = set_string(path, s->graph->nodes[node].path, err);
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}

@@ -1,0 +1,441 @@
+/* Libraries that modules drag in: whose copies they get, and when these come and go. */
+#define _GNU_SOURCE
+#include "tests/support/exti_test.h"
+
+#include <dlfcn.h>
+
+#include "tests/isolation/build.h"
+
+static const char leaf_source[] = "static int n;\n"
+                                  "int leaf_next(void) { return ++n; }\n";
+static const char mid_source[] = "int leaf_next(void);\n"
+                                 "int mid_next(void) { return leaf_next(); }\n";
+static const char ext_source[] = "int mid_next(void), toy_next(void);\n"
+                                 "int ext_next(void) { return mid_next(); }\n"
+                                 "int ext_toy(void) { return toy_next(); }\n";
+
+/* A library is found by the search path of who needs it. */
+static const char *link_with(const char *libraries, const char *soname)
+{
+    return iso_text("-Wl,-soname,%s -L'%s' %s -Wl,-rpath,'%s'", soname, iso_tmp, libraries,
+                    iso_tmp);
+}
+
+/* ext.so -> libmid.so -> libleaf.so */
+static void build_chain(void)
+{
+    iso_build(leaf_source, "libleaf.so", link_with("", "libleaf.so"));
+    iso_build(mid_source, "libmid.so", link_with("-lleaf", "libmid.so"));
+    iso_build(ext_source, "ext.so", link_with("-lmid", "ext.so"));
+}
+
+static struct exti_ctx *open_with(const char *dir, enum exti_closure closure,
+                                  const struct exti_rule *rules, size_t count)
+{
+    struct exti_ctx_opts opts = iso_opts(dir ? in_tmp(dir) : NULL, NULL);
+
+    opts.closure = closure;
+    opts.rules = rules;
+    opts.rule_count = count;
+    return iso_open_opts(&opts);
+}
+
+static int next_of_original(void)
+{
+    void *handle = dlopen(in_tmp("libleaf.so"), RTLD_NOW | RTLD_LOCAL);
+    int (*next)(void);
+
+    want(handle);
+    next = (int (*)(void))(uintptr_t)dlsym(handle, "leaf_next");
+    want(next);
+    return next();
+}
+
+/* The path of the copy, or NULL where the directory has none. */
+static const char *copy_of(const char *dir, const char *source, const char **edits)
+{
+    struct exti_copy_info info = {.size = sizeof info};
+    struct exti_error err = {0};
+    struct exti_dir *d = NULL;
+    const char *found = NULL;
+
+    want_exti(exti_dir_read(dir, &d, &err), 0, &err);
+    for (size_t i = 0; i < exti_dir_count(d) && !found; i++) {
+        want(exti_dir_copy(d, i, &info) == 0);
+        if (strcmp(info.source, in_tmp(source)) != 0)
+            continue;
+        found = iso_text("%s", info.copy);
+        if (edits)
+            *edits = iso_text("%s", info.edits);
+    }
+    exti_dir_free(d);
+    return found;
+}
+
+static bool is_mapped(const char *path)
+{
+    void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+
+    if (handle)
+        dlclose(handle);
+    return handle != NULL;
+}
+
+ISO_CASE(each_context_has_its_own_libraries)
+{
+    struct exti_ctx *x, *y;
+    struct exti_module *a, *b;
+
+    build_chain();
+    x = iso_open(NULL);
+    y = iso_open(NULL);
+    a = iso_load(x, in_tmp("ext.so"));
+    b = iso_load(y, in_tmp("ext.so"));
+    want_int(call_int(a, "ext_next"), 1);
+    want_int(call_int(a, "ext_next"), 2);
+    want_int(call_int(b, "ext_next"), 1);
+    want_int(next_of_original(), 1);
+    want_int((long)iso_proof(x, iso_print_finding, NULL).modules, 4);
+    iso_prove_clean(x, 4);
+    iso_prove_clean(y, 4);
+    /* By name it is the same one. */
+    want_int(call_int(iso_load(x, in_tmp("libmid.so")), "mid_next"), 3);
+    want_int((long)iso_proof(x, iso_print_finding, NULL).modules, 4);
+    iso_close_ctx(x);
+    iso_close_ctx(y);
+}
+
+/* The control: the same is one for all where nothing that is needed is copied. */
+ISO_CASE(without_the_closure_they_are_shared)
+{
+    struct exti_ctx *x, *y;
+
+    build_chain();
+    x = open_with(NULL, EXTI_CLOSURE_NONE, NULL, 0);
+    y = open_with(NULL, EXTI_CLOSURE_NONE, NULL, 0);
+    want_int(call_int(iso_load(x, in_tmp("ext.so")), "ext_next"), 1);
+    want_int(call_int(iso_load(y, in_tmp("ext.so")), "ext_next"), 2);
+    want_int(next_of_original(), 3);
+    iso_close_ctx(x);
+    iso_close_ctx(y);
+}
+
+ISO_CASE(what_reaches_the_api_is_copied_in_mode_api)
+{
+    struct exti_ctx *ctx;
+    const char *dir = NULL;
+
+    iso_build(leaf_source, "libleaf.so", link_with("", "libleaf.so"));
+    iso_build("int toy_next(void);\nint uses(void) { return toy_next(); }\n", "libuses.so",
+              "-Wl,-soname,libuses.so");
+    iso_build("int uses(void);\nint mid_next(void) { return uses(); }\n", "libmid.so",
+              link_with("-luses -lleaf -Wl,--allow-shlib-undefined", "libmid.so"));
+    iso_build("int mid_next(void), leaf_next(void);\n"
+              "int ext_next(void) { return mid_next(); }\n"
+              "int ext_leaf(void) { return leaf_next(); }\n",
+              "ext.so", link_with("-lmid -lleaf -Wl,--allow-shlib-undefined", "ext.so"));
+    ctx = open_with("x", EXTI_CLOSURE_API, NULL, 0);
+    want_int(call_int(iso_load(ctx, in_tmp("ext.so")), "ext_next"), 1);
+    want_int(*(int *)iso_sym(iso_api(ctx), "toy_count"), 1);
+    want_int(call_int(iso_load(ctx, in_tmp("ext.so")), "ext_leaf"), 1);
+    want_int(next_of_original(), 2);
+    iso_prove_clean(ctx, 4);
+    iso_close_ctx(ctx);
+    dir = in_tmp("x");
+    want(copy_of(dir, "libuses.so", NULL) && copy_of(dir, "libmid.so", NULL));
+    want(!copy_of(dir, "libleaf.so", NULL));
+    iso_dir_clean(dir);
+}
+
+ISO_CASE(rules_say_what_is_shared)
+{
+    static const struct exti_rule rules[] = {{"lib*", 1}, {"libm?d.so", 0}};
+    struct exti_ctx *ctx;
+    const char *edits = NULL;
+
+    build_chain();
+    ctx = open_with("x", EXTI_CLOSURE_ALL, rules, 2);
+    want_int(call_int(iso_load(ctx, in_tmp("ext.so")), "ext_next"), 1);
+    want_int(next_of_original(), 2);
+    iso_prove_clean(ctx, 3);
+    iso_close_ctx(ctx);
+    want(!copy_of(in_tmp("x"), "libleaf.so", NULL));
+    want(copy_of(in_tmp("x"), "libmid.so", &edits));
+    /* Its name alone would not find it. */
+    want_text(edits, "\"replace\":\"libleaf.so\"");
+    want_text(edits, iso_text("\"by\":\"%s\"", in_tmp("libleaf.so")));
+    iso_dir_clean(in_tmp("x"));
+}
+
+ISO_CASE(a_directory_keeps_to_its_choice)
+{
+    static const struct exti_rule rules[] = {{"libleaf*", 1}}, others[] = {{"libleaf*", 0}};
+    char dir[512];
+    struct exti_ctx_opts opts;
+    struct exti_ctx *ctx = NULL;
+    struct exti_error err = {0};
+
+    snprintf(dir, sizeof dir, "%s", in_tmp("x"));
+    build_chain();
+    iso_close_ctx(open_with("x", EXTI_CLOSURE_ALL, rules, 1));
+    ctx = open_with("x", EXTI_CLOSURE_DEFAULT, NULL, 0);
+    iso_load(ctx, in_tmp("ext.so"));
+    iso_close_ctx(ctx);
+    want(!copy_of(in_tmp("x"), "libleaf.so", NULL));
+    iso_close_ctx(open_with("x", EXTI_CLOSURE_ALL, rules, 1));
+    ctx = NULL;
+    opts = iso_opts(dir, NULL);
+    opts.closure = EXTI_CLOSURE_API;
+    want_exti(exti_ctx_open(&ctx, &opts, &err), EXTI_E_ARG, &err);
+    want_text(err.message, "another choice of which libraries are shared");
+    want_text(err.file, "/x");
+    opts.closure = EXTI_CLOSURE_ALL;
+    opts.rules = others;
+    opts.rule_count = 1;
+    want_exti(exti_ctx_open(&ctx, &opts, &err), EXTI_E_ARG, &err);
+    want(!ctx);
+    iso_dir_clean(in_tmp("x"));
+}
+
+ISO_CASE(libraries_go_with_their_last_user)
+{
+    struct exti_error err = {0};
+    struct exti_module *a, *b;
+    struct exti_ctx *ctx;
+    const char *mid, *leaf;
+
+    build_chain();
+    iso_build("int mid_next(void);\nint other_next(void) { return mid_next(); }\n", "other.so",
+              link_with("-lmid", "other.so"));
+    ctx = iso_open("x");
+    a = iso_load(ctx, in_tmp("ext.so"));
+    b = iso_load(ctx, in_tmp("other.so"));
+    want_int(call_int(a, "ext_next"), 1);
+    want_int(call_int(b, "other_next"), 2);
+    iso_close_ctx(iso_open("y")); /* has no part in it */
+    want_int((long)iso_proof(ctx, iso_print_finding, NULL).modules, 5);
+    want_exti(exti_close(a, &err), 0, &err);
+    want_int((long)iso_proof(ctx, iso_print_finding, NULL).modules, 4);
+    want_int(call_int(b, "other_next"), 3);
+    want_exti(exti_close(b, &err), 0, &err);
+    want_int((long)iso_proof(ctx, iso_print_finding, NULL).modules, 1);
+    iso_close_ctx(iso_open("y"));
+    b = iso_load(ctx, in_tmp("other.so"));
+    want_int(call_int(b, "other_next"), 1);
+    iso_close_ctx(ctx);
+    mid = copy_of(in_tmp("x"), "libmid.so", NULL);
+    leaf = copy_of(in_tmp("x"), "libleaf.so", NULL);
+    want(mid && !is_mapped(mid));
+    want(leaf && !is_mapped(leaf));
+    iso_dir_clean(in_tmp("x"));
+    iso_dir_clean(in_tmp("y"));
+}
+
+ISO_CASE(circles_load_and_end_with_the_context)
+{
+    struct exti_ctx *ctx;
+    struct exti_module *ext;
+
+    iso_build("int two(void) { return 1; }\n", "libtwo.so", "-Wl,-soname,libtwo.so");
+    iso_build("int two(void);\nint one(void) { return two(); }\n", "libone.so",
+              link_with("-Wl,--no-as-needed -ltwo -Wl,--allow-shlib-undefined", "libone.so"));
+    iso_build("int one(void);\nint two(void) { return 2; }\nint again(void) { return one(); }\n",
+              "libtwo.so", link_with("-Wl,--no-as-needed -lone", "libtwo.so"));
+    iso_build("int again(void);\nint ext_next(void) { return again(); }\n", "ext.so",
+              link_with("-ltwo", "ext.so"));
+    ctx = iso_open("x");
+    ext = iso_load(ctx, in_tmp("ext.so"));
+    want_int(call_int(ext, "ext_next"), 2);
+    iso_prove_clean(ctx, 4);
+    iso_close_ctx(ctx);
+    want(!is_mapped(copy_of(in_tmp("x"), "libone.so", NULL)));
+    want(!is_mapped(copy_of(in_tmp("x"), "libtwo.so", NULL)));
+    iso_dir_clean(in_tmp("x"));
+}
+
+ISO_CASE(a_missing_library_is_told_by_its_name)
+{
+    struct exti_module *m = NULL;
+    struct exti_error err = {0};
+    struct exti_ctx *ctx;
+
+    build_chain();
+    want(unlink(in_tmp("libleaf.so")) == 0);
+    ctx = iso_open(NULL);
+    want_exti(exti_load(ctx, in_tmp("ext.so"), &m, &err), EXTI_E_LOAD, &err);
+    want_text(err.message, "libleaf.so: cannot open shared object file");
+    /* It is looked for again when it can have come. */
+    iso_build(leaf_source, "libleaf.so", link_with("", "libleaf.so"));
+    iso_close_ctx(ctx);
+    ctx = iso_open(NULL);
+    want_int(call_int(iso_load(ctx, in_tmp("ext.so")), "ext_next"), 1);
+    iso_close_ctx(ctx);
+}
+
+/* With a name that no manifest can hold. */
+ISO_CASE(a_library_that_cannot_be_recorded_is_refused)
+{
+    struct exti_module *m = NULL;
+    struct exti_error err = {0};
+    struct exti_ctx *ctx;
+
+    want(mkdir(in_tmp("b\xff"), 0777) == 0);
+    iso_build(leaf_source, "b\xff/libleaf.so", link_with("", "libleaf.so"));
+    iso_build(mid_source, "libmid.so",
+              iso_text("-Wl,-soname,libmid.so '%s' -Wl,-rpath,'%s'", in_tmp("b\xff/libleaf.so"),
+                       in_tmp("b\xff")));
+    iso_build(ext_source, "ext.so", link_with("-lmid -Wl,--allow-shlib-undefined", "ext.so"));
+    ctx = iso_open(NULL);
+    want_exti(exti_load(ctx, in_tmp("ext.so"), &m, &err), EXTI_E_UNSUPPORTED, &err);
+    want_text(err.file, "libmid.so");
+    want_text(err.message, "its needed library's path is not UTF-8");
+    want_text(err.message, "; needed by ext.so, and shared if a rule says so");
+    want(!m);
+    iso_close_ctx(ctx);
+}
+
+ISO_CASE(a_changed_library_is_copied_again)
+{
+    const char *copy;
+    struct exti_ctx *ctx;
+    struct stat first, second;
+
+    build_chain();
+    ctx = iso_open("x");
+    iso_load(ctx, in_tmp("ext.so"));
+    iso_close_ctx(ctx);
+    want((copy = copy_of(in_tmp("x"), "libleaf.so", NULL)) && stat(copy, &first) == 0);
+    ctx = iso_open("x");
+    iso_load(ctx, in_tmp("ext.so"));
+    iso_close_ctx(ctx);
+    want(stat(copy, &second) == 0 && first.st_ino == second.st_ino);
+    want(unlink(in_tmp("libleaf.so")) == 0);
+    iso_build("int leaf_next(void) { return 70; }", "libleaf.so", link_with("", "libleaf.so"));
+    ctx = iso_open("x");
+    want_int(call_int(iso_load(ctx, in_tmp("ext.so")), "ext_next"), 70);
+    iso_close_ctx(ctx);
+    want(unlink(copy) == 0);
+    ctx = iso_open("x");
+    want_int(call_int(iso_load(ctx, in_tmp("ext.so")), "ext_next"), 70);
+    iso_close_ctx(ctx);
+    iso_dir_clean(in_tmp("x"));
+}
+
+/* In folders that LD_LIBRARY_PATH names as the process starts. */
+static void copy_with(const char *dir)
+{
+    const char *program = iso_text("%s/extisolate", iso_build_dir());
+
+    want_int(
+        system(iso_text("LD_LIBRARY_PATH='%s' '%s' copy --libpython '%s' '%s' '%s' >/dev/null",
+                        in_tmp(dir), program, toy("libtoy.so.1"), in_tmp("ext.so"), in_tmp("x"))),
+        0);
+    want_int(system(iso_text("'%s' verify '%s' >/dev/null", program, in_tmp("x"))), 0);
+    want(copy_of(in_tmp("x"), iso_text("%s/libleaf.so", dir), NULL));
+}
+
+ISO_CASE(another_search_path_finds_others)
+{
+    static const char *const dirs[] = {"one", "two"};
+    const char *first = NULL, *second = NULL;
+
+    for (int i = 0; i < 2; i++) {
+        want(mkdir(in_tmp(dirs[i]), 0777) == 0);
+        iso_build(iso_text("int leaf_next(void) { return %d; }", i + 1),
+                  iso_text("%s/libleaf.so", dirs[i]), "-Wl,-soname,libleaf.so");
+    }
+    iso_build("int leaf_next(void);\nint ext_next(void) { return leaf_next(); }\n", "ext.so",
+              iso_text("-L'%s' -lleaf", in_tmp("one")));
+    copy_with("one");
+    want(copy_of(in_tmp("x"), "ext.so", &first));
+    first = strdup(first);
+    copy_with("two");
+    want(copy_of(in_tmp("x"), "ext.so", &second));
+    want(strcmp(first, second) != 0);
+    copy_with("one");
+    want(copy_of(in_tmp("x"), "ext.so", &second));
+    want(strcmp(first, second) == 0);
+    iso_dir_clean(in_tmp("x"));
+}
+
+struct heard {
+    char text[512];
+};
+
+static void hear(struct heard *h, char what, const char *original)
+{
+    const char *slash = strrchr(original, '/');
+    const size_t n = strlen(h->text);
+
+    snprintf(h->text + n, sizeof h->text - n, "%c%s ", what, slash + 1);
+}
+
+static int on_before_load(void *user, struct exti_ctx *ctx, const char *original, const char *copy)
+{
+    (void)ctx;
+    (void)copy;
+    hear(user, '(', original);
+    return 0;
+}
+
+static int on_after_load(void *user, struct exti_ctx *ctx, struct exti_module *m)
+{
+    (void)ctx;
+    hear(user, '+', exti_module_original(m));
+    return 0;
+}
+
+static void on_before_close(void *user, struct exti_ctx *ctx, struct exti_module *m)
+{
+    (void)ctx;
+    hear(user, '-', exti_module_original(m));
+}
+
+ISO_CASE(hooks_hear_of_libraries_before_their_users)
+{
+    static const struct exti_hooks hooks = {.size = sizeof hooks,
+                                            .before_load = on_before_load,
+                                            .after_load = on_after_load,
+                                            .before_close = on_before_close};
+    struct exti_ctx_opts opts = iso_opts(NULL, NULL);
+    struct exti_error err = {0};
+    struct heard h = {""};
+    struct exti_ctx *ctx;
+    struct exti_module *m;
+
+    build_chain();
+    opts.hooks = &hooks;
+    opts.user = &h;
+    ctx = iso_open_opts(&opts);
+    iso_api(ctx);
+    h.text[0] = 0;
+    m = iso_load(ctx, in_tmp("ext.so"));
+    want_text(h.text, "(libleaf.so (libmid.so (ext.so +libleaf.so +libmid.so +ext.so ");
+    h.text[0] = 0;
+    want_exti(exti_close(m, &err), 0, &err);
+    want_text(h.text, "-ext.so -libmid.so -libleaf.so ");
+    iso_load(ctx, in_tmp("ext.so"));
+    h.text[0] = 0;
+    iso_close_ctx(ctx);
+    want_text(h.text, "-ext.so -libmid.so -libleaf.so -libtoy.so.1 ");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_context_has_its_own_libraries),
+        cmocka_unit_test(without_the_closure_they_are_shared),
+        cmocka_unit_test(what_reaches_the_api_is_copied_in_mode_api),
+        cmocka_unit_test(rules_say_what_is_shared),
+        cmocka_unit_test(a_directory_keeps_to_its_choice),
+        cmocka_unit_test(libraries_go_with_their_last_user),
+        cmocka_unit_test(circles_load_and_end_with_the_context),
+        cmocka_unit_test(a_missing_library_is_told_by_its_name),
+        cmocka_unit_test(a_library_that_cannot_be_recorded_is_refused),
+        cmocka_unit_test(a_changed_library_is_copied_again),
+        cmocka_unit_test(another_search_path_finds_others),
+        cmocka_unit_test(hooks_hear_of_libraries_before_their_users),
+    };
+
+    return cmocka_run_group_tests_name("isolation/needs", tests, NULL, NULL);
+}
