@@ -288,8 +288,11 @@ WINE_REWRITE := $(B)/tests/wine_rewrite
 CYCLE := $(B)/tests/cycle
 CYCLE_WRAPS := -Wl$(comma)--wrap=pyrt_heap_install
 
+PACKAGES_BASE := $(B)/tests/packages_base
+
 .PHONY: test-programs
-test-programs: $(TEST_PROGRAMS) $(MACHO_CHECK) $(MACHO_REBUILD) $(PE_REWRITE) $(WINE_REWRITE) $(CYCLE)
+test-programs: $(TEST_PROGRAMS) $(MACHO_CHECK) $(MACHO_REBUILD) $(PE_REWRITE) $(WINE_REWRITE) $(CYCLE) \
+	$(PACKAGES_BASE)
 
 $(SUPPORT_OBJS): OBJ_FLAGS = $(CMOCKA_CFLAGS)
 $(TEST_PROGRAMS:$(B)/%=$(B)/obj/%.o): OBJ_FLAGS = $(CMOCKA_CFLAGS)
@@ -327,10 +330,16 @@ $(CYCLE): $(B)/obj/tests/runtime/cycle.o $(call objs,$(RUNTIME_SRCS)) $(STATIC)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(CYCLE_WRAPS) -o $@ $^ $(LIBS)
 
+$(PACKAGES_BASE): $(B)/obj/tests/packages/base.o $(STATIC)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 run = @tests/run.sh $(1) $(sort $(2))
 
 .PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-pe-inputs check-isolation \
-	check-runtime check-cli check-corpus check-macho-corpus check-pe-corpus check-macos check-windows check-wine
+	check-runtime check-cli check-corpus check-macho-corpus check-pe-corpus check-macos check-windows check-wine \
+	check-packages
 check-unit: $(UNIT_TESTS) ## unit tests, every error path
 	$(call run,unit,$(UNIT_TESTS) $(call scripts,unit))
 check-api: $(API_TESTS) ## the shared library through the public header
@@ -359,6 +368,10 @@ check-windows: all ## the Windows build, by mingw, and its tests, by wine
 	$(call run,windows,$(call scripts,windows))
 check-wine: all $(WINE_REWRITE) ## PE copies, loaded and run by wine
 	$(call run,wine,$(call scripts,wine))
+# More than an hour on a slow machine.
+check-packages: export TEST_TIMEOUT ?= 7200
+check-packages: all $(PACKAGES_BASE) ## packages do their work in several contexts of one process
+	$(call run,packages,$(call scripts,packages))
 
 .PHONY: check-layers check-abi check-readme
 check-layers: ## includes obey the layers

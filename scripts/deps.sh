@@ -1,6 +1,7 @@
 #!/bin/bash
-# Installs the Debian packages that are missing for the sets named: build, test, corpus, demo.
-# Quick and silent when all are there.  Without apt-get or the right to use it, names them and stops.
+# Installs the Debian packages that are missing for the sets named: build, test, corpus, packages, demo.
+# Quick and silent when all are there.  Without apt-get or the right to use it, names them and stops,
+# but not for the set packages: the tests of those that are missing are skipped.
 set -eu
 
 build='gcc libc6-dev binutils make pkg-config libelf-dev libjansson-dev nettle-dev'
@@ -14,14 +15,20 @@ gcc-mingw-w64-x86-64 gcc-mingw-w64-i686 python3-pefile wine64 osslsigncode"
 corpus='python3-scipy python3-pandas python3-lxml python3-pil python3-matplotlib python3-cryptography
 python3-h5py python3-psycopg2 python3-zmq python3-gevent'
 
-wanted=
+# Each of these says what it needs.
+packages() {
+    sed -n 's/^# debian: //p' "$(dirname "$0")"/../tests/packages/work/*.py
+}
+
+wanted= optional=
 for set in "$@"; do
     case $set in
     build) wanted="$wanted $build" ;;
     demo) wanted="$wanted $demo" ;;
     test) wanted="$wanted $test" ;;
     corpus) wanted="$wanted $corpus" ;;
-    *) echo "usage: $0 [build] [test] [corpus] [demo]" >&2; exit 2 ;;
+    packages) optional=$(packages) ;;
+    *) echo "usage: $0 [build] [test] [corpus] [packages] [demo]" >&2; exit 2 ;;
     esac
 done
 
@@ -32,26 +39,44 @@ fi
 
 missing=
 # shellcheck disable=SC2086
-have=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' $wanted 2>/dev/null | awk '$2 == "installed" { print $1 }') || :
+have=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' $wanted $optional 2>/dev/null | awk '$2 == "installed" { print $1 }') || :
 for p in $wanted; do
     grep -qxF "$p" <<<"$have" || missing="$missing $p"
 done
-[ -n "$missing" ] || exit 0
+extra=
+for p in $(tr ' ' '\n' <<<"$optional" | sort -u); do
+    grep -qxF "$p" <<<"$have" || extra="$extra $p"
+done
+[ -n "$missing$extra" ] || exit 0
+
+give_up() {
+    echo "These packages are missing:$missing$extra" >&2
+    [ $# = 0 ] || echo "$*$missing$extra" >&2
+    [ -z "$missing" ] && exit 0
+    exit 1
+}
 
 as_root=
 if [ "$(id -u)" != 0 ]; then
     if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
         as_root=sudo
     else
-        echo "These packages are missing:$missing" >&2
-        echo "Install them as root: apt-get install$missing" >&2
-        exit 1
+        give_up "Install them as root: apt-get install"
     fi
 fi
-command -v apt-get >/dev/null || { echo "These packages are missing:$missing" >&2; exit 1; }
+command -v apt-get >/dev/null || give_up
 
-echo "Installing:$missing"
 export DEBIAN_FRONTEND=noninteractive
 $as_root apt-get -o DPkg::Lock::Timeout=120 update -qq
+for p in $extra; do
+    # Other releases of the distribution have not all of these.
+    if apt-cache show "$p" >/dev/null 2>&1; then
+        missing="$missing $p"
+    else
+        echo "This distribution has no $p" >&2
+    fi
+done
+[ -n "$missing" ] || exit 0
+echo "Installing:$missing"
 # shellcheck disable=SC2086
 $as_root apt-get -o DPkg::Lock::Timeout=120 install -y -qq --no-install-recommends $missing >/dev/null

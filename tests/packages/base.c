@@ -1,0 +1,14 @@
+/* Prints what libraries contexts share, one name pattern a line, as the library has them. */
+#include <stdio.h>
+
+#include "loader/policy.h"
+
+int main(void)
+{
+    const char *glob, *reason;
+    bool fixed;
+
+    for (size_t i = 0; (glob = exti__policy_base(i, &reason, &fixed)) != NULL; i++)
+        puts(glob);
+    return ferror(stdout) || fflush(stdout) != 0;
+}

@@ -1,0 +1,235 @@
+"""Does the work of packages in contexts of one process, and looks at what they share.
+
+harness.py SET PYTHON NAME...
+
+Each work/NAME.py runs in a plain interpreter, which is the control, then in two contexts one after
+the other, in two at once, and in four at once.  A run passes when every context ends well, the proof
+finds no reference that leaves its context, and no library is mapped from where it is installed but
+  - what this program itself needs,
+  - the base set, libraries that their own flags make shared, and what these need.
+What is known to fail is in known.txt, and a failure too once it passes.
+
+EXTI_PACKAGES_MODES="turns two four", EXTI_PACKAGES_LIMIT=SECONDS for one run,
+EXTI_PACKAGES_JOBS=2 packages at a time.
+"""
+
+import concurrent.futures
+import fnmatch
+import functools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.path.abspath(os.environ.get("EXTI_BUILD", "build"))
+PROGRAM = os.environ.get("EXTISOLATE", os.path.join(BUILD, "extisolate"))
+LIMIT = int(os.environ.get("EXTI_PACKAGES_LIMIT", "300"))
+JOBS = int(os.environ.get("EXTI_PACKAGES_JOBS", "2"))
+MODES = {"turns": ("turns", 2), "two": ("together", 2), "four": ("together", 4)}
+ONLY = os.environ.get("EXTI_PACKAGES_MODES", " ".join(MODES)).split()
+
+printing = threading.Lock()
+
+
+# ---- which libraries may be shared ----------------------------------------------------------------
+
+
+def output(*command, **more):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, **more)
+    return done.stdout.decode(errors="replace")
+
+
+@functools.lru_cache(None)
+def base_set():
+    globs = output(os.path.join(BUILD, "tests/packages_base")).split()
+    if not globs:
+        sys.exit("packages_base is not built")
+    return globs
+
+
+@functools.lru_cache(None)
+def needs(path):
+    """Real paths of all that the system's loader maps for the file."""
+    listed = output("/lib64/ld-linux-x86-64.so.2", "--list", path)
+    return {os.path.realpath(p) for p in re.findall(r"(/\S+) \(0x", listed)}
+
+
+@functools.lru_cache(None)
+def shared_by_itself(path):
+    """By its name, or by flags that a copy could not live with."""
+    dynamic = output("readelf", "-dW", path)
+    names = re.findall(r"\(SONAME\).*\[(.*)\]", dynamic) + [os.path.basename(path)]
+    if any(fnmatch.fnmatchcase(n, g) for n in names for g in base_set()):
+        return True
+    return bool(re.search(r"\bNODELETE\b|\bSTATIC_TLS\b", dynamic))
+
+
+def mapped(maps):
+    """The files in them that are libraries or programs."""
+    files = set()
+    for line in maps.splitlines():
+        fields = line.split(None, 5)
+        if len(fields) == 6 and fields[5].startswith("/") and "x" in fields[1]:
+            files.add(fields[5])
+    return files
+
+
+def originals(files, folder):
+    """Those that are mapped from where they are installed, and should not be."""
+    program = os.path.realpath(PROGRAM)
+    ours = needs(program) | {program}
+    away = {os.path.realpath(f) for f in files if not f.startswith(folder)} - ours
+    away = {f for f in away if os.path.basename(f) != "ld-linux-x86-64.so.2"}
+    shared = {f for f in away if shared_by_itself(f)}
+    dragged = set().union(*map(needs, shared)) if shared else set()
+    return sorted(away - shared - dragged)
+
+
+# ---- one run --------------------------------------------------------------------------------------
+
+
+def tail(text, lines=14):
+    return "\n".join(text.strip().splitlines()[-lines:])
+
+
+def run(command, folder, out):
+    """Its status, or None after LIMIT."""
+    environment = dict(os.environ, TMPDIR=folder, HOME=folder, MPLBACKEND="Agg", TERM="xterm")
+    environment.update(QT_QPA_PLATFORM="offscreen", SDL_VIDEODRIVER="dummy", LC_ALL="C.UTF-8")
+    environment.update(XDG_RUNTIME_DIR=folder, PYTHONDONTWRITEBYTECODE="1")
+    with open(out, "wb") as o, open(out + ".err", "wb") as e:
+        child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=o, stderr=e, cwd=folder, env=environment,
+            start_new_session=True,
+        )
+        try:
+            return child.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, 9)
+            child.wait()
+            return None
+
+
+def said(out):
+    with open(out, errors="replace") as o, open(out + ".err", errors="replace") as e:
+        return o.read(), e.read()
+
+
+def ended(status):
+    if status is None:
+        return "was still running after %d s" % LIMIT
+    return "ended with status %d" % status if status >= 0 else "died of signal %d" % -status
+
+
+def proof_faults(text, count):
+    at = text.rfind("\n[") + 1
+    try:
+        proofs = json.loads(text[at:])
+    except ValueError:
+        return ["there is no proof on its output: " + tail(text, 3)]
+    faults = []
+    if len(proofs) != count:
+        faults.append("%d contexts are proven, not %d" % (len(proofs), count))
+    for p in proofs:
+        if not p["proven"]:
+            faults.append("context %d is not proven: %s" % (p["index"], p.get("error")))
+        elif p["proof"]["leaks"]:
+            faults.append("context %d leaks: %s" % (p["index"], tail(p.get("findings", ""), 6)))
+        elif p["proof"]["modules"] < 1 or p["proof"]["references"] < 1:
+            faults.append("the proof of context %d looked at nothing" % p["index"])
+    return faults
+
+
+def faults_of(name, mode, python, copies, folder):
+    how, count = MODES[mode]
+    sync = os.path.join(folder, mode)
+    os.mkdir(sync)
+    out = os.path.join(folder, mode + ".out")
+    work = os.path.join(HERE, "work", name + ".py")
+    status = run(
+        [PROGRAM, "run", "--contexts", str(count), "--python", python, "--dir", copies, "--prove",
+         "--json", os.path.join(HERE, "drive.py"), how, work, sync], folder, out)
+    text, errors = said(out)
+    if status != 0:
+        leaks = [f for f in proof_faults(text, count) if "leaks" in f] if status == 1 else []
+        return [ended(status), tail(errors)] + leaks
+    faults = proof_faults(text, count)
+    try:
+        with open(os.path.join(sync, "maps")) as f:
+            files = mapped(f.read())
+    except OSError as e:
+        return faults + ["no maps: %s" % e]
+    for i in range(count):
+        if not any(f.startswith("%s/%d/" % (copies, i)) for f in files):
+            faults.append("context %d maps no copy" % i)
+    faults += ["shared: " + f for f in originals(files, copies)]
+    return faults
+
+
+# ---- one package ----------------------------------------------------------------------------------
+
+
+def known_failures(which):
+    """{(name, mode): (cause, sometimes)}"""
+    known = {}
+    with open(os.path.join(HERE, "known.txt")) as f:
+        for line in f:
+            if line.strip() and not line.startswith("#"):
+                of, name, modes, cause = line.split(None, 3)
+                for mode in MODES if modes.rstrip("?") == "all" else modes.rstrip("?").split(","):
+                    if of == which:
+                        known[name, mode] = cause.strip(), modes.endswith("?")
+    return known
+
+
+def verdict(label, faults, known):
+    cause, sometimes = known or (None, False)
+    if not faults and known and not sometimes:
+        return ["not ok %s: passes now; take it out of known.txt (%s)" % (label, cause)]
+    if not faults:
+        return ["ok " + label]
+    detail = ["    " + line for fault in faults for line in fault.splitlines()]
+    if known:
+        return ["skip %s: cannot: %s" % (label, cause)] + detail
+    return ["not ok " + label] + detail
+
+
+def package(name, python, known):
+    # Its real name: the maps tell that.
+    folder = os.path.realpath(tempfile.mkdtemp(prefix="packages-"))
+    lines = []
+    try:
+        out = os.path.join(folder, "plain.out")
+        work = os.path.join(HERE, "work", name + ".py")
+        status = run([python, os.path.join(HERE, "drive.py"), "plain", work], folder, out)
+        if status != 0:
+            return ["not ok %s/plain: the control %s" % (name, ended(status)), tail(said(out)[1])]
+        for mode in ONLY:
+            copies = os.path.join(folder, "copies")
+            faults = faults_of(name, mode, python, copies, folder)
+            lines += verdict("%s/%s" % (name, mode), faults, known.get((name, mode)))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return lines
+
+
+def main():
+    which, python, names = sys.argv[1], sys.argv[2], sys.argv[3:]
+    known = known_failures(which)
+    base_set()
+
+    def one(name):
+        lines = package(name, python, known)
+        with printing:
+            print("\n".join(lines), flush=True)
+
+    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+        list(pool.map(one, names))
+
+
+main()

@@ -1,0 +1,17 @@
+# debian: python3-sqlalchemy-ext
+# pypi: SQLAlchemy
+import sqlalchemy as sa
+
+try:
+    from sqlalchemy import cresultproxy
+except ImportError:
+    from sqlalchemy.cyextension import resultproxy
+engine = sa.create_engine("sqlite://")
+meta = sa.MetaData()
+table = sa.Table("t", meta, sa.Column("id", sa.Integer, primary_key=True), sa.Column("name", sa.String))
+with engine.begin() as connection:
+    meta.create_all(connection)
+    connection.execute(table.insert(), [{"name": "n%d" % i} for i in range(100)])
+    rows = connection.execute(sa.text("select id, name from t where id > 97 order by id")).fetchall()
+assert [tuple(r) for r in rows] == [(98, "n97"), (99, "n98"), (100, "n99")] and rows[0].name == "n97"
+engine.dispose()
