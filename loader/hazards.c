@@ -242,7 +242,7 @@ static void find_in_symbol(struct exti_image *im, uint32_t format,
     const char *name = s->name + (format == MACHO && *s->name == '_');
     bool exported = (s->flags & EXTI_SYM_EXPORT) != 0;
 
-    if (s->flags & EXTI_SYM_UNIQUE) {
+    if (s->flags & EXTI_SYM_UNIQUE || (format == MACHO && exported && s->flags & EXTI_SYM_WEAK)) {
         im->hazards.unique++;
         if (!im->hazards.unique_one)
             im->hazards.unique_one = s->name;
@@ -372,6 +372,17 @@ static void tell_nodelete(const struct exti_image *im, struct exti_hazard_info *
     }
 }
 
+/* Of a Mach-O file the flags count: it may bind to weak definitions and have none. */
+static void tell_unique(const struct exti_image *im, struct exti_hazard_info *h)
+{
+    if (!(im->info.flags & EXTI_IMAGE_UNIQUE))
+        return;
+    if (im->hazards.unique > 0)
+        set(h, im->hazards.unique, im->hazards.unique_one);
+    else
+        set(h, 1, "MH_BINDS_TO_WEAK");
+}
+
 /* The hazard of that kind; its count is 0 when the file does not have it. */
 static struct exti_hazard_info tell(const struct exti_image *im, enum exti_hazard kind)
 {
@@ -380,7 +391,7 @@ static struct exti_hazard_info tell(const struct exti_image *im, enum exti_hazar
 
     switch (kind) {
     case EXTI_HAZARD_UNIQUE:
-        set(&h, im->hazards.unique, im->hazards.unique_one);
+        tell_unique(im, &h);
         break;
     case EXTI_HAZARD_NODELETE:
         tell_nodelete(im, &h);

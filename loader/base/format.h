@@ -26,7 +26,7 @@ struct exti_image_needed {
 /* What loader/hazards.c has found in the file; strings are the image's. */
 struct exti_image_hazards {
     uint64_t calls[2];      /* by the place in its table of functions */
-    size_t unique;          /* symbols */
+    size_t unique;          /* symbols, weak definitions of Mach-O */
     size_t api;             /* of Python's, exported by a program */
     const char *openmp;     /* a symbol or library, or NULL */
     const char *blas;       /* likewise */
