@@ -339,7 +339,7 @@ run = @tests/run.sh $(1) $(sort $(2))
 
 .PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-pe-inputs check-isolation \
 	check-runtime check-cli check-corpus check-macho-corpus check-pe-corpus check-macos check-windows check-wine \
-	check-packages
+	check-packages check-suites
 check-unit: $(UNIT_TESTS) ## unit tests, every error path
 	$(call run,unit,$(UNIT_TESTS) $(call scripts,unit))
 check-api: $(API_TESTS) ## the shared library through the public header
@@ -358,6 +358,8 @@ check-cli: all ## the program
 	$(call run,cli,$(call scripts,cli))
 check-corpus: all $(call programs,corpus) ## the distribution's extension modules
 	$(call run,corpus,$(call programs,corpus) $(call scripts,corpus))
+check-suites: all ## CPython's and numpy's own tests, in two contexts at once; EXTI_SUITES=all: all of them
+	$(call run,suites,$(call scripts,suites))
 check-macho-corpus: all $(MACHO_CHECK) $(MACHO_REBUILD) ## real Mach-O files, of others
 	$(call run,macho_corpus,$(call scripts,macho_corpus))
 check-pe-corpus: all $(PE_REWRITE) ## real PE files, of others
@@ -496,7 +498,7 @@ coverage: ## lines that the tests reach; those missed are printed with V=1
 # ---- everything ----------------------------------------------------------------------------------
 
 CHECKS := check-layers check-abi check-unit check-api check-fuzz check-elf-inputs check-macho-inputs \
-	check-pe-inputs check-isolation check-runtime check-cli check-readme check-corpus \
+	check-pe-inputs check-isolation check-runtime check-cli check-readme check-corpus check-suites \
 	check-macho-corpus check-pe-corpus check-macos check-windows check-wine check-san check-valgrind
 
 .PHONY: check bench demo compile_commands.json format format-check help

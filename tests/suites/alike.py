@@ -1,0 +1,178 @@
+"""Whether tests come out in two contexts at once as they do in the interpreter itself.
+
+    alike.py LABEL PYTHON unittest|pytest ARG...    as for record.py
+
+One run in the interpreter and one in two contexts are compared, test by test.  What differs and is
+not in the list `differences` is run again, both ways: a test that the interpreter itself does not
+repeat, or that differed once only, is told by name and not counted.  Results are lines for
+tests/run.sh.  EXTISOLATE is the program, EXTI_SUITES_TIME the seconds that a run may take.
+"""
+
+import collections
+import fnmatch
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CONTEXTS = 2
+LIMIT = float(os.environ.get('EXTI_SUITES_TIME', '1000'))
+Allowed = collections.namedtuple('Allowed', 'test when outcome reason used')
+
+
+class Run:
+    """One process: its tests' outcomes, interpreter by interpreter, once waited for."""
+
+    def __init__(self, work, python, command, contexts):
+        self.out, self.count = os.path.join(work, 'out'), contexts or 1
+        self.dir = os.path.join(work, 'cwd')
+        os.makedirs(self.dir)
+        env = dict(os.environ, EXTI_SUITES_COUNT=str(self.count), EXTI_SUITES_INDEX='0')
+        program = [python]
+        if contexts:
+            program = [os.environ['EXTISOLATE'], 'run', '--contexts', str(contexts), '--prove',
+                       '--python', python]
+        self.log = open(os.path.join(work, 'log'), 'w+', errors='backslashreplace')
+        self.process = subprocess.Popen(
+            [*program, os.path.join(HERE, 'record.py'), self.out, *command], cwd=self.dir, env=env,
+            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, start_new_session=True)
+
+    def wait(self):
+        try:
+            status = self.process.wait(LIMIT)
+            self.end = f'status {status}' if status else None
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            self.end = f'{LIMIT:.0f} s were not enough'
+        self.outcomes, self.why, underway = [], {}, []
+        for i in range(self.count):
+            outcomes, open_tests, done = {}, [], False
+            for kind, *words in read(f'{self.out}.{i}'):
+                if kind == 'start':
+                    open_tests.append(words[0])
+                elif kind == 'end':
+                    open_tests.remove(words[0])
+                    outcomes[words[0]] = words[1]
+                    self.why[i, words[0]] = words[2]
+                else:
+                    done = True
+            self.outcomes.append(outcomes)
+            underway += open_tests
+            if not done and not self.end:
+                self.end = 'a record that breaks off'
+        if self.end:
+            self.log.seek(0)
+            self.end += f' (underway: {", ".join(underway) or "no test"})\n{self.log.read()[-3000:]}'
+        return self
+
+
+def read(path):
+    try:
+        with open(path, encoding='utf-8') as f:
+            for line in f:
+                if line.endswith('\n'):
+                    yield json.loads(line)
+    except FileNotFoundError:
+        pass
+
+
+def allowed_differences(path):
+    """Lines `TEST | always or sometimes | outcome in a context | reason`."""
+    with open(path) as f:
+        for line in f:
+            if line.strip() and not line.startswith('#'):
+                yield Allowed(*(word.strip() for word in line.split(' | ', 3)), [])
+
+
+def result(word, label, text=''):
+    first, *more = text.splitlines() or ['']
+    print(f'{word} {label}' + (f': {first}' if first else ''))
+    for line in more:
+        print('    ' + line)
+
+
+def both(work, python, command):
+    """The two runs, at the same time."""
+    runs = [Run(os.path.join(work, str(contexts)), python, command, contexts)
+            for contexts in (0, CONTEXTS)]
+    return [run.wait() for run in runs]
+
+
+def different(plain, contexts):
+    """Of each test that differs, the outcomes in the interpreter and in the contexts."""
+    names = set().union(plain.outcomes[0], *contexts.outcomes)
+    all_of = {name: [o.get(name, 'nothing') for o in plain.outcomes + contexts.outcomes]
+              for name in sorted(names)}
+    return {name: o for name, o in all_of.items() if len(set(o)) > 1}
+
+
+def excuse(allowed, name, outcomes):
+    for a in allowed:
+        if fnmatch.fnmatchcase(name, a.test) and set(outcomes[1:]) <= {outcomes[0], a.outcome}:
+            a.used.append(name)
+            return True
+    return False
+
+
+def stale(allowed, plain):
+    """Differences that are in the list, and whose tests ran, and that are no more."""
+    for a in allowed:
+        if a.when == 'always' and not a.used and fnmatch.filter(plain.outcomes[0], a.test):
+            yield a
+
+
+def tell(label, name, first, second, contexts):
+    word = ['in the interpreter', *(f'in context {i}' for i in range(CONTEXTS))]
+    said = ', '.join(f'{o} {w}' for o, w in zip(first, word))
+    where = re.sub(r'[^\w.\[\]:-]+', '_', name)
+    if second and second[0] != first[0]:
+        result('skip', f'{label}-{where}', f'the interpreter itself says {first[0]}, then {second[0]}')
+    elif second and len(set(second)) == 1:
+        result('skip', f'{label}-{where}', f'{said}; alike when run again')
+    else:
+        why = next((contexts.why[i, name] for i in range(CONTEXTS)
+                    if contexts.why.get((i, name)) and first[i + 1] != first[0]), '')
+        result('not ok', f'{label}-{where}', f'{said}\n{why}')
+
+
+def compare(label, python, command, work):
+    allowed = list(allowed_differences(os.environ.get('EXTI_SUITES_DIFFERENCES') or
+                                       os.path.join(HERE, 'differences')))
+    plain, contexts = both(os.path.join(work, 'first'), python, command)
+    for run, name in (plain, 'interpreter'), (contexts, 'contexts'):
+        if run.end:
+            result('not ok', label, f'the {name}: {run.end}')
+            return
+    if not plain.outcomes[0]:
+        result('not ok', label, 'there are no tests')
+        return
+    first = {name: o for name, o in different(plain, contexts).items()
+             if not excuse(allowed, name, o)}
+    if first:
+        again = both(os.path.join(work, 'again'), python, command)
+        second = different(*again) if not any(run.end for run in again) else None
+        for name, outcomes in first.items():
+            agreed = [again[0].outcomes[0].get(name, 'nothing')] * 3
+            tell(label, name, outcomes, None if second is None else second.get(name, agreed),
+                 contexts)
+    for a in stale(allowed, plain):
+        result('not ok', f'{label}-{a.test}', f'listed as {a.outcome} in a context, but alike')
+    counts = collections.Counter(plain.outcomes[0].values())
+    excused = sum(len(a.used) for a in allowed)
+    result('ok', label, f'{len(plain.outcomes[0]) - len(first) - excused} tests alike (' +
+           ', '.join(f'{n} {outcome}' for outcome, n in sorted(counts.items())) + ')' +
+           (f', {excused} differ as listed' if excused else ''))
+
+
+def main():
+    label, python, *command = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as work:
+        compare(label, python, command, work)
+
+
+main()

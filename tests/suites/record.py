@@ -1,0 +1,191 @@
+"""Runs tests in the interpreter or context that it is run by, and writes down how each came out.
+
+    record.py OUT unittest NAME...    by unittest: modules, or single tests
+    record.py OUT pytest ARG...       by pytest: its own arguments
+
+The lines of OUT.INDEX are JSON: ["start", ID], ["end", ID, OUTCOME, WHY], and ["done"] at the end.
+INDEX is the context's; in an interpreter EXTI_SUITES_INDEX gives it.  A record starts when all
+EXTI_SUITES_COUNT of them can, so that the tests run at the same time.  EXTI_SUITES_TESTS is a folder
+that holds CPython's tests where the interpreter has none.
+"""
+
+import collections
+import importlib
+import json
+import os
+import sys
+import time
+import warnings
+
+try:
+    from extisolate import index
+except ImportError:
+    index = int(os.environ['EXTI_SUITES_INDEX'])
+count = int(os.environ['EXTI_SUITES_COUNT'])
+
+
+class Record:
+    def __init__(self, path):
+        self.file = open(path, 'w', encoding='utf-8', buffering=1)
+        self.seen = collections.Counter()
+        self.ids = {}
+
+    def start(self, test, name):
+        """Tests that go by one name are told apart by number."""
+        self.seen[name] += 1
+        if self.seen[name] > 1:
+            name += f' #{self.seen[name]}'
+        self.ids[test] = name
+        self.write('start', name)
+
+    def end(self, test, outcome, why=''):
+        self.write('end', self.ids.pop(test), outcome, str(why)[-4000:])
+
+    def write(self, *words):
+        self.file.write(json.dumps(words) + '\n')
+
+
+def wait_for_others(path):
+    open(f'{path}.ready.{index}', 'w').close()
+    while not all(os.path.exists(f'{path}.ready.{i}') for i in range(count)):
+        time.sleep(0.01)
+
+
+def run_unittest(record, names):
+    import unittest
+    from test import support
+    try:
+        from test.support import os_helper
+    except ImportError:
+        os_helper = support
+    more = os.environ.get('EXTI_SUITES_TESTS')
+    if more:
+        import ctypes
+        ctypes.__path__.append(os.path.join(more, 'ctypes'))
+    # What regrtest allows when nothing is asked for.
+    support.use_resources = []
+    # It waits for any child of the process, another context's too.
+    support.reap_children = lambda: None
+    # Upstream tells concurrent runs apart by process id, which contexts share.
+    for name in [n for n in dir(os_helper) if n.startswith('TESTFN')]:
+        value = getattr(os_helper, name)
+        if value:
+            setattr(os_helper, name, value + (f'_{index}' if isinstance(value, str) else b'_%d' % index))
+
+    class Result(unittest.TestResult):
+        worst = None
+
+        def startTest(self, test):
+            super().startTest(test)
+            self.worst = None
+            record.start(test, test.id())
+
+        def note(self, outcome, why=''):
+            ranks = 'skip', 'xfail', 'xpass', 'fail', 'error'
+            if self.worst is None or ranks.index(outcome) > ranks.index(self.worst[0]):
+                self.worst = outcome, why
+
+        def addError(self, test, err):
+            # Of a class or module whose setting up failed.
+            if test not in record.ids:
+                record.start(test, test.id())
+                record.end(test, 'error', self._exc_info_to_string(err, test))
+                return
+            self.note('error', self._exc_info_to_string(err, test))
+
+        def addFailure(self, test, err):
+            self.note('fail', self._exc_info_to_string(err, test))
+
+        def addSkip(self, test, reason):
+            if test not in record.ids:
+                record.start(test, test.id())
+                record.end(test, 'skip', reason)
+                return
+            self.note('skip', reason)
+
+        def addExpectedFailure(self, test, err):
+            self.note('xfail')
+
+        def addUnexpectedSuccess(self, test):
+            self.note('xpass')
+
+        def addSubTest(self, test, subtest, err):
+            if err is not None:
+                failed = issubclass(err[0], test.failureException)
+                self.note('fail' if failed else 'error',
+                          str(subtest) + '\n' + self._exc_info_to_string(err, test))
+
+        def stopTest(self, test):
+            super().stopTest(test)
+            record.end(test, *(self.worst or ['pass']))
+
+    result = Result()
+    warnings.simplefilter('default')
+    loaded = [load(unittest.defaultTestLoader, name) for name in names]
+    # By which a module's test_main runs what it has chosen.
+    support._run_suite = lambda suite: suite.run(result)
+    wait_for_others(sys.argv[1])
+    for run in loaded:
+        run(result)
+
+
+def load(loader, name):
+    """Older modules without load_tests have a test_main that sets things up and chooses."""
+    module = importlib.import_module(name)
+    if hasattr(module, 'test_main') and not hasattr(module, 'load_tests'):
+        return lambda result: module.test_main()
+    return loader.loadTestsFromModule(module).run
+
+
+def run_pytest(record, args):
+    import pytest
+    import _pytest.runner
+
+    # It keeps the running test's name in the environment, which is the process's, and changing it
+    # while another context reads it is undefined.
+    _pytest.runner._update_current_test_var = lambda item, when: None
+
+    class Plugin:
+        worst = None
+
+        def pytest_collection_finish(self):
+            wait_for_others(sys.argv[1])
+
+        def pytest_collectreport(self, report):
+            if report.outcome != 'passed':
+                record.start(report.nodeid, report.nodeid)
+                record.end(report.nodeid, 'skip' if report.skipped else 'error', report.longrepr)
+
+        def pytest_runtest_logstart(self, nodeid, location):
+            record.start(nodeid, nodeid)
+            self.worst = ['pass']
+
+        def pytest_runtest_logreport(self, report):
+            if report.outcome == 'passed':
+                if hasattr(report, 'wasxfail'):
+                    self.worst = ['xpass']
+            elif report.outcome == 'skipped':
+                self.worst = ['xfail' if hasattr(report, 'wasxfail') else 'skip', report.longrepr]
+            else:
+                self.worst = ['fail' if report.when == 'call' else 'error', report.longrepr]
+
+        def pytest_runtest_logfinish(self, nodeid, location):
+            record.end(nodeid, *self.worst)
+
+    # File descriptors and fatal signals are the process's.
+    pytest.main(['-p', 'no:cacheprovider', '-p', 'no:faulthandler', '--capture=sys', '-q', '-q',
+                 '--tb=short', f'--basetemp={sys.argv[1]}.tmp.{index}', *args],
+                plugins=[Plugin()])
+
+
+def main():
+    out, how, *args = sys.argv[1:]
+    record = Record(f'{out}.{index}')
+    sys.stdout = sys.stderr = open(f'{out}.log.{index}', 'w', buffering=1, encoding='utf-8',
+                                   errors='backslashreplace')
+    {'unittest': run_unittest, 'pytest': run_pytest}[how](record, args)
+    record.write('done')
+    record.file.close()
+
+
+main()

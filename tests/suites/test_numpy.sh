@@ -1,0 +1,34 @@
+#!/bin/bash
+# numpy's own tests, in two contexts at once and in the interpreter itself.
+root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$root/tests/suites/lib.sh"
+
+if ! has $system numpy pytest hypothesis; then
+    echo "skip numpy: $system needs numpy, pytest and hypothesis" \
+        "(packages python3-numpy, python3-pytest, python3-hypothesis)"
+    exit 0
+fi
+v=$($system -c 'import numpy; print(numpy.__version__)')
+at=$($system -c 'import os, numpy; print(os.path.dirname(numpy.__file__))')
+
+# How much memory is free is the same for all; none is to be used up.
+export NPY_AVAILABLE_MEM=1GB
+export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+
+suite() { # NAME FILE...
+    local name=$1
+    shift
+    alike "$v-$name" $system pytest "$@" --deselect="$numba" --rootdir="$at" -m "$marks"
+}
+# LLVM ends the process when a second context sets its options.
+numba=random/tests/test_extending.py::test_numba
+
+marks='not slow'
+for part in fft linalg random; do
+    suite $part "$at/$part"
+done
+if [ -n "$whole" ]; then
+    suite core "$at/core"
+else
+    suite core "$at"/core/tests/test_{abc,array_coercion,array_interface,casting_unittests,conversion_utils,cpu_features,defchararray,einsum,errstate,function_base,getlimits,half,hashtable,indexing,item_selection,longdouble,memmap,mem_policy,nditer,numerictypes,overrides,print,protocols,records,regression,scalar_ctors,scalarinherit,shape_base,ufunc,umath_complex,unicode}.py
+fi
