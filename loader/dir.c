@@ -1,5 +1,6 @@
 /* Context directories from outside: what is in them, whether it is right, and their removal. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "loader/base/error.h"
@@ -162,6 +163,25 @@ static int compare_copy(struct dir_check *c, size_t i, const struct exti_edits *
     return rc;
 }
 
+/* A need names its library's copy, which has to be there. */
+static void check_needs(struct dir_check *c, size_t i)
+{
+    const struct exti_entry *e = entry(c->dir, i);
+
+    for (size_t k = 0; k < e->need_count && !c->stop; k++) {
+        const struct exti_need *n = &e->needs[k];
+        const struct exti_entry *copy =
+            n->isolated ? exti__manifest_find_copy(&c->dir->manifest, n->to) : NULL;
+        char text[EXTI_FILE_NAME_MAX + 64];
+
+        if (!n->isolated || (copy && strcmp(copy->source, n->file) == 0))
+            continue;
+        snprintf(text, sizeof text, "needs a copy of %.255s, which the context does not have",
+                 exti__name_base(n->file));
+        find_fault(c, c->dir->copies[i], EXTI_E_CHECK, EXTI_NO_OFFSET, text);
+    }
+}
+
 static int check_copy(struct dir_check *c, size_t i, struct exti_error *err)
 {
     const struct exti_manifest *m = &c->dir->manifest;
@@ -206,6 +226,7 @@ static void check_entry(struct dir_check *c, size_t i)
     else if (check_copy(c, i, &err))
         find_fault(c, err.file[0] ? err.file : c->dir->copies[i], err.code, err.offset,
                    err.message);
+    check_needs(c, i);
 }
 
 /* A copy that is not in the manifest is one that a process has made and not yet recorded. */

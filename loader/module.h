@@ -66,7 +66,8 @@ int exti__hook_failed(struct exti_error *err, const char *hook, const char *orig
 struct exti_place {
     struct exti_module *m; /* with a reference of the opening's */
     bool fresh;            /* it is new to the context */
-    bool visited;
+    bool visited;          /* by the walk that makes the order, */
+    size_t next;           /* which has this need to look at next */
 };
 
 /* A copy and those that it drags in. */

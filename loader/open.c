@@ -202,34 +202,47 @@ static int open_copy(struct exti_ctx *ctx, const struct exti_dragged *d, struct 
     return 0;
 }
 
-/* Adds copy `at` to the order, after what it needs. */
-static void put_in_order(struct exti_opening *o, size_t at)
+/* Each copy after what it needs, but for circles: a walk that goes down first, without recursion. */
+static void put_in_order(struct exti_opening *o, size_t *path)
 {
-    const struct exti_dragged *d = &o->set.copies[at];
+    size_t depth = 0;
 
-    if (o->places[at].visited)
-        return;
-    o->places[at].visited = true;
-    for (size_t i = 0; i < d->need_count; i++)
-        put_in_order(o, d->needs[i]);
-    o->order[o->ordered++] = at;
+    path[depth++] = 0;
+    o->places[0].visited = true;
+    while (depth) {
+        const size_t at = path[depth - 1];
+        const struct exti_dragged *d = &o->set.copies[at];
+        size_t *next = &o->places[at].next;
+
+        if (*next == d->need_count) {
+            o->order[o->ordered++] = at;
+            depth--;
+        } else if (!o->places[d->needs[(*next)++]].visited) {
+            path[depth++] = d->needs[*next - 1];
+            o->places[path[depth - 1]].visited = true;
+        }
+    }
 }
 
 static int prepare(struct exti_ctx *ctx, const char *source, struct exti_opening *o,
                    struct exti_error *err)
 {
+    size_t *path;
     int rc = exti__store_dragged(&ctx->store, source, &o->set, err);
 
     if (rc)
         return rc;
     o->places = exti__calloc(o->set.count, sizeof *o->places);
     o->order = exti__calloc(o->set.count, sizeof *o->order);
-    if (!o->places || !o->order)
-        return exti__fail_nomem(err);
-    put_in_order(o, 0);
+    path = exti__calloc(o->set.count, sizeof *path);
+    if (o->places && o->order && path)
+        put_in_order(o, path);
+    else
+        rc = exti__fail_nomem(err);
+    exti__free(path);
     for (size_t i = 0; i < o->ordered; i++)
         o->places[i].m = exti__find_module(ctx, o->set.copies[i].source);
-    return 0;
+    return rc;
 }
 
 static int ask_hook(struct exti_ctx *ctx, const struct exti_opening *o, struct exti_error *err)

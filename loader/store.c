@@ -372,76 +372,96 @@ static bool has_stable(const struct exti_store *s, const struct exti_entry *e)
     return !strstr(e->edits, by) || is_fresh(s, stable, false);
 }
 
-/* Whether the copy of `source` is up to date, and all that it drags in, but for what this walk has
- * seen. */
-static bool is_whole_since(struct exti_store *s, const char *source, bool symbolic)
-{
-    struct exti_entry *e = exti__manifest_find(&s->manifest, source);
+/* Files still to be looked at in a walk over what is needed; no recursion, as a manifest may tell of any
+ * depth. */
+struct pending {
+    struct step {
+        const char *source, *user; /* who needs it; NULL: who asked */
+    } *steps;                      /* owned */
+    size_t count, cap;
+};
 
-    if (e && e->seen == s->walk)
-        return true;
-    if (!is_fresh(s, e, symbolic) || !has_stable(s, e))
-        return false;
-    e->seen = s->walk;
-    for (size_t i = 0; i < e->need_count; i++)
-        if (e->needs[i].isolated && !is_whole_since(s, e->needs[i].file, false))
+static bool push_step(struct pending *p, const char *source, const char *user)
+{
+    if (p->count == p->cap) {
+        size_t cap = p->cap ? 2 * p->cap : 32;
+        struct step *steps = exti__realloc_array(p->steps, cap, sizeof *steps);
+
+        if (!steps)
             return false;
+        p->steps = steps;
+        p->cap = cap;
+    }
+    p->steps[p->count++] = (struct step){source, user};
     return true;
 }
 
+/* Notes that the walk has come by, and where it has to go on.  The strings stay where they are until the
+ * entry is made anew, which no walk does twice. */
+static bool push_needs(struct exti_store *s, struct exti_entry *e, struct pending *p)
+{
+    bool good = true;
+
+    e->seen = s->walk;
+    for (size_t i = e->need_count; i-- > 0 && good;)
+        if (e->needs[i].isolated)
+            good = push_step(p, e->needs[i].file, e->source);
+    return good;
+}
+
+/* Whether the copy of `source` is up to date, and all that it drags in. */
 static bool is_whole(struct exti_store *s, const char *source, bool symbolic)
 {
+    struct pending p = {0};
+    bool whole = push_step(&p, source, NULL);
+
     s->walk++;
-    return is_whole_since(s, source, symbolic);
+    while (whole && p.count) {
+        const struct step at = p.steps[--p.count];
+        struct exti_entry *e = exti__manifest_find(&s->manifest, at.source);
+
+        if (e && e->seen == s->walk)
+            continue;
+        whole = is_fresh(s, e, symbolic && !at.user) && has_stable(s, e) && push_needs(s, e, &p);
+    }
+    exti__free(p.steps);
+    return whole;
 }
 
 /* Says who dragged a library in that cannot be copied. */
-static void blame(const char *user, const char *library, struct exti_error *err)
+static void blame(const struct step *at, struct exti_error *err)
 {
     const size_t n = err ? strlen(err->message) : 0;
 
-    if (!n || !library)
+    if (!n || !at->user)
         return;
-    exti__error_file(err, library);
-    if (strcmp(err->file, library) == 0 && !strstr(err->message, "; needed by "))
-        snprintf(err->message + n, sizeof err->message - n,
-                 "; needed by %s, and shared if a rule says so", exti__name_base(user));
-}
-
-static int bring_since(struct exti_store *s, const char *source, bool root, bool symbolic,
-                       struct exti_error *err)
-{
-    struct exti_entry *e = exti__manifest_find(&s->manifest, source);
-    const struct exti_need *needs;
-    size_t count;
-    int rc = 0;
-
-    if (e && e->seen == s->walk)
-        return 0;
-    if (e != &s->manifest.api && (!is_fresh(s, e, symbolic) || !has_stable(s, e)))
-        rc = make_copy(s, source, root, symbolic, err);
-    if (rc)
-        return rc;
-    e = exti__manifest_find(&s->manifest, source);
-    e->seen = s->walk;
-    /* These stay where they are, the entry does not. */
-    needs = e->needs;
-    count = e->need_count;
-    for (size_t i = 0; i < count && !rc; i++) {
-        if (!needs[i].isolated)
-            continue;
-        rc = bring_since(s, needs[i].file, false, false, err);
-        if (rc)
-            blame(source, needs[i].file, err);
-    }
-    return rc;
+    exti__error_file(err, at->source);
+    snprintf(err->message + n, sizeof err->message - n,
+             "; needed by %s, and shared if a rule says so", exti__name_base(at->user));
 }
 
 int exti__store_bring(struct exti_store *s, const char *source, bool symbolic,
                       struct exti_error *err)
 {
+    struct pending p = {0};
+    int rc = push_step(&p, source, NULL) ? 0 : exti__fail_nomem(err);
+
     s->walk++;
-    return bring_since(s, source, true, symbolic, err);
+    while (!rc && p.count) {
+        const struct step at = p.steps[--p.count];
+        struct exti_entry *e = exti__manifest_find(&s->manifest, at.source);
+
+        if (e && e->seen == s->walk)
+            continue;
+        if (e != &s->manifest.api && (!is_fresh(s, e, symbolic && !at.user) || !has_stable(s, e)))
+            rc = make_copy(s, at.source, !at.user, symbolic && !at.user, err);
+        if (rc)
+            blame(&at, err);
+        else if (!push_needs(s, exti__manifest_find(&s->manifest, at.source), &p))
+            rc = exti__fail_nomem(err);
+    }
+    exti__free(p.steps);
+    return rc;
 }
 
 /* ---- the manifest on disk ---- */

@@ -321,6 +321,37 @@ ISO_CASE(a_changed_library_is_copied_again)
     iso_dir_clean(in_tmp("x"));
 }
 
+static int add_finding(void *user, const struct exti_error *finding)
+{
+    char *seen = user;
+    const size_t n = strlen(seen);
+
+    snprintf(seen + n, 1024 - n, "%s: %s\n", finding->file, finding->message);
+    return 0;
+}
+
+ISO_CASE(verify_finds_a_library_that_is_not_recorded)
+{
+    struct exti_error err = {0};
+    char dir[512], seen[1024] = "";
+    struct exti_ctx *ctx;
+    size_t findings = 0;
+
+    build_chain();
+    snprintf(dir, sizeof dir, "%s", in_tmp("x"));
+    ctx = iso_open("x");
+    iso_load(ctx, in_tmp("ext.so"));
+    iso_close_ctx(ctx);
+    want_int(system(iso_text("sed -i 's/\"to\": \"libleaf[^\"]*\"/\"to\": \"libgone.so\"/' "
+                             "'%s/manifest.json'",
+                             dir)),
+             0);
+    want_exti(exti_dir_verify(dir, add_finding, seen, &findings, &err), 0, &err);
+    want_int((long)findings, 2); /* its edits are others too */
+    want_text(seen, "/libmid.");
+    want_text(seen, "needs a copy of libleaf.so, which the context does not have");
+}
+
 /* In folders that LD_LIBRARY_PATH names as the process starts. */
 static void copy_with(const char *dir)
 {
@@ -433,6 +464,7 @@ int main(void)
         cmocka_unit_test(a_missing_library_is_told_by_its_name),
         cmocka_unit_test(a_library_that_cannot_be_recorded_is_refused),
         cmocka_unit_test(a_changed_library_is_copied_again),
+        cmocka_unit_test(verify_finds_a_library_that_is_not_recorded),
         cmocka_unit_test(another_search_path_finds_others),
         cmocka_unit_test(hooks_hear_of_libraries_before_their_users),
     };
