@@ -126,7 +126,8 @@ LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/edits.c loader
 	loader/rename.c loader/rewrite.c loader/stable.c loader/store.c loader/store_dragged.c \
 	loader/store_open.c loader/verify.c loader/verify_set.c
 # What differs between systems.
-POSIX_SRCS := loader/base/fs_posix.c loader/dl_posix.c loader/redirect.c loader/static_tls.c
+POSIX_SRCS := loader/base/fs_posix.c loader/dl_posix.c loader/redirect.c loader/run_open.c \
+	loader/static_tls.c
 ELF_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_nettle.c loader/closure.c \
 	loader/closure_decide.c loader/guest_calls.c loader/guests.c loader/held.c loader/ld_cache.c \
 	loader/linkmap_elf.c loader/owner.c loader/search_elf.c loader/search_host.c loader/store_needs.c

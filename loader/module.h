@@ -125,6 +125,12 @@ struct exti_slot {
 int exti__write_slots(const struct exti_module *m, const struct exti_slot *slots, size_t count,
                       struct exti_error *err);
 
+/* ---- run_open.c ---- */
+
+/* dlopen for a module: a handle, or NULL and either the library's error or dlerror's. */
+void *exti__run_open(const struct exti_module *caller, const char *file, int mode,
+                     struct exti_error *err);
+
 /* ---- prove.c ---- */
 
 /* Proves the references of one module that has just been registered, as all copies that it needs have,

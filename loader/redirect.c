@@ -16,6 +16,7 @@
 #include "loader/edits.h"
 #include "loader/guests.h"
 #include "loader/module.h"
+#include "loader/owner.h"
 
 /* ---- the functions that copies call ---- */
 
@@ -47,80 +48,47 @@ static bool find_caller(const void *address, struct exti_module *out)
     return exti__registry_find((uintptr_t)address, out) && out->ctx->api;
 }
 
-/* Whether `file` is the API library by another name: ctypes.CDLL("libpython3.11.so.1.0"). */
-static bool names_api(const struct exti_ctx *ctx, const char *file)
-{
-    const struct exti_manifest *m = &ctx->store.manifest;
-
-    return exti__edits_is_api(m, file) || strcmp(exti__name_base(file), m->api.copy) == 0;
-}
-
-/* Whether a file uses the context's API, and so must be a copy.  A file that cannot be read is left to
- * the system's loader to complain about. */
-static bool uses_api(const struct exti_ctx *ctx, const char *file)
-{
-    struct exti_image *im;
-    const struct exti_loaded *api = &ctx->api->lib;
-    bool uses = false;
-
-    if (exti_inspect(file, &im, NULL))
-        return false;
-    for (size_t i = 0; i < im->info.needed_count && !uses; i++)
-        uses = names_api(ctx, im->needed[i].name);
-    for (size_t i = 0; i < im->info.symbol_count && !uses; i++)
-        uses = !(im->symbols[i].flags & EXTI_SYM_EXPORT) &&
-               (exti__rename_find(&ctx->store.renames, im->symbols[i].name) ||
-                exti__loaded_defines(api, exti__c_name(im->symbols[i].name)));
-    exti_image_free(im);
-    return uses;
-}
-
-static void *load_copy(struct exti_ctx *ctx, const char *file)
-{
-    struct exti_module *m;
-    struct exti_error err = {0};
-
-    if (exti_load(ctx, file, &m, &err)) {
-        note_error(&err);
-        return NULL;
-    }
-    dlerror(); /* of what was looked for on the way and not found */
-    return m->handle;
-}
-
 static void *redirected_dlopen(const char *file, int mode)
 {
+    struct exti_error err = {0};
     struct exti_module m;
+    void *handle;
 
     last_error[0] = 0;
     if (!find_caller(__builtin_return_address(0), &m))
         return dlopen(file, mode);
-    /* Global visibility would let one context answer for another. */
-    mode &= ~RTLD_GLOBAL;
-    if (!file || !*file || names_api(m.ctx, file))
-        return m.ctx->api->handle;
-    /* A bare name is searched for on behalf of the caller, whose search path the system's loader would
-     * take from its own caller: us. */
-    if (!strchr(file, '/'))
-        return exti__dl_open_for(exti__loaded_search_path(&m.lib), exti_ctx_dir(m.ctx), file, mode);
-    /* What the API library itself opens are extension modules. */
-    if ((m.handle == m.ctx->api->handle || uses_api(m.ctx, file)) && !(mode & RTLD_NOLOAD))
-        return load_copy(m.ctx, file);
-    return dlopen(file, mode);
+    handle = exti__run_open(&m, file, mode, &err);
+    if (!handle && err.code)
+        note_error(&err);
+    return handle;
+}
+
+/* What the process has for all may be of a file that the context has a copy of. */
+static void *own_instead(const struct exti_module *caller, const char *name, void *symbol)
+{
+    struct exti_owners owners = {.ctx = caller->ctx};
+    uintptr_t value = (uintptr_t)symbol, own = 0;
+    const struct exti_reference ref = {.name = name, .slot = &value};
+    const struct exti_owner *owner;
+
+    if (!exti__owner_find(&owners, &ref, &owner, NULL) && owner)
+        own = exti__owner_counterpart(owner, &caller->lib, &ref);
+    exti__owners_free(&owners);
+    return own ? (void *)own : symbol;
 }
 
 /* RTLD_DEFAULT, and the API's handle, which stands for the whole program too: the API is the context's,
  * all else the process's first, so that an allocator put before the C library's stays there. */
-static void *program_symbol(const struct exti_ctx *ctx, void *scope, const char *name)
+static void *program_symbol(const struct exti_module *caller, void *scope, const char *name)
 {
-    const struct exti_module *api = ctx->api;
-    const char *private_name = exti__rename_find(&ctx->store.renames, name);
+    const struct exti_module *api = caller->ctx->api;
+    const char *private_name = exti__rename_find(&caller->ctx->store.renames, name);
     void *p;
 
     if (exti__loaded_defines(&api->lib, private_name ? private_name : name))
         return dlsym(api->handle, private_name ? private_name : name);
     p = dlsym(RTLD_DEFAULT, name);
-    return p ? p : dlsym(scope, name);
+    return p ? own_instead(caller, name, p) : dlsym(scope, name);
 }
 
 static void *redirected_dlsym(void *handle, const char *name)
@@ -133,9 +101,9 @@ static void *redirected_dlsym(void *handle, const char *name)
     if (!find_caller(__builtin_return_address(0), &m) || handle == RTLD_NEXT)
         return dlsym(handle, name);
     if (handle == RTLD_DEFAULT)
-        return program_symbol(m.ctx, m.handle, name);
+        return program_symbol(&m, m.handle, name);
     if (handle == m.ctx->api->handle)
-        return program_symbol(m.ctx, handle, name);
+        return program_symbol(&m, handle, name);
     private_name = exti__rename_find(&m.ctx->store.renames, name);
     p = private_name ? dlsym(handle, private_name) : NULL;
     return p ? p : dlsym(handle, name);
