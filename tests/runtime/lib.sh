@@ -25,7 +25,7 @@ pythons() {
 }
 every_python() {
     local exe
-    for exe in $system "$HOME"/.pyenv/versions/3.{9,1[0-4]}*/bin/python3 ${EXTI_PYTHONS:-}; do
+    for exe in $system "${HOME:-}"/.pyenv/versions/3.{9,1[0-4]}*/bin/python3 ${EXTI_PYTHONS:-}; do
         [ -x "$exe" ] && "$exe" -c '' 2>/dev/null && echo "$exe"
     done
 }

@@ -504,7 +504,7 @@ END
 else
     echo "skip venv: $(tail -1 out)"
 fi
-check blas_threads_are_shared_out 0 $run --contexts "$(nproc)" -c 'import os
+check blas_threads_are_shared_out 0 $run --contexts $(($(nproc) + 1)) -c 'import os
 assert os.environ["OPENBLAS_NUM_THREADS"] == os.environ["OMP_NUM_THREADS"] == "1"'
 check blas_threads_of_the_user 0 env OMP_NUM_THREADS=3 $run --contexts 2 -c 'import os
 assert os.environ["OMP_NUM_THREADS"] == "3"'
@@ -531,7 +531,7 @@ refused json_without_proof 2 'prove' $run --json -c 1
 refused no_such_python 1 '/no/such/python' $run --python /no/such/python -c 1
 refused not_a_python 1 'did not answer' $run --python /bin/echo -c 1
 refused endless_answer 1 'did not answer' $run --python /usr/bin/yes -c 1
-for old in "$HOME"/.pyenv/versions/3.[678].*/bin/python3; do
+for old in "${HOME:-}"/.pyenv/versions/3.[678].*/bin/python3; do
     [ -x "$old" ] && refused "too_old_$(version "$old")" 1 "CPython $(version "$old"); 3.9 to" \
         $run --python "$old" -c 1
 done
