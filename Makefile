@@ -359,6 +359,7 @@ check-cli: all ## the program
 	$(call run,cli,$(call scripts,cli))
 check-corpus: all $(call programs,corpus) ## the distribution's extension modules
 	$(call run,corpus,$(call programs,corpus) $(call scripts,corpus))
+check-suites: export TEST_TIMEOUT ?= 7200
 check-suites: all ## CPython's and numpy's own tests, in two contexts at once; EXTI_SUITES=all: all of them
 	$(call run,suites,$(call scripts,suites))
 check-macho-corpus: all $(MACHO_CHECK) $(MACHO_REBUILD) ## real Mach-O files, of others

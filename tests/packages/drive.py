@@ -24,7 +24,7 @@ def do():
 def meet(folder, name, index, count):
     """Waits for the others.  One that never comes has its own error: go on without it then."""
     open(os.path.join(folder, "%s.%d" % (name, index)), "w").close()
-    late = time.monotonic() + 120
+    late = time.monotonic() + 600
     while time.monotonic() < late:
         if all(os.path.exists(os.path.join(folder, "%s.%d" % (name, i))) for i in range(count)):
             return

@@ -28,7 +28,7 @@ import threading
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.abspath(os.environ.get("EXTI_BUILD", "build"))
 PROGRAM = os.environ.get("EXTISOLATE", os.path.join(BUILD, "extisolate"))
-LIMIT = int(os.environ.get("EXTI_PACKAGES_LIMIT", "300"))
+LIMIT = int(os.environ.get("EXTI_PACKAGES_LIMIT", "1200"))
 JOBS = int(os.environ.get("EXTI_PACKAGES_JOBS", "2"))
 MODES = {"turns": ("turns", 2), "two": ("together", 2), "four": ("together", 4)}
 ONLY = os.environ.get("EXTI_PACKAGES_MODES", " ".join(MODES)).split()

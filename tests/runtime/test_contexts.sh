@@ -212,7 +212,7 @@ assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
 assert subprocess.run([sys.executable, "-c", "raise SystemExit(3)"]).returncode == 3
 assert os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", "raise SystemExit(4)"]) == 4
 END
-check forked_child_of_two_contexts 0 timeout 300 $run --python $system --contexts 2 forked.py
+check forked_child_of_two_contexts 0 timeout 1200 $run --python $system --contexts 2 forked.py
 
 # A module whose thread-locals fill the block for them: the loader's refusal says what helps, and it does.
 cat >tls.c <<'C'

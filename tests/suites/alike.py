@@ -20,7 +20,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CONTEXTS = 2
-LIMIT = float(os.environ.get('EXTI_SUITES_TIME', '1000'))
+LIMIT = float(os.environ.get('EXTI_SUITES_TIME', '3000'))
 Allowed = collections.namedtuple('Allowed', 'test when outcome reason used')
 
 

@@ -88,7 +88,7 @@ tests hangs_inside <<'END2'
     def test_hangs(self):
         while inside: time.sleep(1)
 END2
-EXTI_SUITES_TIME=30 says hangs_inside 'not ok x: the contexts: 30 s were not enough .*test_hangs'
+EXTI_SUITES_TIME=60 says hangs_inside 'not ok x: the contexts: 60 s were not enough .*test_hangs'
 
 # A test that the interpreter itself does not repeat; one that fails in a context once.
 tests unsteady <<END2
