@@ -1,0 +1,63 @@
+#!/bin/bash
+# copy and run: which of the libraries that a file needs come along.
+. "$(dirname "$0")/support.bash"
+make_toy || { echo 'not ok toy: it cannot be built'; exit 1; }
+
+library() { # SONAME TEXT [FLAG...]
+    local name=$1
+    printf '%s\n' "$2" >library.c
+    shift 2
+    cc -shared -fPIC -o "$name" library.c -Wl,-soname,"$name" -L. -Wl,-rpath,"$T" "$@"
+}
+library libleaf.so 'int leaf(void) { return 1; }'
+library libmid.so 'int leaf(void); int mid(void) { return leaf(); }' -lleaf
+library ext.so 'int mid(void); int ext(void) { return mid(); }' -lmid
+
+copies() { (cd "$1" && ls) | sed -n 's/\..*so$/.so/p' | LC_ALL=C sort | tr '\n' ' '; }
+api=libtoyapi.so
+
+run copy --libpython "$api" ext.so ctx
+[ $rc = 0 ] && [ "$(copies ctx)" = 'ext.so libleaf.so libmid.so ' ]
+say $? libraries_come_along
+run verify ctx
+[ $rc = 0 ] && grep -q '4 copies, all sound' out
+say $? they_are_sound
+rm libleaf.so && library libleaf.so 'int leaf(void) { return 2; }'
+run verify ctx
+[ $rc = 1 ] && grep -q 'libleaf.*its source has changed since' out err
+say $? a_changed_library_is_found
+run copy ext.so ctx
+[ $rc = 0 ] && run verify ctx && [ $rc = 0 ]
+say $? it_is_copied_again
+
+run copy --libpython "$api" --closure=none ext.so none
+[ $rc = 0 ] && [ "$(copies none)" = 'ext.so ' ] && readelf -dW none/ext.*.so | grep -q '\[libmid.so\]'
+say $? none_come_along_when_none_is_asked_for
+run copy --libpython "$api" --closure=api ext.so api
+[ $rc = 0 ] && [ "$(copies api)" = 'ext.so ' ]
+say $? what_does_not_reach_the_api_stays_with_closure_api
+run copy --libpython "$api" --share 'lib*' --isolate 'libm?d.so' ext.so some
+[ $rc = 0 ] && [ "$(copies some)" = 'ext.so libmid.so ' ] &&
+    readelf -dW some/libmid.*.so | grep -qF "[$T/libleaf.so]"
+say $? the_last_rule_counts_and_what_is_shared_is_found
+run copy --share 'lib*' --isolate 'libm?d.so' ext.so some
+[ $rc = 0 ]
+say $? the_same_choice_again
+run copy --closure=none ext.so some
+[ $rc = 1 ] && grep -q 'some: holds copies made by another choice of which libraries are shared' err
+say $? another_choice_is_refused
+run copy ext.so some
+[ $rc = 0 ] && [ "$(copies some)" = 'ext.so libmid.so ' ]
+say $? a_directory_keeps_to_its_choice
+
+for command in copy run; do
+    run $command --closure=al ext.so ctx
+    [ $rc = 2 ] && grep -q "extisolate $command: --closure takes all, api or none, not 'al'" err
+    say $? "${command}_explains_closure"
+    run $command --share= ext.so ctx
+    [ $rc = 2 ] && grep -q "extisolate $command: --share takes a name like 'libfoo.so\*', not ''" err
+    say $? "${command}_explains_share"
+    run $command --isolate= ext.so ctx
+    [ $rc = 2 ] && grep -q "extisolate $command: --isolate takes a name" err
+    say $? "${command}_explains_isolate"
+done
