@@ -122,9 +122,9 @@ PE_SRCS := pe/pe_bind.c pe/pe_check.c pe/pe_check_bytes.c pe/pe_check_edit.c pe/
 LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/edits.c loader/exports.c \
 	loader/formats.c loader/hazards.c loader/inspect.c loader/install_name.c loader/json_text.c \
 	loader/manifest.c loader/mention.c loader/module.c loader/names.c loader/open.c loader/opts.c \
-	loader/policy.c loader/prove.c loader/quirks.c loader/quirks_read.c loader/registry.c \
-	loader/rename.c loader/rewrite.c loader/stable.c loader/store.c loader/store_dragged.c \
-	loader/store_open.c loader/verify.c loader/verify_set.c
+	loader/policy.c loader/prove.c loader/quirks.c loader/quirks_apply.c loader/quirks_read.c \
+	loader/registry.c loader/rename.c loader/rewrite.c loader/stable.c loader/store.c \
+	loader/store_dragged.c loader/store_open.c loader/verify.c loader/verify_set.c
 # What differs between systems.
 POSIX_SRCS := loader/base/fs_posix.c loader/dl_posix.c loader/redirect.c loader/run_open.c \
 	loader/static_tls.c
@@ -144,7 +144,7 @@ CLI_SRCS := cli/abi.c cli/ask_python.c cli/choice.c cli/cmd_clean.c cli/cmd_copy
 	cli/cmd_inspect.c cli/cmd_list.c cli/cmd_quirks.c cli/cmd_verify.c cli/contexts.c \
 	cli/find_libpython.c cli/hazards.c cli/json.c cli/macho.c \
 	cli/main.c cli/message.c cli/option.c cli/path.c cli/pe.c cli/progress.c \
-	$(if $(on_windows),cli/cmd_run_win32.c cli/system_win32.c,cli/cmd_run.c cli/system_posix.c)
+	$(if $(on_windows),cli/cmd_run_win32.c cli/system_win32.c,cli/cmd_run.c cli/quirk_env.c cli/system_posix.c)
 
 LIB_SRCS := $(BASE_SRCS) $(ELF_SRCS) $(MACHO_SRCS) $(PE_SRCS) $(LOADER_SRCS) \
 	$(if $(on_windows),$(WINDOWS_SYSTEM_SRCS),$(if $(on_darwin),$(DARWIN_SYSTEM_SRCS),$(ELF_SYSTEM_SRCS)))

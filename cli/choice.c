@@ -36,6 +36,8 @@ int cli_choice_option(struct cli_choice *c, const char *command, int option, con
 {
     if (option == CLI_CLOSURE)
         return set_closure(c, command, value);
+    if (option == CLI_QUIRKS)
+        return cli_add_value(&c->quirks, command, "--quirks", value);
     return add_rule(c, command, value, option == CLI_SHARE);
 }
 
@@ -44,10 +46,13 @@ void cli_choice_apply(const struct cli_choice *c, struct exti_ctx_opts *opts)
     opts->closure = c->closure;
     opts->rules = c->rules;
     opts->rule_count = c->count;
+    opts->quirk_files = c->quirks.items;
+    opts->quirk_file_count = c->quirks.count;
 }
 
 void cli_choice_free(struct cli_choice *c)
 {
     free(c->rules);
+    free(c->quirks.items);
     *c = (struct cli_choice){0};
 }

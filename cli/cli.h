@@ -91,15 +91,21 @@ bool cli_parse_count(const char *text, int *out);
 /* ---- quirks (cmd_quirks.c) --------------------------------------------------------------------- */
 
 /* The library's rules and those of the --quirks options; CLI_FAILED with a message. */
-int cli_open_quirks(const struct cli_values *files, struct exti_quirks **out);
+int cli_open_quirks(const struct cli_values *files, struct exti_quirks **out,
+                    struct exti_error *err);
+
+/* Sets the environment as rules want it that apply to files in the folders of the interpreter's sys.path or
+ * below, unless it is set (quirk_env.c; POSIX). */
+int cli_set_quirk_environment(const struct cli_values *files, const char *python);
 
 /* ---- which libraries are shared (choice.c) ----------------------------------------------------- */
 
-/* --closure, --share and --isolate, which several commands have. */
-enum { CLI_CLOSURE = 512, CLI_SHARE, CLI_ISOLATE };
+/* --closure, --share, --isolate and --quirks, which several commands have. */
+enum { CLI_CLOSURE = 512, CLI_SHARE, CLI_ISOLATE, CLI_QUIRKS };
 #define CLI_CHOICE_OPTIONS                                                                         \
     {"closure", required_argument, NULL, CLI_CLOSURE},                                             \
         {"share", required_argument, NULL, CLI_SHARE},                                             \
+        {"quirks", required_argument, NULL, CLI_QUIRKS},                                           \
     {                                                                                              \
         "isolate", required_argument, NULL, CLI_ISOLATE                                            \
     }
@@ -108,15 +114,17 @@ enum { CLI_CLOSURE = 512, CLI_SHARE, CLI_ISOLATE };
     "                    all but a base set (all, when not given; the man page lists it), those\n" \
     "                    by which libpython is reached (api), or none\n"                           \
     "  --share GLOB      share the libraries of such a SONAME, file name or, with a slash, path\n" \
-    "  --isolate GLOB    copy them; of several that match the last counts\n"
+    "  --isolate GLOB    copy them; of several that match the last counts\n"                       \
+    "  --quirks FILE     take the rules of FILE too; 'extisolate help quirks' says more\n"
 
 struct cli_choice {
     enum exti_closure closure;
     struct exti_rule *rules; /* the globs are the command line's */
     size_t count;
+    struct cli_values quirks;
 };
 
-/* Takes one of the three: CLI_OK, or what a failure has printed. */
+/* Takes one of the four: CLI_OK, or what a failure has printed. */
 int cli_choice_option(struct cli_choice *c, const char *command, int option, const char *value);
 void cli_choice_apply(const struct cli_choice *c, struct exti_ctx_opts *opts);
 void cli_choice_free(struct cli_choice *c);

@@ -106,6 +106,7 @@ static int parse(int argc, char **argv, struct copy *c)
         case CLI_CLOSURE:
         case CLI_SHARE:
         case CLI_ISOLATE:
+        case CLI_QUIRKS:
             if (cli_choice_option(&c->choice, "copy", o, optarg) != CLI_OK)
                 return CLI_USAGE;
             break;
@@ -379,24 +380,45 @@ static void put_python3_first(struct copy *c)
     }
 }
 
+/* Faults in quirks are told as such, before anything is made. */
+static int check_quirks(struct copy *c)
+{
+    struct exti_error err;
+    struct exti_quirks *q = NULL;
+    int status = cli_open_quirks(&c->choice.quirks, &q, &err);
+
+    if (status != CLI_OK)
+        json_array_append_new(c->errors, cli_json_error(&err, NULL));
+    exti_quirks_free(q);
+    return status;
+}
+
 /* A directory that another process has changed altogether since it was opened, as one does that takes
  * it away because all its FILEs have failed, is opened again. */
+static int pass_until_done(struct copy *c, struct exti_ctx **ctx, json_t *copies)
+{
+    int status = CLI_OK;
+
+    put_python3_first(c);
+    do {
+        if (*ctx != NULL)
+            exti_ctx_close(*ctx, NULL);
+        *ctx = NULL;
+        if (pass(c, ctx, copies) != CLI_OK)
+            status = CLI_FAILED;
+    } while (c->gone);
+    return status;
+}
+
 static int work(struct copy *c)
 {
     struct exti_error err;
     struct exti_ctx *ctx = NULL;
     json_t *copies = json_array();
-    int status = CLI_OK;
+    int status = check_quirks(c);
 
-    put_python3_first(c);
-    do {
-        if (ctx != NULL)
-            exti_ctx_close(ctx, NULL);
-        ctx = NULL;
-        if (pass(c, &ctx, copies) != CLI_OK)
-            status = CLI_FAILED;
-    } while (c->gone);
-
+    if (status == CLI_OK)
+        status = pass_until_done(c, &ctx, copies);
     if (c->json && print_json(c, ctx, copies) != CLI_OK)
         status = CLI_FAILED;
     json_decref(copies);

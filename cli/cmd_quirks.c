@@ -31,14 +31,13 @@ struct request {
     bool json;
 };
 
-int cli_open_quirks(const struct cli_values *files, struct exti_quirks **out)
+int cli_open_quirks(const struct cli_values *files, struct exti_quirks **out,
+                    struct exti_error *err)
 {
-    struct exti_error err;
-
-    if (exti_quirks_open(files->items, files->count, out, &err) == 0)
+    if (exti_quirks_open(files->items, files->count, out, err) == 0)
         return CLI_OK;
-    cli_fail(err.file, "%s", err.message);
-    if (err.code == EXTI_E_FORMAT)
+    cli_fail(err->file, "%s", err->message);
+    if (err->code == EXTI_E_FORMAT)
         cli_hint("'man 5 extisolate-quirks' has the format");
     return CLI_FAILED;
 }
@@ -180,11 +179,12 @@ static int list_file(const struct exti_quirks *q, const char *file, json_t *all)
 
 static int list(const struct request *r, char **files, int count)
 {
+    struct exti_error err;
     struct exti_quirks *q;
     json_t *all = r->json ? json_array() : NULL;
     int status = CLI_OK;
 
-    if (cli_open_quirks(&r->files, &q) != CLI_OK) {
+    if (cli_open_quirks(&r->files, &q, &err) != CLI_OK) {
         json_decref(all);
         return CLI_FAILED;
     }

@@ -130,6 +130,7 @@ static int parse(struct request *r, int argc, char **argv)
         case CLI_CLOSURE:
         case CLI_SHARE:
         case CLI_ISOLATE:
+        case CLI_QUIRKS:
             if (cli_choice_option(&r->choice, "run", o, optarg) != CLI_OK)
                 return CLI_USAGE;
             break;
@@ -203,6 +204,8 @@ static void run_contexts(struct session *s, const struct request *r)
             .closure = r->choice.closure,
             .rules = r->choice.rules,
             .rule_count = r->choice.count,
+            .quirk_files = r->choice.quirks.items,
+            .quirk_file_count = r->choice.quirks.count,
         };
         s->results[i].status = 1;
         pyrt_start(&s->contexts[i], &o, &s->results[i].error);
@@ -286,6 +289,9 @@ static int run(struct session *s, const struct request *r)
         return cli_fail(NULL, "out of memory");
     if (pyrt_install_find(&s->python, r->python, &err) < 0)
         return cli_error(&err, NULL);
+    /* Before what is set only if nothing else is. */
+    if (cli_set_quirk_environment(&r->choice.quirks, s->python.executable) != CLI_OK)
+        return CLI_FAILED;
     pyrt_process_setup(r->contexts);
     if (make_dirs(s, r) != CLI_OK)
         return CLI_FAILED;

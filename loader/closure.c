@@ -11,6 +11,7 @@
 #include "loader/base/mem.h"
 #include "loader/closure_priv.h"
 #include "loader/names.h"
+#include "loader/quirks.h"
 
 /* A node by its file. */
 struct file_key {
@@ -22,6 +23,7 @@ struct exti_closure_state {
     const struct exti_search *search;
     struct exti_search *own; /* if it is not the caller's */
     struct exti_policy policy;
+    const struct exti_quirks *quirks;
     enum exti_closure mode;
     char *api_text;         /* the names that the API library exports, one after the other */
     const char **api_names; /* sorted */
@@ -198,6 +200,20 @@ static int describe(struct exti_closure_node *n, const struct exti_image *im,
     return rc;
 }
 
+static int ask_quirks(const struct exti_closure_state *s, struct exti_closure_node *n,
+                      const struct exti_image *im, struct exti_error *err)
+{
+    struct exti_quirk_effect e;
+    int rc = exti__quirks_apply(s->quirks, n->real, im, &e, err);
+
+    if (rc)
+        return rc;
+    n->quirk = e.library_by;
+    n->quirk_shares = e.library && strcmp(e.library, "share") == 0;
+    exti__quirk_effect_free(&e);
+    return 0;
+}
+
 static int read_node(struct exti_closure_state *s, struct exti_closure_node *n,
                      struct exti_error *err)
 {
@@ -214,6 +230,8 @@ static int read_node(struct exti_closure_state *s, struct exti_closure_node *n,
         rc = take_api_names(s, im, err);
     else if (!rc)
         n->uses_api = uses_api(s, im);
+    if (!rc)
+        rc = ask_quirks(s, n, im, err);
     exti_image_free(im);
     return rc;
 }
@@ -536,6 +554,7 @@ int exti__closure_init(struct exti_closure_graph *g, const struct exti_closure_o
         return exti__fail_nomem(err);
     *g = (struct exti_closure_graph){.api = EXTI_NO_NODE, .state = s};
     s->mode = opts->mode == EXTI_CLOSURE_DEFAULT ? EXTI_CLOSURE_ALL : opts->mode;
+    s->quirks = opts->quirks;
     s->policy = (struct exti_policy){opts->rules, opts->rule_count, s->mode != EXTI_CLOSURE_ALL};
     if (!opts->search)
         rc = exti__search_open_running(&s->own, err);

@@ -41,6 +41,8 @@ struct exti_closure_node {
     bool
         reaches_api; /* that, or needs what does, or is or needs the API library; not in the mode none */
     bool isolated;                 /* others that need it get a copy; never changes */
+    const char *quirk;             /* the id of the quirk that decides on it, or NULL */
+    bool quirk_shares;             /* what that says */
     struct exti_decision decision; /* the policy's, before what follows from what it needs */
     bool overridden;               /* the policy's decision, not a mere default, does not hold */
     size_t because; /* the need for whose sake it is isolated; EXTI_NO_NODE: its own */
@@ -56,6 +58,7 @@ struct exti_closure_opts {
     const char *api_library;          /* absolute path; NULL: none */
     const struct exti_rule *rules;    /* outlive the graph */
     size_t rule_count;
+    const struct exti_quirks *quirks; /* outlive the graph; NULL: none */
     enum exti_closure mode;
 };
 

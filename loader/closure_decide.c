@@ -101,6 +101,9 @@ void exti__closure_decide(struct exti_closure_graph *g, size_t from, enum exti_c
         struct exti_closure_node *n = &g->nodes[i];
 
         n->decision = exti__policy_decide(policy, n->soname, n->path, n->flags);
+        if (n->quirk && n->decision.why > EXTI_WHY_RULE)
+            n->decision =
+                (struct exti_decision){n->quirk_shares, EXTI_WHY_RULE, n->quirk, "a quirk says so"};
         start(&d, n);
     }
     spread(&d, follows_to_api);

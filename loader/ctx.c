@@ -64,6 +64,7 @@ static void free_ctx(struct exti_ctx *ctx)
     for (size_t i = 0; i < ctx->redirect_count; i++)
         exti__free((char *)ctx->redirects[i].symbol);
     exti__free(ctx->redirects);
+    exti_quirks_free(ctx->quirks);
     exti__tree_free(&ctx->proven, exti__string_order, exti__free);
     pthread_mutex_destroy(&ctx->lock);
     pthread_mutex_destroy(&ctx->api_lock);
@@ -96,8 +97,11 @@ static int fill_ctx(struct exti_ctx *ctx, const struct exti_ctx_opts *o, struct 
             return rc;
     }
     rc = copy_redirects(ctx, o, err);
+    if (!rc)
+        rc = exti_quirks_open(o->quirk_files, o->quirk_file_count, &ctx->quirks, err);
     if (rc)
         return rc;
+    store.quirks = ctx->quirks;
     store.copy_name = ctx->hooks.copy_name;
     return exti__store_open(&ctx->store, &store, err);
 }

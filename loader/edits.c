@@ -1,6 +1,5 @@
 #include "loader/edits.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -154,9 +153,9 @@ static int point_at_needs(const struct exti_entry *entry, struct exti_edits *e,
     return rc;
 }
 
-int exti__edits_api(const struct exti_manifest *m, const struct exti_entry *e,
-                    const struct exti_image *im, const struct exti_rename_map *renames,
-                    struct exti_edits *out, struct exti_error *err)
+static int api_edits(const struct exti_manifest *m, const struct exti_entry *e,
+                     const struct exti_image *im, const struct exti_rename_map *renames,
+                     struct exti_edits *out, struct exti_error *err)
 {
     char id[EXTI_FILE_NAME_MAX + 1];
     int rc;
@@ -311,9 +310,9 @@ static int pe_copy_edits(const struct exti_manifest *m, const char *source, cons
     return 0;
 }
 
-int exti__edits_copy(const struct exti_manifest *m, const struct exti_entry *e,
-                     const struct exti_image *im, const struct exti_rename_map *renames,
-                     struct exti_edits *out, struct exti_error *err)
+static int copy_edits(const struct exti_manifest *m, const struct exti_entry *e,
+                      const struct exti_image *im, const struct exti_rename_map *renames,
+                      struct exti_edits *out, struct exti_error *err)
 {
     int rc;
 
@@ -334,10 +333,61 @@ int exti__edits_copy(const struct exti_manifest *m, const struct exti_entry *e,
     return rc ? rc : point_at_needs(e, out, err);
 }
 
+/* The entry's own renames, instead of the map's of the same symbols.  What becomes a symbol of the API is
+ * called as that is. */
+static int add_renames(const struct exti_entry *e, const struct exti_rename_map *map,
+                       struct exti_edits *out, struct exti_error *err)
+{
+    size_t n = 0;
+    const char *from, *to;
+    json_t *value;
+
+    if (!e->renames)
+        return 0;
+    out->own = json_loads(e->renames, 0, NULL);
+    out->renames = exti__realloc_array(
+        NULL, out->opts.rename_count + json_object_size(out->own) + 1, sizeof *out->renames);
+    if (!out->own || !out->renames)
+        return exti__fail_nomem(err);
+    for (size_t i = 0; i < out->opts.rename_count; i++)
+        if (!json_object_get(out->own, out->opts.renames[i].from))
+            out->renames[n++] = out->opts.renames[i];
+    json_object_foreach(out->own, from, value)
+    {
+        to = json_string_value(value);
+        if (out->opts.rename_count && exti__rename_find(map, to))
+            to = exti__rename_find(map, to);
+        out->renames[n++] = (struct exti_rename){from, to};
+    }
+    out->opts.renames = out->renames;
+    out->opts.rename_count = n;
+    return 0;
+}
+
+int exti__edits_api(const struct exti_manifest *m, const struct exti_entry *e,
+                    const struct exti_image *im, const struct exti_rename_map *renames,
+                    struct exti_edits *out, struct exti_error *err)
+{
+    int rc = api_edits(m, e, im, renames, out, err);
+
+    return rc ? rc : add_renames(e, renames, out, err);
+}
+
+int exti__edits_copy(const struct exti_manifest *m, const struct exti_entry *e,
+                     const struct exti_image *im, const struct exti_rename_map *renames,
+                     struct exti_edits *out, struct exti_error *err)
+{
+    int rc = copy_edits(m, e, im, renames, out, err);
+
+    return rc ? rc : add_renames(e, renames, out, err);
+}
+
 void exti__edits_free(struct exti_edits *e)
 {
     exti__free(e->origin);
     exti__free(e->needed);
+    exti__free(e->renames);
+    json_decref(e->own);
     *e = (struct exti_edits){0};
 }
 
@@ -365,10 +415,13 @@ int exti__edits_json(const struct exti_edits *e, char **out, struct exti_error *
     root = json_pack("{s:o,s:s,s:b,s:b,s:b,s:i}", "needed", needed, "origin", o->origin, "symbolic",
                      (o->flags & EXTI_RW_SYMBOLIC) != 0, "clear_nodelete",
                      (o->flags & EXTI_RW_CLEAR_NODELETE) != 0, "clear_unique",
-                     (o->flags & EXTI_RW_CLEAR_UNIQUE) != 0, "private_names", (int)o->rename_count);
+                     (o->flags & EXTI_RW_CLEAR_UNIQUE) != 0, "private_names",
+                     (int)(o->rename_count - json_object_size(e->own)));
     root = exti__json_set_text(root, "id", o->id);
     root = exti__json_set_text(root, "bind_to", o->bind_name);
     root = exti__json_set_text(root, "search_path_prepend", o->path_prepend);
+    if (e->own)
+        root = exti__json_set(root, "renamed", json_incref(e->own));
     rc = exti__json_text(root, JSON_COMPACT | JSON_SORT_KEYS, out, err);
     json_decref(root);
     return rc;

@@ -3,6 +3,8 @@
 #ifndef LOADER_EDITS_H
 #define LOADER_EDITS_H
 
+#include <jansson.h>
+
 #include "loader/base/format.h"
 #include "loader/manifest.h"
 #include "loader/rename.h"
@@ -15,6 +17,8 @@ struct exti_edits {
     char bind_name[EXTI_FILE_NAME_MAX + 32], bind_short[16];
     struct exti_needed *needed; /* owned */
     size_t needed_cap;
+    struct exti_rename *renames; /* owned, where the entry has some of its own */
+    json_t *own;                 /* those */
 };
 
 /* Whether a needed library's name is one of the API library's. */

@@ -450,6 +450,8 @@ struct exti_ctx_opts {
         *rules; /* copied; of those that match a library the last counts.  NULL: those
                                     * that the directory has; else the same as those, if it has any */
     size_t rule_count;
+    const char *const *quirk_files; /* read by exti_ctx_open; see exti_quirks_open */
+    size_t quirk_file_count;
 };
 
 /* Opens a context: makes or reuses its directory and the copy of its API library.  Loads nothing
@@ -466,7 +468,7 @@ EXTI_API const char *exti_ctx_name(const struct exti_ctx *ctx);
  * one or makes a new one.  *path, if asked for, is the copy's absolute path and lives as long as
  * the context.  A copy handed in is traced to its source.  For a PE file that imports from python3.dll
  * what the API library does not export by name, python3.dll is copied as well: the one copied before, or
- * the one beside the API library; EXTI_E_UNSUPPORTED without either.  EXTI_E_CHECK with os_error ENOENT:
+ * the one beside the API library; EXTI_E_UNSUPPORTED without either, and for what quirks refuse.  EXTI_E_CHECK with os_error ENOENT:
  * the directory has been cleaned, or given another API library, since it was opened. */
 EXTI_API int exti_copy(struct exti_ctx *ctx, const char *original, const char **path,
                        struct exti_error *err);

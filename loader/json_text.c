@@ -32,10 +32,19 @@ int exti__json_text(const json_t *json, size_t flags, char **out, struct exti_er
     return 0;
 }
 
-json_t *exti__json_set_text(json_t *o, const char *key, const char *text)
+json_t *exti__json_set(json_t *o, const char *key, json_t *value)
 {
-    if (!o || !text || !json_object_set_new(o, key, json_string(text)))
+    if (!o) {
+        json_decref(value);
+        return NULL;
+    }
+    if (!json_object_set_new(o, key, value))
         return o;
     json_decref(o);
     return NULL;
+}
+
+json_t *exti__json_set_text(json_t *o, const char *key, const char *text)
+{
+    return o && text ? exti__json_set(o, key, json_string(text)) : o;
 }

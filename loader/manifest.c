@@ -38,6 +38,7 @@ void exti__entry_clear(struct exti_entry *e)
     exti__free(e->build_id);
     exti__free(e->source_name);
     exti__free(e->copy);
+    exti__free(e->renames);
     exti__free(e->edits);
     *e = (struct exti_entry){0};
 }
@@ -119,6 +120,16 @@ static int needs_from_json(json_t *list, struct exti_entry *e, struct exti_error
     return rc;
 }
 
+static int renames_from_json(json_t *o, struct exti_entry *e, struct exti_error *err)
+{
+    const char *from;
+    json_t *to;
+
+    json_object_foreach(o, from, to) if (!*from || !json_string_length(to)) return exti__fail(
+        err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "a copy's renames have a bad one");
+    return json_object_size(o) ? exti__json_text(o, JSON_COMPACT, &e->renames, err) : 0;
+}
+
 static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *err)
 {
     json_int_t size = 0, mtime = 0, inode = 0, copy_size = 0, copy_mtime = 0, generation = 0;
@@ -154,6 +165,8 @@ static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *e
     rc = exti__json_text(edits, JSON_COMPACT | JSON_SORT_KEYS, &e->edits, err);
     if (!rc)
         rc = needs_from_json(json_object_get(o, "needs"), e, err);
+    if (!rc)
+        rc = renames_from_json(json_object_get(o, "renames"), e, err);
     if (rc)
         return rc;
     if (!dup_string(o, "source", &e->source) || !dup_string(o, "copy", &e->copy) ||
@@ -332,6 +345,8 @@ static json_t *entry_to_json(const struct exti_entry *e)
                   "symbolic", e->symbolic, "takes_api", e->takes_api, "synced", e->synced, "boot",
                   e->boot, "needs", needs_to_json(e), "edits", edits);
     o = exti__json_set_text(o, "build_id", e->build_id);
+    if (e->renames)
+        o = exti__json_set(o, "renames", json_loads(e->renames, 0, NULL));
     return exti__json_set_text(o, "id", e->source_name);
 }
 

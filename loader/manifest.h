@@ -37,7 +37,8 @@ struct exti_entry {
     char boot[EXTI_BOOT_MAX]; /* when it was written: see exti__fs_boot */
     struct exti_need *needs;  /* owned */
     size_t need_count;
-    char *edits; /* JSON object */
+    char *renames; /* JSON object of symbols' names and new names, or NULL */
+    char *edits;   /* JSON object */
 
     unsigned seen; /* not on disk: the store's walk that came by last */
     size_t mark;   /* likewise: as what it was seen */

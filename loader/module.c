@@ -31,6 +31,7 @@ int exti__module_dispose(struct exti_module *m, bool keep_mapped, struct exti_er
         rc = exti__dl_close(m->handle, err);
     exti__registry_finish(outer);
     exti__free(m->needed);
+    exti__free(m->redirects);
     exti__free(m);
     return rc;
 }

@@ -7,6 +7,7 @@
 
 #include "loader/base/error.h"
 #include "loader/linkmap.h"
+#include "loader/quirks.h"
 #include "loader/store.h"
 
 struct exti_module {
@@ -21,6 +22,8 @@ struct exti_module {
         *needed; /* owned; each with a reference of ours.  Those of a circle last until
                                   * the context is closed */
     size_t needed_count;
+    struct exti_redirect *redirects; /* owned; this module's alone, the symbols the quirks' */
+    size_t redirect_count;
     struct exti_module *older; /* in exti_ctx.modules */
 };
 
@@ -30,6 +33,7 @@ struct exti_ctx {
     void *user;
     struct exti_redirect *redirects; /* owned */
     size_t redirect_count;
+    struct exti_quirks *quirks; /* owned */
     uint32_t flags;
     bool closing; /* in exti_ctx_close */
 
@@ -108,6 +112,11 @@ bool exti__registry_find_copy(const struct exti_ctx *ctx, const char *source,
 
 /* Whether a module of another context has a copy of the same file name. */
 bool exti__registry_has_twin(const struct exti_module *m);
+
+/* ---- quirks_apply.c ---- */
+
+/* Finds out what quirks redirect in the module alone. */
+int exti__module_quirks(struct exti_module *m, struct exti_error *err);
 
 /* ---- redirect.c ---- */
 

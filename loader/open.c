@@ -144,6 +144,8 @@ static int adopt(struct exti_module *m, struct exti_error *err)
 {
     int rc = exti__prove_module(m, err);
 
+    if (!rc)
+        rc = exti__module_quirks(m, err);
     if (rc)
         return rc;
     /* Two threads may have opened one file at once: one would make its table read-only while the
@@ -178,6 +180,7 @@ static void discard(struct exti_module *m)
         exti__registry_remove(m);
     exti__dl_close(m->handle, NULL);
     exti__free(m->needed);
+    exti__free(m->redirects);
     exti__free(m);
 }
 

@@ -1,11 +1,13 @@
 /* Which quirks there are, which apply to a file, and what they come to. */
 #include "loader/quirks.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "loader/base/error.h"
 #include "loader/base/fs.h"
 #include "loader/base/mem.h"
+#include "loader/base/sha256.h"
 #include "loader/opts.h"
 #include "loader/policy.h"
 
@@ -42,6 +44,9 @@ int exti_quirks_open(const char *const *files, size_t count, struct exti_quirks 
     if (!q)
         return exti__fail_nomem(err);
     rc = exti__quirks_read(q, NULL, exti__quirks_builtin, strlen(exti__quirks_builtin), err);
+    /* Those are sound; but jansson takes a token that it has no memory for as a bad one. */
+    if (rc)
+        rc = exti__fail_nomem(err);
     for (size_t i = 0; !rc && i < count; i++)
         rc = read_file(q, files[i], err);
     if (rc)
@@ -244,4 +249,53 @@ void exti__quirk_effect_free(struct exti_quirk_effect *e)
     exti__free(e->renames);
     exti__free(e->redirects);
     *e = (struct exti_quirk_effect){0};
+}
+
+/* ---- all of them ---- */
+
+bool exti__quirks_have(const struct exti_quirks *q, const char *name)
+{
+    for (size_t i = 0; q && i < q->count; i++)
+        if (!q->rules[i].disabled_by && json_object_get(q->rules[i].rule, name))
+            return true;
+    return false;
+}
+
+static bool shapes_copies(const struct exti_quirk *quirk)
+{
+    static const char *const members[] = {"library", "rename", "refuse"};
+
+    for (size_t i = 0; i < sizeof members / sizeof *members && !quirk->disabled_by; i++)
+        if (json_object_get(quirk->rule, members[i]))
+            return true;
+    return false;
+}
+
+int exti__quirks_key(const struct exti_quirks *q, char **out, struct exti_error *err)
+{
+    uint8_t hash[EXTI_SHA256_SIZE];
+    struct exti_sha256 h;
+    char *text = exti__calloc(2 * sizeof hash + 1, 1);
+    size_t count = 0;
+    int rc = text ? exti__sha256_init(&h, err) : exti__fail_nomem(err);
+
+    if (rc) {
+        exti__free(text);
+        return rc;
+    }
+    for (size_t i = 0; q && i < q->count; i++) {
+        if (!shapes_copies(&q->rules[i]))
+            continue;
+        exti__sha256_add(&h, q->rules[i].text, strlen(q->rules[i].text) + 1);
+        count++;
+    }
+    rc = exti__sha256_end(&h, hash, err);
+    exti__sha256_free(&h);
+    for (size_t i = 0; count && i < sizeof hash; i++)
+        snprintf(text + 2 * i, 3, "%02x", hash[i]);
+    if (rc)
+        exti__free(text);
+    else
+        *out = text;
+    return rc;
 }

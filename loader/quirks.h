@@ -49,6 +49,12 @@ struct exti_quirk_effect {
 /* `path` is the file's, `im` describes it. */
 int exti__quirks_apply(const struct exti_quirks *q, const char *path, const struct exti_image *im,
                        struct exti_quirk_effect *out, struct exti_error *err);
+/* The same for the same rules that copies and needs depend on, "" for none; exti__free it. */
+int exti__quirks_key(const struct exti_quirks *q, char **out, struct exti_error *err);
+
+/* Whether some rule has the member `name`. */
+bool exti__quirks_have(const struct exti_quirks *q, const char *name);
+
 void exti__quirk_effect_free(struct exti_quirk_effect *e);
 
 #endif

@@ -189,8 +189,9 @@ static int redirected_dlinfo(void *handle, int request, void *out)
 /* A function as the address that a slot holds. */
 #define ADDRESS(function) ((void *)(uintptr_t)(function))
 
-static void *target_of(const struct exti_ctx *ctx, const char *symbol)
+static void *target_of(const struct exti_module *m, const char *symbol)
 {
+    const struct exti_ctx *ctx = m->ctx;
     const struct exti_redirect loader[] = {
         {"dlopen", ADDRESS(redirected_dlopen)},   {"dlsym", ADDRESS(redirected_dlsym)},
         {"dlclose", ADDRESS(redirected_dlclose)}, {"dlerror", ADDRESS(redirected_dlerror)},
@@ -203,6 +204,9 @@ static void *target_of(const struct exti_ctx *ctx, const char *symbol)
     for (size_t i = 0; i < ctx->redirect_count; i++)
         if (strcmp(ctx->redirects[i].symbol, symbol) == 0)
             return ctx->redirects[i].to;
+    for (size_t i = 0; i < m->redirect_count; i++)
+        if (strcmp(m->redirects[i].symbol, symbol) == 0)
+            return m->redirects[i].to;
     for (size_t i = 0; i < sizeof loader / sizeof *loader; i++)
         if (strcmp(loader[i].symbol, symbol) == 0)
             return loader[i].to;
@@ -254,7 +258,7 @@ static int bind(void *user, const struct exti_reference *ref)
 
     if (ref->defined_here || ref->kind != EXTI_REF_ADDRESS || ref->addend)
         return 0;
-    to = target_of(w->m->ctx, ref->name);
+    to = target_of(w->m, ref->name);
     if (!to || *ref->slot == (uintptr_t)to)
         return 0;
     return write_slot(w, ref->slot, (uintptr_t)to);

@@ -12,11 +12,16 @@ struct binder {
     DWORD code;
 };
 
-static void *target_of(const struct exti_ctx *ctx, const char *symbol)
+static void *target_of(const struct exti_module *m, const char *symbol)
 {
+    const struct exti_ctx *ctx = m->ctx;
+
     for (size_t i = 0; i < ctx->redirect_count; i++)
         if (strcmp(ctx->redirects[i].symbol, symbol) == 0)
             return ctx->redirects[i].to;
+    for (size_t i = 0; i < m->redirect_count; i++)
+        if (strcmp(m->redirects[i].symbol, symbol) == 0)
+            return m->redirects[i].to;
     return NULL;
 }
 
@@ -35,7 +40,7 @@ static DWORD write_slot(uintptr_t *slot, uintptr_t value)
 static int bind(void *user, const struct exti_reference *ref)
 {
     struct binder *b = user;
-    void *to = target_of(b->m->ctx, ref->name);
+    void *to = target_of(b->m, ref->name);
 
     if (!to || *ref->slot == (uintptr_t)to)
         return 0;
@@ -46,7 +51,8 @@ static int bind(void *user, const struct exti_reference *ref)
 int exti__redirect(struct exti_module *m, struct exti_error *err)
 {
     struct binder b = {.m = m};
-    int rc = m->ctx->redirect_count ? exti__loaded_references(&m->lib, bind, &b, err) : 0;
+    const bool any = m->ctx->redirect_count || m->redirect_count;
+    int rc = any ? exti__loaded_references(&m->lib, bind, &b, err) : 0;
 
     return b.code ? exti__fail_system(err, b.code, m->copy, "cannot re-point its references") : rc;
 }

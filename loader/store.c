@@ -255,6 +255,8 @@ int exti__store_entry(struct exti_store *s, const char *source, const char *name
     if (!rc)
         rc = dup_into(&e->source_name, im->info.id, err);
     if (!rc)
+        rc = exti__store_quirks(s, source, im, e, err);
+    if (!rc)
         rc = exti__store_needs(s, source, root, e, err);
     for (size_t i = 0; i < e->need_count && !rc; i++) {
         rc = check_utf8(e->needs[i].name, "needed library's name", err);

@@ -16,6 +16,7 @@ struct exti_store {
     char boot[EXTI_BOOT_MAX];
     int (*copy_name)(void *user, const char *original, char *out, size_t cap); /* hook or NULL */
     void *user;
+    const struct exti_quirks *quirks; /* or NULL */
 
     pthread_mutex_t lock; /* guards all below */
     struct exti_manifest manifest;
@@ -35,6 +36,7 @@ struct exti_store_opts {
     enum exti_closure closure;
     const struct exti_rule *rules;
     size_t rule_count;
+    const struct exti_quirks *quirks; /* NULL: none; outlive the store */
     int (*copy_name)(void *user, const char *original, char *out, size_t cap);
     void *user;
 };

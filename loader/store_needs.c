@@ -23,8 +23,11 @@ void exti__store_forget(struct exti_store *s)
 static int start_graph(struct exti_store *s, const char *api, struct exti_error *err)
 {
     const struct exti_manifest_policy *p = &s->manifest.policy;
-    const struct exti_closure_opts opts = {
-        .api_library = api, .rules = p->rules, .rule_count = p->rule_count, .mode = p->closure};
+    const struct exti_closure_opts opts = {.api_library = api,
+                                           .rules = p->rules,
+                                           .rule_count = p->rule_count,
+                                           .quirks = s->quirks,
+                                           .mode = p->closure};
     int rc;
 
     s->graph = exti__calloc(1, sizeof *s->graph);

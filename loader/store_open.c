@@ -7,6 +7,7 @@
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
 #include "loader/dl.h"
+#include "loader/quirks.h"
 #include "loader/store_priv.h"
 
 #define ATTEMPTS 100
@@ -284,20 +285,44 @@ static int choose_policy(struct exti_manifest *m, const struct exti_image *api,
     return copy_rules(&m->policy, o, err);
 }
 
-/* Needs are looked up again when what look-ups go by is not what it was. */
+/* All that copies depend on besides their sources and the policy: what needs are looked up by, and
+ * quirks. */
+static int search_key(const struct exti_store *s, char **out, struct exti_error *err)
+{
+    const bool all_shared = s->manifest.policy.closure == EXTI_CLOSURE_NONE;
+    char *search = NULL, *quirks = NULL;
+    int rc = all_shared ? 0 : exti__store_search_key(&search, err);
+
+    if (!rc)
+        rc = exti__quirks_key(s->quirks, &quirks, err);
+    if (!rc) {
+        const size_t n = (search ? strlen(search) : 0) + strlen(quirks) + 16;
+
+        *out = exti__alloc(n);
+        if (*out)
+            snprintf(*out, n, "%s%s%s", search ? search : "", *quirks ? " quirks " : "", quirks);
+        else
+            rc = exti__fail_nomem(err);
+    }
+    exti__free(search);
+    exti__free(quirks);
+    return rc;
+}
+
+/* Copies are made again when that is not what it was. */
 static int note_search(struct exti_store *s, struct exti_error *err)
 {
     struct exti_manifest *m = &s->manifest;
     char *key;
-    int rc = m->policy.closure == EXTI_CLOSURE_NONE ? 0 : exti__store_search_key(&key, err);
+    int rc = search_key(s, &key, err);
 
-    if (rc || m->policy.closure == EXTI_CLOSURE_NONE)
+    if (rc)
         return rc;
-    if (m->search && strcmp(m->search, key) == 0) {
+    if (strcmp(m->search ? m->search : "", key) == 0) {
         exti__free(key);
         return 0;
     }
-    m->resolution += m->search != NULL;
+    m->resolution += m->api.source != NULL;
     exti__free(m->search);
     m->search = key;
     s->dirty = true;
@@ -433,6 +458,7 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
     *s = (struct exti_store){.sync = opts->sync,
                              .drop_unused = opts->drop_unused,
                              .copy_only = opts->copy_only,
+                             .quirks = opts->quirks,
                              .copy_name = opts->copy_name,
                              .user = opts->user};
     pthread_mutex_init(&s->lock, NULL);

@@ -14,6 +14,9 @@ int exti__store_name(const struct exti_store *s, const char *source, char *name,
 int exti__store_entry(struct exti_store *s, const char *source, const char *name,
                       const struct exti_image *im, bool root, struct exti_entry *e,
                       struct exti_error *err);
+/* What quirks say of the file: EXTI_E_UNSUPPORTED if it is to have no copy, else the entry's renames. */
+int exti__store_quirks(const struct exti_store *s, const char *source, const struct exti_image *im,
+                       struct exti_entry *e, struct exti_error *err);
 int exti__store_edits(const struct exti_edits *edits, struct exti_entry *e, struct exti_error *err);
 
 /* Makes the copy of `source` and of what it drags in, where they are not up to date.  Of the API library

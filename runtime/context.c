@@ -184,6 +184,8 @@ static int open_context(struct pyrt_context *c, struct exti_error *err)
         .closure = c->opts.closure,
         .rules = c->opts.rules,
         .rule_count = c->opts.rule_count,
+        .quirk_files = c->opts.quirk_files,
+        .quirk_file_count = c->opts.quirk_file_count,
     };
     struct exti_module *libpython;
     int rc;

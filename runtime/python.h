@@ -69,9 +69,11 @@ struct pyrt_opts {
     const char *dir;           /* the context's directory */
     int index, count;          /* this context's number and how many there are */
     uint32_t ctx_flags;        /* EXTI_CTX_* */
-    enum exti_closure closure; /* these three as in struct exti_ctx_opts */
+    enum exti_closure closure; /* these five as in struct exti_ctx_opts */
     const struct exti_rule *rules;
     size_t rule_count;
+    const char *const *quirk_files;
+    size_t quirk_file_count;
     int prove; /* prove isolation between the program's end and finalisation */
 };
 

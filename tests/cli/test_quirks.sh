@@ -101,4 +101,53 @@ run quirks --quirks bad.json
 check later_format 1 'bad.json: is of format 9; this library knows format 1'
 run quirks --quirks mine.json mine.json
 check rules_are_for_libraries 1 'mine.json: '
+
+# What they do to copies.
+rules() { printf '{"extisolate_quirks": 1, "quirks": [%s]}' "$1" >rules.json; }
+rules '{"id": "no-go", "match": {"exports": "ext_*"}, "refuse": "it steps on others"}'
+run copy --quirks rules.json --libpython libtoyapi.so toyext.so ctx
+check refused_files_are_told 1 'toyext.so: cannot be isolated: it steps on others \(quirk no-go\)'
+[ ! -e ctx ]
+say $? refused_files_leave_nothing
+rules '{"id": "re", "match": {"file": "toyext.so"}, "rename": {"ext_step": "ext_other"}}'
+run copy --json --quirks rules.json --libpython libtoyapi.so toyext.so ctx
+check copies_with_quirks 0
+copy=$(jq -r '.copies[0].copy' out)
+symbols() { nm -D --defined-only "$copy" | awk '$3 ~ /^ext_/ { print $3 }' | sort | tr '\n' ' '; }
+[ "$(symbols)" = 'ext_other ext_unused ' ] && sound ctx
+say $? symbols_are_renamed_as_nm_sees
+run list --json ctx
+jq -e '.[0].copies | map(select(.is_api | not))[0].edits.renamed == {"ext_step": "ext_other"}' out >/dev/null
+say $? renames_are_listed
+run copy toyext.so ctx
+[ $rc = 0 ] && [ "$(symbols)" = 'ext_step ext_unused ' ] && sound ctx
+say $? copies_follow_the_rules_that_are_given
+run copy --json --quirks bad.json --libpython libtoyapi.so toyext.so new
+check faulty_rules_copy_nothing 1 'bad.json: is of format 9'
+jq -e '.errors[0].code == "EXTI_E_UNSUPPORTED" and .copies == []' out >/dev/null && [ ! -e new ]
+say $? faulty_rules_are_told_in_json
+
+# What they do to contexts of CPython.
+if [ -z "$DEBIAN_LIBPYTHON" ] || [ ! -x /usr/bin/python3 ]; then
+    skip rules_for_running 'there is no /usr/bin/python3 with a shared libpython'
+    finish
+fi
+mkdir -p site/below
+cp toyext.so site/below/_robot.so
+export PYTHONPATH=$T/site
+rules '{"id": "a", "match": {"file": "_robot.so", "imports": "Toy_*"}, "environment": {"ROBOT": "1", "ROBOTS": "1"}},
+    {"id": "b", "match": {"file": "*/site/below/*"}, "environment": {"ROBOT": "2"}},
+    {"id": "c", "match": {"file": "_nobody.so"}, "environment": {"ROBOT": "3"}}'
+print='import os; print(*(os.environ.get(v) for v in ("ROBOT", "ROBOTS")))'
+run run --python /usr/bin/python3 --quirks rules.json -c "$print"
+check environment_is_set_for_what_could_be_imported 0 '^2 1$'
+ROBOTS=many run run --python /usr/bin/python3 --quirks rules.json -c "$print"
+check what_is_set_stays 0 '^2 many$'
+run run --python /usr/bin/python3 -c "$print"
+check no_environment_without_rules 0 '^None None$'
+rules '{"id": "pid", "match": {"file": "_json.*"}, "refuse": "it is a test"}'
+run run --python /usr/bin/python3 --quirks rules.json -c 'import _json'
+check refused_modules_are_not_imported 1 'ImportError: .*cannot be isolated: it is a test \(quirk pid\)'
+run run --python /usr/bin/python3 --quirks bad.json -c 1
+check faulty_rules_run_nothing 1 'bad.json: is of format 9'
 finish

@@ -100,6 +100,10 @@ run run --dir '' -c 1
 check run_with_an_empty_dir 2 "--dir takes a path, not ''"
 run run --python '' -c 1
 check run_with_an_empty_python 2 "--python takes a path, not ''"
+run run --quirks '' -c 1
+check run_with_empty_quirks 2 '--quirks is empty'
+run copy --quirks '' ../x.so ctx
+check copy_with_empty_quirks 2 '--quirks is empty'
 run run -c
 check run_option_needs_value 2 "'-c' needs a value"
 [ -z "$(ls -A)" ]

@@ -103,6 +103,7 @@ static void fill(struct exti_manifest *m)
     m->api.source_name = dup("libapi.so.1");
     add_needs(&m->api);
     add_policy(m);
+    m->api.renames = dup("{\"a\":\"b\"}");
     for (const char *const *s = (const char *const[]){"/c", "/a", "/b", "/a", NULL}; *s; s++) {
         struct exti_entry e = entry_of(*s, *s + 1);
 
@@ -149,6 +150,8 @@ static void what_is_written_is_read_back(void **state)
     assert_int_equal(r.target.bits, 64);
     assert_int_equal(r.count, 3);
     assert_null(r.entries[0].build_id);
+    assert_null(r.entries[0].renames);
+    assert_string_equal(r.api.renames, "{\"a\":\"b\"}");
     assert_int_equal(r.entries[0].id.size, 5);
     assert_true(r.entries[0].id.inode == UINT64_MAX - 1);
     assert_int_equal(r.entries[0].id.mtime_ns, -7);
@@ -242,6 +245,8 @@ static void damaged_manifests_are_refused(void **state)
         {MANIFEST("1", "n", COPY(",\"copy\":\"d\""), "[]"), EXTI_E_FORMAT},
         {MANIFEST("1", "n", "{\"copy\":\"../../x\"}", "[]"), EXTI_E_FORMAT},
         {MANIFEST("1", "n", COPY_WITH("/s", "5"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("1", "n", COPY(",\"renames\":{\"a\":1}"), "[]"), EXTI_E_FORMAT},
+        {MANIFEST("1", "n", COPY(",\"renames\":{\"\":\"a\"}"), "[]"), EXTI_E_FORMAT},
         {MANIFEST("1", "n", COPY_WITH("s", "{}"), "[]"), EXTI_E_FORMAT},
         {MANIFEST("1", "n", COPY_WITH("", "{}"), "[]"), EXTI_E_FORMAT},
         {MANIFEST("1", "n", COPY_WITH("C:\\\\s", "{}"), "[]"), EXTI_E_UNSUPPORTED},
