@@ -1,12 +1,13 @@
-"""A stock interpreter as the host of another one: contexts of libpython inside python3 itself.
+"""A stock interpreter as the host of others: contexts of libpython inside python3 itself.
 
-Prints "isolated" when both contexts and the host work, each with its own numpy.
+Prints "isolated" when both contexts and the host work, each with its own numpy, all three at once.
 EXTI_LIBRARY, EXTI_LIBPYTHON and EXTI_TMP say where things are.
 """
 
 import ctypes
 import json
 import os
+import shutil
 import sys
 import threading
 
@@ -53,11 +54,17 @@ def symbol(module, name, prototype):
 
 
 CODE = '''
-import ctypes, json, decimal, sqlite3, ssl
+import ctypes, json, decimal, os, sqlite3, ssl
 import numpy, numpy.linalg
 a = numpy.arange(1000.0).reshape(10, 100)
 api = ctypes.pythonapi
+def meet(x):
+    os.write(%d, b'.')
+    assert os.read(%d, 1) == b'.'
+    return x * 2
 facts = dict(
+    met=numpy.frompyfunc(meet, 1, 1)(numpy.arange(3)).tolist(), type=id(type),
+    type_of_list=ctypes.c_void_p.from_address(id(list) + ctypes.sizeof(ctypes.c_void_p)).value,
     sum=float(a.sum()), inverse=float(numpy.linalg.inv(numpy.eye(5) * 4)[0, 0]),
     int=id(int), ndarray=id(numpy.ndarray), add=id(numpy.add), file=numpy.core._multiarray_umath.__file__,
     pythonapi_list=ctypes.addressof(ctypes.c_char.in_dll(api, 'PyList_Type')), list=id(list),
@@ -77,15 +84,27 @@ class Context:
         call(lib.exti_ctx_open, ctypes.byref(self.ctx), ctypes.byref(opts))
         call(lib.exti_api, self.ctx, ctypes.byref(self.api))
         self.facts = None
+        self.heard, said = os.pipe()
+        hears, self.told = os.pipe()
+        self.code = CODE % (said, hears, self.out)
+        self.ends = said, hears
 
     def run(self):
+        try:
+            self.work()
+        finally:
+            # So that the host does not wait for a context that failed.
+            for fd in self.ends:
+                os.close(fd)
+
+    def work(self):
         set_name = symbol(self.api, 'Py_SetProgramName', ctypes.CFUNCTYPE(None, ctypes.c_wchar_p))
         start = symbol(self.api, 'Py_InitializeEx', ctypes.CFUNCTYPE(None, c_int))
         run = symbol(self.api, 'PyRun_SimpleString', ctypes.CFUNCTYPE(c_int, c_char_p))
         finish = symbol(self.api, 'Py_FinalizeEx', ctypes.CFUNCTYPE(c_int))
         set_name('/usr/bin/python3')
         start(0)
-        if run((CODE % self.out).encode()):
+        if run(self.code.encode()):
             return
         self.prove()
         if finish() == 0:
@@ -103,22 +122,43 @@ class Context:
         self.proof = proof
 
 
+def meet(contexts, x):
+    """From within a loop of the host's numpy: each context is in one of its own numpy's, and waits."""
+    for context in contexts:
+        assert os.read(context.heard, 1) == b'.', 'a context failed'
+    for context in contexts:
+        os.write(context.told, b'.')
+    return x * 2
+
+
+def control():
+    """Without an edit the facts below are not so: a mere copy of libpython uses the host's types."""
+    copy = shutil.copy(os.environ['EXTI_LIBPYTHON'], os.path.join(os.environ['EXTI_TMP'], 'copy.so'))
+    list_type = ctypes.addressof(ctypes.c_char.in_dll(ctypes.CDLL(copy), 'PyList_Type'))
+    assert list_type != id(list)
+    size = ctypes.sizeof(c_void_p)
+    assert c_void_p.from_address(list_type + size).value == id(type), 'nothing to isolate from'
+
+
 def main():
     contexts = [Context(0), Context(1)]
-    # One proof at a time wants quiet, so the contexts run one after the other; the host goes on.
-    for context in contexts:
-        thread = threading.Thread(target=context.run)
+    threads = [threading.Thread(target=context.run, daemon=True) for context in contexts]
+    for thread in threads:
         thread.start()
-        while thread.is_alive():
-            assert numpy.arange(1000.0).sum() == 499500.0
-            thread.join(0.01)
-    host = dict(int=id(int), ndarray=id(numpy.ndarray), add=id(numpy.add), list=id(list))
+    met = numpy.frompyfunc(lambda x: meet(contexts, x), 1, 1)(numpy.arange(3)).tolist()
+    while any(thread.is_alive() for thread in threads):
+        assert numpy.arange(1000.0).sum() == 499500.0
+        threads[0].join(0.01)
+        threads[1].join(0.01)
+    host = dict(int=id(int), type=id(type), ndarray=id(numpy.ndarray), add=id(numpy.add), list=id(list))
     for context in contexts:
         facts = context.facts
         assert facts, 'a context failed'
         assert facts['sum'] == 499500.0 and facts['inverse'] == 0.25, facts
         assert facts['decimal'] == '0.125' and facts['sql'] == 42 and facts['via_api'] == 42, facts
         assert facts['pythonapi_list'] == facts['list'], facts
+        assert facts['type_of_list'] == facts['type'], facts
+        assert facts['met'] == met == [0, 2, 4], (facts, met)
         assert context.proof.leaks == 0, context.proof.leaks
         assert context.proof.modules > 15, context.proof.modules
         print('proof:', context.proof.modules, 'modules', context.proof.references, 'references')
@@ -131,6 +171,7 @@ def main():
     for context in contexts:
         call(lib.exti_ctx_close, context.ctx)
     assert numpy.linalg.inv(numpy.eye(3) * 2)[0, 0] == 0.5
+    control()
     print('isolated')
 
 

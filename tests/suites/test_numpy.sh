@@ -14,7 +14,6 @@ at=$($system -c 'import os, numpy; print(os.path.dirname(numpy.__file__))')
 # How much memory is free is the same for all; none is to be used up.
 export NPY_AVAILABLE_MEM=1GB
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
-export HYPOTHESIS_STORAGE_DIRECTORY=$tmp/hypothesis
 
 suite() { # NAME FILE...
     local name=$1
