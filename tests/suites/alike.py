@@ -67,7 +67,8 @@ class Run:
                 self.end = 'a record that breaks off'
         if self.end:
             self.log.seek(0)
-            self.end += f' (underway: {", ".join(underway) or "no test"})\n{self.log.read()[-3000:]}'
+            names = ', '.join(underway) or 'no test'
+            self.end += f' (underway: {names})\n{self.log.read()[-3000:]}'
         return self
 
 
@@ -131,7 +132,8 @@ def tell(label, name, first, second, contexts):
     said = ', '.join(f'{o} {w}' for o, w in zip(first, word))
     where = re.sub(r'[^\w.\[\]:-]+', '_', name)
     if second and second[0] != first[0]:
-        result('skip', f'{label}-{where}', f'the interpreter itself says {first[0]}, then {second[0]}')
+        result('skip', f'{label}-{where}',
+               f'the interpreter itself says {first[0]}, then {second[0]}')
     elif second and len(set(second)) == 1:
         result('skip', f'{label}-{where}', f'{said}; alike when run again')
     else:

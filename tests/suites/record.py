@@ -70,7 +70,8 @@ def run_unittest(record, names):
     for name in [n for n in dir(os_helper) if n.startswith('TESTFN')]:
         value = getattr(os_helper, name)
         if value:
-            setattr(os_helper, name, value + (f'_{index}' if isinstance(value, str) else b'_%d' % index))
+            own = f'_{index}'
+            setattr(os_helper, name, value + (own if isinstance(value, str) else own.encode()))
 
     class Result(unittest.TestResult):
         worst = None

@@ -18,7 +18,8 @@ with_debian_tests() {
         dpkg -x "$tmp"/deb/*.deb "$tmp/deb" && cp -r "$lib/test" "$tmp/tests" &&
         cp -r "$tmp/deb$lib/test" "$tmp/tests" && cp -r "$tmp/deb$lib/ctypes" "$tmp/tests" &&
         $system -m venv --without-pip --system-site-packages "$tmp/debian" &&
-        echo "import sys; sys.path.insert(0, '$tmp/tests')" >"$(echo "$tmp"/debian/lib/*/site-packages)/tests.pth"
+        echo "import sys; sys.path.insert(0, '$tmp/tests')" \
+            >"$(echo "$tmp"/debian/lib/*/site-packages)/tests.pth"
 }
 
 has_file() { "$1" -c "import importlib.util as u; assert u.find_spec('$2')" 2>/dev/null; }
