@@ -24,7 +24,7 @@ suite() { # NAME FILE...
 numba=random/tests/test_extending.py::test_numba
 
 marks='not slow'
-# Of core's tests a half, by time a fifth.
+# Half of core's files, with a quarter of its tests.
 some='abc array_coercion array_interface casting_unittests conversion_utils cpu_features
 defchararray einsum errstate function_base getlimits half hashtable indexing
 item_selection longdouble memmap mem_policy nditer numerictypes overrides print
