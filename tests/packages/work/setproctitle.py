@@ -1,7 +1,7 @@
 # debian: python3-setproctitle
 import setproctitle
 
-# The title is the process's, which this shares with others: that of the thread is its own.
-assert setproctitle.getproctitle()
+# The title is the process's, and only a program that is Python has one; a thread has its own.
+assert isinstance(setproctitle.getproctitle(), str)
 setproctitle.setthreadtitle("worker")
 assert setproctitle.getthreadtitle() == "worker"

@@ -1,11 +1,12 @@
 # debian: python3-sqlalchemy-ext
 # pypi: SQLAlchemy
+import sys
+
 import sqlalchemy as sa
 
-try:
-    from sqlalchemy import cresultproxy
-except ImportError:
-    from sqlalchemy.cyextension import resultproxy
+# Where its extensions are depends on its version, and it does without.
+native = [n for n, m in sys.modules.items() if str(getattr(m, "__file__", "")).endswith(".so")]
+assert any(n.startswith("sqlalchemy.") for n in native)
 engine = sa.create_engine("sqlite://")
 meta = sa.MetaData()
 table = sa.Table("t", meta, sa.Column("id", sa.Integer, primary_key=True), sa.Column("name", sa.String))
