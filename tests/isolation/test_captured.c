@@ -158,6 +158,28 @@ ISO_CASE(a_namesake_of_an_original_is_left_alone)
     iso_close_ctx(ctx);
 }
 
+/* Whoever names it as needed gets the context's. */
+ISO_CASE(what_a_namesake_has_captured_is_repointed_for_those_that_need_it)
+{
+    struct exti_ctx *ctx = iso_open(NULL);
+    struct exti_module *user;
+    void *host;
+
+    build_dep();
+    build_user(user_source, "user.so", "");
+    want(mkdir(in_tmp("other"), 0777) == 0);
+    copy_file(in_tmp("libdep.so.1"), in_tmp("other/libdep.so.1"));
+    host = open_global(in_tmp("other/libdep.so.1"));
+    user = iso_load(ctx, in_tmp("user.so"));
+    want(call_ptr(user, "user_at_init") == dlsym(host, "dep_count"));
+    want(call_ptr(user, "user_count") ==
+         iso_sym(iso_load(ctx, in_tmp("libdep.so.1")), "dep_count"));
+    want_int(call_int(user, "user_next"), 2);
+    want_int(*(int *)dlsym(host, "dep_count"), 1);
+    iso_prove_clean(ctx, 3);
+    iso_close_ctx(ctx);
+}
+
 static struct exti_error must_refuse(struct exti_ctx *ctx, const char *path)
 {
     struct exti_module *m = NULL;
@@ -351,6 +373,7 @@ int main(void)
         cmocka_unit_test(captured_references_are_repointed),
         cmocka_unit_test(an_original_is_known_by_other_paths),
         cmocka_unit_test(a_namesake_of_an_original_is_left_alone),
+        cmocka_unit_test(what_a_namesake_has_captured_is_repointed_for_those_that_need_it),
         cmocka_unit_test(a_capture_by_an_original_whose_copy_is_not_loaded_is_refused),
         cmocka_unit_test(captured_thread_local_variables_are_refused),
         cmocka_unit_test(thread_local_variables_of_copies_are_sound),
