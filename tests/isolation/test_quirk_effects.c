@@ -46,6 +46,18 @@ static void build_toys(const char *dep_soname)
                    dep_soname));
 }
 
+/* A string that lasts as long as the case. */
+static const char *lasting(const char *text)
+{
+    static char *texts[64];
+    static size_t used;
+
+    want(used < ARRAY_SIZE(texts));
+    texts[used] = strdup(text);
+    want(texts[used]);
+    return texts[used++];
+}
+
 static struct exti_ctx_opts with_quirks(const char *dir, const char *rules)
 {
     static const char *paths[16];
@@ -53,12 +65,12 @@ static struct exti_ctx_opts with_quirks(const char *dir, const char *rules)
     struct exti_ctx_opts opts = {.size = sizeof opts};
     FILE *f;
 
-    opts.dir = strdup(in_tmp(dir));
-    opts.api_library = strdup(in_tmp("libquirkapi.so"));
+    opts.dir = lasting(in_tmp(dir));
+    opts.api_library = lasting(in_tmp("libquirkapi.so"));
     if (!rules)
         return opts;
     want(used < ARRAY_SIZE(paths));
-    paths[used] = strdup(iso_text("%s/%zu.json", iso_tmp, used));
+    paths[used] = lasting(iso_text("%s/%zu.json", iso_tmp, used));
     f = fopen(paths[used], "w");
     want(f && fprintf(f, "{\"extisolate_quirks\": 1, \"quirks\": [%s]}", rules) > 0 &&
          fclose(f) == 0);
@@ -354,7 +366,7 @@ ISO_CASE(quirks_without_effect_on_copies_leave_them)
     ctx = open_with("x", NULL);
     want_exti(exti_copy(ctx, in_tmp("ext.so"), &path, &err), 0, &err);
     want(stat(path, &before) == 0);
-    path = strdup(path);
+    path = lasting(path);
     iso_close_ctx(ctx);
     ctx = open_with("x", "{\"id\": \"n\", \"match\": {\"file\": \"ext.so\"}, \"note\": \"n\", "
                          "\"environment\": {\"QUIRK_TEST\": \"1\"}}");
