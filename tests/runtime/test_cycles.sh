@@ -26,7 +26,7 @@ cycles() {
         -v maps_most="8${sanitized:+999}" -v from="$from" '
         $4 != 0 || $6 != 0 { print "status or left: " $0 }
         $2 == from { rss = $8; maps = $10; fds = $12; keys = $14; n = NR }
-        { last = $0; rss_last = $8; maps_last = $10; fds_last = $12; keys_last = $14 }
+        { rss_last = $8; maps_last = $10; fds_last = $12; keys_last = $14 }
         END {
             if (NR <= n) print "only " NR " cycles"
             else if (rss_last - rss > most * (NR - n)) print "memory: " rss " KB, then " rss_last
@@ -54,12 +54,12 @@ assert (a @ a.T).trace() == (a * a).sum()'
 
 for exe in $(pythons); do
     v=$(version "$exe")
-    cycles "$v-nothing_is_left" 64 10 30 "$exe" "$stdlib"
+    cycles "$v-nothing_is_left" 256 10 30 "$exe" "$stdlib"
 done
 if has $system numpy; then
-    cycles nothing_is_left_of_numpy 64 20 60 $system "$arrays"
-    PYTHONMALLOC=malloc cycles nothing_is_left_of_memory_from_malloc 64 10 20 $system "$arrays"
-    PYTHONDEVMODE=1 cycles nothing_is_left_of_memory_with_debug_hooks 64 10 20 $system "$arrays"
+    cycles nothing_is_left_of_numpy 256 20 60 $system "$arrays"
+    PYTHONMALLOC=malloc cycles nothing_is_left_of_memory_from_malloc 256 10 20 $system "$arrays"
+    PYTHONDEVMODE=1 cycles nothing_is_left_of_memory_with_debug_hooks 256 10 20 $system "$arrays"
     # The control: CPython itself gives back much less.
     if [ -n "$sanitized" ]; then
         echo "skip control_without_a_heap_it_grows: the sanitizer's memory grows too"
@@ -73,7 +73,7 @@ else
     echo "skip nothing_is_left_of_numpy: $system has no numpy"
 fi
 if has $system lxml.etree; then
-    cycles nothing_is_left_of_lxml 64 10 30 $system 'from lxml import etree
+    cycles nothing_is_left_of_lxml 256 10 30 $system 'from lxml import etree
 assert etree.fromstring("<a><b c=\"1\"/></a>").xpath("//b/@c") == ["1"]'
 else
     echo "skip nothing_is_left_of_lxml: $system has no lxml"

@@ -76,12 +76,12 @@ int guests_join(void)
     return pthread_join(thread, &result) || result != &go;
 }
 
+/* thrd_t is pthread_t, and the thread sanitizer knows of no other call. */
 int guests_join_c11(void)
 {
-    int result;
+    void *result;
 
-    thrd_join(thread_c11, &result);
-    return result;
+    return pthread_join(thread_c11, &result) ? -1 : (int)(long)result;
 }
 
 int guests_key(void)
