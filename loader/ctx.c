@@ -203,7 +203,7 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
         return 0;
     keep = (ctx->flags & EXTI_CTX_KEEP) || exti__guests_report(ctx, tell, &l);
     if (!keep)
-        exti__guests_drop_keys(ctx);
+        exti__guests_disarm_keys(ctx);
     ctx->closing = true;
     for (; (m = pop_module(ctx)); mapped++) {
         close_rc = exti__module_dispose(m, keep, rc ? NULL : err);
@@ -211,6 +211,8 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
     }
     if (!keep)
         mapped = exti__held_report(ctx, tell, &l);
+    if (!mapped)
+        exti__guests_delete_keys(ctx);
     exti__guests_forget(ctx);
     close_rc = exti__store_close(&ctx->store, rc ? NULL : err);
     if (!(ctx->flags & EXTI_CTX_COPY_ONLY))

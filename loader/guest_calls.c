@@ -169,7 +169,8 @@ static int guest_key_create(pthread_key_t *out, void (*destroy)(void *))
 
 static int guest_key_delete(pthread_key_t key)
 {
-    return exti__guest_key_deleted(key) ? pthread_key_delete(key) : 0;
+    exti__guest_key_deleted(key);
+    return pthread_key_delete(key);
 }
 
 static int guest_setspecific(pthread_key_t key, const void *value)
@@ -189,8 +190,8 @@ static int guest_tss_create(tss_t *out, tss_dtor_t destroy)
 
 static void guest_tss_delete(tss_t key)
 {
-    if (exti__guest_key_deleted(key))
-        tss_delete(key);
+    exti__guest_key_deleted(key);
+    tss_delete(key);
 }
 
 static int guest_tss_set(tss_t key, void *value)

@@ -21,14 +21,13 @@ enum kind {
     INSIDE, /* had one when the context deleted the key, as CPython does with the one by which it knows the
               * threads that are in it */
     OBJECT, /* has C++ thread-local objects to destroy */
-    DROPPED /* no thread: a key that was deleted for the context, which may do so too */
 };
 
 struct exti_guest {
     enum kind kind;
     const struct exti_ctx *ctx; /* NULL once that is gone */
-    pid_t tid;                  /* 0: not running yet; DROPPED: who closes the context */
-    pthread_key_t key;          /* VALUE, DROPPED */
+    pid_t tid;                  /* 0: not running yet */
+    pthread_key_t key;          /* VALUE */
     uintptr_t start;            /* STARTED: the routine */
     bool by_api, left;          /* STARTED: the routine is the API library's; has returned */
     struct exti_guest *next;
@@ -72,8 +71,6 @@ static pid_t this_thread(void)
 /* Also while its thread-specific destructors run, which no routine of its own can tell the end of. */
 static bool lives(const struct exti_guest *g)
 {
-    if (g->kind == DROPPED)
-        return g->ctx != NULL;
     return g->tid == 0 || syscall(SYS_tgkill, getpid(), g->tid, 0) == 0;
 }
 
@@ -217,22 +214,13 @@ bool exti__guest_value(pthread_key_t key, const void *value)
     return ok;
 }
 
-bool exti__guest_key_deleted(pthread_key_t key)
+void exti__guest_key_deleted(pthread_key_t key)
 {
     struct exti_guest **link;
-    const struct exti_ctx *ctx = NULL;
-    bool dropped = false;
+    const struct exti_ctx *ctx;
 
     pthread_mutex_lock(&lock);
-    for (link = &guests; *link && !dropped;) {
-        dropped = (*link)->kind == DROPPED && (*link)->tid == this_thread() && (*link)->key == key;
-        if (dropped)
-            unlink_guest(link);
-        else
-            link = &(*link)->next;
-    }
-    if (!dropped && key < PTHREAD_KEYS_MAX)
-        ctx = atomic_exchange(&owners[key], NULL);
+    ctx = key < PTHREAD_KEYS_MAX ? atomic_exchange(&owners[key], NULL) : NULL;
     for (link = &guests; ctx && *link;) {
         struct exti_guest *g = *link;
 
@@ -247,18 +235,43 @@ bool exti__guest_key_deleted(pthread_key_t key)
         }
     }
     pthread_mutex_unlock(&lock);
-    return !dropped;
 }
 
-void exti__guests_drop_keys(const struct exti_ctx *ctx)
+/* Makes a key of this number, which was deleted just now and has no destructor any more.  Both C
+ * libraries give the lowest that is free. */
+static bool make_again(pthread_key_t key)
+{
+    pthread_key_t taken[PTHREAD_KEYS_MAX];
+    size_t n = 0;
+    bool made = false;
+
+    while (!made && n < PTHREAD_KEYS_MAX && !pthread_key_create(&taken[n], NULL))
+        made = taken[n++] == key;
+    for (size_t i = 0; i + made < n; i++)
+        pthread_key_delete(taken[i]);
+    return made;
+}
+
+void exti__guests_disarm_keys(const struct exti_ctx *ctx)
+{
+    pthread_mutex_lock(&lock);
+    for (pthread_key_t key = 0; key < PTHREAD_KEYS_MAX; key++) {
+        if (atomic_load(&owners[key]) != ctx)
+            continue;
+        pthread_key_delete(key);
+        if (!make_again(key))
+            atomic_store(&owners[key], NULL);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void exti__guests_delete_keys(const struct exti_ctx *ctx)
 {
     pthread_mutex_lock(&lock);
     for (pthread_key_t key = 0; key < PTHREAD_KEYS_MAX; key++) {
         if (atomic_load(&owners[key]) != ctx)
             continue;
         atomic_store(&owners[key], NULL);
-        /* Without memory for the note a second deletion is let through. */
-        add(DROPPED, ctx, this_thread(), key);
         pthread_key_delete(key);
     }
     pthread_mutex_unlock(&lock);

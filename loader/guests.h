@@ -27,8 +27,11 @@ void exti__guests_find_keys(const struct exti_ctx *ctx, const struct exti_layout
  * `report`, whose result does not matter, and counts them. */
 size_t exti__guests_report(const struct exti_ctx *ctx, exti_report_fn report, void *user);
 
-/* Deletes the keys that the context has left over. */
-void exti__guests_drop_keys(const struct exti_ctx *ctx);
+/* Takes their destructors from the keys that the context has left over, so that the end of no thread runs
+ * them later, and the threads' values with them.  The keys are still there for its finalisers, as those of
+ * libhdf5, until they are deleted after the unload. */
+void exti__guests_disarm_keys(const struct exti_ctx *ctx);
+void exti__guests_delete_keys(const struct exti_ctx *ctx);
 
 /* Whether a living thread has C++ thread-local objects of the context yet to destroy: until then dlclose
  * leaves the library that they belong to mapped. */
@@ -54,8 +57,8 @@ void exti__guest_object(const struct exti_ctx *ctx);
 
 void exti__guest_key_made(const struct exti_ctx *ctx, pthread_key_t key);
 
-/* A copy is deleting a key; false when exti__guests_drop_keys has done so, and the copy's finalisers run. */
-bool exti__guest_key_deleted(pthread_key_t key);
+/* A copy is deleting a key. */
+void exti__guest_key_deleted(pthread_key_t key);
 
 /* The calling thread is giving a key a value; false without memory. */
 bool exti__guest_value(pthread_key_t key, const void *value);
@@ -78,7 +81,11 @@ static inline size_t exti__guests_report(const struct exti_ctx *ctx, exti_report
     (void)ctx, (void)report, (void)user;
     return 0;
 }
-static inline void exti__guests_drop_keys(const struct exti_ctx *ctx)
+static inline void exti__guests_disarm_keys(const struct exti_ctx *ctx)
+{
+    (void)ctx;
+}
+static inline void exti__guests_delete_keys(const struct exti_ctx *ctx)
 {
     (void)ctx;
 }

@@ -79,6 +79,14 @@ else
     echo "skip nothing_is_left_of_lxml: $system has no lxml"
 fi
 
+# libhdf5's finalisers look up what it has under its keys.
+if has $system h5py; then
+    cycles nothing_is_left_of_h5py 256 4 8 $system 'import h5py
+assert h5py.get_config()'
+else
+    echo "skip nothing_is_left_of_h5py: $system has no h5py"
+fi
+
 # ---- what cannot be unloaded ---------------------------------------------------
 
 # held NAME LEFT TEXT EXE CODE: two contexts with CODE end with status 0, as does the program, each leaves

@@ -33,6 +33,9 @@ __attribute__((constructor)) static void construct(void)
 
 __attribute__((destructor)) static void destruct(void)
 {
+    /* As libhdf5 does, which would crash. */
+    if (made && pthread_setspecific(key, &made))
+        abort();
     pthread_key_delete(early);
     if (made)
         pthread_key_delete(key);
