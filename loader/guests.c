@@ -20,7 +20,7 @@ enum kind {
     VALUE,   /* has a value under a key of the context */
     INSIDE, /* had one when the context deleted the key, as CPython does with the one by which it knows the
               * threads that are in it */
-    OBJECT, /* has C++ thread-local objects to destroy */
+    OBJECT /* has C++ thread-local objects to destroy */
 };
 
 struct exti_guest {
