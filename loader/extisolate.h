@@ -454,6 +454,10 @@ struct exti_ctx_opts {
     size_t quirk_file_count;
 };
 
+/* After a fork the child has the forking thread alone.  It may go on in the contexts that no other thread
+ * was in a call of at that moment, loading into them included; not in others, whose locks and runtimes are as
+ * their threads left them. */
+
 /* Opens a context: makes or reuses its directory and the copy of its API library.  Loads nothing
  * yet.  Several threads and processes may have one directory open; in one process only one of them
  * can load from it (EXTI_E_BUSY). */

@@ -28,25 +28,29 @@ static const char *build(int size, int align, const char *model)
     return path;
 }
 
-/* Loads `path` in one context after the other, until one cannot or `most` have; they stay open. */
+/* Loads `path` in one context after the other, until one cannot or `most` have; then closes them. */
 static int load_in_many(const char *path, int most, struct exti_error *err)
 {
     static struct exti_ctx *all[CONTEXTS_MAX];
     char *last = NULL;
+    int loaded = 0, open = 0;
 
-    for (int i = 0; i < most; i++) {
+    while (loaded < most) {
         struct exti_module *m;
         char *block;
 
-        all[i] = iso_open(NULL);
-        if (exti_load(all[i], path, &m, err))
-            return i;
+        all[open] = iso_open(NULL);
+        if (exti_load(all[open++], path, &m, err))
+            break;
         block = call_ptr(m, "tls_block");
         want(block != last && *block == 1);
         *block = 2;
         last = block;
+        loaded++;
     }
-    return most;
+    while (open > 0)
+        iso_close_ctx(all[--open]);
+    return loaded;
 }
 
 static struct exti_hazard_info static_tls_of(const char *path)
