@@ -250,7 +250,7 @@ clean: ## remove what was built
 	rm -rf $(BUILD)
 
 deps: ## install the packages that building and testing need
-	@scripts/deps.sh build test corpus
+	@scripts/deps.sh build test corpus packages
 
 # ---- tests ---------------------------------------------------------------------------------------
 
@@ -503,7 +503,8 @@ coverage: ## lines that the tests reach; those missed are printed with V=1
 
 CHECKS := check-layers check-abi check-unit check-api check-fuzz check-elf-inputs check-macho-inputs \
 	check-pe-inputs check-isolation check-runtime check-cli check-readme check-corpus check-suites \
-	check-macho-corpus check-pe-corpus check-macos check-windows check-wine check-san check-valgrind
+	check-macho-corpus check-pe-corpus check-macos check-windows check-wine \
+	check-packages check-san check-valgrind
 
 .PHONY: check bench demo compile_commands.json format format-check help
 check: deps ## every check, then one line: N passed, N failed, N skipped
