@@ -300,7 +300,6 @@ static int make_copy(struct exti_store *s, const char *source, bool root, bool s
         rc = exti_inspect(source, &im, err);
     if (rc)
         return rc;
-    e.symbolic = e.symbolic || exti__store_is_captured(s, im);
     if (exti__stable_is(&s->manifest, exti__name_base(source)))
         exti__name_pe_stable(s->manifest.name, name);
     else

@@ -79,7 +79,7 @@ int exti__store_find(struct exti_store *s, const char *source, const char *name,
                      struct exti_error *err);
 
 /* Whether some symbol that the file defines for itself would be captured by a global one of this
- * process's. */
+ * process's.  Asks the system's loader, so not with the store's lock held: its initialisers ask us. */
 bool exti__store_is_captured(const struct exti_store *s, const struct exti_image *im);
 
 /* Absolute path of the API copy; lives as long as the store. */
