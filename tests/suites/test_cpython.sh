@@ -24,14 +24,23 @@ with_debian_tests() {
 
 has_file() { "$1" -c "import importlib.util as u; assert u.find_spec('$2')" 2>/dev/null; }
 
+has_all() {
+    "$1" -c "
+import ctypes, os
+ctypes.__path__.append(os.environ.get('EXTI_SUITES_TESTS', '') + '/ctypes')
+import $2" 2>/dev/null || has "$1" "$2"
+}
+
 suite() { # EXE MODULE
     local exe=$1 module=test.test_$2 label
     label=$(version "$exe")-$2
     has_file "$exe" "$module" || module=test.test_${2%3}
-    if has_file "$exe" "$module"; then
-        alike "$label" "$exe" unittest "$module"
-    else
+    if ! has_file "$exe" "$module"; then
         echo "skip $label: $exe has no test.test_$2"
+    elif ! has_all "$exe" "$module"; then
+        echo "skip $label: $exe was built without what $module imports"
+    else
+        alike "$label" "$exe" unittest "$module"
     fi
 }
 
