@@ -250,7 +250,7 @@ clean: ## remove what was built
 	rm -rf $(BUILD)
 
 deps: ## install the packages that building and testing need
-	@scripts/deps.sh build test corpus packages
+	@scripts/deps.sh build test corpus
 
 # ---- tests ---------------------------------------------------------------------------------------
 
@@ -374,7 +374,7 @@ check-wine: all $(WINE_REWRITE) ## PE copies, loaded and run by wine
 	$(call run,wine,$(call scripts,wine))
 # More than an hour on a slow machine.
 check-packages: export TEST_TIMEOUT ?= 7200
-check-packages: all $(PACKAGES_BASE) ## packages do their work in several contexts of one process
+check-packages: all $(PACKAGES_BASE) ## packages at work in contexts; EXTI_PACKAGES=all: all of them
 	$(call run,packages,$(call scripts,packages))
 
 .PHONY: check-layers check-abi check-readme

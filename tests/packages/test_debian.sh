@@ -1,6 +1,7 @@
 #!/bin/bash
 # The distribution's packages: see harness.py.  A package is skipped aloud where it is not installed;
-# scripts/deps.sh packages installs them all.  EXTI_PACKAGES="h5py torch" for some.
+# scripts/deps.sh packages installs them all.  Those in few.txt are done unless EXTI_PACKAGES="h5py torch"
+# names others; EXTI_PACKAGES=all for all, which takes most of an hour.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 python=/usr/bin/python3
@@ -11,10 +12,11 @@ if ! command -v dpkg-query >/dev/null || [ ! -x $python ]; then
 fi
 installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' | awk '$2 == "installed" { print $1 }')
 
+wanted=${EXTI_PACKAGES:-$(tr '\n' ' ' <"$here/few.txt")}
 names=()
 for work in "$here"/work/*.py; do
     name=$(basename "$work" .py)
-    [[ -z ${EXTI_PACKAGES:-} || " $EXTI_PACKAGES " = *" $name "* ]] || continue
+    [[ $wanted = all || " $wanted " = *" $name "* ]] || continue
     needs=$(sed -n 's/^# debian: //p' "$work")
     [ -n "$needs" ] || continue
     for p in $needs; do

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The same for what the package index has: manylinux wheels with the libraries that they bring along, in
 # a virtual environment of each Python that is here.  The distribution's has all of them, the others
-# every fourth; EXTI_PACKAGES_EVERYWHERE=1 for all in all, EXTI_PACKAGES="numpy polars" for some.
+# every fourth; EXTI_PACKAGES_EVERYWHERE=1 for all in all.  Which: as in test_debian.sh.
 # What was fetched is kept in the build folder; skipped aloud where it cannot be.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -22,7 +22,7 @@ wanted() { # TURN
         [ -n "$(requirement "$name")" ] || continue
         n=$((n + 1))
         [ "$1" = 0 ] || [ -n "${EXTI_PACKAGES_EVERYWHERE:-}" ] || [ $((n % 4)) = $(($1 % 4)) ] || continue
-        [[ -z ${EXTI_PACKAGES:-} || " $EXTI_PACKAGES " = *" $name "* ]] && echo "$name"
+        [[ $names_wanted = all || " $names_wanted " = *" $name "* ]] && echo "$name"
     done
 }
 
@@ -42,6 +42,7 @@ install() { # VENV VERSION NAME...
     done
 }
 
+names_wanted=${EXTI_PACKAGES:-$(tr '\n' ' ' <"$here/few.txt")}
 turn=0
 while IFS= read -r python; do
     shared "$python" || continue
