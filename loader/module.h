@@ -145,7 +145,9 @@ void *exti__run_open(const struct exti_module *caller, const char *file, int mod
 /* Proves the references of one module that has just been registered, as all copies that it needs have,
  * and of the shared libraries it drags in; EXTI_E_INTERPOSED for the first that leaves the context.
  * References to originals, which the program may have globally, are re-pointed to the context's copies
- * of those if they are loaded. */
-int exti__prove_module(struct exti_module *m, struct exti_error *err);
+ * of those if they are loaded.  `api` is the API library's copy: while that is opened it is not yet the
+ * context's. */
+int exti__prove_module(struct exti_module *m, const struct exti_loaded *api,
+                       struct exti_error *err);
 
 #endif

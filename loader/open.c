@@ -140,9 +140,9 @@ static int enrol(struct exti_module *m, struct exti_error *err)
 }
 
 /* Proves its references and re-points those to the loader. */
-static int adopt(struct exti_module *m, struct exti_error *err)
+static int adopt(struct exti_module *m, const struct exti_loaded *api, struct exti_error *err)
 {
-    int rc = exti__prove_module(m, err);
+    int rc = exti__prove_module(m, api, err);
 
     if (!rc)
         rc = exti__module_quirks(m, err);
@@ -263,6 +263,7 @@ static int ask_hook(struct exti_ctx *ctx, const struct exti_opening *o, struct e
 /* The system's loader opens the first copy and what it needs; the others are only asked for. */
 static int open_all(struct exti_ctx *ctx, struct exti_opening *o, struct exti_error *err)
 {
+    const struct exti_loaded *api;
     int rc = 0;
 
     for (size_t i = 0; i < o->set.count && !rc; i++) {
@@ -276,8 +277,11 @@ static int open_all(struct exti_ctx *ctx, struct exti_opening *o, struct exti_er
     for (size_t i = 0; i < o->set.count && !rc; i++)
         if (o->places[i].fresh && (rc = enrol(o->places[i].m, err)))
             exti__error_file(err, o->set.copies[i].source);
+    if (rc)
+        return rc;
+    api = ctx->api ? &ctx->api->lib : &o->places[0].m->lib;
     for (size_t i = 0; i < o->set.count && !rc; i++)
-        if (o->places[i].fresh && (rc = adopt(o->places[i].m, err)))
+        if (o->places[i].fresh && (rc = adopt(o->places[i].m, api, err)))
             exti__error_file(err, o->set.copies[i].source);
     return rc;
 }

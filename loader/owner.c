@@ -147,7 +147,8 @@ uintptr_t exti__owner_counterpart(const struct exti_owner *w, const struct exti_
                                   const struct exti_reference *ref)
 {
     if (!w->copy.ctx || ref->kind != EXTI_REF_ADDRESS ||
-        (w->kind == EXTI_OWNER_NAMESAKE && !needs(lib, exti__name_base(w->copy.lib.path))))
+        (w->kind == EXTI_OWNER_NAMESAKE && lib->base != w->copy.lib.base &&
+         !needs(lib, exti__name_base(w->copy.lib.path))))
         return 0;
     return exti__loaded_counterpart(&w->lib, &w->copy.lib, ref->name, *ref->slot - ref->addend);
 }

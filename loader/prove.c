@@ -270,12 +270,11 @@ static int take_first(void *user, const struct exti_error *finding)
     return 1;
 }
 
-int exti__prove_module(struct exti_module *m, struct exti_error *err)
+int exti__prove_module(struct exti_module *m, const struct exti_loaded *api, struct exti_error *err)
 {
     struct exti_error leak = {0};
-    struct prover p = {.ctx = m->ctx, .cure = true, .err = err};
+    struct prover p = {.ctx = m->ctx, .api = api, .cure = true, .err = err};
 
-    p.api = m->ctx->api ? &m->ctx->api->lib : &m->lib;
     p.owners.ctx = m->ctx;
     p.report = take_first;
     p.user = &leak;

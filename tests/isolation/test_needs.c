@@ -105,6 +105,31 @@ ISO_CASE(each_context_has_its_own_libraries)
     iso_close_ctx(y);
 }
 
+/* Nor do its own references lead there. */
+ISO_CASE(what_the_api_drags_in_is_not_what_the_program_has)
+{
+    static const char source[] = "static int n;\n"
+                                 "int leaf_step(void) { return ++n; }\n"
+                                 "int leaf_next(void) { return leaf_step(); }\n";
+    char api[512];
+    struct exti_ctx_opts opts;
+    struct exti_ctx *ctx;
+
+    iso_build(source, "libleaf.so", link_with("", "libleaf.so"));
+    iso_build("int leaf_next(void);\nint api_next(void) { return leaf_next(); }\n", "libapi.so",
+              link_with("-lleaf", "libapi.so"));
+    want(dlopen(in_tmp("libleaf.so"), RTLD_NOW | RTLD_GLOBAL));
+    snprintf(api, sizeof api, "%s", in_tmp("libapi.so"));
+    opts = iso_opts(NULL, NULL);
+    opts.api_library = api;
+    ctx = iso_open_opts(&opts);
+    want_int(call_int(iso_api(ctx), "api_next"), 1);
+    want_int(call_int(iso_api(ctx), "api_next"), 2);
+    want_int(next_of_original(), 1);
+    want_int((long)iso_proof(ctx, iso_print_finding, NULL).leaks, 0);
+    iso_close_ctx(ctx);
+}
+
 /* The control: the same is one for all where nothing that is needed is copied. */
 ISO_CASE(without_the_closure_they_are_shared)
 {
@@ -455,6 +480,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_context_has_its_own_libraries),
+        cmocka_unit_test(what_the_api_drags_in_is_not_what_the_program_has),
         cmocka_unit_test(without_the_closure_they_are_shared),
         cmocka_unit_test(what_reaches_the_api_is_copied_in_mode_api),
         cmocka_unit_test(rules_say_what_is_shared),
