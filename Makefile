@@ -474,7 +474,7 @@ valgrind-api: $(API_TESTS)
 # Of a library that is opened, closed and opened again valgrind 3.19 may take the mappings for overlapping
 # ("truncate_DebugInfoMapping_overlaps"), and ends.
 valgrind-isolation: all $(ISOLATION_TESTS)
-	$(call valgrind,isolation,$(filter-out %/test_quirk_effects,$(ISOLATION_TESTS)),EXTI_FLAVOURS=$(VALGRIND_FLAVOURS))
+	$(call valgrind,isolation,$(filter-out %/test_closing %/test_quirk_effects,$(ISOLATION_TESTS)),EXTI_FLAVOURS=$(VALGRIND_FLAVOURS))
 valgrind-cli: $(VALGRIND_PROGRAM)
 	$(call valgrind_program,cli,tests/cli/test_copy.sh tests/cli/test_usage.sh)
 valgrind-runtime: $(VALGRIND_PROGRAM)
