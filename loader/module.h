@@ -110,6 +110,9 @@ bool exti__registry_find(uintptr_t address, struct exti_module *out);
 bool exti__registry_find_copy(const struct exti_ctx *ctx, const char *source,
                               struct exti_module *out);
 
+/* The original of the copy that some context has loaded from that path, if there is one. */
+bool exti__registry_original(const char *copy, char *out, size_t size);
+
 /* Whether a module of another context has a copy of the same file name. */
 bool exti__registry_has_twin(const struct exti_module *m);
 

@@ -1,5 +1,6 @@
 /* The process's one table of context modules by address.  The functions that copies are redirected
  * to get no other hint of whose call it is than the address they return to, so the table is global. */
+#include <stdio.h>
 #include <string.h>
 
 #include "loader/base/error.h"
@@ -168,6 +169,20 @@ bool exti__registry_find_copy(const struct exti_ctx *ctx, const char *source,
         found = modules[i]->ctx == ctx && strcmp(modules[i]->original, source) == 0;
         if (found)
             *out = describe(modules[i]);
+    }
+    pthread_rwlock_unlock(&lock);
+    return found;
+}
+
+bool exti__registry_original(const char *copy, char *out, size_t size)
+{
+    bool found = false;
+
+    pthread_rwlock_rdlock(&lock);
+    for (size_t i = 0; i < count && !found; i++) {
+        found = strcmp(modules[i]->copy, copy) == 0;
+        if (found)
+            snprintf(out, size, "%s", modules[i]->original);
     }
     pthread_rwlock_unlock(&lock);
     return found;

@@ -126,8 +126,16 @@ static void *open_shared(const char *name, const char *path, int mode)
 static void *open_file(const struct exti_module *caller, const char *name, const char *path,
                        int mode, struct exti_error *err)
 {
-    struct exti_module *m = find_file(caller->ctx, path);
+    char original[EXTI_PATH_MAX];
+    struct exti_module *m;
 
+    /* The system's list of what is loaded tells the paths of all contexts' copies.  Who goes by it, as
+     * threadpoolctl does, means the library, and may count on it. */
+    if (exti__registry_original(path, original, sizeof original)) {
+        path = original;
+        mode &= ~RTLD_NOLOAD;
+    }
+    m = find_file(caller->ctx, path);
     if (m)
         return m->handle;
     if (!is_isolated(caller, name, path))

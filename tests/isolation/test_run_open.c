@@ -271,6 +271,28 @@ ISO_CASE(failures_are_told_in_the_loaders_words)
     iso_close_ctx(o.ctx);
 }
 
+/* As the list of what is loaded has it. */
+ISO_CASE(the_path_of_any_contexts_copy_means_the_callers)
+{
+    struct opener x, y;
+    const char *copy;
+    void *own;
+
+    build_opener("");
+    iso_build(own_source, "pkg.libs/libown.so", "-Wl,-soname,libown.so");
+    x = open_opener(iso_open(NULL));
+    y = open_opener(iso_open(NULL));
+    copy = exti_module_copy(iso_load(x.ctx, in_tmp("pkg.libs/libown.so")));
+    own = must_open(&x, copy, RTLD_NOW | RTLD_NOLOAD);
+    want(own == must_open(&x, in_tmp("pkg.libs/libown.so"), RTLD_NOW));
+    want_int(next(&x, copy), 1);
+    want(must_open(&y, copy, RTLD_NOW | RTLD_NOLOAD) != own);
+    want_int(next(&y, copy), 1);
+    iso_close_ctx(x.ctx);
+    want(!y.open(iso_text("%s.not", copy), RTLD_NOW | RTLD_NOLOAD));
+    iso_close_ctx(y.ctx);
+}
+
 /* The program has the library globally. */
 ISO_CASE(the_whole_programs_symbols_are_the_contexts_where_it_has_them)
 {
@@ -323,6 +345,7 @@ int main(void)
         cmocka_unit_test(an_extension_that_opens_itself_gets_itself),
         cmocka_unit_test(what_is_closed_goes),
         cmocka_unit_test(failures_are_told_in_the_loaders_words),
+        cmocka_unit_test(the_path_of_any_contexts_copy_means_the_callers),
         cmocka_unit_test(the_whole_programs_symbols_are_the_contexts_where_it_has_them),
         cmocka_unit_test(the_base_set_stays_shared),
     };
