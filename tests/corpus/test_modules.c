@@ -41,7 +41,9 @@ static int fail_err(struct corpus_file *f, const char *what, const struct exti_e
 
 static void open_ctx(void)
 {
-    struct exti_ctx_opts opts = {.size = sizeof opts, .dir = dir, .api_library = libpython};
+    /* Each file by itself: tools and readers get it without what lies beside it. */
+    struct exti_ctx_opts opts = {
+        .size = sizeof opts, .dir = dir, .api_library = libpython, .closure = EXTI_CLOSURE_NONE};
     struct exti_error err = {0};
 
     opts.flags = flags;
