@@ -275,14 +275,14 @@ ISO_CASE(failures_are_told_in_the_loaders_words)
 ISO_CASE(the_path_of_any_contexts_copy_means_the_callers)
 {
     struct opener x, y;
-    const char *copy;
+    char *copy;
     void *own;
 
     build_opener("");
     iso_build(own_source, "pkg.libs/libown.so", "-Wl,-soname,libown.so");
     x = open_opener(iso_open(NULL));
     y = open_opener(iso_open(NULL));
-    copy = exti_module_copy(iso_load(x.ctx, in_tmp("pkg.libs/libown.so")));
+    copy = strdup(exti_module_copy(iso_load(x.ctx, in_tmp("pkg.libs/libown.so"))));
     own = must_open(&x, copy, RTLD_NOW | RTLD_NOLOAD);
     want(own == must_open(&x, in_tmp("pkg.libs/libown.so"), RTLD_NOW));
     want_int(next(&x, copy), 1);
@@ -291,6 +291,7 @@ ISO_CASE(the_path_of_any_contexts_copy_means_the_callers)
     iso_close_ctx(x.ctx);
     want(!y.open(iso_text("%s.not", copy), RTLD_NOW | RTLD_NOLOAD));
     iso_close_ctx(y.ctx);
+    free(copy);
 }
 
 /* The program has the library globally. */

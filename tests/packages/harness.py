@@ -54,8 +54,10 @@ def base_set():
 
 @functools.lru_cache(None)
 def needs(path):
-    """Real paths of all that the system's loader maps for the file."""
-    listed = output("/lib64/ld-linux-x86-64.so.2", "--list", path)
+    """Real paths of all that the system's loader maps for the file.  What wheels bring along lies
+    together, and is found by the search path of the first of them only."""
+    folder = dict(os.environ, LD_LIBRARY_PATH=os.path.dirname(path))
+    listed = output("/lib64/ld-linux-x86-64.so.2", "--list", path, env=folder)
     return {os.path.realpath(p) for p in re.findall(r"(/\S+) \(0x", listed)}
 
 

@@ -28,8 +28,17 @@ have() {
     done
 }
 
-# Runs the host; the commands are its standard input, what it prints goes to ./out.
-host() { timeout 1800 "$WINE" "$mine/host.exe" >"$T/out" 2>"$T/err"; }
+# Runs the host; the commands are its standard input, what it prints goes to ./out.  It ends with a line of
+# its own: where there is none at all wine may not have come up, which is told and tried once more.
+host() {
+    local rc commands
+    commands=$(cat)
+    timeout 1800 "$WINE" "$mine/host.exe" <<<"$commands" >"$T/out" 2>"$T/err" && [ -s "$T/out" ] && return
+    rc=$?
+    [ ! -s "$T/out" ] || return $rc
+    echo "    wine printed nothing and ended with status $rc; once more"
+    timeout 1800 "$WINE" "$mine/host.exe" <<<"$commands" >"$T/out" 2>"$T/err"
+}
 
 # try NAME COMMANDS EXPECTED: the host prints EXPECTED, no more and no less
 try() {
