@@ -393,7 +393,8 @@ static void copy_with(const char *dir)
 ISO_CASE(another_search_path_finds_others)
 {
     static const char *const dirs[] = {"one", "two"};
-    const char *first = NULL, *second = NULL;
+    const char *edits = NULL, *second = NULL;
+    char *first;
 
     for (int i = 0; i < 2; i++) {
         want(mkdir(in_tmp(dirs[i]), 0777) == 0);
@@ -403,14 +404,15 @@ ISO_CASE(another_search_path_finds_others)
     iso_build("int leaf_next(void);\nint ext_next(void) { return leaf_next(); }\n", "ext.so",
               iso_text("-L'%s' -lleaf", in_tmp("one")));
     copy_with("one");
-    want(copy_of(in_tmp("x"), "ext.so", &first));
-    first = strdup(first);
+    want(copy_of(in_tmp("x"), "ext.so", &edits));
+    first = strdup(edits);
     copy_with("two");
     want(copy_of(in_tmp("x"), "ext.so", &second));
     want(strcmp(first, second) != 0);
     copy_with("one");
     want(copy_of(in_tmp("x"), "ext.so", &second));
     want(strcmp(first, second) == 0);
+    free(first);
     iso_dir_clean(in_tmp("x"));
 }
 
