@@ -27,9 +27,10 @@ static void unlock_after_fork(void)
     pthread_rwlock_unlock(&lock);
 }
 
-/* Unlocked, it would go on counting those who were waiting for it. */
+/* Unlocked only, it would go on counting those who were waiting for it. */
 static void renew_lock(void)
 {
+    pthread_rwlock_unlock(&lock);
     pthread_rwlock_init(&lock, NULL);
 }
 
