@@ -148,7 +148,7 @@ static int compare_copy(struct dir_check *c, size_t i, const struct exti_edits *
     const char *copy = c->dir->copies[i];
     struct exti_rewritten right;
     struct exti_mapping there;
-    int rc = exti__rewrite_image(entry(c->dir, i)->source, &edits->opts, &right, err);
+    int rc = exti__rewrite_image(entry(c->dir, i)->source, NULL, &edits->opts, &right, err);
 
     if (rc)
         return rc;

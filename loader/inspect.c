@@ -1,6 +1,6 @@
+#include "loader/inspect.h"
+
 #include "loader/base/error.h"
-#include "loader/base/format.h"
-#include "loader/base/fs.h"
 #include "loader/base/mem.h"
 #include "loader/formats.h"
 #include "loader/hazards.h"
@@ -10,9 +10,10 @@
 struct inspected {
     struct exti_image im;
     struct exti_mapping mapping; /* the bytes that the image's strings point into */
+    struct exti_file_id id;
 };
 
-int exti_inspect(const char *path, struct exti_image **out, struct exti_error *err)
+int exti__inspect(const char *path, struct exti_image **out, struct exti_error *err)
 {
     struct inspected *made;
     const struct exti_format_ops *ops;
@@ -24,7 +25,7 @@ int exti_inspect(const char *path, struct exti_image **out, struct exti_error *e
     made = exti__calloc(1, sizeof *made);
     if (!made)
         return exti__fail_nomem(err);
-    rc = exti__fs_map(path, &made->mapping, NULL, err);
+    rc = exti__fs_map(path, &made->mapping, &made->id, err);
     if (rc)
         goto fail;
     file = exti__span(made->mapping.p, made->mapping.n);
@@ -36,11 +37,9 @@ int exti_inspect(const char *path, struct exti_image **out, struct exti_error *e
         goto fail;
     made->im.info.format = ops->name;
     made->im.bytes = file;
-    exti__hazards_find(&made->im);
     for (size_t i = 0; i < made->im.info.slice_count; i++) {
         made->im.slices[i].info.format = ops->name;
         made->im.slices[i].bytes = file;
-        exti__hazards_find(&made->im.slices[i]);
     }
     *out = &made->im;
     return 0;
@@ -48,6 +47,25 @@ fail:
     exti__error_file(err, path);
     exti_image_free(&made->im);
     return rc;
+}
+
+int exti_inspect(const char *path, struct exti_image **out, struct exti_error *err)
+{
+    struct exti_image *im;
+    int rc = exti__inspect(path, out ? &im : NULL, err);
+
+    if (rc)
+        return rc;
+    exti__hazards_find(im);
+    for (size_t i = 0; i < im->info.slice_count; i++)
+        exti__hazards_find(&im->slices[i]);
+    *out = im;
+    return 0;
+}
+
+const struct exti_file_id *exti__inspected_id(const struct exti_image *im)
+{
+    return &((const struct inspected *)im)->id;
 }
 
 void exti_image_free(struct exti_image *im)

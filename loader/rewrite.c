@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "loader/base/error.h"
+#include "loader/base/mem.h"
 #include "loader/bind_set.h"
 #include "loader/formats.h"
+#include "loader/inspect.h"
 #include "loader/opts.h"
 
 /* A plan's bytes stay within this many times the file's size, whatever the file says. */
@@ -54,20 +56,62 @@ static int check_unchanged(const char *src, const struct exti_file_id *id, struc
     return exti__fail_io(err, ESTALE, src, "changed while it was read");
 }
 
-static int rewrite_once(const char *src, const struct exti_request *req, struct exti_rewritten *out,
+/* Patches this close are written as one. */
+#define NEAR 4096
+
+/* Keeps of the plan where the image differs from its source. */
+static int note_changes(struct exti_rewritten *r, size_t source, const struct exti_plan *plan,
                         struct exti_error *err)
 {
-    struct exti_rewritten r = {0};
+    struct exti_fs_range *last = NULL;
+
+    r->kept = plan->tail.n && plan->tail_offset < source ? (size_t)plan->tail_offset : source;
+    r->changed = exti__calloc(plan->count, sizeof *r->changed);
+    if (!r->changed)
+        return exti__fail_nomem(err);
+    for (size_t i = 0; i < plan->count; i++) {
+        const size_t at = (size_t)plan->patches[i].offset, n = plan->patches[i].size;
+
+        if (last && at - (last->at + last->n) < NEAR) {
+            last->n = at + n - last->at;
+        } else {
+            last = &r->changed[r->changed_count++];
+            *last = (struct exti_fs_range){at, n};
+        }
+    }
+    return 0;
+}
+
+static int map_source(const struct exti_image *im, struct exti_rewritten *r,
+                      struct exti_span *before, struct exti_error *err)
+{
+    int rc;
+
+    if (im) {
+        r->id = *exti__inspected_id(im);
+        *before = im->bytes;
+        return 0;
+    }
+    rc = exti__fs_map(r->path, &r->source, &r->id, err);
+    if (!rc)
+        *before = exti__span(r->source.p, r->source.n);
+    return rc;
+}
+
+static int rewrite_once(const char *src, const struct exti_image *im,
+                        const struct exti_request *req, struct exti_rewritten *out,
+                        struct exti_error *err)
+{
+    struct exti_rewritten r = {.path = src};
     struct exti_plan plan = {0};
     const struct exti_format_ops *ops;
     struct exti_span before;
     int rc;
 
-    rc = exti__fs_map(src, &r.source, &r.id, err);
+    rc = map_source(im, &r, &before, err);
     if (rc)
         return rc;
-    before = exti__span(r.source.p, r.source.n);
-    exti__plan_init(&plan, r.source.n * PLAN_GROWTH + PLAN_SLACK);
+    exti__plan_init(&plan, before.n * PLAN_GROWTH + PLAN_SLACK);
     rc = exti__format_of(before, &ops, err);
     if (rc)
         goto out;
@@ -82,6 +126,8 @@ static int rewrite_once(const char *src, const struct exti_request *req, struct 
     rc = check_image(ops, &plan, before, exti__span(r.image.p, r.size), req, err);
     if (!rc)
         rc = check_unchanged(src, &r.id, err);
+    if (!rc)
+        rc = note_changes(&r, before.n, &plan, err);
 out:
     exti__plan_free(&plan);
     if (rc) {
@@ -93,8 +139,9 @@ out:
     return 0;
 }
 
-int exti__rewrite_image(const char *src, const struct exti_rewrite_opts *opts,
-                        struct exti_rewritten *out, struct exti_error *err)
+int exti__rewrite_image(const char *src, const struct exti_image *im,
+                        const struct exti_rewrite_opts *opts, struct exti_rewritten *out,
+                        struct exti_error *err)
 {
     struct exti_bind_set bind;
     struct exti_request req = {.opts = opts};
@@ -106,8 +153,8 @@ int exti__rewrite_image(const char *src, const struct exti_rewrite_opts *opts,
     req.bind = bind.spans;
     req.bind_count = bind.count;
     /* A package manager may be replacing the file just now. */
-    for (int tries = 0; tries < ATTEMPTS; tries++) {
-        rc = rewrite_once(src, &req, out, &e);
+    for (int tries = im ? ATTEMPTS - 1 : 0; tries < ATTEMPTS; tries++) {
+        rc = rewrite_once(src, im, &req, out, &e);
         if (rc != EXTI_E_IO || e.os_error != ESTALE)
             break;
     }
@@ -120,26 +167,29 @@ int exti__rewrite_image(const char *src, const struct exti_rewrite_opts *opts,
 int exti__rewritten_write(const struct exti_rewritten *r, const char *dst, bool sync,
                           struct exti_error *err)
 {
+    const struct exti_fs_source from = {r->path, &r->id, r->kept, r->changed, r->changed_count};
     uint32_t flags = EXTI_FS_EXECUTABLE;
 
     if (sync)
         flags |= EXTI_FS_SYNC;
     if (!(r->id.mode & 077))
         flags |= EXTI_FS_PRIVATE;
-    return exti__fs_replace(dst, r->image.p, r->size, flags, err);
+    return exti__fs_replace_from(dst, r->image.p, r->size, &from, flags, err);
 }
 
 void exti__rewritten_free(struct exti_rewritten *r)
 {
     exti__fs_unmap(&r->source);
     exti__fs_unmap(&r->image);
+    exti__free(r->changed);
+    r->changed = NULL;
 }
 
 static int rewrite_file(const char *src, const char *dst, const struct exti_rewrite_opts *opts,
                         struct exti_error *err)
 {
     struct exti_rewritten r;
-    int rc = exti__rewrite_image(src, opts, &r, err);
+    int rc = exti__rewrite_image(src, NULL, opts, &r, err);
 
     if (rc)
         return rc;

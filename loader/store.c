@@ -151,13 +151,14 @@ static bool holds(const char *path, const uint8_t *p, size_t n)
     return same;
 }
 
-int exti__store_write(const struct exti_store *s, const struct exti_edits *edits,
-                      struct exti_entry *e, struct exti_error *err)
+int exti__store_write(const struct exti_store *s, const struct exti_image *im,
+                      const struct exti_edits *edits, struct exti_entry *e, struct exti_error *err)
 {
     char *path = exti__fs_join(s->dir, e->copy);
     struct exti_rewritten r;
     struct exti_file_id id;
-    int rc = path ? exti__rewrite_image(e->source, &edits->opts, &r, err) : exti__fail_nomem(err);
+    int rc =
+        path ? exti__rewrite_image(e->source, im, &edits->opts, &r, err) : exti__fail_nomem(err);
 
     if (rc) {
         exti__free(path);
@@ -297,7 +298,7 @@ static int make_copy(struct exti_store *s, const char *source, bool root, bool s
 
     e.symbolic = symbolic || (old && old->symbolic);
     if (!rc)
-        rc = exti_inspect(source, &im, err);
+        rc = exti__inspect(source, &im, err);
     if (rc)
         return rc;
     if (exti__stable_is(&s->manifest, exti__name_base(source)))
@@ -316,7 +317,7 @@ static int make_copy(struct exti_store *s, const char *source, bool root, bool s
     if (!rc)
         rc = exti__store_edits(&edits, &e, err);
     if (!rc)
-        rc = exti__store_write(s, &edits, &e, err);
+        rc = exti__store_write(s, im, &edits, &e, err);
     if (!rc)
         rc = exti__manifest_put(&s->manifest, &e, err);
     if (!rc)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "loader/base/format.h"
+#include "loader/inspect.h"
 #include "loader/manifest.h"
 #include "loader/rename.h"
 

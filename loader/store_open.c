@@ -211,7 +211,7 @@ static int make_api(struct exti_store *s, const char *source, const struct exti_
     if (!rc)
         rc = exti__store_edits(&edits, &e, err);
     if (!rc)
-        rc = exti__store_write(s, &edits, &e, err);
+        rc = exti__store_write(s, im, &edits, &e, err);
     if (!rc) {
         if (m->api.copy && strcmp(m->api.copy, name) != 0)
             discard_file(s->dir, m->api.copy);
@@ -379,7 +379,7 @@ static int bring_api(struct exti_store *s, const char *source, const struct exti
         state = EXTI_COPY_MISSING;
     /* Where nothing will be loaded it does not matter what this process exports. */
     if (!rc && (state != EXTI_COPY_FRESH || !opts->copy_only || opts->rename || m->renamed)) {
-        rc = exti_inspect(source, &im, err);
+        rc = exti__inspect(source, &im, err);
         if (rc)
             return rc;
         rc = update_api(s, source, im, opts, state, err);

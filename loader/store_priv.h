@@ -43,8 +43,8 @@ struct exti_target exti__target_of(const struct exti_image *im);
 /* Writes the copy unless it is there, the same byte for byte: a copy that another process has loaded
  * must keep its inode.  Completes the entry.  os_error ESTALE when the source is no longer what the
  * entry says, as then the edits are not for it. */
-int exti__store_write(const struct exti_store *s, const struct exti_edits *edits,
-                      struct exti_entry *e, struct exti_error *err);
+int exti__store_write(const struct exti_store *s, const struct exti_image *im,
+                      const struct exti_edits *edits, struct exti_entry *e, struct exti_error *err);
 
 /* Whether a power loss may have torn the copy: not within the boot that wrote it, as every reader
  * then sees the page cache. */

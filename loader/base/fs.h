@@ -37,10 +37,11 @@ int exti__fs_id(const char *path, struct exti_file_id *out, struct exti_error *e
 struct exti_mapping {
     uint8_t *p;
     size_t n;      /* the file's size */
-    size_t mapped; /* of the whole mapping, for unmapping */
+    size_t mapped; /* of the whole mapping, for unmapping; 0 where the system or the heap knows */
 };
 
-/* Maps a regular, non-empty file read-only and tells its identity (`id` may be NULL). */
+/* Maps a regular, non-empty file read-only, or reads a small one, and tells its identity (`id` may
+ * be NULL). */
 int exti__fs_map(const char *path, struct exti_mapping *out, struct exti_file_id *id,
                  struct exti_error *err);
 /* As exti__fs_map, writable and with room behind it; os_error ESTALE if the file is no longer the
@@ -57,6 +58,21 @@ void exti__fs_unmap(struct exti_mapping *m);
  * the old file or the whole new one, and no other file is left behind. */
 int exti__fs_replace(const char *path, const void *p, size_t n, uint32_t flags,
                      struct exti_error *err);
+
+/* Where most of an image's bytes can be copied from without a look at them. */
+struct exti_fs_source {
+    const char *path;
+    const struct exti_file_id *id; /* the version that they are of */
+    size_t kept;                   /* the image's first bytes are the file's */
+    const struct exti_fs_range {
+        size_t at, n;
+    } *changed; /* but for these, by offset */
+    size_t changed_count;
+};
+/* As exti__fs_replace.  If the source is that version no more it does not count. */
+int exti__fs_replace_from(const char *path, const void *p, size_t n,
+                          const struct exti_fs_source *from, uint32_t flags,
+                          struct exti_error *err);
 
 /* Whether a file's name is that of exti__fs_replace's unfinished ones, as a killed process leaves. */
 bool exti__fs_is_temporary(const char *name);

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* copy_file_range */
 #include "loader/base/fs_priv.h"
 
 #include <dirent.h>
@@ -11,6 +12,9 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#ifdef __linux__
+#include <sys/sendfile.h>
+#endif
 #include <sys/stat.h>
 #if defined(__APPLE__)
 #include <sys/sysctl.h>
@@ -119,31 +123,79 @@ static int open_mappable(const char *path, int *out, struct stat *st, struct ext
     return rc;
 }
 
+/* So little is read: that costs less than mapping it, its page faults and, where there are threads, the
+ * interrupts by which other processors learn that it is unmapped. */
+#define READ_LIMIT ((size_t)256 << 10)
+
+static int read_exactly(int fd, const char *path, uint8_t *p, size_t n, struct exti_error *err)
+{
+    while (n) {
+        ssize_t got = read(fd, p, n);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return exti__fail_io(err, errno, path, "cannot read file");
+        if (!got)
+            return exti__fail_io(err, ESTALE, path, "changed while it was read");
+        p += got;
+        n -= (size_t)got;
+    }
+    return 0;
+}
+
+/* Bytes of the file, and `room` more. */
+static int read_image(int fd, const char *path, size_t size, size_t room, struct exti_mapping *out,
+                      struct exti_error *err)
+{
+    uint8_t *p = exti__alloc(size + room);
+    int rc;
+
+    if (!p)
+        return exti__fail_nomem(err);
+    rc = read_exactly(fd, path, p, size, err);
+    if (rc) {
+        exti__free(p);
+        return rc;
+    }
+    memset(p + size, 0, room);
+    *out = (struct exti_mapping){p, size, 0};
+    return 0;
+}
+
 /* A mapping follows the file.  One that is replaced by rename, as package managers and we do it,
  * stays whole for as long as it is mapped.  One that is written in place can show old and new bytes
  * at once, which the caller finds by comparing exti__fs_id before and after.  One that is truncated
  * in place raises SIGBUS at the first touch past its new end: nothing here protects from that, since
  * a library cannot own the process's signal handler and reading the bytes instead would cost every
  * caller a second copy. */
+static int map_file(int fd, const char *path, size_t size, struct exti_mapping *out,
+                    struct exti_error *err)
+{
+    void *p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+
+    if (p == MAP_FAILED)
+        return exti__fail_io(err, errno, path, "cannot map file");
+    *out = (struct exti_mapping){p, size, size};
+    return 0;
+}
+
 int exti__fs_map(const char *path, struct exti_mapping *out, struct exti_file_id *id,
                  struct exti_error *err)
 {
     struct stat st;
-    void *p;
     int fd, rc = open_mappable(path, &fd, &st, err);
 
     if (rc)
         return rc;
-    p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (p == MAP_FAILED)
-        rc = exti__fail_io(err, errno, path, "cannot map file");
+    if ((size_t)st.st_size <= READ_LIMIT)
+        rc = read_image(fd, path, (size_t)st.st_size, 0, out, err);
+    else
+        rc = map_file(fd, path, (size_t)st.st_size, out, err);
     close(fd);
-    if (rc)
-        return rc;
-    *out = (struct exti_mapping){p, (size_t)st.st_size, (size_t)st.st_size};
-    if (id)
+    if (rc == 0 && id)
         *id = id_of(&st);
-    return 0;
+    return rc;
 }
 
 /* Bytes of a mapping that holds `size` bytes of file and `room` more. */
@@ -160,15 +212,6 @@ static int mapping_size(uint64_t size, uint64_t room, size_t *out, struct exti_e
     return 0;
 }
 
-/* An image is written out as a whole, and write(2) is half as fast where it has to fault every page
- * in.  Reading one byte maps the cached pages around it, on Linux all of 64 KiB, and so costs half as
- * much as MADV_POPULATE_READ, which goes page by page. */
-static void map_pages(const volatile uint8_t *p, size_t n)
-{
-    for (size_t at = 0; at < n; at += (size_t)1 << 16)
-        (void)p[at];
-}
-
 /* The image shares the file's cached pages until one is written to, so it costs memory only for the
  * pages that the edits touch. */
 static int map_image(int fd, const struct stat *st, const char *path, uint64_t room,
@@ -180,6 +223,8 @@ static int map_image(int fd, const struct stat *st, const char *path, uint64_t r
 
     if (rc)
         return rc;
+    if (mapped <= READ_LIMIT)
+        return read_image(fd, path, size, (size_t)room, out, err);
     p = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         return exti__fail_io(err, errno, path, "cannot reserve %zu bytes of memory", mapped);
@@ -192,7 +237,6 @@ static int map_image(int fd, const struct stat *st, const char *path, uint64_t r
      * through a shared mapping. */
     if (room && size % page)
         memset(p + size, 0, page - size % page);
-    map_pages(p, size);
     *out = (struct exti_mapping){p, size, mapped};
     return 0;
 }
@@ -219,8 +263,10 @@ int exti__fs_map_copy(const char *path, const struct exti_file_id *id, uint64_t 
 
 void exti__fs_unmap(struct exti_mapping *m)
 {
-    if (m->p)
+    if (m->mapped)
         munmap(m->p, m->mapped);
+    else
+        exti__free(m->p);
     *m = (struct exti_mapping){0};
 }
 
@@ -239,6 +285,108 @@ static int write_all(int fd, const uint8_t *p, size_t n)
         n -= (size_t)done;
     }
     return 0;
+}
+
+/* An image is written out as a whole, and write(2) is half as fast where it has to fault every page
+ * in.  Reading one byte maps the cached pages around it, on Linux all of 64 KiB, and so costs half as
+ * much as MADV_POPULATE_READ, which goes page by page. */
+static void map_pages(const volatile uint8_t *p, size_t n)
+{
+    for (size_t at = 0; at < n; at += (size_t)1 << 16)
+        (void)p[at];
+}
+
+#ifdef __linux__
+/* copy_file_range(2) does not go from one file system to another of a different type; sendfile(2) does. */
+static ssize_t copy_some(int from, int to, size_t n)
+{
+    ssize_t done = copy_file_range(from, NULL, to, NULL, n, 0);
+
+    return done < 0 && errno == EXDEV ? sendfile(to, from, NULL, n) : done;
+}
+
+static int copy_bytes(int from, int to, size_t n)
+{
+    while (n) {
+        ssize_t done = copy_some(from, to, n);
+
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return -1;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+static int write_at(int fd, const uint8_t *p, size_t n, size_t at)
+{
+    while (n) {
+        ssize_t done = pwrite(fd, p, n, (off_t)at);
+
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return -1;
+        p += done;
+        at += (size_t)done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+static int copy_edited(int from, int to, const uint8_t *p, size_t n, const struct exti_fs_source *s)
+{
+    int rc = copy_bytes(from, to, s->kept);
+
+    for (size_t i = 0; i < s->changed_count && rc == 0; i++)
+        rc = write_at(to, p + s->changed[i].at, s->changed[i].n, s->changed[i].at);
+    return rc == 0 ? write_at(to, p + s->kept, n - s->kept, s->kept) : rc;
+}
+
+/* The kernel copies cached pages in less than half the time that mapping and writing them takes, and
+ * some file systems share them.  The bytes are those that were looked at as long as the file is the
+ * same version afterwards.  Whatever stops this, writing the image does as well or tells. */
+static int copy_image(int fd, const uint8_t *p, size_t n, const struct exti_fs_source *s)
+{
+    struct exti_file_id before, after;
+    struct stat st;
+    int from = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), rc = -1;
+
+    if (from < 0)
+        return -1;
+    if (fstat(from, &st) == 0) {
+        before = id_of(&st);
+        if (exti__fs_same_id(&before, s->id))
+            rc = copy_edited(from, fd, p, n, s);
+    }
+    if (rc == 0 && fstat(from, &st) == 0) {
+        after = id_of(&st);
+        rc = exti__fs_same_id(&after, s->id) ? 0 : -1;
+    }
+    close(from);
+    return rc;
+}
+#else
+static int copy_image(int fd, const uint8_t *p, size_t n, const struct exti_fs_source *s)
+{
+    (void)fd;
+    (void)p;
+    (void)n;
+    (void)s;
+    return -1;
+}
+#endif
+
+/* Fills the empty file. */
+static int write_image(int fd, const uint8_t *p, size_t n, const struct exti_fs_source *from)
+{
+    if (from && copy_image(fd, p, n, from) == 0)
+        return 0;
+    if (from && (ftruncate(fd, 0) != 0 || lseek(fd, 0, SEEK_SET) != 0))
+        return -1;
+    map_pages(p, n);
+    return write_all(fd, p, n);
 }
 
 static int sync_folder(const char *path, struct exti_error *err)
@@ -264,11 +412,11 @@ static int sync_folder(const char *path, struct exti_error *err)
 
 /* Fills and names a file that was just created as `temp`; closes `fd`. */
 static int finish_replace(int fd, const char *temp, const char *path, const void *p, size_t n,
-                          uint32_t flags, struct exti_error *err)
+                          const struct exti_fs_source *from, uint32_t flags, struct exti_error *err)
 {
     int rc = 0;
 
-    if (write_all(fd, p, n) != 0)
+    if (write_image(fd, p, n, from) != 0)
         rc = exti__fail_io(err, errno, path, "cannot write %zu bytes", n);
     else if ((flags & EXTI_FS_SYNC) && fsync(fd) != 0)
         rc = exti__fail_io(err, errno, path, "cannot sync file");
@@ -293,6 +441,12 @@ int exti__fs_random(void *p, size_t n, const char *use, struct exti_error *err)
 int exti__fs_replace(const char *path, const void *p, size_t n, uint32_t flags,
                      struct exti_error *err)
 {
+    return exti__fs_replace_from(path, p, n, NULL, flags, err);
+}
+
+int exti__fs_replace_from(const char *path, const void *p, size_t n,
+                          const struct exti_fs_source *from, uint32_t flags, struct exti_error *err)
+{
     uint8_t random[EXTI_TEMP_RANDOM];
     char *temp;
     int fd, rc;
@@ -309,7 +463,7 @@ int exti__fs_replace(const char *path, const void *p, size_t n, uint32_t flags,
     if (fd < 0)
         rc = exti__fail_io(err, errno, path, "cannot create temporary file beside it");
     else
-        rc = finish_replace(fd, temp, path, p, n, flags, err);
+        rc = finish_replace(fd, temp, path, p, n, from, flags, err);
     exti__free(temp);
     return rc;
 }

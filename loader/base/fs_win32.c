@@ -545,3 +545,10 @@ int exti__fs_replace(const char *path, const void *p, size_t n, uint32_t flags,
     exti__free(text);
     return rc;
 }
+
+int exti__fs_replace_from(const char *path, const void *p, size_t n,
+                          const struct exti_fs_source *from, uint32_t flags, struct exti_error *err)
+{
+    (void)from;
+    return exti__fs_replace(path, p, n, flags, err);
+}

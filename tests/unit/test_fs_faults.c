@@ -22,7 +22,9 @@
 
 enum call { NONE, OPEN, READ, WRITE, CLOSE, FSYNC, FSTAT, MMAP, FLOCK, GETENTROPY, READDIR };
 
-/* The call after `after` others of its kind fails once with `error`; with 0 it is cut short. */
+/* The call after `after` others of its kind fails once with `error`; with 0 it is cut short, with END it
+ * finds nothing more. */
+#define END (-1)
 static struct {
     enum call call;
     int after, error;
@@ -63,7 +65,7 @@ ssize_t read(int fd, void *p, size_t n)
 {
     if (strikes(READ)) {
         if (fault.error)
-            return -1;
+            return fault.error == END ? 0 : -1;
         n = n < 3 ? n : 3;
     }
     return syscall(SYS_read, fd, p, n);
@@ -269,13 +271,16 @@ static void read_goes_on_where_it_can(void **state)
 
 static void failing_map_cleans_up(void **state)
 {
+    enum { SMALL = 10, LARGE = 1 << 20 }; /* read, and mapped */
     static const struct {
         enum call call;
         int after, error, code;
+        off_t size;
     } cases[] = {
-        {FSTAT, 0, EIO, EXTI_E_IO},   {MMAP, 0, ENOMEM, EXTI_E_NOMEM},
-        {MMAP, 0, EAGAIN, EXTI_E_IO}, {MMAP, 1, ENOMEM, EXTI_E_NOMEM},
-        {MMAP, 1, ENODEV, EXTI_E_IO},
+        {FSTAT, 0, EIO, EXTI_E_IO, SMALL},      {FSTAT, 0, EIO, EXTI_E_IO, LARGE},
+        {READ, 0, EIO, EXTI_E_IO, SMALL},       {READ, 0, EISDIR, EXTI_E_IO, SMALL},
+        {MMAP, 0, ENOMEM, EXTI_E_NOMEM, LARGE}, {MMAP, 0, EAGAIN, EXTI_E_IO, LARGE},
+        {MMAP, 1, ENOMEM, EXTI_E_NOMEM, LARGE}, {MMAP, 1, ENODEV, EXTI_E_IO, LARGE},
     };
     struct test *t = *state;
     char *path = test_path(t, "f");
@@ -284,12 +289,14 @@ static void failing_map_cleans_up(void **state)
     int fds = count_fds();
 
     test_write(path, "some bytes", 10);
-    assert_ok(exti__fs_id(path, &id, &t->err), &t->err);
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        assert_int_equal(truncate(path, cases[i].size), 0);
+        assert_ok(exti__fs_id(path, &id, &t->err), &t->err);
         if (!cases[i].after) {
             arm(cases[i].call, 0, cases[i].error);
             assert_exti(exti__fs_map(path, &m, NULL, &t->err), cases[i].code, &t->err,
                         EXTI_NO_OFFSET);
+            assert_true(fault.hit);
             assert_string_equal(t->err.file, path);
         }
         arm(cases[i].call, cases[i].after, cases[i].error);
@@ -301,6 +308,39 @@ static void failing_map_cleans_up(void **state)
         assert_int_equal(m.n, 77);
         assert_int_equal(count_fds(), fds);
     }
+}
+
+static void small_map_is_read_in_pieces(void **state)
+{
+    static const int errors[] = {0, EINTR};
+    struct test *t = *state;
+    char *path = test_path(t, "f");
+    struct exti_mapping m;
+
+    test_write(path, "twenty bytes of text", 20);
+    for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
+        arm(READ, 0, errors[i]);
+        assert_ok(exti__fs_map(path, &m, NULL, &t->err), &t->err);
+        assert_true(fault.hit);
+        assert_int_equal(m.n, 20);
+        assert_memory_equal(m.p, "twenty bytes of text", 20);
+        exti__fs_unmap(&m);
+    }
+}
+
+static void file_that_ends_while_it_is_read_is_refused(void **state)
+{
+    struct test *t = *state;
+    char *path = test_path(t, "f");
+    struct exti_mapping m = {.n = 77};
+
+    test_write(path, "twenty bytes of text", 20);
+    arm(READ, 0, END);
+    assert_exti(exti__fs_map(path, &m, NULL, &t->err), EXTI_E_IO, &t->err, EXTI_NO_OFFSET);
+    assert_true(fault.hit);
+    assert_int_equal(t->err.os_error, ESTALE);
+    assert_string_equal(t->err.file, path);
+    assert_int_equal(m.n, 77);
 }
 
 static void failing_lock_cleans_up(void **state)
@@ -495,6 +535,8 @@ int main(void)
         fault_test(failing_read_cleans_up),
         fault_test(read_goes_on_where_it_can),
         fault_test(failing_map_cleans_up),
+        fault_test(small_map_is_read_in_pieces),
+        fault_test(file_that_ends_while_it_is_read_is_refused),
         fault_test(failing_lock_cleans_up),
         fault_test(lock_bears_what_others_do_to_its_file),
         fault_test(context_name_without_random_bytes_is_told),
