@@ -119,24 +119,25 @@ PE_SRCS := pe/pe_bind.c pe/pe_check.c pe/pe_check_bytes.c pe/pe_check_edit.c pe/
 	pe/pe_format.c pe/pe_forward.c pe/pe_hidden.c pe/pe_image.c pe/pe_import.c pe/pe_names.c \
 	pe/pe_place.c pe/pe_plan.c pe/pe_put.c pe/pe_read.c pe/pe_room.c pe/pe_section.c pe/pe_slot.c \
 	pe/pe_strip.c
-LOADER_SRCS := loader/bind_set.c loader/ctx.c loader/dir.c loader/edits.c loader/exports.c \
-	loader/formats.c loader/hazards.c loader/inspect.c loader/install_name.c loader/json_text.c \
-	loader/manifest.c loader/mention.c loader/module.c loader/names.c loader/open.c loader/opts.c \
-	loader/policy.c loader/prove.c loader/quirks.c loader/quirks_apply.c loader/quirks_read.c \
-	loader/registry.c loader/rename.c loader/rewrite.c loader/stable.c loader/store.c \
-	loader/store_dragged.c loader/store_open.c loader/verify.c loader/verify_set.c
+LOADER_SRCS := loader/bind_set.c loader/closure.c loader/closure_decide.c loader/ctx.c \
+	loader/dir.c loader/edits.c loader/exports.c loader/formats.c loader/hazards.c loader/images.c \
+	loader/inspect.c loader/install_name.c loader/json_text.c loader/manifest.c loader/mention.c \
+	loader/module.c loader/names.c loader/open.c loader/opts.c loader/policy.c \
+	loader/policy_base.c loader/prove.c loader/quirks.c loader/quirks_apply.c loader/quirks_read.c \
+	loader/registry.c loader/rename.c loader/rewrite.c loader/search.c loader/search_macho.c \
+	loader/stable.c loader/store.c loader/store_dragged.c loader/store_needs.c loader/store_open.c \
+	loader/verify.c loader/verify_macho.c loader/verify_set.c
 # What differs between systems.
 POSIX_SRCS := loader/base/fs_posix.c loader/dl_posix.c loader/redirect.c loader/run_open.c \
 	loader/static_tls.c
-ELF_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_nettle.c loader/closure.c \
-	loader/closure_decide.c loader/guest_calls.c loader/guests.c loader/held.c loader/ld_cache.c \
-	loader/linkmap_elf.c loader/owner.c loader/search_elf.c loader/search_host.c loader/store_needs.c
+ELF_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_nettle.c loader/guest_calls.c \
+	loader/guests.c loader/held.c loader/ld_cache.c loader/linkmap_elf.c loader/owner.c \
+	loader/search_elf.c loader/search_host.c
 DARWIN_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_darwin.c loader/linkmap_macho.c \
-	loader/owner_named.c loader/store_needs_none.c
+	loader/owner_named.c loader/search_elf_none.c
 WINDOWS_SYSTEM_SRCS := loader/base/fs_win32.c loader/base/fs_win32_lock.c \
-	loader/base/fs_win32_temp.c loader/base/sha256_win32.c loader/base/win32.c \
-	loader/dl_win32.c loader/linkmap_pe.c loader/owner_named.c loader/redirect_win32.c \
-	loader/store_needs_none.c
+	loader/base/fs_win32_temp.c loader/base/sha256_win32.c loader/base/win32.c loader/dl_win32.c \
+	loader/linkmap_pe.c loader/owner_named.c loader/redirect_win32.c loader/search_elf_none.c
 RUNTIME_SRCS := runtime/context.c runtime/fail.c runtime/heap.c runtime/install.c runtime/process.c \
 	runtime/program.c runtime/pyapi.c runtime/pyconfig.c runtime/scratch.c runtime/signals.c \
 	runtime/system.c runtime/uncaught.c

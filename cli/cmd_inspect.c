@@ -54,6 +54,8 @@ static const struct flag macho_flags[] = {
      "one definition for the whole process; a copy uses its own"},
     {EXTI_IMAGE_NODELETE, "nodelete", "nodelete",
      "stays in memory once loaded (thread-locals, Objective-C, Swift); so do its copies"},
+    {EXTI_IMAGE_CLASSES, "classes", "classes",
+     "Objective-C classes or Swift types, whose names are one per process"},
 };
 static const size_t macho_flag_count = sizeof macho_flags / sizeof *macho_flags;
 

@@ -1,9 +1,10 @@
-/* The graph.  Each file that is added is walked breadth first, as ld.so does, so that a name that two
+/* The graph.  Each file that is added is walked breadth first, as loaders do, so that a name that two
  * folders could answer gets the file that it would get in a process with that file and the API library
  * alone. */
 #include "loader/closure.h"
 
 #include <search.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,16 +21,19 @@ struct file_key {
 };
 
 struct exti_closure_state {
-    const struct exti_search *search;
-    struct exti_search *own; /* if it is not the caller's */
+    const struct exti_search_ops *ops; /* of the files' format; NULL: no file yet */
+    const struct exti_search *search;  /* NULL: there is nothing that look-ups go by */
+    struct exti_search *own;           /* if it is not the caller's */
     struct exti_policy policy;
     const struct exti_quirks *quirks;
+    struct exti_images *images;
+    struct exti_images no_images;
     enum exti_closure mode;
     char *api_text;         /* the names that the API library exports, one after the other */
     const char **api_names; /* sorted */
     size_t api_count;
     void *files;    /* tree of struct file_key */
-    size_t *loaded; /* nodes that this walk has come by, in ld.so's order */
+    size_t *loaded; /* nodes that this walk has come by, in the loader's order */
     size_t loaded_count, loaded_cap;
     size_t walk;
 };
@@ -65,24 +69,29 @@ static void clear_node(struct exti_closure_node *n)
     exti__free(n->soname);
     exti__free(n->rpath);
     exti__free(n->runpath);
+    for (size_t i = 0; i < n->path_count; i++)
+        exti__free(n->paths[i]);
+    exti__free(n->paths);
 }
 
-static bool has_name(const struct exti_closure_node *n, const char *name)
+static bool has_name(const struct exti_search_ops *ops, const struct exti_closure_node *n,
+                     const char *name)
 {
-    if (strcmp(n->path, name) == 0 || (n->soname && strcmp(n->soname, name) == 0))
+    if (ops->same_name(n->path, name) ||
+        (n->soname && !ops->by_file && ops->same_name(n->soname, name)))
         return true;
     for (size_t i = 0; i < n->alias_count; i++)
-        if (strcmp(n->aliases[i], name) == 0)
+        if (ops->same_name(n->aliases[i], name))
             return true;
     return false;
 }
 
-/* ld.so remembers every name that a file was asked for by. */
-static int add_alias(struct exti_closure_node *n, const char *name, struct exti_error *err)
+static int add_alias(const struct exti_search_ops *ops, struct exti_closure_node *n,
+                     const char *name, struct exti_error *err)
 {
     char **grown, *copy;
 
-    if (has_name(n, name))
+    if (has_name(ops, n, name))
         return 0;
     copy = exti__strdup(name);
     grown = copy ? exti__realloc_array(n->aliases, n->alias_count + 1, sizeof *grown) : NULL;
@@ -109,14 +118,40 @@ static int reserve(void **array, size_t *cap, size_t count, size_t size, struct 
     return 0;
 }
 
-static bool uses_api(const struct exti_closure_state *s, const struct exti_image *im)
+/* Where each reference names the library that it binds to, it must be the API library that is named. */
+static bool names_api(const struct exti_closure_graph *g, const struct exti_image *im,
+                      const struct exti_image_symbol *x)
 {
-    if (!s->api_count)
+    const struct exti_closure_node *api = &g->nodes[g->api];
+
+    if (x->library <= 0 || (size_t)x->library > im->info.needed_count)
+        return true;
+    return g->state->ops->is_api(im->needed[x->library - 1].name, api->real, api->soname);
+}
+
+static bool part_uses_api(const struct exti_closure_graph *g, const struct exti_image *im)
+{
+    const struct exti_closure_state *s = g->state;
+
+    for (size_t i = 0; i < im->info.symbol_count; i++) {
+        const struct exti_image_symbol *x = &im->symbols[i];
+
+        if (!(x->flags & EXTI_SYM_EXPORT) &&
+            bsearch(&x->name, s->api_names, s->api_count, sizeof *s->api_names, by_name) &&
+            names_api(g, im, x))
+            return true;
+    }
+    return false;
+}
+
+static bool uses_api(const struct exti_closure_graph *g, const struct exti_image *im)
+{
+    const struct exti_image *p;
+
+    if (!g->state->api_count)
         return false;
-    for (size_t i = 0; i < im->info.symbol_count; i++)
-        if (!(im->symbols[i].flags & EXTI_SYM_EXPORT) &&
-            bsearch(&im->symbols[i].name, s->api_names, s->api_count, sizeof *s->api_names,
-                    by_name))
+    for (size_t i = 0; (p = exti__image_part(im, i)); i++)
+        if (part_uses_api(g, p))
             return true;
     return false;
 }
@@ -172,31 +207,95 @@ static int copy_text(const char *text, char **out, struct exti_error *err)
     return 0;
 }
 
-/* What is kept of an image. */
-static int describe(struct exti_closure_node *n, const struct exti_image *im,
-                    struct exti_error *err)
+static int add_path(struct exti_closure_node *n, const char *path, struct exti_error *err)
 {
-    const size_t count = im->info.needed_count;
-    int rc = exti__elf_kind(im->bytes, &n->kind, err);
+    char **grown;
+
+    for (size_t i = 0; i < n->path_count; i++)
+        if (strcmp(n->paths[i], path) == 0)
+            return 0;
+    grown = exti__realloc_array(n->paths, n->path_count + 1, sizeof *grown);
+    if (!grown)
+        return exti__fail_nomem(err);
+    n->paths = grown;
+    n->paths[n->path_count] = NULL;
+    return copy_text(path, &n->paths[n->path_count++], err);
+}
+
+static struct exti_closure_need *find_need(const struct exti_closure_node *n, size_t count,
+                                           const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(n->needs[i].name, name) == 0)
+            return &n->needs[i];
+    return NULL;
+}
+
+/* What a part of the file needs and searches.  What an earlier one needs as well is the same need. */
+static int describe_part(struct exti_closure_node *n, const struct exti_image *im,
+                         struct exti_error *err)
+{
+    const size_t before = n->need_count;
+    struct exti_closure_need *needs =
+        exti__realloc_array(n->needs, before + im->info.needed_count + 1, sizeof *needs);
+    int rc = 0;
+
+    if (!needs)
+        return exti__fail_nomem(err);
+    n->needs = needs;
+    for (size_t i = 0; i < im->info.needed_count && !rc; i++) {
+        const struct exti_image_needed *from = &im->needed[i];
+        const bool optional = from->flags & EXTI_NEED_WEAK;
+        struct exti_closure_need *same = find_need(n, before, from->name), *to;
+
+        if (same) {
+            same->optional = same->optional && optional;
+            continue;
+        }
+        to = &n->needs[n->need_count++];
+        *to = (struct exti_closure_need){.node = EXTI_NO_NODE, .optional = optional};
+        rc = copy_text(from->name, &to->name, err);
+    }
+    for (size_t i = 0; i < im->path_count && !rc; i++)
+        rc = add_path(n, im->paths[i], err);
+    return rc;
+}
+
+/* The machines of the file that the API library has too. */
+static void keep_machines(const struct exti_closure_graph *g, const struct exti_image *im,
+                          struct exti_closure_node *n)
+{
+    const struct exti_image *p;
+    size_t at = 0;
+
+    exti__machines_of(im, n->machines);
+    if (g->api == EXTI_NO_NODE || !exti__machines_meet(n->machines, g->nodes[g->api].machines))
+        return;
+    for (size_t i = 0; (p = exti__image_part(im, i)); i++)
+        if (exti__machines_meet(p->info.machine, g->nodes[g->api].machines))
+            at += (size_t)snprintf(n->machines + at, sizeof n->machines - at, "%s%s", at ? "," : "",
+                                   p->info.machine);
+}
+
+/* What is kept of an image.  Slices that no context of the API library runs do not count. */
+static int describe(const struct exti_closure_graph *g, struct exti_closure_node *n,
+                    const struct exti_image *im, struct exti_error *err)
+{
+    const struct exti_search_ops *ops = g->state->ops;
+    const struct exti_image *p;
+    int rc = ops->kind ? ops->kind(im->bytes, &n->kind, err) : 0;
 
     n->flags = im->info.flags;
+    keep_machines(g, im, n);
     if (!rc)
         rc = copy_text(im->info.id, &n->soname, err);
     if (!rc)
         rc = copy_text(im->info.rpath, &n->rpath, err);
     if (!rc)
         rc = copy_text(im->info.runpath, &n->runpath, err);
-    if (rc)
-        return rc;
-    n->needs = exti__calloc(count + 1, sizeof *n->needs);
-    if (!n->needs)
-        return exti__fail_nomem(err);
-    for (size_t i = 0; i < count && !rc; i++) {
-        n->needs[i].node = EXTI_NO_NODE;
-        n->needs[i].optional = im->needed[i].flags & EXTI_NEED_WEAK;
-        n->need_count++;
-        rc = copy_text(im->needed[i].name, &n->needs[i].name, err);
-    }
+    for (size_t i = 0; !rc && (p = exti__image_part(im, i)); i++)
+        if (exti__machines_meet(p->info.machine, n->machines))
+            rc = describe_part(n, p, err);
     return rc;
 }
 
@@ -214,25 +313,56 @@ static int ask_quirks(const struct exti_closure_state *s, struct exti_closure_no
     return 0;
 }
 
-static int read_node(struct exti_closure_state *s, struct exti_closure_node *n,
+/* The format of the first file is that of all. */
+static int choose_search(struct exti_closure_state *s, const char *format, struct exti_error *err)
+{
+    const struct exti_search_ops *ops = exti__search_ops(format);
+    int rc = 0;
+
+    if (!ops)
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                          "is a %s file; of these, the libraries needed cannot be followed here",
+                          format);
+    if (!s->search && ops->open_running)
+        rc = ops->open_running(&s->own, err);
+    if (rc)
+        return rc;
+    s->search = s->search ? s->search : s->own;
+    s->ops = ops;
+    s->policy.format = ops->format;
+    return 0;
+}
+
+static int check_format(struct exti_closure_state *s, const struct exti_image *im,
+                        struct exti_error *err)
+{
+    if (!s->ops)
+        return choose_search(s, im->info.format, err);
+    if (strcmp(im->info.format, s->ops->format) == 0)
+        return 0;
+    return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                      "is a %s file; it is %s files that it is needed with", im->info.format,
+                      s->ops->format);
+}
+
+static int read_node(struct exti_closure_graph *g, struct exti_closure_node *n,
                      struct exti_error *err)
 {
+    struct exti_closure_state *s = g->state;
     struct exti_image *im = NULL;
-    int rc = exti_inspect(n->path, &im, err);
+    int rc = exti__images_get(s->images, n->path, &n->id, &im, err);
 
-    if (!rc && strcmp(im->info.format, "ELF") != 0)
-        rc = exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                        "is a %s file; of these, the libraries needed cannot be followed",
-                        im->info.format);
     if (!rc)
-        rc = describe(n, im, err);
+        rc = check_format(s, im, err);
+    if (!rc)
+        rc = describe(g, n, im, err);
     if (!rc && n->api)
         rc = take_api_names(s, im, err);
     else if (!rc)
-        n->uses_api = uses_api(s, im);
+        n->uses_api = uses_api(g, im);
     if (!rc)
         rc = ask_quirks(s, n, im, err);
-    exti_image_free(im);
+    exti__images_put(s->images, im);
     return rc;
 }
 
@@ -252,7 +382,7 @@ static int make_node(struct exti_closure_graph *g, const char *path, const struc
     if (!rc) /* one that starts at the current folder would not mean the same later */
         rc = copy_text(exti__fs_is_absolute(path) ? path : n.real, &n.path, err);
     if (!rc)
-        rc = read_node(g->state, &n, err);
+        rc = read_node(g, &n, err);
     if (!rc)
         rc = index_node(g->state, id, g->count, err);
     if (rc) {
@@ -279,7 +409,7 @@ static int node_of(struct exti_closure_graph *g, const char *path, size_t loader
     found = tfind(&key, &g->state->files, file_order);
     if (found) {
         *out = (*found)->node;
-        return add_alias(&g->nodes[*out], path, err);
+        return add_alias(g->state->ops, &g->nodes[*out], path, err);
     }
     rc = make_node(g, path, &id, loader, api, err);
     if (!rc)
@@ -318,24 +448,37 @@ static int load(struct exti_closure_graph *g, size_t node, struct exti_error *er
     return 0;
 }
 
+static bool is_api(const struct exti_closure_graph *g, const char *name)
+{
+    return g->api != EXTI_NO_NODE &&
+           g->state->ops->is_api(name, g->nodes[g->api].real, g->nodes[g->api].soname);
+}
+
 /* The API library by any of its names, whatever file a folder has for that; else what the walk has come
  * by. */
 static size_t find_loaded(const struct exti_closure_graph *g, const char *name)
 {
     const struct exti_closure_state *s = g->state;
 
-    if (g->api != EXTI_NO_NODE &&
-        exti__name_is_api(name, g->nodes[g->api].real, g->nodes[g->api].soname))
+    if (is_api(g, name))
         return g->api;
     for (size_t i = 0; i < s->loaded_count; i++)
-        if (has_name(&g->nodes[s->loaded[i]], name))
+        if (has_name(s->ops, &g->nodes[s->loaded[i]], name))
             return s->loaded[i];
     return EXTI_NO_NODE;
 }
 
 static struct exti_requester requester(const struct exti_closure_node *n)
 {
-    return (struct exti_requester){n->path, n->rpath, n->runpath, n->flags, n->kind, NULL};
+    return (struct exti_requester){.path = n->path,
+                                   .real = n->real,
+                                   .rpath = n->rpath,
+                                   .runpath = n->runpath,
+                                   .flags = n->flags,
+                                   .kind = n->kind,
+                                   .paths = (const char *const *)n->paths,
+                                   .path_count = n->path_count,
+                                   .machines = n->machines};
 }
 
 /* The file for `name`, looked for on behalf of `node` and those it was loaded for. */
@@ -353,44 +496,70 @@ static int search(const struct exti_closure_graph *g, size_t node, const char *n
         return exti__fail_nomem(err);
     for (size_t i = node; i != EXTI_NO_NODE; i = g->nodes[i].loader, k++) {
         chain[k] = requester(&g->nodes[i]);
+        chain[k].api = g->api == EXTI_NO_NODE ? NULL : g->nodes[g->api].real;
         chain[k].loader = k + 1 < n ? &chain[k + 1] : NULL;
     }
-    rc = exti__search_find(g->state->search, chain, name, path, err);
+    rc = g->state->ops->find(g->state->search, chain, name, path, err);
     exti__free(chain);
     return rc;
 }
 
-/* The node that `node` gets for `name`, or EXTI_NO_NODE. */
-static int find(struct exti_closure_graph *g, size_t node, const char *name, size_t *out,
-                struct exti_error *err)
+static bool is_system(const struct exti_closure_state *s, const char *name)
 {
-    char *expanded = NULL, *path = NULL;
-    int rc = exti__search_expand(g->state->search, g->nodes[node].path, name, &expanded, err);
+    return s->ops->is_system && s->ops->is_system(name);
+}
 
-    *out = EXTI_NO_NODE;
-    if (!rc && expanded)
-        *out = find_loaded(g, expanded);
-    if (!rc && expanded && *out == EXTI_NO_NODE) {
-        rc = search(g, node, expanded, &path, err);
-        if (!rc && path)
-            rc = node_of(g, path, node, false, out, err);
-        if (!rc && *out != EXTI_NO_NODE)
-            rc = add_alias(&g->nodes[*out], expanded, err);
-    }
+/* The node of the file that a look-up finds, or EXTI_NO_NODE. */
+static int find_file(struct exti_closure_graph *g, size_t node, const char *name, size_t *out,
+                     bool *system, struct exti_error *err)
+{
+    char *path = NULL;
+    int rc = search(g, node, name, &path, err);
+
+    if (!rc && path && is_system(g->state, path))
+        *system = true;
+    else if (!rc && path)
+        rc = node_of(g, path, node, false, out, err);
     exti__free(path);
-    exti__free(expanded);
     return rc;
 }
 
-/* What stops ld.so stops one look-up here, for the caller to tell; only memory stops the walk. */
+/* The node that `node` gets for `name`, or EXTI_NO_NODE; *system: what is part of the system. */
+static int find(struct exti_closure_graph *g, size_t node, const char *name, size_t *out,
+                bool *system, struct exti_error *err)
+{
+    const struct exti_closure_state *s = g->state;
+    char *known = NULL;
+    int rc = s->ops->loaded_name(s->search, g->nodes[node].path, name, &known, err);
+
+    *system = false;
+    *out = EXTI_NO_NODE;
+    if (!rc && is_api(g, name))
+        *out = g->api;
+    else if (!rc && is_system(s, name))
+        *system = true;
+    else if (!rc && known)
+        *out = find_loaded(g, known);
+    if (!rc && *out == EXTI_NO_NODE && !*system) {
+        rc = find_file(g, node, name, out, system, err);
+        if (!rc && *out != EXTI_NO_NODE && known && s->ops->remembers)
+            rc = add_alias(s->ops, &g->nodes[*out], known, err);
+    }
+    exti__free(known);
+    return rc;
+}
+
+/* What stops a loader stops one look-up here, for the caller to tell; only memory stops the walk. */
 static int resolve(struct exti_closure_graph *g, size_t node, struct exti_closure_need *need,
                    struct exti_error *err)
 {
     struct exti_error why = {0};
-    int rc = find(g, node, need->name, &need->node, &why);
+    int rc = find(g, node, need->name, &need->node, &need->system, &why);
 
     if (rc == EXTI_E_NOMEM)
         return exti__fail_nomem(err);
+    if (need->system)
+        return 0;
     if (need->node != EXTI_NO_NODE)
         return load(g, need->node, err);
     need->problem = exti__strdup(rc ? why.message : "is in none of the folders that are searched");
@@ -430,8 +599,8 @@ static int tell_names(struct exti_closure_graph *g, size_t fresh, struct exti_er
             struct exti_closure_need *need = &g->nodes[i].needs[k];
 
             if (need->node != EXTI_NO_NODE && !g->nodes[need->node].isolated)
-                rc = exti__search_by_name(g->state->search, &from, need->name,
-                                          &g->nodes[need->node].id, &need->by_name, err);
+                rc = g->state->ops->by_name(g->state->search, &from, need->name,
+                                            &g->nodes[need->node].id, &need->by_name, err);
         }
     }
     return rc;
@@ -442,7 +611,7 @@ static void count_missing(struct exti_closure_graph *g, size_t fresh)
 {
     for (size_t i = fresh; i < g->count; i++)
         for (size_t k = 0; k < g->nodes[i].need_count; k++)
-            if (g->nodes[i].needs[k].node == EXTI_NO_NODE) {
+            if (g->nodes[i].needs[k].node == EXTI_NO_NODE && !g->nodes[i].needs[k].system) {
                 g->missing += !g->nodes[i].needs[k].optional;
                 g->missing_optional += g->nodes[i].needs[k].optional;
             }
@@ -515,6 +684,7 @@ int exti__closure_find(struct exti_closure_graph *g, size_t from, const char *na
 {
     const size_t fresh = g->count;
     size_t found;
+    bool system;
     int rc = start_walk(g, err);
 
     if (!rc)
@@ -522,7 +692,7 @@ int exti__closure_find(struct exti_closure_graph *g, size_t from, const char *na
     if (!rc)
         rc = walk_on(g, fresh, err);
     if (!rc)
-        rc = find(g, from, name, &found, err);
+        rc = find(g, from, name, &found, &system, err);
     if (!rc && g->count > fresh)
         rc = finish(g, found, fresh, err);
     if (rc)
@@ -555,11 +725,12 @@ int exti__closure_init(struct exti_closure_graph *g, const struct exti_closure_o
     *g = (struct exti_closure_graph){.api = EXTI_NO_NODE, .state = s};
     s->mode = opts->mode == EXTI_CLOSURE_DEFAULT ? EXTI_CLOSURE_ALL : opts->mode;
     s->quirks = opts->quirks;
-    s->policy = (struct exti_policy){opts->rules, opts->rule_count, s->mode != EXTI_CLOSURE_ALL};
-    if (!opts->search)
-        rc = exti__search_open_running(&s->own, err);
-    s->search = opts->search ? opts->search : s->own;
-    if (!rc && opts->api_library)
+    s->images = opts->images ? opts->images : &s->no_images;
+    s->policy = (struct exti_policy){.rules = opts->rules,
+                                     .rule_count = opts->rule_count,
+                                     .share_by_default = s->mode != EXTI_CLOSURE_ALL};
+    s->search = opts->search;
+    if (opts->api_library)
         rc = add(g, opts->api_library, true, &node, err);
     if (rc)
         exti__closure_close(g);
@@ -575,7 +746,8 @@ void exti__closure_close(struct exti_closure_graph *g)
     exti__free(g->nodes);
     if (s) {
         exti__tree_free(&s->files, file_order, exti__free);
-        exti__search_close(s->own);
+        if (s->own)
+            s->ops->close(s->own);
         exti__free(s->api_names);
         exti__free(s->api_text);
         exti__free(s->loaded);

@@ -6,6 +6,7 @@
 #ifndef LOADER_CLOSURE_H
 #define LOADER_CLOSURE_H
 
+#include "loader/images.h"
 #include "loader/policy.h"
 #include "loader/search.h"
 
@@ -14,8 +15,9 @@
 /* One needed library of a file. */
 struct exti_closure_need {
     char *name;    /* owned; as the file tells it */
-    size_t node;   /* EXTI_NO_NODE: missing */
+    size_t node;   /* EXTI_NO_NODE: missing, unless it is the system's */
     bool optional; /* the file loads without it */
+    bool system;   /* part of the system, which may have no file for it; shared */
     bool by_name; /* a copy in any folder, with the original's search path, finds the node's file by
                     * `name`, whatever LD_LIBRARY_PATH is; told of nodes that are not isolated */
     char *problem; /* owned; why it is missing, or NULL */
@@ -29,10 +31,13 @@ struct exti_closure_node {
     char **aliases;         /* owned; other names it is needed by and paths it is found by */
     size_t alias_count;
     char *rpath, *runpath; /* owned; NULL if it has none */
-    struct exti_elf_kind kind;
-    uint32_t flags;                  /* EXTI_IMAGE_* */
-    size_t loader;                   /* the node it was first found for; EXTI_NO_NODE: none */
-    struct exti_closure_need *needs; /* owned; one per entry of the file, in its order */
+    char **paths;          /* owned; Mach-O's search path, entry by entry */
+    size_t path_count;
+    struct exti_elf_kind kind;        /* of ELF */
+    char machines[EXTI_MACHINES_MAX]; /* its own, of those that the API library has */
+    uint32_t flags;                   /* EXTI_IMAGE_* */
+    size_t loader;                    /* the node it was first found for; EXTI_NO_NODE: none */
+    struct exti_closure_need *needs;  /* owned; one per entry of the file, in its order */
     size_t need_count;
 
     bool root;     /* was added as one: has a copy in any case, whatever `isolated` says */
@@ -54,11 +59,12 @@ struct exti_closure_node {
 };
 
 struct exti_closure_opts {
-    const struct exti_search *search; /* outlives the graph; NULL: that of the running process */
+    const struct exti_search *search; /* ELF's; outlives the graph; NULL: the running process's */
     const char *api_library;          /* absolute path; NULL: none */
     const struct exti_rule *rules;    /* outlive the graph */
     size_t rule_count;
     const struct exti_quirks *quirks; /* outlive the graph; NULL: none */
+    struct exti_images *images;       /* likewise */
     enum exti_closure mode;
 };
 
@@ -73,7 +79,8 @@ struct exti_closure_graph {
     struct exti_closure_state *state; /* owned */
 };
 
-/* Starts a graph with the API library and what that needs.  One that cannot be read is an error. */
+/* Starts a graph with the API library and what that needs.  One that cannot be read is an error.  The first
+ * file's format is that of all; EXTI_E_UNSUPPORTED where its needs cannot be followed. */
 int exti__closure_init(struct exti_closure_graph *g, const struct exti_closure_opts *opts,
                        struct exti_error *err);
 

@@ -153,6 +153,38 @@ static int point_at_needs(const struct exti_entry *entry, struct exti_edits *e,
     return rc;
 }
 
+/* All copies lie in one folder, and dyld looks there for nothing that is not told to be there. */
+static char *beside(const char *copy)
+{
+    static const char folder[] = "@loader_path/";
+    char *name = exti__alloc(sizeof folder + strlen(copy));
+
+    if (name)
+        snprintf(name, sizeof folder + strlen(copy), "%s%s", folder, copy);
+    return name;
+}
+
+static int point_at_macho_needs(const struct exti_entry *entry, struct exti_edits *e,
+                                struct exti_error *err)
+{
+    int rc = 0;
+
+    e->names = exti__calloc(entry->need_count + 1, sizeof *e->names);
+    if (!e->names)
+        return exti__fail_nomem(err);
+    for (size_t i = 0, n = 0; i < entry->need_count && !rc; i++) {
+        const struct exti_need *need = &entry->needs[i];
+
+        if (!need->to || is_edited(e, need->name))
+            continue;
+        e->names[n] = need->isolated ? beside(need->to) : exti__strdup(need->to);
+        rc = e->names[n] ? add_needed(e, need->name, e->names[n], EXTI_NEEDED_LAST, err)
+                         : exti__fail_nomem(err);
+        n++;
+    }
+    return rc;
+}
+
 static int api_edits(const struct exti_manifest *m, const struct exti_entry *e,
                      const struct exti_image *im, const struct exti_rename_map *renames,
                      struct exti_edits *out, struct exti_error *err)
@@ -164,7 +196,7 @@ static int api_edits(const struct exti_manifest *m, const struct exti_entry *e,
         rc = macho_edits(m, e->source, e->copy, 0, out, err);
         if (!rc)
             out->opts.flags |= EXTI_RW_SYMBOLIC;
-        return rc;
+        return rc ? rc : point_at_macho_needs(e, out, err);
     }
     if (is_pe(im))
         return pe_api_edits(m, e->source, e->copy, im, out, err);
@@ -198,34 +230,48 @@ static int point_at_api(const struct exti_manifest *m, const struct exti_image *
                         struct exti_error *err)
 {
     const bool is_elf = !is_macho(im);
+    const struct exti_image *part;
+    bool all = true;
     int rc = 0;
 
-    for (size_t i = 0; i < im->info.needed_count && !rc; i++) {
-        const char *from = im->needed[i].name;
+    for (size_t k = 0; (part = exti__image_part(im, k)); k++) {
+        bool there = false;
 
-        /* Elsewhere than in ELF each name has references of its own. */
-        if (exti__edits_is_api(m, from) && !is_edited(e, from))
-            rc = add_needed(e, from, e->opts.needed_count && is_elf ? NULL : name, where, err);
+        for (size_t i = 0; i < part->info.needed_count && !rc; i++) {
+            const char *from = part->needed[i].name;
+
+            if (!exti__edits_is_api(m, from))
+                continue;
+            there = true;
+            /* Elsewhere than in ELF each name has references of its own. */
+            if (!is_edited(e, from))
+                rc = add_needed(e, from, e->opts.needed_count && is_elf ? NULL : name, where, err);
+        }
+        all = all && there;
     }
-    return rc || e->opts.needed_count ? rc : add_needed(e, NULL, name, where, err);
+    return rc || all ? rc : add_needed(e, NULL, name, where, err);
 }
 
 /* The API copy lies beside every other.  Last, so that no ordinal moves. */
-static int macho_copy_edits(const struct exti_manifest *m, const char *source, const char *copy,
+static int macho_copy_edits(const struct exti_manifest *m, const struct exti_entry *entry,
                             const struct exti_image *im, struct exti_edits *e,
                             struct exti_error *err)
 {
-    int rc = macho_edits(m, source, copy, im->info.id ? strlen(im->info.id) : 0, e, err);
+    int rc =
+        macho_edits(m, entry->source, entry->copy, im->info.id ? strlen(im->info.id) : 0, e, err);
 
     if (rc)
         return rc;
+    e->opts.flags |= EXTI_RW_SYMBOLIC;
+    if (!entry->takes_api)
+        return point_at_macho_needs(entry, e, err);
     snprintf(e->bind_name, sizeof e->bind_name, "@loader_path/%s", m->api.copy);
     exti__name_install(m->name, m->api.copy, 0, e->bind_short);
     e->opts.bind_file = m->api.source;
     e->opts.bind_name = e->bind_name;
     e->opts.bind_short = e->bind_short;
-    e->opts.flags |= EXTI_RW_SYMBOLIC;
-    return point_at_api(m, im, e->bind_name, EXTI_NEEDED_LAST, e, err);
+    rc = point_at_api(m, im, e->bind_name, EXTI_NEEDED_LAST, e, err);
+    return rc ? rc : point_at_macho_needs(entry, e, err);
 }
 
 /* What an import or forwarder of that name has to name in the copy; NULL: what it did. */
@@ -317,7 +363,7 @@ static int copy_edits(const struct exti_manifest *m, const struct exti_entry *e,
     int rc;
 
     if (is_macho(im))
-        return macho_copy_edits(m, e->source, e->copy, im, out, err);
+        return macho_copy_edits(m, e, im, out, err);
     if (is_pe(im))
         return pe_copy_edits(m, e->source, e->copy, im, out, err);
     rc = common_edits(e->source, e->copy, renames, out, err);
@@ -387,6 +433,9 @@ void exti__edits_free(struct exti_edits *e)
     exti__free(e->origin);
     exti__free(e->needed);
     exti__free(e->renames);
+    for (size_t i = 0; e->names && e->names[i]; i++)
+        exti__free(e->names[i]);
+    exti__free(e->names);
     json_decref(e->own);
     *e = (struct exti_edits){0};
 }

@@ -19,6 +19,7 @@ struct exti_edits {
     size_t needed_cap;
     struct exti_rename *renames; /* owned, where the entry has some of its own */
     json_t *own;                 /* those */
+    char **names;                /* owned, NULL-ended: what Mach-O names needed copies by */
 };
 
 /* Whether a needed library's name is one of the API library's. */

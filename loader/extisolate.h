@@ -151,6 +151,8 @@ struct exti_image; /* read-only description of one file; any thread once made */
 #define EXTI_IMAGE_FORCE_INTEGRITY 512u /* loads only with a valid signature */
 #define EXTI_IMAGE_RELOCATABLE 1024u    /* loads at any address */
 #define EXTI_IMAGE_NODEFLIB 2048u /* ELF: what it needs is not in default folders (DF_1_NODEFLIB) */
+/* Mach-O: defines Objective-C classes or Swift types, whose names are one per process. */
+#define EXTI_IMAGE_CLASSES 4096u
 
 enum exti_signature {
     EXTI_SIGNATURE_NONE = 0,
@@ -321,7 +323,8 @@ EXTI_API int exti_dir_copy(const struct exti_dir *d, size_t i, struct exti_copy_
 EXTI_API void exti_dir_free(struct exti_dir *d); /* NULL ok */
 
 /* Makes every copy of the directory again in memory and compares: finds what is stale, missing, torn
- * or was changed.  Then, that the copies are files of their own and, of PE files, that no import, delay
+ * or was changed.  Then, that the copies are files of their own; of Mach-O files, that each library
+ * needed is a copy of the context's, the system's, or shared; and, of PE files, that no import, delay
  * import or forwarder of theirs leads to the original of the API library or python3.dll, to another
  * context's copy, or to a symbol that is not there.  As exti_verify otherwise. */
 EXTI_API int exti_dir_verify(const char *dir, exti_report_fn report, void *user, size_t *findings,
@@ -444,7 +447,7 @@ struct exti_ctx_opts {
     const struct exti_redirect *redirects; /* copied */
     size_t redirect_count;
     uint32_t flags; /* EXTI_CTX_* */
-    /* Mach-O and PE: DEFAULT or NONE. */
+    /* PE, and ELF on systems that do not load it: DEFAULT or NONE. */
     enum exti_closure closure;
     const struct exti_rule
         *rules; /* copied; of those that match a library the last counts.  NULL: those

@@ -97,6 +97,7 @@ static int need_from_json(json_t *o, struct exti_need *n, struct exti_error *err
     const char *file = json_string_value(json_object_get(o, "file"));
 
     n->isolated = json_is_true(json_object_get(o, "isolated"));
+    n->optional = json_is_true(json_object_get(o, "optional"));
     if (!json_is_string(json_object_get(o, "name")) || (file && !is_absolute(file)) ||
         (n->isolated && (!file || !is_plain_name(to))))
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
@@ -325,6 +326,8 @@ static json_t *needs_to_json(const struct exti_entry *e)
 
         json_t *o = json_pack("{s:s,s:b}", "name", n->name, "isolated", n->isolated);
 
+        if (n->optional)
+            o = exti__json_set(o, "optional", json_true());
         o = exti__json_set_text(o, "to", n->to);
         list = append(list, exti__json_set_text(o, "file", n->file));
     }

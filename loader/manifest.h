@@ -6,6 +6,7 @@
 
 #include "loader/base/fs.h"
 #include "loader/names.h"
+#include "loader/search.h"
 
 #define EXTI_MANIFEST_FILE "manifest.json"
 #define EXTI_LOCK_FILE ".lock"
@@ -17,6 +18,7 @@ struct exti_need {
     char *to;      /* as the copy does; NULL: the same */
     char *file;    /* which that is, without symbolic links; NULL: there is none */
     bool isolated; /* `file` has a copy in the context too, and `to` is that one's name */
+    bool optional; /* the copy loads without it */
 };
 
 /* One copy.  All strings are owned. */
@@ -54,7 +56,7 @@ struct exti_manifest_policy {
 /* What a file is, and what machine its code is for. */
 struct exti_target {
     char format[8];
-    char machine[96]; /* a universal file's with commas between */
+    char machine[EXTI_MACHINES_MAX]; /* a universal file's with commas between */
     int bits;
     bool big_endian;
 };

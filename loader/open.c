@@ -260,20 +260,47 @@ static int ask_hook(struct exti_ctx *ctx, const struct exti_opening *o, struct e
     return 0;
 }
 
+/* dyld hides what is opened by itself, and nothing that it opens for another: so what is needed is opened
+ * first there, but for what has its symbols from those that need it. */
+#ifdef __APPLE__
+#define NEEDS_FIRST true
+#else
+#define NEEDS_FIRST false
+#endif
+
+/* One that the first copy loads without need not open. */
+static int open_place(struct exti_ctx *ctx, struct exti_opening *o, size_t at,
+                      struct exti_error *err)
+{
+    const struct exti_dragged *d = &o->set.copies[at];
+    struct exti_place *s = &o->places[at];
+    struct exti_error why = {0};
+    int rc;
+
+    if (s->m)
+        return 0;
+    rc = open_copy(ctx, d, &s->m, &why);
+    s->fresh = !rc;
+    if (rc == EXTI_E_LOAD && d->optional) {
+        exti__ctx_log(ctx, EXTI_LOG_DEBUG, "does not open, and need not: %s: %s", d->source,
+                      why.message);
+        return 0;
+    }
+    if (rc && err)
+        *err = why;
+    return rc;
+}
+
 /* The system's loader opens the first copy and what it needs; the others are only asked for. */
 static int open_all(struct exti_ctx *ctx, struct exti_opening *o, struct exti_error *err)
 {
     const struct exti_loaded *api;
     int rc = 0;
 
-    for (size_t i = 0; i < o->set.count && !rc; i++) {
-        struct exti_place *s = &o->places[i];
-
-        if (s->m)
-            continue;
-        rc = open_copy(ctx, &o->set.copies[i], &s->m, err);
-        s->fresh = !rc;
-    }
+    for (size_t i = 0; i < o->ordered && NEEDS_FIRST; i++)
+        open_place(ctx, o, o->order[i], NULL);
+    for (size_t i = 0; i < o->set.count && !rc; i++)
+        rc = open_place(ctx, o, i, err);
     for (size_t i = 0; i < o->set.count && !rc; i++)
         if (o->places[i].fresh && (rc = enrol(o->places[i].m, err)))
             exti__error_file(err, o->set.copies[i].source);
@@ -318,6 +345,8 @@ static void link_needs(struct exti_ctx *ctx, struct exti_opening *o, size_t at)
     for (size_t i = 0; i < d->need_count; i++) {
         struct exti_module *needed = o->places[d->needs[i]].m;
 
+        if (!needed)
+            continue;
         needed->refs++;
         m->needed[m->needed_count++] = needed;
     }

@@ -4,195 +4,45 @@
 
 #include "loader/base/fs.h"
 
-/* ---- the base set ------------------------------------------------------------------------------ */
-
-#define LIBC                                                                                       \
-    "the C library is one per process, and its parts speak to each other by private symbols"
-#define UNWIND "exceptions cross contexts' frames only by one unwinder, which knows all of them"
-#define CXX "exceptions, type_info, locales and streams are compared and handed around by address"
-#define OPENMP "its thread-locals are in the static TLS block, its threads are never joined"
-#define INTEL_OPENMP "a second one in a process stops it (\"already initialized\")"
-#define SANITIZER "a process has one sanitizer, which is there from its start"
-#define ALLOCATOR "what one allocator gives another cannot free, and it fills the static TLS block"
-#define GPU "the driver has one state per process and device"
-#define CUDA "it holds on to the driver's one state, and has hundreds of megabytes"
-#define GLIB "it registers types by names that are one per process, and it cannot be unloaded"
-#define GTYPES "it registers its types with GLib, by names that are one per process"
-#define FFI "closures cross between GLib's introspection and its users, and each frees the other's"
-#define DRAWING "GTK and Pango, which are shared, take and give its objects"
-#define DISPLAY "its connections go to GTK and the graphics drivers, which are shared"
-#define X_HOOKS "it hooks itself into the connections of libX11, which are shared"
-#define DBUS "its connections go to GLib's main loop, which is shared"
-#define SSL "its settings and exit handlers are one per process, and it cannot be unloaded"
-#define SQLITE                                                                                     \
-    "locks of files are the process's: closing one, a copy would drop the locks of another copy"
-#define MPI "a process joins once, and its plug-ins name it"
-#define JVM "a process can make one virtual machine, which takes its signals"
-
-/* Of two kinds: what a process can have but one of, and what shared libraries and their users hand each
- * other objects of, which a copy would not know.  Names as distributions give them, and those of wheels,
- * where auditwheel puts a hash before ".so". */
-static const struct {
-    const char *glob, *reason;
-    bool fixed;
-} base[] = {
-    {"ld-linux*.so.*", LIBC, true},
-    {"ld64.so.*", LIBC, true},
-    {"ld-musl-*.so.1", LIBC, true},
-    {"libc.musl-*.so.1", LIBC, true},
-    {"libc.so.6", LIBC, true},
-    {"libc.so", LIBC, true},
-    {"libm.so.6", LIBC, true},
-    {"libmvec.so.1", LIBC, true},
-    {"libpthread.so.0", LIBC, true},
-    {"libdl.so.2", LIBC, true},
-    {"librt.so.1", LIBC, true},
-    {"libutil.so.1", LIBC, true},
-    {"libanl.so.1", LIBC, true},
-    {"libresolv.so.2", LIBC, true},
-    {"libnsl.so.1", LIBC, true},
-    {"libnss_*.so.2", LIBC, true},
-    {"libBrokenLocale.so.1", LIBC, true},
-    {"libthread_db.so.1", LIBC, true},
-    {"libc_malloc_debug.so.0", LIBC, true},
-    {"libgcc_s.so.1", UNWIND, false},
-    {"libgcc_s-*.so.*", UNWIND, false},
-    {"libunwind.so.1", UNWIND, false},
-    {"libstdc++.so.6", CXX, false},
-    {"libstdc++-*.so.*", CXX, false},
-    {"libc++.so.1", CXX, false},
-    {"libc++abi.so.1", CXX, false},
-    {"libatomic.so.1", "its locks are found by address: two copies would not exclude each other",
-     false},
-    {"libgomp.so.1", OPENMP, false},
-    {"libgomp-*.so.*", OPENMP, false},
-    {"libomp.so*", OPENMP, false},
-    {"libomp-*.so*", OPENMP, false},
-    {"libiomp5*.so", INTEL_OPENMP, false},
-    {"lib[alt]san.so.*", SANITIZER, false},
-    {"libubsan.so.*", SANITIZER, false},
-    {"libclang_rt.*.so", SANITIZER, false},
-    {"libjemalloc.so.*", ALLOCATOR, false},
-    {"libjemalloc-*.so*", ALLOCATOR, false},
-    {"libtcmalloc*.so.*", ALLOCATOR, false},
-    {"libmimalloc.so.*", ALLOCATOR, false},
-    {"libtbbmalloc*.so.*", ALLOCATOR, false},
-    {"libcuda.so.*", GPU, false},
-    {"libnvidia-*.so.*", GPU, false},
-    {"libnvcuvid.so.*", GPU, false},
-    {"libOpenCL.so.1", GPU, false},
-    {"libamdhip64.so.*", GPU, false},
-    {"libhsa-runtime64.so.*", GPU, false},
-    {"libze_loader.so.1", GPU, false},
-    {"libvulkan.so.1", GPU, false},
-    {"libGL.so.1", GPU, false},
-    {"libGLX.so.0", GPU, false},
-    {"libGLdispatch.so.0", GPU, false},
-    {"libGLESv*.so.*", GPU, false},
-    {"libOpenGL.so.0", GPU, false},
-    {"libEGL.so.1", GPU, false},
-    {"libdrm*.so.*", GPU, false},
-    {"libgbm.so.1", GPU, false},
-    {"libva*.so.2", GPU, false},
-    {"libvdpau.so.1", GPU, false},
-    {"libcudart*.so*", CUDA, false},
-    {"libcublas*.so*", CUDA, false},
-    {"libcudnn*.so*", CUDA, false},
-    {"libcufft*.so*", CUDA, false},
-    {"libcufile*.so*", CUDA, false},
-    {"libcupti*.so*", CUDA, false},
-    {"libcurand*.so*", CUDA, false},
-    {"libcusolver*.so*", CUDA, false},
-    {"libcusparse*.so*", CUDA, false},
-    {"libnccl*.so*", CUDA, false},
-    {"libnvrtc*.so*", CUDA, false},
-    {"libnvJitLink*.so*", CUDA, false},
-    {"libnvToolsExt*.so*", CUDA, false},
-    {"libglib-2.0.so.0", GLIB, false},
-    {"libgobject-2.0.so.0", GLIB, false},
-    {"libgmodule-2.0.so.0", GLIB, false},
-    {"libgthread-2.0.so.0", GLIB, false},
-    {"libgio-2.0.so.0", GLIB, false},
-    {"libgirepository-*.so.*", GLIB, false},
-    {"libgst*-1.0.so.0", GTYPES, false},
-    {"libgdk_pixbuf-2.0.so.0", GTYPES, false},
-    {"libpango*-1.0.so.0", GTYPES, false},
-    {"libatk*-1.0.so.0", GTYPES, false},
-    {"libatspi.so.0", GTYPES, false},
-    {"libdbus-glib-1.so.2", GTYPES, false},
-    {"libgdk-*.so.*", GTYPES, false},
-    {"libgtk-*.so.*", GTYPES, false},
-    {"libffi.so.*", FFI, false},
-    {"libcairo*.so.2", DRAWING, false},
-    {"libfontconfig.so.1", DRAWING, false},
-    {"libfreetype.so.6", DRAWING, false},
-    {"libharfbuzz*.so.0", DRAWING, false},
-    {"libX11.so.6", DISPLAY, false},
-    {"libX11-xcb.so.1", DISPLAY, false},
-    {"libXau.so.6", DISPLAY, false},
-    {"libXdmcp.so.6", DISPLAY, false},
-    {"libxcb*.so.*", DISPLAY, false},
-    {"libxkbcommon*.so.0", DISPLAY, false},
-    {"libwayland-*.so.*", DISPLAY, false},
-    {"libICE.so.6", DISPLAY, false},
-    {"libSM.so.6", DISPLAY, false},
-    {"libXext.so.6", X_HOOKS, false},
-    {"libXi.so.6", X_HOOKS, false},
-    {"libXrender.so.1", X_HOOKS, false},
-    {"libXfixes.so.3", X_HOOKS, false},
-    {"libXrandr.so.2", X_HOOKS, false},
-    {"libXcursor.so.1", X_HOOKS, false},
-    {"libXinerama.so.1", X_HOOKS, false},
-    {"libXcomposite.so.1", X_HOOKS, false},
-    {"libXdamage.so.1", X_HOOKS, false},
-    {"libXtst.so.6", X_HOOKS, false},
-    {"libXss.so.1", X_HOOKS, false},
-    {"libXxf86vm.so.1", X_HOOKS, false},
-    {"libdbus-1.so.3", DBUS, false},
-    {"libcrypto.so.*", SSL, false},
-    {"libcrypto-*.so.*", SSL, false},
-    {"libssl.so.*", SSL, false},
-    {"libssl-*.so.*", SSL, false},
-    {"libsqlite3.so.*", SQLITE, false},
-    {"libsqlite3-*.so.*", SQLITE, false},
-    {"libmpi*.so.*", MPI, false},
-    {"libopen-pal.so.*", MPI, false},
-    {"libopen-rte.so.*", MPI, false},
-    {"libpmix.so.*", MPI, false},
-    {"libjvm.so", JVM, false},
-};
-
-const char *exti__policy_base(size_t i, const char **reason, bool *fixed)
-{
-    if (i >= sizeof base / sizeof *base)
-        return NULL;
-    *reason = base[i].reason;
-    *fixed = base[i].fixed;
-    return base[i].glob;
-}
-
 /* ---- globs ------------------------------------------------------------------------------------- */
 
-/* Whether the set that `p` is at has `c`; *end is behind it.  One without an end is a plain bracket. */
-static bool in_set(const char *p, char c, const char **end)
+/* As Windows takes names: case does not count, and slashes are of either kind. */
+static char folded(char c)
 {
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c == '\\' ? '/' : c;
+}
+
+static bool same(char a, char b, bool fold)
+{
+    return fold ? folded(a) == folded(b) : a == b;
+}
+
+static bool in_range(char from, char c, char to)
+{
+    return from <= c && c <= to;
+}
+
+/* Whether the set that `p` is at has `c`; *end is behind it.  One without an end is a plain bracket. */
+static bool in_set(const char *p, char c, bool fold, const char **end)
+{
+    const char other = fold && c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : fold ? folded(c) : c;
     const bool negated = p[1] == '!';
     const char *q = p + 1 + negated, *first = q;
     bool found = false;
 
     for (; *q && (*q != ']' || q == first); q++) {
         if (q[1] == '-' && q[2] && q[2] != ']') {
-            found = found || (q[0] <= c && c <= q[2]);
+            found = found || in_range(q[0], c, q[2]) || in_range(q[0], other, q[2]);
             q += 2;
         } else {
-            found = found || *q == c;
+            found = found || same(*q, c, fold);
         }
     }
     *end = *q ? q + 1 : p + 1;
     return *q ? found != negated : c == '[';
 }
 
-bool exti__glob_matches(const char *glob, const char *text)
+static bool matches(const char *glob, const char *text, bool fold)
 {
     const char *star = NULL, *from = NULL, *end;
 
@@ -200,10 +50,10 @@ bool exti__glob_matches(const char *glob, const char *text)
         if (*glob == '*') {
             star = ++glob;
             from = text;
-        } else if (*glob == '[' && in_set(glob, *text, &end)) {
+        } else if (*glob == '[' && in_set(glob, *text, fold, &end)) {
             glob = end;
             text++;
-        } else if (*glob && *glob != '[' && (*glob == '?' || *glob == *text)) {
+        } else if (*glob && *glob != '[' && (*glob == '?' || same(*glob, *text, fold))) {
             glob++;
             text++;
         } else if (star) { /* let the last star have one character more */
@@ -216,6 +66,11 @@ bool exti__glob_matches(const char *glob, const char *text)
     return !glob[strspn(glob, "*")];
 }
 
+bool exti__glob_matches(const char *glob, const char *text)
+{
+    return matches(glob, text, false);
+}
+
 /* ---- decisions --------------------------------------------------------------------------------- */
 
 static const char *file_name(const char *path)
@@ -225,30 +80,51 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static bool names(const char *glob, const char *soname, const char *path)
+static bool names(const struct exti_policy *p, const char *glob, const char *soname,
+                  const char *path)
 {
-    if (strchr(glob, '/'))
-        return exti__glob_matches(glob, path);
-    return (soname && exti__glob_matches(glob, soname)) ||
-           exti__glob_matches(glob, file_name(path));
+    const bool fold = p->format && strcmp(p->format, "PE") == 0;
+
+    if (strpbrk(glob, fold ? "/\\" : "/"))
+        return matches(glob, path, fold);
+    return (soname && matches(glob, soname, fold)) || matches(glob, file_name(path), fold);
+}
+
+/* The base set's entry for it, if there is one. */
+static bool find_base(const struct exti_policy *p, const char *soname, const char *path,
+                      struct exti_decision *out)
+{
+    const char *glob, *reason;
+    bool fixed;
+
+    for (size_t i = 0; (glob = exti__policy_base(p->format, i, &reason, &fixed)); i++)
+        if (names(p, glob, soname, path)) {
+            *out =
+                (struct exti_decision){true, fixed ? EXTI_WHY_FIXED : EXTI_WHY_BASE, glob, reason};
+            return true;
+        }
+    return false;
 }
 
 struct exti_decision exti__policy_decide(const struct exti_policy *p, const char *soname,
                                          const char *path, uint32_t flags)
 {
-    size_t entry = 0;
+    struct exti_decision base;
+    const bool found = find_base(p, soname, path, &base);
 
-    while (entry < sizeof base / sizeof *base && !names(base[entry].glob, soname, path))
-        entry++;
-    if (entry < sizeof base / sizeof *base && base[entry].fixed)
-        return (struct exti_decision){true, EXTI_WHY_FIXED, base[entry].glob, base[entry].reason};
+    if (found && base.why == EXTI_WHY_FIXED)
+        return base;
     for (size_t i = p->rule_count; i-- > 0;)
-        if (names(p->rules[i].glob, soname, path))
+        if (names(p, p->rules[i].glob, soname, path))
             return (struct exti_decision){p->rules[i].share, EXTI_WHY_RULE, p->rules[i].glob,
                                           "the user says so"};
-    if (entry < sizeof base / sizeof *base)
-        return (struct exti_decision){true, EXTI_WHY_BASE, base[entry].glob, base[entry].reason};
-    if (flags & EXTI_IMAGE_NODELETE)
+    if (found)
+        return base;
+    if (flags & EXTI_IMAGE_CLASSES)
+        return (struct exti_decision){true, EXTI_WHY_FLAGS, NULL,
+                                      "it has Objective-C classes or Swift types, whose names are "
+                                      "one per process"};
+    if (flags & EXTI_IMAGE_NODELETE && strcmp(p->format, "ELF") == 0)
         return (struct exti_decision){true, EXTI_WHY_FLAGS, NULL,
                                       "it says that it cannot be unloaded (DF_1_NODELETE)"};
     if (flags & EXTI_IMAGE_STATIC_TLS)

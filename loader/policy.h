@@ -22,6 +22,7 @@ struct exti_policy {
     const struct exti_rule *rules; /* of those that match, the last counts */
     size_t rule_count;
     bool share_by_default;
+    const char *format; /* of the files, as exti_image_info has it: whose base set counts */
 };
 
 struct exti_decision {
@@ -35,8 +36,9 @@ struct exti_decision {
 struct exti_decision exti__policy_decide(const struct exti_policy *p, const char *soname,
                                          const char *path, uint32_t flags);
 
-/* The base set, entry by entry, each with its reason; NULL past the end.  *fixed tells EXTI_WHY_FIXED. */
-const char *exti__policy_base(size_t i, const char **reason, bool *fixed);
+/* The base set of a format, entry by entry, each with its reason; NULL past the end.  *fixed tells
+ * EXTI_WHY_FIXED. */
+const char *exti__policy_base(const char *format, size_t i, const char **reason, bool *fixed);
 
 /* Whether `text` matches `glob`: * for any text, ? for any character, [a-z] and [!a-z] for one of a set.
  * A slash is a character as any other. */

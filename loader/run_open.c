@@ -166,16 +166,24 @@ static void *open_name(const struct exti_module *caller, const char *name, int m
     return handle;
 }
 
-/* The tokens that a path may have, $ORIGIN above all, are the original's. */
+/* Whether a path starts from whoever opens it, which is the original: $ORIGIN and its kin in ELF,
+ * @loader_path and @rpath in Mach-O. */
+static bool is_relative_to_caller(const struct exti_ctx *ctx, const char *file)
+{
+    return strchr(file, '$') ||
+           (file[0] == '@' && strcmp(ctx->store.manifest.target.format, "Mach-O") == 0);
+}
+
 static void *open_path(const struct exti_module *caller, const char *file, int mode,
                        struct exti_error *err)
 {
+    const bool relative = is_relative_to_caller(caller->ctx, file);
     char *path = NULL;
     void *handle;
 
-    if (!strchr(file, '$') && exti__fs_is_absolute(file))
+    if (!relative && exti__fs_is_absolute(file))
         return open_file(caller, NULL, file, mode, err);
-    if (strchr(file, '$'))
+    if (relative)
         exti__store_find(&caller->ctx->store, caller->original, file, &path, NULL);
     else
         exti__fs_realpath(file, &path, NULL);

@@ -1,10 +1,15 @@
 #include <elf.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <search.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "elf/elf_format.h"
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
+#include "loader/names.h"
 #include "loader/search_priv.h"
 
 /* ---- what a file is ---------------------------------------------------------------------------- */
@@ -297,14 +302,88 @@ static int try_cache(struct lookup *l, bool no_default, struct exti_error *err)
     return try_file(l, path, err);
 }
 
-/* What comes behind all search paths. */
-static int try_default(struct lookup *l, const struct exti_requester *from, struct exti_error *err)
+/* Where default look-ups have led: most files of a tree ask for the same few libraries. */
+struct exti_search_memory {
+    pthread_mutex_t lock;
+    void *found; /* tree of struct found */
+};
+
+struct found {
+    struct exti_elf_kind kind;
+    bool no_default;
+    const char *name, *path; /* in the same block */
+};
+
+static int by_question(const void *a, const void *b)
 {
-    const bool no_default = from->flags & EXTI_IMAGE_NODEFLIB;
+    const struct found *x = a, *y = b;
+    const int order = strcmp(x->name, y->name);
+
+    if (order)
+        return order;
+    if (x->no_default != y->no_default)
+        return x->no_default ? 1 : -1;
+    if (x->kind.machine != y->kind.machine)
+        return x->kind.machine < y->kind.machine ? -1 : 1;
+    return (x->kind.class - y->kind.class) * 256 + x->kind.data - y->kind.data;
+}
+
+/* What has gone since has to be looked for again. */
+static bool recall(struct lookup *l, bool no_default)
+{
+    struct exti_search_memory *memory = l->s->memory;
+    const struct found key = {l->kind, no_default, l->name, NULL};
+    struct found *const *node;
+    struct exti_file_id id;
+
+    pthread_mutex_lock(&memory->lock);
+    node = tfind(&key, &memory->found, by_question);
+    if (node && !exti__fs_id((*node)->path, &id, NULL))
+        l->found = exti__strdup((*node)->path);
+    pthread_mutex_unlock(&memory->lock);
+    return l->found != NULL;
+}
+
+static void remember(const struct lookup *l, bool no_default)
+{
+    struct exti_search_memory *memory = l->s->memory;
+    const size_t n = strlen(l->name) + 1, m = strlen(l->found) + 1;
+    struct found *f = exti__alloc(sizeof *f + n + m);
+    void **node;
+
+    if (!f)
+        return;
+    f->kind = l->kind;
+    f->no_default = no_default;
+    f->name = memcpy(f + 1, l->name, n);
+    f->path = memcpy((char *)(f + 1) + n, l->found, m);
+    pthread_mutex_lock(&memory->lock);
+    node = tsearch(f, &memory->found, by_question);
+    if (!node || *node != f)
+        exti__free(f);
+    pthread_mutex_unlock(&memory->lock);
+}
+
+static int search_default(struct lookup *l, bool no_default, struct exti_error *err)
+{
     int rc = try_cache(l, no_default, err);
 
     for (char **d = l->s->dirs; *d && !rc && !l->found && !no_default; d++)
         rc = try_dir(l, *d, err);
+    return rc;
+}
+
+/* What comes behind all search paths. */
+static int try_default(struct lookup *l, const struct exti_requester *from, struct exti_error *err)
+{
+    const bool no_default = from->flags & EXTI_IMAGE_NODEFLIB;
+    int rc;
+
+    if (recall(l, no_default))
+        return 0;
+    rc = search_default(l, no_default, err);
+    if (!rc && l->found)
+        remember(l, no_default);
     return rc;
 }
 
@@ -499,6 +578,24 @@ static int fill(struct exti_search *s, const struct exti_search_opts *o, struct 
     return rc ? rc : open_program(s, o->program, err);
 }
 
+static int make_memory(struct exti_search *s, struct exti_error *err)
+{
+    s->memory = exti__calloc(1, sizeof *s->memory);
+    if (!s->memory)
+        return exti__fail_nomem(err);
+    pthread_mutex_init(&s->memory->lock, NULL);
+    return 0;
+}
+
+static void free_memory(struct exti_search_memory *memory)
+{
+    if (!memory)
+        return;
+    exti__tree_free(&memory->found, by_question, exti__free);
+    pthread_mutex_destroy(&memory->lock);
+    exti__free(memory);
+}
+
 int exti__search_open(const struct exti_search_opts *opts, struct exti_search **out,
                       struct exti_error *err)
 {
@@ -507,7 +604,9 @@ int exti__search_open(const struct exti_search_opts *opts, struct exti_search **
 
     if (!s)
         return exti__fail_nomem(err);
-    rc = fill(s, opts, err);
+    rc = make_memory(s, err);
+    if (!rc)
+        rc = fill(s, opts, err);
     if (rc)
         exti__search_close(s);
     else
@@ -555,10 +654,56 @@ void exti__search_close(struct exti_search *s)
     exti__strings_free(s->legacy);
     exti__fs_unmap(&s->cache_file);
     exti__free(s->program_rpath);
+    free_memory(s->memory);
     exti__free(s);
 }
 
 const char *const *exti__search_dirs(const struct exti_search *s)
 {
     return (const char *const *)s->dirs;
+}
+
+/* ---- what the closure asks ---------------------------------------------------------------------- */
+
+static int key(char **out, struct exti_error *err)
+{
+    struct exti_file_id id = {0};
+    char *path = NULL;
+    size_t n;
+    int rc = exti__host_library_path(&path, err);
+
+    if (rc)
+        return rc;
+    exti__fs_id("/etc/ld.so.cache", &id, NULL);
+    n = (path ? strlen(path) : 0) + 80;
+    *out = exti__alloc(n);
+    if (*out)
+        snprintf(*out, n, "%" PRIu64 " %" PRId64 " %" PRIu64 " %s", id.size, id.mtime_ns, id.inode,
+                 path ? path : "");
+    exti__free(path);
+    return *out ? 0 : exti__fail_nomem(err);
+}
+
+static bool same_name(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0;
+}
+
+const struct exti_search_ops *exti__search_elf(void)
+{
+    static const struct exti_search_ops ops = {
+        .format = "ELF",
+        .open_running = exti__search_open_running,
+        .close = exti__search_close,
+        .key = key,
+        .kind = exti__elf_kind,
+        .same_name = same_name,
+        .is_api = exti__name_is_api,
+        .loaded_name = exti__search_expand,
+        .remembers = true,
+        .find = exti__search_find,
+        .by_name = exti__search_by_name,
+    };
+
+    return &ops;
 }

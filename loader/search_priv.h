@@ -4,6 +4,8 @@
 
 #include "loader/search.h"
 
+struct exti_search_memory; /* search_elf.c */
+
 struct exti_search {
     char *library_path;            /* NULL or not empty */
     char *lib, *platform, *loader; /* each may be NULL */
@@ -13,6 +15,7 @@ struct exti_search {
     struct exti_ld_cache cache; /* of no entries where there is none */
     char *program_path;         /* NULL if none is given */
     char *program_rpath;        /* NULL if it has none */
+    struct exti_search_memory *memory;
 };
 
 /* ---- search_host.c: what the running system answers ------------------------------------------------ */

@@ -12,6 +12,7 @@
 #include "loader/base/mem.h"
 #include "loader/dl.h"
 #include "loader/rewrite.h"
+#include "loader/search.h"
 #include "loader/stable.h"
 
 /* Saving a manifest costs time in proportion to its entries, so it happens at most so often that it
@@ -88,35 +89,10 @@ static bool is_fresh(const struct exti_store *s, const struct exti_entry *e, boo
 struct exti_target exti__target_of(const struct exti_image *im)
 {
     struct exti_target t = {.bits = im->info.bits, .big_endian = im->info.big_endian != 0};
-    size_t n = 0;
 
     snprintf(t.format, sizeof t.format, "%s", im->info.format);
-    snprintf(t.machine, sizeof t.machine, "%s", im->info.machine);
-    for (size_t i = 0; i < im->info.slice_count && n < sizeof t.machine; i++)
-        n += (size_t)snprintf(t.machine + n, sizeof t.machine - n, "%s%s", i ? "," : "",
-                              im->slices[i].info.machine);
+    exti__machines_of(im, t.machine);
     return t;
-}
-
-/* Whether two lists of machines have one in common. */
-static bool shares_machine(const char *a, const char *b)
-{
-    for (;; a++) {
-        size_t n = strcspn(a, ",");
-
-        for (const char *p = b;; p++) {
-            size_t m = strcspn(p, ",");
-
-            if (n == m && strncmp(a, p, n) == 0)
-                return true;
-            p += m;
-            if (!*p)
-                break;
-        }
-        a += n;
-        if (!*a)
-            return false;
-    }
 }
 
 static int check_target(const struct exti_store *s, const struct exti_image *im,
@@ -128,7 +104,7 @@ static int check_target(const struct exti_store *s, const struct exti_image *im,
         return exti__fail(err, EXTI_E_UNSUPPORTED, 0,
                           "is %s; the context's API library is %s, for %s", t.format,
                           wanted->format, wanted->machine);
-    if (shares_machine(t.machine, wanted->machine) && t.bits == wanted->bits &&
+    if (exti__machines_meet(t.machine, wanted->machine) && t.bits == wanted->bits &&
         t.big_endian == wanted->big_endian)
         return 0;
     return exti__fail(
@@ -193,7 +169,7 @@ static const struct exti_entry *same_copy(const struct exti_manifest *m, const c
 
     if (e || strcmp(m->target.format, "PE") != 0)
         return e;
-    if (strcasecmp(m->api.copy, name) == 0)
+    if (m->api.copy && strcasecmp(m->api.copy, name) == 0)
         return &m->api;
     for (size_t i = 0; i < m->count; i++)
         if (strcasecmp(m->entries[i].copy, name) == 0)
@@ -298,7 +274,7 @@ static int make_copy(struct exti_store *s, const char *source, bool root, bool s
 
     e.symbolic = symbolic || (old && old->symbolic);
     if (!rc)
-        rc = exti__inspect(source, &im, err);
+        rc = exti__images_get(&s->images, source, &e.id, &im, err);
     if (rc)
         return rc;
     if (exti__stable_is(&s->manifest, exti__name_base(source)))
@@ -329,6 +305,7 @@ static int make_copy(struct exti_store *s, const char *source, bool root, bool s
         rc = exti__store_save(s, err);
     exti__entry_clear(&e);
     exti__edits_free(&edits);
+    exti__images_take(&s->images, im);
     exti_image_free(im);
     return rc;
 }
@@ -449,6 +426,7 @@ int exti__store_bring(struct exti_store *s, const char *source, bool symbolic,
     int rc = push_step(&p, source, NULL) ? 0 : exti__fail_nomem(err);
 
     s->walk++;
+    s->images.keeps = true;
     while (!rc && p.count) {
         const struct step at = p.steps[--p.count];
         struct exti_entry *e = exti__manifest_find(&s->manifest, at.source);
@@ -462,6 +440,7 @@ int exti__store_bring(struct exti_store *s, const char *source, bool symbolic,
         else if (!push_needs(s, exti__manifest_find(&s->manifest, at.source), &p))
             rc = exti__fail_nomem(err);
     }
+    exti__images_end(&s->images);
     exti__free(p.steps);
     return rc;
 }

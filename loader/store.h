@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "loader/base/format.h"
-#include "loader/inspect.h"
+#include "loader/images.h"
 #include "loader/manifest.h"
 #include "loader/rename.h"
 
@@ -24,9 +24,10 @@ struct exti_store {
     struct exti_file_id manifest_id; /* of manifest.json as last read or written */
     struct exti_rename_map renames;  /* empty unless manifest.renamed */
     struct exti_closure_graph
-        *graph;    /* what has been found to be needed by what; NULL: nothing yet */
-    unsigned walk; /* the last one over entries */
-    bool dirty;    /* the manifest has entries that its file lacks */
+        *graph;                /* what has been found to be needed by what; NULL: nothing yet */
+    struct exti_images images; /* of files of which copies are being planned */
+    unsigned walk;             /* the last one over entries */
+    bool dirty;                /* the manifest has entries that its file lacks */
     int64_t saved_at_ns, save_cost_ns;
     void *strings; /* paths handed out: a tree of tsearch(3) */
 };
@@ -55,8 +56,10 @@ int exti__store_copy(struct exti_store *s, const char *original, bool symbolic, 
 /* What opening a copy brings with it.  All strings live as long as the store. */
 struct exti_dragged {
     const char *source, *copy;
-    size_t *needs; /* owned; indices into the set */
-    size_t need_count;
+    size_t *
+        needs; /* owned; indices into the set; first the `firm_count` without which it does not load */
+    size_t need_count, firm_count;
+    bool optional; /* the one asked about loads without it */
 };
 struct exti_dragged_set {
     struct exti_dragged *copies; /* owned; the one asked about first, users before what they need */

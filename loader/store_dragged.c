@@ -55,13 +55,14 @@ static int add_dragged(struct exti_store *s, struct exti_entry *e, struct exti_d
     d = &set->copies[set->count];
     *d = (struct exti_dragged){.source = intern_copy(s, e->source),
                                .copy = exti__store_intern(s, exti__fs_join(s->dir, e->copy)),
-                               .needs = exti__calloc(e->need_count + 1, sizeof *d->needs)};
+                               .needs = exti__calloc(e->need_count + 1, sizeof *d->needs),
+                               .optional = set->count > 0};
     e->seen = s->walk;
     e->mark = *index = set->count++;
     return d->source && d->copy && d->needs ? 0 : exti__fail_nomem(err);
 }
 
-static int add_needs(struct exti_store *s, size_t at, struct exti_dragged_set *set,
+static int add_needs(struct exti_store *s, size_t at, bool optional, struct exti_dragged_set *set,
                      struct exti_error *err)
 {
     const struct exti_entry *e = exti__manifest_find(&s->manifest, set->copies[at].source);
@@ -72,15 +73,34 @@ static int add_needs(struct exti_store *s, size_t at, struct exti_dragged_set *s
         struct exti_entry *needed = n->isolated ? exti__manifest_find(&s->manifest, n->file) : NULL;
         size_t index;
 
+        if (n->optional != optional)
+            continue;
         if (needed) {
             rc = add_dragged(s, needed, set, &index, err);
-            if (!rc)
+            if (!rc && index != at)
                 set->copies[at].needs[set->copies[at].need_count++] = index;
         } else if (n->file) {
             rc = add_shared(s, n->file, set, err);
         }
     }
     return rc;
+}
+
+/* Finds out which the first one does not load without. */
+static void tell_optional(struct exti_dragged_set *set)
+{
+    bool changed = true;
+
+    while (changed) {
+        changed = false;
+        for (size_t i = 0; i < set->count; i++)
+            for (size_t k = 0; k < set->copies[i].firm_count && !set->copies[i].optional; k++) {
+                bool *optional = &set->copies[set->copies[i].needs[k]].optional;
+
+                changed = changed || *optional;
+                *optional = false;
+            }
+    }
 }
 
 int exti__store_dragged(struct exti_store *s, const char *source, struct exti_dragged_set *out,
@@ -97,11 +117,17 @@ int exti__store_dragged(struct exti_store *s, const char *source, struct exti_dr
     rc =
         e ? add_dragged(s, e, out, &index, err)
           : exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET, "the context has no copy of it any more");
-    for (size_t i = 0; i < out->count && !rc; i++)
-        rc = add_needs(s, i, out, err);
+    for (size_t i = 0; i < out->count && !rc; i++) {
+        rc = add_needs(s, i, false, out, err);
+        out->copies[i].firm_count = out->copies[i].need_count;
+        if (!rc)
+            rc = add_needs(s, i, true, out, err);
+    }
     pthread_mutex_unlock(&s->lock);
     if (rc)
         exti__dragged_free(out);
+    else
+        tell_optional(out);
     return rc;
 }
 

@@ -1,14 +1,13 @@
-/* What a file drags in, and what a context makes of that: ELF, where ld.so is the system's loader. */
+/* What a file drags in, and what a context makes of that. */
 #include "loader/store_priv.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
 #include "loader/closure.h"
-#include "loader/search_priv.h"
+#include "loader/search.h"
 
 /* ---- the graph ---- */
 
@@ -27,6 +26,7 @@ static int start_graph(struct exti_store *s, const char *api, struct exti_error 
                                            .rules = p->rules,
                                            .rule_count = p->rule_count,
                                            .quirks = s->quirks,
+                                           .images = &s->images,
                                            .mode = p->closure};
     int rc;
 
@@ -92,6 +92,7 @@ static int fill_need(struct exti_store *s, const struct exti_closure_need *from,
         return rc;
     n = &s->graph->nodes[from->node];
     to->isolated = n->isolated;
+    to->optional = from->optional;
     rc = set_string(&to->file, n->real, err);
     if (!rc && n->isolated) {
         rc = copy_name(s, n->real, name, err);
@@ -125,28 +126,23 @@ int exti__store_needs(struct exti_store *s, const char *source, bool root, struc
     for (size_t i = 0; i < n->need_count && !rc; i++) {
         const size_t needed = n->needs[i].node;
 
-        if (needed == EXTI_NO_NODE || !s->graph->nodes[needed].api)
+        if (n->needs[i].system)
+            continue;
+        if (needed != EXTI_NO_NODE && s->graph->nodes[needed].api)
+            e->takes_api = true;
+        else
             rc = fill_need(s, &n->needs[i], &e->needs[e->need_count++], err);
     }
     return rc;
 }
 
-int exti__store_search_key(char **out, struct exti_error *err)
+int exti__store_search_key(const char *format, char **out, struct exti_error *err)
 {
-    struct exti_file_id id = {0};
-    char *path = NULL;
-    size_t n;
-    int rc = exti__host_library_path(&path, err);
+    const struct exti_search_ops *ops = exti__search_ops(format);
 
-    if (rc)
-        return rc;
-    exti__fs_id("/etc/ld.so.cache", &id, NULL);
-    n = (path ? strlen(path) : 0) + 80;
-    *out = exti__alloc(n);
-    if (*out)
-        snprintf(*out, n, "%" PRIu64 " %" PRId64 " %" PRIu64 " %s", id.size, id.mtime_ns, id.inode,
-                 path ? path : "");
-    exti__free(path);
+    if (ops && ops->key)
+        return ops->key(out, err);
+    *out = exti__strdup("");
     return *out ? 0 : exti__fail_nomem(err);
 }
 

@@ -271,15 +271,16 @@ static int choose_policy(struct exti_manifest *m, const struct exti_image *api,
                          const struct exti_store_opts *o, struct exti_error *err)
 {
     const bool given = o->closure != EXTI_CLOSURE_DEFAULT || o->rule_count;
+    const bool followed = exti__search_ops(api->info.format);
 
     if (m->policy.closure != EXTI_CLOSURE_DEFAULT)
         return check_policy(&m->policy, o, err);
-    if (strcmp(api->info.format, "ELF") != 0 && given && o->closure != EXTI_CLOSURE_NONE)
+    if (!followed && given && o->closure != EXTI_CLOSURE_NONE)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "is %s; which of the needed libraries are copied can be chosen for ELF "
-                          "alone, elsewhere all are shared",
+                          "is %s; which of the libraries needed are copied cannot be chosen for "
+                          "that here: all are shared",
                           api->info.format);
-    m->policy.closure = strcmp(api->info.format, "ELF") != 0 ? EXTI_CLOSURE_NONE
+    m->policy.closure = !followed                            ? EXTI_CLOSURE_NONE
                         : o->closure == EXTI_CLOSURE_DEFAULT ? EXTI_CLOSURE_ALL
                                                              : o->closure;
     return copy_rules(&m->policy, o, err);
@@ -291,7 +292,7 @@ static int search_key(const struct exti_store *s, char **out, struct exti_error 
 {
     const bool all_shared = s->manifest.policy.closure == EXTI_CLOSURE_NONE;
     char *search = NULL, *quirks = NULL;
-    int rc = all_shared ? 0 : exti__store_search_key(&search, err);
+    int rc = all_shared ? 0 : exti__store_search_key(s->manifest.target.format, &search, err);
 
     if (!rc)
         rc = exti__quirks_key(s->quirks, &quirks, err);
@@ -348,6 +349,7 @@ static int update_api(struct exti_store *s, const char *source, const struct ext
     if (m->renamed)
         rc = exti__rename_build(im, &s->renames, err);
     if (!rc && m->policy.closure == EXTI_CLOSURE_DEFAULT) {
+        m->target = exti__target_of(im);
         rc = choose_policy(m, im, opts, err);
         if (!rc)
             rc = note_search(s, err);

@@ -27,14 +27,14 @@ int exti__store_bring(struct exti_store *s, const char *source, bool symbolic,
 /* Whether two looks at a file saw the same; but for its device, whose number changes from boot to boot. */
 bool exti__same_version(const struct exti_file_id *a, const struct exti_file_id *b);
 
-/* ---- store_needs.c: where ld.so is the system's loader; elsewhere nothing is needed ---- */
+/* ---- store_needs.c ---- */
 
 /* Sets the entry's needs and takes_api.  `root`: not because another needs it. */
 int exti__store_needs(struct exti_store *s, const char *source, bool root, struct exti_entry *e,
                       struct exti_error *err);
 
-/* What look-ups go by that may change from process to process; exti__free it. */
-int exti__store_search_key(char **out, struct exti_error *err);
+/* What look-ups for files of a format go by that may change from process to process; exti__free it. */
+int exti__store_search_key(const char *format, char **out, struct exti_error *err);
 
 void exti__store_forget(struct exti_store *s);
 

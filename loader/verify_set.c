@@ -259,6 +259,8 @@ int exti__verify_set(const struct exti_manifest *m, char *const *copies, exti_re
     }
     if (!rc)
         rc = check_all(&s, pe, err);
+    if (!rc && !s.stop && strcmp(m->target.format, "Mach-O") == 0)
+        rc = exti__verify_macho(m, copies, report, user, err);
     for (size_t i = 0; i < s.n; i++) {
         exti__exports_free(&s.v[i].exports);
         exti_image_free(s.v[i].im);

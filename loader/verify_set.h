@@ -11,4 +11,9 @@
 int exti__verify_set(const struct exti_manifest *m, char *const *copies, exti_report_fn report,
                      void *user, struct exti_error *err);
 
+/* verify_macho.c: likewise, of Mach-O files, that each library they need is one of the copies, the system's,
+ * or one that the manifest says is shared, and that no copy can be taken for its original. */
+int exti__verify_macho(const struct exti_manifest *m, char *const *copies, exti_report_fn report,
+                       void *user, struct exti_error *err);
+
 #endif

@@ -70,6 +70,17 @@ static bool never_unloaded(const struct macho_file *f, const struct macho_sectio
     return strcmp(s->segment, "__TEXT") == 0 && starts_with(s->name, "__swift5_");
 }
 
+/* Those that register names with the Objective-C or Swift run-time library. */
+static bool has_classes(const struct macho_section *s)
+{
+    static const char *const names[] = {"__objc_classlist", "__objc_catlist", "__swift5_types"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (s->size && starts_with(s->name, names[i]))
+            return true;
+    return false;
+}
+
 static int add_sections(const struct macho_file *f, struct exti_image *im, struct exti_error *err)
 {
     for (size_t i = 0; i < f->section_count; i++) {
@@ -78,6 +89,8 @@ static int add_sections(const struct macho_file *f, struct exti_image *im, struc
 
         if (never_unloaded(f, s))
             im->info.flags |= EXTI_IMAGE_NODELETE;
+        if (has_classes(s))
+            im->info.flags |= EXTI_IMAGE_CLASSES;
         if ((type == S_THREAD_LOCAL_REGULAR || type == S_THREAD_LOCAL_ZEROFILL) &&
             !exti__add(im->info.tls_size, s->size, &im->info.tls_size))
             return exti__fail(err, EXTI_E_FORMAT, f->file.base + s->at,

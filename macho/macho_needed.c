@@ -54,8 +54,9 @@ static int add(struct macho_edit *e, const struct exti_needed *op, struct exti_e
     return insert(e, behind_libraries(e), op->to, err);
 }
 
-static int apply(struct macho_edit *e, const struct exti_needed *op, struct exti_error *err)
+static int apply(struct macho_edit *e, size_t at, struct exti_error *err)
 {
+    const struct exti_needed *op = &e->b->opts->needed[at];
     bool found = false;
 
     if (!op->from)
@@ -71,8 +72,16 @@ static int apply(struct macho_edit *e, const struct exti_needed *op, struct exti
         found = true;
     }
     /* Replaced already: so that editing a file twice is editing it once. */
-    if (found || (op->to && is_there(e, op->to)))
+    found = found || (op->to && is_there(e, op->to));
+    if (e->b->found)
+        e->b->found[at] = e->b->found[at] || found;
+    if (found || e->b->found)
         return 0;
+    return exti__macho_fail_needed(op, err);
+}
+
+int exti__macho_fail_needed(const struct exti_needed *op, struct exti_error *err)
+{
     return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "LC_LOAD_DYLIB: there is no '%s' to %s",
                       op->from, op->to ? "replace" : "remove");
 }
@@ -166,7 +175,7 @@ int exti__macho_edit_needed(struct macho_edit *e, struct exti_error *err)
     int rc = 0;
 
     for (size_t i = 0; !rc && i < opts->needed_count; i++)
-        rc = apply(e, &opts->needed[i], err);
+        rc = apply(e, i, err);
     if (!rc)
         rc = translate(e, err);
     if (!rc)

@@ -144,12 +144,12 @@ static int rewrite(struct macho_build *b, struct macho_rewritten *r, struct exti
 }
 
 int exti__macho_rewrite(struct exti_span slice, const struct exti_rewrite_opts *opts,
-                        const struct exti_span *bind, size_t bind_count,
+                        const struct exti_span *bind, size_t bind_count, bool *found,
                         struct macho_rewritten *out, struct exti_error *err)
 {
     size_t max = slice.n * GROWTH + SLACK;
     struct macho_rewritten r = {.head = exti__buf(max), .tail = exti__buf(max)};
-    struct macho_build b = {.opts = opts, .bind = bind, .bind_count = bind_count};
+    struct macho_build b = {.opts = opts, .bind = bind, .bind_count = bind_count, .found = found};
     struct macho_file f;
     int rc = exti__macho_open(slice, &f, err);
 
@@ -212,7 +212,7 @@ static int plan_thin(struct exti_span file, const struct macho_slice *slice,
         return exti__fail(err, EXTI_E_UNSUPPORTED, 0, "is for %s, for which %s has no code",
                           exti__macho_arch(slice->cputype, slice->cpusubtype),
                           req->opts->bind_file);
-    rc = exti__macho_rewrite(file, req->opts, bind, bind_count, &r, err);
+    rc = exti__macho_rewrite(file, req->opts, bind, bind_count, NULL, &r, err);
     if (rc)
         return rc;
     if (r.changed) {

@@ -11,9 +11,11 @@ struct macho_rewritten {
     uint64_t tail_offset;
 };
 
-/* Rewrites one thin slice as `req` asks; `bind` are the slices for its architecture. */
+/* Rewrites one thin slice as `req` asks; `bind` are the slices for its architecture.  `found`, NULL for a
+ * file that is no universal one: has each library set that is replaced here; one that is not is no
+ * error. */
 int exti__macho_rewrite(struct exti_span slice, const struct exti_rewrite_opts *opts,
-                        const struct exti_span *bind, size_t bind_count,
+                        const struct exti_span *bind, size_t bind_count, bool *found,
                         struct macho_rewritten *out, struct exti_error *err);
 void exti__macho_rewritten_free(struct macho_rewritten *r);
 

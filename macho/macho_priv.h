@@ -355,6 +355,8 @@ struct macho_build {
      * nothing is bound anew. */
     const struct exti_span *bind;
     size_t bind_count;
+    bool *
+        found; /* of a universal file: which of opts->needed some slice has to do with; else NULL */
 
     struct macho_signature signature; /* the slice's own */
     const char *identifier;           /* for the new one: the old one's, else one from the id */
@@ -379,6 +381,9 @@ struct macho_build {
      * __LINKEDIT. */
     struct exti_buf body;
 };
+
+/* macho_needed.c: says that a library to be replaced or removed is not there. */
+int exti__macho_fail_needed(const struct exti_needed *op, struct exti_error *err);
 
 /* macho_build.c: makes piece `kind` an empty buffer to be filled, of at most `max`
  * bytes. */

@@ -20,7 +20,8 @@ struct universal {
     const struct exti_request *req;
     struct exti_span *bind;
     struct macho_rewritten *rewritten; /* by slice */
-    size_t *order;                     /* slices by their place in the file */
+    bool *found;   /* by what is to be done to the needed libraries: whether some slice has it */
+    size_t *order; /* slices by their place in the file */
     bool changed;
 };
 
@@ -39,9 +40,21 @@ static int rewrite_slice(struct universal *u, size_t i, size_t *handled, struct 
     if (rc || (u->req->bind_count && !bind_count))
         return rc;
     (*handled)++;
-    rc = exti__macho_rewrite(slice->s, u->req->opts, u->bind, bind_count, &u->rewritten[i], err);
+    rc = exti__macho_rewrite(slice->s, u->req->opts, u->bind, bind_count, u->found,
+                             &u->rewritten[i], err);
     u->changed |= !rc && u->rewritten[i].changed;
     return rc;
+}
+
+/* Slices need not name the same libraries; but one of them has to name each that is asked for. */
+static int check_found(const struct universal *u, struct exti_error *err)
+{
+    const struct exti_rewrite_opts *opts = u->req->opts;
+
+    for (size_t i = 0; i < opts->needed_count; i++)
+        if (opts->needed[i].from && !u->found[i])
+            return exti__macho_fail_needed(&opts->needed[i], err);
+    return 0;
 }
 
 static int rewrite_slices(struct universal *u, struct exti_error *err)
@@ -57,7 +70,7 @@ static int rewrite_slices(struct universal *u, struct exti_error *err)
                               ? "none of its %zu architectures can be rewritten for %s"
                               : "none of its %zu architectures can be rewritten",
                           u->fat->count, u->req->opts->bind_file);
-    return rc;
+    return rc ? rc : check_found(u, err);
 }
 
 static void sort_by_place(struct universal *u)
@@ -144,7 +157,8 @@ int exti__macho_plan_universal(struct exti_span file, const struct macho_fat *fa
 
     u.rewritten = exti__calloc(fat->count, sizeof *u.rewritten);
     u.order = exti__calloc(fat->count, sizeof *u.order);
-    if (!u.rewritten || !u.order)
+    u.found = exti__calloc(req->opts->needed_count + 1, sizeof *u.found);
+    if (!u.rewritten || !u.order || !u.found)
         rc = exti__fail_nomem(err);
     if (!rc)
         rc = rewrite_slices(&u, err);
@@ -154,5 +168,6 @@ int exti__macho_plan_universal(struct exti_span file, const struct macho_fat *fa
         exti__macho_rewritten_free(&u.rewritten[i]);
     exti__free(u.rewritten);
     exti__free(u.order);
+    exti__free(u.found);
     return rc;
 }

@@ -16,6 +16,13 @@ void exti__image_clear(struct exti_image *im)
     *im = (struct exti_image){0};
 }
 
+const struct exti_image *exti__image_part(const struct exti_image *im, size_t i)
+{
+    if (!im->info.slice_count)
+        return i ? NULL : im;
+    return i < im->info.slice_count ? &im->slices[i] : NULL;
+}
+
 /* Makes room for entry number `count` in an array that doubles whenever count is a power of 2. */
 static void *grown(void *array, size_t count, size_t entry_size)
 {

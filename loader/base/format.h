@@ -59,6 +59,8 @@ struct exti_request {
 
 /* Frees what the image owns and empties it. */
 void exti__image_clear(struct exti_image *im);
+/* The i-th of the parts that a file consists of: a universal file's slices, else itself; or NULL. */
+const struct exti_image *exti__image_part(const struct exti_image *im, size_t i);
 /* Append; the arrays grow by doubling. */
 int exti__image_add_needed(struct exti_image *im, const char *name, uint32_t flags,
                            struct exti_error *err);

@@ -122,6 +122,80 @@ check inspect_reads_programs_too 0 'Mach-O'
 run inspect --libpython "$api" --symbols "$x64/ext.so"
 check inspect_takes_a_libpython 0 '_Py'
 
+# ---- what is dragged in ----
+
+# references FILE...: by what names they need libraries that are not the system's
+references() {
+    local f
+    for f in "$@"; do
+        llvm-otool-16 -L "$f" | sed -n '2,$s/^[[:space:]]*\([^ ]*\).*/\1/p' |
+            grep -vFx "$(llvm-otool-16 -D "$f" | sed -n 2p)"
+    done | grep -v '^/usr/lib/' | sort -u
+}
+
+mkdir w
+cp "$x64"/{many,helped}.so "$x64"/lib{helper,extra*}.dylib w/
+run copy --libpython "$api" w/many.so w/helped.so dragged
+check what_they_need_is_copied 0
+ls dragged/libextra*.dylib dragged/libhelper.*.dylib >copies 2>err
+[ "$(wc -l <copies)" = 21 ]
+say $? "each_library_has_a_copy: $(wc -l <copies)"
+references dragged/*.so dragged/*.dylib >names
+bad=0
+while read -r name; do
+    case $name in
+    @loader_path/*) [ -e "dragged/${name#@loader_path/}" ] || bad=1 ;;
+    *) llvm-otool-16 -D dragged/libpystub.* | grep -qFx "$name" || bad=1 ;;
+    esac
+done <names
+[ "$(wc -l <names)" -ge 22 ]
+say $((bad | $?)) "every_reference_leads_into_the_context: $(wc -l <names)"
+cat copies | while read -r f; do llvm-otool-16 -D "$f" | sed -n 2p; done >ids
+[ "$(sort -u ids | grep -c '^/[0-9A-Za-z]*$')" = 21 ]
+say $? each_has_an_install_name_of_its_own
+run verify dragged
+check they_are_sound 0 'dragged: 24 copies, all sound'
+
+run copy --libpython "$api" --share 'libextra1*' w/many.so partly
+check some_are_shared 0
+references partly/many.*.so >names
+[ "$(grep -cx "$T/w/libextra1[0-9]*.dylib" names)" = 11 ] && [ "$(grep -c '^@loader_path/libextra' names)" = 9 ]
+say $? what_is_shared_is_named_by_its_path
+run verify partly
+check partly_shared_is_sound 0 'all sound'
+run copy --libpython "$api" --closure api w/many.so w/helped.so api-only
+check only_what_uses_libpython 0
+[ "$(ls api-only/*.dylib | wc -l)" = 1 ] && ls api-only/libhelper.*.dylib >out
+say $? is_copied_with_closure_api
+run copy --libpython "$api" --closure none w/helped.so none
+check none_is_copied 0
+run copy w/many.so none
+check and_the_directory_keeps_to_that 0
+! ls none/*.dylib >out 2>err
+say $? with_closure_none
+
+# A reference that leads out again is found, whoever made it.
+helped=$(ls dragged/helped.*.so) helper=$(basename "$(ls dragged/libhelper.*.dylib)")
+for to in "$T/w/libhelper.dylib" @rpath/libhelper.dylib; do
+    cp "$helped" was
+    llvm-install-name-tool-16 -change "@loader_path/$helper" "$to" "$helped" 2>err
+    run verify dragged
+    check "a_way_out_by_$(basename "$(dirname "$to")")_is_found" 1 "needs $to, (the original|which is neither)"
+    mv was "$helped"
+done
+llvm-install-name-tool-16 -id @rpath/libhelper.dylib "dragged/$helper" 2>err
+run verify dragged
+check an_original_install_name_is_found 1 "has its original's install name, @rpath/libhelper.dylib"
+
+rm w/libhelper.dylib
+run copy --libpython "$api" w/helped.so missing
+check a_missing_library_is_no_error 0
+references missing/helped.*.so >names
+grep -qx @rpath/libhelper.dylib names
+say $? and_keeps_its_name
+run verify missing
+check nor_a_finding 0 'all sound'
+
 # ---- bad input ----
 
 for n in 4 31 32 200; do

@@ -12,7 +12,7 @@ be equal but for
     what moved                 by one number of pages for the whole slice
     flat, main program         bound to the API library if that exports the symbol
     weak                       bound to the file itself if it exports the symbol
-    @loader_path/..., @rpath   the same file by another name
+    @loader_path/..., @rpath   the same file by another name, or its copy in the same context
 
 Prints a line for each difference and one with counts; the exit status tells."""
 
@@ -165,15 +165,27 @@ class Pair:
                      % (len(old), len(new), sorted(a - b)[:3], sorted(b - a)[:3]))
         counts[what] += len(new)
 
+    def is_copy(self, a, b):
+        """Whether b names a file beside the copy that is called as a's copy would be."""
+        name = b[len("@loader_path/"):]
+        return (b.startswith("@loader_path/")
+                and re.sub(r"\.[0-9a-z]{8}-[0-9a-z]{8}(?=\.|$)", "", name, count=1) == os.path.basename(a)
+                and name != os.path.basename(a)
+                and os.path.exists(os.path.join(os.path.dirname(self.paths[1]), name)))
+
     def libraries(self, folder):
-        """The copy's dependencies are the original's, in order, and the API library."""
+        """The copy's dependencies are the original's, in order, and the API library, which a library that
+        uses nothing of it need not have."""
         api, old, new = self.api, self.old.dylibs, self.new.dylibs
         added = api == new[-1] and "ython" not in old[-1]
-        if len(new) - len(old) != added or api not in new + [""]:
+        if len(new) - len(old) != added or not (api in new + [""] or ".dylib" in self.told):
             self.say("dependencies", "%s, now %s" % (old, new))
         for a, b in zip(old, new):
             there = os.path.realpath(a.replace("@loader_path", folder, 1))
             if a == b or b == api and "ython" in a:
+                continue
+            if self.is_copy(a, b):
+                counts["references to copies of what they led to"] += 1
                 continue
             if not (a.startswith("@") and b.startswith("/") and os.path.exists(b)
                     and (a.startswith("@rpath/") or os.path.realpath(b) == there)

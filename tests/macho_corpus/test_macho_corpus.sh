@@ -110,6 +110,50 @@ sort -u -t "$(printf '\t')" -k 1,1 -o apis apis
 cat pairs.python pairs.node apis >pairs
 cut -f2 pairs >copies
 
+# ---- what wheels bring along -------------------------------------------------------------------------
+
+# Where each reference of the files in the context $1 leads: inside, to the system, to the base set's
+# originals, or to another wheel's libraries, which are not here.
+references() {
+    local f api own
+    api=$(jq -r .api.copy "$1/manifest.json")
+    for f in "$1"/*; do
+        [ "${f##*/}" != manifest.json ] || continue
+        own=$("$LLVM_OBJDUMP" --macho --dylib-id "$f" | sed -n 2p)
+        "$LLVM_OBJDUMP" --macho --dylibs-used "$f" | sed -n 's/^\t\([^ ]*\) (compat.*/\1/p' |
+            grep -vFx "${own:-none}"
+    done >"$1.names"
+    "$LLVM_OBJDUMP" --macho --dylib-id "$1/$api" | tail -n 1 >"$1.id"
+    while read -r name; do
+        case $name in
+        /usr/lib/* | /System/*) echo system ;;
+        @loader_path/*) [ -f "$1/${name#@loader_path/}" ] && echo inside || echo "nowhere: $name" ;;
+        */libgcc_s.1.1.dylib | */libc++.1.0.dylib) [ -f "$name" ] && echo shared || echo "nowhere: $name" ;;
+        @rpath/libtorch*.dylib | @rpath/libc10.dylib) echo elsewhere ;;
+        *) grep -qFx "$name" "$1.id" && echo inside || echo "outside: $name" ;;
+        esac
+    done <"$1.names"
+}
+
+: >led
+mkdir vendored
+for folder in $(printf '%s/*/ ' "${sets[@]}"); do
+    [ -n "$(find "$folder" -name .dylibs)" ] || continue
+    context=$T/vendored/$(basename "$(dirname "$folder")")-$(basename "$folder")
+    mapfile -t modules < <(find "$folder" -name '*.so')
+    x copy --libpython "$libpython" "${modules[@]}" "$context" >out 2>err </dev/null
+    rc=$?
+    jq -r .api.copy "$context/manifest.json" >api
+    find "$context" -name '*.dylib' ! -name "$(cat api)" >copies.vendored
+    references "$context" >to
+    cat to >>led
+    [ $rc = 0 ] && grep -q inside to && ! grep -q nowhere to && ! grep -q outside to
+    say $? "vendored_$(basename "$context"): $(wc -l <copies.vendored) libraries with ${#modules[@]} modules"
+    grep -E 'nowhere|outside' to
+done
+[ ! -s led ] || [ "$(grep -c inside led)" -gt "$(grep -c -e shared -e elsewhere led)" ]
+say $? "references: $(sort led | uniq -c | awk '{ printf "%s%s %s", sep, $1, $2; sep = ", " }')"
+
 # ---- the same file, moved --------------------------------------------------------------------------
 
 mkdir moved

@@ -52,6 +52,33 @@ for arch in x86_64 arm64; do
     done
 done
 
+# A library that an extension brings along is its context's too; without that both have the one there is.
+for arch in x86_64 arm64; do
+    loader=("$inputs/$arch/macho_load")
+    [ ! -e "$inputs/$arch/macho_load.skip" ] || continue
+    if [ $arch = arm64 ]; then
+        loader=(qemu-aarch64 "${loader[@]}")
+        command -v qemu-aarch64 >/dev/null || continue
+    fi
+    for from in "$arch/chained" "$arch/opcodes" fat/chained fat/opcodes; do
+        for closure in all none; do
+            calls=()
+            wanted='1 0 1 2 1 0 1 2 ' name=apart
+            [ $closure = all ] || { wanted='1 1 2 1 3 4 ' name=shared; }
+            for c in one two; do
+                x copy --json --closure $closure --libpython "$inputs/$from/libpystub.dylib" \
+                    "$inputs/$from/helped.so" "$T/$arch-${from//\//-}-$closure-$c" >"$c.json" 2>"$T/err"
+                calls+=("$(api_of $c)" "$(copy_of $c "$inputs/$from/helped.so")" :_ext_init)
+                [ $closure = none ] || calls+=(:_ext_check)
+                calls+=(:_ext_own :_ext_own)
+            done
+            "${loader[@]}" "${calls[@]}" >"$T/out" 2>"$T/err"
+            [ "$(tr '\n' ' ' <"$T/out")" = "$wanted" ]
+            say $? "libraries_of_${arch}_${from//\//_}_are_$name"
+        done
+    done
+done
+
 # What stays flat is told once for each name, in no more time than there are names.
 if command -v clang-16 >/dev/null && command -v ld64.lld-16 >/dev/null; then
     awk 'BEGIN { print ".data"; for (i = 0; i < 200000; i++) print ".quad _flat_" i }' >flat.s

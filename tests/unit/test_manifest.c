@@ -71,10 +71,11 @@ static struct exti_entry entry_of(const char *source, const char *copy)
 /* With short strings: where memory runs out as jansson 2.14 reads longer ones, it reads past their end. */
 static void add_needs(struct exti_entry *e)
 {
-    const struct exti_need needs[] = {{dup("liba.so"), dup("a.ctx.so"), dup("/l/a.so.1"), true},
-                                      {dup("libb.so"), NULL, dup("/l/b.so"), false},
-                                      {dup("libc.so"), dup("/l/c.so"), dup("/l/c.so"), false},
-                                      {dup("libgone.so"), NULL, NULL, false}};
+    const struct exti_need needs[] = {
+        {dup("liba.so"), dup("a.ctx.so"), dup("/l/a.so.1"), true, true},
+        {dup("libb.so"), NULL, dup("/l/b.so"), false, false},
+        {dup("libc.so"), dup("/l/c.so"), dup("/l/c.so"), false, false},
+        {dup("libgone.so"), NULL, NULL, false, true}};
 
     e->needs = exti__calloc(ARRAY_SIZE(needs), sizeof *needs);
     assert_non_null(e->needs);

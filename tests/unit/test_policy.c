@@ -5,6 +5,8 @@
 
 #include "tests/support/exti_test.h"
 
+static const char *const formats[] = {"ELF", "Mach-O"};
+
 static void assert_decides(const struct exti_policy *p, const char *soname, const char *path,
                            uint32_t flags, bool share, enum exti_why why)
 {
@@ -95,7 +97,8 @@ static void the_base_set_is_shared(void **state)
                                          "libmpfr.so.6",
                                          "libunwind.so.8",
                                          "libopencv_highgui.so.406"};
-    const struct exti_policy p = {0}, sharing = {.share_by_default = true};
+    const struct exti_policy p = {.format = "ELF"},
+                             sharing = {.share_by_default = true, .format = "ELF"};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -111,7 +114,7 @@ static void the_base_set_is_shared(void **state)
 
 static void flags_decide_where_no_name_does(void **state)
 {
-    const struct exti_policy p = {0};
+    const struct exti_policy p = {.format = "ELF"};
 
     (void)state;
     assert_decides(&p, "libp.so", "/p", EXTI_IMAGE_NODELETE, true, EXTI_WHY_FLAGS);
@@ -120,11 +123,31 @@ static void flags_decide_where_no_name_does(void **state)
     assert_decides(&p, "libgomp.so.1", "/p", EXTI_IMAGE_STATIC_TLS, true, EXTI_WHY_BASE);
 }
 
+static void mach_o_has_a_base_set_of_its_own(void **state)
+{
+    static const char *const names[] = {"libgcc_s.1.1.dylib", "libc++.1.dylib", "libomp.dylib",
+                                        "libcrypto.3.dylib", "libstdc++.6.dylib"};
+    static const char *const others[] = {"libscipy_openblas64_.dylib", "libz.1.dylib",
+                                         "libgfortran.5.dylib", "libgcc_s.so.1", "libc.so.6"};
+    const struct exti_policy p = {.format = "Mach-O"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        assert_decides(&p, "/DLC/x", names[i], 0, true, EXTI_WHY_BASE);
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+        assert_decides(&p, "/DLC/x", others[i], 0, false, EXTI_WHY_DEFAULT);
+    assert_decides(&p, "/usr/lib/libz.1.dylib", "/usr/lib/libz.1.dylib", 0, true, EXTI_WHY_FIXED);
+    assert_decides(&p, NULL, "/v/libobjc.A.dylib", 0, true, EXTI_WHY_FIXED);
+    /* What has thread-locals stays in memory, but each copy has its own. */
+    assert_decides(&p, NULL, "/v/libx.dylib", EXTI_IMAGE_NODELETE, false, EXTI_WHY_DEFAULT);
+    assert_decides(&p, NULL, "/v/libx.dylib", EXTI_IMAGE_CLASSES, true, EXTI_WHY_FLAGS);
+}
+
 static void the_users_last_word_counts_but_not_for_the_c_library(void **state)
 {
     static const struct exti_rule rules[] = {
         {"*", false}, {"libz*", true}, {"/opt/*", true}, {"libzstd.so.1", false}};
-    const struct exti_policy p = {rules, ARRAY_SIZE(rules), false};
+    const struct exti_policy p = {rules, ARRAY_SIZE(rules), false, "ELF"};
 
     (void)state;
     assert_decides(&p, "libc.so.6", "/lib/libc.so.6", 0, true, EXTI_WHY_FIXED);
@@ -137,35 +160,39 @@ static void the_users_last_word_counts_but_not_for_the_c_library(void **state)
 }
 
 /* Each entry has a reason, and none is hidden by one before it. */
-static void entries_are_sound(void **state)
+static void check_entries(const char *format)
 {
     const char *reason, *glob, *other;
     bool fixed;
 
-    (void)state;
-    for (size_t i = 0; (glob = exti__policy_base(i, &reason, &fixed)); i++) {
+    for (size_t i = 0; (glob = exti__policy_base(format, i, &reason, &fixed)); i++) {
         assert_true(strlen(reason) > 20);
         for (size_t k = 0; k < i; k++) {
-            other = exti__policy_base(k, &reason, &fixed);
+            other = exti__policy_base(format, k, &reason, &fixed);
             if (exti__glob_matches(other, glob))
                 fail_msg("%s comes behind %s", glob, other);
         }
     }
 }
 
-static void entries_are_documented(void **state)
+static void entries_are_sound(void **state)
 {
-    char text[32768], *row;
-    const char *reason, *glob;
-    FILE *f = fopen("docs/sharing.md", "r");
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+        check_entries(formats[i]);
+}
+
+/* In the table under the format's own heading. */
+static void check_rows(const char *text, const char *format)
+{
+    const char *reason, *glob, *row;
+    char heading[32];
     bool fixed;
 
-    (void)state;
-    if (!f)
-        skip_because("docs/sharing.md is not here");
-    text[fread(text, 1, sizeof text - 1, f)] = 0;
-    fclose(f);
-    for (size_t i = 0; (glob = exti__policy_base(i, &reason, &fixed)); i++) {
+    snprintf(heading, sizeof heading, "\n### %s\n", format);
+    if (exti__policy_base(format, 0, &reason, &fixed) && !(text = strstr(text, heading)))
+        fail_msg("there is no heading for %s", format);
+    for (size_t i = 0; (glob = exti__policy_base(format, i, &reason, &fixed)); i++) {
         char quoted[64];
 
         snprintf(quoted, sizeof quoted, "`%s`", glob);
@@ -175,6 +202,20 @@ static void entries_are_documented(void **state)
     }
 }
 
+static void entries_are_documented(void **state)
+{
+    char text[65536];
+    FILE *f = fopen("docs/sharing.md", "r");
+
+    (void)state;
+    if (!f)
+        skip_because("docs/sharing.md is not here");
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+        check_rows(text, formats[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +223,7 @@ int main(void)
         cmocka_unit_test(a_hostile_glob_takes_no_longer),
         cmocka_unit_test(the_base_set_is_shared),
         cmocka_unit_test(flags_decide_where_no_name_does),
+        cmocka_unit_test(mach_o_has_a_base_set_of_its_own),
         cmocka_unit_test(the_users_last_word_counts_but_not_for_the_c_library),
         cmocka_unit_test(entries_are_sound),
         cmocka_unit_test(entries_are_documented),

@@ -51,8 +51,10 @@ static void open_search(struct fixture *f, struct exti_search_opts o)
 static struct exti_requester requester(struct fixture *f, const char *path,
                                        const struct exti_image *im)
 {
-    struct exti_requester from = {path, im->info.rpath, im->info.runpath, im->info.flags, {0},
-                                  NULL};
+    struct exti_requester from = {.path = path,
+                                  .rpath = im->info.rpath,
+                                  .runpath = im->info.runpath,
+                                  .flags = im->info.flags};
 
     assert_ok(exti__elf_kind(im->bytes, &from.kind, &f->t->err), &f->t->err);
     return from;
@@ -406,6 +408,29 @@ static const char *make_cache(struct fixture *f, const char *format)
     return out;
 }
 
+static void what_was_found_and_is_gone_is_looked_for_again(void **state)
+{
+    struct fixture *f = *state;
+    struct test *t = f->t;
+    const char *const dirs[] = {toy_dir(t, "first"), toy_dir(t, "second"), NULL};
+    const char *user, *none;
+
+    make_leaf(f, "first");
+    make_leaf(f, "second");
+    user = toy_lib(t, "user.so", "-L%/first -lleaf");
+    none = toy_lib(t, "none.so", "-L%/first -lleaf -Wl,-z,nodefaultlib");
+    open_search(f, (struct exti_search_opts){.dirs = dirs, .cache_file = ""});
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(find_for(f, user, "libleaf.so"), test_path(t, "first/libleaf.so"));
+        assert_null(find_for(f, none, "libleaf.so"));
+    }
+    unlink(test_path(t, "first/libleaf.so"));
+    for (int i = 0; i < 2; i++)
+        assert_string_equal(find_for(f, user, "libleaf.so"), test_path(t, "second/libleaf.so"));
+    unlink(test_path(t, "second/libleaf.so"));
+    assert_null(find_for(f, user, "libleaf.so"));
+}
+
 static void the_cache_is_read_in_each_format(void **state)
 {
     struct fixture *f = *state;
@@ -628,6 +653,7 @@ int main(void)
         search_test(hwcaps_come_before_the_folder_itself),
         search_test(so_do_the_subfolders_of_older_loaders),
         search_test(nodeflib_keeps_off_the_default_folders),
+        search_test(what_was_found_and_is_gone_is_looked_for_again),
         search_test(the_cache_is_read_in_each_format),
         search_test(damaged_caches_are_refused_or_bounded),
         search_test(the_systems_cache_is_as_ldconfig_prints_it),

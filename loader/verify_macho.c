@@ -1,0 +1,197 @@
+/* Where the references of Mach-O copies lead, as dyld follows them.  Worked out from the copies and from what
+ * the manifest says of each library needed, not from the edits. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "loader/base/error.h"
+#include "loader/base/mem.h"
+#include "loader/edits.h"
+#include "loader/search.h"
+#include "loader/verify_set.h"
+
+#define LOADER_PATH "@loader_path/"
+#define RPATH "@rpath/"
+
+struct member {
+    const struct exti_entry *entry;
+    const char *path;
+    struct exti_image *im; /* NULL: cannot be read */
+};
+
+struct set {
+    const struct exti_manifest *m;
+    struct member *v; /* the API copy first */
+    size_t n;
+    exti_report_fn report;
+    void *user;
+    int stop;
+};
+
+static void find_fault(struct set *s, const struct member *at, const char *fmt, ...)
+    EXTI_PRINTF(3, 4);
+static void find_fault(struct set *s, const struct member *at, const char *fmt, ...)
+{
+    struct exti_error finding = {.code = EXTI_E_CHECK, .offset = EXTI_NO_OFFSET};
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(finding.message, sizeof finding.message, fmt, ap);
+    va_end(ap);
+    exti__error_file(&finding, at->path);
+    if (!s->stop)
+        s->stop = s->report(s->user, &finding);
+}
+
+static bool begins(const char *name, const char *prefix)
+{
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+/* ---- install names ---- */
+
+/* dyld gives a library that is loaded to whoever asks for its install name. */
+static void check_id(struct set *s, size_t at)
+{
+    const struct member *m = &s->v[at];
+    const char *id = m->im->info.id;
+
+    if (!id)
+        return;
+    if (m->entry->source_name && strcmp(id, m->entry->source_name) == 0)
+        find_fault(s, m, "has its original's install name, %s, and would be taken for that", id);
+    for (size_t i = 0; i < at; i++)
+        if (s->v[i].im && s->v[i].im->info.id && strcmp(s->v[i].im->info.id, id) == 0)
+            find_fault(s, m, "has the install name of another copy, %s", s->v[i].entry->copy);
+}
+
+/* ---- what is needed ---- */
+
+static bool is_system(const char *name)
+{
+    return exti__search_macho()->is_system(name);
+}
+
+/* The copy that has the file name or, being the API library's, which is loaded before all others, the
+ * install name `name`. */
+static bool is_member(const struct set *s, const char *name)
+{
+    const char *api = s->v[0].im ? s->v[0].im->info.id : NULL;
+
+    if (api && strcmp(name, api) == 0)
+        return true;
+    if (!begins(name, LOADER_PATH))
+        return false;
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->v[i].entry->copy, name + strlen(LOADER_PATH)) == 0)
+            return true;
+    return false;
+}
+
+/* The file, without links, that the copy gets from outside by that name; NULL: none.  exti__free it. */
+static int find_file(const struct exti_image *im, const char *name, char **real,
+                     struct exti_error *err)
+{
+    int rc = EXTI_E_IO;
+
+    *real = NULL;
+    if (name[0] == '/')
+        rc = exti__fs_realpath(name, real, NULL);
+    for (size_t i = 0; i < im->path_count && rc == EXTI_E_IO && begins(name, RPATH); i++) {
+        char *path = exti__fs_join(im->paths[i], name + strlen(RPATH));
+
+        rc = !path ? EXTI_E_NOMEM : path[0] == '/' ? exti__fs_realpath(path, real, NULL) : rc;
+        exti__free(path);
+    }
+    return rc == EXTI_E_NOMEM ? exti__fail_nomem(err) : 0;
+}
+
+/* Whether one of the copy's own LC_RPATHs is a folder of the system's. */
+static bool reaches_system(const struct exti_image *im, const char *name)
+{
+    for (size_t i = 0; i < im->path_count && begins(name, RPATH); i++)
+        if (is_system(im->paths[i]))
+            return true;
+    return false;
+}
+
+/* What the manifest says of a library that the copy names as its original does, or by its path. */
+static const struct exti_need *find_need(const struct exti_entry *e, const char *name,
+                                         const char *real)
+{
+    for (size_t i = 0; i < e->need_count; i++) {
+        const struct exti_need *n = &e->needs[i];
+
+        if (real ? n->file && strcmp(n->file, real) == 0 : !n->file && strcmp(n->name, name) == 0)
+            return n;
+    }
+    return NULL;
+}
+
+static int check_need(struct set *s, const struct member *at, const struct exti_image *im,
+                      const char *name, struct exti_error *err)
+{
+    const struct exti_need *n;
+    char *real;
+    int rc;
+
+    if (is_member(s, name) || is_system(name))
+        return 0;
+    if (exti__edits_is_api(s->m, name)) {
+        find_fault(s, at, "needs %s, the original, and not the context's copy", name);
+        return 0;
+    }
+    if (s->m->policy.closure == EXTI_CLOSURE_NONE || reaches_system(im, name))
+        return 0;
+    rc = find_file(im, name, &real, err);
+    if (rc)
+        return rc;
+    n = find_need(at->entry, name, real);
+    if (n && n->isolated)
+        find_fault(s, at, "needs %s, the original, and not the context's copy, %s", name, n->to);
+    else if (!n)
+        find_fault(s, at, "needs %s, which is neither a copy of the context's nor shared", name);
+    exti__free(real);
+    return 0;
+}
+
+/* Slices that the API library has no code for are loaded by nobody. */
+static int check_needs(struct set *s, const struct member *at, struct exti_error *err)
+{
+    const struct exti_image *part;
+    int rc = 0;
+
+    for (size_t k = 0; (part = exti__image_part(at->im, k)); k++) {
+        if (!exti__machines_meet(part->info.machine, s->m->target.machine))
+            continue;
+        for (size_t i = 0; i < part->info.needed_count && !rc && !s->stop; i++)
+            rc = check_need(s, at, part, part->needed[i].name, err);
+    }
+    return rc;
+}
+
+int exti__verify_macho(const struct exti_manifest *m, char *const *copies, exti_report_fn report,
+                       void *user, struct exti_error *err)
+{
+    struct set s = {.m = m, .n = m->count + 1, .report = report, .user = user};
+    int rc = 0;
+
+    s.v = exti__calloc(s.n, sizeof *s.v);
+    if (!s.v)
+        return exti__fail_nomem(err);
+    for (size_t i = 0; i < s.n && !rc; i++) {
+        s.v[i].entry = i ? &m->entries[i - 1] : &m->api;
+        s.v[i].path = copies[i];
+        if (exti_inspect(copies[i], &s.v[i].im, NULL) == EXTI_E_NOMEM)
+            rc = exti__fail_nomem(err);
+    }
+    for (size_t i = 0; i < s.n && !rc && !s.stop; i++)
+        if (s.v[i].im) {
+            check_id(&s, i);
+            rc = check_needs(&s, &s.v[i], err);
+        }
+    for (size_t i = 0; i < s.n; i++)
+        exti_image_free(s.v[i].im);
+    exti__free(s.v);
+    return rc;
+}
