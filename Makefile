@@ -125,19 +125,20 @@ LOADER_SRCS := loader/bind_set.c loader/closure.c loader/closure_decide.c loader
 	loader/module.c loader/names.c loader/open.c loader/opts.c loader/policy.c \
 	loader/policy_base.c loader/prove.c loader/quirks.c loader/quirks_apply.c loader/quirks_read.c \
 	loader/registry.c loader/rename.c loader/rewrite.c loader/search.c loader/search_macho.c \
-	loader/stable.c loader/store.c loader/store_dragged.c loader/store_needs.c loader/store_open.c \
-	loader/verify.c loader/verify_macho.c loader/verify_set.c
+	loader/search_pe.c loader/stable.c loader/store.c loader/store_dragged.c loader/store_needs.c \
+	loader/store_open.c loader/verify.c loader/verify_macho.c loader/verify_set.c
 # What differs between systems.
 POSIX_SRCS := loader/base/fs_posix.c loader/dl_posix.c loader/redirect.c loader/run_open.c \
 	loader/static_tls.c
 ELF_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_nettle.c loader/guest_calls.c \
 	loader/guests.c loader/held.c loader/ld_cache.c loader/linkmap_elf.c loader/owner.c \
-	loader/search_elf.c loader/search_host.c
+	loader/search_elf.c loader/search_host.c loader/search_pe_list.c
 DARWIN_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_darwin.c loader/linkmap_macho.c \
-	loader/owner_named.c loader/search_elf_none.c
+	loader/owner_named.c loader/search_elf_none.c loader/search_pe_list.c
 WINDOWS_SYSTEM_SRCS := loader/base/fs_win32.c loader/base/fs_win32_lock.c \
 	loader/base/fs_win32_temp.c loader/base/sha256_win32.c loader/base/win32.c loader/dl_win32.c \
-	loader/linkmap_pe.c loader/owner_named.c loader/redirect_win32.c loader/search_elf_none.c
+	loader/linkmap_pe.c loader/owner.c loader/redirect_win32.c loader/search_elf_none.c \
+	loader/search_pe_win32.c
 RUNTIME_SRCS := runtime/context.c runtime/fail.c runtime/heap.c runtime/install.c runtime/process.c \
 	runtime/program.c runtime/pyapi.c runtime/pyconfig.c runtime/scratch.c runtime/signals.c \
 	runtime/system.c runtime/uncaught.c

@@ -28,7 +28,7 @@ static const struct {
     [SYSTEM] = {"system", "stays: the system's"},
     [RUNTIME] = {"runtime", "stays: a run-time library, one for the process"},
     [PROGRAM] = {"program", "stays: the program that loads it"},
-    [OTHER] = {"other", "stays: shared by all contexts"},
+    [OTHER] = {"other", "a copy has its context's own, unless it is shared or not found"},
 };
 
 static const char *const system_dlls[] = {"advapi32",     "bcrypt",   "bcryptprimitives",

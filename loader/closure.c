@@ -11,6 +11,7 @@
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
 #include "loader/closure_priv.h"
+#include "loader/exports.h"
 #include "loader/names.h"
 #include "loader/quirks.h"
 
@@ -261,6 +262,39 @@ static int describe_part(struct exti_closure_node *n, const struct exti_image *i
     return rc;
 }
 
+/* Whether it is among the needs, but for how the loader spells names. */
+static bool has_need(const struct exti_search_ops *ops, const struct exti_closure_node *n,
+                     const char *name)
+{
+    for (size_t i = 0; i < n->need_count; i++)
+        if (ops->same_name(n->needs[i].name, name))
+            return true;
+    return false;
+}
+
+/* PE: forwarders are followed when what is forwarded is asked for, so that the file loads without. */
+static int describe_forwarders(const struct exti_search_ops *ops, struct exti_closure_node *n,
+                               const struct exti_image *im, struct exti_error *err)
+{
+    char library[EXTI_FILE_NAME_MAX + 1];
+    int rc = 0;
+
+    for (size_t i = 0; i < im->info.symbol_count && !rc; i++) {
+        const char *forward = im->symbols[i].forward;
+        struct exti_closure_need *grown;
+
+        if (!forward || !exti__forward_split(forward, library) || has_need(ops, n, library))
+            continue;
+        grown = exti__realloc_array(n->needs, n->need_count + 1, sizeof *grown);
+        if (!grown)
+            return exti__fail_nomem(err);
+        n->needs = grown;
+        grown[n->need_count] = (struct exti_closure_need){.node = EXTI_NO_NODE, .optional = true};
+        rc = copy_text(library, &grown[n->need_count++].name, err);
+    }
+    return rc;
+}
+
 /* The machines of the file that the API library has too. */
 static void keep_machines(const struct exti_closure_graph *g, const struct exti_image *im,
                           struct exti_closure_node *n)
@@ -296,7 +330,7 @@ static int describe(const struct exti_closure_graph *g, struct exti_closure_node
     for (size_t i = 0; !rc && (p = exti__image_part(im, i)); i++)
         if (exti__machines_meet(p->info.machine, n->machines))
             rc = describe_part(n, p, err);
-    return rc;
+    return rc ? rc : describe_forwarders(ops, n, im, err);
 }
 
 static int ask_quirks(const struct exti_closure_state *s, struct exti_closure_node *n,

@@ -191,7 +191,7 @@ void *exti__dl_find(const char *name)
 /* There are no search paths in PE.  What lies beside the original is not found for a copy elsewhere. */
 void *exti__dl_open_shared(const char *path, const char *origin, const char *file)
 {
-    char *local = exti__fs_join(origin, file);
+    char *local = exti__fs_is_absolute(file) ? exti__strdup(file) : exti__fs_join(origin, file);
     struct exti_file_id id;
     struct exti_wide w;
     bool found = local && !exti__fs_id(local, &id, NULL);

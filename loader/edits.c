@@ -106,12 +106,25 @@ static int add_pe_rename(const char *from, const char *to, struct exti_edits *e,
     return add_needed(e, from, to, EXTI_NEEDED_LAST, err);
 }
 
+/* The libraries that have copies too are found beside it. */
+static int add_pe_needs(const struct exti_entry *entry, struct exti_edits *e,
+                        struct exti_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < entry->need_count && !rc; i++)
+        if (entry->needs[i].to)
+            rc = add_pe_rename(entry->needs[i].name, entry->needs[i].to, e, err);
+    return rc;
+}
+
 /* Forwarders of a library may lead to itself, by a name that the copy does not have. */
-static int pe_api_edits(const struct exti_manifest *m, const char *source, const char *copy,
+static int pe_api_edits(const struct exti_manifest *m, const struct exti_entry *entry,
                         const struct exti_image *im, struct exti_edits *e, struct exti_error *err)
 {
-    const char *own[] = {im->info.id ? im->info.id : "", exti__name_base(source)};
-    int rc = pe_edits(m, source, copy, im, e, err);
+    const char *own[] = {im->info.id ? im->info.id : "", exti__name_base(entry->source)};
+    const char *copy = entry->copy;
+    int rc = pe_edits(m, entry->source, copy, im, e, err);
 
     for (size_t i = 0; !rc && i < im->info.symbol_count; i++) {
         const struct exti_image_symbol *s = &im->symbols[i];
@@ -124,7 +137,7 @@ static int pe_api_edits(const struct exti_manifest *m, const char *source, const
             if (exti__name_same_dll(library, own[k]))
                 rc = add_pe_rename(own[k], copy, e, err);
     }
-    return rc;
+    return rc ? rc : add_pe_needs(entry, e, err);
 }
 
 /* Whether an edit replaces all entries of that name already. */
@@ -199,7 +212,7 @@ static int api_edits(const struct exti_manifest *m, const struct exti_entry *e,
         return rc ? rc : point_at_macho_needs(e, out, err);
     }
     if (is_pe(im))
-        return pe_api_edits(m, e->source, e->copy, im, out, err);
+        return pe_api_edits(m, e, im, out, err);
     exti__name_api_id(im->info.id, e->copy, id);
     rc = common_edits(e->source, id, renames, out, err);
     if (!rc && m->renamed)
@@ -329,15 +342,15 @@ static int pe_stable_edits(const struct exti_manifest *m, const char *source, co
 /* A module that imports the stable ABI's python3.dll imports from the API copy itself, if that exports
  * all that it needs, else from the context's copy of python3.dll.  One that imports nothing of the API
  * needs no edit, and must hide no such import. */
-static int pe_copy_edits(const struct exti_manifest *m, const char *source, const char *copy,
+static int pe_copy_edits(const struct exti_manifest *m, const struct exti_entry *entry,
                          const struct exti_image *im, struct exti_edits *e, struct exti_error *err)
 {
-    const char *wanted;
+    const char *source = entry->source, *wanted;
     bool own_stable;
     int rc;
 
     if (exti__stable_is(m, exti__name_base(source)))
-        return pe_stable_edits(m, source, copy, im, e, err);
+        return pe_stable_edits(m, source, entry->copy, im, e, err);
     rc = exti__stable_wanted(m, im, &wanted, err);
     own_stable = !rc && wanted;
     if (!rc && own_stable && !exti__stable_entry(m))
@@ -349,6 +362,8 @@ static int pe_copy_edits(const struct exti_manifest *m, const char *source, cons
         rc = pe_edits(m, source, NULL, im, e, err);
     if (!rc)
         rc = add_pe_renames(m, im, own_stable, e, err);
+    if (!rc)
+        rc = add_pe_needs(entry, e, err);
     if (rc)
         return rc;
     e->opts.bind_file = m->api.source;
@@ -365,7 +380,7 @@ static int copy_edits(const struct exti_manifest *m, const struct exti_entry *e,
     if (is_macho(im))
         return macho_copy_edits(m, e, im, out, err);
     if (is_pe(im))
-        return pe_copy_edits(m, e->source, e->copy, im, out, err);
+        return pe_copy_edits(m, e, im, out, err);
     rc = common_edits(e->source, e->copy, renames, out, err);
     if (rc)
         return rc;

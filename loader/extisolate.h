@@ -447,7 +447,7 @@ struct exti_ctx_opts {
     const struct exti_redirect *redirects; /* copied */
     size_t redirect_count;
     uint32_t flags; /* EXTI_CTX_* */
-    /* PE, and ELF on systems that do not load it: DEFAULT or NONE. */
+    /* ELF on systems that do not load it: DEFAULT or NONE. */
     enum exti_closure closure;
     const struct exti_rule
         *rules; /* copied; of those that match a library the last counts.  NULL: those

@@ -96,7 +96,7 @@ void exti__address_owner(uintptr_t address, char *out, size_t cap);
 /* Whether some library or the program has a symbol of that name at that address. */
 bool exti__address_is_symbol(uintptr_t address, const char *name);
 
-/* ---- ELF alone ---- */
+/* ---- ELF and PE ---- */
 
 /* The library at an address, without a handle, and where it lies. */
 bool exti__loaded_at(uintptr_t address, struct exti_loaded *out, struct exti_layout *layout);

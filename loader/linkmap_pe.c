@@ -71,6 +71,16 @@ static HMODULE module_at(uintptr_t address)
                : NULL;
 }
 
+bool exti__loaded_at(uintptr_t address, struct exti_loaded *out, struct exti_layout *layout)
+{
+    HMODULE h = module_at(address);
+
+    if (!h || exti__loaded_from_handle(h, out, NULL))
+        return false;
+    *layout = exti__loaded_layout(out);
+    return true;
+}
+
 void exti__loaded_path(const struct exti_loaded *lib, char *out, size_t cap)
 {
     module_path(lib->handle, out, cap);
@@ -130,6 +140,37 @@ void exti__address_owner(uintptr_t address, char *out, size_t cap)
         module_path(h, out, cap);
     else
         snprintf(out, cap, "%s", "");
+}
+
+bool exti__loaded_has(const struct exti_loaded *lib, const char *name, uintptr_t address)
+{
+    return (uintptr_t)GetProcAddress(lib->handle, name) == address;
+}
+
+/* What a file calls itself counts for nothing. */
+const char *exti__loaded_id(const struct exti_loaded *lib)
+{
+    (void)lib;
+    return NULL;
+}
+
+/* A copy's import names its library: there is no other that it could have meant. */
+uintptr_t exti__loaded_counterpart(const struct exti_loaded *from, const struct exti_loaded *to,
+                                   const char *name, uintptr_t address)
+{
+    (void)from;
+    (void)to;
+    (void)name;
+    (void)address;
+    return 0;
+}
+
+int exti__tls_owner(const struct exti_reference *ref, uintptr_t *out, struct exti_error *err)
+{
+    (void)ref;
+    (void)err;
+    *out = 0;
+    return 0;
 }
 
 /* ---- references ---- */

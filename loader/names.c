@@ -110,6 +110,8 @@ void exti__name_copy(const char *source, const char *context, char *out)
              context, tag, dot);
 }
 
+static bool is_pe_copy(const char *file, const char *context);
+
 bool exti__name_is_copy(const char *file, const char *context)
 {
     char stable[EXTI_FILE_NAME_MAX + 1];
@@ -117,7 +119,7 @@ bool exti__name_is_copy(const char *file, const char *context)
     size_t n = strlen(context);
 
     exti__name_pe_stable(context, stable);
-    if (*context && strcmp(file, stable) == 0)
+    if (*context && (strcmp(file, stable) == 0 || is_pe_copy(file, context)))
         return true;
     if (!p || strncmp(p + 1, context, n) != 0 || p[1 + n] != '-')
         return false;
@@ -167,6 +169,42 @@ void exti__name_pe_api(const char *source, const char *context, unsigned generat
 
     pe_tag(context, generation, tag);
     snprintf(out, EXTI_FILE_NAME_MAX + 1, "p%s%s", tag, dot ? dot : "");
+}
+
+/* What an import may name, and a forwarder's library too. */
+static char plain_character(char c)
+{
+    return c <= ' ' || c > '~' || strchr(".\\/:*?\"<>|", c) ? '_' : c;
+}
+
+#define PE_MARK (1 + 2 * TAG_LENGTH) /* "-", the context's tag, the source's */
+
+void exti__name_pe_copy(const char *source, const char *context, char *out)
+{
+    const char *base = visible_base(source), *dot = strrchr(base, '.');
+    const size_t stem = dot ? (size_t)(dot - base) : strlen(base);
+    size_t n = stem > PE_MARK ? stem - PE_MARK : stem;
+    char own[TAG_LENGTH + 1], tag[TAG_LENGTH + 1];
+
+    if (n > STEM_MAX)
+        n = STEM_MAX;
+    for (size_t i = 0; i < n; i++)
+        *out++ = plain_character(base[i]);
+    pe_tag(context, 0, tag);
+    base36(hash_text(source, FNV_START), own);
+    snprintf(out, EXTI_FILE_NAME_MAX + 1 - STEM_MAX, "-%s%s.dll", tag, own);
+}
+
+/* Whether it can be one of these. */
+static bool is_pe_copy(const char *file, const char *context)
+{
+    const char *dot = strchr(file, '.'), *mark = dot ? dot - PE_MARK : NULL;
+    char tag[TAG_LENGTH + 1];
+
+    pe_tag(context, 0, tag);
+    return dot && dot - file > PE_MARK && strcmp(dot, ".dll") == 0 && *mark == '-' &&
+           memcmp(mark + 1, tag, TAG_LENGTH) == 0 &&
+           strspn(mark + 1 + TAG_LENGTH, digits) == TAG_LENGTH;
 }
 
 void exti__name_pe_stable(const char *context, char *out)

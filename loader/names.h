@@ -26,7 +26,8 @@ void exti__name_api_copy(const char *source, const char *context, unsigned gener
  * many packages have a "_core.so". */
 void exti__name_copy(const char *source, const char *context, char *out);
 
-/* Whether a file of that name can only be a copy that exti__name_copy named for `context`. */
+/* Whether a file of that name can only be a copy that exti__name_copy or exti__name_pe_copy named for
+ * `context`. */
 bool exti__name_is_copy(const char *file, const char *context);
 
 /* The SONAME that goes with an API copy called `copy`: cut to the length of the old one, so that it
@@ -52,6 +53,11 @@ void exti__name_pe_api(const char *source, const char *context, unsigned generat
 
 /* The copy of python3.dll in a PE context, "sk3x9q2m4.dll": likewise, but always that one name. */
 void exti__name_pe_stable(const char *context, char *out);
+
+/* The copy of a DLL in a PE context, with the same: "libopenblas64_-43e11ff0749b8cbe0a615c9cf6737e0e.dll"
+ * ends in "-", a tag of the context's name and a hash of the source's path, and has as many characters as
+ * it had if there is room for that; else these come behind all of its own.  `out` likewise. */
+void exti__name_pe_copy(const char *source, const char *context, char *out);
 
 /* Whether imports and forwarders can name the copy so: no dot in its stem, and no name that CPython or
  * the system gives a meaning. */

@@ -30,7 +30,8 @@ struct exti_owners {
 };
 
 /* The file that a reference is bound into; *out is NULL if it is no file's, or has been changed since,
- * and valid until the next call.  On macOS and Windows it always is: there a reference names the library that it is bound to. */
+ * and valid until the next call.  On macOS it always is: there a reference names the library that it is
+ * bound to. */
 int exti__owner_find(struct exti_owners *o, const struct exti_reference *ref,
                      const struct exti_owner **out, struct exti_error *err);
 

@@ -28,6 +28,10 @@
 #define SQLITE                                                                                     \
     "locks of files are the process's: closing one, a copy would drop the locks of another copy"
 #define MPI "a process joins once, and its plug-ins name it"
+#define VC                                                                                         \
+    "exceptions, streams, locales and memory go from one of its users to another, shared ones "    \
+    "among "                                                                                       \
+    "them"
 #define JVM "a process can make one virtual machine, which takes its signals"
 
 struct entry {
@@ -214,6 +218,76 @@ static const struct entry macho[] = {
     {"libjvm.dylib", JVM, false},
 };
 
+/* Those that wheels bring have a hash before ".dll", by delvewheel. */
+static const struct entry pe[] = {
+    {"ucrtbase*.dll", LIBC, true},
+    {"api-ms-win-*.dll", LIBC, true},
+    {"ext-ms-*.dll", LIBC, true},
+    {"ntdll.dll", LIBC, true},
+    {"kernel32.dll", LIBC, true},
+    {"kernelbase.dll", LIBC, true},
+    {"msvcrt.dll", LIBC, true},
+    {"vcruntime*.dll", VC, false},
+    {"msvcp*.dll", VC, false},
+    {"msvcr[0-9]*.dll", VC, false},
+    {"concrt*.dll", VC, false},
+    {"vccorlib*.dll", VC, false},
+    {"mfc[0-9]*.dll", VC, false},
+    {"libgcc_s_*.dll", VC, false},
+    {"libstdc++-6*.dll", VC, false},
+    {"libwinpthread-1*.dll", VC, false},
+    {"libc++*.dll", VC, false},
+    {"libunwind*.dll", VC, false},
+    {"libatomic-1*.dll", ATOMIC, false},
+    {"vcomp*.dll", OPENMP_POOL, false},
+    {"libgomp-1*.dll", OPENMP_POOL, false},
+    {"libomp*.dll", OPENMP_POOL, false},
+    {"libiomp5md*.dll", INTEL_OPENMP, false},
+    {"clang_rt.*.dll", SANITIZER, false},
+    {"jemalloc*.dll", ALLOCATOR_ZONE, false},
+    {"mimalloc*.dll", ALLOCATOR_ZONE, false},
+    {"tcmalloc*.dll", ALLOCATOR_ZONE, false},
+    {"tbbmalloc*.dll", ALLOCATOR_ZONE, false},
+    {"nvcuda.dll", GPU, false},
+    {"nvcuvid.dll", GPU, false},
+    {"nvapi*.dll", GPU, false},
+    {"nvml.dll", GPU, false},
+    {"opencl.dll", GPU, false},
+    {"amdhip64*.dll", GPU, false},
+    {"ze_loader.dll", GPU, false},
+    {"vulkan-1.dll", GPU, false},
+    {"opengl32*.dll", GPU, false},
+    {"libegl.dll", GPU, false},
+    {"libglesv2.dll", GPU, false},
+    {"cudart*.dll", CUDA, false},
+    {"cublas*.dll", CUDA, false},
+    {"cudnn*.dll", CUDA, false},
+    {"cufft*.dll", CUDA, false},
+    {"cupti*.dll", CUDA, false},
+    {"curand*.dll", CUDA, false},
+    {"cusolver*.dll", CUDA, false},
+    {"cusparse*.dll", CUDA, false},
+    {"nvrtc*.dll", CUDA, false},
+    {"nvjitlink*.dll", CUDA, false},
+    {"nvtoolsext*.dll", CUDA, false},
+    {"*glib-2.0-0*.dll", GLIB, false},
+    {"*gobject-2.0-0*.dll", GLIB, false},
+    {"*gmodule-2.0-0*.dll", GLIB, false},
+    {"*gthread-2.0-0*.dll", GLIB, false},
+    {"*gio-2.0-0*.dll", GLIB, false},
+    {"*girepository-*.dll", GLIB, false},
+    {"*gst*-1.0-0*.dll", GTYPES, false},
+    {"*gdk_pixbuf-2.0-0*.dll", GTYPES, false},
+    {"*pango*-1.0-0*.dll", GTYPES, false},
+    {"*atk-1.0-0*.dll", GTYPES, false},
+    {"*gdk-*.dll", GTYPES, false},
+    {"*gtk-*.dll", GTYPES, false},
+    {"*cairo*-2.dll", DRAWING, false},
+    {"msmpi.dll", MPI, false},
+    {"impi.dll", MPI, false},
+    {"jvm.dll", JVM, false},
+};
+
 struct base {
     const char *format;
     const struct entry *entries;
@@ -223,6 +297,7 @@ struct base {
 static const struct base bases[] = {
     {"ELF", elf, sizeof elf / sizeof *elf},
     {"Mach-O", macho, sizeof macho / sizeof *macho},
+    {"PE", pe, sizeof pe / sizeof *pe},
 };
 
 const char *exti__policy_base(const char *format, size_t i, const char **reason, bool *fixed)

@@ -37,5 +37,6 @@ const struct exti_search_ops *exti__search_ops(const char *format)
 {
     return strcmp(format, "ELF") == 0      ? exti__search_elf()
            : strcmp(format, "Mach-O") == 0 ? exti__search_macho()
+           : strcmp(format, "PE") == 0     ? exti__search_pe()
                                            : NULL;
 }

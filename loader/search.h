@@ -86,6 +86,7 @@ struct exti_search_ops {
 const struct exti_search_ops *exti__search_ops(const char *format);
 const struct exti_search_ops *exti__search_elf(void);
 const struct exti_search_ops *exti__search_macho(void);
+const struct exti_search_ops *exti__search_pe(void);
 
 /* ---- ELF: glibc's rules, ld.so(8), for an object that is opened by dlopen -------------------------- */
 

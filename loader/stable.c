@@ -35,20 +35,25 @@ const char *exti__stable_name(const char *name)
     return NULL;
 }
 
-/* What the API library's build calls it; NULL for one that is not Python's. */
-static const char *own_name(const struct exti_manifest *m)
+/* What the build of the API library, the file `api` with the id `id`, calls it; NULL for one that is not
+ * Python's. */
+static const char *name_beside(const char *api, const char *id)
 {
-    const char *suffix;
+    const char *suffix = suffix_of(exti__name_base(api));
 
-    if (!m->api.source || strcmp(m->target.format, "PE") != 0)
-        return NULL;
-    suffix = suffix_of(exti__name_base(m->api.source));
-    if (!suffix && m->api.source_name)
-        suffix = suffix_of(exti__name_base(m->api.source_name));
+    if (!suffix && id)
+        suffix = suffix_of(exti__name_base(id));
     for (size_t i = 0; suffix && i < NAME_COUNT; i++)
         if (exti__name_same_dll(suffix, names[i] + sizeof stem - 1))
             return names[i];
     return NULL;
+}
+
+static const char *own_name(const struct exti_manifest *m)
+{
+    if (!m->api.source || strcmp(m->target.format, "PE") != 0)
+        return NULL;
+    return name_beside(m->api.source, m->api.source_name);
 }
 
 static bool is_stable(const char *own, const char *name)
@@ -61,6 +66,13 @@ bool exti__stable_is(const struct exti_manifest *m, const char *name)
     const char *own = own_name(m);
 
     return own && is_stable(own, name);
+}
+
+bool exti__stable_goes_with(const char *name, const char *api, const char *id)
+{
+    const char *own = name_beside(api, id);
+
+    return own && is_stable(own, exti__name_base(name));
 }
 
 const struct exti_entry *exti__stable_entry(const struct exti_manifest *m)

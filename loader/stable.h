@@ -10,6 +10,9 @@
 /* Whether a library's name is that of the stable ABI's library that goes with `m`'s API library. */
 bool exti__stable_is(const struct exti_manifest *m, const char *name);
 
+/* The same for the API library in the file `api`, whose own name is `id`, or NULL: a PE file. */
+bool exti__stable_goes_with(const char *name, const char *api, const char *id);
+
 /* One of such a library's names as a constant, if `name` is that; else NULL. */
 const char *exti__stable_name(const char *name);
 

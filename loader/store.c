@@ -66,13 +66,34 @@ bool exti__store_may_be_torn(const struct exti_store *s, const struct exti_entry
     return !e->synced && (!s->boot[0] || strcmp(e->boot, s->boot) != 0);
 }
 
-/* A library that is gone has to be looked for again. */
-static bool has_needs(const struct exti_entry *e)
+/* Whether `source` has a file of that name beside it now, where that is always looked for first. */
+static bool is_beside(const struct exti_store *s, const char *source, const char *name)
+{
+    const struct exti_search_ops *ops = exti__search_ops(s->manifest.target.format);
+    struct exti_file_id id;
+    char *path;
+    bool is;
+
+    if (!ops || !ops->by_file || !exti__fs_is_plain_name(name))
+        return false;
+    path = exti__alloc(strlen(source) + strlen(name) + 1);
+    if (!path)
+        return false;
+    memcpy(path, source, strlen(source) + 1);
+    strcpy(path + (exti__name_base(path) - path), name);
+    is = !exti__fs_id(path, &id, NULL);
+    exti__free(path);
+    return is;
+}
+
+/* A library that is gone has to be looked for again, and one that has come. */
+static bool has_needs(const struct exti_store *s, const struct exti_entry *e)
 {
     struct exti_file_id id;
 
     for (size_t i = 0; i < e->need_count; i++)
-        if (e->needs[i].file && exti__fs_id(e->needs[i].file, &id, NULL))
+        if (e->needs[i].file ? exti__fs_id(e->needs[i].file, &id, NULL) != 0
+                             : is_beside(s, e->source, e->needs[i].name))
             return false;
     return true;
 }
@@ -81,7 +102,7 @@ static bool is_fresh(const struct exti_store *s, const struct exti_entry *e, boo
 {
     return e && (e->symbolic || !symbolic) && e->resolution == s->manifest.resolution &&
            !exti__store_may_be_torn(s, e) &&
-           exti__entry_state(s->dir, &s->manifest, e) == EXTI_COPY_FRESH && has_needs(e);
+           exti__entry_state(s->dir, &s->manifest, e) == EXTI_COPY_FRESH && has_needs(s, e);
 }
 
 /* ---- making one copy ---- */
@@ -175,6 +196,27 @@ static const struct exti_entry *same_copy(const struct exti_manifest *m, const c
         if (strcasecmp(m->entries[i].copy, name) == 0)
             return &m->entries[i];
     return NULL;
+}
+
+/* Whether imports of the context's other copies may name it. */
+static bool is_library(const struct exti_manifest *m, const char *source)
+{
+    const size_t n = strlen(source);
+
+    return m->policy.closure != EXTI_CLOSURE_NONE && strcmp(m->target.format, "PE") == 0 && n > 4 &&
+           strcasecmp(source + n - 4, ".dll") == 0;
+}
+
+void exti__store_propose(const struct exti_store *s, const char *source, char *name)
+{
+    const struct exti_manifest *m = &s->manifest;
+
+    if (exti__stable_is(m, exti__name_base(source)))
+        exti__name_pe_stable(m->name, name);
+    else if (is_library(m, source))
+        exti__name_pe_copy(source, m->name, name);
+    else
+        exti__name_copy(source, m->name, name);
 }
 
 int exti__store_name(const struct exti_store *s, const char *source, char *name,
@@ -273,14 +315,13 @@ static int make_copy(struct exti_store *s, const char *source, bool root, bool s
     int rc = exti__fs_id(source, &e.id, err);
 
     e.symbolic = symbolic || (old && old->symbolic);
+    if (old && !has_needs(s, old))
+        exti__store_forget(s);
     if (!rc)
         rc = exti__images_get(&s->images, source, &e.id, &im, err);
     if (rc)
         return rc;
-    if (exti__stable_is(&s->manifest, exti__name_base(source)))
-        exti__name_pe_stable(s->manifest.name, name);
-    else
-        exti__name_copy(source, s->manifest.name, name);
+    exti__store_propose(s, source, name);
     rc = check_target(s, im, err);
     if (!rc)
         rc = bring_stable(s, source, im, err);

@@ -71,7 +71,7 @@ static int copy_name(struct exti_store *s, const char *source, char *name, struc
         snprintf(name, EXTI_FILE_NAME_MAX + 1, "%s", e->copy);
         return 0;
     }
-    exti__name_copy(source, s->manifest.name, name);
+    exti__store_propose(s, source, name);
     return exti__store_name(s, source, name, err);
 }
 

@@ -9,6 +9,9 @@
 int exti__store_name(const struct exti_store *s, const char *source, char *name,
                      struct exti_error *err);
 
+/* The file name that the copy of `source` gets unless the hook has another. */
+void exti__store_propose(const struct exti_store *s, const char *source, char *name);
+
 /* Fills an entry that has its source's identity only: with its names and needs, then with the edits that
  * follow from those. */
 int exti__store_entry(struct exti_store *s, const char *source, const char *name,

@@ -104,9 +104,21 @@ static const struct member *member_of(const struct set *s, const char *library)
     return NULL;
 }
 
-static bool is_original(const struct set *s, const char *library)
+static const struct exti_need *need_of(const struct exti_entry *e, const char *library)
 {
-    return exti__edits_is_api(s->m, library) || exti__stable_is(s->m, library);
+    for (size_t i = 0; i < e->need_count; i++)
+        if (exti__name_same_dll(e->needs[i].name, library))
+            return &e->needs[i];
+    return NULL;
+}
+
+/* Of the API library, or of another that `at` is to have a copy of. */
+static bool is_original(const struct set *s, const struct member *at, const char *library)
+{
+    const struct exti_need *n = need_of(at->entry, library);
+
+    return exti__edits_is_api(s->m, library) || exti__stable_is(s->m, library) ||
+           (n && n->isolated);
 }
 
 /* Why `symbol` of `from` leads nowhere in the context, into `why`; true: it is there, or is forwarded to a
@@ -128,7 +140,7 @@ static bool is_there(const struct set *s, const struct member *from, const char 
         }
         if (!x->forward || !(symbol = exti__forward_split(x->forward, library)))
             return true;
-        if (is_original(s, library)) {
+        if (is_original(s, from, library)) {
             snprintf(why, cap, "%s forwards it to %.128s, in an original", from->entry->copy,
                      x->forward);
             return false;
@@ -156,7 +168,7 @@ static void check_symbols(struct set *s, const struct member *at)
             continue;
         name = at->im->needed[x->library - 1].name;
         if (x->library != library)
-            from = is_original(s, name) ? NULL : member_of(s, name);
+            from = is_original(s, at, name) ? NULL : member_of(s, name);
         library = x->library;
         if (from && !is_there(s, from, x->name, why, sizeof why))
             find_fault(s, at, "imports '%.64s' from %s: %s", x->name, name, why);
@@ -169,8 +181,14 @@ static void check_import(struct set *s, const struct member *at, size_t i, const
     const char *name = at->im->needed[i].name;
     const char *how = at->im->needed[i].flags & EXTI_NEED_WEAK ? "imports late" : "imports";
 
-    if (is_original(s, name))
+    const struct exti_need *n = was ? need_of(at->entry, was) : NULL;
+
+    if (is_original(s, at, name))
         find_fault(s, at, "%s from %s, the original, and not from the context's copy", how, name);
+    else if (n && n->isolated && !exti__name_same_dll(name, n->to))
+        find_fault(s, at, "%s from %s in place of %s, which is %s here", how, name, was, n->to);
+    else if (n && !n->isolated && !exti__name_same_dll(name, was))
+        find_fault(s, at, "%s from %s in place of %s, which is shared", how, name, was);
     else if (was && !exti__name_same_dll(was, name) && !member_of(s, name))
         find_fault(s, at, "%s from %s, which is none of the context's copies, in place of %s", how,
                    name, was);
@@ -197,7 +215,7 @@ static void check_forwarders(struct set *s, const struct member *at)
         char library[EXTI_FILE_NAME_MAX + 1];
 
         if (x->flags & EXTI_SYM_EXPORT && x->forward && exti__forward_split(x->forward, library) &&
-            is_original(s, library)) {
+            is_original(s, at, library)) {
             find_fault(s, at, "forwards '%.64s' to %.128s, in an original", x->name, x->forward);
             return; /* of hundreds one is enough */
         }

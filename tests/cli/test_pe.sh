@@ -229,7 +229,7 @@ C
     check inspect_tells_the_same_place 0 "python3.dll at 0x$(printf %x "$at")\$"
     run copy runs.dll ctx2
     run verify ctx2
-    check verify_notes_them 0 'runs\..*\.dll: note: its original has the name python311.dll at 0x' 'all sound'
+    check verify_notes_them 0 'runs-.*\.dll: note: its original has the name python311.dll at 0x' 'all sound'
     run verify --json ctx2
     jq -e '.ok and .findings == [] and (.notes | map(.name)) == ["python311.dll", "python3.dll"]' out >/dev/null
     say $? in_json_too

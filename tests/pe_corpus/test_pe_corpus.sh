@@ -4,6 +4,7 @@
 # with names for which the file has less and less room; then read by programs that share no code with
 # the one that wrote them.  Skipped aloud where they cannot be had.
 . "$(dirname "$0")/../cli/support.bash"
+. "$ROOT/tests/pe_corpus/stub.bash"
 
 build=$(dirname "$EXTISOLATE")
 corpus=${EXTI_PE_CORPUS:-$build/pe_corpus}
@@ -11,8 +12,6 @@ rewrite=$build/tests/pe_rewrite
 here=$ROOT/tests/pe_corpus
 python=/usr/bin/python3
 LLVM_READOBJ=$(command -v llvm-readobj-16 || command -v llvm-readobj)
-lld=$(command -v lld-link-16 || command -v lld-link)
-clang=$(command -v clang-16 || command -v clang)
 export LLVM_READOBJ
 min_files=100
 
@@ -52,21 +51,6 @@ if [ ${#sets[@]} = 5 ]; then
 fi
 
 # ---- contexts --------------------------------------------------------------------------------------
-
-# stub_libpython FOLDER FILE...: a library that exports what the files import from CPython's
-stub_libpython() {
-    local folder=$1
-    shift
-    mkdir -p "$folder"
-    "$LLVM_READOBJ" --coff-imports "$@" | awk '
-        /^(Delay)?Import \{/ { api = 0 }
-        $1 == "Name:" { api = tolower($2) ~ /^python3(11)?\.dll$/ }
-        api && $1 == "Symbol:" { print $2 }' | sort -u >symbols
-    { printf '.data\n'; sed 's/.*/.globl &\n&: .quad 0/' symbols; } >stub.s
-    { printf 'LIBRARY python311.dll\nEXPORTS\n'; cat symbols; } >stub.def
-    "$clang" -target aarch64-windows-msvc -c stub.s -o stub.obj &&
-        "$lld" -dll -noentry -machine:arm64 -def:stub.def -out:"$folder/python311.dll" stub.obj
-}
 
 # What cannot be rewritten is known: of ARM64 one C++ library, which is for two machines at once.
 known='CHPEMetadataPointer is set'

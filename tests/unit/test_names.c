@@ -150,6 +150,39 @@ static void a_pe_api_copy_is_as_long_as_python311(void **state)
     assert_int_equal(strspn(a, "abcdefghijklmnopqrstuvwxyz0123456789"), 9);
 }
 
+/* Its own name is as long as before where there is room, and has one dot. */
+static void a_pe_librarys_copy_says_of_what_and_whose_it_is(void **state)
+{
+    static const char vendored[] = "/l/libopenblas64__v0.3.23-gcc_10_3_0.dll",
+                      odd[] = "/l/\xc3\xa4 b.c?.DLL", *sources[] = {vendored, odd, "/l/zlib1.dll"};
+    char a[EXTI_FILE_NAME_MAX + 1], b[EXTI_FILE_NAME_MAX + 1], longest[400];
+
+    (void)state;
+    exti__name_pe_copy(vendored, "k3x9q2m4", a);
+    assert_int_equal(strlen(a), strlen(vendored) - 3);
+    assert_int_equal(strncmp(a, "libopenblas64__v-k3x9q2m4", 25), 0);
+    exti__name_pe_copy("/m/libopenblas64__v0.3.23-gcc_10_3_0.dll", "k3x9q2m4", b);
+    assert_string_not_equal(a, b);
+    exti__name_pe_copy("/l/zlib1.dll", "k3x9q2m4", a);
+    assert_int_equal(strncmp(a, "zlib1-k3x9q2m4", 14), 0);
+    assert_int_equal(strlen(a), 5 + 17 + 4);
+    exti__name_pe_copy(odd, "My-Context_1", a);
+    assert_int_equal(strncmp(a, "___b_c_-", 8), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+        exti__name_pe_copy(sources[i], "My-Context_1", a);
+        assert_true(exti__name_pe_fits(a));
+        assert_true(exti__name_is_copy(a, "My-Context_1"));
+        assert_false(exti__name_is_copy(a, "my-context_1"));
+    }
+    memset(longest, 'x', sizeof longest);
+    strcpy(longest + sizeof longest - 5, ".dll");
+    exti__name_pe_copy(longest, "k3x9q2m4", a);
+    assert_true(strlen(a) < 200 && exti__name_is_copy(a, "k3x9q2m4"));
+    assert_false(exti__name_is_copy("zlib1-k3x9q2m4.dll", "k3x9q2m4"));
+    assert_false(exti__name_is_copy("-k3x9q2m4abcdefgh.dll", "k3x9q2m4"));
+    assert_false(exti__name_is_copy("z-k3x9q2m4abcdefgh.pyd", "k3x9q2m4"));
+}
+
 static void names_with_a_meaning_do_not_fit_a_pe_library(void **state)
 {
     static const char *const bad[] = {"python311.dll", "PYTHON3.dll",  "a.b.dll",   "plain",
@@ -211,7 +244,8 @@ int main(void)
         cmocka_unit_test(the_api_librarys_names_are_known),
         exti_test(install_names_are_short_and_differ),
         exti_test(a_pe_api_copy_is_as_long_as_python311),
-        exti_test(names_with_a_meaning_do_not_fit_a_pe_library),
+        exti_test(a_pe_librarys_copy_says_of_what_and_whose_it_is),
+        cmocka_unit_test(names_with_a_meaning_do_not_fit_a_pe_library),
         exti_test(only_names_that_copies_get_are_copies),
         exti_test(made_names_are_valid_and_differ),
         exti_test(names_that_could_leave_the_directory_are_refused),

@@ -262,7 +262,7 @@ static void forwarders_alone_are_renamed_too(void **state)
     assert_ok(copy_one(t, "lead.dll"), &t->err);
     assert_string_equal(findings(t), "");
     assert_ok(
-        exti_inspect(test_path(t, test_format(t, "ctx/%s", copy_of(t, "lead."))), &im, &t->err),
+        exti_inspect(test_path(t, test_format(t, "ctx/%s", copy_of(t, "lead-"))), &im, &t->err),
         &t->err);
     assert_int_equal(exti_image_symbol(im, 1, &s), 0);
     assert_string_equal(s.forward, P ".Py_BuildValue");
@@ -322,6 +322,123 @@ static void what_leaves_the_context_is_found(void **state)
         test_write(path, whole, n);
         assert_string_equal(findings(t), "");
     }
+}
+
+/* ---- what they bring along ---- */
+
+/* x.pyd imports from brought.dll, which imports from further.dll, which forwards to brought.dll. */
+static void write_brought(struct test *t)
+{
+    write_python(t);
+    write_toy(t, "brought.dll", (struct pe_toy_opts){.api = "FURTHER.dll", .exports = symbols}, 0);
+    write_toy(t, "Further.dll",
+              (struct pe_toy_opts){.api = "USER32.dll", .exports = symbols, .forward = "Brought"},
+              0);
+    write_toy(t, "x.pyd", (struct pe_toy_opts){.api = "brought.dll"}, 0);
+}
+
+static bool needs_it(struct test *t, const char *file, const char *name)
+{
+    struct exti_image *im;
+    bool found = false;
+
+    assert_ok(exti_inspect(test_path(t, test_format(t, "ctx/%s", file)), &im, &t->err), &t->err);
+    for (size_t i = 0; exti_image_needed(im, i); i++)
+        found = found || strcmp(exti_image_needed(im, i), name) == 0;
+    exti_image_free(im);
+    return found;
+}
+
+static void what_a_module_brings_is_copied_with_it(void **state)
+{
+    struct test *t = *state;
+    struct exti_symbol_info s = {.size = sizeof s};
+    struct exti_image *im;
+    char *brought, *further, *x, *wrong;
+
+    write_brought(t);
+    assert_ok(copy_one(t, "x.pyd"), &t->err);
+    x = copy_of(t, "x.k3x9q2m4");
+    brought = copy_of(t, "brought-k3x9q2m4");
+    further = copy_of(t, "Further-k3x9q2m4");
+    assert_true(needs_it(t, x, brought) && needs_it(t, x, "KERNEL32.dll"));
+    assert_true(needs_it(t, brought, "KERNEL32.dll") && needs_it(t, brought, further));
+    assert_ok(exti_inspect(test_path(t, test_format(t, "ctx/%s", further)), &im, &t->err), &t->err);
+    assert_int_equal(exti_image_symbol(im, 1, &s), 0);
+    assert_string_equal(s.forward,
+                        test_format(t, "%.*s.Py_BuildValue", (int)strlen(brought) - 4, brought));
+    exti_image_free(im);
+    assert_string_equal(findings(t), "");
+
+    wrong = test_format(t, "%s", brought);
+    wrong[0] = 'x';
+    damage(t, x, brought, wrong, strlen(wrong));
+    assert_contains(findings(t), "in place of brought.dll, which is brought-");
+    damage(t, x, wrong, "brought.dll\0", 12);
+    assert_contains(findings(t), "imports from brought.dll, the original");
+    assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
+}
+
+/* With the closure none copies have the names that they had before there was one. */
+static void what_is_shared_keeps_its_name(void **state)
+{
+    struct test *t = *state;
+    const struct exti_rule rule = {"BROUGHT.*", 1};
+    struct exti_ctx_opts o = {.size = sizeof o,
+                              .dir = test_path(t, "ctx"),
+                              .name = "k3x9q2m4",
+                              .api_library = test_path(t, "python311.dll"),
+                              .rules = &rule,
+                              .rule_count = 1,
+                              .flags = EXTI_CTX_COPY_ONLY};
+    struct exti_ctx *ctx;
+
+    write_brought(t);
+    assert_ok(exti_ctx_open(&ctx, &o, &t->err), &t->err);
+    assert_ok(exti_copy(ctx, test_path(t, "x.pyd"), NULL, &t->err), &t->err);
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+    assert_true(needs_it(t, copy_of(t, "x.k3x9q2m4"), "brought.dll"));
+    assert_null(strstr(test_list(t, test_path(t, "ctx")), "brought"));
+    assert_string_equal(findings(t), "");
+    damage(t, copy_of(t, "x.k3x9q2m4"), "brought.dll", "another.dll", 11);
+    assert_contains(findings(t), "in place of brought.dll, which is shared");
+    assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
+
+    o.rule_count = 0;
+    o.closure = EXTI_CLOSURE_NONE;
+    assert_ok(exti_ctx_open(&ctx, &o, &t->err), &t->err);
+    assert_ok(exti_copy(ctx, test_path(t, "brought.dll"), NULL, &t->err), &t->err);
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+    assert_true(needs_it(t, copy_of(t, "brought.k3x9q2m4-"), "FURTHER.dll"));
+}
+
+static void what_cannot_be_copied_names_who_needs_it(void **state)
+{
+    struct test *t = *state;
+
+    write_brought(t);
+    pe_toy_make(&toy, (struct pe_toy_opts){.api = "USER32.dll", .exports = symbols});
+    ptoy_put(&toy, toy.nt + 22, 2, ptoy_get(&toy, toy.nt + 22, 2) | IMAGE_FILE_RELOCS_STRIPPED);
+    test_write(test_path(t, "brought.dll"), toy.b, toy.n);
+    assert_exti(copy_one(t, "x.pyd"), EXTI_E_UNSUPPORTED, &t->err, ANY_OFFSET);
+    assert_string_equal(t->err.file, test_path(t, "brought.dll"));
+    assert_says(&t->err, "no relocations");
+    assert_says(&t->err, "; needed by x.pyd, and shared if a rule says so");
+}
+
+/* What was missing has been put beside the module since. */
+static void what_comes_later_is_found(void **state)
+{
+    struct test *t = *state;
+
+    write_brought(t);
+    rename(test_path(t, "brought.dll"), test_path(t, "away"));
+    assert_ok(copy_one(t, "x.pyd"), &t->err);
+    assert_true(needs_it(t, copy_of(t, "x.k3x9q2m4"), "brought.dll"));
+    rename(test_path(t, "away"), test_path(t, "brought.dll"));
+    assert_ok(copy_one(t, "x.pyd"), &t->err);
+    assert_true(needs_it(t, copy_of(t, "x.k3x9q2m4"), copy_of(t, "brought-k3x9q2m4")));
+    assert_string_equal(findings(t), "");
 }
 
 static void links_are_found(void **state)
@@ -408,6 +525,34 @@ static void names_in_text_are_found(void **state)
 
 /* ---- memory ---- */
 
+static void memory_may_run_out_over_what_is_brought(void **state)
+{
+    struct test *t = *state;
+    int failures = 0;
+
+    write_brought(t);
+    for (long n = 0, good = 0; good < 20; n += 3) {
+        struct exti_ctx *ctx;
+        int rc;
+
+        assert_ok(open_context(t, &ctx), &t->err);
+        exti__mem_fail_after(n);
+        rc = exti_copy(ctx, test_path(t, "x.pyd"), NULL, &t->err);
+        exti__mem_fail_after(-1);
+        if (rc)
+            assert_int_equal(rc, EXTI_E_NOMEM);
+        failures += rc != 0;
+        good = rc ? 0 : good + 1;
+        assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+        if (rc) /* what has not come to be made is now */
+            assert_ok(copy_one(t, "x.pyd"), &t->err);
+        assert_string_equal(findings(t), "");
+        assert_true(needs_it(t, copy_of(t, "x.k3"), copy_of(t, "brought-k3")));
+        assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
+    }
+    assert_true(failures > 50);
+}
+
 /* Some look-ups may fail without harm, so one success is not the end. */
 static void memory_may_run_out(void **state)
 {
@@ -464,10 +609,15 @@ int main(void)
         exti_test(forwarders_alone_are_renamed_too),
         exti_test(other_builds_have_their_own),
         exti_test(what_leaves_the_context_is_found),
+        exti_test(what_a_module_brings_is_copied_with_it),
+        exti_test(what_is_shared_keeps_its_name),
+        exti_test(what_cannot_be_copied_names_who_needs_it),
+        exti_test(what_comes_later_is_found),
         exti_test(links_are_found),
         exti_test(names_differ_in_more_than_case),
         exti_test(names_in_text_are_found),
         exti_test(memory_may_run_out),
+        exti_test(memory_may_run_out_over_what_is_brought),
     };
 
     return cmocka_run_group_tests_name("pe_set", tests, NULL, NULL);

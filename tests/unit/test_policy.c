@@ -5,7 +5,7 @@
 
 #include "tests/support/exti_test.h"
 
-static const char *const formats[] = {"ELF", "Mach-O"};
+static const char *const formats[] = {"ELF", "Mach-O", "PE"};
 
 static void assert_decides(const struct exti_policy *p, const char *soname, const char *path,
                            uint32_t flags, bool share, enum exti_why why)
@@ -110,6 +110,39 @@ static void the_base_set_is_shared(void **state)
         assert_decides(&sharing, others[i], "/lib/x", 0, true, EXTI_WHY_DEFAULT);
     }
     assert_decides(&p, NULL, "/lib/libgcc_s.so.1", 0, true, EXTI_WHY_BASE);
+}
+
+static void windows_has_a_base_set_of_its_own(void **state)
+{
+    static const char *const names[] = {
+        "VCRUNTIME140_1.dll", "msvcp140-a4c2229bdc2a2a630acdc095b4d86008.dll",
+        "MSVCR100.dll",       "libiomp5md.dll",
+        "libgomp-1.dll",      "libstdc++-6.dll",
+        "nvcuda.dll",         "cudart64_110.dll",
+        "glib-2.0-0.dll",     "libglib-2.0-0.dll",
+        "VCOMP140.DLL"};
+    static const char *const fixed[] = {"ucrtbased.dll", "API-MS-WIN-crt-heap-l1-1-0.dll"};
+    static const char *const others[] = {"libcrypto-3.dll", "libssl-1_1.dll", "sqlite3.dll",
+                                         "libffi-8.dll",    "tcl86t.dll",     "zlib1.dll",
+                                         "libopenblas.dll", "hdf5.dll",       "msvcrystal.dll"};
+    const struct exti_rule rules[] = {
+        {"SQLITE3.*", true}, {"C:/Lib[A-B]/*", true}, {"x[0-9].dll", true}};
+    const struct exti_policy p = {.format = "PE"}, ruled = {rules, ARRAY_SIZE(rules), false, "PE"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        assert_decides(&p, NULL, names[i], 0, true, EXTI_WHY_BASE);
+    for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
+        assert_decides(&p, NULL, fixed[i], 0, true, EXTI_WHY_FIXED);
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+        assert_decides(&p, NULL, others[i], 0, false, EXTI_WHY_DEFAULT);
+    assert_decides(&p, NULL, "libcrypto.so.3", 0, false, EXTI_WHY_DEFAULT);
+    /* In any case, and with either slash. */
+    assert_decides(&ruled, NULL, "/l/sqlite3.DLL", 0, true, EXTI_WHY_RULE);
+    assert_decides(&ruled, NULL, "c:\\liba\\a.dll", 0, true, EXTI_WHY_RULE);
+    assert_decides(&ruled, NULL, "c:\\libc\\a.dll", 0, false, EXTI_WHY_DEFAULT);
+    assert_decides(&ruled, NULL, "X1.dll", 0, true, EXTI_WHY_RULE);
+    assert_decides(&ruled, NULL, "x[.dll", 0, false, EXTI_WHY_DEFAULT);
 }
 
 static void flags_decide_where_no_name_does(void **state)
@@ -222,6 +255,7 @@ int main(void)
         cmocka_unit_test(globs_match_as_a_shells),
         cmocka_unit_test(a_hostile_glob_takes_no_longer),
         cmocka_unit_test(the_base_set_is_shared),
+        cmocka_unit_test(windows_has_a_base_set_of_its_own),
         cmocka_unit_test(flags_decide_where_no_name_does),
         cmocka_unit_test(mach_o_has_a_base_set_of_its_own),
         cmocka_unit_test(the_users_last_word_counts_but_not_for_the_c_library),

@@ -125,6 +125,168 @@ static void contexts_are_isolated(void)
     CHECK(close_ctx(a) && call(y, "ext_bump") == 202 && close_ctx(b));
 }
 
+/* ---- what an extension brings along ---- */
+
+static struct exti_ctx *open_choice(const char *dir, const char *sub, enum exti_closure closure,
+                                    const struct exti_rule *rule)
+{
+    struct exti_ctx_opts o = {.size = sizeof o,
+                              .dir = join(dir, sub),
+                              .api_library = join(dir, "python311.dll"),
+                              .closure = closure,
+                              .rules = rule,
+                              .rule_count = rule != NULL};
+    struct exti_ctx *ctx = NULL;
+
+    CHECK_ERR(!exti_ctx_open(&ctx, &o, &err), &err);
+    return ctx;
+}
+
+static const char *bring(const char *dir, const char *name)
+{
+    copy_file(join(toys, name), join(dir, name));
+    return join(dir, name);
+}
+
+static void libraries_are_the_contexts(void)
+{
+    const char *dir = make_folder("brings"), *ext = bring(dir, "toyneeds.dll"),
+               *helper = bring(dir, "libhelper.dll"), *copy;
+    struct exti_ctx *a = open_ctx(dir, "c1", 0), *b = open_ctx(dir, "c2", 0);
+    struct exti_module *x = load(a, ext), *y = load(b, ext), *h = load(a, helper);
+    struct exti_proof proof = {.size = sizeof proof};
+    size_t findings = 9;
+
+    CHECK(call(x, "ext_helper") == 1 && call(x, "ext_helper") == 2 && call(y, "ext_helper") == 1);
+    CHECK(call(h, "helper_next") == 3); /* of its own, and one with what was dragged in */
+    CHECK(!GetModuleHandleW(wide(helper)) && !GetModuleHandleW(L"libhelper.dll"));
+    CHECK_ERR(!exti_ctx_prove(a, NULL, NULL, &proof, &err), &err);
+    CHECK(proof.modules == 3 && !proof.leaks && proof.references >= 4);
+    copy = h ? strdup(exti_module_copy(h)) : "";
+    CHECK(!exti_close(h, &err) && GetModuleHandleW(wide(copy)));
+    CHECK(!exti_close(x, &err) && !GetModuleHandleW(wide(copy))); /* with who needs it */
+    CHECK(call(y, "ext_helper") == 2);
+    CHECK_ERR(!exti_dir_verify(join(dir, "c1"), NULL, NULL, &findings, &err) && !findings, &err);
+    CHECK(close_ctx(a) && close_ctx(b));
+}
+
+static void without_a_closure_libraries_are_shared(void)
+{
+    const char *dir = make_folder("shares"), *ext = bring(dir, "toyneeds.dll"),
+               *helper = bring(dir, "libhelper.dll");
+    const struct exti_rule rule = {"LIBhelper*", 1};
+    struct exti_ctx *a = open_choice(dir, "c1", EXTI_CLOSURE_NONE, NULL),
+                    *b = open_choice(dir, "c2", EXTI_CLOSURE_API, NULL),
+                    *c = open_choice(dir, "c3", EXTI_CLOSURE_ALL, &rule);
+    struct exti_module *x = load(a, ext), *y = load(b, ext), *z = load(c, ext);
+
+    CHECK(call(x, "ext_helper") == 1 && call(y, "ext_helper") == 2 && call(z, "ext_helper") == 3);
+    CHECK(GetModuleHandleW(wide(helper)) != NULL);
+    CHECK(close_ctx(a) && close_ctx(b) && close_ctx(c));
+}
+
+/* As delvewheel leaves a wheel. */
+static void vendored_folders_are_searched(void)
+{
+    const char *dir = make_folder("vendored"), *site = join(dir, "site-packages"),
+               *pkg = join(site, "pkg"), *libs = join(site, "other.libs"), *ext;
+    const char *const dirs[] = {site, pkg, libs};
+    struct exti_ctx *a = open_ctx(dir, "c1", 0), *b = open_ctx(dir, "c2", 0);
+    struct exti_module *x, *y;
+
+    for (int i = 0; i < 3; i++)
+        CHECK(CreateDirectoryW(wide(dirs[i]), NULL));
+    ext = bring(pkg, "toyneeds.dll");
+    bring(libs, "libhelper.dll");
+    x = load(a, ext);
+    y = load(b, ext);
+    CHECK(call(x, "ext_helper") == 1 && call(x, "ext_helper") == 2 && call(y, "ext_helper") == 1);
+    CHECK(close_ctx(a) && close_ctx(b));
+}
+
+/* What a library forwards to another is the other's copy. */
+static void forwarders_lead_to_copies(void)
+{
+    const char *dir = make_folder("forwards"), *ext = bring(dir, "toyneeds.dll"),
+               *other = bring(dir, "other.dll");
+    struct exti_ctx *a = open_ctx(dir, "c1", 0), *b = open_ctx(dir, "c2", 0);
+    struct exti_module *x, *y;
+
+    copy_file(join(toys, "forward\\libhelper.dll"), join(dir, "libhelper.dll"));
+    x = load(a, ext);
+    y = load(b, ext);
+    CHECK(call(x, "ext_helper") == 1 && call(x, "ext_helper") == 2 && call(y, "ext_helper") == 1);
+    CHECK(!GetModuleHandleW(wide(other)));
+    CHECK(close_ctx(a) && close_ctx(b));
+}
+
+/* The standard helper asks for a name, which nothing but a loaded module answers to. */
+static void delayed_imports_lead_to_copies(void)
+{
+    const char *dir = make_folder("delayed"), *ext;
+    struct exti_ctx *a, *b;
+    struct exti_module *x, *y;
+
+    if (!exists(join(toys, "toylate.dll"))) {
+        puts("# no delay imports here: they need clang and lld");
+        return;
+    }
+    ext = bring(dir, "toylate.dll");
+    a = open_ctx(dir, "c0", 0);
+    x = load(a, ext); /* loads without what it delays */
+    CHECK(x && close_ctx(a));
+    bring(dir, "libhelper.dll");
+    a = open_ctx(dir, "c1", 0);
+    b = open_ctx(dir, "c2", 0);
+    x = load(a, ext);
+    y = load(b, ext);
+    CHECK(call(x, "ext_helper") == 1 && call(x, "ext_helper") == 2 && call(y, "ext_helper") == 1);
+    CHECK(!GetModuleHandleW(L"libhelper.dll"));
+    CHECK(close_ctx(a) && close_ctx(b));
+    /* And without what that needs: it is not needed yet. */
+    dir = make_folder("delayed broken");
+    ext = bring(dir, "toylate.dll");
+    copy_file(join(toys, "broken\\libhelper.dll"), join(dir, "libhelper.dll"));
+    a = open_ctx(dir, "c1", 0);
+    x = load(a, ext);
+    CHECK(call(x, "ext_bump") == 101 && close_ctx(a));
+}
+
+/* Sets IMAGE_FILE_RELOCS_STRIPPED: it loads at one address, and so once. */
+static void forbid_copies(const char *path)
+{
+    HANDLE h =
+        CreateFileW(wide(path), GENERIC_READ | GENERIC_WRITE, 0, NULL, OPEN_EXISTING, 0, NULL);
+    IMAGE_DOS_HEADER dos = {0};
+    IMAGE_FILE_HEADER file = {0};
+    DWORD n;
+
+    CHECK(ReadFile(h, &dos, sizeof dos, &n, NULL));
+    SetFilePointer(h, dos.e_lfanew + 4, NULL, FILE_BEGIN);
+    CHECK(ReadFile(h, &file, sizeof file, &n, NULL));
+    file.Characteristics |= IMAGE_FILE_RELOCS_STRIPPED;
+    SetFilePointer(h, dos.e_lfanew + 4, NULL, FILE_BEGIN);
+    CHECK(WriteFile(h, &file, sizeof file, &n, NULL) && CloseHandle(h));
+}
+
+static void what_cannot_be_copied_can_be_shared(void)
+{
+    const char *dir = make_folder("refused"), *ext = bring(dir, "toyneeds.dll");
+    const struct exti_rule rule = {"libhelper.dll", 1};
+    struct exti_ctx *a = open_ctx(dir, "c1", 0);
+    struct exti_module *m = NULL;
+
+    forbid_copies(bring(dir, "libhelper.dll"));
+    CHECK(exti_load(a, ext, &m, &err) == EXTI_E_UNSUPPORTED);
+    CHECK_ERR(strstr(err.file, "libhelper.dll") && strstr(err.message, "needed by toyneeds.dll") &&
+                  strstr(err.message, "shared if a rule says so"),
+              &err);
+    CHECK(close_ctx(a));
+    a = open_choice(dir, "c2", EXTI_CLOSURE_ALL, &rule);
+    CHECK_ERR(!exti_copy(a, ext, NULL, &err), &err); /* its one address may be taken here */
+    CHECK(close_ctx(a));
+}
+
 /* What imports from python3.dll, whose symbols are python311.dll's, gets the context's. */
 static void stable_abi_of(const char *file)
 {
@@ -349,11 +511,14 @@ static void missing_dependency_is_named(void)
 static void library_that_binds_to_the_original_is_found(void)
 {
     const char *dir = make_folder("leak"), *ext = join(dir, "toyneeds.dll");
-    struct exti_ctx *ctx = open_ctx(dir, "c", 0);
-    struct exti_module *m = NULL;
+    struct exti_ctx *ctx = open_ctx(dir, "a", 0);
+    struct exti_module *m;
 
     copy_file(join(toys, "toyneeds.dll"), ext);
     copy_file(join(toys, "leaky\\libhelper.dll"), join(dir, "libhelper.dll"));
+    m = load(ctx, ext); /* its copy binds to the context's */
+    CHECK(call(m, "ext_helper") == 2 && call(m, "ext_bump") == 102 && close_ctx(ctx));
+    ctx = open_choice(dir, "c", EXTI_CLOSURE_NONE, NULL);
     CHECK(exti_load(ctx, ext, &m, &err) == EXTI_E_INTERPOSED);
     CHECK_ERR(strstr(err.file, "libhelper.dll") && strstr(err.message, "api_next"), &err);
     CHECK_ERR(strstr(err.message, "python311.dll"), &err);
@@ -575,6 +740,12 @@ int main(int argc, char **argv)
         return 2;
     RUN(without_rewriting_the_api_is_shared);
     RUN(contexts_are_isolated);
+    RUN(libraries_are_the_contexts);
+    RUN(without_a_closure_libraries_are_shared);
+    RUN(vendored_folders_are_searched);
+    RUN(forwarders_lead_to_copies);
+    RUN(delayed_imports_lead_to_copies);
+    RUN(what_cannot_be_copied_can_be_shared);
     RUN(stable_abi_is_the_contexts);
     RUN(stable_abi_by_number_is_too);
     RUN(closing_unmaps);

@@ -25,11 +25,17 @@ elf_toy() # OUT SOURCE FLAGS...
 
 build_toys()
 {
-    mkdir -p "$toys"/{newer,leaky} &&
+    mkdir -p "$toys"/{newer,leaky,forward,broken} &&
         toy python311.dll toy_api.c -DVERSION=1 -Wl,--out-implib,"$toys/libpython311.a" &&
         toy newer/python311.dll toy_api.c -DVERSION=2 &&
         toy libhelper.dll toy_helper.c -Wl,--out-implib,"$toys/libhelper.a" &&
         toy leaky/libhelper.dll toy_helper.c -DLEAKY -lpython311 &&
+        toy other.dll toy_helper.c &&
+        printf 'LIBRARY libhelper.dll\nEXPORTS\nhelper_next=other.helper_next\n' >"$toys/forward.def" &&
+        toy forward/libhelper.dll toy_helper.c -Dhelper_next=unused "$toys/forward.def" &&
+        toy gone.dll toy_helper.c -Dhelper_next=gone -Wl,--out-implib,"$toys/libgone.a" &&
+        rm "$toys/gone.dll" &&
+        toy broken/libhelper.dll toy_helper.c -DLEAKY -Dapi_next=gone -lgone &&
         toy toyext.dll toy_ext.c -DVERSION=1 -lpython311 &&
         toy newer/toyext.dll toy_ext.c -DVERSION=2 -lpython311 &&
         printf 'LIBRARY python3.dll\nEXPORTS\napi_next=python311.api_next @7\napi_version=python311.api_version @8\n%s\n' \
@@ -43,6 +49,27 @@ build_toys()
         toy toyneeds.dll toy_ext.c -DVERSION=1 -DHELPER -lpython311 -lhelper &&
         elf_toy libtoypython.so.1 toy_api.c -DVERSION=1 -Wl,-soname,libtoypython.so.1 &&
         elf_toy toyext.so toy_ext.c -DVERSION=1
+}
+
+# A delay import in the directory for them, which GNU ld does not make.
+build_late()
+{
+    local clang lld lib name late=$toys/late
+    mkdir -p "$late"
+    clang=$(command -v clang-16 || command -v clang) && lld=$(command -v lld-link-16 || command -v lld-link) &&
+        lib=$(command -v llvm-dlltool-16 || command -v llvm-dlltool || ls /usr/lib/llvm-16/bin/llvm-dlltool) || return
+    for name in 'python311 api_next api_version api_data=api_data@DATA' 'libhelper helper_next' \
+        'kernel32 GetTickCount LoadLibraryExA GetProcAddress'; do
+        printf 'LIBRARY %s.dll\nEXPORTS\n' "${name%% *}" >"$late/late.def"
+        tr ' ' '\n' <<<"${name#* }" | sed 's/=.*@DATA/ DATA/' >>"$late/late.def"
+        "$lib" -m i386:x86-64 -d "$late/late.def" -l "$late/${name%% *}.lib" || return
+    done
+    for name in windows/toy_ext wine/src/late; do
+        "$clang" --target=x86_64-pc-windows-msvc -O1 -ffreestanding -DVERSION=1 -DHELPER -c \
+            -o "$late/${name##*/}.obj" "$here/../$name.c" || return
+    done
+    (cd "$late" && "$lld" /nologo /dll /noentry /nodefaultlib /machine:x64 /out:../toylate.dll /implib:unused.lib \
+        toy_ext.obj late.obj python311.lib libhelper.lib kernel32.lib /delayload:libhelper.dll)
 }
 
 build_program() # NAME
@@ -64,6 +91,7 @@ if ! { build_toys && build_program fs && build_program api; }; then
     echo "not ok library: its tests cannot be built"
     exit 1
 fi
+build_late >"$build/late.log" 2>&1 || rm -f "$toys/toylate.dll"
 start_wine >"$build/why" || { echo "skip library: $(cat "$build/why")"; exit 0; }
 trap finish_wine EXIT
 # A link in the folder for temporary files, with the name of what a dead process left.

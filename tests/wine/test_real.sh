@@ -173,8 +173,10 @@ cat lib.modules site.modules >all.modules
 make a all.modules && apia=$api && make b all.modules && apib=$api
 say $? "wheels: their $(wc -l <site.modules) extension modules are copied twice"
 run verify a b
-check "wheels: verify finds both contexts sound" 0 'a: 6[0-9] copies, all sound' \
-    'b: 6[0-9] copies, all sound'
+check "wheels: verify finds both contexts sound" 0 'a: [0-9]+ copies, all sound' \
+    'b: [0-9]+ copies, all sound'
+[ "$(ls a b | grep -c '^libopenblas.*\.dll$')" = 2 ] && [ "$(ls a b | grep -c '^libcrypto.*\.dll$')" = 2 ]
+say $? "wheels: each has what they bring: $(ls a | grep -c '\.dll$') libraries"
 python_host <<<"$(begun "$apia" "$apib" "$lib" "$site/numpy/.libs")
 $(tell numpy "numpy.__version__, numpy.arange(10).sum(), round(float(numpy.linalg.det([[1, 2], [3, 4]])), 6)")
 exec a numpy.seterr(divide='raise')
@@ -203,12 +205,10 @@ told "markupsafe, yaml, cffi: two of each" 'a &lt;' 'b &lt;' "a \[1, \{'x': 2\}\
     'a 2.1.1' 'b 2.1.1'
 told "cryptography, which imports python3.dll: two of it encrypt" "a OpenSSL .*" "b OpenSSL .*" \
     "a b'secret'" "b b'secret'"
-[ "$(grep -cE '^modules [0-9]{2} references [0-9]{4} leaks 0 unresolved 0$' out)" = 2 ]
+[ "$(grep -cE '^modules [0-9]{2} references [0-9]{4} leaks 0 unresolved 0$' out)" = 3 ]
 say $? "wheels: no reference leaves its context: $(grep -m 1 '^modules' out)"
-# What a wheel brings and was not copied is one for all.
-grep '^leak' out | grep -v ' libopenblas' >others
-[ ! -s others ] && grep -q '^leak _multiarray_umath.* libopenblas' out
-say $? "wheels: the walk sees the library of numpy that both use" "$(cat others)"
+! grep '^leak' out >others && [ "$(tail -n 1 out)" = end ]
+say $? "wheels: nor does one lead to what wheels bring" "$(cat others)"
 told "wheels: one stops, the other goes on" 'b stopped' 'a goes on \[0, 1, 2\]' end
 ! grep -E 'raised|Traceback|Error' out
 say $? "wheels: nothing was raised"
