@@ -119,7 +119,7 @@ PE_SRCS := pe/pe_bind.c pe/pe_check.c pe/pe_check_bytes.c pe/pe_check_edit.c pe/
 	pe/pe_format.c pe/pe_forward.c pe/pe_hidden.c pe/pe_image.c pe/pe_import.c pe/pe_names.c \
 	pe/pe_place.c pe/pe_plan.c pe/pe_put.c pe/pe_read.c pe/pe_room.c pe/pe_section.c pe/pe_slot.c \
 	pe/pe_strip.c
-LOADER_SRCS := loader/bind_set.c loader/closure.c loader/closure_decide.c loader/ctx.c \
+LOADER_SRCS := loader/bind_set.c loader/bundle.c loader/closure.c loader/closure_decide.c loader/ctx.c \
 	loader/dir.c loader/edits.c loader/exports.c loader/formats.c loader/hazards.c loader/images.c \
 	loader/inspect.c loader/install_name.c loader/json_text.c loader/manifest.c loader/mention.c \
 	loader/module.c loader/names.c loader/open.c loader/opts.c loader/policy.c \
@@ -132,7 +132,7 @@ POSIX_SRCS := loader/base/fs_posix.c loader/dl_posix.c loader/redirect.c loader/
 	loader/static_tls.c
 ELF_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_nettle.c loader/guest_calls.c \
 	loader/guests.c loader/held.c loader/ld_cache.c loader/linkmap_elf.c loader/owner.c \
-	loader/search_elf.c loader/search_host.c loader/search_pe_list.c
+	loader/search_elf.c loader/search_host.c loader/search_pe_list.c loader/strangers.c
 DARWIN_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_darwin.c loader/linkmap_macho.c \
 	loader/owner_named.c loader/search_elf_none.c loader/search_pe_list.c
 WINDOWS_SYSTEM_SRCS := loader/base/fs_win32.c loader/base/fs_win32_lock.c \

@@ -158,17 +158,35 @@ int exti_copy(struct exti_ctx *ctx, const char *original, const char **path, str
     return rc;
 }
 
-/* Takes the newest module off the list, or NULL. */
-static struct exti_module *pop_module(struct exti_ctx *ctx)
+/* Takes all modules off the list; the newest is first. */
+static struct exti_module *take_modules(struct exti_ctx *ctx)
 {
-    struct exti_module *m;
+    struct exti_module *all;
 
     pthread_mutex_lock(&ctx->lock);
-    m = ctx->modules;
-    if (m)
-        ctx->modules = m->older;
+    all = ctx->modules;
+    ctx->modules = NULL;
     pthread_mutex_unlock(&ctx->lock);
-    return m;
+    return all;
+}
+
+/* Counts them.  A hook or a finaliser may load another. */
+static int end_modules(struct exti_ctx *ctx, bool keep_mapped, size_t *count,
+                       struct exti_error *err)
+{
+    struct exti_module *list;
+    int rc = 0;
+
+    while ((list = take_modules(ctx))) {
+        int end_rc;
+
+        for (const struct exti_module *m = list; m; m = m->older)
+            ++*count;
+        end_rc = exti__modules_dispose(list, keep_mapped, rc ? NULL : err);
+        rc = rc ? rc : end_rc;
+        ctx->api = NULL;
+    }
+    return rc;
 }
 
 /* Where what stays mapped is told. */
@@ -192,23 +210,20 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
                           struct exti_error *err)
 {
     struct listener l = {ctx, report, user};
-    struct exti_module *m;
     size_t mapped = 0;
     bool keep;
-    int rc = 0, close_rc;
+    int rc, close_rc;
 
     if (left)
         *left = 0;
     if (!ctx)
         return 0;
-    keep = (ctx->flags & EXTI_CTX_KEEP) || exti__guests_report(ctx, tell, &l);
+    /* Without an open API library nothing has been loaded that a thread could be in. */
+    keep = (ctx->flags & EXTI_CTX_KEEP) || (ctx->api && exti__guests_report(ctx, tell, &l));
     if (!keep)
         exti__guests_disarm_keys(ctx);
     ctx->closing = true;
-    for (; (m = pop_module(ctx)); mapped++) {
-        close_rc = exti__module_dispose(m, keep, rc ? NULL : err);
-        rc = rc ? rc : close_rc;
-    }
+    rc = end_modules(ctx, keep, &mapped, err);
     if (!keep)
         mapped = exti__held_report(ctx, tell, &l);
     if (!mapped)

@@ -29,4 +29,17 @@ void *exti__dl_symbol(void *handle, const char *name);
 /* What a reference from a newly loaded library would find before anything of its own. */
 void *exti__dl_global(const char *name);
 
+/* ---- bundle.c: libraries that go together ---- */
+
+struct exti_bundle {
+    void *handle;
+    int fd;
+};
+
+/* Keeps loaded libraries until it is closed, and then lets go of all of them at once, so that no finaliser
+ * runs after another library's code is gone: Qt deletes the objects of its plug-ins.  False where
+ * the system has nothing for it, or no memory: they can but be closed one by one. */
+bool exti__bundle_open(struct exti_bundle *b, const char *const *needed, size_t count);
+void exti__bundle_close(struct exti_bundle *b);
+
 #endif

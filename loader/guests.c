@@ -321,14 +321,15 @@ static void wait_for_ending(const struct exti_ctx *ctx)
     }
 }
 
-static void describe(const struct exti_guest *g, const struct exti_ctx *ctx,
-                     struct exti_error *finding)
+/* `start` is 0 for a thread of the program. */
+void exti__guest_describe(const struct exti_ctx *ctx, pid_t tid, uintptr_t start,
+                          struct exti_error *finding)
 {
     char path[64], name[32] = "";
     struct exti_module m;
     FILE *f;
 
-    snprintf(path, sizeof path, "/proc/self/task/%ld/comm", (long)g->tid);
+    snprintf(path, sizeof path, "/proc/self/task/%ld/comm", (long)tid);
     f = fopen(path, "re");
     if (f && !fgets(name, sizeof name, f))
         name[0] = 0;
@@ -336,10 +337,10 @@ static void describe(const struct exti_guest *g, const struct exti_ctx *ctx,
         fclose(f);
     name[strcspn(name, "\n")] = 0;
     exti__fail(finding, EXTI_E_BUSY, EXTI_NO_OFFSET,
-               g->kind == STARTED ? "thread %ld '%s', which this has started, is still running"
-                                  : "thread %ld '%s' of the program is still in it",
-               (long)g->tid, name);
-    if (g->kind == STARTED && exti__registry_find(g->start, &m))
+               start ? "thread %ld '%s', which this has started, is still running"
+                     : "thread %ld '%s' of the program is still in it",
+               (long)tid, name);
+    if (start && exti__registry_find(start, &m))
         exti__error_file(finding, m.lib.path);
     else
         exti__error_file(finding, ctx->api ? ctx->api->copy : "");
@@ -356,7 +357,7 @@ static bool nth_living(const struct exti_ctx *ctx, size_t n, struct exti_error *
         if (blocks(g, ctx) && (g->kind == STARTED || !*find(STARTED, ctx, g->tid, 0)) && n-- == 0)
             break;
     if (g)
-        describe(g, ctx, finding);
+        exti__guest_describe(ctx, g->tid, g->kind == STARTED ? g->start : 0, finding);
     pthread_mutex_unlock(&lock);
     return g != NULL;
 }
@@ -373,7 +374,18 @@ size_t exti__guests_report(const struct exti_ctx *ctx, exti_report_fn report, vo
         report(user, &finding);
         finding = (struct exti_error){0};
     }
-    return n;
+    return n + exti__strangers_report(ctx, report, user);
+}
+
+bool exti__guest_is_known(pid_t tid)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&lock);
+    for (const struct exti_guest *g = guests; g && !found; g = g->next)
+        found = g->kind == STARTED && g->tid == tid;
+    pthread_mutex_unlock(&lock);
+    return found;
 }
 
 bool exti__guests_have_objects(const struct exti_ctx *ctx)

@@ -1,7 +1,8 @@
 /* The threads that may run a context's code beyond the call that is being made: those that its copies
  * have started, those of the host that are in it, and the thread-specific keys whose destructors the end of
  * any thread runs.  Known from the copies' calls of the thread library, which are bound to the functions
- * of guest_calls.c; what an initialiser calls while its copy is being opened is not seen.  ELF systems. */
+ * of guest_calls.c; what an initialiser calls while its copy is being opened is not seen there, but
+ * the threads are found in the end.  ELF systems. */
 #ifndef LOADER_GUESTS_H
 #define LOADER_GUESTS_H
 
@@ -9,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "loader/linkmap.h"
 
@@ -39,6 +41,18 @@ bool exti__guests_have_objects(const struct exti_ctx *ctx);
 
 /* The context is about to be freed. */
 void exti__guests_forget(const struct exti_ctx *ctx);
+
+/* ---- strangers.c ---- */
+
+/* The same of threads that initialisers of the context's copies have started. */
+size_t exti__strangers_report(const struct exti_ctx *ctx, exti_report_fn report, void *user);
+
+/* Whether a copy of any context has started the thread by a call that was seen. */
+bool exti__guest_is_known(pid_t tid);
+
+/* Says that the thread, which began at `start`, still runs. */
+void exti__guest_describe(const struct exti_ctx *ctx, pid_t tid, uintptr_t start,
+                          struct exti_error *finding);
 
 /* ---- for guest_calls.c ---- */
 

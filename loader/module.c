@@ -17,22 +17,62 @@ int exti__hook_failed(struct exti_error *err, const char *hook, const char *orig
 
 /* ---- one module ---- */
 
-int exti__module_dispose(struct exti_module *m, bool keep_mapped, struct exti_error *err)
+static bool bundle(const struct exti_module *list, struct exti_bundle *b)
 {
-    struct exti_ctx *ctx = m->ctx;
-    const struct exti_module *outer;
+    const char **copies;
+    size_t n = 0;
+    bool ok;
+
+    for (const struct exti_module *m = list; m; m = m->older)
+        n++;
+    copies = n > 1 ? exti__calloc(n, sizeof *copies) : NULL;
+    if (!copies)
+        return false;
+    n = 0;
+    for (const struct exti_module *m = list; m; m = m->older)
+        copies[n++] = m->copy;
+    ok = exti__bundle_open(b, copies, n);
+    exti__free(copies);
+    return ok;
+}
+
+static int unload(const struct exti_module *list, struct exti_error *err)
+{
+    const struct exti_module *outer = exti__registry_finish(list);
+    struct exti_bundle b;
+    bool together = bundle(list, &b);
     int rc = 0;
 
-    if (ctx->hooks.before_close)
-        ctx->hooks.before_close(ctx->user, ctx, m);
-    exti__registry_remove(m);
-    outer = exti__registry_finish(m);
-    if (!keep_mapped)
-        rc = exti__dl_close(m->handle, err);
+    for (const struct exti_module *m = list; m; m = m->older) {
+        int close_rc = exti__dl_close(m->handle, rc ? NULL : err);
+
+        rc = rc ? rc : close_rc;
+    }
+    if (together)
+        exti__bundle_close(&b);
     exti__registry_finish(outer);
-    exti__free(m->needed);
-    exti__free(m->redirects);
-    exti__free(m);
+    return rc;
+}
+
+int exti__modules_dispose(struct exti_module *list, bool keep_mapped, struct exti_error *err)
+{
+    int rc = 0;
+
+    for (struct exti_module *m = list; m; m = m->older) {
+        if (m->ctx->hooks.before_close)
+            m->ctx->hooks.before_close(m->ctx->user, m->ctx, m);
+        exti__registry_remove(m);
+    }
+    if (!keep_mapped)
+        rc = unload(list, err);
+    while (list) {
+        struct exti_module *m = list;
+
+        list = m->older;
+        exti__free(m->needed);
+        exti__free(m->redirects);
+        exti__free(m);
+    }
     return rc;
 }
 
@@ -48,6 +88,7 @@ static bool drop_reference(struct exti_module *m)
         while (*link != m)
             link = &(*link)->older;
         *link = m->older;
+        m->older = NULL;
         if (m == m->ctx->api)
             m->ctx->api = NULL;
     }
@@ -64,7 +105,7 @@ int exti__module_release(struct exti_module *m, struct exti_error *err)
     if (!drop_reference(m))
         return 0;
     m->needed = NULL;
-    rc = exti__module_dispose(m, false, err);
+    rc = exti__modules_dispose(m, false, err);
     while (count--) {
         needed_rc = exti__module_release(needed[count], rc ? NULL : err);
         rc = rc ? rc : needed_rc;

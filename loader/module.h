@@ -24,7 +24,7 @@ struct exti_module {
     size_t needed_count;
     struct exti_redirect *redirects; /* owned; this module's alone, the symbols the quirks' */
     size_t redirect_count;
-    struct exti_module *older; /* in exti_ctx.modules */
+    struct exti_module *older; /* in exti_ctx.modules, or among those that end together */
 };
 
 struct exti_ctx {
@@ -56,8 +56,9 @@ size_t exti__ctx_count(void);
 
 /* ---- module.c ---- */
 
-/* Ends a module that is no longer on its context's list.  What it needs keeps its reference. */
-int exti__module_dispose(struct exti_module *m, bool keep_mapped, struct exti_error *err);
+/* Ends modules, from the newest to older ones, that are no longer on their context's list.  What they need
+ * keeps its references. */
+int exti__modules_dispose(struct exti_module *list, bool keep_mapped, struct exti_error *err);
 
 /* Gives back one reference; the last one ends the module, and with it those that only it needed. */
 int exti__module_release(struct exti_module *m, struct exti_error *err);
@@ -97,9 +98,9 @@ void exti__opening_end(struct exti_opening *o);
 int exti__registry_add(struct exti_module *m, struct exti_error *err);
 void exti__registry_remove(struct exti_module *m);
 
-/* From here on the calling thread alone finds `m`, which has been removed: for as long as the system's
+/* From here on the calling thread alone finds `list`, which has been removed: for as long as the system's
  * loader is closing it.  Returns what to put back afterwards, as closing one may close another. */
-const struct exti_module *exti__registry_finish(const struct exti_module *m);
+const struct exti_module *exti__registry_finish(const struct exti_module *list);
 
 /* The module at `address`, if there is one: its ctx, handle, original, lib and layout.  By value, as a
  * thread that has loaded a file at the same time as another may be about to free its module.  What it

@@ -52,8 +52,8 @@ static int survive_forks(struct exti_error *err)
 }
 #endif
 
-/* The module that this thread is closing: its finalisers still run, but where it lay another thread may
- * be mapping the next as soon as they have. */
+/* The modules that this thread is closing: their finalisers still run, but where they lay another thread
+ * may be mapping the next as soon as they have. */
 static _Thread_local const struct exti_module *finishing;
 
 /* How many modules begin at or below `address`. */
@@ -121,17 +121,26 @@ void exti__registry_remove(struct exti_module *m)
     pthread_rwlock_unlock(&lock);
 }
 
-const struct exti_module *exti__registry_finish(const struct exti_module *m)
+const struct exti_module *exti__registry_finish(const struct exti_module *list)
 {
     const struct exti_module *before = finishing;
 
-    finishing = m;
+    finishing = list;
     return before;
 }
 
 static bool contains(const struct exti_module *m, uintptr_t address)
 {
     return address >= m->layout.lo && address < m->layout.hi;
+}
+
+static const struct exti_module *find_finishing(uintptr_t address)
+{
+    const struct exti_module *m = finishing;
+
+    while (m && !contains(m, address))
+        m = m->older;
+    return m;
 }
 
 static struct exti_module describe(const struct exti_module *m)
@@ -152,8 +161,8 @@ bool exti__registry_find(uintptr_t address, struct exti_module *out)
     at = position(address);
     if (at && contains(modules[at - 1], address))
         m = modules[at - 1];
-    else if (finishing && contains(finishing, address))
-        m = finishing;
+    else
+        m = find_finishing(address);
     if (m)
         *out = describe(m);
     pthread_rwlock_unlock(&lock);

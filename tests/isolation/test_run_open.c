@@ -213,6 +213,67 @@ ISO_CASE(a_plug_in_gets_the_libraries_of_its_context)
     iso_close_ctx(y.ctx);
 }
 
+/* The finaliser of the toolkit's library destroys what its plug-ins, which need it, have made, as Qt does.
+ * Both see the plug-ins' code still there, in whatever order the files go. */
+static struct opener open_plugins(int *destroyed, void *handles[2])
+{
+    static const char core[] = "static void (*destroy[2])(int *);\n"
+                               "static int count, *where;\n"
+                               "void core_made(void (*f)(int *), int *p)\n"
+                               "{ destroy[count++] = f; where = p; }\n"
+                               "__attribute__((destructor)) static void core_end(void)\n"
+                               "{ while (count) destroy[--count](where); }\n";
+    static const char plugin[] = "void core_made(void (*f)(int *), int *p);\n"
+                                 "static void destroy(int *p) { ++*p; }\n"
+                                 "void plug_make(int *p) { core_made(destroy, p); }\n";
+    static const char *const names[] = {"pkg.libs/one.so", "pkg.libs/two.so"};
+    struct opener o;
+
+    build_opener("");
+    iso_build(core, "pkg.libs/libcore.so", "-Wl,-soname,libcore.so");
+    o = open_opener(iso_open(NULL));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        void (*make)(int *);
+
+        iso_build(plugin, names[i],
+                  iso_text("-L'%s' -lcore -Wl,-rpath,'$ORIGIN'", in_tmp("pkg.libs")));
+        handles[i] = must_open(&o, in_tmp(names[i]), RTLD_NOW);
+        make = (void (*)(int *))o.sym(handles[i], "plug_make");
+        want(make);
+        make(destroyed);
+    }
+    return o;
+}
+
+ISO_CASE(a_toolkit_can_destroy_what_its_plug_ins_have_made)
+{
+    int destroyed = 0;
+    void *handles[2];
+    struct opener o = open_plugins(&destroyed, handles);
+
+    iso_close_ctx(o.ctx);
+    want_int(destroyed, 2);
+}
+
+/* The control: one plug-in goes first. */
+static void close_one_by_one(void *arg)
+{
+    void *handles[2];
+    struct opener o = open_plugins(arg, handles);
+
+    want_int(o.close(handles[0]), 0);
+    exti_ctx_close(o.ctx, NULL);
+}
+
+ISO_CASE(a_plug_in_that_is_closed_before_is_missed)
+{
+    int destroyed = 0, status;
+    pid_t pid = iso_spawn(close_one_by_one, &destroyed);
+
+    want(waitpid(pid, &status, 0) == pid);
+    want(WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == 99));
+}
+
 /* What it is told by dladdr, say. */
 ISO_CASE(an_extension_that_opens_itself_gets_itself)
 {
@@ -343,6 +404,10 @@ int main(void)
         cmocka_unit_test(a_loaded_library_answers_to_its_soname),
         cmocka_unit_test(a_loaded_library_answers_to_the_name_it_is_needed_by),
         cmocka_unit_test(a_plug_in_gets_the_libraries_of_its_context),
+        cmocka_unit_test(a_toolkit_can_destroy_what_its_plug_ins_have_made),
+#ifdef __GLIBC__ /* others unmap nothing */
+        cmocka_unit_test(a_plug_in_that_is_closed_before_is_missed),
+#endif
         cmocka_unit_test(an_extension_that_opens_itself_gets_itself),
         cmocka_unit_test(what_is_closed_goes),
         cmocka_unit_test(failures_are_told_in_the_loaders_words),

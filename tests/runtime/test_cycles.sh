@@ -58,6 +58,8 @@ for exe in $(pythons); do
 done
 if has $system numpy; then
     cycles nothing_is_left_of_numpy 256 20 60 $system "$arrays"
+    # OpenBLAS starts them as it is loaded.
+    OPENBLAS_NUM_THREADS=2 cycles nothing_is_left_of_a_pool_of_threads 256 4 8 $system "$arrays"
     PYTHONMALLOC=malloc cycles nothing_is_left_of_memory_from_malloc 256 10 20 $system "$arrays"
     PYTHONDEVMODE=1 cycles nothing_is_left_of_memory_with_debug_hooks 256 10 20 $system "$arrays"
     # The control: CPython itself gives back much less.
