@@ -130,8 +130,8 @@ LOADER_SRCS := loader/bind_set.c loader/bundle.c loader/closure.c loader/closure
 # What differs between systems.
 POSIX_SRCS := loader/base/fs_posix.c loader/dl_posix.c loader/redirect.c loader/run_open.c \
 	loader/static_tls.c
-ELF_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_nettle.c loader/guest_calls.c \
-	loader/guests.c loader/held.c loader/ld_cache.c loader/linkmap_elf.c loader/owner.c \
+ELF_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_nettle.c loader/ghosts.c loader/guest_calls.c \
+	loader/guests.c loader/held.c loader/iterate.c loader/ld_cache.c loader/linkmap_elf.c loader/owner.c \
 	loader/search_elf.c loader/search_host.c loader/search_pe_list.c loader/strangers.c
 DARWIN_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_darwin.c loader/linkmap_macho.c \
 	loader/owner_named.c loader/search_elf_none.c loader/search_pe_list.c

@@ -6,8 +6,10 @@
 
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
+#include "loader/ghosts.h"
 #include "loader/guests.h"
 #include "loader/held.h"
+#include "loader/iterate.h"
 #include "loader/module.h"
 #include "loader/opts.h"
 
@@ -229,6 +231,8 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
     if (!mapped)
         exti__guests_delete_keys(ctx);
     exti__guests_forget(ctx);
+    exti__ghosts_forget(ctx);
+    exti__iterate_forget(ctx);
     close_rc = exti__store_close(&ctx->store, rc ? NULL : err);
     if (!(ctx->flags & EXTI_CTX_COPY_ONLY))
         atomic_fetch_sub(&open_count, 1);

@@ -6,6 +6,7 @@
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
 #include "loader/dl.h"
+#include "loader/ghosts.h"
 
 int exti__hook_failed(struct exti_error *err, const char *hook, const char *original)
 {
@@ -65,6 +66,7 @@ int exti__modules_dispose(struct exti_module *list, bool keep_mapped, struct ext
     }
     if (!keep_mapped)
         rc = unload(list, err);
+    exti__ghosts_sweep();
     while (list) {
         struct exti_module *m = list;
 

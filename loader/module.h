@@ -96,6 +96,7 @@ void exti__opening_end(struct exti_opening *o);
 /* ---- registry.c: which module of which context an address lies in ---- */
 
 int exti__registry_add(struct exti_module *m, struct exti_error *err);
+/* The module is a ghost from then on: exti__ghosts_sweep is to be called once it is closed. */
 void exti__registry_remove(struct exti_module *m);
 
 /* From here on the calling thread alone finds `list`, which has been removed: for as long as the system's
@@ -111,7 +112,8 @@ bool exti__registry_find(uintptr_t address, struct exti_module *out);
 bool exti__registry_find_copy(const struct exti_ctx *ctx, const char *source,
                               struct exti_module *out);
 
-/* The original of the copy that some context has loaded from that path, if there is one. */
+/* The original of the copy that some context has loaded from that path, if there is one, a closed context
+ * too as long as the copy is mapped.  What `out` holds matters only then. */
 bool exti__registry_original(const char *copy, char *out, size_t size);
 
 /* Whether a module of another context has a copy of the same file name. */

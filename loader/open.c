@@ -7,6 +7,7 @@
 #include "loader/base/mem.h"
 #include "loader/dl.h"
 #include "loader/edits.h"
+#include "loader/ghosts.h"
 #include "loader/guests.h"
 #include "loader/install_name.h"
 
@@ -179,6 +180,7 @@ static void discard(struct exti_module *m)
     if (m->enrolled)
         exti__registry_remove(m);
     exti__dl_close(m->handle, NULL);
+    exti__ghosts_sweep();
     exti__free(m->needed);
     exti__free(m->redirects);
     exti__free(m);

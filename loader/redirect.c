@@ -15,10 +15,13 @@
 #include "loader/dl.h"
 #include "loader/edits.h"
 #include "loader/guests.h"
+#include "loader/iterate.h"
 #include "loader/module.h"
 #include "loader/owner.h"
 
 /* ---- the functions that copies call ---- */
+
+static void *loader_call(const char *symbol);
 
 /* What dlerror is to say on this thread, once. */
 static _Thread_local char last_error[sizeof(struct exti_error)];
@@ -91,22 +94,35 @@ static void *program_symbol(const struct exti_module *caller, void *scope, const
     return p ? own_instead(caller, name, p) : dlsym(scope, name);
 }
 
-static void *redirected_dlsym(void *handle, const char *name)
+static void *symbol_in(const struct exti_module *caller, void *handle, const char *name)
 {
-    struct exti_module m;
     const char *private_name;
     void *p;
+
+    if (handle == RTLD_DEFAULT)
+        return program_symbol(caller, caller->handle, name);
+    if (handle == caller->ctx->api->handle)
+        return program_symbol(caller, handle, name);
+    private_name = exti__rename_find(&caller->ctx->store.renames, name);
+    p = private_name ? dlsym(handle, private_name) : NULL;
+    return p ? p : dlsym(handle, name);
+}
+
+static void *redirected_dlsym(void *handle, const char *name)
+{
+    struct exti_module m, owner;
+    void *p, *own;
 
     last_error[0] = 0;
     if (!find_caller(__builtin_return_address(0), &m) || handle == RTLD_NEXT)
         return dlsym(handle, name);
-    if (handle == RTLD_DEFAULT)
-        return program_symbol(&m, m.handle, name);
-    if (handle == m.ctx->api->handle)
-        return program_symbol(&m, handle, name);
-    private_name = exti__rename_find(&m.ctx->store.renames, name);
-    p = private_name ? dlsym(handle, private_name) : NULL;
-    return p ? p : dlsym(handle, name);
+    p = symbol_in(&m, handle, name);
+    if (!p || exti__registry_find((uintptr_t)p, &owner))
+        return p;
+    own = exti__iterate_found(m.ctx, name);
+    if (!own)
+        own = loader_call(name);
+    return own ? own : p;
 }
 
 static int redirected_dlclose(void *handle)
@@ -189,10 +205,9 @@ static int redirected_dlinfo(void *handle, int request, void *out)
 /* A function as the address that a slot holds. */
 #define ADDRESS(function) ((void *)(uintptr_t)(function))
 
-static void *target_of(const struct exti_module *m, const char *symbol)
+static void *loader_call(const char *symbol)
 {
-    const struct exti_ctx *ctx = m->ctx;
-    const struct exti_redirect loader[] = {
+    const struct exti_redirect calls[] = {
         {"dlopen", ADDRESS(redirected_dlopen)},   {"dlsym", ADDRESS(redirected_dlsym)},
         {"dlclose", ADDRESS(redirected_dlclose)}, {"dlerror", ADDRESS(redirected_dlerror)},
         {"dladdr", ADDRESS(redirected_dladdr)},
@@ -201,16 +216,25 @@ static void *target_of(const struct exti_module *m, const char *symbol)
 #endif
     };
 
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (strcmp(calls[i].symbol, symbol) == 0)
+            return calls[i].to;
+    return exti__iterate_call(symbol);
+}
+
+static void *target_of(const struct exti_module *m, const char *symbol)
+{
+    const struct exti_ctx *ctx = m->ctx;
+    void *to;
+
     for (size_t i = 0; i < ctx->redirect_count; i++)
         if (strcmp(ctx->redirects[i].symbol, symbol) == 0)
             return ctx->redirects[i].to;
     for (size_t i = 0; i < m->redirect_count; i++)
         if (strcmp(m->redirects[i].symbol, symbol) == 0)
             return m->redirects[i].to;
-    for (size_t i = 0; i < sizeof loader / sizeof *loader; i++)
-        if (strcmp(loader[i].symbol, symbol) == 0)
-            return loader[i].to;
-    return exti__guest_call(symbol);
+    to = loader_call(symbol);
+    return to ? to : exti__guest_call(symbol);
 }
 
 /* What makes a module's read-only part writable for as long as slots in it are written. */

@@ -5,6 +5,7 @@
 
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
+#include "loader/ghosts.h"
 #include "loader/module.h"
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
@@ -37,6 +38,8 @@ static void renew_lock(void)
 static void prepare_for_forks(void)
 {
     fork_error = pthread_atfork(lock_for_fork, unlock_after_fork, renew_lock);
+    if (!fork_error)
+        fork_error = exti__ghosts_survive_forks();
 }
 
 static int survive_forks(struct exti_error *err)
@@ -98,6 +101,8 @@ int exti__registry_add(struct exti_module *m, struct exti_error *err)
         count++;
     }
     pthread_rwlock_unlock(&lock);
+    if (!rc)
+        exti__ghost_bury(&m->layout);
     return rc;
 }
 
@@ -105,6 +110,7 @@ void exti__registry_remove(struct exti_module *m)
 {
     size_t at;
 
+    exti__ghost_add(m);
     pthread_rwlock_wrlock(&lock);
     /* Two threads that load one file at once each register it for a moment. */
     for (at = position(m->layout.lo); at && modules[at - 1] != m; at--)
@@ -195,7 +201,7 @@ bool exti__registry_original(const char *copy, char *out, size_t size)
             snprintf(out, size, "%s", modules[i]->original);
     }
     pthread_rwlock_unlock(&lock);
-    return found;
+    return found || exti__ghost_original(copy, out, size);
 }
 
 bool exti__registry_has_twin(const struct exti_module *m)
