@@ -119,7 +119,8 @@ PE_SRCS := pe/pe_bind.c pe/pe_check.c pe/pe_check_bytes.c pe/pe_check_edit.c pe/
 	pe/pe_format.c pe/pe_forward.c pe/pe_hidden.c pe/pe_image.c pe/pe_import.c pe/pe_names.c \
 	pe/pe_place.c pe/pe_plan.c pe/pe_put.c pe/pe_read.c pe/pe_room.c pe/pe_section.c pe/pe_slot.c \
 	pe/pe_strip.c
-LOADER_SRCS := loader/bind_set.c loader/bundle.c loader/closure.c loader/closure_decide.c loader/ctx.c \
+LOADER_SRCS := loader/bind_set.c loader/bundle.c loader/captors.c loader/closure.c \
+	loader/closure_decide.c loader/ctx.c \
 	loader/dir.c loader/edits.c loader/exports.c loader/formats.c loader/hazards.c loader/images.c \
 	loader/inspect.c loader/install_name.c loader/json_text.c loader/manifest.c loader/mention.c \
 	loader/module.c loader/names.c loader/open.c loader/opts.c loader/policy.c \
@@ -303,7 +304,10 @@ $(TEST_PROGRAMS:$(B)/%=$(B)/obj/%.o): OBJ_FLAGS = $(CMOCKA_CFLAGS)
 $(STATIC_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(STATIC)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(CMOCKA_LIBS) $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(TEST_LDFLAGS) -o $@ $^ $(CMOCKA_LIBS) $(LIBS)
+
+# A program that exports what libraries do.
+$(B)/tests/isolation/test_interposed: TEST_LDFLAGS := -rdynamic
 
 $(API_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(B)/libextisolate.so
 	$(call say,LD,$@)

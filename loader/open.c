@@ -5,6 +5,7 @@
 
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
+#include "loader/captors.h"
 #include "loader/dl.h"
 #include "loader/edits.h"
 #include "loader/ghosts.h"
@@ -247,7 +248,7 @@ static int prepare(struct exti_ctx *ctx, const char *source, struct exti_opening
     exti__free(path);
     for (size_t i = 0; i < o->ordered; i++)
         o->places[i].m = exti__find_module(ctx, o->set.copies[i].source);
-    return rc;
+    return rc ? rc : exti__captors_keep_off(ctx, o, err);
 }
 
 static int ask_hook(struct exti_ctx *ctx, const struct exti_opening *o, struct exti_error *err)

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "loader/base/mem.h"
+#include "loader/captors.h"
+#include "loader/dl.h"
 
 /* How many of the list begin at or below `address`. */
 static size_t position(const struct exti_owners *o, uintptr_t address)
@@ -151,6 +153,22 @@ uintptr_t exti__owner_counterpart(const struct exti_owner *w, const struct exti_
          !needs(lib, exti__name_base(w->copy.lib.path))))
         return 0;
     return exti__loaded_counterpart(&w->lib, &w->copy.lib, ref->name, *ref->slot - ref->addend);
+}
+
+/* ld.so looks into the program before the files that `lib` names, which a look-up by handle goes through.
+ * Windows does not: there an import names its file. */
+uintptr_t exti__owner_own(const struct exti_owner *w, const struct exti_ctx *ctx,
+                          const struct exti_loaded *lib, const struct exti_reference *ref)
+{
+    struct exti_module m;
+    uintptr_t own;
+
+    if (!w->lib.path || *w->lib.path || ref->kind != EXTI_REF_ADDRESS || ref->defined_here ||
+        exti__is_allocation(ref->name) ||
+        !exti__loaded_has(&w->lib, ref->name, *ref->slot - ref->addend))
+        return 0;
+    own = (uintptr_t)exti__dl_symbol(lib->handle, ref->name);
+    return exti__registry_find(own, &m) && m.ctx == ctx ? own : 0;
 }
 
 void exti__owners_free(struct exti_owners *o)

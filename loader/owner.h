@@ -40,6 +40,11 @@ int exti__owner_find(struct exti_owners *o, const struct exti_reference *ref,
 uintptr_t exti__owner_counterpart(const struct exti_owner *w, const struct exti_loaded *lib,
                                   const struct exti_reference *ref);
 
+/* What such a reference that is bound into `w` would be bound to if that, the program, did not define it: a
+ * symbol of the context's.  0: none, or the program means it. */
+uintptr_t exti__owner_own(const struct exti_owner *w, const struct exti_ctx *ctx,
+                          const struct exti_loaded *lib, const struct exti_reference *ref);
+
 void exti__owners_free(struct exti_owners *o);
 
 #endif

@@ -21,6 +21,16 @@ uintptr_t exti__owner_counterpart(const struct exti_owner *w, const struct exti_
     return 0;
 }
 
+uintptr_t exti__owner_own(const struct exti_owner *w, const struct exti_ctx *ctx,
+                          const struct exti_loaded *lib, const struct exti_reference *ref)
+{
+    (void)w;
+    (void)ctx;
+    (void)lib;
+    (void)ref;
+    return 0;
+}
+
 void exti__owners_free(struct exti_owners *o)
 {
     (void)o;

@@ -1,5 +1,6 @@
 /* The proof of isolation: follows what ld.so has bound. */
 #include <search.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "loader/base/error.h"
@@ -76,6 +77,8 @@ static int report_leak(struct prover *p, const struct exti_reference *ref,
 
     if (owner)
         exti__loaded_path(&owner->lib, captor, sizeof captor);
+    if (owner && !captor[0])
+        snprintf(captor, sizeof captor, "the program");
     else if (!is_tls)
         exti__address_owner(*ref->slot - ref->addend, captor, sizeof captor);
     if (owner && is_tls)
@@ -126,7 +129,7 @@ static int follow_by_owner(struct prover *p, const struct exti_reference *ref)
     const uintptr_t value = *ref->slot - ref->addend;
     const bool is_address = ref->kind == EXTI_REF_ADDRESS;
     const struct exti_owner *owner;
-    uintptr_t own;
+    uintptr_t own = 0;
     int rc;
 
     if (is_address ? value >= p->layout.lo && value <= p->layout.hi
@@ -137,13 +140,19 @@ static int follow_by_owner(struct prover *p, const struct exti_reference *ref)
     rc = exti__owner_find(&p->owners, ref, &owner, p->err);
     if (rc)
         return fail(p, rc);
-    if (!owner || owner->kind == EXTI_OWNER_ELSE)
+    if (!owner)
         return 0;
+    if (owner->kind == EXTI_OWNER_ELSE) {
+        own = exti__owner_own(owner, p->ctx, p->lib, ref);
+        if (!own)
+            return 0;
+    }
     p->proof.references++;
     if (owner->kind == EXTI_OWNER_CONTEXT || (is_address && in_context(p, value)))
         return 0;
-    own = p->cure ? exti__owner_counterpart(owner, p->lib, ref) : 0;
-    if (own)
+    if (owner->kind != EXTI_OWNER_ELSE)
+        own = exti__owner_counterpart(owner, p->lib, ref);
+    if (own && p->cure)
         return note_cure(p, ref, own);
     return owner->kind == EXTI_OWNER_NAMESAKE ? 0 : report_leak(p, ref, owner);
 }

@@ -710,6 +710,28 @@ static int copy_locked(struct exti_store *s, const char *source, bool symbolic,
     return rc;
 }
 
+int exti__store_bind_itself(struct exti_store *s, const char *source, struct exti_error *err)
+{
+    const struct exti_entry *e;
+    struct exti_lock lock;
+    int rc;
+
+    pthread_mutex_lock(&s->lock);
+    rc = exti__store_lock(s, &lock, err);
+    if (!rc) {
+        rc = reload(s, err);
+        e = rc ? NULL : exti__manifest_find(&s->manifest, source);
+        if (e && !e->symbolic) {
+            rc = make_copy(s, source, e->takes_api, true, err);
+            if (!rc)
+                rc = save_if_due(s, err);
+        }
+        exti__fs_unlock(&lock);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
 /* The lock is held. */
 static int hand_out(struct exti_store *s, const struct exti_entry *e, const char **copy,
                     const char **source, struct exti_error *err)

@@ -53,9 +53,13 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
 int exti__store_copy(struct exti_store *s, const char *original, bool symbolic, const char **copy,
                      const char **source, struct exti_error *err);
 
+/* Makes the copy of `source` anew, which some file drags in, unless it binds to its own symbols first. */
+int exti__store_bind_itself(struct exti_store *s, const char *source, struct exti_error *err);
+
 /* What opening a copy brings with it.  All strings live as long as the store. */
 struct exti_dragged {
     const char *source, *copy;
+    bool symbolic;
     size_t *
         needs; /* owned; indices into the set; first the `firm_count` without which it does not load */
     size_t need_count, firm_count;

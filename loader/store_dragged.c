@@ -55,6 +55,7 @@ static int add_dragged(struct exti_store *s, struct exti_entry *e, struct exti_d
     d = &set->copies[set->count];
     *d = (struct exti_dragged){.source = intern_copy(s, e->source),
                                .copy = exti__store_intern(s, exti__fs_join(s->dir, e->copy)),
+                               .symbolic = e->symbolic,
                                .needs = exti__calloc(e->need_count + 1, sizeof *d->needs),
                                .optional = set->count > 0};
     e->seen = s->walk;

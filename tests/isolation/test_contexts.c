@@ -77,6 +77,57 @@ ISO_CASE(control_plain_copies_share_unique_symbols)
         want(plain_ptr(x, places[i]) == plain_ptr(y, places[i]));
 }
 
+/* A library, and two modules that use it and what its header defines. */
+static void build_with_header(void)
+{
+    static const char header[] = "inline int shared = 1;\n"
+                                 "inline int *local() { static int value = 1; return &value; }\n";
+    static const char *const files[] = {"lib", "a", "b"};
+
+    for (size_t i = 0; i < 3; i++) {
+        FILE *f = fopen(in_tmp("source.cc"), "w");
+
+        want(f);
+        fprintf(f, "%sextern \"C\" int *%s_shared() { return &shared; }\n", header, files[i]);
+        fprintf(f, "extern \"C\" int *%s_local() { return local(); }\n", files[i]);
+        want(fclose(f) == 0);
+        want(system(iso_text("g++ -std=c++17 -O1 -fPIC -shared -o '%s/%s.so' '%s' "
+                             "-Wl,-soname,%s.so -Wl,-rpath,'%s' -Wl,--no-as-needed %s",
+                             iso_tmp, files[i], in_tmp("source.cc"), files[i], iso_tmp,
+                             i ? in_tmp("lib.so") : "")) == 0);
+    }
+}
+
+ISO_CASE(control_modules_share_unique_symbols)
+{
+    void *a, *b;
+
+    build_with_header();
+    a = open_plain(in_tmp("a.so"), 0);
+    b = open_plain(in_tmp("b.so"), 0);
+    want(plain_ptr(a, "a_shared") == plain_ptr(b, "b_shared"));
+    want(plain_ptr(a, "a_local") == plain_ptr(b, "b_local"));
+    want(plain_ptr(a, "lib_shared") == plain_ptr(a, "a_shared"));
+}
+
+/* A limit that README.md tells: only what is loaded together has them in common. */
+ISO_CASE(unique_symbols_are_one_for_what_is_loaded_together)
+{
+    struct exti_ctx *x = iso_open("x");
+    struct exti_module *a, *b;
+
+    build_with_header();
+    a = iso_load(x, in_tmp("a.so"));
+    b = iso_load(x, in_tmp("b.so"));
+    want(call_ptr(a, "a_shared") == call_ptr(a, "lib_shared"));
+    want(call_ptr(a, "a_local") == call_ptr(a, "lib_local"));
+    want(call_ptr(b, "lib_shared") == call_ptr(a, "lib_shared"));
+    want(call_ptr(b, "b_shared") != call_ptr(a, "a_shared"));
+    want(call_ptr(b, "b_local") != call_ptr(a, "a_local"));
+    iso_prove_clean(x, 4);
+    iso_close_ctx(x);
+}
+
 ISO_CASE(control_an_extension_alone_does_not_load)
 {
     want(!dlopen(toy("ext_a.so"), RTLD_NOW));
@@ -290,6 +341,8 @@ int main(void)
         cmocka_unit_test(control_one_file_opened_twice_is_shared),
         cmocka_unit_test(control_plain_copies_share_the_api),
         cmocka_unit_test(control_plain_copies_share_unique_symbols),
+        cmocka_unit_test(control_modules_share_unique_symbols),
+        cmocka_unit_test(unique_symbols_are_one_for_what_is_loaded_together),
         cmocka_unit_test(control_an_extension_alone_does_not_load),
         cmocka_unit_test(unique_symbols_are_not_shared),
         cmocka_unit_test(sixty_four_contexts),

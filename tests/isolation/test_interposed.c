@@ -1,0 +1,132 @@
+/* A program that defines, and exports, what a library of a context's does: it has that linked in. */
+#define _GNU_SOURCE
+#include "tests/support/exti_test.h"
+
+#include <dlfcn.h>
+
+#include "tests/isolation/build.h"
+
+/* ---- what this program exports (see the Makefile) ---- */
+
+#define EXPORTED __attribute__((visibility("default")))
+
+EXPORTED extern int dep_count;
+EXPORTED int dep_next(void);
+EXPORTED void *_Znwm(unsigned long size);
+
+int dep_count = 100;
+
+int dep_next(void)
+{
+    return ++dep_count;
+}
+
+/* Operator new. */
+void *_Znwm(unsigned long size)
+{
+    return malloc(size);
+}
+
+/* ---- the library, and who drags it in ---- */
+
+static const char dep[] = "int dep_count = 1, *dep_at_init;\n"
+                          "int dep_next(void) { return ++dep_count; }\n"
+                          "int *dep_seen(void) { return &dep_count; }\n"
+                          "int *dep_first(void) { return dep_at_init; }\n"
+                          "void *_Znwm(unsigned long size) { (void)size; return &dep_count; }\n"
+                          "__attribute__((constructor)) static void init(void)\n"
+                          "{ dep_at_init = &dep_count; }\n";
+
+static const char user[] = "extern int dep_count, *dep_at_init;\n"
+                           "int dep_next(void), *dep_seen(void), *dep_first(void);\n"
+                           "void *_Znwm(unsigned long size);\n"
+                           "int (*const table[])(void) = {dep_next};\n"
+                           "int user_next(void) { return dep_next(); }\n"
+                           "int user_next_by_table(void) { return table[0](); }\n"
+                           "int *user_count(void) { return &dep_count; }\n"
+                           "int *user_dep_count(void) { return dep_seen(); }\n"
+                           "int *user_dep_first(void) { return dep_first(); }\n"
+                           "void *user_new(void) { return (void *)_Znwm; }\n";
+
+static void build_both(void)
+{
+    iso_build(dep, "libdep.so.1", "-Wl,-soname,libdep.so.1");
+    iso_build(user, "user.so", iso_text("'%s' -Wl,-rpath,'%s'", in_tmp("libdep.so.1"), iso_tmp));
+}
+
+static struct exti_ctx *open_and_use(const char *dir, int **count)
+{
+    struct exti_ctx *ctx = iso_open(dir);
+    struct exti_module *m = iso_load(ctx, in_tmp("user.so"));
+
+    *count = call_ptr(m, "user_count");
+    want(*count != &dep_count);
+    want(call_ptr(m, "user_dep_count") == *count);
+    want(call_ptr(m, "user_dep_first") == *count); /* its initialisers saw its own too */
+    want_int(call_int(m, "user_next"), 2);
+    want_int(call_int(m, "user_next_by_table"), 3);
+    want_int(**count, 3);
+    /* Memory comes from where the whole process has it from. */
+    want(call_ptr(m, "user_new") == (void *)_Znwm);
+    iso_prove_clean(ctx, 3);
+    return ctx;
+}
+
+ISO_CASE(a_dragged_library_is_the_contexts_and_not_the_programs)
+{
+    struct exti_ctx *x, *y;
+    int *in_x, *in_y;
+
+    want(dlsym(RTLD_DEFAULT, "dep_next") == (void *)dep_next);
+    build_both();
+    x = open_and_use("x", &in_x);
+    y = open_and_use("y", &in_y);
+    want(in_x != in_y);
+    want_int(dep_count, 100);
+    iso_close_ctx(x);
+    iso_close_ctx(y);
+    iso_dir_clean(in_tmp("x"));
+}
+
+/* The control. */
+ISO_CASE(the_systems_loader_has_the_programs)
+{
+    void *m;
+
+    build_both();
+    m = dlopen(in_tmp("user.so"), RTLD_NOW);
+    want(m);
+    want(((void *(*)(void))dlsym(m, "user_count"))() == &dep_count);
+    want(((void *(*)(void))dlsym(m, "user_dep_first"))() == &dep_count);
+}
+
+/* The copies were made by who asks nothing of its own process, for any. */
+ISO_CASE(copies_of_another_program_are_made_anew)
+{
+    struct exti_ctx_opts opts = iso_opts(in_tmp("x"), NULL);
+    struct exti_error err = {0};
+    struct exti_ctx *ctx;
+    const char *path;
+    int *count;
+
+    build_both();
+    opts.flags = EXTI_CTX_COPY_ONLY;
+    ctx = iso_open_opts(&opts);
+    want_exti(exti_copy(ctx, in_tmp("user.so"), &path, &err), 0, &err);
+    iso_close_ctx(ctx);
+    iso_close_ctx(open_and_use("x", &count));
+    iso_dir_clean(in_tmp("x"));
+    /* And are kept then. */
+    iso_close_ctx(open_and_use("x", &count));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_dragged_library_is_the_contexts_and_not_the_programs),
+        cmocka_unit_test(the_systems_loader_has_the_programs),
+        cmocka_unit_test(copies_of_another_program_are_made_anew),
+    };
+
+    return cmocka_run_group_tests_name("isolation/interposed", tests, NULL, NULL);
+}
