@@ -126,8 +126,9 @@ LOADER_SRCS := loader/bind_set.c loader/bundle.c loader/captors.c loader/closure
 	loader/module.c loader/names.c loader/open.c loader/opts.c loader/policy.c \
 	loader/policy_base.c loader/prove.c loader/quirks.c loader/quirks_apply.c loader/quirks_read.c \
 	loader/registry.c loader/rename.c loader/rewrite.c loader/search.c loader/search_macho.c \
-	loader/search_pe.c loader/stable.c loader/store.c loader/store_dragged.c loader/store_needs.c \
-	loader/store_open.c loader/verify.c loader/verify_macho.c loader/verify_set.c
+	loader/search_pe.c loader/stable.c loader/store.c loader/store_dragged.c loader/store_libraries.c \
+	loader/store_many.c loader/store_needs.c loader/store_open.c loader/store_trace.c loader/verify.c \
+	loader/verify_macho.c loader/verify_set.c
 # What differs between systems.
 POSIX_SRCS := loader/base/fs_posix.c loader/dl_posix.c loader/redirect.c loader/run_open.c \
 	loader/static_tls.c
@@ -144,6 +145,7 @@ RUNTIME_SRCS := runtime/context.c runtime/fail.c runtime/heap.c runtime/install.
 	runtime/program.c runtime/pyapi.c runtime/pyconfig.c runtime/scratch.c runtime/signals.c \
 	runtime/system.c runtime/uncaught.c
 CLI_SRCS := cli/abi.c cli/ask_python.c cli/choice.c cli/cmd_clean.c cli/cmd_copy.c \
+	cli/cmd_copy_tree.c cli/tree.c cli/tree_report.c \
 	cli/cmd_inspect.c cli/cmd_list.c cli/cmd_quirks.c cli/cmd_verify.c cli/contexts.c \
 	cli/find_libpython.c cli/hazards.c cli/json.c cli/macho.c \
 	cli/main.c cli/message.c cli/option.c cli/path.c cli/pe.c cli/progress.c \

@@ -231,13 +231,16 @@ int main(int argc, char **argv)
     } parts[] = {
         {"copy", bench_copy},     {"cli", bench_cli},     {"parallel", bench_parallel},
         {"memory", bench_memory}, {"macho", bench_macho}, {"pe", bench_pe},
+        {"tree", bench_tree},
     };
+    const char *memory = getenv("BENCH_MEMORY");
     const struct bench b = {
         .program = setting("BENCH_PROGRAM"),
         .extension = setting("BENCH_EXTENSION"),
         .api = setting("BENCH_API"),
         .python = setting("BENCH_PYTHON"),
         .dir = setting("BENCH_DIR"),
+        .memory = memory && *memory ? memory : setting("BENCH_DIR"),
         .delvewheel = getenv("BENCH_DELVEWHEEL"),
         .pe_library = getenv("BENCH_PE_LIBRARY"),
         .quick = getenv("BENCH_QUICK") != NULL,

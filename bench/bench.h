@@ -15,6 +15,7 @@ struct bench {
     const char *api;                     /* the libpython it is for */
     const char *python;                  /* the interpreter both belong to */
     const char *dir;                     /* for scratch files */
+    const char *memory;                  /* the same on a memory file system, or dir */
     const char *delvewheel, *pe_library; /* a Python that has it, and python311.dll; or NULL */
     bool quick;                          /* fewer repetitions */
 };
@@ -25,6 +26,7 @@ void bench_parallel(const struct bench *b);
 void bench_memory(const struct bench *b);
 void bench_macho(const struct bench *b);
 void bench_pe(const struct bench *b);
+void bench_tree(const struct bench *b);
 
 /* Repeated measurements of one thing. */
 struct samples {

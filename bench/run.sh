@@ -1,7 +1,7 @@
 #!/bin/bash
 # Measures what extisolate claims about speed and memory.  `make bench` builds and runs this.
 #
-#   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory|macho|pe]
+#   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory|macho|pe|tree]
 #
 # BUILD or EXTI_BUILD names the folder of the build, build/ if not set.  TMPDIR, if set, is where the
 # files are written; without it they go beside the build, which is on a disk more often than /tmp.
@@ -37,9 +37,17 @@ print(next((p for d in dirs for n in names for p in [os.path.join(d, n)]
 [ -n "$BENCH_API" ] || die "$BENCH_PYTHON has no shared libpython (apt-get install libpython3-dev)"
 
 BENCH_DIR=$(mktemp -d "${TMPDIR:-$build}/bench-XXXXXX")
-trap 'rm -rf "$BENCH_DIR"' EXIT
+# ext4 then puts folders in it where other folders are not, and so where little has been deleted lately: see below.
+chattr +T "$BENCH_DIR" 2>/dev/null || true
+BENCH_MEMORY=
+trap 'rm -rf "$BENCH_DIR" "$BENCH_MEMORY"' EXIT
+# For what makes many files: for minutes after many have been deleted, by whomever, ext4 takes longer to find
+# an inode that has not been freed just now than to write the file.
+if [ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 ]; then
+    BENCH_MEMORY=$(mktemp -d /dev/shm/bench-XXXXXX)
+fi
 BENCH_PROGRAM=$build/extisolate
-export BENCH_PYTHON BENCH_EXTENSION BENCH_API BENCH_DIR BENCH_PROGRAM
+export BENCH_PYTHON BENCH_EXTENSION BENCH_API BENCH_DIR BENCH_MEMORY BENCH_PROGRAM
 
 # Large enough that what is done once per file does not count.
 build_macho()

@@ -24,15 +24,16 @@ static const char question[] =
 
 json_t *cli_ask_python(const char *python)
 {
-    char name[64], isolated[] = "-I", no_site[] = "-S", dash_c[] = "-c", code[sizeof question];
+    char *name = strdup(python), isolated[] = "-I", no_site[] = "-S", dash_c[] = "-c",
+         code[sizeof question];
     char *argv[] = {name, NULL, NULL, NULL, NULL, NULL, NULL};
     size_t n = 0, argc = 1;
     json_t *answer = NULL;
     char *buf = malloc(ANSWER_MAX);
 
-    snprintf(name, sizeof name, "%s", python);
     memcpy(code, question, sizeof question);
-    char *blank = strchr(name, ' ');
+    /* A path's blanks are its own. */
+    char *blank = name != NULL && cli_base_name(name) == name ? strchr(name, ' ') : NULL;
     if (blank != NULL) {
         *blank = '\0';
         argv[argc++] = blank + 1;
@@ -41,8 +42,9 @@ json_t *cli_ask_python(const char *python)
     argv[argc++] = no_site;
     argv[argc++] = dash_c;
     argv[argc] = code;
-    if (buf != NULL && cli_run_program(argv, PATIENCE_MS, buf, ANSWER_MAX, &n))
+    if (buf != NULL && name != NULL && cli_run_program(argv, PATIENCE_MS, buf, ANSWER_MAX, &n))
         answer = json_loadb(buf, n, 0, NULL);
     free(buf);
+    free(name);
     return answer;
 }

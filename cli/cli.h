@@ -27,6 +27,7 @@
 
 /* The commands: argv[0] is the command's name.  The result is the exit code. */
 int cmd_copy(int argc, char **argv);
+int cmd_copy_tree(int argc, char **argv);
 int cmd_inspect(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_run(int argc, char **argv);
@@ -163,6 +164,7 @@ void cli_progress_end(struct cli_progress *p);
 /* ---- context directories (contexts.c) --------------------------------------------------------- */
 
 /* Whether `dir` has a context's manifest. */
+#define CLI_MANIFEST "manifest.json" /* in each context directory */
 bool cli_is_context(const char *dir);
 
 /* Calls `each` with `dir` if it is a context directory, else with every context directory in it, in
@@ -243,7 +245,34 @@ struct cli_abi cli_abi_of_libpython(const char *path);
 bool cli_abi_fits(const struct cli_abi *want, const struct cli_abi *have);
 
 /* Finds the libpython that all `files`, ELF or PE that exti_inspect can read, can use.  *out is a path
- * to free.  On failure it has printed what was looked for and what to do, and returns CLI_FAILED. */
-int cli_find_libpython(char *const *files, size_t count, char **out);
+ * to free.  `python`, or NULL, is an interpreter that is asked first.  On failure it has printed what was
+ * looked for and what to do, and returns CLI_FAILED. */
+int cli_find_libpython(char *const *files, size_t count, const char *python, char **out);
+
+/* ---- the libraries of a folder (tree.c) --------------------------------------------------------- */
+
+enum cli_tree_kind {
+    CLI_TREE_LIBRARY,  /* what a module may need, or open as it runs */
+    CLI_TREE_EXTENSION /* a module of Python's */
+};
+struct cli_tree_file {
+    char *path; /* owned */
+    char *real; /* owned; the same without links */
+    enum cli_tree_kind kind;
+    bool abi3; /* any Python's */
+    struct cli_abi abi;
+    char *skipped; /* owned; why it is none for this, or NULL */
+};
+struct cli_tree {
+    struct cli_tree_file *files; /* owned; libraries before extensions, each by path */
+    size_t count;
+    size_t unread; /* folders that could not be looked into; that has been told */
+};
+
+/* Finds what has a library's name in `dir` and below it: each file once, by whatever links, and nothing
+ * in context directories or in the folder `except`, which may be NULL. */
+int cli_tree_find(struct cli_tree *t, const char *dir, const char *except,
+                  struct cli_progress *bar);
+void cli_tree_free(struct cli_tree *t);
 
 #endif

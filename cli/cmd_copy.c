@@ -211,7 +211,8 @@ static int prepare_new(struct copy *c)
                  "Python.framework");
         return CLI_FAILED;
     }
-    if (c->libpython == NULL && cli_find_libpython(c->files, c->count, &c->libpython) != CLI_OK) {
+    if (c->libpython == NULL &&
+        cli_find_libpython(c->files, c->count, NULL, &c->libpython) != CLI_OK) {
         note_error(c, c->files[0], EXTI_E_ARG, "no libpython found to go with it");
         return CLI_FAILED;
     }

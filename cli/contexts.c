@@ -8,7 +8,7 @@
 
 bool cli_is_context(const char *dir)
 {
-    char *manifest = cli_join(dir, "manifest.json");
+    char *manifest = cli_join(dir, CLI_MANIFEST);
     bool yes = manifest != NULL && cli_exists(manifest);
 
     free(manifest);
@@ -66,8 +66,9 @@ static bool list_add(struct list *l, char *item)
     return true;
 }
 
-static bool add_context(void *user, const char *name)
+static bool add_context(void *user, const char *name, enum cli_type type)
 {
+    (void)type;
     struct list *l = user;
     char *path = cli_join(l->dir, name);
 
@@ -96,7 +97,7 @@ int cli_each_context(const char *dir, int (*each)(void *user, const char *dir), 
         return each(user, dir);
     int status = find_contexts(&l);
     if (status == CLI_OK && l.count == 0) {
-        status = cli_fail(dir, "is not a context directory: it has no manifest.json, nor has a "
+        status = cli_fail(dir, "is not a context directory: it has no " CLI_MANIFEST ", nor has a "
                                "directory in it");
         cli_hint("'extisolate copy FILE... CTXDIR' makes one");
     }

@@ -93,8 +93,9 @@ struct newest {
     int minor;
 };
 
-static bool compare_with_newest(void *user, const char *name)
+static bool compare_with_newest(void *user, const char *name, enum cli_type type)
 {
+    (void)type;
     struct newest *best = user;
     struct cli_abi abi = cli_abi_of_libpython(name);
 
@@ -472,7 +473,7 @@ static bool try_system(struct search *s)
     return strcmp(s->info.format, CLI_NATIVE) == 0 && (try_interpreters(s) || try_loader(s));
 }
 
-int cli_find_libpython(char *const *files, size_t count, char **out)
+int cli_find_libpython(char *const *files, size_t count, const char *python, char **out)
 {
     struct search s = {.file = files[0]};
     int status = CLI_OK;
@@ -480,7 +481,8 @@ int cli_find_libpython(char *const *files, size_t count, char **out)
     for (size_t i = 0; i < count && status == CLI_OK; i++)
         status = add_file(&s, files[i]);
     if (status == CLI_OK) {
-        if (try_needed(&s) || try_installation(&s) || try_system(&s))
+        if ((python != NULL && try_interpreter(&s, python)) || try_needed(&s) ||
+            try_installation(&s) || try_system(&s))
             *out = s.found;
         else
             status = not_found(&s);

@@ -282,8 +282,9 @@ struct tree {
     int status;
 };
 
-static bool add_name(void *user, const char *name)
+static bool add_name(void *user, const char *name, enum cli_type type)
 {
+    (void)type;
     struct tree *t = user;
     char **more = realloc(t->names, (t->count + 1) * sizeof *more);
 

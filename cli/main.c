@@ -9,6 +9,8 @@ static const struct command {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"copy", "copy extension modules into a context directory", cmd_copy},
+    {"copy-tree", "copy all extension modules of a venv or folder, for several contexts",
+     cmd_copy_tree},
     {"inspect", "describe a file: its id, needed libraries, API symbols, TLS, flags", cmd_inspect},
     {"verify", "check copies against their sources", cmd_verify},
     {"run", "run a program in several CPythons of one process, in parallel", cmd_run},
@@ -36,8 +38,8 @@ static void print_help(FILE *f)
           "commands:\n",
           f);
     for (size_t i = 0; i < command_count; i++)
-        fprintf(f, "  %-8s  %s\n", commands[i].name, commands[i].summary);
-    fputs("  help      explain a command: extisolate help copy\n"
+        fprintf(f, "  %-9s  %s\n", commands[i].name, commands[i].summary);
+    fputs("  help       explain a command: extisolate help copy\n"
           "\n"
           "options:\n"
           "  -h, --help     show this\n"

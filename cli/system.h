@@ -30,7 +30,7 @@ bool cli_start(int *argc, char ***argv);
 bool cli_is_terminal(FILE *f);
 
 struct cli_stat {
-    bool is_dir;
+    bool is_dir, is_file; /* or neither: a device, a pipe */
     uint64_t size;
 };
 bool cli_stat(const char *path, struct cli_stat *out); /* of what a link leads to */
@@ -39,10 +39,21 @@ bool cli_is_link(const char *path);                    /* whatever it leads to *
 
 FILE *cli_open(const char *path); /* for reading bytes */
 bool cli_remove_dir(const char *path);
+bool cli_make_dir(const char *path);   /* one that is there will do */
 char *cli_full_path(const char *path); /* without links where there are any; to be freed */
 
+size_t cli_processors(void); /* at least 1 */
+
+/* What a folder says of its names, which takes no look at the files. */
+enum cli_type {
+    CLI_TYPE_UNKNOWN, /* a link, say; cli_stat tells */
+    CLI_TYPE_FILE,
+    CLI_TYPE_DIR
+};
+typedef bool (*cli_name_fn)(void *user, const char *name, enum cli_type type);
+
 /* Calls `each` with every name in `dir` but . and .. until it returns false. */
-bool cli_each_name(const char *dir, bool (*each)(void *user, const char *name), void *user);
+bool cli_each_name(const char *dir, cli_name_fn each, void *user);
 
 /* Calls `each` with the folders where the system looks for libraries until it returns true, which is
  * passed on.  `from` is the variable of the environment that names the folder, if one for this alone

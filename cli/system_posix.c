@@ -39,7 +39,7 @@ bool cli_stat(const char *path, struct cli_stat *out)
 
     if (stat(path, &st) != 0)
         return false;
-    *out = (struct cli_stat){S_ISDIR(st.st_mode), (uint64_t)st.st_size};
+    *out = (struct cli_stat){S_ISDIR(st.st_mode), S_ISREG(st.st_mode), (uint64_t)st.st_size};
     return true;
 }
 
@@ -67,12 +67,32 @@ bool cli_remove_dir(const char *path)
     return rmdir(path) == 0;
 }
 
+bool cli_make_dir(const char *path)
+{
+    return mkdir(path, 0777) == 0 || errno == EEXIST;
+}
+
+size_t cli_processors(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return n > 0 ? (size_t)n : 1;
+}
+
 char *cli_full_path(const char *path)
 {
     return realpath(path, NULL);
 }
 
-bool cli_each_name(const char *dir, bool (*each)(void *user, const char *name), void *user)
+/* Some file systems, older XFS say, tell no types. */
+static enum cli_type type_of(const struct dirent *e)
+{
+    return e->d_type == DT_REG   ? CLI_TYPE_FILE
+           : e->d_type == DT_DIR ? CLI_TYPE_DIR
+                                 : CLI_TYPE_UNKNOWN;
+}
+
+bool cli_each_name(const char *dir, cli_name_fn each, void *user)
 {
     DIR *d = opendir(dir);
     struct dirent *e;
@@ -82,7 +102,7 @@ bool cli_each_name(const char *dir, bool (*each)(void *user, const char *name), 
         return false;
     while (more && (e = readdir(d)) != NULL)
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            more = each(user, e->d_name);
+            more = each(user, e->d_name, type_of(e));
     closedir(d);
     return true;
 }

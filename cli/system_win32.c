@@ -241,6 +241,7 @@ bool cli_stat(const char *path, struct cli_stat *out)
     CloseHandle(h);
     if (ok)
         *out = (struct cli_stat){(info.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY) != 0,
+                                 (info.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY) == 0,
                                  (uint64_t)info.nFileSizeHigh << 32 | info.nFileSizeLow};
     return ok;
 }
@@ -281,9 +282,62 @@ bool cli_remove_dir(const char *path)
     return ok;
 }
 
+bool cli_make_dir(const char *path)
+{
+    wchar_t *wide = wide_path(path);
+    bool ok = wide != NULL &&
+              (CreateDirectoryW(wide, NULL) || GetLastError() == ERROR_ALREADY_EXISTS || failed());
+
+    free(wide);
+    return ok;
+}
+
+size_t cli_processors(void)
+{
+    SYSTEM_INFO info;
+
+    GetSystemInfo(&info);
+    return info.dwNumberOfProcessors > 0 ? info.dwNumberOfProcessors : 1;
+}
+
+/* Takes off what GetFinalPathNameByHandle begins with: \\?\C:\..., \\?\UNC\server\... */
+static void make_plain(wchar_t *path)
+{
+    bool unc = wcsncmp(path, L"\\\\?\\UNC\\", 8) == 0;
+    size_t n = unc ? 6 : wcsncmp(path, L"\\\\?\\", 4) == 0 ? 4 : 0;
+
+    memmove(path, path + n, (wcslen(path + n) + 1) * sizeof *path);
+    if (unc)
+        path[0] = L'\\';
+}
+
+/* Without links and junctions; NULL where the file cannot be opened or its volume has no name. */
+static wchar_t *final_path(const wchar_t *path)
+{
+    HANDLE h = CreateFileW(path, FILE_READ_ATTRIBUTES,
+                           FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL,
+                           OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS, NULL);
+    DWORD cap = 1 << 15, n = 0;
+    wchar_t *out = h != INVALID_HANDLE_VALUE ? malloc(cap * sizeof *out) : NULL;
+
+    if (out != NULL)
+        n = GetFinalPathNameByHandleW(h, out, cap, 0);
+    if (h != INVALID_HANDLE_VALUE)
+        CloseHandle(h);
+    if (n == 0 || n >= cap) {
+        free(out);
+        return NULL;
+    }
+    make_plain(out);
+    return out;
+}
+
 char *cli_full_path(const char *path)
 {
-    wchar_t *wide = to_wide(path), *full = wide != NULL ? full_path(wide) : NULL;
+    wchar_t *wide = wide_path(path), *full = wide != NULL ? final_path(wide) : NULL;
+
+    if (wide != NULL && full == NULL)
+        full = full_path(wide);
     char *out = full != NULL ? to_utf8(full) : NULL;
 
     free(wide);
@@ -291,21 +345,28 @@ char *cli_full_path(const char *path)
     return out;
 }
 
-static bool each_found(HANDLE h, WIN32_FIND_DATAW *found,
-                       bool (*each)(void *user, const char *name), void *user)
+/* Links and junctions are reparse points. */
+static enum cli_type type_of(DWORD attributes)
+{
+    return attributes & FILE_ATTRIBUTE_REPARSE_POINT ? CLI_TYPE_UNKNOWN
+           : attributes & FILE_ATTRIBUTE_DIRECTORY   ? CLI_TYPE_DIR
+                                                     : CLI_TYPE_FILE;
+}
+
+static bool each_found(HANDLE h, WIN32_FIND_DATAW *found, cli_name_fn each, void *user)
 {
     bool more = true;
 
     do {
         char *name = to_utf8(found->cFileName);
         if (name != NULL && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
-            more = each(user, name);
+            more = each(user, name, type_of(found->dwFileAttributes));
         free(name);
     } while (more && FindNextFileW(h, found));
     return !more || GetLastError() == ERROR_NO_MORE_FILES || failed();
 }
 
-bool cli_each_name(const char *dir, bool (*each)(void *user, const char *name), void *user)
+bool cli_each_name(const char *dir, cli_name_fn each, void *user)
 {
     WIN32_FIND_DATAW found;
     char *all = cli_join(dir, "*");

@@ -160,6 +160,44 @@ int exti_copy(struct exti_ctx *ctx, const char *original, const char **path, str
     return rc;
 }
 
+int exti_copy_many(struct exti_ctx *ctx, const char *const *originals, size_t count,
+                   const struct exti_copy_opts *opts, struct exti_error *err)
+{
+    const struct exti_copy_opts none = {.size = sizeof none};
+    struct exti_copy_opts o;
+    int rc = exti__opts_take(&o, sizeof o, opts ? opts : &none, "struct exti_copy_opts", err);
+
+    if (rc)
+        return rc;
+    if (o.libraries > count)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "%zu of %zu originals are libraries",
+                          o.libraries, count);
+    if (!ctx || (count && !originals))
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the context or originals is NULL");
+    for (size_t i = 0; i < count; i++)
+        if (!originals[i] || !*originals[i])
+            return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "original %zu is empty", i);
+    return exti__store_copy_many(&ctx->store, originals, count, &o, err);
+}
+
+int exti_ctx_libraries(struct exti_ctx *ctx,
+                       int (*each)(void *user, const struct exti_library_info *library), void *user,
+                       struct exti_error *err)
+{
+    if (!ctx || !each)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the context or each is NULL");
+    return exti__store_libraries(&ctx->store, true, each, user, err);
+}
+
+int exti_ctx_library_states(struct exti_ctx *ctx,
+                            int (*each)(void *user, const struct exti_library_info *library),
+                            void *user, struct exti_error *err)
+{
+    if (!ctx || !each)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the context or each is NULL");
+    return exti__store_libraries(&ctx->store, false, each, user, err);
+}
+
 /* Takes all modules off the list; the newest is first. */
 static struct exti_module *take_modules(struct exti_ctx *ctx)
 {

@@ -480,6 +480,67 @@ EXTI_API const char *exti_ctx_name(const struct exti_ctx *ctx);
 EXTI_API int exti_copy(struct exti_ctx *ctx, const char *original, const char **path,
                        struct exti_error *err);
 
+/* What has become of one file of exti_copy_many. */
+struct exti_copied {
+    size_t size;
+    size_t index;                   /* of the file in `originals` */
+    const char *copy;               /* absolute path; lives as long as the context.  NULL: none */
+    int made;                       /* since the context was opened; else it was up to date */
+    const struct exti_error *error; /* why it failed, or NULL; valid during the call only */
+    const char *shared;             /* why it is to have no copy, or NULL; likewise */
+};
+typedef int (*exti_copied_fn)(void *user, const struct exti_copied *file);
+
+struct exti_copy_opts {
+    size_t size;
+    /* How many of the originals, the first ones, are libraries that copies may open as they run: copied,
+     * as if something needed them, are those that the context isolates. */
+    size_t libraries;
+    size_t threads; /* 0: as many as there are processors */
+    /* Told of each file, in their order, on the calling thread, when it and all that it drags in are
+     * done; may be NULL.  Must not call the library: the directory is locked.  A non-zero return stops:
+     * of the files that are left those that are done already stay, and the call ends as if they all
+     * were. */
+    exti_copied_fn copied;
+    void *user;
+};
+
+/* exti_copy of each of `originals`, by several threads; what comes of it does not depend on how many.  A
+ * file that fails does not stop the others, but what else it drags in may have been copied.  The result, and
+ * `err`, are those of the first that failed.  Saves the manifest now and then, and at the end: when the
+ * process is killed, what is not saved is done again by the next to copy.  `opts` may be NULL. */
+EXTI_API int exti_copy_many(struct exti_ctx *ctx, const char *const *originals, size_t count,
+                            const struct exti_copy_opts *opts, struct exti_error *err);
+
+/* What has become of a library that copies of the context need. */
+enum exti_library_state {
+    EXTI_LIBRARY_MISSING = 0, /* the system's loader would not find it either */
+    EXTI_LIBRARY_SHARED = 1,
+    EXTI_LIBRARY_ISOLATED = 2 /* the context has a copy */
+};
+struct exti_library_info {
+    size_t size;
+    const char *name; /* as the first that needs it does */
+    const char *file; /* without symbolic links; NULL: missing */
+    enum exti_library_state state;
+    const char *why;  /* "the C library", for people */
+    const char *user; /* the first original that needs it */
+    size_t users;     /* how many do */
+};
+
+/* Calls `each` for every library that the context's copies, whoever made them, need directly, but for the
+ * API library, in the order of their files, missing ones last, until it returns non-zero.  The strings are
+ * valid during the call only, and it must not call the library.  With EXTI_CLOSURE_NONE nothing is
+ * known. */
+EXTI_API int exti_ctx_libraries(struct exti_ctx *ctx,
+                                int (*each)(void *user, const struct exti_library_info *library),
+                                void *user, struct exti_error *err);
+/* The same, but `why` is NULL: from the manifest alone, with no look at the files. */
+EXTI_API int exti_ctx_library_states(struct exti_ctx *ctx,
+                                     int (*each)(void *user,
+                                                 const struct exti_library_info *library),
+                                     void *user, struct exti_error *err);
+
 /* Copies `original` if need be, opens the copy with local visibility, re-points its references to
  * the loader (dlopen, dlsym, dlclose, dlerror, dladdr, dlinfo) to the context's and proves its
  * references.  dladdr says of the context's copies that they are their originals.  References that a

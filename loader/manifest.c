@@ -368,7 +368,8 @@ static json_t *manifest_to_json(const struct exti_manifest *m)
     json_t *copies = json_array(), *api = entry_to_json(&m->api), *root;
 
     for (size_t i = 0; i < m->count && copies; i++)
-        copies = append(copies, entry_to_json(&m->entries[i]));
+        if (!m->entries[i].unwritten)
+            copies = append(copies, entry_to_json(&m->entries[i]));
     /* json_pack releases the objects it is given even when it fails. */
     root =
         json_pack("{s:i,s:s,s:{s:s,s:s,s:i,s:b},s:b,s:I,s:s,s:o,s:I,s:o,s:o}", "extisolate",
@@ -474,4 +475,11 @@ int exti__manifest_put(struct exti_manifest *m, struct exti_entry *e, struct ext
     m->entries[at] = *e;
     *e = (struct exti_entry){0};
     return 0;
+}
+
+void exti__manifest_take(struct exti_manifest *m, struct exti_entry *e, struct exti_entry *out)
+{
+    *out = *e;
+    m->count--;
+    memmove(e, e + 1, (size_t)(m->entries + m->count - e) * sizeof *e);
 }

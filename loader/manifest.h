@@ -42,8 +42,11 @@ struct exti_entry {
     char *renames; /* JSON object of symbols' names and new names, or NULL */
     char *edits;   /* JSON object */
 
-    unsigned seen; /* not on disk: the store's walk that came by last */
-    size_t mark;   /* likewise: as what it was seen */
+    unsigned seen;  /* not on disk: the store's walk that came by last */
+    size_t mark;    /* likewise: as what it was seen */
+    size_t batch;   /* likewise: the last one that has seen to it */
+    bool made;      /* likewise: by this store */
+    bool unwritten; /* likewise: there is no such copy yet, and so no such entry on disk */
 };
 
 /* How it is decided which needed libraries a context has copies of. */
@@ -93,6 +96,9 @@ const struct exti_entry *exti__manifest_find_copy(const struct exti_manifest *m,
 
 /* Makes room, so that the next `more` calls of exti__manifest_put cannot fail. */
 int exti__manifest_reserve(struct exti_manifest *m, size_t more, struct exti_error *err);
+
+/* Takes the entry, not the API's, out of the list, into *out. */
+void exti__manifest_take(struct exti_manifest *m, struct exti_entry *e, struct exti_entry *out);
 
 /* Takes over `*e`, replacing the entry of the same source; `*e` is emptied. */
 int exti__manifest_put(struct exti_manifest *m, struct exti_entry *e, struct exti_error *err);

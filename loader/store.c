@@ -17,7 +17,7 @@
 
 /* Saving a manifest costs time in proportion to its entries, so it happens at most so often that it
  * takes this fraction of the time; what is lost by a kill in between is only done again. */
-#define SAVE_FRACTION 10
+#define SAVE_FRACTION 30
 
 static int64_t now_ns(void)
 {
@@ -304,39 +304,62 @@ bool exti__store_is_captured(const struct exti_store *s, const struct exti_image
 static int bring_stable(struct exti_store *s, const char *source, const struct exti_image *im,
                         struct exti_error *err);
 
-static int make_copy(struct exti_store *s, const char *source, bool root, bool symbolic,
-                     struct exti_error *err)
+void exti__making_clear(struct exti_making *m)
+{
+    exti__edits_free(&m->edits);
+    exti_image_free(m->im);
+    m->edits = (struct exti_edits){0};
+    m->im = NULL;
+}
+
+int exti__store_plan(struct exti_store *s, const char *source, bool root, bool symbolic,
+                     struct exti_making *out, struct exti_error *err)
 {
     const struct exti_entry *old = exti__manifest_find(&s->manifest, source);
-    struct exti_entry e = {0};
-    struct exti_edits edits = {0};
-    struct exti_image *im = NULL;
+    struct exti_entry *e = &out->e;
     char name[EXTI_FILE_NAME_MAX + 1];
-    int rc = exti__fs_id(source, &e.id, err);
+    int rc = exti__fs_id(source, &e->id, err);
 
-    e.symbolic = symbolic || (old && old->symbolic);
+    e->made = true;
+    e->symbolic = symbolic || (old && old->symbolic);
     if (old && !has_needs(s, old))
         exti__store_forget(s);
     if (!rc)
-        rc = exti__images_get(&s->images, source, &e.id, &im, err);
+        rc = exti__images_get(&s->images, source, &e->id, &out->im, err);
     if (rc)
         return rc;
     exti__store_propose(s, source, name);
-    rc = check_target(s, im, err);
+    rc = check_target(s, out->im, err);
     if (!rc)
-        rc = bring_stable(s, source, im, err);
+        rc = bring_stable(s, source, out->im, err);
     if (!rc)
         rc = exti__store_name(s, source, name, err);
     if (!rc)
-        rc = exti__store_entry(s, source, name, im, root, &e, err);
+        rc = exti__store_entry(s, source, name, out->im, root, e, err);
     if (!rc)
-        rc = exti__edits_copy(&s->manifest, &e, im, &s->renames, &edits, err);
+        rc = exti__edits_copy(&s->manifest, e, out->im, &s->renames, &out->edits, err);
     if (!rc)
-        rc = exti__store_edits(&edits, &e, err);
+        rc = exti__store_edits(&out->edits, e, err);
+    exti__images_take(&s->images, out->im);
+    if (rc) {
+        exti__entry_clear(e);
+        exti__making_clear(out);
+        exti__error_file(err, source);
+    }
+    return rc;
+}
+
+static int make_copy(struct exti_store *s, const char *source, bool root, bool symbolic,
+                     struct exti_error *err)
+{
+    struct exti_making m = {0};
+    int rc = exti__store_plan(s, source, root, symbolic, &m, err);
+
+    if (rc)
+        return rc;
+    rc = exti__store_write(s, m.im, &m.edits, &m.e, err);
     if (!rc)
-        rc = exti__store_write(s, im, &edits, &e, err);
-    if (!rc)
-        rc = exti__manifest_put(&s->manifest, &e, err);
+        rc = exti__manifest_put(&s->manifest, &m.e, err);
     if (!rc)
         s->dirty = true;
     else
@@ -344,10 +367,8 @@ static int make_copy(struct exti_store *s, const char *source, bool root, bool s
     /* At once, so that no other process chooses another. */
     if (!rc && exti__stable_is(&s->manifest, exti__name_base(source)) && !s->one_shot)
         rc = exti__store_save(s, err);
-    exti__entry_clear(&e);
-    exti__edits_free(&edits);
-    exti__images_take(&s->images, im);
-    exti_image_free(im);
+    exti__entry_clear(&m.e);
+    exti__making_clear(&m);
     return rc;
 }
 
@@ -392,64 +413,58 @@ static bool has_stable(const struct exti_store *s, const struct exti_entry *e)
     return !strstr(e->edits, by) || is_fresh(s, stable, false);
 }
 
-/* Files still to be looked at in a walk over what is needed; no recursion, as a manifest may tell of any
- * depth. */
-struct pending {
-    struct step {
-        const char *source, *user; /* who needs it; NULL: who asked */
-    } *steps;                      /* owned */
-    size_t count, cap;
-};
+bool exti__store_is_fresh(const struct exti_store *s, const struct exti_entry *e, bool symbolic)
+{
+    return is_fresh(s, e, symbolic) && has_stable(s, e);
+}
 
-static bool push_step(struct pending *p, const char *source, const char *user)
+bool exti__steps_push(struct exti_steps *p, const char *source, const char *user)
 {
     if (p->count == p->cap) {
         size_t cap = p->cap ? 2 * p->cap : 32;
-        struct step *steps = exti__realloc_array(p->steps, cap, sizeof *steps);
+        struct exti_step *steps = exti__realloc_array(p->steps, cap, sizeof *steps);
 
         if (!steps)
             return false;
         p->steps = steps;
         p->cap = cap;
     }
-    p->steps[p->count++] = (struct step){source, user};
+    p->steps[p->count++] = (struct exti_step){source, user};
     return true;
 }
 
-/* Notes that the walk has come by, and where it has to go on.  The strings stay where they are until the
- * entry is made anew, which no walk does twice. */
-static bool push_needs(struct exti_store *s, struct exti_entry *e, struct pending *p)
+bool exti__steps_push_needs(struct exti_steps *p, const struct exti_entry *e)
 {
     bool good = true;
 
-    e->seen = s->walk;
     for (size_t i = e->need_count; i-- > 0 && good;)
         if (e->needs[i].isolated)
-            good = push_step(p, e->needs[i].file, e->source);
+            good = exti__steps_push(p, e->needs[i].file, e->source);
     return good;
 }
 
 /* Whether the copy of `source` is up to date, and all that it drags in. */
 static bool is_whole(struct exti_store *s, const char *source, bool symbolic)
 {
-    struct pending p = {0};
-    bool whole = push_step(&p, source, NULL);
+    struct exti_steps p = {0};
+    bool whole = exti__steps_push(&p, source, NULL);
 
     s->walk++;
     while (whole && p.count) {
-        const struct step at = p.steps[--p.count];
+        const struct exti_step at = p.steps[--p.count];
         struct exti_entry *e = exti__manifest_find(&s->manifest, at.source);
 
         if (e && e->seen == s->walk)
             continue;
-        whole = is_fresh(s, e, symbolic && !at.user) && has_stable(s, e) && push_needs(s, e, &p);
+        whole = exti__store_is_fresh(s, e, symbolic && !at.user) && exti__steps_push_needs(&p, e);
+        if (whole)
+            e->seen = s->walk;
     }
     exti__free(p.steps);
     return whole;
 }
 
-/* Says who dragged a library in that cannot be copied. */
-static void blame(const struct step *at, struct exti_error *err)
+void exti__blame(const struct exti_step *at, struct exti_error *err)
 {
     const size_t n = err ? strlen(err->message) : 0;
 
@@ -463,22 +478,26 @@ static void blame(const struct step *at, struct exti_error *err)
 int exti__store_bring(struct exti_store *s, const char *source, bool symbolic,
                       struct exti_error *err)
 {
-    struct pending p = {0};
-    int rc = push_step(&p, source, NULL) ? 0 : exti__fail_nomem(err);
+    struct exti_steps p = {0};
+    int rc = exti__steps_push(&p, source, NULL) ? 0 : exti__fail_nomem(err);
 
     s->walk++;
     s->images.keeps = true;
     while (!rc && p.count) {
-        const struct step at = p.steps[--p.count];
+        const struct exti_step at = p.steps[--p.count];
         struct exti_entry *e = exti__manifest_find(&s->manifest, at.source);
 
         if (e && e->seen == s->walk)
             continue;
-        if (e != &s->manifest.api && (!is_fresh(s, e, symbolic && !at.user) || !has_stable(s, e)))
+        if (e != &s->manifest.api && (!exti__store_is_fresh(s, e, symbolic && !at.user)))
             rc = make_copy(s, at.source, !at.user, symbolic && !at.user, err);
-        if (rc)
-            blame(&at, err);
-        else if (!push_needs(s, exti__manifest_find(&s->manifest, at.source), &p))
+        if (rc) {
+            exti__blame(&at, err);
+            break;
+        }
+        e = exti__manifest_find(&s->manifest, at.source);
+        e->seen = s->walk;
+        if (!exti__steps_push_needs(&p, e))
             rc = exti__fail_nomem(err);
     }
     exti__images_end(&s->images);
@@ -517,7 +536,7 @@ int exti__store_save(struct exti_store *s, struct exti_error *err)
     return 0;
 }
 
-static int save_if_due(struct exti_store *s, struct exti_error *err)
+int exti__store_save_if_due(struct exti_store *s, struct exti_error *err)
 {
     if (!s->dirty || s->one_shot ||
         (!s->sync && now_ns() - s->saved_at_ns < SAVE_FRACTION * s->save_cost_ns))
@@ -558,8 +577,7 @@ static int fail_gone(const struct exti_store *s, const char *why, struct exti_er
     return rc;
 }
 
-/* Takes in what other processes have recorded since; the directory's lock is held. */
-static int reload(struct exti_store *s, struct exti_error *err)
+int exti__store_reload(struct exti_store *s, struct exti_error *err)
 {
     struct exti_error e = {0};
     struct exti_manifest fresh;
@@ -623,7 +641,7 @@ int exti__store_flush(struct exti_store *s, struct exti_error *err)
     if (s->dirty && !s->one_shot) {
         rc = exti__store_lock(s, &lock, err);
         if (!rc) {
-            rc = reload(s, err);
+            rc = exti__store_reload(s, err);
             if (!rc)
                 rc = exti__store_save(s, err);
             exti__fs_unlock(&lock);
@@ -634,60 +652,6 @@ int exti__store_flush(struct exti_store *s, struct exti_error *err)
 }
 
 /* ---- copying ---- */
-
-/* What the context directory `dir` says that its file `name` was made from; NULL when that is none of
- * its copies, or on failure (*rc): a file that has the context's name in its own and is not recorded
- * yet is a copy all the same.  A private directory has no manifest. */
-static char *source_of(struct exti_store *s, const char *dir, const char *name, int *rc,
-                       struct exti_error *err)
-{
-    struct exti_manifest other = {0};
-    const struct exti_entry *e = NULL;
-    char *source = NULL;
-
-    pthread_mutex_lock(&s->lock);
-    if (strcmp(dir, s->dir) == 0)
-        e = exti__manifest_find_copy(&s->manifest, name);
-    /* Another process may have recorded it. */
-    if (!e && !exti__manifest_read(dir, &other, NULL))
-        e = exti__manifest_find_copy(&other, name);
-    if (e) {
-        source = exti__strdup(e->source);
-        *rc = source ? 0 : exti__fail_nomem(err);
-    } else if (other.name[0] ? strstr(name, other.name) != NULL
-                             : exti__store_locked_name(dir, other.name) &&
-                                   exti__name_is_copy(name, other.name)) {
-        *rc = exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
-                         "is a copy that the context '%s' has not recorded yet; name the original",
-                         other.name);
-    }
-    pthread_mutex_unlock(&s->lock);
-    exti__manifest_clear(&other);
-    return source;
-}
-
-/* The pristine file behind `path`: itself, or, when it is a copy in some context directory, what it
- * was made from.  Copies are never copied again. */
-static int trace_to_source(struct exti_store *s, const char *path, char **out,
-                           struct exti_error *err)
-{
-    char *real, *slash, *source, was;
-    int rc = exti__fs_realpath(path, &real, err);
-
-    if (rc)
-        return rc;
-    slash = exti__fs_last_slash(real);
-    was = *slash;
-    *slash = 0;
-    source = source_of(s, slash == real ? "/" : real, slash + 1, &rc, err);
-    *slash = was;
-    if (rc || source)
-        exti__free(real);
-    if (rc)
-        return rc;
-    *out = source ? source : real;
-    return 0;
-}
 
 static int copy_locked(struct exti_store *s, const char *source, bool symbolic,
                        struct exti_error *err)
@@ -700,11 +664,11 @@ static int copy_locked(struct exti_store *s, const char *source, bool symbolic,
     rc = exti__store_lock(s, &lock, err);
     if (rc)
         return rc;
-    rc = reload(s, err);
+    rc = exti__store_reload(s, err);
     if (!rc && !is_whole(s, source, symbolic)) {
         rc = exti__store_bring(s, source, symbolic, err);
         if (!rc)
-            rc = save_if_due(s, err);
+            rc = exti__store_save_if_due(s, err);
     }
     exti__fs_unlock(&lock);
     return rc;
@@ -719,12 +683,12 @@ int exti__store_bind_itself(struct exti_store *s, const char *source, struct ext
     pthread_mutex_lock(&s->lock);
     rc = exti__store_lock(s, &lock, err);
     if (!rc) {
-        rc = reload(s, err);
+        rc = exti__store_reload(s, err);
         e = rc ? NULL : exti__manifest_find(&s->manifest, source);
         if (e && !e->symbolic) {
             rc = make_copy(s, source, e->takes_api, true, err);
             if (!rc)
-                rc = save_if_due(s, err);
+                rc = exti__store_save_if_due(s, err);
         }
         exti__fs_unlock(&lock);
     }
@@ -732,20 +696,26 @@ int exti__store_bind_itself(struct exti_store *s, const char *source, struct ext
     return rc;
 }
 
-/* The lock is held. */
-static int hand_out(struct exti_store *s, const struct exti_entry *e, const char **copy,
-                    const char **source, struct exti_error *err)
+int exti__store_hand_out(struct exti_store *s, const struct exti_entry *e, const char **copy,
+                         const char **source, struct exti_error *err)
 {
     *copy = exti__store_intern(s, exti__fs_join(s->dir, e->copy));
     *source = exti__store_intern(s, exti__strdup(e->source));
     return *copy && *source ? 0 : exti__fail_nomem(err);
 }
 
+void exti__blame_original(const char *original, const char *real, struct exti_error *err)
+{
+    if (err && strcmp(err->file, real) == 0)
+        err->file[0] = 0;
+    exti__error_file(err, original);
+}
+
 int exti__store_copy(struct exti_store *s, const char *original, bool symbolic, const char **copy,
                      const char **source, struct exti_error *err)
 {
     char *real = NULL;
-    int rc = trace_to_source(s, original, &real, err);
+    int rc = exti__store_trace(s, original, &real, err);
 
     if (rc) {
         exti__error_file(err, original);
@@ -755,13 +725,10 @@ int exti__store_copy(struct exti_store *s, const char *original, bool symbolic, 
     if (strcmp(real, s->manifest.api.source) != 0)
         rc = copy_locked(s, real, symbolic, err);
     if (!rc)
-        rc = hand_out(s, exti__manifest_find(&s->manifest, real), copy, source, err);
+        rc = exti__store_hand_out(s, exti__manifest_find(&s->manifest, real), copy, source, err);
     pthread_mutex_unlock(&s->lock);
-    /* The caller knows the file by the name it gave. */
-    if (rc && err && strcmp(err->file, real) == 0)
-        err->file[0] = 0;
     if (rc)
-        exti__error_file(err, original);
+        exti__blame_original(original, real, err);
     exti__free(real);
     return rc;
 }
@@ -772,7 +739,7 @@ int exti__store_api(struct exti_store *s, const char **copy, const char **source
     int rc;
 
     pthread_mutex_lock(&s->lock);
-    rc = hand_out(s, &s->manifest.api, copy, source, err);
+    rc = exti__store_hand_out(s, &s->manifest.api, copy, source, err);
     pthread_mutex_unlock(&s->lock);
     return rc;
 }

@@ -27,6 +27,7 @@ struct exti_store {
         *graph;                /* what has been found to be needed by what; NULL: nothing yet */
     struct exti_images images; /* of files of which copies are being planned */
     unsigned walk;             /* the last one over entries */
+    size_t batch;              /* the last one of store_many.c */
     bool dirty;                /* the manifest has entries that its file lacks */
     int64_t saved_at_ns, save_cost_ns;
     void *strings; /* paths handed out: a tree of tsearch(3) */
@@ -52,6 +53,15 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
  * kept even when it is not asked for.  The API library's own copy is answered like any other. */
 int exti__store_copy(struct exti_store *s, const char *original, bool symbolic, const char **copy,
                      const char **source, struct exti_error *err);
+
+/* exti__store_copy of many, not symbolic, by several threads; see exti_copy_many. */
+int exti__store_copy_many(struct exti_store *s, const char *const *originals, size_t count,
+                          const struct exti_copy_opts *opts, struct exti_error *err);
+
+/* What became of the libraries that the entries need, and `why` if asked for; see exti_ctx_libraries. */
+int exti__store_libraries(struct exti_store *s, bool why,
+                          int (*each)(void *user, const struct exti_library_info *info), void *user,
+                          struct exti_error *err);
 
 /* Makes the copy of `source` anew, which some file drags in, unless it binds to its own symbols first. */
 int exti__store_bind_itself(struct exti_store *s, const char *source, struct exti_error *err);

@@ -41,8 +41,7 @@ static int start_graph(struct exti_store *s, const char *api, struct exti_error 
     return rc;
 }
 
-/* The node of `source`.  A file that has changed since it was read makes all that was found void. */
-static int find_node(struct exti_store *s, const char *source, bool root, size_t *node,
+int exti__store_node(struct exti_store *s, const char *source, bool root, size_t *node,
                      struct exti_error *err)
 {
     const char *api = s->manifest.api.source ? s->manifest.api.source : source;
@@ -115,7 +114,7 @@ int exti__store_needs(struct exti_store *s, const char *source, bool root, struc
     e->takes_api = true;
     if (s->manifest.policy.closure == EXTI_CLOSURE_NONE)
         return 0;
-    rc = find_node(s, source, root, &node, err);
+    rc = exti__store_node(s, source, root, &node, err);
     if (rc)
         return rc;
     n = &s->graph->nodes[node];
@@ -148,20 +147,42 @@ int exti__store_search_key(const char *format, char **out, struct exti_error *er
 
 /* ---- what a copy asks for as it runs ---- */
 
+void exti__store_say(const struct exti_store *s, size_t node, char *out, size_t cap)
+{
+    char text[600];
+    const char *reason;
+
+    exti__closure_say(s->graph, node, text, sizeof text);
+    reason = strstr(text, ": ");
+    snprintf(out, cap, "%s", reason ? reason + 2 : text);
+}
+
+int exti__store_judge(struct exti_store *s, const char *path, bool *isolated, char *why, size_t cap,
+                      struct exti_error *err)
+{
+    size_t node;
+    int rc;
+
+    *isolated = false;
+    snprintf(why, cap, "all libraries are");
+    if (s->manifest.policy.closure == EXTI_CLOSURE_NONE)
+        return 0;
+    rc = exti__store_node(s, path, false, &node, err);
+    if (rc)
+        return rc;
+    *isolated = s->graph->nodes[node].isolated || s->graph->nodes[node].api;
+    exti__store_say(s, node, why, cap);
+    return 0;
+}
+
 int exti__store_decide(struct exti_store *s, const char *path, bool *isolated,
                        struct exti_error *err)
 {
-    size_t node;
-    int rc = 0;
+    char why[8];
+    int rc;
 
     pthread_mutex_lock(&s->lock);
-    if (s->manifest.policy.closure == EXTI_CLOSURE_NONE) {
-        *isolated = false;
-    } else {
-        rc = find_node(s, path, false, &node, err);
-        if (!rc)
-            *isolated = s->graph->nodes[node].isolated || s->graph->nodes[node].api;
-    }
+    rc = exti__store_judge(s, path, isolated, why, sizeof why, err);
     pthread_mutex_unlock(&s->lock);
     return rc;
 }
@@ -174,7 +195,7 @@ int exti__store_find(struct exti_store *s, const char *source, const char *name,
 
     *path = NULL;
     pthread_mutex_lock(&s->lock);
-    rc = find_node(s, source, false, &from, err);
+    rc = exti__store_node(s, source, false, &from, err);
     if (!rc)
         rc = exti__closure_find(s->graph, from, name, &node, err);
     if (!rc && node != EXTI_NO_NODE)

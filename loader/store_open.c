@@ -72,16 +72,21 @@ static int count_foreign(void *user, const char *name)
     return 0;
 }
 
-/* It is written once, so it outlives a manifest that a power loss has torn. */
+/* It is written once, so it outlives a manifest that a power loss has torn.  Without its line's end a kill
+ * has cut it short, before there was anything else. */
 bool exti__store_locked_name(const char *dir, char *name)
 {
     char *path = exti__fs_join(dir, EXTI_LOCK_FILE), *text = NULL;
     size_t n = 0;
-    bool good = path && !exti__fs_read(path, EXTI_NAME_MAX, &text, &n, NULL) && strlen(text) == n &&
-                !exti__name_check(text, NULL);
+    bool good = path && !exti__fs_read(path, EXTI_NAME_MAX + 1, &text, &n, NULL) && n > 1 &&
+                strlen(text) == n && text[n - 1] == '\n';
 
+    if (good) {
+        text[n - 1] = 0;
+        good = !exti__name_check(text, NULL);
+    }
     if (good)
-        memcpy(name, text, n + 1);
+        memcpy(name, text, n);
     exti__free(text);
     exti__free(path);
     return good;
@@ -407,6 +412,28 @@ static void abandon(struct exti_store *s, const struct exti_lock *lock)
         exti__fs_rmdir(s->dir, &removed, NULL);
 }
 
+static int sweep_one(void *user, const char *name)
+{
+    if (exti__fs_is_temporary(name))
+        remove_file(user, name, NULL);
+    return 0;
+}
+
+/* Temporary files are written under the lock alone, so what is there is a killed process's. */
+static void sweep(const struct exti_store *s)
+{
+    exti__fs_list(s->dir, sweep_one, s->dir, NULL);
+}
+
+static int note_name(const struct exti_store *s, const struct exti_lock *lock,
+                     struct exti_error *err)
+{
+    char line[EXTI_NAME_MAX + 2];
+
+    snprintf(line, sizeof line, "%s\n", s->manifest.name);
+    return exti__fs_lock_note(lock, line, err);
+}
+
 static int open_locked(struct exti_store *s, const struct exti_store_opts *opts,
                        const struct exti_lock *lock, struct exti_error *err)
 {
@@ -419,7 +446,9 @@ static int open_locked(struct exti_store *s, const struct exti_store_opts *opts,
         return rc;
     /* Before the first file, so that a directory whose making was cut short can be gone on with. */
     if (s->created)
-        rc = exti__fs_lock_note(lock, s->manifest.name, err);
+        rc = note_name(s, lock, err);
+    else
+        sweep(s);
     if (!rc)
         rc = bring_api(s, source, opts, err);
     if (rc)

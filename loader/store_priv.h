@@ -22,6 +22,59 @@ int exti__store_quirks(const struct exti_store *s, const char *source, const str
                        struct exti_entry *e, struct exti_error *err);
 int exti__store_edits(const struct exti_edits *edits, struct exti_entry *e, struct exti_error *err);
 
+/* ---- making copies: a plan, made under the store's mutex, that any thread can write ---- */
+
+struct exti_making {
+    struct exti_entry e;
+    struct exti_edits edits; /* points into itself and into the other two */
+    struct exti_image *im;
+};
+
+/* All of a copy but its bytes: `out` is zero-filled. */
+int exti__store_plan(struct exti_store *s, const char *source, bool root, bool symbolic,
+                     struct exti_making *out, struct exti_error *err);
+void exti__making_clear(struct exti_making *m); /* but for its entry */
+
+/* Whether the entry, or NULL, is of a copy that is up to date. */
+bool exti__store_is_fresh(const struct exti_store *s, const struct exti_entry *e, bool symbolic);
+
+/* Files still to be looked at in a walk over what is needed; no recursion, as a manifest may tell of any
+ * depth. */
+struct exti_steps {
+    struct exti_step {
+        const char *source, *user; /* who needs it; NULL: who asked */
+    } *steps;                      /* owned */
+    size_t count, cap;
+};
+
+/* False when memory is out.  The strings are borrowed: those of an entry stay where they are until it is
+ * made anew. */
+bool exti__steps_push(struct exti_steps *p, const char *source, const char *user);
+bool exti__steps_push_needs(struct exti_steps *p, const struct exti_entry *e);
+
+/* Says who dragged a library in that cannot be copied. */
+void exti__blame(const struct exti_step *at, struct exti_error *err);
+
+/* The caller knows the file `real` by the name it gave. */
+void exti__blame_original(const char *original, const char *real, struct exti_error *err);
+
+/* The pristine file behind `path`: itself, or, when it is a copy in some context directory, what it
+ * was made from.  Copies are never copied again.  Takes the store's mutex. */
+int exti__store_trace(struct exti_store *s, const char *path, char **out, struct exti_error *err);
+
+/* For many files, of which those of a folder come one after another: that folder, if it is no context's,
+ * as it was given and without links.  Zeroed to begin with. */
+struct exti_tracer {
+    char *given, *real; /* owned; each ends in a slash */
+};
+int exti__store_trace_next(struct exti_store *s, struct exti_tracer *t, const char *path,
+                           char **out, struct exti_error *err);
+void exti__tracer_end(struct exti_tracer *t);
+
+/* The entry's paths, to live as long as the store. */
+int exti__store_hand_out(struct exti_store *s, const struct exti_entry *e, const char **copy,
+                         const char **source, struct exti_error *err);
+
 /* Makes the copy of `source` and of what it drags in, where they are not up to date.  Of the API library
  * the latter only. */
 int exti__store_bring(struct exti_store *s, const char *source, bool symbolic,
@@ -39,6 +92,18 @@ int exti__store_needs(struct exti_store *s, const char *source, bool root, struc
 /* What look-ups for files of a format go by that may change from process to process; exti__free it. */
 int exti__store_search_key(const char *format, char **out, struct exti_error *err);
 
+/* Whether copies that need the library `path` are to get one of the context's; if not, why.  Takes no
+ * lock. */
+int exti__store_judge(struct exti_store *s, const char *path, bool *isolated, char *why, size_t cap,
+                      struct exti_error *err);
+
+/* The file's node in the store's graph, which is begun anew when what it read there has changed. */
+int exti__store_node(struct exti_store *s, const char *source, bool root, size_t *node,
+                     struct exti_error *err);
+
+/* Why the library is isolated or shared, for people. */
+void exti__store_say(const struct exti_store *s, size_t node, char *out, size_t cap);
+
 void exti__store_forget(struct exti_store *s);
 
 struct exti_target exti__target_of(const struct exti_image *im);
@@ -54,6 +119,10 @@ int exti__store_write(const struct exti_store *s, const struct exti_image *im,
 bool exti__store_may_be_torn(const struct exti_store *s, const struct exti_entry *e);
 
 int exti__store_save(struct exti_store *s, struct exti_error *err);
+int exti__store_save_if_due(struct exti_store *s, struct exti_error *err);
+
+/* Takes in what other processes have recorded since. */
+int exti__store_reload(struct exti_store *s, struct exti_error *err);
 
 /* The one long-lived string equal to `string`, which is taken over; NULL when memory is out. */
 const char *exti__store_intern(struct exti_store *s, char *string);

@@ -93,6 +93,10 @@ int exti__fs_rmdir(const char *path, bool *removed, struct exti_error *err); /* 
 /* The absolute path without symbolic links; exti__free it.  The file must exist. */
 int exti__fs_realpath(const char *path, char **out, struct exti_error *err);
 
+/* Whether the path's last name is a regular file's and no link, so that exti__fs_realpath ends in it.  False
+ * where other spellings of the name may lead to the file too. */
+bool exti__fs_is_named_itself(const char *path);
+
 /* Calls `each` with every name in `dir` but . and .. until it returns non-zero, which is passed on. */
 int exti__fs_list(const char *dir, int (*each)(void *user, const char *name), void *user,
                   struct exti_error *err);

@@ -604,6 +604,18 @@ int exti__fs_realpath(const char *path, char **out, struct exti_error *err)
     return 0;
 }
 
+bool exti__fs_is_named_itself(const char *path)
+{
+#ifdef __APPLE__
+    (void)path;
+    return false;
+#else
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISREG(st.st_mode);
+#endif
+}
+
 int exti__fs_list(const char *dir, int (*each)(void *user, const char *name), void *user,
                   struct exti_error *err)
 {

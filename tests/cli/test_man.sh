@@ -37,14 +37,14 @@ in_help() {
         on && /^  -/ { print } /^usage:|^   / { print }' | grep -oE -e '(^|[ [])--?[a-z]+' |
         tr -d ' [' | grep -vx -e -h -e --help | sort -u
 }
-for c in copy inspect verify run list clean quirks; do
+for c in copy copy-tree inspect verify run list clean quirks; do
     in_page $c >page.$c
     in_help $c >help.$c
     same "page_and_help_agree_on_the_options_of_$c" help.$c page.$c
 done
 
 # Every command is in the synopsis.
-for c in copy inspect verify run list clean quirks help; do
+for c in copy copy-tree inspect verify run list clean quirks help; do
     grep -qx "\.Cm $c" "$page"
     say $? "synopsis_has_$c"
 done

@@ -5,7 +5,7 @@
 run
 check no_command_is_usage 2 'which command\?' 'commands:'
 run --help
-check help_lists_commands 0 'copy' 'inspect' 'verify' 'run ' 'list' 'clean' 'quirks' 'Exit status'
+check help_lists_commands 0 'copy ' 'copy-tree' 'inspect' 'verify' 'run ' 'list' 'clean' 'quirks' 'Exit status'
 run -h
 check short_help 0 'usage: extisolate'
 run --version
@@ -27,7 +27,7 @@ check help_without_a_command 0 'commands:' 'Exit status'
 run help help
 check help_of_help 0 'usage'
 
-for c in copy inspect verify run list clean quirks; do
+for c in copy copy-tree inspect verify run list clean quirks; do
     run help $c
     cp out help.$c
     check "help_of_$c" 0 "^usage: extisolate $c" 'examples?:' '[Ee]xit'
@@ -82,6 +82,22 @@ run verify a b --against ../x.so
 check verify_of_two_files_against 2 'one FILE, but there are 2'
 run verify ../x.so --against ''
 check verify_against_empty 2 '--against is empty'
+run copy-tree
+check copy_tree_without_arguments 2 'needs DIR and CTXDIR'
+run copy-tree a b c
+check copy_tree_with_too_many 2 'takes one DIR and one CTXDIR'
+run copy-tree '' ctx
+check copy_tree_empty_argument 2 'is empty'
+run copy-tree --contexts 0 . ctx
+check copy_tree_of_no_context 2 '--contexts takes a number from 1'
+run copy-tree --jobs many . ctx
+check copy_tree_with_odd_jobs 2 '--jobs takes a number from 1'
+run copy-tree --name 'a/b' . ctx
+check copy_tree_with_an_odd_name 2 '--name takes 1 to 24'
+run copy-tree --libpython '' . ctx
+check copy_tree_with_empty_libpython 2 '--libpython is empty'
+run copy-tree --closure=some . ctx
+check copy_tree_with_an_odd_closure 2 '--closure takes'
 run quirks ''
 check quirks_empty_argument 2 'argument 1 is empty'
 run quirks --quirks ''

@@ -185,6 +185,48 @@ static void copying_with_private_names_survives(void **state)
     assert_two_copies(t);
 }
 
+static int no_more(void *user, const struct exti_library_info *library)
+{
+    (void)user;
+    return library->users == 0;
+}
+
+static int copy_many_once(struct test *t)
+{
+    const char *const originals[] = {toy("ext_a.so"), toy("ext_cxx.so")};
+    const struct exti_copy_opts many = {.size = sizeof many, .threads = 1};
+    struct exti_ctx_opts opts;
+    struct exti_ctx *ctx = NULL;
+    char dir[300];
+    int rc, close_rc;
+
+    snprintf(dir, sizeof dir, "%s/ctx", t->dir);
+    if (!ctx_again)
+        assert_int_equal(system(iso_text("rm -rf '%s'", dir)), 0);
+    opts = iso_opts(dir, NULL);
+    rc = exti_ctx_open(&ctx, &opts, &t->err);
+    if (rc)
+        return rc;
+    rc = exti_copy_many(ctx, originals, 2, &many, &t->err);
+    if (!rc)
+        rc = exti_ctx_libraries(ctx, no_more, NULL, &t->err);
+    close_rc = exti_ctx_close(ctx, rc ? NULL : &t->err);
+    return rc ? rc : close_rc;
+}
+
+static void copying_many_survives(void **state)
+{
+    struct test *t = *state;
+
+    exhaust(t, copy_many_once);
+    assert_two_copies(t);
+    assert_int_equal(system(iso_text("rm -rf '%s/ctx'", t->dir)), 0);
+    ctx_again = true;
+    exhaust(t, copy_many_once);
+    ctx_again = false;
+    assert_two_copies(t);
+}
+
 static int dir_once(struct test *t)
 {
     char dir[300];
@@ -365,6 +407,7 @@ int main(void)
         exti_test(verify_survives),
         exti_test(copying_survives),
         exti_test(copying_goes_on_after_failures),
+        exti_test(copying_many_survives),
         exti_test(copying_with_private_names_survives),
         exti_test(directory_checks_survive),
         cmocka_unit_test_setup_teardown(copying_survives_without_memory_for_json, setup_json,
