@@ -382,7 +382,7 @@ check-wine: all $(WINE_REWRITE) ## PE copies, loaded and run by wine
 	$(call run,wine,$(call scripts,wine))
 # More than an hour on a slow machine.
 check-packages: export TEST_TIMEOUT ?= 7200
-check-packages: all $(PACKAGES_BASE) ## packages at work in contexts; EXTI_PACKAGES=all: all of them
+check-packages: all $(PACKAGES_BASE) $(CYCLE) ## packages at work in contexts; EXTI_PACKAGES=all: all of them
 	$(call run,packages,$(call scripts,packages))
 
 .PHONY: check-layers check-abi check-readme

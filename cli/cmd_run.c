@@ -314,7 +314,23 @@ static void release(struct session *s, const struct request *r)
     free(s->dirs);
 }
 
-int cmd_run(int argc, char **argv)
+/* A program may write its title over this process's own arguments, which contexts that start later are to
+ * read too. */
+static char **keep_arguments(int argc, char **argv)
+{
+    char **own = calloc((size_t)argc + 1, sizeof *own);
+
+    for (int i = 0; own != NULL && i < argc; i++)
+        if ((own[i] = strdup(argv[i])) == NULL) {
+            while (i > 0)
+                free(own[--i]);
+            free(own);
+            own = NULL;
+        }
+    return own;
+}
+
+static int parse_and_run(int argc, char **argv)
 {
     struct request r = {.contexts = 1};
     struct session s = {0};
@@ -326,4 +342,18 @@ int cmd_run(int argc, char **argv)
     }
     cli_choice_free(&r.choice);
     return status < 0 ? CLI_OK : status;
+}
+
+int cmd_run(int argc, char **argv)
+{
+    char **own = keep_arguments(argc, argv);
+    int status;
+
+    if (own == NULL)
+        return cli_fail(NULL, "out of memory");
+    status = parse_and_run(argc, own);
+    for (int i = 0; i < argc; i++)
+        free(own[i]);
+    free(own);
+    return status;
 }

@@ -1,8 +1,11 @@
+#define _GNU_SOURCE /* dladdr */
 #include "runtime/signals.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 typedef void (*handler)(int);
@@ -26,6 +29,27 @@ static handler refuse(void)
     return SIG_ERR;
 }
 
+/* By the name that its copy has too. */
+static int is_libpython(const void *address)
+{
+    const char *slash;
+    Dl_info info;
+
+    if (!dladdr(address, &info) || !info.dli_fname)
+        return 0;
+    slash = strrchr(info.dli_fname, '/');
+    return strncmp(slash ? slash + 1 : info.dli_fname, "libpython", 9) == 0;
+}
+
+/* Whether what native code wants to do with the signal is taken for done, and not done.  These ask the
+ * process to end, and whether it does is not a library's part; but Rust's packages set handlers for them
+ * as they are imported and panic where they cannot.  Of others a library needs the handler it sets, and
+ * has to know.  libpython refuses in Python's words. */
+static int is_let_be(int sig, const void *caller)
+{
+    return (sig == SIGINT || sig == SIGTERM || sig == SIGHUP) && !is_libpython(caller);
+}
+
 /* The flags of SIG_DFL and SIG_IGN mean nothing. */
 static int same(const struct sigaction *a, const struct sigaction *b)
 {
@@ -42,7 +66,7 @@ static int guarded_sigaction(int sig, const struct sigaction *act, struct sigact
         return sigaction(sig, act, old);
     if (sigaction(sig, NULL, &now) != 0)
         return -1;
-    if (!same(act, &now)) {
+    if (!same(act, &now) && !is_let_be(sig, __builtin_return_address(0))) {
         errno = EPERM;
         return -1;
     }
@@ -59,7 +83,8 @@ static handler guarded_signal(int sig, handler h)
         return signal(sig, h);
     if (sigaction(sig, NULL, &now) != 0)
         return SIG_ERR;
-    return now.sa_handler == h ? h : refuse();
+    return now.sa_handler == h || is_let_be(sig, __builtin_return_address(0)) ? now.sa_handler
+                                                                              : refuse();
 }
 
 static int guarded_siginterrupt(int sig, int flag)

@@ -127,6 +127,18 @@ check faulty_rules_copy_nothing 1 'bad.json: is of format 9'
 jq -e '.errors[0].code == "EXTI_E_UNSUPPORTED" and .copies == []' out >/dev/null && [ ! -e new ]
 say $? faulty_rules_are_told_in_json
 
+# The library's own.
+echo 'int llvm(void) { return 1; }' >llvm.c
+cc -shared -fPIC -o libLLVM-99.so.1 llvm.c -Wl,-soname,libLLVM-99.so.1,-z,nodelete
+cc -shared -fPIC -o jit.so toyext.c -Wl,--no-as-needed -L. -l:libLLVM-99.so.1 -Wl,-rpath,"$T"
+printf '{"extisolate_quirks": 1, "disable": ["llvm"]}' >without.json
+run copy --libpython libtoyapi.so jit.so with
+[ $rc = 0 ] && [ -n "$(ls with/libLLVM-99.* 2>/dev/null)" ]
+say $? llvm_is_isolated
+run copy --quirks without.json --libpython libtoyapi.so jit.so without
+[ $rc = 0 ] && [ -z "$(ls without/libLLVM-99.* 2>/dev/null)" ]
+say $? llvm_would_be_shared
+
 # What they do to contexts of CPython.
 if [ -z "$DEBIAN_LIBPYTHON" ] || [ ! -x /usr/bin/python3 ]; then
     skip rules_for_running 'there is no /usr/bin/python3 with a shared libpython'

@@ -1,9 +1,10 @@
 """Does one package's work, in a context of `extisolate run` or in a plain interpreter.
 
-drive.py plain|turns|together WORK.py [FOLDER]
+drive.py plain|turns|together|closed WORK.py [FOLDER]
 
 Contexts that run `together` begin at the same moment; those that take `turns` never overlap.  All
-stay until the last is done; then the first writes what the process maps to FOLDER/maps.
+stay until the last is done; then the first writes what the process maps to FOLDER/maps.  What is run
+`closed` is alone: the program closes it and only then begins the next.
 """
 
 import fcntl
@@ -38,12 +39,20 @@ def do_in_turn(folder):
         do()
 
 
+def write_maps(folder, name):
+    with open("/proc/self/maps") as maps, open(os.path.join(folder, name), "w") as out:
+        out.write(maps.read())
+
+
 def main():
     if how == "plain":
         return do()
     import extisolate
 
     folder, index, count = sys.argv[3], extisolate.index, extisolate.count
+    if how == "closed":
+        do()
+        return write_maps(folder, "maps.%d" % index)
     try:
         if how == "together":
             meet(folder, "ready", index, count)
@@ -53,8 +62,7 @@ def main():
     finally:
         meet(folder, "done", index, count)
         if index == 0:
-            with open("/proc/self/maps") as maps, open(os.path.join(folder, "maps"), "w") as out:
-                out.write(maps.read())
+            write_maps(folder, "maps")
         meet(folder, "end", index, count)
 
 

@@ -2,14 +2,16 @@
 
 harness.py "SET [LABEL]" PYTHON NAME...
 
-Each work/NAME.py runs in a plain interpreter, which is the control, then in two contexts one after
-the other, in two at once, and in four at once.  A run passes when every context ends well, the proof
-finds no reference that leaves its context, and no library is mapped from where it is installed but
+Each work/NAME.py runs in a plain interpreter, which is the control, then in two contexts of which the
+first is closed before the second begins, in two at once, and in four at once; if asked, in two that
+take turns and both stay open.  A run passes when every context ends well, the proof finds no reference
+that leaves its context, and no library is mapped from where it is installed but
   - what this program itself needs,
   - the base set, libraries that their own flags make shared, and what these need.
-What is known to fail is in known.txt, and a failure too once it passes.
+What stays mapped of a closed context has to be told, with what holds it.  What is known to fail is in
+known.txt, and a failure too once it passes.
 
-EXTI_PACKAGES_MODES="turns two four", EXTI_PACKAGES_LIMIT=SECONDS for one run,
+EXTI_PACKAGES_MODES="closed two four" or some of them or turns, EXTI_PACKAGES_LIMIT=SECONDS for one run,
 EXTI_PACKAGES_JOBS=2 packages at a time.
 """
 
@@ -30,8 +32,14 @@ BUILD = os.path.abspath(os.environ.get("EXTI_BUILD", "build"))
 PROGRAM = os.environ.get("EXTISOLATE", os.path.join(BUILD, "extisolate"))
 LIMIT = int(os.environ.get("EXTI_PACKAGES_LIMIT", "1200"))
 JOBS = int(os.environ.get("EXTI_PACKAGES_JOBS", "2"))
-MODES = {"turns": ("turns", 2), "two": ("together", 2), "four": ("together", 4)}
-ONLY = os.environ.get("EXTI_PACKAGES_MODES", " ".join(MODES)).split()
+CYCLE = os.path.join(BUILD, "tests/cycle")
+MODES = {
+    "closed": ("closed", 2),
+    "turns": ("turns", 2),
+    "two": ("together", 2),
+    "four": ("together", 4),
+}
+ONLY = os.environ.get("EXTI_PACKAGES_MODES", "closed two four").split()
 
 printing = threading.Lock()
 
@@ -81,9 +89,9 @@ def mapped(maps):
     return files
 
 
-def originals(files, folder):
+def originals(files, folder, program=PROGRAM):
     """Those that are mapped from where they are installed, and should not be."""
-    program = os.path.realpath(PROGRAM)
+    program = os.path.realpath(program)
     ours = needs(program) | {program}
     away = {os.path.realpath(f) for f in files if not f.startswith(folder)} - ours
     away = {f for f in away if os.path.basename(f) != "ld-linux-x86-64.so.2"}
@@ -147,6 +155,56 @@ def proof_faults(text, count):
     return faults
 
 
+def closing_faults(text, errors, count):
+    """What is wrong, and the names of the files that stay mapped, as was told."""
+    faults, kept = [], set()
+    proofs = re.findall(r"^proof \d+ modules (\d+) references (\d+) leaks (\d+)$", text, re.M)
+    cycles = re.findall(r"^cycle \d+ status (\d+) left (\d+) ", text, re.M)
+    if len(proofs) != count or len(cycles) != count:
+        faults.append("%d contexts are proven and %d closed, not %d" %
+                      (len(proofs), len(cycles), count))
+    for modules, references, leaks in proofs:
+        if int(leaks) or not int(modules) or not int(references):
+            faults.append("the proof: %s modules, %s references, %s leaks" %
+                          (modules, references, leaks))
+    if any(int(status) for status, _ in cycles):
+        faults.append("a context's work failed")
+    told = re.findall(r"^held: (.*?): (.*)$", errors, re.M)
+    if any(int(left) for _, left in cycles):
+        kept = {os.path.basename(path) + ": " + why for path, why in told}
+        if not told:
+            faults.append("what stays mapped of a closed context is not told: %s" % cycles)
+    if faults:
+        faults.append(tail(errors))
+    return faults, kept
+
+
+def closed_faults(name, python, folder):
+    """One context after the other, each closed before the next."""
+    sync, out = os.path.join(folder, "closed"), os.path.join(folder, "closed.out")
+    os.mkdir(sync)
+    work = os.path.join(HERE, "work", name + ".py")
+    status = run(
+        [CYCLE, "--script", "2", python, os.path.join(HERE, "drive.py"), "closed", work, sync],
+        folder, out)
+    text, errors = said(out)
+    faults, kept = closing_faults(text, errors, 2)
+    if status != 0:
+        return [ended(status)] + faults, kept
+    copies = os.path.join(folder, "extisolate-")
+    for i in range(2):
+        try:
+            with open(os.path.join(sync, "maps.%d" % i)) as f:
+                files = mapped(f.read())
+        except OSError as e:
+            faults.append("no maps: %s" % e)
+            continue
+        if not any(f.startswith(copies) for f in files):
+            faults.append("context %d maps no copy" % i)
+        faults += ["shared: " + f for f in originals(files, copies, CYCLE)]
+    return faults, kept
+
+
 def faults_of(name, mode, python, copies, folder):
     how, count = MODES[mode]
     sync = os.path.join(folder, mode)
@@ -189,10 +247,12 @@ def known_failures(which):
     return known
 
 
-def verdict(label, faults, known):
+def verdict(label, faults, known, kept=()):
     cause, sometimes = known or (None, False)
     if not faults and known and not sometimes:
         return ["not ok %s: passes now; take it out of known.txt (%s)" % (label, cause)]
+    if not faults and kept:
+        return ["ok %s (%d reasons to stay mapped: %s)" % (label, len(kept), min(kept)[:200])]
     if not faults:
         return ["ok " + label]
     detail = ["    " + line for fault in faults for line in fault.splitlines()]
@@ -212,9 +272,12 @@ def package(name, label, python, known):
         if status != 0:
             return ["not ok %s/plain: the control %s" % (label, ended(status)), tail(said(out)[1])]
         for mode in ONLY:
-            copies = os.path.join(folder, "copies")
-            faults = faults_of(name, mode, python, copies, folder)
-            lines += verdict("%s/%s" % (label, mode), faults, known.get((name, mode)))
+            kept = ()
+            if mode == "closed":
+                faults, kept = closed_faults(name, python, folder)
+            else:
+                faults = faults_of(name, mode, python, os.path.join(folder, "copies"), folder)
+            lines += verdict("%s/%s" % (label, mode), faults, known.get((name, mode)), kept)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return lines

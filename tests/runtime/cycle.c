@@ -1,9 +1,11 @@
 /* A program that opens and closes one CPython context after the other.
  *
  *   cycle [--no-heap] CYCLES PYTHON CODE
+ *   cycle --script CYCLES PYTHON SCRIPT ARG...
  *
  * After each cycle it prints "cycle N status S left L rss KB maps M fds F keys K"; what is said to hold a
- * context goes to stderr.  --no-heap is the control: contexts without memory of their own.  In CODE,
+ * context goes to stderr.  --no-heap is the control: contexts without memory of their own.  --script runs a
+ * file, and prints "proof N modules M references R leaks L" of each context before it is closed.  In CODE,
  * int(os.environ["VISIT"]) is the address of void visit(void (*callback)(void)), which calls back on a thread
  * of this program, one for each call, that lives until the program ends; int(os.environ["GONE"]) is that of
  * void gone(void), which waits until all of them have come back. */
@@ -131,6 +133,17 @@ static int say(void *user, const struct exti_error *finding)
     return 0;
 }
 
+static void say_proof(int index, const struct pyrt_result *r)
+{
+    if (r->proven)
+        printf("proof %d modules %zu references %zu leaks %zu\n", index, r->proof.modules,
+               r->proof.references, r->proof.leaks);
+    else
+        fprintf(stderr, "cycle %d: no proof: %s\n", index, r->error.message);
+    if (r->leaks)
+        fputs(r->leaks, stderr);
+}
+
 static int cycle(int index, const struct pyrt_install *python, const struct pyrt_program *program,
                  const char *base)
 {
@@ -144,6 +157,7 @@ static int cycle(int index, const struct pyrt_install *python, const struct pyrt
 
     /* A context comes back in the directory, and by the name, of one that has been unloaded. */
     snprintf(dir, sizeof dir, "%s/%d", base, held);
+    o.prove = program->kind == PYRT_SCRIPT;
     if (pyrt_start(&c, &o, &err) != 0) {
         fprintf(stderr, "cycle %d: %s\n", index, err.message);
         return 1;
@@ -151,6 +165,8 @@ static int cycle(int index, const struct pyrt_install *python, const struct pyrt
     pyrt_join(c, &result);
     if (!result.started)
         fprintf(stderr, "cycle %d: %s: %s\n", index, result.error.file, result.error.message);
+    else if (o.prove)
+        say_proof(index, &result);
     left = pyrt_close(c, say, NULL);
     held += left != 0;
     printf("cycle %d status %d left %zu rss %ld maps %d fds %d keys %d\n", index, result.status,
@@ -171,12 +187,20 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "--no-heap") == 0) {
         heap = 0;
         at++;
+    } else if (argc > 1 && strcmp(argv[1], "--script") == 0) {
+        program.kind = PYRT_SCRIPT;
+        at++;
     }
-    if (argc - at != 3 || pyrt_install_find(&python, argv[at + 1], &err) != 0 ||
+    if (argc - at < 3 || pyrt_install_find(&python, argv[at + 1], &err) != 0 ||
         pyrt_scratch_new(&scratch, &err) != 0) {
         fprintf(stderr, "cycle: %s\n", err.message);
         return 2;
     }
+    program.argc = argc - at - 3;
+    program.argv = argv + at + 3;
+    /* setproctitle writes over this process's own. */
+    for (int i = at + 2; i < argc; i++)
+        argv[i] = strdup(argv[i]);
     program.what = argv[at + 2];
     snprintf(address, sizeof address, "%lu", (unsigned long)(uintptr_t)visit);
     setenv("VISIT", address, 1);

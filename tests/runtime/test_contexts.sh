@@ -385,8 +385,20 @@ done
 
 # ---- signals -----------------------------------------------------------------
 
+cc -shared -fPIC -o sig.so -x c - <<'END'
+#include <signal.h>
+static void nothing(int sig) { (void)sig; }
+int set(int sig)
+{
+    struct sigaction a = {.sa_handler = nothing}, old = {.sa_handler = nothing};
+    if (sigaction(sig, &a, &old) != 0)
+        return -1;
+    return old.sa_handler == nothing;
+}
+int set_simply(int sig) { return signal(sig, nothing) == SIG_ERR ? -1 : 0; }
+END
 cat >signals.py <<'END'
-import faulthandler, os, re, signal, subprocess, threading
+import ctypes, faulthandler, os, re, signal, subprocess, threading
 before = open("/proc/self/status").read()
 for sig, how in [(signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_IGN),
                  (signal.SIGPIPE, signal.SIG_DFL), (signal.SIGUSR1, lambda *a: None)]:
@@ -403,6 +415,12 @@ for call in (faulthandler.enable, lambda: faulthandler.register(signal.SIGUSR2))
         pass
     else:
         raise AssertionError(call)
+# A library's wish to handle what asks the process to end has no effect, and it need not know; others it must.
+library = ctypes.CDLL("./sig.so", use_errno=True)
+for f in library.set, library.set_simply:
+    assert [f(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == [0, 0, 0]
+    assert [f(s) for s in (signal.SIGALRM, signal.SIGUSR1, signal.SIGCHLD)] == [-1, -1, -1]
+    assert ctypes.get_errno() == 1 # EPERM
 assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 assert signal.signal(signal.SIGPIPE, signal.SIG_IGN) == signal.SIG_IGN   # as it is already
 after = open("/proc/self/status").read()
