@@ -83,6 +83,12 @@ ALL_CFLAGS = $(BASE_CPPFLAGS) $(BASE_CFLAGS) $(DEP_CFLAGS) $(san_flags) $(CPPFLA
 ALL_LDFLAGS = $(san_flags) $(if $(COV),--coverage) $(if $(on_windows),-static) $(LDFLAGS)
 SYSTEM_LIBS := $(if $(on_windows),-lbcrypt -ladvapi32 -lntdll -lpthread,-ldl -lpthread)
 LIBS = $(LIBELF_LIBS) $(JANSSON_LIBS) $(if $(with_nettle),$(NETTLE_LIBS)) $(SYSTEM_LIBS)
+# By archives the program starts faster, and brings no library of its own into a process of contexts, which
+# theirs would have to be told from.  Where not all are here, or with STATIC_DEPS=, by the shared libraries.
+STATIC_DEPS ?= $(if $(on_darwin)$(on_windows),,\
+	$(patsubst -l%,%,$(shell $(PKG_CONFIG) --static --libs-only-l libelf jansson nettle)))
+archives = $(foreach l,$(STATIC_DEPS),$(shell $(CC) -print-file-name=lib$l.a))
+PROGRAM_LIBS = $(if $(STATIC_DEPS),$(if $(filter-out /%,$(archives)),$(LIBS),$(archives) $(SYSTEM_LIBS)),$(LIBS))
 LIB_FLAGS := $(if $(on_windows),,-fPIC -DEXTI_API='__attribute__((visibility("default")))')
 
 quote = '$(subst ','\'',$(1))'
@@ -222,7 +228,7 @@ $(B)/$(SHARED_LINK): $(B)/$(SONAME)
 
 $(PROGRAM): $(PROGRAM_OBJS) $(STATIC)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(PROGRAM_OBJS) $(STATIC) $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(PROGRAM_OBJS) $(STATIC) $(PROGRAM_LIBS)
 
 $(B)/extisolate.pc: loader/extisolate.pc.in $(HEADER) FORCE
 	@mkdir -p $(@D)
