@@ -374,6 +374,8 @@ check-cli: all ## the program
 check-corpus: all $(call programs,corpus) ## the distribution's extension modules
 	$(call run,corpus,$(call programs,corpus) $(call scripts,corpus))
 check-suites: export TEST_TIMEOUT ?= 7200
+# Each keeps all processors busy by itself.
+check-suites check-packages: export EXTI_JOBS := 1
 check-suites: all ## CPython's and numpy's own tests, in two contexts at once; EXTI_SUITES=all: all of them
 	$(call run,suites,$(call scripts,suites))
 check-macho-corpus: all $(MACHO_CHECK) $(MACHO_REBUILD) ## real Mach-O files, of others
@@ -450,9 +452,9 @@ export LSAN_OPTIONS := suppressions="$(CURDIR)/tests/lsan.supp":print_suppressio
 check-runtime check-leaks check-cli: export ASAN_OPTIONS := \
 	malloc_context_size=2:verify_asan_link_order=0:$(ASAN_OPTIONS)
 
-# Under the tools only the system's CPython, and of the corpus what our own code does;
-# SAN_LIMITS= lifts that.
-SAN_LIMITS ?= EXTI_PYTHON_LIMIT=1 EXTI_CORPUS_QUICK=1 EXTI_ROUNDS=10
+# Under the tools only the system's CPython, not so many contexts at once, and of the corpus what our
+# own code does; SAN_LIMITS= lifts that.
+SAN_LIMITS ?= EXTI_PYTHON_LIMIT=1 EXTI_SCALE=20 EXTI_CORPUS_QUICK=1 EXTI_ROUNDS=10
 SAN_address,undefined := check-unit check-api check-fuzz check-elf-inputs check-macho-inputs \
 	check-pe-inputs check-isolation check-runtime check-leaks check-cli check-corpus
 SAN_thread := check-unit check-api check-fuzz check-isolation check-threads
@@ -473,13 +475,14 @@ check-threads: all # with SAN=thread: CPython contexts
 
 # A child that a test forks for a case of its own ends with the same status on an error.
 VALGRIND_PROGRAM := $(abspath $(B))/valgrind/extisolate
-VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full --num-callers=40 \
+# By default it gives the processor to whichever thread asks first, and one that spins keeps it.
+VALGRIND := valgrind -q --fair-sched=yes --error-exitcode=99 --leak-check=full --num-callers=40 \
 	--errors-for-leak-kinds=definite$(comma)indirect --suppressions=$(CURDIR)/tests/valgrind.supp
 valgrind = @EXTI_LABEL=valgrind/ EXTI_WRAP='$(VALGRIND)' $(3) tests/run.sh $(1) $(sort $(2))
 valgrind_program = @EXTI_LABEL=valgrind/ EXTISOLATE='$(VALGRIND_PROGRAM)' EXTI_PYTHON_LIMIT=1 \
 	tests/run.sh $(1) $(2)
-# Of the toy libraries two flavours; VALGRIND_FLAVOURS=99 takes all.
-VALGRIND_FLAVOURS ?= 2
+# Of the toy libraries two flavours, of what fails in turn every third; VALGRIND_LIMITS= lifts that.
+VALGRIND_LIMITS ?= EXTI_FLAVOURS=2 EXTI_ROUNDS=10 EXTI_STEP=3
 check-valgrind: valgrind-unit valgrind-api valgrind-isolation valgrind-cli valgrind-runtime ## the tests under valgrind
 valgrind-unit: $(UNIT_TESTS)
 	$(call valgrind,unit,$(UNIT_TESTS))
@@ -489,7 +492,7 @@ valgrind-api: $(API_TESTS)
 # overlapping ("truncate_DebugInfoMapping_overlaps") and ends: what all C++ copies share is there before,
 # and programs that share more are left out.
 valgrind-isolation: all $(ISOLATION_TESTS)
-	$(call valgrind,isolation,$(filter-out %/test_needs %/test_quirk_effects,$(ISOLATION_TESTS)),EXTI_FLAVOURS=$(VALGRIND_FLAVOURS) LD_PRELOAD=libstdc++.so.6)
+	$(call valgrind,isolation,$(filter-out %/test_needs %/test_quirk_effects,$(ISOLATION_TESTS)),$(VALGRIND_LIMITS) LD_PRELOAD=libstdc++.so.6)
 valgrind-cli: $(VALGRIND_PROGRAM)
 	$(call valgrind_program,cli,tests/cli/test_copy.sh tests/cli/test_usage.sh)
 valgrind-runtime: $(VALGRIND_PROGRAM)

@@ -6,9 +6,11 @@
 #
 # A test is a cmocka program, or anything that prints `ok NAME`, `not ok NAME` or
 # `skip NAME: reason` on lines of their own.  A test that ends badly or says nothing has failed.
-# EXTI_LABEL goes before the group's name, EXTI_WRAP before each program.  Any file in the folder
-# EXTI_REPORTS is a sanitizer's report, and the test that ran has failed.
-set -u
+# EXTI_LABEL goes before the group's name, EXTI_WRAP before each program.  EXTI_JOBS of them run at a
+# time, by default as many as there are processors.  Any file that a test leaves in its folder of
+# EXTI_REPORTS, to which that folder's name is changed in sanitizers' options, is a sanitizer's report, and
+# the test has failed.
+set -u -o pipefail
 
 if [ "$1" = --sum ]; then
     cat "$2"/* 2>/dev/null | awk '
@@ -18,17 +20,8 @@ if [ "$1" = --sum ]; then
     exit
 fi
 
-group=${EXTI_LABEL:-}$1
-shift
 logs=${EXTI_BUILD:-build}/logs
 results=${EXTI_RESULTS:-build/results}
-reports=${EXTI_REPORTS:-}
-mkdir -p "$logs" "$results"
-# Tests run some of their programs as another user.
-[ -z "$reports" ] || { rm -rf "$reports" && mkdir -m 1777 "$reports"; } || exit
-export CMOCKA_MESSAGE_OUTPUT=stdout
-passed=0 failed=0 skipped=0
-start=$SECONDS
 
 # cmocka lists its failures once more at the end of a group, hence `running`.  What a test said last
 # before it was skipped is the reason.
@@ -44,53 +37,88 @@ results_of() {
         { said = $0 }' "$1"
 }
 
-fail() {
-    printf 'not ok %s: %s\n' "$group" "$1"
-    failed=$((failed + 1))
+# Sanitizers' reports of this test only.
+reports_of() { # NAME
+    local v all=${EXTI_REPORTS:-}
+    [ -n "$all" ] || return
+    reports=$all/$1
+    # Tests run some of their programs as another user.
+    rm -rf "$reports" && mkdir -m 1777 "$reports" || exit
+    for v in ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS LSAN_OPTIONS; do
+        [ -z "${!v:-}" ] || export $v="${!v//"$all"/"$reports"}"
+    done
 }
 
-run_one() {
-    local name=${1##*/} log before=$failed rc line
+run_one() { # GROUP TEST
+    local group=$1 name=${2##*/} log rc said reports=
     log=$logs/$(printf %s "$group-$name.log" | tr '/,' '--')
+    reports_of "$name"
     # shellcheck disable=SC2086
-    { timeout -k 10 "${TEST_TIMEOUT:-3600}" ${EXTI_WRAP:-} "$1" >"$log" 2>&1 </dev/null; } 2>/dev/null
+    { timeout -k 10 "${TEST_TIMEOUT:-3600}" ${EXTI_WRAP:-} "$2" >"$log" 2>&1 </dev/null; } 2>/dev/null
     rc=$?
-    local seen=0
-    while IFS= read -r line; do
-        seen=$((seen + 1))
-        case $line in
-        ok*) passed=$((passed + 1)) line="ok $group/$name: ${line#ok }" ;;
-        skip*) skipped=$((skipped + 1)) line="skip $group/$name: ${line#skip }" ;;
-        *) failed=$((failed + 1)) line="not ok $group/$name: ${line#not ok }" ;;
-        esac
-        printf '%s\n' "$line"
-    done < <(results_of "$log")
+    said=$(results_of "$log" | sed -E "s#^(ok|not ok|skip) #&$group/$name: #")
+    [ -z "$said" ] || printf '%s\n' "$said"
     if [ $rc = 124 ]; then
-        fail "$name ran out of time"
-    elif [ $rc -gt 128 ] || { [ $rc != 0 ] && [ $failed = "$before" ]; }; then
-        fail "$name ended with status $rc"
-    elif [ $seen = 0 ]; then
-        fail "$name gave no result"
+        echo "not ok $group: $name ran out of time"
+    elif [ $rc -gt 128 ] || { [ $rc != 0 ] && ! grep -q '^not ok' <<<"$said"; }; then
+        echo "not ok $group: $name ended with status $rc"
+    elif [ -z "$said" ]; then
+        echo "not ok $group: $name gave no result"
     fi
     if [ -n "$reports" ] && [ -n "$(ls -A "$reports")" ]; then
         cat "$reports"/* >>"$log"
-        rm -f "$reports"/*
-        fail "$name made a sanitizer report"
+        echo "not ok $group: $name made a sanitizer report"
     fi
-    if [ "$failed" != "$before" ]; then
+}
+
+# What a test that is done has to say, in one piece.
+tell_one() { # GROUP TEST
+    local said log
+    log=$logs/$(printf %s "$1-${2##*/}.log" | tr '/,' '--')
+    said=$(run_one "$1" "$2") || exit
+    exec 9<"$logs"
+    flock 9
+    printf '%s\n' "$said"
+    if grep -q '^not ok' <<<"$said"; then
         tail -n 60 "$log" | sed 's/^/    /'
         printf '    (all of it: %s)\n' "$log"
     fi
 }
 
-for t in "$@"; do
-    case $t in
-    /*) run_one "$t" ;;
-    *) run_one "./$t" ;;
-    esac
-done
-[ $# != 0 ] || fail "has no tests"
-printf '%s: %d passed, %d failed, %d skipped (%d s)\n' "$group" $passed $failed $skipped \
-    $((SECONDS - start))
-printf '%s %d %d %d\n' "$group" $passed $failed $skipped >"$results/$(printf %s "$group" | tr '/,' '--')"
-[ $failed = 0 ]
+if [ "$1" = --one ]; then
+    tell_one "$2" "$3"
+    exit
+fi
+
+group=${EXTI_LABEL:-}$1
+shift
+mkdir -p "$logs" "$results"
+[ -z "${EXTI_REPORTS:-}" ] || { rm -rf "$EXTI_REPORTS" && mkdir -m 1777 "$EXTI_REPORTS"; } || exit
+export CMOCKA_MESSAGE_OUTPUT=stdout
+start=$SECONDS
+
+tests_of_group() {
+    local t
+
+    [ $# != 0 ] || echo "not ok $group: it has no tests"
+    for t in "$@"; do
+        case $t in
+        /*) printf '%s\0' "$t" ;;
+        *) printf './%s\0' "$t" ;;
+        esac
+    done | xargs -0 -r -n 1 -P "${EXTI_JOBS:-$(nproc)}" "$0" --one "$group" ||
+        echo "not ok $group: results were lost, by xargs' status $?"
+}
+
+counts=$results/$(printf %s "$group" | tr '/,' '--')
+tests_of_group "$@" | awk -v group="$group" -v counts="$counts" '
+    { print; fflush() }
+    /^ok / { passed++ }
+    /^not ok / { failed++ }
+    /^skip / { skipped++ }
+    END { printf "%s %d %d %d\n", group, passed, failed, skipped >counts
+          printf "%s: %d passed, %d failed, %d skipped", group, passed, failed, skipped
+          exit failed > 0 }'
+rc=$?
+printf ' (%d s)\n' $((SECONDS - start))
+exit $rc

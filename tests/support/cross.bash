@@ -2,8 +2,20 @@
 # distribution's sources.  The sourcing script has skip(), which tells why and ends it.
 sources=${EXTI_BUILD:-$PWD/build}/sources
 
+# Tests of a group run side by side, and one of them fetches for all.
+while_locked() # COMMAND...
+{
+    mkdir -p "$sources"
+    exec 6>"$sources.lock"
+    flock 6
+    "$@"
+    exec 6>&-
+}
+
 # A compiler that brings the headers and stubs of other systems: $zig, from the Python package index.
-get_zig()
+get_zig() { while_locked fetch_zig; }
+
+fetch_zig()
 {
     local venv=${EXTI_BUILD:-$PWD/build}/zig
     zig="$venv/bin/python -m ziglang"
@@ -23,7 +35,9 @@ zig_cc()
 }
 
 # The sources of the system's own packages, without touching its list of sources.
-get_sources() # PACKAGE...
+get_sources() { while_locked fetch_sources "$@"; } # PACKAGE...
+
+fetch_sources()
 {
     local apt=$sources.apt p missing=()
     for p in "$@"; do
