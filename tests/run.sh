@@ -2,7 +2,7 @@
 # Runs the tests of one group and keeps count.
 #
 #   tests/run.sh GROUP TEST...    run each; print a line per result and one for the group
-#   tests/run.sh --sum DIR        print the closing line over all groups
+#   tests/run.sh --sum DIR        print what failed in all groups, then the closing line
 #
 # A test is a cmocka program, or anything that prints `ok NAME`, `not ok NAME` or
 # `skip NAME: reason` on lines of their own.  A test that ends badly or says nothing has failed.
@@ -13,7 +13,9 @@
 set -u -o pipefail
 
 if [ "$1" = --sum ]; then
-    cat "$2"/* 2>/dev/null | awk '
+    cat "$2"/*.said 2>/dev/null
+    cat "$2"/*.count 2>/dev/null | awk '
+        /^not ok / { print; next }
         { passed += $2; failed += $3; skipped += $4 }
         END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
               exit failed > 0 || NR == 0 }'
@@ -22,6 +24,7 @@ fi
 
 logs=${EXTI_BUILD:-build}/logs
 results=${EXTI_RESULTS:-build/results}
+file_name() { printf %s "$1" | tr '/,' '--'; }
 
 # cmocka lists its failures once more at the end of a group, hence `running`.  What a test said last
 # before it was skipped is the reason.
@@ -51,7 +54,7 @@ reports_of() { # NAME
 
 run_one() { # GROUP TEST
     local group=$1 name=${2##*/} log rc said reports=
-    log=$logs/$(printf %s "$group-$name.log" | tr '/,' '--')
+    log=$logs/$(file_name "$group-$name.log")
     reports_of "$name"
     # shellcheck disable=SC2086
     { timeout -k 10 "${TEST_TIMEOUT:-3600}" ${EXTI_WRAP:-} "$2" >"$log" 2>&1 </dev/null; } 2>/dev/null
@@ -71,10 +74,20 @@ run_one() { # GROUP TEST
     fi
 }
 
-# What a test that is done has to say, in one piece.
+# The lines of a log that most likely tell the cause: up to the first failure, or to its end.
+cause_in() { # LOG
+    if grep -q -E '^not ok|^\[ +(FAILED|ERROR) +\] [^-]' "$1"; then
+        grep -B 10 -m 1 -E '^not ok|^\[ +(FAILED|ERROR) +\] [^-]' "$1"
+    else
+        tail -n 10 "$1"
+    fi
+}
+
+# What a test that is done has to say, in one piece.  The closing lines say the cause of a failure again:
+# often nothing else of a run is kept.
 tell_one() { # GROUP TEST
     local said log
-    log=$logs/$(printf %s "$1-${2##*/}.log" | tr '/,' '--')
+    log=$logs/$(file_name "$1-${2##*/}.log")
     said=$(run_one "$1" "$2") || exit
     exec 9<"$logs"
     flock 9
@@ -82,6 +95,10 @@ tell_one() { # GROUP TEST
     if grep -q '^not ok' <<<"$said"; then
         tail -n 60 "$log" | sed 's/^/    /'
         printf '    (all of it: %s)\n' "$log"
+        {
+            printf '%s:\n' "$log"
+            cause_in "$log" | cut -c -300 | sed 's/^/    /'
+        } >>"$results/$(file_name "$1").said"
     fi
 }
 
@@ -110,13 +127,13 @@ tests_of_group() {
         echo "not ok $group: results were lost, by xargs' status $?"
 }
 
-counts=$results/$(printf %s "$group" | tr '/,' '--')
-tests_of_group "$@" | awk -v group="$group" -v counts="$counts" '
+rm -f "$results/$(file_name "$group").said"
+tests_of_group "$@" | awk -v group="$group" -v counts="$results/$(file_name "$group").count" '
     { print; fflush() }
     /^ok / { passed++ }
-    /^not ok / { failed++ }
+    /^not ok / { failed++; bad = bad $0 "\n" }
     /^skip / { skipped++ }
-    END { printf "%s %d %d %d\n", group, passed, failed, skipped >counts
+    END { printf "%s%s %d %d %d\n", bad, group, passed, failed, skipped >counts
           printf "%s: %d passed, %d failed, %d skipped", group, passed, failed, skipped
           exit failed > 0 }'
 rc=$?
