@@ -142,31 +142,69 @@ static long libc_minor(void)
 }
 
 #ifdef __x86_64__
+struct x86 {
+    bool intel;
+    unsigned c1, c81, b7; /* ECX of CPUID leaves 1 and 0x80000001, EBX of leaf 7 */
+    bool ymm, zmm; /* the system saves these registers; what it does not save does not count */
+};
+
 static bool has(unsigned word, unsigned bits)
 {
     return (word & bits) == bits;
 }
 
-/* The levels of the x86-64 psABI, section 3.1.1; what the system does not save does not count. */
-static int x86_level(void)
+static struct x86 x86_read(void)
 {
-    unsigned a, b, c, d, b7, c1, low, high;
+    struct x86 x = {0};
+    unsigned a, b, c, d, low = 0, high;
 
-    if (!__get_cpuid(1, &a, &b, &c1, &d) || !__get_cpuid(0x80000001, &a, &b, &c, &d))
+    if (__get_cpuid(0, &a, &b, &c, &d))
+        x.intel = b == signature_INTEL_ebx && c == signature_INTEL_ecx && d == signature_INTEL_edx;
+    __get_cpuid(1, &a, &b, &x.c1, &d);
+    __get_cpuid(0x80000001, &a, &b, &x.c81, &d);
+    __get_cpuid_count(7, 0, &a, &x.b7, &c, &d);
+    if (has(x.c1, bit_OSXSAVE))
+        __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    x.ymm = has(low, 0x06);
+    x.zmm = has(low, 0xe6); /* mask registers too */
+    return x;
+}
+
+/* The levels of the x86-64 psABI, section 3.1.1. */
+static int x86_level(const struct x86 *x)
+{
+    if (!has(x->c1, bit_SSE3 | bit_SSSE3 | bit_CMPXCHG16B | bit_SSE4_1 | bit_SSE4_2 | bit_POPCNT) ||
+        !has(x->c81, bit_LAHF_LM))
         return 1;
-    if (!has(c1, bit_SSE3 | bit_SSSE3 | bit_CMPXCHG16B | bit_SSE4_1 | bit_SSE4_2 | bit_POPCNT) ||
-        !has(c, bit_LAHF_LM))
-        return 1;
-    if (!has(c1, bit_FMA | bit_MOVBE | bit_OSXSAVE | bit_AVX | bit_F16C) || !has(c, bit_ABM) ||
-        !__get_cpuid_count(7, 0, &a, &b7, &c, &d) || !has(b7, bit_BMI | bit_AVX2 | bit_BMI2))
+    if (!x->ymm || !has(x->c1, bit_FMA | bit_MOVBE | bit_AVX | bit_F16C) || !has(x->c81, bit_ABM) ||
+        !has(x->b7, bit_BMI | bit_AVX2 | bit_BMI2))
         return 2;
-    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    if (!has(low, 0x06)) /* XMM and YMM */
-        return 2;
-    if (!has(low, 0xe0) || /* mask registers and ZMM */
-        !has(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL))
+    if (!x->zmm ||
+        !has(x->b7, bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL))
         return 3;
     return 4;
+}
+
+/* What glibc, in cpu-features.c, puts in place of the kernel's platform since 2.26, and what it takes for a
+ * capability of the processor besides: of Intel's alone. */
+enum { AVX512PF = 1 << 26, AVX512ER = 1 << 27 }; /* which newer compilers no longer name */
+
+static const char *x86_platform(const struct x86 *x)
+{
+    if (!x->intel)
+        return NULL;
+    if (x->zmm && has(x->b7, bit_AVX512F | bit_AVX512CD | AVX512ER | AVX512PF))
+        return "xeon_phi";
+    if (x->ymm && has(x->b7, bit_AVX2 | bit_BMI | bit_BMI2) && has(x->c81, bit_ABM) &&
+        has(x->c1, bit_AVX | bit_FMA | bit_MOVBE | bit_POPCNT))
+        return "haswell";
+    return NULL;
+}
+
+static bool x86_avx512_1(const struct x86 *x)
+{
+    return x->intel && x->zmm && !has(x->b7, AVX512ER) &&
+           has(x->b7, bit_AVX512F | bit_AVX512CD | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL);
 }
 #endif
 
@@ -176,36 +214,66 @@ const char *const *exti__host_hwcaps(void)
     int level = 1;
 
 #ifdef __x86_64__
-    if (libc_minor() >= 33) /* which brought them */
-        level = x86_level();
+    if (libc_minor() >= 33) { /* which brought them */
+        const struct x86 x = x86_read();
+
+        level = x86_level(&x);
+    }
 #endif
     return levels + 4 - level;
 }
 
-/* All that can be made of tls, the platform and what glibc called the processor's one capability, by
- * leaving some out.  Those for Intel's AVX-512 are not among them. */
-int exti__host_legacy(const char *platform, char ***out, struct exti_error *err)
+const char *exti__host_platform(void)
 {
-    const char *const names[] = {"tls", platform, "x86_64"};
-    char text[128], *rows[8] = {0};
-    int n = 0, rc;
+    const char *platform = NULL;
 
 #ifdef __x86_64__
-    if (platform && strlen(platform) < 32 && libc_minor() > 0 && libc_minor() < 37)
-        n = 7;
-#endif
-    for (int mask = n, row = 0; mask > 0; mask--, row++) {
-        *text = 0;
-        for (int i = 0; i < 3; i++)
-            if (mask & (4 >> i))
-                snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", *text ? "/" : "",
-                         names[i]);
-        rows[row] = exti__strdup(text);
-        if (!rows[row])
-            n = -1;
+    if (libc_minor() >= 26) {
+        const struct x86 x = x86_read();
+
+        platform = x86_platform(&x);
     }
-    rc = n < 0 ? exti__fail_nomem(err) : exti__strings_copy((const char *const *)rows, out, err);
-    for (int i = 0; i < 7; i++)
+#endif
+    return platform ? platform : (const char *)getauxval(AT_PLATFORM);
+}
+
+/* The path that is made of the names whose bits are set, the first name's being the highest. */
+static char *join_some(const char *const *names, int count, int set)
+{
+    char text[128] = "";
+
+    for (int i = 0; i < count; i++)
+        if (set >> (count - 1 - i) & 1)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", *text ? "/" : "",
+                     names[i]);
+    return exti__strdup(text);
+}
+
+/* All that can be made of tls, the platform and what glibc calls the processor's capabilities, by leaving
+ * some out (dl-hwcaps.c). */
+int exti__host_legacy(const char *platform, char ***out, struct exti_error *err)
+{
+    const char *names[4] = {"tls", platform};
+    char *rows[16] = {0};
+    int count = 0, rc;
+    bool nomem = false;
+
+#ifdef __x86_64__
+    if (platform && strlen(platform) < 32 && libc_minor() > 0 && libc_minor() < 37) {
+        const struct x86 x = x86_read();
+
+        count = 2;
+        if (libc_minor() >= 26 && x86_avx512_1(&x))
+            names[count++] = "avx512_1";
+        names[count++] = "x86_64";
+    }
+#endif
+    for (int set = (1 << count) - 1, row = 0; set > 0; set--, row++) {
+        rows[row] = join_some(names, count, set);
+        nomem |= !rows[row];
+    }
+    rc = nomem ? exti__fail_nomem(err) : exti__strings_copy((const char *const *)rows, out, err);
+    for (int i = 0; i < 15; i++)
         exti__free(rows[i]);
     return rc;
 }
@@ -244,9 +312,4 @@ int exti__host_library_path(char **out, struct exti_error *err)
         return exti__fail_nomem(err);
     *out = copy;
     return 0;
-}
-
-const char *exti__host_platform(void)
-{
-    return (const char *)getauxval(AT_PLATFORM);
 }

@@ -28,7 +28,8 @@ int exti__host_dirs(struct exti_span loader, char ***out, struct exti_error *err
 const char *const *exti__host_hwcaps(void);
 /* Further subfolders that loaders before glibc 2.37 search, best first. */
 int exti__host_legacy(const char *platform, char ***out, struct exti_error *err);
-const char *exti__host_platform(void); /* static, or NULL */
+/* What $PLATFORM is for the loader on this processor; static, or NULL. */
+const char *exti__host_platform(void);
 /* What the process's environment, `n` bytes of NUL-ended "NAME=VALUE", has for `name`, or NULL. */
 const char *exti__host_setting(const char *environment, size_t n, const char *name);
 /* LD_LIBRARY_PATH as the loader read it when the process started, NULL for none; exti__free it. */
