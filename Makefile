@@ -134,7 +134,7 @@ LOADER_SRCS := loader/bind_set.c loader/bundle.c loader/captors.c loader/closure
 	loader/registry.c loader/rename.c loader/rewrite.c loader/search.c loader/search_macho.c \
 	loader/search_pe.c loader/stable.c loader/store.c loader/store_dragged.c loader/store_libraries.c \
 	loader/store_many.c loader/store_needs.c loader/store_open.c loader/store_trace.c loader/verify.c \
-	loader/verify_macho.c loader/verify_set.c
+	loader/verify_macho.c loader/verify_pe.c loader/verify_set.c
 # What differs between systems.
 POSIX_SRCS := loader/base/fs_posix.c loader/dl_posix.c loader/redirect.c loader/run_open.c \
 	loader/static_tls.c

@@ -1,47 +1,15 @@
 /* Where the references of Mach-O copies lead, as dyld follows them.  Worked out from the copies and from what
  * the manifest says of each library needed, not from the edits. */
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "loader/base/error.h"
 #include "loader/base/mem.h"
 #include "loader/edits.h"
 #include "loader/search.h"
-#include "loader/verify_set.h"
+#include "loader/verify_priv.h"
 
 #define LOADER_PATH "@loader_path/"
 #define RPATH "@rpath/"
-
-struct member {
-    const struct exti_entry *entry;
-    const char *path;
-    struct exti_image *im; /* NULL: cannot be read */
-};
-
-struct set {
-    const struct exti_manifest *m;
-    struct member *v; /* the API copy first */
-    size_t n;
-    exti_report_fn report;
-    void *user;
-    int stop;
-};
-
-static void find_fault(struct set *s, const struct member *at, const char *fmt, ...)
-    EXTI_PRINTF(3, 4);
-static void find_fault(struct set *s, const struct member *at, const char *fmt, ...)
-{
-    struct exti_error finding = {.code = EXTI_E_CHECK, .offset = EXTI_NO_OFFSET};
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(finding.message, sizeof finding.message, fmt, ap);
-    va_end(ap);
-    exti__error_file(&finding, at->path);
-    if (!s->stop)
-        s->stop = s->report(s->user, &finding);
-}
 
 static bool begins(const char *name, const char *prefix)
 {
@@ -51,18 +19,20 @@ static bool begins(const char *name, const char *prefix)
 /* ---- install names ---- */
 
 /* dyld gives a library that is loaded to whoever asks for its install name. */
-static void check_id(struct set *s, size_t at)
+static void check_id(struct exti_member_set *s, size_t at)
 {
-    const struct member *m = &s->v[at];
+    const struct exti_member *m = &s->v[at];
     const char *id = m->im->info.id;
 
     if (!id)
         return;
     if (m->entry->source_name && strcmp(id, m->entry->source_name) == 0)
-        find_fault(s, m, "has its original's install name, %s, and would be taken for that", id);
+        exti__member_fault(s, m, "has its original's install name, %s, and would be taken for that",
+                           id);
     for (size_t i = 0; i < at; i++)
         if (s->v[i].im && s->v[i].im->info.id && strcmp(s->v[i].im->info.id, id) == 0)
-            find_fault(s, m, "has the install name of another copy, %s", s->v[i].entry->copy);
+            exti__member_fault(s, m, "has the install name of another copy, %s",
+                               s->v[i].entry->copy);
 }
 
 /* ---- what is needed ---- */
@@ -74,7 +44,7 @@ static bool is_system(const char *name)
 
 /* The copy that has the file name or, being the API library's, which is loaded before all others, the
  * install name `name`. */
-static bool is_member(const struct set *s, const char *name)
+static bool is_member(const struct exti_member_set *s, const char *name)
 {
     const char *api = s->v[0].im ? s->v[0].im->info.id : NULL;
 
@@ -128,8 +98,8 @@ static const struct exti_need *find_need(const struct exti_entry *e, const char 
     return NULL;
 }
 
-static int check_need(struct set *s, const struct member *at, const struct exti_image *im,
-                      const char *name, struct exti_error *err)
+static int check_need(struct exti_member_set *s, const struct exti_member *at,
+                      const struct exti_image *im, const char *name, struct exti_error *err)
 {
     const struct exti_need *n;
     char *real;
@@ -138,7 +108,7 @@ static int check_need(struct set *s, const struct member *at, const struct exti_
     if (is_member(s, name) || is_system(name))
         return 0;
     if (exti__edits_is_api(s->m, name)) {
-        find_fault(s, at, "needs %s, the original, and not the context's copy", name);
+        exti__member_fault(s, at, "needs %s, the original, and not the context's copy", name);
         return 0;
     }
     if (s->m->policy.closure == EXTI_CLOSURE_NONE || reaches_system(im, name))
@@ -148,15 +118,18 @@ static int check_need(struct set *s, const struct member *at, const struct exti_
         return rc;
     n = find_need(at->entry, name, real);
     if (n && n->isolated)
-        find_fault(s, at, "needs %s, the original, and not the context's copy, %s", name, n->to);
+        exti__member_fault(s, at, "needs %s, the original, and not the context's copy, %s", name,
+                           n->to);
     else if (!n)
-        find_fault(s, at, "needs %s, which is neither a copy of the context's nor shared", name);
+        exti__member_fault(s, at, "needs %s, which is neither a copy of the context's nor shared",
+                           name);
     exti__free(real);
     return 0;
 }
 
 /* Slices that the API library has no code for are loaded by nobody. */
-static int check_needs(struct set *s, const struct member *at, struct exti_error *err)
+static int check_needs(struct exti_member_set *s, const struct exti_member *at,
+                       struct exti_error *err)
 {
     const struct exti_image *part;
     int rc = 0;
@@ -170,28 +143,14 @@ static int check_needs(struct set *s, const struct member *at, struct exti_error
     return rc;
 }
 
-int exti__verify_macho(const struct exti_manifest *m, char *const *copies, exti_report_fn report,
-                       void *user, struct exti_error *err)
+int exti__verify_macho(struct exti_member_set *s, struct exti_error *err)
 {
-    struct set s = {.m = m, .n = m->count + 1, .report = report, .user = user};
     int rc = 0;
 
-    s.v = exti__calloc(s.n, sizeof *s.v);
-    if (!s.v)
-        return exti__fail_nomem(err);
-    for (size_t i = 0; i < s.n && !rc; i++) {
-        s.v[i].entry = i ? &m->entries[i - 1] : &m->api;
-        s.v[i].path = copies[i];
-        if (exti_inspect(copies[i], &s.v[i].im, NULL) == EXTI_E_NOMEM)
-            rc = exti__fail_nomem(err);
-    }
-    for (size_t i = 0; i < s.n && !rc && !s.stop; i++)
-        if (s.v[i].im) {
-            check_id(&s, i);
-            rc = check_needs(&s, &s.v[i], err);
+    for (size_t i = 0; i < s->n && !rc && !s->stop; i++)
+        if (s->v[i].im) {
+            check_id(s, i);
+            rc = check_needs(s, &s->v[i], err);
         }
-    for (size_t i = 0; i < s.n; i++)
-        exti_image_free(s.v[i].im);
-    exti__free(s.v);
     return rc;
 }
