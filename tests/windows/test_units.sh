@@ -11,9 +11,10 @@ export CMOCKA_MESSAGE_OUTPUT=stdout
 . "$ROOT/tests/support/wine.bash"
 
 # Those that load or run something, want other calls of POSIX, or paths as POSIX has them.
-posix=' elf_libelf elf_plan elf_plan_place elf_plan_rename fs fs_faults fs_replace install_name macho_check_copy
-macho_shift manifest pe_plan pe_plan_bind pe_plan_forward pe_plan_place pe_plan_tools pe_set search_elf search_pe closure closure_macho closure_pe '
-posix=${posix//$'\n'/ }
+posix=' closure closure_macho closure_pe elf_libelf elf_plan elf_plan_place elf_plan_rename fs fs_faults
+    fs_lock fs_replace install_name macho_check_copy macho_shift manifest pe_plan pe_plan_bind
+    pe_plan_forward pe_plan_place pe_plan_tools pe_set search_elf search_pe '
+posix=${posix//$'\n'/}
 
 "$here/build.sh" "$build" || { echo "not ok units: it cannot be built"; exit 1; }
 [ ! -f "$build/extisolate.skip" ] || { echo "skip units: $(cat "$build/extisolate.skip")"; exit 0; }
