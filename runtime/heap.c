@@ -167,17 +167,17 @@ static void heap_free(void *h, void *at)
 static void *heap_realloc(void *h, void *at, size_t size)
 {
     struct pyrt_heap *heap = h;
+    struct block *b;
     void *moved;
-    int known;
 
     if (!at)
         return heap_malloc(h, size);
     /* Forgotten before another thread can be given the same address, and back in without fail. */
     pthread_mutex_lock(&heap->lock);
-    known = slot(heap, at)->at != NULL;
+    b = slot(heap, at);
     moved = realloc(at, size ? size : 1);
-    if (moved && moved != at && known) {
-        erase(heap, slot(heap, at));
+    if (moved && b->at && moved != b->at) {
+        erase(heap, b);
         insert(heap, moved, 0);
     }
     pthread_mutex_unlock(&heap->lock);
