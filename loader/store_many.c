@@ -408,7 +408,6 @@ static int plan_root(struct batch *b, size_t i, struct exti_error *err)
 
     b->s->images.keeps = true;
     rc = ask(b, r, &wanted, err);
-
     if (!rc && wanted)
         rc = walk(b, r, err);
     exti__images_end(&b->s->images);
