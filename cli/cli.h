@@ -252,8 +252,8 @@ int cli_find_libpython(char *const *files, size_t count, const char *python, cha
 /* ---- the libraries of a folder (tree.c) --------------------------------------------------------- */
 
 enum cli_tree_kind {
-    CLI_TREE_LIBRARY,  /* what a module may need, or open as it runs */
-    CLI_TREE_EXTENSION /* a module of Python's */
+    CLI_TREE_EXTENSION, /* a module of Python's */
+    CLI_TREE_LIBRARY    /* what a module may need, or open as it runs */
 };
 struct cli_tree_file {
     char *path; /* owned */
@@ -264,7 +264,7 @@ struct cli_tree_file {
     char *skipped; /* owned; why it is none for this, or NULL */
 };
 struct cli_tree {
-    struct cli_tree_file *files; /* owned; libraries before extensions, each by path */
+    struct cli_tree_file *files; /* owned; extensions before libraries, each by path */
     size_t count;
     size_t unread; /* folders that could not be looked into; that has been told */
 };

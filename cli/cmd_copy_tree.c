@@ -59,7 +59,7 @@ struct request {
 
     struct cli_tree tree;
     struct tree_report report;
-    const char **paths;    /* libraries, then modules */
+    const char **paths;    /* modules, then libraries */
     size_t *results;       /* of those, in the report */
     size_t libraries, all; /* how many */
 

@@ -493,8 +493,9 @@ typedef int (*exti_copied_fn)(void *user, const struct exti_copied *file);
 
 struct exti_copy_opts {
     size_t size;
-    /* How many of the originals, the first ones, are libraries that copies may open as they run: copied,
-     * as if something needed them, are those that the context isolates. */
+    /* How many of the originals, the last ones, are libraries that copies may open as they run: copied,
+     * as if something needed them, are those that the context isolates.  What needs some of them has a
+     * say in where they find others, and so comes before. */
     size_t libraries;
     size_t threads; /* 0: as many as there are processors */
     /* Told of each file, in their order, on the calling thread, when it and all that it drags in are

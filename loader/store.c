@@ -87,22 +87,26 @@ static bool is_beside(const struct exti_store *s, const char *source, const char
 }
 
 /* A library that is gone has to be looked for again, and one that has come. */
-static bool has_needs(const struct exti_store *s, const struct exti_entry *e)
+static bool has_needs(struct exti_store *s, const char *first, const struct exti_entry *e)
 {
     struct exti_file_id id;
 
-    for (size_t i = 0; i < e->need_count; i++)
-        if (e->needs[i].file ? exti__fs_id(e->needs[i].file, &id, NULL) != 0
-                             : is_beside(s, e->source, e->needs[i].name))
+    for (size_t i = 0; i < e->need_count; i++) {
+        const struct exti_need *n = &e->needs[i];
+
+        if (n->file ? exti__fs_id(n->file, &id, NULL) != 0
+                    : is_beside(s, e->source, n->name) || exti__store_finds(s, first, e, n->name))
             return false;
+    }
     return true;
 }
 
-static bool is_fresh(const struct exti_store *s, const struct exti_entry *e, bool symbolic)
+static bool is_fresh(struct exti_store *s, const char *first, const struct exti_entry *e,
+                     bool symbolic)
 {
     return e && (e->symbolic || !symbolic) && e->resolution == s->manifest.resolution &&
            !exti__store_may_be_torn(s, e) &&
-           exti__entry_state(s->dir, &s->manifest, e) == EXTI_COPY_FRESH && has_needs(s, e);
+           exti__entry_state(s->dir, &s->manifest, e) == EXTI_COPY_FRESH && has_needs(s, first, e);
 }
 
 /* ---- making one copy ---- */
@@ -253,8 +257,8 @@ static int check_utf8(const char *text, const char *what, struct exti_error *err
 }
 
 int exti__store_entry(struct exti_store *s, const char *source, const char *name,
-                      const struct exti_image *im, bool root, struct exti_entry *e,
-                      struct exti_error *err)
+                      const struct exti_image *im, const char *first, bool root,
+                      struct exti_entry *e, struct exti_error *err)
 {
     int rc;
 
@@ -276,7 +280,7 @@ int exti__store_entry(struct exti_store *s, const char *source, const char *name
     if (!rc)
         rc = exti__store_quirks(s, source, im, e, err);
     if (!rc)
-        rc = exti__store_needs(s, source, root, e, err);
+        rc = exti__store_needs(s, first, source, root, e, err);
     for (size_t i = 0; i < e->need_count && !rc; i++) {
         rc = check_utf8(e->needs[i].name, "needed library's name", err);
         if (!rc)
@@ -312,8 +316,8 @@ void exti__making_clear(struct exti_making *m)
     m->im = NULL;
 }
 
-int exti__store_plan(struct exti_store *s, const char *source, bool root, bool symbolic,
-                     struct exti_making *out, struct exti_error *err)
+int exti__store_plan(struct exti_store *s, const char *first, const char *source, bool root,
+                     bool symbolic, struct exti_making *out, struct exti_error *err)
 {
     const struct exti_entry *old = exti__manifest_find(&s->manifest, source);
     struct exti_entry *e = &out->e;
@@ -322,7 +326,7 @@ int exti__store_plan(struct exti_store *s, const char *source, bool root, bool s
 
     e->made = true;
     e->symbolic = symbolic || (old && old->symbolic);
-    if (old && !has_needs(s, old))
+    if (old && !has_needs(s, first, old))
         exti__store_forget(s);
     if (!rc)
         rc = exti__images_get(&s->images, source, &e->id, &out->im, err);
@@ -335,7 +339,7 @@ int exti__store_plan(struct exti_store *s, const char *source, bool root, bool s
     if (!rc)
         rc = exti__store_name(s, source, name, err);
     if (!rc)
-        rc = exti__store_entry(s, source, name, out->im, root, e, err);
+        rc = exti__store_entry(s, source, name, out->im, first, root, e, err);
     if (!rc)
         rc = exti__edits_copy(&s->manifest, e, out->im, &s->renames, &out->edits, err);
     if (!rc)
@@ -349,11 +353,11 @@ int exti__store_plan(struct exti_store *s, const char *source, bool root, bool s
     return rc;
 }
 
-static int make_copy(struct exti_store *s, const char *source, bool root, bool symbolic,
-                     struct exti_error *err)
+static int make_copy(struct exti_store *s, const char *first, const char *source, bool root,
+                     bool symbolic, struct exti_error *err)
 {
     struct exti_making m = {0};
-    int rc = exti__store_plan(s, source, root, symbolic, &m, err);
+    int rc = exti__store_plan(s, first, source, root, symbolic, &m, err);
 
     if (rc)
         return rc;
@@ -395,14 +399,14 @@ static int bring_stable(struct exti_store *s, const char *source, const struct e
     rc = exti__stable_source(m, wanted, &path, err);
     if (rc)
         return rc;
-    if (!is_fresh(s, e, false))
-        rc = make_copy(s, path, true, false, err);
+    if (!is_fresh(s, path, e, false))
+        rc = make_copy(s, path, path, true, false, err);
     exti__free(path);
     return rc;
 }
 
 /* Whether the copy of python3.dll that the entry imports from is up to date, if it does. */
-static bool has_stable(const struct exti_store *s, const struct exti_entry *e)
+static bool has_stable(struct exti_store *s, const struct exti_entry *e)
 {
     const struct exti_entry *stable = exti__stable_entry(&s->manifest);
     char by[EXTI_FILE_NAME_MAX + 16];
@@ -410,12 +414,13 @@ static bool has_stable(const struct exti_store *s, const struct exti_entry *e)
     if (!stable || stable == e)
         return true;
     snprintf(by, sizeof by, "\"by\":\"%s\"", stable->copy);
-    return !strstr(e->edits, by) || is_fresh(s, stable, false);
+    return !strstr(e->edits, by) || is_fresh(s, stable->source, stable, false);
 }
 
-bool exti__store_is_fresh(const struct exti_store *s, const struct exti_entry *e, bool symbolic)
+bool exti__store_is_fresh(struct exti_store *s, const char *first, const struct exti_entry *e,
+                          bool symbolic)
 {
-    return is_fresh(s, e, symbolic) && has_stable(s, e);
+    return is_fresh(s, first, e, symbolic) && has_stable(s, e);
 }
 
 bool exti__steps_push(struct exti_steps *p, const char *source, const char *user)
@@ -456,7 +461,8 @@ static bool is_whole(struct exti_store *s, const char *source, bool symbolic)
 
         if (e && e->seen == s->walk)
             continue;
-        whole = exti__store_is_fresh(s, e, symbolic && !at.user) && exti__steps_push_needs(&p, e);
+        whole = exti__store_is_fresh(s, source, e, symbolic && !at.user) &&
+                exti__steps_push_needs(&p, e);
         if (whole)
             e->seen = s->walk;
     }
@@ -489,8 +495,8 @@ int exti__store_bring(struct exti_store *s, const char *source, bool symbolic,
 
         if (e && e->seen == s->walk)
             continue;
-        if (e != &s->manifest.api && (!exti__store_is_fresh(s, e, symbolic && !at.user)))
-            rc = make_copy(s, at.source, !at.user, symbolic && !at.user, err);
+        if (e != &s->manifest.api && !exti__store_is_fresh(s, source, e, symbolic && !at.user))
+            rc = make_copy(s, source, at.source, !at.user, symbolic && !at.user, err);
         if (rc) {
             exti__blame(&at, err);
             break;
@@ -686,7 +692,7 @@ int exti__store_bind_itself(struct exti_store *s, const char *source, struct ext
         rc = exti__store_reload(s, err);
         e = rc ? NULL : exti__manifest_find(&s->manifest, source);
         if (e && !e->symbolic) {
-            rc = make_copy(s, source, e->takes_api, true, err);
+            rc = make_copy(s, exti__store_first_user(s, source), source, e->takes_api, true, err);
             if (!rc)
                 rc = exti__store_save_if_due(s, err);
         }

@@ -87,8 +87,9 @@ static int say_library(struct exti_store *s, const struct library *l, char *out,
     const struct exti_closure_node *n;
     struct exti_error why = {0};
     size_t node;
+    const char *asked = l->need->file ? l->need->file : l->user->source;
     int rc =
-        exti__store_node(s, l->need->file ? l->need->file : l->user->source, false, &node, &why);
+        exti__store_node(s, exti__store_first_user(s, l->user->source), asked, false, &node, &why);
 
     *out = 0;
     if (rc == EXTI_E_NOMEM)

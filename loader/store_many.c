@@ -271,7 +271,7 @@ static void abandon(struct batch *b)
 /* Of a file's number. */
 static bool is_library(const struct batch *b, size_t i)
 {
-    return i < b->opts->libraries;
+    return i >= b->count - b->opts->libraries;
 }
 
 static int add_job(struct batch *b, struct job *j, struct exti_error *err)
@@ -311,11 +311,12 @@ static int put_unwritten(struct batch *b, struct job *j, struct exti_error *err)
     return exti__manifest_put(m, &e, err);
 }
 
-static int plan(struct batch *b, const struct exti_step *at, struct exti_error *err)
+static int plan(struct batch *b, const struct root *r, const struct exti_step *at,
+                struct exti_error *err)
 {
     struct job *j = exti__calloc(1, sizeof *j);
     const bool root = !at->user && !is_library(b, b->walked);
-    int rc = j ? exti__store_plan(b->s, at->source, root, false, &j->making, err)
+    int rc = j ? exti__store_plan(b->s, r->real, at->source, root, false, &j->making, err)
                : exti__fail_nomem(err);
 
     if (rc) {
@@ -334,18 +335,19 @@ static int plan(struct batch *b, const struct exti_step *at, struct exti_error *
 }
 
 /* Sees to one file of a walk.  *on: the walk goes on with what the file needs. */
-static int visit(struct batch *b, const struct exti_step *at, bool *on, struct exti_error *err)
+static int visit(struct batch *b, const struct root *r, const struct exti_step *at, bool *on,
+                 struct exti_error *err)
 {
     struct exti_entry *e = exti__manifest_find(&b->s->manifest, at->source);
 
     *on = !e || e->batch != b->s->batch;
     if (!*on)
         return 0;
-    if (e && (e == &b->s->manifest.api || exti__store_is_fresh(b->s, e, false))) {
+    if (e && (e == &b->s->manifest.api || exti__store_is_fresh(b->s, r->real, e, false))) {
         e->batch = b->s->batch;
         return 0;
     }
-    return plan(b, at, err);
+    return plan(b, r, at, err);
 }
 
 /* Plans what `r` drags in.  A file that cannot be planned ends the walk: what is left of it belongs to
@@ -362,7 +364,7 @@ static int walk(struct batch *b, struct root *r, struct exti_error *err)
 
         if (find_failure(b, at.source))
             break;
-        rc = visit(b, &at, &on, &why);
+        rc = visit(b, r, &at, &on, &why);
         if (rc == EXTI_E_NOMEM) {
             exti__fail_nomem(err);
         } else if (rc) {

@@ -41,8 +41,8 @@ static int start_graph(struct exti_store *s, const char *api, struct exti_error 
     return rc;
 }
 
-int exti__store_node(struct exti_store *s, const char *source, bool root, size_t *node,
-                     struct exti_error *err)
+int exti__store_node(struct exti_store *s, const char *first, const char *source, bool root,
+                     size_t *node, struct exti_error *err)
 {
     const char *api = s->manifest.api.source ? s->manifest.api.source : source;
     int rc = 0;
@@ -50,6 +50,8 @@ int exti__store_node(struct exti_store *s, const char *source, bool root, size_t
     for (int tries = 0; tries < 2; tries++) {
         if (!s->graph)
             rc = start_graph(s, api, err);
+        if (!rc && strcmp(first, source) != 0)
+            rc = exti__closure_add(s->graph, first, false, node, err);
         if (!rc)
             rc = exti__closure_add(s->graph, source, root, node, err);
         if (rc || exti__closure_is_current(s->graph, *node))
@@ -57,6 +59,42 @@ int exti__store_node(struct exti_store *s, const char *source, bool root, size_t
         exti__store_forget(s);
     }
     return exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET, "keeps changing");
+}
+
+const char *exti__store_first_user(const struct exti_store *s, const char *source)
+{
+    const struct exti_manifest *m = &s->manifest;
+    const struct exti_entry *user = NULL;
+    size_t steps = 0;
+
+    do {
+        user = NULL;
+        for (size_t i = 0; i < m->count && !user; i++)
+            for (size_t k = 0; k < m->entries[i].need_count && !user; k++) {
+                const struct exti_need *n = &m->entries[i].needs[k];
+
+                if (n->isolated && strcmp(n->file, source) == 0)
+                    user = &m->entries[i];
+            }
+        source = user ? user->source : source;
+    } while (user && ++steps < m->count); /* some need each other */
+    return source;
+}
+
+bool exti__store_finds(struct exti_store *s, const char *first, const struct exti_entry *e,
+                       const char *name)
+{
+    const struct exti_closure_node *n;
+    struct exti_error why;
+    size_t node;
+
+    if (exti__store_node(s, first, e->source, false, &node, &why))
+        return false;
+    n = &s->graph->nodes[node];
+    for (size_t i = 0; i < n->need_count; i++)
+        if (strcmp(n->needs[i].name, name) == 0)
+            return n->needs[i].node != EXTI_NO_NODE;
+    return false;
 }
 
 /* ---- an entry's needs ---- */
@@ -104,8 +142,8 @@ static int fill_need(struct exti_store *s, const struct exti_closure_need *from,
     return rc;
 }
 
-int exti__store_needs(struct exti_store *s, const char *source, bool root, struct exti_entry *e,
-                      struct exti_error *err)
+int exti__store_needs(struct exti_store *s, const char *first, const char *source, bool root,
+                      struct exti_entry *e, struct exti_error *err)
 {
     const struct exti_closure_node *n;
     size_t node;
@@ -114,7 +152,7 @@ int exti__store_needs(struct exti_store *s, const char *source, bool root, struc
     e->takes_api = true;
     if (s->manifest.policy.closure == EXTI_CLOSURE_NONE)
         return 0;
-    rc = exti__store_node(s, source, root, &node, err);
+    rc = exti__store_node(s, first, source, root, &node, err);
     if (rc)
         return rc;
     n = &s->graph->nodes[node];
@@ -167,7 +205,7 @@ int exti__store_judge(struct exti_store *s, const char *path, bool *isolated, ch
     snprintf(why, cap, "all libraries are");
     if (s->manifest.policy.closure == EXTI_CLOSURE_NONE)
         return 0;
-    rc = exti__store_node(s, path, false, &node, err);
+    rc = exti__store_node(s, path, path, false, &node, err);
     if (rc)
         return rc;
     *isolated = s->graph->nodes[node].isolated || s->graph->nodes[node].api;
@@ -195,7 +233,7 @@ int exti__store_find(struct exti_store *s, const char *source, const char *name,
 
     *path = NULL;
     pthread_mutex_lock(&s->lock);
-    rc = exti__store_node(s, source, false, &from, err);
+    rc = exti__store_node(s, exti__store_first_user(s, source), source, false, &from, err);
     if (!rc)
         rc = exti__closure_find(s->graph, from, name, &node, err);
     if (!rc && node != EXTI_NO_NODE)

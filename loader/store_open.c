@@ -210,7 +210,7 @@ static int make_api(struct exti_store *s, const char *source, const struct exti_
         exti__name_api_copy(source, m->name, m->generation, name);
     rc = exti__store_name(s, source, name, err);
     if (!rc)
-        rc = exti__store_entry(s, source, name, im, true, &e, err);
+        rc = exti__store_entry(s, source, name, im, source, true, &e, err);
     if (!rc)
         rc = exti__edits_api(m, &e, im, &s->renames, &edits, err);
     if (!rc)

@@ -15,8 +15,8 @@ void exti__store_propose(const struct exti_store *s, const char *source, char *n
 /* Fills an entry that has its source's identity only: with its names and needs, then with the edits that
  * follow from those. */
 int exti__store_entry(struct exti_store *s, const char *source, const char *name,
-                      const struct exti_image *im, bool root, struct exti_entry *e,
-                      struct exti_error *err);
+                      const struct exti_image *im, const char *first, bool root,
+                      struct exti_entry *e, struct exti_error *err);
 /* What quirks say of the file: EXTI_E_UNSUPPORTED if it is to have no copy, else the entry's renames. */
 int exti__store_quirks(const struct exti_store *s, const char *source, const struct exti_image *im,
                        struct exti_entry *e, struct exti_error *err);
@@ -30,13 +30,14 @@ struct exti_making {
     struct exti_image *im;
 };
 
-/* All of a copy but its bytes: `out` is zero-filled. */
-int exti__store_plan(struct exti_store *s, const char *source, bool root, bool symbolic,
-                     struct exti_making *out, struct exti_error *err);
+/* All of a copy but its bytes: `out` is zero-filled.  `first` and `root` as exti__store_needs. */
+int exti__store_plan(struct exti_store *s, const char *first, const char *source, bool root,
+                     bool symbolic, struct exti_making *out, struct exti_error *err);
 void exti__making_clear(struct exti_making *m); /* but for its entry */
 
-/* Whether the entry, or NULL, is of a copy that is up to date. */
-bool exti__store_is_fresh(const struct exti_store *s, const struct exti_entry *e, bool symbolic);
+/* Whether the entry, or NULL, is of a copy that is up to date.  `first` as exti__store_node. */
+bool exti__store_is_fresh(struct exti_store *s, const char *first, const struct exti_entry *e,
+                          bool symbolic);
 
 /* Files still to be looked at in a walk over what is needed; no recursion, as a manifest may tell of any
  * depth. */
@@ -85,9 +86,18 @@ bool exti__same_version(const struct exti_file_id *a, const struct exti_file_id 
 
 /* ---- store_needs.c ---- */
 
-/* Sets the entry's needs and takes_api.  `root`: not because another needs it. */
-int exti__store_needs(struct exti_store *s, const char *source, bool root, struct exti_entry *e,
-                      struct exti_error *err);
+/* Sets the entry's needs and takes_api.  `first` as exti__store_node; `root`: not because another needs
+ * it. */
+int exti__store_needs(struct exti_store *s, const char *first, const char *source, bool root,
+                      struct exti_entry *e, struct exti_error *err);
+
+/* The file that drags `source` in, or that drags in what does: the first of the manifest's; `source` itself
+ * if nothing does. */
+const char *exti__store_first_user(const struct exti_store *s, const char *source);
+
+/* Whether the entry's file gets a library for its need `name` now. */
+bool exti__store_finds(struct exti_store *s, const char *first, const struct exti_entry *e,
+                       const char *name);
 
 /* What look-ups for files of a format go by that may change from process to process; exti__free it. */
 int exti__store_search_key(const char *format, char **out, struct exti_error *err);
@@ -97,9 +107,11 @@ int exti__store_search_key(const char *format, char **out, struct exti_error *er
 int exti__store_judge(struct exti_store *s, const char *path, bool *isolated, char *why, size_t cap,
                       struct exti_error *err);
 
-/* The file's node in the store's graph, which is begun anew when what it read there has changed. */
-int exti__store_node(struct exti_store *s, const char *source, bool root, size_t *node,
-                     struct exti_error *err);
+/* The file's node in the store's graph, which is begun anew when what it read there has changed.  `first`,
+ * if it is not `source` itself, is in the graph before: what drags `source` in, and has a say in where
+ * the libraries that it needs are found. */
+int exti__store_node(struct exti_store *s, const char *first, const char *source, bool root,
+                     size_t *node, struct exti_error *err);
 
 /* Why the library is isolated or shared, for people. */
 void exti__store_say(const struct exti_store *s, size_t node, char *out, size_t cap);

@@ -61,3 +61,52 @@ for command in copy run; do
     [ $rc = 2 ] && grep -q "extisolate $command: --isolate takes a name" err
     say $? "${command}_explains_isolate"
 done
+
+# ---- libraries that are found by way of what needs them: libtop has no search path ---------------
+mkdir -p own/libs
+top() { # TEXT
+    rm -f own/libs/libtop.so
+    (cd own/libs && printf '%s\n' "$1" >top.c && cc -shared -fPIC -o libtop.so top.c -Wl,-soname,libtop.so -L. -lbase)
+}
+(cd own/libs && printf 'int base(void) { return 1; }\n' >base.c &&
+    cc -shared -fPIC -o libbase.so base.c -Wl,-soname,libbase.so)
+top 'int base(void); int top(void) { return base(); }'
+printf 'int base(void), top(void); void *PyInit_ext(void) { return base() + top() ? 0 : (void *)1; }\n' >own/ext.c
+cc -shared -fPIC -o own/ext.abi3.so own/ext.c -Lown/libs -lbase -ltop -Wl,-rpath,'$ORIGIN/libs'
+
+# What libtop's copy in a context needs is the copy of libbase.
+leads_on() { # CONTEXT
+    (cd "$1" && set -- libbase.*.so && [ -e "$1" ] && readelf -dW libtop.*.so | grep -qF "[$1]")
+}
+run copy --libpython "$api" own/ext.abi3.so own/ctx
+[ $rc = 0 ] && leads_on own/ctx
+say $? a_library_is_found_by_way_of_its_user
+top 'int base(void); int top(void) { return base() + 1; }'
+run copy own/ext.abi3.so own/ctx
+[ $rc = 0 ] && leads_on own/ctx && run verify own/ctx && [ $rc = 0 ]
+say $? so_it_is_when_it_alone_has_changed
+rm own/ctx/libtop.*.so
+run copy own/ext.abi3.so own/ctx
+[ $rc = 0 ] && leads_on own/ctx
+say $? and_when_its_copy_is_gone
+run copy-tree --libpython "$api" own tree
+[ $rc = 0 ] && leads_on tree/0 && ! grep -q '^missing' out
+say $? and_when_a_tree_has_it
+rm tree/0/libtop.*.so
+run copy-tree own tree
+[ $rc = 0 ] && leads_on tree/0 && ! grep -q '^missing' out
+say $? and_when_that_is_copied_again
+
+mv own/libs/libbase.so own/elsewhere.so
+run copy --libpython "$api" own/ext.abi3.so late
+[ $rc = 0 ] && ! ls late/libbase.* >/dev/null 2>&1 && run copy own/ext.abi3.so late && [ $rc = 0 ]
+say $? a_library_may_be_missing
+mv own/elsewhere.so own/libs/libbase.so
+run copy own/ext.abi3.so late
+[ $rc = 0 ] && leads_on late && run verify late && [ $rc = 0 ]
+say $? one_that_has_come_is_copied
+(cd late && stat -c '%n %i %y' -- *.so) >before
+run copy own/ext.abi3.so late
+(cd late && stat -c '%n %i %y' -- *.so) >after
+[ $rc = 0 ] && cmp -s before after
+say $? and_then_all_is_up_to_date
