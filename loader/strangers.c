@@ -2,10 +2,11 @@
  * an initialiser has given the C library's own function, as jemalloc's.  glibc keeps what a thread has started
  * with in its descriptor at the upper end of its stack, where the kernel's account of its stack pointer
  * leads, and tells debuggers where in that (nptl_db).  Where that account is of another stack, as under valgrind,
- * they are not found. */
+ * they are not found; where it cannot be read, that is reported as if one was. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -198,20 +199,25 @@ static uintptr_t start_in_time(const struct mappings *all, const struct descript
     return start_of(all, d, memory, tid);
 }
 
-static size_t report_threads(const struct exti_ctx *ctx, const struct mappings *all,
-                             const struct descriptor *d, int memory, exti_report_fn report,
-                             void *user)
+/* Not one that is known to be the context's or the program's. */
+static bool may_be_one(int32_t tid)
 {
-    DIR *tasks = opendir("/proc/self/task");
+    return tid > 0 && tid != getpid() && tid != syscall(SYS_gettid) && !exti__guest_is_known(tid);
+}
+
+static size_t report_threads(const struct exti_ctx *ctx, const struct mappings *all,
+                             const struct descriptor *d, int memory, DIR *tasks,
+                             exti_report_fn report, void *user)
+{
     const struct dirent *e;
     size_t n = 0;
 
-    while (tasks && (e = readdir(tasks))) {
+    while ((e = readdir(tasks))) {
         const int32_t tid = (int32_t)strtol(e->d_name, NULL, 10);
         struct exti_error finding = {0};
         uintptr_t start;
 
-        if (tid <= 0 || tid == getpid() || tid == syscall(SYS_gettid) || exti__guest_is_known(tid))
+        if (!may_be_one(tid))
             continue;
         start = start_in_time(all, d, memory, tid);
         if (!start || !mapping_of(all, start)->own)
@@ -220,23 +226,51 @@ static size_t report_threads(const struct exti_ctx *ctx, const struct mappings *
         report(user, &finding);
         n++;
     }
-    if (tasks)
-        closedir(tasks);
     return n;
+}
+
+/* A process that has no descriptors left, or was another user's, cannot look: any thread may be one then.
+ * `tasks`: NULL if not even they can be told. */
+static size_t report_blindness(const struct exti_ctx *ctx, DIR *tasks, int error,
+                               exti_report_fn report, void *user)
+{
+    struct exti_error finding = {0};
+    const struct dirent *e;
+    bool any = !tasks;
+
+    while (!any && (e = readdir(tasks)))
+        any = may_be_one((int32_t)strtol(e->d_name, NULL, 10));
+    if (!any)
+        return 0;
+    exti__fail(&finding, EXTI_E_BUSY, EXTI_NO_OFFSET,
+               "whether a thread that an initialiser has started still runs cannot be told: %s",
+               strerror(error));
+    exti__error_file(&finding, ctx->api->copy);
+    report(user, &finding);
+    return 1;
 }
 
 size_t exti__strangers_report(const struct exti_ctx *ctx, exti_report_fn report, void *user)
 {
     struct descriptor d;
     struct mappings all = {0};
-    int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-    size_t n = 0;
+    DIR *tasks;
+    int memory, error = 0;
+    size_t n;
 
-    if (memory >= 0 && learn_descriptor(&d) && read_mappings(&all, exti_ctx_dir(ctx)))
-        n = report_threads(ctx, &all, &d, memory, report, user);
+    if (!learn_descriptor(&d))
+        return 0;
+    tasks = opendir("/proc/self/task");
+    memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    if (!tasks || memory < 0 || !read_mappings(&all, exti_ctx_dir(ctx)))
+        error = errno;
+    n = error ? report_blindness(ctx, tasks, error, report, user)
+              : report_threads(ctx, &all, &d, memory, tasks, report, user);
     exti__free(all.items);
     if (memory >= 0)
         close(memory);
+    if (tasks)
+        closedir(tasks);
     return n;
 }
 #else

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <sys/resource.h>
 
 #include "loader/base/mem.h"
 #include "loader/guests.h"
@@ -255,6 +256,35 @@ ISO_CASE(a_context_whose_initialiser_has_started_a_thread_stays_mapped)
     want_text(t.text, "which this has started, is still running");
     want_int(release_fn(), 0);
     end_visit(&v);
+#endif
+}
+
+/* Nothing can be looked up then, so any thread may be one. */
+ISO_CASE(a_context_is_kept_if_its_threads_cannot_be_told)
+{
+#if !SEES_STARTS
+    fprintf(stderr, "threads start with the C library's or the sanitizer's function here\n");
+#else
+    struct rlimit limit, none;
+    struct exti_ctx *ctx;
+    int (*release_fn)(void);
+    struct told t;
+
+    if (!kernel_knows_the_stack()) {
+        fprintf(stderr, "an emulator runs this, which does not keep to such limits\n");
+        return;
+    }
+    ctx = iso_open("x");
+    release_fn = (int (*)(void))iso_sym(load_starter(ctx), "release");
+    want(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    none = (struct rlimit){0, limit.rlim_max};
+    want(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    t = close_told(ctx);
+    want(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    want(t.left > 0);
+    want_int((long)t.count, 1);
+    want_text(t.text, "cannot be told: Too many open files");
+    want_int(release_fn(), 0);
 #endif
 }
 
@@ -561,6 +591,7 @@ int main(void)
         cmocka_unit_test(a_context_whose_cxx_thread_lives_stays_mapped),
         cmocka_unit_test(threads_that_have_ended_do_not_matter),
         cmocka_unit_test(a_context_whose_initialiser_has_started_a_thread_stays_mapped),
+        cmocka_unit_test(a_context_is_kept_if_its_threads_cannot_be_told),
         cmocka_unit_test(a_context_whose_initialisers_threads_have_ended_is_unloaded),
         cmocka_unit_test(a_kept_context_tells_nothing),
         cmocka_unit_test(a_thread_that_does_not_start_does_not_matter),
