@@ -108,15 +108,46 @@ static void *symbol_in(const struct exti_module *caller, void *handle, const cha
     return p ? p : dlsym(handle, name);
 }
 
+/* Of the nth library that the caller needs, or NULL. */
+static void *needed_handle(const struct exti_module *caller, size_t n)
+{
+    struct exti_ctx *ctx = caller->ctx;
+    const struct exti_module *m;
+    void *handle;
+
+    pthread_mutex_lock(&ctx->lock);
+    for (m = ctx->modules; m && m->handle != caller->handle; m = m->older)
+        ;
+    handle = m && n < m->needed_count ? m->needed[n]->handle : NULL;
+    pthread_mutex_unlock(&ctx->lock);
+    return handle;
+}
+
+/* RTLD_NEXT goes by who calls, which is this here: what comes after the caller is what it needs. */
+static void *symbol_behind(const struct exti_module *caller, const char *name)
+{
+    struct exti_module owner;
+    void *p = symbol_in(caller, caller->handle, name), *handle;
+
+    if (p && (!exti__registry_find((uintptr_t)p, &owner) || owner.handle != caller->handle))
+        return p;
+    for (size_t i = 0; (handle = needed_handle(caller, i)); i++) {
+        p = symbol_in(caller, handle, name);
+        if (p)
+            return p;
+    }
+    return dlsym(RTLD_NEXT, name);
+}
+
 static void *redirected_dlsym(void *handle, const char *name)
 {
     struct exti_module m, owner;
     void *p, *own;
 
     last_error[0] = 0;
-    if (!find_caller(__builtin_return_address(0), &m) || handle == RTLD_NEXT)
+    if (!find_caller(__builtin_return_address(0), &m))
         return dlsym(handle, name);
-    p = symbol_in(&m, handle, name);
+    p = handle == RTLD_NEXT ? symbol_behind(&m, name) : symbol_in(&m, handle, name);
     if (!p || exti__registry_find((uintptr_t)p, &owner))
         return p;
     own = exti__iterate_found(m.ctx, name);

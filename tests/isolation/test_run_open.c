@@ -376,6 +376,46 @@ ISO_CASE(the_whole_programs_symbols_are_the_contexts_where_it_has_them)
 }
 
 /* Those of the base set are the process's. */
+/* As wrappers ask for what they wrap; the control is the original. */
+static void ask_for_the_next(void *handle_or_null, struct exti_module *m)
+{
+    int (*own)(void), (*other)(void);
+    void *(*none)(void);
+
+    *(void **)&own = handle_or_null ? dlsym(handle_or_null, "dep") : (void *)iso_sym(m, "dep");
+    *(void **)&other = handle_or_null ? dlsym(handle_or_null, "far") : (void *)iso_sym(m, "far");
+    *(void **)&none = handle_or_null ? dlsym(handle_or_null, "none") : (void *)iso_sym(m, "none");
+    want_int(own(), 105);
+    want_int(other(), 7);
+    want(!none());
+}
+
+ISO_CASE(the_next_symbol_is_the_one_behind_the_caller)
+{
+    struct exti_ctx *ctx;
+    void *original;
+
+    iso_build("int far_away(void) { return 7; }\n", "libfar.so", "-Wl,-soname,libfar.so");
+    iso_build("int dep(void) { return 5; }\n", "libdep.so",
+              iso_text("-Wl,-soname,libdep.so -L'%s' -Wl,--no-as-needed -lfar -Wl,-rpath,'%s'",
+                       iso_tmp, iso_tmp));
+    iso_build("#define _GNU_SOURCE\n"
+              "#include <dlfcn.h>\n"
+              "int dep(void) { return 100 + ((int (*)(void))dlsym(RTLD_NEXT, \"dep\"))(); }\n"
+              "int far(void) { return ((int (*)(void))dlsym(RTLD_NEXT, \"far_away\"))(); }\n"
+              "void *none(void) { return dlsym(RTLD_NEXT, \"there_is_no_such\"); }\n",
+              "wrap.so",
+              iso_text("-Wl,-soname,wrap.so -L'%s' -Wl,--no-as-needed -ldep -Wl,-rpath,'%s'",
+                       iso_tmp, iso_tmp));
+    original = dlopen(in_tmp("wrap.so"), RTLD_NOW | RTLD_LOCAL);
+    want(original);
+    ask_for_the_next(original, NULL);
+    ctx = open_ctx(EXTI_CLOSURE_ALL, NULL, 0);
+    ask_for_the_next(NULL, iso_load(ctx, in_tmp("wrap.so")));
+    iso_close_ctx(ctx);
+    dlclose(original);
+}
+
 ISO_CASE(the_base_set_stays_shared)
 {
     static const char *const names[] = {"libm.so.6", "libc.so.6", "libgcc_s.so.1", "libdl.so.2"};
@@ -413,6 +453,7 @@ int main(void)
         cmocka_unit_test(failures_are_told_in_the_loaders_words),
         cmocka_unit_test(the_path_of_any_contexts_copy_means_the_callers),
         cmocka_unit_test(the_whole_programs_symbols_are_the_contexts_where_it_has_them),
+        cmocka_unit_test(the_next_symbol_is_the_one_behind_the_caller),
         cmocka_unit_test(the_base_set_stays_shared),
     };
 
