@@ -55,17 +55,10 @@ static int unload(const struct exti_module *list, struct exti_error *err)
     return rc;
 }
 
-int exti__modules_dispose(struct exti_module *list, bool keep_mapped, struct exti_error *err)
+int exti__modules_end(struct exti_module *list, bool keep_mapped, struct exti_error *err)
 {
-    int rc = 0;
+    int rc = keep_mapped ? 0 : unload(list, err);
 
-    for (struct exti_module *m = list; m; m = m->older) {
-        if (m->ctx->hooks.before_close)
-            m->ctx->hooks.before_close(m->ctx->user, m->ctx, m);
-        exti__registry_remove(m);
-    }
-    if (!keep_mapped)
-        rc = unload(list, err);
     exti__ghosts_sweep();
     while (list) {
         struct exti_module *m = list;
@@ -78,42 +71,46 @@ int exti__modules_dispose(struct exti_module *list, bool keep_mapped, struct ext
     return rc;
 }
 
-/* Takes the module off its context's list when this was its last reference. */
-static bool drop_reference(struct exti_module *m)
+int exti__modules_dispose(struct exti_module *list, bool keep_mapped, struct exti_error *err)
 {
-    struct exti_module **link = &m->ctx->modules;
-    bool last;
-
-    pthread_mutex_lock(&m->ctx->lock);
-    last = --m->refs == 0;
-    if (last) {
-        while (*link != m)
-            link = &(*link)->older;
-        *link = m->older;
-        m->older = NULL;
-        if (m == m->ctx->api)
-            m->ctx->api = NULL;
+    for (struct exti_module *m = list; m; m = m->older) {
+        if (m->ctx->hooks.before_close)
+            m->ctx->hooks.before_close(m->ctx->user, m->ctx, m);
+        exti__registry_remove(m);
     }
-    pthread_mutex_unlock(&m->ctx->lock);
-    return last;
+    return exti__modules_end(list, keep_mapped, err);
 }
 
-int exti__module_release(struct exti_module *m, struct exti_error *err)
+/* Takes the module off its context's list when this was its last reference, and puts it at `end`.  The
+ * context's lock is held. */
+static struct exti_module **drop_reference(struct exti_module *m, struct exti_module **end)
 {
-    struct exti_module **needed = m->needed;
-    size_t count = m->needed_count;
-    int rc, needed_rc;
+    struct exti_module **link = &m->ctx->modules;
 
-    if (!drop_reference(m))
-        return 0;
-    m->needed = NULL;
-    rc = exti__modules_dispose(m, false, err);
-    while (count--) {
-        needed_rc = exti__module_release(needed[count], rc ? NULL : err);
-        rc = rc ? rc : needed_rc;
-    }
-    exti__free(needed);
-    return rc;
+    if (--m->refs)
+        return end;
+    while (*link != m)
+        link = &(*link)->older;
+    *link = m->older;
+    m->older = NULL;
+    if (m == m->ctx->api)
+        m->ctx->api = NULL;
+    *end = m;
+    return &m->older;
+}
+
+/* What loses its last user comes to the list behind that one. */
+struct exti_module **exti__module_drop(struct exti_module *m, struct exti_module **end)
+{
+    struct exti_ctx *ctx = m->ctx;
+    struct exti_module **at = end;
+
+    pthread_mutex_lock(&ctx->lock);
+    for (end = drop_reference(m, end); *at; at = &(*at)->older)
+        for (size_t i = (*at)->needed_count; i--;)
+            end = drop_reference((*at)->needed[i], end);
+    pthread_mutex_unlock(&ctx->lock);
+    return end;
 }
 
 /* Tells the hooks of what is new, then ends the opening; *out keeps a reference to the module that it was
@@ -243,12 +240,15 @@ int exti_load(struct exti_ctx *ctx, const char *original, struct exti_module **o
 
 int exti_close(struct exti_module *m, struct exti_error *err)
 {
+    struct exti_module *list = NULL;
+
     if (!m)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the module is NULL");
     if (m == m->ctx->api)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
                           "the API library is closed with its context");
-    return exti__module_release(m, err);
+    exti__module_drop(m, &list);
+    return list ? exti__modules_dispose(list, false, err) : 0;
 }
 
 int exti_symbol(struct exti_module *m, const char *name, void **out, struct exti_error *err)

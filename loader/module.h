@@ -56,12 +56,17 @@ size_t exti__ctx_count(void);
 
 /* ---- module.c ---- */
 
-/* Ends modules, from the newest to older ones, that are no longer on their context's list.  What they need
+/* Ends modules, users before what they need, that are no longer on their context's list.  What they need
  * keeps its references. */
 int exti__modules_dispose(struct exti_module *list, bool keep_mapped, struct exti_error *err);
 
-/* Gives back one reference; the last one ends the module, and with it those that only it needed. */
-int exti__module_release(struct exti_module *m, struct exti_error *err);
+/* The same of modules that are not in the registry either, and that no hook is to hear of. */
+int exti__modules_end(struct exti_module *list, bool keep_mapped, struct exti_error *err);
+
+/* Gives back one reference.  Without any left, the module and those that only it needed move from the
+ * context's list to where `end`, the end of a list that is to be disposed of, points: together, as the
+ * finalisers of any may call the others.  Returns the new end. */
+struct exti_module **exti__module_drop(struct exti_module *m, struct exti_module **end);
 
 int exti__hook_failed(struct exti_error *err, const char *hook, const char *original);
 

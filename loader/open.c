@@ -8,7 +8,6 @@
 #include "loader/captors.h"
 #include "loader/dl.h"
 #include "loader/edits.h"
-#include "loader/ghosts.h"
 #include "loader/guests.h"
 #include "loader/install_name.h"
 
@@ -175,16 +174,13 @@ struct exti_module *exti__find_module(struct exti_ctx *ctx, const char *source)
     return m;
 }
 
-/* A module that is not on the context's list. */
-static void discard(struct exti_module *m)
+/* Modules that are not on the context's list. */
+static void discard(struct exti_module *list)
 {
-    if (m->enrolled)
-        exti__registry_remove(m);
-    exti__dl_close(m->handle, NULL);
-    exti__ghosts_sweep();
-    exti__free(m->needed);
-    exti__free(m->redirects);
-    exti__free(m);
+    for (struct exti_module *m = list; m; m = m->older)
+        if (m->enrolled)
+            exti__registry_remove(m);
+    exti__modules_end(list, false, NULL);
 }
 
 static int open_copy(struct exti_ctx *ctx, const struct exti_dragged *d, struct exti_module **out,
@@ -359,12 +355,17 @@ static void link_needs(struct exti_ctx *ctx, struct exti_opening *o, size_t at)
 /* What has not come to be published. */
 static void undo(struct exti_opening *o)
 {
-    for (size_t i = 0; i < o->set.count && o->places; i++) {
+    struct exti_module *list = NULL;
+
+    for (size_t i = o->places ? o->set.count : 0; i--;) {
         if (!o->places[i].fresh)
             continue;
-        discard(o->places[i].m);
+        o->places[i].m->older = list;
+        list = o->places[i].m;
         o->places[i].m = NULL;
     }
+    if (list)
+        discard(list);
 }
 
 int exti__open(struct exti_ctx *ctx, const char *source, const struct exti_image *im,
@@ -398,9 +399,13 @@ int exti__open(struct exti_ctx *ctx, const char *source, const struct exti_image
 
 void exti__opening_end(struct exti_opening *o)
 {
+    struct exti_module *list = NULL, **end = &list;
+
     for (size_t i = 0; i < o->set.count && o->places; i++)
         if (o->places[i].m)
-            exti__module_release(o->places[i].m, NULL);
+            end = exti__module_drop(o->places[i].m, end);
+    if (list)
+        exti__modules_dispose(list, false, NULL);
     exti__free(o->places);
     exti__free(o->order);
     exti__dragged_free(&o->set);

@@ -19,4 +19,24 @@ static inline void iso_build(const char *source, const char *file, const char *f
                          in_tmp("source.c"), flags)) == 0);
 }
 
+/* mod.so, whose library's finaliser calls it, which then makes the file "called". */
+static inline void iso_build_called_back(void)
+{
+    static const char library[] = "static void (*user)(void);\n"
+                                  "void dep_register(void (*f)(void)) { user = f; }\n"
+                                  "__attribute__((destructor)) static void end(void)\n"
+                                  "{ if (user) user(); }\n";
+    static const char user[] = "#include <fcntl.h>\n"
+                               "#include <unistd.h>\n"
+                               "void dep_register(void (*f)(void));\n"
+                               "static void called(void) { close(creat(CALLED, 0600)); }\n"
+                               "__attribute__((constructor)) static void begin(void)\n"
+                               "{ dep_register(called); }\n";
+
+    iso_build(library, "libdep.so", "-Wl,-soname,libdep.so");
+    iso_build(user, "mod.so",
+              iso_text("-L'%s' -ldep -Wl,-rpath,'%s' -DCALLED='\"%s\"'", iso_tmp, iso_tmp,
+                       in_tmp("called")));
+}
+
 #endif

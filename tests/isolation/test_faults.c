@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include "loader/linkmap.h"
+#include "tests/isolation/build.h"
 #include "tests/isolation/pair.h"
 
 #ifndef RTLD_DI_PHDR
@@ -143,6 +144,19 @@ ISO_CASE(a_copy_that_the_loader_says_nothing_of_is_not_loaded)
 }
 
 /* glibc before 2.36, and musl. */
+ISO_CASE(a_copy_that_fails_is_there_for_its_librarys_finaliser)
+{
+    struct exti_ctx *ctx;
+
+    iso_build_called_back();
+    ctx = iso_open(NULL);
+    iso_api(ctx);
+    arm(LINKMAP, 0, 0);
+    wants_to_fail(ctx, in_tmp("mod.so"), EXTI_E_LOAD, "");
+    want(file_exists(in_tmp("called")));
+    iso_close_ctx(ctx);
+}
+
 ISO_CASE(without_headers_from_the_handle_all_libraries_are_looked_at)
 {
     struct toy_one one;
@@ -354,6 +368,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_copy_that_cannot_be_repointed_is_not_loaded),
         cmocka_unit_test(a_copy_that_the_loader_says_nothing_of_is_not_loaded),
+        cmocka_unit_test(a_copy_that_fails_is_there_for_its_librarys_finaliser),
         cmocka_unit_test(without_headers_from_the_handle_all_libraries_are_looked_at),
         cmocka_unit_test(a_process_without_room_for_a_fork_handler_loads_nothing),
         cmocka_unit_test(a_failing_dlclose_is_told_to_the_extension),

@@ -478,6 +478,69 @@ ISO_CASE(hooks_hear_of_libraries_before_their_users)
     want_text(h.text, "-ext.so -libmid.so -libleaf.so -libtoy.so.1 ");
 }
 
+/* ---- finalisers of those that go together ------------------------------------------------------ */
+
+ISO_CASE(a_closed_module_is_there_for_its_librarys_finaliser)
+{
+    struct exti_error err = {0};
+    struct exti_module *m;
+    struct exti_ctx *ctx;
+    const char *copy;
+
+    iso_build_called_back();
+    ctx = iso_open("x");
+    m = iso_load(ctx, in_tmp("mod.so"));
+    copy = exti_module_copy(m);
+    want(is_mapped(copy));
+    want_exti(exti_close(m, &err), 0, &err);
+    want(file_exists(in_tmp("called")));
+    want(!is_mapped(copy));
+    iso_prove_clean(ctx, 1);
+    iso_close_ctx(ctx);
+}
+
+ISO_CASE(what_a_copy_closes_is_there_for_its_librarys_finaliser)
+{
+    void *(*open_fn)(const char *, int);
+    int (*close_fn)(void *);
+    struct exti_module *m;
+    struct exti_ctx *ctx;
+    void *handle;
+
+    iso_build_called_back();
+    ctx = iso_open("x");
+    m = iso_load(ctx, toy("ext_dl.so"));
+    open_fn = (void *(*)(const char *, int))iso_sym(m, "dl_open");
+    close_fn = (int (*)(void *))iso_sym(m, "dl_close");
+    handle = open_fn(in_tmp("mod.so"), RTLD_NOW);
+    want(handle);
+    want_int(close_fn(handle), 0);
+    want(file_exists(in_tmp("called")));
+    iso_close_ctx(ctx);
+}
+
+static int refuse_module(void *user, struct exti_ctx *ctx, struct exti_module *m)
+{
+    (void)user, (void)ctx;
+    return strstr(exti_module_original(m), "mod.so") ? -1 : 0;
+}
+
+ISO_CASE(a_refused_module_is_there_for_its_librarys_finaliser)
+{
+    static const struct exti_hooks hooks = {.size = sizeof hooks, .after_load = refuse_module};
+    struct exti_ctx_opts opts = iso_opts(NULL, NULL);
+    struct exti_error err = {0};
+    struct exti_module *m = NULL;
+    struct exti_ctx *ctx;
+
+    iso_build_called_back();
+    opts.hooks = &hooks;
+    ctx = iso_open_opts(&opts);
+    want_exti(exti_load(ctx, in_tmp("mod.so"), &m, &err), EXTI_E_HOOK, &err);
+    want(file_exists(in_tmp("called")));
+    iso_close_ctx(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -495,6 +558,9 @@ int main(void)
         cmocka_unit_test(verify_finds_a_library_that_is_not_recorded),
         cmocka_unit_test(another_search_path_finds_others),
         cmocka_unit_test(hooks_hear_of_libraries_before_their_users),
+        cmocka_unit_test(a_closed_module_is_there_for_its_librarys_finaliser),
+        cmocka_unit_test(what_a_copy_closes_is_there_for_its_librarys_finaliser),
+        cmocka_unit_test(a_refused_module_is_there_for_its_librarys_finaliser),
     };
 
     return cmocka_run_group_tests_name("isolation/needs", tests, NULL, NULL);
