@@ -17,6 +17,7 @@ struct exti_module {
     struct exti_loaded lib;
     struct exti_layout layout;
     bool enrolled; /* in the registry */
+    bool stays;    /* until the context is closed: a copy has opened it with RTLD_NODELETE */
     unsigned refs;
     struct exti_module *
         *needed; /* owned; each with a reference of ours.  Those of a circle last until

@@ -1,6 +1,6 @@
 /* What a copy gets for a file that it opens as it runs: what the system's loader would give its original,
  * as a copy of the context's where that is one of those it has copies of. */
-#define _GNU_SOURCE /* RTLD_NOLOAD */
+#define _GNU_SOURCE /* RTLD_NOLOAD, RTLD_NODELETE */
 #include <dlfcn.h>
 #include <string.h>
 
@@ -38,14 +38,27 @@ static bool uses_api(const struct exti_ctx *ctx, const char *file)
     return uses;
 }
 
-static void *load_copy(struct exti_ctx *ctx, const char *file, struct exti_error *err)
+/* The handle of a module that a reference was taken to for it.  What nobody may unload keeps one more, which
+ * none gives back. */
+static void *handle_of(struct exti_module *m, int mode)
+{
+    pthread_mutex_lock(&m->ctx->lock);
+    if ((mode & RTLD_NODELETE) && !m->stays) {
+        m->stays = true;
+        m->refs++;
+    }
+    pthread_mutex_unlock(&m->ctx->lock);
+    return m->handle;
+}
+
+static void *load_copy(struct exti_ctx *ctx, const char *file, int mode, struct exti_error *err)
 {
     struct exti_module *m;
 
     if (exti_load(ctx, file, &m, err))
         return NULL;
     dlerror(); /* of what was looked for on the way and not found */
-    return m->handle;
+    return handle_of(m, mode);
 }
 
 /* ---- what is loaded already ---- */
@@ -137,14 +150,14 @@ static void *open_file(const struct exti_module *caller, const char *name, const
     }
     m = find_file(caller->ctx, path);
     if (m)
-        return m->handle;
+        return handle_of(m, mode);
     if (!is_isolated(caller, name, path))
         return open_shared(name, path, mode);
     if (mode & RTLD_NOLOAD) {
         dlerror();
         return NULL;
     }
-    return load_copy(caller->ctx, path, err);
+    return load_copy(caller->ctx, path, mode, err);
 }
 
 /* Where nothing is found the system's loader is asked, which words the failure. */
@@ -157,7 +170,7 @@ static void *open_name(const struct exti_module *caller, const char *name, int m
     char *path;
 
     if (m)
-        return m->handle;
+        return handle_of(m, mode);
     if (exti__store_find(&ctx->store, caller->original, name, &path, NULL) || !path)
         return exti__dl_open_for(exti__loaded_search_path(&caller->lib), exti_ctx_dir(ctx), name,
                                  mode);

@@ -312,6 +312,50 @@ ISO_CASE(what_is_closed_goes)
     iso_close_ctx(o.ctx);
 }
 
+/* By `last`, where the name or path is found among what is loaded, too. */
+static void stays_loaded(const char *file, int first, int last)
+{
+    struct opener o;
+    void *handle;
+    int (*f)(void);
+
+    build_opener("-Wl,-rpath,'$ORIGIN/../pkg.libs'");
+    iso_build(own_source, "pkg.libs/libown.so", "-Wl,-soname,libown.so");
+    o = open_opener(iso_open("x"));
+    handle = must_open(&o, file, first);
+    want(must_open(&o, file, last) == handle);
+    f = (int (*)(void))o.sym(handle, "own_next");
+    want(f && f() == 1);
+    want_int(o.close(handle), 0);
+    want_int(o.close(handle), 0);
+    want(o.open(file, RTLD_NOW | RTLD_NOLOAD) == handle);
+    want_int(f(), 2);
+    want_int(o.close(handle), 0);
+    want_int(f(), 3);
+    iso_close_ctx(o.ctx);
+    want(system(iso_text("! grep -q '%s/x/libown' /proc/%ld/maps", iso_tmp, (long)getpid())) == 0);
+}
+
+ISO_CASE(what_may_not_be_unloaded_stays_until_the_context_is_closed)
+{
+    stays_loaded("libown.so", RTLD_NOW | RTLD_NODELETE, RTLD_NOW);
+}
+
+ISO_CASE(what_is_loaded_can_be_told_to_stay_by_its_name)
+{
+    stays_loaded("libown.so", RTLD_NOW, RTLD_NOW | RTLD_NODELETE);
+}
+
+ISO_CASE(what_is_loaded_can_be_told_to_stay_by_its_path)
+{
+    stays_loaded(in_tmp("pkg.libs/libown.so"), RTLD_NOW, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+ISO_CASE(what_is_told_to_stay_twice_stays)
+{
+    stays_loaded("libown.so", RTLD_NOW | RTLD_NODELETE, RTLD_NOW | RTLD_NODELETE);
+}
+
 /* The system's loader says what is wrong with a file, in its own words. */
 ISO_CASE(failures_are_told_in_the_loaders_words)
 {
@@ -450,6 +494,10 @@ int main(void)
 #endif
         cmocka_unit_test(an_extension_that_opens_itself_gets_itself),
         cmocka_unit_test(what_is_closed_goes),
+        cmocka_unit_test(what_may_not_be_unloaded_stays_until_the_context_is_closed),
+        cmocka_unit_test(what_is_loaded_can_be_told_to_stay_by_its_name),
+        cmocka_unit_test(what_is_loaded_can_be_told_to_stay_by_its_path),
+        cmocka_unit_test(what_is_told_to_stay_twice_stays),
         cmocka_unit_test(failures_are_told_in_the_loaders_words),
         cmocka_unit_test(the_path_of_any_contexts_copy_means_the_callers),
         cmocka_unit_test(the_whole_programs_symbols_are_the_contexts_where_it_has_them),
