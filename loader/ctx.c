@@ -118,6 +118,12 @@ int exti_ctx_open(struct exti_ctx **out, const struct exti_ctx_opts *opts, struc
         return rc;
     if (!out)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "out is NULL");
+    if (!(o.flags & EXTI_CTX_COPY_ONLY)) {
+        rc = exti__registry_survive_forks(err);
+        if (rc)
+            return rc;
+        exti__guests_survive_forks();
+    }
     ctx = exti__calloc(1, sizeof *ctx);
     if (!ctx)
         return exti__fail_nomem(err);

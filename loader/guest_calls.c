@@ -221,7 +221,6 @@ void *exti__guest_call(const char *symbol)
         {"tss_set", ADDRESS(guest_tss_set)},
     };
 
-    exti__guests_survive_forks();
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         if (strcmp(calls[i].symbol, symbol) == 0)
             return calls[i].to;

@@ -18,6 +18,9 @@ struct exti_ctx;
 
 #if !defined(__APPLE__) && !defined(_WIN32)
 
+/* Before any copy is loaded, whose fork handlers may come here. */
+void exti__guests_survive_forks(void);
+
 /* What a copy's reference to `symbol` is to be bound to, or NULL. */
 void *exti__guest_call(const char *symbol);
 
@@ -56,8 +59,6 @@ void exti__guest_describe(const struct exti_ctx *ctx, pid_t tid, uintptr_t start
 
 /* ---- for guest_calls.c ---- */
 
-void exti__guests_survive_forks(void);
-
 struct exti_guest;
 
 /* Makes room for a thread that a copy is starting with `start`; NULL without memory. */
@@ -79,6 +80,9 @@ bool exti__guest_value(pthread_key_t key, const void *value);
 
 #else
 
+static inline void exti__guests_survive_forks(void)
+{
+}
 static inline void *exti__guest_call(const char *symbol)
 {
     (void)symbol;

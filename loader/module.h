@@ -101,6 +101,10 @@ void exti__opening_end(struct exti_opening *o);
 
 /* ---- registry.c: which module of which context an address lies in ---- */
 
+/* Before any copy is loaded: a child's fork handlers run in the order in which they were registered, and
+ * those of a copy's initialiser may ask for addresses. */
+int exti__registry_survive_forks(struct exti_error *err);
+
 int exti__registry_add(struct exti_module *m, struct exti_error *err);
 /* The module is a ghost from then on: exti__ghosts_sweep is to be called once it is closed. */
 void exti__registry_remove(struct exti_module *m);

@@ -42,13 +42,13 @@ static void prepare_for_forks(void)
         fork_error = exti__ghosts_survive_forks();
 }
 
-static int survive_forks(struct exti_error *err)
+int exti__registry_survive_forks(struct exti_error *err)
 {
     pthread_once(&fork_once, prepare_for_forks);
     return fork_error ? exti__fail_nomem(err) : 0;
 }
 #else
-static int survive_forks(struct exti_error *err)
+int exti__registry_survive_forks(struct exti_error *err)
 {
     (void)err;
     return 0;
@@ -78,10 +78,8 @@ static size_t position(uintptr_t address)
 int exti__registry_add(struct exti_module *m, struct exti_error *err)
 {
     size_t at;
-    int rc = survive_forks(err);
+    int rc = 0;
 
-    if (rc)
-        return rc;
     pthread_rwlock_wrlock(&lock);
     if (count == cap) {
         size_t more = cap ? cap * 2 : 64;

@@ -5,7 +5,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-#include "tests/isolation/iso.h"
+#include "tests/isolation/build.h"
 
 static _Thread_local int lingers;
 static _Atomic int stop;
@@ -58,10 +58,49 @@ ISO_CASE(a_forked_child_can_go_on_in_its_context)
     iso_close_ctx(ctx);
 }
 
+/* Even if nothing of the process was in a context before. */
+ISO_CASE(a_child_handler_of_the_first_copy_can_use_the_loader)
+{
+    static const char source[] =
+        "#define _GNU_SOURCE\n"
+        "#include <dlfcn.h>\n"
+        "#include <pthread.h>\n"
+        "#include <unistd.h>\n"
+        "int asked;\n"
+        "static void gone(void *p) { (void)p; }\n"
+        "static void ask(void)\n"
+        "{\n"
+        "    pthread_key_t key;\n"
+        "    Dl_info info;\n"
+        "    alarm(60);\n"
+        "    asked = dladdr(&asked, &info) && pthread_key_create(&key, gone) == 0 &&\n"
+        "            pthread_setspecific(key, &key) == 0 && pthread_key_delete(key) == 0;\n"
+        "}\n"
+        "__attribute__((constructor)) static void begin(void) { pthread_atfork(0, 0, ask); }\n";
+    struct exti_ctx_opts opts = iso_opts(NULL, NULL);
+    char api[512];
+    struct exti_ctx *ctx;
+    const int *asked;
+    pid_t pid;
+
+    iso_build(source, "libapi.so", "-Wl,-soname,libapi.so");
+    snprintf(api, sizeof api, "%s", in_tmp("libapi.so"));
+    opts.api_library = api;
+    ctx = iso_open_opts(&opts);
+    asked = iso_sym(iso_api(ctx), "asked");
+    pid = fork();
+    if (pid == 0)
+        _exit(!*asked);
+    want(iso_join(pid));
+    want_int(*asked, 0);
+    iso_close_ctx(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_forked_child_can_go_on_in_its_context),
+        cmocka_unit_test(a_child_handler_of_the_first_copy_can_use_the_loader),
     };
 
     return cmocka_run_group_tests_name("isolation/fork", tests, NULL, NULL);
