@@ -18,19 +18,54 @@ static bool begins(const char *name, const char *prefix)
 
 /* ---- install names ---- */
 
+/* Slice `k` of the copy.  Its id is NULL if it has none, or if the API library has no code for that
+ * machine, as then the slice is loaded by nobody and stays as it was. */
+static bool id_at(const struct exti_member_set *s, const struct exti_member *at, size_t k,
+                  const char **machine, const char **id)
+{
+    const struct exti_image *part = at->im ? exti__image_part(at->im, k) : NULL;
+
+    if (!part)
+        return false;
+    *machine = part->info.machine;
+    *id = exti__machines_meet(*machine, s->m->target.machine) ? part->info.id : NULL;
+    return true;
+}
+
+static bool has_id(const struct exti_member_set *s, const struct exti_member *at,
+                   const char *wanted_machine, const char *wanted)
+{
+    const char *machine, *id;
+
+    for (size_t k = 0; id_at(s, at, k, &machine, &id); k++)
+        if (id && strcmp(id, wanted) == 0 && exti__machines_meet(machine, wanted_machine))
+            return true;
+    return false;
+}
+
+/* Whether dyld could take one for the other: of both it loads the slice for the same machine. */
+static bool share_id(const struct exti_member_set *s, const struct exti_member *a,
+                     const struct exti_member *b)
+{
+    const char *machine, *id;
+
+    for (size_t k = 0; id_at(s, a, k, &machine, &id); k++)
+        if (id && has_id(s, b, machine, id))
+            return true;
+    return false;
+}
+
 /* dyld gives a library that is loaded to whoever asks for its install name. */
 static void check_id(struct exti_member_set *s, size_t at)
 {
     const struct exti_member *m = &s->v[at];
-    const char *id = m->im->info.id;
+    const char *was = m->entry->source_name;
 
-    if (!id)
-        return;
-    if (m->entry->source_name && strcmp(id, m->entry->source_name) == 0)
+    if (was && has_id(s, m, s->m->target.machine, was))
         exti__member_fault(s, m, "has its original's install name, %s, and would be taken for that",
-                           id);
+                           was);
     for (size_t i = 0; i < at; i++)
-        if (s->v[i].im && s->v[i].im->info.id && strcmp(s->v[i].im->info.id, id) == 0)
+        if (share_id(s, m, &s->v[i]))
             exti__member_fault(s, m, "has the install name of another copy, %s",
                                s->v[i].entry->copy);
 }

@@ -187,6 +187,27 @@ llvm-install-name-tool-16 -id @rpath/libhelper.dylib "dragged/$helper" 2>err
 run verify dragged
 check an_original_install_name_is_found 1 "has its original's install name, @rpath/libhelper.dylib"
 
+# Of a universal library each slice that is used has its own, and the others keep their original's.
+run copy --libpython "$arm/libpystub.dylib" "$fat/helped.so" second
+check a_slice_before_the_one_used_is_carried_over 0 'carried over as they are: x86-64'
+run verify second
+check and_its_install_name_is_no_finding 0 'second: 3 copies, all sound'
+run copy --libpython "$fat/libpystub.dylib" "$fat/helped.so" each
+run verify each
+check both_slices_have_names_of_their_own 0 'each: 3 copies, all sound'
+helper=$(ls each/libhelper.*.dylib)
+llvm-lipo-16 "$helper" -thin x86_64 -output helper.x86_64
+api_id=$(llvm-otool-16 -D each/libpystub.* | grep -v ':$' | head -n 1)
+for to in @rpath/libhelper.dylib "$api_id"; do
+    [ "$to" = "$api_id" ] && whose=another_copy || whose=its_original
+    llvm-lipo-16 "$helper" -thin arm64 -output helper.arm64
+    llvm-install-name-tool-16 -id "$to" helper.arm64 2>err
+    llvm-lipo-16 -create helper.x86_64 helper.arm64 -output "$helper"
+    run verify each
+    check "a_later_slice_with_the_name_of_${whose}_is_found" 1 \
+        "has (its original's install name, $to,|the install name of another copy, libpystub)"
+done
+
 rm w/libhelper.dylib
 run copy --libpython "$api" w/helped.so missing
 check a_missing_library_is_no_error 0
