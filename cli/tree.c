@@ -30,8 +30,8 @@ struct walk {
     size_t file_cap;
     struct name *names; /* of the folder that is being looked into */
     size_t name_count, name_cap;
-    bool is_context; /* that is one */
-    bool full;       /* memory is out */
+    bool has_manifest; /* or another program's file of that name */
+    bool full;         /* memory is out */
 };
 
 static int text_order(const void *a, const void *b)
@@ -148,9 +148,8 @@ static bool visit(void *user, const char *name, enum cli_type type)
 {
     struct walk *w = user;
 
-    w->is_context = strcmp(name, CLI_MANIFEST) == 0;
-    if (w->is_context)
-        return false;
+    if (strcmp(name, CLI_MANIFEST) == 0)
+        w->has_manifest = true;
     /* Half the folders of an installation hold what Python has compiled, and no library. */
     if (strcmp(name, "__pycache__") == 0 || (type == CLI_TYPE_FILE && !is_library_name(name)))
         return true;
@@ -254,17 +253,39 @@ static int by_kind(const void *a, const void *b)
     return x->kind != y->kind ? (int)x->kind - (int)y->kind : strcmp(x->path, y->path);
 }
 
+static void leave_out(struct walk *w, const struct folder *at, const char *says, const char *why)
+{
+    w->tree->unread++;
+    cli_progress_hide(w->bar);
+    cli_fail(at->path, "%s: %s", says, why);
+    cli_progress_show(w->bar);
+}
+
+/* Web applications have a manifest.json too.  One that is damaged, or cannot be read, may be a
+ * context's, whose copies must not be copied again; or another's, and then files that were asked for
+ * are missing: so that is told. */
+static bool is_context(struct walk *w, const struct folder *at)
+{
+    struct exti_dir *d = NULL;
+    struct exti_error err;
+    int rc = exti_dir_read(at->path, &d, &err);
+
+    exti_dir_free(d);
+    if (rc == EXTI_E_ARG || (rc == EXTI_E_IO && (err.os_error == ENOENT || err.os_error == EISDIR)))
+        return false;
+    if (rc != 0 && rc != EXTI_E_UNSUPPORTED)
+        leave_out(w, at, "left out, as its " CLI_MANIFEST " may be a context's", err.message);
+    return true;
+}
+
 static void look_into(struct walk *w, const struct folder *at)
 {
-    w->is_context = false;
-    if (!cli_each_name(at->path, visit, w)) {
-        w->tree->unread++;
-        cli_progress_hide(w->bar);
-        cli_fail(at->path, "cannot look into it: %s", strerror(errno));
-        cli_progress_show(w->bar);
-    }
+    w->has_manifest = false;
+    if (!cli_each_name(at->path, visit, w))
+        leave_out(w, at, "cannot look into it", strerror(errno));
+    bool is_out = w->has_manifest && !w->full && is_context(w, at);
     for (size_t i = 0; i < w->name_count; i++) {
-        if (!w->is_context && !w->full)
+        if (!is_out && !w->full)
             take_name(w, at, &w->names[i]);
         free(w->names[i].text);
     }

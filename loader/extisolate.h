@@ -315,6 +315,9 @@ struct exti_copy_info {
 };
 
 struct exti_dir; /* a snapshot of one context directory; any thread once made */
+
+/* EXTI_E_ARG: the manifest.json is another program's.  EXTI_E_FORMAT: it is damaged, or no JSON, and
+ * may be anyone's.  EXTI_E_UNSUPPORTED: it is a later version's, or of another system. */
 EXTI_API int exti_dir_read(const char *dir, struct exti_dir **out, struct exti_error *err);
 EXTI_API const char *exti_dir_name(const struct exti_dir *d); /* the context's name */
 EXTI_API int exti_dir_renamed(const struct exti_dir *d);      /* API symbols have private names */

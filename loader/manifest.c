@@ -241,7 +241,7 @@ static int manifest_from_json(json_t *root, struct exti_manifest *m, struct exti
     json_error_t why = {0};
 
     if (json_unpack_ex(root, &why, 0, "{s:I}", "extisolate", &format))
-        return bad_json(err, EXTI_E_UNSUPPORTED, &why, "is not a manifest of extisolate");
+        return bad_json(err, EXTI_E_ARG, &why, "is not a manifest of extisolate");
     if (format < MANIFEST_FORMAT_FIRST || format > MANIFEST_FORMAT)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                           "manifest format %d; this library knows %d", (int)format,

@@ -87,7 +87,7 @@ static void another_programs_manifest_is_kept(void **state)
 
     in_folder(t, "manifest.json", "{\"name\": \"my web page\"}");
     in_folder(t, ".lock", "12345");
-    refuses_to_open(t, EXTI_E_UNSUPPORTED);
+    refuses_to_open(t, EXTI_E_ARG);
     assert_holds(t, "ctx/manifest.json", "{\"name\": \"my web page\"}");
 }
 

@@ -132,6 +132,36 @@ check a_file_is_no_tree 1 'not a directory' 'extisolate copy FILE'
 run copy-tree --libpython "$api" 'site packages' ctx/0
 check a_context_is_no_folder_of_contexts 1 'is a context directory itself'
 
+# ---- other programs' manifests ----------------------------------------------------------------------
+
+mkdir -p webapp/static
+cp 'site packages/deep/er/three.so' webapp/
+cp 'site packages/pkg/two.abi3.so' webapp/static/
+echo '{"name": "my web app"}' >webapp/manifest.json
+run copy-tree --libpython "$api" webapp web
+[ $rc = 0 ] && [ ! -s err ] && grep -q '^copied *2$' out && [ "$(names web/0)" = 'libpython3 manifest three two ' ]
+say $? another_programs_manifest_does_not_hide_its_folder
+mv web/0/manifest.json ours
+echo '{"extisolate": 99, "name": "n"}' >later
+for kind in ours later; do
+    rm -rf web
+    cp $kind webapp/manifest.json
+    run copy-tree --libpython "$api" webapp web
+    [ $rc = 0 ] && [ ! -s err ] && [ ! -e web ]
+    say $? "a_context_in_the_tree_is_left_out_with_a_manifest_of_$kind"
+done
+echo '{"extisolate": 2}' >damaged
+echo '{"name": "my web app", // a comment' >no-json
+: >blank
+echo '[]' >webapp/manifest.json
+for kind in damaged no-json blank; do
+    rm -rf web
+    cp $kind webapp/static/manifest.json
+    run copy-tree --libpython "$api" webapp web
+    check "a_manifest_that_may_be_a_context_s_is_told_of_$kind" 1 '^copied *1$' \
+        "webapp/static: left out, as its manifest.json may be a context's: ."
+done
+
 # ---- what of a tree is looked at -------------------------------------------------------------------
 
 cc -shared -fPIC -o watch_paths.so "$ROOT/tests/cli/watch_paths.c" -ldl || exit 1
@@ -143,7 +173,7 @@ touch walked/readme.txt walked/pkg/one.py walked/deep/plain/two.py
 mkfifo walked/pkg/pipe.so
 ln -s ../../pkg.libs walked/deep/plain/libs
 mkdir walked/pkg/context
-echo '{}' >walked/pkg/context/manifest.json
+echo '{"extisolate": 99}' >walked/pkg/context/manifest.json
 cp walked/deep/er/three.so walked/pkg/context/four.so
 PATHS_TO=$T/paths copied typed && mv json typed.json
 rc=$?
@@ -155,7 +185,7 @@ say $? pipes_and_contexts_in_the_tree_are_left_out
 if ! grep -q '^walked/readme\.txt$' all-paths; then
     skip only_links_are_asked_what_they_are "the C library's stat cannot be watched"
 else
-    grep -qx 'deep/plain/libs' in-tree && ! grep -qE '\.(txt|py)$|^(deep/plain|__pycache__|pkg/context.*)$' in-tree
+    grep -qx 'deep/plain/libs' in-tree && ! grep -qE '\.(txt|py)$|^(deep/plain|__pycache__|pkg/context/.*)$' in-tree
     say $? only_links_are_asked_what_they_are
 fi
 py 'import json

@@ -219,8 +219,8 @@ static void damaged_manifests_are_refused(void **state)
     } cases[] = {
         {"", EXTI_E_FORMAT},
         {"{", EXTI_E_FORMAT},
-        {"[]", EXTI_E_UNSUPPORTED},
-        {"{}", EXTI_E_UNSUPPORTED},
+        {"[]", EXTI_E_ARG},
+        {"{}", EXTI_E_ARG},
         {"{\"extisolate\":1}", EXTI_E_FORMAT},
         {MANIFEST("0", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
         {MANIFEST("3", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
