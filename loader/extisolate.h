@@ -430,7 +430,8 @@ enum exti_closure {
 
 /* An exception to that, for the libraries that match `glob`: * is any text, ? any character, [a-z] and
  * [!a-z] one of a set.  A glob with a slash is of the file's path, any other one of its SONAME or file
- * name.  The C library and its kin are shared whatever a rule says. */
+ * name.  One that is not UTF-8 is EXTI_E_ARG.
+ * The C library and its kin are shared whatever a rule says. */
 struct exti_rule {
     const char *glob;
     int share; /* else the context gets a copy */

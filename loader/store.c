@@ -241,8 +241,7 @@ int exti__store_name(const struct exti_store *s, const char *source, char *name,
     return 0;
 }
 
-/* JSON holds no other strings, and a manifest that names another file would be worse than none. */
-static int check_utf8(const char *text, const char *what, struct exti_error *err)
+int exti__store_check_utf8(const char *text, const char *what, struct exti_error *err)
 {
     json_error_t why = {0};
     json_t *s = json_pack_ex(&why, 0, "s", text ? text : "");
@@ -264,11 +263,11 @@ int exti__store_entry(struct exti_store *s, const char *source, const char *name
 
     e->generation = s->manifest.generation;
     e->resolution = s->manifest.resolution;
-    rc = check_utf8(source, "path", err);
+    rc = exti__store_check_utf8(source, "path", err);
     if (!rc)
-        rc = check_utf8(name, "copy's name", err);
+        rc = exti__store_check_utf8(name, "copy's name", err);
     if (!rc)
-        rc = check_utf8(im->info.id, "SONAME", err);
+        rc = exti__store_check_utf8(im->info.id, "SONAME", err);
     if (!rc)
         rc = dup_into(&e->source, source, err);
     if (!rc)
@@ -282,9 +281,9 @@ int exti__store_entry(struct exti_store *s, const char *source, const char *name
     if (!rc)
         rc = exti__store_needs(s, first, source, root, e, err);
     for (size_t i = 0; i < e->need_count && !rc; i++) {
-        rc = check_utf8(e->needs[i].name, "needed library's name", err);
+        rc = exti__store_check_utf8(e->needs[i].name, "needed library's name", err);
         if (!rc)
-            rc = check_utf8(e->needs[i].file, "needed library's path", err);
+            rc = exti__store_check_utf8(e->needs[i].file, "needed library's path", err);
     }
     return rc;
 }

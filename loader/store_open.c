@@ -271,6 +271,22 @@ static int copy_rules(struct exti_manifest_policy *p, const struct exti_store_op
     return 0;
 }
 
+static int check_rules(const struct exti_store_opts *o, struct exti_error *err)
+{
+    for (size_t i = 0; i < o->rule_count; i++) {
+        int rc = exti__store_check_utf8(o->rules[i].glob, "rule", NULL);
+
+        if (rc == EXTI_E_UNSUPPORTED)
+            return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                              "library name %zu to share or isolate is not UTF-8, which the "
+                              "manifest cannot hold",
+                              i + 1);
+        if (rc)
+            return exti__fail_nomem(err);
+    }
+    return 0;
+}
+
 /* `api` is the API library. */
 static int choose_policy(struct exti_manifest *m, const struct exti_image *api,
                          const struct exti_store_opts *o, struct exti_error *err)
@@ -291,6 +307,21 @@ static int choose_policy(struct exti_manifest *m, const struct exti_image *api,
     return copy_rules(&m->policy, o, err);
 }
 
+/* The manifest holds UTF-8 only, and the folders of a search path may have any name.  At most 4 bytes
+ * for each of `text`; the end is the caller's to write. */
+static char *put_ascii(char *out, const char *text)
+{
+    for (; *text; text++) {
+        const unsigned char c = (unsigned char)*text;
+
+        if (c < 0x80)
+            *out++ = *text;
+        else
+            out += snprintf(out, sizeof "\\xNN", "\\x%02x", c);
+    }
+    return out;
+}
+
 /* All that copies depend on besides their sources and the policy: what needs are looked up by, and
  * quirks. */
 static int search_key(const struct exti_store *s, char **out, struct exti_error *err)
@@ -302,11 +333,12 @@ static int search_key(const struct exti_store *s, char **out, struct exti_error 
     if (!rc)
         rc = exti__quirks_key(s->quirks, &quirks, err);
     if (!rc) {
-        const size_t n = (search ? strlen(search) : 0) + strlen(quirks) + 16;
+        const size_t n = strlen(quirks) + 16;
 
-        *out = exti__alloc(n);
+        *out = exti__alloc(4 * (search ? strlen(search) : 0) + n);
         if (*out)
-            snprintf(*out, n, "%s%s%s", search ? search : "", *quirks ? " quirks " : "", quirks);
+            snprintf(put_ascii(*out, search ? search : ""), n, "%s%s", *quirks ? " quirks " : "",
+                     quirks);
         else
             rc = exti__fail_nomem(err);
     }
@@ -485,6 +517,9 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
     int rc;
 
     if (opts->name && (rc = exti__name_check(opts->name, err)))
+        return rc;
+    rc = check_rules(opts, err);
+    if (rc)
         return rc;
     *s = (struct exti_store){.sync = opts->sync,
                              .drop_unused = opts->drop_unused,

@@ -22,6 +22,9 @@ int exti__store_quirks(const struct exti_store *s, const char *source, const str
                        struct exti_entry *e, struct exti_error *err);
 int exti__store_edits(const struct exti_edits *edits, struct exti_entry *e, struct exti_error *err);
 
+/* JSON holds no other strings, and a manifest that names another file would be worse than none. */
+int exti__store_check_utf8(const char *text, const char *what, struct exti_error *err);
+
 /* ---- making copies: a plan, made under the store's mutex, that any thread can write ---- */
 
 struct exti_making {

@@ -50,6 +50,22 @@ run copy ext.so some
 [ $rc = 0 ] && [ "$(copies some)" = 'ext.so libmid.so ' ]
 say $? a_directory_keeps_to_its_choice
 
+# What is no UTF-8, which a manifest cannot hold.
+mkdir "$(printf 'caf\xe9')" "$(printf 'caf\xea')"
+for byte in e9 ea; do
+    LD_LIBRARY_PATH=$(printf "$T/caf\\x$byte") run copy --libpython "$api" ext.so latin
+    [ $rc = 0 ] && [ ! -s err ] && [ "$(copies latin)" = 'ext.so libleaf.so libmid.so ' ]
+    say $? "folders_that_are_searched_may_have_any_name_$byte"
+    cp latin/manifest.json $byte
+done
+[ "$(jq .resolution ea)" = $(($(jq .resolution e9) + 1)) ] && run verify latin && [ $rc = 0 ]
+say $? and_are_told_apart
+for option in share isolate; do
+    run copy --libpython "$api" --$option 'libm*' --$option "$(printf 'caf\xe9*')" ext.so globs
+    [ $rc = 1 ] && grep -q 'name 2 to share or isolate is not UTF-8' err && [ ! -e globs ]
+    say $? "names_to_${option}_are_utf8"
+done
+
 for command in copy run; do
     run $command --closure=al ext.so ctx
     [ $rc = 2 ] && grep -q "extisolate $command: --closure takes all, api or none, not 'al'" err
