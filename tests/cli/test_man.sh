@@ -43,9 +43,17 @@ for c in copy copy-tree inspect verify run list clean quirks; do
     same "page_and_help_agree_on_the_options_of_$c" help.$c page.$c
 done
 
-# Every command is in the synopsis.
+# Every command is in the synopsis, with all its options.
+in_synopsis() {
+    awk -v want="$1" '/^\.Sh / { on = $2 == "SYNOPSIS" } /^\.(Nm|Sh)/ { mine = 0 }
+        /^\.Cm / { mine = on && $2 == want }
+        mine { for (i = 1; i < NF; i++) if ($i ~ /^\.?Fl$/) print "-" $(i + 1) }' "$page" | sort -u
+}
 for c in copy copy-tree inspect verify run list clean quirks help; do
     grep -qx "\.Cm $c" "$page"
     say $? "synopsis_has_$c"
+    [ $c = help ] && continue
+    in_synopsis $c >synopsis.$c
+    same "synopsis_has_the_options_of_$c" help.$c synopsis.$c
 done
 finish
