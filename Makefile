@@ -12,7 +12,7 @@
 
 # ---- version: the public header is its one home ----------------------------------------------
 
-HEADER := loader/extisolate.h
+HEADER := include/extisolate.h
 MAP := loader/extisolate.map
 version_part = $(shell sed -n 's/^\#define EXTI_VERSION_$(1) \([0-9]*\)$$/\1/p' $(HEADER))
 MAJOR := $(call version_part,MAJOR)
@@ -69,7 +69,7 @@ B := $(BUILD)$(if $(variant),/$(variant))
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla \
 	-Wformat=2
-BASE_CPPFLAGS := -iquote . -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \
+BASE_CPPFLAGS := -iquote . -I include -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \
 	$(if $(on_darwin),-D_DARWIN_C_SOURCE) \
 	$(if $(on_windows),-U_WIN32_WINNT -D_WIN32_WINNT=0x0602 -DWIN32_LEAN_AND_MEAN -DUNICODE)
 BASE_CFLAGS := -std=c11 -fvisibility=hidden $(WARNINGS) $(if $(WERROR),-Werror)
@@ -97,56 +97,29 @@ say = $(if $(Q),@printf '  %-7s %s\n' '$(1)' '$(2)')
 
 # ---- sources -------------------------------------------------------------------------------------
 
-BASE_SRCS := loader/base/buf.c loader/base/error.c loader/base/format.c loader/base/fs_name.c \
-	loader/base/judge.c loader/base/mem.c loader/base/plan.c loader/base/span.c
-ELF_SRCS := elf/elf_check.c elf/elf_check_bytes.c elf/elf_check_dynamic.c elf/elf_check_expect.c \
-	elf/elf_check_hash.c elf/elf_check_layout.c elf/elf_check_room.c elf/elf_check_section.c \
-	elf/elf_check_symbol.c elf/elf_dynamic.c elf/elf_emit.c elf/elf_encode.c elf/elf_format.c \
-	elf/elf_hash.c elf/elf_image.c elf/elf_lookup.c elf/elf_needed.c elf/elf_paths.c elf/elf_place.c \
-	elf/elf_plan.c elf/elf_read.c elf/elf_rehash.c elf/elf_rename.c elf/elf_slot.c elf/elf_strings.c \
-	elf/elf_symbols.c elf/elf_symtab.c elf/elf_tags.c elf/elf_text.c elf/elf_version.c
-MACHO_SRCS := macho/macho_bind.c macho/macho_build.c macho/macho_chained.c macho/macho_check.c \
-	macho/macho_check_bind.c macho/macho_check_bytes.c macho/macho_check_chain.c \
-	macho/macho_check_command.c macho/macho_check_edit.c macho/macho_check_expect.c \
-	macho/macho_check_fat.c macho/macho_check_linkedit.c macho/macho_check_ref.c \
-	macho/macho_check_segment.c macho/macho_check_sign.c macho/macho_check_table.c \
-	macho/macho_check_trie.c macho/macho_check_weak.c macho/macho_check_word.c \
-	macho/macho_commands.c macho/macho_fat.c macho/macho_fixups.c macho/macho_format.c \
-	macho/macho_image.c macho/macho_leb.c macho/macho_linkedit.c macho/macho_needed.c \
-	macho/macho_paths.c macho/macho_pieces.c macho/macho_plan.c macho/macho_read.c \
-	macho/macho_rebase.c macho/macho_rebind.c macho/macho_rebind_opcodes.c macho/macho_references.c \
-	macho/macho_room.c macho/macho_segments.c macho/macho_shift.c macho/macho_shift_check.c \
-	macho/macho_shift_fixups.c macho/macho_shift_tables.c macho/macho_sign.c macho/macho_signature.c \
-	macho/macho_slots.c macho/macho_symbols.c macho/macho_trie.c macho/macho_trie_build.c \
-	macho/macho_universal.c macho/macho_unwind.c
-PE_SRCS := pe/pe_bind.c pe/pe_check.c pe/pe_check_bytes.c pe/pe_check_edit.c pe/pe_check_expect.c \
-	pe/pe_check_export.c pe/pe_check_header.c pe/pe_check_import.c pe/pe_check_table.c \
-	pe/pe_check_view.c pe/pe_checksum.c pe/pe_directory.c pe/pe_export.c pe/pe_finish.c \
-	pe/pe_format.c pe/pe_forward.c pe/pe_hidden.c pe/pe_image.c pe/pe_import.c pe/pe_names.c \
-	pe/pe_place.c pe/pe_plan.c pe/pe_put.c pe/pe_read.c pe/pe_room.c pe/pe_section.c pe/pe_slot.c \
-	pe/pe_strip.c
-LOADER_SRCS := loader/bind_set.c loader/bundle.c loader/captors.c loader/closure.c \
-	loader/closure_decide.c loader/ctx.c \
-	loader/dir.c loader/edits.c loader/exports.c loader/formats.c loader/hazards.c loader/images.c \
-	loader/inspect.c loader/install_name.c loader/json_text.c loader/manifest.c loader/mention.c \
-	loader/module.c loader/names.c loader/open.c loader/opts.c loader/policy.c \
-	loader/policy_base.c loader/prove.c loader/quirks.c loader/quirks_apply.c loader/quirks_read.c \
-	loader/registry.c loader/rename.c loader/rewrite.c loader/search.c loader/search_macho.c \
-	loader/search_pe.c loader/stable.c loader/store.c loader/store_dragged.c loader/store_libraries.c \
-	loader/store_many.c loader/store_needs.c loader/store_open.c loader/store_trace.c loader/verify.c \
-	loader/verify_macho.c loader/verify_pe.c loader/verify_set.c
-# What differs between systems.
-POSIX_SRCS := loader/base/fs_posix.c loader/dl_posix.c loader/redirect.c loader/run_open.c \
-	loader/static_tls.c
-ELF_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_nettle.c loader/ghosts.c loader/guest_calls.c \
-	loader/guests.c loader/held.c loader/iterate.c loader/ld_cache.c loader/linkmap_elf.c loader/owner.c \
-	loader/search_elf.c loader/search_host.c loader/search_pe_list.c loader/strangers.c
-DARWIN_SYSTEM_SRCS := $(POSIX_SRCS) loader/base/sha256_darwin.c loader/linkmap_macho.c \
-	loader/owner_named.c loader/search_elf_none.c loader/search_pe_list.c
-WINDOWS_SYSTEM_SRCS := loader/base/fs_win32.c loader/base/fs_win32_lock.c \
-	loader/base/fs_win32_temp.c loader/base/sha256_win32.c loader/base/win32.c loader/dl_win32.c \
-	loader/linkmap_pe.c loader/owner.c loader/redirect_win32.c loader/search_elf_none.c \
-	loader/search_pe_win32.c
+# All of the library's rooms, but for what differs between systems.
+POSIX_SRCS := base/os/fs_posix.c loader/process/dl_posix.c loader/process/static_tls.c \
+	loader/load/redirect.c loader/interpose/copy_dlopen.c
+ELF_SYSTEM_SRCS := base/os/sha256_nettle.c loader/process/linkmap_elf.c \
+	loader/resolve/ld_cache.c loader/resolve/search_elf.c loader/resolve/search_host.c \
+	loader/track/context_threads.c loader/track/initialiser_threads.c loader/track/lingering.c \
+	loader/track/still_mapped.c loader/interpose/iterate_phdr.c loader/interpose/thread_calls.c
+DARWIN_SYSTEM_SRCS := base/os/sha256_darwin.c loader/process/linkmap_macho.c \
+	loader/load/reference_target_named.c
+WINDOWS_SYSTEM_SRCS := base/os/fs_win32.c base/os/fs_win32_lock.c base/os/fs_win32_temp.c \
+	base/os/sha256_win32.c base/os/win32.c loader/process/dl_win32.c loader/process/linkmap_pe.c \
+	loader/load/redirect_win32.c loader/resolve/search_pe_win32.c
+# Of two systems.
+ELF_OR_DARWIN_SRCS := loader/resolve/search_pe_list.c
+ELF_OR_WINDOWS_SRCS := loader/load/reference_target.c
+DARWIN_OR_WINDOWS_SRCS := loader/resolve/search_elf_none.c
+SYSTEM_SRCS := $(POSIX_SRCS) $(ELF_SYSTEM_SRCS) $(DARWIN_SYSTEM_SRCS) $(WINDOWS_SYSTEM_SRCS) \
+	$(ELF_OR_DARWIN_SRCS) $(ELF_OR_WINDOWS_SRCS) $(DARWIN_OR_WINDOWS_SRCS)
+OWN_SYSTEM_SRCS := $(if $(on_windows),$(WINDOWS_SYSTEM_SRCS),$(POSIX_SRCS) $(ELF_OR_DARWIN_SRCS)) \
+	$(if $(on_darwin),$(DARWIN_SYSTEM_SRCS),$(ELF_OR_WINDOWS_SRCS)) \
+	$(if $(on_darwin)$(on_windows),$(DARWIN_OR_WINDOWS_SRCS),$(ELF_SYSTEM_SRCS))
+COMMON_SRCS := $(filter-out $(SYSTEM_SRCS),$(sort $(shell find base elf macho pe loader -name '*.c')))
+LIB_SRCS := $(COMMON_SRCS) $(OWN_SYSTEM_SRCS)
 RUNTIME_SRCS := runtime/context.c runtime/fail.c runtime/heap.c runtime/install.c runtime/process.c \
 	runtime/program.c runtime/pyapi.c runtime/pyconfig.c runtime/scratch.c runtime/signals.c \
 	runtime/system.c runtime/uncaught.c
@@ -157,15 +130,13 @@ CLI_SRCS := cli/abi.c cli/ask_python.c cli/choice.c cli/cmd_clean.c cli/cmd_copy
 	cli/main.c cli/message.c cli/option.c cli/path.c cli/pe.c cli/progress.c \
 	$(if $(on_windows),cli/cmd_run_win32.c cli/system_win32.c,cli/cmd_run.c cli/quirk_env.c cli/system_posix.c)
 
-LIB_SRCS := $(BASE_SRCS) $(ELF_SRCS) $(MACHO_SRCS) $(PE_SRCS) $(LOADER_SRCS) \
-	$(if $(on_windows),$(WINDOWS_SYSTEM_SRCS),$(if $(on_darwin),$(DARWIN_SYSTEM_SRCS),$(ELF_SYSTEM_SRCS)))
 # `run` needs a POSIX system.
 PROGRAM_SRCS := $(if $(on_windows),,$(RUNTIME_SRCS)) $(CLI_SRCS)
 
 objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
-# loader/quirks.json as a string.
+# loader/resolve/quirks.json as a string.
 QUIRKS_SRC := $(B)/quirks_builtin.c
-QUIRKS_OBJ := $(B)/obj/loader/quirks_builtin.o
+QUIRKS_OBJ := $(B)/obj/loader/resolve/quirks_builtin.o
 LIB_OBJS := $(call objs,$(LIB_SRCS)) $(QUIRKS_OBJ)
 PROGRAM_OBJS := $(call objs,$(PROGRAM_SRCS))
 
@@ -192,9 +163,9 @@ $(B)/flags: FORCE
 	    '$(LIB_SRCS) $(PROGRAM_SRCS)' >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-$(QUIRKS_SRC): loader/quirks.json
+$(QUIRKS_SRC): loader/resolve/quirks.json
 	@mkdir -p $(@D)
-	@{ echo '#include "loader/quirks.h"'; echo 'const char exti__quirks_builtin[] ='; \
+	@{ echo '#include "loader/resolve/quirks.h"'; echo 'const char exti__quirks_builtin[] ='; \
 	    sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/    "/' -e 's/$$/\\n"/' $<; echo '    "";'; } >$@
 $(QUIRKS_OBJ): $(QUIRKS_SRC) $(B)/flags
 	$(call say,CC,$<)
@@ -273,7 +244,7 @@ export EXTI_BUILD := $(abspath $(B))
 export EXTI_RESULTS ?= $(abspath $(BUILD))/results
 export EXTI_LABEL ?=
 
-programs = $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/$(1)/test_*.c))
+programs = $(patsubst tests/%.c,$(B)/tests/%,$(sort $(shell find tests/$(1) -name 'test_*.c')))
 scripts = $(wildcard tests/$(1)/test_*.sh)
 UNIT_TESTS := $(call programs,unit)
 API_TESTS := $(call programs,api)
@@ -415,7 +386,7 @@ $(REPLAYS): $(B)/tests/fuzz/replay_%: $(B)/obj/tests/fuzz/fuzz_%.o \
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-$(FUZZERS): $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(LIB_SRCS) $(QUIRKS_SRC) $(wildcard */*.h */*/*.h)
+$(FUZZERS): $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(LIB_SRCS) $(QUIRKS_SRC) $(shell find . -name '*.h')
 	$(call say,FUZZ,$@)
 	@mkdir -p $(@D)
 	$(Q)$(FUZZ_CC) $(BASE_CPPFLAGS) $(BASE_CFLAGS) $(DEP_CFLAGS) -O1 -g \
@@ -540,7 +511,7 @@ demo: ## numpy in two contexts of one process
 	@scripts/demo.sh $(PROGRAM)
 
 compile_commands.json: ## for clangd and other tools
-	@{ echo '['; sep=; for s in $(LIB_SRCS) $(PROGRAM_SRCS) $(wildcard tests/*/*.c); do \
+	@{ echo '['; sep=; for s in $(LIB_SRCS) $(PROGRAM_SRCS) $(shell find tests -name '*.c'); do \
 	    printf '%s{"directory": "%s", "file": "%s", "command": "%s -c %s"}' \
 	        "$$sep" '$(CURDIR)' "$$s" '$(CC) $(strip $(TEST_CFLAGS))' "$$s"; sep=',$(empty)\n'; \
 	done | sed 's/\\n/\n/g'; echo; echo ']'; } >$@

@@ -9,10 +9,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/os/fs.h"
+#include "base/plan.h"
 #include "bench/bench.h"
-#include "loader/base/fs.h"
-#include "loader/base/plan.h"
-#include "loader/formats.h"
+#include "loader/image/formats.h"
 
 #define SECTION "one copy of numpy's _multiarray_umath, in process"
 

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/os/fs.h"
+#include "base/os/sha256.h"
 #include "bench/bench.h"
-#include "loader/base/fs.h"
-#include "loader/base/sha256.h"
 
 #define SECTION "one copy of a 20 MB Mach-O dylib, signed, in process"
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
-#include "loader/extisolate.h"
+#include <extisolate.h>
 
 #define SECTION "peak memory of one copy, by the file's size"
 

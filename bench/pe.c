@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
-#include "loader/extisolate.h"
+#include <extisolate.h>
 
 #define COPY "one copy of a 20 MB DLL, in process"
 #define IN_PROCESS "imports of real .pyd files renamed, in process"

@@ -108,7 +108,7 @@ done
 
 mkdir -p "$build/bench"
 # shellcheck disable=SC2046
-$cc -std=c11 -O2 -Wall -Wextra -iquote . -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \
+$cc -std=c11 -O2 -Wall -Wextra -iquote . -I include -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \
     -o "$build/bench/bench" bench/*.c "$build/libextisolate.a" \
     $(pkg-config --cflags --libs libelf jansson nettle) -ldl -lpthread -lm
 

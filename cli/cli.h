@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "loader/extisolate.h"
+#include <extisolate.h>
 
 #define CLI_OK 0
 #define CLI_FAILED 1

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "elf/elf_priv.h"
+#include "elf/read/elf_priv.h"
 
 static bool probe(struct exti_span file)
 {

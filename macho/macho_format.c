@@ -1,6 +1,6 @@
 #include "macho/macho_format.h"
 
-#include "macho/macho_priv.h"
+#include "macho/read/macho_priv.h"
 
 /* Java's class files begin as universal files do, with their version where the number of slices is; it is
  * 45 or more. */

@@ -2,7 +2,7 @@
 #ifndef MACHO_MACHO_FORMAT_H
 #define MACHO_MACHO_FORMAT_H
 
-#include "loader/base/format.h"
+#include "base/format.h"
 
 extern const struct exti_format_ops exti__macho_format;
 

@@ -1,6 +1,6 @@
 #include "pe/pe_format.h"
 
-#include "pe/pe_priv.h"
+#include "pe/read/pe_priv.h"
 
 static bool probe(struct exti_span file)
 {

@@ -2,7 +2,7 @@
 #ifndef PE_PE_FORMAT_H
 #define PE_PE_FORMAT_H
 
-#include "loader/base/format.h"
+#include "base/format.h"
 
 extern const struct exti_format_ops exti__pe_format;
 

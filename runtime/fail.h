@@ -2,7 +2,7 @@
 #ifndef RUNTIME_FAIL_H
 #define RUNTIME_FAIL_H
 
-#include "loader/extisolate.h"
+#include <extisolate.h>
 
 #if defined(__GNUC__)
 #define PYRT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))

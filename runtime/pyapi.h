@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <wchar.h>
 
-#include "loader/extisolate.h"
 #include "runtime/pyconfig.h"
+#include <extisolate.h>
 
 struct pyobj; /* PyObject */
 

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <wchar.h>
 
-#include "loader/extisolate.h"
 #include "runtime/python.h"
+#include <extisolate.h>
 
 /* PyStatus and PyWideStringList are the same in all versions. */
 struct pyrt_status {

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "loader/extisolate.h"
+#include <extisolate.h>
 
 /* ---- installations (install.c) ---- */
 

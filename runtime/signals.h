@@ -2,7 +2,7 @@
 #ifndef RUNTIME_SIGNALS_H
 #define RUNTIME_SIGNALS_H
 
-#include "loader/extisolate.h"
+#include <extisolate.h>
 
 /* The redirects for exti_ctx_opts: in the copies, the calls that change what a signal does fail
  * with EPERM (signal.signal raises PermissionError, faulthandler.enable RuntimeError).  Asking for what is in

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "tests/unit/pe_toy.h"
+#include "tests/unit/pe/pe_toy.h"
 
 static struct pe_toy toy;
 

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "loader/extisolate.h"
+#include <extisolate.h>
 
 enum { CORPUS_MAX = 4096, CORPUS_WORKERS = 2 };
 

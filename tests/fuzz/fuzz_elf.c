@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "elf/elf_check_priv.h"
+#include "base/plan.h"
+#include "elf/check/elf_check_priv.h"
 #include "elf/elf_format.h"
-#include "loader/base/plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

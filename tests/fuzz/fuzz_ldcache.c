@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/ld_cache.h"
+#include "loader/resolve/ld_cache.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/base/plan.h"
+#include "base/plan.h"
 #include "macho/macho_format.h"
-#include "macho/macho_priv.h"
-#include "tests/unit/macho_toy.h"
+#include "macho/read/macho_priv.h"
+#include "tests/unit/macho/macho_toy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

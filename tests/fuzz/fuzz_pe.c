@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/base/plan.h"
-#include "pe/pe_check_priv.h"
+#include "base/plan.h"
+#include "pe/check/pe_check_priv.h"
 #include "pe/pe_format.h"
-#include "pe/pe_priv.h"
-#include "tests/unit/pe_toy.h"
+#include "pe/read/pe_priv.h"
+#include "tests/unit/pe/pe_toy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/unit/macho_toy.h"
+#include "tests/unit/macho/macho_toy.h"
 
 static struct macho_toy t, arm;
 static struct macho_toy_fat fat;

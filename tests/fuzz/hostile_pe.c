@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/unit/pe_toy.h"
+#include "tests/unit/pe/pe_toy.h"
 
 static struct pe_toy t;
 static const char *dir;

@@ -36,6 +36,6 @@ for name in flat unsigned sdk-10.9; do
 done
 keep fat fat/opcodes/ext.so
 
-"${CC:-cc}" -std=c11 -iquote "$here" -o "$work/hostile" "$here/tests/fuzz/hostile_macho.c"
+"${CC:-cc}" -std=c11 -iquote "$here" -I"$here/include" -o "$work/hostile" "$here/tests/fuzz/hostile_macho.c"
 "$work/hostile" "$out"
 du -bsc "$out" | tail -n 1

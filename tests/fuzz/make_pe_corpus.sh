@@ -36,6 +36,6 @@ for name in large low fixed merged; do
     keep lld-x64 "$name"
 done
 
-"${CC:-cc}" -std=c11 -iquote "$here" -o "$work/hostile" "$here/tests/fuzz/hostile_pe.c"
+"${CC:-cc}" -std=c11 -iquote "$here" -I"$here/include" -o "$work/hostile" "$here/tests/fuzz/hostile_pe.c"
 "$work/hostile" "$out"
 du -bsc "$out" | tail -n 1

@@ -3,7 +3,7 @@
 #include <Python.h>
 #include <pthread.h>
 
-#include "loader/extisolate.h"
+#include <extisolate.h>
 
 struct job {
     struct exti_ctx *ctx;

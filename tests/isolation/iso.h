@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "loader/extisolate.h"
+#include <extisolate.h>
 
 #define want(cond) iso_want(!!(cond), #cond, __FILE__, __LINE__)
 #define want_int(got, expected) iso_want_int((got), (expected), #got, __FILE__, __LINE__)

@@ -10,8 +10,8 @@
 #include <semaphore.h>
 #include <sys/resource.h>
 
-#include "loader/base/mem.h"
-#include "loader/guests.h"
+#include "base/mem.h"
+#include "loader/track/context_threads.h"
 #include "tests/isolation/build.h"
 
 static const char *guests(void)

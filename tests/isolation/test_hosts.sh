@@ -23,7 +23,7 @@ host()
 {
     name=$1
     shift
-    $cc -O1 -g -iquote . -D_DEFAULT_SOURCE -std=c11 -o "$tmp/$name" tests/isolation/host_toy.c \
+    $cc -O1 -g -iquote . -I include -D_DEFAULT_SOURCE -std=c11 -o "$tmp/$name" tests/isolation/host_toy.c \
         "$@" -L"$build" -lextisolate -Wl,-rpath,"$build" -ldl
 }
 
@@ -105,7 +105,7 @@ if [ -n "$jemalloc" ]; then
 fi
 if include=$($python -c 'import sysconfig; print(sysconfig.get_path("include"))') &&
     [ -f "$include/Python.h" ]; then
-    if gcc -O1 -g -shared -fPIC -iquote . -I"$include" tests/isolation/host_pyext.c \
+    if gcc -O1 -g -shared -fPIC -iquote . -I include -I"$include" tests/isolation/host_pyext.c \
         -o "$tmp/host_pyext.so" -L"$build" -lextisolate -Wl,-rpath,"$build"; then
         run_python extension_in_python_host env PYTHONPATH="$tmp" $python -c \
             'import host_pyext, os; host_pyext.check(os.environ["EXTI_LIBPYTHON"])'

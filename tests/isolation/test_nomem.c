@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "loader/base/mem.h"
+#include "base/mem.h"
 #include "tests/isolation/iso.h"
 
 /* Whether an allocation has failed since exti__mem_fail_after(n), which is switched off. */

@@ -4,7 +4,7 @@
 
 #include <dlfcn.h>
 
-#include "loader/base/mem.h"
+#include "base/mem.h"
 #include "tests/isolation/iso.h"
 
 /* ---- toys of their own: an API, a library, and an extension that uses both ---- */

@@ -16,9 +16,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "loader/base/error.h"
-#include "loader/base/mem.h"
-#include "macho/macho_priv.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "macho/read/macho_priv.h"
 #include "tests/support/lief.h"
 
 static struct exti_error error;

@@ -60,7 +60,7 @@ run() {
 build_loader() { # ARCH COMPILER...
     local arch=$1
     shift
-    run "$arch/macho_load" "$@" -iquote "$here" -std=c11 -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \
+    run "$arch/macho_load" "$@" -iquote "$here" -I"$here/include" -std=c11 -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \
         -O1 -g -o "$arch/macho_load" \
         "$loader"/{macho_load,file,fixups,trie,lookup,map,host,check,unwind}.c -lpthread
 }

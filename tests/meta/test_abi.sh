@@ -1,11 +1,11 @@
 #!/bin/bash
 # Header, version map and exported symbols agree; tests/meta/abi.sh would notice if they did not; and
-# the library calls nothing that prints, ends the process or goes past loader/base/mem.c to the heap.
+# the library calls nothing that prints, ends the process or goes past base/mem.c to the heap.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.." || exit 1
 build=${EXTI_BUILD:-build}
-header=loader/extisolate.h map=loader/extisolate.map shared=$build/libextisolate.so
+header=include/extisolate.h map=loader/extisolate.map shared=$build/libextisolate.so
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 
 check() { # NAME WANTED HEADER MAP SHARED

@@ -1,7 +1,7 @@
 /* Prints what libraries contexts share, one name pattern a line, as the library has them. */
 #include <stdio.h>
 
-#include "loader/policy.h"
+#include "loader/resolve/policy.h"
 
 int main(void)
 {

@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "loader/extisolate.h"
 #include "tests/support/lief.h"
+#include <extisolate.h>
 
 #define MOST_RENAMES 256
 

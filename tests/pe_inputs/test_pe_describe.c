@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "pe/pe_format.h"
-#include "pe/pe_priv.h"
+#include "pe/read/pe_priv.h"
 
 enum { NOT_HERE = 77 };
 

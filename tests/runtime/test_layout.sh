@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 cd "$root" || exit 1
 cc=${CC:-cc}
-flags='-std=c11 -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -iquote .'
+flags='-std=c11 -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -iquote . -I include'
 
 # shellcheck disable=SC2086
 if ! $cc $flags -o "$tmp/layout" tests/runtime/layout.c runtime/pyconfig.c runtime/fail.c; then

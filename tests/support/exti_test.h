@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "loader/extisolate.h"
+#include <extisolate.h>
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof *(a))
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "loader/extisolate.h"
+#include <extisolate.h>
 
 static bool check_failed;
 

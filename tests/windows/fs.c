@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <windows.h>
 
-#include "loader/base/fs.h"
-#include "loader/base/mem.h"
-#include "loader/base/win32.h"
+#include "base/mem.h"
+#include "base/os/fs.h"
+#include "base/os/win32.h"
 #include "tests/windows/check.h"
 
 static const char *folder, *dll, *self;

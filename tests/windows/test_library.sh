@@ -75,7 +75,7 @@ build_late()
 build_program() # NAME
 {
     $cc -std=c11 -D_POSIX_C_SOURCE=200809L -O1 -g -Wall -Wextra -Wshadow -Wconversion -Werror -static \
-        -iquote "$ROOT" -o "$build/$1.exe" "$here/$1.c" "$build"/{libextisolate,deps/libelf,deps/libjansson}.a \
+        -iquote "$ROOT" -I"$ROOT/include" -o "$build/$1.exe" "$here/$1.c" "$build"/{libextisolate,deps/libelf,deps/libjansson}.a \
         -lbcrypt -ladvapi32 -lntdll -lpthread
 }
 

@@ -13,7 +13,7 @@ export CMOCKA_MESSAGE_OUTPUT=stdout
 # Those that load or run something, want other calls of POSIX, or paths as POSIX has them.
 posix=' closure closure_macho closure_pe elf_libelf elf_plan elf_plan_place elf_plan_rename fs fs_faults
     fs_lock fs_replace install_name macho_check_copy macho_shift manifest pe_plan pe_plan_bind
-    pe_plan_forward pe_plan_place pe_plan_tools pe_set search_elf search_pe '
+    pe_plan_forward pe_plan_place pe_plan_tools search_elf search_pe verify_pe '
 posix=${posix//$'\n'/}
 
 "$here/build.sh" "$build" || { echo "not ok units: it cannot be built"; exit 1; }
@@ -23,14 +23,14 @@ start_wine >"$build/why" || { echo "skip units: $(cat "$build/why")"; exit 0; }
 trap finish_wine EXIT
 
 flags=(-std=c11 -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -D_WIN32_WINNT=0x0602 -DUNICODE -O1 -w -static
-    -iquote "$ROOT" -I"$build/deps/include" -Duid_t=unsigned -Dgid_t=unsigned)
+    -iquote "$ROOT" -I"$ROOT/include" -I"$build/deps/include" -Duid_t=unsigned -Dgid_t=unsigned)
 support=()
 for f in "$ROOT/tests/support/exti_test.c" "$here/exti_test_win32.c"; do
     support+=("$build/units/$(basename "$f" .c).o")
     $cc "${flags[@]}" -c -o "${support[-1]}" "$f" || { echo "not ok units: $f"; exit 1; }
 done
 
-for f in "$ROOT"/tests/unit/test_*.c; do
+for f in $(find "$ROOT/tests/unit" -name 'test_*.c' | sort); do
     name=$(basename "$f" .c) name=${name#test_}
     exe=$build/units/$name.exe log=$build/units/$name.log
     [[ $posix != *" $name "* ]] || continue

@@ -50,7 +50,7 @@ run() {
     return 1
 }
 
-run host.exe $mingw-gcc -iquote "$here" -std=gnu11 -O1 -Wall -Wextra -Werror -D__USE_MINGW_ANSI_STDIO=1 -o host.exe \
+run host.exe $mingw-gcc -iquote "$here" -I"$here/include" -std=gnu11 -O1 -Wall -Wextra -Werror -D__USE_MINGW_ANSI_STDIO=1 -o host.exe \
     "$src/host.c" "$src/walk.c" "$src/python.c"
 # Beside it, where the loader looks for what wine has not.
 run bcryptprimitives.dll $mingw-gcc -shared -static-libgcc -O1 -o bcryptprimitives.dll "$src/prng.c" \

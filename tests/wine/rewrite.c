@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loader/extisolate.h"
+#include <extisolate.h>
 
 enum { MOST = 64 };
 

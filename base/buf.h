@@ -1,0 +1,32 @@
+/* Growable bytes with a mandatory limit, and checked writes into them. */
+#ifndef LOADER_BASE_BUF_H
+#define LOADER_BASE_BUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <extisolate.h>
+
+struct exti_buf {
+    uint8_t *p;
+    size_t n, cap, max; /* growing past max is EXTI_E_NOSPACE */
+};
+
+struct exti_buf exti__buf(size_t max);
+void exti__buf_free(struct exti_buf *b); /* leaves an empty buffer; a zeroed struct is fine */
+
+int exti__buf_append(struct exti_buf *b, const void *p, size_t n, struct exti_error *err);
+int exti__buf_zeros(struct exti_buf *b, size_t n, struct exti_error *err);
+int exti__buf_align(struct exti_buf *b, size_t align, struct exti_error *err); /* power of two */
+
+/* Overwrites bytes that are there already (EXTI_E_ARG past the end: a fault of ours). */
+int exti__buf_patch(struct exti_buf *b, size_t off, const void *p, size_t n,
+                    struct exti_error *err);
+
+/* Store one integer in the given byte order. */
+void exti__put_u16(uint8_t *p, uint16_t v, bool big_endian);
+void exti__put_u32(uint8_t *p, uint32_t v, bool big_endian);
+void exti__put_u64(uint8_t *p, uint64_t v, bool big_endian);
+
+#endif

@@ -1,0 +1,67 @@
+#include "base/format.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+
+void exti__image_clear(struct exti_image *im)
+{
+    exti__free(im->build_id);
+    exti__free(im->needed);
+    exti__free(im->symbols);
+    exti__free(im->strings);
+    exti__free(im->paths);
+    for (size_t i = 0; i < im->info.slice_count; i++)
+        exti__image_clear(&im->slices[i]);
+    exti__free(im->slices);
+    *im = (struct exti_image){0};
+}
+
+const struct exti_image *exti__image_part(const struct exti_image *im, size_t i)
+{
+    if (!im->info.slice_count)
+        return i ? NULL : im;
+    return i < im->info.slice_count ? &im->slices[i] : NULL;
+}
+
+/* Makes room for entry number `count` in an array that doubles whenever count is a power of 2. */
+static void *grown(void *array, size_t count, size_t entry_size)
+{
+    if (count & (count - 1))
+        return array;
+    return exti__realloc_array(array, count ? count * 2 : 1, entry_size);
+}
+
+int exti__image_add_needed(struct exti_image *im, const char *name, uint32_t flags,
+                           struct exti_error *err)
+{
+    struct exti_image_needed *p = grown(im->needed, im->info.needed_count, sizeof *p);
+
+    if (!p)
+        return exti__fail_nomem(err);
+    im->needed = p;
+    p[im->info.needed_count++] = (struct exti_image_needed){name, flags};
+    return 0;
+}
+
+int exti__image_add_path(struct exti_image *im, const char *path, struct exti_error *err)
+{
+    const char **p = grown(im->paths, im->path_count, sizeof *p);
+
+    if (!p)
+        return exti__fail_nomem(err);
+    im->paths = p;
+    p[im->path_count++] = path;
+    return 0;
+}
+
+int exti__image_add_symbol(struct exti_image *im, struct exti_image_symbol s,
+                           struct exti_error *err)
+{
+    struct exti_image_symbol *p = grown(im->symbols, im->info.symbol_count, sizeof *p);
+
+    if (!p)
+        return exti__fail_nomem(err);
+    im->symbols = p;
+    p[im->info.symbol_count++] = s;
+    return 0;
+}

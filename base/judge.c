@@ -1,0 +1,66 @@
+#include "base/judge.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+void exti__judge_finding(struct exti_judge *j, uint64_t offset, const char *fmt, va_list ap)
+{
+    struct exti_error finding = {.code = EXTI_E_CHECK, .offset = offset};
+    int n = snprintf(finding.message, sizeof finding.message, "%s", j->label);
+
+    if (j->stop)
+        return;
+    vsnprintf(finding.message + n, sizeof finding.message - (size_t)n, fmt, ap);
+    j->stop = j->report(j->user, &finding) != 0;
+}
+
+static void excuse(struct exti_judge *j, const char *fmt, const char *subject)
+{
+    if (j->excuse_count == j->excuse_cap) {
+        const size_t cap = j->excuse_cap ? j->excuse_cap * 2 : 16;
+        struct exti_excuse *p = exti__realloc_array(j->excuses, cap, sizeof *p);
+
+        if (!p) {
+            j->nomem = true;
+            return;
+        }
+        j->excuses = p;
+        j->excuse_cap = cap;
+    }
+    j->excuses[j->excuse_count].fmt = fmt;
+    snprintf(j->excuses[j->excuse_count++].subject, sizeof j->excuses->subject, "%s", subject);
+}
+
+/* Each excuse serves once, so that a copy cannot break a rule more often than its original. */
+static bool excused(struct exti_judge *j, const char *fmt, const char *subject)
+{
+    struct exti_excuse key;
+
+    snprintf(key.subject, sizeof key.subject, "%s", subject);
+    for (size_t i = 0; i < j->excuse_count; i++)
+        if (j->excuses[i].fmt == fmt && strcmp(j->excuses[i].subject, key.subject) == 0) {
+            j->excuses[i] = j->excuses[--j->excuse_count];
+            return true;
+        }
+    return false;
+}
+
+void exti__judge_broken(struct exti_judge *j, uint64_t offset, const char *subject, const char *fmt,
+                        va_list ap)
+{
+    if (j->quiet)
+        return;
+    if (j->collecting)
+        excuse(j, fmt, subject);
+    else if (!excused(j, fmt, subject))
+        exti__judge_finding(j, offset, fmt, ap);
+}
+
+void exti__judge_free(struct exti_judge *j)
+{
+    exti__free(j->excuses);
+    j->excuses = NULL;
+    j->excuse_count = j->excuse_cap = 0;
+}

@@ -1,0 +1,160 @@
+/* Locks, and what the system says of itself. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <windows.h>
+
+#include <winternl.h> /* after windows.h */
+
+#include "base/os/fs_priv.h"
+#include "base/os/win32.h"
+
+#define SHARE_ALL (FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE)
+#define STATUS_DELETE_PENDING ((NTSTATUS)0xC0000056)
+#define ATTEMPTS 200
+
+NTSYSAPI NTSTATUS NTAPI RtlGetLastNtStatus(void);
+
+static HANDLE open_file(const struct exti_wide *w, DWORD access, DWORD how)
+{
+    /* A lock is written to, and who put a link in its place may not aim that at another file. */
+    return CreateFileW(w->text, access, SHARE_ALL, NULL, how,
+                       FILE_ATTRIBUTE_NORMAL | FILE_FLAG_OPEN_REPARSE_POINT, NULL);
+}
+
+/* Of a removed file the name stays, on some file systems, until all have closed it. */
+static bool is_going(void)
+{
+    return GetLastError() == ERROR_ACCESS_DENIED && RtlGetLastNtStatus() == STATUS_DELETE_PENDING;
+}
+
+/* Where nothing can be written, a lock is content with reading. */
+static HANDLE open_lock(const struct exti_wide *w, bool *made)
+{
+    HANDLE h = open_file(w, GENERIC_READ | GENERIC_WRITE, CREATE_NEW);
+    DWORD code;
+
+    *made = h != INVALID_HANDLE_VALUE;
+    if (*made || is_going())
+        return h;
+    code = GetLastError();
+    if (code != ERROR_FILE_EXISTS && code != ERROR_ACCESS_DENIED && code != ERROR_WRITE_PROTECT)
+        return h;
+    h = open_file(w, GENERIC_READ | GENERIC_WRITE, OPEN_EXISTING);
+    if (h == INVALID_HANDLE_VALUE && !is_going() &&
+        (GetLastError() == ERROR_ACCESS_DENIED || GetLastError() == ERROR_WRITE_PROTECT))
+        h = open_file(w, GENERIC_READ, OPEN_EXISTING);
+    if (h == INVALID_HANDLE_VALUE && GetLastError() == ERROR_FILE_NOT_FOUND)
+        SetLastError(code);
+    return h;
+}
+
+static bool is_link(HANDLE h)
+{
+    BY_HANDLE_FILE_INFORMATION info;
+
+    return GetFileInformationByHandle(h, &info) &&
+           info.dwFileAttributes & FILE_ATTRIBUTE_REPARSE_POINT;
+}
+
+/* Whether `w` still names the locked file.  It does not when the lock's last holder removed it: then
+ * the next to come creates another file and would not meet us. */
+static bool still_named(HANDLE ours, const struct exti_wide *w)
+{
+    BY_HANDLE_FILE_INFORMATION a, b;
+    HANDLE h = open_file(w, FILE_READ_ATTRIBUTES, OPEN_EXISTING);
+    bool same;
+
+    if (h == INVALID_HANDLE_VALUE)
+        return false;
+    same = GetFileInformationByHandle(ours, &a) && GetFileInformationByHandle(h, &b) &&
+           a.nFileIndexLow == b.nFileIndexLow && a.nFileIndexHigh == b.nFileIndexHigh &&
+           a.dwVolumeSerialNumber == b.dwVolumeSerialNumber;
+    CloseHandle(h);
+    return same;
+}
+
+/* A locked byte can be neither read nor written by others: one far behind the text is taken. */
+static bool lock_handle(HANDLE h, bool lock)
+{
+    OVERLAPPED at = {.OffsetHigh = 0x7fffffff};
+
+    return lock ? LockFileEx(h, LOCKFILE_EXCLUSIVE_LOCK, 0, 1, 0, &at)
+                : UnlockFileEx(h, 0, 1, 0, &at);
+}
+
+int exti__fs_lock(const char *path, struct exti_lock *out, struct exti_error *err)
+{
+    struct exti_wide w;
+    int rc = exti__wide_path(path, &w, err);
+
+    for (int going = 0; !rc;) {
+        bool made;
+        HANDLE h = open_lock(&w, &made);
+
+        if (h == INVALID_HANDLE_VALUE && GetLastError() == ERROR_FILE_EXISTS) /* removed since */
+            continue;
+        if (h == INVALID_HANDLE_VALUE && is_going() && going++ < ATTEMPTS) {
+            Sleep(5);
+            continue;
+        }
+        if (h == INVALID_HANDLE_VALUE)
+            return exti__fail_system(err, GetLastError(), path, "cannot open lock file");
+        if (is_link(h)) {
+            CloseHandle(h);
+            return exti__fail_io(err, ELOOP, path, "cannot open lock file, it is a link");
+        }
+        if (!lock_handle(h, true)) {
+            rc = exti__fail_system(err, GetLastError(), path, "cannot lock file");
+            if (made)
+                exti__fs_remove(path, NULL);
+            CloseHandle(h);
+        } else if (still_named(h, &w)) {
+            *out = (struct exti_lock){h, made};
+            return 0;
+        } else {
+            CloseHandle(h);
+        }
+    }
+    return rc;
+}
+
+int exti__fs_lock_note(const struct exti_lock *lock, const char *text, struct exti_error *err)
+{
+    LARGE_INTEGER start = {.QuadPart = 0};
+    DWORD done, n = (DWORD)strlen(text);
+
+    if (SetFilePointerEx(lock->file, start, NULL, FILE_BEGIN) && SetEndOfFile(lock->file) &&
+        WriteFile(lock->file, text, n, &done, NULL) && done == n)
+        return 0;
+    return exti__fail_system(err, GetLastError(), "", "cannot write the lock file");
+}
+
+void exti__fs_unlock(struct exti_lock *lock)
+{
+    if (!lock->file)
+        return;
+    lock_handle(lock->file, false);
+    CloseHandle(lock->file);
+    lock->file = NULL;
+}
+
+/* When the system was started, in the clock of that time: adjusting the clock moves both numbers. */
+int exti__fs_boot(char *out, size_t cap)
+{
+    struct {
+        LARGE_INTEGER boot_time, current_time, time_zone_bias;
+        ULONG time_zone_id, reserved;
+        ULONGLONG boot_time_bias, sleep_time_bias;
+    } t = {0};
+    char id[32] = "";
+
+    if (NtQuerySystemInformation(SystemTimeOfDayInformation, &t, sizeof t, NULL) == 0 &&
+        t.boot_time.QuadPart)
+        snprintf(id, sizeof id, "%" PRIx64, (uint64_t)t.boot_time.QuadPart - t.boot_time_bias);
+    if (strlen(id) >= cap)
+        return EXTI_E_ARG;
+    memcpy(out, id, strlen(id) + 1);
+    return 0;
+}

@@ -1,0 +1,26 @@
+/* SHA-256 by a library that uses what the processor has for it: nettle, which costs a program little to
+ * start with; on macOS the system's own. */
+#ifndef LOADER_BASE_SHA256_H
+#define LOADER_BASE_SHA256_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <extisolate.h>
+
+enum { EXTI_SHA256_SIZE = 32 };
+
+/* One hasher for any number of messages, so that a hash costs no allocation. */
+struct exti_sha256 {
+    void *state;
+};
+
+int exti__sha256_init(struct exti_sha256 *h, struct exti_error *err);
+void exti__sha256_free(struct exti_sha256 *h); /* a zeroed struct is fine */
+
+void exti__sha256_add(struct exti_sha256 *h, const void *p, size_t n);
+
+/* The hash of all that was added since init or the last end. */
+int exti__sha256_end(struct exti_sha256 *h, uint8_t out[EXTI_SHA256_SIZE], struct exti_error *err);
+
+#endif

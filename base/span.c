@@ -1,0 +1,120 @@
+#include "base/span.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+
+struct exti_span exti__span(const void *p, size_t n)
+{
+    return (struct exti_span){.p = p, .n = n};
+}
+
+int exti__span_sub(struct exti_span s, uint64_t off, uint64_t len, const char *what,
+                   struct exti_span *out, struct exti_error *err)
+{
+    if (off > s.n || len > s.n - off) {
+        uint64_t at, left = off > s.n ? 0 : s.n - off;
+
+        if (!exti__add(s.base, off, &at))
+            at = EXTI_NO_OFFSET;
+        return exti__fail(err, EXTI_E_FORMAT, at, "%s: needs %" PRIu64 " bytes, %" PRIu64 " left",
+                          what, len, left);
+    }
+    *out = (struct exti_span){.p = s.p + off, .n = (size_t)len, .base = s.base + off};
+    return 0;
+}
+
+int exti__span_table(struct exti_span s, uint64_t off, uint64_t count, uint64_t entsize,
+                     const char *what, struct exti_span *out, struct exti_error *err)
+{
+    uint64_t len;
+
+    if (!entsize)
+        return exti__fail(err, EXTI_E_FORMAT, s.base + off, "%s: entry size is 0", what);
+    if (!exti__mul(count, entsize, &len))
+        return exti__fail(err, EXTI_E_FORMAT, s.base + off,
+                          "%s: %" PRIu64 " entries of %" PRIu64 " bytes overflow", what, count,
+                          entsize);
+    return exti__span_sub(s, off, len, what, out, err);
+}
+
+int exti__span_cstr(struct exti_span s, uint64_t off, const char *what, const char **out,
+                    struct exti_error *err)
+{
+    struct exti_span rest;
+    int rc = exti__span_sub(s, off, 1, what, &rest, err);
+
+    if (rc)
+        return rc;
+    if (!memchr(s.p + off, 0, s.n - (size_t)off))
+        return exti__fail(err, EXTI_E_FORMAT, s.base + off, "%s: string has no end", what);
+    *out = (const char *)s.p + off;
+    return 0;
+}
+
+struct exti_cur exti__cur(struct exti_span s, bool big_endian)
+{
+    return (struct exti_cur){.s = s, .big_endian = big_endian};
+}
+
+static uint64_t cur_read(struct exti_cur *c, size_t n)
+{
+    uint64_t v = 0;
+
+    if (c->failed || n > c->s.n - c->at) {
+        c->failed = true;
+        return 0;
+    }
+    for (size_t i = 0; i < n; i++)
+        v |= (uint64_t)c->s.p[c->at + i] << 8 * (c->big_endian ? n - 1 - i : i);
+    c->at += n;
+    return v;
+}
+
+uint8_t exti__cur_u8(struct exti_cur *c)
+{
+    return (uint8_t)cur_read(c, 1);
+}
+
+uint16_t exti__cur_u16(struct exti_cur *c)
+{
+    return (uint16_t)cur_read(c, 2);
+}
+
+uint32_t exti__cur_u32(struct exti_cur *c)
+{
+    return (uint32_t)cur_read(c, 4);
+}
+
+uint64_t exti__cur_u64(struct exti_cur *c)
+{
+    return cur_read(c, 8);
+}
+
+void exti__cur_skip(struct exti_cur *c, uint64_t n)
+{
+    if (c->failed || n > c->s.n - c->at)
+        c->failed = true;
+    else
+        c->at += (size_t)n;
+}
+
+void exti__cur_align(struct exti_cur *c, uint64_t align)
+{
+    uint64_t to;
+
+    if (!exti__align(c->at, align, &to))
+        c->failed = true;
+    else
+        exti__cur_skip(c, to - c->at);
+}
+
+int exti__cur_end(const struct exti_cur *c, const char *what, struct exti_error *err)
+{
+    if (!c->failed)
+        return 0;
+    return exti__fail(err, EXTI_E_FORMAT, c->s.base + c->at, "%s: ends early, after %zu bytes",
+                      what, c->s.n);
+}

@@ -1,0 +1,298 @@
+/* All bytes that no other check answers for are those of the original. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/mem.h"
+#include "elf/check/elf_check_priv.h"
+
+/* ---- DT_STRTAB: only strings that the edits name may have been overwritten ---------------------- */
+
+static void mark(bool *free_bytes, const struct elf_file *f, uint64_t off)
+{
+    const char *text = exti__elf_check_text(f, off);
+
+    if (text)
+        memset(free_bytes + off, true, strlen(text));
+}
+
+static bool may_change(const struct exti_rewrite_opts *o, int64_t tag)
+{
+    switch (tag) {
+    case DT_SONAME:
+        return !o || o->id;
+    case DT_NEEDED:
+        return !o || o->needed_count;
+    case DT_RPATH:
+    case DT_RUNPATH:
+        return !o || o->path_set || o->path_prepend || o->origin;
+    default:
+        return false;
+    }
+}
+
+struct marking {
+    const struct elf_file *f;
+    bool *free_bytes;
+};
+
+static int mark_file(void *user, const struct elf_version_ref *ref, struct exti_error *err)
+{
+    const struct marking *m = user;
+
+    (void)err;
+    if (ref->kind == ELF_VERSION_FILE)
+        mark(m->free_bytes, m->f, ref->name);
+    return 0;
+}
+
+static void mark_edited(const struct elf_check *c, bool *free_bytes)
+{
+    const struct elf_file *b = &c->before;
+    struct marking m = {b, free_bytes};
+
+    for (size_t i = 0; i < b->dyn_count; i++)
+        if (may_change(c->opts, b->dyn[i].d_tag))
+            mark(free_bytes, b, b->dyn[i].d_un.d_val);
+    /* A broken table is reported by its own check. */
+    if (may_change(c->opts, DT_NEEDED))
+        exti__elf_versions(b, mark_file, &m, NULL);
+    for (size_t i = 0; (!c->opts || c->opts->rename_count) && i < b->sym_count; i++) {
+        const char *name = exti__elf_check_text(b, b->sym[i].st_name);
+
+        if (name && (!c->opts || exti__elf_renamed(c, name) != name))
+            mark(free_bytes, b, b->sym[i].st_name);
+    }
+}
+
+int exti__elf_check_strings(struct elf_check *c, struct exti_error *err)
+{
+    const struct exti_span b = c->before.strtab.s;
+    struct exti_span a;
+    bool *free_bytes;
+
+    if (exti__span_sub(c->after.file, b.base, b.n, "", &a, NULL) || memcmp(b.p, a.p, b.n) == 0)
+        return 0;
+    free_bytes = exti__calloc(b.n, sizeof *free_bytes);
+    if (!free_bytes)
+        return exti__fail_nomem(err);
+    mark_edited(c, free_bytes);
+    for (size_t i = 0; i < b.n && !c->stop; i++)
+        if (b.p[i] != a.p[i] && !free_bytes[i])
+            exti__elf_finding(c, b.base + i,
+                              "DT_STRTAB + 0x%zx: byte 0x%02x, not 0x%02x, in no string that an "
+                              "edit names",
+                              i, a.p[i], b.p[i]);
+    exti__free(free_bytes);
+    return 0;
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------ */
+
+static int leave_out(struct elf_check *c, uint64_t at, uint64_t size, struct exti_error *err)
+{
+    struct elf_range r = {at, UINT64_MAX};
+
+    if (!size)
+        return 0;
+    exti__add(at, size, &r.end);
+    if (c->range_count == c->range_cap) {
+        size_t cap = c->range_cap ? c->range_cap * 2 : 64;
+        struct elf_range *p = exti__realloc_array(c->ranges, cap, sizeof *p);
+
+        if (!p)
+            return exti__fail_nomem(err);
+        c->ranges = p;
+        c->range_cap = cap;
+    }
+    c->ranges[c->range_count++] = r;
+    return 0;
+}
+
+/* Hash tables change with symbol names, or leave their place to notes. */
+static int leave_out_hashes(struct elf_check *c, struct exti_error *err)
+{
+    const struct elf_file *b = &c->before, *a = &c->after;
+    const bool renamed = !c->opts || c->opts->rename_count;
+    int rc = 0;
+
+    if (b->hash.present && (renamed || a->hash.vaddr != b->hash.vaddr))
+        rc = leave_out(c, b->hash.s.base, exti__elf_sysv_hash_size(b), err);
+    if (!rc && b->gnu_hash.present && (renamed || a->gnu_hash.vaddr != b->gnu_hash.vaddr))
+        rc = leave_out(c, b->gnu_hash.s.base, exti__elf_gnu_hash_size(b), err);
+    return rc;
+}
+
+static int leave_out_segments(struct elf_check *c, struct exti_error *err)
+{
+    const struct elf_file *b = &c->before, *a = &c->after;
+    int rc = 0;
+
+    for (size_t j = 0; !rc && j < a->phnum; j++) {
+        const GElf_Phdr *now = &a->phdr[j], *old;
+
+        if (c->match[j] == ELF_NO_MATCH)
+            continue;
+        old = &b->phdr[c->match[j]];
+        if (now->p_type == PT_LOAD) {
+            if (now->p_filesz > old->p_filesz)
+                rc =
+                    leave_out(c, old->p_offset + old->p_filesz, now->p_filesz - old->p_filesz, err);
+        } else if (now->p_type == PT_DYNAMIC) {
+            if (now->p_offset == old->p_offset)
+                rc = leave_out(c, old->p_offset, old->p_filesz, err);
+        } else if (now->p_offset != old->p_offset) {
+            rc = leave_out(c, old->p_offset, old->p_filesz, err);
+            if (!rc)
+                rc = leave_out(c, now->p_offset, now->p_filesz, err);
+        }
+    }
+    return rc;
+}
+
+static int leave_out_sections(struct elf_check *c, struct exti_error *err)
+{
+    const struct elf_file *b = &c->before;
+    int rc = b->shdr ? leave_out(c, b->ehdr.e_shoff, b->shnum * exti__elf_shdr_size(b), err) : 0;
+
+    for (size_t i = 1; !rc && i < b->shnum; i++)
+        if (b->shdr[i].sh_type == SHT_SYMTAB && !(b->shdr[i].sh_flags & SHF_ALLOC) &&
+            b->shdr[i].sh_entsize == exti__elf_sym_size(b))
+            rc = leave_out(c, b->shdr[i].sh_offset,
+                           b->shdr[i].sh_size - b->shdr[i].sh_size % exti__elf_sym_size(b), err);
+    return rc;
+}
+
+/* The words of the version tables that hold strings, where they changed. */
+static int leave_out_version(void *user, const struct elf_version_ref *ref, struct exti_error *err)
+{
+    struct elf_check *c = user;
+    struct exti_span b, a;
+
+    if (exti__span_sub(c->before.file, ref->name_at, 4, "", &b, NULL) ||
+        exti__span_sub(c->after.file, ref->name_at, 4, "", &a, NULL) || memcmp(b.p, a.p, 4) == 0)
+        return 0;
+    return leave_out(c, ref->name_at, 4, err);
+}
+
+static int leave_out_checked(struct elf_check *c, struct exti_error *err)
+{
+    const struct elf_file *b = &c->before;
+    const size_t more = c->after.phnum > b->phnum ? c->after.phnum - b->phnum : 0;
+    int rc = leave_out(c, 0, b->is64 ? 64 : 52, err);
+
+    if (!rc)
+        rc = leave_out(c, b->ehdr.e_phoff, (b->phnum + more) * exti__elf_phdr_size(b), err);
+    if (!rc)
+        rc = leave_out(c, b->strtab.s.base, b->strtab.s.n, err);
+    if (!rc)
+        rc = leave_out(c, b->symtab.s.base, b->symtab.s.n, err);
+    if (!rc)
+        rc = leave_out_hashes(c, err);
+    if (!rc)
+        rc = leave_out_segments(c, err);
+    if (!rc)
+        rc = leave_out_sections(c, err);
+    return rc ? rc : exti__elf_versions(b, leave_out_version, c, err);
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct elf_range *x = a, *y = b;
+
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+static const char *section_name(const struct elf_file *f, const GElf_Shdr *sh)
+{
+    const size_t index = f->ehdr.e_shstrndx;
+    struct exti_span names;
+    const char *name;
+
+    if (index >= f->shnum ||
+        exti__span_sub(f->file, f->shdr[index].sh_offset, f->shdr[index].sh_size, "", &names,
+                       NULL) ||
+        exti__span_cstr(names, sh->sh_name, "", &name, NULL) || !*name)
+        return "an unnamed section";
+    return name;
+}
+
+static const char *place_name(const struct elf_file *f, uint64_t at)
+{
+    for (size_t i = 1; i < f->shnum; i++)
+        if (f->shdr[i].sh_type != SHT_NOBITS && at >= f->shdr[i].sh_offset &&
+            at - f->shdr[i].sh_offset < f->shdr[i].sh_size)
+            return section_name(f, &f->shdr[i]);
+    for (size_t i = 0; i < f->phnum; i++)
+        if (f->phdr[i].p_type == PT_LOAD && at >= f->phdr[i].p_offset &&
+            at - f->phdr[i].p_offset < f->phdr[i].p_filesz)
+            return "PT_LOAD";
+    return "no section";
+}
+
+/* Reports the first difference in [at, end). */
+static void compare_bytes(struct elf_check *c, uint64_t at, uint64_t end)
+{
+    const struct exti_span b = c->before.file, a = c->after.file;
+
+    if (end > b.n)
+        end = b.n;
+    if (end > a.n)
+        end = a.n;
+    if (at >= end || memcmp(b.p + at, a.p + at, (size_t)(end - at)) == 0)
+        return;
+    while (b.p[at] == a.p[at])
+        at++;
+    exti__elf_finding(c, at, "%s: byte 0x%02x, not 0x%02x", place_name(&c->before, at), a.p[at],
+                      b.p[at]);
+}
+
+/* Sorts the ranges and joins those that touch. */
+static void join_ranges(struct elf_check *c)
+{
+    size_t kept = 0;
+
+    if (c->range_count)
+        qsort(c->ranges, c->range_count, sizeof *c->ranges, by_start);
+    for (size_t i = 1; i < c->range_count; i++) {
+        if (c->ranges[i].at > c->ranges[kept].end)
+            c->ranges[++kept] = c->ranges[i];
+        else if (c->ranges[i].end > c->ranges[kept].end)
+            c->ranges[kept].end = c->ranges[i].end;
+    }
+    if (c->range_count)
+        c->range_count = kept + 1;
+}
+
+/* Compares [at, end) but for the ranges.  *first is the first range that may matter; calls come by
+ * ascending address. */
+static void compare_outside(struct elf_check *c, size_t *first, uint64_t at, uint64_t end)
+{
+    while (*first < c->range_count && c->ranges[*first].end <= at)
+        ++*first;
+    for (size_t i = *first; i < c->range_count && c->ranges[i].at < end && !c->stop; i++) {
+        compare_bytes(c, at, c->ranges[i].at < end ? c->ranges[i].at : end);
+        at = c->ranges[i].end;
+    }
+    if (!c->stop)
+        compare_bytes(c, at, end);
+}
+
+int exti__elf_check_bytes(struct elf_check *c, struct exti_error *err)
+{
+    size_t first = 0;
+    int rc;
+
+    c->range_count = 0;
+    rc = leave_out_checked(c, err);
+    if (rc)
+        return rc;
+    join_ranges(c);
+    if (!c->plan)
+        compare_outside(c, &first, 0, UINT64_MAX);
+    for (size_t i = 0; c->plan && i < c->plan->count && !c->stop; i++)
+        compare_outside(c, &first, c->plan->patches[i].offset,
+                        c->plan->patches[i].offset + c->plan->patches[i].size);
+    return 0;
+}

@@ -1,0 +1,118 @@
+/* The plan operation: one transaction over all the edits asked for. */
+#include "elf/edit/elf_plan.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+/* Programs are laid out for their one address, and the kernel reads their headers by rules of its
+ * own.  Linkers give them a DT_DEBUG; a library that can also be run, like libc.so.6, has none. */
+static int refuse_programs(const struct elf_file *f, struct exti_error *err)
+{
+    const GElf_Dyn *flags = exti__elf_tag(f, DT_FLAGS_1);
+    const bool library = exti__elf_tag(f, DT_SONAME) || !exti__elf_tag(f, DT_DEBUG);
+
+    if (flags && flags->d_un.d_val & DF_1_PIE)
+        return exti__fail(err, EXTI_E_UNSUPPORTED, f->phdr[f->dynamic_phdr].p_offset,
+                          "a position-independent program (DF_1_PIE), not a shared object");
+    for (size_t i = 0; i < f->phnum; i++)
+        if (f->phdr[i].p_type == PT_INTERP && !library)
+            return exti__fail(err, EXTI_E_UNSUPPORTED, f->phdr[i].p_offset,
+                              "a program: it has PT_INTERP, DT_DEBUG and no DT_SONAME");
+    return 0;
+}
+
+static void free_edit(struct elf_edit *e)
+{
+    exti__free(e->tags);
+    for (size_t i = 0; i < e->text_count; i++)
+        exti__free(e->texts[i]);
+    exti__free(e->texts);
+    exti__free(e->versions);
+    exti__free(e->names);
+    exti__free(e->name_at);
+    exti__elf_strings_free(&e->strings);
+    for (size_t i = 0; i < ELF_MOVE_COUNT; i++)
+        exti__free(e->move[i].bytes);
+    exti__free(e->phdr);
+    exti__free(e->shdr);
+}
+
+static struct elf_move part(const struct elf_part *p, uint64_t align)
+{
+    return (struct elf_move){.vaddr = p->vaddr, .offset = p->s.base, .align = align};
+}
+
+static int init(struct elf_edit *e, struct exti_error *err)
+{
+    const struct elf_file *f = e->f;
+    const GElf_Phdr *dynamic = &f->phdr[f->dynamic_phdr];
+
+    e->phnum = f->phnum;
+    e->phdr = exti__calloc(f->phnum + 1, sizeof *e->phdr);
+    e->shdr = exti__calloc(f->shnum, sizeof *e->shdr);
+    if (!e->phdr || !e->shdr)
+        return exti__fail_nomem(err);
+    memcpy(e->phdr, f->phdr, f->phnum * sizeof *e->phdr);
+    if (f->shnum)
+        memcpy(e->shdr, f->shdr, f->shnum * sizeof *e->shdr);
+    e->move[ELF_MOVE_DYNAMIC] = (struct elf_move){.vaddr = dynamic->p_vaddr,
+                                                  .offset = dynamic->p_offset,
+                                                  .room = f->dyn_slots * exti__elf_dyn_size(f),
+                                                  .align = 16};
+    e->move[ELF_MOVE_GNU_HASH] = part(&f->gnu_hash, 8);
+    e->move[ELF_MOVE_HASH] = part(&f->hash, 8);
+    e->move[ELF_MOVE_STRTAB] = part(&f->strtab, 1);
+    e->move[ELF_MOVE_STRTAB].room = f->strtab.s.n;
+    return exti__elf_strings_init(&e->strings, f, err);
+}
+
+static int edit(struct elf_edit *e, struct exti_error *err)
+{
+    int rc = init(e, err);
+
+    if (!rc)
+        rc = exti__elf_edit_tags(e, err);
+    if (!rc)
+        rc = exti__elf_edit_names(e, err);
+    if (!rc)
+        rc = exti__elf_place_text(e, err);
+    if (!rc)
+        rc = exti__elf_edit_hashes(e, err);
+    if (rc)
+        return rc;
+    exti__elf_fit_tags(e);
+    e->move[ELF_MOVE_DYNAMIC].size = e->dyn_slots * exti__elf_dyn_size(e->f);
+    e->move[ELF_MOVE_STRTAB].size = e->f->strtab.s.n + e->strings.added.n;
+    e->move[ELF_MOVE_STRTAB].moves = e->strings.added.n != 0;
+    rc = exti__elf_place(e, err);
+    if (!rc)
+        rc = exti__elf_emit(e, err);
+    return rc ? rc : exti__plan_seal(e->plan, e->f->file, err);
+}
+
+/* Linkers make a dozen.  The limit keeps the work on a hostile file in bounds. */
+enum { MOST_HEADERS = 1024 };
+
+int exti__elf_plan(struct exti_span file, const struct exti_request *req, struct exti_plan *plan,
+                   struct exti_error *err)
+{
+    struct elf_file f;
+    struct elf_edit e = {.f = &f, .opts = req->opts, .plan = plan};
+    int rc = exti__elf_open(file, &f, err);
+
+    if (rc)
+        return rc;
+    if (f.phnum > MOST_HEADERS)
+        rc = exti__fail(err, EXTI_E_UNSUPPORTED, f.ehdr.e_phoff,
+                        "program header table: %zu entries, %d at most can be edited", f.phnum,
+                        MOST_HEADERS);
+    else
+        rc = refuse_programs(&f, err);
+    if (!rc)
+        rc = edit(&e, err);
+    free_edit(&e);
+    exti__elf_close(&f);
+    return rc;
+}

@@ -1,0 +1,319 @@
+/* Room for one more program header, without moving the table. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "elf/edit/elf_plan.h"
+
+enum { NONE = -1 };
+
+static bool has(const struct elf_file *f, uint32_t type)
+{
+    for (size_t i = 0; i < f->phnum; i++)
+        if (f->phdr[i].p_type == type)
+            return true;
+    return false;
+}
+
+/* The PT_LOAD whose file part holds [from, to), or NULL. */
+static const GElf_Phdr *load_of(const struct elf_file *f, uint64_t from, uint64_t to)
+{
+    for (size_t i = 0; i < f->phnum; i++) {
+        const GElf_Phdr *ph = &f->phdr[i];
+
+        if (ph->p_type == PT_LOAD && from >= ph->p_offset && to <= ph->p_offset + ph->p_filesz)
+            return ph;
+    }
+    return NULL;
+}
+
+static uint64_t table_end(const struct elf_file *f)
+{
+    return f->ehdr.e_phoff + f->phnum * exti__elf_phdr_size(f);
+}
+
+/* An entry that loaders do without: PT_NULL; a PT_NOTE that says what PT_GNU_PROPERTY says as well,
+ * which glibc prefers; PT_PHDR, which only programs need when the table is mapped anyway. */
+static int spare_entry(const struct elf_file *f)
+{
+    for (size_t i = 0; i < f->phnum; i++)
+        if (f->phdr[i].p_type == PT_NULL)
+            return (int)i;
+    for (size_t i = 0; i < f->phnum; i++)
+        for (size_t k = 0; f->phdr[i].p_type == PT_NOTE && k < f->phnum; k++)
+            if (f->phdr[k].p_type == PT_GNU_PROPERTY &&
+                f->phdr[k].p_offset == f->phdr[i].p_offset &&
+                f->phdr[k].p_filesz == f->phdr[i].p_filesz)
+                return (int)i;
+    for (size_t i = 0; i < f->phnum; i++)
+        if (f->phdr[i].p_type == PT_PHDR && !has(f, PT_INTERP) &&
+            load_of(f, f->ehdr.e_phoff, table_end(f)))
+            return (int)i;
+    return NONE;
+}
+
+static bool is_pointer(int64_t tag)
+{
+    switch (tag) {
+    case DT_PLTGOT:
+    case DT_HASH:
+    case DT_STRTAB:
+    case DT_SYMTAB:
+    case DT_RELA:
+    case DT_INIT:
+    case DT_FINI:
+    case DT_REL:
+    case DT_JMPREL:
+    case DT_INIT_ARRAY:
+    case DT_FINI_ARRAY:
+    case DT_PREINIT_ARRAY:
+    case DT_SYMTAB_SHNDX:
+    case DT_RELR:
+    case DT_GNU_HASH:
+    case DT_VERSYM:
+    case DT_VERDEF:
+    case DT_VERNEED:
+        return true;
+    default:
+        return tag >= DT_ADDRRNGLO && tag <= DT_ADDRRNGHI;
+    }
+}
+
+static bool is_hash_section(const struct elf_edit *e, const GElf_Shdr *sh)
+{
+    return (sh->sh_type == SHT_GNU_HASH && sh->sh_addr == e->move[ELF_MOVE_GNU_HASH].vaddr) ||
+           (sh->sh_type == SHT_HASH && sh->sh_addr == e->move[ELF_MOVE_HASH].vaddr);
+}
+
+/* Whether anything but notes and hash tables is known to lie in the file's [from, to). */
+static bool has_others(const struct elf_edit *e, uint64_t from, uint64_t to)
+{
+    const struct elf_file *f = e->f;
+    const GElf_Phdr *load = load_of(f, from, to);
+    uint64_t vaddr, end;
+
+    if (!load)
+        return true;
+    vaddr = load->p_vaddr + (from - load->p_offset);
+    end = vaddr + (to - from);
+    for (size_t i = 0; i < f->phnum; i++) {
+        const GElf_Phdr *ph = &f->phdr[i];
+
+        if (ph == load || ph->p_type == PT_NOTE || ph->p_type == PT_GNU_PROPERTY || !ph->p_filesz)
+            continue;
+        if (ph->p_type == PT_LOAD
+                ? exti__elf_overlap(from, to, ph->p_offset, ph->p_offset + ph->p_filesz)
+                : exti__elf_overlap(vaddr, end, ph->p_vaddr, ph->p_vaddr + ph->p_memsz))
+            return true;
+    }
+    for (size_t i = 0; i < f->shnum; i++) {
+        const GElf_Shdr *sh = &f->shdr[i];
+
+        if (sh->sh_type == SHT_NOTE || sh->sh_type == SHT_NOBITS || sh->sh_type == SHT_NULL ||
+            is_hash_section(e, sh))
+            continue;
+        if (sh->sh_offset < to && (sh->sh_offset >= from || sh->sh_size > from - sh->sh_offset))
+            return true;
+    }
+    for (size_t i = 0; i < f->dyn_count; i++) {
+        const GElf_Dyn *d = &f->dyn[i];
+
+        if (is_pointer(d->d_tag) && d->d_tag != DT_HASH && d->d_tag != DT_GNU_HASH &&
+            d->d_un.d_ptr >= vaddr && d->d_un.d_ptr < end)
+            return true;
+    }
+    for (size_t i = 1; i < f->sym_count; i++)
+        if (f->sym[i].st_shndx != SHN_UNDEF && f->sym[i].st_value >= vaddr &&
+            f->sym[i].st_value < end)
+            return true;
+    return exti__elf_overlap(from, to, f->symtab.s.base, f->symtab.s.base + f->symtab.s.n) ||
+           exti__elf_overlap(from, to, f->strtab.s.base, f->strtab.s.base + f->strtab.s.n);
+}
+
+static bool is_filled(struct exti_span s, uint8_t with)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] != with)
+            return false;
+    return true;
+}
+
+/* Unused bytes behind the table: nothing there, and zeros or the filler ('Z', 'X') that patchelf
+ * leaves where it moved something away. */
+static bool gap_behind(const struct elf_edit *e)
+{
+    const struct elf_file *f = e->f;
+    const uint64_t from = table_end(f), to = from + exti__elf_phdr_size(f);
+    struct exti_span s;
+
+    if (!f->shnum || has_others(e, from, to) ||
+        exti__span_sub(f->file, from, to - from, "", &s, NULL))
+        return false;
+    for (size_t i = 0; i < f->phnum; i++)
+        if (f->phdr[i].p_type == PT_NOTE &&
+            exti__elf_overlap(from, to, f->phdr[i].p_offset,
+                              f->phdr[i].p_offset + f->phdr[i].p_filesz))
+            return false;
+    for (size_t i = 0; i < f->shnum; i++)
+        if (f->shdr[i].sh_type != SHT_NOBITS && f->shdr[i].sh_type != SHT_NULL &&
+            f->shdr[i].sh_offset < to && f->shdr[i].sh_offset >= from)
+            return false;
+    for (size_t i = ELF_MOVE_GNU_HASH; i <= ELF_MOVE_HASH; i++)
+        if (e->move[i].room &&
+            exti__elf_overlap(from, to, e->move[i].offset, e->move[i].offset + e->move[i].room))
+            return false;
+    return is_filled(s, 0) || is_filled(s, 'Z') || is_filled(s, 'X');
+}
+
+/* Whether something starts at `start`, directly behind `at` but for zeros to align it. */
+static bool follows(const struct elf_file *f, uint64_t at, uint64_t start)
+{
+    struct exti_span s;
+
+    return start >= at && start - at < 16 &&
+           !exti__span_sub(f->file, at, start - at, "", &s, NULL) && is_filled(s, 0);
+}
+
+/* The notes that lie in a row from `at` on: extends [*from, *to). */
+static uint64_t skip_notes(const struct elf_file *f, uint64_t at, uint64_t *from, uint64_t *to)
+{
+    *from = *to = at;
+    for (size_t i = 0; i < f->phnum; i++) {
+        const GElf_Phdr *ph = &f->phdr[i];
+
+        if (ph->p_type != PT_NOTE || !ph->p_filesz || !follows(f, *to, ph->p_offset))
+            continue;
+        if (*from == *to)
+            *from = ph->p_offset;
+        *to = ph->p_offset + ph->p_filesz;
+        i = SIZE_MAX; /* the list need not be in order */
+    }
+    return *to;
+}
+
+static uint64_t note_align(const struct elf_file *f)
+{
+    uint64_t align = 8;
+
+    for (size_t i = 0; i < f->phnum; i++)
+        if (f->phdr[i].p_type == PT_NOTE && exti__is_power_of_2(f->phdr[i].p_align) &&
+            f->phdr[i].p_align > align)
+            align = f->phdr[i].p_align;
+    return align;
+}
+
+static void shift_notes(struct elf_edit *e)
+{
+    for (size_t i = 0; i < e->phnum; i++) {
+        GElf_Phdr *ph = &e->phdr[i];
+
+        if ((ph->p_type != PT_NOTE && ph->p_type != PT_GNU_PROPERTY) ||
+            ph->p_offset < e->notes_at || ph->p_offset >= e->notes_end)
+            continue;
+        ph->p_offset += e->notes_by;
+        ph->p_vaddr += e->notes_by;
+        ph->p_paddr += e->notes_by;
+    }
+    for (size_t i = 0; i < e->f->shnum; i++) {
+        GElf_Shdr *sh = &e->shdr[i];
+
+        if (sh->sh_type != SHT_NOTE || sh->sh_offset < e->notes_at || sh->sh_offset >= e->notes_end)
+            continue;
+        sh->sh_offset += e->notes_by;
+        sh->sh_addr += e->notes_by;
+    }
+}
+
+/* With [table][notes][hash table], as GNU ld lays files out: the hash table moves away, the notes slide
+ * into its room, so that the build-id stays in the first page, and the table grows. */
+static bool push_notes(struct elf_edit *e)
+{
+    const struct elf_file *f = e->f;
+    const uint64_t from = table_end(f), to = from + exti__elf_phdr_size(f);
+    bool moves[ELF_MOVE_COUNT] = {false};
+    uint64_t notes, notes_end, by = 0, at = skip_notes(f, from, &notes, &notes_end);
+    bool enough = false;
+    bool fits = notes == notes_end || exti__align(to - notes, note_align(f), &by);
+
+    for (int turn = 0; fits && !enough && turn < 2; turn++)
+        for (size_t i = ELF_MOVE_GNU_HASH; !enough && i <= ELF_MOVE_HASH; i++) {
+            if (moves[i] || !e->move[i].room || !follows(f, at, e->move[i].offset))
+                continue;
+            moves[i] = true;
+            at = e->move[i].offset + e->move[i].room;
+            enough = at >= to && at >= notes_end + by;
+        }
+    if (!enough || has_others(e, from, at))
+        return false;
+    for (size_t i = 0; i < ELF_MOVE_COUNT; i++)
+        e->move[i].moves |= moves[i];
+    e->notes_at = notes;
+    e->notes_end = notes_end;
+    e->notes_by = by;
+    shift_notes(e);
+    return true;
+}
+
+static int any_note(const struct elf_file *f)
+{
+    for (size_t i = 0; i < f->phnum; i++)
+        if (f->phdr[i].p_type == PT_NOTE)
+            return (int)i;
+    return NONE;
+}
+
+static void take_out(struct elf_edit *e, size_t at)
+{
+    e->phnum--;
+    memmove(e->phdr + at, e->phdr + at + 1, (e->phnum - at) * sizeof *e->phdr);
+}
+
+static void put_in(struct elf_edit *e, size_t at, GElf_Phdr ph)
+{
+    memmove(e->phdr + at + 1, e->phdr + at, (e->phnum - at) * sizeof *e->phdr);
+    e->phdr[at] = ph;
+    e->phnum++;
+}
+
+/* Takes entry `victim` out, or makes the table longer for NONE, and opens a slot behind the last
+ * PT_LOAD.  llvm-strip needs a segment before all that lies in it: a PT_DYNAMIC that moves there and
+ * came before goes behind. */
+static size_t open_slot(struct elf_edit *e, int victim)
+{
+    const uint64_t size = exti__elf_phdr_size(e->f);
+    size_t at = 0;
+
+    if (victim != NONE)
+        take_out(e, (size_t)victim);
+    for (size_t i = 0; i < e->phnum; i++)
+        if (e->phdr[i].p_type == PT_LOAD)
+            at = i + 1;
+    for (size_t i = 0; i < at && e->move[ELF_MOVE_DYNAMIC].moves; i++)
+        if (e->phdr[i].p_type == PT_DYNAMIC) {
+            GElf_Phdr dynamic = e->phdr[i];
+
+            take_out(e, i);
+            put_in(e, --at, dynamic);
+            break;
+        }
+    put_in(e, at, (GElf_Phdr){.p_type = PT_NULL});
+    for (size_t i = 0; i < e->phnum; i++)
+        if (e->phdr[i].p_type == PT_PHDR && e->phdr[i].p_filesz == e->f->phnum * size)
+            e->phdr[i].p_filesz = e->phdr[i].p_memsz = e->phnum * size;
+    return at;
+}
+
+int exti__elf_take_slot(struct elf_edit *e, size_t *index, struct exti_error *err)
+{
+    const bool may_grow = e->f->phnum + 1 < PN_XNUM;
+    int victim = spare_entry(e->f);
+
+    if (victim == NONE && !(may_grow && (gap_behind(e) || push_notes(e)))) {
+        victim = any_note(e->f);
+        if (victim == NONE)
+            return exti__fail(err, EXTI_E_NOSPACE, e->f->ehdr.e_phoff,
+                              "program header table: no entry to spare and no room behind it");
+    }
+    *index = open_slot(e, victim);
+    return 0;
+}

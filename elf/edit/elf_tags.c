@@ -1,0 +1,61 @@
+/* The dynamic entries of the new file, as a list. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "elf/edit/elf_plan.h"
+
+struct elf_tag *exti__elf_find_tag(struct elf_edit *e, int64_t tag)
+{
+    for (size_t i = e->tag_count; i-- > 0;)
+        if (e->tags[i].d.d_tag == tag)
+            return &e->tags[i];
+    return NULL;
+}
+
+int exti__elf_add_tag(struct elf_edit *e, int64_t tag, uint64_t value, const char *text,
+                      struct exti_error *err)
+{
+    struct elf_tag t = {.text = text, .slot = SIZE_MAX};
+
+    if (e->tag_count == e->tag_cap) {
+        size_t cap = e->tag_cap ? e->tag_cap * 2 : 64;
+        struct elf_tag *tags = exti__realloc_array(e->tags, cap, sizeof *tags);
+
+        if (!tags)
+            return exti__fail_nomem(err);
+        e->tags = tags;
+        e->tag_cap = cap;
+    }
+    t.d.d_tag = tag;
+    t.d.d_un.d_val = value;
+    e->tags[e->tag_count++] = t;
+    return 0;
+}
+
+void exti__elf_drop_tags(struct elf_edit *e, int64_t tag)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < e->tag_count; i++)
+        if (e->tags[i].d.d_tag != tag)
+            e->tags[kept++] = e->tags[i];
+    e->tag_count = kept;
+}
+
+int exti__elf_set_text(struct elf_edit *e, struct elf_tag *t, const char *text,
+                       struct exti_error *err)
+{
+    const char *old;
+    int rc;
+
+    if (t->slot != SIZE_MAX) {
+        rc = exti__elf_str(e->f, t->d.d_un.d_val, "PT_DYNAMIC: string", &old, err);
+        if (rc)
+            return rc;
+        if (old == text || strcmp(old, text) == 0)
+            text = NULL;
+    }
+    t->text = text;
+    return 0;
+}

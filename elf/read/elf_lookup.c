@@ -1,0 +1,112 @@
+/* Finding things in an opened file: addresses, dynamic tags, strings, record places. */
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "elf/read/elf_priv.h"
+
+static const GElf_Phdr *load_at(const struct elf_file *f, uint64_t vaddr)
+{
+    for (size_t i = 0; i < f->phnum; i++)
+        if (f->phdr[i].p_type == PT_LOAD && vaddr >= f->phdr[i].p_vaddr &&
+            vaddr - f->phdr[i].p_vaddr < f->phdr[i].p_filesz)
+            return &f->phdr[i];
+    return NULL;
+}
+
+int exti__elf_from(const struct elf_file *f, uint64_t vaddr, const char *what,
+                   struct exti_span *out, struct exti_error *err)
+{
+    const GElf_Phdr *ph = load_at(f, vaddr);
+    uint64_t into;
+
+    if (!ph)
+        return exti__fail(err, EXTI_E_FORMAT, f->phdr[f->dynamic_phdr].p_offset,
+                          "%s: address 0x%" PRIx64 " is in no PT_LOAD's file part", what, vaddr);
+    into = vaddr - ph->p_vaddr;
+    return exti__span_sub(f->file, ph->p_offset + into, ph->p_filesz - into, what, out, err);
+}
+
+int exti__elf_at(const struct elf_file *f, uint64_t vaddr, uint64_t len, const char *what,
+                 struct exti_span *out, struct exti_error *err)
+{
+    struct exti_span s;
+    int rc = exti__elf_from(f, vaddr, what, &s, err);
+
+    return rc ? rc : exti__span_sub(s, 0, len, what, out, err);
+}
+
+const GElf_Dyn *exti__elf_tag(const struct elf_file *f, int64_t tag)
+{
+    for (size_t i = f->dyn_count; i-- > 0;)
+        if (f->dyn[i].d_tag == tag)
+            return &f->dyn[i];
+    return NULL;
+}
+
+int exti__elf_str(const struct elf_file *f, uint64_t off, const char *what, const char **out,
+                  struct exti_error *err)
+{
+    struct exti_span s;
+    /* The table's last byte is a NUL, so every offset in it starts a string that ends. */
+    int rc = exti__span_sub(f->strtab.s, off, 1, what, &s, err);
+
+    if (!rc)
+        *out = (const char *)s.p;
+    return rc;
+}
+
+bool exti__elf_tag_is_string(int64_t tag)
+{
+    switch (tag) {
+    case DT_NEEDED:
+    case DT_SONAME:
+    case DT_RPATH:
+    case DT_RUNPATH:
+    case DT_AUXILIARY:
+    case DT_FILTER:
+    case DT_AUDIT:
+    case DT_DEPAUDIT:
+    case DT_CONFIG:
+        return true;
+    default:
+        return false;
+    }
+}
+
+size_t exti__elf_dyn_size(const struct elf_file *f)
+{
+    return f->is64 ? sizeof(Elf64_Dyn) : sizeof(Elf32_Dyn);
+}
+
+size_t exti__elf_sym_size(const struct elf_file *f)
+{
+    return f->is64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+}
+
+size_t exti__elf_phdr_size(const struct elf_file *f)
+{
+    return f->is64 ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
+}
+
+size_t exti__elf_shdr_size(const struct elf_file *f)
+{
+    return f->is64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
+}
+
+uint64_t exti__elf_dyn_offset(const struct elf_file *f, size_t i)
+{
+    return f->phdr[f->dynamic_phdr].p_offset + (uint64_t)i * exti__elf_dyn_size(f);
+}
+
+uint64_t exti__elf_page(const struct elf_file *f)
+{
+    switch (f->ehdr.e_machine) {
+    case EM_386:
+    case EM_X86_64:
+    case EM_S390:
+    case EM_RISCV:
+        return 0x1000;
+    default:
+        return 0x10000;
+    }
+}

@@ -1,0 +1,138 @@
+/* The dynamic symbol table.  Nothing says how many entries it has: DT_HASH's chain count does, or
+ * the end of DT_GNU_HASH's last chain, or else what relocations refer to. */
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "elf/read/elf_priv.h"
+
+/* Past the highest symbol that one relocation table names. */
+static int count_relocated(const struct elf_file *f, int64_t tag, int64_t size_tag, bool rela,
+                           uint64_t *count, struct exti_error *err)
+{
+    const GElf_Dyn *at = exti__elf_tag(f, tag), *size = exti__elf_tag(f, size_tag);
+    const size_t entry = (f->is64 ? 8 : 4) * (rela ? 3u : 2u);
+    /* MIPS64 keeps the symbol in the first 32 bits of r_info in either byte order. */
+    const bool mips64 = f->is64 && f->ehdr.e_machine == EM_MIPS;
+    struct exti_cur c;
+    struct exti_span s;
+    int rc;
+
+    if (!at || !size || !size->d_un.d_val)
+        return 0;
+    rc = exti__elf_at(f, at->d_un.d_ptr, size->d_un.d_val, "relocation table", &s, err);
+    if (rc)
+        return rc;
+    c = exti__cur(s, f->big_endian);
+    for (uint64_t i = 0; i < s.n / entry; i++) {
+        uint64_t sym;
+
+        exti__cur_skip(&c, f->is64 ? 8 : 4);
+        if (mips64) {
+            sym = exti__cur_u32(&c);
+            exti__cur_skip(&c, 4);
+        } else {
+            sym = f->is64 ? exti__cur_u64(&c) >> 32 : exti__cur_u32(&c) >> 8;
+        }
+        exti__cur_skip(&c, entry - (f->is64 ? 16 : 8));
+        if (sym + 1 > *count)
+            *count = sym + 1;
+    }
+    return exti__cur_end(&c, "relocation table", err);
+}
+
+/* Where no hash table holds a symbol, only relocations make the loader look at one.  A matching
+ * section header that claims more is believed as far as the string table does not follow. */
+static int count_unhashed(const struct elf_file *f, uint64_t *count, struct exti_error *err)
+{
+    const GElf_Dyn *d = exti__elf_tag(f, DT_PLTREL);
+    const size_t entry = exti__elf_sym_size(f);
+    int rc = count_relocated(f, DT_RELA, DT_RELASZ, true, count, err);
+
+    if (!rc)
+        rc = count_relocated(f, DT_REL, DT_RELSZ, false, count, err);
+    if (!rc && d)
+        rc = count_relocated(f, DT_JMPREL, DT_PLTRELSZ, d->d_un.d_val == DT_RELA, count, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < f->shnum; i++) {
+        const GElf_Shdr *sh = &f->shdr[i];
+
+        if (sh->sh_type != SHT_DYNSYM || sh->sh_addr != f->symtab.vaddr ||
+            sh->sh_size > f->symtab.s.n)
+            continue;
+        if (f->strtab.vaddr > sh->sh_addr && f->strtab.vaddr - sh->sh_addr < sh->sh_size)
+            continue;
+        if (sh->sh_size / entry > *count)
+            *count = sh->sh_size / entry;
+    }
+    return 0;
+}
+
+static int count_symbols(struct elf_file *f, uint64_t *out, struct exti_error *err)
+{
+    const GElf_Dyn *mips = exti__elf_tag(f, DT_MIPS_SYMTABNO);
+    uint64_t count = 0;
+    int rc = 0;
+
+    if (f->gnu_hash.present) {
+        rc = exti__elf_gnu_table(f, err);
+        if (!rc && f->gnu.chain.n)
+            count = f->gnu.first + f->gnu.chain.n / 4;
+    }
+    if (!rc && f->hash.present) {
+        rc = exti__elf_sysv_table(f, err);
+        if (!rc && f->sysv.chains > count)
+            count = f->sysv.chains;
+    }
+    if (!rc && f->ehdr.e_machine == EM_MIPS && mips && mips->d_un.d_val > count)
+        count = mips->d_un.d_val;
+    if (!rc && !count)
+        rc = count_unhashed(f, &count, err);
+    if (!rc)
+        *out = count ? count : 1;
+    return rc;
+}
+
+int exti__elf_read_symbols(struct elf_file *f, struct exti_error *err)
+{
+    const GElf_Dyn *entry = exti__elf_tag(f, DT_SYMENT);
+    const size_t size = exti__elf_sym_size(f);
+    uint64_t count;
+    Elf_Data *d;
+    int rc;
+
+    if (!f->symtab.present)
+        return exti__fail(err, EXTI_E_FORMAT, f->phdr[f->dynamic_phdr].p_offset,
+                          "PT_DYNAMIC: no DT_SYMTAB");
+    if (entry && entry->d_un.d_val != size)
+        return exti__fail(err, EXTI_E_FORMAT, f->phdr[f->dynamic_phdr].p_offset,
+                          "DT_SYMENT is %" PRIu64 ", not %zu", entry->d_un.d_val, size);
+    rc = count_symbols(f, &count, err);
+    if (!rc)
+        rc = exti__span_table(f->symtab.s, 0, count, size, "DT_SYMTAB", &f->symtab.s, err);
+    if (!rc && f->versym.present)
+        rc = exti__span_table(f->versym.s, 0, count, 2, "DT_VERSYM", &f->versym.s, err);
+    if (rc)
+        return rc;
+    d = exti__elf_chunk(f, f->symtab.s, ELF_T_SYM);
+    if (!d)
+        return exti__elf_libelf_failed(err, "DT_SYMTAB");
+    f->sym = exti__calloc((size_t)count, sizeof *f->sym);
+    if (!f->sym)
+        return exti__fail_nomem(err);
+    for (f->sym_count = 0; f->sym_count < count; f->sym_count++)
+        if (!gelf_getsym(d, (int)f->sym_count, &f->sym[f->sym_count]))
+            return exti__elf_libelf_failed(err, "DT_SYMTAB");
+    return 0;
+}
+
+uint16_t exti__elf_versym(const struct elf_file *f, size_t i)
+{
+    return f->versym.present ? (uint16_t)exti__elf_word_of(f, f->versym.s, i, 2) : 1;
+}
+
+uint64_t exti__elf_sym_offset(const struct elf_file *f, size_t i)
+{
+    return f->symtab.s.base + (uint64_t)i * exti__elf_sym_size(f);
+}

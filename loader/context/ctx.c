@@ -1,0 +1,292 @@
+/* Contexts: opening, closing, and what they say of themselves. */
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/opts.h"
+#include "loader/interpose/iterate_phdr.h"
+#include "loader/track/context_threads.h"
+#include "loader/track/lingering.h"
+#include "loader/track/module.h"
+#include "loader/track/still_mapped.h"
+
+#define KNOWN_FLAGS                                                                                \
+    (EXTI_CTX_RENAME | EXTI_CTX_SYNC | EXTI_CTX_KEEP | EXTI_CTX_COPY_ONLY | EXTI_CTX_DROP_UNUSED)
+
+static atomic_size_t open_count; /* without those to copy into alone */
+
+size_t exti__ctx_count(void)
+{
+    return atomic_load(&open_count);
+}
+
+void exti__ctx_log(const struct exti_ctx *ctx, enum exti_log_level level, const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+
+    if (!ctx->hooks.log)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    ctx->hooks.log(ctx->user, level, text);
+}
+
+static int copy_redirects(struct exti_ctx *ctx, const struct exti_ctx_opts *o,
+                          struct exti_error *err)
+{
+    size_t n = o->redirect_count;
+
+    if (n && !o->redirects)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "redirects is NULL, its count is %zu",
+                          n);
+    for (size_t i = 0; i < n; i++)
+        if (!o->redirects[i].symbol || !o->redirects[i].to)
+            return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "redirect %zu lacks a member", i);
+    ctx->redirects = exti__calloc(n, sizeof *ctx->redirects);
+    if (!ctx->redirects)
+        return exti__fail_nomem(err);
+    for (; ctx->redirect_count < n; ctx->redirect_count++) {
+        struct exti_redirect *r = &ctx->redirects[ctx->redirect_count];
+
+        *r = o->redirects[ctx->redirect_count];
+        r->symbol = exti__strdup(r->symbol);
+        if (!r->symbol)
+            return exti__fail_nomem(err);
+    }
+    return 0;
+}
+
+static void free_ctx(struct exti_ctx *ctx)
+{
+    for (size_t i = 0; i < ctx->redirect_count; i++)
+        exti__free((char *)ctx->redirects[i].symbol);
+    exti__free(ctx->redirects);
+    exti_quirks_free(ctx->quirks);
+    exti__tree_free(&ctx->proven, exti__string_order, exti__free);
+    pthread_mutex_destroy(&ctx->lock);
+    pthread_mutex_destroy(&ctx->api_lock);
+    exti__free(ctx);
+}
+
+static int fill_ctx(struct exti_ctx *ctx, const struct exti_ctx_opts *o, struct exti_error *err)
+{
+    struct exti_store_opts store = {.dir = o->dir,
+                                    .name = o->name,
+                                    .api_library = o->api_library,
+                                    .rename = (o->flags & EXTI_CTX_RENAME) != 0,
+                                    .sync = (o->flags & EXTI_CTX_SYNC) != 0,
+                                    .copy_only = (o->flags & EXTI_CTX_COPY_ONLY) != 0,
+                                    .drop_unused = (o->flags & EXTI_CTX_DROP_UNUSED) != 0,
+                                    .closure = o->closure,
+                                    .rules = o->rules,
+                                    .rule_count = o->rule_count,
+                                    .user = o->user};
+    int rc;
+
+    if (o->flags & ~KNOWN_FLAGS)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "unknown EXTI_CTX_ flags 0x%x",
+                          o->flags);
+    ctx->flags = o->flags;
+    ctx->user = o->user;
+    if (o->hooks) {
+        rc = exti__opts_take(&ctx->hooks, sizeof ctx->hooks, o->hooks, "struct exti_hooks", err);
+        if (rc)
+            return rc;
+    }
+    rc = copy_redirects(ctx, o, err);
+    if (!rc)
+        rc = exti_quirks_open(o->quirk_files, o->quirk_file_count, &ctx->quirks, err);
+    if (rc)
+        return rc;
+    store.quirks = ctx->quirks;
+    store.copy_name = ctx->hooks.copy_name;
+    return exti__store_open(&ctx->store, &store, err);
+}
+
+int exti_ctx_open(struct exti_ctx **out, const struct exti_ctx_opts *opts, struct exti_error *err)
+{
+    struct exti_ctx_opts o;
+    struct exti_ctx *ctx;
+    int rc = exti__opts_take(&o, sizeof o, opts, "struct exti_ctx_opts", err);
+
+    if (rc)
+        return rc;
+    if (!out)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "out is NULL");
+    if (!(o.flags & EXTI_CTX_COPY_ONLY)) {
+        rc = exti__registry_survive_forks(err);
+        if (rc)
+            return rc;
+        exti__guests_survive_forks();
+    }
+    ctx = exti__calloc(1, sizeof *ctx);
+    if (!ctx)
+        return exti__fail_nomem(err);
+    pthread_mutex_init(&ctx->lock, NULL);
+    pthread_mutex_init(&ctx->api_lock, NULL);
+    rc = fill_ctx(ctx, &o, err);
+    if (rc) {
+        free_ctx(ctx);
+        return rc;
+    }
+    exti__ctx_log(ctx, EXTI_LOG_INFO, "context '%s' opened in %s%s", exti_ctx_name(ctx),
+                  exti_ctx_dir(ctx),
+                  ctx->store.manifest.renamed ? ", with private names for its API" : "");
+    if (!(ctx->flags & EXTI_CTX_COPY_ONLY))
+        atomic_fetch_add(&open_count, 1);
+    *out = ctx;
+    return 0;
+}
+
+const char *exti_ctx_dir(const struct exti_ctx *ctx)
+{
+    return ctx->store.dir;
+}
+
+const char *exti_ctx_name(const struct exti_ctx *ctx)
+{
+    return ctx->store.manifest.name;
+}
+
+int exti_copy(struct exti_ctx *ctx, const char *original, const char **path, struct exti_error *err)
+{
+    const char *copy, *source;
+    int rc;
+
+    if (!ctx || !original || !*original)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the context or file name is empty");
+    rc = exti__store_copy(&ctx->store, original, false, &copy, &source, err);
+    if (!rc && path)
+        *path = copy;
+    return rc;
+}
+
+int exti_copy_many(struct exti_ctx *ctx, const char *const *originals, size_t count,
+                   const struct exti_copy_opts *opts, struct exti_error *err)
+{
+    const struct exti_copy_opts none = {.size = sizeof none};
+    struct exti_copy_opts o;
+    int rc = exti__opts_take(&o, sizeof o, opts ? opts : &none, "struct exti_copy_opts", err);
+
+    if (rc)
+        return rc;
+    if (o.libraries > count)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "%zu of %zu originals are libraries",
+                          o.libraries, count);
+    if (!ctx || (count && !originals))
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the context or originals is NULL");
+    for (size_t i = 0; i < count; i++)
+        if (!originals[i] || !*originals[i])
+            return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "original %zu is empty", i);
+    return exti__store_copy_many(&ctx->store, originals, count, &o, err);
+}
+
+int exti_ctx_libraries(struct exti_ctx *ctx,
+                       int (*each)(void *user, const struct exti_library_info *library), void *user,
+                       struct exti_error *err)
+{
+    if (!ctx || !each)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the context or each is NULL");
+    return exti__store_libraries(&ctx->store, true, each, user, err);
+}
+
+int exti_ctx_library_states(struct exti_ctx *ctx,
+                            int (*each)(void *user, const struct exti_library_info *library),
+                            void *user, struct exti_error *err)
+{
+    if (!ctx || !each)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the context or each is NULL");
+    return exti__store_libraries(&ctx->store, false, each, user, err);
+}
+
+/* Takes all modules off the list; the newest is first. */
+static struct exti_module *take_modules(struct exti_ctx *ctx)
+{
+    struct exti_module *all;
+
+    pthread_mutex_lock(&ctx->lock);
+    all = ctx->modules;
+    ctx->modules = NULL;
+    pthread_mutex_unlock(&ctx->lock);
+    return all;
+}
+
+/* Counts them.  A hook or a finaliser may load another. */
+static int end_modules(struct exti_ctx *ctx, bool keep_mapped, size_t *count,
+                       struct exti_error *err)
+{
+    struct exti_module *list;
+    int rc = 0;
+
+    while ((list = take_modules(ctx))) {
+        int end_rc;
+
+        for (const struct exti_module *m = list; m; m = m->older)
+            ++*count;
+        end_rc = exti__modules_dispose(list, keep_mapped, rc ? NULL : err);
+        rc = rc ? rc : end_rc;
+        ctx->api = NULL;
+    }
+    return rc;
+}
+
+/* Where what stays mapped is told. */
+struct listener {
+    const struct exti_ctx *ctx;
+    exti_report_fn report; /* NULL: nobody else asked, or has heard enough */
+    void *user;
+};
+
+static int tell(void *user, const struct exti_error *finding)
+{
+    struct listener *l = user;
+
+    exti__ctx_log(l->ctx, EXTI_LOG_WARN, "%s: %s", finding->file, finding->message);
+    if (l->report && l->report(l->user, finding))
+        l->report = NULL;
+    return 0;
+}
+
+int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *user, size_t *left,
+                          struct exti_error *err)
+{
+    struct listener l = {ctx, report, user};
+    size_t mapped = 0;
+    bool keep;
+    int rc, close_rc;
+
+    if (left)
+        *left = 0;
+    if (!ctx)
+        return 0;
+    /* Without an open API library nothing has been loaded that a thread could be in. */
+    keep = (ctx->flags & EXTI_CTX_KEEP) || (ctx->api && exti__guests_report(ctx, tell, &l));
+    if (!keep)
+        exti__guests_disarm_keys(ctx);
+    ctx->closing = true;
+    rc = end_modules(ctx, keep, &mapped, err);
+    if (!keep)
+        mapped = exti__held_report(ctx, tell, &l);
+    if (!mapped)
+        exti__guests_delete_keys(ctx);
+    exti__guests_forget(ctx);
+    exti__ghosts_forget(ctx);
+    exti__iterate_forget(ctx);
+    close_rc = exti__store_close(&ctx->store, rc ? NULL : err);
+    if (!(ctx->flags & EXTI_CTX_COPY_ONLY))
+        atomic_fetch_sub(&open_count, 1);
+    free_ctx(ctx);
+    if (left)
+        *left = mapped;
+    return rc ? rc : close_rc;
+}
+
+int exti_ctx_close(struct exti_ctx *ctx, struct exti_error *err)
+{
+    return exti_ctx_close_report(ctx, NULL, NULL, NULL, err);
+}

@@ -1,0 +1,42 @@
+#include "loader/image/formats.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "elf/elf_format.h"
+#include "macho/macho_format.h"
+#include "pe/pe_format.h"
+
+static const struct exti_format_ops *const formats[] = {&exti__elf_format, &exti__macho_format,
+                                                        &exti__pe_format};
+
+/* Files that users hand over by mistake, by their first bytes. */
+static const struct {
+    const char *magic, *name;
+} strangers[] = {
+    {"!<arch>\n", "a static library; link it into a shared one first"},
+    {"!<thin>\n", "a thin static library; link it into a shared one first"},
+    {"\xca\xfe\xba\xbe", "a Java class"},
+    {"#!", "a script"},
+    {"/* GNU ld script", "a linker script, not the library it names"},
+    {"PK\x03\x04", "a zip archive"},
+};
+
+int exti__format_of(struct exti_span file, const struct exti_format_ops **out,
+                    struct exti_error *err)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        if (formats[i]->probe(file)) {
+            *out = formats[i];
+            return 0;
+        }
+    }
+    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
+        size_t n = strlen(strangers[i].magic);
+
+        if (file.n >= n && memcmp(file.p, strangers[i].magic, n) == 0)
+            return exti__fail(err, EXTI_E_UNSUPPORTED, 0, "is %s", strangers[i].name);
+    }
+    return exti__fail(err, EXTI_E_FORMAT, 0,
+                      "is neither ELF nor Mach-O nor PE: unknown magic bytes");
+}

@@ -1,0 +1,103 @@
+#include "loader/image/image_cache.h"
+
+#include <search.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+struct kept {
+    struct exti_file_id id;
+    struct exti_image *im;
+};
+
+static int order(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* Versions of a file are files of their own. */
+static int by_file(const void *a, const void *b)
+{
+    const struct exti_file_id *x = &((const struct kept *)a)->id,
+                              *y = &((const struct kept *)b)->id;
+    int rc = order(x->inode, y->inode);
+
+    rc = rc ? rc : order(x->device, y->device);
+    rc = rc ? rc : order(x->size, y->size);
+    return rc ? rc : (x->mtime_ns > y->mtime_ns) - (x->mtime_ns < y->mtime_ns);
+}
+
+static struct kept *find(const struct exti_images *images, const struct exti_file_id *id)
+{
+    const struct kept key = {.id = *id};
+    struct kept *const *node = tfind(&key, &images->kept, by_file);
+
+    return node ? *node : NULL;
+}
+
+/* Not to have memory for it is to read the file again. */
+static void keep(struct exti_images *images, struct exti_image *im)
+{
+    struct kept *k = exti__alloc(sizeof *k);
+    void **node;
+
+    if (!k)
+        return;
+    *k = (struct kept){*exti__inspected_id(im), im};
+    node = tsearch(k, &images->kept, by_file);
+    if (!node || *node != k)
+        exti__free(k);
+}
+
+int exti__images_get(struct exti_images *images, const char *path, const struct exti_file_id *id,
+                     struct exti_image **out, struct exti_error *err)
+{
+    const struct kept *k = find(images, id);
+    int rc;
+
+    if (k) {
+        *out = k->im;
+        return 0;
+    }
+    rc = exti__inspect(path, out, err);
+    if (!rc && images->keeps)
+        keep(images, *out);
+    return rc;
+}
+
+static struct kept *kept_of(const struct exti_images *images, const struct exti_image *im)
+{
+    struct kept *k = find(images, exti__inspected_id(im));
+
+    return k && k->im == im ? k : NULL;
+}
+
+void exti__images_put(struct exti_images *images, struct exti_image *im)
+{
+    if (im && !kept_of(images, im))
+        exti_image_free(im);
+}
+
+void exti__images_take(struct exti_images *images, struct exti_image *im)
+{
+    struct kept *k = kept_of(images, im);
+
+    if (!k)
+        return;
+    tdelete(k, &images->kept, by_file);
+    exti__free(k);
+}
+
+static void free_kept(void *p)
+{
+    struct kept *k = p;
+
+    exti_image_free(k->im);
+    exti__free(k);
+}
+
+void exti__images_end(struct exti_images *images)
+{
+    images->keeps = false;
+    exti__tree_free(&images->kept, by_file, free_kept);
+}

@@ -1,0 +1,121 @@
+#include "loader/image/inspect.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/opts.h"
+#include "loader/image/formats.h"
+#include "loader/image/hazards.h"
+
+/* What exti_inspect hands out: the image first, so that a pointer to it is a pointer to both. */
+struct inspected {
+    struct exti_image im;
+    struct exti_mapping mapping; /* the bytes that the image's strings point into */
+    struct exti_file_id id;
+};
+
+int exti__inspect(const char *path, struct exti_image **out, struct exti_error *err)
+{
+    struct inspected *made;
+    const struct exti_format_ops *ops;
+    struct exti_span file;
+    int rc;
+
+    if (!path || !*path || !out)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "path or out is empty");
+    made = exti__calloc(1, sizeof *made);
+    if (!made)
+        return exti__fail_nomem(err);
+    rc = exti__fs_map(path, &made->mapping, &made->id, err);
+    if (rc)
+        goto fail;
+    file = exti__span(made->mapping.p, made->mapping.n);
+    rc = exti__format_of(file, &ops, err);
+    if (rc)
+        goto fail;
+    rc = ops->read(file, &made->im, err);
+    if (rc)
+        goto fail;
+    made->im.info.format = ops->name;
+    made->im.bytes = file;
+    for (size_t i = 0; i < made->im.info.slice_count; i++) {
+        made->im.slices[i].info.format = ops->name;
+        made->im.slices[i].bytes = file;
+    }
+    *out = &made->im;
+    return 0;
+fail:
+    exti__error_file(err, path);
+    exti_image_free(&made->im);
+    return rc;
+}
+
+int exti_inspect(const char *path, struct exti_image **out, struct exti_error *err)
+{
+    struct exti_image *im;
+    int rc = exti__inspect(path, out ? &im : NULL, err);
+
+    if (rc)
+        return rc;
+    exti__hazards_find(im);
+    for (size_t i = 0; i < im->info.slice_count; i++)
+        exti__hazards_find(&im->slices[i]);
+    *out = im;
+    return 0;
+}
+
+const struct exti_file_id *exti__inspected_id(const struct exti_image *im)
+{
+    return &((const struct inspected *)im)->id;
+}
+
+void exti_image_free(struct exti_image *im)
+{
+    struct inspected *made = (struct inspected *)im;
+
+    if (!im)
+        return;
+    exti__image_clear(im);
+    exti__fs_unmap(&made->mapping);
+    exti__free(made);
+}
+
+int exti_image_info(const struct exti_image *im, struct exti_image_info *out)
+{
+    return im ? exti__opts_give(out, &im->info, sizeof im->info) : EXTI_E_ARG;
+}
+
+const char *exti_image_needed(const struct exti_image *im, size_t i)
+{
+    return im && i < im->info.needed_count ? im->needed[i].name : NULL;
+}
+
+uint32_t exti_image_needed_flags(const struct exti_image *im, size_t i)
+{
+    return im && i < im->info.needed_count ? im->needed[i].flags : 0;
+}
+
+const char *exti_image_path(const struct exti_image *im, size_t i)
+{
+    return im && i < im->path_count ? im->paths[i] : NULL;
+}
+
+const struct exti_image *exti_image_slice(const struct exti_image *im, size_t i)
+{
+    return im && i < im->info.slice_count ? &im->slices[i] : NULL;
+}
+
+int exti_image_symbol(const struct exti_image *im, size_t i, struct exti_symbol_info *out)
+{
+    struct exti_symbol_info s;
+
+    if (!im || i >= im->info.symbol_count)
+        return EXTI_E_ARG;
+    s = (struct exti_symbol_info){sizeof s,
+                                  im->symbols[i].name,
+                                  im->symbols[i].version,
+                                  im->symbols[i].flags,
+                                  im->symbols[i].library,
+                                  im->symbols[i].forward,
+                                  im->symbols[i].ordinal};
+    return exti__opts_give(out, &s, sizeof s);
+}

@@ -1,0 +1,37 @@
+/* Where a reference names the library that it is bound to, the copies are what their edits have made of
+ * that name, and nothing else can capture it. */
+#include "loader/load/reference_target.h"
+
+int exti__owner_find(struct exti_owners *o, const struct exti_reference *ref,
+                     const struct exti_owner **out, struct exti_error *err)
+{
+    (void)o;
+    (void)ref;
+    (void)err;
+    *out = NULL;
+    return 0;
+}
+
+uintptr_t exti__owner_counterpart(const struct exti_owner *w, const struct exti_loaded *lib,
+                                  const struct exti_reference *ref)
+{
+    (void)w;
+    (void)lib;
+    (void)ref;
+    return 0;
+}
+
+uintptr_t exti__owner_own(const struct exti_owner *w, const struct exti_ctx *ctx,
+                          const struct exti_loaded *lib, const struct exti_reference *ref)
+{
+    (void)w;
+    (void)ctx;
+    (void)lib;
+    (void)ref;
+    return 0;
+}
+
+void exti__owners_free(struct exti_owners *o)
+{
+    (void)o;
+}

@@ -1,0 +1,119 @@
+/* Libraries as the system's loader has laid them out in this process: what they define, what their
+ * references are bound to, and where they lie.  Names of symbols are those of the C language. */
+#ifndef LOADER_LINKMAP_H
+#define LOADER_LINKMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <extisolate.h>
+
+/* One loaded library.  Valid while it stays loaded. */
+struct exti_loaded {
+    void *handle;     /* borrowed */
+    const char *path; /* as the system's loader knows it; NULL on Windows: see exti__loaded_path */
+    uintptr_t base;   /* what its addresses are relative to */
+    uintptr_t inside; /* some address of its own */
+#if !defined(__APPLE__) && !defined(_WIN32)
+    const void *dynamic; /* its dynamic section */
+    const void *symbols;
+    const char *strings;
+    const uint32_t *gnu_hash;
+    const uint32_t *sysv_hash;
+    const void *relocs[2]; /* general and PLT relocations */
+    size_t reloc_size[2];
+    bool reloc_addends[2]; /* Rela, not Rel */
+#endif
+};
+
+/* Where it is mapped, and which part of that is read-only once relocated (empty if none). */
+struct exti_layout {
+    uintptr_t lo, hi, relro_lo, relro_hi;
+};
+
+/* What a symbol of this system's file format is called in C: Mach-O puts an underscore before it. */
+const char *exti__c_name(const char *file_name);
+
+int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_error *err);
+
+/* Its path as the system's loader knows it; cut where `cap` does not do. */
+void exti__loaded_path(const struct exti_loaded *lib, char *out, size_t cap);
+
+/* Whether it is the file of this path that was loaded. */
+bool exti__loaded_is_file(const struct exti_loaded *lib, const char *path);
+
+/* Whether the library defines the symbol for others to bind to. */
+bool exti__loaded_defines(const struct exti_loaded *lib, const char *name);
+
+/* The i-th library that it names as needed, or NULL. */
+const char *exti__loaded_needed(const struct exti_loaded *lib, size_t i);
+/* Its RUNPATH or RPATH, or NULL. */
+const char *exti__loaded_search_path(const struct exti_loaded *lib);
+
+enum exti_reference_kind {
+    EXTI_REF_ADDRESS,    /* the slot holds the symbol's address */
+    EXTI_REF_TLS_MODULE, /* the slot holds the module number of a thread-local symbol */
+    EXTI_REF_TLS_OFFSET  /* the slot holds a thread-local symbol's offset from the thread pointer */
+};
+
+/* One bound reference by name. */
+struct exti_reference {
+    const char *name;
+    enum exti_reference_kind kind;
+    uintptr_t *slot;
+    uintptr_t addend;
+    bool weak, defined_here;
+    bool unique;  /* defined here, but one for the whole process */
+    bool system;  /* from one of the system's own libraries, by that library's name (PE) */
+    bool in_data; /* an initialised variable, which the program may have changed since */
+};
+
+/* Calls `each` for every reference by name, or until it returns non-zero. */
+int exti__loaded_references(const struct exti_loaded *lib,
+                            int (*each)(void *user, const struct exti_reference *ref), void *user,
+                            struct exti_error *err);
+
+/* The number that thread-local references to this library hold; 0 if it has no such storage. */
+size_t exti__loaded_tls_module(const struct exti_loaded *lib);
+
+/* The address that offset `value` from the calling thread's thread pointer means. */
+void *exti__tls_address(uintptr_t value);
+
+struct exti_layout exti__loaded_layout(const struct exti_loaded *lib);
+
+#if !defined(__APPLE__) && !defined(_WIN32)
+/* Calls `each` for the program and every library, or until it returns non-zero.  None is unloaded
+ * meanwhile; no handle. */
+void exti__loaded_each(int (*each)(void *user, const struct exti_loaded *lib,
+                                   const struct exti_layout *layout),
+                       void *user);
+#endif
+
+/* The path of the file that an address belongs to, in `out`; "" if none. */
+void exti__address_owner(uintptr_t address, char *out, size_t cap);
+
+/* Whether some library or the program has a symbol of that name at that address. */
+bool exti__address_is_symbol(uintptr_t address, const char *name);
+
+/* ---- ELF and PE ---- */
+
+/* The library at an address, without a handle, and where it lies. */
+bool exti__loaded_at(uintptr_t address, struct exti_loaded *out, struct exti_layout *layout);
+
+/* Whether it has the symbol, some version of it, at the address. */
+bool exti__loaded_has(const struct exti_loaded *lib, const char *name, uintptr_t address);
+
+/* Its SONAME, or NULL. */
+const char *exti__loaded_id(const struct exti_loaded *lib);
+
+/* Where `to`, which has a handle, has the symbol that is at `address` in `from`, another copy of the same
+ * file or another build of the library.  0: nowhere. */
+uintptr_t exti__loaded_counterpart(const struct exti_loaded *from, const struct exti_loaded *to,
+                                   const char *name, uintptr_t address);
+
+/* Some address of the library that owns the variable which a thread-local reference (not one of
+ * EXTI_REF_ADDRESS) is bound to; *out is 0 where none is found. */
+int exti__tls_owner(const struct exti_reference *ref, uintptr_t *out, struct exti_error *err);
+
+#endif

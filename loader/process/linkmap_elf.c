@@ -1,0 +1,592 @@
+/* Reads what ld.so keeps in memory (glibc and musl).  These structures were validated by the loader
+ * that mapped them, so they are trusted, unlike files. */
+#define _GNU_SOURCE /* dlinfo, dl_iterate_phdr */
+#include "loader/process/linkmap.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+#if defined(__GLIBC__)
+#if __GLIBC_PREREQ(2, 36)
+#define HAVE_DLINFO_PHDR
+#endif
+#if __GLIBC_PREREQ(2, 35)
+#define HAVE_FIND_OBJECT
+#endif
+#endif
+
+/* The relocation types that bind a name, per psABI.  A machine without GLOB_DAT uses the absolute
+ * type in its place. */
+#if defined(__x86_64__)
+#define RELOC_ABSOLUTE R_X86_64_64
+#define RELOC_GLOB_DAT R_X86_64_GLOB_DAT
+#define RELOC_JUMP_SLOT R_X86_64_JUMP_SLOT
+#define RELOC_TLS_MODULE R_X86_64_DTPMOD64
+#define RELOC_TLS_OFFSET R_X86_64_TPOFF64
+#elif defined(__aarch64__)
+#define RELOC_ABSOLUTE R_AARCH64_ABS64
+#define RELOC_GLOB_DAT R_AARCH64_GLOB_DAT
+#define RELOC_JUMP_SLOT R_AARCH64_JUMP_SLOT
+#define RELOC_TLS_MODULE R_AARCH64_TLS_DTPMOD
+#define RELOC_TLS_OFFSET R_AARCH64_TLS_TPREL
+#elif defined(__i386__)
+#define RELOC_ABSOLUTE R_386_32
+#define RELOC_GLOB_DAT R_386_GLOB_DAT
+#define RELOC_JUMP_SLOT R_386_JMP_SLOT
+#define RELOC_TLS_MODULE R_386_TLS_DTPMOD32
+#define RELOC_TLS_OFFSET R_386_TLS_TPOFF
+#elif defined(__riscv) && __riscv_xlen == 64
+#define RELOC_ABSOLUTE R_RISCV_64
+#define RELOC_GLOB_DAT R_RISCV_64
+#define RELOC_JUMP_SLOT R_RISCV_JUMP_SLOT
+#define RELOC_TLS_MODULE R_RISCV_TLS_DTPMOD64
+#define RELOC_TLS_OFFSET R_RISCV_TLS_TPREL64
+#else
+#error "the relocation types of this machine are not known"
+#endif
+
+#if __ELF_NATIVE_CLASS == 64
+#define RELOC_SYMBOL(info) ELF64_R_SYM(info)
+#define RELOC_TYPE(info) ELF64_R_TYPE(info)
+#else
+#define RELOC_SYMBOL(info) ELF32_R_SYM(info)
+#define RELOC_TYPE(info) ELF32_R_TYPE(info)
+#endif
+#define SYMBOL_BIND(info) ELF64_ST_BIND(info) /* the same for both classes */
+
+/* glibc adds the load address to the pointers in a writable dynamic section, musl never does. */
+static const void *dynamic_pointer(uintptr_t base, ElfW(Addr) value)
+{
+    return (const void *)(value < base ? base + value : value);
+}
+
+static void note_tag(struct exti_loaded *lib, const ElfW(Dyn) * d, bool *plt_rela)
+{
+    const void *p = dynamic_pointer(lib->base, d->d_un.d_ptr);
+
+    switch (d->d_tag) {
+    case DT_SYMTAB:
+        lib->symbols = p;
+        break;
+    case DT_STRTAB:
+        lib->strings = p;
+        break;
+    case DT_GNU_HASH:
+        lib->gnu_hash = p;
+        break;
+    case DT_HASH:
+        lib->sysv_hash = p;
+        break;
+    case DT_RELA:
+    case DT_REL:
+        lib->relocs[0] = p;
+        lib->reloc_addends[0] = d->d_tag == DT_RELA;
+        break;
+    case DT_RELASZ:
+    case DT_RELSZ:
+        lib->reloc_size[0] = d->d_un.d_val;
+        break;
+    case DT_JMPREL:
+        lib->relocs[1] = p;
+        break;
+    case DT_PLTRELSZ:
+        lib->reloc_size[1] = d->d_un.d_val;
+        break;
+    case DT_PLTREL:
+        *plt_rela = d->d_un.d_val == DT_RELA;
+        break;
+    default:
+        break;
+    }
+}
+
+/* False if it has no dynamic symbols. */
+static bool describe(const char *path, uintptr_t base, const ElfW(Dyn) * dynamic,
+                     struct exti_loaded *out)
+{
+    *out = (struct exti_loaded){
+        .path = path, .base = base, .dynamic = dynamic, .inside = (uintptr_t)dynamic};
+    for (const ElfW(Dyn) *d = dynamic; d->d_tag != DT_NULL; d++)
+        note_tag(out, d, &out->reloc_addends[1]);
+    return out->symbols && out->strings;
+}
+
+int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_error *err)
+{
+    struct exti_loaded lib;
+    struct link_map *map;
+
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map))
+        return exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "no link map: %s", dlerror());
+    if (!describe(map->l_name, map->l_addr, map->l_ld, &lib))
+        return exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "has no dynamic symbols");
+    lib.handle = handle;
+    *out = lib;
+    return 0;
+}
+
+void exti__loaded_path(const struct exti_loaded *lib, char *out, size_t cap)
+{
+    snprintf(out, cap, "%s", lib->path);
+}
+
+bool exti__loaded_is_file(const struct exti_loaded *lib, const char *path)
+{
+    return strcmp(lib->path, path) == 0;
+}
+
+/* ---- symbols ---- */
+
+const char *exti__c_name(const char *file_name)
+{
+    return file_name;
+}
+
+/* What is looked for: a name, which several versions of a symbol have; or the one of a value. */
+struct wanted {
+    const char *name;
+    const ElfW(Addr) * value; /* NULL: any */
+};
+
+static bool is_wanted(const struct exti_loaded *lib, const ElfW(Sym) * s, const struct wanted *w)
+{
+    return s->st_shndx != SHN_UNDEF && SYMBOL_BIND(s->st_info) != STB_LOCAL &&
+           (!w->value || s->st_value == *w->value) &&
+           strcmp(lib->strings + s->st_name, w->name) == 0;
+}
+
+static uint32_t gnu_hash(const char *name)
+{
+    uint32_t h = 5381;
+
+    for (; *name; name++)
+        h = h * 33 + (uint8_t)*name;
+    return h;
+}
+
+/* The layout that glibc's do_lookup_x reads: header, bloom words, buckets, chains. */
+static bool find_gnu(const struct exti_loaded *lib, const struct wanted *w)
+{
+    const uint32_t *table = lib->gnu_hash, h = gnu_hash(w->name);
+    uint32_t buckets = table[0], first = table[1], words = table[2], shift = table[3], i;
+    const ElfW(Addr) *bloom = (const void *)(table + 4);
+    const uint32_t *bucket = (const void *)(bloom + words), *chain = bucket + buckets;
+    const unsigned bits = sizeof *bloom * 8;
+    ElfW(Addr) word = bloom[h / bits % words];
+    const ElfW(Sym) *symbols = lib->symbols;
+
+    if (!(word >> h % bits & word >> (h >> shift) % bits & 1))
+        return false;
+    for (i = bucket[h % buckets]; i; i++) {
+        uint32_t hash = chain[i - first];
+
+        if ((hash | 1) == (h | 1) && is_wanted(lib, &symbols[i], w))
+            return true;
+        if (hash & 1)
+            return false;
+    }
+    return false;
+}
+
+/* gABI "Hash Table". */
+static bool find_sysv(const struct exti_loaded *lib, const struct wanted *w)
+{
+    const uint32_t *table = lib->sysv_hash, *bucket = table + 2, *chain = bucket + table[0];
+    const ElfW(Sym) *symbols = lib->symbols;
+    uint32_t h = 0;
+
+    for (const char *p = w->name; *p; p++) {
+        h = (h << 4) + (uint8_t)*p;
+        h = (h ^ (h >> 24 & 0xf0)) & 0x0fffffff;
+    }
+    for (uint32_t i = bucket[h % table[0]]; i; i = chain[i])
+        if (is_wanted(lib, &symbols[i], w))
+            return true;
+    return false;
+}
+
+static bool find(const struct exti_loaded *lib, const struct wanted *w)
+{
+    if (lib->gnu_hash)
+        return lib->gnu_hash[0] && find_gnu(lib, w);
+    return lib->sysv_hash && lib->sysv_hash[0] && find_sysv(lib, w);
+}
+
+bool exti__loaded_defines(const struct exti_loaded *lib, const char *name)
+{
+    const struct wanted w = {.name = name};
+
+    return find(lib, &w);
+}
+
+bool exti__loaded_has(const struct exti_loaded *lib, const char *name, uintptr_t address)
+{
+    const ElfW(Addr) value = address - lib->base;
+    const struct wanted w = {.name = name, .value = &value};
+
+    return find(lib, &w);
+}
+
+/* What is at the same place is the same version of the symbol.  That of an indirect function's target
+ * (STT_GNU_IFUNC) no symbol tells. */
+uintptr_t exti__loaded_counterpart(const struct exti_loaded *from, const struct exti_loaded *to,
+                                   const char *name, uintptr_t address)
+{
+    uintptr_t p = to->base + (address - from->base);
+    struct exti_layout l;
+
+    if (exti__loaded_has(to, name, p))
+        return p;
+    if (!exti__loaded_defines(to, name))
+        return 0;
+    p = (uintptr_t)dlsym(to->handle, name);
+    l = exti__loaded_layout(to);
+    return p >= l.lo && p < l.hi ? p : 0;
+}
+
+const char *exti__loaded_id(const struct exti_loaded *lib)
+{
+    for (const ElfW(Dyn) *d = lib->dynamic; d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_SONAME)
+            return lib->strings + d->d_un.d_val;
+    return NULL;
+}
+
+const char *exti__loaded_needed(const struct exti_loaded *lib, size_t i)
+{
+    for (const ElfW(Dyn) *d = lib->dynamic; d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_NEEDED && i-- == 0)
+            return lib->strings + d->d_un.d_val;
+    return NULL;
+}
+
+const char *exti__loaded_search_path(const struct exti_loaded *lib)
+{
+    const char *rpath = NULL;
+
+    for (const ElfW(Dyn) *d = lib->dynamic; d->d_tag != DT_NULL; d++) {
+        if (d->d_tag == DT_RUNPATH)
+            return lib->strings + d->d_un.d_val;
+        if (d->d_tag == DT_RPATH)
+            rpath = lib->strings + d->d_un.d_val;
+    }
+    return rpath;
+}
+
+/* ---- references ---- */
+
+static bool reference_kind(uint64_t type, enum exti_reference_kind *kind)
+{
+    if (type == RELOC_ABSOLUTE || type == RELOC_GLOB_DAT || type == RELOC_JUMP_SLOT)
+        *kind = EXTI_REF_ADDRESS;
+    else if (type == RELOC_TLS_MODULE)
+        *kind = EXTI_REF_TLS_MODULE;
+    else if (type == RELOC_TLS_OFFSET)
+        *kind = EXTI_REF_TLS_OFFSET;
+    else
+        return false;
+    return true;
+}
+
+static int table_references(const struct exti_loaded *lib, int table,
+                            int (*each)(void *user, const struct exti_reference *ref), void *user)
+{
+    bool rela = lib->reloc_addends[table];
+    size_t entry = rela ? sizeof(ElfW(Rela)) : sizeof(ElfW(Rel));
+    const uint8_t *p = lib->relocs[table], *end = p ? p + lib->reloc_size[table] : NULL;
+    const ElfW(Sym) *symbols = lib->symbols;
+    int rc = 0;
+
+    for (; p < end && !rc; p += entry) {
+        const ElfW(Rela) *r = (const void *)p; /* a Rel is its first two members */
+        const ElfW(Sym) *s = &symbols[RELOC_SYMBOL(r->r_info)];
+        struct exti_reference ref = {0};
+
+        if (!RELOC_SYMBOL(r->r_info) || SYMBOL_BIND(s->st_info) == STB_LOCAL ||
+            !reference_kind(RELOC_TYPE(r->r_info), &ref.kind))
+            continue;
+        ref.name = lib->strings + s->st_name;
+        ref.slot = (uintptr_t *)(lib->base + r->r_offset);
+        ref.addend = rela ? (uintptr_t)r->r_addend : 0;
+        ref.weak = SYMBOL_BIND(s->st_info) == STB_WEAK;
+        ref.defined_here = s->st_shndx != SHN_UNDEF;
+        ref.unique = ref.defined_here && SYMBOL_BIND(s->st_info) == STB_GNU_UNIQUE;
+        ref.in_data = RELOC_TYPE(r->r_info) == RELOC_ABSOLUTE;
+        rc = each(user, &ref);
+    }
+    return rc;
+}
+
+int exti__loaded_references(const struct exti_loaded *lib,
+                            int (*each)(void *user, const struct exti_reference *ref), void *user,
+                            struct exti_error *err)
+{
+    (void)err; /* ld.so has mapped all there is to read */
+    if (!table_references(lib, 0, each, user))
+        table_references(lib, 1, each, user);
+    return 0;
+}
+
+size_t exti__loaded_tls_module(const struct exti_loaded *lib)
+{
+#ifdef __GLIBC__ /* RTLD_DI_TLS_MODID is no macro there, and nothing elsewhere */
+    size_t id = 0;
+
+    dlinfo(lib->handle, RTLD_DI_TLS_MODID, &id);
+    return id;
+#else
+    (void)lib;
+    return 0;
+#endif
+}
+
+void *exti__tls_address(uintptr_t value)
+{
+    return (char *)__builtin_thread_pointer() + value;
+}
+
+/* ---- whose thread-local storage ---- */
+
+struct tls_search {
+    const struct exti_reference *ref;
+    struct exti_loaded *list; /* owned; those that define the symbol in storage of their own */
+    size_t count, cap;
+    uintptr_t owner;
+    bool no_memory;
+};
+
+static int add_candidate(struct tls_search *s, const struct exti_loaded *lib)
+{
+    if (s->count == s->cap) {
+        size_t cap = s->cap ? s->cap * 2 : 8;
+        struct exti_loaded *p = exti__realloc_array(s->list, cap, sizeof *p);
+
+        if (!p) {
+            s->no_memory = true;
+            return 1;
+        }
+        s->list = p;
+        s->cap = cap;
+    }
+    s->list[s->count++] = *lib;
+    return 0;
+}
+
+static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info *info)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            return (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    return NULL;
+}
+
+static int match_storage(struct dl_phdr_info *info, size_t size, void *user)
+{
+    struct tls_search *s = user;
+    const ElfW(Dyn) *dynamic = info->dlpi_tls_modid ? dynamic_of(info) : NULL;
+    struct exti_loaded lib;
+
+    (void)size;
+    if (!dynamic)
+        return 0;
+    if (s->ref->kind == EXTI_REF_TLS_MODULE) {
+        if (info->dlpi_tls_modid == *s->ref->slot)
+            s->owner = (uintptr_t)dynamic;
+        return s->owner != 0;
+    }
+    if (describe(info->dlpi_name, info->dlpi_addr, dynamic, &lib) &&
+        exti__loaded_defines(&lib, s->ref->name))
+        return add_candidate(s, &lib);
+    return 0;
+}
+
+/* Whether this is the thread's `name` of that library. */
+static bool is_variable(const struct exti_loaded *lib, const char *name, const void *variable)
+{
+    void *handle = dlopen(lib->path[0] ? lib->path : NULL, RTLD_LAZY | RTLD_NOLOAD);
+    bool is = handle && dlsym(handle, name) == variable;
+
+    if (handle)
+        dlclose(handle);
+    return is;
+}
+
+/* What no field of the link map tells portably: where a library's storage lies in a thread's.  But its
+ * variables can be asked for, once it is not the loader that asks. */
+int exti__tls_owner(const struct exti_reference *ref, uintptr_t *out, struct exti_error *err)
+{
+    struct tls_search s = {.ref = ref};
+    const void *variable = exti__tls_address(*ref->slot - ref->addend);
+
+    dl_iterate_phdr(match_storage, &s);
+    for (size_t i = 0; i < s.count && !s.owner; i++)
+        if (is_variable(&s.list[i], ref->name, variable))
+            s.owner = s.list[i].inside;
+    exti__free(s.list);
+    if (s.no_memory)
+        return exti__fail_nomem(err);
+    *out = s.owner;
+    return 0;
+}
+
+/* ---- layout ---- */
+
+static struct exti_layout layout_of(uintptr_t base, const ElfW(Phdr) * ph, size_t count)
+{
+    struct exti_layout l = {.lo = UINTPTR_MAX};
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+    for (; count; ph++, count--) {
+        uintptr_t lo = base + ph->p_vaddr, hi = lo + ph->p_memsz;
+
+        if (ph->p_type == PT_LOAD) {
+            l.lo = lo < l.lo ? lo : l.lo;
+            l.hi = hi > l.hi ? hi : l.hi;
+        } else if (ph->p_type == PT_GNU_RELRO) {
+            /* Both ends go down to a page's start, as in glibc's _dl_protect_relro. */
+            l.relro_lo = lo & ~(page - 1);
+            l.relro_hi = hi & ~(page - 1);
+        }
+    }
+    return l;
+}
+
+struct search {
+    const struct exti_loaded *lib;
+    struct exti_layout found;
+};
+
+static int match_library(struct dl_phdr_info *info, size_t size, void *user)
+{
+    struct search *s = user;
+
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+
+        if (ph->p_type == PT_DYNAMIC &&
+            info->dlpi_addr + ph->p_vaddr == (uintptr_t)s->lib->dynamic) {
+            s->found = layout_of(info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+struct exti_layout exti__loaded_layout(const struct exti_loaded *lib)
+{
+    struct search s = {.lib = lib};
+#ifdef HAVE_DLINFO_PHDR
+    const ElfW(Phdr) * ph;
+    int count = dlinfo(lib->handle, RTLD_DI_PHDR, &ph);
+
+    if (count > 0)
+        return layout_of(lib->base, ph, (size_t)count);
+#endif
+    dl_iterate_phdr(match_library, &s);
+    return s.found;
+}
+
+struct visit {
+    int (*each)(void *user, const struct exti_loaded *lib, const struct exti_layout *layout);
+    void *user;
+};
+
+static int visit_library(struct dl_phdr_info *info, size_t size, void *user)
+{
+    const ElfW(Dyn) *dynamic = dynamic_of(info);
+    const struct visit *v = user;
+    struct exti_loaded lib;
+    struct exti_layout layout;
+
+    (void)size;
+    if (!dynamic || !describe(info->dlpi_name, info->dlpi_addr, dynamic, &lib))
+        return 0;
+    layout = layout_of(info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
+    return v->each(v->user, &lib, &layout);
+}
+
+void exti__loaded_each(int (*each)(void *user, const struct exti_loaded *lib,
+                                   const struct exti_layout *layout),
+                       void *user)
+{
+    struct visit v = {each, user};
+
+    dl_iterate_phdr(visit_library, &v);
+}
+
+#ifdef HAVE_FIND_OBJECT
+bool exti__loaded_at(uintptr_t address, struct exti_loaded *out, struct exti_layout *layout)
+{
+    struct dl_find_object o;
+
+    if (_dl_find_object((void *)address, &o) ||
+        !describe(o.dlfo_link_map->l_name, o.dlfo_link_map->l_addr, o.dlfo_link_map->l_ld, out))
+        return false;
+    *layout =
+        (struct exti_layout){.lo = (uintptr_t)o.dlfo_map_start, .hi = (uintptr_t)o.dlfo_map_end};
+    return true;
+}
+#else
+struct address_search {
+    uintptr_t address;
+    struct exti_loaded *out;
+    struct exti_layout *layout;
+    bool found;
+};
+
+static int match_address(void *user, const struct exti_loaded *lib,
+                         const struct exti_layout *layout)
+{
+    struct address_search *s = user;
+
+    s->found = s->address >= layout->lo && s->address < layout->hi;
+    if (s->found) {
+        *s->out = *lib;
+        *s->layout = *layout;
+    }
+    return s->found;
+}
+
+bool exti__loaded_at(uintptr_t address, struct exti_loaded *out, struct exti_layout *layout)
+{
+    struct address_search s = {.address = address, .out = out, .layout = layout};
+
+    exti__loaded_each(match_address, &s);
+    return s.found;
+}
+#endif
+
+void exti__address_owner(uintptr_t address, char *out, size_t cap)
+{
+    Dl_info info;
+
+    if (!dladdr((void *)address, &info) || !info.dli_fname)
+        snprintf(out, cap, "%s", "");
+    else
+        snprintf(out, cap, "%s", info.dli_fname);
+}
+
+bool exti__address_is_symbol(uintptr_t address, const char *name)
+{
+    Dl_info info;
+    void *handle;
+    bool is;
+
+    if (!dladdr((void *)address, &info))
+        return false;
+    handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (!handle) /* the program, which no path names */
+        handle = dlopen(NULL, RTLD_LAZY);
+    is = handle && (uintptr_t)dlsym(handle, name) == address;
+    if (handle)
+        dlclose(handle);
+    return is;
+}

@@ -1,0 +1,225 @@
+/* Reads what dyld keeps in memory, and from the files of loaded libraries which slots it has filled: in
+ * memory a chain of fixups is gone once it has been followed. */
+#include "loader/process/linkmap.h"
+
+#include <dlfcn.h>
+#include <mach-o/dyld.h>
+#include <mach-o/loader.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/os/fs.h"
+#include "macho/macho_format.h"
+
+/* Handles of one library differ in their lowest bits, which hold the mode it was opened with
+ * (dyld, DyldAPIs.cpp, handleFromLoader). */
+#define HANDLE_MODE ((uintptr_t)3)
+
+static bool same_handle(void *a, void *b)
+{
+    return (((uintptr_t)a ^ (uintptr_t)b) & ~HANDLE_MODE) == 0;
+}
+
+static bool is_handle_of(void *handle, const char *path)
+{
+    void *h = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+
+    if (h)
+        dlclose(h);
+    return h && same_handle(h, handle);
+}
+
+/* There is no call that gives a handle's header; the newest libraries are the likeliest. */
+int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_error *err)
+{
+    for (uint32_t i = _dyld_image_count(); i-- > 0;) {
+        const struct mach_header *header = _dyld_get_image_header(i);
+        const char *path = _dyld_get_image_name(i);
+
+        if (!header || !path || !is_handle_of(handle, path))
+            continue;
+        *out = (struct exti_loaded){
+            .handle = handle, .path = path, .base = (uintptr_t)header, .inside = (uintptr_t)header};
+        return 0;
+    }
+    return exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "is in no list of dyld's");
+}
+
+void exti__loaded_path(const struct exti_loaded *lib, char *out, size_t cap)
+{
+    snprintf(out, cap, "%s", lib->path);
+}
+
+bool exti__loaded_is_file(const struct exti_loaded *lib, const char *path)
+{
+    return strcmp(lib->path, path) == 0;
+}
+
+/* ---- load commands ---- */
+
+static const struct mach_header_64 *header_of(const struct exti_loaded *lib)
+{
+    return (const void *)lib->base;
+}
+
+/* Calls `each` for the commands in order until it gives something, which is the result. */
+static const void *each_command(const struct exti_loaded *lib,
+                                const void *(*each)(void *user, const struct load_command *c),
+                                void *user)
+{
+    const struct mach_header_64 *header = header_of(lib);
+    const struct load_command *c = (const void *)(header + 1);
+    const void *found = NULL;
+
+    for (uint32_t i = 0; i < header->ncmds && !found; i++) {
+        found = each(user, c);
+        c = (const void *)((const char *)c + c->cmdsize);
+    }
+    return found;
+}
+
+/* ---- symbols ---- */
+
+const char *exti__c_name(const char *file_name)
+{
+    return file_name + (file_name[0] == '_');
+}
+
+bool exti__loaded_defines(const struct exti_loaded *lib, const char *name)
+{
+    void *p = dlsym(lib->handle, name);
+    Dl_info info;
+
+    return p && dladdr(p, &info) && (uintptr_t)info.dli_fbase == lib->base;
+}
+
+bool exti__address_is_symbol(uintptr_t address, const char *name)
+{
+    Dl_info info;
+
+    return dladdr((void *)address, &info) && info.dli_sname &&
+           (uintptr_t)info.dli_saddr == address && strcmp(info.dli_sname, name) == 0;
+}
+
+void exti__address_owner(uintptr_t address, char *out, size_t cap)
+{
+    Dl_info info;
+
+    snprintf(out, cap, "%s",
+             dladdr((void *)address, &info) && info.dli_fname ? info.dli_fname : "");
+}
+
+static const void *count_down(void *user, const struct load_command *c)
+{
+    const struct dylib_command *d = (const void *)c;
+    size_t *left = user;
+
+    if (c->cmd != LC_LOAD_DYLIB && c->cmd != LC_LOAD_WEAK_DYLIB && c->cmd != LC_REEXPORT_DYLIB &&
+        c->cmd != LC_LOAD_UPWARD_DYLIB)
+        return NULL;
+    return (*left)-- ? NULL : (const char *)c + d->dylib.name.offset;
+}
+
+const char *exti__loaded_needed(const struct exti_loaded *lib, size_t i)
+{
+    return each_command(lib, count_down, &i);
+}
+
+/* dyld looks an @rpath up for whoever asks, and a bare name along no path of the file's. */
+const char *exti__loaded_search_path(const struct exti_loaded *lib)
+{
+    (void)lib;
+    return NULL;
+}
+
+/* ---- references ---- */
+
+struct references {
+    const struct exti_loaded *lib;
+    int (*each)(void *user, const struct exti_reference *ref);
+    void *user;
+};
+
+static int on_slot(void *user, const struct exti_macho_slot *slot)
+{
+    const struct references *r = user;
+    struct exti_reference ref = {.name = exti__c_name(slot->name),
+                                 .kind = EXTI_REF_ADDRESS,
+                                 .slot = (uintptr_t *)(r->lib->base + slot->offset),
+                                 .addend = (uintptr_t)slot->addend,
+                                 .weak = slot->weak_import,
+                                 .defined_here = slot->defined_here,
+                                 .unique = slot->defined_here};
+
+    return r->each(r->user, &ref);
+}
+
+int exti__loaded_references(const struct exti_loaded *lib,
+                            int (*each)(void *user, const struct exti_reference *ref), void *user,
+                            struct exti_error *err)
+{
+    const struct mach_header_64 *header = header_of(lib);
+    struct references r = {lib, each, user};
+    struct exti_mapping m;
+    int rc = exti__fs_map(lib->path, &m, NULL, err);
+
+    if (rc)
+        return rc;
+    rc = exti__macho_named_slots(exti__span(m.p, m.n), (uint32_t)header->cputype,
+                                 (uint32_t)header->cpusubtype, on_slot, &r, err);
+    if (rc)
+        exti__error_file(err, lib->path);
+    exti__fs_unmap(&m);
+    return rc;
+}
+
+/* Thread-local variables are reached through descriptors of the image's own (S_THREAD_LOCAL_VARIABLES),
+ * never through slots that hold an offset. */
+size_t exti__loaded_tls_module(const struct exti_loaded *lib)
+{
+    (void)lib;
+    return 0;
+}
+
+void *exti__tls_address(uintptr_t value)
+{
+    return (void *)value;
+}
+
+/* ---- layout ---- */
+
+struct extent {
+    struct exti_layout layout;
+    uint64_t start; /* of __TEXT, as linked */
+    uintptr_t base;
+};
+
+static const void *widen(void *user, const struct load_command *c)
+{
+    const struct segment_command_64 *s = (const void *)c;
+    struct extent *e = user;
+    uintptr_t lo, hi;
+
+    if (c->cmd != LC_SEGMENT_64)
+        return NULL;
+    if (strcmp(s->segname, SEG_TEXT) == 0)
+        e->start = s->vmaddr; /* the first segment of every dylib and bundle */
+    lo = e->base + (uintptr_t)(s->vmaddr - e->start);
+    hi = lo + (uintptr_t)s->vmsize;
+    if (hi > e->layout.hi)
+        e->layout.hi = hi;
+    if (strcmp(s->segname, "__DATA_CONST") == 0) {
+        e->layout.relro_lo = lo;
+        e->layout.relro_hi = hi;
+    }
+    return NULL;
+}
+
+struct exti_layout exti__loaded_layout(const struct exti_loaded *lib)
+{
+    struct extent e = {.layout = {.lo = lib->base}, .base = lib->base};
+
+    each_command(lib, widen, &e);
+    return e.layout;
+}

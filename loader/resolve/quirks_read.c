@@ -1,0 +1,468 @@
+/* Reading files of quirks.  Strict: of a rule that is misread nobody would notice that it does
+ * nothing. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json_text.h"
+#include "base/mem.h"
+#include "loader/resolve/quirks.h"
+
+#define QUIRKS_FORMAT 1
+#define ID_MAX 64
+
+/* The rule that is being read. */
+struct reader {
+    size_t index;
+    const char *id; /* NULL: not known yet */
+    struct exti_error *err;
+};
+
+static int bad(const struct reader *r, const char *fmt, ...) EXTI_PRINTF(2, 3);
+static int bad(const struct reader *r, const char *fmt, ...)
+{
+    char text[400];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (r->id)
+        return exti__fail(r->err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "quirks[%zu] (%s): %s", r->index,
+                          r->id, text);
+    return exti__fail(r->err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "quirks[%zu]: %s", r->index, text);
+}
+
+static const char *type_name(const json_t *v)
+{
+    switch (json_typeof(v)) {
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "an array";
+    case JSON_STRING:
+        return "a string";
+    case JSON_INTEGER:
+    case JSON_REAL:
+        return "a number";
+    case JSON_NULL:
+        return "null";
+    default:
+        return "a boolean";
+    }
+}
+
+/* ---- single values ---- */
+
+static int check_text(const struct reader *r, const char *where, const json_t *v)
+{
+    if (!json_is_string(v))
+        return bad(r, "%s is %s, not a string", where, type_name(v));
+    return json_string_length(v) ? 0 : bad(r, "%s is empty", where);
+}
+
+/* What is wrong with the set that begins at `p`, or NULL, and then *end is behind it.  A ] that comes
+ * first is one of its characters. */
+static const char *set_fault(const char *p, const char **end)
+{
+    const char *q = p + 1 + (p[1] == '!'), *first = q;
+
+    for (; *q && (*q != ']' || q == first); q++) {
+        if (q[1] != '-' || !q[2] || q[2] == ']')
+            continue;
+        if ((unsigned char)q[0] > (unsigned char)q[2])
+            return "has a range that ends before it begins";
+        q += 2;
+    }
+    *end = q + 1;
+    return *q ? NULL : "has a '[' without a ']'";
+}
+
+static int check_glob(const struct reader *r, const char *where, const json_t *v)
+{
+    const char *glob = json_string_value(v), *fault;
+    int rc = check_text(r, where, v);
+
+    for (const char *p = glob; !rc && *p;) {
+        if (*p != '[') {
+            p++;
+            continue;
+        }
+        fault = set_fault(p, &p);
+        if (fault)
+            rc = bad(r, "%s: '%s' %s", where, glob, fault);
+    }
+    return rc;
+}
+
+static bool consists_of(const char *text, const char *extra)
+{
+    for (; *text; text++)
+        if (!((*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
+              (*text >= '0' && *text <= '9') || strchr(extra, *text)))
+            return false;
+    return true;
+}
+
+static int check_id(const struct reader *r, const char *where, const json_t *v)
+{
+    int rc = check_text(r, where, v);
+
+    if (rc)
+        return rc;
+    if (json_string_length(v) > ID_MAX || !consists_of(json_string_value(v), "._-"))
+        return bad(r, "%s is '%s'; it takes 1 to %d letters, digits, '.', '_' and '-'", where,
+                   json_string_value(v), ID_MAX);
+    return 0;
+}
+
+/* As a symbol table has it, without a version. */
+static int check_symbol(const struct reader *r, const char *where, const char *name)
+{
+    const char *p = name;
+
+    while ((unsigned char)*p > ' ' && *p != '@' && *p != 0x7f)
+        p++;
+    return *name && !*p ? 0 : bad(r, "%s: '%s' is no symbol's name", where, name);
+}
+
+static int check_library(const struct reader *r, const char *where, const json_t *v)
+{
+    int rc = check_text(r, where, v);
+
+    if (!rc && strcmp(json_string_value(v), "share") != 0 &&
+        strcmp(json_string_value(v), "isolate") != 0)
+        rc = bad(r, "%s is '%.80s', neither share nor isolate", where, json_string_value(v));
+    return rc;
+}
+
+/* ---- maps ---- */
+
+static int check_map(const struct reader *r, const char *where, const json_t *v)
+{
+    const char *key;
+    json_t *value;
+
+    if (!json_is_object(v))
+        return bad(r, "%s is %s, not an object", where, type_name(v));
+    if (!json_object_size(v))
+        return bad(r, "%s is empty", where);
+    json_object_foreach((json_t *)v, key, value) if (!json_is_string(value)) return bad(
+        r, "%s: '%s' is %s, not a string", where, key, type_name(value));
+    return 0;
+}
+
+static int check_symbols(const struct reader *r, const char *where, const json_t *v)
+{
+    int rc = check_map(r, where, v);
+    const char *key;
+    json_t *value;
+
+    if (rc)
+        return rc;
+    json_object_foreach((json_t *)v, key, value)
+    {
+        rc = check_symbol(r, where, key);
+        if (!rc)
+            rc = check_symbol(r, where, json_string_value(value));
+        if (!rc && strcmp(key, json_string_value(value)) == 0)
+            rc = bad(r, "%s: '%s' would stay what it is", where, key);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* One file's symbols cannot be renamed in a row or to one name: which comes first is not told. */
+static int check_renames(const struct reader *r, const char *where, const json_t *v)
+{
+    int rc = check_symbols(r, where, v);
+    const char *key, *other;
+    json_t *value, *same;
+
+    if (rc)
+        return rc;
+    json_object_foreach((json_t *)v, key, value)
+    {
+        if (json_object_get(v, json_string_value(value)))
+            return bad(r, "%s: '%s' becomes '%s', which is itself renamed", where, key,
+                       json_string_value(value));
+        json_object_foreach((json_t *)v, other, same)
+        {
+            if (other == key)
+                break;
+            if (json_equal(value, same))
+                return bad(r, "%s: '%s' and '%s' would both be '%s'", where, other, key,
+                           json_string_value(value));
+        }
+    }
+    return 0;
+}
+
+static int check_environment(const struct reader *r, const char *where, const json_t *v)
+{
+    int rc = check_map(r, where, v);
+    const char *key;
+    json_t *value;
+
+    if (rc)
+        return rc;
+    json_object_foreach((json_t *)v, key, value)
+    {
+        (void)value;
+        if (!*key || (*key >= '0' && *key <= '9') || !consists_of(key, "_"))
+            return bad(r, "%s: '%s' is no variable's name: letters, digits and '_'", where, key);
+    }
+    return 0;
+}
+
+/* ---- a rule ---- */
+
+struct member {
+    const char *name;
+    int (*check)(const struct reader *r, const char *where, const json_t *v);
+};
+
+static int unknown_member(const struct reader *r, const char *where, const char *name,
+                          const struct member *table, size_t n)
+{
+    char names[200] = "";
+
+    for (size_t i = 0, at = 0; i < n; i++)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", table[i].name);
+    return bad(r, "%sthere is no member '%.80s'; there are %s", where, name, names);
+}
+
+static int check_members(const struct reader *r, const char *where, const json_t *o,
+                         const struct member *table, size_t n)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)o, key, value)
+    {
+        char path[64];
+        size_t i = 0;
+        int rc;
+
+        while (i < n && strcmp(table[i].name, key) != 0)
+            i++;
+        if (i == n)
+            return unknown_member(r, where, key, table, n);
+        snprintf(path, sizeof path, "%s%s", *where ? "match." : "", key);
+        rc = table[i].check(r, path, value);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static int check_match(const struct reader *r, const char *where, const json_t *v)
+{
+    static const struct member table[] = {{"file", check_glob},
+                                          {"needs", check_glob},
+                                          {"imports", check_glob},
+                                          {"exports", check_glob},
+                                          {"text", check_text}};
+
+    if (!json_is_object(v))
+        return bad(r, "%s is %s, not an object", where, type_name(v));
+    if (!json_object_size(v))
+        return bad(r, "%s is empty: it would be every file", where);
+    return check_members(r, "match: ", v, table, sizeof table / sizeof *table);
+}
+
+static const struct member members[] = {
+    {"id", check_id},          {"match", check_match},      {"library", check_library},
+    {"rename", check_renames}, {"redirect", check_symbols}, {"environment", check_environment},
+    {"refuse", check_text},    {"note", check_text}};
+#define EFFECTS 2 /* the first of them that makes a difference */
+#define REFUSE 6
+static const size_t member_count = sizeof members / sizeof *members;
+
+static int check_contradictions(const struct reader *r, const json_t *rule)
+{
+    const json_t *redirect = json_object_get(rule, "redirect");
+    const char *key;
+    json_t *value;
+
+    for (size_t i = EFFECTS; i < REFUSE && json_object_get(rule, "refuse"); i++)
+        if (json_object_get(rule, members[i].name))
+            return bad(r, "refuse and %s contradict each other: a file that is refused has no copy",
+                       members[i].name);
+    json_object_foreach(json_object_get(rule, "rename"), key, value)
+    {
+        (void)value;
+        if (json_object_get(redirect, key))
+            return bad(r, "'%s' is in rename and in redirect", key);
+    }
+    return 0;
+}
+
+static int check_rule(struct reader *r, const json_t *rule)
+{
+    const json_t *id = json_object_get(rule, "id");
+    size_t i = EFFECTS;
+    int rc;
+
+    if (!json_is_object(rule))
+        return bad(r, "is %s, not an object", type_name(rule));
+    if (!id)
+        return bad(r, "has no id");
+    rc = check_id(r, "id", id);
+    if (rc)
+        return rc;
+    r->id = json_string_value(id);
+    rc = check_members(r, "", rule, members, member_count);
+    if (rc)
+        return rc;
+    if (!json_object_get(rule, "match"))
+        return bad(r, "has no match: nothing says which files it is for");
+    while (i < member_count && !json_object_get(rule, members[i].name))
+        i++;
+    if (i == member_count)
+        return bad(r,
+                   "does nothing: give it library, rename, redirect, environment, refuse or note");
+    return check_contradictions(r, rule);
+}
+
+/* ---- a file ---- */
+
+static struct exti_quirk *find(const struct exti_quirks *q, const char *id, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++)
+        if (strcmp(q->rules[i].id, id) == 0)
+            return &q->rules[i];
+    return NULL;
+}
+
+/* `before`: how many rules the earlier files have. */
+static int disable(struct exti_quirks *q, const char *path, const json_t *ids, size_t before,
+                   struct exti_error *err)
+{
+    if (ids && !json_is_array(ids))
+        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "disable is %s, not an array of ids",
+                          type_name(ids));
+    for (size_t i = 0; i < json_array_size(ids); i++) {
+        const json_t *id = json_array_get(ids, i);
+        struct exti_quirk *rule;
+
+        if (!json_is_string(id))
+            return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
+                              "disable[%zu] is %s, not a rule's id", i, type_name(id));
+        rule = find(q, json_string_value(id), 0, before);
+        if (!rule)
+            return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
+                              "disable[%zu]: no earlier file has a rule '%.80s'; 'extisolate "
+                              "quirks' lists them",
+                              i, json_string_value(id));
+        /* A rule that took the id over is the one that is meant. */
+        for (; rule; rule = find(q, rule->id, (size_t)(rule - q->rules) + 1, before))
+            if (!rule->disabled_by)
+                rule->disabled_by = path;
+    }
+    return 0;
+}
+
+static int add_rule(struct exti_quirks *q, const char *path, const json_t *rule, size_t index,
+                    size_t before, struct exti_error *err)
+{
+    struct reader r = {.index = index, .err = err};
+    int rc = check_rule(&r, rule);
+    struct exti_quirk *other, made = {.rule = rule, .id = r.id, .file = path, .index = index};
+
+    if (rc)
+        return rc;
+    other = find(q, r.id, before, q->count);
+    if (other)
+        return bad(&r, "quirks[%zu] has this id too", other->index);
+    rc = exti__json_text((json_t *)rule, JSON_COMPACT, &made.text, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < before; i++)
+        if (!q->rules[i].disabled_by && strcmp(q->rules[i].id, made.id) == 0)
+            q->rules[i].disabled_by = path;
+    q->rules[q->count++] = made;
+    return 0;
+}
+
+static int check_top(const json_t *root, struct exti_error *err)
+{
+    const json_t *format = json_object_get(root, "extisolate_quirks");
+    const char *key;
+    json_t *value;
+
+    if (!json_is_object(root) || !format)
+        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
+                          "is not a file of quirks, which begins {\"extisolate_quirks\": %d",
+                          QUIRKS_FORMAT);
+    if (!json_is_integer(format))
+        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
+                          "extisolate_quirks is %s, not the format's number", type_name(format));
+    if (json_integer_value(format) != QUIRKS_FORMAT)
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                          "is of format %lld; this library knows format %d",
+                          (long long)json_integer_value(format), QUIRKS_FORMAT);
+    json_object_foreach((json_t *)root, key, value)
+    {
+        (void)value;
+        if (strcmp(key, "extisolate_quirks") != 0 && strcmp(key, "quirks") != 0 &&
+            strcmp(key, "disable") != 0)
+            return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
+                              "there is no member '%.80s'; there are extisolate_quirks, quirks, "
+                              "disable",
+                              key);
+    }
+    return 0;
+}
+
+static int add_rules(struct exti_quirks *q, const struct exti_quirk_file *file,
+                     struct exti_error *err)
+{
+    const json_t *list = json_object_get(file->root, "quirks");
+    const size_t before = q->count;
+    struct exti_quirk *rules;
+    int rc = check_top(file->root, err);
+
+    if (!rc && list && !json_is_array(list))
+        rc = exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "quirks is %s, not an array of rules",
+                        type_name(list));
+    if (!rc)
+        rc = disable(q, file->path, json_object_get(file->root, "disable"), before, err);
+    if (rc)
+        return rc;
+    if (!json_array_size(list) && !json_object_get(file->root, "disable") && file->path)
+        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
+                          "has neither quirks nor anything to disable");
+    rules = exti__realloc_array(q->rules, before + json_array_size(list) + 1, sizeof *rules);
+    if (!rules)
+        return exti__fail_nomem(err);
+    q->rules = rules;
+    for (size_t i = 0; !rc && i < json_array_size(list); i++)
+        rc = add_rule(q, file->path, json_array_get(list, i), i, before, err);
+    return rc;
+}
+
+int exti__quirks_read(struct exti_quirks *q, const char *path, const char *text, size_t n,
+                      struct exti_error *err)
+{
+    struct exti_quirk_file *file,
+        *files = exti__realloc_array(q->files, q->file_count + 1, sizeof *files);
+    json_error_t why = {.text = ""};
+
+    if (!files)
+        return exti__fail_nomem(err);
+    q->files = files;
+    file = &files[q->file_count++];
+    *file = (struct exti_quirk_file){.path = path ? exti__strdup(path) : NULL};
+    if (path && !file->path)
+        return exti__fail_nomem(err);
+    file->root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
+    if (file->root)
+        return add_rules(q, file, err);
+    if (!why.text[0] || json_error_code(&why) == json_error_out_of_memory)
+        return exti__fail_nomem(err);
+    return exti__fail(err, EXTI_E_FORMAT, (uint64_t)why.position, "line %d, column %d: %s",
+                      why.line, why.column, why.text);
+}

@@ -1,0 +1,224 @@
+/* Mach-O: dyld's rules, dyld(1) and Loader.cpp, as far as files alone tell.  What only a process knows is not
+ * followed: the program and its LC_RPATHs, the current folder, and DYLD_LIBRARY_PATH and its kin. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "loader/resolve/search.h"
+#include "loader/store/copy_names.h"
+
+#define LOADER_PATH "@loader_path/"
+#define EXECUTABLE_PATH "@executable_path/"
+#define RPATH "@rpath/"
+
+static bool begins(const char *name, const char *prefix)
+{
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0;
+}
+
+/* These folders are the system's alone, and most of what is named there is in dyld's shared cache and
+ * nowhere else. */
+static bool is_system(const char *name)
+{
+    return begins(name, "/usr/lib/") || begins(name, "/System/");
+}
+
+/* dyld compares a path and an "@rpath/..." with the install names of what is loaded before it looks for a
+ * file. */
+static int loaded_name(const struct exti_search *s, const char *path, const char *name, char **out,
+                       struct exti_error *err)
+{
+    (void)s;
+    (void)path;
+    *out = NULL;
+    if (begins(name, LOADER_PATH) || begins(name, EXECUTABLE_PATH))
+        return 0;
+    *out = exti__strdup(name);
+    return *out ? 0 : exti__fail_nomem(err);
+}
+
+/* ---- one look-up ---- */
+
+struct lookup {
+    const struct exti_requester *from;
+    char *found;  /* owned; the answer */
+    char *system; /* owned; what it is if no file is found */
+    int rc;       /* of what was no library for it */
+    struct exti_error why;
+};
+
+static bool is_absent(int os_error)
+{
+    return os_error == ENOENT || os_error == ENOTDIR || os_error == EACCES || os_error == ELOOP ||
+           os_error == ENAMETOOLONG;
+}
+
+static int check_machine(const struct exti_image *im, const char *machines, struct exti_error *err)
+{
+    char own[EXTI_MACHINES_MAX];
+
+    if (strcmp(im->info.format, "Mach-O") != 0)
+        return exti__fail(err, EXTI_E_FORMAT, 0, "is in the search path but no Mach-O file");
+    exti__machines_of(im, own);
+    if (exti__machines_meet(own, machines))
+        return 0;
+    return exti__fail(err, EXTI_E_UNSUPPORTED, 0, "is for %s, not %s", own, machines);
+}
+
+/* dyld goes on where a file is none for it, and tells of it in the end. */
+static int try_file(struct lookup *l, char *path, struct exti_error *err)
+{
+    struct exti_error why = {0};
+    struct exti_image *im = NULL;
+    int rc;
+
+    if (is_system(path)) {
+        if (l->system)
+            exti__free(path);
+        else
+            l->system = path;
+        return 0;
+    }
+    rc = exti_inspect(path, &im, &why);
+    if (!rc)
+        rc = check_machine(im, l->from->machines, &why);
+    exti_image_free(im);
+    if (!rc) {
+        l->found = path;
+        return 0;
+    }
+    if (rc != EXTI_E_NOMEM && !l->rc && !(rc == EXTI_E_IO && is_absent(why.os_error))) {
+        exti__error_file(&why, path);
+        l->rc = rc;
+        l->why = why;
+    }
+    exti__free(path);
+    return rc == EXTI_E_NOMEM ? exti__fail_nomem(err) : 0;
+}
+
+/* A path, or one that begins at the folder of `owner`; what begins elsewhere is not known. */
+static int try_path(struct lookup *l, const struct exti_requester *owner, const char *path,
+                    struct exti_error *err)
+{
+    const char *real = owner->real ? owner->real : owner->path, *rest = path;
+    const char *slash = exti__fs_last_slash(real);
+    size_t folder = 0;
+    char *file;
+
+    if (begins(path, LOADER_PATH)) {
+        folder = slash ? (size_t)(slash - real) + 1 : 0;
+        rest = path + strlen(LOADER_PATH);
+    } else if (path[0] != '/') {
+        return 0;
+    }
+    file = exti__alloc(folder + strlen(rest) + 1);
+    if (!file)
+        return exti__fail_nomem(err);
+    memcpy(file, real, folder);
+    strcpy(file + folder, rest);
+    return try_file(l, file, err);
+}
+
+/* "@loader_path" alone is that folder too. */
+static int try_rpath(struct lookup *l, const struct exti_requester *owner, const char *rpath,
+                     const char *rest, struct exti_error *err)
+{
+    char *path = exti__alloc(strlen(rpath) + strlen(rest) + 2);
+    size_t n = strlen(rpath);
+    int rc;
+
+    if (!path)
+        return exti__fail_nomem(err);
+    memcpy(path, rpath, n);
+    while (n && path[n - 1] == '/')
+        n--;
+    path[n] = '/';
+    strcpy(path + n + 1, rest);
+    rc = try_path(l, owner, path, err);
+    exti__free(path);
+    return rc;
+}
+
+/* The LC_RPATHs of the file, then of that which it was loaded for, and so on. */
+static int try_rpaths(struct lookup *l, const char *rest, struct exti_error *err)
+{
+    int rc = 0;
+
+    for (const struct exti_requester *r = l->from; r; r = r->loader)
+        for (size_t i = 0; i < r->path_count && !rc && !l->found; i++)
+            rc = try_rpath(l, r, r->paths[i], rest, err);
+    return rc;
+}
+
+static int fail_unknown(const char *name, struct exti_error *err)
+{
+    if (begins(name, EXECUTABLE_PATH))
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                          "is named from the folder of the program, which a file does not tell");
+    return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                      "is named from the folder that is the current one as it is loaded");
+}
+
+static int find(const struct exti_search *s, const struct exti_requester *from, const char *name,
+                char **out, struct exti_error *err)
+{
+    struct lookup l = {.from = from};
+    int rc;
+
+    (void)s;
+    if (begins(name, RPATH))
+        rc = try_rpaths(&l, name + strlen(RPATH), err);
+    else if (name[0] == '/' || begins(name, LOADER_PATH))
+        rc = try_path(&l, from, name, err);
+    else
+        return fail_unknown(name, err);
+    if (!rc && !l.found && !l.system && l.rc) {
+        rc = l.rc;
+        if (err)
+            *err = l.why;
+    }
+    if (!l.found && !rc) {
+        *out = l.system;
+        return 0;
+    }
+    exti__free(l.system);
+    *out = l.found;
+    return rc;
+}
+
+/* What a copy has of its original's folder, in its LC_RPATHs too, is spelt out; but it may be loaded for
+ * another than the original is. */
+static int by_name(const struct exti_search *s, const struct exti_requester *from, const char *name,
+                   const struct exti_file_id *file, bool *out, struct exti_error *err)
+{
+    struct exti_file_id id;
+    char *path = NULL;
+    int rc = find(s, from, name, &path, NULL);
+
+    *out = !rc && path && !exti__fs_id(path, &id, NULL) && id.device == file->device &&
+           id.inode == file->inode;
+    if (!rc)
+        exti__free(path);
+    return rc == EXTI_E_NOMEM ? exti__fail_nomem(err) : 0;
+}
+
+const struct exti_search_ops *exti__search_macho(void)
+{
+    static const struct exti_search_ops ops = {
+        .format = "Mach-O",
+        .same_name = same_name,
+        .is_api = exti__name_is_api,
+        .is_system = is_system,
+        .loaded_name = loaded_name,
+        .find = find,
+        .by_name = by_name,
+    };
+
+    return &ops;
+}

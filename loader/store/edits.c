@@ -1,0 +1,492 @@
+#include "loader/store/edits.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json_text.h"
+#include "base/mem.h"
+#include "loader/image/exports.h"
+#include "loader/store/stable_abi.h"
+
+/* What every copy gets: it can be unloaded, and shares no symbol with its siblings.  `id` NULL: it
+ * keeps its own. */
+static int common_edits(const char *source, const char *id, const struct exti_rename_map *renames,
+                        struct exti_edits *e, struct exti_error *err)
+{
+    char *slash;
+
+    *e = (struct exti_edits){.opts.size = sizeof e->opts, .origin = exti__strdup(source)};
+    if (!e->origin)
+        return exti__fail_nomem(err);
+    slash = exti__fs_last_slash(e->origin);
+    if (slash)
+        slash[slash == e->origin] = 0;
+    if (id) {
+        snprintf(e->id, sizeof e->id, "%s", id);
+        e->opts.id = e->id;
+    }
+    e->opts.origin = e->origin;
+    e->opts.flags = EXTI_RW_CLEAR_NODELETE | EXTI_RW_CLEAR_UNIQUE;
+    e->opts.renames = renames->renames;
+    e->opts.rename_count = renames->count;
+    return 0;
+}
+
+static int add_needed(struct exti_edits *e, const char *from, const char *to,
+                      enum exti_needed_where where, struct exti_error *err)
+{
+    const size_t n = e->opts.needed_count, cap = e->needed_cap ? 2 * e->needed_cap : 4;
+
+    if (n == e->needed_cap) {
+        struct exti_needed *p = exti__realloc_array(e->needed, cap, sizeof *p);
+
+        if (!p)
+            return exti__fail_nomem(err);
+        e->opts.needed = e->needed = p;
+        e->needed_cap = cap;
+    }
+    e->needed[n] = (struct exti_needed){from, to, where};
+    e->opts.needed_count = n + 1;
+    return 0;
+}
+
+/* A Mach-O copy names the library that each reference binds to, so it needs no private names.  Bundles
+ * have no id, and ignore theirs. */
+static int macho_edits(const struct exti_manifest *m, const char *source, const char *copy,
+                       size_t room, struct exti_edits *e, struct exti_error *err)
+{
+    static const struct exti_rename_map none;
+    char id[EXTI_FILE_NAME_MAX + 1];
+
+    if (m->renamed)
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                          "private names are for ELF; Mach-O references name their library");
+    exti__name_install(m->name, copy, room, id);
+    return common_edits(source, id, &none, e, err);
+}
+
+static bool is_macho(const struct exti_image *im)
+{
+    return strcmp(im->info.format, "Mach-O") == 0;
+}
+
+/* Imports name the API copy's file, wherever it lies: the loader takes the one that is loaded already.
+ * Of a library that nothing names no loader reads the id, so that it stays, whatever characters the
+ * copy's own name has. */
+static int pe_edits(const struct exti_manifest *m, const char *source, const char *id,
+                    const struct exti_image *im, struct exti_edits *e, struct exti_error *err)
+{
+    static const struct exti_rename_map none;
+
+    if (im->info.unfit)
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET, "%s", im->info.unfit);
+    if (id && !exti__name_pe_fits(id))
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "its copy cannot be called '%s': imports and forwarders need a name with "
+                          "one dot, and not python and digits, api- or ext-",
+                          id);
+    if (m->renamed)
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                          "private names are for ELF; PE imports name their library");
+    return common_edits(source, id, &none, e, err);
+}
+
+static bool is_pe(const struct exti_image *im)
+{
+    return strcmp(im->info.format, "PE") == 0;
+}
+
+static int add_pe_rename(const char *from, const char *to, struct exti_edits *e,
+                         struct exti_error *err)
+{
+    for (size_t i = 0; i < e->opts.needed_count; i++)
+        if (exti__name_same_dll(e->needed[i].from, from))
+            return 0;
+    return add_needed(e, from, to, EXTI_NEEDED_LAST, err);
+}
+
+/* The libraries that have copies too are found beside it. */
+static int add_pe_needs(const struct exti_entry *entry, struct exti_edits *e,
+                        struct exti_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < entry->need_count && !rc; i++)
+        if (entry->needs[i].to)
+            rc = add_pe_rename(entry->needs[i].name, entry->needs[i].to, e, err);
+    return rc;
+}
+
+/* Forwarders of a library may lead to itself, by a name that the copy does not have. */
+static int pe_api_edits(const struct exti_manifest *m, const struct exti_entry *entry,
+                        const struct exti_image *im, struct exti_edits *e, struct exti_error *err)
+{
+    const char *own[] = {im->info.id ? im->info.id : "", exti__name_base(entry->source)};
+    const char *copy = entry->copy;
+    int rc = pe_edits(m, entry->source, copy, im, e, err);
+
+    for (size_t i = 0; !rc && i < im->info.symbol_count; i++) {
+        const struct exti_image_symbol *s = &im->symbols[i];
+        char library[EXTI_FILE_NAME_MAX + 1];
+
+        if (!(s->flags & EXTI_SYM_EXPORT) || !s->forward ||
+            !exti__forward_split(s->forward, library))
+            continue;
+        for (size_t k = 0; !rc && k < sizeof own / sizeof *own; k++)
+            if (exti__name_same_dll(library, own[k]))
+                rc = add_pe_rename(own[k], copy, e, err);
+    }
+    return rc ? rc : add_pe_needs(entry, e, err);
+}
+
+/* Whether an edit replaces all entries of that name already. */
+static bool is_edited(const struct exti_edits *e, const char *name)
+{
+    for (size_t i = 0; i < e->opts.needed_count; i++)
+        if (e->needed[i].from && strcmp(e->needed[i].from, name) == 0)
+            return true;
+    return false;
+}
+
+/* The libraries that have copies too lie beside it. */
+static int point_at_needs(const struct exti_entry *entry, struct exti_edits *e,
+                          struct exti_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < entry->need_count && !rc; i++) {
+        const struct exti_need *n = &entry->needs[i];
+
+        if (n->isolated)
+            e->opts.path_prepend = "$ORIGIN";
+        if (n->to && !is_edited(e, n->name))
+            rc = add_needed(e, n->name, n->to, EXTI_NEEDED_LAST, err);
+    }
+    return rc;
+}
+
+/* All copies lie in one folder, and dyld looks there for nothing that is not told to be there. */
+static char *beside(const char *copy)
+{
+    static const char folder[] = "@loader_path/";
+    char *name = exti__alloc(sizeof folder + strlen(copy));
+
+    if (name)
+        snprintf(name, sizeof folder + strlen(copy), "%s%s", folder, copy);
+    return name;
+}
+
+static int point_at_macho_needs(const struct exti_entry *entry, struct exti_edits *e,
+                                struct exti_error *err)
+{
+    int rc = 0;
+
+    e->names = exti__calloc(entry->need_count + 1, sizeof *e->names);
+    if (!e->names)
+        return exti__fail_nomem(err);
+    for (size_t i = 0, n = 0; i < entry->need_count && !rc; i++) {
+        const struct exti_need *need = &entry->needs[i];
+
+        if (!need->to || is_edited(e, need->name))
+            continue;
+        e->names[n] = need->isolated ? beside(need->to) : exti__strdup(need->to);
+        rc = e->names[n] ? add_needed(e, need->name, e->names[n], EXTI_NEEDED_LAST, err)
+                         : exti__fail_nomem(err);
+        n++;
+    }
+    return rc;
+}
+
+static int api_edits(const struct exti_manifest *m, const struct exti_entry *e,
+                     const struct exti_image *im, const struct exti_rename_map *renames,
+                     struct exti_edits *out, struct exti_error *err)
+{
+    char id[EXTI_FILE_NAME_MAX + 1];
+    int rc;
+
+    if (is_macho(im)) {
+        rc = macho_edits(m, e->source, e->copy, 0, out, err);
+        if (!rc)
+            out->opts.flags |= EXTI_RW_SYMBOLIC;
+        return rc ? rc : point_at_macho_needs(e, out, err);
+    }
+    if (is_pe(im))
+        return pe_api_edits(m, e, im, out, err);
+    exti__name_api_id(im->info.id, e->copy, id);
+    rc = common_edits(e->source, id, renames, out, err);
+    if (!rc && m->renamed)
+        out->opts.flags |= EXTI_RW_SYMBOLIC;
+    return rc ? rc : point_at_needs(e, out, err);
+}
+
+static bool same_name(const struct exti_manifest *m, const char *a, const char *b)
+{
+    return strcmp(m->target.format, "PE") == 0 ? exti__name_same_dll(a, b) : strcmp(a, b) == 0;
+}
+
+/* By its SONAME or install name, its file's name, or, for CPython, as the stable ABI's libpython3.so,
+ * which only forwards to it, or python3.dll. */
+bool exti__edits_is_api(const struct exti_manifest *m, const char *name)
+{
+    const char *base = exti__name_base(name), *api = exti__name_base(m->api.source);
+
+    return (m->api.source_name && same_name(m, base, exti__name_base(m->api.source_name))) ||
+           same_name(m, base, api) ||
+           (strcmp(base, "libpython3.so") == 0 && strncmp(api, "libpython3.", 11) == 0) ||
+           exti__stable_is(m, base);
+}
+
+/* A file that names its API library keeps it at its place.  One that does not gets it as `where` says. */
+static int point_at_api(const struct exti_manifest *m, const struct exti_image *im,
+                        const char *name, enum exti_needed_where where, struct exti_edits *e,
+                        struct exti_error *err)
+{
+    const bool is_elf = !is_macho(im);
+    const struct exti_image *part;
+    bool all = true;
+    int rc = 0;
+
+    for (size_t k = 0; (part = exti__image_part(im, k)); k++) {
+        bool there = false;
+
+        for (size_t i = 0; i < part->info.needed_count && !rc; i++) {
+            const char *from = part->needed[i].name;
+
+            if (!exti__edits_is_api(m, from))
+                continue;
+            there = true;
+            /* Elsewhere than in ELF each name has references of its own. */
+            if (!is_edited(e, from))
+                rc = add_needed(e, from, e->opts.needed_count && is_elf ? NULL : name, where, err);
+        }
+        all = all && there;
+    }
+    return rc || all ? rc : add_needed(e, NULL, name, where, err);
+}
+
+/* The API copy lies beside every other.  Last, so that no ordinal moves. */
+static int macho_copy_edits(const struct exti_manifest *m, const struct exti_entry *entry,
+                            const struct exti_image *im, struct exti_edits *e,
+                            struct exti_error *err)
+{
+    int rc =
+        macho_edits(m, entry->source, entry->copy, im->info.id ? strlen(im->info.id) : 0, e, err);
+
+    if (rc)
+        return rc;
+    e->opts.flags |= EXTI_RW_SYMBOLIC;
+    if (!entry->takes_api)
+        return point_at_macho_needs(entry, e, err);
+    snprintf(e->bind_name, sizeof e->bind_name, "@loader_path/%s", m->api.copy);
+    exti__name_install(m->name, m->api.copy, 0, e->bind_short);
+    e->opts.bind_file = m->api.source;
+    e->opts.bind_name = e->bind_name;
+    e->opts.bind_short = e->bind_short;
+    rc = point_at_api(m, im, e->bind_name, EXTI_NEEDED_LAST, e, err);
+    return rc ? rc : point_at_macho_needs(entry, e, err);
+}
+
+/* What an import or forwarder of that name has to name in the copy; NULL: what it did. */
+static const char *pe_target(const struct exti_manifest *m, const char *name, bool own_stable)
+{
+    if (own_stable && exti__stable_is(m, name))
+        return exti__stable_entry(m)->copy;
+    return exti__edits_is_api(m, name) ? m->api.copy : NULL;
+}
+
+/* The name, among those that last, of the API library that a forwarder names. */
+static const char *pe_lasting_name(const struct exti_manifest *m, const char *name)
+{
+    const char *id = m->api.source_name ? exti__name_base(m->api.source_name) : "";
+    const char *base = exti__name_base(m->api.source);
+
+    return exti__name_same_dll(name, id)     ? id
+           : exti__name_same_dll(name, base) ? base
+                                             : exti__stable_name(name);
+}
+
+/* One that takes nothing of the API needs no edit. */
+static int add_pe_renames(const struct exti_manifest *m, const struct exti_image *im,
+                          bool own_stable, struct exti_edits *e, struct exti_error *err)
+{
+    const char *to;
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < im->info.needed_count; i++)
+        if ((to = pe_target(m, im->needed[i].name, own_stable)))
+            rc = add_pe_rename(im->needed[i].name, to, e, err);
+    for (size_t i = 0; !rc && i < im->info.symbol_count; i++) {
+        char library[EXTI_FILE_NAME_MAX + 1];
+
+        if (im->symbols[i].flags & EXTI_SYM_EXPORT && im->symbols[i].forward &&
+            exti__forward_split(im->symbols[i].forward, library) &&
+            (to = pe_target(m, library, own_stable)))
+            rc = add_pe_rename(pe_lasting_name(m, library), to, e, err);
+    }
+    return rc;
+}
+
+/* The context's copy of python3.dll, which its importers name. */
+static int pe_stable_edits(const struct exti_manifest *m, const char *source, const char *copy,
+                           const struct exti_image *im, struct exti_edits *e,
+                           struct exti_error *err)
+{
+    int rc = exti__stable_check(m, im, err);
+
+    if (!rc)
+        rc = pe_edits(m, source, copy, im, e, err);
+    return rc ? rc : add_pe_renames(m, im, false, e, err);
+}
+
+/* A module that imports the stable ABI's python3.dll imports from the API copy itself, if that exports
+ * all that it needs, else from the context's copy of python3.dll.  One that imports nothing of the API
+ * needs no edit, and must hide no such import. */
+static int pe_copy_edits(const struct exti_manifest *m, const struct exti_entry *entry,
+                         const struct exti_image *im, struct exti_edits *e, struct exti_error *err)
+{
+    const char *source = entry->source, *wanted;
+    bool own_stable;
+    int rc;
+
+    if (exti__stable_is(m, exti__name_base(source)))
+        return pe_stable_edits(m, source, entry->copy, im, e, err);
+    rc = exti__stable_wanted(m, im, &wanted, err);
+    own_stable = !rc && wanted;
+    if (!rc && own_stable && !exti__stable_entry(m))
+        rc = exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                        "needs a copy of python3.dll, which the context does not have");
+    if (!rc && own_stable)
+        rc = exti__stable_check_user(m, im, err);
+    if (!rc)
+        rc = pe_edits(m, source, NULL, im, e, err);
+    if (!rc)
+        rc = add_pe_renames(m, im, own_stable, e, err);
+    if (!rc)
+        rc = add_pe_needs(entry, e, err);
+    if (rc)
+        return rc;
+    e->opts.bind_file = m->api.source;
+    e->opts.bind_name = m->api.copy;
+    return 0;
+}
+
+static int copy_edits(const struct exti_manifest *m, const struct exti_entry *e,
+                      const struct exti_image *im, const struct exti_rename_map *renames,
+                      struct exti_edits *out, struct exti_error *err)
+{
+    int rc;
+
+    if (is_macho(im))
+        return macho_copy_edits(m, e, im, out, err);
+    if (is_pe(im))
+        return pe_copy_edits(m, e, im, out, err);
+    rc = common_edits(e->source, e->copy, renames, out, err);
+    if (rc)
+        return rc;
+    if (e->symbolic)
+        out->opts.flags |= EXTI_RW_SYMBOLIC;
+    if (e->takes_api) {
+        out->opts.path_prepend = "$ORIGIN";
+        /* First, so that nothing else it needs can answer for the API. */
+        rc = point_at_api(m, im, m->api.copy, EXTI_NEEDED_FIRST, out, err);
+    }
+    return rc ? rc : point_at_needs(e, out, err);
+}
+
+/* The entry's own renames, instead of the map's of the same symbols.  What becomes a symbol of the API is
+ * called as that is. */
+static int add_renames(const struct exti_entry *e, const struct exti_rename_map *map,
+                       struct exti_edits *out, struct exti_error *err)
+{
+    size_t n = 0;
+    const char *from, *to;
+    json_t *value;
+
+    if (!e->renames)
+        return 0;
+    out->own = json_loads(e->renames, 0, NULL);
+    out->renames = exti__realloc_array(
+        NULL, out->opts.rename_count + json_object_size(out->own) + 1, sizeof *out->renames);
+    if (!out->own || !out->renames)
+        return exti__fail_nomem(err);
+    for (size_t i = 0; i < out->opts.rename_count; i++)
+        if (!json_object_get(out->own, out->opts.renames[i].from))
+            out->renames[n++] = out->opts.renames[i];
+    json_object_foreach(out->own, from, value)
+    {
+        to = json_string_value(value);
+        if (out->opts.rename_count && exti__rename_find(map, to))
+            to = exti__rename_find(map, to);
+        out->renames[n++] = (struct exti_rename){from, to};
+    }
+    out->opts.renames = out->renames;
+    out->opts.rename_count = n;
+    return 0;
+}
+
+int exti__edits_api(const struct exti_manifest *m, const struct exti_entry *e,
+                    const struct exti_image *im, const struct exti_rename_map *renames,
+                    struct exti_edits *out, struct exti_error *err)
+{
+    int rc = api_edits(m, e, im, renames, out, err);
+
+    return rc ? rc : add_renames(e, renames, out, err);
+}
+
+int exti__edits_copy(const struct exti_manifest *m, const struct exti_entry *e,
+                     const struct exti_image *im, const struct exti_rename_map *renames,
+                     struct exti_edits *out, struct exti_error *err)
+{
+    int rc = copy_edits(m, e, im, renames, out, err);
+
+    return rc ? rc : add_renames(e, renames, out, err);
+}
+
+void exti__edits_free(struct exti_edits *e)
+{
+    exti__free(e->origin);
+    exti__free(e->needed);
+    exti__free(e->renames);
+    for (size_t i = 0; e->names && e->names[i]; i++)
+        exti__free(e->names[i]);
+    exti__free(e->names);
+    json_decref(e->own);
+    *e = (struct exti_edits){0};
+}
+
+static json_t *needed_json(const struct exti_needed *n)
+{
+    if (!n->from)
+        return json_pack("{s:s,s:s}", "add", n->to, "where",
+                         n->where == EXTI_NEEDED_FIRST ? "first" : "last");
+    return n->to ? json_pack("{s:s,s:s}", "replace", n->from, "by", n->to)
+                 : json_pack("{s:s}", "remove", n->from);
+}
+
+int exti__edits_json(const struct exti_edits *e, char **out, struct exti_error *err)
+{
+    const struct exti_rewrite_opts *o = &e->opts;
+    json_t *needed = json_array(), *root;
+    int rc;
+
+    for (size_t i = 0; i < o->needed_count && needed; i++) {
+        if (json_array_append_new(needed, needed_json(&o->needed[i]))) {
+            json_decref(needed);
+            needed = NULL;
+        }
+    }
+    root = json_pack("{s:o,s:s,s:b,s:b,s:b,s:i}", "needed", needed, "origin", o->origin, "symbolic",
+                     (o->flags & EXTI_RW_SYMBOLIC) != 0, "clear_nodelete",
+                     (o->flags & EXTI_RW_CLEAR_NODELETE) != 0, "clear_unique",
+                     (o->flags & EXTI_RW_CLEAR_UNIQUE) != 0, "private_names",
+                     (int)(o->rename_count - json_object_size(e->own)));
+    root = exti__json_set_text(root, "id", o->id);
+    root = exti__json_set_text(root, "bind_to", o->bind_name);
+    root = exti__json_set_text(root, "search_path_prepend", o->path_prepend);
+    if (e->own)
+        root = exti__json_set(root, "renamed", json_incref(e->own));
+    rc = exti__json_text(root, JSON_COMPACT | JSON_SORT_KEYS, out, err);
+    json_decref(root);
+    return rc;
+}

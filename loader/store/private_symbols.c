@@ -1,0 +1,169 @@
+#include "loader/store/private_symbols.h"
+
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+static bool within(char c, const char *range)
+{
+    for (; *range; range += 2)
+        if (c >= range[0] && c <= range[1])
+            return true;
+    return false;
+}
+
+bool exti__rename_hash_preserving(const char *name, unsigned skip, char *out)
+{
+    size_t n = strlen(name);
+
+    for (size_t i = 0; i + 1 < n; i++) {
+        char a = name[i], b = name[i + 1];
+        int step = 0;
+
+        /* Both results must be letters or digits, and a first digit would not be a C name. */
+        if (within(a, "ayAY08") && within(b, "bz"))
+            step = 1;
+        else if (within(a, "bzBZ19") && within(b, "AY"))
+            step = -1;
+        if (!step || (i == 0 && within(a, "09")) || skip-- > 0)
+            continue;
+        memcpy(out, name, n + 1);
+        out[i] = (char)(a + step);
+        out[i + 1] = (char)(b - 33 * step);
+        return true;
+    }
+    return false;
+}
+
+/* Symbols that belong to the file rather than to its API: the linker and the loader know them by
+ * name. */
+static bool is_reserved(const char *name)
+{
+    static const char *const reserved[] = {"_init", "_fini", "_edata", "_end",  "__bss_start",
+                                           "edata", "end",   "etext",  "_etext"};
+
+    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
+        if (strcmp(name, reserved[i]) == 0)
+            return true;
+    return false;
+}
+
+static int by_string(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int by_from(const void *a, const void *b)
+{
+    const struct exti_rename *x = a, *y = b;
+
+    return strcmp(x->from, y->from);
+}
+
+/* Every symbol name of the image, sorted: what a private name must not be. */
+static const char **sorted_names(const struct exti_image *api)
+{
+    const char **names = exti__realloc_array(NULL, api->info.symbol_count, sizeof *names);
+
+    if (!names)
+        return NULL;
+    for (size_t i = 0; i < api->info.symbol_count; i++)
+        names[i] = api->symbols[i].name;
+    qsort(names, api->info.symbol_count, sizeof *names, by_string);
+    return names;
+}
+
+/* Names that are taken: the image's own, and the private ones given so far, a tree of tsearch(3). */
+struct taken {
+    const char **names;
+    size_t count;
+    void *given;
+};
+
+static bool choose(const char *name, struct taken *taken, char *out, bool *nomem)
+{
+    for (unsigned skip = 0; exti__rename_hash_preserving(name, skip, out); skip++) {
+        const char *key = out, *const * node;
+
+        if (bsearch(&key, taken->names, taken->count, sizeof key, by_string))
+            continue;
+        node = tsearch(out, &taken->given, exti__string_order);
+        *nomem |= !node;
+        if (!node || *node == out)
+            return node != NULL;
+    }
+    return false;
+}
+
+static void keep(void *text)
+{
+    (void)text;
+}
+
+int exti__rename_build(const struct exti_image *api, struct exti_rename_map *out,
+                       struct exti_error *err)
+{
+    struct exti_rename_map map = {0};
+    size_t bytes = 0, count = api->info.symbol_count;
+    struct taken taken = {sorted_names(api), count, NULL};
+    bool nomem = false;
+    char *p;
+
+    for (size_t i = 0; i < count; i++)
+        bytes += 2 * (strlen(api->symbols[i].name) + 1);
+    map.renames = exti__calloc(count, sizeof *map.renames);
+    p = map.text = exti__alloc(bytes);
+    nomem = !taken.names || !map.renames || !map.text;
+    for (size_t i = 0; i < count && !nomem; i++) {
+        const char *name = api->symbols[i].name;
+        size_t n = strlen(name) + 1;
+
+        if (!(api->symbols[i].flags & EXTI_SYM_EXPORT) || is_reserved(name) ||
+            !choose(name, &taken, p + n, &nomem))
+            continue;
+        memcpy(p, name, n);
+        map.renames[map.count++] = (struct exti_rename){p, p + n};
+        p += 2 * n;
+    }
+    exti__tree_free(&taken.given, exti__string_order, keep);
+    exti__free(taken.names);
+    if (nomem) {
+        exti__rename_free(&map);
+        return exti__fail_nomem(err);
+    }
+    qsort(map.renames, map.count, sizeof *map.renames, by_from);
+    /* A name that the API has in several versions is one name to whoever looks it up. */
+    for (size_t i = 1; i < map.count; i++)
+        if (strcmp(map.renames[i].from, map.renames[i - 1].from) == 0)
+            map.renames[i].to = map.renames[i - 1].to;
+    *out = map;
+    return 0;
+}
+
+void exti__rename_free(struct exti_rename_map *map)
+{
+    exti__free(map->renames);
+    exti__free(map->text);
+    *map = (struct exti_rename_map){0};
+}
+
+const char *exti__rename_find(const struct exti_rename_map *map, const char *name)
+{
+    struct exti_rename key = {name, NULL}, *found;
+
+    if (!map->count)
+        return NULL;
+    found = bsearch(&key, map->renames, map->count, sizeof *map->renames, by_from);
+    return found ? found->to : NULL;
+}
+
+const char *exti__rename_undo(const struct exti_rename_map *map, const char *name)
+{
+    for (size_t i = 0; i < map->count; i++)
+        if (strcmp(map->renames[i].to, name) == 0)
+            return map->renames[i].from;
+    return name;
+}

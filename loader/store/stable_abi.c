@@ -1,0 +1,290 @@
+#include "loader/store/stable_abi.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/os/fs.h"
+#include "loader/image/exports.h"
+#include "loader/store/edits.h"
+
+static const char stem[] = "python3";
+
+/* "_d.dll" of "python311_d.dll"; NULL: no name of a libpython's. */
+static const char *suffix_of(const char *api)
+{
+    if (strncasecmp(api, stem, sizeof stem - 1) != 0)
+        return NULL;
+    api += sizeof stem - 1;
+    return isdigit((unsigned char)*api) ? api + strspn(api, "0123456789") : NULL;
+}
+
+/* Debug and free-threaded builds have one of their own. */
+static const char *const names[] = {"python3.dll", "python3_d.dll", "python3t.dll",
+                                    "python3t_d.dll"};
+#define NAME_COUNT (sizeof names / sizeof *names)
+
+const char *exti__stable_name(const char *name)
+{
+    for (size_t i = 0; i < NAME_COUNT; i++)
+        if (exti__name_same_dll(name, names[i]))
+            return names[i];
+    return NULL;
+}
+
+/* What the build of the API library, the file `api` with the id `id`, calls it; NULL for one that is not
+ * Python's. */
+static const char *name_beside(const char *api, const char *id)
+{
+    const char *suffix = suffix_of(exti__name_base(api));
+
+    if (!suffix && id)
+        suffix = suffix_of(exti__name_base(id));
+    for (size_t i = 0; suffix && i < NAME_COUNT; i++)
+        if (exti__name_same_dll(suffix, names[i] + sizeof stem - 1))
+            return names[i];
+    return NULL;
+}
+
+static const char *own_name(const struct exti_manifest *m)
+{
+    if (!m->api.source || strcmp(m->target.format, "PE") != 0)
+        return NULL;
+    return name_beside(m->api.source, m->api.source_name);
+}
+
+static bool is_stable(const char *own, const char *name)
+{
+    return exti__name_same_dll(name, own) || exti__name_same_dll(name, names[0]);
+}
+
+bool exti__stable_is(const struct exti_manifest *m, const char *name)
+{
+    const char *own = own_name(m);
+
+    return own && is_stable(own, name);
+}
+
+bool exti__stable_goes_with(const char *name, const char *api, const char *id)
+{
+    const char *own = name_beside(api, id);
+
+    return own && is_stable(own, exti__name_base(name));
+}
+
+const struct exti_entry *exti__stable_entry(const struct exti_manifest *m)
+{
+    const char *own = own_name(m);
+
+    for (size_t i = 0; own && i < m->count; i++)
+        if (is_stable(own, exti__name_base(m->entries[i].source)))
+            return &m->entries[i];
+    return NULL;
+}
+
+/* ---- what a file takes from it ---- */
+
+/* Calls `each` with every symbol that `im` imports from it, or forwards to it, until that is non-zero,
+ * which is passed on. */
+static int each_use(const struct exti_manifest *m, const struct exti_image *im,
+                    int (*each)(void *user, const char *symbol, struct exti_error *err), void *user,
+                    struct exti_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < im->info.symbol_count; i++) {
+        const struct exti_image_symbol *s = &im->symbols[i];
+        char library[EXTI_FILE_NAME_MAX + 1];
+        const char *symbol;
+
+        if (!(s->flags & EXTI_SYM_EXPORT)) {
+            if (s->library > 0 && exti__stable_is(m, im->needed[s->library - 1].name))
+                rc = each(user, s->name, err);
+        } else if (s->forward) {
+            symbol = exti__forward_split(s->forward, library);
+            if (symbol && exti__stable_is(m, library))
+                rc = each(user, symbol, err);
+        }
+    }
+    return rc;
+}
+
+/* A file and its exports, read when first asked for. */
+struct provider {
+    const char *path;
+    struct exti_image *im;
+    struct exti_exports exports;
+};
+
+static int open_provider(struct provider *p, struct exti_error *err)
+{
+    int rc;
+
+    if (p->im)
+        return 0;
+    rc = exti_inspect(p->path, &p->im, err);
+    return rc ? rc : exti__exports_of(p->im, &p->exports, err);
+}
+
+static void close_provider(struct provider *p)
+{
+    exti__exports_free(&p->exports);
+    exti_image_free(p->im);
+}
+
+#define WANTED 1
+
+struct want {
+    struct provider api;
+    const char *symbol;
+};
+
+static int is_own(void *user, const char *symbol, struct exti_error *err)
+{
+    struct want *w = user;
+    int rc = symbol[0] == '#' ? 0 : open_provider(&w->api, err);
+
+    if (rc)
+        return rc;
+    w->symbol = symbol;
+    return symbol[0] == '#' || !exti__exports_find(&w->api.exports, symbol) ? WANTED : 0;
+}
+
+int exti__stable_wanted(const struct exti_manifest *m, const struct exti_image *im,
+                        const char **symbol, struct exti_error *err)
+{
+    struct want w = {.api = {.path = m->api.source}};
+    int rc = each_use(m, im, is_own, &w, err);
+
+    close_provider(&w.api);
+    *symbol = rc == WANTED ? w.symbol : NULL;
+    return rc == WANTED ? 0 : rc;
+}
+
+/* ---- where it comes from ---- */
+
+struct search {
+    const char *name;
+    char found[32];
+};
+
+/* Of several that differ in case the first by name, whatever the folder's order. */
+static int is_it(void *user, const char *name)
+{
+    struct search *s = user;
+
+    if (strcasecmp(name, s->name) == 0 && (!s->found[0] || strcmp(name, s->found) < 0))
+        snprintf(s->found, sizeof s->found, "%s", name);
+    return 0;
+}
+
+int exti__stable_source(const struct exti_manifest *m, const char *symbol, char **out,
+                        struct exti_error *err)
+{
+    const struct exti_entry *e = exti__stable_entry(m);
+    struct search s = {.name = own_name(m)};
+    char *path;
+    int rc = 0;
+
+    path = exti__strdup(e ? e->source : m->api.source);
+    if (path && !e) {
+        path[exti__name_base(path) - path] = 0;
+        rc = exti__fs_list(path, is_it, &s, err);
+        *out = exti__fs_join(path, s.found);
+        exti__free(path);
+        path = *out;
+    }
+    if (!path)
+        return exti__fail_nomem(err);
+    if (!rc && !e && !s.found[0])
+        rc =
+            exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                       "imports '%.64s' of %s, which %s does not export under that name: a copy of "
+                       "%s is needed, and there is none beside it; copy that first",
+                       symbol, s.name, m->api.source, s.name);
+    if (!rc)
+        rc = exti__fs_realpath(path, out, err);
+    if (!rc && !exti__stable_is(m, exti__name_base(*out))) {
+        rc = exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                        "imports '%.64s' of %s, and %s is a link to %s, a file of another name; "
+                        "it must be the file itself",
+                        symbol, s.name, path, *out);
+        exti__free(*out);
+    }
+    exti__free(path);
+    return rc;
+}
+
+/* ---- what it leads to ---- */
+
+int exti__stable_check(const struct exti_manifest *m, const struct exti_image *im,
+                       struct exti_error *err)
+{
+    const char *other = NULL;
+    size_t right = 0;
+
+    for (size_t i = 0; i < im->info.symbol_count; i++) {
+        const struct exti_image_symbol *s = &im->symbols[i];
+        char library[EXTI_FILE_NAME_MAX + 1];
+
+        if (!(s->flags & EXTI_SYM_EXPORT) || !s->forward ||
+            !exti__forward_split(s->forward, library))
+            continue;
+        if (exti__stable_is(m, library))
+            return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                              "forwards '%.64s' to %.100s, in itself or one like it", s->name,
+                              s->forward);
+        if (exti__edits_is_api(m, library))
+            right++;
+        else
+            other = s->forward;
+    }
+    if (right)
+        return 0;
+    return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                      "does not forward to %s, as the context's python3.dll must%s%.100s",
+                      exti__name_base(m->api.source), other ? ", but to " : "", other ? other : "");
+}
+
+struct user {
+    struct provider stable, api;
+};
+
+static int check_use(void *user, const char *symbol, struct exti_error *err)
+{
+    struct user *u = user;
+    const struct exti_image_symbol *s = exti__exports_find(&u->stable.exports, symbol);
+    char library[EXTI_FILE_NAME_MAX + 1];
+    const char *there;
+
+    if (!s)
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                          "imports '%.64s' of python3.dll, which neither %s nor %s exports", symbol,
+                          u->stable.path, u->api.path);
+    there = s->forward ? exti__forward_split(s->forward, library) : NULL;
+    if (!there || exti__exports_find(&u->api.exports, there))
+        return 0;
+    return exti__fail(
+        err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+        "imports '%.64s' of python3.dll, which is %.128s, and %s does not export that", symbol,
+        s->forward, u->api.path);
+}
+
+int exti__stable_check_user(const struct exti_manifest *m, const struct exti_image *im,
+                            struct exti_error *err)
+{
+    const struct exti_entry *e = exti__stable_entry(m);
+    struct user u = {.stable = {.path = e->source}, .api = {.path = m->api.source}};
+    int rc = open_provider(&u.stable, err);
+
+    if (!rc)
+        rc = open_provider(&u.api, err);
+    if (!rc)
+        rc = each_use(m, im, check_use, &u, err);
+    close_provider(&u.stable);
+    close_provider(&u.api);
+    return rc;
+}

@@ -1,0 +1,142 @@
+/* What opening a copy brings with it. */
+#include "loader/store/store_priv.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+
+/* As exti__store_intern, of a string that stays the caller's. */
+static const char *intern_copy(struct exti_store *s, const char *string)
+{
+    return exti__store_intern(s, exti__strdup(string));
+}
+
+static int add_shared(struct exti_store *s, const char *file, struct exti_dragged_set *set,
+                      struct exti_error *err)
+{
+    const char *name = intern_copy(s, file);
+
+    for (size_t i = 0; i < set->shared_count; i++)
+        if (set->shared[i] == name)
+            return name ? 0 : exti__fail_nomem(err);
+    if (set->shared_count == set->shared_cap) {
+        size_t cap = set->shared_cap ? 2 * set->shared_cap : 16;
+        const char **p = exti__realloc_array(set->shared, cap, sizeof *p);
+
+        if (!p)
+            return exti__fail_nomem(err);
+        set->shared = p;
+        set->shared_cap = cap;
+    }
+    if (!name)
+        return exti__fail_nomem(err);
+    set->shared[set->shared_count++] = name;
+    return 0;
+}
+
+/* The index in the set of the copy that `e` describes, which is added if it is new. */
+static int add_dragged(struct exti_store *s, struct exti_entry *e, struct exti_dragged_set *set,
+                       size_t *index, struct exti_error *err)
+{
+    struct exti_dragged *d;
+
+    if (e->seen == s->walk) {
+        *index = e->mark;
+        return 0;
+    }
+    if (set->count == set->cap) {
+        size_t cap = set->cap ? 2 * set->cap : 8;
+        struct exti_dragged *p = exti__realloc_array(set->copies, cap, sizeof *p);
+
+        if (!p)
+            return exti__fail_nomem(err);
+        set->copies = p;
+        set->cap = cap;
+    }
+    d = &set->copies[set->count];
+    *d = (struct exti_dragged){.source = intern_copy(s, e->source),
+                               .copy = exti__store_intern(s, exti__fs_join(s->dir, e->copy)),
+                               .symbolic = e->symbolic,
+                               .needs = exti__calloc(e->need_count + 1, sizeof *d->needs),
+                               .optional = set->count > 0};
+    e->seen = s->walk;
+    e->mark = *index = set->count++;
+    return d->source && d->copy && d->needs ? 0 : exti__fail_nomem(err);
+}
+
+static int add_needs(struct exti_store *s, size_t at, bool optional, struct exti_dragged_set *set,
+                     struct exti_error *err)
+{
+    const struct exti_entry *e = exti__manifest_find(&s->manifest, set->copies[at].source);
+    int rc = 0;
+
+    for (size_t i = 0; i < e->need_count && !rc; i++) {
+        const struct exti_need *n = &e->needs[i];
+        struct exti_entry *needed = n->isolated ? exti__manifest_find(&s->manifest, n->file) : NULL;
+        size_t index;
+
+        if (n->optional != optional)
+            continue;
+        if (needed) {
+            rc = add_dragged(s, needed, set, &index, err);
+            if (!rc && index != at)
+                set->copies[at].needs[set->copies[at].need_count++] = index;
+        } else if (n->file) {
+            rc = add_shared(s, n->file, set, err);
+        }
+    }
+    return rc;
+}
+
+/* Finds out which the first one does not load without. */
+static void tell_optional(struct exti_dragged_set *set)
+{
+    bool changed = true;
+
+    while (changed) {
+        changed = false;
+        for (size_t i = 0; i < set->count; i++)
+            for (size_t k = 0; k < set->copies[i].firm_count && !set->copies[i].optional; k++) {
+                bool *optional = &set->copies[set->copies[i].needs[k]].optional;
+
+                changed = changed || *optional;
+                *optional = false;
+            }
+    }
+}
+
+int exti__store_dragged(struct exti_store *s, const char *source, struct exti_dragged_set *out,
+                        struct exti_error *err)
+{
+    struct exti_entry *e;
+    size_t index;
+    int rc;
+
+    *out = (struct exti_dragged_set){0};
+    pthread_mutex_lock(&s->lock);
+    s->walk++;
+    e = exti__manifest_find(&s->manifest, source);
+    rc =
+        e ? add_dragged(s, e, out, &index, err)
+          : exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET, "the context has no copy of it any more");
+    for (size_t i = 0; i < out->count && !rc; i++) {
+        rc = add_needs(s, i, false, out, err);
+        out->copies[i].firm_count = out->copies[i].need_count;
+        if (!rc)
+            rc = add_needs(s, i, true, out, err);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (rc)
+        exti__dragged_free(out);
+    else
+        tell_optional(out);
+    return rc;
+}
+
+void exti__dragged_free(struct exti_dragged_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        exti__free(set->copies[i].needs);
+    exti__free(set->copies);
+    exti__free(set->shared);
+    *set = (struct exti_dragged_set){0};
+}

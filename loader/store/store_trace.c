@@ -1,0 +1,121 @@
+/* The file behind a path. */
+#include "loader/store/store_priv.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+
+/* What the context directory `dir` says that its file `name` was made from; NULL when that is none of
+ * its copies, or on failure (*rc): a file that has the context's name in its own and is not recorded
+ * yet is a copy all the same.  A private directory has no manifest.  *is_context: whether it is one. */
+static char *source_of(struct exti_store *s, const char *dir, const char *name, bool *is_context,
+                       int *rc, struct exti_error *err)
+{
+    struct exti_manifest other = {0};
+    const struct exti_entry *e = NULL;
+    char *source = NULL;
+
+    pthread_mutex_lock(&s->lock);
+    *is_context = strcmp(dir, s->dir) == 0;
+    if (*is_context)
+        e = exti__manifest_find_copy(&s->manifest, name);
+    /* Another process may have recorded it. */
+    if (!e && !exti__manifest_read(dir, &other, NULL))
+        e = exti__manifest_find_copy(&other, name);
+    if (e) {
+        source = exti__strdup(e->source);
+        *rc = source ? 0 : exti__fail_nomem(err);
+    } else if (other.name[0] ? strstr(name, other.name) != NULL
+                             : exti__store_locked_name(dir, other.name) &&
+                                   exti__name_is_copy(name, other.name)) {
+        *rc = exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
+                         "is a copy that the context '%s' has not recorded yet; name the original",
+                         other.name);
+    }
+    *is_context = *is_context || e || other.name[0];
+    pthread_mutex_unlock(&s->lock);
+    exti__manifest_clear(&other);
+    return source;
+}
+
+static void forget(struct exti_tracer *t)
+{
+    exti__free(t->given);
+    exti__free(t->real);
+    *t = (struct exti_tracer){0};
+}
+
+/* `path`, which has one, up to its last slash. */
+static char *folder_of(const char *path)
+{
+    char *folder = exti__strdup(path);
+
+    if (folder)
+        exti__fs_last_slash(folder)[1] = 0;
+    return folder;
+}
+
+/* Once a file has been found in no context's folder; no matter if memory is out. */
+static void remember(struct exti_tracer *t, const char *path, const char *real)
+{
+    forget(t);
+    if (!exti__fs_last_slash(path) || !exti__fs_is_named_itself(path))
+        return;
+    t->given = folder_of(path);
+    t->real = folder_of(real);
+    if (!t->given || !t->real)
+        forget(t);
+}
+
+static bool knows(const struct exti_tracer *t, const char *path)
+{
+    const char *slash = exti__fs_last_slash(path);
+    size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+
+    return n && t->given && strncmp(path, t->given, n) == 0 && !t->given[n] &&
+           exti__fs_is_named_itself(path);
+}
+
+int exti__store_trace_next(struct exti_store *s, struct exti_tracer *t, const char *path,
+                           char **out, struct exti_error *err)
+{
+    char *real, *slash, *source, was;
+    bool is_context;
+    int rc;
+
+    if (knows(t, path)) {
+        *out = exti__fs_join(t->real, exti__fs_last_slash(path) + 1);
+        return *out ? 0 : exti__fail_nomem(err);
+    }
+    rc = exti__fs_realpath(path, &real, err);
+    if (rc)
+        return rc;
+    slash = exti__fs_last_slash(real);
+    was = *slash;
+    *slash = 0;
+    source = source_of(s, slash == real ? "/" : real, slash + 1, &is_context, &rc, err);
+    *slash = was;
+    if (!is_context)
+        remember(t, path, real);
+    if (rc || source)
+        exti__free(real);
+    if (rc)
+        return rc;
+    *out = source ? source : real;
+    return 0;
+}
+
+void exti__tracer_end(struct exti_tracer *t)
+{
+    forget(t);
+}
+
+int exti__store_trace(struct exti_store *s, const char *path, char **out, struct exti_error *err)
+{
+    struct exti_tracer t = {0};
+    int rc = exti__store_trace_next(s, &t, path, out, err);
+
+    exti__tracer_end(&t);
+    return rc;
+}

@@ -1,0 +1,108 @@
+#include "loader/store/verify_set.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "loader/store/verify_priv.h"
+
+void exti__member_fault(struct exti_member_set *s, const struct exti_member *at, const char *fmt,
+                        ...)
+{
+    struct exti_error finding = {.code = EXTI_E_CHECK, .offset = EXTI_NO_OFFSET};
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(finding.message, sizeof finding.message, fmt, ap);
+    va_end(ap);
+    exti__error_file(&finding, at->path);
+    if (!s->stop)
+        s->stop = s->report(s->user, &finding);
+}
+
+const struct exti_member **exti__members_sorted(const struct exti_member_set *s,
+                                                int (*compare)(const void *, const void *))
+{
+    const struct exti_member **order = exti__calloc(s->n, sizeof *order);
+
+    for (size_t i = 0; order && i < s->n; i++)
+        order[i] = &s->v[i];
+    if (order)
+        qsort(order, s->n, sizeof *order, compare);
+    return order;
+}
+
+static int by_inode(const void *a, const void *b)
+{
+    const struct exti_member *const *x = a, *const *y = b;
+    const struct exti_file_id *i = &(*x)->id, *j = &(*y)->id;
+
+    if (i->device != j->device)
+        return i->device < j->device ? -1 : 1;
+    return (i->inode > j->inode) - (i->inode < j->inode);
+}
+
+/* A file with two names is loaded once, and one with its original's name is the original. */
+static int check_files(struct exti_member_set *s, struct exti_error *err)
+{
+    const struct exti_member **order = exti__members_sorted(s, by_inode);
+
+    if (!order)
+        return exti__fail_nomem(err);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct exti_member *at = order[i];
+        struct exti_file_id source;
+
+        if (!at->id.size)
+            continue;
+        if (i && order[i - 1]->id.size && by_inode(&order[i - 1], &order[i]) == 0)
+            exti__member_fault(s, at, "is one file with %s, which the system would load once",
+                               order[i - 1]->entry->copy);
+        if (!exti__fs_id(at->entry->source, &source, NULL) && source.device == at->id.device &&
+            source.inode == at->id.inode)
+            exti__member_fault(s, at, "is one file with its original, %s", at->entry->source);
+    }
+    exti__free(order);
+    return 0;
+}
+
+static int open_member(struct exti_member *v, bool read, struct exti_error *err)
+{
+    if (exti__fs_id(v->path, &v->id, NULL))
+        v->id = (struct exti_file_id){0};
+    if (read && v->id.size && exti_inspect(v->path, &v->im, NULL) == EXTI_E_NOMEM)
+        return exti__fail_nomem(err);
+    return 0;
+}
+
+int exti__verify_set(const struct exti_manifest *m, char *const *copies, exti_report_fn report,
+                     void *user, struct exti_error *err)
+{
+    const bool pe = strcmp(m->target.format, "PE") == 0;
+    const bool macho = strcmp(m->target.format, "Mach-O") == 0;
+    struct exti_member_set s = {.m = m, .n = m->count + 1, .report = report, .user = user};
+    int rc = 0;
+
+    s.v = exti__calloc(s.n, sizeof *s.v);
+    if (!s.v)
+        return exti__fail_nomem(err);
+    for (size_t i = 0; i < s.n && !rc; i++) {
+        s.v[i].entry = i ? &m->entries[i - 1] : &m->api;
+        s.v[i].path = copies[i];
+        rc = open_member(&s.v[i], pe || macho, err);
+    }
+    if (!rc)
+        rc = check_files(&s, err);
+    if (!rc && pe)
+        rc = exti__verify_pe(&s, err);
+    if (!rc && macho)
+        rc = exti__verify_macho(&s, err);
+    for (size_t i = 0; i < s.n; i++) {
+        exti__exports_free(&s.v[i].exports);
+        exti_image_free(s.v[i].im);
+    }
+    exti__free(s.v);
+    return rc;
+}

@@ -1,0 +1,191 @@
+/* The needed libraries, whose order gives them the numbers that bindings name them by. */
+#include <string.h>
+
+#include "base/error.h"
+#include "macho/edit/macho_commands.h"
+
+#define LIBSYSTEM "/usr/lib/libSystem.B.dylib"
+
+static size_t first_library(const struct macho_edit *e)
+{
+    for (size_t i = 0; i < e->count; i++)
+        if (exti__macho_is_library(e->items[i].cmd))
+            return i;
+    return e->count;
+}
+
+static size_t behind_libraries(const struct macho_edit *e)
+{
+    for (size_t i = e->count; i > 0; i--)
+        if (exti__macho_is_library(e->items[i - 1].cmd))
+            return i;
+    return e->count;
+}
+
+static int insert(struct macho_edit *e, size_t at, const char *name, struct exti_error *err)
+{
+    return exti__macho_insert(e, at, (struct macho_item){.cmd = LC_LOAD_DYLIB, .text = name}, err);
+}
+
+/* bind_short is another name of bind_name's library: a file with it has that already. */
+static bool is_there(const struct macho_edit *e, const char *name)
+{
+    const struct exti_rewrite_opts *opts = e->b->opts;
+
+    return exti__macho_library(e, name) ||
+           (opts->bind_short && strcmp(name, opts->bind_name) == 0 &&
+            exti__macho_library(e, opts->bind_short));
+}
+
+/* A file that names no library gets libSystem from dyld, as number 1, until it names one. */
+static int add(struct macho_edit *e, const struct exti_needed *op, struct exti_error *err)
+{
+    const bool implied = !e->b->f->dylib_count;
+    int rc = 0;
+
+    if (is_there(e, op->to))
+        return 0;
+    if (implied && !exti__macho_library(e, LIBSYSTEM))
+        rc = insert(e, e->count, LIBSYSTEM, err);
+    if (rc || strcmp(op->to, LIBSYSTEM) == 0)
+        return rc;
+    if (op->where == EXTI_NEEDED_FIRST)
+        return insert(e, first_library(e) + implied, op->to, err);
+    return insert(e, behind_libraries(e), op->to, err);
+}
+
+static int apply(struct macho_edit *e, size_t at, struct exti_error *err)
+{
+    const struct exti_needed *op = &e->b->opts->needed[at];
+    bool found = false;
+
+    if (!op->from)
+        return add(e, op, err);
+    for (size_t i = 0; i < e->count; i++) {
+        struct macho_item *item = &e->items[i];
+
+        if (!exti__macho_is_library(item->cmd) || item->removed ||
+            strcmp(item->text, op->from) != 0)
+            continue;
+        item->text = op->to;
+        item->removed = !op->to;
+        found = true;
+    }
+    /* Replaced already: so that editing a file twice is editing it once. */
+    found = found || (op->to && is_there(e, op->to));
+    if (e->b->found)
+        e->b->found[at] = e->b->found[at] || found;
+    if (found || e->b->found)
+        return 0;
+    return exti__macho_fail_needed(op, err);
+}
+
+int exti__macho_fail_needed(const struct exti_needed *op, struct exti_error *err)
+{
+    return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "LC_LOAD_DYLIB: there is no '%s' to %s",
+                      op->from, op->to ? "replace" : "remove");
+}
+
+static bool is_asked_for(const struct exti_rewrite_opts *opts, const char *text)
+{
+    for (size_t i = 0; i < opts->needed_count; i++)
+        if (opts->needed[i].to && strcmp(opts->needed[i].to, text) == 0)
+            return true;
+    return opts->bind_short && strcmp(opts->bind_short, text) == 0;
+}
+
+/* @loader_path in the names that stay. */
+static int translate(struct macho_edit *e, struct exti_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < e->count; i++) {
+        struct macho_item *item = &e->items[i];
+
+        if (exti__macho_is_library(item->cmd) && !item->removed &&
+            !is_asked_for(e->b->opts, item->text))
+            rc = exti__macho_translate(e, &item->text, err);
+    }
+    return rc;
+}
+
+/* ---- two names that became one ------------------------------------------------------------------------ */
+
+static int rank(uint32_t cmd)
+{
+    return cmd == LC_REEXPORT_DYLIB      ? 3
+           : cmd == LC_LOAD_DYLIB        ? 2
+           : cmd == LC_LOAD_UPWARD_DYLIB ? 1
+                                         : 0;
+}
+
+static bool is_changed(const struct macho_item *item)
+{
+    return !item->was || strcmp(item->was, item->text) != 0;
+}
+
+/* Whether its flags say more than its command: dylib_use_command. */
+static bool has_flags(const struct macho_item *item)
+{
+    struct exti_cur c = exti__cur(item->old, false);
+
+    exti__cur_skip(&c, 12);
+    return item->old.n && exti__cur_u32(&c) == DYLIB_USE_MARKER;
+}
+
+/* The one kept serves for both, so it must do what either did. */
+static int merge(struct macho_item *a, struct macho_item *b, struct exti_error *err)
+{
+    struct macho_item *gone = is_changed(b) ? b : a, *kept = gone == b ? a : b;
+
+    if (gone->cmd != kept->cmd && (has_flags(a) || has_flags(b)))
+        return exti__fail(err, EXTI_E_UNSUPPORTED, b->old.base,
+                          "'%s' would be needed twice, in two ways that cannot be told together",
+                          b->text);
+    if (rank(gone->cmd) > rank(kept->cmd))
+        kept->cmd = gone->cmd;
+    gone->removed = true;
+    return 0;
+}
+
+/* dyld refuses a name that is there twice (SDK 26 and later). */
+static int merge_all(struct macho_edit *e, struct exti_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < e->count; i++) {
+        if (!exti__macho_is_library(e->items[i].cmd) || e->items[i].removed ||
+            !is_changed(&e->items[i]))
+            continue;
+        for (size_t k = 0; !rc && k < e->count && !e->items[i].removed; k++) {
+            struct macho_item *other = &e->items[k];
+
+            if (k != i && exti__macho_is_library(other->cmd) && !other->removed &&
+                strcmp(other->text, e->items[i].text) == 0)
+                rc = merge(k < i ? other : &e->items[i], k < i ? &e->items[i] : other, err);
+        }
+    }
+    return rc;
+}
+
+int exti__macho_edit_needed(struct macho_edit *e, struct exti_error *err)
+{
+    const struct exti_rewrite_opts *opts = e->b->opts;
+    const struct macho_file *f = e->b->f;
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < opts->needed_count; i++)
+        rc = apply(e, i, err);
+    if (!rc)
+        rc = translate(e, err);
+    if (!rc)
+        rc = merge_all(e, err);
+    if (rc || !f->dylib_count)
+        return rc;
+    for (size_t i = 0; i < e->count; i++)
+        if (exti__macho_is_library(e->items[i].cmd) && !e->items[i].removed)
+            return 0;
+    return exti__fail(err, EXTI_E_UNSUPPORTED, f->file.base + MACH_HEADER_64_SIZE,
+                      "LC_LOAD_DYLIB: the last library cannot be removed: dyld would put " LIBSYSTEM
+                      " in its place");
+}

@@ -1,0 +1,182 @@
+/* The library search path: an LC_RPATH for each entry. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "macho/edit/macho_commands.h"
+
+#define LOADER_PATH "@loader_path"
+
+/* The new entries, in order. */
+struct paths {
+    const char **text;
+    size_t count, cap;
+};
+
+static char *join(const char *head, size_t n, const char *tail, size_t m)
+{
+    char *p = exti__alloc(n + m + 1);
+
+    if (!p)
+        return NULL;
+    memcpy(p, head, n);
+    memcpy(p + n, tail, m);
+    p[n + m] = 0;
+    return p;
+}
+
+/* dyld takes @loader_path for the loading file's folder only where a name begins with it. */
+static size_t token(const char *text, size_t n, const char *word)
+{
+    const size_t m = strlen(word);
+
+    return n >= m && strncmp(text, word, m) == 0 && (n == m || text[m] == '/') ? m : 0;
+}
+
+int exti__macho_translate(struct macho_edit *e, const char **text, struct exti_error *err)
+{
+    const char *origin = e->b->opts->origin;
+    const size_t n = strlen(*text), skip = origin ? token(*text, n, LOADER_PATH) : 0;
+    char *p;
+    int rc;
+
+    if (!skip)
+        return 0;
+    p = join(origin, strlen(origin), *text + skip, n - skip);
+    rc = exti__macho_own(e, p, err);
+    if (!rc)
+        *text = p;
+    return rc;
+}
+
+/* Unless it is there already. */
+static int add(struct paths *list, const char *text, struct exti_error *err)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->text[i], text) == 0)
+            return 0;
+    if (list->count == list->cap) {
+        size_t cap = list->cap ? list->cap * 2 : 16;
+        const char **p = exti__realloc_array(list->text, cap, sizeof *p);
+
+        if (!p)
+            return exti__fail_nomem(err);
+        list->text = p;
+        list->cap = cap;
+    }
+    list->text[list->count++] = text;
+    return 0;
+}
+
+/* Entries as a caller spells them: between colons, with $ORIGIN. */
+static int add_entries(struct macho_edit *e, struct paths *list, const char *entries,
+                       struct exti_error *err)
+{
+    size_t n;
+    int rc = 0;
+
+    for (const char *p = entries; !rc && *p; p += p[n] ? n + 1 : n) {
+        char *own;
+        size_t skip;
+
+        n = strcspn(p, ":");
+        if (!n)
+            continue;
+        skip = token(p, n, "$ORIGIN");
+        skip = skip ? skip : token(p, n, "${ORIGIN}");
+        own = join(LOADER_PATH, skip ? strlen(LOADER_PATH) : 0, p + skip, n - skip);
+        rc = exti__macho_own(e, own, err);
+        if (!rc)
+            rc = add(list, own, err);
+    }
+    return rc;
+}
+
+/* *changed: another list than the file's is asked for. */
+static int list_new(struct macho_edit *e, struct paths *list, bool *changed, struct exti_error *err)
+{
+    const struct exti_rewrite_opts *opts = e->b->opts;
+    int rc = 0;
+
+    *changed = opts->path_set || (opts->path_prepend && *opts->path_prepend);
+    if (opts->path_prepend)
+        rc = add_entries(e, list, opts->path_prepend, err);
+    if (!rc && opts->path_set)
+        return add_entries(e, list, opts->path_set, err);
+    for (size_t i = 0; !rc && i < e->b->f->rpath_count; i++) {
+        const char *old = e->b->f->rpaths[i], *text = old;
+
+        rc = exti__macho_translate(e, &text, err);
+        if (!rc)
+            rc = add(list, text, err);
+        if (text != old)
+            *changed = true;
+    }
+    return rc;
+}
+
+static bool is_as_it_was(const struct macho_file *f, const struct paths *list)
+{
+    if (list->count != f->rpath_count)
+        return false;
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->text[i], f->rpaths[i]) != 0)
+            return false;
+    return true;
+}
+
+/* Takes the old commands out; gives the place of the first, or the one behind the libraries. */
+static size_t take_out(struct macho_edit *e)
+{
+    size_t kept = 0, at = SIZE_MAX, behind = e->count;
+
+    for (size_t i = 0; i < e->count; i++) {
+        if (e->items[i].cmd == LC_RPATH) {
+            at = at == SIZE_MAX ? kept : at;
+            continue;
+        }
+        e->items[kept++] = e->items[i];
+        if (exti__macho_is_library(e->items[kept - 1].cmd))
+            behind = kept;
+    }
+    e->count = kept;
+    if (at != SIZE_MAX)
+        return at;
+    return behind < kept ? behind : kept;
+}
+
+static struct macho_item item_for(const struct macho_file *f, const char *text)
+{
+    struct macho_item item = {.cmd = LC_RPATH, .text = text};
+
+    for (size_t i = 0, n = 0; i < f->command_count && !item.was; i++) {
+        if (f->commands[i].cmd != LC_RPATH)
+            continue;
+        if (strcmp(f->rpaths[n++], text) != 0)
+            continue;
+        item.old = f->commands[i].s;
+        item.was = text;
+    }
+    return item;
+}
+
+int exti__macho_edit_paths(struct macho_edit *e, struct exti_error *err)
+{
+    const struct exti_rewrite_opts *opts = e->b->opts;
+    const struct macho_file *f = e->b->f;
+    struct paths list = {0};
+    bool changed;
+    size_t at;
+    int rc;
+
+    if (!opts->origin && !opts->path_set && !opts->path_prepend)
+        return 0;
+    rc = list_new(e, &list, &changed, err);
+    if (!rc && changed && !is_as_it_was(f, &list)) {
+        at = take_out(e);
+        for (size_t i = 0; !rc && i < list.count; i++)
+            rc = exti__macho_insert(e, at + i, item_for(f, list.text[i]), err);
+    }
+    exti__free(list.text);
+    return rc;
+}

@@ -1,0 +1,137 @@
+/* Room for the load commands, which end where the first section begins.  Linkers leave some: 32 bytes at
+ * least, about 50 as a rule.  What does not fit is helped, least harm first, by
+ *   1. the short name of the library to bind to;
+ *   2. leaving out what neither dyld nor a debugger misses;
+ *   3. leaving out what only tools look at, function starts last: they help to symbolise stripped code;
+ *   4. moving all behind the header by pages (macho_shift.c), with every command as it was.
+ * Not done, since the shift covers them: taking over the libSystem entry with a library that re-exports
+ * it, and removing section headers.  LC_UUID stays: dyld demands it. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "macho/edit/macho_commands.h"
+
+enum { SHIFT = 0x4000, NO_PIECE = MACHO_PIECES };
+
+static const struct {
+    uint32_t cmd;
+    int piece;
+    bool if_empty;
+} droppable[] = {
+    {LC_DATA_IN_CODE, MACHO_DATA_IN_CODE, true},
+    {LC_SOURCE_VERSION, NO_PIECE, false},
+    {LC_DYLIB_CODE_SIGN_DRS, MACHO_CODE_SIGN_DRS, false},
+    {LC_SEGMENT_SPLIT_INFO, MACHO_SPLIT_INFO, false},
+    {LC_BUILD_VERSION, NO_PIECE, false}, /* its tools alone */
+    {LC_FUNCTION_STARTS, MACHO_FUNCTION_STARTS, false},
+};
+
+static uint64_t end_of_commands(const struct macho_edit *e)
+{
+    uint64_t end = MACH_HEADER_64_SIZE;
+
+    for (size_t i = 0; i < e->count; i++)
+        end += exti__macho_item_size(&e->items[i]);
+    return end;
+}
+
+static bool fits(const struct macho_edit *e)
+{
+    return end_of_commands(e) <= e->b->f->room_end;
+}
+
+static void use_short_name(struct macho_edit *e)
+{
+    const struct exti_rewrite_opts *opts = e->b->opts;
+    struct macho_item *item;
+
+    if (!opts->bind_name || !opts->bind_short || exti__macho_library(e, opts->bind_short))
+        return;
+    item = exti__macho_library(e, opts->bind_name);
+    if (item)
+        item->text = opts->bind_short;
+}
+
+/* More than a handful come from no linker, and comparing them all would take its time. */
+enum { FEW = 256 };
+
+static void drop_second_paths(struct macho_edit *e)
+{
+    for (size_t i = 0; i < e->count && e->b->f->rpath_count <= FEW; i++)
+        for (size_t k = 0; k < i && e->items[i].cmd == LC_RPATH && !e->items[i].dropped; k++)
+            if (e->items[k].cmd == LC_RPATH && strcmp(e->items[i].text, e->items[k].text) == 0)
+                e->items[i].dropped = true;
+}
+
+static void drop(struct macho_edit *e)
+{
+    for (size_t d = 0; d < sizeof droppable / sizeof *droppable && !fits(e); d++)
+        for (size_t i = 0; i < e->count; i++) {
+            struct macho_item *item = &e->items[i];
+
+            if (item->cmd != droppable[d].cmd)
+                continue;
+            if (droppable[d].if_empty &&
+                exti__macho_piece(e->b, (enum macho_piece_kind)droppable[d].piece).n)
+                continue;
+            if (item->cmd == LC_BUILD_VERSION)
+                item->no_tools = true;
+            else
+                item->dropped = true;
+        }
+}
+
+/* A piece goes with the command that told of it. */
+static void drop_pieces(struct macho_edit *e)
+{
+    for (size_t i = 0; i < e->count; i++)
+        for (size_t d = 0; d < sizeof droppable / sizeof *droppable; d++)
+            if (e->items[i].dropped && e->items[i].cmd == droppable[d].cmd &&
+                droppable[d].piece != NO_PIECE)
+                exti__macho_piece_new(e->b, (enum macho_piece_kind)droppable[d].piece, 0);
+}
+
+static void undo(struct macho_edit *e)
+{
+    const struct exti_rewrite_opts *opts = e->b->opts;
+    struct macho_item *item = opts->bind_short ? exti__macho_library(e, opts->bind_short) : NULL;
+
+    for (size_t i = 0; i < e->count; i++)
+        e->items[i].dropped = e->items[i].no_tools = false;
+    /* Not where the file itself has it. */
+    if (item && (!item->was || strcmp(item->was, item->text) != 0) &&
+        !exti__macho_library(e, opts->bind_name))
+        item->text = opts->bind_name;
+}
+
+static int plan_shift(struct macho_edit *e, struct exti_error *err)
+{
+    const struct macho_file *f = e->b->f;
+    const uint64_t end = end_of_commands(e);
+
+    if (f->cputype == CPU_TYPE_ARM64 && (f->cpusubtype & ~CPU_SUBTYPE_MASK) == CPU_SUBTYPE_ARM64E)
+        return exti__fail(err, EXTI_E_NOSPACE, f->file.base + f->commands_end,
+                          "load commands: need %" PRIu64 " bytes more than the %" PRIu64
+                          " that are free, and arm64e code cannot be moved; give shorter names, or "
+                          "link the original with -headerpad",
+                          end - f->room_end, f->room_end - f->commands_end);
+    e->b->shift = (end + SHIFT - 1) / SHIFT * SHIFT;
+    return 0;
+}
+
+int exti__macho_make_room(struct macho_edit *e, struct exti_error *err)
+{
+    if (fits(e))
+        return 0;
+    use_short_name(e);
+    if (!fits(e))
+        drop_second_paths(e);
+    drop(e);
+    if (fits(e)) {
+        drop_pieces(e);
+        return 0;
+    }
+    undo(e);
+    return plan_shift(e, err);
+}

@@ -1,0 +1,91 @@
+/* LEB128 numbers and strings, as opcode streams and tries have them. */
+#include <string.h>
+
+#include "macho/read/macho_priv.h"
+
+uint64_t exti__macho_uleb(struct exti_cur *c)
+{
+    uint64_t v = 0;
+    unsigned shift = 0;
+    uint8_t byte;
+
+    do {
+        byte = exti__cur_u8(c);
+        /* dyld takes bytes past the 64th bit as malformed even where they are zero. */
+        if (shift > 63 || (shift == 63 && (byte & 0x7e)))
+            c->failed = true;
+        if (c->failed)
+            return 0;
+        v |= (uint64_t)(byte & 0x7f) << shift;
+        shift += 7;
+    } while (byte & 0x80);
+    return v;
+}
+
+int64_t exti__macho_sleb(struct exti_cur *c)
+{
+    uint64_t v = 0;
+    unsigned shift = 0;
+    uint8_t byte;
+
+    do {
+        byte = exti__cur_u8(c);
+        /* The 10th byte holds the sign bit alone: all of its seven bits must agree. */
+        if (shift > 63 || (shift == 63 && (byte & 0x7f) != 0 && (byte & 0x7f) != 0x7f))
+            c->failed = true;
+        if (c->failed)
+            return 0;
+        v |= (uint64_t)(byte & 0x7f) << shift;
+        shift += 7;
+    } while (byte & 0x80);
+    if (byte & 0x40 && shift < 64)
+        v |= UINT64_MAX << shift;
+    return (int64_t)v;
+}
+
+const char *exti__macho_cur_cstr(struct exti_cur *c)
+{
+    const uint8_t *p, *end;
+
+    if (c->failed || c->at >= c->s.n) {
+        c->failed = true;
+        return "";
+    }
+    p = c->s.p + c->at;
+    end = memchr(p, 0, c->s.n - c->at);
+    if (!end) {
+        c->failed = true;
+        return "";
+    }
+    exti__cur_skip(c, (uint64_t)(end - p) + 1);
+    return (const char *)p;
+}
+
+int exti__macho_put_uleb(struct exti_buf *b, uint64_t v, struct exti_error *err)
+{
+    uint8_t bytes[10];
+    size_t n = 0;
+
+    do {
+        bytes[n++] = (uint8_t)((v & 0x7f) | (v > 0x7f ? 0x80 : 0));
+        v >>= 7;
+    } while (v);
+    return exti__buf_append(b, bytes, n, err);
+}
+
+int exti__macho_put_sleb(struct exti_buf *b, int64_t v, struct exti_error *err)
+{
+    uint8_t bytes[10];
+    size_t n = 0;
+    bool more;
+
+    do {
+        uint8_t low = (uint8_t)(v & 0x7f);
+
+        /* An arithmetic shift, spelt out: C11 leaves the shift of a negative number open. */
+        v = v < 0 ? -1 - (-1 - v) / 128 : v / 128;
+        more = !(v == 0 && !(low & 0x40)) && !(v == -1 && low & 0x40);
+        bytes[n++] = (uint8_t)(low | (more ? 0x80 : 0));
+    } while (more);
+    return exti__buf_append(b, bytes, n, err);
+}

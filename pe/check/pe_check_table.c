@@ -1,0 +1,312 @@
+/* Relocations, thread-local storage, load configuration, debug directory, COFF symbols and the
+ * checksum. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pe/check/pe_check_priv.h"
+
+enum {
+    RELOC_ABSOLUTE = 0,
+    RELOC_HIGHLOW = 3,
+    RELOC_DIR64 = 10,
+    RELOC_BLOCK = 8,
+};
+
+/* ---- relocations --------------------------------------------------------------------------------------- */
+
+static bool walk_block(const struct pe_view *v, struct exti_span block,
+                       void (*each)(void *user, uint64_t rva, unsigned size), void *user,
+                       uint64_t *flaw)
+{
+    const uint32_t page = exti__pe_word32(block.p);
+
+    for (size_t at = RELOC_BLOCK; at + 2 <= block.n; at += 2) {
+        const uint16_t entry = exti__pe_word16(block.p + at);
+        const unsigned type = entry >> 12, size = type == RELOC_DIR64 ? 8 : 4;
+        const uint64_t rva = (uint64_t)page + (entry & 0xfff);
+
+        if (type == RELOC_ABSOLUTE)
+            continue;
+        *flaw = block.base + at;
+        if ((type != RELOC_HIGHLOW && type != RELOC_DIR64) || rva + size > v->image_size)
+            return false;
+        each(user, rva, size);
+    }
+    *flaw = EXTI_NO_OFFSET;
+    return true;
+}
+
+void exti__pe_relocs(const struct pe_view *v, void (*each)(void *user, uint64_t rva, unsigned size),
+                     void *user, uint64_t *flaw)
+{
+    const size_t i = IMAGE_DIRECTORY_ENTRY_BASERELOC;
+    struct exti_span s, block;
+
+    *flaw = EXTI_NO_OFFSET;
+    if (!v->directory[i].size ||
+        !exti__pe_view_at(v, v->directory[i].rva, v->directory[i].size, &s))
+        return;
+    for (uint64_t at = 0; at < s.n; at += block.n) {
+        const uint32_t size = s.n - at >= RELOC_BLOCK ? exti__pe_word32(s.p + at + 4) : 0;
+
+        *flaw = s.base + at;
+        if (size < RELOC_BLOCK || size % 4 || exti__span_sub(s, at, size, "", &block, NULL) ||
+            !walk_block(v, block, each, user, flaw))
+            return;
+    }
+    *flaw = EXTI_NO_OFFSET;
+}
+
+static void ignore(void *user, uint64_t rva, unsigned size)
+{
+    (void)user;
+    (void)rva;
+    (void)size;
+}
+
+int exti__pe_rule_relocs(struct pe_check *c, const struct pe_view *v, struct exti_error *err)
+{
+    uint64_t flaw;
+
+    (void)err;
+    exti__pe_relocs(v, ignore, NULL, &flaw);
+    if (flaw != EXTI_NO_OFFSET)
+        exti__pe_broken(c, flaw, "",
+                        "relocations: a block of another size than the directory has room for, or "
+                        "an entry of an unknown kind or outside the image");
+    return 0;
+}
+
+/* What the loader adds to must be what it was: no name that the rewrite wrote. */
+static void check_target(void *user, uint64_t rva, unsigned size)
+{
+    struct pe_check *c = user;
+    struct exti_span b, a;
+
+    if (c->judge.stop || !exti__pe_view_at(&c->after, rva, size, &a))
+        return;
+    if (!exti__pe_view_at(&c->before, rva, size, &b))
+        exti__pe_finding(c, a.base, "relocation at 0x%" PRIx64 ": where the rewrite wrote", rva);
+    else if (exti__pe_ranges_meet(&c->texts, b.base, b.base + size) && memcmp(a.p, b.p, size) != 0)
+        exti__pe_finding(c, a.base, "relocation at 0x%" PRIx64 ": in a name that the rewrite wrote",
+                         rva);
+}
+
+int exti__pe_step_relocs(struct pe_check *c, struct exti_error *err)
+{
+    uint64_t flaw;
+
+    (void)err;
+    if (!c->same)
+        exti__pe_relocs(&c->after, check_target, c, &flaw);
+    return 0;
+}
+
+/* ---- thread-local storage and load configuration ----------------------------------------------------------- */
+
+static uint64_t pointer(const struct pe_view *v, const uint8_t *p, size_t index)
+{
+    return v->plus ? exti__pe_word64(p + 8 * index) : exti__pe_word32(p + 4 * index);
+}
+
+int exti__pe_rule_tls(struct pe_check *c, const struct pe_view *v, struct exti_error *err)
+{
+    const uint32_t rva = v->directory[IMAGE_DIRECTORY_ENTRY_TLS].rva;
+    const unsigned width = v->plus ? 8 : 4;
+    struct exti_span s;
+    uint64_t from, to, callbacks;
+
+    (void)err;
+    if (!rva || !v->directory[IMAGE_DIRECTORY_ENTRY_TLS].size)
+        return 0;
+    if (!exti__pe_view_at(v, rva, 4 * width + 8, &s)) {
+        exti__pe_broken(c, EXTI_NO_OFFSET, "", "TLS directory: not in the file");
+        return 0;
+    }
+    from = pointer(v, s.p, 0);
+    to = pointer(v, s.p, 1);
+    callbacks = pointer(v, s.p, 3);
+    if (to < from || (to > from && !exti__pe_view_mapped(v, from - v->base, to - from)))
+        exti__pe_broken(c, s.base, "data",
+                        "TLS directory: data from 0x%" PRIx64 " to 0x%" PRIx64 " is in no section",
+                        from, to);
+    if (!exti__pe_view_mapped(v, pointer(v, s.p, 2) - v->base, 4))
+        exti__pe_broken(c, s.base + 2 * width, "index",
+                        "TLS directory: its index is in no section");
+    if (callbacks && !exti__pe_view_mapped(v, callbacks - v->base, width))
+        exti__pe_broken(c, s.base + 3 * width, "callbacks",
+                        "TLS directory: its callbacks are in no section");
+    return 0;
+}
+
+/* The structure tells its own size, which for i386 the directory may understate. */
+static bool load_config(const struct pe_view *v, struct exti_span *out)
+{
+    const uint32_t rva = v->directory[IMAGE_DIRECTORY_ENTRY_LOAD_CONFIG].rva;
+
+    return exti__pe_view_at(v, rva, 4, out) &&
+           exti__pe_view_at(v, rva, exti__pe_word32(out->p), out);
+}
+
+int exti__pe_rule_load_config(struct pe_check *c, const struct pe_view *v, struct exti_error *err)
+{
+    struct exti_span s;
+
+    (void)err;
+    if (v->directory[IMAGE_DIRECTORY_ENTRY_LOAD_CONFIG].size && !load_config(v, &s))
+        exti__pe_broken(c, EXTI_NO_OFFSET, "", "load configuration: not in the file as a whole");
+    return 0;
+}
+
+bool exti__pe_load_flags_at(const struct pe_view *v, uint64_t *at)
+{
+    const uint64_t offset = v->plus ? 78 : 54;
+    struct exti_span s;
+
+    if (!v->directory[IMAGE_DIRECTORY_ENTRY_LOAD_CONFIG].size || !load_config(v, &s) ||
+        s.n < offset + 2)
+        return false;
+    *at = s.base + offset;
+    return true;
+}
+
+int exti__pe_step_load_flags(struct pe_check *c, struct exti_error *err)
+{
+    uint64_t at;
+
+    (void)err;
+    if (!c->same && exti__pe_load_flags_at(&c->after, &at) &&
+        exti__pe_word16(c->after.file.p + at) != 0)
+        exti__pe_finding(c, at,
+                         "load configuration: DependentLoadFlags 0x%x keeps the loader from the "
+                         "copies of libraries",
+                         exti__pe_word16(c->after.file.p + at));
+    return 0;
+}
+
+/* ---- debug directory, symbols ------------------------------------------------------------------------------ */
+
+static void check_debug(struct pe_check *c, const struct pe_view *v, struct exti_span s, size_t i)
+{
+    const uint32_t size = exti__pe_word32(s.p + 16), rva = exti__pe_word32(s.p + 20),
+                   at = exti__pe_word32(s.p + 24);
+    struct exti_span data;
+    char subject[24];
+
+    snprintf(subject, sizeof subject, "%zu", i);
+    if (at && (uint64_t)at + size > v->file.n)
+        exti__pe_broken(c, s.base + 24, subject,
+                        "debug entry %zu: 0x%x bytes at 0x%x in a file of 0x%zx", i, size, at,
+                        v->file.n);
+    else if (at && rva && (!exti__pe_view_at(v, rva, size, &data) || data.base != at))
+        exti__pe_broken(c, s.base + 24, subject,
+                        "debug entry %zu: PointerToRawData 0x%x is not where 0x%x is in the file",
+                        i, at, rva);
+}
+
+int exti__pe_rule_debug(struct pe_check *c, const struct pe_view *v, struct exti_error *err)
+{
+    const uint32_t rva = v->directory[IMAGE_DIRECTORY_ENTRY_DEBUG].rva,
+                   size = v->directory[IMAGE_DIRECTORY_ENTRY_DEBUG].size;
+    struct exti_span s;
+
+    (void)err;
+    if (!rva || !size)
+        return 0;
+    if (size % DEBUG_DIRECTORY_SIZE || !exti__pe_view_at(v, rva, size, &s)) {
+        exti__pe_broken(c, EXTI_NO_OFFSET, "", "debug directory: 0x%x bytes at 0x%x", size, rva);
+        return 0;
+    }
+    for (size_t i = 0; i < size / DEBUG_DIRECTORY_SIZE; i++) {
+        struct exti_span entry;
+
+        if (!exti__span_sub(s, i * DEBUG_DIRECTORY_SIZE, DEBUG_DIRECTORY_SIZE, "", &entry, NULL))
+            check_debug(c, v, entry, i);
+    }
+    return 0;
+}
+
+int exti__pe_step_debug(struct pe_check *c, struct exti_error *err)
+{
+    const size_t dir = IMAGE_DIRECTORY_ENTRY_DEBUG;
+    const uint32_t rva = c->before.directory[dir].rva, size = c->before.directory[dir].size;
+    struct exti_span b, a;
+
+    (void)err;
+    if (!exti__pe_view_at(&c->before, rva, size, &b) || !exti__pe_view_at(&c->after, rva, size, &a))
+        return 0;
+    for (size_t i = 0; i + DEBUG_DIRECTORY_SIZE <= size; i += DEBUG_DIRECTORY_SIZE) {
+        const uint32_t was = exti__pe_word32(b.p + i + 24), now = exti__pe_word32(a.p + i + 24);
+
+        if (now != was + (was >= c->raw_from ? c->shift : 0))
+            exti__pe_finding(c, a.base + i + 24,
+                             "debug entry %zu: PointerToRawData 0x%x, in the original 0x%x",
+                             i / DEBUG_DIRECTORY_SIZE, now, was);
+    }
+    return 0;
+}
+
+int exti__pe_rule_symbols(struct pe_check *c, const struct pe_view *v, struct exti_error *err)
+{
+    struct exti_span s, strings;
+
+    (void)err;
+    if (!v->symbols_at)
+        return 0;
+    if (exti__span_table(v->file, v->symbols_at, v->symbol_count, COFF_SYMBOL_SIZE, "", &s, NULL) ||
+        (v->symbol_count && exti__span_sub(v->file, s.base + s.n, 4, "", &strings, NULL)) ||
+        (v->symbol_count &&
+         exti__span_sub(v->file, s.base + s.n, exti__pe_word32(strings.p), "", &strings, NULL)))
+        exti__pe_broken(c, v->nt + 12, "",
+                        "COFF symbols: %u of them at 0x%x, and their names, are not in the file",
+                        v->symbol_count, v->symbols_at);
+    return 0;
+}
+
+/* ---- checksum ------------------------------------------------------------------------------------------------ */
+
+/* The sum of all 16-bit words, carries added at the low end, plus the file's size; CheckSum itself
+ * counts as zeros. */
+static uint32_t checksum(const struct pe_view *v)
+{
+    const uint64_t field = v->optional + 64;
+    const uint8_t *p = v->file.p;
+    uint64_t sum = 0;
+    size_t at = 0;
+
+    /* Two words at once: as the carry comes round, the upper one's place does not matter. */
+    for (; at + 3 < v->file.n; at += 4)
+        sum += p[at] | (uint32_t)p[at + 1] << 8 | (uint32_t)p[at + 2] << 16 |
+               (uint32_t)p[at + 3] << 24;
+    for (; at < v->file.n; at++)
+        sum += (uint64_t)p[at] << (at % 2 ? 8 : 0);
+    for (uint64_t i = field; i < field + 4; i++)
+        sum -= (uint64_t)p[i] << (i % 2 ? 8 : 0);
+    while (sum >> 16)
+        sum = (sum & 0xffff) + (sum >> 16);
+    return (uint32_t)(sum + v->file.n);
+}
+
+int exti__pe_rule_checksum(struct pe_check *c, const struct pe_view *v, struct exti_error *err)
+{
+    const uint32_t right = v->checksum ? checksum(v) : 0;
+
+    (void)err;
+    if (v->checksum != right)
+        exti__pe_broken(c, v->optional + 64, "", "CheckSum 0x%x, not 0x%x", v->checksum, right);
+    return 0;
+}
+
+/* That the original has a wrong one is no excuse for a copy that was written anew. */
+int exti__pe_step_checksum(struct pe_check *c, struct exti_error *err)
+{
+    (void)err;
+    if (c->same || !c->after.checksum || !c->before.checksum ||
+        c->before.checksum == checksum(&c->before) || c->after.checksum == checksum(&c->after))
+        return 0;
+    exti__pe_finding(c, c->after.optional + 64, "CheckSum 0x%x, not 0x%x", c->after.checksum,
+                     checksum(&c->after));
+    return 0;
+}

@@ -1,0 +1,38 @@
+/* The image checksum, which Windows demands of drivers and of DLLs that it loads early; elsewhere tools
+ * alone look at it. */
+#include "pe/read/pe_priv.h"
+
+/* What `n` bytes at `at` in the file count as in a sum of 16-bit little-endian words.  Each byte counts
+ * by the parity of its place, so parts of odd size need no joining. */
+static uint64_t sum_of(const uint8_t *p, size_t n, uint64_t at)
+{
+    uint64_t even = 0, odd = 0;
+    size_t k = 0;
+
+    for (; k + 1 < n; k += 2) {
+        even += p[k];
+        odd += p[k + 1];
+    }
+    if (k < n)
+        even += p[k];
+    return at & 1 ? odd + (even << 8) : even + (odd << 8);
+}
+
+uint32_t exti__pe_checksum(const struct exti_span *parts, size_t count, uint64_t field)
+{
+    uint64_t at = 0, sum = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct exti_span s = parts[i];
+
+        sum += sum_of(s.p, s.n, at);
+        for (uint64_t k = field; k < field + 4; k++)
+            if (k >= at && k - at < s.n)
+                sum -= sum_of(s.p + (k - at), 1, k);
+        at += s.n;
+    }
+    /* The carry comes round. */
+    while (sum >> 16)
+        sum = (sum & 0xffff) + (sum >> 16);
+    return (uint32_t)sum + (uint32_t)at;
+}

@@ -1,0 +1,86 @@
+/* GNU dlltool's delay imports have their descriptors wherever the linker put them and no entry in the
+ * directory of delay imports, which stays empty.  One that names a renamed library would load the
+ * original behind the copy's back. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/os/fs.h"
+#include "pe/edit/pe_plan.h"
+
+enum { ATTRIBUTES_RVA = 1 };
+
+static int is_at(void *user, const struct pe_import *im, struct exti_error *err)
+{
+    (void)err;
+    return im->delay && im->at == *(const uint64_t *)user;
+}
+
+/* The fields of a descriptor: attributes, name, module handle, address table, name table. */
+static bool is_descriptor(const struct pe_file *f, const uint8_t *p, const char **name)
+{
+    if (exti__pe_u32(p) != ATTRIBUTES_RVA)
+        return false;
+    for (size_t i = 1; i <= 4; i++)
+        if (!exti__pe_section_of(f, exti__pe_u32(p + 4 * i)))
+            return false;
+    return !exti__pe_string(f, exti__pe_u32(p + 4), PE_LONGEST_NAME, "delay import", name, NULL);
+}
+
+static bool same(const char *name, const char *other)
+{
+    return exti__pe_same_dll(name, strlen(name), other, strlen(other));
+}
+
+/* A library that is renamed, or the one that imports of renamed ones lead to: nothing else need import
+ * that. */
+static bool is_meant(const struct exti_rewrite_opts *o, const char *name)
+{
+    const char *slash = o->bind_file ? exti__fs_last_slash(o->bind_file) : NULL;
+
+    for (size_t i = 0; i < o->needed_count; i++)
+        if (same(name, o->needed[i].from))
+            return true;
+    return o->bind_file && same(name, slash ? slash + 1 : o->bind_file);
+}
+
+/* The next word from `at` on that may begin a descriptor: few have its first byte. */
+static size_t next_word(const struct exti_span raw, size_t at)
+{
+    const uint8_t *p = at < raw.n ? memchr(raw.p + at, ATTRIBUTES_RVA, raw.n - at) : NULL;
+
+    return p ? (size_t)(p - raw.p) & ~(size_t)3 : raw.n;
+}
+
+static int search(const struct pe_edit *e, const struct exti_span raw, struct exti_error *err)
+{
+    for (size_t at = next_word(raw, 0); at + DELAY_DESCRIPTOR_SIZE <= raw.n;
+         at = next_word(raw, at + 4)) {
+        uint64_t offset = raw.base + at;
+        const char *name;
+
+        if (is_descriptor(e->f, raw.p + at, &name) && is_meant(e->req->opts, name) &&
+            !exti__pe_imports(e->f, is_at, &offset, NULL))
+            return exti__fail(err, EXTI_E_UNSUPPORTED, offset,
+                              "delay import of '%s' that the directory of delay imports does not "
+                              "list, as GNU dlltool makes them; a plain import is right",
+                              name);
+    }
+    return 0;
+}
+
+int exti__pe_refuse_hidden(const struct pe_edit *e, struct exti_error *err)
+{
+    int rc = 0;
+
+    if (!e->req->opts->needed_count && !e->req->opts->bind_file)
+        return 0;
+    for (size_t i = 0; !rc && i < e->f->section_count; i++) {
+        const struct pe_section *s = &e->f->sections[i];
+        struct exti_span raw;
+
+        if (!s->raw_size || exti__pe_from(e->f, s->rva, "section", &raw, NULL))
+            continue;
+        rc = search(e, raw, err);
+    }
+    return rc;
+}

@@ -1,0 +1,166 @@
+#include "loader/image/image_cache.h"
+
+#include "base/mem.h"
+#include "tests/support/exti_test.h"
+#include "tests/unit/elf/elf_toy.h"
+
+struct fixture {
+    struct test *t;
+    const char *path;
+    struct elf_toy toy;
+    struct exti_file_id id;
+    struct exti_images images;
+};
+
+static void write_toy(struct fixture *f)
+{
+    test_write(f->path, f->toy.b, f->toy.n);
+    assert_ok(exti__fs_id(f->path, &f->id, &f->t->err), &f->t->err);
+}
+
+static int setup(void **state)
+{
+    static struct fixture f;
+    void *t = NULL;
+
+    f = (struct fixture){0};
+    test_setup(&t);
+    f.t = t;
+    f.path = test_path(f.t, "libtoy.so");
+    elf_toy_make(&f.toy, true, false);
+    write_toy(&f);
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    void *t = f->t;
+
+    exti__mem_fail_after(-1);
+    exti__images_end(&f->images);
+    return test_teardown(&t);
+}
+
+#define images_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+static struct exti_image *get(struct fixture *f)
+{
+    struct exti_image *im;
+
+    assert_ok(exti__images_get(&f->images, f->path, &f->id, &im, &f->t->err), &f->t->err);
+    assert_string_equal(im->info.id, "libtoy.so");
+    return im;
+}
+
+static void what_is_kept_is_read_once(void **state)
+{
+    struct fixture *f = *state;
+    struct exti_image *im;
+
+    f->images.keeps = true;
+    im = get(f);
+    exti__images_put(&f->images, im);
+    assert_ptr_equal(get(f), im);
+    exti__images_end(&f->images);
+    assert_false(f->images.keeps);
+    assert_null(f->images.kept);
+}
+
+static void nothing_is_kept_unasked(void **state)
+{
+    struct fixture *f = *state;
+
+    exti__images_put(&f->images, get(f));
+    exti__images_put(&f->images, NULL);
+    assert_null(f->images.kept);
+}
+
+static void what_is_taken_outlives_the_others(void **state)
+{
+    struct fixture *f = *state;
+    struct exti_image *kept, *not_kept;
+
+    not_kept = get(f);
+    exti__images_take(&f->images, not_kept);
+    f->images.keeps = true;
+    kept = get(f);
+    exti__images_take(&f->images, kept);
+    assert_null(f->images.kept);
+    exti__images_end(&f->images);
+    assert_string_equal(kept->info.id, "libtoy.so");
+    assert_string_equal(not_kept->info.id, "libtoy.so");
+    exti_image_free(kept);
+    exti_image_free(not_kept);
+}
+
+static void another_version_is_another_file(void **state)
+{
+    struct fixture *f = *state;
+    const struct exti_image *old, *now;
+
+    f->images.keeps = true;
+    old = get(f);
+    f->path = test_path(f->t, "again.so");
+    f->toy.n++;
+    write_toy(f);
+    now = get(f);
+    assert_ptr_not_equal(now, old);
+    assert_int_equal(now->bytes.n, old->bytes.n + 1);
+    assert_int_equal(exti__inspected_id(now)->size, f->id.size);
+}
+
+static void what_cannot_be_read_is_told(void **state)
+{
+    struct fixture *f = *state;
+    struct exti_image *im = NULL;
+
+    f->images.keeps = true;
+    assert_int_equal(
+        exti__images_get(&f->images, test_path(f->t, "none.so"), &f->id, &im, &f->t->err),
+        EXTI_E_IO);
+    assert_null(im);
+    assert_null(f->images.kept);
+}
+
+/* What there is no memory to keep is the caller's to give back all the same. */
+static void out_of_memory_loses_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct exti_image *im;
+    long n = -1;
+    int rc;
+
+    do {
+        f->images.keeps = true;
+        exti__mem_fail_after(++n);
+        rc = exti__images_get(&f->images, f->path, &f->id, &im, &f->t->err);
+        exti__mem_fail_after(-1);
+        assert_true(rc == 0 || rc == EXTI_E_NOMEM);
+        if (!rc) {
+            assert_string_equal(im->info.id, "libtoy.so");
+            exti__images_put(&f->images, im);
+        }
+        assert_true(n < 1000);
+        if (f->images.kept)
+            break;
+        exti__images_end(&f->images);
+    } while (true);
+    assert_int_equal(rc, 0);
+    assert_true(n > 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        images_test(what_is_kept_is_read_once),
+        images_test(nothing_is_kept_unasked),
+        images_test(what_is_taken_outlives_the_others),
+        images_test(another_version_is_another_file),
+        images_test(what_cannot_be_read_is_told),
+        images_test(out_of_memory_loses_nothing),
+    };
+
+    return cmocka_run_group_tests_name("images", tests, NULL, NULL);
+}

@@ -1,0 +1,615 @@
+#include "tests/support/exti_test.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "macho/read/macho_priv.h"
+#include "tests/unit/macho/macho_forms.h"
+
+struct fixture {
+    struct test *t;
+    struct exti_error err;
+    struct macho_file m;
+    struct macho_segment segments[2];
+    struct exti_buf out, text;
+    struct macho_bind list[2000];
+    size_t n;
+};
+
+static int setup(void **state)
+{
+    static struct fixture f;
+    void *t = NULL;
+
+    memset(&f, 0, sizeof f);
+    f.out = exti__buf(1 << 20);
+    f.text = exti__buf(1 << 20);
+    test_setup(&t);
+    f.t = t;
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    void *t = f->t;
+
+    exti__mem_fail_after(-1);
+    exti__buf_free(&f->out);
+    exti__buf_free(&f->text);
+    return test_teardown(&t);
+}
+
+#define bind_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+static int keep(void *user, const struct macho_bind *b, struct exti_error *err)
+{
+    struct fixture *f = user;
+
+    (void)err;
+    if (f->n < ARRAY_SIZE(f->list))
+        f->list[f->n] = *b;
+    f->n++;
+    return 0;
+}
+
+static void say(struct fixture *f, const char *line)
+{
+    assert_ok(exti__buf_append(&f->text, line, strlen(line), &f->err), &f->err);
+}
+
+static const char *said(struct fixture *f)
+{
+    assert_ok(exti__buf_append(&f->text, "", 1, &f->err), &f->err);
+    f->text.n = 0;
+    return (const char *)f->text.p;
+}
+
+static const char *place(struct fixture *f, const struct macho_file *m, uint32_t segment,
+                         uint64_t offset)
+{
+    const struct macho_segment *s = &m->segments[segment];
+    uint64_t at = s->vmaddr + offset;
+
+    for (size_t i = 0; i < s->section_count; i++) {
+        const struct macho_section *x = &m->sections[s->first_section + i];
+
+        if (at >= x->addr && at - x->addr < x->size)
+            return test_format(f->t, "%s %s 0x%08llX", s->name, x->name, (unsigned long long)at);
+    }
+    fail_msg("no section at %llx", (unsigned long long)at);
+    return "";
+}
+
+/* As llvm-objdump names a library. */
+static const char *library(struct fixture *f, const struct macho_file *m, int32_t ordinal)
+{
+    static const char *const special[] = {"this-image", "main-executable", "flat-namespace"};
+    const char *name;
+
+    if (ordinal <= 0)
+        return special[-ordinal];
+    name = strrchr(m->dylibs[ordinal - 1].name, '/') + 1;
+    return test_format(f->t, "%.*s", (int)strcspn(name, "."), name);
+}
+
+struct telling {
+    struct fixture *f;
+    const struct macho_file *m;
+    enum macho_piece_kind kind;
+};
+
+static int tell(void *user, const struct macho_bind *b, struct exti_error *err)
+{
+    struct telling *c = user;
+    struct fixture *f = c->f;
+    const char *where = place(f, c->m, b->segment, b->offset);
+
+    (void)err;
+    if (c->kind == MACHO_BIND)
+        say(f, test_format(f->t, "%s pointer %lld %s %s%s\n", where, (long long)b->addend,
+                           library(f, c->m, b->ordinal), b->symbol,
+                           b->flags & BIND_SYMBOL_FLAGS_WEAK_IMPORT ? " (weak_import)" : ""));
+    else if (c->kind == MACHO_LAZY_BIND)
+        say(f, test_format(f->t, "%s %s %s\n", where, library(f, c->m, b->ordinal), b->symbol));
+    else
+        say(f, test_format(f->t, "%s pointer %lld %s\n", where, (long long)b->addend, b->symbol));
+    return 0;
+}
+
+static int tell_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t type,
+                       struct exti_error *err)
+{
+    struct telling *c = user;
+
+    (void)err;
+    say(c->f, test_format(c->f->t, "%s %s\n", place(c->f, c->m, segment, offset),
+                          type == REBASE_TYPE_POINTER ? "pointer" : "?"));
+    return 0;
+}
+
+static void linked_streams_are_read_as_llvm_objdump_reads_them(void **state)
+{
+    static const struct {
+        enum macho_piece_kind kind;
+        const char *option;
+    } streams[] = {
+        {MACHO_BIND, "--bind"}, {MACHO_LAZY_BIND, "--lazy-bind"}, {MACHO_WEAK_BIND, "--weak-bind"}};
+    struct fixture *f = *state;
+
+    macho_skip_without_tools();
+    for (size_t a = 0; a < ARRAY_SIZE(macho_archs); a++)
+        for (size_t i = 0; i < ARRAY_SIZE(macho_forms); i++) {
+            struct macho_file m;
+            struct telling c = {.f = f, .m = &m};
+
+            if (macho_forms[i].chained)
+                continue;
+            assert_ok(exti__macho_open(macho_form_link(f->t, macho_archs[a], &macho_forms[i]), &m,
+                                       &f->err),
+                      &f->err);
+            for (size_t k = 0; k < ARRAY_SIZE(streams); k++) {
+                char *dump = macho_form_dump(f->t, streams[k].option, "__");
+
+                c.kind = streams[k].kind;
+                assert_ok(exti__macho_binds(&m, c.kind, tell, &c, &f->err), &f->err);
+                assert_string_equal(said(f), dump);
+                assert_true(strlen(dump) > 40);
+            }
+            assert_ok(exti__macho_rebases(&m, tell_rebase, &c, &f->err), &f->err);
+            assert_string_equal(said(f), macho_form_dump(f->t, "--rebase", "__"));
+            exti__macho_close(&m);
+        }
+}
+
+/* ---- streams made by hand ------------------------------------------------------------------------- */
+
+static void use(struct fixture *f, enum macho_piece_kind kind, const void *bytes, size_t n)
+{
+    static const uint8_t room[4096];
+
+    f->segments[0] = (struct macho_segment){.name = "__TEXT", .vmsize = 0x1000};
+    f->segments[1] = (struct macho_segment){.name = "__DATA", .vmaddr = 0x1000, .vmsize = 0x4000};
+    f->m = (struct macho_file){.file = exti__span(room, sizeof room),
+                               .segments = f->segments,
+                               .segment_count = 2,
+                               .dylib_count = 3};
+    f->m.file.base = 0x100;
+    f->m.pieces[kind].s = exti__span(bytes, n);
+    f->m.pieces[kind].s.base = 0x500;
+    f->n = 0;
+    f->err = (struct exti_error){0};
+}
+
+static int run(struct fixture *f, enum macho_piece_kind kind, const void *bytes, size_t n)
+{
+    use(f, kind, bytes, n);
+    return exti__macho_binds(&f->m, kind, keep, f, &f->err);
+}
+
+#define RUN(f, kind, bytes) run((f), (kind), (bytes), sizeof bytes - 1)
+
+static void assert_bind(const struct macho_bind *b, const char *symbol, int32_t ordinal,
+                        uint64_t offset, int64_t addend)
+{
+    assert_string_equal(b->symbol, symbol);
+    assert_int_equal(b->ordinal, ordinal);
+    assert_int_equal(b->segment, 1);
+    assert_int_equal(b->offset, offset);
+    assert_int_equal(b->addend, addend);
+    assert_int_equal(b->type, BIND_TYPE_POINTER);
+}
+
+static void every_opcode_does_what_dyld_does(void **state)
+{
+    static const char all[] = "\x51\x71\x10"
+                              "\x3e\x40_a\0\x90"             /* 10 */
+                              "\x12\x41_b\0\x60\x7f\xa0\x08" /* 18, then 28 */
+                              "\x20\x03\x40_c\0\x60\0\xb2"   /* 28, then 40 */
+                              "\x3f\x40_d\0\xc0\x02\x08"     /* 40, 50, then 60 */
+                              "\x30\x40_e\0\x80\x10\x90"     /* 70 */
+                              "\0\xff";
+    struct fixture *f = *state;
+
+    assert_ok(RUN(f, MACHO_BIND, all), &f->err);
+    assert_int_equal(f->n, 6);
+    assert_bind(&f->list[0], "_a", -2, 0x10, 0);
+    assert_bind(&f->list[1], "_b", 2, 0x18, -1);
+    assert_int_equal(f->list[1].flags, BIND_SYMBOL_FLAGS_WEAK_IMPORT);
+    assert_bind(&f->list[2], "_c", 3, 0x28, 0);
+    assert_bind(&f->list[3], "_d", -1, 0x40, 0);
+    assert_bind(&f->list[4], "_d", -1, 0x50, 0);
+    assert_bind(&f->list[5], "_e", 0, 0x70, 0);
+    /* ... in the slice, which starts at 0x100 of the file */
+    assert_int_equal(f->list[0].at, 0x400 + 3);
+    assert_int_equal(f->list[1].at, 0x400 + 9);
+}
+
+static void a_library_alone_does_not_change_the_target(void **state)
+{
+    static const char late[] = "\x51\x71\0\x11\x40_a\0\x90\x12\x90\x60\1\x90\0";
+    struct fixture *f = *state;
+
+    assert_ok(RUN(f, MACHO_BIND, late), &f->err);
+    assert_int_equal(f->n, 3);
+    assert_bind(&f->list[0], "_a", 1, 0, 0);
+    assert_bind(&f->list[1], "_a", 1, 8, 0);
+    assert_bind(&f->list[2], "_a", 2, 16, 1);
+}
+
+static void lazy_streams_go_on_behind_done(void **state)
+{
+    static const char lazy[] = "\x71\0\x11\x40_a\0\x90\0\x71\x08\x3e\x41_b\0\x90\0\x12\x90\0\0";
+    struct fixture *f = *state;
+
+    assert_ok(RUN(f, MACHO_LAZY_BIND, lazy), &f->err);
+    assert_int_equal(f->n, 3);
+    assert_bind(&f->list[0], "_a", 1, 0, 0);
+    assert_bind(&f->list[1], "_b", -2, 8, 0);
+    assert_bind(&f->list[2], "_b", 2, 16, 0);
+    assert_int_equal(f->list[1].at, 0x400 + 11);
+}
+
+static void weak_streams_name_no_library_and_mark_overrides(void **state)
+{
+    static const char weak[] = "\x48_strong\0\x40_a\0\x71\0\x90\0";
+    struct fixture *f = *state;
+
+    assert_ok(RUN(f, MACHO_WEAK_BIND, weak), &f->err);
+    assert_int_equal(f->n, 2);
+    assert_true(f->list[0].is_override);
+    assert_string_equal(f->list[0].symbol, "_strong");
+    assert_false(f->list[1].is_override);
+    assert_bind(&f->list[1], "_a", BIND_SPECIAL_DYLIB_WEAK_LOOKUP, 0, 0);
+    assert_int_equal(f->list[1].at, 0x400 + 9);
+}
+
+static void a_file_without_libraries_has_the_system_s(void **state)
+{
+    struct fixture *f = *state;
+
+    use(f, MACHO_BIND, "\x51\x71\0\x11\x40_a\0\x90", 9);
+    f->m.dylib_count = 0;
+    assert_ok(exti__macho_binds(&f->m, MACHO_BIND, keep, f, &f->err), &f->err);
+    use(f, MACHO_BIND, "\x51\x71\0\x12\x40_a\0\x90", 9);
+    f->m.dylib_count = 0;
+    assert_exti(exti__macho_binds(&f->m, MACHO_BIND, keep, f, &f->err), EXTI_E_FORMAT, &f->err,
+                0x503);
+}
+
+static void malformed_streams_are_refused_where_they_are(void **state)
+{
+    static const struct {
+        enum macho_piece_kind kind;
+        const char *bytes;
+        size_t n;
+        int code;
+        uint64_t offset;
+        const char *says;
+    } cases[] = {
+#define CASE(kind, bytes, offset, says)                                                            \
+    {kind, bytes, sizeof bytes - 1, EXTI_E_FORMAT, 0x500 + (offset), says}
+        CASE(MACHO_BIND, "\x51\x11\x40_a\0\x90", 6, "before a segment"),
+        CASE(MACHO_BIND, "\x51\x71\0\x40_a\0\x90", 7, "before a library"),
+        CASE(MACHO_BIND, "\x51\x71\0\x11\x90", 4, "before a symbol"),
+        CASE(MACHO_BIND, "\x71\0\x11\x40_a\0\x90", 7, "type 0 is not"),
+        CASE(MACHO_BIND, "\x52\x71\0\x11\x40_a\0\x90", 8, "type 2 is not"),
+        CASE(MACHO_BIND, "\x51\x72\0", 1, "segment 2 of 2"),
+        CASE(MACHO_BIND, "\x51\x14", 1, "library 4 of 3"),
+        CASE(MACHO_BIND, "\x51\x20\x80\x80\x80\x80\x10", 1, "library 4294967296 of 3"),
+        CASE(MACHO_BIND, "\x51\x3c", 1, "library -4 of 3"),
+        CASE(MACHO_BIND, "\x51\x31", 1, "library -15 of 3"),
+        CASE(MACHO_BIND, "\x51\x71\xf9\x7f\x11\x40_a\0\x90", 9, "0x3ff9 is outside of __DATA"),
+        CASE(MACHO_BIND, "\x51\x71\xf8\x7f\x11\x40_a\0\x90\x90", 10, "0x4000 is outside"),
+        CASE(MACHO_BIND, "\x51\x71\0\x11\x40_a\0\x80\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\x90", 19,
+             "0xffffffffffffffff is outside"),
+        CASE(MACHO_BIND, "\x51\x40_a", 2, "ends early"),
+        CASE(MACHO_BIND, "\x51\x71", 2, "ends early"),
+        CASE(MACHO_BIND, "\x51\x71\x80", 3, "ends early"),
+        CASE(MACHO_BIND, "\x20", 1, "ends early"),
+        CASE(MACHO_BIND, "\x60\x80", 2, "ends early"),
+        CASE(MACHO_BIND, "\x80", 1, "ends early"),
+        CASE(MACHO_BIND, "\x51\x71\0\x11\x40_a\0\xa0", 9, "ends early"),
+        CASE(MACHO_BIND, "\x51\x71\0\x11\x40_a\0\xc0\1", 10, "ends early"),
+        CASE(MACHO_BIND, "\xe0", 0, "opcode 0xe0"),
+        CASE(MACHO_WEAK_BIND, "\x11", 0, "a library is set"),
+        CASE(MACHO_WEAK_BIND, "\x3e", 0, "a library is set"),
+        CASE(MACHO_WEAK_BIND, "\x20\1", 0, "a library is set"),
+        CASE(MACHO_WEAK_BIND, "\x48_a", 1, "ends early"),
+        CASE(MACHO_LAZY_BIND, "\x51", 0, "lazy bind opcodes: opcode 0x51"),
+        CASE(MACHO_LAZY_BIND, "\x80\1", 0, "opcode 0x80"),
+        CASE(MACHO_LAZY_BIND, "\xa0\1", 0, "opcode 0xa0"),
+        CASE(MACHO_LAZY_BIND, "\xb1", 0, "opcode 0xb1"),
+        CASE(MACHO_LAZY_BIND, "\xc0\1\1", 0, "opcode 0xc0"),
+        CASE(MACHO_LAZY_BIND, "\xd0", 0, "opcode 0xd0"),
+#undef CASE
+        {MACHO_BIND, "\xd1", 1, EXTI_E_UNSUPPORTED, 0x500, "threaded"},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        int rc = run(f, cases[i].kind, cases[i].bytes, cases[i].n);
+
+        if (rc != cases[i].code || f->err.offset != cases[i].offset ||
+            !strstr(f->err.message, cases[i].says))
+            fail_msg("case %zu: %d at %llx: %s", i, rc, (unsigned long long)f->err.offset,
+                     f->err.message);
+    }
+}
+
+static void repeat_counts_are_bounded_by_the_file(void **state)
+{
+    /* 2^56 times the same slot, and one slot 2^63 times backwards. */
+    static const char same[] = "\x51\x71\x10\x11\x40_a\0\xc0\x80\x80\x80\x80\x80\x80\x80\x80\1"
+                               "\xf8\xff\xff\xff\xff\xff\xff\xff\xff\1";
+    struct fixture *f = *state;
+
+    assert_exti(RUN(f, MACHO_BIND, same), EXTI_E_FORMAT, &f->err, 0x508);
+    assert_says(&f->err, "more bindings than the file has room for");
+    assert_int_equal(f->n, 4096 / 8 + sizeof same - 1);
+}
+
+static int count_rebases(void *user, uint32_t segment, uint64_t offset, uint8_t type,
+                         struct exti_error *err)
+{
+    struct fixture *f = user;
+
+    (void)err;
+    if (f->n < ARRAY_SIZE(f->list))
+        f->list[f->n] = (struct macho_bind){.segment = segment, .offset = offset, .type = type};
+    f->n++;
+    return 0;
+}
+
+static int rebase(struct fixture *f, const void *bytes, size_t n)
+{
+    use(f, MACHO_REBASE, bytes, n);
+    return exti__macho_rebases(&f->m, count_rebases, f, &f->err);
+}
+
+static void every_rebase_opcode_does_what_dyld_does(void **state)
+{
+    static const char all[] = "\x11\x21\x08"
+                              "\x52"                        /* 8, 10, then 18 */
+                              "\x30\x08\x60\x02"            /* 20, 28, then 30 */
+                              "\x42\x70\x10"                /* 40, then 58 */
+                              "\x80\x02\x08\x12\x51\0\xff"; /* 58, 68, then 78 */
+    static const uint64_t offsets[] = {8, 0x10, 0x20, 0x28, 0x40, 0x58, 0x68, 0x78};
+    struct fixture *f = *state;
+
+    assert_ok(rebase(f, all, sizeof all - 1), &f->err);
+    assert_int_equal(f->n, ARRAY_SIZE(offsets));
+    for (size_t i = 0; i < f->n; i++) {
+        assert_int_equal(f->list[i].offset, offsets[i]);
+        assert_int_equal(f->list[i].segment, 1);
+        assert_int_equal(f->list[i].type, i + 1 < f->n ? 1 : 2);
+    }
+}
+
+static void malformed_rebases_are_refused_where_they_are(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+        uint64_t offset;
+        const char *says;
+    } cases[] = {
+#define CASE(bytes, offset, says) {bytes, sizeof bytes - 1, 0x500 + (offset), says}
+        CASE("\x11\x51", 1, "before a segment"),
+        CASE("\x21\0\x51", 2, "slot type 0"),
+        CASE("\x14\x21\0\x51", 3, "slot type 4"),
+        CASE("\x11\x22\0", 1, "segment 2 of 2"),
+        CASE("\x11\x21\xf9\x7f\x51", 4, "0x3ff9 is outside of __DATA"),
+        CASE("\x11\x21\0\x60\xff\xff\xff\xff\x7f", 3, "more slots than the file has room for"),
+        CASE("\x11\x21\0\x80\xff\xff\xff\xff\x7f\xf8\xff\xff\xff\xff\xff\xff\xff\xff\1", 3,
+             "more slots than"),
+        CASE("\x21", 1, "ends early"),
+        CASE("\x30\x80", 2, "ends early"),
+        CASE("\x11\x21\0\x60", 4, "ends early"),
+        CASE("\x11\x21\0\x70", 4, "ends early"),
+        CASE("\x11\x21\0\x80\1", 5, "ends early"),
+        CASE("\x90", 0, "opcode 0x90"),
+#undef CASE
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        int rc = rebase(f, cases[i].bytes, cases[i].n);
+
+        if (rc != EXTI_E_FORMAT || f->err.offset != cases[i].offset ||
+            !strstr(f->err.message, cases[i].says))
+            fail_msg("case %zu: %d at %llx: %s", i, rc, (unsigned long long)f->err.offset,
+                     f->err.message);
+        assert_true(f->n <= 4096 / 8 + 64);
+    }
+}
+
+/* ---- encoding ------------------------------------------------------------------------------------- */
+
+static void assert_same_list(struct fixture *f, const struct macho_bind *list, size_t n)
+{
+    assert_int_equal(f->n, n);
+    for (size_t i = 0; i < n; i++) {
+        const struct macho_bind *a = &f->list[i], *b = &list[i];
+
+        assert_string_equal(a->symbol, b->symbol);
+        assert_int_equal(a->ordinal, b->ordinal);
+        assert_int_equal(a->flags, b->flags);
+        assert_int_equal(a->is_override, b->is_override);
+        if (a->is_override)
+            continue;
+        assert_int_equal(a->type, b->type);
+        assert_int_equal(a->segment, b->segment);
+        assert_int_equal(a->offset, b->offset);
+        assert_int_equal(a->addend, b->addend);
+    }
+}
+
+static void encoded_lists_are_read_back(void **state)
+{
+#define AT(sym, ord, seg, off)                                                                     \
+    .symbol = sym, .ordinal = ord, .segment = seg, .offset = off, .type = 1
+    static const struct macho_bind list[] = {
+        {AT("_a", 1, 1, 0)},
+        {AT("_a", 2, 1, 8)}, /* only the library differs */
+        {AT("_a", 2, 1, 16), .addend = -300},
+        {AT("_b", 2, 1, 24), .addend = -300},
+        {AT("_b", 2, 1, 0x100), .flags = 1},
+        {AT("_c", 3, 0, 8)}, /* another segment, then backwards */
+        {AT("_c", 3, 0, 0)},
+        {AT("_d", -1, 1, 0x200)}, /* a run */
+        {AT("_d", -1, 1, 0x208)},
+        {AT("_d", -1, 1, 0x210)},
+        {AT("_d", -1, 1, 0x218)},
+        {AT("_d", -2, 1, 0x240)}, /* a run with gaps */
+        {AT("_d", -2, 1, 0x258)},
+        {AT("_d", -2, 1, 0x270)},
+        {AT("_d", -2, 1, 0x268)},
+        {AT("_d", 0, 1, 0x260)}, /* one that runs backwards */
+        {AT("_d", 0, 1, 0x258)},
+        {AT("_d", 0, 1, 0x250)},
+        {AT("_d", 0, 1, 0x248)},
+    };
+#undef AT
+    struct fixture *f = *state;
+
+    assert_ok(exti__macho_bind_encode(list, ARRAY_SIZE(list), false, &f->out, &f->err), &f->err);
+    assert_ok(run(f, MACHO_BIND, f->out.p, f->out.n), &f->err);
+    assert_same_list(f, list, ARRAY_SIZE(list));
+}
+
+static void libraries_are_encoded_at_every_width(void **state)
+{
+    static const struct {
+        int32_t ordinal;
+        const char *bytes;
+        size_t n;
+    } cases[] = {{1, "\x11", 1}, {15, "\x1f", 1}, {16, "\x20\x10", 2}, {200, "\x20\xc8\1", 3},
+                 {0, "\x30", 1}, {-1, "\x3f", 1}, {-2, "\x3e", 1},     {-3, "\x3d", 1}};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct macho_bind b = {.symbol = "_a", .ordinal = cases[i].ordinal, .type = 1};
+
+        exti__buf_free(&f->out);
+        assert_ok(exti__macho_bind_encode(&b, 1, false, &f->out, &f->err), &f->err);
+        assert_memory_equal(f->out.p, cases[i].bytes, cases[i].n);
+        assert_memory_equal(f->out.p + cases[i].n, "\x40_a\0\x51\x70\0\x90", 8);
+    }
+}
+
+static int append(void *user, const struct macho_bind *b, struct exti_error *err)
+{
+    return exti__buf_append(user, b, sizeof *b, err);
+}
+
+static void linked_streams_survive_decoding_and_encoding(void **state)
+{
+    static const enum macho_piece_kind kinds[] = {MACHO_BIND, MACHO_LAZY_BIND, MACHO_WEAK_BIND};
+    struct fixture *f = *state;
+
+    macho_skip_without_tools();
+    for (size_t a = 0; a < ARRAY_SIZE(macho_archs); a++)
+        for (size_t i = 0; i < ARRAY_SIZE(macho_forms); i++) {
+            struct macho_file m;
+
+            if (macho_forms[i].chained)
+                continue;
+            assert_ok(exti__macho_open(macho_form_link(f->t, macho_archs[a], &macho_forms[i]), &m,
+                                       &f->err),
+                      &f->err);
+            for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
+                enum macho_piece_kind kind = kinds[k] == MACHO_LAZY_BIND ? MACHO_BIND : kinds[k];
+                struct exti_span old = m.pieces[kind].s;
+                const struct macho_bind *list;
+                size_t n;
+
+                f->text.n = f->out.n = 0;
+                assert_ok(exti__macho_binds(&m, kinds[k], append, &f->text, &f->err), &f->err);
+                list = (const void *)f->text.p;
+                n = f->text.n / sizeof *list;
+                assert_ok(
+                    exti__macho_bind_encode(list, n, kind == MACHO_WEAK_BIND, &f->out, &f->err),
+                    &f->err);
+                m.pieces[kind].s = exti__span(f->out.p, f->out.n);
+                f->n = 0;
+                assert_ok(exti__macho_binds(&m, kind, keep, f, &f->err), &f->err);
+                m.pieces[kind].s = old;
+                assert_same_list(f, list, n);
+            }
+            exti__macho_close(&m);
+        }
+}
+
+static void out_of_memory_is_told(void **state)
+{
+    const struct macho_bind b = {.symbol = "_a_name_that_is_longer_than_the_first_block_of_memory"
+                                           "_which_is_of_sixty_four_bytes",
+                                 .type = 1};
+    struct fixture *f = *state;
+    long n = 0;
+    int rc;
+
+    do {
+        exti__buf_free(&f->out);
+        exti__mem_fail_after(n);
+        rc = exti__macho_bind_encode(&b, 1, false, &f->out, &f->err);
+        exti__mem_fail_after(-1);
+        if (rc)
+            assert_exti(rc, EXTI_E_NOMEM, &f->err, EXTI_NO_OFFSET);
+    } while (rc && ++n < 10);
+    assert_int_equal(n, 2);
+    /* What does not fit is told at every place. */
+    for (size_t max = 0;; max++) {
+        exti__buf_free(&f->out);
+        f->out = exti__buf(max);
+        rc = exti__macho_bind_encode(&b, 1, false, &f->out, &f->err);
+        if (!rc)
+            break;
+        assert_exti(rc, EXTI_E_NOSPACE, &f->err, EXTI_NO_OFFSET);
+    }
+}
+
+static int refuse(void *user, const struct macho_bind *b, struct exti_error *err)
+{
+    (void)user;
+    (void)b;
+    (void)err;
+    return EXTI_E_HOOK;
+}
+
+static void what_the_caller_returns_ends_the_stream(void **state)
+{
+    struct fixture *f = *state;
+
+    use(f, MACHO_BIND, "\x51\x71\0\x11\x40_a\0\x90\xff", 10);
+    assert_int_equal(exti__macho_binds(&f->m, MACHO_BIND, refuse, f, &f->err), EXTI_E_HOOK);
+    use(f, MACHO_BIND, "\x51\x71\0\x11\x40_a\0\xc0\2\0", 11);
+    assert_int_equal(exti__macho_binds(&f->m, MACHO_BIND, refuse, f, &f->err), EXTI_E_HOOK);
+    use(f, MACHO_WEAK_BIND, "\x48_a\0", 4);
+    assert_int_equal(exti__macho_binds(&f->m, MACHO_WEAK_BIND, refuse, f, &f->err), EXTI_E_HOOK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        bind_test(linked_streams_are_read_as_llvm_objdump_reads_them),
+        bind_test(every_opcode_does_what_dyld_does),
+        bind_test(a_library_alone_does_not_change_the_target),
+        bind_test(lazy_streams_go_on_behind_done),
+        bind_test(weak_streams_name_no_library_and_mark_overrides),
+        bind_test(a_file_without_libraries_has_the_system_s),
+        bind_test(malformed_streams_are_refused_where_they_are),
+        bind_test(repeat_counts_are_bounded_by_the_file),
+        bind_test(every_rebase_opcode_does_what_dyld_does),
+        bind_test(malformed_rebases_are_refused_where_they_are),
+        bind_test(encoded_lists_are_read_back),
+        bind_test(libraries_are_encoded_at_every_width),
+        bind_test(linked_streams_survive_decoding_and_encoding),
+        bind_test(out_of_memory_is_told),
+        bind_test(what_the_caller_returns_ends_the_stream),
+    };
+
+    return cmocka_run_group_tests_name("macho/macho_bind", tests, NULL, NULL);
+}

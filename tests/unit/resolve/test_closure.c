@@ -1,0 +1,606 @@
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "loader/resolve/closure.h"
+#include "tests/unit/resolve/search_toy.h"
+
+struct fixture {
+    struct test *t;
+    struct exti_search *s;
+    struct exti_closure_graph g;
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    struct exti_search_opts o = {0};
+
+    assert_non_null(f);
+    if (test_setup((void **)&f->t))
+        return -1;
+    assert_ok(exti__search_open(&o, &f->s, &f->t->err), &f->t->err);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    void *t = f->t;
+
+    exti__mem_fail_after(-1);
+    exti__closure_close(&f->g);
+    exti__search_close(f->s);
+    free(f);
+    return test_teardown(&t);
+}
+
+#define closure_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+static void open_closure(struct fixture *f, struct exti_closure_opts o)
+{
+    exti__closure_close(&f->g);
+    o.search = f->s;
+    assert_ok(exti__closure_init(&f->g, &o, &f->t->err), &f->t->err);
+}
+
+static size_t add(struct fixture *f, const char *root)
+{
+    size_t node = EXTI_NO_NODE;
+
+    assert_ok(exti__closure_add(&f->g, root, true, &node, &f->t->err), &f->t->err);
+    assert_true(node < f->g.count && f->g.nodes[node].root);
+    return node;
+}
+
+static void close_over(struct fixture *f, const char *root, enum exti_closure mode)
+{
+    open_closure(f, (struct exti_closure_opts){.mode = mode});
+    add(f, root);
+}
+
+static size_t index_of(struct fixture *f, const char *file)
+{
+    const char *path = test_path(f->t, file);
+
+    for (size_t i = 0; i < f->g.count; i++)
+        if (strcmp(f->g.nodes[i].real, path) == 0)
+            return i;
+    fail_msg("%s is not in the closure", file);
+    return 0;
+}
+
+static const struct exti_closure_node *node_of(struct fixture *f, const char *file)
+{
+    return &f->g.nodes[index_of(f, file)];
+}
+
+/* The outcome for dir/file, and words that exti__closure_say must use. */
+static void assert_node(struct fixture *f, const char *file, bool isolated, const char *says)
+{
+    char text[512];
+    const size_t i = index_of(f, file);
+
+    exti__closure_say(&f->g, i, text, sizeof text);
+    if (f->g.nodes[i].isolated != isolated)
+        fail_msg("%s is %s", file, text);
+    assert_contains(text, isolated ? "isolated: " : "shared: ");
+    assert_contains(text, says);
+}
+
+/* top -> mid -> leaf, top -> side; all with DT_RUNPATH $ORIGIN. */
+#define HERE " -L% -Wl,-rpath,$ORIGIN"
+static const char *make_chain(struct fixture *f)
+{
+    toy_lib(f->t, "libleaf.so", "-Wl,-soname,libleaf.so");
+    toy_lib(f->t, "libside.so", "-Wl,-soname,libside.so");
+    toy_lib(f->t, "libmid.so", "-Wl,-soname,libmid.so -lleaf" HERE);
+    return toy_lib(f->t, "top.so", "-lmid -lside" HERE);
+}
+
+static void every_library_is_a_node(void **state)
+{
+    struct fixture *f = *state;
+    const struct exti_closure_node *n;
+
+    close_over(f, make_chain(f), EXTI_CLOSURE_ALL);
+    n = f->g.nodes;
+    assert_int_equal(f->g.count, 4);
+    assert_int_equal(f->g.missing, 0);
+    assert_string_equal(n[0].path, test_path(f->t, "top.so")); /* breadth first */
+    assert_string_equal(n[1].soname, "libmid.so");
+    assert_string_equal(n[2].soname, "libside.so");
+    assert_string_equal(n[3].soname, "libleaf.so");
+    assert_int_equal(n[1].needs[0].node, 3);
+    assert_string_equal(n[1].needs[0].name, "libleaf.so");
+    assert_int_equal(n[3].loader, 1);
+    assert_true(n[0].root && !n[1].root);
+    assert_node(f, "top.so", true, "to be loaded into the context");
+    assert_node(f, "libleaf.so", true, "by default");
+}
+
+static void modes_say_what_is_copied(void **state)
+{
+    struct fixture *f = *state;
+    const char *top = make_chain(f);
+
+    for (int mode = EXTI_CLOSURE_API; mode <= EXTI_CLOSURE_NONE; mode++) {
+        close_over(f, top, (enum exti_closure)mode);
+        assert_node(f, "top.so", false, "isolated: it is to be loaded into the context");
+        assert_node(f, "libmid.so", false, "by default");
+        assert_node(f, "libleaf.so", false, "by default");
+    }
+}
+
+/* libapi, and a libleaf that uses it without needing it. */
+static const char *make_api(struct fixture *f)
+{
+    static const char call[] = "int api_call(void); int uses(void) { return api_call(); }";
+
+    toy_text(f->t, "api.c", "int api_call(void) { return 1; }");
+    toy_text(f->t, "leaf.c", call);
+    toy_lib(f->t, "libleaf.so", "%/leaf.c -Wl,-soname,libleaf.so");
+    return toy_lib(f->t, "libapi.so", "%/api.c -Wl,-soname,libapi.so");
+}
+
+static void what_uses_the_api_pulls_along_what_needs_it(void **state)
+{
+    struct fixture *f = *state;
+    const char *top = make_chain(f), *api = make_api(f);
+    struct exti_rule rules[] = {{"libmid.so", 1}, {"libleaf.so", 1}};
+    struct exti_closure_opts o = {.api_library = api, .rules = rules, .rule_count = 1};
+
+    for (int mode = EXTI_CLOSURE_ALL; mode <= EXTI_CLOSURE_API; mode++) {
+        o.mode = (enum exti_closure)mode;
+        o.rule_count = 1;
+        open_closure(f, o);
+        add(f, top);
+        assert_node(f, "libapi.so", true, "the API library");
+        assert_node(f, "libleaf.so", true, "uses the API library");
+        assert_node(f, "libmid.so", true, "needs libleaf.so, of which: it uses the API");
+        assert_true(node_of(f, "libmid.so")->overridden);
+        assert_false(node_of(f, "libleaf.so")->overridden);
+        assert_node(f, "libside.so", mode == EXTI_CLOSURE_ALL, "by default");
+        o.rule_count = 2;
+        open_closure(f, o);
+        add(f, top);
+        assert_node(f, "libleaf.so", true, "uses the API library");
+        assert_true(node_of(f, "libleaf.so")->overridden);
+    }
+    o.mode = EXTI_CLOSURE_NONE;
+    open_closure(f, o);
+    add(f, top);
+    assert_node(f, "libleaf.so", false, "the user says so");
+    assert_true(node_of(f, "libleaf.so")->uses_api);
+    assert_false(node_of(f, "libleaf.so")->reaches_api);
+    assert_true(node_of(f, "libapi.so")->isolated);
+}
+
+/* However it is called, and whatever else has that name. */
+static void needs_of_the_api_lead_to_it(void **state)
+{
+    struct fixture *f = *state;
+    struct test *t = f->t;
+    const char *api, *top;
+    const struct exti_closure_node *n;
+
+    toy_lib(t, "stub/libpython3.so", "-Wl,-soname,libpython3.so");
+    toy_lib(t, "stub/libpython3.7m.so.1.0", "-Wl,-soname,libpython3.7m.so.1.0");
+    top =
+        toy_lib(t, "top.so", "-L%/stub -lpython3 -l:libpython3.7m.so.1.0 -Wl,-rpath,$ORIGIN/stub");
+    api = toy_lib(t, "libpython3.7m.so.1.0", "-Wl,-soname,libpython3.7m.so.1.0");
+    open_closure(f, (struct exti_closure_opts){.api_library = api});
+    add(f, top);
+    n = node_of(f, "top.so");
+    assert_int_equal(f->g.count, 2);
+    assert_int_equal(n->need_count, 2);
+    assert_int_equal(n->needs[0].node, f->g.api);
+    assert_int_equal(n->needs[1].node, f->g.api);
+    assert_true(n->reaches_api && !n->uses_api);
+    open_closure(f, (struct exti_closure_opts){.api_library = test_path(t, "top.so")});
+    add(f, api);
+    assert_int_equal(f->g.count, 4); /* another API library: just libraries */
+}
+
+static void what_is_shared_keeps_originals(void **state)
+{
+    struct fixture *f = *state;
+    const char *top = make_chain(f);
+    struct exti_rule rules[] = {{"libmid.so", 1}, {"libleaf*", 0}};
+    struct exti_closure_opts o = {.rules = rules, .rule_count = 1};
+
+    open_closure(f, o);
+    add(f, top);
+    assert_node(f, "libmid.so", false, "the original of libleaf.so, which is isolated");
+    assert_int_equal(node_of(f, "libmid.so")->original_of, index_of(f, "libleaf.so"));
+    assert_node(f, "libleaf.so", true, "by default");
+    assert_node(f, "libside.so", true, "by default");
+    o.mode = EXTI_CLOSURE_API;
+    open_closure(f, o);
+    add(f, top);
+    assert_int_equal(node_of(f, "libmid.so")->original_of, EXTI_NO_NODE);
+    o.rule_count = 2;
+    for (int mode = EXTI_CLOSURE_ALL; mode <= EXTI_CLOSURE_NONE; mode++) {
+        o.mode = (enum exti_closure)mode;
+        open_closure(f, o);
+        add(f, top);
+        assert_node(f, "libleaf.so", true, "the user says so");
+        assert_node(f, "libmid.so", false, "the original of libleaf.so");
+        assert_false(node_of(f, "libmid.so")->overridden);
+    }
+    toy_lib(f->t, "libmid.so", "-Wl,-soname,libmid.so -lleaf -Wl,-z,nodelete" HERE);
+    open_closure(f, (struct exti_closure_opts){0});
+    add(f, top);
+    assert_node(f, "libmid.so", false, "DF_1_NODELETE");
+    assert_node(f, "libleaf.so", true, "by default");
+    assert_int_equal(node_of(f, "libmid.so")->original_of, EXTI_NO_NODE);
+}
+
+static void what_a_rule_isolates_pulls_along_what_no_rule_shares(void **state)
+{
+    struct fixture *f = *state;
+    const char *top = make_chain(f);
+    struct exti_rule rule = {"libleaf*", 0};
+
+    for (int mode = EXTI_CLOSURE_API; mode <= EXTI_CLOSURE_NONE; mode++) {
+        open_closure(f, (struct exti_closure_opts){
+                            .rules = &rule, .rule_count = 1, .mode = (enum exti_closure)mode});
+        add(f, top);
+        assert_node(f, "libmid.so", true, "it needs libleaf.so, of which: the user says so");
+        assert_false(node_of(f, "libmid.so")->overridden);
+        assert_node(f, "libside.so", false, "by default");
+    }
+}
+
+static void circles_end(void **state)
+{
+    struct fixture *f = *state;
+    const char *api = make_api(f), *a;
+    struct exti_closure_opts o = {.api_library = api, .mode = EXTI_CLOSURE_API};
+
+    toy_lib(f->t, "libb.so", "-Wl,-soname,libb.so");
+    toy_lib(f->t, "liba.so", "-Wl,-soname,liba.so -lb" HERE);
+    toy_lib(f->t, "libb.so", "-Wl,-soname,libb.so -la" HERE);
+    a = toy_lib(f->t, "liba.so", "-Wl,-soname,liba.so -lb -la" HERE);
+    close_over(f, a, EXTI_CLOSURE_ALL);
+    assert_int_equal(f->g.count, 2);
+    assert_node(f, "libb.so", true, "by default");
+    open_closure(f, o);
+    add(f, a);
+    assert_node(f, "liba.so", false, "to what needs it, shared");
+    assert_node(f, "libb.so", false, "by default"); /* a root is no reason for what needs it */
+    toy_lib(f->t, "libb.so", "-Wl,-soname,libb.so -la -lleaf" HERE);
+    open_closure(f, o);
+    add(f, a);
+    assert_node(f, "libb.so", true, "it needs libleaf.so, of which: it uses the API library");
+    assert_true(node_of(f, "liba.so")->isolated);
+}
+
+static void every_order_decides_the_same(void **state)
+{
+    struct fixture *f = *state;
+    const char *top = make_chain(f), *api = make_api(f);
+    const char *files[] = {top, test_path(f->t, "libmid.so"), test_path(f->t, "libleaf.so"),
+                           test_path(f->t, "libside.so")};
+    static const bool isolated[] = {true, true, true, false};
+
+    for (size_t first = 0; first < 4; first++)
+        for (size_t step = 1; step < 4; step += 2) {
+            open_closure(f,
+                         (struct exti_closure_opts){.api_library = api, .mode = EXTI_CLOSURE_API});
+            for (size_t i = 0; i < 4; i++)
+                add(f, files[(first + i * step) % 4]);
+            assert_int_equal(f->g.count, 5);
+            for (size_t i = 0; i < 4; i++) {
+                const struct exti_closure_node *n = node_of(f, strrchr(files[i], '/') + 1);
+
+                assert_int_equal(n->isolated, isolated[i]);
+                assert_true(n->root);
+            }
+        }
+}
+
+static void files_come_one_by_one(void **state)
+{
+    struct fixture *f = *state;
+    struct test *t = f->t;
+    const char *top = make_chain(f), *other;
+    size_t node, count;
+
+    toy_lib(t, "libnew.so", "-Wl,-soname,libnew.so -lleaf" HERE);
+    other = toy_lib(t, "other.so", "-lside -lnew" HERE);
+    close_over(f, top, EXTI_CLOSURE_ALL);
+    assert_int_equal(add(f, top), 0);
+    assert_int_equal(f->g.count, 4);
+    assert_ok(exti__closure_add(&f->g, test_path(t, "libmid.so"), false, &node, &t->err), &t->err);
+    assert_int_equal(node, 1);
+    assert_false(f->g.nodes[1].root);
+    assert_int_equal(add(f, test_path(t, "libmid.so")), 1);
+    assert_int_equal(add(f, other), 4);
+    assert_int_equal(f->g.count, 6);
+    assert_int_equal(f->g.nodes[5].needs[0].node, 3);
+    /* As dlopen finds them for top.so, by its search path; and as nobody does. */
+    toy_lib(t, "liblate.so", "-Wl,-soname,liblate.so -lnew" HERE);
+    assert_ok(exti__closure_find(&f->g, 0, "liblate.so", &node, &t->err), &t->err);
+    assert_int_equal(node, 6);
+    assert_string_equal(f->g.nodes[6].path, test_path(t, "liblate.so"));
+    assert_int_equal(f->g.nodes[6].needs[0].node, 5);
+    assert_false(f->g.nodes[6].root);
+    assert_ok(exti__closure_find(&f->g, 0, "libleaf.so", &node, &t->err), &t->err);
+    assert_int_equal(node, 3);
+    count = f->g.count;
+    assert_ok(exti__closure_find(&f->g, 0, "libnobodys.so", &node, &t->err), &t->err);
+    assert_int_equal(node, EXTI_NO_NODE);
+    assert_int_equal(f->g.count, count);
+    for (size_t i = 0; i < count; i++)
+        assert_true(exti__closure_is_current(&f->g, i));
+    toy_lib(t, "libside.so", "-Wl,-soname,libside.so -lleaf" HERE);
+    assert_false(exti__closure_is_current(&f->g, 2));
+    assert_true(exti__closure_is_current(&f->g, 1));
+    unlink(test_path(t, "libside.so"));
+    assert_false(exti__closure_is_current(&f->g, 2));
+}
+
+/* The C library is found by its name from anywhere, a neighbour is not. */
+static void copies_may_keep_names_of_the_system(void **state)
+{
+    struct fixture *f = *state;
+    const char *top;
+    const struct exti_closure_need *needs;
+
+    make_chain(f);
+    top = toy_lib(f->t, "top.so", "-lmid -lc" HERE);
+    close_over(f, top, EXTI_CLOSURE_NONE);
+    needs = node_of(f, "top.so")->needs;
+    assert_string_equal(needs[0].name, "libmid.so");
+    assert_false(needs[0].by_name);
+    assert_string_equal(needs[1].name, "libc.so.6");
+    assert_true(needs[1].by_name);
+}
+
+static void one_file_by_several_names_is_one_node(void **state)
+{
+    struct fixture *f = *state;
+    struct test *t = f->t;
+    const char *top, *trace;
+    size_t i;
+
+    toy_lib(t, "libreal.so.1.2", "-Wl,-soname,libreal.so.1");
+    assert_int_equal(symlink("libreal.so.1.2", test_path(t, "libreal.so.1")), 0);
+    assert_int_equal(symlink("libreal.so.1.2", test_path(t, "libreal.so")), 0);
+    toy_lib(t, "libother.so", "-Wl,-soname,libreal2.so");
+    toy_lib(t, "liba.so", "-Wl,-soname,liba.so -lreal" HERE);
+    toy_lib(t, "libreal.so.1.2", ""); /* no soname: found as libreal.so below */
+    toy_lib(t, "libb.so", "-Wl,-soname,libb.so -lreal" HERE);
+    top = toy_lib(t, "top.so", "-la -lb" HERE);
+    close_over(f, top, EXTI_CLOSURE_ALL);
+    assert_int_equal(f->g.count, 4);
+    i = index_of(f, "libreal.so.1.2");
+    assert_string_equal(f->g.nodes[i].path, test_path(t, "libreal.so.1"));
+    assert_int_equal(node_of(f, "liba.so")->needs[0].node, i);
+    assert_int_equal(node_of(f, "libb.so")->needs[0].node, i);
+    assert_true(f->g.nodes[i].alias_count >= 2);
+    trace = toy_trace(t, NULL, top);
+    assert_string_equal(toy_traced(t, trace, "libreal.so.1"), f->g.nodes[i].path);
+}
+
+static void names_of_loaded_files_come_before_the_search(void **state)
+{
+    struct fixture *f = *state;
+    struct test *t = f->t;
+    const char *top;
+
+    /* Both liba and libb need libx.so, each from its own folder; the process has the first. */
+    toy_lib(t, "a/libx.so", "-Wl,-soname,libx.so");
+    toy_lib(t, "b/libx.so", "-Wl,-soname,libx.so");
+    toy_lib(t, "liba.so", "-Wl,-soname,liba.so -L%/a -lx -Wl,-rpath,$ORIGIN/a");
+    toy_lib(t, "libb.so", "-Wl,-soname,libb.so -L%/b -lx -Wl,-rpath,$ORIGIN/b");
+    top = toy_lib(t, "top.so", "-la -lb" HERE);
+    close_over(f, top, EXTI_CLOSURE_ALL);
+    assert_int_equal(f->g.count, 4);
+    assert_int_equal(node_of(f, "libb.so")->needs[0].node, index_of(f, "a/libx.so"));
+    assert_string_equal(toy_traced(t, toy_trace(t, NULL, top), "libx.so"),
+                        test_path(t, "a/libx.so"));
+    /* As roots, each of its own, they have one each. */
+    open_closure(f, (struct exti_closure_opts){0});
+    add(f, test_path(t, "liba.so"));
+    add(f, test_path(t, "libb.so"));
+    assert_int_equal(f->g.count, 4);
+    assert_int_equal(node_of(f, "libb.so")->needs[0].node, index_of(f, "b/libx.so"));
+}
+
+static void missing_libraries_are_told(void **state)
+{
+    struct fixture *f = *state;
+    struct test *t = f->t;
+    const char *top = make_chain(f);
+
+    unlink(test_path(t, "libside.so"));
+    toy_text(t, "libmid.so",
+             "/* GNU ld script */ GROUP ( libmid.so.1 libmid_nonshared.a ) and so on");
+    close_over(f, top, EXTI_CLOSURE_ALL);
+    assert_int_equal(f->g.count, 1);
+    assert_int_equal(f->g.missing, 2);
+    assert_string_equal(f->g.nodes[0].needs[0].name, "libmid.so");
+    assert_int_equal(f->g.nodes[0].needs[0].node, EXTI_NO_NODE);
+    assert_contains(f->g.nodes[0].needs[0].problem, "no ELF file");
+    assert_contains(f->g.nodes[0].needs[1].problem, "none of the folders");
+}
+
+static void roots_that_cannot_be_read_are_errors(void **state)
+{
+    struct fixture *f = *state;
+    const char *root = test_path(f->t, "none.so");
+    size_t node = 7;
+
+    open_closure(f, (struct exti_closure_opts){0});
+    assert_int_equal(exti__closure_add(&f->g, root, true, &node, &f->t->err), EXTI_E_IO);
+    assert_string_equal(f->t->err.file, root);
+    test_write(root, "text", 4);
+    assert_int_equal(exti__closure_add(&f->g, root, true, &node, &f->t->err), EXTI_E_FORMAT);
+    assert_int_equal(exti__closure_add(&f->g, "none.so", true, &node, &f->t->err), EXTI_E_ARG);
+    assert_int_equal(f->g.count, 0);
+    assert_int_equal(node, 7);
+    exti__closure_close(&f->g);
+    assert_int_equal(
+        exti__closure_init(&f->g, &(struct exti_closure_opts){.api_library = root}, &f->t->err),
+        EXTI_E_FORMAT);
+    assert_int_equal(f->g.count, 0);
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    struct fixture *f = *state;
+    const char *top = make_chain(f);
+    struct exti_closure_opts o = {.search = f->s, .api_library = test_path(f->t, "libside.so")};
+    size_t node;
+    long n;
+    int rc = EXTI_E_NOMEM;
+
+    for (n = 0; rc; n++) {
+        exti__mem_fail_after(n);
+        rc = exti__closure_init(&f->g, &o, &f->t->err);
+        exti__mem_fail_after(-1);
+        assert_true(rc == 0 || rc == EXTI_E_NOMEM);
+    }
+    assert_true(n > 10);
+    for (n = 0, rc = EXTI_E_NOMEM; rc; n++) {
+        assert_int_equal(f->g.count, 1);
+        exti__mem_fail_after(n);
+        rc = exti__closure_add(&f->g, top, true, &node, &f->t->err);
+        exti__mem_fail_after(-1);
+        assert_true(rc == 0 || rc == EXTI_E_NOMEM);
+    }
+    assert_true(n > 50);
+    assert_int_equal(f->g.count, 4);
+    assert_int_equal(node, 1);
+    for (n = 0, rc = EXTI_E_NOMEM; rc; n++) {
+        exti__mem_fail_after(n);
+        rc = exti__closure_find(&f->g, node, "libc.so.6", &node, &f->t->err);
+        exti__mem_fail_after(-1);
+        assert_true(rc == 0 || rc == EXTI_E_NOMEM);
+    }
+    assert_true(n > 10 && f->g.count > 4);
+}
+
+/* ---- the system's extension modules --------------------------------------------------------------- */
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The paths that ld.so prints, sorted, one a line; those that are missing as "!name". */
+static char *traced_paths(struct test *t, char *trace, size_t *count)
+{
+    char *rows[2000], *line, *all = test_format(t, "%s", "");
+    size_t n = 0;
+
+    for (line = strtok(trace, "\n"); line; line = strtok(NULL, "\n")) {
+        char *arrow = strstr(line, " => "), *address = strstr(line, " (0x");
+
+        if (*line != '\t' || strncmp(line, "\tlinux-vdso", 11) == 0 ||
+            strcmp(line, "\tstatically linked") == 0 || n == ARRAY_SIZE(rows))
+            continue;
+        if (address)
+            *address = 0;
+        if (arrow && strcmp(arrow, " => not found") == 0) {
+            *arrow = 0;
+            rows[n++] = test_format(t, "!%s", line + 1);
+        } else {
+            rows[n++] = arrow ? arrow + 4 : line + 1;
+        }
+    }
+    qsort(rows, n, sizeof *rows, by_text);
+    for (size_t i = 0; i < n; i++)
+        if (!i || strcmp(rows[i], rows[i - 1]) != 0)
+            all = test_format(t, "%s%s\n", all, rows[i]);
+    *count += n;
+    return all;
+}
+
+static char *closure_paths(struct fixture *f)
+{
+    char *rows[2000], *all = test_format(f->t, "%s", "");
+    size_t n = 0;
+
+    for (size_t i = 0; i < f->g.count; i++) {
+        const struct exti_closure_node *node = &f->g.nodes[i];
+
+        if (i && n < ARRAY_SIZE(rows))
+            rows[n++] = node->path;
+        for (size_t k = 0; k < node->need_count && n < ARRAY_SIZE(rows); k++)
+            if (node->needs[k].node == EXTI_NO_NODE)
+                rows[n++] = test_format(f->t, "!%s", node->needs[k].name);
+    }
+    qsort(rows, n, sizeof *rows, by_text);
+    for (size_t i = 0; i < n; i++)
+        if (!i || strcmp(rows[i], rows[i - 1]) != 0)
+            all = test_format(f->t, "%s%s\n", all, rows[i]);
+    return all;
+}
+
+/* At most EXTI_CLOSURE_MODULES of them, 200 if it is not set, evenly spread. */
+static void closures_of_real_modules_are_as_ld_so_has_them(void **state)
+{
+    struct fixture *f = *state;
+    struct test *t = f->t;
+    const char *limit = getenv("EXTI_CLOSURE_MODULES");
+    size_t most = limit ? strtoul(limit, NULL, 10) : 200, total = 0, done = 0, lines = 0, wrong = 0;
+    char *list, *next;
+
+    test_run(t, &list, "sh", "-c",
+             "find /usr/lib/python3* $HOME/.pyenv/versions -name '*.so' -type f 2>/dev/null | sort",
+             NULL);
+    for (char *p = list; (p = strchr(p, '\n')); p++)
+        total++;
+    if (total < 20)
+        skip_because("there are only %zu extension modules", total);
+    for (size_t i = 0; i < total; i++, list = next + 1) {
+        char *trace, *theirs, *ours;
+
+        next = strchr(list, '\n');
+        *next = 0;
+        if (i * most / total == (i + 1) * most / total && most < total)
+            continue;
+        trace = toy_trace(t, NULL, list);
+        if (strstr(trace, "error while loading"))
+            continue; /* of another machine */
+        theirs = traced_paths(t, trace, &lines);
+        close_over(f, list, EXTI_CLOSURE_ALL);
+        ours = closure_paths(f);
+        done++;
+        if (strcmp(ours, theirs) != 0) {
+            print_error("%s\nld.so:\n%sours:\n%s", list, theirs, ours);
+            wrong++;
+        }
+    }
+    print_message("%zu of %zu modules compared, %zu paths, %zu differ\n", done, total, lines,
+                  wrong);
+    assert_int_equal(wrong, 0);
+    assert_true(done > 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        closure_test(every_library_is_a_node),
+        closure_test(modes_say_what_is_copied),
+        closure_test(what_uses_the_api_pulls_along_what_needs_it),
+        closure_test(needs_of_the_api_lead_to_it),
+        closure_test(what_is_shared_keeps_originals),
+        closure_test(what_a_rule_isolates_pulls_along_what_no_rule_shares),
+        closure_test(circles_end),
+        closure_test(every_order_decides_the_same),
+        closure_test(files_come_one_by_one),
+        closure_test(copies_may_keep_names_of_the_system),
+        closure_test(one_file_by_several_names_is_one_node),
+        closure_test(names_of_loaded_files_come_before_the_search),
+        closure_test(missing_libraries_are_told),
+        closure_test(roots_that_cannot_be_read_are_errors),
+        closure_test(every_allocation_may_fail),
+        closure_test(closures_of_real_modules_are_as_ld_so_has_them),
+    };
+
+    return cmocka_run_group_tests_name("closure", tests, NULL, NULL);
+}

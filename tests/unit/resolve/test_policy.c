@@ -1,0 +1,267 @@
+#include "loader/resolve/policy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support/exti_test.h"
+
+static const char *const formats[] = {"ELF", "Mach-O", "PE"};
+
+static void assert_decides(const struct exti_policy *p, const char *soname, const char *path,
+                           uint32_t flags, bool share, enum exti_why why)
+{
+    const struct exti_decision d = exti__policy_decide(p, soname, path, flags);
+
+    if (d.share != share || d.why != why || !d.reason || !*d.reason ||
+        (d.glob != NULL) != (why <= EXTI_WHY_BASE))
+        fail_msg("%s, %s: share %d, why %d, \"%s\"", soname ? soname : "-", path, d.share, d.why,
+                 d.reason ? d.reason : "");
+}
+
+static void globs_match_as_a_shells(void **state)
+{
+    static const struct {
+        const char *glob, *text;
+        bool matches;
+    } rows[] = {
+        {"", "", true},
+        {"", "a", false},
+        {"a", "", false},
+        {"*", "", true},
+        {"*", "a/b", true},
+        {"a*c", "abc", true},
+        {"a*c", "ac", true},
+        {"a*c", "abcb", false},
+        {"a*b*c", "aXbXbXc", true},
+        {"*.so.*", "libz.so.1", true},
+        {"*.so.*", "libz.so", false},
+        {"a?c", "abc", true},
+        {"a?c", "ac", false},
+        {"lib[alt]san.so", "libtsan.so", true},
+        {"lib[alt]san.so", "libbsan.so", false},
+        {"[a-c]x", "bx", true},
+        {"[a-c]x", "dx", false},
+        {"[!a-c]x", "dx", true},
+        {"[!a-c]x", "ax", false},
+        {"[]]", "]", true},
+        {"*[0-9]", "lib12", true},
+        {"[a", "[a", true},
+        {"[a", "a", false},
+        {"[", "[", true},
+        {"a[", "a", false},
+        {"**a", "bba", true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        if (exti__glob_matches(rows[i].glob, rows[i].text) != rows[i].matches)
+            fail_msg("\"%s\" and \"%s\"", rows[i].glob, rows[i].text);
+}
+
+/* With one more pass over the text for each star it would not end. */
+static void a_hostile_glob_takes_no_longer(void **state)
+{
+    char text[2001];
+
+    (void)state;
+    memset(text, 'a', 2000);
+    text[2000] = 0;
+    assert_false(exti__glob_matches("*a*a*a*a*a*a*a*a*a*a*a*a*b", text));
+}
+
+static void the_base_set_is_shared(void **state)
+{
+    static const char *const names[] = {"libstdc++.so.6",      "libgcc_s.so.1",
+                                        "libgomp.so.1",        "libgomp-a34b3233.so.1.0.0",
+                                        "libcuda.so.1",        "libglib-2.0.so.0",
+                                        "libX11.so.6",         "libjemalloc.so.2",
+                                        "libcrypto.so.3",      "libasan.so.8",
+                                        "libffi.so.8",         "libcairo-gobject.so.2",
+                                        "libcairo.so.2",       "libxcb-shm.so.0",
+                                        "libsqlite3.so.0",     "libmpi_mpifh.so.40",
+                                        "libmpich.so.12",      "libsqlite3-6a1b2c3d.so.0.8.6",
+                                        "libiomp5-0123abcd.so"};
+    static const char *const fixed[] = {"libc.so.6", "ld-linux-x86-64.so.2", "libm.so.6",
+                                        "ld-linux-aarch64.so.1", "libpthread.so.0"};
+    static const char *const others[] = {"libz.so.1",
+                                         "libhdf5_serial.so.103",
+                                         "libreadline.so.8",
+                                         "libopenblas.so.0",
+                                         "libtorch_cpu.so",
+                                         "libcups.so.2",
+                                         "libXft.so.2",
+                                         "libXt.so.6",
+                                         "libXpm.so.4",
+                                         "libffi-8.so",
+                                         "libfreetype-6a1b2c3d.so.6.1.0",
+                                         "libmpfr.so.6",
+                                         "libunwind.so.8",
+                                         "libopencv_highgui.so.406"};
+    const struct exti_policy p = {.format = "ELF"},
+                             sharing = {.share_by_default = true, .format = "ELF"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        assert_decides(&p, names[i], "/lib/x", 0, true, EXTI_WHY_BASE);
+    for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
+        assert_decides(&p, fixed[i], "/lib/x", 0, true, EXTI_WHY_FIXED);
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+        assert_decides(&p, others[i], "/lib/x", 0, false, EXTI_WHY_DEFAULT);
+        assert_decides(&sharing, others[i], "/lib/x", 0, true, EXTI_WHY_DEFAULT);
+    }
+    assert_decides(&p, NULL, "/lib/libgcc_s.so.1", 0, true, EXTI_WHY_BASE);
+}
+
+static void windows_has_a_base_set_of_its_own(void **state)
+{
+    static const char *const names[] = {
+        "VCRUNTIME140_1.dll", "msvcp140-a4c2229bdc2a2a630acdc095b4d86008.dll",
+        "MSVCR100.dll",       "libiomp5md.dll",
+        "libgomp-1.dll",      "libstdc++-6.dll",
+        "nvcuda.dll",         "cudart64_110.dll",
+        "glib-2.0-0.dll",     "libglib-2.0-0.dll",
+        "VCOMP140.DLL"};
+    static const char *const fixed[] = {"ucrtbased.dll", "API-MS-WIN-crt-heap-l1-1-0.dll"};
+    static const char *const others[] = {"libcrypto-3.dll", "libssl-1_1.dll", "sqlite3.dll",
+                                         "libffi-8.dll",    "tcl86t.dll",     "zlib1.dll",
+                                         "libopenblas.dll", "hdf5.dll",       "msvcrystal.dll"};
+    const struct exti_rule rules[] = {
+        {"SQLITE3.*", true}, {"C:/Lib[A-B]/*", true}, {"x[0-9].dll", true}};
+    const struct exti_policy p = {.format = "PE"}, ruled = {rules, ARRAY_SIZE(rules), false, "PE"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        assert_decides(&p, NULL, names[i], 0, true, EXTI_WHY_BASE);
+    for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
+        assert_decides(&p, NULL, fixed[i], 0, true, EXTI_WHY_FIXED);
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+        assert_decides(&p, NULL, others[i], 0, false, EXTI_WHY_DEFAULT);
+    assert_decides(&p, NULL, "libcrypto.so.3", 0, false, EXTI_WHY_DEFAULT);
+    /* In any case, and with either slash. */
+    assert_decides(&ruled, NULL, "/l/sqlite3.DLL", 0, true, EXTI_WHY_RULE);
+    assert_decides(&ruled, NULL, "c:\\liba\\a.dll", 0, true, EXTI_WHY_RULE);
+    assert_decides(&ruled, NULL, "c:\\libc\\a.dll", 0, false, EXTI_WHY_DEFAULT);
+    assert_decides(&ruled, NULL, "X1.dll", 0, true, EXTI_WHY_RULE);
+    assert_decides(&ruled, NULL, "x[.dll", 0, false, EXTI_WHY_DEFAULT);
+}
+
+static void flags_decide_where_no_name_does(void **state)
+{
+    const struct exti_policy p = {.format = "ELF"};
+
+    (void)state;
+    assert_decides(&p, "libp.so", "/p", EXTI_IMAGE_NODELETE, true, EXTI_WHY_FLAGS);
+    assert_decides(&p, "libp.so", "/p", EXTI_IMAGE_STATIC_TLS, true, EXTI_WHY_FLAGS);
+    assert_decides(&p, "libp.so", "/p", EXTI_IMAGE_UNIQUE, false, EXTI_WHY_DEFAULT);
+    assert_decides(&p, "libgomp.so.1", "/p", EXTI_IMAGE_STATIC_TLS, true, EXTI_WHY_BASE);
+}
+
+static void mach_o_has_a_base_set_of_its_own(void **state)
+{
+    static const char *const names[] = {"libgcc_s.1.1.dylib", "libc++.1.dylib", "libomp.dylib",
+                                        "libcrypto.3.dylib", "libstdc++.6.dylib"};
+    static const char *const others[] = {"libscipy_openblas64_.dylib", "libz.1.dylib",
+                                         "libgfortran.5.dylib", "libgcc_s.so.1", "libc.so.6"};
+    const struct exti_policy p = {.format = "Mach-O"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        assert_decides(&p, "/DLC/x", names[i], 0, true, EXTI_WHY_BASE);
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+        assert_decides(&p, "/DLC/x", others[i], 0, false, EXTI_WHY_DEFAULT);
+    assert_decides(&p, "/usr/lib/libz.1.dylib", "/usr/lib/libz.1.dylib", 0, true, EXTI_WHY_FIXED);
+    assert_decides(&p, NULL, "/v/libobjc.A.dylib", 0, true, EXTI_WHY_FIXED);
+    /* What has thread-locals stays in memory, but each copy has its own. */
+    assert_decides(&p, NULL, "/v/libx.dylib", EXTI_IMAGE_NODELETE, false, EXTI_WHY_DEFAULT);
+    assert_decides(&p, NULL, "/v/libx.dylib", EXTI_IMAGE_CLASSES, true, EXTI_WHY_FLAGS);
+}
+
+static void the_users_last_word_counts_but_not_for_the_c_library(void **state)
+{
+    static const struct exti_rule rules[] = {
+        {"*", false}, {"libz*", true}, {"/opt/*", true}, {"libzstd.so.1", false}};
+    const struct exti_policy p = {rules, ARRAY_SIZE(rules), false, "ELF"};
+
+    (void)state;
+    assert_decides(&p, "libc.so.6", "/lib/libc.so.6", 0, true, EXTI_WHY_FIXED);
+    assert_decides(&p, "libstdc++.so.6", "/p", 0, false, EXTI_WHY_RULE);
+    assert_decides(&p, "libz.so.1", "/p", 0, true, EXTI_WHY_RULE);
+    assert_decides(&p, "libzstd.so.1", "/p", 0, false, EXTI_WHY_RULE);
+    assert_decides(&p, "liba.so", "/opt/liba.so", 0, true, EXTI_WHY_RULE);
+    assert_decides(&p, "liba.so", "/p", EXTI_IMAGE_NODELETE, false, EXTI_WHY_RULE);
+    assert_string_equal(exti__policy_decide(&p, "libz.so.1", "/p", 0).glob, "libz*");
+}
+
+/* Each entry has a reason, and none is hidden by one before it. */
+static void check_entries(const char *format)
+{
+    const char *reason, *glob, *other;
+    bool fixed;
+
+    for (size_t i = 0; (glob = exti__policy_base(format, i, &reason, &fixed)); i++) {
+        assert_true(strlen(reason) > 20);
+        for (size_t k = 0; k < i; k++) {
+            other = exti__policy_base(format, k, &reason, &fixed);
+            if (exti__glob_matches(other, glob))
+                fail_msg("%s comes behind %s", glob, other);
+        }
+    }
+}
+
+static void entries_are_sound(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+        check_entries(formats[i]);
+}
+
+/* In the table under the format's own heading. */
+static void check_rows(const char *text, const char *format)
+{
+    const char *reason, *glob, *row;
+    char heading[32];
+    bool fixed;
+
+    snprintf(heading, sizeof heading, "\n### %s\n", format);
+    if (exti__policy_base(format, 0, &reason, &fixed) && !(text = strstr(text, heading)))
+        fail_msg("there is no heading for %s", format);
+    for (size_t i = 0; (glob = exti__policy_base(format, i, &reason, &fixed)); i++) {
+        char quoted[64];
+
+        snprintf(quoted, sizeof quoted, "`%s`", glob);
+        row = strstr(text, reason);
+        if (!row || !strstr(row, quoted) || strstr(row, quoted) > strchr(row, '\n'))
+            fail_msg("%s is not in the row of \"%s\"", glob, reason);
+    }
+}
+
+static void entries_are_documented(void **state)
+{
+    char text[65536];
+    FILE *f = fopen("docs/sharing.md", "r");
+
+    (void)state;
+    if (!f)
+        skip_because("docs/sharing.md is not here");
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+        check_rows(text, formats[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(globs_match_as_a_shells),
+        cmocka_unit_test(a_hostile_glob_takes_no_longer),
+        cmocka_unit_test(the_base_set_is_shared),
+        cmocka_unit_test(windows_has_a_base_set_of_its_own),
+        cmocka_unit_test(flags_decide_where_no_name_does),
+        cmocka_unit_test(mach_o_has_a_base_set_of_its_own),
+        cmocka_unit_test(the_users_last_word_counts_but_not_for_the_c_library),
+        cmocka_unit_test(entries_are_sound),
+        cmocka_unit_test(entries_are_documented),
+    };
+
+    return cmocka_run_group_tests_name("policy", tests, NULL, NULL);
+}

@@ -1,0 +1,744 @@
+/* Look-ups, compared with what ld.so itself says of the same toys. */
+#define _GNU_SOURCE /* dlinfo */
+#include <dlfcn.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "loader/resolve/search_priv.h"
+#include "tests/unit/resolve/search_toy.h"
+
+static const char *const no_dirs[] = {NULL};
+
+struct fixture {
+    struct test *t;
+    struct exti_search *s;
+    struct exti_image *im;
+    char *found;
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+
+    assert_non_null(f);
+    if (test_setup((void **)&f->t))
+        return -1;
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    void *t = f->t;
+
+    exti__mem_fail_after(-1);
+    exti__search_close(f->s);
+    exti_image_free(f->im);
+    exti__free(f->found);
+    free(f);
+    return test_teardown(&t);
+}
+
+#define search_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+static void open_search(struct fixture *f, struct exti_search_opts o)
+{
+    exti__search_close(f->s);
+    f->s = NULL;
+    assert_ok(exti__search_open(&o, &f->s, &f->t->err), &f->t->err);
+}
+
+static struct exti_requester requester(struct fixture *f, const char *path,
+                                       const struct exti_image *im)
+{
+    struct exti_requester from = {.path = path,
+                                  .rpath = im->info.rpath,
+                                  .runpath = im->info.runpath,
+                                  .flags = im->info.flags};
+
+    assert_ok(exti__elf_kind(im->bytes, &from.kind, &f->t->err), &f->t->err);
+    return from;
+}
+
+/* The file that `path` gets for `name`, or NULL. */
+static const char *find_for(struct fixture *f, const char *path, const char *name)
+{
+    struct exti_requester from;
+
+    exti__free(f->found);
+    exti_image_free(f->im);
+    f->found = NULL;
+    f->im = NULL;
+    assert_ok(exti_inspect(path, &f->im, &f->t->err), &f->t->err);
+    from = requester(f, path, f->im);
+    assert_ok(exti__search_find(f->s, &from, name, &f->found, &f->t->err), &f->t->err);
+    return f->found;
+}
+
+/* The same answer as ld.so's; `expected` is the file below the test's folder or NULL for none. */
+static void assert_finds(struct fixture *f, const char *library_path, const char *file,
+                         const char *name, const char *expected)
+{
+    const char *traced, *found;
+
+    open_search(f, (struct exti_search_opts){.library_path = library_path});
+    found = find_for(f, file, name);
+    traced = toy_traced(f->t, toy_trace(f->t, library_path, file), name);
+    assert_non_null(traced);
+    if (expected) {
+        assert_string_equal(traced, test_path(f->t, expected));
+        assert_non_null(found);
+        assert_string_equal(found, traced);
+    } else {
+        assert_string_equal(traced, "");
+        assert_null(found);
+    }
+}
+
+static void make_leaf(struct fixture *f, const char *dir)
+{
+    toy_lib(f->t, test_format(f->t, "%s/libleaf.so", dir), "-Wl,-soname,libleaf.so");
+}
+
+static void folders_are_searched_in_order(void **state)
+{
+    struct fixture *f = *state;
+    struct test *t = f->t;
+    const char *path = test_format(t, "%s/env", t->dir), *old, *new;
+
+    make_leaf(f, "tag");
+    make_leaf(f, "env");
+    old = toy_lib(t, "old.so", "-L%/tag -lleaf -Wl,--disable-new-dtags,-rpath,%/tag");
+    new = toy_lib(t, "new.so", "-L%/tag -lleaf -Wl,--enable-new-dtags,-rpath,%/tag");
+    assert_finds(f, path, old, "libleaf.so", "tag/libleaf.so"); /* DT_RPATH, LD_LIBRARY_PATH */
+    assert_finds(f, path, new, "libleaf.so", "env/libleaf.so"); /* LD_LIBRARY_PATH, DT_RUNPATH */
+    assert_finds(f, NULL, new, "libleaf.so", "tag/libleaf.so");
+    assert_finds(f, "", new, "libleaf.so", "tag/libleaf.so");
+    path = test_format(t, "/nowhere;%s/env///:", t->dir);
+    assert_finds(f, path, new, "libleaf.so", "env/libleaf.so");
+    unlink(test_path(t, "tag/libleaf.so"));
+    assert_finds(f, NULL, new, "libleaf.so", NULL);
+    assert_finds(f, NULL, old, "libleaf.so", NULL);
+}
+
+/* Valgrind has a processor of its own, and the loader that is asked runs on the real one; what dlinfo reads
+ * past a string's end, a word at a time, it reports. */
+static void skip_under_valgrind(void)
+{
+    const char *preload = getenv("LD_PRELOAD");
+
+    if (preload && strstr(preload, "vgpreload"))
+        skip_because("valgrind's processor is not the loader's");
+}
+
+static void tokens_have_two_spellings(void **state)
+{
+    struct fixture *f = *state;
+    struct test *t = f->t;
+    static const char *const texts[] = {"$ORIGIN/o",
+                                        "${ORIGIN}/o",
+                                        "$ORIGINAL:$ORIGIN/o",
+                                        "$ORIGIN/p/$PLATFORM",
+                                        "${ORIGIN}/p/${PLATFORM}x:%/o",
+                                        "$ORIGIN/$LIB",
+                                        "${ORIGIN}/${LIB}",
+                                        "$ORIGIN_:$ORIGIN/o//"};
+
+    skip_under_valgrind();
+    open_search(f, (struct exti_search_opts){0});
+    make_leaf(f, "o");
+    make_leaf(f, test_format(t, "p/%s", f->s->platform));
+    make_leaf(f, f->s->lib);
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        const char *flags = test_format(t, "-L%%/o -lleaf -Wl,-rpath,%s", texts[i]);
+        const char *file = toy_lib(t, test_format(t, "r%zu.so", i), flags), *found, *traced;
+
+        traced = toy_traced(t, toy_trace(t, NULL, file), "libleaf.so");
+        found = find_for(f, file, "libleaf.so");
+        assert_non_null(traced);
+        assert_non_null(found);
+        assert_string_equal(found, traced);
+    }
+}
+
+static void names_with_a_slash_are_not_searched_for(void **state)
+{
+    struct fixture *f = *state;
+    const char *file = toy_lib(f->t, "a.so", "");
+
+    make_leaf(f, "sub");
+    open_search(f, (struct exti_search_opts){.library_path = test_path(f->t, "sub")});
+    assert_string_equal(find_for(f, file, "${ORIGIN}/sub/libleaf.so"),
+                        test_path(f->t, "sub/libleaf.so"));
+    assert_null(find_for(f, file, "$ORIGIN/libleaf.so"));
+    assert_string_equal(find_for(f, file, "libleaf.so"), test_path(f->t, "sub/libleaf.so"));
+    assert_null(find_for(f, file, ""));
+}
+
+static void rpaths_of_loaders_count_until_a_runpath(void **state)
+{
+    struct fixture *f = *state;
+    struct test *t = f->t;
+    static const char *const flags[] = {"", "-Wl,--enable-new-dtags,-rpath,/nowhere",
+                                        "-Wl,--disable-new-dtags,-rpath,/nowhere"};
+
+    make_leaf(f, "d");
+    for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+        struct exti_image *top = NULL;
+        const char *mid, *root;
+        struct exti_requester chain[2];
+        int rc;
+
+        mid = toy_lib(t, "d/libmid.so", test_format(t, "-L%%/d -lleaf %s", flags[i]));
+        root = toy_lib(t, "root.so", "-L%/d -lmid -Wl,--disable-new-dtags,-rpath,%/d");
+        open_search(f, (struct exti_search_opts){0});
+        assert_string_equal(find_for(f, root, "libmid.so"), mid);
+        find_for(f, mid, "libleaf.so");
+        exti__free(f->found);
+        f->found = NULL;
+        assert_ok(exti_inspect(root, &top, &t->err), &t->err);
+        chain[1] = requester(f, root, top);
+        chain[0] = requester(f, mid, f->im);
+        chain[0].loader = &chain[1];
+        rc = exti__search_find(f->s, chain, "libleaf.so", &f->found, &t->err);
+        exti_image_free(top);
+        assert_ok(rc, &t->err);
+        assert_string_equal(f->found ? f->found : "",
+                            toy_traced(t, toy_trace(t, NULL, root), "libleaf.so"));
+        assert_int_equal(f->found != NULL, i != 1);
+    }
+}
+
+static void the_programs_rpath_counts_last_of_all(void **state)
+{
+    static const struct {
+        const char *kind, *flags;
+        bool counts;
+    } rows[] = {
+        {"-no-pie", "-Wl,--enable-new-dtags,-rpath,$ORIGIN/p", false},
+        {"-static", "", false},
+        {"-no-pie", "-Wl,--disable-new-dtags,-rpath,$ORIGIN/p", true},
+        {"-pie", "-Wl,--disable-new-dtags,-rpath,$ORIGIN/p", true},
+    };
+    struct fixture *f = *state;
+    const char *program, *file = toy_lib(f->t, "a.so", "");
+
+    make_leaf(f, "p");
+    toy_lib(f->t, "libneeded.so", "");
+    toy_text(f->t, "program.c", "void _start(void) {}");
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        program = toy_build(f->t, "program", rows[i].kind,
+                            test_format(f->t, "%%/program.c %s %s", rows[i].flags,
+                                        strcmp(rows[i].kind, "-static") ? "-L% -lneeded" : ""));
+        open_search(f, (struct exti_search_opts){.program = program});
+        find_for(f, file, "libleaf.so");
+        assert_string_equal(f->found ? f->found : "",
+                            rows[i].counts ? test_path(f->t, "p/libleaf.so") : "");
+    }
+    file = toy_lib(f->t, "b.so", "-Wl,--enable-new-dtags,-rpath,/nowhere");
+    assert_null(find_for(f, file, "libleaf.so"));
+}
+
+static bool keeps_name(struct fixture *f, const char *path, const char *name, const char *file)
+{
+    struct exti_requester from;
+    struct exti_file_id id;
+    bool keeps;
+
+    exti_image_free(f->im);
+    f->im = NULL;
+    assert_ok(exti_inspect(path, &f->im, &f->t->err), &f->t->err);
+    assert_ok(exti__fs_id(file, &id, &f->t->err), &f->t->err);
+    from = requester(f, path, f->im);
+    assert_ok(exti__search_by_name(f->s, &from, name, &id, &keeps, &f->t->err), &f->t->err);
+    return keeps;
+}
+
+static void copies_may_keep_names_that_find_the_same_from_anywhere(void **state)
+{
+    struct fixture *f = *state;
+    struct test *t = f->t;
+    const char *const dirs[] = {test_path(t, "default"), NULL};
+    const char *here, *there, *leaf = test_path(t, "default/libleaf.so"), *other;
+
+    make_leaf(f, "default");
+    make_leaf(f, "other");
+    other = test_path(t, "other/libleaf.so");
+    here = toy_lib(t, "here.so", "");
+    there = toy_lib(t, "there.so", "-Wl,-rpath,$ORIGIN/other");
+    open_search(f, (struct exti_search_opts){.dirs = dirs, .cache_file = ""});
+    assert_true(keeps_name(f, here, "libleaf.so", leaf));
+    assert_false(keeps_name(f, here, "libleaf.so", other)); /* say by a loader's DT_RPATH */
+    assert_false(keeps_name(f, there, "libleaf.so", other));
+    assert_false(keeps_name(f, there, "libleaf.so", leaf)); /* say loaded already */
+    assert_true(keeps_name(f, here, leaf, leaf));
+    assert_false(keeps_name(f, here, "$ORIGIN/libleaf.so", leaf));
+    assert_false(keeps_name(f, here, "./libleaf.so", leaf));
+    assert_false(keeps_name(f, here, "libnone.so", leaf));
+    open_search(f, (struct exti_search_opts){
+                       .dirs = dirs, .cache_file = "", .library_path = test_path(t, "other")});
+    assert_false(keeps_name(f, here, "libleaf.so", leaf));
+    assert_false(keeps_name(f, here, "libleaf.so", other));
+    toy_lib(t, "here.so", "-Wl,-z,nodefaultlib");
+    open_search(f, (struct exti_search_opts){.dirs = dirs, .cache_file = ""});
+    assert_false(keeps_name(f, here, "libleaf.so", leaf));
+}
+
+static void files_for_another_machine_are_passed_over(void **state)
+{
+    struct fixture *f = *state;
+    struct test *t = f->t;
+    const char *root, *first = test_path(t, "first/libleaf.so");
+    static const struct {
+        size_t at;
+        char byte;
+    } changes[] = {{4, 1}, {18, 40}}; /* EI_CLASS, e_machine */
+
+    make_leaf(f, "second");
+    root = toy_lib(t, "root.so", "-L%/second -lleaf -Wl,-rpath,%/first:%/second");
+    for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+        size_t n;
+        char *bytes;
+
+        make_leaf(f, "first");
+        bytes = test_read(t, first, &n);
+        bytes[changes[i].at] = changes[i].byte;
+        test_write(first, bytes, n);
+        assert_finds(f, NULL, root, "libleaf.so", "second/libleaf.so");
+    }
+}
+
+static void other_files_end_the_search(void **state)
+{
+    struct fixture *f = *state;
+    struct test *t = f->t;
+    struct exti_requester from;
+    const char *first, *root;
+
+    make_leaf(f, "second");
+    root = toy_lib(t, "root.so", "-L%/second -lleaf -Wl,-rpath,%/first:%/second");
+    toy_dir(t, "first");
+    first = test_path(t, "first/libleaf.so");
+    toy_text(t, "first/libleaf.so",
+             "/* GNU ld script */\nGROUP ( /lib/libleaf.so.1 /lib/libleaf_nonshared.a )\n");
+    open_search(f, (struct exti_search_opts){0});
+    assert_ok(exti_inspect(root, &f->im, &t->err), &t->err);
+    from = requester(f, root, f->im);
+    assert_exti(exti__search_find(f->s, &from, "libleaf.so", &f->found, &t->err), EXTI_E_FORMAT,
+                &t->err, 0);
+    assert_string_equal(t->err.file, first);
+    assert_contains(toy_trace(t, NULL, root), "invalid ELF header");
+    test_write(first, "\177ELF\2\1", 6);
+    assert_exti(exti__search_find(f->s, &from, "libleaf.so", &f->found, &t->err), EXTI_E_FORMAT,
+                &t->err, 0);
+    unlink(first);
+    mkdir(first, 0777);
+    assert_int_equal(exti__search_find(f->s, &from, "libleaf.so", &f->found, &t->err), EXTI_E_IO);
+    assert_int_equal(t->err.os_error, EISDIR);
+    assert_contains(toy_trace(t, NULL, root), "cannot read file data");
+}
+
+static void hwcaps_come_before_the_folder_itself(void **state)
+{
+    struct fixture *f = *state;
+    struct test *t = f->t;
+    const char *const *h = exti__host_hwcaps();
+    const char *root;
+
+    make_leaf(f, "d");
+    root = toy_lib(t, "root.so", "-L%/d -lleaf -Wl,-rpath,%/d");
+    make_leaf(f, "d/glibc-hwcaps/x86-64-v9");
+    assert_finds(f, NULL, root, "libleaf.so", "d/libleaf.so");
+    if (!*h)
+        skip_because("this processor has no glibc-hwcaps");
+    while (h[1])
+        h++;
+    for (;; h--) { /* from the least to the best */
+        const char *dir = test_format(t, "d/glibc-hwcaps/%s", *h);
+
+        make_leaf(f, dir);
+        assert_finds(f, NULL, root, "libleaf.so", test_format(t, "%s/libleaf.so", dir));
+        if (h == exti__host_hwcaps())
+            break;
+    }
+}
+
+/* From the least to the best, whether this loader and this processor know them or not. */
+static void so_do_the_subfolders_of_older_loaders(void **state)
+{
+    struct fixture *f = *state;
+    struct test *t = f->t;
+    const char *const subs[] = {"x86_64", "avx512_1", exti__host_platform(), "tls"};
+    const char *root, *traced;
+
+    skip_under_valgrind();
+    make_leaf(f, "d");
+    root = toy_lib(t, "root.so", "-L%/d -lleaf -Wl,-rpath,%/d");
+    for (int set = 1; set < 1 << ARRAY_SIZE(subs); set++) {
+        const char *dir = "d";
+
+        for (int i = (int)ARRAY_SIZE(subs) - 1; i >= 0; i--)
+            if (set >> i & 1)
+                dir = test_format(t, "%s/%s", dir, subs[i]);
+        make_leaf(f, dir);
+        open_search(f, (struct exti_search_opts){0});
+        traced = toy_traced(t, toy_trace(t, NULL, root), "libleaf.so");
+        assert_non_null(traced);
+        assert_string_equal(find_for(f, root, "libleaf.so"), traced);
+    }
+}
+
+/* dlinfo tells a file's search path as the process's own loader has expanded it. */
+static void the_platform_is_the_loaders(void **state)
+{
+    struct fixture *f = *state;
+    struct test *t = f->t;
+    Dl_serinfo size, *paths;
+    unsigned i = 0;
+    void *handle;
+
+    skip_under_valgrind();
+    handle = dlopen(toy_lib(t, "a.so", "-Wl,-rpath,%/$PLATFORM"), RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(handle);
+    assert_int_equal(dlinfo(handle, RTLD_DI_SERINFOSIZE, &size), 0);
+    paths = test_alloc(t, size.dls_size);
+    assert_int_equal(dlinfo(handle, RTLD_DI_SERINFOSIZE, paths), 0);
+    assert_int_equal(dlinfo(handle, RTLD_DI_SERINFO, paths), 0);
+    open_search(f, (struct exti_search_opts){0});
+    while (i < paths->dls_cnt &&
+           strncmp(paths->dls_serpath[i].dls_name, t->dir, strlen(t->dir)) != 0)
+        i++;
+    assert_true(i < paths->dls_cnt);
+    print_message("platform %s\n", f->s->platform);
+    assert_string_equal(paths->dls_serpath[i].dls_name, test_path(t, f->s->platform));
+    dlclose(handle);
+}
+
+/* qemu lends others' processors; not to sanitizers, whose memory has no room there. */
+static void on_other_processors_too(void **state)
+{
+    static const struct {
+        const char *model, *platform;
+    } processors[] = {{"Nehalem", "x86_64"}, {"Haswell", "haswell"}, {"EPYC", "x86_64"}};
+    struct fixture *f = *state;
+    struct test *t = f->t;
+    char *out;
+
+#if !defined(__x86_64__) || !defined(__GLIBC__) || defined(__SANITIZE_ADDRESS__) ||                \
+    defined(__SANITIZE_THREAD__)
+    skip_because("this program is not for qemu's processors");
+#endif
+    skip_under_valgrind();
+    assert_ok(exti__fs_realpath("/proc/self/exe", &f->found, &t->err), &t->err);
+    for (size_t i = 0; i < ARRAY_SIZE(processors); i++) {
+        int status = test_run(t, &out, "qemu-x86_64", "-cpu", processors[i].model, f->found,
+                              "the_platform_is_the_loaders", NULL);
+
+        if (status == 127)
+            skip_because("qemu-x86_64 is not installed");
+        assert_contains(out, test_format(t, "platform %s\n", processors[i].platform));
+        assert_int_equal(status, 0);
+    }
+}
+
+static void nodeflib_keeps_off_the_default_folders(void **state)
+{
+    struct fixture *f = *state;
+    const char *dirs[] = {toy_dir(f->t, "usual"), NULL};
+    const char *plain = toy_lib(f->t, "a.so", ""),
+               *no = toy_lib(f->t, "b.so", "-Wl,-z,nodefaultlib");
+
+    make_leaf(f, "usual");
+    open_search(f, (struct exti_search_opts){.dirs = dirs, .cache_file = ""});
+    assert_string_equal(find_for(f, plain, "libleaf.so"), test_path(f->t, "usual/libleaf.so"));
+    assert_null(find_for(f, no, "libleaf.so"));
+    assert_true(f->im->info.flags & EXTI_IMAGE_NODEFLIB);
+    open_search(f, (struct exti_search_opts){0});
+    assert_non_null(find_for(f, plain, "libc.so.6"));
+    assert_null(find_for(f, no, "libc.so.6")); /* which the cache has, in a default folder */
+}
+
+/* ---- the cache --------------------------------------------------------------------------------- */
+
+/* A cache of %/cache and %/cache/glibc-hwcaps in one of ldconfig's formats. */
+static const char *make_cache(struct fixture *f, const char *format)
+{
+    struct test *t = f->t;
+    const char *conf = test_path(t, "conf"), *dir = test_path(t, "cache"),
+               *out = test_format(t, "%s/cache.%s", t->dir, format);
+
+    make_leaf(f, "cache");
+    toy_lib(t, "cache/libleaf10.so.2", "-Wl,-soname,libleaf10.so.2");
+    toy_lib(t, "cache/libleaf9.so.2", "-Wl,-soname,libleaf9.so.2");
+    make_leaf(f, "cache/glibc-hwcaps/x86-64-v2");
+    make_leaf(f, "cache/glibc-hwcaps/x86-64-v3");
+    make_leaf(f, "cache/glibc-hwcaps/x86-64-v4");
+    test_write(conf, dir, strlen(dir));
+    test_must_run(t, "/sbin/ldconfig", "-X", "-c", format, "-C", out, "-f", conf, NULL);
+    return out;
+}
+
+static void what_was_found_and_is_gone_is_looked_for_again(void **state)
+{
+    struct fixture *f = *state;
+    struct test *t = f->t;
+    const char *const dirs[] = {toy_dir(t, "first"), toy_dir(t, "second"), NULL};
+    const char *user, *none;
+
+    make_leaf(f, "first");
+    make_leaf(f, "second");
+    user = toy_lib(t, "user.so", "-L%/first -lleaf");
+    none = toy_lib(t, "none.so", "-L%/first -lleaf -Wl,-z,nodefaultlib");
+    open_search(f, (struct exti_search_opts){.dirs = dirs, .cache_file = ""});
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(find_for(f, user, "libleaf.so"), test_path(t, "first/libleaf.so"));
+        assert_null(find_for(f, none, "libleaf.so"));
+    }
+    unlink(test_path(t, "first/libleaf.so"));
+    for (int i = 0; i < 2; i++)
+        assert_string_equal(find_for(f, user, "libleaf.so"), test_path(t, "second/libleaf.so"));
+    unlink(test_path(t, "second/libleaf.so"));
+    assert_null(find_for(f, user, "libleaf.so"));
+}
+
+static void the_cache_is_read_in_each_format(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const formats[] = {"new", "compat", "old"};
+    static const char *const v3[] = {"x86-64-v3", "x86-64-v2", NULL};
+    const char *file = toy_lib(f->t, "a.so", "");
+
+    if (access("/sbin/ldconfig", X_OK) != 0)
+        skip_because("there is no /sbin/ldconfig");
+    for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+        const char *cache = make_cache(f, formats[i]);
+
+        open_search(
+            f, (struct exti_search_opts){.cache_file = cache, .dirs = no_dirs, .hwcaps = no_dirs});
+        if (i < 2) /* ldconfig puts subfolders' files into the old table, which cannot tell them */
+            assert_string_equal(find_for(f, file, "libleaf.so"),
+                                test_path(f->t, "cache/libleaf.so"));
+        assert_string_equal(find_for(f, file, "libleaf9.so.2"),
+                            test_path(f->t, "cache/libleaf9.so.2"));
+        assert_string_equal(find_for(f, file, "libleaf10.so.2"),
+                            test_path(f->t, "cache/libleaf10.so.2"));
+        assert_null(find_for(f, file, "libleaf11.so.2"));
+        if (i == 2)
+            continue;
+        open_search(f,
+                    (struct exti_search_opts){.cache_file = cache, .dirs = no_dirs, .hwcaps = v3});
+        assert_string_equal(find_for(f, file, "libleaf.so"),
+                            test_path(f->t, "cache/glibc-hwcaps/x86-64-v3/libleaf.so"));
+    }
+}
+
+static void damaged_caches_are_refused_or_bounded(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const formats[] = {"new", "compat", "old"};
+    static const char *const v2[] = {"x86-64-v2", NULL};
+    struct exti_ld_cache c;
+    const char *path;
+
+    if (access("/sbin/ldconfig", X_OK) != 0)
+        skip_because("there is no /sbin/ldconfig");
+    for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+        size_t n;
+        const char *file = make_cache(f, formats[i]);
+        char *whole = test_read(f->t, file, &n), *part;
+
+        for (size_t k = 0; k < n; k++) { /* a block of its own, so that tools see a read past it */
+            part = malloc(k + 1);
+            assert_non_null(part);
+            memcpy(part, whole, k);
+            if (!exti__ld_cache_open(exti__span(part, k), &c, &f->t->err))
+                exti__ld_cache_find(&c, "libleaf.so", 0x303, v2, &path, &f->t->err);
+            memcpy(part, whole, k + 1);
+            free(part);
+        }
+        for (size_t k = 0; k < n; k++)
+            for (int bit = 0; bit < 8; bit += 7) {
+                whole[k] = (char)(whole[k] ^ (1 << bit));
+                if (!exti__ld_cache_open(exti__span(whole, n), &c, &f->t->err))
+                    exti__ld_cache_find(&c, "libleaf.so", 0x303, v2, &path, &f->t->err);
+                whole[k] = (char)(whole[k] ^ (1 << bit));
+            }
+    }
+    assert_exti(exti__ld_cache_open(exti__span("text", 4), &c, &f->t->err), EXTI_E_FORMAT,
+                &f->t->err, 0);
+    assert_says(&f->t->err, "glibc-ld.so.cache1.1");
+    assert_exti(exti__ld_cache_open(exti__span("glibc-ld.so.cache1.1", 20), &c, &f->t->err),
+                EXTI_E_FORMAT, &f->t->err, ANY_OFFSET);
+}
+
+/* Every name of the system's cache, against what ldconfig prints of it: the first of each name. */
+static void the_systems_cache_is_as_ldconfig_prints_it(void **state)
+{
+    struct fixture *f = *state;
+    struct test *t = f->t;
+    char *out, *line, *next, *last = "";
+    size_t names = 0;
+
+    if (test_run(t, &out, "/sbin/ldconfig", "-p", NULL) != 0)
+        skip_because("ldconfig -p fails");
+    open_search(f, (struct exti_search_opts){0});
+    for (line = strchr(out, '\n'); line && *++line == '\t'; line = next) {
+        char *name = line + 1, *end = strstr(name, " ("), *path = strstr(name, "=> ");
+        const char *found = NULL;
+
+        next = strchr(line, '\n');
+        if (!end || !path || !next || strncmp(end, " (libc6,x86-64)", 15) != 0)
+            continue;
+        *end = *next = 0;
+        if (strcmp(name, last) != 0) {
+            assert_ok(exti__ld_cache_find(&f->s->cache, name, 0x303, NULL, &found, &t->err),
+                      &t->err);
+            assert_non_null(found);
+            assert_string_equal(found, path + 3);
+            names++;
+        }
+        last = name;
+        *next = '\n';
+    }
+    print_message("%zu names\n", names);
+    assert_true(names > 0);
+}
+
+/* ---- the running system ------------------------------------------------------------------------ */
+
+static void the_loader_confirms_what_is_known_of_it(void **state)
+{
+    struct fixture *f = *state;
+    struct test *t = f->t;
+    const char *const *dirs;
+    char *out, *platform;
+
+    skip_under_valgrind();
+    open_search(f, (struct exti_search_opts){0});
+    assert_non_null(f->s->loader);
+    if (test_run(t, &out, f->s->loader, "--list-diagnostics", NULL) != 0)
+        skip_because("this loader has no --list-diagnostics");
+    dirs = exti__search_dirs(f->s);
+    for (size_t i = 0; dirs[i]; i++)
+        assert_contains(out, test_format(t, "path.system_dirs[0x%zx]=\"%s/\"", i, dirs[i]));
+    assert_true(dirs[0] && !strstr(out, test_format(t, "path.system_dirs[0x%d]", 4 + !dirs[3])));
+    assert_contains(out, test_format(t, "dl_dst_lib=\"%s\"", f->s->lib));
+    platform = test_format(t, "dl_platform=\"%s\"", f->s->platform);
+    assert_contains(out, platform);
+    assert_contains(
+        test_must_run(t, f->s->loader, "--help", NULL),
+        test_format(t, "%s (supported, searched)", f->s->hwcaps[0] ? f->s->hwcaps[0] : "x86_64"));
+}
+
+static void bad_options_are_told(void **state)
+{
+    struct fixture *f = *state;
+    struct exti_search_opts o = {.cache_file = test_path(f->t, "none")};
+
+    open_search(f, o); /* a system may have no cache */
+    test_write(o.cache_file, "text", 4);
+    exti__search_close(f->s);
+    f->s = NULL;
+    open_search(f, o); /* and one that is none is passed over */
+    exti__search_close(f->s);
+    f->s = NULL;
+    o = (struct exti_search_opts){.loader = test_path(f->t, "no-loader")};
+    assert_int_equal(exti__search_open(&o, &f->s, &f->t->err), EXTI_E_IO);
+    o = (struct exti_search_opts){.program = test_path(f->t, "no-program")};
+    assert_int_equal(exti__search_open(&o, &f->s, &f->t->err), EXTI_E_IO);
+    assert_null(f->s);
+}
+
+/* What a process makes of its environment later on does not count, for ld.so neither. */
+static void the_environment_is_that_of_the_start(void **state)
+{
+    static const char environment[] = "A=1\0LD_LIBRARY_PATHS=x\0LD_LIBRARY_PATH=/a:/b\0Z=\0tail";
+    struct fixture *f = *state;
+    const char *start = getenv("LD_LIBRARY_PATH");
+    char *old = start ? test_format(f->t, "%s", start) : NULL, *found;
+    const size_t n = sizeof environment - 1;
+
+    assert_string_equal(exti__host_setting(environment, n, "LD_LIBRARY_PATH"), "/a:/b");
+    assert_string_equal(exti__host_setting(environment, n, "Z"), "");
+    assert_null(exti__host_setting(environment, n, "LD_LIBRARY"));
+    assert_null(exti__host_setting(environment, n, "tail")); /* without its end */
+    assert_null(exti__host_setting(environment, 0, "A"));
+    setenv("LD_LIBRARY_PATH", f->t->dir, 1);
+    assert_ok(exti__host_library_path(&found, &f->t->err), &f->t->err);
+    if (old) {
+        assert_string_equal(found, old);
+        setenv("LD_LIBRARY_PATH", old, 1);
+    } else {
+        assert_null(found);
+        unsetenv("LD_LIBRARY_PATH");
+    }
+    exti__free(found);
+    exti__search_close(f->s);
+    f->s = NULL;
+    assert_ok(exti__search_open_running(&f->s, &f->t->err), &f->t->err);
+    assert_non_null(f->s->program_path);
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    struct fixture *f = *state;
+    struct exti_search_opts o = {.library_path = "/nowhere"};
+    struct exti_requester from;
+    const char *root;
+    long n;
+    int rc = EXTI_E_NOMEM;
+
+    make_leaf(f, "d");
+    root = toy_lib(f->t, "root.so", "-L%/d -lleaf -Wl,-rpath,$ORIGIN/d");
+    o.program = root;
+    for (n = 0; rc; n++) {
+        exti__mem_fail_after(n);
+        rc = exti__search_open(&o, &f->s, &f->t->err);
+        exti__mem_fail_after(-1);
+        assert_true(rc == 0 || rc == EXTI_E_NOMEM);
+    }
+    assert_true(n > 10);
+    assert_ok(exti_inspect(root, &f->im, &f->t->err), &f->t->err);
+    from = requester(f, root, f->im);
+    for (n = 0, rc = EXTI_E_NOMEM; rc; n++) {
+        exti__mem_fail_after(n);
+        rc = exti__search_find(f->s, &from, "libleaf.so", &f->found, &f->t->err);
+        exti__mem_fail_after(-1);
+        assert_true(rc == 0 || rc == EXTI_E_NOMEM);
+    }
+    assert_true(n > 5);
+    assert_string_equal(f->found, test_path(f->t, "d/libleaf.so"));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        search_test(folders_are_searched_in_order),
+        search_test(tokens_have_two_spellings),
+        search_test(names_with_a_slash_are_not_searched_for),
+        search_test(rpaths_of_loaders_count_until_a_runpath),
+        search_test(the_programs_rpath_counts_last_of_all),
+        search_test(copies_may_keep_names_that_find_the_same_from_anywhere),
+        search_test(files_for_another_machine_are_passed_over),
+        search_test(other_files_end_the_search),
+        search_test(hwcaps_come_before_the_folder_itself),
+        search_test(so_do_the_subfolders_of_older_loaders),
+        search_test(the_platform_is_the_loaders),
+        search_test(on_other_processors_too),
+        search_test(nodeflib_keeps_off_the_default_folders),
+        search_test(what_was_found_and_is_gone_is_looked_for_again),
+        search_test(the_cache_is_read_in_each_format),
+        search_test(damaged_caches_are_refused_or_bounded),
+        search_test(the_systems_cache_is_as_ldconfig_prints_it),
+        search_test(the_loader_confirms_what_is_known_of_it),
+        search_test(bad_options_are_told),
+        search_test(the_environment_is_that_of_the_start),
+        search_test(every_allocation_may_fail),
+    };
+
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests_name("search_elf", tests, NULL, NULL);
+}

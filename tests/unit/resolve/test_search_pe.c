@@ -1,0 +1,241 @@
+/* Where the DLLs of a PE file are looked for.  Nothing is read: any files will do. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "loader/resolve/search.h"
+#include "tests/support/exti_test.h"
+
+static int teardown(void **state)
+{
+    exti__mem_fail_after(-1);
+    return test_teardown(state);
+}
+
+#define search_test(f) cmocka_unit_test_setup_teardown(f, test_setup, teardown)
+
+static const char *put(struct test *t, const char *name)
+{
+    char *folder = test_format(t, "%s", test_path(t, name));
+
+    *strrchr(folder, '/') = 0;
+    test_must_run(t, "mkdir", "-p", folder, NULL);
+    test_write(test_path(t, name), "", 0);
+    return test_path(t, name);
+}
+
+/* What `from` gets for `name`, without the test's folder; "none". */
+static const char *found(struct test *t, const struct exti_requester *from, const char *name)
+{
+    const size_t n = strlen(t->dir);
+    char *path, *out;
+
+    assert_ok(exti__search_pe()->find(NULL, from, name, &path, &t->err), &t->err);
+    if (!path)
+        return "none";
+    out = test_format(t, "%s", strncmp(path, t->dir, n) == 0 ? path + n + 1 : path);
+    exti__free(path);
+    return out;
+}
+
+static struct exti_requester module(struct test *t, const char *name)
+{
+    return (struct exti_requester){.path = put(t, name), .api = put(t, "py/python311.dll")};
+}
+
+static void folders_have_an_order(void **state)
+{
+    struct test *t = *state;
+    static const char *const in_order[] = {
+        "py/Lib/site-packages/pkg/sub/need.dll",
+        "py/need.dll",
+        "py/Lib/site-packages/pkg/.libs/need.dll",
+        "py/Lib/site-packages/pkg/lib/need.dll",
+        "py/Lib/site-packages/pkg.libs/need.dll",
+        "py/Lib/site-packages/Other.libs/need.dll",
+        "py/Lib/site-packages/other.libs/need.dll",
+        "py/Lib/site-packages/pywin32_system32/need.dll",
+    };
+    struct exti_requester m = module(t, "py/Lib/site-packages/pkg/sub/x.pyd");
+
+    for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++)
+        put(t, in_order[i]);
+    for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) {
+        assert_string_equal(found(t, &m, "need.dll"), in_order[i]);
+        test_must_run(t, "rm", test_path(t, in_order[i]), NULL);
+    }
+    assert_string_equal(found(t, &m, "need.dll"), "none");
+    put(t, "py/Lib/site-packages/pkg/need.dll"); /* between the two: not searched */
+    put(t, "py/Lib/site-packages/need.dll");
+    put(t, "py/Lib/need.dll");
+    assert_string_equal(found(t, &m, "need.dll"), "none");
+}
+
+/* The folder that counts is that of the file loaded by its path. */
+static void what_is_dragged_in_is_looked_for_beside_who_drags(void **state)
+{
+    struct test *t = *state;
+    struct exti_requester root = module(t, "site-packages/pkg/x.pyd"),
+                          dragged = {.path = put(t, "site-packages/pkg.libs/mid.dll"),
+                                     .api = root.api,
+                                     .loader = &root};
+
+    put(t, "site-packages/pkg/leaf.dll");
+    put(t, "site-packages/pkg.libs/leaf.dll");
+    assert_string_equal(found(t, &dragged, "leaf.dll"), "site-packages/pkg/leaf.dll");
+    test_must_run(t, "rm", test_path(t, "site-packages/pkg/leaf.dll"), NULL);
+    assert_string_equal(found(t, &dragged, "leaf.dll"), "site-packages/pkg.libs/leaf.dll");
+    dragged.loader = NULL; /* ctypes.CDLL of it */
+    assert_string_equal(found(t, &dragged, "leaf.dll"), "site-packages/pkg.libs/leaf.dll");
+}
+
+static void packages_are_known_without_their_folders_name(void **state)
+{
+    struct test *t = *state;
+    struct exti_requester m = module(t, "src/pkg/sub/x.pyd"), bare = module(t, "lone/x.pyd");
+
+    put(t, "src/pkg.libs/a.dll");
+    put(t, "src/other.libs/b.dll");
+    put(t, "lone.libs/c.dll");
+    assert_string_equal(found(t, &m, "a.dll"), "none");
+    put(t, "src/pkg/__init__.py");
+    put(t, "src/pkg/sub/__init__.py");
+    assert_string_equal(found(t, &m, "a.dll"), "src/pkg.libs/a.dll");
+    assert_string_equal(found(t, &m, "b.dll"), "none"); /* not a folder of packages */
+    assert_string_equal(found(t, &bare, "c.dll"), "none");
+}
+
+static void a_module_in_no_package_has_those_of_all(void **state)
+{
+    struct test *t = *state;
+    struct exti_requester m = module(t, "Site-Packages/x.pyd");
+
+    put(t, "Site-Packages/x.libs/a.dll");
+    put(t, "Site-Packages/lib/b.dll");
+    put(t, "Site-Packages.libs/c.dll");
+    assert_string_equal(found(t, &m, "a.dll"), "Site-Packages/x.libs/a.dll");
+    assert_string_equal(found(t, &m, "b.dll"), "none");
+    assert_string_equal(found(t, &m, "c.dll"), "none");
+}
+
+static void case_does_not_count(void **state)
+{
+    struct test *t = *state;
+    struct exti_requester m = module(t, "a/x.pyd");
+
+    put(t, "a/NEED.Dll");
+    assert_string_equal(found(t, &m, "need.dll"), "a/NEED.Dll");
+    put(t, "a/NEED.DLL");
+    assert_string_equal(found(t, &m, "need.dll"), "a/NEED.DLL"); /* the first by name */
+    put(t, "a/need.dll");
+    assert_string_equal(found(t, &m, "need.dll"), "a/need.dll");
+    assert_string_equal(found(t, &m, "need"), "a/need.dll"); /* as forwarders tell it */
+    assert_string_equal(found(t, &m, "need.pyd"), "none");
+    put(t, "a/with.dot");
+    assert_string_equal(found(t, &m, "WITH.dot"), "a/with.dot");
+    test_must_run(t, "mkdir", test_path(t, "a/folder.dll"), NULL);
+    assert_string_equal(found(t, &m, "folder.dll"), "none");
+    assert_string_equal(found(t, &m, "FOLDER.dll"), "none");
+}
+
+static void paths_are_not_looked_for(void **state)
+{
+    struct test *t = *state;
+    struct exti_requester m = module(t, "a/x.pyd");
+
+    put(t, "a/b/need.dll");
+    assert_string_equal(found(t, &m, "b/need.dll"), "none");
+    assert_string_equal(found(t, &m, ""), "none");
+    assert_string_equal(found(t, &m, ".."), "none");
+}
+
+/* Whose DLLs have no files here. */
+static void windows_has_its_own(void **state)
+{
+    struct test *t = *state;
+    const struct exti_search_ops *ops = exti__search_pe();
+    struct exti_requester m = module(t, "a/x.pyd");
+    static const char *const first[] = {"KERNEL32.dll",
+                                        "kernel32",
+                                        "ntdll.dll",
+                                        "UCRTBASE.DLL",
+                                        "api-ms-win-crt-heap-l1-1-0.dll",
+                                        "EXT-ms-win-x.dll",
+                                        "WS2_32.dll",
+                                        "node.exe"};
+    static const char *const last[] = {"bcrypt.dll", "D3D11.dll", "winspool.drv", "VERSION.dll"};
+
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+        assert_true(ops->is_system(first[i]));
+    for (size_t i = 0; i < sizeof last / sizeof *last; i++) {
+        assert_false(ops->is_system(last[i]));
+        assert_true(ops->is_system(found(t, &m, last[i])));
+    }
+    put(t, "a/bcrypt.dll"); /* as any program may bring it */
+    assert_string_equal(found(t, &m, "bcrypt.dll"), "a/bcrypt.dll");
+    m = module(t, "site-packages/p/x.pyd"); /* before what other packages bring */
+    put(t, "site-packages/q.libs/msvcp140.dll");
+    assert_true(ops->is_system(found(t, &m, "MSVCP140.dll")));
+    put(t, "site-packages/p.libs/msvcp140.dll");
+    assert_string_equal(found(t, &m, "MSVCP140.dll"), "site-packages/p.libs/msvcp140.dll");
+    assert_false(ops->is_system(test_path(t, "a/bcrypt.dll")));
+    assert_false(ops->is_system("kernel33.dll") || ops->is_system("msvcp140.dll"));
+    assert_string_equal(found(t, &m, "nosuch140.dll"), "none");
+    assert_true(ops->is_system(found(t, &m, "VCRUNTIME140.dll")));
+    put(t, "py/vcruntime140.dll");
+    assert_string_equal(found(t, &m, "VCRUNTIME140.dll"), "py/vcruntime140.dll");
+}
+
+static void the_api_library_has_the_stable_abis_name_too(void **state)
+{
+    const struct exti_search_ops *ops = exti__search_pe();
+    static const char file[] = "/py/python311.dll";
+
+    (void)state;
+    assert_true(ops->is_api("python311.dll", file, NULL));
+    assert_true(ops->is_api("Python311", file, NULL));
+    assert_true(ops->is_api("PYTHON3.dll", file, NULL));
+    assert_false(ops->is_api("python3_d.dll", file, NULL));
+    assert_true(ops->is_api("python3_d.dll", "/py/python311_d.dll", NULL));
+    assert_false(ops->is_api("python312.dll", file, "python311.dll"));
+    assert_true(ops->is_api("python311.dll", "/py/renamed.dll", "python311.dll"));
+    assert_true(ops->is_api("renamed.dll", "/py/renamed.dll", "python311.dll"));
+    assert_false(ops->is_api("python3.dll", "/js/node.dll", NULL));
+}
+
+static void memory_runs_out_cleanly(void **state)
+{
+    struct test *t = *state;
+    struct exti_requester m = module(t, "site-packages/pkg/x.pyd");
+    char *path;
+    int rc = EXTI_E_NOMEM;
+
+    put(t, "site-packages/b.libs/NEED.dll");
+    put(t, "site-packages/a.libs/other.dll");
+    for (int n = 0; rc == EXTI_E_NOMEM; n++) {
+        exti__mem_fail_after(n);
+        rc = exti__search_pe()->find(NULL, &m, "need.dll", &path, &t->err);
+        exti__mem_fail_after(-1);
+        assert_true(rc == 0 || rc == EXTI_E_NOMEM);
+        assert_true(n < 200);
+    }
+    assert_string_equal(path, test_path(t, "site-packages/b.libs/NEED.dll"));
+    exti__free(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        search_test(folders_have_an_order),
+        search_test(what_is_dragged_in_is_looked_for_beside_who_drags),
+        search_test(packages_are_known_without_their_folders_name),
+        search_test(a_module_in_no_package_has_those_of_all),
+        search_test(case_does_not_count),
+        search_test(paths_are_not_looked_for),
+        search_test(windows_has_its_own),
+        search_test(the_api_library_has_the_stable_abis_name_too),
+        search_test(memory_runs_out_cleanly),
+    };
+
+    return cmocka_run_group_tests_name("loader/search_pe", tests, NULL, NULL);
+}
