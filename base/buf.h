@@ -1,6 +1,6 @@
 /* Growable bytes with a mandatory limit, and checked writes into them. */
-#ifndef LOADER_BASE_BUF_H
-#define LOADER_BASE_BUF_H
+#ifndef BASE_BUF_H
+#define BASE_BUF_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Arithmetic that cannot wrap unseen.  The only place that uses the overflow builtins. */
-#ifndef LOADER_BASE_CHECKED_H
-#define LOADER_BASE_CHECKED_H
+#ifndef BASE_CHECKED_H
+#define BASE_CHECKED_H
 
 #include <stdbool.h>
 #include <stddef.h>

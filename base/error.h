@@ -1,7 +1,7 @@
 /* Filling in struct exti_error.  The first error wins: whoever detects a fault describes it and
  * callers pass it on, adding only what they know and it lacks (the file's name). */
-#ifndef LOADER_BASE_ERROR_H
-#define LOADER_BASE_ERROR_H
+#ifndef BASE_ERROR_H
+#define BASE_ERROR_H
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* What every file format offers the loader: pure functions over memory.  No format reads files, has
  * globals or knows another one, so each builds, tests and fuzzes on every host. */
-#ifndef LOADER_BASE_FORMAT_H
-#define LOADER_BASE_FORMAT_H
+#ifndef BASE_FORMAT_H
+#define BASE_FORMAT_H
 
 #include <stdbool.h>
 

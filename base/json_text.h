@@ -1,6 +1,6 @@
 /* JSON as text in memory of the library's own. */
-#ifndef LOADER_JSON_TEXT_H
-#define LOADER_JSON_TEXT_H
+#ifndef BASE_JSON_TEXT_H
+#define BASE_JSON_TEXT_H
 
 #include <jansson.h>
 

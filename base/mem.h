@@ -1,6 +1,6 @@
 /* The library's only door to the heap, so that tests can make the Nth allocation fail. */
-#ifndef LOADER_BASE_MEM_H
-#define LOADER_BASE_MEM_H
+#ifndef BASE_MEM_H
+#define BASE_MEM_H
 
 #include <stddef.h>
 

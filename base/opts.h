@@ -1,6 +1,6 @@
 /* Checking the option structs of the public interface. */
-#ifndef LOADER_OPTS_H
-#define LOADER_OPTS_H
+#ifndef BASE_OPTS_H
+#define BASE_OPTS_H
 
 #include <extisolate.h>
 

@@ -1,7 +1,7 @@
 /* A planned rewrite: a list of small overwrites plus at most one blob at the end.  A format makes it,
  * the pipeline applies it; nothing else changes a byte. */
-#ifndef LOADER_BASE_PLAN_H
-#define LOADER_BASE_PLAN_H
+#ifndef BASE_PLAN_H
+#define BASE_PLAN_H
 
 #include <stddef.h>
 #include <stdint.h>

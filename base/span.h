@@ -1,6 +1,6 @@
 /* Bounded, read-only views of untrusted bytes.  The one gate: no parser does offset arithmetic. */
-#ifndef LOADER_BASE_SPAN_H
-#define LOADER_BASE_SPAN_H
+#ifndef BASE_SPAN_H
+#define BASE_SPAN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* Files: read-only views, private images for editing, whole-or-nothing replacement, locks.
  * fs_posix.c and fs_win32.c fulfil the same contracts.  Any thread.  Paths are UTF-8 on Windows, with
  * either slash; os_error is an errno there too. */
-#ifndef LOADER_BASE_FS_H
-#define LOADER_BASE_FS_H
+#ifndef BASE_OS_FS_H
+#define BASE_OS_FS_H
 
 #include <limits.h>
 #include <stdbool.h>

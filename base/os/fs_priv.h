@@ -1,6 +1,6 @@
 /* What the systems' files behind fs.h share. */
-#ifndef LOADER_BASE_FS_PRIV_H
-#define LOADER_BASE_FS_PRIV_H
+#ifndef BASE_OS_FS_PRIV_H
+#define BASE_OS_FS_PRIV_H
 
 #include "base/os/fs.h"
 

@@ -1,7 +1,7 @@
 /* SHA-256 by a library that uses what the processor has for it: nettle, which costs a program little to
  * start with; on macOS the system's own. */
-#ifndef LOADER_BASE_SHA256_H
-#define LOADER_BASE_SHA256_H
+#ifndef BASE_OS_SHA256_H
+#define BASE_OS_SHA256_H
 
 #include <stddef.h>
 #include <stdint.h>

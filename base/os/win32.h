@@ -1,7 +1,7 @@
 /* What the Windows files of this library share: text, paths, errors.  The API's texts are UTF-8, the
  * system's UTF-16. */
-#ifndef LOADER_BASE_WIN32_H
-#define LOADER_BASE_WIN32_H
+#ifndef BASE_OS_WIN32_H
+#define BASE_OS_WIN32_H
 
 #include <stddef.h>
 #include <wchar.h>

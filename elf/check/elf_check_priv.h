@@ -1,7 +1,7 @@
 /* The judge of rewritten copies.  It reads both files from scratch and shares no code with the
  * planner, so that a fault in one is not hidden by the same fault in the other. */
-#ifndef ELF_ELF_CHECK_PRIV_H
-#define ELF_ELF_CHECK_PRIV_H
+#ifndef ELF_CHECK_ELF_CHECK_PRIV_H
+#define ELF_CHECK_ELF_CHECK_PRIV_H
 
 #include "base/error.h"
 #include "elf/read/elf_priv.h"

@@ -3,8 +3,8 @@
  * Order: elf_dynamic.c and elf_rename.c decide what the new entries and names are, elf_strings.c
  * where their text lies, elf_rehash.c what that does to the hash tables, elf_place.c where whatever
  * must move goes, elf_emit.c writes it all down as patches and the appended blob. */
-#ifndef ELF_ELF_PLAN_H
-#define ELF_ELF_PLAN_H
+#ifndef ELF_EDIT_ELF_PLAN_H
+#define ELF_EDIT_ELF_PLAN_H
 
 #include "base/buf.h"
 #include "elf/read/elf_priv.h"

@@ -2,8 +2,8 @@
  *
  * The truth is what the system's loader uses: the ELF header, the program headers and what
  * PT_DYNAMIC points at.  Section headers are metadata that a rewrite keeps consistent. */
-#ifndef ELF_ELF_PRIV_H
-#define ELF_ELF_PRIV_H
+#ifndef ELF_READ_ELF_PRIV_H
+#define ELF_READ_ELF_PRIV_H
 
 #include <gelf.h>
 #include <stdbool.h>

@@ -119,10 +119,10 @@ int exti_ctx_open(struct exti_ctx **out, const struct exti_ctx_opts *opts, struc
     if (!out)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "out is NULL");
     if (!(o.flags & EXTI_CTX_COPY_ONLY)) {
-        rc = exti__registry_survive_forks(err);
+        rc = exti__address_map_survive_forks(err);
         if (rc)
             return rc;
-        exti__guests_survive_forks();
+        exti__ctx_threads_survive_forks();
     }
     ctx = exti__calloc(1, sizeof *ctx);
     if (!ctx)
@@ -265,18 +265,18 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
     if (!ctx)
         return 0;
     /* Without an open API library nothing has been loaded that a thread could be in. */
-    keep = (ctx->flags & EXTI_CTX_KEEP) || (ctx->api && exti__guests_report(ctx, tell, &l));
+    keep = (ctx->flags & EXTI_CTX_KEEP) || (ctx->api && exti__ctx_threads_report(ctx, tell, &l));
     if (!keep)
-        exti__guests_disarm_keys(ctx);
+        exti__ctx_keys_disarm(ctx);
     ctx->closing = true;
     rc = end_modules(ctx, keep, &mapped, err);
     if (!keep)
-        mapped = exti__held_report(ctx, tell, &l);
+        mapped = exti__still_mapped_report(ctx, tell, &l);
     if (!mapped)
-        exti__guests_delete_keys(ctx);
-    exti__guests_forget(ctx);
-    exti__ghosts_forget(ctx);
-    exti__iterate_forget(ctx);
+        exti__ctx_keys_delete(ctx);
+    exti__ctx_threads_forget(ctx);
+    exti__lingering_forget_ctx(ctx);
+    exti__iterate_phdr_forget(ctx);
     close_rc = exti__store_close(&ctx->store, rc ? NULL : err);
     if (!(ctx->flags & EXTI_CTX_COPY_ONLY))
         atomic_fetch_sub(&open_count, 1);

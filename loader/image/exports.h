@@ -1,6 +1,6 @@
 /* The exports of one file, to look imports up in: by name, or "#12" by ordinal. */
-#ifndef LOADER_EXPORTS_H
-#define LOADER_EXPORTS_H
+#ifndef LOADER_IMAGE_EXPORTS_H
+#define LOADER_IMAGE_EXPORTS_H
 
 #include "base/format.h"
 

@@ -1,6 +1,6 @@
 /* The file formats this library knows. */
-#ifndef LOADER_FORMATS_H
-#define LOADER_FORMATS_H
+#ifndef LOADER_IMAGE_FORMATS_H
+#define LOADER_IMAGE_FORMATS_H
 
 #include "base/format.h"
 

@@ -1,6 +1,6 @@
 /* What a file does, or lets happen, that matters when a process has several copies of it. */
-#ifndef LOADER_HAZARDS_H
-#define LOADER_HAZARDS_H
+#ifndef LOADER_IMAGE_HAZARDS_H
+#define LOADER_IMAGE_HAZARDS_H
 
 #include "base/format.h"
 

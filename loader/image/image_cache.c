@@ -27,7 +27,7 @@ static int by_file(const void *a, const void *b)
     return rc ? rc : (x->mtime_ns > y->mtime_ns) - (x->mtime_ns < y->mtime_ns);
 }
 
-static struct kept *find(const struct exti_images *images, const struct exti_file_id *id)
+static struct kept *find(const struct exti_image_cache *images, const struct exti_file_id *id)
 {
     const struct kept key = {.id = *id};
     struct kept *const *node = tfind(&key, &images->kept, by_file);
@@ -36,7 +36,7 @@ static struct kept *find(const struct exti_images *images, const struct exti_fil
 }
 
 /* Not to have memory for it is to read the file again. */
-static void keep(struct exti_images *images, struct exti_image *im)
+static void keep(struct exti_image_cache *images, struct exti_image *im)
 {
     struct kept *k = exti__alloc(sizeof *k);
     void **node;
@@ -49,8 +49,9 @@ static void keep(struct exti_images *images, struct exti_image *im)
         exti__free(k);
 }
 
-int exti__images_get(struct exti_images *images, const char *path, const struct exti_file_id *id,
-                     struct exti_image **out, struct exti_error *err)
+int exti__image_cache_get(struct exti_image_cache *images, const char *path,
+                          const struct exti_file_id *id, struct exti_image **out,
+                          struct exti_error *err)
 {
     const struct kept *k = find(images, id);
     int rc;
@@ -65,20 +66,20 @@ int exti__images_get(struct exti_images *images, const char *path, const struct 
     return rc;
 }
 
-static struct kept *kept_of(const struct exti_images *images, const struct exti_image *im)
+static struct kept *kept_of(const struct exti_image_cache *images, const struct exti_image *im)
 {
     struct kept *k = find(images, exti__inspected_id(im));
 
     return k && k->im == im ? k : NULL;
 }
 
-void exti__images_put(struct exti_images *images, struct exti_image *im)
+void exti__image_cache_put(struct exti_image_cache *images, struct exti_image *im)
 {
     if (im && !kept_of(images, im))
         exti_image_free(im);
 }
 
-void exti__images_take(struct exti_images *images, struct exti_image *im)
+void exti__image_cache_take(struct exti_image_cache *images, struct exti_image *im)
 {
     struct kept *k = kept_of(images, im);
 
@@ -96,7 +97,7 @@ static void free_kept(void *p)
     exti__free(k);
 }
 
-void exti__images_end(struct exti_images *images)
+void exti__image_cache_end(struct exti_image_cache *images)
 {
     images->keeps = false;
     exti__tree_free(&images->kept, by_file, free_kept);

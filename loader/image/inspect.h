@@ -1,6 +1,6 @@
 /* exti_inspect for the library's own use. */
-#ifndef LOADER_INSPECT_H
-#define LOADER_INSPECT_H
+#ifndef LOADER_IMAGE_INSPECT_H
+#define LOADER_IMAGE_INSPECT_H
 
 #include "base/format.h"
 #include "base/os/fs.h"

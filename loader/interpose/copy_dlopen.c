@@ -15,7 +15,7 @@ static bool names_api(const struct exti_ctx *ctx, const char *file)
 {
     const struct exti_manifest *m = &ctx->store.manifest;
 
-    return exti__edits_is_api(m, file) || strcmp(exti__name_base(file), m->api.copy) == 0;
+    return exti__edits_is_api(m, file) || strcmp(exti__base_name(file), m->api.copy) == 0;
 }
 
 /* Whether a file uses the context's API, and so must be a copy.  A file that cannot be read is left to
@@ -32,7 +32,7 @@ static bool uses_api(const struct exti_ctx *ctx, const char *file)
         uses = names_api(ctx, im->needed[i].name);
     for (size_t i = 0; i < im->info.symbol_count && !uses; i++)
         uses = !(im->symbols[i].flags & EXTI_SYM_EXPORT) &&
-               (exti__rename_find(&ctx->store.renames, im->symbols[i].name) ||
+               (exti__private_symbol_find(&ctx->store.renames, im->symbols[i].name) ||
                 exti__loaded_defines(api, exti__c_name(im->symbols[i].name)));
     exti_image_free(im);
     return uses;
@@ -88,7 +88,7 @@ static struct exti_module *find_named(struct exti_ctx *ctx, const char *name)
 
     pthread_mutex_lock(&ctx->store.lock);
     for (size_t i = 0; !found && (source = named_source(&ctx->store.manifest, name, i)); i++)
-        found = exti__find_module(ctx, source);
+        found = exti__module_find(ctx, source);
     pthread_mutex_unlock(&ctx->store.lock);
     return found;
 }
@@ -100,7 +100,7 @@ static struct exti_module *find_file(struct exti_ctx *ctx, const char *path)
 
     if (exti__fs_realpath(path, &real, NULL))
         return NULL;
-    found = exti__find_module(ctx, real);
+    found = exti__module_find(ctx, real);
     exti__free(real);
     return found;
 }
@@ -122,7 +122,7 @@ static bool is_isolated(const struct exti_module *caller, const char *name, cons
 
     if ((!name && caller->handle == ctx->api->handle) || is_in(exti_ctx_dir(ctx), path))
         return true;
-    if (exti__store_decide(&ctx->store, path, &isolated, NULL))
+    if (exti__store_is_isolated(&ctx->store, path, &isolated, NULL))
         isolated = false;
     return isolated || uses_api(ctx, path);
 }
@@ -144,7 +144,7 @@ static void *open_file(const struct exti_module *caller, const char *name, const
 
     /* The system's list of what is loaded tells the paths of all contexts' copies.  Who goes by it, as
      * threadpoolctl does, means the library, and may count on it. */
-    if (exti__registry_original(path, original, sizeof original)) {
+    if (exti__address_map_original(path, original, sizeof original)) {
         path = original;
         mode &= ~RTLD_NOLOAD;
     }
@@ -171,7 +171,7 @@ static void *open_name(const struct exti_module *caller, const char *name, int m
 
     if (m)
         return handle_of(m, mode);
-    if (exti__store_find(&ctx->store, caller->original, name, &path, NULL) || !path)
+    if (exti__store_find_library(&ctx->store, caller->original, name, &path, NULL) || !path)
         return exti__dl_open_for(exti__loaded_search_path(&caller->lib), exti_ctx_dir(ctx), name,
                                  mode);
     handle = names_api(ctx, path) ? ctx->api->handle : open_file(caller, name, path, mode, err);
@@ -197,7 +197,7 @@ static void *open_path(const struct exti_module *caller, const char *file, int m
     if (!relative && exti__fs_is_absolute(file))
         return open_file(caller, NULL, file, mode, err);
     if (relative)
-        exti__store_find(&caller->ctx->store, caller->original, file, &path, NULL);
+        exti__store_find_library(&caller->ctx->store, caller->original, file, &path, NULL);
     else
         exti__fs_realpath(file, &path, NULL);
     handle = path ? open_file(caller, NULL, path, mode, err) : dlopen(file, mode);
@@ -205,8 +205,8 @@ static void *open_path(const struct exti_module *caller, const char *file, int m
     return handle;
 }
 
-void *exti__run_open(const struct exti_module *caller, const char *file, int mode,
-                     struct exti_error *err)
+void *exti__copy_dlopen(const struct exti_module *caller, const char *file, int mode,
+                        struct exti_error *err)
 {
     /* Global visibility would let one context answer for another. */
     mode &= ~RTLD_GLOBAL;

@@ -43,8 +43,8 @@ static bool see(const struct walk *w, const struct dl_phdr_info *info, size_t si
     memcpy(&out->info, info, out->size);
     if (!w->ctx)
         return true;
-    if (!exti__registry_find(address_in(info), &m))
-        return !exti__ghost_is_others(w->ctx, address_in(info), info->dlpi_name);
+    if (!exti__address_map_find(address_in(info), &m))
+        return !exti__lingering_is_others(w->ctx, address_in(info), info->dlpi_name);
     if (m.ctx != w->ctx)
         return false;
     out->info.dlpi_name = m.original;
@@ -125,9 +125,9 @@ static int iterate(const struct exti_ctx *ctx, visitor visit, void *data, const 
 {
     struct walk w = {.ctx = ctx, .visit = visit, .data = data};
     struct exti_module caller, visitors;
-    const bool compiled = exti__registry_find((uintptr_t)visit, &visitors);
+    const bool compiled = exti__address_map_find((uintptr_t)visit, &visitors);
 
-    if (exti__registry_find((uintptr_t)call, &caller))
+    if (exti__address_map_find((uintptr_t)call, &caller))
         w.ctx = caller.ctx;
     else if (!ctx && compiled)
         w.ctx = visitors.ctx;
@@ -172,12 +172,12 @@ static int (*const functions[PLACES])(visitor, void *) = {ALL(NAME)};
 
 #define ADDRESS(function) ((void *)(uintptr_t)(function))
 
-void *exti__iterate_call(const char *symbol)
+void *exti__iterate_phdr_call(const char *symbol)
 {
     return strcmp(symbol, "dl_iterate_phdr") == 0 ? ADDRESS(iterate_unknown) : NULL;
 }
 
-void *exti__iterate_found(const struct exti_ctx *ctx, const char *symbol)
+void *exti__iterate_phdr_for(const struct exti_ctx *ctx, const char *symbol)
 {
     if (strcmp(symbol, "dl_iterate_phdr") != 0)
         return NULL;
@@ -193,7 +193,7 @@ void *exti__iterate_found(const struct exti_ctx *ctx, const char *symbol)
     return ADDRESS(iterate_unknown);
 }
 
-void exti__iterate_forget(const struct exti_ctx *ctx)
+void exti__iterate_phdr_forget(const struct exti_ctx *ctx)
 {
     for (size_t i = 0; i < PLACES; i++) {
         const struct exti_ctx *own = ctx;

@@ -1,6 +1,6 @@
 /* dl_iterate_phdr for copies.  ELF systems. */
-#ifndef LOADER_ITERATE_H
-#define LOADER_ITERATE_H
+#ifndef LOADER_INTERPOSE_ITERATE_PHDR_H
+#define LOADER_INTERPOSE_ITERATE_PHDR_H
 
 #include <stddef.h>
 
@@ -9,28 +9,28 @@ struct exti_ctx;
 #if !defined(__APPLE__) && !defined(_WIN32)
 
 /* What a copy's reference to `symbol` is to be bound to, or NULL. */
-void *exti__iterate_call(const char *symbol);
+void *exti__iterate_phdr_call(const char *symbol);
 
 /* The same for a copy of this context that looks the symbol up: it may be called through a library that is
  * no copy, as Python's ctypes does, and is of the context all the same. */
-void *exti__iterate_found(const struct exti_ctx *ctx, const char *symbol);
+void *exti__iterate_phdr_for(const struct exti_ctx *ctx, const char *symbol);
 
 /* The context is about to be freed. */
-void exti__iterate_forget(const struct exti_ctx *ctx);
+void exti__iterate_phdr_forget(const struct exti_ctx *ctx);
 
 #else
 
-static inline void *exti__iterate_call(const char *symbol)
+static inline void *exti__iterate_phdr_call(const char *symbol)
 {
     (void)symbol;
     return NULL;
 }
-static inline void *exti__iterate_found(const struct exti_ctx *ctx, const char *symbol)
+static inline void *exti__iterate_phdr_for(const struct exti_ctx *ctx, const char *symbol)
 {
     (void)ctx, (void)symbol;
     return NULL;
 }
-static inline void exti__iterate_forget(const struct exti_ctx *ctx)
+static inline void exti__iterate_phdr_forget(const struct exti_ctx *ctx)
 {
     (void)ctx;
 }

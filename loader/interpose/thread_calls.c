@@ -15,7 +15,7 @@ static const struct exti_ctx *context_of(uintptr_t function, const void *call)
 {
     struct exti_module m;
 
-    if (exti__registry_find(function, &m) || exti__registry_find((uintptr_t)call, &m))
+    if (exti__address_map_find(function, &m) || exti__address_map_find((uintptr_t)call, &m))
         return m.ctx;
     return NULL;
 }
@@ -25,7 +25,7 @@ static const struct exti_ctx *context_of(uintptr_t function, const void *call)
 /* ---- threads ---- */
 
 struct launch {
-    struct exti_guest *guest;
+    struct exti_ctx_thread *guest;
     void *(*start)(void *arg); /* or */
     thrd_start_t start_c11;    /* or that of a std::thread's state, which is arg */
     void *arg;
@@ -56,14 +56,14 @@ static void *call_start(const struct launch *l)
     return NULL;
 }
 
-static void *run_guest(void *arg)
+static void *run_ctx_thread(void *arg)
 {
     struct launch l = *(struct launch *)arg;
     void *result;
 
     exti__free(arg);
-    exti__guest_enter(l.guest);
-    pthread_cleanup_push(exti__guest_leave, l.guest); /* after pthread_exit too */
+    exti__ctx_thread_enter(l.guest);
+    pthread_cleanup_push(exti__ctx_thread_leave, l.guest); /* after pthread_exit too */
     result = call_start(&l);
     pthread_cleanup_pop(1);
     return result;
@@ -74,7 +74,7 @@ static int launch(const struct exti_ctx *ctx, uintptr_t start, pthread_t *out,
                   const pthread_attr_t *attr, const struct launch *what)
 {
     struct launch *l = exti__alloc(sizeof *l);
-    struct exti_guest *guest = l ? exti__guest_new(ctx, start) : NULL;
+    struct exti_ctx_thread *guest = l ? exti__ctx_thread_new(ctx, start) : NULL;
     int rc;
 
     if (!guest) {
@@ -83,16 +83,16 @@ static int launch(const struct exti_ctx *ctx, uintptr_t start, pthread_t *out,
     }
     *l = *what;
     l->guest = guest;
-    rc = pthread_create(out, attr, run_guest, l);
+    rc = pthread_create(out, attr, run_ctx_thread, l);
     if (rc) {
-        exti__guest_cancel(guest);
+        exti__ctx_thread_cancel(guest);
         exti__free(l);
     }
     return rc;
 }
 
-static int guest_pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*start)(void *),
-                                void *arg)
+static int interposed_pthread_create(pthread_t *out, const pthread_attr_t *attr,
+                                     void *(*start)(void *), void *arg)
 {
     const struct exti_ctx *ctx = context_of((uintptr_t)start, CALL);
     const struct launch what = {.start = start, .arg = arg};
@@ -102,7 +102,7 @@ static int guest_pthread_create(pthread_t *out, const pthread_attr_t *attr, void
 }
 
 /* Both C libraries have pthread_t for thrd_t, and give a thread's int as the pointer that it makes. */
-static int guest_thrd_create(thrd_t *out, thrd_start_t start, void *arg)
+static int interposed_thrd_create(thrd_t *out, thrd_start_t start, void *arg)
 {
     const struct exti_ctx *ctx = context_of((uintptr_t)start, CALL);
     const struct launch what = {.start_c11 = start, .arg = arg};
@@ -120,7 +120,7 @@ static int guest_thrd_create(thrd_t *out, thrd_start_t start, void *arg)
 }
 
 /* A member function's object is its first argument, and a unique_ptr's address what is passed of it. */
-static void guest_cxx_start(pthread_t *thread, struct cxx_state **owned, void (*depends)(void))
+static void interposed_cxx_start(pthread_t *thread, struct cxx_state **owned, void (*depends)(void))
 {
     const uintptr_t start = (uintptr_t)(*owned)->functions->run;
     const struct exti_ctx *ctx = context_of(start, CALL);
@@ -134,7 +134,7 @@ static void guest_cxx_start(pthread_t *thread, struct cxx_state **owned, void (*
         return;
     }
     /* Throws if it cannot either. */
-    p = dlsym(exti__registry_find((uintptr_t)CALL, &caller) ? caller.handle : RTLD_DEFAULT,
+    p = dlsym(exti__address_map_find((uintptr_t)CALL, &caller) ? caller.handle : RTLD_DEFAULT,
               CXX_START);
     memcpy(&real, &p, sizeof real);
     real(thread, owned, depends);
@@ -146,79 +146,79 @@ static void guest_cxx_start(pthread_t *thread, struct cxx_state **owned, void (*
 extern int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object, void *library)
     __attribute__((weak));
 
-static int guest_thread_atexit(void (*destroy)(void *), void *object, void *library)
+static int interposed_thread_atexit(void (*destroy)(void *), void *object, void *library)
 {
     const struct exti_ctx *ctx = context_of((uintptr_t)library, CALL);
 
     if (ctx)
-        exti__guest_object(ctx);
+        exti__ctx_thread_has_object(ctx);
     return __cxa_thread_atexit_impl(destroy, object, library);
 }
 
 /* ---- keys ---- */
 
-static int guest_key_create(pthread_key_t *out, void (*destroy)(void *))
+static int interposed_key_create(pthread_key_t *out, void (*destroy)(void *))
 {
     const struct exti_ctx *ctx = context_of((uintptr_t)destroy, CALL);
     int rc = pthread_key_create(out, destroy);
 
     if (!rc && ctx)
-        exti__guest_key_made(ctx, *out);
+        exti__ctx_key_made(ctx, *out);
     return rc;
 }
 
-static int guest_key_delete(pthread_key_t key)
+static int interposed_key_delete(pthread_key_t key)
 {
-    exti__guest_key_deleted(key);
+    exti__ctx_key_deleted(key);
     return pthread_key_delete(key);
 }
 
-static int guest_setspecific(pthread_key_t key, const void *value)
+static int interposed_setspecific(pthread_key_t key, const void *value)
 {
-    return exti__guest_value(key, value) ? pthread_setspecific(key, value) : ENOMEM;
+    return exti__ctx_key_value(key, value) ? pthread_setspecific(key, value) : ENOMEM;
 }
 
-static int guest_tss_create(tss_t *out, tss_dtor_t destroy)
+static int interposed_tss_create(tss_t *out, tss_dtor_t destroy)
 {
     const struct exti_ctx *ctx = context_of((uintptr_t)destroy, CALL);
     int rc = tss_create(out, destroy);
 
     if (rc == thrd_success && ctx)
-        exti__guest_key_made(ctx, *out);
+        exti__ctx_key_made(ctx, *out);
     return rc;
 }
 
-static void guest_tss_delete(tss_t key)
+static void interposed_tss_delete(tss_t key)
 {
-    exti__guest_key_deleted(key);
+    exti__ctx_key_deleted(key);
     tss_delete(key);
 }
 
-static int guest_tss_set(tss_t key, void *value)
+static int interposed_tss_set(tss_t key, void *value)
 {
-    return exti__guest_value(key, value) ? tss_set(key, value) : thrd_error;
+    return exti__ctx_key_value(key, value) ? tss_set(key, value) : thrd_error;
 }
 
 /* ---- what is bound to them ---- */
 
 #define ADDRESS(function) ((void *)(uintptr_t)(function))
 
-void *exti__guest_call(const char *symbol)
+void *exti__thread_call(const char *symbol)
 {
-    void *thread_atexit = __cxa_thread_atexit_impl ? ADDRESS(guest_thread_atexit) : NULL;
+    void *thread_atexit = __cxa_thread_atexit_impl ? ADDRESS(interposed_thread_atexit) : NULL;
     const struct exti_redirect calls[] = {
-        {"pthread_create", ADDRESS(guest_pthread_create)},
-        {"thrd_create", ADDRESS(guest_thrd_create)},
-        {CXX_START, ADDRESS(guest_cxx_start)},
+        {"pthread_create", ADDRESS(interposed_pthread_create)},
+        {"thrd_create", ADDRESS(interposed_thrd_create)},
+        {CXX_START, ADDRESS(interposed_cxx_start)},
         {"__cxa_thread_atexit", thread_atexit},
         {"__cxa_thread_atexit_impl", thread_atexit},
-        {"pthread_key_create", ADDRESS(guest_key_create)},
-        {"__pthread_key_create", ADDRESS(guest_key_create)},
-        {"pthread_key_delete", ADDRESS(guest_key_delete)},
-        {"pthread_setspecific", ADDRESS(guest_setspecific)},
-        {"tss_create", ADDRESS(guest_tss_create)},
-        {"tss_delete", ADDRESS(guest_tss_delete)},
-        {"tss_set", ADDRESS(guest_tss_set)},
+        {"pthread_key_create", ADDRESS(interposed_key_create)},
+        {"__pthread_key_create", ADDRESS(interposed_key_create)},
+        {"pthread_key_delete", ADDRESS(interposed_key_delete)},
+        {"pthread_setspecific", ADDRESS(interposed_setspecific)},
+        {"tss_create", ADDRESS(interposed_tss_create)},
+        {"tss_delete", ADDRESS(interposed_tss_delete)},
+        {"tss_set", ADDRESS(interposed_tss_set)},
     };
 
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)

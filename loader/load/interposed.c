@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "loader/process/dl.h"
 
-bool exti__is_allocation(const char *symbol)
+bool exti__is_allocation_function(const char *symbol)
 {
     static const char *const names[] = {"malloc",        "calloc",   "realloc",
                                         "reallocarray",  "free",     "cfree",
@@ -24,13 +24,13 @@ bool exti__is_allocation(const char *symbol)
     return false;
 }
 
-bool exti__captors_have(const struct exti_image *im)
+bool exti__is_interposed(const struct exti_image *im)
 {
     for (size_t i = 0; i < im->info.symbol_count; i++) {
         const struct exti_image_symbol *s = &im->symbols[i];
 
         if ((s->flags & EXTI_SYM_EXPORT) && !(s->flags & (EXTI_SYM_WEAK | EXTI_SYM_UNIQUE)) &&
-            !exti__is_allocation(s->name) && exti__dl_global(s->name))
+            !exti__is_allocation_function(s->name) && exti__dl_global(s->name))
             return true;
     }
     return false;
@@ -70,8 +70,8 @@ static int keep_off(struct exti_ctx *ctx, const char *source, struct exti_error 
     rc = exti_inspect(source, &im, err);
     if (rc)
         return rc;
-    if (exti__captors_have(im))
-        rc = exti__store_bind_itself(&ctx->store, source, &e);
+    if (exti__is_interposed(im))
+        rc = exti__store_make_symbolic(&ctx->store, source, &e);
     else
         atomic_store(place, hash);
     exti_image_free(im);
@@ -84,8 +84,8 @@ static int keep_off(struct exti_ctx *ctx, const char *source, struct exti_error 
     return 0;
 }
 
-int exti__captors_keep_off(struct exti_ctx *ctx, const struct exti_opening *o,
-                           struct exti_error *err)
+int exti__interposed_make_symbolic(struct exti_ctx *ctx, const struct exti_opening *o,
+                                   struct exti_error *err)
 {
     int rc = 0;
 

@@ -1,6 +1,6 @@
 /* What of the program's may take over references of copies: it is looked at first. */
-#ifndef LOADER_CAPTORS_H
-#define LOADER_CAPTORS_H
+#ifndef LOADER_LOAD_INTERPOSED_H
+#define LOADER_LOAD_INTERPOSED_H
 
 #include <stdbool.h>
 
@@ -8,14 +8,14 @@
 
 /* Whether a library that is dragged in would lose a symbol of its own to the process.  Weak ones do not
  * matter: those are C++'s, which the copies that are loaded together have in common.  Asks the system's loader. */
-bool exti__captors_have(const struct exti_image *im);
+bool exti__is_interposed(const struct exti_image *im);
 
 /* Whether it is a function that takes or gives back memory.  Who puts one before the C library's means the
  * whole process. */
-bool exti__is_allocation(const char *symbol);
+bool exti__is_allocation_function(const char *symbol);
 
 /* Binds those new copies of an opening to themselves that would be captured, before they are opened. */
-int exti__captors_keep_off(struct exti_ctx *ctx, const struct exti_opening *o,
-                           struct exti_error *err);
+int exti__interposed_make_symbolic(struct exti_ctx *ctx, const struct exti_opening *o,
+                                   struct exti_error *err);
 
 #endif

@@ -18,7 +18,7 @@ int exti__hook_failed(struct exti_error *err, const char *hook, const char *orig
 
 /* ---- one module ---- */
 
-static bool bundle(const struct exti_module *list, struct exti_bundle *b)
+static bool bundle(const struct exti_module *list, struct exti_unload_batch *b)
 {
     const char **copies;
     size_t n = 0;
@@ -32,15 +32,15 @@ static bool bundle(const struct exti_module *list, struct exti_bundle *b)
     n = 0;
     for (const struct exti_module *m = list; m; m = m->older)
         copies[n++] = m->copy;
-    ok = exti__bundle_open(b, copies, n);
+    ok = exti__unload_batch_open(b, copies, n);
     exti__free(copies);
     return ok;
 }
 
 static int unload(const struct exti_module *list, struct exti_error *err)
 {
-    const struct exti_module *outer = exti__registry_finish(list);
-    struct exti_bundle b;
+    const struct exti_module *outer = exti__address_map_unloading(list);
+    struct exti_unload_batch b;
     bool together = bundle(list, &b);
     int rc = 0;
 
@@ -50,16 +50,16 @@ static int unload(const struct exti_module *list, struct exti_error *err)
         rc = rc ? rc : close_rc;
     }
     if (together)
-        exti__bundle_close(&b);
-    exti__registry_finish(outer);
+        exti__unload_batch_close(&b);
+    exti__address_map_unloading(outer);
     return rc;
 }
 
-int exti__modules_end(struct exti_module *list, bool keep_mapped, struct exti_error *err)
+int exti__modules_unload(struct exti_module *list, bool keep_mapped, struct exti_error *err)
 {
     int rc = keep_mapped ? 0 : unload(list, err);
 
-    exti__ghosts_sweep();
+    exti__lingering_sweep();
     while (list) {
         struct exti_module *m = list;
 
@@ -76,9 +76,9 @@ int exti__modules_dispose(struct exti_module *list, bool keep_mapped, struct ext
     for (struct exti_module *m = list; m; m = m->older) {
         if (m->ctx->hooks.before_close)
             m->ctx->hooks.before_close(m->ctx->user, m->ctx, m);
-        exti__registry_remove(m);
+        exti__address_map_remove(m);
     }
-    return exti__modules_end(list, keep_mapped, err);
+    return exti__modules_unload(list, keep_mapped, err);
 }
 
 /* Takes the module off its context's list when this was its last reference, and puts it at `end`.  The
@@ -100,7 +100,7 @@ static struct exti_module **drop_reference(struct exti_module *m, struct exti_mo
 }
 
 /* What loses its last user comes to the list behind that one. */
-struct exti_module **exti__module_drop(struct exti_module *m, struct exti_module **end)
+struct exti_module **exti__module_release(struct exti_module *m, struct exti_module **end)
 {
     struct exti_ctx *ctx = m->ctx;
     struct exti_module **at = end;
@@ -158,7 +158,7 @@ static int open_api(struct exti_ctx *ctx, struct exti_opening *o, struct exti_er
     rc = exti_inspect(source, &im, err);
     if (rc)
         return rc;
-    rc = exti__open(ctx, source, im, o, err);
+    rc = exti__open_with_dependencies(ctx, source, im, o, err);
     exti_image_free(im);
     if (!rc)
         ctx->api = o->places[0].m;
@@ -204,7 +204,7 @@ static int load_new(struct exti_ctx *ctx, const char *original, struct exti_modu
 
     if (rc)
         return rc;
-    rc = exti__store_copy(&ctx->store, original, exti__store_is_captured(&ctx->store, im), &copy,
+    rc = exti__store_copy(&ctx->store, original, exti__store_is_interposed(&ctx->store, im), &copy,
                           &source, err);
     if (!rc && strcmp(original, source) != 0) {
         /* By another name, or a copy of it: whose needed libraries are not the source's. */
@@ -213,11 +213,11 @@ static int load_new(struct exti_ctx *ctx, const char *original, struct exti_modu
         rc = exti_inspect(source, &im, err);
     }
     if (!rc) {
-        m = exti__find_module(ctx, source);
+        m = exti__module_find(ctx, source);
         if (m)
             *out = m;
         else
-            rc = exti__open(ctx, source, im, &o, err);
+            rc = exti__open_with_dependencies(ctx, source, im, &o, err);
         if (!m && !rc)
             rc = announce(ctx, &o, out, err);
     }
@@ -247,7 +247,7 @@ int exti_close(struct exti_module *m, struct exti_error *err)
     if (m == m->ctx->api)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
                           "the API library is closed with its context");
-    exti__module_drop(m, &list);
+    exti__module_release(m, &list);
     return list ? exti__modules_dispose(list, false, err) : 0;
 }
 
@@ -259,7 +259,7 @@ int exti_symbol(struct exti_module *m, const char *name, void **out, struct exti
 
     if (!m || !name || !*name || !out)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the module, name or out is empty");
-    private_name = exti__rename_find(&m->ctx->store.renames, name);
+    private_name = exti__private_symbol_find(&m->ctx->store.renames, name);
     if (private_name)
         p = exti__dl_symbol(m->handle, private_name);
     if (!p)

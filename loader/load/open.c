@@ -74,7 +74,7 @@ static int open_named(const struct exti_ctx *ctx, const char *original, const st
  * capture libstdc++ for its context, and could never be unloaded; and dyld hides none of what it opens as
  * a dependency.  One that does not open alone, as it has its symbols from others, opens with the copy. */
 static int open_shared(const struct exti_ctx *ctx, const char *original,
-                       const struct exti_image *im, const struct exti_dragged_set *set,
+                       const struct exti_image *im, const struct exti_dependency_set *set,
                        void ***handles, struct exti_error *err)
 {
     size_t n = 0;
@@ -128,12 +128,12 @@ static int enrol(struct exti_module *m, struct exti_error *err)
     if (rc)
         return rc;
     m->layout = exti__loaded_layout(&m->lib);
-    rc = exti__registry_add(m, err);
+    rc = exti__address_map_add(m, err);
     if (rc)
         return rc;
     m->enrolled = true;
     /* Copies name the API library, and the loader would give them the twin's. */
-    if (!m->ctx->api && exti__registry_has_twin(m))
+    if (!m->ctx->api && exti__address_map_has_namesake(m))
         return exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
                           "another context of this process has the name '%s' too",
                           m->ctx->store.manifest.name);
@@ -146,22 +146,22 @@ static int adopt(struct exti_module *m, const struct exti_loaded *api, struct ex
     int rc = exti__prove_module(m, api, err);
 
     if (!rc)
-        rc = exti__module_quirks(m, err);
+        rc = exti__module_quirk_redirects(m, err);
     if (rc)
         return rc;
     /* Two threads may have opened one file at once: one would make its table read-only while the
      * other still writes. */
     pthread_mutex_lock(&m->ctx->lock);
-    rc = exti__redirect(m, err);
+    rc = exti__patch_references(m, err);
     pthread_mutex_unlock(&m->ctx->lock);
     if (!rc)
-        exti__guests_find_keys(m->ctx, &m->layout);
+        exti__ctx_keys_find(m->ctx, &m->layout);
     return rc;
 }
 
 /* ---- one opening ---- */
 
-struct exti_module *exti__find_module(struct exti_ctx *ctx, const char *source)
+struct exti_module *exti__module_find(struct exti_ctx *ctx, const char *source)
 {
     struct exti_module *m;
 
@@ -179,12 +179,12 @@ static void discard(struct exti_module *list)
 {
     for (struct exti_module *m = list; m; m = m->older)
         if (m->enrolled)
-            exti__registry_remove(m);
-    exti__modules_end(list, false, NULL);
+            exti__address_map_remove(m);
+    exti__modules_unload(list, false, NULL);
 }
 
-static int open_copy(struct exti_ctx *ctx, const struct exti_dragged *d, struct exti_module **out,
-                     struct exti_error *err)
+static int open_copy(struct exti_ctx *ctx, const struct exti_dependency *d,
+                     struct exti_module **out, struct exti_error *err)
 {
     struct exti_module *m = exti__calloc(1, sizeof *m);
     int rc;
@@ -213,7 +213,7 @@ static void put_in_order(struct exti_opening *o, size_t *path)
     o->places[0].visited = true;
     while (depth) {
         const size_t at = path[depth - 1];
-        const struct exti_dragged *d = &o->set.copies[at];
+        const struct exti_dependency *d = &o->set.copies[at];
         size_t *next = &o->places[at].next;
 
         if (*next == d->need_count) {
@@ -230,7 +230,7 @@ static int prepare(struct exti_ctx *ctx, const char *source, struct exti_opening
                    struct exti_error *err)
 {
     size_t *path;
-    int rc = exti__store_dragged(&ctx->store, source, &o->set, err);
+    int rc = exti__store_dependencies(&ctx->store, source, &o->set, err);
 
     if (rc)
         return rc;
@@ -243,14 +243,14 @@ static int prepare(struct exti_ctx *ctx, const char *source, struct exti_opening
         rc = exti__fail_nomem(err);
     exti__free(path);
     for (size_t i = 0; i < o->ordered; i++)
-        o->places[i].m = exti__find_module(ctx, o->set.copies[i].source);
-    return rc ? rc : exti__captors_keep_off(ctx, o, err);
+        o->places[i].m = exti__module_find(ctx, o->set.copies[i].source);
+    return rc ? rc : exti__interposed_make_symbolic(ctx, o, err);
 }
 
 static int ask_hook(struct exti_ctx *ctx, const struct exti_opening *o, struct exti_error *err)
 {
     for (size_t i = 0; i < o->ordered; i++) {
-        const struct exti_dragged *d = &o->set.copies[o->order[i]];
+        const struct exti_dependency *d = &o->set.copies[o->order[i]];
 
         if (!o->places[o->order[i]].m &&
             ctx->hooks.before_load(ctx->user, ctx, d->source, d->copy) < 0)
@@ -271,7 +271,7 @@ static int ask_hook(struct exti_ctx *ctx, const struct exti_opening *o, struct e
 static int open_place(struct exti_ctx *ctx, struct exti_opening *o, size_t at,
                       struct exti_error *err)
 {
-    const struct exti_dragged *d = &o->set.copies[at];
+    const struct exti_dependency *d = &o->set.copies[at];
     struct exti_place *s = &o->places[at];
     struct exti_error why = {0};
     int rc;
@@ -337,7 +337,7 @@ static void publish(struct exti_ctx *ctx, struct exti_place *s)
 /* Users hold references to what they need. */
 static void link_needs(struct exti_ctx *ctx, struct exti_opening *o, size_t at)
 {
-    const struct exti_dragged *d = &o->set.copies[at];
+    const struct exti_dependency *d = &o->set.copies[at];
     struct exti_module *m = o->places[at].m;
 
     pthread_mutex_lock(&ctx->lock);
@@ -368,8 +368,9 @@ static void undo(struct exti_opening *o)
         discard(list);
 }
 
-int exti__open(struct exti_ctx *ctx, const char *source, const struct exti_image *im,
-               struct exti_opening *o, struct exti_error *err)
+int exti__open_with_dependencies(struct exti_ctx *ctx, const char *source,
+                                 const struct exti_image *im, struct exti_opening *o,
+                                 struct exti_error *err)
 {
     void **shared = NULL;
     int rc;
@@ -403,11 +404,11 @@ void exti__opening_end(struct exti_opening *o)
 
     for (size_t i = 0; i < o->set.count && o->places; i++)
         if (o->places[i].m)
-            end = exti__module_drop(o->places[i].m, end);
+            end = exti__module_release(o->places[i].m, end);
     if (list)
         exti__modules_dispose(list, false, NULL);
     exti__free(o->places);
     exti__free(o->order);
-    exti__dragged_free(&o->set);
+    exti__dependencies_free(&o->set);
     *o = (struct exti_opening){0};
 }

@@ -16,7 +16,7 @@ struct prover {
     const struct exti_loaded *lib; /* whose references are being followed */
     bool is_copy;                  /* of this context */
     struct exti_layout layout;     /* of a copy */
-    struct exti_owners owners;
+    struct exti_ref_targets owners;
     bool cure;               /* re-point what a copy of the context has too */
     struct exti_slot *cures; /* owned; of `lib` */
     size_t cure_count, cure_cap;
@@ -35,8 +35,8 @@ static bool in_context(const struct prover *p, uintptr_t address)
     struct exti_module m;
 
     /* A reference may point right behind an object, and so behind the file's last byte. */
-    return (exti__registry_find(address, &m) && m.ctx == p->ctx) ||
-           (exti__registry_find(address - 1, &m) && m.ctx == p->ctx);
+    return (exti__address_map_find(address, &m) && m.ctx == p->ctx) ||
+           (exti__address_map_find(address - 1, &m) && m.ctx == p->ctx);
 }
 
 /* Whether the reference is one that must stay in the context whoever it is bound to: of the API, or to
@@ -46,7 +46,7 @@ static bool is_contexts(const struct prover *p, const struct exti_reference *ref
     if (p->is_copy && ref->unique)
         return true;
     return exti__loaded_defines(p->api, ref->name) ||
-           (!p->is_copy && exti__rename_find(&p->ctx->store.renames, ref->name));
+           (!p->is_copy && exti__private_symbol_find(&p->ctx->store.renames, ref->name));
 }
 
 static bool stays_inside(const struct prover *p, const struct exti_reference *ref)
@@ -68,9 +68,9 @@ static bool stays_inside(const struct prover *p, const struct exti_reference *re
 }
 
 static int report_leak(struct prover *p, const struct exti_reference *ref,
-                       const struct exti_owner *owner)
+                       const struct exti_ref_target *owner)
 {
-    const char *name = exti__rename_undo(&p->ctx->store.renames, ref->name);
+    const char *name = exti__private_symbol_original(&p->ctx->store.renames, ref->name);
     const bool is_tls = ref->kind != EXTI_REF_ADDRESS;
     struct exti_error finding;
     char captor[256] = "", file[EXTI_PATH_MAX];
@@ -80,7 +80,7 @@ static int report_leak(struct prover *p, const struct exti_reference *ref,
     if (owner && !captor[0])
         snprintf(captor, sizeof captor, "the program");
     else if (!is_tls)
-        exti__address_owner(*ref->slot - ref->addend, captor, sizeof captor);
+        exti__address_file(*ref->slot - ref->addend, captor, sizeof captor);
     if (owner && is_tls)
         exti__fail(&finding, EXTI_E_INTERPOSED, EXTI_NO_OFFSET,
                    "its reference to the thread-local variable %.64s was captured by %.128s, and "
@@ -128,7 +128,7 @@ static int follow_by_owner(struct prover *p, const struct exti_reference *ref)
 {
     const uintptr_t value = *ref->slot - ref->addend;
     const bool is_address = ref->kind == EXTI_REF_ADDRESS;
-    const struct exti_owner *owner;
+    const struct exti_ref_target *owner;
     uintptr_t own = 0;
     int rc;
 
@@ -137,24 +137,24 @@ static int follow_by_owner(struct prover *p, const struct exti_reference *ref)
         p->proof.references++;
         return 0;
     }
-    rc = exti__owner_find(&p->owners, ref, &owner, p->err);
+    rc = exti__ref_target_find(&p->owners, ref, &owner, p->err);
     if (rc)
         return fail(p, rc);
     if (!owner)
         return 0;
-    if (owner->kind == EXTI_OWNER_ELSE) {
-        own = exti__owner_own(owner, p->ctx, p->lib, ref);
+    if (owner->kind == EXTI_TARGET_SHARED) {
+        own = exti__ref_target_own(owner, p->ctx, p->lib, ref);
         if (!own)
             return 0;
     }
     p->proof.references++;
-    if (owner->kind == EXTI_OWNER_CONTEXT || (is_address && in_context(p, value)))
+    if (owner->kind == EXTI_TARGET_CONTEXT || (is_address && in_context(p, value)))
         return 0;
-    if (owner->kind != EXTI_OWNER_ELSE)
-        own = exti__owner_counterpart(owner, p->lib, ref);
+    if (owner->kind != EXTI_TARGET_SHARED)
+        own = exti__ref_target_counterpart(owner, p->lib, ref);
     if (own && p->cure)
         return note_cure(p, ref, own);
-    return owner->kind == EXTI_OWNER_NAMESAKE ? 0 : report_leak(p, ref, owner);
+    return owner->kind == EXTI_TARGET_NAMESAKE ? 0 : report_leak(p, ref, owner);
 }
 
 static int follow(void *user, const struct exti_reference *ref)
@@ -255,7 +255,7 @@ static void prove_module(struct prover *p, const struct exti_module *m)
 /* Ends a proof: what was followed need not be followed again if it was sound. */
 static void forget(struct prover *p, bool sound)
 {
-    exti__owners_free(&p->owners);
+    exti__ref_targets_free(&p->owners);
     exti__free(p->cures);
     while (p->seen) {
         char *name = *(char **)p->seen, **node = NULL;

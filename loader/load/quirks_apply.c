@@ -43,7 +43,7 @@ int exti__store_quirks(const struct exti_store *s, const char *source, const str
 /* In the API library, in the module itself and what it needs, or in the program. */
 static void *find_target(const struct exti_module *m, const char *name)
 {
-    const char *private_name = exti__rename_find(&m->ctx->store.renames, name);
+    const char *private_name = exti__private_symbol_find(&m->ctx->store.renames, name);
     void *p = NULL;
 
     if (m->ctx->api)
@@ -74,7 +74,7 @@ static int find_targets(struct exti_module *m, const struct exti_quirk_effect *e
     return 0;
 }
 
-int exti__module_quirks(struct exti_module *m, struct exti_error *err)
+int exti__module_quirk_redirects(struct exti_module *m, struct exti_error *err)
 {
     struct exti_quirk_effect effect;
     struct exti_image *im;

@@ -32,7 +32,7 @@ static void note_error(const struct exti_error *err)
              err->message);
 }
 
-static char *redirected_dlerror(void)
+static char *interposed_dlerror(void)
 {
     static _Thread_local char text[sizeof last_error];
 
@@ -48,10 +48,10 @@ static char *redirected_dlerror(void)
  * when a hook has refused it. */
 static bool find_caller(const void *address, struct exti_module *out)
 {
-    return exti__registry_find((uintptr_t)address, out) && out->ctx->api;
+    return exti__address_map_find((uintptr_t)address, out) && out->ctx->api;
 }
 
-static void *redirected_dlopen(const char *file, int mode)
+static void *interposed_dlopen(const char *file, int mode)
 {
     struct exti_error err = {0};
     struct exti_module m;
@@ -60,7 +60,7 @@ static void *redirected_dlopen(const char *file, int mode)
     last_error[0] = 0;
     if (!find_caller(__builtin_return_address(0), &m))
         return dlopen(file, mode);
-    handle = exti__run_open(&m, file, mode, &err);
+    handle = exti__copy_dlopen(&m, file, mode, &err);
     if (!handle && err.code)
         note_error(&err);
     return handle;
@@ -69,14 +69,14 @@ static void *redirected_dlopen(const char *file, int mode)
 /* What the process has for all may be of a file that the context has a copy of. */
 static void *own_instead(const struct exti_module *caller, const char *name, void *symbol)
 {
-    struct exti_owners owners = {.ctx = caller->ctx};
+    struct exti_ref_targets owners = {.ctx = caller->ctx};
     uintptr_t value = (uintptr_t)symbol, own = 0;
     const struct exti_reference ref = {.name = name, .slot = &value};
-    const struct exti_owner *owner;
+    const struct exti_ref_target *owner;
 
-    if (!exti__owner_find(&owners, &ref, &owner, NULL) && owner)
-        own = exti__owner_counterpart(owner, &caller->lib, &ref);
-    exti__owners_free(&owners);
+    if (!exti__ref_target_find(&owners, &ref, &owner, NULL) && owner)
+        own = exti__ref_target_counterpart(owner, &caller->lib, &ref);
+    exti__ref_targets_free(&owners);
     return own ? (void *)own : symbol;
 }
 
@@ -85,7 +85,7 @@ static void *own_instead(const struct exti_module *caller, const char *name, voi
 static void *program_symbol(const struct exti_module *caller, void *scope, const char *name)
 {
     const struct exti_module *api = caller->ctx->api;
-    const char *private_name = exti__rename_find(&caller->ctx->store.renames, name);
+    const char *private_name = exti__private_symbol_find(&caller->ctx->store.renames, name);
     void *p;
 
     if (exti__loaded_defines(&api->lib, private_name ? private_name : name))
@@ -103,7 +103,7 @@ static void *symbol_in(const struct exti_module *caller, void *handle, const cha
         return program_symbol(caller, caller->handle, name);
     if (handle == caller->ctx->api->handle)
         return program_symbol(caller, handle, name);
-    private_name = exti__rename_find(&caller->ctx->store.renames, name);
+    private_name = exti__private_symbol_find(&caller->ctx->store.renames, name);
     p = private_name ? dlsym(handle, private_name) : NULL;
     return p ? p : dlsym(handle, name);
 }
@@ -129,7 +129,7 @@ static void *symbol_behind(const struct exti_module *caller, const char *name)
     struct exti_module owner;
     void *p = symbol_in(caller, caller->handle, name), *handle;
 
-    if (p && (!exti__registry_find((uintptr_t)p, &owner) || owner.handle != caller->handle))
+    if (p && (!exti__address_map_find((uintptr_t)p, &owner) || owner.handle != caller->handle))
         return p;
     for (size_t i = 0; (handle = needed_handle(caller, i)); i++) {
         p = symbol_in(caller, handle, name);
@@ -139,7 +139,7 @@ static void *symbol_behind(const struct exti_module *caller, const char *name)
     return dlsym(RTLD_NEXT, name);
 }
 
-static void *redirected_dlsym(void *handle, const char *name)
+static void *interposed_dlsym(void *handle, const char *name)
 {
     struct exti_module m, owner;
     void *p, *own;
@@ -148,15 +148,15 @@ static void *redirected_dlsym(void *handle, const char *name)
     if (!find_caller(__builtin_return_address(0), &m))
         return dlsym(handle, name);
     p = handle == RTLD_NEXT ? symbol_behind(&m, name) : symbol_in(&m, handle, name);
-    if (!p || exti__registry_find((uintptr_t)p, &owner))
+    if (!p || exti__address_map_find((uintptr_t)p, &owner))
         return p;
-    own = exti__iterate_found(m.ctx, name);
+    own = exti__iterate_phdr_for(m.ctx, name);
     if (!own)
         own = loader_call(name);
     return own ? own : p;
 }
 
-static int redirected_dlclose(void *handle)
+static int interposed_dlclose(void *handle)
 {
     struct exti_module caller, *m;
     struct exti_error err = {0};
@@ -188,15 +188,15 @@ static int describe_address(const struct exti_module *caller, const void *addres
 {
     struct exti_module m;
 
-    if (!found || !exti__registry_find((uintptr_t)address, &m) || m.ctx != caller->ctx)
+    if (!found || !exti__address_map_find((uintptr_t)address, &m) || m.ctx != caller->ctx)
         return found;
     info->dli_fname = m.original;
     if (info->dli_sname)
-        info->dli_sname = exti__rename_undo(&m.ctx->store.renames, info->dli_sname);
+        info->dli_sname = exti__private_symbol_original(&m.ctx->store.renames, info->dli_sname);
     return found;
 }
 
-static int redirected_dladdr(const void *address, Dl_info *info)
+static int interposed_dladdr(const void *address, Dl_info *info)
 {
     struct exti_module caller;
 
@@ -206,7 +206,7 @@ static int redirected_dladdr(const void *address, Dl_info *info)
 }
 
 #ifdef __GLIBC__
-static int redirected_dladdr1(const void *address, Dl_info *info, void **extra, int flags)
+static int interposed_dladdr1(const void *address, Dl_info *info, void **extra, int flags)
 {
     struct exti_module caller;
 
@@ -215,15 +215,15 @@ static int redirected_dladdr1(const void *address, Dl_info *info, void **extra, 
     return describe_address(&caller, address, dladdr1(address, info, extra, flags), info);
 }
 
-static int redirected_dlinfo(void *handle, int request, void *out)
+static int interposed_dlinfo(void *handle, int request, void *out)
 {
     struct exti_module caller, m;
     struct link_map *map;
     int n;
 
     if (!find_caller(__builtin_return_address(0), &caller) || request != RTLD_DI_ORIGIN ||
-        dlinfo(handle, RTLD_DI_LINKMAP, &map) || !exti__registry_find((uintptr_t)map->l_ld, &m) ||
-        m.ctx != caller.ctx)
+        dlinfo(handle, RTLD_DI_LINKMAP, &map) ||
+        !exti__address_map_find((uintptr_t)map->l_ld, &m) || m.ctx != caller.ctx)
         return dlinfo(handle, request, out);
     n = (int)(exti__fs_last_slash((char *)m.original) - m.original);
     snprintf(out, PATH_MAX, "%.*s", n ? n : 1, m.original);
@@ -239,18 +239,18 @@ static int redirected_dlinfo(void *handle, int request, void *out)
 static void *loader_call(const char *symbol)
 {
     const struct exti_redirect calls[] = {
-        {"dlopen", ADDRESS(redirected_dlopen)},   {"dlsym", ADDRESS(redirected_dlsym)},
-        {"dlclose", ADDRESS(redirected_dlclose)}, {"dlerror", ADDRESS(redirected_dlerror)},
-        {"dladdr", ADDRESS(redirected_dladdr)},
+        {"dlopen", ADDRESS(interposed_dlopen)},   {"dlsym", ADDRESS(interposed_dlsym)},
+        {"dlclose", ADDRESS(interposed_dlclose)}, {"dlerror", ADDRESS(interposed_dlerror)},
+        {"dladdr", ADDRESS(interposed_dladdr)},
 #ifdef __GLIBC__
-        {"dladdr1", ADDRESS(redirected_dladdr1)}, {"dlinfo", ADDRESS(redirected_dlinfo)},
+        {"dladdr1", ADDRESS(interposed_dladdr1)}, {"dlinfo", ADDRESS(interposed_dlinfo)},
 #endif
     };
 
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         if (strcmp(calls[i].symbol, symbol) == 0)
             return calls[i].to;
-    return exti__iterate_call(symbol);
+    return exti__iterate_phdr_call(symbol);
 }
 
 static void *target_of(const struct exti_module *m, const char *symbol)
@@ -265,7 +265,7 @@ static void *target_of(const struct exti_module *m, const char *symbol)
         if (strcmp(m->redirects[i].symbol, symbol) == 0)
             return m->redirects[i].to;
     to = loader_call(symbol);
-    return to ? to : exti__guest_call(symbol);
+    return to ? to : exti__thread_call(symbol);
 }
 
 /* What makes a module's read-only part writable for as long as slots in it are written. */
@@ -319,7 +319,7 @@ static int bind(void *user, const struct exti_reference *ref)
     return write_slot(w, ref->slot, (uintptr_t)to);
 }
 
-int exti__redirect(struct exti_module *m, struct exti_error *err)
+int exti__patch_references(struct exti_module *m, struct exti_error *err)
 {
     struct writer w = {.m = m};
     struct exti_error e = {0};

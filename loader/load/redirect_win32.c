@@ -48,7 +48,7 @@ static int bind(void *user, const struct exti_reference *ref)
     return b->code != 0;
 }
 
-int exti__redirect(struct exti_module *m, struct exti_error *err)
+int exti__patch_references(struct exti_module *m, struct exti_error *err)
 {
     struct binder b = {.m = m};
     const bool any = m->ctx->redirect_count || m->redirect_count;

@@ -2,8 +2,8 @@
  * that name, and nothing else can capture it. */
 #include "loader/load/reference_target.h"
 
-int exti__owner_find(struct exti_owners *o, const struct exti_reference *ref,
-                     const struct exti_owner **out, struct exti_error *err)
+int exti__ref_target_find(struct exti_ref_targets *o, const struct exti_reference *ref,
+                          const struct exti_ref_target **out, struct exti_error *err)
 {
     (void)o;
     (void)ref;
@@ -12,8 +12,9 @@ int exti__owner_find(struct exti_owners *o, const struct exti_reference *ref,
     return 0;
 }
 
-uintptr_t exti__owner_counterpart(const struct exti_owner *w, const struct exti_loaded *lib,
-                                  const struct exti_reference *ref)
+uintptr_t exti__ref_target_counterpart(const struct exti_ref_target *w,
+                                       const struct exti_loaded *lib,
+                                       const struct exti_reference *ref)
 {
     (void)w;
     (void)lib;
@@ -21,8 +22,8 @@ uintptr_t exti__owner_counterpart(const struct exti_owner *w, const struct exti_
     return 0;
 }
 
-uintptr_t exti__owner_own(const struct exti_owner *w, const struct exti_ctx *ctx,
-                          const struct exti_loaded *lib, const struct exti_reference *ref)
+uintptr_t exti__ref_target_own(const struct exti_ref_target *w, const struct exti_ctx *ctx,
+                               const struct exti_loaded *lib, const struct exti_reference *ref)
 {
     (void)w;
     (void)ctx;
@@ -31,7 +32,7 @@ uintptr_t exti__owner_own(const struct exti_owner *w, const struct exti_ctx *ctx
     return 0;
 }
 
-void exti__owners_free(struct exti_owners *o)
+void exti__ref_targets_free(struct exti_ref_targets *o)
 {
     (void)o;
 }

@@ -1,7 +1,7 @@
 /* The system's loader, as little of it as the library needs.  Error texts are taken at once, on the
  * thread that caused them.  Any thread. */
-#ifndef LOADER_DL_H
-#define LOADER_DL_H
+#ifndef LOADER_PROCESS_DL_H
+#define LOADER_PROCESS_DL_H
 
 #include <stdbool.h>
 
@@ -31,7 +31,7 @@ void *exti__dl_global(const char *name);
 
 /* ---- bundle.c: libraries that go together ---- */
 
-struct exti_bundle {
+struct exti_unload_batch {
     void *handle;
     int fd;
 };
@@ -39,7 +39,7 @@ struct exti_bundle {
 /* Keeps loaded libraries until it is closed, and then lets go of all of them at once, so that no finaliser
  * runs after another library's code is gone: Qt deletes the objects of its plug-ins.  False where
  * the system has nothing for it, or no memory: they can but be closed one by one. */
-bool exti__bundle_open(struct exti_bundle *b, const char *const *needed, size_t count);
-void exti__bundle_close(struct exti_bundle *b);
+bool exti__unload_batch_open(struct exti_unload_batch *b, const char *const *needed, size_t count);
+void exti__unload_batch_close(struct exti_unload_batch *b);
 
 #endif

@@ -1,7 +1,7 @@
 /* Libraries as the system's loader has laid them out in this process: what they define, what their
  * references are bound to, and where they lie.  Names of symbols are those of the C language. */
-#ifndef LOADER_LINKMAP_H
-#define LOADER_LINKMAP_H
+#ifndef LOADER_PROCESS_LINKMAP_H
+#define LOADER_PROCESS_LINKMAP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -91,7 +91,7 @@ void exti__loaded_each(int (*each)(void *user, const struct exti_loaded *lib,
 #endif
 
 /* The path of the file that an address belongs to, in `out`; "" if none. */
-void exti__address_owner(uintptr_t address, char *out, size_t cap);
+void exti__address_file(uintptr_t address, char *out, size_t cap);
 
 /* Whether some library or the program has a symbol of that name at that address. */
 bool exti__address_is_symbol(uintptr_t address, const char *name);
@@ -114,6 +114,6 @@ uintptr_t exti__loaded_counterpart(const struct exti_loaded *from, const struct 
 
 /* Some address of the library that owns the variable which a thread-local reference (not one of
  * EXTI_REF_ADDRESS) is bound to; *out is 0 where none is found. */
-int exti__tls_owner(const struct exti_reference *ref, uintptr_t *out, struct exti_error *err);
+int exti__tls_target(const struct exti_reference *ref, uintptr_t *out, struct exti_error *err);
 
 #endif

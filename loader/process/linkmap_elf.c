@@ -420,7 +420,7 @@ static bool is_variable(const struct exti_loaded *lib, const char *name, const v
 
 /* What no field of the link map tells portably: where a library's storage lies in a thread's.  But its
  * variables can be asked for, once it is not the loader that asks. */
-int exti__tls_owner(const struct exti_reference *ref, uintptr_t *out, struct exti_error *err)
+int exti__tls_target(const struct exti_reference *ref, uintptr_t *out, struct exti_error *err)
 {
     struct tls_search s = {.ref = ref};
     const void *variable = exti__tls_address(*ref->slot - ref->addend);
@@ -564,7 +564,7 @@ bool exti__loaded_at(uintptr_t address, struct exti_loaded *out, struct exti_lay
 }
 #endif
 
-void exti__address_owner(uintptr_t address, char *out, size_t cap)
+void exti__address_file(uintptr_t address, char *out, size_t cap)
 {
     Dl_info info;
 

@@ -102,7 +102,7 @@ bool exti__address_is_symbol(uintptr_t address, const char *name)
            (uintptr_t)info.dli_saddr == address && strcmp(info.dli_sname, name) == 0;
 }
 
-void exti__address_owner(uintptr_t address, char *out, size_t cap)
+void exti__address_file(uintptr_t address, char *out, size_t cap)
 {
     Dl_info info;
 

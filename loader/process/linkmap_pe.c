@@ -132,7 +132,7 @@ bool exti__address_is_symbol(uintptr_t address, const char *name)
     return h && (uintptr_t)GetProcAddress(h, name) == address;
 }
 
-void exti__address_owner(uintptr_t address, char *out, size_t cap)
+void exti__address_file(uintptr_t address, char *out, size_t cap)
 {
     HMODULE h = module_at(address);
 
@@ -165,7 +165,7 @@ uintptr_t exti__loaded_counterpart(const struct exti_loaded *from, const struct 
     return 0;
 }
 
-int exti__tls_owner(const struct exti_reference *ref, uintptr_t *out, struct exti_error *err)
+int exti__tls_target(const struct exti_reference *ref, uintptr_t *out, struct exti_error *err)
 {
     (void)ref;
     (void)err;

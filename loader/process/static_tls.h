@@ -1,6 +1,6 @@
 /* When glibc's block for static TLS is full. */
-#ifndef LOADER_STATIC_TLS_H
-#define LOADER_STATIC_TLS_H
+#ifndef LOADER_PROCESS_STATIC_TLS_H
+#define LOADER_PROCESS_STATIC_TLS_H
 
 #include <extisolate.h>
 

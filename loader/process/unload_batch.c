@@ -105,7 +105,7 @@ static int write_file(const char *const *needed, size_t count)
     return fd;
 }
 
-bool exti__bundle_open(struct exti_bundle *b, const char *const *needed, size_t count)
+bool exti__unload_batch_open(struct exti_unload_batch *b, const char *const *needed, size_t count)
 {
     char path[32];
 
@@ -121,14 +121,14 @@ bool exti__bundle_open(struct exti_bundle *b, const char *const *needed, size_t 
     return b->handle != NULL;
 }
 
-void exti__bundle_close(struct exti_bundle *b)
+void exti__unload_batch_close(struct exti_unload_batch *b)
 {
     dlclose(b->handle);
     /* Not before: the loader would take another file of that number for this one, by its name. */
     close(b->fd);
 }
 #else
-bool exti__bundle_open(struct exti_bundle *b, const char *const *needed, size_t count)
+bool exti__unload_batch_open(struct exti_unload_batch *b, const char *const *needed, size_t count)
 {
     (void)b;
     (void)needed;
@@ -136,7 +136,7 @@ bool exti__bundle_open(struct exti_bundle *b, const char *const *needed, size_t 
     return false;
 }
 
-void exti__bundle_close(struct exti_bundle *b)
+void exti__unload_batch_close(struct exti_unload_batch *b)
 {
     (void)b;
 }

@@ -27,8 +27,8 @@ struct exti_closure_state {
     struct exti_search *own;           /* if it is not the caller's */
     struct exti_policy policy;
     const struct exti_quirks *quirks;
-    struct exti_images *images;
-    struct exti_images no_images;
+    struct exti_image_cache *images;
+    struct exti_image_cache no_images;
     enum exti_closure mode;
     char *api_text;         /* the names that the API library exports, one after the other */
     const char **api_names; /* sorted */
@@ -384,7 +384,7 @@ static int read_node(struct exti_closure_graph *g, struct exti_closure_node *n,
 {
     struct exti_closure_state *s = g->state;
     struct exti_image *im = NULL;
-    int rc = exti__images_get(s->images, n->path, &n->id, &im, err);
+    int rc = exti__image_cache_get(s->images, n->path, &n->id, &im, err);
 
     if (!rc)
         rc = check_format(s, im, err);
@@ -396,7 +396,7 @@ static int read_node(struct exti_closure_graph *g, struct exti_closure_node *n,
         n->uses_api = uses_api(g, im);
     if (!rc)
         rc = ask_quirks(s, n, im, err);
-    exti__images_put(s->images, im);
+    exti__image_cache_put(s->images, im);
     return rc;
 }
 

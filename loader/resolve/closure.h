@@ -3,8 +3,8 @@
  *
  * Whether a library is isolated follows from itself and from what it needs, never from what else is there,
  * so that the answer does not depend on the order in which files come. */
-#ifndef LOADER_CLOSURE_H
-#define LOADER_CLOSURE_H
+#ifndef LOADER_RESOLVE_CLOSURE_H
+#define LOADER_RESOLVE_CLOSURE_H
 
 #include "loader/image/image_cache.h"
 #include "loader/resolve/policy.h"
@@ -64,7 +64,7 @@ struct exti_closure_opts {
     const struct exti_rule *rules;    /* outlive the graph */
     size_t rule_count;
     const struct exti_quirks *quirks; /* outlive the graph; NULL: none */
-    struct exti_images *images;       /* likewise */
+    struct exti_image_cache *images;  /* likewise */
     enum exti_closure mode;
 };
 
@@ -105,6 +105,6 @@ void exti__closure_close(struct exti_closure_graph *g); /* zero-filled ok */
 
 /* Says in words why the node is shared or isolated, for people: "isolated: needs libmid.so, of which: it
  * uses the API library". */
-void exti__closure_say(const struct exti_closure_graph *g, size_t node, char *out, size_t cap);
+void exti__closure_describe(const struct exti_closure_graph *g, size_t node, char *out, size_t cap);
 
 #endif

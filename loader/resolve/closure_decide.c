@@ -120,7 +120,7 @@ void exti__closure_decide(struct exti_closure_graph *g, size_t from, enum exti_c
 
 static const char *name_of(const struct exti_closure_node *n)
 {
-    return n->soname ? n->soname : exti__name_base(n->path);
+    return n->soname ? n->soname : exti__base_name(n->path);
 }
 
 static void say_own(const struct exti_closure_node *n, char *out, size_t cap)
@@ -153,7 +153,7 @@ static void say_need(const struct exti_closure_graph *g, size_t node, char *out,
         snprintf(out, cap, "%s: %s", n->isolated ? "isolated" : "shared", own);
 }
 
-void exti__closure_say(const struct exti_closure_graph *g, size_t node, char *out, size_t cap)
+void exti__closure_describe(const struct exti_closure_graph *g, size_t node, char *out, size_t cap)
 {
     const struct exti_closure_node *n = &g->nodes[node];
     char need[512];

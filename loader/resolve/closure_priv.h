@@ -1,6 +1,6 @@
 /* What closure.c and closure_decide.c share. */
-#ifndef LOADER_CLOSURE_PRIV_H
-#define LOADER_CLOSURE_PRIV_H
+#ifndef LOADER_RESOLVE_CLOSURE_PRIV_H
+#define LOADER_RESOLVE_CLOSURE_PRIV_H
 
 #include "loader/resolve/closure.h"
 

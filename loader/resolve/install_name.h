@@ -1,6 +1,6 @@
 /* Where dyld finds the libraries that a Mach-O file names. */
-#ifndef LOADER_INSTALL_NAME_H
-#define LOADER_INSTALL_NAME_H
+#ifndef LOADER_RESOLVE_INSTALL_NAME_H
+#define LOADER_RESOLVE_INSTALL_NAME_H
 
 #include "base/format.h"
 

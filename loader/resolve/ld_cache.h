@@ -1,6 +1,6 @@
 /* /etc/ld.so.cache: which file ldconfig found for a library's name.  Pure; any thread. */
-#ifndef LOADER_LD_CACHE_H
-#define LOADER_LD_CACHE_H
+#ifndef LOADER_RESOLVE_LD_CACHE_H
+#define LOADER_RESOLVE_LD_CACHE_H
 
 #include <stdbool.h>
 

@@ -1,8 +1,8 @@
 /* Rules for packages that need something of their own: those of the library and those of the user's
  * files, which of them apply to a file, and what becomes of it then.  extisolate-quirks(5) has the
  * format.  Nothing changes once they are read: any thread. */
-#ifndef LOADER_QUIRKS_H
-#define LOADER_QUIRKS_H
+#ifndef LOADER_RESOLVE_QUIRKS_H
+#define LOADER_RESOLVE_QUIRKS_H
 
 #include <jansson.h>
 #include <stdbool.h>

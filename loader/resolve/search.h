@@ -1,7 +1,7 @@
 /* Where the system's loader finds a library that a file needs.  Each format's loader has rules of its
  * own.  Files are looked at, nothing is loaded. */
-#ifndef LOADER_SEARCH_H
-#define LOADER_SEARCH_H
+#ifndef LOADER_RESOLVE_SEARCH_H
+#define LOADER_RESOLVE_SEARCH_H
 
 #include "base/format.h"
 #include "base/os/fs.h"

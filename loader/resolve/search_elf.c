@@ -698,7 +698,7 @@ const struct exti_search_ops *exti__search_elf(void)
         .key = key,
         .kind = exti__elf_kind,
         .same_name = same_name,
-        .is_api = exti__name_is_api,
+        .is_api = exti__is_api_name,
         .loaded_name = exti__search_expand,
         .remembers = true,
         .find = exti__search_find,

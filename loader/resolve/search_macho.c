@@ -213,7 +213,7 @@ const struct exti_search_ops *exti__search_macho(void)
     static const struct exti_search_ops ops = {
         .format = "Mach-O",
         .same_name = same_name,
-        .is_api = exti__name_is_api,
+        .is_api = exti__is_api_name,
         .is_system = is_system,
         .loaded_name = loaded_name,
         .find = find,

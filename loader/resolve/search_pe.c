@@ -41,7 +41,7 @@ static bool is_known(const char *name)
         (n > 4 && strcasecmp(name + n - 4, ".exe") == 0))
         return true;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (exti__name_same_dll(known[i], name))
+        if (exti__same_dll(known[i], name))
             return true;
     return false;
 }
@@ -132,7 +132,7 @@ static const char *here(struct climb *c, const char *more)
 
 static bool is_site(struct climb *c)
 {
-    const char *base = exti__name_base(here(c, ""));
+    const char *base = exti__base_name(here(c, ""));
 
     return strcasecmp(base, "site-packages") == 0 || strcasecmp(base, "dist-packages") == 0;
 }
@@ -340,13 +340,13 @@ static int find(const struct exti_search *s, const struct exti_requester *from, 
 /* Loaded modules are known by their files' names. */
 static bool same_name(const char *a, const char *b)
 {
-    return exti__name_same_dll(exti__name_base(a), exti__name_base(b));
+    return exti__same_dll(exti__base_name(a), exti__base_name(b));
 }
 
 static bool is_api(const char *name, const char *file, const char *id)
 {
     return same_name(name, file) || (id && same_name(name, id)) ||
-           exti__stable_goes_with(name, file, id);
+           exti__stable_abi_goes_with(name, file, id);
 }
 
 static int loaded_name(const struct exti_search *s, const char *path, const char *name, char **out,

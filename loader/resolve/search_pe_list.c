@@ -188,7 +188,7 @@ void exti__pe_system_folder(char out[EXTI_PATH_MAX])
 bool exti__pe_system_has(const char *name)
 {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (exti__name_same_dll(names[i], name))
+        if (exti__same_dll(names[i], name))
             return true;
     return false;
 }

@@ -1,6 +1,6 @@
 /* What search_pe.c asks the system that it runs on. */
-#ifndef LOADER_SEARCH_PE_PRIV_H
-#define LOADER_SEARCH_PE_PRIV_H
+#ifndef LOADER_RESOLVE_SEARCH_PE_PRIV_H
+#define LOADER_RESOLVE_SEARCH_PE_PRIV_H
 
 #include <stdbool.h>
 

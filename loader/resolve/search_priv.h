@@ -1,6 +1,6 @@
 /* What search_elf.c and search_host.c share. */
-#ifndef LOADER_SEARCH_PRIV_H
-#define LOADER_SEARCH_PRIV_H
+#ifndef LOADER_RESOLVE_SEARCH_PRIV_H
+#define LOADER_RESOLVE_SEARCH_PRIV_H
 
 #include "loader/resolve/search.h"
 

@@ -1,7 +1,7 @@
 /* The files that tell which symbols a copy's references may be bound to: opts.bind_file and the
  * libraries that it re-exports, for as long as they can be found. */
-#ifndef LOADER_BIND_SET_H
-#define LOADER_BIND_SET_H
+#ifndef LOADER_REWRITE_BIND_SET_H
+#define LOADER_REWRITE_BIND_SET_H
 
 #include "base/os/fs.h"
 #include "base/span.h"

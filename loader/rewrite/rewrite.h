@@ -1,6 +1,6 @@
 /* The rewrite pipeline: read, plan, apply, check, write. */
-#ifndef LOADER_REWRITE_H
-#define LOADER_REWRITE_H
+#ifndef LOADER_REWRITE_REWRITE_H
+#define LOADER_REWRITE_REWRITE_H
 
 #include "base/format.h"
 #include "base/os/fs.h"

@@ -22,7 +22,7 @@ static void base36(uint64_t v, char *out)
     out[TAG_LENGTH] = 0;
 }
 
-int exti__name_make(char *out, struct exti_error *err)
+int exti__context_name_make(char *out, struct exti_error *err)
 {
     uint64_t v;
 
@@ -33,7 +33,7 @@ int exti__name_make(char *out, struct exti_error *err)
     return rc;
 }
 
-int exti__name_check(const char *name, struct exti_error *err)
+int exti__context_name_check(const char *name, struct exti_error *err)
 {
     size_t n = strlen(name);
     static const char allowed[] =
@@ -46,7 +46,7 @@ int exti__name_check(const char *name, struct exti_error *err)
                       name, EXTI_NAME_MAX);
 }
 
-const char *exti__name_base(const char *path)
+const char *exti__base_name(const char *path)
 {
     const char *slash = exti__fs_last_slash(path);
 
@@ -65,7 +65,7 @@ static uint64_t hash_text(const char *text, uint64_t h)
 /* What a copy's name is made of: hidden files are the directory's own. */
 static const char *visible_base(const char *source)
 {
-    const char *base = exti__name_base(source);
+    const char *base = exti__base_name(source);
 
     return base + strspn(base, ".");
 }
@@ -85,7 +85,7 @@ static int stem_length(const char *s, size_t n)
     return (int)n;
 }
 
-void exti__name_api_copy(const char *source, const char *context, unsigned generation, char *out)
+void exti__copy_name_api(const char *source, const char *context, unsigned generation, char *out)
 {
     const char *base = visible_base(source), *so = strstr(base, ".so");
     size_t n = so ? (size_t)(so - base) + 3 : strlen(base);
@@ -96,7 +96,7 @@ void exti__name_api_copy(const char *source, const char *context, unsigned gener
     snprintf(out, EXTI_FILE_NAME_MAX + 1, "%.*s.%s%s", stem_length(base, n), base, context, more);
 }
 
-void exti__name_copy(const char *source, const char *context, char *out)
+void exti__copy_name(const char *source, const char *context, char *out)
 {
     const char *base = visible_base(source), *dot = base + strcspn(base, ".");
     int stem = stem_length(base, (size_t)(dot - base));
@@ -112,13 +112,13 @@ void exti__name_copy(const char *source, const char *context, char *out)
 
 static bool is_pe_copy(const char *file, const char *context);
 
-bool exti__name_is_copy(const char *file, const char *context)
+bool exti__copy_name_is_of(const char *file, const char *context)
 {
     char stable[EXTI_FILE_NAME_MAX + 1];
     const char *tag, *p = strchr(file, '.');
     size_t n = strlen(context);
 
-    exti__name_pe_stable(context, stable);
+    exti__copy_name_pe_stable_abi(context, stable);
     if (*context && (strcmp(file, stable) == 0 || is_pe_copy(file, context)))
         return true;
     if (!p || strncmp(p + 1, context, n) != 0 || p[1 + n] != '-')
@@ -127,7 +127,7 @@ bool exti__name_is_copy(const char *file, const char *context)
     return strspn(tag, digits) == TAG_LENGTH && (!tag[TAG_LENGTH] || tag[TAG_LENGTH] == '.');
 }
 
-void exti__name_api_id(const char *old_id, const char *copy, char *out)
+void exti__copy_name_api_id(const char *old_id, const char *copy, char *out)
 {
     size_t room = old_id ? strlen(old_id) : 0;
 
@@ -139,7 +139,7 @@ void exti__name_api_id(const char *old_id, const char *copy, char *out)
         out[room] = 0;
 }
 
-void exti__name_install(const char *context, const char *copy, size_t room, char *out)
+void exti__copy_name_install(const char *context, const char *copy, size_t room, char *out)
 {
     static const char letters[] = "0123456789abcdefghijklmnopqrstuvwxyz"
                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -162,7 +162,7 @@ static void pe_tag(const char *context, unsigned generation, char *tag)
         base36(hash_text(context, FNV_START ^ generation), tag);
 }
 
-void exti__name_pe_api(const char *source, const char *context, unsigned generation, char *out)
+void exti__copy_name_pe_api(const char *source, const char *context, unsigned generation, char *out)
 {
     const char *base = visible_base(source), *dot = strrchr(base, '.');
     char tag[TAG_LENGTH + 1];
@@ -179,7 +179,7 @@ static char plain_character(char c)
 
 #define PE_MARK (1 + 2 * TAG_LENGTH) /* "-", the context's tag, the source's */
 
-void exti__name_pe_copy(const char *source, const char *context, char *out)
+void exti__copy_name_pe(const char *source, const char *context, char *out)
 {
     const char *base = visible_base(source), *dot = strrchr(base, '.');
     const size_t stem = dot ? (size_t)(dot - base) : strlen(base);
@@ -207,7 +207,7 @@ static bool is_pe_copy(const char *file, const char *context)
            strspn(mark + 1 + TAG_LENGTH, digits) == TAG_LENGTH;
 }
 
-void exti__name_pe_stable(const char *context, char *out)
+void exti__copy_name_pe_stable_abi(const char *context, char *out)
 {
     char tag[TAG_LENGTH + 1];
 
@@ -215,7 +215,7 @@ void exti__name_pe_stable(const char *context, char *out)
     snprintf(out, EXTI_FILE_NAME_MAX + 1, "s%s.dll", tag);
 }
 
-bool exti__name_pe_fits(const char *name)
+bool exti__copy_name_pe_fits(const char *name)
 {
     const char *dot = strchr(name, '.');
     size_t digits_at = 6;
@@ -236,17 +236,17 @@ static size_t dll_stem(const char *name)
     return n > 4 && strcasecmp(name + n - 4, ".dll") == 0 ? n - 4 : n;
 }
 
-bool exti__name_same_dll(const char *a, const char *b)
+bool exti__same_dll(const char *a, const char *b)
 {
     const size_t n = dll_stem(a);
 
     return n == dll_stem(b) && strncasecmp(a, b, n) == 0;
 }
 
-bool exti__name_is_api(const char *name, const char *file, const char *id)
+bool exti__is_api_name(const char *name, const char *file, const char *id)
 {
-    const char *base = exti__name_base(name), *api = exti__name_base(file);
+    const char *base = exti__base_name(name), *api = exti__base_name(file);
 
-    return strcmp(base, api) == 0 || (id && strcmp(base, exti__name_base(id)) == 0) ||
+    return strcmp(base, api) == 0 || (id && strcmp(base, exti__base_name(id)) == 0) ||
            (strcmp(base, "libpython3.so") == 0 && strncmp(api, "libpython3.", 11) == 0);
 }

@@ -113,7 +113,7 @@ int exti_dir_copy(const struct exti_dir *d, size_t i, struct exti_copy_info *out
 
 struct dir_check {
     const struct exti_dir *dir;
-    struct exti_rename_map renames;
+    struct exti_private_symbols renames;
     exti_report_fn report;
     void *user;
     size_t findings;
@@ -177,7 +177,7 @@ static void check_needs(struct dir_check *c, size_t i)
         if (!n->isolated || (copy && strcmp(copy->source, n->file) == 0))
             continue;
         snprintf(text, sizeof text, "needs a copy of %.255s, which the context does not have",
-                 exti__name_base(n->file));
+                 exti__base_name(n->file));
         find_fault(c, c->dir->copies[i], EXTI_E_CHECK, EXTI_NO_OFFSET, text);
     }
 }
@@ -236,7 +236,7 @@ static int check_foreign(void *user, const char *name)
     char *path;
 
     if (exti__manifest_find_copy(&c->dir->manifest, name) || exti__store_owns(name) ||
-        exti__name_is_copy(name, c->dir->manifest.name))
+        exti__copy_name_is_of(name, c->dir->manifest.name))
         return 0;
     path = exti__fs_join(c->dir->path, name);
     find_fault(c, path ? path : c->dir->path, EXTI_E_CHECK, EXTI_NO_OFFSET,
@@ -264,7 +264,7 @@ static int names_of_api(struct dir_check *c, struct exti_error *err)
     rc = exti_inspect(c->dir->manifest.api.source, &im, err);
     if (rc)
         return rc;
-    rc = exti__rename_build(im, &c->renames, err);
+    rc = exti__private_symbols_build(im, &c->renames, err);
     exti_image_free(im);
     return rc;
 }
@@ -289,7 +289,7 @@ int exti_dir_verify(const char *dir, exti_report_fn report, void *user, size_t *
         find_fault(&c, e.file, e.code, e.offset, e.message);
     if (!c.stop)
         exti__fs_list(d->path, check_foreign, &c, NULL);
-    exti__rename_free(&c.renames);
+    exti__private_symbols_free(&c.renames);
     exti_dir_free(d);
     if (findings)
         *findings = c.findings;
@@ -329,7 +329,7 @@ int exti_dir_clean(const char *dir, struct exti_error *err)
         if (rc)
             exti__fs_unlock(&lock);
         else
-            exti__store_leave(d->path, &lock);
+            exti__store_unlock_removed(d->path, &lock);
     }
     exti_dir_free(d);
     return rc;

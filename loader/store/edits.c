@@ -11,8 +11,9 @@
 
 /* What every copy gets: it can be unloaded, and shares no symbol with its siblings.  `id` NULL: it
  * keeps its own. */
-static int common_edits(const char *source, const char *id, const struct exti_rename_map *renames,
-                        struct exti_edits *e, struct exti_error *err)
+static int common_edits(const char *source, const char *id,
+                        const struct exti_private_symbols *renames, struct exti_edits *e,
+                        struct exti_error *err)
 {
     char *slash;
 
@@ -56,13 +57,13 @@ static int add_needed(struct exti_edits *e, const char *from, const char *to,
 static int macho_edits(const struct exti_manifest *m, const char *source, const char *copy,
                        size_t room, struct exti_edits *e, struct exti_error *err)
 {
-    static const struct exti_rename_map none;
+    static const struct exti_private_symbols none;
     char id[EXTI_FILE_NAME_MAX + 1];
 
     if (m->renamed)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                           "private names are for ELF; Mach-O references name their library");
-    exti__name_install(m->name, copy, room, id);
+    exti__copy_name_install(m->name, copy, room, id);
     return common_edits(source, id, &none, e, err);
 }
 
@@ -77,11 +78,11 @@ static bool is_macho(const struct exti_image *im)
 static int pe_edits(const struct exti_manifest *m, const char *source, const char *id,
                     const struct exti_image *im, struct exti_edits *e, struct exti_error *err)
 {
-    static const struct exti_rename_map none;
+    static const struct exti_private_symbols none;
 
     if (im->info.unfit)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET, "%s", im->info.unfit);
-    if (id && !exti__name_pe_fits(id))
+    if (id && !exti__copy_name_pe_fits(id))
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
                           "its copy cannot be called '%s': imports and forwarders need a name with "
                           "one dot, and not python and digits, api- or ext-",
@@ -101,7 +102,7 @@ static int add_pe_rename(const char *from, const char *to, struct exti_edits *e,
                          struct exti_error *err)
 {
     for (size_t i = 0; i < e->opts.needed_count; i++)
-        if (exti__name_same_dll(e->needed[i].from, from))
+        if (exti__same_dll(e->needed[i].from, from))
             return 0;
     return add_needed(e, from, to, EXTI_NEEDED_LAST, err);
 }
@@ -122,7 +123,7 @@ static int add_pe_needs(const struct exti_entry *entry, struct exti_edits *e,
 static int pe_api_edits(const struct exti_manifest *m, const struct exti_entry *entry,
                         const struct exti_image *im, struct exti_edits *e, struct exti_error *err)
 {
-    const char *own[] = {im->info.id ? im->info.id : "", exti__name_base(entry->source)};
+    const char *own[] = {im->info.id ? im->info.id : "", exti__base_name(entry->source)};
     const char *copy = entry->copy;
     int rc = pe_edits(m, entry->source, copy, im, e, err);
 
@@ -134,7 +135,7 @@ static int pe_api_edits(const struct exti_manifest *m, const struct exti_entry *
             !exti__forward_split(s->forward, library))
             continue;
         for (size_t k = 0; !rc && k < sizeof own / sizeof *own; k++)
-            if (exti__name_same_dll(library, own[k]))
+            if (exti__same_dll(library, own[k]))
                 rc = add_pe_rename(own[k], copy, e, err);
     }
     return rc ? rc : add_pe_needs(entry, e, err);
@@ -199,7 +200,7 @@ static int point_at_macho_needs(const struct exti_entry *entry, struct exti_edit
 }
 
 static int api_edits(const struct exti_manifest *m, const struct exti_entry *e,
-                     const struct exti_image *im, const struct exti_rename_map *renames,
+                     const struct exti_image *im, const struct exti_private_symbols *renames,
                      struct exti_edits *out, struct exti_error *err)
 {
     char id[EXTI_FILE_NAME_MAX + 1];
@@ -213,7 +214,7 @@ static int api_edits(const struct exti_manifest *m, const struct exti_entry *e,
     }
     if (is_pe(im))
         return pe_api_edits(m, e, im, out, err);
-    exti__name_api_id(im->info.id, e->copy, id);
+    exti__copy_name_api_id(im->info.id, e->copy, id);
     rc = common_edits(e->source, id, renames, out, err);
     if (!rc && m->renamed)
         out->opts.flags |= EXTI_RW_SYMBOLIC;
@@ -222,19 +223,19 @@ static int api_edits(const struct exti_manifest *m, const struct exti_entry *e,
 
 static bool same_name(const struct exti_manifest *m, const char *a, const char *b)
 {
-    return strcmp(m->target.format, "PE") == 0 ? exti__name_same_dll(a, b) : strcmp(a, b) == 0;
+    return strcmp(m->target.format, "PE") == 0 ? exti__same_dll(a, b) : strcmp(a, b) == 0;
 }
 
 /* By its SONAME or install name, its file's name, or, for CPython, as the stable ABI's libpython3.so,
  * which only forwards to it, or python3.dll. */
 bool exti__edits_is_api(const struct exti_manifest *m, const char *name)
 {
-    const char *base = exti__name_base(name), *api = exti__name_base(m->api.source);
+    const char *base = exti__base_name(name), *api = exti__base_name(m->api.source);
 
-    return (m->api.source_name && same_name(m, base, exti__name_base(m->api.source_name))) ||
+    return (m->api.source_name && same_name(m, base, exti__base_name(m->api.source_name))) ||
            same_name(m, base, api) ||
            (strcmp(base, "libpython3.so") == 0 && strncmp(api, "libpython3.", 11) == 0) ||
-           exti__stable_is(m, base);
+           exti__stable_abi_is(m, base);
 }
 
 /* A file that names its API library keeps it at its place.  One that does not gets it as `where` says. */
@@ -279,7 +280,7 @@ static int macho_copy_edits(const struct exti_manifest *m, const struct exti_ent
     if (!entry->takes_api)
         return point_at_macho_needs(entry, e, err);
     snprintf(e->bind_name, sizeof e->bind_name, "@loader_path/%s", m->api.copy);
-    exti__name_install(m->name, m->api.copy, 0, e->bind_short);
+    exti__copy_name_install(m->name, m->api.copy, 0, e->bind_short);
     e->opts.bind_file = m->api.source;
     e->opts.bind_name = e->bind_name;
     e->opts.bind_short = e->bind_short;
@@ -290,20 +291,20 @@ static int macho_copy_edits(const struct exti_manifest *m, const struct exti_ent
 /* What an import or forwarder of that name has to name in the copy; NULL: what it did. */
 static const char *pe_target(const struct exti_manifest *m, const char *name, bool own_stable)
 {
-    if (own_stable && exti__stable_is(m, name))
-        return exti__stable_entry(m)->copy;
+    if (own_stable && exti__stable_abi_is(m, name))
+        return exti__stable_abi_entry(m)->copy;
     return exti__edits_is_api(m, name) ? m->api.copy : NULL;
 }
 
 /* The name, among those that last, of the API library that a forwarder names. */
 static const char *pe_lasting_name(const struct exti_manifest *m, const char *name)
 {
-    const char *id = m->api.source_name ? exti__name_base(m->api.source_name) : "";
-    const char *base = exti__name_base(m->api.source);
+    const char *id = m->api.source_name ? exti__base_name(m->api.source_name) : "";
+    const char *base = exti__base_name(m->api.source);
 
-    return exti__name_same_dll(name, id)     ? id
-           : exti__name_same_dll(name, base) ? base
-                                             : exti__stable_name(name);
+    return exti__same_dll(name, id)     ? id
+           : exti__same_dll(name, base) ? base
+                                        : exti__stable_abi_name(name);
 }
 
 /* One that takes nothing of the API needs no edit. */
@@ -332,7 +333,7 @@ static int pe_stable_edits(const struct exti_manifest *m, const char *source, co
                            const struct exti_image *im, struct exti_edits *e,
                            struct exti_error *err)
 {
-    int rc = exti__stable_check(m, im, err);
+    int rc = exti__stable_abi_check(m, im, err);
 
     if (!rc)
         rc = pe_edits(m, source, copy, im, e, err);
@@ -349,15 +350,15 @@ static int pe_copy_edits(const struct exti_manifest *m, const struct exti_entry 
     bool own_stable;
     int rc;
 
-    if (exti__stable_is(m, exti__name_base(source)))
+    if (exti__stable_abi_is(m, exti__base_name(source)))
         return pe_stable_edits(m, source, entry->copy, im, e, err);
-    rc = exti__stable_wanted(m, im, &wanted, err);
+    rc = exti__stable_abi_wanted(m, im, &wanted, err);
     own_stable = !rc && wanted;
-    if (!rc && own_stable && !exti__stable_entry(m))
+    if (!rc && own_stable && !exti__stable_abi_entry(m))
         rc = exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                         "needs a copy of python3.dll, which the context does not have");
     if (!rc && own_stable)
-        rc = exti__stable_check_user(m, im, err);
+        rc = exti__stable_abi_check_user(m, im, err);
     if (!rc)
         rc = pe_edits(m, source, NULL, im, e, err);
     if (!rc)
@@ -372,7 +373,7 @@ static int pe_copy_edits(const struct exti_manifest *m, const struct exti_entry 
 }
 
 static int copy_edits(const struct exti_manifest *m, const struct exti_entry *e,
-                      const struct exti_image *im, const struct exti_rename_map *renames,
+                      const struct exti_image *im, const struct exti_private_symbols *renames,
                       struct exti_edits *out, struct exti_error *err)
 {
     int rc;
@@ -396,7 +397,7 @@ static int copy_edits(const struct exti_manifest *m, const struct exti_entry *e,
 
 /* The entry's own renames, instead of the map's of the same symbols.  What becomes a symbol of the API is
  * called as that is. */
-static int add_renames(const struct exti_entry *e, const struct exti_rename_map *map,
+static int add_renames(const struct exti_entry *e, const struct exti_private_symbols *map,
                        struct exti_edits *out, struct exti_error *err)
 {
     size_t n = 0;
@@ -416,8 +417,8 @@ static int add_renames(const struct exti_entry *e, const struct exti_rename_map 
     json_object_foreach(out->own, from, value)
     {
         to = json_string_value(value);
-        if (out->opts.rename_count && exti__rename_find(map, to))
-            to = exti__rename_find(map, to);
+        if (out->opts.rename_count && exti__private_symbol_find(map, to))
+            to = exti__private_symbol_find(map, to);
         out->renames[n++] = (struct exti_rename){from, to};
     }
     out->opts.renames = out->renames;
@@ -426,7 +427,7 @@ static int add_renames(const struct exti_entry *e, const struct exti_rename_map 
 }
 
 int exti__edits_api(const struct exti_manifest *m, const struct exti_entry *e,
-                    const struct exti_image *im, const struct exti_rename_map *renames,
+                    const struct exti_image *im, const struct exti_private_symbols *renames,
                     struct exti_edits *out, struct exti_error *err)
 {
     int rc = api_edits(m, e, im, renames, out, err);
@@ -435,7 +436,7 @@ int exti__edits_api(const struct exti_manifest *m, const struct exti_entry *e,
 }
 
 int exti__edits_copy(const struct exti_manifest *m, const struct exti_entry *e,
-                     const struct exti_image *im, const struct exti_rename_map *renames,
+                     const struct exti_image *im, const struct exti_private_symbols *renames,
                      struct exti_edits *out, struct exti_error *err)
 {
     int rc = copy_edits(m, e, im, renames, out, err);

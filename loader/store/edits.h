@@ -1,7 +1,7 @@
 /* Which edits turn a source into its context's copy.  A function of the manifest, the source and its
  * image alone, so that any copy can be made, or checked, again. */
-#ifndef LOADER_EDITS_H
-#define LOADER_EDITS_H
+#ifndef LOADER_STORE_EDITS_H
+#define LOADER_STORE_EDITS_H
 
 #include <jansson.h>
 
@@ -27,12 +27,12 @@ bool exti__edits_is_api(const struct exti_manifest *m, const char *name);
 
 /* The edits for the API library's copy.  Of `e` the source, the copy's name and the needs are given. */
 int exti__edits_api(const struct exti_manifest *m, const struct exti_entry *e,
-                    const struct exti_image *im, const struct exti_rename_map *renames,
+                    const struct exti_image *im, const struct exti_private_symbols *renames,
                     struct exti_edits *out, struct exti_error *err);
 
 /* The edits for any other copy; of `e`, also what it takes and how it is bound. */
 int exti__edits_copy(const struct exti_manifest *m, const struct exti_entry *e,
-                     const struct exti_image *im, const struct exti_rename_map *renames,
+                     const struct exti_image *im, const struct exti_private_symbols *renames,
                      struct exti_edits *out, struct exti_error *err);
 
 void exti__edits_free(struct exti_edits *e);

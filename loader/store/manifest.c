@@ -253,7 +253,7 @@ static int manifest_from_json(json_t *root, struct exti_manifest *m, struct exti
                        "api", &api, "copies", &copies) ||
         !json_is_array(copies))
         return bad_json(err, EXTI_E_FORMAT, &why, "a member is missing or bad");
-    if (exti__name_check(name, NULL))
+    if (exti__context_name_check(name, NULL))
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "the context's name is not valid");
     snprintf(m->name, sizeof m->name, "%s", name);
     snprintf(m->target.format, sizeof m->target.format, "%s", file_format);

@@ -1,6 +1,6 @@
 /* manifest.json: what a context directory says of itself. */
-#ifndef LOADER_MANIFEST_H
-#define LOADER_MANIFEST_H
+#ifndef LOADER_STORE_MANIFEST_H
+#define LOADER_STORE_MANIFEST_H
 
 #include <stdbool.h>
 

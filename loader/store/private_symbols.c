@@ -15,7 +15,7 @@ static bool within(char c, const char *range)
     return false;
 }
 
-bool exti__rename_hash_preserving(const char *name, unsigned skip, char *out)
+bool exti__hash_preserving_name(const char *name, unsigned skip, char *out)
 {
     size_t n = strlen(name);
 
@@ -85,7 +85,7 @@ struct taken {
 
 static bool choose(const char *name, struct taken *taken, char *out, bool *nomem)
 {
-    for (unsigned skip = 0; exti__rename_hash_preserving(name, skip, out); skip++) {
+    for (unsigned skip = 0; exti__hash_preserving_name(name, skip, out); skip++) {
         const char *key = out, *const * node;
 
         if (bsearch(&key, taken->names, taken->count, sizeof key, by_string))
@@ -103,10 +103,10 @@ static void keep(void *text)
     (void)text;
 }
 
-int exti__rename_build(const struct exti_image *api, struct exti_rename_map *out,
-                       struct exti_error *err)
+int exti__private_symbols_build(const struct exti_image *api, struct exti_private_symbols *out,
+                                struct exti_error *err)
 {
-    struct exti_rename_map map = {0};
+    struct exti_private_symbols map = {0};
     size_t bytes = 0, count = api->info.symbol_count;
     struct taken taken = {sorted_names(api), count, NULL};
     bool nomem = false;
@@ -131,7 +131,7 @@ int exti__rename_build(const struct exti_image *api, struct exti_rename_map *out
     exti__tree_free(&taken.given, exti__string_order, keep);
     exti__free(taken.names);
     if (nomem) {
-        exti__rename_free(&map);
+        exti__private_symbols_free(&map);
         return exti__fail_nomem(err);
     }
     qsort(map.renames, map.count, sizeof *map.renames, by_from);
@@ -143,14 +143,14 @@ int exti__rename_build(const struct exti_image *api, struct exti_rename_map *out
     return 0;
 }
 
-void exti__rename_free(struct exti_rename_map *map)
+void exti__private_symbols_free(struct exti_private_symbols *map)
 {
     exti__free(map->renames);
     exti__free(map->text);
-    *map = (struct exti_rename_map){0};
+    *map = (struct exti_private_symbols){0};
 }
 
-const char *exti__rename_find(const struct exti_rename_map *map, const char *name)
+const char *exti__private_symbol_find(const struct exti_private_symbols *map, const char *name)
 {
     struct exti_rename key = {name, NULL}, *found;
 
@@ -160,7 +160,7 @@ const char *exti__rename_find(const struct exti_rename_map *map, const char *nam
     return found ? found->to : NULL;
 }
 
-const char *exti__rename_undo(const struct exti_rename_map *map, const char *name)
+const char *exti__private_symbol_original(const struct exti_private_symbols *map, const char *name)
 {
     for (size_t i = 0; i < map->count; i++)
         if (strcmp(map->renames[i].to, name) == 0)

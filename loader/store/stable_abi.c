@@ -27,10 +27,10 @@ static const char *const names[] = {"python3.dll", "python3_d.dll", "python3t.dl
                                     "python3t_d.dll"};
 #define NAME_COUNT (sizeof names / sizeof *names)
 
-const char *exti__stable_name(const char *name)
+const char *exti__stable_abi_name(const char *name)
 {
     for (size_t i = 0; i < NAME_COUNT; i++)
-        if (exti__name_same_dll(name, names[i]))
+        if (exti__same_dll(name, names[i]))
             return names[i];
     return NULL;
 }
@@ -39,12 +39,12 @@ const char *exti__stable_name(const char *name)
  * Python's. */
 static const char *name_beside(const char *api, const char *id)
 {
-    const char *suffix = suffix_of(exti__name_base(api));
+    const char *suffix = suffix_of(exti__base_name(api));
 
     if (!suffix && id)
-        suffix = suffix_of(exti__name_base(id));
+        suffix = suffix_of(exti__base_name(id));
     for (size_t i = 0; suffix && i < NAME_COUNT; i++)
-        if (exti__name_same_dll(suffix, names[i] + sizeof stem - 1))
+        if (exti__same_dll(suffix, names[i] + sizeof stem - 1))
             return names[i];
     return NULL;
 }
@@ -58,29 +58,29 @@ static const char *own_name(const struct exti_manifest *m)
 
 static bool is_stable(const char *own, const char *name)
 {
-    return exti__name_same_dll(name, own) || exti__name_same_dll(name, names[0]);
+    return exti__same_dll(name, own) || exti__same_dll(name, names[0]);
 }
 
-bool exti__stable_is(const struct exti_manifest *m, const char *name)
+bool exti__stable_abi_is(const struct exti_manifest *m, const char *name)
 {
     const char *own = own_name(m);
 
     return own && is_stable(own, name);
 }
 
-bool exti__stable_goes_with(const char *name, const char *api, const char *id)
+bool exti__stable_abi_goes_with(const char *name, const char *api, const char *id)
 {
     const char *own = name_beside(api, id);
 
-    return own && is_stable(own, exti__name_base(name));
+    return own && is_stable(own, exti__base_name(name));
 }
 
-const struct exti_entry *exti__stable_entry(const struct exti_manifest *m)
+const struct exti_entry *exti__stable_abi_entry(const struct exti_manifest *m)
 {
     const char *own = own_name(m);
 
     for (size_t i = 0; own && i < m->count; i++)
-        if (is_stable(own, exti__name_base(m->entries[i].source)))
+        if (is_stable(own, exti__base_name(m->entries[i].source)))
             return &m->entries[i];
     return NULL;
 }
@@ -101,11 +101,11 @@ static int each_use(const struct exti_manifest *m, const struct exti_image *im,
         const char *symbol;
 
         if (!(s->flags & EXTI_SYM_EXPORT)) {
-            if (s->library > 0 && exti__stable_is(m, im->needed[s->library - 1].name))
+            if (s->library > 0 && exti__stable_abi_is(m, im->needed[s->library - 1].name))
                 rc = each(user, s->name, err);
         } else if (s->forward) {
             symbol = exti__forward_split(s->forward, library);
-            if (symbol && exti__stable_is(m, library))
+            if (symbol && exti__stable_abi_is(m, library))
                 rc = each(user, symbol, err);
         }
     }
@@ -153,8 +153,8 @@ static int is_own(void *user, const char *symbol, struct exti_error *err)
     return symbol[0] == '#' || !exti__exports_find(&w->api.exports, symbol) ? WANTED : 0;
 }
 
-int exti__stable_wanted(const struct exti_manifest *m, const struct exti_image *im,
-                        const char **symbol, struct exti_error *err)
+int exti__stable_abi_wanted(const struct exti_manifest *m, const struct exti_image *im,
+                            const char **symbol, struct exti_error *err)
 {
     struct want w = {.api = {.path = m->api.source}};
     int rc = each_use(m, im, is_own, &w, err);
@@ -181,17 +181,17 @@ static int is_it(void *user, const char *name)
     return 0;
 }
 
-int exti__stable_source(const struct exti_manifest *m, const char *symbol, char **out,
-                        struct exti_error *err)
+int exti__stable_abi_source(const struct exti_manifest *m, const char *symbol, char **out,
+                            struct exti_error *err)
 {
-    const struct exti_entry *e = exti__stable_entry(m);
+    const struct exti_entry *e = exti__stable_abi_entry(m);
     struct search s = {.name = own_name(m)};
     char *path;
     int rc = 0;
 
     path = exti__strdup(e ? e->source : m->api.source);
     if (path && !e) {
-        path[exti__name_base(path) - path] = 0;
+        path[exti__base_name(path) - path] = 0;
         rc = exti__fs_list(path, is_it, &s, err);
         *out = exti__fs_join(path, s.found);
         exti__free(path);
@@ -207,7 +207,7 @@ int exti__stable_source(const struct exti_manifest *m, const char *symbol, char 
                        symbol, s.name, m->api.source, s.name);
     if (!rc)
         rc = exti__fs_realpath(path, out, err);
-    if (!rc && !exti__stable_is(m, exti__name_base(*out))) {
+    if (!rc && !exti__stable_abi_is(m, exti__base_name(*out))) {
         rc = exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                         "imports '%.64s' of %s, and %s is a link to %s, a file of another name; "
                         "it must be the file itself",
@@ -220,8 +220,8 @@ int exti__stable_source(const struct exti_manifest *m, const char *symbol, char 
 
 /* ---- what it leads to ---- */
 
-int exti__stable_check(const struct exti_manifest *m, const struct exti_image *im,
-                       struct exti_error *err)
+int exti__stable_abi_check(const struct exti_manifest *m, const struct exti_image *im,
+                           struct exti_error *err)
 {
     const char *other = NULL;
     size_t right = 0;
@@ -233,7 +233,7 @@ int exti__stable_check(const struct exti_manifest *m, const struct exti_image *i
         if (!(s->flags & EXTI_SYM_EXPORT) || !s->forward ||
             !exti__forward_split(s->forward, library))
             continue;
-        if (exti__stable_is(m, library))
+        if (exti__stable_abi_is(m, library))
             return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                               "forwards '%.64s' to %.100s, in itself or one like it", s->name,
                               s->forward);
@@ -246,7 +246,7 @@ int exti__stable_check(const struct exti_manifest *m, const struct exti_image *i
         return 0;
     return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                       "does not forward to %s, as the context's python3.dll must%s%.100s",
-                      exti__name_base(m->api.source), other ? ", but to " : "", other ? other : "");
+                      exti__base_name(m->api.source), other ? ", but to " : "", other ? other : "");
 }
 
 struct user {
@@ -273,10 +273,10 @@ static int check_use(void *user, const char *symbol, struct exti_error *err)
         s->forward, u->api.path);
 }
 
-int exti__stable_check_user(const struct exti_manifest *m, const struct exti_image *im,
-                            struct exti_error *err)
+int exti__stable_abi_check_user(const struct exti_manifest *m, const struct exti_image *im,
+                                struct exti_error *err)
 {
-    const struct exti_entry *e = exti__stable_entry(m);
+    const struct exti_entry *e = exti__stable_abi_entry(m);
     struct user u = {.stable = {.path = e->source}, .api = {.path = m->api.source}};
     int rc = open_provider(&u.stable, err);
 

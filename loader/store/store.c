@@ -80,7 +80,7 @@ static bool is_beside(const struct exti_store *s, const char *source, const char
     if (!path)
         return false;
     memcpy(path, source, strlen(source) + 1);
-    strcpy(path + (exti__name_base(path) - path), name);
+    strcpy(path + (exti__base_name(path) - path), name);
     is = !exti__fs_id(path, &id, NULL);
     exti__free(path);
     return is;
@@ -94,8 +94,9 @@ static bool has_needs(struct exti_store *s, const char *first, const struct exti
     for (size_t i = 0; i < e->need_count; i++) {
         const struct exti_need *n = &e->needs[i];
 
-        if (n->file ? exti__fs_id(n->file, &id, NULL) != 0
-                    : is_beside(s, e->source, n->name) || exti__store_finds(s, first, e, n->name))
+        if (n->file
+                ? exti__fs_id(n->file, &id, NULL) != 0
+                : is_beside(s, e->source, n->name) || exti__store_finds_need(s, first, e, n->name))
             return false;
     }
     return true;
@@ -211,20 +212,20 @@ static bool is_library(const struct exti_manifest *m, const char *source)
            strcasecmp(source + n - 4, ".dll") == 0;
 }
 
-void exti__store_propose(const struct exti_store *s, const char *source, char *name)
+void exti__store_propose_name(const struct exti_store *s, const char *source, char *name)
 {
     const struct exti_manifest *m = &s->manifest;
 
-    if (exti__stable_is(m, exti__name_base(source)))
-        exti__name_pe_stable(m->name, name);
+    if (exti__stable_abi_is(m, exti__base_name(source)))
+        exti__copy_name_pe_stable_abi(m->name, name);
     else if (is_library(m, source))
-        exti__name_pe_copy(source, m->name, name);
+        exti__copy_name_pe(source, m->name, name);
     else
-        exti__name_copy(source, m->name, name);
+        exti__copy_name(source, m->name, name);
 }
 
-int exti__store_name(const struct exti_store *s, const char *source, char *name,
-                     struct exti_error *err)
+int exti__store_check_name(const struct exti_store *s, const char *source, char *name,
+                           struct exti_error *err)
 {
     const struct exti_entry *other;
 
@@ -294,7 +295,7 @@ int exti__store_edits(const struct exti_edits *edits, struct exti_entry *e, stru
     return exti__edits_json(edits, &e->edits, err);
 }
 
-bool exti__store_is_captured(const struct exti_store *s, const struct exti_image *im)
+bool exti__store_is_interposed(const struct exti_store *s, const struct exti_image *im)
 {
     if (s->copy_only || strcmp(im->info.format, "ELF") != 0)
         return false;
@@ -304,8 +305,8 @@ bool exti__store_is_captured(const struct exti_store *s, const struct exti_image
     return false;
 }
 
-static int bring_stable(struct exti_store *s, const char *source, const struct exti_image *im,
-                        struct exti_error *err);
+static int ensure_stable_abi(struct exti_store *s, const char *source, const struct exti_image *im,
+                             struct exti_error *err);
 
 void exti__making_clear(struct exti_making *m)
 {
@@ -326,24 +327,24 @@ int exti__store_plan(struct exti_store *s, const char *first, const char *source
     e->made = true;
     e->symbolic = symbolic || (old && old->symbolic);
     if (old && !has_needs(s, first, old))
-        exti__store_forget(s);
+        exti__store_drop_graph(s);
     if (!rc)
-        rc = exti__images_get(&s->images, source, &e->id, &out->im, err);
+        rc = exti__image_cache_get(&s->images, source, &e->id, &out->im, err);
     if (rc)
         return rc;
-    exti__store_propose(s, source, name);
+    exti__store_propose_name(s, source, name);
     rc = check_target(s, out->im, err);
     if (!rc)
-        rc = bring_stable(s, source, out->im, err);
+        rc = ensure_stable_abi(s, source, out->im, err);
     if (!rc)
-        rc = exti__store_name(s, source, name, err);
+        rc = exti__store_check_name(s, source, name, err);
     if (!rc)
         rc = exti__store_entry(s, source, name, out->im, first, root, e, err);
     if (!rc)
         rc = exti__edits_copy(&s->manifest, e, out->im, &s->renames, &out->edits, err);
     if (!rc)
         rc = exti__store_edits(&out->edits, e, err);
-    exti__images_take(&s->images, out->im);
+    exti__image_cache_take(&s->images, out->im);
     if (rc) {
         exti__entry_clear(e);
         exti__making_clear(out);
@@ -368,7 +369,7 @@ static int make_copy(struct exti_store *s, const char *first, const char *source
     else
         exti__error_file(err, source);
     /* At once, so that no other process chooses another. */
-    if (!rc && exti__stable_is(&s->manifest, exti__name_base(source)) && !s->one_shot)
+    if (!rc && exti__stable_abi_is(&s->manifest, exti__base_name(source)) && !s->one_shot)
         rc = exti__store_save(s, err);
     exti__entry_clear(&m.e);
     exti__making_clear(&m);
@@ -377,25 +378,25 @@ static int make_copy(struct exti_store *s, const char *first, const char *source
 
 /* Copies python3.dll first, if the file `im` needs that.  A context has one: what its importers name is
  * the same whatever was copied before. */
-static int bring_stable(struct exti_store *s, const char *source, const struct exti_image *im,
-                        struct exti_error *err)
+static int ensure_stable_abi(struct exti_store *s, const char *source, const struct exti_image *im,
+                             struct exti_error *err)
 {
     const struct exti_manifest *m = &s->manifest;
-    const struct exti_entry *e = exti__stable_entry(m);
+    const struct exti_entry *e = exti__stable_abi_entry(m);
     const char *wanted = NULL;
     char *path;
     int rc;
 
-    if (exti__stable_is(m, exti__name_base(source))) {
+    if (exti__stable_abi_is(m, exti__base_name(source))) {
         if (!e || strcmp(e->source, source) == 0)
             return 0;
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
                           "the context has a copy of %s already, and can have but one", e->source);
     }
-    rc = exti__stable_wanted(m, im, &wanted, err);
+    rc = exti__stable_abi_wanted(m, im, &wanted, err);
     if (rc || !wanted)
         return rc;
-    rc = exti__stable_source(m, wanted, &path, err);
+    rc = exti__stable_abi_source(m, wanted, &path, err);
     if (rc)
         return rc;
     if (!is_fresh(s, path, e, false))
@@ -407,7 +408,7 @@ static int bring_stable(struct exti_store *s, const char *source, const struct e
 /* Whether the copy of python3.dll that the entry imports from is up to date, if it does. */
 static bool has_stable(struct exti_store *s, const struct exti_entry *e)
 {
-    const struct exti_entry *stable = exti__stable_entry(&s->manifest);
+    const struct exti_entry *stable = exti__stable_abi_entry(&s->manifest);
     char by[EXTI_FILE_NAME_MAX + 16];
 
     if (!stable || stable == e)
@@ -469,7 +470,7 @@ static bool is_whole(struct exti_store *s, const char *source, bool symbolic)
     return whole;
 }
 
-void exti__blame(const struct exti_step *at, struct exti_error *err)
+void exti__error_add_requester(const struct exti_step *at, struct exti_error *err)
 {
     const size_t n = err ? strlen(err->message) : 0;
 
@@ -477,11 +478,11 @@ void exti__blame(const struct exti_step *at, struct exti_error *err)
         return;
     exti__error_file(err, at->source);
     snprintf(err->message + n, sizeof err->message - n,
-             "; needed by %s, and shared if a rule says so", exti__name_base(at->user));
+             "; needed by %s, and shared if a rule says so", exti__base_name(at->user));
 }
 
-int exti__store_bring(struct exti_store *s, const char *source, bool symbolic,
-                      struct exti_error *err)
+int exti__store_ensure(struct exti_store *s, const char *source, bool symbolic,
+                       struct exti_error *err)
 {
     struct exti_steps p = {0};
     int rc = exti__steps_push(&p, source, NULL) ? 0 : exti__fail_nomem(err);
@@ -497,7 +498,7 @@ int exti__store_bring(struct exti_store *s, const char *source, bool symbolic,
         if (e != &s->manifest.api && !exti__store_is_fresh(s, source, e, symbolic && !at.user))
             rc = make_copy(s, source, at.source, !at.user, symbolic && !at.user, err);
         if (rc) {
-            exti__blame(&at, err);
+            exti__error_add_requester(&at, err);
             break;
         }
         e = exti__manifest_find(&s->manifest, at.source);
@@ -505,7 +506,7 @@ int exti__store_bring(struct exti_store *s, const char *source, bool symbolic,
         if (!exti__steps_push_needs(&p, e))
             rc = exti__fail_nomem(err);
     }
-    exti__images_end(&s->images);
+    exti__image_cache_end(&s->images);
     exti__free(p.steps);
     return rc;
 }
@@ -568,7 +569,7 @@ static void take_search(struct exti_store *s, struct exti_manifest *fresh)
     s->manifest.search = fresh->search;
     s->manifest.resolution = fresh->resolution;
     fresh->search = NULL;
-    exti__store_forget(s);
+    exti__store_drop_graph(s);
 }
 
 /* What was opened is no more. */
@@ -671,7 +672,7 @@ static int copy_locked(struct exti_store *s, const char *source, bool symbolic,
         return rc;
     rc = exti__store_reload(s, err);
     if (!rc && !is_whole(s, source, symbolic)) {
-        rc = exti__store_bring(s, source, symbolic, err);
+        rc = exti__store_ensure(s, source, symbolic, err);
         if (!rc)
             rc = exti__store_save_if_due(s, err);
     }
@@ -679,7 +680,7 @@ static int copy_locked(struct exti_store *s, const char *source, bool symbolic,
     return rc;
 }
 
-int exti__store_bind_itself(struct exti_store *s, const char *source, struct exti_error *err)
+int exti__store_make_symbolic(struct exti_store *s, const char *source, struct exti_error *err)
 {
     const struct exti_entry *e;
     struct exti_lock lock;
@@ -701,15 +702,15 @@ int exti__store_bind_itself(struct exti_store *s, const char *source, struct ext
     return rc;
 }
 
-int exti__store_hand_out(struct exti_store *s, const struct exti_entry *e, const char **copy,
-                         const char **source, struct exti_error *err)
+int exti__store_export_paths(struct exti_store *s, const struct exti_entry *e, const char **copy,
+                             const char **source, struct exti_error *err)
 {
     *copy = exti__store_intern(s, exti__fs_join(s->dir, e->copy));
     *source = exti__store_intern(s, exti__strdup(e->source));
     return *copy && *source ? 0 : exti__fail_nomem(err);
 }
 
-void exti__blame_original(const char *original, const char *real, struct exti_error *err)
+void exti__error_name_original(const char *original, const char *real, struct exti_error *err)
 {
     if (err && strcmp(err->file, real) == 0)
         err->file[0] = 0;
@@ -730,10 +731,11 @@ int exti__store_copy(struct exti_store *s, const char *original, bool symbolic, 
     if (strcmp(real, s->manifest.api.source) != 0)
         rc = copy_locked(s, real, symbolic, err);
     if (!rc)
-        rc = exti__store_hand_out(s, exti__manifest_find(&s->manifest, real), copy, source, err);
+        rc =
+            exti__store_export_paths(s, exti__manifest_find(&s->manifest, real), copy, source, err);
     pthread_mutex_unlock(&s->lock);
     if (rc)
-        exti__blame_original(original, real, err);
+        exti__error_name_original(original, real, err);
     exti__free(real);
     return rc;
 }
@@ -744,7 +746,7 @@ int exti__store_api(struct exti_store *s, const char **copy, const char **source
     int rc;
 
     pthread_mutex_lock(&s->lock);
-    rc = exti__store_hand_out(s, &s->manifest.api, copy, source, err);
+    rc = exti__store_export_paths(s, &s->manifest.api, copy, source, err);
     pthread_mutex_unlock(&s->lock);
     return rc;
 }

@@ -1,6 +1,6 @@
 /* A context directory as something to copy into: finds, reuses, makes and replaces copies. */
-#ifndef LOADER_STORE_H
-#define LOADER_STORE_H
+#ifndef LOADER_STORE_STORE_H
+#define LOADER_STORE_STORE_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -21,14 +21,14 @@ struct exti_store {
 
     pthread_mutex_t lock; /* guards all below */
     struct exti_manifest manifest;
-    struct exti_file_id manifest_id; /* of manifest.json as last read or written */
-    struct exti_rename_map renames;  /* empty unless manifest.renamed */
+    struct exti_file_id manifest_id;     /* of manifest.json as last read or written */
+    struct exti_private_symbols renames; /* empty unless manifest.renamed */
     struct exti_closure_graph
-        *graph;                /* what has been found to be needed by what; NULL: nothing yet */
-    struct exti_images images; /* of files of which copies are being planned */
-    unsigned walk;             /* the last one over entries */
-    size_t batch;              /* the last one of store_many.c */
-    bool dirty;                /* the manifest has entries that its file lacks */
+        *graph; /* what has been found to be needed by what; NULL: nothing yet */
+    struct exti_image_cache images; /* of files of which copies are being planned */
+    unsigned walk;                  /* the last one over entries */
+    size_t batch;                   /* the last one of store_many.c */
+    bool dirty;                     /* the manifest has entries that its file lacks */
     int64_t saved_at_ns, save_cost_ns;
     void *strings; /* paths handed out: a tree of tsearch(3) */
 };
@@ -64,10 +64,10 @@ int exti__store_libraries(struct exti_store *s, bool why,
                           struct exti_error *err);
 
 /* Makes the copy of `source` anew, which some file drags in, unless it binds to its own symbols first. */
-int exti__store_bind_itself(struct exti_store *s, const char *source, struct exti_error *err);
+int exti__store_make_symbolic(struct exti_store *s, const char *source, struct exti_error *err);
 
 /* What opening a copy brings with it.  All strings live as long as the store. */
-struct exti_dragged {
+struct exti_dependency {
     const char *source, *copy;
     bool symbolic;
     size_t *
@@ -75,30 +75,31 @@ struct exti_dragged {
     size_t need_count, firm_count;
     bool optional; /* the one asked about loads without it */
 };
-struct exti_dragged_set {
-    struct exti_dragged *copies; /* owned; the one asked about first, users before what they need */
+struct exti_dependency_set {
+    struct exti_dependency
+        *copies; /* owned; the one asked about first, users before what they need */
     size_t count, cap;
     const char **shared; /* owned; files that are not copied */
     size_t shared_count, shared_cap;
 };
 
 /* Of `source`, which has an up-to-date copy; or the API library. */
-int exti__store_dragged(struct exti_store *s, const char *source, struct exti_dragged_set *out,
-                        struct exti_error *err);
-void exti__dragged_free(struct exti_dragged_set *set);
+int exti__store_dependencies(struct exti_store *s, const char *source,
+                             struct exti_dependency_set *out, struct exti_error *err);
+void exti__dependencies_free(struct exti_dependency_set *set);
 
 /* Whether a copy that opens the file `path` as it runs is to get one of the context's. */
-int exti__store_decide(struct exti_store *s, const char *path, bool *isolated,
-                       struct exti_error *err);
+int exti__store_is_isolated(struct exti_store *s, const char *path, bool *isolated,
+                            struct exti_error *err);
 
 /* The file that the system's loader gives the original `source` for the name `name`, as a path for
  * exti__free; *path is NULL if there is none. */
-int exti__store_find(struct exti_store *s, const char *source, const char *name, char **path,
-                     struct exti_error *err);
+int exti__store_find_library(struct exti_store *s, const char *source, const char *name,
+                             char **path, struct exti_error *err);
 
 /* Whether some symbol that the file defines for itself would be captured by a global one of this
  * process's.  Asks the system's loader, so not with the store's lock held: its initialisers ask us. */
-bool exti__store_is_captured(const struct exti_store *s, const struct exti_image *im);
+bool exti__store_is_interposed(const struct exti_store *s, const struct exti_image *im);
 
 /* Absolute path of the API copy; lives as long as the store. */
 int exti__store_api(struct exti_store *s, const char **copy, const char **source,
@@ -118,7 +119,7 @@ int exti__store_remove(const char *dir, const struct exti_manifest *m, bool fold
 
 /* Unlocks a directory whose files have been removed.  Where the system keeps an open file's name until it
  * is closed, as of the lock, the folder can go only then. */
-void exti__store_leave(const char *dir, struct exti_lock *lock);
+void exti__store_unlock_removed(const char *dir, struct exti_lock *lock);
 
 /* Whether a file of this name in a context directory is the store's own, but no copy. */
 bool exti__store_owns(const char *name);

@@ -390,7 +390,7 @@ static int ask(struct batch *b, struct root *r, bool *wanted, struct exti_error 
     *wanted = r->real && e != &b->s->manifest.api;
     if (!*wanted || e || !is_library(b, b->walked))
         return 0;
-    rc = exti__store_judge(b->s, r->real, wanted, text, sizeof text, &why);
+    rc = exti__store_classify(b->s, r->real, wanted, text, sizeof text, &why);
     if (rc == EXTI_E_NOMEM)
         return exti__fail_nomem(err);
     if (rc) {
@@ -412,7 +412,7 @@ static int plan_root(struct batch *b, size_t i, struct exti_error *err)
     rc = ask(b, r, &wanted, err);
     if (!rc && wanted)
         rc = walk(b, r, err);
-    exti__images_end(&b->s->images);
+    exti__image_cache_end(&b->s->images);
     r->jobs = b->job_count;
     b->walked = i + 1;
     return rc;
@@ -436,7 +436,7 @@ static int judge(struct batch *b, const struct root *r, struct exti_error *why,
 
         if (f) {
             *why = f->err;
-            exti__blame(&at, why);
+            exti__error_add_requester(&at, why);
             break;
         }
         if (!e || e->seen == s->walk)
@@ -462,11 +462,11 @@ static int tell_root(struct batch *b, size_t i, struct exti_error *err)
     else if (!r->shared)
         rc = judge(b, r, &why, err);
     if (!rc && !why.code && !r->shared)
-        rc = exti__store_hand_out(b->s, e, &told.copy, &source, err);
+        rc = exti__store_export_paths(b->s, e, &told.copy, &source, err);
     if (rc)
         return rc;
     if (why.code) {
-        exti__blame_original(b->originals[i], r->real ? r->real : "", &why);
+        exti__error_name_original(b->originals[i], r->real ? r->real : "", &why);
         told.error = &why;
         if (!b->failed)
             b->first = why;

@@ -10,7 +10,7 @@ static const char *intern_copy(struct exti_store *s, const char *string)
     return exti__store_intern(s, exti__strdup(string));
 }
 
-static int add_shared(struct exti_store *s, const char *file, struct exti_dragged_set *set,
+static int add_shared(struct exti_store *s, const char *file, struct exti_dependency_set *set,
                       struct exti_error *err)
 {
     const char *name = intern_copy(s, file);
@@ -34,10 +34,10 @@ static int add_shared(struct exti_store *s, const char *file, struct exti_dragge
 }
 
 /* The index in the set of the copy that `e` describes, which is added if it is new. */
-static int add_dragged(struct exti_store *s, struct exti_entry *e, struct exti_dragged_set *set,
-                       size_t *index, struct exti_error *err)
+static int add_dependency(struct exti_store *s, struct exti_entry *e,
+                          struct exti_dependency_set *set, size_t *index, struct exti_error *err)
 {
-    struct exti_dragged *d;
+    struct exti_dependency *d;
 
     if (e->seen == s->walk) {
         *index = e->mark;
@@ -45,7 +45,7 @@ static int add_dragged(struct exti_store *s, struct exti_entry *e, struct exti_d
     }
     if (set->count == set->cap) {
         size_t cap = set->cap ? 2 * set->cap : 8;
-        struct exti_dragged *p = exti__realloc_array(set->copies, cap, sizeof *p);
+        struct exti_dependency *p = exti__realloc_array(set->copies, cap, sizeof *p);
 
         if (!p)
             return exti__fail_nomem(err);
@@ -53,18 +53,18 @@ static int add_dragged(struct exti_store *s, struct exti_entry *e, struct exti_d
         set->cap = cap;
     }
     d = &set->copies[set->count];
-    *d = (struct exti_dragged){.source = intern_copy(s, e->source),
-                               .copy = exti__store_intern(s, exti__fs_join(s->dir, e->copy)),
-                               .symbolic = e->symbolic,
-                               .needs = exti__calloc(e->need_count + 1, sizeof *d->needs),
-                               .optional = set->count > 0};
+    *d = (struct exti_dependency){.source = intern_copy(s, e->source),
+                                  .copy = exti__store_intern(s, exti__fs_join(s->dir, e->copy)),
+                                  .symbolic = e->symbolic,
+                                  .needs = exti__calloc(e->need_count + 1, sizeof *d->needs),
+                                  .optional = set->count > 0};
     e->seen = s->walk;
     e->mark = *index = set->count++;
     return d->source && d->copy && d->needs ? 0 : exti__fail_nomem(err);
 }
 
-static int add_needs(struct exti_store *s, size_t at, bool optional, struct exti_dragged_set *set,
-                     struct exti_error *err)
+static int add_needs(struct exti_store *s, size_t at, bool optional,
+                     struct exti_dependency_set *set, struct exti_error *err)
 {
     const struct exti_entry *e = exti__manifest_find(&s->manifest, set->copies[at].source);
     int rc = 0;
@@ -77,7 +77,7 @@ static int add_needs(struct exti_store *s, size_t at, bool optional, struct exti
         if (n->optional != optional)
             continue;
         if (needed) {
-            rc = add_dragged(s, needed, set, &index, err);
+            rc = add_dependency(s, needed, set, &index, err);
             if (!rc && index != at)
                 set->copies[at].needs[set->copies[at].need_count++] = index;
         } else if (n->file) {
@@ -88,7 +88,7 @@ static int add_needs(struct exti_store *s, size_t at, bool optional, struct exti
 }
 
 /* Finds out which the first one does not load without. */
-static void tell_optional(struct exti_dragged_set *set)
+static void tell_optional(struct exti_dependency_set *set)
 {
     bool changed = true;
 
@@ -104,19 +104,19 @@ static void tell_optional(struct exti_dragged_set *set)
     }
 }
 
-int exti__store_dragged(struct exti_store *s, const char *source, struct exti_dragged_set *out,
-                        struct exti_error *err)
+int exti__store_dependencies(struct exti_store *s, const char *source,
+                             struct exti_dependency_set *out, struct exti_error *err)
 {
     struct exti_entry *e;
     size_t index;
     int rc;
 
-    *out = (struct exti_dragged_set){0};
+    *out = (struct exti_dependency_set){0};
     pthread_mutex_lock(&s->lock);
     s->walk++;
     e = exti__manifest_find(&s->manifest, source);
     rc =
-        e ? add_dragged(s, e, out, &index, err)
+        e ? add_dependency(s, e, out, &index, err)
           : exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET, "the context has no copy of it any more");
     for (size_t i = 0; i < out->count && !rc; i++) {
         rc = add_needs(s, i, false, out, err);
@@ -126,17 +126,17 @@ int exti__store_dragged(struct exti_store *s, const char *source, struct exti_dr
     }
     pthread_mutex_unlock(&s->lock);
     if (rc)
-        exti__dragged_free(out);
+        exti__dependencies_free(out);
     else
         tell_optional(out);
     return rc;
 }
 
-void exti__dragged_free(struct exti_dragged_set *set)
+void exti__dependencies_free(struct exti_dependency_set *set)
 {
     for (size_t i = 0; i < set->count; i++)
         exti__free(set->copies[i].needs);
     exti__free(set->copies);
     exti__free(set->shared);
-    *set = (struct exti_dragged_set){0};
+    *set = (struct exti_dependency_set){0};
 }

@@ -99,7 +99,7 @@ static int say_library(struct exti_store *s, const struct library *l, char *out,
         return 0;
     }
     if (l->need->file) {
-        exti__store_say(s, node, out, cap);
+        exti__store_describe(s, node, out, cap);
         return 0;
     }
     n = &s->graph->nodes[node];

@@ -11,7 +11,7 @@
 
 /* ---- the graph ---- */
 
-void exti__store_forget(struct exti_store *s)
+void exti__store_drop_graph(struct exti_store *s)
 {
     if (s->graph)
         exti__closure_close(s->graph);
@@ -56,7 +56,7 @@ int exti__store_node(struct exti_store *s, const char *first, const char *source
             rc = exti__closure_add(s->graph, source, root, node, err);
         if (rc || exti__closure_is_current(s->graph, *node))
             return rc;
-        exti__store_forget(s);
+        exti__store_drop_graph(s);
     }
     return exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET, "keeps changing");
 }
@@ -81,8 +81,8 @@ const char *exti__store_first_user(const struct exti_store *s, const char *sourc
     return source;
 }
 
-bool exti__store_finds(struct exti_store *s, const char *first, const struct exti_entry *e,
-                       const char *name)
+bool exti__store_finds_need(struct exti_store *s, const char *first, const struct exti_entry *e,
+                            const char *name)
 {
     const struct exti_closure_node *n;
     struct exti_error why;
@@ -108,8 +108,8 @@ static int copy_name(struct exti_store *s, const char *source, char *name, struc
         snprintf(name, EXTI_FILE_NAME_MAX + 1, "%s", e->copy);
         return 0;
     }
-    exti__store_propose(s, source, name);
-    return exti__store_name(s, source, name, err);
+    exti__store_propose_name(s, source, name);
+    return exti__store_check_name(s, source, name, err);
 }
 
 static int set_string(char **out, const char *text, struct exti_error *err)
@@ -185,18 +185,18 @@ int exti__store_search_key(const char *format, char **out, struct exti_error *er
 
 /* ---- what a copy asks for as it runs ---- */
 
-void exti__store_say(const struct exti_store *s, size_t node, char *out, size_t cap)
+void exti__store_describe(const struct exti_store *s, size_t node, char *out, size_t cap)
 {
     char text[600];
     const char *reason;
 
-    exti__closure_say(s->graph, node, text, sizeof text);
+    exti__closure_describe(s->graph, node, text, sizeof text);
     reason = strstr(text, ": ");
     snprintf(out, cap, "%s", reason ? reason + 2 : text);
 }
 
-int exti__store_judge(struct exti_store *s, const char *path, bool *isolated, char *why, size_t cap,
-                      struct exti_error *err)
+int exti__store_classify(struct exti_store *s, const char *path, bool *isolated, char *why,
+                         size_t cap, struct exti_error *err)
 {
     size_t node;
     int rc;
@@ -209,24 +209,24 @@ int exti__store_judge(struct exti_store *s, const char *path, bool *isolated, ch
     if (rc)
         return rc;
     *isolated = s->graph->nodes[node].isolated || s->graph->nodes[node].api;
-    exti__store_say(s, node, why, cap);
+    exti__store_describe(s, node, why, cap);
     return 0;
 }
 
-int exti__store_decide(struct exti_store *s, const char *path, bool *isolated,
-                       struct exti_error *err)
+int exti__store_is_isolated(struct exti_store *s, const char *path, bool *isolated,
+                            struct exti_error *err)
 {
     char why[8];
     int rc;
 
     pthread_mutex_lock(&s->lock);
-    rc = exti__store_judge(s, path, isolated, why, sizeof why, err);
+    rc = exti__store_classify(s, path, isolated, why, sizeof why, err);
     pthread_mutex_unlock(&s->lock);
     return rc;
 }
 
-int exti__store_find(struct exti_store *s, const char *source, const char *name, char **path,
-                     struct exti_error *err)
+int exti__store_find_library(struct exti_store *s, const char *source, const char *name,
+                             char **path, struct exti_error *err)
 {
     size_t from, node;
     int rc;

@@ -83,7 +83,7 @@ bool exti__store_locked_name(const char *dir, char *name)
 
     if (good) {
         text[n - 1] = 0;
-        good = !exti__name_check(text, NULL);
+        good = !exti__context_name_check(text, NULL);
     }
     if (good)
         memcpy(name, text, n);
@@ -112,7 +112,7 @@ static int start_manifest(struct exti_store *s, const char *name, struct exti_er
         memcpy(s->manifest.name, name, strlen(name) + 1);
         return 0;
     }
-    return exti__name_make(s->manifest.name, err);
+    return exti__context_name_make(s->manifest.name, err);
 }
 
 /* What a power loss leaves of a file that was being written: nothing, or zeros. */
@@ -205,10 +205,10 @@ static int make_api(struct exti_store *s, const char *source, const struct exti_
     if (!keep_generation)
         m->generation++;
     if (strcmp(im->info.format, "PE") == 0)
-        exti__name_pe_api(source, m->name, m->generation, name);
+        exti__copy_name_pe_api(source, m->name, m->generation, name);
     else
-        exti__name_api_copy(source, m->name, m->generation, name);
-    rc = exti__store_name(s, source, name, err);
+        exti__copy_name_api(source, m->name, m->generation, name);
+    rc = exti__store_check_name(s, source, name, err);
     if (!rc)
         rc = exti__store_entry(s, source, name, im, source, true, &e, err);
     if (!rc)
@@ -379,12 +379,12 @@ static int update_api(struct exti_store *s, const char *source, const struct ext
 
     if (rc)
         return rc;
-    if (!m->renamed && (opts->rename || exti__store_is_captured(s, im))) {
+    if (!m->renamed && (opts->rename || exti__store_is_interposed(s, im))) {
         m->renamed = true;
         same = false;
     }
     if (m->renamed)
-        rc = exti__rename_build(im, &s->renames, err);
+        rc = exti__private_symbols_build(im, &s->renames, err);
     if (!rc && m->policy.closure == EXTI_CLOSURE_DEFAULT) {
         m->target = exti__target_of(im);
         rc = choose_policy(m, im, opts, err);
@@ -396,8 +396,8 @@ static int update_api(struct exti_store *s, const char *source, const struct ext
     return make_api(s, source, &id, im, same && exti__same_version(&id, &m->api.id), err);
 }
 
-static int bring_api(struct exti_store *s, const char *source, const struct exti_store_opts *opts,
-                     struct exti_error *err)
+static int ensure_api(struct exti_store *s, const char *source, const struct exti_store_opts *opts,
+                      struct exti_error *err)
 {
     struct exti_manifest *m = &s->manifest;
     enum exti_copy_state state = EXTI_COPY_STALE;
@@ -424,7 +424,7 @@ static int bring_api(struct exti_store *s, const char *source, const struct exti
         rc = update_api(s, source, im, opts, state, err);
         exti_image_free(im);
     }
-    return rc ? rc : exti__store_bring(s, source, false, err);
+    return rc ? rc : exti__store_ensure(s, source, false, err);
 }
 
 /* ---- open, close, remove ---- */
@@ -482,7 +482,7 @@ static int open_locked(struct exti_store *s, const struct exti_store_opts *opts,
     else
         sweep(s);
     if (!rc)
-        rc = bring_api(s, source, opts, err);
+        rc = ensure_api(s, source, opts, err);
     if (rc)
         exti__error_file(err, source);
     else if (s->dirty && !s->one_shot)
@@ -491,7 +491,7 @@ static int open_locked(struct exti_store *s, const struct exti_store_opts *opts,
     return rc;
 }
 
-void exti__store_leave(const char *dir, struct exti_lock *lock)
+void exti__store_unlock_removed(const char *dir, struct exti_lock *lock)
 {
     bool removed;
 
@@ -501,9 +501,9 @@ void exti__store_leave(const char *dir, struct exti_lock *lock)
 
 static void free_store(struct exti_store *s)
 {
-    exti__store_forget(s);
+    exti__store_drop_graph(s);
     exti__manifest_clear(&s->manifest);
-    exti__rename_free(&s->renames);
+    exti__private_symbols_free(&s->renames);
     exti__tree_free(&s->strings, exti__string_order, exti__free);
     exti__free(s->dir);
     pthread_mutex_destroy(&s->lock);
@@ -516,7 +516,7 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
     struct exti_lock lock;
     int rc;
 
-    if (opts->name && (rc = exti__name_check(opts->name, err)))
+    if (opts->name && (rc = exti__context_name_check(opts->name, err)))
         return rc;
     rc = check_rules(opts, err);
     if (rc)
@@ -536,7 +536,7 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
         if (rc)
             abandon(s, &lock);
         if (rc && (s->made_folder || s->one_shot))
-            exti__store_leave(s->dir, &lock);
+            exti__store_unlock_removed(s->dir, &lock);
         else
             exti__fs_unlock(&lock);
     }
@@ -563,7 +563,7 @@ static int drop_if_unused(struct exti_store *s, struct exti_error *err)
         rc = exti__fs_list(s->dir, count_foreign, &files, NULL);
     rc = !rc && files.count == 1 ? exti__store_remove(s->dir, &now, true, err) : 0;
     exti__manifest_clear(&now);
-    exti__store_leave(s->dir, &lock);
+    exti__store_unlock_removed(s->dir, &lock);
     return rc;
 }
 
@@ -614,7 +614,7 @@ static int remove_leftover(void *user, const char *name)
 {
     struct removal *r = user;
 
-    if (exti__fs_is_temporary(name) || exti__name_is_copy(name, r->context))
+    if (exti__fs_is_temporary(name) || exti__copy_name_is_of(name, r->context))
         remove_one(r, name);
     return 0;
 }

@@ -1,16 +1,16 @@
 /* What store.c and store_open.c share.  The directory's lock is held where something is written. */
-#ifndef LOADER_STORE_PRIV_H
-#define LOADER_STORE_PRIV_H
+#ifndef LOADER_STORE_STORE_PRIV_H
+#define LOADER_STORE_STORE_PRIV_H
 
 #include "loader/store/edits.h"
 #include "loader/store/store.h"
 
 /* Lets the hook, if any, replace the proposed file name in `name`, and checks the answer. */
-int exti__store_name(const struct exti_store *s, const char *source, char *name,
-                     struct exti_error *err);
+int exti__store_check_name(const struct exti_store *s, const char *source, char *name,
+                           struct exti_error *err);
 
 /* The file name that the copy of `source` gets unless the hook has another. */
-void exti__store_propose(const struct exti_store *s, const char *source, char *name);
+void exti__store_propose_name(const struct exti_store *s, const char *source, char *name);
 
 /* Fills an entry that has its source's identity only: with its names and needs, then with the edits that
  * follow from those. */
@@ -57,10 +57,10 @@ bool exti__steps_push(struct exti_steps *p, const char *source, const char *user
 bool exti__steps_push_needs(struct exti_steps *p, const struct exti_entry *e);
 
 /* Says who dragged a library in that cannot be copied. */
-void exti__blame(const struct exti_step *at, struct exti_error *err);
+void exti__error_add_requester(const struct exti_step *at, struct exti_error *err);
 
 /* The caller knows the file `real` by the name it gave. */
-void exti__blame_original(const char *original, const char *real, struct exti_error *err);
+void exti__error_name_original(const char *original, const char *real, struct exti_error *err);
 
 /* The pristine file behind `path`: itself, or, when it is a copy in some context directory, what it
  * was made from.  Copies are never copied again.  Takes the store's mutex. */
@@ -76,13 +76,13 @@ int exti__store_trace_next(struct exti_store *s, struct exti_tracer *t, const ch
 void exti__tracer_end(struct exti_tracer *t);
 
 /* The entry's paths, to live as long as the store. */
-int exti__store_hand_out(struct exti_store *s, const struct exti_entry *e, const char **copy,
-                         const char **source, struct exti_error *err);
+int exti__store_export_paths(struct exti_store *s, const struct exti_entry *e, const char **copy,
+                             const char **source, struct exti_error *err);
 
 /* Makes the copy of `source` and of what it drags in, where they are not up to date.  Of the API library
  * the latter only. */
-int exti__store_bring(struct exti_store *s, const char *source, bool symbolic,
-                      struct exti_error *err);
+int exti__store_ensure(struct exti_store *s, const char *source, bool symbolic,
+                       struct exti_error *err);
 
 /* Whether two looks at a file saw the same; but for its device, whose number changes from boot to boot. */
 bool exti__same_version(const struct exti_file_id *a, const struct exti_file_id *b);
@@ -99,16 +99,16 @@ int exti__store_needs(struct exti_store *s, const char *first, const char *sourc
 const char *exti__store_first_user(const struct exti_store *s, const char *source);
 
 /* Whether the entry's file gets a library for its need `name` now. */
-bool exti__store_finds(struct exti_store *s, const char *first, const struct exti_entry *e,
-                       const char *name);
+bool exti__store_finds_need(struct exti_store *s, const char *first, const struct exti_entry *e,
+                            const char *name);
 
 /* What look-ups for files of a format go by that may change from process to process; exti__free it. */
 int exti__store_search_key(const char *format, char **out, struct exti_error *err);
 
 /* Whether copies that need the library `path` are to get one of the context's; if not, why.  Takes no
  * lock. */
-int exti__store_judge(struct exti_store *s, const char *path, bool *isolated, char *why, size_t cap,
-                      struct exti_error *err);
+int exti__store_classify(struct exti_store *s, const char *path, bool *isolated, char *why,
+                         size_t cap, struct exti_error *err);
 
 /* The file's node in the store's graph, which is begun anew when what it read there has changed.  `first`,
  * if it is not `source` itself, is in the graph before: what drags `source` in, and has a say in where
@@ -117,9 +117,9 @@ int exti__store_node(struct exti_store *s, const char *first, const char *source
                      size_t *node, struct exti_error *err);
 
 /* Why the library is isolated or shared, for people. */
-void exti__store_say(const struct exti_store *s, size_t node, char *out, size_t cap);
+void exti__store_describe(const struct exti_store *s, size_t node, char *out, size_t cap);
 
-void exti__store_forget(struct exti_store *s);
+void exti__store_drop_graph(struct exti_store *s);
 
 struct exti_target exti__target_of(const struct exti_image *im);
 

@@ -28,7 +28,7 @@ static char *source_of(struct exti_store *s, const char *dir, const char *name, 
         *rc = source ? 0 : exti__fail_nomem(err);
     } else if (other.name[0] ? strstr(name, other.name) != NULL
                              : exti__store_locked_name(dir, other.name) &&
-                                   exti__name_is_copy(name, other.name)) {
+                                   exti__copy_name_is_of(name, other.name)) {
         *rc = exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
                          "is a copy that the context '%s' has not recorded yet; name the original",
                          other.name);

@@ -41,7 +41,7 @@ static int check_names(struct exti_member_set *s, struct exti_error *err)
 static const struct exti_member *member_of(const struct exti_member_set *s, const char *library)
 {
     for (size_t i = 0; i < s->n; i++)
-        if (exti__name_same_dll(s->v[i].entry->copy, library))
+        if (exti__same_dll(s->v[i].entry->copy, library))
             return &s->v[i];
     return NULL;
 }
@@ -49,7 +49,7 @@ static const struct exti_member *member_of(const struct exti_member_set *s, cons
 static const struct exti_need *need_of(const struct exti_entry *e, const char *library)
 {
     for (size_t i = 0; i < e->need_count; i++)
-        if (exti__name_same_dll(e->needs[i].name, library))
+        if (exti__same_dll(e->needs[i].name, library))
             return &e->needs[i];
     return NULL;
 }
@@ -60,7 +60,7 @@ static bool is_original(const struct exti_member_set *s, const struct exti_membe
 {
     const struct exti_need *n = need_of(at->entry, library);
 
-    return exti__edits_is_api(s->m, library) || exti__stable_is(s->m, library) ||
+    return exti__edits_is_api(s->m, library) || exti__stable_abi_is(s->m, library) ||
            (n && n->isolated);
 }
 
@@ -130,12 +130,12 @@ static void check_import(struct exti_member_set *s, const struct exti_member *at
     if (is_original(s, at, name))
         exti__member_fault(s, at, "%s from %s, the original, and not from the context's copy", how,
                            name);
-    else if (n && n->isolated && !exti__name_same_dll(name, n->to))
+    else if (n && n->isolated && !exti__same_dll(name, n->to))
         exti__member_fault(s, at, "%s from %s in place of %s, which is %s here", how, name, was,
                            n->to);
-    else if (n && !n->isolated && !exti__name_same_dll(name, was))
+    else if (n && !n->isolated && !exti__same_dll(name, was))
         exti__member_fault(s, at, "%s from %s in place of %s, which is shared", how, name, was);
-    else if (was && !exti__name_same_dll(was, name) && !member_of(s, name))
+    else if (was && !exti__same_dll(was, name) && !member_of(s, name))
         exti__member_fault(s, at,
                            "%s from %s, which is none of the context's copies, in place of %s", how,
                            name, was);

@@ -1,6 +1,6 @@
 /* The copies of a context, as the formats' checks of them see them. */
-#ifndef LOADER_VERIFY_PRIV_H
-#define LOADER_VERIFY_PRIV_H
+#ifndef LOADER_STORE_VERIFY_PRIV_H
+#define LOADER_STORE_VERIFY_PRIV_H
 
 #include "base/error.h"
 #include "base/os/fs.h"

@@ -1,6 +1,6 @@
 /* What the copies of a context owe each other. */
-#ifndef LOADER_VERIFY_SET_H
-#define LOADER_VERIFY_SET_H
+#ifndef LOADER_STORE_VERIFY_SET_H
+#define LOADER_STORE_VERIFY_SET_H
 
 #include "loader/store/manifest.h"
 

@@ -39,16 +39,16 @@ static void prepare_for_forks(void)
 {
     fork_error = pthread_atfork(lock_for_fork, unlock_after_fork, renew_lock);
     if (!fork_error)
-        fork_error = exti__ghosts_survive_forks();
+        fork_error = exti__lingering_survive_forks();
 }
 
-int exti__registry_survive_forks(struct exti_error *err)
+int exti__address_map_survive_forks(struct exti_error *err)
 {
     pthread_once(&fork_once, prepare_for_forks);
     return fork_error ? exti__fail_nomem(err) : 0;
 }
 #else
-int exti__registry_survive_forks(struct exti_error *err)
+int exti__address_map_survive_forks(struct exti_error *err)
 {
     (void)err;
     return 0;
@@ -75,7 +75,7 @@ static size_t position(uintptr_t address)
     return lo;
 }
 
-int exti__registry_add(struct exti_module *m, struct exti_error *err)
+int exti__address_map_add(struct exti_module *m, struct exti_error *err)
 {
     size_t at;
     int rc = 0;
@@ -100,15 +100,15 @@ int exti__registry_add(struct exti_module *m, struct exti_error *err)
     }
     pthread_rwlock_unlock(&lock);
     if (!rc)
-        exti__ghost_bury(&m->layout);
+        exti__lingering_forget_range(&m->layout);
     return rc;
 }
 
-void exti__registry_remove(struct exti_module *m)
+void exti__address_map_remove(struct exti_module *m)
 {
     size_t at;
 
-    exti__ghost_add(m);
+    exti__lingering_add(m);
     pthread_rwlock_wrlock(&lock);
     /* Two threads that load one file at once each register it for a moment. */
     for (at = position(m->layout.lo); at && modules[at - 1] != m; at--)
@@ -125,7 +125,7 @@ void exti__registry_remove(struct exti_module *m)
     pthread_rwlock_unlock(&lock);
 }
 
-const struct exti_module *exti__registry_finish(const struct exti_module *list)
+const struct exti_module *exti__address_map_unloading(const struct exti_module *list)
 {
     const struct exti_module *before = finishing;
 
@@ -156,7 +156,7 @@ static struct exti_module describe(const struct exti_module *m)
                                 .layout = m->layout};
 }
 
-bool exti__registry_find(uintptr_t address, struct exti_module *out)
+bool exti__address_map_find(uintptr_t address, struct exti_module *out)
 {
     const struct exti_module *m = NULL;
     size_t at;
@@ -173,8 +173,8 @@ bool exti__registry_find(uintptr_t address, struct exti_module *out)
     return m != NULL;
 }
 
-bool exti__registry_find_copy(const struct exti_ctx *ctx, const char *source,
-                              struct exti_module *out)
+bool exti__address_map_find_copy(const struct exti_ctx *ctx, const char *source,
+                                 struct exti_module *out)
 {
     bool found = false;
 
@@ -188,7 +188,7 @@ bool exti__registry_find_copy(const struct exti_ctx *ctx, const char *source,
     return found;
 }
 
-bool exti__registry_original(const char *copy, char *out, size_t size)
+bool exti__address_map_original(const char *copy, char *out, size_t size)
 {
     bool found = false;
 
@@ -199,17 +199,17 @@ bool exti__registry_original(const char *copy, char *out, size_t size)
             snprintf(out, size, "%s", modules[i]->original);
     }
     pthread_rwlock_unlock(&lock);
-    return found || exti__ghost_original(copy, out, size);
+    return found || exti__lingering_original(copy, out, size);
 }
 
-bool exti__registry_has_twin(const struct exti_module *m)
+bool exti__address_map_has_namesake(const struct exti_module *m)
 {
-    const char *name = exti__name_base(m->copy);
+    const char *name = exti__base_name(m->copy);
     bool found = false;
 
     pthread_rwlock_rdlock(&lock);
     for (size_t i = 0; i < count && !found; i++)
-        found = modules[i]->ctx != m->ctx && strcmp(exti__name_base(modules[i]->copy), name) == 0;
+        found = modules[i]->ctx != m->ctx && strcmp(exti__base_name(modules[i]->copy), name) == 0;
     pthread_rwlock_unlock(&lock);
     return found;
 }

@@ -23,19 +23,19 @@ enum kind {
     OBJECT /* has C++ thread-local objects to destroy */
 };
 
-struct exti_guest {
+struct exti_ctx_thread {
     enum kind kind;
     const struct exti_ctx *ctx; /* NULL once that is gone */
     pid_t tid;                  /* 0: not running yet */
     pthread_key_t key;          /* VALUE */
     uintptr_t start;            /* STARTED: the routine */
     bool by_api, left;          /* STARTED: the routine is the API library's; has returned */
-    struct exti_guest *next;
+    struct exti_ctx_thread *next;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-static struct exti_guest *guests;
+static struct exti_ctx_thread *guests;
 static size_t count, sweep_at = 64;
 
 /* Whose each key is. */
@@ -58,7 +58,7 @@ static void prepare_for_forks(void)
     pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork);
 }
 
-void exti__guests_survive_forks(void)
+void exti__ctx_threads_survive_forks(void)
 {
     pthread_once(&fork_once, prepare_for_forks);
 }
@@ -69,16 +69,16 @@ static pid_t this_thread(void)
 }
 
 /* Also while its thread-specific destructors run, which no routine of its own can tell the end of. */
-static bool lives(const struct exti_guest *g)
+static bool lives(const struct exti_ctx_thread *g)
 {
     return g->tid == 0 || syscall(SYS_tgkill, getpid(), g->tid, 0) == 0;
 }
 
 /* ---- the table; the lock is held ---- */
 
-static void unlink_guest(struct exti_guest **link)
+static void unlink_thread(struct exti_ctx_thread **link)
 {
-    struct exti_guest *g = *link;
+    struct exti_ctx_thread *g = *link;
 
     *link = g->next;
     exti__free(g);
@@ -87,18 +87,18 @@ static void unlink_guest(struct exti_guest **link)
 
 static void sweep(void)
 {
-    for (struct exti_guest **link = &guests; *link;)
+    for (struct exti_ctx_thread **link = &guests; *link;)
         if (lives(*link))
             link = &(*link)->next;
         else
-            unlink_guest(link);
+            unlink_thread(link);
     sweep_at = count * 2 + 64;
 }
 
-static struct exti_guest **find(enum kind kind, const struct exti_ctx *ctx, pid_t tid,
-                                pthread_key_t key)
+static struct exti_ctx_thread **find(enum kind kind, const struct exti_ctx *ctx, pid_t tid,
+                                     pthread_key_t key)
 {
-    struct exti_guest **link = &guests;
+    struct exti_ctx_thread **link = &guests;
 
     while (*link && !((*link)->kind == kind && (*link)->ctx == ctx && (*link)->tid == tid &&
                       (*link)->key == key))
@@ -106,16 +106,16 @@ static struct exti_guest **find(enum kind kind, const struct exti_ctx *ctx, pid_
     return link;
 }
 
-static struct exti_guest *add(enum kind kind, const struct exti_ctx *ctx, pid_t tid,
-                              pthread_key_t key)
+static struct exti_ctx_thread *add(enum kind kind, const struct exti_ctx *ctx, pid_t tid,
+                                   pthread_key_t key)
 {
-    struct exti_guest *g = exti__calloc(1, sizeof *g);
+    struct exti_ctx_thread *g = exti__calloc(1, sizeof *g);
 
     if (!g)
         return NULL;
     if (count >= sweep_at)
         sweep();
-    *g = (struct exti_guest){.kind = kind, .ctx = ctx, .tid = tid, .key = key, .next = guests};
+    *g = (struct exti_ctx_thread){.kind = kind, .ctx = ctx, .tid = tid, .key = key, .next = guests};
     guests = g;
     count++;
     return g;
@@ -129,11 +129,11 @@ static bool note(enum kind kind, const struct exti_ctx *ctx, pid_t tid, pthread_
 
 /* ---- threads that copies start ---- */
 
-struct exti_guest *exti__guest_new(const struct exti_ctx *ctx, uintptr_t start)
+struct exti_ctx_thread *exti__ctx_thread_new(const struct exti_ctx *ctx, uintptr_t start)
 {
     struct exti_module m;
-    bool by_api = exti__registry_find(start, &m) && ctx->api && m.handle == ctx->api->handle;
-    struct exti_guest *g;
+    bool by_api = exti__address_map_find(start, &m) && ctx->api && m.handle == ctx->api->handle;
+    struct exti_ctx_thread *g;
 
     pthread_mutex_lock(&lock);
     g = add(STARTED, ctx, 0, 0);
@@ -145,32 +145,32 @@ struct exti_guest *exti__guest_new(const struct exti_ctx *ctx, uintptr_t start)
     return g;
 }
 
-void exti__guest_cancel(struct exti_guest *g)
+void exti__ctx_thread_cancel(struct exti_ctx_thread *g)
 {
-    struct exti_guest **link = &guests;
+    struct exti_ctx_thread **link = &guests;
 
     pthread_mutex_lock(&lock);
     while (*link != g)
         link = &(*link)->next;
-    unlink_guest(link);
+    unlink_thread(link);
     pthread_mutex_unlock(&lock);
 }
 
-void exti__guest_enter(struct exti_guest *g)
+void exti__ctx_thread_enter(struct exti_ctx_thread *g)
 {
     pthread_mutex_lock(&lock);
     g->tid = this_thread();
     pthread_mutex_unlock(&lock);
 }
 
-void exti__guest_leave(void *g)
+void exti__ctx_thread_leave(void *g)
 {
     pthread_mutex_lock(&lock);
-    ((struct exti_guest *)g)->left = true;
+    ((struct exti_ctx_thread *)g)->left = true;
     pthread_mutex_unlock(&lock);
 }
 
-void exti__guest_object(const struct exti_ctx *ctx)
+void exti__ctx_thread_has_object(const struct exti_ctx *ctx)
 {
     pthread_mutex_lock(&lock);
     note(OBJECT, ctx, this_thread(), 0);
@@ -179,27 +179,27 @@ void exti__guest_object(const struct exti_ctx *ctx)
 
 /* ---- keys ---- */
 
-void exti__guest_key_made(const struct exti_ctx *ctx, pthread_key_t key)
+void exti__ctx_key_made(const struct exti_ctx *ctx, pthread_key_t key)
 {
     atomic_store(&owners[key], ctx);
 }
 
 /* mimalloc does so in CPython 3.13 and later, before its calls can be re-pointed.  Of a key that does not
  * exist both C libraries say NULL. */
-void exti__guests_find_keys(const struct exti_ctx *ctx, const struct exti_layout *copy)
+void exti__ctx_keys_find(const struct exti_ctx *ctx, const struct exti_layout *copy)
 {
     for (pthread_key_t key = 0; key < PTHREAD_KEYS_MAX; key++) {
         uintptr_t value = (uintptr_t)pthread_getspecific(key);
 
         if (value >= copy->lo && value < copy->hi && !atomic_load(&owners[key]))
-            exti__guest_key_made(ctx, key);
+            exti__ctx_key_made(ctx, key);
     }
 }
 
-bool exti__guest_value(pthread_key_t key, const void *value)
+bool exti__ctx_key_value(pthread_key_t key, const void *value)
 {
     const struct exti_ctx *ctx = key < PTHREAD_KEYS_MAX ? atomic_load(&owners[key]) : NULL;
-    struct exti_guest **link;
+    struct exti_ctx_thread **link;
     bool ok = true;
 
     if (!ctx)
@@ -209,25 +209,25 @@ bool exti__guest_value(pthread_key_t key, const void *value)
     if (value)
         ok = *link || add(VALUE, ctx, this_thread(), key);
     else if (*link)
-        unlink_guest(link);
+        unlink_thread(link);
     pthread_mutex_unlock(&lock);
     return ok;
 }
 
-void exti__guest_key_deleted(pthread_key_t key)
+void exti__ctx_key_deleted(pthread_key_t key)
 {
-    struct exti_guest **link;
+    struct exti_ctx_thread **link;
     const struct exti_ctx *ctx;
 
     pthread_mutex_lock(&lock);
     ctx = key < PTHREAD_KEYS_MAX ? atomic_exchange(&owners[key], NULL) : NULL;
     for (link = &guests; ctx && *link;) {
-        struct exti_guest *g = *link;
+        struct exti_ctx_thread *g = *link;
 
         if (g->kind != VALUE || g->ctx != ctx || g->key != key) {
             link = &g->next;
         } else if (g->tid == this_thread() || *find(INSIDE, ctx, g->tid, 0)) {
-            unlink_guest(link);
+            unlink_thread(link);
         } else {
             g->kind = INSIDE;
             g->key = 0;
@@ -252,7 +252,7 @@ static bool make_again(pthread_key_t key)
     return made;
 }
 
-void exti__guests_disarm_keys(const struct exti_ctx *ctx)
+void exti__ctx_keys_disarm(const struct exti_ctx *ctx)
 {
     pthread_mutex_lock(&lock);
     for (pthread_key_t key = 0; key < PTHREAD_KEYS_MAX; key++) {
@@ -265,7 +265,7 @@ void exti__guests_disarm_keys(const struct exti_ctx *ctx)
     pthread_mutex_unlock(&lock);
 }
 
-void exti__guests_delete_keys(const struct exti_ctx *ctx)
+void exti__ctx_keys_delete(const struct exti_ctx *ctx)
 {
     pthread_mutex_lock(&lock);
     for (pthread_key_t key = 0; key < PTHREAD_KEYS_MAX; key++) {
@@ -281,12 +281,12 @@ void exti__guests_delete_keys(const struct exti_ctx *ctx)
 
 /* Whether the thread is about to end.  A thread of CPython's that is not in it any more returns from its
  * start routine soon after. */
-static bool ending(const struct exti_guest *g)
+static bool ending(const struct exti_ctx_thread *g)
 {
     return g->kind == STARTED && (g->left || (g->by_api && !*find(INSIDE, g->ctx, g->tid, 0)));
 }
 
-static bool blocks(const struct exti_guest *g, const struct exti_ctx *ctx)
+static bool blocks(const struct exti_ctx_thread *g, const struct exti_ctx *ctx)
 {
     return g->ctx == ctx && (g->kind == STARTED || g->kind == INSIDE) && lives(g);
 }
@@ -296,7 +296,7 @@ static bool all_ending(const struct exti_ctx *ctx)
 {
     bool some = false;
 
-    for (const struct exti_guest *g = guests; g; g = g->next) {
+    for (const struct exti_ctx_thread *g = guests; g; g = g->next) {
         if (!blocks(g, ctx))
             continue;
         if (!ending(g))
@@ -322,8 +322,8 @@ static void wait_for_ending(const struct exti_ctx *ctx)
 }
 
 /* `start` is 0 for a thread of the program. */
-void exti__guest_describe(const struct exti_ctx *ctx, pid_t tid, uintptr_t start,
-                          struct exti_error *finding)
+void exti__ctx_thread_describe(const struct exti_ctx *ctx, pid_t tid, uintptr_t start,
+                               struct exti_error *finding)
 {
     char path[64], name[32] = "";
     struct exti_module m;
@@ -340,7 +340,7 @@ void exti__guest_describe(const struct exti_ctx *ctx, pid_t tid, uintptr_t start
                start ? "thread %ld '%s', which this has started, is still running"
                      : "thread %ld '%s' of the program is still in it",
                (long)tid, name);
-    if (start && exti__registry_find(start, &m))
+    if (start && exti__address_map_find(start, &m))
         exti__error_file(finding, m.lib.path);
     else
         exti__error_file(finding, ctx->api ? ctx->api->copy : "");
@@ -350,19 +350,19 @@ void exti__guest_describe(const struct exti_ctx *ctx, pid_t tid, uintptr_t start
  * started it. */
 static bool nth_living(const struct exti_ctx *ctx, size_t n, struct exti_error *finding)
 {
-    const struct exti_guest *g;
+    const struct exti_ctx_thread *g;
 
     pthread_mutex_lock(&lock);
     for (g = guests; g; g = g->next)
         if (blocks(g, ctx) && (g->kind == STARTED || !*find(STARTED, ctx, g->tid, 0)) && n-- == 0)
             break;
     if (g)
-        exti__guest_describe(ctx, g->tid, g->kind == STARTED ? g->start : 0, finding);
+        exti__ctx_thread_describe(ctx, g->tid, g->kind == STARTED ? g->start : 0, finding);
     pthread_mutex_unlock(&lock);
     return g != NULL;
 }
 
-size_t exti__guests_report(const struct exti_ctx *ctx, exti_report_fn report, void *user)
+size_t exti__ctx_threads_report(const struct exti_ctx *ctx, exti_report_fn report, void *user)
 {
     struct exti_error finding = {0};
     size_t n;
@@ -374,35 +374,35 @@ size_t exti__guests_report(const struct exti_ctx *ctx, exti_report_fn report, vo
         report(user, &finding);
         finding = (struct exti_error){0};
     }
-    return n + exti__strangers_report(ctx, report, user);
+    return n + exti__initialiser_threads_report(ctx, report, user);
 }
 
-bool exti__guest_is_known(pid_t tid)
+bool exti__ctx_thread_is_known(pid_t tid)
 {
     bool found = false;
 
     pthread_mutex_lock(&lock);
-    for (const struct exti_guest *g = guests; g && !found; g = g->next)
+    for (const struct exti_ctx_thread *g = guests; g && !found; g = g->next)
         found = g->kind == STARTED && g->tid == tid;
     pthread_mutex_unlock(&lock);
     return found;
 }
 
-bool exti__guests_have_objects(const struct exti_ctx *ctx)
+bool exti__ctx_threads_have_objects(const struct exti_ctx *ctx)
 {
     bool found = false;
 
     pthread_mutex_lock(&lock);
-    for (const struct exti_guest *g = guests; g && !found; g = g->next)
+    for (const struct exti_ctx_thread *g = guests; g && !found; g = g->next)
         found = g->kind == OBJECT && g->ctx == ctx && lives(g);
     pthread_mutex_unlock(&lock);
     return found;
 }
 
-void exti__guests_forget(const struct exti_ctx *ctx)
+void exti__ctx_threads_forget(const struct exti_ctx *ctx)
 {
     pthread_mutex_lock(&lock);
-    for (struct exti_guest *g = guests; g; g = g->next)
+    for (struct exti_ctx_thread *g = guests; g; g = g->next)
         if (g->ctx == ctx)
             g->ctx = NULL;
     for (size_t key = 0; key < PTHREAD_KEYS_MAX; key++)

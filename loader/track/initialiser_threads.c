@@ -54,7 +54,7 @@ static bool lies_in(const char *path, const char *dir)
 static bool joins(const char *path)
 {
     for (size_t i = 0; i < sizeof joiners / sizeof *joiners; i++)
-        if (exti__glob_matches(joiners[i], exti__name_base(path)))
+        if (exti__glob_matches(joiners[i], exti__base_name(path)))
             return true;
     return false;
 }
@@ -202,7 +202,8 @@ static uintptr_t start_in_time(const struct mappings *all, const struct descript
 /* Not one that is known to be the context's or the program's. */
 static bool may_be_one(int32_t tid)
 {
-    return tid > 0 && tid != getpid() && tid != syscall(SYS_gettid) && !exti__guest_is_known(tid);
+    return tid > 0 && tid != getpid() && tid != syscall(SYS_gettid) &&
+           !exti__ctx_thread_is_known(tid);
 }
 
 static size_t report_threads(const struct exti_ctx *ctx, const struct mappings *all,
@@ -222,7 +223,7 @@ static size_t report_threads(const struct exti_ctx *ctx, const struct mappings *
         start = start_in_time(all, d, memory, tid);
         if (!start || !mapping_of(all, start)->own)
             continue;
-        exti__guest_describe(ctx, tid, start, &finding);
+        exti__ctx_thread_describe(ctx, tid, start, &finding);
         report(user, &finding);
         n++;
     }
@@ -250,7 +251,8 @@ static size_t report_blindness(const struct exti_ctx *ctx, DIR *tasks, int error
     return 1;
 }
 
-size_t exti__strangers_report(const struct exti_ctx *ctx, exti_report_fn report, void *user)
+size_t exti__initialiser_threads_report(const struct exti_ctx *ctx, exti_report_fn report,
+                                        void *user)
 {
     struct descriptor d;
     struct mappings all = {0};
@@ -275,7 +277,8 @@ size_t exti__strangers_report(const struct exti_ctx *ctx, exti_report_fn report,
 }
 #else
 /* musl unmaps nothing. */
-size_t exti__strangers_report(const struct exti_ctx *ctx, exti_report_fn report, void *user)
+size_t exti__initialiser_threads_report(const struct exti_ctx *ctx, exti_report_fn report,
+                                        void *user)
 {
     (void)ctx;
     (void)report;

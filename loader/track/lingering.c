@@ -34,7 +34,7 @@ static void unlock_after_fork(void)
     pthread_mutex_unlock(&lock);
 }
 
-int exti__ghosts_survive_forks(void)
+int exti__lingering_survive_forks(void)
 {
     return pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork);
 }
@@ -113,7 +113,7 @@ static bool insert(struct ghost *g)
 
 /* ---- coming and going ---- */
 
-void exti__ghost_add(const struct exti_module *m)
+void exti__lingering_add(const struct exti_module *m)
 {
     const size_t copy_size = strlen(m->copy) + 1, original_size = strlen(m->original) + 1;
     struct ghost *g = exti__alloc(sizeof *g + copy_size + original_size);
@@ -133,14 +133,14 @@ void exti__ghost_add(const struct exti_module *m)
         exti__free(g);
 }
 
-void exti__ghost_bury(const struct exti_layout *layout)
+void exti__lingering_forget_range(const struct exti_layout *layout)
 {
     pthread_mutex_lock(&lock);
     bury(layout->lo, layout->hi);
     pthread_mutex_unlock(&lock);
 }
 
-void exti__ghosts_forget(const struct exti_ctx *ctx)
+void exti__lingering_forget_ctx(const struct exti_ctx *ctx)
 {
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < count; i++)
@@ -165,7 +165,7 @@ static int mark(void *user, const struct exti_loaded *lib, const struct exti_lay
 
 /* Others may sweep meanwhile, and what is unloaded meanwhile may have been seen: then whoever unloads it
  * sweeps afterwards. */
-void exti__ghosts_sweep(void)
+void exti__lingering_sweep(void)
 {
     uint64_t sweep = 0;
 
@@ -185,7 +185,7 @@ void exti__ghosts_sweep(void)
 
 /* ---- asking ---- */
 
-bool exti__ghost_is_others(const struct exti_ctx *ctx, uintptr_t address, const char *path)
+bool exti__lingering_is_others(const struct exti_ctx *ctx, uintptr_t address, const char *path)
 {
     const struct ghost *g;
     bool is;
@@ -212,10 +212,10 @@ static bool look_up(const char *copy, char *out, size_t size)
 }
 
 /* What held it may have let go of it since, and another file may lie at the path. */
-bool exti__ghost_original(const char *copy, char *out, size_t size)
+bool exti__lingering_original(const char *copy, char *out, size_t size)
 {
     if (!look_up(copy, out, size))
         return false;
-    exti__ghosts_sweep();
+    exti__lingering_sweep();
     return look_up(copy, out, size);
 }

@@ -1,6 +1,6 @@
 /* Contexts and their loaded modules, as the files of loader/ share them. */
-#ifndef LOADER_MODULE_H
-#define LOADER_MODULE_H
+#ifndef LOADER_TRACK_MODULE_H
+#define LOADER_TRACK_MODULE_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -62,12 +62,12 @@ size_t exti__ctx_count(void);
 int exti__modules_dispose(struct exti_module *list, bool keep_mapped, struct exti_error *err);
 
 /* The same of modules that are not in the registry either, and that no hook is to hear of. */
-int exti__modules_end(struct exti_module *list, bool keep_mapped, struct exti_error *err);
+int exti__modules_unload(struct exti_module *list, bool keep_mapped, struct exti_error *err);
 
 /* Gives back one reference.  Without any left, the module and those that only it needed move from the
  * context's list to where `end`, the end of a list that is to be disposed of, points: together, as the
  * finalisers of any may call the others.  Returns the new end. */
-struct exti_module **exti__module_drop(struct exti_module *m, struct exti_module **end);
+struct exti_module **exti__module_release(struct exti_module *m, struct exti_module **end);
 
 int exti__hook_failed(struct exti_error *err, const char *hook, const char *original);
 
@@ -83,62 +83,63 @@ struct exti_place {
 
 /* A copy and those that it drags in. */
 struct exti_opening {
-    struct exti_dragged_set set;
+    struct exti_dependency_set set;
     struct exti_place *places; /* of the set's copies */
     size_t *order;             /* indices of these, each after what it needs; `ordered` of them */
     size_t ordered;
 };
 
 /* Another reference to a module of the context that is loaded already, or NULL. */
-struct exti_module *exti__find_module(struct exti_ctx *ctx, const char *source);
+struct exti_module *exti__module_find(struct exti_ctx *ctx, const char *source);
 
 /* Opens the copy of `source`, which `im` describes, and makes it and what it drags in modules of the
  * context.  Its own is that of the first place, until exti__opening_end; the hooks have yet to hear of
  * the new ones. */
-int exti__open(struct exti_ctx *ctx, const char *source, const struct exti_image *im,
-               struct exti_opening *o, struct exti_error *err);
+int exti__open_with_dependencies(struct exti_ctx *ctx, const char *source,
+                                 const struct exti_image *im, struct exti_opening *o,
+                                 struct exti_error *err);
 void exti__opening_end(struct exti_opening *o);
 
 /* ---- registry.c: which module of which context an address lies in ---- */
 
 /* Before any copy is loaded: a child's fork handlers run in the order in which they were registered, and
  * those of a copy's initialiser may ask for addresses. */
-int exti__registry_survive_forks(struct exti_error *err);
+int exti__address_map_survive_forks(struct exti_error *err);
 
-int exti__registry_add(struct exti_module *m, struct exti_error *err);
-/* The module is a ghost from then on: exti__ghosts_sweep is to be called once it is closed. */
-void exti__registry_remove(struct exti_module *m);
+int exti__address_map_add(struct exti_module *m, struct exti_error *err);
+/* The module is a ghost from then on: exti__lingering_sweep is to be called once it is closed. */
+void exti__address_map_remove(struct exti_module *m);
 
 /* From here on the calling thread alone finds `list`, which has been removed: for as long as the system's
  * loader is closing it.  Returns what to put back afterwards, as closing one may close another. */
-const struct exti_module *exti__registry_finish(const struct exti_module *list);
+const struct exti_module *exti__address_map_unloading(const struct exti_module *list);
 
 /* The module at `address`, if there is one: its ctx, handle, original, lib and layout.  By value, as a
  * thread that has loaded a file at the same time as another may be about to free its module.  What it
  * points at stays valid as long as the code at that address is running. */
-bool exti__registry_find(uintptr_t address, struct exti_module *out);
+bool exti__address_map_find(uintptr_t address, struct exti_module *out);
 
 /* The context's module that is a copy of `source`, likewise. */
-bool exti__registry_find_copy(const struct exti_ctx *ctx, const char *source,
-                              struct exti_module *out);
+bool exti__address_map_find_copy(const struct exti_ctx *ctx, const char *source,
+                                 struct exti_module *out);
 
 /* The original of the copy that some context has loaded from that path, if there is one, a closed context
  * too as long as the copy is mapped.  What `out` holds matters only then. */
-bool exti__registry_original(const char *copy, char *out, size_t size);
+bool exti__address_map_original(const char *copy, char *out, size_t size);
 
 /* Whether a module of another context has a copy of the same file name. */
-bool exti__registry_has_twin(const struct exti_module *m);
+bool exti__address_map_has_namesake(const struct exti_module *m);
 
 /* ---- quirks_apply.c ---- */
 
 /* Finds out what quirks redirect in the module alone. */
-int exti__module_quirks(struct exti_module *m, struct exti_error *err);
+int exti__module_quirk_redirects(struct exti_module *m, struct exti_error *err);
 
 /* ---- redirect.c ---- */
 
 /* Re-points the module's references to the loader's entry points, and those that the context's
  * options name. */
-int exti__redirect(struct exti_module *m, struct exti_error *err);
+int exti__patch_references(struct exti_module *m, struct exti_error *err);
 
 /* A place in a module that holds an address, and the one it is to hold. */
 struct exti_slot {
@@ -153,8 +154,8 @@ int exti__write_slots(const struct exti_module *m, const struct exti_slot *slots
 /* ---- run_open.c ---- */
 
 /* dlopen for a module: a handle, or NULL and either the library's error or dlerror's. */
-void *exti__run_open(const struct exti_module *caller, const char *file, int mode,
-                     struct exti_error *err);
+void *exti__copy_dlopen(const struct exti_module *caller, const char *file, int mode,
+                        struct exti_error *err);
 
 /* ---- prove.c ---- */
 

@@ -33,7 +33,7 @@ static void name_holder(struct search *s, const char *symbol)
 {
     const char *path = s->other->path;
 
-    snprintf(s->holder, sizeof s->holder, "%s", *path ? exti__name_base(path) : "the program");
+    snprintf(s->holder, sizeof s->holder, "%s", *path ? exti__base_name(path) : "the program");
     snprintf(s->symbol, sizeof s->symbol, "%s", symbol);
 }
 
@@ -58,7 +58,7 @@ static int look_for_holder(void *user, const struct exti_loaded *lib,
         return 0;
     s->other = lib;
     for (size_t i = 0; (needed = exti__loaded_needed(lib, i)); i++)
-        if (strcmp(exti__name_base(needed), exti__name_base(s->path)) == 0) {
+        if (strcmp(exti__base_name(needed), exti__base_name(s->path)) == 0) {
             name_holder(s, "");
             return 1;
         }
@@ -101,9 +101,9 @@ static void explain(const struct search *s, bool objects, struct exti_error *fin
     exti__error_file(finding, s->path);
 }
 
-size_t exti__held_report(const struct exti_ctx *ctx, exti_report_fn report, void *user)
+size_t exti__still_mapped_report(const struct exti_ctx *ctx, exti_report_fn report, void *user)
 {
-    bool objects = exti__guests_have_objects(ctx);
+    bool objects = exti__ctx_threads_have_objects(ctx);
     size_t n;
 
     for (n = 0;; n++) {

@@ -1,6 +1,6 @@
 /* What stays mapped of a closed context.  ELF systems. */
-#ifndef LOADER_HELD_H
-#define LOADER_HELD_H
+#ifndef LOADER_TRACK_STILL_MAPPED_H
+#define LOADER_TRACK_STILL_MAPPED_H
 
 #include <stddef.h>
 
@@ -12,12 +12,12 @@ struct exti_ctx;
 
 /* Describes each file in the context's directory that is mapped, and what holds it there, to `report`,
  * whose result does not matter, and counts them. */
-size_t exti__held_report(const struct exti_ctx *ctx, exti_report_fn report, void *user);
+size_t exti__still_mapped_report(const struct exti_ctx *ctx, exti_report_fn report, void *user);
 
 #else
 
-static inline size_t exti__held_report(const struct exti_ctx *ctx, exti_report_fn report,
-                                       void *user)
+static inline size_t exti__still_mapped_report(const struct exti_ctx *ctx, exti_report_fn report,
+                                               void *user)
 {
     (void)ctx, (void)report, (void)user;
     return 0;

@@ -48,7 +48,7 @@ void exti__macho_finding(struct macho_check *c, uint64_t at, const char *fmt, ..
     va_list ap;
 
     va_start(ap, fmt);
-    exti__judge_finding(&c->judge, absolute(&c->after, at), fmt, ap);
+    exti__findings_report(&c->judge, absolute(&c->after, at), fmt, ap);
     va_end(ap);
 }
 
@@ -58,7 +58,7 @@ void exti__macho_broken(struct macho_check *c, const struct macho_file *f, uint6
     va_list ap;
 
     va_start(ap, fmt);
-    exti__judge_broken(&c->judge, absolute(f, at), subject, fmt, ap);
+    exti__findings_broken(&c->judge, absolute(f, at), subject, fmt, ap);
     va_end(ap);
 }
 
@@ -211,7 +211,7 @@ void exti__macho_check_close(struct macho_check *c)
     exti__macho_expect_free(&c->expect);
     exti__macho_exports_free(&c->own);
     exti__macho_exports_free(&c->provided);
-    exti__judge_free(&c->judge);
+    exti__findings_free(&c->judge);
     exti__free(c->linked);
     c->linked = NULL;
     c->linked_count = 0;

@@ -2,11 +2,11 @@
  * (binding opcodes, chains, imports, the exports trie, signatures, unwind tables) is decoded
  * here a second time, so that a fault of the rewriter's decoders is not hidden by the same fault
  * in the judge's. */
-#ifndef MACHO_MACHO_CHECK_PRIV_H
-#define MACHO_MACHO_CHECK_PRIV_H
+#ifndef MACHO_CHECK_MACHO_CHECK_PRIV_H
+#define MACHO_CHECK_MACHO_CHECK_PRIV_H
 
 #include "base/error.h"
-#include "base/judge.h"
+#include "base/findings.h"
 #include "macho/read/macho_priv.h"
 
 #define MACHO_SDK(major, minor) ((uint32_t)(major) << 16 | (uint32_t)(minor) << 8)
@@ -125,7 +125,7 @@ struct macho_check {
     struct macho_linked *linked; /* owned; by name */
     size_t linked_count;
 
-    struct exti_judge judge;
+    struct exti_findings judge;
 };
 
 /* A rule about one file, whether it is a copy or not. */

@@ -1,7 +1,7 @@
 /* The load commands of a copy while they are edited: shared by macho_commands.c, macho_needed.c,
  * macho_paths.c and macho_room.c alone. */
-#ifndef MACHO_MACHO_COMMANDS_H
-#define MACHO_MACHO_COMMANDS_H
+#ifndef MACHO_EDIT_MACHO_COMMANDS_H
+#define MACHO_EDIT_MACHO_COMMANDS_H
 
 #include "macho/read/macho_priv.h"
 

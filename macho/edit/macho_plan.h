@@ -1,6 +1,6 @@
 /* The plan of one slice, as macho_plan.c makes it and macho_universal.c puts several together. */
-#ifndef MACHO_MACHO_PLAN_H
-#define MACHO_MACHO_PLAN_H
+#ifndef MACHO_EDIT_MACHO_PLAN_H
+#define MACHO_EDIT_MACHO_PLAN_H
 
 #include "macho/read/macho_priv.h"
 

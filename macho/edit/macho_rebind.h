@@ -1,6 +1,6 @@
 /* The parts of binding a copy's references anew, for macho_rebind alone. */
-#ifndef MACHO_MACHO_REBIND_H
-#define MACHO_MACHO_REBIND_H
+#ifndef MACHO_EDIT_MACHO_REBIND_H
+#define MACHO_EDIT_MACHO_REBIND_H
 
 #include "macho/read/macho_priv.h"
 

@@ -1,7 +1,7 @@
 /* The page shift's parts.  Each edits what stands in the build; b->body holds the slice from room_end
  * on, and b->commands the layout before the shift. */
-#ifndef MACHO_MACHO_SHIFT_H
-#define MACHO_MACHO_SHIFT_H
+#ifndef MACHO_EDIT_MACHO_SHIFT_H
+#define MACHO_EDIT_MACHO_SHIFT_H
 
 #include "macho/read/macho_priv.h"
 

@@ -1,7 +1,7 @@
 /* Constants of the Mach-O format, under the names that Apple's <mach-o/loader.h>, <mach-o/fat.h>,
  * <mach-o/nlist.h> and <mach-o/fixup-chains.h> give them, so that every host can build this. */
-#ifndef MACHO_MACHO_DEFS_H
-#define MACHO_MACHO_DEFS_H
+#ifndef MACHO_READ_MACHO_DEFS_H
+#define MACHO_READ_MACHO_DEFS_H
 
 #define FAT_MAGIC 0xcafebabeu
 #define FAT_MAGIC_64 0xcafebabfu

@@ -2,8 +2,8 @@
  *
  * A fat file's slice is a span of its own: every offset in it counts from the slice's start, and
  * span.base makes error messages tell offsets in the whole file. */
-#ifndef MACHO_MACHO_PRIV_H
-#define MACHO_MACHO_PRIV_H
+#ifndef MACHO_READ_MACHO_PRIV_H
+#define MACHO_READ_MACHO_PRIV_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* The parts of opening a Mach-O file, for macho_open alone. */
-#ifndef MACHO_MACHO_READ_H
-#define MACHO_MACHO_READ_H
+#ifndef MACHO_READ_MACHO_READ_H
+#define MACHO_READ_MACHO_READ_H
 
 #include "base/error.h"
 #include "macho/read/macho_priv.h"

@@ -58,7 +58,7 @@ void exti__pe_finding(struct pe_check *c, uint64_t at, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    exti__judge_finding(&c->judge, at, fmt, ap);
+    exti__findings_report(&c->judge, at, fmt, ap);
     va_end(ap);
 }
 
@@ -67,7 +67,7 @@ void exti__pe_broken(struct pe_check *c, uint64_t at, const char *subject, const
     va_list ap;
 
     va_start(ap, fmt);
-    exti__judge_broken(&c->judge, at, subject, fmt, ap);
+    exti__findings_broken(&c->judge, at, subject, fmt, ap);
     va_end(ap);
 }
 
@@ -188,7 +188,7 @@ void exti__pe_check_close(struct pe_check *c)
     exti__pe_dlls_free(&c->dlls_after);
     exti__free(c->texts.v);
     exti__free(c->fields.v);
-    exti__judge_free(&c->judge);
+    exti__findings_free(&c->judge);
     c->texts = c->fields = (struct pe_ranges){NULL, 0, 0};
 }
 

@@ -1,10 +1,10 @@
 /* The judge of rewritten copies.  It reads both files from scratch: headers, imports, exports and the
  * checksum are decoded here a second time, so that a fault of the rewriter's decoders is not hidden by
  * the same fault in the judge's. */
-#ifndef PE_PE_CHECK_PRIV_H
-#define PE_PE_CHECK_PRIV_H
+#ifndef PE_CHECK_PE_CHECK_PRIV_H
+#define PE_CHECK_PE_CHECK_PRIV_H
 
-#include "base/judge.h"
+#include "base/findings.h"
 #include "pe/read/pe_priv.h"
 
 /* ---- one file ------------------------------------------------------------------------------------ */
@@ -88,7 +88,7 @@ struct pe_check {
     struct pe_ranges texts;  /* the original's bytes that hold names which edits may change */
     struct pe_ranges fields; /* and others that another step answers for */
 
-    struct exti_judge judge;
+    struct exti_findings judge;
 };
 
 /* A rule about one file, whether it is a copy or not. */

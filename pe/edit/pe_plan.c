@@ -47,7 +47,7 @@ static int edit(struct pe_edit *e, struct exti_error *err)
     if (!rc)
         rc = exti__pe_check_bind(e, err);
     if (!rc)
-        rc = exti__pe_judge_slots(e, err);
+        rc = exti__pe_classify_slots(e, err);
     if (!rc)
         rc = exti__pe_strip(e, err);
     if (!rc)

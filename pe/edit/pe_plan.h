@@ -1,6 +1,6 @@
 /* What the parts of the PE plan share: one transaction over all the edits of a copy. */
-#ifndef PE_PE_PLAN_H
-#define PE_PE_PLAN_H
+#ifndef PE_EDIT_PE_PLAN_H
+#define PE_EDIT_PE_PLAN_H
 
 #include "pe/read/pe_priv.h"
 
@@ -89,7 +89,7 @@ int exti__pe_move_exports(struct pe_edit *e, struct exti_error *err);   /* lays 
 int exti__pe_settle_exports(struct pe_edit *e, struct exti_error *err); /* once blob_rva is known */
 
 /* pe_slot.c: which strings can be overwritten where they are. */
-int exti__pe_judge_slots(struct pe_edit *e, struct exti_error *err);
+int exti__pe_classify_slots(struct pe_edit *e, struct exti_error *err);
 bool exti__pe_in_place(const struct pe_edit *e, const struct pe_rename *r);
 
 /* pe_strip.c: what a changed copy cannot keep. */

@@ -198,7 +198,7 @@ static int claim_all(struct claims *c, struct exti_error *err)
     return rc;
 }
 
-int exti__pe_judge_slots(struct pe_edit *e, struct exti_error *err)
+int exti__pe_classify_slots(struct pe_edit *e, struct exti_error *err)
 {
     struct pe_rename **order = exti__calloc(e->rename_count, sizeof *order);
     struct claims c = {.e = e};

@@ -1,7 +1,7 @@
 /* Constants of the PE/COFF format, under the names that winnt.h gives them, so that every host can build
  * this.  Offsets of fields are counted from the start of the structure they stand in. */
-#ifndef PE_PE_DEFS_H
-#define PE_PE_DEFS_H
+#ifndef PE_READ_PE_DEFS_H
+#define PE_READ_PE_DEFS_H
 
 #define IMAGE_DOS_SIGNATURE 0x5a4du
 #define IMAGE_NT_SIGNATURE 0x00004550u

@@ -76,7 +76,7 @@ static int read_load_config(struct pe_file *f, struct exti_error *err)
 
     if (!d->rva || !d->size)
         return 0;
-    rc = exti__pe_blame(exti__pe_at(f, d->rva, 4, names[10], &s, err), d->at, err);
+    rc = exti__pe_error_at(exti__pe_at(f, d->rva, 4, names[10], &s, err), d->at, err);
     if (rc)
         return rc;
     c = exti__cur(s, false);

@@ -20,7 +20,8 @@ static int read_header(const struct pe_file *f, struct pe_exports *x, struct ext
         return exti__fail(err, EXTI_E_FORMAT, d->at + 4,
                           "%s: its size is %" PRIu32 ", less than %u", what, d->size,
                           EXPORT_DIRECTORY_SIZE);
-    rc = exti__pe_blame(exti__pe_at(f, d->rva, EXPORT_DIRECTORY_SIZE, what, &s, err), d->at, err);
+    rc =
+        exti__pe_error_at(exti__pe_at(f, d->rva, EXPORT_DIRECTORY_SIZE, what, &s, err), d->at, err);
     if (rc)
         return rc;
     *x = (struct pe_exports){.present = true, .at = s.base, .rva = d->rva, .size = d->size};
@@ -36,7 +37,7 @@ static int read_header(const struct pe_file *f, struct pe_exports *x, struct ext
     x->ordinals_rva = exti__cur_u32(&c);
     if (!name)
         return 0;
-    return exti__pe_blame(
+    return exti__pe_error_at(
         exti__pe_string(f, name, PE_LONGEST_NAME, "exported DLL name", &x->dll, err), x->name_at,
         err);
 }
@@ -71,7 +72,7 @@ static int open_table(const struct pe_file *f, const struct pe_exports *x, uint3
     *out = exti__span(NULL, 0);
     if (!size)
         return 0;
-    return exti__pe_blame(exti__pe_at(f, rva, size, name, out, err), x->at + field, err);
+    return exti__pe_error_at(exti__pe_at(f, rva, size, name, out, err), x->at + field, err);
 }
 
 static int open_tables(const struct pe_file *f, const struct pe_exports *x, struct tables *t,
@@ -153,7 +154,7 @@ static int read_forwarder(const struct pe_file *f, const struct pe_exports *x, s
 
     if (e->rva < x->rva || e->rva - x->rva >= x->size)
         return 0;
-    rc = exti__pe_blame(
+    rc = exti__pe_error_at(
         exti__pe_string(f, e->rva, PE_LONGEST_SYMBOL, "forwarder", &e->forwarder, err), e->slot_at,
         err);
     if (rc)
@@ -169,7 +170,7 @@ static int read_forwarder(const struct pe_file *f, const struct pe_exports *x, s
 static int read_export_name(const struct pe_file *f, const struct tables *t, uint32_t i,
                             const char **name, struct exti_error *err)
 {
-    return exti__pe_blame(
+    return exti__pe_error_at(
         exti__pe_string(f, entry(t->names, i, 4), PE_LONGEST_SYMBOL, "exported symbol", name, err),
         t->names.base + i * 4, err);
 }

@@ -54,7 +54,7 @@ static int add_build_id(const struct pe_file *f, struct exti_image *im, struct e
 
     if (!d->rva || !d->size)
         return 0;
-    rc = exti__pe_blame(exti__pe_at(f, d->rva, d->size, "debug directory", &s, err), d->at, err);
+    rc = exti__pe_error_at(exti__pe_at(f, d->rva, d->size, "debug directory", &s, err), d->at, err);
     for (uint32_t i = 0; !rc && !im->build_id && i < d->size / DEBUG_DIRECTORY_SIZE; i++) {
         struct exti_cur c = exti__cur(s, false);
         uint32_t size, rva;
@@ -65,8 +65,8 @@ static int add_build_id(const struct pe_file *f, struct exti_image *im, struct e
         size = exti__cur_u32(&c);
         rva = exti__cur_u32(&c);
         if (rva)
-            rc = exti__pe_blame(exti__pe_at(f, rva, size, "CodeView record", &data, err),
-                                s.base + c.at - 4, err);
+            rc = exti__pe_error_at(exti__pe_at(f, rva, size, "CodeView record", &data, err),
+                                   s.base + c.at - 4, err);
         else
             rc = exti__span_sub(f->file, exti__cur_u32(&c), size, "CodeView record", &data, err);
         if (!rc)
@@ -85,8 +85,8 @@ static int add_tls(const struct pe_file *f, struct exti_image *im, struct exti_e
 
     if (!d->rva || !d->size)
         return 0;
-    rc = exti__pe_blame(exti__pe_at(f, d->rva, f->plus ? 40 : 24, "TLS directory", &s, err), d->at,
-                        err);
+    rc = exti__pe_error_at(exti__pe_at(f, d->rva, f->plus ? 40 : 24, "TLS directory", &s, err),
+                           d->at, err);
     if (rc)
         return rc;
     c = exti__cur(s, false);

@@ -24,8 +24,8 @@ static struct what what_of(bool delay, size_t i)
 static int read_name(const struct pe_file *f, struct pe_import *im, const char *what,
                      struct exti_error *err)
 {
-    int rc = exti__pe_blame(exti__pe_string(f, im->name_rva, PE_LONGEST_NAME, what, &im->name, err),
-                            im->name_at, err);
+    int rc = exti__pe_error_at(
+        exti__pe_string(f, im->name_rva, PE_LONGEST_NAME, what, &im->name, err), im->name_at, err);
 
     if (rc)
         return rc;
@@ -48,7 +48,8 @@ static int check_tables(const struct pe_file *f, const struct pe_import *im, uin
         return exti__fail(err, EXTI_E_FORMAT, im->at + iat_field,
                           "%s: its address table's RVA 0x%" PRIx32 " is outside of all sections",
                           what, im->iat_rva);
-    return exti__pe_blame(exti__pe_from(f, im->lookup_rva, what, &unused, err), im->lookup_at, err);
+    return exti__pe_error_at(exti__pe_from(f, im->lookup_rva, what, &unused, err), im->lookup_at,
+                             err);
 }
 
 /* ---- import descriptors ------------------------------------------------------------------------------ */
@@ -157,7 +158,7 @@ static int walk(const struct pe_file *f, bool delay, import_fn each, void *user,
 
     if (!d->rva)
         return 0;
-    rc = exti__pe_blame(exti__pe_from(f, d->rva, what, &all, err), d->at, err);
+    rc = exti__pe_error_at(exti__pe_from(f, d->rva, what, &all, err), d->at, err);
     for (size_t i = 0; !rc && !end; i++) {
         struct pe_import im;
 
@@ -200,7 +201,7 @@ static int read_symbol(const struct pe_file *f, const struct pe_import *im, uint
                           "imports from %s: entry 0x%" PRIx64 " is neither an RVA nor an ordinal",
                           im->name, entry);
     *ordinal = 0;
-    return exti__pe_blame(
+    return exti__pe_error_at(
         exti__pe_string(f, (uint32_t)rva + 2, PE_LONGEST_SYMBOL, "imported symbol", name, err), at,
         err);
 }
@@ -212,8 +213,8 @@ int exti__pe_import_symbols(const struct pe_file *f, const struct pe_import *im,
 {
     struct exti_span table;
     struct exti_cur c;
-    int rc = exti__pe_blame(exti__pe_from(f, im->lookup_rva, "import lookup table", &table, err),
-                            im->lookup_at, err);
+    int rc = exti__pe_error_at(exti__pe_from(f, im->lookup_rva, "import lookup table", &table, err),
+                               im->lookup_at, err);
 
     if (rc)
         return rc;

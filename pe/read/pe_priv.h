@@ -1,6 +1,6 @@
 /* One PE image (a DLL) opened for reading, and the pieces of the PE format's own operations. */
-#ifndef PE_PE_PRIV_H
-#define PE_PE_PRIV_H
+#ifndef PE_READ_PE_PRIV_H
+#define PE_READ_PE_PRIV_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,7 +68,7 @@ int exti__pe_from(const struct pe_file *f, uint32_t rva, const char *what, struc
 int exti__pe_string(const struct pe_file *f, uint32_t rva, size_t most, const char *what,
                     const char **out, struct exti_error *err);
 /* Where an address led nowhere, the fault lies in the field at `at` that holds it.  Returns `rc`. */
-int exti__pe_blame(int rc, uint64_t at, struct exti_error *err);
+int exti__pe_error_at(int rc, uint64_t at, struct exti_error *err);
 /* The section that `rva` lies in, up to the start of the next, or NULL. */
 const struct pe_section *exti__pe_section_of(const struct pe_file *f, uint32_t rva);
 

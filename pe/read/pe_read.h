@@ -1,6 +1,6 @@
 /* What the files that open a PE image share. */
-#ifndef PE_PE_READ_H
-#define PE_PE_READ_H
+#ifndef PE_READ_PE_READ_H
+#define PE_READ_PE_READ_H
 
 #include "pe/read/pe_priv.h"
 

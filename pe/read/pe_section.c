@@ -197,7 +197,7 @@ int exti__pe_string(const struct pe_file *f, uint32_t rva, size_t most, const ch
     return exti__span_cstr(s, 0, what, out, err);
 }
 
-int exti__pe_blame(int rc, uint64_t at, struct exti_error *err)
+int exti__pe_error_at(int rc, uint64_t at, struct exti_error *err)
 {
     if (rc == EXTI_E_FORMAT && err && err->offset == EXTI_NO_OFFSET)
         err->offset = at;

@@ -364,7 +364,7 @@ static void forget_key(void *arg)
     (void)arg;
     want_int(call_int(m, "guests_key_c11"), 0);
     visit(&v, m, "guests_value_c11");
-    exti__guests_forget(ctx);
+    exti__ctx_threads_forget(ctx);
     close_whole(ctx, in_tmp("x/"));
     end_visit(&v);
 }

@@ -357,7 +357,7 @@ ISO_CASE(addresses_of_no_library_have_no_owner)
 {
     char owner[64] = "x", *p = malloc(1);
 
-    exti__address_owner((uintptr_t)p, owner, sizeof owner);
+    exti__address_file((uintptr_t)p, owner, sizeof owner);
     want(!owner[0]);
     want(!exti__address_is_symbol((uintptr_t)p, "malloc"));
     want(exti__address_is_symbol((uintptr_t)dlsym(RTLD_DEFAULT, "strtol"), "strtol"));

@@ -277,12 +277,12 @@ ISO_CASE(what_is_unmapped_later_is_no_ones_copy)
     char original[PATH_MAX];
 
     is_nobodys(&l, &y);
-    want(exti__registry_original(l.copy, original, sizeof original));
+    want(exti__address_map_original(l.copy, original, sizeof original));
     want_text(original, "/walker.so");
     dlclose(handle);
     dlclose(handle); /* what ran there has opened it once more */
     want_int(sees_in(dl_iterate_phdr, l.dir), 0);
-    want(!exti__registry_original(l.copy, original, sizeof original));
+    want(!exti__address_map_original(l.copy, original, sizeof original));
     want(!opened(l.copy, RTLD_NOW | RTLD_NOLOAD));
     iso_close_ctx(y.ctx);
 #endif

@@ -9,7 +9,7 @@ struct fixture {
     const char *path;
     struct elf_toy toy;
     struct exti_file_id id;
-    struct exti_images images;
+    struct exti_image_cache images;
 };
 
 static void write_toy(struct fixture *f)
@@ -39,7 +39,7 @@ static int teardown(void **state)
     void *t = f->t;
 
     exti__mem_fail_after(-1);
-    exti__images_end(&f->images);
+    exti__image_cache_end(&f->images);
     return test_teardown(&t);
 }
 
@@ -49,7 +49,7 @@ static struct exti_image *get(struct fixture *f)
 {
     struct exti_image *im;
 
-    assert_ok(exti__images_get(&f->images, f->path, &f->id, &im, &f->t->err), &f->t->err);
+    assert_ok(exti__image_cache_get(&f->images, f->path, &f->id, &im, &f->t->err), &f->t->err);
     assert_string_equal(im->info.id, "libtoy.so");
     return im;
 }
@@ -61,9 +61,9 @@ static void what_is_kept_is_read_once(void **state)
 
     f->images.keeps = true;
     im = get(f);
-    exti__images_put(&f->images, im);
+    exti__image_cache_put(&f->images, im);
     assert_ptr_equal(get(f), im);
-    exti__images_end(&f->images);
+    exti__image_cache_end(&f->images);
     assert_false(f->images.keeps);
     assert_null(f->images.kept);
 }
@@ -72,8 +72,8 @@ static void nothing_is_kept_unasked(void **state)
 {
     struct fixture *f = *state;
 
-    exti__images_put(&f->images, get(f));
-    exti__images_put(&f->images, NULL);
+    exti__image_cache_put(&f->images, get(f));
+    exti__image_cache_put(&f->images, NULL);
     assert_null(f->images.kept);
 }
 
@@ -83,12 +83,12 @@ static void what_is_taken_outlives_the_others(void **state)
     struct exti_image *kept, *not_kept;
 
     not_kept = get(f);
-    exti__images_take(&f->images, not_kept);
+    exti__image_cache_take(&f->images, not_kept);
     f->images.keeps = true;
     kept = get(f);
-    exti__images_take(&f->images, kept);
+    exti__image_cache_take(&f->images, kept);
     assert_null(f->images.kept);
-    exti__images_end(&f->images);
+    exti__image_cache_end(&f->images);
     assert_string_equal(kept->info.id, "libtoy.so");
     assert_string_equal(not_kept->info.id, "libtoy.so");
     exti_image_free(kept);
@@ -118,7 +118,7 @@ static void what_cannot_be_read_is_told(void **state)
 
     f->images.keeps = true;
     assert_int_equal(
-        exti__images_get(&f->images, test_path(f->t, "none.so"), &f->id, &im, &f->t->err),
+        exti__image_cache_get(&f->images, test_path(f->t, "none.so"), &f->id, &im, &f->t->err),
         EXTI_E_IO);
     assert_null(im);
     assert_null(f->images.kept);
@@ -135,17 +135,17 @@ static void out_of_memory_loses_nothing(void **state)
     do {
         f->images.keeps = true;
         exti__mem_fail_after(++n);
-        rc = exti__images_get(&f->images, f->path, &f->id, &im, &f->t->err);
+        rc = exti__image_cache_get(&f->images, f->path, &f->id, &im, &f->t->err);
         exti__mem_fail_after(-1);
         assert_true(rc == 0 || rc == EXTI_E_NOMEM);
         if (!rc) {
             assert_string_equal(im->info.id, "libtoy.so");
-            exti__images_put(&f->images, im);
+            exti__image_cache_put(&f->images, im);
         }
         assert_true(n < 1000);
         if (f->images.kept)
             break;
-        exti__images_end(&f->images);
+        exti__image_cache_end(&f->images);
     } while (true);
     assert_int_equal(rc, 0);
     assert_true(n > 2);

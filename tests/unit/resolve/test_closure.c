@@ -75,13 +75,13 @@ static const struct exti_closure_node *node_of(struct fixture *f, const char *fi
     return &f->g.nodes[index_of(f, file)];
 }
 
-/* The outcome for dir/file, and words that exti__closure_say must use. */
+/* The outcome for dir/file, and words that exti__closure_describe must use. */
 static void assert_node(struct fixture *f, const char *file, bool isolated, const char *says)
 {
     char text[512];
     const size_t i = index_of(f, file);
 
-    exti__closure_say(&f->g, i, text, sizeof text);
+    exti__closure_describe(&f->g, i, text, sizeof text);
     if (f->g.nodes[i].isolated != isolated)
         fail_msg("%s is %s", file, text);
     assert_contains(text, isolated ? "isolated: " : "shared: ");

@@ -9,10 +9,10 @@ static void made_names_are_valid_and_differ(void **state)
     char a[EXTI_NAME_MAX + 1], b[EXTI_NAME_MAX + 1];
 
     (void)state;
-    assert_int_equal(exti__name_make(a, NULL), 0);
-    assert_int_equal(exti__name_make(b, NULL), 0);
+    assert_int_equal(exti__context_name_make(a, NULL), 0);
+    assert_int_equal(exti__context_name_make(b, NULL), 0);
     assert_int_equal(strlen(a), 8);
-    assert_int_equal(exti__name_check(a, NULL), 0);
+    assert_int_equal(exti__context_name_check(a, NULL), 0);
     assert_string_not_equal(a, b);
 }
 
@@ -23,8 +23,8 @@ static void names_that_could_leave_the_directory_are_refused(void **state)
     struct test *t = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-        assert_exti(exti__name_check(bad[i], &t->err), EXTI_E_ARG, &t->err, EXTI_NO_OFFSET);
-    assert_int_equal(exti__name_check("12345678901234567890123456789012", NULL), 0);
+        assert_exti(exti__context_name_check(bad[i], &t->err), EXTI_E_ARG, &t->err, EXTI_NO_OFFSET);
+    assert_int_equal(exti__context_name_check("12345678901234567890123456789012", NULL), 0);
 }
 
 static void api_copies_still_look_like_their_library(void **state)
@@ -32,11 +32,11 @@ static void api_copies_still_look_like_their_library(void **state)
     char out[EXTI_FILE_NAME_MAX + 1];
 
     (void)state;
-    exti__name_api_copy("/usr/lib/libpython3.11.so.1.0", "k3x9q2m4", 1, out);
+    exti__copy_name_api("/usr/lib/libpython3.11.so.1.0", "k3x9q2m4", 1, out);
     assert_string_equal(out, "libpython3.11.so.k3x9q2m4");
-    exti__name_api_copy("/usr/lib/libpython3.11.so.1.0", "k3x9q2m4", 3, out);
+    exti__copy_name_api("/usr/lib/libpython3.11.so.1.0", "k3x9q2m4", 3, out);
     assert_string_equal(out, "libpython3.11.so.k3x9q2m4.3");
-    exti__name_api_copy("plain", "c", 1, out);
+    exti__copy_name_api("plain", "c", 1, out);
     assert_string_equal(out, "plain.c");
 }
 
@@ -45,12 +45,12 @@ static void copies_of_hidden_files_are_not_hidden(void **state)
     char out[EXTI_FILE_NAME_MAX + 1];
 
     (void)state;
-    exti__name_api_copy("/x/.libapi.so.1", "c", 1, out);
+    exti__copy_name_api("/x/.libapi.so.1", "c", 1, out);
     assert_string_equal(out, "libapi.so.c");
-    exti__name_copy("/x/.a.so", "c", out);
+    exti__copy_name("/x/.a.so", "c", out);
     assert_memory_equal(out, "a.c-", 4);
-    assert_true(exti__name_is_copy(out, "c"));
-    exti__name_copy("/x/...", "c", out);
+    assert_true(exti__copy_name_is_of(out, "c"));
+    exti__copy_name("/x/...", "c", out);
     assert_memory_equal(out, "_.c-", 4);
 }
 
@@ -60,16 +60,16 @@ static void an_api_id_overwrites_the_old_one_in_place(void **state)
     static const char copy[] = "libpython3.11.so.k3x9q2m4";
 
     (void)state;
-    exti__name_api_id("libpython3.11.so.1.0", copy, out);
+    exti__copy_name_api_id("libpython3.11.so.1.0", copy, out);
     assert_string_equal(out, "libpython3.11.so.k3x");
     /* No distinct name fits, so the whole one is needed. */
-    exti__name_api_id("libpython3.11.so", copy, out);
+    exti__copy_name_api_id("libpython3.11.so", copy, out);
     assert_string_equal(out, copy);
-    exti__name_api_id("libpython3.11.so.", copy, out);
+    exti__copy_name_api_id("libpython3.11.so.", copy, out);
     assert_string_equal(out, copy);
-    exti__name_api_id(NULL, copy, out);
+    exti__copy_name_api_id(NULL, copy, out);
     assert_string_equal(out, copy);
-    exti__name_api_id("libpython3.11.so.1.0", "libpython3.11.so.c1", out);
+    exti__copy_name_api_id("libpython3.11.so.1.0", "libpython3.11.so.c1", out);
     assert_string_equal(out, "libpython3.11.so.c1");
 }
 
@@ -78,8 +78,8 @@ static void copies_of_equal_names_from_different_folders_differ(void **state)
     char a[EXTI_FILE_NAME_MAX + 1], b[EXTI_FILE_NAME_MAX + 1];
 
     (void)state;
-    exti__name_copy("/a/_core.cpython-311-x86_64-linux-gnu.so", "ctx", a);
-    exti__name_copy("/b/_core.cpython-311-x86_64-linux-gnu.so", "ctx", b);
+    exti__copy_name("/a/_core.cpython-311-x86_64-linux-gnu.so", "ctx", a);
+    exti__copy_name("/b/_core.cpython-311-x86_64-linux-gnu.so", "ctx", b);
     assert_string_not_equal(a, b);
     assert_int_equal(strncmp(a, "_core.ctx-", 10), 0);
     assert_string_equal(a + strlen(a) - 32, ".cpython-311-x86_64-linux-gnu.so");
@@ -93,13 +93,13 @@ static void long_names_stay_file_names_and_distinct(void **state)
     memset(path, 'x', sizeof path);
     path[0] = '/';
     memcpy(path + 252, ".so", 4);
-    exti__name_copy(path, "12345678901234567890123456789012", a);
+    exti__copy_name(path, "12345678901234567890123456789012", a);
     path[250] = 'y';
-    exti__name_copy(path, "12345678901234567890123456789012", b);
+    exti__copy_name(path, "12345678901234567890123456789012", b);
     assert_true(strlen(a) <= EXTI_FILE_NAME_MAX);
     assert_string_not_equal(a, b);
     memset(path + 1, '.', 251);
-    exti__name_copy(path, "c", a);
+    exti__copy_name(path, "c", a);
     assert_true(strlen(a) <= EXTI_FILE_NAME_MAX);
 }
 
@@ -108,22 +108,22 @@ static void install_names_are_short_and_differ(void **state)
     char a[EXTI_FILE_NAME_MAX + 1], b[EXTI_FILE_NAME_MAX + 1];
 
     (void)state;
-    exti__name_install("ctx", "libpython3.13.dylib.ctx", 0, a);
+    exti__copy_name_install("ctx", "libpython3.13.dylib.ctx", 0, a);
     assert_int_equal(strlen(a), 1 + EXTI_INSTALL_LEAST);
     assert_int_equal(a[0], '/');
     assert_int_equal(
         strspn(a + 1, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"),
         EXTI_INSTALL_LEAST);
-    exti__name_install("ctx", "libpython3.13.dylib.ctx", 0, b);
+    exti__copy_name_install("ctx", "libpython3.13.dylib.ctx", 0, b);
     assert_string_equal(a, b);
-    exti__name_install("cty", "libpython3.13.dylib.ctx", 0, b);
+    exti__copy_name_install("cty", "libpython3.13.dylib.ctx", 0, b);
     assert_string_not_equal(a, b);
-    exti__name_install("ctx", "libpython3.12.dylib.ctx", 0, b);
+    exti__copy_name_install("ctx", "libpython3.12.dylib.ctx", 0, b);
     assert_string_not_equal(a, b);
     /* As long as the old name allows, up to what is sure to be unique. */
-    exti__name_install("ctx", "libfoo", 9, b);
+    exti__copy_name_install("ctx", "libfoo", 9, b);
     assert_int_equal(strlen(b), 9);
-    exti__name_install("ctx", "libfoo", 200, b);
+    exti__copy_name_install("ctx", "libfoo", 200, b);
     assert_int_equal(strlen(b), 11);
 }
 
@@ -132,21 +132,21 @@ static void a_pe_api_copy_is_as_long_as_python311(void **state)
     char a[EXTI_FILE_NAME_MAX + 1], b[EXTI_FILE_NAME_MAX + 1];
 
     (void)state;
-    exti__name_pe_api("C/python311.dll", "k3x9q2m4", 1, a);
+    exti__copy_name_pe_api("C/python311.dll", "k3x9q2m4", 1, a);
     assert_string_equal(a, "pk3x9q2m4.dll");
-    exti__name_pe_api("C/python311.dll", "k3x9q2m4", 2, b);
+    exti__copy_name_pe_api("C/python311.dll", "k3x9q2m4", 2, b);
     assert_int_equal(strlen(b), strlen(a));
     assert_string_not_equal(a, b);
     /* No dots, capitals or hyphens, whatever the context is called. */
-    exti__name_pe_api("C/PYTHON311.DLL", "My-Context_1", 1, b);
+    exti__copy_name_pe_api("C/PYTHON311.DLL", "My-Context_1", 1, b);
     assert_int_equal(strlen(b), strlen(a));
     assert_int_equal(strspn(b, "abcdefghijklmnopqrstuvwxyz0123456789"), 9);
     assert_string_equal(b + 9, ".DLL");
-    exti__name_pe_stable("k3x9q2m4", a);
+    exti__copy_name_pe_stable_abi("k3x9q2m4", a);
     assert_string_equal(a, "sk3x9q2m4.dll");
-    assert_true(exti__name_is_copy(a, "k3x9q2m4"));
-    assert_false(exti__name_is_copy(a, "other"));
-    exti__name_pe_stable("My-Context_1", a);
+    assert_true(exti__copy_name_is_of(a, "k3x9q2m4"));
+    assert_false(exti__copy_name_is_of(a, "other"));
+    exti__copy_name_pe_stable_abi("My-Context_1", a);
     assert_int_equal(strspn(a, "abcdefghijklmnopqrstuvwxyz0123456789"), 9);
 }
 
@@ -158,29 +158,29 @@ static void a_pe_librarys_copy_says_of_what_and_whose_it_is(void **state)
     char a[EXTI_FILE_NAME_MAX + 1], b[EXTI_FILE_NAME_MAX + 1], longest[400];
 
     (void)state;
-    exti__name_pe_copy(vendored, "k3x9q2m4", a);
+    exti__copy_name_pe(vendored, "k3x9q2m4", a);
     assert_int_equal(strlen(a), strlen(vendored) - 3);
     assert_int_equal(strncmp(a, "libopenblas64__v-k3x9q2m4", 25), 0);
-    exti__name_pe_copy("/m/libopenblas64__v0.3.23-gcc_10_3_0.dll", "k3x9q2m4", b);
+    exti__copy_name_pe("/m/libopenblas64__v0.3.23-gcc_10_3_0.dll", "k3x9q2m4", b);
     assert_string_not_equal(a, b);
-    exti__name_pe_copy("/l/zlib1.dll", "k3x9q2m4", a);
+    exti__copy_name_pe("/l/zlib1.dll", "k3x9q2m4", a);
     assert_int_equal(strncmp(a, "zlib1-k3x9q2m4", 14), 0);
     assert_int_equal(strlen(a), 5 + 17 + 4);
-    exti__name_pe_copy(odd, "My-Context_1", a);
+    exti__copy_name_pe(odd, "My-Context_1", a);
     assert_int_equal(strncmp(a, "___b_c_-", 8), 0);
     for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
-        exti__name_pe_copy(sources[i], "My-Context_1", a);
-        assert_true(exti__name_pe_fits(a));
-        assert_true(exti__name_is_copy(a, "My-Context_1"));
-        assert_false(exti__name_is_copy(a, "my-context_1"));
+        exti__copy_name_pe(sources[i], "My-Context_1", a);
+        assert_true(exti__copy_name_pe_fits(a));
+        assert_true(exti__copy_name_is_of(a, "My-Context_1"));
+        assert_false(exti__copy_name_is_of(a, "my-context_1"));
     }
     memset(longest, 'x', sizeof longest);
     strcpy(longest + sizeof longest - 5, ".dll");
-    exti__name_pe_copy(longest, "k3x9q2m4", a);
-    assert_true(strlen(a) < 200 && exti__name_is_copy(a, "k3x9q2m4"));
-    assert_false(exti__name_is_copy("zlib1-k3x9q2m4.dll", "k3x9q2m4"));
-    assert_false(exti__name_is_copy("-k3x9q2m4abcdefgh.dll", "k3x9q2m4"));
-    assert_false(exti__name_is_copy("z-k3x9q2m4abcdefgh.pyd", "k3x9q2m4"));
+    exti__copy_name_pe(longest, "k3x9q2m4", a);
+    assert_true(strlen(a) < 200 && exti__copy_name_is_of(a, "k3x9q2m4"));
+    assert_false(exti__copy_name_is_of("zlib1-k3x9q2m4.dll", "k3x9q2m4"));
+    assert_false(exti__copy_name_is_of("-k3x9q2m4abcdefgh.dll", "k3x9q2m4"));
+    assert_false(exti__copy_name_is_of("z-k3x9q2m4abcdefgh.pyd", "k3x9q2m4"));
 }
 
 static void names_with_a_meaning_do_not_fit_a_pe_library(void **state)
@@ -192,12 +192,12 @@ static void names_with_a_meaning_do_not_fit_a_pe_library(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-        assert_false(exti__name_pe_fits(bad[i]));
+        assert_false(exti__copy_name_pe_fits(bad[i]));
     for (size_t i = 0; i < ARRAY_SIZE(good); i++)
-        assert_true(exti__name_pe_fits(good[i]));
-    assert_true(exti__name_same_dll("Python311", "python311.DLL"));
-    assert_false(exti__name_same_dll("python31", "python311"));
-    assert_false(exti__name_same_dll("a.pyd", "a"));
+        assert_true(exti__copy_name_pe_fits(good[i]));
+    assert_true(exti__same_dll("Python311", "python311.DLL"));
+    assert_false(exti__same_dll("python31", "python311"));
+    assert_false(exti__same_dll("a.pyd", "a"));
 }
 
 static void only_names_that_copies_get_are_copies(void **state)
@@ -205,15 +205,15 @@ static void only_names_that_copies_get_are_copies(void **state)
     char copy[EXTI_FILE_NAME_MAX + 1];
 
     (void)state;
-    exti__name_copy("/a/_core.abi3.so", "ctx", copy);
-    assert_true(exti__name_is_copy(copy, "ctx"));
-    exti__name_copy("/a/plain", "ctx", copy);
-    assert_true(exti__name_is_copy(copy, "ctx"));
-    assert_false(exti__name_is_copy(copy, "ct"));
-    assert_false(exti__name_is_copy("notes.ctx-draft.txt", "ctx"));
-    assert_false(exti__name_is_copy("notes.ctx.txt", "ctx"));
-    assert_false(exti__name_is_copy("notes.ctx-123456789", "ctx"));
-    assert_false(exti__name_is_copy("", "ctx"));
+    exti__copy_name("/a/_core.abi3.so", "ctx", copy);
+    assert_true(exti__copy_name_is_of(copy, "ctx"));
+    exti__copy_name("/a/plain", "ctx", copy);
+    assert_true(exti__copy_name_is_of(copy, "ctx"));
+    assert_false(exti__copy_name_is_of(copy, "ct"));
+    assert_false(exti__copy_name_is_of("notes.ctx-draft.txt", "ctx"));
+    assert_false(exti__copy_name_is_of("notes.ctx.txt", "ctx"));
+    assert_false(exti__copy_name_is_of("notes.ctx-123456789", "ctx"));
+    assert_false(exti__copy_name_is_of("", "ctx"));
 }
 
 static void the_api_librarys_names_are_known(void **state)
@@ -234,7 +234,7 @@ static void the_api_librarys_names_are_known(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-        if (exti__name_is_api(rows[i].name, rows[i].file, rows[i].id) != rows[i].is)
+        if (exti__is_api_name(rows[i].name, rows[i].file, rows[i].id) != rows[i].is)
             fail_msg("%s and %s", rows[i].name, rows[i].file);
 }
 

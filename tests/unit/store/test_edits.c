@@ -21,7 +21,7 @@ static struct exti_image image(struct exti_image_needed *needed, size_t count, c
                                .needed = needed};
 }
 
-static const struct exti_rename_map none;
+static const struct exti_private_symbols none;
 
 static int of_copy(const struct exti_manifest *m, char *source, char *copy,
                    const struct exti_image *im, struct exti_edits *out, struct exti_error *err)

@@ -25,7 +25,7 @@ static void private_names_keep_length_and_hash(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        assert_true(exti__rename_hash_preserving(names[i][0], 0, out));
+        assert_true(exti__hash_preserving_name(names[i][0], 0, out));
         assert_string_equal(out, names[i][1]);
         assert_int_equal(gnu_hash(out), gnu_hash(names[i][0]));
     }
@@ -38,7 +38,7 @@ static void every_alternative_keeps_the_hash(void **state)
     unsigned n = 0;
 
     (void)state;
-    for (; exti__rename_hash_preserving(name, n, out); n++) {
+    for (; exti__hash_preserving_name(name, n, out); n++) {
         assert_int_equal(gnu_hash(out), gnu_hash(name));
         assert_string_not_equal(out, name);
         assert_int_equal(
@@ -55,7 +55,7 @@ static void some_names_have_no_private_one(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-        assert_false(exti__rename_hash_preserving(names[i], 0, out));
+        assert_false(exti__hash_preserving_name(names[i], 0, out));
 }
 
 /* An image with the given symbols; imports begin with '!'. */
@@ -81,17 +81,17 @@ static void a_map_has_exports_only_and_finds_them(void **state)
 {
     static const char *const names[] = {"PyB", "PyA", "!malloc", "_init", "_edata", "zz"};
     struct exti_image *im = image_of(names, ARRAY_SIZE(names));
-    struct exti_rename_map map;
+    struct exti_private_symbols map;
 
     (void)state;
-    assert_int_equal(exti__rename_build(im, &map, NULL), 0);
+    assert_int_equal(exti__private_symbols_build(im, &map, NULL), 0);
     assert_int_equal(map.count, 2);
     assert_string_equal(map.renames[0].from, "PyA");
-    assert_string_equal(exti__rename_find(&map, "PyB"), "QXB");
-    assert_null(exti__rename_find(&map, "malloc"));
-    assert_null(exti__rename_find(&map, "_init"));
-    assert_null(exti__rename_find(&map, "zz"));
-    exti__rename_free(&map);
+    assert_string_equal(exti__private_symbol_find(&map, "PyB"), "QXB");
+    assert_null(exti__private_symbol_find(&map, "malloc"));
+    assert_null(exti__private_symbol_find(&map, "_init"));
+    assert_null(exti__private_symbol_find(&map, "zz"));
+    exti__private_symbols_free(&map);
     exti__image_clear(im);
 }
 
@@ -99,19 +99,19 @@ static void a_taken_name_is_not_given_again(void **state)
 {
     static const char *const names[] = {"PyList_New", "QXList_New"};
     struct exti_image *im = image_of(names, ARRAY_SIZE(names));
-    struct exti_rename_map map;
+    struct exti_private_symbols map;
     const char *a, *b;
 
     (void)state;
-    assert_int_equal(exti__rename_build(im, &map, NULL), 0);
-    a = exti__rename_find(&map, "PyList_New");
-    b = exti__rename_find(&map, "QXList_New");
+    assert_int_equal(exti__private_symbols_build(im, &map, NULL), 0);
+    a = exti__private_symbol_find(&map, "PyList_New");
+    b = exti__private_symbol_find(&map, "QXList_New");
     assert_non_null(a);
     assert_non_null(b);
     assert_string_not_equal(a, "QXList_New");
     assert_string_not_equal(b, "PyList_New");
     assert_int_equal(gnu_hash(a), gnu_hash("PyList_New"));
-    exti__rename_free(&map);
+    exti__private_symbols_free(&map);
     exti__image_clear(im);
 }
 
@@ -120,14 +120,14 @@ static void no_two_symbols_get_the_same_private_name(void **state)
     /* Both have the pair that turns into the same two letters, one each way round. */
     static const char *const names[] = {"aPyx", "aRWx", "PyRW", "RWPy"};
     struct exti_image *im = image_of(names, ARRAY_SIZE(names));
-    struct exti_rename_map map;
+    struct exti_private_symbols map;
 
     (void)state;
-    assert_int_equal(exti__rename_build(im, &map, NULL), 0);
+    assert_int_equal(exti__private_symbols_build(im, &map, NULL), 0);
     for (size_t i = 0; i < map.count; i++)
         for (size_t j = 0; j < i; j++)
             assert_string_not_equal(map.renames[i].to, map.renames[j].to);
-    exti__rename_free(&map);
+    exti__private_symbols_free(&map);
     exti__image_clear(im);
 }
 
@@ -136,45 +136,45 @@ static void a_name_that_comes_twice_has_one_private_name(void **state)
 {
     static const char *const names[] = {"aPyRWx", "aPyRWx", "aPyRWx"};
     struct exti_image *im = image_of(names, ARRAY_SIZE(names));
-    struct exti_rename_map map;
+    struct exti_private_symbols map;
 
     (void)state;
-    assert_int_equal(exti__rename_build(im, &map, NULL), 0);
+    assert_int_equal(exti__private_symbols_build(im, &map, NULL), 0);
     assert_true(map.count > 1);
     for (size_t i = 0; i < map.count; i++)
         assert_string_equal(map.renames[i].to, map.renames[0].to);
-    exti__rename_free(&map);
+    exti__private_symbols_free(&map);
     exti__image_clear(im);
 }
 
 static void an_empty_image_gives_an_empty_map(void **state)
 {
     struct exti_image im = {0};
-    struct exti_rename_map map;
+    struct exti_private_symbols map;
 
     (void)state;
-    assert_int_equal(exti__rename_build(&im, &map, NULL), 0);
+    assert_int_equal(exti__private_symbols_build(&im, &map, NULL), 0);
     assert_int_equal(map.count, 0);
-    assert_null(exti__rename_find(&map, "x"));
-    exti__rename_free(&map);
+    assert_null(exti__private_symbol_find(&map, "x"));
+    exti__private_symbols_free(&map);
 }
 
 static void out_of_memory_leaves_nothing(void **state)
 {
     static const char *const names[] = {"PyA", "PyB"};
     struct exti_image *im = image_of(names, ARRAY_SIZE(names));
-    struct exti_rename_map map;
+    struct exti_private_symbols map;
     struct exti_error err;
     int rc = EXTI_E_NOMEM;
 
     (void)state;
     for (long n = 0; rc == EXTI_E_NOMEM; n++) {
         exti__mem_fail_after(n);
-        rc = exti__rename_build(im, &map, &err);
+        rc = exti__private_symbols_build(im, &map, &err);
     }
     exti__mem_fail_after(-1);
     assert_int_equal(rc, 0);
-    exti__rename_free(&map);
+    exti__private_symbols_free(&map);
     exti__image_clear(im);
 }
 

@@ -391,7 +391,7 @@ static void context_name_without_random_bytes_is_told(void **state)
     char name[EXTI_NAME_MAX + 1] = "untouched";
 
     arm(GETENTROPY, 0, ENOSYS);
-    assert_exti(exti__name_make(name, &t->err), EXTI_E_IO, &t->err, EXTI_NO_OFFSET);
+    assert_exti(exti__context_name_make(name, &t->err), EXTI_E_IO, &t->err, EXTI_NO_OFFSET);
     assert_says(&t->err, "cannot get random bytes for a context name");
     assert_int_equal(t->err.os_error, ENOSYS);
     assert_string_equal(name, "untouched");

@@ -1,6 +1,6 @@
 /* The Mach-O judge: each comparison of a copy with its original, alone, with the fault that it
  * is there to find; signatures, universal files, and what cannot be judged. */
-#include "tests/unit/macho/macho_judge.h"
+#include "tests/unit/macho/macho_findings.h"
 
 #include "tests/unit/macho/macho_link.h"
 

@@ -1,5 +1,5 @@
 /* The Mach-O judge over real rewrites: content with them, and with none that was tampered with. */
-#include "tests/unit/macho/macho_judge.h"
+#include "tests/unit/macho/macho_findings.h"
 
 #include "macho/macho_format.h"
 #include "tests/unit/macho/macho_link.h"

@@ -1,6 +1,6 @@
 /* The Mach-O judge: content with files as linkers make them, and each of its rules, alone, with
  * the fault that it is there to find. */
-#include "tests/unit/macho/macho_judge.h"
+#include "tests/unit/macho/macho_findings.h"
 
 #include "tests/unit/macho/macho_link.h"
 

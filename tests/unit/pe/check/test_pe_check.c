@@ -1,6 +1,6 @@
 /* The PE judge over copies made by hand: content with good ones, and each step, alone, with the fault
  * that it is there to find. */
-#include "tests/unit/pe/pe_judge.h"
+#include "tests/unit/pe/pe_findings.h"
 
 #define OPTS .size = sizeof(struct exti_rewrite_opts)
 #define COPY_ID "toy.cp1"

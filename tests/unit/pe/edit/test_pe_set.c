@@ -274,16 +274,16 @@ static void other_builds_have_their_own(void **state)
     struct exti_manifest m = {.api = {.source = (char *)"/x/python313t_d.dll"}};
 
     (void)state;
-    assert_false(exti__stable_is(&m, "python3.dll"));
+    assert_false(exti__stable_abi_is(&m, "python3.dll"));
     strcpy(m.target.format, "PE");
-    assert_true(exti__stable_is(&m, "python3t_d.dll"));
-    assert_true(exti__stable_is(&m, "PYTHON3"));
-    assert_false(exti__stable_is(&m, "python3_d.dll"));
+    assert_true(exti__stable_abi_is(&m, "python3t_d.dll"));
+    assert_true(exti__stable_abi_is(&m, "PYTHON3"));
+    assert_false(exti__stable_abi_is(&m, "python3_d.dll"));
     m.api.source = (char *)"/x/libfoo.dll";
-    assert_false(exti__stable_is(&m, "python3.dll"));
+    assert_false(exti__stable_abi_is(&m, "python3.dll"));
     m.api.source_name = (char *)"python39_d.dll";
-    assert_true(exti__stable_is(&m, "python3_d.dll"));
-    assert_null(exti__stable_name("python4.dll"));
+    assert_true(exti__stable_abi_is(&m, "python3_d.dll"));
+    assert_null(exti__stable_abi_name("python4.dll"));
 }
 
 /* ---- what the copies owe each other ---- */

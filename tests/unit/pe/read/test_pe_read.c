@@ -403,11 +403,11 @@ static void addresses_lead_into_the_file(void **state)
     assert_says(&f->err, "it: RVA 0x400 is outside of all sections");
     assert_exti(exti__pe_at(&f->file, 0x5000, 0, "it", &s, &f->err), EXTI_E_FORMAT, &f->err,
                 EXTI_NO_OFFSET);
-    assert_int_equal(exti__pe_blame(EXTI_E_FORMAT, 7, &f->err), EXTI_E_FORMAT);
+    assert_int_equal(exti__pe_error_at(EXTI_E_FORMAT, 7, &f->err), EXTI_E_FORMAT);
     assert_int_equal(f->err.offset, 7);
-    assert_int_equal(exti__pe_blame(EXTI_E_FORMAT, 8, &f->err), EXTI_E_FORMAT);
+    assert_int_equal(exti__pe_error_at(EXTI_E_FORMAT, 8, &f->err), EXTI_E_FORMAT);
     assert_int_equal(f->err.offset, 7);
-    assert_int_equal(exti__pe_blame(EXTI_E_FORMAT, 8, NULL), EXTI_E_FORMAT);
+    assert_int_equal(exti__pe_error_at(EXTI_E_FORMAT, 8, NULL), EXTI_E_FORMAT);
     assert_ptr_equal(exti__pe_section_of(&f->file, 0x2fff), &f->file.sections[PTOY_DATA]);
     assert_null(exti__pe_section_of(&f->file, 0xfff));
     assert_null(exti__pe_section_of(&f->file, 0x5000));

@@ -1,7 +1,7 @@
 /* What the formats' self-checks share: how findings are told, and which breaches of a rule the original
  * excuses in its copy.  One thread. */
-#ifndef LOADER_BASE_JUDGE_H
-#define LOADER_BASE_JUDGE_H
+#ifndef BASE_FINDINGS_H
+#define BASE_FINDINGS_H
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -16,7 +16,7 @@ struct exti_excuse {
     char subject[64];
 };
 
-struct exti_judge {
+struct exti_findings {
     exti_report_fn report;
     void *user;
     bool stop;                   /* the report asked for it */
@@ -29,12 +29,12 @@ struct exti_judge {
     size_t excuse_count, excuse_cap;
 };
 
-void exti__judge_finding(struct exti_judge *j, uint64_t offset, const char *fmt, va_list ap)
+void exti__findings_report(struct exti_findings *j, uint64_t offset, const char *fmt, va_list ap)
     EXTI_PRINTF(3, 0);
 /* A breach of a rule, about `subject`, which must not hold numbers that a rewrite moves.  `fmt` is the
  * same literal for the original and the copy. */
-void exti__judge_broken(struct exti_judge *j, uint64_t offset, const char *subject, const char *fmt,
-                        va_list ap) EXTI_PRINTF(4, 0);
-void exti__judge_free(struct exti_judge *j); /* the excuses */
+void exti__findings_broken(struct exti_findings *j, uint64_t offset, const char *subject,
+                           const char *fmt, va_list ap) EXTI_PRINTF(4, 0);
+void exti__findings_free(struct exti_findings *j); /* the excuses */
 
 #endif

@@ -1,11 +1,11 @@
-#include "base/judge.h"
+#include "base/findings.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 
-void exti__judge_finding(struct exti_judge *j, uint64_t offset, const char *fmt, va_list ap)
+void exti__findings_report(struct exti_findings *j, uint64_t offset, const char *fmt, va_list ap)
 {
     struct exti_error finding = {.code = EXTI_E_CHECK, .offset = offset};
     int n = snprintf(finding.message, sizeof finding.message, "%s", j->label);
@@ -16,7 +16,7 @@ void exti__judge_finding(struct exti_judge *j, uint64_t offset, const char *fmt,
     j->stop = j->report(j->user, &finding) != 0;
 }
 
-static void excuse(struct exti_judge *j, const char *fmt, const char *subject)
+static void excuse(struct exti_findings *j, const char *fmt, const char *subject)
 {
     if (j->excuse_count == j->excuse_cap) {
         const size_t cap = j->excuse_cap ? j->excuse_cap * 2 : 16;
@@ -34,7 +34,7 @@ static void excuse(struct exti_judge *j, const char *fmt, const char *subject)
 }
 
 /* Each excuse serves once, so that a copy cannot break a rule more often than its original. */
-static bool excused(struct exti_judge *j, const char *fmt, const char *subject)
+static bool excused(struct exti_findings *j, const char *fmt, const char *subject)
 {
     struct exti_excuse key;
 
@@ -47,18 +47,18 @@ static bool excused(struct exti_judge *j, const char *fmt, const char *subject)
     return false;
 }
 
-void exti__judge_broken(struct exti_judge *j, uint64_t offset, const char *subject, const char *fmt,
-                        va_list ap)
+void exti__findings_broken(struct exti_findings *j, uint64_t offset, const char *subject,
+                           const char *fmt, va_list ap)
 {
     if (j->quiet)
         return;
     if (j->collecting)
         excuse(j, fmt, subject);
     else if (!excused(j, fmt, subject))
-        exti__judge_finding(j, offset, fmt, ap);
+        exti__findings_report(j, offset, fmt, ap);
 }
 
-void exti__judge_free(struct exti_judge *j)
+void exti__findings_free(struct exti_findings *j)
 {
     exti__free(j->excuses);
     j->excuses = NULL;
