@@ -1,5 +1,7 @@
 #include "base/format.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "base/mem.h"
 
@@ -14,6 +16,21 @@ void exti__image_clear(struct exti_image *im)
         exti__image_clear(&im->slices[i]);
     exti__free(im->slices);
     *im = (struct exti_image){0};
+}
+
+static const char *const format_names[] = {NULL, "ELF", "Mach-O", "PE"};
+
+const char *exti__format_name(enum exti_file_format format)
+{
+    return format_names[format];
+}
+
+enum exti_file_format exti__format_named(const char *name)
+{
+    for (size_t i = 1; i < sizeof format_names / sizeof *format_names; i++)
+        if (strcmp(format_names[i], name) == 0)
+            return (enum exti_file_format)i;
+    return EXTI_FORMAT_NONE;
 }
 
 const struct exti_image *exti__image_part(const struct exti_image *im, size_t i)

@@ -9,6 +9,13 @@
 #include "base/span.h"
 #include <extisolate.h>
 
+enum exti_file_format { EXTI_FORMAT_NONE, EXTI_FORMAT_ELF, EXTI_FORMAT_MACHO, EXTI_FORMAT_PE };
+
+/* "ELF", "Mach-O" or "PE", as in exti_image_info; NULL for EXTI_FORMAT_NONE. */
+const char *exti__format_name(enum exti_file_format format);
+/* The format of that name, or EXTI_FORMAT_NONE. */
+enum exti_file_format exti__format_named(const char *name);
+
 /* One dynamic symbol.  Strings point into the file's bytes. */
 struct exti_image_symbol {
     const char *name, *version;
@@ -38,6 +45,7 @@ struct exti_image_hazards {
 struct exti_image {
     /* Of the whole file; set by exti_inspect, as the formats do not need it. */
     struct exti_span bytes;
+    enum exti_file_format format;
     struct exti_image_info info;       /* rpath etc. as in the public header */
     char *build_id;                    /* owned; info.build_id */
     struct exti_image_needed *needed;  /* owned array */
@@ -69,7 +77,7 @@ int exti__image_add_symbol(struct exti_image *im, struct exti_image_symbol s,
                            struct exti_error *err);
 
 struct exti_format_ops {
-    const char *name; /* "ELF" */
+    enum exti_file_format format;
 
     /* Whether the bytes claim to be of this format (magic only). */
     bool (*probe)(struct exti_span file);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/error.h"
 
 static _Thread_local long countdown = -1;
 
@@ -57,6 +58,41 @@ char *exti__strdup(const char *s)
 void exti__free(void *p)
 {
     free(p);
+}
+
+void *exti__array_room(void *items, size_t count, size_t *cap, size_t size)
+{
+    const size_t more = *cap ? 2 * *cap : 16;
+    void *grown;
+
+    if (count < *cap)
+        return items;
+    grown = exti__realloc_array(items, more, size);
+    if (grown)
+        *cap = more;
+    return grown;
+}
+
+int exti__copy_text(char **out, const char *text, struct exti_error *err)
+{
+    *out = text ? exti__strdup(text) : NULL;
+    return *out || !text ? 0 : exti__fail_nomem(err);
+}
+
+size_t exti__count_up_to(const void *items, size_t count, size_t size,
+                         uintptr_t (*start)(const void *item), uintptr_t address)
+{
+    size_t lo = 0, hi = count;
+
+    while (lo < hi) {
+        const size_t mid = lo + (hi - lo) / 2;
+
+        if (start((const char *)items + mid * size) <= address)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
 }
 
 const void *exti__mem_find(const void *p, size_t n, const void *what, size_t size)

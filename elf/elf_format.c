@@ -10,7 +10,7 @@ static bool probe(struct exti_span file)
 }
 
 const struct exti_format_ops exti__elf_format = {
-    .name = "ELF",
+    .format = EXTI_FORMAT_ELF,
     .probe = probe,
     .read = exti__elf_read,
     .plan = exti__elf_plan,

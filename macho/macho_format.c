@@ -26,7 +26,7 @@ static bool probe(struct exti_span file)
 }
 
 const struct exti_format_ops exti__macho_format = {
-    .name = "Mach-O",
+    .format = EXTI_FORMAT_MACHO,
     .probe = probe,
     .read = exti__macho_read,
     .plan = exti__macho_plan,

@@ -10,7 +10,7 @@ static bool probe(struct exti_span file)
 }
 
 const struct exti_format_ops exti__pe_format = {
-    .name = "PE",
+    .format = EXTI_FORMAT_PE,
     .probe = probe,
     .read = exti__pe_read,
     .plan = exti__pe_plan,

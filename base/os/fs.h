@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/os/path.h"
 #include "base/span.h"
 #include <extisolate.h>
 
@@ -122,13 +123,5 @@ int exti__fs_boot(char *out, size_t cap);
 
 /* At most 256 bytes that no one can guess, for what an error says they were for. */
 int exti__fs_random(void *p, size_t n, const char *use, struct exti_error *err);
-
-/* "dir/name"; exti__free it; NULL when memory is out. */
-char *exti__fs_join(const char *dir, const char *name);
-
-/* The last separator of folders in `path`, or NULL. */
-char *exti__fs_last_slash(const char *path);
-bool exti__fs_is_absolute(const char *path);
-bool exti__fs_is_plain_name(const char *name); /* of a file, without a folder; not empty */
 
 #endif

@@ -554,7 +554,7 @@ int exti__fs_mkdtemp(char **out, struct exti_error *err)
     /* A relative one would make the folder's name depend on the working directory. */
     if (!base || base[0] != '/')
         base = "/tmp";
-    path = exti__fs_join(base, "exti-XXXXXX");
+    path = exti__path_join(base, "exti-XXXXXX");
     if (!path)
         return exti__fail_nomem(err);
     if (!mkdtemp(path)) {

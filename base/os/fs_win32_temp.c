@@ -59,7 +59,7 @@ static bool is_running(DWORD id)
 
 static int remove_one(void *user, const char *name)
 {
-    char *path = exti__fs_join(user, name);
+    char *path = exti__path_join(user, name);
 
     if (path)
         exti__fs_remove(path, NULL);
@@ -99,7 +99,7 @@ static int sweep_one(void *user, const char *name)
     if (!MultiByteToWideChar(CP_UTF8, 0, name, -1, wide, sizeof wide / sizeof *wide) ||
         !maker_of(wide) || is_running(maker_of(wide)))
         return 0;
-    path = exti__fs_join(user, name);
+    path = exti__path_join(user, name);
     folder = path ? hold_folder(path) : NULL;
     if (folder) {
         empty = !exti__fs_list(path, remove_one, path, NULL);
@@ -145,7 +145,7 @@ int exti__fs_mkdtemp(char **out, struct exti_error *err)
                                  "cannot find the folder for temporary "
                                  "files");
     exti__fs_list(text, sweep_one, text, NULL);
-    path = exti__fs_join(text, name);
+    path = exti__path_join(text, name);
     rc = path ? exti__wide_path(path, &w, err) : exti__fail_nomem(err);
     if (!rc && !make_private(w.text))
         rc = exti__fail_system(err, GetLastError(), text, "cannot make a temporary folder here");

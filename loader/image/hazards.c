@@ -153,9 +153,7 @@ _Static_assert(CALLS <= 128, "struct exti_image_hazards has a bit for each");
 
 static uint32_t format_of(const struct exti_image *im)
 {
-    return strcmp(im->info.format, "ELF") == 0  ? ELF
-           : strcmp(im->info.format, "PE") == 0 ? PE
-                                                : MACHO;
+    return im->format == EXTI_FORMAT_ELF ? ELF : im->format == EXTI_FORMAT_PE ? PE : MACHO;
 }
 
 /* ---- finding them ------------------------------------------------------------------------------ */

@@ -35,10 +35,12 @@ int exti__inspect(const char *path, struct exti_image **out, struct exti_error *
     rc = ops->read(file, &made->im, err);
     if (rc)
         goto fail;
-    made->im.info.format = ops->name;
+    made->im.format = ops->format;
+    made->im.info.format = exti__format_name(ops->format);
     made->im.bytes = file;
     for (size_t i = 0; i < made->im.info.slice_count; i++) {
-        made->im.slices[i].info.format = ops->name;
+        made->im.slices[i].format = ops->format;
+        made->im.slices[i].info.format = made->im.info.format;
         made->im.slices[i].bytes = file;
     }
     *out = &made->im;

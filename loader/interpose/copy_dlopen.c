@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/path.h"
 #include "loader/process/dl.h"
 #include "loader/store/edits.h"
 #include "loader/track/module.h"
@@ -184,7 +185,7 @@ static void *open_name(const struct exti_module *caller, const char *name, int m
 static bool is_relative_to_caller(const struct exti_ctx *ctx, const char *file)
 {
     return strchr(file, '$') ||
-           (file[0] == '@' && strcmp(ctx->store.manifest.target.format, "Mach-O") == 0);
+           (file[0] == '@' && ctx->store.manifest.target.format == EXTI_FORMAT_MACHO);
 }
 
 static void *open_path(const struct exti_module *caller, const char *file, int mode,
@@ -194,7 +195,7 @@ static void *open_path(const struct exti_module *caller, const char *file, int m
     char *path = NULL;
     void *handle;
 
-    if (!relative && exti__fs_is_absolute(file))
+    if (!relative && exti__path_is_absolute(file))
         return open_file(caller, NULL, file, mode, err);
     if (relative)
         exti__store_find_library(&caller->ctx->store, caller->original, file, &path, NULL);

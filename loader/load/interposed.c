@@ -89,7 +89,7 @@ int exti__interposed_make_symbolic(struct exti_ctx *ctx, const struct exti_openi
 {
     int rc = 0;
 
-    if (strcmp(ctx->store.manifest.target.format, "ELF") != 0)
+    if (ctx->store.manifest.target.format != EXTI_FORMAT_ELF)
         return 0;
     /* The first was asked for, and then looked at. */
     for (size_t i = 1; i < o->set.count && !rc; i++)

@@ -16,7 +16,7 @@
 static int open_soname(const char *original, const struct exti_image *im, const char *name,
                        void **handle, struct exti_error *err)
 {
-    char *origin = exti__strdup(original), *slash = origin ? exti__fs_last_slash(origin) : NULL;
+    char *origin = exti__strdup(original), *slash = origin ? exti__path_last_slash(origin) : NULL;
 
     if (!origin)
         return exti__fail_nomem(err);
@@ -50,7 +50,7 @@ static int open_install_name(const char *original, const struct exti_image *im, 
 static int open_named(const struct exti_ctx *ctx, const char *original, const struct exti_image *im,
                       void ***handles, struct exti_error *err)
 {
-    bool macho = strcmp(im->info.format, "Mach-O") == 0;
+    bool macho = im->format == EXTI_FORMAT_MACHO;
     size_t n = 0;
     int rc = 0;
 

@@ -225,7 +225,7 @@ static int interposed_dlinfo(void *handle, int request, void *out)
         dlinfo(handle, RTLD_DI_LINKMAP, &map) ||
         !exti__address_map_find((uintptr_t)map->l_ld, &m) || m.ctx != caller.ctx)
         return dlinfo(handle, request, out);
-    n = (int)(exti__fs_last_slash((char *)m.original) - m.original);
+    n = (int)(exti__path_last_slash((char *)m.original) - m.original);
     snprintf(out, PATH_MAX, "%.*s", n ? n : 1, m.original);
     return 0;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/os/path.h"
 #include "loader/load/interposed.h"
 #include "loader/process/dl.h"
 

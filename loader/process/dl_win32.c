@@ -48,12 +48,12 @@ static HMODULE loaded(const char *name, DWORD flags)
 
 static char *beside(const char *file, const char *name)
 {
-    char *folder = exti__strdup(file), *slash = folder ? exti__fs_last_slash(folder) : NULL,
+    char *folder = exti__strdup(file), *slash = folder ? exti__path_last_slash(folder) : NULL,
          *path = NULL;
 
     if (slash) {
         *slash = 0;
-        path = exti__fs_join(folder, name);
+        path = exti__path_join(folder, name);
     }
     exti__free(folder);
     return path;
@@ -191,7 +191,7 @@ void *exti__dl_find(const char *name)
 /* There are no search paths in PE.  What lies beside the original is not found for a copy elsewhere. */
 void *exti__dl_open_shared(const char *path, const char *origin, const char *file)
 {
-    char *local = exti__fs_is_absolute(file) ? exti__strdup(file) : exti__fs_join(origin, file);
+    char *local = exti__path_is_absolute(file) ? exti__strdup(file) : exti__path_join(origin, file);
     struct exti_file_id id;
     struct exti_wide w;
     bool found = local && !exti__fs_id(local, &id, NULL);

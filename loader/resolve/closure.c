@@ -348,7 +348,8 @@ static int ask_quirks(const struct exti_closure_state *s, struct exti_closure_no
 }
 
 /* The format of the first file is that of all. */
-static int choose_search(struct exti_closure_state *s, const char *format, struct exti_error *err)
+static int choose_search(struct exti_closure_state *s, enum exti_file_format format,
+                         struct exti_error *err)
 {
     const struct exti_search_ops *ops = exti__search_ops(format);
     int rc = 0;
@@ -356,7 +357,7 @@ static int choose_search(struct exti_closure_state *s, const char *format, struc
     if (!ops)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                           "is a %s file; of these, the libraries needed cannot be followed here",
-                          format);
+                          exti__format_name(format));
     if (!s->search && ops->open_running)
         rc = ops->open_running(&s->own, err);
     if (rc)
@@ -371,12 +372,12 @@ static int check_format(struct exti_closure_state *s, const struct exti_image *i
                         struct exti_error *err)
 {
     if (!s->ops)
-        return choose_search(s, im->info.format, err);
-    if (strcmp(im->info.format, s->ops->format) == 0)
+        return choose_search(s, im->format, err);
+    if (im->format == s->ops->format)
         return 0;
     return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                       "is a %s file; it is %s files that it is needed with", im->info.format,
-                      s->ops->format);
+                      exti__format_name(s->ops->format));
 }
 
 static int read_node(struct exti_closure_graph *g, struct exti_closure_node *n,
@@ -414,7 +415,7 @@ static int make_node(struct exti_closure_graph *g, const char *path, const struc
         return rc;
     rc = exti__fs_realpath(path, &n.real, err);
     if (!rc) /* one that starts at the current folder would not mean the same later */
-        rc = copy_text(exti__fs_is_absolute(path) ? path : n.real, &n.path, err);
+        rc = copy_text(exti__path_is_absolute(path) ? path : n.real, &n.path, err);
     if (!rc)
         rc = read_node(g, &n, err);
     if (!rc)
@@ -686,7 +687,7 @@ static int add(struct exti_closure_graph *g, const char *path, bool api, size_t 
     const size_t fresh = g->count;
     int rc;
 
-    if (!exti__fs_is_absolute(path))
+    if (!exti__path_is_absolute(path))
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "'%s' is not an absolute path", path);
     rc = start_walk(g, err);
     if (!rc)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/os/path.h"
 #include "loader/resolve/closure_priv.h"
 #include "loader/store/copy_names.h"
 

@@ -21,7 +21,7 @@ size_t exti__install_name_tries(const struct exti_image *im, const char *name)
 
 static int resolve(const char *from, const char *name, char **out, struct exti_error *err)
 {
-    const char *slash = exti__fs_last_slash(from);
+    const char *slash = exti__path_last_slash(from);
     size_t folder = slash ? (size_t)(slash - from) + 1 : 0, rest;
 
     *out = NULL;
@@ -48,7 +48,7 @@ int exti__install_name_file(const char *from, const struct exti_image *im, const
 
     if (!begins(name, RPATH))
         return resolve(from, name, out, err);
-    joined = exti__fs_join(im->paths[i], name + strlen(RPATH));
+    joined = exti__path_join(im->paths[i], name + strlen(RPATH));
     rc = joined ? resolve(from, joined, out, err) : exti__fail_nomem(err);
     exti__free(joined);
     return rc;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <extisolate.h>
+#include "base/format.h"
 
 /* Why a library is shared or isolated, weakest last. */
 enum exti_why {
@@ -22,7 +22,7 @@ struct exti_policy {
     const struct exti_rule *rules; /* of those that match, the last counts */
     size_t rule_count;
     bool share_by_default;
-    const char *format; /* of the files, as exti_image_info has it: whose base set counts */
+    enum exti_file_format format; /* of the files: whose base set counts */
 };
 
 struct exti_decision {
@@ -38,10 +38,7 @@ struct exti_decision exti__policy_decide(const struct exti_policy *p, const char
 
 /* The base set of a format, entry by entry, each with its reason; NULL past the end.  *fixed tells
  * EXTI_WHY_FIXED. */
-const char *exti__policy_base(const char *format, size_t i, const char **reason, bool *fixed);
-
-/* Whether `text` matches `glob`: * for any text, ? for any character, [a-z] and [!a-z] for one of a set.
- * A slash is a character as any other. */
-bool exti__glob_matches(const char *glob, const char *text);
+const char *exti__policy_base(enum exti_file_format format, size_t i, const char **reason,
+                              bool *fixed);
 
 #endif

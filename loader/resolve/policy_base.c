@@ -289,22 +289,23 @@ static const struct entry pe[] = {
 };
 
 struct base {
-    const char *format;
+    enum exti_file_format format;
     const struct entry *entries;
     size_t count;
 };
 
 static const struct base bases[] = {
-    {"ELF", elf, sizeof elf / sizeof *elf},
-    {"Mach-O", macho, sizeof macho / sizeof *macho},
-    {"PE", pe, sizeof pe / sizeof *pe},
+    {EXTI_FORMAT_ELF, elf, sizeof elf / sizeof *elf},
+    {EXTI_FORMAT_MACHO, macho, sizeof macho / sizeof *macho},
+    {EXTI_FORMAT_PE, pe, sizeof pe / sizeof *pe},
 };
 
-const char *exti__policy_base(const char *format, size_t i, const char **reason, bool *fixed)
+const char *exti__policy_base(enum exti_file_format format, size_t i, const char **reason,
+                              bool *fixed)
 {
     const struct base *b = bases;
 
-    while (b < bases + sizeof bases / sizeof *bases && strcmp(b->format, format) != 0)
+    while (b < bases + sizeof bases / sizeof *bases && b->format != format)
         b++;
     if (b == bases + sizeof bases / sizeof *bases || i >= b->count)
         return NULL;

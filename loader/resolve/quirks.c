@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/glob.h"
 #include "base/mem.h"
 #include "base/opts.h"
 #include "base/os/fs.h"
@@ -93,18 +94,18 @@ int exti_quirks_info(const struct exti_quirks *q, size_t i, struct exti_quirk_in
 
 static bool is_named(const char *glob, const char *path, const struct exti_image *im)
 {
-    const char *slash = exti__fs_last_slash(path);
+    const char *slash = exti__path_last_slash(path);
 
     if (strchr(glob, '/'))
-        return exti__glob_matches(glob, path);
-    return (im->info.id && exti__glob_matches(glob, im->info.id)) ||
-           exti__glob_matches(glob, slash ? slash + 1 : path);
+        return exti__glob_matches(glob, path, false);
+    return (im->info.id && exti__glob_matches(glob, im->info.id, false)) ||
+           exti__glob_matches(glob, slash ? slash + 1 : path, false);
 }
 
 static bool needs(const char *glob, const struct exti_image *im)
 {
     for (size_t i = 0; i < im->info.needed_count; i++)
-        if (exti__glob_matches(glob, im->needed[i].name))
+        if (exti__glob_matches(glob, im->needed[i].name, false))
             return true;
     return false;
 }
@@ -113,7 +114,7 @@ static bool has_symbol(const char *glob, const struct exti_image *im, bool expor
 {
     for (size_t i = 0; i < im->info.symbol_count; i++)
         if (((im->symbols[i].flags & EXTI_SYM_EXPORT) != 0) == exported &&
-            exti__glob_matches(glob, im->symbols[i].name))
+            exti__glob_matches(glob, im->symbols[i].name, false))
             return true;
     return false;
 }

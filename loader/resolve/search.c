@@ -33,10 +33,16 @@ bool exti__machines_meet(const char *a, const char *b)
     }
 }
 
-const struct exti_search_ops *exti__search_ops(const char *format)
+const struct exti_search_ops *exti__search_ops(enum exti_file_format format)
 {
-    return strcmp(format, "ELF") == 0      ? exti__search_elf()
-           : strcmp(format, "Mach-O") == 0 ? exti__search_macho()
-           : strcmp(format, "PE") == 0     ? exti__search_pe()
-                                           : NULL;
+    switch (format) {
+    case EXTI_FORMAT_ELF:
+        return exti__search_elf();
+    case EXTI_FORMAT_MACHO:
+        return exti__search_macho();
+    case EXTI_FORMAT_PE:
+        return exti__search_pe();
+    default:
+        return NULL;
+    }
 }

@@ -39,7 +39,7 @@ struct exti_search; /* what a format's look-ups go by; any thread once made */
 
 /* One format's rules. */
 struct exti_search_ops {
-    const char *format; /* as exti_image_info has it */
+    enum exti_file_format format;
 
     /* What look-ups of the running process go by.  NULL: nothing, and `s` below is NULL. */
     int (*open_running)(struct exti_search **out, struct exti_error *err);
@@ -83,7 +83,7 @@ struct exti_search_ops {
 };
 
 /* NULL: on this system needs of such files cannot be followed. */
-const struct exti_search_ops *exti__search_ops(const char *format);
+const struct exti_search_ops *exti__search_ops(enum exti_file_format format);
 const struct exti_search_ops *exti__search_elf(void);
 const struct exti_search_ops *exti__search_macho(void);
 const struct exti_search_ops *exti__search_pe(void);

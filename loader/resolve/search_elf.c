@@ -111,7 +111,7 @@ static size_t expand(const struct token *tokens, const char *text, char *out)
 
 static size_t folder_length(const char *path)
 {
-    const char *slash = exti__fs_last_slash(path);
+    const char *slash = exti__path_last_slash(path);
 
     return !slash ? 0 : slash == path ? 1 : (size_t)(slash - path);
 }
@@ -120,7 +120,7 @@ int exti__search_expand(const struct exti_search *s, const char *path, const cha
                         struct exti_error *err)
 {
     const struct token tokens[TOKENS] = {
-        {"ORIGIN", path && exti__fs_is_absolute(path) ? path : NULL,
+        {"ORIGIN", path && exti__path_is_absolute(path) ? path : NULL,
          path ? folder_length(path) : 0},
         {"LIB", s->lib, s->lib ? strlen(s->lib) : 0},
         {"PLATFORM", s->platform, s->platform ? strlen(s->platform) : 0},
@@ -186,7 +186,7 @@ static int try_file(struct lookup *l, const char *path, struct exti_error *err)
 /* "dir/name"; an empty `dir` is the current folder. */
 static int try_in(struct lookup *l, const char *dir, const char *name, struct exti_error *err)
 {
-    char *path = *dir ? exti__fs_join(dir, name) : exti__strdup(name);
+    char *path = *dir ? exti__path_join(dir, name) : exti__strdup(name);
     int rc;
 
     if (!path)
@@ -198,7 +198,7 @@ static int try_in(struct lookup *l, const char *dir, const char *name, struct ex
 
 static int try_sub(struct lookup *l, const char *dir, const char *sub, struct exti_error *err)
 {
-    char *path = exti__fs_join(*dir ? dir : ".", sub);
+    char *path = exti__path_join(*dir ? dir : ".", sub);
     int rc = path ? try_in(l, path, l->name, err) : exti__fail_nomem(err);
 
     exti__free(path);
@@ -207,7 +207,7 @@ static int try_sub(struct lookup *l, const char *dir, const char *sub, struct ex
 
 static int try_hwcap(struct lookup *l, const char *dir, const char *hwcap, struct exti_error *err)
 {
-    char *sub = exti__fs_join("glibc-hwcaps", hwcap);
+    char *sub = exti__path_join("glibc-hwcaps", hwcap);
     int rc = sub ? try_sub(l, dir, sub, err) : exti__fail_nomem(err);
 
     exti__free(sub);
@@ -402,7 +402,7 @@ static int try_all(struct lookup *l, const struct exti_requester *from, struct e
 /* The loader is loaded already, by whatever name it goes. */
 static bool is_loader(const struct exti_search *s, const char *name)
 {
-    const char *slash = s->loader ? exti__fs_last_slash(s->loader) : NULL;
+    const char *slash = s->loader ? exti__path_last_slash(s->loader) : NULL;
 
     return s->loader && (strcmp(name, s->loader) == 0 || (slash && strcmp(name, slash + 1) == 0));
 }
@@ -456,7 +456,7 @@ int exti__search_by_name(const struct exti_search *s, const struct exti_requeste
     struct lookup l = {.s = s, .name = name, .kind = from->kind};
     int rc;
 
-    *out = exti__fs_is_absolute(name) && !strchr(name, '$');
+    *out = exti__path_is_absolute(name) && !strchr(name, '$');
     if (strpbrk(name, "/$"))
         return 0;
     *out = is_loader(s, name);
@@ -692,7 +692,7 @@ static bool same_name(const char *a, const char *b)
 const struct exti_search_ops *exti__search_elf(void)
 {
     static const struct exti_search_ops ops = {
-        .format = "ELF",
+        .format = EXTI_FORMAT_ELF,
         .open_running = exti__search_open_running,
         .close = exti__search_close,
         .key = key,

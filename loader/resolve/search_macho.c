@@ -63,7 +63,7 @@ static int check_machine(const struct exti_image *im, const char *machines, stru
 {
     char own[EXTI_MACHINES_MAX];
 
-    if (strcmp(im->info.format, "Mach-O") != 0)
+    if (im->format != EXTI_FORMAT_MACHO)
         return exti__fail(err, EXTI_E_FORMAT, 0, "is in the search path but no Mach-O file");
     exti__machines_of(im, own);
     if (exti__machines_meet(own, machines))
@@ -107,7 +107,7 @@ static int try_path(struct lookup *l, const struct exti_requester *owner, const 
                     struct exti_error *err)
 {
     const char *real = owner->real ? owner->real : owner->path, *rest = path;
-    const char *slash = exti__fs_last_slash(real);
+    const char *slash = exti__path_last_slash(real);
     size_t folder = 0;
     char *file;
 
@@ -211,7 +211,7 @@ static int by_name(const struct exti_search *s, const struct exti_requester *fro
 const struct exti_search_ops *exti__search_macho(void)
 {
     static const struct exti_search_ops ops = {
-        .format = "Mach-O",
+        .format = EXTI_FORMAT_MACHO,
         .same_name = same_name,
         .is_api = exti__is_api_name,
         .is_system = is_system,

@@ -8,6 +8,7 @@
  * told anywhere: those that packages are known to name as they are imported stand for them.  Those of
  * other packages than the module's own come last, as nobody may have imported these: a Visual C++ runtime of
  * theirs is not to take the place of the system's. */
+#include "base/os/path.h"
 #include "loader/resolve/search.h"
 
 #include <stdio.h>
@@ -51,7 +52,7 @@ static bool is_system(const char *name)
     char folder[EXTI_PATH_MAX];
     size_t n;
 
-    if (exti__fs_is_plain_name(name))
+    if (exti__path_is_plain_name(name))
         return is_known(name);
     exti__pe_system_folder(folder);
     n = strlen(folder);
@@ -81,7 +82,7 @@ static int try_in(const char *dir, const char *name, char **out, struct exti_err
 {
     struct entry e = {.name = name};
     struct exti_file_id id;
-    char *path = exti__fs_join(dir, name);
+    char *path = exti__path_join(dir, name);
 
     if (!path)
         return exti__fail_nomem(err);
@@ -89,7 +90,7 @@ static int try_in(const char *dir, const char *name, char **out, struct exti_err
         exti__free(path);
         path = NULL;
         if (!exti__fs_list(dir, is_it, &e, NULL) && e.found[0]) {
-            path = exti__fs_join(dir, e.found);
+            path = exti__path_join(dir, e.found);
             if (!path)
                 return exti__fail_nomem(err);
             if (exti__fs_id(path, &id, NULL)) { /* a folder, say */
@@ -116,7 +117,7 @@ static bool climb(struct climb *c)
     const char *slash;
 
     c->path[c->n] = 0;
-    slash = exti__fs_last_slash(c->path);
+    slash = exti__path_last_slash(c->path);
     if (!slash || slash == c->path)
         return false;
     c->n = (size_t)(slash - c->path);
@@ -230,7 +231,7 @@ static int try_site(const char *site, const char *name, char **out, struct exti_
     if (n.count)
         qsort(n.list, n.count, sizeof *n.list, by_text);
     for (size_t i = 0; i < n.count && !rc && !*out; i++) {
-        char *dir = exti__fs_join(site, n.list[i]);
+        char *dir = exti__path_join(site, n.list[i]);
 
         rc = dir ? try_in(dir, name, out, err) : exti__fail_nomem(err);
         exti__free(dir);
@@ -295,7 +296,7 @@ static int try_system(const char *name, char **out, struct exti_error *err)
     if (!exti__pe_system_has(name))
         return 0;
     exti__pe_system_folder(folder);
-    *out = exti__fs_join(folder, name);
+    *out = exti__path_join(folder, name);
     return *out ? 0 : exti__fail_nomem(err);
 }
 
@@ -322,7 +323,7 @@ static int find(const struct exti_search *s, const struct exti_requester *from, 
 
     (void)s;
     *out = NULL;
-    if (!exti__fs_is_plain_name(name) || strlen(name) + 5 > sizeof file)
+    if (!exti__path_is_plain_name(name) || strlen(name) + 5 > sizeof file)
         return 0;
     snprintf(file, sizeof file, "%s%s", name, strchr(name, '.') ? "" : ".dll");
     while (from->loader)
@@ -373,7 +374,7 @@ static int by_name(const struct exti_search *s, const struct exti_requester *fro
 
 const struct exti_search_ops *exti__search_pe(void)
 {
-    static const struct exti_search_ops ops = {.format = "PE",
+    static const struct exti_search_ops ops = {.format = EXTI_FORMAT_PE,
                                                .same_name = same_name,
                                                .is_api = is_api,
                                                .is_system = is_system,

@@ -23,7 +23,7 @@ bool exti__pe_system_has(const char *name)
     bool has;
 
     exti__pe_system_folder(folder);
-    path = exti__fs_join(folder, name);
+    path = exti__path_join(folder, name);
     has = path && !exti__fs_id(path, &id, NULL);
     exti__free(path);
     return has;

@@ -34,7 +34,8 @@ static int verify_mapped(struct exti_span copy, struct exti_span original, struc
     if (rc)
         return rc;
     if (exti__format_of(copy, &copy_ops, &finding) || copy_ops != ops) {
-        exti__fail(&finding, EXTI_E_CHECK, 0, "is not %s, as the original is", ops->name);
+        exti__fail(&finding, EXTI_E_CHECK, 0, "is not %s, as the original is",
+                   exti__format_name(ops->format));
         count_finding(c, &finding);
         return 0;
     }
@@ -77,7 +78,7 @@ static int check_place(const char *copy, struct counter *c, struct exti_error *e
     if (rc)
         return rc;
     rc = exti__fs_realpath(copy, &path, err);
-    if (!rc && strcmp(im->info.format, "Mach-O") == 0) {
+    if (!rc && im->format == EXTI_FORMAT_MACHO) {
         check_install_name(im, path, c);
         for (size_t i = 0; i < im->info.slice_count; i++)
             check_install_name(&im->slices[i], path, c);

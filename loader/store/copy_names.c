@@ -46,13 +46,6 @@ int exti__context_name_check(const char *name, struct exti_error *err)
                       name, EXTI_NAME_MAX);
 }
 
-const char *exti__base_name(const char *path)
-{
-    const char *slash = exti__fs_last_slash(path);
-
-    return slash ? slash + 1 : path;
-}
-
 /* FNV-1a, 64 bits; begins with FNV_START, or goes on. */
 #define FNV_START 0xcbf29ce484222325u
 static uint64_t hash_text(const char *text, uint64_t h)

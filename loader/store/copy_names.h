@@ -71,6 +71,4 @@ bool exti__same_dll(const char *a, const char *b);
  * file's name, or, for CPython, that of the stable ABI's libpython3.so, which only forwards to it. */
 bool exti__is_api_name(const char *name, const char *file, const char *id);
 
-const char *exti__base_name(const char *path); /* what follows the last slash */
-
 #endif

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/opts.h"
+#include "base/os/path.h"
 #include "loader/rewrite/rewrite.h"
 #include "loader/store/edits.h"
 #include "loader/store/store.h"
@@ -46,7 +47,7 @@ int exti_dir_read(const char *dir, struct exti_dir **out, struct exti_error *err
     }
     for (size_t i = 0; i < n && !rc; i++) {
         d->copies[i] =
-            exti__fs_join(d->path, i ? d->manifest.entries[i - 1].copy : d->manifest.api.copy);
+            exti__path_join(d->path, i ? d->manifest.entries[i - 1].copy : d->manifest.api.copy);
         rc = d->copies[i] ? 0 : exti__fail_nomem(err);
     }
     if (rc) {
@@ -238,7 +239,7 @@ static int check_foreign(void *user, const char *name)
     if (exti__manifest_find_copy(&c->dir->manifest, name) || exti__store_owns(name) ||
         exti__copy_name_is_of(name, c->dir->manifest.name))
         return 0;
-    path = exti__fs_join(c->dir->path, name);
+    path = exti__path_join(c->dir->path, name);
     find_fault(c, path ? path : c->dir->path, EXTI_E_CHECK, EXTI_NO_OFFSET,
                "is no copy that the manifest names");
     exti__free(path);
@@ -321,7 +322,7 @@ int exti_dir_clean(const char *dir, struct exti_error *err)
 
     if (rc)
         return rc;
-    path = exti__fs_join(d->path, EXTI_LOCK_FILE);
+    path = exti__path_join(d->path, EXTI_LOCK_FILE);
     rc = path ? exti__fs_lock(path, &lock, err) : exti__fail_nomem(err);
     exti__free(path);
     if (!rc) {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/mem.h"
+#include "base/os/path.h"
 #include "loader/image/exports.h"
 #include "loader/store/stable_abi.h"
 
@@ -20,7 +21,7 @@ static int common_edits(const char *source, const char *id,
     *e = (struct exti_edits){.opts.size = sizeof e->opts, .origin = exti__strdup(source)};
     if (!e->origin)
         return exti__fail_nomem(err);
-    slash = exti__fs_last_slash(e->origin);
+    slash = exti__path_last_slash(e->origin);
     if (slash)
         slash[slash == e->origin] = 0;
     if (id) {
@@ -69,7 +70,7 @@ static int macho_edits(const struct exti_manifest *m, const char *source, const 
 
 static bool is_macho(const struct exti_image *im)
 {
-    return strcmp(im->info.format, "Mach-O") == 0;
+    return im->format == EXTI_FORMAT_MACHO;
 }
 
 /* Imports name the API copy's file, wherever it lies: the loader takes the one that is loaded already.
@@ -95,7 +96,7 @@ static int pe_edits(const struct exti_manifest *m, const char *source, const cha
 
 static bool is_pe(const struct exti_image *im)
 {
-    return strcmp(im->info.format, "PE") == 0;
+    return im->format == EXTI_FORMAT_PE;
 }
 
 static int add_pe_rename(const char *from, const char *to, struct exti_edits *e,
@@ -223,7 +224,7 @@ static int api_edits(const struct exti_manifest *m, const struct exti_entry *e,
 
 static bool same_name(const struct exti_manifest *m, const char *a, const char *b)
 {
-    return strcmp(m->target.format, "PE") == 0 ? exti__same_dll(a, b) : strcmp(a, b) == 0;
+    return m->target.format == EXTI_FORMAT_PE ? exti__same_dll(a, b) : strcmp(a, b) == 0;
 }
 
 /* By its SONAME or install name, its file's name, or, for CPython, as the stable ABI's libpython3.so,

@@ -67,19 +67,19 @@ static bool dup_string(json_t *o, const char *key, char **out)
 /* A copy's name comes from a file that anyone may have edited: it must stay in the directory. */
 static bool is_plain_name(const char *name)
 {
-    return name && name[0] != '.' && exti__fs_is_plain_name(name) &&
+    return name && name[0] != '.' && exti__path_is_plain_name(name) &&
            strlen(name) <= EXTI_FILE_NAME_MAX;
 }
 
 static bool is_absolute(const char *path)
 {
-    return path && exti__fs_is_absolute(path);
+    return path && exti__path_is_absolute(path);
 }
 
 /* Such a directory is not to be taken for a damaged one, which is made anew. */
 static bool is_of_another_system(const char *path)
 {
-    return path && !exti__fs_is_absolute(path) &&
+    return path && !exti__path_is_absolute(path) &&
            (path[0] == '/' || (path[0] && path[1] == ':') || strncmp(path, "\\\\", 2) == 0);
 }
 
@@ -256,7 +256,7 @@ static int manifest_from_json(json_t *root, struct exti_manifest *m, struct exti
     if (exti__context_name_check(name, NULL))
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "the context's name is not valid");
     snprintf(m->name, sizeof m->name, "%s", name);
-    snprintf(m->target.format, sizeof m->target.format, "%s", file_format);
+    m->target.format = exti__format_named(file_format);
     snprintf(m->target.machine, sizeof m->target.machine, "%s", machine);
     m->target.bits = bits;
     m->target.big_endian = big_endian;
@@ -276,7 +276,7 @@ int exti__manifest_read(const char *dir, struct exti_manifest *out, struct exti_
     struct exti_manifest m = {0};
     json_error_t json_err = {.text = ""};
     json_t *root = NULL;
-    char *path = exti__fs_join(dir, EXTI_MANIFEST_FILE), *text = NULL;
+    char *path = exti__path_join(dir, EXTI_MANIFEST_FILE), *text = NULL;
     size_t n;
     int rc;
 
@@ -371,13 +371,13 @@ static json_t *manifest_to_json(const struct exti_manifest *m)
         if (!m->entries[i].unwritten)
             copies = append(copies, entry_to_json(&m->entries[i]));
     /* json_pack releases the objects it is given even when it fails. */
-    root =
-        json_pack("{s:i,s:s,s:{s:s,s:s,s:i,s:b},s:b,s:I,s:s,s:o,s:I,s:o,s:o}", "extisolate",
-                  MANIFEST_FORMAT, "name", m->name, "target", "format", m->target.format, "machine",
-                  m->target.machine, "bits", m->target.bits, "big_endian", m->target.big_endian,
-                  "renamed", m->renamed, "generation", (json_int_t)m->generation, "closure",
-                  closures[m->policy.closure], "rules", rules_to_json(&m->policy), "resolution",
-                  (json_int_t)m->resolution, "api", api, "copies", copies);
+    root = json_pack("{s:i,s:s,s:{s:s,s:s,s:i,s:b},s:b,s:I,s:s,s:o,s:I,s:o,s:o}", "extisolate",
+                     MANIFEST_FORMAT, "name", m->name, "target", "format",
+                     exti__format_name(m->target.format), "machine", m->target.machine, "bits",
+                     m->target.bits, "big_endian", m->target.big_endian, "renamed", m->renamed,
+                     "generation", (json_int_t)m->generation, "closure",
+                     closures[m->policy.closure], "rules", rules_to_json(&m->policy), "resolution",
+                     (json_int_t)m->resolution, "api", api, "copies", copies);
     return exti__json_set_text(root, "search", m->search);
 }
 
@@ -385,7 +385,7 @@ int exti__manifest_write(const char *dir, const struct exti_manifest *m, bool sy
                          struct exti_error *err)
 {
     json_t *root = manifest_to_json(m);
-    char *text = NULL, *path = exti__fs_join(dir, EXTI_MANIFEST_FILE);
+    char *text = NULL, *path = exti__path_join(dir, EXTI_MANIFEST_FILE);
     int rc = path ? exti__json_text(root, JSON_INDENT(2), &text, err) : exti__fail_nomem(err);
 
     if (!rc)

@@ -58,7 +58,7 @@ struct exti_manifest_policy {
 
 /* What a file is, and what machine its code is for. */
 struct exti_target {
-    char format[8];
+    enum exti_file_format format;
     char machine[EXTI_MACHINES_MAX]; /* a universal file's with commas between */
     int bits;
     bool big_endian;

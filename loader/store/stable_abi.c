@@ -51,7 +51,7 @@ static const char *name_beside(const char *api, const char *id)
 
 static const char *own_name(const struct exti_manifest *m)
 {
-    if (!m->api.source || strcmp(m->target.format, "PE") != 0)
+    if (!m->api.source || m->target.format != EXTI_FORMAT_PE)
         return NULL;
     return name_beside(m->api.source, m->api.source_name);
 }
@@ -193,7 +193,7 @@ int exti__stable_abi_source(const struct exti_manifest *m, const char *symbol, c
     if (path && !e) {
         path[exti__base_name(path) - path] = 0;
         rc = exti__fs_list(path, is_it, &s, err);
-        *out = exti__fs_join(path, s.found);
+        *out = exti__path_join(path, s.found);
         exti__free(path);
         path = *out;
     }

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/path.h"
 #include "loader/process/dl.h"
 #include "loader/resolve/search.h"
 #include "loader/rewrite/rewrite.h"
@@ -54,7 +55,7 @@ enum exti_copy_state exti__entry_state(const char *dir, const struct exti_manife
         return EXTI_COPY_ORPHAN;
     if (!exti__same_version(&id, &e->id) || e->generation != m->generation)
         return EXTI_COPY_STALE;
-    copy = exti__fs_join(dir, e->copy);
+    copy = exti__path_join(dir, e->copy);
     rc = copy ? exti__fs_id(copy, &id, NULL) : EXTI_E_NOMEM;
     exti__free(copy);
     return rc || id.size != e->copy_size || id.mtime_ns != e->copy_mtime_ns ? EXTI_COPY_MISSING
@@ -74,7 +75,7 @@ static bool is_beside(const struct exti_store *s, const char *source, const char
     char *path;
     bool is;
 
-    if (!ops || !ops->by_file || !exti__fs_is_plain_name(name))
+    if (!ops || !ops->by_file || !exti__path_is_plain_name(name))
         return false;
     path = exti__alloc(strlen(source) + strlen(name) + 1);
     if (!path)
@@ -114,9 +115,9 @@ static bool is_fresh(struct exti_store *s, const char *first, const struct exti_
 
 struct exti_target exti__target_of(const struct exti_image *im)
 {
-    struct exti_target t = {.bits = im->info.bits, .big_endian = im->info.big_endian != 0};
+    struct exti_target t = {
+        .format = im->format, .bits = im->info.bits, .big_endian = im->info.big_endian != 0};
 
-    snprintf(t.format, sizeof t.format, "%s", im->info.format);
     exti__machines_of(im, t.machine);
     return t;
 }
@@ -126,10 +127,10 @@ static int check_target(const struct exti_store *s, const struct exti_image *im,
 {
     const struct exti_target t = exti__target_of(im), *wanted = &s->manifest.target;
 
-    if (strcmp(t.format, wanted->format) != 0)
+    if (t.format != wanted->format)
         return exti__fail(err, EXTI_E_UNSUPPORTED, 0,
-                          "is %s; the context's API library is %s, for %s", t.format,
-                          wanted->format, wanted->machine);
+                          "is %s; the context's API library is %s, for %s", im->info.format,
+                          exti__format_name(wanted->format), wanted->machine);
     if (exti__machines_meet(t.machine, wanted->machine) && t.bits == wanted->bits &&
         t.big_endian == wanted->big_endian)
         return 0;
@@ -156,7 +157,7 @@ static bool holds(const char *path, const uint8_t *p, size_t n)
 int exti__store_write(const struct exti_store *s, const struct exti_image *im,
                       const struct exti_edits *edits, struct exti_entry *e, struct exti_error *err)
 {
-    char *path = exti__fs_join(s->dir, e->copy);
+    char *path = exti__path_join(s->dir, e->copy);
     struct exti_rewritten r;
     struct exti_file_id id;
     int rc =
@@ -193,7 +194,7 @@ static const struct exti_entry *same_copy(const struct exti_manifest *m, const c
 {
     const struct exti_entry *e = exti__manifest_find_copy(m, name);
 
-    if (e || strcmp(m->target.format, "PE") != 0)
+    if (e || m->target.format != EXTI_FORMAT_PE)
         return e;
     if (m->api.copy && strcasecmp(m->api.copy, name) == 0)
         return &m->api;
@@ -208,7 +209,7 @@ static bool is_library(const struct exti_manifest *m, const char *source)
 {
     const size_t n = strlen(source);
 
-    return m->policy.closure != EXTI_CLOSURE_NONE && strcmp(m->target.format, "PE") == 0 && n > 4 &&
+    return m->policy.closure != EXTI_CLOSURE_NONE && m->target.format == EXTI_FORMAT_PE && n > 4 &&
            strcasecmp(source + n - 4, ".dll") == 0;
 }
 
@@ -232,7 +233,7 @@ int exti__store_check_name(const struct exti_store *s, const char *source, char 
     if (s->copy_name && s->copy_name(s->user, source, name, EXTI_FILE_NAME_MAX + 1) < 0)
         return exti__fail(err, EXTI_E_HOOK, EXTI_NO_OFFSET, "copy_name refused");
     name[EXTI_FILE_NAME_MAX] = 0;
-    if (!exti__fs_is_plain_name(name) || name[0] == '.' || strcmp(name, EXTI_MANIFEST_FILE) == 0)
+    if (!exti__path_is_plain_name(name) || name[0] == '.' || strcmp(name, EXTI_MANIFEST_FILE) == 0)
         return exti__fail(err, EXTI_E_HOOK, EXTI_NO_OFFSET,
                           "copy_name gave '%s', which is not a plain file name", name);
     other = same_copy(&s->manifest, name);
@@ -297,7 +298,7 @@ int exti__store_edits(const struct exti_edits *edits, struct exti_entry *e, stru
 
 bool exti__store_is_interposed(const struct exti_store *s, const struct exti_image *im)
 {
-    if (s->copy_only || strcmp(im->info.format, "ELF") != 0)
+    if (s->copy_only || im->format != EXTI_FORMAT_ELF)
         return false;
     for (size_t i = 0; i < im->info.symbol_count; i++)
         if ((im->symbols[i].flags & EXTI_SYM_EXPORT) && exti__dl_global(im->symbols[i].name))
@@ -515,7 +516,7 @@ int exti__store_ensure(struct exti_store *s, const char *source, bool symbolic,
 
 static int manifest_file_id(const struct exti_store *s, struct exti_file_id *id)
 {
-    char *path = exti__fs_join(s->dir, EXTI_MANIFEST_FILE);
+    char *path = exti__path_join(s->dir, EXTI_MANIFEST_FILE);
     int rc = path ? exti__fs_id(path, id, NULL) : EXTI_E_NOMEM;
 
     exti__free(path);
@@ -627,7 +628,7 @@ int exti__store_reload(struct exti_store *s, struct exti_error *err)
 int exti__store_lock(const struct exti_store *s, struct exti_lock *lock, struct exti_error *err)
 {
     struct exti_error e = {0};
-    char *path = exti__fs_join(s->dir, EXTI_LOCK_FILE);
+    char *path = exti__path_join(s->dir, EXTI_LOCK_FILE);
     int rc = path ? exti__fs_lock(path, lock, &e) : exti__fail_nomem(&e);
 
     exti__free(path);
@@ -705,7 +706,7 @@ int exti__store_make_symbolic(struct exti_store *s, const char *source, struct e
 int exti__store_export_paths(struct exti_store *s, const struct exti_entry *e, const char **copy,
                              const char **source, struct exti_error *err)
 {
-    *copy = exti__store_intern(s, exti__fs_join(s->dir, e->copy));
+    *copy = exti__store_intern(s, exti__path_join(s->dir, e->copy));
     *source = exti__store_intern(s, exti__strdup(e->source));
     return *copy && *source ? 0 : exti__fail_nomem(err);
 }

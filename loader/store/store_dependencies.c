@@ -54,7 +54,7 @@ static int add_dependency(struct exti_store *s, struct exti_entry *e,
     }
     d = &set->copies[set->count];
     *d = (struct exti_dependency){.source = intern_copy(s, e->source),
-                                  .copy = exti__store_intern(s, exti__fs_join(s->dir, e->copy)),
+                                  .copy = exti__store_intern(s, exti__path_join(s->dir, e->copy)),
                                   .symbolic = e->symbolic,
                                   .needs = exti__calloc(e->need_count + 1, sizeof *d->needs),
                                   .optional = set->count > 0};

@@ -173,7 +173,7 @@ int exti__store_needs(struct exti_store *s, const char *first, const char *sourc
     return rc;
 }
 
-int exti__store_search_key(const char *format, char **out, struct exti_error *err)
+int exti__store_search_key(enum exti_file_format format, char **out, struct exti_error *err)
 {
     const struct exti_search_ops *ops = exti__search_ops(format);
 

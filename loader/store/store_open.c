@@ -76,7 +76,7 @@ static int count_foreign(void *user, const char *name)
  * has cut it short, before there was anything else. */
 bool exti__store_locked_name(const char *dir, char *name)
 {
-    char *path = exti__fs_join(dir, EXTI_LOCK_FILE), *text = NULL;
+    char *path = exti__path_join(dir, EXTI_LOCK_FILE), *text = NULL;
     size_t n = 0;
     bool good = path && !exti__fs_read(path, EXTI_NAME_MAX + 1, &text, &n, NULL) && n > 1 &&
                 strlen(text) == n && text[n - 1] == '\n';
@@ -118,7 +118,7 @@ static int start_manifest(struct exti_store *s, const char *name, struct exti_er
 /* What a power loss leaves of a file that was being written: nothing, or zeros. */
 static bool is_torn(const struct exti_store *s)
 {
-    char *path = exti__fs_join(s->dir, EXTI_MANIFEST_FILE), *text = NULL;
+    char *path = exti__path_join(s->dir, EXTI_MANIFEST_FILE), *text = NULL;
     size_t n = 0;
     bool torn = path && !exti__fs_read(path, SIZE_MAX / 2, &text, &n, NULL) && !text[0];
 
@@ -184,7 +184,7 @@ static int remove_file(const char *dir, const char *name, struct exti_error *err
 
 static void discard_file(const char *dir, const char *name)
 {
-    char *path = exti__fs_join(dir, name);
+    char *path = exti__path_join(dir, name);
 
     if (path)
         exti__fs_discard(path);
@@ -204,7 +204,7 @@ static int make_api(struct exti_store *s, const char *source, const struct exti_
 
     if (!keep_generation)
         m->generation++;
-    if (strcmp(im->info.format, "PE") == 0)
+    if (im->format == EXTI_FORMAT_PE)
         exti__copy_name_pe_api(source, m->name, m->generation, name);
     else
         exti__copy_name_api(source, m->name, m->generation, name);
@@ -292,7 +292,7 @@ static int choose_policy(struct exti_manifest *m, const struct exti_image *api,
                          const struct exti_store_opts *o, struct exti_error *err)
 {
     const bool given = o->closure != EXTI_CLOSURE_DEFAULT || o->rule_count;
-    const bool followed = exti__search_ops(api->info.format);
+    const bool followed = exti__search_ops(api->format);
 
     if (m->policy.closure != EXTI_CLOSURE_DEFAULT)
         return check_policy(&m->policy, o, err);

@@ -103,7 +103,7 @@ bool exti__store_finds_need(struct exti_store *s, const char *first, const struc
                             const char *name);
 
 /* What look-ups for files of a format go by that may change from process to process; exti__free it. */
-int exti__store_search_key(const char *format, char **out, struct exti_error *err);
+int exti__store_search_key(enum exti_file_format format, char **out, struct exti_error *err);
 
 /* Whether copies that need the library `path` are to get one of the context's; if not, why.  Takes no
  * lock. */

@@ -52,7 +52,7 @@ static char *folder_of(const char *path)
     char *folder = exti__strdup(path);
 
     if (folder)
-        exti__fs_last_slash(folder)[1] = 0;
+        exti__path_last_slash(folder)[1] = 0;
     return folder;
 }
 
@@ -60,7 +60,7 @@ static char *folder_of(const char *path)
 static void remember(struct exti_tracer *t, const char *path, const char *real)
 {
     forget(t);
-    if (!exti__fs_last_slash(path) || !exti__fs_is_named_itself(path))
+    if (!exti__path_last_slash(path) || !exti__fs_is_named_itself(path))
         return;
     t->given = folder_of(path);
     t->real = folder_of(real);
@@ -70,7 +70,7 @@ static void remember(struct exti_tracer *t, const char *path, const char *real)
 
 static bool knows(const struct exti_tracer *t, const char *path)
 {
-    const char *slash = exti__fs_last_slash(path);
+    const char *slash = exti__path_last_slash(path);
     size_t n = slash ? (size_t)(slash - path) + 1 : 0;
 
     return n && t->given && strncmp(path, t->given, n) == 0 && !t->given[n] &&
@@ -85,13 +85,13 @@ int exti__store_trace_next(struct exti_store *s, struct exti_tracer *t, const ch
     int rc;
 
     if (knows(t, path)) {
-        *out = exti__fs_join(t->real, exti__fs_last_slash(path) + 1);
+        *out = exti__path_join(t->real, exti__path_last_slash(path) + 1);
         return *out ? 0 : exti__fail_nomem(err);
     }
     rc = exti__fs_realpath(path, &real, err);
     if (rc)
         return rc;
-    slash = exti__fs_last_slash(real);
+    slash = exti__path_last_slash(real);
     was = *slash;
     *slash = 0;
     source = source_of(s, slash == real ? "/" : real, slash + 1, &is_context, &rc, err);

@@ -103,7 +103,7 @@ static int find_file(const struct exti_image *im, const char *name, char **real,
     if (name[0] == '/')
         rc = exti__fs_realpath(name, real, NULL);
     for (size_t i = 0; i < im->path_count && rc == EXTI_E_IO && begins(name, RPATH); i++) {
-        char *path = exti__fs_join(im->paths[i], name + strlen(RPATH));
+        char *path = exti__path_join(im->paths[i], name + strlen(RPATH));
 
         rc = !path ? EXTI_E_NOMEM : path[0] == '/' ? exti__fs_realpath(path, real, NULL) : rc;
         exti__free(path);

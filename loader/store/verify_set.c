@@ -80,8 +80,8 @@ static int open_member(struct exti_member *v, bool read, struct exti_error *err)
 int exti__verify_set(const struct exti_manifest *m, char *const *copies, exti_report_fn report,
                      void *user, struct exti_error *err)
 {
-    const bool pe = strcmp(m->target.format, "PE") == 0;
-    const bool macho = strcmp(m->target.format, "Mach-O") == 0;
+    const bool pe = m->target.format == EXTI_FORMAT_PE;
+    const bool macho = m->target.format == EXTI_FORMAT_MACHO;
     struct exti_member_set s = {.m = m, .n = m->count + 1, .report = report, .user = user};
     int rc = 0;
 

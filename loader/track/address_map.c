@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/path.h"
 #include "loader/track/lingering.h"
 #include "loader/track/module.h"
 

@@ -17,8 +17,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/glob.h"
 #include "base/mem.h"
-#include "loader/resolve/policy.h"
+#include "base/os/path.h"
 #include "loader/store/copy_names.h"
 #include "loader/track/context_threads.h"
 #include "loader/track/module.h"
@@ -54,7 +55,7 @@ static bool lies_in(const char *path, const char *dir)
 static bool joins(const char *path)
 {
     for (size_t i = 0; i < sizeof joiners / sizeof *joiners; i++)
-        if (exti__glob_matches(joiners[i], exti__base_name(path)))
+        if (exti__glob_matches(joiners[i], exti__base_name(path), false))
             return true;
     return false;
 }

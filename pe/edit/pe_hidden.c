@@ -35,7 +35,7 @@ static bool same(const char *name, const char *other)
  * that. */
 static bool is_meant(const struct exti_rewrite_opts *o, const char *name)
 {
-    const char *slash = o->bind_file ? exti__fs_last_slash(o->bind_file) : NULL;
+    const char *slash = o->bind_file ? exti__path_last_slash(o->bind_file) : NULL;
 
     for (size_t i = 0; i < o->needed_count; i++)
         if (same(name, o->needed[i].from))

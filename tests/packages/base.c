@@ -8,7 +8,7 @@ int main(void)
     const char *glob, *reason;
     bool fixed;
 
-    for (size_t i = 0; (glob = exti__policy_base("ELF", i, &reason, &fixed)) != NULL; i++)
+    for (size_t i = 0; (glob = exti__policy_base(EXTI_FORMAT_ELF, i, &reason, &fixed)) != NULL; i++)
         puts(glob);
     return ferror(stdout) || fflush(stdout) != 0;
 }

@@ -16,7 +16,7 @@ static struct exti_error err;
 /* Kept until the end: a test may use several. */
 static const char *at(const char *name)
 {
-    return exti__fs_join(folder, name);
+    return exti__path_join(folder, name);
 }
 
 static bool put(const char *path, const char *text)
@@ -170,7 +170,7 @@ static void names_are_unicode(void)
     CHECK(holds(path, "text"));
     CHECK_ERR(!exti__fs_realpath(path, &real, &err), &err);
     CHECK(real && strcmp(real, path) == 0);
-    snprintf(slashes, sizeof slashes, "%s/./.\\%s", folder, exti__fs_last_slash(path) + 1);
+    snprintf(slashes, sizeof slashes, "%s/./.\\%s", folder, exti__path_last_slash(path) + 1);
     exti__free(real);
     for (char *p = slashes; *p; p++)
         if (*p == '\\')
@@ -230,13 +230,13 @@ static void long_paths_work(void)
 
 static void texts_of_paths(void)
 {
-    CHECK(exti__fs_is_absolute("C:\\x") && exti__fs_is_absolute("c:/x"));
-    CHECK(exti__fs_is_absolute("\\\\server\\share"));
-    CHECK(!exti__fs_is_absolute("C:x") && !exti__fs_is_absolute("\\x") &&
-          !exti__fs_is_absolute(""));
-    CHECK(exti__fs_is_plain_name("x.dll") && !exti__fs_is_plain_name("a\\b"));
-    CHECK(!exti__fs_is_plain_name("a/b") && !exti__fs_is_plain_name("a:b"));
-    CHECK(strcmp(exti__fs_last_slash("a/b\\c/d"), "/d") == 0 && !exti__fs_last_slash("a"));
+    CHECK(exti__path_is_absolute("C:\\x") && exti__path_is_absolute("c:/x"));
+    CHECK(exti__path_is_absolute("\\\\server\\share"));
+    CHECK(!exti__path_is_absolute("C:x") && !exti__path_is_absolute("\\x") &&
+          !exti__path_is_absolute(""));
+    CHECK(exti__path_is_plain_name("x.dll") && !exti__path_is_plain_name("a\\b"));
+    CHECK(!exti__path_is_plain_name("a/b") && !exti__path_is_plain_name("a:b"));
+    CHECK(strcmp(exti__path_last_slash("a/b\\c/d"), "/d") == 0 && !exti__path_last_slash("a"));
     CHECK(exti__fs_is_temporary(".exti-0123456789abcdef0123456789abcdef"));
     CHECK(!exti__fs_is_temporary(".exti-0123456789abcdef0123456789abcdeg"));
 }
@@ -294,7 +294,7 @@ static int leave(const char *note)
 
     if (exti__fs_mkdtemp(&dir, &err))
         return 1;
-    path = exti__fs_join(dir, "left.dll");
+    path = exti__path_join(dir, "left.dll");
     return !copy_dll(path) || !load(path) || exti__fs_replace(note, dir, strlen(dir), 0, &err);
 }
 

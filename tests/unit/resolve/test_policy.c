@@ -3,9 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/glob.h"
 #include "tests/support/exti_test.h"
 
-static const char *const formats[] = {"ELF", "Mach-O", "PE"};
+static const enum exti_file_format formats[] = {EXTI_FORMAT_ELF, EXTI_FORMAT_MACHO, EXTI_FORMAT_PE};
 
 static void assert_decides(const struct exti_policy *p, const char *soname, const char *path,
                            uint32_t flags, bool share, enum exti_why why)
@@ -54,7 +55,7 @@ static void globs_match_as_a_shells(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-        if (exti__glob_matches(rows[i].glob, rows[i].text) != rows[i].matches)
+        if (exti__glob_matches(rows[i].glob, rows[i].text, false) != rows[i].matches)
             fail_msg("\"%s\" and \"%s\"", rows[i].glob, rows[i].text);
 }
 
@@ -66,7 +67,7 @@ static void a_hostile_glob_takes_no_longer(void **state)
     (void)state;
     memset(text, 'a', 2000);
     text[2000] = 0;
-    assert_false(exti__glob_matches("*a*a*a*a*a*a*a*a*a*a*a*a*b", text));
+    assert_false(exti__glob_matches("*a*a*a*a*a*a*a*a*a*a*a*a*b", text, false));
 }
 
 static void the_base_set_is_shared(void **state)
@@ -97,8 +98,8 @@ static void the_base_set_is_shared(void **state)
                                          "libmpfr.so.6",
                                          "libunwind.so.8",
                                          "libopencv_highgui.so.406"};
-    const struct exti_policy p = {.format = "ELF"},
-                             sharing = {.share_by_default = true, .format = "ELF"};
+    const struct exti_policy p = {.format = EXTI_FORMAT_ELF},
+                             sharing = {.share_by_default = true, .format = EXTI_FORMAT_ELF};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -127,7 +128,8 @@ static void windows_has_a_base_set_of_its_own(void **state)
                                          "libopenblas.dll", "hdf5.dll",       "msvcrystal.dll"};
     const struct exti_rule rules[] = {
         {"SQLITE3.*", true}, {"C:/Lib[A-B]/*", true}, {"x[0-9].dll", true}};
-    const struct exti_policy p = {.format = "PE"}, ruled = {rules, ARRAY_SIZE(rules), false, "PE"};
+    const struct exti_policy p = {.format = EXTI_FORMAT_PE},
+                             ruled = {rules, ARRAY_SIZE(rules), false, EXTI_FORMAT_PE};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -147,7 +149,7 @@ static void windows_has_a_base_set_of_its_own(void **state)
 
 static void flags_decide_where_no_name_does(void **state)
 {
-    const struct exti_policy p = {.format = "ELF"};
+    const struct exti_policy p = {.format = EXTI_FORMAT_ELF};
 
     (void)state;
     assert_decides(&p, "libp.so", "/p", EXTI_IMAGE_NODELETE, true, EXTI_WHY_FLAGS);
@@ -162,7 +164,7 @@ static void mach_o_has_a_base_set_of_its_own(void **state)
                                         "libcrypto.3.dylib", "libstdc++.6.dylib"};
     static const char *const others[] = {"libscipy_openblas64_.dylib", "libz.1.dylib",
                                          "libgfortran.5.dylib", "libgcc_s.so.1", "libc.so.6"};
-    const struct exti_policy p = {.format = "Mach-O"};
+    const struct exti_policy p = {.format = EXTI_FORMAT_MACHO};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -180,7 +182,7 @@ static void the_users_last_word_counts_but_not_for_the_c_library(void **state)
 {
     static const struct exti_rule rules[] = {
         {"*", false}, {"libz*", true}, {"/opt/*", true}, {"libzstd.so.1", false}};
-    const struct exti_policy p = {rules, ARRAY_SIZE(rules), false, "ELF"};
+    const struct exti_policy p = {rules, ARRAY_SIZE(rules), false, EXTI_FORMAT_ELF};
 
     (void)state;
     assert_decides(&p, "libc.so.6", "/lib/libc.so.6", 0, true, EXTI_WHY_FIXED);
@@ -193,7 +195,7 @@ static void the_users_last_word_counts_but_not_for_the_c_library(void **state)
 }
 
 /* Each entry has a reason, and none is hidden by one before it. */
-static void check_entries(const char *format)
+static void check_entries(enum exti_file_format format)
 {
     const char *reason, *glob, *other;
     bool fixed;
@@ -202,7 +204,7 @@ static void check_entries(const char *format)
         assert_true(strlen(reason) > 20);
         for (size_t k = 0; k < i; k++) {
             other = exti__policy_base(format, k, &reason, &fixed);
-            if (exti__glob_matches(other, glob))
+            if (exti__glob_matches(other, glob, false))
                 fail_msg("%s comes behind %s", glob, other);
         }
     }
@@ -216,15 +218,15 @@ static void entries_are_sound(void **state)
 }
 
 /* In the table under the format's own heading. */
-static void check_rows(const char *text, const char *format)
+static void check_rows(const char *text, enum exti_file_format format)
 {
     const char *reason, *glob, *row;
     char heading[32];
     bool fixed;
 
-    snprintf(heading, sizeof heading, "\n### %s\n", format);
+    snprintf(heading, sizeof heading, "\n### %s\n", exti__format_name(format));
     if (exti__policy_base(format, 0, &reason, &fixed) && !(text = strstr(text, heading)))
-        fail_msg("there is no heading for %s", format);
+        fail_msg("there is no heading for %s", exti__format_name(format));
     for (size_t i = 0; (glob = exti__policy_base(format, i, &reason, &fixed)); i++) {
         char quoted[64];
 

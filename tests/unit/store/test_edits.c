@@ -17,7 +17,8 @@ static struct exti_manifest manifest(void)
 
 static struct exti_image image(struct exti_image_needed *needed, size_t count, const char *id)
 {
-    return (struct exti_image){.info = {.format = "Mach-O", .needed_count = count, .id = id},
+    return (struct exti_image){.format = EXTI_FORMAT_MACHO,
+                               .info = {.format = "Mach-O", .needed_count = count, .id = id},
                                .needed = needed};
 }
 
@@ -123,8 +124,8 @@ static void pe_imports_of_the_api_are_renamed(void **state)
     m.api.source = "/opt/python311.dll";
     m.api.source_name = "python311.dll";
     m.api.copy = "pk3x9q2m4.dll";
-    strcpy(m.target.format, "PE");
-    im.info.format = "PE";
+    m.target.format = EXTI_FORMAT_PE;
+    im.format = EXTI_FORMAT_PE;
     assert_ok(of_copy(&m, "/site/a.pyd", "a.ctx-1.pyd", &im, &e, &t->err), &t->err);
     assert_int_equal(e.opts.needed_count, 2);
     for (size_t i = 0; i < 2; i++) {

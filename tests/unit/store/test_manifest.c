@@ -97,8 +97,10 @@ static void add_policy(struct exti_manifest *m)
 
 static void fill(struct exti_manifest *m)
 {
-    *m = (struct exti_manifest){
-        .name = "ctx", .renamed = true, .generation = 2, .target = {"ELF", "x86-64", 64, false}};
+    *m = (struct exti_manifest){.name = "ctx",
+                                .renamed = true,
+                                .generation = 2,
+                                .target = {EXTI_FORMAT_ELF, "x86-64", 64, false}};
     m->api = entry_of("/api.so", "api.ctx");
     m->api.build_id = dup("abcd");
     m->api.source_name = dup("libapi.so.1");
@@ -146,7 +148,7 @@ static void what_is_written_is_read_back(void **state)
     assert_int_equal(r.generation, 2);
     assert_string_equal(r.api.source_name, "libapi.so.1");
     assert_string_equal(r.api.build_id, "abcd");
-    assert_string_equal(r.target.format, "ELF");
+    assert_int_equal(r.target.format, EXTI_FORMAT_ELF);
     assert_string_equal(r.target.machine, "x86-64");
     assert_int_equal(r.target.bits, 64);
     assert_int_equal(r.count, 3);

@@ -460,7 +460,7 @@ static void join_puts_one_slash(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        char *path = exti__fs_join(cases[i][0], cases[i][1]);
+        char *path = exti__path_join(cases[i][0], cases[i][1]);
 
         assert_string_equal(path, cases[i][2]);
         exti__free(path);

@@ -491,7 +491,7 @@ static int do_realpath(struct test *t)
 
 static int do_join(struct test *t)
 {
-    char *path = exti__fs_join(t->dir, "f");
+    char *path = exti__path_join(t->dir, "f");
 
     t->err = (struct exti_error){.code = EXTI_E_NOMEM, .offset = EXTI_NO_OFFSET, .message = "-"};
     exti__free(path);

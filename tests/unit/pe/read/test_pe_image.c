@@ -290,7 +290,7 @@ static void the_magic_is_claimed(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(table); i++)
         assert_int_equal(exti__pe_format.probe(exti__span(table[i].bytes, table[i].n)),
                          table[i].claimed);
-    assert_string_equal(exti__pe_format.name, "PE");
+    assert_int_equal(exti__pe_format.format, EXTI_FORMAT_PE);
 }
 
 int main(void)

@@ -275,7 +275,7 @@ static void other_builds_have_their_own(void **state)
 
     (void)state;
     assert_false(exti__stable_abi_is(&m, "python3.dll"));
-    strcpy(m.target.format, "PE");
+    m.target.format = EXTI_FORMAT_PE;
     assert_true(exti__stable_abi_is(&m, "python3t_d.dll"));
     assert_true(exti__stable_abi_is(&m, "PYTHON3"));
     assert_false(exti__stable_abi_is(&m, "python3_d.dll"));
@@ -478,7 +478,7 @@ static void names_differ_in_more_than_case(void **state)
 
     assert_ok(exti__verify_set(&m, copies, stop, &count, &t->err), &t->err);
     assert_int_equal(count, 0);
-    strcpy(m.target.format, "PE");
+    m.target.format = EXTI_FORMAT_PE;
     assert_ok(exti__verify_set(&m, copies, stop, &count, &t->err), &t->err);
     assert_int_equal(count, 1);
 }
