@@ -324,7 +324,7 @@ $(PACKAGES_BASE): $(B)/obj/tests/packages/base.o $(STATIC)
 run = @tests/run.sh $(1) $(sort $(2))
 
 .PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-pe-inputs check-isolation \
-	check-runtime check-cli check-corpus check-macho-corpus check-pe-corpus check-macos check-windows check-wine \
+	check-runtime check-runtime-soaks check-cli check-corpus check-macho-corpus check-pe-corpus check-macos check-windows check-wine \
 	check-packages check-suites
 check-unit: $(UNIT_TESTS) ## unit tests, every error path
 	$(call run,unit,$(UNIT_TESTS) $(call scripts,unit))
@@ -338,8 +338,11 @@ check-pe-inputs: all $(call programs,pe_inputs) ## PE files, built here
 	$(call run,pe_inputs,$(call programs,pe_inputs) $(call scripts,pe_inputs))
 check-isolation: all $(ISOLATION_TESTS) ## real loading in many contexts
 	$(call run,isolation,$(ISOLATION_TESTS) $(call scripts,isolation))
+RUNTIME_SOAKS := $(addprefix tests/runtime/,test_cycles.sh test_scale.sh test_semantics.sh)
 check-runtime: all $(call programs,runtime) $(CYCLE) ## CPython contexts
-	$(call run,runtime,$(call programs,runtime) $(call scripts,runtime))
+	$(call run,runtime,$(call programs,runtime) $(filter-out $(RUNTIME_SOAKS),$(call scripts,runtime)))
+check-runtime-soaks: all $(CYCLE) ## CPython contexts by the hundred, and one after another
+	$(call run,runtime-soaks,$(RUNTIME_SOAKS))
 check-cli: all ## the program
 	$(call run,cli,$(call scripts,cli))
 check-corpus: all $(call programs,corpus) ## the distribution's extension modules
@@ -420,23 +423,26 @@ export TSAN_OPTIONS := $(to_report)halt_on_error=1:second_deadlock_stack=1:$(TSA
 export LSAN_OPTIONS := suppressions="$(CURDIR)/tests/lsan.supp":print_suppressions=0:$(LSAN_OPTIONS)
 # Of each stack two frames, so that a suppression speaks of who called malloc and never hides our own
 # frames further up.  Some tests preload libraries.
-check-runtime check-leaks check-cli: export ASAN_OPTIONS := \
+check-runtime check-runtime-soaks check-leaks check-cli: export ASAN_OPTIONS := \
 	malloc_context_size=2:verify_asan_link_order=0:$(ASAN_OPTIONS)
 
 # Under the tools only the system's CPython, not so many contexts at once, and of the corpus what our
 # own code does; SAN_LIMITS= lifts that.
 SAN_LIMITS ?= EXTI_PYTHON_LIMIT=1 EXTI_SCALE=20 EXTI_CORPUS_QUICK=1 EXTI_ROUNDS=10
-SAN_address,undefined := check-unit check-api check-fuzz check-elf-inputs check-macho-inputs \
-	check-pe-inputs check-isolation check-runtime check-leaks check-cli check-corpus
-SAN_thread := check-unit check-api check-fuzz check-isolation check-threads
+with_san = @$(MAKE) --no-print-directory -k SAN=$(1) EXTI_LABEL=$(1)/ $(SAN_LIMITS) $(2)
 
-.PHONY: check-san check-leaks check-threads coverage check-valgrind valgrind-unit valgrind-api \
-	valgrind-isolation valgrind-cli valgrind-runtime
-check-san: ## the tests under the address, undefined-behaviour and thread sanitizers
-	@rc=0; $(foreach s,address$(comma)undefined thread,\
-	    $(MAKE) --no-print-directory -j$(JOBS) SAN=$s all test-programs && \
-	    $(MAKE) --no-print-directory -k SAN=$s EXTI_LABEL=$s/ $(SAN_LIMITS) \
-	        $(SAN_$s) || rc=1;) exit $$rc
+.PHONY: check-san-core check-san-more check-san-rest check-san check-leaks check-threads coverage \
+	check-valgrind valgrind-unit valgrind-api valgrind-isolation valgrind-cli valgrind-runtime
+check-san-core: ## formats, loader and public header under the address and undefined-behaviour sanitizers
+	$(call with_san,address$(comma)undefined,check-unit check-api check-fuzz)
+check-san-more: ## real loading and the program under them, and real loading under the thread sanitizer
+	$(call with_san,address$(comma)undefined,check-isolation check-runtime check-leaks check-cli)
+	$(call with_san,thread,check-api check-isolation check-threads)
+check-san-rest: # each test that any other tool or group runs too
+	$(call with_san,address$(comma)undefined,check-elf-inputs check-macho-inputs check-pe-inputs \
+	    check-corpus check-runtime-soaks)
+	$(call with_san,thread,check-unit check-fuzz)
+check-san: check-san-core check-san-more check-san-rest ## all of that
 check-leaks: all # with SAN=address,undefined: contexts leak what the interpreter leaks, no more
 	$(call run,leaks,tests/runtime/leaks.sh)
 # CPython's and libc's own accesses are not looked at: neither is built for this sanitizer.
@@ -490,17 +496,31 @@ coverage: ## lines that the tests reach; those missed are printed with V=1
 
 # ---- everything ----------------------------------------------------------------------------------
 
-CHECKS := check-layers check-abi check-unit check-api check-fuzz check-elf-inputs check-macho-inputs \
-	check-pe-inputs check-isolation check-runtime check-cli check-readme check-corpus check-suites \
-	check-macho-corpus check-pe-corpus check-macos check-windows check-wine \
-	check-packages check-san check-valgrind
+# Groups run side by side and their tests one by one, the longest groups first.  `make check` is the loop of
+# every day: each room, each format, wine, two contexts with numpy, and the core under the address sanitizer.
+# CI adds CHECK_MORE, as much as it has time for; the rest takes hours.
+CHECK := check-san-core check-cli check-wine check-isolation check-runtime check-macho-inputs check-unit \
+	check-elf-inputs check-api check-pe-inputs check-readme check-layers check-abi check-fuzz
+CHECK_MORE := check-san-more check-windows check-runtime-soaks check-suites check-packages check-pe-corpus \
+	check-macho-corpus check-macos check-corpus check-valgrind
+CHECK_REST := check-san-rest
 
-.PHONY: check bench demo compile_commands.json format format-check help
-check: deps ## every check, then one line: N passed, N failed, N skipped
+.PHONY: check check-more check-all bench demo compile_commands.json format format-check help
+groups = rc=0; $(MAKE) --no-print-directory -k -j$(JOBS) EXTI_JOBS=1 $(1) || rc=1; \
+	    tests/run.sh --sum $(EXTI_RESULTS) && exit $$rc
+check: deps ## what to run before a commit, within 10 minutes; ends with: N passed, N failed, N skipped
 	@rm -rf $(EXTI_RESULTS)
 	@$(MAKE) --no-print-directory -j$(JOBS) all test-programs
-	@rc=0; $(MAKE) --no-print-directory -k -j1 $(CHECKS) || rc=1; \
-	    tests/run.sh --sum $(EXTI_RESULTS) && exit $$rc
+	@$(call groups,$(CHECK))
+check-more: deps # after `make check`, whose counts are in the closing line too; EXTI_UNTIL=SECONDS
+	@$(MAKE) --no-print-directory -j$(JOBS) all test-programs
+	@$(call groups,$(CHECK_MORE))
+check-all: deps ## everything: soaks, all packages and suites, every tool without limits; takes hours
+	@scripts/deps.sh packages
+	@rm -rf $(EXTI_RESULTS)
+	@$(MAKE) --no-print-directory -j$(JOBS) all test-programs
+	@$(call groups,$(CHECK) $(CHECK_MORE) $(CHECK_REST) EXTI_ALL=1 EXTI_PACKAGES=all EXTI_SUITES=all \
+	    SAN_LIMITS= VALGRIND_LIMITS=)
 
 bench: all ## measure; prints a table
 	@bench/run.sh

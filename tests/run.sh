@@ -6,10 +6,12 @@
 #
 # A test is a cmocka program, or anything that prints `ok NAME`, `not ok NAME` or
 # `skip NAME: reason` on lines of their own.  A test that ends badly or says nothing has failed.
-# EXTI_LABEL goes before the group's name, EXTI_WRAP before each program.  EXTI_JOBS of them run at a
-# time, by default as many as there are processors.  Any file that a test leaves in its folder of
-# EXTI_REPORTS, to which that folder's name is changed in sanitizers' options, is a sanitizer's report, and
-# the test has failed.
+# EXTI_LABEL goes before the group's name, EXTI_WRAP before each program.  EXTI_JOBS tests run at a time,
+# by default as many as there are processors.  EXTI_TEST=GLOB runs only the cases of cmocka programs whose
+# names match.  From the time EXTI_UNTIL on, in seconds since 1970, tests are skipped.  How long each took
+# is in the file `times` of the folder EXTI_RESULTS.
+# A sanitizer writes its reports to a folder of the test's own below EXTI_REPORTS; any file there fails the
+# test.
 set -u -o pipefail
 
 if [ "$1" = --sum ]; then
@@ -41,11 +43,10 @@ results_of() {
 }
 
 # Sanitizers' reports of this test only.
-reports_of() { # NAME
+reports_of() { # GROUP-NAME
     local v all=${EXTI_REPORTS:-}
     [ -n "$all" ] || return
-    reports=$all/$1
-    # Tests run some of their programs as another user.
+    reports=$all/$(file_name "$1")
     rm -rf "$reports" && mkdir -m 1777 "$reports" || exit
     for v in ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS LSAN_OPTIONS; do
         [ -z "${!v:-}" ] || export $v="${!v//"$all"/"$reports"}"
@@ -53,19 +54,26 @@ reports_of() { # NAME
 }
 
 run_one() { # GROUP TEST
-    local group=$1 name=${2##*/} log rc said reports=
+    local group=$1 name=${2##*/} log rc said reports= start
     log=$logs/$(file_name "$group-$name.log")
-    reports_of "$name"
+    if [ "$(date +%s)" -ge "${EXTI_UNTIL:-9999999999}" ]; then
+        echo "skip $group/$name: no time is left for it"
+        return
+    fi
+    reports_of "$group-$name"
+    start=$(date +%s%N)
     # shellcheck disable=SC2086
     { timeout -k 10 "${TEST_TIMEOUT:-3600}" ${EXTI_WRAP:-} "$2" >"$log" 2>&1 </dev/null; } 2>/dev/null
     rc=$?
+    printf '%d.%03d %s/%s\n' $((($(date +%s%N) - start) / 1000000 / 1000)) \
+        $((($(date +%s%N) - start) / 1000000 % 1000)) "$group" "$name" >>"$results/times"
     said=$(results_of "$log" | sed -E "s#^(ok|not ok|skip) #&$group/$name: #")
     [ -z "$said" ] || printf '%s\n' "$said"
     if [ $rc = 124 ]; then
         echo "not ok $group: $name ran out of time"
     elif [ $rc -gt 128 ] || { [ $rc != 0 ] && ! grep -q '^not ok' <<<"$said"; }; then
         echo "not ok $group: $name ended with status $rc"
-    elif [ -z "$said" ]; then
+    elif [ -z "$said" ] && [ -z "${EXTI_TEST:-}" ]; then
         echo "not ok $group: $name gave no result"
     fi
     if [ -n "$reports" ] && [ -n "$(ls -A "$reports")" ]; then
@@ -89,7 +97,7 @@ tell_one() { # GROUP TEST
     local said log
     log=$logs/$(file_name "$1-${2##*/}.log")
     said=$(run_one "$1" "$2") || exit
-    exec 9<"$logs"
+    exec 9<"$results"
     flock 9
     printf '%s\n' "$said"
     if grep -q '^not ok' <<<"$said"; then
@@ -110,7 +118,8 @@ fi
 group=${EXTI_LABEL:-}$1
 shift
 mkdir -p "$logs" "$results"
-[ -z "${EXTI_REPORTS:-}" ] || { rm -rf "$EXTI_REPORTS" && mkdir -m 1777 "$EXTI_REPORTS"; } || exit
+# Tests run some of their programs as another user.
+[ -z "${EXTI_REPORTS:-}" ] || { mkdir -p "$EXTI_REPORTS" && chmod 1777 "$EXTI_REPORTS"; } || exit
 export CMOCKA_MESSAGE_OUTPUT=stdout
 start=$SECONDS
 
@@ -120,6 +129,7 @@ tests_of_group() {
     [ $# != 0 ] || echo "not ok $group: it has no tests"
     for t in "$@"; do
         case $t in
+        *.sh) [ -z "${EXTI_TEST:-}" ] || continue ;;&
         /*) printf '%s\0' "$t" ;;
         *) printf './%s\0' "$t" ;;
         esac

@@ -4,6 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* EXTI_TEST=GLOB runs only the cases whose names match. */
+__attribute__((constructor)) static void filter_cases(void)
+{
+    const char *glob = getenv("EXTI_TEST");
+
+    if (glob)
+        cmocka_set_test_filter(glob);
+}
+
 struct test_owned {
     struct test_owned *next;
     max_align_t bytes[];
