@@ -427,22 +427,27 @@ check-runtime check-runtime-soaks check-leaks check-cli: export ASAN_OPTIONS := 
 	malloc_context_size=2:verify_asan_link_order=0:$(ASAN_OPTIONS)
 
 # Under the tools only the system's CPython, not so many contexts at once, and of the corpus what our
-# own code does; SAN_LIMITS= lifts that.
+# own code does; under the thread sanitizer every twentieth allocation fails in turn.  SAN_LIMITS= and
+# THREAD_LIMITS= lift that.
 SAN_LIMITS ?= EXTI_PYTHON_LIMIT=1 EXTI_SCALE=20 EXTI_CORPUS_QUICK=1 EXTI_ROUNDS=10
-with_san = @$(MAKE) --no-print-directory -k SAN=$(1) EXTI_LABEL=$(1)/ $(SAN_LIMITS) $(2)
+THREAD_LIMITS ?= $(SAN_LIMITS) EXTI_STEP=20
+with_san = @$(MAKE) --no-print-directory -k SAN=$(1) EXTI_LABEL=$(1)/ $(2)
 
 .PHONY: check-san-core check-san-more check-san-rest check-san check-leaks check-threads coverage \
-	check-valgrind valgrind-unit valgrind-api valgrind-isolation valgrind-cli valgrind-runtime
+	check-valgrind check-valgrind-core valgrind-unit valgrind-api valgrind-isolation valgrind-isolation-core valgrind-cli valgrind-runtime
 check-san-core: ## formats, loader and public header under the address and undefined-behaviour sanitizers
-	$(call with_san,address$(comma)undefined,check-unit check-api check-fuzz)
+	$(call with_san,address$(comma)undefined,$(SAN_LIMITS) check-unit check-api check-fuzz)
 check-san-more: ## real loading and the program under them, and real loading under the thread sanitizer
-	$(call with_san,address$(comma)undefined,check-isolation check-runtime check-leaks check-cli)
-	$(call with_san,thread,check-api check-isolation check-threads)
+	$(call with_san,address$(comma)undefined,$(SAN_LIMITS) check-isolation check-runtime check-leaks \
+	    check-cli)
+	$(call with_san,thread,$(THREAD_LIMITS) check-api check-isolation check-threads)
 check-san-rest: # each test that any other tool or group runs too
-	$(call with_san,address$(comma)undefined,check-elf-inputs check-macho-inputs check-pe-inputs \
+	$(call with_san,address$(comma)undefined,$(SAN_LIMITS) check-elf-inputs check-macho-inputs check-pe-inputs \
 	    check-corpus check-runtime-soaks)
-	$(call with_san,thread,check-unit check-fuzz)
-check-san: check-san-core check-san-more check-san-rest ## all of that
+	$(call with_san,thread,$(THREAD_LIMITS) check-unit check-fuzz)
+# One after the other, as they share their builds.
+check-san: ## all of that, and what other tools and groups run too
+	@rc=0; for t in core more rest; do $(MAKE) --no-print-directory check-san-$$t || rc=1; done; exit $$rc
 check-leaks: all # with SAN=address,undefined: contexts leak what the interpreter leaks, no more
 	$(call run,leaks,tests/runtime/leaks.sh)
 # CPython's and libc's own accesses are not looked at: neither is built for this sanitizer.
@@ -461,6 +466,9 @@ valgrind_program = @EXTI_LABEL=valgrind/ EXTISOLATE='$(VALGRIND_PROGRAM)' EXTI_P
 # Of the toy libraries two flavours, of what fails in turn every third; VALGRIND_LIMITS= lifts that.
 VALGRIND_LIMITS ?= EXTI_FLAVOURS=2 EXTI_ROUNDS=10 EXTI_STEP=3
 check-valgrind: valgrind-unit valgrind-api valgrind-isolation valgrind-cli valgrind-runtime ## the tests under valgrind
+# What the address sanitizer does not see: values that nobody has set, and code that it was not built into.
+VALGRIND_CORE := $(addprefix %/,test_contexts test_closing test_hooks test_proof)
+check-valgrind-core: valgrind-api valgrind-isolation-core valgrind-cli valgrind-runtime
 valgrind-unit: $(UNIT_TESTS)
 	$(call valgrind,unit,$(UNIT_TESTS))
 valgrind-api: $(API_TESTS)
@@ -470,6 +478,8 @@ valgrind-api: $(API_TESTS)
 # and programs that share more are left out.
 valgrind-isolation: all $(ISOLATION_TESTS)
 	$(call valgrind,isolation,$(filter-out %/test_needs %/test_quirk_effects,$(ISOLATION_TESTS)),$(VALGRIND_LIMITS) LD_PRELOAD=libstdc++.so.6)
+valgrind-isolation-core: all $(ISOLATION_TESTS)
+	$(call valgrind,isolation,$(filter $(VALGRIND_CORE),$(ISOLATION_TESTS)),$(VALGRIND_LIMITS) LD_PRELOAD=libstdc++.so.6)
 valgrind-cli: $(VALGRIND_PROGRAM)
 	$(call valgrind_program,cli,tests/cli/test_copy.sh tests/cli/test_usage.sh)
 valgrind-runtime: $(VALGRIND_PROGRAM)
@@ -502,8 +512,9 @@ coverage: ## lines that the tests reach; those missed are printed with V=1
 CHECK := check-san-core check-cli check-wine check-isolation check-runtime check-macho-inputs check-unit \
 	check-elf-inputs check-api check-pe-inputs check-readme check-layers check-abi check-fuzz
 CHECK_MORE := check-san-more check-windows check-runtime-soaks check-suites check-packages check-pe-corpus \
-	check-macho-corpus check-macos check-corpus check-valgrind
-CHECK_REST := check-san-rest
+	check-macho-corpus check-macos check-corpus check-valgrind-core
+CHECK_ALL := check-san check-valgrind \
+	$(filter-out check-san-core check-san-more check-valgrind-core,$(CHECK) $(CHECK_MORE))
 
 .PHONY: check check-more check-all bench demo compile_commands.json format format-check help
 groups = rc=0; $(MAKE) --no-print-directory -k -j$(JOBS) EXTI_JOBS=1 $(1) || rc=1; \
@@ -519,8 +530,8 @@ check-all: deps ## everything: soaks, all packages and suites, every tool withou
 	@scripts/deps.sh packages
 	@rm -rf $(EXTI_RESULTS)
 	@$(MAKE) --no-print-directory -j$(JOBS) all test-programs
-	@$(call groups,$(CHECK) $(CHECK_MORE) $(CHECK_REST) EXTI_ALL=1 EXTI_PACKAGES=all EXTI_SUITES=all \
-	    SAN_LIMITS= VALGRIND_LIMITS=)
+	@$(call groups,$(CHECK_ALL) EXTI_ALL=1 EXTI_PACKAGES=all EXTI_SUITES=all \
+	    SAN_LIMITS= THREAD_LIMITS= VALGRIND_LIMITS=)
 
 bench: all ## measure; prints a table
 	@bench/run.sh
