@@ -1,11 +1,15 @@
-/* The self-check: opens both files, then runs the table of checks. */
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
+#include "elf/check/elf_check.h"
 
 #include "base/mem.h"
-#include "elf/check/elf_check_priv.h"
+#include "elf/check/elf_check_bytes.h"
+#include "elf/check/elf_check_dynamic.h"
+#include "elf/check/elf_check_expect.h"
+#include "elf/check/elf_check_hash.h"
+#include "elf/check/elf_check_layout.h"
+#include "elf/check/elf_check_room.h"
+#include "elf/check/elf_check_section.h"
+#include "elf/check/elf_check_symbol.h"
+#include "elf/read/elf_open.h"
 
 const struct elf_check_step exti__elf_checks[] = {
     {"ELF header", exti__elf_check_header},
@@ -35,38 +39,6 @@ const struct elf_check_step exti__elf_checks[] = {
 };
 const size_t exti__elf_check_count = sizeof exti__elf_checks / sizeof *exti__elf_checks;
 
-void exti__elf_finding(struct elf_check *c, uint64_t offset, const char *fmt, ...)
-{
-    struct exti_error finding = {.code = EXTI_E_CHECK, .offset = offset};
-    va_list ap;
-
-    if (c->stop)
-        return;
-    va_start(ap, fmt);
-    vsnprintf(finding.message, sizeof finding.message, fmt, ap);
-    va_end(ap);
-    c->stop = c->report(c->user, &finding) != 0;
-}
-
-const char *exti__elf_check_text(const struct elf_file *f, uint64_t off)
-{
-    const char *text;
-
-    return exti__elf_str(f, off, "", &text, NULL) ? NULL : text;
-}
-
-const char *exti__elf_check_tag_text(const struct elf_file *f, int64_t tag)
-{
-    const GElf_Dyn *d = exti__elf_tag(f, tag);
-
-    return d ? exti__elf_check_text(f, d->d_un.d_val) : NULL;
-}
-
-bool exti__elf_is_defined(const GElf_Sym *s)
-{
-    return s->st_shndx != SHN_UNDEF && GELF_ST_BIND(s->st_info) != STB_LOCAL;
-}
-
 static int open_after(struct elf_check *c, struct exti_span after, bool *sound,
                       struct exti_error *err)
 {
@@ -82,7 +54,8 @@ static int open_after(struct elf_check *c, struct exti_span after, bool *sound,
     }
     if (c->before.is64 != c->after.is64 || c->before.big_endian != c->after.big_endian) {
         *sound = false;
-        exti__elf_finding(c, EI_CLASS, "ELF identification: class %d, byte order %d, not %d and %d",
+        exti__elf_finding(c, EI_CLASS,
+                          "ELF identification: class %d and byte order %d, not %d and %d",
                           after.p[EI_CLASS], after.p[EI_DATA], c->before.file.p[EI_CLASS],
                           c->before.file.p[EI_DATA]);
     }

@@ -1,15 +1,18 @@
-/* All bytes that no other check answers for are those of the original. */
+#include "elf/check/elf_check_bytes.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/mem.h"
-#include "elf/check/elf_check_priv.h"
+#include "elf/check/elf_check_expect.h"
+#include "elf/check/elf_check_hash.h"
+#include "elf/read/elf_version.h"
 
-/* ---- DT_STRTAB: only strings that the edits name may have been overwritten ---------------------- */
+/* ---- DT_STRTAB: only strings that an edit replaces may differ -------------------------------- */
 
-static void mark(bool *free_bytes, const struct elf_file *f, uint64_t off)
+static void mark_string(bool *free_bytes, const struct elf_file *f, uint64_t off)
 {
     const char *text = exti__elf_check_text(f, off);
 
@@ -43,7 +46,7 @@ static int mark_file(void *user, const struct elf_version_ref *ref, struct exti_
 
     (void)err;
     if (ref->kind == ELF_VERSION_FILE)
-        mark(m->free_bytes, m->f, ref->name);
+        mark_string(m->free_bytes, m->f, ref->name);
     return 0;
 }
 
@@ -54,15 +57,15 @@ static void mark_edited(const struct elf_check *c, bool *free_bytes)
 
     for (size_t i = 0; i < b->dyn_count; i++)
         if (may_change(c->opts, b->dyn[i].d_tag))
-            mark(free_bytes, b, b->dyn[i].d_un.d_val);
-    /* A broken table is reported by its own check. */
+            mark_string(free_bytes, b, b->dyn[i].d_un.d_val);
+    /* The check of versions reports a malformed table. */
     if (may_change(c->opts, DT_NEEDED))
         exti__elf_versions(b, mark_file, &m, NULL);
     for (size_t i = 0; (!c->opts || c->opts->rename_count) && i < b->sym_count; i++) {
         const char *name = exti__elf_check_text(b, b->sym[i].st_name);
 
         if (name && (!c->opts || exti__elf_renamed(c, name) != name))
-            mark(free_bytes, b, b->sym[i].st_name);
+            mark_string(free_bytes, b, b->sym[i].st_name);
     }
 }
 
@@ -82,49 +85,45 @@ int exti__elf_check_strings(struct elf_check *c, struct exti_error *err)
         if (b.p[i] != a.p[i] && !free_bytes[i])
             exti__elf_finding(c, b.base + i,
                               "DT_STRTAB + 0x%zx: byte 0x%02x, not 0x%02x, in no string that an "
-                              "edit names",
+                              "edit replaces",
                               i, a.p[i], b.p[i]);
     exti__free(free_bytes);
     return 0;
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------ */
+/* ---- the bytes that no other check covers ---------------------------------------------------- */
 
-static int leave_out(struct elf_check *c, uint64_t at, uint64_t size, struct exti_error *err)
+/* Excludes a range of the file from the comparison of bytes. */
+static int exclude_range(struct elf_check *c, uint64_t at, uint64_t size, struct exti_error *err)
 {
-    struct elf_range r = {at, UINT64_MAX};
+    struct elf_range r = {at, UINT64_MAX}, *p;
 
     if (!size)
         return 0;
     exti__add(at, size, &r.end);
-    if (c->range_count == c->range_cap) {
-        size_t cap = c->range_cap ? c->range_cap * 2 : 64;
-        struct elf_range *p = exti__realloc_array(c->ranges, cap, sizeof *p);
-
-        if (!p)
-            return exti__fail_nomem(err);
-        c->ranges = p;
-        c->range_cap = cap;
-    }
+    p = exti__array_room(c->ranges, c->range_count, &c->range_cap, sizeof *p);
+    if (!p)
+        return exti__fail_nomem(err);
+    c->ranges = p;
     c->ranges[c->range_count++] = r;
     return 0;
 }
 
-/* Hash tables change with symbol names, or leave their place to notes. */
-static int leave_out_hashes(struct elf_check *c, struct exti_error *err)
+/* Hash tables change with symbol names, or make room for notes. */
+static int exclude_hashes(struct elf_check *c, struct exti_error *err)
 {
     const struct elf_file *b = &c->before, *a = &c->after;
     const bool renamed = !c->opts || c->opts->rename_count;
     int rc = 0;
 
     if (b->hash.present && (renamed || a->hash.vaddr != b->hash.vaddr))
-        rc = leave_out(c, b->hash.s.base, exti__elf_sysv_hash_size(b), err);
+        rc = exclude_range(c, b->hash.s.base, exti__elf_sysv_hash_size(b), err);
     if (!rc && b->gnu_hash.present && (renamed || a->gnu_hash.vaddr != b->gnu_hash.vaddr))
-        rc = leave_out(c, b->gnu_hash.s.base, exti__elf_gnu_hash_size(b), err);
+        rc = exclude_range(c, b->gnu_hash.s.base, exti__elf_gnu_hash_size(b), err);
     return rc;
 }
 
-static int leave_out_segments(struct elf_check *c, struct exti_error *err)
+static int exclude_segments(struct elf_check *c, struct exti_error *err)
 {
     const struct elf_file *b = &c->before, *a = &c->after;
     int rc = 0;
@@ -137,35 +136,38 @@ static int leave_out_segments(struct elf_check *c, struct exti_error *err)
         old = &b->phdr[c->match[j]];
         if (now->p_type == PT_LOAD) {
             if (now->p_filesz > old->p_filesz)
-                rc =
-                    leave_out(c, old->p_offset + old->p_filesz, now->p_filesz - old->p_filesz, err);
+                rc = exclude_range(c, old->p_offset + old->p_filesz, now->p_filesz - old->p_filesz,
+                                   err);
         } else if (now->p_type == PT_DYNAMIC) {
             if (now->p_offset == old->p_offset)
-                rc = leave_out(c, old->p_offset, old->p_filesz, err);
+                rc = exclude_range(c, old->p_offset, old->p_filesz, err);
         } else if (now->p_offset != old->p_offset) {
-            rc = leave_out(c, old->p_offset, old->p_filesz, err);
+            rc = exclude_range(c, old->p_offset, old->p_filesz, err);
             if (!rc)
-                rc = leave_out(c, now->p_offset, now->p_filesz, err);
+                rc = exclude_range(c, now->p_offset, now->p_filesz, err);
         }
     }
     return rc;
 }
 
-static int leave_out_sections(struct elf_check *c, struct exti_error *err)
+static int exclude_sections(struct elf_check *c, struct exti_error *err)
 {
     const struct elf_file *b = &c->before;
-    int rc = b->shdr ? leave_out(c, b->ehdr.e_shoff, b->shnum * exti__elf_shdr_size(b), err) : 0;
+    int rc =
+        b->shdr ? exclude_range(c, b->ehdr.e_shoff, b->shnum * exti__elf_shdr_size(b), err) : 0;
 
     for (size_t i = 1; !rc && i < b->shnum; i++)
         if (b->shdr[i].sh_type == SHT_SYMTAB && !(b->shdr[i].sh_flags & SHF_ALLOC) &&
             b->shdr[i].sh_entsize == exti__elf_sym_size(b))
-            rc = leave_out(c, b->shdr[i].sh_offset,
-                           b->shdr[i].sh_size - b->shdr[i].sh_size % exti__elf_sym_size(b), err);
+            rc =
+                exclude_range(c, b->shdr[i].sh_offset,
+                              b->shdr[i].sh_size - b->shdr[i].sh_size % exti__elf_sym_size(b), err);
     return rc;
 }
 
-/* The words of the version tables that hold strings, where they changed. */
-static int leave_out_version(void *user, const struct elf_version_ref *ref, struct exti_error *err)
+/* Excludes a string reference in the version tables that changed; the check of versions covers
+ * it. */
+static int exclude_version(void *user, const struct elf_version_ref *ref, struct exti_error *err)
 {
     struct elf_check *c = user;
     struct exti_span b, a;
@@ -173,31 +175,31 @@ static int leave_out_version(void *user, const struct elf_version_ref *ref, stru
     if (exti__span_sub(c->before.file, ref->name_at, 4, "", &b, NULL) ||
         exti__span_sub(c->after.file, ref->name_at, 4, "", &a, NULL) || memcmp(b.p, a.p, 4) == 0)
         return 0;
-    return leave_out(c, ref->name_at, 4, err);
+    return exclude_range(c, ref->name_at, 4, err);
 }
 
-static int leave_out_checked(struct elf_check *c, struct exti_error *err)
+static int exclude_checked(struct elf_check *c, struct exti_error *err)
 {
     const struct elf_file *b = &c->before;
     const size_t more = c->after.phnum > b->phnum ? c->after.phnum - b->phnum : 0;
-    int rc = leave_out(c, 0, b->is64 ? 64 : 52, err);
+    int rc = exclude_range(c, 0, b->is64 ? 64 : 52, err);
 
     if (!rc)
-        rc = leave_out(c, b->ehdr.e_phoff, (b->phnum + more) * exti__elf_phdr_size(b), err);
+        rc = exclude_range(c, b->ehdr.e_phoff, (b->phnum + more) * exti__elf_phdr_size(b), err);
     if (!rc)
-        rc = leave_out(c, b->strtab.s.base, b->strtab.s.n, err);
+        rc = exclude_range(c, b->strtab.s.base, b->strtab.s.n, err);
     if (!rc)
-        rc = leave_out(c, b->symtab.s.base, b->symtab.s.n, err);
+        rc = exclude_range(c, b->symtab.s.base, b->symtab.s.n, err);
     if (!rc)
-        rc = leave_out_hashes(c, err);
+        rc = exclude_hashes(c, err);
     if (!rc)
-        rc = leave_out_segments(c, err);
+        rc = exclude_segments(c, err);
     if (!rc)
-        rc = leave_out_sections(c, err);
-    return rc ? rc : exti__elf_versions(b, leave_out_version, c, err);
+        rc = exclude_sections(c, err);
+    return rc ? rc : exti__elf_versions(b, exclude_version, c, err);
 }
 
-static int by_start(const void *a, const void *b)
+static int by_range_start(const void *a, const void *b)
 {
     const struct elf_range *x = a, *y = b;
 
@@ -218,7 +220,8 @@ static const char *section_name(const struct elf_file *f, const GElf_Shdr *sh)
     return name;
 }
 
-static const char *place_name(const struct elf_file *f, uint64_t at)
+/* What the original has at `at`, for messages. */
+static const char *region_name(const struct elf_file *f, uint64_t at)
 {
     for (size_t i = 1; i < f->shnum; i++)
         if (f->shdr[i].sh_type != SHT_NOBITS && at >= f->shdr[i].sh_offset &&
@@ -244,7 +247,7 @@ static void compare_bytes(struct elf_check *c, uint64_t at, uint64_t end)
         return;
     while (b.p[at] == a.p[at])
         at++;
-    exti__elf_finding(c, at, "%s: byte 0x%02x, not 0x%02x", place_name(&c->before, at), a.p[at],
+    exti__elf_finding(c, at, "%s: byte 0x%02x, not 0x%02x", region_name(&c->before, at), a.p[at],
                       b.p[at]);
 }
 
@@ -254,7 +257,7 @@ static void join_ranges(struct elf_check *c)
     size_t kept = 0;
 
     if (c->range_count)
-        qsort(c->ranges, c->range_count, sizeof *c->ranges, by_start);
+        qsort(c->ranges, c->range_count, sizeof *c->ranges, by_range_start);
     for (size_t i = 1; i < c->range_count; i++) {
         if (c->ranges[i].at > c->ranges[kept].end)
             c->ranges[++kept] = c->ranges[i];
@@ -265,8 +268,8 @@ static void join_ranges(struct elf_check *c)
         c->range_count = kept + 1;
 }
 
-/* Compares [at, end) but for the ranges.  *first is the first range that may matter; calls come by
- * ascending address. */
+/* Compares [at, end) outside the ranges.  *first is the first range that may overlap; calls come in
+ * ascending order. */
 static void compare_outside(struct elf_check *c, size_t *first, uint64_t at, uint64_t end)
 {
     while (*first < c->range_count && c->ranges[*first].end <= at)
@@ -285,7 +288,7 @@ int exti__elf_check_bytes(struct elf_check *c, struct exti_error *err)
     int rc;
 
     c->range_count = 0;
-    rc = leave_out_checked(c, err);
+    rc = exclude_checked(c, err);
     if (rc)
         return rc;
     join_ranges(c);

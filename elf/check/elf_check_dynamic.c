@@ -1,35 +1,32 @@
-/* The dynamic section: what the edits name has its new value, all else its old one. */
+/* Entries that an edit names must have their new value, all others their old one. */
+#include "elf/check/elf_check_dynamic.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "elf/check/elf_check_priv.h"
-
-#ifndef DT_MIPS_RLD_MAP_REL
-#define DT_MIPS_RLD_MAP_REL 0x70000035
-#endif
 
 static uint64_t dynamic_at(const struct elf_file *f)
 {
     return f->phdr[f->dynamic_phdr].p_offset;
 }
 
-/* Tags that a check of their own looks at. */
-static bool is_edited(int64_t tag)
+/* Tags that have a check of their own. */
+static bool has_own_check(int64_t tag)
 {
     return tag == DT_NEEDED || tag == DT_SONAME || tag == DT_RPATH || tag == DT_RUNPATH ||
            tag == DT_FLAGS || tag == DT_FLAGS_1 || tag == DT_SYMBOLIC;
 }
 
-/* Tags whose value may change with the place of a table whose contents other checks compare. */
+/* Tags for the place or size of a table that may move; other checks compare the contents. */
 static bool is_placed(int64_t tag)
 {
     return tag == DT_STRTAB || tag == DT_STRSZ || tag == DT_HASH || tag == DT_GNU_HASH;
 }
 
-/* The value by which slot `i` is compared. */
-static uint64_t tag_value(const struct elf_file *f, size_t i)
+/* The value to compare slot `i` by. */
+static uint64_t comparable_value(const struct elf_file *f, size_t i)
 {
     const GElf_Dyn *d = &f->dyn[i];
 
@@ -50,7 +47,7 @@ static int by_tag_and_value(const void *a, const void *b)
     return (x->d_un.d_val > y->d_un.d_val) - (x->d_un.d_val < y->d_un.d_val);
 }
 
-/* The entries that no edit may touch, sorted; *out is owned by the caller. */
+/* Gives the entries that no edit may touch, sorted.  The caller frees *out. */
 static int kept_tags(const struct elf_file *f, GElf_Dyn **out, size_t *n, struct exti_error *err)
 {
     GElf_Dyn *kept = exti__calloc(f->dyn_count, sizeof *kept);
@@ -59,15 +56,14 @@ static int kept_tags(const struct elf_file *f, GElf_Dyn **out, size_t *n, struct
         return exti__fail_nomem(err);
     *n = 0;
     for (size_t i = 0; i < f->dyn_count; i++)
-        if (!is_edited(f->dyn[i].d_tag) && !exti__elf_tag_is_string(f->dyn[i].d_tag))
-            kept[(*n)++] = (GElf_Dyn){f->dyn[i].d_tag, {tag_value(f, i)}};
+        if (!has_own_check(f->dyn[i].d_tag) && !exti__elf_tag_is_string(f->dyn[i].d_tag))
+            kept[(*n)++] = (GElf_Dyn){f->dyn[i].d_tag, {comparable_value(f, i)}};
     qsort(kept, *n, sizeof *kept, by_tag_and_value);
     *out = kept;
     return 0;
 }
 
-/* The relocation counts only save the loader a test each, so they may give way when the table is
- * full. */
+/* Loaders work without the relocation counts, so a full table may drop them for new entries. */
 static bool is_dispensable(const struct elf_check *c, int64_t tag)
 {
     return (tag == DT_RELACOUNT || tag == DT_RELCOUNT) &&
@@ -96,11 +92,11 @@ static void compare_kept(struct elf_check *c, const GElf_Dyn *b, size_t bn, cons
     }
 }
 
-/* Next slot from `i` on with a string that no edit names. */
+/* The next slot from `i` on with a string that no edit may change. */
 static size_t next_string(const struct elf_file *f, size_t i)
 {
     while (i < f->dyn_count &&
-           (is_edited(f->dyn[i].d_tag) || !exti__elf_tag_is_string(f->dyn[i].d_tag)))
+           (has_own_check(f->dyn[i].d_tag) || !exti__elf_tag_is_string(f->dyn[i].d_tag)))
         i++;
     return i;
 }
@@ -110,12 +106,12 @@ static const char *shown(const char *text)
     return text ? text : "(none)";
 }
 
-static bool same(const char *a, const char *b)
+static bool same_text(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* DT_AUXILIARY, DT_FILTER, DT_CONFIG and their like. */
+/* Compares DT_AUXILIARY, DT_FILTER, DT_CONFIG and similar entries. */
 static void compare_strings(struct elf_check *c)
 {
     const struct elf_file *b = &c->before, *a = &c->after;
@@ -128,7 +124,7 @@ static void compare_strings(struct elf_check *c)
         const char *want = x ? exti__elf_check_text(b, x->d_un.d_val) : NULL;
         const char *have = y ? exti__elf_check_text(a, y->d_un.d_val) : NULL;
 
-        if (x && y && x->d_tag == y->d_tag && same(want, have))
+        if (x && y && x->d_tag == y->d_tag && same_text(want, have))
             continue;
         exti__elf_finding(c, y ? exti__elf_dyn_offset(a, j) : dynamic_at(a),
                           "PT_DYNAMIC: string tag 0x%" PRIx64 " \"%s\", not 0x%" PRIx64 " \"%s\"",
@@ -157,7 +153,7 @@ int exti__elf_check_tags(struct elf_check *c, struct exti_error *err)
 }
 
 /* Loaders walk to DT_NULL and do not stop at p_filesz; glibc sizes its list of needed libraries by
- * p_memsz (dl-deps.c).  A slot after the end is free for the taking, but not for writing into. */
+ * p_memsz (dl-deps.c).  Slots behind DT_NULL must stay as they were, or be zero. */
 int exti__elf_check_terminator(struct elf_check *c, struct exti_error *err)
 {
     const struct elf_file *b = &c->before, *a = &c->after;
@@ -195,14 +191,14 @@ static size_t count_tag(const struct elf_file *f, int64_t tag)
     return n;
 }
 
-/* The tag's only entry resolves to `want`, or it has none when that is NULL. */
-static void check_text(struct elf_check *c, int64_t tag, const char *name, const char *want)
+/* The tag must have one entry with the text `want`, or none when that is NULL. */
+static void check_tag_string(struct elf_check *c, int64_t tag, const char *name, const char *want)
 {
     const GElf_Dyn *d = exti__elf_tag(&c->after, tag);
     const char *have = exti__elf_check_tag_text(&c->after, tag);
     size_t n = count_tag(&c->after, tag), was = count_tag(&c->before, tag);
 
-    if (!same(have, want) || (d && !have))
+    if (!same_text(have, want) || (d && !have))
         exti__elf_finding(c, dynamic_at(&c->after), "%s: \"%s\", not \"%s\"", name, shown(have),
                           shown(want));
     if (n > 1 && n > was)
@@ -210,7 +206,7 @@ static void check_text(struct elf_check *c, int64_t tag, const char *name, const
                           was ? was : 1);
 }
 
-/* Without edits to go by: if there is an entry, its text lies in DT_STRTAB. */
+/* For checks without opts: if there is an entry, its text must lie in DT_STRTAB. */
 static void check_resolves(struct elf_check *c, int64_t tag, const char *name)
 {
     const GElf_Dyn *d = exti__elf_tag(&c->after, tag);
@@ -225,7 +221,7 @@ int exti__elf_check_id(struct elf_check *c, struct exti_error *err)
 {
     (void)err;
     if (c->opts)
-        check_text(c, DT_SONAME, "DT_SONAME", c->expect.id);
+        check_tag_string(c, DT_SONAME, "DT_SONAME", c->expect.id);
     else
         check_resolves(c, DT_SONAME, "DT_SONAME");
     return 0;
@@ -241,8 +237,8 @@ int exti__elf_check_path(struct elf_check *c, struct exti_error *err)
         check_resolves(c, DT_RUNPATH, "DT_RUNPATH");
         return 0;
     }
-    check_text(c, DT_RUNPATH, "DT_RUNPATH", e->runpath);
-    check_text(c, DT_RPATH, "DT_RPATH", e->rpath);
+    check_tag_string(c, DT_RUNPATH, "DT_RUNPATH", e->runpath);
+    check_tag_string(c, DT_RPATH, "DT_RPATH", e->rpath);
     return 0;
 }
 
@@ -260,7 +256,7 @@ int exti__elf_check_needed(struct elf_check *c, struct exti_error *err)
             continue;
         have = exti__elf_check_text(a, a->dyn[i].d_un.d_val);
         want = !c->opts ? have : n < e->needed_count ? e->needed[n] : NULL;
-        if (!have || !same(have, want))
+        if (!have || !same_text(have, want))
             exti__elf_finding(c, exti__elf_dyn_offset(a, i), "DT_NEEDED %zu: \"%s\", not \"%s\"", n,
                               shown(have), shown(want));
         n++;
@@ -284,6 +280,7 @@ static uint64_t effective_flags(const struct elf_file *f)
     return flags_of(f, DT_FLAGS) | (exti__elf_tag(f, DT_SYMBOLIC) ? DF_SYMBOLIC : 0);
 }
 
+/* Bits in `free_bits` may have any value. */
 static void compare_flags(struct elf_check *c, const char *name, uint64_t have, uint64_t want,
                           uint64_t free_bits)
 {

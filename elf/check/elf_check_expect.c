@@ -1,14 +1,15 @@
-/* What the edits make of a file's dynamic strings, worked out from the public header's words. */
+/* Written from the public header's description of the edits, not from the code of edit/. */
+#include "elf/check/elf_check_expect.h"
+
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "elf/check/elf_check_priv.h"
 
 #define MAX_PATH_BYTES ((size_t)1 << 30)
 
-/* FNV-1a: the table must not depend on either ELF hash. */
-static size_t spread(const char *s)
+/* FNV-1a, so that the table depends on neither ELF hash. */
+static size_t fnv_hash(const char *s)
 {
     uint64_t h = 0xcbf29ce484222325;
 
@@ -31,7 +32,7 @@ static int map_renames(struct elf_check *c, struct exti_error *err)
         return exti__fail_nomem(err);
     for (size_t i = 0; i < o->rename_count; i++) {
         size_t n = strlen(o->renames[i].from);
-        size_t at = spread(o->renames[i].from) & (e->rename_slots - 1);
+        size_t at = fnv_hash(o->renames[i].from) & (e->rename_slots - 1);
 
         while (e->renames[at])
             at = (at + 1) & (e->rename_slots - 1);
@@ -48,7 +49,7 @@ const char *exti__elf_renamed(const struct elf_check *c, const char *name)
 
     if (!e->rename_slots || strnlen(name, e->rename_longest + 1) > e->rename_longest)
         return name;
-    for (size_t at = spread(name) & (e->rename_slots - 1); e->renames[at];
+    for (size_t at = fnv_hash(name) & (e->rename_slots - 1); e->renames[at];
          at = (at + 1) & (e->rename_slots - 1)) {
         const struct exti_rename *r = &c->opts->renames[e->renames[at] - 1];
 
@@ -58,7 +59,7 @@ const char *exti__elf_renamed(const struct elf_check *c, const char *name)
     return name;
 }
 
-/* ---- $ORIGIN ------------------------------------------------------------------------------------ */
+/* ---- $ORIGIN --------------------------------------------------------------------------------- */
 
 static bool is_identifier(char ch)
 {
@@ -66,7 +67,7 @@ static bool is_identifier(char ch)
            ch == '_';
 }
 
-/* Length of a leading $ORIGIN or ${ORIGIN}, else 0: glibc's is_dst (dl-load.c). */
+/* The length of a leading $ORIGIN or ${ORIGIN}, or 0, as glibc's is_dst (dl-load.c) sees it. */
 static size_t origin_length(const char *p)
 {
     if (strncmp(p, "${ORIGIN}", 9) == 0)
@@ -76,9 +77,9 @@ static size_t origin_length(const char *p)
     return 0;
 }
 
-/* Appends `text` with $ORIGIN spelt out. */
-static int append_kept(struct exti_buf *b, const char *text, const char *origin,
-                       struct exti_error *err)
+/* Appends `text` with $ORIGIN spelt out if `origin` is given. */
+static int append_translated(struct exti_buf *b, const char *text, const char *origin,
+                             struct exti_error *err)
 {
     int rc = 0;
 
@@ -94,9 +95,10 @@ static int append_kept(struct exti_buf *b, const char *text, const char *origin,
     return rc;
 }
 
-/* ---- needed libraries ----------------------------------------------------------------------------- */
+/* ---- needed libraries ------------------------------------------------------------------------ */
 
-static size_t find(const struct elf_expect *e, const char *name)
+/* The index of the first library called `name`, or needed_count. */
+static size_t find_needed(const struct elf_expect *e, const char *name)
 {
     size_t i = 0;
 
@@ -105,9 +107,9 @@ static size_t find(const struct elf_expect *e, const char *name)
     return i;
 }
 
-static void edit_needed(struct elf_expect *e, const struct exti_needed *n)
+static void apply_needed_edit(struct elf_expect *e, const struct exti_needed *n)
 {
-    size_t at = find(e, n->from ? n->from : n->to);
+    size_t at = find_needed(e, n->from ? n->from : n->to);
 
     if (n->from && n->to) {
         for (; at < e->needed_count; at++)
@@ -129,7 +131,7 @@ static void edit_needed(struct elf_expect *e, const struct exti_needed *n)
     }
 }
 
-static bool is_asked_for(const struct elf_check *c, const char *name)
+static bool is_put_by_edit(const struct elf_check *c, const char *name)
 {
     for (size_t i = 0; i < c->opts->needed_count; i++)
         if (c->opts->needed[i].to && strcmp(c->opts->needed[i].to, name) == 0)
@@ -137,16 +139,16 @@ static bool is_asked_for(const struct elf_check *c, const char *name)
     return false;
 }
 
-/* Spells out $ORIGIN in library `i`, where no edit put it there. */
+/* Spells out $ORIGIN in library `i` unless an edit put that name there. */
 static int translate_needed(struct elf_check *c, size_t i, struct exti_error *err)
 {
     struct elf_expect *e = &c->expect;
     struct exti_buf b = exti__buf(MAX_PATH_BYTES);
     int rc;
 
-    if (!c->opts->origin || !strchr(e->needed[i], '$') || is_asked_for(c, e->needed[i]))
+    if (!c->opts->origin || !strchr(e->needed[i], '$') || is_put_by_edit(c, e->needed[i]))
         return 0;
-    rc = append_kept(&b, e->needed[i], c->opts->origin, err);
+    rc = append_translated(&b, e->needed[i], c->opts->origin, err);
     if (!rc)
         rc = exti__buf_append(&b, "", 1, err);
     if (rc) {
@@ -179,7 +181,7 @@ static int expect_needed(struct elf_check *c, struct exti_error *err)
         e->needed_count++;
     }
     for (size_t i = 0; i < c->opts->needed_count; i++)
-        edit_needed(e, &c->opts->needed[i]);
+        apply_needed_edit(e, &c->opts->needed[i]);
     for (size_t i = 0; !rc && i < e->needed_count; i++)
         rc = translate_needed(c, i, err);
     return rc;
@@ -208,10 +210,11 @@ bool exti__elf_follows_needed(const struct elf_check *c, const char *was, const 
     return *was == *name;
 }
 
-/* ---- search paths --------------------------------------------------------------------------------- */
+/* ---- search paths ---------------------------------------------------------------------------- */
 
-/* Whether `path` starts with the entries `first`, $ORIGIN in them spelt out where `origin` is given. */
-static bool starts_with(const char *path, const char *first, const char *origin)
+/* Whether `path` starts with the entries of `first`, in which `origin` (unless NULL) stands for
+ * $ORIGIN. */
+static bool path_starts_with(const char *path, const char *first, const char *origin)
 {
     for (size_t skip, n; *first; path += n, first += skip ? skip : 1) {
         skip = origin ? origin_length(first) : 0;
@@ -222,39 +225,40 @@ static bool starts_with(const char *path, const char *first, const char *origin)
     return !*path || *path == ':';
 }
 
-/* What is left of `path` behind `first`, if that was put before it already.  An $ORIGIN of the
- * original's own is another folder, so in a file that is no copy yet it counts only with what it stood
- * for behind it. */
-static const char *behind(const struct elf_check *c, const char *path, const char *first)
+/* `path` without the entries of `first` at its start, if an earlier edit put them there.  An
+ * original's own $ORIGIN is another folder, so in a file that is not known to be a copy the entries
+ * count only if they follow once more with $ORIGIN spelt out. */
+static const char *without_first(const struct elf_check *c, const char *path, const char *first)
 {
     const char *soname = exti__elf_check_tag_text(&c->before, DT_SONAME);
     bool is_copy = soname && c->opts->id && strcmp(soname, c->opts->id) == 0;
     const char *origin = is_copy ? NULL : c->opts->origin;
     size_t n = strlen(first);
 
-    if (!n || !starts_with(path, first, NULL))
+    if (!n || !path_starts_with(path, first, NULL))
         return path;
-    if (origin && origin_length(first) && !(path[n] && starts_with(path + n + 1, first, origin)))
+    if (origin && origin_length(first) &&
+        !(path[n] && path_starts_with(path + n + 1, first, origin)))
         return path;
     return path + n + (path[n] == ':');
 }
 
-/* The new text for `old` (NULL: none); `searched` is for the tag that loaders go by. */
+/* Gives the new text for `old` (NULL: none); `searched` says whether loaders use this tag. */
 static int expect_path(const struct elf_check *c, const char *old, bool searched, char **out,
                        struct exti_error *err)
 {
     const struct exti_rewrite_opts *o = c->opts;
     const char *first = searched && o->path_prepend ? o->path_prepend : "";
     const char *set = searched ? o->path_set : NULL;
-    const char *kept = set ? set : behind(c, old ? old : "", first);
+    const char *kept = set ? set : without_first(c, old ? old : "", first);
     struct exti_buf b = exti__buf(MAX_PATH_BYTES);
     int rc = exti__buf_append(&b, first, strlen(first), err);
 
     if (!rc && *kept && b.n)
         rc = exti__buf_append(&b, ":", 1, err);
     if (!rc)
-        rc = append_kept(&b, kept, set ? NULL : o->origin, err);
-    /* An empty path that was there and that no edit names stays. */
+        rc = append_translated(&b, kept, set ? NULL : o->origin, err);
+    /* An empty path stays if no edit sets another one. */
     if (!rc && (b.n || (old && !set)))
         rc = exti__buf_append(&b, "", 1, err);
     if (rc)
@@ -274,7 +278,7 @@ static int expect_paths(struct elf_check *c, struct exti_error *err)
     const char *old = exti__elf_check_tag_text(&c->before, DT_RPATH);
     int rc = 0;
 
-    /* DT_RPATH would come into force where DT_RUNPATH goes. */
+    /* Both go: DT_RPATH would take effect if only DT_RUNPATH went. */
     if (removes_path(c->opts))
         return 0;
     if (old)

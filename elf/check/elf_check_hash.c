@@ -1,20 +1,22 @@
-/* Whether lookups reach each symbol, by the loader's algorithms.  Shares nothing with the code that
- * writes hash tables, not even the hash functions. */
+/* Looks up each symbol with the loader's algorithms.  Shares nothing with the code that writes hash
+ * tables, not even the hash functions. */
+#include "elf/check/elf_check_hash.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/mem.h"
-#include "elf/check/elf_check_priv.h"
+#include "elf/read/elf_symbols.h"
 
 struct words {
     struct exti_span s;
-    size_t size; /* of one */
+    size_t size; /* bytes per word */
     bool big_endian;
 };
 
-/* Word `i`, of an index below 2^60; *ok turns false past the end. */
-static uint64_t word(const struct words *w, uint64_t i, bool *ok)
+/* Word `i`, where i < 2^60.  Past the end it sets *ok to false. */
+static uint64_t word_at(const struct words *w, uint64_t i, bool *ok)
 {
     struct exti_cur cur = exti__cur(w->s, w->big_endian);
     uint64_t value;
@@ -25,7 +27,7 @@ static uint64_t word(const struct words *w, uint64_t i, bool *ok)
     return value;
 }
 
-/* Bernstein's times 33, as in glibc's dl-new-hash.h. */
+/* Bernstein's hash, as in glibc's dl-new-hash.h. */
 static uint32_t times_33(const char *s)
 {
     uint32_t h = 5381;
@@ -48,7 +50,7 @@ static uint32_t gabi_hash(const char *s)
     return h;
 }
 
-/* ---- DT_GNU_HASH ------------------------------------------------------------------------------- */
+/* ---- DT_GNU_HASH ----------------------------------------------------------------------------- */
 
 struct gnu_table {
     uint64_t buckets, first, blooms, shift;
@@ -65,8 +67,8 @@ static struct words words_at(const struct elf_file *f, struct exti_span s, uint6
     return w;
 }
 
-/* All counts are below 2^32, so that the sums cannot wrap. */
-static bool gnu_table(const struct elf_file *f, struct gnu_table *t)
+/* All counts are below 2^32, so the sums cannot wrap. */
+static bool decode_gnu_table(const struct elf_file *f, struct gnu_table *t)
 {
     const size_t size = f->is64 ? 8 : 4;
     struct exti_span all = f->gnu_hash.s;
@@ -76,10 +78,10 @@ static bool gnu_table(const struct elf_file *f, struct gnu_table *t)
 
     if (!ok)
         return false;
-    t->buckets = word(&head, 0, &ok);
-    t->first = word(&head, 1, &ok);
-    t->blooms = word(&head, 2, &ok);
-    t->shift = word(&head, 3, &ok);
+    t->buckets = word_at(&head, 0, &ok);
+    t->first = word_at(&head, 1, &ok);
+    t->blooms = word_at(&head, 2, &ok);
+    t->shift = word_at(&head, 3, &ok);
     bucket_off = 16 + t->blooms * size;
     chain_off = bucket_off + t->buckets * 4;
     t->bloom = words_at(f, all, 16, t->blooms, size, &ok);
@@ -93,12 +95,12 @@ uint64_t exti__elf_gnu_hash_size(const struct elf_file *f)
 {
     struct gnu_table t;
 
-    return gnu_table(f, &t) ? 16 + t.bloom.s.n + t.bucket.s.n + t.chain.s.n : 0;
+    return decode_gnu_table(f, &t) ? 16 + t.bloom.s.n + t.bucket.s.n + t.chain.s.n : 0;
 }
 
 /* glibc's do_lookup_x: bloom filter, bucket, then the chain until a word with bit 0 set.  The chain
- * is an array, so symbol `i` is reached if its bucket starts at or before it with no end between;
- * `run` is where the chain that `i` lies in starts. */
+ * is an array, so a look-up reaches symbol `i` if its bucket starts at or before `i` with no end of
+ * a chain between them.  `run` is where the chain that `i` lies in starts. */
 static bool gnu_reaches(const struct elf_file *f, const struct gnu_table *t, size_t i, uint64_t run)
 {
     const char *name = exti__elf_check_text(f, f->sym[i].st_name);
@@ -110,11 +112,11 @@ static bool gnu_reaches(const struct elf_file *f, const struct gnu_table *t, siz
     if (!ok)
         return false;
     h = times_33(name);
-    filter = word(&t->bloom, h / bits & (t->blooms - 1), &ok);
+    filter = word_at(&t->bloom, h / bits & (t->blooms - 1), &ok);
     if (!(filter >> h % bits & filter >> (h >> (t->shift & 31)) % bits & 1))
         return false;
-    start = word(&t->bucket, h % t->buckets, &ok);
-    have = word(&t->chain, i - t->first, &ok);
+    start = word_at(&t->bucket, h % t->buckets, &ok);
+    have = word_at(&t->chain, i - t->first, &ok);
     return ok && start >= t->first && start >= run && start <= i && (have | 1) == (h | 1);
 }
 
@@ -123,33 +125,33 @@ static void gnu_reach(const struct elf_file *f, bool *reach)
     struct gnu_table t;
     uint64_t run;
 
-    if (!gnu_table(f, &t))
+    if (!decode_gnu_table(f, &t))
         return;
     run = t.first;
     for (size_t i = (size_t)t.first; i < f->sym_count; i++) {
         bool ok = true;
 
         reach[i] = gnu_reaches(f, &t, i, run);
-        if (word(&t.chain, i - t.first, &ok) & 1)
+        if (word_at(&t.chain, i - t.first, &ok) & 1)
             run = i + 1;
     }
 }
 
-/* ---- DT_HASH ------------------------------------------------------------------------------------- */
+/* ---- DT_HASH --------------------------------------------------------------------------------- */
 
 struct sysv_table {
     uint64_t buckets, chains;
     struct words all;
 };
 
-static bool sysv_table(const struct elf_file *f, struct sysv_table *t)
+static bool decode_sysv_table(const struct elf_file *f, struct sysv_table *t)
 {
     bool wide = f->is64 && (f->ehdr.e_machine == EM_S390 || f->ehdr.e_machine == EM_ALPHA);
     bool ok = f->hash.present;
 
     t->all = (struct words){f->hash.s, wide ? 8 : 4, f->big_endian};
-    t->buckets = ok ? word(&t->all, 0, &ok) : 0;
-    t->chains = ok ? word(&t->all, 1, &ok) : 0;
+    t->buckets = ok ? word_at(&t->all, 0, &ok) : 0;
+    t->chains = ok ? word_at(&t->all, 1, &ok) : 0;
     return ok && t->buckets && t->buckets < t->all.s.n && t->chains <= t->all.s.n;
 }
 
@@ -158,20 +160,20 @@ uint64_t exti__elf_sysv_hash_size(const struct elf_file *f)
     struct sysv_table t;
     uint64_t size;
 
-    if (!sysv_table(f, &t))
+    if (!decode_sysv_table(f, &t))
         return 0;
     size = (2 + t.buckets + t.chains) * t.all.size;
     return size <= f->hash.s.n ? size : 0;
 }
 
-/* Each symbol is visited once: a chain that runs into another one, or into itself, ends there. */
+/* Visits each symbol once: a chain that runs into another one, or into itself, ends there. */
 static void sysv_reach(const struct elf_file *f, bool *reach)
 {
     struct sysv_table t;
-    bool ok = sysv_table(f, &t);
+    bool ok = decode_sysv_table(f, &t);
 
     for (uint64_t b = 0; ok && b < t.buckets; b++) {
-        uint64_t i = word(&t.all, 2 + b, &ok);
+        uint64_t i = word_at(&t.all, 2 + b, &ok);
 
         while (ok && i && i < f->sym_count && i < t.chains && !reach[i]) {
             const char *name = exti__elf_check_text(f, f->sym[i].st_name);
@@ -179,12 +181,12 @@ static void sysv_reach(const struct elf_file *f, bool *reach)
             if (!name || gabi_hash(name) % t.buckets != b)
                 break;
             reach[i] = true;
-            i = word(&t.all, 2 + t.buckets + i, &ok);
+            i = word_at(&t.all, 2 + t.buckets + i, &ok);
         }
     }
 }
 
-/* ---- the checks ------------------------------------------------------------------------------------ */
+/* ---- the checks ------------------------------------------------------------------------------ */
 
 static bool all_reached(const struct elf_file *f, const bool *reach)
 {
@@ -194,8 +196,8 @@ static bool all_reached(const struct elf_file *f, const bool *reach)
     return true;
 }
 
-static void report_lost(struct elf_check *c, const char *what, const bool *before,
-                        const bool *after)
+static void report_unreached(struct elf_check *c, const char *what, const bool *before,
+                             const bool *after)
 {
     size_t n = c->after.sym_count < c->before.sym_count ? c->after.sym_count : c->before.sym_count;
 
@@ -209,7 +211,7 @@ static void report_lost(struct elf_check *c, const char *what, const bool *befor
     }
 }
 
-/* A symbol that lookups reach in the original and no longer in the copy is a fault of the copy. */
+/* Look-ups must reach in the copy every symbol that they reach in the original. */
 static int compare_reach(struct elf_check *c, const char *what,
                          void (*fill)(const struct elf_file *f, bool *reach),
                          struct exti_error *err)
@@ -224,7 +226,7 @@ static int compare_reach(struct elf_check *c, const char *what,
         before = exti__calloc(c->before.sym_count, 1);
         if (before) {
             fill(&c->before, before);
-            report_lost(c, what, before, after);
+            report_unreached(c, what, before, after);
         } else {
             rc = exti__fail_nomem(err);
         }

@@ -1,13 +1,10 @@
-/* The ELF header and the program headers: what the kernel and the loader map. */
+/* The kernel and the loader map a file by its ELF header and its program headers. */
+#include "elf/check/elf_check_layout.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/checked.h"
-#include "elf/check/elf_check_priv.h"
-
-#ifndef PT_GNU_PROPERTY
-#define PT_GNU_PROPERTY 0x6474e553
-#endif
 
 static uint64_t header_at(const struct elf_file *f, size_t i)
 {
@@ -19,21 +16,23 @@ static bool is_note(const GElf_Phdr *ph)
     return ph->p_type == PT_NOTE || ph->p_type == PT_GNU_PROPERTY;
 }
 
-static bool identical(const GElf_Phdr *a, const GElf_Phdr *b)
+static bool same_header(const GElf_Phdr *a, const GElf_Phdr *b)
 {
     return a->p_type == b->p_type && a->p_flags == b->p_flags && a->p_offset == b->p_offset &&
            a->p_vaddr == b->p_vaddr && a->p_paddr == b->p_paddr && a->p_filesz == b->p_filesz &&
            a->p_memsz == b->p_memsz && a->p_align == b->p_align;
 }
 
-/* ---- which header of the copy stands for which of the original ---------------------------------- */
+/* ---- matching the headers of the copy to those of the original ------------------------------- */
 
+/* Whether a header is neither a PT_LOAD nor unused. */
 static bool is_listed(const GElf_Phdr *ph)
 {
     return ph->p_type != PT_LOAD && ph->p_type != PT_NULL;
 }
 
-/* There is one PT_DYNAMIC, which needs no pairing and may change its place in the list. */
+/* Whether the walk along both lists pairs this header.  The one PT_DYNAMIC needs no pairing and may
+ * change its place in the list. */
 static bool is_paired(const GElf_Phdr *ph, bool loads)
 {
     if (loads)
@@ -41,15 +40,15 @@ static bool is_paired(const GElf_Phdr *ph, bool loads)
     return is_listed(ph) && ph->p_type != PT_DYNAMIC;
 }
 
-static size_t next_of(const struct elf_file *f, size_t i, bool loads)
+static size_t next_paired(const struct elf_file *f, size_t i, bool loads)
 {
     while (i < f->phnum && !is_paired(&f->phdr[i], loads))
         i++;
     return i;
 }
 
-/* A header whose slot may go to a new PT_LOAD: a note segment, whose sections stay, or PT_PHDR in a
- * file that no kernel starts, where loaders use e_phoff. */
+/* Whether a new PT_LOAD may take the slot of this header: a PT_NOTE, because the sections stay, or
+ * PT_PHDR in a file that no kernel starts, because loaders use e_phoff. */
 static bool may_give_slot(const struct elf_file *f, size_t i)
 {
     if (f->phdr[i].p_type == PT_NOTE)
@@ -62,18 +61,19 @@ static bool may_give_slot(const struct elf_file *f, size_t i)
     return true;
 }
 
-/* Whether original `i` was given up rather than became copy `j`. */
+/* Whether header `i` of the original gave its slot away rather than became header `j` of the
+ * copy. */
 static bool gave_slot(const struct elf_check *c, size_t i, size_t j)
 {
     const struct elf_file *b = &c->before, *a = &c->after;
-    size_t next = next_of(b, i + 1, false);
+    size_t next = next_paired(b, i + 1, false);
 
     if (!may_give_slot(b, i))
         return false;
     if (j >= a->phnum || b->phdr[i].p_type != a->phdr[j].p_type)
         return true;
-    return !identical(&b->phdr[i], &a->phdr[j]) && next < b->phnum &&
-           identical(&b->phdr[next], &a->phdr[j]);
+    return !same_header(&b->phdr[i], &a->phdr[j]) && next < b->phnum &&
+           same_header(&b->phdr[next], &a->phdr[j]);
 }
 
 static bool has_given_slot(const struct elf_check *c)
@@ -81,8 +81,8 @@ static bool has_given_slot(const struct elf_check *c)
     return c->new_load != ELF_NO_MATCH && c->after.phnum <= c->before.phnum;
 }
 
-/* Both lists keep their order, so a walk along both pairs them.  PT_LOADs are paired by themselves;
- * a new one may only be the last (checked with the segments). */
+/* Both lists keep their order, so a walk along both pairs them.  PT_LOADs are paired separately;
+ * only the last may be new, which exti__elf_check_loads verifies. */
 void exti__elf_match_headers(struct elf_check *c)
 {
     const struct elf_file *b = &c->before, *a = &c->after;
@@ -93,28 +93,28 @@ void exti__elf_match_headers(struct elf_check *c)
     for (j = 0; j < a->phnum; j++)
         c->match[j] = ELF_NO_MATCH;
     c->match[a->dynamic_phdr] = b->dynamic_phdr;
-    for (j = next_of(a, 0, true); j < a->phnum; j = next_of(a, j + 1, true)) {
-        i = next_of(b, i, true);
+    for (j = next_paired(a, 0, true); j < a->phnum; j = next_paired(a, j + 1, true)) {
+        i = next_paired(b, i, true);
         if (i < b->phnum)
             c->match[j] = i++;
         else
             c->new_load = j;
     }
-    i = next_of(b, 0, false);
-    j = next_of(a, 0, false);
+    i = next_paired(b, 0, false);
+    j = next_paired(a, 0, false);
     while (i < b->phnum && j < a->phnum) {
         if (has_given_slot(c) && !given && gave_slot(c, i, j)) {
             given = true;
         } else {
             if (b->phdr[i].p_type == a->phdr[j].p_type)
                 c->match[j] = i;
-            j = next_of(a, j + 1, false);
+            j = next_paired(a, j + 1, false);
         }
-        i = next_of(b, i + 1, false);
+        i = next_paired(b, i + 1, false);
     }
 }
 
-/* ---- the checks ------------------------------------------------------------------------------------ */
+/* ---- the checks ------------------------------------------------------------------------------ */
 
 int exti__elf_check_header(struct elf_check *c, struct exti_error *err)
 {
@@ -142,8 +142,9 @@ static uint64_t table_size(const struct elf_file *f)
     return f->phnum * exti__elf_phdr_size(f);
 }
 
-/* Sizes of a PT_LOAD are the business of the segment growth check, addresses of moved notes of the
- * notes check, PT_GNU_STACK has one of its own. */
+/* Whether header `j` of the copy equals its original.  Leaves out the sizes of a PT_LOAD, which the
+ * check of segment growth covers, the addresses of notes, which the check of notes covers, and
+ * PT_GNU_STACK, which has a check of its own. */
 static bool is_kept(const struct elf_check *c, size_t j)
 {
     const GElf_Phdr *b = &c->before.phdr[c->match[j]];
@@ -165,10 +166,10 @@ static bool is_kept(const struct elf_check *c, size_t j)
         a.p_filesz = b->p_filesz;
         a.p_memsz = b->p_memsz;
     }
-    return identical(&a, b);
+    return same_header(&a, b);
 }
 
-static void report_lost(struct elf_check *c)
+static void report_lost_headers(struct elf_check *c)
 {
     const struct elf_file *b = &c->before;
     bool given = !has_given_slot(c);
@@ -188,7 +189,7 @@ static void report_lost(struct elf_check *c)
         }
         exti__elf_finding(c, header_at(&c->after, i),
                           "program header %zu of the original, type 0x%x at 0x%" PRIx64
-                          ", is gone or out of its order",
+                          ", is missing or out of order",
                           i, b->phdr[i].p_type, b->phdr[i].p_vaddr);
     }
 }
@@ -218,11 +219,11 @@ int exti__elf_check_program_headers(struct elf_check *c, struct exti_error *err)
                 j, ph->p_type, ph->p_offset, ph->p_vaddr, ph->p_filesz, ph->p_memsz, ph->p_flags,
                 old->p_offset, old->p_vaddr, old->p_filesz, old->p_memsz, old->p_flags);
     }
-    report_lost(c);
+    report_lost_headers(c);
     return 0;
 }
 
-/* Flags of PT_GNU_STACK; without one, what it then means. */
+/* The flags of PT_GNU_STACK, or all ones when there is none.  *at is its file offset. */
 static uint32_t stack_flags(const struct elf_file *f, uint64_t *at)
 {
     for (size_t i = 0; i < f->phnum; i++) {
@@ -235,7 +236,7 @@ static uint32_t stack_flags(const struct elf_file *f, uint64_t *at)
     return UINT32_MAX;
 }
 
-/* Without it the whole process's stack becomes executable. */
+/* Loading a file without PT_GNU_STACK makes the stack of the whole process executable. */
 int exti__elf_check_stack(struct elf_check *c, struct exti_error *err)
 {
     uint64_t was_at, at;
@@ -243,12 +244,13 @@ int exti__elf_check_stack(struct elf_check *c, struct exti_error *err)
 
     (void)err;
     if (flags != was)
-        exti__elf_finding(c, at, "PT_GNU_STACK: flags 0x%x, not 0x%x (all ones: not there)", flags,
-                          was);
+        exti__elf_finding(c, at, "PT_GNU_STACK: flags 0x%x, not 0x%x (all ones: no such header)",
+                          flags, was);
     return 0;
 }
 
-/* The new PT_LOAD against its predecessor, which any shared object has, as every loader with pages up to `page` maps them. */
+/* Every loader with pages of up to `page` bytes must map the new PT_LOAD without touching a page of
+ * the previous one, `prev`.  Every shared object has a previous one. */
 static void check_new_load(struct elf_check *c, const GElf_Phdr *ph, const GElf_Phdr *prev)
 {
     const uint64_t at = header_at(&c->after, c->new_load), page = exti__elf_page(&c->after);
@@ -274,7 +276,7 @@ static void check_new_load(struct elf_check *c, const GElf_Phdr *ph, const GElf_
                           ph->p_vaddr, end);
 }
 
-/* PT_DYNAMIC is written to by loaders that relocate it in place, where its flags say so. */
+/* Loaders that relocate PT_DYNAMIC in place write to it if its flags allow that. */
 static void check_dynamic_writable(struct elf_check *c)
 {
     const struct elf_file *a = &c->after;
@@ -289,12 +291,13 @@ static void check_dynamic_writable(struct elf_check *c)
             dyn->p_vaddr - ph->p_vaddr < ph->p_memsz && dyn->p_flags & PF_W &&
             !(ph->p_flags & PF_W))
             exti__elf_finding(c, header_at(a, i),
-                              "PT_LOAD: flags %u, not writable as its PT_DYNAMIC, %u", ph->p_flags,
-                              dyn->p_flags);
+                              "PT_LOAD: flags %u, not writable like the PT_DYNAMIC in it, %u",
+                              ph->p_flags, dyn->p_flags);
     }
 }
 
-/* llvm-strip lays out a header that comes before the segment it lies in by itself. */
+/* llvm-strip gives a segment a place of its own if its header comes before the PT_LOAD it lies
+ * in. */
 static void check_listed_behind(struct elf_check *c, size_t i, const GElf_Phdr *load)
 {
     const GElf_Phdr *ph = &c->after.phdr[i];
@@ -306,7 +309,7 @@ static void check_listed_behind(struct elf_check *c, size_t i, const GElf_Phdr *
                           ph->p_type, c->new_load);
 }
 
-/* Ascending order, congruence with p_align and ends within the file were seen to on opening. */
+/* Opening checked for ascending order, congruence modulo p_align and ends within the file. */
 int exti__elf_check_loads(struct elf_check *c, struct exti_error *err)
 {
     const struct elf_file *a = &c->after;
@@ -330,8 +333,8 @@ static bool range_in(uint64_t at, uint64_t size, uint64_t from, uint64_t room)
     return at >= from && at - from <= room && size <= room - (at - from);
 }
 
-/* In the file part of a PT_LOAD, and there at the same address as in memory.  PT_GNU_RELRO may reach
- * past the file part. */
+/* Whether a segment lies in the file part of a PT_LOAD, at the same distance in memory and in the
+ * file.  PT_GNU_RELRO may reach past the file part. */
 static bool is_contained(const struct elf_file *f, const GElf_Phdr *ph)
 {
     const bool relro = ph->p_type == PT_GNU_RELRO;
@@ -357,7 +360,7 @@ static bool table_is_mapped(const struct elf_file *f)
     return false;
 }
 
-/* musl and dl_iterate_phdr users (C++ exceptions) read the headers from memory. */
+/* musl and users of dl_iterate_phdr, such as C++ exceptions, read the headers from memory. */
 int exti__elf_check_contained(struct elf_check *c, struct exti_error *err)
 {
     const struct elf_file *b = &c->before, *a = &c->after;
@@ -380,7 +383,7 @@ int exti__elf_check_contained(struct elf_check *c, struct exti_error *err)
     return 0;
 }
 
-/* A moved note segment still says the same; the build-id is found by it. */
+/* A moved note segment must have the same contents: tools find the build-id through it. */
 int exti__elf_check_notes(struct elf_check *c, struct exti_error *err)
 {
     (void)err;
@@ -398,7 +401,7 @@ int exti__elf_check_notes(struct elf_check *c, struct exti_error *err)
         if (exti__span_sub(c->after.file, a->p_offset, b->p_filesz, "", &now, NULL) ||
             memcmp(was.p, now.p, was.n) != 0)
             exti__elf_finding(c, a->p_offset,
-                              "PT_NOTE: its 0x%" PRIx64 " bytes are not those at 0x%" PRIx64
+                              "PT_NOTE: its 0x%" PRIx64 " bytes differ from those at 0x%" PRIx64
                               " of the original",
                               b->p_filesz, b->p_offset);
     }

@@ -1,9 +1,12 @@
-/* New contents lie only where nothing lived before, or what lived there has moved. */
+/* New contents may lie only where the original has nothing in use, or where something moved
+ * away. */
+#include "elf/check/elf_check_room.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/checked.h"
-#include "elf/check/elf_check_priv.h"
+#include "elf/check/elf_check_hash.h"
 
 static struct elf_range range_of(uint64_t at, uint64_t size)
 {
@@ -18,8 +21,8 @@ static struct elf_range part_range(const struct elf_part *part, uint64_t size)
     return part->present ? range_of(part->s.base, size) : (struct elf_range){0, 0};
 }
 
-/* The `k`th structure of the original with a known place; false past the last. */
-static bool structure(const struct elf_file *f, size_t k, struct elf_range *out)
+/* Gives the range of the `k`th structure with a known place; false past the last. */
+static bool structure_range(const struct elf_file *f, size_t k, struct elf_range *out)
 {
     const struct elf_range fixed[] = {
         {0, f->is64 ? 64 : 52},
@@ -53,8 +56,8 @@ static bool structure(const struct elf_file *f, size_t k, struct elf_range *out)
     return true;
 }
 
-/* The `k`th place that a hash table or note has left; false past the last. */
-static bool vacated(const struct elf_check *c, size_t k, struct elf_range *out)
+/* Gives the `k`th range that a hash table or a note left; false past the last. */
+static bool vacated_range(const struct elf_check *c, size_t k, struct elf_range *out)
 {
     const struct elf_file *b = &c->before, *a = &c->after;
 
@@ -77,36 +80,37 @@ static bool vacated(const struct elf_check *c, size_t k, struct elf_range *out)
     return true;
 }
 
-static bool within(struct elf_range r, uint64_t at)
+static bool range_holds(struct elf_range r, uint64_t at)
 {
     return at >= r.at && at < r.end;
 }
 
 /* Lowers *end to where `r` starts, if that is past `at`. */
-static void clip(struct elf_range r, uint64_t at, uint64_t *end)
+static void clip_end(struct elf_range r, uint64_t at, uint64_t *end)
 {
     if (r.at < r.end && r.at > at && r.at < *end)
         *end = r.at;
 }
 
-/* The end of the vacated place that `at` is in, else `at`.  The padding that aligns what follows a
- * table goes with it. */
+/* The end of the vacated range that `at` is in, else `at`.  A range includes the zeros that align
+ * the structure behind it.  Lowers *next to the start of a later vacated range. */
 static uint64_t skip_vacated(const struct elf_check *c, uint64_t at, uint64_t *next)
 {
     const struct exti_span file = c->before.file;
     struct elf_range r;
 
-    for (size_t k = 0; vacated(c, k, &r); k++) {
+    for (size_t k = 0; vacated_range(c, k, &r); k++) {
         while (r.at < r.end && r.end < file.n && r.end % 8 && !file.p[r.end])
             r.end++;
-        if (within(r, at))
+        if (range_holds(r, at))
             return r.end;
-        clip(r, at, next);
+        clip_end(r, at, next);
     }
     return at;
 }
 
-/* Section headers are what proves that mapped bytes are padding; without them they may be data. */
+/* Whether a PT_LOAD maps the byte at `at`.  Lowers *next to the end of that PT_LOAD, or to the
+ * start of a later one. */
 static bool is_mapped(const struct elf_file *f, uint64_t at, uint64_t *next)
 {
     for (size_t i = 0; i < f->phnum; i++) {
@@ -114,11 +118,11 @@ static bool is_mapped(const struct elf_file *f, uint64_t at, uint64_t *next)
 
         if (f->phdr[i].p_type != PT_LOAD)
             continue;
-        if (within(r, at)) {
-            clip((struct elf_range){r.end, UINT64_MAX}, at, next);
+        if (range_holds(r, at)) {
+            clip_end((struct elf_range){r.end, UINT64_MAX}, at, next);
             return true;
         }
-        clip(r, at, next);
+        clip_end(r, at, next);
     }
     return false;
 }
@@ -144,12 +148,14 @@ static uint64_t first_used(const struct elf_check *c, uint64_t at, uint64_t end)
             at = past;
             continue;
         }
+        /* Only section headers prove that mapped bytes are padding: without them they may be
+         * data. */
         if (is_mapped(b, at, &next) && !b->shdr)
             return at;
-        for (size_t k = 0; structure(b, k, &r); k++) {
-            if (within(r, at))
+        for (size_t k = 0; structure_range(b, k, &r); k++) {
+            if (range_holds(r, at))
                 return at;
-            clip(r, at, &next);
+            clip_end(r, at, &next);
         }
         for (; at < next; at++)
             if (!is_filler(b->file.p[at]))
@@ -158,14 +164,15 @@ static uint64_t first_used(const struct elf_check *c, uint64_t at, uint64_t end)
     return EXTI_NO_OFFSET;
 }
 
-static void check_free(struct elf_check *c, uint64_t at, uint64_t end, const char *what)
+/* Reports a use of [at, end) by the original. */
+static void check_unused(struct elf_check *c, uint64_t at, uint64_t end, const char *what)
 {
     uint64_t used = first_used(c, at, end);
 
     if (used != EXTI_NO_OFFSET)
         exti__elf_finding(c, used,
                           "%s at 0x%" PRIx64 " to 0x%" PRIx64
-                          ": overwrites what the original has in use there",
+                          ": overwrites bytes that the original uses",
                           what, at, end);
 }
 
@@ -176,20 +183,20 @@ int exti__elf_check_table_growth(struct elf_check *c, struct exti_error *err)
 
     (void)err;
     if (a->phnum > b->phnum)
-        check_free(c, at, at + (a->phnum - b->phnum) * size, "program header table: new entry");
+        check_unused(c, at, at + (a->phnum - b->phnum) * size, "program header table: new entry");
     for (size_t j = 0; j < a->phnum; j++) {
         const GElf_Phdr *ph = &a->phdr[j];
 
         if (c->match[j] == ELF_NO_MATCH || ph->p_type == PT_LOAD || ph->p_type == PT_DYNAMIC ||
             ph->p_offset == b->phdr[c->match[j]].p_offset)
             continue;
-        check_free(c, ph->p_offset, range_of(ph->p_offset, ph->p_filesz).end, "moved note");
+        check_unused(c, ph->p_offset, range_of(ph->p_offset, ph->p_filesz).end, "moved note");
     }
     return 0;
 }
 
-/* A PT_LOAD that took in the padding behind it. */
-static void check_growth(struct elf_check *c, size_t j)
+/* A PT_LOAD may only have grown into the padding behind it. */
+static void check_segment_growth(struct elf_check *c, size_t j)
 {
     const struct elf_file *a = &c->after;
     const GElf_Phdr *ph = &a->phdr[j], *old = &c->before.phdr[c->match[j]];
@@ -201,11 +208,11 @@ static void check_growth(struct elf_check *c, size_t j)
         old->p_filesz != old->p_memsz) {
         exti__elf_finding(c, at,
                           "PT_LOAD at 0x%" PRIx64 ": sizes 0x%" PRIx64 " 0x%" PRIx64
-                          ", not 0x%" PRIx64 " 0x%" PRIx64 " or the same more of each without bss",
+                          ", not 0x%" PRIx64 " 0x%" PRIx64 ", nor both larger by the same amount",
                           ph->p_vaddr, ph->p_filesz, ph->p_memsz, old->p_filesz, old->p_memsz);
         return;
     }
-    check_free(c, grown.at, grown.end, "PT_LOAD: new part");
+    check_unused(c, grown.at, grown.end, "PT_LOAD: new part");
     for (size_t i = 0; i < a->phnum; i++) {
         const GElf_Phdr *other = &a->phdr[i];
         struct elf_range file = range_of(other->p_offset, other->p_filesz);
@@ -232,24 +239,24 @@ int exti__elf_check_load_growth(struct elf_check *c, struct exti_error *err)
 
         if (old && a->phdr[j].p_type == PT_LOAD &&
             (a->phdr[j].p_filesz != old->p_filesz || a->phdr[j].p_memsz != old->p_memsz))
-            check_growth(c, j);
+            check_segment_growth(c, j);
     }
     return 0;
 }
 
-/* The end of the PT_LOAD file part of the copy that `at` is in, else `at`. */
+/* The end of the file part of the PT_LOAD that `at` is in, else `at`. */
 static uint64_t mapped_until(const struct elf_file *a, uint64_t at)
 {
     for (size_t i = 0; i < a->phnum; i++) {
         struct elf_range r = range_of(a->phdr[i].p_offset, a->phdr[i].p_filesz);
 
-        if (a->phdr[i].p_type == PT_LOAD && within(r, at))
+        if (a->phdr[i].p_type == PT_LOAD && range_holds(r, at))
             return r.end;
     }
     return at;
 }
 
-/* What is appended is mapped, or padding before it. */
+/* Appended bytes must be mapped, or be padding. */
 int exti__elf_check_tail(struct elf_check *c, struct exti_error *err)
 {
     const struct elf_file *b = &c->before, *a = &c->after;
@@ -267,7 +274,7 @@ int exti__elf_check_tail(struct elf_check *c, struct exti_error *err)
         uint64_t past = mapped_until(a, at);
 
         if (past == at && a->file.p[at])
-            exti__elf_finding(c, at, "end of file: byte 0x%02x behind all PT_LOADs, not 0",
+            exti__elf_finding(c, at, "end of file: byte 0x%02x in no PT_LOAD, not 0",
                               a->file.p[at]);
         at = past == at ? at + 1 : past;
     }

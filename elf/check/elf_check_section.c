@@ -1,10 +1,12 @@
-/* Section headers: as they were, but for those of the tables that moved. */
+/* Only the headers of moved tables and notes may differ from the original's. */
+#include "elf/check/elf_check_section.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "elf/check/elf_check_priv.h"
+#include "elf/check/elf_check_hash.h"
 
-/* How far a note section moved with its program header. */
+/* The distance by which a note section moved with its program header. */
 static uint64_t note_delta(const struct elf_check *c, const GElf_Shdr *sh)
 {
     for (size_t j = 0; j < c->after.phnum; j++) {
@@ -20,7 +22,7 @@ static uint64_t note_delta(const struct elf_check *c, const GElf_Shdr *sh)
     return 0;
 }
 
-/* An empty section at the same address is another one. */
+/* Whether `sh` is the section of the table `part`.  An empty section at its address is not. */
 static bool is_part(const GElf_Shdr *sh, uint32_t type, const struct elf_part *part)
 {
     return sh->sh_type == type && sh->sh_flags & SHF_ALLOC && sh->sh_size && part->present &&
@@ -51,7 +53,7 @@ uint64_t exti__elf_section_moved(const struct elf_check *c, size_t i)
     return sh->sh_addr;
 }
 
-/* The true size of what section `i` of the original holds, in either file; 0 where none is known. */
+/* The size in `f` of the table that section `sh` of the original holds; 0 where it is not known. */
 static uint64_t true_size(const struct elf_file *f, const struct elf_file *before,
                           const GElf_Shdr *sh)
 {
@@ -66,8 +68,9 @@ static uint64_t true_size(const struct elf_file *f, const struct elf_file *befor
     return 0;
 }
 
-/* The header that section `i` has to have now.  One that moved is put right where it was wrong. */
-static GElf_Shdr expected(const struct elf_check *c, size_t i)
+/* The header that section `i` must have in the copy.  When a table moves, its header gets the right
+ * size even if the original's was wrong. */
+static GElf_Shdr expected_section(const struct elf_check *c, size_t i)
 {
     const struct elf_file *b = &c->before, *a = &c->after;
     const GElf_Shdr *old = &b->shdr[i];
@@ -85,7 +88,7 @@ static GElf_Shdr expected(const struct elf_check *c, size_t i)
 
 static void compare_section(struct elf_check *c, size_t i)
 {
-    const GElf_Shdr want = expected(c, i), *have = &c->after.shdr[i];
+    const GElf_Shdr want = expected_section(c, i), *have = &c->after.shdr[i];
     const uint64_t at = c->after.ehdr.e_shoff + i * exti__elf_shdr_size(&c->after);
 
     if (have->sh_addr != want.sh_addr || have->sh_offset != want.sh_offset ||
@@ -110,7 +113,7 @@ static void compare_section(struct elf_check *c, size_t i)
 int exti__elf_check_sections(struct elf_check *c, struct exti_error *err)
 {
     (void)err;
-    /* A table that was cut off is no one's; a longer file may make it look whole again. */
+    /* No tool can read a truncated table.  In a longer copy it may look complete again. */
     if (!c->before.shdr)
         return 0;
     if (c->after.shnum != c->before.shnum) {

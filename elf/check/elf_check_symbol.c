@@ -1,12 +1,17 @@
-/* Symbols and versions: each as it was, but for names and bindings that the edits name. */
+/* Symbols and versions must be as they were, except for names and bindings that an edit changes. */
+#include "elf/check/elf_check_symbol.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "elf/check/elf_check_priv.h"
+#include "elf/check/elf_check_expect.h"
+#include "elf/check/elf_check_section.h"
+#include "elf/read/elf_symbols.h"
+#include "elf/read/elf_version.h"
 
-/* Whether binding `have` may stand where the original has `want`. */
-static bool same_info(const struct elf_check *c, uint8_t have, uint8_t want)
+/* Whether a symbol may have st_info `have` when the original has `want`. */
+static bool may_have_info(const struct elf_check *c, uint8_t have, uint8_t want)
 {
     bool unique = GELF_ST_BIND(want) == STB_GNU_UNIQUE;
     bool global = have == GELF_ST_INFO(STB_GLOBAL, GELF_ST_TYPE(want));
@@ -30,7 +35,8 @@ static int is_definition(void *user, const struct elf_version_ref *ref, struct e
     return ref->kind == ELF_VERSION_DEF && text && strcmp(text, s->name) == 0;
 }
 
-/* The absolute symbol that stands for a version keeps its name: the version keeps it too. */
+/* Whether `s` is the absolute symbol that stands for a version.  It keeps its name, as the version
+ * does. */
 static bool is_version_node(const struct elf_check *c, const GElf_Sym *s, const char *was,
                             const char *name)
 {
@@ -54,7 +60,7 @@ static void compare_symbol(struct elf_check *c, size_t i)
                           " and 0x%" PRIx64,
                           i, a->st_value, a->st_size, b->st_value, b->st_size);
     if (a->st_shndx != b->st_shndx || a->st_other != b->st_other ||
-        !same_info(c, a->st_info, b->st_info))
+        !may_have_info(c, a->st_info, b->st_info))
         exti__elf_finding(
             c, at, "DT_SYMTAB %zu: section %u, st_other %u, st_info 0x%x, not %u, %u, 0x%x", i,
             a->st_shndx, a->st_other, a->st_info, b->st_shndx, b->st_other, b->st_info);
@@ -73,39 +79,35 @@ int exti__elf_check_symbols(struct elf_check *c, struct exti_error *err)
                           b->sym_count);
         return 0;
     }
-    /* Entry 0 is no symbol, whatever its fields say. */
+    /* Entry 0 is no symbol, so its fields are compared as bytes. */
     if (a->sym_count && memcmp(a->symtab.s.p, b->symtab.s.p, exti__elf_sym_size(b)) != 0)
-        exti__elf_finding(c, a->symtab.s.base, "DT_SYMTAB 0: differs, but stands for no symbol");
+        exti__elf_finding(c, a->symtab.s.base, "DT_SYMTAB 0: differs, but is not a symbol");
     for (size_t i = 1; i < a->sym_count && !c->stop; i++)
         compare_symbol(c, i);
     return 0;
 }
 
-/* ---- versions --------------------------------------------------------------------------------- */
+/* ---- versions -------------------------------------------------------------------------------- */
 
 struct version_list {
     struct elf_version_ref *refs;
     size_t n, cap;
 };
 
-static int collect(void *user, const struct elf_version_ref *ref, struct exti_error *err)
+static int append_version(void *user, const struct elf_version_ref *ref, struct exti_error *err)
 {
     struct version_list *list = user;
 
-    if (list->n == list->cap) {
-        size_t cap = list->cap ? list->cap * 2 : 64;
-        struct elf_version_ref *p = exti__realloc_array(list->refs, cap, sizeof *p);
+    struct elf_version_ref *p = exti__array_room(list->refs, list->n, &list->cap, sizeof *p);
 
-        if (!p)
-            return exti__fail_nomem(err);
-        list->refs = p;
-        list->cap = cap;
-    }
+    if (!p)
+        return exti__fail_nomem(err);
+    list->refs = p;
     list->refs[list->n++] = *ref;
     return 0;
 }
 
-static bool is_needed(const struct elf_file *f, const char *name)
+static bool is_in_dt_needed(const struct elf_file *f, const char *name)
 {
     for (size_t i = 0; i < f->dyn_count; i++) {
         const char *text;
@@ -140,8 +142,8 @@ static void compare_version(struct elf_check *c, const struct elf_version_ref *b
         exti__elf_finding(c, a->name_at, "version tables: %s \"%s\", not \"%s\"",
                           file ? "vn_file" : "version", name ? name : "(none)",
                           want ? want : "(any)");
-    /* glibc asserts it (dl-version.c, match_symbol). */
-    else if (file && is_needed(&c->before, was) && !is_needed(&c->after, name))
+    /* glibc asserts that a vn_file is a loaded library (dl-version.c, match_symbol). */
+    else if (file && is_in_dt_needed(&c->before, was) && !is_in_dt_needed(&c->after, name))
         exti__elf_finding(c, a->name_at, "DT_VERNEED: vn_file \"%s\" is in no DT_NEEDED", name);
 }
 
@@ -149,10 +151,10 @@ int exti__elf_check_versions(struct elf_check *c, struct exti_error *err)
 {
     struct version_list b = {NULL, 0, 0}, a = {NULL, 0, 0};
     struct exti_error why = {.code = EXTI_OK};
-    int rc = exti__elf_versions(&c->before, collect, &b, err);
+    int rc = exti__elf_versions(&c->before, append_version, &b, err);
 
     if (!rc) {
-        rc = exti__elf_versions(&c->after, collect, &a, &why);
+        rc = exti__elf_versions(&c->after, append_version, &a, &why);
         if (rc == EXTI_E_NOMEM)
             exti__fail_nomem(err);
         else if (rc)
@@ -167,10 +169,10 @@ int exti__elf_check_versions(struct elf_check *c, struct exti_error *err)
     return rc == EXTI_E_NOMEM || (rc && why.code == EXTI_OK) ? rc : 0;
 }
 
-/* ---- .symtab: debuggers' and strip's view -------------------------------------------------------- */
+/* ---- .symtab, for debuggers and strip -------------------------------------------------------- */
 
-/* One entry of an Elf32_Sym or Elf64_Sym table, decoded. */
-static GElf_Sym decode(const struct elf_file *f, const uint8_t *p)
+/* Decodes one Elf32_Sym or Elf64_Sym. */
+static GElf_Sym decode_symbol(const struct elf_file *f, const uint8_t *p)
 {
     struct exti_cur cur = exti__cur(exti__span(p, exti__elf_sym_size(f)), f->big_endian);
     GElf_Sym s = {.st_name = exti__cur_u32(&cur)};
@@ -189,8 +191,9 @@ static GElf_Sym decode(const struct elf_file *f, const uint8_t *p)
     return s;
 }
 
-/* Section symbols and _DYNAMIC follow the section they stand for; gdb and strip go by them. */
-static uint64_t moved_value(const struct elf_check *c, const GElf_Sym *b)
+/* The value that a symbol gets if it follows its section, as section symbols and _DYNAMIC must: gdb
+ * and strip use them. */
+static uint64_t value_after_move(const struct elf_check *c, const GElf_Sym *b)
 {
     const struct elf_file *f = &c->before, *a = &c->after;
 
@@ -203,15 +206,15 @@ static uint64_t moved_value(const struct elf_check *c, const GElf_Sym *b)
 
 static void compare_static(struct elf_check *c, uint64_t at, const uint8_t *pb, const uint8_t *pa)
 {
-    GElf_Sym b = decode(&c->before, pb), a = decode(&c->after, pa);
-    uint64_t value = moved_value(c, &b);
+    GElf_Sym b = decode_symbol(&c->before, pb), a = decode_symbol(&c->after, pa);
+    uint64_t value = value_after_move(c, &b);
     bool fixed = GELF_ST_TYPE(b.st_info) == STT_SECTION ||
                  b.st_value == c->before.phdr[c->before.dynamic_phdr].p_vaddr;
 
     if (a.st_value != value && (fixed || a.st_value != b.st_value))
         exti__elf_finding(c, at, ".symtab: value 0x%" PRIx64 ", not 0x%" PRIx64, a.st_value, value);
     if (a.st_name != b.st_name || a.st_size != b.st_size || a.st_shndx != b.st_shndx ||
-        a.st_other != b.st_other || !same_info(c, a.st_info, b.st_info))
+        a.st_other != b.st_other || !may_have_info(c, a.st_info, b.st_info))
         exti__elf_finding(c, at,
                           ".symtab: name 0x%x, size 0x%" PRIx64 ", section %u, st_other %u, "
                           "st_info 0x%x, not 0x%x, 0x%" PRIx64 ", %u, %u, 0x%x",
@@ -219,8 +222,8 @@ static void compare_static(struct elf_check *c, uint64_t at, const uint8_t *pb, 
                           b.st_size, b.st_shndx, b.st_other, b.st_info);
 }
 
-/* Whether an unchanged table can be wrong: a section it has symbols for moved, or its unique symbols
- * should have gone. */
+/* Whether an unchanged table can be wrong: a section with symbols moved, or STB_GNU_UNIQUE was to
+ * be cleared. */
 static bool may_go_stale(const struct elf_check *c)
 {
     if (c->opts && c->opts->flags & EXTI_RW_CLEAR_UNIQUE)

@@ -1,37 +1,8 @@
-/* What the options ask of the dynamic section. */
-#include <string.h>
+#include "elf/edit/elf_dynamic.h"
 
-#include "base/error.h"
-#include "base/mem.h"
-#include "elf/edit/elf_plan.h"
-
-/* Beyond the file's own size: a hostile file can spell $ORIGIN very often. */
-enum { MOST_TEXT = 1 << 24 };
-
-int exti__elf_own_text(struct elf_edit *e, char *text, struct exti_error *err)
-{
-    if (!text)
-        return exti__fail_nomem(err);
-    e->text_bytes += strlen(text);
-    if (e->text_bytes > e->f->file.n + MOST_TEXT) {
-        exti__free(text);
-        return exti__fail(err, EXTI_E_NOSPACE, EXTI_NO_OFFSET,
-                          "the new library names and search paths exceed %d bytes", MOST_TEXT);
-    }
-    if (e->text_count == e->text_cap) {
-        size_t cap = e->text_cap ? e->text_cap * 2 : 16;
-        char **texts = exti__realloc_array(e->texts, cap, sizeof *texts);
-
-        if (!texts) {
-            exti__free(text);
-            return exti__fail_nomem(err);
-        }
-        e->texts = texts;
-        e->text_cap = cap;
-    }
-    e->texts[e->text_count++] = text;
-    return 0;
-}
+#include "elf/edit/elf_needed.h"
+#include "elf/edit/elf_paths.h"
+#include "elf/edit/elf_tags.h"
 
 static int copy_tags(struct elf_edit *e, struct exti_error *err)
 {
@@ -46,7 +17,7 @@ static int copy_tags(struct elf_edit *e, struct exti_error *err)
     return 0;
 }
 
-static int edit_id(struct elf_edit *e, struct exti_error *err)
+static int edit_soname(struct elf_edit *e, struct exti_error *err)
 {
     struct elf_tag *t = exti__elf_find_tag(e, DT_SONAME);
 
@@ -80,7 +51,7 @@ int exti__elf_edit_tags(struct elf_edit *e, struct exti_error *err)
     if (!rc)
         rc = exti__elf_edit_needed(e, err);
     if (!rc)
-        rc = edit_id(e, err);
+        rc = edit_soname(e, err);
     if (!rc)
         rc = exti__elf_edit_paths(e, err);
     return rc ? rc : edit_flags(e, err);
@@ -101,11 +72,11 @@ void exti__elf_fit_tags(struct elf_edit *e)
     bool grew = e->tag_count > e->f->dyn_count;
 
     e->dyn_slots = slots;
-    /* Loaders stop at DT_NULL, so one slot is not for use; an input without it that keeps its
-     * entries is none the worse. */
+    /* Loaders stop at DT_NULL, so one slot stays empty.  An input without DT_NULL that gets no new
+     * entry needs none. */
     if (!grew || e->tag_count < slots)
         return;
-    /* The counts of relative relocations only save loaders a test for each. */
+    /* Loaders work without the counts of relative relocations, which only save a test for each. */
     if (e->tag_count - count_tags(e, DT_RELACOUNT) - count_tags(e, DT_RELCOUNT) < slots) {
         exti__elf_drop_tags(e, DT_RELACOUNT);
         if (e->tag_count >= slots)

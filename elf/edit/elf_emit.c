@@ -1,15 +1,16 @@
-/* Writing the decided edit down: patches of what stays in place, then what moves. */
+/* Structures that stay in place become patches; those that move become patches or the tail. */
+#include "elf/edit/elf_emit.h"
+
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "elf/edit/elf_plan.h"
+#include "elf/edit/elf_encode.h"
+#include "elf/edit/elf_symtab.h"
+#include "elf/read/elf_symbols.h"
 
-#ifndef DT_MIPS_RLD_MAP_REL
-#define DT_MIPS_RLD_MAP_REL 0x70000035
-#endif
-
-/* Patches each run of `unit` byte records of `new` that differ from the input's bytes at `at`. */
+/* Patches each run of records in `new`, of `unit` bytes each, that differ from the input at
+ * `at`. */
 static int patch_changes(struct elf_edit *e, uint64_t at, const uint8_t *new, size_t n, size_t unit,
                          const char *what, struct exti_error *err)
 {
@@ -29,8 +30,8 @@ static int patch_changes(struct elf_edit *e, uint64_t at, const uint8_t *new, si
     return rc;
 }
 
-/* The value that entry `i` of the new table has. */
-static uint64_t tag_value(const struct elf_edit *e, size_t i)
+/* The value of entry `i` of the new table. */
+static uint64_t new_tag_value(const struct elf_edit *e, size_t i)
 {
     const struct elf_tag *t = &e->tags[i];
     const struct elf_move *dynamic = &e->move[ELF_MOVE_DYNAMIC];
@@ -51,13 +52,13 @@ static uint64_t tag_value(const struct elf_edit *e, size_t i)
         m = &e->move[ELF_MOVE_HASH];
     if (m && m->moves)
         return m->to_vaddr;
-    /* Counts from its own place. */
+    /* Its value is relative to the address of its own slot. */
     if (t->d.d_tag == DT_MIPS_RLD_MAP_REL && e->f->ehdr.e_machine == EM_MIPS)
         return t->d.d_un.d_val + was - is;
     return t->d.d_un.d_val;
 }
 
-/* The new PT_DYNAMIC, `size` bytes.  Slots behind the end keep what they hold. */
+/* Writes the new PT_DYNAMIC to `out`.  Slots behind the old end keep their contents. */
 static void encode_dynamic(const struct elf_edit *e, uint8_t *out)
 {
     const struct elf_file *f = e->f;
@@ -68,7 +69,7 @@ static void encode_dynamic(const struct elf_edit *e, uint8_t *out)
     for (size_t i = 0; i < e->tag_count; i++) {
         GElf_Dyn d = e->tags[i].d;
 
-        d.d_un.d_val = tag_value(e, i);
+        d.d_un.d_val = new_tag_value(e, i);
         exti__elf_put_dyn(f, out + i * size, &d);
     }
     if (e->tag_count != f->dyn_count && e->tag_count < e->dyn_slots)
@@ -77,8 +78,9 @@ static void encode_dynamic(const struct elf_edit *e, uint8_t *out)
         memset(out + i * size, 0, size);
 }
 
-/* The new contents of a structure that may move, in memory of its own. */
-static int contents(const struct elf_edit *e, size_t which, uint8_t **out, struct exti_error *err)
+/* Gives the new contents of a structure that may move; the caller frees *out. */
+static int new_contents(const struct elf_edit *e, size_t which, uint8_t **out,
+                        struct exti_error *err)
 {
     const struct elf_strings *s = &e->strings;
     const struct elf_move *m = &e->move[which];
@@ -99,8 +101,8 @@ static int contents(const struct elf_edit *e, size_t which, uint8_t **out, struc
     return 0;
 }
 
-static int append(struct elf_edit *e, uint64_t at, const uint8_t *p, size_t n,
-                  struct exti_error *err)
+static int append_to_tail(struct elf_edit *e, uint64_t at, const uint8_t *p, size_t n,
+                          struct exti_error *err)
 {
     struct exti_plan *plan = e->plan;
     int rc = 0;
@@ -127,7 +129,7 @@ static int emit_moves(struct elf_edit *e, struct exti_error *err)
 
         if (!m->moves && !m->bytes && i != ELF_MOVE_STRTAB && i != ELF_MOVE_DYNAMIC)
             continue;
-        rc = contents(e, i, &p, err);
+        rc = new_contents(e, i, &p, err);
         if (rc)
             return rc;
         if (!m->moves)
@@ -135,7 +137,7 @@ static int emit_moves(struct elf_edit *e, struct exti_error *err)
         else if (m->to_offset < e->f->file.n)
             rc = exti__plan_patch(e->plan, m->to_offset, p, (size_t)m->size, what[i], err);
         else
-            rc = append(e, m->to_offset, p, (size_t)m->size, err);
+            rc = append_to_tail(e, m->to_offset, p, (size_t)m->size, err);
         exti__free(p);
     }
     return rc;

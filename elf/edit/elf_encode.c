@@ -1,6 +1,6 @@
-/* Native values to the file's class and byte order. */
+#include "elf/edit/elf_encode.h"
+
 #include "base/buf.h"
-#include "elf/read/elf_priv.h"
 
 void exti__elf_put_half(const struct elf_file *f, uint8_t *p, uint16_t v)
 {
@@ -20,7 +20,7 @@ void exti__elf_put_addr(const struct elf_file *f, uint8_t *p, uint64_t v)
         exti__put_u32(p, (uint32_t)v, f->big_endian);
 }
 
-/* Address-sized fields in a row. */
+/* Writes `n` address-sized fields in a row. */
 static void put_addrs(const struct elf_file *f, uint8_t *p, const uint64_t *v, size_t n)
 {
     const size_t word = f->is64 ? 8 : 4;

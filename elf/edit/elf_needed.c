@@ -1,24 +1,28 @@
-/* The list of needed libraries, whose order is the order of symbol lookup. */
+/* The order of the needed libraries is the order in which loaders look up symbols. */
+#include "elf/edit/elf_needed.h"
+
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "elf/edit/elf_plan.h"
+#include "elf/edit/elf_origin.h"
+#include "elf/edit/elf_tags.h"
+#include "elf/read/elf_version.h"
 
-/* The libraries in their new order.  They go back into the DT_NEEDED entries in that order, so that
- * no other entry changes its place. */
+/* The libraries in their new order.  They go back into the existing DT_NEEDED entries in that
+ * order, so that no other entry changes its place. */
 struct needed {
     struct library {
-        const char *was;  /* NULL for an added one */
-        const char *text; /* NULL for a removed one */
+        const char *was;  /* NULL: added by the edit */
+        const char *text; /* NULL: removed by the edit */
     } *item;
     size_t count, cap;
 };
 
-/* More than any linker's command line gives; keeps the work on a hostile file in bounds. */
+/* More than any linker's command line names.  Bounds the work on a hostile file. */
 enum { MOST = 4096 };
 
-static struct library *find(const struct needed *n, const char *text)
+static struct library *find_library(const struct needed *n, const char *text)
 {
     for (size_t i = 0; i < n->count; i++)
         if (n->item[i].text && strcmp(n->item[i].text, text) == 0)
@@ -26,24 +30,20 @@ static struct library *find(const struct needed *n, const char *text)
     return NULL;
 }
 
-static int insert(struct needed *n, size_t at, struct library item, struct exti_error *err)
+static int insert_library(struct needed *n, size_t at, struct library item, struct exti_error *err)
 {
-    if (n->count == n->cap) {
-        size_t cap = n->cap ? n->cap * 2 : 16;
-        struct library *p = exti__realloc_array(n->item, cap, sizeof *p);
+    struct library *p = exti__array_room(n->item, n->count, &n->cap, sizeof *p);
 
-        if (!p)
-            return exti__fail_nomem(err);
-        n->item = p;
-        n->cap = cap;
-    }
+    if (!p)
+        return exti__fail_nomem(err);
+    n->item = p;
     memmove(n->item + at + 1, n->item + at, (n->count - at) * sizeof *n->item);
     n->item[at] = item;
     n->count++;
     return 0;
 }
 
-static int collect(const struct elf_edit *e, struct needed *n, struct exti_error *err)
+static int list_libraries(const struct elf_edit *e, struct needed *n, struct exti_error *err)
 {
     for (size_t i = 0; i < e->tag_count; i++) {
         struct library item;
@@ -57,24 +57,24 @@ static int collect(const struct elf_edit *e, struct needed *n, struct exti_error
         rc = exti__elf_str(e->f, e->tags[i].d.d_un.d_val, "DT_NEEDED", &item.was, err);
         item.text = item.was;
         if (!rc)
-            rc = insert(n, n->count, item, err);
+            rc = insert_library(n, n->count, item, err);
         if (rc)
             return rc;
     }
     return 0;
 }
 
-static int apply(struct needed *n, const struct exti_needed *op, struct exti_error *err)
+static int apply_needed_edit(struct needed *n, const struct exti_needed *op, struct exti_error *err)
 {
     bool found = false;
 
     if (!op->from) {
-        if (find(n, op->to))
+        if (find_library(n, op->to))
             return 0;
-        return insert(n, op->where == EXTI_NEEDED_FIRST ? 0 : n->count,
-                      (struct library){NULL, op->to}, err);
+        return insert_library(n, op->where == EXTI_NEEDED_FIRST ? 0 : n->count,
+                              (struct library){NULL, op->to}, err);
     }
-    /* A file may name a library twice; one left over would be loaded all the same. */
+    /* A file may name a library twice, and loaders would load it for either entry. */
     for (size_t i = 0; i < n->count; i++)
         if (n->item[i].text && strcmp(n->item[i].text, op->from) == 0) {
             n->item[i].text = op->to;
@@ -82,14 +82,14 @@ static int apply(struct needed *n, const struct exti_needed *op, struct exti_err
         }
     if (found)
         return 0;
-    /* Replaced already: so that editing a file twice is editing it once. */
-    if (op->to && find(n, op->to))
+    /* The file has this edit already; making it again changes nothing. */
+    if (op->to && find_library(n, op->to))
         return 0;
-    return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "DT_NEEDED: there is no '%s' to %s",
-                      op->from, op->to ? "replace" : "remove");
+    return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "DT_NEEDED: there is no '%s' to %s", op->from,
+                      op->to ? "replace" : "remove");
 }
 
-static bool is_asked_for(const struct exti_rewrite_opts *opts, const char *text)
+static bool is_put_by_edit(const struct exti_rewrite_opts *opts, const char *text)
 {
     for (size_t i = 0; i < opts->needed_count; i++)
         if (opts->needed[i].to && strcmp(opts->needed[i].to, text) == 0)
@@ -97,14 +97,14 @@ static bool is_asked_for(const struct exti_rewrite_opts *opts, const char *text)
     return false;
 }
 
-/* $ORIGIN in the entries that stay. */
-static int translate(struct elf_edit *e, struct needed *n, struct exti_error *err)
+/* Spells out $ORIGIN in the entries that no edit names. */
+static int translate_libraries(struct elf_edit *e, struct needed *n, struct exti_error *err)
 {
     for (size_t i = 0; i < n->count; i++) {
         struct library *item = &n->item[i];
         int rc;
 
-        if (!item->text || is_asked_for(e->opts, item->text))
+        if (!item->text || is_put_by_edit(e->opts, item->text))
             continue;
         rc = exti__elf_translate(e, &item->text, err);
         if (rc)
@@ -113,30 +113,27 @@ static int translate(struct elf_edit *e, struct needed *n, struct exti_error *er
     return 0;
 }
 
-static int add_version(struct elf_edit *e, struct elf_version_edit v, struct exti_error *err)
+static int add_version_edit(struct elf_edit *e, struct elf_version_edit v, struct exti_error *err)
 {
-    if (e->version_count == e->version_cap) {
-        size_t cap = e->version_cap ? e->version_cap * 2 : 8;
-        struct elf_version_edit *p = exti__realloc_array(e->versions, cap, sizeof *p);
+    struct elf_version_edit *p =
+        exti__array_room(e->versions, e->version_count, &e->version_cap, sizeof *p);
 
-        if (!p)
-            return exti__fail_nomem(err);
-        e->versions = p;
-        e->version_cap = cap;
-    }
+    if (!p)
+        return exti__fail_nomem(err);
+    e->versions = p;
     e->versions[e->version_count++] = v;
     return 0;
 }
 
-struct follow {
+struct version_follow {
     struct elf_edit *e;
     const struct needed *needed;
 };
 
-/* glibc asserts that each vn_file is the name of a loaded library: it follows its DT_NEEDED. */
+/* glibc asserts that each vn_file names a loaded library, so it changes with its DT_NEEDED. */
 static int follow_version(void *user, const struct elf_version_ref *ref, struct exti_error *err)
 {
-    struct follow *w = user;
+    struct version_follow *w = user;
     const char *file, *to = NULL;
     bool changed = false;
     int rc;
@@ -154,17 +151,17 @@ static int follow_version(void *user, const struct elf_version_ref *ref, struct 
         changed = true;
         to = item->text;
     }
-    if (!changed || find(w->needed, file))
+    if (!changed || find_library(w->needed, file))
         return 0;
     if (!to)
-        return exti__fail(err, EXTI_E_UNSUPPORTED, ref->name_at,
-                          "DT_NEEDED '%s' cannot be removed: versions of its symbols are needed",
-                          file);
-    return add_version(w->e, (struct elf_version_edit){ref->name_at, ref->name, 0, to}, err);
+        return exti__fail(
+            err, EXTI_E_UNSUPPORTED, ref->name_at,
+            "DT_NEEDED: '%s' cannot be removed, because DT_VERNEED has versions of it", file);
+    return add_version_edit(w->e, (struct elf_version_edit){ref->name_at, ref->name, 0, to}, err);
 }
 
-/* Puts the texts into the entries there are, then into new ones; drops entries left over. */
-static int store(struct elf_edit *e, const struct needed *n, struct exti_error *err)
+/* Puts the names into the existing entries, then into new ones; drops the entries left over. */
+static int store_libraries(struct elf_edit *e, const struct needed *n, struct exti_error *err)
 {
     size_t next = 0, kept = 0;
     int rc = 0;
@@ -191,17 +188,17 @@ static int store(struct elf_edit *e, const struct needed *n, struct exti_error *
 int exti__elf_edit_needed(struct elf_edit *e, struct exti_error *err)
 {
     struct needed n = {0};
-    struct follow follow = {e, &n};
-    int rc = collect(e, &n, err);
+    struct version_follow follow = {e, &n};
+    int rc = list_libraries(e, &n, err);
 
     for (size_t i = 0; !rc && i < e->opts->needed_count; i++)
-        rc = apply(&n, &e->opts->needed[i], err);
+        rc = apply_needed_edit(&n, &e->opts->needed[i], err);
     if (!rc)
-        rc = translate(e, &n, err);
+        rc = translate_libraries(e, &n, err);
     if (!rc)
         rc = exti__elf_versions(e->f, follow_version, &follow, err);
     if (!rc)
-        rc = store(e, &n, err);
+        rc = store_libraries(e, &n, err);
     exti__free(n.item);
     return rc;
 }

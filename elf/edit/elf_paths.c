@@ -1,76 +1,16 @@
-/* The library search path: DT_RUNPATH, or DT_RPATH where the file has that. */
-#include <ctype.h>
+/* The path to edit is DT_RUNPATH, or DT_RPATH in a file that has only that. */
+#include "elf/edit/elf_paths.h"
+
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "elf/edit/elf_plan.h"
+#include "elf/edit/elf_origin.h"
+#include "elf/edit/elf_tags.h"
 
-/* The length of the $ORIGIN or ${ORIGIN} at `p`, or 0: as ld.so reads it, for which $ORIGINAL is
- * something else. */
-static size_t origin_token(const char *p)
-{
-    if (strncmp(p, "${ORIGIN}", 9) == 0)
-        return 9;
-    if (strncmp(p, "$ORIGIN", 7) == 0 && !isalnum((unsigned char)p[7]) && p[7] != '_')
-        return 7;
-    return 0;
-}
-
-/* Far longer than any path that a system opens.  Bounds the work on a hostile file, whose many
- * entries may name one long string. */
-enum { LONGEST = 65536 };
-
-static size_t count_tokens(const char *text)
-{
-    size_t n = 0;
-
-    for (const char *p = strchr(text, '$'); p; p = strchr(p + 1, '$'))
-        n += origin_token(p) != 0;
-    return n;
-}
-
-int exti__elf_translate(struct elf_edit *e, const char **text, struct exti_error *err)
-{
-    const char *origin = e->opts->origin, *p = *text;
-    size_t tokens, step;
-    char *out, *to;
-    int rc;
-
-    if (!origin)
-        return 0;
-    if (strnlen(p, LONGEST) == LONGEST)
-        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "a library name or search path has %d bytes or more", LONGEST);
-    tokens = count_tokens(p);
-    if (!tokens)
-        return 0;
-    if (strpbrk(origin, ":$"))
-        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "'%s' cannot stand for $ORIGIN: loaders read its ':' or '$' as their own",
-                          origin);
-    out = to = exti__alloc(strlen(p) + tokens * strlen(origin) + 1);
-    while (out && *p) {
-        step = origin_token(p);
-        if (step) {
-            memcpy(to, origin, strlen(origin));
-            to += strlen(origin);
-            p += step;
-        } else {
-            *to++ = *p++;
-        }
-    }
-    if (out)
-        *to = 0;
-    rc = exti__elf_own_text(e, out, err);
-    if (!rc)
-        *text = out;
-    return rc;
-}
-
-/* "head:tail", or either alone where the other is empty. */
-static int join(struct elf_edit *e, const char *head, const char *tail, const char **out,
-                struct exti_error *err)
+/* Gives "head:tail", or one of them when the other is empty. */
+static int join_paths(struct elf_edit *e, const char *head, const char *tail, const char **out,
+                      struct exti_error *err)
 {
     size_t n = strlen(head), m = strlen(tail);
     char *text;
@@ -92,11 +32,12 @@ static int join(struct elf_edit *e, const char *head, const char *tail, const ch
     return rc;
 }
 
-/* Whether `path` begins with the entries `text`, in which `origin` stands for $ORIGIN. */
-static bool begins_with(const char *path, const char *text, const char *origin)
+/* Whether `path` begins with the entries of `text`, in which `origin` (unless NULL) stands for
+ * $ORIGIN. */
+static bool path_begins_with(const char *path, const char *text, const char *origin)
 {
     while (*text) {
-        size_t token = origin ? origin_token(text) : 0, n = token ? strlen(origin) : 1;
+        size_t token = origin ? exti__elf_origin_token(text) : 0, n = token ? strlen(origin) : 1;
 
         if (strncmp(path, token ? origin : text, n) != 0)
             return false;
@@ -106,8 +47,8 @@ static bool begins_with(const char *path, const char *text, const char *origin)
     return !*path || *path == ':';
 }
 
-/* Whether the file has the id that it is to get: then this edit has been made before. */
-static bool is_edited(const struct elf_edit *e)
+/* Whether the file has the requested DT_SONAME already: then it is a copy that this edit made. */
+static bool has_new_soname(const struct elf_edit *e)
 {
     const GElf_Dyn *soname = exti__elf_tag(e->f, DT_SONAME);
     const char *id;
@@ -117,39 +58,41 @@ static bool is_edited(const struct elf_edit *e)
            strcmp(id, e->opts->id) == 0;
 }
 
-/* The entries of `path` behind those to prepend, which an earlier edit may have put there.  An $ORIGIN
- * that the original has at its start is another folder than the one to prepend, unless this file is a
- * copy already or what $ORIGIN stood for follows. */
-static const char *behind(const struct elf_edit *e, const char *path, const char *prepend)
+/* `path` without the entries of `prepend` at its start, where an earlier edit may have put them.
+ * They count as an earlier edit's unless they have a $ORIGIN and the file is an original: an
+ * original's $ORIGIN is another folder than the prepended one.  A file is a copy if it has the new
+ * DT_SONAME, or if the entries follow once more with $ORIGIN spelt out. */
+static const char *after_prepended(const struct elf_edit *e, const char *path, const char *prepend)
 {
-    const char *origin = is_edited(e) ? NULL : e->opts->origin;
+    const char *origin = has_new_soname(e) ? NULL : e->opts->origin;
     size_t n = strlen(prepend);
 
-    if (!n || !begins_with(path, prepend, NULL))
+    if (!n || !path_begins_with(path, prepend, NULL))
         return path;
-    if (origin && origin_token(prepend) && !(path[n] && begins_with(path + n + 1, prepend, origin)))
+    if (origin && exti__elf_origin_token(prepend) &&
+        !(path[n] && path_begins_with(path + n + 1, prepend, origin)))
         return path;
     return path[n] ? path + n + 1 : path + n;
 }
 
-/* The new text of one path entry; `first` is the one that loaders search. */
-static int new_path(struct elf_edit *e, const char *old, bool first, const char **out,
+/* Gives the new text of one search path; `searched` says whether loaders use it. */
+static int new_path(struct elf_edit *e, const char *old, bool searched, const char **out,
                     struct exti_error *err)
 {
-    const char *prepend = e->opts->path_prepend && first ? e->opts->path_prepend : "";
+    const char *prepend = e->opts->path_prepend && searched ? e->opts->path_prepend : "";
     const char *rest;
     int rc = 0;
 
-    if (e->opts->path_set && first) {
+    if (e->opts->path_set && searched) {
         rest = e->opts->path_set;
     } else {
-        rest = behind(e, old, prepend);
+        rest = after_prepended(e, old, prepend);
         rc = exti__elf_translate(e, &rest, err);
     }
-    return rc ? rc : join(e, prepend, rest, out, err);
+    return rc ? rc : join_paths(e, prepend, rest, out, err);
 }
 
-/* Loaders ignore DT_RPATH beside a DT_RUNPATH. */
+/* Loaders ignore DT_RPATH in a file that has DT_RUNPATH. */
 static int64_t searched_tag(struct elf_edit *e)
 {
     if (!exti__elf_find_tag(e, DT_RUNPATH) && exti__elf_find_tag(e, DT_RPATH))
@@ -157,7 +100,6 @@ static int64_t searched_tag(struct elf_edit *e)
     return DT_RUNPATH;
 }
 
-/* The last entry of that kind, which is the one that loaders obey. */
 static int edit_path_tag(struct elf_edit *e, int64_t tag, bool searched, struct exti_error *err)
 {
     struct elf_tag *t = exti__elf_find_tag(e, tag);

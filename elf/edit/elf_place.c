@@ -1,16 +1,13 @@
-/* Where the structures that must move go: into the unused end of a segment, else into a segment of
- * their own behind the file.  The program header table never moves (strip and its kin would break the
- * file), a segment with .bss never grows, and nothing before the file's end changes its place. */
+/* Structures that must move go into the unused end of a segment, or else into a new segment behind
+ * the file.  The program header table never moves, because strip and similar tools would break such
+ * a file; a segment with .bss never grows; nothing else changes its place. */
+#include "elf/edit/elf_place.h"
+
 #include <inttypes.h>
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "elf/edit/elf_plan.h"
-
-bool exti__elf_overlap(uint64_t a, uint64_t a_end, uint64_t b, uint64_t b_end)
-{
-    return a < b_end && b < a_end;
-}
+#include "elf/edit/elf_slot.h"
 
 /* Whether any known structure uses file bytes in [from, to). */
 static bool in_use(const struct elf_edit *e, uint64_t from, uint64_t to)
@@ -44,8 +41,9 @@ static bool in_use(const struct elf_edit *e, uint64_t from, uint64_t to)
     return false;
 }
 
-/* The unused bytes behind PT_LOAD `i`, up to the pages of the next one, in memory and in the file. */
-static uint64_t slack(const struct elf_file *f, size_t i)
+/* The number of unused bytes behind PT_LOAD `i`: up to the next one's first page in memory and in
+ * the file. */
+static uint64_t segment_slack(const struct elf_file *f, size_t i)
 {
     const GElf_Phdr *ph = &f->phdr[i];
     const uint64_t mask = ~(exti__elf_page(f) - 1);
@@ -59,7 +57,7 @@ static uint64_t slack(const struct elf_file *f, size_t i)
             continue;
         if (k > i && !to_vaddr)
             to_vaddr = next->p_vaddr & mask;
-        /* A segment that shares this one's last page in the file maps what would be written there. */
+        /* A segment that shares this one's last page in the file would map the new bytes too. */
         if (next->p_filesz && next->p_offset + next->p_filesz > offset &&
             (next->p_offset & mask) < to_offset)
             to_offset = next->p_offset & mask;
@@ -69,9 +67,9 @@ static uint64_t slack(const struct elf_file *f, size_t i)
     return to_vaddr - vaddr < to_offset - offset ? to_vaddr - vaddr : to_offset - offset;
 }
 
-/* Assigns the moving structures' places from there on, which differ by the same alignment in memory
- * and in the file.  Gives the end. */
-static bool lay_out(struct elf_edit *e, uint64_t vaddr, uint64_t offset, uint64_t *end)
+/* Assigns places to the moving structures from `offset` in the file and `vaddr` in memory on, which
+ * must be congruent modulo every alignment.  *end is the end in the file. */
+static bool assign_places(struct elf_edit *e, uint64_t vaddr, uint64_t offset, uint64_t *end)
 {
     bool fits = true;
 
@@ -87,7 +85,8 @@ static bool lay_out(struct elf_edit *e, uint64_t vaddr, uint64_t offset, uint64_
     return fits;
 }
 
-static bool fits_slack(struct elf_edit *e, size_t i)
+/* Places the structures in the slack behind segment `i` and lets it grow, if they fit. */
+static bool grow_into_slack(struct elf_edit *e, size_t i)
 {
     GElf_Phdr *ph = &e->phdr[i];
     const uint64_t offset = ph->p_offset + ph->p_filesz, vaddr = ph->p_vaddr + ph->p_memsz;
@@ -95,39 +94,41 @@ static bool fits_slack(struct elf_edit *e, size_t i)
 
     if (ph->p_type != PT_LOAD || ph->p_flags & PF_W || ph->p_filesz != ph->p_memsz || !ph->p_filesz)
         return false;
-    /* Alignment must mean the same in memory and in the file. */
+    /* An aligned offset must have an aligned address. */
     if ((vaddr - offset) % exti__elf_page(e->f))
         return false;
-    room = slack(e->f, i);
-    if (!room || !lay_out(e, vaddr, offset, &end) || end - offset > room || in_use(e, offset, end))
+    room = segment_slack(e->f, i);
+    if (!room || !assign_places(e, vaddr, offset, &end) || end - offset > room ||
+        in_use(e, offset, end))
         return false;
     ph->p_filesz += end - offset;
     ph->p_memsz += end - offset;
     return true;
 }
 
-/* Prefers a segment that is only read; the string table's own one may be code as well. */
-static bool place_in_slack(struct elf_edit *e)
+/* Prefers a segment that is only readable.  Otherwise takes one with the flags of the string
+ * table's segment, even if that has code. */
+static bool place_in_segment(struct elf_edit *e)
 {
     uint32_t flags = PF_R;
 
     if (e->move[ELF_MOVE_DYNAMIC].moves)
         return false;
     for (size_t i = 0; i < e->phnum; i++)
-        if (e->phdr[i].p_flags == PF_R && fits_slack(e, i))
+        if (e->phdr[i].p_flags == PF_R && grow_into_slack(e, i))
             return true;
     for (size_t i = 0; i < e->phnum; i++)
         if (e->phdr[i].p_type == PT_LOAD && e->f->strtab.vaddr >= e->phdr[i].p_vaddr &&
             e->f->strtab.vaddr - e->phdr[i].p_vaddr < e->phdr[i].p_filesz)
             flags = e->phdr[i].p_flags;
     for (size_t i = 0; i < e->phnum; i++)
-        if (e->phdr[i].p_flags == flags && fits_slack(e, i))
+        if (e->phdr[i].p_flags == flags && grow_into_slack(e, i))
             return true;
     return false;
 }
 
-/* A PT_LOAD behind everything, in memory and in the file.  Its address agrees with its offset modulo
- * its alignment, so the file needs no padding. */
+/* Makes a PT_LOAD behind everything, in memory and in the file.  Its address is congruent to its
+ * offset modulo its alignment, so the file needs no padding. */
 static int place_behind(struct elf_edit *e, struct exti_error *err)
 {
     const struct elf_file *f = e->f;
@@ -150,12 +151,12 @@ static int place_behind(struct elf_edit *e, struct exti_error *err)
     if (e->move[ELF_MOVE_DYNAMIC].moves)
         load.p_flags |= f->phdr[f->dynamic_phdr].p_flags & PF_W;
     if (!exti__align(f->file.n, 16, &offset) || !exti__align(end, align, &vaddr) ||
-        !exti__add(vaddr, offset & (align - 1), &vaddr) || !lay_out(e, vaddr, offset, &tail) ||
-        !exti__add(vaddr, tail - offset, &end) ||
+        !exti__add(vaddr, offset & (align - 1), &vaddr) ||
+        !assign_places(e, vaddr, offset, &tail) || !exti__add(vaddr, tail - offset, &end) ||
         (!f->is64 && (end > UINT32_MAX || tail > UINT32_MAX)))
-        return exti__fail(err, EXTI_E_NOSPACE, f->ehdr.e_phoff,
-                          "no address space left behind the last PT_LOAD, which ends at 0x%" PRIx64,
-                          end);
+        return exti__fail(
+            err, EXTI_E_NOSPACE, f->ehdr.e_phoff,
+            "PT_LOAD: no address space left behind the last one, which ends at 0x%" PRIx64, end);
     load.p_offset = offset;
     load.p_vaddr = load.p_paddr = vaddr;
     load.p_filesz = load.p_memsz = tail - offset;
@@ -206,7 +207,7 @@ int exti__elf_place(struct elf_edit *e, struct exti_error *err)
         any |= e->move[i].moves;
     if (!any)
         return 0;
-    if (!place_in_slack(e)) {
+    if (!place_in_segment(e)) {
         rc = place_behind(e, err);
         if (rc)
             return rc;

@@ -1,13 +1,19 @@
-/* The plan operation: one transaction over all the edits asked for. */
 #include "elf/edit/elf_plan.h"
 
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "elf/edit/elf_dynamic.h"
+#include "elf/edit/elf_emit.h"
+#include "elf/edit/elf_place.h"
+#include "elf/edit/elf_rehash.h"
+#include "elf/edit/elf_rename.h"
+#include "elf/edit/elf_text.h"
+#include "elf/read/elf_open.h"
 
-/* Programs are laid out for their one address, and the kernel reads their headers by rules of its
- * own.  Linkers give them a DT_DEBUG; a library that can also be run, like libc.so.6, has none. */
+/* Programs may have a fixed address, and the kernel reads their headers by its own rules.  Linkers
+ * give a program DT_DEBUG; a library that can also be run, like libc.so.6, has none. */
 static int refuse_programs(const struct elf_file *f, struct exti_error *err)
 {
     const GElf_Dyn *flags = exti__elf_tag(f, DT_FLAGS_1);
@@ -23,7 +29,7 @@ static int refuse_programs(const struct elf_file *f, struct exti_error *err)
     return 0;
 }
 
-static void free_edit(struct elf_edit *e)
+static void free_elf_edit(struct elf_edit *e)
 {
     exti__free(e->tags);
     for (size_t i = 0; i < e->text_count; i++)
@@ -39,12 +45,12 @@ static void free_edit(struct elf_edit *e)
     exti__free(e->shdr);
 }
 
-static struct elf_move part(const struct elf_part *p, uint64_t align)
+static struct elf_move table_move(const struct elf_part *p, uint64_t align)
 {
     return (struct elf_move){.vaddr = p->vaddr, .offset = p->s.base, .align = align};
 }
 
-static int init(struct elf_edit *e, struct exti_error *err)
+static int init_edit(struct elf_edit *e, struct exti_error *err)
 {
     const struct elf_file *f = e->f;
     const GElf_Phdr *dynamic = &f->phdr[f->dynamic_phdr];
@@ -61,16 +67,16 @@ static int init(struct elf_edit *e, struct exti_error *err)
                                                   .offset = dynamic->p_offset,
                                                   .room = f->dyn_slots * exti__elf_dyn_size(f),
                                                   .align = 16};
-    e->move[ELF_MOVE_GNU_HASH] = part(&f->gnu_hash, 8);
-    e->move[ELF_MOVE_HASH] = part(&f->hash, 8);
-    e->move[ELF_MOVE_STRTAB] = part(&f->strtab, 1);
+    e->move[ELF_MOVE_GNU_HASH] = table_move(&f->gnu_hash, 8);
+    e->move[ELF_MOVE_HASH] = table_move(&f->hash, 8);
+    e->move[ELF_MOVE_STRTAB] = table_move(&f->strtab, 1);
     e->move[ELF_MOVE_STRTAB].room = f->strtab.s.n;
     return exti__elf_strings_init(&e->strings, f, err);
 }
 
-static int edit(struct elf_edit *e, struct exti_error *err)
+static int plan_edit(struct elf_edit *e, struct exti_error *err)
 {
-    int rc = init(e, err);
+    int rc = init_edit(e, err);
 
     if (!rc)
         rc = exti__elf_edit_tags(e, err);
@@ -92,7 +98,7 @@ static int edit(struct elf_edit *e, struct exti_error *err)
     return rc ? rc : exti__plan_seal(e->plan, e->f->file, err);
 }
 
-/* Linkers make a dozen.  The limit keeps the work on a hostile file in bounds. */
+/* Linkers make about a dozen.  Bounds the work on a hostile file. */
 enum { MOST_HEADERS = 1024 };
 
 int exti__elf_plan(struct exti_span file, const struct exti_request *req, struct exti_plan *plan,
@@ -106,13 +112,13 @@ int exti__elf_plan(struct exti_span file, const struct exti_request *req, struct
         return rc;
     if (f.phnum > MOST_HEADERS)
         rc = exti__fail(err, EXTI_E_UNSUPPORTED, f.ehdr.e_phoff,
-                        "program header table: %zu entries, %d at most can be edited", f.phnum,
+                        "program header table: %zu entries, at most %d can be edited", f.phnum,
                         MOST_HEADERS);
     else
         rc = refuse_programs(&f, err);
     if (!rc)
-        rc = edit(&e, err);
-    free_edit(&e);
+        rc = plan_edit(&e, err);
+    free_elf_edit(&e);
     exti__elf_close(&f);
     return rc;
 }

@@ -1,15 +1,18 @@
-/* What renames of defined symbols do to the hash tables.  Symbols keep their index, so relocations,
- * versions and MIPS's GOT order stay as they are. */
+/* Renames change the hash tables only.  Symbols keep their index, so relocations, versions and
+ * MIPS's GOT order stay valid. */
+#include "elf/edit/elf_rehash.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "elf/edit/elf_plan.h"
+#include "elf/edit/elf_encode.h"
+#include "elf/read/elf_hash.h"
 
-/* Symbol `i`'s old and new hash; false when it is not renamed. */
-static bool hashes(const struct elf_edit *e, size_t i, uint32_t (*hash)(const char *),
-                   uint32_t *old, uint32_t *new)
+/* Gives symbol `i`'s old and new hash; false when it is not renamed. */
+static bool renamed_hashes(const struct elf_edit *e, size_t i, uint32_t (*hash)(const char *),
+                           uint32_t *old, uint32_t *new)
 {
     if (!e->names[i])
         return false;
@@ -32,7 +35,7 @@ static void add_to_bloom(const struct elf_file *f, uint8_t *bloom, uint32_t hash
     exti__elf_put_addr(f, bloom + at, v);
 }
 
-/* Writes the new chain words into `chain` and into `bloom` the filter for all names. */
+/* Writes the new chain words into `chain` and a filter for all names into `bloom`. */
 static void patch_gnu(const struct elf_edit *e, uint8_t *bloom, uint8_t *chain)
 {
     const struct elf_gnu_hash *h = &e->f->gnu;
@@ -49,9 +52,10 @@ static void patch_gnu(const struct elf_edit *e, uint8_t *bloom, uint8_t *chain)
     }
 }
 
-/* With one bucket any order of symbols is sorted by bucket: the table for new names that would have
- * to change places.  Look-ups compare each chain word; the bloom filter spares most of them. */
-static int one_bucket(struct elf_edit *e, struct exti_error *err)
+/* DT_GNU_HASH wants symbols sorted by bucket, but they keep their order.  A table with one bucket
+ * is sorted in any order.  Look-ups then compare each chain word, unless the bloom filter, which
+ * still excludes most absent names, ends them. */
+static int build_one_bucket(struct elf_edit *e, struct exti_error *err)
 {
     const struct elf_gnu_hash *h = &e->f->gnu;
     struct elf_move *m = &e->move[ELF_MOVE_GNU_HASH];
@@ -89,13 +93,13 @@ static int edit_gnu(struct elf_edit *e, struct exti_error *err)
 
     m->room = m->size = 16 + h->bloom.n + h->bucket.n + h->chain.n;
     for (size_t i = h->first; e->names && i < h->first + h->chain.n / 4; i++) {
-        if (!hashes(e, i, exti__elf_gnu_hash, &old, &new))
+        if (!renamed_hashes(e, i, exti__elf_gnu_hash, &old, &new))
             continue;
         changes |= old != new;
         moves |= old % h->buckets != new % h->buckets;
     }
     if (moves)
-        return one_bucket(e, err);
+        return build_one_bucket(e, err);
     if (!changes)
         return 0;
     m->bytes = exti__alloc((size_t)m->size);
@@ -106,10 +110,11 @@ static int edit_gnu(struct elf_edit *e, struct exti_error *err)
     return 0;
 }
 
-/* DT_HASH built anew with the symbols and the order it has, renamed ones in their new buckets. */
+/* DT_HASH is rebuilt: chains keep the order of their symbols, renamed ones go to their new
+ * buckets. */
 struct rebuild {
-    uint64_t *last; /* per bucket the last symbol of its new chain */
-    uint8_t *seen;  /* per symbol: a chain that comes back to one has no end */
+    uint64_t *last; /* per bucket: the last symbol of its new chain */
+    uint8_t *seen;  /* per symbol: whether a chain reached it; one that returns never ends */
     uint8_t *bucket, *chain;
 };
 
@@ -137,7 +142,8 @@ static int rebuild_bucket(const struct elf_edit *e, struct rebuild *r, uint64_t 
 
         if (sym >= h->chains || sym >= f->sym_count || r->seen[sym])
             return exti__fail(err, EXTI_E_FORMAT, h->bucket.base + bucket * f->hash_word,
-                              "DT_HASH: the chain of bucket %" PRIu64 " is broken", bucket);
+                              "DT_HASH: the chain of bucket %" PRIu64 " loops or leaves the table",
+                              bucket);
         r->seen[sym] = 1;
         if (e->names[sym])
             to = exti__elf_sysv_hash(e->names[sym]) % h->buckets;
@@ -152,7 +158,7 @@ static bool sysv_changes(const struct elf_edit *e, uint64_t buckets)
     uint32_t old, new;
 
     for (size_t i = 1; e->names && i < e->f->sym_count; i++)
-        if (hashes(e, i, exti__elf_sysv_hash, &old, &new) && old % buckets != new % buckets)
+        if (renamed_hashes(e, i, exti__elf_sysv_hash, &old, &new) && old % buckets != new % buckets)
             return true;
     return false;
 }
@@ -190,8 +196,8 @@ static bool renames_a_definition(const struct elf_edit *e)
     uint32_t old, new;
 
     for (size_t i = 1; e->names && i < e->f->sym_count; i++)
-        if (e->f->sym[i].st_shndx != SHN_UNDEF && hashes(e, i, exti__elf_gnu_hash, &old, &new) &&
-            old != new)
+        if (e->f->sym[i].st_shndx != SHN_UNDEF &&
+            renamed_hashes(e, i, exti__elf_gnu_hash, &old, &new) && old != new)
             return true;
     return false;
 }
@@ -202,8 +208,9 @@ int exti__elf_edit_hashes(struct elf_edit *e, struct exti_error *err)
 
     if (exti__elf_tag(e->f, DT_MIPS_XHASH) && e->f->ehdr.e_machine == EM_MIPS &&
         renames_a_definition(e))
-        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "DT_MIPS_XHASH: new names of defined symbols must have the old hash");
+        return exti__fail(
+            err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+            "DT_MIPS_XHASH: cannot rename a defined symbol to a name of another hash");
     if (e->f->gnu_hash.present)
         rc = edit_gnu(e, err);
     if (!rc && e->f->hash.present)

@@ -1,13 +1,15 @@
-/* Room for one more program header, without moving the table. */
+/* The program header table stays where it is, so a new entry takes the place of another one or of
+ * the bytes behind the table. */
+#include "elf/edit/elf_slot.h"
+
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "elf/edit/elf_plan.h"
 
 enum { NONE = -1 };
 
-static bool has(const struct elf_file *f, uint32_t type)
+static bool has_segment(const struct elf_file *f, uint32_t type)
 {
     for (size_t i = 0; i < f->phnum; i++)
         if (f->phdr[i].p_type == type)
@@ -27,13 +29,13 @@ static const GElf_Phdr *load_of(const struct elf_file *f, uint64_t from, uint64_
     return NULL;
 }
 
-static uint64_t table_end(const struct elf_file *f)
+static uint64_t phdr_table_end(const struct elf_file *f)
 {
     return f->ehdr.e_phoff + f->phnum * exti__elf_phdr_size(f);
 }
 
-/* An entry that loaders do without: PT_NULL; a PT_NOTE that says what PT_GNU_PROPERTY says as well,
- * which glibc prefers; PT_PHDR, which only programs need when the table is mapped anyway. */
+/* Finds an entry that loaders do not need: PT_NULL; a PT_NOTE that repeats a PT_GNU_PROPERTY, which
+ * glibc prefers; or PT_PHDR, which only programs need as long as a PT_LOAD maps the table. */
 static int spare_entry(const struct elf_file *f)
 {
     for (size_t i = 0; i < f->phnum; i++)
@@ -46,12 +48,13 @@ static int spare_entry(const struct elf_file *f)
                 f->phdr[k].p_filesz == f->phdr[i].p_filesz)
                 return (int)i;
     for (size_t i = 0; i < f->phnum; i++)
-        if (f->phdr[i].p_type == PT_PHDR && !has(f, PT_INTERP) &&
-            load_of(f, f->ehdr.e_phoff, table_end(f)))
+        if (f->phdr[i].p_type == PT_PHDR && !has_segment(f, PT_INTERP) &&
+            load_of(f, f->ehdr.e_phoff, phdr_table_end(f)))
             return (int)i;
     return NONE;
 }
 
+/* Whether a tag's value is an address. */
 static bool is_pointer(int64_t tag)
 {
     switch (tag) {
@@ -85,7 +88,7 @@ static bool is_hash_section(const struct elf_edit *e, const GElf_Shdr *sh)
            (sh->sh_type == SHT_HASH && sh->sh_addr == e->move[ELF_MOVE_HASH].vaddr);
 }
 
-/* Whether anything but notes and hash tables is known to lie in the file's [from, to). */
+/* Whether the file's [from, to) holds a known structure other than notes and hash tables. */
 static bool has_others(const struct elf_edit *e, uint64_t from, uint64_t to)
 {
     const struct elf_file *f = e->f;
@@ -138,12 +141,12 @@ static bool is_filled(struct exti_span s, uint8_t with)
     return true;
 }
 
-/* Unused bytes behind the table: nothing there, and zeros or the filler ('Z', 'X') that patchelf
- * leaves where it moved something away. */
-static bool gap_behind(const struct elf_edit *e)
+/* Whether the bytes behind the table are unused: no structure is known there, and they are zeros or
+ * the filler ('Z', 'X') that patchelf leaves where it moved something away. */
+static bool has_gap_behind(const struct elf_edit *e)
 {
     const struct elf_file *f = e->f;
-    const uint64_t from = table_end(f), to = from + exti__elf_phdr_size(f);
+    const uint64_t from = phdr_table_end(f), to = from + exti__elf_phdr_size(f);
     struct exti_span s;
 
     if (!f->shnum || has_others(e, from, to) ||
@@ -165,7 +168,7 @@ static bool gap_behind(const struct elf_edit *e)
     return is_filled(s, 0) || is_filled(s, 'Z') || is_filled(s, 'X');
 }
 
-/* Whether something starts at `start`, directly behind `at` but for zeros to align it. */
+/* Whether only zeros for alignment lie between `at` and `start`. */
 static bool follows(const struct elf_file *f, uint64_t at, uint64_t start)
 {
     struct exti_span s;
@@ -174,7 +177,7 @@ static bool follows(const struct elf_file *f, uint64_t at, uint64_t start)
            !exti__span_sub(f->file, at, start - at, "", &s, NULL) && is_filled(s, 0);
 }
 
-/* The notes that lie in a row from `at` on: extends [*from, *to). */
+/* Gives the range [*from, *to) of the notes that lie in a row from `at` on, and returns its end. */
 static uint64_t skip_notes(const struct elf_file *f, uint64_t at, uint64_t *from, uint64_t *to)
 {
     *from = *to = at;
@@ -186,7 +189,7 @@ static uint64_t skip_notes(const struct elf_file *f, uint64_t at, uint64_t *from
         if (*from == *to)
             *from = ph->p_offset;
         *to = ph->p_offset + ph->p_filesz;
-        i = SIZE_MAX; /* the list need not be in order */
+        i = SIZE_MAX; /* start over: the headers need not be in order */
     }
     return *to;
 }
@@ -224,12 +227,12 @@ static void shift_notes(struct elf_edit *e)
     }
 }
 
-/* With [table][notes][hash table], as GNU ld lays files out: the hash table moves away, the notes slide
+/* GNU ld lays files out as [table][notes][hash table].  The hash table moves away, the notes slide
  * into its room, so that the build-id stays in the first page, and the table grows. */
 static bool push_notes(struct elf_edit *e)
 {
     const struct elf_file *f = e->f;
-    const uint64_t from = table_end(f), to = from + exti__elf_phdr_size(f);
+    const uint64_t from = phdr_table_end(f), to = from + exti__elf_phdr_size(f);
     bool moves[ELF_MOVE_COUNT] = {false};
     uint64_t notes, notes_end, by = 0, at = skip_notes(f, from, &notes, &notes_end);
     bool enough = false;
@@ -254,7 +257,7 @@ static bool push_notes(struct elf_edit *e)
     return true;
 }
 
-static int any_note(const struct elf_file *f)
+static int first_note(const struct elf_file *f)
 {
     for (size_t i = 0; i < f->phnum; i++)
         if (f->phdr[i].p_type == PT_NOTE)
@@ -262,29 +265,29 @@ static int any_note(const struct elf_file *f)
     return NONE;
 }
 
-static void take_out(struct elf_edit *e, size_t at)
+static void remove_header(struct elf_edit *e, size_t at)
 {
     e->phnum--;
     memmove(e->phdr + at, e->phdr + at + 1, (e->phnum - at) * sizeof *e->phdr);
 }
 
-static void put_in(struct elf_edit *e, size_t at, GElf_Phdr ph)
+static void insert_header(struct elf_edit *e, size_t at, GElf_Phdr ph)
 {
     memmove(e->phdr + at + 1, e->phdr + at, (e->phnum - at) * sizeof *e->phdr);
     e->phdr[at] = ph;
     e->phnum++;
 }
 
-/* Takes entry `victim` out, or makes the table longer for NONE, and opens a slot behind the last
- * PT_LOAD.  llvm-strip needs a segment before all that lies in it: a PT_DYNAMIC that moves there and
- * came before goes behind. */
+/* Removes entry `victim`, or with NONE makes the table longer, and opens a slot behind the last
+ * PT_LOAD.  llvm-strip needs the header of a segment before those of all segments inside it, so a
+ * PT_DYNAMIC that moves into the new segment and was listed earlier goes behind it. */
 static size_t open_slot(struct elf_edit *e, int victim)
 {
     const uint64_t size = exti__elf_phdr_size(e->f);
     size_t at = 0;
 
     if (victim != NONE)
-        take_out(e, (size_t)victim);
+        remove_header(e, (size_t)victim);
     for (size_t i = 0; i < e->phnum; i++)
         if (e->phdr[i].p_type == PT_LOAD)
             at = i + 1;
@@ -292,11 +295,11 @@ static size_t open_slot(struct elf_edit *e, int victim)
         if (e->phdr[i].p_type == PT_DYNAMIC) {
             GElf_Phdr dynamic = e->phdr[i];
 
-            take_out(e, i);
-            put_in(e, --at, dynamic);
+            remove_header(e, i);
+            insert_header(e, --at, dynamic);
             break;
         }
-    put_in(e, at, (GElf_Phdr){.p_type = PT_NULL});
+    insert_header(e, at, (GElf_Phdr){.p_type = PT_NULL});
     for (size_t i = 0; i < e->phnum; i++)
         if (e->phdr[i].p_type == PT_PHDR && e->phdr[i].p_filesz == e->f->phnum * size)
             e->phdr[i].p_filesz = e->phdr[i].p_memsz = e->phnum * size;
@@ -308,11 +311,12 @@ int exti__elf_take_slot(struct elf_edit *e, size_t *index, struct exti_error *er
     const bool may_grow = e->f->phnum + 1 < PN_XNUM;
     int victim = spare_entry(e->f);
 
-    if (victim == NONE && !(may_grow && (gap_behind(e) || push_notes(e)))) {
-        victim = any_note(e->f);
+    if (victim == NONE && !(may_grow && (has_gap_behind(e) || push_notes(e)))) {
+        victim = first_note(e->f);
         if (victim == NONE)
-            return exti__fail(err, EXTI_E_NOSPACE, e->f->ehdr.e_phoff,
-                              "program header table: no entry to spare and no room behind it");
+            return exti__fail(
+                err, EXTI_E_NOSPACE, e->f->ehdr.e_phoff,
+                "program header table: no entry can be spared and no room is left behind it");
     }
     *index = open_slot(e, victim);
     return 0;

@@ -1,13 +1,14 @@
 #define _GNU_SOURCE
-/* The new string table.  Linkers share text: one string may be the end of another, or the same bytes
- * may name a library, a version and a symbol.  So a byte may change only if every reference to it
- * agrees; where one does not, the new text goes behind the table. */
-#include "elf/edit/elf_plan.h"
+/* Linkers share text: one string may be the end of another, and the same bytes may name a library,
+ * a version and a symbol.  So a byte may change only if every reference to it wants the new value.
+ * Otherwise the new text goes behind the table. */
+#include "elf/edit/elf_strings.h"
 
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "elf/read/elf_hash.h"
 
 enum { FREE, KEPT, CLAIMED };
 
@@ -21,7 +22,7 @@ int exti__elf_strings_init(struct elf_strings *s, const struct elf_file *f, stru
     if (!s->bytes || !s->state)
         return exti__fail_nomem(err);
     memcpy(s->bytes, f->strtab.s.p, n);
-    /* Loaders and tools take offset 0 for "no name". */
+    /* Offset 0 means "no name" to loaders and tools. */
     s->state[0] = KEPT;
     return 0;
 }
@@ -43,7 +44,7 @@ int exti__elf_strings_keep(struct elf_strings *s, uint64_t off, const char *what
 
     if (rc)
         return rc;
-    /* What is kept is kept up to its NUL, so this ends early where strings share their ends. */
+    /* A kept byte is kept up to its NUL, so the loop ends early where strings share their ends. */
     for (size_t i = (size_t)off; s->state[i] != KEPT; i++) {
         s->state[i] = KEPT;
         if (!s->bytes[i])
@@ -52,8 +53,8 @@ int exti__elf_strings_keep(struct elf_strings *s, uint64_t off, const char *what
     return 0;
 }
 
-/* Overwrites the string at `at` if it is long enough and no other reference minds. */
-static bool put_in_place(struct elf_strings *s, uint64_t at, const char *text)
+/* Overwrites the string at `at` if it is long enough and every other reference to it agrees. */
+static bool overwrite_string(struct elf_strings *s, uint64_t at, const char *text)
 {
     const size_t n = strlen(text) + 1;
     const uint8_t *old = s->f->strtab.s.p + at;
@@ -76,8 +77,8 @@ static bool put_in_place(struct elf_strings *s, uint64_t at, const char *text)
     return true;
 }
 
-/* Bytes that an edit has yet to change must not be reused: they are pinned when they are. */
-static bool find_old(struct elf_strings *s, const char *text, uint64_t *off)
+/* Finds `text` in the old bytes and claims it, so that a later edit does not overwrite it. */
+static bool reuse_old_string(struct elf_strings *s, const char *text, uint64_t *off)
 {
     const size_t n = strlen(text) + 1;
     const uint8_t *p = exti__mem_find(s->bytes, s->f->strtab.s.n, text, n);
@@ -91,8 +92,8 @@ static bool find_old(struct elf_strings *s, const char *text, uint64_t *off)
     return true;
 }
 
-/* The slot of `text` in the set of added strings: its own or a free one. */
-static uint32_t *slot_of(struct elf_strings *s, const char *text)
+/* The slot of `text` in the set of added strings: the one that has it, or a free one. */
+static uint32_t *added_slot(struct elf_strings *s, const char *text)
 {
     size_t i = exti__elf_gnu_hash(text) & (s->slot_count - 1);
 
@@ -117,19 +118,20 @@ static int grow_slots(struct elf_strings *s, struct exti_error *err)
     }
     for (size_t i = 0; i < old_count; i++)
         if (old[i])
-            *slot_of(s, (const char *)s->added.p + old[i] - 1) = old[i];
+            *added_slot(s, (const char *)s->added.p + old[i] - 1) = old[i];
     exti__free(old);
     return 0;
 }
 
-static int append(struct elf_strings *s, const char *text, uint64_t *off, struct exti_error *err)
+static int append_text(struct elf_strings *s, const char *text, uint64_t *off,
+                       struct exti_error *err)
 {
     int rc = grow_slots(s, err);
     uint32_t *slot;
 
     if (rc)
         return rc;
-    slot = slot_of(s, text);
+    slot = added_slot(s, text);
     if (!*slot) {
         uint32_t at = (uint32_t)s->added.n + 1;
 
@@ -141,18 +143,18 @@ static int append(struct elf_strings *s, const char *text, uint64_t *off, struct
     }
     *off = s->f->strtab.s.n + *slot - 1;
     if (*off > UINT32_MAX)
-        return exti__fail(err, EXTI_E_NOSPACE, EXTI_NO_OFFSET, "DT_STRTAB: would pass 4 GiB");
+        return exti__fail(err, EXTI_E_NOSPACE, EXTI_NO_OFFSET, "DT_STRTAB: would grow past 4 GiB");
     return 0;
 }
 
 int exti__elf_strings_put(struct elf_strings *s, uint64_t old, const char *text, bool search,
                           uint64_t *off, struct exti_error *err)
 {
-    if (old != EXTI_NO_OFFSET && put_in_place(s, old, text)) {
+    if (old != EXTI_NO_OFFSET && overwrite_string(s, old, text)) {
         *off = old;
         return 0;
     }
-    if (search && find_old(s, text, off))
+    if (search && reuse_old_string(s, text, off))
         return 0;
-    return append(s, text, off, err);
+    return append_text(s, text, off, err);
 }

@@ -1,7 +1,9 @@
-/* .symtab, which no loader reads, kept true: debuggers and strip look at it. */
-#include "elf/edit/elf_plan.h"
+/* No loader reads .symtab, but debuggers and strip do. */
+#include "elf/edit/elf_symtab.h"
 
-/* A table that overlaps what the loader maps is not what its header says. */
+#include "elf/edit/elf_encode.h"
+
+/* The loader maps no .symtab, so the header of one that overlaps a PT_LOAD is wrong. */
 static bool is_mapped(const struct elf_file *f, const GElf_Shdr *sh)
 {
     for (size_t i = 0; i < f->phnum; i++)
@@ -12,7 +14,7 @@ static bool is_mapped(const struct elf_file *f, const GElf_Shdr *sh)
     return false;
 }
 
-static bool anything_to_do(const struct elf_edit *e)
+static bool changes_symtab(const struct elf_edit *e)
 {
     if (e->opts->flags & EXTI_RW_CLEAR_UNIQUE || e->notes_by)
         return true;
@@ -22,8 +24,8 @@ static bool anything_to_do(const struct elf_edit *e)
     return false;
 }
 
-/* The true section indices of a file with more sections than st_shndx can tell (gABI "Symbol Table",
- * SHN_XINDEX), by symbol; empty in others. */
+/* The section index of each symbol in a file with more sections than st_shndx can number (gABI
+ * "Symbol Table", SHN_XINDEX); empty in other files. */
 static struct exti_span wide_indices(const struct elf_file *f, size_t symtab)
 {
     struct exti_span s;
@@ -35,9 +37,9 @@ static struct exti_span wide_indices(const struct elf_file *f, size_t symtab)
     return (struct exti_span){0};
 }
 
-/* The new value of a symbol of section `shndx`, which moved or not. */
-static uint64_t moved_value(const struct elf_edit *e, uint32_t shndx, bool special, uint8_t info,
-                            uint64_t value)
+/* The new value of a symbol of section `shndx`, or with `special` of a reserved index. */
+static uint64_t moved_symbol_value(const struct elf_edit *e, uint32_t shndx, bool special,
+                                   uint8_t info, uint64_t value)
 {
     const struct elf_move *dynamic = &e->move[ELF_MOVE_DYNAMIC];
 
@@ -53,7 +55,7 @@ static uint64_t moved_value(const struct elf_edit *e, uint32_t shndx, bool speci
     return value + (e->shdr[shndx].sh_addr - e->f->shdr[shndx].sh_addr);
 }
 
-/* `wide`: its entry of the true section indices, or 0. */
+/* Edits the entry in `s`.  `wide` is its section index from SHT_SYMTAB_SHNDX, or 0. */
 static int edit_symbol(struct elf_edit *e, struct exti_span s, uint32_t wide,
                        struct exti_error *err)
 {
@@ -77,7 +79,7 @@ static int edit_symbol(struct elf_edit *e, struct exti_span s, uint32_t wide,
         special = false;
     }
     value = exti__elf_word_of(f, addr, 0, word);
-    to = moved_value(e, shndx, special, info, value);
+    to = moved_symbol_value(e, shndx, special, info, value);
     if (to == value)
         return 0;
     exti__elf_put_addr(f, out, to);
@@ -90,7 +92,7 @@ int exti__elf_emit_symtab(struct elf_edit *e, struct exti_error *err)
     const size_t size = exti__elf_sym_size(f);
     int rc = 0;
 
-    if (!anything_to_do(e))
+    if (!changes_symtab(e))
         return 0;
     for (size_t i = 0; i < f->shnum; i++) {
         const GElf_Shdr *sh = &f->shdr[i];
@@ -106,7 +108,7 @@ int exti__elf_emit_symtab(struct elf_edit *e, struct exti_error *err)
             if (!rc)
                 rc = edit_symbol(e, s, exti__elf_word(f, wide, (size_t)(at / size)), err);
         }
-        /* The gABI allows one. */
+        /* The gABI allows one SHT_SYMTAB. */
         return rc;
     }
     return rc;

@@ -1,9 +1,9 @@
-/* The dynamic entries of the new file, as a list. */
+#include "elf/edit/elf_tags.h"
+
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "elf/edit/elf_plan.h"
 
 struct elf_tag *exti__elf_find_tag(struct elf_edit *e, int64_t tag)
 {
@@ -17,16 +17,11 @@ int exti__elf_add_tag(struct elf_edit *e, int64_t tag, uint64_t value, const cha
                       struct exti_error *err)
 {
     struct elf_tag t = {.text = text, .slot = SIZE_MAX};
+    struct elf_tag *tags = exti__array_room(e->tags, e->tag_count, &e->tag_cap, sizeof *tags);
 
-    if (e->tag_count == e->tag_cap) {
-        size_t cap = e->tag_cap ? e->tag_cap * 2 : 64;
-        struct elf_tag *tags = exti__realloc_array(e->tags, cap, sizeof *tags);
-
-        if (!tags)
-            return exti__fail_nomem(err);
-        e->tags = tags;
-        e->tag_cap = cap;
-    }
+    if (!tags)
+        return exti__fail_nomem(err);
+    e->tags = tags;
     t.d.d_tag = tag;
     t.d.d_un.d_val = value;
     e->tags[e->tag_count++] = t;
@@ -57,5 +52,31 @@ int exti__elf_set_text(struct elf_edit *e, struct elf_tag *t, const char *text,
             text = NULL;
     }
     t->text = text;
+    return 0;
+}
+
+/* More than the file's own size: a hostile file can have very many $ORIGIN. */
+enum { MOST_TEXT = 1 << 24 };
+
+int exti__elf_own_text(struct elf_edit *e, char *text, struct exti_error *err)
+{
+    char **texts;
+
+    if (!text)
+        return exti__fail_nomem(err);
+    e->text_bytes += strlen(text);
+    if (e->text_bytes > e->f->file.n + MOST_TEXT) {
+        exti__free(text);
+        return exti__fail(err, EXTI_E_NOSPACE, EXTI_NO_OFFSET,
+                          "dynamic section: the new library names and search paths exceed %d bytes",
+                          MOST_TEXT);
+    }
+    texts = exti__array_room(e->texts, e->text_count, &e->text_cap, sizeof *texts);
+    if (!texts) {
+        exti__free(text);
+        return exti__fail_nomem(err);
+    }
+    e->texts = texts;
+    e->texts[e->text_count++] = text;
     return 0;
 }

@@ -1,15 +1,17 @@
-/* Where the text of changed references goes: first every unchanged one pins its bytes. */
-#include "elf/edit/elf_plan.h"
+/* Unchanged references come first: each pins the bytes of its string. */
+#include "elf/edit/elf_text.h"
 
-/* Whether one of the edited vn_file words is at `at`: they are in table order. */
-struct versions {
+#include "elf/read/elf_version.h"
+
+/* Finds the edited vn_file words among all references: both come in table order. */
+struct version_cursor {
     struct elf_edit *e;
     size_t next;
 };
 
 static int keep_version(void *user, const struct elf_version_ref *ref, struct exti_error *err)
 {
-    struct versions *v = user;
+    struct version_cursor *v = user;
 
     if (v->next < v->e->version_count && v->e->versions[v->next].name_at == ref->name_at) {
         v->next++;
@@ -35,7 +37,7 @@ static int keep_tags(struct elf_edit *e, struct exti_error *err)
 
 static int keep_unchanged(struct elf_edit *e, struct exti_error *err)
 {
-    struct versions v = {e, 0};
+    struct version_cursor v = {e, 0};
     int rc = keep_tags(e, err);
 
     if (!rc)
@@ -67,7 +69,7 @@ int exti__elf_place_text(struct elf_edit *e, struct exti_error *err)
 {
     int rc = keep_unchanged(e, err);
 
-    /* Symbols first: there are many, and what they claim in place costs no byte. */
+    /* Symbols first: they are many, and each one placed over its old name adds no byte. */
     for (size_t i = 0; !rc && e->names && i < e->f->sym_count; i++)
         if (e->names[i])
             rc = exti__elf_strings_put(&e->strings, e->f->sym[i].st_name, e->names[i], false,

@@ -1,9 +1,10 @@
 /* The two symbol hash tables: DT_HASH (gABI "Hash Table") and DT_GNU_HASH. */
+#include "elf/read/elf_hash.h"
+
 #include <inttypes.h>
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "elf/read/elf_priv.h"
 
 uint32_t exti__elf_gnu_hash(const char *name)
 {
@@ -26,23 +27,8 @@ uint32_t exti__elf_sysv_hash(const char *name)
     return h;
 }
 
-uint64_t exti__elf_word_of(const struct elf_file *f, struct exti_span table, size_t i, size_t size)
-{
-    uint64_t v = 0;
-
-    if (i >= table.n / size)
-        return 0;
-    for (size_t k = 0; k < size; k++)
-        v |= (uint64_t)table.p[i * size + k] << 8 * (f->big_endian ? size - 1 - k : k);
-    return v;
-}
-
-uint32_t exti__elf_word(const struct elf_file *f, struct exti_span table, size_t i)
-{
-    return (uint32_t)exti__elf_word_of(f, table, i, 4);
-}
-
-/* The chain words up to the end of the last chain: the symbol table's own size depends on it. */
+/* Gives the chain words up to the end of the last chain, which is the end of the symbol table
+ * too. */
 static int gnu_chains(const struct elf_file *f, struct elf_gnu_hash *h, uint64_t at,
                       struct exti_error *err)
 {
@@ -56,7 +42,7 @@ static int gnu_chains(const struct elf_file *f, struct elf_gnu_hash *h, uint64_t
         if (first && first < h->first)
             return exti__fail(err, EXTI_E_FORMAT, h->bucket.base + (uint64_t)i * 4,
                               "DT_GNU_HASH: bucket %" PRIu32 " starts at symbol %" PRIu32
-                              ", before the first hashed one, %" PRIu32,
+                              ", before the first hashed symbol, %" PRIu32,
                               i, first, h->first);
         if (first > last)
             last = first;
@@ -69,7 +55,7 @@ static int gnu_chains(const struct elf_file *f, struct elf_gnu_hash *h, uint64_t
             return exti__span_sub(all, at, (i + 1) * 4, "DT_GNU_HASH chains", &h->chain, err);
     return rc ? rc
               : exti__fail(err, EXTI_E_FORMAT, h->chain.base,
-                           "DT_GNU_HASH: the last chain has no end");
+                           "DT_GNU_HASH: the last chain is not terminated");
 }
 
 int exti__elf_gnu_table(struct elf_file *f, struct exti_error *err)
@@ -91,7 +77,7 @@ int exti__elf_gnu_table(struct elf_file *f, struct exti_error *err)
         return exti__fail(err, EXTI_E_FORMAT, all.base,
                           "DT_GNU_HASH: %" PRIu32 " buckets, %" PRIu32
                           " bloom words, shift %" PRIu32
-                          ": must be at least 1, a power of 2, below 32",
+                          "; need at least 1, a power of 2, below 32",
                           h.buckets, h.bloom_words, h.shift);
     rc = exti__span_table(all, at, h.bloom_words, f->is64 ? 8 : 4, "DT_GNU_HASH bloom filter",
                           &h.bloom, err);

@@ -1,12 +1,14 @@
 /* Describing a shared object: the read operation. */
+#include "elf/read/elf_image.h"
+
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "elf/elf_format.h"
-#include "elf/read/elf_priv.h"
+#include "elf/read/elf_open.h"
+#include "elf/read/elf_version.h"
 
-/* readelf's words, shortened to what people say. */
+/* The names that readelf uses, in their common short forms. */
 static const char *machine_name(uint16_t machine)
 {
     static const struct {
@@ -43,8 +45,8 @@ static uint32_t symbol_flags(const GElf_Sym *s, bool defined)
     return flags;
 }
 
-static int add_symbol(const struct elf_version_names *v, size_t i, struct exti_image *im,
-                      struct exti_error *err)
+static int add_dynamic_symbol(const struct elf_version_names *v, size_t i, struct exti_image *im,
+                              struct exti_error *err)
 {
     const GElf_Sym *s = &v->f->sym[i];
     int bind = GELF_ST_BIND(s->st_info), visibility = GELF_ST_VISIBILITY(s->st_other);
@@ -68,7 +70,8 @@ static int add_symbol(const struct elf_version_names *v, size_t i, struct exti_i
     return exti__image_add_symbol(im, out, err);
 }
 
-static int add_symbols(const struct elf_file *f, struct exti_image *im, struct exti_error *err)
+static int add_dynamic_symbols(const struct elf_file *f, struct exti_image *im,
+                               struct exti_error *err)
 {
     struct elf_version_names v;
     int rc = exti__elf_version_names(f, &v, err);
@@ -76,14 +79,14 @@ static int add_symbols(const struct elf_file *f, struct exti_image *im, struct e
     if (rc)
         return rc;
     for (size_t i = 1; !rc && i < f->sym_count; i++)
-        rc = add_symbol(&v, i, im, err);
+        rc = add_dynamic_symbol(&v, i, im, err);
     exti__free(v.names);
     return rc;
 }
 
-/* One dynamic entry's share of the description. */
-static int add_tag(const struct elf_file *f, const GElf_Dyn *d, struct exti_image *im,
-                   struct exti_error *err)
+/* Adds what one dynamic entry tells. */
+static int add_dynamic_entry(const struct elf_file *f, const GElf_Dyn *d, struct exti_image *im,
+                             struct exti_error *err)
 {
     struct exti_image_info *info = &im->info;
     const uint64_t v = d->d_un.d_val;
@@ -128,7 +131,7 @@ static int add_tag(const struct elf_file *f, const GElf_Dyn *d, struct exti_imag
     }
 }
 
-/* The note's descriptor as hex, when the notes in `s` have a build-id. */
+/* Sets the build-id to the descriptor of NT_GNU_BUILD_ID, in hex, if the notes in `s` have one. */
 static int find_build_id(const struct elf_file *f, struct exti_span s, uint64_t align,
                          struct exti_image *im, struct exti_error *err)
 {
@@ -144,7 +147,7 @@ static int find_build_id(const struct elf_file *f, struct exti_span s, uint64_t 
         desc_at = c.at;
         exti__cur_skip(&c, desc);
         if (c.failed)
-            return 0; /* of no use to the loader: an odd note is not a fault of the file */
+            return 0; /* loaders ignore notes, so a malformed one does not condemn the file */
         if (type == NT_GNU_BUILD_ID && name == 4 && memcmp(s.p + name_at, "GNU", 4) == 0) {
             im->build_id = exti__alloc((size_t)desc * 2 + 1);
             if (!im->build_id)
@@ -161,7 +164,7 @@ static int find_build_id(const struct elf_file *f, struct exti_span s, uint64_t 
     return 0;
 }
 
-static int add_build_id(const struct elf_file *f, struct exti_image *im, struct exti_error *err)
+static int add_elf_build_id(const struct elf_file *f, struct exti_image *im, struct exti_error *err)
 {
     struct exti_span s;
     int rc = 0;
@@ -170,7 +173,7 @@ static int add_build_id(const struct elf_file *f, struct exti_image *im, struct 
         if (f->phdr[i].p_type == PT_NOTE &&
             !exti__span_sub(f->file, f->phdr[i].p_offset, f->phdr[i].p_filesz, "", &s, NULL))
             rc = find_build_id(f, s, f->phdr[i].p_align, im, err);
-    /* A rewritten file may have lost its PT_NOTE but not its section. */
+    /* A rewrite may have given the PT_NOTE away; the section stays. */
     for (size_t i = 0; !rc && !im->build_id && i < f->shnum; i++)
         if (f->shdr[i].sh_type == SHT_NOTE &&
             !exti__span_sub(f->file, f->shdr[i].sh_offset, f->shdr[i].sh_size, "", &s, NULL))
@@ -178,7 +181,8 @@ static int add_build_id(const struct elf_file *f, struct exti_image *im, struct 
     return rc;
 }
 
-static int describe(const struct elf_file *f, struct exti_image *im, struct exti_error *err)
+static int describe_elf_file(const struct elf_file *f, struct exti_image *im,
+                             struct exti_error *err)
 {
     int rc = 0;
 
@@ -197,26 +201,10 @@ static int describe(const struct elf_file *f, struct exti_image *im, struct exti
             im->info.flags |= EXTI_IMAGE_INTERP;
     }
     for (size_t i = 0; !rc && i < f->dyn_count; i++)
-        rc = add_tag(f, &f->dyn[i], im, err);
+        rc = add_dynamic_entry(f, &f->dyn[i], im, err);
     if (!rc)
-        rc = add_build_id(f, im, err);
-    return rc ? rc : add_symbols(f, im, err);
-}
-
-int exti__elf_program_rpath(struct exti_span file, const char **out, struct exti_error *err)
-{
-    const GElf_Dyn *rpath;
-    struct elf_file f;
-    int rc = exti__elf_open_program(file, &f, err);
-
-    if (rc)
-        return rc;
-    *out = NULL;
-    rpath = exti__elf_tag(&f, DT_RUNPATH) ? NULL : exti__elf_tag(&f, DT_RPATH);
-    if (rpath)
-        rc = exti__elf_str(&f, rpath->d_un.d_val, "DT_RPATH", out, err);
-    exti__elf_close(&f);
-    return rc;
+        rc = add_elf_build_id(f, im, err);
+    return rc ? rc : add_dynamic_symbols(f, im, err);
 }
 
 int exti__elf_read(struct exti_span file, struct exti_image *im, struct exti_error *err)
@@ -226,7 +214,7 @@ int exti__elf_read(struct exti_span file, struct exti_image *im, struct exti_err
 
     if (rc)
         return rc;
-    rc = describe(&f, im, err);
+    rc = describe_elf_file(&f, im, err);
     exti__elf_close(&f);
     if (rc)
         exti__image_clear(im);

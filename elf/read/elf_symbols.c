@@ -1,12 +1,15 @@
-/* The dynamic symbol table.  Nothing says how many entries it has: DT_HASH's chain count does, or
- * the end of DT_GNU_HASH's last chain, or else what relocations refer to. */
+/* The dynamic symbol table.  No field gives its number of entries.  It follows from DT_HASH's chain
+ * count, from the end of DT_GNU_HASH's last chain, or else from the highest symbol that a
+ * relocation refers to. */
+#include "elf/read/elf_symbols.h"
+
 #include <inttypes.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "elf/read/elf_priv.h"
+#include "elf/read/elf_hash.h"
 
-/* Past the highest symbol that one relocation table names. */
+/* Raises *count to one past the highest symbol index in one relocation table. */
 static int count_relocated(const struct elf_file *f, int64_t tag, int64_t size_tag, bool rela,
                            uint64_t *count, struct exti_error *err)
 {
@@ -41,8 +44,8 @@ static int count_relocated(const struct elf_file *f, int64_t tag, int64_t size_t
     return exti__cur_end(&c, "relocation table", err);
 }
 
-/* Where no hash table holds a symbol, only relocations make the loader look at one.  A matching
- * section header that claims more is believed as far as the string table does not follow. */
+/* When no hash table has a symbol, loaders reach symbols through relocations only.  A SHT_DYNSYM
+ * section header may give a higher count, unless its section would run into the string table. */
 static int count_unhashed(const struct elf_file *f, uint64_t *count, struct exti_error *err)
 {
     const GElf_Dyn *d = exti__elf_tag(f, DT_PLTREL);
@@ -107,7 +110,7 @@ int exti__elf_read_symbols(struct elf_file *f, struct exti_error *err)
                           "PT_DYNAMIC: no DT_SYMTAB");
     if (entry && entry->d_un.d_val != size)
         return exti__fail(err, EXTI_E_FORMAT, f->phdr[f->dynamic_phdr].p_offset,
-                          "DT_SYMENT is %" PRIu64 ", not %zu", entry->d_un.d_val, size);
+                          "PT_DYNAMIC: DT_SYMENT is %" PRIu64 ", not %zu", entry->d_un.d_val, size);
     rc = count_symbols(f, &count, err);
     if (!rc)
         rc = exti__span_table(f->symtab.s, 0, count, size, "DT_SYMTAB", &f->symtab.s, err);

@@ -1,14 +1,16 @@
 /* Walking the symbol version tables (gABI supplement "Symbol Versioning"). */
+#include "elf/read/elf_version.h"
+
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "elf/read/elf_priv.h"
+#include "elf/read/elf_symbols.h"
 
-/* Both kinds of table are lists of heads, each with a list of entries, linked by relative offsets.
- * Loaders follow the links and ignore the counts, and so does this.  A hostile file can let entries
- * overlap: `left` bounds the work by the table's size. */
-struct walk {
+/* Both tables are lists of heads (Verdef, Verneed), each with a list of entries (Verdaux, Vernaux),
+ * linked by relative offsets.  Loaders follow the links and ignore the counts; so does this walk.
+ * Entries of a hostile file may overlap, so `left` bounds the work by the table's size. */
+struct version_walk {
     const struct elf_file *f;
     struct exti_span table;
     bool needs;
@@ -19,33 +21,34 @@ struct walk {
 
 enum { VERDEF_SIZE = 20, VERDAUX_SIZE = 8, VERNEED_SIZE = 16, VERNAUX_SIZE = 16 };
 
-static const char *name_of(const struct walk *w)
+static const char *table_name(const struct version_walk *w)
 {
     return w->needs ? "DT_VERNEED" : "DT_VERDEF";
 }
 
-static int spend(struct walk *w, uint64_t at, struct exti_error *err)
+static int count_record(struct version_walk *w, uint64_t at, struct exti_error *err)
 {
     if (!w->left)
         return exti__fail(err, EXTI_E_FORMAT, w->table.base + at, "%s: its entries overlap",
-                          name_of(w));
+                          table_name(w));
     w->left--;
     return 0;
 }
 
-static int record(const struct walk *w, uint64_t at, struct exti_cur *c, struct exti_error *err)
+static int read_record(const struct version_walk *w, uint64_t at, struct exti_cur *c,
+                       struct exti_error *err)
 {
     const size_t size = w->needs ? VERNEED_SIZE : VERDAUX_SIZE;
     struct exti_span s;
-    int rc = exti__span_sub(w->table, at, size, name_of(w), &s, err);
+    int rc = exti__span_sub(w->table, at, size, table_name(w), &s, err);
 
     if (!rc)
         *c = exti__cur(s, w->f->big_endian);
     return rc;
 }
 
-/* The entries of one head: Vernaux of `file`, or Verdaux of version `index`. */
-static int walk_entries(struct walk *w, uint64_t at, uint16_t index, uint64_t file,
+/* Walks the entries of one head: the Vernaux of `file`, or the Verdaux of version `index`. */
+static int walk_entries(struct version_walk *w, uint64_t at, uint16_t index, uint64_t file,
                         struct exti_error *err)
 {
     uint64_t next = 1;
@@ -53,10 +56,10 @@ static int walk_entries(struct walk *w, uint64_t at, uint16_t index, uint64_t fi
     for (bool first = true; next; first = false) {
         struct elf_version_ref ref = {.index = index, .file = file};
         struct exti_cur c;
-        int rc = spend(w, at, err);
+        int rc = count_record(w, at, err);
 
         if (!rc)
-            rc = record(w, at, &c, err);
+            rc = read_record(w, at, &c, err);
         if (rc)
             return rc;
         if (w->needs) {
@@ -77,8 +80,8 @@ static int walk_entries(struct walk *w, uint64_t at, uint16_t index, uint64_t fi
     return 0;
 }
 
-/* One Verneed or Verdef at `at`. */
-static int walk_head(struct walk *w, uint64_t at, uint64_t *next, struct exti_error *err)
+/* Walks the Verneed or Verdef at `at`; *next is the distance to the one after it. */
+static int walk_head(struct version_walk *w, uint64_t at, uint64_t *next, struct exti_error *err)
 {
     const size_t size = w->needs ? VERNEED_SIZE : VERDEF_SIZE;
     struct elf_version_ref ref = {.kind = ELF_VERSION_FILE};
@@ -86,10 +89,10 @@ static int walk_head(struct walk *w, uint64_t at, uint64_t *next, struct exti_er
     uint16_t index = 0;
     struct exti_span s;
     struct exti_cur c;
-    int rc = spend(w, at, err);
+    int rc = count_record(w, at, err);
 
     if (!rc)
-        rc = exti__span_sub(w->table, at, size, name_of(w), &s, err);
+        rc = exti__span_sub(w->table, at, size, table_name(w), &s, err);
     if (rc)
         return rc;
     c = exti__cur(s, w->f->big_endian);
@@ -98,7 +101,7 @@ static int walk_head(struct walk *w, uint64_t at, uint64_t *next, struct exti_er
         index = exti__cur_u16(&c);
     count = exti__cur_u16(&c);
     ref.name_at = c.s.base + c.at;
-    ref.name = exti__cur_u32(&c); /* of a Verdef: its hash */
+    ref.name = exti__cur_u32(&c); /* for a Verdef this is vd_hash */
     entries = exti__cur_u32(&c);
     *next = exti__cur_u32(&c);
     if (w->needs) {
@@ -109,7 +112,7 @@ static int walk_head(struct walk *w, uint64_t at, uint64_t *next, struct exti_er
     return count ? walk_entries(w, at + entries, index, ref.name, err) : 0;
 }
 
-static int walk_table(struct walk *w, struct exti_error *err)
+static int walk_table(struct version_walk *w, struct exti_error *err)
 {
     uint64_t at = 0, next = 1;
 
@@ -128,7 +131,7 @@ int exti__elf_versions(const struct elf_file *f,
                                    struct exti_error *err),
                        void *user, struct exti_error *err)
 {
-    struct walk w = {.f = f, .each = each, .user = user};
+    struct version_walk w = {.f = f, .each = each, .user = user};
     int rc = 0;
 
     if (f->verdef.present) {
@@ -145,7 +148,7 @@ int exti__elf_versions(const struct elf_file *f,
     return rc;
 }
 
-static int note_name(void *user, const struct elf_version_ref *ref, struct exti_error *err)
+static int store_version_name(void *user, const struct elf_version_ref *ref, struct exti_error *err)
 {
     struct elf_version_names *v = user;
     size_t index = ref->index & 0x7fff;
@@ -171,7 +174,7 @@ int exti__elf_version_names(const struct elf_file *f, struct elf_version_names *
     int rc;
 
     *out = (struct elf_version_names){.f = f};
-    rc = exti__elf_versions(f, note_name, out, err);
+    rc = exti__elf_versions(f, store_version_name, out, err);
     if (rc)
         exti__free(out->names);
     return rc;
@@ -186,9 +189,10 @@ const char *exti__elf_sym_version(const struct elf_version_names *v, size_t i)
 
 bool exti__elf_is_version_node(const struct elf_version_names *v, size_t i, const char *name)
 {
-    /* The base version's node (index 1) is called like the file, which no symbol is. */
+    /* exti__elf_sym_version gives no name for the base version (index 1): it is the file's name,
+     * which no symbol has. */
     const char *version = exti__elf_sym_version(v, i);
 
-    /* Long names are cut off here: a hostile file can have many overlapping ones. */
+    /* The limit bounds the work on a hostile file with many long, overlapping names. */
     return v->f->sym[i].st_shndx == SHN_ABS && version && strncmp(name, version, 4096) == 0;
 }

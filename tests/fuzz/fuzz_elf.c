@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "base/plan.h"
-#include "elf/check/elf_check_priv.h"
+#include "elf/check/elf_check_hash.h"
 #include "elf/elf_format.h"
+#include "elf/read/elf_open.h"
+#include "elf/read/elf_version.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

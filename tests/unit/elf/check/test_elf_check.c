@@ -1,12 +1,14 @@
-/* The judge: content with what the planner makes, and each of its checks, alone, with the fault that
- * it is there to find. */
+/* The judge: content with what the planner makes, and each of its checks, alone, with the fault
+ * that it is there to find. */
 #include "tests/support/exti_test.h"
 
 #include <string.h>
 
 #include "base/mem.h"
-#include "elf/check/elf_check_priv.h"
+#include "elf/check/elf_check.h"
+#include "elf/check/elf_check_hash.h"
 #include "elf/elf_format.h"
+#include "elf/read/elf_open.h"
 #include "tests/unit/elf/elf_toy.h"
 
 enum { ROOM = 16384, SYMTAB_SECTION = 3 };
@@ -52,7 +54,7 @@ static int teardown(void **state)
 
 #define check_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-/* ---- the files ------------------------------------------------------------------------------------ */
+/* ---- the files ------------------------------------------------------------------------------- */
 
 /* A .symtab with one symbol, for which the toy's .dynsym section gives its header. */
 static void add_symtab(struct elf_toy *t)
@@ -148,7 +150,7 @@ static void assert_only(struct fixture *f, const struct exti_rewrite_opts *opts,
         fail_msg("the check of %s does not fire", name);
 }
 
-/* ---- spoiling a copy --------------------------------------------------------------------------- */
+/* ---- spoiling a copy ------------------------------------------------------------------------- */
 
 static void flip(struct fixture *f, uint64_t at)
 {
@@ -339,7 +341,7 @@ static void spoil_bytes(struct fixture *f)
     flip(f, f->toy.versym + 2);
 }
 
-/* ---- the tests --------------------------------------------------------------------------------------- */
+/* ---- the tests ------------------------------------------------------------------------------- */
 
 static void check_passes_what_the_planner_makes(void **state)
 {

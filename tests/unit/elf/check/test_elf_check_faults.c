@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "elf/check/elf_check_priv.h"
+#include "elf/check/elf_check.h"
 #include "elf/elf_format.h"
 #include "tests/unit/elf/elf_toy.h"
 
@@ -146,7 +146,7 @@ static void put(struct fixture *f, size_t at, size_t width, uint64_t value)
     toy_put(&f->after, at, width, value);
 }
 
-/* ---- bytes ----------------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 static void stray_byte_is_told_by_its_section(void **state)
 {
@@ -175,7 +175,7 @@ static void lost_end_is_told(void **state)
     assert_silent(f, &none, "bytes"); /* as far as there are any */
 }
 
-/* ---- the dynamic section ---------------------------------------------------------------------------- */
+/* ---- the dynamic section --------------------------------------------------------------------- */
 
 static void changed_string_tags_are_told(void **state)
 {
@@ -219,7 +219,7 @@ static void second_or_unreadable_id_is_told(void **state)
     assert_finds(f, NULL, "search path", TOY_DATA, "DT_RUNPATH: string 0x1000 lies outside");
 }
 
-/* ---- what the edits should make of the strings -------------------------------------------------------- */
+/* ---- what the edits should make of the strings ----------------------------------------------- */
 
 static void origin_is_followed_through_every_string(void **state)
 {
@@ -270,7 +270,7 @@ static void unreadable_library_name_of_the_original_is_told(void **state)
     assert_says(&f->err, "DT_NEEDED: its name lies outside DT_STRTAB");
 }
 
-/* ---- program headers ---------------------------------------------------------------------------------- */
+/* ---- program headers ------------------------------------------------------------------------- */
 
 static void put_header(struct elf_toy *t, size_t i, uint32_t type, uint32_t flags, uint64_t offset,
                        uint64_t vaddr, uint64_t size)
@@ -309,7 +309,7 @@ static void slot_of_a_programs_header_is_not_to_be_had(void **state)
     f->after = f->before;
     add_load(f, PF_R);
     assert_finds(f, &none, "program headers", header(3, 0),
-                 "program header 3 of the original, type 0x6 at 0x40, is gone");
+                 "program header 3 of the original, type 0x6 at 0x40, is missing");
 }
 
 /* The first of two notes went; the second must not be taken for it. */
@@ -335,7 +335,7 @@ static void moved_dynamic_section_must_be_writable_and_behind(void **state)
     memcpy(t->b + at, t->b + TOY_DATA, t->dyn_slots * 16);
     put_header(t, 3, PT_DYNAMIC, PF_R | PF_W, at, 0x5000 + at % 0x1000, t->dyn_slots * 16);
     assert_finds(f, &none, "segments", header(2, 0),
-                 "PT_LOAD: flags 4, not writable as its PT_DYNAMIC, 6");
+                 "PT_LOAD: flags 4, not writable like the PT_DYNAMIC in it, 6");
 
     toy_put(t, header(2, 4), 4, PF_R | PF_W);
     assert_silent(f, &none, "segments");
@@ -366,7 +366,7 @@ static void notes_outside_the_file_are_nobodys_business(void **state)
     assert_silent(f, &none, "notes");
 }
 
-/* ---- room ------------------------------------------------------------------------------------------- */
+/* ---- room ------------------------------------------------------------------------------------ */
 
 static void growth_into_what_was_in_use_is_told(void **state)
 {
@@ -382,7 +382,7 @@ static void growth_into_what_was_in_use_is_told(void **state)
         toy_put(&f->before, slot(&f->before, tag), 8, DT_DEBUG);
     memcpy(f->after.b, f->before.b, f->before.n);
     toy_put(&f->after, 56, 2, TOY_PHDRS + 1);
-    assert_finds(f, &none, "table growth", end, "in use");
+    assert_finds(f, &none, "table growth", end, "the original uses");
 }
 
 static void growth_over_unknown_bytes_is_told(void **state)
@@ -409,7 +409,7 @@ static void segment_that_runs_into_the_next_is_told(void **state)
     assert_true(size < TOY_DATA);
 }
 
-/* ---- symbols ----------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 static void symbol_that_stands_for_a_version_keeps_its_name(void **state)
 {

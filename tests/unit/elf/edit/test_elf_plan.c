@@ -1,4 +1,4 @@
-#include "tests/unit/elf/elf_edit.h"
+#include "tests/unit/elf/elf_copy.h"
 
 #include "tests/unit/elf/elf_toy.h"
 

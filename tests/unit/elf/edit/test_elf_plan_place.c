@@ -1,6 +1,6 @@
-/* Where moved structures go, told by readelf's program headers and proven by loading the copy before
- * and after the tools that people run on shared objects. */
-#include "tests/unit/elf/elf_edit.h"
+/* Where moved structures go, told by readelf's program headers and proven by loading the copy
+ * before and after the tools that people run on shared objects. */
+#include "tests/unit/elf/elf_copy.h"
 
 #include <elf.h>
 

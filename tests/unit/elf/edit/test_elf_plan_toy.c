@@ -6,16 +6,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "elf/edit/elf_plan.h"
+#include "elf/edit/elf_strings.h"
 #include "elf/elf_format.h"
 #include "tests/unit/elf/elf_toy.h"
-
-#ifndef PT_GNU_PROPERTY
-#define PT_GNU_PROPERTY 0x6474e553
-#endif
-#ifndef DT_MIPS_RLD_MAP_REL
-#define DT_MIPS_RLD_MAP_REL 0x70000035
-#endif
 
 #define OPTS .size = sizeof(struct exti_rewrite_opts)
 
@@ -125,7 +118,7 @@ static void add_tag(struct elf_toy *t, uint64_t tag, uint64_t value)
     toy_put(t, at + 8, 8, value);
 }
 
-/* ---- faults ---------------------------------------------------------------------------------------- */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 static void strings_outside_the_table_are_told(void **state)
 {
@@ -191,7 +184,7 @@ static void too_many_headers_are_refused(void **state)
     memcpy(f->in, f->toy.b, f->toy.n);
     memcpy(f->in + f->toy.n, f->toy.b + f->toy.phdr, TOY_PHDRS * PHDR);
     f->in_n = f->toy.n + MANY * PHDR;
-    assert_refused(f, &longer, EXTI_E_UNSUPPORTED, f->toy.n, "1025 entries, 1024 at most");
+    assert_refused(f, &longer, EXTI_E_UNSUPPORTED, f->toy.n, "1025 entries, at most 1024");
 }
 
 static void new_names_in_a_mips_hash_table_are_refused(void **state)
@@ -232,10 +225,10 @@ static void string_table_stays_below_4_gib(void **state)
     rc = exti__elf_strings_put(&s, EXTI_NO_OFFSET, "cd", false, &off, &f->err);
     exti__elf_strings_free(&s);
     assert_exti(rc, EXTI_E_NOSPACE, &f->err, EXTI_NO_OFFSET);
-    assert_says(&f->err, "DT_STRTAB: would pass 4 GiB");
+    assert_says(&f->err, "DT_STRTAB: would grow past 4 GiB");
 }
 
-/* ---- the dynamic section ---------------------------------------------------------------------------- */
+/* ---- the dynamic section --------------------------------------------------------------------- */
 
 static void both_relocation_counts_make_room(void **state)
 {
@@ -299,7 +292,7 @@ static void moved_dynamic_section_goes_behind_its_segment(void **state)
     assert_true(toy_get(t, header(t, 2, 4), 4) & PF_W);
 }
 
-/* ---- the unused end of a segment ---------------------------------------------------------------------- */
+/* ---- the unused end of a segment ------------------------------------------------------------- */
 
 /* The same toy with its data a page further on in the file, so that its text has room behind it.
  * Gives the text's end. */
@@ -357,7 +350,8 @@ static void strings_go_only_where_nothing_is(void **state)
     make_and_assert_grown(f, true);
 }
 
-/* A segment whose addresses and offsets do not agree by the page: no place for aligned structures. */
+/* A segment whose addresses and offsets do not agree by the page: no place for aligned
+ * structures. */
 static void segment_out_of_step_with_its_pages_does_not_grow(void **state)
 {
     struct fixture *f = *state;
@@ -377,9 +371,9 @@ static void segment_out_of_step_with_its_pages_does_not_grow(void **state)
     make_and_assert_grown(f, true);
 }
 
-/* ---- room for one more header ----------------------------------------------------------------------- */
+/* ---- room for one more header ---------------------------------------------------------------- */
 
-static const char no_room[] = "program header table: no entry to spare and no room behind it";
+static const char no_room[] = "program header table: no entry can be spared and no room is left behind it";
 
 /* No note and no empty entry: only what lies behind the table is left to take. */
 static void new_toy_without_spare(struct fixture *f)
@@ -482,10 +476,10 @@ static void pushed_notes_keep_their_alignment(void **state)
     assert_int_equal(f->out[56], TOY_PHDRS);
 }
 
-/* ---- .symtab ---------------------------------------------------------------------------------------- */
+/* ---- .symtab --------------------------------------------------------------------------------- */
 
-/* The toy's .dynsym section becomes a .symtab of three symbols: of nothing, _DYNAMIC, absolute as some
- * linkers make it, and an absolute function that happens to have its address. */
+/* The toy's .dynsym section becomes a .symtab of three symbols: of nothing, _DYNAMIC, absolute as
+ * some linkers make it, and an absolute function that happens to have its address. */
 static size_t add_symtab(struct elf_toy *t)
 {
     const size_t shdr = t->shdr + 3 * SHDR, at = t->n;

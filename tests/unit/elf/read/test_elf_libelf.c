@@ -1,5 +1,5 @@
-/* What libelf refuses is told.  Its functions stand here in front of the library's own, so that each
- * call can fail, as they do for lack of memory. */
+/* What libelf refuses is told.  Its functions stand here in front of the library's own, so that
+ * each call can fail, as they do for lack of memory. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "elf/elf_format.h"
-#include "elf/read/elf_priv.h"
+#include "elf/read/elf_open.h"
 #include "tests/unit/elf/elf_toy.h"
 
 enum call { NONE, VERSION, MEMORY, EHDR, PHDR, CHUNK, DYN, SYM };

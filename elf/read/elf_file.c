@@ -1,8 +1,9 @@
-/* Finding things in an opened file: addresses, dynamic tags, strings, record places. */
+/* Look-ups in an opened file: addresses, dynamic tags, strings, table words, record sizes. */
+#include "elf/read/elf_file.h"
+
 #include <inttypes.h>
 
 #include "base/error.h"
-#include "elf/read/elf_priv.h"
 
 static const GElf_Phdr *load_at(const struct elf_file *f, uint64_t vaddr)
 {
@@ -47,7 +48,8 @@ int exti__elf_str(const struct elf_file *f, uint64_t off, const char *what, cons
                   struct exti_error *err)
 {
     struct exti_span s;
-    /* The table's last byte is a NUL, so every offset in it starts a string that ends. */
+    /* Opening checked that the last byte is NUL, so a string ends in the table wherever it
+     * starts. */
     int rc = exti__span_sub(f->strtab.s, off, 1, what, &s, err);
 
     if (!rc)
@@ -71,6 +73,35 @@ bool exti__elf_tag_is_string(int64_t tag)
     default:
         return false;
     }
+}
+
+Elf_Data *exti__elf_chunk(const struct elf_file *f, struct exti_span s, Elf_Type type)
+{
+    return elf_getdata_rawchunk(f->elf, (int64_t)s.base, s.n, type);
+}
+
+int exti__elf_libelf_failed(struct exti_error *err, const char *what)
+{
+    const char *why = elf_errmsg(-1);
+
+    return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "%s: libelf: %s", what,
+                      why ? why : "no reason given");
+}
+
+uint64_t exti__elf_word_of(const struct elf_file *f, struct exti_span table, size_t i, size_t size)
+{
+    uint64_t v = 0;
+
+    if (i >= table.n / size)
+        return 0;
+    for (size_t k = 0; k < size; k++)
+        v |= (uint64_t)table.p[i * size + k] << 8 * (f->big_endian ? size - 1 - k : k);
+    return v;
+}
+
+uint32_t exti__elf_word(const struct elf_file *f, struct exti_span table, size_t i)
+{
+    return (uint32_t)exti__elf_word_of(f, table, i, 4);
 }
 
 size_t exti__elf_dyn_size(const struct elf_file *f)

@@ -1,6 +1,6 @@
 /* Shared objects built at test time, and their rewritten copies. */
-#ifndef TESTS_UNIT_ELF_EDIT_H
-#define TESTS_UNIT_ELF_EDIT_H
+#ifndef TESTS_UNIT_ELF_COPY_H
+#define TESTS_UNIT_ELF_COPY_H
 
 #include "tests/support/exti_test.h"
 

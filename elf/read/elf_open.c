@@ -1,11 +1,13 @@
-/* Opening a shared object: headers first, then what PT_DYNAMIC points at. */
+/* Opening a shared object: headers first, then the tables that PT_DYNAMIC points at. */
+#include "elf/read/elf_open.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "elf/read/elf_priv.h"
+#include "elf/read/elf_symbols.h"
 
 static int check_ident(const struct elf_file *f, struct exti_error *err)
 {
@@ -47,13 +49,13 @@ static int check_type(const struct elf_file *f, bool program, struct exti_error 
         return 0;
     return exti__fail(
         err, EXTI_E_UNSUPPORTED, EI_NIDENT, "%s (e_type %u), not a shared object",
-        type < sizeof kinds / sizeof *kinds ? kinds[type] : "an ELF file of its own kind", type);
+        type < sizeof kinds / sizeof *kinds ? kinds[type] : "an ELF file of an unknown type", type);
 }
 
-/* Checks what libelf is going to rely on.  Gives the section headers' place, unless there are none or
- * they lie outside the file: the loader does not need them. */
-static int check_tables(const struct elf_file *f, struct exti_span *sections,
-                        struct exti_error *err)
+/* Checks the header fields that libelf relies on.  Sets *sections, except when there are no section
+ * headers or they lie outside the file: loaders do not need them. */
+static int check_header_tables(const struct elf_file *f, struct exti_span *sections,
+                               struct exti_error *err)
 {
     const size_t word = f->is64 ? 8 : 4;
     struct exti_cur c = exti__cur(f->file, f->big_endian);
@@ -79,17 +81,17 @@ static int check_tables(const struct elf_file *f, struct exti_span *sections,
                           "program header table: extended numbering, which no loader supports");
     if (!phnum || !phoff)
         return exti__fail(err, EXTI_E_UNSUPPORTED, c.at - 8,
-                          "no program headers: nothing a loader could map");
+                          "no program headers: a loader would map nothing");
     if (phentsize != exti__elf_phdr_size(f))
-        return exti__fail(err, EXTI_E_FORMAT, c.at - 10, "e_phentsize is %u, not %zu", phentsize,
-                          exti__elf_phdr_size(f));
+        return exti__fail(err, EXTI_E_FORMAT, c.at - 10, "ELF header: e_phentsize is %u, not %zu",
+                          phentsize, exti__elf_phdr_size(f));
     rc = exti__span_table(f->file, phoff, phnum, phentsize, "program header table", &s, err);
     if (rc)
         return rc;
     if (!shoff || shentsize != exti__elf_shdr_size(f) || shoff >= f->file.n)
         return 0;
     if (!shnum) {
-        /* gABI "Section header": with 65280 sections or more their number is in entry 0. */
+        /* gABI "Section Header": from 65280 sections on, sh_size of entry 0 has their number. */
         if (exti__span_sub(f->file, shoff, shentsize, "", &s, NULL))
             return 0;
         c = exti__cur(s, f->big_endian);
@@ -102,14 +104,6 @@ static int check_tables(const struct elf_file *f, struct exti_span *sections,
     return 0;
 }
 
-int exti__elf_libelf_failed(struct exti_error *err, const char *what)
-{
-    const char *why = elf_errmsg(-1);
-
-    return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "%s: libelf: %s", what,
-                      why ? why : "no reason given");
-}
-
 static int read_phdrs(struct elf_file *f, struct exti_error *err)
 {
     f->phnum = f->ehdr.e_phnum;
@@ -120,11 +114,6 @@ static int read_phdrs(struct elf_file *f, struct exti_error *err)
         if (!gelf_getphdr(f->elf, (int)i, &f->phdr[i]))
             return exti__elf_libelf_failed(err, "program header table");
     return 0;
-}
-
-Elf_Data *exti__elf_chunk(const struct elf_file *f, struct exti_span s, Elf_Type type)
-{
-    return elf_getdata_rawchunk(f->elf, (int64_t)s.base, s.n, type);
 }
 
 static int read_shdrs(struct elf_file *f, struct exti_span s, struct exti_error *err)
@@ -159,7 +148,8 @@ static uint64_t phdr_offset(const struct elf_file *f, size_t i)
     return f->ehdr.e_phoff + i * exti__elf_phdr_size(f);
 }
 
-/* What glibc and musl demand of a PT_LOAD, whose file part must also lie in the file. */
+/* glibc and musl refuse a PT_LOAD that breaks these rules.  `end` is where the previous one
+ * ends. */
 static int check_load(const struct elf_file *f, size_t i, uint64_t end, struct exti_error *err)
 {
     const GElf_Phdr *ph = &f->phdr[i];
@@ -178,12 +168,13 @@ static int check_load(const struct elf_file *f, size_t i, uint64_t end, struct e
         (!exti__is_power_of_2(ph->p_align) || (ph->p_vaddr - ph->p_offset) & (ph->p_align - 1)))
         return exti__fail(err, EXTI_E_FORMAT, at,
                           "PT_LOAD: address 0x%" PRIx64 " and offset 0x%" PRIx64
-                          " do not agree with p_align 0x%" PRIx64,
+                          " differ modulo p_align 0x%" PRIx64,
                           ph->p_vaddr, ph->p_offset, ph->p_align);
     if (ph->p_vaddr < end)
         return exti__fail(err, EXTI_E_UNSUPPORTED, at,
-                          "PT_LOAD: at 0x%" PRIx64 ", below the end 0x%" PRIx64
-                          " of the one before; loaders need ascending order",
+                          "PT_LOAD: starts at 0x%" PRIx64
+                          ", before the previous one ends at 0x%" PRIx64
+                          "; loaders need ascending order",
                           ph->p_vaddr, end);
     return exti__span_sub(f->file, ph->p_offset, ph->p_filesz, "PT_LOAD", &s, err);
 }
@@ -204,7 +195,8 @@ static int check_phdrs(struct elf_file *f, struct exti_error *err)
             end = ph->p_vaddr + ph->p_memsz;
         } else if (ph->p_type == PT_DYNAMIC) {
             if (dynamic)
-                return exti__fail(err, EXTI_E_FORMAT, phdr_offset(f, i), "a second PT_DYNAMIC");
+                return exti__fail(err, EXTI_E_FORMAT, phdr_offset(f, i),
+                                  "program header table: a second PT_DYNAMIC");
             dynamic = true;
             f->dynamic_phdr = i;
         }
@@ -213,11 +205,12 @@ static int check_phdrs(struct elf_file *f, struct exti_error *err)
         return exti__fail(err, EXTI_E_UNSUPPORTED, f->ehdr.e_phoff,
                           "no PT_DYNAMIC: not a dynamic shared object");
     if (!end)
-        return exti__fail(err, EXTI_E_FORMAT, f->ehdr.e_phoff, "no PT_LOAD: nothing is mapped");
+        return exti__fail(err, EXTI_E_FORMAT, f->ehdr.e_phoff,
+                          "no PT_LOAD: a loader would map nothing");
     return 0;
 }
 
-/* objcopy --only-keep-debug and eu-strip -f leave .dynamic without contents. */
+/* objcopy --only-keep-debug and eu-strip -f make separate debug files, whose .dynamic is empty. */
 static bool is_debug_only(const struct elf_file *f)
 {
     const GElf_Phdr *ph = &f->phdr[f->dynamic_phdr];
@@ -241,14 +234,14 @@ static int read_dynamic(struct elf_file *f, struct exti_error *err)
     f->dyn_slots = (size_t)(ph->p_filesz / exti__elf_dyn_size(f));
     if (!f->dyn_slots)
         return exti__fail(err, EXTI_E_FORMAT, phdr_offset(f, f->dynamic_phdr),
-                          "PT_DYNAMIC: no room for an entry");
+                          "PT_DYNAMIC: too small for an entry");
     rc = exti__elf_at(f, ph->p_vaddr, f->dyn_slots * exti__elf_dyn_size(f), "PT_DYNAMIC", &s, err);
     if (rc)
         return rc;
     if (s.base != ph->p_offset)
         return exti__fail(err, EXTI_E_FORMAT, phdr_offset(f, f->dynamic_phdr),
                           "PT_DYNAMIC: p_offset 0x%" PRIx64
-                          " is not where its address is, 0x%" PRIx64,
+                          " is not the offset of its address, 0x%" PRIx64,
                           ph->p_offset, s.base);
     d = exti__elf_chunk(f, s, ELF_T_DYN);
     f->dyn = exti__calloc(f->dyn_slots, sizeof *f->dyn);
@@ -266,9 +259,9 @@ static int read_dynamic(struct elf_file *f, struct exti_error *err)
     return 0;
 }
 
-/* Locates the part that `tag` points at, open-ended. */
-static int locate(const struct elf_file *f, int64_t tag, const char *what, struct elf_part *out,
-                  struct exti_error *err)
+/* Finds the table that `tag` points at; its size is not known yet. */
+static int locate_part(const struct elf_file *f, int64_t tag, const char *what,
+                       struct elf_part *out, struct exti_error *err)
 {
     const GElf_Dyn *d = exti__elf_tag(f, tag);
 
@@ -283,7 +276,7 @@ static int locate(const struct elf_file *f, int64_t tag, const char *what, struc
 static int read_strtab(struct elf_file *f, struct exti_error *err)
 {
     const GElf_Dyn *size = exti__elf_tag(f, DT_STRSZ);
-    int rc = locate(f, DT_STRTAB, "DT_STRTAB", &f->strtab, err);
+    int rc = locate_part(f, DT_STRTAB, "DT_STRTAB", &f->strtab, err);
 
     if (rc)
         return rc;
@@ -295,7 +288,7 @@ static int read_strtab(struct elf_file *f, struct exti_error *err)
         return rc;
     if (!f->strtab.s.n || f->strtab.s.p[f->strtab.s.n - 1])
         return exti__fail(err, EXTI_E_FORMAT, f->strtab.s.base,
-                          "DT_STRTAB: its last string has no end");
+                          "DT_STRTAB: its last string is not terminated");
     return 0;
 }
 
@@ -304,17 +297,17 @@ static int read_parts(struct elf_file *f, struct exti_error *err)
     int rc = read_strtab(f, err);
 
     if (!rc)
-        rc = locate(f, DT_SYMTAB, "DT_SYMTAB", &f->symtab, err);
+        rc = locate_part(f, DT_SYMTAB, "DT_SYMTAB", &f->symtab, err);
     if (!rc)
-        rc = locate(f, DT_HASH, "DT_HASH", &f->hash, err);
+        rc = locate_part(f, DT_HASH, "DT_HASH", &f->hash, err);
     if (!rc)
-        rc = locate(f, DT_GNU_HASH, "DT_GNU_HASH", &f->gnu_hash, err);
+        rc = locate_part(f, DT_GNU_HASH, "DT_GNU_HASH", &f->gnu_hash, err);
     if (!rc)
-        rc = locate(f, DT_VERSYM, "DT_VERSYM", &f->versym, err);
+        rc = locate_part(f, DT_VERSYM, "DT_VERSYM", &f->versym, err);
     if (!rc)
-        rc = locate(f, DT_VERDEF, "DT_VERDEF", &f->verdef, err);
+        rc = locate_part(f, DT_VERDEF, "DT_VERDEF", &f->verdef, err);
     if (!rc)
-        rc = locate(f, DT_VERNEED, "DT_VERNEED", &f->verneed, err);
+        rc = locate_part(f, DT_VERNEED, "DT_VERNEED", &f->verneed, err);
     if (rc)
         return rc;
     f->hash_word =
@@ -322,18 +315,18 @@ static int read_parts(struct elf_file *f, struct exti_error *err)
     return exti__elf_read_symbols(f, err);
 }
 
-static int read_all(struct elf_file *f, bool program, struct exti_error *err)
+static int read_elf_file(struct elf_file *f, bool program, struct exti_error *err)
 {
     struct exti_span sections = {0};
     int rc = check_type(f, program, err);
 
     if (!rc)
-        rc = check_tables(f, &sections, err);
+        rc = check_header_tables(f, &sections, err);
     if (rc)
         return rc;
     if (elf_version(EV_CURRENT) == EV_NONE)
         return exti__elf_libelf_failed(err, "this libelf is too old");
-    /* libelf's prototype is not const, but it only reads what it did not open for writing. */
+    /* elf_memory's parameter is not const, but libelf never writes to the bytes. */
     f->elf = elf_memory((char *)(uintptr_t)f->file.p, f->file.n);
     if (!f->elf || !gelf_getehdr(f->elf, &f->ehdr))
         return exti__elf_libelf_failed(err, "ELF header");
@@ -346,7 +339,7 @@ static int read_all(struct elf_file *f, bool program, struct exti_error *err)
         return rc;
     if (is_debug_only(f))
         return exti__fail(err, EXTI_E_UNSUPPORTED, f->ehdr.e_phoff,
-                          "PT_DYNAMIC has no contents: a separate debug file");
+                          "PT_DYNAMIC: empty, as in a separate debug file; use the library itself");
     rc = read_dynamic(f, err);
     return rc ? rc : read_parts(f, err);
 }
@@ -361,7 +354,7 @@ static int open_as(struct exti_span file, bool program, struct elf_file *f, stru
         return rc;
     f->is64 = file.p[EI_CLASS] == ELFCLASS64;
     f->big_endian = file.p[EI_DATA] == ELFDATA2MSB;
-    rc = read_all(f, program, err);
+    rc = read_elf_file(f, program, err);
     if (rc)
         exti__elf_close(f);
     return rc;

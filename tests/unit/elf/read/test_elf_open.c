@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "elf/elf_format.h"
-#include "elf/read/elf_priv.h"
+#include "elf/read/elf_open.h"
 #include "tests/unit/elf/elf_toy.h"
 
 struct fixture {
@@ -287,7 +287,7 @@ static void corrupt_headers_are_told(void **state)
             {"relocatable object", 16, 2, ET_REL, EXTI_E_UNSUPPORTED, 16},
             {"fixed-address program", 16, 2, ET_EXEC, EXTI_E_UNSUPPORTED, 16},
             {"core dump", 16, 2, ET_CORE, EXTI_E_UNSUPPORTED, 16},
-            {"its own kind", 16, 2, 0xfe00, EXTI_E_UNSUPPORTED, 16},
+            {"an unknown type", 16, 2, 0xfe00, EXTI_E_UNSUPPORTED, 16},
             {"e_phentsize", 54, 2, 32, EXTI_E_FORMAT, 54},
             {"no program headers", 56, 2, 0, EXTI_E_UNSUPPORTED, 56},
             {"extended numbering", 56, 2, PN_XNUM, EXTI_E_UNSUPPORTED, 56},
@@ -304,7 +304,7 @@ static void corrupt_headers_are_told(void **state)
             {"no PT_DYNAMIC", dynamic, 4, PT_NULL, EXTI_E_UNSUPPORTED, ph},
             {"second PT_DYNAMIC", ph + 3 * 56, 4, PT_DYNAMIC, EXTI_E_FORMAT, ph + 3 * 56},
             {"debug file", dynamic + 32, 8, 0, EXTI_E_UNSUPPORTED, ph},
-            {"no room", dynamic + 32, 8, 15, EXTI_E_FORMAT, dynamic},
+            {"too small", dynamic + 32, 8, 15, EXTI_E_FORMAT, dynamic},
             {"PT_DYNAMIC", dynamic + 32, 8, 0x4000, EXTI_E_FORMAT, TOY_DATA},
             {"p_offset", dynamic + 8, 8, TOY_DATA + 8, EXTI_E_FORMAT, dynamic},
             {"no PT_LOAD", dynamic + 16, 8, 0x9000, EXTI_E_FORMAT, TOY_DATA},
@@ -317,7 +317,7 @@ static void corrupt_headers_are_told(void **state)
     toy_put(t, t->phdr, 4, PT_NULL);
     toy_put(t, t->phdr + 56, 4, PT_NULL);
     assert_exti(read_toy(f), EXTI_E_FORMAT, &f->err, t->phdr);
-    assert_says(&f->err, "no PT_LOAD: nothing is mapped");
+    assert_says(&f->err, "no PT_LOAD: a loader would map nothing");
 
     /* libelf takes no more sections than fit 32 bits. */
     elf_toy_make(t, true, false);
@@ -343,8 +343,8 @@ static void corrupt_dynamic_structures_are_told(void **state)
             {"no DT_STRSZ", strsz - w, w, DT_DEBUG, EXTI_E_FORMAT, TOY_DATA},
             {"DT_STRTAB", strtab, w, 0x1800, EXTI_E_FORMAT, TOY_DATA},
             {"DT_STRTAB", strsz, w, 0x1000, EXTI_E_FORMAT, t->str},
-            {"has no end", strsz, w, 5, EXTI_E_FORMAT, t->str},
-            {"has no end", strsz, w, 0, EXTI_E_FORMAT, t->str},
+            {"is not terminated", strsz, w, 5, EXTI_E_FORMAT, t->str},
+            {"is not terminated", strsz, w, 0, EXTI_E_FORMAT, t->str},
             {"no DT_SYMTAB", value_of(t, DT_SYMTAB) - w, w, DT_DEBUG, EXTI_E_FORMAT, TOY_DATA},
             {"DT_SYMENT", value_of(t, DT_SYMENT), w, 8, EXTI_E_FORMAT, TOY_DATA},
             {"DT_SYMTAB", t->hash + 4, 4, 30, EXTI_E_FORMAT, t->sym},
@@ -359,8 +359,8 @@ static void corrupt_dynamic_structures_are_told(void **state)
             {"bloom", t->gnu + 8, 4, 3, EXTI_E_FORMAT, t->gnu},
             {"bloom", t->gnu + 8, 4, 0x10000, EXTI_E_FORMAT, bloom},
             {"shift", t->gnu + 12, 4, 32, EXTI_E_FORMAT, t->gnu},
-            {"before the first hashed one", bucket, 4, 1, EXTI_E_FORMAT, bucket},
-            {"no end", bucket, 4, 0xffff, EXTI_E_FORMAT, bucket + 4},
+            {"before the first hashed symbol", bucket, 4, 1, EXTI_E_FORMAT, bucket},
+            {"is not terminated", bucket, 4, 0xffff, EXTI_E_FORMAT, bucket + 4},
             {"DT_VERSYM", value_of(t, DT_VERSYM), w, end - 4, EXTI_E_FORMAT, end - 4},
             {"DT_NEEDED", value_of(t, DT_NEEDED), w, 0x1000, EXTI_E_FORMAT, t->str + 0x1000},
             {"DT_SONAME", value_of(t, DT_SONAME), w, t->str_size, EXTI_E_FORMAT,
