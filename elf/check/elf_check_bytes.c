@@ -165,8 +165,7 @@ static int exclude_sections(struct elf_check *c, struct exti_error *err)
     return rc;
 }
 
-/* Excludes a string reference in the version tables that changed; the check of versions covers
- * it. */
+/* Excludes a changed string reference of the version tables; the check of versions covers it. */
 static int exclude_version(void *user, const struct elf_version_ref *ref, struct exti_error *err)
 {
     struct elf_check *c = user;

@@ -61,8 +61,7 @@ static bool may_give_slot(const struct elf_file *f, size_t i)
     return true;
 }
 
-/* Whether header `i` of the original gave its slot away rather than became header `j` of the
- * copy. */
+/* Whether header `i` of the original gave its slot away; if not, it is header `j` of the copy. */
 static bool gave_slot(const struct elf_check *c, size_t i, size_t j)
 {
     const struct elf_file *b = &c->before, *a = &c->after;
@@ -296,8 +295,7 @@ static void check_dynamic_writable(struct elf_check *c)
     }
 }
 
-/* llvm-strip gives a segment a place of its own if its header comes before the PT_LOAD it lies
- * in. */
+/* llvm-strip moves a segment out of its PT_LOAD if its header comes before that of the PT_LOAD. */
 static void check_listed_behind(struct elf_check *c, size_t i, const GElf_Phdr *load)
 {
     const GElf_Phdr *ph = &c->after.phdr[i];

@@ -1,5 +1,4 @@
-/* New contents may lie only where the original has nothing in use, or where something moved
- * away. */
+/* New contents may only lie in unused bytes of the original or where a structure moved away. */
 #include "elf/check/elf_check_room.h"
 
 #include <inttypes.h>
@@ -133,7 +132,7 @@ static bool is_filler(uint8_t byte)
     return !byte || byte == 'Z' || byte == 'X';
 }
 
-/* The first byte of the original in [at, end) that was in use, or EXTI_NO_OFFSET. */
+/* The first byte in [at, end) that the original uses, or EXTI_NO_OFFSET. */
 static uint64_t first_used(const struct elf_check *c, uint64_t at, uint64_t end)
 {
     const struct elf_file *b = &c->before;
@@ -148,8 +147,7 @@ static uint64_t first_used(const struct elf_check *c, uint64_t at, uint64_t end)
             at = past;
             continue;
         }
-        /* Only section headers prove that mapped bytes are padding: without them they may be
-         * data. */
+        /* Without section headers, mapped bytes that look like padding may be data. */
         if (is_mapped(b, at, &next) && !b->shdr)
             return at;
         for (size_t k = 0; structure_range(b, k, &r); k++) {
@@ -164,7 +162,7 @@ static uint64_t first_used(const struct elf_check *c, uint64_t at, uint64_t end)
     return EXTI_NO_OFFSET;
 }
 
-/* Reports a use of [at, end) by the original. */
+/* Reports if the original uses [at, end).  `what` names the new contents there. */
 static void check_unused(struct elf_check *c, uint64_t at, uint64_t end, const char *what)
 {
     uint64_t used = first_used(c, at, end);

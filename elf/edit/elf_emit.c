@@ -9,8 +9,7 @@
 #include "elf/edit/elf_symtab.h"
 #include "elf/read/elf_symbols.h"
 
-/* Patches each run of records in `new`, of `unit` bytes each, that differ from the input at
- * `at`. */
+/* Patches each run of `unit`-byte records in `new` that differ from the input at `at`. */
 static int patch_changes(struct elf_edit *e, uint64_t at, const uint8_t *new, size_t n, size_t unit,
                          const char *what, struct exti_error *err)
 {

@@ -85,8 +85,8 @@ static int apply_needed_edit(struct needed *n, const struct exti_needed *op, str
     /* The file has this edit already; making it again changes nothing. */
     if (op->to && find_library(n, op->to))
         return 0;
-    return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "DT_NEEDED: there is no '%s' to %s", op->from,
-                      op->to ? "replace" : "remove");
+    return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "DT_NEEDED: there is no '%s' to %s",
+                      op->from, op->to ? "replace" : "remove");
 }
 
 static bool is_put_by_edit(const struct exti_rewrite_opts *opts, const char *text)

@@ -1,5 +1,4 @@
-/* $ORIGIN names the folder that a file is in, so a copy elsewhere needs the original's folder spelt
- * out. */
+/* $ORIGIN stands for the folder of the file, so a copy needs the original's folder spelt out. */
 #include "elf/edit/elf_origin.h"
 
 #include <ctype.h>

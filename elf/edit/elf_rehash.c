@@ -52,7 +52,7 @@ static void patch_gnu(const struct elf_edit *e, uint8_t *bloom, uint8_t *chain)
     }
 }
 
-/* DT_GNU_HASH wants symbols sorted by bucket, but they keep their order.  A table with one bucket
+/* DT_GNU_HASH needs symbols sorted by bucket, but they keep their order.  A table with one bucket
  * is sorted in any order.  Look-ups then compare each chain word, unless the bloom filter, which
  * still excludes most absent names, ends them. */
 static int build_one_bucket(struct elf_edit *e, struct exti_error *err)
@@ -110,8 +110,7 @@ static int edit_gnu(struct elf_edit *e, struct exti_error *err)
     return 0;
 }
 
-/* DT_HASH is rebuilt: chains keep the order of their symbols, renamed ones go to their new
- * buckets. */
+/* Rebuilding DT_HASH: chains keep their order, and renamed symbols go to their new buckets. */
 struct rebuild {
     uint64_t *last; /* per bucket: the last symbol of its new chain */
     uint8_t *seen;  /* per symbol: whether a chain reached it; one that returns never ends */

@@ -48,8 +48,7 @@ int exti__elf_str(const struct elf_file *f, uint64_t off, const char *what, cons
                   struct exti_error *err)
 {
     struct exti_span s;
-    /* Opening checked that the last byte is NUL, so a string ends in the table wherever it
-     * starts. */
+    /* Opening checked that the last byte is NUL, so every string ends in the table. */
     int rc = exti__span_sub(f->strtab.s, off, 1, what, &s, err);
 
     if (!rc)

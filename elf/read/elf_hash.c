@@ -27,8 +27,7 @@ uint32_t exti__elf_sysv_hash(const char *name)
     return h;
 }
 
-/* Gives the chain words up to the end of the last chain, which is the end of the symbol table
- * too. */
+/* Gives the chain words up to the end of the last chain, where the symbol table ends too. */
 static int gnu_chains(const struct elf_file *f, struct elf_gnu_hash *h, uint64_t at,
                       struct exti_error *err)
 {

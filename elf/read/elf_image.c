@@ -147,7 +147,7 @@ static int find_build_id(const struct elf_file *f, struct exti_span s, uint64_t 
         desc_at = c.at;
         exti__cur_skip(&c, desc);
         if (c.failed)
-            return 0; /* loaders ignore notes, so a malformed one does not condemn the file */
+            return 0; /* loaders ignore notes, so a malformed one is no fault of the file */
         if (type == NT_GNU_BUILD_ID && name == 4 && memcmp(s.p + name_at, "GNU", 4) == 0) {
             im->build_id = exti__alloc((size_t)desc * 2 + 1);
             if (!im->build_id)

@@ -148,8 +148,7 @@ static uint64_t phdr_offset(const struct elf_file *f, size_t i)
     return f->ehdr.e_phoff + i * exti__elf_phdr_size(f);
 }
 
-/* glibc and musl refuse a PT_LOAD that breaks these rules.  `end` is where the previous one
- * ends. */
+/* glibc and musl refuse a PT_LOAD that breaks these rules.  The previous one ends at `end`. */
 static int check_load(const struct elf_file *f, size_t i, uint64_t end, struct exti_error *err)
 {
     const GElf_Phdr *ph = &f->phdr[i];

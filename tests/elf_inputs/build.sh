@@ -1,10 +1,10 @@
 #!/bin/bash
-# Builds shared objects of every odd shape known to have broken ELF editors, each able to test itself.
+# Builds shared objects of every odd shape known to have broken ELF editors.  Each can test itself.
 #
 #   tests/elf_inputs/build.sh DIR [NAME...]
 #
-# Leaves DIR/NAME.so, or DIR/NAME.skip with the reason why this machine cannot build it, and for each
-# kind of machine DIR/<arch>/driver and DIR/<arch>/libextidep.so.1.
+# Makes DIR/NAME.so, or DIR/NAME.skip with the reason why this machine cannot build it.  Makes
+# DIR/<arch>/driver and DIR/<arch>/libextidep.so.1 for each kind of machine.
 set -u
 
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -73,8 +73,8 @@ dso() {
     shift
     wanted "$name" || return 0
     needs "$name" g++ && c_object && cc_object &&
-        run "$name" g++ -shared -o "$name.so" selftest.o selftest_cc.o "$map" -Wl,-soname,libt.so.1 \
-            -lm "$@"
+        run "$name" g++ -shared -o "$name.so" selftest.o selftest_cc.o "$map" \
+            -Wl,-soname,libt.so.1 -lm "$@"
 }
 
 # c_dso NAME FLAGS...: the C half only
@@ -82,7 +82,8 @@ c_dso() {
     local name=$1
     shift
     wanted "$name" || return 0
-    c_object && run "$name" gcc -shared -o "$name.so" selftest.o "$map" -Wl,-soname,libt.so.1 "$@" -lm
+    c_object &&
+        run "$name" gcc -shared -o "$name.so" selftest.o "$map" -Wl,-soname,libt.so.1 "$@" -lm
 }
 
 with_linker() { # NAME TOOL -fuse-ld FLAGS...
@@ -100,7 +101,10 @@ after() {
     local name=$1 base=$2
     shift 2
     wanted "$name" || return 0
-    [ -e "$base.so" ] || { skip "$name" "built from $base: $(cat "$base.skip" 2>/dev/null)"; return 0; }
+    if [ ! -e "$base.so" ]; then
+        skip "$name" "built from $base: $(cat "$base.skip" 2>/dev/null)"
+        return 0
+    fi
     cp "$base.so" "$name.so"
     needs "$name" "$1" && run "$name" "${@//%/$name.so}"
 }
@@ -114,7 +118,7 @@ support() { # ARCH COMPILER
         >>"$log" 2>&1
 }
 
-# ---- linkers and their options ----------------------------------------------------------------
+# ---- linkers and their options -------------------------------------------------------------------
 
 linkers() {
     dso bfd
@@ -155,8 +159,8 @@ shared_strings() {
     wanted shared-strings || return 0
     sed 's/^ST_1/libt.so.1/; s/ST_1;/libt.so.1;/' "$src/selftest.map" >shared.map
     object shared.o gcc $cflags "$src/selftest.c" &&
-        run shared-strings gcc -shared -o shared-strings.so shared.o -Wl,--version-script=shared.map \
-            -Wl,-soname,libt.so.1 -Wl,-rpath,selftest_data -lm
+        run shared-strings gcc -shared -o shared-strings.so shared.o \
+            -Wl,--version-script=shared.map -Wl,-soname,libt.so.1 -Wl,-rpath,selftest_data -lm
 }
 
 small_bss() {
@@ -218,7 +222,7 @@ programs() {
     fi
 }
 
-# ---- other machines and C libraries ---------------------------------------------------------------
+# ---- other machines and C libraries --------------------------------------------------------------
 
 cross() { # NAME ARCH COMPILER FLAGS...
     local name=$1 arch=$2 cc=$3
@@ -253,7 +257,7 @@ machines() {
     cross arm arm arm-linux-gnueabihf-gcc
 }
 
-# ---- made odd afterwards ----------------------------------------------------------------------------
+# ---- made odd afterwards -------------------------------------------------------------------------
 
 made_odd() {
     gcc -O1 -o edit_elf "$src/edit_elf.c" >>"$log" 2>&1
@@ -262,7 +266,8 @@ made_odd() {
     after sectionless bfd eu-strip --strip-sections %
     after sectionless-lld lld eu-strip --strip-sections %
     after stripped bfd strip %
-    after renamed-section bfd objcopy --rename-section .gnu.version_r=.gv --rename-section .dynstr=.ds %
+    after renamed-section bfd \
+        objcopy --rename-section .gnu.version_r=.gv --rename-section .dynstr=.ds %
     after unnamed bfd ./edit_elf unnamed %
     after lying bfd ./edit_elf lying %
     after move-headers bfd ./edit_elf move-headers %

@@ -1,5 +1,5 @@
-/* Every odd shape of shared object that build.sh can make here is rewritten correctly, and stays
- * correct after the tools that people run on shared objects, or is refused with a reason. */
+/* Every odd shape of shared object that build.sh can make here is either rewritten correctly, and
+ * stays correct after the tools that people run on shared objects, or refused with a reason. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 #include "tests/support/lief.h"
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DYNAMIC_IS_LOST 7 /* the selftest's answer */
+#define DYNAMIC_IS_LOST 7 /* the exit status of the selftest */
 
 static char inputs[4096]; /* where build.sh puts them */
 
@@ -19,12 +19,12 @@ static const struct exti_needed remove_absent[] = {{"libabsent.so", NULL, EXTI_N
 static const struct exti_needed replace_libm[] = {{"libm.so.6", "libextim.so.6", EXTI_NEEDED_LAST}};
 static const struct exti_rename renames[] = {
     {"selftest_answer", "selftest_reply2"}, {"selftest_data", "selftest_dato"}, {"cos", "sin"}};
-/* "tD" and "se" have the same GNU hash, as have all strings that differ only so. */
+/* "tD" and "se" have the same GNU hash, and so do names that differ only in them. */
 static const struct exti_rename same_hash[] = {{"selftest_data", "tDlftest_data"}};
 
 #define NEW_ID "libt-of-some-context-with-a-name-longer-than-the-old-one.so"
 
-/* What most inputs are put to: all that a copy of an extension gets, in one go. */
+/* The edits for most inputs: everything that a copy of an extension gets. */
 #define USUAL                                                                                      \
     {                                                                                              \
         .size = sizeof(struct exti_rewrite_opts), .id = NEW_ID, .needed = add_first,               \
@@ -33,7 +33,7 @@ static const struct exti_rename same_hash[] = {{"selftest_data", "tDlftest_data"
     }
 static const struct exti_rewrite_opts usual = USUAL;
 static const struct exti_rewrite_opts id_only = {.size = sizeof id_only, .id = NEW_ID};
-/* libt.so.1, as most inputs are called, but for one letter: nothing has to move. */
+/* Differs in one letter from libt.so.1, the name of most inputs: nothing has to move. */
 static const struct exti_rewrite_opts same_length = {.size = sizeof same_length, .id = "libt.so.c"};
 static const struct exti_rewrite_opts flags_only = {
     .size = sizeof flags_only,
@@ -54,16 +54,16 @@ enum {
     NO_RUN = 1,     /* the system's loader does not take the input itself */
     FOREIGN = 2,    /* for another machine: the host's strip does not know it */
     KEEPS_SIZE = 4, /* the copy is no longer than the input */
-    /* .dynamic moves.  Its old place, which code that names _DYNAMIC uses, then belongs to no section
-     * and is lost to tools that write files section by section. */
+    /* .dynamic moves.  Code that refers to _DYNAMIC uses its old place, which then belongs to no
+     * section, so tools that write files section by section lose it. */
     OLD_DYNAMIC = 8,
-    /* Tools put the program headers where they think they belong, or take minutes. */
+    /* Tools move the program headers or take minutes. */
     NO_TOOLS = 16,
     LIES = 32, /* readelf and elflint believe the input's wrong section headers */
 };
 
-/* The verdicts.  `code` is EXTI_OK where the copy must be right, else why there must be none; `says`
- * is part of the message then. */
+/* The expected results.  `code` is EXTI_OK where the copy must be right.  Otherwise the rewrite
+ * must fail with `code` and a message that has `says` in it. */
 static const struct row {
     const char *input, *arch;
     const struct exti_rewrite_opts *opts;
@@ -168,7 +168,7 @@ static const struct row {
     {"arm", "arm", &usual, EXTI_OK, NULL, FOREIGN},
 };
 
-/* ---- running a shared object's selftest --------------------------------------------------------- */
+/* ---- running a shared object's selftest ------------------------------------------------------ */
 
 static const struct machine {
     const char *arch, *emulator, *sysroot;
@@ -192,7 +192,7 @@ static const struct machine *machine(const char *arch)
     return NULL;
 }
 
-/* The selftest's answer for the shared object at `path`; 0 is good. */
+/* The selftest's exit status for the shared object at `path`; 0 is success. */
 static int selftest(struct test *t, const char *arch, const char *path, char **out)
 {
     const struct machine *m = machine(arch);
@@ -212,7 +212,7 @@ static void skip_unless_runnable(const struct row *row)
         skip_because("%s is not installed", m->emulator);
 }
 
-/* ---- independent readers ----------------------------------------------------------------------- */
+/* ---- independent readers --------------------------------------------------------------------- */
 
 static void sees_edits(struct test *t, const struct row *row, const char *copy)
 {
@@ -226,7 +226,7 @@ static void sees_edits(struct test *t, const struct row *row, const char *copy)
         assert_contains(out, test_format(t, "path: [%s", row->opts->path_prepend));
 }
 
-/* The same from LIEF, which reads what it reads of the input. */
+/* LIEF must see the edits too, if it can read the input. */
 static void lief_sees_edits(struct test *t, const struct row *row, const char *input,
                             const char *copy)
 {
@@ -243,7 +243,7 @@ static void lief_sees_edits(struct test *t, const struct row *row, const char *i
         assert_contains(line, test_format(t, "\n%s\n", row->opts->needed[i].to));
 }
 
-/* Numbers differ: indices of headers, and of entries in the dynamic section. */
+/* Removes the digits: indices of headers and of dynamic entries differ. */
 static char *without_numbers(char *text)
 {
     char *to = text;
@@ -255,7 +255,7 @@ static char *without_numbers(char *text)
     return text;
 }
 
-/* The first line of `now` that is not in `was` and that elflint does not get wrong: it takes a
+/* The first line of `now` that is not in `was`.  Skips one mistake of elflint: it takes a
  * relocation to reach st_size bytes past its target, into a read-only segment that follows .bss. */
 static const char *new_complaint(char *was, char *now)
 {
@@ -264,7 +264,7 @@ static const char *new_complaint(char *was, char *now)
     without_numbers(was);
     for (char *line = strtok_r(without_numbers(now), "\n", &save); line;
          line = strtok_r(NULL, "\n", &save)) {
-        /* A section whose sh_link is wrong: one complaint for each entry, new ones too. */
+        /* A section with a wrong sh_link gets a complaint for each entry, including new entries. */
         const char *offset = strstr(line, " value must be valid offset in section");
 
         if (!strstr(was, offset ? offset : line) && !strstr(line, "text relocation flag not set"))
@@ -287,7 +287,7 @@ static void lints_no_worse(struct test *t, const char *input, const char *copy)
         fail_msg("eu-elflint says of the copy only: %s", complaint);
 }
 
-/* ---- what people run on shared objects ------------------------------------------------------------ */
+/* ---- what people run on shared objects ------------------------------------------------------- */
 
 static const struct tool {
     const char *name, *const argv[4]; /* without the file, which comes last and is changed */
@@ -300,8 +300,8 @@ static const struct tool {
     {"llvm-objcopy", {"llvm-objcopy-16", NULL}},
 };
 
-/* Whether the tool takes the file at `path`, which is a copy of `from`. */
-static bool apply(struct test *t, const struct tool *tool, const char *from, const char *path)
+/* Runs the tool on `path`, a new copy of `from`; whether it succeeds. */
+static bool run_tool(struct test *t, const struct tool *tool, const char *from, const char *path)
 {
     char *argv[6];
     size_t n = 0;
@@ -321,11 +321,11 @@ static void survives(struct test *t, const struct row *row, const struct tool *t
     char *a = test_path(t, "tool-input.so"), *b = test_path(t, "tool-copy.so"), *out;
     int rc;
 
-    if (!test_have(tool->argv[0]) || !apply(t, tool, input, a))
+    if (!test_have(tool->argv[0]) || !run_tool(t, tool, input, a))
         return;
     if (!(row->flags & NO_RUN) && selftest(t, row->arch, a, NULL) != 0)
         return;
-    if (!apply(t, tool, copy, b))
+    if (!run_tool(t, tool, copy, b))
         fail_msg("%s takes the input, but not the copy", tool->name);
     if (row->flags & NO_RUN)
         return;
@@ -334,7 +334,7 @@ static void survives(struct test *t, const struct row *row, const struct tool *t
         fail_msg("after %s the copy fails its selftest: %s", tool->name, out);
 }
 
-/* ---- the test ---------------------------------------------------------------------------------------- */
+/* ---- the test -------------------------------------------------------------------------------- */
 
 static int count_finding(void *user, const struct exti_error *finding)
 {

@@ -1,7 +1,7 @@
-/* Edits whatever the bytes are, as an ELF file.  The first byte chooses the edits, the next three a
- * place to spoil the result at; the file follows.  Ends the process where a promise is broken: an
- * accepted sound file is rewritten, the judge has nothing to say about the copy, and editing the copy once
- * more changes nothing. */
+/* Edits the bytes as an ELF file.  The first byte selects the edits, the next three a place in the
+ * copy to corrupt; the file follows.  Aborts when a promise is broken: a sound file that the
+ * planner accepts is rewritten, the check finds nothing in the copy, and editing the copy again
+ * changes nothing. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static int ignore(void *user, const struct exti_error *finding)
     return 0;
 }
 
-/* ---- which files the judge must be content with -------------------------------------------------- */
+/* ---- files whose copies the check must pass -------------------------------------------------- */
 
 #define MAX_RANGES 512
 
@@ -70,7 +70,7 @@ struct ranges {
     size_t n;
 };
 
-static void add(struct ranges *s, uint64_t at, uint64_t size)
+static void add_range(struct ranges *s, uint64_t at, uint64_t size)
 {
     if (size && s->n < MAX_RANGES)
         s->r[s->n++] = (struct elf_range){at, at + size < at ? UINT64_MAX : at + size};
@@ -79,13 +79,13 @@ static void add(struct ranges *s, uint64_t at, uint64_t size)
 static void add_part(struct ranges *s, const struct elf_part *part, uint64_t size)
 {
     if (part->present)
-        add(s, part->s.base, size);
+        add_range(s, part->s.base, size);
 }
 
 static int add_word(void *user, const struct elf_version_ref *ref, struct exti_error *err)
 {
     (void)err;
-    add(user, ref->name_at, 4);
+    add_range(user, ref->name_at, 4);
     return 0;
 }
 
@@ -98,12 +98,12 @@ static bool disjoint(const struct ranges *s)
     return s->n < MAX_RANGES;
 }
 
-static void collect(const struct elf_file *f, struct ranges *s)
+static void add_structures(const struct elf_file *f, struct ranges *s)
 {
-    add(s, 0, f->is64 ? 64 : 52);
-    add(s, f->ehdr.e_phoff, f->phnum * exti__elf_phdr_size(f));
-    add(s, f->ehdr.e_shoff, f->shnum * exti__elf_shdr_size(f));
-    add(s, f->phdr[f->dynamic_phdr].p_offset, f->phdr[f->dynamic_phdr].p_filesz);
+    add_range(s, 0, f->is64 ? 64 : 52);
+    add_range(s, f->ehdr.e_phoff, f->phnum * exti__elf_phdr_size(f));
+    add_range(s, f->ehdr.e_shoff, f->shnum * exti__elf_shdr_size(f));
+    add_range(s, f->phdr[f->dynamic_phdr].p_offset, f->phdr[f->dynamic_phdr].p_filesz);
     add_part(s, &f->strtab, f->strtab.s.n);
     add_part(s, &f->symtab, f->symtab.s.n);
     add_part(s, &f->versym, f->versym.s.n);
@@ -113,10 +113,10 @@ static void collect(const struct elf_file *f, struct ranges *s)
     add_part(s, &f->verneed, 8);
     for (size_t i = 0; i < f->phnum; i++)
         if (f->phdr[i].p_type == PT_NOTE)
-            add(s, f->phdr[i].p_offset, f->phdr[i].p_filesz);
+            add_range(s, f->phdr[i].p_offset, f->phdr[i].p_filesz);
     for (size_t i = 0; i < f->shnum; i++)
         if (f->shdr[i].sh_type == SHT_SYMTAB)
-            add(s, f->shdr[i].sh_offset, f->shdr[i].sh_size);
+            add_range(s, f->shdr[i].sh_offset, f->shdr[i].sh_size);
 }
 
 static int count_finding(void *user, const struct exti_error *finding)
@@ -126,9 +126,9 @@ static int count_finding(void *user, const struct exti_error *finding)
     return 1;
 }
 
-/* Whether the judge must be content with what the plan makes of the file.  The corpus is made of whole
- * files, so replaying it sets EXTI_FUZZ_WHOLE.  A fuzzer's files contradict themselves in more ways than
- * can be told here: they are for the judge to catch, which is what it is there for. */
+/* Whether the check must pass the planned copy of the file.  The corpus has whole files, so its
+ * replay sets EXTI_FUZZ_WHOLE.  A fuzzer's files contradict themselves in more ways than this
+ * function can test; for those the check may report findings. */
 static bool is_sound(struct exti_span file)
 {
     struct ranges s = {.n = 0};
@@ -142,13 +142,13 @@ static bool is_sound(struct exti_span file)
         return false;
     if (exti__elf_open(file, &f, NULL))
         return false;
-    collect(&f, &s);
+    add_structures(&f, &s);
     sound = exti__elf_versions(&f, add_word, &s, NULL) == 0 && disjoint(&s);
     exti__elf_close(&f);
     return sound;
 }
 
-/* ---- the promises ------------------------------------------------------------------------------- */
+/* ---- the promises ---------------------------------------------------------------------------- */
 
 static char *promise(const char *text)
 {
@@ -158,8 +158,8 @@ static char *promise(const char *text)
     return said;
 }
 
-static void judge(struct exti_span before, struct exti_span after,
-                  const struct exti_rewrite_opts *opts, const struct exti_plan *plan)
+static void check_copy(struct exti_span before, struct exti_span after,
+                       const struct exti_rewrite_opts *opts, const struct exti_plan *plan)
 {
     struct exti_error err = {.code = EXTI_OK};
 
@@ -169,11 +169,11 @@ static void judge(struct exti_span before, struct exti_span after,
         return;
     }
     if (exti__elf_format.check(before, after, &(struct exti_request){.opts = opts}, plan,
-                               must_not_report, promise("the judge finds fault with a copy"), &err))
-        broken("the judge cannot look at an accepted file", &err);
+                               must_not_report, promise("the check finds fault with a copy"), &err))
+        broken("the check cannot read an accepted file", &err);
     if (exti__elf_format.check(before, after, NULL, NULL, must_not_report,
                                promise("verifying finds fault with a copy"), &err))
-        broken("verifying cannot look at an accepted file", &err);
+        broken("verifying cannot read an accepted file", &err);
 }
 
 static void edit_again(struct exti_span copy, const struct exti_rewrite_opts *opts)
@@ -186,7 +186,7 @@ static void edit_again(struct exti_span copy, const struct exti_rewrite_opts *op
         (plan.count || plan.tail.n)) {
         snprintf(err.message, sizeof err.message, "%s",
                  plan.count ? plan.patches[0].what : "something is appended");
-        broken("editing a copy once more changes it", &err);
+        broken("editing a copy again changes it", &err);
     }
     exti__plan_free(&plan);
 }
@@ -202,7 +202,7 @@ static void use_plan(const struct exti_plan *plan, struct exti_span file,
         return;
     memcpy(image, file.p, file.n);
     exti__plan_apply(plan, image, file.n);
-    judge(file, copy, opts, plan);
+    check_copy(file, copy, opts, plan);
     /* A removal cannot be repeated. */
     if ((!opts->needed_count || opts->needed[0].to) && is_sound(file))
         edit_again(copy, opts);

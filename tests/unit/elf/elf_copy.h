@@ -35,7 +35,7 @@ static inline int plan_file(struct test *t, const char *path, const struct exti_
                                  &t->err);
 }
 
-/* The plan is refused. */
+/* The plan operation must fail with `code` and a message that has `says` in it. */
 static inline void assert_refused(struct test *t, const char *path,
                                   const struct exti_rewrite_opts *opts, int code, const char *says)
 {
@@ -58,13 +58,13 @@ static inline char *readelf_complaints(struct test *t, const char *path)
 
 struct edited {
     char *path;       /* path.new */
-    size_t was, size; /* of the files */
+    size_t was, size; /* bytes of the input and of the copy */
     size_t patches;
-    bool grown; /* something was appended */
+    bool grown; /* the plan has a tail */
 };
 
-/* Writes the rewritten copy and holds it to what any copy has to be: readable for readelf without a
- * new complaint, and left as it is when the same edit is planned again. */
+/* Writes the rewritten copy and checks what every copy must satisfy: readelf has no new complaint,
+ * and planning the same edit again changes nothing. */
 static inline struct edited edit(struct test *t, const char *path,
                                  const struct exti_rewrite_opts *opts)
 {
@@ -97,7 +97,7 @@ static inline struct edited edit(struct test *t, const char *path,
     return e;
 }
 
-/* What readelf says, one line per dynamic string entry, in order: "NEEDED libc.so.6". */
+/* The dynamic string entries as readelf shows them, in order, one per line: "NEEDED libc.so.6". */
 static inline char *dynamic_strings(struct test *t, const char *path)
 {
     return test_must_run(t, "sh", "-c",

@@ -1,5 +1,5 @@
-/* A shared object made by hand, of either class and byte order, with every structure that the
- * reader looks at in a known place.  Shares no code with the library. */
+/* A hand-made shared object of either class and byte order, with every structure that the reader
+ * looks at in a known place.  Shares no code with the library. */
 #ifndef TESTS_UNIT_ELF_TOY_H
 #define TESTS_UNIT_ELF_TOY_H
 

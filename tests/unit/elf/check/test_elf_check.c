@@ -1,5 +1,5 @@
-/* The judge: content with what the planner makes, and each of its checks, alone, with the fault
- * that it is there to find. */
+/* The check operation passes the planner's copies, and each of its checks alone finds the fault
+ * that it is for. */
 #include "tests/support/exti_test.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ struct fixture {
     struct exti_plan plan;
     uint8_t before[ROOM], after[ROOM];
     size_t before_n, after_n;
-    struct elf_file copy; /* of `after` as it was made */
+    struct elf_file copy; /* `after` before it is spoilt */
     struct exti_error err, first;
     size_t findings;
 };
@@ -56,7 +56,7 @@ static int teardown(void **state)
 
 /* ---- the files ------------------------------------------------------------------------------- */
 
-/* A .symtab with one symbol, for which the toy's .dynsym section gives its header. */
+/* Adds a .symtab with one symbol; the toy's .dynsym section becomes its header. */
 static void add_symtab(struct elf_toy *t)
 {
     const size_t word = t->wide ? 8 : 4, shdr = t->shdr + SYMTAB_SECTION * (t->wide ? 64u : 40u);
@@ -98,7 +98,7 @@ static void make_after(struct fixture *f, const struct exti_rewrite_opts *opts)
     assert_ok(exti__elf_open(exti__span(f->after, f->after_n), &f->copy, &f->err), &f->err);
 }
 
-static int note_finding(void *user, const struct exti_error *finding)
+static int record_finding(void *user, const struct exti_error *finding)
 {
     struct fixture *f = user;
 
@@ -116,7 +116,7 @@ static int check(struct fixture *f, const struct exti_rewrite_opts *opts,
     f->first = (struct exti_error){.code = EXTI_OK};
     return exti__elf_format.check(
         exti__span(f->before, f->before_n), exti__span(f->after, f->after_n),
-        opts ? &(struct exti_request){.opts = opts} : NULL, plan, note_finding, f, &f->err);
+        opts ? &(struct exti_request){.opts = opts} : NULL, plan, record_finding, f, &f->err);
 }
 
 static void assert_clean(struct fixture *f, const struct exti_rewrite_opts *opts)
@@ -126,10 +126,10 @@ static void assert_clean(struct fixture *f, const struct exti_rewrite_opts *opts
         fail_msg("finding: %s", f->first.message);
 }
 
-/* Exactly the check called `name` has something to say. */
+/* Only the check called `name` may report something, and it must. */
 static void assert_only(struct fixture *f, const struct exti_rewrite_opts *opts, const char *name)
 {
-    struct elf_check c = {.opts = opts, .report = note_finding, .user = f};
+    struct elf_check c = {.opts = opts, .report = record_finding, .user = f};
     bool sound, fired = false;
 
     assert_ok(exti__elf_check_open(&c, exti__span(f->before, f->before_n),
@@ -158,7 +158,7 @@ static void flip(struct fixture *f, uint64_t at)
     f->after[at] ^= 0x10;
 }
 
-/* Offset of header `type` and, in it, of the field at `field`. */
+/* File offset of the field at `field` in the first header of that type. */
 static uint64_t header(struct fixture *f, uint32_t type, uint64_t field)
 {
     size_t i = 0;
@@ -202,7 +202,7 @@ static void spoil_header(struct fixture *f)
     flip(f, offsetof(Elf64_Ehdr, e_flags));
 }
 
-/* Two more entries, of nothing, than the original counts. */
+/* Gives the copy two unused entries more than the original. */
 static void spoil_header_count(struct fixture *f)
 {
     const size_t table = f->toy.phdr;
@@ -240,7 +240,7 @@ static void spoil_notes(struct fixture *f)
             flip(f, f->copy.phdr[i].p_offset + 16);
 }
 
-/* One more entry, of nothing, over the note. */
+/* Gives the copy one more, unused entry, over the note. */
 static void spoil_table_growth(struct fixture *f)
 {
     memcpy(f->after, f->before, f->before_n);
@@ -343,7 +343,7 @@ static void spoil_bytes(struct fixture *f)
 
 /* ---- the tests ------------------------------------------------------------------------------- */
 
-static void check_passes_what_the_planner_makes(void **state)
+static void check_passes_planned_copies(void **state)
 {
     struct fixture *f = *state;
 
@@ -357,7 +357,7 @@ static void check_passes_what_the_planner_makes(void **state)
     }
 }
 
-static void each_check_finds_its_fault_alone(void **state)
+static void each_check_alone_finds_its_fault(void **state)
 {
     static const struct {
         const char *name;
@@ -400,8 +400,8 @@ static void each_check_finds_its_fault_alone(void **state)
     }
 }
 
-/* A copy made with other edits than those it is judged by. */
-static void check_finds_edits_that_are_not_there(void **state)
+/* Checks copies that lack an edit. */
+static void check_finds_missing_edits(void **state)
 {
     static const struct exti_rename renames[] = {{"export", "exqpsu"}};
     static const struct exti_rewrite_opts id = {.size = sizeof id, .id = "libother.so"};
@@ -451,7 +451,7 @@ static void check_wants_every_entry_of_a_library_replaced(void **state)
     assert_only(f, &opts, "needed");
 }
 
-static void check_reports_a_copy_that_is_no_shared_object(void **state)
+static void check_reports_a_copy_that_is_not_a_shared_object(void **state)
 {
     struct fixture *f = *state;
 
@@ -472,7 +472,7 @@ static void check_reports_a_copy_that_is_no_shared_object(void **state)
     assert_says(&f->first, "class");
 }
 
-static void check_fails_on_an_original_that_is_no_shared_object(void **state)
+static void check_fails_on_an_original_that_is_not_a_shared_object(void **state)
 {
     struct fixture *f = *state;
 
@@ -490,7 +490,7 @@ static int stop_at_once(void *user, const struct exti_error *finding)
     return 1;
 }
 
-static void check_stops_when_the_report_says_so(void **state)
+static void check_stops_when_the_report_function_asks(void **state)
 {
     struct fixture *f = *state;
     int calls = 0;
@@ -507,7 +507,7 @@ static void check_stops_when_the_report_says_so(void **state)
     assert_int_equal(calls, 1);
 }
 
-static void check_survives_lack_of_memory(void **state)
+static void check_survives_running_out_of_memory(void **state)
 {
     static const struct exti_rename renames[] = {{"export", "exqpsu"}};
     struct exti_rewrite_opts opts = edits;
@@ -531,8 +531,8 @@ static void check_survives_lack_of_memory(void **state)
     assert_int_not_equal(f->findings, 0);
 }
 
-/* Any byte of a copy may be wrong: the judge says so or does not care, but comes to an end. */
-static void check_bears_any_spoilt_byte(void **state)
+/* For each wrong byte of a copy the check ends, whether or not it reports something. */
+static void check_survives_any_corrupt_byte(void **state)
 {
     struct fixture *f = *state;
     size_t unseen = 0;
@@ -545,22 +545,22 @@ static void check_bears_any_spoilt_byte(void **state)
         unseen += f->findings == 0;
         f->after[i] ^= 0x81;
     }
-    /* What it leaves alone: strings, bloom bits and padding of its own in what was appended. */
+    /* It may miss changes to appended strings, bloom bits and padding. */
     assert_in_range(unseen, 0, f->after_n - f->before_n);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        check_test(check_passes_what_the_planner_makes),
-        check_test(each_check_finds_its_fault_alone),
-        check_test(check_finds_edits_that_are_not_there),
+        check_test(check_passes_planned_copies),
+        check_test(each_check_alone_finds_its_fault),
+        check_test(check_finds_missing_edits),
         check_test(check_wants_every_entry_of_a_library_replaced),
-        check_test(check_reports_a_copy_that_is_no_shared_object),
-        check_test(check_fails_on_an_original_that_is_no_shared_object),
-        check_test(check_stops_when_the_report_says_so),
-        check_test(check_survives_lack_of_memory),
-        check_test(check_bears_any_spoilt_byte),
+        check_test(check_reports_a_copy_that_is_not_a_shared_object),
+        check_test(check_fails_on_an_original_that_is_not_a_shared_object),
+        check_test(check_stops_when_the_report_function_asks),
+        check_test(check_survives_running_out_of_memory),
+        check_test(check_survives_any_corrupt_byte),
     };
 
     return cmocka_run_group_tests_name("elf/elf_check", tests, NULL, NULL);

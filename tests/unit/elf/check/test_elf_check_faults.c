@@ -1,4 +1,4 @@
-/* Faults of copies, each with the check that finds it, and oddities of originals that are none. */
+/* Faults of copies, each with the check that finds it, and odd originals that have no fault. */
 #include "tests/support/exti_test.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static const struct exti_rewrite_opts none = {OPTS};
 
 struct fixture {
     struct elf_toy before, after;
-    uint8_t out[ROOM]; /* what the planner makes of `before` */
+    uint8_t out[ROOM]; /* the planner's copy of `before` */
     struct exti_plan plan;
     struct exti_error err, findings[MOST];
     size_t count;
@@ -44,7 +44,7 @@ static int teardown(void **state)
 
 #define fault_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-static int note_finding(void *user, const struct exti_error *finding)
+static int record_finding(void *user, const struct exti_error *finding)
 {
     struct fixture *f = user;
 
@@ -55,10 +55,10 @@ static int note_finding(void *user, const struct exti_error *finding)
     return 0;
 }
 
-/* Runs the one check on `after`. */
+/* Runs the check called `name` on `after`. */
 static void run(struct fixture *f, const struct exti_rewrite_opts *opts, const char *name)
 {
-    struct elf_check c = {.opts = opts, .report = note_finding, .user = f};
+    struct elf_check c = {.opts = opts, .report = record_finding, .user = f};
     bool sound, found = false;
 
     f->count = 0;
@@ -98,7 +98,7 @@ static void assert_silent(struct fixture *f, const struct exti_rewrite_opts *opt
         fail_msg("the check of %s says: %s", name, f->findings[0].message);
 }
 
-/* What the planner makes of `before` passes every check. */
+/* The planner's copy of `before` passes every check. */
 static void assert_planned_passes(struct fixture *f, const struct exti_rewrite_opts *opts)
 {
     const struct exti_request req = {.opts = opts};
@@ -111,7 +111,7 @@ static void assert_planned_passes(struct fixture *f, const struct exti_rewrite_o
     memcpy(f->out, f->before.b, before.n);
     exti__plan_apply(&f->plan, f->out, before.n);
     f->count = 0;
-    assert_ok(exti__elf_format.check(before, after, &req, &f->plan, note_finding, f, &f->err),
+    assert_ok(exti__elf_format.check(before, after, &req, &f->plan, record_finding, f, &f->err),
               &f->err);
     if (f->count)
         fail_msg("finding: %s", f->findings[0].message);
@@ -139,8 +139,8 @@ static void add_tag(struct elf_toy *t, uint64_t tag, uint64_t value)
     toy_put(t, at + 8, 8, value);
 }
 
-/* In both files. */
-static void put(struct fixture *f, size_t at, size_t width, uint64_t value)
+/* Writes `value` in both files. */
+static void put_both(struct fixture *f, size_t at, size_t width, uint64_t value)
 {
     toy_put(&f->before, at, width, value);
     toy_put(&f->after, at, width, value);
@@ -148,36 +148,36 @@ static void put(struct fixture *f, size_t at, size_t width, uint64_t value)
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-static void stray_byte_is_told_by_its_section(void **state)
+static void stray_byte_is_reported_with_its_section(void **state)
 {
     struct fixture *f = *state;
     const size_t shdr = f->before.shdr + 4 * SHDR, at = f->before.versym + 2;
 
     f->after.b[at] ^= 1;
     assert_finds(f, &none, "bytes", at, "PT_LOAD: byte 0x");
-    put(f, shdr + 24, 8, f->before.versym);
-    put(f, shdr + 32, 8, 10);
+    put_both(f, shdr + 24, 8, f->before.versym);
+    put_both(f, shdr + 32, 8, 10);
     assert_finds(f, &none, "bytes", at, "an unnamed section: byte 0x");
-    put(f, 62, 2, 99); /* e_shstrndx */
+    put_both(f, 62, 2, 99); /* e_shstrndx */
     assert_finds(f, &none, "bytes", at, "an unnamed section: byte 0x");
-    put(f, 62, 2, 2);
+    put_both(f, 62, 2, 2);
     assert_finds(f, &none, "bytes", at, "an unnamed section: byte 0x");
-    put(f, shdr, 4, TOY_IMPORT);
+    put_both(f, shdr, 4, TOY_IMPORT);
     assert_finds(f, &none, "bytes", at, "import: byte 0x");
 }
 
-static void lost_end_is_told(void **state)
+static void truncated_copy_is_reported(void **state)
 {
     struct fixture *f = *state;
 
     f->after.n = f->after.shdr + SHDR;
     assert_finds(f, &none, "tail", f->after.n, "end of file: ");
-    assert_silent(f, &none, "bytes"); /* as far as there are any */
+    assert_silent(f, &none, "bytes"); /* which compares the bytes that both files have */
 }
 
 /* ---- the dynamic section --------------------------------------------------------------------- */
 
-static void changed_string_tags_are_told(void **state)
+static void changed_string_tags_are_reported(void **state)
 {
     struct fixture *f = *state;
     const size_t at = slot(&f->before, DT_NULL);
@@ -194,7 +194,7 @@ static void changed_string_tags_are_told(void **state)
     assert_finds(f, &none, "dynamic tags", at, "string tag 0x7ffffffd \"V2\", not 0x0 \"(none)\"");
 }
 
-static void dynamic_section_without_end_is_told(void **state)
+static void dynamic_section_without_end_is_reported(void **state)
 {
     struct fixture *f = *state;
 
@@ -207,7 +207,7 @@ static void dynamic_section_without_end_is_told(void **state)
     assert_finds(f, &none, "dynamic end", TOY_DATA, "p_memsz 0x8 is less than p_filesz 0x120");
 }
 
-static void second_or_unreadable_id_is_told(void **state)
+static void second_or_unreadable_id_is_reported(void **state)
 {
     struct fixture *f = *state;
 
@@ -219,7 +219,7 @@ static void second_or_unreadable_id_is_told(void **state)
     assert_finds(f, NULL, "search path", TOY_DATA, "DT_RUNPATH: string 0x1000 lies outside");
 }
 
-/* ---- what the edits should make of the strings ----------------------------------------------- */
+/* ---- expected strings ------------------------------------------------------------------------ */
 
 static void origin_is_followed_through_every_string(void **state)
 {
@@ -241,7 +241,7 @@ static void origin_is_followed_through_every_string(void **state)
         rc = exti__elf_format.check(
             exti__span(f->before.b, f->before.n),
             exti__span(f->out, (size_t)exti__plan_size(&f->plan, f->before.n)),
-            &(struct exti_request){.opts = &opts}, NULL, note_finding, f, &f->err);
+            &(struct exti_request){.opts = &opts}, NULL, record_finding, f, &f->err);
         exti__mem_fail_after(-1);
         if (rc)
             assert_exti(rc, EXTI_E_NOMEM, &f->err, EXTI_NO_OFFSET);
@@ -252,12 +252,12 @@ static void origin_is_followed_through_every_string(void **state)
     memcpy(f->before.b + path, "${ORIGIN}/l", 11);
     assert_planned_passes(f, &opts);
     memcpy(f->before.b + path, "$ORIGIN/lib", 11);
-    f->before = f->after; /* there already, in what has this id already */
+    f->before = f->after; /* the path has the entries already, and the file has the new id */
     assert_planned_passes(f, &again);
     assert_int_equal(f->plan.count, 0);
 }
 
-static void unreadable_library_name_of_the_original_is_told(void **state)
+static void unreadable_library_name_of_the_original_is_reported(void **state)
 {
     struct fixture *f = *state;
     const size_t at = slot(&f->before, DT_NEEDED);
@@ -265,7 +265,7 @@ static void unreadable_library_name_of_the_original_is_told(void **state)
     toy_put(&f->before, at + 8, 8, 0x1000);
     assert_exti(exti__elf_format.check(
                     exti__span(f->before.b, f->before.n), exti__span(f->after.b, f->after.n),
-                    &(struct exti_request){.opts = &none}, NULL, note_finding, f, &f->err),
+                    &(struct exti_request){.opts = &none}, NULL, record_finding, f, &f->err),
                 EXTI_E_FORMAT, &f->err, at);
     assert_says(&f->err, "DT_NEEDED: its name lies outside DT_STRTAB");
 }
@@ -282,8 +282,8 @@ static void put_header(struct elf_toy *t, size_t i, uint32_t type, uint32_t flag
     t->n = n;
 }
 
-/* Gives the copy a PT_LOAD of its own, 512 bytes, in entry 2; PT_DYNAMIC is next, 3 and 4 as given.
- * Returns its offset. */
+/* Gives the copy a new PT_LOAD of 512 bytes in entry 2 and moves PT_DYNAMIC to entry 3.  Returns
+ * the offset of the new segment. */
 static uint64_t add_load(struct fixture *f, uint32_t flags)
 {
     struct elf_toy *t = &f->after;
@@ -295,7 +295,7 @@ static uint64_t add_load(struct fixture *f, uint32_t flags)
     return at;
 }
 
-static void slot_of_a_programs_header_is_not_to_be_had(void **state)
+static void pt_phdr_of_a_program_keeps_its_slot(void **state)
 {
     struct fixture *f = *state;
 
@@ -312,20 +312,20 @@ static void slot_of_a_programs_header_is_not_to_be_had(void **state)
                  "program header 3 of the original, type 0x6 at 0x40, is missing");
 }
 
-/* The first of two notes went; the second must not be taken for it. */
-static void slot_of_one_of_two_notes_is_given(void **state)
+/* The first of two notes gave its slot away; the check must not mistake the second for it. */
+static void first_of_two_notes_gives_its_slot(void **state)
 {
     static const struct exti_rewrite_opts opts = {OPTS, .id = "a-name-that-is-not-there.so"};
     struct fixture *f = *state;
 
-    /* So aligned that no room is enough to push them on. */
+    /* With this alignment no room suffices for moving the notes up. */
     toy_put(&f->before, header(3, 48), 8, (uint64_t)1 << 63);
     put_header(&f->before, 4, PT_NOTE, PF_R, f->before.note, f->before.note, 24);
     assert_planned_passes(f, &opts);
     assert_int_equal(f->out[56], TOY_PHDRS);
 }
 
-static void moved_dynamic_section_must_be_writable_and_behind(void **state)
+static void moved_dynamic_section_must_be_writable_and_listed_behind(void **state)
 {
     struct fixture *f = *state;
     struct elf_toy *t = &f->after;
@@ -346,7 +346,7 @@ static void moved_dynamic_section_must_be_writable_and_behind(void **state)
                  "program header 2, type 0x2, comes before its new PT_LOAD 3");
 }
 
-static void new_segment_within_the_original_is_told(void **state)
+static void new_segment_within_the_original_is_reported(void **state)
 {
     struct fixture *f = *state;
 
@@ -357,7 +357,7 @@ static void new_segment_within_the_original_is_told(void **state)
                  "new PT_LOAD: offset 0x800 is before the original");
 }
 
-static void notes_outside_the_file_are_nobodys_business(void **state)
+static void notes_outside_the_file_are_ignored(void **state)
 {
     struct fixture *f = *state;
 
@@ -368,14 +368,14 @@ static void notes_outside_the_file_are_nobodys_business(void **state)
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-static void growth_into_what_was_in_use_is_told(void **state)
+static void growth_into_used_bytes_is_reported(void **state)
 {
     struct fixture *f = *state;
     const size_t end = header(TOY_PHDRS, 0);
 
     /* Without sections nothing proves that mapped bytes are padding. */
-    put(f, 40, 8, 0);
-    put(f, 60, 2, 0);
+    put_both(f, 40, 8, 0);
+    put_both(f, 60, 2, 0);
     memset(f->before.b + f->before.note, 0, PHDR);
     put_header(&f->before, 3, PT_NULL, 0, 0, 0, 0);
     for (uint64_t tag = DT_HASH; tag; tag = tag == DT_HASH ? DT_GNU_HASH : 0)
@@ -385,7 +385,7 @@ static void growth_into_what_was_in_use_is_told(void **state)
     assert_finds(f, &none, "table growth", end, "the original uses");
 }
 
-static void growth_over_unknown_bytes_is_told(void **state)
+static void growth_over_unknown_bytes_is_reported(void **state)
 {
     struct fixture *f = *state;
     const uint64_t end = toy_get(&f->before, header(0, 32), 8);
@@ -393,11 +393,11 @@ static void growth_over_unknown_bytes_is_told(void **state)
     toy_put(&f->after, header(0, 32), 8, end + 16);
     toy_put(&f->after, header(0, 40), 8, end + 16);
     assert_silent(f, &none, "segment growth");
-    put(f, end + 4, 1, 7);
+    put_both(f, end + 4, 1, 7);
     assert_finds(f, &none, "segment growth", end + 4, "PT_LOAD: new part at ");
 }
 
-static void segment_that_runs_into_the_next_is_told(void **state)
+static void segment_that_runs_into_the_next_is_reported(void **state)
 {
     struct fixture *f = *state;
     const uint64_t size = toy_get(&f->before, header(0, 32), 8);
@@ -418,42 +418,42 @@ static void symbol_that_stands_for_a_version_keeps_its_name(void **state)
     struct fixture *f = *state;
 
     assert_planned_passes(f, &opts);
-    /* One that only has a version's name may not. */
-    put(f, f->before.sym + 2 * 24, 4, TOY_V1);
+    /* A symbol that only shares its name with a version may not. */
+    put_both(f, f->before.sym + 2 * 24, 4, TOY_V1);
     assert_finds(f,
                  &(struct exti_rewrite_opts){OPTS, .renames = &(struct exti_rename){"V1", "W1"},
                                              .rename_count = 1},
                  "symbols", f->before.sym + 2 * 24, "DT_SYMTAB 2: name \"V1\", not \"W1\"");
 }
 
-static void version_without_name_is_nobodys_business(void **state)
+static void version_without_name_is_ignored(void **state)
 {
     struct fixture *f = *state;
 
-    put(f, f->before.verneed + 16 + 8, 4, 0x1000);
+    put_both(f, f->before.verneed + 16 + 8, 4, 0x1000);
     assert_silent(f, &none, "versions");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        fault_test(stray_byte_is_told_by_its_section),
-        fault_test(lost_end_is_told),
-        fault_test(changed_string_tags_are_told),
-        fault_test(dynamic_section_without_end_is_told),
-        fault_test(second_or_unreadable_id_is_told),
+        fault_test(stray_byte_is_reported_with_its_section),
+        fault_test(truncated_copy_is_reported),
+        fault_test(changed_string_tags_are_reported),
+        fault_test(dynamic_section_without_end_is_reported),
+        fault_test(second_or_unreadable_id_is_reported),
         fault_test(origin_is_followed_through_every_string),
-        fault_test(unreadable_library_name_of_the_original_is_told),
-        fault_test(slot_of_a_programs_header_is_not_to_be_had),
-        fault_test(slot_of_one_of_two_notes_is_given),
-        fault_test(moved_dynamic_section_must_be_writable_and_behind),
-        fault_test(new_segment_within_the_original_is_told),
-        fault_test(notes_outside_the_file_are_nobodys_business),
-        fault_test(growth_into_what_was_in_use_is_told),
-        fault_test(growth_over_unknown_bytes_is_told),
-        fault_test(segment_that_runs_into_the_next_is_told),
+        fault_test(unreadable_library_name_of_the_original_is_reported),
+        fault_test(pt_phdr_of_a_program_keeps_its_slot),
+        fault_test(first_of_two_notes_gives_its_slot),
+        fault_test(moved_dynamic_section_must_be_writable_and_listed_behind),
+        fault_test(new_segment_within_the_original_is_reported),
+        fault_test(notes_outside_the_file_are_ignored),
+        fault_test(growth_into_used_bytes_is_reported),
+        fault_test(growth_over_unknown_bytes_is_reported),
+        fault_test(segment_that_runs_into_the_next_is_reported),
         fault_test(symbol_that_stands_for_a_version_keeps_its_name),
-        fault_test(version_without_name_is_nobodys_business),
+        fault_test(version_without_name_is_ignored),
     };
 
     return cmocka_run_group_tests_name("elf/elf_check_faults", tests, NULL, NULL);

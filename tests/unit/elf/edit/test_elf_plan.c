@@ -6,7 +6,7 @@
 
 static const char answer[] = "int answer(void) { return 42; }\n";
 
-static void new_id_and_dependency_are_what_readelf_sees(void **state)
+static void readelf_sees_the_new_id_and_dependency(void **state)
 {
     static const struct exti_needed needed[] = {{NULL, "libm.so.6", EXTI_NEEDED_LAST}};
     static const struct exti_rewrite_opts opts = {OPTS, .id = "answer.c01.so", .needed = needed,
@@ -53,7 +53,7 @@ static char *with_libraries(struct test *t)
     return build(t, "n.so", answer, "-lm -l:libdl.so.2 -l:libpthread.so.0");
 }
 
-static void needed_libraries_keep_the_order_asked_for(void **state)
+static void needed_libraries_have_the_requested_order(void **state)
 {
     static const struct exti_needed needed[] = {
         {NULL, "libm.so.6", EXTI_NEEDED_FIRST},
@@ -76,7 +76,7 @@ static void needed_libraries_keep_the_order_asked_for(void **state)
     assert_int_equal(call(load(e.path), "answer"), 42);
 }
 
-static void removed_library_leaves_no_hole(void **state)
+static void removed_library_leaves_no_empty_entry(void **state)
 {
     static const struct exti_needed needed[] = {{"libm.so.6", NULL, 0}, {NULL, "libutil.so.1", 0}};
     static const struct exti_rewrite_opts opts = {OPTS, .needed = needed, .needed_count = 1};
@@ -87,7 +87,7 @@ static void removed_library_leaves_no_hole(void **state)
     uint8_t *image;
     size_t n;
 
-    /* Not by edit(): removing again is an error. */
+    /* edit() cannot serve here, because removing the library again is an error. */
     image = (uint8_t *)test_read(t, path, &n);
     exti__plan_init(&plan, 1 << 20);
     assert_ok(plan_file(t, path, &opts, &plan), &t->err);
@@ -100,7 +100,7 @@ static void removed_library_leaves_no_hole(void **state)
     assert_int_equal(call(load(out), "answer"), 42);
     assert_refused(t, out, &opts, EXTI_E_ARG, "no 'libm.so.6' to remove");
 
-    /* The freed entry serves a new one. */
+    /* A new library takes the freed entry. */
     twice.needed_count = 2;
     image = (uint8_t *)test_read(t, path, &n);
     exti__plan_init(&plan, 1 << 20);
@@ -161,7 +161,7 @@ static void search_path_keeps_its_kind_and_its_meaning(void **state)
                     "\nRUNPATH /ctx:$ORIGIN\n");
 }
 
-static void origin_that_no_path_can_spell_is_refused(void **state)
+static void origin_with_a_colon_is_refused(void **state)
 {
     static const struct exti_rewrite_opts opts = {OPTS, .origin = "/a:b"};
     struct test *t = *state;
@@ -180,7 +180,7 @@ static char *repeated(struct test *t, const char *text, size_t n)
     return out;
 }
 
-/* Not half-heartedly translated, which the judge would refuse with less to say. */
+/* A partly translated path would fail in the check with a less helpful message. */
 static void endless_search_path_is_refused(void **state)
 {
     struct exti_rewrite_opts opts = {OPTS, .origin = "/a"};
@@ -265,7 +265,7 @@ static void no_edit_is_an_empty_plan(void **state)
     assert_int_equal(e.size, e.was);
 }
 
-/* Either class and byte order, hand-made; the reader tells what became of it. */
+/* Hand-made files of either class and byte order; the read operation shows the result. */
 static void every_kind_of_file_is_edited(void **state)
 {
     static const struct exti_needed needed[] = {{NULL, "libtoy-api.so.1", EXTI_NEEDED_FIRST},
@@ -312,7 +312,7 @@ static void every_kind_of_file_is_edited(void **state)
     }
 }
 
-static void running_out_of_memory_is_told(void **state)
+static void running_out_of_memory_is_reported(void **state)
 {
     static const struct exti_needed needed[] = {{NULL, "libm.so.6", EXTI_NEEDED_FIRST},
                                                 {"libc.so.6", "libc-of-the-context.so", 0}};
@@ -330,7 +330,7 @@ static void running_out_of_memory_is_told(void **state)
     char *source = test_format(t, "int rand(void); int answer(void) { return rand(); }");
     size_t n;
 
-    /* With one symbol the hash tables have one bucket; with many a new name changes its bucket. */
+    /* With one symbol the hash tables have one bucket; with many a rename changes buckets. */
     for (int symbols = 1; symbols <= 40; symbols += 39) {
         int rc = EXTI_E_NOMEM;
         const char *bytes;
@@ -361,14 +361,14 @@ static void running_out_of_memory_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        exti_test(new_id_and_dependency_are_what_readelf_sees),
+        exti_test(readelf_sees_the_new_id_and_dependency),
         exti_test(id_of_the_same_length_is_overwritten),
         exti_test(shared_id_is_not_overwritten),
-        exti_test(needed_libraries_keep_the_order_asked_for),
-        exti_test(removed_library_leaves_no_hole),
+        exti_test(needed_libraries_have_the_requested_order),
+        exti_test(removed_library_leaves_no_empty_entry),
         exti_test(needed_versions_follow_their_library),
         exti_test(search_path_keeps_its_kind_and_its_meaning),
-        exti_test(origin_that_no_path_can_spell_is_refused),
+        exti_test(origin_with_a_colon_is_refused),
         exti_test(endless_search_path_is_refused),
         exti_test(origin_in_a_needed_name_is_translated),
         exti_test(flags_are_set_and_cleared),
@@ -376,7 +376,7 @@ int main(void)
         exti_test(programs_are_refused),
         exti_test(no_edit_is_an_empty_plan),
         exti_test(every_kind_of_file_is_edited),
-        exti_test(running_out_of_memory_is_told),
+        exti_test(running_out_of_memory_is_reported),
     };
 
     return cmocka_run_group_tests_name("elf/elf_plan", tests, NULL, NULL);

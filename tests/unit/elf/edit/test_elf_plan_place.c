@@ -1,4 +1,4 @@
-/* Where moved structures go, told by readelf's program headers and proven by loading the copy
+/* Where moved structures go: readelf shows the program headers, and the copy must load and work
  * before and after the tools that people run on shared objects. */
 #include "tests/unit/elf/elf_copy.h"
 
@@ -6,7 +6,7 @@
 
 #define OPTS .size = sizeof(struct exti_rewrite_opts)
 
-/* Enough symbols for a hash table that leaves room when it moves. */
+/* Enough symbols that the hash table leaves room when it moves. */
 static const char source[] =
     "int a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16;\n"
     "#include <stdlib.h>\n"
@@ -39,7 +39,7 @@ static int count(const char *text, const char *what)
     return n;
 }
 
-/* The copy answers, as it is and after each tool. */
+/* The copy works as it is and after each tool. */
 static void assert_works(struct test *t, const char *path)
 {
     static const char *const tools[] = {"strip",    "strip -g",      "objcopy",
@@ -78,7 +78,7 @@ static struct layout layout_of(struct test *t, const char *path, bool grown)
                            atoi(strstr(text, "There are ") + 10), grown};
 }
 
-/* Edits and compares the layout: how many more segments, notes and headers there are. */
+/* Edits the file and returns how many more segments, notes and headers the copy has. */
 static struct layout placed(struct test *t, const char *path, const struct exti_rewrite_opts *opts)
 {
     struct layout was = layout_of(t, path, false), is;
@@ -115,7 +115,7 @@ static void dynamic_section_moves_to_a_segment_of_its_own(void **state)
     assert_int_equal(l.headers, 1);
 }
 
-static void duplicate_note_gives_its_header_up(void **state)
+static void duplicate_note_gives_up_its_header(void **state)
 {
     struct test *t = *state;
     char *path = build(t, "cet.so", source, "-fcf-protection=full -Wl,-z,ibt -Wl,-z,shstk");
@@ -129,7 +129,7 @@ static void duplicate_note_gives_its_header_up(void **state)
     assert_int_equal(l.headers, 0);
 }
 
-static void table_of_headers_grows_over_the_hash_table(void **state)
+static void program_header_table_grows_over_the_hash_table(void **state)
 {
     struct test *t = *state;
     struct layout l = placed(
@@ -139,8 +139,8 @@ static void table_of_headers_grows_over_the_hash_table(void **state)
     assert_int_equal(l.headers, 1);
 }
 
-/* A library that is also a program, like libc.so.6: PT_PHDR stays, and tells the table's new size.
- * llvm-strip breaks such files as the linker makes them, so no tool is asked. */
+/* In a library that is also a program, like libc.so.6, PT_PHDR stays and gets the table's new size.
+ * llvm-strip breaks such files even as the linker makes them, so no tool runs on the copy. */
 static void program_headers_of_a_program_stay(void **state)
 {
     struct test *t = *state;
@@ -163,7 +163,7 @@ static void program_headers_of_a_program_stay(void **state)
     dlclose(h);
 }
 
-/* Segments that differ in nothing but what the option says of the page size. */
+/* The segments differ only in the page size of the linker option. */
 static void large_pages_need_no_padding(void **state)
 {
     struct test *t = *state;
@@ -174,7 +174,7 @@ static void large_pages_need_no_padding(void **state)
     assert_works(t, e.path);
 }
 
-static void without_sections_the_file_is_edited_all_the_same(void **state)
+static void file_without_sections_is_edited(void **state)
 {
     struct test *t = *state;
     char *path = build(t, "bare.so", source, "");
@@ -190,7 +190,7 @@ static void without_sections_the_file_is_edited_all_the_same(void **state)
     dlclose(h);
 }
 
-/* Counting relocations is an optimisation: its entry is free to take. */
+/* The count of relocations only saves loaders work, so a new entry may replace it. */
 static void relocation_count_makes_room_for_an_entry(void **state)
 {
     static const struct exti_rewrite_opts add = {OPTS, .needed = one_more, .needed_count = 1};
@@ -213,11 +213,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         exti_test(strings_go_into_the_unused_end_of_a_segment),
         exti_test(dynamic_section_moves_to_a_segment_of_its_own),
-        exti_test(duplicate_note_gives_its_header_up),
-        exti_test(table_of_headers_grows_over_the_hash_table),
+        exti_test(duplicate_note_gives_up_its_header),
+        exti_test(program_header_table_grows_over_the_hash_table),
         exti_test(program_headers_of_a_program_stay),
         exti_test(large_pages_need_no_padding),
-        exti_test(without_sections_the_file_is_edited_all_the_same),
+        exti_test(file_without_sections_is_edited),
         exti_test(relocation_count_makes_room_for_an_entry),
     };
 

@@ -90,7 +90,7 @@ static void undefined_symbols_get_new_names(void **state)
     assert_null(strstr(symbols, " rand@"));
 }
 
-/* Hundreds of definitions whose new names belong to other buckets, found by the real loader. */
+/* The real loader finds hundreds of definitions whose new names belong to other buckets. */
 static void definitions_with_other_hashes_are_found(void **state)
 {
     enum { COUNT = 300 };
@@ -139,7 +139,7 @@ static void new_name_in_use_is_refused(void **state)
     assert_refused(t, path, &empty, EXTI_E_ARG, "empty");
 }
 
-static void version_nodes_and_absent_names_are_passed_over(void **state)
+static void version_nodes_and_absent_names_are_skipped(void **state)
 {
     static const struct exti_rename list[] = {{"NODE_1", "NODE_2"}, {"gone", "went"}};
     static const struct exti_rewrite_opts opts = OPTS(list);
@@ -154,7 +154,7 @@ static void version_nodes_and_absent_names_are_passed_over(void **state)
     assert_int_equal(e.patches, 0);
 }
 
-static void mangled_hash_tables_are_told(void **state)
+static void mangled_hash_tables_are_reported(void **state)
 {
     static const struct exti_rename list[] = {{"one", "quite_another"}, {"two", "as_well"},
                                               {"three", "third"},       {"four", "fourth"},
@@ -187,8 +187,8 @@ int main(void)
         exti_test(undefined_symbols_get_new_names),
         exti_test(definitions_with_other_hashes_are_found),
         exti_test(new_name_in_use_is_refused),
-        exti_test(version_nodes_and_absent_names_are_passed_over),
-        exti_test(mangled_hash_tables_are_told),
+        exti_test(version_nodes_and_absent_names_are_skipped),
+        exti_test(mangled_hash_tables_are_reported),
     };
 
     return cmocka_run_group_tests_name("elf/elf_rename", tests, NULL, NULL);

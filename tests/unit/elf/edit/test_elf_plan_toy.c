@@ -1,5 +1,5 @@
-/* Plans for hand-made files: each layout that decides where things go, each fault that refuses an
- * edit.  What is made is held to the judge. */
+/* Plans for hand-made files: each layout that determines where structures go, and each fault that
+ * makes an edit fail.  The check operation examines every copy. */
 #include "tests/support/exti_test.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 enum { ROOM = 1 << 17, PHDR = 56, SHDR = 64, APART = 0x1600 };
 
 static const struct exti_needed one_more[] = {{NULL, "libcontext.so", EXTI_NEEDED_FIRST}};
-/* Text that goes nowhere but behind the old one. */
+/* Text that fits only behind the old string table. */
 static const struct exti_rewrite_opts longer = {OPTS, .id = "a-name-that-is-not-there.so"};
 
 struct fixture {
@@ -46,7 +46,7 @@ static int teardown(void **state)
 
 #define plan_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-static int note_finding(void *user, const struct exti_error *finding)
+static int record_finding(void *user, const struct exti_error *finding)
 {
     *(struct exti_error *)user = *finding;
     return 1;
@@ -65,7 +65,7 @@ static int plan(struct fixture *f, const struct exti_rewrite_opts *opts)
                                  &f->plan, &f->err);
 }
 
-/* The edit is made, and the judge has nothing against it. */
+/* Makes the edit; the check operation must find nothing in the copy. */
 static void make(struct fixture *f, const struct exti_rewrite_opts *opts)
 {
     assert_ok(plan(f, opts), &f->err);
@@ -75,7 +75,7 @@ static void make(struct fixture *f, const struct exti_rewrite_opts *opts)
     exti__plan_apply(&f->plan, f->out, f->in_n);
     f->finding = (struct exti_error){0};
     assert_ok(exti__elf_format.check(exti__span(f->in, f->in_n), exti__span(f->out, f->out_n),
-                                     &(struct exti_request){.opts = opts}, NULL, note_finding,
+                                     &(struct exti_request){.opts = opts}, NULL, record_finding,
                                      &f->finding, &f->err),
               &f->err);
     if (f->finding.message[0])
@@ -120,7 +120,7 @@ static void add_tag(struct elf_toy *t, uint64_t tag, uint64_t value)
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
-static void strings_outside_the_table_are_told(void **state)
+static void strings_outside_the_table_are_reported(void **state)
 {
     static const struct exti_rewrite_opts path = {OPTS, .path_prepend = "/ctx"};
     static const struct {
@@ -148,7 +148,7 @@ static void strings_outside_the_table_are_told(void **state)
     assert_refused(f, &longer, EXTI_E_FORMAT, f->toy.str + 0x1000, "PT_DYNAMIC: string");
 }
 
-static void origin_that_no_name_can_spell_is_refused(void **state)
+static void origin_with_a_dollar_is_refused(void **state)
 {
     static const struct exti_rewrite_opts opts = {OPTS, .origin = "/a$b"};
     struct fixture *f = *state;
@@ -158,7 +158,7 @@ static void origin_that_no_name_can_spell_is_refused(void **state)
     assert_refused(f, &opts, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET, "/a$b");
 }
 
-static void programs_by_their_tags_are_refused(void **state)
+static void programs_are_recognised_by_their_tags(void **state)
 {
     static const struct exti_rewrite_opts unpin = {OPTS, .flags = EXTI_RW_CLEAR_NODELETE};
     struct fixture *f = *state;
@@ -202,7 +202,7 @@ static void new_names_in_a_mips_hash_table_are_refused(void **state)
     make(f, &import);
 }
 
-static void no_address_space_left_is_told(void **state)
+static void no_address_space_left_is_reported(void **state)
 {
     struct fixture *f = *state;
     struct elf_toy *t = &f->toy;
@@ -245,12 +245,13 @@ static void both_relocation_counts_make_room(void **state)
     assert_int_equal(image.info.needed_count, 2);
     assert_true(image.info.flags & EXTI_IMAGE_SYMBOLIC);
     exti__image_clear(&image);
-    /* Behind the new segment for the strings, its header as it was: the section has not moved. */
+    /* The section has not moved: its header is unchanged, behind the new segment for the
+     * strings. */
     assert_memory_equal(f->out + header(&f->toy, 3, 0), f->in + header(&f->toy, 2, 0), PHDR);
 }
 
-/* Its value counts from its own slot, which another entry takes. */
-static void mips_debug_pointer_keeps_its_aim(void **state)
+/* Its value is relative to its own slot, and the entry moves to another slot. */
+static void mips_debug_pointer_keeps_its_target(void **state)
 {
     static const struct exti_rewrite_opts opts = {OPTS, .path_set = ""};
     struct fixture *f = *state;
@@ -268,7 +269,7 @@ static void mips_debug_pointer_keeps_its_aim(void **state)
     assert_int_equal(slot + toy_get(t, slot + 8, 8), was + 0x40);
 }
 
-/* llvm-strip wants a segment before what lies in it. */
+/* llvm-strip needs the header of a segment before those of the segments inside it. */
 static void moved_dynamic_section_goes_behind_its_segment(void **state)
 {
     static const struct exti_rewrite_opts opts = {OPTS, .id = "x", .needed = one_more,
@@ -294,8 +295,8 @@ static void moved_dynamic_section_goes_behind_its_segment(void **state)
 
 /* ---- the unused end of a segment ------------------------------------------------------------- */
 
-/* The same toy with its data a page further on in the file, so that its text has room behind it.
- * Gives the text's end. */
+/* The same toy with its data a page further in the file, so that there is room behind its text.
+ * Returns the end of the text. */
 static size_t new_roomy_toy(struct fixture *f)
 {
     struct elf_toy *t = &f->toy;
@@ -320,8 +321,8 @@ static void make_and_assert_grown(struct fixture *f, bool grown)
     assert_int_equal(f->plan.tail.n != 0, grown);
 }
 
-/* What needs no room of its own: the check that nothing is there, case by case. */
-static void strings_go_only_where_nothing_is(void **state)
+/* The strings need no new segment as long as the bytes behind the text are unused. */
+static void strings_go_only_into_unused_bytes(void **state)
 {
     struct fixture *f = *state;
     struct elf_toy *t = &f->toy;
@@ -350,9 +351,8 @@ static void strings_go_only_where_nothing_is(void **state)
     make_and_assert_grown(f, true);
 }
 
-/* A segment whose addresses and offsets do not agree by the page: no place for aligned
- * structures. */
-static void segment_out_of_step_with_its_pages_does_not_grow(void **state)
+/* Addresses and offsets of the segment are not congruent, so aligned structures cannot go there. */
+static void segment_with_incongruent_offset_does_not_grow(void **state)
 {
     struct fixture *f = *state;
     struct elf_toy *t = &f->toy;
@@ -373,9 +373,10 @@ static void segment_out_of_step_with_its_pages_does_not_grow(void **state)
 
 /* ---- room for one more header ---------------------------------------------------------------- */
 
-static const char no_room[] = "program header table: no entry can be spared and no room is left behind it";
+static const char no_room[] =
+    "program header table: no entry can be spared and no room is left behind it";
 
-/* No note and no empty entry: only what lies behind the table is left to take. */
+/* Without a note and an empty entry, a new header can only go behind the table. */
 static void new_toy_without_spare(struct fixture *f)
 {
     struct elf_toy *t = &f->toy;
@@ -386,7 +387,7 @@ static void new_toy_without_spare(struct fixture *f)
     toy_put(t, header(t, 3, 40), 8, 0);
 }
 
-/* Frees the note and all that follows it up to the symbols; the hash tables are not there. */
+/* Zeroes the note and everything behind it up to the symbols; there are no hash tables. */
 static void new_toy_with_gap(struct fixture *f)
 {
     struct elf_toy *t = &f->toy;
@@ -419,7 +420,7 @@ static void table_grows_into_an_unused_gap_only(void **state)
     assert_int_equal(f->out[56], TOY_PHDRS + 1);
 
     new_toy_with_gap(f);
-    add_tag(t, DT_INIT, gap + 8); /* something that the loader is told of */
+    add_tag(t, DT_INIT, gap + 8); /* an address for the loader */
     assert_refused(f, &longer, EXTI_E_NOSPACE, t->phdr, no_room);
 
     new_toy_with_gap(f);
@@ -442,7 +443,7 @@ static void table_grows_into_an_unused_gap_only(void **state)
     assert_refused(f, &longer, EXTI_E_NOSPACE, t->phdr, no_room);
 }
 
-/* A hash table that nothing but its tag tells of, too far off for the table to push it away. */
+/* Only its tag refers to the hash table, which is too far behind for the table to push it away. */
 static void table_does_not_grow_over_a_hash_table_alone(void **state)
 {
     struct fixture *f = *state;
@@ -470,7 +471,7 @@ static void pushed_notes_keep_their_alignment(void **state)
             assert_memory_equal(f->out + to, f->in + f->toy.note, 24);
         }
 
-    new_toy(f); /* an alignment that no room has: the note gives its entry up */
+    new_toy(f); /* with an impossible alignment the note gives up its entry */
     toy_put(t, header(t, 3, 48), 8, (uint64_t)1 << 63);
     make(f, &longer);
     assert_int_equal(f->out[56], TOY_PHDRS);
@@ -478,8 +479,8 @@ static void pushed_notes_keep_their_alignment(void **state)
 
 /* ---- .symtab --------------------------------------------------------------------------------- */
 
-/* The toy's .dynsym section becomes a .symtab of three symbols: of nothing, _DYNAMIC, absolute as
- * some linkers make it, and an absolute function that happens to have its address. */
+/* Turns the toy's .dynsym section into a .symtab of three symbols: entry 0, an absolute _DYNAMIC as
+ * some linkers make it, and an absolute object 8 bytes behind it. */
 static size_t add_symtab(struct elf_toy *t)
 {
     const size_t shdr = t->shdr + 3 * SHDR, at = t->n;
@@ -517,7 +518,7 @@ static void absolute_dynamic_symbol_follows_the_section(void **state)
     assert_int_equal(toy_get(t, symtab + 48 + 8, 8), TOY_DATA_VADDR + 8);
 }
 
-/* What its header calls .symtab is really something that the loader maps. */
+/* The section header of type SHT_SYMTAB covers bytes that the loader maps, so it is wrong. */
 static void mapped_symtab_is_left_alone(void **state)
 {
     static const struct exti_rewrite_opts opts = {OPTS, .flags = EXTI_RW_CLEAR_UNIQUE};
@@ -533,18 +534,18 @@ static void mapped_symtab_is_left_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        plan_test(strings_outside_the_table_are_told),
-        plan_test(origin_that_no_name_can_spell_is_refused),
-        plan_test(programs_by_their_tags_are_refused),
+        plan_test(strings_outside_the_table_are_reported),
+        plan_test(origin_with_a_dollar_is_refused),
+        plan_test(programs_are_recognised_by_their_tags),
         plan_test(too_many_headers_are_refused),
         plan_test(new_names_in_a_mips_hash_table_are_refused),
-        plan_test(no_address_space_left_is_told),
+        plan_test(no_address_space_left_is_reported),
         plan_test(string_table_stays_below_4_gib),
         plan_test(both_relocation_counts_make_room),
-        plan_test(mips_debug_pointer_keeps_its_aim),
+        plan_test(mips_debug_pointer_keeps_its_target),
         plan_test(moved_dynamic_section_goes_behind_its_segment),
-        plan_test(strings_go_only_where_nothing_is),
-        plan_test(segment_out_of_step_with_its_pages_does_not_grow),
+        plan_test(strings_go_only_into_unused_bytes),
+        plan_test(segment_with_incongruent_offset_does_not_grow),
         plan_test(table_grows_into_an_unused_gap_only),
         plan_test(table_does_not_grow_over_a_hash_table_alone),
         plan_test(pushed_notes_keep_their_alignment),

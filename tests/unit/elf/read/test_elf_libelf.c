@@ -1,5 +1,5 @@
-/* What libelf refuses is told.  Its functions stand here in front of the library's own, so that
- * each call can fail, as they do for lack of memory. */
+/* Failures of libelf are reported.  The functions here interpose on libelf's own, so that each call
+ * can fail as it does when memory runs out. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -12,7 +12,7 @@
 
 enum call { NONE, VERSION, MEMORY, EHDR, PHDR, CHUNK, DYN, SYM };
 
-/* The call after `after` others of its kind fails. */
+/* Of the calls of this kind, the one after `after` others fails. */
 static struct {
     enum call call;
     int after;
@@ -70,7 +70,7 @@ GElf_Sym *gelf_getsym(Elf_Data *data, int ndx, GElf_Sym *dst)
     return strikes(SYM) ? NULL : real(data, ndx, dst);
 }
 
-static void what_libelf_refuses_is_told(void **state)
+static void libelf_failures_are_reported(void **state)
 {
     static const struct {
         enum call call;
@@ -116,7 +116,7 @@ static void what_libelf_refuses_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        exti_test(what_libelf_refuses_is_told),
+        exti_test(libelf_failures_are_reported),
     };
 
     return cmocka_run_group_tests_name("elf/libelf", tests, NULL, NULL);

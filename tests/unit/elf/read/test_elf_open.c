@@ -73,7 +73,7 @@ static void read_describes_either_class_and_byte_order(void **state)
                              EXTI_IMAGE_NODELETE | EXTI_IMAGE_BIND_NOW | EXTI_IMAGE_UNIQUE);
             assert_int_equal(info->needed_count, 1);
             assert_string_equal(f->image.needed[0].name, "libc.so.6");
-            assert_int_equal(info->symbol_count, 3); /* a version node is none */
+            assert_int_equal(info->symbol_count, 3); /* the version node does not count */
             assert_symbol(&f->image, 0, "import", "V1", EXTI_SYM_WEAK | EXTI_SYM_FUNCTION);
             assert_symbol(&f->image, 1, "export", "V2", EXTI_SYM_EXPORT | EXTI_SYM_FUNCTION);
             assert_symbol(&f->image, 2, "unique", NULL, EXTI_SYM_EXPORT | EXTI_SYM_UNIQUE);
@@ -81,7 +81,7 @@ static void read_describes_either_class_and_byte_order(void **state)
         }
 }
 
-/* Replaces every entry of one tag by one that nobody reads. */
+/* Replaces every entry with that tag by one that nobody reads. */
 static void forget_tag(struct elf_toy *t, uint64_t tag)
 {
     for (size_t i = 0; i < t->dyn_slots; i++) {
@@ -120,7 +120,7 @@ static void symbols_are_counted_by_either_hash_table_or_the_section(void **state
     }
 }
 
-static void without_hash_and_sections_relocations_count_the_symbols(void **state)
+static void relocations_count_the_symbols_without_hash_and_sections(void **state)
 {
     struct fixture *f = *state;
     struct elf_toy *t = &f->toy;
@@ -195,7 +195,7 @@ static void odd_but_legal_files_are_read(void **state)
     exti__image_clear(&f->image);
 
     elf_toy_make(t, true, false);
-    toy_put(t, t->note, 4, 0xffffffff); /* a note of no use */
+    toy_put(t, t->note, 4, 0xffffffff); /* a malformed note */
     assert_ok(read_toy(f), &f->err);
     assert_null(f->image.build_id);
     exti__image_clear(&f->image);
@@ -207,7 +207,7 @@ static void odd_but_legal_files_are_read(void **state)
     exti__image_clear(&f->image);
 
     elf_toy_make(t, true, false);
-    toy_put(t, 60, 2, 0); /* and section 0 does not fit */
+    toy_put(t, 60, 2, 0); /* and section 0 lies outside the file */
     toy_put(t, 40, 8, t->n - 8);
     assert_ok(read_toy(f), &f->err);
     exti__image_clear(&f->image);
@@ -232,7 +232,7 @@ static void odd_but_legal_files_are_read(void **state)
 }
 
 /* The tags that DT_FLAGS made redundant. */
-static void older_flags_mean_the_same(void **state)
+static void older_flag_tags_mean_the_same(void **state)
 {
     static const struct {
         uint64_t tag;
@@ -271,7 +271,7 @@ static void assert_corruptions(struct fixture *f, bool wide, bool big, const str
     }
 }
 
-static void corrupt_headers_are_told(void **state)
+static void corrupt_headers_are_reported(void **state)
 {
     struct fixture *f = *state;
     struct elf_toy *t = &f->toy;
@@ -319,7 +319,7 @@ static void corrupt_headers_are_told(void **state)
     assert_exti(read_toy(f), EXTI_E_FORMAT, &f->err, t->phdr);
     assert_says(&f->err, "no PT_LOAD: a loader would map nothing");
 
-    /* libelf takes no more sections than fit 32 bits. */
+    /* libelf refuses a number of sections that does not fit 32 bits. */
     elf_toy_make(t, true, false);
     toy_put(t, 60, 2, 0);
     toy_put(t, t->shdr + 32, 8, (uint64_t)1 << 32);
@@ -327,7 +327,7 @@ static void corrupt_headers_are_told(void **state)
     assert_says(&f->err, "ELF header: libelf: ");
 }
 
-static void corrupt_dynamic_structures_are_told(void **state)
+static void corrupt_dynamic_structures_are_reported(void **state)
 {
     struct fixture *f = *state;
     struct elf_toy *t = &f->toy;
@@ -376,8 +376,8 @@ static void corrupt_dynamic_structures_are_told(void **state)
     }
 }
 
-/* Links that go in small steps make few bytes look like many entries. */
-static void overlapping_version_entries_end(void **state)
+/* Links with small steps make a few bytes look like many entries. */
+static void walk_of_overlapping_version_entries_ends(void **state)
 {
     struct fixture *f = *state;
     struct elf_toy *t = &f->toy;
@@ -393,7 +393,7 @@ static void overlapping_version_entries_end(void **state)
     assert_says(&f->err, "DT_VERNEED: its entries overlap");
 }
 
-static void every_truncation_is_told(void **state)
+static void every_truncation_is_reported(void **state)
 {
     struct fixture *f = *state;
 
@@ -409,7 +409,7 @@ static void every_truncation_is_told(void **state)
     }
 }
 
-static void running_out_of_memory_is_told(void **state)
+static void running_out_of_memory_is_reported(void **state)
 {
     struct fixture *f = *state;
     int rc = EXTI_E_NOMEM;
@@ -444,15 +444,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         read_test(read_describes_either_class_and_byte_order),
         read_test(symbols_are_counted_by_either_hash_table_or_the_section),
-        read_test(without_hash_and_sections_relocations_count_the_symbols),
+        read_test(relocations_count_the_symbols_without_hash_and_sections),
         read_test(section_that_reaches_into_the_strings_counts_no_symbols),
-        read_test(older_flags_mean_the_same),
+        read_test(older_flag_tags_mean_the_same),
         read_test(odd_but_legal_files_are_read),
-        read_test(corrupt_headers_are_told),
-        read_test(corrupt_dynamic_structures_are_told),
-        read_test(overlapping_version_entries_end),
-        read_test(every_truncation_is_told),
-        read_test(running_out_of_memory_is_told),
+        read_test(corrupt_headers_are_reported),
+        read_test(corrupt_dynamic_structures_are_reported),
+        read_test(walk_of_overlapping_version_entries_ends),
+        read_test(every_truncation_is_reported),
+        read_test(running_out_of_memory_is_reported),
         read_test(probe_looks_at_the_magic_only),
     };
 
