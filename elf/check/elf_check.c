@@ -96,13 +96,13 @@ int exti__elf_check(struct exti_span before, struct exti_span after, const struc
                     struct exti_error *err)
 {
     struct elf_check c = {
-        .opts = req ? req->opts : NULL, .plan = plan, .report = report, .user = user};
+        .opts = req ? req->opts : NULL, .plan = plan, .findings = {.report = report, .user = user}};
     bool sound;
     int rc = exti__elf_check_open(&c, before, after, &sound, err);
 
     if (rc)
         return rc;
-    for (size_t i = 0; sound && !rc && !c.stop && i < exti__elf_check_count; i++)
+    for (size_t i = 0; sound && !rc && !c.findings.stop && i < exti__elf_check_count; i++)
         rc = exti__elf_checks[i].run(&c, err);
     exti__elf_check_close(&c);
     return rc;

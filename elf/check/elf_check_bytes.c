@@ -81,7 +81,7 @@ int exti__elf_check_strings(struct elf_check *c, struct exti_error *err)
     if (!free_bytes)
         return exti__fail_nomem(err);
     mark_edited(c, free_bytes);
-    for (size_t i = 0; i < b.n && !c->stop; i++)
+    for (size_t i = 0; i < b.n && !c->findings.stop; i++)
         if (b.p[i] != a.p[i] && !free_bytes[i])
             exti__elf_finding(c, b.base + i,
                               "DT_STRTAB + 0x%zx: byte 0x%02x, not 0x%02x, in no string that an "
@@ -273,11 +273,11 @@ static void compare_outside(struct elf_check *c, size_t *first, uint64_t at, uin
 {
     while (*first < c->range_count && c->ranges[*first].end <= at)
         ++*first;
-    for (size_t i = *first; i < c->range_count && c->ranges[i].at < end && !c->stop; i++) {
+    for (size_t i = *first; i < c->range_count && c->ranges[i].at < end && !c->findings.stop; i++) {
         compare_bytes(c, at, c->ranges[i].at < end ? c->ranges[i].at : end);
         at = c->ranges[i].end;
     }
-    if (!c->stop)
+    if (!c->findings.stop)
         compare_bytes(c, at, end);
 }
 
@@ -293,7 +293,7 @@ int exti__elf_check_bytes(struct elf_check *c, struct exti_error *err)
     join_ranges(c);
     if (!c->plan)
         compare_outside(c, &first, 0, UINT64_MAX);
-    for (size_t i = 0; c->plan && i < c->plan->count && !c->stop; i++)
+    for (size_t i = 0; c->plan && i < c->plan->count && !c->findings.stop; i++)
         compare_outside(c, &first, c->plan->patches[i].offset,
                         c->plan->patches[i].offset + c->plan->patches[i].size);
     return 0;

@@ -201,7 +201,7 @@ static void report_unreached(struct elf_check *c, const char *what, const bool *
 {
     size_t n = c->after.sym_count < c->before.sym_count ? c->after.sym_count : c->before.sym_count;
 
-    for (size_t i = 1; i < n && !c->stop; i++) {
+    for (size_t i = 1; i < n && !c->findings.stop; i++) {
         const char *name = exti__elf_check_text(&c->after, c->after.sym[i].st_name);
 
         if (before[i] && !after[i] && exti__elf_is_defined(&c->after.sym[i]))

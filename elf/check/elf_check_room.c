@@ -268,7 +268,7 @@ int exti__elf_check_tail(struct elf_check *c, struct exti_error *err)
         exti__elf_finding(c, a->ehdr.e_phoff + c->new_load * exti__elf_phdr_size(a),
                           "new PT_LOAD: offset 0x%" PRIx64 " is before the original's end 0x%zx",
                           a->phdr[c->new_load].p_offset, b->file.n);
-    while (at < a->file.n && !c->stop) {
+    while (at < a->file.n && !c->findings.stop) {
         uint64_t past = mapped_until(a, at);
 
         if (past == at && a->file.p[at])

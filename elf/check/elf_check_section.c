@@ -121,7 +121,7 @@ int exti__elf_check_sections(struct elf_check *c, struct exti_error *err)
                           c->after.shnum, c->before.shnum);
         return 0;
     }
-    for (size_t i = 0; i < c->before.shnum && !c->stop; i++)
+    for (size_t i = 0; i < c->before.shnum && !c->findings.stop; i++)
         compare_section(c, i);
     return 0;
 }

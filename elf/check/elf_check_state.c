@@ -1,19 +1,14 @@
 #include "elf/check/elf_check_state.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 void exti__elf_finding(struct elf_check *c, uint64_t offset, const char *fmt, ...)
 {
-    struct exti_error finding = {.code = EXTI_E_CHECK, .offset = offset};
     va_list ap;
 
-    if (c->stop)
-        return;
     va_start(ap, fmt);
-    vsnprintf(finding.message, sizeof finding.message, fmt, ap);
+    exti__findings_report(&c->findings, offset, fmt, ap);
     va_end(ap);
-    c->stop = c->report(c->user, &finding) != 0;
 }
 
 const char *exti__elf_check_text(const struct elf_file *f, uint64_t off)

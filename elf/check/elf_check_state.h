@@ -10,7 +10,7 @@
 #ifndef ELF_CHECK_ELF_CHECK_STATE_H
 #define ELF_CHECK_ELF_CHECK_STATE_H
 
-#include "base/error.h"
+#include "base/findings.h"
 #include "base/plan.h"
 #include "elf/read/elf_file.h"
 
@@ -39,14 +39,12 @@ struct elf_check {
     struct elf_expect expect;             /* meaningful with opts */
     size_t *match;   /* owned: for each program header of `after` its original or ELF_NO_MATCH */
     size_t new_load; /* the PT_LOAD in `after` that has no original, or ELF_NO_MATCH */
-    exti_report_fn report;
-    void *user;
-    bool stop;                /* the report function asked to stop */
+    struct exti_findings findings;
     struct elf_range *ranges; /* owned: bytes that other checks cover, so that "bytes" skips them */
     size_t range_count, range_cap;
 };
 
-/* Reports a finding unless c->stop is set. */
+/* Reports a finding unless c->findings.stop is set. */
 void exti__elf_finding(struct elf_check *c, uint64_t offset, const char *fmt, ...)
     EXTI_PRINTF(3, 4);
 

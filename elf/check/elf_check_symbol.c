@@ -82,7 +82,7 @@ int exti__elf_check_symbols(struct elf_check *c, struct exti_error *err)
     /* Entry 0 is no symbol, so its fields are compared as bytes. */
     if (a->sym_count && memcmp(a->symtab.s.p, b->symtab.s.p, exti__elf_sym_size(b)) != 0)
         exti__elf_finding(c, a->symtab.s.base, "DT_SYMTAB 0: differs, but is not a symbol");
-    for (size_t i = 1; i < a->sym_count && !c->stop; i++)
+    for (size_t i = 1; i < a->sym_count && !c->findings.stop; i++)
         compare_symbol(c, i);
     return 0;
 }
@@ -162,7 +162,7 @@ int exti__elf_check_versions(struct elf_check *c, struct exti_error *err)
     }
     if (!rc && a.n != b.n)
         exti__elf_finding(c, EXTI_NO_OFFSET, "version tables: %zu names, not %zu", a.n, b.n);
-    for (size_t i = 0; !rc && i < a.n && i < b.n && !c->stop; i++)
+    for (size_t i = 0; !rc && i < a.n && i < b.n && !c->findings.stop; i++)
         compare_version(c, &b.refs[i], &a.refs[i]);
     exti__free(b.refs);
     exti__free(a.refs);
@@ -250,7 +250,7 @@ int exti__elf_check_static_symbols(struct elf_check *c, struct exti_error *err)
             continue;
         if (!stale && memcmp(b.p, a.p, b.n) == 0)
             continue;
-        for (size_t at = 0; at + size <= b.n && !c->stop; at += size)
+        for (size_t at = 0; at + size <= b.n && !c->findings.stop; at += size)
             if (stale || memcmp(b.p + at, a.p + at, size) != 0)
                 compare_static(c, a.base + at, b.p + at, a.p + at);
     }

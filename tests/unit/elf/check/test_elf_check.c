@@ -129,7 +129,7 @@ static void assert_clean(struct fixture *f, const struct exti_rewrite_opts *opts
 /* Only the check called `name` may report something, and it must. */
 static void assert_only(struct fixture *f, const struct exti_rewrite_opts *opts, const char *name)
 {
-    struct elf_check c = {.opts = opts, .report = record_finding, .user = f};
+    struct elf_check c = {.opts = opts, .findings = {.report = record_finding, .user = f}};
     bool sound, fired = false;
 
     assert_ok(exti__elf_check_open(&c, exti__span(f->before, f->before_n),

@@ -58,7 +58,7 @@ static int record_finding(void *user, const struct exti_error *finding)
 /* Runs the check called `name` on `after`. */
 static void run(struct fixture *f, const struct exti_rewrite_opts *opts, const char *name)
 {
-    struct elf_check c = {.opts = opts, .report = record_finding, .user = f};
+    struct elf_check c = {.opts = opts, .findings = {.report = record_finding, .user = f}};
     bool sound, found = false;
 
     f->count = 0;
