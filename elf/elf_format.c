@@ -23,7 +23,7 @@ int exti__elf_program_rpath(struct exti_span file, const char **out, struct exti
     *out = NULL;
     rpath = exti__elf_tag(&f, DT_RUNPATH) ? NULL : exti__elf_tag(&f, DT_RPATH);
     if (rpath)
-        rc = exti__elf_str(&f, rpath->d_un.d_val, "DT_RPATH", out, err);
+        rc = exti__elf_string(&f, rpath->d_un.d_val, "DT_RPATH", out, err);
     exti__elf_close(&f);
     return rc;
 }

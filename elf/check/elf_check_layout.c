@@ -252,7 +252,7 @@ int exti__elf_check_stack(struct elf_check *c, struct exti_error *err)
  * the previous one, `prev`.  Every shared object has a previous one. */
 static void check_new_load(struct elf_check *c, const GElf_Phdr *ph, const GElf_Phdr *prev)
 {
-    const uint64_t at = header_at(&c->after, c->new_load), page = exti__elf_page(&c->after);
+    const uint64_t at = header_at(&c->after, c->new_load), page = exti__elf_page_size(&c->after);
     uint64_t end;
 
     if (ph->p_filesz != ph->p_memsz || !ph->p_filesz)

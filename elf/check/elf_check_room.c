@@ -198,7 +198,7 @@ static void check_segment_growth(struct elf_check *c, size_t j)
 {
     const struct elf_file *a = &c->after;
     const GElf_Phdr *ph = &a->phdr[j], *old = &c->before.phdr[c->match[j]];
-    const uint64_t at = a->ehdr.e_phoff + j * exti__elf_phdr_size(a), page = exti__elf_page(a);
+    const uint64_t at = a->ehdr.e_phoff + j * exti__elf_phdr_size(a), page = exti__elf_page_size(a);
     const struct elf_range grown = {old->p_offset + old->p_filesz, ph->p_offset + ph->p_filesz};
 
     if (ph->p_filesz < old->p_filesz || ph->p_memsz < old->p_memsz ||

@@ -79,7 +79,7 @@ static GElf_Shdr expected_section(const struct elf_check *c, size_t i)
     struct exti_span s;
 
     sh.sh_addr = exti__elf_section_moved(c, i);
-    if (sh.sh_addr != old->sh_addr && !exti__elf_from(a, sh.sh_addr, "", &s, NULL))
+    if (sh.sh_addr != old->sh_addr && !exti__elf_bytes_from(a, sh.sh_addr, "", &s, NULL))
         sh.sh_offset = s.base;
     if (size && (sh.sh_addr != old->sh_addr || sh.sh_size == was))
         sh.sh_size = size;

@@ -15,7 +15,7 @@ const char *exti__elf_check_text(const struct elf_file *f, uint64_t off)
 {
     const char *text;
 
-    return exti__elf_str(f, off, "", &text, NULL) ? NULL : text;
+    return exti__elf_string(f, off, "", &text, NULL) ? NULL : text;
 }
 
 const char *exti__elf_check_tag_text(const struct elf_file *f, int64_t tag)

@@ -54,7 +54,7 @@ static int list_libraries(const struct elf_edit *e, struct needed *n, struct ext
         if (n->count == MOST)
             return exti__fail(err, EXTI_E_UNSUPPORTED, exti__elf_dyn_offset(e->f, i),
                               "DT_NEEDED: more than %d libraries", MOST);
-        rc = exti__elf_str(e->f, e->tags[i].d.d_un.d_val, "DT_NEEDED", &item.was, err);
+        rc = exti__elf_string(e->f, e->tags[i].d.d_un.d_val, "DT_NEEDED", &item.was, err);
         item.text = item.was;
         if (!rc)
             rc = insert_library(n, n->count, item, err);
@@ -140,7 +140,7 @@ static int follow_version(void *user, const struct elf_version_ref *ref, struct 
 
     if (ref->kind != ELF_VERSION_FILE)
         return 0;
-    rc = exti__elf_str(w->e->f, ref->name, "DT_VERNEED file name", &file, err);
+    rc = exti__elf_string(w->e->f, ref->name, "DT_VERNEED file name", &file, err);
     if (rc)
         return rc;
     for (size_t i = 0; !to && i < w->needed->count; i++) {

@@ -108,8 +108,8 @@ static int edit_path_tag(struct elf_edit *e, int64_t tag, bool searched, struct 
 
     if (!t)
         return 0;
-    rc = exti__elf_str(e->f, t->d.d_un.d_val, tag == DT_RPATH ? "DT_RPATH" : "DT_RUNPATH", &old,
-                       err);
+    rc = exti__elf_string(e->f, t->d.d_un.d_val, tag == DT_RPATH ? "DT_RPATH" : "DT_RUNPATH", &old,
+                          err);
     if (!rc)
         rc = new_path(e, old, searched, &text, err);
     return rc ? rc : exti__elf_set_text(e, t, text, err);

@@ -46,7 +46,7 @@ static bool in_use(const struct elf_edit *e, uint64_t from, uint64_t to)
 static uint64_t segment_slack(const struct elf_file *f, size_t i)
 {
     const GElf_Phdr *ph = &f->phdr[i];
-    const uint64_t mask = ~(exti__elf_page(f) - 1);
+    const uint64_t mask = ~(exti__elf_page_size(f) - 1);
     uint64_t vaddr = ph->p_vaddr + ph->p_memsz, offset = ph->p_offset + ph->p_filesz;
     uint64_t to_vaddr = 0, to_offset = f->file.n;
 
@@ -95,7 +95,7 @@ static bool grow_into_slack(struct elf_edit *e, size_t i)
     if (ph->p_type != PT_LOAD || ph->p_flags & PF_W || ph->p_filesz != ph->p_memsz || !ph->p_filesz)
         return false;
     /* An aligned offset must have an aligned address. */
-    if ((vaddr - offset) % exti__elf_page(e->f))
+    if ((vaddr - offset) % exti__elf_page_size(e->f))
         return false;
     room = segment_slack(e->f, i);
     if (!room || !assign_places(e, vaddr, offset, &end) || end - offset > room ||
@@ -135,7 +135,7 @@ static int place_behind(struct elf_edit *e, struct exti_error *err)
     uint64_t align = 0, offset, end = 0, vaddr, tail;
     GElf_Phdr load = {.p_type = PT_LOAD, .p_flags = PF_R};
     size_t slot;
-    int rc = exti__elf_take_slot(e, &slot, err);
+    int rc = exti__elf_add_phdr_slot(e, &slot, err);
 
     if (rc)
         return rc;
@@ -146,8 +146,8 @@ static int place_behind(struct elf_edit *e, struct exti_error *err)
             align = f->phdr[i].p_align;
         end = f->phdr[i].p_vaddr + f->phdr[i].p_memsz;
     }
-    if (align < exti__elf_page(f))
-        align = exti__elf_page(f);
+    if (align < exti__elf_page_size(f))
+        align = exti__elf_page_size(f);
     if (e->move[ELF_MOVE_DYNAMIC].moves)
         load.p_flags |= f->phdr[f->dynamic_phdr].p_flags & PF_W;
     if (!exti__align(f->file.n, 16, &offset) || !exti__align(end, align, &vaddr) ||

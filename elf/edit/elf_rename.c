@@ -104,7 +104,7 @@ static int rename_symbols(struct elf_edit *e, struct renames *r,
     int rc = 0;
 
     for (size_t i = 1; i < f->sym_count; i++) {
-        rc = exti__elf_str(f, f->sym[i].st_name, "DT_SYMTAB: symbol name", &name, err);
+        rc = exti__elf_string(f, f->sym[i].st_name, "DT_SYMTAB: symbol name", &name, err);
         if (rc)
             return rc;
         item = find_rename(r, r->from, name);

@@ -281,7 +281,7 @@ static void insert_header(struct elf_edit *e, size_t at, GElf_Phdr ph)
 /* Removes entry `victim`, or with NONE makes the table longer, and opens a slot behind the last
  * PT_LOAD.  llvm-strip needs the header of a segment before those of all segments inside it, so a
  * PT_DYNAMIC that moves into the new segment and was listed earlier goes behind it. */
-static size_t open_slot(struct elf_edit *e, int victim)
+static size_t insert_slot(struct elf_edit *e, int victim)
 {
     const uint64_t size = exti__elf_phdr_size(e->f);
     size_t at = 0;
@@ -306,7 +306,7 @@ static size_t open_slot(struct elf_edit *e, int victim)
     return at;
 }
 
-int exti__elf_take_slot(struct elf_edit *e, size_t *index, struct exti_error *err)
+int exti__elf_add_phdr_slot(struct elf_edit *e, size_t *index, struct exti_error *err)
 {
     const bool may_grow = e->f->phnum + 1 < PN_XNUM;
     int victim = spare_entry(e->f);
@@ -318,6 +318,6 @@ int exti__elf_take_slot(struct elf_edit *e, size_t *index, struct exti_error *er
                 err, EXTI_E_NOSPACE, e->f->ehdr.e_phoff,
                 "program header table: no entry can be spared and no room is left behind it");
     }
-    *index = open_slot(e, victim);
+    *index = insert_slot(e, victim);
     return 0;
 }

@@ -5,6 +5,6 @@
 #include "elf/edit/elf_edit.h"
 
 /* Makes room for one more program header, directly after the last PT_LOAD, and gives its index. */
-int exti__elf_take_slot(struct elf_edit *e, size_t *index, struct exti_error *err);
+int exti__elf_add_phdr_slot(struct elf_edit *e, size_t *index, struct exti_error *err);
 
 #endif

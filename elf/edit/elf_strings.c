@@ -40,7 +40,7 @@ int exti__elf_strings_keep(struct elf_strings *s, uint64_t off, const char *what
                            struct exti_error *err)
 {
     const char *text;
-    int rc = exti__elf_str(s->f, off, what, &text, err);
+    int rc = exti__elf_string(s->f, off, what, &text, err);
 
     if (rc)
         return rc;

@@ -45,7 +45,7 @@ int exti__elf_set_text(struct elf_edit *e, struct elf_tag *t, const char *text,
     int rc;
 
     if (t->slot != SIZE_MAX) {
-        rc = exti__elf_str(e->f, t->d.d_un.d_val, "PT_DYNAMIC: string", &old, err);
+        rc = exti__elf_string(e->f, t->d.d_un.d_val, "PT_DYNAMIC: string", &old, err);
         if (rc)
             return rc;
         if (old == text || strcmp(old, text) == 0)

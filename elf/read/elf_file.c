@@ -14,8 +14,8 @@ static const GElf_Phdr *load_at(const struct elf_file *f, uint64_t vaddr)
     return NULL;
 }
 
-int exti__elf_from(const struct elf_file *f, uint64_t vaddr, const char *what,
-                   struct exti_span *out, struct exti_error *err)
+int exti__elf_bytes_from(const struct elf_file *f, uint64_t vaddr, const char *what,
+                         struct exti_span *out, struct exti_error *err)
 {
     const GElf_Phdr *ph = load_at(f, vaddr);
     uint64_t into;
@@ -27,11 +27,11 @@ int exti__elf_from(const struct elf_file *f, uint64_t vaddr, const char *what,
     return exti__span_sub(f->file, ph->p_offset + into, ph->p_filesz - into, what, out, err);
 }
 
-int exti__elf_at(const struct elf_file *f, uint64_t vaddr, uint64_t len, const char *what,
-                 struct exti_span *out, struct exti_error *err)
+int exti__elf_bytes_at(const struct elf_file *f, uint64_t vaddr, uint64_t len, const char *what,
+                       struct exti_span *out, struct exti_error *err)
 {
     struct exti_span s;
-    int rc = exti__elf_from(f, vaddr, what, &s, err);
+    int rc = exti__elf_bytes_from(f, vaddr, what, &s, err);
 
     return rc ? rc : exti__span_sub(s, 0, len, what, out, err);
 }
@@ -44,8 +44,8 @@ const GElf_Dyn *exti__elf_tag(const struct elf_file *f, int64_t tag)
     return NULL;
 }
 
-int exti__elf_str(const struct elf_file *f, uint64_t off, const char *what, const char **out,
-                  struct exti_error *err)
+int exti__elf_string(const struct elf_file *f, uint64_t off, const char *what, const char **out,
+                     struct exti_error *err)
 {
     struct exti_span s;
     /* Opening checked that the last byte is NUL, so every string ends in the table. */
@@ -74,7 +74,7 @@ bool exti__elf_tag_is_string(int64_t tag)
     }
 }
 
-Elf_Data *exti__elf_chunk(const struct elf_file *f, struct exti_span s, Elf_Type type)
+Elf_Data *exti__elf_decode(const struct elf_file *f, struct exti_span s, Elf_Type type)
 {
     return elf_getdata_rawchunk(f->elf, (int64_t)s.base, s.n, type);
 }
@@ -128,7 +128,7 @@ uint64_t exti__elf_dyn_offset(const struct elf_file *f, size_t i)
     return f->phdr[f->dynamic_phdr].p_offset + (uint64_t)i * exti__elf_dyn_size(f);
 }
 
-uint64_t exti__elf_page(const struct elf_file *f)
+uint64_t exti__elf_page_size(const struct elf_file *f)
 {
     switch (f->ehdr.e_machine) {
     case EM_386:

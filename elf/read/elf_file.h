@@ -7,7 +7,7 @@
  * consistent.
  *
  * This header has the opened file (struct elf_file, filled in by elf_open.h) and look-ups in it.
- * They only read it, so several threads may share one, except exti__elf_chunk: libelf caches what
+ * They only read it, so several threads may share one, except exti__elf_decode: libelf caches what
  * it decodes. */
 #ifndef ELF_READ_ELF_FILE_H
 #define ELF_READ_ELF_FILE_H
@@ -89,22 +89,22 @@ struct elf_file {
 
 /* Gives the file's bytes for `len` bytes at `vaddr`.  EXTI_E_FORMAT unless one PT_LOAD's file part
  * holds them all. */
-int exti__elf_at(const struct elf_file *f, uint64_t vaddr, uint64_t len, const char *what,
-                 struct exti_span *out, struct exti_error *err);
+int exti__elf_bytes_at(const struct elf_file *f, uint64_t vaddr, uint64_t len, const char *what,
+                       struct exti_span *out, struct exti_error *err);
 /* Gives the file's bytes from `vaddr` to the end of its PT_LOAD's file part. */
-int exti__elf_from(const struct elf_file *f, uint64_t vaddr, const char *what,
-                   struct exti_span *out, struct exti_error *err);
+int exti__elf_bytes_from(const struct elf_file *f, uint64_t vaddr, const char *what,
+                         struct exti_span *out, struct exti_error *err);
 
 /* The last entry with that tag before DT_NULL, which is the one that loaders obey, or NULL. */
 const GElf_Dyn *exti__elf_tag(const struct elf_file *f, int64_t tag);
 /* Gives the string at offset `off` of DT_STRTAB. */
-int exti__elf_str(const struct elf_file *f, uint64_t off, const char *what, const char **out,
-                  struct exti_error *err);
+int exti__elf_string(const struct elf_file *f, uint64_t off, const char *what, const char **out,
+                     struct exti_error *err);
 /* Whether a dynamic tag's value is an offset into DT_STRTAB. */
 bool exti__elf_tag_is_string(int64_t tag);
 
 /* Decodes the entries of `type` in `s` with libelf, which owns the result; NULL on failure. */
-Elf_Data *exti__elf_chunk(const struct elf_file *f, struct exti_span s, Elf_Type type);
+Elf_Data *exti__elf_decode(const struct elf_file *f, struct exti_span s, Elf_Type type);
 /* Reports libelf's last error as EXTI_E_FORMAT. */
 int exti__elf_libelf_failed(struct exti_error *err, const char *what);
 
@@ -119,6 +119,6 @@ size_t exti__elf_sym_size(const struct elf_file *f);
 size_t exti__elf_phdr_size(const struct elf_file *f);
 size_t exti__elf_shdr_size(const struct elf_file *f);
 uint64_t exti__elf_dyn_offset(const struct elf_file *f, size_t i); /* file offset of slot `i` */
-uint64_t exti__elf_page(const struct elf_file *f); /* the largest page its machine may use */
+uint64_t exti__elf_page_size(const struct elf_file *f); /* the largest page its machine may use */
 
 #endif

@@ -58,7 +58,7 @@ static int add_dynamic_symbol(const struct elf_version_names *v, size_t i, struc
         return 0;
     if (defined && visibility != STV_DEFAULT && visibility != STV_PROTECTED)
         return 0;
-    rc = exti__elf_str(v->f, s->st_name, "symbol name", &out.name, err);
+    rc = exti__elf_string(v->f, s->st_name, "symbol name", &out.name, err);
     if (rc)
         return rc;
     if (!*out.name || exti__elf_is_version_node(v, i, out.name))
@@ -95,14 +95,14 @@ static int add_dynamic_entry(const struct elf_file *f, const GElf_Dyn *d, struct
 
     switch (d->d_tag) {
     case DT_NEEDED:
-        rc = exti__elf_str(f, v, "DT_NEEDED", &needed, err);
+        rc = exti__elf_string(f, v, "DT_NEEDED", &needed, err);
         return rc ? rc : exti__image_add_needed(im, needed, 0, err);
     case DT_SONAME:
-        return exti__elf_str(f, v, "DT_SONAME", &info->id, err);
+        return exti__elf_string(f, v, "DT_SONAME", &info->id, err);
     case DT_RPATH:
-        return exti__elf_str(f, v, "DT_RPATH", &info->rpath, err);
+        return exti__elf_string(f, v, "DT_RPATH", &info->rpath, err);
     case DT_RUNPATH:
-        return exti__elf_str(f, v, "DT_RUNPATH", &info->runpath, err);
+        return exti__elf_string(f, v, "DT_RUNPATH", &info->runpath, err);
     case DT_FINI_ARRAYSZ:
         im->finalisers = (size_t)(v / (f->is64 ? 8 : 4));
         return 0;

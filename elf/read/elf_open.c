@@ -122,7 +122,7 @@ static int read_shdrs(struct elf_file *f, struct exti_span s, struct exti_error 
 
     if (!s.n)
         return 0;
-    d = exti__elf_chunk(f, s, ELF_T_SHDR);
+    d = exti__elf_decode(f, s, ELF_T_SHDR);
     if (!d)
         return exti__elf_libelf_failed(err, "section header table");
     f->shnum = s.n / exti__elf_shdr_size(f);
@@ -234,7 +234,8 @@ static int read_dynamic(struct elf_file *f, struct exti_error *err)
     if (!f->dyn_slots)
         return exti__fail(err, EXTI_E_FORMAT, phdr_offset(f, f->dynamic_phdr),
                           "PT_DYNAMIC: too small for an entry");
-    rc = exti__elf_at(f, ph->p_vaddr, f->dyn_slots * exti__elf_dyn_size(f), "PT_DYNAMIC", &s, err);
+    rc = exti__elf_bytes_at(f, ph->p_vaddr, f->dyn_slots * exti__elf_dyn_size(f), "PT_DYNAMIC", &s,
+                            err);
     if (rc)
         return rc;
     if (s.base != ph->p_offset)
@@ -242,7 +243,7 @@ static int read_dynamic(struct elf_file *f, struct exti_error *err)
                           "PT_DYNAMIC: p_offset 0x%" PRIx64
                           " is not the offset of its address, 0x%" PRIx64,
                           ph->p_offset, s.base);
-    d = exti__elf_chunk(f, s, ELF_T_DYN);
+    d = exti__elf_decode(f, s, ELF_T_DYN);
     f->dyn = exti__calloc(f->dyn_slots, sizeof *f->dyn);
     if (!f->dyn)
         return exti__fail_nomem(err);
@@ -269,7 +270,7 @@ static int locate_part(const struct elf_file *f, int64_t tag, const char *what,
         return 0;
     out->present = true;
     out->vaddr = d->d_un.d_ptr;
-    return exti__elf_from(f, out->vaddr, what, &out->s, err);
+    return exti__elf_bytes_from(f, out->vaddr, what, &out->s, err);
 }
 
 static int read_strtab(struct elf_file *f, struct exti_error *err)

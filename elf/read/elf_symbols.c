@@ -23,7 +23,7 @@ static int count_relocated(const struct elf_file *f, int64_t tag, int64_t size_t
 
     if (!at || !size || !size->d_un.d_val)
         return 0;
-    rc = exti__elf_at(f, at->d_un.d_ptr, size->d_un.d_val, "relocation table", &s, err);
+    rc = exti__elf_bytes_at(f, at->d_un.d_ptr, size->d_un.d_val, "relocation table", &s, err);
     if (rc)
         return rc;
     c = exti__cur(s, f->big_endian);
@@ -118,7 +118,7 @@ int exti__elf_read_symbols(struct elf_file *f, struct exti_error *err)
         rc = exti__span_table(f->versym.s, 0, count, 2, "DT_VERSYM", &f->versym.s, err);
     if (rc)
         return rc;
-    d = exti__elf_chunk(f, f->symtab.s, ELF_T_SYM);
+    d = exti__elf_decode(f, f->symtab.s, ELF_T_SYM);
     if (!d)
         return exti__elf_libelf_failed(err, "DT_SYMTAB");
     f->sym = exti__calloc((size_t)count, sizeof *f->sym);

@@ -15,7 +15,7 @@ struct version_walk {
     struct exti_span table;
     bool needs;
     uint64_t left;
-    int (*each)(void *user, const struct elf_version_ref *ref, struct exti_error *err);
+    elf_version_fn each;
     void *user;
 };
 
@@ -126,10 +126,8 @@ static int walk_table(struct version_walk *w, struct exti_error *err)
     return 0;
 }
 
-int exti__elf_versions(const struct elf_file *f,
-                       int (*each)(void *user, const struct elf_version_ref *ref,
-                                   struct exti_error *err),
-                       void *user, struct exti_error *err)
+int exti__elf_versions(const struct elf_file *f, elf_version_fn each, void *user,
+                       struct exti_error *err)
 {
     struct version_walk w = {.f = f, .each = each, .user = user};
     int rc = 0;
@@ -165,7 +163,7 @@ static int store_version_name(void *user, const struct elf_version_ref *ref, str
         v->names = names;
         v->count = count;
     }
-    return exti__elf_str(v->f, ref->name, "version name", &v->names[index], err);
+    return exti__elf_string(v->f, ref->name, "version name", &v->names[index], err);
 }
 
 int exti__elf_version_names(const struct elf_file *f, struct elf_version_names *out,

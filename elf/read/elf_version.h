@@ -20,10 +20,10 @@ struct elf_version_ref {
 };
 /* Calls `each` for every reference, in table order.  A non-zero result of `each` ends the walk and
  * is returned. */
-int exti__elf_versions(const struct elf_file *f,
-                       int (*each)(void *user, const struct elf_version_ref *ref,
-                                   struct exti_error *err),
-                       void *user, struct exti_error *err);
+typedef int (*elf_version_fn)(void *user, const struct elf_version_ref *ref,
+                              struct exti_error *err);
+int exti__elf_versions(const struct elf_file *f, elf_version_fn each, void *user,
+                       struct exti_error *err);
 
 /* Names of defined and needed versions, by the index in a versym word without the hidden bit. */
 struct elf_version_names {
