@@ -1,183 +1,4 @@
-#include "tests/support/exti_test.h"
-
-#include <string.h>
-
-#include "base/mem.h"
-#include "elf/elf_format.h"
-#include "elf/read/elf_open.h"
-#include "tests/unit/elf/elf_toy.h"
-
-struct fixture {
-    struct elf_toy toy;
-    struct exti_image image;
-    struct exti_error err;
-};
-
-static int setup(void **state)
-{
-    static struct fixture f;
-
-    f = (struct fixture){0};
-    *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-
-    exti__mem_fail_after(-1);
-    exti__image_clear(&f->image);
-    return 0;
-}
-
-#define read_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-static int read_toy(struct fixture *f)
-{
-    f->err = (struct exti_error){0};
-    return exti__elf_format.read(exti__span(f->toy.b, f->toy.n), &f->image, &f->err);
-}
-
-static void assert_symbol(const struct exti_image *im, size_t i, const char *name,
-                          const char *version, uint32_t flags)
-{
-    assert_string_equal(im->symbols[i].name, name);
-    if (version)
-        assert_string_equal(im->symbols[i].version, version);
-    else
-        assert_null(im->symbols[i].version);
-    assert_int_equal(im->symbols[i].flags, flags);
-}
-
-static void read_describes_either_class_and_byte_order(void **state)
-{
-    static const char *const machines[2][2] = {{"i386", "PowerPC64"}, {"x86-64", "PowerPC64"}};
-    struct fixture *f = *state;
-
-    for (int wide = 0; wide < 2; wide++)
-        for (int big = 0; big < 2; big++) {
-            const struct exti_image_info *info = &f->image.info;
-
-            elf_toy_make(&f->toy, wide, big);
-            assert_ok(read_toy(f), &f->err);
-            assert_string_equal(info->format, "ELF");
-            assert_string_equal(info->machine, machines[wide][big]);
-            assert_int_equal(info->bits, wide ? 64 : 32);
-            assert_int_equal(info->big_endian, big);
-            assert_string_equal(info->id, "libtoy.so");
-            assert_string_equal(info->runpath, "$ORIGIN/lib");
-            assert_null(info->rpath);
-            assert_string_equal(info->build_id, "0123456789abcdef");
-            assert_int_equal(info->flags,
-                             EXTI_IMAGE_NODELETE | EXTI_IMAGE_BIND_NOW | EXTI_IMAGE_UNIQUE);
-            assert_int_equal(info->needed_count, 1);
-            assert_string_equal(f->image.needed[0].name, "libc.so.6");
-            assert_int_equal(info->symbol_count, 3); /* the version node does not count */
-            assert_symbol(&f->image, 0, "import", "V1", EXTI_SYM_WEAK | EXTI_SYM_FUNCTION);
-            assert_symbol(&f->image, 1, "export", "V2", EXTI_SYM_EXPORT | EXTI_SYM_FUNCTION);
-            assert_symbol(&f->image, 2, "unique", NULL, EXTI_SYM_EXPORT | EXTI_SYM_UNIQUE);
-            exti__image_clear(&f->image);
-        }
-}
-
-/* Replaces every entry with that tag by one that nobody reads. */
-static void forget_tag(struct elf_toy *t, uint64_t tag)
-{
-    for (size_t i = 0; i < t->dyn_slots; i++) {
-        size_t at = t->dyn + i * 2 * toy_word(t);
-
-        if (toy_get(t, at, toy_word(t)) == tag)
-            toy_put(t, at, toy_word(t), DT_DEBUG);
-    }
-}
-
-static size_t value_of(const struct elf_toy *t, uint64_t tag)
-{
-    for (size_t i = 0; i < t->dyn_slots; i++) {
-        size_t at = t->dyn + i * 2 * toy_word(t);
-
-        if (toy_get(t, at, toy_word(t)) == tag)
-            return at + toy_word(t);
-    }
-    fail_msg("no tag %llx", (unsigned long long)tag);
-    return 0;
-}
-
-static void symbols_are_counted_by_either_hash_table_or_the_section(void **state)
-{
-    struct fixture *f = *state;
-
-    for (int left = 0; left < 4; left++) {
-        elf_toy_make(&f->toy, true, false);
-        if (!(left & 1))
-            forget_tag(&f->toy, DT_HASH);
-        if (!(left & 2))
-            forget_tag(&f->toy, DT_GNU_HASH);
-        assert_ok(read_toy(f), &f->err);
-        assert_int_equal(f->image.info.symbol_count, 3);
-        exti__image_clear(&f->image);
-    }
-}
-
-static void relocations_count_the_symbols_without_hash_and_sections(void **state)
-{
-    struct fixture *f = *state;
-    struct elf_toy *t = &f->toy;
-    size_t at;
-
-    elf_toy_make(t, true, false);
-    forget_tag(t, DT_HASH);
-    forget_tag(t, DT_GNU_HASH);
-    toy_put(t, 40, 8, 0); /* e_shoff */
-    assert_ok(read_toy(f), &f->err);
-    assert_int_equal(f->image.info.symbol_count, 0);
-    exti__image_clear(&f->image);
-
-    /* One relocation, in the room of the hash table, names symbol 2. */
-    at = t->hash;
-    toy_put(t, at, 8, 0x2000);
-    toy_put(t, at + 8, 8, (uint64_t)2 << 32 | 6);
-    toy_put(t, at + 16, 8, 0);
-    t->n = t->dyn + (t->dyn_slots - 3) * 16;
-    toy_add(t, 8, DT_RELA);
-    toy_add(t, 8, at);
-    toy_add(t, 8, DT_RELASZ);
-    toy_add(t, 8, 24);
-    t->n += 16;
-    assert_ok(read_toy(f), &f->err);
-    assert_int_equal(f->image.info.symbol_count, 2);
-    exti__image_clear(&f->image);
-
-    /* MIPS64 has the symbol first. */
-    toy_put(t, 18, 2, EM_MIPS);
-    toy_put(t, at + 8, 4, 3);
-    assert_ok(read_toy(f), &f->err);
-    assert_int_equal(f->image.info.symbol_count, 3);
-    exti__image_clear(&f->image);
-
-    toy_put(t, value_of(t, DT_RELA), 8, 0x1800);
-    assert_exti(read_toy(f), EXTI_E_FORMAT, &f->err, TOY_DATA);
-    assert_says(&f->err, "relocation table: address 0x1800");
-
-    toy_put(t, value_of(t, DT_RELA), 8, at);
-    toy_put(t, value_of(t, DT_RELASZ), 8, 0x1000);
-    assert_exti(read_toy(f), EXTI_E_FORMAT, &f->err, at);
-    assert_says(&f->err, "relocation table: needs 4096 bytes");
-}
-
-static void section_that_reaches_into_the_strings_counts_no_symbols(void **state)
-{
-    struct fixture *f = *state;
-    struct elf_toy *t = &f->toy;
-
-    elf_toy_make(t, true, false);
-    forget_tag(t, DT_HASH);
-    forget_tag(t, DT_GNU_HASH);
-    toy_put(t, t->shdr + 3 * 64 + 32, 8, (TOY_SYMS + 1) * 24);
-    assert_ok(read_toy(f), &f->err);
-    assert_int_equal(f->image.info.symbol_count, 0);
-}
+#include "tests/unit/elf/read/elf_toy_read.h"
 
 static void odd_but_legal_files_are_read(void **state)
 {
@@ -229,27 +50,6 @@ static void odd_but_legal_files_are_read(void **state)
     toy_put(t, 18, 2, EM_S390);
     assert_ok(read_toy(f), &f->err);
     assert_string_equal(f->image.info.machine, "s390");
-}
-
-/* The tags that DT_FLAGS made redundant. */
-static void older_flag_tags_mean_the_same(void **state)
-{
-    static const struct {
-        uint64_t tag;
-        uint32_t flag;
-    } cases[] = {{DT_SYMBOLIC, EXTI_IMAGE_SYMBOLIC},
-                 {DT_TEXTREL, EXTI_IMAGE_TEXTREL},
-                 {DT_BIND_NOW, EXTI_IMAGE_BIND_NOW}};
-    struct fixture *f = *state;
-
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        elf_toy_make(&f->toy, true, false);
-        toy_put(&f->toy, value_of(&f->toy, DT_FLAGS_1) - 8, 8, cases[i].tag);
-        assert_ok(read_toy(f), &f->err);
-        assert_int_equal(f->image.info.flags, cases[i].flag | EXTI_IMAGE_UNIQUE);
-        exti__image_clear(&f->image);
-        f->image.info.flags = 0;
-    }
 }
 
 struct corruption {
@@ -376,23 +176,6 @@ static void corrupt_dynamic_structures_are_reported(void **state)
     }
 }
 
-/* Links with small steps make a few bytes look like many entries. */
-static void walk_of_overlapping_version_entries_ends(void **state)
-{
-    struct fixture *f = *state;
-    struct elf_toy *t = &f->toy;
-
-    elf_toy_make(t, true, false);
-    forget_tag(t, DT_HASH);
-    forget_tag(t, DT_GNU_HASH);
-    toy_put(t, value_of(t, DT_VERNEED), 8, t->hash);
-    /* As a Verneed: no entries, a file name that exists, the next one 4 bytes on. */
-    for (size_t at = t->hash; at < t->str; at += 4)
-        toy_put(t, at, 4, 4);
-    assert_exti(read_toy(f), EXTI_E_FORMAT, &f->err, ANY_OFFSET);
-    assert_says(&f->err, "DT_VERNEED: its entries overlap");
-}
-
 static void every_truncation_is_reported(void **state)
 {
     struct fixture *f = *state;
@@ -442,19 +225,13 @@ static void probe_looks_at_the_magic_only(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        read_test(read_describes_either_class_and_byte_order),
-        read_test(symbols_are_counted_by_either_hash_table_or_the_section),
-        read_test(relocations_count_the_symbols_without_hash_and_sections),
-        read_test(section_that_reaches_into_the_strings_counts_no_symbols),
-        read_test(older_flag_tags_mean_the_same),
         read_test(odd_but_legal_files_are_read),
         read_test(corrupt_headers_are_reported),
         read_test(corrupt_dynamic_structures_are_reported),
-        read_test(walk_of_overlapping_version_entries_ends),
         read_test(every_truncation_is_reported),
         read_test(running_out_of_memory_is_reported),
         read_test(probe_looks_at_the_magic_only),
     };
 
-    return cmocka_run_group_tests_name("elf/elf_read", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("elf/elf_open", tests, NULL, NULL);
 }
