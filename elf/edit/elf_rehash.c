@@ -113,7 +113,7 @@ static int edit_gnu(struct elf_edit *e, struct exti_error *err)
 /* Rebuilding DT_HASH: chains keep their order, and renamed symbols go to their new buckets. */
 struct rebuild {
     uint64_t *last; /* per bucket: the last symbol of its new chain */
-    uint8_t *seen;  /* per symbol: whether a chain reached it; one that returns never ends */
+    uint8_t *seen;  /* per symbol: whether a chain reached it; twice means a loop */
     uint8_t *bucket, *chain;
 };
 

@@ -84,7 +84,7 @@ static int add_dynamic_symbols(const struct elf_file *f, struct exti_image *im,
     return rc;
 }
 
-/* Adds what one dynamic entry tells. */
+/* Adds the facts that one dynamic entry gives. */
 static int add_dynamic_entry(const struct elf_file *f, const GElf_Dyn *d, struct exti_image *im,
                              struct exti_error *err)
 {
