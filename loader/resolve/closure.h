@@ -103,8 +103,11 @@ bool exti__closure_is_current(const struct exti_closure_graph *g, size_t node);
 
 void exti__closure_close(struct exti_closure_graph *g); /* zero-filled ok */
 
-/* Says in words why the node is shared or isolated, for people: "isolated: needs libmid.so, of which: it
- * uses the API library". */
+/* Writes why the node is shared or isolated, for people: "it needs libmid.so, which is isolated: it uses the
+ * API library".  Cut to `cap` bytes with the NUL. */
+void exti__closure_reason(const struct exti_closure_graph *g, size_t node, char *out, size_t cap);
+
+/* The same behind the word that tells which of the two it is: "isolated: it uses the API library". */
 void exti__closure_describe(const struct exti_closure_graph *g, size_t node, char *out, size_t cap);
 
 #endif

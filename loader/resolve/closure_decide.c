@@ -117,14 +117,14 @@ void exti__closure_decide(struct exti_closure_graph *g, size_t from, enum exti_c
     }
 }
 
-/* ---- words ------------------------------------------------------------------------------------- */
+/* ---- reasons in words --------------------------------------------------------------------------- */
 
-static const char *name_of(const struct exti_closure_node *n)
+static const char *display_name(const struct exti_closure_node *n)
 {
     return n->soname ? n->soname : exti__base_name(n->path);
 }
 
-static void say_own(const struct exti_closure_node *n, char *out, size_t cap)
+static void write_own_reason(const struct exti_closure_node *n, char *out, size_t cap)
 {
     if (n->api)
         snprintf(out, cap, "it is the API library");
@@ -136,36 +136,53 @@ static void say_own(const struct exti_closure_node *n, char *out, size_t cap)
         snprintf(out, cap, "%s", n->decision.reason);
 }
 
-/* As a library that others need. */
-static void say_need(const struct exti_closure_graph *g, size_t node, char *out, size_t cap)
+/* Why the node is shared or isolated for the files that need it. */
+static void write_reason_as_dependency(const struct exti_closure_graph *g,
+                                       const struct exti_closure_node *n, char *out, size_t cap)
 {
-    const struct exti_closure_node *n = &g->nodes[node], *last = n;
+    const struct exti_closure_node *last = n;
     char own[256];
 
     while (last->because != EXTI_NO_NODE)
         last = &g->nodes[last->because];
-    say_own(last, own, sizeof own);
+    write_own_reason(last, own, sizeof own);
     if (last != n)
-        snprintf(out, cap, "isolated: it needs %s, of which: %s", name_of(last), own);
+        snprintf(out, cap, "it needs %s, which is isolated: %s", display_name(last), own);
     else if (n->original_of != EXTI_NO_NODE)
-        snprintf(out, cap, "shared: %s; it has the original of %s, which is isolated", own,
-                 name_of(&g->nodes[n->original_of]));
+        snprintf(out, cap, "%s; it uses the original of %s, not the context's copy", own,
+                 display_name(&g->nodes[n->original_of]));
     else
-        snprintf(out, cap, "%s: %s", n->isolated ? "isolated" : "shared", own);
+        snprintf(out, cap, "%s", own);
+}
+
+/* A root always gets a copy; the decision on it is for others that need it. */
+static bool is_copied_as_root(const struct exti_closure_node *n)
+{
+    return n->root && !n->api;
+}
+
+void exti__closure_reason(const struct exti_closure_graph *g, size_t node, char *out, size_t cap)
+{
+    const struct exti_closure_node *n = &g->nodes[node];
+    char dependency[512];
+
+    if (!is_copied_as_root(n)) {
+        write_reason_as_dependency(g, n, out, cap);
+    } else if (n->isolated) {
+        snprintf(out, cap, "it is loaded into the context");
+    } else {
+        write_reason_as_dependency(g, n, dependency, sizeof dependency);
+        snprintf(out, cap, "it is loaded into the context; as a dependency it is shared: %s",
+                 dependency);
+    }
 }
 
 void exti__closure_describe(const struct exti_closure_graph *g, size_t node, char *out, size_t cap)
 {
     const struct exti_closure_node *n = &g->nodes[node];
-    char need[512];
+    char reason[600];
 
-    if (!n->root || n->api) {
-        say_need(g, node, out, cap);
-    } else if (n->isolated) {
-        snprintf(out, cap, "isolated: it is to be loaded into the context");
-    } else {
-        say_need(g, node, need, sizeof need);
-        snprintf(out, cap, "isolated: it is to be loaded into the context; to what needs it, %s",
-                 need);
-    }
+    exti__closure_reason(g, node, reason, sizeof reason);
+    snprintf(out, cap, "%s: %s", n->isolated || is_copied_as_root(n) ? "isolated" : "shared",
+             reason);
 }

@@ -115,7 +115,7 @@ static void every_library_is_a_node(void **state)
     assert_string_equal(n[1].needs[0].name, "libleaf.so");
     assert_int_equal(n[3].loader, 1);
     assert_true(n[0].root && !n[1].root);
-    assert_node(f, "top.so", true, "to be loaded into the context");
+    assert_node(f, "top.so", true, "it is loaded into the context");
     assert_node(f, "libleaf.so", true, "by default");
 }
 
@@ -126,7 +126,7 @@ static void modes_say_what_is_copied(void **state)
 
     for (int mode = EXTI_CLOSURE_API; mode <= EXTI_CLOSURE_NONE; mode++) {
         close_over(f, top, (enum exti_closure)mode);
-        assert_node(f, "top.so", false, "isolated: it is to be loaded into the context");
+        assert_node(f, "top.so", false, "isolated: it is loaded into the context");
         assert_node(f, "libmid.so", false, "by default");
         assert_node(f, "libleaf.so", false, "by default");
     }
@@ -157,7 +157,7 @@ static void what_uses_the_api_pulls_along_what_needs_it(void **state)
         add(f, top);
         assert_node(f, "libapi.so", true, "the API library");
         assert_node(f, "libleaf.so", true, "uses the API library");
-        assert_node(f, "libmid.so", true, "needs libleaf.so, of which: it uses the API");
+        assert_node(f, "libmid.so", true, "needs libleaf.so, which is isolated: it uses the API");
         assert_true(node_of(f, "libmid.so")->overridden);
         assert_false(node_of(f, "libleaf.so")->overridden);
         assert_node(f, "libside.so", mode == EXTI_CLOSURE_ALL, "by default");
@@ -211,7 +211,7 @@ static void what_is_shared_keeps_originals(void **state)
 
     open_closure(f, o);
     add(f, top);
-    assert_node(f, "libmid.so", false, "the original of libleaf.so, which is isolated");
+    assert_node(f, "libmid.so", false, "the original of libleaf.so, not the context");
     assert_int_equal(node_of(f, "libmid.so")->original_of, index_of(f, "libleaf.so"));
     assert_node(f, "libleaf.so", true, "by default");
     assert_node(f, "libside.so", true, "by default");
@@ -246,7 +246,8 @@ static void what_a_rule_isolates_pulls_along_what_no_rule_shares(void **state)
         open_closure(f, (struct exti_closure_opts){
                             .rules = &rule, .rule_count = 1, .mode = (enum exti_closure)mode});
         add(f, top);
-        assert_node(f, "libmid.so", true, "it needs libleaf.so, of which: the user says so");
+        assert_node(f, "libmid.so", true,
+                    "it needs libleaf.so, which is isolated: the user says so");
         assert_false(node_of(f, "libmid.so")->overridden);
         assert_node(f, "libside.so", false, "by default");
     }
@@ -267,12 +268,13 @@ static void circles_end(void **state)
     assert_node(f, "libb.so", true, "by default");
     open_closure(f, o);
     add(f, a);
-    assert_node(f, "liba.so", false, "to what needs it, shared");
+    assert_node(f, "liba.so", false, "as a dependency it is shared");
     assert_node(f, "libb.so", false, "by default"); /* a root is no reason for what needs it */
     toy_lib(f->t, "libb.so", "-Wl,-soname,libb.so -la -lleaf" HERE);
     open_closure(f, o);
     add(f, a);
-    assert_node(f, "libb.so", true, "it needs libleaf.so, of which: it uses the API library");
+    assert_node(f, "libb.so", true,
+                "it needs libleaf.so, which is isolated: it uses the API library");
     assert_true(node_of(f, "liba.so")->isolated);
 }
 
