@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define EXTI_FILE_NAME_MAX 255 /* longest file name: NAME_MAX of every file system in use */
+
 /* "dir/name"; exti__free it; NULL when memory is out. */
 char *exti__path_join(const char *dir, const char *name);
 

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "loader/store/copy_names.h"
+#include "base/os/path.h"
 
 typedef const struct exti_image_symbol *const *symbol_ref;
 

@@ -13,7 +13,6 @@
 #include "loader/image/exports.h"
 #include "loader/resolve/closure_priv.h"
 #include "loader/resolve/quirks.h"
-#include "loader/store/copy_names.h"
 
 /* A node by its file. */
 struct file_key {

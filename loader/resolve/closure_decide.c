@@ -12,7 +12,6 @@
 
 #include "base/os/path.h"
 #include "loader/resolve/closure_priv.h"
-#include "loader/store/copy_names.h"
 
 struct decider {
     struct exti_closure_graph *g;

@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "elf/elf_format.h"
+#include "loader/resolve/api_name.h"
 #include "loader/resolve/search_priv.h"
-#include "loader/store/copy_names.h"
 
 /* ---- what a file is ---------------------------------------------------------------------------- */
 

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "loader/resolve/api_name.h"
 #include "loader/resolve/search.h"
-#include "loader/store/copy_names.h"
 
 #define LOADER_PATH "@loader_path/"
 #define EXECUTABLE_PATH "@executable_path/"

@@ -18,9 +18,9 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "loader/resolve/dll_name.h"
 #include "loader/resolve/search_pe_priv.h"
-#include "loader/store/copy_names.h"
-#include "loader/store/stable_abi.h"
+#include "loader/resolve/stable_abi_name.h"
 
 /* ---- what the system answers for, before all folders ---------------------------------------------- */
 
@@ -346,8 +346,10 @@ static bool same_name(const char *a, const char *b)
 
 static bool is_api(const char *name, const char *file, const char *id)
 {
+    const char *stable = exti__stable_abi_name_for(file, id);
+
     return same_name(name, file) || (id && same_name(name, id)) ||
-           exti__stable_abi_goes_with(name, file, id);
+           (stable && exti__is_stable_abi_name(exti__base_name(name), stable));
 }
 
 static int loaded_name(const struct exti_search *s, const char *path, const char *name, char **out,

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loader/store/copy_names.h"
+#include "loader/resolve/dll_name.h"
 
 static const char *const names[] = {
     "atl100",

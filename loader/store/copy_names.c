@@ -221,25 +221,3 @@ bool exti__copy_name_pe_fits(const char *name)
     digits_at += strspn(name + digits_at, "0123456789");
     return name + digits_at != dot || digits_at == 6;
 }
-
-static size_t dll_stem(const char *name)
-{
-    const size_t n = strlen(name);
-
-    return n > 4 && strcasecmp(name + n - 4, ".dll") == 0 ? n - 4 : n;
-}
-
-bool exti__same_dll(const char *a, const char *b)
-{
-    const size_t n = dll_stem(a);
-
-    return n == dll_stem(b) && strncasecmp(a, b, n) == 0;
-}
-
-bool exti__is_api_name(const char *name, const char *file, const char *id)
-{
-    const char *base = exti__base_name(name), *api = exti__base_name(file);
-
-    return strcmp(base, api) == 0 || (id && strcmp(base, exti__base_name(id)) == 0) ||
-           (strcmp(base, "libpython3.so") == 0 && strncmp(api, "libpython3.", 11) == 0);
-}

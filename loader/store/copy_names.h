@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/os/path.h"
 #include <extisolate.h>
 
-#define EXTI_NAME_MAX 32       /* longest context name */
-#define EXTI_FILE_NAME_MAX 255 /* longest file name, NAME_MAX of every file system in use */
+#define EXTI_NAME_MAX 32 /* longest context name */
 
 /* A fresh context name: 8 random characters, so that directories made by different processes do not
  * meet.  `out` has room for EXTI_NAME_MAX+1 bytes. */
@@ -63,12 +63,5 @@ void exti__copy_name_pe(const char *source, const char *context, char *out);
 /* Whether imports and forwarders can name the copy so: no dot in its stem, and no name that CPython or
  * the system gives a meaning. */
 bool exti__copy_name_pe_fits(const char *name);
-
-/* Whether Windows takes two names for one DLL: in any case, ".dll" is understood. */
-bool exti__same_dll(const char *a, const char *b);
-
-/* Whether a needed library's name is one of the API library's in ELF: its SONAME `id`, if it has one, its
- * file's name, or, for CPython, that of the stable ABI's libpython3.so, which only forwards to it. */
-bool exti__is_api_name(const char *name, const char *file, const char *id);
 
 #endif

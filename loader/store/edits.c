@@ -8,6 +8,8 @@
 #include "base/mem.h"
 #include "base/os/path.h"
 #include "loader/image/exports.h"
+#include "loader/resolve/dll_name.h"
+#include "loader/resolve/stable_abi_name.h"
 #include "loader/store/stable_abi.h"
 
 /* What every copy gets: it can be unloaded, and shares no symbol with its siblings.  `id` NULL: it

@@ -1,6 +1,5 @@
 #include "loader/store/stable_abi.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -9,70 +8,21 @@
 #include "base/mem.h"
 #include "base/os/fs.h"
 #include "loader/image/exports.h"
+#include "loader/resolve/stable_abi_name.h"
 #include "loader/store/edits.h"
-
-static const char stem[] = "python3";
-
-/* "_d.dll" of "python311_d.dll"; NULL: no name of a libpython's. */
-static const char *suffix_of(const char *api)
-{
-    if (strncasecmp(api, stem, sizeof stem - 1) != 0)
-        return NULL;
-    api += sizeof stem - 1;
-    return isdigit((unsigned char)*api) ? api + strspn(api, "0123456789") : NULL;
-}
-
-/* Debug and free-threaded builds have one of their own. */
-static const char *const names[] = {"python3.dll", "python3_d.dll", "python3t.dll",
-                                    "python3t_d.dll"};
-#define NAME_COUNT (sizeof names / sizeof *names)
-
-const char *exti__stable_abi_name(const char *name)
-{
-    for (size_t i = 0; i < NAME_COUNT; i++)
-        if (exti__same_dll(name, names[i]))
-            return names[i];
-    return NULL;
-}
-
-/* What the build of the API library, the file `api` with the id `id`, calls it; NULL for one that is not
- * Python's. */
-static const char *name_beside(const char *api, const char *id)
-{
-    const char *suffix = suffix_of(exti__base_name(api));
-
-    if (!suffix && id)
-        suffix = suffix_of(exti__base_name(id));
-    for (size_t i = 0; suffix && i < NAME_COUNT; i++)
-        if (exti__same_dll(suffix, names[i] + sizeof stem - 1))
-            return names[i];
-    return NULL;
-}
 
 static const char *own_name(const struct exti_manifest *m)
 {
     if (!m->api.source || m->target.format != EXTI_FORMAT_PE)
         return NULL;
-    return name_beside(m->api.source, m->api.source_name);
-}
-
-static bool is_stable(const char *own, const char *name)
-{
-    return exti__same_dll(name, own) || exti__same_dll(name, names[0]);
+    return exti__stable_abi_name_for(m->api.source, m->api.source_name);
 }
 
 bool exti__stable_abi_is(const struct exti_manifest *m, const char *name)
 {
     const char *own = own_name(m);
 
-    return own && is_stable(own, name);
-}
-
-bool exti__stable_abi_goes_with(const char *name, const char *api, const char *id)
-{
-    const char *own = name_beside(api, id);
-
-    return own && is_stable(own, exti__base_name(name));
+    return own && exti__is_stable_abi_name(name, own);
 }
 
 const struct exti_entry *exti__stable_abi_entry(const struct exti_manifest *m)
@@ -80,7 +30,7 @@ const struct exti_entry *exti__stable_abi_entry(const struct exti_manifest *m)
     const char *own = own_name(m);
 
     for (size_t i = 0; own && i < m->count; i++)
-        if (is_stable(own, exti__base_name(m->entries[i].source)))
+        if (exti__is_stable_abi_name(exti__base_name(m->entries[i].source), own))
             return &m->entries[i];
     return NULL;
 }

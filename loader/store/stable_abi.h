@@ -10,12 +10,6 @@
 /* Whether a library's name is that of the stable ABI's library that goes with `m`'s API library. */
 bool exti__stable_abi_is(const struct exti_manifest *m, const char *name);
 
-/* The same for the API library in the file `api`, whose own name is `id`, or NULL: a PE file. */
-bool exti__stable_abi_goes_with(const char *name, const char *api, const char *id);
-
-/* One of such a library's names as a constant, if `name` is that; else NULL. */
-const char *exti__stable_abi_name(const char *name);
-
 /* The context's copy of it, or NULL. */
 const struct exti_entry *exti__stable_abi_entry(const struct exti_manifest *m);
 

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "loader/resolve/dll_name.h"
 #include "loader/store/edits.h"
 #include "loader/store/stable_abi.h"
 #include "loader/store/verify_priv.h"

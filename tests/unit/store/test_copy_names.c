@@ -195,9 +195,6 @@ static void names_with_a_meaning_do_not_fit_a_pe_library(void **state)
         assert_false(exti__copy_name_pe_fits(bad[i]));
     for (size_t i = 0; i < ARRAY_SIZE(good); i++)
         assert_true(exti__copy_name_pe_fits(good[i]));
-    assert_true(exti__same_dll("Python311", "python311.DLL"));
-    assert_false(exti__same_dll("python31", "python311"));
-    assert_false(exti__same_dll("a.pyd", "a"));
 }
 
 static void only_names_that_copies_get_are_copies(void **state)
@@ -216,32 +213,9 @@ static void only_names_that_copies_get_are_copies(void **state)
     assert_false(exti__copy_name_is_of("", "ctx"));
 }
 
-static void the_api_librarys_names_are_known(void **state)
-{
-    static const struct {
-        const char *name, *file, *id;
-        bool is;
-    } rows[] = {
-        {"libapi.so.1", "/opt/libapi.so.1.2", "libapi.so.1", true},
-        {"/x/libapi.so.1", "/opt/libapi.so.1.2", "libapi.so.1", true},
-        {"libapi.so.1.2", "/opt/libapi.so.1.2", NULL, true},
-        {"libapi.so", "/opt/libapi.so.1.2", "libapi.so.1", false},
-        {"libpython3.so", "/opt/libpython3.11.so.1.0", "libpython3.11.so.1.0", true},
-        {"libpython3.so", "/opt/libpython2.7.so.1.0", NULL, false},
-        {"libpython3.so", "/opt/libapi.so", NULL, false},
-        {"libpython3.10.so.1.0", "/opt/libpython3.11.so.1.0", "libpython3.11.so.1.0", false},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-        if (exti__is_api_name(rows[i].name, rows[i].file, rows[i].id) != rows[i].is)
-            fail_msg("%s and %s", rows[i].name, rows[i].file);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_api_librarys_names_are_known),
         exti_test(install_names_are_short_and_differ),
         exti_test(a_pe_api_copy_is_as_long_as_python311),
         exti_test(a_pe_librarys_copy_says_of_what_and_whose_it_is),
