@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "loader/image/install_name.h"
 #include "loader/load/interposed.h"
 #include "loader/process/dl.h"
-#include "loader/resolve/install_name.h"
 #include "loader/store/edits.h"
 #include "loader/track/context_threads.h"
 

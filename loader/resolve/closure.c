@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "loader/image/exports.h"
+#include "loader/image/machines.h"
 #include "loader/resolve/closure_priv.h"
 #include "loader/resolve/quirks.h"
 

@@ -7,6 +7,7 @@
 #define LOADER_RESOLVE_CLOSURE_H
 
 #include "loader/image/image_cache.h"
+#include "loader/image/machines.h"
 #include "loader/resolve/policy.h"
 #include "loader/resolve/search.h"
 

@@ -7,14 +7,6 @@
 #include "base/os/fs.h"
 #include "loader/resolve/ld_cache.h"
 
-#define EXTI_MACHINES_MAX 96 /* of a list of machines, with its NUL */
-
-/* The machines that a file has code for, with commas between; `out` has EXTI_MACHINES_MAX bytes. */
-void exti__machines_of(const struct exti_image *im, char *out);
-
-/* Whether two such lists have one in common. */
-bool exti__machines_meet(const char *a, const char *b);
-
 /* What code an ELF file has: of its header, gABI chapter 4. */
 struct exti_elf_kind {
     uint8_t class, data;

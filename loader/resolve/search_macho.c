@@ -5,17 +5,11 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/text.h"
+#include "loader/image/install_name.h"
+#include "loader/image/machines.h"
 #include "loader/resolve/api_name.h"
 #include "loader/resolve/search.h"
-
-#define LOADER_PATH "@loader_path/"
-#define EXECUTABLE_PATH "@executable_path/"
-#define RPATH "@rpath/"
-
-static bool begins(const char *name, const char *prefix)
-{
-    return strncmp(name, prefix, strlen(prefix)) == 0;
-}
 
 static bool same_name(const char *a, const char *b)
 {
@@ -26,7 +20,7 @@ static bool same_name(const char *a, const char *b)
  * nowhere else. */
 static bool is_system(const char *name)
 {
-    return begins(name, "/usr/lib/") || begins(name, "/System/");
+    return exti__starts_with(name, "/usr/lib/") || exti__starts_with(name, "/System/");
 }
 
 /* dyld compares a path and an "@rpath/..." with the install names of what is loaded before it looks for a
@@ -37,7 +31,7 @@ static int loaded_name(const struct exti_search *s, const char *path, const char
     (void)s;
     (void)path;
     *out = NULL;
-    if (begins(name, LOADER_PATH) || begins(name, EXECUTABLE_PATH))
+    if (exti__starts_with(name, EXTI_LOADER_PATH) || exti__starts_with(name, EXTI_EXECUTABLE_PATH))
         return 0;
     *out = exti__strdup(name);
     return *out ? 0 : exti__fail_nomem(err);
@@ -102,27 +96,14 @@ static int try_file(struct lookup *l, char *path, struct exti_error *err)
     return rc == EXTI_E_NOMEM ? exti__fail_nomem(err) : 0;
 }
 
-/* A path, or one that begins at the folder of `owner`; what begins elsewhere is not known. */
+/* `path` may start with "@loader_path/", the folder of `owner`. */
 static int try_path(struct lookup *l, const struct exti_requester *owner, const char *path,
                     struct exti_error *err)
 {
-    const char *real = owner->real ? owner->real : owner->path, *rest = path;
-    const char *slash = exti__path_last_slash(real);
-    size_t folder = 0;
     char *file;
+    int rc = exti__install_name_expand(owner->real ? owner->real : owner->path, path, &file, err);
 
-    if (begins(path, LOADER_PATH)) {
-        folder = slash ? (size_t)(slash - real) + 1 : 0;
-        rest = path + strlen(LOADER_PATH);
-    } else if (path[0] != '/') {
-        return 0;
-    }
-    file = exti__alloc(folder + strlen(rest) + 1);
-    if (!file)
-        return exti__fail_nomem(err);
-    memcpy(file, real, folder);
-    strcpy(file + folder, rest);
-    return try_file(l, file, err);
+    return rc || !file ? rc : try_file(l, file, err);
 }
 
 /* "@loader_path" alone is that folder too. */
@@ -158,7 +139,7 @@ static int try_rpaths(struct lookup *l, const char *rest, struct exti_error *err
 
 static int fail_unknown(const char *name, struct exti_error *err)
 {
-    if (begins(name, EXECUTABLE_PATH))
+    if (exti__starts_with(name, EXTI_EXECUTABLE_PATH))
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                           "is named from the folder of the program, which a file does not tell");
     return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
@@ -172,9 +153,9 @@ static int find(const struct exti_search *s, const struct exti_requester *from, 
     int rc;
 
     (void)s;
-    if (begins(name, RPATH))
-        rc = try_rpaths(&l, name + strlen(RPATH), err);
-    else if (name[0] == '/' || begins(name, LOADER_PATH))
+    if (exti__starts_with(name, EXTI_RPATH))
+        rc = try_rpaths(&l, name + strlen(EXTI_RPATH), err);
+    else if (name[0] == '/' || exti__starts_with(name, EXTI_LOADER_PATH))
         rc = try_path(&l, from, name, err);
     else
         return fail_unknown(name, err);

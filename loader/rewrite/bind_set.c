@@ -8,7 +8,7 @@
 #include "base/format.h"
 #include "base/mem.h"
 #include "loader/image/formats.h"
-#include "loader/resolve/install_name.h"
+#include "loader/image/install_name.h"
 
 /* More re-exported libraries than any real one has; a circle ends here too. */
 #define MOST_FILES 16

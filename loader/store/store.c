@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/os/path.h"
+#include "loader/image/machines.h"
 #include "loader/process/dl.h"
 #include "loader/resolve/search.h"
 #include "loader/rewrite/rewrite.h"

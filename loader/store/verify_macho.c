@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "loader/resolve/search.h"
+#include "loader/image/machines.h"
 #include "loader/store/edits.h"
 #include "loader/store/verify_priv.h"
 

@@ -1,7 +1,7 @@
 #include "tests/support/exti_test.h"
 
 #include "base/mem.h"
-#include "loader/resolve/install_name.h"
+#include "loader/image/install_name.h"
 
 static const char *paths[] = {"/opt/lib", "@loader_path/../.dylibs/", "@executable_path/lib",
                               "lib"};
@@ -71,5 +71,5 @@ int main(void)
         cmocka_unit_test(memory_may_run_out),
     };
 
-    return cmocka_run_group_tests_name("install_name", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("image/install_name", tests, NULL, NULL);
 }
