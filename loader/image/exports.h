@@ -14,8 +14,8 @@ int exti__exports_of(const struct exti_image *im, struct exti_exports *out, stru
 void exti__exports_free(struct exti_exports *x);
 const struct exti_image_symbol *exti__exports_find(const struct exti_exports *x, const char *name);
 
-/* Splits "LIBRARY.SYMBOL" into a library's name of at most EXTI_FILE_NAME_MAX bytes, in `library`, and
- * the symbol, which is returned; NULL if it is not of that form. */
+/* Splits "LIBRARY.SYMBOL" into a library's name of at most EXTI_FILE_NAME_MAX bytes, in `library`,
+ * and the symbol, which is returned; NULL if it is not of that form. */
 const char *exti__forward_split(const char *forward, char *library);
 
 #endif

@@ -79,9 +79,9 @@ static const struct kind {
 #define PE 4u
 #define ALL (ELF | MACHO | PE)
 
-/* In strcmp order.  Left out is what does no harm beyond the copy: posix_spawn and vfork, which lead to
- * an exec; sigprocmask, of the calling thread; and abort, which every C++ and Rust library imports.  The
- * names in front of a program's start-up code in PE files are left out too. */
+/* In strcmp order.  Left out is what does no harm beyond the copy: posix_spawn and vfork, which
+ * lead to an exec; sigprocmask, of the calling thread; and abort, which every C++ and Rust library
+ * imports.  The names in front of a program's start-up code in PE files are left out too. */
 static const struct call {
     const char *name;
     enum exti_hazard kind;
@@ -156,7 +156,7 @@ static uint32_t format_of(const struct exti_image *im)
     return im->format == EXTI_FORMAT_ELF ? ELF : im->format == EXTI_FORMAT_PE ? PE : MACHO;
 }
 
-/* ---- finding them ------------------------------------------------------------------------------ */
+/* ---- finding them ---- */
 
 /* The first `n` characters of `name`, in strcmp order. */
 static int compare(const char *name, size_t n, const char *with)
@@ -223,8 +223,8 @@ static bool needs_blas(const char *library)
     return begins_with_one(library, names);
 }
 
-/* What a BLAS library exports to set the number of its threads; numpy's and scipy's have a prefix and
- * maybe a suffix. */
+/* What a BLAS library exports to set the number of its threads; numpy's and scipy's have a prefix
+ * and maybe a suffix. */
 static bool is_blas(const char *symbol)
 {
     static const char *const names[] = {
@@ -280,7 +280,7 @@ void exti__hazards_find(struct exti_image *im)
         find_in_symbol(im, format, &im->symbols[i]);
 }
 
-/* ---- telling them ------------------------------------------------------------------------------ */
+/* ---- telling them ---- */
 
 /* Appends a name, or, where it does not fit, what says so. */
 static void add_evidence(struct exti_hazard_info *h, const char *name)
@@ -339,8 +339,8 @@ static void tell_static_tls(const struct exti_image *im, struct exti_hazard_info
             "for them: no program that does not need the library itself can load it";
 }
 
-/* gABI "Initialization and Termination Functions".  Besides the file's own, the start-up code of the
- * compiler has one, which calls __cxa_finalize. */
+/* gABI "Initialization and Termination Functions".  Besides the file's own, the start-up code of
+ * the compiler has one, which calls __cxa_finalize. */
 static void tell_destructors(const struct exti_image *im, struct exti_hazard_info *h)
 {
     size_t own = im->finalisers;

@@ -7,8 +7,8 @@
 /* Looks for all kinds of hazard in a description that is otherwise whole. */
 void exti__hazards_find(struct exti_image *im);
 
-/* glibc's ld.so fits each block in below the last, at its alignment, and refuses one whose alignment is
- * larger than the thread control block's. */
+/* glibc's ld.so fits each block in below the last, at its alignment, and refuses one whose
+ * alignment is larger than the thread control block's. */
 #define EXTI_STATIC_TLS_ALIGN 64
 
 /* How much of the static TLS block one copy takes; 0: nothing. */

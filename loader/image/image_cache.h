@@ -1,5 +1,5 @@
-/* Images of files that are looked at more than once while copies of them are planned: for what they need,
- * for what they are, for what is to change. */
+/* Images of files that are looked at more than once while copies of them are planned: for what they
+ * need, for what they are, for what is to change. */
 #ifndef LOADER_IMAGE_IMAGE_CACHE_H
 #define LOADER_IMAGE_IMAGE_CACHE_H
 

@@ -6,8 +6,8 @@
 
 #define EXTI_MACHINES_MAX 96 /* of a list, with its NUL */
 
-/* Writes the machines that a file has code for, separated by commas, into the EXTI_MACHINES_MAX bytes at
- * `out`. */
+/* Writes the machines that a file has code for, separated by commas, into the EXTI_MACHINES_MAX
+ * bytes at `out`. */
 void exti__machines_of(const struct exti_image *im, char *out);
 
 /* Whether two such lists have a machine in common. */

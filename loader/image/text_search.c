@@ -1,4 +1,5 @@
-/* Names of libraries as text: what a file may ask the system for as it runs, which no import tells. */
+/* Names of libraries as text: what a file may ask the system for as it runs, which no import
+ * tells. */
 #include <string.h>
 
 #include "base/format.h"
@@ -14,7 +15,8 @@ static bool continues_name(uint8_t c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Whether `name` stands at `at`, a character every `width` bytes, and not as a part of a longer one. */
+/* Whether `name` stands at `at`, a character every `width` bytes, and not as a part of a longer
+ * one. */
 static bool is_at(struct exti_span file, size_t at, const char *name, size_t n, size_t width)
 {
     const uint8_t *p = file.p + at;

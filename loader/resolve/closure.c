@@ -1,18 +1,16 @@
-/* The graph.  Each file that is added is walked breadth first, as loaders do, so that a name that two
- * folders could answer gets the file that it would get in a process with that file and the API library
- * alone. */
+/* The graph.  Each file that is added is walked breadth first, as loaders do.  So a name that two
+ * folders could answer leads to the file that a process with only that file and the API library
+ * would load. */
 #include "loader/resolve/closure.h"
 
 #include <search.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "loader/image/exports.h"
-#include "loader/image/machines.h"
-#include "loader/resolve/closure_priv.h"
+#include "loader/resolve/closure_api.h"
+#include "loader/resolve/closure_decide.h"
+#include "loader/resolve/closure_node.h"
 #include "loader/resolve/quirks.h"
 
 /* A node by its file. */
@@ -22,21 +20,23 @@ struct file_key {
 };
 
 struct exti_closure_state {
-    const struct exti_search_ops *ops; /* of the files' format; NULL: no file yet */
-    const struct exti_search *search;  /* NULL: there is nothing that look-ups go by */
-    struct exti_search *own;           /* if it is not the caller's */
+    const struct exti_search_ops *ops; /* of the files' format; NULL until the first file */
+    const struct exti_search *search;  /* the caller's or `own`; NULL where `ops` need none */
+    struct exti_search *own;           /* owned; NULL if the caller gave one */
     struct exti_policy policy;
     const struct exti_quirks *quirks;
     struct exti_image_cache *images;
     struct exti_image_cache no_images;
     enum exti_closure mode;
-    char *api_text;         /* the names that the API library exports, one after the other */
-    const char **api_names; /* sorted */
-    size_t api_count;
-    void *files;    /* tree of struct file_key */
-    size_t *loaded; /* nodes that this walk has come by, in the loader's order */
+    struct exti_api_exports api_exports;
+    void *files; /* tree of struct file_key */
+
+    /* A walk goes through the files that a loader would load, in its order. */
+    size_t walk;     /* its number */
+    size_t *visited; /* owned; by node: the last walk that loaded it */
+    size_t visited_cap;
+    size_t *loaded; /* owned; the nodes that this walk has loaded */
     size_t loaded_count, loaded_cap;
-    size_t walk;
 };
 
 static int file_order(const void *a, const void *b)
@@ -48,142 +48,11 @@ static int file_order(const void *a, const void *b)
     return (x->inode > y->inode) - (x->inode < y->inode);
 }
 
-static int by_name(const void *a, const void *b)
+/* ---- nodes ---- */
+
+static const struct exti_closure_node *api_node(const struct exti_closure_graph *g)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* ---- nodes ------------------------------------------------------------------------------------- */
-
-static void clear_node(struct exti_closure_node *n)
-{
-    for (size_t i = 0; i < n->need_count; i++) {
-        exti__free(n->needs[i].name);
-        exti__free(n->needs[i].problem);
-    }
-    for (size_t i = 0; i < n->alias_count; i++)
-        exti__free(n->aliases[i]);
-    exti__free(n->needs);
-    exti__free(n->aliases);
-    exti__free(n->path);
-    exti__free(n->real);
-    exti__free(n->soname);
-    exti__free(n->rpath);
-    exti__free(n->runpath);
-    for (size_t i = 0; i < n->path_count; i++)
-        exti__free(n->paths[i]);
-    exti__free(n->paths);
-}
-
-static bool has_name(const struct exti_search_ops *ops, const struct exti_closure_node *n,
-                     const char *name)
-{
-    if (ops->same_name(n->path, name) ||
-        (n->soname && !ops->by_file && ops->same_name(n->soname, name)))
-        return true;
-    for (size_t i = 0; i < n->alias_count; i++)
-        if (ops->same_name(n->aliases[i], name))
-            return true;
-    return false;
-}
-
-static int add_alias(const struct exti_search_ops *ops, struct exti_closure_node *n,
-                     const char *name, struct exti_error *err)
-{
-    char **grown, *copy;
-
-    if (has_name(ops, n, name))
-        return 0;
-    copy = exti__strdup(name);
-    grown = copy ? exti__realloc_array(n->aliases, n->alias_count + 1, sizeof *grown) : NULL;
-    if (!grown) {
-        exti__free(copy);
-        return exti__fail_nomem(err);
-    }
-    grown[n->alias_count++] = copy;
-    n->aliases = grown;
-    return 0;
-}
-
-static int reserve(void **array, size_t *cap, size_t count, size_t size, struct exti_error *err)
-{
-    void *grown;
-
-    if (count < *cap)
-        return 0;
-    grown = exti__realloc_array(*array, *cap ? *cap * 2 : 16, size);
-    if (!grown)
-        return exti__fail_nomem(err);
-    *array = grown;
-    *cap = *cap ? *cap * 2 : 16;
-    return 0;
-}
-
-/* Where each reference names the library that it binds to, it must be the API library that is named. */
-static bool names_api(const struct exti_closure_graph *g, const struct exti_image *im,
-                      const struct exti_image_symbol *x)
-{
-    const struct exti_closure_node *api = &g->nodes[g->api];
-
-    if (x->library <= 0 || (size_t)x->library > im->info.needed_count)
-        return true;
-    return g->state->ops->is_api(im->needed[x->library - 1].name, api->real, api->soname);
-}
-
-static bool part_uses_api(const struct exti_closure_graph *g, const struct exti_image *im)
-{
-    const struct exti_closure_state *s = g->state;
-
-    for (size_t i = 0; i < im->info.symbol_count; i++) {
-        const struct exti_image_symbol *x = &im->symbols[i];
-
-        if (!(x->flags & EXTI_SYM_EXPORT) &&
-            bsearch(&x->name, s->api_names, s->api_count, sizeof *s->api_names, by_name) &&
-            names_api(g, im, x))
-            return true;
-    }
-    return false;
-}
-
-static bool uses_api(const struct exti_closure_graph *g, const struct exti_image *im)
-{
-    const struct exti_image *p;
-
-    if (!g->state->api_count)
-        return false;
-    for (size_t i = 0; (p = exti__image_part(im, i)); i++)
-        if (part_uses_api(g, p))
-            return true;
-    return false;
-}
-
-/* The names outlive the image, whose bytes are a file's that may change. */
-static int take_api_names(struct exti_closure_state *s, const struct exti_image *im,
-                          struct exti_error *err)
-{
-    size_t text = 0, count = 0;
-
-    for (size_t i = 0; i < im->info.symbol_count; i++)
-        if (im->symbols[i].flags & EXTI_SYM_EXPORT) {
-            text += strlen(im->symbols[i].name) + 1;
-            count++;
-        }
-    s->api_text = exti__alloc(text + 1);
-    s->api_names = exti__calloc(count + 1, sizeof *s->api_names);
-    if (!s->api_text || !s->api_names)
-        return exti__fail_nomem(err);
-    text = 0;
-    for (size_t i = 0; i < im->info.symbol_count; i++)
-        if (im->symbols[i].flags & EXTI_SYM_EXPORT) {
-            const size_t n = strlen(im->symbols[i].name) + 1;
-
-            memcpy(s->api_text + text, im->symbols[i].name, n);
-            s->api_names[s->api_count++] = s->api_text + text;
-            text += n;
-        }
-    if (s->api_count)
-        qsort(s->api_names, s->api_count, sizeof *s->api_names, by_name);
-    return 0;
+    return g->api == EXTI_NO_NODE ? NULL : &g->nodes[g->api];
 }
 
 static int index_node(struct exti_closure_state *s, const struct exti_file_id *id, size_t node,
@@ -201,140 +70,8 @@ static int index_node(struct exti_closure_state *s, const struct exti_file_id *i
     return 0;
 }
 
-static int copy_text(const char *text, char **out, struct exti_error *err)
-{
-    if (text && !(*out = exti__strdup(text)))
-        return exti__fail_nomem(err);
-    return 0;
-}
-
-static int add_path(struct exti_closure_node *n, const char *path, struct exti_error *err)
-{
-    char **grown;
-
-    for (size_t i = 0; i < n->path_count; i++)
-        if (strcmp(n->paths[i], path) == 0)
-            return 0;
-    grown = exti__realloc_array(n->paths, n->path_count + 1, sizeof *grown);
-    if (!grown)
-        return exti__fail_nomem(err);
-    n->paths = grown;
-    n->paths[n->path_count] = NULL;
-    return copy_text(path, &n->paths[n->path_count++], err);
-}
-
-static struct exti_closure_need *find_need(const struct exti_closure_node *n, size_t count,
-                                           const char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(n->needs[i].name, name) == 0)
-            return &n->needs[i];
-    return NULL;
-}
-
-/* What a part of the file needs and searches.  What an earlier one needs as well is the same need. */
-static int describe_part(struct exti_closure_node *n, const struct exti_image *im,
-                         struct exti_error *err)
-{
-    const size_t before = n->need_count;
-    struct exti_closure_need *needs =
-        exti__realloc_array(n->needs, before + im->info.needed_count + 1, sizeof *needs);
-    int rc = 0;
-
-    if (!needs)
-        return exti__fail_nomem(err);
-    n->needs = needs;
-    for (size_t i = 0; i < im->info.needed_count && !rc; i++) {
-        const struct exti_image_needed *from = &im->needed[i];
-        const bool optional = from->flags & EXTI_NEED_WEAK;
-        struct exti_closure_need *same = find_need(n, before, from->name), *to;
-
-        if (same) {
-            same->optional = same->optional && optional;
-            continue;
-        }
-        to = &n->needs[n->need_count++];
-        *to = (struct exti_closure_need){.node = EXTI_NO_NODE, .optional = optional};
-        rc = copy_text(from->name, &to->name, err);
-    }
-    for (size_t i = 0; i < im->path_count && !rc; i++)
-        rc = add_path(n, im->paths[i], err);
-    return rc;
-}
-
-/* Whether it is among the needs, but for how the loader spells names. */
-static bool has_need(const struct exti_search_ops *ops, const struct exti_closure_node *n,
-                     const char *name)
-{
-    for (size_t i = 0; i < n->need_count; i++)
-        if (ops->same_name(n->needs[i].name, name))
-            return true;
-    return false;
-}
-
-/* PE: forwarders are followed when what is forwarded is asked for, so that the file loads without. */
-static int describe_forwarders(const struct exti_search_ops *ops, struct exti_closure_node *n,
-                               const struct exti_image *im, struct exti_error *err)
-{
-    char library[EXTI_FILE_NAME_MAX + 1];
-    int rc = 0;
-
-    for (size_t i = 0; i < im->info.symbol_count && !rc; i++) {
-        const char *forward = im->symbols[i].forward;
-        struct exti_closure_need *grown;
-
-        if (!forward || !exti__forward_split(forward, library) || has_need(ops, n, library))
-            continue;
-        grown = exti__realloc_array(n->needs, n->need_count + 1, sizeof *grown);
-        if (!grown)
-            return exti__fail_nomem(err);
-        n->needs = grown;
-        grown[n->need_count] = (struct exti_closure_need){.node = EXTI_NO_NODE, .optional = true};
-        rc = copy_text(library, &grown[n->need_count++].name, err);
-    }
-    return rc;
-}
-
-/* The machines of the file that the API library has too. */
-static void keep_machines(const struct exti_closure_graph *g, const struct exti_image *im,
-                          struct exti_closure_node *n)
-{
-    const struct exti_image *p;
-    size_t at = 0;
-
-    exti__machines_of(im, n->machines);
-    if (g->api == EXTI_NO_NODE || !exti__machines_meet(n->machines, g->nodes[g->api].machines))
-        return;
-    for (size_t i = 0; (p = exti__image_part(im, i)); i++)
-        if (exti__machines_meet(p->info.machine, g->nodes[g->api].machines))
-            at += (size_t)snprintf(n->machines + at, sizeof n->machines - at, "%s%s", at ? "," : "",
-                                   p->info.machine);
-}
-
-/* What is kept of an image.  Slices that no context of the API library runs do not count. */
-static int describe(const struct exti_closure_graph *g, struct exti_closure_node *n,
-                    const struct exti_image *im, struct exti_error *err)
-{
-    const struct exti_search_ops *ops = g->state->ops;
-    const struct exti_image *p;
-    int rc = ops->kind ? ops->kind(im->bytes, &n->kind, err) : 0;
-
-    n->flags = im->info.flags;
-    keep_machines(g, im, n);
-    if (!rc)
-        rc = copy_text(im->info.id, &n->soname, err);
-    if (!rc)
-        rc = copy_text(im->info.rpath, &n->rpath, err);
-    if (!rc)
-        rc = copy_text(im->info.runpath, &n->runpath, err);
-    for (size_t i = 0; !rc && (p = exti__image_part(im, i)); i++)
-        if (exti__machines_meet(p->info.machine, n->machines))
-            rc = describe_part(n, p, err);
-    return rc ? rc : describe_forwarders(ops, n, im, err);
-}
-
-static int ask_quirks(const struct exti_closure_state *s, struct exti_closure_node *n,
-                      const struct exti_image *im, struct exti_error *err)
+static int apply_quirks(const struct exti_closure_state *s, struct exti_closure_node *n,
+                        const struct exti_image *im, struct exti_error *err)
 {
     struct exti_quirk_effect e;
     int rc = exti__quirks_apply(s->quirks, n->real, im, &e, err);
@@ -342,7 +79,7 @@ static int ask_quirks(const struct exti_closure_state *s, struct exti_closure_no
     if (rc)
         return rc;
     n->quirk = e.library_by;
-    n->quirk_shares = e.library && strcmp(e.library, "share") == 0;
+    n->quirk_shares = e.library == EXTI_QUIRK_SHARE;
     exti__quirk_effect_free(&e);
     return 0;
 }
@@ -356,7 +93,7 @@ static int choose_search(struct exti_closure_state *s, enum exti_file_format for
 
     if (!ops)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "is a %s file; of these, the libraries needed cannot be followed here",
+                          "is a %s file, whose dependencies cannot be resolved on this system",
                           exti__format_name(format));
     if (!s->search && ops->open_running)
         rc = ops->open_running(&s->own, err);
@@ -376,7 +113,7 @@ static int check_format(struct exti_closure_state *s, const struct exti_image *i
     if (im->format == s->ops->format)
         return 0;
     return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                      "is a %s file; it is %s files that it is needed with", im->info.format,
+                      "is a %s file, but the context holds %s files", im->info.format,
                       exti__format_name(s->ops->format));
 }
 
@@ -390,15 +127,32 @@ static int read_node(struct exti_closure_graph *g, struct exti_closure_node *n,
     if (!rc)
         rc = check_format(s, im, err);
     if (!rc)
-        rc = describe(g, n, im, err);
+        rc = exti__closure_node_fill(n, im, s->ops, api_node(g), err);
     if (!rc && n->api)
-        rc = take_api_names(s, im, err);
+        rc = exti__api_exports_of(im, &s->api_exports, err);
     else if (!rc)
-        n->uses_api = uses_api(g, im);
+        n->uses_api = g->api != EXTI_NO_NODE &&
+                      exti__api_is_used_by(&s->api_exports, &g->nodes[g->api], s->ops, im);
     if (!rc)
-        rc = ask_quirks(s, n, im, err);
+        rc = apply_quirks(s, n, im, err);
     exti__image_cache_put(s->images, im);
     return rc;
+}
+
+/* Room for one more node and for the walk's mark on it. */
+static int reserve_node(struct exti_closure_graph *g, struct exti_error *err)
+{
+    struct exti_closure_state *s = g->state;
+    void *nodes = exti__array_room(g->nodes, g->count, &g->cap, sizeof *g->nodes), *marks;
+
+    if (!nodes)
+        return exti__fail_nomem(err);
+    g->nodes = nodes;
+    marks = exti__array_room(s->visited, g->count, &s->visited_cap, sizeof *s->visited);
+    if (!marks)
+        return exti__fail_nomem(err);
+    s->visited = marks;
+    return 0;
 }
 
 static int make_node(struct exti_closure_graph *g, const char *path, const struct exti_file_id *id,
@@ -409,27 +163,28 @@ static int make_node(struct exti_closure_graph *g, const char *path, const struc
                                   .api = api,
                                   .because = EXTI_NO_NODE,
                                   .original_of = EXTI_NO_NODE};
-    int rc = reserve((void **)&g->nodes, &g->cap, g->count, sizeof n, err);
+    int rc = reserve_node(g, err);
 
     if (rc)
         return rc;
     rc = exti__fs_realpath(path, &n.real, err);
-    if (!rc) /* one that starts at the current folder would not mean the same later */
-        rc = copy_text(exti__path_is_absolute(path) ? path : n.real, &n.path, err);
+    if (!rc) /* a relative path would mean another file once the current folder changes */
+        rc = exti__copy_text(&n.path, exti__path_is_absolute(path) ? path : n.real, err);
     if (!rc)
         rc = read_node(g, &n, err);
     if (!rc)
         rc = index_node(g->state, id, g->count, err);
     if (rc) {
         exti__error_file(err, path);
-        clear_node(&n);
+        exti__closure_node_clear(&n);
         return rc;
     }
+    g->state->visited[g->count] = 0;
     g->nodes[g->count++] = n;
     return 0;
 }
 
-/* The node of the file `path`, made if need be. */
+/* The node of the file `path`, new if the graph has none. */
 static int node_of(struct exti_closure_graph *g, const char *path, size_t loader, bool api,
                    size_t *out, struct exti_error *err)
 {
@@ -444,7 +199,7 @@ static int node_of(struct exti_closure_graph *g, const char *path, size_t loader
     found = tfind(&key, &g->state->files, file_order);
     if (found) {
         *out = (*found)->node;
-        return add_alias(g->state->ops, &g->nodes[*out], path, err);
+        return exti__closure_node_add_alias(&g->nodes[*out], g->state->ops, path, err);
     }
     rc = make_node(g, path, &id, loader, api, err);
     if (!rc)
@@ -452,8 +207,8 @@ static int node_of(struct exti_closure_graph *g, const char *path, size_t loader
     return rc;
 }
 
-/* Takes back the nodes from `from` on. */
-static void forget(struct exti_closure_graph *g, size_t from)
+/* Undoes what a walk that failed has added. */
+static void remove_nodes_from(struct exti_closure_graph *g, size_t from)
 {
     while (g->count > from) {
         struct exti_closure_node *n = &g->nodes[--g->count];
@@ -462,23 +217,25 @@ static void forget(struct exti_closure_graph *g, size_t from)
 
         tdelete(&key, &g->state->files, file_order);
         exti__free(gone);
-        clear_node(n);
+        exti__closure_node_clear(n);
     }
 }
 
-/* ---- needs ------------------------------------------------------------------------------------- */
+/* ---- the walk ---- */
 
-static int load(struct exti_closure_graph *g, size_t node, struct exti_error *err)
+/* Puts the node behind those that this walk has loaded, unless it is one of them. */
+static int mark_loaded(struct exti_closure_graph *g, size_t node, struct exti_error *err)
 {
     struct exti_closure_state *s = g->state;
-    int rc;
+    size_t *loaded;
 
-    if (g->nodes[node].walk == s->walk)
+    if (s->visited[node] == s->walk)
         return 0;
-    rc = reserve((void **)&s->loaded, &s->loaded_cap, s->loaded_count, sizeof *s->loaded, err);
-    if (rc)
-        return rc;
-    g->nodes[node].walk = s->walk;
+    loaded = exti__array_room(s->loaded, s->loaded_count, &s->loaded_cap, sizeof *s->loaded);
+    if (!loaded)
+        return exti__fail_nomem(err);
+    s->loaded = loaded;
+    s->visited[node] = s->walk;
     s->loaded[s->loaded_count++] = node;
     return 0;
 }
@@ -489,8 +246,8 @@ static bool is_api(const struct exti_closure_graph *g, const char *name)
            g->state->ops->is_api(name, g->nodes[g->api].real, g->nodes[g->api].soname);
 }
 
-/* The API library by any of its names, whatever file a folder has for that; else what the walk has come
- * by. */
+/* The loaded node of that name.  Any of the API library's names is the API library, whatever file a
+ * folder has under it. */
 static size_t find_loaded(const struct exti_closure_graph *g, const char *name)
 {
     const struct exti_closure_state *s = g->state;
@@ -498,27 +255,14 @@ static size_t find_loaded(const struct exti_closure_graph *g, const char *name)
     if (is_api(g, name))
         return g->api;
     for (size_t i = 0; i < s->loaded_count; i++)
-        if (has_name(s->ops, &g->nodes[s->loaded[i]], name))
+        if (exti__closure_node_has_name(&g->nodes[s->loaded[i]], s->ops, name))
             return s->loaded[i];
     return EXTI_NO_NODE;
 }
 
-static struct exti_requester requester(const struct exti_closure_node *n)
-{
-    return (struct exti_requester){.path = n->path,
-                                   .real = n->real,
-                                   .rpath = n->rpath,
-                                   .runpath = n->runpath,
-                                   .flags = n->flags,
-                                   .kind = n->kind,
-                                   .paths = (const char *const *)n->paths,
-                                   .path_count = n->path_count,
-                                   .machines = n->machines};
-}
-
-/* The file for `name`, looked for on behalf of `node` and those it was loaded for. */
-static int search(const struct exti_closure_graph *g, size_t node, const char *name, char **path,
-                  struct exti_error *err)
+/* Searches for a file on behalf of `node` and the nodes that it was loaded for. */
+static int search_folders(const struct exti_closure_graph *g, size_t node, const char *name,
+                          char **path, struct exti_error *err)
 {
     struct exti_requester *chain;
     size_t n = 0, k = 0;
@@ -530,7 +274,7 @@ static int search(const struct exti_closure_graph *g, size_t node, const char *n
     if (!chain)
         return exti__fail_nomem(err);
     for (size_t i = node; i != EXTI_NO_NODE; i = g->nodes[i].loader, k++) {
-        chain[k] = requester(&g->nodes[i]);
+        chain[k] = exti__closure_node_requester(&g->nodes[i]);
         chain[k].api = g->api == EXTI_NO_NODE ? NULL : g->nodes[g->api].real;
         chain[k].loader = k + 1 < n ? &chain[k + 1] : NULL;
     }
@@ -544,12 +288,12 @@ static bool is_system(const struct exti_closure_state *s, const char *name)
     return s->ops->is_system && s->ops->is_system(name);
 }
 
-/* The node of the file that a look-up finds, or EXTI_NO_NODE. */
+/* The node of the file that the folders have for `name`, or EXTI_NO_NODE. */
 static int find_file(struct exti_closure_graph *g, size_t node, const char *name, size_t *out,
                      bool *system, struct exti_error *err)
 {
     char *path = NULL;
-    int rc = search(g, node, name, &path, err);
+    int rc = search_folders(g, node, name, &path, err);
 
     if (!rc && path && is_system(g->state, path))
         *system = true;
@@ -559,9 +303,10 @@ static int find_file(struct exti_closure_graph *g, size_t node, const char *name
     return rc;
 }
 
-/* The node that `node` gets for `name`, or EXTI_NO_NODE; *system: what is part of the system. */
-static int find(struct exti_closure_graph *g, size_t node, const char *name, size_t *out,
-                bool *system, struct exti_error *err)
+/* The node that the loader gives `node` for `name`, or EXTI_NO_NODE; *system if it is part of the
+ * system. */
+static int find_library(struct exti_closure_graph *g, size_t node, const char *name, size_t *out,
+                        bool *system, struct exti_error *err)
 {
     const struct exti_closure_state *s = g->state;
     char *known = NULL;
@@ -578,30 +323,32 @@ static int find(struct exti_closure_graph *g, size_t node, const char *name, siz
     if (!rc && *out == EXTI_NO_NODE && !*system) {
         rc = find_file(g, node, name, out, system, err);
         if (!rc && *out != EXTI_NO_NODE && known && s->ops->remembers)
-            rc = add_alias(s->ops, &g->nodes[*out], known, err);
+            rc = exti__closure_node_add_alias(&g->nodes[*out], s->ops, known, err);
     }
     exti__free(known);
     return rc;
 }
 
-/* What stops a loader stops one look-up here, for the caller to tell; only memory stops the walk. */
-static int resolve(struct exti_closure_graph *g, size_t node, struct exti_closure_need *need,
-                   struct exti_error *err)
+/* An error that would stop the loader makes the need a problem, for the caller to report; only a
+ * lack of memory stops the walk. */
+static int resolve_need(struct exti_closure_graph *g, size_t node, struct exti_closure_need *need,
+                        struct exti_error *err)
 {
     struct exti_error why = {0};
-    int rc = find(g, node, need->name, &need->node, &need->system, &why);
+    int rc = find_library(g, node, need->name, &need->node, &need->system, &why);
 
     if (rc == EXTI_E_NOMEM)
         return exti__fail_nomem(err);
     if (need->system)
         return 0;
     if (need->node != EXTI_NO_NODE)
-        return load(g, need->node, err);
-    need->problem = exti__strdup(rc ? why.message : "is in none of the folders that are searched");
+        return mark_loaded(g, need->node, err);
+    need->problem = exti__strdup(rc ? why.message : "is in none of the folders searched");
     return need->problem ? 0 : exti__fail_nomem(err);
 }
 
-/* Goes on from the files loaded so far, with what they need; those from `fresh` on are new. */
+/* Loads what the loaded files need, breadth first.  Nodes from `fresh` on are new, so their needs
+ * are resolved first. */
 static int walk_on(struct exti_closure_graph *g, size_t fresh, struct exti_error *err)
 {
     int rc = 0;
@@ -612,23 +359,23 @@ static int walk_on(struct exti_closure_graph *g, size_t fresh, struct exti_error
 
         for (size_t k = 0; k < g->nodes[node].need_count && !rc; k++) {
             if (node >= fresh)
-                rc = resolve(g, node, &needs[k], err);
+                rc = resolve_need(g, node, &needs[k], err);
             else if (needs[k].node != EXTI_NO_NODE)
-                rc = load(g, needs[k].node, err);
+                rc = mark_loaded(g, needs[k].node, err);
         }
     }
     return rc;
 }
 
-/* ---- files that are added ----------------------------------------------------------------------- */
+/* ---- adding files ---- */
 
-/* By which names copies find what is shared. */
-static int tell_names(struct exti_closure_graph *g, size_t fresh, struct exti_error *err)
+/* Finds out which shared libraries copies of the new files find by name. */
+static int set_by_name(struct exti_closure_graph *g, size_t fresh, struct exti_error *err)
 {
     int rc = 0;
 
     for (size_t i = fresh; i < g->count && !rc; i++) {
-        const struct exti_requester from = requester(&g->nodes[i]);
+        const struct exti_requester from = exti__closure_node_requester(&g->nodes[i]);
 
         for (size_t k = 0; k < g->nodes[i].need_count && !rc; k++) {
             struct exti_closure_need *need = &g->nodes[i].needs[k];
@@ -641,7 +388,7 @@ static int tell_names(struct exti_closure_graph *g, size_t fresh, struct exti_er
     return rc;
 }
 
-/* Whether new needs are missing is known once the walk cannot fail any more. */
+/* Called last, as a walk that fails must not count. */
 static void count_missing(struct exti_closure_graph *g, size_t fresh)
 {
     for (size_t i = fresh; i < g->count; i++)
@@ -652,7 +399,7 @@ static void count_missing(struct exti_closure_graph *g, size_t fresh)
             }
 }
 
-/* In a process the API library is there before any other, and with it what it needs. */
+/* In a process the API library and what it needs are loaded before any other file. */
 static int start_walk(struct exti_closure_graph *g, struct exti_error *err)
 {
     int rc;
@@ -661,28 +408,29 @@ static int start_walk(struct exti_closure_graph *g, struct exti_error *err)
     g->state->loaded_count = 0;
     if (g->api == EXTI_NO_NODE)
         return 0;
-    rc = load(g, g->api, err);
+    rc = mark_loaded(g, g->api, err);
     return rc ? rc : walk_on(g, g->count, err);
 }
 
-/* Walks from `node`, which is new, as all from `fresh` on. */
-static int finish(struct exti_closure_graph *g, size_t node, size_t fresh, struct exti_error *err)
+/* Walks from the new node `node` and decides on all nodes from `fresh` on, which are new. */
+static int walk_and_decide(struct exti_closure_graph *g, size_t node, size_t fresh,
+                           struct exti_error *err)
 {
-    int rc = load(g, node, err);
+    int rc = mark_loaded(g, node, err);
 
     if (!rc)
         rc = walk_on(g, fresh, err);
     if (rc)
         return rc;
     exti__closure_decide(g, fresh, g->state->mode, &g->state->policy);
-    rc = tell_names(g, fresh, err);
+    rc = set_by_name(g, fresh, err);
     if (!rc)
         count_missing(g, fresh);
     return rc;
 }
 
-static int add(struct exti_closure_graph *g, const char *path, bool api, size_t *node,
-               struct exti_error *err)
+static int add_file(struct exti_closure_graph *g, const char *path, bool api, size_t *node,
+                    struct exti_error *err)
 {
     const size_t fresh = g->count;
     int rc;
@@ -695,9 +443,9 @@ static int add(struct exti_closure_graph *g, const char *path, bool api, size_t 
     if (!rc && api)
         g->api = *node;
     if (!rc && g->count > fresh)
-        rc = finish(g, *node, fresh, err);
+        rc = walk_and_decide(g, *node, fresh, err);
     if (rc)
-        forget(g, fresh);
+        remove_nodes_from(g, fresh);
     return rc;
 }
 
@@ -705,7 +453,7 @@ int exti__closure_add(struct exti_closure_graph *g, const char *path, bool root,
                       struct exti_error *err)
 {
     size_t found;
-    int rc = add(g, path, false, &found, err);
+    int rc = add_file(g, path, false, &found, err);
 
     if (rc)
         return rc;
@@ -723,15 +471,15 @@ int exti__closure_find(struct exti_closure_graph *g, size_t from, const char *na
     int rc = start_walk(g, err);
 
     if (!rc)
-        rc = load(g, from, err);
+        rc = mark_loaded(g, from, err);
     if (!rc)
         rc = walk_on(g, fresh, err);
     if (!rc)
-        rc = find(g, from, name, &found, &system, err);
+        rc = find_library(g, from, name, &found, &system, err);
     if (!rc && g->count > fresh)
-        rc = finish(g, found, fresh, err);
+        rc = walk_and_decide(g, found, fresh, err);
     if (rc)
-        forget(g, fresh);
+        remove_nodes_from(g, fresh);
     else
         *node = found;
     return rc;
@@ -746,7 +494,7 @@ bool exti__closure_is_current(const struct exti_closure_graph *g, size_t node)
            now.inode == old->inode && now.size == old->size && now.mtime_ns == old->mtime_ns;
 }
 
-/* ---- the graph's life --------------------------------------------------------------------------- */
+/* ---- the graph's life ---- */
 
 int exti__closure_init(struct exti_closure_graph *g, const struct exti_closure_opts *opts,
                        struct exti_error *err)
@@ -766,7 +514,7 @@ int exti__closure_init(struct exti_closure_graph *g, const struct exti_closure_o
                                      .share_by_default = s->mode != EXTI_CLOSURE_ALL};
     s->search = opts->search;
     if (opts->api_library)
-        rc = add(g, opts->api_library, true, &node, err);
+        rc = add_file(g, opts->api_library, true, &node, err);
     if (rc)
         exti__closure_close(g);
     return rc;
@@ -777,14 +525,14 @@ void exti__closure_close(struct exti_closure_graph *g)
     struct exti_closure_state *s = g->state;
 
     for (size_t i = 0; i < g->count; i++)
-        clear_node(&g->nodes[i]);
+        exti__closure_node_clear(&g->nodes[i]);
     exti__free(g->nodes);
     if (s) {
         exti__tree_free(&s->files, file_order, exti__free);
         if (s->own)
             s->ops->close(s->own);
-        exti__free(s->api_names);
-        exti__free(s->api_text);
+        exti__api_exports_free(&s->api_exports);
+        exti__free(s->visited);
         exti__free(s->loaded);
     }
     exti__free(s);

@@ -55,8 +55,8 @@ static int read_extensions(struct exti_span file, uint32_t at, struct exti_ld_ca
     return rc;
 }
 
-/* `file` begins with the new table, which its names count from; extensions count from the whole file's
- * start. */
+/* `file` begins with the new table, which its names count from; extensions count from the whole
+ * file's start. */
 static int open_new(struct exti_span file, struct exti_span whole, struct exti_ld_cache *out,
                     struct exti_error *err)
 {
@@ -147,7 +147,8 @@ static uint32_t take_number(const char **p)
     return v;
 }
 
-/* The order of the table: numbers in names count as numbers, and are greater than any other text. */
+/* The order of the table: numbers in names count as numbers, and are greater than any other
+ * text. */
 static int name_order(const char *a, const char *b)
 {
     while (*a && *b) {
@@ -221,8 +222,8 @@ static int find_first(const struct exti_ld_cache *c, const char *name, size_t *o
     return 0;
 }
 
-/* The place of the entry's subfolder in `hwcaps`, or -1 if the processor or the loader has no use for
- * it. */
+/* The place of the entry's subfolder in `hwcaps`, or -1 if the processor or the loader has no use
+ * for it. */
 static int rank(const struct exti_ld_cache *c, const struct entry *e, const char *const *hwcaps)
 {
     struct exti_span word;

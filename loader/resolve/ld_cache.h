@@ -14,12 +14,13 @@ struct exti_ld_cache {
     struct exti_span hwcaps; /* string offsets, which entries refer to by number; may be empty */
 };
 
-/* Understands glibc-ld.so.cache1.1, alone or behind an ld.so-1.7.0 table, and the latter alone.  The bytes
- * must outlive `out`.  EXTI_E_FORMAT for any other file. */
+/* Understands glibc-ld.so.cache1.1, alone or behind an ld.so-1.7.0 table, and the latter alone.
+ * The bytes must outlive `out`.  EXTI_E_FORMAT for any other file. */
 int exti__ld_cache_open(struct exti_span file, struct exti_ld_cache *out, struct exti_error *err);
 
-/* The file for `name`, or NULL.  `kind` is what ldconfig calls the machine; of the glibc-hwcaps entries
- * the one whose subfolder comes first in `hwcaps` (NULL-ended) wins, and those for none are passed over. */
+/* The file for `name`, or NULL.  `kind` is what ldconfig calls the machine; of the glibc-hwcaps
+ * entries the one whose subfolder comes first in `hwcaps` (NULL-ended) wins, and those for none are
+ * passed over. */
 int exti__ld_cache_find(const struct exti_ld_cache *c, const char *name, uint32_t kind,
                         const char *const *hwcaps, const char **path, struct exti_error *err);
 

@@ -1,5 +1,6 @@
-/* Which libraries the contexts of a process share, and which each gets copies of; of one library, by its
- * name and flags alone.  What others need of it is the closure's matter.  Pure; any thread. */
+/* Which libraries the contexts of a process share, and which each gets copies of; of one library,
+ * by its name and flags alone.  What others need of it is the closure's matter.  Pure; any
+ * thread. */
 #ifndef LOADER_RESOLVE_POLICY_H
 #define LOADER_RESOLVE_POLICY_H
 

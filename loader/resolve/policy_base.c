@@ -39,9 +39,9 @@ struct entry {
     bool fixed;
 };
 
-/* Of two kinds: what a process can have but one of, and what shared libraries and their users hand each
- * other objects of, which a copy would not know.  Names as distributions give them, and those of wheels,
- * where auditwheel puts a hash before ".so". */
+/* Of two kinds: what a process can have but one of, and what shared libraries and their users hand
+ * each other objects of, which a copy would not know.  Names as distributions give them, and those
+ * of wheels, where auditwheel puts a hash before ".so". */
 static const struct entry elf[] = {
     {"ld-linux*.so.*", LIBC, true},
     {"ld64.so.*", LIBC, true},

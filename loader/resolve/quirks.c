@@ -219,7 +219,7 @@ static int put_rule(struct exti_quirk_effect *e, const struct exti_quirk *quirk,
     if (!rc)
         rc = put_pairs(&e->redirects, &e->redirect_count, json_object_get(o, "redirect"), err);
     if (!rc && library) {
-        e->library = library;
+        e->library = strcmp(library, "share") == 0 ? EXTI_QUIRK_SHARE : EXTI_QUIRK_ISOLATE;
         e->library_by = quirk->id;
     }
     if (!rc && why) {

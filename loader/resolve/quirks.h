@@ -38,9 +38,12 @@ struct exti_quirks {
 int exti__quirks_read(struct exti_quirks *q, const char *path, const char *text, size_t n,
                       struct exti_error *err);
 
+enum exti_quirk_library { EXTI_QUIRK_NONE, EXTI_QUIRK_SHARE, EXTI_QUIRK_ISOLATE };
+
 /* What the rules that apply to one file do to it.  The arrays are owned, the strings the rules'. */
 struct exti_quirk_effect {
-    const char *library, *library_by;        /* "share" or "isolate", and whose id; or NULL */
+    enum exti_quirk_library library;         /* whether dependents share it or get copies */
+    const char *library_by;                  /* the id of the rule that says so, or NULL */
     const char *refuse, *refused_by;         /* why it has no copy, and whose id; or NULL */
     struct exti_rename *renames, *redirects; /* no `from` twice */
     size_t rename_count, redirect_count;

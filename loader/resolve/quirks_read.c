@@ -62,8 +62,8 @@ static int check_text(const struct reader *r, const char *where, const json_t *v
     return json_string_length(v) ? 0 : bad(r, "%s is empty", where);
 }
 
-/* What is wrong with the set that begins at `p`, or NULL, and then *end is behind it.  A ] that comes
- * first is one of its characters. */
+/* What is wrong with the set that begins at `p`, or NULL, and then *end is behind it.  A ] that
+ * comes first is one of its characters. */
 static const char *set_fault(const char *p, const char **end)
 {
     const char *q = p + 1 + (p[1] == '!'), *first = q;

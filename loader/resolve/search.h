@@ -1,5 +1,5 @@
-/* Where the system's loader finds a library that a file needs.  Each format's loader has rules of its
- * own.  Files are looked at, nothing is loaded. */
+/* Where the system's loader finds a library that a file needs.  Each format's loader has rules of
+ * its own.  Files are looked at, nothing is loaded. */
 #ifndef LOADER_RESOLVE_SEARCH_H
 #define LOADER_RESOLVE_SEARCH_H
 
@@ -13,7 +13,8 @@ struct exti_elf_kind {
     uint16_t machine;
 };
 
-/* A file that needs libraries, and the one that it was first loaded for, whose search path counts too. */
+/* A file that needs libraries, and the one that it was first loaded for, whose search path counts
+ * too. */
 struct exti_requester {
     const char *path; /* as the loader knows it: $ORIGIN is its folder, links not followed */
     const char *rpath, *runpath;         /* ELF; NULL: none */
@@ -46,12 +47,12 @@ struct exti_search_ops {
     /* Whether the loader takes two names for one. */
     bool (*same_name)(const char *a, const char *b);
 
-    /* Whether a needed library's name is one of the API library's: the file `file`, whose own name is
-     * `id`, or NULL. */
+    /* Whether a needed library's name is one of the API library's: the file `file`, whose own name
+     * is `id`, or NULL. */
     bool (*is_api)(const char *name, const char *file, const char *id);
 
-    /* Whether a library of that name is part of the system, wherever its file is, if it has one: all
-     * share it.  NULL: none is by its name. */
+    /* Whether a library of that name is part of the system, wherever its file is, if it has one:
+     * all share it.  NULL: none is by its name. */
     bool (*is_system)(const char *name);
 
     /* By what name the loader asks among the libraries that are loaded already, before it looks for
@@ -63,8 +64,8 @@ struct exti_search_ops {
     bool
         by_file; /* whether it knows them by their files' names alone, whatever they call themselves */
 
-    /* The file that `from` gets for `name`; exti__free *out.  *out is NULL if there is none; it need
-     * not exist if is_system holds of it.  Files for other machines are passed over. */
+    /* The file that `from` gets for `name`; exti__free *out.  *out is NULL if there is none; it
+     * need not exist if is_system holds of it.  Files for other machines are passed over. */
     int (*find)(const struct exti_search *s, const struct exti_requester *from, const char *name,
                 char **out, struct exti_error *err);
 
@@ -80,7 +81,7 @@ const struct exti_search_ops *exti__search_elf(void);
 const struct exti_search_ops *exti__search_macho(void);
 const struct exti_search_ops *exti__search_pe(void);
 
-/* ---- ELF: glibc's rules, ld.so(8), for an object that is opened by dlopen -------------------------- */
+/* ---- ELF: glibc's rules, ld.so(8), for an object that is opened by dlopen ---- */
 
 /* What is the same for all look-ups of a process.  Zero-filled, all is the running system's. */
 struct exti_search_opts {
@@ -95,8 +96,9 @@ struct exti_search_opts {
 
 int exti__search_open(const struct exti_search_opts *opts, struct exti_search **out,
                       struct exti_error *err);
-/* As the loader of the running process searches: with the program that runs, where it can be told, and
- * with LD_LIBRARY_PATH as it was when the process started; what was set since is nothing to the loader. */
+/* As the loader of the running process searches: with the program that runs, where it can be told,
+ * and with LD_LIBRARY_PATH as it was when the process started; what was set since is nothing to the
+ * loader. */
 int exti__search_open_running(struct exti_search **out, struct exti_error *err);
 void exti__search_close(struct exti_search *s); /* NULL ok */
 
@@ -105,20 +107,20 @@ const char *const *exti__search_dirs(const struct exti_search *s);
 
 int exti__elf_kind(struct exti_span file, struct exti_elf_kind *out, struct exti_error *err);
 
-/* `text` with $ORIGIN, $LIB and $PLATFORM, each also in braces, replaced; *out is NULL where one of them
- * stands for nothing known.  exti__free it. */
+/* `text` with $ORIGIN, $LIB and $PLATFORM, each also in braces, replaced; *out is NULL where one of
+ * them stands for nothing known.  exti__free it. */
 int exti__search_expand(const struct exti_search *s, const char *path, const char *text, char **out,
                         struct exti_error *err);
 
-/* The file that `from` gets for the needed library `name`; exti__free *out.  *out is NULL if there is
- * none.  Files for another machine are passed over; one that is no ELF file at all ends the search, as
- * with ld.so: EXTI_E_FORMAT. */
+/* The file that `from` gets for the needed library `name`; exti__free *out.  *out is NULL if there
+ * is none.  Files for another machine are passed over; one that is no ELF file at all ends the
+ * search, as with ld.so: EXTI_E_FORMAT. */
 int exti__search_find(const struct exti_search *s, const struct exti_requester *from,
                       const char *name, char **out, struct exti_error *err);
 
 /* Whether a copy of `from` in another folder, with its search path or a longer one, finds `file` by
- * `name` as it stands: by the cache and the default folders, with no folder before them that has another
- * library of that name. */
+ * `name` as it stands: by the cache and the default folders, with no folder before them that has
+ * another library of that name. */
 int exti__search_by_name(const struct exti_search *s, const struct exti_requester *from,
                          const char *name, const struct exti_file_id *file, bool *out,
                          struct exti_error *err);

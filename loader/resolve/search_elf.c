@@ -12,7 +12,7 @@
 #include "loader/resolve/api_name.h"
 #include "loader/resolve/search_priv.h"
 
-/* ---- what a file is ---------------------------------------------------------------------------- */
+/* ---- what a file is ---- */
 
 int exti__elf_kind(struct exti_span file, struct exti_elf_kind *out, struct exti_error *err)
 {
@@ -30,8 +30,8 @@ int exti__elf_kind(struct exti_span file, struct exti_elf_kind *out, struct exti
     return 0;
 }
 
-/* What ldconfig calls it: FLAG_ELF_LIBC6 and the machine, sysdeps/generic/ldconfig.h; 0 where one machine
- * has several. */
+/* What ldconfig calls it: FLAG_ELF_LIBC6 and the machine, sysdeps/generic/ldconfig.h; 0 where one
+ * machine has several. */
 static uint32_t cache_kind(struct exti_elf_kind k)
 {
     static const struct {
@@ -52,7 +52,7 @@ static uint32_t cache_kind(struct exti_elf_kind k)
     return 0;
 }
 
-/* ---- names with $ in them ---------------------------------------------------------------------- */
+/* ---- names with $ in them ---- */
 
 enum { TOKENS = 3 };
 struct token {
@@ -60,8 +60,8 @@ struct token {
     size_t n; /* of the value */
 };
 
-/* The length of the token behind the $ at `p`, or 0: without braces it ends where no identifier could go
- * on. */
+/* The length of the token behind the $ at `p`, or 0: without braces it ends where no identifier
+ * could go on. */
 static size_t token_length(const char *p, const char *name)
 {
     const bool braced = *p == '{';
@@ -87,8 +87,8 @@ static const struct token *token_at(const struct token *tokens, const char *p, s
     return NULL;
 }
 
-/* Writes the expansion to `out`, unless that is NULL, and gives its length; SIZE_MAX where a token has no
- * value. */
+/* Writes the expansion to `out`, unless that is NULL, and gives its length; SIZE_MAX where a token
+ * has no value. */
 static size_t expand(const struct token *tokens, const char *text, char *out)
 {
     size_t n = 0;
@@ -141,7 +141,7 @@ int exti__search_expand(const struct exti_search *s, const char *path, const cha
     return 0;
 }
 
-/* ---- folders ----------------------------------------------------------------------------------- */
+/* ---- folders ---- */
 
 /* One look-up. */
 struct lookup {
@@ -225,8 +225,8 @@ static int try_dir(struct lookup *l, const char *dir, struct exti_error *err)
     return rc || l->found ? rc : try_in(l, dir, l->name, err);
 }
 
-/* One entry of a path of `owner`.  What is empty as it stands is the current folder, what expands to
- * nothing is passed over. */
+/* One entry of a path of `owner`.  What is empty as it stands is the current folder, what expands
+ * to nothing is passed over. */
 static int try_entry(struct lookup *l, char *entry, const char *owner, struct exti_error *err)
 {
     char *dir;
@@ -266,7 +266,7 @@ static int try_path(struct lookup *l, const char *path, const char *separators, 
     return rc;
 }
 
-/* ---- the order of them ------------------------------------------------------------------------- */
+/* ---- the order of them ---- */
 
 /* A file with DT_RUNPATH has no DT_RPATH, as ld.so sees it. */
 static int try_rpaths(struct lookup *l, const struct exti_requester *from, struct exti_error *err)
@@ -446,8 +446,8 @@ static int leads_to(int rc, struct lookup *l, const struct exti_file_id *file, b
     return rc == EXTI_E_NOMEM ? exti__fail_nomem(err) : 0;
 }
 
-/* The copy has a search path of its own, so that DT_RPATH of others does not count for it, unless it is
- * DT_RPATH itself. */
+/* The copy has a search path of its own, so that DT_RPATH of others does not count for it, unless
+ * it is DT_RPATH itself. */
 int exti__search_by_name(const struct exti_search *s, const struct exti_requester *from,
                          const char *name, const struct exti_file_id *file, bool *out,
                          struct exti_error *err)
@@ -472,7 +472,7 @@ int exti__search_by_name(const struct exti_search *s, const struct exti_requeste
     return leads_to(rc, &l, file, out, err);
 }
 
-/* ---- the process's part ------------------------------------------------------------------------- */
+/* ---- the process's part ---- */
 
 static int copy_text(const char *text, char **out, struct exti_error *err)
 {
@@ -663,7 +663,7 @@ const char *const *exti__search_dirs(const struct exti_search *s)
     return (const char *const *)s->dirs;
 }
 
-/* ---- what the closure asks ---------------------------------------------------------------------- */
+/* ---- what the closure asks ---- */
 
 static int key(char **out, struct exti_error *err)
 {

@@ -185,8 +185,8 @@ static int x86_level(const struct x86 *x)
     return 4;
 }
 
-/* What glibc, in cpu-features.c, puts in place of the kernel's platform since 2.26, and what it takes for a
- * capability of the processor besides: of Intel's alone. */
+/* What glibc, in cpu-features.c, puts in place of the kernel's platform since 2.26, and what it
+ * takes for a capability of the processor besides: of Intel's alone. */
 enum { AVX512PF = 1 << 26, AVX512ER = 1 << 27 }; /* which newer compilers no longer name */
 
 static const char *x86_platform(const struct x86 *x)
@@ -249,8 +249,8 @@ static char *join_some(const char *const *names, int count, int set)
     return exti__strdup(text);
 }
 
-/* All that can be made of tls, the platform and what glibc calls the processor's capabilities, by leaving
- * some out (dl-hwcaps.c). */
+/* All that can be made of tls, the platform and what glibc calls the processor's capabilities, by
+ * leaving some out (dl-hwcaps.c). */
 int exti__host_legacy(const char *platform, char ***out, struct exti_error *err)
 {
     const char *names[4] = {"tls", platform};
@@ -289,8 +289,8 @@ const char *exti__host_setting(const char *environment, size_t n, const char *na
     return NULL;
 }
 
-/* The system keeps the environment that the process started with, unless a program has put its title
- * there. */
+/* The system keeps the environment that the process started with, unless a program has put its
+ * title there. */
 int exti__host_library_path(char **out, struct exti_error *err)
 {
     static const char name[] = "LD_LIBRARY_PATH";

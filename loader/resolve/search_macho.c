@@ -1,5 +1,6 @@
-/* Mach-O: dyld's rules, dyld(1) and Loader.cpp, as far as files alone tell.  What only a process knows is not
- * followed: the program and its LC_RPATHs, the current folder, and DYLD_LIBRARY_PATH and its kin. */
+/* Mach-O: dyld's rules, dyld(1) and Loader.cpp, as far as files alone tell.  What only a process
+ * knows is not followed: the program and its LC_RPATHs, the current folder, and DYLD_LIBRARY_PATH
+ * and its kin. */
 #include <errno.h>
 #include <string.h>
 
@@ -16,15 +17,15 @@ static bool same_name(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
-/* These folders are the system's alone, and most of what is named there is in dyld's shared cache and
- * nowhere else. */
+/* These folders are the system's alone, and most of what is named there is in dyld's shared cache
+ * and nowhere else. */
 static bool is_system(const char *name)
 {
     return exti__starts_with(name, "/usr/lib/") || exti__starts_with(name, "/System/");
 }
 
-/* dyld compares a path and an "@rpath/..." with the install names of what is loaded before it looks for a
- * file. */
+/* dyld compares a path and an "@rpath/..." with the install names of what is loaded before it looks
+ * for a file. */
 static int loaded_name(const struct exti_search *s, const char *path, const char *name, char **out,
                        struct exti_error *err)
 {
@@ -173,8 +174,8 @@ static int find(const struct exti_search *s, const struct exti_requester *from, 
     return rc;
 }
 
-/* What a copy has of its original's folder, in its LC_RPATHs too, is spelt out; but it may be loaded for
- * another than the original is. */
+/* What a copy has of its original's folder, in its LC_RPATHs too, is spelt out; but it may be
+ * loaded for another than the original is. */
 static int by_name(const struct exti_search *s, const struct exti_requester *from, const char *name,
                    const struct exti_file_id *file, bool *out, struct exti_error *err)
 {

@@ -1,13 +1,13 @@
 /* PE: where Windows looks for the DLLs of one that is loaded as CPython loads extension modules, by
- * LoadLibraryExW(path, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR): among those that
- * are loaded, by the file's name alone, which is the closure's part; what the system answers for by itself;
- * the folder of the file that is loaded by its path, for those it drags in too; the program's folder;
- * folders that os.add_dll_directory has named; System32.
+ * LoadLibraryExW(path, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR): among
+ * those that are loaded, by the file's name alone, which is the closure's part; what the system
+ * answers for by itself; the folder of the file that is loaded by its path, for those it drags in
+ * too; the program's folder; folders that os.add_dll_directory has named; System32.
  *
- * The program is python.exe, beside the API library.  Which folders it will have named by then is not
- * told anywhere: those that packages are known to name as they are imported stand for them.  Those of
- * other packages than the module's own come last, as nobody may have imported these: a Visual C++ runtime of
- * theirs is not to take the place of the system's. */
+ * The program is python.exe, beside the API library.  Which folders it will have named by then is
+ * not told anywhere: those that packages are known to name as they are imported stand for them.
+ * Those of other packages than the module's own come last, as nobody may have imported these: a
+ * Visual C++ runtime of theirs is not to take the place of the system's. */
 #include "base/os/path.h"
 #include "loader/resolve/search.h"
 
@@ -22,10 +22,10 @@
 #include "loader/resolve/search_pe_priv.h"
 #include "loader/resolve/stable_abi_name.h"
 
-/* ---- what the system answers for, before all folders ---------------------------------------------- */
+/* ---- what the system answers for, before all folders ---- */
 
-/* The registry's list of KnownDLLs and what those need, of every Windows that CPython 3.9 runs on; and the C
- * library, for which API sets stand. */
+/* The registry's list of KnownDLLs and what those need, of every Windows that CPython 3.9 runs on;
+ * and the C library, for which API sets stand. */
 static const char *const known[] = {
     "advapi32", "clbcatq", "combase",  "comdlg32", "coml2",  "gdi32",    "gdiplus",
     "imagehlp", "imm32",   "kernel32", "msctf",    "msvcrt", "normaliz", "nsi",
@@ -59,7 +59,7 @@ static bool is_system(const char *name)
     return strncasecmp(name, folder, n) == 0 && (name[n] == '/' || name[n] == '\\');
 }
 
-/* ---- one folder ------------------------------------------------------------------------------------ */
+/* ---- one folder ---- */
 
 struct entry {
     const char *name;
@@ -103,7 +103,7 @@ static int try_in(const char *dir, const char *name, char **out, struct exti_err
     return 0;
 }
 
-/* ---- the folders that packages name -------------------------------------------------------------------- */
+/* ---- the folders that packages name ---- */
 
 /* A path whose first `n` bytes are the folder at hand. */
 struct climb {
@@ -164,8 +164,8 @@ static void end(struct climb *c)
     exti__free(c->probe);
 }
 
-/* From a file to the folder of its top-level package, if it is in one; *site: that is in a folder of
- * packages, or the file is. */
+/* From a file to the folder of its top-level package, if it is in one; *site: that is in a folder
+ * of packages, or the file is. */
 static bool find_package(struct climb *c, const char *file, bool *site)
 {
     const size_t whole = c->n;
@@ -218,8 +218,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* In all folders "*.libs" of a folder of packages: delvewheel calls them by the distribution's name,
- * which need not be the package's. */
+/* In all folders "*.libs" of a folder of packages: delvewheel calls them by the distribution's
+ * name, which need not be the package's. */
 static int try_site(const char *site, const char *name, char **out, struct exti_error *err)
 {
     struct names n = {0};
@@ -275,7 +275,7 @@ static int try_others(const char *file, const char *name, char **out, struct ext
     return rc;
 }
 
-/* ---- the order of them ------------------------------------------------------------------------------------ */
+/* ---- the order of them ---- */
 
 /* Beside the file `path`. */
 static int try_beside(const char *path, const char *name, char **out, struct exti_error *err)
@@ -336,7 +336,7 @@ static int find(const struct exti_search *s, const struct exti_requester *from, 
     return rc;
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 /* Loaded modules are known by their files' names. */
 static bool same_name(const char *a, const char *b)

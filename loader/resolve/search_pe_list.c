@@ -1,6 +1,6 @@
-/* Where Windows is not the host its folders are not there to look into; so by name, those of its DLLs that
- * extension modules and what they bring import from, and what graphics drivers and the redistributable
- * Visual C++ runtime put there. */
+/* Where Windows is not the host its folders are not there to look into; so by name, those of its
+ * DLLs that extension modules and what they bring import from, and what graphics drivers and the
+ * redistributable Visual C++ runtime put there. */
 #include "loader/resolve/search_pe_priv.h"
 
 #include <stdio.h>

@@ -18,7 +18,7 @@ struct exti_search {
     struct exti_search_memory *memory;
 };
 
-/* ---- search_host.c: what the running system answers ------------------------------------------------ */
+/* ---- search_host.c: what the running system answers ---- */
 
 /* The file of the process's own loader, NULL if it has none; exti__free it. */
 int exti__host_loader(char **out, struct exti_error *err);

@@ -198,8 +198,8 @@ static int rewrite_file(const char *src, const char *dst, const struct exti_rewr
     return rc;
 }
 
-/* A rewrite never edits in place: `dst` may not be the file that `src` is, by whatever path.  Nor does
- * it put a file where there is something else: /dev/null, say. */
+/* A rewrite never edits in place: `dst` may not be the file that `src` is, by whatever path.  Nor
+ * does it put a file where there is something else: /dev/null, say. */
 static int check_destination(const char *src, const char *dst, struct exti_error *err)
 {
     struct exti_error e = {0};

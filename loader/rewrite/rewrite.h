@@ -16,8 +16,9 @@ struct exti_rewritten {
     size_t changed_count;
 };
 
-/* Rewrites `src` in memory and checks the result, bytes and structure, against the original.  `im`, unless
- * it is NULL, is exti__inspect's of `src`, and spares reading that again; it outlives the result. */
+/* Rewrites `src` in memory and checks the result, bytes and structure, against the original.  `im`,
+ * unless it is NULL, is exti__inspect's of `src`, and spares reading that again; it outlives the
+ * result. */
 int exti__rewrite_image(const char *src, const struct exti_image *im,
                         const struct exti_rewrite_opts *opts, struct exti_rewritten *out,
                         struct exti_error *err);

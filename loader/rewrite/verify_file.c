@@ -42,8 +42,9 @@ static int verify_mapped(struct exti_span copy, struct exti_span original, struc
     return ops->check(original, copy, NULL, NULL, count_finding, c, err);
 }
 
-/* dyld of macOS 13 to 15, validSemanticsInstallName: what an install name says to be relative to the
- * loader, or to the program, has to be where the file's path ends, in files for SDK 13 and later. */
+/* dyld of macOS 13 to 15, validSemanticsInstallName: what an install name says to be relative to
+ * the loader, or to the program, has to be where the file's path ends, in files for SDK 13 and
+ * later. */
 #define SDK_13 0x000d0000u
 
 static void check_install_name(const struct exti_image *im, const char *path, struct counter *c)

@@ -1,7 +1,7 @@
-/* Looks names up in whatever the bytes are, as an /etc/ld.so.cache.  The first byte chooses the machine and
- * the processor's subfolders, the next three say where in the file a further name to ask for is taken
- * from; the file follows.  Ends the process where a promise is broken: what is found is a string of the
- * file, and is found again. */
+/* Looks names up in whatever the bytes are, as an /etc/ld.so.cache.  The first byte chooses the
+ * machine and the processor's subfolders, the next three say where in the file a further name to
+ * ask for is taken from; the file follows.  Ends the process where a promise is broken: what is
+ * found is a string of the file, and is found again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

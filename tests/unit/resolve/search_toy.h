@@ -1,4 +1,5 @@
-/* Toy libraries, built by the compiler, for what looks for libraries; and what ld.so finds for them. */
+/* Toy libraries, built by the compiler, for what looks for libraries; and what ld.so finds for
+ * them. */
 #ifndef TESTS_UNIT_SEARCH_TOY_H
 #define TESTS_UNIT_SEARCH_TOY_H
 
@@ -24,8 +25,8 @@ static inline void toy_text(struct test *t, const char *path, const char *text)
     test_write(test_path(t, path), text, strlen(text));
 }
 
-/* Builds dir/path by the compiler; `flags` are separated by blanks, and in them a % is the test's folder.
- * It needs all that it is linked with. */
+/* Builds dir/path by the compiler; `flags` are separated by blanks, and in them a % is the test's
+ * folder.  It needs all that it is linked with. */
 static inline const char *toy_build(struct test *t, const char *path, const char *kind,
                                     const char *flags)
 {
@@ -66,7 +67,8 @@ static inline const char *toy_lib(struct test *t, const char *path, const char *
     return toy_build(t, path, "-shared", flags);
 }
 
-/* What ld.so prints of a file's libraries, with LD_LIBRARY_PATH as told, or NULL if it cannot be asked. */
+/* What ld.so prints of a file's libraries, with LD_LIBRARY_PATH as told, or NULL if it cannot be
+ * asked. */
 static inline char *toy_trace(struct test *t, const char *library_path, const char *file)
 {
     char **out = test_alloc(t, sizeof *out), *found = NULL, *loader;
@@ -81,7 +83,8 @@ static inline char *toy_trace(struct test *t, const char *library_path, const ch
     return *out;
 }
 
-/* The path that the line "NAME => PATH (ADDRESS)" tells, "" where it is "not found"; NULL: no such line. */
+/* The path that the line "NAME => PATH (ADDRESS)" tells, "" where it is "not found"; NULL: no such
+ * line. */
 static inline const char *toy_traced(struct test *t, const char *trace, const char *name)
 {
     const char *line = strstr(trace, test_format(t, "\t%s => ", name)), *path, *end;

@@ -485,7 +485,7 @@ static void every_allocation_may_fail(void **state)
     assert_true(n > 10 && f->g.count > 4);
 }
 
-/* ---- the system's extension modules --------------------------------------------------------------- */
+/* ---- the system's extension modules ---- */
 
 static int by_text(const void *a, const void *b)
 {

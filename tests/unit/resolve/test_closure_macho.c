@@ -64,8 +64,8 @@ static void link_one(struct test *t, const char *arch, const char *out, const ch
         fail_msg("%s: %s", out, text);
 }
 
-/* Links dir/name for "x86_64", "arm64" or both of them; in `options` a word after % is a file of the
- * test's.  The folder is made. */
+/* Links dir/name for "x86_64", "arm64" or both of them; in `options` a word after % is a file of
+ * the test's.  The folder is made. */
 static const char *link_file(struct fixture *f, const char *arch, const char *name,
                              const char *source, const char *options)
 {
@@ -455,7 +455,8 @@ static void two_names_of_a_library_lead_to_one_copy(void **state)
     assert_int_equal(findings, 0);
 }
 
-/* Each allocation that fails leaves nothing or all: two vendored libraries, of which one is shared. */
+/* Each allocation that fails leaves nothing or all: two vendored libraries, of which one is
+ * shared. */
 static void a_context_is_whole_or_not_there(void **state)
 {
     static const struct exti_rule rules[] = {{"libb.*", 1}};

@@ -1,4 +1,5 @@
-/* What PE files drag in.  The files are made by hand: each has three needs, of which KERNEL32.dll is one. */
+/* What PE files drag in.  The files are made by hand: each has three needs, of which KERNEL32.dll
+ * is one. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>

@@ -334,7 +334,7 @@ static void later_rules_win(void **state)
                                     "{\"id\": \"c\", \"match\": {\"file\": \"other\"}, "
                                     "\"environment\": {\"A\": \"9\"}}"));
     assert_ok(exti__quirks_apply(opened, PATH, &image, &e, &t->err), &t->err);
-    assert_string_equal(e.library, "isolate");
+    assert_int_equal(e.library, EXTI_QUIRK_ISOLATE);
     assert_string_equal(e.library_by, "b");
     assert_int_equal(e.rename_count, 3);
     assert_string_equal(e.renames[1].from, "s");

@@ -123,8 +123,8 @@ static void folders_are_searched_in_order(void **state)
     assert_finds(f, NULL, old, "libleaf.so", NULL);
 }
 
-/* Valgrind has a processor of its own, and the loader that is asked runs on the real one; what dlinfo reads
- * past a string's end, a word at a time, it reports. */
+/* Valgrind has a processor of its own, and the loader that is asked runs on the real one; what
+ * dlinfo reads past a string's end, a word at a time, it reports. */
 static void skip_under_valgrind(void)
 {
     const char *preload = getenv("LD_PRELOAD");
@@ -460,7 +460,7 @@ static void nodeflib_keeps_off_the_default_folders(void **state)
     assert_null(find_for(f, no, "libc.so.6")); /* which the cache has, in a default folder */
 }
 
-/* ---- the cache --------------------------------------------------------------------------------- */
+/* ---- the cache ---- */
 
 /* A cache of %/cache and %/cache/glibc-hwcaps in one of ldconfig's formats. */
 static const char *make_cache(struct fixture *f, const char *format)
@@ -606,7 +606,7 @@ static void the_systems_cache_is_as_ldconfig_prints_it(void **state)
     assert_true(names > 0);
 }
 
-/* ---- the running system ------------------------------------------------------------------------ */
+/* ---- the running system ---- */
 
 static void the_loader_confirms_what_is_known_of_it(void **state)
 {
