@@ -101,7 +101,9 @@ say = $(if $(Q),@printf '  %-7s %s\n' '$(1)' '$(2)')
 POSIX_SRCS := base/os/fs_posix.c loader/process/dl_posix.c loader/process/static_tls.c \
 	loader/load/redirect.c loader/interpose/copy_dlopen.c
 ELF_SYSTEM_SRCS := base/os/sha256_nettle.c loader/process/linkmap_elf.c \
-	loader/resolve/ld_cache.c loader/resolve/search_elf.c loader/resolve/search_host.c \
+	loader/resolve/default_memo.c loader/resolve/elf_kind.c loader/resolve/ld_cache.c \
+	loader/resolve/search_elf.c loader/resolve/search_elf_open.c loader/resolve/search_host.c \
+	loader/resolve/string_list.c loader/resolve/string_tokens.c \
 	loader/track/context_threads.c loader/track/initialiser_threads.c loader/track/lingering.c \
 	loader/track/still_mapped.c loader/interpose/iterate_phdr.c loader/interpose/thread_calls.c
 DARWIN_SYSTEM_SRCS := base/os/sha256_darwin.c loader/process/linkmap_macho.c \

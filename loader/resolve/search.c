@@ -1,4 +1,6 @@
-#include "loader/resolve/search.h"
+#include "loader/resolve/search_elf.h"
+#include "loader/resolve/search_macho.h"
+#include "loader/resolve/search_pe.h"
 
 const struct exti_search_ops *exti__search_ops(enum exti_file_format format)
 {

@@ -1,6 +1,5 @@
-/* Elsewhere than with ld.so there are no folders that an ELF file's needs could be looked for in:
- * they are shared. */
-#include "loader/resolve/search.h"
+/* Systems without ld.so have no folders for the needs of ELF files: these needs are shared. */
+#include "loader/resolve/search_elf.h"
 
 const struct exti_search_ops *exti__search_elf(void)
 {

@@ -14,35 +14,9 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "loader/resolve/search_priv.h"
-
-void exti__strings_free(char **strings)
-{
-    for (size_t i = 0; strings && strings[i]; i++)
-        exti__free(strings[i]);
-    exti__free(strings);
-}
-
-int exti__strings_copy(const char *const *from, char ***out, struct exti_error *err)
-{
-    size_t n = 0;
-    char **to;
-
-    while (from[n])
-        n++;
-    to = exti__calloc(n + 1, sizeof *to);
-    for (size_t i = 0; to && i < n; i++) {
-        to[i] = exti__strdup(from[i]);
-        if (!to[i]) {
-            exti__strings_free(to);
-            to = NULL;
-        }
-    }
-    if (!to)
-        return exti__fail_nomem(err);
-    *out = to;
-    return 0;
-}
+#include "base/os/fs.h"
+#include "loader/resolve/search_host.h"
+#include "loader/resolve/string_list.h"
 
 static int is_loader(struct dl_phdr_info *info, size_t size, void *user)
 {
@@ -67,7 +41,7 @@ int exti__host_loader(char **out, struct exti_error *err)
     return 0;
 }
 
-/* Whether a folder's name, with a slash at both ends, stands at `at`; its length in *n. */
+/* Whether `at` holds a folder's name with a slash at both ends; its length in *n. */
 static bool is_dir(struct exti_span s, size_t at, size_t *n)
 {
     const uint8_t *end = s.p[at] == '/' ? memchr(s.p + at, 0, s.n - at) : NULL;
@@ -81,7 +55,7 @@ static bool is_dir(struct exti_span s, size_t at, size_t *n)
     return exti__mem_find(s.p + at, *n, "lib", 3) != NULL;
 }
 
-/* How many such names follow each other from `at` on. */
+/* Counts the folders' names that follow each other from `at` on. */
 static size_t count_dirs(struct exti_span s, size_t at, size_t *end)
 {
     size_t count = 0, n;
@@ -94,7 +68,8 @@ static size_t count_dirs(struct exti_span s, size_t at, size_t *end)
     return count;
 }
 
-/* glibc's loader has them as one row of strings, each with its end: elf/dl-load.c, system_dirs. */
+/* glibc's loader holds the folders as consecutive strings, each with its NUL: elf/dl-load.c,
+ * system_dirs.  The longest such row is taken. */
 int exti__host_dirs(struct exti_span loader, char ***out, struct exti_error *err)
 {
     size_t best = 0, most = 0, end, n;
@@ -129,7 +104,7 @@ int exti__host_dirs(struct exti_span loader, char ***out, struct exti_error *err
     return 0;
 }
 
-/* Of glibc 2.x the x; 0 for another C library. */
+/* The x of glibc 2.x; 0 for another C library. */
 static long libc_minor(void)
 {
 #ifdef __GLIBC__
@@ -145,10 +120,11 @@ static long libc_minor(void)
 struct x86 {
     bool intel;
     unsigned c1, c81, b7; /* ECX of CPUID leaves 1 and 0x80000001, EBX of leaf 7 */
-    bool ymm, zmm; /* the system saves these registers; what it does not save does not count */
+    bool ymm,
+        zmm; /* the system saves these registers; glibc ignores features that need unsaved ones */
 };
 
-static bool has(unsigned word, unsigned bits)
+static bool has_bits(unsigned word, unsigned bits)
 {
     return (word & bits) == bits;
 }
@@ -163,48 +139,49 @@ static struct x86 x86_read(void)
     __get_cpuid(1, &a, &b, &x.c1, &d);
     __get_cpuid(0x80000001, &a, &b, &x.c81, &d);
     __get_cpuid_count(7, 0, &a, &x.b7, &c, &d);
-    if (has(x.c1, bit_OSXSAVE))
+    if (has_bits(x.c1, bit_OSXSAVE))
         __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    x.ymm = has(low, 0x06);
-    x.zmm = has(low, 0xe6); /* mask registers too */
+    x.ymm = has_bits(low, 0x06);
+    x.zmm = has_bits(low, 0xe6); /* mask registers too */
     return x;
 }
 
 /* The levels of the x86-64 psABI, section 3.1.1. */
 static int x86_level(const struct x86 *x)
 {
-    if (!has(x->c1, bit_SSE3 | bit_SSSE3 | bit_CMPXCHG16B | bit_SSE4_1 | bit_SSE4_2 | bit_POPCNT) ||
-        !has(x->c81, bit_LAHF_LM))
+    if (!has_bits(x->c1,
+                  bit_SSE3 | bit_SSSE3 | bit_CMPXCHG16B | bit_SSE4_1 | bit_SSE4_2 | bit_POPCNT) ||
+        !has_bits(x->c81, bit_LAHF_LM))
         return 1;
-    if (!x->ymm || !has(x->c1, bit_FMA | bit_MOVBE | bit_AVX | bit_F16C) || !has(x->c81, bit_ABM) ||
-        !has(x->b7, bit_BMI | bit_AVX2 | bit_BMI2))
+    if (!x->ymm || !has_bits(x->c1, bit_FMA | bit_MOVBE | bit_AVX | bit_F16C) ||
+        !has_bits(x->c81, bit_ABM) || !has_bits(x->b7, bit_BMI | bit_AVX2 | bit_BMI2))
         return 2;
     if (!x->zmm ||
-        !has(x->b7, bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL))
+        !has_bits(x->b7, bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL))
         return 3;
     return 4;
 }
 
-/* What glibc, in cpu-features.c, puts in place of the kernel's platform since 2.26, and what it
- * takes for a capability of the processor besides: of Intel's alone. */
-enum { AVX512PF = 1 << 26, AVX512ER = 1 << 27 }; /* which newer compilers no longer name */
+/* Since 2.26 glibc replaces the kernel's platform by its own names for some processors, and adds
+ * capabilities, on Intel's alone: cpu-features.c. */
+enum { AVX512PF = 1 << 26, AVX512ER = 1 << 27 }; /* newer compilers have no names for these */
 
 static const char *x86_platform(const struct x86 *x)
 {
     if (!x->intel)
         return NULL;
-    if (x->zmm && has(x->b7, bit_AVX512F | bit_AVX512CD | AVX512ER | AVX512PF))
+    if (x->zmm && has_bits(x->b7, bit_AVX512F | bit_AVX512CD | AVX512ER | AVX512PF))
         return "xeon_phi";
-    if (x->ymm && has(x->b7, bit_AVX2 | bit_BMI | bit_BMI2) && has(x->c81, bit_ABM) &&
-        has(x->c1, bit_AVX | bit_FMA | bit_MOVBE | bit_POPCNT))
+    if (x->ymm && has_bits(x->b7, bit_AVX2 | bit_BMI | bit_BMI2) && has_bits(x->c81, bit_ABM) &&
+        has_bits(x->c1, bit_AVX | bit_FMA | bit_MOVBE | bit_POPCNT))
         return "haswell";
     return NULL;
 }
 
 static bool x86_avx512_1(const struct x86 *x)
 {
-    return x->intel && x->zmm && !has(x->b7, AVX512ER) &&
-           has(x->b7, bit_AVX512F | bit_AVX512CD | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL);
+    return x->intel && x->zmm && !has_bits(x->b7, AVX512ER) &&
+           has_bits(x->b7, bit_AVX512F | bit_AVX512CD | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL);
 }
 #endif
 
@@ -214,7 +191,7 @@ const char *const *exti__host_hwcaps(void)
     int level = 1;
 
 #ifdef __x86_64__
-    if (libc_minor() >= 33) { /* which brought them */
+    if (libc_minor() >= 33) { /* which introduced them */
         const struct x86 x = x86_read();
 
         level = x86_level(&x);
@@ -237,7 +214,7 @@ const char *exti__host_platform(void)
     return platform ? platform : (const char *)getauxval(AT_PLATFORM);
 }
 
-/* The path that is made of the names whose bits are set, the first name's being the highest. */
+/* Joins the names whose bits are set to a path; the first name has the highest bit. */
 static char *join_some(const char *const *names, int count, int set)
 {
     char text[128] = "";
@@ -249,8 +226,8 @@ static char *join_some(const char *const *names, int count, int set)
     return exti__strdup(text);
 }
 
-/* All that can be made of tls, the platform and what glibc calls the processor's capabilities, by
- * leaving some out (dl-hwcaps.c). */
+/* Every combination of "tls", the platform and glibc's names for the processor's capabilities, with
+ * some left out: dl-hwcaps.c. */
 int exti__host_legacy(const char *platform, char ***out, struct exti_error *err)
 {
     const char *names[4] = {"tls", platform};
@@ -289,8 +266,8 @@ const char *exti__host_setting(const char *environment, size_t n, const char *na
     return NULL;
 }
 
-/* The system keeps the environment that the process started with, unless a program has put its
- * title there. */
+/* The kernel keeps the environment that the process started with, unless the program has
+ * overwritten it with its title. */
 int exti__host_library_path(char **out, struct exti_error *err)
 {
     static const char name[] = "LD_LIBRARY_PATH";
@@ -301,7 +278,7 @@ int exti__host_library_path(char **out, struct exti_error *err)
 
     if (rc == EXTI_E_NOMEM)
         return exti__fail_nomem(err);
-    if (!getauxval(AT_SECURE)) { /* in which case the loader ignores it */
+    if (!getauxval(AT_SECURE)) { /* a set-user-ID program's loader ignores the variable */
         value = text ? exti__host_setting(text, n, name) : NULL;
         if (!value && !(text && memchr(text, '=', n)))
             value = getenv(name);

@@ -1,7 +1,6 @@
 /* Mach-O: dyld's rules, dyld(1) and Loader.cpp, as far as files alone tell.  What only a process
- * knows is not followed: the program and its LC_RPATHs, the current folder, and DYLD_LIBRARY_PATH
- * and its kin. */
-#include <errno.h>
+ * knows does not count: the program and its LC_RPATHs, the current folder, DYLD_LIBRARY_PATH and
+ * the like. */
 #include <string.h>
 
 #include "base/error.h"
@@ -9,25 +8,26 @@
 #include "base/text.h"
 #include "loader/image/install_name.h"
 #include "loader/image/machines.h"
+#include "loader/resolve/absent.h"
 #include "loader/resolve/api_name.h"
-#include "loader/resolve/search.h"
+#include "loader/resolve/search_macho.h"
 
-static bool same_name(const char *a, const char *b)
+static bool macho_same_name(const char *a, const char *b)
 {
     return strcmp(a, b) == 0;
 }
 
-/* These folders are the system's alone, and most of what is named there is in dyld's shared cache
- * and nowhere else. */
-static bool is_system(const char *name)
+/* Only the system has libraries in these folders, and most of them exist in dyld's shared cache
+ * alone. */
+static bool macho_is_system(const char *name)
 {
     return exti__starts_with(name, "/usr/lib/") || exti__starts_with(name, "/System/");
 }
 
-/* dyld compares a path and an "@rpath/..." with the install names of what is loaded before it looks
- * for a file. */
-static int loaded_name(const struct exti_search *s, const char *path, const char *name, char **out,
-                       struct exti_error *err)
+/* Before it looks for a file, dyld compares absolute paths and "@rpath/..." with the install names
+ * of the loaded libraries. */
+static int macho_loaded_name(const struct exti_search *s, const char *path, const char *name,
+                             char **out, struct exti_error *err)
 {
     (void)s;
     (void)path;
@@ -42,38 +42,33 @@ static int loaded_name(const struct exti_search *s, const char *path, const char
 
 struct lookup {
     const struct exti_requester *from;
-    char *found;  /* owned; the answer */
-    char *system; /* owned; what it is if no file is found */
-    int rc;       /* of what was no library for it */
-    struct exti_error why;
+    char *found;           /* owned; the answer */
+    char *system;          /* owned; the answer if no file is found: a path of the system's */
+    int rc;                /* of the first file that could not be used */
+    struct exti_error why; /* likewise */
 };
-
-static bool is_absent(int os_error)
-{
-    return os_error == ENOENT || os_error == ENOTDIR || os_error == EACCES || os_error == ELOOP ||
-           os_error == ENAMETOOLONG;
-}
 
 static int check_machine(const struct exti_image *im, const char *machines, struct exti_error *err)
 {
     char own[EXTI_MACHINES_MAX];
 
     if (im->format != EXTI_FORMAT_MACHO)
-        return exti__fail(err, EXTI_E_FORMAT, 0, "is in the search path but no Mach-O file");
+        return exti__fail(err, EXTI_E_FORMAT, 0, "is in the search path but is not a Mach-O file");
     exti__machines_of(im, own);
     if (exti__machines_meet(own, machines))
         return 0;
     return exti__fail(err, EXTI_E_UNSUPPORTED, 0, "is for %s, not %s", own, machines);
 }
 
-/* dyld goes on where a file is none for it, and tells of it in the end. */
+/* Takes `path`.  dyld passes over a file that it cannot use, and reports it only if it finds no
+ * other. */
 static int try_file(struct lookup *l, char *path, struct exti_error *err)
 {
     struct exti_error why = {0};
     struct exti_image *im = NULL;
     int rc;
 
-    if (is_system(path)) {
+    if (macho_is_system(path)) {
         if (l->system)
             exti__free(path);
         else
@@ -88,7 +83,7 @@ static int try_file(struct lookup *l, char *path, struct exti_error *err)
         l->found = path;
         return 0;
     }
-    if (rc != EXTI_E_NOMEM && !l->rc && !(rc == EXTI_E_IO && is_absent(why.os_error))) {
+    if (rc != EXTI_E_NOMEM && !l->rc && !(rc == EXTI_E_IO && exti__is_absent(why.os_error))) {
         exti__error_file(&why, path);
         l->rc = rc;
         l->why = why;
@@ -107,7 +102,7 @@ static int try_path(struct lookup *l, const struct exti_requester *owner, const 
     return rc || !file ? rc : try_file(l, file, err);
 }
 
-/* "@loader_path" alone is that folder too. */
+/* Tries `rest` in one LC_RPATH, which may be "@loader_path" without a slash. */
 static int try_rpath(struct lookup *l, const struct exti_requester *owner, const char *rpath,
                      const char *rest, struct exti_error *err)
 {
@@ -127,7 +122,7 @@ static int try_rpath(struct lookup *l, const struct exti_requester *owner, const
     return rc;
 }
 
-/* The LC_RPATHs of the file, then of that which it was loaded for, and so on. */
+/* Tries the LC_RPATHs of the file, then those of the file that it was loaded for, and so on. */
 static int try_rpaths(struct lookup *l, const char *rest, struct exti_error *err)
 {
     int rc = 0;
@@ -141,14 +136,15 @@ static int try_rpaths(struct lookup *l, const char *rest, struct exti_error *err
 static int fail_unknown(const char *name, struct exti_error *err)
 {
     if (exti__starts_with(name, EXTI_EXECUTABLE_PATH))
-        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "is named from the folder of the program, which a file does not tell");
+        return exti__fail(
+            err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+            "starts with @executable_path, the folder of a program that is not known here");
     return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                      "is named from the folder that is the current one as it is loaded");
+                      "is a relative path, which depends on the current folder at load time");
 }
 
-static int find(const struct exti_search *s, const struct exti_requester *from, const char *name,
-                char **out, struct exti_error *err)
+static int macho_find(const struct exti_search *s, const struct exti_requester *from,
+                      const char *name, char **out, struct exti_error *err)
 {
     struct lookup l = {.from = from};
     int rc;
@@ -174,14 +170,15 @@ static int find(const struct exti_search *s, const struct exti_requester *from, 
     return rc;
 }
 
-/* What a copy has of its original's folder, in its LC_RPATHs too, is spelt out; but it may be
- * loaded for another than the original is. */
-static int by_name(const struct exti_search *s, const struct exti_requester *from, const char *name,
-                   const struct exti_file_id *file, bool *out, struct exti_error *err)
+/* A copy names its original's folder, in its LC_RPATHs too, in full.  But it may be loaded for
+ * another file than the original, so only the original's own LC_RPATHs count. */
+static int macho_by_name(const struct exti_search *s, const struct exti_requester *from,
+                         const char *name, const struct exti_file_id *file, bool *out,
+                         struct exti_error *err)
 {
     struct exti_file_id id;
     char *path = NULL;
-    int rc = find(s, from, name, &path, NULL);
+    int rc = macho_find(s, from, name, &path, NULL);
 
     *out = !rc && path && !exti__fs_id(path, &id, NULL) && id.device == file->device &&
            id.inode == file->inode;
@@ -194,12 +191,12 @@ const struct exti_search_ops *exti__search_macho(void)
 {
     static const struct exti_search_ops ops = {
         .format = EXTI_FORMAT_MACHO,
-        .same_name = same_name,
+        .same_name = macho_same_name,
         .is_api = exti__is_api_name,
-        .is_system = is_system,
-        .loaded_name = loaded_name,
-        .find = find,
-        .by_name = by_name,
+        .is_system = macho_is_system,
+        .loaded_name = macho_loaded_name,
+        .find = macho_find,
+        .by_name = macho_by_name,
     };
 
     return &ops;

@@ -1,16 +1,13 @@
-/* PE: where Windows looks for the DLLs of one that is loaded as CPython loads extension modules, by
- * LoadLibraryExW(path, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR): among
- * those that are loaded, by the file's name alone, which is the closure's part; what the system
- * answers for by itself; the folder of the file that is loaded by its path, for those it drags in
- * too; the program's folder; folders that os.add_dll_directory has named; System32.
+/* PE: where Windows looks for the DLLs that an extension module needs, if CPython loads it by
+ * LoadLibraryExW(path, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR).  In
+ * this order: loaded modules of that file name, which is the closure's part; the system's known
+ * DLLs; the folder of the file loaded by path, which counts for all that it drags in; the program's
+ * folder; the folders given to os.add_dll_directory; System32.
  *
- * The program is python.exe, beside the API library.  Which folders it will have named by then is
- * not told anywhere: those that packages are known to name as they are imported stand for them.
- * Those of other packages than the module's own come last, as nobody may have imported these: a
- * Visual C++ runtime of theirs is not to take the place of the system's. */
-#include "base/os/path.h"
-#include "loader/resolve/search.h"
-
+ * The program is python.exe, beside the API library.  No file tells which folders a process has
+ * added, so the folders that packages are known to add when they are imported stand for them.
+ * Those of packages other than the module's own come last, as the process may not have imported
+ * these packages: their Visual C++ runtime must not take the place of the system's. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +16,14 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "loader/resolve/dll_name.h"
-#include "loader/resolve/search_pe_priv.h"
+#include "loader/resolve/search_pe.h"
+#include "loader/resolve/search_pe_system.h"
 #include "loader/resolve/stable_abi_name.h"
 
-/* ---- what the system answers for, before all folders ---- */
+/* ---- the system's own DLLs ---- */
 
-/* The registry's list of KnownDLLs and what those need, of every Windows that CPython 3.9 runs on;
- * and the C library, for which API sets stand. */
+/* The DLLs of the registry's KnownDLLs list and those that they need, on every Windows that CPython
+ * 3.9 runs on; and the C library, for which API sets stand. */
 static const char *const known[] = {
     "advapi32", "clbcatq", "combase",  "comdlg32", "coml2",  "gdi32",    "gdiplus",
     "imagehlp", "imm32",   "kernel32", "msctf",    "msvcrt", "normaliz", "nsi",
@@ -33,7 +31,7 @@ static const char *const known[] = {
     "shcore",   "shell32", "shlwapi",  "ucrtbase", "user32", "wldap32",  "ws2_32",
 };
 
-/* One that imports from a program, as addons for Node.js do, is loaded by that. */
+/* Addons for Node.js import from the program that loads them, so ".exe" is there already. */
 static bool is_known(const char *name)
 {
     const size_t n = strlen(name);
@@ -47,7 +45,7 @@ static bool is_known(const char *name)
     return false;
 }
 
-static bool is_system(const char *name)
+static bool pe_is_system(const char *name)
 {
     char folder[EXTI_PATH_MAX];
     size_t n;
@@ -66,8 +64,9 @@ struct entry {
     char found[EXTI_FILE_NAME_MAX + 1];
 };
 
-/* Of several that differ in case the first by name, whatever the folder's order. */
-static int is_it(void *user, const char *name)
+/* Takes the first in strcmp order of names that differ in case only, whatever the order of the
+ * folder. */
+static int take_if_named(void *user, const char *name)
 {
     struct entry *e = user;
 
@@ -77,7 +76,7 @@ static int is_it(void *user, const char *name)
     return 0;
 }
 
-/* A folder that is not there, or may not be looked into, has nothing. */
+/* Finds dir/name in any case.  A folder that is missing or unreadable holds nothing. */
 static int try_in(const char *dir, const char *name, char **out, struct exti_error *err)
 {
     struct entry e = {.name = name};
@@ -89,7 +88,7 @@ static int try_in(const char *dir, const char *name, char **out, struct exti_err
     if (exti__fs_id(path, &id, NULL)) {
         exti__free(path);
         path = NULL;
-        if (!exti__fs_list(dir, is_it, &e, NULL) && e.found[0]) {
+        if (!exti__fs_list(dir, take_if_named, &e, NULL) && e.found[0]) {
             path = exti__path_join(dir, e.found);
             if (!path)
                 return exti__fail_nomem(err);
@@ -103,15 +102,15 @@ static int try_in(const char *dir, const char *name, char **out, struct exti_err
     return 0;
 }
 
-/* ---- the folders that packages name ---- */
+/* ---- the folders that packages add ---- */
 
-/* A path whose first `n` bytes are the folder at hand. */
+/* A path on which to climb from a file to its folders; the first `n` bytes are the current one. */
 struct climb {
     char *path, *probe; /* owned; `probe` has room for more */
     size_t n;
 };
 
-/* To the folder that it is in. */
+/* Climbs to the parent folder. */
 static bool climb(struct climb *c)
 {
     const char *slash;
@@ -124,7 +123,7 @@ static bool climb(struct climb *c)
     return true;
 }
 
-static const char *here(struct climb *c, const char *more)
+static const char *path_here(struct climb *c, const char *more)
 {
     memcpy(c->probe, c->path, c->n);
     memcpy(c->probe + c->n, more, strlen(more) + 1);
@@ -133,7 +132,7 @@ static const char *here(struct climb *c, const char *more)
 
 static bool is_site(struct climb *c)
 {
-    const char *base = exti__base_name(here(c, ""));
+    const char *base = exti__base_name(path_here(c, ""));
 
     return strcasecmp(base, "site-packages") == 0 || strcasecmp(base, "dist-packages") == 0;
 }
@@ -142,12 +141,12 @@ static bool is_package(struct climb *c)
 {
     struct exti_file_id id;
 
-    return !exti__fs_id(here(c, "/__init__.py"), &id, NULL);
+    return !exti__fs_id(path_here(c, "/__init__.py"), &id, NULL);
 }
 
 #define ROOM sizeof "/pywin32_system32"
 
-static int begin(struct climb *c, const char *file, struct exti_error *err)
+static int climb_from(struct climb *c, const char *file, struct exti_error *err)
 {
     c->n = strlen(file);
     c->path = exti__alloc(c->n + 1);
@@ -158,14 +157,14 @@ static int begin(struct climb *c, const char *file, struct exti_error *err)
     return 0;
 }
 
-static void end(struct climb *c)
+static void climb_end(struct climb *c)
 {
     exti__free(c->path);
     exti__free(c->probe);
 }
 
-/* From a file to the folder of its top-level package, if it is in one; *site: that is in a folder
- * of packages, or the file is. */
+/* Climbs from a file to the folder of its top-level package; false if it is in none.  *site: the
+ * package, or the file, is in site-packages or the like. */
 static bool find_package(struct climb *c, const char *file, bool *site)
 {
     const size_t whole = c->n;
@@ -218,8 +217,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* In all folders "*.libs" of a folder of packages: delvewheel calls them by the distribution's
- * name, which need not be the package's. */
+/* Searches all folders "*.libs" of site-packages: delvewheel names them by the distribution, whose
+ * name may not be the package's. */
 static int try_site(const char *site, const char *name, char **out, struct exti_error *err)
 {
     struct names n = {0};
@@ -242,50 +241,51 @@ static int try_site(const char *site, const char *name, char **out, struct exti_
     return rc;
 }
 
-/* "numpy/.libs" of earlier ones, "torch/lib", "numpy.libs" beside "numpy". */
+/* The module's own package: "numpy/.libs" of older wheels, "torch/lib", "numpy.libs" beside
+ * "numpy". */
 static int try_package(const char *file, const char *name, char **out, struct exti_error *err)
 {
     static const char *const own[] = {"/.libs", "/lib", ".libs"};
     struct climb c = {0};
     bool site = false;
-    int rc = begin(&c, file, err);
+    int rc = climb_from(&c, file, err);
 
     if (!rc && find_package(&c, file, &site))
         for (size_t i = 0; i < sizeof own / sizeof *own && !rc && !*out; i++)
-            rc = try_in(here(&c, own[i]), name, out, err);
-    end(&c);
+            rc = try_in(path_here(&c, own[i]), name, out, err);
+    climb_end(&c);
     return rc;
 }
 
-/* Those of other packages, and pywin32's own. */
+/* The folders of other packages, and pywin32's, which lies beside its package. */
 static int try_others(const char *file, const char *name, char **out, struct exti_error *err)
 {
     struct climb c = {0};
     bool site = false;
-    int rc = begin(&c, file, err);
+    int rc = climb_from(&c, file, err);
 
     if (!rc)
         find_package(&c, file, &site);
     if (!rc && site && climb(&c)) {
-        rc = try_site(here(&c, ""), name, out, err);
+        rc = try_site(path_here(&c, ""), name, out, err);
         if (!rc && !*out)
-            rc = try_in(here(&c, "/pywin32_system32"), name, out, err);
+            rc = try_in(path_here(&c, "/pywin32_system32"), name, out, err);
     }
-    end(&c);
+    climb_end(&c);
     return rc;
 }
 
-/* ---- the order of them ---- */
+/* ---- the order of the folders ---- */
 
 /* Beside the file `path`. */
 static int try_beside(const char *path, const char *name, char **out, struct exti_error *err)
 {
     struct climb c = {0};
-    int rc = begin(&c, path, err);
+    int rc = climb_from(&c, path, err);
 
     if (!rc && climb(&c))
-        rc = try_in(here(&c, ""), name, out, err);
-    end(&c);
+        rc = try_in(path_here(&c, ""), name, out, err);
+    climb_end(&c);
     return rc;
 }
 
@@ -300,8 +300,8 @@ static int try_system(const char *name, char **out, struct exti_error *err)
     return *out ? 0 : exti__fail_nomem(err);
 }
 
-static int look(const struct exti_requester *root, const char *name, char **out,
-                struct exti_error *err)
+static int search_folders_of(const struct exti_requester *root, const char *name, char **out,
+                             struct exti_error *err)
 {
     int rc = try_beside(root->path, name, out, err);
 
@@ -314,8 +314,8 @@ static int look(const struct exti_requester *root, const char *name, char **out,
     return rc || *out ? rc : try_others(root->path, name, out, err);
 }
 
-static int find(const struct exti_search *s, const struct exti_requester *from, const char *name,
-                char **out, struct exti_error *err)
+static int pe_find(const struct exti_search *s, const struct exti_requester *from, const char *name,
+                   char **out, struct exti_error *err)
 {
     char file[EXTI_FILE_NAME_MAX + 1];
     char *path = NULL;
@@ -328,7 +328,7 @@ static int find(const struct exti_search *s, const struct exti_requester *from, 
     snprintf(file, sizeof file, "%s%s", name, strchr(name, '.') ? "" : ".dll");
     while (from->loader)
         from = from->loader;
-    rc = look(from, file, &path, err);
+    rc = search_folders_of(from, file, &path, err);
     if (rc)
         exti__free(path);
     else
@@ -338,22 +338,22 @@ static int find(const struct exti_search *s, const struct exti_requester *from, 
 
 /* ---- names ---- */
 
-/* Loaded modules are known by their files' names. */
-static bool same_name(const char *a, const char *b)
+/* Windows knows loaded modules by their files' names. */
+static bool pe_same_name(const char *a, const char *b)
 {
     return exti__same_dll(exti__base_name(a), exti__base_name(b));
 }
 
-static bool is_api(const char *name, const char *file, const char *id)
+static bool pe_is_api(const char *name, const char *file, const char *id)
 {
     const char *stable = exti__stable_abi_name_for(file, id);
 
-    return same_name(name, file) || (id && same_name(name, id)) ||
+    return pe_same_name(name, file) || (id && pe_same_name(name, id)) ||
            (stable && exti__is_stable_abi_name(exti__base_name(name), stable));
 }
 
-static int loaded_name(const struct exti_search *s, const char *path, const char *name, char **out,
-                       struct exti_error *err)
+static int pe_loaded_name(const struct exti_search *s, const char *path, const char *name,
+                          char **out, struct exti_error *err)
 {
     (void)s;
     (void)path;
@@ -361,9 +361,10 @@ static int loaded_name(const struct exti_search *s, const char *path, const char
     return *out ? 0 : exti__fail_nomem(err);
 }
 
-/* What is loaded by its path first is then found by its name, wherever it lies. */
-static int by_name(const struct exti_search *s, const struct exti_requester *from, const char *name,
-                   const struct exti_file_id *file, bool *out, struct exti_error *err)
+/* A DLL that the context has loaded by its path is found by its name from any folder. */
+static int pe_by_name(const struct exti_search *s, const struct exti_requester *from,
+                      const char *name, const struct exti_file_id *file, bool *out,
+                      struct exti_error *err)
 {
     (void)s;
     (void)from;
@@ -377,13 +378,13 @@ static int by_name(const struct exti_search *s, const struct exti_requester *fro
 const struct exti_search_ops *exti__search_pe(void)
 {
     static const struct exti_search_ops ops = {.format = EXTI_FORMAT_PE,
-                                               .same_name = same_name,
-                                               .is_api = is_api,
-                                               .is_system = is_system,
-                                               .loaded_name = loaded_name,
+                                               .same_name = pe_same_name,
+                                               .is_api = pe_is_api,
+                                               .is_system = pe_is_system,
+                                               .loaded_name = pe_loaded_name,
                                                .by_file = true,
-                                               .find = find,
-                                               .by_name = by_name};
+                                               .find = pe_find,
+                                               .by_name = pe_by_name};
 
     return &ops;
 }

@@ -1,14 +1,14 @@
-/* Where Windows is not the host its folders are not there to look into; so by name, those of its
- * DLLs that extension modules and what they bring import from, and what graphics drivers and the
- * redistributable Visual C++ runtime put there. */
-#include "loader/resolve/search_pe_priv.h"
+/* Where Windows is not the host, its System32 cannot be looked into.  So this is a list: the DLLs
+ * there that extension modules and their libraries import, and what graphics drivers and the
+ * redistributable Visual C++ runtime add. */
+#include "loader/resolve/search_pe_system.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "loader/resolve/dll_name.h"
 
-static const char *const names[] = {
+static const char *const system32[] = {
     "atl100",
     "concrt140",
     "mfc140",
@@ -187,8 +187,8 @@ void exti__pe_system_folder(char out[EXTI_PATH_MAX])
 
 bool exti__pe_system_has(const char *name)
 {
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (exti__same_dll(names[i], name))
+    for (size_t i = 0; i < sizeof system32 / sizeof *system32; i++)
+        if (exti__same_dll(system32[i], name))
             return true;
     return false;
 }

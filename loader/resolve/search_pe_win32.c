@@ -1,4 +1,4 @@
-#include "loader/resolve/search_pe_priv.h"
+#include "loader/resolve/search_pe_system.h"
 
 #include <stdio.h>
 #include <windows.h>

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "loader/image/machines.h"
+#include "loader/resolve/search_macho.h"
 #include "loader/store/edits.h"
 #include "loader/store/verify_priv.h"
 

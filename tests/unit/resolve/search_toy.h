@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
-#include "loader/resolve/search_priv.h"
+#include "loader/resolve/search_host.h"
 #include "tests/support/exti_test.h"
 
 /* Makes the folder dir/name, parents first. */

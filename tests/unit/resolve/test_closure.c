@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "loader/resolve/closure.h"
+#include "loader/resolve/search_elf.h"
 #include "tests/unit/resolve/search_toy.h"
 
 struct fixture {
@@ -13,12 +14,12 @@ struct fixture {
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
-    struct exti_search_opts o = {0};
+    struct exti_elf_search_opts o = {0};
 
     assert_non_null(f);
     if (test_setup((void **)&f->t))
         return -1;
-    assert_ok(exti__search_open(&o, &f->s, &f->t->err), &f->t->err);
+    assert_ok(exti__elf_search_open(&o, &f->s, &f->t->err), &f->t->err);
     *state = f;
     return 0;
 }
@@ -30,7 +31,7 @@ static int teardown(void **state)
 
     exti__mem_fail_after(-1);
     exti__closure_close(&f->g);
-    exti__search_close(f->s);
+    exti__elf_search_close(f->s);
     free(f);
     return test_teardown(&t);
 }
@@ -425,7 +426,7 @@ static void missing_libraries_are_told(void **state)
     assert_int_equal(f->g.missing, 2);
     assert_string_equal(f->g.nodes[0].needs[0].name, "libmid.so");
     assert_int_equal(f->g.nodes[0].needs[0].node, EXTI_NO_NODE);
-    assert_contains(f->g.nodes[0].needs[0].problem, "no ELF file");
+    assert_contains(f->g.nodes[0].needs[0].problem, "not an ELF file");
     assert_contains(f->g.nodes[0].needs[1].problem, "none of the folders");
 }
 

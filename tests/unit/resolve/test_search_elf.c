@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "loader/resolve/search_priv.h"
+#include "loader/resolve/elf_kind.h"
+#include "loader/resolve/search_elf.h"
+#include "loader/resolve/search_elf_state.h"
+#include "loader/resolve/search_host.h"
 #include "tests/unit/resolve/search_toy.h"
 
 static const char *const no_dirs[] = {NULL};
@@ -34,7 +37,7 @@ static int teardown(void **state)
     void *t = f->t;
 
     exti__mem_fail_after(-1);
-    exti__search_close(f->s);
+    exti__elf_search_close(f->s);
     exti_image_free(f->im);
     exti__free(f->found);
     free(f);
@@ -43,11 +46,11 @@ static int teardown(void **state)
 
 #define search_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-static void open_search(struct fixture *f, struct exti_search_opts o)
+static void open_search(struct fixture *f, struct exti_elf_search_opts o)
 {
-    exti__search_close(f->s);
+    exti__elf_search_close(f->s);
     f->s = NULL;
-    assert_ok(exti__search_open(&o, &f->s, &f->t->err), &f->t->err);
+    assert_ok(exti__elf_search_open(&o, &f->s, &f->t->err), &f->t->err);
 }
 
 static struct exti_requester requester(struct fixture *f, const char *path,
@@ -73,7 +76,7 @@ static const char *find_for(struct fixture *f, const char *path, const char *nam
     f->im = NULL;
     assert_ok(exti_inspect(path, &f->im, &f->t->err), &f->t->err);
     from = requester(f, path, f->im);
-    assert_ok(exti__search_find(f->s, &from, name, &f->found, &f->t->err), &f->t->err);
+    assert_ok(exti__elf_search_find(f->s, &from, name, &f->found, &f->t->err), &f->t->err);
     return f->found;
 }
 
@@ -83,7 +86,7 @@ static void assert_finds(struct fixture *f, const char *library_path, const char
 {
     const char *traced, *found;
 
-    open_search(f, (struct exti_search_opts){.library_path = library_path});
+    open_search(f, (struct exti_elf_search_opts){.library_path = library_path});
     found = find_for(f, file, name);
     traced = toy_traced(f->t, toy_trace(f->t, library_path, file), name);
     assert_non_null(traced);
@@ -147,7 +150,7 @@ static void tokens_have_two_spellings(void **state)
                                         "$ORIGIN_:$ORIGIN/o//"};
 
     skip_under_valgrind();
-    open_search(f, (struct exti_search_opts){0});
+    open_search(f, (struct exti_elf_search_opts){0});
     make_leaf(f, "o");
     make_leaf(f, test_format(t, "p/%s", f->s->platform));
     make_leaf(f, f->s->lib);
@@ -169,7 +172,7 @@ static void names_with_a_slash_are_not_searched_for(void **state)
     const char *file = toy_lib(f->t, "a.so", "");
 
     make_leaf(f, "sub");
-    open_search(f, (struct exti_search_opts){.library_path = test_path(f->t, "sub")});
+    open_search(f, (struct exti_elf_search_opts){.library_path = test_path(f->t, "sub")});
     assert_string_equal(find_for(f, file, "${ORIGIN}/sub/libleaf.so"),
                         test_path(f->t, "sub/libleaf.so"));
     assert_null(find_for(f, file, "$ORIGIN/libleaf.so"));
@@ -193,7 +196,7 @@ static void rpaths_of_loaders_count_until_a_runpath(void **state)
 
         mid = toy_lib(t, "d/libmid.so", test_format(t, "-L%%/d -lleaf %s", flags[i]));
         root = toy_lib(t, "root.so", "-L%/d -lmid -Wl,--disable-new-dtags,-rpath,%/d");
-        open_search(f, (struct exti_search_opts){0});
+        open_search(f, (struct exti_elf_search_opts){0});
         assert_string_equal(find_for(f, root, "libmid.so"), mid);
         find_for(f, mid, "libleaf.so");
         exti__free(f->found);
@@ -202,7 +205,7 @@ static void rpaths_of_loaders_count_until_a_runpath(void **state)
         chain[1] = requester(f, root, top);
         chain[0] = requester(f, mid, f->im);
         chain[0].loader = &chain[1];
-        rc = exti__search_find(f->s, chain, "libleaf.so", &f->found, &t->err);
+        rc = exti__elf_search_find(f->s, chain, "libleaf.so", &f->found, &t->err);
         exti_image_free(top);
         assert_ok(rc, &t->err);
         assert_string_equal(f->found ? f->found : "",
@@ -232,7 +235,7 @@ static void the_programs_rpath_counts_last_of_all(void **state)
         program = toy_build(f->t, "program", rows[i].kind,
                             test_format(f->t, "%%/program.c %s %s", rows[i].flags,
                                         strcmp(rows[i].kind, "-static") ? "-L% -lneeded" : ""));
-        open_search(f, (struct exti_search_opts){.program = program});
+        open_search(f, (struct exti_elf_search_opts){.program = program});
         find_for(f, file, "libleaf.so");
         assert_string_equal(f->found ? f->found : "",
                             rows[i].counts ? test_path(f->t, "p/libleaf.so") : "");
@@ -252,7 +255,7 @@ static bool keeps_name(struct fixture *f, const char *path, const char *name, co
     assert_ok(exti_inspect(path, &f->im, &f->t->err), &f->t->err);
     assert_ok(exti__fs_id(file, &id, &f->t->err), &f->t->err);
     from = requester(f, path, f->im);
-    assert_ok(exti__search_by_name(f->s, &from, name, &id, &keeps, &f->t->err), &f->t->err);
+    assert_ok(exti__elf_search_by_name(f->s, &from, name, &id, &keeps, &f->t->err), &f->t->err);
     return keeps;
 }
 
@@ -268,7 +271,7 @@ static void copies_may_keep_names_that_find_the_same_from_anywhere(void **state)
     other = test_path(t, "other/libleaf.so");
     here = toy_lib(t, "here.so", "");
     there = toy_lib(t, "there.so", "-Wl,-rpath,$ORIGIN/other");
-    open_search(f, (struct exti_search_opts){.dirs = dirs, .cache_file = ""});
+    open_search(f, (struct exti_elf_search_opts){.dirs = dirs, .cache_file = ""});
     assert_true(keeps_name(f, here, "libleaf.so", leaf));
     assert_false(keeps_name(f, here, "libleaf.so", other)); /* say by a loader's DT_RPATH */
     assert_false(keeps_name(f, there, "libleaf.so", other));
@@ -277,12 +280,12 @@ static void copies_may_keep_names_that_find_the_same_from_anywhere(void **state)
     assert_false(keeps_name(f, here, "$ORIGIN/libleaf.so", leaf));
     assert_false(keeps_name(f, here, "./libleaf.so", leaf));
     assert_false(keeps_name(f, here, "libnone.so", leaf));
-    open_search(f, (struct exti_search_opts){
+    open_search(f, (struct exti_elf_search_opts){
                        .dirs = dirs, .cache_file = "", .library_path = test_path(t, "other")});
     assert_false(keeps_name(f, here, "libleaf.so", leaf));
     assert_false(keeps_name(f, here, "libleaf.so", other));
     toy_lib(t, "here.so", "-Wl,-z,nodefaultlib");
-    open_search(f, (struct exti_search_opts){.dirs = dirs, .cache_file = ""});
+    open_search(f, (struct exti_elf_search_opts){.dirs = dirs, .cache_file = ""});
     assert_false(keeps_name(f, here, "libleaf.so", leaf));
 }
 
@@ -323,19 +326,20 @@ static void other_files_end_the_search(void **state)
     first = test_path(t, "first/libleaf.so");
     toy_text(t, "first/libleaf.so",
              "/* GNU ld script */\nGROUP ( /lib/libleaf.so.1 /lib/libleaf_nonshared.a )\n");
-    open_search(f, (struct exti_search_opts){0});
+    open_search(f, (struct exti_elf_search_opts){0});
     assert_ok(exti_inspect(root, &f->im, &t->err), &t->err);
     from = requester(f, root, f->im);
-    assert_exti(exti__search_find(f->s, &from, "libleaf.so", &f->found, &t->err), EXTI_E_FORMAT,
+    assert_exti(exti__elf_search_find(f->s, &from, "libleaf.so", &f->found, &t->err), EXTI_E_FORMAT,
                 &t->err, 0);
     assert_string_equal(t->err.file, first);
     assert_contains(toy_trace(t, NULL, root), "invalid ELF header");
     test_write(first, "\177ELF\2\1", 6);
-    assert_exti(exti__search_find(f->s, &from, "libleaf.so", &f->found, &t->err), EXTI_E_FORMAT,
+    assert_exti(exti__elf_search_find(f->s, &from, "libleaf.so", &f->found, &t->err), EXTI_E_FORMAT,
                 &t->err, 0);
     unlink(first);
     mkdir(first, 0777);
-    assert_int_equal(exti__search_find(f->s, &from, "libleaf.so", &f->found, &t->err), EXTI_E_IO);
+    assert_int_equal(exti__elf_search_find(f->s, &from, "libleaf.so", &f->found, &t->err),
+                     EXTI_E_IO);
     assert_int_equal(t->err.os_error, EISDIR);
     assert_contains(toy_trace(t, NULL, root), "cannot read file data");
 }
@@ -383,7 +387,7 @@ static void so_do_the_subfolders_of_older_loaders(void **state)
             if (set >> i & 1)
                 dir = test_format(t, "%s/%s", dir, subs[i]);
         make_leaf(f, dir);
-        open_search(f, (struct exti_search_opts){0});
+        open_search(f, (struct exti_elf_search_opts){0});
         traced = toy_traced(t, toy_trace(t, NULL, root), "libleaf.so");
         assert_non_null(traced);
         assert_string_equal(find_for(f, root, "libleaf.so"), traced);
@@ -406,7 +410,7 @@ static void the_platform_is_the_loaders(void **state)
     paths = test_alloc(t, size.dls_size);
     assert_int_equal(dlinfo(handle, RTLD_DI_SERINFOSIZE, paths), 0);
     assert_int_equal(dlinfo(handle, RTLD_DI_SERINFO, paths), 0);
-    open_search(f, (struct exti_search_opts){0});
+    open_search(f, (struct exti_elf_search_opts){0});
     while (i < paths->dls_cnt &&
            strncmp(paths->dls_serpath[i].dls_name, t->dir, strlen(t->dir)) != 0)
         i++;
@@ -451,11 +455,11 @@ static void nodeflib_keeps_off_the_default_folders(void **state)
                *no = toy_lib(f->t, "b.so", "-Wl,-z,nodefaultlib");
 
     make_leaf(f, "usual");
-    open_search(f, (struct exti_search_opts){.dirs = dirs, .cache_file = ""});
+    open_search(f, (struct exti_elf_search_opts){.dirs = dirs, .cache_file = ""});
     assert_string_equal(find_for(f, plain, "libleaf.so"), test_path(f->t, "usual/libleaf.so"));
     assert_null(find_for(f, no, "libleaf.so"));
     assert_true(f->im->info.flags & EXTI_IMAGE_NODEFLIB);
-    open_search(f, (struct exti_search_opts){0});
+    open_search(f, (struct exti_elf_search_opts){0});
     assert_non_null(find_for(f, plain, "libc.so.6"));
     assert_null(find_for(f, no, "libc.so.6")); /* which the cache has, in a default folder */
 }
@@ -491,7 +495,7 @@ static void what_was_found_and_is_gone_is_looked_for_again(void **state)
     make_leaf(f, "second");
     user = toy_lib(t, "user.so", "-L%/first -lleaf");
     none = toy_lib(t, "none.so", "-L%/first -lleaf -Wl,-z,nodefaultlib");
-    open_search(f, (struct exti_search_opts){.dirs = dirs, .cache_file = ""});
+    open_search(f, (struct exti_elf_search_opts){.dirs = dirs, .cache_file = ""});
     for (int i = 0; i < 2; i++) {
         assert_string_equal(find_for(f, user, "libleaf.so"), test_path(t, "first/libleaf.so"));
         assert_null(find_for(f, none, "libleaf.so"));
@@ -515,8 +519,8 @@ static void the_cache_is_read_in_each_format(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
         const char *cache = make_cache(f, formats[i]);
 
-        open_search(
-            f, (struct exti_search_opts){.cache_file = cache, .dirs = no_dirs, .hwcaps = no_dirs});
+        open_search(f, (struct exti_elf_search_opts){
+                           .cache_file = cache, .dirs = no_dirs, .hwcaps = no_dirs});
         if (i < 2) /* ldconfig puts subfolders' files into the old table, which cannot tell them */
             assert_string_equal(find_for(f, file, "libleaf.so"),
                                 test_path(f->t, "cache/libleaf.so"));
@@ -527,8 +531,8 @@ static void the_cache_is_read_in_each_format(void **state)
         assert_null(find_for(f, file, "libleaf11.so.2"));
         if (i == 2)
             continue;
-        open_search(f,
-                    (struct exti_search_opts){.cache_file = cache, .dirs = no_dirs, .hwcaps = v3});
+        open_search(
+            f, (struct exti_elf_search_opts){.cache_file = cache, .dirs = no_dirs, .hwcaps = v3});
         assert_string_equal(find_for(f, file, "libleaf.so"),
                             test_path(f->t, "cache/glibc-hwcaps/x86-64-v3/libleaf.so"));
     }
@@ -583,7 +587,7 @@ static void the_systems_cache_is_as_ldconfig_prints_it(void **state)
 
     if (test_run(t, &out, "/sbin/ldconfig", "-p", NULL) != 0)
         skip_because("ldconfig -p fails");
-    open_search(f, (struct exti_search_opts){0});
+    open_search(f, (struct exti_elf_search_opts){0});
     for (line = strchr(out, '\n'); line && *++line == '\t'; line = next) {
         char *name = line + 1, *end = strstr(name, " ("), *path = strstr(name, "=> ");
         const char *found = NULL;
@@ -616,11 +620,11 @@ static void the_loader_confirms_what_is_known_of_it(void **state)
     char *out, *platform;
 
     skip_under_valgrind();
-    open_search(f, (struct exti_search_opts){0});
+    open_search(f, (struct exti_elf_search_opts){0});
     assert_non_null(f->s->loader);
     if (test_run(t, &out, f->s->loader, "--list-diagnostics", NULL) != 0)
         skip_because("this loader has no --list-diagnostics");
-    dirs = exti__search_dirs(f->s);
+    dirs = exti__elf_search_dirs(f->s);
     for (size_t i = 0; dirs[i]; i++)
         assert_contains(out, test_format(t, "path.system_dirs[0x%zx]=\"%s/\"", i, dirs[i]));
     assert_true(dirs[0] && !strstr(out, test_format(t, "path.system_dirs[0x%d]", 4 + !dirs[3])));
@@ -635,19 +639,19 @@ static void the_loader_confirms_what_is_known_of_it(void **state)
 static void bad_options_are_told(void **state)
 {
     struct fixture *f = *state;
-    struct exti_search_opts o = {.cache_file = test_path(f->t, "none")};
+    struct exti_elf_search_opts o = {.cache_file = test_path(f->t, "none")};
 
     open_search(f, o); /* a system may have no cache */
     test_write(o.cache_file, "text", 4);
-    exti__search_close(f->s);
+    exti__elf_search_close(f->s);
     f->s = NULL;
     open_search(f, o); /* and one that is none is passed over */
-    exti__search_close(f->s);
+    exti__elf_search_close(f->s);
     f->s = NULL;
-    o = (struct exti_search_opts){.loader = test_path(f->t, "no-loader")};
-    assert_int_equal(exti__search_open(&o, &f->s, &f->t->err), EXTI_E_IO);
-    o = (struct exti_search_opts){.program = test_path(f->t, "no-program")};
-    assert_int_equal(exti__search_open(&o, &f->s, &f->t->err), EXTI_E_IO);
+    o = (struct exti_elf_search_opts){.loader = test_path(f->t, "no-loader")};
+    assert_int_equal(exti__elf_search_open(&o, &f->s, &f->t->err), EXTI_E_IO);
+    o = (struct exti_elf_search_opts){.program = test_path(f->t, "no-program")};
+    assert_int_equal(exti__elf_search_open(&o, &f->s, &f->t->err), EXTI_E_IO);
     assert_null(f->s);
 }
 
@@ -675,16 +679,16 @@ static void the_environment_is_that_of_the_start(void **state)
         unsetenv("LD_LIBRARY_PATH");
     }
     exti__free(found);
-    exti__search_close(f->s);
+    exti__elf_search_close(f->s);
     f->s = NULL;
-    assert_ok(exti__search_open_running(&f->s, &f->t->err), &f->t->err);
+    assert_ok(exti__elf_search_open_running(&f->s, &f->t->err), &f->t->err);
     assert_non_null(f->s->program_path);
 }
 
 static void every_allocation_may_fail(void **state)
 {
     struct fixture *f = *state;
-    struct exti_search_opts o = {.library_path = "/nowhere"};
+    struct exti_elf_search_opts o = {.library_path = "/nowhere"};
     struct exti_requester from;
     const char *root;
     long n;
@@ -695,7 +699,7 @@ static void every_allocation_may_fail(void **state)
     o.program = root;
     for (n = 0; rc; n++) {
         exti__mem_fail_after(n);
-        rc = exti__search_open(&o, &f->s, &f->t->err);
+        rc = exti__elf_search_open(&o, &f->s, &f->t->err);
         exti__mem_fail_after(-1);
         assert_true(rc == 0 || rc == EXTI_E_NOMEM);
     }
@@ -704,7 +708,7 @@ static void every_allocation_may_fail(void **state)
     from = requester(f, root, f->im);
     for (n = 0, rc = EXTI_E_NOMEM; rc; n++) {
         exti__mem_fail_after(n);
-        rc = exti__search_find(f->s, &from, "libleaf.so", &f->found, &f->t->err);
+        rc = exti__elf_search_find(f->s, &from, "libleaf.so", &f->found, &f->t->err);
         exti__mem_fail_after(-1);
         assert_true(rc == 0 || rc == EXTI_E_NOMEM);
     }

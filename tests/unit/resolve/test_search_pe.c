@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "loader/resolve/search.h"
+#include "loader/resolve/search_pe.h"
 #include "tests/support/exti_test.h"
 
 static int teardown(void **state)
