@@ -5,8 +5,8 @@
 #include "base/glob.h"
 #include "base/os/path.h"
 
-static bool names(const struct exti_policy *p, const char *glob, const char *soname,
-                  const char *path)
+static bool rule_names(const struct exti_policy *p, const char *glob, const char *soname,
+                       const char *path)
 {
     const bool fold = p->format == EXTI_FORMAT_PE;
 
@@ -16,7 +16,7 @@ static bool names(const struct exti_policy *p, const char *glob, const char *son
            exti__glob_matches(glob, exti__base_name(path), fold);
 }
 
-/* The base set's entry for it, if there is one. */
+/* The base set's decision, if it has an entry for the library. */
 static bool find_base(const struct exti_policy *p, const char *soname, const char *path,
                       struct exti_decision *out)
 {
@@ -24,7 +24,7 @@ static bool find_base(const struct exti_policy *p, const char *soname, const cha
     bool fixed;
 
     for (size_t i = 0; (glob = exti__policy_base(p->format, i, &reason, &fixed)); i++)
-        if (names(p, glob, soname, path)) {
+        if (rule_names(p, glob, soname, path)) {
             *out =
                 (struct exti_decision){true, fixed ? EXTI_WHY_FIXED : EXTI_WHY_BASE, glob, reason};
             return true;
@@ -41,7 +41,7 @@ struct exti_decision exti__policy_decide(const struct exti_policy *p, const char
     if (found && base.why == EXTI_WHY_FIXED)
         return base;
     for (size_t i = p->rule_count; i-- > 0;)
-        if (names(p, p->rules[i].glob, soname, path))
+        if (rule_names(p, p->rules[i].glob, soname, path))
             return (struct exti_decision){p->rules[i].share, EXTI_WHY_RULE, p->rules[i].glob,
                                           "the user says so"};
     if (found)
@@ -49,14 +49,15 @@ struct exti_decision exti__policy_decide(const struct exti_policy *p, const char
     if (flags & EXTI_IMAGE_CLASSES)
         return (struct exti_decision){true, EXTI_WHY_FLAGS, NULL,
                                       "it has Objective-C classes or Swift types, whose names are "
-                                      "one per process"};
+                                      "process-wide"};
     if (flags & EXTI_IMAGE_NODELETE && p->format == EXTI_FORMAT_ELF)
         return (struct exti_decision){true, EXTI_WHY_FLAGS, NULL,
-                                      "it says that it cannot be unloaded (DF_1_NODELETE)"};
+                                      "it asks never to be unloaded (DF_1_NODELETE)"};
     if (flags & EXTI_IMAGE_STATIC_TLS)
-        return (struct exti_decision){true, EXTI_WHY_FLAGS, NULL,
-                                      "its thread-locals are in the static TLS block, which few "
-                                      "copies would fill (DF_STATIC_TLS)"};
+        return (struct exti_decision){
+            true, EXTI_WHY_FLAGS, NULL,
+            "it has static TLS, of which a process has room for few copies "
+            "(DF_STATIC_TLS)"};
     return (struct exti_decision){p->share_by_default, EXTI_WHY_DEFAULT, NULL,
                                   p->share_by_default ? "libraries are shared by default"
                                                       : "libraries are isolated by default"};

@@ -1,47 +1,47 @@
-/* The base set of each format. */
+/* The base set: libraries that are shared unless a rule isolates them, format by format.
+ * docs/sharing.md lists them with the same words, and tests/unit/resolve/test_policy.c compares the
+ * two. */
 #include "loader/resolve/policy.h"
 
 #include <string.h>
 
-#define LIBC                                                                                       \
-    "the C library is one per process, and its parts speak to each other by private symbols"
-#define UNWIND "exceptions cross contexts' frames only by one unwinder, which knows all of them"
-#define CXX "exceptions, type_info, locales and streams are compared and handed around by address"
-#define ATOMIC "its locks are found by address: two copies would not exclude each other"
-#define OPENMP "its thread-locals are in the static TLS block, its threads are never joined"
-#define OPENMP_POOL                                                                                \
-    "its threads are never joined, and each copy would have as many as there are cores"
-#define INTEL_OPENMP "a second one in a process stops it (\"already initialized\")"
-#define SANITIZER "a process has one sanitizer, which is there from its start"
-#define ALLOCATOR "what one allocator gives another cannot free, and it fills the static TLS block"
-#define ALLOCATOR_ZONE "what one allocator gives another cannot free"
-#define GPU "the driver has one state per process and device"
-#define CUDA "it holds on to the driver's one state, and has hundreds of megabytes"
-#define GLIB "it registers types by names that are one per process, and it cannot be unloaded"
-#define GTYPES "it registers its types with GLib, by names that are one per process"
-#define FFI "closures cross between GLib's introspection and its users, and each frees the other's"
-#define DRAWING "GTK and Pango, which are shared, take and give its objects"
-#define DISPLAY "its connections go to GTK and the graphics drivers, which are shared"
-#define X_HOOKS "it hooks itself into the connections of libX11, which are shared"
-#define DBUS "its connections go to GLib's main loop, which is shared"
-#define SSL "its settings and exit handlers are one per process, and it cannot be unloaded"
+#define LIBC "a process has one C library, whose parts depend on each other's private symbols"
+#define UNWIND                                                                                     \
+    "exceptions can cross frames of several contexts only if one unwinder knows all frames"
+#define CXX "exceptions, type_info, locales and streams are compared and passed by address"
+#define ATOMIC "it looks up locks by address: two copies would not exclude each other"
+#define OPENMP "it has static TLS, and its threads are never joined"
+#define OPENMP_POOL "its threads are never joined, and each copy would start one per core"
+#define INTEL_OPENMP "a second copy aborts the process (\"already initialized\")"
+#define SANITIZER "a process has one sanitizer, which is loaded at its start"
+#define ALLOCATOR "one allocator cannot free another's memory, and each copy takes static TLS"
+#define ALLOCATOR_ZONE "one allocator cannot free another's memory"
+#define GPU "the driver keeps one state per process and device"
+#define CUDA                                                                                       \
+    "it depends on the driver's state, which is one per process, and takes hundreds of megabytes"
+#define GLIB "it registers types by process-wide names, and it cannot be unloaded"
+#define GTYPES "it registers its types with GLib, by process-wide names"
+#define FFI "GLib's introspection and its users free each other's closures"
+#define DRAWING "it exchanges objects with GTK and Pango, which are shared"
+#define DISPLAY "it passes connections to GTK and the graphics drivers, which are shared"
+#define X_HOOKS "it installs hooks in the connections of libX11, which is shared"
+#define DBUS "it passes connections to GLib's main loop, which is shared"
+#define SSL "its settings and exit handlers are process-wide, and it cannot be unloaded"
 #define SQLITE                                                                                     \
-    "locks of files are the process's: closing one, a copy would drop the locks of another copy"
-#define MPI "a process joins once, and its plug-ins name it"
+    "file locks belong to the process: a copy that closes a file would drop another copy's locks"
+#define MPI "a process can join once, and its plug-ins link to it by name"
 #define VC                                                                                         \
-    "exceptions, streams, locales and memory go from one of its users to another, shared ones "    \
-    "among "                                                                                       \
-    "them"
-#define JVM "a process can make one virtual machine, which takes its signals"
+    "libraries that use it exchange exceptions, streams, locales and memory, and some are shared"
+#define JVM "a process can create one virtual machine, which takes over its signals"
 
 struct entry {
     const char *glob, *reason;
     bool fixed;
 };
 
-/* Of two kinds: what a process can have but one of, and what shared libraries and their users hand
- * each other objects of, which a copy would not know.  Names as distributions give them, and those
- * of wheels, where auditwheel puts a hash before ".so". */
+/* Two kinds of libraries: a process can have only one of them, or shared libraries and their users
+ * exchange objects of them that a copy would not know.  Names are those of distributions and of
+ * wheels, where auditwheel puts a hash before ".so". */
 static const struct entry elf[] = {
     {"ld-linux*.so.*", LIBC, true},
     {"ld64.so.*", LIBC, true},
@@ -169,10 +169,10 @@ static const struct entry elf[] = {
 };
 
 /* What the system has, in /usr/lib and /System, is shared without being named here. */
-#define SYSTEM "it is the system's, and in the shared cache of all processes"
-#define VULKAN "its objects are Metal's, and of the process's one set of devices"
+#define SYSTEM "it is part of the system, in dyld's shared cache"
+#define VULKAN "its objects belong to Metal and to the process's devices"
 
-/* As Homebrew, conda and wheels name them; delocate leaves names as they are. */
+/* Names as in Homebrew, conda and wheels; delocate keeps them. */
 static const struct entry macho[] = {
     {"/usr/lib/*", SYSTEM, true},
     {"/System/*", SYSTEM, true},
@@ -218,7 +218,7 @@ static const struct entry macho[] = {
     {"libjvm.dylib", JVM, false},
 };
 
-/* Those that wheels bring have a hash before ".dll", by delvewheel. */
+/* In wheels, delvewheel puts a hash before ".dll". */
 static const struct entry pe[] = {
     {"ucrtbase*.dll", LIBC, true},
     {"api-ms-win-*.dll", LIBC, true},
