@@ -168,7 +168,7 @@ static const struct entry elf[] = {
     {"libjvm.so", JVM, false},
 };
 
-/* What the system has, in /usr/lib and /System, is shared without being named here. */
+/* Whatever the system has in /usr/lib and /System is shared without an entry of its own here. */
 #define SYSTEM "it is part of the system, in dyld's shared cache"
 #define VULKAN "its objects belong to Metal and to the process's devices"
 

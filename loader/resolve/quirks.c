@@ -1,4 +1,4 @@
-/* Which quirks there are, which apply to a file, and what they come to. */
+/* Loads quirks, matches them to files, and combines their effects. */
 #include "loader/resolve/quirks.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 /* ---- the rules ---- */
 
-static int read_file(struct exti_quirks *q, const char *path, struct exti_error *err)
+static int read_quirk_file(struct exti_quirks *q, const char *path, struct exti_error *err)
 {
     char *text = NULL;
     size_t n;
@@ -45,11 +45,11 @@ int exti_quirks_open(const char *const *files, size_t count, struct exti_quirks 
     if (!q)
         return exti__fail_nomem(err);
     rc = exti__quirks_read(q, NULL, exti__quirks_builtin, strlen(exti__quirks_builtin), err);
-    /* Those are sound; but jansson takes a token that it has no memory for as a bad one. */
+    /* The built-in rules are sound; but jansson reports a token without memory for it as bad. */
     if (rc)
         rc = exti__fail_nomem(err);
     for (size_t i = 0; !rc && i < count; i++)
-        rc = read_file(q, files[i], err);
+        rc = read_quirk_file(q, files[i], err);
     if (rc)
         exti_quirks_free(q);
     else
@@ -90,19 +90,17 @@ int exti_quirks_info(const struct exti_quirks *q, size_t i, struct exti_quirk_in
     return exti__opts_give(out, &info, sizeof info);
 }
 
-/* ---- which apply ---- */
+/* ---- matching ---- */
 
-static bool is_named(const char *glob, const char *path, const struct exti_image *im)
+static bool has_file_name(const char *glob, const char *path, const struct exti_image *im)
 {
-    const char *slash = exti__path_last_slash(path);
-
     if (strchr(glob, '/'))
         return exti__glob_matches(glob, path, false);
     return (im->info.id && exti__glob_matches(glob, im->info.id, false)) ||
-           exti__glob_matches(glob, slash ? slash + 1 : path, false);
+           exti__glob_matches(glob, exti__base_name(path), false);
 }
 
-static bool needs(const char *glob, const struct exti_image *im)
+static bool has_needed(const char *glob, const struct exti_image *im)
 {
     for (size_t i = 0; i < im->info.needed_count; i++)
         if (exti__glob_matches(glob, im->needed[i].name, false))
@@ -124,16 +122,17 @@ static const char *string_in(const json_t *o, const char *key)
     return json_string_value(json_object_get(o, key));
 }
 
-/* The text comes last, as it is looked for in the whole file. */
-static bool applies(const struct exti_quirk *quirk, const char *path, const struct exti_image *im)
+/* The text comes last, as searching for it takes a pass over the whole file. */
+static bool quirk_applies(const struct exti_quirk *quirk, const char *path,
+                          const struct exti_image *im)
 {
     const json_t *match = json_object_get(quirk->rule, "match");
     const char *file = string_in(match, "file"), *needed = string_in(match, "needs"),
                *imports = string_in(match, "imports"), *exports = string_in(match, "exports"),
                *text = string_in(match, "text");
 
-    return !quirk->disabled_by && (!file || is_named(file, path, im)) &&
-           (!needed || needs(needed, im)) && (!imports || has_symbol(imports, im, false)) &&
+    return !quirk->disabled_by && (!file || has_file_name(file, path, im)) &&
+           (!needed || has_needed(needed, im)) && (!imports || has_symbol(imports, im, false)) &&
            (!exports || has_symbol(exports, im, true)) &&
            (!text || exti_image_mention(im, text, 0) != EXTI_NO_OFFSET);
 }
@@ -145,14 +144,14 @@ size_t exti_quirks_next(const struct exti_quirks *q, const char *path, const str
 
     if (!q)
         return 0;
-    while (path && im && i < q->count && !applies(&q->rules[i], path, im))
+    while (path && im && i < q->count && !quirk_applies(&q->rules[i], path, im))
         i++;
     return path && im && i < q->count ? i : q->count;
 }
 
-/* ---- what they come to ---- */
+/* ---- effects ---- */
 
-/* Whether a later rule that applies sets the variable too. */
+/* Whether a later rule that applies also sets the variable. */
 static bool set_later(const struct exti_quirks *q, const char *path, const struct exti_image *im,
                       size_t i, const char *name)
 {
@@ -183,7 +182,7 @@ int exti_quirks_environment(const struct exti_quirks *q, const char *path,
     return 0;
 }
 
-/* A later rule's pair takes the place of an earlier one's. */
+/* A later rule's pair replaces an earlier rule's. */
 static int put_pairs(struct exti_rename **pairs, size_t *count, const json_t *map,
                      struct exti_error *err)
 {
@@ -252,7 +251,7 @@ void exti__quirk_effect_free(struct exti_quirk_effect *e)
     *e = (struct exti_quirk_effect){0};
 }
 
-/* ---- all of them ---- */
+/* ---- all rules ---- */
 
 bool exti__quirks_have(const struct exti_quirks *q, const char *name)
 {

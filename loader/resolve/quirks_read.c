@@ -1,5 +1,4 @@
-/* Reading files of quirks.  Strict: of a rule that is misread nobody would notice that it does
- * nothing. */
+/* Reads quirk files, strictly: nobody would notice that a misspelt rule does nothing. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,15 +11,15 @@
 #define QUIRKS_FORMAT 1
 #define ID_MAX 64
 
-/* The rule that is being read. */
+/* The rule that is being read, for messages. */
 struct reader {
     size_t index;
     const char *id; /* NULL: not known yet */
     struct exti_error *err;
 };
 
-static int bad(const struct reader *r, const char *fmt, ...) EXTI_PRINTF(2, 3);
-static int bad(const struct reader *r, const char *fmt, ...)
+static int fail_rule(const struct reader *r, const char *fmt, ...) EXTI_PRINTF(2, 3);
+static int fail_rule(const struct reader *r, const char *fmt, ...)
 {
     char text[400];
     va_list ap;
@@ -58,12 +57,12 @@ static const char *type_name(const json_t *v)
 static int check_text(const struct reader *r, const char *where, const json_t *v)
 {
     if (!json_is_string(v))
-        return bad(r, "%s is %s, not a string", where, type_name(v));
-    return json_string_length(v) ? 0 : bad(r, "%s is empty", where);
+        return fail_rule(r, "%s is %s, not a string", where, type_name(v));
+    return json_string_length(v) ? 0 : fail_rule(r, "%s is empty", where);
 }
 
-/* What is wrong with the set that begins at `p`, or NULL, and then *end is behind it.  A ] that
- * comes first is one of its characters. */
+/* What is wrong with the bracket expression at `p`, or NULL; then *end is behind it.  A leading
+ * ] stands for itself. */
 static const char *set_fault(const char *p, const char **end)
 {
     const char *q = p + 1 + (p[1] == '!'), *first = q;
@@ -91,7 +90,7 @@ static int check_glob(const struct reader *r, const char *where, const json_t *v
         }
         fault = set_fault(p, &p);
         if (fault)
-            rc = bad(r, "%s: '%s' %s", where, glob, fault);
+            rc = fail_rule(r, "%s: '%s' %s", where, glob, fault);
     }
     return rc;
 }
@@ -112,19 +111,19 @@ static int check_id(const struct reader *r, const char *where, const json_t *v)
     if (rc)
         return rc;
     if (json_string_length(v) > ID_MAX || !consists_of(json_string_value(v), "._-"))
-        return bad(r, "%s is '%s'; it takes 1 to %d letters, digits, '.', '_' and '-'", where,
-                   json_string_value(v), ID_MAX);
+        return fail_rule(r, "%s is '%s'; it takes 1 to %d letters, digits, '.', '_' and '-'", where,
+                         json_string_value(v), ID_MAX);
     return 0;
 }
 
-/* As a symbol table has it, without a version. */
+/* A name as in a symbol table, without a version. */
 static int check_symbol(const struct reader *r, const char *where, const char *name)
 {
     const char *p = name;
 
     while ((unsigned char)*p > ' ' && *p != '@' && *p != 0x7f)
         p++;
-    return *name && !*p ? 0 : bad(r, "%s: '%s' is no symbol's name", where, name);
+    return *name && !*p ? 0 : fail_rule(r, "%s: '%s' is not a symbol name", where, name);
 }
 
 static int check_library(const struct reader *r, const char *where, const json_t *v)
@@ -133,7 +132,7 @@ static int check_library(const struct reader *r, const char *where, const json_t
 
     if (!rc && strcmp(json_string_value(v), "share") != 0 &&
         strcmp(json_string_value(v), "isolate") != 0)
-        rc = bad(r, "%s is '%.80s', neither share nor isolate", where, json_string_value(v));
+        rc = fail_rule(r, "%s is '%.80s', neither share nor isolate", where, json_string_value(v));
     return rc;
 }
 
@@ -145,11 +144,14 @@ static int check_map(const struct reader *r, const char *where, const json_t *v)
     json_t *value;
 
     if (!json_is_object(v))
-        return bad(r, "%s is %s, not an object", where, type_name(v));
+        return fail_rule(r, "%s is %s, not an object", where, type_name(v));
     if (!json_object_size(v))
-        return bad(r, "%s is empty", where);
-    json_object_foreach((json_t *)v, key, value) if (!json_is_string(value)) return bad(
-        r, "%s: '%s' is %s, not a string", where, key, type_name(value));
+        return fail_rule(r, "%s is empty", where);
+    json_object_foreach((json_t *)v, key, value)
+    {
+        if (!json_is_string(value))
+            return fail_rule(r, "%s: '%s' is %s, not a string", where, key, type_name(value));
+    }
     return 0;
 }
 
@@ -167,14 +169,15 @@ static int check_symbols(const struct reader *r, const char *where, const json_t
         if (!rc)
             rc = check_symbol(r, where, json_string_value(value));
         if (!rc && strcmp(key, json_string_value(value)) == 0)
-            rc = bad(r, "%s: '%s' would stay what it is", where, key);
+            rc = fail_rule(r, "%s: '%s' is renamed to itself", where, key);
         if (rc)
             return rc;
     }
     return 0;
 }
 
-/* One file's symbols cannot be renamed in a row or to one name: which comes first is not told. */
+/* Neither a chain of renames nor two renames to one name are allowed: their order is not
+ * defined. */
 static int check_renames(const struct reader *r, const char *where, const json_t *v)
 {
     int rc = check_symbols(r, where, v);
@@ -186,15 +189,15 @@ static int check_renames(const struct reader *r, const char *where, const json_t
     json_object_foreach((json_t *)v, key, value)
     {
         if (json_object_get(v, json_string_value(value)))
-            return bad(r, "%s: '%s' becomes '%s', which is itself renamed", where, key,
-                       json_string_value(value));
+            return fail_rule(r, "%s: '%s' becomes '%s', which is itself renamed", where, key,
+                             json_string_value(value));
         json_object_foreach((json_t *)v, other, same)
         {
             if (other == key)
                 break;
             if (json_equal(value, same))
-                return bad(r, "%s: '%s' and '%s' would both be '%s'", where, other, key,
-                           json_string_value(value));
+                return fail_rule(r, "%s: '%s' and '%s' would both be '%s'", where, other, key,
+                                 json_string_value(value));
         }
     }
     return 0;
@@ -212,7 +215,8 @@ static int check_environment(const struct reader *r, const char *where, const js
     {
         (void)value;
         if (!*key || (*key >= '0' && *key <= '9') || !consists_of(key, "_"))
-            return bad(r, "%s: '%s' is no variable's name: letters, digits and '_'", where, key);
+            return fail_rule(r, "%s: '%s' is not a variable name; use letters, digits and '_'",
+                             where, key);
     }
     return 0;
 }
@@ -231,7 +235,7 @@ static int unknown_member(const struct reader *r, const char *where, const char 
 
     for (size_t i = 0, at = 0; i < n; i++)
         at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", table[i].name);
-    return bad(r, "%sthere is no member '%.80s'; there are %s", where, name, names);
+    return fail_rule(r, "%sunknown member '%.80s'; known are %s", where, name, names);
 }
 
 static int check_members(const struct reader *r, const char *where, const json_t *o,
@@ -267,9 +271,9 @@ static int check_match(const struct reader *r, const char *where, const json_t *
                                           {"text", check_text}};
 
     if (!json_is_object(v))
-        return bad(r, "%s is %s, not an object", where, type_name(v));
+        return fail_rule(r, "%s is %s, not an object", where, type_name(v));
     if (!json_object_size(v))
-        return bad(r, "%s is empty: it would be every file", where);
+        return fail_rule(r, "%s is empty: it would match every file", where);
     return check_members(r, "match: ", v, table, sizeof table / sizeof *table);
 }
 
@@ -277,7 +281,7 @@ static const struct member members[] = {
     {"id", check_id},          {"match", check_match},      {"library", check_library},
     {"rename", check_renames}, {"redirect", check_symbols}, {"environment", check_environment},
     {"refuse", check_text},    {"note", check_text}};
-#define EFFECTS 2 /* the first of them that makes a difference */
+#define EFFECTS 2 /* members from here on have an effect */
 #define REFUSE 6
 static const size_t member_count = sizeof members / sizeof *members;
 
@@ -289,13 +293,14 @@ static int check_contradictions(const struct reader *r, const json_t *rule)
 
     for (size_t i = EFFECTS; i < REFUSE && json_object_get(rule, "refuse"); i++)
         if (json_object_get(rule, members[i].name))
-            return bad(r, "refuse and %s contradict each other: a file that is refused has no copy",
-                       members[i].name);
+            return fail_rule(
+                r, "refuse and %s contradict each other: a file that is refused has no copy",
+                members[i].name);
     json_object_foreach(json_object_get(rule, "rename"), key, value)
     {
         (void)value;
         if (json_object_get(redirect, key))
-            return bad(r, "'%s' is in rename and in redirect", key);
+            return fail_rule(r, "'%s' is in both rename and redirect; keep one", key);
     }
     return 0;
 }
@@ -307,9 +312,9 @@ static int check_rule(struct reader *r, const json_t *rule)
     int rc;
 
     if (!json_is_object(rule))
-        return bad(r, "is %s, not an object", type_name(rule));
+        return fail_rule(r, "is %s, not an object", type_name(rule));
     if (!id)
-        return bad(r, "has no id");
+        return fail_rule(r, "has no id");
     rc = check_id(r, "id", id);
     if (rc)
         return rc;
@@ -318,18 +323,19 @@ static int check_rule(struct reader *r, const json_t *rule)
     if (rc)
         return rc;
     if (!json_object_get(rule, "match"))
-        return bad(r, "has no match: nothing says which files it is for");
+        return fail_rule(r, "has no match; add one to say which files it is for");
     while (i < member_count && !json_object_get(rule, members[i].name))
         i++;
     if (i == member_count)
-        return bad(r,
-                   "does nothing: give it library, rename, redirect, environment, refuse or note");
+        return fail_rule(
+            r, "does nothing: give it library, rename, redirect, environment, refuse or note");
     return check_contradictions(r, rule);
 }
 
 /* ---- a file ---- */
 
-static struct exti_quirk *find(const struct exti_quirks *q, const char *id, size_t from, size_t to)
+static struct exti_quirk *find_rule(const struct exti_quirks *q, const char *id, size_t from,
+                                    size_t to)
 {
     for (size_t i = from; i < to; i++)
         if (strcmp(q->rules[i].id, id) == 0)
@@ -337,9 +343,9 @@ static struct exti_quirk *find(const struct exti_quirks *q, const char *id, size
     return NULL;
 }
 
-/* `before`: how many rules the earlier files have. */
-static int disable(struct exti_quirks *q, const char *path, const json_t *ids, size_t before,
-                   struct exti_error *err)
+/* `before`: the number of rules of earlier files. */
+static int disable_rules(struct exti_quirks *q, const char *path, const json_t *ids, size_t before,
+                         struct exti_error *err)
 {
     if (ids && !json_is_array(ids))
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "disable is %s, not an array of ids",
@@ -351,14 +357,14 @@ static int disable(struct exti_quirks *q, const char *path, const json_t *ids, s
         if (!json_is_string(id))
             return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
                               "disable[%zu] is %s, not a rule's id", i, type_name(id));
-        rule = find(q, json_string_value(id), 0, before);
+        rule = find_rule(q, json_string_value(id), 0, before);
         if (!rule)
             return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
                               "disable[%zu]: no earlier file has a rule '%.80s'; 'extisolate "
                               "quirks' lists them",
                               i, json_string_value(id));
-        /* A rule that took the id over is the one that is meant. */
-        for (; rule; rule = find(q, rule->id, (size_t)(rule - q->rules) + 1, before))
+        /* Of several rules with that id, only the last is still enabled: it is the one meant. */
+        for (; rule; rule = find_rule(q, rule->id, (size_t)(rule - q->rules) + 1, before))
             if (!rule->disabled_by)
                 rule->disabled_by = path;
     }
@@ -374,9 +380,9 @@ static int add_rule(struct exti_quirks *q, const char *path, const json_t *rule,
 
     if (rc)
         return rc;
-    other = find(q, r.id, before, q->count);
+    other = find_rule(q, r.id, before, q->count);
     if (other)
-        return bad(&r, "quirks[%zu] has this id too", other->index);
+        return fail_rule(&r, "has the same id as quirks[%zu]", other->index);
     rc = exti__json_text((json_t *)rule, JSON_COMPACT, &made.text, err);
     if (rc)
         return rc;
@@ -395,14 +401,14 @@ static int check_top(const json_t *root, struct exti_error *err)
 
     if (!json_is_object(root) || !format)
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
-                          "is not a file of quirks, which begins {\"extisolate_quirks\": %d",
+                          "is not a quirk file; one starts with {\"extisolate_quirks\": %d",
                           QUIRKS_FORMAT);
     if (!json_is_integer(format))
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
                           "extisolate_quirks is %s, not the format's number", type_name(format));
     if (json_integer_value(format) != QUIRKS_FORMAT)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "is of format %lld; this library knows format %d",
+                          "has format %lld; this library reads format %d",
                           (long long)json_integer_value(format), QUIRKS_FORMAT);
     json_object_foreach((json_t *)root, key, value)
     {
@@ -410,7 +416,7 @@ static int check_top(const json_t *root, struct exti_error *err)
         if (strcmp(key, "extisolate_quirks") != 0 && strcmp(key, "quirks") != 0 &&
             strcmp(key, "disable") != 0)
             return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
-                              "there is no member '%.80s'; there are extisolate_quirks, quirks, "
+                              "unknown member '%.80s'; known are extisolate_quirks, quirks, "
                               "disable",
                               key);
     }
@@ -429,12 +435,11 @@ static int add_rules(struct exti_quirks *q, const struct exti_quirk_file *file,
         rc = exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "quirks is %s, not an array of rules",
                         type_name(list));
     if (!rc)
-        rc = disable(q, file->path, json_object_get(file->root, "disable"), before, err);
+        rc = disable_rules(q, file->path, json_object_get(file->root, "disable"), before, err);
     if (rc)
         return rc;
     if (!json_array_size(list) && !json_object_get(file->root, "disable") && file->path)
-        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
-                          "has neither quirks nor anything to disable");
+        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "has neither quirks nor disable");
     rules = exti__realloc_array(q->rules, before + json_array_size(list) + 1, sizeof *rules);
     if (!rules)
         return exti__fail_nomem(err);

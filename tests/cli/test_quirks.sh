@@ -85,9 +85,9 @@ fault() { # NAME TEXT PATTERN
     [ ! -s out ] || say 1 "${1}_prints_nothing_else"
 }
 fault bad_json $'{"extisolate_quirks": 1,\n}' "line 2, column 1: "
-fault no_quirks '{"a": 1}' 'is not a file of quirks'
+fault no_quirks '{"a": 1}' 'is not a quirk file'
 fault bad_member '{"extisolate_quirks": 1, "quirks": [{"id": "a", "match": {"file": "b"}, "sharing": []}]}' \
-    "quirks\[0\] \(a\): there is no member 'sharing'; there are id, match, library"
+    "quirks\[0\] \(a\): unknown member 'sharing'; known are id, match, library"
 fault bad_glob '{"extisolate_quirks": 1, "quirks": [{"id": "a", "match": {"file": "b["}, "note": "n"}]}' \
     "quirks\[0\] \(a\): match.file: 'b\[' has a '\[' without a '\]'"
 fault control_characters '{"extisolate_quirks": 1, "quirks": [{"id": "a", "match": {"file": "\u001b[31m["}}]}' \
@@ -98,7 +98,7 @@ run quirks --quirks "$T"
 check directory_for_a_file 1
 printf '{"extisolate_quirks": 9}' >bad.json
 run quirks --quirks bad.json
-check later_format 1 'bad.json: is of format 9; this library knows format 1'
+check later_format 1 'bad.json: has format 9; this library reads format 1'
 run quirks --quirks mine.json mine.json
 check rules_are_for_libraries 1 'mine.json: '
 
@@ -123,7 +123,7 @@ run copy toyext.so ctx
 [ $rc = 0 ] && [ "$(symbols)" = 'ext_step ext_unused ' ] && sound ctx
 say $? copies_follow_the_rules_that_are_given
 run copy --json --quirks bad.json --libpython libtoyapi.so toyext.so new
-check faulty_rules_copy_nothing 1 'bad.json: is of format 9'
+check faulty_rules_copy_nothing 1 'bad.json: has format 9'
 jq -e '.errors[0].code == "EXTI_E_UNSUPPORTED" and .copies == []' out >/dev/null && [ ! -e new ]
 say $? faulty_rules_are_told_in_json
 
@@ -161,5 +161,5 @@ rules '{"id": "pid", "match": {"file": "_json.*"}, "refuse": "it is a test"}'
 run run --python /usr/bin/python3 --quirks rules.json -c 'import _json'
 check refused_modules_are_not_imported 1 'ImportError: .*cannot be isolated: it is a test \(quirk pid\)'
 run run --python /usr/bin/python3 --quirks bad.json -c 1
-check faulty_rules_run_nothing 1 'bad.json: is of format 9'
+check faulty_rules_run_nothing 1 'bad.json: has format 9'
 finish

@@ -63,16 +63,16 @@ static void faults_are_told_by_rule_and_member(void **state)
     static const struct {
         const char *text, *says;
     } cases[] = {
-        {"[]", "is not a file of quirks, which begins {\"extisolate_quirks\": 1"},
-        {"{}", "is not a file of quirks"},
-        {"{\"quirks\": []}", "is not a file of quirks"},
+        {"[]", "is not a quirk file; one starts with {\"extisolate_quirks\": 1"},
+        {"{}", "is not a quirk file"},
+        {"{\"quirks\": []}", "is not a quirk file"},
         {"{\"extisolate_quirks\": \"1\"}",
          "extisolate_quirks is a string, not the format's number"},
         {"{\"extisolate_quirks\": 1.0}", "extisolate_quirks is a number, not the format's number"},
         {"{\"extisolate_quirks\": 1, \"quirk\": []}",
-         "there is no member 'quirk'; there are extisolate_quirks, quirks, disable"},
-        {"{\"extisolate_quirks\": 1}", "has neither quirks nor anything to disable"},
-        {FILE_OF(""), "has neither quirks nor anything to disable"},
+         "unknown member 'quirk'; known are extisolate_quirks, quirks, disable"},
+        {"{\"extisolate_quirks\": 1}", "has neither quirks nor disable"},
+        {FILE_OF(""), "has neither quirks nor disable"},
         {"{\"extisolate_quirks\": 1, \"quirks\": {}}",
          "quirks is an object, not an array of rules"},
         {"{\"extisolate_quirks\": 1, \"disable\": \"a\"}",
@@ -89,22 +89,22 @@ static void faults_are_told_by_rule_and_member(void **state)
         {FILE_OF("{\"id\": \"0123456789012345678901234567890123456789012345678901234567890123x\"}"),
          "it takes 1 to 64 letters"},
         {FILE_OF("{\"id\": \"a\", \"note\": \"n\"}"),
-         "quirks[0] (a): has no match: nothing says which files it is for"},
+         "quirks[0] (a): has no match; add one to say which files it is for"},
         {FILE_OF("{\"id\": \"a\", \"match\": {\"file\": \"x\"}}"),
          "quirks[0] (a): does nothing: give it library, rename, redirect, environment, refuse or "
          "note"},
         {FILE_OF(RULE("a", "\"note\": \"n\"") "," RULE("b", "\"libary\": \"share\"")),
-         "quirks[1] (b): there is no member 'libary'; there are id, match, library, rename, "
+         "quirks[1] (b): unknown member 'libary'; known are id, match, library, rename, "
          "redirect, environment, refuse, note"},
         {FILE_OF(RULE("a", "\"note\": \"n\"") "," RULE("a", "\"note\": \"n\"")),
-         "quirks[1] (a): quirks[0] has this id too"},
+         "quirks[1] (a): has the same id as quirks[0]"},
 
         {FILE_OF("{\"id\": \"a\", \"match\": \"x\", \"note\": \"n\"}"),
          "quirks[0] (a): match is a string, not an object"},
         {FILE_OF("{\"id\": \"a\", \"match\": {}, \"note\": \"n\"}"),
-         "quirks[0] (a): match is empty: it would be every file"},
+         "quirks[0] (a): match is empty: it would match every file"},
         {FILE_OF("{\"id\": \"a\", \"match\": {\"soname\": \"x\"}, \"note\": \"n\"}"),
-         "quirks[0] (a): match: there is no member 'soname'; there are file, needs, imports, "
+         "quirks[0] (a): match: unknown member 'soname'; known are file, needs, imports, "
          "exports, text"},
         {FILE_OF("{\"id\": \"a\", \"match\": {\"needs\": 1}, \"note\": \"n\"}"),
          "quirks[0] (a): match.needs is a number, not a string"},
@@ -130,31 +130,31 @@ static void faults_are_told_by_rule_and_member(void **state)
         {FILE_OF(RULE("a", "\"rename\": {\"x\": null}")),
          "quirks[0] (a): rename: 'x' is null, not a string"},
         {FILE_OF(RULE("a", "\"rename\": {\"x\": \"\"}")),
-         "quirks[0] (a): rename: '' is no symbol's name"},
+         "quirks[0] (a): rename: '' is not a symbol name"},
         {FILE_OF(RULE("a", "\"rename\": {\"\": \"x\"}")),
-         "quirks[0] (a): rename: '' is no symbol's name"},
+         "quirks[0] (a): rename: '' is not a symbol name"},
         {FILE_OF(RULE("a", "\"rename\": {\"x@V_1\": \"y\"}")),
-         "quirks[0] (a): rename: 'x@V_1' is no symbol's name"},
+         "quirks[0] (a): rename: 'x@V_1' is not a symbol name"},
         {FILE_OF(RULE("a", "\"rename\": {\"x\": \"x\"}")),
-         "quirks[0] (a): rename: 'x' would stay what it is"},
+         "quirks[0] (a): rename: 'x' is renamed to itself"},
         {FILE_OF(RULE("a", "\"rename\": {\"x\": \"y\", \"y\": \"z\"}")),
          "quirks[0] (a): rename: 'x' becomes 'y', which is itself renamed"},
         {FILE_OF(RULE("a", "\"rename\": {\"x\": \"z\", \"y\": \"z\"}")),
          "quirks[0] (a): rename: 'x' and 'y' would both be 'z'"},
         {FILE_OF(RULE("a", "\"redirect\": {\"x\": \"a b\"}")),
-         "quirks[0] (a): redirect: 'a b' is no symbol's name"},
+         "quirks[0] (a): redirect: 'a b' is not a symbol name"},
         {FILE_OF(RULE("a", "\"redirect\": {\"x\": \"x\"}")),
-         "quirks[0] (a): redirect: 'x' would stay what it is"},
+         "quirks[0] (a): redirect: 'x' is renamed to itself"},
         {FILE_OF(RULE("a", "\"redirect\": {\"x\": \"z\"}, \"rename\": {\"x\": \"y\"}")),
-         "quirks[0] (a): 'x' is in rename and in redirect"},
+         "quirks[0] (a): 'x' is in both rename and redirect; keep one"},
 
         {FILE_OF(RULE("a", "\"environment\": {\"A\": 1}")),
          "quirks[0] (a): environment: 'A' is a number, not a string"},
         {FILE_OF(RULE("a", "\"environment\": {\"1A\": \"\"}")),
-         "quirks[0] (a): environment: '1A' is no variable's name: letters, digits and '_'"},
+         "quirks[0] (a): environment: '1A' is not a variable name; use letters, digits and '_'"},
         {FILE_OF(RULE("a", "\"environment\": {\"A=B\": \"\"}")),
-         "environment: 'A=B' is no variable's"},
-        {FILE_OF(RULE("a", "\"environment\": {\"\": \"\"}")), "environment: '' is no variable's"},
+         "environment: 'A=B' is not a variable name"},
+        {FILE_OF(RULE("a", "\"environment\": {\"\": \"\"}")), "environment: '' is not a variable name"},
 
         {FILE_OF(RULE("a", "\"refuse\": \"\"")), "quirks[0] (a): refuse is empty"},
         {FILE_OF(RULE("a", "\"refuse\": true")),
@@ -203,7 +203,7 @@ static void files_of_a_later_format_are_not_read(void **state)
 
     assert_exti(open_text(t, "{\"extisolate_quirks\": 2, \"quarks\": 5}"), EXTI_E_UNSUPPORTED,
                 &t->err, EXTI_NO_OFFSET);
-    assert_says(&t->err, "is of format 2; this library knows format 1");
+    assert_says(&t->err, "has format 2; this library reads format 1");
 }
 
 static void wrong_calls_are_refused(void **state)
