@@ -30,7 +30,7 @@ struct exti_image_needed {
     uint32_t flags; /* EXTI_NEED_* */
 };
 
-/* What loader/hazards.c has found in the file; strings are the image's. */
+/* Found by loader/image/hazards.c; strings are the image's. */
 struct exti_image_hazards {
     uint64_t calls[2];      /* by the place in its table of functions */
     size_t unique;          /* symbols, weak definitions of Mach-O */

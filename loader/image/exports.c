@@ -9,12 +9,12 @@
 
 typedef const struct exti_image_symbol *const *symbol_ref;
 
-static int by_name(const void *a, const void *b)
+static int name_order(const void *a, const void *b)
 {
     return strcmp((*(symbol_ref)a)->name, (*(symbol_ref)b)->name);
 }
 
-static int by_ordinal(const void *a, const void *b)
+static int ordinal_order(const void *a, const void *b)
 {
     const uint32_t x = (*(symbol_ref)a)->ordinal, y = (*(symbol_ref)b)->ordinal;
 
@@ -38,8 +38,8 @@ int exti__exports_of(const struct exti_image *im, struct exti_exports *out, stru
             x.by_ordinal[x.count++] = &im->symbols[i];
         }
     if (x.count) {
-        qsort(x.by_name, x.count, sizeof *x.by_name, by_name);
-        qsort(x.by_ordinal, x.count, sizeof *x.by_ordinal, by_ordinal);
+        qsort(x.by_name, x.count, sizeof *x.by_name, name_order);
+        qsort(x.by_ordinal, x.count, sizeof *x.by_ordinal, ordinal_order);
     }
     *out = x;
     return 0;
@@ -63,9 +63,9 @@ const struct exti_image_symbol *exti__exports_find(const struct exti_exports *x,
     if (digits && digits <= 5 && !name[1 + digits]) { /* 0 is one, too */
         number.ordinal = (uint32_t)strtoul(name + 1, NULL, 10);
         p = &number;
-        found = bsearch(&p, x->by_ordinal, x->count, sizeof *x->by_ordinal, by_ordinal);
+        found = bsearch(&p, x->by_ordinal, x->count, sizeof *x->by_ordinal, ordinal_order);
     } else {
-        found = bsearch(&p, x->by_name, x->count, sizeof *x->by_name, by_name);
+        found = bsearch(&p, x->by_name, x->count, sizeof *x->by_name, name_order);
     }
     return found ? *found : NULL;
 }

@@ -1,4 +1,4 @@
-/* The exports of one file, to look imports up in: by name, or "#12" by ordinal. */
+/* The exports of one file, for looking up imports: by name, or by ordinal as "#12".  Any thread. */
 #ifndef LOADER_IMAGE_EXPORTS_H
 #define LOADER_IMAGE_EXPORTS_H
 
@@ -9,7 +9,7 @@ struct exti_exports {
     size_t count;
 };
 
-/* `im` outlives it. */
+/* `im` must outlive `out`. */
 int exti__exports_of(const struct exti_image *im, struct exti_exports *out, struct exti_error *err);
 void exti__exports_free(struct exti_exports *x);
 const struct exti_image_symbol *exti__exports_find(const struct exti_exports *x, const char *name);

@@ -1,87 +1,87 @@
-/* Hazards that a file alone tells of: its flags, what it imports, what it needs. */
+/* Hazards that show in a file itself: in its flags, its imports, and the libraries it needs. */
 #include "loader/image/hazards.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/opts.h"
+#include "base/os/path.h"
+#include "base/text.h"
 
-/* What is told of each kind. */
+/* How each kind is reported. */
 static const struct kind {
     const char *name;
     enum exti_outcome outcome;
     const char *advice;
 } kinds[] = {
     [EXTI_HAZARD_UNIQUE] = {"unique-symbols", EXTI_OUTCOME_COPY,
-                            "a process has one of each; every copy gets its own"},
+                            "a process has one of each, but every copy gets its own"},
     [EXTI_HAZARD_NODELETE] = {"nodelete", EXTI_OUTCOME_COPY,
-                              "asks to stay in memory; copies do not. If it leaves hooks with "
-                              "others, do not unload its context (EXTI_CTX_KEEP)"},
+                              "asks to stay in memory, but copies do not; if it leaves hooks in "
+                              "other libraries, do not unload its context (EXTI_CTX_KEEP)"},
     [EXTI_HAZARD_HOST_API] = {"host-api", EXTI_OUTCOME_LOAD,
-                              "copies would bind to this program's API; as they are loaded into it "
-                              "their API symbols have private names"},
+                              "copies would bind to this program's API; when they are loaded into "
+                              "it, their API symbols get private names"},
     [EXTI_HAZARD_STATIC_TLS] =
         {"static-tls", EXTI_OUTCOME_LIMIT,
-         "each copy takes as much of a block that is made as the process "
-         "starts; GLIBC_TUNABLES=glibc.rtld.optional_static_tls=N makes room "
-         "for N bytes of copies"},
+         "each copy takes that much of a block whose size is fixed when the process starts; "
+         "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=N makes room for N bytes of copies"},
     [EXTI_HAZARD_THREAD_KEYS] = {"thread-keys", EXTI_OUTCOME_LIMIT,
                                  "a process has few keys (glibc 1024, macOS 512, Windows 1088), "
-                                 "and each copy takes its own until its context is closed"},
+                                 "and each copy holds its own until its context is closed"},
     [EXTI_HAZARD_THREADS] = {"threads", EXTI_OUTCOME_UNLOAD,
-                             "end them before the context is closed: while one lives, ELF copies "
-                             "stay in memory; others are taken away from under it"},
+                             "end them before the context is closed: ELF copies stay in memory "
+                             "while one runs, other copies are unmapped under it"},
     [EXTI_HAZARD_DESTRUCTORS] = {"destructors", EXTI_OUTCOME_UNLOAD,
-                                 "run as the copy is unloaded, on the thread that closes the "
+                                 "run when the copy is unloaded, on the thread that closes the "
                                  "context, after the interpreter has ended"},
-    [EXTI_HAZARD_EXIT] =
-        {"exit-handlers", EXTI_OUTCOME_UNLOAD,
-         "run as the process ends, when an unloaded copy is gone: do not unload the "
-         "context (EXTI_CTX_KEEP)"},
+    [EXTI_HAZARD_EXIT] = {"exit-handlers", EXTI_OUTCOME_UNLOAD,
+                          "run when the process ends, after an unloaded copy is gone: do not "
+                          "unload the context (EXTI_CTX_KEEP)"},
     [EXTI_HAZARD_THREAD_EXIT] = {"thread-exit", EXTI_OUTCOME_UNLOAD,
-                                 "destructors of thread-locals: the copy stays in memory until the "
-                                 "threads that have any have ended"},
+                                 "has destructors of thread-locals: the copy stays in memory until "
+                                 "all threads with such a thread-local have ended"},
     [EXTI_HAZARD_SIGNALS] = {"signals", EXTI_OUTCOME_SHARED,
                              "the last handler or timer that any context sets is the process's; "
                              "`extisolate run' lets no context set one, other hosts can redirect "
                              "the call (struct exti_redirect)"},
     [EXTI_HAZARD_FORK] = {"fork", EXTI_OUTCOME_SHARED,
-                          "a child has the forking thread alone: it may go on in that thread's "
-                          "context or exec, but must enter no other context"},
+                          "a child has only the forking thread, which may continue in its context "
+                          "or exec, but must enter no other context"},
     [EXTI_HAZARD_DIRECTORY] = {"directory", EXTI_OUTCOME_SHARED,
                                "the current directory is one for all contexts: use absolute paths"},
     [EXTI_HAZARD_UMASK] = {"umask", EXTI_OUTCOME_SHARED,
                            "the mode of new files is one for all contexts: set it before the first "
                            "is opened"},
     [EXTI_HAZARD_ENVIRONMENT] = {"environment", EXTI_OUTCOME_SHARED,
-                                 "variables are one set for all contexts, and to set one while "
-                                 "another thread reads it is a race: set them before the first is "
-                                 "opened"},
+                                 "all contexts have the same variables, and setting one while "
+                                 "another thread reads it is a race: set them before the first "
+                                 "context is opened"},
     [EXTI_HAZARD_LOCALE] = {"locale", EXTI_OUTCOME_SHARED,
                             "the C locale is one for all contexts: set it before the first is "
                             "opened"},
     [EXTI_HAZARD_END] = {"end", EXTI_OUTCOME_SHARED, "ends the process with all its contexts"},
-    [EXTI_HAZARD_OPENMP] =
-        {"openmp", EXTI_OUTCOME_SHARED,
-         "each context's threads make a team as large as the machine, on the same "
-         "processors: set OMP_NUM_THREADS to the processors / the contexts, as "
-         "`extisolate run' does"},
+    [EXTI_HAZARD_OPENMP] = {"openmp", EXTI_OUTCOME_SHARED,
+                            "each context's threads form a team of one per processor: set "
+                            "OMP_NUM_THREADS to the processors / the contexts, as `extisolate run' "
+                            "does"},
     [EXTI_HAZARD_BLAS] = {"blas", EXTI_OUTCOME_SHARED,
-                          "each copy starts a thread for each processor, and a shared one lets one "
-                          "context in at a time: set OPENBLAS_NUM_THREADS to the processors / the "
+                          "each copy starts one thread per processor, and a shared original serves "
+                          "one context at a time: set OPENBLAS_NUM_THREADS to the processors / the "
                           "contexts, as `extisolate run' does"},
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
-/* Where a function of that name means what the table says. */
+/* The formats in which a function of that name has the table's meaning. */
 #define ELF 1u
 #define MACHO 2u
 #define PE 4u
 #define ALL (ELF | MACHO | PE)
 
-/* In strcmp order.  Left out is what does no harm beyond the copy: posix_spawn and vfork, which
- * lead to an exec; sigprocmask, of the calling thread; and abort, which every C++ and Rust library
- * imports.  The names in front of a program's start-up code in PE files are left out too. */
+/* In strcmp order.  Functions that do no harm beyond the copy are left out: posix_spawn and
+ * vfork, which lead to an exec; sigprocmask, which changes the calling thread only; and abort,
+ * which every C++ and Rust library imports. So are the names that a program's start-up code has
+ * in PE files. */
 static const struct call {
     const char *name;
     enum exti_hazard kind;
@@ -156,10 +156,10 @@ static uint32_t format_of(const struct exti_image *im)
     return im->format == EXTI_FORMAT_ELF ? ELF : im->format == EXTI_FORMAT_PE ? PE : MACHO;
 }
 
-/* ---- finding them ---- */
+/* ---- finding hazards ---- */
 
-/* The first `n` characters of `name`, in strcmp order. */
-static int compare(const char *name, size_t n, const char *with)
+/* strcmp of the first `n` characters of `name`. */
+static int compare_prefix(const char *name, size_t n, const char *with)
 {
     int order = strncmp(name, with, n);
 
@@ -173,7 +173,7 @@ static void find_call(struct exti_image *im, uint32_t format, const char *name)
 
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        int order = compare(name, n, calls[mid].name);
+        int order = compare_prefix(name, n, calls[mid].name);
 
         if (order == 0) {
             if (calls[mid].formats & format)
@@ -187,31 +187,26 @@ static void find_call(struct exti_image *im, uint32_t format, const char *name)
     }
 }
 
-static bool begins(const char *text, const char *with)
+static bool starts_with_any(const char *text, const char *const *names)
 {
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
-static bool begins_with_one(const char *text, const char *const *names)
-{
-    while (*names && !begins(text, *names))
+    while (*names && !exti__starts_with(text, *names))
         names++;
     return *names != NULL;
 }
 
-/* Calls into a run-time library for OpenMP, or that library's own. */
+/* A function of an OpenMP runtime library. */
 static bool is_openmp(const char *symbol)
 {
     static const char *const names[] = {"GOMP_", "__kmpc_", "omp_get_", "omp_set_", NULL};
 
-    return begins_with_one(symbol, names);
+    return starts_with_any(symbol, names);
 }
 
 static bool needs_openmp(const char *library)
 {
     static const char *const names[] = {"libgomp", "libomp.", "libiomp5", "vcomp", NULL};
 
-    return begins_with_one(library, names);
+    return starts_with_any(library, names);
 }
 
 static bool needs_blas(const char *library)
@@ -220,18 +215,18 @@ static bool needs_blas(const char *library)
         "libopenblas", "libscipy_openblas", "libblas", "libcblas", "liblapack",
         "libmkl_",     "libblis",           "mkl_",    "openblas", NULL};
 
-    return begins_with_one(library, names);
+    return starts_with_any(library, names);
 }
 
-/* What a BLAS library exports to set the number of its threads; numpy's and scipy's have a prefix
- * and maybe a suffix. */
+/* A function of a BLAS library that sets its number of threads; numpy's and scipy's have a
+ * prefix and maybe a suffix. */
 static bool is_blas(const char *symbol)
 {
     static const char *const names[] = {
         "openblas_set_num_threads", "scipy_openblas_set_num_threads", "mkl_set_num_threads",
         "MKL_Set_Num_Threads",      "bli_thread_set_num_threads",     NULL};
 
-    return begins_with_one(symbol, names);
+    return starts_with_any(symbol, names);
 }
 
 static void find_in_symbol(struct exti_image *im, uint32_t format,
@@ -247,20 +242,12 @@ static void find_in_symbol(struct exti_image *im, uint32_t format,
     }
     if (!exported)
         find_call(im, format, name);
-    else if ((im->info.flags & EXTI_IMAGE_INTERP) && begins(name + (*name == '_'), "Py"))
+    else if ((im->info.flags & EXTI_IMAGE_INTERP) && exti__starts_with(name + (*name == '_'), "Py"))
         im->hazards.api++;
     if (!im->hazards.openmp && is_openmp(name))
         im->hazards.openmp = s->name;
     if (!im->hazards.blas && exported && is_blas(name))
         im->hazards.blas = s->name;
-}
-
-/* A library's name without its folder: Mach-O has paths. */
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
 }
 
 void exti__hazards_find(struct exti_image *im)
@@ -269,7 +256,7 @@ void exti__hazards_find(struct exti_image *im)
 
     im->hazards = (struct exti_image_hazards){0};
     for (size_t i = 0; i < im->info.needed_count; i++) {
-        const char *name = file_name(im->needed[i].name);
+        const char *name = exti__base_name(im->needed[i].name);
 
         if (!im->hazards.openmp && needs_openmp(name))
             im->hazards.openmp = name;
@@ -280,9 +267,9 @@ void exti__hazards_find(struct exti_image *im)
         find_in_symbol(im, format, &im->symbols[i]);
 }
 
-/* ---- telling them ---- */
+/* ---- reporting hazards ---- */
 
-/* Appends a name, or, where it does not fit, what says so. */
+/* Appends a name, or ", ..." if it does not fit. */
 static void add_evidence(struct exti_hazard_info *h, const char *name)
 {
     static const char more[] = ", ...";
@@ -291,7 +278,7 @@ static void add_evidence(struct exti_hazard_info *h, const char *name)
     if (n >= sizeof more - 1 && strcmp(h->evidence + n - (sizeof more - 1), more) == 0)
         return;
     if (len + 2 > room) {
-        /* A single name that is too long is better cut than not told. */
+        /* A first name is cut rather than left out. */
         if (n == 0)
             memcpy(h->evidence, name, room);
         strcat(h->evidence, more);
@@ -311,7 +298,7 @@ static void add_calls(const struct exti_image *im, struct exti_hazard_info *h)
         }
 }
 
-static void set(struct exti_hazard_info *h, uint64_t count, const char *evidence)
+static void set_count(struct exti_hazard_info *h, uint64_t count, const char *evidence)
 {
     h->count = count;
     if (count > 0)
@@ -322,26 +309,26 @@ uint64_t exti__static_tls(const struct exti_image *im)
 {
     uint64_t align = im->info.tls_align ? im->info.tls_align : 1, size = im->info.tls_size;
 
-    /* Without thread-locals of its own the flag is about another library's. */
+    /* Without thread-locals of its own, the file uses another library's. */
     if (!(im->info.flags & EXTI_IMAGE_STATIC_TLS) || size == 0)
         return 0;
     return size > UINT64_MAX - (align - 1) ? UINT64_MAX : (size + align - 1) / align * align;
 }
 
-static void tell_static_tls(const struct exti_image *im, struct exti_hazard_info *h)
+static void report_static_tls(const struct exti_image *im, struct exti_hazard_info *h)
 {
-    set(h, exti__static_tls(im), "DF_STATIC_TLS");
+    set_count(h, exti__static_tls(im), "DF_STATIC_TLS");
     if (h->count > 0)
         h->most = im->info.tls_align > EXTI_STATIC_TLS_ALIGN ? 0 : EXTI_STATIC_TLS_ROOM / h->count;
     if (im->info.tls_align > EXTI_STATIC_TLS_ALIGN)
         h->advice =
-            "thread-locals that are aligned to more than 64 bytes do not fit into the block "
-            "for them: no program that does not need the library itself can load it";
+            "has thread-locals aligned to more than 64 bytes, for which ld.so makes room only when "
+            "the program itself needs the library: dlopen and contexts cannot load it";
 }
 
-/* gABI "Initialization and Termination Functions".  Besides the file's own, the start-up code of
- * the compiler has one, which calls __cxa_finalize. */
-static void tell_destructors(const struct exti_image *im, struct exti_hazard_info *h)
+/* gABI "Initialization and Termination Functions".  One of the entries is the compiler's
+ * start-up code, which calls __cxa_finalize. */
+static void report_destructors(const struct exti_image *im, struct exti_hazard_info *h)
 {
     size_t own = im->finalisers;
 
@@ -357,57 +344,57 @@ static void tell_destructors(const struct exti_image *im, struct exti_hazard_inf
     h->count += own;
 }
 
-/* A Mach-O file's unloading is dyld's decision, which a copy cannot change. */
-static void tell_nodelete(const struct exti_image *im, struct exti_hazard_info *h)
+/* dyld decides whether a Mach-O file can be unloaded; a copy cannot change that. */
+static void report_nodelete(const struct exti_image *im, struct exti_hazard_info *h)
 {
     bool macho = format_of(im) == MACHO;
 
-    set(h, (im->info.flags & EXTI_IMAGE_NODELETE) != 0,
-        macho ? "thread-locals, Objective-C or Swift" : "DF_1_NODELETE");
+    set_count(h, (im->info.flags & EXTI_IMAGE_NODELETE) != 0,
+              macho ? "thread-locals, Objective-C or Swift" : "DF_1_NODELETE");
     if (macho) {
         h->outcome = EXTI_OUTCOME_UNLOAD;
-        h->advice = "stays in memory once loaded, and so do its copies";
+        h->advice = "stays in memory once loaded, as do its copies";
     }
 }
 
-/* Of a Mach-O file the flags count: it may bind to weak definitions and have none. */
-static void tell_unique(const struct exti_image *im, struct exti_hazard_info *h)
+/* The flag alone counts for Mach-O: a file may bind to weak definitions without having any. */
+static void report_unique(const struct exti_image *im, struct exti_hazard_info *h)
 {
     if (!(im->info.flags & EXTI_IMAGE_UNIQUE))
         return;
     if (im->hazards.unique > 0)
-        set(h, im->hazards.unique, im->hazards.unique_one);
+        set_count(h, im->hazards.unique, im->hazards.unique_one);
     else
-        set(h, 1, "MH_BINDS_TO_WEAK");
+        set_count(h, 1, "MH_BINDS_TO_WEAK");
 }
 
-/* The hazard of that kind; its count is 0 when the file does not have it. */
-static struct exti_hazard_info tell(const struct exti_image *im, enum exti_hazard kind)
+/* The hazard of that kind; its count is 0 if the file does not have it. */
+static struct exti_hazard_info hazard_of(const struct exti_image *im, enum exti_hazard kind)
 {
     struct exti_hazard_info h = {sizeof h,           kind, kinds[kind].outcome, kinds[kind].name,
                                  kinds[kind].advice, 0,    EXTI_NO_LIMIT,       ""};
 
     switch (kind) {
     case EXTI_HAZARD_UNIQUE:
-        tell_unique(im, &h);
+        report_unique(im, &h);
         break;
     case EXTI_HAZARD_NODELETE:
-        tell_nodelete(im, &h);
+        report_nodelete(im, &h);
         break;
     case EXTI_HAZARD_HOST_API:
-        set(&h, im->hazards.api, "Py*");
+        set_count(&h, im->hazards.api, "Py*");
         break;
     case EXTI_HAZARD_STATIC_TLS:
-        tell_static_tls(im, &h);
+        report_static_tls(im, &h);
         break;
     case EXTI_HAZARD_DESTRUCTORS:
-        tell_destructors(im, &h);
+        report_destructors(im, &h);
         break;
     case EXTI_HAZARD_OPENMP:
-        set(&h, im->hazards.openmp != NULL, im->hazards.openmp);
+        set_count(&h, im->hazards.openmp != NULL, im->hazards.openmp);
         break;
     case EXTI_HAZARD_BLAS:
-        set(&h, im->hazards.blas != NULL, im->hazards.blas);
+        set_count(&h, im->hazards.blas != NULL, im->hazards.blas);
         break;
     default:
         add_calls(im, &h);
@@ -420,7 +407,7 @@ int exti_image_hazard(const struct exti_image *im, size_t i, struct exti_hazard_
     if (!im)
         return EXTI_E_ARG;
     for (size_t k = 0; k < KINDS; k++) {
-        struct exti_hazard_info h = tell(im, (enum exti_hazard)k);
+        struct exti_hazard_info h = hazard_of(im, (enum exti_hazard)k);
 
         if (h.count > 0 && i-- == 0)
             return exti__opts_give(out, &h, sizeof h);

@@ -1,17 +1,17 @@
-/* What a file does, or lets happen, that matters when a process has several copies of it. */
+/* Hazards: properties of a file that matter when a process has several copies of it. */
 #ifndef LOADER_IMAGE_HAZARDS_H
 #define LOADER_IMAGE_HAZARDS_H
 
 #include "base/format.h"
 
-/* Looks for all kinds of hazard in a description that is otherwise whole. */
+/* Fills in im->hazards; the rest of the description must be complete. */
 void exti__hazards_find(struct exti_image *im);
 
 /* glibc's ld.so fits each block in below the last, at its alignment, and refuses one whose
  * alignment is larger than the thread control block's. */
 #define EXTI_STATIC_TLS_ALIGN 64
 
-/* How much of the static TLS block one copy takes; 0: nothing. */
+/* How many bytes of the static TLS block one copy takes. */
 uint64_t exti__static_tls(const struct exti_image *im);
 
 #endif

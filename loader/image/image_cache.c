@@ -15,7 +15,7 @@ static int order(uint64_t a, uint64_t b)
     return (a > b) - (a < b);
 }
 
-/* Versions of a file are files of their own. */
+/* A changed file is another file. */
 static int by_file(const void *a, const void *b)
 {
     const struct exti_file_id *x = &((const struct kept *)a)->id,
@@ -27,7 +27,7 @@ static int by_file(const void *a, const void *b)
     return rc ? rc : (x->mtime_ns > y->mtime_ns) - (x->mtime_ns < y->mtime_ns);
 }
 
-static struct kept *find(const struct exti_image_cache *images, const struct exti_file_id *id)
+static struct kept *find_kept(const struct exti_image_cache *images, const struct exti_file_id *id)
 {
     const struct kept key = {.id = *id};
     struct kept *const *node = tfind(&key, &images->kept, by_file);
@@ -35,8 +35,8 @@ static struct kept *find(const struct exti_image_cache *images, const struct ext
     return node ? *node : NULL;
 }
 
-/* Not to have memory for it is to read the file again. */
-static void keep(struct exti_image_cache *images, struct exti_image *im)
+/* Without memory for it, the file is read again next time. */
+static void keep_image(struct exti_image_cache *images, struct exti_image *im)
 {
     struct kept *k = exti__alloc(sizeof *k);
     void **node;
@@ -53,7 +53,7 @@ int exti__image_cache_get(struct exti_image_cache *images, const char *path,
                           const struct exti_file_id *id, struct exti_image **out,
                           struct exti_error *err)
 {
-    const struct kept *k = find(images, id);
+    const struct kept *k = find_kept(images, id);
     int rc;
 
     if (k) {
@@ -62,13 +62,13 @@ int exti__image_cache_get(struct exti_image_cache *images, const char *path,
     }
     rc = exti__inspect(path, out, err);
     if (!rc && images->keeps)
-        keep(images, *out);
+        keep_image(images, *out);
     return rc;
 }
 
 static struct kept *kept_of(const struct exti_image_cache *images, const struct exti_image *im)
 {
-    struct kept *k = find(images, exti__inspected_id(im));
+    struct kept *k = find_kept(images, exti__inspected_id(im));
 
     return k && k->im == im ? k : NULL;
 }

@@ -6,10 +6,11 @@
 #include "loader/image/formats.h"
 #include "loader/image/hazards.h"
 
-/* What exti_inspect hands out: the image first, so that a pointer to it is a pointer to both. */
+/* What exti_inspect returns.  The image comes first, so a pointer to it is a pointer to the
+ * whole. */
 struct inspected {
     struct exti_image im;
-    struct exti_mapping mapping; /* the bytes that the image's strings point into */
+    struct exti_mapping mapping; /* the image's strings point into it */
     struct exti_file_id id;
 };
 

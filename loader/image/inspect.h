@@ -1,14 +1,15 @@
-/* exti_inspect for the library's own use. */
+/* Reads one file into an image.  This room describes single files, on the formats alone;
+ * rewriting, resolving and the store build on it. */
 #ifndef LOADER_IMAGE_INSPECT_H
 #define LOADER_IMAGE_INSPECT_H
 
 #include "base/format.h"
 #include "base/os/fs.h"
 
-/* As exti_inspect, but without looking for hazards, which copying does not ask about. */
+/* exti_inspect without hazards, which copying does not need. */
 int exti__inspect(const char *path, struct exti_image **out, struct exti_error *err);
 
-/* Of the file as it was read; `im` is one of exti__inspect's or exti_inspect's. */
+/* The id of the file as it was read; `im` must come from exti__inspect or exti_inspect. */
 const struct exti_file_id *exti__inspected_id(const struct exti_image *im);
 
 #endif

@@ -1,22 +1,22 @@
-/* Names of libraries as text: what a file may ask the system for as it runs, which no import
- * tells. */
+/* Searches a file for library names as text: a file may pass them to dlopen or LoadLibrary,
+ * which no import shows. */
 #include <string.h>
 
 #include "base/format.h"
 
-static uint8_t lower(uint8_t c)
+static uint8_t to_lower(uint8_t c)
 {
     return c >= 'A' && c <= 'Z' ? (uint8_t)(c - 'A' + 'a') : c;
 }
 
 static bool continues_name(uint8_t c)
 {
-    c = lower(c);
+    c = to_lower(c);
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Whether `name` stands at `at`, a character every `width` bytes, and not as a part of a longer
- * one. */
+/* Whether `name` is at `at`, one character every `width` bytes, and not as part of a longer
+ * name. */
 static bool is_at(struct exti_span file, size_t at, const char *name, size_t n, size_t width)
 {
     const uint8_t *p = file.p + at;
@@ -24,7 +24,7 @@ static bool is_at(struct exti_span file, size_t at, const char *name, size_t n, 
     if (file.n - at < n * width)
         return false;
     for (size_t i = 0; i < n; i++)
-        if (lower(p[i * width]) != lower((uint8_t)name[i]) || (width == 2 && p[2 * i + 1]))
+        if (to_lower(p[i * width]) != to_lower((uint8_t)name[i]) || (width == 2 && p[2 * i + 1]))
             return false;
     if (at >= width && continues_name(p[-(ptrdiff_t)width]) && (width == 1 || !p[-1]))
         return false;
@@ -32,23 +32,24 @@ static bool is_at(struct exti_span file, size_t at, const char *name, size_t n, 
     return file.n - at - n * width < width || !continues_name(*p) || (width == 2 && p[1]);
 }
 
-static bool holds(const char *text, const struct exti_image *im, size_t at)
+static bool spans_offset(const char *text, const struct exti_image *im, size_t at)
 {
     const char *p = (const char *)im->bytes.p + at;
 
     return text && p >= text && p < text + strlen(text);
 }
 
-/* The loader's own references to the name. */
+/* Whether the text at `at` is the file's own name, a needed library or a search path, which the
+ * loader reads. */
 static bool is_reference(const struct exti_image *im, size_t at)
 {
-    if (holds(im->info.id, im, at))
+    if (spans_offset(im->info.id, im, at))
         return true;
     for (size_t i = 0; i < im->info.needed_count; i++)
-        if (holds(im->needed[i].name, im, at))
+        if (spans_offset(im->needed[i].name, im, at))
             return true;
     for (size_t i = 0; i < im->path_count; i++)
-        if (holds(im->paths[i], im, at))
+        if (spans_offset(im->paths[i], im, at))
             return true;
     return false;
 }
@@ -60,9 +61,9 @@ uint64_t exti_image_mention(const struct exti_image *im, const char *name, uint6
 
     if (!im || !n || from > im->bytes.n)
         return EXTI_NO_OFFSET;
-    first = lower((uint8_t)name[0]);
+    first = to_lower((uint8_t)name[0]);
     for (size_t at = (size_t)from; at < im->bytes.n; at++)
-        if (lower(im->bytes.p[at]) == first &&
+        if (to_lower(im->bytes.p[at]) == first &&
             (is_at(im->bytes, at, name, n, 1) || is_at(im->bytes, at, name, n, 2)) &&
             !is_reference(im, at))
             return at;

@@ -283,19 +283,19 @@ static int search_folders(const struct exti_closure_graph *g, size_t node, const
     return rc;
 }
 
-static bool is_system(const struct exti_closure_state *s, const char *name)
+static bool is_system_library(const struct exti_closure_state *s, const char *name)
 {
     return s->ops->is_system && s->ops->is_system(name);
 }
 
 /* The node of the file that the folders have for `name`, or EXTI_NO_NODE. */
-static int find_file(struct exti_closure_graph *g, size_t node, const char *name, size_t *out,
-                     bool *system, struct exti_error *err)
+static int find_in_folders(struct exti_closure_graph *g, size_t node, const char *name, size_t *out,
+                           bool *system, struct exti_error *err)
 {
     char *path = NULL;
     int rc = search_folders(g, node, name, &path, err);
 
-    if (!rc && path && is_system(g->state, path))
+    if (!rc && path && is_system_library(g->state, path))
         *system = true;
     else if (!rc && path)
         rc = node_of(g, path, node, false, out, err);
@@ -316,12 +316,12 @@ static int find_library(struct exti_closure_graph *g, size_t node, const char *n
     *out = EXTI_NO_NODE;
     if (!rc && is_api(g, name))
         *out = g->api;
-    else if (!rc && is_system(s, name))
+    else if (!rc && is_system_library(s, name))
         *system = true;
     else if (!rc && known)
         *out = find_loaded(g, known);
     if (!rc && *out == EXTI_NO_NODE && !*system) {
-        rc = find_file(g, node, name, out, system, err);
+        rc = find_in_folders(g, node, name, out, system, err);
         if (!rc && *out != EXTI_NO_NODE && known && s->ops->remembers)
             rc = exti__closure_node_add_alias(&g->nodes[*out], s->ops, known, err);
     }
@@ -429,8 +429,8 @@ static int walk_and_decide(struct exti_closure_graph *g, size_t node, size_t fre
     return rc;
 }
 
-static int add_file(struct exti_closure_graph *g, const char *path, bool api, size_t *node,
-                    struct exti_error *err)
+static int add_to_graph(struct exti_closure_graph *g, const char *path, bool api, size_t *node,
+                        struct exti_error *err)
 {
     const size_t fresh = g->count;
     int rc;
@@ -453,7 +453,7 @@ int exti__closure_add(struct exti_closure_graph *g, const char *path, bool root,
                       struct exti_error *err)
 {
     size_t found;
-    int rc = add_file(g, path, false, &found, err);
+    int rc = add_to_graph(g, path, false, &found, err);
 
     if (rc)
         return rc;
@@ -514,7 +514,7 @@ int exti__closure_init(struct exti_closure_graph *g, const struct exti_closure_o
                                      .share_by_default = s->mode != EXTI_CLOSURE_ALL};
     s->search = opts->search;
     if (opts->api_library)
-        rc = add_file(g, opts->api_library, true, &node, err);
+        rc = add_to_graph(g, opts->api_library, true, &node, err);
     if (rc)
         exti__closure_close(g);
     return rc;

@@ -1,4 +1,4 @@
-/* The format: glibc's sysdeps/generic/dl-cache.h. */
+/* The format is in glibc's sysdeps/generic/dl-cache.h. */
 #include "loader/resolve/ld_cache.h"
 
 #include <string.h>
@@ -12,16 +12,16 @@ enum { OLD_HEADER = 16, OLD_ENTRY = 12, NEW_HEADER = 48, NEW_ENTRY = 24 };
 enum { EXTENSION_MAGIC = (int)0xeaa42174u, EXTENSION_HWCAPS = 1 };
 enum { FLAGS_BIG_ENDIAN = 3 };
 
-/* hwcap's upper half: an entry of a glibc-hwcaps subfolder, whose number is the lower half. */
+/* hwcap's upper half: marks an entry of a glibc-hwcaps subfolder, numbered by the lower half. */
 #define HWCAP_NAMED ((uint32_t)1 << 30)
 #define HWCAP_ISA_LEVEL ((uint32_t)0x3ff)
 
-static bool begins(struct exti_span s, const char *magic)
+static bool has_magic(struct exti_span s, const char *magic)
 {
     return s.n >= strlen(magic) && memcmp(s.p, magic, strlen(magic)) == 0;
 }
 
-/* The generator's name and whatever else a later ldconfig adds are passed over, as ld.so does. */
+/* Skips the generator's name and whatever later ldconfigs add, as ld.so does. */
 static int read_extensions(struct exti_span file, uint32_t at, struct exti_ld_cache *c,
                            struct exti_error *err)
 {
@@ -55,8 +55,8 @@ static int read_extensions(struct exti_span file, uint32_t at, struct exti_ld_ca
     return rc;
 }
 
-/* `file` begins with the new table, which its names count from; extensions count from the whole
- * file's start. */
+/* `file` starts with the new table and is what its strings are relative to; extensions are
+ * relative to the start of the whole file. */
 static int open_new(struct exti_span file, struct exti_span whole, struct exti_ld_cache *out,
                     struct exti_error *err)
 {
@@ -68,7 +68,7 @@ static int open_new(struct exti_span file, struct exti_span whole, struct exti_l
 
     if (rc)
         return rc;
-    /* Older ldconfigs write 0; they and their caches are of one machine. */
+    /* Older ldconfigs write 0 here; their caches are only read on the machine that wrote them. */
     c.big_endian = file.p[28] == FLAGS_BIG_ENDIAN;
     cur = exti__cur(head, c.big_endian);
     exti__cur_skip(&cur, sizeof NEW_MAGIC - 1);
@@ -83,7 +83,7 @@ static int open_new(struct exti_span file, struct exti_span whole, struct exti_l
     return rc;
 }
 
-/* The old table has no byte order of its own: that of the machine that runs. */
+/* The old table does not tell its byte order: it is the host's. */
 static bool host_is_big_endian(void)
 {
     const uint16_t one = 1;
@@ -116,7 +116,7 @@ static int open_old(struct exti_span file, struct exti_ld_cache *out, struct ext
         rc = exti__span_sub(file, next, file.n - next, "new table", &rest, err);
         if (rc)
             return rc;
-        if (begins(rest, NEW_MAGIC))
+        if (has_magic(rest, NEW_MAGIC))
             return open_new(rest, file, out, err);
     }
     *out = c;
@@ -125,12 +125,11 @@ static int open_old(struct exti_span file, struct exti_ld_cache *out, struct ext
 
 int exti__ld_cache_open(struct exti_span file, struct exti_ld_cache *out, struct exti_error *err)
 {
-    if (begins(file, NEW_MAGIC))
+    if (has_magic(file, NEW_MAGIC))
         return open_new(file, file, out, err);
-    if (begins(file, OLD_MAGIC))
+    if (has_magic(file, OLD_MAGIC))
         return open_old(file, out, err);
-    return exti__fail(err, EXTI_E_FORMAT, 0, "begins neither with %s nor with %s", NEW_MAGIC,
-                      OLD_MAGIC);
+    return exti__fail(err, EXTI_E_FORMAT, 0, "starts with neither %s nor %s", NEW_MAGIC, OLD_MAGIC);
 }
 
 static bool is_digit(char c)
@@ -147,7 +146,7 @@ static uint32_t take_number(const char **p)
     return v;
 }
 
-/* The order of the table: numbers in names count as numbers, and are greater than any other
+/* The order of the table: digits in names compare as numbers, which are greater than any other
  * text. */
 static int name_order(const char *a, const char *b)
 {
@@ -191,7 +190,7 @@ static int entry_at(const struct exti_ld_cache *c, size_t i, struct entry *e, co
     e->value = exti__cur_u32(&cur);
     hwcap = 0;
     if (c->entry_size == NEW_ENTRY) {
-        exti__cur_skip(&cur, 4); /* the oldest kernel, which ld.so no longer looks at */
+        exti__cur_skip(&cur, 4); /* the oldest kernel, which ld.so no longer reads */
         hwcap = exti__cur_u64(&cur);
     }
     e->named = (uint32_t)(hwcap >> 32);
@@ -199,7 +198,8 @@ static int entry_at(const struct exti_ld_cache *c, size_t i, struct entry *e, co
     return exti__span_cstr(c->strings, e->key, "library name", name, err);
 }
 
-/* The table falls from the greatest name to the least.  The first entry of `name`, or count. */
+/* The table is sorted in descending order.  *out is the index of the first entry that is not
+ * greater than `name`. */
 static int find_first(const struct exti_ld_cache *c, const char *name, size_t *out,
                       struct exti_error *err)
 {
@@ -222,8 +222,8 @@ static int find_first(const struct exti_ld_cache *c, const char *name, size_t *o
     return 0;
 }
 
-/* The place of the entry's subfolder in `hwcaps`, or -1 if the processor or the loader has no use
- * for it. */
+/* The index of the entry's subfolder in `hwcaps`, or -1 if it is not there: neither loader nor
+ * processor use it. */
 static int rank(const struct exti_ld_cache *c, const struct entry *e, const char *const *hwcaps)
 {
     struct exti_span word;
@@ -259,7 +259,7 @@ int exti__ld_cache_find(const struct exti_ld_cache *c, const char *name, uint32_
             break;
         if (e.kind != kind)
             continue;
-        if (!e.named && !e.number) { /* comes behind all those of subfolders */
+        if (!e.named && !e.number) { /* follows all entries of subfolders */
             if (!found)
                 rc = exti__span_cstr(c->strings, e.value, "library path", &found, err);
             break;

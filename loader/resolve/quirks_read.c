@@ -54,7 +54,7 @@ static const char *type_name(const json_t *v)
 
 /* ---- single values ---- */
 
-static int check_text(const struct reader *r, const char *where, const json_t *v)
+static int check_string(const struct reader *r, const char *where, const json_t *v)
 {
     if (!json_is_string(v))
         return fail_rule(r, "%s is %s, not a string", where, type_name(v));
@@ -81,7 +81,7 @@ static const char *set_fault(const char *p, const char **end)
 static int check_glob(const struct reader *r, const char *where, const json_t *v)
 {
     const char *glob = json_string_value(v), *fault;
-    int rc = check_text(r, where, v);
+    int rc = check_string(r, where, v);
 
     for (const char *p = glob; !rc && *p;) {
         if (*p != '[') {
@@ -106,7 +106,7 @@ static bool consists_of(const char *text, const char *extra)
 
 static int check_id(const struct reader *r, const char *where, const json_t *v)
 {
-    int rc = check_text(r, where, v);
+    int rc = check_string(r, where, v);
 
     if (rc)
         return rc;
@@ -117,7 +117,7 @@ static int check_id(const struct reader *r, const char *where, const json_t *v)
 }
 
 /* A name as in a symbol table, without a version. */
-static int check_symbol(const struct reader *r, const char *where, const char *name)
+static int check_symbol_name(const struct reader *r, const char *where, const char *name)
 {
     const char *p = name;
 
@@ -128,7 +128,7 @@ static int check_symbol(const struct reader *r, const char *where, const char *n
 
 static int check_library(const struct reader *r, const char *where, const json_t *v)
 {
-    int rc = check_text(r, where, v);
+    int rc = check_string(r, where, v);
 
     if (!rc && strcmp(json_string_value(v), "share") != 0 &&
         strcmp(json_string_value(v), "isolate") != 0)
@@ -155,7 +155,7 @@ static int check_map(const struct reader *r, const char *where, const json_t *v)
     return 0;
 }
 
-static int check_symbols(const struct reader *r, const char *where, const json_t *v)
+static int check_symbol_map(const struct reader *r, const char *where, const json_t *v)
 {
     int rc = check_map(r, where, v);
     const char *key;
@@ -165,9 +165,9 @@ static int check_symbols(const struct reader *r, const char *where, const json_t
         return rc;
     json_object_foreach((json_t *)v, key, value)
     {
-        rc = check_symbol(r, where, key);
+        rc = check_symbol_name(r, where, key);
         if (!rc)
-            rc = check_symbol(r, where, json_string_value(value));
+            rc = check_symbol_name(r, where, json_string_value(value));
         if (!rc && strcmp(key, json_string_value(value)) == 0)
             rc = fail_rule(r, "%s: '%s' is renamed to itself", where, key);
         if (rc)
@@ -180,7 +180,7 @@ static int check_symbols(const struct reader *r, const char *where, const json_t
  * defined. */
 static int check_renames(const struct reader *r, const char *where, const json_t *v)
 {
-    int rc = check_symbols(r, where, v);
+    int rc = check_symbol_map(r, where, v);
     const char *key, *other;
     json_t *value, *same;
 
@@ -268,7 +268,7 @@ static int check_match(const struct reader *r, const char *where, const json_t *
                                           {"needs", check_glob},
                                           {"imports", check_glob},
                                           {"exports", check_glob},
-                                          {"text", check_text}};
+                                          {"text", check_string}};
 
     if (!json_is_object(v))
         return fail_rule(r, "%s is %s, not an object", where, type_name(v));
@@ -278,9 +278,9 @@ static int check_match(const struct reader *r, const char *where, const json_t *
 }
 
 static const struct member members[] = {
-    {"id", check_id},          {"match", check_match},      {"library", check_library},
-    {"rename", check_renames}, {"redirect", check_symbols}, {"environment", check_environment},
-    {"refuse", check_text},    {"note", check_text}};
+    {"id", check_id},          {"match", check_match},         {"library", check_library},
+    {"rename", check_renames}, {"redirect", check_symbol_map}, {"environment", check_environment},
+    {"refuse", check_string},  {"note", check_string}};
 #define EFFECTS 2 /* members from here on have an effect */
 #define REFUSE 6
 static const size_t member_count = sizeof members / sizeof *members;

@@ -212,7 +212,7 @@ static int add_libs(void *user, const char *name)
     return n->no_memory;
 }
 
-static int by_text(const void *a, const void *b)
+static int libs_order(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -228,7 +228,7 @@ static int try_site(const char *site, const char *name, char **out, struct exti_
     if (n.no_memory)
         rc = exti__fail_nomem(err);
     if (n.count)
-        qsort(n.list, n.count, sizeof *n.list, by_text);
+        qsort(n.list, n.count, sizeof *n.list, libs_order);
     for (size_t i = 0; i < n.count && !rc && !*out; i++) {
         char *dir = exti__path_join(site, n.list[i]);
 

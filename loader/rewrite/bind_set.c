@@ -10,10 +10,10 @@
 #include "loader/image/formats.h"
 #include "loader/image/install_name.h"
 
-/* More re-exported libraries than any real one has; a circle ends here too. */
+/* More re-exported libraries than any real library has; also ends circles of different paths. */
 #define MOST_FILES 16
 
-static bool has(const struct exti_bind_set *set, char **paths, const char *path)
+static bool has_path(const struct exti_bind_set *set, char **paths, const char *path)
 {
     for (size_t i = 0; i < set->count; i++)
         if (strcmp(paths[i], path) == 0)
@@ -21,14 +21,14 @@ static bool has(const struct exti_bind_set *set, char **paths, const char *path)
     return false;
 }
 
-/* Takes `path`.  A file that is missing is passed over unless it is the first. */
-static int add(struct exti_bind_set *set, char **paths, char *path, struct exti_error *err)
+/* Maps `path` and takes ownership of it.  Only the first file must exist. */
+static int bind_set_add(struct exti_bind_set *set, char **paths, char *path, struct exti_error *err)
 {
     struct exti_mapping *m = &set->files[set->count];
     struct exti_error e = {0};
     int rc;
 
-    if (has(set, paths, path) || set->count == MOST_FILES) {
+    if (has_path(set, paths, path) || set->count == MOST_FILES) {
         exti__free(path);
         return 0;
     }
@@ -56,7 +56,7 @@ static int add_reexport(struct exti_bind_set *set, char **paths, const char *fro
         int rc = exti__install_name_file(from, im, name, i, &path, err);
 
         if (!rc && path)
-            rc = add(set, paths, path, err);
+            rc = bind_set_add(set, paths, path, err);
         if (rc)
             return rc;
     }
@@ -97,7 +97,7 @@ int exti__bind_set_open(struct exti_bind_set *out, const char *file, struct exti
         exti__bind_set_close(&set);
         return exti__fail_nomem(err);
     }
-    rc = add(&set, paths, first, err);
+    rc = bind_set_add(&set, paths, first, err);
     for (size_t i = 0; i < set.count && !rc; i++)
         rc = add_reexports(&set, paths, i, err);
     for (size_t i = 0; i < set.count; i++)

@@ -12,9 +12,8 @@ struct exti_bind_set {
     size_t count;
 };
 
-/* Maps `file` and, breadth first, what it and they re-export.  A re-exported library that is not
- * there is passed over: the system's own are in no file on macOS.  `file` NULL gives an empty
- * set. */
+/* Maps `file` and, breadth first, the libraries that it and they re-export.  A missing one is
+ * skipped, as macOS has no files for its own libraries.  `file` NULL gives an empty set. */
 int exti__bind_set_open(struct exti_bind_set *out, const char *file, struct exti_error *err);
 void exti__bind_set_close(struct exti_bind_set *set);
 

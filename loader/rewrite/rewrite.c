@@ -10,7 +10,8 @@
 #include "loader/image/inspect.h"
 #include "loader/rewrite/bind_set.h"
 
-/* A plan's bytes stay within this many times the file's size, whatever the file says. */
+/* The limit on a plan's bytes, whatever a malformed file claims: a multiple of its size and
+ * some. */
 #define PLAN_GROWTH 4
 #define PLAN_SLACK ((size_t)1 << 20)
 
@@ -24,8 +25,8 @@ static int first_finding(void *user, const struct exti_error *finding)
     return 1;
 }
 
-/* The last look before a copy gets its name: no byte but the planned ones has changed, and what the
- * loader will see is what was asked for. */
+/* The self-check before a copy gets its name: only planned bytes have changed, and the loader
+ * will see what was asked for. */
 static int check_image(const struct exti_format_ops *ops, const struct exti_plan *plan,
                        struct exti_span before, struct exti_span after,
                        const struct exti_request *req, struct exti_error *err)
@@ -45,7 +46,8 @@ static int check_image(const struct exti_format_ops *ops, const struct exti_plan
     return 0;
 }
 
-/* What was written into the source meanwhile shows in its mapping, but may not in its plan. */
+/* A write into the source in the meantime shows in the mapping, but may be missing from the
+ * plan. */
 static int check_unchanged(const char *src, const struct exti_file_id *id, struct exti_error *err)
 {
     struct exti_file_id now;
@@ -56,12 +58,12 @@ static int check_unchanged(const char *src, const struct exti_file_id *id, struc
     return exti__fail_io(err, ESTALE, src, "changed while it was read");
 }
 
-/* Patches this close are written as one. */
+/* Patches closer than this are written as one range. */
 #define NEAR 4096
 
-/* Keeps of the plan where the image differs from its source. */
-static int note_changes(struct exti_rewritten *r, size_t source, const struct exti_plan *plan,
-                        struct exti_error *err)
+/* Keeps the ranges of the plan in which the image differs from its source. */
+static int record_changes(struct exti_rewritten *r, size_t source, const struct exti_plan *plan,
+                          struct exti_error *err)
 {
     struct exti_fs_range *last = NULL;
 
@@ -127,7 +129,7 @@ static int rewrite_once(const char *src, const struct exti_image *im,
     if (!rc)
         rc = check_unchanged(src, &r.id, err);
     if (!rc)
-        rc = note_changes(&r, before.n, &plan, err);
+        rc = record_changes(&r, before.n, &plan, err);
 out:
     exti__plan_free(&plan);
     if (rc) {
@@ -152,7 +154,7 @@ int exti__rewrite_image(const char *src, const struct exti_image *im,
         return rc;
     req.bind = bind.spans;
     req.bind_count = bind.count;
-    /* A package manager may be replacing the file just now. */
+    /* A package manager may be replacing the file: try again. */
     for (int tries = im ? ATTEMPTS - 1 : 0; tries < ATTEMPTS; tries++) {
         rc = rewrite_once(src, im, &req, out, &e);
         if (rc != EXTI_E_IO || e.os_error != ESTALE)
@@ -198,8 +200,8 @@ static int rewrite_file(const char *src, const char *dst, const struct exti_rewr
     return rc;
 }
 
-/* A rewrite never edits in place: `dst` may not be the file that `src` is, by whatever path.  Nor
- * does it put a file where there is something else: /dev/null, say. */
+/* A rewrite never edits in place: `dst` must not be another path of `src`.  Nor does it replace
+ * anything but a regular file, such as /dev/null. */
 static int check_destination(const char *src, const char *dst, struct exti_error *err)
 {
     struct exti_error e = {0};

@@ -6,7 +6,7 @@
 #include "base/os/fs.h"
 #include "loader/image/formats.h"
 
-/* Counts findings on their way to the caller, with the file they are about. */
+/* Counts findings and adds the file's name on their way to the caller. */
 struct counter {
     exti_report_fn report;
     void *user;
@@ -42,9 +42,8 @@ static int verify_mapped(struct exti_span copy, struct exti_span original, struc
     return ops->check(original, copy, NULL, NULL, count_finding, c, err);
 }
 
-/* dyld of macOS 13 to 15, validSemanticsInstallName: what an install name says to be relative to
- * the loader, or to the program, has to be where the file's path ends, in files for SDK 13 and
- * later. */
+/* dyld of macOS 13 to 15, validSemanticsInstallName: in files for SDK 13 and later, an install
+ * name relative to @loader_path or @executable_path must match the end of the file's path. */
 #define SDK_13 0x000d0000u
 
 static void check_install_name(const struct exti_image *im, const char *path, struct counter *c)
@@ -63,13 +62,13 @@ static void check_install_name(const struct exti_image *im, const char *path, st
     if (tail_len <= n && strcmp(path + n - tail_len, tail) == 0)
         return;
     exti__fail(&finding, EXTI_E_CHECK, EXTI_NO_OFFSET,
-               "dyld validSemanticsInstallName (SDK 13.0 and later): the install name %s is not "
-               "where the file's path ends",
+               "dyld validSemanticsInstallName (SDK 13.0 and later): the install name %s does not "
+               "match the end of the file's path",
                id);
     count_finding(c, &finding);
 }
 
-/* The rules that speak of where the file lies, which its format's judge does not know. */
+/* Checks the rules about the file's path, which the format's own checks do not know. */
 static int check_place(const char *copy, struct counter *c, struct exti_error *err)
 {
     struct exti_image *im;
@@ -107,7 +106,7 @@ int exti_verify(const char *copy, const char *original, exti_report_fn report, v
         if (rc)
             exti__error_file(err, original);
     }
-    /* What cannot be read has been found already. */
+    /* A copy with findings may not be readable. */
     if (!rc && !c.count)
         rc = check_place(copy, &c, err);
     exti__fs_unmap(&a);

@@ -103,7 +103,7 @@ run inspect tree/tls.so
 sed -n '/^  hazards/,$p' out >part
 cat >want <<'TXT'
   hazards   static-tls: limits the number of contexts, to 16 (104 bytes, DF_STATIC_TLS)
-              each copy takes as much of a block that is made as the process starts; GLIBC_TUNABLES=glibc.rtld.optional_static_tls=N makes room for N bytes of copies
+              each copy takes that much of a block whose size is fixed when the process starts; GLIBC_TUNABLES=glibc.rtld.optional_static_tls=N makes room for N bytes of copies
 TXT
 same hazards_of_a_file part want
 run inspect --contexts 17 tree/tls.so
