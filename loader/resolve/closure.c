@@ -84,7 +84,7 @@ static int apply_quirks(const struct exti_closure_state *s, struct exti_closure_
     return 0;
 }
 
-/* The format of the first file is that of all. */
+/* The first file sets the format of all. */
 static int choose_search(struct exti_closure_state *s, enum exti_file_format format,
                          struct exti_error *err)
 {

@@ -60,7 +60,7 @@ struct exti_closure_node {
     struct exti_decision decision; /* the policy's, before its needs count */
     bool
         overridden; /* isolated although the policy shares it for a reason other than the default */
-    size_t because; /* the need for whose sake it is isolated; EXTI_NO_NODE: for its own */
+    size_t because; /* the need that makes it isolated; EXTI_NO_NODE: it is by itself */
     /* If a rule shares it: an isolated library whose original it uses nevertheless; else
      * EXTI_NO_NODE. */
     size_t original_of;

@@ -83,8 +83,8 @@ static void spread(const struct decider *d, follows_fn follows)
     }
 }
 
-/* A shared library keeps the originals of what it needs: the first such need of which the context
- * has a copy, for the user to know about. */
+/* The first need of a shared library that the context has a copy of.  The library uses the
+ * original nevertheless, which the user should know. */
 static size_t isolated_need(const struct exti_closure_graph *g, const struct exti_closure_node *n)
 {
     for (size_t k = 0; k < n->need_count; k++)

@@ -1,4 +1,5 @@
-/* One node of the closure by itself: what is kept of a file's image, and the names that find it. */
+/* One node of the closure by itself: the facts kept from a file's image, and the names that find
+ * it. */
 #ifndef LOADER_RESOLVE_CLOSURE_NODE_H
 #define LOADER_RESOLVE_CLOSURE_NODE_H
 

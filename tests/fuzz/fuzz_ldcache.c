@@ -1,7 +1,7 @@
-/* Looks names up in whatever the bytes are, as an /etc/ld.so.cache.  The first byte chooses the
- * machine and the processor's subfolders, the next three say where in the file a further name to
- * ask for is taken from; the file follows.  Ends the process where a promise is broken: what is
- * found is a string of the file, and is found again. */
+/* Looks up names in arbitrary bytes as if they were an /etc/ld.so.cache.  The first byte selects the
+ * machine and the processor's subfolders, the next three an offset in the file from which one more
+ * name is taken; the file follows.  Aborts if a promise is broken: an answer must be a string
+ * inside the file, and the same when asked again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +21,8 @@ static void broken(const char *promise, const char *name)
     abort();
 }
 
-static void ask(struct exti_span file, const struct exti_ld_cache *c, const char *name,
-                uint32_t kind, const char *const *hwcaps)
+static void check_lookup(struct exti_span file, const struct exti_ld_cache *c, const char *name,
+                         uint32_t kind, const char *const *hwcaps)
 {
     const char *path = NULL, *again = NULL;
     struct exti_error err = {.code = EXTI_OK};
@@ -57,9 +57,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (exti__ld_cache_open(file, &c, NULL))
         return 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        ask(file, &c, names[i], kind, hwcaps);
+        check_lookup(file, &c, names[i], kind, hwcaps);
     from = file.n ? (uint32_t)(from % file.n) : 0;
     if (from < file.n && memchr(file.p + from, 0, file.n - from))
-        ask(file, &c, (const char *)file.p + from, kind, hwcaps);
+        check_lookup(file, &c, (const char *)file.p + from, kind, hwcaps);
     return 0;
 }

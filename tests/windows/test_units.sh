@@ -12,8 +12,9 @@ export CMOCKA_MESSAGE_OUTPUT=stdout
 
 # Those that load or run something, want other calls of POSIX, or paths as POSIX has them.
 posix=' closure closure_macho closure_pe elf_libelf elf_plan elf_plan_tools elf_rename fs fs_faults
-    fs_lock fs_replace install_name macho_check_copy macho_shift manifest pe_plan pe_plan_bind
-    pe_plan_forward pe_plan_place pe_plan_tools search_elf search_pe verify_pe '
+    fs_lock fs_replace install_name ld_cache macho_check_copy macho_shift manifest pe_plan
+    pe_plan_bind pe_plan_forward pe_plan_place pe_plan_tools search_elf search_elf_open search_pe
+    verify_pe '
 posix=${posix//$'\n'/}
 
 "$here/build.sh" "$build" || { echo "not ok units: it cannot be built"; exit 1; }

@@ -4,81 +4,8 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "loader/resolve/elf_kind.h"
-#include "loader/resolve/search_elf.h"
-#include "loader/resolve/search_elf_state.h"
 #include "loader/resolve/search_host.h"
-#include "tests/unit/resolve/search_toy.h"
-
-static const char *const no_dirs[] = {NULL};
-
-struct fixture {
-    struct test *t;
-    struct exti_search *s;
-    struct exti_image *im;
-    char *found;
-};
-
-static int setup(void **state)
-{
-    struct fixture *f = calloc(1, sizeof *f);
-
-    assert_non_null(f);
-    if (test_setup((void **)&f->t))
-        return -1;
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    void *t = f->t;
-
-    exti__mem_fail_after(-1);
-    exti__elf_search_close(f->s);
-    exti_image_free(f->im);
-    exti__free(f->found);
-    free(f);
-    return test_teardown(&t);
-}
-
-#define search_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-static void open_search(struct fixture *f, struct exti_elf_search_opts o)
-{
-    exti__elf_search_close(f->s);
-    f->s = NULL;
-    assert_ok(exti__elf_search_open(&o, &f->s, &f->t->err), &f->t->err);
-}
-
-static struct exti_requester requester(struct fixture *f, const char *path,
-                                       const struct exti_image *im)
-{
-    struct exti_requester from = {.path = path,
-                                  .rpath = im->info.rpath,
-                                  .runpath = im->info.runpath,
-                                  .flags = im->info.flags};
-
-    assert_ok(exti__elf_kind(im->bytes, &from.kind, &f->t->err), &f->t->err);
-    return from;
-}
-
-/* The file that `path` gets for `name`, or NULL. */
-static const char *find_for(struct fixture *f, const char *path, const char *name)
-{
-    struct exti_requester from;
-
-    exti__free(f->found);
-    exti_image_free(f->im);
-    f->found = NULL;
-    f->im = NULL;
-    assert_ok(exti_inspect(path, &f->im, &f->t->err), &f->t->err);
-    from = requester(f, path, f->im);
-    assert_ok(exti__elf_search_find(f->s, &from, name, &f->found, &f->t->err), &f->t->err);
-    return f->found;
-}
+#include "tests/unit/resolve/search_elf_toy.h"
 
 /* The same answer as ld.so's; `expected` is the file below the test's folder or NULL for none. */
 static void assert_finds(struct fixture *f, const char *library_path, const char *file,
@@ -100,11 +27,6 @@ static void assert_finds(struct fixture *f, const char *library_path, const char
     }
 }
 
-static void make_leaf(struct fixture *f, const char *dir)
-{
-    toy_lib(f->t, test_format(f->t, "%s/libleaf.so", dir), "-Wl,-soname,libleaf.so");
-}
-
 static void folders_are_searched_in_order(void **state)
 {
     struct fixture *f = *state;
@@ -124,16 +46,6 @@ static void folders_are_searched_in_order(void **state)
     unlink(test_path(t, "tag/libleaf.so"));
     assert_finds(f, NULL, new, "libleaf.so", NULL);
     assert_finds(f, NULL, old, "libleaf.so", NULL);
-}
-
-/* Valgrind has a processor of its own, and the loader that is asked runs on the real one; what
- * dlinfo reads past a string's end, a word at a time, it reports. */
-static void skip_under_valgrind(void)
-{
-    const char *preload = getenv("LD_PRELOAD");
-
-    if (preload && strstr(preload, "vgpreload"))
-        skip_because("valgrind's processor is not the loader's");
 }
 
 static void tokens_have_two_spellings(void **state)
@@ -464,26 +376,6 @@ static void nodeflib_keeps_off_the_default_folders(void **state)
     assert_null(find_for(f, no, "libc.so.6")); /* which the cache has, in a default folder */
 }
 
-/* ---- the cache ---- */
-
-/* A cache of %/cache and %/cache/glibc-hwcaps in one of ldconfig's formats. */
-static const char *make_cache(struct fixture *f, const char *format)
-{
-    struct test *t = f->t;
-    const char *conf = test_path(t, "conf"), *dir = test_path(t, "cache"),
-               *out = test_format(t, "%s/cache.%s", t->dir, format);
-
-    make_leaf(f, "cache");
-    toy_lib(t, "cache/libleaf10.so.2", "-Wl,-soname,libleaf10.so.2");
-    toy_lib(t, "cache/libleaf9.so.2", "-Wl,-soname,libleaf9.so.2");
-    make_leaf(f, "cache/glibc-hwcaps/x86-64-v2");
-    make_leaf(f, "cache/glibc-hwcaps/x86-64-v3");
-    make_leaf(f, "cache/glibc-hwcaps/x86-64-v4");
-    test_write(conf, dir, strlen(dir));
-    test_must_run(t, "/sbin/ldconfig", "-X", "-c", format, "-C", out, "-f", conf, NULL);
-    return out;
-}
-
 static void what_was_found_and_is_gone_is_looked_for_again(void **state)
 {
     struct fixture *f = *state;
@@ -505,184 +397,6 @@ static void what_was_found_and_is_gone_is_looked_for_again(void **state)
         assert_string_equal(find_for(f, user, "libleaf.so"), test_path(t, "second/libleaf.so"));
     unlink(test_path(t, "second/libleaf.so"));
     assert_null(find_for(f, user, "libleaf.so"));
-}
-
-static void the_cache_is_read_in_each_format(void **state)
-{
-    struct fixture *f = *state;
-    static const char *const formats[] = {"new", "compat", "old"};
-    static const char *const v3[] = {"x86-64-v3", "x86-64-v2", NULL};
-    const char *file = toy_lib(f->t, "a.so", "");
-
-    if (access("/sbin/ldconfig", X_OK) != 0)
-        skip_because("there is no /sbin/ldconfig");
-    for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
-        const char *cache = make_cache(f, formats[i]);
-
-        open_search(f, (struct exti_elf_search_opts){
-                           .cache_file = cache, .dirs = no_dirs, .hwcaps = no_dirs});
-        if (i < 2) /* ldconfig puts subfolders' files into the old table, which cannot tell them */
-            assert_string_equal(find_for(f, file, "libleaf.so"),
-                                test_path(f->t, "cache/libleaf.so"));
-        assert_string_equal(find_for(f, file, "libleaf9.so.2"),
-                            test_path(f->t, "cache/libleaf9.so.2"));
-        assert_string_equal(find_for(f, file, "libleaf10.so.2"),
-                            test_path(f->t, "cache/libleaf10.so.2"));
-        assert_null(find_for(f, file, "libleaf11.so.2"));
-        if (i == 2)
-            continue;
-        open_search(
-            f, (struct exti_elf_search_opts){.cache_file = cache, .dirs = no_dirs, .hwcaps = v3});
-        assert_string_equal(find_for(f, file, "libleaf.so"),
-                            test_path(f->t, "cache/glibc-hwcaps/x86-64-v3/libleaf.so"));
-    }
-}
-
-static void damaged_caches_are_refused_or_bounded(void **state)
-{
-    struct fixture *f = *state;
-    static const char *const formats[] = {"new", "compat", "old"};
-    static const char *const v2[] = {"x86-64-v2", NULL};
-    struct exti_ld_cache c;
-    const char *path;
-
-    if (access("/sbin/ldconfig", X_OK) != 0)
-        skip_because("there is no /sbin/ldconfig");
-    for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
-        size_t n;
-        const char *file = make_cache(f, formats[i]);
-        char *whole = test_read(f->t, file, &n), *part;
-
-        for (size_t k = 0; k < n; k++) { /* a block of its own, so that tools see a read past it */
-            part = malloc(k + 1);
-            assert_non_null(part);
-            memcpy(part, whole, k);
-            if (!exti__ld_cache_open(exti__span(part, k), &c, &f->t->err))
-                exti__ld_cache_find(&c, "libleaf.so", 0x303, v2, &path, &f->t->err);
-            memcpy(part, whole, k + 1);
-            free(part);
-        }
-        for (size_t k = 0; k < n; k++)
-            for (int bit = 0; bit < 8; bit += 7) {
-                whole[k] = (char)(whole[k] ^ (1 << bit));
-                if (!exti__ld_cache_open(exti__span(whole, n), &c, &f->t->err))
-                    exti__ld_cache_find(&c, "libleaf.so", 0x303, v2, &path, &f->t->err);
-                whole[k] = (char)(whole[k] ^ (1 << bit));
-            }
-    }
-    assert_exti(exti__ld_cache_open(exti__span("text", 4), &c, &f->t->err), EXTI_E_FORMAT,
-                &f->t->err, 0);
-    assert_says(&f->t->err, "glibc-ld.so.cache1.1");
-    assert_exti(exti__ld_cache_open(exti__span("glibc-ld.so.cache1.1", 20), &c, &f->t->err),
-                EXTI_E_FORMAT, &f->t->err, ANY_OFFSET);
-}
-
-/* Every name of the system's cache, against what ldconfig prints of it: the first of each name. */
-static void the_systems_cache_is_as_ldconfig_prints_it(void **state)
-{
-    struct fixture *f = *state;
-    struct test *t = f->t;
-    char *out, *line, *next, *last = "";
-    size_t names = 0;
-
-    if (test_run(t, &out, "/sbin/ldconfig", "-p", NULL) != 0)
-        skip_because("ldconfig -p fails");
-    open_search(f, (struct exti_elf_search_opts){0});
-    for (line = strchr(out, '\n'); line && *++line == '\t'; line = next) {
-        char *name = line + 1, *end = strstr(name, " ("), *path = strstr(name, "=> ");
-        const char *found = NULL;
-
-        next = strchr(line, '\n');
-        if (!end || !path || !next || strncmp(end, " (libc6,x86-64)", 15) != 0)
-            continue;
-        *end = *next = 0;
-        if (strcmp(name, last) != 0) {
-            assert_ok(exti__ld_cache_find(&f->s->cache, name, 0x303, NULL, &found, &t->err),
-                      &t->err);
-            assert_non_null(found);
-            assert_string_equal(found, path + 3);
-            names++;
-        }
-        last = name;
-        *next = '\n';
-    }
-    print_message("%zu names\n", names);
-    assert_true(names > 0);
-}
-
-/* ---- the running system ---- */
-
-static void the_loader_confirms_what_is_known_of_it(void **state)
-{
-    struct fixture *f = *state;
-    struct test *t = f->t;
-    const char *const *dirs;
-    char *out, *platform;
-
-    skip_under_valgrind();
-    open_search(f, (struct exti_elf_search_opts){0});
-    assert_non_null(f->s->loader);
-    if (test_run(t, &out, f->s->loader, "--list-diagnostics", NULL) != 0)
-        skip_because("this loader has no --list-diagnostics");
-    dirs = exti__elf_search_dirs(f->s);
-    for (size_t i = 0; dirs[i]; i++)
-        assert_contains(out, test_format(t, "path.system_dirs[0x%zx]=\"%s/\"", i, dirs[i]));
-    assert_true(dirs[0] && !strstr(out, test_format(t, "path.system_dirs[0x%d]", 4 + !dirs[3])));
-    assert_contains(out, test_format(t, "dl_dst_lib=\"%s\"", f->s->lib));
-    platform = test_format(t, "dl_platform=\"%s\"", f->s->platform);
-    assert_contains(out, platform);
-    assert_contains(
-        test_must_run(t, f->s->loader, "--help", NULL),
-        test_format(t, "%s (supported, searched)", f->s->hwcaps[0] ? f->s->hwcaps[0] : "x86_64"));
-}
-
-static void bad_options_are_told(void **state)
-{
-    struct fixture *f = *state;
-    struct exti_elf_search_opts o = {.cache_file = test_path(f->t, "none")};
-
-    open_search(f, o); /* a system may have no cache */
-    test_write(o.cache_file, "text", 4);
-    exti__elf_search_close(f->s);
-    f->s = NULL;
-    open_search(f, o); /* and one that is none is passed over */
-    exti__elf_search_close(f->s);
-    f->s = NULL;
-    o = (struct exti_elf_search_opts){.loader = test_path(f->t, "no-loader")};
-    assert_int_equal(exti__elf_search_open(&o, &f->s, &f->t->err), EXTI_E_IO);
-    o = (struct exti_elf_search_opts){.program = test_path(f->t, "no-program")};
-    assert_int_equal(exti__elf_search_open(&o, &f->s, &f->t->err), EXTI_E_IO);
-    assert_null(f->s);
-}
-
-/* What a process makes of its environment later on does not count, for ld.so neither. */
-static void the_environment_is_that_of_the_start(void **state)
-{
-    static const char environment[] = "A=1\0LD_LIBRARY_PATHS=x\0LD_LIBRARY_PATH=/a:/b\0Z=\0tail";
-    struct fixture *f = *state;
-    const char *start = getenv("LD_LIBRARY_PATH");
-    char *old = start ? test_format(f->t, "%s", start) : NULL, *found;
-    const size_t n = sizeof environment - 1;
-
-    assert_string_equal(exti__host_setting(environment, n, "LD_LIBRARY_PATH"), "/a:/b");
-    assert_string_equal(exti__host_setting(environment, n, "Z"), "");
-    assert_null(exti__host_setting(environment, n, "LD_LIBRARY"));
-    assert_null(exti__host_setting(environment, n, "tail")); /* without its end */
-    assert_null(exti__host_setting(environment, 0, "A"));
-    setenv("LD_LIBRARY_PATH", f->t->dir, 1);
-    assert_ok(exti__host_library_path(&found, &f->t->err), &f->t->err);
-    if (old) {
-        assert_string_equal(found, old);
-        setenv("LD_LIBRARY_PATH", old, 1);
-    } else {
-        assert_null(found);
-        unsetenv("LD_LIBRARY_PATH");
-    }
-    exti__free(found);
-    exti__elf_search_close(f->s);
-    f->s = NULL;
-    assert_ok(exti__elf_search_open_running(&f->s, &f->t->err), &f->t->err);
-    assert_non_null(f->s->program_path);
 }
 
 static void every_allocation_may_fail(void **state)
@@ -733,16 +447,10 @@ int main(int argc, char **argv)
         search_test(on_other_processors_too),
         search_test(nodeflib_keeps_off_the_default_folders),
         search_test(what_was_found_and_is_gone_is_looked_for_again),
-        search_test(the_cache_is_read_in_each_format),
-        search_test(damaged_caches_are_refused_or_bounded),
-        search_test(the_systems_cache_is_as_ldconfig_prints_it),
-        search_test(the_loader_confirms_what_is_known_of_it),
-        search_test(bad_options_are_told),
-        search_test(the_environment_is_that_of_the_start),
         search_test(every_allocation_may_fail),
     };
 
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
-    return cmocka_run_group_tests_name("search_elf", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("resolve/search_elf", tests, NULL, NULL);
 }
