@@ -30,13 +30,13 @@ static void check_lookup(struct exti_span file, const struct exti_ld_cache *c, c
     uintptr_t at = (uintptr_t)path, start = (uintptr_t)file.p;
 
     if (rc && (rc != EXTI_E_FORMAT || !*err.message))
-        broken("a look-up fails in a way of its own", name);
+        broken("a look-up fails with an unexpected error", name);
     if (rc || !path)
         return;
     if (at < start || at >= start + file.n || !memchr(path, 0, file.n - (at - start)))
-        broken("what is found is not in the file", name);
+        broken("the path found is not a string of the file", name);
     if (exti__ld_cache_find(c, name, kind, hwcaps, &again, NULL) || again != path)
-        broken("what is found is not found again", name);
+        broken("a second look-up gives another answer", name);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
