@@ -122,15 +122,11 @@ OWN_SYSTEM_SRCS := $(if $(on_windows),$(WINDOWS_SYSTEM_SRCS),$(POSIX_SRCS) $(ELF
 	$(if $(on_darwin)$(on_windows),$(DARWIN_OR_WINDOWS_SRCS),$(ELF_SYSTEM_SRCS))
 COMMON_SRCS := $(filter-out $(SYSTEM_SRCS),$(sort $(shell find base elf macho pe loader -name '*.c')))
 LIB_SRCS := $(COMMON_SRCS) $(OWN_SYSTEM_SRCS)
-RUNTIME_SRCS := runtime/context.c runtime/fail.c runtime/heap.c runtime/install.c runtime/process.c \
-	runtime/program.c runtime/pyapi.c runtime/pyconfig.c runtime/scratch.c runtime/signals.c \
-	runtime/system.c runtime/uncaught.c
-CLI_SRCS := cli/abi.c cli/ask_python.c cli/choice.c cli/cmd_clean.c cli/cmd_copy.c \
-	cli/cmd_copy_tree.c cli/tree.c cli/tree_report.c \
-	cli/cmd_inspect.c cli/cmd_list.c cli/cmd_quirks.c cli/cmd_verify.c cli/contexts.c \
-	cli/find_libpython.c cli/hazards.c cli/json.c cli/macho.c \
-	cli/main.c cli/message.c cli/option.c cli/path.c cli/pe.c cli/progress.c \
-	$(if $(on_windows),cli/cmd_run_win32.c cli/system_win32.c,cli/cmd_run.c cli/quirk_env.c cli/system_posix.c)
+RUNTIME_SRCS := $(sort $(shell find runtime -name '*.c'))
+CLI_POSIX_SRCS := cli/cmd_run.c cli/find/quirk_env.c cli/os/system_posix.c
+CLI_WINDOWS_SRCS := cli/cmd_run_win32.c cli/os/system_win32.c
+CLI_SRCS := $(filter-out $(CLI_POSIX_SRCS) $(CLI_WINDOWS_SRCS),$(sort $(shell find cli -name '*.c'))) \
+	$(if $(on_windows),$(CLI_WINDOWS_SRCS),$(CLI_POSIX_SRCS))
 
 # `run` needs a POSIX system.
 PROGRAM_SRCS := $(if $(on_windows),,$(RUNTIME_SRCS)) $(CLI_SRCS)

@@ -1,8 +1,13 @@
+#include "cli/command.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "cli/cli.h"
-#include "cli/system.h"
+#include "cli/args/option.h"
+#include "cli/find/contexts.h"
+#include "cli/os/system.h"
+#include "cli/output/message.h"
+#include "cli/output/text.h"
 
 static const char help[] =
     "usage: extisolate clean CTXDIR...\n"
@@ -44,7 +49,7 @@ static int clean(const char *dir)
     return status;
 }
 
-int cmd_clean(int argc, char **argv)
+static int cmd_clean(int argc, char **argv)
 {
     static const struct option longs[] = {{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
     int o, status = CLI_OK;
@@ -68,3 +73,6 @@ int cmd_clean(int argc, char **argv)
     }
     return status;
 }
+
+const struct cli_command cli_command_clean = {"clean", "remove the copies from a context directory",
+                                              cmd_clean};

@@ -1,10 +1,24 @@
+#include "cli/command.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "cli/cli.h"
-#include "cli/system.h"
+#include "cli/args/choice.h"
+#include "cli/args/option.h"
+#include "cli/args/quirks.h"
+#include "cli/find/abi.h"
+#include "cli/find/contexts.h"
+#include "cli/find/find_libpython.h"
+#include "cli/find/format.h"
+#include "cli/os/path.h"
+#include "cli/os/system.h"
+#include "cli/output/json.h"
+#include "cli/output/message.h"
+#include "cli/output/progress.h"
+#include "cli/output/text.h"
+#include "cli/report/macho_shared.h"
 
 static const char help[] =
     "usage: extisolate copy [OPTION]... FILE... CTXDIR\n"
@@ -38,7 +52,6 @@ static const char help[] =
 
 #define NAME_MAX_CHARS 32
 #define ATTEMPTS 100
-static const char name_chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
 
 struct copy {
     const char *dir, *name;
@@ -128,12 +141,10 @@ static int parse(int argc, char **argv, struct copy *c)
         return cli_usage("copy", "which FILE, and into which CTXDIR?");
     if (argc - optind == 1)
         return cli_usage("copy", "needs FILE and CTXDIR, but there is only '%s'", argv[optind]);
-    if (libpython != NULL && *libpython == '\0')
-        return cli_usage("copy", "--libpython is empty: is a shell variable unset?");
-    if (c->name != NULL &&
-        (strlen(c->name) - 1 >= NAME_MAX_CHARS || strspn(c->name, name_chars) != strlen(c->name)))
-        return cli_usage("copy", "--name takes 1 to %d letters, digits, '-' and '_', not '%s'",
-                         NAME_MAX_CHARS, c->name);
+    if (libpython != NULL && cli_check_value("copy", "--libpython", libpython) != CLI_OK)
+        return CLI_USAGE;
+    if (c->name != NULL && cli_check_name("copy", c->name, NAME_MAX_CHARS) != CLI_OK)
+        return CLI_USAGE;
     c->files = argv + optind;
     c->count = (size_t)(argc - optind - 1);
     c->dir = argv[argc - 1];
@@ -178,23 +189,10 @@ static int check_files(struct copy *c)
     return status;
 }
 
-/* Finds the API library's copy; *d is to be freed, and the strings with it. */
-static bool api_copy(const char *dir, struct exti_dir **d, struct exti_copy_info *out)
-{
-    if (exti_dir_read(dir, d, NULL) != 0)
-        return false;
-    for (size_t i = 0; i < exti_dir_count(*d); i++)
-        if (exti_dir_copy(*d, i, out) == 0 && out->is_api)
-            return true;
-    return false;
-}
-
 /* Everything that can be known to fail before a new directory is made. */
 static int prepare_new(struct copy *c)
 {
     struct exti_error err;
-    struct exti_image *api;
-    struct exti_image_info info = {.size = sizeof info};
     struct cli_stat st;
 
     if (cli_stat(c->dir, &st) && !st.is_dir) {
@@ -216,11 +214,8 @@ static int prepare_new(struct copy *c)
         note_error(c, c->files[0], EXTI_E_ARG, "no libpython found to go with it");
         return CLI_FAILED;
     }
-    if (exti_inspect(c->libpython, &api, &err) != 0)
+    if (cli_libpython_abi(c->libpython, &c->abi, &err) != 0)
         return failed(c, &err, c->libpython);
-    exti_image_info(api, &info);
-    c->abi = cli_abi_of_libpython(info.id != NULL ? info.id : c->libpython);
-    exti_image_free(api);
     c->ready = true;
     return status;
 }
@@ -231,7 +226,7 @@ static int prepare_old(struct copy *c)
     struct exti_dir *d = NULL;
     struct exti_copy_info info = {.size = sizeof info};
 
-    if (api_copy(c->dir, &d, &info))
+    if (cli_context_api(c->dir, &d, &info))
         c->abi = cli_abi_of_libpython(info.source);
     exti_dir_free(d);
     c->ready = true;
@@ -261,7 +256,7 @@ static void print_api(struct copy *c, const struct exti_ctx *ctx)
     struct exti_dir *d = NULL;
     struct exti_copy_info info = {.size = sizeof info};
 
-    if (c->is_new && !c->json && api_copy(exti_ctx_dir(ctx), &d, &info)) {
+    if (c->is_new && !c->json && cli_context_api(exti_ctx_dir(ctx), &d, &info)) {
         cli_put(stdout, c->libpython);
         fputs(" -> ", stdout);
         cli_put(stdout, info.copy);
@@ -308,7 +303,7 @@ static int print_json(struct copy *c, const struct exti_ctx *ctx, json_t *copies
     json_t *context = json_null(), *api = json_null();
 
     if (ctx != NULL) {
-        if (api_copy(exti_ctx_dir(ctx), &d, &info))
+        if (cli_context_api(exti_ctx_dir(ctx), &d, &info))
             api = json_pack("{s:o, s:o}", "source", cli_json_text(info.source), "copy",
                             cli_json_text(info.copy));
         context = json_pack("{s:o, s:o, s:b}", "dir", cli_json_text(exti_ctx_dir(ctx)), "name",
@@ -428,7 +423,7 @@ static int work(struct copy *c)
     return status;
 }
 
-int cmd_copy(int argc, char **argv)
+static int cmd_copy(int argc, char **argv)
 {
     struct copy c = {.errors = json_array(), .tries = ATTEMPTS};
     int status = parse(argc, argv, &c);
@@ -440,3 +435,6 @@ int cmd_copy(int argc, char **argv)
     cli_choice_free(&c.choice);
     return status < 0 ? CLI_OK : status;
 }
+
+const struct cli_command cli_command_copy = {
+    "copy", "copy extension modules into a context directory", cmd_copy};

@@ -1,9 +1,14 @@
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
+#include "cli/command.h"
 
-#include "cli/cli.h"
-#include "cli/system.h"
+#include <stdlib.h>
+
+#include "cli/args/option.h"
+#include "cli/find/contexts.h"
+#include "cli/os/path.h"
+#include "cli/os/system.h"
+#include "cli/output/json.h"
+#include "cli/output/message.h"
+#include "cli/output/text.h"
 
 static const char help[] =
     "usage: extisolate list [--json] CTXDIR...\n"
@@ -159,7 +164,7 @@ static int list_one(void *user, const char *dir)
     return CLI_OK;
 }
 
-int cmd_list(int argc, char **argv)
+static int cmd_list(int argc, char **argv)
 {
     enum { JSON = 256 };
     static const struct option longs[] = {
@@ -194,3 +199,6 @@ int cmd_list(int argc, char **argv)
         status = CLI_FAILED;
     return status;
 }
+
+const struct cli_command cli_command_list = {"list", "list the copies in a context directory",
+                                             cmd_list};

@@ -1,8 +1,13 @@
-#include <stdlib.h>
-#include <string.h>
+#include "cli/command.h"
 
-#include "cli/cli.h"
-#include "cli/system.h"
+#include <stdlib.h>
+
+#include "cli/args/option.h"
+#include "cli/args/quirks.h"
+#include "cli/os/system.h"
+#include "cli/output/json.h"
+#include "cli/output/message.h"
+#include "cli/output/text.h"
 
 static const char help[] =
     "usage: extisolate quirks [OPTION]... [FILE]...\n"
@@ -30,17 +35,6 @@ struct request {
     struct cli_values files; /* --quirks */
     bool json;
 };
-
-int cli_open_quirks(const struct cli_values *files, struct exti_quirks **out,
-                    struct exti_error *err)
-{
-    if (exti_quirks_open(files->items, files->count, out, err) == 0)
-        return CLI_OK;
-    cli_fail(err->file, "%s", err->message);
-    if (err->code == EXTI_E_FORMAT)
-        cli_hint("'man 5 extisolate-quirks' has the format");
-    return CLI_FAILED;
-}
 
 /* ---- for programs ------------------------------------------------------------------------------ */
 
@@ -227,7 +221,7 @@ static int parse(int argc, char **argv, struct request *r)
     return cli_no_empty("quirks", argc, argv, optind);
 }
 
-int cmd_quirks(int argc, char **argv)
+static int cmd_quirks(int argc, char **argv)
 {
     struct request r = {.json = false};
     int status = parse(argc, argv, &r);
@@ -237,3 +231,6 @@ int cmd_quirks(int argc, char **argv)
     free(r.files.items);
     return status < 0 ? CLI_OK : status;
 }
+
+const struct cli_command cli_command_quirks = {
+    "quirks", "list the rules for packages that need something of their own", cmd_quirks};

@@ -1,10 +1,17 @@
+#include "cli/command.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/args/choice.h"
+#include "cli/args/option.h"
+#include "cli/find/quirk_env.h"
+#include "cli/output/json.h"
+#include "cli/output/message.h"
+#include "cli/output/text.h"
 #include "runtime/python.h"
 
 static const char help[] =
@@ -108,9 +115,8 @@ static int parse(struct request *r, int argc, char **argv)
     while (given == NULL && (o = cli_getopt("run", argc, argv, "+:hc:m:", longs)) != -1)
         switch (o) {
         case CONTEXTS:
-            if (!cli_parse_count(optarg, &r->contexts))
-                return cli_usage("run", "--contexts takes a number from 1 to %d, not '%s'",
-                                 CLI_CONTEXTS_MAX, optarg);
+            if (cli_parse_count("run", "--contexts", optarg, &r->contexts) != CLI_OK)
+                return CLI_USAGE;
             break;
         case PYTHON:
             r->python = optarg;
@@ -148,9 +154,10 @@ static int parse(struct request *r, int argc, char **argv)
         }
     if (r->json && !r->prove)
         return cli_usage("run", "--json prints what --prove finds; give --prove too");
-    if ((r->dir != NULL && *r->dir == '\0') || (r->python != NULL && *r->python == '\0'))
-        return cli_usage("run", "%s takes a path, not ''",
-                         r->dir && !*r->dir ? "--dir" : "--python");
+    if (r->dir != NULL && cli_check_value("run", "--dir", r->dir) != CLI_OK)
+        return CLI_USAGE;
+    if (r->python != NULL && cli_check_value("run", "--python", r->python) != CLI_OK)
+        return CLI_USAGE;
     return parse_program(r, argc, argv, given);
 }
 
@@ -344,7 +351,7 @@ static int parse_and_run(int argc, char **argv)
     return status < 0 ? CLI_OK : status;
 }
 
-int cmd_run(int argc, char **argv)
+static int cmd_run(int argc, char **argv)
 {
     char **own = keep_arguments(argc, argv);
     int status;
@@ -357,3 +364,6 @@ int cmd_run(int argc, char **argv)
     free(own);
     return status;
 }
+
+const struct cli_command cli_command_run = {
+    "run", "run a program in several CPythons of one process, in parallel", cmd_run};

@@ -1,5 +1,7 @@
 /* `run` where runtime/, which hosts CPython by POSIX means, is not built. */
-#include "cli/cli.h"
+#include "cli/command.h"
+
+#include "cli/output/message.h"
 
 static const char help[] =
     "usage: extisolate run [OPTION]... SCRIPT | -c CODE | -m MODULE [ARG]...\n"
@@ -13,7 +15,7 @@ static const char help[] =
     "\n"
     "Exit status: on Windows 1.\n";
 
-int cmd_run(int argc, char **argv)
+static int cmd_run(int argc, char **argv)
 {
     static const struct option longs[] = {{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
 
@@ -26,3 +28,6 @@ int cmd_run(int argc, char **argv)
     cli_hint("'extisolate copy' makes the copies here too, and a host loads them by extisolate.h");
     return CLI_FAILED;
 }
+
+const struct cli_command cli_command_run = {
+    "run", "run a program in several CPythons of one process, in parallel", cmd_run};

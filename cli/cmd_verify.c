@@ -1,8 +1,17 @@
-#include <inttypes.h>
-#include <string.h>
+#include "cli/command.h"
 
-#include "cli/cli.h"
-#include "cli/system.h"
+#include <inttypes.h>
+
+#include "cli/args/option.h"
+#include "cli/find/contexts.h"
+#include "cli/os/path.h"
+#include "cli/os/system.h"
+#include "cli/output/json.h"
+#include "cli/output/message.h"
+#include "cli/output/progress.h"
+#include "cli/output/text.h"
+#include "cli/report/hazards.h"
+#include "cli/report/pe.h"
 
 static const char help[] =
     "usage: extisolate verify [--json] CTXDIR...\n"
@@ -197,7 +206,7 @@ static bool is_dir(const char *path, bool *exists)
     return *exists && st.is_dir;
 }
 
-int cmd_verify(int argc, char **argv)
+static int cmd_verify(int argc, char **argv)
 {
     enum { AGAINST = 256, JSON };
     static const struct option longs[] = {{"against", required_argument, NULL, AGAINST},
@@ -227,8 +236,8 @@ int cmd_verify(int argc, char **argv)
         return CLI_USAGE;
     if (optind == argc)
         return cli_usage("verify", "which CTXDIR, or which FILE and --against which ORIGINAL?");
-    if (original != NULL && *original == '\0')
-        return cli_usage("verify", "--against is empty: is a shell variable unset?");
+    if (original != NULL && cli_check_value("verify", "--against", original) != CLI_OK)
+        return CLI_USAGE;
     if (original != NULL && argc - optind > 1)
         return cli_usage("verify", "--against goes with one FILE, but there are %d", argc - optind);
     for (int i = optind; i < argc; i++) {
@@ -241,3 +250,6 @@ int cmd_verify(int argc, char **argv)
     }
     return verify_all(&v, argv + optind, argc - optind, original);
 }
+
+const struct cli_command cli_command_verify = {"verify", "check copies against their sources",
+                                               cmd_verify};

@@ -1,30 +1,23 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/cli.h"
-#include "cli/system.h"
+#include "cli/args/option.h"
+#include "cli/command.h"
+#include "cli/os/system.h"
+#include "cli/output/message.h"
+#include "cli/output/text.h"
 
-static const struct command {
-    const char *name, *summary;
-    int (*run)(int argc, char **argv);
-} commands[] = {
-    {"copy", "copy extension modules into a context directory", cmd_copy},
-    {"copy-tree", "copy all extension modules of a venv or folder, for several contexts",
-     cmd_copy_tree},
-    {"inspect", "describe a file: its id, needed libraries, API symbols, TLS, flags", cmd_inspect},
-    {"verify", "check copies against their sources", cmd_verify},
-    {"run", "run a program in several CPythons of one process, in parallel", cmd_run},
-    {"list", "list the copies in a context directory", cmd_list},
-    {"clean", "remove the copies from a context directory", cmd_clean},
-    {"quirks", "list the rules for packages that need something of their own", cmd_quirks},
+static const struct cli_command *const commands[] = {
+    &cli_command_copy, &cli_command_copy_tree, &cli_command_inspect, &cli_command_verify,
+    &cli_command_run,  &cli_command_list,      &cli_command_clean,   &cli_command_quirks,
 };
 static const size_t command_count = sizeof commands / sizeof *commands;
 
-static const struct command *find(const char *name)
+static const struct cli_command *find_command(const char *name)
 {
     for (size_t i = 0; i < command_count; i++)
-        if (strcmp(commands[i].name, name) == 0)
-            return &commands[i];
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
     return NULL;
 }
 
@@ -38,7 +31,7 @@ static void print_help(FILE *f)
           "commands:\n",
           f);
     for (size_t i = 0; i < command_count; i++)
-        fprintf(f, "  %-9s  %s\n", commands[i].name, commands[i].summary);
+        fprintf(f, "  %-9s  %s\n", commands[i]->name, commands[i]->summary);
     fputs("  help       explain a command: extisolate help copy\n"
           "\n"
           "options:\n"
@@ -60,7 +53,7 @@ static int unknown_command(const char *word)
     size_t n = 0;
 
     for (; n < command_count; n++)
-        names[n] = commands[n].name;
+        names[n] = commands[n]->name;
     names[n++] = "help";
     names[n] = NULL;
 
@@ -74,7 +67,7 @@ static int unknown_command(const char *word)
     return CLI_USAGE;
 }
 
-static int help(int argc, char **argv)
+static int help_command(int argc, char **argv)
 {
     if (argc < 2) {
         print_help(stdout);
@@ -84,7 +77,7 @@ static int help(int argc, char **argv)
         puts("usage: extisolate help [COMMAND]\n\nShows what COMMAND does, with examples.");
         return CLI_OK;
     }
-    const struct command *c = find(argv[1]);
+    const struct cli_command *c = find_command(argv[1]);
     if (c == NULL)
         return unknown_command(argv[1]);
 
@@ -110,8 +103,8 @@ static int dispatch(int argc, char **argv)
         return CLI_OK;
     }
     if (strcmp(word, "help") == 0)
-        return help(argc - 1, argv + 1);
-    const struct command *c = find(word);
+        return help_command(argc - 1, argv + 1);
+    const struct cli_command *c = find_command(word);
     return c != NULL ? c->run(argc - 1, argv + 1) : unknown_command(word);
 }
 

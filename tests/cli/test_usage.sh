@@ -113,9 +113,9 @@ check run_of_an_empty_script_name 2 "the SCRIPT's name is empty"
 run run --jsno -c 1
 check run_unknown_option 2 "no option '--jsno'"
 run run --dir '' -c 1
-check run_with_an_empty_dir 2 "--dir takes a path, not ''"
+check run_with_an_empty_dir 2 "--dir is empty: is a shell variable unset?"
 run run --python '' -c 1
-check run_with_an_empty_python 2 "--python takes a path, not ''"
+check run_with_an_empty_python 2 "--python is empty: is a shell variable unset?"
 run run --quirks '' -c 1
 check run_with_empty_quirks 2 '--quirks is empty'
 run copy --quirks '' ../x.so ctx

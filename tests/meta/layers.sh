@@ -14,7 +14,7 @@ allowed() { # what the files of a folder may include, as a pattern of the whole 
     loader/*) echo '(base|loader)/[a-z0-9_/]+\.h|(elf|macho|pe)/(elf|macho|pe)_format\.h' ;;
     elf/* | macho/* | pe/*) echo "(${1%%/*}|base)/[a-z0-9_/]+\.h" ;;
     runtime/*) echo 'runtime/[a-z0-9_]+\.h' ;;
-    cli/*) echo '(cli|runtime)/[a-z0-9_]+\.h' ;;
+    cli/*) echo '(cli|runtime)/[a-z0-9_/]+\.h' ;;
     tests/api/*) echo 'tests/(support|isolation)/[a-z0-9_]+\.h|tests/unit/pe/pe_toy\.h' ;;
     *) echo '.*' ;;
     esac

@@ -1,0 +1,42 @@
+/* --closure, --share, --isolate and --quirks: which libraries a context gets copies of. */
+#ifndef CLI_ARGS_CHOICE_H
+#define CLI_ARGS_CHOICE_H
+
+#include <getopt.h>
+#include <stddef.h>
+
+#include <extisolate.h>
+
+#include "cli/args/option.h"
+
+enum { CLI_CLOSURE = 512, CLI_SHARE, CLI_ISOLATE, CLI_QUIRKS };
+#define CLI_CHOICE_OPTIONS                                                                         \
+    {"closure", required_argument, NULL, CLI_CLOSURE},                                             \
+        {"share", required_argument, NULL, CLI_SHARE},                                             \
+        {"quirks", required_argument, NULL, CLI_QUIRKS},                                           \
+    {                                                                                              \
+        "isolate", required_argument, NULL, CLI_ISOLATE                                            \
+    }
+#define CLI_CHOICE_HELP                                                                            \
+    "  --closure WHICH   which of the libraries that modules need a new context gets copies of:\n" \
+    "                    all but a base set (all, when not given; the man page lists it), those\n" \
+    "                    by which libpython is reached (api), or none\n"                           \
+    "  --share GLOB      share the libraries of such a SONAME, file name or, with a slash, path\n" \
+    "  --isolate GLOB    copy them; of several that match the last counts\n"                       \
+    "  --quirks FILE     take the rules of FILE too; 'extisolate help quirks' says more\n"
+
+/* Zero-initialised: no option given. */
+struct cli_choice {
+    enum exti_closure closure;
+    struct exti_rule *rules; /* the array is owned, the globs are the command line's */
+    size_t count;
+    struct cli_values quirks; /* files */
+};
+
+/* Takes one of the four options: CLI_OK, or the exit code after printing an error. */
+int cli_choice_option(struct cli_choice *c, const char *command, int option, const char *value);
+/* Points `opts` to what `c` holds, which must stay as long as it is used. */
+void cli_choice_apply(const struct cli_choice *c, struct exti_ctx_opts *opts);
+void cli_choice_free(struct cli_choice *c);
+
+#endif

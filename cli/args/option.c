@@ -1,0 +1,179 @@
+#include "cli/args/option.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/output/message.h"
+
+#define WORD_MAX 32
+
+/* How many letters to add, drop, change or swap with the next one to turn `a` into `b`. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t n = strlen(a), m = strlen(b), d[WORD_MAX + 1][WORD_MAX + 1];
+
+    if (n > WORD_MAX || m > WORD_MAX)
+        return WORD_MAX;
+    for (size_t i = 0; i <= n; i++)
+        d[i][0] = i;
+    for (size_t j = 0; j <= m; j++)
+        d[0][j] = j;
+    for (size_t i = 1; i <= n; i++)
+        for (size_t j = 1; j <= m; j++) {
+            size_t best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            if (d[i - 1][j] + 1 < best)
+                best = d[i - 1][j] + 1;
+            if (d[i][j - 1] + 1 < best)
+                best = d[i][j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                d[i - 2][j - 2] + 1 < best)
+                best = d[i - 2][j - 2] + 1;
+            d[i][j] = best;
+        }
+    return d[n][m];
+}
+
+const char *cli_nearest(const char *word, const char *const *names)
+{
+    const char *near = NULL;
+    size_t least = WORD_MAX;
+
+    for (; *names != NULL; names++) {
+        size_t d = distance(word, *names);
+        if (d <= 1 + strlen(*names) / 4 && d < least && d < strlen(word)) {
+            least = d;
+            near = *names;
+        }
+    }
+    return near;
+}
+
+static const struct option *find_option(const struct option *longs, const char *name, size_t n)
+{
+    for (; longs->name != NULL; longs++)
+        if (strncmp(longs->name, name, n) == 0 && longs->name[n] == '\0')
+            return longs;
+    return NULL;
+}
+
+static int unknown_long(const char *command, const char *given, const struct option *longs)
+{
+    const char *names[WORD_MAX];
+    char word[WORD_MAX];
+    size_t n = 0, len = strcspn(given, "=");
+
+    for (; longs[n].name != NULL && n < WORD_MAX - 1; n++)
+        names[n] = longs[n].name;
+    names[n] = NULL;
+
+    const char *near = NULL;
+    if (len < sizeof word) {
+        memcpy(word, given, len);
+        word[len] = '\0';
+        near = cli_nearest(word, names);
+    }
+    if (near != NULL)
+        cli_usage(command, "no option '--%.*s'; did you mean '--%s'?", (int)len, given, near);
+    else
+        cli_usage(command,
+                  "no option '--%.*s' (for a file of that name, write './--%.*s' or put "
+                  "'--' before it)",
+                  (int)len, given, (int)len, given);
+    return '?';
+}
+
+static bool has_value(const struct option *longs, int value)
+{
+    while (longs->name != NULL && longs->val != value)
+        longs++;
+    return longs->name != NULL;
+}
+
+int cli_getopt(const char *command, int argc, char **argv, const char *shorts,
+               const struct option *longs)
+{
+    opterr = 0;
+    int c = getopt_long(argc, argv, shorts, longs, NULL);
+    if (c != '?' && c != ':')
+        return c;
+
+    /* argv[optind - 1] is the faulty long option, and optopt 0 unless its name is known; within a group
+     * of short ones it is what came before.  mingw's says ':' of a value that is not wanted too. */
+    const char *word = optind > 0 ? argv[optind - 1] : "";
+    bool is_long = strncmp(word, "--", 2) == 0 && (optopt == 0 || has_value(longs, optopt));
+    if (c == ':' && !(is_long && strchr(word, '=') != NULL)) {
+        if (is_long)
+            cli_usage(command, "'%s' needs a value after it", word);
+        else
+            cli_usage(command, "'-%c' needs a value after it", optopt);
+    } else if (is_long && optopt != 0) {
+        size_t len = strcspn(word + 2, "=");
+        const struct option *o = find_option(longs, word + 2, len);
+        cli_usage(command, "'--%s' takes no value", o != NULL ? o->name : word + 2);
+    } else if (is_long) {
+        unknown_long(command, word + 2, longs);
+    } else {
+        cli_usage(command,
+                  "no option '-%c' (for a file whose name begins with '-', put '--' "
+                  "before it)",
+                  optopt);
+    }
+    return '?';
+}
+
+int cli_no_empty(const char *command, int argc, char **argv, int from)
+{
+    for (int i = from; i < argc; i++)
+        if (argv[i][0] == '\0')
+            return cli_usage(command,
+                             "argument %d is empty, where a file name should be: "
+                             "is a shell variable unset?",
+                             i - from + 1);
+    return CLI_OK;
+}
+
+int cli_check_value(const char *command, const char *option, const char *value)
+{
+    if (*value == '\0')
+        return cli_usage(command, "%s is empty: is a shell variable unset?", option);
+    return CLI_OK;
+}
+
+int cli_add_value(struct cli_values *v, const char *command, const char *option, const char *value)
+{
+    if (cli_check_value(command, option, value) != CLI_OK)
+        return CLI_USAGE;
+    const char **items = realloc(v->items, (v->count + 1) * sizeof *items);
+    if (items == NULL)
+        return cli_fail(NULL, "out of memory");
+    v->items = items;
+    items[v->count++] = value;
+    return CLI_OK;
+}
+
+int cli_parse_count(const char *command, const char *option, const char *text, int *out)
+{
+    char *end;
+    long n;
+
+    errno = 0;
+    n = strtol(text, &end, 10);
+    if (errno != 0 || *text == '\0' || *end != '\0' || n < 1 || n > CLI_CONTEXTS_MAX)
+        return cli_usage(command, "%s takes a number from 1 to %d, not '%s'", option,
+                         CLI_CONTEXTS_MAX, text);
+    *out = (int)n;
+    return CLI_OK;
+}
+
+int cli_check_name(const char *command, const char *name, size_t most)
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+    const size_t n = strlen(name);
+
+    if (n > 0 && n <= most && strspn(name, allowed) == n)
+        return CLI_OK;
+    return cli_usage(command, "--name takes 1 to %zu letters, digits, '-' and '_', not '%s'", most,
+                     name);
+}

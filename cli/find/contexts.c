@@ -1,0 +1,126 @@
+#include "cli/find/contexts.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/os/path.h"
+#include "cli/os/system.h"
+#include "cli/output/message.h"
+
+bool cli_is_context(const char *dir)
+{
+    char *manifest = cli_join(dir, CLI_MANIFEST);
+    bool yes = manifest != NULL && cli_exists(manifest);
+
+    free(manifest);
+    return yes;
+}
+
+/* Orders "2" before "10", as people count. */
+static int natural(const char *a, const char *b)
+{
+    while (*a != '\0' && *b != '\0') {
+        if (!isdigit((unsigned char)*a) || !isdigit((unsigned char)*b)) {
+            if (*a != *b)
+                return (unsigned char)*a - (unsigned char)*b;
+            a++;
+            b++;
+            continue;
+        }
+        a += strspn(a, "0");
+        b += strspn(b, "0");
+        size_t n = strspn(a, "0123456789"), m = strspn(b, "0123456789");
+        if (n != m)
+            return n < m ? -1 : 1;
+        int order = strncmp(a, b, n);
+        if (order != 0)
+            return order;
+        a += n;
+        b += n;
+    }
+    return (unsigned char)*a - (unsigned char)*b;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return natural(*(char *const *)a, *(char *const *)b);
+}
+
+struct list {
+    const char *dir;
+    char **items;
+    size_t count;
+    bool full; /* memory is out */
+};
+
+static bool list_add(struct list *l, char *item)
+{
+    char **more = item != NULL ? realloc(l->items, (l->count + 1) * sizeof *more) : NULL;
+
+    if (more == NULL) {
+        free(item);
+        l->full = true;
+        return false;
+    }
+    l->items = more;
+    l->items[l->count++] = item;
+    return true;
+}
+
+static bool add_context(void *user, const char *name, enum cli_type type)
+{
+    (void)type;
+    struct list *l = user;
+    char *path = cli_join(l->dir, name);
+
+    if (path == NULL || cli_is_context(path))
+        return list_add(l, path);
+    free(path);
+    return true;
+}
+
+static int find_contexts(struct list *l)
+{
+    if (!cli_each_name(l->dir, add_context, l))
+        return cli_fail(l->dir, "cannot look into it: %s", strerror(errno));
+    if (l->full)
+        return cli_fail(NULL, "out of memory");
+    if (l->count > 0)
+        qsort(l->items, l->count, sizeof *l->items, compare);
+    return CLI_OK;
+}
+
+int cli_each_context(const char *dir, int (*each)(void *user, const char *dir), void *user)
+{
+    struct list l = {.dir = dir};
+
+    if (cli_is_context(dir))
+        return each(user, dir);
+    int status = find_contexts(&l);
+    if (status == CLI_OK && l.count == 0) {
+        status = cli_fail(dir, "is not a context directory: it has no " CLI_MANIFEST ", nor has a "
+                               "directory in it");
+        cli_hint("'extisolate copy FILE... CTXDIR' makes one");
+    }
+    for (size_t i = 0; i < l.count; i++) {
+        int one = each(user, l.items[i]);
+        if (one > status)
+            status = one;
+    }
+    for (size_t i = 0; i < l.count; i++)
+        free(l.items[i]);
+    free(l.items);
+    return status;
+}
+
+bool cli_context_api(const char *dir, struct exti_dir **d, struct exti_copy_info *out)
+{
+    if (exti_dir_read(dir, d, NULL) != 0)
+        return false;
+    for (size_t i = 0; i < exti_dir_count(*d); i++)
+        if (exti_dir_copy(*d, i, out) == 0 && out->is_api)
+            return true;
+    return false;
+}

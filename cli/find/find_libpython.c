@@ -1,0 +1,493 @@
+/* Finds the libpython that goes with extension modules, from the most to the least certain:
+ *   1. ELF: a libpython the file itself names (DT_NEEDED), along its own RPATH or RUNPATH;
+ *   2. the installation the file lies in: PREFIX/lib/python3.11/... has PREFIX/lib/libpython3.11.so,
+ *      PREFIX\Lib\site-packages\... has PREFIX\python311.dll;
+ * and where the file is of this system's own format
+ *   3. python3 on PATH, if it is of the right version, else pythonX.Y on PATH (or py -X.Y);
+ *   4. the folders of the system's loader: LD_LIBRARY_PATH and the linker's, or PATH.
+ * Whatever is found must be a library of the file's own machine and of the version in its ABI tag. */
+#include "cli/find/find_libpython.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "cli/find/abi.h"
+#include "cli/find/ask_python.h"
+#include "cli/find/format.h"
+#include "cli/os/path.h"
+#include "cli/os/system.h"
+#include "cli/output/message.h"
+#include "cli/output/text.h"
+
+struct search {
+    const char *file;      /* speaks for all of them in messages */
+    struct cli_abi want;   /* major 0: any version */
+    bool abi3;             /* some file has the stable ABI, which a free-threaded build lacks */
+    bool dll;              /* PE, otherwise ELF */
+    struct exti_image *im; /* of `file` */
+    struct exti_image_info info;
+    const char *needed; /* a libpython that `file` names itself, or NULL */
+    char *tried;        /* lines for the message, safe to print */
+    char *found;
+};
+
+static char *format(const char *fmt, ...) CLI_PRINTF(1, 2);
+static char *format(const char *fmt, ...)
+{
+    va_list args, again;
+
+    va_start(args, fmt);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, fmt, args);
+    char *out = n >= 0 ? malloc((size_t)n + 1) : NULL;
+    if (out != NULL)
+        vsnprintf(out, (size_t)n + 1, fmt, again);
+    va_end(again);
+    va_end(args);
+    return out;
+}
+
+/* Notes a place that was looked at in vain.  Takes `text`. */
+static void note(struct search *s, char *text)
+{
+    char *safe = text != NULL ? cli_safe(text) : NULL;
+    char *all = format("%s    %s\n", s->tried != NULL ? s->tried : "", safe != NULL ? safe : "?");
+
+    free(text);
+    free(safe);
+    if (all != NULL) {
+        free(s->tried);
+        s->tried = all;
+    }
+}
+
+/* Takes `path` as the answer if there is such a library and it fits.  Takes the string. */
+static bool accept(struct search *s, char *path)
+{
+    struct exti_image *im = NULL;
+    struct exti_image_info info = {.size = sizeof info};
+
+    if (path == NULL || s->found != NULL || exti_inspect(path, &im, NULL) != 0 ||
+        exti_image_info(im, &info) != 0) {
+        exti_image_free(im);
+        free(path);
+        return s->found != NULL;
+    }
+    struct cli_abi have = cli_abi_of_libpython(info.id != NULL ? info.id : path);
+    bool fits = have.major != 0 && cli_same_target(&s->info, &info) &&
+                cli_abi_fits(&s->want, &have) && !(s->abi3 && strchr(have.flags, 't') != NULL);
+    exti_image_free(im);
+    if (fits)
+        s->found = path;
+    else
+        free(path);
+    return fits;
+}
+
+/* ---- a folder ---------------------------------------------------------------------------------- */
+
+struct newest {
+    char *name;
+    int minor;
+};
+
+static bool compare_with_newest(void *user, const char *name, enum cli_type type)
+{
+    (void)type;
+    struct newest *best = user;
+    struct cli_abi abi = cli_abi_of_libpython(name);
+
+    if (abi.major == 3 && abi.flags[0] == '\0' &&
+        (best->name == NULL || abi.minor > best->minor ||
+         (abi.minor == best->minor && strlen(name) > strlen(best->name)))) {
+        free(best->name);
+        best->name = strdup(name);
+        best->minor = abi.minor;
+    }
+    return true;
+}
+
+/* The newest release build among the folder's libraries, by its full name: libpython3.11.so.1.0. */
+static bool newest_in(struct search *s, const char *dir)
+{
+    struct newest best = {NULL, 0};
+
+    cli_each_name(dir, compare_with_newest, &best);
+    bool found = best.name != NULL && accept(s, cli_join(dir, best.name));
+    free(best.name);
+    return found;
+}
+
+/* The name of the version that is wanted, or what stands for any. */
+static char *wanted_name(const struct search *s)
+{
+    const struct cli_abi *want = &s->want;
+
+    if (want->major == 0)
+        return format(s->dll ? "python3*.dll" : "libpython3");
+    if (s->dll)
+        return format("python%d%d%s%s.dll", want->major, want->minor,
+                      strchr(want->flags, 't') != NULL ? "t" : "",
+                      strchr(want->flags, 'd') != NULL ? "_d" : "");
+    return format("libpython%d.%d%s", want->major, want->minor, want->flags);
+}
+
+static bool look_in(struct search *s, const char *dir)
+{
+    static const char *const endings[] = {".so.1.0", ".so"};
+
+    if (s->needed != NULL && cli_base_name(s->needed) == s->needed &&
+        accept(s, cli_join(dir, s->needed)))
+        return true;
+    if (s->want.major == 0)
+        return newest_in(s, dir);
+    char *name = wanted_name(s), *base = name != NULL ? cli_join(dir, name) : NULL;
+    bool found = base != NULL && s->dll && accept(s, strdup(base));
+    for (size_t i = 0; base != NULL && !s->dll && !found && i < 2; i++)
+        found = accept(s, format("%s%s", base, endings[i]));
+    free(base);
+    free(name);
+    return found;
+}
+
+/* ---- what the file itself tells ---------------------------------------------------------------- */
+
+/* One entry of a search path, with $ORIGIN at its head resolved. */
+static bool look_along(struct search *s, const char *entry, size_t n, const char *origin)
+{
+    static const char *const names[] = {"$ORIGIN", "${ORIGIN}"};
+    char *dir = NULL;
+
+    for (size_t i = 0; dir == NULL && i < 2; i++) {
+        size_t len = strlen(names[i]);
+        if (n >= len && strncmp(entry, names[i], len) == 0)
+            dir = format("%s%.*s", origin, (int)(n - len), entry + len);
+    }
+    if (dir == NULL && n > 0 && entry[0] == '/')
+        dir = format("%.*s", (int)n, entry);
+    bool found = dir != NULL && accept(s, format("%s/%s", dir, s->needed));
+    free(dir);
+    return found;
+}
+
+static bool try_needed(struct search *s)
+{
+    const char *entry = s->info.runpath != NULL ? s->info.runpath : s->info.rpath;
+
+    if (s->needed == NULL || s->dll)
+        return false;
+    if (strchr(s->needed, '/') != NULL)
+        return accept(s, format("%s", s->needed));
+    char *origin = cli_folder_of(s->file);
+    while (origin != NULL && entry != NULL && s->found == NULL) {
+        size_t n = strcspn(entry, ":");
+        look_along(s, entry, n, origin);
+        entry = entry[n] == ':' ? entry + n + 1 : NULL;
+    }
+    free(origin);
+    if (s->found == NULL)
+        note(s, format("the file's own search path, for %s", s->needed));
+    return s->found != NULL;
+}
+
+/* Whether a folder's name is that of a Python library folder: python3, python3.11. */
+static bool is_python_folder(const char *name)
+{
+    static const char key[] = "python3";
+
+    return strncmp(name, key, sizeof key - 1) == 0 &&
+           strspn(name + sizeof key - 1, ".0123456789t") == strlen(name + sizeof key - 1);
+}
+
+/* Whether a folder's name is that of one in which Windows Pythons keep extension modules. */
+static bool is_windows_folder(const char *name)
+{
+    return strcasecmp(name, "Lib") == 0 || strcasecmp(name, "DLLs") == 0;
+}
+
+/* `lib` is the folder that holds python3.11/. */
+static bool look_in_lib(struct search *s, const char *lib)
+{
+    char *multiarch = s->want.platform[0] != '\0' ? format("%s/%s", lib, s->want.platform) : NULL;
+    bool found = look_in(s, lib) || (multiarch != NULL && look_in(s, multiarch));
+
+    if (!found)
+        note(s, format("%s, which the file lies below", lib));
+    free(multiarch);
+    return found;
+}
+
+/* `lib` holds the folder python3.11, whose version a file without one of its own takes. */
+static bool look_beside(struct search *s, const char *folder, const char *lib)
+{
+    const struct cli_abi want = s->want;
+    char *as_library = format("lib%s.so", folder);
+
+    if (want.major == 0 && as_library != NULL)
+        s->want = cli_abi_of_libpython(as_library);
+    look_in_lib(s, lib);
+    s->want = want;
+    free(as_library);
+    return s->found != NULL;
+}
+
+/* A virtual environment on Windows has no python311.dll, but tells where its Python is at home. */
+static bool look_at_home(struct search *s, const char *prefix)
+{
+    char line[4096], *cfg = cli_join(prefix, "pyvenv.cfg");
+    FILE *f = cfg != NULL ? cli_open(cfg) : NULL;
+
+    while (f != NULL && s->found == NULL && fgets(line, sizeof line, f) != NULL) {
+        if (strncmp(line, "home", 4) != 0)
+            continue;
+        char *at = line + 4 + strspn(line + 4, " \t");
+        if (*at != '=')
+            continue;
+        at += 1 + strspn(at + 1, " \t");
+        at[strcspn(at, "\r\n")] = '\0';
+        if (!look_in(s, at))
+            note(s, format("%s, the home of the environment %s", at, prefix));
+    }
+    if (f != NULL)
+        fclose(f);
+    free(cfg);
+    return s->found != NULL;
+}
+
+static bool look_in_prefix(struct search *s, const char *prefix)
+{
+    if (look_in(s, prefix) || look_at_home(s, prefix))
+        return true;
+    note(s, format("%s, which the file lies below", prefix));
+    return false;
+}
+
+/* The folder of what it takes, NULL for the root. */
+static char *up(char *path)
+{
+    char *dir = cli_folder_of(path);
+
+    if (dir != NULL && strcmp(dir, path) == 0) {
+        free(dir);
+        dir = NULL;
+    }
+    free(path);
+    return dir;
+}
+
+static bool try_installation(struct search *s)
+{
+    char *path = cli_full_path(s->file);
+
+    if (path != NULL && (path = up(path)) != NULL && s->dll)
+        look_in(s, path);
+    for (; path != NULL && s->found == NULL; path = up(path)) {
+        const char *name = cli_base_name(path);
+        char *parent = cli_folder_of(path);
+        if (parent != NULL && s->dll && is_windows_folder(name))
+            look_in_prefix(s, parent);
+        else if (parent != NULL && !s->dll && is_python_folder(name))
+            look_beside(s, name, parent);
+        free(parent);
+    }
+    free(path);
+    return s->found != NULL;
+}
+
+/* ---- an interpreter on PATH -------------------------------------------------------------------- */
+
+static const char *text_of(const json_t *answer, const char *key)
+{
+    const char *text = json_string_value(json_object_get(answer, key));
+
+    return text != NULL ? text : "";
+}
+
+static bool from_answer(struct search *s, const char *python, const json_t *answer)
+{
+    const json_t *libs = json_object_get(answer, "libs"), *dirs = json_object_get(answer, "dirs");
+    int major = (int)json_integer_value(json_object_get(answer, "major"));
+    int minor = (int)json_integer_value(json_object_get(answer, "minor"));
+    const char *flags = text_of(answer, "flags"), *exe = text_of(answer, "exe");
+    struct cli_abi have = {major, minor, "", ""};
+
+    snprintf(have.flags, sizeof have.flags, "%s", flags);
+    bool is_cpython = strcmp(text_of(answer, "name"), "cpython") == 0;
+    if (!is_cpython || !cli_abi_fits(&s->want, &have)) {
+        note(s, format("%s on PATH (%s), which is %s %d.%d%s", python, exe,
+                       is_cpython ? "CPython" : text_of(answer, "name"), major, minor, flags));
+        return false;
+    }
+    for (size_t i = 0; s->dll && i < json_array_size(dirs); i++) {
+        const char *dir = json_string_value(json_array_get(dirs, i));
+        if (dir != NULL && look_in(s, dir))
+            return true;
+    }
+    for (size_t i = 0; !s->dll && i < json_array_size(libs); i++) {
+        const char *lib = json_string_value(json_array_get(libs, i));
+        if (lib == NULL || strstr(lib, ".so") == NULL)
+            continue;
+        for (size_t j = 0; j < json_array_size(dirs); j++) {
+            const char *dir = json_string_value(json_array_get(dirs, j));
+            if (dir != NULL && accept(s, format("%s/%s", dir, lib)))
+                return true;
+        }
+    }
+    note(s, format("%s on PATH (%s), which is CPython %d.%d%s, but has no shared "
+                   "libpython for %d-bit %s",
+                   python, exe, major, minor, flags, s->info.bits, s->info.machine));
+    return false;
+}
+
+static bool try_interpreter(struct search *s, const char *python)
+{
+    json_t *answer = cli_ask_python(python);
+    bool found = answer != NULL && from_answer(s, python, answer);
+
+    if (answer == NULL)
+        note(s, format("%s on PATH (there is none that answers)", python));
+    json_decref(answer);
+    return found;
+}
+
+static bool try_interpreters(struct search *s)
+{
+    char versioned[40];
+
+    if (try_interpreter(s, CLI_PYTHON))
+        return true;
+    if (s->want.major == 0)
+        return false;
+    snprintf(versioned, sizeof versioned, CLI_PYTHON_OF_VERSION, s->want.major, s->want.minor,
+             s->want.flags);
+    return try_interpreter(s, versioned);
+}
+
+/* ---- the folders of the system's loader -------------------------------------------------------- */
+
+static bool look_in_library_dir(void *user, const char *dir, const char *from)
+{
+    struct search *s = user;
+    char *multiarch = s->want.platform[0] != '\0' ? cli_join(dir, s->want.platform) : NULL;
+    bool found = look_in(s, dir) || (multiarch != NULL && look_in(s, multiarch));
+
+    if (!found && from != NULL)
+        note(s, format("%s, from %s", dir, from));
+    free(multiarch);
+    return found;
+}
+
+static bool try_loader(struct search *s)
+{
+    if (cli_each_library_dir(look_in_library_dir, s))
+        return true;
+    note(s, format(CLI_LIBRARY_DIRS));
+    return false;
+}
+
+/* ---- all together ------------------------------------------------------------------------------ */
+
+static const char *needed_libpython(const struct exti_image *im)
+{
+    const char *name;
+
+    for (size_t i = 0; (name = exti_image_needed(im, i)) != NULL; i++)
+        if (cli_abi_of_libpython(name).major != 0)
+            return name;
+    return NULL;
+}
+
+/* On Windows the name of the file need not tell. */
+static bool needs_stable_abi(const struct exti_image *im)
+{
+    const char *name;
+
+    for (size_t i = 0; (name = exti_image_needed(im, i)) != NULL; i++)
+        if (strcasecmp(name, "python3.dll") == 0)
+            return true;
+    return false;
+}
+
+/* What `path` asks for; its image stays open if it is the one that speaks for all. */
+static int add_file(struct search *s, const char *path)
+{
+    struct exti_error err;
+    struct exti_image *im = NULL;
+    struct cli_abi abi = cli_abi_of(path);
+
+    if (exti_inspect(path, &im, &err) != 0)
+        return cli_error(&err, path);
+    const char *needed = needed_libpython(im);
+    if (abi.major == 0 && needed != NULL)
+        abi = cli_abi_of_libpython(needed);
+    if (!cli_abi_fits(&abi, &s->want)) {
+        cli_fail(path, "is built for CPython %d.%d%s, but %s for CPython %d.%d%s", abi.major,
+                 abi.minor, abi.flags, s->file, s->want.major, s->want.minor, s->want.flags);
+        cli_hint("a context directory serves one CPython: use one for each");
+        exti_image_free(im);
+        return CLI_FAILED;
+    }
+    s->abi3 = s->abi3 || cli_is_abi3(path) || needs_stable_abi(im);
+    if (s->im != NULL && (s->want.major != 0 || abi.major == 0)) {
+        exti_image_free(im);
+        return CLI_OK;
+    }
+    exti_image_free(s->im);
+    s->im = im;
+    s->file = path;
+    s->want = abi;
+    s->needed = needed;
+    s->info.size = sizeof s->info;
+    exti_image_info(im, &s->info);
+    s->dll = strcmp(s->info.format, "PE") == 0;
+    return CLI_OK;
+}
+
+static int not_found(const struct search *s)
+{
+    const struct cli_abi *want = &s->want;
+    char *name = wanted_name(s);
+
+    cli_fail(s->file, "no %s for %d-bit %s found to go with it", name != NULL ? name : "libpython",
+             s->info.bits, s->info.machine);
+    free(name);
+    fprintf(stderr, "  looked in\n%s", s->tried != NULL ? s->tried : "");
+    if (s->dll)
+        cli_hint("name it with --libpython PATH: it lies beside the python.exe that uses it");
+    else if (want->major != 0)
+        cli_hint("install it (Debian: apt-get install libpython%d.%d%s; pyenv: "
+                 "PYTHON_CONFIGURE_OPTS=--enable-shared pyenv install %d.%d%s) or name it with "
+                 "--libpython PATH",
+                 want->major, want->minor, want->flags, want->major, want->minor, want->flags);
+    else
+        cli_hint("install it (Debian: apt-get install libpython3-dev) or name it with "
+                 "--libpython PATH");
+    return CLI_FAILED;
+}
+
+/* The system's own Python is for files of the system's own format. */
+static bool try_system(struct search *s)
+{
+    return strcmp(s->info.format, CLI_NATIVE) == 0 && (try_interpreters(s) || try_loader(s));
+}
+
+int cli_find_libpython(char *const *files, size_t count, const char *python, char **out)
+{
+    struct search s = {.file = files[0]};
+    int status = CLI_OK;
+
+    for (size_t i = 0; i < count && status == CLI_OK; i++)
+        status = add_file(&s, files[i]);
+    if (status == CLI_OK) {
+        if ((python != NULL && try_interpreter(&s, python)) || try_needed(&s) ||
+            try_installation(&s) || try_system(&s))
+            *out = s.found;
+        else
+            status = not_found(&s);
+    }
+    exti_image_free(s.im);
+    free(s.tried);
+    return status;
+}

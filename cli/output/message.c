@@ -1,0 +1,123 @@
+#include "cli/output/message.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "cli/output/text.h"
+
+static void prefix(const char *file)
+{
+    fflush(stdout);
+    fprintf(stderr, "%sextisolate:%s ", cli_style(stderr, CLI_RED), cli_style(stderr, CLI_PLAIN));
+    if (file != NULL && *file != '\0') {
+        cli_put(stderr, file);
+        fputs(": ", stderr);
+    }
+}
+
+static void put_formatted(const char *fmt, va_list args) CLI_PRINTF(1, 0);
+static void put_formatted(const char *fmt, va_list args)
+{
+    char *text = NULL;
+    va_list again;
+
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    if (n >= 0)
+        text = malloc((size_t)n + 1);
+    if (text != NULL) {
+        vsnprintf(text, (size_t)n + 1, fmt, args);
+        cli_put(stderr, text);
+    }
+    free(text);
+    fputc('\n', stderr);
+    fflush(stderr);
+}
+
+int cli_fail(const char *file, const char *fmt, ...)
+{
+    va_list args;
+
+    prefix(file);
+    va_start(args, fmt);
+    put_formatted(fmt, args);
+    va_end(args);
+    return CLI_FAILED;
+}
+
+void cli_hint(const char *fmt, ...)
+{
+    va_list args;
+
+    fputs("  ", stderr);
+    va_start(args, fmt);
+    put_formatted(fmt, args);
+    va_end(args);
+}
+
+int cli_usage(const char *command, const char *fmt, ...)
+{
+    va_list args;
+
+    fprintf(stderr, "extisolate %s: ", command);
+    va_start(args, fmt);
+    put_formatted(fmt, args);
+    va_end(args);
+    fprintf(stderr, "  'extisolate help %s' explains\n", command);
+    return CLI_USAGE;
+}
+
+/* What the user can do about an error, or NULL. */
+static const char *advice(const struct exti_error *err)
+{
+    switch (err->os_error) {
+    case ENOSPC:
+#ifdef EDQUOT /* which Windows lacks */
+    case EDQUOT:
+#endif
+        return "free some space, or put CTXDIR on a file system that has more";
+    case EROFS:
+        return "choose a CTXDIR that can be written to";
+    case EACCES:
+    case EPERM:
+        return "check who may read the file and write to CTXDIR";
+    case ENAMETOOLONG:
+        return "give the file or CTXDIR a shorter name";
+    default:
+        break;
+    }
+    switch (err->code) {
+    case EXTI_E_FORMAT:
+        return "the file is damaged or not a shared library: install it again, or name another";
+    case EXTI_E_UNSUPPORTED:
+        return err->offset == EXTI_NO_OFFSET
+                   ? NULL
+                   : "'extisolate inspect' describes the file; shared libraries can be copied, "
+                     "such as extension modules and what they need";
+    case EXTI_E_BUSY:
+        return "use another CTXDIR for a second context";
+    case EXTI_E_CHECK:
+        return "'extisolate verify' lists what is wrong; a copy that is removed is made anew by "
+               "'extisolate copy'";
+    default:
+        return NULL;
+    }
+}
+
+int cli_error(const struct exti_error *err, const char *file)
+{
+    const char *what = advice(err);
+
+    prefix(err->file[0] != '\0' ? err->file : file);
+    if (err->offset != EXTI_NO_OFFSET)
+        fprintf(stderr, "offset 0x%" PRIx64 ": ", err->offset);
+    cli_put(stderr, err->message);
+    fputc('\n', stderr);
+    fflush(stderr);
+    if (what != NULL)
+        cli_hint("%s", what);
+    return CLI_FAILED;
+}

@@ -1,0 +1,109 @@
+/* Collects the hazards of all libraries in a folder. */
+#include "cli/report/hazards.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/find/format.h"
+#include "cli/os/path.h"
+#include "cli/os/system.h"
+#include "cli/output/message.h"
+
+#define DEPTH_MAX 64
+
+struct tree {
+    struct cli_hazards *hazards;
+    const char *dir; /* being read */
+    char **names;    /* in it */
+    size_t count;
+    int status;
+};
+
+static bool add_name(void *user, const char *name, enum cli_type type)
+{
+    (void)type;
+    struct tree *t = user;
+    char **more = realloc(t->names, (t->count + 1) * sizeof *more);
+
+    if (more != NULL)
+        t->names = more;
+    if (more != NULL && (t->names[t->count] = cli_join(t->dir, name)) != NULL)
+        t->count++;
+    else
+        t->status = cli_fail(NULL, "out of memory");
+    return t->status == CLI_OK;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Most of the files in a folder are not libraries. */
+static bool begins_as_library(const char *path)
+{
+    static const char magics[][5] = {"\177ELF", "MZ", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe",
+                                     "\xca\xfe\xba\xbf"};
+    unsigned char head[4];
+    size_t n;
+
+    if (!cli_read_head(path, head, &n) || n < sizeof head)
+        return false;
+    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
+        if (memcmp(head, magics[i], strlen(magics[i])) == 0)
+            return true;
+    return false;
+}
+
+static int add_file(struct cli_hazards *h, const char *path, size_t *count)
+{
+    struct exti_error err;
+    struct exti_image *im = NULL;
+    int rc;
+
+    if (!begins_as_library(path))
+        return CLI_OK;
+    rc = exti_inspect(path, &im, &err);
+    /* Objects, programs and the like are no libraries. */
+    if (rc == EXTI_E_UNSUPPORTED)
+        return CLI_OK;
+    if (rc != 0)
+        return cli_error(&err, path);
+    ++*count;
+    cli_hazards_add(h, path, im);
+    exti_image_free(im);
+    return CLI_OK;
+}
+
+static int add_tree(struct cli_hazards *h, const char *dir, size_t *count, int depth)
+{
+    struct tree t = {h, dir, NULL, 0, CLI_OK};
+
+    if (!cli_each_name(dir, add_name, &t))
+        t.status = cli_fail(dir, "the directory cannot be read");
+    if (t.count > 0)
+        qsort(t.names, t.count, sizeof *t.names, by_text);
+    for (size_t i = 0; i < t.count; i++) {
+        struct cli_stat st;
+        int one = CLI_OK;
+
+        if (cli_is_link(t.names[i]) || !cli_stat(t.names[i], &st))
+            ;
+        else if (!st.is_dir)
+            one = add_file(h, t.names[i], count);
+        else if (depth < DEPTH_MAX)
+            one = add_tree(h, t.names[i], count, depth + 1);
+        if (one != CLI_OK)
+            t.status = one;
+        free(t.names[i]);
+    }
+    free(t.names);
+    return t.status;
+}
+
+int cli_hazards_add_tree(struct cli_hazards *h, const char *dir, size_t *count)
+{
+    *count = 0;
+    return add_tree(h, dir, count, 0);
+}
