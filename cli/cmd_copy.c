@@ -85,13 +85,34 @@ static void note_error(struct copy *c, const char *file, int code, const char *m
     json_array_append_new(c->errors, cli_json_error(&err, file));
 }
 
-static int refuse(struct copy *c, const char *file, const char *message)
+static int refuse_file(struct copy *c, const char *file, const char *message)
 {
     note_error(c, file, EXTI_E_UNSUPPORTED, message);
     return cli_fail(file, "%s", message);
 }
 
-static int parse(int argc, char **argv, struct copy *c)
+static int take_arguments(int argc, char **argv, struct copy *c, const char *libpython)
+{
+    if (cli_no_empty("copy", argc, argv, optind) != CLI_OK)
+        return CLI_USAGE;
+    if (argc - optind == 0)
+        return cli_usage("copy", "which FILE, and into which CTXDIR?");
+    if (argc - optind == 1)
+        return cli_usage("copy", "needs FILE and CTXDIR, but there is only '%s'", argv[optind]);
+    if (libpython != NULL && cli_check_value("copy", "--libpython", libpython) != CLI_OK)
+        return CLI_USAGE;
+    if (c->name != NULL && cli_check_name("copy", c->name, NAME_MAX_CHARS) != CLI_OK)
+        return CLI_USAGE;
+    c->files = argv + optind;
+    c->count = (size_t)(argc - optind - 1);
+    c->dir = argv[argc - 1];
+    if (libpython != NULL && (c->libpython = strdup(libpython)) == NULL)
+        return cli_fail(NULL, "out of memory");
+    return CLI_OK;
+}
+
+/* CLI_OK, or -1 after help was printed. */
+static int parse_copy(int argc, char **argv, struct copy *c)
 {
     enum { LIBPYTHON = 256, NAME, RENAME, SYNC, JSON };
     static const struct option longs[] = {{"libpython", required_argument, NULL, LIBPYTHON},
@@ -135,22 +156,7 @@ static int parse(int argc, char **argv, struct copy *c)
         default:
             return CLI_USAGE;
         }
-    if (cli_no_empty("copy", argc, argv, optind) != CLI_OK)
-        return CLI_USAGE;
-    if (argc - optind == 0)
-        return cli_usage("copy", "which FILE, and into which CTXDIR?");
-    if (argc - optind == 1)
-        return cli_usage("copy", "needs FILE and CTXDIR, but there is only '%s'", argv[optind]);
-    if (libpython != NULL && cli_check_value("copy", "--libpython", libpython) != CLI_OK)
-        return CLI_USAGE;
-    if (c->name != NULL && cli_check_name("copy", c->name, NAME_MAX_CHARS) != CLI_OK)
-        return CLI_USAGE;
-    c->files = argv + optind;
-    c->count = (size_t)(argc - optind - 1);
-    c->dir = argv[argc - 1];
-    if (libpython != NULL && (c->libpython = strdup(libpython)) == NULL)
-        return cli_fail(NULL, "out of memory");
-    return CLI_OK;
+    return take_arguments(argc, argv, c, libpython);
 }
 
 /* An extension of another CPython version would load, and crash at its first use of a struct. */
@@ -164,7 +170,7 @@ static int check_version(struct copy *c, const char *file)
     snprintf(message, sizeof message,
              "is built for CPython %d.%d%s, but the context's libpython is %d.%d%s", abi.major,
              abi.minor, abi.flags, c->abi.major, c->abi.minor, c->abi.flags);
-    refuse(c, file, message);
+    refuse_file(c, file, message);
     cli_hint("use another CTXDIR, with --libpython for that version if it is not found");
     return CLI_FAILED;
 }
@@ -196,7 +202,7 @@ static int prepare_new(struct copy *c)
     struct cli_stat st;
 
     if (cli_stat(c->dir, &st) && !st.is_dir) {
-        refuse(c, c->dir, "is a file, not a directory");
+        refuse_file(c, c->dir, "is a file, not a directory");
         cli_hint("the last argument is the context directory: FILE... CTXDIR");
         return CLI_FAILED;
     }
@@ -204,7 +210,7 @@ static int prepare_new(struct copy *c)
     if (c->count == 0)
         return status;
     if (c->libpython == NULL && c->foreign != NULL) {
-        refuse(c, c->foreign, "is a Mach-O file, and for those libpython is not looked for");
+        refuse_file(c, c->foreign, "is a Mach-O file, and for those libpython is not looked for");
         cli_hint("name it: --libpython .../libpython3.11.dylib, or the Python of a "
                  "Python.framework");
         return CLI_FAILED;
@@ -406,7 +412,7 @@ static int pass_until_done(struct copy *c, struct exti_ctx **ctx, json_t *copies
     return status;
 }
 
-static int work(struct copy *c)
+static int copy_and_report(struct copy *c)
 {
     struct exti_error err;
     struct exti_ctx *ctx = NULL;
@@ -426,10 +432,10 @@ static int work(struct copy *c)
 static int cmd_copy(int argc, char **argv)
 {
     struct copy c = {.errors = json_array(), .tries = ATTEMPTS};
-    int status = parse(argc, argv, &c);
+    int status = parse_copy(argc, argv, &c);
 
     if (status == CLI_OK)
-        status = work(&c);
+        status = copy_and_report(&c);
     json_decref(c.errors);
     free(c.libpython);
     cli_choice_free(&c.choice);

@@ -109,7 +109,7 @@ static int take_option(struct request *r, int o)
 }
 
 /* CLI_OK, or -1 after help was printed. */
-static int parse(struct request *r, int argc, char **argv)
+static int parse_copy_tree(struct request *r, int argc, char **argv)
 {
     static const struct option longs[] = {{"contexts", required_argument, NULL, CONTEXTS},
                                           {"libpython", required_argument, NULL, LIBPYTHON},
@@ -391,7 +391,7 @@ static int release(struct request *r, int status)
 static int cmd_copy_tree(int argc, char **argv)
 {
     struct request r = {.contexts = 1};
-    int status = parse(&r, argc, argv);
+    int status = parse_copy_tree(&r, argc, argv);
 
     r.report.dir = r.ctxdir;
     if (r.jobs == 0)

@@ -171,7 +171,7 @@ static int list_file(const struct exti_quirks *q, const char *file, json_t *all)
     return CLI_OK;
 }
 
-static int list(const struct request *r, char **files, int count)
+static int list_quirks(const struct request *r, char **files, int count)
 {
     struct exti_error err;
     struct exti_quirks *q;
@@ -193,7 +193,7 @@ static int list(const struct request *r, char **files, int count)
     return status;
 }
 
-static int parse(int argc, char **argv, struct request *r)
+static int parse_quirks(int argc, char **argv, struct request *r)
 {
     enum { QUIRKS = 256, JSON };
     static const struct option longs[] = {{"quirks", required_argument, NULL, QUIRKS},
@@ -224,10 +224,10 @@ static int parse(int argc, char **argv, struct request *r)
 static int cmd_quirks(int argc, char **argv)
 {
     struct request r = {.json = false};
-    int status = parse(argc, argv, &r);
+    int status = parse_quirks(argc, argv, &r);
 
     if (status == CLI_OK)
-        status = list(&r, argv + optind, argc - optind);
+        status = list_quirks(&r, argv + optind, argc - optind);
     free(r.files.items);
     return status < 0 ? CLI_OK : status;
 }

@@ -12,7 +12,9 @@
 #include "cli/output/json.h"
 #include "cli/output/message.h"
 #include "cli/output/text.h"
+#include "runtime/process.h"
 #include "runtime/python.h"
+#include "runtime/scratch.h"
 
 static const char help[] =
     "usage: extisolate run [OPTION]... SCRIPT | -c CODE | -m MODULE [ARG]...\n"
@@ -95,10 +97,21 @@ static int parse_program(struct request *r, int argc, char **argv, const char *g
     return CLI_OK;
 }
 
+static int check_options(const struct request *r)
+{
+    if (r->json && !r->prove)
+        return cli_usage("run", "--json prints what --prove finds; give --prove too");
+    if (r->dir != NULL && cli_check_value("run", "--dir", r->dir) != CLI_OK)
+        return CLI_USAGE;
+    if (r->python != NULL && cli_check_value("run", "--python", r->python) != CLI_OK)
+        return CLI_USAGE;
+    return CLI_OK;
+}
+
 enum { CONTEXTS = 256, PYTHON, DIRECTORY, PROVE, JSON, RENAME };
 
 /* CLI_OK, or -1 after help was printed. */
-static int parse(struct request *r, int argc, char **argv)
+static int parse_run(struct request *r, int argc, char **argv)
 {
     static const struct option longs[] = {{"contexts", required_argument, NULL, CONTEXTS},
                                           {"python", required_argument, NULL, PYTHON},
@@ -152,11 +165,7 @@ static int parse(struct request *r, int argc, char **argv)
         default:
             return CLI_USAGE;
         }
-    if (r->json && !r->prove)
-        return cli_usage("run", "--json prints what --prove finds; give --prove too");
-    if (r->dir != NULL && cli_check_value("run", "--dir", r->dir) != CLI_OK)
-        return CLI_USAGE;
-    if (r->python != NULL && cli_check_value("run", "--python", r->python) != CLI_OK)
+    if (check_options(r) != CLI_OK)
         return CLI_USAGE;
     return parse_program(r, argc, argv, given);
 }
@@ -261,7 +270,7 @@ static json_t *result_json(int index, const struct pyrt_result *res)
     return o;
 }
 
-static int report(const struct request *r, const struct session *s)
+static int report_results(const struct request *r, const struct session *s)
 {
     int status = CLI_OK;
 
@@ -284,7 +293,7 @@ static int report(const struct request *r, const struct session *s)
     return status;
 }
 
-static int run(struct session *s, const struct request *r)
+static int run_session(struct session *s, const struct request *r)
 {
     size_t n = (size_t)r->contexts;
     struct exti_error err;
@@ -303,10 +312,10 @@ static int run(struct session *s, const struct request *r)
     if (make_dirs(s, r) != CLI_OK)
         return CLI_FAILED;
     run_contexts(s, r);
-    return report(r, s);
+    return report_results(r, s);
 }
 
-static void release(struct session *s, const struct request *r)
+static void release_session(struct session *s, const struct request *r)
 {
     for (int i = 0; i < r->contexts; i++) {
         if (s->contexts != NULL)
@@ -341,11 +350,11 @@ static int parse_and_run(int argc, char **argv)
 {
     struct request r = {.contexts = 1};
     struct session s = {0};
-    int status = parse(&r, argc, argv);
+    int status = parse_run(&r, argc, argv);
 
     if (status == CLI_OK) {
-        status = run(&s, &r);
-        release(&s, &r);
+        status = run_session(&s, &r);
+        release_session(&s, &r);
     }
     cli_choice_free(&r.choice);
     return status < 0 ? CLI_OK : status;

@@ -1,6 +1,9 @@
 /* `run` where runtime/, which hosts CPython by POSIX means, is not built. */
 #include "cli/command.h"
 
+#include <getopt.h>
+#include <stdio.h>
+
 #include "cli/output/message.h"
 
 static const char help[] =

@@ -46,7 +46,7 @@ struct verify {
     struct cli_progress *bar;
 };
 
-static int report(void *user, const struct exti_error *finding)
+static int print_finding(void *user, const struct exti_error *finding)
 {
     struct verify *v = user;
 
@@ -148,7 +148,7 @@ static int verify_dir(void *user, const char *dir)
     v->checked++;
     v->bar = cli_progress_start("checking", 0);
     cli_progress_step(v->bar, 0, dir);
-    int rc = exti_dir_verify(dir, report, v, &findings, &err);
+    int rc = exti_dir_verify(dir, print_finding, v, &findings, &err);
     cli_progress_end(v->bar);
     v->bar = NULL;
     if (rc != 0 || exti_dir_read(dir, &d, &err) != 0) {
@@ -169,7 +169,7 @@ static int verify_file(struct verify *v, const char *copy, const char *original)
     size_t findings = 0;
 
     v->checked++;
-    if (exti_verify(copy, original, report, v, &findings, &err) != 0) {
+    if (exti_verify(copy, original, print_finding, v, &findings, &err) != 0) {
         json_array_append_new(v->findings, cli_json_error(&err, copy));
         return cli_error(&err, copy);
     }

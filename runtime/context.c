@@ -10,6 +10,7 @@
 
 #include "runtime/fail.h"
 #include "runtime/heap.h"
+#include "runtime/process.h"
 #include "runtime/program.h"
 #include "runtime/pyapi.h"
 #include "runtime/python.h"
@@ -217,7 +218,7 @@ static int add_leak(void *user, const struct exti_error *finding)
 }
 
 /* With the GIL held no thread of the context can load anything meanwhile. */
-static void prove(struct pyrt_context *c)
+static void prove_isolation(struct pyrt_context *c)
 {
     struct exti_proof proof = {.size = sizeof proof};
 
@@ -236,7 +237,7 @@ static int is_child(const struct pyrt_context *c)
     return getpid() != c->process;
 }
 
-static void run(struct pyrt_context *c)
+static void run_context(struct pyrt_context *c)
 {
     struct exti_error *err = &c->result.error;
 
@@ -248,7 +249,7 @@ static void run(struct pyrt_context *c)
     c->result.status = pyrt_program_run(&c->py, &c->config, c->opts.index);
     c->py.PyConfig_Clear(&c->config);
     if (c->opts.prove && !is_child(c))
-        prove(c);
+        prove_isolation(c);
     /* Output that could not be written: CPython's own status for it. */
     if (c->py.Py_FinalizeEx() < 0)
         c->result.status = 120;
@@ -262,7 +263,7 @@ static void *thread_main(void *arg)
     snprintf(name, sizeof name, "context-%d", c->opts.index);
     pyrt_name_thread(name);
     c->process = getpid();
-    run(c);
+    run_context(c);
     /* Of a child this is the only thread, and nobody is left to take its program's status.  What exit()
      * would run belongs to all contexts, and the others are as their threads left them at the fork. */
     if (is_child(c)) {

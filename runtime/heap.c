@@ -47,35 +47,35 @@ static void unlock_all(void)
     pthread_mutex_unlock(&heaps_lock);
 }
 
-static void prepare_for_forks(void)
+static void register_fork_handlers(void)
 {
     fork_error = pthread_atfork(lock_all, unlock_all, unlock_all);
 }
 
 /* ---- the table; all with the lock held ---- */
 
-static size_t home(const struct pyrt_heap *h, const void *at)
+static size_t home_slot(const struct pyrt_heap *h, const void *at)
 {
     return (size_t)(((uint64_t)(uintptr_t)at * 0x9E3779B97F4A7C15u) >> 20) & h->mask;
 }
 
 /* Where the block is, or the free slot where it would be. */
-static struct block *slot(const struct pyrt_heap *h, const void *at)
+static struct block *find_slot(const struct pyrt_heap *h, const void *at)
 {
-    size_t i = home(h, at);
+    size_t i = home_slot(h, at);
 
     while (h->slots[i].at && h->slots[i].at != at)
         i = (i + 1) & h->mask;
     return &h->slots[i];
 }
 
-static void insert(struct pyrt_heap *h, void *at, size_t mapped)
+static void put_block(struct pyrt_heap *h, void *at, size_t mapped)
 {
-    *slot(h, at) = (struct block){at, mapped};
+    *find_slot(h, at) = (struct block){at, mapped};
     h->used++;
 }
 
-static int reserve(struct pyrt_heap *h)
+static int reserve_slot(struct pyrt_heap *h)
 {
     struct pyrt_heap grown = {.mask = h->mask * 2 + 1};
 
@@ -86,7 +86,7 @@ static int reserve(struct pyrt_heap *h)
         return -1;
     for (size_t i = 0; i <= h->mask; i++)
         if (h->slots[i].at)
-            insert(&grown, h->slots[i].at, h->slots[i].mapped);
+            put_block(&grown, h->slots[i].at, h->slots[i].mapped);
     free(h->slots);
     h->slots = grown.slots;
     h->mask = grown.mask;
@@ -94,12 +94,12 @@ static int reserve(struct pyrt_heap *h)
 }
 
 /* Moves up what follows, so that a search never ends too early. */
-static void erase(struct pyrt_heap *h, struct block *b)
+static void erase_block(struct pyrt_heap *h, struct block *b)
 {
     size_t gap = (size_t)(b - h->slots);
 
     for (size_t i = (gap + 1) & h->mask; h->slots[i].at; i = (i + 1) & h->mask) {
-        size_t from = home(h, h->slots[i].at);
+        size_t from = home_slot(h, h->slots[i].at);
 
         if (((i - from) & h->mask) >= ((i - gap) & h->mask)) {
             h->slots[gap] = h->slots[i];
@@ -112,16 +112,16 @@ static void erase(struct pyrt_heap *h, struct block *b)
 
 /* ---- what CPython calls ---- */
 
-static void *note(struct pyrt_heap *h, void *at, size_t mapped)
+static void *track_block(struct pyrt_heap *h, void *at, size_t mapped)
 {
     int rc;
 
     if (!at)
         return NULL;
     pthread_mutex_lock(&h->lock);
-    rc = reserve(h);
+    rc = reserve_slot(h);
     if (rc == 0)
-        insert(h, at, mapped);
+        put_block(h, at, mapped);
     pthread_mutex_unlock(&h->lock);
     if (rc == 0)
         return at;
@@ -132,16 +132,16 @@ static void *note(struct pyrt_heap *h, void *at, size_t mapped)
     return NULL;
 }
 
-static int forget(struct pyrt_heap *h, const void *at)
+static int untrack_block(struct pyrt_heap *h, const void *at)
 {
     struct block *b;
     int known;
 
     pthread_mutex_lock(&h->lock);
-    b = slot(h, at);
+    b = find_slot(h, at);
     known = b->at != NULL;
     if (known)
-        erase(h, b);
+        erase_block(h, b);
     pthread_mutex_unlock(&h->lock);
     return known;
 }
@@ -149,18 +149,18 @@ static int forget(struct pyrt_heap *h, const void *at)
 /* CPython's own raw allocator is malloc too, and for nothing it takes a byte. */
 static void *heap_malloc(void *h, size_t size)
 {
-    return note(h, malloc(size ? size : 1), 0);
+    return track_block(h, malloc(size ? size : 1), 0);
 }
 
 static void *heap_calloc(void *h, size_t count, size_t size)
 {
-    return note(h, count && size ? calloc(count, size) : calloc(1, 1), 0);
+    return track_block(h, count && size ? calloc(count, size) : calloc(1, 1), 0);
 }
 
 static void heap_free(void *h, void *at)
 {
     if (at)
-        forget(h, at);
+        untrack_block(h, at);
     free(at);
 }
 
@@ -174,11 +174,11 @@ static void *heap_realloc(void *h, void *at, size_t size)
         return heap_malloc(h, size);
     /* Forgotten before another thread can be given the same address, and back in without fail. */
     pthread_mutex_lock(&heap->lock);
-    b = slot(heap, at);
+    b = find_slot(heap, at);
     moved = realloc(at, size ? size : 1);
     if (moved && b->at && moved != b->at) {
-        erase(heap, b);
-        insert(heap, moved, 0);
+        erase_block(heap, b);
+        put_block(heap, moved, 0);
     }
     pthread_mutex_unlock(&heap->lock);
     return moved;
@@ -188,12 +188,12 @@ static void *arena_alloc(void *h, size_t size)
 {
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    return at == MAP_FAILED ? NULL : note(h, at, size);
+    return at == MAP_FAILED ? NULL : track_block(h, at, size);
 }
 
 static void arena_free(void *h, void *at, size_t size)
 {
-    forget(h, at);
+    untrack_block(h, at);
     munmap(at, size);
 }
 
@@ -203,7 +203,7 @@ int pyrt_heap_new(struct pyrt_heap **out, struct exti_error *err)
 {
     struct pyrt_heap *h = calloc(1, sizeof *h);
 
-    pthread_once(&fork_once, prepare_for_forks);
+    pthread_once(&fork_once, register_fork_handlers);
     if (h)
         h->slots = calloc(FIRST_SLOTS, sizeof *h->slots);
     if (!h || !h->slots || fork_error) {

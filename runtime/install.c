@@ -64,7 +64,7 @@ static const char question[] =
 /* An answer is one line; an --python that is no Python may write for ever. */
 #define ANSWER_MAX 65536
 
-static int spawn(pid_t *pid, int *out, const char *exe)
+static int spawn_interpreter(pid_t *pid, int *out, const char *exe)
 {
     char *argv[] = {(char *)exe, "-I", "-c", (char *)question, NULL};
     posix_spawn_file_actions_t actions;
@@ -115,7 +115,7 @@ static int read_answer(pid_t pid, int fd, char *buf, size_t room)
     return n == room - 1 ? -1 : status;
 }
 
-static int ask(json_t **answer, const char *exe, struct exti_error *err)
+static int ask_interpreter(json_t **answer, const char *exe, struct exti_error *err)
 {
     char *buf = malloc(ANSWER_MAX);
     int fd = -1, rc;
@@ -123,7 +123,7 @@ static int ask(json_t **answer, const char *exe, struct exti_error *err)
 
     if (!buf)
         return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
-    rc = spawn(&pid, &fd, exe);
+    rc = spawn_interpreter(&pid, &fd, exe);
     if (rc != 0) {
         free(buf);
         return pyrt_fail_os(err, rc, exe, "cannot be run to ask which Python it is");
@@ -140,37 +140,37 @@ static int ask(json_t **answer, const char *exe, struct exti_error *err)
                      exe, PYRT_MINOR_FIRST, PYRT_MINOR_LAST);
 }
 
-static const char *text(const json_t *answer, const char *key)
+static const char *answer_text(const json_t *answer, const char *key)
 {
     const char *s = json_string_value(json_object_get(answer, key));
 
     return s ? s : "";
 }
 
-static int number(const json_t *answer, const char *key)
+static int answer_number(const json_t *answer, const char *key)
 {
     return (int)json_integer_value(json_object_get(answer, key));
 }
 
-static int check(const json_t *answer, const char *exe, struct exti_error *err)
+static int check_answer(const json_t *answer, const char *exe, struct exti_error *err)
 {
-    int major = number(answer, "major"), minor = number(answer, "minor");
+    int major = answer_number(answer, "major"), minor = answer_number(answer, "minor");
 
-    if (strcmp(text(answer, "implementation"), "cpython") != 0)
+    if (strcmp(answer_text(answer, "implementation"), "cpython") != 0)
         return pyrt_fail(err, EXTI_E_ARG, "%s is %s %s, not CPython", exe,
-                         text(answer, "implementation"), text(answer, "version"));
+                         answer_text(answer, "implementation"), answer_text(answer, "version"));
     if (major != 3 || minor < PYRT_MINOR_FIRST || minor > PYRT_MINOR_LAST)
         return pyrt_fail(err, EXTI_E_ARG, "%s is CPython %s; 3.%d to 3.%d can be run in contexts",
-                         exe, text(answer, "version"), PYRT_MINOR_FIRST, PYRT_MINOR_LAST);
-    if (!*text(answer, "libpython"))
+                         exe, answer_text(answer, "version"), PYRT_MINOR_FIRST, PYRT_MINOR_LAST);
+    if (!*answer_text(answer, "libpython"))
         return pyrt_fail(err, EXTI_E_ARG,
                          "%s (CPython %s) has no shared library %s, which contexts are copies of; "
                          "on Debian and Ubuntu install the package libpython3.%d, otherwise build "
                          "Python with --enable-shared (with pyenv: "
                          "PYTHON_CONFIGURE_OPTS=--enable-shared pyenv install %s)",
-                         exe, text(answer, "version"), text(answer, "soname"), minor,
-                         text(answer, "version"));
-    if (!*text(answer, "executable"))
+                         exe, answer_text(answer, "version"), answer_text(answer, "soname"), minor,
+                         answer_text(answer, "version"));
+    if (!*answer_text(answer, "executable"))
         return pyrt_fail(err, EXTI_E_ARG, "%s does not know its own path (sys.executable)", exe);
     return 0;
 }
@@ -182,18 +182,18 @@ int pyrt_install_find(struct pyrt_install *out, const char *exe, struct exti_err
     int rc;
 
     exe = exe ? exe : "python3";
-    rc = ask(&answer, exe, err);
+    rc = ask_interpreter(&answer, exe, err);
     if (rc < 0)
         return rc;
-    rc = check(answer, exe, err);
+    rc = check_answer(answer, exe, err);
     if (rc == 0) {
         in = (struct pyrt_install){
-            .minor = number(answer, "minor"),
+            .minor = answer_number(answer, "minor"),
             .free_threaded = json_is_true(json_object_get(answer, "free_threaded")),
             .debug = json_is_true(json_object_get(answer, "debug")),
-            .version = strdup(text(answer, "version")),
-            .executable = strdup(text(answer, "executable")),
-            .libpython = strdup(text(answer, "libpython")),
+            .version = strdup(answer_text(answer, "version")),
+            .executable = strdup(answer_text(answer, "executable")),
+            .libpython = strdup(answer_text(answer, "libpython")),
         };
         if (in.version && in.executable && in.libpython) {
             *out = in;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/python.h"
+#include "runtime/process.h"
 #include "runtime/system.h"
 
 static int c_locale;

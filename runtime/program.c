@@ -27,7 +27,7 @@ static struct pyrt_wlist *argv_list(const struct run *r)
 
 /* Gives up `result` and turns it into an exit status, the exception that a NULL stands for
  * included. */
-static int finish(const struct run *r, struct pyobj *result)
+static int exit_status_of(const struct run *r, struct pyobj *result)
 {
     if (!result)
         return pyrt_uncaught(r->py, r->index);
@@ -50,7 +50,7 @@ static int run_module(const struct run *r, const wchar_t *name, int set_argv0)
 
     runpy = py->PyImport_ImportModule("runpy");
     if (!runpy)
-        return finish(r, NULL);
+        return exit_status_of(r, NULL);
     main_fn = py->PyObject_GetAttrString(runpy, "_run_module_as_main");
     if (main_fn)
         module = py->PyUnicode_FromWideChar(name, -1);
@@ -59,7 +59,7 @@ static int run_module(const struct run *r, const wchar_t *name, int set_argv0)
     py->Py_DecRef(module);
     py->Py_DecRef(main_fn);
     py->Py_DecRef(runpy);
-    return finish(r, result);
+    return exit_status_of(r, result);
 }
 
 /* From 3.14 on -c takes indented code. */
@@ -134,7 +134,7 @@ static int run_code(const struct run *r, const wchar_t *source)
         result = eval_source(r, text);
     py->Py_DecRef(text);
     py->Py_DecRef(given);
-    return finish(r, result);
+    return exit_status_of(r, result);
 }
 
 /* __main__.__loader__, through which linecache and inspect find the source. */
@@ -227,7 +227,7 @@ static int run_file(const struct run *r, const wchar_t *name)
             result = eval_file(r, f, file, path);
     }
     if (status == 0)
-        status = finish(r, result);
+        status = exit_status_of(r, result);
     /* As CPython does, before atexit functions and the last threads run. */
     if (f && (py->PyDict_DelItemString(r->globals, "__file__") != 0 ||
               py->PyDict_DelItemString(r->globals, "__cached__") != 0))
@@ -267,12 +267,12 @@ int pyrt_program_run(const struct pyrt_api *py, union pyrt_config *config, int i
     int archive = 0;
 
     if (!main_module)
-        return finish(&r, NULL);
+        return exit_status_of(&r, NULL);
     r.globals = py->PyModule_GetDict(main_module);
     if (file)
         archive = add_archive(&r, file);
     if (archive < 0)
-        return finish(&r, NULL);
+        return exit_status_of(&r, NULL);
     /* Puts the program's directory first on sys.path, by argv[0]'s kind. */
     if (!archive && !safe_path(&r))
         py->PySys_SetArgvEx((int)args->length, args->items, 1);

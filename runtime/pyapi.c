@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static int find(struct exti_module *m, const char *name, void *slot, struct exti_error *err)
+static int find_symbol(struct exti_module *m, const char *name, void *slot, struct exti_error *err)
 {
     void *p;
     int rc = exti_symbol(m, name, &p, err);
@@ -31,7 +31,7 @@ int pyrt_api_find(struct pyrt_api *out, struct exti_module *libpython, struct py
     };
 
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        int rc = find(libpython, table[i].name, table[i].slot, err);
+        int rc = find_symbol(libpython, table[i].name, table[i].slot, err);
         if (rc < 0)
             return rc;
     }

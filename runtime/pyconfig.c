@@ -119,9 +119,10 @@ static size_t align_up(size_t n, size_t align)
 }
 
 /* Walks the members; the result is the structure's size. */
-static size_t walk(struct pyrt_build b,
-                   void (*each)(void *user, const char *name, enum pyrt_kind kind, size_t offset),
-                   void *user)
+static size_t each_member(struct pyrt_build b,
+                          void (*each)(void *user, const char *name, enum pyrt_kind kind,
+                                       size_t offset),
+                          void *user)
 {
     size_t at = 0;
 
@@ -141,12 +142,12 @@ void pyrt_fields(struct pyrt_build b,
                  void (*each)(void *user, const char *name, enum pyrt_kind kind, size_t offset),
                  void *user)
 {
-    walk(b, each, user);
+    each_member(b, each, user);
 }
 
 size_t pyrt_config_size(struct pyrt_build b)
 {
-    return walk(b, NULL, NULL);
+    return each_member(b, NULL, NULL);
 }
 
 struct search {
@@ -154,7 +155,7 @@ struct search {
     size_t offset;
 };
 
-static void match(void *user, const char *name, enum pyrt_kind kind, size_t offset)
+static void match_member(void *user, const char *name, enum pyrt_kind kind, size_t offset)
 {
     struct search *s = user;
 
@@ -167,11 +168,11 @@ size_t pyrt_field_offset(struct pyrt_build b, const char *name)
 {
     struct search s = {.name = name, .offset = PYRT_NO_FIELD};
 
-    walk(b, match, &s);
+    each_member(b, match_member, &s);
     return s.offset;
 }
 
-static void *field(union pyrt_config *c, struct pyrt_build b, const char *name)
+static void *find_field(union pyrt_config *c, struct pyrt_build b, const char *name)
 {
     size_t offset = pyrt_field_offset(b, name);
 
@@ -180,19 +181,19 @@ static void *field(union pyrt_config *c, struct pyrt_build b, const char *name)
 
 int *pyrt_int(union pyrt_config *c, struct pyrt_build b, const char *name)
 {
-    return field(c, b, name);
+    return find_field(c, b, name);
 }
 
 wchar_t **pyrt_wstr(union pyrt_config *c, struct pyrt_build b, const char *name)
 {
-    return field(c, b, name);
+    return find_field(c, b, name);
 }
 
 /* CPython clears the whole structure before it sets defaults, so what keeps the pattern lies past
  * its end. */
 #define PATTERN 0xA5
 
-static size_t written(const unsigned char *bytes, size_t room)
+static size_t written_size(const unsigned char *bytes, size_t room)
 {
     while (room > 0 && bytes[room - 1] == PATTERN)
         room--;
@@ -218,7 +219,7 @@ int pyrt_config_init(union pyrt_config *c, struct pyrt_build b, void (*init)(voi
 
     memset(c->bytes, PATTERN, sizeof c->bytes);
     init(c);
-    real = written(c->bytes, sizeof c->bytes);
+    real = written_size(c->bytes, sizeof c->bytes);
     if (real != size)
         return pyrt_fail(err, EXTI_E_LOAD,
                          "PyConfig of this CPython 3.%d build has %zu bytes, a stock one has %zu: "
@@ -246,7 +247,7 @@ int pyrt_preconfig_init(struct pyrt_preconfig *out, void (*init)(void *), struct
 
     memset(u.bytes, PATTERN, sizeof u.bytes);
     init(&u);
-    real = written(u.bytes, sizeof u.bytes);
+    real = written_size(u.bytes, sizeof u.bytes);
     if (real != sizeof u.pre || u.pre.use_environment != 1 || u.pre.configure_locale != 1 ||
         u.pre.parse_argv != 1)
         return pyrt_fail(err, EXTI_E_LOAD,

@@ -29,29 +29,6 @@ struct pyrt_install {
 int pyrt_install_find(struct pyrt_install *out, const char *exe, struct exti_error *err);
 void pyrt_install_free(struct pyrt_install *in);
 
-/* ---- the process (process.c) ---- */
-
-/* What a stock interpreter does once to its process and a context must not: takes the LC_CTYPE
- * locale from the environment (PEP 538 coercion included) and ignores SIGPIPE and SIGXFSZ.  With
- * more than one context, BLAS thread pools get their share of the processors unless the environment
- * says otherwise.  Before any thread starts. */
-void pyrt_process_setup(int contexts);
-
-/* Non-zero if pyrt_process_setup found the C locale, which switches a stock interpreter to UTF-8
- * mode (PEP 540). */
-int pyrt_process_utf8(void);
-
-/* ---- a private directory (scratch.c) ---- */
-
-/* A fresh directory in TMPDIR or /tmp that disappears with this process, however it ends: a helper
- * process waits for that.  Only a SIGKILL that reaches the helper too leaves the directory behind.
- * Before any thread starts. */
-struct pyrt_scratch;
-int pyrt_scratch_new(struct pyrt_scratch **out, struct exti_error *err);
-const char *pyrt_scratch_path(const struct pyrt_scratch *s);
-/* Removes the directory and waits until it is gone.  NULL ok. */
-void pyrt_scratch_free(struct pyrt_scratch *s);
-
 /* ---- contexts (context.c) ---- */
 
 enum pyrt_program_kind { PYRT_SCRIPT, PYRT_CODE, PYRT_MODULE };

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/fail.h"
-#include "runtime/python.h"
+#include "runtime/scratch.h"
 #include "runtime/system.h"
 
 struct pyrt_scratch {
@@ -21,7 +21,7 @@ struct pyrt_scratch {
     int gone;  /* closes when the helper has ended */
 };
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
     (void)st;
     (void)type;
@@ -53,7 +53,7 @@ static void close_all_but(int a, int b)
 /* The helper: no child of the program (which may wait for all its children), out of its session
  * (signals of the terminal do not reach it) and holding none of its files (a reader of the
  * program's output sees the end). */
-static void help(const char *path, int alive, int gone)
+static void run_helper(const char *path, int alive, int gone)
 {
     static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE};
     char byte;
@@ -69,7 +69,7 @@ static void help(const char *path, int alive, int gone)
     /* A byte: remove now; the end of the file: the program is gone. */
     while (read(alive, &byte, 1) < 0 && errno == EINTR)
         continue;
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     _exit(0);
 }
 
@@ -90,7 +90,7 @@ static int start_helper(struct pyrt_scratch *s)
     if (pid == 0) {
         close(alive[1]);
         close(gone[0]);
-        help(s->path, alive[0], gone[1]);
+        run_helper(s->path, alive[0], gone[1]);
     }
     if (pid < 0)
         error = errno;
@@ -168,7 +168,7 @@ void pyrt_scratch_free(struct pyrt_scratch *s)
         while (read(s->gone, &byte, 1) < 0 && errno == EINTR)
             continue;
     else
-        nftw(s->path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        nftw(s->path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     close(s->alive);
     close(s->gone);
     free(s->path);

@@ -23,7 +23,7 @@ static int is_host(void)
     return getpid() == host;
 }
 
-static handler refuse(void)
+static handler refuse_handler(void)
 {
     errno = EPERM;
     return SIG_ERR;
@@ -51,7 +51,7 @@ static int is_let_be(int sig, const void *caller)
 }
 
 /* The flags of SIG_DFL and SIG_IGN mean nothing. */
-static int same(const struct sigaction *a, const struct sigaction *b)
+static int is_same_action(const struct sigaction *a, const struct sigaction *b)
 {
     if (a->sa_handler != b->sa_handler)
         return 0;
@@ -66,7 +66,7 @@ static int guarded_sigaction(int sig, const struct sigaction *act, struct sigact
         return sigaction(sig, act, old);
     if (sigaction(sig, NULL, &now) != 0)
         return -1;
-    if (!same(act, &now) && !is_let_be(sig, __builtin_return_address(0))) {
+    if (!is_same_action(act, &now) && !is_let_be(sig, __builtin_return_address(0))) {
         errno = EPERM;
         return -1;
     }
@@ -84,7 +84,7 @@ static handler guarded_signal(int sig, handler h)
     if (sigaction(sig, NULL, &now) != 0)
         return SIG_ERR;
     return now.sa_handler == h || is_let_be(sig, __builtin_return_address(0)) ? now.sa_handler
-                                                                              : refuse();
+                                                                              : refuse_handler();
 }
 
 static int guarded_siginterrupt(int sig, int flag)

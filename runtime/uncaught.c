@@ -9,7 +9,7 @@ struct exception {
     struct pyobj *type, *value, *traceback;
 };
 
-static void take(const struct pyrt_api *py, struct exception *e)
+static void fetch_exception(const struct pyrt_api *py, struct exception *e)
 {
     py->PyErr_Fetch(&e->type, &e->value, &e->traceback);
     py->PyErr_NormalizeException(&e->type, &e->value, &e->traceback);
@@ -17,14 +17,14 @@ static void take(const struct pyrt_api *py, struct exception *e)
         py->PyException_SetTraceback(e->value, e->traceback);
 }
 
-static void drop(const struct pyrt_api *py, struct exception *e)
+static void drop_exception(const struct pyrt_api *py, struct exception *e)
 {
     py->Py_DecRef(e->type);
     py->Py_DecRef(e->value);
     py->Py_DecRef(e->traceback);
 }
 
-static void flush(const struct pyrt_api *py, const char *name)
+static void flush_stream(const struct pyrt_api *py, const char *name)
 {
     struct pyobj *stream = py->PySys_GetObject(name), *result;
 
@@ -64,11 +64,11 @@ static int exit_status(const struct pyrt_api *py, struct exception *e)
         print_text(py, code);
     }
     py->Py_DecRef(code);
-    drop(py, e);
+    drop_exception(py, e);
     return (int)(status & 0xFF);
 }
 
-static void remember(const struct pyrt_api *py, const struct exception *e)
+static void set_last_exception(const struct pyrt_api *py, const struct exception *e)
 {
     if (py->build.minor >= 12)
         py->PySys_SetObject("last_exc", e->value);
@@ -84,20 +84,20 @@ static int hook_failed(const struct pyrt_api *py, struct exception *original)
     struct exception e;
 
     if (py->PyErr_ExceptionMatches(*py->system_exit)) {
-        take(py, &e);
+        fetch_exception(py, &e);
         return exit_status(py, &e);
     }
-    take(py, &e);
-    flush(py, "stdout");
+    fetch_exception(py, &e);
+    flush_stream(py, "stdout");
     py->PySys_WriteStderr("Error in sys.excepthook:\n");
     py->PyErr_Display(e.type, e.value, e.traceback);
     py->PySys_WriteStderr("\nOriginal exception was:\n");
     py->PyErr_Display(original->type, original->value, original->traceback);
-    drop(py, &e);
+    drop_exception(py, &e);
     return 1;
 }
 
-static int show(const struct pyrt_api *py, struct exception *e, int index)
+static int show_exception(const struct pyrt_api *py, struct exception *e, int index)
 {
     struct pyobj *hook = py->PySys_GetObject("excepthook"), *result;
     struct pyobj *trace = e->traceback ? e->traceback : py->none;
@@ -125,7 +125,7 @@ static int show(const struct pyrt_api *py, struct exception *e, int index)
         }
         py->Py_DecRef(hook);
     }
-    flush(py, "stderr");
+    flush_stream(py, "stderr");
     if (stock)
         pthread_mutex_unlock(&printing);
     return status;
@@ -138,12 +138,12 @@ int pyrt_uncaught(const struct pyrt_api *py, int index)
     struct exception e;
     int status;
 
-    take(py, &e);
-    flush(py, "stdout");
+    fetch_exception(py, &e);
+    flush_stream(py, "stdout");
     if (leaving)
         return exit_status(py, &e);
-    remember(py, &e);
-    status = show(py, &e, index);
-    drop(py, &e);
+    set_last_exception(py, &e);
+    status = show_exception(py, &e, index);
+    drop_exception(py, &e);
     return interrupted ? 130 : status;
 }

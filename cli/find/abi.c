@@ -9,7 +9,7 @@
 
 #include "cli/os/path.h"
 
-static void copy_text(char *out, size_t cap, const char *from, size_t n)
+static void copy_part(char *out, size_t cap, const char *from, size_t n)
 {
     if (n >= cap)
         n = 0;
@@ -18,7 +18,7 @@ static void copy_text(char *out, size_t cap, const char *from, size_t n)
 }
 
 /* Reads up to three digits; the count read, 0 if there are none or more. */
-static size_t number(const char *s, int *out)
+static size_t parse_number(const char *s, int *out)
 {
     size_t n = 0;
     int v = 0;
@@ -33,9 +33,9 @@ static size_t number(const char *s, int *out)
 }
 
 /* Reads "311": the major version has one digit.  The count read, 0 if it is none such. */
-static size_t version(const char *s, struct cli_abi *abi)
+static size_t parse_version(const char *s, struct cli_abi *abi)
 {
-    size_t n = isdigit((unsigned char)s[0]) ? number(s + 1, &abi->minor) : 0;
+    size_t n = isdigit((unsigned char)s[0]) ? parse_number(s + 1, &abi->minor) : 0;
 
     abi->major = n != 0 ? s[0] - '0' : 0;
     return n != 0 ? n + 1 : 0;
@@ -60,17 +60,17 @@ struct cli_abi cli_abi_of(const char *path)
     bool debug = false;
 
     tag = tag != NULL ? tag + sizeof key - 1 : windows_tag(name, &debug);
-    size_t n = tag != NULL ? version(tag, &abi) : 0;
+    size_t n = tag != NULL ? parse_version(tag, &abi) : 0;
     if (n == 0)
         return (struct cli_abi){0, 0, "", ""};
     tag += n;
     n = strspn(tag, "abcdefghijklmnopqrstuvwxyz");
-    copy_text(abi.flags, sizeof abi.flags - 1, tag, n);
+    copy_part(abi.flags, sizeof abi.flags - 1, tag, n);
     if (debug)
         strcat(abi.flags, "d");
     tag += n;
     if (*tag == '-')
-        copy_text(abi.platform, sizeof abi.platform, tag + 1, strcspn(tag + 1, "."));
+        copy_part(abi.platform, sizeof abi.platform, tag + 1, strcspn(tag + 1, "."));
     return abi;
 }
 
@@ -90,8 +90,8 @@ static struct cli_abi framework_abi(const char *path)
     if (version == NULL)
         return abi;
     version += sizeof key - 1;
-    size_t n = number(version, &major);
-    if (n == 0 || version[n] != '.' || number(version + n + 1, &minor) == 0)
+    size_t n = parse_number(version, &major);
+    if (n == 0 || version[n] != '.' || parse_number(version + n + 1, &minor) == 0)
         return abi;
     abi.major = major;
     abi.minor = minor;
@@ -102,7 +102,7 @@ static struct cli_abi framework_abi(const char *path)
 static struct cli_abi dll_abi(const char *name)
 {
     struct cli_abi abi = {0, 0, "", ""};
-    size_t n = version(name, &abi);
+    size_t n = parse_version(name, &abi);
 
     name += n;
     bool threaded = tolower((unsigned char)*name) == 't';
@@ -129,11 +129,11 @@ struct cli_abi cli_abi_of_libpython(const char *path)
     if (strncmp(name, key, sizeof key - 1) != 0)
         return abi;
     name += sizeof key - 1;
-    size_t n = number(name, &major);
+    size_t n = parse_number(name, &major);
     if (n == 0 || name[n] != '.')
         return abi;
     name += n + 1;
-    n = number(name, &minor);
+    n = parse_number(name, &minor);
     if (n == 0)
         return abi;
     name += n;
@@ -142,7 +142,7 @@ struct cli_abi cli_abi_of_libpython(const char *path)
         return abi;
     abi.major = major;
     abi.minor = minor;
-    copy_text(abi.flags, sizeof abi.flags, name, n);
+    copy_part(abi.flags, sizeof abi.flags, name, n);
     return abi;
 }
 

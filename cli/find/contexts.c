@@ -19,7 +19,7 @@ bool cli_is_context(const char *dir)
 }
 
 /* Orders "2" before "10", as people count. */
-static int natural(const char *a, const char *b)
+static int natural_order(const char *a, const char *b)
 {
     while (*a != '\0' && *b != '\0') {
         if (!isdigit((unsigned char)*a) || !isdigit((unsigned char)*b)) {
@@ -43,9 +43,9 @@ static int natural(const char *a, const char *b)
     return (unsigned char)*a - (unsigned char)*b;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_natural(const void *a, const void *b)
 {
-    return natural(*(char *const *)a, *(char *const *)b);
+    return natural_order(*(char *const *)a, *(char *const *)b);
 }
 
 struct list {
@@ -88,7 +88,7 @@ static int find_contexts(struct list *l)
     if (l->full)
         return cli_fail(NULL, "out of memory");
     if (l->count > 0)
-        qsort(l->items, l->count, sizeof *l->items, compare);
+        qsort(l->items, l->count, sizeof *l->items, compare_natural);
     return CLI_OK;
 }
 

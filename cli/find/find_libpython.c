@@ -33,8 +33,8 @@ struct search {
     char *found;
 };
 
-static char *format(const char *fmt, ...) CLI_PRINTF(1, 2);
-static char *format(const char *fmt, ...)
+static char *make_text(const char *fmt, ...) CLI_PRINTF(1, 2);
+static char *make_text(const char *fmt, ...)
 {
     va_list args, again;
 
@@ -50,10 +50,11 @@ static char *format(const char *fmt, ...)
 }
 
 /* Notes a place that was looked at in vain.  Takes `text`. */
-static void note(struct search *s, char *text)
+static void note_tried(struct search *s, char *text)
 {
     char *safe = text != NULL ? cli_safe(text) : NULL;
-    char *all = format("%s    %s\n", s->tried != NULL ? s->tried : "", safe != NULL ? safe : "?");
+    char *all =
+        make_text("%s    %s\n", s->tried != NULL ? s->tried : "", safe != NULL ? safe : "?");
 
     free(text);
     free(safe);
@@ -64,7 +65,7 @@ static void note(struct search *s, char *text)
 }
 
 /* Takes `path` as the answer if there is such a library and it fits.  Takes the string. */
-static bool accept(struct search *s, char *path)
+static bool accept_library(struct search *s, char *path)
 {
     struct exti_image *im = NULL;
     struct exti_image_info info = {.size = sizeof info};
@@ -115,7 +116,7 @@ static bool newest_in(struct search *s, const char *dir)
     struct newest best = {NULL, 0};
 
     cli_each_name(dir, compare_with_newest, &best);
-    bool found = best.name != NULL && accept(s, cli_join(dir, best.name));
+    bool found = best.name != NULL && accept_library(s, cli_join(dir, best.name));
     free(best.name);
     return found;
 }
@@ -126,12 +127,12 @@ static char *wanted_name(const struct search *s)
     const struct cli_abi *want = &s->want;
 
     if (want->major == 0)
-        return format(s->dll ? "python3*.dll" : "libpython3");
+        return make_text(s->dll ? "python3*.dll" : "libpython3");
     if (s->dll)
-        return format("python%d%d%s%s.dll", want->major, want->minor,
-                      strchr(want->flags, 't') != NULL ? "t" : "",
-                      strchr(want->flags, 'd') != NULL ? "_d" : "");
-    return format("libpython%d.%d%s", want->major, want->minor, want->flags);
+        return make_text("python%d%d%s%s.dll", want->major, want->minor,
+                         strchr(want->flags, 't') != NULL ? "t" : "",
+                         strchr(want->flags, 'd') != NULL ? "_d" : "");
+    return make_text("libpython%d.%d%s", want->major, want->minor, want->flags);
 }
 
 static bool look_in(struct search *s, const char *dir)
@@ -139,14 +140,14 @@ static bool look_in(struct search *s, const char *dir)
     static const char *const endings[] = {".so.1.0", ".so"};
 
     if (s->needed != NULL && cli_base_name(s->needed) == s->needed &&
-        accept(s, cli_join(dir, s->needed)))
+        accept_library(s, cli_join(dir, s->needed)))
         return true;
     if (s->want.major == 0)
         return newest_in(s, dir);
     char *name = wanted_name(s), *base = name != NULL ? cli_join(dir, name) : NULL;
-    bool found = base != NULL && s->dll && accept(s, strdup(base));
+    bool found = base != NULL && s->dll && accept_library(s, strdup(base));
     for (size_t i = 0; base != NULL && !s->dll && !found && i < 2; i++)
-        found = accept(s, format("%s%s", base, endings[i]));
+        found = accept_library(s, make_text("%s%s", base, endings[i]));
     free(base);
     free(name);
     return found;
@@ -163,11 +164,11 @@ static bool look_along(struct search *s, const char *entry, size_t n, const char
     for (size_t i = 0; dir == NULL && i < 2; i++) {
         size_t len = strlen(names[i]);
         if (n >= len && strncmp(entry, names[i], len) == 0)
-            dir = format("%s%.*s", origin, (int)(n - len), entry + len);
+            dir = make_text("%s%.*s", origin, (int)(n - len), entry + len);
     }
     if (dir == NULL && n > 0 && entry[0] == '/')
-        dir = format("%.*s", (int)n, entry);
-    bool found = dir != NULL && accept(s, format("%s/%s", dir, s->needed));
+        dir = make_text("%.*s", (int)n, entry);
+    bool found = dir != NULL && accept_library(s, make_text("%s/%s", dir, s->needed));
     free(dir);
     return found;
 }
@@ -179,7 +180,7 @@ static bool try_needed(struct search *s)
     if (s->needed == NULL || s->dll)
         return false;
     if (strchr(s->needed, '/') != NULL)
-        return accept(s, format("%s", s->needed));
+        return accept_library(s, make_text("%s", s->needed));
     char *origin = cli_folder_of(s->file);
     while (origin != NULL && entry != NULL && s->found == NULL) {
         size_t n = strcspn(entry, ":");
@@ -188,7 +189,7 @@ static bool try_needed(struct search *s)
     }
     free(origin);
     if (s->found == NULL)
-        note(s, format("the file's own search path, for %s", s->needed));
+        note_tried(s, make_text("the file's own search path, for %s", s->needed));
     return s->found != NULL;
 }
 
@@ -210,11 +211,12 @@ static bool is_windows_folder(const char *name)
 /* `lib` is the folder that holds python3.11/. */
 static bool look_in_lib(struct search *s, const char *lib)
 {
-    char *multiarch = s->want.platform[0] != '\0' ? format("%s/%s", lib, s->want.platform) : NULL;
+    char *multiarch =
+        s->want.platform[0] != '\0' ? make_text("%s/%s", lib, s->want.platform) : NULL;
     bool found = look_in(s, lib) || (multiarch != NULL && look_in(s, multiarch));
 
     if (!found)
-        note(s, format("%s, which the file lies below", lib));
+        note_tried(s, make_text("%s, which the file lies below", lib));
     free(multiarch);
     return found;
 }
@@ -223,7 +225,7 @@ static bool look_in_lib(struct search *s, const char *lib)
 static bool look_beside(struct search *s, const char *folder, const char *lib)
 {
     const struct cli_abi want = s->want;
-    char *as_library = format("lib%s.so", folder);
+    char *as_library = make_text("lib%s.so", folder);
 
     if (want.major == 0 && as_library != NULL)
         s->want = cli_abi_of_libpython(as_library);
@@ -248,7 +250,7 @@ static bool look_at_home(struct search *s, const char *prefix)
         at += 1 + strspn(at + 1, " \t");
         at[strcspn(at, "\r\n")] = '\0';
         if (!look_in(s, at))
-            note(s, format("%s, the home of the environment %s", at, prefix));
+            note_tried(s, make_text("%s, the home of the environment %s", at, prefix));
     }
     if (f != NULL)
         fclose(f);
@@ -260,12 +262,12 @@ static bool look_in_prefix(struct search *s, const char *prefix)
 {
     if (look_in(s, prefix) || look_at_home(s, prefix))
         return true;
-    note(s, format("%s, which the file lies below", prefix));
+    note_tried(s, make_text("%s, which the file lies below", prefix));
     return false;
 }
 
 /* The folder of what it takes, NULL for the root. */
-static char *up(char *path)
+static char *parent_of(char *path)
 {
     char *dir = cli_folder_of(path);
 
@@ -281,9 +283,9 @@ static bool try_installation(struct search *s)
 {
     char *path = cli_full_path(s->file);
 
-    if (path != NULL && (path = up(path)) != NULL && s->dll)
+    if (path != NULL && (path = parent_of(path)) != NULL && s->dll)
         look_in(s, path);
-    for (; path != NULL && s->found == NULL; path = up(path)) {
+    for (; path != NULL && s->found == NULL; path = parent_of(path)) {
         const char *name = cli_base_name(path);
         char *parent = cli_folder_of(path);
         if (parent != NULL && s->dll && is_windows_folder(name))
@@ -316,8 +318,9 @@ static bool from_answer(struct search *s, const char *python, const json_t *answ
     snprintf(have.flags, sizeof have.flags, "%s", flags);
     bool is_cpython = strcmp(text_of(answer, "name"), "cpython") == 0;
     if (!is_cpython || !cli_abi_fits(&s->want, &have)) {
-        note(s, format("%s on PATH (%s), which is %s %d.%d%s", python, exe,
-                       is_cpython ? "CPython" : text_of(answer, "name"), major, minor, flags));
+        note_tried(s, make_text("%s on PATH (%s), which is %s %d.%d%s", python, exe,
+                                is_cpython ? "CPython" : text_of(answer, "name"), major, minor,
+                                flags));
         return false;
     }
     for (size_t i = 0; s->dll && i < json_array_size(dirs); i++) {
@@ -331,13 +334,13 @@ static bool from_answer(struct search *s, const char *python, const json_t *answ
             continue;
         for (size_t j = 0; j < json_array_size(dirs); j++) {
             const char *dir = json_string_value(json_array_get(dirs, j));
-            if (dir != NULL && accept(s, format("%s/%s", dir, lib)))
+            if (dir != NULL && accept_library(s, make_text("%s/%s", dir, lib)))
                 return true;
         }
     }
-    note(s, format("%s on PATH (%s), which is CPython %d.%d%s, but has no shared "
-                   "libpython for %d-bit %s",
-                   python, exe, major, minor, flags, s->info.bits, s->info.machine));
+    note_tried(s, make_text("%s on PATH (%s), which is CPython %d.%d%s, but has no shared "
+                            "libpython for %d-bit %s",
+                            python, exe, major, minor, flags, s->info.bits, s->info.machine));
     return false;
 }
 
@@ -347,7 +350,7 @@ static bool try_interpreter(struct search *s, const char *python)
     bool found = answer != NULL && from_answer(s, python, answer);
 
     if (answer == NULL)
-        note(s, format("%s on PATH (there is none that answers)", python));
+        note_tried(s, make_text("%s on PATH (there is none that answers)", python));
     json_decref(answer);
     return found;
 }
@@ -374,7 +377,7 @@ static bool look_in_library_dir(void *user, const char *dir, const char *from)
     bool found = look_in(s, dir) || (multiarch != NULL && look_in(s, multiarch));
 
     if (!found && from != NULL)
-        note(s, format("%s, from %s", dir, from));
+        note_tried(s, make_text("%s, from %s", dir, from));
     free(multiarch);
     return found;
 }
@@ -383,7 +386,7 @@ static bool try_loader(struct search *s)
 {
     if (cli_each_library_dir(look_in_library_dir, s))
         return true;
-    note(s, format(CLI_LIBRARY_DIRS));
+    note_tried(s, make_text(CLI_LIBRARY_DIRS));
     return false;
 }
 
@@ -411,7 +414,7 @@ static bool needs_stable_abi(const struct exti_image *im)
 }
 
 /* What `path` asks for; its image stays open if it is the one that speaks for all. */
-static int add_file(struct search *s, const char *path)
+static int add_wanted_by(struct search *s, const char *path)
 {
     struct exti_error err;
     struct exti_image *im = NULL;
@@ -479,7 +482,7 @@ int cli_find_libpython(char *const *files, size_t count, const char *python, cha
     int status = CLI_OK;
 
     for (size_t i = 0; i < count && status == CLI_OK; i++)
-        status = add_file(&s, files[i]);
+        status = add_wanted_by(&s, files[i]);
     if (status == CLI_OK) {
         if ((python != NULL && try_interpreter(&s, python)) || try_needed(&s) ||
             try_installation(&s) || try_system(&s))

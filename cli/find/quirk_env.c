@@ -36,18 +36,18 @@ static json_t *environment_of(const struct exti_quirks *q, size_t i)
     return environment;
 }
 
-static bool is_library(const char *name)
+static bool is_named_library(const char *name)
 {
     return strstr(name, ".so") != NULL || strstr(name, ".dylib") != NULL;
 }
 
-static int visit(const char *path, const struct stat *st, int type, struct FTW *at)
+static int visit_file(const char *path, const struct stat *st, int type, struct FTW *at)
 {
     struct exti_image *im = NULL;
     char *real;
 
     (void)st;
-    if ((type != FTW_F && type != FTW_SL) || !is_library(path + at->base) ||
+    if ((type != FTW_F && type != FTW_SL) || !is_named_library(path + at->base) ||
         (real = cli_full_path(path)) == NULL)
         return 0;
     if (exti_inspect(real, &im, NULL) == 0) {
@@ -100,14 +100,14 @@ static int set_variables(void)
     return status;
 }
 
-static int walk_all(const char *python)
+static int walk_search_path(const char *python)
 {
     json_t *path = ask_search_path(python);
     const json_t *dir;
     size_t i;
 
     json_array_foreach(path, i, dir) if (walk.unknown > 0 && json_is_string(dir))
-        nftw(json_string_value(dir), visit, OPEN_FOLDERS, FTW_PHYS);
+        nftw(json_string_value(dir), visit_file, OPEN_FOLDERS, FTW_PHYS);
     json_decref(path);
     return set_variables();
 }
@@ -132,7 +132,7 @@ int cli_set_quirk_environment(const struct cli_values *files, const char *python
         json_decref(environment);
     }
     if (status == CLI_OK && walk.unknown > 0)
-        status = walk_all(python);
+        status = walk_search_path(python);
     free(walk.applies);
     exti_quirks_free(q);
     return status;

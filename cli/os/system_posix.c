@@ -192,7 +192,7 @@ bool cli_each_library_dir(bool (*each)(void *user, const char *dir, const char *
 
 /* ---- a program --------------------------------------------------------------------------------- */
 
-static bool spawn(char *const *argv, int out, pid_t *pid)
+static bool spawn_program(char *const *argv, int out, pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
 
@@ -216,7 +216,7 @@ static int64_t now_ms(void)
 }
 
 /* Reads to the end; false if that takes too long or too much. */
-static bool read_all(int fd, int ms, char *buf, size_t cap, size_t *n)
+static bool read_until_end(int fd, int ms, char *buf, size_t cap, size_t *n)
 {
     int64_t end = now_ms() + ms;
 
@@ -249,10 +249,10 @@ bool cli_run_program(char *const *argv, int ms, char *out, size_t cap, size_t *n
         return false;
     fcntl(fds[0], F_SETFD, FD_CLOEXEC);
     fcntl(fds[1], F_SETFD, FD_CLOEXEC);
-    bool started = spawn(argv, fds[1], &pid);
+    bool started = spawn_program(argv, fds[1], &pid);
     close(fds[1]);
     if (started) {
-        whole = read_all(fds[0], ms, out, cap, n);
+        whole = read_until_end(fds[0], ms, out, cap, n);
         if (!whole)
             kill(pid, SIGKILL);
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

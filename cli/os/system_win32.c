@@ -36,7 +36,7 @@ static char *to_utf8(const wchar_t *text)
 }
 
 /* Sets errno to what the system's last error is. */
-static bool failed(void)
+static bool set_errno(void)
 {
     switch (GetLastError()) {
     case ERROR_FILE_NOT_FOUND:
@@ -143,7 +143,7 @@ struct args {
     size_t count;
 };
 
-static bool add(struct args *a, char *item)
+static bool add_argument(struct args *a, char *item)
 {
     char **more = item != NULL ? realloc(a->items, (a->count + 2) * sizeof *more) : NULL;
 
@@ -157,13 +157,13 @@ static bool add(struct args *a, char *item)
     return true;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_arguments(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 /* Adds the files that a pattern names, or the pattern if there are none. */
-static bool expand(struct args *a, char *pattern)
+static bool expand_pattern(struct args *a, char *pattern)
 {
     WIN32_FIND_DATAW found;
     size_t first = a->count, length = (size_t)(cli_base_name(pattern) - pattern);
@@ -173,7 +173,7 @@ static bool expand(struct args *a, char *pattern)
 
     free(wide);
     if (h == INVALID_HANDLE_VALUE)
-        return add(a, pattern);
+        return add_argument(a, pattern);
     do {
         char *name = to_utf8(found.cFileName), *path = NULL;
         size_t size = length + (name != NULL ? strlen(name) : 0) + 1;
@@ -181,15 +181,15 @@ static bool expand(struct args *a, char *pattern)
             path = malloc(size);
             if (path != NULL)
                 snprintf(path, size, "%.*s%s", (int)length, pattern, name);
-            ok = add(a, path);
+            ok = add_argument(a, path);
         }
         free(name);
     } while (ok && FindNextFileW(h, &found));
     FindClose(h);
     if (!ok || a->count == first)
-        return add(a, pattern) && ok;
+        return add_argument(a, pattern) && ok;
     free(pattern);
-    qsort(a->items + first, a->count - first, sizeof *a->items, by_name);
+    qsort(a->items + first, a->count - first, sizeof *a->items, compare_arguments);
     return true;
 }
 
@@ -204,7 +204,8 @@ bool cli_start(int *argc, char ***argv)
     set_streams();
     for (int i = 0; ok && i < n; i++) {
         char *arg = to_utf8(wide[i]);
-        ok = arg != NULL && strpbrk(arg, "*?") != NULL ? expand(&a, arg) : add(&a, arg);
+        ok = arg != NULL && strpbrk(arg, "*?") != NULL ? expand_pattern(&a, arg)
+                                                       : add_argument(&a, arg);
     }
     LocalFree(wide);
     *argc = (int)a.count;
@@ -237,8 +238,8 @@ bool cli_stat(const char *path, struct cli_stat *out)
                     FILE_FLAG_BACKUP_SEMANTICS, NULL);
     free(wide);
     if (h == INVALID_HANDLE_VALUE)
-        return failed();
-    bool ok = GetFileInformationByHandle(h, &info) || failed();
+        return set_errno();
+    bool ok = GetFileInformationByHandle(h, &info) || set_errno();
     CloseHandle(h);
     if (ok)
         *out = (struct cli_stat){(info.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY) != 0,
@@ -250,7 +251,7 @@ bool cli_stat(const char *path, struct cli_stat *out)
 bool cli_exists(const char *path)
 {
     wchar_t *wide = wide_path(path);
-    bool yes = wide != NULL && (GetFileAttributesW(wide) != INVALID_FILE_ATTRIBUTES || failed());
+    bool yes = wide != NULL && (GetFileAttributesW(wide) != INVALID_FILE_ATTRIBUTES || set_errno());
 
     free(wide);
     return yes;
@@ -277,7 +278,7 @@ FILE *cli_open(const char *path)
 bool cli_remove_dir(const char *path)
 {
     wchar_t *wide = wide_path(path);
-    bool ok = wide != NULL && (RemoveDirectoryW(wide) || failed());
+    bool ok = wide != NULL && (RemoveDirectoryW(wide) || set_errno());
 
     free(wide);
     return ok;
@@ -286,8 +287,8 @@ bool cli_remove_dir(const char *path)
 bool cli_make_dir(const char *path)
 {
     wchar_t *wide = wide_path(path);
-    bool ok = wide != NULL &&
-              (CreateDirectoryW(wide, NULL) || GetLastError() == ERROR_ALREADY_EXISTS || failed());
+    bool ok = wide != NULL && (CreateDirectoryW(wide, NULL) ||
+                               GetLastError() == ERROR_ALREADY_EXISTS || set_errno());
 
     free(wide);
     return ok;
@@ -364,7 +365,7 @@ static bool each_found(HANDLE h, WIN32_FIND_DATAW *found, cli_name_fn each, void
             more = each(user, name, type_of(found->dwFileAttributes));
         free(name);
     } while (more && FindNextFileW(h, found));
-    return !more || GetLastError() == ERROR_NO_MORE_FILES || failed();
+    return !more || GetLastError() == ERROR_NO_MORE_FILES || set_errno();
 }
 
 bool cli_each_name(const char *dir, cli_name_fn each, void *user)
@@ -377,7 +378,7 @@ bool cli_each_name(const char *dir, cli_name_fn each, void *user)
     free(all);
     free(wide);
     if (h == INVALID_HANDLE_VALUE)
-        return failed();
+        return set_errno();
     bool ok = each_found(h, &found, each, user);
     FindClose(h);
     return ok;
@@ -385,7 +386,7 @@ bool cli_each_name(const char *dir, cli_name_fn each, void *user)
 
 /* ---- folders of PATH --------------------------------------------------------------------------- */
 
-static char *variable(const wchar_t *name)
+static char *get_variable(const wchar_t *name)
 {
     DWORD n = GetEnvironmentVariableW(name, NULL, 0);
     wchar_t *wide = n > 0 ? malloc(n * sizeof *wide) : NULL;
@@ -405,7 +406,7 @@ static bool is_absolute(const char *dir)
 
 bool cli_each_library_dir(bool (*each)(void *user, const char *dir, const char *from), void *user)
 {
-    char *path = variable(L"PATH"), *at = path;
+    char *path = get_variable(L"PATH"), *at = path;
     bool found = false;
 
     while (at != NULL && !found) {
@@ -449,7 +450,7 @@ static bool has_program(void *user, const char *dir, const char *from)
 
 /* Adds an argument so that CommandLineToArgvW and the C run-time library take it for one: backslashes
  * count as such unless a quotation mark follows. */
-static char *quote(char *to, const char *arg)
+static char *append_quoted(char *to, const char *arg)
 {
     size_t slashes = 0;
 
@@ -477,7 +478,7 @@ static wchar_t *command_line(char *const *argv)
         size += 2 * strlen(argv[i]) + 3;
     char *line = malloc(size), *to = line;
     for (size_t i = 0; line != NULL && argv[i] != NULL; i++)
-        to = quote(to, argv[i]);
+        to = append_quoted(to, argv[i]);
     if (line == NULL)
         return NULL;
     *to = '\0';
@@ -486,7 +487,8 @@ static wchar_t *command_line(char *const *argv)
     return wide;
 }
 
-static bool spawn(const wchar_t *program, wchar_t *line, HANDLE out, HANDLE nothing, HANDLE *child)
+static bool create_process(const wchar_t *program, wchar_t *line, HANDLE out, HANDLE nothing,
+                           HANDLE *child)
 {
     STARTUPINFOW start = {.cb = sizeof start,
                           .dwFlags = STARTF_USESTDHANDLES,
@@ -504,7 +506,7 @@ static bool spawn(const wchar_t *program, wchar_t *line, HANDLE out, HANDLE noth
 }
 
 /* What is there: a child of the program's may keep the pipe open. */
-static bool read_all(HANDLE from, char *out, size_t cap, size_t *n)
+static bool read_pipe(HANDLE from, char *out, size_t cap, size_t *n)
 {
     DWORD there, got;
 
@@ -517,7 +519,8 @@ static bool read_all(HANDLE from, char *out, size_t cap, size_t *n)
 
 /* The pipe has room for `cap` bytes, so a program that ends has all that it may print in there, and one
  * that prints more does not end. */
-static bool run(const wchar_t *program, wchar_t *line, int ms, char *out, size_t cap, size_t *n)
+static bool run_and_read(const wchar_t *program, wchar_t *line, int ms, char *out, size_t cap,
+                         size_t *n)
 {
     SECURITY_ATTRIBUTES inherit = {.nLength = sizeof inherit, .bInheritHandle = TRUE};
     HANDLE from, to, child;
@@ -529,7 +532,7 @@ static bool run(const wchar_t *program, wchar_t *line, int ms, char *out, size_t
     HANDLE nothing =
         CreateFileW(L"NUL", GENERIC_READ | GENERIC_WRITE, FILE_SHARE_READ | FILE_SHARE_WRITE,
                     &inherit, OPEN_EXISTING, 0, NULL);
-    bool started = spawn(program, line, to, nothing, &child);
+    bool started = create_process(program, line, to, nothing, &child);
     bool ok = false;
     CloseHandle(nothing);
     CloseHandle(to);
@@ -537,7 +540,7 @@ static bool run(const wchar_t *program, wchar_t *line, int ms, char *out, size_t
         if (WaitForSingleObject(child, (DWORD)ms) != WAIT_OBJECT_0)
             TerminateProcess(child, 1);
         else
-            ok = GetExitCodeProcess(child, &code) && code == 0 && read_all(from, out, cap, n);
+            ok = GetExitCodeProcess(child, &code) && code == 0 && read_pipe(from, out, cap, n);
         CloseHandle(child);
     }
     CloseHandle(from);
@@ -550,7 +553,7 @@ bool cli_run_program(char *const *argv, int ms, char *out, size_t cap, size_t *n
     struct lookup l = {argv[0], NULL};
     bool there = cli_each_library_dir(has_program, &l);
     wchar_t *program = there ? wide_path(l.path) : NULL, *line = command_line(argv);
-    bool ok = program != NULL && line != NULL && run(program, line, ms, out, cap, n);
+    bool ok = program != NULL && line != NULL && run_and_read(program, line, ms, out, cap, n);
 
     free(l.path);
     free(program);

@@ -20,7 +20,7 @@ struct tree {
     int status;
 };
 
-static bool add_name(void *user, const char *name, enum cli_type type)
+static bool add_entry_path(void *user, const char *name, enum cli_type type)
 {
     (void)type;
     struct tree *t = user;
@@ -35,7 +35,7 @@ static bool add_name(void *user, const char *name, enum cli_type type)
     return t->status == CLI_OK;
 }
 
-static int by_text(const void *a, const void *b)
+static int compare_paths(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -56,7 +56,7 @@ static bool begins_as_library(const char *path)
     return false;
 }
 
-static int add_file(struct cli_hazards *h, const char *path, size_t *count)
+static int add_file_hazards(struct cli_hazards *h, const char *path, size_t *count)
 {
     struct exti_error err;
     struct exti_image *im = NULL;
@@ -76,14 +76,14 @@ static int add_file(struct cli_hazards *h, const char *path, size_t *count)
     return CLI_OK;
 }
 
-static int add_tree(struct cli_hazards *h, const char *dir, size_t *count, int depth)
+static int add_folder_hazards(struct cli_hazards *h, const char *dir, size_t *count, int depth)
 {
     struct tree t = {h, dir, NULL, 0, CLI_OK};
 
-    if (!cli_each_name(dir, add_name, &t))
+    if (!cli_each_name(dir, add_entry_path, &t))
         t.status = cli_fail(dir, "the directory cannot be read");
     if (t.count > 0)
-        qsort(t.names, t.count, sizeof *t.names, by_text);
+        qsort(t.names, t.count, sizeof *t.names, compare_paths);
     for (size_t i = 0; i < t.count; i++) {
         struct cli_stat st;
         int one = CLI_OK;
@@ -91,9 +91,9 @@ static int add_tree(struct cli_hazards *h, const char *dir, size_t *count, int d
         if (cli_is_link(t.names[i]) || !cli_stat(t.names[i], &st))
             ;
         else if (!st.is_dir)
-            one = add_file(h, t.names[i], count);
+            one = add_file_hazards(h, t.names[i], count);
         else if (depth < DEPTH_MAX)
-            one = add_tree(h, t.names[i], count, depth + 1);
+            one = add_folder_hazards(h, t.names[i], count, depth + 1);
         if (one != CLI_OK)
             t.status = one;
         free(t.names[i]);
@@ -105,5 +105,5 @@ static int add_tree(struct cli_hazards *h, const char *dir, size_t *count, int d
 int cli_hazards_add_tree(struct cli_hazards *h, const char *dir, size_t *count)
 {
     *count = 0;
-    return add_tree(h, dir, count, 0);
+    return add_folder_hazards(h, dir, count, 0);
 }

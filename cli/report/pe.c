@@ -50,12 +50,12 @@ static const char *const runtime_dlls[] = {"ucrtbase",      "vcruntime", "msvcp"
                                            "concrt",        "vcomp",     "libgcc_s_", "libstdc++-",
                                            "libwinpthread", "libomp",    "libiomp5md"};
 
-static bool begins(const char *name, const char *with)
+static bool has_prefix(const char *name, const char *with)
 {
     return strncasecmp(name, with, strlen(with)) == 0;
 }
 
-static bool ends(const char *name, const char *with)
+static bool has_suffix(const char *name, const char *with)
 {
     const size_t n = strlen(name), m = strlen(with);
 
@@ -63,11 +63,11 @@ static bool ends(const char *name, const char *with)
 }
 
 /* The same library, ".dll" understood in both. */
-static bool same(const char *a, const char *b)
+static bool is_same_dll(const char *a, const char *b)
 {
-    const size_t n = strlen(a) - (ends(a, ".dll") ? 4 : 0);
+    const size_t n = strlen(a) - (has_suffix(a, ".dll") ? 4 : 0);
 
-    return n == strlen(b) - (ends(b, ".dll") ? 4 : 0) && strncasecmp(a, b, n) == 0;
+    return n == strlen(b) - (has_suffix(b, ".dll") ? 4 : 0) && strncasecmp(a, b, n) == 0;
 }
 
 /* "python311.dll", "python313t_d": what follows the digits is the build's. */
@@ -76,11 +76,11 @@ static enum kind kind_of_python(const char *name)
     static const char *const builds[] = {"", "_d", "t", "t_d"};
     size_t version;
 
-    if (!begins(name, "python3"))
+    if (!has_prefix(name, "python3"))
         return OTHER;
     version = strspn(name + 7, "0123456789");
     for (size_t i = 0; i < sizeof builds / sizeof *builds; i++)
-        if (same(name + 7 + version, builds[i]))
+        if (is_same_dll(name + 7 + version, builds[i]))
             return version > 0 ? API : STABLE;
     return OTHER;
 }
@@ -88,19 +88,19 @@ static enum kind kind_of_python(const char *name)
 static enum kind kind_of(const char *name, const char *const *api)
 {
     for (; api != NULL && *api != NULL; api++)
-        if (same(name, *api))
+        if (is_same_dll(name, *api))
             return API;
     if (kind_of_python(name) != OTHER)
         return kind_of_python(name);
-    if (begins(name, "api-") || begins(name, "ext-"))
+    if (has_prefix(name, "api-") || has_prefix(name, "ext-"))
         return API_SET;
     for (size_t i = 0; i < sizeof system_dlls / sizeof *system_dlls; i++)
-        if (same(name, system_dlls[i]))
+        if (is_same_dll(name, system_dlls[i]))
             return SYSTEM;
     for (size_t i = 0; i < sizeof runtime_dlls / sizeof *runtime_dlls; i++)
-        if (begins(name, runtime_dlls[i]))
+        if (has_prefix(name, runtime_dlls[i]))
             return RUNTIME;
-    return ends(name, ".exe") ? PROGRAM : OTHER;
+    return has_suffix(name, ".exe") ? PROGRAM : OTHER;
 }
 
 /* ---- what the file has of each -------------------------------------------------------------------- */
@@ -175,8 +175,8 @@ static bool has_static_crt(const struct exti_image *im)
     const char *name;
 
     for (size_t i = 0; (name = exti_image_needed(im, i)) != NULL; i++)
-        if (begins(name, "api-ms-win-crt-") || begins(name, "ucrtbase") || begins(name, "msvcr") ||
-            begins(name, "vcruntime"))
+        if (has_prefix(name, "api-ms-win-crt-") || has_prefix(name, "ucrtbase") ||
+            has_prefix(name, "msvcr") || has_prefix(name, "vcruntime"))
             return false;
     return imports_symbol(im, "FlsAlloc") ||
            exti_image_mention(im, "api-ms-win-core-fibers-l1-1-1", 0) != EXTI_NO_OFFSET;
@@ -210,7 +210,8 @@ json_t *cli_pe_mentions(const struct exti_image *im, const char *const *api)
         bool first = true;
 
         for (size_t j = 0; j < k; j++)
-            first &= !same(json_string_value(json_array_get(seen, j)), json_string_value(one));
+            first &=
+                !is_same_dll(json_string_value(json_array_get(seen, j)), json_string_value(one));
         if (first)
             add_mentions(all, im, json_string_value(one));
     }
@@ -292,7 +293,7 @@ static void print_mentions(const struct exti_image *im, const char *const *api)
     json_decref(all);
 }
 
-static void flag(bool set, bool *any, const char *name, const char *means)
+static void print_flag(bool set, bool *any, const char *name, const char *means)
 {
     if (!set)
         return;
@@ -306,14 +307,14 @@ void cli_pe_print_flags(const struct exti_image *im, const struct exti_image_inf
 {
     bool any = false;
 
-    flag((info->flags & EXTI_IMAGE_BOUND) != 0, &any, "bound imports",
-         "addresses found in advance; cleared in copies");
-    flag((info->flags & EXTI_IMAGE_FORCE_INTEGRITY) != 0, &any, "force integrity",
-         "loads only if signed; cleared in copies");
-    flag(info->load_flags != 0, &any, "dependent load flags",
-         "limit where its libraries may lie; cleared in copies");
-    flag(has_static_crt(im), &any, "static C run-time library",
-         "each copy takes one of the process's FLS slots");
+    print_flag((info->flags & EXTI_IMAGE_BOUND) != 0, &any, "bound imports",
+               "addresses found in advance; cleared in copies");
+    print_flag((info->flags & EXTI_IMAGE_FORCE_INTEGRITY) != 0, &any, "force integrity",
+               "loads only if signed; cleared in copies");
+    print_flag(info->load_flags != 0, &any, "dependent load flags",
+               "limit where its libraries may lie; cleared in copies");
+    print_flag(has_static_crt(im), &any, "static C run-time library",
+               "each copy takes one of the process's FLS slots");
     if (!any)
         cli_line("flags", NULL, "none that matter here");
 }

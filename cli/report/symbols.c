@@ -6,7 +6,7 @@
 #include "cli/os/path.h"
 #include "cli/output/message.h"
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -16,7 +16,7 @@ static bool is_api_name(const struct cli_api *api, const char *name)
     if (api->path == NULL)
         return strncmp(name + strspn(name, "_"), "Py", 2) == 0;
     return api->count > 0 &&
-           bsearch(&name, api->names, api->count, sizeof *api->names, by_name) != NULL;
+           bsearch(&name, api->names, api->count, sizeof *api->names, compare_names) != NULL;
 }
 
 /* The sorted exports of `im`, or its imports: those of the API or, for NULL, all. */
@@ -35,7 +35,7 @@ static struct cli_names pick_symbols(const struct exti_image *im, const struct c
             n.items[n.count++] = s.name;
     }
     if (n.count > 0)
-        qsort(n.items, n.count, sizeof *n.items, by_name);
+        qsort(n.items, n.count, sizeof *n.items, compare_names);
     return n;
 }
 

@@ -76,7 +76,7 @@ static const char *first_seen(struct walk *w, char *path)
     return NULL;
 }
 
-static bool grow(void *array, size_t *cap, size_t count, size_t size)
+static bool grow_array(void *array, size_t *cap, size_t count, size_t size)
 {
     void **items = array;
 
@@ -107,7 +107,8 @@ static void add_folder(struct walk *w, char *path, char *real)
 
     if (is_out)
         free(real);
-    if (seen != NULL && grow(&w->folders, &w->folder_cap, w->folder_count, sizeof *w->folders)) {
+    if (seen != NULL &&
+        grow_array(&w->folders, &w->folder_cap, w->folder_count, sizeof *w->folders)) {
         w->folders[w->folder_count++] = (struct folder){path, seen};
         return;
     }
@@ -115,13 +116,13 @@ static void add_folder(struct walk *w, char *path, char *real)
     free(path);
 }
 
-static void add_file(struct walk *w, char *path, char *real)
+static void add_library_file(struct walk *w, char *path, char *real)
 {
     const char *seen = first_seen(w, real);
     char *own = seen != NULL ? strdup(seen) : NULL;
 
     if (own != NULL &&
-        grow(&w->tree->files, &w->file_cap, w->tree->count, sizeof *w->tree->files)) {
+        grow_array(&w->tree->files, &w->file_cap, w->tree->count, sizeof *w->tree->files)) {
         w->tree->files[w->tree->count++] = (struct cli_tree_file){.path = path, .real = own};
         return;
     }
@@ -148,10 +149,10 @@ static void take_name(struct walk *w, const struct folder *at, const struct name
     else if (st.is_dir)
         add_folder(w, path, real);
     else
-        add_file(w, path, real);
+        add_library_file(w, path, real);
 }
 
-static bool visit(void *user, const char *name, enum cli_type type)
+static bool collect_name(void *user, const char *name, enum cli_type type)
 {
     struct walk *w = user;
 
@@ -161,7 +162,7 @@ static bool visit(void *user, const char *name, enum cli_type type)
     if (strcmp(name, "__pycache__") == 0 || (type == CLI_TYPE_FILE && !is_library_name(name)))
         return true;
     char *text = strdup(name);
-    if (text == NULL || !grow(&w->names, &w->name_cap, w->name_count, sizeof *w->names)) {
+    if (text == NULL || !grow_array(&w->names, &w->name_cap, w->name_count, sizeof *w->names)) {
         free(text);
         w->full = true;
         return false;
@@ -251,7 +252,7 @@ static void classify_all(struct cli_tree *t)
         pthread_join(second, NULL);
 }
 
-static int by_kind(const void *a, const void *b)
+static int compare_files(const void *a, const void *b)
 {
     const struct cli_tree_file *x = a, *y = b;
 
@@ -286,7 +287,7 @@ static bool is_context(struct walk *w, const struct folder *at)
 static void look_into(struct walk *w, const struct folder *at)
 {
     w->has_manifest = false;
-    if (!cli_each_name(at->path, visit, w))
+    if (!cli_each_name(at->path, collect_name, w))
         leave_out(w, at, "cannot look into it", strerror(errno));
     bool is_out = w->has_manifest && !w->full && is_context(w, at);
     for (size_t i = 0; i < w->name_count; i++) {
@@ -339,7 +340,7 @@ int cli_tree_find(struct cli_tree *t, const char *dir, const char *except, struc
     if (!w.full)
         classify_all(t);
     if (t->count > 0)
-        qsort(t->files, t->count, sizeof *t->files, by_kind);
+        qsort(t->files, t->count, sizeof *t->files, compare_files);
     free_walk(&w);
     return w.full ? cli_fail(NULL, "out of memory") : CLI_OK;
 }

@@ -21,7 +21,9 @@
 #include <unistd.h>
 
 #include "runtime/heap.h"
+#include "runtime/process.h"
 #include "runtime/python.h"
+#include "runtime/scratch.h"
 
 static int heap = 1;
 
