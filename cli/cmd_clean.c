@@ -12,10 +12,9 @@
 static const char help[] =
     "usage: extisolate clean CTXDIR...\n"
     "\n"
-    "Removes the copies and the manifest from a context directory, or from each one in a "
-    "directory\n"
-    "of them, and the directory itself when nothing else is in it.  Files that extisolate did not\n"
-    "make stay.  A directory without a manifest is refused.  Sources are never touched.\n"
+    "Removes the copies and the manifest from a context directory, or from each context directory\n"
+    "in CTXDIR, and then the directory itself if it is empty.  Files that extisolate did not make\n"
+    "stay. A directory without a manifest is refused.  Sources are never touched.\n"
     "\n"
     "options:\n"
     "  -h, --help  show this\n"
@@ -65,7 +64,7 @@ static int cmd_clean(int argc, char **argv)
     if (cli_no_empty("clean", argc, argv, optind) != CLI_OK)
         return CLI_USAGE;
     if (optind == argc)
-        return cli_usage("clean", "which CTXDIR?");
+        return cli_usage("clean", "missing CTXDIR");
     for (int i = optind; i < argc; i++) {
         int one = clean(argv[i]);
         if (one > status)

@@ -23,21 +23,21 @@
 static const char help[] =
     "usage: extisolate copy [OPTION]... FILE... CTXDIR\n"
     "\n"
-    "Makes a private copy of each FILE, an extension module or a library it needs, in the context\n"
-    "directory CTXDIR.  A new CTXDIR gets a copy of libpython first; the copies of a context are\n"
-    "bound to that one and to no other.  The FILEs themselves never change.  A copy that is up to\n"
-    "date is left alone, a stale one is replaced.\n"
+    "Makes a private copy of each FILE, an extension module or a library that one needs, in the\n"
+    "context directory CTXDIR.  A new CTXDIR first gets a copy of libpython, and all copies in\n"
+    "CTXDIR are bound to that one only.  The FILEs never change.  An up-to-date copy stays, a\n"
+    "stale one is replaced.\n"
     "\n"
     "options:\n"
-    "  --libpython PATH  the libpython, or other API library, to copy into a new CTXDIR.  When\n"
-    "                    not given, it is found by the version in FILE's name: in the\n"
-    "                    installation FILE lies in, by asking python3 on PATH, in the linker's\n"
-    "                    folders (Windows: python, then py on PATH, the folders of PATH);\n"
-    "                    not for Mach-O files\n"
-    "  --name NAME       the name of a new context: letters, digits, - and _, at most 32\n"
+    "  --libpython PATH  copy this libpython, or other API library, into a new CTXDIR.  Default:\n"
+    "                    found by the version in FILE's name: in the installation that contains\n"
+    "                    FILE, by asking python3 on PATH, in the linker's folders (Windows:\n"
+    "                    python, then py on PATH, the folders of PATH).  Required for Mach-O\n"
+    "                    files\n"
+    "  --name NAME       name a new context: letters, digits, - and _, at most 32\n"
     "  --rename          give the API symbols private names, for programs that export the API\n"
     "                    themselves\n" CLI_CHOICE_HELP
-    "  --sync            write to the disk before each copy counts (fsync)\n"
+    "  --sync            write each copy to the disk before it counts (fsync)\n"
     "  --json            print where the copies are as JSON\n"
     "  -h, --help        show this\n"
     "\n"
@@ -96,9 +96,9 @@ static int take_arguments(int argc, char **argv, struct copy *c, const char *lib
     if (cli_no_empty("copy", argc, argv, optind) != CLI_OK)
         return CLI_USAGE;
     if (argc - optind == 0)
-        return cli_usage("copy", "which FILE, and into which CTXDIR?");
+        return cli_usage("copy", "missing FILE and CTXDIR");
     if (argc - optind == 1)
-        return cli_usage("copy", "needs FILE and CTXDIR, but there is only '%s'", argv[optind]);
+        return cli_usage("copy", "needs FILE and CTXDIR, got only '%s'", argv[optind]);
     if (libpython != NULL && cli_check_value("copy", "--libpython", libpython) != CLI_OK)
         return CLI_USAGE;
     if (c->name != NULL && cli_check_name("copy", c->name, NAME_MAX_CHARS) != CLI_OK)
@@ -171,7 +171,7 @@ static int check_version(struct copy *c, const char *file)
              "is built for CPython %d.%d%s, but the context's libpython is %d.%d%s", abi.major,
              abi.minor, abi.flags, c->abi.major, c->abi.minor, c->abi.flags);
     refuse_file(c, file, message);
-    cli_hint("use another CTXDIR, with --libpython for that version if it is not found");
+    cli_hint("copy it into another CTXDIR; if its libpython is not found, add --libpython PATH");
     return CLI_FAILED;
 }
 
@@ -210,14 +210,14 @@ static int prepare_new(struct copy *c)
     if (c->count == 0)
         return status;
     if (c->libpython == NULL && c->foreign != NULL) {
-        refuse_file(c, c->foreign, "is a Mach-O file, and for those libpython is not looked for");
-        cli_hint("name it: --libpython .../libpython3.11.dylib, or the Python of a "
+        refuse_file(c, c->foreign, "is a Mach-O file, whose libpython is not searched for");
+        cli_hint("name it with --libpython PATH: libpython3.11.dylib, or the Python of a "
                  "Python.framework");
         return CLI_FAILED;
     }
     if (c->libpython == NULL &&
         cli_find_libpython(c->files, c->count, NULL, &c->libpython) != CLI_OK) {
-        note_error(c, c->files[0], EXTI_E_ARG, "no libpython found to go with it");
+        note_error(c, c->files[0], EXTI_E_ARG, "found no libpython for it");
         return CLI_FAILED;
     }
     if (cli_libpython_abi(c->libpython, &c->abi, &err) != 0)

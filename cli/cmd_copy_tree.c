@@ -22,27 +22,27 @@
 static const char help[] =
     "usage: extisolate copy-tree [OPTION]... DIR CTXDIR\n"
     "\n"
-    "Copies the native extension modules in DIR and below it, a virtual environment say or a\n"
-    "site-packages folder, and the libraries they need, into the context directories CTXDIR/0,\n"
-    "CTXDIR/1 and so on, which 'extisolate run --dir CTXDIR' uses.  Libraries in DIR that nothing\n"
-    "there needs, but modules may open as they run, are copied too unless they are shared.\n"
-    "Modules for another Python or machine are left out.\n"
+    "Copies the native extension modules in DIR and below it (a virtual environment or\n"
+    "site-packages folder), and the libraries they need, into the context directories CTXDIR/0,\n"
+    "CTXDIR/1 and so on, for 'extisolate run --dir CTXDIR'.  Libraries in DIR that no module\n"
+    "needs, but that modules may open at run time, are copied too unless they are shared.\n"
+    "Modules for another Python or machine are skipped.\n"
     "\n"
-    "What is up to date is left alone, so a second call copies only what has changed since, and\n"
-    "one that was cut short is gone on with by calling it again.\n"
+    "Up-to-date copies stay, so a second call copies only what has changed since.  To finish a\n"
+    "call that was interrupted, repeat it.\n"
     "\n"
     "options:\n"
-    "  --contexts N      how many contexts, 1 when not given\n"
-    "  --libpython PATH  the libpython to copy into new contexts.  When not given: that of the\n"
-    "                    Python in DIR (DIR/bin/python; if DIR is a folder of a virtual\n"
-    "                    environment, that one's), else found as 'copy' does\n"
-    "  --name NAME       names new contexts NAME-0, NAME-1...: letters, digits, - and _, at\n"
-    "                    most 24\n"
+    "  --contexts N      make N contexts; default 1\n"
+    "  --libpython PATH  copy this libpython into new contexts.  Default: that of the Python in\n"
+    "                    DIR (DIR/bin/python) or in the virtual environment around DIR, else\n"
+    "                    found as 'copy' does\n"
+    "  --name NAME       name new contexts NAME-0, NAME-1...: letters, digits, - and _, at most\n"
+    "                    24\n"
     "  --rename          give the API symbols private names, for programs that export the API\n"
     "                    themselves\n" CLI_CHOICE_HELP
-    "  --jobs N          how many threads copy, as many as there are processors when not given\n"
-    "  --sync            write to the disk before each copy counts (fsync)\n"
-    "  --why             tell why libraries were isolated or shared even if nothing was copied\n"
+    "  --jobs N          copy with N threads; default: one per processor\n"
+    "  --sync            write each copy to the disk before it counts (fsync)\n"
+    "  --why             print why libraries are isolated or shared even if nothing was copied\n"
     "  --json            print what was done as JSON, with all reasons\n"
     "  -h, --help        show this\n"
     "\n"
@@ -51,11 +51,9 @@ static const char help[] =
     "  extisolate run --python venv/bin/python --contexts 4 --dir ctx app.py\n"
     "  extisolate copy-tree --json /usr/lib/python3/dist-packages ctx | jq .refused\n"
     "\n"
-    "Prints how much was copied, how many libraries were isolated and shared, what was skipped "
-    "and,\n"
-    "if anything was copied, which libraries those are and why.  Exit status: 0 done, 1 a file "
-    "was\n"
-    "refused or a folder not read (all else is done), 2 wrong usage.\n";
+    "Prints how much was copied, how many libraries are isolated and shared, what was skipped\n"
+    "and, if anything was copied, which libraries those are and why.  Exit status: 0 done, 1 a\n"
+    "file was refused or a folder could not be read (all else is done), 2 wrong usage.\n";
 
 struct request {
     const char *dir, *ctxdir, *name;
@@ -150,7 +148,7 @@ static int check_folders(const struct request *r)
     struct cli_stat st;
 
     if (!cli_stat(r->dir, &st))
-        return cli_fail(r->dir, "cannot look it up: %s", strerror(errno));
+        return cli_fail(r->dir, "cannot access it: %s", strerror(errno));
     if (!st.is_dir) {
         cli_fail(r->dir, "is a file, not a directory");
         cli_hint("'extisolate copy FILE... CTXDIR' copies single files");
@@ -159,8 +157,8 @@ static int check_folders(const struct request *r)
     if (cli_stat(r->ctxdir, &st) && !st.is_dir)
         return cli_fail(r->ctxdir, "is a file, not a directory");
     if (cli_is_context(r->ctxdir)) {
-        cli_fail(r->ctxdir, "is a context directory itself, not one of context directories");
-        cli_hint("name another one: the contexts become its 0, 1 and so on");
+        cli_fail(r->ctxdir, "is itself a context directory, not a directory for several");
+        cli_hint("use another CTXDIR: the contexts are made in CTXDIR/0, CTXDIR/1 and so on");
         return CLI_FAILED;
     }
     return CLI_OK;
@@ -213,7 +211,7 @@ static bool skip_version(const struct request *r, struct cli_tree_result *t)
 
     if (cli_abi_fits(abi, &r->abi))
         return false;
-    snprintf(message, sizeof message, "is built for CPython %d.%d%s, the contexts' is %d.%d%s",
+    snprintf(message, sizeof message, "is built for CPython %d.%d%s, the contexts have %d.%d%s",
              abi->major, abi->minor, abi->flags, r->abi.major, r->abi.minor, r->abi.flags);
     t->skipped = strdup(message);
     return true;
@@ -354,7 +352,7 @@ static int copy_tree(struct request *r)
                                          .libraries = r->libraries};
 
         if (!cli_make_dir(r->ctxdir))
-            return cli_fail(r->ctxdir, "the directory cannot be made: %s", strerror(errno));
+            return cli_fail(r->ctxdir, "cannot create the directory: %s", strerror(errno));
         cli_tree_copy(&job);
     }
     return report_outcome(r);
@@ -403,5 +401,5 @@ static int cmd_copy_tree(int argc, char **argv)
 }
 
 const struct cli_command cli_command_copy_tree = {
-    "copy-tree", "copy all extension modules of a venv or folder, for several contexts",
+    "copy-tree", "copy all extension modules in a venv or folder, for several contexts",
     cmd_copy_tree};

@@ -13,17 +13,16 @@
 static const char help[] =
     "usage: extisolate inspect [OPTION]... FILE|DIR...\n"
     "\n"
-    "Describes shared libraries: what they are, what they need, which symbols of the Python API "
-    "they\n"
-    "import and export, and what matters when they are copied.  Of the libraries in a DIR and "
-    "below\n"
-    "it, the hazards alone: what may go wrong with several copies in a process, and what to do.\n"
+    "Describes shared libraries: their format, what they need, which symbols of the Python API\n"
+    "they import and export, and what matters when they are copied.  For a DIR, only the hazards\n"
+    "of the libraries in it and below: what may go wrong with several copies in one process, and\n"
+    "what to do.\n"
     "\n"
     "options:\n"
-    "  --libpython PATH  the API is what this library exports; when not given, it is every name\n"
-    "                    that begins with Py or _Py\n"
+    "  --libpython PATH  the API is what this library exports; default: every name that begins\n"
+    "                    with Py or _Py\n"
     "  --symbols         list the API symbols\n"
-    "  --contexts N      tell what N contexts need that is scarce\n"
+    "  --contexts N      print which scarce resources N contexts need\n"
     "  --json            print an array of objects, one for each FILE or DIR\n"
     "  -h, --help        show this\n"
     "\n"
@@ -149,7 +148,7 @@ static int cmd_inspect(int argc, char **argv)
     if (cli_no_empty("inspect", argc, argv, optind) != CLI_OK)
         return CLI_USAGE;
     if (optind == argc)
-        return cli_usage("inspect", "which FILE or DIR?");
+        return cli_usage("inspect", "missing FILE or DIR");
     int status = cli_api_load(&opts.api);
     if (status == CLI_OK)
         status = inspect_all(argv + optind, argc - optind, &opts, json);

@@ -13,12 +13,12 @@
 static const char help[] =
     "usage: extisolate list [--json] CTXDIR...\n"
     "\n"
-    "Lists the copies in a context directory, or in each one in a directory of them.\n"
+    "Lists the copies in a context directory, or in each context directory in CTXDIR.\n"
     "\n"
     "The state of a copy:\n"
     "  fresh    up to date\n"
     "  stale    its source has changed since; 'extisolate copy' replaces it\n"
-    "  missing  it is gone or has another size; 'extisolate copy' makes it anew\n"
+    "  missing  it is gone or has another size; 'extisolate copy' makes it again\n"
     "  orphan   its source is gone\n"
     "\n"
     "options:\n"
@@ -187,7 +187,7 @@ static int cmd_list(int argc, char **argv)
     if (cli_no_empty("list", argc, argv, optind) != CLI_OK)
         return CLI_USAGE;
     if (optind == argc)
-        return cli_usage("list", "which CTXDIR?");
+        return cli_usage("list", "missing CTXDIR");
     if (json)
         l.contexts = json_array();
     for (int i = optind; i < argc; i++) {

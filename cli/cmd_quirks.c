@@ -12,14 +12,13 @@
 static const char help[] =
     "usage: extisolate quirks [OPTION]... [FILE]...\n"
     "\n"
-    "Lists the rules for packages that need something of their own: libraries that are shared or\n"
-    "not, symbols to rename or redirect, environment to set, or that a file cannot be isolated "
-    "and\n"
-    "why.  With FILEs, those that apply to each.\n"
+    "Lists the rules for packages that need special treatment: libraries to share or isolate,\n"
+    "symbols to rename or redirect, environment variables to set, files that cannot be isolated\n"
+    "and why. With FILEs, lists the rules that apply to each.\n"
     "\n"
     "options:\n"
-    "  --quirks FILE  take the rules of FILE too; later ones win over earlier ones and over those\n"
-    "                 that are built in.  May be given several times\n"
+    "  --quirks FILE  add the rules of FILE; they win over the built-in ones and over those of\n"
+    "                 FILEs given before.  May be given several times\n"
     "  --json         print an array of objects, one for each rule or FILE\n"
     "  -h, --help     show this\n"
     "\n"
@@ -28,8 +27,8 @@ static const char help[] =
     "  extisolate quirks --quirks mine.json foo.cpython-311-x86_64-linux-gnu.so\n"
     "  extisolate quirks --json *.so | jq -r '.[] | select(.quirks != []) | .file'\n"
     "\n"
-    "extisolate-quirks(5) has the format.  Exit status: 0 done, 1 a file could not be read or is\n"
-    "not as the format has it, 2 wrong usage.\n";
+    "extisolate-quirks(5) describes the format.  Exit status: 0 done, 1 a file could not be read\n"
+    "or does not follow the format, 2 wrong usage.\n";
 
 struct request {
     struct cli_values files; /* --quirks */
@@ -233,4 +232,4 @@ static int cmd_quirks(int argc, char **argv)
 }
 
 const struct cli_command cli_command_quirks = {
-    "quirks", "list the rules for packages that need something of their own", cmd_quirks};
+    "quirks", "list the rules for packages that need special treatment", cmd_quirks};

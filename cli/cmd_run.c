@@ -19,40 +19,37 @@
 static const char help[] =
     "usage: extisolate run [OPTION]... SCRIPT | -c CODE | -m MODULE [ARG]...\n"
     "\n"
-    "Runs one program in several CPythons of one process, in parallel.  Each has its own "
-    "libpython\n"
-    "and extension modules, its own GIL and its own thread.  SCRIPT, a file, directory or zip\n"
-    "file, CODE, MODULE and ARGs mean what they mean to python3.  In the program,\n"
-    "'import extisolate' gives the context's number: extisolate.index, of extisolate.count.\n"
+    "Runs one program in several CPythons of one process, in parallel.  Each has its own\n"
+    "libpython and extension modules, its own GIL and its own thread.  SCRIPT (a file, directory\n"
+    "or zip file), CODE, MODULE and ARGs mean what they mean to python3.  In the program, 'import\n"
+    "extisolate' gives the context's number, extisolate.index, and how many there are,\n"
+    "extisolate.count.\n"
     "\n"
     "options:\n"
-    "  --contexts N   how many contexts, 1 when not given\n"
-    "  --python EXE   the interpreter to take libpython, sys.path and the rest from, a virtual\n"
-    "                 environment's too; python3 when not given.  CPython 3.9 to 3.14\n"
-    "  --dir CTXDIR   keep the copies: context K's in CTXDIR/K, used again by the next run.  When\n"
-    "                 not given they are in a directory in TMPDIR or /tmp that is removed\n"
-    "  --prove        afterwards check each context's references, print a table on stderr, fail "
-    "if\n"
-    "                 one leads out of its context\n"
-    "  --json         with --prove: print the result as JSON on stdout, after the program's "
-    "output\n"
-    "  --rename       give API symbols private names even if this process exports "
-    "none\n" CLI_CHOICE_HELP "  -h, --help     show this\n"
+    "  --contexts N   run N contexts; default 1\n"
+    "  --python EXE   use the libpython, sys.path and so on of this interpreter, which may be\n"
+    "                 that of a virtual environment; default python3.  CPython 3.9 to 3.14\n"
+    "  --dir CTXDIR   keep the copies for the next run, context K's in CTXDIR/K.  Default: a\n"
+    "                 private directory in TMPDIR or /tmp that is removed afterwards\n"
+    "  --prove        afterwards check each context's references, print a table on stderr, and\n"
+    "                 fail if a reference leads out of its context\n"
+    "  --json         with --prove: print the result as JSON on stdout, after the program's\n"
+    "                 output\n"
+    "  --rename       give API symbols private names even if this process does not export "
+    "them\n" CLI_CHOICE_HELP "  -h, --help     show this\n"
     "\n"
     "Contexts share the process: its working directory, environment, locale, file descriptors and\n"
-    "signal handlers.  A context cannot change what a signal does: signal.signal raises\n"
-    "PermissionError.  With several contexts OPENBLAS_NUM_THREADS and OMP_NUM_THREADS, unless "
-    "they\n"
-    "are set, become the context's share of the processors.\n"
+    "signal handlers.  A context cannot change a signal handler: signal.signal raises\n"
+    "PermissionError.  With several contexts, OPENBLAS_NUM_THREADS and OMP_NUM_THREADS are set to\n"
+    "each context's share of the processors unless they are set already.\n"
     "\n"
     "examples:\n"
     "  extisolate run --contexts 4 app.py --its --own arguments\n"
     "  extisolate run --contexts 2 -c 'import extisolate, numpy; print(extisolate.index)'\n"
     "  extisolate run --contexts 2 --prove --python venv/bin/python -m package.module\n"
     "\n"
-    "Exit status: that of the first context whose program failed, else 0; 1 too when a context "
-    "did\n"
-    "not start or --prove found a leak; 2 wrong usage.\n";
+    "Exit status: that of the first context whose program failed, else 0; also 1 when a context\n"
+    "did not start or --prove found a leak; 2 wrong usage.\n";
 
 struct request {
     struct pyrt_program program;
@@ -80,7 +77,7 @@ static int parse_program(struct request *r, int argc, char **argv, const char *g
         r->program.what = given;
     } else {
         if (optind == argc)
-            return cli_usage("run", "what to run? Give a SCRIPT, -c CODE or -m MODULE");
+            return cli_usage("run", "nothing to run; give a SCRIPT, -c CODE or -m MODULE");
         r->program.what = argv[optind++];
         if (*r->program.what == '\0')
             return cli_usage("run", "the SCRIPT's name is empty");
@@ -100,7 +97,7 @@ static int parse_program(struct request *r, int argc, char **argv, const char *g
 static int check_options(const struct request *r)
 {
     if (r->json && !r->prove)
-        return cli_usage("run", "--json prints what --prove finds; give --prove too");
+        return cli_usage("run", "--json prints the result of --prove; add --prove");
     if (r->dir != NULL && cli_check_value("run", "--dir", r->dir) != CLI_OK)
         return CLI_USAGE;
     if (r->python != NULL && cli_check_value("run", "--python", r->python) != CLI_OK)
@@ -192,7 +189,7 @@ static int make_dirs(struct session *s, const struct request *r)
             return cli_error(&err, NULL);
         base = pyrt_scratch_path(s->scratch);
     } else if (mkdir(base, 0777) != 0 && errno != EEXIST) {
-        return cli_fail(base, "the directory cannot be made: %s", strerror(errno));
+        return cli_fail(base, "cannot create the directory: %s", strerror(errno));
     }
     for (int i = 0; i < r->contexts; i++) {
         size_t room = strlen(base) + 16;

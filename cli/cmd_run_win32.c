@@ -9,9 +9,8 @@
 static const char help[] =
     "usage: extisolate run [OPTION]... SCRIPT | -c CODE | -m MODULE [ARG]...\n"
     "\n"
-    "Runs one program in several CPythons of one process, in parallel.  On Windows it does not: "
-    "it\n"
-    "needs a POSIX system.  Copies made here can be loaded by hosts that use the library.\n"
+    "Runs one program in several CPythons of one process, in parallel.  Not on Windows: it needs\n"
+    "a POSIX system.  Programs that use the library can load the copies made here.\n"
     "\n"
     "examples:\n"
     "  extisolate run --contexts 4 app.py\n"

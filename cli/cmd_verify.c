@@ -17,19 +17,15 @@ static const char help[] =
     "usage: extisolate verify [--json] CTXDIR...\n"
     "       extisolate verify [--json] FILE --against ORIGINAL\n"
     "\n"
-    "Checks that copies are what their sources and the recorded edits make them: every byte that "
-    "no\n"
-    "edit names is the source's, the copies of a context refer to each other only, and nothing "
-    "else\n"
-    "lies in the directory.  CTXDIR may also be a directory of context directories, as\n"
-    "'extisolate run --dir' makes it.\n"
+    "Checks copies against their sources: bytes may differ only where the recorded edits say so,\n"
+    "the copies of a context may refer only to each other, and nothing else may be in CTXDIR.\n"
+    "CTXDIR may also be a directory of context directories, as 'extisolate run --dir' makes it.\n"
     "\n"
-    "What the copies have that limits the number of contexts, or matters when they are unloaded, "
-    "is\n"
-    "noted; notes are no findings.\n"
+    "Also notes what limits the number of contexts, or matters when copies are unloaded; a note\n"
+    "is not a finding.\n"
     "\n"
     "options:\n"
-    "  --against ORIGINAL  FILE is one copy, wherever it lies, and ORIGINAL what it was made from\n"
+    "  --against ORIGINAL  check FILE, one copy in any place, against the file it was made from\n"
     "  --json              print the findings as JSON\n"
     "  -h, --help          show this\n"
     "\n"
@@ -88,7 +84,7 @@ static void note_mentions(struct verify *v, const char *copy, const char *origin
         printf(": %snote%s: its original has the name ", cli_style(stdout, CLI_YELLOW),
                cli_style(stdout, CLI_PLAIN));
         cli_put(stdout, json_string_value(json_object_get(one, "name")));
-        printf(" at 0x%" PRIx64 ", and may look that up as it runs\n", at);
+        printf(" at 0x%" PRIx64 " and may look it up at run time\n", at);
     }
     json_decref(all);
 }
@@ -235,18 +231,19 @@ static int cmd_verify(int argc, char **argv)
     if (cli_no_empty("verify", argc, argv, optind) != CLI_OK)
         return CLI_USAGE;
     if (optind == argc)
-        return cli_usage("verify", "which CTXDIR, or which FILE and --against which ORIGINAL?");
+        return cli_usage("verify", "missing CTXDIR, or FILE and --against ORIGINAL");
     if (original != NULL && cli_check_value("verify", "--against", original) != CLI_OK)
         return CLI_USAGE;
     if (original != NULL && argc - optind > 1)
-        return cli_usage("verify", "--against goes with one FILE, but there are %d", argc - optind);
+        return cli_usage("verify", "--against takes one FILE, not %d", argc - optind);
     for (int i = optind; i < argc; i++) {
         bool dir = is_dir(argv[i], &exists);
         if (original != NULL && dir)
-            return cli_usage("verify", "'%s' is a directory, and --against goes with a FILE",
-                             argv[i]);
+            return cli_usage("verify", "'%s' is a directory, but --against takes a FILE", argv[i]);
         if (original == NULL && exists && !dir)
-            return cli_usage("verify", "'%s' is a file: --against which ORIGINAL?", argv[i]);
+            return cli_usage(
+                "verify", "'%s' is a file, not a CTXDIR; to check one copy, add --against ORIGINAL",
+                argv[i]);
     }
     return verify_all(&v, argv + optind, argc - optind, original);
 }

@@ -32,7 +32,7 @@ static void print_help(FILE *f)
           f);
     for (size_t i = 0; i < command_count; i++)
         fprintf(f, "  %-9s  %s\n", commands[i]->name, commands[i]->summary);
-    fputs("  help       explain a command: extisolate help copy\n"
+    fputs("  help       explain a command, as in: extisolate help copy\n"
           "\n"
           "options:\n"
           "  -h, --help     show this\n"
@@ -58,7 +58,7 @@ static int unknown_command(const char *word)
     names[n] = NULL;
 
     const char *near = cli_nearest(word, names);
-    fputs("extisolate: no command '", stderr);
+    fputs("extisolate: unknown command '", stderr);
     cli_put(stderr, word);
     if (near != NULL)
         fprintf(stderr, "'; did you mean '%s'?\n", near);
@@ -89,7 +89,7 @@ static int help_command(int argc, char **argv)
 static int dispatch(int argc, char **argv)
 {
     if (argc < 2) {
-        fputs("extisolate: which command?\n\n", stderr);
+        fputs("extisolate: missing command\n\n", stderr);
         print_help(stderr);
         return CLI_USAGE;
     }

@@ -156,7 +156,7 @@ static int add_module(const struct pyrt_context *c, struct exti_error *err)
         py->PyModule_AddStringConstant(m, "name", exti_ctx_name(c->ctx)) == 0)
         return 0;
     py->PyErr_Clear();
-    return pyrt_fail(err, EXTI_E_NOMEM, "the module extisolate could not be made");
+    return pyrt_fail(err, EXTI_E_NOMEM, "cannot make the module extisolate: out of memory");
 }
 
 /* CPython reports a lack of keys as one of memory, and in places ends the process. */
@@ -166,8 +166,8 @@ static int check_keys(struct exti_error *err)
 
     if (pthread_key_create(&key, NULL) != 0)
         return pyrt_fail(err, EXTI_E_LOAD,
-                         "the process has no thread-specific data key left (of %d), and CPython "
-                         "needs one for each context",
+                         "all %d thread-specific data keys of the process are in use, and CPython "
+                         "needs one for each context: use fewer contexts",
                          (int)PTHREAD_KEYS_MAX);
     pthread_key_delete(key);
     return 0;
@@ -307,7 +307,7 @@ int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct e
     if (rc != 0) {
         free(c->argv);
         free(c);
-        return pyrt_fail_os(err, rc, "", "starting the context's thread");
+        return pyrt_fail_os(err, rc, "", "cannot start the context's thread");
     }
     *out = c;
     return 0;

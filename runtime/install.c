@@ -126,7 +126,8 @@ static int ask_interpreter(json_t **answer, const char *exe, struct exti_error *
     rc = spawn_interpreter(&pid, &fd, exe);
     if (rc != 0) {
         free(buf);
-        return pyrt_fail_os(err, rc, exe, "cannot be run to ask which Python it is");
+        return pyrt_fail_os(err, rc, exe,
+                            "cannot be run; --python takes the path of a CPython interpreter");
     }
     rc = read_answer(pid, fd, buf, ANSWER_MAX);
     *answer = rc == 0 ? json_loads(buf, 0, NULL) : NULL;
@@ -134,10 +135,11 @@ static int ask_interpreter(json_t **answer, const char *exe, struct exti_error *
     if (*answer && json_is_object(*answer))
         return 0;
     json_decref(*answer);
-    return pyrt_fail(err, EXTI_E_ARG,
-                     "%s did not answer 'which Python are you' as CPython 3 does; --python takes "
-                     "the path of a CPython 3.%d to 3.%d",
-                     exe, PYRT_MINOR_FIRST, PYRT_MINOR_LAST);
+    return pyrt_fail(
+        err, EXTI_E_ARG,
+        "%s did not describe itself as a CPython 3 interpreter does; --python takes the "
+        "path of a CPython 3.%d to 3.%d",
+        exe, PYRT_MINOR_FIRST, PYRT_MINOR_LAST);
 }
 
 static const char *answer_text(const json_t *answer, const char *key)
@@ -157,21 +159,25 @@ static int check_answer(const json_t *answer, const char *exe, struct exti_error
     int major = answer_number(answer, "major"), minor = answer_number(answer, "minor");
 
     if (strcmp(answer_text(answer, "implementation"), "cpython") != 0)
-        return pyrt_fail(err, EXTI_E_ARG, "%s is %s %s, not CPython", exe,
+        return pyrt_fail(err, EXTI_E_ARG, "%s is %s %s; --python takes a CPython", exe,
                          answer_text(answer, "implementation"), answer_text(answer, "version"));
     if (major != 3 || minor < PYRT_MINOR_FIRST || minor > PYRT_MINOR_LAST)
-        return pyrt_fail(err, EXTI_E_ARG, "%s is CPython %s; 3.%d to 3.%d can be run in contexts",
+        return pyrt_fail(err, EXTI_E_ARG,
+                         "%s is CPython %s; contexts need 3.%d to 3.%d: name one with --python",
                          exe, answer_text(answer, "version"), PYRT_MINOR_FIRST, PYRT_MINOR_LAST);
     if (!*answer_text(answer, "libpython"))
-        return pyrt_fail(err, EXTI_E_ARG,
-                         "%s (CPython %s) has no shared library %s, which contexts are copies of; "
-                         "on Debian and Ubuntu install the package libpython3.%d, otherwise build "
-                         "Python with --enable-shared (with pyenv: "
-                         "PYTHON_CONFIGURE_OPTS=--enable-shared pyenv install %s)",
-                         exe, answer_text(answer, "version"), answer_text(answer, "soname"), minor,
-                         answer_text(answer, "version"));
+        return pyrt_fail(
+            err, EXTI_E_ARG,
+            "%s (CPython %s) has no shared library %s, of which each context has a copy; "
+            "on Debian and Ubuntu install the package libpython3.%d, otherwise build "
+            "Python with --enable-shared (with pyenv: "
+            "PYTHON_CONFIGURE_OPTS=--enable-shared pyenv install %s)",
+            exe, answer_text(answer, "version"), answer_text(answer, "soname"), minor,
+            answer_text(answer, "version"));
     if (!*answer_text(answer, "executable"))
-        return pyrt_fail(err, EXTI_E_ARG, "%s does not know its own path (sys.executable)", exe);
+        return pyrt_fail(err, EXTI_E_ARG,
+                         "%s does not know its own path (sys.executable is empty): use --python",
+                         exe);
     return 0;
 }
 

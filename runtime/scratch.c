@@ -138,15 +138,16 @@ int pyrt_scratch_new(struct pyrt_scratch **out, struct exti_error *err)
     if (!s->path) {
         error = errno;
         free(s);
-        return pyrt_fail_os(err, error, tmp && *tmp ? tmp : "/tmp",
-                            "no private directory can be made in it (TMPDIR names another)");
+        return pyrt_fail_os(
+            err, error, tmp && *tmp ? tmp : "/tmp",
+            "cannot create a private directory in it; set TMPDIR or use --dir CTXDIR");
     }
     error = start_helper(s);
     if (error) {
         rmdir(s->path);
         free(s->path);
         free(s);
-        return pyrt_fail_os(err, error, "", "starting the helper that removes temporary files");
+        return pyrt_fail_os(err, error, "", "cannot start the helper that removes temporary files");
     }
     *out = s;
     return 0;

@@ -18,12 +18,13 @@ enum { CLI_CLOSURE = 512, CLI_SHARE, CLI_ISOLATE, CLI_QUIRKS };
         "isolate", required_argument, NULL, CLI_ISOLATE                                            \
     }
 #define CLI_CHOICE_HELP                                                                            \
-    "  --closure WHICH   which of the libraries that modules need a new context gets copies of:\n" \
-    "                    all but a base set (all, when not given; the man page lists it), those\n" \
-    "                    by which libpython is reached (api), or none\n"                           \
-    "  --share GLOB      share the libraries of such a SONAME, file name or, with a slash, path\n" \
-    "  --isolate GLOB    copy them; of several that match the last counts\n"                       \
-    "  --quirks FILE     take the rules of FILE too; 'extisolate help quirks' says more\n"
+    "  --closure WHICH   copy which of the libraries that modules need into a new context: all\n"  \
+    "                    but a base set that the man page lists (all, the default), those that\n"  \
+    "                    lead to libpython (api), or none (none)\n"                                \
+    "  --share GLOB      share libraries whose SONAME, file name or, if GLOB has a slash, path\n"  \
+    "                    matches\n"                                                                \
+    "  --isolate GLOB    copy such libraries; if several of both match, the last one counts\n"     \
+    "  --quirks FILE     add the rules of FILE; see 'extisolate help quirks'\n"
 
 /* Zero-initialised: no option given. */
 struct cli_choice {

@@ -74,11 +74,11 @@ static int unknown_long(const char *command, const char *given, const struct opt
         near = cli_nearest(word, names);
     }
     if (near != NULL)
-        cli_usage(command, "no option '--%.*s'; did you mean '--%s'?", (int)len, given, near);
+        cli_usage(command, "unknown option '--%.*s'; did you mean '--%s'?", (int)len, given, near);
     else
         cli_usage(command,
-                  "no option '--%.*s' (for a file of that name, write './--%.*s' or put "
-                  "'--' before it)",
+                  "unknown option '--%.*s' (for a file of that name, write './--%.*s' or "
+                  "put '--' before it)",
                   (int)len, given, (int)len, given);
     return '?';
 }
@@ -104,9 +104,9 @@ int cli_getopt(const char *command, int argc, char **argv, const char *shorts,
     bool is_long = strncmp(word, "--", 2) == 0 && (optopt == 0 || has_value(longs, optopt));
     if (c == ':' && !(is_long && strchr(word, '=') != NULL)) {
         if (is_long)
-            cli_usage(command, "'%s' needs a value after it", word);
+            cli_usage(command, "'%s' needs a value", word);
         else
-            cli_usage(command, "'-%c' needs a value after it", optopt);
+            cli_usage(command, "'-%c' needs a value", optopt);
     } else if (is_long && optopt != 0) {
         size_t len = strcspn(word + 2, "=");
         const struct option *o = find_option(longs, word + 2, len);
@@ -115,7 +115,7 @@ int cli_getopt(const char *command, int argc, char **argv, const char *shorts,
         unknown_long(command, word + 2, longs);
     } else {
         cli_usage(command,
-                  "no option '-%c' (for a file whose name begins with '-', put '--' "
+                  "unknown option '-%c' (for a file whose name begins with '-', put '--' "
                   "before it)",
                   optopt);
     }
@@ -127,7 +127,7 @@ int cli_no_empty(const char *command, int argc, char **argv, int from)
     for (int i = from; i < argc; i++)
         if (argv[i][0] == '\0')
             return cli_usage(command,
-                             "argument %d is empty, where a file name should be: "
+                             "argument %d is empty, but must be a file name: "
                              "is a shell variable unset?",
                              i - from + 1);
     return CLI_OK;

@@ -84,7 +84,7 @@ static bool add_context(void *user, const char *name, enum cli_type type)
 static int find_contexts(struct list *l)
 {
     if (!cli_each_name(l->dir, add_context, l))
-        return cli_fail(l->dir, "cannot look into it: %s", strerror(errno));
+        return cli_fail(l->dir, "cannot read the directory: %s", strerror(errno));
     if (l->full)
         return cli_fail(NULL, "out of memory");
     if (l->count > 0)
@@ -100,8 +100,9 @@ int cli_each_context(const char *dir, int (*each)(void *user, const char *dir), 
         return each(user, dir);
     int status = find_contexts(&l);
     if (status == CLI_OK && l.count == 0) {
-        status = cli_fail(dir, "is not a context directory: it has no " CLI_MANIFEST ", nor has a "
-                               "directory in it");
+        status = cli_fail(
+            dir,
+            "is not a context directory: neither it nor a directory in it has a " CLI_MANIFEST);
         cli_hint("'extisolate copy FILE... CTXDIR' makes one");
     }
     for (size_t i = 0; i < l.count; i++) {

@@ -216,7 +216,7 @@ static bool look_in_lib(struct search *s, const char *lib)
     bool found = look_in(s, lib) || (multiarch != NULL && look_in(s, multiarch));
 
     if (!found)
-        note_tried(s, make_text("%s, which the file lies below", lib));
+        note_tried(s, make_text("%s, which contains the file", lib));
     free(multiarch);
     return found;
 }
@@ -262,7 +262,7 @@ static bool look_in_prefix(struct search *s, const char *prefix)
 {
     if (look_in(s, prefix) || look_at_home(s, prefix))
         return true;
-    note_tried(s, make_text("%s, which the file lies below", prefix));
+    note_tried(s, make_text("%s, which contains the file", prefix));
     return false;
 }
 
@@ -350,7 +350,7 @@ static bool try_interpreter(struct search *s, const char *python)
     bool found = answer != NULL && from_answer(s, python, answer);
 
     if (answer == NULL)
-        note_tried(s, make_text("%s on PATH (there is none that answers)", python));
+        note_tried(s, make_text("%s on PATH (none answers)", python));
     json_decref(answer);
     return found;
 }
@@ -428,7 +428,7 @@ static int add_wanted_by(struct search *s, const char *path)
     if (!cli_abi_fits(&abi, &s->want)) {
         cli_fail(path, "is built for CPython %d.%d%s, but %s for CPython %d.%d%s", abi.major,
                  abi.minor, abi.flags, s->file, s->want.major, s->want.minor, s->want.flags);
-        cli_hint("a context directory serves one CPython: use one for each");
+        cli_hint("a context directory serves one CPython version: use a CTXDIR for each");
         exti_image_free(im);
         return CLI_FAILED;
     }
@@ -453,12 +453,12 @@ static int not_found(const struct search *s)
     const struct cli_abi *want = &s->want;
     char *name = wanted_name(s);
 
-    cli_fail(s->file, "no %s for %d-bit %s found to go with it", name != NULL ? name : "libpython",
-             s->info.bits, s->info.machine);
+    cli_fail(s->file, "found no %s for %d-bit %s", name != NULL ? name : "libpython", s->info.bits,
+             s->info.machine);
     free(name);
-    fprintf(stderr, "  looked in\n%s", s->tried != NULL ? s->tried : "");
+    fprintf(stderr, "  looked in:\n%s", s->tried != NULL ? s->tried : "");
     if (s->dll)
-        cli_hint("name it with --libpython PATH: it lies beside the python.exe that uses it");
+        cli_hint("name it with --libpython PATH: it is beside python.exe");
     else if (want->major != 0)
         cli_hint("install it (Debian: apt-get install libpython%d.%d%s; pyenv: "
                  "PYTHON_CONFIGURE_OPTS=--enable-shared pyenv install %d.%d%s) or name it with "

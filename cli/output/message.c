@@ -66,7 +66,7 @@ int cli_usage(const char *command, const char *fmt, ...)
     va_start(args, fmt);
     put_formatted(fmt, args);
     va_end(args);
-    fprintf(stderr, "  'extisolate help %s' explains\n", command);
+    fprintf(stderr, "  see 'extisolate help %s'\n", command);
     return CLI_USAGE;
 }
 
@@ -80,10 +80,10 @@ static const char *advice(const struct exti_error *err)
 #endif
         return "free some space, or put CTXDIR on a file system that has more";
     case EROFS:
-        return "choose a CTXDIR that can be written to";
+        return "choose a writable CTXDIR";
     case EACCES:
     case EPERM:
-        return "check who may read the file and write to CTXDIR";
+        return "check the permissions of the file and of CTXDIR";
     case ENAMETOOLONG:
         return "give the file or CTXDIR a shorter name";
     default:
@@ -91,17 +91,18 @@ static const char *advice(const struct exti_error *err)
     }
     switch (err->code) {
     case EXTI_E_FORMAT:
-        return "the file is damaged or not a shared library: install it again, or name another";
+        return "the file is damaged or not a shared library: reinstall it, or use another";
     case EXTI_E_UNSUPPORTED:
         return err->offset == EXTI_NO_OFFSET
                    ? NULL
-                   : "'extisolate inspect' describes the file; shared libraries can be copied, "
-                     "such as extension modules and what they need";
+                   : "only shared libraries can be copied, such as extension modules; "
+                     "'extisolate inspect' describes the file";
     case EXTI_E_BUSY:
         return "use another CTXDIR for a second context";
     case EXTI_E_CHECK:
-        return "'extisolate verify' lists what is wrong; a copy that is removed is made anew by "
-               "'extisolate copy'";
+        return "'extisolate verify' lists what is wrong; after a copy is removed, 'extisolate "
+               "copy' "
+               "makes it again";
     default:
         return NULL;
     }

@@ -228,7 +228,7 @@ void cli_hazards_print_all(const struct cli_hazards *h, int contexts)
             putchar('\n');
         }
         if (n > FILES_PRINTED)
-            printf("              and %zu more; --json names them\n", n - FILES_PRINTED);
+            printf("              and %zu more; --json lists all\n", n - FILES_PRINTED);
     }
     if (h->count == 0)
         cli_line("hazards", NULL, "none");

@@ -81,7 +81,7 @@ static int add_folder_hazards(struct cli_hazards *h, const char *dir, size_t *co
     struct tree t = {h, dir, NULL, 0, CLI_OK};
 
     if (!cli_each_name(dir, add_entry_path, &t))
-        t.status = cli_fail(dir, "the directory cannot be read");
+        t.status = cli_fail(dir, "cannot read the directory");
     if (t.count > 0)
         qsort(t.names, t.count, sizeof *t.names, compare_paths);
     for (size_t i = 0; i < t.count; i++) {

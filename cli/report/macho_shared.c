@@ -113,7 +113,7 @@ static void print_list(const char *what, const json_t *names)
 void cli_shared_print(const struct cli_shared *s)
 {
     print_list("still looked up in every library", s->flat);
-    print_list("carried over as they are", s->carried);
+    print_list("copied unchanged", s->carried);
 }
 
 void cli_shared_free(struct cli_shared *s)

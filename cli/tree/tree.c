@@ -213,7 +213,7 @@ static void classify(struct cli_tree_file *f)
     f->abi = cli_abi_of(f->path);
     f->abi3 = cli_is_abi3(f->path);
     if (!has_magic(f->path))
-        f->skipped = strdup("is no native library");
+        f->skipped = strdup("is not a native library");
     else if (f->abi.major != 0 || f->abi3 || ends_in(f->path, ".pyd") || has_init(f->path))
         f->kind = CLI_TREE_EXTENSION;
     else
@@ -280,7 +280,7 @@ static bool is_context(struct walk *w, const struct folder *at)
     if (rc == EXTI_E_ARG || (rc == EXTI_E_IO && (err.os_error == ENOENT || err.os_error == EISDIR)))
         return false;
     if (rc != 0 && rc != EXTI_E_UNSUPPORTED)
-        leave_out(w, at, "left out, as its " CLI_MANIFEST " may be a context's", err.message);
+        leave_out(w, at, "skipped, because its " CLI_MANIFEST " may be a context's", err.message);
     return true;
 }
 
@@ -288,7 +288,7 @@ static void look_into(struct walk *w, const struct folder *at)
 {
     w->has_manifest = false;
     if (!cli_each_name(at->path, collect_name, w))
-        leave_out(w, at, "cannot look into it", strerror(errno));
+        leave_out(w, at, "cannot read the directory", strerror(errno));
     bool is_out = w->has_manifest && !w->full && is_context(w, at);
     for (size_t i = 0; i < w->name_count; i++) {
         if (!is_out && !w->full)

@@ -164,7 +164,7 @@ static void print_state(const struct cli_tree_report *r, enum exti_library_state
     }
     for (i = 0; state == EXTI_LIBRARY_ISOLATED && i < r->result_count; i++)
         if (is_alone(r, &r->results[i], state))
-            add_to_group(groups, "copies may open it as they run",
+            add_to_group(groups, "modules may open it at run time",
                          cli_base_name(r->results[i].file->path));
     snprintf(title, sizeof title, "%s libraries", states[state]);
     print_groups(title, groups);
@@ -271,7 +271,7 @@ void cli_tree_report_print(const struct cli_tree_report *r)
     }
     print_groups("skipped files", skipped_groups(r, false));
     if (!r->why && r->libraries != NULL)
-        puts("--why tells which libraries are isolated and shared, and why");
+        puts("--why lists which libraries are isolated or shared, and why");
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------- */

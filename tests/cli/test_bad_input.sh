@@ -197,7 +197,7 @@ else
     chmod 600 secret.so
     nobody ./program.copy copy --libpython libtoyapi.so secret.so mine/ctx >out 2>err
     rc=$?
-    check unreadable_file 1 'extisolate: secret.so: .*Permission denied' 'who may read'
+    check unreadable_file 1 'extisolate: secret.so: .*Permission denied' 'check the permissions'
     [ ! -e mine/ctx ]
     say $? unreadable_file_makes_no_directory
     nobody ./program.copy copy --libpython libtoyapi.so toyext.so rooted/ctx >out 2>err
@@ -242,7 +242,7 @@ x copy --libpython libtoyapi.so toyext.so ro.mount/ctx >out 2>err
 mount -o remount,ro ro.mount
 listing ro.mount >before
 run copy --libpython libtoyapi.so toyext.so ro.mount/new
-check read_only_target 1 'Read-only file system' 'can be written to'
+check read_only_target 1 'Read-only file system' 'choose a writable CTXDIR'
 run copy m1.so ro.mount/ctx
 check read_only_context 1 'Read-only file system'
 run clean ro.mount/ctx

@@ -61,7 +61,7 @@ say $? each_has_every_file_once_and_what_it_needs
 sound ctx
 say $? they_are_sound
 grep -q 'libinner.so.1' out && grep -q 'isolated by default' out && grep -q 'libc.so.6' out &&
-    grep -q 'may open it as they run: libruntime.so$' out
+    grep -q 'may open it at run time: libruntime.so$' out
 say $? it_says_what_became_of_libraries
 cp out first
 
@@ -75,7 +75,7 @@ run copy-tree --contexts 3 --why 'site packages' ctx
 cp out why
 run copy-tree --contexts 3 'site packages' ctx
 [ "$(counts out)" = "$(counts first)" ] && [ "$(counts why)" = "$(counts first)" ] &&
-    grep -q '^isolated *3 libraries$' out && ! grep -q 'isolated by default' out && grep -q -e '^--why tells' out &&
+    grep -q '^isolated *3 libraries$' out && ! grep -q 'isolated by default' out && grep -q -e '^--why lists' out &&
     diff <(sed '1,/^refused/d' first) <(sed '1,/^refused/d' why) >/dev/null
 say $? it_then_counts_libraries_and_tells_the_reasons_if_asked
 run copy-tree --contexts 4 'site packages/' ctx
@@ -88,7 +88,7 @@ say $? only_what_has_changed_is_copied_again
 
 run copy-tree --libpython "$api" rough rough/ctx
 check what_cannot_be_copied_is_refused_and_all_else_done 1 'broken\.cpython-311' '^copied *6$' '^refused *1$' \
-    '^skipped *3$' 'is built for CPython 3\.9.*: old\.cpython-39' 'is no native library: script\.so' \
+    '^skipped *3$' 'is built for CPython 3\.9.*: old\.cpython-39' 'is not a native library: script\.so' \
     'AArch64.*: foreign\.so'
 sound rough/ctx
 say $? a_context_in_the_tree_is_not_copied_itself
@@ -130,7 +130,7 @@ say $? an_empty_tree_makes_nothing
 run copy-tree --libpython "$api" 'site packages/pkg/two.abi3.so' ctx2
 check a_file_is_no_tree 1 'not a directory' 'extisolate copy FILE'
 run copy-tree --libpython "$api" 'site packages' ctx/0
-check a_context_is_no_folder_of_contexts 1 'is a context directory itself'
+check a_context_is_no_folder_of_contexts 1 'is itself a context directory'
 
 # ---- other programs' manifests ----------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ for kind in damaged no-json blank; do
     cp $kind webapp/static/manifest.json
     run copy-tree --libpython "$api" webapp web
     check "a_manifest_that_may_be_a_context_s_is_told_of_$kind" 1 '^copied *1$' \
-        "webapp/static: left out, as its manifest.json may be a context's: ."
+        "webapp/static: skipped, because its manifest.json may be a context's: ."
 done
 
 # ---- what of a tree is looked at -------------------------------------------------------------------

@@ -89,23 +89,23 @@ failed() {
     [ ! -e ctx ]
     say $? "${name}_leaves_nothing"
 }
-PATH=$T/bin398:$sys failed none_of_the_version "extisolate: $ext: no libpython3.99 for 64-bit x86-64" \
+PATH=$T/bin398:$sys failed none_of_the_version "extisolate: $ext: found no libpython3.99 for 64-bit x86-64" \
     "python3 on PATH \($T/bin398/python3\), which is CPython 3.98" \
-    'python3.99 on PATH \(there is none' '/etc/ld.so.conf' 'apt-get install libpython3.99' \
+    'python3.99 on PATH \(none' '/etc/ld.so.conf' 'apt-get install libpython3.99' \
     '--libpython PATH' -- $ext
 PATH=$T/binempty:$sys failed python_without_shared_libpython \
     'which is CPython 3.99, but has no shared libpython' -- $ext
 PATH=$T/bin399:$sys failed files_of_two_versions \
     'y.cpython-398-x86_64-linux-gnu.so: is built for CPython 3.98, but x.cpython-399' \
-    'one CPython: use one for each' -- $ext y.cpython-398-x86_64-linux-gnu.so
+    'one CPython version: use a CTXDIR for each' -- $ext y.cpython-398-x86_64-linux-gnu.so
 mkdir badbin
 printf '#!/bin/sh\necho {nonsense\n' >badbin/python3
 chmod +x badbin/python3
-PATH=$T/badbin:$sys failed python_that_answers_nonsense 'none that answers' -- $ext
+PATH=$T/badbin:$sys failed python_that_answers_nonsense 'none answers' -- $ext
 printf '#!/bin/sh\nexit 1\n' >badbin/python3
-PATH=$T/badbin:$sys failed python_that_fails 'none that answers' -- $ext
+PATH=$T/badbin:$sys failed python_that_fails 'none answers' -- $ext
 printf '#!/bin/sh\nyes\n' >badbin/python3
-PATH=$T/badbin:$sys failed python_that_never_ends 'none that answers' -- $ext
+PATH=$T/badbin:$sys failed python_that_never_ends 'none answers' -- $ext
 
 # Windows files: the installation they lie in, whatever the host is.
 inputs=$(dirname "$EXTISOLATE")/pe_inputs
@@ -134,7 +134,7 @@ if "$ROOT/tests/pe_inputs/build.sh" "$inputs" && [ -f "$inputs/gnu-x64/ext.dll" 
     found a_pyd_of_the_stable_ABI "$T/win/python311.dll" win/DLLs/abi3.pyd
     cp flat/x.pyd other/DLLs/y.cp312-win_amd64.pyd
     cp flat/python311.dll other
-    failed a_pyd_of_another_version 'no python312.dll for 64-bit x86-64' "$T/other, which" 'beside the python.exe' \
+    failed a_pyd_of_another_version 'no python312.dll for 64-bit x86-64' "$T/other, which" 'beside python.exe' \
         -- other/DLLs/y.cp312-win_amd64.pyd
     if [ -f "$inputs/gnu-x86/ext.dll" ]; then
         cp "$inputs/gnu-x86/ext.dll" win32/DLLs/x.pyd

@@ -148,7 +148,7 @@ run inspect none
 check hazards_of_an_empty_tree 0 'files     0 libraries' 'hazards   none'
 for i in 1 2 3 4 5 6 7; do cp tree/sub/calls.so "none/$i.so"; done
 run inspect none
-check only_some_files_are_named 0 'none/5.so' 'and 2 more; --json names them'
+check only_some_files_are_named 0 'none/5.so' 'and 2 more; --json lists all'
 
 # needed, id and symbol counts agree with readelf over what is there.
 n=0 bad=0

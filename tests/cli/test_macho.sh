@@ -43,7 +43,7 @@ run copy "$x64/program" ctx
 check a_program_is_refused 1 'x86_64/chained/program' 'MH_EXECUTE'
 
 run copy "$fat/ext.so" ctx
-check a_universal_file_keeps_its_slices 0 'carried over as they are: arm64'
+check a_universal_file_keeps_its_slices 0 'copied unchanged: arm64'
 copy=$(sed -n 's/.* -> \(.*\)/\1/p' out)
 llvm-lipo-16 "$copy" -verify_arch x86_64 arm64 >out 2>err
 say $? lipo_finds_both
@@ -189,7 +189,7 @@ check an_original_install_name_is_found 1 "has its original's install name, @rpa
 
 # Of a universal library each slice that is used has its own, and the others keep their original's.
 run copy --libpython "$arm/libpystub.dylib" "$fat/helped.so" second
-check a_slice_before_the_one_used_is_carried_over 0 'carried over as they are: x86-64'
+check a_slice_before_the_one_used_is_carried_over 0 'copied unchanged: x86-64'
 run verify second
 check and_its_install_name_is_no_finding 0 'second: 3 copies, all sound'
 run copy --libpython "$fat/libpystub.dylib" "$fat/helped.so" each

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/support.bash"
 
 run
-check no_command_is_usage 2 'which command\?' 'commands:'
+check no_command_is_usage 2 'missing command' 'commands:'
 run --help
 check help_lists_commands 0 'copy ' 'copy-tree' 'inspect' 'verify' 'run ' 'list' 'clean' 'quirks' 'Exit status'
 run -h
@@ -14,14 +14,14 @@ run -V
 check short_version 0 '^extisolate '
 for word in cpoy inpsect verifiy lst claen hepl rnu quirk; do
     run $word
-    check "near_miss_$word" 2 "no command '$word'; did you mean '[a-z]+'\?"
+    check "near_miss_$word" 2 "unknown command '$word'; did you mean '[a-z]+'\?"
 done
 run frobnicate
-check unknown_command 2 "no command 'frobnicate'; 'extisolate help' lists"
+check unknown_command 2 "unknown command 'frobnicate'; 'extisolate help' lists"
 run $'co\npy\033[31m'
 check unknown_command_is_printed_safely 2 'co\\npy\\x1b'
 run help nonsense
-check help_of_unknown_command 2 "no command 'nonsense'"
+check help_of_unknown_command 2 "unknown command 'nonsense'"
 run help
 check help_without_a_command 0 'commands:' 'Exit status'
 run help help
@@ -46,16 +46,16 @@ cd empty || exit 1
 : >../x.so
 for c in copy inspect verify list clean; do
     run $c
-    check "${c}_without_arguments" 2 "extisolate $c: which" "'extisolate help $c' explains"
+    check "${c}_without_arguments" 2 "extisolate $c: missing" "see 'extisolate help $c'"
     run $c --jsno
-    check "${c}_unknown_option" 2 "no option '--jsno'"
+    check "${c}_unknown_option" 2 "unknown option '--jsno'"
     run $c -q
-    check "${c}_unknown_short_option" 2 "no option '-q'"
+    check "${c}_unknown_short_option" 2 "unknown option '-q'"
     run $c ''
     check "${c}_empty_argument" 2 'argument 1 is empty'
 done
 run inspect --json -qx y
-check unknown_option_in_a_group 2 "no option '-q'"
+check unknown_option_in_a_group 2 "unknown option '-q'"
 run inspect --jsno
 check option_near_miss 2 "did you mean '--json'"
 run inspect --json=yes x
@@ -63,7 +63,7 @@ check option_takes_no_value 2 "'--json' takes no value"
 run copy x ctx --libpython
 check option_needs_value 2 "'--libpython' needs a value"
 run copy ../x.so
-check copy_of_one_argument 2 "needs FILE and CTXDIR, but there is only '../x.so'"
+check copy_of_one_argument 2 "needs FILE and CTXDIR, got only '../x.so'"
 run copy ../x.so ''
 check copy_to_empty_directory_name 2 'argument 2 is empty'
 run copy --libpython '' ../x.so ctx
@@ -75,11 +75,11 @@ check copy_with_a_name_that_is_none 2 "--name takes 1 to 32 .* not 'a/b'"
 run copy --name "$(printf '%033d' 0)" ../x.so ctx
 check copy_with_a_long_name 2 '--name takes 1 to 32'
 run verify ../x.so
-check verify_of_file_needs_against 2 "'../x.so' is a file: --against which ORIGINAL"
+check verify_of_file_needs_against 2 "'../x.so' is a file, not a CTXDIR; to check one copy, add --against ORIGINAL"
 run verify .. --against ../x.so
 check verify_of_directory_against 2 'is a directory'
 run verify a b --against ../x.so
-check verify_of_two_files_against 2 'one FILE, but there are 2'
+check verify_of_two_files_against 2 'takes one FILE, not 2'
 run verify ../x.so --against ''
 check verify_against_empty 2 '--against is empty'
 run copy-tree
@@ -107,11 +107,11 @@ check quirks_option_needs_value 2 "'--quirks' needs a value"
 run quirks --quriks x
 check quirks_option_near_miss 2 "did you mean '--quirks'"
 run run
-check run_without_program 2 'what to run\? Give a SCRIPT, -c CODE or -m MODULE'
+check run_without_program 2 'nothing to run; give a SCRIPT, -c CODE or -m MODULE'
 run run ''
 check run_of_an_empty_script_name 2 "the SCRIPT's name is empty"
 run run --jsno -c 1
-check run_unknown_option 2 "no option '--jsno'"
+check run_unknown_option 2 "unknown option '--jsno'"
 run run --dir '' -c 1
 check run_with_an_empty_dir 2 "--dir is empty: is a shell variable unset?"
 run run --python '' -c 1

@@ -540,7 +540,7 @@ refused() { # NAME STATUS TEXT COMMAND...
         not_ok "$name" "status $rc, not $want" "$(cat out err)"
     fi
 }
-refused no_program 2 'what to run' $run
+refused no_program 2 'nothing to run' $run
 refused no_such_script 2 'nosuch.py' $run nosuch.py
 refused standard_input 2 'standard input' $run -
 refused no_count 2 "not 'x'" $run --contexts x -c 1

@@ -218,7 +218,7 @@ done
 if [ "$(id -u)" = 0 ] && mkdir ro.mount && mount -t tmpfs -o size=4m none ro.mount 2>/dev/null; then
     x copy "$x" ro.mount/ctx >/dev/null 2>err
     mount -o remount,ro ro.mount
-    hint='choose a CTXDIR that can be written to|check who may' # wine does not tell the one from the other
+    hint='choose a writable CTXDIR|check the permissions' # wine does not tell the one from the other
     run copy "$x" ro.mount/new
     check read_only_target 1 'cannot make folder' "$hint"
     run copy "$y" ro.mount/ctx
@@ -375,14 +375,14 @@ say $? toy_pythons
 WINEPATH="$z\\bin" found libpython_of_the_python_on_PATH inst/python311.dll $x
 WINEPATH="$z\\launch" found libpython_that_py_knows inst/python311.dll $x
 run copy $x new2
-check libpython_that_is_nowhere 1 'no python311.dll for 64-bit x86-64' 'python on PATH \(there is none' \
-    'py -3.11 on PATH \(there is none' 'the folders of PATH' '--libpython PATH: it lies beside the python.exe'
+check libpython_that_is_nowhere 1 'no python311.dll for 64-bit x86-64' 'python on PATH \(none answers' \
+    'py -3.11 on PATH \(none' 'the folders of PATH' '--libpython PATH: it is beside python.exe'
 [ ! -e new2 ]
 say $? and_no_directory_is_made
 wait
 cp hang/out hang/err .
 rc=$(cat hang/rc)
-check a_python_that_hangs_is_given_up 1 'python on PATH \(there is none that answers'
+check a_python_that_hangs_is_given_up 1 'python on PATH \(none answers'
 
 # ---- a console -----------------------------------------------------------------------------------
 
