@@ -55,22 +55,22 @@ static const char help[] =
 
 struct copy {
     const char *dir, *name;
-    char *libpython;     /* NULL: the one CTXDIR has */
+    char *libpython;     /* owned; NULL: that of CTXDIR */
     const char *foreign; /* the first FILE that is Mach-O, or NULL */
     char **files;
     size_t count;
     bool is_new, json;
-    bool ready; /* the directory may be opened */
-    bool gone;  /* what was opened is no more, because of another process */
-    int tries;  /* left to open it again */
+    bool ready; /* to open the directory */
+    bool gone;  /* another process removed the directory after it was opened */
+    int tries;  /* how often it may still be opened again */
     uint32_t flags;
     struct cli_choice choice;
-    struct cli_abi abi; /* of the API library, as far as its name tells */
+    struct cli_abi abi; /* of the API library, as its name states it */
     json_t *errors;
     struct cli_progress *bar;
 };
 
-/* Reports that `file` failed, in JSON too. */
+/* Reports that `file` failed, on stderr and in JSON. */
 static int failed(struct copy *c, const struct exti_error *err, const char *file)
 {
     json_array_append_new(c->errors, cli_json_error(err, file));
@@ -159,7 +159,7 @@ static int parse_copy(int argc, char **argv, struct copy *c)
     return take_arguments(argc, argv, c, libpython);
 }
 
-/* An extension of another CPython version would load, and crash at its first use of a struct. */
+/* An extension for another CPython version would load, and crash when it first uses a struct. */
 static int check_version(struct copy *c, const char *file)
 {
     struct cli_abi abi = cli_abi_of(file);
@@ -175,7 +175,8 @@ static int check_version(struct copy *c, const char *file)
     return CLI_FAILED;
 }
 
-/* Drops the files that cannot be read, so that libpython is looked for on behalf of the others. */
+/* Drops the files that cannot be read, so that the search for libpython considers only the
+ * others. */
 static int check_files(struct copy *c)
 {
     size_t kept = 0;
@@ -195,7 +196,7 @@ static int check_files(struct copy *c)
     return status;
 }
 
-/* Everything that can be known to fail before a new directory is made. */
+/* Checks everything that can be checked before a new directory is made. */
 static int prepare_new(struct copy *c)
 {
     struct exti_error err;
@@ -226,7 +227,7 @@ static int prepare_new(struct copy *c)
     return status;
 }
 
-/* What a directory that is there already tells of its API library. */
+/* Reads which API library an existing directory has. */
 static int prepare_old(struct copy *c)
 {
     struct exti_dir *d = NULL;
@@ -256,7 +257,7 @@ static void note_copy(const struct copy *c, json_t *copies, const char *file, co
     cli_shared_free(&shared);
 }
 
-/* Before the first copy, as it says what that is bound to. */
+/* Prints the API library before the first copy that is bound to it. */
 static void print_api(struct copy *c, const struct exti_ctx *ctx)
 {
     struct exti_dir *d = NULL;
@@ -272,7 +273,7 @@ static void print_api(struct copy *c, const struct exti_ctx *ctx)
     exti_dir_free(d);
 }
 
-/* Takes each FILE off the list that it is done with. */
+/* Removes each FILE from the list when it is done. */
 static void copy_all(struct copy *c, struct exti_ctx *ctx, json_t *copies, int *status)
 {
     for (size_t i = 0; c->count > 0 && !c->gone; i++) {
@@ -343,7 +344,7 @@ static void open_and_copy(struct copy *c, struct exti_ctx **ctx, json_t *copies,
     cli_progress_end(c->bar);
 }
 
-/* Goes through the FILEs that are left, and leaves *ctx open. */
+/* Copies the FILEs that are left; *ctx stays open. */
 static int pass(struct copy *c, struct exti_ctx **ctx, json_t *copies)
 {
     c->gone = false;
@@ -355,7 +356,7 @@ static int pass(struct copy *c, struct exti_ctx **ctx, json_t *copies)
     return status;
 }
 
-/* "python3.dll", as other builds call it, too. */
+/* "python3.dll", or its name in other builds. */
 static bool is_python3(const char *file)
 {
     static const char *const names[] = {"python3.dll", "python3_d.dll", "python3t.dll",
@@ -367,7 +368,7 @@ static bool is_python3(const char *file)
     return false;
 }
 
-/* The others may need the context's copy of it. */
+/* The other FILEs may need the context's copy of python3.dll. */
 static void put_python3_first(struct copy *c)
 {
     size_t first = 0;
@@ -382,7 +383,7 @@ static void put_python3_first(struct copy *c)
     }
 }
 
-/* Faults in quirks are told as such, before anything is made. */
+/* Opens the rules only to report their errors, before anything is made. */
 static int check_quirks(struct copy *c)
 {
     struct exti_error err;
@@ -395,8 +396,8 @@ static int check_quirks(struct copy *c)
     return status;
 }
 
-/* A directory that another process has changed altogether since it was opened, as one does that takes
- * it away because all its FILEs have failed, is opened again. */
+/* Opens the directory again when another process has removed it meanwhile, as `copy` does if all
+ * its FILEs fail. */
 static int pass_until_done(struct copy *c, struct exti_ctx **ctx, json_t *copies)
 {
     int status = CLI_OK;

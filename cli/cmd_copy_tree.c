@@ -141,7 +141,7 @@ static int parse_copy_tree(struct request *r, int argc, char **argv)
     return CLI_OK;
 }
 
-/* ---- before anything is made --------------------------------------------------------------------- */
+/* ---- checks before anything is made ---------------------------------------------------------- */
 
 static int check_folders(const struct request *r)
 {
@@ -203,7 +203,7 @@ static int name_contexts(struct request *r)
     return CLI_OK;
 }
 
-/* An extension of another CPython version would load, and crash at its first use of a struct. */
+/* An extension for another CPython version would load, and crash when it first uses a struct. */
 static bool skip_version(const struct request *r, struct cli_tree_result *t)
 {
     const struct cli_abi *abi = &t->file->abi;
@@ -244,7 +244,7 @@ static int choose_files(struct request *r)
     return CLI_OK;
 }
 
-/* ---- afterwards ---------------------------------------------------------------------------------- */
+/* ---- afterwards ------------------------------------------------------------------------------ */
 
 static bool is_for_target(const struct exti_image *im, const struct exti_image *api)
 {
@@ -253,7 +253,7 @@ static bool is_for_target(const struct exti_image *im, const struct exti_image *
     return exti_image_info(im, &x) == 0 && exti_image_info(api, &y) == 0 && cli_same_target(&x, &y);
 }
 
-/* What is for another machine was never meant to be copied. */
+/* Turns refusals of files for another machine into skips. */
 static void skip_foreign(struct request *r)
 {
     struct exti_image *api = NULL, *im = NULL;
@@ -275,7 +275,7 @@ static void skip_foreign(struct request *r)
     exti_image_free(api);
 }
 
-/* The error of a context that is not one of its files'. */
+/* Whether the context's error is that of a file, which is reported there. */
 static bool is_of_file(const struct request *r, const struct cli_tree_context *c)
 {
     for (size_t i = 0; i < r->report.result_count; i++) {
@@ -301,7 +301,7 @@ static int report_outcome(struct request *r)
             status = cli_error(&c->err, c->dir);
     }
     skip_foreign(r);
-    /* The reasons take a look at all libraries. */
+    /* Finding the reasons takes a look at every library. */
     t->why = made != 0 || r->json || r->why;
     if (cli_tree_report_libraries(t) != CLI_OK)
         status = CLI_FAILED;

@@ -50,7 +50,7 @@ static const struct state *state_of(const struct exti_copy_info *info)
     return i < sizeof states / sizeof *states ? &states[i] : &unknown;
 }
 
-/* ---- for programs ------------------------------------------------------------------------------ */
+/* ---- for programs ---------------------------------------------------------------------------- */
 
 static json_t *copy_json(const struct exti_copy_info *info)
 {
@@ -81,9 +81,9 @@ static json_t *context_json(const char *dir, const struct exti_dir *d)
                      copies);
 }
 
-/* ---- for people -------------------------------------------------------------------------------- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
-/* How many columns the text takes, were every character one wide. */
+/* The number of columns of the text if every character takes one. */
 static size_t width(const char *safe)
 {
     size_t n = 0;

@@ -35,7 +35,7 @@ struct request {
     bool json;
 };
 
-/* ---- for programs ------------------------------------------------------------------------------ */
+/* ---- for programs ---------------------------------------------------------------------------- */
 
 static json_t *rule_json(const struct exti_quirk_info *info)
 {
@@ -62,7 +62,7 @@ static json_t *file_json(const struct exti_quirks *q, const char *file, const ch
                      environment);
 }
 
-/* ---- for people -------------------------------------------------------------------------------- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 static void print_label(int indent, const char *name)
 {
@@ -132,7 +132,7 @@ static void print_file(const struct exti_quirks *q, const char *file, const char
     }
 }
 
-/* ---- the command ------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int list_rules(const struct exti_quirks *q, json_t *all)
 {
@@ -150,7 +150,7 @@ static int list_rules(const struct exti_quirks *q, json_t *all)
     return CLI_OK;
 }
 
-/* Rules are about the file itself, whichever name it is called by. */
+/* Rules match the path without symbolic links. */
 static int list_file(const struct exti_quirks *q, const char *file, json_t *all)
 {
     struct exti_error err;

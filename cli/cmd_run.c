@@ -59,7 +59,7 @@ struct request {
     struct cli_choice choice;
 };
 
-/* One run's parts, released together. */
+/* What one run owns. */
 struct session {
     struct pyrt_install python;
     struct pyrt_scratch *scratch;
@@ -68,9 +68,9 @@ struct session {
     char **dirs;
 };
 
-/* ---- options ----------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
-/* Takes the program from argv[optind] on, unless -c or -m has given it already. */
+/* Takes the program from argv[optind] on unless `given`, the value of -c or -m, is it. */
 static int parse_program(struct request *r, int argc, char **argv, const char *given)
 {
     if (given != NULL) {
@@ -152,7 +152,7 @@ static int parse_run(struct request *r, int argc, char **argv)
             break;
         case 'c':
         case 'm':
-            /* As for python3, what follows is the program's. */
+            /* As with python3, all following arguments are the program's. */
             r->program.kind = o == 'c' ? PYRT_CODE : PYRT_MODULE;
             given = optarg;
             break;
@@ -167,9 +167,9 @@ static int parse_run(struct request *r, int argc, char **argv)
     return parse_program(r, argc, argv, given);
 }
 
-/* ---- running ----------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
-/* "context K", and the file at fault if there is one. */
+/* Prints an error with "context K" and the faulty file, if any, as its file. */
 static int context_error(int index, const struct exti_error *error)
 {
     struct exti_error err = *error;
@@ -201,7 +201,8 @@ static int make_dirs(struct session *s, const struct request *r)
     return CLI_OK;
 }
 
-/* Starts them all, then waits for them all.  What could not be started has its error in results. */
+/* Starts all contexts, then waits for all.  A context that does not start has its error in
+ * results. */
 static void run_contexts(struct session *s, const struct request *r)
 {
     for (int i = 0; i < r->contexts; i++) {
@@ -211,7 +212,7 @@ static void run_contexts(struct session *s, const struct request *r)
             .dir = s->dirs[i],
             .index = i,
             .count = r->contexts,
-            /* The process ends with its contexts: to unload them first would only take time. */
+            /* The process ends with its contexts, so unloading them would only take time. */
             .ctx_flags = EXTI_CTX_KEEP | (r->rename ? EXTI_CTX_RENAME : 0),
             .prove = r->prove,
             .closure = r->choice.closure,
@@ -231,7 +232,7 @@ static void run_contexts(struct session *s, const struct request *r)
     }
 }
 
-/* ---- what came out ----------------------------------------------------------------------------- */
+/* ---- what came out --------------------------------------------------------------------------- */
 
 static void print_proof(const struct request *r, const struct session *s)
 {
@@ -302,7 +303,7 @@ static int run_session(struct session *s, const struct request *r)
         return cli_fail(NULL, "out of memory");
     if (pyrt_install_find(&s->python, r->python, &err) < 0)
         return cli_error(&err, NULL);
-    /* Before what is set only if nothing else is. */
+    /* Before pyrt_process_setup, which keeps variables that are set already. */
     if (cli_set_quirk_environment(&r->choice.quirks, s->python.executable) != CLI_OK)
         return CLI_FAILED;
     pyrt_process_setup(r->contexts);
@@ -327,8 +328,8 @@ static void release_session(struct session *s, const struct request *r)
     free(s->dirs);
 }
 
-/* A program may write its title over this process's own arguments, which contexts that start later are to
- * read too. */
+/* A program may overwrite argv to set its process title (setproctitle), while contexts that start
+ * later still read it. */
 static char **keep_arguments(int argc, char **argv)
 {
     char **own = calloc((size_t)argc + 1, sizeof *own);

@@ -1,4 +1,4 @@
-/* `run` where runtime/, which hosts CPython by POSIX means, is not built. */
+/* runtime/ needs POSIX and is not built on Windows. */
 #include "cli/command.h"
 
 #include <getopt.h>

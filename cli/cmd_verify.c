@@ -63,8 +63,8 @@ static int print_finding(void *user, const struct exti_error *finding)
     return 0;
 }
 
-/* A name that a DLL has as text, to look it up as it runs, no rewrite can change: it is told, and does not
- * make a copy unsound. */
+/* A DLL may look up a library by a name that it has as text.  No rewrite can change that, so it is
+ * noted and is not a finding. */
 static void note_mentions(struct verify *v, const char *copy, const char *original,
                           const char *const *api)
 {
@@ -89,7 +89,7 @@ static void note_mentions(struct verify *v, const char *copy, const char *origin
     json_decref(all);
 }
 
-/* Of what the copies are, not of what their sources were. */
+/* Reads the copies, not their sources: hazards that are cured in copies are not noted. */
 static void note_hazards(const struct verify *v, const char *dir, const struct exti_dir *d)
 {
     struct exti_copy_info info = {.size = sizeof info};

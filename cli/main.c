@@ -114,7 +114,7 @@ int main(int argc, char **argv)
         return cli_fail(NULL, "out of memory");
     int status = dispatch(argc, argv);
 
-    /* A full disk or a closed pipe shows only here. */
+    /* Buffered output meets a full disk or a closed pipe only here. */
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == CLI_OK)
         status = cli_fail("standard output", "cannot write: %s", strerror(errno));
     return status;

@@ -129,9 +129,9 @@ static int initialise(struct pyrt_context *c, struct exti_error *err)
     return rc;
 }
 
-/* From 3.10 on the signal module sets a SIGINT handler as it is imported, whatever the configuration
- * says.  The redirect refuses, but the module does not notice and asyncio.run would go by what it
- * believes. */
+/* From 3.10 on the signal module sets a SIGINT handler as it is imported, whatever the
+ * configuration says.  The redirect refuses, but the module does not notice and asyncio.run would
+ * go by what it believes. */
 static void correct_signals(const struct pyrt_api *py)
 {
     struct pyobj *m = py->PyImport_ImportModule("_signal"), *result = NULL;
@@ -264,8 +264,9 @@ static void *thread_main(void *arg)
     pyrt_name_thread(name);
     c->process = getpid();
     run_context(c);
-    /* Of a child this is the only thread, and nobody is left to take its program's status.  What exit()
-     * would run belongs to all contexts, and the others are as their threads left them at the fork. */
+    /* Of a child this is the only thread, and nobody is left to take its program's status.  What
+     * exit() would run belongs to all contexts, and the others are as their threads left them at
+     * the fork. */
     if (is_child(c)) {
         fflush(NULL);
         _exit(c->result.status);

@@ -235,7 +235,8 @@ void pyrt_heap_install(struct pyrt_heap *h, const struct pyrt_api *py)
         if (others.malloc == raw.malloc)
             py->PyMem_SetAllocator(domain, &ours);
     }
-    /* The debug hooks, which have a context: on top of the new allocator as they were on the old. */
+    /* The debug hooks, which have a context: on top of the new allocator as they were on the
+     * old. */
     if (raw.ctx)
         py->PyMem_SetupDebugHooks();
     py->PyObject_SetArenaAllocator(&arenas);

@@ -8,8 +8,8 @@
 struct pyrt_heap;
 int pyrt_heap_new(struct pyrt_heap **out, struct exti_error *err);
 
-/* Makes the heap the source of CPython's raw memory and arenas.  Between Py_PreInitialize, which sets the
- * allocators, and whatever else calls for memory. */
+/* Makes the heap the source of CPython's raw memory and arenas.  Between Py_PreInitialize, which
+ * sets the allocators, and whatever else calls for memory. */
 void pyrt_heap_install(struct pyrt_heap *h, const struct pyrt_api *py);
 
 /* Gives back all that CPython has not.  Once no code of the context is mapped any more: its

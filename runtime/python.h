@@ -69,9 +69,9 @@ struct pyrt_context;
 int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct exti_error *err);
 /* Waits for the program's end; once. */
 void pyrt_join(struct pyrt_context *c, struct pyrt_result *out);
-/* Closes the loader's context, and frees CPython's memory unless code that may use it stays mapped.  As
- * exti_ctx_close_report: the result is how many of its files do, and `report`, if there is one, is told
- * why.  After pyrt_join, on a thread that was never in the context.  NULL ok. */
+/* Closes the loader's context, and frees CPython's memory unless code that may use it stays
+ * mapped.  As exti_ctx_close_report: the result is how many of its files do, and `report`, if there
+ * is one, is told why.  After pyrt_join, on a thread that was never in the context.  NULL ok. */
 size_t pyrt_close(struct pyrt_context *c, exti_report_fn report, void *user);
 
 #endif

@@ -41,10 +41,10 @@ static int is_libpython(const void *address)
     return strncmp(slash ? slash + 1 : info.dli_fname, "libpython", 9) == 0;
 }
 
-/* Whether what native code wants to do with the signal is taken for done, and not done.  These ask the
- * process to end, and whether it does is not a library's part; but Rust's packages set handlers for them
- * as they are imported and panic where they cannot.  Of others a library needs the handler it sets, and
- * has to know.  libpython refuses in Python's words. */
+/* Whether what native code wants to do with the signal is taken for done, and not done.  These ask
+ * the process to end, and whether it does is not a library's part; but Rust's packages set handlers
+ * for them as they are imported and panic where they cannot.  Of others a library needs the handler
+ * it sets, and has to know.  libpython refuses in Python's words. */
 static int is_let_be(int sig, const void *caller)
 {
     return (sig == SIGINT || sig == SIGTERM || sig == SIGHUP) && !is_libpython(caller);

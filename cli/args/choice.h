@@ -18,7 +18,7 @@ enum { CLI_CLOSURE = 512, CLI_SHARE, CLI_ISOLATE, CLI_QUIRKS };
         "isolate", required_argument, NULL, CLI_ISOLATE                                            \
     }
 #define CLI_CHOICE_HELP                                                                            \
-    "  --closure WHICH   copy which of the libraries that modules need into a new context: all\n"  \
+    "  --closure WHICH   which libraries that modules need are copied into a new context: all\n"   \
     "                    but a base set that the man page lists (all, the default), those that\n"  \
     "                    lead to libpython (api), or none (none)\n"                                \
     "  --share GLOB      share libraries whose SONAME, file name or, if GLOB has a slash, path\n"  \

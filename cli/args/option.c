@@ -8,7 +8,8 @@
 
 #define WORD_MAX 32
 
-/* How many letters to add, drop, change or swap with the next one to turn `a` into `b`. */
+/* Damerau-Levenshtein distance: how many letters to add, drop, change or swap to turn `a` into
+ * `b`. */
 static size_t distance(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b), d[WORD_MAX + 1][WORD_MAX + 1];
@@ -98,8 +99,9 @@ int cli_getopt(const char *command, int argc, char **argv, const char *shorts,
     if (c != '?' && c != ':')
         return c;
 
-    /* argv[optind - 1] is the faulty long option, and optopt 0 unless its name is known; within a group
-     * of short ones it is what came before.  mingw's says ':' of a value that is not wanted too. */
+    /* For a long option, argv[optind - 1] is the faulty one, and optopt is 0 unless its name is
+     * known. Within a group of short options, argv[optind - 1] is the argument before the group.
+     * mingw returns ':' also for a value that an option does not take. */
     const char *word = optind > 0 ? argv[optind - 1] : "";
     bool is_long = strncmp(word, "--", 2) == 0 && (optopt == 0 || has_value(longs, optopt));
     if (c == ':' && !(is_long && strchr(word, '=') != NULL)) {

@@ -12,7 +12,8 @@
 int cli_getopt(const char *command, int argc, char **argv, const char *shorts,
                const struct option *longs);
 
-/* Guesses which of the NULL-ended `names` was meant by a misspelled `word`; NULL if none is close. */
+/* Guesses which of the NULL-ended `names` was meant by a misspelled `word`; NULL if none is
+ * close. */
 const char *cli_nearest(const char *word, const char *const *names);
 
 /* CLI_OK, or a usage error for the first empty argument from argv[from] on. */

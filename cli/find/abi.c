@@ -1,5 +1,3 @@
-/* What file names tell about the CPython a file belongs to (PEP 3149, PEP 384; on Windows as
- * PC/pyconfig.h has it: cp311-win_amd64, python311.dll). */
 #include "cli/find/abi.h"
 
 #include <ctype.h>
@@ -17,7 +15,7 @@ static void copy_part(char *out, size_t cap, const char *from, size_t n)
     out[n] = '\0';
 }
 
-/* Reads up to three digits; the count read, 0 if there are none or more. */
+/* Parses one to three digits and returns how many; 0 for none or more. */
 static size_t parse_number(const char *s, int *out)
 {
     size_t n = 0;
@@ -32,7 +30,7 @@ static size_t parse_number(const char *s, int *out)
     return n;
 }
 
-/* Reads "311": the major version has one digit.  The count read, 0 if it is none such. */
+/* Parses "311", in which the major version has one digit.  Returns its length, 0 on a mismatch. */
 static size_t parse_version(const char *s, struct cli_abi *abi)
 {
     size_t n = isdigit((unsigned char)s[0]) ? parse_number(s + 1, &abi->minor) : 0;
@@ -41,7 +39,8 @@ static size_t parse_version(const char *s, struct cli_abi *abi)
     return n != 0 ? n + 1 : 0;
 }
 
-/* "311t-win_amd64" of "foo_d.cp311t-win_amd64.pyd", or NULL; *debug tells of the "_d". */
+/* "311t-win_amd64" of "foo_d.cp311t-win_amd64.pyd", or NULL; *debug says whether there is a
+ * "_d". */
 static const char *windows_tag(const char *name, bool *debug)
 {
     const char *tag = strstr(name, ".cp");
@@ -79,7 +78,7 @@ bool cli_is_abi3(const char *path)
     return strstr(cli_base_name(path), ".abi3.") != NULL;
 }
 
-/* ".../Python.framework/Versions/3.11/Python", as macOS keeps it. */
+/* ".../Python.framework/Versions/3.11/Python" on macOS. */
 static struct cli_abi framework_abi(const char *path)
 {
     static const char key[] = "/Python.framework/Versions/";
@@ -98,7 +97,7 @@ static struct cli_abi framework_abi(const char *path)
     return abi;
 }
 
-/* What follows "python" in "python311.dll", "python313t.dll", "python311_d.dll". */
+/* `name` is what follows "python" in "python311.dll", "python313t.dll", "python311_d.dll". */
 static struct cli_abi dll_abi(const char *name)
 {
     struct cli_abi abi = {0, 0, "", ""};

@@ -1,5 +1,5 @@
-/* Asks a Python where its libpython is.  It is isolated (-I, -S): neither the environment nor the
- * current folder nor a .pth file has a say in the answer. */
+/* The interpreter runs isolated (-I, -S), so that neither the environment nor the current folder
+ * nor a .pth file influences the answer. */
 #include "cli/find/ask_python.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #define ANSWER_MAX 65536
 #define PATIENCE_MS 20000
 
-/* Windows has no sys.abiflags before 3.14, and keeps python311.dll in the prefix. */
+/* On Windows, sys.abiflags does not exist before 3.14, and python311.dll is in the prefix. */
 static const char question[] =
     "import json, sys, sysconfig\n"
     "v = lambda name: sysconfig.get_config_var(name) or ''\n"
@@ -33,7 +33,7 @@ json_t *cli_ask_python(const char *python)
     char *buf = malloc(ANSWER_MAX);
 
     memcpy(code, question, sizeof question);
-    /* A path's blanks are its own. */
+    /* "py -3.11" has an option; a blank in a path is part of the path. */
     char *blank = name != NULL && cli_base_name(name) == name ? strchr(name, ' ') : NULL;
     if (blank != NULL) {
         *blank = '\0';

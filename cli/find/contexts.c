@@ -18,7 +18,7 @@ bool cli_is_context(const char *dir)
     return yes;
 }
 
-/* Orders "2" before "10", as people count. */
+/* Orders "2" before "10". */
 static int natural_order(const char *a, const char *b)
 {
     while (*a != '\0' && *b != '\0') {

@@ -1,11 +1,11 @@
-/* Finds the libpython that goes with extension modules, from the most to the least certain:
- *   1. ELF: a libpython the file itself names (DT_NEEDED), along its own RPATH or RUNPATH;
- *   2. the installation the file lies in: PREFIX/lib/python3.11/... has PREFIX/lib/libpython3.11.so,
- *      PREFIX\Lib\site-packages\... has PREFIX\python311.dll;
- * and where the file is of this system's own format
- *   3. python3 on PATH, if it is of the right version, else pythonX.Y on PATH (or py -X.Y);
- *   4. the folders of the system's loader: LD_LIBRARY_PATH and the linker's, or PATH.
- * Whatever is found must be a library of the file's own machine and of the version in its ABI tag. */
+/* Searches from the most to the least certain place:
+ *   1. ELF: a libpython that the file itself names (DT_NEEDED), along its RPATH or RUNPATH;
+ *   2. the installation that contains the file: for PREFIX/lib/python3.11/... it is
+ *      PREFIX/lib/libpython3.11.so, for PREFIX\Lib\site-packages\... PREFIX\python311.dll;
+ * and, if files of this format run on this system,
+ *   3. python3 on PATH, if it has the right version, else pythonX.Y on PATH (or py -X.Y);
+ *   4. the folders of the system's loader: LD_LIBRARY_PATH and ld.so.conf, or PATH.
+ * A match must be a library for the file's machine, of the version in its ABI tag. */
 #include "cli/find/find_libpython.h"
 
 #include <stdarg.h>
@@ -22,14 +22,14 @@
 #include "cli/output/text.h"
 
 struct search {
-    const char *file;      /* speaks for all of them in messages */
+    const char *file;      /* represents all files in messages */
     struct cli_abi want;   /* major 0: any version */
-    bool abi3;             /* some file has the stable ABI, which a free-threaded build lacks */
+    bool abi3;             /* some file needs the stable ABI, which free-threaded builds lack */
     bool dll;              /* PE, otherwise ELF */
     struct exti_image *im; /* of `file` */
     struct exti_image_info info;
     const char *needed; /* a libpython that `file` names itself, or NULL */
-    char *tried;        /* lines for the message, safe to print */
+    char *tried;        /* places searched, a line each, safe to print */
     char *found;
 };
 
@@ -49,7 +49,7 @@ static char *make_text(const char *fmt, ...)
     return out;
 }
 
-/* Notes a place that was looked at in vain.  Takes `text`. */
+/* Records a place that was searched in vain.  Frees `text`. */
 static void note_tried(struct search *s, char *text)
 {
     char *safe = text != NULL ? cli_safe(text) : NULL;
@@ -64,7 +64,7 @@ static void note_tried(struct search *s, char *text)
     }
 }
 
-/* Takes `path` as the answer if there is such a library and it fits.  Takes the string. */
+/* Accepts the library at `path` if it exists and fits.  Takes ownership of the string. */
 static bool accept_library(struct search *s, char *path)
 {
     struct exti_image *im = NULL;
@@ -87,7 +87,7 @@ static bool accept_library(struct search *s, char *path)
     return fits;
 }
 
-/* ---- a folder ---------------------------------------------------------------------------------- */
+/* ---- a folder -------------------------------------------------------------------------------- */
 
 struct newest {
     char *name;
@@ -110,7 +110,7 @@ static bool compare_with_newest(void *user, const char *name, enum cli_type type
     return true;
 }
 
-/* The newest release build among the folder's libraries, by its full name: libpython3.11.so.1.0. */
+/* Tries the newest release build in the folder, by its full name: libpython3.11.so.1.0. */
 static bool newest_in(struct search *s, const char *dir)
 {
     struct newest best = {NULL, 0};
@@ -121,7 +121,7 @@ static bool newest_in(struct search *s, const char *dir)
     return found;
 }
 
-/* The name of the version that is wanted, or what stands for any. */
+/* The file name of the wanted version, without ".so"; a pattern for any version. */
 static char *wanted_name(const struct search *s)
 {
     const struct cli_abi *want = &s->want;
@@ -153,9 +153,9 @@ static bool look_in(struct search *s, const char *dir)
     return found;
 }
 
-/* ---- what the file itself tells ---------------------------------------------------------------- */
+/* ---- what the file itself tells -------------------------------------------------------------- */
 
-/* One entry of a search path, with $ORIGIN at its head resolved. */
+/* Looks in one entry of a search path; $ORIGIN is resolved where the entry begins with it. */
 static bool look_along(struct search *s, const char *entry, size_t n, const char *origin)
 {
     static const char *const names[] = {"$ORIGIN", "${ORIGIN}"};
@@ -193,7 +193,7 @@ static bool try_needed(struct search *s)
     return s->found != NULL;
 }
 
-/* Whether a folder's name is that of a Python library folder: python3, python3.11. */
+/* Whether a folder is named like Python's library folder: python3, python3.11. */
 static bool is_python_folder(const char *name)
 {
     static const char key[] = "python3";
@@ -202,13 +202,13 @@ static bool is_python_folder(const char *name)
            strspn(name + sizeof key - 1, ".0123456789t") == strlen(name + sizeof key - 1);
 }
 
-/* Whether a folder's name is that of one in which Windows Pythons keep extension modules. */
+/* Whether Python on Windows keeps extension modules in a folder of this name. */
 static bool is_windows_folder(const char *name)
 {
     return strcasecmp(name, "Lib") == 0 || strcasecmp(name, "DLLs") == 0;
 }
 
-/* `lib` is the folder that holds python3.11/. */
+/* `lib` contains python3.11/. */
 static bool look_in_lib(struct search *s, const char *lib)
 {
     char *multiarch =
@@ -221,7 +221,7 @@ static bool look_in_lib(struct search *s, const char *lib)
     return found;
 }
 
-/* `lib` holds the folder python3.11, whose version a file without one of its own takes. */
+/* `lib` contains `folder`, "python3.11", which states the version for a file that does not. */
 static bool look_beside(struct search *s, const char *folder, const char *lib)
 {
     const struct cli_abi want = s->want;
@@ -235,7 +235,7 @@ static bool look_beside(struct search *s, const char *folder, const char *lib)
     return s->found != NULL;
 }
 
-/* A virtual environment on Windows has no python311.dll, but tells where its Python is at home. */
+/* A virtual environment on Windows has no python311.dll; pyvenv.cfg names the Python that has. */
 static bool look_at_home(struct search *s, const char *prefix)
 {
     char line[4096], *cfg = cli_join(prefix, "pyvenv.cfg");
@@ -266,7 +266,7 @@ static bool look_in_prefix(struct search *s, const char *prefix)
     return false;
 }
 
-/* The folder of what it takes, NULL for the root. */
+/* Frees `path` and returns its parent folder, NULL for the root. */
 static char *parent_of(char *path)
 {
     char *dir = cli_folder_of(path);
@@ -298,7 +298,7 @@ static bool try_installation(struct search *s)
     return s->found != NULL;
 }
 
-/* ---- an interpreter on PATH -------------------------------------------------------------------- */
+/* ---- an interpreter on PATH ------------------------------------------------------------------ */
 
 static const char *text_of(const json_t *answer, const char *key)
 {
@@ -368,7 +368,7 @@ static bool try_interpreters(struct search *s)
     return try_interpreter(s, versioned);
 }
 
-/* ---- the folders of the system's loader -------------------------------------------------------- */
+/* ---- the folders of the system's loader ------------------------------------------------------ */
 
 static bool look_in_library_dir(void *user, const char *dir, const char *from)
 {
@@ -390,7 +390,7 @@ static bool try_loader(struct search *s)
     return false;
 }
 
-/* ---- all together ------------------------------------------------------------------------------ */
+/* ---- all together ---------------------------------------------------------------------------- */
 
 static const char *needed_libpython(const struct exti_image *im)
 {
@@ -402,7 +402,7 @@ static const char *needed_libpython(const struct exti_image *im)
     return NULL;
 }
 
-/* On Windows the name of the file need not tell. */
+/* On Windows, "foo.pyd" may need the stable ABI. */
 static bool needs_stable_abi(const struct exti_image *im)
 {
     const char *name;
@@ -413,7 +413,7 @@ static bool needs_stable_abi(const struct exti_image *im)
     return false;
 }
 
-/* What `path` asks for; its image stays open if it is the one that speaks for all. */
+/* Adds what `path` needs.  The first file that states a version represents all. */
 static int add_wanted_by(struct search *s, const char *path)
 {
     struct exti_error err;
@@ -470,7 +470,7 @@ static int not_found(const struct search *s)
     return CLI_FAILED;
 }
 
-/* The system's own Python is for files of the system's own format. */
+/* This system's Python is only for files that run on this system. */
 static bool try_system(struct search *s)
 {
     return strcmp(s->info.format, CLI_NATIVE) == 0 && (try_interpreters(s) || try_loader(s));

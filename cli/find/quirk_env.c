@@ -1,5 +1,5 @@
-/* The environment that quirks ask for.  Once interpreters run in threads it is too late to change it, so
- * the rules that apply are found by what an interpreter could import. */
+/* The environment cannot be changed once interpreters run in threads, so the rules that apply are
+ * determined beforehand, from all libraries that an interpreter could import. */
 #define _GNU_SOURCE
 #include "cli/find/quirk_env.h"
 
@@ -17,11 +17,11 @@
 #define ASK_MS 30000
 #define OPEN_FOLDERS 16
 
-/* nftw(3) hands nothing through to what it calls. */
+/* nftw(3) has no argument for its callback. */
 static struct {
     const struct exti_quirks *quirks;
     bool *applies;  /* rule by rule */
-    size_t unknown; /* rules of which a file would still matter */
+    size_t unknown; /* rules with an environment that no file has matched yet */
 } walk;
 
 static json_t *environment_of(const struct exti_quirks *q, size_t i)
@@ -67,7 +67,7 @@ static int visit_file(const char *path, const struct stat *st, int type, struct 
     return walk.unknown == 0;
 }
 
-/* Its sys.path as an array, NULL if it does not say. */
+/* The sys.path of the interpreter as an array, NULL if it cannot be run. */
 static json_t *ask_search_path(const char *python)
 {
     static char code[] = "import json, sys; print(json.dumps([p for p in sys.path if p]))";
@@ -82,7 +82,7 @@ static json_t *ask_search_path(const char *python)
     return list;
 }
 
-/* Later rules win, and what is set already over all of them. */
+/* Later rules win over earlier ones, variables that are set already over all rules. */
 static int set_variables(void)
 {
     int status = CLI_OK;

@@ -1,4 +1,3 @@
-/* Paths as text. */
 #include "cli/os/path.h"
 
 #include <stdlib.h>

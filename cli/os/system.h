@@ -1,6 +1,6 @@
-/* What the program asks of the system beyond C11 and the library, fulfilled by system_posix.c and
- * system_win32.c.  Paths and arguments are UTF-8 on Windows, whatever its code page is.  What fails
- * leaves errno set. */
+/* This room is what the program needs of the operating system beyond C11 and the library, in
+ * system_posix.c and system_win32.c; it uses no other room.  On Windows, paths and arguments are
+ * UTF-8 whatever the code page.  Functions that fail leave errno set. */
 #ifndef CLI_SYSTEM_H
 #define CLI_SYSTEM_H
 
@@ -10,8 +10,8 @@
 #include <stdio.h>
 
 #ifdef _WIN32
-#define CLI_SEPARATORS "\\/" /* between the names of a path, the usual one first */
-#define CLI_NATIVE "PE"      /* the format, as exti_image_info tells it, of what runs here */
+#define CLI_SEPARATORS "\\/" /* between the names in a path, the usual one first */
+#define CLI_NATIVE "PE"      /* exti_image_info.format of programs that run here */
 #define CLI_PYTHON "python"  /* on PATH */
 #define CLI_PYTHON_OF_VERSION "py -%d.%d%s"
 #define CLI_LIBRARY_DIRS "the folders of PATH"
@@ -23,45 +23,47 @@
 #define CLI_LIBRARY_DIRS "the linker's folders (/etc/ld.so.conf, /usr/lib and the like)"
 #endif
 
-/* First of all: the arguments as UTF-8, the standard streams as they are meant to be. */
+/* Converts the arguments to UTF-8 and sets up the standard streams; call it first.  False when out
+ * of memory. */
 bool cli_start(int *argc, char ***argv);
 
 /* Whether `f` is a terminal that obeys escape sequences. */
 bool cli_is_terminal(FILE *f);
 
 struct cli_stat {
-    bool is_dir, is_file; /* or neither: a device, a pipe */
-    uint64_t size;
+    bool is_dir, is_file; /* neither for a device or a pipe */
+    uint64_t size;        /* in bytes */
 };
-bool cli_stat(const char *path, struct cli_stat *out); /* of what a link leads to */
-bool cli_exists(const char *path);                     /* a link that leads nowhere does */
-bool cli_is_link(const char *path);                    /* whatever it leads to */
+bool cli_stat(const char *path, struct cli_stat *out); /* follows symbolic links */
+bool cli_exists(const char *path);                     /* true for a dangling link too */
+bool cli_is_link(const char *path);
 
-FILE *cli_open(const char *path); /* for reading bytes */
+FILE *cli_open(const char *path); /* to read bytes */
 bool cli_remove_dir(const char *path);
-bool cli_make_dir(const char *path);   /* one that is there will do */
-char *cli_full_path(const char *path); /* without links where there are any; to be freed */
+bool cli_make_dir(const char *path);   /* succeeds if it exists */
+char *cli_full_path(const char *path); /* absolute, links resolved; the caller frees it */
 
 size_t cli_processors(void); /* at least 1 */
 
-/* What a folder says of its names, which takes no look at the files. */
+/* What a directory entry tells without a look at the file. */
 enum cli_type {
-    CLI_TYPE_UNKNOWN, /* a link, say; cli_stat tells */
+    CLI_TYPE_UNKNOWN, /* a symbolic link, for example; ask cli_stat */
     CLI_TYPE_FILE,
     CLI_TYPE_DIR
 };
 typedef bool (*cli_name_fn)(void *user, const char *name, enum cli_type type);
 
-/* Calls `each` with every name in `dir` but . and .. until it returns false. */
+/* Calls `each` with every name in `dir` except . and .. until it returns false.  Returns false if
+ * `dir` cannot be read. */
 bool cli_each_name(const char *dir, cli_name_fn each, void *user);
 
-/* Calls `each` with the folders where the system looks for libraries until it returns true, which is
- * passed on.  `from` is the variable of the environment that names the folder, if one for this alone
- * does. */
+/* Calls `each` with the folders in which the system looks for libraries until it returns true;
+ * returns whether it did.  `from` is "LD_LIBRARY_PATH" for a folder from there, else NULL. */
 bool cli_each_library_dir(bool (*each)(void *user, const char *dir, const char *from), void *user);
 
-/* Runs a program of PATH that gets no input and whose messages nobody sees, and takes what it prints.
- * False if there is none such, if it fails, takes longer than `ms` or prints `cap` bytes or more. */
+/* Runs a program found on PATH, without input and with its stderr discarded, and reads its stdout
+ * into out[0..*n).  False if there is no such program, if it fails, takes longer than `ms`
+ * milliseconds or prints `cap` bytes or more. */
 bool cli_run_program(char *const *argv, int ms, char *out, size_t cap, size_t *n);
 
 #endif

@@ -32,7 +32,7 @@ bool cli_is_terminal(FILE *f)
     return term != NULL && strcmp(term, "dumb") != 0 && isatty(fileno(f));
 }
 
-/* ---- files ------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 bool cli_stat(const char *path, struct cli_stat *out)
 {
@@ -85,7 +85,7 @@ char *cli_full_path(const char *path)
     return realpath(path, NULL);
 }
 
-/* Some file systems, older XFS say, tell no types. */
+/* Some file systems, such as older XFS, report no types. */
 static enum cli_type type_of(const struct dirent *e)
 {
     return e->d_type == DT_REG   ? CLI_TYPE_FILE
@@ -108,7 +108,7 @@ bool cli_each_name(const char *dir, cli_name_fn each, void *user)
     return true;
 }
 
-/* ---- the linker's folders ---------------------------------------------------------------------- */
+/* ---- the linker's folders -------------------------------------------------------------------- */
 
 #define INCLUDE_DEPTH 8
 
@@ -136,7 +136,7 @@ static bool visit_includes(const struct visit *v, const char *pattern, const cha
     return found;
 }
 
-/* ld.so.conf(5) as ldconfig(8) reads it: a folder per line, `include PATTERN`, # comments. */
+/* Reads ld.so.conf(5) as ldconfig(8) does: a folder per line, `include PATTERN`, # comments. */
 static bool visit_conf(const struct visit *v, const char *conf, int depth)
 {
     FILE *f = depth < INCLUDE_DEPTH ? cli_open(conf) : NULL;
@@ -190,7 +190,7 @@ bool cli_each_library_dir(bool (*each)(void *user, const char *dir, const char *
     return found;
 }
 
-/* ---- a program --------------------------------------------------------------------------------- */
+/* ---- a program ------------------------------------------------------------------------------- */
 
 static bool spawn_program(char *const *argv, int out, pid_t *pid)
 {
@@ -215,7 +215,7 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Reads to the end; false if that takes too long or too much. */
+/* Reads to the end of file; false after `ms` milliseconds or `cap` bytes. */
 static bool read_until_end(int fd, int ms, char *buf, size_t cap, size_t *n)
 {
     int64_t end = now_ms() + ms;

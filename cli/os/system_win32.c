@@ -1,4 +1,5 @@
-/* Windows knows UTF-16; all else here is UTF-8.  The ANSI calls would lose what the code page lacks. */
+/* Windows uses UTF-16, the program UTF-8.  The ANSI calls would lose characters that the code page
+ * lacks. */
 #include "cli/os/system.h"
 
 #include <windows.h>
@@ -13,7 +14,7 @@
 
 #include "cli/os/path.h"
 
-/* ---- text -------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static wchar_t *to_wide(const char *text)
 {
@@ -35,7 +36,7 @@ static char *to_utf8(const wchar_t *text)
     return out;
 }
 
-/* Sets errno to what the system's last error is. */
+/* Sets errno from GetLastError() and returns false. */
 static bool set_errno(void)
 {
     switch (GetLastError()) {
@@ -75,8 +76,8 @@ static wchar_t *full_path(const wchar_t *path)
     return out;
 }
 
-/* A path as the system takes it: beyond MAX_PATH (248 for folders) only if it is absolute, without
- * . and .., and begins with \\?\. */
+/* The system accepts a path beyond MAX_PATH (248 for folders) only if it is absolute, without . and
+ * .., and begins with \\?\. */
 static wchar_t *wide_path(const char *path)
 {
     wchar_t *wide = to_wide(path), *full;
@@ -100,7 +101,7 @@ static wchar_t *wide_path(const char *path)
     return out;
 }
 
-/* ---- the process ------------------------------------------------------------------------------- */
+/* ---- the process ----------------------------------------------------------------------------- */
 
 static HANDLE handle_of(FILE *f)
 {
@@ -120,9 +121,9 @@ static void restore_code_page(void)
     SetConsoleOutputCP(code_page);
 }
 
-/* The console is told to expect UTF-8, and gets its code page back at the end: so everything is
- * printed alike, through stdio, wherever it goes.  Without buffers stdio would give a console single
- * bytes, and it shows no character that comes in parts. */
+/* Sets the console to UTF-8 until the program ends, so that all output goes through stdio alike.
+ * The streams get buffers: unbuffered stdio writes single bytes, and a console shows no character
+ * that arrives in parts. */
 static void set_streams(void)
 {
     DWORD mode;
@@ -162,7 +163,7 @@ static int compare_arguments(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Adds the files that a pattern names, or the pattern if there are none. */
+/* Adds the files that match a pattern, or the pattern itself if none does. */
 static bool expand_pattern(struct args *a, char *pattern)
 {
     WIN32_FIND_DATAW found;
@@ -193,7 +194,7 @@ static bool expand_pattern(struct args *a, char *pattern)
     return true;
 }
 
-/* The shells leave wildcards to the program.  No name of a file has one in it. */
+/* Windows shells leave wildcards to the program, and file names cannot contain them. */
 bool cli_start(int *argc, char ***argv)
 {
     int n;
@@ -223,7 +224,7 @@ bool cli_is_terminal(FILE *f)
                           mode | ENABLE_PROCESSED_OUTPUT | ENABLE_VIRTUAL_TERMINAL_PROCESSING);
 }
 
-/* ---- files ------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 bool cli_stat(const char *path, struct cli_stat *out)
 {
@@ -302,7 +303,7 @@ size_t cli_processors(void)
     return info.dwNumberOfProcessors > 0 ? info.dwNumberOfProcessors : 1;
 }
 
-/* Takes off what GetFinalPathNameByHandle begins with: \\?\C:\..., \\?\UNC\server\... */
+/* Strips the prefix of GetFinalPathNameByHandle: \\?\C:\..., \\?\UNC\server\... */
 static void make_plain(wchar_t *path)
 {
     bool unc = wcsncmp(path, L"\\\\?\\UNC\\", 8) == 0;
@@ -313,7 +314,7 @@ static void make_plain(wchar_t *path)
         path[0] = L'\\';
 }
 
-/* Without links and junctions; NULL where the file cannot be opened or its volume has no name. */
+/* Resolves links and junctions; NULL if the file cannot be opened or its volume has no name. */
 static wchar_t *final_path(const wchar_t *path)
 {
     HANDLE h = CreateFileW(path, FILE_READ_ATTRIBUTES,
@@ -347,7 +348,7 @@ char *cli_full_path(const char *path)
     return out;
 }
 
-/* Links and junctions are reparse points. */
+/* Symbolic links and junctions are reparse points. */
 static enum cli_type type_of(DWORD attributes)
 {
     return attributes & FILE_ATTRIBUTE_REPARSE_POINT ? CLI_TYPE_UNKNOWN
@@ -384,7 +385,7 @@ bool cli_each_name(const char *dir, cli_name_fn each, void *user)
     return ok;
 }
 
-/* ---- folders of PATH --------------------------------------------------------------------------- */
+/* ---- folders of PATH ------------------------------------------------------------------------- */
 
 static char *get_variable(const wchar_t *name)
 {
@@ -396,7 +397,7 @@ static char *get_variable(const wchar_t *name)
     return out;
 }
 
-/* Whether the folder is the same wherever the program is called: C:\..., \\server\... */
+/* Whether the folder does not depend on the current one: C:\..., \\server\... */
 static bool is_absolute(const char *dir)
 {
     return (dir[0] != '\0' && dir[1] == ':' && dir[2] != '\0' &&
@@ -413,7 +414,7 @@ bool cli_each_library_dir(bool (*each)(void *user, const char *dir, const char *
         char *end = strchr(at, ';');
         if (end != NULL)
             *end = '\0';
-        /* An entry that has a ; in it is quoted; such a folder is passed over. */
+        /* Quoted entries, which may contain a ;, are skipped. */
         found = is_absolute(at) && each(user, at, NULL);
         at = end != NULL ? end + 1 : NULL;
     }
@@ -421,7 +422,7 @@ bool cli_each_library_dir(bool (*each)(void *user, const char *dir, const char *
     return found;
 }
 
-/* ---- a program --------------------------------------------------------------------------------- */
+/* ---- a program ------------------------------------------------------------------------------- */
 
 struct lookup {
     const char *name;
@@ -448,8 +449,8 @@ static bool has_program(void *user, const char *dir, const char *from)
     return l->path != NULL;
 }
 
-/* Adds an argument so that CommandLineToArgvW and the C run-time library take it for one: backslashes
- * count as such unless a quotation mark follows. */
+/* Quotes an argument for CommandLineToArgvW and the C run-time library, which take backslashes
+ * literally unless a quotation mark follows. */
 static char *append_quoted(char *to, const char *arg)
 {
     size_t slashes = 0;
@@ -505,7 +506,7 @@ static bool create_process(const wchar_t *program, wchar_t *line, HANDLE out, HA
     return true;
 }
 
-/* What is there: a child of the program's may keep the pipe open. */
+/* Reads what is available, not to the end: a child of the program may keep the pipe open. */
 static bool read_pipe(HANDLE from, char *out, size_t cap, size_t *n)
 {
     DWORD there, got;
@@ -517,8 +518,8 @@ static bool read_pipe(HANDLE from, char *out, size_t cap, size_t *n)
     return *n < cap;
 }
 
-/* The pipe has room for `cap` bytes, so a program that ends has all that it may print in there, and one
- * that prints more does not end. */
+/* The pipe holds `cap` bytes: a program that prints less can end before anything is read, one that
+ * prints more blocks until it is killed. */
 static bool run_and_read(const wchar_t *program, wchar_t *line, int ms, char *out, size_t cap,
                          size_t *n)
 {
@@ -547,7 +548,7 @@ static bool run_and_read(const wchar_t *program, wchar_t *line, int ms, char *ou
     return ok;
 }
 
-/* By its full path: CreateProcessW would look into the current folder before PATH. */
+/* Passes the full path, because CreateProcessW searches the current folder before PATH. */
 bool cli_run_program(char *const *argv, int ms, char *out, size_t cap, size_t *n)
 {
     struct lookup l = {argv[0], NULL};

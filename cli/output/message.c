@@ -70,12 +70,12 @@ int cli_usage(const char *command, const char *fmt, ...)
     return CLI_USAGE;
 }
 
-/* What the user can do about an error, or NULL. */
+/* What the user can do about an error; NULL if there is nothing to say. */
 static const char *advice(const struct exti_error *err)
 {
     switch (err->os_error) {
     case ENOSPC:
-#ifdef EDQUOT /* which Windows lacks */
+#ifdef EDQUOT /* not on Windows */
     case EDQUOT:
 #endif
         return "free some space, or put CTXDIR on a file system that has more";

@@ -1,4 +1,4 @@
-/* The bar is painted by a thread of its own, so that it appears in the middle of one long file too. */
+/* A thread of its own paints the bar, so that it appears even while one long file is processed. */
 #include "cli/output/progress.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ struct cli_progress {
     pthread_cond_t changed;
     const char *what;
     size_t done, total, tick;
-    char name[NAME_WIDTH + 1]; /* plain ASCII: its width is known */
+    char name[NAME_WIDTH + 1]; /* ASCII only, so that bytes are columns */
     bool painted, hidden, ended;
 };
 

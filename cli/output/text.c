@@ -27,14 +27,14 @@ size_t cli_utf8(const char *s, uint32_t *code)
     return n;
 }
 
-/* Whether a terminal would obey the character, or reorder the line for it, instead of showing it. */
+/* Terminals obey these characters, or reorder the line because of them, instead of showing them. */
 static bool is_control(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x200e || code == 0x200f ||
            (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
-/* The escape for the `n` bytes at `s`, of which `n` 0 says that the first is not UTF-8. */
+/* Escapes the character of `n` bytes at `s`; 0 means one byte that is not UTF-8. */
 static void escape(char out[16], const char *s, size_t n, uint32_t code)
 {
     if (n == 1 && (code == '\n' || code == '\t' || code == '\r'))

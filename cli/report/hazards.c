@@ -1,4 +1,3 @@
-/* The hazards that the library finds in files, for people and for programs. */
 #include "cli/report/hazards.h"
 
 #include <inttypes.h>
@@ -10,10 +9,11 @@
 #include "cli/output/label.h"
 #include "cli/output/text.h"
 
-/* One kind, of one file or of many. */
+/* One kind of hazard. */
 struct row {
-    struct exti_hazard_info info; /* of many: count is the sum, most of all together */
-    json_t *files;                /* of many: names, in the order they were added */
+    struct exti_hazard_info
+        info;      /* of many files, `count` is the sum and `most` holds for all together */
+    json_t *files; /* of many files: names in the order they were added */
 };
 
 struct cli_hazards {
@@ -21,7 +21,7 @@ struct cli_hazards {
     size_t count;
 };
 
-/* ---- what is said of one kind ------------------------------------------------------------------- */
+/* ---- what is said of one kind ---------------------------------------------------------------- */
 
 static const struct {
     const char *key, *text;
@@ -39,13 +39,13 @@ static bool is_static_tls(const struct exti_hazard_info *h)
     return h->kind == EXTI_HAZARD_STATIC_TLS;
 }
 
-/* Whether more contexts are wanted than there is room for, and room could be made. */
+/* Whether there is too little room for the contexts, and a setting can make more. */
 static bool wants_room(const struct exti_hazard_info *h, int contexts)
 {
     return is_static_tls(h) && h->most > 0 && (uint64_t)contexts > h->most;
 }
 
-/* What lets that many contexts load it. */
+/* Bytes of static TLS that let so many contexts load it. */
 static uint64_t room_for(const struct exti_hazard_info *h, int contexts)
 {
     return h->count > UINT64_MAX / (uint64_t)contexts ? UINT64_MAX : h->count * (uint64_t)contexts;
@@ -59,7 +59,7 @@ static void print_outcome(const struct exti_hazard_info *h)
         printf(", to %" PRIu64, h->most);
 }
 
-/* How much there is of it, in the words of its kind. */
+/* Prints the amount, in the unit of its kind. */
 static void print_count(const struct exti_hazard_info *h)
 {
     if (is_static_tls(h))
@@ -95,7 +95,7 @@ static json_t *info_json(const struct exti_hazard_info *h, int contexts)
     return o;
 }
 
-/* ---- one file ----------------------------------------------------------------------------------- */
+/* ---- one file -------------------------------------------------------------------------------- */
 
 void cli_hazards_print(const struct exti_image *im, int contexts)
 {
@@ -132,7 +132,7 @@ json_t *cli_hazards_json(const struct exti_image *im, int contexts)
     return all;
 }
 
-/* ---- many --------------------------------------------------------------------------------------- */
+/* ---- many ------------------------------------------------------------------------------------ */
 
 struct cli_hazards *cli_hazards_new(void)
 {
@@ -149,7 +149,7 @@ void cli_hazards_free(struct cli_hazards *h)
     free(h);
 }
 
-/* The row of that kind, made in its place; NULL when memory is out. */
+/* The row of that kind, inserted in order if new; NULL when out of memory. */
 static struct row *row_of(struct cli_hazards *h, const struct exti_hazard_info *info)
 {
     size_t at = 0;
@@ -169,7 +169,7 @@ static struct row *row_of(struct cli_hazards *h, const struct exti_hazard_info *
     return &rows[at];
 }
 
-/* One file that can never be loaded does not keep the others from it. */
+/* A file that can never be loaded does not count against the others. */
 static uint64_t most_of(const struct exti_hazard_info *all, const struct exti_hazard_info *one)
 {
     if (!is_static_tls(all) || one->most == 0)

@@ -7,8 +7,8 @@
 
 #include <extisolate.h>
 
-/* `contexts`, here and below: how many are planned, 0 for an unknown number.  Where there is not room
- * for so many, what would make room is printed too. */
+/* `contexts`, here and below: how many are planned, 0 for an unknown number.  Where there is not
+ * room for so many, what would make room is printed too. */
 void cli_hazards_print(const struct exti_image *im, int contexts); /* inspect's lines */
 json_t *cli_hazards_json(const struct exti_image *im, int contexts);
 

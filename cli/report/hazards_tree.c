@@ -65,7 +65,7 @@ static int add_file_hazards(struct cli_hazards *h, const char *path, size_t *cou
     if (!begins_as_library(path))
         return CLI_OK;
     rc = exti_inspect(path, &im, &err);
-    /* Objects, programs and the like are no libraries. */
+    /* Object files, programs and the like. */
     if (rc == EXTI_E_UNSUPPORTED)
         return CLI_OK;
     if (rc != 0)

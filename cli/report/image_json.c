@@ -45,7 +45,7 @@ static json_t *api_json(const struct exti_image *im, const struct cli_image_opts
     return api;
 }
 
-/* Where the API symbols bind: their number by library. */
+/* How many API symbols bind to each library. */
 static json_t *bindings_json(const struct exti_image *im, const struct cli_image_opts *o)
 {
     static const struct {

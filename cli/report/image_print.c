@@ -41,7 +41,7 @@ static const struct flag macho_flags[] = {
 };
 static const size_t macho_flag_count = sizeof macho_flags / sizeof *macho_flags;
 
-/* Names, after `verb` and their count: on the same line while they are few. */
+/* Prints a count of symbols, and their names if they are few or `all` are wanted. */
 static void print_names(const char *verb, const struct cli_names *n, bool all, const char *after)
 {
     printf("%s %zu symbol%s%s", verb, n->count, n->count == 1 ? "" : "s", after);
@@ -105,7 +105,7 @@ static void print_tls(const struct exti_image_info *info)
 static const char *const signatures[] = {"none", "ad hoc, a linker's", "ad hoc",
                                          "a certificate's; a copy gets an ad hoc one"};
 
-/* How many of the API symbols bind where, the names of libraries as dyld counts them. */
+/* Prints to which library how many API symbols bind (two-level namespace). */
 static void print_bindings(const struct exti_image *im, const struct cli_image_opts *o)
 {
     static const struct {
@@ -133,7 +133,7 @@ static void print_bindings(const struct exti_image *im, const struct cli_image_o
         }
 }
 
-/* "13.3", or "13.3.1", of xxxx.yy.zz. */
+/* Versions are packed as xxxx.yy.zz (mach-o/loader.h); .zz is omitted when 0. */
 static void print_version(const char *name, uint32_t v)
 {
     printf(", %s %" PRIu32 ".%" PRIu32, name, v >> 16, v >> 8 & 0xff);
@@ -161,7 +161,7 @@ static void print_needed(const struct exti_image *im, const struct exti_image_in
         cli_line("needed", NULL, "none");
 }
 
-/* What a Mach-O file, or one architecture of it, has. */
+/* Describes a thin Mach-O file, or one architecture of a universal file. */
 static void print_macho(const struct exti_image *im, const struct cli_image_opts *o)
 {
     struct exti_image_info info = {.size = sizeof info};

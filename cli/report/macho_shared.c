@@ -1,4 +1,3 @@
-/* What a Mach-O copy still shares with the rest of the process. */
 #include "cli/report/macho_shared.h"
 
 #include <string.h>
@@ -7,7 +6,7 @@
 #include "cli/output/json.h"
 #include "cli/output/text.h"
 
-/* Slices have most names in common; `seen` has those that `names` has. */
+/* Slices have most names in common, so names already added are skipped; `seen` has them as keys. */
 static void add_once(json_t *names, json_t *seen, const char *name)
 {
     json_t *text = cli_json_text(name);
@@ -29,7 +28,7 @@ static void add_flat(struct cli_shared *s, json_t *seen, const struct exti_image
             add_once(s->flat, seen, symbol.name);
 }
 
-/* A rewritten slice needs the API copy, so its list of libraries is not the original's. */
+/* A rewritten slice needs the API copy, so its libraries differ from those of the original. */
 static bool same_needed(const struct exti_image *a, const struct exti_image *b)
 {
     const char *x, *y;

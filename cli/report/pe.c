@@ -1,4 +1,3 @@
-/* What a PE file is, and what becomes of each library that it names when it is copied. */
 #include "cli/report/pe.h"
 
 #include <inttypes.h>
@@ -11,7 +10,7 @@
 #include "cli/output/label.h"
 #include "cli/output/text.h"
 
-/* ---- kinds of libraries ------------------------------------------------------------------------- */
+/* ---- kinds of libraries ---------------------------------------------------------------------- */
 
 enum kind { API, STABLE, API_SET, SYSTEM, RUNTIME, PROGRAM, OTHER };
 
@@ -62,7 +61,7 @@ static bool has_suffix(const char *name, const char *with)
     return n >= m && strcasecmp(name + n - m, with) == 0;
 }
 
-/* The same library, ".dll" understood in both. */
+/* Whether both name the same library; ".dll" may be omitted. */
 static bool is_same_dll(const char *a, const char *b)
 {
     const size_t n = strlen(a) - (has_suffix(a, ".dll") ? 4 : 0);
@@ -70,7 +69,7 @@ static bool is_same_dll(const char *a, const char *b)
     return n == strlen(b) - (has_suffix(b, ".dll") ? 4 : 0) && strncasecmp(a, b, n) == 0;
 }
 
-/* "python311.dll", "python313t_d": what follows the digits is the build's. */
+/* "python311.dll", "python313t_d.dll": the build follows the digits. */
 static enum kind kind_of_python(const char *name)
 {
     static const char *const builds[] = {"", "_d", "t", "t_d"};
@@ -103,13 +102,14 @@ static enum kind kind_of(const char *name, const char *const *api)
     return has_suffix(name, ".exe") ? PROGRAM : OTHER;
 }
 
-/* ---- what the file has of each -------------------------------------------------------------------- */
+/* ---- what the file has of each --------------------------------------------------------------- */
 
 struct uses {
     size_t by_name, by_number;
 };
 
-/* The symbols imported are in the order of their libraries: those of each are looked for from *at on. */
+/* Counts the symbols imported from one library.  Imports are ordered by library, so counting starts
+ * at *at and leaves it at the next library. */
 static struct uses count_uses(const struct exti_image *im, size_t library, size_t *at)
 {
     struct exti_symbol_info s = {.size = sizeof s};
@@ -128,7 +128,7 @@ static struct uses count_uses(const struct exti_image *im, size_t library, size_
     return u;
 }
 
-/* Calls `each` with every library that exports are forwarded to and their number. */
+/* Calls `each` with every library that exports are forwarded to and the number of exports. */
 static void each_forward(const struct exti_image *im,
                          void (*each)(void *user, const char *library, size_t count), void *user)
 {
@@ -168,8 +168,8 @@ static bool imports_symbol(const struct exti_image *im, const char *name)
     return false;
 }
 
-/* A C run-time library linked in keeps its threads' data in a fiber-local slot; no other library would
- * hold its place. */
+/* A statically linked C run-time library keeps per-thread data in a fiber-local slot, so the file
+ * imports FlsAlloc and no C run-time library. */
 static bool has_static_crt(const struct exti_image *im)
 {
     const char *name;
@@ -238,7 +238,7 @@ json_t *cli_pe_mentions_in(const char *path, const char *const *api)
     return all != NULL ? all : json_array();
 }
 
-/* ---- for people ------------------------------------------------------------------------------------ */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 static void print_imports(const struct exti_image *im, const char *const *api)
 {
@@ -352,7 +352,7 @@ void cli_pe_print_layout(const struct exti_image_info *info)
     printf("%s\n", info->flags & EXTI_IMAGE_RELOCATABLE ? "at any address" : "at one address only");
 }
 
-/* ---- for programs ------------------------------------------------------------------------------------- */
+/* ---- for programs ---------------------------------------------------------------------------- */
 
 static json_t *imports_json(const struct exti_image *im, const char *const *api)
 {

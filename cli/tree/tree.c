@@ -1,4 +1,3 @@
-/* What of a folder is a native library, by the names that files have. */
 #include "cli/tree/tree.h"
 
 #include <errno.h>
@@ -21,7 +20,7 @@ struct folder {
     const char *real; /* without links; in `seen` */
 };
 
-/* One of a folder's names that may be of interest. */
+/* A directory entry that may be a folder or a library. */
 struct name {
     char *text; /* owned */
     enum cli_type type;
@@ -31,14 +30,14 @@ struct walk {
     struct cli_tree *tree;
     struct cli_progress *bar;
     char *except;           /* owned; without links */
-    void *seen;             /* tree of the paths, without links, that the walk has come by */
-    struct folder *folders; /* yet to be looked into */
+    void *seen;             /* tsearch(3) tree of the paths seen, without links */
+    struct folder *folders; /* still to be read */
     size_t folder_count, folder_cap;
     size_t file_cap;
-    struct name *names; /* of the folder that is being looked into */
+    struct name *names; /* of the folder that is being read */
     size_t name_count, name_cap;
-    bool has_manifest; /* or another program's file of that name */
-    bool full;         /* memory is out */
+    bool has_manifest; /* the folder has a file of that name, maybe another program's */
+    bool full;         /* out of memory */
 };
 
 static int text_order(const void *a, const void *b)
@@ -64,7 +63,7 @@ static bool is_library_name(const char *name)
            ends_in(name, ".dll");
 }
 
-/* The walk's own `path`, which is taken over, if it comes by that for the first time; else NULL. */
+/* Takes ownership of `path` and returns it if it is new, else NULL. */
 static const char *first_seen(struct walk *w, char *path)
 {
     char **node = path != NULL ? tsearch(path, &w->seen, text_order) : NULL;
@@ -99,7 +98,7 @@ static bool is_below(const char *path, const char *folder)
            (path[n] == '\0' || strchr(CLI_SEPARATORS, path[n]) != NULL);
 }
 
-/* Both paths are taken over. */
+/* Takes ownership of both paths. */
 static void add_folder(struct walk *w, char *path, char *real)
 {
     bool is_out = w->except != NULL && is_below(real, w->except);
@@ -131,8 +130,8 @@ static void add_library_file(struct walk *w, char *path, char *real)
     free(path);
 }
 
-/* Few of the files in a tree are libraries: no others are looked at, and of all paths only those of links
- * are asked for. */
+/* Few files in a tree are libraries, so system calls are saved: other files are not looked at, and
+ * only symbolic links are resolved. */
 static void take_name(struct walk *w, const struct folder *at, const struct name *n)
 {
     struct cli_stat st = {.is_dir = n->type == CLI_TYPE_DIR, .is_file = n->type == CLI_TYPE_FILE};
@@ -143,7 +142,7 @@ static void take_name(struct walk *w, const struct folder *at, const struct name
     is_wanted = is_wanted && (st.is_dir || (st.is_file && is_library_name(n->text)));
     if (is_wanted)
         real = n->type != CLI_TYPE_UNKNOWN ? cli_join(at->real, n->text) : cli_full_path(path);
-    /* What is gone since is no file. */
+    /* NULL if the file has been removed meanwhile. */
     if (real == NULL)
         free(path);
     else if (st.is_dir)
@@ -158,7 +157,7 @@ static bool collect_name(void *user, const char *name, enum cli_type type)
 
     if (strcmp(name, CLI_MANIFEST) == 0)
         w->has_manifest = true;
-    /* Half the folders of an installation hold what Python has compiled, and no library. */
+    /* Half the folders of an installation are __pycache__, which have no libraries. */
     if (strcmp(name, "__pycache__") == 0 || (type == CLI_TYPE_FILE && !is_library_name(name)))
         return true;
     char *text = strdup(name);
@@ -171,7 +170,7 @@ static bool collect_name(void *user, const char *name, enum cli_type type)
     return true;
 }
 
-/* ---- what a file is ------------------------------------------------------------------------------ */
+/* ---- kinds of files -------------------------------------------------------------------------- */
 
 /* The magic numbers of ELF, PE, Mach-O and universal files. */
 static bool has_magic(const char *path)
@@ -207,7 +206,7 @@ static bool has_init(const char *path)
     return found;
 }
 
-/* By its name where that tells. */
+/* Goes by the name if it tells, else by the symbols. */
 static void classify(struct cli_tree_file *f)
 {
     f->abi = cli_abi_of(f->path);
@@ -240,7 +239,7 @@ static void *classify_some(void *user)
     }
 }
 
-/* By two threads, where a second one can be had: some of the files have many symbols. */
+/* Two threads, since some files have many symbols; one if the second cannot be started. */
 static void classify_all(struct cli_tree *t)
 {
     struct classifying c = {.tree = t, .lock = PTHREAD_MUTEX_INITIALIZER};
@@ -267,9 +266,9 @@ static void leave_out(struct walk *w, const struct folder *at, const char *says,
     cli_progress_show(w->bar);
 }
 
-/* Web applications have a manifest.json too.  One that is damaged, or cannot be read, may be a
- * context's, whose copies must not be copied again; or another's, and then files that were asked for
- * are missing: so that is told. */
+/* Web applications have a manifest.json too.  One that is damaged or unreadable may belong to a
+ * context, whose copies must not be copied again, or to another program, and then requested files
+ * are missing: so skipping the folder is reported. */
 static bool is_context(struct walk *w, const struct folder *at)
 {
     struct exti_dir *d = NULL;

@@ -4,8 +4,8 @@
 
 #include "cli/tree/tree.h"
 
-/* Asks the Python in `dir`, the tree's folder, or in the virtual environment around it; without one,
- * searches as cli_find_libpython does.  The caller frees *out.  CLI_OK, or CLI_FAILED with a
+/* Asks the Python in `dir`, the tree's folder, or in the virtual environment around it; without
+ * one, searches as cli_find_libpython does.  The caller frees *out.  CLI_OK, or CLI_FAILED with a
  * message. */
 int cli_tree_libpython(const struct cli_tree *t, const char *dir, char **out);
 

@@ -1,4 +1,3 @@
-/* What copy-tree says when it is done. */
 #include "cli/tree/tree_report.h"
 
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 
 #define NAMES_SHOWN 6
 
-/* ---- libraries ----------------------------------------------------------------------------------- */
+/* ---- libraries ------------------------------------------------------------------------------- */
 
 static const char *const states[] = {[EXTI_LIBRARY_MISSING] = "missing",
                                      [EXTI_LIBRARY_SHARED] = "shared",
@@ -75,7 +74,7 @@ static bool has_copy(const struct cli_tree_report *r, const struct cli_tree_resu
     return false;
 }
 
-/* Whether it is in that state and among the report's libraries it is not. */
+/* Whether a library that nothing needs, so that r->libraries lacks it, is in that state. */
 static bool is_alone(const struct cli_tree_report *r, const struct cli_tree_result *t,
                      enum exti_library_state state)
 {
@@ -98,7 +97,7 @@ static size_t count_state(const struct cli_tree_report *r, enum exti_library_sta
     return n;
 }
 
-/* ---- groups: names under the reason that they have in common -------------------------------------- */
+/* ---- groups of names with the same reason -------------------------------------- */
 
 /* {reason: [name, ...]} */
 static void add_to_group(json_t *groups, const char *why, const char *name)
@@ -106,7 +105,7 @@ static void add_to_group(json_t *groups, const char *why, const char *name)
     const char *glob = strstr(why, " (");
     char *cut = strdup(why);
 
-    /* Which glob of the base set it was says no more than the name. */
+    /* Drops the glob of the base set that matched, as it says no more than the name. */
     if (cut != NULL && glob != NULL && why[strlen(why) - 1] == ')')
         cut[glob - why] = '\0';
     json_t *key = cli_json_text(cut != NULL ? cut : why);
@@ -193,7 +192,7 @@ static void print_missing(const struct cli_tree_report *r)
     }
 }
 
-/* ---- files --------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static const char *skipped_why(const struct cli_tree_result *t)
 {
@@ -274,7 +273,7 @@ void cli_tree_report_print(const struct cli_tree_report *r)
         puts("--why lists which libraries are isolated or shared, and why");
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *result_json(const struct cli_tree_report *r, const struct cli_tree_result *t)
 {
