@@ -1,5 +1,5 @@
-/* The program, on the public header <extisolate.h> alone.  Here are the commands; what they share is
- * in rooms below, each of which uses only the ones after it:
+/* The program, which uses only the public header <extisolate.h> of the library.  Here are the
+ * commands; what they share is in rooms below, each of which uses only the ones after it:
  *
  *     tree/    copy-tree: finds a folder's libraries, copies them with threads, reports
  *     report/  describes files and hazards, for people and as JSON

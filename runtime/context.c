@@ -20,12 +20,12 @@
 struct pyrt_context {
     struct pyrt_opts opts;
     pthread_t thread;
-    pid_t process; /* that it was started in */
+    pid_t process; /* the one that the context was started in */
     struct exti_ctx *ctx;
     struct pyrt_heap *heap;
     struct pyrt_api py;
     union pyrt_config config;
-    char **argv; /* the command line that a stock interpreter would get */
+    char **argv; /* the command line, as for a stock interpreter */
     int argc;
     struct pyrt_result result;
 };
@@ -68,7 +68,7 @@ static int preinitialise(struct pyrt_context *c, struct exti_error *err)
 
     if (rc < 0)
         return rc;
-    /* The locale is the process's; pyrt_process_setup has taken care of it. */
+    /* The locale belongs to the process; pyrt_process_setup has set it. */
     pre.configure_locale = pre.coerce_c_locale = pre.coerce_c_locale_warn = 0;
     pre.parse_argv = 0;
     if (pyrt_process_utf8() && !(utf8 && *utf8))
@@ -76,7 +76,7 @@ static int preinitialise(struct pyrt_context *c, struct exti_error *err)
     s = c->py.Py_PreInitialize(&pre);
     if (s.type)
         return start_failed(c, s, err);
-    /* What stays mapped keeps its memory too. */
+    /* Code that stays mapped goes on using its memory, so the heap would never be freed. */
     if (c->opts.ctx_flags & EXTI_CTX_KEEP)
         return 0;
     rc = pyrt_heap_new(&c->heap, err);
@@ -85,8 +85,8 @@ static int preinitialise(struct pyrt_context *c, struct exti_error *err)
     return rc;
 }
 
-/* parse_argv stays on: sys.argv, sys.orig_argv and the program's absolute path come out as this
- * version of CPython makes them. */
+/* parse_argv stays on, so that this version of CPython computes sys.argv, sys.orig_argv and the
+ * program's absolute path itself. */
 static struct pyrt_status configure(struct pyrt_context *c)
 {
     static const char *const names[] = {"program_name", "executable"};
@@ -103,7 +103,7 @@ static struct pyrt_status configure(struct pyrt_context *c)
         s = py->PyConfig_SetBytesArgv(&c->config, c->argc, c->argv);
     if (s.type == 0)
         s = py->PyConfig_Read(&c->config);
-    /* 3.9 does not note that the arguments have been parsed and would parse what is left. */
+    /* 3.9 does not record that the arguments are parsed, and would parse the remaining ones. */
     if (*pyrt_int(&c->config, py->build, "parse_argv") == 1)
         *pyrt_int(&c->config, py->build, "parse_argv") = 0;
     return s;
@@ -129,23 +129,23 @@ static int initialise(struct pyrt_context *c, struct exti_error *err)
     return rc;
 }
 
-/* From 3.10 on the signal module sets a SIGINT handler as it is imported, whatever the
- * configuration says.  The redirect refuses, but the module does not notice and asyncio.run would
- * go by what it believes. */
+/* From 3.10 on, the signal module sets a SIGINT handler when it is imported, whatever the
+ * configuration says.  The redirect refuses, but the module records the handler as set, and
+ * asyncio.run would rely on that. */
 static void correct_signals(const struct pyrt_api *py)
 {
     struct pyobj *m = py->PyImport_ImportModule("_signal"), *result = NULL;
 
     if (m)
         result = py->PyObject_CallMethod(m, "signal", "ii", SIGINT, 0 /* SIG_DFL */);
-    /* Refused where the host does something else with SIGINT: then the module knows. */
+    /* Fails where the host does something else with SIGINT; the module has noticed that itself. */
     if (!result)
         py->PyErr_Clear();
     py->Py_DecRef(result);
     py->Py_DecRef(m);
 }
 
-/* The module `extisolate`, by which a program knows its context. */
+/* Makes the module `extisolate`, which tells a program about its context. */
 static int add_module(const struct pyrt_context *c, struct exti_error *err)
 {
     const struct pyrt_api *py = &c->py;
@@ -159,7 +159,7 @@ static int add_module(const struct pyrt_context *c, struct exti_error *err)
     return pyrt_fail(err, EXTI_E_NOMEM, "cannot make the module extisolate: out of memory");
 }
 
-/* CPython reports a lack of keys as one of memory, and in places ends the process. */
+/* CPython reports exhausted keys as lack of memory, and in places ends the process. */
 static int check_keys(struct exti_error *err)
 {
     pthread_key_t key;
@@ -217,7 +217,7 @@ static int add_leak(void *user, const struct exti_error *finding)
     return 0;
 }
 
-/* With the GIL held no thread of the context can load anything meanwhile. */
+/* Called with the GIL held, so that no thread of the context can load anything meanwhile. */
 static void prove_isolation(struct pyrt_context *c)
 {
     struct exti_proof proof = {.size = sizeof proof};
@@ -250,7 +250,7 @@ static void run_context(struct pyrt_context *c)
     c->py.PyConfig_Clear(&c->config);
     if (c->opts.prove && !is_child(c))
         prove_isolation(c);
-    /* Output that could not be written: CPython's own status for it. */
+    /* CPython's own status when buffered output cannot be written. */
     if (c->py.Py_FinalizeEx() < 0)
         c->result.status = 120;
 }
@@ -264,9 +264,9 @@ static void *thread_main(void *arg)
     pyrt_name_thread(name);
     c->process = getpid();
     run_context(c);
-    /* Of a child this is the only thread, and nobody is left to take its program's status.  What
-     * exit() would run belongs to all contexts, and the others are as their threads left them at
-     * the fork. */
+    /* In a forked child this is the only thread, so nobody else takes the program's status.  exit()
+     * would run handlers of all contexts, and the others are in the middle of whatever their
+     * threads did at the fork. */
     if (is_child(c)) {
         fflush(NULL);
         _exit(c->result.status);
@@ -274,7 +274,7 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* What a main thread would have: deep recursion in an extension must work as it does there. */
+/* As large as a main thread's, so that deep recursion in extensions works as in a stock process. */
 static size_t stack_size(void)
 {
     const size_t least = (size_t)8 << 20, most = (size_t)256 << 20;

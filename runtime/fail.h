@@ -1,4 +1,4 @@
-/* Filling in the public struct exti_error from outside the library. */
+/* Fills in the public struct exti_error, as the library does. */
 #ifndef RUNTIME_FAIL_H
 #define RUNTIME_FAIL_H
 
@@ -13,7 +13,7 @@
 /* Returns `code`; `err` may be NULL. */
 int pyrt_fail(struct exti_error *err, int code, const char *fmt, ...) PYRT_PRINTF(3, 4);
 
-/* EXTI_E_IO about `file`, with the system's words for `os_error`. */
+/* Describes an EXTI_E_IO error of `file` as "WHAT: strerror(os_error)", and returns EXTI_E_IO. */
 int pyrt_fail_os(struct exti_error *err, int os_error, const char *file, const char *what);
 
 #endif

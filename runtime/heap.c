@@ -9,16 +9,16 @@
 
 #include "runtime/fail.h"
 
-/* A free slot has no address. */
+/* An empty slot has no address. */
 struct block {
     void *at;
     size_t mapped; /* an arena's size; 0: from malloc */
 };
 
-/* The blocks by address, in a table with open addressing of which at most half is in use.  Not in
- * headers before the blocks, as CPython frees some that it has from before pyrt_heap_install. */
+/* A hash table of the blocks by address, with open addressing, at most half full.  Headers before
+ * the blocks would not do: CPython frees some that it allocated before pyrt_heap_install. */
 struct pyrt_heap {
-    pthread_mutex_t lock; /* raw memory is taken without the GIL */
+    pthread_mutex_t lock; /* raw memory is allocated without the GIL */
     struct block *slots;
     size_t mask, used;
     struct pyrt_heap *next;
@@ -26,8 +26,8 @@ struct pyrt_heap {
 
 #define FIRST_SLOTS 4096u
 
-/* All heaps, for fork: another thread may hold a lock at that moment, and is not there in the child
- * to give it back. */
+/* All heaps, to lock them around fork: a lock that another thread holds at that moment would stay
+ * locked in the child. */
 static struct pyrt_heap *heaps;
 static pthread_mutex_t heaps_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
@@ -52,14 +52,14 @@ static void register_fork_handlers(void)
     fork_error = pthread_atfork(lock_all, unlock_all, unlock_all);
 }
 
-/* ---- the table; all with the lock held ---- */
+/* ---- the table; callers hold the lock ---- */
 
 static size_t home_slot(const struct pyrt_heap *h, const void *at)
 {
     return (size_t)(((uint64_t)(uintptr_t)at * 0x9E3779B97F4A7C15u) >> 20) & h->mask;
 }
 
-/* Where the block is, or the free slot where it would be. */
+/* Returns the slot of the block, or the empty one where it would be. */
 static struct block *find_slot(const struct pyrt_heap *h, const void *at)
 {
     size_t i = home_slot(h, at);
@@ -93,7 +93,7 @@ static int reserve_slot(struct pyrt_heap *h)
     return 0;
 }
 
-/* Moves up what follows, so that a search never ends too early. */
+/* Moves following entries up, so that a search does not stop at the gap. */
 static void erase_block(struct pyrt_heap *h, struct block *b)
 {
     size_t gap = (size_t)(b - h->slots);
@@ -110,7 +110,7 @@ static void erase_block(struct pyrt_heap *h, struct block *b)
     h->used--;
 }
 
-/* ---- what CPython calls ---- */
+/* ---- allocator functions, called by CPython ---- */
 
 static void *track_block(struct pyrt_heap *h, void *at, size_t mapped)
 {
@@ -146,7 +146,7 @@ static int untrack_block(struct pyrt_heap *h, const void *at)
     return known;
 }
 
-/* CPython's own raw allocator is malloc too, and for nothing it takes a byte. */
+/* As in CPython's own raw allocator, a request for 0 bytes gets 1. */
 static void *heap_malloc(void *h, size_t size)
 {
     return track_block(h, malloc(size ? size : 1), 0);
@@ -172,7 +172,8 @@ static void *heap_realloc(void *h, void *at, size_t size)
 
     if (!at)
         return heap_malloc(h, size);
-    /* Forgotten before another thread can be given the same address, and back in without fail. */
+    /* Under the lock, as another thread may get the old address from malloc.  Re-adding cannot
+     * fail, because a slot has just become free. */
     pthread_mutex_lock(&heap->lock);
     b = find_slot(heap, at);
     moved = realloc(at, size ? size : 1);
@@ -235,8 +236,7 @@ void pyrt_heap_install(struct pyrt_heap *h, const struct pyrt_api *py)
         if (others.malloc == raw.malloc)
             py->PyMem_SetAllocator(domain, &ours);
     }
-    /* The debug hooks, which have a context: on top of the new allocator as they were on the
-     * old. */
+    /* An allocator with a context is that of the debug hooks; wraps the new one in them, too. */
     if (raw.ctx)
         py->PyMem_SetupDebugHooks();
     py->PyObject_SetArenaAllocator(&arenas);

@@ -1,5 +1,5 @@
-/* The memory that CPython takes from the system, owned by the context: finalising does not give it
- * all back. */
+/* Tracks the memory that a context's CPython allocates, because Py_FinalizeEx does not free all of
+ * it. */
 #ifndef RUNTIME_HEAP_H
 #define RUNTIME_HEAP_H
 
@@ -8,12 +8,12 @@
 struct pyrt_heap;
 int pyrt_heap_new(struct pyrt_heap **out, struct exti_error *err);
 
-/* Makes the heap the source of CPython's raw memory and arenas.  Between Py_PreInitialize, which
- * sets the allocators, and whatever else calls for memory. */
+/* Makes CPython take raw memory and arenas from the heap.  Call it right after Py_PreInitialize,
+ * which sets the allocators, and before anything else allocates. */
 void pyrt_heap_install(struct pyrt_heap *h, const struct pyrt_api *py);
 
-/* Gives back all that CPython has not.  Once no code of the context is mapped any more: its
- * destructors use the memory up to the end.  NULL ok. */
+/* Frees whatever CPython has not.  Call it when no code of the context is mapped any more, because
+ * destructors use the memory until then.  NULL ok. */
 void pyrt_heap_free(struct pyrt_heap *h);
 
 #endif

@@ -16,10 +16,10 @@
 
 extern char **environ;
 
-/* What the interpreter is asked.  It must run on any Python, so that the answer to a wrong one is
- * our message, not its SyntaxError.  The library is, first, the one that the interpreter itself
- * runs from; then one where the installation keeps it; then what the system's linker finds, which
- * only loading it tells. */
+/* Runs in the interpreter.  It must be valid in any version of Python, so that an unsuitable one
+ * gets our message instead of a SyntaxError.  The libpython is the one that the interpreter is
+ * linked with, else one where the installation keeps it, else one that the system's linker finds;
+ * the last is known only by loading it. */
 static const char question[] =
     "import json, os, sys, sysconfig\n"
     "var = sysconfig.get_config_var\n"
@@ -61,7 +61,7 @@ static const char question[] =
     "    'debug': bool(var('Py_DEBUG')),\n"
     "    'soname': names[0], 'libpython': mapped() or kept() or linked()}))\n";
 
-/* An answer is one line; an --python that is no Python may write for ever. */
+/* The answer is one line, but a program that is not a Python may write for ever. */
 #define ANSWER_MAX 65536
 
 static int spawn_interpreter(pid_t *pid, int *out, const char *exe)
@@ -89,8 +89,8 @@ static int spawn_interpreter(pid_t *pid, int *out, const char *exe)
     return rc;
 }
 
-/* Reads the answer into `buf`, NUL-terminated.  The result is the child's wait status, or -1 when
- * it wrote too much and was stopped. */
+/* Reads the answer into `buf`, NUL-terminated.  Returns the child's wait status, or -1 if it wrote
+ * too much and was killed. */
 static int read_answer(pid_t pid, int fd, char *buf, size_t room)
 {
     size_t n = 0;

@@ -6,7 +6,7 @@
 
 #include "runtime/uncaught.h"
 
-/* What the steps below share. */
+/* What the functions below share. */
 struct run {
     const struct pyrt_api *py;
     union pyrt_config *config;
@@ -25,8 +25,7 @@ static struct pyrt_wlist *argv_list(const struct run *r)
                                          pyrt_field_offset(r->py->build, "argv"));
 }
 
-/* Gives up `result` and turns it into an exit status, the exception that a NULL stands for
- * included. */
+/* Releases `result` and returns the exit status; NULL stands for an exception that is set. */
 static int exit_status_of(const struct run *r, struct pyobj *result)
 {
     if (!result)
@@ -62,7 +61,7 @@ static int run_module(const struct run *r, const wchar_t *name, int set_argv0)
     return exit_status_of(r, result);
 }
 
-/* From 3.14 on -c takes indented code. */
+/* From 3.14 on, -c accepts indented code. */
 static struct pyobj *dedented(const struct run *r, struct pyobj *source)
 {
     const struct pyrt_api *py = r->py;
@@ -84,7 +83,7 @@ static struct pyobj *dedented(const struct run *r, struct pyobj *source)
     return result;
 }
 
-/* From 3.13 on tracebacks show the lines of -c code, which linecache is told beforehand. */
+/* From 3.13 on, tracebacks show lines of -c code, which must be registered with linecache. */
 static int show_source(const struct run *r, struct pyobj *code, const char *source)
 {
     const struct pyrt_api *py = r->py;
@@ -137,7 +136,7 @@ static int run_code(const struct run *r, const wchar_t *source)
     return exit_status_of(r, result);
 }
 
-/* __main__.__loader__, through which linecache and inspect find the source. */
+/* Sets __main__.__loader__, through which linecache and inspect find the source. */
 static struct pyobj *set_loader(const struct run *r, struct pyobj *file, const char *type)
 {
     const struct pyrt_api *py = r->py;
@@ -191,7 +190,7 @@ static struct pyobj *eval_file(const struct run *r, FILE *f, struct pyobj *file,
     return result;
 }
 
-/* Opens the script or says, in CPython's words, why not. */
+/* Opens the script, or prints CPython's message about it and sets the exit status. */
 static FILE *open_script(const struct run *r, const char *path, int *status)
 {
     struct stat st;
@@ -228,7 +227,7 @@ static int run_file(const struct run *r, const wchar_t *name)
     }
     if (status == 0)
         status = exit_status_of(r, result);
-    /* As CPython does, before atexit functions and the last threads run. */
+    /* As in CPython, before atexit functions and the last threads run. */
     if (f && (py->PyDict_DelItemString(r->globals, "__file__") != 0 ||
               py->PyDict_DelItemString(r->globals, "__cached__") != 0))
         py->PyErr_Clear();
@@ -237,8 +236,8 @@ static int run_file(const struct run *r, const wchar_t *name)
     return status;
 }
 
-/* A directory or zip file with a __main__: 1 after it became sys.path[0], 0 if it is none, -1 with
- * an exception set. */
+/* Makes a directory or zip file with a __main__ sys.path[0].  Returns 1, 0 if `name` is something
+ * else, -1 with an exception set. */
 static int add_archive(const struct run *r, const wchar_t *name)
 {
     const struct pyrt_api *py = r->py;
@@ -273,7 +272,7 @@ int pyrt_program_run(const struct pyrt_api *py, union pyrt_config *config, int i
         archive = add_archive(&r, file);
     if (archive < 0)
         return exit_status_of(&r, NULL);
-    /* Puts the program's directory first on sys.path, by argv[0]'s kind. */
+    /* Puts the program's directory, which depends on the kind of argv[0], first on sys.path. */
     if (!archive && !safe_path(&r))
         py->PySys_SetArgvEx((int)args->length, args->items, 1);
     if (wide(&r, "run_command"))

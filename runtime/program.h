@@ -1,12 +1,12 @@
-/* Running the program of a context, as `python3 SCRIPT | -c CODE | -m MODULE` would. */
+/* Runs the program of a context as `python3 SCRIPT | -c CODE | -m MODULE` does. */
 #ifndef RUNTIME_PROGRAM_H
 #define RUNTIME_PROGRAM_H
 
 #include "runtime/pyapi.h"
 
-/* Runs what the command line in `config` (read by PyConfig_Read) names, in __main__.  The result is
- * the exit status.  No path leads to the end of the process, and the program's tracebacks have no
- * frame of ours.  `index` is the context's number, for the head of a traceback. */
+/* Runs the program that the command line in `config` (read by PyConfig_Read) names, in __main__,
+ * and returns its exit status.  Never ends the process; tracebacks of the program show no frame of
+ * this library.  `index` is the context's number, which is printed above a traceback. */
 int pyrt_program_run(const struct pyrt_api *py, union pyrt_config *config, int index);
 
 /* Joins the program's non-daemon threads, as finalisation would. */

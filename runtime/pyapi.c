@@ -7,7 +7,7 @@ static int find_symbol(struct exti_module *m, const char *name, void *slot, stru
     void *p;
     int rc = exti_symbol(m, name, &p, err);
 
-    /* ISO C has no conversion from object to function pointers; POSIX gives both one layout. */
+    /* ISO C cannot convert object to function pointers; on POSIX both have the same layout. */
     if (rc == 0)
         memcpy(slot, &p, sizeof p);
     return rc;

@@ -1,6 +1,6 @@
-/* The part of the Python C API that the runtime calls, looked up in one context's libpython.  All
- * of it is in every supported version.  Objects are opaque here, so reference counts go through
- * functions and constants are symbols. */
+/* The functions of the Python C API that the runtime calls, looked up in one context's libpython.
+ * Every supported version has all of them.  Objects are opaque: reference counts change through
+ * functions, and constants are symbols. */
 #ifndef RUNTIME_PYAPI_H
 #define RUNTIME_PYAPI_H
 
@@ -102,7 +102,7 @@ struct pyrt_api {
     PYRT_FUNCTIONS(MEMBER)
 #undef MEMBER
     struct pyobj *none, *long_type;                   /* Py_None, &PyLong_Type */
-    struct pyobj **system_exit, **keyboard_interrupt; /* &PyExc_... : set by initialisation */
+    struct pyobj **system_exit, **keyboard_interrupt; /* &PyExc_...; valid after initialisation */
 };
 
 int pyrt_api_find(struct pyrt_api *out, struct exti_module *libpython, struct pyrt_build build,

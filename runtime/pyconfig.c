@@ -8,8 +8,8 @@ enum variant { ANY, FREE_THREADED, DEBUG };
 
 #define LAST PYRT_MINOR_LAST
 
-/* PyConfig, member by member, in the order of CPython's Include/cpython/initconfig.h: kind, name,
- * the first and last minor version that has it here, the build variant that has it. */
+/* The members of PyConfig in the order of CPython's Include/cpython/initconfig.h: kind, name, the
+ * first and last minor version that has it at this place, the build variant that has it. */
 static const struct member {
     enum pyrt_kind kind;
     const char *name;
@@ -118,7 +118,7 @@ static size_t align_up(size_t n, size_t align)
     return (n + align - 1) / align * align;
 }
 
-/* Walks the members; the result is the structure's size. */
+/* Calls `each`, unless NULL, for every member; returns the size of the structure. */
 static size_t each_member(struct pyrt_build b,
                           void (*each)(void *user, const char *name, enum pyrt_kind kind,
                                        size_t offset),
@@ -189,8 +189,8 @@ wchar_t **pyrt_wstr(union pyrt_config *c, struct pyrt_build b, const char *name)
     return find_field(c, b, name);
 }
 
-/* CPython clears the whole structure before it sets defaults, so what keeps the pattern lies past
- * its end. */
+/* CPython clears the whole structure before it sets defaults, so bytes that keep this pattern are
+ * past its end. */
 #define PATTERN 0xA5
 
 static size_t written_size(const unsigned char *bytes, size_t room)
@@ -203,7 +203,7 @@ static size_t written_size(const unsigned char *bytes, size_t room)
 int pyrt_config_init(union pyrt_config *c, struct pyrt_build b, void (*init)(void *),
                      struct exti_error *err)
 {
-    /* Values that PyConfig_InitPythonConfig is documented to set, spread over the structure. */
+    /* Documented results of PyConfig_InitPythonConfig, spread over the structure. */
     static const struct {
         const char *name;
         int value;

@@ -1,5 +1,5 @@
-/* The layouts of PyPreConfig and PyConfig (PEP 587) of each supported CPython.  A program that has
- * no Python headers, and must start several minor versions, cannot use the C declarations. */
+/* The layouts of PyPreConfig and PyConfig (PEP 587) in each supported CPython.  The C declarations
+ * would serve only one minor version, and need Python's headers to build. */
 #ifndef RUNTIME_PYCONFIG_H
 #define RUNTIME_PYCONFIG_H
 
@@ -33,7 +33,8 @@ struct pyrt_build {
     int minor, free_threaded, debug;
 };
 
-/* One member of PyConfig in one build.  Members of no member name give PYRT_NO_FIELD. */
+/* The offset of a member of PyConfig in one build; PYRT_NO_FIELD if the build has none of that
+ * name. */
 #define PYRT_NO_FIELD ((size_t)-1)
 size_t pyrt_field_offset(struct pyrt_build b, const char *name);
 size_t pyrt_config_size(struct pyrt_build b);
@@ -43,7 +44,7 @@ void pyrt_fields(struct pyrt_build b,
                  void (*each)(void *user, const char *name, enum pyrt_kind kind, size_t offset),
                  void *user);
 
-/* Room for any PyConfig; the guard below needs the slack. */
+/* Room for any PyConfig, and slack for the check in pyrt_config_init. */
 #define PYRT_CONFIG_ROOM 1024
 union pyrt_config {
     unsigned char bytes[PYRT_CONFIG_ROOM];
@@ -55,9 +56,10 @@ union pyrt_config {
 int *pyrt_int(union pyrt_config *c, struct pyrt_build b, const char *name);
 wchar_t **pyrt_wstr(union pyrt_config *c, struct pyrt_build b, const char *name);
 
-/* Runs `init` (PyConfig_InitPythonConfig) on `c` and checks that it wrote exactly the size and the
- * documented defaults that the table expects: a build that lays PyConfig out otherwise is refused
- * here instead of corrupting memory later.  The same for PyPreConfig_InitPythonConfig. */
+/* Runs `init` (PyConfig_InitPythonConfig) on `c` and checks that it wrote exactly the size and
+ * the documented defaults that the table expects.  This refuses a build with another layout,
+ * which would corrupt memory later.  pyrt_preconfig_init does the same for
+ * PyPreConfig_InitPythonConfig. */
 int pyrt_config_init(union pyrt_config *c, struct pyrt_build b, void (*init)(void *),
                      struct exti_error *err);
 int pyrt_preconfig_init(struct pyrt_preconfig *out, void (*init)(void *), struct exti_error *err);

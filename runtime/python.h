@@ -1,6 +1,8 @@
-/* Stock CPython contexts on top of the loader's public API: find an installation, run one program
- * in a context on a thread of its own, learn how it ended.  Calls take a caller-owned exti_error as
- * the loader's do and return 0 or a negative exti_code. */
+/* runtime/ runs stock CPython in contexts, on the public header <extisolate.h> alone: finds an
+ * installation, runs one program per context, each on its own thread, and returns how it ended.
+ * Callers are cli/ and tests/runtime/; program.h, uncaught.h, heap.h, signals.h, pyapi.h and
+ * pyconfig.h are for runtime/ itself.  Functions return 0 or a negative exti_code and fill a
+ * caller-owned exti_error, as those of the library do. */
 #ifndef RUNTIME_PYTHON_H
 #define RUNTIME_PYTHON_H
 
@@ -13,7 +15,7 @@
 #define PYRT_MINOR_FIRST 9
 #define PYRT_MINOR_LAST 14
 
-/* An interpreter as it describes itself. */
+/* What an interpreter says about itself. */
 struct pyrt_install {
     int minor;         /* of CPython 3 */
     int free_threaded; /* built without the GIL: abiflags "t" */
@@ -23,9 +25,9 @@ struct pyrt_install {
     char *libpython;   /* its shared library, absolute */
 };
 
-/* Runs `exe` (NULL: python3; without a slash it is looked up on PATH) to ask what it is, and finds
- * its shared libpython.  An interpreter that cannot serve is EXTI_E_ARG with a message that
- * names what would. */
+/* Runs `exe` (looked up on PATH if it has no slash; NULL: python3) to ask what it is, and finds its
+ * shared libpython.  Returns EXTI_E_ARG, with a message that says what would do, for an interpreter
+ * that cannot run in contexts.  The strings are the caller's, for pyrt_install_free. */
 int pyrt_install_find(struct pyrt_install *out, const char *exe, struct exti_error *err);
 void pyrt_install_free(struct pyrt_install *in);
 
@@ -44,34 +46,35 @@ struct pyrt_opts {
     const struct pyrt_install *python;
     const struct pyrt_program *program;
     const char *dir;           /* the context's directory */
-    int index, count;          /* this context's number and how many there are */
+    int index, count;          /* this context's number, and how many there are */
     uint32_t ctx_flags;        /* EXTI_CTX_* */
     enum exti_closure closure; /* these five as in struct exti_ctx_opts */
     const struct exti_rule *rules;
     size_t rule_count;
     const char *const *quirk_files;
     size_t quirk_file_count;
-    int prove; /* prove isolation between the program's end and finalisation */
+    int prove; /* prove isolation between the end of the program and finalisation */
 };
 
 struct pyrt_result {
-    int started; /* else `error` says why not and `status` is 1 */
+    int started; /* if not, `error` says why and `status` is 1 */
     int status;  /* exit status, 0..255 */
-    int proven;  /* `proof` is filled in; if it could not be made, `error` says why */
+    int proven;  /* `proof` is valid; if a proof was asked for and failed, `error` says why */
     struct exti_proof proof;
-    char *leaks; /* one line per leak, or NULL; gone with the context */
+    char *leaks; /* one line per leak, or NULL; freed by pyrt_close */
     struct exti_error error;
 };
 
-/* One context.  The program runs on the context's own thread, where the interpreter is initialised
- * and finalised too.  All pointers in `opts` must outlive pyrt_join. */
+/* A context has a thread of its own, which initialises the interpreter, runs the program and
+ * finalises the interpreter.  All pointers in `opts` must stay valid until pyrt_join returns. */
 struct pyrt_context;
 int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct exti_error *err);
-/* Waits for the program's end; once. */
+/* Waits for the end of the program.  Call it once. */
 void pyrt_join(struct pyrt_context *c, struct pyrt_result *out);
-/* Closes the loader's context, and frees CPython's memory unless code that may use it stays
- * mapped.  As exti_ctx_close_report: the result is how many of its files do, and `report`, if there
- * is one, is told why.  After pyrt_join, on a thread that was never in the context.  NULL ok. */
+/* Closes the library's context, and frees CPython's memory unless code that may use it stays
+ * mapped. Returns how many files stay mapped; `report`, or NULL, is told why, as by
+ * exti_ctx_close_report. Call it after pyrt_join, on a thread that was never in the context.  NULL
+ * ok. */
 size_t pyrt_close(struct pyrt_context *c, exti_report_fn report, void *user);
 
 #endif

@@ -17,8 +17,8 @@
 
 struct pyrt_scratch {
     char *path;
-    int alive; /* our end of a pipe: it closes when this process ends, however it does */
-    int gone;  /* closes when the helper has ended */
+    int alive; /* our end of a pipe, which closes when this process ends in whatever way */
+    int gone;  /* reaches the end of file when the helper has ended */
 };
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -50,9 +50,9 @@ static void close_all_but(int a, int b)
             close(fd);
 }
 
-/* The helper: no child of the program (which may wait for all its children), out of its session
- * (signals of the terminal do not reach it) and holding none of its files (a reader of the
- * program's output sees the end). */
+/* The helper is not a child of the program, which may wait for all its children; it is in a session
+ * of its own, so that terminal signals do not reach it; and it closes the program's files, so that
+ * readers of the program's output see its end. */
 static void run_helper(const char *path, int alive, int gone)
 {
     static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE};
@@ -66,7 +66,7 @@ static void run_helper(const char *path, int alive, int gone)
     close_all_but(alive, gone);
     if (chdir("/") != 0)
         _exit(1);
-    /* A byte: remove now; the end of the file: the program is gone. */
+    /* A byte is the order to remove now; the end of file means the program has ended. */
     while (read(alive, &byte, 1) < 0 && errno == EINTR)
         continue;
     nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
@@ -164,7 +164,7 @@ void pyrt_scratch_free(struct pyrt_scratch *s)
 
     if (!s)
         return;
-    /* Said, not implied by closing: a forked child of the program may still hold the pipe. */
+    /* Closing is not enough: a forked child of the program may still hold the pipe. */
     if (write(s->alive, &byte, 1) == 1)
         while (read(s->gone, &byte, 1) < 0 && errno == EINTR)
             continue;

@@ -4,9 +4,9 @@
 
 #include <extisolate.h>
 
-/* A fresh directory in TMPDIR or /tmp that disappears with this process, however it ends: a helper
- * process waits for that.  Only a SIGKILL that reaches the helper too leaves the directory behind.
- * Before any thread starts. */
+/* Makes a new directory in TMPDIR or /tmp.  A helper process removes it when this process ends, in
+ * whatever way; only a SIGKILL that hits the helper too leaves it behind.  Call it before any
+ * thread starts. */
 struct pyrt_scratch;
 int pyrt_scratch_new(struct pyrt_scratch **out, struct exti_error *err);
 const char *pyrt_scratch_path(const struct pyrt_scratch *s);

@@ -29,7 +29,7 @@ static handler refuse_handler(void)
     return SIG_ERR;
 }
 
-/* By the name that its copy has too. */
+/* By the file name, which a copy's name begins with too. */
 static int is_libpython(const void *address)
 {
     const char *slash;
@@ -41,16 +41,17 @@ static int is_libpython(const void *address)
     return strncmp(slash ? slash + 1 : info.dli_fname, "libpython", 9) == 0;
 }
 
-/* Whether what native code wants to do with the signal is taken for done, and not done.  These ask
- * the process to end, and whether it does is not a library's part; but Rust's packages set handlers
- * for them as they are imported and panic where they cannot.  Of others a library needs the handler
- * it sets, and has to know.  libpython refuses in Python's words. */
-static int is_let_be(int sig, const void *caller)
+/* Whether to report success to native code without changing anything.  SIGINT, SIGTERM and
+ * SIGHUP ask the process to end, which is not a library's business; but Rust packages set
+ * handlers for them when imported, and panic if they cannot.  A library needs the handlers it
+ * sets for other signals, so there it gets the error.  libpython gets the error for all, and
+ * raises it in Python. */
+static int pretends_success(int sig, const void *caller)
 {
     return (sig == SIGINT || sig == SIGTERM || sig == SIGHUP) && !is_libpython(caller);
 }
 
-/* The flags of SIG_DFL and SIG_IGN mean nothing. */
+/* SIG_DFL and SIG_IGN have no meaningful flags. */
 static int is_same_action(const struct sigaction *a, const struct sigaction *b)
 {
     if (a->sa_handler != b->sa_handler)
@@ -66,7 +67,7 @@ static int guarded_sigaction(int sig, const struct sigaction *act, struct sigact
         return sigaction(sig, act, old);
     if (sigaction(sig, NULL, &now) != 0)
         return -1;
-    if (!is_same_action(act, &now) && !is_let_be(sig, __builtin_return_address(0))) {
+    if (!is_same_action(act, &now) && !pretends_success(sig, __builtin_return_address(0))) {
         errno = EPERM;
         return -1;
     }
@@ -83,8 +84,9 @@ static handler guarded_signal(int sig, handler h)
         return signal(sig, h);
     if (sigaction(sig, NULL, &now) != 0)
         return SIG_ERR;
-    return now.sa_handler == h || is_let_be(sig, __builtin_return_address(0)) ? now.sa_handler
-                                                                              : refuse_handler();
+    return now.sa_handler == h || pretends_success(sig, __builtin_return_address(0))
+               ? now.sa_handler
+               : refuse_handler();
 }
 
 static int guarded_siginterrupt(int sig, int flag)
@@ -101,8 +103,8 @@ static int guarded_siginterrupt(int sig, int flag)
     return -1;
 }
 
-/* signal(3) has several names in glibc, by feature macros and by history.  POSIX allows the cast to
- * void *. */
+/* glibc has several names for signal(3), because of feature macros and history.  POSIX allows the
+ * cast to void *. */
 static const struct exti_redirect redirects[] = {
     {"sigaction", (void *)guarded_sigaction},  {"__sigaction", (void *)guarded_sigaction},
     {"signal", (void *)guarded_signal},        {"bsd_signal", (void *)guarded_signal},

@@ -4,11 +4,11 @@
 
 #include <extisolate.h>
 
-/* The redirects for exti_ctx_opts: in the copies, the calls that change what a signal does fail
- * with EPERM (signal.signal raises PermissionError, faulthandler.enable RuntimeError).  Asking for
- * what is in force already succeeds, so does asking what it is; and so, without effect, does
- * setting a handler of SIGINT, SIGTERM or SIGHUP from native code other than libpython's.  A forked
- * child is a process of its own and free to change its handlers. */
+/* The redirects for exti_ctx_opts.  In copies, calls that change what a signal does fail with
+ * EPERM: signal.signal raises PermissionError, faulthandler.enable RuntimeError.  Calls that query
+ * a handler or set the one in force succeed.  Native code other than libpython that sets a handler
+ * of SIGINT, SIGTERM or SIGHUP gets success, without effect.  A forked child is free to change its
+ * handlers. The array is static; any thread may call this. */
 const struct exti_redirect *pyrt_signal_redirects(size_t *count);
 
 #endif

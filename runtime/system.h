@@ -1,14 +1,14 @@
-/* What POSIX leaves to each system. */
+/* What differs between POSIX systems. */
 #ifndef RUNTIME_SYSTEM_H
 #define RUNTIME_SYSTEM_H
 
 /* Names the calling thread for debuggers and profilers; at most 15 bytes. */
 void pyrt_name_thread(const char *name);
 
-/* How many processors this process may use. */
+/* The number of processors that this process may use. */
 int pyrt_processors(void);
 
-/* pipe(2) whose ends a program started later does not inherit. */
+/* Like pipe(2), with FD_CLOEXEC on both ends. */
 int pyrt_pipe(int fd[2]);
 
 #endif

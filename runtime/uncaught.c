@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 
-/* One context's traceback at a time: it is many small writes. */
+/* Keeps tracebacks, which are many small writes, of different contexts apart. */
 static pthread_mutex_t printing = PTHREAD_MUTEX_INITIALIZER;
 
 struct exception {
@@ -45,7 +45,7 @@ static void print_text(const struct pyrt_api *py, struct pyobj *object)
     py->PySys_WriteStderr("\n");
 }
 
-/* SystemExit's meaning: nothing is 0, an integer itself, anything else a message and 1. */
+/* SystemExit(None) is 0, an integer is itself, anything else is printed and is 1. */
 static int exit_status(const struct pyrt_api *py, struct exception *e)
 {
     struct pyobj *code = e->value ? py->PyObject_GetAttrString(e->value, "code") : NULL;
@@ -78,7 +78,7 @@ static void set_last_exception(const struct pyrt_api *py, const struct exception
     py->PyErr_Clear();
 }
 
-/* The hook itself failed. */
+/* sys.excepthook raised an exception itself. */
 static int hook_failed(const struct pyrt_api *py, struct exception *original)
 {
     struct exception e;
