@@ -547,10 +547,10 @@ refused no_count 2 "not 'x'" $run --contexts x -c 1
 refused zero_contexts 2 "not '0'" $run --contexts 0 -c 1
 refused json_without_proof 2 'prove' $run --json -c 1
 refused no_such_python 1 '/no/such/python' $run --python /no/such/python -c 1
-refused not_a_python 1 'did not answer' $run --python /bin/echo -c 1
-refused endless_answer 1 'did not answer' $run --python /usr/bin/yes -c 1
+refused not_a_python 1 'did not describe itself' $run --python /bin/echo -c 1
+refused endless_answer 1 'did not describe itself' $run --python /usr/bin/yes -c 1
 for old in "${HOME:-}"/.pyenv/versions/3.[678].*/bin/python3; do
-    [ -x "$old" ] && refused "too_old_$(version "$old")" 1 "CPython $(version "$old"); 3.9 to" \
+    [ -x "$old" ] && refused "too_old_$(version "$old")" 1 "CPython $(version "$old"); contexts need 3.9 to" \
         $run --python "$old" -c 1
 done
 cat >static.sh <<END
