@@ -1,4 +1,4 @@
-# What the tests of the program share.  Each test runs in a folder of its own, gone afterwards.
+# Shared by the tests of the program.  Each test runs in a folder of its own that is removed afterwards.
 set -u
 
 EXTISOLATE=${EXTISOLATE:-${EXTI_BUILD:-build}/extisolate}
@@ -44,7 +44,7 @@ say() {
 
 skip() { echo "skip $1: $2"; }
 
-# check NAME EXIT_CODE [PATTERN...]: of the last run; each pattern is in what it printed.
+# check NAME EXIT_CODE [PATTERN...]: checks the last run; its output has to match each pattern.
 check() {
     local name=$1 want=$2 bad=0 p
     shift 2

@@ -1,12 +1,12 @@
 #!/bin/bash
-# Whatever cannot be copied: an error with the path, exit code 1, and nothing left behind.
+# Input that cannot be copied gives an error with its path and exit code 1, and leaves nothing behind.
 . "$(dirname "$0")/support.bash"
 make_toy || { echo 'not ok toy: it cannot be built'; exit 1; }
 x copy --libpython libtoyapi.so toyext.so ctx >out 2>err || { say 1 context_to_start_with; exit 1; }
 
 listing() { find "$1" -mindepth 1 ! -name .lock -printf '%P %s %i\n' 2>/dev/null | sort; }
 
-# bad NAME PATTERN FILE: into a context that is there, and into a new one.
+# bad NAME PATTERN FILE: copies FILE into an existing context, and into a new one.
 bad() {
     local name=$1 pattern=$2 file=$3
     listing ctx >before
@@ -32,7 +32,7 @@ bad empty_file 'empty' empty.so
 echo 'just text' >text.so
 bad text_file 'offset 0x0: .*' text.so
 
-# corrupt NAME PATTERN OFFSET HEX: a field of the 64-bit header or of what it leads to.
+# corrupt NAME PATTERN OFFSET HEX: overwrites a field of the 64-bit header or of a table it refers to.
 corrupt() {
     cp toyext.so "bad_$1.so"
     printf "$(printf %s "$4" | sed 's/../\\x&/g')" |
@@ -52,7 +52,7 @@ corrupt string_table_past_the_end 'offset 0x|STRTAB' $((dynamic + 16 * strtab + 
 symtab=$(readelf -dW toyext.so | awk '/^ 0x/ { n++ } /\(SYMTAB\)/ { print n - 1 }')
 corrupt symbol_table_past_the_end 'offset 0x|SYMTAB' $((dynamic + 16 * symtab + 8)) ffffffffffffff7f
 
-# Sound files of the wrong kind.
+# Valid files of the wrong kind.
 echo 'int main(void) { return 0; }' >main.c
 cc -O1 -pie -fPIE -o program main.c && bad executable 'offset 0x.* program .*not a shared object' program
 cc -O1 -no-pie -o fixed main.c && bad executable_of_a_fixed_address 'offset 0x10: a fixed-address program' fixed
@@ -73,7 +73,7 @@ else
     skip file_for_another_machine 'there is no s390x-linux-gnu-gcc'
 fi
 
-# What is no file at all.
+# Paths that are not files.
 bad missing_file 'No such file' missing.so
 mkdir folder.so
 bad directory 'directory|not a regular file' folder.so
@@ -87,11 +87,11 @@ bad link_to_itself 'symbolic links' loop.so
 bad name_of_300_characters 'name too long' "$(printf 'n%.0s' $(seq 300)).so"
 cp toyext.so weird.cpython-399-x86_64-linux-gnu.so
 
-# Of several files, the bad ones only fail.
+# A bad file does not keep the others from being copied.
 run copy toyext.so text.so missing.so ctx
 check bad_among_good 1 '^toyext.so -> ' 'extisolate: text.so: offset 0x0: ' 'extisolate: missing.so: '
 
-# Another CPython's extension.
+# An extension for another CPython.
 cc -shared -fPIC -Wl,-soname,libpython3.98.so.1.0 -o libpython3.98.so.1.0 toyapi.c
 x copy --libpython libpython3.98.so.1.0 toyext.so py398 >/dev/null 2>&1
 listing py398 >before
@@ -130,7 +130,7 @@ check ctxdir_of_300_characters 1 'name too long'
 ln -s nowhere dangling
 run copy --libpython libtoyapi.so toyext.so dangling
 check ctxdir_that_is_a_dangling_link 1 'dangling'
-# A manifest.json of someone else's stays theirs.
+# Another program's manifest.json is left alone.
 mkdir theirs
 echo '{"name": "My App"}' >theirs/manifest.json
 for c in verify list clean 'copy --libpython libtoyapi.so toyext.so'; do
@@ -141,7 +141,7 @@ done
 [ "$(cat theirs/manifest.json)" = '{"name": "My App"}' ] && [ "$(ls theirs)" = manifest.json ]
 say $? manifest_of_another_program_is_untouched
 
-# A context's own manifest, cut short: an error that names it; copying again puts it right.
+# A truncated manifest gives an error that names it; copying again repairs it.
 x copy --name torn --libpython libtoyapi.so toyext.so torn >out 2>err
 head -c 40 torn/manifest.json >cut && cp cut torn/manifest.json
 for c in verify list clean; do
@@ -182,7 +182,7 @@ done
 run verify toyext.so --against missing.so
 check verify_against_a_missing_file 1 'missing.so'
 
-# ---- what needs root: rights, full and read-only file systems --------------------------------
+# ---- tests that need root: rights, full and read-only file systems --------------------------------
 
 if [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null; then
     skip unreadable_file 'needs root and setpriv(1)'

@@ -23,7 +23,7 @@ run verify --json ctx
 [ $rc = 0 ] && jq -e '. == {ok: true, checked: 1, findings: [], notes: []}' out >/dev/null
 say $? sound_context_json
 
-# finding NAME PATTERN: what was just done to ctx is found; then all is put right.
+# finding NAME PATTERN: verify reports what was just done to ctx; then ctx is restored.
 finding() {
     run verify ctx
     check "$1" 1 "$2" '^ctx: [0-9]+ findings?$'
@@ -139,7 +139,7 @@ check one_unsound_of_several 1 '^all/0: 2 copies, all sound' '^all/1: 1 finding'
 run verify --json all
 jq -e '.checked == 4 and (.findings | length) == 1' out >/dev/null
 say $? one_unsound_of_several_json
-# Notes of hazards, which are no findings.
+# Notes of hazards, which are not findings.
 cat >tls.c <<'C'
 __thread char b[64] __attribute__((aligned(8), tls_model("initial-exec")));
 char *f(void);

@@ -1,5 +1,5 @@
 #!/bin/bash
-# copy: what the copies are, where they are, and when they are made.
+# copy: the copies, their places, and when they are made again.
 . "$(dirname "$0")/support.bash"
 make_toy || { echo 'not ok toy: it cannot be built'; exit 1; }
 
@@ -37,7 +37,7 @@ copied() {
     check "${name}_copy_verifies_against_its_original" 0 'a sound copy'
 }
 
-# Prints the sections, other than those that edits may touch, in which the copy differs.  An edit
+# Prints the sections in which the copy differs, except those that edits may touch.  An edit
 # may overwrite headers, the dynamic section, string and symbol tables, hash tables, versions and
 # notes, or use filler that no section covers.
 strays() {
@@ -67,7 +67,7 @@ else
     skip numpy 'no numpy and libpython of the system'
 fi
 
-# Once there, the API library is not asked for again; what is up to date stays.
+# An existing context needs no --libpython; up-to-date copies stay.
 rm -rf ctx
 x copy --libpython libtoyapi.so toyext.so ctx >first
 cp toyext.so other.so
@@ -88,12 +88,12 @@ check another_libpython_is_refused 1 'libanother.so|libtoyapi.so'
 sound ctx
 say $? another_libpython_leaves_the_directory_sound
 
-# A copy handed in stands for its source.
+# A FILE that is itself a copy stands for its source.
 path=$(x copy toyext.so ctx | sed 's/.* -> //')
 run copy "$path" ctx
 check copy_of_a_copy 0 "-> $path\$"
 
-# Same name, same input: the same bytes.
+# The same name and input give the same bytes.
 x copy --name fixed --libpython libtoyapi.so toyext.so d1 >out 2>err
 x copy --name fixed --libpython libtoyapi.so toyext.so d2 >>out 2>>err
 [ "$(cd d1 && sha256sum -- *.so*)" = "$(cd d2 && sha256sum -- *.so*)" ]

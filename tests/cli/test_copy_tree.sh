@@ -1,5 +1,5 @@
 #!/bin/bash
-# copy-tree: what of a tree is copied, into which contexts, and that a call that was cut short is gone on with.
+# copy-tree: which files are copied, into which contexts, and that an interrupted call can be finished.
 . "$(dirname "$0")/support.bash"
 make_toy || { echo 'not ok toy: it cannot be built'; exit 1; }
 
@@ -18,7 +18,7 @@ module() { # FILE NAME [FLAG...]
     cc -shared -fPIC -o "$file" module.c "$@"
 }
 
-# A site-packages with vendored libraries, and what else lies about in such folders.
+# A site-packages folder with vendored libraries, and other files that are found in such folders.
 cc -shared -fPIC -Wl,-soname,libpython3.11.so.1.0 -o libpython3.11.so.1.0 toyapi.c || exit 1
 api=$T/libpython3.11.so.1.0
 make_tree() {
@@ -43,7 +43,7 @@ cp -r 'site packages' rough
 cp rough/pkg/two.abi3.so rough/old.cpython-39-x86_64-linux-gnu.so
 echo 'INPUT(libfoo.so.1)' >rough/script.so
 head -c 300 rough/deep/er/three.so >rough/broken.cpython-311-x86_64-linux-gnu.so
-# of another machine: e_machine is what differs
+# for another machine: only e_machine differs
 cp rough/deep/er/three.so rough/foreign.so
 printf '\xb7\x00' | dd of=rough/foreign.so bs=1 seek=18 conv=notrunc 2>/dev/null
 
@@ -195,7 +195,7 @@ say $? it_does_the_same_where_folders_tell_no_types
 
 # ---- the same whatever the number of threads, and whenever it was killed ---------------------------
 
-# What the directory holds, but for when and where it was written.
+# Prints the contents of the directory, without times and places.
 digest() {
     (cd "$1" && ls -A */ && sha256sum */*.so*)
     py 'import json, sys
@@ -252,7 +252,7 @@ say $? a_venv_tells_its_libpython
 sources() { py 'import json, sys
 print(sorted(c["source"] for c in json.load(open(sys.argv[1]))["copies"] if "numpy" in c["source"]))' "$1"; }
 sources vctx/1/manifest.json >before
-# Of modules: a library that the program has too gets a copy of another kind when it is loaded.
+# Modules only: a library that the program has too gets another kind of copy when it is loaded.
 (cd vctx && find . -name '*.cpython-*' -printf '%p %i %T@\n' | LC_ALL=C sort) >state
 run run --python 'a venv/bin/python' --contexts 2 --dir vctx --prove \
     -c 'import numpy; print(int(numpy.arange(10).dot(numpy.arange(10))), numpy.__file__)'

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Which libpython a new context gets when none is named.
+# Which libpython a new context gets without --libpython.
 . "$(dirname "$0")/support.bash"
 
 # A library that calls itself libpython, and an extension for it.
@@ -38,7 +38,7 @@ cp $ext x.so
 cp $ext y.cpython-398-x86_64-linux-gnu.so
 cp $ext x.cpython-399t-x86_64-linux-gnu.so
 
-# found NAME EXPECTED FILE...: with the environment as it is
+# found NAME EXPECTED FILE...: copies FILEs and checks which libpython came with them
 found() {
     local name=$1 want=$2
     shift 2
@@ -107,7 +107,7 @@ PATH=$T/badbin:$sys failed python_that_fails 'none answers' -- $ext
 printf '#!/bin/sh\nyes\n' >badbin/python3
 PATH=$T/badbin:$sys failed python_that_never_ends 'none answers' -- $ext
 
-# Windows files: the installation they lie in, whatever the host is.
+# Windows files: libpython comes from the installation that contains them, on any host.
 inputs=$(dirname "$EXTISOLATE")/pe_inputs
 if "$ROOT/tests/pe_inputs/build.sh" "$inputs" && [ -f "$inputs/gnu-x64/ext.dll" ]; then
     mkdir -p win/Lib/site-packages/pkg win/DLLs env/Lib/site-packages flat win32/DLLs other/DLLs
@@ -145,7 +145,7 @@ else
     skip pyds 'there is no mingw-w64 to build them with'
 fi
 
-# A real one, as the system has it.
+# The system's own libpython.
 if [ -n "$DEBIAN_LIBPYTHON" ] && [ -n "$DEBIAN_NUMPY" ]; then
     PATH=$sys found debian_numpy_gets_debians_libpython "$(realpath "$DEBIAN_LIBPYTHON")" "$DEBIAN_NUMPY"
 else

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Hazards of Mach-O and PE files, by what nm and objdump see them import; ELF's are in test_inspect.sh and in
-# tests/api.
+# Hazards of Mach-O and PE files, compared with the imports that nm and objdump see.  Those of ELF files
+# are in test_inspect.sh and in tests/api.
 . "$(dirname "$0")/support.bash"
 
 hazards() { # FILE: kind, outcome and evidence of each

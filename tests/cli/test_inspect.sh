@@ -10,7 +10,7 @@ run inspect toyext.so
 [ -z "$build_id" ] || grep -q "build id  $build_id" out
 say $? build_id_is_readelfs
 
-# The layout, on a file without anything that depends on the machine or compiler.
+# The layout, of a file in which nothing depends on the machine or compiler.
 cc -shared -fPIC -nostdlib -Wl,--build-id=none -Wl,-rpath,'$ORIGIN/../lib' -Wl,--enable-new-dtags \
     -o plain.so -x c - <<'C'
 int Toy_Next(void);
@@ -53,7 +53,7 @@ jq -e 'length == 2 and .[0].file == "toyext.so" and .[0].bits == 64 and .[0].id 
         "symbolic", "textrel", "unique"]' out >/dev/null
 say $? json_has_the_facts
 
-# Flags, each as readelf sees it too.
+# Flags, compared with readelf.
 flag() {
     local name=$1 pattern=$2
     shift 2
@@ -150,7 +150,7 @@ for i in 1 2 3 4 5 6 7; do cp tree/sub/calls.so "none/$i.so"; done
 run inspect none
 check only_some_files_are_named 0 'none/5.so' 'and 2 more; --json lists all'
 
-# needed, id and symbol counts agree with readelf over what is there.
+# needed, id and symbol counts of installed files, compared with readelf.
 n=0 bad=0
 for f in /usr/lib/python3*/lib-dynload/*.so /usr/lib/python3/dist-packages/numpy/*/*.so \
     /usr/lib/*-linux-gnu/lib[a-f]*.so.?; do
@@ -168,7 +168,7 @@ done
 [ $bad = 0 ] && [ $n -gt 0 ]
 say $? "needed_and_id_are_readelfs_in_${n}_files"
 
-# Names that a terminal would obey.
+# Names with control characters.
 weird=$'we\nird\033[31m\tn\303\244me\342\200\256.so'
 cp plain.so "$weird"
 run inspect "$weird"

@@ -1,6 +1,5 @@
 #!/bin/bash
-# Mach-O files, which are copied, described and checked on any system.  What the copies do when they run
-# is tests/macho_inputs' matter.
+# Mach-O files are copied, described and checked on any system.  tests/macho_inputs runs the copies.
 . "$(dirname "$0")/support.bash"
 make_toy || { echo 'not ok toy: it cannot be built'; exit 1; }
 
@@ -84,7 +83,7 @@ check another_original_is_found_out 1 'finding'
 run verify "$(ls ctx/weak.*.so)" --against toyext.so
 check an_elf_original_is_found_out 1 'is not ELF'
 
-# An install name that is relative to the loader says how the file's path ends.
+# An install name relative to the loader matches the end of the file's path.
 mkdir -p placed/lib
 cp "$api" placed/lib/libplaced.dylib
 llvm-install-name-tool-16 -id @loader_path/lib/libplaced.dylib placed/lib/libplaced.dylib &&
@@ -124,7 +123,7 @@ check inspect_takes_a_libpython 0 '_Py'
 
 # ---- what is dragged in ----
 
-# references FILE...: by what names they need libraries that are not the system's
+# references FILE...: the names of the libraries they need, without the system's
 references() {
     local f
     for f in "$@"; do
@@ -174,7 +173,7 @@ check and_the_directory_keeps_to_that 0
 ! ls none/*.dylib >out 2>err
 say $? with_closure_none
 
-# A reference that leads out again is found, whoever made it.
+# verify finds a reference that leads out of the context.
 helped=$(ls dragged/helped.*.so) helper=$(basename "$(ls dragged/libhelper.*.dylib)")
 for to in "$T/w/libhelper.dylib" @rpath/libhelper.dylib; do
     cp "$helped" was
@@ -187,7 +186,7 @@ llvm-install-name-tool-16 -id @rpath/libhelper.dylib "dragged/$helper" 2>err
 run verify dragged
 check an_original_install_name_is_found 1 "has its original's install name, @rpath/libhelper.dylib"
 
-# Of a universal library each slice that is used has its own, and the others keep their original's.
+# In a universal library each used slice refers to copies, and the others to the originals.
 run copy --libpython "$arm/libpystub.dylib" "$fat/helped.so" second
 check a_slice_before_the_one_used_is_carried_over 0 'copied unchanged: x86-64'
 run verify second

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The manual page is sound, and it and the commands' help name the same options.
+# The manual page is valid, and names the same options as the help of the commands.
 . "$(dirname "$0")/support.bash"
 page=$ROOT/docs/extisolate.1 quirks=$ROOT/docs/extisolate-quirks.5
 : >out

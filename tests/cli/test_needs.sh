@@ -1,5 +1,5 @@
 #!/bin/bash
-# copy and run: which of the libraries that a file needs come along.
+# copy and run: which of the libraries that a file needs are copied.
 . "$(dirname "$0")/support.bash"
 make_toy || { echo 'not ok toy: it cannot be built'; exit 1; }
 
@@ -50,7 +50,7 @@ run copy ext.so some
 [ $rc = 0 ] && [ "$(copies some)" = 'ext.so libmid.so ' ]
 say $? a_directory_keeps_to_its_choice
 
-# What is no UTF-8, which a manifest cannot hold.
+# Names that are not UTF-8, which a manifest cannot hold.
 mkdir "$(printf 'caf\xe9')" "$(printf 'caf\xea')"
 for byte in e9 ea; do
     LD_LIBRARY_PATH=$(printf "$T/caf\\x$byte") run copy --libpython "$api" ext.so latin
@@ -78,7 +78,7 @@ for command in copy run; do
     say $? "${command}_explains_isolate"
 done
 
-# ---- libraries that are found by way of what needs them: libtop has no search path ---------------
+# ---- libraries found through the search path of a dependent: libtop has none ---------------
 mkdir -p own/libs
 top() { # TEXT
     rm -f own/libs/libtop.so
@@ -90,7 +90,7 @@ top 'int base(void); int top(void) { return base(); }'
 printf 'int base(void), top(void); void *PyInit_ext(void) { return base() + top() ? 0 : (void *)1; }\n' >own/ext.c
 cc -shared -fPIC -o own/ext.abi3.so own/ext.c -Lown/libs -lbase -ltop -Wl,-rpath,'$ORIGIN/libs'
 
-# What libtop's copy in a context needs is the copy of libbase.
+# Whether libtop's copy in a context needs the copy of libbase.
 leads_on() { # CONTEXT
     (cd "$1" && set -- libbase.*.so && [ -e "$1" ] && readelf -dW libtop.*.so | grep -qF "[$1]")
 }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# PE files, which are copied, described and checked on any system.
+# PE files are copied, described and checked on any system.
 . "$(dirname "$0")/support.bash"
 
 inputs=$(dirname "$EXTISOLATE")/pe_inputs
@@ -30,7 +30,7 @@ check one_without_relocations_is_refused 1 'fixed.dll' 'IMAGE_FILE_RELOCS_STRIPP
 
 # ---- python3.dll ----
 
-# folder NAME: as an installation has them, and modules of the stable ABI
+# folder NAME: files as in an installation, and modules of the stable ABI
 folder() {
     mkdir "$1"
     cp "$api" "$1/"
@@ -128,7 +128,7 @@ done
 
 # ---- nothing leaves the context ----
 
-# forge NAME FILE SED: a context whose FILE was changed behind its back
+# forge NAME FILE SED: makes a context and changes FILE in it
 forge() {
     cp -rp ctx2 "$1"
     LC_ALL=C sed -i "$3" "$1"/$2

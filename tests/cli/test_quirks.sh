@@ -1,5 +1,5 @@
 #!/bin/bash
-# Rules of files, which of them apply, and what is said of faulty ones.
+# Rules in files: which of them apply, and the errors of faulty ones.
 . "$(dirname "$0")/support.bash"
 make_toy || { echo 'not ok toy: it cannot be built'; exit 1; }
 cc -shared -fPIC -O1 -o needy.so toyext.c -Wl,--no-as-needed -L. -l:libtoyapi.so
@@ -77,7 +77,7 @@ say $? disabled_rules_are_told_in_json
 run quirks --quirks more.json --quirks mine.json
 check files_count_in_their_order 1 "more.json: disable\[0\]: no earlier file has a rule 'by-path'"
 
-# Faults: with file, place or rule and member, and where the format is told.
+# Errors name file, place or rule and member, and where the format is described.
 fault() { # NAME TEXT PATTERN
     printf '%s' "$2" >bad.json
     run quirks --quirks bad.json
@@ -102,7 +102,7 @@ check later_format 1 'bad.json: has format 9; this library reads format 1'
 run quirks --quirks mine.json mine.json
 check rules_are_for_libraries 1 'mine.json: '
 
-# What they do to copies.
+# The effects of rules on copies.
 rules() { printf '{"extisolate_quirks": 1, "quirks": [%s]}' "$1" >rules.json; }
 rules '{"id": "no-go", "match": {"exports": "ext_*"}, "refuse": "it steps on others"}'
 run copy --quirks rules.json --libpython libtoyapi.so toyext.so ctx
@@ -127,7 +127,7 @@ check faulty_rules_copy_nothing 1 'bad.json: has format 9'
 jq -e '.errors[0].code == "EXTI_E_UNSUPPORTED" and .copies == []' out >/dev/null && [ ! -e new ]
 say $? faulty_rules_are_told_in_json
 
-# The library's own.
+# The built-in rules.
 echo 'int llvm(void) { return 1; }' >llvm.c
 cc -shared -fPIC -o libLLVM-99.so.1 llvm.c -Wl,-soname,libLLVM-99.so.1,-z,nodelete
 cc -shared -fPIC -o jit.so toyext.c -Wl,--no-as-needed -L. -l:libLLVM-99.so.1 -Wl,-rpath,"$T"
@@ -139,7 +139,7 @@ run copy --quirks without.json --libpython libtoyapi.so jit.so without
 [ $rc = 0 ] && [ -z "$(ls without/libLLVM-99.* 2>/dev/null)" ]
 say $? llvm_would_be_shared
 
-# What they do to contexts of CPython.
+# The effects of rules on contexts of CPython.
 if [ -z "$DEBIAN_LIBPYTHON" ] || [ ! -x /usr/bin/python3 ]; then
     skip rules_for_running 'there is no /usr/bin/python3 with a shared libpython'
     finish

@@ -4,7 +4,7 @@
 make_toy || { echo 'not ok toy: it cannot be built'; exit 1; }
 for i in $(seq 20); do cp toyext.so "e$i.so"; done
 
-# Twenty at once into a directory that is not there yet: each copies one of its own and all the same.
+# Twenty processes at once create one directory: each copies one file of its own and one that all copy.
 pids=()
 for i in $(seq 20); do
     x copy --libpython libtoyapi.so "e$i.so" toyext.so ctx >"out$i" 2>"err$i" </dev/null &
@@ -24,7 +24,7 @@ say $? twenty_at_once_lose_nothing
 [ "$(sed -n 's/^toyext.so -> //p' out[0-9]* | sort -u | wc -l)" = 1 ]
 say $? twenty_at_once_agree_on_the_shared_copy
 
-# The same files again by twenty, while another replaces a source under them.
+# Twenty processes copy the same files while another one replaces a source.
 pids=()
 for i in $(seq 20); do
     x copy e?.so e1?.so ctx >"out$i" 2>"err$i" </dev/null &
@@ -45,7 +45,7 @@ run copy e1.so ctx
 sound ctx
 say $? reused_directory_is_sound
 
-# Those whose files all fail take the new directory away again, and others begin it anew.
+# Processes whose files all fail remove the new directory, and others create it again.
 cp "$(type -P true)" program.so
 run copy --libpython libtoyapi.so program.so unlucky
 check a_program_is_refused_after_the_directory_is_made 1 'program.so'
@@ -68,7 +68,7 @@ for i in $(seq 30); do
 done
 say $bad who_fails_takes_nothing_from_who_copies
 
-# Cleaning while others copy: each may fail, but afterwards the directory can be copied into.
+# clean while others copy: any of them may fail, but the directory stays usable.
 bad=0
 for i in $(seq 15); do
     x copy --libpython libtoyapi.so toyext.so cleaned >/dev/null 2>>err
@@ -84,7 +84,7 @@ done
 say $bad cleaning_meanwhile
 
 # again ROUND: after a process was killed, the directory can be listed, copied into and verified.  What
-# it wrote at that moment lies there until the directory is cleaned.
+# it was writing at that moment stays until the directory is cleaned.
 again() {
     if [ -e struck/manifest.json ] && ! x list struck >/dev/null 2>>err; then
         bad=1
@@ -96,7 +96,7 @@ again() {
     cat verify
     return 1
 }
-# gone ROUND: it can be cleaned, and nothing stays
+# gone ROUND: the directory can be cleaned, and nothing is left
 gone() {
     x clean struck >/dev/null 2>err && [ ! -e struck ] && return
     bad=1
@@ -130,7 +130,7 @@ say $bad killed_while_it_writes_then_repeated
 [ $killed = 21 ]
 say $? it_was_killed_while_it_writes "in $killed of 21 rounds"
 
-# Killed at any moment, if it still ran.
+# Killed at random moments.
 rounds=${EXTI_KILL_ROUNDS:-60}
 bad=0
 killed=0

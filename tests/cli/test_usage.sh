@@ -1,5 +1,5 @@
 #!/bin/bash
-# Wrong usage is told apart from failure, says what was meant, and does nothing.
+# Wrong usage has an exit code of its own and a helpful message, and does nothing.
 . "$(dirname "$0")/support.bash"
 
 run
@@ -40,7 +40,7 @@ for c in copy copy-tree inspect verify run list clean quirks; do
     say $? "help_of_${c}_fits_100_columns"
 done
 
-# Nothing may appear where these run.
+# These commands may create nothing.
 mkdir empty
 cd empty || exit 1
 : >../x.so
@@ -152,8 +152,8 @@ else
     skip colour_on_terminals 'there is no script(1), or no terminal to be had'
 fi
 
-# A bar on a terminal once work takes more than a second: here it waits for the directory's lock, which is
-# let go when the bar was seen.
+# A bar appears on a terminal once work takes more than a second: here it waits for the directory's lock,
+# which is released when the bar has appeared.
 if ! script -qec true /dev/null >/dev/null 2>&1 </dev/null || ! command -v flock >/dev/null; then
     skip progress_bar 'needs script(1), a terminal and flock(1)'
 elif x copy --libpython libtoyapi.so toyext.so ctx >/dev/null; then

@@ -1,4 +1,4 @@
-# What the runtime tests share.  $run is the command under test; each test has its own folder $tmp.
+# Shared by the runtime tests.  $run is the command under test; each test has its own folder $tmp.
 # shellcheck shell=bash disable=SC2034
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -6,7 +6,7 @@ run="${EXTISOLATE:-${EXTI_BUILD:-$root/build}/extisolate} run"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 export TMPDIR=$tmp LC_ALL=C.UTF-8
-# Unbuffered output would mix the words of lines that contexts print at once.
+# With unbuffered output, lines that contexts print at the same time would mix.
 unset PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE
 unset PYTHONHOME PYTHONPATH PYTHONSAFEPATH OMP_NUM_THREADS OPENBLAS_NUM_THREADS
 system=/usr/bin/python3

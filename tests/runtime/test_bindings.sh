@@ -1,6 +1,6 @@
 #!/bin/bash
-# ld.so's own account of what it bound to what: nothing of a context to another context, or to the
-# original libpython; numpy's process-wide unique symbols (STB_GNU_UNIQUE) each to its own file.
+# Bindings as ld.so reports them: none from a context to another context or to the original libpython;
+# numpy's unique symbols (STB_GNU_UNIQUE) each to its own file.
 . "$(dirname "$0")/lib.sh"
 cd "$tmp" || exit 1
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Contexts of one process: what is apart, what works at the same time, how they end.
+# Contexts of one process: what is separate, what works at the same time, how they end.
 . "$(dirname "$0")/lib.sh"
 cd "$tmp" || exit 1
 
@@ -88,14 +88,14 @@ def home(address):
 mine = home(here)
 assert "libpython" in mine, mine
 assert "/%d/" % extisolate.index in mine, mine
-# The type objects that this interpreter works with are in the same copy.
+# The interpreter's type objects are in the same copy.
 address = lambda name: ctypes.addressof(ctypes.c_char.in_dll(api, name))
 assert address("PyList_Type") == id(list)
 assert os.path.dirname(home(id(list))) == os.path.dirname(mine)
 assert ctypes.CDLL(None).getpid() == os.getpid()
 api.PyLong_FromLong.restype = ctypes.py_object
 assert api.PyLong_FromLong(12345) == 12345
-# A library that asks for global visibility stays with its context.
+# A library opened with RTLD_GLOBAL is visible only in its context.
 ctypes.CDLL(sqlite3.dbapi2.sqlite_version and _decimal.__file__, ctypes.RTLD_GLOBAL)
 try:
     ctypes.CDLL("libnosuch.so.9")
@@ -195,11 +195,11 @@ else
     echo "skip children_of_two_contexts: $system has no semaphores here: ${why##*$'\n'}"
 fi
 
-# A child has the context that forked, alone, and ends as a process does.
+# A forked child has only the context that forked, and ends like a process.
 cat >forked.py <<'END'
 import extisolate, os, subprocess, sys, threading, time, warnings
 warnings.simplefilter("ignore")
-# Nobody is to be loading anything at the moment of a fork.
+# No other thread may be loading anything at the moment of a fork.
 open("up.%d" % extisolate.index, "w").close()
 while not os.path.exists("up.%d" % (1 - extisolate.index)):
     time.sleep(0.01)
@@ -214,7 +214,7 @@ assert os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", "raise System
 END
 check forked_child_of_two_contexts 0 timeout 1200 $run --python $system --contexts 2 forked.py
 
-# A module whose thread-locals fill the block for them: the loader's refusal says what helps, and it does.
+# A module whose thread-locals fill the static TLS block: the error names a remedy, and the remedy works.
 cat >tls.c <<'C'
 __thread char block[1024] __attribute__((tls_model("initial-exec")));
 int Py_IsInitialized(void);
@@ -244,7 +244,7 @@ else
     not_ok static_tls_with_the_value_told "$value" "$(cat out err)"
 fi
 
-# A host that has a libpython of its own in its global scope.
+# A host with a libpython in its global scope.
 libpython=$($system -c 'import sysconfig as s, os
 print(os.path.join(s.get_config_var("LIBDIR"), s.get_config_var("INSTSONAME")))')
 if [ -f "$libpython" ]; then
