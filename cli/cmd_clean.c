@@ -14,7 +14,7 @@ static const char help[] =
     "\n"
     "Removes the copies and the manifest from a context directory, or from each context directory\n"
     "in CTXDIR, and then the directory itself if it is empty.  Files that extisolate did not make\n"
-    "stay. A directory without a manifest is refused.  Sources are never touched.\n"
+    "stay.  A directory without a manifest is refused.  Sources are never touched.\n"
     "\n"
     "options:\n"
     "  -h, --help  show this\n"

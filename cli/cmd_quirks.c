@@ -14,7 +14,7 @@ static const char help[] =
     "\n"
     "Lists the rules for packages that need special treatment: libraries to share or isolate,\n"
     "symbols to rename or redirect, environment variables to set, files that cannot be isolated\n"
-    "and why. With FILEs, lists the rules that apply to each.\n"
+    "and why.  With FILEs, lists the rules that apply to each.\n"
     "\n"
     "options:\n"
     "  --quirks FILE  add the rules of FILE; they win over the built-in ones and over those of\n"

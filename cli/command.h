@@ -3,7 +3,7 @@
  *
  *     tree/    copy-tree: finds a folder's libraries, copies them with threads, reports
  *     report/  describes files and hazards, for people and as JSON
- *     find/    looks things up: libpython, context directories, what a file name tells
+ *     find/    looks things up: libpython, context directories, what a file name says
  *     args/    options that several commands have
  *     output/  messages, escaped text, JSON, the progress bar
  *     os/      files, paths and processes of the operating system

@@ -72,8 +72,8 @@ int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct e
 /* Waits for the end of the program.  Call it once. */
 void pyrt_join(struct pyrt_context *c, struct pyrt_result *out);
 /* Closes the library's context, and frees CPython's memory unless code that may use it stays
- * mapped. Returns how many files stay mapped; `report`, or NULL, is told why, as by
- * exti_ctx_close_report. Call it after pyrt_join, on a thread that was never in the context.  NULL
+ * mapped.  Returns how many files stay mapped; `report`, or NULL, gets the reasons, as by
+ * exti_ctx_close_report.  Call it after pyrt_join, on a thread that was never in the context.  NULL
  * ok. */
 size_t pyrt_close(struct pyrt_context *c, exti_report_fn report, void *user);
 

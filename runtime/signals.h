@@ -8,7 +8,7 @@
  * EPERM: signal.signal raises PermissionError, faulthandler.enable RuntimeError.  Calls that query
  * a handler or set the one in force succeed.  Native code other than libpython that sets a handler
  * of SIGINT, SIGTERM or SIGHUP gets success, without effect.  A forked child is free to change its
- * handlers. The array is static; any thread may call this. */
+ * handlers.  The array is static; any thread may call this. */
 const struct exti_redirect *pyrt_signal_redirects(size_t *count);
 
 #endif

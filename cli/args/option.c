@@ -100,7 +100,7 @@ int cli_getopt(const char *command, int argc, char **argv, const char *shorts,
         return c;
 
     /* For a long option, argv[optind - 1] is the faulty one, and optopt is 0 unless its name is
-     * known. Within a group of short options, argv[optind - 1] is the argument before the group.
+     * known.  Within a group of short options, argv[optind - 1] is the argument before the group.
      * mingw returns ':' also for a value that an option does not take. */
     const char *word = optind > 0 ? argv[optind - 1] : "";
     bool is_long = strncmp(word, "--", 2) == 0 && (optopt == 0 || has_value(longs, optopt));

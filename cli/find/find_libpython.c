@@ -49,7 +49,7 @@ static char *make_text(const char *fmt, ...)
     return out;
 }
 
-/* Records a place that was searched in vain.  Frees `text`. */
+/* Records a place that had no suitable library.  Frees `text`. */
 static void note_tried(struct search *s, char *text)
 {
     char *safe = text != NULL ? cli_safe(text) : NULL;

@@ -21,7 +21,7 @@ struct cli_hazards {
     size_t count;
 };
 
-/* ---- what is said of one kind ---------------------------------------------------------------- */
+/* ---- one kind of hazard ---------------------------------------------------------------- */
 
 static const struct {
     const char *key, *text;

@@ -206,7 +206,7 @@ static bool has_init(const char *path)
     return found;
 }
 
-/* Goes by the name if it tells, else by the symbols. */
+/* By the name if that is enough, else by the symbols. */
 static void classify(struct cli_tree_file *f)
 {
     f->abi = cli_abi_of(f->path);

@@ -41,7 +41,7 @@ static char *find_interpreter(const char *dir)
 
 /* Chooses up to two files that state which Python is meant: one built for the version that most
  * files are built for, and one that states no version.  Returns their number. */
-static size_t choose_files_to_ask_for(const struct cli_tree *t, char **out)
+static size_t choose_representatives(const struct cli_tree *t, char **out)
 {
     size_t best = 0, most = 0, any = t->count, n = 0;
 
@@ -74,7 +74,7 @@ static size_t choose_files_to_ask_for(const struct cli_tree *t, char **out)
 int cli_tree_libpython(const struct cli_tree *t, const char *dir, char **out)
 {
     char *files[2];
-    size_t n = choose_files_to_ask_for(t, files);
+    size_t n = choose_representatives(t, files);
 
     if (n == 0)
         return cli_fail(dir, "has no extension module that tells which libpython to copy; name it "

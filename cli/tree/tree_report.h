@@ -28,7 +28,7 @@ struct cli_tree_context {
 };
 
 struct cli_tree_report {
-    const char *dir; /* the one that holds the contexts */
+    const char *dir; /* that contains the contexts */
     struct cli_tree_result *results;
     size_t result_count;
     struct cli_tree_context *contexts;
