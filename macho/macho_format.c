@@ -1,6 +1,8 @@
 #include "macho/macho_format.h"
 
-#include "macho/read/macho_priv.h"
+#include "macho/check/macho_check.h"
+#include "macho/edit/macho_plan.h"
+#include "macho/read/macho_image.h"
 
 /* Java's class files begin as universal files do, with their version where the number of slices is; it is
  * 45 or more. */

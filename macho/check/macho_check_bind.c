@@ -1,12 +1,15 @@
 /* LC_DYLD_INFO's opcodes, run as dyld runs them, and dyld's rules for them (mach_o/BindOpcodes.cpp,
  * RebaseOpcodes.cpp: valid). */
+#include "macho/check/macho_check_bind.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/error.h"
 #include "base/mem.h"
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_report.h"
+#include "macho/read/macho_pieces.h"
 
 #define POINTER 8
 
@@ -61,6 +64,22 @@ void exti__macho_slots_sort(struct macho_slots *list)
             qsort(list->v, list->n, sizeof *list->v, by_place);
             return;
         }
+}
+
+const struct macho_slot *exti__macho_slot_find(const struct macho_slots *list, uint64_t at)
+{
+    size_t low = 0, high = list->n;
+
+    /* Of several, dyld comes to the last one last. */
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+
+        if (list->v[middle].at <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && list->v[low - 1].at == at ? &list->v[low - 1] : NULL;
 }
 
 void exti__macho_slots_free(struct macho_slots *list)
@@ -366,6 +385,17 @@ int exti__macho_slots(struct macho_check *c, const struct macho_file *f, enum ma
         else
             rc = bind_opcode(&m, byte & BIND_OPCODE_MASK, byte & BIND_IMMEDIATE_MASK, err);
     }
+    return rc;
+}
+
+int exti__macho_bound_slots(struct macho_check *c, const struct macho_file *f,
+                            struct macho_slots *out, struct exti_error *err)
+{
+    int rc = exti__macho_slots(c, f, MACHO_STREAM_BIND, out, err);
+
+    if (!rc)
+        rc = exti__macho_slots(c, f, MACHO_STREAM_LAZY, out, err);
+    exti__macho_slots_sort(out);
     return rc;
 }
 

@@ -1,11 +1,15 @@
 /* What the segments hold: the original's bytes, and with a page shift the same but for
  * addresses, which are higher by the shift.  And what stands around the load commands. */
+#include "macho/check/macho_check_bytes.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_report.h"
+#include "macho/check/macho_check_word.h"
+#include "macho/read/macho_word.h"
 
 static const char *place_name(const struct macho_file *f, uint64_t at)
 {

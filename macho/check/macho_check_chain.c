@@ -1,10 +1,14 @@
 /* LC_DYLD_CHAINED_FIXUPS read anew, and dyld's rules for it (mach_o/ChainedFixups.cpp: valid,
  * validLinkedit). */
+#include "macho/check/macho_check_chain.h"
+
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/mem.h"
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_report.h"
+#include "macho/read/macho_word.h"
 
 #define HEADER_SIZE 28u
 #define STARTS_SIZE 22u /* dyld_chained_starts_in_segment without its pages */
@@ -14,6 +18,8 @@ struct reading {
     const struct macho_file *f;
     struct macho_chain_table *t;
     bool bad;
+    int (*rebased)(void *user, uint64_t at, struct exti_error *err); /* may be NULL */
+    void *user;
 };
 
 static void broken(struct reading *r, uint64_t at, const char *what)
@@ -202,7 +208,7 @@ static int read_segments(struct reading *r, struct exti_error *err)
 int exti__macho_chain_open(struct macho_check *c, const struct macho_file *f,
                            struct macho_chain_table *t, bool *ok, struct exti_error *err)
 {
-    struct reading r = {c, f, t, false};
+    struct reading r = {.c = c, .f = f, .t = t};
     uint32_t count;
     int rc;
 
@@ -263,7 +269,7 @@ static bool is_bind(uint16_t format, uint64_t raw)
 }
 
 static int walk_page(struct reading *r, const struct macho_starts *s, uint64_t at, uint64_t end,
-                     struct macho_words *words, struct exti_error *err)
+                     struct exti_error *err)
 {
     const struct exti_span file = r->f->file;
 
@@ -278,8 +284,8 @@ static int walk_page(struct reading *r, const struct macho_starts *s, uint64_t a
         raw = exti__macho_u64(file.p + at);
         if (is_bind(s->format, raw) && import_of(s->format, raw) >= r->t->imports.n)
             broken(r, s->at, "a slot names an import that there is not");
-        if (words && !is_bind(s->format, raw))
-            rc = exti__macho_word_add(words, at, 8, err);
+        if (r->rebased && !is_bind(s->format, raw))
+            rc = r->rebased(r->user, at, err);
         next = next_of(s->format, raw);
         if (rc || !next || r->bad)
             return rc;
@@ -288,11 +294,12 @@ static int walk_page(struct reading *r, const struct macho_starts *s, uint64_t a
 }
 
 int exti__macho_chain_walk(struct macho_check *c, const struct macho_file *f,
-                           const struct macho_chain_table *t, struct macho_words *words,
-                           struct exti_error *err)
+                           const struct macho_chain_table *t,
+                           int (*rebased)(void *user, uint64_t at, struct exti_error *err),
+                           void *user, struct exti_error *err)
 {
     struct macho_chain_table table = *t;
-    struct reading r = {c, f, &table, false};
+    struct reading r = {.c = c, .f = f, .t = &table, .rebased = rebased, .user = user};
     int rc = 0;
 
     for (size_t i = 0; !rc && i < t->starts_count; i++) {
@@ -308,7 +315,7 @@ int exti__macho_chain_walk(struct macho_check *c, const struct macho_file *f,
             if (end > segment->fileoff + segment->filesize)
                 end = segment->fileoff + segment->filesize;
             if (start != DYLD_CHAINED_PTR_START_NONE && end >= 8)
-                rc = walk_page(&r, s, from + start, end, words, err);
+                rc = walk_page(&r, s, from + start, end, err);
         }
     }
     return rc;
@@ -330,7 +337,7 @@ int exti__macho_rule_chains(struct macho_check *c, const struct macho_file *f,
         return rc;
     /* Slots that the plan does not name are the original's. */
     if (ok && (!c->plan || c->shift || c->judge.strict))
-        rc = exti__macho_chain_walk(c, f, &t, NULL, err);
+        rc = exti__macho_chain_walk(c, f, &t, NULL, NULL, err);
     exti__macho_chain_close(&t);
     return rc;
 }

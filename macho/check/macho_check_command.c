@@ -2,9 +2,11 @@
  * validSemantics functions), with the SDK from which dyld applies them.  Those of
  * validStructureLoadCommands and validSemanticsInstallName a file breaks only if it cannot be
  * opened. */
+#include "macho/check/macho_check_command.h"
+
 #include <string.h>
 
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_report.h"
 
 #define LAST_PLATFORM 24u /* of those that mach-o/loader.h numbers */
 

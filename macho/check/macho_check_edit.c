@@ -1,8 +1,11 @@
 /* Header and load commands: those that edits name are as asked, others the original's. */
+#include "macho/check/macho_check_edit.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_report.h"
+#include "macho/read/macho_word.h"
 
 /* ---- header ---------------------------------------------------------------------------------- */
 

@@ -1,9 +1,11 @@
 /* What the edits make of a file's libraries, search path and references, worked out from the public
  * header's words. */
+#include "macho/check/macho_check_expect.h"
+
 #include <string.h>
 
+#include "base/error.h"
 #include "base/mem.h"
-#include "macho/check/macho_check_priv.h"
 
 #define LOADER_PATH "@loader_path"
 #define LIBSYSTEM "/usr/lib/libSystem.B.dylib"
@@ -309,153 +311,4 @@ void exti__macho_expect_free(struct macho_expect *e)
     exti__free(e->named);
     exti__free(e->rpaths);
     *e = (struct macho_expect){.id = NULL};
-}
-
-/* ---- references ------------------------------------------------------------------------------ */
-
-static int know_own(struct macho_check *c, struct exti_error *err)
-{
-    int rc = 0;
-
-    if (!c->own_known) {
-        rc = exti__macho_exports(c, &c->before, &c->own, err);
-        exti__macho_exports_sort(&c->own);
-        c->own_known = !rc;
-    }
-    return rc;
-}
-
-static int add_provided(struct macho_check *c, struct exti_span file, struct exti_error *err)
-{
-    const struct macho_slice *slice;
-    struct macho_file f;
-    struct macho_fat fat;
-    int rc = exti__macho_fat_open(file, &fat, err);
-
-    if (rc)
-        return rc;
-    slice = exti__macho_slice_for(&fat, c->before.cputype, c->before.cpusubtype);
-    if (slice && exti__macho_slice_handled(slice)) {
-        rc = exti__macho_open(slice->s, &f, err);
-        if (!rc) {
-            rc = exti__macho_exports(c, &f, &c->provided, err);
-            exti__macho_close(&f);
-        }
-    }
-    exti__macho_fat_close(&fat);
-    return rc;
-}
-
-static int know_provided(struct macho_check *c, struct exti_error *err)
-{
-    int rc = 0;
-
-    if (c->provided_known)
-        return 0;
-    for (size_t i = 0; !rc && i < c->bind_count; i++)
-        rc = add_provided(c, c->bind[i], err);
-    exti__macho_exports_sort(&c->provided);
-    c->provided_known = !rc;
-    return rc;
-}
-
-int exti__macho_defines(struct macho_check *c, const char *symbol, bool *out,
-                        struct exti_error *err)
-{
-    const struct macho_exported *e;
-    int rc = know_own(c, err);
-
-    e = rc ? NULL : exti__macho_exports_find(&c->own, symbol);
-    *out = e && !(e->flags & EXPORT_SYMBOL_FLAGS_REEXPORT);
-    return rc;
-}
-
-size_t exti__macho_most_ordinal(const struct macho_file *f)
-{
-    return f->dylib_count ? f->dylib_count : 1;
-}
-
-const char *exti__macho_library_of(const struct macho_file *f, int32_t ordinal)
-{
-    return ordinal > 0 && (size_t)ordinal <= f->dylib_count ? f->dylibs[ordinal - 1].name : NULL;
-}
-
-/* The same library still, by name.  Without a request any name may have changed, but one that is
- * still there means what it did. */
-static bool follows_library(const struct macho_check *c, int32_t was, int32_t now)
-{
-    const char *old = exti__macho_library_of(&c->before, was),
-               *new = exti__macho_library_of(&c->after, now);
-
-    if (!old || !new)
-        return was == now;
-    if (c->opts)
-        return c->expect.named[was - 1] && strcmp(new, c->expect.named[was - 1]) == 0;
-    if (strcmp(old, new) == 0)
-        return true;
-    for (size_t i = 0; i < c->after.dylib_count; i++)
-        if (strcmp(c->after.dylibs[i].name, old) == 0)
-            return false;
-    return true;
-}
-
-/* What a reference that names no library, or one that is gone, has to be bound to. */
-static int expect_unnamed(struct macho_check *c, const char *symbol, int32_t was, int32_t *want,
-                          struct exti_error *err)
-{
-    bool own = false;
-    int rc = 0;
-
-    *want = was > 0 ? BIND_SPECIAL_DYLIB_FLAT_LOOKUP : was;
-    if (c->opts->flags & EXTI_RW_SYMBOLIC && was == BIND_SPECIAL_DYLIB_FLAT_LOOKUP)
-        rc = exti__macho_defines(c, symbol, &own, err);
-    if (own) {
-        *want = BIND_SPECIAL_DYLIB_SELF;
-        return 0;
-    }
-    if (!rc)
-        rc = know_provided(c, err);
-    if (!rc && exti__macho_exports_find(&c->provided, symbol))
-        *want = c->expect.bind_ordinal;
-    return rc;
-}
-
-/* Without a request: to any library, or to the file itself where that has the symbol. */
-static int may_follow(struct macho_check *c, const char *symbol, int32_t now, bool *ok,
-                      struct exti_error *err)
-{
-    *ok = now > 0;
-    return now == BIND_SPECIAL_DYLIB_SELF ? exti__macho_defines(c, symbol, ok, err) : 0;
-}
-
-static bool is_gone(const struct macho_check *c, int32_t ordinal)
-{
-    return c->opts && (size_t)ordinal <= c->before.dylib_count && !c->expect.named[ordinal - 1];
-}
-
-int exti__macho_follows(struct macho_check *c, const char *symbol, int32_t was, int32_t now,
-                        bool *ok, struct exti_error *err)
-{
-    int32_t want = was, target;
-    int how, rc = 0;
-
-    *ok = was == now && was == BIND_SPECIAL_DYLIB_SELF;
-    if (was == BIND_SPECIAL_DYLIB_SELF)
-        return 0;
-    if (was == BIND_SPECIAL_DYLIB_WEAK_LOOKUP) {
-        rc = exti__macho_weak_target(c, symbol, &how, &target, err);
-        *ok = !rc && ((how && now == target) || (now == was && how < 2));
-        return rc;
-    }
-    if (was > 0 && !is_gone(c, was)) {
-        *ok = follows_library(c, was, now);
-        return 0;
-    }
-    if (!c->opts) {
-        *ok = now == was;
-        return *ok ? 0 : may_follow(c, symbol, now, ok, err);
-    }
-    rc = expect_unnamed(c, symbol, was, &want, err);
-    *ok = now == want;
-    return rc;
 }

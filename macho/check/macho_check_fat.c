@@ -1,9 +1,14 @@
 /* Universal files: the table, where the slices lie, and the slices that are carried over. */
+#include "macho/check/macho_check_fat.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "macho/check/macho_check_priv.h"
+#include "base/error.h"
+#include "macho/check/macho_check_report.h"
+#include "macho/read/macho_arch.h"
+#include "macho/read/macho_fat.h"
 
 /* dyld's Universal::valid; the reader refuses what lies outside the file or overlaps. */
 static void check_slice_place(struct macho_check *c, const struct macho_slice *was,

@@ -1,10 +1,14 @@
 /* __LINKEDIT: dyld's rules that the reader does not insist on (Header::validStructureLinkedit; not
  * bounds, overlap and LC_DYSYMTAB's counts), and the order that Apple's own editing tools expect
  * (cctools checkout.c, dyld_order). */
+#include "macho/check/macho_check_linkedit.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_report.h"
+#include "macho/read/macho_pieces.h"
+#include "macho/read/macho_word.h"
 
 static uint32_t command_field(const struct macho_file *f, size_t command, size_t at)
 {

@@ -1,9 +1,15 @@
 /* What dyld binds: every reference of the original is in the copy, to the library that the edits
  * make of it, and no other. */
+#include "macho/check/macho_check_ref.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_bind.h"
+#include "macho/check/macho_check_chain.h"
+#include "macho/check/macho_check_follow.h"
+#include "macho/check/macho_check_report.h"
+#include "macho/check/macho_check_weak.h"
 
 static bool has_opcodes(const struct macho_file *f)
 {
@@ -34,17 +40,6 @@ static int compare_rebases(struct macho_check *c, struct exti_error *err)
 }
 
 /* ---- bindings, eager and lazy ---------------------------------------------------------------- */
-
-int exti__macho_bound_slots(struct macho_check *c, const struct macho_file *f,
-                            struct macho_slots *out, struct exti_error *err)
-{
-    int rc = exti__macho_slots(c, f, MACHO_STREAM_BIND, out, err);
-
-    if (!rc)
-        rc = exti__macho_slots(c, f, MACHO_STREAM_LAZY, out, err);
-    exti__macho_slots_sort(out);
-    return rc;
-}
 
 static const char *library_text(const struct macho_file *f, int32_t ordinal)
 {

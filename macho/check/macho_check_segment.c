@@ -1,10 +1,12 @@
 /* dyld's rules for segments that the reader does not insist on (mach_o/Header.cpp: validSegment,
  * validSemanticsSegments).  Those about bounds, overlap and alignment a file breaks only if it
  * cannot be opened. */
+#include "macho/check/macho_check_segment.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_report.h"
 
 #define RW (VM_PROT_READ | VM_PROT_WRITE)
 #define RX (VM_PROT_READ | VM_PROT_EXECUTE)

@@ -1,10 +1,12 @@
 /* The code signature: laid out as the kernel reads it (xnu, osfmk/kern/cs_blobs.h), over these
  * bytes. */
+#include "macho/check/macho_check_sign.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/os/sha256.h"
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_report.h"
 
 #define DIRECTORY_SIZE 44u      /* up to and with spare2, which all versions have */
 #define EXEC_SEG_SIZE 88u       /* ... with the executable segment, from version 0x20400 on */

@@ -1,9 +1,14 @@
 /* The rest of __LINKEDIT: symbols, function starts, data in code, and what is carried over as it
  * is. */
+#include "macho/check/macho_check_table.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_follow.h"
+#include "macho/check/macho_check_report.h"
+#include "macho/read/macho_pieces.h"
+#include "macho/read/macho_word.h"
 
 #define STAB_BNSYM 0x2e
 #define STAB_ENSYM 0x4e

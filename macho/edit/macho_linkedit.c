@@ -1,11 +1,14 @@
 /* __LINKEDIT laid out anew.  Apple's codesign_allocate, install_name_tool and strip walk its pieces in
  * one order (cctools, checkout.c) and refuse a file in which one does not begin where the last ended. */
+#include "macho/edit/macho_linkedit.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "macho/read/macho_priv.h"
+#include "macho/edit/macho_sign.h"
+#include "macho/read/macho_word.h"
 
 enum {
     SIGNATURE_ALIGN = 16,
@@ -23,22 +26,16 @@ struct layout {
     struct exti_error *err;
 };
 
-static uint32_t get32(const uint8_t *p)
-{
-    struct exti_cur c = exti__cur(exti__span(p, 4), false);
-
-    return exti__cur_u32(&c);
-}
-
 /* The first command of the copy that is `cmd`, and named `segment` if that is given; or NULL. */
 static uint8_t *find_command(const struct macho_build *b, uint32_t cmd, const char *segment)
 {
     uint8_t *p = b->commands.p;
 
     for (uint32_t i = 0; i < b->command_count; i++) {
-        if (get32(p) == cmd && (!segment || strncmp((const char *)p + 8, segment, 16) == 0))
+        if (exti__macho_u32(p) == cmd &&
+            (!segment || strncmp((const char *)p + 8, segment, 16) == 0))
             return p;
-        p += get32(p + 4);
+        p += exti__macho_u32(p + 4);
     }
     return NULL;
 }
@@ -71,7 +68,7 @@ static uint32_t old_offset(const struct macho_file *f, enum macho_piece_kind kin
 {
     const struct macho_piece *p = &f->pieces[kind];
 
-    return get32(f->commands[p->command].s.p + p->off_at);
+    return exti__macho_u32(f->commands[p->command].s.p + p->off_at);
 }
 
 /* ---- where no piece changes its size, each stays where it is ----------------------------------------- */

@@ -1,8 +1,11 @@
 /* The needed libraries, whose order gives them the numbers that bindings name them by. */
+#include "macho/edit/macho_needed.h"
+
 #include <string.h>
 
 #include "base/error.h"
-#include "macho/edit/macho_commands.h"
+#include "macho/edit/macho_items.h"
+#include "macho/edit/macho_paths.h"
 
 #define LIBSYSTEM "/usr/lib/libSystem.B.dylib"
 

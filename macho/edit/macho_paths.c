@@ -1,9 +1,11 @@
 /* The library search path: an LC_RPATH for each entry. */
+#include "macho/edit/macho_paths.h"
+
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "macho/edit/macho_commands.h"
+#include "macho/edit/macho_items.h"
 
 #define LOADER_PATH "@loader_path"
 

@@ -1,9 +1,15 @@
 /* Binds anew what the opcode streams of LC_DYLD_INFO bind. */
+#include "macho/edit/macho_rebind_opcodes.h"
+
 #include <stdlib.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "macho/edit/macho_rebind.h"
+#include "macho/edit/macho_bind_encode.h"
+#include "macho/edit/macho_targets.h"
+#include "macho/read/macho_bind.h"
+#include "macho/read/macho_rebase.h"
+#include "macho/read/macho_segments.h"
 
 struct stream {
     struct macho_bind *list;

@@ -6,11 +6,13 @@
  *   4. moving all behind the header by pages (macho_shift.c), with every command as it was.
  * Not done, since the shift covers them: taking over the libSystem entry with a library that re-exports
  * it, and removing section headers.  LC_UUID stays: dyld demands it. */
+#include "macho/edit/macho_room.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "macho/edit/macho_commands.h"
+#include "macho/edit/macho_items.h"
 
 enum { SHIFT = 0x4000, NO_PIECE = MACHO_PIECES };
 

@@ -12,12 +12,18 @@
  * changes is what tells addresses (the targets of rebases, symbols) or counts from the image's start,
  * which is still where the file starts (exports, unwind info, __init_offsets, function starts, data in
  * code).  Code that takes the address of its own Mach-O header finds the second one. */
+#include "macho/edit/macho_shift.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/error.h"
-#include "macho/edit/macho_shift.h"
+#include "macho/edit/macho_shift_check.h"
+#include "macho/edit/macho_shift_fixups.h"
+#include "macho/edit/macho_shift_place.h"
+#include "macho/edit/macho_shift_tables.h"
+#include "macho/edit/macho_unwind.h"
+#include "macho/read/macho_word.h"
 
 #define ROUTINES_INIT_ADDRESS 8u
 #define ENCRYPTION_CRYPTOFF 8u
@@ -29,68 +35,6 @@
 #define SECTION_ADDR 32u
 #define SECTION_OFFSET 48u
 
-static uint32_t load_u32(const uint8_t *p)
-{
-    struct exti_cur c = exti__cur(exti__span(p, 4), false);
-
-    return exti__cur_u32(&c);
-}
-
-static uint64_t load_u64(const uint8_t *p)
-{
-    struct exti_cur c = exti__cur(exti__span(p, 8), false);
-
-    return exti__cur_u64(&c);
-}
-
-int exti__macho_shift_u32(uint8_t *p, uint64_t shift, uint64_t at, const char *what,
-                          struct exti_error *err)
-{
-    const uint64_t v = load_u32(p) + shift;
-
-    if (v > UINT32_MAX)
-        return exti__fail(err, EXTI_E_UNSUPPORTED, at, "%s: 0x%" PRIx64 " would not fit 32 bits",
-                          what, v);
-    exti__put_u32(p, (uint32_t)v, false);
-    return 0;
-}
-
-static int shift_u64(uint8_t *p, uint64_t shift, const char *what, struct exti_error *err)
-{
-    uint64_t v = load_u64(p);
-
-    if (!exti__add(v, shift, &v))
-        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "%s: 0x%" PRIx64 " would overflow",
-                          what, v);
-    exti__put_u64(p, v, false);
-    return 0;
-}
-
-int exti__macho_shift_body(struct macho_build *b, uint64_t offset, uint64_t n, const char *what,
-                           uint8_t **out, struct exti_error *err)
-{
-    const uint64_t start = b->f->room_end;
-
-    if (offset < start || offset - start > b->body.n || b->body.n - (offset - start) < n)
-        return exti__fail(err, EXTI_E_FORMAT, b->f->file.base + offset,
-                          "%s: not between the load commands and __LINKEDIT", what);
-    *out = b->body.p + (offset - start);
-    return 0;
-}
-
-int exti__macho_shift_piece(struct macho_build *b, enum macho_piece_kind kind,
-                            struct exti_buf **out, struct exti_error *err)
-{
-    const struct exti_span s = exti__macho_piece(b, kind);
-
-    if (b->pieces[kind].replaced) {
-        *out = &b->pieces[kind].data;
-        return 0;
-    }
-    *out = exti__macho_piece_new(b, kind, s.n);
-    return exti__buf_append(*out, s.p, s.n, err);
-}
-
 /* ---- load commands ---------------------------------------------------------------------------------- */
 
 /* __TEXT grows; the others follow it, but for where an empty one says that it has no bytes. */
@@ -100,11 +44,11 @@ static int move_segment(const struct macho_build *b, uint8_t *p, uint32_t size,
     const bool is_text = !strncmp((const char *)p + SEGMENT_NAME, "__TEXT", 16);
     uint8_t *vmaddr = p + SEGMENT_VMADDR, *vmsize = vmaddr + 8, *fileoff = vmaddr + 16,
             *filesize = vmaddr + 24;
-    const uint32_t sections = load_u32(p + SEGMENT_NSECTS);
-    int rc = shift_u64(is_text ? vmsize : vmaddr, b->shift, "segment's address", err);
+    const uint32_t sections = exti__macho_u32(p + SEGMENT_NSECTS);
+    int rc = exti__macho_shift_u64(is_text ? vmsize : vmaddr, b->shift, "segment's address", err);
 
-    if (!rc && (is_text || load_u64(filesize) || load_u64(fileoff)))
-        rc = shift_u64(is_text ? filesize : fileoff, b->shift, "segment's offset", err);
+    if (!rc && (is_text || exti__macho_u64(filesize) || exti__macho_u64(fileoff)))
+        rc = exti__macho_shift_u64(is_text ? filesize : fileoff, b->shift, "segment's offset", err);
     for (uint32_t i = 0; !rc && i < sections; i++) {
         const uint64_t at = SEGMENT_COMMAND_64_SIZE + (uint64_t)i * SECTION_64_SIZE;
         uint8_t *section = p + at;
@@ -114,8 +58,8 @@ static int move_segment(const struct macho_build *b, uint8_t *p, uint32_t size,
                               "LC_SEGMENT_64: %" PRIu32 " sections need more than %" PRIu32
                               " bytes",
                               sections, size);
-        rc = shift_u64(section + SECTION_ADDR, b->shift, "section's address", err);
-        if (!rc && load_u32(section + SECTION_OFFSET)) /* 0 where it has no bytes */
+        rc = exti__macho_shift_u64(section + SECTION_ADDR, b->shift, "section's address", err);
+        if (!rc && exti__macho_u32(section + SECTION_OFFSET)) /* 0 where it has no bytes */
             rc = exti__macho_shift_u32(section + SECTION_OFFSET, b->shift, EXTI_NO_OFFSET,
                                        "section's offset", err);
     }
@@ -145,12 +89,13 @@ static int move_command(const struct macho_build *b, uint8_t *p, uint32_t cmd, u
     case LC_SEGMENT_64:
         return move_segment(b, p, size, err);
     case LC_ROUTINES_64:
-        if (!load_u64(p + ROUTINES_INIT_ADDRESS))
+        if (!exti__macho_u64(p + ROUTINES_INIT_ADDRESS))
             return 0;
-        return shift_u64(p + ROUTINES_INIT_ADDRESS, b->shift, "LC_ROUTINES_64: init_address", err);
+        return exti__macho_shift_u64(p + ROUTINES_INIT_ADDRESS, b->shift,
+                                     "LC_ROUTINES_64: init_address", err);
     case LC_ENCRYPTION_INFO:
     case LC_ENCRYPTION_INFO_64:
-        if (!load_u32(p + ENCRYPTION_CRYPTOFF))
+        if (!exti__macho_u32(p + ENCRYPTION_CRYPTOFF))
             return 0;
         return exti__macho_shift_u32(p + ENCRYPTION_CRYPTOFF, b->shift, EXTI_NO_OFFSET,
                                      "LC_ENCRYPTION_INFO: cryptoff", err);
@@ -274,9 +219,9 @@ static void begin_text_later(uint8_t *p, uint64_t shift)
 {
     uint8_t *vmaddr = p + SEGMENT_VMADDR, *vmsize = vmaddr + 8, *filesize = vmaddr + 24;
 
-    exti__put_u64(vmaddr, load_u64(vmaddr) + shift, false);
-    exti__put_u64(vmsize, load_u64(vmsize) - shift, false);
-    exti__put_u64(filesize, load_u64(filesize) - shift, false);
+    exti__put_u64(vmaddr, exti__macho_u64(vmaddr) + shift, false);
+    exti__put_u64(vmsize, exti__macho_u64(vmsize) - shift, false);
+    exti__put_u64(filesize, exti__macho_u64(filesize) - shift, false);
 }
 
 int exti__macho_second_header(const struct macho_build *b, struct exti_buf *out,
@@ -290,7 +235,7 @@ int exti__macho_second_header(const struct macho_build *b, struct exti_buf *out,
 
     while (!rc && at + 8 <= b->commands.n) {
         const uint8_t *p = b->commands.p + at;
-        const uint32_t cmd = load_u32(p), size = load_u32(p + 4);
+        const uint32_t cmd = exti__macho_u32(p), size = exti__macho_u32(p + 4);
         const size_t copy = out->n;
 
         if (all || !can_be_left_out(cmd)) {

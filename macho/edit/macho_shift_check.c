@@ -14,11 +14,12 @@
  *   __data, __noptrdata of Go          moduledata's pointers are rebased; its function offsets count
  *                                      from runtime.text
  * Moved by what stands in them: __init_offsets, __unwind_info. */
+#include "macho/edit/macho_shift_check.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "macho/edit/macho_shift.h"
 
 #define S_DTRACE_DOF 0xfu
 #define S_ATTR_DEBUG 0x02000000u

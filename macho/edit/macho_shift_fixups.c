@@ -1,20 +1,19 @@
 /* A shift's effect on what dyld rebases: each rebased pointer in the file holds the address, or the
  * offset from the image's start, of something that moved.  Where the pointers stand is told per
  * segment, so only chains' segments need it said that they moved. */
+#include "macho/edit/macho_shift_fixups.h"
+
 #include <inttypes.h>
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "macho/edit/macho_shift.h"
+#include "macho/edit/macho_shift_place.h"
+#include "macho/read/macho_bind.h"
+#include "macho/read/macho_fixups.h"
+#include "macho/read/macho_rebase.h"
+#include "macho/read/macho_word.h"
 
 #define TARGET_MASK (((uint64_t)1 << 36) - 1) /* dyld_chained_ptr_64_rebase.target */
-
-static uint64_t load_u64(const uint8_t *p)
-{
-    struct exti_cur c = exti__cur(exti__span(p, 8), false);
-
-    return exti__cur_u64(&c);
-}
 
 /* ---- LC_DYLD_INFO ---------------------------------------------------------------------------------- */
 
@@ -41,7 +40,7 @@ static int move_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t ty
     rc = exti__macho_shift_body(b, seg->fileoff + offset, 8, "rebased pointer", &p, err);
     if (rc)
         return rc;
-    value = load_u64(p);
+    value = exti__macho_u64(p);
     if (!exti__add(value, b->shift, &value))
         return exti__fail(err, EXTI_E_UNSUPPORTED, at,
                           "rebased pointer 0x%" PRIx64 " would overflow", value);

@@ -1,10 +1,16 @@
 /* A shift's effect on the tables of __LINKEDIT that tell addresses: exports, symbols, function starts,
  * data in code. */
+#include "macho/edit/macho_shift_tables.h"
+
 #include <inttypes.h>
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "macho/edit/macho_shift.h"
+#include "macho/edit/macho_put_leb.h"
+#include "macho/edit/macho_shift_place.h"
+#include "macho/edit/macho_trie_build.h"
+#include "macho/read/macho_leb.h"
+#include "macho/read/macho_trie.h"
 
 /* ---- exports trie ----------------------------------------------------------------------------------- */
 

@@ -1,11 +1,13 @@
 /* The ad hoc signature: a SHA-256 of each page, without a certificate.  Laid out as lld does it, with
  * the blobs kept of an older signature behind (xnu, osfmk/kern/cs_blobs.h has the structures). */
+#include "macho/edit/macho_sign.h"
+
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/os/sha256.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_signature.h"
 
 enum {
     SUPER_BLOB_SIZE = 12,
@@ -99,7 +101,7 @@ static void put_index(uint8_t *p, size_t i, uint32_t slot, uint64_t at)
 /* Only a linker's signature, which has no blob but the CodeDirectory, says CS_LINKER_SIGNED: by that
  * Apple's tools know that nothing in it is worth keeping when they sign anew. */
 static void put_directory(uint8_t *p, const struct layout *l, uint64_t code_limit,
-                          uint64_t exec_seg_limit, uint32_t exec_seg_flags)
+                          const struct macho_signable *slice)
 {
     exti__put_u32(p, CSMAGIC_CODEDIRECTORY, true);
     exti__put_u32(p + 4, (uint32_t)l->directory_size, true);
@@ -113,8 +115,8 @@ static void put_directory(uint8_t *p, const struct layout *l, uint64_t code_limi
     p[36] = EXTI_SHA256_SIZE;
     p[37] = CS_HASHTYPE_SHA256;
     p[39] = PAGE_SHIFT;
-    exti__put_u64(p + 72, exec_seg_limit, true);
-    exti__put_u64(p + 80, exec_seg_flags, true);
+    exti__put_u64(p + 72, slice->exec_seg_limit, true);
+    exti__put_u64(p + 80, slice->exec_seg_flags, true);
     memcpy(p + CODE_DIRECTORY_SIZE, l->identifier, l->identifier_size);
 }
 
@@ -163,8 +165,8 @@ static int hash_pages(struct exti_sha256 *h, const struct exti_span *parts, size
     return rc;
 }
 
-static int fill(uint8_t *p, const struct layout *l, const struct exti_span *parts, size_t count,
-                struct exti_error *err)
+static int fill_blob(uint8_t *p, const struct layout *l, const struct macho_signable *slice,
+                     struct exti_error *err)
 {
     struct exti_sha256 h;
     int rc = exti__sha256_init(&h, err);
@@ -177,23 +179,23 @@ static int fill(uint8_t *p, const struct layout *l, const struct exti_span *part
     put_index(p, 0, CSSLOT_CODEDIRECTORY, l->directory);
     rc = put_kept(p, l, &h, err);
     if (!rc)
-        rc = hash_pages(&h, parts, count, p + l->directory + l->hashes, err);
+        rc = hash_pages(&h, slice->parts, slice->count, p + l->directory + l->hashes, err);
     exti__sha256_free(&h);
     return rc;
 }
 
 /* `parts` may lie in `out`, which therefore grows last. */
 int exti__macho_sign(const struct macho_signature *old, const char *identifier,
-                     const struct exti_span *parts, size_t count, uint64_t exec_seg_limit,
-                     uint32_t exec_seg_flags, struct exti_buf *out, struct exti_error *err)
+                     const struct macho_signable *slice, struct exti_buf *out,
+                     struct exti_error *err)
 {
     struct exti_buf blob = exti__buf(UINT32_MAX);
     struct layout l;
     uint64_t code_limit = 0;
     int rc;
 
-    for (size_t i = 0; i < count; i++)
-        if (!exti__add(code_limit, parts[i].n, &code_limit) || code_limit > UINT32_MAX)
+    for (size_t i = 0; i < slice->count; i++)
+        if (!exti__add(code_limit, slice->parts[i].n, &code_limit) || code_limit > UINT32_MAX)
             return exti__fail(err, EXTI_E_NOSPACE, EXTI_NO_OFFSET,
                               "LC_CODE_SIGNATURE: the file would pass 4 GiB");
     if (!lay_out(old, identifier, code_limit, &l))
@@ -201,8 +203,8 @@ int exti__macho_sign(const struct macho_signature *old, const char *identifier,
                           "LC_CODE_SIGNATURE: the signature would pass 4 GiB");
     rc = exti__buf_zeros(&blob, (size_t)l.size, err);
     if (!rc) {
-        put_directory(blob.p + l.directory, &l, code_limit, exec_seg_limit, exec_seg_flags);
-        rc = fill(blob.p, &l, parts, count, err);
+        put_directory(blob.p + l.directory, &l, code_limit, slice);
+        rc = fill_blob(blob.p, &l, slice, err);
     }
     if (!rc)
         rc = exti__buf_append(out, blob.p, blob.n, err);

@@ -1,10 +1,13 @@
 /* The exports trie: writing one, with the layout of ld64.lld. */
+#include "macho/edit/macho_trie_build.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/edit/macho_put_leb.h"
+#include "macho/read/macho_trie.h"
 
 /* Nodes refer to each other by index: the array moves as it grows. */
 #define NO_NODE ((size_t)-1)

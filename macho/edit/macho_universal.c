@@ -1,11 +1,15 @@
 /* A universal file put together from rewritten slices.  Each slice is a file of its own to dyld, the
  * kernel and codesign: all its offsets and its signature count from its start. */
+#include "macho/edit/macho_universal.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "macho/edit/macho_plan.h"
+#include "macho/edit/macho_needed.h"
+#include "macho/edit/macho_rewrite.h"
+#include "macho/read/macho_fat.h"
 
 #define FAT_HEADER_SIZE 8
 #define FAT_ARCH_SIZE 20

@@ -3,11 +3,13 @@
  * told as 32-bit offsets from the image's start.  Compressed second-level pages count functions from
  * the first-level entry's, and encodings that defer to DWARF from __eh_frame's start, so neither
  * changes. */
+#include "macho/edit/macho_unwind.h"
+
 #include <inttypes.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "macho/edit/macho_shift.h"
+#include "macho/edit/macho_shift_place.h"
 
 #define UNWIND_SECTION_VERSION 1u
 #define UNWIND_SECOND_LEVEL_REGULAR 2u

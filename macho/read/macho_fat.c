@@ -1,60 +1,21 @@
 /* Universal files: a big-endian table of slices, each a whole file (<mach-o/fat.h>). */
+#include "macho/read/macho_fat.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_arch.h"
 
 /* dyld's kMaxSliceCount. */
 enum { MAX_SLICES = 16 };
 
 enum { FAT_HEADER_SIZE = 8, FAT_ARCH_SIZE = 20, FAT_ARCH_64_SIZE = 32 };
 
-static uint32_t plain_subtype(uint32_t cpusubtype)
-{
-    return cpusubtype & ~CPU_SUBTYPE_MASK;
-}
-
-const char *exti__macho_arch(uint32_t cputype, uint32_t cpusubtype)
-{
-    switch (cputype) {
-    case CPU_TYPE_X86_64:
-        return plain_subtype(cpusubtype) == CPU_SUBTYPE_X86_64_H ? "x86-64h" : "x86-64";
-    case CPU_TYPE_ARM64:
-        return plain_subtype(cpusubtype) == CPU_SUBTYPE_ARM64E ? "arm64e" : "arm64";
-    case CPU_TYPE_ARM64_32:
-        return "arm64_32";
-    case CPU_TYPE_I386:
-        return "i386";
-    case CPU_TYPE_ARM:
-        return "arm";
-    case CPU_TYPE_POWERPC:
-        return "PowerPC";
-    case CPU_TYPE_POWERPC64:
-        return "PowerPC64";
-    default:
-        return "unknown";
-    }
-}
-
-bool exti__macho_arch_handled(uint32_t cputype, uint32_t cpusubtype)
-{
-    switch (cputype) {
-    case CPU_TYPE_X86_64:
-        return plain_subtype(cpusubtype) == CPU_SUBTYPE_X86_64_ALL ||
-               plain_subtype(cpusubtype) == CPU_SUBTYPE_X86_64_H;
-    case CPU_TYPE_ARM64:
-        return plain_subtype(cpusubtype) <= CPU_SUBTYPE_ARM64E;
-    default:
-        return false;
-    }
-}
-
 static bool is_arm64e(uint32_t cputype, uint32_t cpusubtype)
 {
-    return cputype == CPU_TYPE_ARM64 && plain_subtype(cpusubtype) == CPU_SUBTYPE_ARM64E;
+    return cputype == CPU_TYPE_ARM64 && exti__macho_plain_subtype(cpusubtype) == CPU_SUBTYPE_ARM64E;
 }
 
 const struct macho_slice *exti__macho_slice_for(const struct macho_fat *fat, uint32_t cputype,
@@ -67,7 +28,7 @@ const struct macho_slice *exti__macho_slice_for(const struct macho_fat *fat, uin
 
         if (s->cputype != cputype)
             continue;
-        if (plain_subtype(s->cpusubtype) == plain_subtype(cpusubtype))
+        if (exti__macho_plain_subtype(s->cpusubtype) == exti__macho_plain_subtype(cpusubtype))
             return s;
         if (!alike && is_arm64e(s->cputype, s->cpusubtype) == is_arm64e(cputype, cpusubtype))
             alike = s;
@@ -118,7 +79,7 @@ static int check_contents(const struct macho_fat *fat, size_t i, struct exti_err
     cputype = exti__cur_u32(&c);
     cpusubtype = exti__cur_u32(&c);
     if (c.failed || cputype != s->cputype ||
-        plain_subtype(cpusubtype) != plain_subtype(s->cpusubtype))
+        exti__macho_plain_subtype(cpusubtype) != exti__macho_plain_subtype(s->cpusubtype))
         return exti__fail(err, EXTI_E_FORMAT, s->offset + 4,
                           "slice %zu %s: its own header says %s (cputype 0x%" PRIx32
                           ", cpusubtype 0x%" PRIx32 ")",
@@ -150,7 +111,7 @@ static int check_slice(const struct macho_fat *fat, size_t i, struct exti_span f
         const struct macho_slice *o = &fat->slices[k];
 
         if (o->cputype == s->cputype &&
-            plain_subtype(o->cpusubtype) == plain_subtype(s->cpusubtype))
+            exti__macho_plain_subtype(o->cpusubtype) == exti__macho_plain_subtype(s->cpusubtype))
             return fail_slice(fat, i, 0, EXTI_E_FORMAT, err, "the same architecture as slice", k);
         if (s->offset < o->offset ? o->offset - s->offset < s->size
                                   : s->offset - o->offset < o->size)
@@ -182,7 +143,7 @@ static void read_hidden(struct macho_fat *fat, struct exti_cur *c)
 
     read_entry(&peek, false, &s);
     if (peek.failed || s.cputype != CPU_TYPE_ARM64 ||
-        plain_subtype(s.cpusubtype) != CPU_SUBTYPE_ARM64_ALL)
+        exti__macho_plain_subtype(s.cpusubtype) != CPU_SUBTYPE_ARM64_ALL)
         return;
     fat->slices[fat->count++] = s;
     fat->hidden = true;

@@ -1,8 +1,9 @@
 /* The chains of LC_DYLD_CHAINED_FIXUPS: which slots there are, and what each is to hold. */
+#include "macho/read/macho_fixups.h"
+
 #include <inttypes.h>
 
 #include "base/error.h"
-#include "macho/read/macho_priv.h"
 
 #define POINTER 8u
 #define STARTS_SIZE 22u /* of a dyld_chained_starts_in_segment without its page starts */

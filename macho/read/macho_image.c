@@ -1,12 +1,18 @@
 /* Describing a dylib or bundle: the read operation.  Names of symbols are the file's own, with the
  * underscore that the C compiler puts before them. */
+#include "macho/read/macho_image.h"
+
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "macho/macho_format.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_arch.h"
+#include "macho/read/macho_fat.h"
+#include "macho/read/macho_references.h"
+#include "macho/read/macho_signature.h"
+#include "macho/read/macho_symbols.h"
+#include "macho/read/macho_trie.h"
 
 /* ---- what the load commands tell ------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* LEB128 numbers and strings, as opcode streams and tries have them. */
-#include <string.h>
+#include "macho/read/macho_leb.h"
 
-#include "macho/read/macho_priv.h"
+#include <string.h>
 
 uint64_t exti__macho_uleb(struct exti_cur *c)
 {
@@ -59,33 +59,4 @@ const char *exti__macho_cur_cstr(struct exti_cur *c)
     }
     exti__cur_skip(c, (uint64_t)(end - p) + 1);
     return (const char *)p;
-}
-
-int exti__macho_put_uleb(struct exti_buf *b, uint64_t v, struct exti_error *err)
-{
-    uint8_t bytes[10];
-    size_t n = 0;
-
-    do {
-        bytes[n++] = (uint8_t)((v & 0x7f) | (v > 0x7f ? 0x80 : 0));
-        v >>= 7;
-    } while (v);
-    return exti__buf_append(b, bytes, n, err);
-}
-
-int exti__macho_put_sleb(struct exti_buf *b, int64_t v, struct exti_error *err)
-{
-    uint8_t bytes[10];
-    size_t n = 0;
-    bool more;
-
-    do {
-        uint8_t low = (uint8_t)(v & 0x7f);
-
-        /* An arithmetic shift, spelt out: C11 leaves the shift of a negative number open. */
-        v = v < 0 ? -1 - (-1 - v) / 128 : v / 128;
-        more = !(v == 0 && !(low & 0x40)) && !(v == -1 && low & 0x40);
-        bytes[n++] = (uint8_t)(low | (more ? 0x80 : 0));
-    } while (more);
-    return exti__buf_append(b, bytes, n, err);
 }

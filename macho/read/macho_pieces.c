@@ -1,8 +1,9 @@
 /* What __LINKEDIT holds: where the commands say each piece is, and that the pieces are all there is. */
+#include "macho/read/macho_pieces.h"
+
 #include <inttypes.h>
 
-#include "base/checked.h"
-#include "macho/read/macho_read.h"
+#include "macho/read/macho_command.h"
 
 struct piece_field {
     uint32_t cmd;
@@ -42,7 +43,7 @@ static const struct piece_field fields[] = {
     {LC_CODE_SIGNATURE, MACHO_SIGNATURE, "code signature", 8, 12, 1},
 };
 
-static const char *piece_name(enum macho_piece_kind kind)
+const char *exti__macho_piece_name(enum macho_piece_kind kind)
 {
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (fields[i].kind == kind)
@@ -83,7 +84,7 @@ static int fail_piece(const struct macho_file *f, enum macho_piece_kind kind, bo
     const struct macho_piece *p = &f->pieces[kind];
 
     return exti__macho_fail(f, p->command, size ? p->size_at : p->off_at, code, err,
-                            "%s: %s 0x%" PRIx64, piece_name(kind), what, value);
+                            "%s: %s 0x%" PRIx64, exti__macho_piece_name(kind), what, value);
 }
 
 static int locate(struct macho_file *f, enum macho_piece_kind kind, struct exti_error *err)
@@ -107,7 +108,7 @@ static int locate(struct macho_file *f, enum macho_piece_kind kind, struct exti_
     if (size > l->filesize - into)
         return fail_piece(f, kind, true, EXTI_E_FORMAT, err,
                           "ends outside of __LINKEDIT, whose end is", l->fileoff + l->filesize);
-    return exti__span_sub(f->file, offset, size, piece_name(kind), &p->s, err);
+    return exti__span_sub(f->file, offset, size, exti__macho_piece_name(kind), &p->s, err);
 }
 
 /* Bytes between two pieces: the padding that linkers write is zero, and anything else would be lost. */
@@ -147,7 +148,8 @@ static int check_order(const struct macho_file *f, struct exti_error *err)
         if (start < at)
             return exti__macho_fail(f, f->pieces[order[i]].command, f->pieces[order[i]].off_at,
                                     EXTI_E_FORMAT, err, "%s: shares bytes with the %s",
-                                    piece_name(order[i]), piece_name(order[i - 1]));
+                                    exti__macho_piece_name(order[i]),
+                                    exti__macho_piece_name(order[i - 1]));
         rc = check_gap(f, at, start, err);
         at = start + s->n;
     }

@@ -1,8 +1,10 @@
 /* The rebase opcodes of LC_DYLD_INFO. */
+#include "macho/read/macho_rebase.h"
+
 #include <inttypes.h>
 
 #include "base/error.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_leb.h"
 
 #define POINTER 8u
 #define REBASE_TYPE_MAX 3u

@@ -1,10 +1,14 @@
 /* By which names dyld binds an image, whichever way the file tells it. */
+#include "macho/read/macho_references.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_bind.h"
+#include "macho/read/macho_chained.h"
+#include "macho/read/macho_symbols.h"
 
 /* Names can overlap, so that together they are longer than the file.  No linker's do by much, but a
  * hostile file's could make comparing them take its size squared. */

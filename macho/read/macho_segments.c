@@ -1,9 +1,11 @@
 /* Segments, sections, and the room that they leave behind the load commands. */
+#include "macho/read/macho_segments.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/checked.h"
-#include "macho/read/macho_read.h"
+#include "macho/read/macho_command.h"
 
 /* dyld counts segments in 16 bits and bind opcodes in 4; no linker writes more than a dozen. */
 enum { MAX_SEGMENTS = 256 };

@@ -1,10 +1,11 @@
 /* Reading a signature and checking it as the kernel and `codesign --verify` do (xnu,
  * osfmk/kern/cs_blobs.h and bsd/kern/ubc_subr.c). */
+#include "macho/read/macho_signature.h"
+
 #include <string.h>
 
 #include "base/error.h"
 #include "base/os/sha256.h"
-#include "macho/read/macho_priv.h"
 
 enum {
     /* CodeDirectories of further hash types, beside the one in slot 0. */

@@ -1,7 +1,12 @@
 /* Which slots of a loaded image dyld has filled by name. */
+#include "macho/read/macho_slots.h"
+
 #include "base/error.h"
-#include "macho/macho_format.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_arch.h"
+#include "macho/read/macho_bind.h"
+#include "macho/read/macho_fat.h"
+#include "macho/read/macho_fixups.h"
+#include "macho/read/macho_trie.h"
 
 /* Ends a walk that the caller has had enough of: the value of no error. */
 #define ENOUGH 1

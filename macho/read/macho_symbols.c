@@ -1,6 +1,5 @@
 /* The symbol table. */
-#include "base/error.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_symbols.h"
 
 size_t exti__macho_symbol_count(const struct macho_file *f)
 {

@@ -1,9 +1,12 @@
 /* The exports trie: reading it as dyld does. */
+#include "macho/read/macho_trie.h"
+
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_leb.h"
 
 /* Longer than any symbol; with it, a hostile trie's names add up to what its size allows. */
 #define MAX_NAME ((size_t)1 << 20)

@@ -8,8 +8,15 @@
 #include <string.h>
 
 #include "base/plan.h"
+#include "macho/edit/macho_trie_build.h"
 #include "macho/macho_format.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_bind.h"
+#include "macho/read/macho_fat.h"
+#include "macho/read/macho_fixups.h"
+#include "macho/read/macho_rebase.h"
+#include "macho/read/macho_references.h"
+#include "macho/read/macho_signature.h"
+#include "macho/read/macho_symbols.h"
 #include "tests/unit/macho/macho_toy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

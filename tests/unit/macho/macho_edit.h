@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/edit/macho_linkedit.h"
+#include "macho/edit/macho_sign.h"
 #include "tests/support/exti_test.h"
 
 struct macho_making {
@@ -66,7 +67,8 @@ static inline struct exti_span making_put_together(struct test *t, struct macho_
     memcpy(p + m->fileoff, m->linkedit.p, m->linkedit.n);
     if (!m->b.resign)
         return all;
-    assert_ok(exti__macho_sign(&m->b.signature, m->b.identifier, &all, 1, m->f.text->filesize, 0,
+    assert_ok(exti__macho_sign(&m->b.signature, m->b.identifier,
+                               &(struct macho_signable){&all, 1, m->f.text->filesize, 0},
                                &signature, &t->err),
               &t->err);
     p = test_alloc(t, n + signature.n);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check.h"
 #include "tests/unit/macho/macho_toy.h"
 
 struct fixture {

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_defs.h"
 #include "tests/unit/macho/macho_link.h"
 
 struct macho_form {

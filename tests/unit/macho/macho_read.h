@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_file.h"
 #include "tests/unit/macho/macho_toy.h"
 
 /* Offsets within a section_64. */

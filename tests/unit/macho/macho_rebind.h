@@ -7,7 +7,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/edit/macho_rebind.h"
+#include "macho/edit/macho_trie_build.h"
+#include "macho/read/macho_bind.h"
+#include "macho/read/macho_chained.h"
 #include "tests/unit/macho/macho_toy.h"
 
 struct fixture {

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "macho/edit/macho_linkedit.h"
 #include "macho/edit/macho_shift.h"
+#include "macho/edit/macho_sign.h"
 #include "tests/support/exti_test.h"
 
 struct work {
@@ -70,8 +72,10 @@ static inline void work_assemble(struct work *w, struct exti_buf *out, struct ex
     exti__buf_free(&linkedit);
     part = exti__span(out->p, out->n);
     if (w->b.resign)
-        assert_ok(exti__macho_sign(&w->b.signature, w->b.identifier, &part, 1,
-                                   w->f.text->filesize + w->b.shift, 0, &linkedit, err),
+        assert_ok(exti__macho_sign(
+                      &w->b.signature, w->b.identifier,
+                      &(struct macho_signable){&part, 1, w->f.text->filesize + w->b.shift, 0},
+                      &linkedit, err),
                   err);
     assert_ok(exti__buf_append(out, linkedit.p, linkedit.n, err), err);
     exti__buf_free(&linkedit);

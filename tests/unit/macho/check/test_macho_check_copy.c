@@ -2,6 +2,7 @@
 #include "tests/unit/macho/macho_findings.h"
 
 #include "macho/macho_format.h"
+#include "macho/read/macho_signature.h"
 #include "tests/unit/macho/macho_link.h"
 
 #define LONG_NAME                                                                                  \

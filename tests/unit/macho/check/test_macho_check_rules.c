@@ -1,5 +1,8 @@
 /* The Mach-O judge: content with files as linkers make them, and each of its rules, alone, with
  * the fault that it is there to find. */
+#include "macho/check/macho_check_exports.h"
+#include "macho/check/macho_check_report.h"
+#include "macho/edit/macho_trie_build.h"
 #include "tests/unit/macho/macho_findings.h"
 
 #include "tests/unit/macho/macho_link.h"

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "macho/edit/macho_commands.h"
 #include "tests/unit/macho/macho_edit.h"
 #include "tests/unit/macho/macho_link.h"
 #include "tests/unit/macho/macho_toy.h"

@@ -1,3 +1,4 @@
+#include "macho/edit/macho_targets.h"
 #include "tests/unit/macho/macho_forms.h"
 #include "tests/unit/macho/macho_rebind.h"
 

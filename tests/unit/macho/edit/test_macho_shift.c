@@ -1,6 +1,8 @@
 /* The page shift, forced on linked files: what LLVM's tools print of the copy is what they print of the
  * original with every address moved, and nothing else differs. */
 #define _GNU_SOURCE
+#include "macho/read/macho_fixups.h"
+#include "macho/read/macho_rebase.h"
 #include "tests/support/exti_test.h"
 
 #include <ctype.h>

@@ -1,4 +1,6 @@
 /* The page shift on a file made by hand: each kind of address in its tables and commands. */
+#include "macho/edit/macho_chained_write.h"
+#include "macho/edit/macho_trie_build.h"
 #include "tests/support/exti_test.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
 /* What the page shift refuses, and that nothing wrong in a file makes it do worse. */
+#include "macho/edit/macho_shift.h"
+#include "macho/edit/macho_trie_build.h"
 #include "tests/support/exti_test.h"
 
 #include <string.h>

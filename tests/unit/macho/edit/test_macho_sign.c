@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/os/sha256.h"
-#include "macho/read/macho_priv.h"
+#include "macho/edit/macho_sign.h"
 #include "tests/support/exti_test.h"
 #include "tests/unit/macho/macho_link.h"
 
@@ -65,7 +65,9 @@ static struct macho_file *sign(struct test *t, const struct macho_file *f,
     const size_t size = (size_t)exti__macho_signature_size(old, identifier, part.n);
     uint8_t *p = test_alloc(t, part.n + size);
 
-    assert_ok(exti__macho_sign(old, identifier, &part, 1, f->text->filesize, 0, &b, &t->err),
+    assert_ok(exti__macho_sign(old, identifier,
+                               &(struct macho_signable){&part, 1, f->text->filesize, 0}, &b,
+                               &t->err),
               &t->err);
     assert_int_equal(b.n, size);
     memcpy(p, part.p, part.n);
@@ -312,8 +314,12 @@ static void signs_parts_as_it_signs_the_whole(void **state)
     assert_int_equal(at, 16406);
     whole = exti__span(test_alloc(t, at), at);
     memcpy((void *)(uintptr_t)whole.p, a.p, at);
-    assert_ok(exti__macho_sign(&none, "x", &whole, 1, 99, 0, &b, &t->err), &t->err);
-    assert_ok(exti__macho_sign(&none, "x", parts, ARRAY_SIZE(parts), 99, 0, &a, &t->err), &t->err);
+    assert_ok(exti__macho_sign(&none, "x", &(struct macho_signable){&whole, 1, 99, 0}, &b, &t->err),
+              &t->err);
+    assert_ok(exti__macho_sign(&none, "x",
+                               &(struct macho_signable){parts, ARRAY_SIZE(parts), 99, 0}, &a,
+                               &t->err),
+              &t->err);
     assert_int_equal(a.n, at + b.n);
     assert_memory_equal(a.p + at, b.p, b.n);
     exti__buf_free(&a);
@@ -485,12 +491,14 @@ static void refuses_what_passes_4_gib(void **state)
     struct macho_signature none = {0}, old = {.present = true};
     struct exti_buf out = exti__buf(SIZE_MAX);
 
-    assert_exti(exti__macho_sign(&none, "x", parts, 2, 0, 0, &out, &t->err), EXTI_E_NOSPACE,
-                &t->err, ANY_OFFSET);
+    assert_exti(
+        exti__macho_sign(&none, "x", &(struct macho_signable){parts, 2, 0, 0}, &out, &t->err),
+        EXTI_E_NOSPACE, &t->err, ANY_OFFSET);
     old.entitlements = exti__span("", UINT32_MAX);
     assert_true(exti__macho_signature_size(&old, "x", 4096) == UINT64_MAX);
-    assert_exti(exti__macho_sign(&old, "x", parts + 1, 1, 0, 0, &out, &t->err), EXTI_E_NOSPACE,
-                &t->err, ANY_OFFSET);
+    assert_exti(
+        exti__macho_sign(&old, "x", &(struct macho_signable){parts + 1, 1, 0, 0}, &out, &t->err),
+        EXTI_E_NOSPACE, &t->err, ANY_OFFSET);
     assert_true(exti__macho_signature_size(&none, "x", UINT64_MAX) == UINT64_MAX);
     assert_int_equal(out.n, 0);
 }
@@ -506,7 +514,7 @@ static void leaves_the_buffer_alone_without_memory(void **state)
 
     for (; rc; n++) {
         exti__mem_fail_after(n);
-        rc = exti__macho_sign(&none, "x", &part, 1, 0, 0, &out, &t->err);
+        rc = exti__macho_sign(&none, "x", &(struct macho_signable){&part, 1, 0, 0}, &out, &t->err);
         exti__mem_fail_after(-1);
         if (rc) {
             assert_exti(rc, EXTI_E_NOMEM, &t->err, ANY_OFFSET);

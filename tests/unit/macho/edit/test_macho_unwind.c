@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "macho/edit/macho_shift.h"
+#include "macho/edit/macho_unwind.h"
 
 #define P 0x8000u
 #define BASE 0x1000u /* of the section in the file */

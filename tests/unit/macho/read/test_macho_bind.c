@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/edit/macho_bind_encode.h"
+#include "macho/read/macho_rebase.h"
 #include "tests/unit/macho/macho_forms.h"
 
 struct fixture {

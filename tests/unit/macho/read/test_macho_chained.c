@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/edit/macho_chained_write.h"
+#include "macho/read/macho_fixups.h"
 #include "tests/unit/macho/macho_forms.h"
 #include "tests/unit/macho/macho_toy.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_fat.h"
 #include "tests/unit/macho/macho_toy.h"
 
 struct fixture {

@@ -4,7 +4,6 @@
 
 #include "base/mem.h"
 #include "macho/macho_format.h"
-#include "macho/read/macho_priv.h"
 #include "tests/unit/macho/macho_toy.h"
 
 struct fixture {

@@ -1,9 +1,11 @@
+#include "base/buf.h"
 #include "tests/support/exti_test.h"
 
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_references.h"
+#include "macho/read/macho_symbols.h"
 #include "tests/unit/macho/macho_forms.h"
 #include "tests/unit/macho/macho_toy.h"
 

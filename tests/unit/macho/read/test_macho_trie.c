@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/edit/macho_trie_build.h"
 #include "tests/unit/macho/macho_forms.h"
 
 struct fixture {

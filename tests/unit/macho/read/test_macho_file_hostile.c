@@ -1,4 +1,5 @@
 /* Every field that is damaged is told, and where it is. */
+#include "base/buf.h"
 #include "tests/unit/macho/macho_read.h"
 
 struct corruption {

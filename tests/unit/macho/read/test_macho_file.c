@@ -1,3 +1,5 @@
+#include "macho/read/macho_arch.h"
+#include "macho/read/macho_segments.h"
 #include "tests/unit/macho/macho_read.h"
 
 static void every_kind_of_toy_is_read(void **state)

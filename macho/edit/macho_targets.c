@@ -1,0 +1,242 @@
+/* Binds a copy's references anew.
+ *
+ *   bound to           where                                              becomes
+ *   library n          it is still needed                                 its new number
+ *                      it is not, and `bind` exports the symbol           bind_ordinal
+ *                      it is not                                          an error
+ *   the file itself                                                       stays
+ *   a flat look-up     EXTI_RW_SYMBOLIC, and the file defines the symbol  the file itself
+ *   ... or the main    `bind` exports the symbol                          bind_ordinal
+ *   program            neither                                            stays
+ *   a weak look-up     with EXTI_RW_CLEAR_UNIQUE:
+ *                      the file defines the symbol                        the file itself
+ *                      it was linked against a library that an edit
+ *                      gives another name                                 that library's new number
+ *                      neither                                            stays
+ *
+ * The last but one because the libraries of a context are copies, which no longer take part in weak
+ * look-ups: dyld searches images with MH_WEAK_DEFINES alone, and fails to load a chained file for a
+ * name that it does not find there.  What stays are the likes of operator new: libc++ has them, and
+ * a program may replace them.
+ *
+ * A name that the file re-exports counts as exported where `bind` has it, not as defined. */
+#include "macho/edit/macho_targets.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "macho/read/macho_references.h"
+#include "macho/read/macho_symbols.h"
+#include "macho/read/macho_trie.h"
+
+/* ---- the names that the file refers to --------------------------------------------------------- */
+
+/* A dependency's number in the copy: 0 where it is gone. */
+int32_t exti__macho_new_library(const struct macho_build *b, int32_t was)
+{
+    return b->ordinals && (size_t)was <= b->f->dylib_count ? b->ordinals[was - 1] : was;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct macho_bound *)a)->name, ((const struct macho_bound *)b)->name);
+}
+
+static struct macho_bound *search(const struct macho_rebind *r, const char *name)
+{
+    struct macho_bound key = {.name = name};
+
+    return r->count ? bsearch(&key, r->names, r->count, sizeof key, by_name) : NULL;
+}
+
+const struct macho_bound *exti__macho_bound(struct macho_rebind *r, const char *name)
+{
+    if (r->asked != name)
+        r->answer = search(r, name);
+    r->asked = name;
+    return r->answer;
+}
+
+static int add_name(struct macho_rebind *r, const char *name, struct exti_error *err)
+{
+    if (r->count == r->cap) {
+        size_t cap = r->cap ? r->cap * 2 : 64;
+        struct macho_bound *names = exti__realloc_array(r->names, cap, sizeof *names);
+
+        if (!names)
+            return exti__fail_nomem(err);
+        r->names = names;
+        r->cap = cap;
+    }
+    r->names[r->count++] = (struct macho_bound){.name = name};
+    return 0;
+}
+
+static int add_reference(void *user, const struct macho_reference *ref, struct exti_error *err)
+{
+    return add_name(user, ref->name, err);
+}
+
+/* The symbol table may name what nothing binds. */
+static int add_undefined(void *user, const struct macho_nlist *n, struct exti_error *err)
+{
+    return add_name(user, n->name, err);
+}
+
+static void drop_repeated(struct macho_rebind *r)
+{
+    size_t kept = 0;
+
+    if (r->count)
+        qsort(r->names, r->count, sizeof *r->names, by_name);
+    for (size_t i = 0; i < r->count; i++)
+        if (!kept || strcmp(r->names[i].name, r->names[kept - 1].name) != 0)
+            r->names[kept++] = r->names[i];
+    r->count = kept;
+}
+
+static int mark_own(void *user, const struct macho_export *e, struct exti_error *err)
+{
+    struct macho_bound *known = search(user, e->name);
+
+    (void)err;
+    if (known && !(e->flags & EXPORT_SYMBOL_FLAGS_REEXPORT)) {
+        known->own = true;
+        known->address = e->address;
+    }
+    return 0;
+}
+
+static int mark_provided(void *user, const struct macho_export *e, struct exti_error *err)
+{
+    struct macho_bound *known = search(user, e->name);
+
+    (void)err;
+    if (known)
+        known->provided = true;
+    return 0;
+}
+
+static int know_provided(struct macho_rebind *r, struct exti_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < r->b->bind_count; i++) {
+        struct macho_file f;
+
+        rc = exti__macho_open(r->b->bind[i], &f, err);
+        if (rc)
+            break;
+        rc = exti__macho_trie_walk(exti__macho_trie(&f), mark_provided, r, err);
+        exti__macho_close(&f);
+    }
+    return rc;
+}
+
+static bool is_renamed(const struct macho_build *b, const char *name)
+{
+    for (size_t i = 0; i < b->opts->needed_count; i++)
+        if (b->opts->needed[i].from && b->opts->needed[i].to &&
+            !strcmp(b->opts->needed[i].from, name))
+            return true;
+    return false;
+}
+
+/* Calls `each` with every undefined symbol. */
+int exti__macho_undefined(const struct macho_build *b,
+                          int (*each)(void *user, const struct macho_nlist *n,
+                                      struct exti_error *err),
+                          void *user, struct exti_error *err)
+{
+    uint64_t left = exti__macho_names_limit(b->f);
+    size_t count = exti__macho_symbol_count(b->f);
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < count; i++) {
+        struct macho_nlist n;
+        size_t size;
+
+        rc = exti__macho_symbol(b->f, i, &n, err);
+        if (rc || !exti__macho_is_undefined(&n))
+            continue;
+        size = strlen(n.name);
+        if (size > left)
+            return exti__fail(err, EXTI_E_FORMAT, b->f->file.base + n.at,
+                              "symbol table: names add up to more than the file can need");
+        left -= size;
+        rc = each(user, &n, err);
+    }
+    return rc;
+}
+
+static int know_copied(void *user, const struct macho_nlist *n, struct exti_error *err)
+{
+    struct macho_rebind *r = user;
+    const struct macho_file *f = r->b->f;
+    struct macho_bound *known = search(r, n->name);
+    int32_t from = exti__macho_nlist_ordinal(f, n);
+
+    (void)err;
+    if (known && from > 0 && (size_t)from <= f->dylib_count &&
+        is_renamed(r->b, f->dylibs[from - 1].name))
+        known->copied = exti__macho_new_library(r->b, from);
+    return 0;
+}
+
+int exti__macho_know_names(struct macho_rebind *r, struct exti_error *err)
+{
+    int rc = exti__macho_references(r->b->f, add_reference, r, err);
+
+    if (!rc && r->b->f->flags & MH_TWOLEVEL)
+        rc = exti__macho_undefined(r->b, add_undefined, r, err);
+    if (rc)
+        return rc;
+    drop_repeated(r);
+    rc = exti__macho_trie_walk(exti__macho_trie(r->b->f), mark_own, r, err);
+    if (!rc)
+        rc = know_provided(r, err);
+    if (!rc && r->b->opts->flags & EXTI_RW_CLEAR_UNIQUE)
+        rc = exti__macho_undefined(r->b, know_copied, r, err);
+    return rc;
+}
+
+/* ---- the rules ------------------------------------------------------------------------------- */
+
+static int gone(const struct macho_build *b, const char *name, int32_t was, struct exti_error *err)
+{
+    return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                      "%.100s is bound to %.200s, which is to be removed", name,
+                      b->f->dylibs[was - 1].name);
+}
+
+int exti__macho_new_ordinal(struct macho_rebind *r, const char *name, int32_t was, int32_t *now,
+                            struct exti_error *err)
+{
+    const struct macho_build *b = r->b;
+    const struct macho_bound *known = exti__macho_bound(r, name);
+    bool own = known && known->own, provided = known && known->provided;
+
+    *now = was;
+    if (was > 0) {
+        *now = exti__macho_new_library(b, was);
+        if (!*now && !provided)
+            return gone(b, name, was, err);
+        if (!*now)
+            *now = b->bind_ordinal;
+    } else if (was == BIND_SPECIAL_DYLIB_WEAK_LOOKUP) {
+        if (!(b->opts->flags & EXTI_RW_CLEAR_UNIQUE))
+            return 0;
+        if (own)
+            *now = BIND_SPECIAL_DYLIB_SELF;
+        else if (known && known->copied)
+            *now = known->copied;
+    } else if (was != BIND_SPECIAL_DYLIB_SELF) {
+        if (was == BIND_SPECIAL_DYLIB_FLAT_LOOKUP && b->opts->flags & EXTI_RW_SYMBOLIC && own)
+            *now = BIND_SPECIAL_DYLIB_SELF;
+        else if (provided)
+            *now = b->bind_ordinal;
+    }
+    return 0;
+}
