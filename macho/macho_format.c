@@ -8,7 +8,7 @@
  * 45 or more. */
 enum { FIRST_JAVA_VERSION = 45 };
 
-static bool probe(struct exti_span file)
+static bool probe_macho(struct exti_span file)
 {
     struct exti_cur c = exti__cur(file, true);
     uint32_t magic = exti__cur_u32(&c);
@@ -29,7 +29,7 @@ static bool probe(struct exti_span file)
 
 const struct exti_format_ops exti__macho_format = {
     .format = EXTI_FORMAT_MACHO,
-    .probe = probe,
+    .probe = probe_macho,
     .read = exti__macho_read,
     .plan = exti__macho_plan,
     .check = exti__macho_check,

@@ -11,7 +11,7 @@
 #include "macho/check/macho_check_word.h"
 #include "macho/read/macho_word.h"
 
-static const char *place_name(const struct macho_file *f, uint64_t at)
+static const char *section_name_at(const struct macho_file *f, uint64_t at)
 {
     for (size_t i = 0; i < f->section_count; i++)
         if (f->sections[i].offset && at >= f->sections[i].offset &&
@@ -24,7 +24,7 @@ static const char *place_name(const struct macho_file *f, uint64_t at)
 }
 
 /* Reports the first difference in the original's [at, end). */
-static void compare(struct macho_check *c, uint64_t at, uint64_t end)
+static void compare_range(struct macho_check *c, uint64_t at, uint64_t end)
 {
     const uint8_t *b = c->before.file.p, *a = c->after.file.p + c->shift;
 
@@ -32,11 +32,11 @@ static void compare(struct macho_check *c, uint64_t at, uint64_t end)
         return;
     while (b[at] == a[at])
         at++;
-    exti__macho_finding(c, at + c->shift, "%s: byte 0x%02x, not 0x%02x", place_name(&c->before, at),
-                        a[at], b[at]);
+    exti__macho_finding(c, at + c->shift, "%s: byte 0x%02x, not 0x%02x",
+                        section_name_at(&c->before, at), a[at], b[at]);
 }
 
-static int by_place(const void *a, const void *b)
+static int by_word_place(const void *a, const void *b)
 {
     const struct macho_word *x = a, *y = b;
 
@@ -55,7 +55,7 @@ static void compare_word(struct macho_check *c, const struct macho_word *w)
         exti__macho_finding(c, w->at + c->shift,
                             "%s: address 0x%" PRIx64 ", not 0x%" PRIx64 " (0x%" PRIx64
                             " in the original)",
-                            place_name(&c->before, w->at), now, was + c->shift, was);
+                            section_name_at(&c->before, w->at), now, was + c->shift, was);
 }
 
 static int compare_moved(struct macho_check *c, uint64_t at, uint64_t end, struct exti_error *err)
@@ -64,18 +64,18 @@ static int compare_moved(struct macho_check *c, uint64_t at, uint64_t end, struc
     int rc = exti__macho_words(c, &words, err);
 
     if (words.n)
-        qsort(words.v, words.n, sizeof *words.v, by_place);
+        qsort(words.v, words.n, sizeof *words.v, by_word_place);
     for (size_t i = 0; !rc && i < words.n && !c->judge.stop; i++) {
         const struct macho_word *w = &words.v[i];
 
         if (w->at < at || w->at > end - w->size)
             continue;
-        compare(c, at, w->at);
+        compare_range(c, at, w->at);
         compare_word(c, w);
         at = w->at + w->size;
     }
     if (!rc)
-        compare(c, at, end);
+        compare_range(c, at, end);
     exti__free(words.v);
     return rc;
 }
@@ -88,9 +88,9 @@ static void compare_planned(struct macho_check *c, uint64_t at, uint64_t end)
     for (size_t i = 0; i < plan->count; i++) {
         uint64_t from = plan->patches[i].offset, to = from + plan->patches[i].size;
 
-        compare(c, from > at ? from : at, to < end ? to : end);
+        compare_range(c, from > at ? from : at, to < end ? to : end);
     }
-    compare(c, tail > at ? tail : at, end);
+    compare_range(c, tail > at ? tail : at, end);
 }
 
 int exti__macho_step_bytes(struct macho_check *c, struct exti_error *err)
@@ -110,7 +110,7 @@ int exti__macho_step_bytes(struct macho_check *c, struct exti_error *err)
     if (c->plan)
         compare_planned(c, at, end);
     else
-        compare(c, at, end);
+        compare_range(c, at, end);
     return 0;
 }
 

@@ -63,8 +63,8 @@ static bool is_optional(const struct macho_command *cmd)
     }
 }
 
-static void differs(struct macho_check *c, const struct macho_command *now, const char *what,
-                    uint64_t is, uint64_t want)
+static void report_field(struct macho_check *c, const struct macho_command *now, const char *what,
+                         uint64_t is, uint64_t want)
 {
     exti__macho_finding(c, now->at, "command 0x%x: %s is 0x%" PRIx64 ", not 0x%" PRIx64, now->cmd,
                         what, is, want);
@@ -75,8 +75,8 @@ static uint64_t moved_offset(const struct macho_check *c, uint32_t offset)
     return offset ? offset + c->shift : 0;
 }
 
-static void check_section(struct macho_check *c, const struct macho_command *now, const uint8_t *b,
-                          const uint8_t *a)
+static void compare_section_64(struct macho_check *c, const struct macho_command *now,
+                               const uint8_t *b, const uint8_t *a)
 {
     const uint64_t addr = exti__macho_u64(b + 32) + c->shift;
 
@@ -84,16 +84,16 @@ static void check_section(struct macho_check *c, const struct macho_command *now
         memcmp(a + 52, b + 52, SECTION_64_SIZE - 52) != 0)
         exti__macho_finding(c, now->at, "section %.16s: not the original's", (const char *)b);
     if (exti__macho_u64(a + 32) != addr)
-        differs(c, now, "a section's address", exti__macho_u64(a + 32), addr);
+        report_field(c, now, "a section's address", exti__macho_u64(a + 32), addr);
     if (exti__macho_u32(a + 48) != moved_offset(c, exti__macho_u32(b + 48)))
-        differs(c, now, "a section's file offset", exti__macho_u32(a + 48),
-                moved_offset(c, exti__macho_u32(b + 48)));
+        report_field(c, now, "a section's file offset", exti__macho_u32(a + 48),
+                     moved_offset(c, exti__macho_u32(b + 48)));
 }
 
 /* With a page shift __TEXT grows at its front, and the others move; __LINKEDIT has sizes of its
  * own. */
-static void check_segment(struct macho_check *c, const struct macho_command *was,
-                          const struct macho_command *now)
+static void compare_segment_64(struct macho_check *c, const struct macho_command *was,
+                               const struct macho_command *now)
 {
     const uint8_t *b = was->s.p, *a = now->s.p;
     const bool is_text = was->at == c->before.commands[c->before.text->command].at,
@@ -109,17 +109,17 @@ static void check_segment(struct macho_check *c, const struct macho_command *was
         return;
     }
     if (exti__macho_u64(a + 24) != exti__macho_u64(b + 24) + moved)
-        differs(c, now, "vmaddr", exti__macho_u64(a + 24), exti__macho_u64(b + 24) + moved);
+        report_field(c, now, "vmaddr", exti__macho_u64(a + 24), exti__macho_u64(b + 24) + moved);
     if (exti__macho_u64(a + 40) != fileoff + (exti__macho_u64(b + 48) ? moved : 0) &&
         exti__macho_u64(a + 40) != fileoff + moved)
-        differs(c, now, "fileoff", exti__macho_u64(a + 40), fileoff + moved);
+        report_field(c, now, "fileoff", exti__macho_u64(a + 40), fileoff + moved);
     if (!is_linkedit && exti__macho_u64(a + 32) != vmsize)
-        differs(c, now, "vmsize", exti__macho_u64(a + 32), vmsize);
+        report_field(c, now, "vmsize", exti__macho_u64(a + 32), vmsize);
     if (!is_linkedit && exti__macho_u64(a + 48) != filesize)
-        differs(c, now, "filesize", exti__macho_u64(a + 48), filesize);
+        report_field(c, now, "filesize", exti__macho_u64(a + 48), filesize);
     for (size_t at = SEGMENT_COMMAND_64_SIZE; at + SECTION_64_SIZE <= was->s.n;
          at += SECTION_64_SIZE)
-        check_section(c, now, b + at, a + at);
+        compare_section_64(c, now, b + at, a + at);
 }
 
 /* The fields that say where pieces lie are looked at by the rules; the pieces themselves by
@@ -145,12 +145,12 @@ static uint64_t moved_word(const struct macho_check *c, const struct macho_comma
     return at == 8 && (was->cmd == LC_ROUTINES_64 || is_encrypted) ? c->shift : 0;
 }
 
-static void check_command(struct macho_check *c, size_t i, size_t j)
+static void compare_command(struct macho_check *c, size_t i, size_t j)
 {
     const struct macho_command *was = &c->before.commands[i], *now = &c->after.commands[j];
 
     if (was->cmd == LC_SEGMENT_64) {
-        check_segment(c, was, now);
+        compare_segment_64(c, was, now);
         return;
     }
     if (was->cmd == LC_BUILD_VERSION && now->s.n == 24 && was->s.n > 24) {
@@ -160,7 +160,7 @@ static void check_command(struct macho_check *c, size_t i, size_t j)
         return;
     }
     if (was->s.n != now->s.n) {
-        differs(c, now, "cmdsize", now->s.n, was->s.n);
+        report_field(c, now, "cmdsize", now->s.n, was->s.n);
         return;
     }
     for (size_t at = 8; at + 4 <= was->s.n; at += 4) {
@@ -190,7 +190,7 @@ int exti__macho_step_commands(struct macho_check *c, struct exti_error *err)
     (void)err;
     while (i < b->command_count && !c->judge.stop) {
         if (j < a->command_count && a->commands[j].cmd == b->commands[i].cmd) {
-            check_command(c, i, j);
+            compare_command(c, i, j);
             j = skip_own(a, j + 1);
         } else if (!is_optional(&b->commands[i])) {
             exti__macho_finding(c, EXTI_NO_OFFSET, "command 0x%x of the original is missing",
@@ -301,7 +301,7 @@ static bool may_be_edited(const struct macho_check *c, size_t i)
 }
 
 /* A copy may name other libraries, but those that it still has are needed as they were. */
-static int check_kept(struct macho_check *c)
+static int check_without_request(struct macho_check *c)
 {
     for (size_t i = 0; i < c->after.dylib_count && !c->same_dylibs; i++) {
         const char *name = c->after.dylibs[i].name;
@@ -329,7 +329,7 @@ int exti__macho_step_needed(struct macho_check *c, struct exti_error *err)
 
     (void)err;
     if (!c->opts)
-        return check_kept(c);
+        return check_without_request(c);
     for (size_t i = 0; i < a->dylib_count || i < e->needed_count; i++) {
         const char *is = i < a->dylib_count ? a->dylibs[i].name : "none",
                    *want = i < e->needed_count ? e->needed[i].name : "none";

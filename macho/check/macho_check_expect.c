@@ -21,8 +21,8 @@ static size_t loader_path_length(const char *p)
 }
 
 /* `lead` and then `n` bytes of `text`; owned by the expectation. */
-static const char *spell(struct macho_expect *e, const char *lead, const char *text, size_t n,
-                         struct exti_error *err)
+static const char *compose_text(struct macho_expect *e, const char *lead, const char *text,
+                                size_t n, struct exti_error *err)
 {
     char **strings = exti__realloc_array(e->strings, e->string_count + 1, sizeof *strings), *s;
     const size_t skip = strlen(lead);
@@ -42,17 +42,17 @@ static const char *spell(struct macho_expect *e, const char *lead, const char *t
 }
 
 /* With @loader_path spelt out where `origin` is given. */
-static const char *keep(struct macho_expect *e, const char *text, size_t n, const char *origin,
-                        struct exti_error *err)
+static const char *spell_resolved(struct macho_expect *e, const char *text, size_t n,
+                                  const char *origin, struct exti_error *err)
 {
     const size_t skip = origin ? loader_path_length(text) : 0;
 
-    return spell(e, skip ? origin : "", text + skip, n - skip, err);
+    return compose_text(e, skip ? origin : "", text + skip, n - skip, err);
 }
 
 /* ---- needed libraries ------------------------------------------------------------------------ */
 
-static size_t find(const struct macho_expect *e, const char *name)
+static size_t needed_index(const struct macho_expect *e, const char *name)
 {
     size_t i = 0;
 
@@ -80,8 +80,9 @@ static bool has_needed(const struct macho_check *c, const char *name)
     const struct macho_expect *e = &c->expect;
     const struct exti_rewrite_opts *o = c->opts;
 
-    return find(e, name) < e->needed_count || (o->bind_short && strcmp(name, o->bind_name) == 0 &&
-                                               find(e, o->bind_short) < e->needed_count);
+    return needed_index(e, name) < e->needed_count ||
+           (o->bind_short && strcmp(name, o->bind_name) == 0 &&
+            needed_index(e, o->bind_short) < e->needed_count);
 }
 
 /* dyld gives a file without libraries libSystem as the first, until it names one. */
@@ -92,9 +93,9 @@ static void add_needed(struct macho_check *c, const struct exti_needed *n)
 
     if (has_needed(c, n->to))
         return;
-    if (implied && find(e, LIBSYSTEM) == e->needed_count)
+    if (implied && needed_index(e, LIBSYSTEM) == e->needed_count)
         insert_at(e, e->needed_count, LIBSYSTEM);
-    if (find(e, n->to) == e->needed_count)
+    if (needed_index(e, n->to) == e->needed_count)
         insert_at(e, n->where == EXTI_NEEDED_FIRST ? implied : e->needed_count, n->to);
 }
 
@@ -119,7 +120,7 @@ static void edit_needed(struct macho_check *c, const struct exti_needed *n)
             e->named[i] = n->to;
 }
 
-static bool is_asked_for(const struct macho_check *c, const char *name)
+static bool is_requested_name(const struct macho_check *c, const char *name)
 {
     for (size_t i = 0; i < c->opts->needed_count; i++)
         if (c->opts->needed[i].to && strcmp(c->opts->needed[i].to, name) == 0)
@@ -127,7 +128,7 @@ static bool is_asked_for(const struct macho_check *c, const char *name)
     return c->opts->bind_short && strcmp(c->opts->bind_short, name) == 0;
 }
 
-static bool is_changed(const struct macho_check *c, const struct macho_want *w)
+static bool is_renamed_want(const struct macho_check *c, const struct macho_want *w)
 {
     return w->from == MACHO_NO_DYLIB || strcmp(c->before.dylibs[w->from].name, w->name) != 0;
 }
@@ -151,9 +152,9 @@ static void join_needed(struct macho_check *c)
         for (size_t k = 0; k < i; k++) {
             struct macho_want *a = &e->needed[k], *b = &e->needed[i];
             const uint32_t cmd = strength(a->cmd) < strength(b->cmd) ? b->cmd : a->cmd;
-            const size_t gone = is_changed(c, b) ? i : k;
+            const size_t gone = is_renamed_want(c, b) ? i : k;
 
-            if (strcmp(a->name, b->name) != 0 || (!is_changed(c, a) && !is_changed(c, b)))
+            if (strcmp(a->name, b->name) != 0 || (!is_renamed_want(c, a) && !is_renamed_want(c, b)))
                 continue;
             a->cmd = b->cmd = cmd;
             remove_at(e, gone);
@@ -167,7 +168,7 @@ static void take_short_name(struct macho_check *c)
 {
     struct macho_expect *e = &c->expect;
     const struct exti_rewrite_opts *o = c->opts;
-    const size_t at = o->bind_name ? find(e, o->bind_name) : e->needed_count;
+    const size_t at = o->bind_name ? needed_index(e, o->bind_name) : e->needed_count;
 
     if (!o->bind_short || at >= e->needed_count || at >= c->after.dylib_count ||
         strcmp(c->after.dylibs[at].name, o->bind_short) != 0)
@@ -178,11 +179,11 @@ static void take_short_name(struct macho_check *c)
             e->named[i] = o->bind_short;
 }
 
-static int translate(struct macho_check *c, const char **name, struct exti_error *err)
+static int resolve_loader_path(struct macho_check *c, const char **name, struct exti_error *err)
 {
-    if (!*name || !c->opts->origin || !loader_path_length(*name) || is_asked_for(c, *name))
+    if (!*name || !c->opts->origin || !loader_path_length(*name) || is_requested_name(c, *name))
         return 0;
-    *name = keep(&c->expect, *name, strlen(*name), c->opts->origin, err);
+    *name = spell_resolved(&c->expect, *name, strlen(*name), c->opts->origin, err);
     return *name ? 0 : EXTI_E_NOMEM;
 }
 
@@ -190,10 +191,10 @@ static int translate(struct macho_check *c, const char **name, struct exti_error
 static int32_t bind_ordinal(const struct macho_check *c)
 {
     const struct macho_expect *e = &c->expect;
-    size_t at = find(e, c->opts->bind_name);
+    size_t at = needed_index(e, c->opts->bind_name);
 
     if (at == e->needed_count && c->opts->bind_short)
-        at = find(e, c->opts->bind_short);
+        at = needed_index(e, c->opts->bind_short);
     return (int32_t)at + 1;
 }
 
@@ -217,9 +218,9 @@ static int expect_needed(struct macho_check *c, struct exti_error *err)
     for (size_t i = 0; i < c->opts->needed_count; i++)
         edit_needed(c, &c->opts->needed[i]);
     for (size_t i = 0; !rc && i < e->needed_count; i++)
-        rc = translate(c, &e->needed[i].name, err);
+        rc = resolve_loader_path(c, &e->needed[i].name, err);
     for (size_t i = 0; !rc && i < b->dylib_count; i++)
-        rc = translate(c, &e->named[i], err);
+        rc = resolve_loader_path(c, &e->named[i], err);
     if (rc)
         return rc;
     join_needed(c);
@@ -266,7 +267,8 @@ static int add_paths(struct macho_expect *e, const char *list, struct exti_error
                 skip = m;
         }
         if (n)
-            rc = add_path(e, spell(e, skip ? LOADER_PATH : "", list + skip, n - skip, err), err);
+            rc = add_path(e, compose_text(e, skip ? LOADER_PATH : "", list + skip, n - skip, err),
+                          err);
         list += n + (list[n] == ':');
     }
     return rc;
@@ -282,7 +284,8 @@ static int expect_rpaths(struct macho_check *c, struct exti_error *err)
     for (size_t i = 0; !rc && i < c->before.rpath_count; i++) {
         const char *path = c->before.rpaths[i];
 
-        rc = add_path(&c->expect, keep(&c->expect, path, strlen(path), o->origin, err), err);
+        rc = add_path(&c->expect, spell_resolved(&c->expect, path, strlen(path), o->origin, err),
+                      err);
     }
     return rc;
 }

@@ -31,7 +31,7 @@ struct walk {
     bool bad;
 };
 
-static void broken(struct walk *w, size_t at, const char *what)
+static void report_trie_fault(struct walk *w, size_t at, const char *what)
 {
     if (w->bad)
         return;
@@ -40,7 +40,7 @@ static void broken(struct walk *w, size_t at, const char *what)
                        "dyld ExportsTrie::valid: exports trie + 0x%zx: %s", at, what);
 }
 
-static uint64_t uleb(struct walk *w, size_t *at)
+static uint64_t read_uleb(struct walk *w, size_t *at)
 {
     uint64_t v = 0;
 
@@ -51,26 +51,21 @@ static uint64_t uleb(struct walk *w, size_t *at)
         if (!(byte & 0x80))
             return v;
     }
-    broken(w, *at, "a number runs past the end or 64 bits");
+    report_trie_fault(w, *at, "a number runs past the end or 64 bits");
     return 0;
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-static int add(struct macho_exports *list, struct macho_exported e, const uint8_t *name, size_t n,
-               struct exti_error *err)
+static int append_export(struct macho_exports *list, struct macho_exported e, const uint8_t *name,
+                         size_t n, struct exti_error *err)
 {
     int rc;
+    struct macho_exported *v = exti__array_room(list->v, list->n, &list->cap, sizeof *v);
 
-    if (list->n == list->cap) {
-        size_t cap = list->cap ? list->cap * 2 : 256;
-        struct macho_exported *v = exti__realloc_array(list->v, cap, sizeof *v);
-
-        if (!v)
-            return exti__fail_nomem(err);
-        list->v = v;
-        list->cap = cap;
-    }
+    if (!v)
+        return exti__fail_nomem(err);
+    list->v = v;
     e.name = list->names.n;
     rc = exti__buf_append(&list->names, name, n, err);
     if (!rc)
@@ -80,7 +75,7 @@ static int add(struct macho_exports *list, struct macho_exported e, const uint8_
     return rc;
 }
 
-static int by_name(const void *a, const void *b)
+static int by_export_name(const void *a, const void *b)
 {
     const struct macho_exported *x = a, *y = b;
 
@@ -92,7 +87,7 @@ void exti__macho_exports_sort(struct macho_exports *list)
     for (size_t i = 0; i < list->n; i++)
         list->v[i].text = (const char *)list->names.p + list->v[i].name;
     if (list->n)
-        qsort(list->v, list->n, sizeof *list->v, by_name);
+        qsort(list->v, list->n, sizeof *list->v, by_export_name);
 }
 
 const struct macho_exported *exti__macho_exports_find(const struct macho_exports *list,
@@ -100,7 +95,7 @@ const struct macho_exported *exti__macho_exports_find(const struct macho_exports
 {
     const struct macho_exported key = {.text = name};
 
-    return list->n ? bsearch(&key, list->v, list->n, sizeof *list->v, by_name) : NULL;
+    return list->n ? bsearch(&key, list->v, list->n, sizeof *list->v, by_export_name) : NULL;
 }
 
 void exti__macho_exports_free(struct macho_exports *list)
@@ -126,74 +121,70 @@ static int read_export(struct walk *w, size_t at, size_t end, struct exti_error 
 {
     struct macho_exported e = {.import_name = ""};
 
-    e.flags = uleb(w, &at);
+    e.flags = read_uleb(w, &at);
     if (e.flags & ~(uint64_t)KNOWN_FLAGS ||
         (e.flags & EXPORT_SYMBOL_FLAGS_KIND_MASK) > EXPORT_SYMBOL_FLAGS_KIND_ABSOLUTE)
-        broken(w, at, "unknown flags");
+        report_trie_fault(w, at, "unknown flags");
     if (e.flags & EXPORT_SYMBOL_FLAGS_REEXPORT) {
-        e.other = uleb(w, &at);
+        e.other = read_uleb(w, &at);
         if (at >= w->s.n || !memchr(w->s.p + at, 0, w->s.n - at))
-            broken(w, at, "the name of a re-export does not end");
+            report_trie_fault(w, at, "the name of a re-export does not end");
         else
             e.import_name = (const char *)w->s.p + at;
         if (e.other > w->f->dylib_count)
-            broken(w, at, "the library ordinal of a re-export is out of range");
+            report_trie_fault(w, at, "the library ordinal of a re-export is out of range");
         at += strlen(w->bad ? "" : e.import_name) + 1;
     } else {
-        e.address = uleb(w, &at);
+        e.address = read_uleb(w, &at);
         if (e.flags & (EXPORT_SYMBOL_FLAGS_STUB_AND_RESOLVER | EXPORT_SYMBOL_FLAGS_STATIC_RESOLVER))
-            e.other = uleb(w, &at);
+            e.other = read_uleb(w, &at);
         if ((e.flags & EXPORT_SYMBOL_FLAGS_KIND_MASK) != EXPORT_SYMBOL_FLAGS_KIND_ABSOLUTE &&
             e.address >= image_size(w->f))
-            broken(w, at, "an address lies outside the image");
+            report_trie_fault(w, at, "an address lies outside the image");
     }
     if (at != end)
-        broken(w, at, "an export's size is not that of its fields");
+        report_trie_fault(w, at, "an export's size is not that of its fields");
     if (w->path.n + 1 > w->out->names.max - w->out->names.n)
-        broken(w, at, "the names take too much room");
-    return w->bad ? 0 : add(w->out, e, w->path.p, w->path.n, err);
+        report_trie_fault(w, at, "the names take too much room");
+    return w->bad ? 0 : append_export(w->out, e, w->path.p, w->path.n, err);
 }
 
-static int enter(struct walk *w, uint64_t node, struct exti_error *err)
+static int push_node(struct walk *w, uint64_t node, struct exti_error *err)
 {
     size_t at = (size_t)node;
     uint64_t size;
     int rc = 0;
+    struct level *p;
 
     if (node >= w->s.n) {
-        broken(w, at, "a node lies outside");
+        report_trie_fault(w, at, "a node lies outside");
         return 0;
     }
     /* Nodes have at least two bytes, so a trie without circles has fewer visits than that. */
     if (w->visited++ > w->s.n / 2) {
-        broken(w, at, "a node is reached twice");
+        report_trie_fault(w, at, "a node is reached twice");
         return 0;
     }
-    size = uleb(w, &at);
+    size = read_uleb(w, &at);
     if (w->bad || size >= w->s.n - at) {
-        broken(w, at, "a node's export lies outside");
+        report_trie_fault(w, at, "a node's export lies outside");
         return 0;
     }
     if (size)
         rc = read_export(w, at, at + (size_t)size, err);
     if (rc || w->bad)
         return rc;
-    if (w->depth == w->cap) {
-        size_t cap = w->cap ? w->cap * 2 : 64;
-        struct level *p = exti__realloc_array(w->levels, cap, sizeof *p);
-
-        if (!p)
-            return exti__fail_nomem(err);
-        w->levels = p;
-        w->cap = cap;
-    }
+    p = exti__array_room(w->levels, w->depth, &w->cap, sizeof *p);
+    if (!p)
+        return exti__fail_nomem(err);
+    w->levels = p;
     at += (size_t)size;
     w->levels[w->depth++] = (struct level){at + 1, w->path.n, w->s.p[at]};
     return 0;
 }
 
 /* Follows the next edge of the innermost node, or leaves it. */
-static int step(struct walk *w, struct exti_error *err)
+static int next_edge(struct walk *w, struct exti_error *err)
 {
     struct level *l = &w->levels[w->depth - 1];
     const uint8_t *label = w->s.p + l->next;
@@ -209,22 +200,22 @@ static int step(struct walk *w, struct exti_error *err)
     l->left--;
     nul = l->next < w->s.n ? memchr(label, 0, w->s.n - l->next) : NULL;
     if (!nul) {
-        broken(w, l->next, "an edge's label does not end");
+        report_trie_fault(w, l->next, "an edge's label does not end");
         return 0;
     }
     /* Without circles no name is longer than the trie. */
     if ((size_t)((const uint8_t *)nul - label) > w->path.max - w->path.n) {
-        broken(w, l->next, "a node is reached twice");
+        report_trie_fault(w, l->next, "a node is reached twice");
         return 0;
     }
     rc = exti__buf_append(&w->path, label, (size_t)((const uint8_t *)nul - label), err);
     if (rc)
         return rc;
     l->next += (size_t)((const uint8_t *)nul - label) + 1;
-    child = uleb(w, &l->next);
+    child = read_uleb(w, &l->next);
     if (!w->bad && !child)
-        broken(w, l->next, "an edge leads to the root");
-    return w->bad ? 0 : enter(w, child, err);
+        report_trie_fault(w, l->next, "an edge leads to the root");
+    return w->bad ? 0 : push_node(w, child, err);
 }
 
 static int walk_trie(struct macho_check *c, const struct macho_file *f, struct exti_span s,
@@ -235,9 +226,9 @@ static int walk_trie(struct macho_check *c, const struct macho_file *f, struct e
 
     if (!s.n)
         return 0;
-    rc = enter(&w, 0, err);
+    rc = push_node(&w, 0, err);
     while (!rc && !w.bad && w.depth)
-        rc = step(&w, err);
+        rc = next_edge(&w, err);
     exti__buf_free(&w.path);
     exti__free(w.levels);
     return rc;
@@ -262,7 +253,7 @@ static int walk_symbols(const struct macho_file *f, struct macho_exports *out,
         nul = memchr(names.p + name, 0, names.n - name);
         e.address = exti__macho_u64(p + 8) - f->text->vmaddr;
         if (nul)
-            rc = add(out, e, names.p + name, (size_t)(nul - (names.p + name)), err);
+            rc = append_export(out, e, names.p + name, (size_t)(nul - (names.p + name)), err);
     }
     return rc;
 }

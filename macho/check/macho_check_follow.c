@@ -57,8 +57,8 @@ static int know_provided(struct macho_check *c, struct exti_error *err)
     return rc;
 }
 
-static int is_defined(struct macho_check *c, const char *symbol, bool *out,
-                        struct exti_error *err)
+static int original_defines(struct macho_check *c, const char *symbol, bool *out,
+                            struct exti_error *err)
 {
     const struct macho_exported *e;
     int rc = know_own(c, err);
@@ -70,7 +70,7 @@ static int is_defined(struct macho_check *c, const char *symbol, bool *out,
 
 /* ---- weak look-ups ---------------------------------------------------------------------------- */
 
-static int by_name(const void *a, const void *b)
+static int by_linked_name(const void *a, const void *b)
 {
     return strcmp(((const struct macho_linked *)a)->name, ((const struct macho_linked *)b)->name);
 }
@@ -97,7 +97,7 @@ static int know_linked(struct macho_check *c, struct exti_error *err)
             (struct macho_linked){(const char *)names.p + name, exti__macho_u16(p + 6) >> 8};
     }
     if (c->linked_count)
-        qsort(c->linked, c->linked_count, sizeof *c->linked, by_name);
+        qsort(c->linked, c->linked_count, sizeof *c->linked, by_linked_name);
     c->linked_known = true;
     return 0;
 }
@@ -147,14 +147,15 @@ int exti__macho_weak_target(struct macho_check *c, const char *symbol, enum mach
     *target = BIND_SPECIAL_DYLIB_SELF;
     if (c->opts && !(c->opts->flags & EXTI_RW_CLEAR_UNIQUE))
         return 0;
-    rc = is_defined(c, symbol, &own, err);
+    rc = original_defines(c, symbol, &own, err);
     if (!rc)
         rc = know_linked(c, err);
     if (rc)
         return rc;
     if (!own) {
-        linked =
-            c->linked_count ? bsearch(&key, c->linked, c->linked_count, sizeof key, by_name) : NULL;
+        linked = c->linked_count
+                     ? bsearch(&key, c->linked, c->linked_count, sizeof key, by_linked_name)
+                     : NULL;
         *target = linked ? replaced_library(c, linked->library) : 0;
     }
     if (own || *target)
@@ -192,7 +193,7 @@ static int expect_unnamed(struct macho_check *c, const char *symbol, int32_t was
 
     *want = was > 0 ? BIND_SPECIAL_DYLIB_FLAT_LOOKUP : was;
     if (c->opts->flags & EXTI_RW_SYMBOLIC && was == BIND_SPECIAL_DYLIB_FLAT_LOOKUP)
-        rc = is_defined(c, symbol, &own, err);
+        rc = original_defines(c, symbol, &own, err);
     if (own) {
         *want = BIND_SPECIAL_DYLIB_SELF;
         return 0;
@@ -209,7 +210,7 @@ static int may_follow(struct macho_check *c, const char *symbol, int32_t now, bo
                       struct exti_error *err)
 {
     *ok = now > 0;
-    return now == BIND_SPECIAL_DYLIB_SELF ? is_defined(c, symbol, ok, err) : 0;
+    return now == BIND_SPECIAL_DYLIB_SELF ? original_defines(c, symbol, ok, err) : 0;
 }
 
 static bool is_gone(const struct macho_check *c, int32_t ordinal)

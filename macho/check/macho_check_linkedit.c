@@ -44,8 +44,8 @@ static uint64_t demanded_alignment(const struct macho_file *f, enum macho_piece_
     }
 }
 
-static void check_place(struct macho_check *c, const struct macho_file *f,
-                        enum macho_piece_kind kind)
+static void check_piece_alignment(struct macho_check *c, const struct macho_file *f,
+                                  enum macho_piece_kind kind)
 {
     const uint64_t at = start_of(f, kind), align = demanded_alignment(f, kind);
     const char *name = exti__macho_piece_name(kind);
@@ -63,7 +63,7 @@ int exti__macho_rule_blobs(struct macho_check *c, const struct macho_file *f,
     (void)err;
     for (int i = 0; i < MACHO_PIECES; i++)
         if (f->pieces[i].s.n)
-            check_place(c, f, (enum macho_piece_kind)i);
+            check_piece_alignment(c, f, (enum macho_piece_kind)i);
     return 0;
 }
 
@@ -108,8 +108,8 @@ int exti__macho_rule_order(struct macho_check *c, const struct macho_file *f,
 
 /* ---- symbols --------------------------------------------------------------------------------- */
 
-static void check_symbol(struct macho_check *c, const struct macho_file *f, uint64_t at,
-                         const uint8_t *p, size_t index)
+static void check_symbol_entry(struct macho_check *c, const struct macho_file *f, uint64_t at,
+                               const uint8_t *p, size_t index)
 {
     const uint32_t name = exti__macho_u32(p);
     const uint8_t type = p[4], sect = p[5];
@@ -152,7 +152,7 @@ int exti__macho_rule_symbols(struct macho_check *c, const struct macho_file *f,
     (void)err;
     for (size_t i = 0; i < s.n / NLIST_64_SIZE && !c->judge.stop; i++)
         if (!is_settled(c, i * NLIST_64_SIZE))
-            check_symbol(c, f, s.base - f->file.base + i * NLIST_64_SIZE, s.p + i * NLIST_64_SIZE,
-                         i);
+            check_symbol_entry(c, f, s.base - f->file.base + i * NLIST_64_SIZE,
+                               s.p + i * NLIST_64_SIZE, i);
     return 0;
 }

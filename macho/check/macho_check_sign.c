@@ -216,8 +216,8 @@ static bool is_unchanged(const struct macho_check *c)
            (c->plan ? !c->plan->count && !c->plan->tail.n : memcmp(a.p, b.p, a.n) == 0);
 }
 
-static void check_directory(struct macho_check *c, const struct macho_file *f,
-                            const struct signature *sig)
+static void check_code_directory(struct macho_check *c, const struct macho_file *f,
+                                 const struct signature *sig)
 {
     const struct directory *d = &sig->dir;
     const uint64_t at = sig->s.base - f->file.base,
@@ -257,7 +257,7 @@ int exti__macho_rule_signature(struct macho_check *c, const struct macho_file *f
         exti__macho_broken(c, f, sig.s.base - f->file.base, "", "code signature: %s", fault);
         return 0;
     }
-    check_directory(c, f, &sig);
+    check_code_directory(c, f, &sig);
     rc = check_special(c, f, &sig, err);
     if (!rc && sig.dir.limit <= f->file.n &&
         sig.dir.pages ==

@@ -24,8 +24,8 @@ int exti__macho_rule_trie(struct macho_check *c, const struct macho_file *f, str
 
 /* ---- before and after ------------------------------------------------------------------------ */
 
-static int compare(struct macho_check *c, const struct macho_exported *was,
-                   const struct macho_exported *now, struct exti_error *err)
+static int compare_export(struct macho_check *c, const struct macho_exported *was,
+                          const struct macho_exported *now, struct exti_error *err)
 {
     const bool is_address =
         !(was->flags & EXPORT_SYMBOL_FLAGS_REEXPORT) &&
@@ -52,8 +52,8 @@ static int compare(struct macho_check *c, const struct macho_exported *was,
     return rc;
 }
 
-static int compare_lists(struct macho_check *c, const struct macho_exports *b,
-                         const struct macho_exports *a, struct exti_error *err)
+static int compare_exports(struct macho_check *c, const struct macho_exports *b,
+                           const struct macho_exports *a, struct exti_error *err)
 {
     size_t i = 0, j = 0;
     int rc = 0;
@@ -66,7 +66,7 @@ static int compare_lists(struct macho_check *c, const struct macho_exports *b,
         else if (order > 0)
             exti__macho_finding(c, EXTI_NO_OFFSET, "export %s is new", a->v[j].text);
         else
-            rc = compare(c, &b->v[i], &a->v[j], err);
+            rc = compare_export(c, &b->v[i], &a->v[j], err);
         i += order <= 0;
         j += order >= 0;
     }
@@ -87,7 +87,7 @@ int exti__macho_step_exports(struct macho_check *c, struct exti_error *err)
     if (!rc) {
         exti__macho_exports_sort(&b);
         exti__macho_exports_sort(&a);
-        rc = compare_lists(c, &b, &a, err);
+        rc = compare_exports(c, &b, &a, err);
     }
     exti__macho_exports_free(&b);
     exti__macho_exports_free(&a);

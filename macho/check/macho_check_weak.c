@@ -29,8 +29,8 @@ static uint64_t place_of(const struct macho_check *c, const struct macho_slot *s
 
 /* A slot that no weak binding writes to any more is bound to `target`, or a rebase leaves the
  * address of the file's own definition in it. */
-static bool holds(struct macho_check *c, const struct weak *w, const struct macho_slot *s,
-                  int32_t target)
+static bool slot_holds(struct macho_check *c, const struct weak *w, const struct macho_slot *s,
+                       int32_t target)
 {
     const struct macho_slot *bound = exti__macho_slot_find(&w->bound, place_of(c, s));
     const struct macho_exported *own = exti__macho_exports_find(&c->own, s->symbol);
@@ -57,7 +57,7 @@ static int weak_gone(struct macho_check *c, const struct weak *w, const struct m
         return rc;
     if (fate == MACHO_WEAK_STAYS)
         exti__macho_finding(c, EXTI_NO_OFFSET, "weak binding of %s is lost", s->symbol);
-    else if (!is_mark(s) && !holds(c, w, s, target))
+    else if (!is_mark(s) && !slot_holds(c, w, s, target))
         exti__macho_finding(c, EXTI_NO_OFFSET,
                             "%s at 0x%" PRIx64 ": no weak binding any more, but not bound to %s",
                             s->symbol, place_of(c, s),

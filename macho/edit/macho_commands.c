@@ -13,7 +13,7 @@
 /* More than a linker can number many times over; keeps the work on a hostile file in bounds. */
 enum { MOST_NAMES = 4096 };
 
-static int collect(struct macho_edit *e, struct exti_error *err)
+static int collect_items(struct macho_edit *e, struct exti_error *err)
 {
     const struct macho_file *f = e->b->f;
     size_t dylib = 0, rpath = 0;
@@ -41,7 +41,7 @@ static int collect(struct macho_edit *e, struct exti_error *err)
 }
 
 /* A bundle has no id: dyld refuses one. */
-static void edit_id(struct macho_edit *e)
+static void set_id(struct macho_edit *e)
 {
     for (size_t i = 0; i < e->count; i++)
         if (e->items[i].cmd == LC_ID_DYLIB && e->b->opts->id)
@@ -115,7 +115,7 @@ static int number_libraries(struct macho_edit *e, struct exti_error *err)
     return 0;
 }
 
-static int put_all(struct macho_edit *e, struct exti_error *err)
+static int put_items(struct macho_edit *e, struct exti_error *err)
 {
     struct macho_build *b = e->b;
     int rc = 0;
@@ -133,11 +133,11 @@ static int put_all(struct macho_edit *e, struct exti_error *err)
 int exti__macho_edit_commands(struct macho_build *b, struct exti_error *err)
 {
     struct macho_edit e = {.b = b};
-    int rc = collect(&e, err);
+    int rc = collect_items(&e, err);
 
     b->header_flags = b->f->flags;
     if (!rc) {
-        edit_id(&e);
+        set_id(&e);
         rc = exti__macho_edit_needed(&e, err);
     }
     if (!rc)
@@ -151,7 +151,7 @@ int exti__macho_edit_commands(struct macho_build *b, struct exti_error *err)
     if (!rc)
         rc = exti__macho_make_room(&e, err);
     if (!rc)
-        rc = put_all(&e, err);
+        rc = put_items(&e, err);
     for (size_t i = 0; i < e.owned_count; i++)
         exti__free(e.owned[i]);
     exti__free(e.owned);

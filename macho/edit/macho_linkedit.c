@@ -142,7 +142,7 @@ static int keep_layout(const struct layout *l)
 
 /* ---- otherwise they follow each other ------------------------------------------------------------------ */
 
-static int align(const struct layout *l, uint64_t to)
+static int align_output(const struct layout *l, uint64_t to)
 {
     const uint64_t over = (l->start + l->out->n) % to;
 
@@ -151,7 +151,7 @@ static int align(const struct layout *l, uint64_t to)
 
 /* dyld wants pointer alignment of all but these two.  Behind an odd number of indirect symbols some
  * linkers round and others do not: a gap that there was stays. */
-static uint64_t alignment(const struct macho_file *f, enum macho_piece_kind kind)
+static uint64_t piece_alignment(const struct macho_file *f, enum macho_piece_kind kind)
 {
     const struct exti_span *s = &f->pieces[kind].s, *before = &f->pieces[MACHO_INDIRECT_SYMBOLS].s;
 
@@ -171,7 +171,7 @@ static bool empty_has_offset(const struct macho_file *f, enum macho_piece_kind k
     return f->commands[f->pieces[kind].command].s.n == LINKEDIT_DATA_COMMAND_SIZE;
 }
 
-static int place(const struct layout *l, enum macho_piece_kind kind)
+static int place_piece(const struct layout *l, enum macho_piece_kind kind)
 {
     const struct macho_piece *p = &l->b->f->pieces[kind];
     const struct exti_span s = exti__macho_piece(l->b, kind);
@@ -182,25 +182,25 @@ static int place(const struct layout *l, enum macho_piece_kind kind)
         return 0;
     if (!s.n)
         return put_fields(l, kind, empty_has_offset(l->b->f, kind) ? l->start + l->out->n : 0, 0);
-    rc = align(l, alignment(l->b->f, kind));
+    rc = align_output(l, piece_alignment(l->b->f, kind));
     if (rc)
         return rc;
     offset = l->start + l->out->n;
     rc = exti__buf_append(l->out, s.p, s.n, l->err);
     /* Padding counts as the piece's own, or it would be a hole. */
     if (!rc && p->unit == 1 && kind != MACHO_STRINGS && l->b->pieces[kind].replaced) {
-        rc = align(l, 8);
+        rc = align_output(l, 8);
         size = l->start + l->out->n - offset;
     }
     return rc ? rc : put_fields(l, kind, offset, size);
 }
 
-static int place_all(const struct layout *l)
+static int place_pieces(const struct layout *l)
 {
     int rc = 0;
 
     for (int kind = 0; !rc && kind < MACHO_SIGNATURE; kind++)
-        rc = place(l, (enum macho_piece_kind)kind);
+        rc = place_piece(l, (enum macho_piece_kind)kind);
     return rc;
 }
 
@@ -216,7 +216,7 @@ static int reserve_signature(const struct layout *l, uint64_t *size)
     *size = 0;
     if (!b->resign || !command)
         return 0;
-    rc = align(l, SIGNATURE_ALIGN);
+    rc = align_output(l, SIGNATURE_ALIGN);
     if (rc)
         return rc;
     limit = l->start + l->out->n;
@@ -260,7 +260,7 @@ int exti__macho_linkedit(struct macho_build *b, struct exti_buf *out, uint64_t *
     const struct layout l = {
         .b = b, .out = out, .start = b->f->linkedit->fileoff + b->shift, .err = err};
     uint64_t signature;
-    int rc = keeps_sizes(b) ? keep_layout(&l) : place_all(&l);
+    int rc = keeps_sizes(b) ? keep_layout(&l) : place_pieces(&l);
 
     if (!rc)
         rc = reserve_signature(&l, &signature);

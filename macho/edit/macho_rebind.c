@@ -165,14 +165,14 @@ struct renames {
     size_t count;
 };
 
-static int by_text(const void *a, const void *b)
+static int by_rename(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 static int refuse_renamed(const struct renames *x, const char *name, struct exti_error *err)
 {
-    if (!bsearch(&name, x->names, x->count, sizeof name, by_text))
+    if (!bsearch(&name, x->names, x->count, sizeof name, by_rename))
         return 0;
     return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                       "%.100s: private names are for ELF; Mach-O binds to libraries by number",
@@ -201,7 +201,7 @@ static int check_renames(const struct macho_build *b, struct exti_error *err)
         return exti__fail_nomem(err);
     for (size_t i = 0; i < x.count; i++)
         x.names[i] = b->opts->renames[i].from;
-    qsort(x.names, x.count, sizeof *x.names, by_text);
+    qsort(x.names, x.count, sizeof *x.names, by_rename);
     rc = exti__macho_trie_walk(exti__macho_trie(b->f), refuse_export, &x, err);
     if (!rc)
         rc = exti__macho_references(b->f, refuse_reference, &x, err);

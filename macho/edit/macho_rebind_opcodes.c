@@ -32,27 +32,23 @@ struct streams {
     size_t freed_count;
 };
 
-static int add(struct stream *s, const struct macho_bind *b, struct exti_error *err)
+static int append_binding(struct stream *s, const struct macho_bind *b, struct exti_error *err)
 {
-    if (s->count == s->cap) {
-        size_t cap = s->cap ? s->cap * 2 : 64;
-        struct macho_bind *list = exti__realloc_array(s->list, cap, sizeof *list);
+    struct macho_bind *list = exti__array_room(s->list, s->count, &s->cap, sizeof *list);
 
-        if (!list)
-            return exti__fail_nomem(err);
-        s->list = list;
-        s->cap = cap;
-    }
+    if (!list)
+        return exti__fail_nomem(err);
+    s->list = list;
     s->list[s->count++] = *b;
     return 0;
 }
 
 static int add_bind(void *user, const struct macho_bind *b, struct exti_error *err)
 {
-    return add(user, b, err);
+    return append_binding(user, b, err);
 }
 
-static uint64_t vmaddr(const struct streams *x, const struct macho_bind *b)
+static uint64_t slot_address(const struct streams *x, const struct macho_bind *b)
 {
     return x->r->b->f->segments[b->segment].vmaddr + b->offset;
 }
@@ -60,8 +56,8 @@ static uint64_t vmaddr(const struct streams *x, const struct macho_bind *b)
 /* ---- the weak stream ------------------------------------------------------------------------ */
 
 /* Whether a weak binding goes, and to which library the slot is bound instead. */
-static int leaves(const struct streams *x, const struct macho_bind *b, bool *out, int32_t *library,
-                  struct exti_error *err)
+static int leaves_weak_stream(const struct streams *x, const struct macho_bind *b, bool *out,
+                              int32_t *library, struct exti_error *err)
 {
     int rc = exti__macho_new_ordinal(x->r, b->symbol, BIND_SPECIAL_DYLIB_WEAK_LOOKUP, library, err);
 
@@ -88,7 +84,7 @@ static int free_slots(struct streams *x, struct exti_error *err)
         struct macho_bind b = x->weak.list[i];
         int32_t library;
         bool goes;
-        int rc = leaves(x, &b, &goes, &library, err);
+        int rc = leaves_weak_stream(x, &b, &goes, &library, err);
 
         if (rc)
             return rc;
@@ -98,8 +94,9 @@ static int free_slots(struct streams *x, struct exti_error *err)
         } else if (!b.is_override) {
             b.ordinal = library;
             b.flags = 0;
-            x->freed[x->freed_count++] = (struct freed){
-                .vmaddr = vmaddr(x, &b), .bind = b, .known = exti__macho_bound(x->r, b.symbol)};
+            x->freed[x->freed_count++] = (struct freed){.vmaddr = slot_address(x, &b),
+                                                        .bind = b,
+                                                        .known = exti__macho_bound(x->r, b.symbol)};
         }
     }
     x->weak.changed = kept < x->weak.count;
@@ -118,8 +115,8 @@ static struct freed *freed_at(const struct streams *x, uint64_t at)
 
 /* A rebased slot has the file's own definition in it, as linkers leave it, or else it does not
  * count. */
-static int look_at_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t type,
-                          struct exti_error *err)
+static int match_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t type,
+                        struct exti_error *err)
 {
     struct streams *x = user;
     const struct macho_file *f = x->r->b->f;
@@ -140,11 +137,11 @@ static int look_at_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t
 }
 
 /* What binds a slot beside the weak stream binds it to the same as the others of its name. */
-static void look_at_binds(struct streams *x, struct stream *s)
+static void match_bindings(struct streams *x, struct stream *s)
 {
     for (size_t i = 0; i < s->count; i++) {
         struct macho_bind *b = &s->list[i];
-        struct freed *freed = freed_at(x, vmaddr(x, b));
+        struct freed *freed = freed_at(x, slot_address(x, b));
 
         if (!freed)
             continue;
@@ -160,16 +157,16 @@ static void look_at_binds(struct streams *x, struct stream *s)
 /* Without a weak binding each slot must still be bound to something. */
 static int fill_slots(struct streams *x, struct exti_error *err)
 {
-    int rc = exti__macho_rebases(x->r->b->f, look_at_rebase, x, err);
+    int rc = exti__macho_rebases(x->r->b->f, match_rebase, x, err);
 
     if (rc)
         return rc;
-    look_at_binds(x, &x->eager);
-    look_at_binds(x, &x->lazy);
+    match_bindings(x, &x->eager);
+    match_bindings(x, &x->lazy);
     for (size_t i = 0; !rc && i < x->freed_count; i++) {
         if (x->freed[i].holds)
             continue;
-        rc = add(&x->eager, &x->freed[i].bind, err);
+        rc = append_binding(&x->eager, &x->freed[i].bind, err);
         x->eager.changed = true;
     }
     return rc;
@@ -224,7 +221,7 @@ static bool set_in_place(uint8_t *p, size_t n, int32_t library)
 
 /* The lazy stream with other libraries at the same places, for stub helpers know these by number.
  * *done is false where that cannot be. */
-static int edit_lazy(struct streams *x, bool *done, struct exti_error *err)
+static int edit_lazy_in_place(struct streams *x, bool *done, struct exti_error *err)
 {
     const struct macho_file *f = x->r->b->f;
     struct exti_span s = f->pieces[MACHO_LAZY_BIND].s;
@@ -262,12 +259,12 @@ static int write_stream(struct streams *x, enum macho_piece_kind kind, const str
 
 /* All lazy bindings become eager ones, as with the linker's -bind_at_load: dyld binds them when it
  * loads the file anyway, since macOS 12. */
-static int hurry(struct streams *x, struct exti_error *err)
+static int bind_lazy_eagerly(struct streams *x, struct exti_error *err)
 {
     int rc = 0;
 
     for (size_t i = 0; !rc && i < x->lazy.count; i++)
-        rc = add(&x->eager, &x->lazy.list[i], err);
+        rc = append_binding(&x->eager, &x->lazy.list[i], err);
     x->eager.changed = true;
     exti__macho_piece_new(x->r->b, MACHO_LAZY_BIND, 0);
     return rc;
@@ -279,9 +276,9 @@ static int write_streams(struct streams *x, struct exti_error *err)
     int rc = 0;
 
     if (x->lazy.changed)
-        rc = edit_lazy(x, &done, err);
+        rc = edit_lazy_in_place(x, &done, err);
     if (!rc && !done)
-        rc = hurry(x, err);
+        rc = bind_lazy_eagerly(x, err);
     if (!rc && x->eager.changed)
         rc = write_stream(x, MACHO_BIND, &x->eager, err);
     if (!rc && x->weak.changed)

@@ -38,7 +38,7 @@ static int refuse_programs(const struct macho_file *f, struct exti_error *err)
 
 /* codesign and the linkers call a signature after the file; a copy of an unsigned one goes by the last
  * part of its id. */
-static const char *identifier(const struct macho_build *b)
+static const char *signature_identifier(const struct macho_build *b)
 {
     const char *id = b->opts->id ? b->opts->id : b->f->id, *slash;
 
@@ -49,7 +49,7 @@ static const char *identifier(const struct macho_build *b)
     return id && *id ? id : "extension";
 }
 
-static bool is_changed(const struct macho_build *b)
+static bool differs_from_file(const struct macho_build *b)
 {
     const struct macho_file *f = b->f;
 
@@ -82,8 +82,8 @@ static int put_header(const struct macho_build *b, struct exti_buf *out, struct 
     return rc;
 }
 
-static int sign(const struct macho_build *b, uint64_t text_size, const struct macho_rewritten *r,
-                struct exti_buf *out, struct exti_error *err)
+static int sign_slice(const struct macho_build *b, uint64_t text_size,
+                      const struct macho_rewritten *r, struct exti_buf *out, struct exti_error *err)
 {
     const struct exti_span file = b->f->file;
     const struct exti_span parts[] = {
@@ -99,7 +99,7 @@ static int sign(const struct macho_build *b, uint64_t text_size, const struct ma
 
 /* Head and tail of the copy.  A shift moves the first byte behind the header to where another page
  * begins; without one nothing between the commands and __LINKEDIT changes. */
-static int lay_out(struct macho_build *b, struct macho_rewritten *r, struct exti_error *err)
+static int lay_out_slice(struct macho_build *b, struct macho_rewritten *r, struct exti_error *err)
 {
     const struct macho_file *f = b->f;
     struct exti_buf linkedit = exti__buf(r->tail.max), header = exti__buf(r->tail.max);
@@ -123,14 +123,14 @@ static int lay_out(struct macho_build *b, struct macho_rewritten *r, struct exti
     if (!rc)
         rc = exti__buf_append(&r->tail, linkedit.p, linkedit.n, err);
     if (!rc && b->resign)
-        rc = sign(b, f->text->filesize + b->shift, r, &r->tail, err);
+        rc = sign_slice(b, f->text->filesize + b->shift, r, &r->tail, err);
 out:
     exti__buf_free(&linkedit);
     exti__buf_free(&header);
     return rc;
 }
 
-static int rewrite(struct macho_build *b, struct macho_rewritten *r, struct exti_error *err)
+static int rewrite_file(struct macho_build *b, struct macho_rewritten *r, struct exti_error *err)
 {
     int rc = refuse_programs(b->f, err);
 
@@ -139,16 +139,16 @@ static int rewrite(struct macho_build *b, struct macho_rewritten *r, struct exti
     if (rc)
         return rc;
     b->header_flags = b->f->flags;
-    b->identifier = identifier(b);
+    b->identifier = signature_identifier(b);
     rc = exti__macho_edit_commands(b, err);
     if (!rc)
         rc = exti__macho_rebind(b, err);
-    r->changed = !rc && is_changed(b);
+    r->changed = !rc && differs_from_file(b);
     if (rc || !r->changed)
         return rc;
     if (b->shift)
         rc = exti__macho_shift(b, err);
-    return rc ? rc : lay_out(b, r, err);
+    return rc ? rc : lay_out_slice(b, r, err);
 }
 
 int exti__macho_rewrite(struct exti_span slice, const struct exti_rewrite_opts *opts,
@@ -166,7 +166,7 @@ int exti__macho_rewrite(struct exti_span slice, const struct exti_rewrite_opts *
     b.f = &f;
     b.commands = exti__buf(max);
     b.body = exti__buf(max);
-    rc = rewrite(&b, &r, err);
+    rc = rewrite_file(&b, &r, err);
     free_build(&b);
     exti__macho_close(&f);
     if (rc)

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "macho/edit/macho_items.h"
+#include "macho/read/macho_arch.h"
 
 enum { SHIFT = 0x4000, NO_PIECE = MACHO_PIECES };
 
@@ -38,7 +39,7 @@ static uint64_t end_of_commands(const struct macho_edit *e)
     return end;
 }
 
-static bool fits(const struct macho_edit *e)
+static bool commands_fit(const struct macho_edit *e)
 {
     return end_of_commands(e) <= e->b->f->room_end;
 }
@@ -66,9 +67,9 @@ static void drop_second_paths(struct macho_edit *e)
                 e->items[i].dropped = true;
 }
 
-static void drop(struct macho_edit *e)
+static void drop_unneeded(struct macho_edit *e)
 {
-    for (size_t d = 0; d < sizeof droppable / sizeof *droppable && !fits(e); d++)
+    for (size_t d = 0; d < sizeof droppable / sizeof *droppable && !commands_fit(e); d++)
         for (size_t i = 0; i < e->count; i++) {
             struct macho_item *item = &e->items[i];
 
@@ -94,7 +95,7 @@ static void drop_pieces(struct macho_edit *e)
                 exti__macho_piece_new(e->b, (enum macho_piece_kind)droppable[d].piece, 0);
 }
 
-static void undo(struct macho_edit *e)
+static void undo_drops(struct macho_edit *e)
 {
     const struct exti_rewrite_opts *opts = e->b->opts;
     struct macho_item *item = opts->bind_short ? exti__macho_library(e, opts->bind_short) : NULL;
@@ -112,7 +113,7 @@ static int plan_shift(struct macho_edit *e, struct exti_error *err)
     const struct macho_file *f = e->b->f;
     const uint64_t end = end_of_commands(e);
 
-    if (f->cputype == CPU_TYPE_ARM64 && (f->cpusubtype & ~CPU_SUBTYPE_MASK) == CPU_SUBTYPE_ARM64E)
+    if (exti__macho_is_arm64e(f->cputype, f->cpusubtype))
         return exti__fail(err, EXTI_E_NOSPACE, f->file.base + f->commands_end,
                           "load commands: need %" PRIu64 " bytes more than the %" PRIu64
                           " that are free, and arm64e code cannot be moved; give shorter names, or "
@@ -124,16 +125,16 @@ static int plan_shift(struct macho_edit *e, struct exti_error *err)
 
 int exti__macho_make_room(struct macho_edit *e, struct exti_error *err)
 {
-    if (fits(e))
+    if (commands_fit(e))
         return 0;
     use_short_name(e);
-    if (!fits(e))
+    if (!commands_fit(e))
         drop_second_paths(e);
-    drop(e);
-    if (fits(e)) {
+    drop_unneeded(e);
+    if (commands_fit(e)) {
         drop_pieces(e);
         return 0;
     }
-    undo(e);
+    undo_drops(e);
     return plan_shift(e, err);
 }

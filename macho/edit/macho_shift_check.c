@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "macho/read/macho_arch.h"
 
 #define S_DTRACE_DOF 0xfu
 #define S_ATTR_DEBUG 0x02000000u
@@ -28,7 +29,7 @@
 
 /* Load commands that tell no place in the file or in memory, or whose places are pieces of
  * __LINKEDIT. */
-static bool is_known(uint32_t cmd)
+static bool is_known_command(uint32_t cmd)
 {
     switch (cmd) {
     case LC_SEGMENT_64:
@@ -91,13 +92,13 @@ static const struct {
     {MACHO_FUNCTION_VARIANT_FIXUPS, "function variants' fixups"},
 };
 
-static int check_command(const struct macho_build *b, const struct macho_command *c,
-                         struct exti_error *err)
+static int check_command_moves(const struct macho_build *b, const struct macho_command *c,
+                               struct exti_error *err)
 {
     struct exti_cur cur = exti__cur(c->s, false);
     uint32_t cryptid;
 
-    if (!is_known(c->cmd))
+    if (!is_known_command(c->cmd))
         return exti__fail(err, EXTI_E_UNSUPPORTED, b->f->file.base + c->at,
                           "load command 0x%" PRIx32 " cannot be moved", c->cmd);
     if (c->cmd != LC_ENCRYPTION_INFO && c->cmd != LC_ENCRYPTION_INFO_64)
@@ -110,8 +111,8 @@ static int check_command(const struct macho_build *b, const struct macho_command
     return exti__cur_end(&cur, "LC_ENCRYPTION_INFO", err);
 }
 
-static int check_section(const struct macho_build *b, const struct macho_section *s,
-                         struct exti_error *err)
+static int check_section_moves(const struct macho_build *b, const struct macho_section *s,
+                               struct exti_error *err)
 {
     static const char *const from_image_start[] = {"__thread_starts", "__chain_starts"};
     const uint32_t type = s->flags & SECTION_TYPE;
@@ -137,8 +138,8 @@ static int check_section(const struct macho_build *b, const struct macho_section
 }
 
 /* All segments must move as one: __TEXT grows before them. */
-static int check_segment(const struct macho_build *b, const struct macho_segment *s,
-                         struct exti_error *err)
+static int check_segment_moves(const struct macho_build *b, const struct macho_segment *s,
+                               struct exti_error *err)
 {
     const struct macho_segment *text = b->f->text;
     const uint64_t at = b->f->file.base + b->f->commands[s->command].at;
@@ -171,15 +172,15 @@ int exti__macho_shift_check(const struct macho_build *b, struct exti_error *err)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
                           "shift by 0x%" PRIx64 ", which is no multiple of 0x%x", b->shift,
                           SHIFT_UNIT);
-    if (f->cputype == CPU_TYPE_ARM64 && (f->cpusubtype & ~CPU_SUBTYPE_MASK) == CPU_SUBTYPE_ARM64E)
+    if (exti__macho_is_arm64e(f->cputype, f->cpusubtype))
         return exti__fail(err, EXTI_E_UNSUPPORTED, f->file.base,
                           "arm64e's signed pointers cannot be moved");
     for (size_t i = 0; !rc && i < f->command_count; i++)
-        rc = check_command(b, &f->commands[i], err);
+        rc = check_command_moves(b, &f->commands[i], err);
     for (size_t i = 0; !rc && i < f->segment_count; i++)
-        rc = check_segment(b, &f->segments[i], err);
+        rc = check_segment_moves(b, &f->segments[i], err);
     for (size_t i = 0; !rc && i < f->section_count; i++)
-        rc = check_section(b, &f->sections[i], err);
+        rc = check_section_moves(b, &f->sections[i], err);
     for (size_t i = 0; !rc && i < sizeof unmoved / sizeof *unmoved; i++) {
         const struct macho_piece *piece = &f->pieces[unmoved[i].kind];
 

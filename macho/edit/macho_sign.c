@@ -37,7 +37,7 @@ struct layout {
     uint64_t directory, hashes, pages, directory_size, blob_size, size;
 };
 
-static void keep(struct layout *l, uint32_t slot, struct exti_span s)
+static void keep_blob(struct layout *l, uint32_t slot, struct exti_span s)
 {
     if (!s.n)
         return;
@@ -48,8 +48,8 @@ static void keep(struct layout *l, uint32_t slot, struct exti_span s)
 /* False when a size does not fit.  Requirements of an identity name its certificate: a copy, which
  * cannot have that, would fail its own requirements under `codesign --verify`.  Info.plist and
  * resources (slots 1 and 3) belong to the bundle that the copy has left. */
-static bool lay_out(const struct macho_signature *old, const char *identifier, uint64_t code_limit,
-                    struct layout *l)
+static bool lay_out_signature(const struct macho_signature *old, const char *identifier,
+                              uint64_t code_limit, struct layout *l)
 {
     uint64_t at, directory;
 
@@ -58,9 +58,9 @@ static bool lay_out(const struct macho_signature *old, const char *identifier, u
         if (old->identifier && *old->identifier)
             l->identifier = old->identifier;
         if (!old->has_cms)
-            keep(l, CSSLOT_REQUIREMENTS, old->requirements);
-        keep(l, CSSLOT_ENTITLEMENTS, old->entitlements);
-        keep(l, CSSLOT_DER_ENTITLEMENTS, old->der_entitlements);
+            keep_blob(l, CSSLOT_REQUIREMENTS, old->requirements);
+        keep_blob(l, CSSLOT_ENTITLEMENTS, old->entitlements);
+        keep_blob(l, CSSLOT_DER_ENTITLEMENTS, old->der_entitlements);
     }
     l->identifier_size = strlen(l->identifier) + 1;
     l->pages = code_limit / CS_PAGE_SIZE + (code_limit % CS_PAGE_SIZE != 0);
@@ -89,7 +89,7 @@ uint64_t exti__macho_signature_size(const struct macho_signature *old, const cha
 {
     struct layout l;
 
-    return lay_out(old, identifier, code_limit, &l) ? l.size : UINT64_MAX;
+    return lay_out_signature(old, identifier, code_limit, &l) ? l.size : UINT64_MAX;
 }
 
 static void put_index(uint8_t *p, size_t i, uint32_t slot, uint64_t at)
@@ -198,7 +198,7 @@ int exti__macho_sign(const struct macho_signature *old, const char *identifier,
         if (!exti__add(code_limit, slice->parts[i].n, &code_limit) || code_limit > UINT32_MAX)
             return exti__fail(err, EXTI_E_NOSPACE, EXTI_NO_OFFSET,
                               "LC_CODE_SIGNATURE: the file would pass 4 GiB");
-    if (!lay_out(old, identifier, code_limit, &l))
+    if (!lay_out_signature(old, identifier, code_limit, &l))
         return exti__fail(err, EXTI_E_NOSPACE, EXTI_NO_OFFSET,
                           "LC_CODE_SIGNATURE: the signature would pass 4 GiB");
     rc = exti__buf_zeros(&blob, (size_t)l.size, err);

@@ -39,50 +39,46 @@ int32_t exti__macho_new_library(const struct macho_build *b, int32_t was)
     return b->ordinals && (size_t)was <= b->f->dylib_count ? b->ordinals[was - 1] : was;
 }
 
-static int by_name(const void *a, const void *b)
+static int by_bound_name(const void *a, const void *b)
 {
     return strcmp(((const struct macho_bound *)a)->name, ((const struct macho_bound *)b)->name);
 }
 
-static struct macho_bound *search(const struct macho_rebind *r, const char *name)
+static struct macho_bound *find_bound(const struct macho_rebind *r, const char *name)
 {
     struct macho_bound key = {.name = name};
 
-    return r->count ? bsearch(&key, r->names, r->count, sizeof key, by_name) : NULL;
+    return r->count ? bsearch(&key, r->names, r->count, sizeof key, by_bound_name) : NULL;
 }
 
 const struct macho_bound *exti__macho_bound(struct macho_rebind *r, const char *name)
 {
     if (r->asked != name)
-        r->answer = search(r, name);
+        r->answer = find_bound(r, name);
     r->asked = name;
     return r->answer;
 }
 
-static int add_name(struct macho_rebind *r, const char *name, struct exti_error *err)
+static int add_bound_name(struct macho_rebind *r, const char *name, struct exti_error *err)
 {
-    if (r->count == r->cap) {
-        size_t cap = r->cap ? r->cap * 2 : 64;
-        struct macho_bound *names = exti__realloc_array(r->names, cap, sizeof *names);
+    struct macho_bound *names = exti__array_room(r->names, r->count, &r->cap, sizeof *names);
 
-        if (!names)
-            return exti__fail_nomem(err);
-        r->names = names;
-        r->cap = cap;
-    }
+    if (!names)
+        return exti__fail_nomem(err);
+    r->names = names;
     r->names[r->count++] = (struct macho_bound){.name = name};
     return 0;
 }
 
 static int add_reference(void *user, const struct macho_reference *ref, struct exti_error *err)
 {
-    return add_name(user, ref->name, err);
+    return add_bound_name(user, ref->name, err);
 }
 
 /* The symbol table may name what nothing binds. */
 static int add_undefined(void *user, const struct macho_nlist *n, struct exti_error *err)
 {
-    return add_name(user, n->name, err);
+    return add_bound_name(user, n->name, err);
 }
 
 static void drop_repeated(struct macho_rebind *r)
@@ -90,16 +86,16 @@ static void drop_repeated(struct macho_rebind *r)
     size_t kept = 0;
 
     if (r->count)
-        qsort(r->names, r->count, sizeof *r->names, by_name);
+        qsort(r->names, r->count, sizeof *r->names, by_bound_name);
     for (size_t i = 0; i < r->count; i++)
         if (!kept || strcmp(r->names[i].name, r->names[kept - 1].name) != 0)
             r->names[kept++] = r->names[i];
     r->count = kept;
 }
 
-static int mark_own(void *user, const struct macho_export *e, struct exti_error *err)
+static int mark_defined(void *user, const struct macho_export *e, struct exti_error *err)
 {
-    struct macho_bound *known = search(user, e->name);
+    struct macho_bound *known = find_bound(user, e->name);
 
     (void)err;
     if (known && !(e->flags & EXPORT_SYMBOL_FLAGS_REEXPORT)) {
@@ -111,7 +107,7 @@ static int mark_own(void *user, const struct macho_export *e, struct exti_error 
 
 static int mark_provided(void *user, const struct macho_export *e, struct exti_error *err)
 {
-    struct macho_bound *known = search(user, e->name);
+    struct macho_bound *known = find_bound(user, e->name);
 
     (void)err;
     if (known)
@@ -175,7 +171,7 @@ static int know_copied(void *user, const struct macho_nlist *n, struct exti_erro
 {
     struct macho_rebind *r = user;
     const struct macho_file *f = r->b->f;
-    struct macho_bound *known = search(r, n->name);
+    struct macho_bound *known = find_bound(r, n->name);
     int32_t from = exti__macho_nlist_ordinal(f, n);
 
     (void)err;
@@ -194,7 +190,7 @@ int exti__macho_know_names(struct macho_rebind *r, struct exti_error *err)
     if (rc)
         return rc;
     drop_repeated(r);
-    rc = exti__macho_trie_walk(exti__macho_trie(r->b->f), mark_own, r, err);
+    rc = exti__macho_trie_walk(exti__macho_trie(r->b->f), mark_defined, r, err);
     if (!rc)
         rc = know_provided(r, err);
     if (!rc && r->b->opts->flags & EXTI_RW_CLEAR_UNIQUE)
@@ -204,7 +200,8 @@ int exti__macho_know_names(struct macho_rebind *r, struct exti_error *err)
 
 /* ---- the rules ------------------------------------------------------------------------------- */
 
-static int gone(const struct macho_build *b, const char *name, int32_t was, struct exti_error *err)
+static int fail_removed(const struct macho_build *b, const char *name, int32_t was,
+                        struct exti_error *err)
 {
     return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                       "%.100s is bound to %.200s, which is to be removed", name,
@@ -222,7 +219,7 @@ int exti__macho_new_ordinal(struct macho_rebind *r, const char *name, int32_t wa
     if (was > 0) {
         *now = exti__macho_new_library(b, was);
         if (!*now && !provided)
-            return gone(b, name, was, err);
+            return fail_removed(b, name, was, err);
         if (!*now)
             *now = b->bind_ordinal;
     } else if (was == BIND_SPECIAL_DYLIB_WEAK_LOOKUP) {

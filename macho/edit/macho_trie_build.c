@@ -27,15 +27,11 @@ struct builder {
 
 static int add_node(struct builder *t, struct build_node n, size_t *out, struct exti_error *err)
 {
-    if (t->count == t->cap) {
-        size_t cap = t->cap ? t->cap * 2 : 64;
-        struct build_node *nodes = exti__realloc_array(t->nodes, cap, sizeof *nodes);
+    struct build_node *nodes = exti__array_room(t->nodes, t->count, &t->cap, sizeof *nodes);
 
-        if (!nodes)
-            return exti__fail_nomem(err);
-        t->nodes = nodes;
-        t->cap = cap;
-    }
+    if (!nodes)
+        return exti__fail_nomem(err);
+    t->nodes = nodes;
     t->nodes[t->count] = n;
     *out = t->count++;
     return 0;
@@ -65,7 +61,7 @@ static int add_leaf(struct builder *t, size_t parent, const char *rest,
 }
 
 /* Cuts the edge to `at` after `size` characters: `at` becomes the node there, with one child. */
-static int split(struct builder *t, size_t at, size_t size, struct exti_error *err)
+static int split_edge(struct builder *t, size_t at, size_t size, struct exti_error *err)
 {
     struct build_node lower = t->nodes[at];
     size_t below;
@@ -83,7 +79,7 @@ static int split(struct builder *t, size_t at, size_t size, struct exti_error *e
     return 0;
 }
 
-static size_t common(const char *rest, const struct build_node *n)
+static size_t common_length(const char *rest, const struct build_node *n)
 {
     size_t i = 0;
 
@@ -92,7 +88,7 @@ static size_t common(const char *rest, const struct build_node *n)
     return i;
 }
 
-static int add_name(struct builder *t, const struct macho_export *e, struct exti_error *err)
+static int add_to_trie(struct builder *t, const struct macho_export *e, struct exti_error *err)
 {
     const char *rest = e->name;
     size_t at = 0;
@@ -108,9 +104,9 @@ static int add_name(struct builder *t, const struct macho_export *e, struct exti
             to = t->nodes[to].next;
         if (to == NO_NODE)
             return add_leaf(t, at, rest, e, err);
-        same = common(rest, &t->nodes[to]);
+        same = common_length(rest, &t->nodes[to]);
         if (same < t->nodes[to].edge_size) {
-            int rc = split(t, to, same, err);
+            int rc = split_edge(t, to, same, err);
 
             if (rc)
                 return rc;
@@ -180,7 +176,7 @@ static uint64_t info_size(const struct macho_export *e)
 
 /* Where a node stands depends on the size of the numbers that tell where others stand: goes on
  * until nothing moves.  Nodes only ever move up, so this ends. */
-static void place(struct builder *t, const size_t *order)
+static void place_nodes(struct builder *t, const size_t *order)
 {
     bool moved = true;
 
@@ -252,13 +248,13 @@ int exti__macho_trie_build(const struct macho_export *list, size_t count, struct
     rc = add_node(&t, (struct build_node){.child = NO_NODE, .last_child = NO_NODE, .next = NO_NODE},
                   &root, err);
     for (size_t i = 0; !rc && i < count; i++)
-        rc = add_name(&t, &list[i], err);
+        rc = add_to_trie(&t, &list[i], err);
     if (!rc) {
         order = preorder(&t, err);
         rc = order ? 0 : EXTI_E_NOMEM;
     }
     if (!rc)
-        place(&t, order);
+        place_nodes(&t, order);
     for (size_t i = 0; !rc && i < t.count; i++)
         rc = put_node(&t, &t.nodes[order[i]], out, err);
     if (!rc)
@@ -282,18 +278,14 @@ static int copy_export(void *user, const struct macho_export *e, struct exti_err
     struct copied *c = user;
     struct macho_export mine = *e;
     int rc = c->edit(c->user, &mine, err);
+    struct macho_export *list;
 
     if (rc)
         return rc;
-    if (c->count == c->cap) {
-        size_t cap = c->cap ? c->cap * 2 : 64;
-        struct macho_export *list = exti__realloc_array(c->list, cap, sizeof *list);
-
-        if (!list)
-            return exti__fail_nomem(err);
-        c->list = list;
-        c->cap = cap;
-    }
+    list = exti__array_room(c->list, c->count, &c->cap, sizeof *list);
+    if (!list)
+        return exti__fail_nomem(err);
+    c->list = list;
     c->list[c->count++] = mine;
     return exti__buf_append(&c->text, e->name, strlen(e->name) + 1, err);
 }

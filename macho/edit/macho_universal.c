@@ -110,7 +110,7 @@ static int put_arch(const struct universal *u, size_t i, uint64_t offset, uint64
     return exti__plan_patch(plan, FAT_HEADER_SIZE + i * FAT_ARCH_SIZE + 8, at, 8, "fat_arch", err);
 }
 
-static int append(struct exti_buf *out, struct exti_span s, struct exti_error *err)
+static int append_span(struct exti_buf *out, struct exti_span s, struct exti_error *err)
 {
     return exti__buf_append(out, s.p, s.n, err);
 }
@@ -130,18 +130,18 @@ static int put_slice(const struct universal *u, size_t i, struct exti_plan *plan
 
     start = plan->tail.n;
     if (!rc && r->changed) {
-        rc = append(&plan->tail, exti__span(r->head.p, r->head.n), err);
+        rc = append_span(&plan->tail, exti__span(r->head.p, r->head.n), err);
         rest.p += r->head.n;
         rest.n = (size_t)(r->tail_offset - r->head.n);
     }
     if (!rc)
-        rc = append(&plan->tail, rest, err);
+        rc = append_span(&plan->tail, rest, err);
     if (!rc && r->changed)
-        rc = append(&plan->tail, exti__span(r->tail.p, r->tail.n), err);
+        rc = append_span(&plan->tail, exti__span(r->tail.p, r->tail.n), err);
     return rc ? rc : put_arch(u, i, offset, plan->tail.n - start, plan, err);
 }
 
-static int lay_out(struct universal *u, struct exti_plan *plan, struct exti_error *err)
+static int lay_out_slices(struct universal *u, struct exti_plan *plan, struct exti_error *err)
 {
     int rc = 0;
 
@@ -167,7 +167,7 @@ int exti__macho_plan_universal(struct exti_span file, const struct macho_fat *fa
     if (!rc)
         rc = rewrite_slices(&u, err);
     if (!rc && u.changed)
-        rc = lay_out(&u, plan, err);
+        rc = lay_out_slices(&u, plan, err);
     for (size_t i = 0; i < fat->count && u.rewritten; i++)
         exti__macho_rewritten_free(&u.rewritten[i]);
     exti__free(u.rewritten);

@@ -28,8 +28,8 @@ struct unwind {
 };
 
 /* Takes the words of `n` bytes at `off`, which no other table may have. */
-static int take(struct unwind *u, uint64_t off, uint64_t n, const char *what,
-                struct exti_error *err)
+static int claim_words(struct unwind *u, uint64_t off, uint64_t n, const char *what,
+                       struct exti_error *err)
 {
     struct exti_span words;
     int rc;
@@ -58,7 +58,7 @@ static int move_column(struct unwind *u, uint64_t off, uint64_t count, uint64_t 
     int rc = 0;
 
     for (uint64_t i = 0; !rc && i < count; i++, off += stride) {
-        rc = take(u, off, 4, what, err);
+        rc = claim_words(u, off, 4, what, err);
         if (!rc)
             rc = exti__macho_shift_u32(u->p + off, u->shift, u->s.base + off, what, err);
     }
@@ -70,7 +70,7 @@ static int move_page(struct unwind *u, uint32_t off, struct exti_error *err)
     struct exti_cur c;
     uint32_t kind;
     uint16_t first, count;
-    int rc = take(u, off, PAGE_HEADER_SIZE, "second-level page", err);
+    int rc = claim_words(u, off, PAGE_HEADER_SIZE, "second-level page", err);
 
     if (rc)
         return rc;
@@ -124,7 +124,7 @@ static int move_index(struct unwind *u, uint32_t off, uint32_t count, struct ext
     for (uint32_t i = 0; !rc && i < count; i++) {
         uint32_t page;
 
-        rc = take(u, off + (uint64_t)i * INDEX_ENTRY_SIZE + 4, 8, "index entry", err);
+        rc = claim_words(u, off + (uint64_t)i * INDEX_ENTRY_SIZE + 4, 8, "index entry", err);
         if (rc)
             return rc;
         exti__cur_skip(&c, 4);
@@ -161,7 +161,7 @@ int exti__macho_unwind_shift(uint8_t *p, size_t n, uint64_t base, uint64_t shift
     u.taken = exti__calloc(n / 32 + 1, 1);
     if (!u.taken)
         return exti__fail_nomem(err);
-    rc = take(&u, 0, HEADER_SIZE, "header", err);
+    rc = claim_words(&u, 0, HEADER_SIZE, "header", err);
     if (!rc)
         rc = move_column(&u, personalities, personality_count, 4, "personality array", err);
     if (!rc)

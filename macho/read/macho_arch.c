@@ -30,6 +30,11 @@ const char *exti__macho_arch(uint32_t cputype, uint32_t cpusubtype)
     }
 }
 
+bool exti__macho_is_arm64e(uint32_t cputype, uint32_t cpusubtype)
+{
+    return cputype == CPU_TYPE_ARM64 && exti__macho_plain_subtype(cpusubtype) == CPU_SUBTYPE_ARM64E;
+}
+
 bool exti__macho_arch_handled(uint32_t cputype, uint32_t cpusubtype)
 {
     switch (cputype) {

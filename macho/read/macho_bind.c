@@ -39,7 +39,8 @@ static const char *stream_name(enum macho_piece_kind kind)
                                      : "lazy bind opcodes";
 }
 
-#define fail(m, err, ...) exti__fail(err, EXTI_E_FORMAT, (m)->c.s.base + (m)->at, __VA_ARGS__)
+#define fail_opcode(m, err, ...)                                                                   \
+    exti__fail(err, EXTI_E_FORMAT, (m)->c.s.base + (m)->at, __VA_ARGS__)
 
 /* The checks of dyld's BindOpcodes::valid. */
 static int check_bind(const struct machine *m, struct exti_error *err)
@@ -48,21 +49,22 @@ static int check_bind(const struct machine *m, struct exti_error *err)
     const struct macho_segment *s = &m->f->segments[m->segment];
 
     if (!m->left)
-        return fail(m, err, "%s: more bindings than the file has room for", name);
+        return fail_opcode(m, err, "%s: more bindings than the file has room for", name);
     if (!m->has_segment)
-        return fail(m, err, "%s: a binding before a segment is set", name);
+        return fail_opcode(m, err, "%s: a binding before a segment is set", name);
     if (!m->has_ordinal)
-        return fail(m, err, "%s: a binding before a library is set", name);
+        return fail_opcode(m, err, "%s: a binding before a library is set", name);
     if (!m->symbol)
-        return fail(m, err, "%s: a binding before a symbol is set", name);
+        return fail_opcode(m, err, "%s: a binding before a symbol is set", name);
     if (m->type != BIND_TYPE_POINTER)
-        return fail(m, err, "%s: binding type %u is not that of a pointer", name, m->type);
+        return fail_opcode(m, err, "%s: binding type %u is not that of a pointer", name, m->type);
     if (s->vmsize < POINTER || m->offset > s->vmsize - POINTER)
-        return fail(m, err, "%s: offset 0x%" PRIx64 " is outside of %s", name, m->offset, s->name);
+        return fail_opcode(m, err, "%s: offset 0x%" PRIx64 " is outside of %s", name, m->offset,
+                           s->name);
     return 0;
 }
 
-static int bind(struct machine *m, struct exti_error *err)
+static int bind_slot(struct machine *m, struct exti_error *err)
 {
     int rc = check_bind(m, err);
 
@@ -89,10 +91,10 @@ static int set_ordinal(struct machine *m, uint64_t ordinal, bool special, struct
     uint64_t max = m->f->dylib_count ? m->f->dylib_count : 1;
 
     if (m->kind == MACHO_WEAK_BIND)
-        return fail(m, err, "weak bind opcodes: a library is set");
+        return fail_opcode(m, err, "weak bind opcodes: a library is set");
     if (special ? ordinal && ordinal < 0xd : ordinal > max)
-        return fail(m, err, "%s: library %s%" PRIu64 " of %zu", stream_name(m->kind),
-                    special ? "-" : "", special ? 16 - ordinal : ordinal, m->f->dylib_count);
+        return fail_opcode(m, err, "%s: library %s%" PRIu64 " of %zu", stream_name(m->kind),
+                           special ? "-" : "", special ? 16 - ordinal : ordinal, m->f->dylib_count);
     m->ordinal = (int32_t)ordinal - (special && ordinal ? 16 : 0);
     m->has_ordinal = true;
     m->ordinal_at = m->at;
@@ -121,8 +123,8 @@ static int set_place(struct machine *m, struct exti_error *err)
 {
     m->offset = exti__macho_uleb(&m->c);
     if (m->immediate >= m->f->segment_count)
-        return fail(m, err, "%s: segment %u of %zu", stream_name(m->kind), m->immediate,
-                    m->f->segment_count);
+        return fail_opcode(m, err, "%s: segment %u of %zu", stream_name(m->kind), m->immediate,
+                           m->f->segment_count);
     m->segment = m->immediate;
     m->has_segment = true;
     return 0;
@@ -134,14 +136,14 @@ static int bind_times(struct machine *m, struct exti_error *err)
     int rc = exti__cur_end(&m->c, stream_name(m->kind), err);
 
     for (uint64_t i = 0; !rc && i < count; i++) {
-        rc = bind(m, err);
+        rc = bind_slot(m, err);
         m->offset += skip + POINTER;
     }
     return rc;
 }
 
 /* The opcodes that a lazy stream has no use for, and that dyld refuses there. */
-static int step_eager(struct machine *m, struct exti_error *err)
+static int run_eager_opcode(struct machine *m, struct exti_error *err)
 {
     uint64_t skip;
     int rc;
@@ -157,11 +159,11 @@ static int step_eager(struct machine *m, struct exti_error *err)
         skip = exti__macho_uleb(&m->c);
         rc = exti__cur_end(&m->c, stream_name(m->kind), err);
         if (!rc)
-            rc = bind(m, err);
+            rc = bind_slot(m, err);
         m->offset += skip + POINTER;
         return rc;
     case BIND_OPCODE_DO_BIND_ADD_ADDR_IMM_SCALED:
-        rc = bind(m, err);
+        rc = bind_slot(m, err);
         m->offset += m->immediate * POINTER + POINTER;
         return rc;
     case BIND_OPCODE_DO_BIND_ULEB_TIMES_SKIPPING_ULEB:
@@ -170,11 +172,12 @@ static int step_eager(struct machine *m, struct exti_error *err)
         return exti__fail(err, EXTI_E_UNSUPPORTED, m->c.s.base + m->at,
                           "%s: arm64e's threaded binding is not handled", stream_name(m->kind));
     default:
-        return fail(m, err, "%s: opcode 0x%02x", stream_name(m->kind), m->opcode | m->immediate);
+        return fail_opcode(m, err, "%s: opcode 0x%02x", stream_name(m->kind),
+                           m->opcode | m->immediate);
     }
 }
 
-static int step(struct machine *m, struct exti_error *err)
+static int run_opcode(struct machine *m, struct exti_error *err)
 {
     int rc;
 
@@ -202,11 +205,11 @@ static int step(struct machine *m, struct exti_error *err)
     case BIND_OPCODE_SET_SEGMENT_AND_OFFSET_ULEB:
         return set_place(m, err);
     case BIND_OPCODE_DO_BIND:
-        rc = bind(m, err);
+        rc = bind_slot(m, err);
         m->offset += POINTER;
         return rc;
     default:
-        return step_eager(m, err);
+        return run_eager_opcode(m, err);
     }
 }
 
@@ -227,7 +230,7 @@ int exti__macho_binds(const struct macho_file *f, enum macho_piece_kind kind,
     int rc = 0;
 
     while (!rc && !m.done && m.c.at < m.c.s.n) {
-        rc = step(&m, err);
+        rc = run_opcode(&m, err);
         if (!rc)
             rc = exti__cur_end(&m.c, stream_name(kind), err);
     }

@@ -13,11 +13,6 @@ enum { MAX_SLICES = 16 };
 
 enum { FAT_HEADER_SIZE = 8, FAT_ARCH_SIZE = 20, FAT_ARCH_64_SIZE = 32 };
 
-static bool is_arm64e(uint32_t cputype, uint32_t cpusubtype)
-{
-    return cputype == CPU_TYPE_ARM64 && exti__macho_plain_subtype(cpusubtype) == CPU_SUBTYPE_ARM64E;
-}
-
 const struct macho_slice *exti__macho_slice_for(const struct macho_fat *fat, uint32_t cputype,
                                                 uint32_t cpusubtype)
 {
@@ -30,7 +25,8 @@ const struct macho_slice *exti__macho_slice_for(const struct macho_fat *fat, uin
             continue;
         if (exti__macho_plain_subtype(s->cpusubtype) == exti__macho_plain_subtype(cpusubtype))
             return s;
-        if (!alike && is_arm64e(s->cputype, s->cpusubtype) == is_arm64e(cputype, cpusubtype))
+        if (!alike && exti__macho_is_arm64e(s->cputype, s->cpusubtype) ==
+                          exti__macho_is_arm64e(cputype, cpusubtype))
             alike = s;
     }
     return alike;

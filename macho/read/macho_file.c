@@ -68,7 +68,7 @@ static int check_filetype(const struct macho_file *f, struct exti_error *err)
                             f->filetype);
 }
 
-static int read_header(struct macho_file *f, uint32_t *ncmds, struct exti_error *err)
+static int read_mach_header(struct macho_file *f, uint32_t *ncmds, struct exti_error *err)
 {
     struct exti_cur c = exti__cur(f->file, false);
     uint32_t magic = exti__cur_u32(&c);
@@ -312,8 +312,8 @@ static int read_command(struct macho_file *f, size_t i, struct exti_error *err)
     return 0;
 }
 
-static int check_names(const struct macho_file *f, size_t dylibs, size_t rpaths,
-                       struct exti_error *err)
+static int check_name_sizes(const struct macho_file *f, size_t dylibs, size_t rpaths,
+                            struct exti_error *err)
 {
     uint64_t size = 0;
 
@@ -352,13 +352,13 @@ static int make_arrays(struct macho_file *f, struct exti_error *err)
     f->rpaths = exti__calloc(rpaths, sizeof *f->rpaths);
     if (!f->segments || !f->sections || !f->dylibs || !f->rpaths)
         return exti__fail_nomem(err);
-    return check_names(f, dylibs, rpaths, err);
+    return check_name_sizes(f, dylibs, rpaths, err);
 }
 
-static int read_all(struct macho_file *f, struct exti_error *err)
+static int read_file(struct macho_file *f, struct exti_error *err)
 {
     uint32_t ncmds;
-    int rc = read_header(f, &ncmds, err);
+    int rc = read_mach_header(f, &ncmds, err);
 
     if (!rc)
         rc = walk_commands(f, ncmds, err);
@@ -381,7 +381,7 @@ int exti__macho_open(struct exti_span file, struct macho_file *f, struct exti_er
     int rc;
 
     *f = (struct macho_file){.file = file};
-    rc = read_all(f, err);
+    rc = read_file(f, err);
     if (rc)
         exti__macho_close(f);
     return rc;

@@ -87,7 +87,7 @@ static int fail_piece(const struct macho_file *f, enum macho_piece_kind kind, bo
                             "%s: %s 0x%" PRIx64, exti__macho_piece_name(kind), what, value);
 }
 
-static int locate(struct macho_file *f, enum macho_piece_kind kind, struct exti_error *err)
+static int locate_piece(struct macho_file *f, enum macho_piece_kind kind, struct exti_error *err)
 {
     const struct macho_segment *l = f->linkedit;
     struct macho_piece *p = &f->pieces[kind];
@@ -112,7 +112,8 @@ static int locate(struct macho_file *f, enum macho_piece_kind kind, struct exti_
 }
 
 /* Bytes between two pieces: the padding that linkers write is zero, and anything else would be lost. */
-static int check_gap(const struct macho_file *f, uint64_t from, uint64_t to, struct exti_error *err)
+static int check_padding(const struct macho_file *f, uint64_t from, uint64_t to,
+                         struct exti_error *err)
 {
     struct exti_span gap;
     int rc = exti__span_sub(f->file, from, to - from, "__LINKEDIT", &gap, err);
@@ -124,7 +125,7 @@ static int check_gap(const struct macho_file *f, uint64_t from, uint64_t to, str
     return rc;
 }
 
-static int check_order(const struct macho_file *f, struct exti_error *err)
+static int check_pieces_apart(const struct macho_file *f, struct exti_error *err)
 {
     enum macho_piece_kind order[MACHO_PIECES];
     uint64_t at = f->linkedit->fileoff;
@@ -150,14 +151,14 @@ static int check_order(const struct macho_file *f, struct exti_error *err)
                                     EXTI_E_FORMAT, err, "%s: shares bytes with the %s",
                                     exti__macho_piece_name(order[i]),
                                     exti__macho_piece_name(order[i - 1]));
-        rc = check_gap(f, at, start, err);
+        rc = check_padding(f, at, start, err);
         at = start + s->n;
     }
-    return rc ? rc : check_gap(f, at, f->linkedit->fileoff + f->linkedit->filesize, err);
+    return rc ? rc : check_padding(f, at, f->linkedit->fileoff + f->linkedit->filesize, err);
 }
 
 /* The symbol table is in three parts, and each starts where the one before ends. */
-static int check_symbols(const struct macho_file *f, struct exti_error *err)
+static int check_symbol_parts(const struct macho_file *f, struct exti_error *err)
 {
     static const char *const names[] = {"ilocalsym", "iextdefsym", "iundefsym"};
     const struct macho_piece *symbols = &f->pieces[MACHO_SYMBOLS];
@@ -186,7 +187,7 @@ static int check_symbols(const struct macho_file *f, struct exti_error *err)
 }
 
 /* One way to bind, and one trie (dyld's validStructureLinkedit). */
-static int check_kinds(const struct macho_file *f, struct exti_error *err)
+static int check_combination(const struct macho_file *f, struct exti_error *err)
 {
     const struct macho_piece *info = &f->pieces[MACHO_BIND],
                              *chained = &f->pieces[MACHO_CHAINED_FIXUPS],
@@ -217,10 +218,10 @@ int exti__macho_check_pieces(struct macho_file *f, struct exti_error *err)
     int rc = 0;
 
     for (int kind = 0; !rc && kind < MACHO_PIECES; kind++)
-        rc = locate(f, (enum macho_piece_kind)kind, err);
+        rc = locate_piece(f, (enum macho_piece_kind)kind, err);
     if (!rc)
-        rc = check_kinds(f, err);
+        rc = check_combination(f, err);
     if (!rc)
-        rc = check_order(f, err);
-    return rc ? rc : check_symbols(f, err);
+        rc = check_pieces_apart(f, err);
+    return rc ? rc : check_symbol_parts(f, err);
 }

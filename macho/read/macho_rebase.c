@@ -24,10 +24,11 @@ struct machine {
     void *user;
 };
 
-#define fail(m, err, ...) exti__fail(err, EXTI_E_FORMAT, (m)->c.s.base + (m)->at, __VA_ARGS__)
+#define fail_rebase(m, err, ...)                                                                   \
+    exti__fail(err, EXTI_E_FORMAT, (m)->c.s.base + (m)->at, __VA_ARGS__)
 
 /* Rebases `count` slots, `skip` bytes apart beyond their own size. */
-static int rebase(struct machine *m, uint64_t count, uint64_t skip, struct exti_error *err)
+static int rebase_slots(struct machine *m, uint64_t count, uint64_t skip, struct exti_error *err)
 {
     int rc = exti__cur_end(&m->c, "rebase opcodes", err);
 
@@ -35,31 +36,32 @@ static int rebase(struct machine *m, uint64_t count, uint64_t skip, struct exti_
         const struct macho_segment *s = &m->f->segments[m->segment];
 
         if (!m->left--)
-            return fail(m, err, "rebase opcodes: more slots than the file has room for");
+            return fail_rebase(m, err, "rebase opcodes: more slots than the file has room for");
         if (!m->has_segment)
-            return fail(m, err, "rebase opcodes: a slot before a segment is set");
+            return fail_rebase(m, err, "rebase opcodes: a slot before a segment is set");
         if (!m->type || m->type > REBASE_TYPE_MAX)
-            return fail(m, err, "rebase opcodes: slot type %u", m->type);
+            return fail_rebase(m, err, "rebase opcodes: slot type %u", m->type);
         if (s->vmsize < POINTER || m->offset > s->vmsize - POINTER)
-            return fail(m, err, "rebase opcodes: offset 0x%" PRIx64 " is outside of %s", m->offset,
-                        s->name);
+            return fail_rebase(m, err, "rebase opcodes: offset 0x%" PRIx64 " is outside of %s",
+                               m->offset, s->name);
         rc = m->each(m->user, m->segment, m->offset, m->type, err);
         m->offset += POINTER + skip;
     }
     return rc;
 }
 
-static int set_place(struct machine *m, uint8_t segment, struct exti_error *err)
+static int set_rebase_place(struct machine *m, uint8_t segment, struct exti_error *err)
 {
     m->offset = exti__macho_uleb(&m->c);
     if (segment >= m->f->segment_count)
-        return fail(m, err, "rebase opcodes: segment %u of %zu", segment, m->f->segment_count);
+        return fail_rebase(m, err, "rebase opcodes: segment %u of %zu", segment,
+                           m->f->segment_count);
     m->segment = segment;
     m->has_segment = true;
     return 0;
 }
 
-static int step(struct machine *m, struct exti_error *err)
+static int run_rebase_opcode(struct machine *m, struct exti_error *err)
 {
     uint8_t byte, immediate;
     uint64_t count, skip;
@@ -75,7 +77,7 @@ static int step(struct machine *m, struct exti_error *err)
         m->type = immediate;
         return 0;
     case REBASE_OPCODE_SET_SEGMENT_AND_OFFSET_ULEB:
-        return set_place(m, immediate, err);
+        return set_rebase_place(m, immediate, err);
     case REBASE_OPCODE_ADD_ADDR_ULEB:
         m->offset += exti__macho_uleb(&m->c);
         return 0;
@@ -83,17 +85,17 @@ static int step(struct machine *m, struct exti_error *err)
         m->offset += immediate * POINTER;
         return 0;
     case REBASE_OPCODE_DO_REBASE_IMM_TIMES:
-        return rebase(m, immediate, 0, err);
+        return rebase_slots(m, immediate, 0, err);
     case REBASE_OPCODE_DO_REBASE_ULEB_TIMES:
-        return rebase(m, exti__macho_uleb(&m->c), 0, err);
+        return rebase_slots(m, exti__macho_uleb(&m->c), 0, err);
     case REBASE_OPCODE_DO_REBASE_ADD_ADDR_ULEB:
-        return rebase(m, 1, exti__macho_uleb(&m->c), err);
+        return rebase_slots(m, 1, exti__macho_uleb(&m->c), err);
     case REBASE_OPCODE_DO_REBASE_ULEB_TIMES_SKIPPING_ULEB:
         count = exti__macho_uleb(&m->c);
         skip = exti__macho_uleb(&m->c);
-        return rebase(m, count, skip, err);
+        return rebase_slots(m, count, skip, err);
     default:
-        return fail(m, err, "rebase opcodes: opcode 0x%02x", byte);
+        return fail_rebase(m, err, "rebase opcodes: opcode 0x%02x", byte);
     }
 }
 
@@ -110,7 +112,7 @@ int exti__macho_rebases(const struct macho_file *f,
     int rc = 0;
 
     while (!rc && !m.done && m.c.at < m.c.s.n) {
-        rc = step(&m, err);
+        rc = run_rebase_opcode(&m, err);
         if (!rc)
             rc = exti__cur_end(&m.c, "rebase opcodes", err);
     }

@@ -32,10 +32,11 @@ struct list {
     uint64_t names_left;
 };
 
-static int add(struct list *l, const struct macho_reference *r, struct exti_error *err)
+static int add_reference(struct list *l, const struct macho_reference *r, struct exti_error *err)
 {
     const struct macho_reference *last = l->count ? &l->items[l->count - 1].r : NULL;
     size_t n;
+    struct item *items;
 
     if (last && last->name == r->name && last->ordinal == r->ordinal &&
         last->weak_import == r->weak_import)
@@ -49,15 +50,10 @@ static int add(struct list *l, const struct macho_reference *r, struct exti_erro
         return exti__fail(err, EXTI_E_FORMAT, l->f->file.base + r->at,
                           "the names of what is bound add up to more than the file can need");
     l->names_left -= n;
-    if (l->count == l->cap) {
-        size_t cap = l->cap ? l->cap * 2 : 64;
-        struct item *items = exti__realloc_array(l->items, cap, sizeof *items);
-
-        if (!items)
-            return exti__fail_nomem(err);
-        l->items = items;
-        l->cap = cap;
-    }
+    items = exti__array_room(l->items, l->count, &l->cap, sizeof *items);
+    if (!items)
+        return exti__fail_nomem(err);
+    l->items = items;
     l->items[l->count] = (struct item){.r = *r, .order = l->count};
     l->count++;
     return 0;
@@ -70,7 +66,7 @@ static int add_bind(void *user, const struct macho_bind *b, struct exti_error *e
                                 .weak_import = b->flags & BIND_SYMBOL_FLAGS_WEAK_IMPORT,
                                 .at = b->at};
 
-    return b->is_override ? 0 : add(user, &r, err);
+    return b->is_override ? 0 : add_reference(user, &r, err);
 }
 
 static int add_imports(struct list *l, struct exti_error *err)
@@ -83,7 +79,7 @@ static int add_imports(struct list *l, struct exti_error *err)
 
         rc = exti__macho_chained_import(&c, i, &im, err);
         if (!rc)
-            rc = add(
+            rc = add_reference(
                 l,
                 &(struct macho_reference){
                     .name = im.name, .ordinal = im.ordinal, .weak_import = im.weak, .at = im.at},
@@ -102,17 +98,18 @@ static int add_undefined(struct list *l, struct exti_error *err)
 
         rc = exti__macho_symbol(l->f, i, &n, err);
         if (!rc && exti__macho_is_undefined(&n))
-            rc = add(l,
-                     &(struct macho_reference){.name = n.name,
-                                               .ordinal = exti__macho_nlist_ordinal(l->f, &n),
-                                               .weak_import = n.desc & N_WEAK_REF,
-                                               .at = n.at},
-                     err);
+            rc = add_reference(
+                l,
+                &(struct macho_reference){.name = n.name,
+                                          .ordinal = exti__macho_nlist_ordinal(l->f, &n),
+                                          .weak_import = n.desc & N_WEAK_REF,
+                                          .at = n.at},
+                err);
     }
     return rc;
 }
 
-static int collect(struct list *l, struct exti_error *err)
+static int collect_references(struct list *l, struct exti_error *err)
 {
     static const enum macho_piece_kind streams[] = {MACHO_BIND, MACHO_WEAK_BIND, MACHO_LAZY_BIND};
     int rc = 0;
@@ -169,7 +166,7 @@ int exti__macho_references(const struct macho_file *f,
                            void *user, struct exti_error *err)
 {
     struct list l = {.f = f, .names_left = exti__macho_names_limit(f)};
-    int rc = collect(&l, err);
+    int rc = collect_references(&l, err);
 
     if (!rc && l.count)
         drop_repeated(&l);

@@ -14,7 +14,7 @@ enum { MAX_SEGMENTS = 256 };
 enum { MAX_SECTIONS = 255 };
 
 /* A name field of 16 bytes; what no linker puts into a name shows as '?'. */
-static void read_name(struct exti_cur *c, char name[17])
+static void read_fixed_name(struct exti_cur *c, char name[17])
 {
     for (int i = 0; i < 16; i++) {
         uint8_t byte = exti__cur_u8(c);
@@ -46,8 +46,8 @@ static int fail_section(const struct macho_file *f, const struct macho_section *
                       s->segment, s->name, what, value);
 }
 
-static int check_section(const struct macho_file *f, const struct macho_segment *seg,
-                         const struct macho_section *s, struct exti_error *err)
+static int check_section_bounds(const struct macho_file *f, const struct macho_segment *seg,
+                                const struct macho_section *s, struct exti_error *err)
 {
     uint64_t into;
 
@@ -78,8 +78,8 @@ static void read_sections(struct macho_file *f, const struct macho_segment *seg,
         struct macho_section *s = &f->sections[f->section_count++];
 
         s->at = f->commands[seg->command].at + c->at;
-        read_name(c, s->name);
-        read_name(c, s->segment);
+        read_fixed_name(c, s->name);
+        read_fixed_name(c, s->segment);
         s->addr = exti__cur_u64(c);
         s->size = exti__cur_u64(c);
         s->offset = exti__cur_u32(c);
@@ -94,8 +94,8 @@ static void read_sections(struct macho_file *f, const struct macho_segment *seg,
 }
 
 /* What dyld's validSegment demands, and the page alignment that mapping needs. */
-static int check_segment(const struct macho_file *f, const struct macho_segment *s,
-                         struct exti_error *err)
+static int check_segment_fields(const struct macho_file *f, const struct macho_segment *s,
+                                struct exti_error *err)
 {
     struct exti_span unused;
     uint64_t end;
@@ -138,7 +138,7 @@ int exti__macho_read_segment(struct macho_file *f, size_t i, struct exti_error *
 
     *s = (struct macho_segment){.command = i, .first_section = f->section_count};
     exti__cur_skip(&c, 8);
-    read_name(&c, s->name);
+    read_fixed_name(&c, s->name);
     s->vmaddr = exti__cur_u64(&c);
     s->vmsize = exti__cur_u64(&c);
     s->fileoff = exti__cur_u64(&c);
@@ -162,7 +162,7 @@ int exti__macho_read_segment(struct macho_file *f, size_t i, struct exti_error *
                                 MAX_SECTIONS);
     s->section_count = nsects;
     read_sections(f, s, &c);
-    return check_segment(f, s, err);
+    return check_segment_fields(f, s, err);
 }
 
 /* ---- segments against each other ------------------------------------------------------------------- */
@@ -172,8 +172,8 @@ static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
     return a_size && b_size && (a < b ? b - a < a_size : a - b < b_size);
 }
 
-static int check_pair(const struct macho_file *f, const struct macho_segment *a,
-                      const struct macho_segment *b, struct exti_error *err)
+static int check_segment_pair(const struct macho_file *f, const struct macho_segment *a,
+                              const struct macho_segment *b, struct exti_error *err)
 {
     if (overlap(a->fileoff, a->filesize, b->fileoff, b->filesize))
         return exti__macho_fail(f, b->command, 40, EXTI_E_FORMAT, err,
@@ -201,7 +201,7 @@ static int find_named(const struct macho_file *f, const char *name,
     return 0;
 }
 
-static int check_text(const struct macho_file *f, struct exti_error *err)
+static int check_text_segment(const struct macho_file *f, struct exti_error *err)
 {
     if (f->text->fileoff)
         return exti__macho_fail(f, f->text->command, 40, EXTI_E_FORMAT, err,
@@ -226,7 +226,7 @@ static int check_text(const struct macho_file *f, struct exti_error *err)
 
 /* __LINKEDIT is laid out anew and may grow, so nothing may come behind it.  What follows a signature
  * would be lost to anyone who signs the file again; codesign refuses such a file. */
-static int check_linkedit(const struct macho_file *f, struct exti_error *err)
+static int check_linkedit_segment(const struct macho_file *f, struct exti_error *err)
 {
     const struct macho_segment *l = f->linkedit;
 
@@ -285,16 +285,16 @@ int exti__macho_check_segments(struct macho_file *f, struct exti_error *err)
     if (!rc)
         rc = find_named(f, "__LINKEDIT", &f->linkedit, err);
     if (!rc)
-        rc = check_text(f, err);
+        rc = check_text_segment(f, err);
     if (!rc)
-        rc = check_linkedit(f, err);
+        rc = check_linkedit_segment(f, err);
     for (size_t i = 1; !rc && i < f->segment_count; i++)
         for (size_t k = 0; !rc && k < i; k++)
-            rc = check_pair(f, &f->segments[k], &f->segments[i], err);
+            rc = check_segment_pair(f, &f->segments[k], &f->segments[i], err);
     for (size_t i = 0; !rc && i < f->segment_count; i++)
         for (size_t k = 0; !rc && k < f->segments[i].section_count; k++)
-            rc = check_section(f, &f->segments[i], &f->sections[f->segments[i].first_section + k],
-                               err);
+            rc = check_section_bounds(f, &f->segments[i],
+                                      &f->sections[f->segments[i].first_section + k], err);
     return rc ? rc : find_room(f, err);
 }
 

@@ -192,8 +192,8 @@ int exti__macho_signature_read(const struct macho_file *f, struct macho_signatur
     return rc;
 }
 
-static int check_directory(const struct macho_file *f, const struct directory *d,
-                           struct exti_error *err)
+static int check_directory_fields(const struct macho_file *f, const struct directory *d,
+                                  struct exti_error *err)
 {
     const struct exti_span sig = f->pieces[MACHO_SIGNATURE].s;
     const uint64_t at = d->s.base, page = (uint64_t)1 << (d->page_shift & 63);
@@ -319,7 +319,7 @@ int exti__macho_signature_check(const struct macho_file *f, uint64_t *bad, struc
     if (!rc && !signature.present)
         rc = exti__fail(err, EXTI_E_FORMAT, f->file.base, "LC_CODE_SIGNATURE: there is none");
     if (!rc)
-        rc = check_directory(f, &d, err);
+        rc = check_directory_fields(f, &d, err);
     if (!rc)
         rc = exti__sha256_init(&h, err);
     if (rc)

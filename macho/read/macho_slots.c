@@ -19,7 +19,7 @@ struct walk {
     void *user;
 };
 
-static int give(struct walk *w, struct exti_macho_slot *slot, struct exti_error *err)
+static int report_slot(struct walk *w, struct exti_macho_slot *slot, struct exti_error *err)
 {
     int rc = exti__macho_trie_find(w->trie, slot->name, &slot->defined_here, NULL, err);
 
@@ -38,7 +38,7 @@ static int on_bind(void *user, const struct macho_bind *b, struct exti_error *er
                                    .library = b->ordinal,
                                    .weak_import = (b->flags & BIND_SYMBOL_FLAGS_WEAK_IMPORT) != 0};
 
-    return b->is_override ? 0 : give(w, &slot, err);
+    return b->is_override ? 0 : report_slot(w, &slot, err);
 }
 
 static int on_weak_bind(void *user, const struct macho_bind *b, struct exti_error *err)
@@ -78,10 +78,10 @@ static int on_fixup(void *user, const struct macho_fixup *x, struct exti_error *
                                     .addend = import.addend + x->addend,
                                     .library = import.ordinal,
                                     .weak_import = import.weak};
-    return give(w, &slot, err);
+    return report_slot(w, &slot, err);
 }
 
-static int walk(struct walk *w, struct exti_error *err)
+static int walk_slots(struct walk *w, struct exti_error *err)
 {
     const struct macho_file *f = w->f;
     struct macho_chained chained;
@@ -109,7 +109,7 @@ static int walk_slice(struct exti_span slice, struct walk *w, struct exti_error 
         return rc;
     w->f = &f;
     w->trie = exti__macho_trie(&f);
-    rc = walk(w, err);
+    rc = walk_slots(w, err);
     exti__macho_close(&f);
     return rc == ENOUGH ? 0 : rc;
 }

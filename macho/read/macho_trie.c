@@ -153,20 +153,15 @@ struct walk {
     uint64_t names, max_names;
 };
 
-static int enter(struct walk *w, uint64_t at, struct exti_error *err)
+static int enter_node(struct walk *w, uint64_t at, struct exti_error *err)
 {
     struct step *s;
     int rc;
 
-    if (w->depth == w->cap) {
-        size_t cap = w->cap ? w->cap * 2 : 32;
-
-        s = exti__realloc_array(w->steps, cap, sizeof *s);
-        if (!s)
-            return exti__fail_nomem(err);
-        w->steps = s;
-        w->cap = cap;
-    }
+    s = exti__array_room(w->steps, w->depth, &w->cap, sizeof *s);
+    if (!s)
+        return exti__fail_nomem(err);
+    w->steps = s;
     s = &w->steps[w->depth];
     *s = (struct step){.name_size = w->name.n};
     rc = node_at(w->trie, at, &s->n, err);
@@ -181,7 +176,7 @@ static int enter(struct walk *w, uint64_t at, struct exti_error *err)
 }
 
 /* Goes to the next child of the last node, or back to its parent. */
-static int step_on(struct walk *w, struct exti_error *err)
+static int next_node(struct walk *w, struct exti_error *err)
 {
     struct step *s = &w->steps[w->depth - 1];
     const char *edge;
@@ -199,12 +194,13 @@ static int step_on(struct walk *w, struct exti_error *err)
                         "exports trie: a name is longer than %zu", MAX_NAME);
     if (!rc)
         rc = exti__buf_append(&w->name, edge, strlen(edge), err);
-    return rc ? rc : enter(w, to, err);
+    return rc ? rc : enter_node(w, to, err);
 }
 
-static int tell(struct walk *w,
-                int (*each)(void *user, const struct macho_export *e, struct exti_error *err),
-                void *user, struct exti_error *err)
+static int report_export(struct walk *w,
+                         int (*each)(void *user, const struct macho_export *e,
+                                     struct exti_error *err),
+                         void *user, struct exti_error *err)
 {
     struct step *s = &w->steps[w->depth - 1];
     struct node *n = &s->n;
@@ -241,11 +237,11 @@ int exti__macho_trie_walk(struct exti_span trie,
     if (!trie.n)
         return 0;
     w.seen = exti__calloc(trie.n / 8 + 1, 1);
-    rc = w.seen ? enter(&w, 0, err) : exti__fail_nomem(err);
+    rc = w.seen ? enter_node(&w, 0, err) : exti__fail_nomem(err);
     while (!rc && w.depth) {
-        rc = tell(&w, each, user, err);
+        rc = report_export(&w, each, user, err);
         if (!rc)
-            rc = step_on(&w, err);
+            rc = next_node(&w, err);
     }
     exti__free(w.seen);
     exti__free(w.steps);
