@@ -4,8 +4,8 @@
 #include "macho/edit/macho_plan.h"
 #include "macho/read/macho_image.h"
 
-/* Java's class files begin as universal files do, with their version where the number of slices is; it is
- * 45 or more. */
+/* Java class files have the same magic as universal files, with their version, which is at least
+ * 45, in the place of nfat_arch. */
 enum { FIRST_JAVA_VERSION = 45 };
 
 static bool probe_macho(struct exti_span file)

@@ -1,6 +1,7 @@
-/* Mach-O dylibs and bundles, thin or universal, for x86-64 and arm64: the one header of macho/ that
- * loader/ includes.  Pure functions over memory, in three rooms: read/ decodes files; edit/ plans
- * rewrites; check/ judges rewritten copies.  edit/ and check/ use read/ and do not know each other. */
+/* Mach-O dylibs and bundles, thin or universal, for x86-64 and arm64: the one header of macho/
+ * that loader/ includes.  Pure functions over memory, in three rooms: read/ decodes files; edit/
+ * plans rewrites; check/ judges rewritten copies.  edit/ and check/ use read/ and do not know each
+ * other. */
 #ifndef MACHO_MACHO_FORMAT_H
 #define MACHO_MACHO_FORMAT_H
 

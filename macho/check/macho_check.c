@@ -1,4 +1,4 @@
-/* The self-check: pairs the slices, opens both files, then runs the tables of rules and steps. */
+/* The self-check: pairs the slices, opens both files, then runs all rules and steps. */
 #include "macho/check/macho_check.h"
 
 #include <stdarg.h>
@@ -80,7 +80,7 @@ static bool same_dylibs(const struct macho_check *c)
     return true;
 }
 
-/* The two have the same segments and sections, the copy's a whole number of pages further on. */
+/* Whether both files have the same segments and sections, shifted by whole pages in the copy. */
 static bool comparable(struct macho_check *c)
 {
     const struct macho_file *b = &c->before, *a = &c->after;

@@ -25,8 +25,8 @@ struct macho_check_step {
 extern const struct macho_check_step exti__macho_steps[];
 extern const size_t exti__macho_step_count;
 
-/* Opens both slices.  Fails if `before` cannot be read or memory is out.  If `after` is not sound, reports
- * that and sets *sound to false.  Close it unless this fails. */
+/* Opens both slices.  Fails if `before` cannot be read or memory is out.  If `after` is not sound,
+ * reports that and sets *sound to false.  Close it unless this fails. */
 int exti__macho_check_open(struct macho_check *c, struct exti_span before, struct exti_span after,
                            bool *sound, struct exti_error *err);
 void exti__macho_check_close(struct macho_check *c);

@@ -1,5 +1,5 @@
-/* LC_DYLD_INFO's opcodes, run as dyld runs them, and dyld's rules for them (mach_o/BindOpcodes.cpp,
- * RebaseOpcodes.cpp: valid). */
+/* LC_DYLD_INFO's opcodes, decoded a second time, and dyld's rules for them
+ * (mach_o/BindOpcodes.cpp, RebaseOpcodes.cpp: valid). */
 #include "macho/check/macho_check_bind.h"
 
 #include <inttypes.h>
@@ -20,12 +20,12 @@ struct machine {
     struct exti_span s;
     size_t at;
     enum macho_stream stream;
-    const char *name; /* of the stream */
-    uint64_t most;    /* slots that the file can have */
+    const char *name; /* the stream's name */
+    uint64_t most;    /* how many slots the file can have */
 
-    struct macho_slot now; /* what the next opcode writes with */
+    struct macho_slot now; /* what the next binding opcode writes */
     struct macho_slot target;
-    uint64_t offset; /* in the segment */
+    uint64_t offset; /* offset in the segment */
     uint32_t segment;
     bool has_segment, has_ordinal, is_new_target, done, bad;
 };
@@ -66,7 +66,7 @@ const struct macho_slot *exti__macho_slot_find(const struct macho_slots *list, u
 {
     size_t low = 0, high = list->n;
 
-    /* Of several, dyld comes to the last one last. */
+    /* If several opcodes write to one address, the last one wins. */
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
 
@@ -180,7 +180,7 @@ static void check_bind_target(struct machine *m)
     if (m->now.ordinal < BIND_SPECIAL_DYLIB_WEAK_LOOKUP ||
         (m->now.ordinal > 0 && (size_t)m->now.ordinal > exti__macho_most_ordinal(m->f)))
         report_opcode_fault(m, "the library ordinal is out of range");
-    /* dyld makes a new target only where symbol or addend are set (MachOLayout.cpp). */
+    /* dyld opens a new target only after a symbol or addend opcode (MachOLayout.cpp). */
     if (!m->is_new_target && m->target.ordinal != m->now.ordinal)
         report_opcode_fault(
             m, "the library ordinal changes between two bindings of a symbol named once, which "
@@ -287,7 +287,7 @@ static int set_symbol(struct machine *m, uint8_t imm, struct exti_error *err)
     m->is_new_target = true;
     if (m->stream != MACHO_STREAM_WEAK || !(imm & BIND_SYMBOL_FLAGS_NON_WEAK_DEFINITION) || m->bad)
         return 0;
-    /* It says that the image has a strong definition; nothing is bound. */
+    /* Marks a strong definition in this image; binds nothing. */
     mark = m->now;
     mark.at = UINT64_MAX;
     return exti__macho_slot_add(m->out, mark, err);

@@ -1,5 +1,5 @@
-/* What the segments hold: the original's bytes, and with a page shift the same but for
- * addresses, which are higher by the shift.  And what stands around the load commands. */
+/* The contents of segments: the original's bytes, with a page shift except for addresses, which
+ * grow by the shift.  Also the space around the load commands. */
 #include "macho/check/macho_check_bytes.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@ static const char *section_name_at(const struct macho_file *f, uint64_t at)
     return "no segment";
 }
 
-/* Reports the first difference in the original's [at, end). */
+/* Reports the first difference in the original's range [at, end). */
 static void compare_range(struct macho_check *c, uint64_t at, uint64_t end)
 {
     const uint8_t *b = c->before.file.p, *a = c->after.file.p + c->shift;
@@ -116,7 +116,7 @@ int exti__macho_step_bytes(struct macho_check *c, struct exti_error *err)
 
 /* ---- around the load commands ---------------------------------------------------------------- */
 
-/* What the commands leave free is zeros, or what was there. */
+/* The space after the commands must be zero or unchanged. */
 static void check_free(struct macho_check *c, uint64_t at, uint64_t end)
 {
     const struct exti_span b = c->before.file, a = c->after.file;
@@ -131,12 +131,12 @@ static void check_free(struct macho_check *c, uint64_t at, uint64_t end)
     }
 }
 
-/* In the second header __TEXT begins with it. */
+/* In the second header, __TEXT starts at that header. */
 static bool same_text(const struct macho_check *c, const uint8_t *p, const uint8_t *q, size_t n)
 {
     const uint64_t fileoff = exti__macho_u64(q + 40);
 
-    /* The first words tell the size. */
+    /* The first 24 bytes hold cmdsize. */
     return memcmp(p, q, 24) == 0 && exti__macho_u64(q + 24) == exti__macho_u64(p + 24) + c->shift &&
            exti__macho_u64(q + 32) == exti__macho_u64(p + 32) - c->shift &&
            (fileoff == 0 || fileoff == c->shift) &&
@@ -144,13 +144,13 @@ static bool same_text(const struct macho_check *c, const uint8_t *p, const uint8
            memcmp(p + 56, q + 56, n - 56) == 0;
 }
 
-/* What the second header may lack, since it is not what dyld reads. */
+/* Commands that the second header may omit, because dyld reads the first. */
 static bool may_lack(const struct macho_command *cmd)
 {
     return cmd->cmd != LC_SEGMENT_64 && cmd->cmd != LC_UUID && cmd->cmd != LC_BUILD_VERSION;
 }
 
-/* The `n` bytes at `p` are the first header's commands, in order. */
+/* Whether the `n` bytes at `p` are the first header's commands, in order. */
 static bool same_commands(const struct macho_check *c, const uint8_t *p, uint64_t n, uint32_t count)
 {
     const struct macho_file *a = &c->after;
@@ -172,7 +172,7 @@ static bool same_commands(const struct macho_check *c, const uint8_t *p, uint64_
     return p == end && seen == count;
 }
 
-/* Code that takes the address of its own header (getsectiondata, dladdr) finds this one. */
+/* Code that takes the address of its own header (getsectiondata, dladdr) uses this one. */
 static void check_second_header(struct macho_check *c)
 {
     const struct exti_span a = c->after.file;

@@ -1,5 +1,5 @@
-/* LC_DYLD_CHAINED_FIXUPS read anew, and dyld's rules for it (mach_o/ChainedFixups.cpp: valid,
- * validLinkedit). */
+/* LC_DYLD_CHAINED_FIXUPS, decoded a second time, and dyld's rules for it
+ * (mach_o/ChainedFixups.cpp: valid, validLinkedit). */
 #include "macho/check/macho_check_chain.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "macho/read/macho_word.h"
 
 #define HEADER_SIZE 28u
-#define STARTS_SIZE 22u /* dyld_chained_starts_in_segment without its pages */
+#define STARTS_SIZE 22u /* size of a dyld_chained_starts_in_segment without page starts */
 
 struct reading {
     struct macho_check *c;
@@ -190,7 +190,7 @@ static int read_segments(struct reading *r, struct exti_error *err)
         report_chain_fault(r, at, "more segments than the file has");
         return 0;
     }
-    /* Only a __CTF segment at the end may lack an entry. */
+    /* Only a trailing __CTF segment may lack an entry. */
     for (size_t i = count; i < r->f->segment_count; i++)
         if (strcmp(r->f->segments[i].name, "__CTF") != 0)
             report_chain_fault(r, at, "fewer segments than the file has");
@@ -251,7 +251,7 @@ static bool is_arm64e(uint16_t format)
     return format != DYLD_CHAINED_PTR_64 && format != DYLD_CHAINED_PTR_64_OFFSET;
 }
 
-/* Distance to the next slot, 0 at the end. */
+/* Distance to the next slot; 0 at the end. */
 static uint64_t next_of(uint16_t format, uint64_t raw)
 {
     return is_arm64e(format) ? (raw >> 51 & 0x7ff) * 8 : (raw >> 51 & 0xfff) * 4;
@@ -310,7 +310,7 @@ int exti__macho_chain_walk(struct macho_check *c, const struct macho_file *f,
         for (uint32_t page = 0; !rc && !r.bad && page < s->page_count; page++) {
             const uint16_t start = exti__macho_u16(s->page_start.p + page * 2);
             const uint64_t from = segment->fileoff + (uint64_t)page * s->page_size;
-            /* The last slot of a page may reach into the next. */
+            /* A page's last slot may extend into the next page. */
             uint64_t end = from + s->page_size + 4;
 
             if (end > segment->fileoff + segment->filesize)
@@ -336,7 +336,7 @@ int exti__macho_rule_chains(struct macho_check *c, const struct macho_file *f,
     rc = exti__macho_chain_open(c, f, &t, &ok, err);
     if (rc)
         return rc;
-    /* Slots that the plan does not name are the original's. */
+    /* Slots outside the plan's patches are the original's. */
     if (ok && (!c->plan || c->shift || c->judge.strict))
         rc = exti__macho_chain_walk(c, f, &t, NULL, NULL, err);
     exti__macho_chain_close(&t);

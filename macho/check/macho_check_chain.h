@@ -31,7 +31,8 @@ int exti__macho_chain_open(struct macho_check *c, const struct macho_file *f,
                            struct macho_chain_table *t, bool *ok, struct exti_error *err);
 void exti__macho_chain_close(struct macho_chain_table *t);
 
-/* Walks every chain; calls `rebased`, unless it is NULL, with the slice offset of each rebased slot. */
+/* Walks every chain; calls `rebased`, unless it is NULL, with the slice offset of each rebased
+ * slot. */
 int exti__macho_chain_walk(struct macho_check *c, const struct macho_file *f,
                            const struct macho_chain_table *t,
                            int (*rebased)(void *user, uint64_t at, struct exti_error *err),

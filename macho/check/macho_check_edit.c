@@ -1,4 +1,4 @@
-/* Header and load commands: those that edits name are as asked, others the original's. */
+/* The header and the load commands: edited ones are as requested, all others as in the original. */
 #include "macho/check/macho_check_edit.h"
 
 #include <inttypes.h>
@@ -48,7 +48,7 @@ static bool has_own_check(uint32_t cmd)
     }
 }
 
-/* What a copy may do without, to make room: nothing that dyld reads. */
+/* Commands that a copy may drop to make room; dyld reads none of them. */
 static bool is_optional(const struct macho_command *cmd)
 {
     switch (cmd->cmd) {
@@ -90,8 +90,8 @@ static void compare_section_64(struct macho_check *c, const struct macho_command
                      moved_offset(c, exti__macho_u32(b + 48)));
 }
 
-/* With a page shift __TEXT grows at its front, and the others move; __LINKEDIT has sizes of its
- * own. */
+/* With a page shift, __TEXT grows at its front and the others move.  __LINKEDIT's sizes are
+ * checked elsewhere. */
 static void compare_segment_64(struct macho_check *c, const struct macho_command *was,
                                const struct macho_command *now)
 {
@@ -122,8 +122,7 @@ static void compare_segment_64(struct macho_check *c, const struct macho_command
         compare_section_64(c, now, b + at, a + at);
 }
 
-/* The fields that say where pieces lie are looked at by the rules; the pieces themselves by
- * others. */
+/* Rules check the fields that locate pieces; other steps check the pieces. */
 static bool is_piece_field(const struct macho_file *f, size_t command, size_t at)
 {
     for (int i = 0; i < MACHO_PIECES; i++) {
@@ -137,7 +136,7 @@ static bool is_piece_field(const struct macho_file *f, size_t command, size_t at
     return false;
 }
 
-/* The words in which an address or, with a page shift, an offset into the file's content stands. */
+/* How much a command's word grows: with a page shift, addresses and file offsets do. */
 static uint64_t moved_word(const struct macho_check *c, const struct macho_command *was, size_t at)
 {
     const bool is_encrypted = was->cmd == LC_ENCRYPTION_INFO || was->cmd == LC_ENCRYPTION_INFO_64;
@@ -154,7 +153,7 @@ static void compare_command(struct macho_check *c, size_t i, size_t j)
         return;
     }
     if (was->cmd == LC_BUILD_VERSION && now->s.n == 24 && was->s.n > 24) {
-        /* Without the list of tools that made the file. */
+        /* The copy has dropped the list of tools. */
         if (memcmp(was->s.p + 8, now->s.p + 8, 12) != 0 || exti__macho_u32(now->s.p + 20))
             exti__macho_finding(c, now->at, "LC_BUILD_VERSION: not the original's");
         return;
@@ -181,7 +180,7 @@ static size_t skip_own(const struct macho_file *f, size_t i)
     return i;
 }
 
-/* Commands keep their order; the copy has no others, and lacks only what nothing reads. */
+/* Commands keep their order.  The copy adds none here and drops only optional ones. */
 int exti__macho_step_commands(struct macho_check *c, struct exti_error *err)
 {
     const struct macho_file *b = &c->before, *a = &c->after;
@@ -206,7 +205,7 @@ int exti__macho_step_commands(struct macho_check *c, struct exti_error *err)
 
 /* ---- id, libraries, search paths ------------------------------------------------------------- */
 
-/* Everything of a dylib command but its kind and name. */
+/* Compares dylib commands except for kind and name. */
 static bool same_dylib_command(const struct macho_command *was, const struct macho_command *now)
 {
     const bool is_use = exti__macho_u32(was->s.p + 12) == DYLIB_USE_MARKER &&
@@ -272,8 +271,9 @@ static size_t find_dylib(const struct macho_file *f, const char *name)
     return i;
 }
 
-/* ld64.lld names a library that is re-exported twice, as one to load as well.  Of all that the
- * original calls as it does `from`, the one that is needed as the copy's `i` is. */
+/* ld64.lld writes two commands for a re-exported library: one loads it, one re-exports it.  Of
+ * the original's libraries with the name of `from`, this is the one with the same command as the
+ * copy's library `i`. */
 static size_t named_alike(const struct macho_check *c, size_t from, size_t i)
 {
     const uint32_t cmd = dylib_command(&c->after, i)->cmd;
@@ -285,8 +285,8 @@ static size_t named_alike(const struct macho_check *c, size_t from, size_t i)
     return from;
 }
 
-/* Without a request: whether the copy's `i`, whose name is new, may stand for a library of the original
- * whose name is gone, or is one that was added. */
+/* Without a request: whether the copy's library `i`, whose name is new, can be a renamed library
+ * of the original or an added one. */
 static bool may_be_edited(const struct macho_check *c, size_t i)
 {
     const struct macho_file *b = &c->before, *a = &c->after;
@@ -300,7 +300,8 @@ static bool may_be_edited(const struct macho_check *c, size_t i)
            !a->dylibs[i].compatibility_version;
 }
 
-/* A copy may name other libraries, but those that it still has are needed as they were. */
+/* Without a request: libraries may be renamed, but those that kept their names must be needed as
+ * before. */
 static int check_without_request(struct macho_check *c)
 {
     for (size_t i = 0; i < c->after.dylib_count && !c->same_dylibs; i++) {
@@ -364,7 +365,7 @@ int exti__macho_step_rpaths(struct macho_check *c, struct exti_error *err)
     for (size_t i = 0; i < a->rpath_count; i++) {
         const char *want = n < e->rpath_count ? e->rpaths[n] : "none";
 
-        /* What was there twice may stay so. */
+        /* The original's duplicates may stay. */
         if (is_second(a, i) && a->rpath_count <= c->before.rpath_count)
             continue;
         if (strcmp(a->rpaths[i], want) != 0) {

@@ -1,5 +1,5 @@
-/* What the edits make of a file's libraries, search path and references, worked out from the public
- * header's words. */
+/* The libraries and search paths that a request leads to, derived from the public header's
+ * contract and independently of edit/. */
 #include "macho/check/macho_check_expect.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@
 
 /* ---- @loader_path ---------------------------------------------------------------------------- */
 
-/* Length of a leading @loader_path, else 0. */
+/* Length of a leading @loader_path, otherwise 0. */
 static size_t loader_path_length(const char *p)
 {
     const size_t n = strlen(LOADER_PATH);
@@ -20,7 +20,7 @@ static size_t loader_path_length(const char *p)
     return strncmp(p, LOADER_PATH, n) == 0 && (!p[n] || p[n] == '/') ? n : 0;
 }
 
-/* `lead` and then `n` bytes of `text`; owned by the expectation. */
+/* `lead` followed by `n` bytes of `text`; e->strings owns it. */
 static const char *compose_text(struct macho_expect *e, const char *lead, const char *text,
                                 size_t n, struct exti_error *err)
 {
@@ -41,7 +41,7 @@ static const char *compose_text(struct macho_expect *e, const char *lead, const 
     return s;
 }
 
-/* With @loader_path spelt out where `origin` is given. */
+/* `text` with @loader_path replaced by `origin` if that is given. */
 static const char *spell_resolved(struct macho_expect *e, const char *text, size_t n,
                                   const char *origin, struct exti_error *err)
 {
@@ -74,7 +74,7 @@ static void remove_at(struct macho_expect *e, size_t at)
     memmove(&e->needed[at], &e->needed[at + 1], (e->needed_count - at) * sizeof *e->needed);
 }
 
-/* bind_short finds the same library as bind_name. */
+/* bind_short names the same library as bind_name. */
 static bool has_needed(const struct macho_check *c, const char *name)
 {
     const struct macho_expect *e = &c->expect;
@@ -85,7 +85,7 @@ static bool has_needed(const struct macho_check *c, const char *name)
             needed_index(e, o->bind_short) < e->needed_count);
 }
 
-/* dyld gives a file without libraries libSystem as the first, until it names one. */
+/* dyld gives a file that names no library libSystem as library 1. */
 static void add_needed(struct macho_check *c, const struct exti_needed *n)
 {
     struct macho_expect *e = &c->expect;
@@ -133,7 +133,7 @@ static bool is_renamed_want(const struct macho_check *c, const struct macho_want
     return w->from == MACHO_NO_DYLIB || strcmp(c->before.dylibs[w->from].name, w->name) != 0;
 }
 
-/* How much a command does for a library: what stands for two has to do all that either did. */
+/* Rank of a command: one library that replaces two gets the higher. */
 static int strength(uint32_t cmd)
 {
     return cmd == LC_REEXPORT_DYLIB    ? 4
@@ -142,8 +142,8 @@ static int strength(uint32_t cmd)
                                        : 2;
 }
 
-/* Where an edit made two names one, one library is left, at the place of the one that had the
- * name. */
+/* If an edit gives two libraries the same name, one remains, at the place of the one that
+ * already had the name. */
 static void join_needed(struct macho_check *c)
 {
     struct macho_expect *e = &c->expect;
@@ -163,7 +163,7 @@ static void join_needed(struct macho_check *c)
         }
 }
 
-/* Where the header has no room for bind_name, bind_short stands for it. */
+/* The copy may use bind_short where bind_name does not fit the header. */
 static void take_short_name(struct macho_check *c)
 {
     struct macho_expect *e = &c->expect;
@@ -187,7 +187,7 @@ static int resolve_loader_path(struct macho_check *c, const char **name, struct 
     return *name ? 0 : EXTI_E_NOMEM;
 }
 
-/* Of the library that bind_name stands for in the copy. */
+/* The ordinal of bind_name's library in the copy. */
 static int32_t bind_ordinal(const struct macho_check *c)
 {
     const struct macho_expect *e = &c->expect;
@@ -238,7 +238,7 @@ static int add_path(struct macho_expect *e, const char *s, struct exti_error *er
 
     if (!s)
         return EXTI_E_NOMEM;
-    /* One that is there twice is an error to dyld, from SDK 26.0 on. */
+    /* dyld refuses duplicates from SDK 26.0 on. */
     for (size_t i = 0; i < e->rpath_count; i++)
         if (strcmp(e->rpaths[i], s) == 0)
             return 0;
@@ -250,7 +250,7 @@ static int add_path(struct macho_expect *e, const char *s, struct exti_error *er
     return 0;
 }
 
-/* $ORIGIN is how a caller spells @loader_path whatever the format. */
+/* Callers write $ORIGIN for @loader_path in every format. */
 static int add_paths(struct macho_expect *e, const char *list, struct exti_error *err)
 {
     static const char *const words[] = {"$ORIGIN", "${ORIGIN}"};
@@ -290,7 +290,7 @@ static int expect_rpaths(struct macho_check *c, struct exti_error *err)
     return rc;
 }
 
-/* ---- all together ---------------------------------------------------------------------------- */
+/* ---- the whole request ----------------------------------------------------------------------- */
 
 int exti__macho_expect(struct macho_check *c, struct exti_error *err)
 {
@@ -315,3 +315,4 @@ void exti__macho_expect_free(struct macho_expect *e)
     exti__free(e->rpaths);
     *e = (struct macho_expect){.id = NULL};
 }
+

@@ -1,5 +1,5 @@
-/* The exports trie read anew: dyld's rules for it (mach_o/ExportsTrie.cpp: valid), and that a copy
- * exports what its original does. */
+/* The exports trie, decoded a second time, and dyld's rules for it (mach_o/ExportsTrie.cpp:
+ * valid). */
 #include "macho/check/macho_check_exports.h"
 
 #include <inttypes.h>
@@ -15,9 +15,9 @@
 
 /* A node whose children are being visited. */
 struct level {
-    size_t next;        /* of the next edge, in the trie */
-    size_t name_length; /* of the path to the node */
-    uint8_t left;       /* edges to come */
+    size_t next;        /* trie offset of the next edge */
+    size_t name_length; /* of the name up to the node */
+    uint8_t left;       /* edges left */
 };
 
 struct walk {
@@ -160,7 +160,8 @@ static int push_node(struct walk *w, uint64_t node, struct exti_error *err)
         report_trie_fault(w, at, "a node lies outside");
         return 0;
     }
-    /* Nodes have at least two bytes, so a trie without circles has fewer visits than that. */
+    /* A node has at least two bytes, so a trie without cycles has at most half as many nodes as
+     * bytes. */
     if (w->visited++ > w->s.n / 2) {
         report_trie_fault(w, at, "a node is reached twice");
         return 0;
@@ -183,7 +184,7 @@ static int push_node(struct walk *w, uint64_t node, struct exti_error *err)
     return 0;
 }
 
-/* Follows the next edge of the innermost node, or leaves it. */
+/* Follows the next edge of the innermost node, or leaves the node. */
 static int next_edge(struct walk *w, struct exti_error *err)
 {
     struct level *l = &w->levels[w->depth - 1];
@@ -203,7 +204,7 @@ static int next_edge(struct walk *w, struct exti_error *err)
         report_trie_fault(w, l->next, "an edge's label does not end");
         return 0;
     }
-    /* Without circles no name is longer than the trie. */
+    /* Without cycles no name is longer than the trie. */
     if ((size_t)((const uint8_t *)nul - label) > w->path.max - w->path.n) {
         report_trie_fault(w, l->next, "a node is reached twice");
         return 0;
@@ -234,7 +235,7 @@ static int walk_trie(struct macho_check *c, const struct macho_file *f, struct e
     return rc;
 }
 
-/* Without a trie, the external symbols that are defined here. */
+/* Files without a trie export their external defined symbols. */
 static int walk_symbols(const struct macho_file *f, struct macho_exports *out,
                         struct exti_error *err)
 {
@@ -265,8 +266,8 @@ int exti__macho_exports(struct macho_check *c, const struct macho_file *f,
                              *own = &f->pieces[MACHO_EXPORTS_TRIE];
     const bool has_trie = info->present || own->present;
 
-    /* Names share their beginnings in the trie; real ones unfold to a few times its size.  Several
-     * files may come to one list. */
+    /* Names share prefixes in the trie; real ones expand to a few times its size.  One list may
+     * hold the exports of several files. */
     out->names.max +=
         ((size_t)1 << 20) + 17 * (own->s.n + info->s.n + f->pieces[MACHO_STRINGS].s.n);
     return has_trie ? walk_trie(c, f, own->s.n ? own->s : info->s, out, err)

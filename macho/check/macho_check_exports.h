@@ -4,8 +4,8 @@
 
 #include "macho/check/macho_check_state.h"
 
-/* Appends the file's exports, from its trie or, without one, its symbol table.  Reports breaches of dyld's
- * rules for the trie. */
+/* Appends the file's exports, from its trie or, without one, its symbol table.  Reports breaches
+ * of dyld's rules for the trie. */
 int exti__macho_exports(struct macho_check *c, const struct macho_file *f,
                         struct macho_exports *out, struct exti_error *err);
 

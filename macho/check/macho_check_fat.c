@@ -1,4 +1,4 @@
-/* Universal files: the table, where the slices lie, and the slices that are carried over. */
+/* Universal files: the table, the slices' places, and the slices that are copied unchanged. */
 #include "macho/check/macho_check_fat.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "macho/read/macho_arch.h"
 #include "macho/read/macho_fat.h"
 
-/* dyld's Universal::valid; the reader refuses what lies outside the file or overlaps. */
+/* dyld's Universal::valid.  exti__macho_fat_open refuses slices outside the file and overlaps. */
 static void check_slice_place(struct macho_check *c, const struct macho_slice *was,
                               const struct macho_slice *now)
 {
@@ -29,8 +29,8 @@ static void check_slice_place(struct macho_check *c, const struct macho_slice *w
                             now->align);
 }
 
-/* dyld looks one entry behind the table for an uncounted arm64 slice, so that must be none.
- * Between and behind slices nothing stands. */
+/* Bytes outside the slices must be zero.  In particular, dyld would take an arm64 entry after
+ * the table for an uncounted slice. */
 static void check_gaps(struct macho_check *c, struct exti_span file, const struct macho_fat *fat)
 {
     uint64_t at = fat->at_end;
@@ -86,8 +86,8 @@ static void check_carried(struct macho_check *c, const struct macho_slice *was,
                             exti__macho_arch(now->cputype, now->cpusubtype));
 }
 
-/* Whether the library that references are bound to has code for the slice's machine: where it
- * has not, no process that could load the slice could load that library. */
+/* Whether the library to bind to has a slice for this architecture.  If not, no process that
+ * loads the slice could load that library, so the slice is copied unchanged. */
 static int is_provided(const struct macho_check *c, const struct macho_slice *slice, bool *out,
                        struct exti_error *err)
 {
@@ -153,7 +153,7 @@ int exti__macho_check_fat(struct exti_span before, struct exti_span after, struc
         exti__macho_finding(c, why.offset, "not a sound Mach-O file: %s", why.message);
         return 0;
     }
-    /* A plan for a universal file replaces it as a whole and tells nothing of its slices. */
+    /* A plan for a universal file replaces all of it and says nothing about slices. */
     if (b.at_end)
         c->plan = NULL;
     if (same_slices(c, &b, &a)) {

@@ -68,14 +68,14 @@ static int original_defines(struct macho_check *c, const char *symbol, bool *out
     return rc;
 }
 
-/* ---- weak look-ups ---------------------------------------------------------------------------- */
+/* ---- weak look-ups --------------------------------------------------------------------------- */
 
 static int by_linked_name(const void *a, const void *b)
 {
     return strcmp(((const struct macho_linked *)a)->name, ((const struct macho_linked *)b)->name);
 }
 
-/* The undefined symbols of the original and the libraries that they were linked against. */
+/* Collects the original's undefined symbols and the libraries that they were linked against. */
 static int know_linked(struct macho_check *c, struct exti_error *err)
 {
     const struct exti_span s = c->before.pieces[MACHO_SYMBOLS].s,
@@ -119,7 +119,7 @@ static bool is_replaced(const struct macho_check *c, const char *name)
     return false;
 }
 
-/* The new number of library `was` of the original, if it has another name now; else 0. */
+/* The copy's ordinal of the original's library `was` if that was renamed, otherwise 0. */
 static int32_t replaced_library(const struct macho_check *c, uint32_t was)
 {
     const char *name;
@@ -134,8 +134,8 @@ static int32_t replaced_library(const struct macho_check *c, uint32_t was)
     return was <= c->after.dylib_count && !find_dylib(&c->after, name) ? (int32_t)was : 0;
 }
 
-/* A copy takes no part in weak look-ups, so what the file has is its own, and what a library
- * that is now a copy has is that copy's. */
+/* Copies take no part in weak look-ups.  So a name that the file defines binds to the file, and
+ * a name from a library that is now a copy binds to that copy. */
 int exti__macho_weak_target(struct macho_check *c, const char *symbol, enum macho_weak_fate *fate,
                             int32_t *target, struct exti_error *err)
 {
@@ -165,8 +165,8 @@ int exti__macho_weak_target(struct macho_check *c, const char *symbol, enum mach
 
 /* ---- all references -------------------------------------------------------------------------- */
 
-/* The same library still, by name.  Without a request any name may have changed, but one that is
- * still there means what it did. */
+/* Whether both ordinals mean the same library.  Without a request any library may have been
+ * renamed, but a name that remains keeps its meaning. */
 static bool follows_library(const struct macho_check *c, int32_t was, int32_t now)
 {
     const char *old = exti__macho_library_of(&c->before, was),
@@ -184,7 +184,7 @@ static bool follows_library(const struct macho_check *c, int32_t was, int32_t no
     return true;
 }
 
-/* What a reference that names no library, or one that is gone, has to be bound to. */
+/* The expected target of a reference that names no library, or a removed one. */
 static int expect_unnamed(struct macho_check *c, const char *symbol, int32_t was, int32_t *want,
                           struct exti_error *err)
 {
@@ -205,7 +205,7 @@ static int expect_unnamed(struct macho_check *c, const char *symbol, int32_t was
     return rc;
 }
 
-/* Without a request: to any library, or to the file itself where that has the symbol. */
+/* Without a request, any library will do, or the file itself if it defines the symbol. */
 static int may_follow(struct macho_check *c, const char *symbol, int32_t now, bool *ok,
                       struct exti_error *err)
 {

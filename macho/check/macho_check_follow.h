@@ -4,7 +4,8 @@
 
 #include "macho/check/macho_check_state.h"
 
-/* Whether a reference to `symbol` that has ordinal `was` in the original may have `now` in the copy. */
+/* Whether a reference to `symbol` that has ordinal `was` in the original may have `now` in the
+ * copy. */
 int exti__macho_follows(struct macho_check *c, const char *symbol, int32_t was, int32_t now,
                         bool *ok, struct exti_error *err);
 

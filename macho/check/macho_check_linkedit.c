@@ -1,6 +1,6 @@
-/* __LINKEDIT: dyld's rules that the reader does not insist on (Header::validStructureLinkedit; not
- * bounds, overlap and LC_DYSYMTAB's counts), and the order that Apple's own editing tools expect
- * (cctools checkout.c, dyld_order). */
+/* __LINKEDIT: dyld's rules that exti__macho_open does not enforce
+ * (Header::validStructureLinkedit; bounds, overlap and LC_DYSYMTAB's counts it does), and the
+ * order that Apple's editing tools expect (cctools checkout.c, dyld_order). */
 #include "macho/check/macho_check_linkedit.h"
 
 #include <inttypes.h>
@@ -67,7 +67,7 @@ int exti__macho_rule_blobs(struct macho_check *c, const struct macho_file *f,
     return 0;
 }
 
-/* Where cctools expects the piece, when the one before it ended at `at`. */
+/* Whether cctools accepts a piece at `start` if the previous one ends at `at`. */
 static bool expected_at(const struct macho_file *f, enum macho_piece_kind kind, uint64_t at,
                         uint64_t start)
 {
@@ -88,7 +88,7 @@ int exti__macho_rule_order(struct macho_check *c, const struct macho_file *f,
         const enum macho_piece_kind kind = (enum macho_piece_kind)i;
         uint64_t start;
 
-        /* checkout.c looks at the place of an empty LC_DATA_IN_CODE, too. */
+        /* checkout.c checks the offset even of an empty LC_DATA_IN_CODE. */
         if (!f->pieces[i].present || (!f->pieces[i].s.n && kind != MACHO_DATA_IN_CODE))
             continue;
         start = start_of(f, kind);
@@ -133,7 +133,7 @@ static void check_symbol_entry(struct macho_check *c, const struct macho_file *f
                            f->dylib_count);
 }
 
-/* Entry `at` of the symbol table is the same in both files, and so is its fault, if it has one. */
+/* Whether symbol table entry `at` is the same in both files, and so are its faults. */
 static bool is_settled(const struct macho_check *c, size_t at)
 {
     const struct exti_span b = c->before.pieces[MACHO_SYMBOLS].s,

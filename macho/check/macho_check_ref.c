@@ -1,5 +1,5 @@
-/* What dyld binds: every reference of the original is in the copy, to the library that the edits
- * make of it, and no other. */
+/* Bindings: the copy has every reference of the original and no other, each bound to the library
+ * that the edits lead to. */
 #include "macho/check/macho_check_ref.h"
 
 #include <inttypes.h>
@@ -82,7 +82,7 @@ static int compare_binding(struct macho_check *c, const struct macho_slot *was,
     if (now->stream == MACHO_STREAM_LAZY && was->stream != MACHO_STREAM_LAZY)
         exti__macho_finding(c, EXTI_NO_OFFSET, "%s: bound lazily, the original's is not",
                             now->symbol);
-    /* Helper code tells dyld by this number what to bind. */
+    /* Stub helpers pass this offset to dyld. */
     else if (now->stream == MACHO_STREAM_LAZY && now->opcode != was->opcode)
         exti__macho_finding(c, EXTI_NO_OFFSET,
                             "%s: its lazy opcodes are at 0x%x of their stream, not at 0x%x, where "
@@ -91,8 +91,7 @@ static int compare_binding(struct macho_check *c, const struct macho_slot *was,
     return check_library(c, now->symbol, was->ordinal, now->ordinal, err);
 }
 
-/* The next one that no weak binding was dropped from: what is in those is another check's
- * matter. */
+/* The next slot that no dropped weak binding wrote to; macho_check_weak.c checks the others. */
 static size_t skip_dropped(const struct macho_slots *list, size_t i, uint64_t moved,
                            const struct macho_slots *dropped)
 {
@@ -153,7 +152,7 @@ int exti__macho_step_opcodes(struct macho_check *c, struct exti_error *err)
 
 /* ---- chained imports ------------------------------------------------------------------------- */
 
-/* Slots name imports by number, so each import keeps its own. */
+/* Slots refer to imports by index, so imports keep their order. */
 static int compare_imports(struct macho_check *c, const struct macho_chain_table *b,
                            const struct macho_chain_table *a, struct exti_error *err)
 {

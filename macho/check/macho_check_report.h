@@ -15,13 +15,15 @@ void exti__macho_finding(struct macho_check *c, uint64_t at, const char *fmt, ..
 void exti__macho_broken(struct macho_check *c, const struct macho_file *f, uint64_t at,
                         const char *subject, const char *fmt, ...) EXTI_PRINTF(5, 6);
 
-/* Whether dyld applies to `f` a rule that it has for files linked against macOS SDK `sdk` or later. */
+/* Whether dyld applies to `f` a rule that it has for files linked against macOS SDK `sdk` or
+ * later. */
 bool exti__macho_gate(const struct macho_file *f, uint32_t sdk);
 
 /* Whether the files have the same bytes in this piece, or both lack it. */
 bool exti__macho_same_piece(const struct macho_check *c, enum macho_piece_kind kind);
 
-/* Whether a rule about `f` can skip piece `kind`: it is the original's, and so are all its faults. */
+/* Whether a rule about `f` can skip piece `kind`: it is the original's, and so are all its
+ * faults. */
 bool exti__macho_settled(const struct macho_check *c, const struct macho_file *f,
                          enum macho_piece_kind kind);
 

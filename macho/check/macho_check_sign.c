@@ -1,5 +1,5 @@
-/* The code signature: laid out as the kernel reads it (xnu, osfmk/kern/cs_blobs.h), over these
- * bytes. */
+/* The code signature, in the structure that the kernel reads (xnu, osfmk/kern/cs_blobs.h), and
+ * its hashes. */
 #include "macho/check/macho_check_sign.h"
 
 #include <inttypes.h>
@@ -8,24 +8,24 @@
 #include "base/os/sha256.h"
 #include "macho/check/macho_check_report.h"
 
-#define DIRECTORY_SIZE 44u      /* up to and with spare2, which all versions have */
-#define EXEC_SEG_SIZE 88u       /* ... with the executable segment, from version 0x20400 on */
-#define ALTERNATE_FIRST 0x1000u /* CodeDirectories with other hashes */
+#define DIRECTORY_SIZE 44u      /* up to and including spare2, which all versions have */
+#define EXEC_SEG_SIZE 88u       /* with the executable segment, from version 0x20400 on */
+#define ALTERNATE_FIRST 0x1000u /* CodeDirectories with other hash types */
 #define ALTERNATE_LAST 0x1004u
 
-/* Of pages that the plan made, or that have no hash in the original to compare with, the self-check
- * hashes this share: a signer that is wrong is wrong for more than one page. */
+/* The self-check hashes one in SAMPLE of the pages that the plan made or that have no hash in
+ * the original to compare with: a wrong signer is wrong for more than one page. */
 #define SAMPLE 16
 
 struct directory {
-    struct exti_span s; /* n 0: none with SHA-256 */
+    struct exti_span s; /* n 0: there is none with SHA-256 */
     uint32_t flags, hashes, special, pages, identifier;
     uint64_t limit;
     unsigned page_shift;
 };
 
 struct signature {
-    struct exti_span s, kept[8]; /* kept: by slot, those of which a copy keeps the bytes */
+    struct exti_span s, kept[8]; /* kept: the blobs that a copy keeps, by slot */
     struct directory dir;
     bool has_cms;
 };
@@ -87,7 +87,7 @@ static const char *read_blob(struct signature *sig, uint32_t slot, struct exti_s
     return NULL;
 }
 
-/* What is wrong with it, or NULL. */
+/* Returns what is wrong, or NULL. */
 static const char *read_signature(const struct macho_file *f, struct signature *sig)
 {
     const struct exti_span s = f->pieces[MACHO_SIGNATURE].s;
@@ -128,8 +128,8 @@ static bool is_patched(const struct exti_plan *plan, uint64_t at, uint64_t end, 
     return *next < plan->count && plan->patches[*next].offset < end;
 }
 
-/* Whether the self-check has to compute this page's hash.  What neither patches nor tail touch
- * is the original's page, whose hash the original's signature has, if it has one of this kind. */
+/* Whether to compute this page's hash.  A page that no patch or tail touches is the original's,
+ * and the original's signature has its hash if it uses the same kind. */
 static bool must_hash(const struct macho_check *c, const struct directory *old,
                       const struct directory *d, uint64_t page, size_t *next)
 {
@@ -243,7 +243,7 @@ int exti__macho_rule_signature(struct macho_check *c, const struct macho_file *f
     const char *fault;
     int rc;
 
-    /* A copy has a signature of its own, so the original's faults are no excuse. */
+    /* The copy's signature is new, so faults in the original's do not excuse it. */
     if (c->judge.collecting || is_unchanged(c))
         return 0;
     if (!f->pieces[MACHO_SIGNATURE].present) {
@@ -288,7 +288,8 @@ static void check_exec_segment(struct macho_check *c, const struct signature *si
                             be64(s.p + 64), be64(s.p + 72), a->text->fileoff, a->text->filesize);
 }
 
-/* A copy that differs is signed anew, ad hoc, and keeps what its owner may do. */
+/* A copy that differs has a new ad hoc signature, which keeps the original's entitlements and
+ * requirements. */
 int exti__macho_step_signature(struct macho_check *c, struct exti_error *err)
 {
     struct signature was, now;
@@ -313,7 +314,7 @@ int exti__macho_step_signature(struct macho_check *c, struct exti_error *err)
     if (!c->before.pieces[MACHO_SIGNATURE].present || read_signature(&c->before, &was))
         return 0;
     for (uint32_t slot = 0; slot < sizeof now.kept / sizeof *now.kept; slot++)
-        /* Requirements beside a certificate are about that certificate. */
+        /* Requirements in a certificate's signature are about that certificate and are dropped. */
         if (!same_blob(was.kept[slot], now.kept[slot]) &&
             !(slot == CSSLOT_REQUIREMENTS && was.has_cms && !now.kept[slot].n))
             exti__macho_finding(c, now.s.base - c->after.file.base,

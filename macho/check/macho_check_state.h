@@ -1,9 +1,9 @@
 /* The check of one slice.
  *
- * check/ judges rewritten copies.  It uses read/ and base/; macho_check.c is its top, called through
- * macho_format.c.  The common reader opens both files.  What a rewrite changes (binding opcodes, chains,
- * imports, the exports trie, signatures, unwind tables) is decoded here a second time, so that a fault in
- * the rewriter's decoders is not hidden by the same fault here.
+ * check/ judges rewritten copies.  It uses read/ and base/; macho_check.c is its top, called
+ * through macho_format.c.  The common reader opens both files.  What a rewrite changes (binding
+ * opcodes, chains, imports, the exports trie, signatures, unwind tables) is decoded here a second
+ * time, so that a fault in the rewriter's decoders is not hidden by the same fault here.
  *
  * A rule is about one file, original or copy.  A step compares the copy with the original. */
 #ifndef MACHO_CHECK_MACHO_CHECK_STATE_H

@@ -1,4 +1,4 @@
-/* The exports trie: dyld's rules, and that the copy exports the same as the original. */
+/* The exports trie: dyld's rules, and that the copy exports what the original does. */
 #include "macho/check/macho_check_trie.h"
 
 #include <inttypes.h>

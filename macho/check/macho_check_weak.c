@@ -1,5 +1,5 @@
-/* Weak definitions, one for the process: each look-up of the original is in the copy, or the
- * slot is kept to what the edits make of it. */
+/* Weak bindings: the copy has each weak look-up of the original, or binds its slot to the
+ * definition that the edits lead to. */
 #include "macho/check/macho_check_weak.h"
 
 #include <inttypes.h>
@@ -14,7 +14,8 @@
 #include "macho/read/macho_word.h"
 
 struct weak {
-    struct macho_slots before, after, bound, rebased; /* bound: in the copy; rebased: as it was */
+    struct macho_slots before, after, bound, rebased; /* bound: in the copy; rebased: in the
+                                                       * original */
 };
 
 static bool is_mark(const struct macho_slot *s)
@@ -27,8 +28,8 @@ static uint64_t place_of(const struct macho_check *c, const struct macho_slot *s
     return is_mark(s) ? s->at : s->at + c->shift;
 }
 
-/* A slot that no weak binding writes to any more is bound to `target`, or a rebase leaves the
- * address of the file's own definition in it. */
+/* Whether a slot without a weak binding has the right value: another stream binds it to
+ * `target`, or a rebase leaves the address of the file's own definition in it. */
 static bool slot_holds(struct macho_check *c, const struct weak *w, const struct macho_slot *s,
                        int32_t target)
 {
@@ -86,7 +87,7 @@ static int weak_kept(struct macho_check *c, const struct macho_slot *was,
     return 0;
 }
 
-/* The copy's weak binding at `j` if it is `was`, else NULL. */
+/* The copy's weak binding at index `j` if it corresponds to `was`, otherwise NULL. */
 static const struct macho_slot *same_weak(const struct macho_check *c, const struct macho_slot *was,
                                           const struct macho_slots *after, size_t j)
 {

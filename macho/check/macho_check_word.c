@@ -1,5 +1,5 @@
-/* The numbers in the original's segments that hold addresses and so move with a page shift:
- * pointers that dyld rebases, unwind tables, offsets of initialisers. */
+/* Numbers in the original's segments that hold addresses and so move with a page shift: pointers
+ * that dyld rebases, unwind tables, offsets of initialisers. */
 #include "macho/check/macho_check_word.h"
 
 #include <string.h>
@@ -43,8 +43,8 @@ static uint32_t word(struct exti_span s, uint64_t at)
     return at <= s.n && s.n - at >= 4 ? exti__macho_u32(s.p + at) : 0;
 }
 
-/* Entries of a regular page tell functions from the image's start; those of a compressed one
- * from the page's first function. */
+/* Entries of a regular page hold offsets from the image's start; those of a compressed page
+ * count from its first function. */
 static int add_page(struct macho_words *out, struct exti_span s, uint64_t page,
                     struct exti_error *err)
 {
@@ -69,7 +69,7 @@ static int add_unwind(struct macho_words *out, struct exti_span s, struct exti_e
         if (!rc)
             rc = add_page(out, s, word(s, at + 4), err);
     }
-    /* Functions and their language data, from the first entry's list to the last one's. */
+    /* The LSDA array extends from the first index entry's LSDA offset to the last one's. */
     if (!rc && count) {
         const uint64_t first = word(s, index + 8),
                        end = word(s, index + (count - 1) * INDEX_ENTRY_SIZE + 8);

@@ -29,11 +29,11 @@ static int put_ordinal(struct exti_buf *out, int32_t ordinal, struct exti_error 
     return rc ? rc : exti__macho_put_uleb(out, (uint64_t)ordinal, err);
 }
 
-/* What the stream written so far has set. */
+/* The interpreter's state after the opcodes written so far. */
 struct encoder {
     struct exti_buf *out;
     bool weak, has_ordinal, has_type;
-    const struct macho_bind *named; /* the symbol set last, and its flags; NULL: none */
+    const struct macho_bind *named; /* the last symbol opcode's symbol and flags; NULL: none */
     int32_t ordinal;
     int64_t addend;
     bool has_place;
@@ -41,7 +41,7 @@ struct encoder {
     uint64_t offset;
 };
 
-/* By place: comparing text would take a long name's length for each time it is bound. */
+/* Compares pointers: comparing text would read a long name once per binding. */
 static bool same_symbol(const struct macho_bind *a, const struct macho_bind *b)
 {
     return a->flags == b->flags && a->symbol == b->symbol;
@@ -52,7 +52,7 @@ static int put_target(struct encoder *e, const struct macho_bind *b, struct exti
     bool other_library = !e->weak && (!e->has_ordinal || e->ordinal != b->ordinal);
     int rc = other_library ? put_ordinal(e->out, b->ordinal, err) : 0;
 
-    /* Named again for another library: alone, that would not count. */
+    /* dyld ignores a new ordinal unless a symbol opcode follows. */
     if (!rc && (other_library || !e->named || !same_symbol(b, e->named))) {
         rc = put_opcode(e->out, BIND_OPCODE_SET_SYMBOL_TRAILING_FLAGS_IMM | b->flags, err);
         if (!rc)
@@ -93,7 +93,8 @@ static int put_place(struct encoder *e, const struct macho_bind *b, struct exti_
     return rc;
 }
 
-/* How many of the list bind the same, at even distances: `*skip` bytes beyond a pointer. */
+/* How many bindings from the list's start have the same target at even distances.  *skip is the
+ * distance between two slots. */
 static size_t run_length(const struct macho_bind *list, size_t count, uint64_t *skip)
 {
     size_t n = 1;
@@ -107,7 +108,7 @@ static size_t run_length(const struct macho_bind *list, size_t count, uint64_t *
     return n;
 }
 
-/* Binds as many of the list as one opcode can, and tells how many. */
+/* Binds as many of the list as one opcode can; *done is their number. */
 static int put_run(struct encoder *e, const struct macho_bind *list, size_t count, size_t *done,
                    struct exti_error *err)
 {

@@ -1,4 +1,4 @@
-/* The pieces of __LINKEDIT while a copy is put together. */
+/* The pieces of __LINKEDIT in a copy. */
 #include "macho/edit/macho_build.h"
 
 struct exti_buf *exti__macho_piece_new(struct macho_build *b, enum macho_piece_kind kind,

@@ -1,8 +1,8 @@
 /* A copy of one slice while it is put together.
  *
- * edit/ turns a request into an edit list.  It uses read/ and base/; macho_plan.c is its top, called
- * through macho_format.c.  Load commands, __LINKEDIT pieces and, when a page shift moves it, the body
- * between them are edited separately and laid out last. */
+ * edit/ turns a request into an edit list.  It uses read/ and base/; macho_plan.c is its top,
+ * called through macho_format.c.  Load commands, __LINKEDIT pieces and, when a page shift moves
+ * it, the body between them are edited separately and laid out last. */
 #ifndef MACHO_EDIT_MACHO_BUILD_H
 #define MACHO_EDIT_MACHO_BUILD_H
 
@@ -35,12 +35,12 @@ struct macho_build {
         struct exti_buf data;
     } pieces[MACHO_PIECES];
 
-    /* Set by macho_room.c: how far everything after the header moves, a multiple of 0x4000.  0: nothing
-     * moves. */
+    /* Set by macho_room.c: how far everything after the header moves, a multiple of 0x4000.  0:
+     * nothing moves. */
     uint64_t shift;
-    /* With a shift: the slice from room_end to __LINKEDIT, edited.  The copy then is the header and
-     * commands padded to `shift` bytes, the second header padded to room_end bytes, this, and the new
-     * __LINKEDIT. */
+    /* With a shift: the slice from room_end to __LINKEDIT, edited.  The copy then is the header
+     * and commands padded to `shift` bytes, the second header padded to room_end bytes, this, and
+     * the new __LINKEDIT. */
     struct exti_buf body;
 };
 

@@ -22,7 +22,7 @@ static int put_entry(struct exti_buf *out, uint64_t at, uint32_t format,
     return exti__buf_patch(out, (size_t)at, bytes, exti__macho_import_format(format)->entry, err);
 }
 
-/* The payload up to the imports, room for them in the widest format, and the names. */
+/* Copies the payload with space for the imports in the widest format. */
 static int widen(const struct macho_chained *c, struct macho_chained *to, struct exti_buf *out,
                  struct exti_error *err)
 {

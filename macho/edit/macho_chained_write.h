@@ -5,8 +5,8 @@
 #include "base/buf.h"
 #include "macho/read/macho_chained.h"
 
-/* Writes the payload with `ordinals[i]` for import i into `out`, which is empty.  The import table keeps
- * its format if the ordinals fit; otherwise it becomes DYLD_CHAINED_IMPORT_ADDEND64. */
+/* Writes the payload with `ordinals[i]` for import i into `out`, which is empty.  The import table
+ * keeps its format if the ordinals fit; otherwise it becomes DYLD_CHAINED_IMPORT_ADDEND64. */
 int exti__macho_chained_set_ordinals(const struct macho_chained *c, const int32_t *ordinals,
                                      struct exti_buf *out, struct exti_error *err);
 

@@ -1,4 +1,4 @@
-/* Editing the load commands: those that no edit names stay as they are, byte for byte. */
+/* Editing the load commands.  Commands that no edit names keep their bytes. */
 #include "macho/edit/macho_commands.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "macho/edit/macho_paths.h"
 #include "macho/edit/macho_room.h"
 
-/* More than a linker can number many times over; keeps the work on a hostile file in bounds. */
+/* More than any linker writes; bounds the work on hostile files. */
 enum { MOST_NAMES = 4096 };
 
 static int collect_items(struct macho_edit *e, struct exti_error *err)
@@ -40,7 +40,7 @@ static int collect_items(struct macho_edit *e, struct exti_error *err)
     return rc;
 }
 
-/* A bundle has no id: dyld refuses one. */
+/* Bundles have no id: dyld refuses one. */
 static void set_id(struct macho_edit *e)
 {
     for (size_t i = 0; i < e->count; i++)
@@ -48,7 +48,7 @@ static void set_id(struct macho_edit *e)
             e->items[i].text = e->b->opts->id;
 }
 
-/* arm64 code does not run unsigned; elsewhere only a stale signature does harm. */
+/* arm64 code needs a signature.  On x86-64 only a stale signature does harm. */
 static int edit_signature(struct macho_edit *e, struct exti_error *err)
 {
     const struct macho_file *f = e->b->f;
@@ -92,7 +92,7 @@ static int find_bind_ordinal(struct macho_edit *e, struct exti_error *err)
                       "bind_name '%s' is not among the libraries that the copy needs", name);
 }
 
-/* A library merged with another goes by that one's number: it has its name. */
+/* A library that was merged into another gets the other's ordinal: both have the same name. */
 static int number_libraries(struct macho_edit *e, struct exti_error *err)
 {
     struct macho_build *b = e->b;

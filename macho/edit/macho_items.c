@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "macho/read/macho_word.h"
 
-/* The commands that dyld numbers (mach_o/UnsafeHeader.cpp, forEachLinkedDylib). */
 bool exti__macho_is_library(uint32_t cmd)
 {
     return cmd == LC_LOAD_DYLIB || cmd == LC_LOAD_WEAK_DYLIB || cmd == LC_REEXPORT_DYLIB ||
@@ -59,7 +58,7 @@ static bool is_kept(const struct macho_item *item)
            (!item->text || strcmp(item->text, item->was) == 0);
 }
 
-/* What stands before the name: a dylib_use_command is longer than a dylib_command. */
+/* Size before the name: a dylib_use_command is longer than a dylib_command. */
 static size_t head_size(const struct macho_item *item)
 {
     if (item->old.n)
@@ -80,8 +79,8 @@ uint64_t exti__macho_item_size(const struct macho_item *item)
     return item->no_tools ? BUILD_VERSION_SIZE : LINKEDIT_DATA_COMMAND_SIZE;
 }
 
-/* A new library's versions are zero: dyld before macOS 12 refuses a library older than the compatibility
- * version asked for.  The timestamp is the one that linkers write. */
+/* A new library's versions are 0, because dyld before macOS 12 refuses a library older than the
+ * requested compatibility version.  Linkers write the timestamp 2. */
 static void fill_head(const struct macho_item *item, uint8_t *p)
 {
     if (item->old.n) {

@@ -1,5 +1,5 @@
-/* __LINKEDIT laid out anew.  Apple's codesign_allocate, install_name_tool and strip walk its pieces in
- * one order (cctools, checkout.c) and refuse a file in which one does not begin where the last ended. */
+/* The layout of __LINKEDIT.  Apple's codesign_allocate, install_name_tool and strip expect the
+ * pieces in one order (cctools checkout.c) and refuse a file with gaps between them. */
 #include "macho/edit/macho_linkedit.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 
 enum {
     SIGNATURE_ALIGN = 16,
-    /* segment_command_64 */
+    /* Field offsets in segment_command_64. */
     VMADDR = 24,
     VMSIZE = 32,
     FILEOFF = 40,
@@ -22,11 +22,12 @@ enum {
 struct layout {
     struct macho_build *b;
     struct exti_buf *out;
-    uint64_t start; /* offset of __LINKEDIT in the copy */
+    uint64_t start; /* __LINKEDIT's offset in the copy */
     struct exti_error *err;
 };
 
-/* The first command of the copy that is `cmd`, and named `segment` if that is given; or NULL. */
+/* The copy's first command `cmd`, for segment `segment` unless that is NULL; NULL if there is
+ * none. */
 static uint8_t *find_command(const struct macho_build *b, uint32_t cmd, const char *segment)
 {
     uint8_t *p = b->commands.p;
@@ -40,7 +41,7 @@ static uint8_t *find_command(const struct macho_build *b, uint32_t cmd, const ch
     return NULL;
 }
 
-/* The command that tells of a piece; one that was dropped tells of nothing. */
+/* The copy's command that locates a piece; NULL if it was dropped. */
 static uint8_t *piece_command(const struct macho_build *b, enum macho_piece_kind kind)
 {
     const struct macho_piece *p = &b->f->pieces[kind];
@@ -71,7 +72,7 @@ static uint32_t old_offset(const struct macho_file *f, enum macho_piece_kind kin
     return exti__macho_u32(f->commands[p->command].s.p + p->off_at);
 }
 
-/* ---- where no piece changes its size, each stays where it is ----------------------------------------- */
+/* ---- if no piece changes its size, the layout stays ----------------------------------------- */
 
 static uint64_t pieces_end(const struct macho_file *f)
 {
@@ -97,8 +98,8 @@ static bool keeps_sizes(const struct macho_build *b)
     return !signature->s.n || signature->s.base - f->file.base >= pieces_end(f);
 }
 
-/* Bytes of the old __LINKEDIT to keep.  What linkers leave between the last piece and the signature
- * stays; behind an unsigned file's last piece nothing may stand once there is a signature. */
+/* How many bytes of the old __LINKEDIT stay.  Padding before a signature stays.  An unsigned
+ * file that gets a signature loses what follows its last piece. */
 static uint64_t kept_size(const struct macho_build *b)
 {
     const struct macho_file *f = b->f;
@@ -140,7 +141,7 @@ static int keep_layout(const struct layout *l)
     return rc;
 }
 
-/* ---- otherwise they follow each other ------------------------------------------------------------------ */
+/* ---- otherwise the pieces are laid out anew -------------------------------------------------- */
 
 static int align_output(const struct layout *l, uint64_t to)
 {
@@ -149,8 +150,8 @@ static int align_output(const struct layout *l, uint64_t to)
     return over ? exti__buf_zeros(l->out, (size_t)(to - over), l->err) : 0;
 }
 
-/* dyld wants pointer alignment of all but these two.  Behind an odd number of indirect symbols some
- * linkers round and others do not: a gap that there was stays. */
+/* dyld requires pointer alignment for all pieces but these two.  After an odd number of indirect
+ * symbols some linkers align the strings and others do not, so an existing gap stays. */
 static uint64_t piece_alignment(const struct macho_file *f, enum macho_piece_kind kind)
 {
     const struct exti_span *s = &f->pieces[kind].s, *before = &f->pieces[MACHO_INDIRECT_SYMBOLS].s;
@@ -162,8 +163,8 @@ static uint64_t piece_alignment(const struct macho_file *f, enum macho_piece_kin
     return before->n && s->n && before->base + before->n != s->base && s->base % 8 == 0 ? 8 : 1;
 }
 
-/* Empty pieces of the newer commands stand where they would if they were not; the older commands have
- * zero there. */
+/* Where an empty piece's offset points: linkedit_data_commands give its position in the order;
+ * older commands give 0. */
 static bool empty_has_offset(const struct macho_file *f, enum macho_piece_kind kind)
 {
     if (!f->pieces[kind].s.n)
@@ -187,7 +188,7 @@ static int place_piece(const struct layout *l, enum macho_piece_kind kind)
         return rc;
     offset = l->start + l->out->n;
     rc = exti__buf_append(l->out, s.p, s.n, l->err);
-    /* Padding counts as the piece's own, or it would be a hole. */
+    /* Padding belongs to the piece; outside it, it would be a gap. */
     if (!rc && p->unit == 1 && kind != MACHO_STRINGS && l->b->pieces[kind].replaced) {
         rc = align_output(l, 8);
         size = l->start + l->out->n - offset;
@@ -204,7 +205,7 @@ static int place_pieces(const struct layout *l)
     return rc;
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------- */
+/* ---- signature and segment ------------------------------------------------------------------- */
 
 static int reserve_signature(const struct layout *l, uint64_t *size)
 {
@@ -229,7 +230,7 @@ static int reserve_signature(const struct layout *l, uint64_t *size)
     return 0;
 }
 
-/* A vmsize with room left is kept, even one that a linker did not round to pages. */
+/* Keeps a vmsize that is large enough, even if the linker did not round it to pages. */
 static int put_segment(const struct layout *l, uint64_t filesize)
 {
     const struct macho_file *f = l->b->f;
@@ -270,3 +271,4 @@ int exti__macho_linkedit(struct macho_build *b, struct exti_buf *out, uint64_t *
         *fileoff = l.start;
     return rc;
 }
+

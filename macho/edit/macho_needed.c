@@ -1,4 +1,4 @@
-/* The needed libraries, whose order gives them the numbers that bindings name them by. */
+/* The needed libraries, whose order defines the ordinals that bindings use. */
 #include "macho/edit/macho_needed.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static int insert_library(struct macho_edit *e, size_t at, const char *name, str
     return exti__macho_insert(e, at, (struct macho_item){.cmd = LC_LOAD_DYLIB, .text = name}, err);
 }
 
-/* bind_short is another name of bind_name's library: a file with it has that already. */
+/* bind_short names the same library as bind_name, so a file that has it needs no other. */
 static bool is_there(const struct macho_edit *e, const char *name)
 {
     const struct exti_rewrite_opts *opts = e->b->opts;
@@ -40,7 +40,7 @@ static bool is_there(const struct macho_edit *e, const char *name)
             exti__macho_library(e, opts->bind_short));
 }
 
-/* A file that names no library gets libSystem from dyld, as number 1, until it names one. */
+/* dyld gives a file that names no library libSystem, as library 1. */
 static int add_library(struct macho_edit *e, const struct exti_needed *op, struct exti_error *err)
 {
     const bool implied = !e->b->f->dylib_count;
@@ -74,7 +74,7 @@ static int apply_needed(struct macho_edit *e, size_t at, struct exti_error *err)
         item->removed = !op->to;
         found = true;
     }
-    /* Replaced already: so that editing a file twice is editing it once. */
+    /* Already replaced: editing a file twice must equal editing it once. */
     found = found || (op->to && is_there(e, op->to));
     if (e->b->found)
         e->b->found[at] = e->b->found[at] || found;
@@ -97,7 +97,7 @@ static bool is_requested(const struct exti_rewrite_opts *opts, const char *text)
     return opts->bind_short && strcmp(opts->bind_short, text) == 0;
 }
 
-/* @loader_path in the names that stay. */
+/* Resolves @loader_path in the names that no edit sets. */
 static int translate_names(struct macho_edit *e, struct exti_error *err)
 {
     int rc = 0;
@@ -112,7 +112,7 @@ static int translate_names(struct macho_edit *e, struct exti_error *err)
     return rc;
 }
 
-/* ---- two names that became one ------------------------------------------------------------------------ */
+/* ---- libraries that got the same name -------------------------------------------------------- */
 
 static int command_rank(uint32_t cmd)
 {
@@ -127,7 +127,7 @@ static bool is_renamed_item(const struct macho_item *item)
     return !item->was || strcmp(item->was, item->text) != 0;
 }
 
-/* Whether its flags say more than its command: dylib_use_command. */
+/* Whether the item is a dylib_use_command, whose flags add to its command. */
 static bool has_flags(const struct macho_item *item)
 {
     struct exti_cur c = exti__cur(item->old, false);
@@ -136,7 +136,7 @@ static bool has_flags(const struct macho_item *item)
     return item->old.n && exti__cur_u32(&c) == DYLIB_USE_MARKER;
 }
 
-/* The one kept serves for both, so it must do what either did. */
+/* One library replaces both, so it gets the stronger command. */
 static int merge_items(struct macho_item *a, struct macho_item *b, struct exti_error *err)
 {
     struct macho_item *gone = is_renamed_item(b) ? b : a, *kept = gone == b ? a : b;
@@ -151,7 +151,7 @@ static int merge_items(struct macho_item *a, struct macho_item *b, struct exti_e
     return 0;
 }
 
-/* dyld refuses a name that is there twice (SDK 26 and later). */
+/* dyld refuses two libraries of the same name (SDK 26 and later). */
 static int merge_duplicates(struct macho_edit *e, struct exti_error *err)
 {
     int rc = 0;
@@ -192,3 +192,4 @@ int exti__macho_edit_needed(struct macho_edit *e, struct exti_error *err)
                       "LC_LOAD_DYLIB: the last library cannot be removed: dyld would put " LIBSYSTEM
                       " in its place");
 }
+

@@ -1,4 +1,4 @@
-/* The library search path: an LC_RPATH for each entry. */
+/* The library search path: one LC_RPATH per entry. */
 #include "macho/edit/macho_paths.h"
 
 #include <string.h>
@@ -27,7 +27,8 @@ static char *join_text(const char *head, size_t n, const char *tail, size_t m)
     return p;
 }
 
-/* dyld takes @loader_path for the loading file's folder only where a name begins with it. */
+/* Length of `word` at the start of `text` if a folder separator or nothing follows it, otherwise
+ * 0.  dyld expands @loader_path only at the start of a name. */
 static size_t leading_token(const char *text, size_t n, const char *word)
 {
     const size_t m = strlen(word);
@@ -51,7 +52,7 @@ int exti__macho_translate(struct macho_edit *e, const char **text, struct exti_e
     return rc;
 }
 
-/* Unless it is there already. */
+/* Skips duplicates. */
 static int add_unique(struct paths *list, const char *text, struct exti_error *err)
 {
     const char **p;
@@ -67,7 +68,7 @@ static int add_unique(struct paths *list, const char *text, struct exti_error *e
     return 0;
 }
 
-/* Entries as a caller spells them: between colons, with $ORIGIN. */
+/* Appends the entries of a caller's list: separated by colons, with $ORIGIN for @loader_path. */
 static int add_entries(struct macho_edit *e, struct paths *list, const char *entries,
                        struct exti_error *err)
 {
@@ -91,7 +92,7 @@ static int add_entries(struct macho_edit *e, struct paths *list, const char *ent
     return rc;
 }
 
-/* *changed: another list than the file's is asked for. */
+/* *changed: the edits ask for another list than the file's. */
 static int list_new_paths(struct macho_edit *e, struct paths *list, bool *changed,
                           struct exti_error *err)
 {
@@ -125,7 +126,8 @@ static bool is_unchanged_list(const struct macho_file *f, const struct paths *li
     return true;
 }
 
-/* Takes the old commands out; gives the place of the first, or the one behind the libraries. */
+/* Removes the old commands.  Returns the index of the first, or the index after the libraries if
+ * there was none. */
 static size_t remove_old_paths(struct macho_edit *e)
 {
     size_t kept = 0, at = SIZE_MAX, behind = e->count;

@@ -6,7 +6,8 @@
 
 int exti__macho_edit_paths(struct macho_edit *e, struct exti_error *err);
 
-/* Replaces a leading @loader_path in *text by opts->origin, the original's folder, if that is given. */
+/* Replaces a leading @loader_path in *text by opts->origin, the original's folder, if that is
+ * given. */
 int exti__macho_translate(struct macho_edit *e, const char **text, struct exti_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* The plan operation: one slice rewritten, and a universal file's slices laid out anew. */
+/* The plan operation, for thin files and universal ones. */
 #include "macho/edit/macho_plan.h"
 
 #include <string.h>

@@ -22,7 +22,8 @@ int exti__macho_put_sleb(struct exti_buf *b, int64_t v, struct exti_error *err)
     do {
         uint8_t low = (uint8_t)(v & 0x7f);
 
-        /* An arithmetic shift, spelt out: C11 leaves the shift of a negative number open. */
+        /* An arithmetic shift, written out: C11 leaves shifts of negative numbers to the
+         * implementation. */
         v = v < 0 ? -1 - (-1 - v) / 128 : v / 128;
         more = !(v == 0 && !(low & 0x40)) && !(v == -1 && low & 0x40);
         bytes[n++] = (uint8_t)(low | (more ? 0x80 : 0));

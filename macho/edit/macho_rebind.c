@@ -1,4 +1,4 @@
-/* Binds the references of a copy to their new targets, and keeps symbols and exports in step. */
+/* Binds the references of a copy to their new targets, and updates symbols and exports to match. */
 #include "macho/edit/macho_rebind.h"
 
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static int rebind_imports(struct macho_rebind *r, struct exti_error *err)
         changed |= ordinals[i] != im.ordinal;
         r->weak_left |= ordinals[i] == BIND_SPECIAL_DYLIB_WEAK_LOOKUP;
     }
-    /* An entry grows from 4 to 16 bytes at most. */
+    /* An entry grows from 4 to at most 16 bytes. */
     if (!rc && changed)
         rc = exti__macho_chained_set_ordinals(
             &c, ordinals, exti__macho_piece_new(r->b, MACHO_CHAINED_FIXUPS, 4 * c.s.n + 64), err);
@@ -47,7 +47,7 @@ static int rebind_imports(struct macho_rebind *r, struct exti_error *err)
     return rc;
 }
 
-/* What dyld binds by relocations, from before macOS 10.6. */
+/* Relocations that dyld binds in files from before macOS 10.6. */
 static int check_classic(void *user, const struct macho_reference *ref, struct exti_error *err)
 {
     struct macho_rebind *r = user;
@@ -79,7 +79,7 @@ static int library_byte(int32_t ordinal)
 {
     if (ordinal == BIND_SPECIAL_DYLIB_MAIN_EXECUTABLE)
         return EXECUTABLE_ORDINAL;
-    /* A byte cannot tell more: dyld does not look here, and tools then name no library. */
+    /* One byte cannot hold more.  dyld does not read it, and tools then show no library. */
     if (ordinal < 0 || ordinal > (int32_t)MAX_LIBRARY_ORDINAL)
         return DYNAMIC_LOOKUP_ORDINAL;
     return ordinal;
@@ -96,7 +96,7 @@ static int set_library(void *user, const struct macho_nlist *n, struct exti_erro
     uint8_t byte;
     int rc;
 
-    /* Nothing binds it: else it would have been refused by now. */
+    /* Nothing binds the symbol; a binding would have been refused before. */
     if (was > 0 && !exti__macho_new_library(b, was) && !(known && known->provided))
         now = BIND_SPECIAL_DYLIB_FLAT_LOOKUP;
     else if ((rc = exti__macho_new_ordinal(r, n->name, was, &now, err)))
@@ -161,7 +161,7 @@ static int renumber_exports(struct macho_build *b, struct exti_error *err)
 /* ---- renames -------------------------------------------------------------------------------- */
 
 struct renames {
-    const char **names; /* by name */
+    const char **names; /* sorted */
     size_t count;
 };
 
@@ -209,7 +209,7 @@ static int check_renames(const struct macho_build *b, struct exti_error *err)
     return rc;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- the whole file -------------------------------------------------------------------------- */
 
 static bool is_renumbered(const struct macho_build *b)
 {
@@ -230,7 +230,7 @@ static int rebind(struct macho_rebind *r, struct exti_error *err)
         rc = exti__macho_rebind_opcodes(r, err);
     else if (!rc)
         rc = rebind_classic(r, err);
-    /* Without MH_TWOLEVEL the byte stands for nothing. */
+    /* Without MH_TWOLEVEL the byte has no meaning. */
     if (!rc && b->f->flags & MH_TWOLEVEL)
         rc = exti__macho_undefined(b, set_library, r, err);
     if (!rc && is_renumbered(b))
@@ -252,3 +252,4 @@ int exti__macho_rebind(struct macho_build *b, struct exti_error *err)
     exti__free(r.names);
     return rc;
 }
+

@@ -4,9 +4,9 @@
 
 #include "macho/edit/macho_build.h"
 
-/* Binds flat and main program references to b->bind_ordinal where one of b->bind exports the name, keeps
- * the file's weak definitions to itself (EXTI_RW_CLEAR_UNIQUE), renumbers ordinals where libraries were
- * removed, and updates the symbol table to match. */
+/* Binds flat and main program references to b->bind_ordinal where one of b->bind exports the name,
+ * keeps the file's weak definitions to itself (EXTI_RW_CLEAR_UNIQUE), renumbers ordinals where
+ * libraries were removed, and updates the symbol table to match. */
 int exti__macho_rebind(struct macho_build *b, struct exti_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Binds anew what the opcode streams of LC_DYLD_INFO bind. */
+/* Rebinds LC_DYLD_INFO's opcode streams. */
 #include "macho/edit/macho_rebind_opcodes.h"
 
 #include <stdlib.h>
@@ -17,12 +17,12 @@ struct stream {
     bool changed;
 };
 
-/* A slot that the weak stream is to bind no longer. */
+/* A slot that the copy's weak stream no longer binds. */
 struct freed {
     uint64_t vmaddr;
-    struct macho_bind bind; /* what is to be in it: ordinal is a library's */
+    struct macho_bind bind; /* its new binding; the ordinal is a library's */
     const struct macho_bound *known;
-    bool holds; /* it is, without the weak stream */
+    bool holds; /* it gets the right value without another binding */
 };
 
 struct streams {
@@ -55,7 +55,7 @@ static uint64_t slot_address(const struct streams *x, const struct macho_bind *b
 
 /* ---- the weak stream ------------------------------------------------------------------------ */
 
-/* Whether a weak binding goes, and to which library the slot is bound instead. */
+/* Whether a binding leaves the weak stream, and which library then binds its slot. */
 static int leaves_weak_stream(const struct streams *x, const struct macho_bind *b, bool *out,
                               int32_t *library, struct exti_error *err)
 {
@@ -72,7 +72,7 @@ static int by_vmaddr(const void *pa, const void *pb)
     return (a->vmaddr > b->vmaddr) - (a->vmaddr < b->vmaddr);
 }
 
-/* Takes out of the weak stream what is no longer looked up there. */
+/* Removes from the weak stream the bindings that now go to one library. */
 static int free_slots(struct streams *x, struct exti_error *err)
 {
     size_t kept = 0;
@@ -113,8 +113,8 @@ static struct freed *freed_at(const struct streams *x, uint64_t at)
     return x->freed_count ? bsearch(&key, x->freed, x->freed_count, sizeof key, by_vmaddr) : NULL;
 }
 
-/* A rebased slot has the file's own definition in it, as linkers leave it, or else it does not
- * count. */
+/* Linkers leave the address of the file's own definition in a rebased slot.  A slot with another
+ * value needs a binding. */
 static int match_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t type,
                         struct exti_error *err)
 {
@@ -136,7 +136,8 @@ static int match_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t t
     return 0;
 }
 
-/* What binds a slot beside the weak stream binds it to the same as the others of its name. */
+/* If another stream also binds a freed slot to the same name, that binding gets the slot's new
+ * library. */
 static void match_bindings(struct streams *x, struct stream *s)
 {
     for (size_t i = 0; i < s->count; i++) {
@@ -154,7 +155,7 @@ static void match_bindings(struct streams *x, struct stream *s)
     }
 }
 
-/* Without a weak binding each slot must still be bound to something. */
+/* Every slot that left the weak stream needs a value from a rebase or another binding. */
 static int fill_slots(struct streams *x, struct exti_error *err)
 {
     int rc = exti__macho_rebases(x->r->b->f, match_rebase, x, err);
@@ -172,7 +173,7 @@ static int fill_slots(struct streams *x, struct exti_error *err)
     return rc;
 }
 
-/* ---- the others ----------------------------------------------------------------------------- */
+/* ---- eager and lazy streams ------------------------------------------------------------------ */
 
 static int rebind_stream(struct streams *x, struct stream *s, struct exti_error *err)
 {
@@ -182,7 +183,7 @@ static int rebind_stream(struct streams *x, struct stream *s, struct exti_error 
     for (size_t i = 0; i < s->count; i++) {
         struct macho_bind *b = &s->list[i];
 
-        /* Streams bind a symbol in many slots, one after the other. */
+        /* Streams usually bind one symbol in many slots in a row. */
         if (b->symbol != symbol || b->ordinal != was) {
             int rc = exti__macho_new_ordinal(x->r, b->symbol, b->ordinal, &now, err);
 
@@ -197,7 +198,8 @@ static int rebind_stream(struct streams *x, struct stream *s, struct exti_error 
     return 0;
 }
 
-/* Sets the library in the opcode at `p`, of which `n` bytes are there, if it is as long then. */
+/* Overwrites the ordinal of the opcode at `p`, with `n` bytes left, if the new ordinal takes the
+ * same number of bytes. */
 static bool set_in_place(uint8_t *p, size_t n, int32_t library)
 {
     size_t size = 1;
@@ -219,8 +221,8 @@ static bool set_in_place(uint8_t *p, size_t n, int32_t library)
     return true;
 }
 
-/* The lazy stream with other libraries at the same places, for stub helpers know these by number.
- * *done is false where that cannot be. */
+/* Changes ordinals in the lazy stream in place, because stub helpers refer to its opcodes by
+ * offset.  *done is false if an ordinal does not fit. */
 static int edit_lazy_in_place(struct streams *x, bool *done, struct exti_error *err)
 {
     const struct macho_file *f = x->r->b->f;
@@ -241,7 +243,7 @@ static int edit_lazy_in_place(struct streams *x, bool *done, struct exti_error *
     return rc;
 }
 
-/* Writes a stream anew, with room for what a new library for each symbol could need. */
+/* Writes a stream anew, with space for one ordinal opcode per symbol. */
 static int write_stream(struct streams *x, enum macho_piece_kind kind, const struct stream *s,
                         struct exti_error *err)
 {
@@ -257,8 +259,8 @@ static int write_stream(struct streams *x, enum macho_piece_kind kind, const str
     return rc ? rc : exti__buf_align(out, 8, err);
 }
 
-/* All lazy bindings become eager ones, as with the linker's -bind_at_load: dyld binds them when it
- * loads the file anyway, since macOS 12. */
+/* Moves all lazy bindings to the eager stream, as the linker's -bind_at_load does.  Since macOS
+ * 12 dyld binds them at load time anyway. */
 static int bind_lazy_eagerly(struct streams *x, struct exti_error *err)
 {
     int rc = 0;
@@ -312,3 +314,4 @@ int exti__macho_rebind_opcodes(struct macho_rebind *r, struct exti_error *err)
     exti__free(x.freed);
     return rc;
 }
+

@@ -1,4 +1,4 @@
-/* One slice rewritten. */
+/* Rewriting one slice. */
 #include "macho/edit/macho_rewrite.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "macho/read/macho_fat.h"
 #include "macho/read/macho_signature.h"
 
-/* A new piece may be several times the old one's size: an import table of another format, say. */
+/* A piece can grow to several times its old size, for example an import table in a wider format. */
 #define GROWTH 4
 #define SLACK ((size_t)1 << 20)
 
@@ -26,8 +26,8 @@ static void free_build(struct macho_build *b)
     exti__free(b->ordinals);
 }
 
-/* The dynamic linker finds a main program's libraries by its own path, and the kernel reads its
- * header; an extension is never one. */
+/* dyld resolves a main program's libraries by the program's own path, and the kernel reads its
+ * header.  Extensions are never main programs. */
 static int refuse_programs(const struct macho_file *f, struct exti_error *err)
 {
     if (f->filetype == MH_DYLIB || f->filetype == MH_BUNDLE)
@@ -36,8 +36,8 @@ static int refuse_programs(const struct macho_file *f, struct exti_error *err)
                       "a main program (MH_EXECUTE), not a dylib or bundle");
 }
 
-/* codesign and the linkers call a signature after the file; a copy of an unsigned one goes by the last
- * part of its id. */
+/* Linkers and codesign name a signature after the file.  The copy of an unsigned file uses the
+ * last part of its id. */
 static const char *signature_identifier(const struct macho_build *b)
 {
     const char *id = b->opts->id ? b->opts->id : b->f->id, *slash;
@@ -61,7 +61,7 @@ static bool differs_from_file(const struct macho_build *b)
            memcmp(b->commands.p, f->file.p + MACH_HEADER_64_SIZE, b->commands.n) != 0;
 }
 
-/* The header and the commands, and zeros over what is left of longer old ones. */
+/* Appends the header, the commands, and zeros over the rest of longer old commands. */
 static int put_header(const struct macho_build *b, struct exti_buf *out, struct exti_error *err)
 {
     const struct macho_file *f = b->f;
@@ -97,8 +97,8 @@ static int sign_slice(const struct macho_build *b, uint64_t text_size,
     return exti__macho_sign(&b->signature, b->identifier, &slice, out, err);
 }
 
-/* Head and tail of the copy.  A shift moves the first byte behind the header to where another page
- * begins; without one nothing between the commands and __LINKEDIT changes. */
+/* Fills head and tail.  A shift moves everything after the header to other pages; without one,
+ * nothing between the commands and __LINKEDIT changes. */
 static int lay_out_slice(struct macho_build *b, struct macho_rewritten *r, struct exti_error *err)
 {
     const struct macho_file *f = b->f;

@@ -12,16 +12,17 @@ struct macho_rewritten {
     uint64_t tail_offset;
 };
 
-/* Rewrites one thin slice.  `bind` are the slices for its architecture of the libraries to bind to.
- * `found` is NULL for a thin file, where a library to replace or remove must be present.  For a universal
- * file it has an element for each of opts->needed, which is set if this slice names the library. */
+/* Rewrites one thin slice.  `bind` are the slices for its architecture of the libraries to bind
+ * to. `found` is NULL for a thin file, where a library to replace or remove must be present.  For
+ * a universal file it has an element for each of opts->needed, which is set if this slice names
+ * the library. */
 int exti__macho_rewrite(struct exti_span slice, const struct exti_rewrite_opts *opts,
                         const struct exti_span *bind, size_t bind_count, bool *found,
                         struct macho_rewritten *out, struct exti_error *err);
 void exti__macho_rewritten_free(struct macho_rewritten *r);
 
-/* The slices of req->bind for one architecture, in order, into `out`, which has room for req->bind_count.
- * *count is 0 if the first of req->bind has none. */
+/* The slices of req->bind for one architecture, in order, into `out`, which has room for
+ * req->bind_count. *count is 0 if the first of req->bind has none. */
 int exti__macho_bind_slices(const struct exti_request *req, uint32_t cputype, uint32_t cpusubtype,
                             struct exti_span *out, size_t *count, struct exti_error *err);
 

@@ -1,11 +1,12 @@
-/* Room for the load commands, which end where the first section begins.  Linkers leave some: 32 bytes at
- * least, about 50 as a rule.  What does not fit is helped, least harm first, by
+/* Space for the load commands, which must end where the first section starts.  Linkers leave at
+ * least 32 bytes and usually about 50.  If the commands do not fit, these help, least harmful
+ * first:
  *   1. the short name of the library to bind to;
- *   2. leaving out what neither dyld nor a debugger misses;
- *   3. leaving out what only tools look at, function starts last: they help to symbolise stripped code;
- *   4. moving all behind the header by pages (macho_shift.c), with every command as it was.
- * Not done, since the shift covers them: taking over the libSystem entry with a library that re-exports
- * it, and removing section headers.  LC_UUID stays: dyld demands it. */
+ *   2. dropping duplicates and commands that neither dyld nor debuggers need;
+ *   3. dropping commands that only tools read, function starts last, which symbolise stripped code;
+ *   4. moving everything after the header by pages (macho_shift.c), with all commands kept.
+ * The page shift makes two other ways unnecessary: replacing the libSystem entry by a library that
+ * re-exports libSystem, and removing section headers.  LC_UUID stays, because dyld requires it. */
 #include "macho/edit/macho_room.h"
 
 #include <inttypes.h>
@@ -26,7 +27,7 @@ static const struct {
     {LC_SOURCE_VERSION, NO_PIECE, false},
     {LC_DYLIB_CODE_SIGN_DRS, MACHO_CODE_SIGN_DRS, false},
     {LC_SEGMENT_SPLIT_INFO, MACHO_SPLIT_INFO, false},
-    {LC_BUILD_VERSION, NO_PIECE, false}, /* its tools alone */
+    {LC_BUILD_VERSION, NO_PIECE, false}, /* only its tools */
     {LC_FUNCTION_STARTS, MACHO_FUNCTION_STARTS, false},
 };
 
@@ -56,7 +57,7 @@ static void use_short_name(struct macho_edit *e)
         item->text = opts->bind_short;
 }
 
-/* More than a handful come from no linker, and comparing them all would take its time. */
+/* Linkers write a handful at most; more would make the pairwise comparison slow. */
 enum { FEW = 256 };
 
 static void drop_second_paths(struct macho_edit *e)
@@ -85,7 +86,7 @@ static void drop_unneeded(struct macho_edit *e)
         }
 }
 
-/* A piece goes with the command that told of it. */
+/* Removes the pieces whose commands were dropped. */
 static void drop_pieces(struct macho_edit *e)
 {
     for (size_t i = 0; i < e->count; i++)
@@ -102,7 +103,7 @@ static void undo_drops(struct macho_edit *e)
 
     for (size_t i = 0; i < e->count; i++)
         e->items[i].dropped = e->items[i].no_tools = false;
-    /* Not where the file itself has it. */
+    /* The file itself may need the library under its short name. */
     if (item && (!item->was || strcmp(item->was, item->text) != 0) &&
         !exti__macho_library(e, opts->bind_name))
         item->text = opts->bind_name;

@@ -1,17 +1,17 @@
-/* The page shift: a copy whose load commands need more room than there is before the first section gets
- * whole pages for them.
+/* The page shift: a copy whose load commands do not fit before the first section gets whole pages
+ * for them.
  *
  *     old file                      copy
  *     0        header, commands     0             header, new commands
- *                                   P             second header, where the old one was
+ *                                   P             second header, in the old one's place
  *     room_end body                 P + room_end  body
  *              __LINKEDIT                         new __LINKEDIT
  *
- * All from the old header on moves by the same P in the file and in memory, so what tells distances
- * within it stays right: code, stubs, relative pointers of Objective-C and Swift, __eh_frame.  What
- * changes is what tells addresses (the targets of rebases, symbols) or counts from the image's start,
- * which is still where the file starts (exports, unwind info, __init_offsets, function starts, data in
- * code).  Code that takes the address of its own Mach-O header finds the second one. */
+ * Everything from the old header on moves by the same P in the file and in memory, so distances
+ * within it stay valid: code, stubs, relative pointers of Objective-C and Swift, __eh_frame.  Two
+ * kinds of numbers change: addresses (rebase targets, symbols), and offsets from the image's
+ * start, which is still the file's start (exports, unwind info, __init_offsets, function starts,
+ * data in code).  Code that takes the address of its own Mach-O header gets the second header. */
 #include "macho/edit/macho_shift.h"
 
 #include <inttypes.h>
@@ -28,16 +28,17 @@
 #define ROUTINES_INIT_ADDRESS 8u
 #define ENCRYPTION_CRYPTOFF 8u
 
-/* Offsets in segment_command_64 and section_64. */
+/* Field offsets in segment_command_64 and section_64. */
 #define SEGMENT_NAME 8u
 #define SEGMENT_VMADDR 24u
 #define SEGMENT_NSECTS 64u
 #define SECTION_ADDR 32u
 #define SECTION_OFFSET 48u
 
-/* ---- load commands ---------------------------------------------------------------------------------- */
+/* ---- load commands --------------------------------------------------------------------------- */
 
-/* __TEXT grows; the others follow it, but for where an empty one says that it has no bytes. */
+/* __TEXT grows, and the other segments move.  The file offset of an empty segment may be 0 and
+ * then stays. */
 static int move_segment(const struct macho_build *b, uint8_t *p, uint32_t size,
                         struct exti_error *err)
 {
@@ -59,14 +60,14 @@ static int move_segment(const struct macho_build *b, uint8_t *p, uint32_t size,
                               " bytes",
                               sections, size);
         rc = exti__macho_shift_u64(section + SECTION_ADDR, b->shift, "section's address", err);
-        if (!rc && exti__macho_u32(section + SECTION_OFFSET)) /* 0 where it has no bytes */
+        if (!rc && exti__macho_u32(section + SECTION_OFFSET)) /* 0: it has no bytes */
             rc = exti__macho_shift_u32(section + SECTION_OFFSET, b->shift, EXTI_NO_OFFSET,
                                        "section's offset", err);
     }
     return rc;
 }
 
-/* The smallest size of the commands that move_command looks into; 0: it looks into no other. */
+/* Minimum size of a command that move_command edits; 0 for others. */
 static uint32_t least_size(uint32_t cmd)
 {
     switch (cmd) {
@@ -104,7 +105,7 @@ static int move_command(const struct macho_build *b, uint8_t *p, uint32_t cmd, u
     }
 }
 
-/* The shared cache's builder alone reads LC_SEGMENT_SPLIT_INFO, and no copy goes into a cache. */
+/* Only the shared cache builder reads LC_SEGMENT_SPLIT_INFO, and copies never go into a cache. */
 static void drop_split_info(struct macho_build *b, size_t at, uint32_t size)
 {
     memmove(b->commands.p + at, b->commands.p + at + size, b->commands.n - at - size);
@@ -138,9 +139,9 @@ static int move_commands(struct macho_build *b, struct exti_error *err)
     return rc;
 }
 
-/* ---- sections --------------------------------------------------------------------------------------- */
+/* ---- sections -------------------------------------------------------------------------------- */
 
-/* Offsets from the image's start in the body itself. */
+/* Shifts offsets from the image's start that sections hold. */
 static int move_section(struct macho_build *b, const struct macho_section *s,
                         struct exti_error *err)
 {
@@ -193,11 +194,10 @@ int exti__macho_shift(struct macho_build *b, struct exti_error *err)
     return rc ? rc : move_commands(b, err);
 }
 
-/* ---- the second header ------------------------------------------------------------------------------- */
+/* ---- the second header ----------------------------------------------------------------------- */
 
-/* Commands that nobody looks for through the address of an image's own header: dyld alone reads them,
- * and finds them in the first.  They are what an edit makes longer; without them the rest fits where
- * the old header was. */
+/* Commands that only dyld reads, and dyld reads them in the first header.  Edits make these
+ * commands longer; without them the rest fits where the old header was. */
 static bool can_be_left_out(uint32_t cmd)
 {
     switch (cmd) {
@@ -214,7 +214,7 @@ static bool can_be_left_out(uint32_t cmd)
     }
 }
 
-/* As seen from the second header, __TEXT begins with it. */
+/* Makes __TEXT start at the second header. */
 static void begin_text_later(uint8_t *p, uint64_t shift)
 {
     uint8_t *vmaddr = p + SEGMENT_VMADDR, *vmsize = vmaddr + 8, *filesize = vmaddr + 24;

@@ -1,19 +1,19 @@
-/* What the page shift knows how to move.  Anything else is refused: a forgotten address makes a copy
- * that loads and then fails at a distance.
+/* What the page shift can move.  Everything else is refused, because an address that was missed
+ * makes a copy that loads and fails later.
  *
- * Sections known to need nothing, or no more than the rebases in them:
- *   __text, __stubs, __stub_helper     position independent; lazy binding's numbers count in its stream
- *   __const, __cstring, __literal*     data; jump tables and relative pointers tell distances
- *   __eh_frame, __gcc_except_tab       pc-relative, or count from the function's start
- *   __objc_methlist, __objc_methname   relative method lists tell distances to selector references
+ * Sections that need nothing beyond their rebases:
+ *   __text, __stubs, __stub_helper     position independent; lazy binding offsets refer to the stream
+ *   __const, __cstring, __literal*     data; jump tables and relative pointers hold distances
+ *   __eh_frame, __gcc_except_tab       relative to the pc or to the function's start
+ *   __objc_methlist, __objc_methname   relative method lists hold distances to selector references
  *   __swift5_*, __constg_swiftt        relative pointers
  *   __info_plist, __LLVM,__bundle      text and bitcode
- *   __got, __la_symbol_ptr, __data, __mod_init_func, __mod_term_func, __cfstring, __objc_*, __interpose
- *                                      pointers that are bound or rebased
+ *   __got, __la_symbol_ptr, __data, __mod_init_func, __mod_term_func, __cfstring, __objc_*,
+ *   __interpose                        pointers that are bound or rebased
  *   __thread_vars, __thread_data       offsets in the thread-local template
  *   __data, __noptrdata of Go          moduledata's pointers are rebased; its function offsets count
  *                                      from runtime.text
- * Moved by what stands in them: __init_offsets, __unwind_info. */
+ * Sections whose contents the shift edits: __init_offsets, __unwind_info. */
 #include "macho/edit/macho_shift_check.h"
 
 #include <inttypes.h>
@@ -25,10 +25,9 @@
 #define S_DTRACE_DOF 0xfu
 #define S_ATTR_DEBUG 0x02000000u
 #define SG_NORELOC 0x4u
-#define SHIFT_UNIT 0x4000u /* the larger page of the two architectures */
+#define SHIFT_UNIT 0x4000u /* the larger of the two page sizes */
 
-/* Load commands that tell no place in the file or in memory, or whose places are pieces of
- * __LINKEDIT. */
+/* Load commands without addresses or file offsets, apart from those of pieces in __LINKEDIT. */
 static bool is_known_command(uint32_t cmd)
 {
     switch (cmd) {
@@ -78,7 +77,7 @@ static bool is_known_command(uint32_t cmd)
     }
 }
 
-/* Pieces of __LINKEDIT with addresses that nothing here moves; an empty one is fine. */
+/* Pieces whose addresses the shift does not update; only empty ones are accepted. */
 static const struct {
     enum macho_piece_kind kind;
     const char *name;
@@ -137,7 +136,7 @@ static int check_section_moves(const struct macho_build *b, const struct macho_s
     return 0;
 }
 
-/* All segments must move as one: __TEXT grows before them. */
+/* All segments must follow __TEXT, which grows, and move together. */
 static int check_segment_moves(const struct macho_build *b, const struct macho_segment *s,
                                struct exti_error *err)
 {

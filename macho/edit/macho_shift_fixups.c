@@ -1,6 +1,6 @@
-/* A shift's effect on what dyld rebases: each rebased pointer in the file holds the address, or the
- * offset from the image's start, of something that moved.  Where the pointers stand is told per
- * segment, so only chains' segments need it said that they moved. */
+/* Shifting fixups: a rebased pointer in the file holds the address, or the offset from the
+ * image's start, of something that moved.  Fixups locate slots by segment, so only the chains'
+ * segment offsets change besides. */
 #include "macho/edit/macho_shift_fixups.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 
 #define TARGET_MASK (((uint64_t)1 << 36) - 1) /* dyld_chained_ptr_64_rebase.target */
 
-/* ---- LC_DYLD_INFO ---------------------------------------------------------------------------------- */
+/* ---- LC_DYLD_INFO ---------------------------------------------------------------------------- */
 
 static int move_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t type,
                        struct exti_error *err)
@@ -68,7 +68,7 @@ static int move_opcodes(struct macho_build *b, struct exti_error *err)
     return rc;
 }
 
-/* ---- chained fixups --------------------------------------------------------------------------------- */
+/* ---- chained fixups -------------------------------------------------------------------------- */
 
 static int move_fixup(void *user, const struct macho_fixup *x, struct exti_error *err)
 {
@@ -96,7 +96,8 @@ static int move_fixup(void *user, const struct macho_fixup *x, struct exti_error
     return 0;
 }
 
-/* One dyld_chained_starts_in_segment, at `off` in the payload `s`, of which `p` is the writable form. */
+/* Shifts one dyld_chained_starts_in_segment at offset `off` of the payload `s`, whose writable
+ * bytes are `p`. */
 static int move_starts(const struct macho_build *b, const struct macho_segment *seg,
                        struct exti_span s, uint8_t *p, uint64_t off, struct exti_error *err)
 {
@@ -118,7 +119,7 @@ static int move_starts(const struct macho_build *b, const struct macho_segment *
                               "chained fixups of segment %s: offset overflows", seg->name);
         exti__put_u64(p + off + 8, segment_offset, false);
     }
-    if (!max_pointer) /* 64-bit formats have no use for it */
+    if (!max_pointer) /* 64-bit formats leave it 0 */
         return 0;
     return exti__macho_shift_u32(p + off + 16, b->shift, starts.base + 16,
                                  "chained fixups' max_valid_pointer", err);

@@ -1,4 +1,4 @@
-/* Numbers and bytes that a page shift changes in place. */
+/* Editing numbers and bytes in place for a page shift. */
 #include "macho/edit/macho_shift_place.h"
 
 #include <inttypes.h>

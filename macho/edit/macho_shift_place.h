@@ -9,7 +9,8 @@ int exti__macho_shift_u32(uint8_t *p, uint64_t shift, uint64_t at, const char *w
                           struct exti_error *err);
 int exti__macho_shift_u64(uint8_t *p, uint64_t shift, const char *what, struct exti_error *err);
 
-/* The `n` bytes of b->body that lie at `offset` in the slice; EXTI_E_FORMAT if the body lacks any. */
+/* The `n` bytes of b->body that lie at `offset` in the slice; EXTI_E_FORMAT if the body lacks
+ * any. */
 int exti__macho_shift_body(struct macho_build *b, uint64_t offset, uint64_t n, const char *what,
                            uint8_t **out, struct exti_error *err);
 

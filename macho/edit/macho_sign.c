@@ -1,5 +1,5 @@
-/* The ad hoc signature: a SHA-256 of each page, without a certificate.  Laid out as lld does it, with
- * the blobs kept of an older signature behind (xnu, osfmk/kern/cs_blobs.h has the structures). */
+/* Ad hoc signatures: a SHA-256 hash per page and no certificate, laid out as lld does, followed
+ * by the blobs kept from the old signature (structures in xnu, osfmk/kern/cs_blobs.h). */
 #include "macho/edit/macho_sign.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ enum {
     SUPER_BLOB_SIZE = 12,
     BLOB_INDEX_SIZE = 8,
     BLOB_HEADER_SIZE = 8,
-    /* A CodeDirectory of version 0x20400, the first that tells the executable segment. */
+    /* CodeDirectory version 0x20400 is the first with the executable segment. */
     CODE_DIRECTORY_SIZE = 88,
     CODE_DIRECTORY_VERSION = 0x20400,
     PAGE_SHIFT = 12,
@@ -21,19 +21,19 @@ enum {
     MOST_KEPT = 3
 };
 
-/* A blob kept of the old signature. */
+/* A blob of the old signature that the copy keeps. */
 struct kept {
     uint32_t slot;
     struct exti_span s;
-    uint64_t at; /* in the new signature */
+    uint64_t at; /* offset in the new signature */
 };
 
 struct layout {
     const char *identifier;
-    size_t identifier_size; /* with its NUL */
+    size_t identifier_size; /* including its NUL */
     struct kept kept[MOST_KEPT];
     size_t kept_count;
-    uint32_t special; /* hashes that stand before the pages' */
+    uint32_t special; /* number of hashes before the pages' */
     uint64_t directory, hashes, pages, directory_size, blob_size, size;
 };
 
@@ -45,9 +45,9 @@ static void keep_blob(struct layout *l, uint32_t slot, struct exti_span s)
     l->special = slot;
 }
 
-/* False when a size does not fit.  Requirements of an identity name its certificate: a copy, which
- * cannot have that, would fail its own requirements under `codesign --verify`.  Info.plist and
- * resources (slots 1 and 3) belong to the bundle that the copy has left. */
+/* False if a size does not fit.  A certificate's requirements name that certificate; a copy
+ * cannot have it and would fail them under `codesign --verify`.  Info.plist and resources (slots
+ * 1 and 3) belong to the bundle that the original is in. */
 static bool lay_out_signature(const struct macho_signature *old, const char *identifier,
                               uint64_t code_limit, struct layout *l)
 {
@@ -98,8 +98,8 @@ static void put_index(uint8_t *p, size_t i, uint32_t slot, uint64_t at)
     exti__put_u32(p + SUPER_BLOB_SIZE + i * BLOB_INDEX_SIZE + 4, (uint32_t)at, true);
 }
 
-/* Only a linker's signature, which has no blob but the CodeDirectory, says CS_LINKER_SIGNED: by that
- * Apple's tools know that nothing in it is worth keeping when they sign anew. */
+/* CS_LINKER_SIGNED tells Apple's tools that signing again may drop everything, so it is set only
+ * if the CodeDirectory is the only blob. */
 static void put_directory(uint8_t *p, const struct layout *l, uint64_t code_limit,
                           const struct macho_signable *slice)
 {
@@ -139,7 +139,7 @@ static int put_kept(uint8_t *p, const struct layout *l, struct exti_sha256 *h,
     return 0;
 }
 
-/* Feeds the pages one after the other; a page may lie in several parts. */
+/* Hashes page by page; one page may span several parts. */
 static int hash_pages(struct exti_sha256 *h, const struct exti_span *parts, size_t count,
                       uint8_t *out, struct exti_error *err)
 {
@@ -184,7 +184,7 @@ static int fill_blob(uint8_t *p, const struct layout *l, const struct macho_sign
     return rc;
 }
 
-/* `parts` may lie in `out`, which therefore grows last. */
+/* slice->parts may point into `out`, so `out` grows last. */
 int exti__macho_sign(const struct macho_signature *old, const char *identifier,
                      const struct macho_signable *slice, struct exti_buf *out,
                      struct exti_error *err)

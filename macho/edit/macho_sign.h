@@ -5,8 +5,8 @@
 #include "base/buf.h"
 #include "macho/read/macho_signature.h"
 
-/* Size of the signature that exti__macho_sign appends for a slice of `code_limit` bytes; UINT64_MAX if
- * it cannot be signed. */
+/* Size of the signature that exti__macho_sign appends for a slice of `code_limit` bytes;
+ * UINT64_MAX if it cannot be signed. */
 uint64_t exti__macho_signature_size(const struct macho_signature *old, const char *identifier,
                                     uint64_t code_limit);
 

@@ -1,25 +1,24 @@
-/* Binds a copy's references anew.
+/* Decides which library each reference of a copy is bound to.
  *
- *   bound to           where                                              becomes
- *   library n          it is still needed                                 its new number
- *                      it is not, and `bind` exports the symbol           bind_ordinal
- *                      it is not                                          an error
- *   the file itself                                                       stays
- *   a flat look-up     EXTI_RW_SYMBOLIC, and the file defines the symbol  the file itself
- *   ... or the main    `bind` exports the symbol                          bind_ordinal
- *   program            neither                                            stays
- *   a weak look-up     with EXTI_RW_CLEAR_UNIQUE:
- *                      the file defines the symbol                        the file itself
- *                      it was linked against a library that an edit
- *                      gives another name                                 that library's new number
- *                      neither                                            stays
+ *   bound to            condition                                           new target
+ *   library n           the copy still needs it                             its new ordinal
+ *                       removed, and `bind` exports the symbol              bind_ordinal
+ *                       removed, and `bind` does not                        an error
+ *   the file itself                                                         unchanged
+ *   a flat look-up      EXTI_RW_SYMBOLIC, and the file defines the symbol   the file itself
+ *   a flat look-up or   `bind` exports the symbol                           bind_ordinal
+ *   the main program    otherwise                                           unchanged
+ *   a weak look-up,     the file defines the symbol                         the file itself
+ *   with EXTI_RW_       it was linked against a library that an edit
+ *   CLEAR_UNIQUE        renames                                             that library's new ordinal
+ *                       otherwise                                           unchanged
  *
- * The last but one because the libraries of a context are copies, which no longer take part in weak
- * look-ups: dyld searches images with MH_WEAK_DEFINES alone, and fails to load a chained file for a
- * name that it does not find there.  What stays are the likes of operator new: libc++ has them, and
- * a program may replace them.
+ * Weak look-ups go to renamed libraries because a context's libraries are copies that take no part
+ * in weak look-ups: dyld searches only images with MH_WEAK_DEFINES, and fails to load a file with
+ * chained fixups if it does not find a name there.  Names such as operator new stay: libc++
+ * defines them, and a program may replace them.
  *
- * A name that the file re-exports counts as exported where `bind` has it, not as defined. */
+ * A re-exported name counts as exported if `bind` has it, but not as defined by the file. */
 #include "macho/edit/macho_targets.h"
 
 #include <stdlib.h>
@@ -31,9 +30,8 @@
 #include "macho/read/macho_symbols.h"
 #include "macho/read/macho_trie.h"
 
-/* ---- the names that the file refers to --------------------------------------------------------- */
+/* ---- the names that the file refers to ------------------------------------------------------- */
 
-/* A dependency's number in the copy: 0 where it is gone. */
 int32_t exti__macho_new_library(const struct macho_build *b, int32_t was)
 {
     return b->ordinals && (size_t)was <= b->f->dylib_count ? b->ordinals[was - 1] : was;
@@ -75,7 +73,7 @@ static int add_reference(void *user, const struct macho_reference *ref, struct e
     return add_bound_name(user, ref->name, err);
 }
 
-/* The symbol table may name what nothing binds. */
+/* The symbol table may list names that nothing binds. */
 static int add_undefined(void *user, const struct macho_nlist *n, struct exti_error *err)
 {
     return add_bound_name(user, n->name, err);
@@ -140,7 +138,6 @@ static bool is_renamed(const struct macho_build *b, const char *name)
     return false;
 }
 
-/* Calls `each` with every undefined symbol. */
 int exti__macho_undefined(const struct macho_build *b,
                           int (*each)(void *user, const struct macho_nlist *n,
                                       struct exti_error *err),

@@ -27,9 +27,9 @@ struct macho_rebind {
 /* Fills r->names.  The caller frees r->names, also on failure. */
 int exti__macho_know_names(struct macho_rebind *r, struct exti_error *err);
 
-/* NULL for a name to which neither a binding nor an undefined symbol refers.  `name` lies in the file's
- * bytes: repeated questions about one place cost nothing, however long the name is and however often a
- * stream binds it. */
+/* NULL for a name to which neither a binding nor an undefined symbol refers.  `name` lies in the
+ * file's bytes: repeated questions about one place cost nothing, however long the name is and
+ * however often a stream binds it. */
 const struct macho_bound *exti__macho_bound(struct macho_rebind *r, const char *name);
 
 /* The ordinal in the copy of the original's library `was`; 0 if it was removed. */

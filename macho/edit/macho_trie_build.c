@@ -1,4 +1,4 @@
-/* The exports trie: writing one, with the layout of ld64.lld. */
+/* Writing an exports trie, with the layout of ld64.lld. */
 #include "macho/edit/macho_trie_build.h"
 
 #include <stdlib.h>
@@ -9,14 +9,14 @@
 #include "macho/edit/macho_put_leb.h"
 #include "macho/read/macho_trie.h"
 
-/* Nodes refer to each other by index: the array moves as it grows. */
+/* Nodes refer to each other by index, because the array moves when it grows. */
 #define NO_NODE ((size_t)-1)
 
 struct build_node {
-    const struct macho_export *e; /* NULL: none ends here */
-    const char *edge;             /* leads here; not NUL-terminated */
+    const struct macho_export *e; /* NULL: no export ends here */
+    const char *edge;             /* label of the edge from the parent; not NUL-terminated */
     size_t edge_size;
-    size_t child, last_child, next; /* children in the order in which names brought them */
+    size_t child, last_child, next; /* children in the order of the names that added them */
     uint64_t at;
 };
 
@@ -60,7 +60,8 @@ static int add_leaf(struct builder *t, size_t parent, const char *rest,
     return 0;
 }
 
-/* Cuts the edge to `at` after `size` characters: `at` becomes the node there, with one child. */
+/* Splits the edge to `at` after `size` characters; `at` becomes the new middle node with one
+ * child. */
 static int split_edge(struct builder *t, size_t at, size_t size, struct exti_error *err)
 {
     struct build_node lower = t->nodes[at];
@@ -93,7 +94,7 @@ static int add_to_trie(struct builder *t, const struct macho_export *e, struct e
     const char *rest = e->name;
     size_t at = 0;
 
-    /* Linkers differ in what the same flag says, and so in what follows it. */
+    /* Linkers disagree on this flag's meaning and on the bytes that follow it. */
     if (e->flags & EXPORT_SYMBOL_FLAGS_FUNCTION_VARIANT)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                           "exports trie: %.100s is a function variant", e->name);
@@ -121,7 +122,7 @@ static int add_to_trie(struct builder *t, const struct macho_export *e, struct e
     return 0;
 }
 
-/* The nodes in the order in which they are written: each before its children. */
+/* The nodes in output order: each before its children. */
 static size_t *preorder(const struct builder *t, struct exti_error *err)
 {
     size_t *order = exti__realloc_array(NULL, t->count, sizeof *order);
@@ -174,8 +175,8 @@ static uint64_t info_size(const struct macho_export *e)
     return n + (e->flags & EXPORT_SYMBOL_FLAGS_STUB_AND_RESOLVER ? uleb_size(e->other) : 0);
 }
 
-/* Where a node stands depends on the size of the numbers that tell where others stand: goes on
- * until nothing moves.  Nodes only ever move up, so this ends. */
+/* A node's offset depends on the lengths of the numbers that encode other offsets, so this
+ * repeats until no offset changes.  Offsets only grow, so it ends. */
 static void place_nodes(struct builder *t, const size_t *order)
 {
     bool moved = true;
@@ -221,7 +222,7 @@ static int put_node(const struct builder *t, const struct build_node *n, struct 
     uint8_t kids = 0;
     int rc = put_info(n->e, out, err);
 
-    /* First characters differ and none is NUL: never more than 255. */
+    /* First characters are distinct and not NUL, so there are at most 255. */
     for (size_t kid = n->child; kid != NO_NODE; kid = t->nodes[kid].next)
         kids++;
     if (!rc)
@@ -264,9 +265,9 @@ int exti__macho_trie_build(const struct macho_export *list, size_t count, struct
     return rc;
 }
 
-/* A trie's exports with names of their own: a walk's live during the call only. */
+/* Copies of a trie's exports: a walk's strings are valid only during the call. */
 struct copied {
-    struct macho_export *list; /* names are offsets into `text` until it no longer grows */
+    struct macho_export *list; /* names are set when `text` is complete */
     size_t count, cap;
     struct exti_buf text;
     int (*edit)(void *user, struct macho_export *e, struct exti_error *err);
@@ -294,7 +295,7 @@ int exti__macho_trie_map(struct exti_span trie,
                          int (*edit)(void *user, struct macho_export *e, struct exti_error *err),
                          void *user, struct exti_buf *out, struct exti_error *err)
 {
-    /* Each name has a NUL more than the limit counts, and at least a byte in the trie. */
+    /* Names have a NUL that the limit does not count, and take at least a byte in the trie. */
     struct copied c = {.text = exti__buf((size_t)exti__macho_trie_names_limit(trie) + trie.n),
                        .edit = edit,
                        .user = user};

@@ -5,8 +5,9 @@
 #include "base/buf.h"
 #include "macho/read/macho_trie.h"
 
-/* Appends a trie for `list`.  The exports that a walk of an lld trie reports, in its order, give the same
- * bytes again.  Duplicate names are EXTI_E_FORMAT, function variants EXTI_E_UNSUPPORTED. */
+/* Appends a trie for `list`.  The exports that a walk of an lld trie reports, in its order, give
+ * the same bytes again.  Duplicate names are EXTI_E_FORMAT, function variants
+ * EXTI_E_UNSUPPORTED. */
 int exti__macho_trie_build(const struct macho_export *list, size_t count, struct exti_buf *out,
                            struct exti_error *err);
 

@@ -1,5 +1,5 @@
-/* A universal file put together from rewritten slices.  Each slice is a file of its own to dyld, the
- * kernel and codesign: all its offsets and its signature count from its start. */
+/* Planning a universal file from rewritten slices.  To dyld, the kernel and codesign each slice
+ * is a file of its own: all its offsets and its signature count from its start. */
 #include "macho/edit/macho_universal.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #define FAT_ARCH_SIZE 20
 #define FAT_ARCH_64_SIZE 32
 
-/* dyld maps slices, so they begin on pages: Universal::valid. */
+/* dyld maps slices, so they start at pages (Universal::valid). */
 #define LEAST_ALIGN 12
 
 struct universal {
@@ -24,13 +24,13 @@ struct universal {
     const struct exti_request *req;
     struct exti_span *bind;
     struct macho_rewritten *rewritten; /* by slice */
-    bool *found;   /* by what is to be done to the needed libraries: whether some slice has it */
-    size_t *order; /* slices by their place in the file */
+    bool *found;                       /* by opts->needed: some slice names the library */
+    size_t *order;                     /* slices sorted by file offset */
     bool changed;
 };
 
-/* A slice of an architecture that the rewriter or the API library does not know is carried over: no
- * process that could load it could load the API library's copy. */
+/* A slice for an architecture that the rewriter cannot handle, or that the library to bind to
+ * lacks, is copied unchanged: no process that loads it could load the bound library's copy. */
 static int rewrite_slice(struct universal *u, size_t i, size_t *handled, struct exti_error *err)
 {
     const struct macho_slice *slice = &u->fat->slices[i];
@@ -50,7 +50,7 @@ static int rewrite_slice(struct universal *u, size_t i, size_t *handled, struct 
     return rc;
 }
 
-/* Slices need not name the same libraries; but one of them has to name each that is asked for. */
+/* Slices may need different libraries, but each library to edit must be in at least one. */
 static int check_found(const struct universal *u, struct exti_error *err)
 {
     const struct exti_rewrite_opts *opts = u->req->opts;
@@ -90,7 +90,7 @@ static void sort_by_place(struct universal *u)
     }
 }
 
-/* Writes the slice's new place into its fat_arch; a hidden one's follows the others. */
+/* Writes the slice's new place into its fat_arch.  A hidden slice's entry follows the others. */
 static int put_arch(const struct universal *u, size_t i, uint64_t offset, uint64_t size,
                     struct exti_plan *plan, struct exti_error *err)
 {
@@ -115,7 +115,7 @@ static int append_span(struct exti_buf *out, struct exti_span s, struct exti_err
     return exti__buf_append(out, s.p, s.n, err);
 }
 
-/* Appends slice `i` at the next place that suits it. */
+/* Appends slice `i` at the next suitably aligned offset. */
 static int put_slice(const struct universal *u, size_t i, struct exti_plan *plan,
                      struct exti_error *err)
 {

@@ -1,4 +1,4 @@
-/* The opcode streams of LC_DYLD_INFO: the bind, weak bind and lazy bind ones. */
+/* LC_DYLD_INFO's bind, weak bind and lazy bind opcodes. */
 #include "macho/read/macho_bind.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 #define POINTER 8u
 
-/* The machine that dyld runs a stream on (common/MachOLayout.cpp, forEachBind_Opcodes*). */
+/* The interpreter's state, as in dyld (common/MachOLayout.cpp, forEachBind_Opcodes*). */
 struct machine {
     const struct macho_file *f;
     enum macho_piece_kind kind;
@@ -21,13 +21,13 @@ struct machine {
     const char *symbol;
     int64_t addend;
     int32_t ordinal;
-    uint64_t slice_at;                  /* of the stream */
-    uint64_t at, ordinal_at, symbol_at; /* of opcodes in the stream */
-    /* What is bound to is looked at only at the first binding after a symbol or an addend was set:
-     * an ordinal set in between is without effect until then. */
+    uint64_t slice_at;                  /* the stream's slice offset */
+    uint64_t at, ordinal_at, symbol_at; /* offsets of opcodes in the stream */
+    /* dyld opens a new target only at the first binding after a symbol or addend opcode.  An
+     * ordinal opcode alone has no effect until then. */
     bool target_changed;
     struct macho_bind target;
-    uint64_t left; /* how many bindings may still come */
+    uint64_t left; /* how many more bindings are allowed */
     int (*each)(void *user, const struct macho_bind *b, struct exti_error *err);
     void *user;
 };
@@ -87,7 +87,7 @@ static int bind_slot(struct machine *m, struct exti_error *err)
 
 static int set_ordinal(struct machine *m, uint64_t ordinal, bool special, struct exti_error *err)
 {
-    /* A file that names no library is given libSystem as its first. */
+    /* dyld gives a file without libraries libSystem as library 1. */
     uint64_t max = m->f->dylib_count ? m->f->dylib_count : 1;
 
     if (m->kind == MACHO_WEAK_BIND)
@@ -142,7 +142,7 @@ static int bind_times(struct machine *m, struct exti_error *err)
     return rc;
 }
 
-/* The opcodes that a lazy stream has no use for, and that dyld refuses there. */
+/* The opcodes that dyld refuses in a lazy stream. */
 static int run_eager_opcode(struct machine *m, struct exti_error *err)
 {
     uint64_t skip;
@@ -187,7 +187,7 @@ static int run_opcode(struct machine *m, struct exti_error *err)
     m->opcode &= BIND_OPCODE_MASK;
     switch (m->opcode) {
     case BIND_OPCODE_DONE:
-        /* In a lazy stream it ends one symbol's opcodes. */
+        /* In a lazy stream, DONE ends one symbol's opcodes, not the stream. */
         m->done = m->kind != MACHO_LAZY_BIND;
         return 0;
     case BIND_OPCODE_SET_DYLIB_ORDINAL_IMM:

@@ -15,9 +15,9 @@ struct macho_bind {
     uint64_t at;         /* slice offset of the opcode that set the ordinal (or symbol) */
 };
 
-/* Runs the stream `kind` (MACHO_BIND, MACHO_WEAK_BIND or MACHO_LAZY_BIND) as dyld does and calls `each`
- * for every binding, in order.  Bounded: hostile repeat counts are EXTI_E_FORMAT.  arm64e's threaded
- * opcodes are EXTI_E_UNSUPPORTED. */
+/* Runs the stream `kind` (MACHO_BIND, MACHO_WEAK_BIND or MACHO_LAZY_BIND) as dyld does and calls
+ * `each` for every binding, in order.  Bounded: hostile repeat counts are EXTI_E_FORMAT.  arm64e's
+ * threaded opcodes are EXTI_E_UNSUPPORTED. */
 int exti__macho_binds(const struct macho_file *f, enum macho_piece_kind kind,
                       int (*each)(void *user, const struct macho_bind *b, struct exti_error *err),
                       void *user, struct exti_error *err);

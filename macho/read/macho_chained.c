@@ -9,7 +9,7 @@
 #define HEADER_SIZE 28u
 #define POINTER 8u
 
-/* An import table's formats, by the number that the header tells. */
+/* By imports_format. */
 static const struct macho_import_format formats[] = {
     [DYLD_CHAINED_IMPORT] = {4, 0xf0},
     [DYLD_CHAINED_IMPORT_ADDEND] = {8, 0xf0},

@@ -1,4 +1,5 @@
-/* Load commands while a file is being opened: their names, sizes and kinds, and errors that name them. */
+/* Load commands while a file is being opened: their names, sizes and kinds, and errors that name
+ * them. */
 #ifndef MACHO_READ_MACHO_COMMAND_H
 #define MACHO_READ_MACHO_COMMAND_H
 

@@ -1,4 +1,4 @@
-/* Universal files: a big-endian table of slices, each a whole file (<mach-o/fat.h>). */
+/* Universal files: a big-endian table of slices, each a complete file (<mach-o/fat.h>). */
 #include "macho/read/macho_fat.h"
 
 #include <inttypes.h>
@@ -54,8 +54,8 @@ static int fail_slice(const struct macho_fat *fat, size_t i, uint32_t at, int co
                       exti__macho_arch(s->cputype, s->cpusubtype), what, value);
 }
 
-/* The slice's own header must be of the architecture that the table promises.  dyld is content with an
- * arm64e slice whose table entry lacks the ABI's version, in the high byte. */
+/* The slice's own header must name the architecture that the table names.  dyld accepts an
+ * arm64e slice whose table entry lacks the ABI version in the high byte. */
 static int check_contents(const struct macho_fat *fat, size_t i, struct exti_error *err)
 {
     const struct macho_slice *s = &fat->slices[i];
@@ -84,7 +84,7 @@ static int check_contents(const struct macho_fat *fat, size_t i, struct exti_err
     return 0;
 }
 
-/* Offset and size of slice `i`, against the file and the slices before it. */
+/* Checks offset and size of slice `i` against the file and the earlier slices. */
 static int check_slice(const struct macho_fat *fat, size_t i, struct exti_span file,
                        struct exti_error *err)
 {
@@ -130,8 +130,8 @@ static void read_entry(struct exti_cur *c, bool wide, struct macho_slice *s)
         exti__cur_skip(c, 4);
 }
 
-/* lipo hides an arm64 slice behind the last entry of a 32-bit table from systems that would take its
- * presence amiss; dyld looks there. */
+/* lipo hides an arm64 slice after the last entry of a 32-bit table, from systems that would
+ * reject the table with it.  dyld looks there. */
 static void read_hidden(struct macho_fat *fat, struct exti_cur *c)
 {
     struct exti_cur peek = *c;

@@ -1,4 +1,4 @@
-/* Opening a thin Mach-O file: the header, then every load command on its own, then all that they say
+/* Opening a thin Mach-O file: decodes the header and every load command, then checks them
  * against each other. */
 #include "macho/read/macho_file.h"
 
@@ -13,13 +13,14 @@
 #include "macho/read/macho_pieces.h"
 #include "macho/read/macho_segments.h"
 
-/* More than any linker writes, so that a hostile count cannot ask for memory without end. */
+/* More than any linker writes; bounds the memory that a hostile count can request. */
 enum { MAX_COMMANDS = 0x10000 };
 
-/* Libraries and search paths are compared with each other. */
+/* Names of libraries and search paths are compared pairwise, so their number and size are
+ * bounded. */
 enum { MAX_NAMES = 8192, MAX_NAMES_SIZE = 2 << 20 };
 
-/* ---- the header ---------------------------------------------------------------------------------- */
+/* ---- the header ------------------------------------------------------------------------------ */
 
 static int check_magic(const struct macho_file *f, uint32_t magic, struct exti_error *err)
 {
@@ -99,7 +100,7 @@ static int read_mach_header(struct macho_file *f, uint32_t *ncmds, struct exti_e
     return check_filetype(f, err);
 }
 
-/* ---- load commands ------------------------------------------------------------------------------- */
+/* ---- load commands --------------------------------------------------------------------------- */
 
 static int walk_commands(struct macho_file *f, uint32_t ncmds, struct exti_error *err)
 {
@@ -145,7 +146,7 @@ static int walk_commands(struct macho_file *f, uint32_t ncmds, struct exti_error
     return 0;
 }
 
-/* The string that the lc_str at `at` names; the structure before it has `least` bytes. */
+/* The string of the lc_str field at `at`.  It follows the command's structure of `least` bytes. */
 static int read_string(const struct macho_file *f, size_t i, uint32_t at, uint32_t least,
                        const char **out, struct exti_error *err)
 {
@@ -205,7 +206,7 @@ static int read_uuid(struct macho_file *f, size_t i, struct exti_error *err)
     return rc;
 }
 
-/* A library for several platforms at once has several: macOS counts before the others. */
+/* A library for several platforms has several version commands; macOS takes precedence. */
 static void set_version(struct macho_file *f, uint32_t platform, uint32_t minos, uint32_t sdk)
 {
     if (f->platform && platform != PLATFORM_MACOS)
@@ -331,7 +332,7 @@ static int check_name_sizes(const struct macho_file *f, size_t dylibs, size_t rp
                             dylibs, rpaths, size, MAX_NAMES, MAX_NAMES_SIZE);
 }
 
-/* The arrays get all the room that they can need: pointers into them stay. */
+/* Allocates the arrays at their final size, because pointers into them are kept. */
 static int make_arrays(struct macho_file *f, struct exti_error *err)
 {
     size_t segments = 0, sections = 0, dylibs = 0, rpaths = 0;

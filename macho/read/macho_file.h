@@ -1,9 +1,10 @@
-/* One thin Mach-O file, validated, with its load commands decoded: what every part of macho/ works on.
+/* One thin Mach-O file, validated, with its load commands decoded: what every part of macho/ works
+ * on.
  *
  * read/ decodes files and describes them.  It uses base/ alone; edit/ and check/ build on it.
  *
- * A slice of a universal file has a span of its own: offsets in it count from the slice's start, and
- * span.base lets messages report offsets in the whole file. */
+ * A slice of a universal file has a span of its own: offsets in it count from the slice's start,
+ * and span.base lets messages report offsets in the whole file. */
 #ifndef MACHO_READ_MACHO_FILE_H
 #define MACHO_READ_MACHO_FILE_H
 
@@ -35,14 +36,16 @@ struct macho_section {
     uint32_t offset, align, reloff, nreloc, flags, reserved1, reserved2;
 };
 
-/* One LC_LOAD_DYLIB or similar, in command order; bindings name the n-th by the ordinal n, from 1. */
+/* One LC_LOAD_DYLIB or similar, in command order; bindings name the n-th by the ordinal n, from
+ * 1. */
 struct macho_dylib {
     size_t command;
     const char *name;
     uint32_t timestamp, current_version, compatibility_version;
 };
 
-/* The tables in __LINKEDIT, in the order that Apple's tools require (cctools checkout.c, dyld_order). */
+/* The tables in __LINKEDIT, in the order that Apple's tools require (cctools checkout.c,
+ * dyld_order). */
 enum macho_piece_kind {
     MACHO_REBASE,
     MACHO_BIND,
@@ -110,8 +113,9 @@ struct macho_file {
 };
 
 /* Opens and validates one thin file, so that edits can rely on its structure.  EXTI_E_FORMAT for
- * malformed files; EXTI_E_UNSUPPORTED for well-formed ones of other kinds (32-bit, big-endian, object
- * files), which the message names.  `file` must outlive `f`.  On failure there is nothing to close. */
+ * malformed files; EXTI_E_UNSUPPORTED for well-formed ones of other kinds (32-bit, big-endian,
+ * object files), which the message names.  `file` must outlive `f`.  On failure there is nothing
+ * to close. */
 int exti__macho_open(struct exti_span file, struct macho_file *f, struct exti_error *err);
 void exti__macho_close(struct macho_file *f);
 

@@ -14,7 +14,8 @@ struct macho_fixup {
     uint64_t target; /* a rebase's target, from the image's start, without its high byte */
 };
 
-/* Calls `each` for every slot of every chain, in file order per segment.  Bounded by the page sizes. */
+/* Calls `each` for every slot of every chain, in file order per segment.  Bounded by the page
+ * sizes. */
 int exti__macho_fixups(const struct macho_file *f, const struct macho_chained *c,
                        int (*each)(void *user, const struct macho_fixup *x, struct exti_error *err),
                        void *user, struct exti_error *err);

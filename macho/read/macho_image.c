@@ -1,5 +1,5 @@
-/* Describing a dylib or bundle: the read operation.  Names of symbols are the file's own, with the
- * underscore that the C compiler puts before them. */
+/* The read operation: describes a dylib or bundle.  Symbol names keep the underscore that C
+ * compilers prepend. */
 #include "macho/read/macho_image.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "macho/read/macho_symbols.h"
 #include "macho/read/macho_trie.h"
 
-/* ---- what the load commands tell ------------------------------------------------------------------- */
+/* ---- load commands ------------------------------------------------------------------- */
 
 static int add_uuid(const struct macho_file *f, struct exti_image *im, struct exti_error *err)
 {
@@ -35,7 +35,8 @@ static int add_uuid(const struct macho_file *f, struct exti_image *im, struct ex
     return 0;
 }
 
-/* dylib_use_command's flags say the same as the older commands' kinds do; dyld goes by either. */
+/* The flags of a dylib_use_command mean the same as the older commands' kinds; dyld honours
+ * either. */
 static uint32_t needed_flags(const struct macho_file *f, const struct macho_dylib *d)
 {
     const struct macho_command *c = &f->commands[d->command];
@@ -56,8 +57,8 @@ static uint32_t needed_flags(const struct macho_file *f, const struct macho_dyli
            (use & DYLIB_USE_UPWARD ? EXTI_NEED_UPWARD : 0);
 }
 
-/* What makes dyld keep an image for good (Loader's neverUnload): thread-local variables, Objective-C
- * outside of bundles, Swift, and DTrace probes. */
+/* Sections that make dyld keep an image loaded (Loader's neverUnload): thread-local variables,
+ * Objective-C outside bundles, Swift, and DTrace probes. */
 static bool never_unloaded(const struct macho_file *f, const struct macho_section *s)
 {
     switch (s->flags & SECTION_TYPE) {
@@ -72,7 +73,7 @@ static bool never_unloaded(const struct macho_file *f, const struct macho_sectio
     return strcmp(s->segment, "__TEXT") == 0 && exti__starts_with(s->name, "__swift5_");
 }
 
-/* Those that register names with the Objective-C or Swift run-time library. */
+/* Sections whose contents the Objective-C or Swift runtime registers by name. */
 static bool has_classes(const struct macho_section *s)
 {
     static const char *const names[] = {"__objc_classlist", "__objc_catlist", "__swift5_types"};
@@ -143,7 +144,7 @@ static int add_commands(const struct macho_file *f, struct exti_image *im, struc
     return rc ? rc : add_signature(f, im, err);
 }
 
-/* ---- symbols --------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 static uint32_t function_flag(const struct macho_file *f, uint64_t vmaddr)
 {
@@ -161,10 +162,10 @@ static uint32_t function_flag(const struct macho_file *f, uint64_t vmaddr)
 struct exports {
     const struct macho_file *f;
     struct exti_image *im;
-    size_t room, used; /* of im->strings */
+    size_t room, used; /* bytes in im->strings */
 };
 
-/* A trie has its names in parts, so the image keeps them whole. */
+/* A trie stores names in fragments, so the image needs copies of the whole names. */
 static int measure_export(void *user, const struct macho_export *e, struct exti_error *err)
 {
     struct exports *x = user;
@@ -192,7 +193,7 @@ static int add_export(void *user, const struct macho_export *e, struct exti_erro
     return exti__image_add_symbol(x->im, s, err);
 }
 
-/* Before there were tries, the symbol table alone told what a file exports. */
+/* Files that predate export tries: the symbol table lists the exports. */
 static int add_defined(const struct macho_file *f, struct exti_image *im, struct exti_error *err)
 {
     size_t count = exti__macho_symbol_count(f);
@@ -244,7 +245,7 @@ static int add_import(void *user, const struct macho_reference *r, struct exti_e
     return exti__image_add_symbol(user, s, err);
 }
 
-/* ---- files and slices ------------------------------------------------------------------------------- */
+/* ---- files and slices ------------------------------------------------------------------------ */
 
 static int describe_slice(struct exti_span slice, struct exti_image *im, struct exti_error *err)
 {
@@ -314,3 +315,4 @@ int exti__macho_read(struct exti_span file, struct exti_image *im, struct exti_e
         exti__image_clear(im);
     return rc;
 }
+

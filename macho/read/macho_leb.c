@@ -1,4 +1,4 @@
-/* LEB128 numbers and strings, as opcode streams and tries have them. */
+/* LEB128 numbers and strings in opcode streams and tries. */
 #include "macho/read/macho_leb.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ uint64_t exti__macho_uleb(struct exti_cur *c)
 
     do {
         byte = exti__cur_u8(c);
-        /* dyld takes bytes past the 64th bit as malformed even where they are zero. */
+        /* dyld rejects bytes beyond the 64th bit even if they are zero. */
         if (shift > 63 || (shift == 63 && (byte & 0x7e)))
             c->failed = true;
         if (c->failed)
@@ -30,7 +30,7 @@ int64_t exti__macho_sleb(struct exti_cur *c)
 
     do {
         byte = exti__cur_u8(c);
-        /* The 10th byte holds the sign bit alone: all of its seven bits must agree. */
+        /* The 10th byte holds the sign bit alone, so all seven bits must agree. */
         if (shift > 63 || (shift == 63 && (byte & 0x7f) != 0 && (byte & 0x7f) != 0x7f))
             c->failed = true;
         if (c->failed)

@@ -10,8 +10,8 @@
 uint64_t exti__macho_uleb(struct exti_cur *c);
 int64_t exti__macho_sleb(struct exti_cur *c);
 
-/* The NUL-terminated string at the cursor, which moves past it.  Without a NUL, the cursor fails and
- * the result is "". */
+/* The NUL-terminated string at the cursor, which moves past it.  Without a NUL, the cursor fails
+ * and the result is "". */
 const char *exti__macho_cur_cstr(struct exti_cur *c);
 
 #endif

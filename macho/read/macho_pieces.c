@@ -1,4 +1,5 @@
-/* What __LINKEDIT holds: where the commands say each piece is, and that the pieces are all there is. */
+/* The tables of __LINKEDIT: where the load commands locate each, and that nothing else is in the
+ * segment. */
 #include "macho/read/macho_pieces.h"
 
 #include <inttypes.h>
@@ -12,8 +13,8 @@ struct piece_field {
     uint32_t off_at, size_at, unit;
 };
 
-/* Offsets in symtab_command, dysymtab_command, dyld_info_command, twolevel_hints_command and
- * linkedit_data_command. */
+/* Field offsets in symtab_command, dysymtab_command, dyld_info_command, twolevel_hints_command
+ * and linkedit_data_command. */
 static const struct piece_field fields[] = {
     {LC_DYLD_INFO, MACHO_REBASE, "rebase opcodes", 8, 12, 1},
     {LC_DYLD_INFO, MACHO_BIND, "bind opcodes", 16, 20, 1},
@@ -76,7 +77,7 @@ int exti__macho_read_pieces(struct macho_file *f, size_t i, struct exti_error *e
     return 0;
 }
 
-/* ---- all of them, once the segments are known -------------------------------------------------------- */
+/* ---- all pieces, once the segments are known ------------------------------------------------- */
 
 static int fail_piece(const struct macho_file *f, enum macho_piece_kind kind, bool size, int code,
                       struct exti_error *err, const char *what, uint64_t value)
@@ -100,7 +101,7 @@ static int locate_piece(struct macho_file *f, enum macho_piece_kind kind, struct
     count = exti__macho_field(f, p->command, p->size_at);
     size = (uint64_t)count * p->unit;
     if (!size)
-        return 0; /* wherever it is said to be */
+        return 0; /* an empty piece may have any offset */
     if (offset < l->fileoff || offset - l->fileoff > l->filesize)
         return fail_piece(f, kind, false, EXTI_E_FORMAT, err, "is outside of __LINKEDIT, at",
                           offset);
@@ -111,7 +112,7 @@ static int locate_piece(struct macho_file *f, enum macho_piece_kind kind, struct
     return exti__span_sub(f->file, offset, size, exti__macho_piece_name(kind), &p->s, err);
 }
 
-/* Bytes between two pieces: the padding that linkers write is zero, and anything else would be lost. */
+/* Bytes between pieces must be zero padding, because a rewrite would lose anything else. */
 static int check_padding(const struct macho_file *f, uint64_t from, uint64_t to,
                          struct exti_error *err)
 {
@@ -157,7 +158,7 @@ static int check_pieces_apart(const struct macho_file *f, struct exti_error *err
     return rc ? rc : check_padding(f, at, f->linkedit->fileoff + f->linkedit->filesize, err);
 }
 
-/* The symbol table is in three parts, and each starts where the one before ends. */
+/* LC_DYSYMTAB divides the symbol table into three adjacent parts. */
 static int check_symbol_parts(const struct macho_file *f, struct exti_error *err)
 {
     static const char *const names[] = {"ilocalsym", "iextdefsym", "iundefsym"};
@@ -186,7 +187,7 @@ static int check_symbol_parts(const struct macho_file *f, struct exti_error *err
     return 0;
 }
 
-/* One way to bind, and one trie (dyld's validStructureLinkedit). */
+/* dyld's validStructureLinkedit: a file has one kind of fixups and one trie. */
 static int check_combination(const struct macho_file *f, struct exti_error *err)
 {
     const struct macho_piece *info = &f->pieces[MACHO_BIND],
@@ -225,3 +226,4 @@ int exti__macho_check_pieces(struct macho_file *f, struct exti_error *err)
         rc = check_pieces_apart(f, err);
     return rc ? rc : check_symbol_parts(f, err);
 }
+

@@ -1,4 +1,4 @@
-/* The rebase opcodes of LC_DYLD_INFO. */
+/* LC_DYLD_INFO's rebase opcodes. */
 #include "macho/read/macho_rebase.h"
 
 #include <inttypes.h>
@@ -9,16 +9,16 @@
 #define POINTER 8u
 #define REBASE_TYPE_MAX 3u
 
-/* As dyld's forEachRebase_Opcodes. */
+/* The interpreter's state, as in dyld's forEachRebase_Opcodes. */
 struct machine {
     const struct macho_file *f;
     struct exti_cur c;
-    uint64_t at; /* of the opcode in the stream */
+    uint64_t at; /* the opcode's offset in the stream */
     uint8_t type;
     bool has_segment, done;
     uint32_t segment;
     uint64_t offset;
-    uint64_t left; /* how many slots may still come */
+    uint64_t left; /* how many more slots are allowed */
     int (*each)(void *user, uint32_t segment, uint64_t offset, uint8_t type,
                 struct exti_error *err);
     void *user;
@@ -27,7 +27,7 @@ struct machine {
 #define fail_rebase(m, err, ...)                                                                   \
     exti__fail(err, EXTI_E_FORMAT, (m)->c.s.base + (m)->at, __VA_ARGS__)
 
-/* Rebases `count` slots, `skip` bytes apart beyond their own size. */
+/* Rebases `count` slots, with `skip` bytes between them. */
 static int rebase_slots(struct machine *m, uint64_t count, uint64_t skip, struct exti_error *err)
 {
     int rc = exti__cur_end(&m->c, "rebase opcodes", err);

@@ -1,4 +1,4 @@
-/* By which names dyld binds an image, whichever way the file tells it. */
+/* The names that dyld binds an image by, whichever kind of fixups the file has. */
 #include "macho/read/macho_references.h"
 
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "macho/read/macho_chained.h"
 #include "macho/read/macho_symbols.h"
 
-/* Names can overlap, so that together they are longer than the file.  No linker's do by much, but a
- * hostile file's could make comparing them take its size squared. */
+/* Names can overlap, so together they can be longer than the file.  In real files they hardly
+ * are; in a hostile one, comparing them could take time quadratic in its size. */
 #define NAMES_PER_BYTE 16u
 #define NAMES_ANYWAY ((uint64_t)64 << 20)
 
@@ -142,7 +142,7 @@ static int by_order(const void *pa, const void *pb)
     return (a->order > b->order) - (a->order < b->order);
 }
 
-/* Keeps the first of each (name, library, weak). */
+/* Keeps the first reference of each name, library and weakness. */
 static void drop_repeated(struct list *l)
 {
     size_t kept = 0;

@@ -11,16 +11,16 @@ struct macho_reference {
     uint64_t at; /* slice offset of the import entry or opcode */
 };
 
-/* Calls `each` once for every distinct name, library and weakness: from the chained imports, or from the
- * opcode streams (the weak stream's as BIND_SPECIAL_DYLIB_WEAK_LOOKUP), or, in a file with neither,
- * from the undefined symbols. */
+/* Calls `each` once for every distinct name, library and weakness: from the chained imports, or
+ * from the opcode streams (the weak stream's as BIND_SPECIAL_DYLIB_WEAK_LOOKUP), or, in a file
+ * with neither, from the undefined symbols. */
 int exti__macho_references(const struct macho_file *f,
                            int (*each)(void *user, const struct macho_reference *r,
                                        struct exti_error *err),
                            void *user, struct exti_error *err);
 
-/* Maximum total length of the names that are looked up.  Without a limit, overlapping names could make
- * comparisons take time quadratic in the file's size. */
+/* Maximum total length of the names that are looked up.  Without a limit, overlapping names could
+ * make comparisons take time quadratic in the file's size. */
 uint64_t exti__macho_names_limit(const struct macho_file *f);
 
 #endif

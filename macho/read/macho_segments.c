@@ -1,4 +1,4 @@
-/* Segments, sections, and the room that they leave behind the load commands. */
+/* Segments, sections, and the space between the load commands and the first section. */
 #include "macho/read/macho_segments.h"
 
 #include <inttypes.h>
@@ -7,13 +7,13 @@
 #include "base/checked.h"
 #include "macho/read/macho_command.h"
 
-/* dyld counts segments in 16 bits and bind opcodes in 4; no linker writes more than a dozen. */
+/* dyld counts segments in 16 bits, bind opcodes in 4; linkers write at most a dozen. */
 enum { MAX_SEGMENTS = 256 };
 
-/* nlist's n_sect is a byte, in which 0 is no section. */
+/* n_sect of an nlist is one byte, and 0 means no section. */
 enum { MAX_SECTIONS = 255 };
 
-/* A name field of 16 bytes; what no linker puts into a name shows as '?'. */
+/* Reads a name field of 16 bytes.  Characters that no linker writes become '?' for messages. */
 static void read_fixed_name(struct exti_cur *c, char name[17])
 {
     for (int i = 0; i < 16; i++) {
@@ -36,7 +36,7 @@ static bool is_zerofill(const struct macho_section *s)
     }
 }
 
-/* The fields of a section_64 that can be at fault. */
+/* Offsets in section_64 of the fields that messages point to. */
 enum { SECTION_ADDR = 32, SECTION_SIZE = 40, SECTION_OFFSET = 48, SECTION_NRELOC = 60 };
 
 static int fail_section(const struct macho_file *f, const struct macho_section *s, uint32_t at,
@@ -93,7 +93,7 @@ static void read_sections(struct macho_file *f, const struct macho_segment *seg,
     }
 }
 
-/* What dyld's validSegment demands, and the page alignment that mapping needs. */
+/* dyld's validSegment, and the page alignment that mapping needs. */
 static int check_segment_fields(const struct macho_file *f, const struct macho_segment *s,
                                 struct exti_error *err)
 {
@@ -147,7 +147,7 @@ int exti__macho_read_segment(struct macho_file *f, size_t i, struct exti_error *
     s->initprot = exti__cur_u32(&c);
     nsects = exti__cur_u32(&c);
     s->flags = exti__cur_u32(&c);
-    f->segment_count++; /* messages name it from here on */
+    f->segment_count++; /* messages include its name from here on */
     if (f->segment_count > MAX_SEGMENTS)
         return exti__macho_fail(f, i, 0, EXTI_E_UNSUPPORTED, err, "more than %d segments",
                                 MAX_SEGMENTS);
@@ -165,7 +165,7 @@ int exti__macho_read_segment(struct macho_file *f, size_t i, struct exti_error *
     return check_segment_fields(f, s, err);
 }
 
-/* ---- segments against each other ------------------------------------------------------------------- */
+/* ---- segments against each other ------------------------------------------------------------- */
 
 static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
 {
@@ -212,7 +212,8 @@ static int check_text_segment(const struct macho_file *f, struct exti_error *err
                                 "filesize 0x%" PRIx64
                                 " does not hold the load commands, which end at 0x%" PRIx64,
                                 f->text->filesize, f->commands_end);
-    /* Image offsets count from __TEXT.  A main program's __PAGEZERO alone lies below it. */
+    /* Offsets from the image's start count from __TEXT.  Only a main program's __PAGEZERO lies
+     * below it. */
     for (size_t i = 0; i < f->segment_count; i++) {
         const struct macho_segment *s = &f->segments[i];
 
@@ -224,8 +225,8 @@ static int check_text_segment(const struct macho_file *f, struct exti_error *err
     return 0;
 }
 
-/* __LINKEDIT is laid out anew and may grow, so nothing may come behind it.  What follows a signature
- * would be lost to anyone who signs the file again; codesign refuses such a file. */
+/* A rewrite lays __LINKEDIT out anew and may enlarge it, so it must be last.  Signing the file
+ * again would drop bytes after the signature; codesign refuses such files. */
 static int check_linkedit_segment(const struct macho_file *f, struct exti_error *err)
 {
     const struct macho_segment *l = f->linkedit;
@@ -258,7 +259,7 @@ static int check_linkedit_segment(const struct macho_file *f, struct exti_error 
     return 0;
 }
 
-/* __TEXT's first section or whichever segment follows first ends the room for load commands. */
+/* The space for load commands ends at __TEXT's first section, or at the end of __TEXT. */
 static int find_room(struct macho_file *f, struct exti_error *err)
 {
     const struct macho_section *first = NULL;

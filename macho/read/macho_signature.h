@@ -18,8 +18,8 @@ struct macho_signature {
 int exti__macho_signature_read(const struct macho_file *f, struct macho_signature *out,
                                struct exti_error *err);
 
-/* Checks the signature's structure and hashes as the kernel does.  *bad is the offset of the first page
- * whose hash differs, or EXTI_NO_OFFSET. */
+/* Checks the signature's structure and hashes as the kernel does.  *bad is the offset of the first
+ * page whose hash differs, or EXTI_NO_OFFSET. */
 int exti__macho_signature_check(const struct macho_file *f, uint64_t *bad, struct exti_error *err);
 
 #endif

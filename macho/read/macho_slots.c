@@ -1,4 +1,4 @@
-/* Which slots of a loaded image dyld has filled by name. */
+/* The slots of an image that dyld binds by name. */
 #include "macho/read/macho_slots.h"
 
 #include "base/error.h"
@@ -8,7 +8,7 @@
 #include "macho/read/macho_fixups.h"
 #include "macho/read/macho_trie.h"
 
-/* Ends a walk that the caller has had enough of: the value of no error. */
+/* Returned to end a walk when `each` asks for it; not an error code. */
 #define ENOUGH 1
 
 struct walk {
@@ -49,7 +49,7 @@ static int on_weak_bind(void *user, const struct macho_bind *b, struct exti_erro
     return on_bind(user, &weak, err);
 }
 
-/* The offset in the image of what lies at `offset` of the file. */
+/* The image offset of file offset `offset`. */
 static uint64_t image_offset(const struct macho_file *f, uint64_t offset)
 {
     for (size_t i = 0; i < f->segment_count; i++) {

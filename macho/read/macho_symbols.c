@@ -25,8 +25,9 @@ int exti__macho_symbol(const struct macho_file *f, size_t i, struct macho_nlist 
     n.desc = exti__cur_u16(&c);
     n.value = exti__cur_u64(&c);
     n.at = s.base - f->file.base;
-    /* A table that ends with a NUL, as they do, saves looking for the end of each name: in a
-     * hostile file every entry could name almost the whole table. */
+    /* A string table that ends in NUL, as real ones do, bounds every name.  Searching each
+     * name's end would take quadratic time in a hostile file, where every entry can name almost
+     * the whole table. */
     if (name && name < strings.n && !strings.p[strings.n - 1])
         n.name = (const char *)strings.p + name;
     else if (name)
