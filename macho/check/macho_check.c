@@ -97,10 +97,10 @@ static bool comparable(struct macho_check *c)
         return false;
     }
     if (a->room_end < b->room_end || c->shift % 0x4000) {
-        exti__macho_finding(c, EXTI_NO_OFFSET,
-                            "the first section begins at 0x%llx, not at 0x%llx or a multiple of "
-                            "0x4000 bytes behind that",
-                            (unsigned long long)a->room_end, (unsigned long long)b->room_end);
+        exti__macho_finding(
+            c, EXTI_NO_OFFSET,
+            "the first section starts at 0x%llx, not at 0x%llx or a multiple of 0x4000 bytes later",
+            (unsigned long long)a->room_end, (unsigned long long)b->room_end);
         return false;
     }
     return true;

@@ -142,7 +142,7 @@ static const char *read_symbol_name(struct machine *m)
     const void *nul = m->at < m->s.n ? memchr(s, 0, m->s.n - m->at) : NULL;
 
     if (!nul) {
-        report_opcode_fault(m, "a symbol's name does not end");
+        report_opcode_fault(m, "a symbol name has no NUL");
         return "";
     }
     m->at += strlen(s) + 1;
@@ -161,10 +161,11 @@ static void check_slot_place(struct machine *m)
     }
     s = &m->f->segments[m->segment];
     if (s->vmsize < POINTER || m->offset > s->vmsize - POINTER)
-        report_opcode_fault(m, "the place lies outside its segment");
+        report_opcode_fault(m, "the slot is outside its segment");
     if (exti__macho_gate(m->f, MACHO_SDK(10, 15)) &&
         (!(s->initprot & VM_PROT_WRITE) || s->initprot & VM_PROT_EXECUTE))
-        report_opcode_fault(m, "the segment is not writable, or executable (SDK 10.15 and later)");
+        report_opcode_fault(
+            m, "the segment must be writable and not executable (SDK 10.15 and later)");
 }
 
 static void check_bind_target(struct machine *m)
@@ -172,7 +173,7 @@ static void check_bind_target(struct machine *m)
     if (!m->now.symbol)
         report_opcode_fault(m, "no symbol is set");
     if (m->now.type != BIND_TYPE_POINTER)
-        report_opcode_fault(m, "the type is not that of a pointer");
+        report_opcode_fault(m, "the type is not POINTER");
     if (m->stream == MACHO_STREAM_WEAK)
         return;
     if (!m->has_ordinal)
@@ -183,8 +184,7 @@ static void check_bind_target(struct machine *m)
     /* dyld opens a new target only after a symbol or addend opcode (MachOLayout.cpp). */
     if (!m->is_new_target && m->target.ordinal != m->now.ordinal)
         report_opcode_fault(
-            m, "the library ordinal changes between two bindings of a symbol named once, which "
-               "dyld does not see");
+            m, "the library ordinal changes without a new symbol opcode, so dyld ignores it");
 }
 
 static int put_slot(struct machine *m, struct exti_error *err)
@@ -199,10 +199,10 @@ static int put_slot(struct machine *m, struct exti_error *err)
         m->is_new_target = false;
         s.ordinal = m->target.ordinal;
     } else if (m->now.type != REBASE_TYPE_POINTER) {
-        report_opcode_fault(m, "the type is not that of a pointer");
+        report_opcode_fault(m, "the type is not POINTER");
     }
     if (m->out->n >= m->most)
-        report_opcode_fault(m, "more places than the file has room for");
+        report_opcode_fault(m, "more slots than fit into the file");
     if (m->bad)
         return 0;
     s.at = m->f->segments[m->segment].vmaddr + m->offset - m->f->text->vmaddr;
@@ -298,7 +298,7 @@ static int do_bind(struct machine *m, uint8_t opcode, uint8_t imm, struct exti_e
     uint64_t count, skip;
 
     if (m->stream == MACHO_STREAM_LAZY && opcode != BIND_OPCODE_DO_BIND)
-        report_opcode_fault(m, "the opcode has no place in the lazy stream");
+        report_opcode_fault(m, "the opcode is not allowed in the lazy stream");
     switch (opcode) {
     case BIND_OPCODE_DO_BIND:
         return put_slots(m, 1, 0, err);

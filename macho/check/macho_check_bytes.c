@@ -99,7 +99,7 @@ int exti__macho_step_bytes(struct macho_check *c, struct exti_error *err)
 
     if (c->after.linkedit->fileoff != end + c->shift) {
         exti__macho_finding(c, EXTI_NO_OFFSET,
-                            "__LINKEDIT begins at 0x%" PRIx64 ", not at 0x%" PRIx64,
+                            "__LINKEDIT starts at 0x%" PRIx64 ", not at 0x%" PRIx64,
                             c->after.linkedit->fileoff, end + c->shift);
         return 0;
     }
@@ -126,7 +126,7 @@ static void check_free(struct macho_check *c, uint64_t at, uint64_t end)
 
         if (!a.p[at] || (was_free && a.p[at] == b.p[at]))
             continue;
-        exti__macho_finding(c, at, "behind the load commands: byte 0x%02x, not 0", a.p[at]);
+        exti__macho_finding(c, at, "after the load commands: byte 0x%02x, not 0", a.p[at]);
         return;
     }
 }
@@ -182,8 +182,7 @@ static void check_second_header(struct macho_check *c)
     if (memcmp(p, a.p, 16) != 0 || memcmp(p + 24, a.p + 24, 8) != 0 || end > c->before.room_end ||
         !same_commands(c, p + MACH_HEADER_64_SIZE, size, exti__macho_u32(p + 16))) {
         exti__macho_finding(c, c->shift,
-                            "second header: not that of an image that begins there "
-                            "and is this one otherwise");
+                            "second header: differs from the first by more than its position");
         return;
     }
     check_free(c, c->shift + end, c->shift + c->before.room_end);
@@ -197,7 +196,7 @@ int exti__macho_step_room(struct macho_check *c, struct exti_error *err)
         return 0;
     }
     if (c->after.commands_end > c->shift) {
-        exti__macho_finding(c, c->shift, "the load commands reach over the second header");
+        exti__macho_finding(c, c->shift, "the load commands overlap the second header");
         return 0;
     }
     check_free(c, c->after.commands_end, c->shift);

@@ -80,7 +80,7 @@ static void check_import_entry(struct reading *r, uint32_t i)
     out->at = t->s.base - r->f->file.base + at;
     out->name = "";
     if (name >= t->s.n || !memchr(t->s.p + name, 0, t->s.n - (size_t)name))
-        report_chain_fault(r, at, "an import's name lies outside the pool of names");
+        report_chain_fault(r, at, "an import's name is outside the symbol names");
     else
         out->name = (const char *)t->s.p + name;
     if (out->ordinal < BIND_SPECIAL_DYLIB_WEAK_LOOKUP ||
@@ -101,7 +101,7 @@ static int read_imports(struct reading *r, uint32_t count, struct exti_error *er
         report_chain_fault(r, 16, "imports_count is 2^24 or more");
     if (!payload_has(t, t->imports_offset, (uint64_t)count * import_size(t->imports_format)) ||
         t->imports_offset + (uint64_t)count * import_size(t->imports_format) > t->symbols_offset) {
-        report_chain_fault(r, 8, "the imports reach over the pool of names");
+        report_chain_fault(r, 8, "the imports overlap the symbol names");
         return 0;
     }
     t->imports.v = exti__calloc(count, sizeof *t->imports.v);
@@ -130,7 +130,7 @@ static void check_pages(struct reading *r, const struct macho_starts *s)
         if (start != DYLD_CHAINED_PTR_START_NONE && start & DYLD_CHAINED_PTR_START_MULTI)
             report_chain_fault(r, s->at, "a page of a 64-bit image has several chains");
         else if (start != DYLD_CHAINED_PTR_START_NONE && start > s->page_size)
-            report_chain_fault(r, s->at, "a chain starts behind its page");
+            report_chain_fault(r, s->at, "a chain starts after its page");
     }
 }
 
@@ -140,7 +140,7 @@ static void read_starts(struct reading *r, uint32_t segment, uint64_t at)
     struct macho_starts *s = &t->starts[t->starts_count];
 
     if (!payload_has(t, at, STARTS_SIZE)) {
-        report_chain_fault(r, at, "a segment's starts lie outside");
+        report_chain_fault(r, at, "a segment's starts are outside the payload");
         return;
     }
     *s = (struct macho_starts){.at = at,
@@ -154,8 +154,8 @@ static void read_starts(struct reading *r, uint32_t segment, uint64_t at)
     if (!payload_has(t, at + STARTS_SIZE, (uint64_t)s->page_count * 2) ||
         STARTS_SIZE + (uint64_t)s->page_count * 2 > s->size ||
         (t->imports_offset > at && at + s->size > t->imports_offset)) {
-        report_chain_fault(r, at,
-                           "a segment's starts do not hold its pages, or reach over the imports");
+        report_chain_fault(
+            r, at, "a segment's starts are too small for its pages, or overlap the imports");
         return;
     }
     s->page_start = t->s;
@@ -165,13 +165,13 @@ static void read_starts(struct reading *r, uint32_t segment, uint64_t at)
     if (s->page_size != 0x1000 && s->page_size != 0x4000)
         report_chain_fault(r, at, "page_size is neither 0x1000 nor 0x4000");
     if (!known_format(s->format))
-        report_chain_fault(r, at, "a pointer_format that no 64-bit library has");
+        report_chain_fault(r, at, "the pointer_format is not for 64-bit libraries");
     if (s->format != t->starts[0].format)
-        report_chain_fault(r, at, "segments with different pointer_formats");
+        report_chain_fault(r, at, "segments have different pointer_formats");
     if (s->max_valid_pointer != t->starts[0].max_valid_pointer)
-        report_chain_fault(r, at, "segments with different max_valid_pointers");
+        report_chain_fault(r, at, "segments have different max_valid_pointers");
     if (s->segment_offset != r->f->segments[segment].vmaddr - r->f->text->vmaddr)
-        report_chain_fault(r, at, "segment_offset is not where the segment lies");
+        report_chain_fault(r, at, "segment_offset is not the segment's offset in the image");
     check_pages(r, s);
 }
 
@@ -182,7 +182,7 @@ static int read_segments(struct reading *r, struct exti_error *err)
     uint32_t count;
 
     if (!payload_has(t, at, 4)) {
-        report_chain_fault(r, 4, "starts_offset lies outside");
+        report_chain_fault(r, 4, "starts_offset is outside the payload");
         return 0;
     }
     count = payload_u32(t, at);
@@ -284,7 +284,7 @@ static int walk_page(struct reading *r, const struct macho_starts *s, uint64_t a
         }
         raw = exti__macho_u64(file.p + at);
         if (is_bind(s->format, raw) && import_of(s->format, raw) >= r->t->imports.n)
-            report_chain_fault(r, s->at, "a slot names an import that there is not");
+            report_chain_fault(r, s->at, "a slot's import does not exist");
         if (r->rebased && !is_bind(s->format, raw))
             rc = r->rebased(r->user, at, err);
         next = next_of(s->format, raw);

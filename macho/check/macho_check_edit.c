@@ -17,14 +17,14 @@ int exti__macho_step_header(struct macho_check *c, struct exti_error *err)
 
     (void)err;
     if (memcmp(c->before.file.p, c->after.file.p, 16) != 0)
-        exti__macho_finding(c, 0, "header: not the original's up to its commands");
+        exti__macho_finding(c, 0, "header: its first 16 bytes differ from the original's");
     if (exti__macho_u32(c->before.file.p + 28) != exti__macho_u32(c->after.file.p + 28))
-        exti__macho_finding(c, 28, "header: its reserved word is not the original's");
+        exti__macho_finding(c, 28, "header: the reserved word differs from the original's");
     if (now & ~was || (was & ~now) & ~may_clear)
         exti__macho_finding(c, 24, "header: flags 0x%x, not 0x%x", now, was);
     if (c->opts && c->opts->flags & EXTI_RW_CLEAR_UNIQUE && now & MH_WEAK_DEFINES)
         exti__macho_finding(c, 24,
-                            "header: MH_WEAK_DEFINES is still set, so that other images bind to "
+                            "header: MH_WEAK_DEFINES is still set, so other images would bind to "
                             "this one's definitions");
     return 0;
 }
@@ -82,7 +82,8 @@ static void compare_section_64(struct macho_check *c, const struct macho_command
 
     if (memcmp(a, b, 32) != 0 || memcmp(a + 40, b + 40, 8) != 0 ||
         memcmp(a + 52, b + 52, SECTION_64_SIZE - 52) != 0)
-        exti__macho_finding(c, now->at, "section %.16s: not the original's", (const char *)b);
+        exti__macho_finding(c, now->at, "section %.16s: differs from the original's",
+                            (const char *)b);
     if (exti__macho_u64(a + 32) != addr)
         report_field(c, now, "a section's address", exti__macho_u64(a + 32), addr);
     if (exti__macho_u32(a + 48) != moved_offset(c, exti__macho_u32(b + 48)))
@@ -105,7 +106,8 @@ static void compare_segment_64(struct macho_check *c, const struct macho_command
 
     if (was->s.n != now->s.n || memcmp(a, b, 24) != 0 ||
         memcmp(a + 56, b + 56, SEGMENT_COMMAND_64_SIZE - 56) != 0) {
-        exti__macho_finding(c, now->at, "segment %.16s: not the original's", (const char *)b + 8);
+        exti__macho_finding(c, now->at, "segment %.16s: differs from the original's",
+                            (const char *)b + 8);
         return;
     }
     if (exti__macho_u64(a + 24) != exti__macho_u64(b + 24) + moved)
@@ -155,7 +157,7 @@ static void compare_command(struct macho_check *c, size_t i, size_t j)
     if (was->cmd == LC_BUILD_VERSION && now->s.n == 24 && was->s.n > 24) {
         /* The copy has dropped the list of tools. */
         if (memcmp(was->s.p + 8, now->s.p + 8, 12) != 0 || exti__macho_u32(now->s.p + 20))
-            exti__macho_finding(c, now->at, "LC_BUILD_VERSION: not the original's");
+            exti__macho_finding(c, now->at, "LC_BUILD_VERSION: differs from the original's");
         return;
     }
     if (was->s.n != now->s.n) {
@@ -198,7 +200,8 @@ int exti__macho_step_commands(struct macho_check *c, struct exti_error *err)
         i = skip_own(b, i + 1);
     }
     if (j < a->command_count)
-        exti__macho_finding(c, a->commands[j].at, "command 0x%x is not in the original there",
+        exti__macho_finding(c, a->commands[j].at,
+                            "command 0x%x is not in the original at this place",
                             a->commands[j].cmd);
     return 0;
 }
@@ -238,7 +241,8 @@ int exti__macho_step_id(struct macho_check *c, struct exti_error *err)
         exti__macho_finding(c, now ? now->at : EXTI_NO_OFFSET, "id: %s, not %s", id ? id : "none",
                             c->expect.id);
     if (now && !same_dylib_command(was, now))
-        exti__macho_finding(c, now->at, "LC_ID_DYLIB: more than its name is not the original's");
+        exti__macho_finding(c, now->at,
+                            "LC_ID_DYLIB: more than its name differs from the original's");
     return 0;
 }
 
@@ -256,10 +260,9 @@ static void check_kind(struct macho_check *c, size_t i, size_t from, uint32_t cm
         exti__macho_finding(c, now->at, "needed library %s: command 0x%x, not 0x%x", name, now->cmd,
                             cmd);
     if (from != MACHO_NO_DYLIB && !same_dylib_command(dylib_command(&c->before, from), now))
-        exti__macho_finding(c, now->at,
-                            "needed library %s: its versions are not those that the original has "
-                            "for %s",
-                            name, c->before.dylibs[from].name);
+        exti__macho_finding(
+            c, now->at, "needed library %s: its versions differ from those of %s in the original",
+            name, c->before.dylibs[from].name);
 }
 
 static size_t find_dylib(const struct macho_file *f, const char *name)
@@ -312,10 +315,9 @@ static int check_without_request(struct macho_check *c)
             from = named_alike(c, from, i);
             check_kind(c, i, from, dylib_command(&c->before, from)->cmd);
         } else if (!may_be_edited(c, i)) {
-            exti__macho_finding(c, dylib_command(&c->after, i)->at,
-                                "needed library %s: is needed as none of the original's that are "
-                                "gone",
-                                name);
+            exti__macho_finding(
+                c, dylib_command(&c->after, i)->at,
+                "needed library %s: corresponds to no library that the original needs", name);
         }
     }
     for (size_t i = 0; i < c->before.dylib_count && c->same_dylibs; i++)

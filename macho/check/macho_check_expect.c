@@ -315,4 +315,3 @@ void exti__macho_expect_free(struct macho_expect *e)
     exti__free(e->rpaths);
     *e = (struct macho_expect){.id = NULL};
 }
-

@@ -128,7 +128,7 @@ static int read_export(struct walk *w, size_t at, size_t end, struct exti_error 
     if (e.flags & EXPORT_SYMBOL_FLAGS_REEXPORT) {
         e.other = read_uleb(w, &at);
         if (at >= w->s.n || !memchr(w->s.p + at, 0, w->s.n - at))
-            report_trie_fault(w, at, "the name of a re-export does not end");
+            report_trie_fault(w, at, "a re-export's name has no NUL");
         else
             e.import_name = (const char *)w->s.p + at;
         if (e.other > w->f->dylib_count)
@@ -140,12 +140,12 @@ static int read_export(struct walk *w, size_t at, size_t end, struct exti_error 
             e.other = read_uleb(w, &at);
         if ((e.flags & EXPORT_SYMBOL_FLAGS_KIND_MASK) != EXPORT_SYMBOL_FLAGS_KIND_ABSOLUTE &&
             e.address >= image_size(w->f))
-            report_trie_fault(w, at, "an address lies outside the image");
+            report_trie_fault(w, at, "an address is outside the image");
     }
     if (at != end)
-        report_trie_fault(w, at, "an export's size is not that of its fields");
+        report_trie_fault(w, at, "an export's size does not match its fields");
     if (w->path.n + 1 > w->out->names.max - w->out->names.n)
-        report_trie_fault(w, at, "the names take too much room");
+        report_trie_fault(w, at, "the names are too long in total");
     return w->bad ? 0 : append_export(w->out, e, w->path.p, w->path.n, err);
 }
 
@@ -157,7 +157,7 @@ static int push_node(struct walk *w, uint64_t node, struct exti_error *err)
     struct level *p;
 
     if (node >= w->s.n) {
-        report_trie_fault(w, at, "a node lies outside");
+        report_trie_fault(w, at, "a node is outside the trie");
         return 0;
     }
     /* A node has at least two bytes, so a trie without cycles has at most half as many nodes as
@@ -168,7 +168,7 @@ static int push_node(struct walk *w, uint64_t node, struct exti_error *err)
     }
     size = read_uleb(w, &at);
     if (w->bad || size >= w->s.n - at) {
-        report_trie_fault(w, at, "a node's export lies outside");
+        report_trie_fault(w, at, "a node's export is outside the trie");
         return 0;
     }
     if (size)
@@ -201,7 +201,7 @@ static int next_edge(struct walk *w, struct exti_error *err)
     l->left--;
     nul = l->next < w->s.n ? memchr(label, 0, w->s.n - l->next) : NULL;
     if (!nul) {
-        report_trie_fault(w, l->next, "an edge's label does not end");
+        report_trie_fault(w, l->next, "an edge's label has no NUL");
         return 0;
     }
     /* Without cycles no name is longer than the trie. */

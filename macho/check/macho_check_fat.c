@@ -18,13 +18,13 @@ static void check_slice_place(struct macho_check *c, const struct macho_slice *w
 
     if (now->offset % page && was->offset % page == 0)
         exti__macho_finding(c, now->offset,
-                            "dyld Universal::valid: the slice for %s begins at 0x%" PRIx64
+                            "dyld Universal::valid: the slice for %s starts at 0x%" PRIx64
                             ", not at a multiple of 0x%" PRIx64,
                             exti__macho_arch(now->cputype, now->cpusubtype), now->offset, page);
     if (now->align < 64 && now->offset & (((uint64_t)1 << now->align) - 1))
         exti__macho_finding(c, now->offset,
-                            "universal file: the slice for %s begins at 0x%" PRIx64
-                            ", which is not aligned to 2^%u as its entry says",
+                            "universal file: the slice for %s starts at 0x%" PRIx64
+                            ", but its entry requires a multiple of 2^%u",
                             exti__macho_arch(now->cputype, now->cpusubtype), now->offset,
                             now->align);
 }
@@ -82,7 +82,7 @@ static void check_carried(struct macho_check *c, const struct macho_slice *was,
 {
     if (now->size != was->size || (was->size && memcmp(now->s.p, was->s.p, was->s.n) != 0))
         exti__macho_finding(c, now->offset,
-                            "the slice for %s is not the original's, though it is not rewritten",
+                            "the slice for %s is not rewritten, but differs from the original's",
                             exti__macho_arch(now->cputype, now->cpusubtype));
 }
 

@@ -119,7 +119,7 @@ static void check_symbol_entry(struct macho_check *c, const struct macho_file *f
 
     if (name && name >= strings)
         exti__macho_broken(c, f, at, "",
-                           "symbol %zu: its name at %u lies outside the string table of %" PRIu64
+                           "symbol %zu: its name at %u is outside the string table of %" PRIu64
                            " bytes",
                            index, name, strings);
     if (type & N_STAB)

@@ -31,7 +31,8 @@ static int compare_rebases(struct macho_check *c, struct exti_error *err)
         if (i >= b.n || i >= a.n || a.v[i].at != b.v[i].at + c->shift ||
             a.v[i].type != b.v[i].type) {
             exti__macho_finding(c, EXTI_NO_OFFSET,
-                                "rebases: not the original's from number %zu of %zu on", i, b.n);
+                                "rebases: differ from the original's from number %zu of %zu on", i,
+                                b.n);
             break;
         }
     exti__macho_slots_free(&b);
@@ -80,14 +81,14 @@ static int compare_binding(struct macho_check *c, const struct macho_slot *was,
         return 0;
     }
     if (now->stream == MACHO_STREAM_LAZY && was->stream != MACHO_STREAM_LAZY)
-        exti__macho_finding(c, EXTI_NO_OFFSET, "%s: bound lazily, the original's is not",
+        exti__macho_finding(c, EXTI_NO_OFFSET, "%s: bound lazily, but eagerly in the original",
                             now->symbol);
     /* Stub helpers pass this offset to dyld. */
     else if (now->stream == MACHO_STREAM_LAZY && now->opcode != was->opcode)
-        exti__macho_finding(c, EXTI_NO_OFFSET,
-                            "%s: its lazy opcodes are at 0x%x of their stream, not at 0x%x, where "
-                            "its stub looks",
-                            now->symbol, now->opcode, was->opcode);
+        exti__macho_finding(
+            c, EXTI_NO_OFFSET,
+            "%s: its lazy opcodes are at 0x%x in the stream, but its stub uses 0x%x", now->symbol,
+            now->opcode, was->opcode);
     return check_library(c, now->symbol, was->ordinal, now->ordinal, err);
 }
 
@@ -204,8 +205,7 @@ static void compare_starts(struct macho_check *c, const struct macho_chain_table
             now->page_count != was->page_count ||
             memcmp(now->page_start.p, was->page_start.p, now->page_start.n) != 0)
             exti__macho_finding(c, a->s.base - c->after.file.base + now->at,
-                                "chained fixups: where the chains of %s start is not the "
-                                "original's",
+                                "chained fixups: chain starts of %s differ from the original's",
                                 c->before.segments[was->segment].name);
     }
 }

@@ -59,14 +59,14 @@ static const char *read_directory(struct exti_span s, struct directory *d)
     if (be32(s.p + 8) >= 0x20300 && s.n >= 64 && be64(s.p + 56))
         d->limit = be64(s.p + 56);
     if (s.p[36] != EXTI_SHA256_SIZE)
-        return "a SHA-256 CodeDirectory whose hashes have not 32 bytes";
+        return "a SHA-256 CodeDirectory has hashes of other than 32 bytes";
     if (d->page_shift < 12 || d->page_shift > 16)
-        return "a CodeDirectory with an odd page size";
+        return "a CodeDirectory has pages of other than 4 to 64 KiB";
     if (d->identifier >= s.n || !memchr(s.p + d->identifier, 0, s.n - d->identifier))
-        return "a CodeDirectory's identifier does not end";
+        return "a CodeDirectory's identifier has no NUL";
     if (d->hashes > s.n || (uint64_t)d->special * EXTI_SHA256_SIZE > d->hashes ||
         (uint64_t)d->pages * EXTI_SHA256_SIZE > s.n - d->hashes)
-        return "a CodeDirectory's hashes lie outside it";
+        return "a CodeDirectory's hashes are outside it";
     return NULL;
 }
 
@@ -76,7 +76,7 @@ static const char *read_blob(struct signature *sig, uint32_t slot, struct exti_s
 
     if (slot == CSSLOT_CODEDIRECTORY || (slot >= ALTERNATE_FIRST && slot <= ALTERNATE_LAST)) {
         if (magic != CSMAGIC_CODEDIRECTORY)
-            return "a CodeDirectory has another blob's magic";
+            return "a CodeDirectory has the wrong magic";
         return read_directory(s, &sig->dir);
     }
     if (slot == CSSLOT_SIGNATURESLOT)
@@ -96,7 +96,7 @@ static const char *read_signature(const struct macho_file *f, struct signature *
 
     *sig = (struct signature){.s = s};
     if (s.n < 12 || be32(s.p) != CSMAGIC_EMBEDDED_SIGNATURE)
-        return "no embedded signature's magic";
+        return "it does not have the magic of an embedded signature";
     count = be32(s.p + 8);
     if (be32(s.p + 4) > s.n || count > (s.n - 12) / 8)
         return "its length or count reaches past the end";
@@ -105,7 +105,7 @@ static const char *read_signature(const struct macho_file *f, struct signature *
         const uint32_t slot = be32(s.p + 12 + (size_t)i * 8), at = be32(s.p + 16 + (size_t)i * 8);
 
         if (at > s.n || s.n - at < 8 || be32(s.p + at + 4) > s.n - at || be32(s.p + at + 4) < 8)
-            return "a blob lies outside";
+            return "a blob is outside the signature";
         blob.p += at;
         blob.base += at;
         blob.n = be32(blob.p + 4);
@@ -170,7 +170,7 @@ static int check_hashes(struct macho_check *c, const struct macho_file *f,
         if (!rc && memcmp(hash, page_hash(d, page), sizeof hash) != 0) {
             exti__macho_broken(c, f, at, "",
                                "code signature: the hash of the page at 0x%" PRIx64
-                               " is not that of its bytes",
+                               " does not match its bytes",
                                at);
             break;
         }
@@ -199,7 +199,7 @@ static int check_special(struct macho_check *c, const struct macho_file *f,
                     memcmp(hash, sig->dir.s.p + sig->dir.hashes - slot * EXTI_SHA256_SIZE,
                            sizeof hash) != 0))
             exti__macho_broken(c, f, blob.base - f->file.base, "",
-                               "code signature: the hash of slot %zu is not that of its blob",
+                               "code signature: the hash of slot %zu does not match its blob",
                                slot);
     }
     exti__sha256_free(&h);
@@ -249,7 +249,7 @@ int exti__macho_rule_signature(struct macho_check *c, const struct macho_file *f
     if (!f->pieces[MACHO_SIGNATURE].present) {
         if (f->cputype == CPU_TYPE_ARM64)
             exti__macho_broken(c, f, EXTI_NO_OFFSET, "",
-                               "code signature: none, which no system on arm64 loads");
+                               "code signature: missing; arm64 systems load no unsigned code");
         return 0;
     }
     fault = read_signature(f, &sig);
@@ -277,10 +277,10 @@ static void check_exec_segment(struct macho_check *c, const struct signature *si
     const struct macho_file *a = &c->after;
 
     if (be32(s.p + 8) < 0x20400 || s.n < EXEC_SEG_SIZE)
-        exti__macho_finding(c, sig->s.base - a->file.base,
-                            "code signature: CodeDirectory version 0x%x does not tell the "
-                            "executable segment",
-                            be32(s.p + 8));
+        exti__macho_finding(
+            c, sig->s.base - a->file.base,
+            "code signature: CodeDirectory version 0x%x does not have the executable segment",
+            be32(s.p + 8));
     else if (be64(s.p + 64) != a->text->fileoff || be64(s.p + 72) != a->text->filesize)
         exti__macho_finding(c, sig->s.base - a->file.base,
                             "code signature: executable segment 0x%" PRIx64 "+0x%" PRIx64
@@ -305,8 +305,9 @@ int exti__macho_step_signature(struct macho_check *c, struct exti_error *err)
     if (read_signature(&c->after, &now))
         return 0;
     if (now.has_cms)
-        exti__macho_finding(c, now.s.base - c->after.file.base,
-                            "code signature: a certificate's, which cannot be valid for a copy");
+        exti__macho_finding(
+            c, now.s.base - c->after.file.base,
+            "code signature: made with a certificate, so it cannot be valid for a copy");
     if (!(now.dir.flags & CS_ADHOC))
         exti__macho_finding(c, now.s.base - c->after.file.base,
                             "code signature: flags 0x%x lack CS_ADHOC", now.dir.flags);
@@ -318,7 +319,7 @@ int exti__macho_step_signature(struct macho_check *c, struct exti_error *err)
         if (!same_blob(was.kept[slot], now.kept[slot]) &&
             !(slot == CSSLOT_REQUIREMENTS && was.has_cms && !now.kept[slot].n))
             exti__macho_finding(c, now.s.base - c->after.file.base,
-                                "code signature: slot %u is not the original's", slot);
+                                "code signature: slot %u differs from the original's", slot);
     if (was.dir.s.p[was.dir.identifier] &&
         strcmp((const char *)was.dir.s.p + was.dir.identifier,
                (const char *)now.dir.s.p + now.dir.identifier) != 0)

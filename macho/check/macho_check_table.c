@@ -237,8 +237,7 @@ int exti__macho_step_pieces(struct macho_check *c, struct exti_error *err)
             (is_optional(kind) && !now->present))
             continue;
         exti__macho_finding(c, now->s.n ? now->s.base - c->after.file.base : EXTI_NO_OFFSET,
-                            "the %s are not the original's", exti__macho_piece_name(kind));
+                            "%s: differs from the original's", exti__macho_piece_name(kind));
     }
     return 0;
 }
-

@@ -59,10 +59,10 @@ static int weak_gone(struct macho_check *c, const struct weak *w, const struct m
     if (fate == MACHO_WEAK_STAYS)
         exti__macho_finding(c, EXTI_NO_OFFSET, "weak binding of %s is lost", s->symbol);
     else if (!is_mark(s) && !slot_holds(c, w, s, target))
-        exti__macho_finding(c, EXTI_NO_OFFSET,
-                            "%s at 0x%" PRIx64 ": no weak binding any more, but not bound to %s",
-                            s->symbol, place_of(c, s),
-                            target ? c->after.dylibs[target - 1].name : "the file's own");
+        exti__macho_finding(
+            c, EXTI_NO_OFFSET, "%s at 0x%" PRIx64 ": lost its weak binding, but is not bound to %s",
+            s->symbol, place_of(c, s),
+            target ? c->after.dylibs[target - 1].name : "the file's own definition");
     return 0;
 }
 
@@ -77,12 +77,12 @@ static int weak_kept(struct macho_check *c, const struct macho_slot *was,
         return rc;
     if (fate == MACHO_WEAK_MUST_GO)
         exti__macho_finding(c, EXTI_NO_OFFSET,
-                            "%s at 0x%" PRIx64 ": still one definition for the process",
+                            "%s at 0x%" PRIx64 ": still looked up among all weak definitions",
                             now->symbol, now->at);
     if (now->addend != was->addend || now->flags != was->flags || now->type != was->type)
         exti__macho_finding(c, EXTI_NO_OFFSET,
-                            "weak binding of %s at 0x%" PRIx64 ": addend, flags or type are not "
-                            "the original's",
+                            "weak binding of %s at 0x%" PRIx64
+                            ": addend, flags or type differ from the original's",
                             now->symbol, now->at);
     return 0;
 }

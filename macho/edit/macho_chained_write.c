@@ -68,7 +68,8 @@ int exti__macho_chained_set_ordinals(const struct macho_chained *c, const int32_
         max = ordinals[i] > max ? ordinals[i] : max;
     if (max > (int32_t)exti__macho_import_format(DYLD_CHAINED_IMPORT_ADDEND64)->max_ordinal)
         return exti__fail(err, EXTI_E_UNSUPPORTED, c->s.base,
-                          "chained fixups: library %d is past the last that imports can name", max);
+                          "chained fixups: library ordinal %d is larger than imports can hold",
+                          max);
     if (max > (int32_t)exti__macho_import_format(c->imports_format)->max_ordinal)
         rc = widen(c, &to, out, err);
     else

@@ -59,7 +59,7 @@ static int put_fields(const struct layout *l, enum macho_piece_kind kind, uint64
         return 0;
     if (offset > UINT32_MAX || size > UINT32_MAX)
         return exti__fail(l->err, EXTI_E_NOSPACE, l->b->f->linkedit->fileoff,
-                          "__LINKEDIT: would pass 4 GiB, which load commands cannot tell");
+                          "__LINKEDIT: would exceed 4 GiB, the limit of load commands");
     exti__put_u32(command + p->off_at, (uint32_t)offset, false);
     exti__put_u32(command + p->size_at, (uint32_t)(size / p->unit), false);
     return 0;
@@ -224,7 +224,7 @@ static int reserve_signature(const struct layout *l, uint64_t *size)
     *size = exti__macho_signature_size(&b->signature, b->identifier, limit);
     if (limit > UINT32_MAX || *size > UINT32_MAX - limit)
         return exti__fail(l->err, EXTI_E_NOSPACE, b->f->linkedit->fileoff,
-                          "LC_CODE_SIGNATURE: the signature would pass 4 GiB");
+                          "LC_CODE_SIGNATURE: the signature would exceed 4 GiB");
     exti__put_u32(command + 8, (uint32_t)limit, false);
     exti__put_u32(command + 12, (uint32_t)*size, false);
     return 0;
@@ -246,7 +246,7 @@ static int put_segment(const struct layout *l, uint64_t filesize)
         if (f->segments[i].vmaddr > s->vmaddr && f->segments[i].vmaddr < end)
             return exti__fail(l->err, EXTI_E_NOSPACE, f->commands[s->command].s.base + VMSIZE,
                               "__LINKEDIT: would need %" PRIu64
-                              " bytes of memory, %s is at 0x%" PRIx64 " behind it",
+                              " bytes of memory, but %s follows at 0x%" PRIx64 "",
                               vmsize, f->segments[i].name, f->segments[i].vmaddr);
     exti__put_u64(command + VMADDR, s->vmaddr + l->b->shift, false);
     exti__put_u64(command + VMSIZE, vmsize, false);
@@ -271,4 +271,3 @@ int exti__macho_linkedit(struct macho_build *b, struct exti_buf *out, uint64_t *
         *fileoff = l.start;
     return rc;
 }
-

@@ -142,9 +142,10 @@ static int merge_items(struct macho_item *a, struct macho_item *b, struct exti_e
     struct macho_item *gone = is_renamed_item(b) ? b : a, *kept = gone == b ? a : b;
 
     if (gone->cmd != kept->cmd && (has_flags(a) || has_flags(b)))
-        return exti__fail(err, EXTI_E_UNSUPPORTED, b->old.base,
-                          "'%s' would be needed twice, in two ways that cannot be told together",
-                          b->text);
+        return exti__fail(
+            err, EXTI_E_UNSUPPORTED, b->old.base,
+            "'%s' would be needed twice, in two ways that one load command cannot express",
+            b->text);
     if (command_rank(gone->cmd) > command_rank(kept->cmd))
         kept->cmd = gone->cmd;
     gone->removed = true;
@@ -192,4 +193,3 @@ int exti__macho_edit_needed(struct macho_edit *e, struct exti_error *err)
                       "LC_LOAD_DYLIB: the last library cannot be removed: dyld would put " LIBSYSTEM
                       " in its place");
 }
-

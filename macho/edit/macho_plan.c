@@ -22,7 +22,7 @@ static int plan_thin(struct exti_span file, const struct macho_slice *slice,
     if (rc)
         return rc;
     if (req->bind_count && !bind_count)
-        return exti__fail(err, EXTI_E_UNSUPPORTED, 0, "is for %s, for which %s has no code",
+        return exti__fail(err, EXTI_E_UNSUPPORTED, 0, "is for %s, but %s has no code for it",
                           exti__macho_arch(slice->cputype, slice->cpusubtype),
                           req->opts->bind_file);
     rc = exti__macho_rewrite(file, req->opts, bind, bind_count, NULL, &r, err);

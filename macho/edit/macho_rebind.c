@@ -55,10 +55,10 @@ static int check_classic(void *user, const struct macho_reference *ref, struct e
     int rc = exti__macho_new_ordinal(r, ref->name, ref->ordinal, &now, err);
 
     if (!rc && now != ref->ordinal)
-        rc = exti__fail(err, EXTI_E_UNSUPPORTED, r->b->f->file.base + ref->at,
-                        "%.100s is bound by relocations, as before macOS 10.6, and cannot be "
-                        "bound anew",
-                        ref->name);
+        rc = exti__fail(
+            err, EXTI_E_UNSUPPORTED, r->b->f->file.base + ref->at,
+            "%.100s is bound by relocations, as before macOS 10.6, which cannot be rewritten",
+            ref->name);
     return rc;
 }
 
@@ -68,8 +68,8 @@ static int rebind_classic(struct macho_rebind *r, struct exti_error *err)
     if (r->b->opts->flags & EXTI_RW_CLEAR_UNIQUE &&
         r->b->f->flags & (MH_WEAK_DEFINES | MH_BINDS_TO_WEAK))
         return exti__fail(err, EXTI_E_UNSUPPORTED, r->b->f->file.base + 24,
-                          "weak definitions are bound by relocations, as before macOS 10.6, and "
-                          "cannot be bound anew");
+                          "weak definitions are bound by relocations, as before macOS 10.6, which "
+                          "cannot be rewritten");
     return exti__macho_references(r->b->f, check_classic, r, err);
 }
 
@@ -128,7 +128,7 @@ static int renumber(void *user, struct macho_export *e, struct exti_error *err)
     now = exti__macho_new_library(x->b, was);
     if (!now)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "%.100s is re-exported from %.200s, which is to be removed", e->name,
+                          "%.100s is re-exported from %.200s, which the edits remove", e->name,
                           x->b->f->dylibs[was - 1].name);
     x->any |= now != was;
     e->other = (uint64_t)now;
@@ -174,9 +174,10 @@ static int refuse_renamed(const struct renames *x, const char *name, struct exti
 {
     if (!bsearch(&name, x->names, x->count, sizeof name, by_rename))
         return 0;
-    return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                      "%.100s: private names are for ELF; Mach-O binds to libraries by number",
-                      name);
+    return exti__fail(
+        err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+        "%.100s: symbols can be renamed in ELF files only; Mach-O binds to libraries by number",
+        name);
 }
 
 static int refuse_export(void *user, const struct macho_export *e, struct exti_error *err)
@@ -252,4 +253,3 @@ int exti__macho_rebind(struct macho_build *b, struct exti_error *err)
     exti__free(r.names);
     return rc;
 }
-

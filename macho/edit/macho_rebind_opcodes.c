@@ -113,7 +113,7 @@ static struct freed *freed_at(const struct streams *x, uint64_t at)
     return x->freed_count ? bsearch(&key, x->freed, x->freed_count, sizeof key, by_vmaddr) : NULL;
 }
 
-/* Linkers leave the address of the file's own definition in a rebased slot.  A slot with another
+/* Linkers leave the address of the file's own definition definition in a rebased slot.  A slot with another
  * value needs a binding. */
 static int match_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t type,
                         struct exti_error *err)
@@ -314,4 +314,3 @@ int exti__macho_rebind_opcodes(struct macho_rebind *r, struct exti_error *err)
     exti__free(x.freed);
     return rc;
 }
-

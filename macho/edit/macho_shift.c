@@ -171,7 +171,7 @@ int exti__macho_shift(struct macho_build *b, struct exti_error *err)
 
     if (!rc && b->f->linkedit->fileoff < start)
         rc = exti__fail(err, EXTI_E_FORMAT, b->f->file.base + start,
-                        "__LINKEDIT begins before the load commands' room ends");
+                        "__LINKEDIT starts before the space for load commands ends");
     if (!rc)
         rc = exti__span_sub(b->f->file, start, b->f->linkedit->fileoff - start, "segments", &body,
                             err);
@@ -251,7 +251,7 @@ int exti__macho_second_header(const struct macho_build *b, struct exti_buf *out,
         return rc;
     if (out->n - start > b->f->room_end)
         return exti__fail(err, EXTI_E_UNSUPPORTED, b->f->file.base,
-                          "a second header of %zu bytes does not fit the old one's %" PRIu64,
+                          "a second header of %zu bytes does not fit into the old one's %" PRIu64,
                           out->n - start, b->f->room_end);
     exti__put_u32(out->p + start + 16, count, false);
     exti__put_u32(out->p + start + 20, (uint32_t)(out->n - start - MACH_HEADER_64_SIZE), false);

@@ -152,12 +152,12 @@ static int check_segment_moves(const struct macho_build *b, const struct macho_s
         return exti__fail(err, EXTI_E_FORMAT, at, "a second segment __TEXT");
     if (s->vmaddr < text->vmaddr || s->vmaddr - text->vmaddr < text->vmsize)
         return exti__fail(err, EXTI_E_UNSUPPORTED, at,
-                          "segment %s at 0x%" PRIx64 " is not behind __TEXT, it cannot be moved",
+                          "segment %s at 0x%" PRIx64 " does not follow __TEXT and cannot be moved",
                           s->name, s->vmaddr);
     if (s->filesize && s->fileoff < b->f->room_end)
         return exti__fail(err, EXTI_E_UNSUPPORTED, at,
                           "segment %s at offset 0x%" PRIx64
-                          " is not behind the load commands, it cannot be moved",
+                          " does not follow the load commands and cannot be moved",
                           s->name, s->fileoff);
     return 0;
 }
@@ -169,8 +169,7 @@ int exti__macho_shift_check(const struct macho_build *b, struct exti_error *err)
 
     if (!b->shift || b->shift % SHIFT_UNIT)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
-                          "shift by 0x%" PRIx64 ", which is no multiple of 0x%x", b->shift,
-                          SHIFT_UNIT);
+                          "shift of 0x%" PRIx64 ", not a multiple of 0x%x", b->shift, SHIFT_UNIT);
     if (exti__macho_is_arm64e(f->cputype, f->cpusubtype))
         return exti__fail(err, EXTI_E_UNSUPPORTED, f->file.base,
                           "arm64e's signed pointers cannot be moved");

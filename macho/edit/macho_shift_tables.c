@@ -27,8 +27,7 @@ static int move_export(void *user, struct macho_export *e, struct exti_error *er
 
     if (kind == EXPORT_SYMBOL_FLAGS_KIND_MASK || e->flags & ~known)
         return exti__fail(err, EXTI_E_UNSUPPORTED, x->at,
-                          "export %s has flags 0x%" PRIx64 ", which are not known", e->name,
-                          e->flags);
+                          "export %s has unknown flags 0x%" PRIx64 "", e->name, e->flags);
     if (e->flags & EXPORT_SYMBOL_FLAGS_REEXPORT || kind == EXPORT_SYMBOL_FLAGS_KIND_ABSOLUTE)
         return 0;
     if (!exti__add(e->address, x->shift, &e->address) ||

@@ -197,10 +197,10 @@ int exti__macho_sign(const struct macho_signature *old, const char *identifier,
     for (size_t i = 0; i < slice->count; i++)
         if (!exti__add(code_limit, slice->parts[i].n, &code_limit) || code_limit > UINT32_MAX)
             return exti__fail(err, EXTI_E_NOSPACE, EXTI_NO_OFFSET,
-                              "LC_CODE_SIGNATURE: the file would pass 4 GiB");
+                              "LC_CODE_SIGNATURE: the file would exceed 4 GiB");
     if (!lay_out_signature(old, identifier, code_limit, &l))
         return exti__fail(err, EXTI_E_NOSPACE, EXTI_NO_OFFSET,
-                          "LC_CODE_SIGNATURE: the signature would pass 4 GiB");
+                          "LC_CODE_SIGNATURE: the signature would exceed 4 GiB");
     rc = exti__buf_zeros(&blob, (size_t)l.size, err);
     if (!rc) {
         put_directory(blob.p + l.directory, &l, code_limit, slice);

@@ -157,7 +157,7 @@ int exti__macho_undefined(const struct macho_build *b,
         size = strlen(n.name);
         if (size > left)
             return exti__fail(err, EXTI_E_FORMAT, b->f->file.base + n.at,
-                              "symbol table: names add up to more than the file can need");
+                              "symbol table: the names add up to more than a valid file has");
         left -= size;
         rc = each(user, &n, err);
     }
@@ -201,7 +201,7 @@ static int fail_removed(const struct macho_build *b, const char *name, int32_t w
                         struct exti_error *err)
 {
     return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                      "%.100s is bound to %.200s, which is to be removed", name,
+                      "%.100s is bound to %.200s, which the edits remove", name,
                       b->f->dylibs[was - 1].name);
 }
 

@@ -116,7 +116,7 @@ static int add_to_trie(struct builder *t, const struct macho_export *e, struct e
         at = to;
     }
     if (t->nodes[at].e)
-        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "exports trie: %.100s is there twice",
+        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "exports trie: %.100s occurs twice",
                           e->name);
     t->nodes[at].e = e;
     return 0;

@@ -57,7 +57,7 @@ static int check_bind(const struct machine *m, struct exti_error *err)
     if (!m->symbol)
         return fail_opcode(m, err, "%s: a binding before a symbol is set", name);
     if (m->type != BIND_TYPE_POINTER)
-        return fail_opcode(m, err, "%s: binding type %u is not that of a pointer", name, m->type);
+        return fail_opcode(m, err, "%s: binding type %u is not POINTER", name, m->type);
     if (s->vmsize < POINTER || m->offset > s->vmsize - POINTER)
         return fail_opcode(m, err, "%s: offset 0x%" PRIx64 " is outside of %s", name, m->offset,
                            s->name);

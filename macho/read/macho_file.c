@@ -56,9 +56,9 @@ static int check_filetype(const struct macho_file *f, struct exti_error *err)
 
     if (f->filetype == MH_DYLIB || f->filetype == MH_BUNDLE || f->filetype == MH_EXECUTE) {
         if (f->flags & MH_DYLIB_IN_CACHE)
-            return exti__macho_fail(f, MACHO_HEADER, 24, EXTI_E_UNSUPPORTED, err,
-                                    "taken out of dyld's shared cache, which does not give back "
-                                    "all of a library");
+            return exti__macho_fail(
+                f, MACHO_HEADER, 24, EXTI_E_UNSUPPORTED, err,
+                "extracted from dyld's shared cache, which does not restore all of a library");
         return 0;
     }
     if (f->filetype < sizeof kinds / sizeof *kinds && kinds[f->filetype])
@@ -155,7 +155,7 @@ static int read_string(const struct macho_file *f, size_t i, uint32_t at, uint32
 
     if (offset < least || offset >= s.n)
         return exti__macho_fail(f, i, at, EXTI_E_FORMAT, err,
-                                "its string's offset is %" PRIu32 ", not from %" PRIu32 " to %zu",
+                                "the string offset is %" PRIu32 ", not from %" PRIu32 " to %zu",
                                 offset, least, s.n - 1);
     return exti__span_cstr(s, offset, exti__macho_name(f, i).text, out, err);
 }
@@ -180,7 +180,7 @@ static int read_id(struct macho_file *f, size_t i, struct exti_error *err)
         return exti__macho_fail(f, i, 0, EXTI_E_FORMAT, err, "a second LC_ID_DYLIB");
     if (f->filetype != MH_DYLIB)
         return exti__macho_fail(f, i, 0, EXTI_E_FORMAT, err,
-                                "in a file that is not a dylib; dyld refuses it");
+                                "dyld refuses it in a file that is not a dylib");
     return read_string(f, i, 8, DYLIB_COMMAND_SIZE, &f->id, err);
 }
 
@@ -244,7 +244,7 @@ static int read_build_version(struct macho_file *f, size_t i, struct exti_error 
 static int refuse_command(const struct macho_file *f, size_t i, struct exti_error *err)
 {
     return exti__macho_fail(f, i, 0, EXTI_E_UNSUPPORTED, err, "not handled: it %s",
-                            f->commands[i].cmd == LC_NOTE ? "keeps data outside of all segments"
+                            f->commands[i].cmd == LC_NOTE ? "holds data outside all segments"
                             : f->commands[i].cmd == LC_FILESET_ENTRY
                                 ? "is for sets of kernel extensions"
                                 : "loads a library on first use");
@@ -272,8 +272,9 @@ static int read_command(struct macho_file *f, size_t i, struct exti_error *err)
 
     if (!r) {
         if (f->commands[i].cmd & LC_REQ_DYLD)
-            return exti__macho_fail(f, i, 0, EXTI_E_UNSUPPORTED, err,
-                                    "an unknown command without which the file cannot be loaded");
+            return exti__macho_fail(
+                f, i, 0, EXTI_E_UNSUPPORTED, err,
+                "an unknown command that dyld must understand to load the file (LC_REQ_DYLD)");
         return 0;
     }
     rc = check_size(f, i, r, err);

@@ -315,4 +315,3 @@ int exti__macho_read(struct exti_span file, struct exti_image *im, struct exti_e
         exti__image_clear(im);
     return rc;
 }
-

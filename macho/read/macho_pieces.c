@@ -122,7 +122,7 @@ static int check_padding(const struct macho_file *f, uint64_t from, uint64_t to,
     for (size_t i = 0; !rc && i < gap.n; i++)
         if (gap.p[i])
             return exti__fail(err, EXTI_E_UNSUPPORTED, gap.base + i,
-                              "__LINKEDIT: holds bytes of which no load command tells");
+                              "__LINKEDIT: holds bytes that no load command describes");
     return rc;
 }
 
@@ -170,7 +170,7 @@ static int check_symbol_parts(const struct macho_file *f, struct exti_error *err
         return 0;
     if (!symbols->present)
         return exti__macho_fail(f, parts->command, 0, EXTI_E_FORMAT, err,
-                                "there is no LC_SYMTAB that it could describe");
+                                "there is no LC_SYMTAB for it to describe");
     for (uint32_t i = 0; i < 3; i++) {
         uint32_t first = exti__macho_field(f, parts->command, 8 + 8 * i);
         uint32_t n = exti__macho_field(f, parts->command, 12 + 8 * i);
@@ -182,7 +182,7 @@ static int check_symbol_parts(const struct macho_file *f, struct exti_error *err
     }
     if (at != count)
         return exti__macho_fail(f, parts->command, 28, EXTI_E_FORMAT, err,
-                                "tells of %" PRIu64 " symbols, but LC_SYMTAB has %" PRIu64, at,
+                                "counts %" PRIu64 " symbols, but LC_SYMTAB has %" PRIu64, at,
                                 count);
     return 0;
 }
@@ -197,20 +197,20 @@ static int check_combination(const struct macho_file *f, struct exti_error *err)
 
     if (info->present && chained->present)
         return exti__macho_fail(f, chained->command, 0, EXTI_E_FORMAT, err,
-                                "beside %s; a file has one of the two",
+                                "in addition to %s; a file may have only one of the two",
                                 exti__macho_name(f, info->command).text);
     if (f->pieces[MACHO_EXPORT].s.n && trie->s.n)
         return exti__macho_fail(f, trie->command, 0, EXTI_E_FORMAT, err,
-                                "beside the exports trie of %s",
+                                "in addition to the exports trie of %s",
                                 exti__macho_name(f, info->command).text);
     if (modern && f->pieces[MACHO_LOCAL_RELOCS].s.n)
-        return fail_piece(
-            f, MACHO_LOCAL_RELOCS, true, EXTI_E_FORMAT, err,
-            "dyld ignores them in a file with newer fixups:", f->pieces[MACHO_LOCAL_RELOCS].s.n);
+        return fail_piece(f, MACHO_LOCAL_RELOCS, true, EXTI_E_FORMAT, err,
+                          "dyld ignores them in a file with newer fixups; their size is",
+                          f->pieces[MACHO_LOCAL_RELOCS].s.n);
     if (modern && f->pieces[MACHO_EXTERNAL_RELOCS].s.n)
-        return fail_piece(
-            f, MACHO_EXTERNAL_RELOCS, true, EXTI_E_FORMAT, err,
-            "dyld ignores them in a file with newer fixups:", f->pieces[MACHO_EXTERNAL_RELOCS].s.n);
+        return fail_piece(f, MACHO_EXTERNAL_RELOCS, true, EXTI_E_FORMAT, err,
+                          "dyld ignores them in a file with newer fixups; their size is",
+                          f->pieces[MACHO_EXTERNAL_RELOCS].s.n);
     return 0;
 }
 
@@ -226,4 +226,3 @@ int exti__macho_check_pieces(struct macho_file *f, struct exti_error *err)
         rc = check_pieces_apart(f, err);
     return rc ? rc : check_symbol_parts(f, err);
 }
-

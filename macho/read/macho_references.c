@@ -48,7 +48,7 @@ static int add_reference(struct list *l, const struct macho_reference *r, struct
     n = strlen(r->name);
     if (n > l->names_left)
         return exti__fail(err, EXTI_E_FORMAT, l->f->file.base + r->at,
-                          "the names of what is bound add up to more than the file can need");
+                          "the names of bound symbols add up to more than a valid file has");
     l->names_left -= n;
     items = exti__array_room(l->items, l->count, &l->cap, sizeof *items);
     if (!items)

@@ -53,7 +53,7 @@ static int check_section_bounds(const struct macho_file *f, const struct macho_s
 
     if (s->nreloc)
         return fail_section(f, s, SECTION_NRELOC, EXTI_E_UNSUPPORTED, err,
-                            "has relocations of its own, as only object files do:", s->nreloc);
+                            "has relocations, as only object files may:", s->nreloc);
     if (s->addr < seg->vmaddr || s->addr - seg->vmaddr > seg->vmsize)
         return fail_section(f, s, SECTION_ADDR, EXTI_E_FORMAT, err, "is outside of its segment, at",
                             s->addr);
@@ -68,7 +68,8 @@ static int check_section_bounds(const struct macho_file *f, const struct macho_s
                             "ends outside of its segment's contents, whose size is", seg->filesize);
     if (s->offset != seg->fileoff + into)
         return fail_section(f, s, SECTION_OFFSET, EXTI_E_FORMAT, err,
-                            "its offset is not where its address is, at", seg->fileoff + into);
+                            "its offset does not match its address, which is at",
+                            seg->fileoff + into);
     return 0;
 }
 
@@ -110,7 +111,7 @@ static int check_segment_fields(const struct macho_file *f, const struct macho_s
                                 s->vmsize);
     if (s->initprot & ~7u)
         return exti__macho_fail(f, s->command, 60, EXTI_E_FORMAT, err,
-                                "initprot is 0x%" PRIx32 ", more than rwx", s->initprot);
+                                "initprot is 0x%" PRIx32 ", with bits other than rwx", s->initprot);
     if (s->vmaddr % f->page)
         return exti__macho_fail(f, s->command, 24, EXTI_E_FORMAT, err,
                                 "vmaddr 0x%" PRIx64
@@ -125,7 +126,8 @@ static int check_segment_fields(const struct macho_file *f, const struct macho_s
         return 0;
     if (exti__span_sub(f->file, s->fileoff, s->filesize, "", &unused, NULL))
         return exti__macho_fail(f, s->command, 40, EXTI_E_FORMAT, err,
-                                "0x%" PRIx64 " bytes at 0x%" PRIx64 " are not in the file of 0x%zx",
+                                "0x%" PRIx64 " bytes at 0x%" PRIx64
+                                " do not fit into the file of 0x%zx",
                                 s->filesize, s->fileoff, f->file.n);
     return 0;
 }
@@ -158,8 +160,7 @@ int exti__macho_read_segment(struct macho_file *f, size_t i, struct exti_error *
                                 nsects);
     if (nsects > MAX_SECTIONS - f->section_count)
         return exti__macho_fail(f, i, 64, EXTI_E_UNSUPPORTED, err,
-                                "more than %d sections, which symbols could not tell apart",
-                                MAX_SECTIONS);
+                                "more than %d sections, which symbols cannot number", MAX_SECTIONS);
     s->section_count = nsects;
     read_sections(f, s, &c);
     return check_segment_fields(f, s, err);
@@ -205,7 +206,7 @@ static int check_text_segment(const struct macho_file *f, struct exti_error *err
 {
     if (f->text->fileoff)
         return exti__macho_fail(f, f->text->command, 40, EXTI_E_FORMAT, err,
-                                "fileoff is 0x%" PRIx64 "; it has to map the header, from 0",
+                                "fileoff is 0x%" PRIx64 "; it must be 0, to map the header",
                                 f->text->fileoff);
     if (f->text->filesize < f->commands_end)
         return exti__macho_fail(f, f->text->command, 48, EXTI_E_FORMAT, err,
@@ -233,7 +234,7 @@ static int check_linkedit_segment(const struct macho_file *f, struct exti_error 
 
     if (l->section_count)
         return exti__macho_fail(f, l->command, 64, EXTI_E_UNSUPPORTED, err,
-                                "has sections, which belong into other segments");
+                                "has sections, which belong in other segments");
     for (size_t i = 0; i < f->segment_count; i++) {
         const struct macho_segment *s = &f->segments[i];
 
@@ -241,7 +242,7 @@ static int check_linkedit_segment(const struct macho_file *f, struct exti_error 
             continue;
         if (s->filesize && s->fileoff > l->fileoff)
             return exti__macho_fail(f, s->command, 40, EXTI_E_FORMAT, err,
-                                    "comes behind __LINKEDIT, which must be last in the file");
+                                    "follows __LINKEDIT, which must be last in the file");
         if (s->vmsize && s->vmaddr > l->vmaddr)
             return exti__macho_fail(f, s->command, 24, EXTI_E_UNSUPPORTED, err,
                                     "has addresses above those of __LINKEDIT, which may grow");

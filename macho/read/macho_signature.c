@@ -252,7 +252,7 @@ static int check_blob(const struct directory *d, struct exti_span special, const
     rc = exti__sha256_end(h, hash, err);
     if (!rc && memcmp(hash, slot.p, d->hash_size) != 0)
         rc = exti__fail(err, EXTI_E_FORMAT, slot.base,
-                        "CodeDirectory: the hash of blob %u is not its hash", b->slot);
+                        "CodeDirectory: the hash of blob %u does not match it", b->slot);
     return rc;
 }
 
@@ -317,7 +317,7 @@ int exti__macho_signature_check(const struct macho_file *f, uint64_t *bad, struc
     int rc = read_signature(f, &signature, &d, err);
 
     if (!rc && !signature.present)
-        rc = exti__fail(err, EXTI_E_FORMAT, f->file.base, "LC_CODE_SIGNATURE: there is none");
+        rc = exti__fail(err, EXTI_E_FORMAT, f->file.base, "LC_CODE_SIGNATURE: missing");
     if (!rc)
         rc = check_directory_fields(f, &d, err);
     if (!rc)

@@ -44,7 +44,7 @@ static int node_at(struct exti_span trie, uint64_t at, struct node *out, struct 
     size = exti__macho_uleb(&c);
     rc = exti__cur_end(&c, "exports trie: node", err);
     if (!rc)
-        rc = exti__span_sub(s, c.at, size, "exports trie: what is exported", &out->info, err);
+        rc = exti__span_sub(s, c.at, size, "exports trie: export", &out->info, err);
     if (!rc)
         rc = exti__span_sub(s, c.at + size, s.n - c.at - size, "exports trie: node", &rest, err);
     if (rc)
@@ -96,7 +96,7 @@ static int read_export(struct exti_span info, const char *name, struct macho_exp
             e.other = exti__macho_uleb(&c);
     }
     *out = e;
-    return exti__cur_end(&c, "exports trie: what is exported", err);
+    return exti__cur_end(&c, "exports trie: export", err);
 }
 
 int exti__macho_trie_find(struct exti_span trie, const char *name, bool *found,

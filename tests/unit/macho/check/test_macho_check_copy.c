@@ -244,7 +244,7 @@ static void numbers_that_did_not_move_are_found(void **state)
         assert_found(k, &k->req, "second header");
         k->after[second + 16] ^= 1;
         k->after[second - 1] = 1;
-        assert_found(k, &k->req, "behind the load commands");
+        assert_found(k, &k->req, "after the load commands");
         k->after[second - 1] = 0;
         assert_copy_clean(k, &k->req);
     }

@@ -342,7 +342,7 @@ static void refuses_to_grow_into_a_segment_behind(void **state)
     assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
     assert_exti(exti__macho_linkedit(&m.b, &m.linkedit, &fileoff, &t->err), EXTI_E_NOSPACE, &t->err,
                 mtoy_find(toy, LC_SEGMENT_64, 2) + 32);
-    assert_says(&t->err, "__DATA is at");
+    assert_says(&t->err, "__DATA follows at");
     assert_int_equal(fileoff, 42);
     making_close(&m);
 }

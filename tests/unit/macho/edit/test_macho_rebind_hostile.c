@@ -17,7 +17,7 @@ static void private_names_are_for_elf(void **state)
         assert_ok(rebind(f), &f->err);
         f->opts.renames = refers;
         assert_exti(rebind(f), EXTI_E_UNSUPPORTED, &f->err, EXTI_NO_OFFSET);
-        assert_says(&f->err, "_PyFlat: private names are for ELF");
+        assert_says(&f->err, "_PyFlat: symbols can be renamed in ELF files only");
         f->opts.renames = exports;
         f->opts.rename_count = 1;
         assert_exti(rebind(f), EXTI_E_UNSUPPORTED, &f->err, EXTI_NO_OFFSET);
@@ -145,7 +145,7 @@ static void long_names_that_are_bound_often_do_not_make_the_time_quadratic(void 
     f->opts.flags = EXTI_RW_CLEAR_UNIQUE;
     /* Each change of library would name it anew. */
     assert_int_equal(rebind(f), EXTI_E_FORMAT);
-    assert_says(&f->err, "more than the file can need");
+    assert_says(&f->err, "more than a valid file has");
     /* The same slots, weakly and strongly. */
     make(f, (struct macho_toy_opts){0});
     f->m.file = exti__span(file, 8 * (size_t)TIMES);

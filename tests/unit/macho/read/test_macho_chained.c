@@ -302,7 +302,7 @@ static void libraries_past_65520_are_refused(void **state)
         make(f, (struct macho_toy_opts){.imports = format});
         assert_exti(exti__macho_chained_set_ordinals(&f->c, ordinals, &f->out, &f->err),
                     EXTI_E_UNSUPPORTED, &f->err, f->toy.chained);
-        assert_says(&f->err, "library 65521");
+        assert_says(&f->err, "library ordinal 65521");
     }
     make(f, (struct macho_toy_opts){0});
     f->c.starts_offset = f->c.imports_offset;

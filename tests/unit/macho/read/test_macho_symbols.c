@@ -243,7 +243,7 @@ static void names_that_overlap_do_not_make_the_time_quadratic(void **state)
     f->n = 0;
     assert_exti(exti__macho_references(&f->m, tell, f, &f->err), EXTI_E_FORMAT, &f->err,
                 ANY_OFFSET);
-    assert_says(&f->err, "add up to more than the file can need");
+    assert_says(&f->err, "add up to more than a valid file has");
     assert_int_equal(f->n, 0);
 }
 

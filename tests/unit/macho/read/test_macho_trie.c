@@ -189,7 +189,7 @@ static void function_variants_are_read_and_not_written(void **state)
     assert_says(&f->err, "v is a function variant");
     assert_exti(exti__macho_trie_build(twice, 2, &f->out, &f->err), EXTI_E_FORMAT, &f->err,
                 EXTI_NO_OFFSET);
-    assert_says(&f->err, "_a is there twice");
+    assert_says(&f->err, "_a occurs twice");
 }
 
 /* As Apple's linkers write: an edge without characters, a gap before a node. */
@@ -223,7 +223,7 @@ static void malformed_tries_are_refused_where_they_are(void **state)
     } cases[] = {
 #define CASE(bytes, offset, says) {bytes, sizeof bytes - 1, offset, says}
         CASE("\x80", 1, "node: ends early"),
-        CASE("\5\0", 1, "what is exported: needs 5 bytes, 1 left"),
+        CASE("\5\0", 1, "exports trie: export: needs 5 bytes, 1 left"),
         CASE("\1\0", 2, "node: ends early"),
         CASE("\0\1ab", 2, "edge: ends early"),
         CASE("\0\1a\0\x80", 5, "edge: ends early"),
@@ -232,11 +232,11 @@ static void malformed_tries_are_refused_where_they_are(void **state)
         CASE("\0\1a\0\x7f", 0x7f, "node: needs 1 bytes, 0 left"),
         CASE("\0\2a\0\10b\0\10\0\0", 8, "two edges lead to one node"),
         CASE("\0\1a\0\5\0\1a\0\5", 5, "two edges lead to one node"),
-        CASE("\1\x80\0", 2, "what is exported: ends early"),
-        CASE("\2\0\x80\0", 3, "what is exported: ends early"),
-        CASE("\2\x08\1\0", 3, "what is exported: ends early"),
-        CASE("\3\x08\1x\0", 3, "what is exported: ends early"),
-        CASE("\2\x10\1\0", 3, "what is exported: ends early"),
+        CASE("\1\x80\0", 2, "exports trie: export: ends early"),
+        CASE("\2\0\x80\0", 3, "exports trie: export: ends early"),
+        CASE("\2\x08\1\0", 3, "exports trie: export: ends early"),
+        CASE("\3\x08\1x\0", 3, "exports trie: export: ends early"),
+        CASE("\2\x10\1\0", 3, "exports trie: export: ends early"),
         CASE("\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\1\0", 11, "node: ends early"),
 #undef CASE
     };
