@@ -113,8 +113,8 @@ static struct freed *freed_at(const struct streams *x, uint64_t at)
     return x->freed_count ? bsearch(&key, x->freed, x->freed_count, sizeof key, by_vmaddr) : NULL;
 }
 
-/* Linkers leave the address of the file's own definition definition in a rebased slot.  A slot with another
- * value needs a binding. */
+/* Linkers leave the address of the file's own definition definition in a rebased slot.  A slot
+ * with another value needs a binding. */
 static int match_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t type,
                         struct exti_error *err)
 {

@@ -16,7 +16,7 @@ static int clear(void **state)
     return test_teardown(state);
 }
 
-/* ---- one list of lines against another ---------------------------------------------------------------- */
+/* ---- one list of lines against another ------------------------------------------------------- */
 
 static int by_text(const void *a, const void *b)
 {
@@ -56,7 +56,7 @@ static void assert_same_lines(struct test *t, const char *file, const char *what
         fail_msg("%s: %zu %s are read, LLVM finds %zu", file, our_count, what, their_count);
 }
 
-/* ---- a file ------------------------------------------------------------------------------------------ */
+/* ---- a file ---------------------------------------------------------------------------------- */
 
 struct text {
     char *p;

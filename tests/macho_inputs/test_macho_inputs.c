@@ -1,5 +1,6 @@
-/* Every shape of Mach-O file that build.sh can make, run by the loader of this folder in two contexts
- * of one process: what is not rewritten shares libpython's and its own state, what is does not. */
+/* Every shape of Mach-O file that build.sh can make, run by the loader of this folder in two
+ * contexts of one process: what is not rewritten shares libpython's and its own state, what is
+ * does not. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -72,7 +73,7 @@ static char *folder(struct test *t, const struct row *row)
     return test_format(t, "%s/%s/%s", inputs, row->fat ? "fat" : row->arch, row->fixups);
 }
 
-/* ---- running --------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 struct command {
     char *argv[64];
@@ -158,7 +159,7 @@ static char *run_both(struct test *t, const struct row *row, const char *one, co
     return output(t, &c);
 }
 
-/* ---- files that were not rewritten -------------------------------------------------------------------- */
+/* ---- files that were not rewritten ----------------------------------------------------------- */
 
 static const char *const libraries[] = {"libpystub.dylib", "libhelper.dylib", "libumbrella.dylib"};
 
@@ -207,7 +208,7 @@ static void contexts_share_what_is_not_rewritten(struct test *t, struct row *row
     assert_string_equal(numbers, shared_numbers(t, row->input));
 }
 
-/* ---- rewritten files --------------------------------------------------------------------------------------- */
+/* ---- rewritten files ------------------------------------------------------------------------- */
 
 /* The names by which the files of one context find one another. */
 struct names {
@@ -390,7 +391,8 @@ static void contexts_are_apart(struct test *t, struct row *row, bool is_long)
     snprintf(cell, sizeof row->cells[0], "%s, moved by 0x%lx", numbers, shift);
     assert_string_equal(numbers, isolated_numbers(t, row->input));
     assert_string_equal(run_both(t, row, one, two, true), numbers);
-    /* A copy does not answer for its definitions outside; its libpython does, if it is not local. */
+    /* A copy does not answer for its definitions outside; its libpython does, if it is not
+     * local. */
     if (!is_long && row->input->flags & ONE_PER_PROCESS)
         assert_string_equal(run_both(t, row, one, plain_copy(t, row, "outside"), false),
                             "1 0 1 1 2 0 2 1 2 0");
@@ -417,7 +419,7 @@ static void input_runs_in_two_contexts(void **state)
     contexts_are_apart(t, row, true);
 }
 
-/* ---- the loader and the checker themselves -------------------------------------------------------------- */
+/* ---- the loader and the checker themselves --------------------------------------------------- */
 
 static char *ext(struct test *t, const char *name)
 {
@@ -556,7 +558,7 @@ static void bindings_are_told_by_library(void **state)
     assert_contains(out, "arm64 __Py_Table flat\n");
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static int build_inputs(void **state)
 {

@@ -14,7 +14,7 @@ static unsigned long long ull(uint64_t v)
     return v;
 }
 
-/* ---- segments and sections ------------------------------------------------------------------------------------ */
+/* ---- segments and sections ------------------------------------------------------------------- */
 
 static bool zero_filled(const struct section *s)
 {
@@ -74,7 +74,7 @@ static void check_sections(const struct macho *m)
     }
 }
 
-/* ---- __LINKEDIT ------------------------------------------------------------------------------------------------- */
+/* ---- __LINKEDIT ------------------------------------------------------------------------------ */
 
 /* checkout.c, dyld_order: each piece must begin where the one before ends. */
 static void check_linkedit(const struct macho *m)
@@ -112,7 +112,7 @@ static void check_linkedit(const struct macho *m)
         die("%s: __LINKEDIT goes on past its last piece, to 0x%llx", m->path, ull(m->n));
 }
 
-/* ---- libraries and symbols ---------------------------------------------------------------------------------------- */
+/* ---- libraries and symbols ------------------------------------------------------------------- */
 
 static void check_commands(const struct macho *m)
 {

@@ -62,7 +62,7 @@ void *take(size_t n)
     return h->bytes;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 const uint8_t *bytes_at(const struct macho *m, uint64_t off, uint64_t len)
 {
@@ -169,7 +169,7 @@ const char *read_string(struct reader *r)
     return s;
 }
 
-/* ---- load commands -------------------------------------------------------------------------------------- */
+/* ---- load commands --------------------------------------------------------------------------- */
 
 static void read_name(const struct macho *m, uint64_t off, char *to)
 {
@@ -373,7 +373,7 @@ static void parse(struct macho *m)
             m->start = m->segments[i].vmaddr;
 }
 
-/* ---- slices ------------------------------------------------------------------------------------------------ */
+/* ---- slices ---------------------------------------------------------------------------------- */
 
 static uint64_t big(const uint8_t *p, size_t n)
 {

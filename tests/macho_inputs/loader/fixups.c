@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- chained fixups --------------------------------------------------------------------------------------- */
+/* ---- chained fixups -------------------------------------------------------------------------- */
 
 struct chained {
     uint64_t at, end, starts, imports, symbols;
@@ -132,7 +132,7 @@ static void each_chained(const struct macho *m, void (*each)(void *user, const s
     }
 }
 
-/* ---- LC_DYLD_INFO ------------------------------------------------------------------------------------------- */
+/* ---- LC_DYLD_INFO ---------------------------------------------------------------------------- */
 
 struct stream {
     struct reader r;
@@ -319,7 +319,7 @@ static void each_rebase(const struct macho *m, void (*each)(void *user, const st
         continue;
 }
 
-/* ---- either ---------------------------------------------------------------------------------------------------- */
+/* ---- either ---------------------------------------------------------------------------------- */
 
 void each_fixup(const struct macho *m, void (*each)(void *user, const struct fixup *f), void *user)
 {

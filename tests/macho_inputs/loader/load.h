@@ -11,7 +11,7 @@
 void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 void *take(size_t n); /* zeroed; never given back */
 
-/* ---- one slice, file.c ----------------------------------------------------------------------------- */
+/* ---- one slice, file.c ----------------------------------------------------------------------- */
 
 enum { X86_64 = 0x01000007, ARM64 = 0x0100000c };
 enum { MH_EXECUTE = 2, MH_DYLIB = 6, MH_BUNDLE = 8 };
@@ -85,7 +85,7 @@ uint64_t read_uleb(struct reader *r);
 int64_t read_sleb(struct reader *r);
 const char *read_string(struct reader *r);
 
-/* ---- what the file asks the loader to do, fixups.c and trie.c --------------------------------------- */
+/* ---- what the file asks the loader to do, fixups.c and trie.c -------------------------------- */
 
 enum { SELF = 0, MAIN = -1, FLAT = -2, WEAK = -3 };
 
@@ -121,7 +121,7 @@ bool find_export(const struct macho *m, const char *name, struct export *out);
 void each_export(const struct macho *m, void (*each)(void *user, const struct export *e),
                  void *user);
 
-/* ---- loaded images, lookup.c and map.c --------------------------------------------------------------- */
+/* ---- loaded images, lookup.c and map.c ------------------------------------------------------- */
 
 struct host_symbol {
     const char *name;
@@ -162,7 +162,7 @@ void tlv_bootstrap(void);
 /* The stand-in for a library that macOS has at `path`; NULL: it has none there. */
 struct image *system_library(const char *path);
 
-/* ---- checks, check.c, sign.c and unwind.c -------------------------------------------------------------- */
+/* ---- checks, check.c, sign.c and unwind.c ---------------------------------------------------- */
 
 /* What the kernel, dyld and Apple's tools insist on, whether or not loading here needs it. */
 void check_slice(const struct macho *m);

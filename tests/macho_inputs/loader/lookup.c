@@ -36,8 +36,7 @@
  *                                        | hidden image's own                          |
  *   other ordinals                       | an error                                    | resolveSymbol()
  *   found nothing                        | a weak import is NULL; an entry of the weak | resolveSymbol(),
- *                                        | stream leaves its slot alone; else an error | forEachBindTarget()
- */
+ *                                        | stream leaves its slot alone; else an error | forEachBindTarget() */
 #include "tests/macho_inputs/loader/load.h"
 
 #include <limits.h>
@@ -50,7 +49,7 @@ struct image *loaded[256];
 size_t loaded_count;
 struct image *main_image;
 
-/* ---- images ------------------------------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 struct image *find_loaded(const char *path)
 {
@@ -177,7 +176,7 @@ struct image *image_of(struct image *from, const char *name, bool may_be_missing
     return im;
 }
 
-/* ---- symbols --------------------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 static bool host_exports(const struct image *im, const char *symbol, uint8_t **address,
                          bool *weak_def)

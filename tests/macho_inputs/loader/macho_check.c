@@ -81,7 +81,7 @@ static void print_exports(struct macho *m, void *user)
     each_export(m, print_export, m);
 }
 
-/* ---- what binds to one library only --------------------------------------------------------------------- */
+/* ---- what binds to one library only ---------------------------------------------------------- */
 
 struct bound {
     const struct macho *slices[2]; /* of the library */
@@ -139,7 +139,7 @@ static void check_files_bound(char **arg)
     printf("%zu\n", b.references);
 }
 
-/* ---- what is where ----------------------------------------------------------------------------------------- */
+/* ---- what is where --------------------------------------------------------------------------- */
 
 static void print_layout(struct macho *m, void *user)
 {

@@ -99,7 +99,7 @@ void fix_image(struct image *im)
     }
 }
 
-/* ---- thread-local variables --------------------------------------------------------------------------------- */
+/* ---- thread-local variables ------------------------------------------------------------------ */
 
 /* A variable's descriptor: the function that finds it, by the image's key and its offset in the
  * image's block (libdyld, ThreadLocalVariables.cpp). */
@@ -211,7 +211,7 @@ void set_up_thread_locals(struct image *im)
     }
 }
 
-/* ---- initialisers and dlopen ---------------------------------------------------------------------------------- */
+/* ---- initialisers and dlopen ----------------------------------------------------------------- */
 
 /* argc, argv, envp, apple and program variables. */
 typedef void (*init_fn)(int, char **, char **, char **, void *);

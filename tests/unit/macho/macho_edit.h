@@ -1,5 +1,5 @@
-/* A Mach-O rewrite in the making, for the tests of its parts: commands, __LINKEDIT and signature, put
- * together as the planner does where nothing moves. */
+/* A Mach-O rewrite in the making, for the tests of its parts: commands, __LINKEDIT and signature,
+ * put together as the planner does where nothing moves. */
 #ifndef TESTS_UNIT_MACHO_EDIT_H
 #define TESTS_UNIT_MACHO_EDIT_H
 

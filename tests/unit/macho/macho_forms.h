@@ -142,8 +142,8 @@ static inline struct exti_span macho_form_link(struct test *t, const char *arch,
     return exti__span(text, size);
 }
 
-/* What llvm-objdump prints of the form that was linked last: lines that start with `start`, with their
- * columns one blank apart. */
+/* What llvm-objdump prints of the form that was linked last: lines that start with `start`, with
+ * their columns one blank apart. */
 static inline char *macho_form_dump(struct test *t, const char *option, const char *start)
 {
     char *from =

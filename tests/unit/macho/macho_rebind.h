@@ -1,4 +1,5 @@
-/* What the tests of binding anew share: a toy file, libraries to bind to, and what came of it in words. */
+/* What the tests of binding anew share: a toy file, libraries to bind to, and what came of it in
+ * words. */
 #ifndef TESTS_UNIT_MACHO_REBIND_H
 #define TESTS_UNIT_MACHO_REBIND_H
 
@@ -64,7 +65,7 @@ static inline int teardown(void **state)
 
 #define rebind_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-/* ---- inputs --------------------------------------------------------------------------------------- */
+/* ---- inputs ---------------------------------------------------------------------------------- */
 
 /* A trie of `names`, and of `again` as re-exported from library 1. */
 static inline struct exti_span make_trie(struct fixture *f, const char *const *names, size_t n,
@@ -151,7 +152,7 @@ static inline int rebind(struct fixture *f)
     return exti__macho_rebind(&f->b, &f->err);
 }
 
-/* ---- outputs -------------------------------------------------------------------------------------- */
+/* ---- outputs --------------------------------------------------------------------------------- */
 
 static inline void say(struct fixture *f, const char *line)
 {

@@ -1,8 +1,9 @@
-/* A dylib or bundle made by hand, with every structure that a Mach-O reader looks at in a known place.
- * Shares no code with the library.
+/* A dylib or bundle made by hand, with every structure that a Mach-O reader looks at in a known
+ * place. Shares no code with the library.
  *
  * __DATA has six pointers: _PyFlat (flat), _malloc (library 1), _PyOptional (flat, may be missing;
- * lazily bound in a file with opcodes), _toy_weak (bound as a weak definition), and two of its own. */
+ * lazily bound in a file with opcodes), _toy_weak (bound as a weak definition), and two of its
+ * own. */
 #ifndef TESTS_UNIT_MACHO_TOY_H
 #define TESTS_UNIT_MACHO_TOY_H
 
@@ -103,7 +104,7 @@ static inline size_t mtoy_find(const struct macho_toy *t, uint32_t cmd, unsigned
     return 0;
 }
 
-/* ---- load commands --------------------------------------------------------------------------------- */
+/* ---- load commands --------------------------------------------------------------------------- */
 
 static inline void mtoy_name(struct macho_toy *t, const char *name)
 {
@@ -269,7 +270,7 @@ static inline void mtoy_header(struct macho_toy *t)
     t->n = end;
 }
 
-/* ---- the body and __LINKEDIT ---------------------------------------------------------------------- */
+/* ---- the body and __LINKEDIT ----------------------------------------------------------------- */
 
 static inline void mtoy_body(struct macho_toy *t)
 {
@@ -400,8 +401,8 @@ static inline void mtoy_trie_of(struct macho_toy *t, const char *const *names)
     t->trie_n = t->n - t->trie;
 }
 
-/* Root, a node for the common prefix, and three leaves.  Every number is padded to a known length, so
- * that offsets in it do not depend on values. */
+/* Root, a node for the common prefix, and three leaves.  Every number is padded to a known length,
+ * so that offsets in it do not depend on values. */
 static inline void mtoy_trie(struct macho_toy *t)
 {
     static const char *const edges[] = {"func", "value", "weak"};
@@ -533,7 +534,7 @@ static inline void macho_toy_make(struct macho_toy *t, struct macho_toy_opts o)
     t->n = t->end;
 }
 
-/* ---- universal files ------------------------------------------------------------------------------- */
+/* ---- universal files ------------------------------------------------------------------------- */
 
 struct macho_toy_fat {
     uint8_t b[0x40000];

@@ -25,7 +25,7 @@ static struct macho_toy *make_toy(struct test *t, struct macho_toy_opts o)
     return toy;
 }
 
-/* ---- load commands as text ----------------------------------------------------------------------------- */
+/* ---- load commands as text ------------------------------------------------------------------- */
 
 static const char *kind_of(uint32_t cmd)
 {
@@ -109,7 +109,7 @@ static void refused(struct test *t, struct exti_span file, const struct exti_rew
     making_close(&m);
 }
 
-/* ---- edits that come to nothing ------------------------------------------------------------------------ */
+/* ---- edits that come to nothing -------------------------------------------------------------- */
 
 static void what_is_there_already_changes_nothing(void **state)
 {
@@ -147,7 +147,7 @@ static void what_is_there_already_changes_nothing(void **state)
     }
 }
 
-/* ---- id ---------------------------------------------------------------------------------------------------- */
+/* ---- id -------------------------------------------------------------------------------------- */
 
 static void id_is_a_dylibs(void **state)
 {
@@ -163,7 +163,7 @@ static void id_is_a_dylibs(void **state)
     assert_string_equal(edited_file(t, toy_span(bundle), &opts, NULL), TOY_LIBS TOY_RPATH);
 }
 
-/* ---- libraries ----------------------------------------------------------------------------------------------- */
+/* ---- libraries ------------------------------------------------------------------------------- */
 
 #define NEW " 2/0/0\n"
 
@@ -252,7 +252,8 @@ static void cut(struct macho_toy *toy, uint32_t cmd)
     mtoy_put(toy, 20, 4, end - size - MACH_HEADER_64_SIZE);
 }
 
-/* dyld gives a file without libraries libSystem, as number 1; once it names one, it must name that too. */
+/* dyld gives a file without libraries libSystem, as number 1; once it names one, it must name that
+ * too. */
 static void first_library_comes_behind_libsystem(void **state)
 {
     static const struct exti_needed ops[][2] = {
@@ -307,7 +308,7 @@ static void flags_of_a_library_stay(void **state)
     refused(t, toy_span(toy), &opts, EXTI_E_UNSUPPORTED, "needed twice");
 }
 
-/* ---- search path -------------------------------------------------------------------------------------------- */
+/* ---- search path ----------------------------------------------------------------------------- */
 
 static const struct {
     const char *set, *prepend, *origin, *rpaths;
@@ -399,7 +400,7 @@ static void bindings_go_to_a_needed_library(void **state)
             "'/p2' is not among");
 }
 
-/* ---- room ------------------------------------------------------------------------------------------------- */
+/* ---- room ------------------------------------------------------------------------------------ */
 
 /* What a file gets shorter by without its 8 bytes of function starts: the signature is aligned. */
 enum { STARTS = 16 };
@@ -645,7 +646,7 @@ static void data_in_code_stays_if_there_is_any(void **state)
     making_close(&m);
 }
 
-/* ---- limits and memory ------------------------------------------------------------------------------------ */
+/* ---- limits and memory ----------------------------------------------------------------------- */
 
 static void too_many_names_are_refused(void **state)
 {
@@ -693,7 +694,7 @@ static void fails_cleanly_without_memory(void **state)
     assert_true(n > 20);
 }
 
-/* ---- with other readers ------------------------------------------------------------------------------------ */
+/* ---- with other readers ---------------------------------------------------------------------- */
 
 static void llvm_reads_what_was_asked_for(void **state)
 {

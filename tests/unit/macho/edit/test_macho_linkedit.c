@@ -25,7 +25,7 @@ static const uint8_t *command(struct exti_span s, uint32_t cmd, const char *segm
     return NULL;
 }
 
-/* ---- the order that Apple's tools walk, written from cctools' checkout.c ------------------------------- */
+/* ---- the order that Apple's tools walk, written from cctools' checkout.c --------------------- */
 
 struct walk {
     struct exti_span s;
@@ -74,7 +74,7 @@ static void assert_in_order(struct exti_span s)
     assert_true(get64(linkedit + 48) <= get64(linkedit + 32));
 }
 
-/* ---- files as lld makes them --------------------------------------------------------------------------- */
+/* ---- files as lld makes them ----------------------------------------------------------------- */
 
 static const char *const linked[] = {
     MACHO_BUNDLE "-fixup_chains",
@@ -139,7 +139,8 @@ static struct exti_span piece(struct test *t, struct exti_span s, enum macho_pie
     return found;
 }
 
-/* Grown by 3 bytes, which become 8, the rest must follow; shrunk again, lld's layout must come back. */
+/* Grown by 3 bytes, which become 8, the rest must follow; shrunk again, lld's layout must come
+ * back. */
 static void pieces_follow_each_other_when_one_grows(void **state)
 {
     static const enum macho_piece_kind kinds[][2] = {{MACHO_EXPORT, MACHO_EXPORTS_TRIE},
@@ -207,7 +208,7 @@ static void other_readers_see_the_same(void **state)
     }
 }
 
-/* ---- files made by hand --------------------------------------------------------------------------------- */
+/* ---- files made by hand ---------------------------------------------------------------------- */
 
 static struct exti_span toy_span(const struct macho_toy *toy)
 {
@@ -243,7 +244,8 @@ static void without_bindings_the_offset_is_zero(void **state)
     assert_int_equal(get32(p + 8), get32(command(s, LC_DATA_IN_CODE, NULL) + 8));
 }
 
-/* Three indirect symbols end at half a pointer.  Apple's linker rounds up from there, lld does not. */
+/* Three indirect symbols end at half a pointer.  Apple's linker rounds up from there, lld does
+ * not. */
 static void gap_before_the_strings_stays(void **state)
 {
     struct test *t = *state;
@@ -326,7 +328,7 @@ static void memory_size_is_rounded_only_when_it_grows(void **state)
     assert_int_equal(get64(command(s, LC_SEGMENT_64, "__LINKEDIT") + 32), 0x2000);
 }
 
-/* ---- what cannot be ------------------------------------------------------------------------------------- */
+/* ---- what cannot be -------------------------------------------------------------------------- */
 
 static void refuses_to_grow_into_a_segment_behind(void **state)
 {

@@ -2,7 +2,7 @@
 #include "tests/unit/macho/macho_forms.h"
 #include "tests/unit/macho/macho_rebind.h"
 
-/* ---- what needs nothing --------------------------------------------------------------------------- */
+/* ---- what needs nothing ---------------------------------------------------------------------- */
 
 static void a_file_that_needs_nothing_keeps_its_bytes(void **state)
 {
@@ -25,7 +25,7 @@ static void a_file_that_needs_nothing_keeps_its_bytes(void **state)
     }
 }
 
-/* ---- flat look-ups -------------------------------------------------------------------------------- */
+/* ---- flat look-ups --------------------------------------------------------------------------- */
 
 static void flat_look_ups_go_to_the_library_that_exports_them(void **state)
 {
@@ -210,7 +210,7 @@ static void every_library_that_is_given_counts(void **state)
     assert_string_equal(replaced(f), "");
 }
 
-/* ---- the file's own symbols ----------------------------------------------------------------------- */
+/* ---- the file's own symbols ------------------------------------------------------------------ */
 
 static void own_symbols_win_when_asked_to(void **state)
 {
@@ -240,7 +240,7 @@ static void own_symbols_win_when_asked_to(void **state)
                                   "_toy_weak -3 +18\n.\n");
 }
 
-/* ---- libraries that are gone or renumbered -------------------------------------------------------- */
+/* ---- libraries that are gone or renumbered --------------------------------------------------- */
 
 static void libraries_that_move_keep_what_is_bound_to_them(void **state)
 {
@@ -333,7 +333,7 @@ static void symbols_that_nothing_binds_follow(void **state)
     }
 }
 
-/* ---- weak definitions ----------------------------------------------------------------------------- */
+/* ---- weak definitions ------------------------------------------------------------------------ */
 
 static uint32_t weak_flags(const struct fixture *f)
 {
@@ -478,7 +478,7 @@ static void weak_definitions_of_copied_libraries_are_bound_to_them(void **state)
     }
 }
 
-/* ---- linked files --------------------------------------------------------------------------------- */
+/* ---- linked files ---------------------------------------------------------------------------- */
 
 /* The lines of `before` with the libraries that the rules give them. */
 static char *expected(struct fixture *f, char *before, int32_t bind)

@@ -1,7 +1,7 @@
 /* What binding anew refuses, and what it survives. */
 #include "tests/unit/macho/macho_rebind.h"
 
-/* ---- what is refused ------------------------------------------------------------------------------ */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void private_names_are_for_elf(void **state)
 {

@@ -1,5 +1,5 @@
-/* The page shift, forced on linked files: what LLVM's tools print of the copy is what they print of the
- * original with every address moved, and nothing else differs. */
+/* The page shift, forced on linked files: what LLVM's tools print of the copy is what they print
+ * of the original with every address moved, and nothing else differs. */
 #define _GNU_SOURCE
 #include "macho/read/macho_fixups.h"
 #include "macho/read/macho_rebase.h"
@@ -42,7 +42,7 @@ static int remove_inputs(void **state)
     return test_teardown((void **)&group);
 }
 
-/* ---- what LLVM's tools print --------------------------------------------------------------------------- */
+/* ---- what LLVM's tools print ----------------------------------------------------------------- */
 
 /* Which of a line's hexadecimal numbers are addresses: a bit for each. */
 typedef unsigned addresses_fn(const char *line);
@@ -79,8 +79,8 @@ static unsigned of_fixup(const char *line)
     return strstr(line, " rebase ") ? 7 : 1;
 }
 
-/* llvm-nm -ap: a value, its type, for a debugging entry also its section and kind.  Linkers write into
- * an ENSYM either the address of its BNSYM or a size. */
+/* llvm-nm -ap: a value, its type, for a debugging entry also its section and kind.  Linkers write
+ * into an ENSYM either the address of its BNSYM or a size. */
 static unsigned of_symbol(const char *line)
 {
     static uint64_t begin;
@@ -96,8 +96,8 @@ static unsigned of_symbol(const char *line)
     return sscanf(line, "%*x %c ", &type) == 1 && strchr("TtDdSsBb", type);
 }
 
-/* Copies `in` with its addresses moved by `shift`, in lower case, with single spaces.  Numbers begin
- * with 0x, or where `bare` with the line. */
+/* Copies `in` with its addresses moved by `shift`, in lower case, with single spaces.  Numbers
+ * begin with 0x, or where `bare` with the line. */
 static void move_addresses(struct test *t, const char *in, uint64_t shift, bool bare,
                            addresses_fn *addresses, char **out)
 {
@@ -176,7 +176,7 @@ static void compare_tools(struct test *t, const char *before, const char *after,
     }
 }
 
-/* ---- the tests -------------------------------------------------------------------------------------------- */
+/* ---- the tests ------------------------------------------------------------------------------- */
 
 static void compare_layout(const struct macho_file *old, const struct macho_file *new,
                            uint64_t shift)

@@ -29,7 +29,7 @@ static uint64_t in_body(const struct work *w, size_t at)
     return get(w->b.body.p + (at - w->f.room_end), 8);
 }
 
-/* ---- what moves ---------------------------------------------------------------------------------------- */
+/* ---- what moves ------------------------------------------------------------------------------ */
 
 /* The toy's image begins at MTOY_BASE, so its formats differ in what they hold. */
 static void shift_moves_pointers(void **state)
@@ -270,7 +270,7 @@ static void shift_moves_init_offsets(void **state)
     work_finish(&w);
 }
 
-/* ---- load commands ---------------------------------------------------------------------------------------- */
+/* ---- load commands --------------------------------------------------------------------------- */
 
 static void add_command(struct work *w, uint32_t cmd, size_t size, size_t at, size_t width,
                         uint64_t v, struct exti_error *err)
@@ -381,7 +381,7 @@ static void shift_rejects_broken_new_commands(void **state)
     }
 }
 
-/* ---- the second header -------------------------------------------------------------------------------------- */
+/* ---- the second header ----------------------------------------------------------------------- */
 
 /* The first command `cmd` behind the header at `p`. */
 static const uint8_t *find(const uint8_t *p, uint32_t cmd)

@@ -483,7 +483,8 @@ static void refuses_to_check_an_unsigned_file(void **state)
     assert_exti(exti__macho_signature_check(f, &bad, &t->err), EXTI_E_FORMAT, &t->err, 0);
 }
 
-/* Nothing past 4 GiB can be said in a CodeDirectory that all systems read.  The part is not read. */
+/* Nothing past 4 GiB can be said in a CodeDirectory that all systems read.  The part is not
+ * read. */
 static void refuses_what_passes_4_gib(void **state)
 {
     struct test *t = *state;

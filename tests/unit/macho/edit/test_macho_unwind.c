@@ -1,5 +1,5 @@
-/* __unwind_info moved: a section made by hand with every kind of table, and each of its numbers made
- * wrong. */
+/* __unwind_info moved: a section made by hand with every kind of table, and each of its numbers
+ * made wrong. */
 #include "tests/support/exti_test.h"
 
 #include <stdlib.h>

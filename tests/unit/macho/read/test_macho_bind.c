@@ -164,7 +164,7 @@ static void linked_streams_are_read_as_llvm_objdump_reads_them(void **state)
         }
 }
 
-/* ---- streams made by hand ------------------------------------------------------------------------- */
+/* ---- streams made by hand -------------------------------------------------------------------- */
 
 static void use(struct fixture *f, enum macho_piece_kind kind, const void *bytes, size_t n)
 {
@@ -426,7 +426,7 @@ static void malformed_rebases_are_refused_where_they_are(void **state)
     }
 }
 
-/* ---- encoding ------------------------------------------------------------------------------------- */
+/* ---- encoding -------------------------------------------------------------------------------- */
 
 static void assert_same_list(struct fixture *f, const struct macho_bind *list, size_t n)
 {

@@ -76,8 +76,8 @@ static void open_file(struct fixture *f, struct exti_span s)
     assert_ok(exti__macho_open(s, &f->m, &f->err), &f->err);
 }
 
-/* The imports as llvm-objdump prints them; of the widest format it reads names and weakness at the wrong
- * place. */
+/* The imports as llvm-objdump prints them; of the widest format it reads names and weakness at the
+ * wrong place. */
 static void tell_imports(struct fixture *f, bool narrow)
 {
     bool addends = f->c.imports_format != DYLD_CHAINED_IMPORT;
@@ -204,7 +204,7 @@ static void linked_chains_are_read_as_llvm_objdump_reads_them(void **state)
         }
 }
 
-/* ---- ordinals ------------------------------------------------------------------------------------- */
+/* ---- ordinals -------------------------------------------------------------------------------- */
 
 static void make(struct fixture *f, struct macho_toy_opts o)
 {
@@ -311,7 +311,7 @@ static void libraries_past_65520_are_refused(void **state)
         EXTI_E_UNSUPPORTED, &f->err, f->toy.chained + 4);
 }
 
-/* ---- slots ---------------------------------------------------------------------------------------- */
+/* ---- slots ----------------------------------------------------------------------------------- */
 
 static void slots_are_taken_apart_in_every_format(void **state)
 {
@@ -391,7 +391,7 @@ static void chains_tell_their_slots_in_order(void **state)
     }
 }
 
-/* ---- malformed ------------------------------------------------------------------------------------ */
+/* ---- malformed ------------------------------------------------------------------------------- */
 
 struct corruption {
     uint32_t at, width; /* in the payload, or in __DATA */

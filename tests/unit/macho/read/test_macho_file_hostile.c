@@ -317,7 +317,8 @@ static void corrupt_segments_are_told(void **state)
     assert_says(&f->err, "section __TEXT,__text: starts within the load commands");
 }
 
-/* __LINKEDIT with a section in it, and more segments than there can be, take more than one field. */
+/* __LINKEDIT with a section in it, and more segments than there can be, take more than one
+ * field. */
 static void odd_segments_are_told(void **state)
 {
     struct fixture *f = *state;

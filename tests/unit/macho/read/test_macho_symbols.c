@@ -116,7 +116,7 @@ static void names_outside_of_the_string_table_are_refused(void **state)
                 ANY_OFFSET);
 }
 
-/* ---- references ----------------------------------------------------------------------------------- */
+/* ---- references ------------------------------------------------------------------------------ */
 
 static int tell(void *user, const struct macho_reference *r, struct exti_error *err)
 {
