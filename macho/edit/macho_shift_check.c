@@ -2,17 +2,18 @@
  * makes a copy that loads and fails later.
  *
  * Sections that need nothing beyond their rebases:
- *   __text, __stubs, __stub_helper     position independent; lazy binding offsets refer to the stream
- *   __const, __cstring, __literal*     data; jump tables and relative pointers hold distances
- *   __eh_frame, __gcc_except_tab       relative to the pc or to the function's start
- *   __objc_methlist, __objc_methname   relative method lists hold distances to selector references
- *   __swift5_*, __constg_swiftt        relative pointers
- *   __info_plist, __LLVM,__bundle      text and bitcode
+ *   __text, __stubs, __stub_helper   position independent; lazy binding offsets refer to the stream
+ *   __const, __cstring, __literal*   data; jump tables and relative pointers hold distances
+ *   __eh_frame, __gcc_except_tab     relative to the pc or to the function's start
+ *   __objc_methlist, __objc_methname
+ *                                    relative method lists hold distances to selector references
+ *   __swift5_*, __constg_swiftt      relative pointers
+ *   __info_plist, __LLVM,__bundle    text and bitcode
  *   __got, __la_symbol_ptr, __data, __mod_init_func, __mod_term_func, __cfstring, __objc_*,
- *   __interpose                        pointers that are bound or rebased
- *   __thread_vars, __thread_data       offsets in the thread-local template
- *   __data, __noptrdata of Go          moduledata's pointers are rebased; its function offsets count
- *                                      from runtime.text
+ *   __interpose                      pointers that are bound or rebased
+ *   __thread_vars, __thread_data     offsets in the thread-local template
+ *   __data, __noptrdata of Go        moduledata's pointers are rebased; its function offsets count
+ *                                    from runtime.text
  * Sections whose contents the shift edits: __init_offsets, __unwind_info. */
 #include "macho/edit/macho_shift_check.h"
 
@@ -188,3 +189,4 @@ int exti__macho_shift_check(const struct macho_build *b, struct exti_error *err)
     }
     return rc;
 }
+

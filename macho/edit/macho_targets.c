@@ -1,17 +1,16 @@
 /* Decides which library each reference of a copy is bound to.
  *
- *   bound to            condition                                           new target
- *   library n           the copy still needs it                             its new ordinal
- *                       removed, and `bind` exports the symbol              bind_ordinal
- *                       removed, and `bind` does not                        an error
- *   the file itself                                                         unchanged
- *   a flat look-up      EXTI_RW_SYMBOLIC, and the file defines the symbol   the file itself
- *   a flat look-up or   `bind` exports the symbol                           bind_ordinal
- *   the main program    otherwise                                           unchanged
- *   a weak look-up,     the file defines the symbol                         the file itself
- *   with EXTI_RW_       it was linked against a library that an edit
- *   CLEAR_UNIQUE        renames                                             that library's new ordinal
- *                       otherwise                                           unchanged
+ *   bound to           condition                                       new target
+ *   library n          the copy still needs it                         its new ordinal
+ *                      removed, and `bind` exports the symbol          bind_ordinal
+ *                      removed, and `bind` does not                    an error
+ *   the file itself                                                    unchanged
+ *   a flat look-up     EXTI_RW_SYMBOLIC, and the file defines it       the file itself
+ *   a flat look-up or  `bind` exports the symbol                       bind_ordinal
+ *   the main program   otherwise                                       unchanged
+ *   a weak look-up,    the file defines the symbol                     the file itself
+ *   with EXTI_RW_      linked against a library that an edit renames   its new ordinal
+ *   CLEAR_UNIQUE       otherwise                                       unchanged
  *
  * Weak look-ups go to renamed libraries because a context's libraries are copies that take no part
  * in weak look-ups: dyld searches only images with MH_WEAK_DEFINES, and fails to load a file with
@@ -234,3 +233,4 @@ int exti__macho_new_ordinal(struct macho_rebind *r, const char *name, int32_t wa
     }
     return 0;
 }
+

@@ -1,5 +1,5 @@
-/* A Mach-O rewrite in the making, for the tests of its parts: commands, __LINKEDIT and signature,
- * put together as the planner does where nothing moves. */
+/* The parts of a rewrite for their tests: commands, __LINKEDIT and signature, put together as
+ * the planner does without a shift. */
 #ifndef TESTS_UNIT_MACHO_EDIT_H
 #define TESTS_UNIT_MACHO_EDIT_H
 
@@ -45,7 +45,7 @@ static inline void making_replace(struct test *t, struct macho_making *m,
     assert_ok(exti__buf_append(exti__macho_piece_new(&m->b, kind, n), p, n, &t->err), &t->err);
 }
 
-/* The whole copy, in the fixture's memory. */
+/* The whole copy; the fixture owns it. */
 static inline struct exti_span making_put_together(struct test *t, struct macho_making *m)
 {
     const struct exti_span file = m->f.file;
@@ -79,7 +79,7 @@ static inline struct exti_span making_put_together(struct test *t, struct macho_
     return all;
 }
 
-/* Its signature, if it has one, is right, and the reader takes it. */
+/* Checks that the reader accepts the copy, and its signature if it has one. */
 static inline void making_check(struct test *t, struct exti_span copy)
 {
     struct macho_file f;

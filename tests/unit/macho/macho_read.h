@@ -1,4 +1,4 @@
-/* What the tests of the Mach-O reader share: a toy file that is opened and closed. */
+/* Shared by the tests of the Mach-O reader: a toy file, opened and closed. */
 #ifndef TESTS_UNIT_MACHO_READ_H
 #define TESTS_UNIT_MACHO_READ_H
 

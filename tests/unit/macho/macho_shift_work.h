@@ -1,4 +1,4 @@
-/* One file being shifted, without the rest of a rewrite. */
+/* Shifting one file, without the rest of a rewrite. */
 #ifndef TESTS_UNIT_MACHO_SHIFT_WORK_H
 #define TESTS_UNIT_MACHO_SHIFT_WORK_H
 
@@ -49,7 +49,7 @@ static inline void work_finish(struct work *w)
     memset(w, 0, sizeof *w);
 }
 
-/* The whole copy, as the plan lays it out. */
+/* The whole copy, laid out as the planner does. */
 static inline void work_assemble(struct work *w, struct exti_buf *out, struct exti_error *err)
 {
     struct exti_buf linkedit = exti__buf(1 << 28);

@@ -1,5 +1,5 @@
-/* The Mach-O judge: each comparison of a copy with its original, alone, with the fault that it
- * is there to find; signatures, universal files, and what cannot be judged. */
+/* The Mach-O self-check: each step finds the fault that it is there to find; signatures,
+ * universal files, and files that cannot be compared. */
 #include "tests/unit/macho/macho_findings.h"
 
 #include "tests/unit/macho/macho_link.h"
@@ -288,7 +288,7 @@ static void weak_bindings_go_only_where_the_own_definition_is(void **state)
 enum { DIRECTORY = 24 }; /* where ld64.lld puts it */
 
 static const struct {
-    size_t at, width; /* in the signature; big-endian */
+    size_t at, width; /* offset in the signature; big-endian */
     uint64_t value;
     const char *says;
 } signature_faults[] = {
@@ -350,7 +350,7 @@ static void faults_of_a_signature_are_found(void **state)
     assert_says(&f->first, "the hash of the page at");
 }
 
-/* A signature that a copy inherits says nothing of the copy. */
+/* The original's signature says nothing about the copy, which inherits it here. */
 static void a_stale_signature_is_found(void **state)
 {
     struct test *t = *state;

@@ -1,5 +1,5 @@
-/* The Mach-O judge: content with files as linkers make them, and each of its rules, alone, with
- * the fault that it is there to find. */
+/* The Mach-O self-check: accepts files as linkers make them, and each rule finds the fault that
+ * it is there to find. */
 #include "macho/check/macho_check_exports.h"
 #include "macho/check/macho_check_report.h"
 #include "macho/edit/macho_trie_build.h"
@@ -398,7 +398,7 @@ static void the_original_excuses_its_own_faults(void **state)
     }
 }
 
-/* What a small library re-exports may be large. */
+/* A small library may re-export many names. */
 static void exports_of_several_files_come_to_one_list(void **state)
 {
     enum { COUNT = 20000, NAME = 80 };

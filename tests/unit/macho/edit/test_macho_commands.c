@@ -38,7 +38,7 @@ static const char *kind_of(uint32_t cmd)
                                          : NULL;
 }
 
-/* A line for each command with a name; a library's versions where they are not the toy's. */
+/* One line per command with a name, with a library's versions if they differ from the toy's. */
 static char *names(struct test *t, const struct macho_build *b)
 {
     const uint8_t *p = b->commands.p;
@@ -59,7 +59,7 @@ static char *names(struct test *t, const struct macho_build *b)
     return text;
 }
 
-/* ... and what the bindings are to know. */
+/* Followed by the ordinals for the bindings. */
 static char *facts(struct test *t, const struct macho_build *b)
 {
     char *text = test_format(t, "ordinals");
@@ -73,7 +73,7 @@ static char *facts(struct test *t, const struct macho_build *b)
 #define TOY_RPATH "rpath " MTOY_RPATH "\n"
 #define TOY "id " MTOY_ID "\n" TOY_LIBS TOY_RPATH
 
-/* Edits, checks the whole copy, and gives the text. */
+/* Edits, checks the whole copy, and returns the text. */
 static char *edited_file(struct test *t, struct exti_span file,
                          const struct exti_rewrite_opts *opts, char **told)
 {
@@ -188,7 +188,7 @@ static const struct {
     {{{MTOY_WEAK_LIB, "/w", EXTI_NEEDED_LAST}, {"/w", "/v", EXTI_NEEDED_LAST}},
      "load " MTOY_SYSTEM "\nweak /v\nreexport " MTOY_REEXPORT "\n",
      "ordinals 1 2 3 bind 0"},
-    /* Two that become one are one, which does what both did. */
+    /* Two libraries that get the same name become one with the stronger command. */
     {{{MTOY_WEAK_LIB, MTOY_SYSTEM, EXTI_NEEDED_LAST}},
      "load " MTOY_SYSTEM "\nreexport " MTOY_REEXPORT "\n",
      "ordinals 1 1 2 bind 0"},
@@ -252,8 +252,8 @@ static void cut(struct macho_toy *toy, uint32_t cmd)
     mtoy_put(toy, 20, 4, end - size - MACH_HEADER_64_SIZE);
 }
 
-/* dyld gives a file without libraries libSystem, as number 1; once it names one, it must name that
- * too. */
+/* dyld gives a file without libraries libSystem, as library 1.  Once the file names a library,
+ * it must name libSystem too. */
 static void first_library_comes_behind_libsystem(void **state)
 {
     static const struct exti_needed ops[][2] = {
@@ -279,7 +279,7 @@ static void first_library_comes_behind_libsystem(void **state)
     }
 }
 
-/* The newer command has flags behind the versions, and another place for its name. */
+/* The newer command has flags after the versions, and its name at another offset. */
 static void flags_of_a_library_stay(void **state)
 {
     static const struct exti_needed rename = {MTOY_WEAK_LIB, "@rpath/a/longer/libw.dylib", 0};
@@ -346,7 +346,7 @@ static void search_path_changes_as_asked(void **state)
     }
 }
 
-/* A file without one gets it behind its libraries. */
+/* A file without an LC_RPATH gets it after its libraries. */
 static void first_path_comes_behind_the_libraries(void **state)
 {
     struct exti_rewrite_opts opts = {.path_prepend = "$ORIGIN"};
@@ -363,7 +363,8 @@ static void first_path_comes_behind_the_libraries(void **state)
                         "id " MTOY_ID "\nrpath @loader_path\n");
 }
 
-/* Names that the caller gives mean the copy's folder; those that stay the original's. */
+/* @loader_path means the copy's folder in names from the caller, and the original's in names
+ * that stay. */
 static void loader_path_of_what_stays_is_the_originals(void **state)
 {
     static const struct exti_needed ours = {MTOY_WEAK_LIB, "@loader_path/libw.dylib", 0};
@@ -402,7 +403,8 @@ static void bindings_go_to_a_needed_library(void **state)
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* What a file gets shorter by without its 8 bytes of function starts: the signature is aligned. */
+/* How much shorter the file gets without its 8 bytes of function starts: the signature is
+ * aligned. */
 enum { STARTS = 16 };
 
 #define LONG_NAME "/a/name/for/libpython3.11.dylib" /* a command of 56 bytes */
@@ -417,7 +419,7 @@ static bool has(const struct macho_build *b, uint32_t cmd)
     return false;
 }
 
-/* What was done to make the commands fit. */
+/* How the commands were made to fit. */
 static char *sacrifices(struct test *t, const struct macho_build *b)
 {
     static const struct {
@@ -482,7 +484,7 @@ static void room_is_made_by_the_least_harm(void **state)
     }
 }
 
-/* A copy in which the short name stands for the long one is as asked. */
+/* A copy that has the short name instead of the long one already is as requested. */
 static void short_name_is_not_joined_by_the_long_one(void **state)
 {
     static const struct exti_needed ops[] = {{NULL, LONG_NAME, EXTI_NEEDED_LAST},
@@ -506,7 +508,7 @@ static void short_name_is_not_joined_by_the_long_one(void **state)
     }
 }
 
-/* ... even if there is room for all names in the end. */
+/* Even if the full name would fit in the end. */
 static void short_name_of_the_file_itself_stays(void **state)
 {
     static const struct exti_needed add[] = {{NULL, LONG_NAME, EXTI_NEEDED_LAST},
@@ -529,7 +531,7 @@ static void short_name_of_the_file_itself_stays(void **state)
     making_close(&m);
 }
 
-/* Where all that can be left out does not do, nothing is. */
+/* If dropping everything does not suffice, nothing is dropped. */
 static void else_all_moves_and_nothing_is_lost(void **state)
 {
     const size_t lengths[] = {200, 10000, 30000};
@@ -562,7 +564,7 @@ static void else_all_moves_and_nothing_is_lost(void **state)
     }
 }
 
-/* 16 bytes of the room are the new signature's command. */
+/* The new signature's command takes 16 bytes of the room. */
 static void signature_needs_room_too(void **state)
 {
     static const struct exti_needed add = {NULL, "/p2", EXTI_NEEDED_LAST};
@@ -602,7 +604,7 @@ static void rarer_commands_are_left_out_too(void **state)
     m.opts.needed = &add;
     m.opts.needed_count = 1;
     assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
-    /* The second path first, 32 bytes; then these. */
+    /* The second path, of 32 bytes, goes first, then these. */
     assert_string_equal(sacrifices(t, &m.b), " -drs");
     assert_null(strstr(strstr(names(t, &m.b), "\nrpath /a\n") + 1, "\nrpath"));
     making_close(&m);
@@ -627,7 +629,7 @@ static void rarer_commands_are_left_out_too(void **state)
     making_check(t, s);
 }
 
-/* What data there is in the code must be known to whoever reads the code. */
+/* Readers of the code need LC_DATA_IN_CODE unless it is empty. */
 static void data_in_code_stays_if_there_is_any(void **state)
 {
     static const struct exti_needed add = {NULL, "/p2", EXTI_NEEDED_LAST};

@@ -1,4 +1,4 @@
-/* What binding anew refuses, and what it survives. */
+/* Rebinding: what it refuses, and hostile input that it survives. */
 #include "tests/unit/macho/macho_rebind.h"
 
 /* ---- what is refused ------------------------------------------------------------------------- */
@@ -118,7 +118,7 @@ static void every_byte_may_be_anything(void **state)
     }
 }
 
-/* Comparing the name once for each binding would take hours. */
+/* Comparing the name once per binding would take hours. */
 static void long_names_that_are_bound_often_do_not_make_the_time_quadratic(void **state)
 {
     enum { LENGTH = 400000, TIMES = 400000 };
@@ -143,10 +143,10 @@ static void long_names_that_are_bound_often_do_not_make_the_time_quadratic(void 
     f->opts.renames = &never;
     f->opts.rename_count = 1;
     f->opts.flags = EXTI_RW_CLEAR_UNIQUE;
-    /* Each change of library would name it anew. */
+    /* Each change of library would repeat the name. */
     assert_int_equal(rebind(f), EXTI_E_FORMAT);
     assert_says(&f->err, "more than a valid file has");
-    /* The same slots, weakly and strongly. */
+    /* The same slots in the weak and the eager stream. */
     make(f, (struct macho_toy_opts){0});
     f->m.file = exti__span(file, 8 * (size_t)TIMES);
     export(f, (const char *const[]){own}, 1, NULL);

@@ -1,4 +1,4 @@
-/* What the page shift refuses, and that nothing wrong in a file makes it do worse. */
+/* What the page shift refuses, and corrupt files, which must not do more than fail. */
 #include "macho/edit/macho_shift.h"
 #include "macho/edit/macho_trie_build.h"
 #include "tests/support/exti_test.h"
@@ -262,7 +262,7 @@ static uint64_t resolver_overflow(struct work *w)
 }
 
 static const struct refusal {
-    uint64_t (*make)(struct work *w); /* gives the offset of the fault */
+    uint64_t (*make)(struct work *w); /* returns the fault's offset */
     int code;
     const char *says;
 } refusals[] = {
@@ -325,7 +325,7 @@ static void shift_refuses_what_it_does_not_know(void **state)
     }
 }
 
-/* Bytes of the toy's fixups made wrong: which piece, where in it. */
+/* A corruption of the toy's fixups: the piece, and the offset in it. */
 static void shift_refuses_fixups_it_cannot_move(void **state)
 {
     static const struct {
@@ -371,7 +371,7 @@ static void shift_refuses_a_chain_in_text(void **state)
     struct macho_toy *m = toy(t, (struct macho_toy_opts){.chained = true, .arm = true});
     struct work w;
 
-    /* The second segment's chain becomes the first one's, of a single slot. */
+    /* Makes the second segment's chain the first's, with a single slot. */
     mtoy_put(m, m->chained + 32 + 4, 8, 16);
     mtoy_put(m, m->chained + 48 + 8, 8, 0);
     mtoy_put(m, m->chained + 48 + 22, 2, m->text);
@@ -382,7 +382,7 @@ static void shift_refuses_a_chain_in_text(void **state)
     work_finish(&w);
 }
 
-/* Any byte wrong gives an error, from the reader or here, or a copy, and nothing worse. */
+/* Any corrupt byte leads to an error or a copy, and to nothing worse. */
 static void shift_survives_any_byte(void **state)
 {
     static const uint8_t values[] = {0, 0x7f, 0xff};

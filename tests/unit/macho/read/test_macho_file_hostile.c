@@ -1,4 +1,4 @@
-/* Every field that is damaged is told, and where it is. */
+/* Every corrupt field is reported, with its offset. */
 #include "base/buf.h"
 #include "tests/unit/macho/macho_read.h"
 
@@ -10,7 +10,7 @@ struct corruption {
     uint64_t offset;
 };
 
-/* Each case on its own, in a thin file and as a slice of a universal one. */
+/* Runs each case in a thin file and in a slice of a universal one. */
 static void assert_corruptions(struct fixture *f, struct macho_toy_opts o,
                                const struct corruption *c, size_t count)
 {
@@ -77,11 +77,11 @@ static void corrupt_headers_are_told(void **state)
     assert_says(&f->err, "load command: needs 8 bytes, 0 left");
 }
 
-/* No command may be smaller than its structure, nor of any other size where there is one size. */
+/* No command may be smaller than its structure, and commands of fixed size must have that size. */
 static void commands_of_wrong_size_are_told(void **state)
 {
     static const struct {
-        uint32_t cmd, size; /* of the command that takes the place */
+        uint32_t cmd, size; /* the command put in place of the toy's */
         const char *what;
     } table[] = {
         {LC_SYMTAB, 16, "LC_SYMTAB 7: cmdsize is 16, not 24"},
@@ -211,7 +211,7 @@ static void corrupt_commands_are_told(void **state)
 
     macho_toy_make(t, (struct macho_toy_opts){0});
     mtoy_put(t, uuid, 4, LC_UUID);
-    mtoy_put(t, build, 4, LC_UUID); /* 24 of its 32 bytes, and 8 that say nothing */
+    mtoy_put(t, build, 4, LC_UUID); /* 24 of its 32 bytes, then 8 arbitrary ones */
     mtoy_put(t, build + 4, 4, 24);
     mtoy_put(t, build + 24, 4, 0x7f);
     mtoy_put(t, build + 28, 4, 8);
@@ -317,8 +317,7 @@ static void corrupt_segments_are_told(void **state)
     assert_says(&f->err, "section __TEXT,__text: starts within the load commands");
 }
 
-/* __LINKEDIT with a section in it, and more segments than there can be, take more than one
- * field. */
+/* Corruptions of several fields: sections in __LINKEDIT, and too many segments. */
 static void odd_segments_are_told(void **state)
 {
     struct fixture *f = *state;
@@ -349,8 +348,8 @@ static void odd_segments_are_told(void **state)
     assert_exti(open_toy(f), EXTI_E_UNSUPPORTED, &f->err, 32 + 256 * SEGMENT_COMMAND_64_SIZE);
     assert_says(&f->err, "more than 256 segments");
 
-    macho_toy_make(t,
-                   (struct macho_toy_opts){.arm = true}); /* an object file's worth of sections */
+    macho_toy_make(t, (struct macho_toy_opts){.arm = true}); /* as many sections as an object file
+                                                           * may have */
     memset(t->b + 32, 0, 0x8000);
     mtoy_put(t, 32, 4, LC_SEGMENT_64);
     mtoy_put(t, 36, 4, SEGMENT_COMMAND_64_SIZE + 256 * SECTION_64_SIZE);
@@ -362,7 +361,7 @@ static void odd_segments_are_told(void **state)
 
     macho_toy_make(t, (struct macho_toy_opts){0});
     data = mtoy_find(t, LC_SEGMENT_64, 1);
-    t->b[data + 8] = 7; /* a name that would spoil a terminal */
+    t->b[data + 8] = 7; /* a name with control characters, which messages must not print */
     mtoy_put(t, data + INITPROT, 4, 8);
     assert_exti(open_toy(f), EXTI_E_FORMAT, &f->err, data + INITPROT);
     assert_says(&f->err, "LC_SEGMENT_64 1 ?_DATA: initprot");
@@ -452,7 +451,7 @@ static void corrupt_pieces_are_told(void **state)
     assert_corruptions(f, (struct macho_toy_opts){0}, table, ARRAY_SIZE(table));
 }
 
-/* Commands that the toy has none of, in place of one that is built alike. */
+/* Commands that the toy lacks, in place of one with the same structure. */
 static void every_kind_of_piece_and_string_is_looked_at(void **state)
 {
     static const struct {
@@ -546,7 +545,7 @@ static void corrupt_chained_commands_are_told(void **state)
                        ARRAY_SIZE(table));
 }
 
-/* `count` commands of `size` bytes behind a header, with names that differ in their last bytes. */
+/* `count` commands of `size` bytes after a header, with names that differ in their last bytes. */
 static size_t put_names(uint8_t *b, uint32_t cmd, uint32_t count, uint32_t size)
 {
     const uint32_t header[] = {MH_MAGIC_64, CPU_TYPE_X86_64, 3, MH_BUNDLE, count, count * size};
@@ -564,7 +563,7 @@ static size_t put_names(uint8_t *b, uint32_t cmd, uint32_t count, uint32_t size)
     return (size_t)(p - b);
 }
 
-/* Comparing them all would take its time. */
+/* Comparing all pairs would take too long. */
 static void too_many_names_are_refused(void **state)
 {
     static const struct {
