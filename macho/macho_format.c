@@ -1,12 +1,14 @@
 #include "macho/macho_format.h"
 
-#include "macho/read/macho_priv.h"
+#include "macho/check/macho_check.h"
+#include "macho/edit/macho_plan.h"
+#include "macho/read/macho_image.h"
 
-/* Java's class files begin as universal files do, with their version where the number of slices is; it is
- * 45 or more. */
+/* Java class files have the same magic as universal files, with their version, which is at least
+ * 45, in the place of nfat_arch. */
 enum { FIRST_JAVA_VERSION = 45 };
 
-static bool probe(struct exti_span file)
+static bool probe_macho(struct exti_span file)
 {
     struct exti_cur c = exti__cur(file, true);
     uint32_t magic = exti__cur_u32(&c);
@@ -27,7 +29,7 @@ static bool probe(struct exti_span file)
 
 const struct exti_format_ops exti__macho_format = {
     .format = EXTI_FORMAT_MACHO,
-    .probe = probe,
+    .probe = probe_macho,
     .read = exti__macho_read,
     .plan = exti__macho_plan,
     .check = exti__macho_check,

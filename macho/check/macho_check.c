@@ -1,10 +1,27 @@
-/* The self-check: pairs the slices, opens both files, then runs the tables of rules and steps. */
+/* The self-check: pairs the slices, opens both files, then runs all rules and steps. */
+#include "macho/check/macho_check.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "macho/check/macho_check_priv.h"
+#include "base/error.h"
+#include "macho/check/macho_check_bind.h"
+#include "macho/check/macho_check_bytes.h"
+#include "macho/check/macho_check_chain.h"
+#include "macho/check/macho_check_command.h"
+#include "macho/check/macho_check_edit.h"
+#include "macho/check/macho_check_expect.h"
+#include "macho/check/macho_check_fat.h"
+#include "macho/check/macho_check_follow.h"
+#include "macho/check/macho_check_linkedit.h"
+#include "macho/check/macho_check_ref.h"
+#include "macho/check/macho_check_report.h"
+#include "macho/check/macho_check_segment.h"
+#include "macho/check/macho_check_sign.h"
+#include "macho/check/macho_check_table.h"
+#include "macho/check/macho_check_trie.h"
+#include "macho/check/macho_check_weak.h"
 
 const struct macho_check_rule exti__macho_rules[] = {
     {"identity", exti__macho_rule_identity},    {"linked dylibs", exti__macho_rule_dylibs},
@@ -36,101 +53,6 @@ const struct macho_check_step exti__macho_steps[] = {
 };
 const size_t exti__macho_step_count = sizeof exti__macho_steps / sizeof *exti__macho_steps;
 
-/* ---- findings -------------------------------------------------------------------------------- */
-
-static uint64_t absolute(const struct macho_file *f, uint64_t at)
-{
-    return at == EXTI_NO_OFFSET ? at : f->file.base + at;
-}
-
-void exti__macho_finding(struct macho_check *c, uint64_t at, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    exti__findings_report(&c->judge, absolute(&c->after, at), fmt, ap);
-    va_end(ap);
-}
-
-void exti__macho_broken(struct macho_check *c, const struct macho_file *f, uint64_t at,
-                        const char *subject, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    exti__findings_broken(&c->judge, absolute(f, at), subject, fmt, ap);
-    va_end(ap);
-}
-
-bool exti__macho_gate(const struct macho_file *f, uint32_t sdk)
-{
-    return f->platform == PLATFORM_MACOS && f->sdk >= sdk;
-}
-
-/* ---- what several checks use ----------------------------------------------------------------- */
-
-uint16_t exti__macho_u16(const uint8_t *p)
-{
-    return (uint16_t)(p[0] | p[1] << 8);
-}
-
-uint32_t exti__macho_u32(const uint8_t *p)
-{
-    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
-uint64_t exti__macho_u64(const uint8_t *p)
-{
-    return exti__macho_u32(p) | (uint64_t)exti__macho_u32(p + 4) << 32;
-}
-
-const char *exti__macho_piece_name(enum macho_piece_kind kind)
-{
-    static const char *const names[MACHO_PIECES] = {
-        [MACHO_REBASE] = "rebase opcodes",
-        [MACHO_BIND] = "bind opcodes",
-        [MACHO_WEAK_BIND] = "weak bind opcodes",
-        [MACHO_LAZY_BIND] = "lazy bind opcodes",
-        [MACHO_EXPORT] = "exports trie",
-        [MACHO_CHAINED_FIXUPS] = "chained fixups",
-        [MACHO_EXPORTS_TRIE] = "exports trie",
-        [MACHO_LOCAL_RELOCS] = "local relocations",
-        [MACHO_SPLIT_INFO] = "segment split info",
-        [MACHO_FUNCTION_STARTS] = "function starts",
-        [MACHO_DATA_IN_CODE] = "data in code",
-        [MACHO_CODE_SIGN_DRS] = "code signing requirements",
-        [MACHO_OPTIMIZATION_HINT] = "optimization hints",
-        [MACHO_ATOM_INFO] = "atom info",
-        [MACHO_FUNCTION_VARIANTS] = "function variants",
-        [MACHO_FUNCTION_VARIANT_FIXUPS] = "function variant fixups",
-        [MACHO_SYMBOLS] = "symbol table",
-        [MACHO_TWOLEVEL_HINTS] = "two-level hints",
-        [MACHO_EXTERNAL_RELOCS] = "external relocations",
-        [MACHO_INDIRECT_SYMBOLS] = "indirect symbol table",
-        [MACHO_TOC] = "table of contents",
-        [MACHO_MODULES] = "module table",
-        [MACHO_EXTERNAL_REFS] = "external references",
-        [MACHO_STRINGS] = "string table",
-        [MACHO_SIGNATURE] = "code signature",
-    };
-
-    return names[kind];
-}
-
-bool exti__macho_same_piece(const struct macho_check *c, enum macho_piece_kind kind)
-{
-    const struct exti_span b = c->before.pieces[kind].s, a = c->after.pieces[kind].s;
-
-    return b.n == a.n && (!b.n || memcmp(b.p, a.p, b.n) == 0);
-}
-
-bool exti__macho_settled(const struct macho_check *c, const struct macho_file *f,
-                         enum macho_piece_kind kind)
-{
-    return !f->pieces[kind].s.n ||
-           (!c->judge.strict && !c->shift && exti__macho_same_piece(c, kind));
-}
-
 /* ---- one slice ------------------------------------------------------------------------------- */
 
 static int open_after(struct macho_check *c, struct exti_span after, bool *sound,
@@ -158,7 +80,7 @@ static bool same_dylibs(const struct macho_check *c)
     return true;
 }
 
-/* The two have the same segments and sections, the copy's a whole number of pages further on. */
+/* Whether both files have the same segments and sections, shifted by whole pages in the copy. */
 static bool comparable(struct macho_check *c)
 {
     const struct macho_file *b = &c->before, *a = &c->after;
@@ -175,10 +97,10 @@ static bool comparable(struct macho_check *c)
         return false;
     }
     if (a->room_end < b->room_end || c->shift % 0x4000) {
-        exti__macho_finding(c, EXTI_NO_OFFSET,
-                            "the first section begins at 0x%llx, not at 0x%llx or a multiple of "
-                            "0x4000 bytes behind that",
-                            (unsigned long long)a->room_end, (unsigned long long)b->room_end);
+        exti__macho_finding(
+            c, EXTI_NO_OFFSET,
+            "the first section starts at 0x%llx, not at 0x%llx or a multiple of 0x4000 bytes later",
+            (unsigned long long)a->room_end, (unsigned long long)b->room_end);
         return false;
     }
     return true;
@@ -209,13 +131,8 @@ void exti__macho_check_close(struct macho_check *c)
     exti__macho_close(&c->after);
     c->before = c->after = (struct macho_file){.id = NULL};
     exti__macho_expect_free(&c->expect);
-    exti__macho_exports_free(&c->own);
-    exti__macho_exports_free(&c->provided);
+    exti__macho_follow_free(c);
     exti__findings_free(&c->judge);
-    exti__free(c->linked);
-    c->linked = NULL;
-    c->linked_count = 0;
-    c->own_known = c->provided_known = c->linked_known = false;
 }
 
 static int run_rules(struct macho_check *c, const struct macho_file *f, struct exti_error *err)
@@ -227,7 +144,7 @@ static int run_rules(struct macho_check *c, const struct macho_file *f, struct e
     return rc;
 }
 
-int exti__macho_check_rules(struct macho_check *c, struct exti_error *err)
+static int check_rules(struct macho_check *c, struct exti_error *err)
 {
     int rc = 0;
 
@@ -241,7 +158,7 @@ int exti__macho_check_rules(struct macho_check *c, struct exti_error *err)
     return rc ? rc : run_rules(c, &c->after, err);
 }
 
-int exti__macho_check_steps(struct macho_check *c, struct exti_error *err)
+static int check_steps(struct macho_check *c, struct exti_error *err)
 {
     int rc = 0;
 
@@ -261,9 +178,9 @@ static int check_slice(struct macho_check *c, struct exti_span before, struct ex
     if (rc)
         return rc;
     if (sound)
-        rc = exti__macho_check_rules(c, err);
+        rc = check_rules(c, err);
     if (!rc && sound)
-        rc = exti__macho_check_steps(c, err);
+        rc = check_steps(c, err);
     exti__macho_check_close(c);
     return rc;
 }

@@ -1,12 +1,15 @@
-/* LC_DYLD_INFO's opcodes, run as dyld runs them, and dyld's rules for them (mach_o/BindOpcodes.cpp,
- * RebaseOpcodes.cpp: valid). */
+/* LC_DYLD_INFO's opcodes, decoded a second time, and dyld's rules for them
+ * (mach_o/BindOpcodes.cpp, RebaseOpcodes.cpp: valid). */
+#include "macho/check/macho_check_bind.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
+#include "base/error.h"
 #include "base/mem.h"
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_report.h"
+#include "macho/read/macho_pieces.h"
 
 #define POINTER 8
 
@@ -17,12 +20,12 @@ struct machine {
     struct exti_span s;
     size_t at;
     enum macho_stream stream;
-    const char *name; /* of the stream */
-    uint64_t most;    /* slots that the file can have */
+    const char *name; /* the stream's name */
+    uint64_t most;    /* how many slots the file can have */
 
-    struct macho_slot now; /* what the next opcode writes with */
+    struct macho_slot now; /* what the next binding opcode writes */
     struct macho_slot target;
-    uint64_t offset; /* in the segment */
+    uint64_t offset; /* offset in the segment */
     uint32_t segment;
     bool has_segment, has_ordinal, is_new_target, done, bad;
 };
@@ -31,21 +34,17 @@ struct machine {
 
 int exti__macho_slot_add(struct macho_slots *list, struct macho_slot s, struct exti_error *err)
 {
-    if (list->n == list->cap) {
-        size_t cap = list->cap ? list->cap * 2 : 256;
-        struct macho_slot *v = exti__realloc_array(list->v, cap, sizeof *v);
+    struct macho_slot *v = exti__array_room(list->v, list->n, &list->cap, sizeof *v);
 
-        if (!v)
-            return exti__fail_nomem(err);
-        list->v = v;
-        list->cap = cap;
-    }
+    if (!v)
+        return exti__fail_nomem(err);
+    list->v = v;
     s.order = (uint32_t)list->n;
     list->v[list->n++] = s;
     return 0;
 }
 
-static int by_place(const void *a, const void *b)
+static int by_slot_place(const void *a, const void *b)
 {
     const struct macho_slot *x = a, *y = b;
 
@@ -58,9 +57,25 @@ void exti__macho_slots_sort(struct macho_slots *list)
 {
     for (size_t i = 1; i < list->n; i++)
         if (list->v[i].at < list->v[i - 1].at) {
-            qsort(list->v, list->n, sizeof *list->v, by_place);
+            qsort(list->v, list->n, sizeof *list->v, by_slot_place);
             return;
         }
+}
+
+const struct macho_slot *exti__macho_slot_find(const struct macho_slots *list, uint64_t at)
+{
+    size_t low = 0, high = list->n;
+
+    /* If several opcodes write to one address, the last one wins. */
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+
+        if (list->v[middle].at <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && list->v[low - 1].at == at ? &list->v[low - 1] : NULL;
 }
 
 void exti__macho_slots_free(struct macho_slots *list)
@@ -71,7 +86,7 @@ void exti__macho_slots_free(struct macho_slots *list)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static void broken(struct machine *m, const char *what)
+static void report_opcode_fault(struct machine *m, const char *what)
 {
     if (m->bad)
         return;
@@ -82,7 +97,7 @@ static void broken(struct machine *m, const char *what)
         m->at, what);
 }
 
-static uint64_t uleb(struct machine *m)
+static uint64_t read_uleb(struct machine *m)
 {
     uint64_t v = 0;
 
@@ -90,18 +105,18 @@ static uint64_t uleb(struct machine *m)
         const uint8_t byte = m->s.p[m->at++];
 
         if (shift > 63 || (shift == 63 && byte & 0x7e)) {
-            broken(m, "a number has more than 64 bits");
+            report_opcode_fault(m, "a number has more than 64 bits");
             return 0;
         }
         v |= (uint64_t)(byte & 0x7f) << shift;
         if (!(byte & 0x80))
             return v;
     }
-    broken(m, "a number runs past the end");
+    report_opcode_fault(m, "a number runs past the end");
     return 0;
 }
 
-static int64_t sleb(struct machine *m)
+static int64_t read_sleb(struct machine *m)
 {
     uint64_t v = 0;
     unsigned shift = 0;
@@ -117,17 +132,17 @@ static int64_t sleb(struct machine *m)
             v |= ~(uint64_t)0 << shift;
         return (int64_t)v;
     }
-    broken(m, "a signed number runs past the end or 64 bits");
+    report_opcode_fault(m, "a signed number runs past the end or 64 bits");
     return 0;
 }
 
-static const char *text(struct machine *m)
+static const char *read_symbol_name(struct machine *m)
 {
     const char *s = (const char *)m->s.p + m->at;
     const void *nul = m->at < m->s.n ? memchr(s, 0, m->s.n - m->at) : NULL;
 
     if (!nul) {
-        broken(m, "a symbol's name does not end");
+        report_opcode_fault(m, "a symbol name has no NUL");
         return "";
     }
     m->at += strlen(s) + 1;
@@ -136,69 +151,70 @@ static const char *text(struct machine *m)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static void check_segment(struct machine *m)
+static void check_slot_place(struct machine *m)
 {
     const struct macho_segment *s;
 
     if (!m->has_segment) {
-        broken(m, "no segment is set");
+        report_opcode_fault(m, "no segment is set");
         return;
     }
     s = &m->f->segments[m->segment];
     if (s->vmsize < POINTER || m->offset > s->vmsize - POINTER)
-        broken(m, "the place lies outside its segment");
+        report_opcode_fault(m, "the slot is outside its segment");
     if (exti__macho_gate(m->f, MACHO_SDK(10, 15)) &&
         (!(s->initprot & VM_PROT_WRITE) || s->initprot & VM_PROT_EXECUTE))
-        broken(m, "the segment is not writable, or executable (SDK 10.15 and later)");
+        report_opcode_fault(
+            m, "the segment must be writable and not executable (SDK 10.15 and later)");
 }
 
-static void check_target(struct machine *m)
+static void check_bind_target(struct machine *m)
 {
     if (!m->now.symbol)
-        broken(m, "no symbol is set");
+        report_opcode_fault(m, "no symbol is set");
     if (m->now.type != BIND_TYPE_POINTER)
-        broken(m, "the type is not that of a pointer");
+        report_opcode_fault(m, "the type is not POINTER");
     if (m->stream == MACHO_STREAM_WEAK)
         return;
     if (!m->has_ordinal)
-        broken(m, "no library ordinal is set");
+        report_opcode_fault(m, "no library ordinal is set");
     if (m->now.ordinal < BIND_SPECIAL_DYLIB_WEAK_LOOKUP ||
         (m->now.ordinal > 0 && (size_t)m->now.ordinal > exti__macho_most_ordinal(m->f)))
-        broken(m, "the library ordinal is out of range");
-    /* dyld makes a new target only where symbol or addend are set (MachOLayout.cpp). */
+        report_opcode_fault(m, "the library ordinal is out of range");
+    /* dyld opens a new target only after a symbol or addend opcode (MachOLayout.cpp). */
     if (!m->is_new_target && m->target.ordinal != m->now.ordinal)
-        broken(m, "the library ordinal changes between two bindings of a symbol named once, which "
-                  "dyld does not see");
+        report_opcode_fault(
+            m, "the library ordinal changes without a new symbol opcode, so dyld ignores it");
 }
 
-static int put(struct machine *m, struct exti_error *err)
+static int put_slot(struct machine *m, struct exti_error *err)
 {
     struct macho_slot s = m->now;
 
-    check_segment(m);
+    check_slot_place(m);
     if (m->stream != MACHO_STREAM_REBASE) {
-        check_target(m);
+        check_bind_target(m);
         if (m->is_new_target)
             m->target = m->now;
         m->is_new_target = false;
         s.ordinal = m->target.ordinal;
     } else if (m->now.type != REBASE_TYPE_POINTER) {
-        broken(m, "the type is not that of a pointer");
+        report_opcode_fault(m, "the type is not POINTER");
     }
     if (m->out->n >= m->most)
-        broken(m, "more places than the file has room for");
+        report_opcode_fault(m, "more slots than fit into the file");
     if (m->bad)
         return 0;
     s.at = m->f->segments[m->segment].vmaddr + m->offset - m->f->text->vmaddr;
     return exti__macho_slot_add(m->out, s, err);
 }
 
-static int repeat(struct machine *m, uint64_t count, uint64_t skip, struct exti_error *err)
+static int put_slots(struct machine *m, uint64_t count, uint64_t skip, struct exti_error *err)
 {
     int rc = 0;
 
     for (uint64_t i = 0; !rc && !m->bad && i < count; i++) {
-        rc = put(m, err);
+        rc = put_slot(m, err);
         m->offset += skip + POINTER;
     }
     return rc;
@@ -207,10 +223,10 @@ static int repeat(struct machine *m, uint64_t count, uint64_t skip, struct exti_
 static void set_segment(struct machine *m, uint32_t segment, size_t opcode)
 {
     if (segment >= m->f->segment_count)
-        broken(m, "there is no such segment");
+        report_opcode_fault(m, "there is no such segment");
     m->segment = segment;
     m->has_segment = !m->bad;
-    m->offset = uleb(m);
+    m->offset = read_uleb(m);
     m->now.opcode = (uint32_t)opcode;
 }
 
@@ -231,23 +247,23 @@ static int rebase_opcode(struct machine *m, uint8_t opcode, uint8_t imm, struct 
         set_segment(m, imm, m->at - 1);
         return 0;
     case REBASE_OPCODE_ADD_ADDR_ULEB:
-        m->offset += uleb(m);
+        m->offset += read_uleb(m);
         return 0;
     case REBASE_OPCODE_ADD_ADDR_IMM_SCALED:
         m->offset += (uint64_t)imm * POINTER;
         return 0;
     case REBASE_OPCODE_DO_REBASE_IMM_TIMES:
-        return repeat(m, imm, 0, err);
+        return put_slots(m, imm, 0, err);
     case REBASE_OPCODE_DO_REBASE_ULEB_TIMES:
-        return repeat(m, uleb(m), 0, err);
+        return put_slots(m, read_uleb(m), 0, err);
     case REBASE_OPCODE_DO_REBASE_ADD_ADDR_ULEB:
-        return repeat(m, 1, uleb(m), err);
+        return put_slots(m, 1, read_uleb(m), err);
     case REBASE_OPCODE_DO_REBASE_ULEB_TIMES_SKIPPING_ULEB:
-        count = uleb(m);
-        skip = uleb(m);
-        return repeat(m, count, skip, err);
+        count = read_uleb(m);
+        skip = read_uleb(m);
+        return put_slots(m, count, skip, err);
     default:
-        broken(m, "unknown opcode");
+        report_opcode_fault(m, "unknown opcode");
         return 0;
     }
 }
@@ -255,9 +271,9 @@ static int rebase_opcode(struct machine *m, uint8_t opcode, uint8_t imm, struct 
 static void set_ordinal(struct machine *m, uint64_t ordinal)
 {
     if (m->stream == MACHO_STREAM_WEAK)
-        broken(m, "a library ordinal in the weak stream");
+        report_opcode_fault(m, "a library ordinal in the weak stream");
     if (ordinal > INT32_MAX)
-        broken(m, "the library ordinal is out of range");
+        report_opcode_fault(m, "the library ordinal is out of range");
     m->now.ordinal = (int32_t)ordinal;
     m->has_ordinal = true;
 }
@@ -266,12 +282,12 @@ static int set_symbol(struct machine *m, uint8_t imm, struct exti_error *err)
 {
     struct macho_slot mark;
 
-    m->now.symbol = text(m);
+    m->now.symbol = read_symbol_name(m);
     m->now.flags = imm;
     m->is_new_target = true;
     if (m->stream != MACHO_STREAM_WEAK || !(imm & BIND_SYMBOL_FLAGS_NON_WEAK_DEFINITION) || m->bad)
         return 0;
-    /* It says that the image has a strong definition; nothing is bound. */
+    /* Marks a strong definition in this image; binds nothing. */
     mark = m->now;
     mark.at = UINT64_MAX;
     return exti__macho_slot_add(m->out, mark, err);
@@ -282,20 +298,20 @@ static int do_bind(struct machine *m, uint8_t opcode, uint8_t imm, struct exti_e
     uint64_t count, skip;
 
     if (m->stream == MACHO_STREAM_LAZY && opcode != BIND_OPCODE_DO_BIND)
-        broken(m, "the opcode has no place in the lazy stream");
+        report_opcode_fault(m, "the opcode is not allowed in the lazy stream");
     switch (opcode) {
     case BIND_OPCODE_DO_BIND:
-        return repeat(m, 1, 0, err);
+        return put_slots(m, 1, 0, err);
     case BIND_OPCODE_DO_BIND_ADD_ADDR_ULEB:
-        return repeat(m, 1, uleb(m), err);
+        return put_slots(m, 1, read_uleb(m), err);
     case BIND_OPCODE_DO_BIND_ADD_ADDR_IMM_SCALED:
-        return repeat(m, 1, (uint64_t)imm * POINTER, err);
+        return put_slots(m, 1, (uint64_t)imm * POINTER, err);
     case BIND_OPCODE_DO_BIND_ULEB_TIMES_SKIPPING_ULEB:
-        count = uleb(m);
-        skip = uleb(m);
-        return repeat(m, count, skip, err);
+        count = read_uleb(m);
+        skip = read_uleb(m);
+        return put_slots(m, count, skip, err);
     default:
-        broken(m, "unknown opcode");
+        report_opcode_fault(m, "unknown opcode");
         return 0;
     }
 }
@@ -310,7 +326,7 @@ static int bind_opcode(struct machine *m, uint8_t opcode, uint8_t imm, struct ex
         set_ordinal(m, imm);
         return 0;
     case BIND_OPCODE_SET_DYLIB_ORDINAL_ULEB:
-        set_ordinal(m, uleb(m));
+        set_ordinal(m, read_uleb(m));
         return 0;
     case BIND_OPCODE_SET_DYLIB_SPECIAL_IMM:
         set_ordinal(m, 0);
@@ -322,14 +338,14 @@ static int bind_opcode(struct machine *m, uint8_t opcode, uint8_t imm, struct ex
         m->now.type = imm;
         return 0;
     case BIND_OPCODE_SET_ADDEND_SLEB:
-        m->now.addend = sleb(m);
+        m->now.addend = read_sleb(m);
         m->is_new_target = true;
         return 0;
     case BIND_OPCODE_SET_SEGMENT_AND_OFFSET_ULEB:
         set_segment(m, imm, m->at - 1);
         return 0;
     case BIND_OPCODE_ADD_ADDR_ULEB:
-        m->offset += uleb(m);
+        m->offset += read_uleb(m);
         return 0;
     default:
         return do_bind(m, opcode, imm, err);
@@ -366,6 +382,17 @@ int exti__macho_slots(struct macho_check *c, const struct macho_file *f, enum ma
         else
             rc = bind_opcode(&m, byte & BIND_OPCODE_MASK, byte & BIND_IMMEDIATE_MASK, err);
     }
+    return rc;
+}
+
+int exti__macho_bound_slots(struct macho_check *c, const struct macho_file *f,
+                            struct macho_slots *out, struct exti_error *err)
+{
+    int rc = exti__macho_slots(c, f, MACHO_STREAM_BIND, out, err);
+
+    if (!rc)
+        rc = exti__macho_slots(c, f, MACHO_STREAM_LAZY, out, err);
+    exti__macho_slots_sort(out);
     return rc;
 }
 

@@ -1,13 +1,17 @@
-/* What the segments hold: the original's bytes, and with a page shift the same but for
- * addresses, which are higher by the shift.  And what stands around the load commands. */
+/* The contents of segments: the original's bytes, with a page shift except for addresses, which
+ * grow by the shift.  Also the space around the load commands. */
+#include "macho/check/macho_check_bytes.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_report.h"
+#include "macho/check/macho_check_word.h"
+#include "macho/read/macho_word.h"
 
-static const char *place_name(const struct macho_file *f, uint64_t at)
+static const char *section_name_at(const struct macho_file *f, uint64_t at)
 {
     for (size_t i = 0; i < f->section_count; i++)
         if (f->sections[i].offset && at >= f->sections[i].offset &&
@@ -19,8 +23,8 @@ static const char *place_name(const struct macho_file *f, uint64_t at)
     return "no segment";
 }
 
-/* Reports the first difference in the original's [at, end). */
-static void compare(struct macho_check *c, uint64_t at, uint64_t end)
+/* Reports the first difference in the original's range [at, end). */
+static void compare_range(struct macho_check *c, uint64_t at, uint64_t end)
 {
     const uint8_t *b = c->before.file.p, *a = c->after.file.p + c->shift;
 
@@ -28,11 +32,11 @@ static void compare(struct macho_check *c, uint64_t at, uint64_t end)
         return;
     while (b[at] == a[at])
         at++;
-    exti__macho_finding(c, at + c->shift, "%s: byte 0x%02x, not 0x%02x", place_name(&c->before, at),
-                        a[at], b[at]);
+    exti__macho_finding(c, at + c->shift, "%s: byte 0x%02x, not 0x%02x",
+                        section_name_at(&c->before, at), a[at], b[at]);
 }
 
-static int by_place(const void *a, const void *b)
+static int by_word_place(const void *a, const void *b)
 {
     const struct macho_word *x = a, *y = b;
 
@@ -51,7 +55,7 @@ static void compare_word(struct macho_check *c, const struct macho_word *w)
         exti__macho_finding(c, w->at + c->shift,
                             "%s: address 0x%" PRIx64 ", not 0x%" PRIx64 " (0x%" PRIx64
                             " in the original)",
-                            place_name(&c->before, w->at), now, was + c->shift, was);
+                            section_name_at(&c->before, w->at), now, was + c->shift, was);
 }
 
 static int compare_moved(struct macho_check *c, uint64_t at, uint64_t end, struct exti_error *err)
@@ -60,18 +64,18 @@ static int compare_moved(struct macho_check *c, uint64_t at, uint64_t end, struc
     int rc = exti__macho_words(c, &words, err);
 
     if (words.n)
-        qsort(words.v, words.n, sizeof *words.v, by_place);
+        qsort(words.v, words.n, sizeof *words.v, by_word_place);
     for (size_t i = 0; !rc && i < words.n && !c->judge.stop; i++) {
         const struct macho_word *w = &words.v[i];
 
         if (w->at < at || w->at > end - w->size)
             continue;
-        compare(c, at, w->at);
+        compare_range(c, at, w->at);
         compare_word(c, w);
         at = w->at + w->size;
     }
     if (!rc)
-        compare(c, at, end);
+        compare_range(c, at, end);
     exti__free(words.v);
     return rc;
 }
@@ -84,9 +88,9 @@ static void compare_planned(struct macho_check *c, uint64_t at, uint64_t end)
     for (size_t i = 0; i < plan->count; i++) {
         uint64_t from = plan->patches[i].offset, to = from + plan->patches[i].size;
 
-        compare(c, from > at ? from : at, to < end ? to : end);
+        compare_range(c, from > at ? from : at, to < end ? to : end);
     }
-    compare(c, tail > at ? tail : at, end);
+    compare_range(c, tail > at ? tail : at, end);
 }
 
 int exti__macho_step_bytes(struct macho_check *c, struct exti_error *err)
@@ -95,7 +99,7 @@ int exti__macho_step_bytes(struct macho_check *c, struct exti_error *err)
 
     if (c->after.linkedit->fileoff != end + c->shift) {
         exti__macho_finding(c, EXTI_NO_OFFSET,
-                            "__LINKEDIT begins at 0x%" PRIx64 ", not at 0x%" PRIx64,
+                            "__LINKEDIT starts at 0x%" PRIx64 ", not at 0x%" PRIx64,
                             c->after.linkedit->fileoff, end + c->shift);
         return 0;
     }
@@ -106,13 +110,13 @@ int exti__macho_step_bytes(struct macho_check *c, struct exti_error *err)
     if (c->plan)
         compare_planned(c, at, end);
     else
-        compare(c, at, end);
+        compare_range(c, at, end);
     return 0;
 }
 
 /* ---- around the load commands ---------------------------------------------------------------- */
 
-/* What the commands leave free is zeros, or what was there. */
+/* The space after the commands must be zero or unchanged. */
 static void check_free(struct macho_check *c, uint64_t at, uint64_t end)
 {
     const struct exti_span b = c->before.file, a = c->after.file;
@@ -122,17 +126,17 @@ static void check_free(struct macho_check *c, uint64_t at, uint64_t end)
 
         if (!a.p[at] || (was_free && a.p[at] == b.p[at]))
             continue;
-        exti__macho_finding(c, at, "behind the load commands: byte 0x%02x, not 0", a.p[at]);
+        exti__macho_finding(c, at, "after the load commands: byte 0x%02x, not 0", a.p[at]);
         return;
     }
 }
 
-/* In the second header __TEXT begins with it. */
+/* In the second header, __TEXT starts at that header. */
 static bool same_text(const struct macho_check *c, const uint8_t *p, const uint8_t *q, size_t n)
 {
     const uint64_t fileoff = exti__macho_u64(q + 40);
 
-    /* The first words tell the size. */
+    /* The first 24 bytes hold cmdsize. */
     return memcmp(p, q, 24) == 0 && exti__macho_u64(q + 24) == exti__macho_u64(p + 24) + c->shift &&
            exti__macho_u64(q + 32) == exti__macho_u64(p + 32) - c->shift &&
            (fileoff == 0 || fileoff == c->shift) &&
@@ -140,13 +144,13 @@ static bool same_text(const struct macho_check *c, const uint8_t *p, const uint8
            memcmp(p + 56, q + 56, n - 56) == 0;
 }
 
-/* What the second header may lack, since it is not what dyld reads. */
+/* Commands that the second header may omit, because dyld reads the first. */
 static bool may_lack(const struct macho_command *cmd)
 {
     return cmd->cmd != LC_SEGMENT_64 && cmd->cmd != LC_UUID && cmd->cmd != LC_BUILD_VERSION;
 }
 
-/* The `n` bytes at `p` are the first header's commands, in order. */
+/* Whether the `n` bytes at `p` are the first header's commands, in order. */
 static bool same_commands(const struct macho_check *c, const uint8_t *p, uint64_t n, uint32_t count)
 {
     const struct macho_file *a = &c->after;
@@ -168,7 +172,7 @@ static bool same_commands(const struct macho_check *c, const uint8_t *p, uint64_
     return p == end && seen == count;
 }
 
-/* Code that takes the address of its own header (getsectiondata, dladdr) finds this one. */
+/* Code that takes the address of its own header (getsectiondata, dladdr) uses this one. */
 static void check_second_header(struct macho_check *c)
 {
     const struct exti_span a = c->after.file;
@@ -178,8 +182,7 @@ static void check_second_header(struct macho_check *c)
     if (memcmp(p, a.p, 16) != 0 || memcmp(p + 24, a.p + 24, 8) != 0 || end > c->before.room_end ||
         !same_commands(c, p + MACH_HEADER_64_SIZE, size, exti__macho_u32(p + 16))) {
         exti__macho_finding(c, c->shift,
-                            "second header: not that of an image that begins there "
-                            "and is this one otherwise");
+                            "second header: differs from the first by more than its position");
         return;
     }
     check_free(c, c->shift + end, c->shift + c->before.room_end);
@@ -193,7 +196,7 @@ int exti__macho_step_room(struct macho_check *c, struct exti_error *err)
         return 0;
     }
     if (c->after.commands_end > c->shift) {
-        exti__macho_finding(c, c->shift, "the load commands reach over the second header");
+        exti__macho_finding(c, c->shift, "the load commands overlap the second header");
         return 0;
     }
     check_free(c, c->after.commands_end, c->shift);

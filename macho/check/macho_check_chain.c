@@ -1,34 +1,40 @@
-/* LC_DYLD_CHAINED_FIXUPS read anew, and dyld's rules for it (mach_o/ChainedFixups.cpp: valid,
- * validLinkedit). */
+/* LC_DYLD_CHAINED_FIXUPS, decoded a second time, and dyld's rules for it
+ * (mach_o/ChainedFixups.cpp: valid, validLinkedit). */
+#include "macho/check/macho_check_chain.h"
+
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/mem.h"
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_report.h"
+#include "macho/read/macho_word.h"
 
 #define HEADER_SIZE 28u
-#define STARTS_SIZE 22u /* dyld_chained_starts_in_segment without its pages */
+#define STARTS_SIZE 22u /* size of a dyld_chained_starts_in_segment without page starts */
 
 struct reading {
     struct macho_check *c;
     const struct macho_file *f;
     struct macho_chain_table *t;
     bool bad;
+    int (*rebased)(void *user, uint64_t at, struct exti_error *err); /* may be NULL */
+    void *user;
 };
 
-static void broken(struct reading *r, uint64_t at, const char *what)
+static void report_chain_fault(struct reading *r, uint64_t at, const char *what)
 {
     r->bad = true;
     exti__macho_broken(r->c, r->f, r->t->s.base - r->f->file.base + at, what,
                        "dyld ChainedFixups::valid: chained fixups + 0x%" PRIx64 ": %s", at, what);
 }
 
-static bool within(const struct macho_chain_table *t, uint64_t at, uint64_t n)
+static bool payload_has(const struct macho_chain_table *t, uint64_t at, uint64_t n)
 {
     return at <= t->s.n && n <= t->s.n - at;
 }
 
-static uint32_t u32(const struct macho_chain_table *t, uint64_t at)
+static uint32_t payload_u32(const struct macho_chain_table *t, uint64_t at)
 {
     return exti__macho_u32(t->s.p + at);
 }
@@ -64,7 +70,7 @@ static uint32_t decode_import(const struct macho_chain_table *t, uint64_t at,
     return raw >> 9;
 }
 
-static void read_import(struct reading *r, uint32_t i)
+static void check_import_entry(struct reading *r, uint32_t i)
 {
     struct macho_chain_table *t = r->t;
     struct macho_import *out = &t->imports.v[i];
@@ -74,12 +80,12 @@ static void read_import(struct reading *r, uint32_t i)
     out->at = t->s.base - r->f->file.base + at;
     out->name = "";
     if (name >= t->s.n || !memchr(t->s.p + name, 0, t->s.n - (size_t)name))
-        broken(r, at, "an import's name lies outside the pool of names");
+        report_chain_fault(r, at, "an import's name is outside the symbol names");
     else
         out->name = (const char *)t->s.p + name;
     if (out->ordinal < BIND_SPECIAL_DYLIB_WEAK_LOOKUP ||
         (out->ordinal > 0 && (size_t)out->ordinal > exti__macho_most_ordinal(r->f)))
-        broken(r, at, "an import's library ordinal is out of range");
+        report_chain_fault(r, at, "an import's library ordinal is out of range");
 }
 
 static int read_imports(struct reading *r, uint32_t count, struct exti_error *err)
@@ -88,14 +94,14 @@ static int read_imports(struct reading *r, uint32_t count, struct exti_error *er
 
     if (t->imports_format < DYLD_CHAINED_IMPORT ||
         t->imports_format > DYLD_CHAINED_IMPORT_ADDEND64) {
-        broken(r, 20, "unknown imports_format");
+        report_chain_fault(r, 20, "unknown imports_format");
         return 0;
     }
     if (count >= 1u << 24)
-        broken(r, 16, "imports_count is 2^24 or more");
-    if (!within(t, t->imports_offset, (uint64_t)count * import_size(t->imports_format)) ||
+        report_chain_fault(r, 16, "imports_count is 2^24 or more");
+    if (!payload_has(t, t->imports_offset, (uint64_t)count * import_size(t->imports_format)) ||
         t->imports_offset + (uint64_t)count * import_size(t->imports_format) > t->symbols_offset) {
-        broken(r, 8, "the imports reach over the pool of names");
+        report_chain_fault(r, 8, "the imports overlap the symbol names");
         return 0;
     }
     t->imports.v = exti__calloc(count, sizeof *t->imports.v);
@@ -103,7 +109,7 @@ static int read_imports(struct reading *r, uint32_t count, struct exti_error *er
         return exti__fail_nomem(err);
     t->imports.n = count;
     for (uint32_t i = 0; i < count && !r->c->judge.stop; i++)
-        read_import(r, i);
+        check_import_entry(r, i);
     return 0;
 }
 
@@ -122,9 +128,9 @@ static void check_pages(struct reading *r, const struct macho_starts *s)
         const uint16_t start = exti__macho_u16(s->page_start.p + i * 2);
 
         if (start != DYLD_CHAINED_PTR_START_NONE && start & DYLD_CHAINED_PTR_START_MULTI)
-            broken(r, s->at, "a page of a 64-bit image has several chains");
+            report_chain_fault(r, s->at, "a page of a 64-bit image has several chains");
         else if (start != DYLD_CHAINED_PTR_START_NONE && start > s->page_size)
-            broken(r, s->at, "a chain starts behind its page");
+            report_chain_fault(r, s->at, "a chain starts after its page");
     }
 }
 
@@ -133,22 +139,23 @@ static void read_starts(struct reading *r, uint32_t segment, uint64_t at)
     struct macho_chain_table *t = r->t;
     struct macho_starts *s = &t->starts[t->starts_count];
 
-    if (!within(t, at, STARTS_SIZE)) {
-        broken(r, at, "a segment's starts lie outside");
+    if (!payload_has(t, at, STARTS_SIZE)) {
+        report_chain_fault(r, at, "a segment's starts are outside the payload");
         return;
     }
     *s = (struct macho_starts){.at = at,
                                .segment = segment,
-                               .size = u32(t, at),
+                               .size = payload_u32(t, at),
                                .page_size = exti__macho_u16(t->s.p + at + 4),
                                .format = exti__macho_u16(t->s.p + at + 6),
                                .segment_offset = exti__macho_u64(t->s.p + at + 8),
-                               .max_valid_pointer = u32(t, at + 16),
+                               .max_valid_pointer = payload_u32(t, at + 16),
                                .page_count = exti__macho_u16(t->s.p + at + 20)};
-    if (!within(t, at + STARTS_SIZE, (uint64_t)s->page_count * 2) ||
+    if (!payload_has(t, at + STARTS_SIZE, (uint64_t)s->page_count * 2) ||
         STARTS_SIZE + (uint64_t)s->page_count * 2 > s->size ||
         (t->imports_offset > at && at + s->size > t->imports_offset)) {
-        broken(r, at, "a segment's starts do not hold its pages, or reach over the imports");
+        report_chain_fault(
+            r, at, "a segment's starts are too small for its pages, or overlap the imports");
         return;
     }
     s->page_start = t->s;
@@ -156,15 +163,15 @@ static void read_starts(struct reading *r, uint32_t segment, uint64_t at)
     s->page_start.n = (size_t)s->page_count * 2;
     t->starts_count++;
     if (s->page_size != 0x1000 && s->page_size != 0x4000)
-        broken(r, at, "page_size is neither 0x1000 nor 0x4000");
+        report_chain_fault(r, at, "page_size is neither 0x1000 nor 0x4000");
     if (!known_format(s->format))
-        broken(r, at, "a pointer_format that no 64-bit library has");
+        report_chain_fault(r, at, "the pointer_format is not for 64-bit libraries");
     if (s->format != t->starts[0].format)
-        broken(r, at, "segments with different pointer_formats");
+        report_chain_fault(r, at, "segments have different pointer_formats");
     if (s->max_valid_pointer != t->starts[0].max_valid_pointer)
-        broken(r, at, "segments with different max_valid_pointers");
+        report_chain_fault(r, at, "segments have different max_valid_pointers");
     if (s->segment_offset != r->f->segments[segment].vmaddr - r->f->text->vmaddr)
-        broken(r, at, "segment_offset is not where the segment lies");
+        report_chain_fault(r, at, "segment_offset is not the segment's offset in the image");
     check_pages(r, s);
 }
 
@@ -174,24 +181,24 @@ static int read_segments(struct reading *r, struct exti_error *err)
     const uint64_t at = t->starts_offset;
     uint32_t count;
 
-    if (!within(t, at, 4)) {
-        broken(r, 4, "starts_offset lies outside");
+    if (!payload_has(t, at, 4)) {
+        report_chain_fault(r, 4, "starts_offset is outside the payload");
         return 0;
     }
-    count = u32(t, at);
-    if (count > r->f->segment_count || !within(t, at + 4, (uint64_t)count * 4)) {
-        broken(r, at, "more segments than the file has");
+    count = payload_u32(t, at);
+    if (count > r->f->segment_count || !payload_has(t, at + 4, (uint64_t)count * 4)) {
+        report_chain_fault(r, at, "more segments than the file has");
         return 0;
     }
-    /* Only a __CTF segment at the end may lack an entry. */
+    /* Only a trailing __CTF segment may lack an entry. */
     for (size_t i = count; i < r->f->segment_count; i++)
         if (strcmp(r->f->segments[i].name, "__CTF") != 0)
-            broken(r, at, "fewer segments than the file has");
+            report_chain_fault(r, at, "fewer segments than the file has");
     t->starts = exti__calloc(count, sizeof *t->starts);
     if (!t->starts)
         return exti__fail_nomem(err);
     for (uint32_t i = 0; i < count; i++) {
-        const uint32_t offset = u32(t, at + 4 + (uint64_t)i * 4);
+        const uint32_t offset = payload_u32(t, at + 4 + (uint64_t)i * 4);
 
         if (offset)
             read_starts(r, i, at + offset);
@@ -202,25 +209,25 @@ static int read_segments(struct reading *r, struct exti_error *err)
 int exti__macho_chain_open(struct macho_check *c, const struct macho_file *f,
                            struct macho_chain_table *t, bool *ok, struct exti_error *err)
 {
-    struct reading r = {c, f, t, false};
+    struct reading r = {.c = c, .f = f, .t = t};
     uint32_t count;
     int rc;
 
     *t = (struct macho_chain_table){.s = f->pieces[MACHO_CHAINED_FIXUPS].s};
     *ok = false;
     if (t->s.n < HEADER_SIZE) {
-        broken(&r, 0, "shorter than its header");
+        report_chain_fault(&r, 0, "shorter than its header");
         return 0;
     }
-    t->starts_offset = u32(t, 4);
-    t->imports_offset = u32(t, 8);
-    t->symbols_offset = u32(t, 12);
-    count = u32(t, 16);
-    t->imports_format = u32(t, 20);
-    if (u32(t, 0))
-        broken(&r, 0, "version is not 0");
-    if (u32(t, 24))
-        broken(&r, 24, "symbols_format is not 0");
+    t->starts_offset = payload_u32(t, 4);
+    t->imports_offset = payload_u32(t, 8);
+    t->symbols_offset = payload_u32(t, 12);
+    count = payload_u32(t, 16);
+    t->imports_format = payload_u32(t, 20);
+    if (payload_u32(t, 0))
+        report_chain_fault(&r, 0, "version is not 0");
+    if (payload_u32(t, 24))
+        report_chain_fault(&r, 24, "symbols_format is not 0");
     rc = read_segments(&r, err);
     if (!rc)
         rc = read_imports(&r, count, err);
@@ -244,7 +251,7 @@ static bool is_arm64e(uint16_t format)
     return format != DYLD_CHAINED_PTR_64 && format != DYLD_CHAINED_PTR_64_OFFSET;
 }
 
-/* Distance to the next slot, 0 at the end. */
+/* Distance to the next slot; 0 at the end. */
 static uint64_t next_of(uint16_t format, uint64_t raw)
 {
     return is_arm64e(format) ? (raw >> 51 & 0x7ff) * 8 : (raw >> 51 & 0xfff) * 4;
@@ -263,7 +270,7 @@ static bool is_bind(uint16_t format, uint64_t raw)
 }
 
 static int walk_page(struct reading *r, const struct macho_starts *s, uint64_t at, uint64_t end,
-                     struct macho_words *words, struct exti_error *err)
+                     struct exti_error *err)
 {
     const struct exti_span file = r->f->file;
 
@@ -272,14 +279,14 @@ static int walk_page(struct reading *r, const struct macho_starts *s, uint64_t a
         int rc = 0;
 
         if (at > file.n || file.n - at < 8 || at > end - 8) {
-            broken(r, s->at, "a chain leaves its page");
+            report_chain_fault(r, s->at, "a chain leaves its page");
             return 0;
         }
         raw = exti__macho_u64(file.p + at);
         if (is_bind(s->format, raw) && import_of(s->format, raw) >= r->t->imports.n)
-            broken(r, s->at, "a slot names an import that there is not");
-        if (words && !is_bind(s->format, raw))
-            rc = exti__macho_word_add(words, at, 8, err);
+            report_chain_fault(r, s->at, "a slot's import does not exist");
+        if (r->rebased && !is_bind(s->format, raw))
+            rc = r->rebased(r->user, at, err);
         next = next_of(s->format, raw);
         if (rc || !next || r->bad)
             return rc;
@@ -288,11 +295,12 @@ static int walk_page(struct reading *r, const struct macho_starts *s, uint64_t a
 }
 
 int exti__macho_chain_walk(struct macho_check *c, const struct macho_file *f,
-                           const struct macho_chain_table *t, struct macho_words *words,
-                           struct exti_error *err)
+                           const struct macho_chain_table *t,
+                           int (*rebased)(void *user, uint64_t at, struct exti_error *err),
+                           void *user, struct exti_error *err)
 {
     struct macho_chain_table table = *t;
-    struct reading r = {c, f, &table, false};
+    struct reading r = {.c = c, .f = f, .t = &table, .rebased = rebased, .user = user};
     int rc = 0;
 
     for (size_t i = 0; !rc && i < t->starts_count; i++) {
@@ -302,13 +310,13 @@ int exti__macho_chain_walk(struct macho_check *c, const struct macho_file *f,
         for (uint32_t page = 0; !rc && !r.bad && page < s->page_count; page++) {
             const uint16_t start = exti__macho_u16(s->page_start.p + page * 2);
             const uint64_t from = segment->fileoff + (uint64_t)page * s->page_size;
-            /* The last slot of a page may reach into the next. */
+            /* A page's last slot may extend into the next page. */
             uint64_t end = from + s->page_size + 4;
 
             if (end > segment->fileoff + segment->filesize)
                 end = segment->fileoff + segment->filesize;
             if (start != DYLD_CHAINED_PTR_START_NONE && end >= 8)
-                rc = walk_page(&r, s, from + start, end, words, err);
+                rc = walk_page(&r, s, from + start, end, err);
         }
     }
     return rc;
@@ -328,9 +336,9 @@ int exti__macho_rule_chains(struct macho_check *c, const struct macho_file *f,
     rc = exti__macho_chain_open(c, f, &t, &ok, err);
     if (rc)
         return rc;
-    /* Slots that the plan does not name are the original's. */
+    /* Slots outside the plan's patches are the original's. */
     if (ok && (!c->plan || c->shift || c->judge.strict))
-        rc = exti__macho_chain_walk(c, f, &t, NULL, err);
+        rc = exti__macho_chain_walk(c, f, &t, NULL, NULL, err);
     exti__macho_chain_close(&t);
     return rc;
 }

@@ -1,12 +1,13 @@
-/* dyld's rules for load commands that the reader does not insist on (mach_o/Header.cpp: the
- * validSemantics functions), with the SDK from which dyld applies them.  Those of
- * validStructureLoadCommands and validSemanticsInstallName a file breaks only if it cannot be
- * opened. */
+/* dyld's rules for load commands that exti__macho_open does not enforce (mach_o/Header.cpp: the
+ * validSemantics functions), with the SDK from which dyld applies them.  A file that breaks
+ * validStructureLoadCommands or validSemanticsInstallName cannot be opened. */
+#include "macho/check/macho_check_command.h"
+
 #include <string.h>
 
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_report.h"
 
-#define LAST_PLATFORM 24u /* of those that mach-o/loader.h numbers */
+#define LAST_PLATFORM 24u /* the last one in mach-o/loader.h */
 
 int exti__macho_rule_identity(struct macho_check *c, const struct macho_file *f,
                               struct exti_error *err)

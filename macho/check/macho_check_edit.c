@@ -1,8 +1,11 @@
-/* Header and load commands: those that edits name are as asked, others the original's. */
+/* The header and the load commands: edited ones are as requested, all others as in the original. */
+#include "macho/check/macho_check_edit.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_report.h"
+#include "macho/read/macho_word.h"
 
 /* ---- header ---------------------------------------------------------------------------------- */
 
@@ -14,14 +17,14 @@ int exti__macho_step_header(struct macho_check *c, struct exti_error *err)
 
     (void)err;
     if (memcmp(c->before.file.p, c->after.file.p, 16) != 0)
-        exti__macho_finding(c, 0, "header: not the original's up to its commands");
+        exti__macho_finding(c, 0, "header: its first 16 bytes differ from the original's");
     if (exti__macho_u32(c->before.file.p + 28) != exti__macho_u32(c->after.file.p + 28))
-        exti__macho_finding(c, 28, "header: its reserved word is not the original's");
+        exti__macho_finding(c, 28, "header: the reserved word differs from the original's");
     if (now & ~was || (was & ~now) & ~may_clear)
         exti__macho_finding(c, 24, "header: flags 0x%x, not 0x%x", now, was);
     if (c->opts && c->opts->flags & EXTI_RW_CLEAR_UNIQUE && now & MH_WEAK_DEFINES)
         exti__macho_finding(c, 24,
-                            "header: MH_WEAK_DEFINES is still set, so that other images bind to "
+                            "header: MH_WEAK_DEFINES is still set, so other images would bind to "
                             "this one's definitions");
     return 0;
 }
@@ -45,7 +48,7 @@ static bool has_own_check(uint32_t cmd)
     }
 }
 
-/* What a copy may do without, to make room: nothing that dyld reads. */
+/* Commands that a copy may drop to make room; dyld reads none of them. */
 static bool is_optional(const struct macho_command *cmd)
 {
     switch (cmd->cmd) {
@@ -60,8 +63,8 @@ static bool is_optional(const struct macho_command *cmd)
     }
 }
 
-static void differs(struct macho_check *c, const struct macho_command *now, const char *what,
-                    uint64_t is, uint64_t want)
+static void report_field(struct macho_check *c, const struct macho_command *now, const char *what,
+                         uint64_t is, uint64_t want)
 {
     exti__macho_finding(c, now->at, "command 0x%x: %s is 0x%" PRIx64 ", not 0x%" PRIx64, now->cmd,
                         what, is, want);
@@ -72,25 +75,26 @@ static uint64_t moved_offset(const struct macho_check *c, uint32_t offset)
     return offset ? offset + c->shift : 0;
 }
 
-static void check_section(struct macho_check *c, const struct macho_command *now, const uint8_t *b,
-                          const uint8_t *a)
+static void compare_section_64(struct macho_check *c, const struct macho_command *now,
+                               const uint8_t *b, const uint8_t *a)
 {
     const uint64_t addr = exti__macho_u64(b + 32) + c->shift;
 
     if (memcmp(a, b, 32) != 0 || memcmp(a + 40, b + 40, 8) != 0 ||
         memcmp(a + 52, b + 52, SECTION_64_SIZE - 52) != 0)
-        exti__macho_finding(c, now->at, "section %.16s: not the original's", (const char *)b);
+        exti__macho_finding(c, now->at, "section %.16s: differs from the original's",
+                            (const char *)b);
     if (exti__macho_u64(a + 32) != addr)
-        differs(c, now, "a section's address", exti__macho_u64(a + 32), addr);
+        report_field(c, now, "a section's address", exti__macho_u64(a + 32), addr);
     if (exti__macho_u32(a + 48) != moved_offset(c, exti__macho_u32(b + 48)))
-        differs(c, now, "a section's file offset", exti__macho_u32(a + 48),
-                moved_offset(c, exti__macho_u32(b + 48)));
+        report_field(c, now, "a section's file offset", exti__macho_u32(a + 48),
+                     moved_offset(c, exti__macho_u32(b + 48)));
 }
 
-/* With a page shift __TEXT grows at its front, and the others move; __LINKEDIT has sizes of its
- * own. */
-static void check_segment(struct macho_check *c, const struct macho_command *was,
-                          const struct macho_command *now)
+/* With a page shift, __TEXT grows at its front and the others move.  __LINKEDIT's sizes are
+ * checked elsewhere. */
+static void compare_segment_64(struct macho_check *c, const struct macho_command *was,
+                               const struct macho_command *now)
 {
     const uint8_t *b = was->s.p, *a = now->s.p;
     const bool is_text = was->at == c->before.commands[c->before.text->command].at,
@@ -102,25 +106,25 @@ static void check_segment(struct macho_check *c, const struct macho_command *was
 
     if (was->s.n != now->s.n || memcmp(a, b, 24) != 0 ||
         memcmp(a + 56, b + 56, SEGMENT_COMMAND_64_SIZE - 56) != 0) {
-        exti__macho_finding(c, now->at, "segment %.16s: not the original's", (const char *)b + 8);
+        exti__macho_finding(c, now->at, "segment %.16s: differs from the original's",
+                            (const char *)b + 8);
         return;
     }
     if (exti__macho_u64(a + 24) != exti__macho_u64(b + 24) + moved)
-        differs(c, now, "vmaddr", exti__macho_u64(a + 24), exti__macho_u64(b + 24) + moved);
+        report_field(c, now, "vmaddr", exti__macho_u64(a + 24), exti__macho_u64(b + 24) + moved);
     if (exti__macho_u64(a + 40) != fileoff + (exti__macho_u64(b + 48) ? moved : 0) &&
         exti__macho_u64(a + 40) != fileoff + moved)
-        differs(c, now, "fileoff", exti__macho_u64(a + 40), fileoff + moved);
+        report_field(c, now, "fileoff", exti__macho_u64(a + 40), fileoff + moved);
     if (!is_linkedit && exti__macho_u64(a + 32) != vmsize)
-        differs(c, now, "vmsize", exti__macho_u64(a + 32), vmsize);
+        report_field(c, now, "vmsize", exti__macho_u64(a + 32), vmsize);
     if (!is_linkedit && exti__macho_u64(a + 48) != filesize)
-        differs(c, now, "filesize", exti__macho_u64(a + 48), filesize);
+        report_field(c, now, "filesize", exti__macho_u64(a + 48), filesize);
     for (size_t at = SEGMENT_COMMAND_64_SIZE; at + SECTION_64_SIZE <= was->s.n;
          at += SECTION_64_SIZE)
-        check_section(c, now, b + at, a + at);
+        compare_section_64(c, now, b + at, a + at);
 }
 
-/* The fields that say where pieces lie are looked at by the rules; the pieces themselves by
- * others. */
+/* Rules check the fields that locate pieces; other steps check the pieces. */
 static bool is_piece_field(const struct macho_file *f, size_t command, size_t at)
 {
     for (int i = 0; i < MACHO_PIECES; i++) {
@@ -134,7 +138,7 @@ static bool is_piece_field(const struct macho_file *f, size_t command, size_t at
     return false;
 }
 
-/* The words in which an address or, with a page shift, an offset into the file's content stands. */
+/* How much a command's word grows: with a page shift, addresses and file offsets do. */
 static uint64_t moved_word(const struct macho_check *c, const struct macho_command *was, size_t at)
 {
     const bool is_encrypted = was->cmd == LC_ENCRYPTION_INFO || was->cmd == LC_ENCRYPTION_INFO_64;
@@ -142,22 +146,22 @@ static uint64_t moved_word(const struct macho_check *c, const struct macho_comma
     return at == 8 && (was->cmd == LC_ROUTINES_64 || is_encrypted) ? c->shift : 0;
 }
 
-static void check_command(struct macho_check *c, size_t i, size_t j)
+static void compare_command(struct macho_check *c, size_t i, size_t j)
 {
     const struct macho_command *was = &c->before.commands[i], *now = &c->after.commands[j];
 
     if (was->cmd == LC_SEGMENT_64) {
-        check_segment(c, was, now);
+        compare_segment_64(c, was, now);
         return;
     }
     if (was->cmd == LC_BUILD_VERSION && now->s.n == 24 && was->s.n > 24) {
-        /* Without the list of tools that made the file. */
+        /* The copy has dropped the list of tools. */
         if (memcmp(was->s.p + 8, now->s.p + 8, 12) != 0 || exti__macho_u32(now->s.p + 20))
-            exti__macho_finding(c, now->at, "LC_BUILD_VERSION: not the original's");
+            exti__macho_finding(c, now->at, "LC_BUILD_VERSION: differs from the original's");
         return;
     }
     if (was->s.n != now->s.n) {
-        differs(c, now, "cmdsize", now->s.n, was->s.n);
+        report_field(c, now, "cmdsize", now->s.n, was->s.n);
         return;
     }
     for (size_t at = 8; at + 4 <= was->s.n; at += 4) {
@@ -178,7 +182,7 @@ static size_t skip_own(const struct macho_file *f, size_t i)
     return i;
 }
 
-/* Commands keep their order; the copy has no others, and lacks only what nothing reads. */
+/* Commands keep their order.  The copy adds none here and drops only optional ones. */
 int exti__macho_step_commands(struct macho_check *c, struct exti_error *err)
 {
     const struct macho_file *b = &c->before, *a = &c->after;
@@ -187,7 +191,7 @@ int exti__macho_step_commands(struct macho_check *c, struct exti_error *err)
     (void)err;
     while (i < b->command_count && !c->judge.stop) {
         if (j < a->command_count && a->commands[j].cmd == b->commands[i].cmd) {
-            check_command(c, i, j);
+            compare_command(c, i, j);
             j = skip_own(a, j + 1);
         } else if (!is_optional(&b->commands[i])) {
             exti__macho_finding(c, EXTI_NO_OFFSET, "command 0x%x of the original is missing",
@@ -196,14 +200,15 @@ int exti__macho_step_commands(struct macho_check *c, struct exti_error *err)
         i = skip_own(b, i + 1);
     }
     if (j < a->command_count)
-        exti__macho_finding(c, a->commands[j].at, "command 0x%x is not in the original there",
+        exti__macho_finding(c, a->commands[j].at,
+                            "command 0x%x is not in the original at this place",
                             a->commands[j].cmd);
     return 0;
 }
 
 /* ---- id, libraries, search paths ------------------------------------------------------------- */
 
-/* Everything of a dylib command but its kind and name. */
+/* Compares dylib commands except for kind and name. */
 static bool same_dylib_command(const struct macho_command *was, const struct macho_command *now)
 {
     const bool is_use = exti__macho_u32(was->s.p + 12) == DYLIB_USE_MARKER &&
@@ -236,7 +241,8 @@ int exti__macho_step_id(struct macho_check *c, struct exti_error *err)
         exti__macho_finding(c, now ? now->at : EXTI_NO_OFFSET, "id: %s, not %s", id ? id : "none",
                             c->expect.id);
     if (now && !same_dylib_command(was, now))
-        exti__macho_finding(c, now->at, "LC_ID_DYLIB: more than its name is not the original's");
+        exti__macho_finding(c, now->at,
+                            "LC_ID_DYLIB: more than its name differs from the original's");
     return 0;
 }
 
@@ -254,10 +260,9 @@ static void check_kind(struct macho_check *c, size_t i, size_t from, uint32_t cm
         exti__macho_finding(c, now->at, "needed library %s: command 0x%x, not 0x%x", name, now->cmd,
                             cmd);
     if (from != MACHO_NO_DYLIB && !same_dylib_command(dylib_command(&c->before, from), now))
-        exti__macho_finding(c, now->at,
-                            "needed library %s: its versions are not those that the original has "
-                            "for %s",
-                            name, c->before.dylibs[from].name);
+        exti__macho_finding(
+            c, now->at, "needed library %s: its versions differ from those of %s in the original",
+            name, c->before.dylibs[from].name);
 }
 
 static size_t find_dylib(const struct macho_file *f, const char *name)
@@ -269,8 +274,9 @@ static size_t find_dylib(const struct macho_file *f, const char *name)
     return i;
 }
 
-/* ld64.lld names a library that is re-exported twice, as one to load as well.  Of all that the
- * original calls as it does `from`, the one that is needed as the copy's `i` is. */
+/* ld64.lld writes two commands for a re-exported library: one loads it, one re-exports it.  Of
+ * the original's libraries with the name of `from`, this is the one with the same command as the
+ * copy's library `i`. */
 static size_t named_alike(const struct macho_check *c, size_t from, size_t i)
 {
     const uint32_t cmd = dylib_command(&c->after, i)->cmd;
@@ -282,8 +288,8 @@ static size_t named_alike(const struct macho_check *c, size_t from, size_t i)
     return from;
 }
 
-/* Without a request: whether the copy's `i`, whose name is new, may stand for a library of the original
- * whose name is gone, or is one that was added. */
+/* Without a request: whether the copy's library `i`, whose name is new, can be a renamed library
+ * of the original or an added one. */
 static bool may_be_edited(const struct macho_check *c, size_t i)
 {
     const struct macho_file *b = &c->before, *a = &c->after;
@@ -297,8 +303,9 @@ static bool may_be_edited(const struct macho_check *c, size_t i)
            !a->dylibs[i].compatibility_version;
 }
 
-/* A copy may name other libraries, but those that it still has are needed as they were. */
-static int check_kept(struct macho_check *c)
+/* Without a request: libraries may be renamed, but those that kept their names must be needed as
+ * before. */
+static int check_without_request(struct macho_check *c)
 {
     for (size_t i = 0; i < c->after.dylib_count && !c->same_dylibs; i++) {
         const char *name = c->after.dylibs[i].name;
@@ -308,10 +315,9 @@ static int check_kept(struct macho_check *c)
             from = named_alike(c, from, i);
             check_kind(c, i, from, dylib_command(&c->before, from)->cmd);
         } else if (!may_be_edited(c, i)) {
-            exti__macho_finding(c, dylib_command(&c->after, i)->at,
-                                "needed library %s: is needed as none of the original's that are "
-                                "gone",
-                                name);
+            exti__macho_finding(
+                c, dylib_command(&c->after, i)->at,
+                "needed library %s: corresponds to no library that the original needs", name);
         }
     }
     for (size_t i = 0; i < c->before.dylib_count && c->same_dylibs; i++)
@@ -326,7 +332,7 @@ int exti__macho_step_needed(struct macho_check *c, struct exti_error *err)
 
     (void)err;
     if (!c->opts)
-        return check_kept(c);
+        return check_without_request(c);
     for (size_t i = 0; i < a->dylib_count || i < e->needed_count; i++) {
         const char *is = i < a->dylib_count ? a->dylibs[i].name : "none",
                    *want = i < e->needed_count ? e->needed[i].name : "none";
@@ -361,7 +367,7 @@ int exti__macho_step_rpaths(struct macho_check *c, struct exti_error *err)
     for (size_t i = 0; i < a->rpath_count; i++) {
         const char *want = n < e->rpath_count ? e->rpaths[n] : "none";
 
-        /* What was there twice may stay so. */
+        /* The original's duplicates may stay. */
         if (is_second(a, i) && a->rpath_count <= c->before.rpath_count)
             continue;
         if (strcmp(a->rpaths[i], want) != 0) {

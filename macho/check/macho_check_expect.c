@@ -1,16 +1,18 @@
-/* What the edits make of a file's libraries, search path and references, worked out from the public
- * header's words. */
+/* The libraries and search paths that a request leads to, derived from the public header's
+ * contract and independently of edit/. */
+#include "macho/check/macho_check_expect.h"
+
 #include <string.h>
 
+#include "base/error.h"
 #include "base/mem.h"
-#include "macho/check/macho_check_priv.h"
 
 #define LOADER_PATH "@loader_path"
 #define LIBSYSTEM "/usr/lib/libSystem.B.dylib"
 
 /* ---- @loader_path ---------------------------------------------------------------------------- */
 
-/* Length of a leading @loader_path, else 0. */
+/* Length of a leading @loader_path, otherwise 0. */
 static size_t loader_path_length(const char *p)
 {
     const size_t n = strlen(LOADER_PATH);
@@ -18,9 +20,9 @@ static size_t loader_path_length(const char *p)
     return strncmp(p, LOADER_PATH, n) == 0 && (!p[n] || p[n] == '/') ? n : 0;
 }
 
-/* `lead` and then `n` bytes of `text`; owned by the expectation. */
-static const char *spell(struct macho_expect *e, const char *lead, const char *text, size_t n,
-                         struct exti_error *err)
+/* `lead` followed by `n` bytes of `text`; e->strings owns it. */
+static const char *compose_text(struct macho_expect *e, const char *lead, const char *text,
+                                size_t n, struct exti_error *err)
 {
     char **strings = exti__realloc_array(e->strings, e->string_count + 1, sizeof *strings), *s;
     const size_t skip = strlen(lead);
@@ -39,18 +41,18 @@ static const char *spell(struct macho_expect *e, const char *lead, const char *t
     return s;
 }
 
-/* With @loader_path spelt out where `origin` is given. */
-static const char *keep(struct macho_expect *e, const char *text, size_t n, const char *origin,
-                        struct exti_error *err)
+/* `text` with @loader_path replaced by `origin` if that is given. */
+static const char *spell_resolved(struct macho_expect *e, const char *text, size_t n,
+                                  const char *origin, struct exti_error *err)
 {
     const size_t skip = origin ? loader_path_length(text) : 0;
 
-    return spell(e, skip ? origin : "", text + skip, n - skip, err);
+    return compose_text(e, skip ? origin : "", text + skip, n - skip, err);
 }
 
 /* ---- needed libraries ------------------------------------------------------------------------ */
 
-static size_t find(const struct macho_expect *e, const char *name)
+static size_t needed_index(const struct macho_expect *e, const char *name)
 {
     size_t i = 0;
 
@@ -72,17 +74,18 @@ static void remove_at(struct macho_expect *e, size_t at)
     memmove(&e->needed[at], &e->needed[at + 1], (e->needed_count - at) * sizeof *e->needed);
 }
 
-/* bind_short finds the same library as bind_name. */
+/* bind_short names the same library as bind_name. */
 static bool has_needed(const struct macho_check *c, const char *name)
 {
     const struct macho_expect *e = &c->expect;
     const struct exti_rewrite_opts *o = c->opts;
 
-    return find(e, name) < e->needed_count || (o->bind_short && strcmp(name, o->bind_name) == 0 &&
-                                               find(e, o->bind_short) < e->needed_count);
+    return needed_index(e, name) < e->needed_count ||
+           (o->bind_short && strcmp(name, o->bind_name) == 0 &&
+            needed_index(e, o->bind_short) < e->needed_count);
 }
 
-/* dyld gives a file without libraries libSystem as the first, until it names one. */
+/* dyld gives a file that names no library libSystem as library 1. */
 static void add_needed(struct macho_check *c, const struct exti_needed *n)
 {
     struct macho_expect *e = &c->expect;
@@ -90,9 +93,9 @@ static void add_needed(struct macho_check *c, const struct exti_needed *n)
 
     if (has_needed(c, n->to))
         return;
-    if (implied && find(e, LIBSYSTEM) == e->needed_count)
+    if (implied && needed_index(e, LIBSYSTEM) == e->needed_count)
         insert_at(e, e->needed_count, LIBSYSTEM);
-    if (find(e, n->to) == e->needed_count)
+    if (needed_index(e, n->to) == e->needed_count)
         insert_at(e, n->where == EXTI_NEEDED_FIRST ? implied : e->needed_count, n->to);
 }
 
@@ -117,7 +120,7 @@ static void edit_needed(struct macho_check *c, const struct exti_needed *n)
             e->named[i] = n->to;
 }
 
-static bool is_asked_for(const struct macho_check *c, const char *name)
+static bool is_requested_name(const struct macho_check *c, const char *name)
 {
     for (size_t i = 0; i < c->opts->needed_count; i++)
         if (c->opts->needed[i].to && strcmp(c->opts->needed[i].to, name) == 0)
@@ -125,12 +128,12 @@ static bool is_asked_for(const struct macho_check *c, const char *name)
     return c->opts->bind_short && strcmp(c->opts->bind_short, name) == 0;
 }
 
-static bool is_changed(const struct macho_check *c, const struct macho_want *w)
+static bool is_renamed_want(const struct macho_check *c, const struct macho_want *w)
 {
     return w->from == MACHO_NO_DYLIB || strcmp(c->before.dylibs[w->from].name, w->name) != 0;
 }
 
-/* How much a command does for a library: what stands for two has to do all that either did. */
+/* Rank of a command: one library that replaces two gets the higher. */
 static int strength(uint32_t cmd)
 {
     return cmd == LC_REEXPORT_DYLIB    ? 4
@@ -139,8 +142,8 @@ static int strength(uint32_t cmd)
                                        : 2;
 }
 
-/* Where an edit made two names one, one library is left, at the place of the one that had the
- * name. */
+/* If an edit gives two libraries the same name, one remains, at the place of the one that
+ * already had the name. */
 static void join_needed(struct macho_check *c)
 {
     struct macho_expect *e = &c->expect;
@@ -149,9 +152,9 @@ static void join_needed(struct macho_check *c)
         for (size_t k = 0; k < i; k++) {
             struct macho_want *a = &e->needed[k], *b = &e->needed[i];
             const uint32_t cmd = strength(a->cmd) < strength(b->cmd) ? b->cmd : a->cmd;
-            const size_t gone = is_changed(c, b) ? i : k;
+            const size_t gone = is_renamed_want(c, b) ? i : k;
 
-            if (strcmp(a->name, b->name) != 0 || (!is_changed(c, a) && !is_changed(c, b)))
+            if (strcmp(a->name, b->name) != 0 || (!is_renamed_want(c, a) && !is_renamed_want(c, b)))
                 continue;
             a->cmd = b->cmd = cmd;
             remove_at(e, gone);
@@ -160,12 +163,12 @@ static void join_needed(struct macho_check *c)
         }
 }
 
-/* Where the header has no room for bind_name, bind_short stands for it. */
+/* The copy may use bind_short where bind_name does not fit the header. */
 static void take_short_name(struct macho_check *c)
 {
     struct macho_expect *e = &c->expect;
     const struct exti_rewrite_opts *o = c->opts;
-    const size_t at = o->bind_name ? find(e, o->bind_name) : e->needed_count;
+    const size_t at = o->bind_name ? needed_index(e, o->bind_name) : e->needed_count;
 
     if (!o->bind_short || at >= e->needed_count || at >= c->after.dylib_count ||
         strcmp(c->after.dylibs[at].name, o->bind_short) != 0)
@@ -176,22 +179,22 @@ static void take_short_name(struct macho_check *c)
             e->named[i] = o->bind_short;
 }
 
-static int translate(struct macho_check *c, const char **name, struct exti_error *err)
+static int resolve_loader_path(struct macho_check *c, const char **name, struct exti_error *err)
 {
-    if (!*name || !c->opts->origin || !loader_path_length(*name) || is_asked_for(c, *name))
+    if (!*name || !c->opts->origin || !loader_path_length(*name) || is_requested_name(c, *name))
         return 0;
-    *name = keep(&c->expect, *name, strlen(*name), c->opts->origin, err);
+    *name = spell_resolved(&c->expect, *name, strlen(*name), c->opts->origin, err);
     return *name ? 0 : EXTI_E_NOMEM;
 }
 
-/* Of the library that bind_name stands for in the copy. */
+/* The ordinal of bind_name's library in the copy. */
 static int32_t bind_ordinal(const struct macho_check *c)
 {
     const struct macho_expect *e = &c->expect;
-    size_t at = find(e, c->opts->bind_name);
+    size_t at = needed_index(e, c->opts->bind_name);
 
     if (at == e->needed_count && c->opts->bind_short)
-        at = find(e, c->opts->bind_short);
+        at = needed_index(e, c->opts->bind_short);
     return (int32_t)at + 1;
 }
 
@@ -215,9 +218,9 @@ static int expect_needed(struct macho_check *c, struct exti_error *err)
     for (size_t i = 0; i < c->opts->needed_count; i++)
         edit_needed(c, &c->opts->needed[i]);
     for (size_t i = 0; !rc && i < e->needed_count; i++)
-        rc = translate(c, &e->needed[i].name, err);
+        rc = resolve_loader_path(c, &e->needed[i].name, err);
     for (size_t i = 0; !rc && i < b->dylib_count; i++)
-        rc = translate(c, &e->named[i], err);
+        rc = resolve_loader_path(c, &e->named[i], err);
     if (rc)
         return rc;
     join_needed(c);
@@ -235,7 +238,7 @@ static int add_path(struct macho_expect *e, const char *s, struct exti_error *er
 
     if (!s)
         return EXTI_E_NOMEM;
-    /* One that is there twice is an error to dyld, from SDK 26.0 on. */
+    /* dyld refuses duplicates from SDK 26.0 on. */
     for (size_t i = 0; i < e->rpath_count; i++)
         if (strcmp(e->rpaths[i], s) == 0)
             return 0;
@@ -247,7 +250,7 @@ static int add_path(struct macho_expect *e, const char *s, struct exti_error *er
     return 0;
 }
 
-/* $ORIGIN is how a caller spells @loader_path whatever the format. */
+/* Callers write $ORIGIN for @loader_path in every format. */
 static int add_paths(struct macho_expect *e, const char *list, struct exti_error *err)
 {
     static const char *const words[] = {"$ORIGIN", "${ORIGIN}"};
@@ -264,7 +267,8 @@ static int add_paths(struct macho_expect *e, const char *list, struct exti_error
                 skip = m;
         }
         if (n)
-            rc = add_path(e, spell(e, skip ? LOADER_PATH : "", list + skip, n - skip, err), err);
+            rc = add_path(e, compose_text(e, skip ? LOADER_PATH : "", list + skip, n - skip, err),
+                          err);
         list += n + (list[n] == ':');
     }
     return rc;
@@ -280,12 +284,13 @@ static int expect_rpaths(struct macho_check *c, struct exti_error *err)
     for (size_t i = 0; !rc && i < c->before.rpath_count; i++) {
         const char *path = c->before.rpaths[i];
 
-        rc = add_path(&c->expect, keep(&c->expect, path, strlen(path), o->origin, err), err);
+        rc = add_path(&c->expect, spell_resolved(&c->expect, path, strlen(path), o->origin, err),
+                      err);
     }
     return rc;
 }
 
-/* ---- all together ---------------------------------------------------------------------------- */
+/* ---- the whole request ----------------------------------------------------------------------- */
 
 int exti__macho_expect(struct macho_check *c, struct exti_error *err)
 {
@@ -309,153 +314,4 @@ void exti__macho_expect_free(struct macho_expect *e)
     exti__free(e->named);
     exti__free(e->rpaths);
     *e = (struct macho_expect){.id = NULL};
-}
-
-/* ---- references ------------------------------------------------------------------------------ */
-
-static int know_own(struct macho_check *c, struct exti_error *err)
-{
-    int rc = 0;
-
-    if (!c->own_known) {
-        rc = exti__macho_exports(c, &c->before, &c->own, err);
-        exti__macho_exports_sort(&c->own);
-        c->own_known = !rc;
-    }
-    return rc;
-}
-
-static int add_provided(struct macho_check *c, struct exti_span file, struct exti_error *err)
-{
-    const struct macho_slice *slice;
-    struct macho_file f;
-    struct macho_fat fat;
-    int rc = exti__macho_fat_open(file, &fat, err);
-
-    if (rc)
-        return rc;
-    slice = exti__macho_slice_for(&fat, c->before.cputype, c->before.cpusubtype);
-    if (slice && exti__macho_slice_handled(slice)) {
-        rc = exti__macho_open(slice->s, &f, err);
-        if (!rc) {
-            rc = exti__macho_exports(c, &f, &c->provided, err);
-            exti__macho_close(&f);
-        }
-    }
-    exti__macho_fat_close(&fat);
-    return rc;
-}
-
-static int know_provided(struct macho_check *c, struct exti_error *err)
-{
-    int rc = 0;
-
-    if (c->provided_known)
-        return 0;
-    for (size_t i = 0; !rc && i < c->bind_count; i++)
-        rc = add_provided(c, c->bind[i], err);
-    exti__macho_exports_sort(&c->provided);
-    c->provided_known = !rc;
-    return rc;
-}
-
-int exti__macho_defines(struct macho_check *c, const char *symbol, bool *out,
-                        struct exti_error *err)
-{
-    const struct macho_exported *e;
-    int rc = know_own(c, err);
-
-    e = rc ? NULL : exti__macho_exports_find(&c->own, symbol);
-    *out = e && !(e->flags & EXPORT_SYMBOL_FLAGS_REEXPORT);
-    return rc;
-}
-
-size_t exti__macho_most_ordinal(const struct macho_file *f)
-{
-    return f->dylib_count ? f->dylib_count : 1;
-}
-
-const char *exti__macho_library_of(const struct macho_file *f, int32_t ordinal)
-{
-    return ordinal > 0 && (size_t)ordinal <= f->dylib_count ? f->dylibs[ordinal - 1].name : NULL;
-}
-
-/* The same library still, by name.  Without a request any name may have changed, but one that is
- * still there means what it did. */
-static bool follows_library(const struct macho_check *c, int32_t was, int32_t now)
-{
-    const char *old = exti__macho_library_of(&c->before, was),
-               *new = exti__macho_library_of(&c->after, now);
-
-    if (!old || !new)
-        return was == now;
-    if (c->opts)
-        return c->expect.named[was - 1] && strcmp(new, c->expect.named[was - 1]) == 0;
-    if (strcmp(old, new) == 0)
-        return true;
-    for (size_t i = 0; i < c->after.dylib_count; i++)
-        if (strcmp(c->after.dylibs[i].name, old) == 0)
-            return false;
-    return true;
-}
-
-/* What a reference that names no library, or one that is gone, has to be bound to. */
-static int expect_unnamed(struct macho_check *c, const char *symbol, int32_t was, int32_t *want,
-                          struct exti_error *err)
-{
-    bool own = false;
-    int rc = 0;
-
-    *want = was > 0 ? BIND_SPECIAL_DYLIB_FLAT_LOOKUP : was;
-    if (c->opts->flags & EXTI_RW_SYMBOLIC && was == BIND_SPECIAL_DYLIB_FLAT_LOOKUP)
-        rc = exti__macho_defines(c, symbol, &own, err);
-    if (own) {
-        *want = BIND_SPECIAL_DYLIB_SELF;
-        return 0;
-    }
-    if (!rc)
-        rc = know_provided(c, err);
-    if (!rc && exti__macho_exports_find(&c->provided, symbol))
-        *want = c->expect.bind_ordinal;
-    return rc;
-}
-
-/* Without a request: to any library, or to the file itself where that has the symbol. */
-static int may_follow(struct macho_check *c, const char *symbol, int32_t now, bool *ok,
-                      struct exti_error *err)
-{
-    *ok = now > 0;
-    return now == BIND_SPECIAL_DYLIB_SELF ? exti__macho_defines(c, symbol, ok, err) : 0;
-}
-
-static bool is_gone(const struct macho_check *c, int32_t ordinal)
-{
-    return c->opts && (size_t)ordinal <= c->before.dylib_count && !c->expect.named[ordinal - 1];
-}
-
-int exti__macho_follows(struct macho_check *c, const char *symbol, int32_t was, int32_t now,
-                        bool *ok, struct exti_error *err)
-{
-    int32_t want = was, target;
-    int how, rc = 0;
-
-    *ok = was == now && was == BIND_SPECIAL_DYLIB_SELF;
-    if (was == BIND_SPECIAL_DYLIB_SELF)
-        return 0;
-    if (was == BIND_SPECIAL_DYLIB_WEAK_LOOKUP) {
-        rc = exti__macho_weak_target(c, symbol, &how, &target, err);
-        *ok = !rc && ((how && now == target) || (now == was && how < 2));
-        return rc;
-    }
-    if (was > 0 && !is_gone(c, was)) {
-        *ok = follows_library(c, was, now);
-        return 0;
-    }
-    if (!c->opts) {
-        *ok = now == was;
-        return *ok ? 0 : may_follow(c, symbol, now, ok, err);
-    }
-    rc = expect_unnamed(c, symbol, was, &want, err);
-    *ok = now == want;
-    return rc;
 }

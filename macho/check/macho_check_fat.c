@@ -1,11 +1,16 @@
-/* Universal files: the table, where the slices lie, and the slices that are carried over. */
+/* Universal files: the table, the slices' places, and the slices that are copied unchanged. */
+#include "macho/check/macho_check_fat.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "macho/check/macho_check_priv.h"
+#include "base/error.h"
+#include "macho/check/macho_check_report.h"
+#include "macho/read/macho_arch.h"
+#include "macho/read/macho_fat.h"
 
-/* dyld's Universal::valid; the reader refuses what lies outside the file or overlaps. */
+/* dyld's Universal::valid.  exti__macho_fat_open refuses slices outside the file and overlaps. */
 static void check_slice_place(struct macho_check *c, const struct macho_slice *was,
                               const struct macho_slice *now)
 {
@@ -13,19 +18,19 @@ static void check_slice_place(struct macho_check *c, const struct macho_slice *w
 
     if (now->offset % page && was->offset % page == 0)
         exti__macho_finding(c, now->offset,
-                            "dyld Universal::valid: the slice for %s begins at 0x%" PRIx64
+                            "dyld Universal::valid: the slice for %s starts at 0x%" PRIx64
                             ", not at a multiple of 0x%" PRIx64,
                             exti__macho_arch(now->cputype, now->cpusubtype), now->offset, page);
     if (now->align < 64 && now->offset & (((uint64_t)1 << now->align) - 1))
         exti__macho_finding(c, now->offset,
-                            "universal file: the slice for %s begins at 0x%" PRIx64
-                            ", which is not aligned to 2^%u as its entry says",
+                            "universal file: the slice for %s starts at 0x%" PRIx64
+                            ", but its entry requires a multiple of 2^%u",
                             exti__macho_arch(now->cputype, now->cpusubtype), now->offset,
                             now->align);
 }
 
-/* dyld looks one entry behind the table for an uncounted arm64 slice, so that must be none.
- * Between and behind slices nothing stands. */
+/* Bytes outside the slices must be zero.  In particular, dyld would take an arm64 entry after
+ * the table for an uncounted slice. */
 static void check_gaps(struct macho_check *c, struct exti_span file, const struct macho_fat *fat)
 {
     uint64_t at = fat->at_end;
@@ -77,12 +82,12 @@ static void check_carried(struct macho_check *c, const struct macho_slice *was,
 {
     if (now->size != was->size || (was->size && memcmp(now->s.p, was->s.p, was->s.n) != 0))
         exti__macho_finding(c, now->offset,
-                            "the slice for %s is not the original's, though it is not rewritten",
+                            "the slice for %s is not rewritten, but differs from the original's",
                             exti__macho_arch(now->cputype, now->cpusubtype));
 }
 
-/* Whether the library that references are bound to has code for the slice's machine: where it
- * has not, no process that could load the slice could load that library. */
+/* Whether the library to bind to has a slice for this architecture.  If not, no process that
+ * loads the slice could load that library, so the slice is copied unchanged. */
 static int is_provided(const struct macho_check *c, const struct macho_slice *slice, bool *out,
                        struct exti_error *err)
 {
@@ -148,7 +153,7 @@ int exti__macho_check_fat(struct exti_span before, struct exti_span after, struc
         exti__macho_finding(c, why.offset, "not a sound Mach-O file: %s", why.message);
         return 0;
     }
-    /* A plan for a universal file replaces it as a whole and tells nothing of its slices. */
+    /* A plan for a universal file replaces all of it and says nothing about slices. */
     if (b.at_end)
         c->plan = NULL;
     if (same_slices(c, &b, &a)) {

@@ -1,10 +1,14 @@
-/* __LINKEDIT: dyld's rules that the reader does not insist on (Header::validStructureLinkedit; not
- * bounds, overlap and LC_DYSYMTAB's counts), and the order that Apple's own editing tools expect
- * (cctools checkout.c, dyld_order). */
+/* __LINKEDIT: dyld's rules that exti__macho_open does not enforce
+ * (Header::validStructureLinkedit; bounds, overlap and LC_DYSYMTAB's counts it does), and the
+ * order that Apple's editing tools expect (cctools checkout.c, dyld_order). */
+#include "macho/check/macho_check_linkedit.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_report.h"
+#include "macho/read/macho_pieces.h"
+#include "macho/read/macho_word.h"
 
 static uint32_t command_field(const struct macho_file *f, size_t command, size_t at)
 {
@@ -40,8 +44,8 @@ static uint64_t demanded_alignment(const struct macho_file *f, enum macho_piece_
     }
 }
 
-static void check_place(struct macho_check *c, const struct macho_file *f,
-                        enum macho_piece_kind kind)
+static void check_piece_alignment(struct macho_check *c, const struct macho_file *f,
+                                  enum macho_piece_kind kind)
 {
     const uint64_t at = start_of(f, kind), align = demanded_alignment(f, kind);
     const char *name = exti__macho_piece_name(kind);
@@ -59,11 +63,11 @@ int exti__macho_rule_blobs(struct macho_check *c, const struct macho_file *f,
     (void)err;
     for (int i = 0; i < MACHO_PIECES; i++)
         if (f->pieces[i].s.n)
-            check_place(c, f, (enum macho_piece_kind)i);
+            check_piece_alignment(c, f, (enum macho_piece_kind)i);
     return 0;
 }
 
-/* Where cctools expects the piece, when the one before it ended at `at`. */
+/* Whether cctools accepts a piece at `start` if the previous one ends at `at`. */
 static bool expected_at(const struct macho_file *f, enum macho_piece_kind kind, uint64_t at,
                         uint64_t start)
 {
@@ -84,7 +88,7 @@ int exti__macho_rule_order(struct macho_check *c, const struct macho_file *f,
         const enum macho_piece_kind kind = (enum macho_piece_kind)i;
         uint64_t start;
 
-        /* checkout.c looks at the place of an empty LC_DATA_IN_CODE, too. */
+        /* checkout.c checks the offset even of an empty LC_DATA_IN_CODE. */
         if (!f->pieces[i].present || (!f->pieces[i].s.n && kind != MACHO_DATA_IN_CODE))
             continue;
         start = start_of(f, kind);
@@ -104,8 +108,8 @@ int exti__macho_rule_order(struct macho_check *c, const struct macho_file *f,
 
 /* ---- symbols --------------------------------------------------------------------------------- */
 
-static void check_symbol(struct macho_check *c, const struct macho_file *f, uint64_t at,
-                         const uint8_t *p, size_t index)
+static void check_symbol_entry(struct macho_check *c, const struct macho_file *f, uint64_t at,
+                               const uint8_t *p, size_t index)
 {
     const uint32_t name = exti__macho_u32(p);
     const uint8_t type = p[4], sect = p[5];
@@ -115,7 +119,7 @@ static void check_symbol(struct macho_check *c, const struct macho_file *f, uint
 
     if (name && name >= strings)
         exti__macho_broken(c, f, at, "",
-                           "symbol %zu: its name at %u lies outside the string table of %" PRIu64
+                           "symbol %zu: its name at %u is outside the string table of %" PRIu64
                            " bytes",
                            index, name, strings);
     if (type & N_STAB)
@@ -129,7 +133,7 @@ static void check_symbol(struct macho_check *c, const struct macho_file *f, uint
                            f->dylib_count);
 }
 
-/* Entry `at` of the symbol table is the same in both files, and so is its fault, if it has one. */
+/* Whether symbol table entry `at` is the same in both files, and so are its faults. */
 static bool is_settled(const struct macho_check *c, size_t at)
 {
     const struct exti_span b = c->before.pieces[MACHO_SYMBOLS].s,
@@ -148,7 +152,7 @@ int exti__macho_rule_symbols(struct macho_check *c, const struct macho_file *f,
     (void)err;
     for (size_t i = 0; i < s.n / NLIST_64_SIZE && !c->judge.stop; i++)
         if (!is_settled(c, i * NLIST_64_SIZE))
-            check_symbol(c, f, s.base - f->file.base + i * NLIST_64_SIZE, s.p + i * NLIST_64_SIZE,
-                         i);
+            check_symbol_entry(c, f, s.base - f->file.base + i * NLIST_64_SIZE,
+                               s.p + i * NLIST_64_SIZE, i);
     return 0;
 }

@@ -1,9 +1,15 @@
-/* What dyld binds: every reference of the original is in the copy, to the library that the edits
- * make of it, and no other. */
+/* Bindings: the copy has every reference of the original and no other, each bound to the library
+ * that the edits lead to. */
+#include "macho/check/macho_check_ref.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_bind.h"
+#include "macho/check/macho_check_chain.h"
+#include "macho/check/macho_check_follow.h"
+#include "macho/check/macho_check_report.h"
+#include "macho/check/macho_check_weak.h"
 
 static bool has_opcodes(const struct macho_file *f)
 {
@@ -25,7 +31,8 @@ static int compare_rebases(struct macho_check *c, struct exti_error *err)
         if (i >= b.n || i >= a.n || a.v[i].at != b.v[i].at + c->shift ||
             a.v[i].type != b.v[i].type) {
             exti__macho_finding(c, EXTI_NO_OFFSET,
-                                "rebases: not the original's from number %zu of %zu on", i, b.n);
+                                "rebases: differ from the original's from number %zu of %zu on", i,
+                                b.n);
             break;
         }
     exti__macho_slots_free(&b);
@@ -34,17 +41,6 @@ static int compare_rebases(struct macho_check *c, struct exti_error *err)
 }
 
 /* ---- bindings, eager and lazy ---------------------------------------------------------------- */
-
-int exti__macho_bound_slots(struct macho_check *c, const struct macho_file *f,
-                            struct macho_slots *out, struct exti_error *err)
-{
-    int rc = exti__macho_slots(c, f, MACHO_STREAM_BIND, out, err);
-
-    if (!rc)
-        rc = exti__macho_slots(c, f, MACHO_STREAM_LAZY, out, err);
-    exti__macho_slots_sort(out);
-    return rc;
-}
 
 static const char *library_text(const struct macho_file *f, int32_t ordinal)
 {
@@ -85,19 +81,18 @@ static int compare_binding(struct macho_check *c, const struct macho_slot *was,
         return 0;
     }
     if (now->stream == MACHO_STREAM_LAZY && was->stream != MACHO_STREAM_LAZY)
-        exti__macho_finding(c, EXTI_NO_OFFSET, "%s: bound lazily, the original's is not",
+        exti__macho_finding(c, EXTI_NO_OFFSET, "%s: bound lazily, but eagerly in the original",
                             now->symbol);
-    /* Helper code tells dyld by this number what to bind. */
+    /* Stub helpers pass this offset to dyld. */
     else if (now->stream == MACHO_STREAM_LAZY && now->opcode != was->opcode)
-        exti__macho_finding(c, EXTI_NO_OFFSET,
-                            "%s: its lazy opcodes are at 0x%x of their stream, not at 0x%x, where "
-                            "its stub looks",
-                            now->symbol, now->opcode, was->opcode);
+        exti__macho_finding(
+            c, EXTI_NO_OFFSET,
+            "%s: its lazy opcodes are at 0x%x in the stream, but its stub uses 0x%x", now->symbol,
+            now->opcode, was->opcode);
     return check_library(c, now->symbol, was->ordinal, now->ordinal, err);
 }
 
-/* The next one that no weak binding was dropped from: what is in those is another check's
- * matter. */
+/* The next slot that no dropped weak binding wrote to; macho_check_weak.c checks the others. */
 static size_t skip_dropped(const struct macho_slots *list, size_t i, uint64_t moved,
                            const struct macho_slots *dropped)
 {
@@ -158,7 +153,7 @@ int exti__macho_step_opcodes(struct macho_check *c, struct exti_error *err)
 
 /* ---- chained imports ------------------------------------------------------------------------- */
 
-/* Slots name imports by number, so each import keeps its own. */
+/* Slots refer to imports by index, so imports keep their order. */
 static int compare_imports(struct macho_check *c, const struct macho_chain_table *b,
                            const struct macho_chain_table *a, struct exti_error *err)
 {
@@ -210,8 +205,7 @@ static void compare_starts(struct macho_check *c, const struct macho_chain_table
             now->page_count != was->page_count ||
             memcmp(now->page_start.p, was->page_start.p, now->page_start.n) != 0)
             exti__macho_finding(c, a->s.base - c->after.file.base + now->at,
-                                "chained fixups: where the chains of %s start is not the "
-                                "original's",
+                                "chained fixups: chain starts of %s differ from the original's",
                                 c->before.segments[was->segment].name);
     }
 }

@@ -1,10 +1,12 @@
-/* dyld's rules for segments that the reader does not insist on (mach_o/Header.cpp: validSegment,
- * validSemanticsSegments).  Those about bounds, overlap and alignment a file breaks only if it
- * cannot be opened. */
+/* dyld's rules for segments that exti__macho_open does not enforce (mach_o/Header.cpp:
+ * validSegment, validSemanticsSegments).  A file that breaks their rules for bounds, overlap and
+ * alignment cannot be opened. */
+#include "macho/check/macho_check_segment.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_report.h"
 
 #define RW (VM_PROT_READ | VM_PROT_WRITE)
 #define RX (VM_PROT_READ | VM_PROT_EXECUTE)
@@ -19,7 +21,7 @@ static bool has_split_info(const struct macho_file *f)
     return f->pieces[MACHO_SPLIT_INFO].present;
 }
 
-/* What a segment's name demands of its initial protection; 0: nothing. */
+/* The initial protection that a segment's name requires; 0: any. */
 static uint32_t demanded(const struct macho_file *f, const struct macho_segment *s, uint32_t *sdk)
 {
     const bool split = f->filetype == MH_DYLIB && has_split_info(f);
@@ -85,7 +87,7 @@ int exti__macho_rule_segments(struct macho_check *c, const struct macho_file *f,
     return 0;
 }
 
-/* What the section's own alignment says, its code relies on. */
+/* Code relies on the alignment that the section declares. */
 int exti__macho_rule_sections(struct macho_check *c, const struct macho_file *f,
                               struct exti_error *err)
 {

@@ -1,29 +1,31 @@
-/* The code signature: laid out as the kernel reads it (xnu, osfmk/kern/cs_blobs.h), over these
- * bytes. */
+/* The code signature, in the structure that the kernel reads (xnu, osfmk/kern/cs_blobs.h), and
+ * its hashes. */
+#include "macho/check/macho_check_sign.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/os/sha256.h"
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_report.h"
 
-#define DIRECTORY_SIZE 44u      /* up to and with spare2, which all versions have */
-#define EXEC_SEG_SIZE 88u       /* ... with the executable segment, from version 0x20400 on */
-#define ALTERNATE_FIRST 0x1000u /* CodeDirectories with other hashes */
+#define DIRECTORY_SIZE 44u      /* up to and including spare2, which all versions have */
+#define EXEC_SEG_SIZE 88u       /* with the executable segment, from version 0x20400 on */
+#define ALTERNATE_FIRST 0x1000u /* CodeDirectories with other hash types */
 #define ALTERNATE_LAST 0x1004u
 
-/* Of pages that the plan made, or that have no hash in the original to compare with, the self-check
- * hashes this share: a signer that is wrong is wrong for more than one page. */
+/* The self-check hashes one in SAMPLE of the pages that the plan made or that have no hash in
+ * the original to compare with: a wrong signer is wrong for more than one page. */
 #define SAMPLE 16
 
 struct directory {
-    struct exti_span s; /* n 0: none with SHA-256 */
+    struct exti_span s; /* n 0: there is none with SHA-256 */
     uint32_t flags, hashes, special, pages, identifier;
     uint64_t limit;
     unsigned page_shift;
 };
 
 struct signature {
-    struct exti_span s, kept[8]; /* kept: by slot, those of which a copy keeps the bytes */
+    struct exti_span s, kept[8]; /* kept: the blobs that a copy keeps, by slot */
     struct directory dir;
     bool has_cms;
 };
@@ -57,14 +59,14 @@ static const char *read_directory(struct exti_span s, struct directory *d)
     if (be32(s.p + 8) >= 0x20300 && s.n >= 64 && be64(s.p + 56))
         d->limit = be64(s.p + 56);
     if (s.p[36] != EXTI_SHA256_SIZE)
-        return "a SHA-256 CodeDirectory whose hashes have not 32 bytes";
+        return "a SHA-256 CodeDirectory has hashes of other than 32 bytes";
     if (d->page_shift < 12 || d->page_shift > 16)
-        return "a CodeDirectory with an odd page size";
+        return "a CodeDirectory has pages of other than 4 to 64 KiB";
     if (d->identifier >= s.n || !memchr(s.p + d->identifier, 0, s.n - d->identifier))
-        return "a CodeDirectory's identifier does not end";
+        return "a CodeDirectory's identifier has no NUL";
     if (d->hashes > s.n || (uint64_t)d->special * EXTI_SHA256_SIZE > d->hashes ||
         (uint64_t)d->pages * EXTI_SHA256_SIZE > s.n - d->hashes)
-        return "a CodeDirectory's hashes lie outside it";
+        return "a CodeDirectory's hashes are outside it";
     return NULL;
 }
 
@@ -74,7 +76,7 @@ static const char *read_blob(struct signature *sig, uint32_t slot, struct exti_s
 
     if (slot == CSSLOT_CODEDIRECTORY || (slot >= ALTERNATE_FIRST && slot <= ALTERNATE_LAST)) {
         if (magic != CSMAGIC_CODEDIRECTORY)
-            return "a CodeDirectory has another blob's magic";
+            return "a CodeDirectory has the wrong magic";
         return read_directory(s, &sig->dir);
     }
     if (slot == CSSLOT_SIGNATURESLOT)
@@ -85,7 +87,7 @@ static const char *read_blob(struct signature *sig, uint32_t slot, struct exti_s
     return NULL;
 }
 
-/* What is wrong with it, or NULL. */
+/* Returns what is wrong, or NULL. */
 static const char *read_signature(const struct macho_file *f, struct signature *sig)
 {
     const struct exti_span s = f->pieces[MACHO_SIGNATURE].s;
@@ -94,7 +96,7 @@ static const char *read_signature(const struct macho_file *f, struct signature *
 
     *sig = (struct signature){.s = s};
     if (s.n < 12 || be32(s.p) != CSMAGIC_EMBEDDED_SIGNATURE)
-        return "no embedded signature's magic";
+        return "it does not have the magic of an embedded signature";
     count = be32(s.p + 8);
     if (be32(s.p + 4) > s.n || count > (s.n - 12) / 8)
         return "its length or count reaches past the end";
@@ -103,7 +105,7 @@ static const char *read_signature(const struct macho_file *f, struct signature *
         const uint32_t slot = be32(s.p + 12 + (size_t)i * 8), at = be32(s.p + 16 + (size_t)i * 8);
 
         if (at > s.n || s.n - at < 8 || be32(s.p + at + 4) > s.n - at || be32(s.p + at + 4) < 8)
-            return "a blob lies outside";
+            return "a blob is outside the signature";
         blob.p += at;
         blob.base += at;
         blob.n = be32(blob.p + 4);
@@ -126,8 +128,8 @@ static bool is_patched(const struct exti_plan *plan, uint64_t at, uint64_t end, 
     return *next < plan->count && plan->patches[*next].offset < end;
 }
 
-/* Whether the self-check has to compute this page's hash.  What neither patches nor tail touch
- * is the original's page, whose hash the original's signature has, if it has one of this kind. */
+/* Whether to compute this page's hash.  A page that no patch or tail touches is the original's,
+ * and the original's signature has its hash if it uses the same kind. */
 static bool must_hash(const struct macho_check *c, const struct directory *old,
                       const struct directory *d, uint64_t page, size_t *next)
 {
@@ -168,7 +170,7 @@ static int check_hashes(struct macho_check *c, const struct macho_file *f,
         if (!rc && memcmp(hash, page_hash(d, page), sizeof hash) != 0) {
             exti__macho_broken(c, f, at, "",
                                "code signature: the hash of the page at 0x%" PRIx64
-                               " is not that of its bytes",
+                               " does not match its bytes",
                                at);
             break;
         }
@@ -197,7 +199,7 @@ static int check_special(struct macho_check *c, const struct macho_file *f,
                     memcmp(hash, sig->dir.s.p + sig->dir.hashes - slot * EXTI_SHA256_SIZE,
                            sizeof hash) != 0))
             exti__macho_broken(c, f, blob.base - f->file.base, "",
-                               "code signature: the hash of slot %zu is not that of its blob",
+                               "code signature: the hash of slot %zu does not match its blob",
                                slot);
     }
     exti__sha256_free(&h);
@@ -214,8 +216,8 @@ static bool is_unchanged(const struct macho_check *c)
            (c->plan ? !c->plan->count && !c->plan->tail.n : memcmp(a.p, b.p, a.n) == 0);
 }
 
-static void check_directory(struct macho_check *c, const struct macho_file *f,
-                            const struct signature *sig)
+static void check_code_directory(struct macho_check *c, const struct macho_file *f,
+                                 const struct signature *sig)
 {
     const struct directory *d = &sig->dir;
     const uint64_t at = sig->s.base - f->file.base,
@@ -241,13 +243,13 @@ int exti__macho_rule_signature(struct macho_check *c, const struct macho_file *f
     const char *fault;
     int rc;
 
-    /* A copy has a signature of its own, so the original's faults are no excuse. */
+    /* The copy's signature is new, so faults in the original's do not excuse it. */
     if (c->judge.collecting || is_unchanged(c))
         return 0;
     if (!f->pieces[MACHO_SIGNATURE].present) {
         if (f->cputype == CPU_TYPE_ARM64)
             exti__macho_broken(c, f, EXTI_NO_OFFSET, "",
-                               "code signature: none, which no system on arm64 loads");
+                               "code signature: missing; arm64 systems load no unsigned code");
         return 0;
     }
     fault = read_signature(f, &sig);
@@ -255,7 +257,7 @@ int exti__macho_rule_signature(struct macho_check *c, const struct macho_file *f
         exti__macho_broken(c, f, sig.s.base - f->file.base, "", "code signature: %s", fault);
         return 0;
     }
-    check_directory(c, f, &sig);
+    check_code_directory(c, f, &sig);
     rc = check_special(c, f, &sig, err);
     if (!rc && sig.dir.limit <= f->file.n &&
         sig.dir.pages ==
@@ -275,10 +277,10 @@ static void check_exec_segment(struct macho_check *c, const struct signature *si
     const struct macho_file *a = &c->after;
 
     if (be32(s.p + 8) < 0x20400 || s.n < EXEC_SEG_SIZE)
-        exti__macho_finding(c, sig->s.base - a->file.base,
-                            "code signature: CodeDirectory version 0x%x does not tell the "
-                            "executable segment",
-                            be32(s.p + 8));
+        exti__macho_finding(
+            c, sig->s.base - a->file.base,
+            "code signature: CodeDirectory version 0x%x does not have the executable segment",
+            be32(s.p + 8));
     else if (be64(s.p + 64) != a->text->fileoff || be64(s.p + 72) != a->text->filesize)
         exti__macho_finding(c, sig->s.base - a->file.base,
                             "code signature: executable segment 0x%" PRIx64 "+0x%" PRIx64
@@ -286,7 +288,8 @@ static void check_exec_segment(struct macho_check *c, const struct signature *si
                             be64(s.p + 64), be64(s.p + 72), a->text->fileoff, a->text->filesize);
 }
 
-/* A copy that differs is signed anew, ad hoc, and keeps what its owner may do. */
+/* A copy that differs has a new ad hoc signature, which keeps the original's entitlements and
+ * requirements. */
 int exti__macho_step_signature(struct macho_check *c, struct exti_error *err)
 {
     struct signature was, now;
@@ -302,8 +305,9 @@ int exti__macho_step_signature(struct macho_check *c, struct exti_error *err)
     if (read_signature(&c->after, &now))
         return 0;
     if (now.has_cms)
-        exti__macho_finding(c, now.s.base - c->after.file.base,
-                            "code signature: a certificate's, which cannot be valid for a copy");
+        exti__macho_finding(
+            c, now.s.base - c->after.file.base,
+            "code signature: made with a certificate, so it cannot be valid for a copy");
     if (!(now.dir.flags & CS_ADHOC))
         exti__macho_finding(c, now.s.base - c->after.file.base,
                             "code signature: flags 0x%x lack CS_ADHOC", now.dir.flags);
@@ -311,11 +315,11 @@ int exti__macho_step_signature(struct macho_check *c, struct exti_error *err)
     if (!c->before.pieces[MACHO_SIGNATURE].present || read_signature(&c->before, &was))
         return 0;
     for (uint32_t slot = 0; slot < sizeof now.kept / sizeof *now.kept; slot++)
-        /* Requirements beside a certificate are about that certificate. */
+        /* Requirements in a certificate's signature are about that certificate and are dropped. */
         if (!same_blob(was.kept[slot], now.kept[slot]) &&
             !(slot == CSSLOT_REQUIREMENTS && was.has_cms && !now.kept[slot].n))
             exti__macho_finding(c, now.s.base - c->after.file.base,
-                                "code signature: slot %u is not the original's", slot);
+                                "code signature: slot %u differs from the original's", slot);
     if (was.dir.s.p[was.dir.identifier] &&
         strcmp((const char *)was.dir.s.p + was.dir.identifier,
                (const char *)now.dir.s.p + now.dir.identifier) != 0)

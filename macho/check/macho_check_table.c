@@ -1,9 +1,14 @@
-/* The rest of __LINKEDIT: symbols, function starts, data in code, and what is carried over as it
- * is. */
+/* The rest of __LINKEDIT: symbols, function starts, data in code, and pieces that stay as they
+ * are. */
+#include "macho/check/macho_check_table.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_follow.h"
+#include "macho/check/macho_check_report.h"
+#include "macho/read/macho_pieces.h"
+#include "macho/read/macho_word.h"
 
 #define STAB_BNSYM 0x2e
 #define STAB_ENSYM 0x4e
@@ -18,8 +23,8 @@ static const char *symbol_name(const struct macho_file *f, const uint8_t *p)
     return at < names.n && memchr(names.p + at, 0, names.n - at) ? (const char *)names.p + at : "";
 }
 
-/* Debugging entries whose value is an address, by mach-o/stab.h; UNSURE: some linkers write a
- * size. */
+/* Whether the value of a debugging symbol is an address (mach-o/stab.h).  UNSURE: some linkers
+ * write a size. */
 enum { NOT_AN_ADDRESS, AN_ADDRESS, UNSURE };
 
 static int stab_kind(uint8_t type)
@@ -93,7 +98,7 @@ static int compare_symbol(struct macho_check *c, size_t i, const uint8_t *b, con
         ok = false;
     else if (now != was || !c->same_dylibs || was >> 8 >= DYNAMIC_LOOKUP_ORDINAL)
         rc = exti__macho_follows(c, name, library_of(was), library_of(now), &ok, err);
-    /* The field holds no larger ordinal, and dyld does not read it. */
+    /* The byte cannot hold a larger ordinal, and dyld does not read it. */
     if (!ok && now == was && c->after.dylib_count > MAX_LIBRARY_ORDINAL)
         ok = true;
     if (!rc && !ok)
@@ -125,7 +130,7 @@ int exti__macho_step_symbols(struct macho_check *c, struct exti_error *err)
 
 /* ---- function starts ------------------------------------------------------------------------- */
 
-/* The next function's address; false at the end. */
+/* Advances to the next function's address; false at the end. */
 static bool next_start(struct exti_span s, size_t *at, uint64_t *address)
 {
     uint64_t delta = 0;
@@ -191,9 +196,9 @@ int exti__macho_step_data_in_code(struct macho_check *c, struct exti_error *err)
     return 0;
 }
 
-/* ---- the others ------------------------------------------------------------------------------ */
+/* ---- other pieces ---------------------------------------------------------------------------- */
 
-/* What another check looks into. */
+/* Pieces that other steps decode. */
 static bool is_decoded(enum macho_piece_kind kind)
 {
     switch (kind) {
@@ -215,7 +220,7 @@ static bool is_decoded(enum macho_piece_kind kind)
     }
 }
 
-/* Its command may go to make room, and it with it. */
+/* Pieces that a copy may drop, with their commands, to make room. */
 static bool is_optional(enum macho_piece_kind kind)
 {
     return kind == MACHO_SPLIT_INFO || kind == MACHO_CODE_SIGN_DRS;
@@ -232,7 +237,7 @@ int exti__macho_step_pieces(struct macho_check *c, struct exti_error *err)
             (is_optional(kind) && !now->present))
             continue;
         exti__macho_finding(c, now->s.n ? now->s.base - c->after.file.base : EXTI_NO_OFFSET,
-                            "the %s are not the original's", exti__macho_piece_name(kind));
+                            "%s: differs from the original's", exti__macho_piece_name(kind));
     }
     return 0;
 }

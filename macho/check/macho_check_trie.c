@@ -1,282 +1,12 @@
-/* The exports trie read anew: dyld's rules for it (mach_o/ExportsTrie.cpp: valid), and that a copy
- * exports what its original does. */
+/* The exports trie: dyld's rules, and that the copy exports what the original does. */
+#include "macho/check/macho_check_trie.h"
+
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "macho/check/macho_check_priv.h"
-
-#define KNOWN_FLAGS 0x3fu
-
-/* A node whose children are being visited. */
-struct level {
-    size_t next;        /* of the next edge, in the trie */
-    size_t name_length; /* of the path to the node */
-    uint8_t left;       /* edges to come */
-};
-
-struct walk {
-    struct macho_check *c;
-    const struct macho_file *f;
-    struct macho_exports *out;
-    struct exti_span s;
-    struct exti_buf path;
-    struct level *levels; /* owned */
-    size_t depth, cap, visited;
-    bool bad;
-};
-
-static void broken(struct walk *w, size_t at, const char *what)
-{
-    if (w->bad)
-        return;
-    w->bad = true;
-    exti__macho_broken(w->c, w->f, w->s.base - w->f->file.base + at, what,
-                       "dyld ExportsTrie::valid: exports trie + 0x%zx: %s", at, what);
-}
-
-static uint64_t uleb(struct walk *w, size_t *at)
-{
-    uint64_t v = 0;
-
-    for (unsigned shift = 0; *at < w->s.n && shift < 64; shift += 7) {
-        const uint8_t byte = w->s.p[(*at)++];
-
-        v |= (uint64_t)(byte & 0x7f) << shift;
-        if (!(byte & 0x80))
-            return v;
-    }
-    broken(w, *at, "a number runs past the end or 64 bits");
-    return 0;
-}
-
-/* ---- the list -------------------------------------------------------------------------------- */
-
-static int add(struct macho_exports *list, struct macho_exported e, const uint8_t *name, size_t n,
-               struct exti_error *err)
-{
-    int rc;
-
-    if (list->n == list->cap) {
-        size_t cap = list->cap ? list->cap * 2 : 256;
-        struct macho_exported *v = exti__realloc_array(list->v, cap, sizeof *v);
-
-        if (!v)
-            return exti__fail_nomem(err);
-        list->v = v;
-        list->cap = cap;
-    }
-    e.name = list->names.n;
-    rc = exti__buf_append(&list->names, name, n, err);
-    if (!rc)
-        rc = exti__buf_append(&list->names, "", 1, err);
-    if (!rc)
-        list->v[list->n++] = e;
-    return rc;
-}
-
-static int by_name(const void *a, const void *b)
-{
-    const struct macho_exported *x = a, *y = b;
-
-    return strcmp(x->text, y->text);
-}
-
-void exti__macho_exports_sort(struct macho_exports *list)
-{
-    for (size_t i = 0; i < list->n; i++)
-        list->v[i].text = (const char *)list->names.p + list->v[i].name;
-    if (list->n)
-        qsort(list->v, list->n, sizeof *list->v, by_name);
-}
-
-const struct macho_exported *exti__macho_exports_find(const struct macho_exports *list,
-                                                      const char *name)
-{
-    const struct macho_exported key = {.text = name};
-
-    return list->n ? bsearch(&key, list->v, list->n, sizeof *list->v, by_name) : NULL;
-}
-
-void exti__macho_exports_free(struct macho_exports *list)
-{
-    exti__free(list->v);
-    exti__buf_free(&list->names);
-    *list = (struct macho_exports){.n = 0};
-}
-
-/* ---- nodes ----------------------------------------------------------------------------------- */
-
-static uint64_t image_size(const struct macho_file *f)
-{
-    uint64_t end = 0;
-
-    for (size_t i = 0; i < f->segment_count; i++)
-        if (f->segments[i].vmaddr + f->segments[i].vmsize > end)
-            end = f->segments[i].vmaddr + f->segments[i].vmsize;
-    return end - f->text->vmaddr;
-}
-
-static int read_export(struct walk *w, size_t at, size_t end, struct exti_error *err)
-{
-    struct macho_exported e = {.import_name = ""};
-
-    e.flags = uleb(w, &at);
-    if (e.flags & ~(uint64_t)KNOWN_FLAGS ||
-        (e.flags & EXPORT_SYMBOL_FLAGS_KIND_MASK) > EXPORT_SYMBOL_FLAGS_KIND_ABSOLUTE)
-        broken(w, at, "unknown flags");
-    if (e.flags & EXPORT_SYMBOL_FLAGS_REEXPORT) {
-        e.other = uleb(w, &at);
-        if (at >= w->s.n || !memchr(w->s.p + at, 0, w->s.n - at))
-            broken(w, at, "the name of a re-export does not end");
-        else
-            e.import_name = (const char *)w->s.p + at;
-        if (e.other > w->f->dylib_count)
-            broken(w, at, "the library ordinal of a re-export is out of range");
-        at += strlen(w->bad ? "" : e.import_name) + 1;
-    } else {
-        e.address = uleb(w, &at);
-        if (e.flags & (EXPORT_SYMBOL_FLAGS_STUB_AND_RESOLVER | EXPORT_SYMBOL_FLAGS_STATIC_RESOLVER))
-            e.other = uleb(w, &at);
-        if ((e.flags & EXPORT_SYMBOL_FLAGS_KIND_MASK) != EXPORT_SYMBOL_FLAGS_KIND_ABSOLUTE &&
-            e.address >= image_size(w->f))
-            broken(w, at, "an address lies outside the image");
-    }
-    if (at != end)
-        broken(w, at, "an export's size is not that of its fields");
-    if (w->path.n + 1 > w->out->names.max - w->out->names.n)
-        broken(w, at, "the names take too much room");
-    return w->bad ? 0 : add(w->out, e, w->path.p, w->path.n, err);
-}
-
-static int enter(struct walk *w, uint64_t node, struct exti_error *err)
-{
-    size_t at = (size_t)node;
-    uint64_t size;
-    int rc = 0;
-
-    if (node >= w->s.n) {
-        broken(w, at, "a node lies outside");
-        return 0;
-    }
-    /* Nodes have at least two bytes, so a trie without circles has fewer visits than that. */
-    if (w->visited++ > w->s.n / 2) {
-        broken(w, at, "a node is reached twice");
-        return 0;
-    }
-    size = uleb(w, &at);
-    if (w->bad || size >= w->s.n - at) {
-        broken(w, at, "a node's export lies outside");
-        return 0;
-    }
-    if (size)
-        rc = read_export(w, at, at + (size_t)size, err);
-    if (rc || w->bad)
-        return rc;
-    if (w->depth == w->cap) {
-        size_t cap = w->cap ? w->cap * 2 : 64;
-        struct level *p = exti__realloc_array(w->levels, cap, sizeof *p);
-
-        if (!p)
-            return exti__fail_nomem(err);
-        w->levels = p;
-        w->cap = cap;
-    }
-    at += (size_t)size;
-    w->levels[w->depth++] = (struct level){at + 1, w->path.n, w->s.p[at]};
-    return 0;
-}
-
-/* Follows the next edge of the innermost node, or leaves it. */
-static int step(struct walk *w, struct exti_error *err)
-{
-    struct level *l = &w->levels[w->depth - 1];
-    const uint8_t *label = w->s.p + l->next;
-    const void *nul;
-    uint64_t child;
-    int rc;
-
-    w->path.n = l->name_length;
-    if (!l->left) {
-        w->depth--;
-        return 0;
-    }
-    l->left--;
-    nul = l->next < w->s.n ? memchr(label, 0, w->s.n - l->next) : NULL;
-    if (!nul) {
-        broken(w, l->next, "an edge's label does not end");
-        return 0;
-    }
-    /* Without circles no name is longer than the trie. */
-    if ((size_t)((const uint8_t *)nul - label) > w->path.max - w->path.n) {
-        broken(w, l->next, "a node is reached twice");
-        return 0;
-    }
-    rc = exti__buf_append(&w->path, label, (size_t)((const uint8_t *)nul - label), err);
-    if (rc)
-        return rc;
-    l->next += (size_t)((const uint8_t *)nul - label) + 1;
-    child = uleb(w, &l->next);
-    if (!w->bad && !child)
-        broken(w, l->next, "an edge leads to the root");
-    return w->bad ? 0 : enter(w, child, err);
-}
-
-static int walk_trie(struct macho_check *c, const struct macho_file *f, struct exti_span s,
-                     struct macho_exports *out, struct exti_error *err)
-{
-    struct walk w = {.c = c, .f = f, .out = out, .s = s, .path = exti__buf(s.n)};
-    int rc;
-
-    if (!s.n)
-        return 0;
-    rc = enter(&w, 0, err);
-    while (!rc && !w.bad && w.depth)
-        rc = step(&w, err);
-    exti__buf_free(&w.path);
-    exti__free(w.levels);
-    return rc;
-}
-
-/* Without a trie, the external symbols that are defined here. */
-static int walk_symbols(const struct macho_file *f, struct macho_exports *out,
-                        struct exti_error *err)
-{
-    const struct exti_span s = f->pieces[MACHO_SYMBOLS].s, names = f->pieces[MACHO_STRINGS].s;
-    int rc = 0;
-
-    for (size_t i = 0; !rc && i < s.n / NLIST_64_SIZE; i++) {
-        const uint8_t *p = s.p + i * NLIST_64_SIZE;
-        const uint32_t name = exti__macho_u32(p);
-        struct macho_exported e = {.import_name = ""};
-        const uint8_t *nul;
-
-        if (p[4] & (N_STAB | N_PEXT) || !(p[4] & N_EXT) || (p[4] & N_TYPE) == N_UNDF ||
-            name >= names.n)
-            continue;
-        nul = memchr(names.p + name, 0, names.n - name);
-        e.address = exti__macho_u64(p + 8) - f->text->vmaddr;
-        if (nul)
-            rc = add(out, e, names.p + name, (size_t)(nul - (names.p + name)), err);
-    }
-    return rc;
-}
-
-int exti__macho_exports(struct macho_check *c, const struct macho_file *f,
-                        struct macho_exports *out, struct exti_error *err)
-{
-    const struct macho_piece *info = &f->pieces[MACHO_EXPORT],
-                             *own = &f->pieces[MACHO_EXPORTS_TRIE];
-    const bool has_trie = info->present || own->present;
-
-    /* Names share their beginnings in the trie; real ones unfold to a few times its size.  Several
-     * files may come to one list. */
-    out->names.max +=
-        ((size_t)1 << 20) + 17 * (own->s.n + info->s.n + f->pieces[MACHO_STRINGS].s.n);
-    return has_trie ? walk_trie(c, f, own->s.n ? own->s : info->s, out, err)
-                    : walk_symbols(f, out, err);
-}
+#include "macho/check/macho_check_exports.h"
+#include "macho/check/macho_check_follow.h"
+#include "macho/check/macho_check_report.h"
 
 int exti__macho_rule_trie(struct macho_check *c, const struct macho_file *f, struct exti_error *err)
 {
@@ -294,8 +24,8 @@ int exti__macho_rule_trie(struct macho_check *c, const struct macho_file *f, str
 
 /* ---- before and after ------------------------------------------------------------------------ */
 
-static int compare(struct macho_check *c, const struct macho_exported *was,
-                   const struct macho_exported *now, struct exti_error *err)
+static int compare_export(struct macho_check *c, const struct macho_exported *was,
+                          const struct macho_exported *now, struct exti_error *err)
 {
     const bool is_address =
         !(was->flags & EXPORT_SYMBOL_FLAGS_REEXPORT) &&
@@ -322,8 +52,8 @@ static int compare(struct macho_check *c, const struct macho_exported *was,
     return rc;
 }
 
-static int compare_lists(struct macho_check *c, const struct macho_exports *b,
-                         const struct macho_exports *a, struct exti_error *err)
+static int compare_exports(struct macho_check *c, const struct macho_exports *b,
+                           const struct macho_exports *a, struct exti_error *err)
 {
     size_t i = 0, j = 0;
     int rc = 0;
@@ -336,7 +66,7 @@ static int compare_lists(struct macho_check *c, const struct macho_exports *b,
         else if (order > 0)
             exti__macho_finding(c, EXTI_NO_OFFSET, "export %s is new", a->v[j].text);
         else
-            rc = compare(c, &b->v[i], &a->v[j], err);
+            rc = compare_export(c, &b->v[i], &a->v[j], err);
         i += order <= 0;
         j += order >= 0;
     }
@@ -357,7 +87,7 @@ int exti__macho_step_exports(struct macho_check *c, struct exti_error *err)
     if (!rc) {
         exti__macho_exports_sort(&b);
         exti__macho_exports_sort(&a);
-        rc = compare_lists(c, &b, &a, err);
+        rc = compare_exports(c, &b, &a, err);
     }
     exti__macho_exports_free(&b);
     exti__macho_exports_free(&a);

@@ -1,26 +1,27 @@
-/* The numbers in the original's segments that hold addresses and so move with a page shift:
- * pointers that dyld rebases, unwind tables, offsets of initialisers. */
+/* Numbers in the original's segments that hold addresses and so move with a page shift: pointers
+ * that dyld rebases, unwind tables, offsets of initialisers. */
+#include "macho/check/macho_check_word.h"
+
 #include <string.h>
 
+#include "base/error.h"
 #include "base/mem.h"
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check_bind.h"
+#include "macho/check/macho_check_chain.h"
+#include "macho/read/macho_segments.h"
+#include "macho/read/macho_word.h"
 
 #define UNWIND_HEADER_SIZE 28u
 #define INDEX_ENTRY_SIZE 12u
 #define UNWIND_REGULAR 2u
 
-int exti__macho_word_add(struct macho_words *list, uint64_t at, uint8_t size,
-                         struct exti_error *err)
+static int add_word(struct macho_words *list, uint64_t at, uint8_t size, struct exti_error *err)
 {
-    if (list->n == list->cap) {
-        size_t cap = list->cap ? list->cap * 2 : 1024;
-        struct macho_word *v = exti__realloc_array(list->v, cap, sizeof *v);
+    struct macho_word *v = exti__array_room(list->v, list->n, &list->cap, sizeof *v);
 
-        if (!v)
-            return exti__fail_nomem(err);
-        list->v = v;
-        list->cap = cap;
-    }
+    if (!v)
+        return exti__fail_nomem(err);
+    list->v = v;
     list->v[list->n++] = (struct macho_word){at, size};
     return 0;
 }
@@ -31,7 +32,7 @@ static int add_array(struct macho_words *out, struct exti_span s, uint64_t at, u
     int rc = 0;
 
     for (uint64_t i = 0; !rc && i < count && at <= s.n && s.n - at >= 4; i++, at += step)
-        rc = exti__macho_word_add(out, s.base + at, 4, err);
+        rc = add_word(out, s.base + at, 4, err);
     return rc;
 }
 
@@ -42,8 +43,8 @@ static uint32_t word(struct exti_span s, uint64_t at)
     return at <= s.n && s.n - at >= 4 ? exti__macho_u32(s.p + at) : 0;
 }
 
-/* Entries of a regular page tell functions from the image's start; those of a compressed one
- * from the page's first function. */
+/* Entries of a regular page hold offsets from the image's start; those of a compressed page
+ * count from its first function. */
 static int add_page(struct macho_words *out, struct exti_span s, uint64_t page,
                     struct exti_error *err)
 {
@@ -68,7 +69,7 @@ static int add_unwind(struct macho_words *out, struct exti_span s, struct exti_e
         if (!rc)
             rc = add_page(out, s, word(s, at + 4), err);
     }
-    /* Functions and their language data, from the first entry's list to the last one's. */
+    /* The LSDA array extends from the first index entry's LSDA offset to the last one's. */
     if (!rc && count) {
         const uint64_t first = word(s, index + 8),
                        end = word(s, index + (count - 1) * INDEX_ENTRY_SIZE + 8);
@@ -105,10 +106,15 @@ static int add_rebases(struct macho_check *c, struct macho_words *out, struct ex
         struct exti_span s;
 
         if (!exti__macho_at(b, b->text->vmaddr + list.v[i].at, 8, "", &s, NULL))
-            rc = exti__macho_word_add(out, (uint64_t)(s.p - b->file.p), 8, err);
+            rc = add_word(out, (uint64_t)(s.p - b->file.p), 8, err);
     }
     exti__macho_slots_free(&list);
     return rc;
+}
+
+static int add_rebased(void *user, uint64_t at, struct exti_error *err)
+{
+    return add_word(user, at, 8, err);
 }
 
 static int add_chains(struct macho_check *c, struct macho_words *out, struct exti_error *err)
@@ -123,7 +129,7 @@ static int add_chains(struct macho_check *c, struct macho_words *out, struct ext
     if (rc)
         return rc;
     if (ok)
-        rc = exti__macho_chain_walk(c, &c->before, &t, out, err);
+        rc = exti__macho_chain_walk(c, &c->before, &t, add_rebased, out, err);
     exti__macho_chain_close(&t);
     return rc;
 }

@@ -1,5 +1,5 @@
-/* The pieces of __LINKEDIT while a copy is put together. */
-#include "macho/read/macho_priv.h"
+/* The pieces of __LINKEDIT in a copy. */
+#include "macho/edit/macho_build.h"
 
 struct exti_buf *exti__macho_piece_new(struct macho_build *b, enum macho_piece_kind kind,
                                        size_t max)

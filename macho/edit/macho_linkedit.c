@@ -1,15 +1,18 @@
-/* __LINKEDIT laid out anew.  Apple's codesign_allocate, install_name_tool and strip walk its pieces in
- * one order (cctools, checkout.c) and refuse a file in which one does not begin where the last ended. */
+/* The layout of __LINKEDIT.  Apple's codesign_allocate, install_name_tool and strip expect the
+ * pieces in one order (cctools checkout.c) and refuse a file with gaps between them. */
+#include "macho/edit/macho_linkedit.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "macho/read/macho_priv.h"
+#include "macho/edit/macho_sign.h"
+#include "macho/read/macho_word.h"
 
 enum {
     SIGNATURE_ALIGN = 16,
-    /* segment_command_64 */
+    /* Field offsets in segment_command_64. */
     VMADDR = 24,
     VMSIZE = 32,
     FILEOFF = 40,
@@ -19,31 +22,26 @@ enum {
 struct layout {
     struct macho_build *b;
     struct exti_buf *out;
-    uint64_t start; /* offset of __LINKEDIT in the copy */
+    uint64_t start; /* __LINKEDIT's offset in the copy */
     struct exti_error *err;
 };
 
-static uint32_t get32(const uint8_t *p)
-{
-    struct exti_cur c = exti__cur(exti__span(p, 4), false);
-
-    return exti__cur_u32(&c);
-}
-
-/* The first command of the copy that is `cmd`, and named `segment` if that is given; or NULL. */
+/* The copy's first command `cmd`, for segment `segment` unless that is NULL; NULL if there is
+ * none. */
 static uint8_t *find_command(const struct macho_build *b, uint32_t cmd, const char *segment)
 {
     uint8_t *p = b->commands.p;
 
     for (uint32_t i = 0; i < b->command_count; i++) {
-        if (get32(p) == cmd && (!segment || strncmp((const char *)p + 8, segment, 16) == 0))
+        if (exti__macho_u32(p) == cmd &&
+            (!segment || strncmp((const char *)p + 8, segment, 16) == 0))
             return p;
-        p += get32(p + 4);
+        p += exti__macho_u32(p + 4);
     }
     return NULL;
 }
 
-/* The command that tells of a piece; one that was dropped tells of nothing. */
+/* The copy's command that locates a piece; NULL if it was dropped. */
 static uint8_t *piece_command(const struct macho_build *b, enum macho_piece_kind kind)
 {
     const struct macho_piece *p = &b->f->pieces[kind];
@@ -61,7 +59,7 @@ static int put_fields(const struct layout *l, enum macho_piece_kind kind, uint64
         return 0;
     if (offset > UINT32_MAX || size > UINT32_MAX)
         return exti__fail(l->err, EXTI_E_NOSPACE, l->b->f->linkedit->fileoff,
-                          "__LINKEDIT: would pass 4 GiB, which load commands cannot tell");
+                          "__LINKEDIT: would exceed 4 GiB, the limit of load commands");
     exti__put_u32(command + p->off_at, (uint32_t)offset, false);
     exti__put_u32(command + p->size_at, (uint32_t)(size / p->unit), false);
     return 0;
@@ -71,10 +69,10 @@ static uint32_t old_offset(const struct macho_file *f, enum macho_piece_kind kin
 {
     const struct macho_piece *p = &f->pieces[kind];
 
-    return get32(f->commands[p->command].s.p + p->off_at);
+    return exti__macho_u32(f->commands[p->command].s.p + p->off_at);
 }
 
-/* ---- where no piece changes its size, each stays where it is ----------------------------------------- */
+/* ---- if no piece changes its size, the layout stays ----------------------------------------- */
 
 static uint64_t pieces_end(const struct macho_file *f)
 {
@@ -100,8 +98,8 @@ static bool keeps_sizes(const struct macho_build *b)
     return !signature->s.n || signature->s.base - f->file.base >= pieces_end(f);
 }
 
-/* Bytes of the old __LINKEDIT to keep.  What linkers leave between the last piece and the signature
- * stays; behind an unsigned file's last piece nothing may stand once there is a signature. */
+/* How many bytes of the old __LINKEDIT stay.  Padding before a signature stays.  An unsigned
+ * file that gets a signature loses what follows its last piece. */
 static uint64_t kept_size(const struct macho_build *b)
 {
     const struct macho_file *f = b->f;
@@ -143,18 +141,18 @@ static int keep_layout(const struct layout *l)
     return rc;
 }
 
-/* ---- otherwise they follow each other ------------------------------------------------------------------ */
+/* ---- otherwise the pieces are laid out anew -------------------------------------------------- */
 
-static int align(const struct layout *l, uint64_t to)
+static int align_output(const struct layout *l, uint64_t to)
 {
     const uint64_t over = (l->start + l->out->n) % to;
 
     return over ? exti__buf_zeros(l->out, (size_t)(to - over), l->err) : 0;
 }
 
-/* dyld wants pointer alignment of all but these two.  Behind an odd number of indirect symbols some
- * linkers round and others do not: a gap that there was stays. */
-static uint64_t alignment(const struct macho_file *f, enum macho_piece_kind kind)
+/* dyld requires pointer alignment for all pieces but these two.  After an odd number of indirect
+ * symbols some linkers align the strings and others do not, so an existing gap stays. */
+static uint64_t piece_alignment(const struct macho_file *f, enum macho_piece_kind kind)
 {
     const struct exti_span *s = &f->pieces[kind].s, *before = &f->pieces[MACHO_INDIRECT_SYMBOLS].s;
 
@@ -165,8 +163,8 @@ static uint64_t alignment(const struct macho_file *f, enum macho_piece_kind kind
     return before->n && s->n && before->base + before->n != s->base && s->base % 8 == 0 ? 8 : 1;
 }
 
-/* Empty pieces of the newer commands stand where they would if they were not; the older commands have
- * zero there. */
+/* Where an empty piece's offset points: linkedit_data_commands give its position in the order;
+ * older commands give 0. */
 static bool empty_has_offset(const struct macho_file *f, enum macho_piece_kind kind)
 {
     if (!f->pieces[kind].s.n)
@@ -174,7 +172,7 @@ static bool empty_has_offset(const struct macho_file *f, enum macho_piece_kind k
     return f->commands[f->pieces[kind].command].s.n == LINKEDIT_DATA_COMMAND_SIZE;
 }
 
-static int place(const struct layout *l, enum macho_piece_kind kind)
+static int place_piece(const struct layout *l, enum macho_piece_kind kind)
 {
     const struct macho_piece *p = &l->b->f->pieces[kind];
     const struct exti_span s = exti__macho_piece(l->b, kind);
@@ -185,29 +183,29 @@ static int place(const struct layout *l, enum macho_piece_kind kind)
         return 0;
     if (!s.n)
         return put_fields(l, kind, empty_has_offset(l->b->f, kind) ? l->start + l->out->n : 0, 0);
-    rc = align(l, alignment(l->b->f, kind));
+    rc = align_output(l, piece_alignment(l->b->f, kind));
     if (rc)
         return rc;
     offset = l->start + l->out->n;
     rc = exti__buf_append(l->out, s.p, s.n, l->err);
-    /* Padding counts as the piece's own, or it would be a hole. */
+    /* Padding belongs to the piece; outside it, it would be a gap. */
     if (!rc && p->unit == 1 && kind != MACHO_STRINGS && l->b->pieces[kind].replaced) {
-        rc = align(l, 8);
+        rc = align_output(l, 8);
         size = l->start + l->out->n - offset;
     }
     return rc ? rc : put_fields(l, kind, offset, size);
 }
 
-static int place_all(const struct layout *l)
+static int place_pieces(const struct layout *l)
 {
     int rc = 0;
 
     for (int kind = 0; !rc && kind < MACHO_SIGNATURE; kind++)
-        rc = place(l, (enum macho_piece_kind)kind);
+        rc = place_piece(l, (enum macho_piece_kind)kind);
     return rc;
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------- */
+/* ---- signature and segment ------------------------------------------------------------------- */
 
 static int reserve_signature(const struct layout *l, uint64_t *size)
 {
@@ -219,20 +217,20 @@ static int reserve_signature(const struct layout *l, uint64_t *size)
     *size = 0;
     if (!b->resign || !command)
         return 0;
-    rc = align(l, SIGNATURE_ALIGN);
+    rc = align_output(l, SIGNATURE_ALIGN);
     if (rc)
         return rc;
     limit = l->start + l->out->n;
     *size = exti__macho_signature_size(&b->signature, b->identifier, limit);
     if (limit > UINT32_MAX || *size > UINT32_MAX - limit)
         return exti__fail(l->err, EXTI_E_NOSPACE, b->f->linkedit->fileoff,
-                          "LC_CODE_SIGNATURE: the signature would pass 4 GiB");
+                          "LC_CODE_SIGNATURE: the signature would exceed 4 GiB");
     exti__put_u32(command + 8, (uint32_t)limit, false);
     exti__put_u32(command + 12, (uint32_t)*size, false);
     return 0;
 }
 
-/* A vmsize with room left is kept, even one that a linker did not round to pages. */
+/* Keeps a vmsize that is large enough, even if the linker did not round it to pages. */
 static int put_segment(const struct layout *l, uint64_t filesize)
 {
     const struct macho_file *f = l->b->f;
@@ -248,7 +246,7 @@ static int put_segment(const struct layout *l, uint64_t filesize)
         if (f->segments[i].vmaddr > s->vmaddr && f->segments[i].vmaddr < end)
             return exti__fail(l->err, EXTI_E_NOSPACE, f->commands[s->command].s.base + VMSIZE,
                               "__LINKEDIT: would need %" PRIu64
-                              " bytes of memory, %s is at 0x%" PRIx64 " behind it",
+                              " bytes of memory, but %s follows at 0x%" PRIx64 "",
                               vmsize, f->segments[i].name, f->segments[i].vmaddr);
     exti__put_u64(command + VMADDR, s->vmaddr + l->b->shift, false);
     exti__put_u64(command + VMSIZE, vmsize, false);
@@ -263,7 +261,7 @@ int exti__macho_linkedit(struct macho_build *b, struct exti_buf *out, uint64_t *
     const struct layout l = {
         .b = b, .out = out, .start = b->f->linkedit->fileoff + b->shift, .err = err};
     uint64_t signature;
-    int rc = keeps_sizes(b) ? keep_layout(&l) : place_all(&l);
+    int rc = keeps_sizes(b) ? keep_layout(&l) : place_pieces(&l);
 
     if (!rc)
         rc = reserve_signature(&l, &signature);

@@ -1,9 +1,11 @@
-/* The library search path: an LC_RPATH for each entry. */
+/* The library search path: one LC_RPATH per entry. */
+#include "macho/edit/macho_paths.h"
+
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "macho/edit/macho_commands.h"
+#include "macho/edit/macho_items.h"
 
 #define LOADER_PATH "@loader_path"
 
@@ -13,7 +15,7 @@ struct paths {
     size_t count, cap;
 };
 
-static char *join(const char *head, size_t n, const char *tail, size_t m)
+static char *join_text(const char *head, size_t n, const char *tail, size_t m)
 {
     char *p = exti__alloc(n + m + 1);
 
@@ -25,8 +27,9 @@ static char *join(const char *head, size_t n, const char *tail, size_t m)
     return p;
 }
 
-/* dyld takes @loader_path for the loading file's folder only where a name begins with it. */
-static size_t token(const char *text, size_t n, const char *word)
+/* Length of `word` at the start of `text` if a folder separator or nothing follows it, otherwise
+ * 0.  dyld expands @loader_path only at the start of a name. */
+static size_t leading_token(const char *text, size_t n, const char *word)
 {
     const size_t m = strlen(word);
 
@@ -36,39 +39,36 @@ static size_t token(const char *text, size_t n, const char *word)
 int exti__macho_translate(struct macho_edit *e, const char **text, struct exti_error *err)
 {
     const char *origin = e->b->opts->origin;
-    const size_t n = strlen(*text), skip = origin ? token(*text, n, LOADER_PATH) : 0;
+    const size_t n = strlen(*text), skip = origin ? leading_token(*text, n, LOADER_PATH) : 0;
     char *p;
     int rc;
 
     if (!skip)
         return 0;
-    p = join(origin, strlen(origin), *text + skip, n - skip);
+    p = join_text(origin, strlen(origin), *text + skip, n - skip);
     rc = exti__macho_own(e, p, err);
     if (!rc)
         *text = p;
     return rc;
 }
 
-/* Unless it is there already. */
-static int add(struct paths *list, const char *text, struct exti_error *err)
+/* Skips duplicates. */
+static int add_unique(struct paths *list, const char *text, struct exti_error *err)
 {
+    const char **p;
+
     for (size_t i = 0; i < list->count; i++)
         if (strcmp(list->text[i], text) == 0)
             return 0;
-    if (list->count == list->cap) {
-        size_t cap = list->cap ? list->cap * 2 : 16;
-        const char **p = exti__realloc_array(list->text, cap, sizeof *p);
-
-        if (!p)
-            return exti__fail_nomem(err);
-        list->text = p;
-        list->cap = cap;
-    }
+    p = exti__array_room(list->text, list->count, &list->cap, sizeof *p);
+    if (!p)
+        return exti__fail_nomem(err);
+    list->text = p;
     list->text[list->count++] = text;
     return 0;
 }
 
-/* Entries as a caller spells them: between colons, with $ORIGIN. */
+/* Appends the entries of a caller's list: separated by colons, with $ORIGIN for @loader_path. */
 static int add_entries(struct macho_edit *e, struct paths *list, const char *entries,
                        struct exti_error *err)
 {
@@ -82,18 +82,19 @@ static int add_entries(struct macho_edit *e, struct paths *list, const char *ent
         n = strcspn(p, ":");
         if (!n)
             continue;
-        skip = token(p, n, "$ORIGIN");
-        skip = skip ? skip : token(p, n, "${ORIGIN}");
-        own = join(LOADER_PATH, skip ? strlen(LOADER_PATH) : 0, p + skip, n - skip);
+        skip = leading_token(p, n, "$ORIGIN");
+        skip = skip ? skip : leading_token(p, n, "${ORIGIN}");
+        own = join_text(LOADER_PATH, skip ? strlen(LOADER_PATH) : 0, p + skip, n - skip);
         rc = exti__macho_own(e, own, err);
         if (!rc)
-            rc = add(list, own, err);
+            rc = add_unique(list, own, err);
     }
     return rc;
 }
 
-/* *changed: another list than the file's is asked for. */
-static int list_new(struct macho_edit *e, struct paths *list, bool *changed, struct exti_error *err)
+/* *changed: the edits ask for another list than the file's. */
+static int list_new_paths(struct macho_edit *e, struct paths *list, bool *changed,
+                          struct exti_error *err)
 {
     const struct exti_rewrite_opts *opts = e->b->opts;
     int rc = 0;
@@ -108,14 +109,14 @@ static int list_new(struct macho_edit *e, struct paths *list, bool *changed, str
 
         rc = exti__macho_translate(e, &text, err);
         if (!rc)
-            rc = add(list, text, err);
+            rc = add_unique(list, text, err);
         if (text != old)
             *changed = true;
     }
     return rc;
 }
 
-static bool is_as_it_was(const struct macho_file *f, const struct paths *list)
+static bool is_unchanged_list(const struct macho_file *f, const struct paths *list)
 {
     if (list->count != f->rpath_count)
         return false;
@@ -125,8 +126,9 @@ static bool is_as_it_was(const struct macho_file *f, const struct paths *list)
     return true;
 }
 
-/* Takes the old commands out; gives the place of the first, or the one behind the libraries. */
-static size_t take_out(struct macho_edit *e)
+/* Removes the old commands.  Returns the index of the first, or the index after the libraries if
+ * there was none. */
+static size_t remove_old_paths(struct macho_edit *e)
 {
     size_t kept = 0, at = SIZE_MAX, behind = e->count;
 
@@ -145,7 +147,7 @@ static size_t take_out(struct macho_edit *e)
     return behind < kept ? behind : kept;
 }
 
-static struct macho_item item_for(const struct macho_file *f, const char *text)
+static struct macho_item rpath_item(const struct macho_file *f, const char *text)
 {
     struct macho_item item = {.cmd = LC_RPATH, .text = text};
 
@@ -171,11 +173,11 @@ int exti__macho_edit_paths(struct macho_edit *e, struct exti_error *err)
 
     if (!opts->origin && !opts->path_set && !opts->path_prepend)
         return 0;
-    rc = list_new(e, &list, &changed, err);
-    if (!rc && changed && !is_as_it_was(f, &list)) {
-        at = take_out(e);
+    rc = list_new_paths(e, &list, &changed, err);
+    if (!rc && changed && !is_unchanged_list(f, &list)) {
+        at = remove_old_paths(e);
         for (size_t i = 0; !rc && i < list.count; i++)
-            rc = exti__macho_insert(e, at + i, item_for(f, list.text[i]), err);
+            rc = exti__macho_insert(e, at + i, rpath_item(f, list.text[i]), err);
     }
     exti__free(list.text);
     return rc;

@@ -1,9 +1,15 @@
-/* Binds anew what the opcode streams of LC_DYLD_INFO bind. */
+/* Rebinds LC_DYLD_INFO's opcode streams. */
+#include "macho/edit/macho_rebind_opcodes.h"
+
 #include <stdlib.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "macho/edit/macho_rebind.h"
+#include "macho/edit/macho_bind_encode.h"
+#include "macho/edit/macho_targets.h"
+#include "macho/read/macho_bind.h"
+#include "macho/read/macho_rebase.h"
+#include "macho/read/macho_segments.h"
 
 struct stream {
     struct macho_bind *list;
@@ -11,12 +17,12 @@ struct stream {
     bool changed;
 };
 
-/* A slot that the weak stream is to bind no longer. */
+/* A slot that the copy's weak stream no longer binds. */
 struct freed {
     uint64_t vmaddr;
-    struct macho_bind bind; /* what is to be in it: ordinal is a library's */
+    struct macho_bind bind; /* its new binding; the ordinal is a library's */
     const struct macho_bound *known;
-    bool holds; /* it is, without the weak stream */
+    bool holds; /* it gets the right value without another binding */
 };
 
 struct streams {
@@ -26,36 +32,32 @@ struct streams {
     size_t freed_count;
 };
 
-static int add(struct stream *s, const struct macho_bind *b, struct exti_error *err)
+static int append_binding(struct stream *s, const struct macho_bind *b, struct exti_error *err)
 {
-    if (s->count == s->cap) {
-        size_t cap = s->cap ? s->cap * 2 : 64;
-        struct macho_bind *list = exti__realloc_array(s->list, cap, sizeof *list);
+    struct macho_bind *list = exti__array_room(s->list, s->count, &s->cap, sizeof *list);
 
-        if (!list)
-            return exti__fail_nomem(err);
-        s->list = list;
-        s->cap = cap;
-    }
+    if (!list)
+        return exti__fail_nomem(err);
+    s->list = list;
     s->list[s->count++] = *b;
     return 0;
 }
 
 static int add_bind(void *user, const struct macho_bind *b, struct exti_error *err)
 {
-    return add(user, b, err);
+    return append_binding(user, b, err);
 }
 
-static uint64_t vmaddr(const struct streams *x, const struct macho_bind *b)
+static uint64_t slot_address(const struct streams *x, const struct macho_bind *b)
 {
     return x->r->b->f->segments[b->segment].vmaddr + b->offset;
 }
 
 /* ---- the weak stream ------------------------------------------------------------------------ */
 
-/* Whether a weak binding goes, and to which library the slot is bound instead. */
-static int leaves(const struct streams *x, const struct macho_bind *b, bool *out, int32_t *library,
-                  struct exti_error *err)
+/* Whether a binding leaves the weak stream, and which library then binds its slot. */
+static int leaves_weak_stream(const struct streams *x, const struct macho_bind *b, bool *out,
+                              int32_t *library, struct exti_error *err)
 {
     int rc = exti__macho_new_ordinal(x->r, b->symbol, BIND_SPECIAL_DYLIB_WEAK_LOOKUP, library, err);
 
@@ -70,7 +72,7 @@ static int by_vmaddr(const void *pa, const void *pb)
     return (a->vmaddr > b->vmaddr) - (a->vmaddr < b->vmaddr);
 }
 
-/* Takes out of the weak stream what is no longer looked up there. */
+/* Removes from the weak stream the bindings that now go to one library. */
 static int free_slots(struct streams *x, struct exti_error *err)
 {
     size_t kept = 0;
@@ -82,7 +84,7 @@ static int free_slots(struct streams *x, struct exti_error *err)
         struct macho_bind b = x->weak.list[i];
         int32_t library;
         bool goes;
-        int rc = leaves(x, &b, &goes, &library, err);
+        int rc = leaves_weak_stream(x, &b, &goes, &library, err);
 
         if (rc)
             return rc;
@@ -92,8 +94,9 @@ static int free_slots(struct streams *x, struct exti_error *err)
         } else if (!b.is_override) {
             b.ordinal = library;
             b.flags = 0;
-            x->freed[x->freed_count++] = (struct freed){
-                .vmaddr = vmaddr(x, &b), .bind = b, .known = exti__macho_bound(x->r, b.symbol)};
+            x->freed[x->freed_count++] = (struct freed){.vmaddr = slot_address(x, &b),
+                                                        .bind = b,
+                                                        .known = exti__macho_bound(x->r, b.symbol)};
         }
     }
     x->weak.changed = kept < x->weak.count;
@@ -110,10 +113,10 @@ static struct freed *freed_at(const struct streams *x, uint64_t at)
     return x->freed_count ? bsearch(&key, x->freed, x->freed_count, sizeof key, by_vmaddr) : NULL;
 }
 
-/* A rebased slot has the file's own definition in it, as linkers leave it, or else it does not
- * count. */
-static int look_at_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t type,
-                          struct exti_error *err)
+/* Linkers leave the address of the file's own definition definition in a rebased slot.  A slot
+ * with another value needs a binding. */
+static int match_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t type,
+                        struct exti_error *err)
 {
     struct streams *x = user;
     const struct macho_file *f = x->r->b->f;
@@ -133,12 +136,13 @@ static int look_at_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t
     return 0;
 }
 
-/* What binds a slot beside the weak stream binds it to the same as the others of its name. */
-static void look_at_binds(struct streams *x, struct stream *s)
+/* If another stream also binds a freed slot to the same name, that binding gets the slot's new
+ * library. */
+static void match_bindings(struct streams *x, struct stream *s)
 {
     for (size_t i = 0; i < s->count; i++) {
         struct macho_bind *b = &s->list[i];
-        struct freed *freed = freed_at(x, vmaddr(x, b));
+        struct freed *freed = freed_at(x, slot_address(x, b));
 
         if (!freed)
             continue;
@@ -151,25 +155,25 @@ static void look_at_binds(struct streams *x, struct stream *s)
     }
 }
 
-/* Without a weak binding each slot must still be bound to something. */
+/* Every slot that left the weak stream needs a value from a rebase or another binding. */
 static int fill_slots(struct streams *x, struct exti_error *err)
 {
-    int rc = exti__macho_rebases(x->r->b->f, look_at_rebase, x, err);
+    int rc = exti__macho_rebases(x->r->b->f, match_rebase, x, err);
 
     if (rc)
         return rc;
-    look_at_binds(x, &x->eager);
-    look_at_binds(x, &x->lazy);
+    match_bindings(x, &x->eager);
+    match_bindings(x, &x->lazy);
     for (size_t i = 0; !rc && i < x->freed_count; i++) {
         if (x->freed[i].holds)
             continue;
-        rc = add(&x->eager, &x->freed[i].bind, err);
+        rc = append_binding(&x->eager, &x->freed[i].bind, err);
         x->eager.changed = true;
     }
     return rc;
 }
 
-/* ---- the others ----------------------------------------------------------------------------- */
+/* ---- eager and lazy streams ------------------------------------------------------------------ */
 
 static int rebind_stream(struct streams *x, struct stream *s, struct exti_error *err)
 {
@@ -179,7 +183,7 @@ static int rebind_stream(struct streams *x, struct stream *s, struct exti_error 
     for (size_t i = 0; i < s->count; i++) {
         struct macho_bind *b = &s->list[i];
 
-        /* Streams bind a symbol in many slots, one after the other. */
+        /* Streams usually bind one symbol in many slots in a row. */
         if (b->symbol != symbol || b->ordinal != was) {
             int rc = exti__macho_new_ordinal(x->r, b->symbol, b->ordinal, &now, err);
 
@@ -194,7 +198,8 @@ static int rebind_stream(struct streams *x, struct stream *s, struct exti_error 
     return 0;
 }
 
-/* Sets the library in the opcode at `p`, of which `n` bytes are there, if it is as long then. */
+/* Overwrites the ordinal of the opcode at `p`, with `n` bytes left, if the new ordinal takes the
+ * same number of bytes. */
 static bool set_in_place(uint8_t *p, size_t n, int32_t library)
 {
     size_t size = 1;
@@ -216,9 +221,9 @@ static bool set_in_place(uint8_t *p, size_t n, int32_t library)
     return true;
 }
 
-/* The lazy stream with other libraries at the same places, for stub helpers know these by number.
- * *done is false where that cannot be. */
-static int edit_lazy(struct streams *x, bool *done, struct exti_error *err)
+/* Changes ordinals in the lazy stream in place, because stub helpers refer to its opcodes by
+ * offset.  *done is false if an ordinal does not fit. */
+static int edit_lazy_in_place(struct streams *x, bool *done, struct exti_error *err)
 {
     const struct macho_file *f = x->r->b->f;
     struct exti_span s = f->pieces[MACHO_LAZY_BIND].s;
@@ -238,7 +243,7 @@ static int edit_lazy(struct streams *x, bool *done, struct exti_error *err)
     return rc;
 }
 
-/* Writes a stream anew, with room for what a new library for each symbol could need. */
+/* Writes a stream anew, with space for one ordinal opcode per symbol. */
 static int write_stream(struct streams *x, enum macho_piece_kind kind, const struct stream *s,
                         struct exti_error *err)
 {
@@ -254,14 +259,14 @@ static int write_stream(struct streams *x, enum macho_piece_kind kind, const str
     return rc ? rc : exti__buf_align(out, 8, err);
 }
 
-/* All lazy bindings become eager ones, as with the linker's -bind_at_load: dyld binds them when it
- * loads the file anyway, since macOS 12. */
-static int hurry(struct streams *x, struct exti_error *err)
+/* Moves all lazy bindings to the eager stream, as the linker's -bind_at_load does.  Since macOS
+ * 12 dyld binds them at load time anyway. */
+static int bind_lazy_eagerly(struct streams *x, struct exti_error *err)
 {
     int rc = 0;
 
     for (size_t i = 0; !rc && i < x->lazy.count; i++)
-        rc = add(&x->eager, &x->lazy.list[i], err);
+        rc = append_binding(&x->eager, &x->lazy.list[i], err);
     x->eager.changed = true;
     exti__macho_piece_new(x->r->b, MACHO_LAZY_BIND, 0);
     return rc;
@@ -273,9 +278,9 @@ static int write_streams(struct streams *x, struct exti_error *err)
     int rc = 0;
 
     if (x->lazy.changed)
-        rc = edit_lazy(x, &done, err);
+        rc = edit_lazy_in_place(x, &done, err);
     if (!rc && !done)
-        rc = hurry(x, err);
+        rc = bind_lazy_eagerly(x, err);
     if (!rc && x->eager.changed)
         rc = write_stream(x, MACHO_BIND, &x->eager, err);
     if (!rc && x->weak.changed)

@@ -1,16 +1,20 @@
-/* Room for the load commands, which end where the first section begins.  Linkers leave some: 32 bytes at
- * least, about 50 as a rule.  What does not fit is helped, least harm first, by
+/* Space for the load commands, which must end where the first section starts.  Linkers leave at
+ * least 32 bytes and usually about 50.  If the commands do not fit, these help, least harmful
+ * first:
  *   1. the short name of the library to bind to;
- *   2. leaving out what neither dyld nor a debugger misses;
- *   3. leaving out what only tools look at, function starts last: they help to symbolise stripped code;
- *   4. moving all behind the header by pages (macho_shift.c), with every command as it was.
- * Not done, since the shift covers them: taking over the libSystem entry with a library that re-exports
- * it, and removing section headers.  LC_UUID stays: dyld demands it. */
+ *   2. dropping duplicates and commands that neither dyld nor debuggers need;
+ *   3. dropping commands that only tools read, function starts last, which symbolise stripped code;
+ *   4. moving everything after the header by pages (macho_shift.c), with all commands kept.
+ * The page shift makes two other ways unnecessary: replacing the libSystem entry by a library that
+ * re-exports libSystem, and removing section headers.  LC_UUID stays, because dyld requires it. */
+#include "macho/edit/macho_room.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "macho/edit/macho_commands.h"
+#include "macho/edit/macho_items.h"
+#include "macho/read/macho_arch.h"
 
 enum { SHIFT = 0x4000, NO_PIECE = MACHO_PIECES };
 
@@ -23,7 +27,7 @@ static const struct {
     {LC_SOURCE_VERSION, NO_PIECE, false},
     {LC_DYLIB_CODE_SIGN_DRS, MACHO_CODE_SIGN_DRS, false},
     {LC_SEGMENT_SPLIT_INFO, MACHO_SPLIT_INFO, false},
-    {LC_BUILD_VERSION, NO_PIECE, false}, /* its tools alone */
+    {LC_BUILD_VERSION, NO_PIECE, false}, /* only its tools */
     {LC_FUNCTION_STARTS, MACHO_FUNCTION_STARTS, false},
 };
 
@@ -36,7 +40,7 @@ static uint64_t end_of_commands(const struct macho_edit *e)
     return end;
 }
 
-static bool fits(const struct macho_edit *e)
+static bool commands_fit(const struct macho_edit *e)
 {
     return end_of_commands(e) <= e->b->f->room_end;
 }
@@ -53,7 +57,7 @@ static void use_short_name(struct macho_edit *e)
         item->text = opts->bind_short;
 }
 
-/* More than a handful come from no linker, and comparing them all would take its time. */
+/* Linkers write a handful at most; more would make the pairwise comparison slow. */
 enum { FEW = 256 };
 
 static void drop_second_paths(struct macho_edit *e)
@@ -64,9 +68,9 @@ static void drop_second_paths(struct macho_edit *e)
                 e->items[i].dropped = true;
 }
 
-static void drop(struct macho_edit *e)
+static void drop_unneeded(struct macho_edit *e)
 {
-    for (size_t d = 0; d < sizeof droppable / sizeof *droppable && !fits(e); d++)
+    for (size_t d = 0; d < sizeof droppable / sizeof *droppable && !commands_fit(e); d++)
         for (size_t i = 0; i < e->count; i++) {
             struct macho_item *item = &e->items[i];
 
@@ -82,7 +86,7 @@ static void drop(struct macho_edit *e)
         }
 }
 
-/* A piece goes with the command that told of it. */
+/* Removes the pieces whose commands were dropped. */
 static void drop_pieces(struct macho_edit *e)
 {
     for (size_t i = 0; i < e->count; i++)
@@ -92,14 +96,14 @@ static void drop_pieces(struct macho_edit *e)
                 exti__macho_piece_new(e->b, (enum macho_piece_kind)droppable[d].piece, 0);
 }
 
-static void undo(struct macho_edit *e)
+static void undo_drops(struct macho_edit *e)
 {
     const struct exti_rewrite_opts *opts = e->b->opts;
     struct macho_item *item = opts->bind_short ? exti__macho_library(e, opts->bind_short) : NULL;
 
     for (size_t i = 0; i < e->count; i++)
         e->items[i].dropped = e->items[i].no_tools = false;
-    /* Not where the file itself has it. */
+    /* The file itself may need the library under its short name. */
     if (item && (!item->was || strcmp(item->was, item->text) != 0) &&
         !exti__macho_library(e, opts->bind_name))
         item->text = opts->bind_name;
@@ -110,7 +114,7 @@ static int plan_shift(struct macho_edit *e, struct exti_error *err)
     const struct macho_file *f = e->b->f;
     const uint64_t end = end_of_commands(e);
 
-    if (f->cputype == CPU_TYPE_ARM64 && (f->cpusubtype & ~CPU_SUBTYPE_MASK) == CPU_SUBTYPE_ARM64E)
+    if (exti__macho_is_arm64e(f->cputype, f->cpusubtype))
         return exti__fail(err, EXTI_E_NOSPACE, f->file.base + f->commands_end,
                           "load commands: need %" PRIu64 " bytes more than the %" PRIu64
                           " that are free, and arm64e code cannot be moved; give shorter names, or "
@@ -122,16 +126,16 @@ static int plan_shift(struct macho_edit *e, struct exti_error *err)
 
 int exti__macho_make_room(struct macho_edit *e, struct exti_error *err)
 {
-    if (fits(e))
+    if (commands_fit(e))
         return 0;
     use_short_name(e);
-    if (!fits(e))
+    if (!commands_fit(e))
         drop_second_paths(e);
-    drop(e);
-    if (fits(e)) {
+    drop_unneeded(e);
+    if (commands_fit(e)) {
         drop_pieces(e);
         return 0;
     }
-    undo(e);
+    undo_drops(e);
     return plan_shift(e, err);
 }

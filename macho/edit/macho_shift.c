@@ -1,110 +1,55 @@
-/* The page shift: a copy whose load commands need more room than there is before the first section gets
- * whole pages for them.
+/* The page shift: a copy whose load commands do not fit before the first section gets whole pages
+ * for them.
  *
  *     old file                      copy
  *     0        header, commands     0             header, new commands
- *                                   P             second header, where the old one was
+ *                                   P             second header, in the old one's place
  *     room_end body                 P + room_end  body
  *              __LINKEDIT                         new __LINKEDIT
  *
- * All from the old header on moves by the same P in the file and in memory, so what tells distances
- * within it stays right: code, stubs, relative pointers of Objective-C and Swift, __eh_frame.  What
- * changes is what tells addresses (the targets of rebases, symbols) or counts from the image's start,
- * which is still where the file starts (exports, unwind info, __init_offsets, function starts, data in
- * code).  Code that takes the address of its own Mach-O header finds the second one. */
+ * Everything from the old header on moves by the same P in the file and in memory, so distances
+ * within it stay valid: code, stubs, relative pointers of Objective-C and Swift, __eh_frame.  Two
+ * kinds of numbers change: addresses (rebase targets, symbols), and offsets from the image's
+ * start, which is still the file's start (exports, unwind info, __init_offsets, function starts,
+ * data in code).  Code that takes the address of its own Mach-O header gets the second header. */
+#include "macho/edit/macho_shift.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/error.h"
-#include "macho/edit/macho_shift.h"
+#include "macho/edit/macho_shift_check.h"
+#include "macho/edit/macho_shift_fixups.h"
+#include "macho/edit/macho_shift_place.h"
+#include "macho/edit/macho_shift_tables.h"
+#include "macho/edit/macho_unwind.h"
+#include "macho/read/macho_word.h"
 
 #define ROUTINES_INIT_ADDRESS 8u
 #define ENCRYPTION_CRYPTOFF 8u
 
-/* Offsets in segment_command_64 and section_64. */
+/* Field offsets in segment_command_64 and section_64. */
 #define SEGMENT_NAME 8u
 #define SEGMENT_VMADDR 24u
 #define SEGMENT_NSECTS 64u
 #define SECTION_ADDR 32u
 #define SECTION_OFFSET 48u
 
-static uint32_t load_u32(const uint8_t *p)
-{
-    struct exti_cur c = exti__cur(exti__span(p, 4), false);
+/* ---- load commands --------------------------------------------------------------------------- */
 
-    return exti__cur_u32(&c);
-}
-
-static uint64_t load_u64(const uint8_t *p)
-{
-    struct exti_cur c = exti__cur(exti__span(p, 8), false);
-
-    return exti__cur_u64(&c);
-}
-
-int exti__macho_shift_u32(uint8_t *p, uint64_t shift, uint64_t at, const char *what,
-                          struct exti_error *err)
-{
-    const uint64_t v = load_u32(p) + shift;
-
-    if (v > UINT32_MAX)
-        return exti__fail(err, EXTI_E_UNSUPPORTED, at, "%s: 0x%" PRIx64 " would not fit 32 bits",
-                          what, v);
-    exti__put_u32(p, (uint32_t)v, false);
-    return 0;
-}
-
-static int shift_u64(uint8_t *p, uint64_t shift, const char *what, struct exti_error *err)
-{
-    uint64_t v = load_u64(p);
-
-    if (!exti__add(v, shift, &v))
-        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "%s: 0x%" PRIx64 " would overflow",
-                          what, v);
-    exti__put_u64(p, v, false);
-    return 0;
-}
-
-int exti__macho_shift_body(struct macho_build *b, uint64_t offset, uint64_t n, const char *what,
-                           uint8_t **out, struct exti_error *err)
-{
-    const uint64_t start = b->f->room_end;
-
-    if (offset < start || offset - start > b->body.n || b->body.n - (offset - start) < n)
-        return exti__fail(err, EXTI_E_FORMAT, b->f->file.base + offset,
-                          "%s: not between the load commands and __LINKEDIT", what);
-    *out = b->body.p + (offset - start);
-    return 0;
-}
-
-int exti__macho_shift_piece(struct macho_build *b, enum macho_piece_kind kind,
-                            struct exti_buf **out, struct exti_error *err)
-{
-    const struct exti_span s = exti__macho_piece(b, kind);
-
-    if (b->pieces[kind].replaced) {
-        *out = &b->pieces[kind].data;
-        return 0;
-    }
-    *out = exti__macho_piece_new(b, kind, s.n);
-    return exti__buf_append(*out, s.p, s.n, err);
-}
-
-/* ---- load commands ---------------------------------------------------------------------------------- */
-
-/* __TEXT grows; the others follow it, but for where an empty one says that it has no bytes. */
+/* __TEXT grows, and the other segments move.  The file offset of an empty segment may be 0 and
+ * then stays. */
 static int move_segment(const struct macho_build *b, uint8_t *p, uint32_t size,
                         struct exti_error *err)
 {
     const bool is_text = !strncmp((const char *)p + SEGMENT_NAME, "__TEXT", 16);
     uint8_t *vmaddr = p + SEGMENT_VMADDR, *vmsize = vmaddr + 8, *fileoff = vmaddr + 16,
             *filesize = vmaddr + 24;
-    const uint32_t sections = load_u32(p + SEGMENT_NSECTS);
-    int rc = shift_u64(is_text ? vmsize : vmaddr, b->shift, "segment's address", err);
+    const uint32_t sections = exti__macho_u32(p + SEGMENT_NSECTS);
+    int rc = exti__macho_shift_u64(is_text ? vmsize : vmaddr, b->shift, "segment's address", err);
 
-    if (!rc && (is_text || load_u64(filesize) || load_u64(fileoff)))
-        rc = shift_u64(is_text ? filesize : fileoff, b->shift, "segment's offset", err);
+    if (!rc && (is_text || exti__macho_u64(filesize) || exti__macho_u64(fileoff)))
+        rc = exti__macho_shift_u64(is_text ? filesize : fileoff, b->shift, "segment's offset", err);
     for (uint32_t i = 0; !rc && i < sections; i++) {
         const uint64_t at = SEGMENT_COMMAND_64_SIZE + (uint64_t)i * SECTION_64_SIZE;
         uint8_t *section = p + at;
@@ -114,15 +59,15 @@ static int move_segment(const struct macho_build *b, uint8_t *p, uint32_t size,
                               "LC_SEGMENT_64: %" PRIu32 " sections need more than %" PRIu32
                               " bytes",
                               sections, size);
-        rc = shift_u64(section + SECTION_ADDR, b->shift, "section's address", err);
-        if (!rc && load_u32(section + SECTION_OFFSET)) /* 0 where it has no bytes */
+        rc = exti__macho_shift_u64(section + SECTION_ADDR, b->shift, "section's address", err);
+        if (!rc && exti__macho_u32(section + SECTION_OFFSET)) /* 0: it has no bytes */
             rc = exti__macho_shift_u32(section + SECTION_OFFSET, b->shift, EXTI_NO_OFFSET,
                                        "section's offset", err);
     }
     return rc;
 }
 
-/* The smallest size of the commands that move_command looks into; 0: it looks into no other. */
+/* Minimum size of a command that move_command edits; 0 for others. */
 static uint32_t least_size(uint32_t cmd)
 {
     switch (cmd) {
@@ -145,12 +90,13 @@ static int move_command(const struct macho_build *b, uint8_t *p, uint32_t cmd, u
     case LC_SEGMENT_64:
         return move_segment(b, p, size, err);
     case LC_ROUTINES_64:
-        if (!load_u64(p + ROUTINES_INIT_ADDRESS))
+        if (!exti__macho_u64(p + ROUTINES_INIT_ADDRESS))
             return 0;
-        return shift_u64(p + ROUTINES_INIT_ADDRESS, b->shift, "LC_ROUTINES_64: init_address", err);
+        return exti__macho_shift_u64(p + ROUTINES_INIT_ADDRESS, b->shift,
+                                     "LC_ROUTINES_64: init_address", err);
     case LC_ENCRYPTION_INFO:
     case LC_ENCRYPTION_INFO_64:
-        if (!load_u32(p + ENCRYPTION_CRYPTOFF))
+        if (!exti__macho_u32(p + ENCRYPTION_CRYPTOFF))
             return 0;
         return exti__macho_shift_u32(p + ENCRYPTION_CRYPTOFF, b->shift, EXTI_NO_OFFSET,
                                      "LC_ENCRYPTION_INFO: cryptoff", err);
@@ -159,7 +105,7 @@ static int move_command(const struct macho_build *b, uint8_t *p, uint32_t cmd, u
     }
 }
 
-/* The shared cache's builder alone reads LC_SEGMENT_SPLIT_INFO, and no copy goes into a cache. */
+/* Only the shared cache builder reads LC_SEGMENT_SPLIT_INFO, and copies never go into a cache. */
 static void drop_split_info(struct macho_build *b, size_t at, uint32_t size)
 {
     memmove(b->commands.p + at, b->commands.p + at + size, b->commands.n - at - size);
@@ -193,9 +139,9 @@ static int move_commands(struct macho_build *b, struct exti_error *err)
     return rc;
 }
 
-/* ---- sections --------------------------------------------------------------------------------------- */
+/* ---- sections -------------------------------------------------------------------------------- */
 
-/* Offsets from the image's start in the body itself. */
+/* Shifts offsets from the image's start that sections hold. */
 static int move_section(struct macho_build *b, const struct macho_section *s,
                         struct exti_error *err)
 {
@@ -225,7 +171,7 @@ int exti__macho_shift(struct macho_build *b, struct exti_error *err)
 
     if (!rc && b->f->linkedit->fileoff < start)
         rc = exti__fail(err, EXTI_E_FORMAT, b->f->file.base + start,
-                        "__LINKEDIT begins before the load commands' room ends");
+                        "__LINKEDIT starts before the space for load commands ends");
     if (!rc)
         rc = exti__span_sub(b->f->file, start, b->f->linkedit->fileoff - start, "segments", &body,
                             err);
@@ -248,11 +194,10 @@ int exti__macho_shift(struct macho_build *b, struct exti_error *err)
     return rc ? rc : move_commands(b, err);
 }
 
-/* ---- the second header ------------------------------------------------------------------------------- */
+/* ---- the second header ----------------------------------------------------------------------- */
 
-/* Commands that nobody looks for through the address of an image's own header: dyld alone reads them,
- * and finds them in the first.  They are what an edit makes longer; without them the rest fits where
- * the old header was. */
+/* Commands that only dyld reads, and dyld reads them in the first header.  Edits make these
+ * commands longer; without them the rest fits where the old header was. */
 static bool can_be_left_out(uint32_t cmd)
 {
     switch (cmd) {
@@ -269,14 +214,14 @@ static bool can_be_left_out(uint32_t cmd)
     }
 }
 
-/* As seen from the second header, __TEXT begins with it. */
+/* Makes __TEXT start at the second header. */
 static void begin_text_later(uint8_t *p, uint64_t shift)
 {
     uint8_t *vmaddr = p + SEGMENT_VMADDR, *vmsize = vmaddr + 8, *filesize = vmaddr + 24;
 
-    exti__put_u64(vmaddr, load_u64(vmaddr) + shift, false);
-    exti__put_u64(vmsize, load_u64(vmsize) - shift, false);
-    exti__put_u64(filesize, load_u64(filesize) - shift, false);
+    exti__put_u64(vmaddr, exti__macho_u64(vmaddr) + shift, false);
+    exti__put_u64(vmsize, exti__macho_u64(vmsize) - shift, false);
+    exti__put_u64(filesize, exti__macho_u64(filesize) - shift, false);
 }
 
 int exti__macho_second_header(const struct macho_build *b, struct exti_buf *out,
@@ -290,7 +235,7 @@ int exti__macho_second_header(const struct macho_build *b, struct exti_buf *out,
 
     while (!rc && at + 8 <= b->commands.n) {
         const uint8_t *p = b->commands.p + at;
-        const uint32_t cmd = load_u32(p), size = load_u32(p + 4);
+        const uint32_t cmd = exti__macho_u32(p), size = exti__macho_u32(p + 4);
         const size_t copy = out->n;
 
         if (all || !can_be_left_out(cmd)) {
@@ -306,7 +251,7 @@ int exti__macho_second_header(const struct macho_build *b, struct exti_buf *out,
         return rc;
     if (out->n - start > b->f->room_end)
         return exti__fail(err, EXTI_E_UNSUPPORTED, b->f->file.base,
-                          "a second header of %zu bytes does not fit the old one's %" PRIu64,
+                          "a second header of %zu bytes does not fit into the old one's %" PRIu64,
                           out->n - start, b->f->room_end);
     exti__put_u32(out->p + start + 16, count, false);
     exti__put_u32(out->p + start + 20, (uint32_t)(out->n - start - MACH_HEADER_64_SIZE), false);

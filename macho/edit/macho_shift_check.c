@@ -1,33 +1,35 @@
-/* What the page shift knows how to move.  Anything else is refused: a forgotten address makes a copy
- * that loads and then fails at a distance.
+/* What the page shift can move.  Everything else is refused, because an address that was missed
+ * makes a copy that loads and fails later.
  *
- * Sections known to need nothing, or no more than the rebases in them:
- *   __text, __stubs, __stub_helper     position independent; lazy binding's numbers count in its stream
- *   __const, __cstring, __literal*     data; jump tables and relative pointers tell distances
- *   __eh_frame, __gcc_except_tab       pc-relative, or count from the function's start
- *   __objc_methlist, __objc_methname   relative method lists tell distances to selector references
- *   __swift5_*, __constg_swiftt        relative pointers
- *   __info_plist, __LLVM,__bundle      text and bitcode
- *   __got, __la_symbol_ptr, __data, __mod_init_func, __mod_term_func, __cfstring, __objc_*, __interpose
- *                                      pointers that are bound or rebased
- *   __thread_vars, __thread_data       offsets in the thread-local template
- *   __data, __noptrdata of Go          moduledata's pointers are rebased; its function offsets count
- *                                      from runtime.text
- * Moved by what stands in them: __init_offsets, __unwind_info. */
+ * Sections that need nothing beyond their rebases:
+ *   __text, __stubs, __stub_helper   position independent; lazy binding offsets refer to the stream
+ *   __const, __cstring, __literal*   data; jump tables and relative pointers hold distances
+ *   __eh_frame, __gcc_except_tab     relative to the pc or to the function's start
+ *   __objc_methlist, __objc_methname
+ *                                    relative method lists hold distances to selector references
+ *   __swift5_*, __constg_swiftt      relative pointers
+ *   __info_plist, __LLVM,__bundle    text and bitcode
+ *   __got, __la_symbol_ptr, __data, __mod_init_func, __mod_term_func, __cfstring, __objc_*,
+ *   __interpose                      pointers that are bound or rebased
+ *   __thread_vars, __thread_data     offsets in the thread-local template
+ *   __data, __noptrdata of Go        moduledata's pointers are rebased; its function offsets count
+ *                                    from runtime.text
+ * Sections whose contents the shift edits: __init_offsets, __unwind_info. */
+#include "macho/edit/macho_shift_check.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "macho/edit/macho_shift.h"
+#include "macho/read/macho_arch.h"
 
 #define S_DTRACE_DOF 0xfu
 #define S_ATTR_DEBUG 0x02000000u
 #define SG_NORELOC 0x4u
-#define SHIFT_UNIT 0x4000u /* the larger page of the two architectures */
+#define SHIFT_UNIT 0x4000u /* the larger of the two page sizes */
 
-/* Load commands that tell no place in the file or in memory, or whose places are pieces of
- * __LINKEDIT. */
-static bool is_known(uint32_t cmd)
+/* Load commands without addresses or file offsets, apart from those of pieces in __LINKEDIT. */
+static bool is_known_command(uint32_t cmd)
 {
     switch (cmd) {
     case LC_SEGMENT_64:
@@ -76,7 +78,7 @@ static bool is_known(uint32_t cmd)
     }
 }
 
-/* Pieces of __LINKEDIT with addresses that nothing here moves; an empty one is fine. */
+/* Pieces whose addresses the shift does not update; only empty ones are accepted. */
 static const struct {
     enum macho_piece_kind kind;
     const char *name;
@@ -90,13 +92,13 @@ static const struct {
     {MACHO_FUNCTION_VARIANT_FIXUPS, "function variants' fixups"},
 };
 
-static int check_command(const struct macho_build *b, const struct macho_command *c,
-                         struct exti_error *err)
+static int check_command_moves(const struct macho_build *b, const struct macho_command *c,
+                               struct exti_error *err)
 {
     struct exti_cur cur = exti__cur(c->s, false);
     uint32_t cryptid;
 
-    if (!is_known(c->cmd))
+    if (!is_known_command(c->cmd))
         return exti__fail(err, EXTI_E_UNSUPPORTED, b->f->file.base + c->at,
                           "load command 0x%" PRIx32 " cannot be moved", c->cmd);
     if (c->cmd != LC_ENCRYPTION_INFO && c->cmd != LC_ENCRYPTION_INFO_64)
@@ -109,8 +111,8 @@ static int check_command(const struct macho_build *b, const struct macho_command
     return exti__cur_end(&cur, "LC_ENCRYPTION_INFO", err);
 }
 
-static int check_section(const struct macho_build *b, const struct macho_section *s,
-                         struct exti_error *err)
+static int check_section_moves(const struct macho_build *b, const struct macho_section *s,
+                               struct exti_error *err)
 {
     static const char *const from_image_start[] = {"__thread_starts", "__chain_starts"};
     const uint32_t type = s->flags & SECTION_TYPE;
@@ -135,9 +137,9 @@ static int check_section(const struct macho_build *b, const struct macho_section
     return 0;
 }
 
-/* All segments must move as one: __TEXT grows before them. */
-static int check_segment(const struct macho_build *b, const struct macho_segment *s,
-                         struct exti_error *err)
+/* All segments must follow __TEXT, which grows, and move together. */
+static int check_segment_moves(const struct macho_build *b, const struct macho_segment *s,
+                               struct exti_error *err)
 {
     const struct macho_segment *text = b->f->text;
     const uint64_t at = b->f->file.base + b->f->commands[s->command].at;
@@ -151,12 +153,12 @@ static int check_segment(const struct macho_build *b, const struct macho_segment
         return exti__fail(err, EXTI_E_FORMAT, at, "a second segment __TEXT");
     if (s->vmaddr < text->vmaddr || s->vmaddr - text->vmaddr < text->vmsize)
         return exti__fail(err, EXTI_E_UNSUPPORTED, at,
-                          "segment %s at 0x%" PRIx64 " is not behind __TEXT, it cannot be moved",
+                          "segment %s at 0x%" PRIx64 " does not follow __TEXT and cannot be moved",
                           s->name, s->vmaddr);
     if (s->filesize && s->fileoff < b->f->room_end)
         return exti__fail(err, EXTI_E_UNSUPPORTED, at,
                           "segment %s at offset 0x%" PRIx64
-                          " is not behind the load commands, it cannot be moved",
+                          " does not follow the load commands and cannot be moved",
                           s->name, s->fileoff);
     return 0;
 }
@@ -168,17 +170,16 @@ int exti__macho_shift_check(const struct macho_build *b, struct exti_error *err)
 
     if (!b->shift || b->shift % SHIFT_UNIT)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
-                          "shift by 0x%" PRIx64 ", which is no multiple of 0x%x", b->shift,
-                          SHIFT_UNIT);
-    if (f->cputype == CPU_TYPE_ARM64 && (f->cpusubtype & ~CPU_SUBTYPE_MASK) == CPU_SUBTYPE_ARM64E)
+                          "shift of 0x%" PRIx64 ", not a multiple of 0x%x", b->shift, SHIFT_UNIT);
+    if (exti__macho_is_arm64e(f->cputype, f->cpusubtype))
         return exti__fail(err, EXTI_E_UNSUPPORTED, f->file.base,
                           "arm64e's signed pointers cannot be moved");
     for (size_t i = 0; !rc && i < f->command_count; i++)
-        rc = check_command(b, &f->commands[i], err);
+        rc = check_command_moves(b, &f->commands[i], err);
     for (size_t i = 0; !rc && i < f->segment_count; i++)
-        rc = check_segment(b, &f->segments[i], err);
+        rc = check_segment_moves(b, &f->segments[i], err);
     for (size_t i = 0; !rc && i < f->section_count; i++)
-        rc = check_section(b, &f->sections[i], err);
+        rc = check_section_moves(b, &f->sections[i], err);
     for (size_t i = 0; !rc && i < sizeof unmoved / sizeof *unmoved; i++) {
         const struct macho_piece *piece = &f->pieces[unmoved[i].kind];
 
@@ -188,3 +189,4 @@ int exti__macho_shift_check(const struct macho_build *b, struct exti_error *err)
     }
     return rc;
 }
+

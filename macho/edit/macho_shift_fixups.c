@@ -1,22 +1,21 @@
-/* A shift's effect on what dyld rebases: each rebased pointer in the file holds the address, or the
- * offset from the image's start, of something that moved.  Where the pointers stand is told per
- * segment, so only chains' segments need it said that they moved. */
+/* Shifting fixups: a rebased pointer in the file holds the address, or the offset from the
+ * image's start, of something that moved.  Fixups locate slots by segment, so only the chains'
+ * segment offsets change besides. */
+#include "macho/edit/macho_shift_fixups.h"
+
 #include <inttypes.h>
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "macho/edit/macho_shift.h"
+#include "macho/edit/macho_shift_place.h"
+#include "macho/read/macho_bind.h"
+#include "macho/read/macho_fixups.h"
+#include "macho/read/macho_rebase.h"
+#include "macho/read/macho_word.h"
 
 #define TARGET_MASK (((uint64_t)1 << 36) - 1) /* dyld_chained_ptr_64_rebase.target */
 
-static uint64_t load_u64(const uint8_t *p)
-{
-    struct exti_cur c = exti__cur(exti__span(p, 8), false);
-
-    return exti__cur_u64(&c);
-}
-
-/* ---- LC_DYLD_INFO ---------------------------------------------------------------------------------- */
+/* ---- LC_DYLD_INFO ---------------------------------------------------------------------------- */
 
 static int move_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t type,
                        struct exti_error *err)
@@ -41,7 +40,7 @@ static int move_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t ty
     rc = exti__macho_shift_body(b, seg->fileoff + offset, 8, "rebased pointer", &p, err);
     if (rc)
         return rc;
-    value = load_u64(p);
+    value = exti__macho_u64(p);
     if (!exti__add(value, b->shift, &value))
         return exti__fail(err, EXTI_E_UNSUPPORTED, at,
                           "rebased pointer 0x%" PRIx64 " would overflow", value);
@@ -69,7 +68,7 @@ static int move_opcodes(struct macho_build *b, struct exti_error *err)
     return rc;
 }
 
-/* ---- chained fixups --------------------------------------------------------------------------------- */
+/* ---- chained fixups -------------------------------------------------------------------------- */
 
 static int move_fixup(void *user, const struct macho_fixup *x, struct exti_error *err)
 {
@@ -97,7 +96,8 @@ static int move_fixup(void *user, const struct macho_fixup *x, struct exti_error
     return 0;
 }
 
-/* One dyld_chained_starts_in_segment, at `off` in the payload `s`, of which `p` is the writable form. */
+/* Shifts one dyld_chained_starts_in_segment at offset `off` of the payload `s`, whose writable
+ * bytes are `p`. */
 static int move_starts(const struct macho_build *b, const struct macho_segment *seg,
                        struct exti_span s, uint8_t *p, uint64_t off, struct exti_error *err)
 {
@@ -119,7 +119,7 @@ static int move_starts(const struct macho_build *b, const struct macho_segment *
                               "chained fixups of segment %s: offset overflows", seg->name);
         exti__put_u64(p + off + 8, segment_offset, false);
     }
-    if (!max_pointer) /* 64-bit formats have no use for it */
+    if (!max_pointer) /* 64-bit formats leave it 0 */
         return 0;
     return exti__macho_shift_u32(p + off + 16, b->shift, starts.base + 16,
                                  "chained fixups' max_valid_pointer", err);

@@ -1,12 +1,18 @@
-/* A shift's effect on the tables of __LINKEDIT that tell addresses: exports, symbols, function starts,
- * data in code. */
+/* Shifting the tables of __LINKEDIT that hold addresses: exports, symbols, function starts, data
+ * in code. */
+#include "macho/edit/macho_shift_tables.h"
+
 #include <inttypes.h>
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "macho/edit/macho_shift.h"
+#include "macho/edit/macho_put_leb.h"
+#include "macho/edit/macho_shift_place.h"
+#include "macho/edit/macho_trie_build.h"
+#include "macho/read/macho_leb.h"
+#include "macho/read/macho_trie.h"
 
-/* ---- exports trie ----------------------------------------------------------------------------------- */
+/* ---- exports trie ---------------------------------------------------------------------------- */
 
 struct exports {
     uint64_t shift, at; /* at: the trie's offset in the file */
@@ -21,8 +27,7 @@ static int move_export(void *user, struct macho_export *e, struct exti_error *er
 
     if (kind == EXPORT_SYMBOL_FLAGS_KIND_MASK || e->flags & ~known)
         return exti__fail(err, EXTI_E_UNSUPPORTED, x->at,
-                          "export %s has flags 0x%" PRIx64 ", which are not known", e->name,
-                          e->flags);
+                          "export %s has unknown flags 0x%" PRIx64 "", e->name, e->flags);
     if (e->flags & EXPORT_SYMBOL_FLAGS_REEXPORT || kind == EXPORT_SYMBOL_FLAGS_KIND_ABSOLUTE)
         return 0;
     if (!exti__add(e->address, x->shift, &e->address) ||
@@ -36,7 +41,7 @@ static int move_trie(struct macho_build *b, enum macho_piece_kind kind, struct e
 {
     const struct exti_span trie = exti__macho_piece(b, kind);
     struct exports x = {.shift = b->shift, .at = trie.base};
-    /* Every number in it may grow to ten bytes. */
+    /* Each number can grow to ten bytes. */
     struct exti_buf out = exti__buf(trie.n * 10 + 64);
     int rc = trie.n ? exti__macho_trie_map(trie, move_export, &x, &out, err) : 0;
 
@@ -54,21 +59,21 @@ int exti__macho_shift_exports(struct macho_build *b, struct exti_error *err)
     return rc ? rc : move_trie(b, MACHO_EXPORTS_TRIE, err);
 }
 
-/* ---- symbols ---------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
-/* Whether a symbolic debugging entry's value is an address (mach-o/stab.h).  N_OSO and N_AST hold a
- * time, N_LSYM and N_PSYM a stack offset, N_BINCL and N_EXCL a checksum; an address of 0 stands for
- * none.  *begin is the value of the last N_BNSYM. */
+/* Whether the value of a debugging symbol is an address (mach-o/stab.h).  N_OSO and N_AST hold a
+ * time, N_LSYM and N_PSYM a stack offset, N_BINCL and N_EXCL a checksum.  Address 0 means none. 
+ * *begin is the value of the last N_BNSYM. */
 static bool stab_has_address(uint8_t type, uint8_t sect, uint64_t value, uint64_t *begin)
 {
     switch (type) {
     case 0x2e: /* N_BNSYM */
         *begin = value;
         return sect != 0;
-    case 0x4e: /* N_ENSYM: where the function begins; ld64 before Xcode 15 wrote its size */
+    case 0x4e: /* N_ENSYM: the function's address; ld64 before Xcode 15 wrote its size */
         return sect && value == *begin;
-    case 0x20: /* N_GSYM: lld tells its address */
-    case 0x24: /* N_FUN: of section 0, the size of the function that it ends */
+    case 0x20: /* N_GSYM: lld writes its address */
+    case 0x24: /* N_FUN: with section 0, the size of the preceding function */
     case 0x26: /* N_STSYM */
     case 0x28: /* N_LCSYM */
     case 0x44: /* N_SLINE */
@@ -120,9 +125,9 @@ int exti__macho_shift_symbols(struct macho_build *b, struct exti_error *err)
     return 0;
 }
 
-/* ---- function starts, data in code -------------------------------------------------------------------- */
+/* ---- function starts, data in code ----------------------------------------------------------- */
 
-/* The first number counts from the image's start, each other from the one before. */
+/* The first number counts from the image's start, each later one from its predecessor. */
 int exti__macho_shift_function_starts(struct macho_build *b, struct exti_error *err)
 {
     const struct exti_span s = exti__macho_piece(b, MACHO_FUNCTION_STARTS);
@@ -141,7 +146,7 @@ int exti__macho_shift_function_starts(struct macho_build *b, struct exti_error *
         rc = exti__macho_put_uleb(&out, first, err);
     if (!rc)
         rc = exti__buf_append(&out, s.p + c.at, s.n - c.at, err);
-    /* Padding that there was takes up what the number grew by. */
+    /* The number's growth uses up existing padding first. */
     while (!rc && out.n > s.n && !out.p[out.n - 1] && !out.p[out.n - 2])
         out.n--;
     if (!rc)

@@ -1,17 +1,19 @@
-/* The ad hoc signature: a SHA-256 of each page, without a certificate.  Laid out as lld does it, with
- * the blobs kept of an older signature behind (xnu, osfmk/kern/cs_blobs.h has the structures). */
+/* Ad hoc signatures: a SHA-256 hash per page and no certificate, laid out as lld does, followed
+ * by the blobs kept from the old signature (structures in xnu, osfmk/kern/cs_blobs.h). */
+#include "macho/edit/macho_sign.h"
+
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/os/sha256.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_signature.h"
 
 enum {
     SUPER_BLOB_SIZE = 12,
     BLOB_INDEX_SIZE = 8,
     BLOB_HEADER_SIZE = 8,
-    /* A CodeDirectory of version 0x20400, the first that tells the executable segment. */
+    /* CodeDirectory version 0x20400 is the first with the executable segment. */
     CODE_DIRECTORY_SIZE = 88,
     CODE_DIRECTORY_VERSION = 0x20400,
     PAGE_SHIFT = 12,
@@ -19,23 +21,23 @@ enum {
     MOST_KEPT = 3
 };
 
-/* A blob kept of the old signature. */
+/* A blob of the old signature that the copy keeps. */
 struct kept {
     uint32_t slot;
     struct exti_span s;
-    uint64_t at; /* in the new signature */
+    uint64_t at; /* offset in the new signature */
 };
 
 struct layout {
     const char *identifier;
-    size_t identifier_size; /* with its NUL */
+    size_t identifier_size; /* including its NUL */
     struct kept kept[MOST_KEPT];
     size_t kept_count;
-    uint32_t special; /* hashes that stand before the pages' */
+    uint32_t special; /* number of hashes before the pages' */
     uint64_t directory, hashes, pages, directory_size, blob_size, size;
 };
 
-static void keep(struct layout *l, uint32_t slot, struct exti_span s)
+static void keep_blob(struct layout *l, uint32_t slot, struct exti_span s)
 {
     if (!s.n)
         return;
@@ -43,11 +45,11 @@ static void keep(struct layout *l, uint32_t slot, struct exti_span s)
     l->special = slot;
 }
 
-/* False when a size does not fit.  Requirements of an identity name its certificate: a copy, which
- * cannot have that, would fail its own requirements under `codesign --verify`.  Info.plist and
- * resources (slots 1 and 3) belong to the bundle that the copy has left. */
-static bool lay_out(const struct macho_signature *old, const char *identifier, uint64_t code_limit,
-                    struct layout *l)
+/* False if a size does not fit.  A certificate's requirements name that certificate; a copy
+ * cannot have it and would fail them under `codesign --verify`.  Info.plist and resources (slots
+ * 1 and 3) belong to the bundle that the original is in. */
+static bool lay_out_signature(const struct macho_signature *old, const char *identifier,
+                              uint64_t code_limit, struct layout *l)
 {
     uint64_t at, directory;
 
@@ -56,9 +58,9 @@ static bool lay_out(const struct macho_signature *old, const char *identifier, u
         if (old->identifier && *old->identifier)
             l->identifier = old->identifier;
         if (!old->has_cms)
-            keep(l, CSSLOT_REQUIREMENTS, old->requirements);
-        keep(l, CSSLOT_ENTITLEMENTS, old->entitlements);
-        keep(l, CSSLOT_DER_ENTITLEMENTS, old->der_entitlements);
+            keep_blob(l, CSSLOT_REQUIREMENTS, old->requirements);
+        keep_blob(l, CSSLOT_ENTITLEMENTS, old->entitlements);
+        keep_blob(l, CSSLOT_DER_ENTITLEMENTS, old->der_entitlements);
     }
     l->identifier_size = strlen(l->identifier) + 1;
     l->pages = code_limit / CS_PAGE_SIZE + (code_limit % CS_PAGE_SIZE != 0);
@@ -87,7 +89,7 @@ uint64_t exti__macho_signature_size(const struct macho_signature *old, const cha
 {
     struct layout l;
 
-    return lay_out(old, identifier, code_limit, &l) ? l.size : UINT64_MAX;
+    return lay_out_signature(old, identifier, code_limit, &l) ? l.size : UINT64_MAX;
 }
 
 static void put_index(uint8_t *p, size_t i, uint32_t slot, uint64_t at)
@@ -96,10 +98,10 @@ static void put_index(uint8_t *p, size_t i, uint32_t slot, uint64_t at)
     exti__put_u32(p + SUPER_BLOB_SIZE + i * BLOB_INDEX_SIZE + 4, (uint32_t)at, true);
 }
 
-/* Only a linker's signature, which has no blob but the CodeDirectory, says CS_LINKER_SIGNED: by that
- * Apple's tools know that nothing in it is worth keeping when they sign anew. */
+/* CS_LINKER_SIGNED tells Apple's tools that signing again may drop everything, so it is set only
+ * if the CodeDirectory is the only blob. */
 static void put_directory(uint8_t *p, const struct layout *l, uint64_t code_limit,
-                          uint64_t exec_seg_limit, uint32_t exec_seg_flags)
+                          const struct macho_signable *slice)
 {
     exti__put_u32(p, CSMAGIC_CODEDIRECTORY, true);
     exti__put_u32(p + 4, (uint32_t)l->directory_size, true);
@@ -113,8 +115,8 @@ static void put_directory(uint8_t *p, const struct layout *l, uint64_t code_limi
     p[36] = EXTI_SHA256_SIZE;
     p[37] = CS_HASHTYPE_SHA256;
     p[39] = PAGE_SHIFT;
-    exti__put_u64(p + 72, exec_seg_limit, true);
-    exti__put_u64(p + 80, exec_seg_flags, true);
+    exti__put_u64(p + 72, slice->exec_seg_limit, true);
+    exti__put_u64(p + 80, slice->exec_seg_flags, true);
     memcpy(p + CODE_DIRECTORY_SIZE, l->identifier, l->identifier_size);
 }
 
@@ -137,7 +139,7 @@ static int put_kept(uint8_t *p, const struct layout *l, struct exti_sha256 *h,
     return 0;
 }
 
-/* Feeds the pages one after the other; a page may lie in several parts. */
+/* Hashes page by page; one page may span several parts. */
 static int hash_pages(struct exti_sha256 *h, const struct exti_span *parts, size_t count,
                       uint8_t *out, struct exti_error *err)
 {
@@ -163,8 +165,8 @@ static int hash_pages(struct exti_sha256 *h, const struct exti_span *parts, size
     return rc;
 }
 
-static int fill(uint8_t *p, const struct layout *l, const struct exti_span *parts, size_t count,
-                struct exti_error *err)
+static int fill_blob(uint8_t *p, const struct layout *l, const struct macho_signable *slice,
+                     struct exti_error *err)
 {
     struct exti_sha256 h;
     int rc = exti__sha256_init(&h, err);
@@ -177,32 +179,32 @@ static int fill(uint8_t *p, const struct layout *l, const struct exti_span *part
     put_index(p, 0, CSSLOT_CODEDIRECTORY, l->directory);
     rc = put_kept(p, l, &h, err);
     if (!rc)
-        rc = hash_pages(&h, parts, count, p + l->directory + l->hashes, err);
+        rc = hash_pages(&h, slice->parts, slice->count, p + l->directory + l->hashes, err);
     exti__sha256_free(&h);
     return rc;
 }
 
-/* `parts` may lie in `out`, which therefore grows last. */
+/* slice->parts may point into `out`, so `out` grows last. */
 int exti__macho_sign(const struct macho_signature *old, const char *identifier,
-                     const struct exti_span *parts, size_t count, uint64_t exec_seg_limit,
-                     uint32_t exec_seg_flags, struct exti_buf *out, struct exti_error *err)
+                     const struct macho_signable *slice, struct exti_buf *out,
+                     struct exti_error *err)
 {
     struct exti_buf blob = exti__buf(UINT32_MAX);
     struct layout l;
     uint64_t code_limit = 0;
     int rc;
 
-    for (size_t i = 0; i < count; i++)
-        if (!exti__add(code_limit, parts[i].n, &code_limit) || code_limit > UINT32_MAX)
+    for (size_t i = 0; i < slice->count; i++)
+        if (!exti__add(code_limit, slice->parts[i].n, &code_limit) || code_limit > UINT32_MAX)
             return exti__fail(err, EXTI_E_NOSPACE, EXTI_NO_OFFSET,
-                              "LC_CODE_SIGNATURE: the file would pass 4 GiB");
-    if (!lay_out(old, identifier, code_limit, &l))
+                              "LC_CODE_SIGNATURE: the file would exceed 4 GiB");
+    if (!lay_out_signature(old, identifier, code_limit, &l))
         return exti__fail(err, EXTI_E_NOSPACE, EXTI_NO_OFFSET,
-                          "LC_CODE_SIGNATURE: the signature would pass 4 GiB");
+                          "LC_CODE_SIGNATURE: the signature would exceed 4 GiB");
     rc = exti__buf_zeros(&blob, (size_t)l.size, err);
     if (!rc) {
-        put_directory(blob.p + l.directory, &l, code_limit, exec_seg_limit, exec_seg_flags);
-        rc = fill(blob.p, &l, parts, count, err);
+        put_directory(blob.p + l.directory, &l, code_limit, slice);
+        rc = fill_blob(blob.p, &l, slice, err);
     }
     if (!rc)
         rc = exti__buf_append(out, blob.p, blob.n, err);

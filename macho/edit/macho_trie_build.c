@@ -1,19 +1,22 @@
-/* The exports trie: writing one, with the layout of ld64.lld. */
+/* Writing an exports trie, with the layout of ld64.lld. */
+#include "macho/edit/macho_trie_build.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/edit/macho_put_leb.h"
+#include "macho/read/macho_trie.h"
 
-/* Nodes refer to each other by index: the array moves as it grows. */
+/* Nodes refer to each other by index, because the array moves when it grows. */
 #define NO_NODE ((size_t)-1)
 
 struct build_node {
-    const struct macho_export *e; /* NULL: none ends here */
-    const char *edge;             /* leads here; not NUL-terminated */
+    const struct macho_export *e; /* NULL: no export ends here */
+    const char *edge;             /* label of the edge from the parent; not NUL-terminated */
     size_t edge_size;
-    size_t child, last_child, next; /* children in the order in which names brought them */
+    size_t child, last_child, next; /* children in the order of the names that added them */
     uint64_t at;
 };
 
@@ -24,15 +27,11 @@ struct builder {
 
 static int add_node(struct builder *t, struct build_node n, size_t *out, struct exti_error *err)
 {
-    if (t->count == t->cap) {
-        size_t cap = t->cap ? t->cap * 2 : 64;
-        struct build_node *nodes = exti__realloc_array(t->nodes, cap, sizeof *nodes);
+    struct build_node *nodes = exti__array_room(t->nodes, t->count, &t->cap, sizeof *nodes);
 
-        if (!nodes)
-            return exti__fail_nomem(err);
-        t->nodes = nodes;
-        t->cap = cap;
-    }
+    if (!nodes)
+        return exti__fail_nomem(err);
+    t->nodes = nodes;
     t->nodes[t->count] = n;
     *out = t->count++;
     return 0;
@@ -61,8 +60,9 @@ static int add_leaf(struct builder *t, size_t parent, const char *rest,
     return 0;
 }
 
-/* Cuts the edge to `at` after `size` characters: `at` becomes the node there, with one child. */
-static int split(struct builder *t, size_t at, size_t size, struct exti_error *err)
+/* Splits the edge to `at` after `size` characters; `at` becomes the new middle node with one
+ * child. */
+static int split_edge(struct builder *t, size_t at, size_t size, struct exti_error *err)
 {
     struct build_node lower = t->nodes[at];
     size_t below;
@@ -80,7 +80,7 @@ static int split(struct builder *t, size_t at, size_t size, struct exti_error *e
     return 0;
 }
 
-static size_t common(const char *rest, const struct build_node *n)
+static size_t common_length(const char *rest, const struct build_node *n)
 {
     size_t i = 0;
 
@@ -89,12 +89,12 @@ static size_t common(const char *rest, const struct build_node *n)
     return i;
 }
 
-static int add_name(struct builder *t, const struct macho_export *e, struct exti_error *err)
+static int add_to_trie(struct builder *t, const struct macho_export *e, struct exti_error *err)
 {
     const char *rest = e->name;
     size_t at = 0;
 
-    /* Linkers differ in what the same flag says, and so in what follows it. */
+    /* Linkers disagree on this flag's meaning and on the bytes that follow it. */
     if (e->flags & EXPORT_SYMBOL_FLAGS_FUNCTION_VARIANT)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                           "exports trie: %.100s is a function variant", e->name);
@@ -105,9 +105,9 @@ static int add_name(struct builder *t, const struct macho_export *e, struct exti
             to = t->nodes[to].next;
         if (to == NO_NODE)
             return add_leaf(t, at, rest, e, err);
-        same = common(rest, &t->nodes[to]);
+        same = common_length(rest, &t->nodes[to]);
         if (same < t->nodes[to].edge_size) {
-            int rc = split(t, to, same, err);
+            int rc = split_edge(t, to, same, err);
 
             if (rc)
                 return rc;
@@ -116,13 +116,13 @@ static int add_name(struct builder *t, const struct macho_export *e, struct exti
         at = to;
     }
     if (t->nodes[at].e)
-        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "exports trie: %.100s is there twice",
+        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "exports trie: %.100s occurs twice",
                           e->name);
     t->nodes[at].e = e;
     return 0;
 }
 
-/* The nodes in the order in which they are written: each before its children. */
+/* The nodes in output order: each before its children. */
 static size_t *preorder(const struct builder *t, struct exti_error *err)
 {
     size_t *order = exti__realloc_array(NULL, t->count, sizeof *order);
@@ -175,9 +175,9 @@ static uint64_t info_size(const struct macho_export *e)
     return n + (e->flags & EXPORT_SYMBOL_FLAGS_STUB_AND_RESOLVER ? uleb_size(e->other) : 0);
 }
 
-/* Where a node stands depends on the size of the numbers that tell where others stand: goes on
- * until nothing moves.  Nodes only ever move up, so this ends. */
-static void place(struct builder *t, const size_t *order)
+/* A node's offset depends on the lengths of the numbers that encode other offsets, so this
+ * repeats until no offset changes.  Offsets only grow, so it ends. */
+static void place_nodes(struct builder *t, const size_t *order)
 {
     bool moved = true;
 
@@ -222,7 +222,7 @@ static int put_node(const struct builder *t, const struct build_node *n, struct 
     uint8_t kids = 0;
     int rc = put_info(n->e, out, err);
 
-    /* First characters differ and none is NUL: never more than 255. */
+    /* First characters are distinct and not NUL, so there are at most 255. */
     for (size_t kid = n->child; kid != NO_NODE; kid = t->nodes[kid].next)
         kids++;
     if (!rc)
@@ -249,13 +249,13 @@ int exti__macho_trie_build(const struct macho_export *list, size_t count, struct
     rc = add_node(&t, (struct build_node){.child = NO_NODE, .last_child = NO_NODE, .next = NO_NODE},
                   &root, err);
     for (size_t i = 0; !rc && i < count; i++)
-        rc = add_name(&t, &list[i], err);
+        rc = add_to_trie(&t, &list[i], err);
     if (!rc) {
         order = preorder(&t, err);
         rc = order ? 0 : EXTI_E_NOMEM;
     }
     if (!rc)
-        place(&t, order);
+        place_nodes(&t, order);
     for (size_t i = 0; !rc && i < t.count; i++)
         rc = put_node(&t, &t.nodes[order[i]], out, err);
     if (!rc)
@@ -265,9 +265,9 @@ int exti__macho_trie_build(const struct macho_export *list, size_t count, struct
     return rc;
 }
 
-/* A trie's exports with names of their own: a walk's live during the call only. */
+/* Copies of a trie's exports: a walk's strings are valid only during the call. */
 struct copied {
-    struct macho_export *list; /* names are offsets into `text` until it no longer grows */
+    struct macho_export *list; /* names are set when `text` is complete */
     size_t count, cap;
     struct exti_buf text;
     int (*edit)(void *user, struct macho_export *e, struct exti_error *err);
@@ -279,18 +279,14 @@ static int copy_export(void *user, const struct macho_export *e, struct exti_err
     struct copied *c = user;
     struct macho_export mine = *e;
     int rc = c->edit(c->user, &mine, err);
+    struct macho_export *list;
 
     if (rc)
         return rc;
-    if (c->count == c->cap) {
-        size_t cap = c->cap ? c->cap * 2 : 64;
-        struct macho_export *list = exti__realloc_array(c->list, cap, sizeof *list);
-
-        if (!list)
-            return exti__fail_nomem(err);
-        c->list = list;
-        c->cap = cap;
-    }
+    list = exti__array_room(c->list, c->count, &c->cap, sizeof *list);
+    if (!list)
+        return exti__fail_nomem(err);
+    c->list = list;
     c->list[c->count++] = mine;
     return exti__buf_append(&c->text, e->name, strlen(e->name) + 1, err);
 }
@@ -299,7 +295,7 @@ int exti__macho_trie_map(struct exti_span trie,
                          int (*edit)(void *user, struct macho_export *e, struct exti_error *err),
                          void *user, struct exti_buf *out, struct exti_error *err)
 {
-    /* Each name has a NUL more than the limit counts, and at least a byte in the trie. */
+    /* Names have a NUL that the limit does not count, and take at least a byte in the trie. */
     struct copied c = {.text = exti__buf((size_t)exti__macho_trie_names_limit(trie) + trie.n),
                        .edit = edit,
                        .user = user};

@@ -1,17 +1,21 @@
-/* A universal file put together from rewritten slices.  Each slice is a file of its own to dyld, the
- * kernel and codesign: all its offsets and its signature count from its start. */
+/* Planning a universal file from rewritten slices.  To dyld, the kernel and codesign each slice
+ * is a file of its own: all its offsets and its signature count from its start. */
+#include "macho/edit/macho_universal.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "macho/edit/macho_plan.h"
+#include "macho/edit/macho_needed.h"
+#include "macho/edit/macho_rewrite.h"
+#include "macho/read/macho_fat.h"
 
 #define FAT_HEADER_SIZE 8
 #define FAT_ARCH_SIZE 20
 #define FAT_ARCH_64_SIZE 32
 
-/* dyld maps slices, so they begin on pages: Universal::valid. */
+/* dyld maps slices, so they start at pages (Universal::valid). */
 #define LEAST_ALIGN 12
 
 struct universal {
@@ -20,13 +24,13 @@ struct universal {
     const struct exti_request *req;
     struct exti_span *bind;
     struct macho_rewritten *rewritten; /* by slice */
-    bool *found;   /* by what is to be done to the needed libraries: whether some slice has it */
-    size_t *order; /* slices by their place in the file */
+    bool *found;                       /* by opts->needed: some slice names the library */
+    size_t *order;                     /* slices sorted by file offset */
     bool changed;
 };
 
-/* A slice of an architecture that the rewriter or the API library does not know is carried over: no
- * process that could load it could load the API library's copy. */
+/* A slice for an architecture that the rewriter cannot handle, or that the library to bind to
+ * lacks, is copied unchanged: no process that loads it could load the bound library's copy. */
 static int rewrite_slice(struct universal *u, size_t i, size_t *handled, struct exti_error *err)
 {
     const struct macho_slice *slice = &u->fat->slices[i];
@@ -46,7 +50,7 @@ static int rewrite_slice(struct universal *u, size_t i, size_t *handled, struct 
     return rc;
 }
 
-/* Slices need not name the same libraries; but one of them has to name each that is asked for. */
+/* Slices may need different libraries, but each library to edit must be in at least one. */
 static int check_found(const struct universal *u, struct exti_error *err)
 {
     const struct exti_rewrite_opts *opts = u->req->opts;
@@ -86,7 +90,7 @@ static void sort_by_place(struct universal *u)
     }
 }
 
-/* Writes the slice's new place into its fat_arch; a hidden one's follows the others. */
+/* Writes the slice's new place into its fat_arch.  A hidden slice's entry follows the others. */
 static int put_arch(const struct universal *u, size_t i, uint64_t offset, uint64_t size,
                     struct exti_plan *plan, struct exti_error *err)
 {
@@ -106,12 +110,12 @@ static int put_arch(const struct universal *u, size_t i, uint64_t offset, uint64
     return exti__plan_patch(plan, FAT_HEADER_SIZE + i * FAT_ARCH_SIZE + 8, at, 8, "fat_arch", err);
 }
 
-static int append(struct exti_buf *out, struct exti_span s, struct exti_error *err)
+static int append_span(struct exti_buf *out, struct exti_span s, struct exti_error *err)
 {
     return exti__buf_append(out, s.p, s.n, err);
 }
 
-/* Appends slice `i` at the next place that suits it. */
+/* Appends slice `i` at the next suitably aligned offset. */
 static int put_slice(const struct universal *u, size_t i, struct exti_plan *plan,
                      struct exti_error *err)
 {
@@ -126,18 +130,18 @@ static int put_slice(const struct universal *u, size_t i, struct exti_plan *plan
 
     start = plan->tail.n;
     if (!rc && r->changed) {
-        rc = append(&plan->tail, exti__span(r->head.p, r->head.n), err);
+        rc = append_span(&plan->tail, exti__span(r->head.p, r->head.n), err);
         rest.p += r->head.n;
         rest.n = (size_t)(r->tail_offset - r->head.n);
     }
     if (!rc)
-        rc = append(&plan->tail, rest, err);
+        rc = append_span(&plan->tail, rest, err);
     if (!rc && r->changed)
-        rc = append(&plan->tail, exti__span(r->tail.p, r->tail.n), err);
+        rc = append_span(&plan->tail, exti__span(r->tail.p, r->tail.n), err);
     return rc ? rc : put_arch(u, i, offset, plan->tail.n - start, plan, err);
 }
 
-static int lay_out(struct universal *u, struct exti_plan *plan, struct exti_error *err)
+static int lay_out_slices(struct universal *u, struct exti_plan *plan, struct exti_error *err)
 {
     int rc = 0;
 
@@ -163,7 +167,7 @@ int exti__macho_plan_universal(struct exti_span file, const struct macho_fat *fa
     if (!rc)
         rc = rewrite_slices(&u, err);
     if (!rc && u.changed)
-        rc = lay_out(&u, plan, err);
+        rc = lay_out_slices(&u, plan, err);
     for (size_t i = 0; i < fat->count && u.rewritten; i++)
         exti__macho_rewritten_free(&u.rewritten[i]);
     exti__free(u.rewritten);

@@ -1,33 +1,37 @@
-/* The __unwind_info section (mach-o/compact_unwind_encoding.h): a two-level index from function to
- * unwind encoding.  Offsets within the section stay; functions, LSDAs and personality pointers are
- * told as 32-bit offsets from the image's start.  Compressed second-level pages count functions from
- * the first-level entry's, and encodings that defer to DWARF from __eh_frame's start, so neither
- * changes. */
+/* The __unwind_info section (mach-o/compact_unwind_encoding.h): a two-level index from functions
+ * to unwind encodings.  Offsets within the section stay.  Functions, LSDAs and personality
+ * pointers are 32-bit offsets from the image's start and change.  Compressed second-level pages
+ * count functions from the first-level entry's, and DWARF encodings count from __eh_frame's
+ * start, so neither changes. */
+#include "macho/edit/macho_unwind.h"
+
 #include <inttypes.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "macho/edit/macho_shift.h"
+#include "macho/edit/macho_shift_place.h"
 
 #define UNWIND_SECTION_VERSION 1u
 #define UNWIND_SECOND_LEVEL_REGULAR 2u
 #define UNWIND_SECOND_LEVEL_COMPRESSED 3u
 #define HEADER_SIZE 28u
-#define INDEX_ENTRY_SIZE 12u /* functionOffset, page's offset, LSDA array's offset */
-#define LSDA_ENTRY_SIZE 8u   /* functionOffset, lsdaOffset */
+#define INDEX_ENTRY_SIZE                                                                           \
+    12u                    /* functionOffset, secondLevelPagesSectionOffset,
+                              * lsdaIndexArraySectionOffset */
+#define LSDA_ENTRY_SIZE 8u /* functionOffset, lsdaOffset */
 #define PAGE_HEADER_SIZE 8u
 #define REGULAR_ENTRY_SIZE 8u /* functionOffset, encoding */
 
 struct unwind {
     struct exti_span s;
-    uint8_t *p; /* s, for writing */
+    uint8_t *p; /* writable s */
     uint64_t shift;
-    uint8_t *taken; /* a bit per word: a word of two tables would move twice */
+    uint8_t *taken; /* one bit per word; a word in two tables would be shifted twice */
 };
 
-/* Takes the words of `n` bytes at `off`, which no other table may have. */
-static int take(struct unwind *u, uint64_t off, uint64_t n, const char *what,
-                struct exti_error *err)
+/* Claims the words of `n` bytes at `off` for one table; fails if another table has one of them. */
+static int claim_words(struct unwind *u, uint64_t off, uint64_t n, const char *what,
+                       struct exti_error *err)
 {
     struct exti_span words;
     int rc;
@@ -49,14 +53,14 @@ static int take(struct unwind *u, uint64_t off, uint64_t n, const char *what,
     return 0;
 }
 
-/* Moves `count` words, one every `stride` bytes from `off`. */
+/* Shifts `count` words, one every `stride` bytes from `off`. */
 static int move_column(struct unwind *u, uint64_t off, uint64_t count, uint64_t stride,
                        const char *what, struct exti_error *err)
 {
     int rc = 0;
 
     for (uint64_t i = 0; !rc && i < count; i++, off += stride) {
-        rc = take(u, off, 4, what, err);
+        rc = claim_words(u, off, 4, what, err);
         if (!rc)
             rc = exti__macho_shift_u32(u->p + off, u->shift, u->s.base + off, what, err);
     }
@@ -68,7 +72,7 @@ static int move_page(struct unwind *u, uint32_t off, struct exti_error *err)
     struct exti_cur c;
     uint32_t kind;
     uint16_t first, count;
-    int rc = take(u, off, PAGE_HEADER_SIZE, "second-level page", err);
+    int rc = claim_words(u, off, PAGE_HEADER_SIZE, "second-level page", err);
 
     if (rc)
         return rc;
@@ -88,7 +92,7 @@ static int move_page(struct unwind *u, uint32_t off, struct exti_error *err)
                        "regular page's function", err);
 }
 
-/* The LSDA array runs from where the first index entry's part begins to where the last one's does. */
+/* The LSDA array extends from the first index entry's LSDA offset to the last one's. */
 static int move_lsdas(struct unwind *u, uint32_t from, uint32_t to, struct exti_error *err)
 {
     uint64_t count;
@@ -122,7 +126,7 @@ static int move_index(struct unwind *u, uint32_t off, uint32_t count, struct ext
     for (uint32_t i = 0; !rc && i < count; i++) {
         uint32_t page;
 
-        rc = take(u, off + (uint64_t)i * INDEX_ENTRY_SIZE + 4, 8, "index entry", err);
+        rc = claim_words(u, off + (uint64_t)i * INDEX_ENTRY_SIZE + 4, 8, "index entry", err);
         if (rc)
             return rc;
         exti__cur_skip(&c, 4);
@@ -130,7 +134,7 @@ static int move_index(struct unwind *u, uint32_t off, uint32_t count, struct ext
         lsda = exti__cur_u32(&c);
         if (!i)
             first_lsda = lsda;
-        if (page) /* the last entry only ends the index */
+        if (page) /* the last entry, a sentinel, has none */
             rc = move_page(u, page, err);
     }
     return rc ? rc : move_lsdas(u, first_lsda, lsda, err);
@@ -145,7 +149,7 @@ int exti__macho_unwind_shift(uint8_t *p, size_t n, uint64_t base, uint64_t shift
     uint32_t personalities, personality_count, index, index_count;
     int rc;
 
-    exti__cur_skip(&c, 8); /* common encodings: no offsets in them */
+    exti__cur_skip(&c, 8); /* common encodings contain no offsets */
     personalities = exti__cur_u32(&c);
     personality_count = exti__cur_u32(&c);
     index = exti__cur_u32(&c);
@@ -159,7 +163,7 @@ int exti__macho_unwind_shift(uint8_t *p, size_t n, uint64_t base, uint64_t shift
     u.taken = exti__calloc(n / 32 + 1, 1);
     if (!u.taken)
         return exti__fail_nomem(err);
-    rc = take(&u, 0, HEADER_SIZE, "header", err);
+    rc = claim_words(&u, 0, HEADER_SIZE, "header", err);
     if (!rc)
         rc = move_column(&u, personalities, personality_count, 4, "personality array", err);
     if (!rc)

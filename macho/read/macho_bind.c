@@ -1,13 +1,15 @@
-/* The opcode streams of LC_DYLD_INFO: the bind, weak bind and lazy bind ones. */
+/* LC_DYLD_INFO's bind, weak bind and lazy bind opcodes. */
+#include "macho/read/macho_bind.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_leb.h"
 
 #define POINTER 8u
 
-/* The machine that dyld runs a stream on (common/MachOLayout.cpp, forEachBind_Opcodes*). */
+/* The interpreter's state, as in dyld (common/MachOLayout.cpp, forEachBind_Opcodes*). */
 struct machine {
     const struct macho_file *f;
     enum macho_piece_kind kind;
@@ -19,13 +21,13 @@ struct machine {
     const char *symbol;
     int64_t addend;
     int32_t ordinal;
-    uint64_t slice_at;                  /* of the stream */
-    uint64_t at, ordinal_at, symbol_at; /* of opcodes in the stream */
-    /* What is bound to is looked at only at the first binding after a symbol or an addend was set:
-     * an ordinal set in between is without effect until then. */
+    uint64_t slice_at;                  /* the stream's slice offset */
+    uint64_t at, ordinal_at, symbol_at; /* offsets of opcodes in the stream */
+    /* dyld opens a new target only at the first binding after a symbol or addend opcode.  An
+     * ordinal opcode alone has no effect until then. */
     bool target_changed;
     struct macho_bind target;
-    uint64_t left; /* how many bindings may still come */
+    uint64_t left; /* how many more bindings are allowed */
     int (*each)(void *user, const struct macho_bind *b, struct exti_error *err);
     void *user;
 };
@@ -37,7 +39,8 @@ static const char *stream_name(enum macho_piece_kind kind)
                                      : "lazy bind opcodes";
 }
 
-#define fail(m, err, ...) exti__fail(err, EXTI_E_FORMAT, (m)->c.s.base + (m)->at, __VA_ARGS__)
+#define fail_opcode(m, err, ...)                                                                   \
+    exti__fail(err, EXTI_E_FORMAT, (m)->c.s.base + (m)->at, __VA_ARGS__)
 
 /* The checks of dyld's BindOpcodes::valid. */
 static int check_bind(const struct machine *m, struct exti_error *err)
@@ -46,21 +49,22 @@ static int check_bind(const struct machine *m, struct exti_error *err)
     const struct macho_segment *s = &m->f->segments[m->segment];
 
     if (!m->left)
-        return fail(m, err, "%s: more bindings than the file has room for", name);
+        return fail_opcode(m, err, "%s: more bindings than the file has room for", name);
     if (!m->has_segment)
-        return fail(m, err, "%s: a binding before a segment is set", name);
+        return fail_opcode(m, err, "%s: a binding before a segment is set", name);
     if (!m->has_ordinal)
-        return fail(m, err, "%s: a binding before a library is set", name);
+        return fail_opcode(m, err, "%s: a binding before a library is set", name);
     if (!m->symbol)
-        return fail(m, err, "%s: a binding before a symbol is set", name);
+        return fail_opcode(m, err, "%s: a binding before a symbol is set", name);
     if (m->type != BIND_TYPE_POINTER)
-        return fail(m, err, "%s: binding type %u is not that of a pointer", name, m->type);
+        return fail_opcode(m, err, "%s: binding type %u is not POINTER", name, m->type);
     if (s->vmsize < POINTER || m->offset > s->vmsize - POINTER)
-        return fail(m, err, "%s: offset 0x%" PRIx64 " is outside of %s", name, m->offset, s->name);
+        return fail_opcode(m, err, "%s: offset 0x%" PRIx64 " is outside of %s", name, m->offset,
+                           s->name);
     return 0;
 }
 
-static int bind(struct machine *m, struct exti_error *err)
+static int bind_slot(struct machine *m, struct exti_error *err)
 {
     int rc = check_bind(m, err);
 
@@ -83,14 +87,14 @@ static int bind(struct machine *m, struct exti_error *err)
 
 static int set_ordinal(struct machine *m, uint64_t ordinal, bool special, struct exti_error *err)
 {
-    /* A file that names no library is given libSystem as its first. */
+    /* dyld gives a file without libraries libSystem as library 1. */
     uint64_t max = m->f->dylib_count ? m->f->dylib_count : 1;
 
     if (m->kind == MACHO_WEAK_BIND)
-        return fail(m, err, "weak bind opcodes: a library is set");
+        return fail_opcode(m, err, "weak bind opcodes: a library is set");
     if (special ? ordinal && ordinal < 0xd : ordinal > max)
-        return fail(m, err, "%s: library %s%" PRIu64 " of %zu", stream_name(m->kind),
-                    special ? "-" : "", special ? 16 - ordinal : ordinal, m->f->dylib_count);
+        return fail_opcode(m, err, "%s: library %s%" PRIu64 " of %zu", stream_name(m->kind),
+                           special ? "-" : "", special ? 16 - ordinal : ordinal, m->f->dylib_count);
     m->ordinal = (int32_t)ordinal - (special && ordinal ? 16 : 0);
     m->has_ordinal = true;
     m->ordinal_at = m->at;
@@ -119,8 +123,8 @@ static int set_place(struct machine *m, struct exti_error *err)
 {
     m->offset = exti__macho_uleb(&m->c);
     if (m->immediate >= m->f->segment_count)
-        return fail(m, err, "%s: segment %u of %zu", stream_name(m->kind), m->immediate,
-                    m->f->segment_count);
+        return fail_opcode(m, err, "%s: segment %u of %zu", stream_name(m->kind), m->immediate,
+                           m->f->segment_count);
     m->segment = m->immediate;
     m->has_segment = true;
     return 0;
@@ -132,14 +136,14 @@ static int bind_times(struct machine *m, struct exti_error *err)
     int rc = exti__cur_end(&m->c, stream_name(m->kind), err);
 
     for (uint64_t i = 0; !rc && i < count; i++) {
-        rc = bind(m, err);
+        rc = bind_slot(m, err);
         m->offset += skip + POINTER;
     }
     return rc;
 }
 
-/* The opcodes that a lazy stream has no use for, and that dyld refuses there. */
-static int step_eager(struct machine *m, struct exti_error *err)
+/* The opcodes that dyld refuses in a lazy stream. */
+static int run_eager_opcode(struct machine *m, struct exti_error *err)
 {
     uint64_t skip;
     int rc;
@@ -155,11 +159,11 @@ static int step_eager(struct machine *m, struct exti_error *err)
         skip = exti__macho_uleb(&m->c);
         rc = exti__cur_end(&m->c, stream_name(m->kind), err);
         if (!rc)
-            rc = bind(m, err);
+            rc = bind_slot(m, err);
         m->offset += skip + POINTER;
         return rc;
     case BIND_OPCODE_DO_BIND_ADD_ADDR_IMM_SCALED:
-        rc = bind(m, err);
+        rc = bind_slot(m, err);
         m->offset += m->immediate * POINTER + POINTER;
         return rc;
     case BIND_OPCODE_DO_BIND_ULEB_TIMES_SKIPPING_ULEB:
@@ -168,11 +172,12 @@ static int step_eager(struct machine *m, struct exti_error *err)
         return exti__fail(err, EXTI_E_UNSUPPORTED, m->c.s.base + m->at,
                           "%s: arm64e's threaded binding is not handled", stream_name(m->kind));
     default:
-        return fail(m, err, "%s: opcode 0x%02x", stream_name(m->kind), m->opcode | m->immediate);
+        return fail_opcode(m, err, "%s: opcode 0x%02x", stream_name(m->kind),
+                           m->opcode | m->immediate);
     }
 }
 
-static int step(struct machine *m, struct exti_error *err)
+static int run_opcode(struct machine *m, struct exti_error *err)
 {
     int rc;
 
@@ -182,7 +187,7 @@ static int step(struct machine *m, struct exti_error *err)
     m->opcode &= BIND_OPCODE_MASK;
     switch (m->opcode) {
     case BIND_OPCODE_DONE:
-        /* In a lazy stream it ends one symbol's opcodes. */
+        /* In a lazy stream, DONE ends one symbol's opcodes, not the stream. */
         m->done = m->kind != MACHO_LAZY_BIND;
         return 0;
     case BIND_OPCODE_SET_DYLIB_ORDINAL_IMM:
@@ -200,11 +205,11 @@ static int step(struct machine *m, struct exti_error *err)
     case BIND_OPCODE_SET_SEGMENT_AND_OFFSET_ULEB:
         return set_place(m, err);
     case BIND_OPCODE_DO_BIND:
-        rc = bind(m, err);
+        rc = bind_slot(m, err);
         m->offset += POINTER;
         return rc;
     default:
-        return step_eager(m, err);
+        return run_eager_opcode(m, err);
     }
 }
 
@@ -225,150 +230,9 @@ int exti__macho_binds(const struct macho_file *f, enum macho_piece_kind kind,
     int rc = 0;
 
     while (!rc && !m.done && m.c.at < m.c.s.n) {
-        rc = step(&m, err);
+        rc = run_opcode(&m, err);
         if (!rc)
             rc = exti__cur_end(&m.c, stream_name(kind), err);
     }
     return rc;
-}
-
-static int put_opcode(struct exti_buf *out, unsigned opcode, struct exti_error *err)
-{
-    uint8_t byte = (uint8_t)opcode;
-
-    return exti__buf_append(out, &byte, 1, err);
-}
-
-static int put_ordinal(struct exti_buf *out, int32_t ordinal, struct exti_error *err)
-{
-    int rc;
-
-    if (ordinal <= 0)
-        return put_opcode(
-            out, BIND_OPCODE_SET_DYLIB_SPECIAL_IMM | ((unsigned)ordinal & BIND_IMMEDIATE_MASK),
-            err);
-    if (ordinal <= 15)
-        return put_opcode(out, BIND_OPCODE_SET_DYLIB_ORDINAL_IMM | (unsigned)ordinal, err);
-    rc = put_opcode(out, BIND_OPCODE_SET_DYLIB_ORDINAL_ULEB, err);
-    return rc ? rc : exti__macho_put_uleb(out, (uint64_t)ordinal, err);
-}
-
-/* What the stream written so far has set. */
-struct encoder {
-    struct exti_buf *out;
-    bool weak, has_ordinal, has_type;
-    const struct macho_bind *named; /* the symbol set last, and its flags; NULL: none */
-    int32_t ordinal;
-    int64_t addend;
-    bool has_place;
-    uint32_t segment;
-    uint64_t offset;
-};
-
-/* By place: comparing text would take a long name's length for each time it is bound. */
-static bool same_symbol(const struct macho_bind *a, const struct macho_bind *b)
-{
-    return a->flags == b->flags && a->symbol == b->symbol;
-}
-
-static int put_target(struct encoder *e, const struct macho_bind *b, struct exti_error *err)
-{
-    bool other_library = !e->weak && (!e->has_ordinal || e->ordinal != b->ordinal);
-    int rc = other_library ? put_ordinal(e->out, b->ordinal, err) : 0;
-
-    /* Named again for another library: alone, that would not count. */
-    if (!rc && (other_library || !e->named || !same_symbol(b, e->named))) {
-        rc = put_opcode(e->out, BIND_OPCODE_SET_SYMBOL_TRAILING_FLAGS_IMM | b->flags, err);
-        if (!rc)
-            rc = exti__buf_append(e->out, b->symbol, strlen(b->symbol) + 1, err);
-        e->named = b;
-    }
-    e->ordinal = b->ordinal;
-    e->has_ordinal = true;
-    if (rc || b->is_override)
-        return rc;
-    if (!e->has_type)
-        rc = put_opcode(e->out, BIND_OPCODE_SET_TYPE_IMM | b->type, err);
-    e->has_type = true;
-    if (!rc && b->addend != e->addend) {
-        rc = put_opcode(e->out, BIND_OPCODE_SET_ADDEND_SLEB, err);
-        if (!rc)
-            rc = exti__macho_put_sleb(e->out, b->addend, err);
-    }
-    e->addend = b->addend;
-    return rc;
-}
-
-static int put_place(struct encoder *e, const struct macho_bind *b, struct exti_error *err)
-{
-    bool near = e->has_place && e->segment == b->segment && e->offset <= b->offset;
-    uint64_t by = near ? b->offset - e->offset : b->offset;
-    int rc = 0;
-
-    if (!near)
-        rc = put_opcode(e->out, BIND_OPCODE_SET_SEGMENT_AND_OFFSET_ULEB | b->segment, err);
-    else if (by)
-        rc = put_opcode(e->out, BIND_OPCODE_ADD_ADDR_ULEB, err);
-    if (!rc && (by || !near))
-        rc = exti__macho_put_uleb(e->out, by, err);
-    e->has_place = true;
-    e->segment = b->segment;
-    e->offset = b->offset;
-    return rc;
-}
-
-/* How many of the list bind the same, at even distances: `*skip` bytes beyond a pointer. */
-static size_t run_length(const struct macho_bind *list, size_t count, uint64_t *skip)
-{
-    size_t n = 1;
-
-    *skip = count > 1 ? list[1].offset - list->offset - POINTER : 0;
-    while (n < count && !list[n].is_override && same_symbol(&list[n], list) &&
-           list[n].ordinal == list->ordinal && list[n].addend == list->addend &&
-           list[n].segment == list->segment &&
-           list[n].offset - list[n - 1].offset == *skip + POINTER)
-        n++;
-    return n;
-}
-
-/* Binds as many of the list as one opcode can, and tells how many. */
-static int put_run(struct encoder *e, const struct macho_bind *list, size_t count, size_t *done,
-                   struct exti_error *err)
-{
-    uint64_t skip;
-    size_t n = run_length(list, count, &skip);
-    int rc;
-
-    if (n < 3) {
-        *done = 1;
-        e->offset += POINTER;
-        return put_opcode(e->out, BIND_OPCODE_DO_BIND, err);
-    }
-    *done = n;
-    e->offset += n * (skip + POINTER);
-    rc = put_opcode(e->out, BIND_OPCODE_DO_BIND_ULEB_TIMES_SKIPPING_ULEB, err);
-    if (!rc)
-        rc = exti__macho_put_uleb(e->out, n, err);
-    return rc ? rc : exti__macho_put_uleb(e->out, skip, err);
-}
-
-int exti__macho_bind_encode(const struct macho_bind *list, size_t count, bool weak,
-                            struct exti_buf *out, struct exti_error *err)
-{
-    struct encoder e = {.out = out, .weak = weak};
-    size_t done;
-
-    for (size_t i = 0; i < count; i += done) {
-        int rc = put_target(&e, &list[i], err);
-
-        done = 1;
-        if (!rc && !list[i].is_override) {
-            rc = put_place(&e, &list[i], err);
-            if (!rc)
-                rc = put_run(&e, &list[i], count - i, &done, err);
-        }
-        if (rc)
-            return rc;
-    }
-    return 0;
 }

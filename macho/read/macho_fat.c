@@ -1,61 +1,17 @@
-/* Universal files: a big-endian table of slices, each a whole file (<mach-o/fat.h>). */
+/* Universal files: a big-endian table of slices, each a complete file (<mach-o/fat.h>). */
+#include "macho/read/macho_fat.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_arch.h"
 
 /* dyld's kMaxSliceCount. */
 enum { MAX_SLICES = 16 };
 
 enum { FAT_HEADER_SIZE = 8, FAT_ARCH_SIZE = 20, FAT_ARCH_64_SIZE = 32 };
-
-static uint32_t plain_subtype(uint32_t cpusubtype)
-{
-    return cpusubtype & ~CPU_SUBTYPE_MASK;
-}
-
-const char *exti__macho_arch(uint32_t cputype, uint32_t cpusubtype)
-{
-    switch (cputype) {
-    case CPU_TYPE_X86_64:
-        return plain_subtype(cpusubtype) == CPU_SUBTYPE_X86_64_H ? "x86-64h" : "x86-64";
-    case CPU_TYPE_ARM64:
-        return plain_subtype(cpusubtype) == CPU_SUBTYPE_ARM64E ? "arm64e" : "arm64";
-    case CPU_TYPE_ARM64_32:
-        return "arm64_32";
-    case CPU_TYPE_I386:
-        return "i386";
-    case CPU_TYPE_ARM:
-        return "arm";
-    case CPU_TYPE_POWERPC:
-        return "PowerPC";
-    case CPU_TYPE_POWERPC64:
-        return "PowerPC64";
-    default:
-        return "unknown";
-    }
-}
-
-bool exti__macho_arch_handled(uint32_t cputype, uint32_t cpusubtype)
-{
-    switch (cputype) {
-    case CPU_TYPE_X86_64:
-        return plain_subtype(cpusubtype) == CPU_SUBTYPE_X86_64_ALL ||
-               plain_subtype(cpusubtype) == CPU_SUBTYPE_X86_64_H;
-    case CPU_TYPE_ARM64:
-        return plain_subtype(cpusubtype) <= CPU_SUBTYPE_ARM64E;
-    default:
-        return false;
-    }
-}
-
-static bool is_arm64e(uint32_t cputype, uint32_t cpusubtype)
-{
-    return cputype == CPU_TYPE_ARM64 && plain_subtype(cpusubtype) == CPU_SUBTYPE_ARM64E;
-}
 
 const struct macho_slice *exti__macho_slice_for(const struct macho_fat *fat, uint32_t cputype,
                                                 uint32_t cpusubtype)
@@ -67,9 +23,10 @@ const struct macho_slice *exti__macho_slice_for(const struct macho_fat *fat, uin
 
         if (s->cputype != cputype)
             continue;
-        if (plain_subtype(s->cpusubtype) == plain_subtype(cpusubtype))
+        if (exti__macho_plain_subtype(s->cpusubtype) == exti__macho_plain_subtype(cpusubtype))
             return s;
-        if (!alike && is_arm64e(s->cputype, s->cpusubtype) == is_arm64e(cputype, cpusubtype))
+        if (!alike && exti__macho_is_arm64e(s->cputype, s->cpusubtype) ==
+                          exti__macho_is_arm64e(cputype, cpusubtype))
             alike = s;
     }
     return alike;
@@ -97,8 +54,8 @@ static int fail_slice(const struct macho_fat *fat, size_t i, uint32_t at, int co
                       exti__macho_arch(s->cputype, s->cpusubtype), what, value);
 }
 
-/* The slice's own header must be of the architecture that the table promises.  dyld is content with an
- * arm64e slice whose table entry lacks the ABI's version, in the high byte. */
+/* The slice's own header must name the architecture that the table names.  dyld accepts an
+ * arm64e slice whose table entry lacks the ABI version in the high byte. */
 static int check_contents(const struct macho_fat *fat, size_t i, struct exti_error *err)
 {
     const struct macho_slice *s = &fat->slices[i];
@@ -118,7 +75,7 @@ static int check_contents(const struct macho_fat *fat, size_t i, struct exti_err
     cputype = exti__cur_u32(&c);
     cpusubtype = exti__cur_u32(&c);
     if (c.failed || cputype != s->cputype ||
-        plain_subtype(cpusubtype) != plain_subtype(s->cpusubtype))
+        exti__macho_plain_subtype(cpusubtype) != exti__macho_plain_subtype(s->cpusubtype))
         return exti__fail(err, EXTI_E_FORMAT, s->offset + 4,
                           "slice %zu %s: its own header says %s (cputype 0x%" PRIx32
                           ", cpusubtype 0x%" PRIx32 ")",
@@ -127,7 +84,7 @@ static int check_contents(const struct macho_fat *fat, size_t i, struct exti_err
     return 0;
 }
 
-/* Offset and size of slice `i`, against the file and the slices before it. */
+/* Checks offset and size of slice `i` against the file and the earlier slices. */
 static int check_slice(const struct macho_fat *fat, size_t i, struct exti_span file,
                        struct exti_error *err)
 {
@@ -150,7 +107,7 @@ static int check_slice(const struct macho_fat *fat, size_t i, struct exti_span f
         const struct macho_slice *o = &fat->slices[k];
 
         if (o->cputype == s->cputype &&
-            plain_subtype(o->cpusubtype) == plain_subtype(s->cpusubtype))
+            exti__macho_plain_subtype(o->cpusubtype) == exti__macho_plain_subtype(s->cpusubtype))
             return fail_slice(fat, i, 0, EXTI_E_FORMAT, err, "the same architecture as slice", k);
         if (s->offset < o->offset ? o->offset - s->offset < s->size
                                   : s->offset - o->offset < o->size)
@@ -173,8 +130,8 @@ static void read_entry(struct exti_cur *c, bool wide, struct macho_slice *s)
         exti__cur_skip(c, 4);
 }
 
-/* lipo hides an arm64 slice behind the last entry of a 32-bit table from systems that would take its
- * presence amiss; dyld looks there. */
+/* lipo hides an arm64 slice after the last entry of a 32-bit table, from systems that would
+ * reject the table with it.  dyld looks there. */
 static void read_hidden(struct macho_fat *fat, struct exti_cur *c)
 {
     struct exti_cur peek = *c;
@@ -182,7 +139,7 @@ static void read_hidden(struct macho_fat *fat, struct exti_cur *c)
 
     read_entry(&peek, false, &s);
     if (peek.failed || s.cputype != CPU_TYPE_ARM64 ||
-        plain_subtype(s.cpusubtype) != CPU_SUBTYPE_ARM64_ALL)
+        exti__macho_plain_subtype(s.cpusubtype) != CPU_SUBTYPE_ARM64_ALL)
         return;
     fat->slices[fat->count++] = s;
     fat->hidden = true;

@@ -1,20 +1,21 @@
-/* The chains of LC_DYLD_CHAINED_FIXUPS: which slots there are, and what each is to hold. */
+/* The chains of LC_DYLD_CHAINED_FIXUPS: the slots, and the value that each receives. */
+#include "macho/read/macho_fixups.h"
+
 #include <inttypes.h>
 
 #include "base/error.h"
-#include "macho/read/macho_priv.h"
 
 #define POINTER 8u
-#define STARTS_SIZE 22u /* of a dyld_chained_starts_in_segment without its page starts */
+#define STARTS_SIZE 22u /* size of a dyld_chained_starts_in_segment without page starts */
 
 /* One segment's chains. */
 struct chains {
     const struct macho_file *f;
     const struct macho_chained *c;
     const struct macho_segment *segment;
-    struct exti_span bytes; /* of the segment in the file */
+    struct exti_span bytes; /* the segment's bytes in the file */
     uint16_t page_size, format, page_count;
-    struct exti_cur starts; /* at the first page's */
+    struct exti_cur starts; /* at the first page start */
     int (*each)(void *user, const struct macho_fixup *x, struct exti_error *err);
     void *user;
 };
@@ -24,7 +25,7 @@ static uint64_t bits(uint64_t v, unsigned from, unsigned count)
     return v >> from & ((1ull << count) - 1);
 }
 
-/* Both take a slot apart and tell how many bytes on the chain's next slot is; 0: there is none. */
+/* Both decode a slot and return the distance in bytes to the chain's next slot; 0 at the end. */
 static uint64_t decode_generic(const struct chains *s, uint64_t raw, struct macho_fixup *x)
 {
     x->is_bind = bits(raw, 63, 1);
@@ -107,7 +108,8 @@ static int walk_pages(struct chains *s, struct exti_error *err)
             return rc;
         if (start == DYLD_CHAINED_PTR_START_NONE)
             continue;
-        /* Several starts in a page exist for 32-bit formats, whose chains reach less far. */
+        /* Only 32-bit formats, whose chains have a shorter reach, have several starts in one
+         * page. */
         if (start >= s->page_size)
             return exti__fail(err, EXTI_E_FORMAT, at,
                               "chained fixups: page %u of %s starts at 0x%x of 0x%x", page,
@@ -126,7 +128,8 @@ static bool known_format(uint16_t format)
            format == DYLD_CHAINED_PTR_ARM64E_USERLAND24;
 }
 
-/* The chains of one segment, whose dyld_chained_starts_in_segment is at `at` of the payload. */
+/* Walks the chains of one segment, whose dyld_chained_starts_in_segment is at offset `at` of the
+ * payload. */
 static int walk_segment(struct chains *s, uint64_t at, struct exti_error *err)
 {
     const struct macho_segment *segment = s->segment;

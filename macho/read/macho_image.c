@@ -1,16 +1,23 @@
-/* Describing a dylib or bundle: the read operation.  Names of symbols are the file's own, with the
- * underscore that the C compiler puts before them. */
+/* The read operation: describes a dylib or bundle.  Symbol names keep the underscore that C
+ * compilers prepend. */
+#include "macho/read/macho_image.h"
+
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "macho/macho_format.h"
-#include "macho/read/macho_priv.h"
+#include "base/text.h"
+#include "macho/read/macho_arch.h"
+#include "macho/read/macho_fat.h"
+#include "macho/read/macho_references.h"
+#include "macho/read/macho_signature.h"
+#include "macho/read/macho_symbols.h"
+#include "macho/read/macho_trie.h"
 
-/* ---- what the load commands tell ------------------------------------------------------------------- */
+/* ---- load commands ------------------------------------------------------------------- */
 
-static int add_build_id(const struct macho_file *f, struct exti_image *im, struct exti_error *err)
+static int add_uuid(const struct macho_file *f, struct exti_image *im, struct exti_error *err)
 {
     static const char hex[] = "0123456789abcdef";
 
@@ -28,7 +35,8 @@ static int add_build_id(const struct macho_file *f, struct exti_image *im, struc
     return 0;
 }
 
-/* dylib_use_command's flags say the same as the older commands' kinds do; dyld goes by either. */
+/* The flags of a dylib_use_command mean the same as the older commands' kinds; dyld honours
+ * either. */
 static uint32_t needed_flags(const struct macho_file *f, const struct macho_dylib *d)
 {
     const struct macho_command *c = &f->commands[d->command];
@@ -49,13 +57,8 @@ static uint32_t needed_flags(const struct macho_file *f, const struct macho_dyli
            (use & DYLIB_USE_UPWARD ? EXTI_NEED_UPWARD : 0);
 }
 
-static bool starts_with(const char *s, const char *with)
-{
-    return strncmp(s, with, strlen(with)) == 0;
-}
-
-/* What makes dyld keep an image for good (Loader's neverUnload): thread-local variables, Objective-C
- * outside of bundles, Swift, and DTrace probes. */
+/* Sections that make dyld keep an image loaded (Loader's neverUnload): thread-local variables,
+ * Objective-C outside bundles, Swift, and DTrace probes. */
 static bool never_unloaded(const struct macho_file *f, const struct macho_section *s)
 {
     switch (s->flags & SECTION_TYPE) {
@@ -65,18 +68,18 @@ static bool never_unloaded(const struct macho_file *f, const struct macho_sectio
     default:
         break;
     }
-    if (starts_with(s->name, "__objc_imageinfo"))
+    if (exti__starts_with(s->name, "__objc_imageinfo"))
         return f->filetype != MH_BUNDLE;
-    return strcmp(s->segment, "__TEXT") == 0 && starts_with(s->name, "__swift5_");
+    return strcmp(s->segment, "__TEXT") == 0 && exti__starts_with(s->name, "__swift5_");
 }
 
-/* Those that register names with the Objective-C or Swift run-time library. */
+/* Sections whose contents the Objective-C or Swift runtime registers by name. */
 static bool has_classes(const struct macho_section *s)
 {
     static const char *const names[] = {"__objc_classlist", "__objc_catlist", "__swift5_types"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (s->size && starts_with(s->name, names[i]))
+        if (s->size && exti__starts_with(s->name, names[i]))
             return true;
     return false;
 }
@@ -135,13 +138,13 @@ static int add_commands(const struct macho_file *f, struct exti_image *im, struc
     for (size_t i = 0; !rc && i < f->rpath_count; i++)
         rc = exti__image_add_path(im, f->rpaths[i], err);
     if (!rc)
-        rc = add_build_id(f, im, err);
+        rc = add_uuid(f, im, err);
     if (!rc)
         rc = add_sections(f, im, err);
     return rc ? rc : add_signature(f, im, err);
 }
 
-/* ---- symbols --------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 static uint32_t function_flag(const struct macho_file *f, uint64_t vmaddr)
 {
@@ -159,10 +162,10 @@ static uint32_t function_flag(const struct macho_file *f, uint64_t vmaddr)
 struct exports {
     const struct macho_file *f;
     struct exti_image *im;
-    size_t room, used; /* of im->strings */
+    size_t room, used; /* bytes in im->strings */
 };
 
-/* A trie has its names in parts, so the image keeps them whole. */
+/* A trie stores names in fragments, so the image needs copies of the whole names. */
 static int measure_export(void *user, const struct macho_export *e, struct exti_error *err)
 {
     struct exports *x = user;
@@ -190,7 +193,7 @@ static int add_export(void *user, const struct macho_export *e, struct exti_erro
     return exti__image_add_symbol(x->im, s, err);
 }
 
-/* Before there were tries, the symbol table alone told what a file exports. */
+/* Files that predate export tries: the symbol table lists the exports. */
 static int add_defined(const struct macho_file *f, struct exti_image *im, struct exti_error *err)
 {
     size_t count = exti__macho_symbol_count(f);
@@ -242,9 +245,9 @@ static int add_import(void *user, const struct macho_reference *r, struct exti_e
     return exti__image_add_symbol(user, s, err);
 }
 
-/* ---- files and slices ------------------------------------------------------------------------------- */
+/* ---- files and slices ------------------------------------------------------------------------ */
 
-static int describe(struct exti_span slice, struct exti_image *im, struct exti_error *err)
+static int describe_slice(struct exti_span slice, struct exti_image *im, struct exti_error *err)
 {
     struct macho_file f;
     int rc = exti__macho_open(slice, &f, err);
@@ -283,7 +286,7 @@ static int describe_fat(const struct macho_fat *fat, struct exti_image *im, stru
         return exti__fail(err, EXTI_E_UNSUPPORTED, 0,
                           "universal file: no slice is for x86-64 or arm64; the first is for %s",
                           exti__macho_arch(fat->slices[0].cputype, fat->slices[0].cpusubtype));
-    rc = describe(first->s, im, err);
+    rc = describe_slice(first->s, im, err);
     if (rc)
         return rc;
     im->slices = exti__calloc(fat->count, sizeof *im->slices);
@@ -292,7 +295,7 @@ static int describe_fat(const struct macho_fat *fat, struct exti_image *im, stru
     im->info.slice_count = fat->count;
     for (size_t i = 0; !rc && i < fat->count; i++) {
         if (exti__macho_slice_handled(&fat->slices[i]))
-            rc = describe(fat->slices[i].s, &im->slices[i], err);
+            rc = describe_slice(fat->slices[i].s, &im->slices[i], err);
         else
             describe_carried(&fat->slices[i], &im->slices[i]);
     }
@@ -306,7 +309,7 @@ int exti__macho_read(struct exti_span file, struct exti_image *im, struct exti_e
 
     if (rc)
         return rc;
-    rc = fat.at_end ? describe_fat(&fat, im, err) : describe(file, im, err);
+    rc = fat.at_end ? describe_fat(&fat, im, err) : describe_slice(file, im, err);
     exti__macho_fat_close(&fat);
     if (rc)
         exti__image_clear(im);

@@ -1,7 +1,7 @@
-/* LEB128 numbers and strings, as opcode streams and tries have them. */
-#include <string.h>
+/* LEB128 numbers and strings in opcode streams and tries. */
+#include "macho/read/macho_leb.h"
 
-#include "macho/read/macho_priv.h"
+#include <string.h>
 
 uint64_t exti__macho_uleb(struct exti_cur *c)
 {
@@ -11,7 +11,7 @@ uint64_t exti__macho_uleb(struct exti_cur *c)
 
     do {
         byte = exti__cur_u8(c);
-        /* dyld takes bytes past the 64th bit as malformed even where they are zero. */
+        /* dyld rejects bytes beyond the 64th bit even if they are zero. */
         if (shift > 63 || (shift == 63 && (byte & 0x7e)))
             c->failed = true;
         if (c->failed)
@@ -30,7 +30,7 @@ int64_t exti__macho_sleb(struct exti_cur *c)
 
     do {
         byte = exti__cur_u8(c);
-        /* The 10th byte holds the sign bit alone: all of its seven bits must agree. */
+        /* The 10th byte holds the sign bit alone, so all seven bits must agree. */
         if (shift > 63 || (shift == 63 && (byte & 0x7f) != 0 && (byte & 0x7f) != 0x7f))
             c->failed = true;
         if (c->failed)
@@ -59,33 +59,4 @@ const char *exti__macho_cur_cstr(struct exti_cur *c)
     }
     exti__cur_skip(c, (uint64_t)(end - p) + 1);
     return (const char *)p;
-}
-
-int exti__macho_put_uleb(struct exti_buf *b, uint64_t v, struct exti_error *err)
-{
-    uint8_t bytes[10];
-    size_t n = 0;
-
-    do {
-        bytes[n++] = (uint8_t)((v & 0x7f) | (v > 0x7f ? 0x80 : 0));
-        v >>= 7;
-    } while (v);
-    return exti__buf_append(b, bytes, n, err);
-}
-
-int exti__macho_put_sleb(struct exti_buf *b, int64_t v, struct exti_error *err)
-{
-    uint8_t bytes[10];
-    size_t n = 0;
-    bool more;
-
-    do {
-        uint8_t low = (uint8_t)(v & 0x7f);
-
-        /* An arithmetic shift, spelt out: C11 leaves the shift of a negative number open. */
-        v = v < 0 ? -1 - (-1 - v) / 128 : v / 128;
-        more = !(v == 0 && !(low & 0x40)) && !(v == -1 && low & 0x40);
-        bytes[n++] = (uint8_t)(low | (more ? 0x80 : 0));
-    } while (more);
-    return exti__buf_append(b, bytes, n, err);
 }

@@ -1,8 +1,10 @@
-/* What __LINKEDIT holds: where the commands say each piece is, and that the pieces are all there is. */
+/* The tables of __LINKEDIT: where the load commands locate each, and that nothing else is in the
+ * segment. */
+#include "macho/read/macho_pieces.h"
+
 #include <inttypes.h>
 
-#include "base/checked.h"
-#include "macho/read/macho_read.h"
+#include "macho/read/macho_command.h"
 
 struct piece_field {
     uint32_t cmd;
@@ -11,8 +13,8 @@ struct piece_field {
     uint32_t off_at, size_at, unit;
 };
 
-/* Offsets in symtab_command, dysymtab_command, dyld_info_command, twolevel_hints_command and
- * linkedit_data_command. */
+/* Field offsets in symtab_command, dysymtab_command, dyld_info_command, twolevel_hints_command
+ * and linkedit_data_command. */
 static const struct piece_field fields[] = {
     {LC_DYLD_INFO, MACHO_REBASE, "rebase opcodes", 8, 12, 1},
     {LC_DYLD_INFO, MACHO_BIND, "bind opcodes", 16, 20, 1},
@@ -42,7 +44,7 @@ static const struct piece_field fields[] = {
     {LC_CODE_SIGNATURE, MACHO_SIGNATURE, "code signature", 8, 12, 1},
 };
 
-static const char *piece_name(enum macho_piece_kind kind)
+const char *exti__macho_piece_name(enum macho_piece_kind kind)
 {
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (fields[i].kind == kind)
@@ -75,7 +77,7 @@ int exti__macho_read_pieces(struct macho_file *f, size_t i, struct exti_error *e
     return 0;
 }
 
-/* ---- all of them, once the segments are known -------------------------------------------------------- */
+/* ---- all pieces, once the segments are known ------------------------------------------------- */
 
 static int fail_piece(const struct macho_file *f, enum macho_piece_kind kind, bool size, int code,
                       struct exti_error *err, const char *what, uint64_t value)
@@ -83,10 +85,10 @@ static int fail_piece(const struct macho_file *f, enum macho_piece_kind kind, bo
     const struct macho_piece *p = &f->pieces[kind];
 
     return exti__macho_fail(f, p->command, size ? p->size_at : p->off_at, code, err,
-                            "%s: %s 0x%" PRIx64, piece_name(kind), what, value);
+                            "%s: %s 0x%" PRIx64, exti__macho_piece_name(kind), what, value);
 }
 
-static int locate(struct macho_file *f, enum macho_piece_kind kind, struct exti_error *err)
+static int locate_piece(struct macho_file *f, enum macho_piece_kind kind, struct exti_error *err)
 {
     const struct macho_segment *l = f->linkedit;
     struct macho_piece *p = &f->pieces[kind];
@@ -99,7 +101,7 @@ static int locate(struct macho_file *f, enum macho_piece_kind kind, struct exti_
     count = exti__macho_field(f, p->command, p->size_at);
     size = (uint64_t)count * p->unit;
     if (!size)
-        return 0; /* wherever it is said to be */
+        return 0; /* an empty piece may have any offset */
     if (offset < l->fileoff || offset - l->fileoff > l->filesize)
         return fail_piece(f, kind, false, EXTI_E_FORMAT, err, "is outside of __LINKEDIT, at",
                           offset);
@@ -107,11 +109,12 @@ static int locate(struct macho_file *f, enum macho_piece_kind kind, struct exti_
     if (size > l->filesize - into)
         return fail_piece(f, kind, true, EXTI_E_FORMAT, err,
                           "ends outside of __LINKEDIT, whose end is", l->fileoff + l->filesize);
-    return exti__span_sub(f->file, offset, size, piece_name(kind), &p->s, err);
+    return exti__span_sub(f->file, offset, size, exti__macho_piece_name(kind), &p->s, err);
 }
 
-/* Bytes between two pieces: the padding that linkers write is zero, and anything else would be lost. */
-static int check_gap(const struct macho_file *f, uint64_t from, uint64_t to, struct exti_error *err)
+/* Bytes between pieces must be zero padding, because a rewrite would lose anything else. */
+static int check_padding(const struct macho_file *f, uint64_t from, uint64_t to,
+                         struct exti_error *err)
 {
     struct exti_span gap;
     int rc = exti__span_sub(f->file, from, to - from, "__LINKEDIT", &gap, err);
@@ -119,11 +122,11 @@ static int check_gap(const struct macho_file *f, uint64_t from, uint64_t to, str
     for (size_t i = 0; !rc && i < gap.n; i++)
         if (gap.p[i])
             return exti__fail(err, EXTI_E_UNSUPPORTED, gap.base + i,
-                              "__LINKEDIT: holds bytes of which no load command tells");
+                              "__LINKEDIT: holds bytes that no load command describes");
     return rc;
 }
 
-static int check_order(const struct macho_file *f, struct exti_error *err)
+static int check_pieces_apart(const struct macho_file *f, struct exti_error *err)
 {
     enum macho_piece_kind order[MACHO_PIECES];
     uint64_t at = f->linkedit->fileoff;
@@ -147,15 +150,16 @@ static int check_order(const struct macho_file *f, struct exti_error *err)
         if (start < at)
             return exti__macho_fail(f, f->pieces[order[i]].command, f->pieces[order[i]].off_at,
                                     EXTI_E_FORMAT, err, "%s: shares bytes with the %s",
-                                    piece_name(order[i]), piece_name(order[i - 1]));
-        rc = check_gap(f, at, start, err);
+                                    exti__macho_piece_name(order[i]),
+                                    exti__macho_piece_name(order[i - 1]));
+        rc = check_padding(f, at, start, err);
         at = start + s->n;
     }
-    return rc ? rc : check_gap(f, at, f->linkedit->fileoff + f->linkedit->filesize, err);
+    return rc ? rc : check_padding(f, at, f->linkedit->fileoff + f->linkedit->filesize, err);
 }
 
-/* The symbol table is in three parts, and each starts where the one before ends. */
-static int check_symbols(const struct macho_file *f, struct exti_error *err)
+/* LC_DYSYMTAB divides the symbol table into three adjacent parts. */
+static int check_symbol_parts(const struct macho_file *f, struct exti_error *err)
 {
     static const char *const names[] = {"ilocalsym", "iextdefsym", "iundefsym"};
     const struct macho_piece *symbols = &f->pieces[MACHO_SYMBOLS];
@@ -166,7 +170,7 @@ static int check_symbols(const struct macho_file *f, struct exti_error *err)
         return 0;
     if (!symbols->present)
         return exti__macho_fail(f, parts->command, 0, EXTI_E_FORMAT, err,
-                                "there is no LC_SYMTAB that it could describe");
+                                "there is no LC_SYMTAB for it to describe");
     for (uint32_t i = 0; i < 3; i++) {
         uint32_t first = exti__macho_field(f, parts->command, 8 + 8 * i);
         uint32_t n = exti__macho_field(f, parts->command, 12 + 8 * i);
@@ -178,13 +182,13 @@ static int check_symbols(const struct macho_file *f, struct exti_error *err)
     }
     if (at != count)
         return exti__macho_fail(f, parts->command, 28, EXTI_E_FORMAT, err,
-                                "tells of %" PRIu64 " symbols, but LC_SYMTAB has %" PRIu64, at,
+                                "counts %" PRIu64 " symbols, but LC_SYMTAB has %" PRIu64, at,
                                 count);
     return 0;
 }
 
-/* One way to bind, and one trie (dyld's validStructureLinkedit). */
-static int check_kinds(const struct macho_file *f, struct exti_error *err)
+/* dyld's validStructureLinkedit: a file has one kind of fixups and one trie. */
+static int check_combination(const struct macho_file *f, struct exti_error *err)
 {
     const struct macho_piece *info = &f->pieces[MACHO_BIND],
                              *chained = &f->pieces[MACHO_CHAINED_FIXUPS],
@@ -193,20 +197,20 @@ static int check_kinds(const struct macho_file *f, struct exti_error *err)
 
     if (info->present && chained->present)
         return exti__macho_fail(f, chained->command, 0, EXTI_E_FORMAT, err,
-                                "beside %s; a file has one of the two",
+                                "in addition to %s; a file may have only one of the two",
                                 exti__macho_name(f, info->command).text);
     if (f->pieces[MACHO_EXPORT].s.n && trie->s.n)
         return exti__macho_fail(f, trie->command, 0, EXTI_E_FORMAT, err,
-                                "beside the exports trie of %s",
+                                "in addition to the exports trie of %s",
                                 exti__macho_name(f, info->command).text);
     if (modern && f->pieces[MACHO_LOCAL_RELOCS].s.n)
-        return fail_piece(
-            f, MACHO_LOCAL_RELOCS, true, EXTI_E_FORMAT, err,
-            "dyld ignores them in a file with newer fixups:", f->pieces[MACHO_LOCAL_RELOCS].s.n);
+        return fail_piece(f, MACHO_LOCAL_RELOCS, true, EXTI_E_FORMAT, err,
+                          "dyld ignores them in a file with newer fixups; their size is",
+                          f->pieces[MACHO_LOCAL_RELOCS].s.n);
     if (modern && f->pieces[MACHO_EXTERNAL_RELOCS].s.n)
-        return fail_piece(
-            f, MACHO_EXTERNAL_RELOCS, true, EXTI_E_FORMAT, err,
-            "dyld ignores them in a file with newer fixups:", f->pieces[MACHO_EXTERNAL_RELOCS].s.n);
+        return fail_piece(f, MACHO_EXTERNAL_RELOCS, true, EXTI_E_FORMAT, err,
+                          "dyld ignores them in a file with newer fixups; their size is",
+                          f->pieces[MACHO_EXTERNAL_RELOCS].s.n);
     return 0;
 }
 
@@ -215,10 +219,10 @@ int exti__macho_check_pieces(struct macho_file *f, struct exti_error *err)
     int rc = 0;
 
     for (int kind = 0; !rc && kind < MACHO_PIECES; kind++)
-        rc = locate(f, (enum macho_piece_kind)kind, err);
+        rc = locate_piece(f, (enum macho_piece_kind)kind, err);
     if (!rc)
-        rc = check_kinds(f, err);
+        rc = check_combination(f, err);
     if (!rc)
-        rc = check_order(f, err);
-    return rc ? rc : check_symbols(f, err);
+        rc = check_pieces_apart(f, err);
+    return rc ? rc : check_symbol_parts(f, err);
 }

@@ -1,13 +1,17 @@
-/* By which names dyld binds an image, whichever way the file tells it. */
+/* The names that dyld binds an image by, whichever kind of fixups the file has. */
+#include "macho/read/macho_references.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_bind.h"
+#include "macho/read/macho_chained.h"
+#include "macho/read/macho_symbols.h"
 
-/* Names can overlap, so that together they are longer than the file.  No linker's do by much, but a
- * hostile file's could make comparing them take its size squared. */
+/* Names can overlap, so together they can be longer than the file.  In real files they hardly
+ * are; in a hostile one, comparing them could take time quadratic in its size. */
 #define NAMES_PER_BYTE 16u
 #define NAMES_ANYWAY ((uint64_t)64 << 20)
 
@@ -28,10 +32,11 @@ struct list {
     uint64_t names_left;
 };
 
-static int add(struct list *l, const struct macho_reference *r, struct exti_error *err)
+static int add_reference(struct list *l, const struct macho_reference *r, struct exti_error *err)
 {
     const struct macho_reference *last = l->count ? &l->items[l->count - 1].r : NULL;
     size_t n;
+    struct item *items;
 
     if (last && last->name == r->name && last->ordinal == r->ordinal &&
         last->weak_import == r->weak_import)
@@ -43,17 +48,12 @@ static int add(struct list *l, const struct macho_reference *r, struct exti_erro
     n = strlen(r->name);
     if (n > l->names_left)
         return exti__fail(err, EXTI_E_FORMAT, l->f->file.base + r->at,
-                          "the names of what is bound add up to more than the file can need");
+                          "the names of bound symbols add up to more than a valid file has");
     l->names_left -= n;
-    if (l->count == l->cap) {
-        size_t cap = l->cap ? l->cap * 2 : 64;
-        struct item *items = exti__realloc_array(l->items, cap, sizeof *items);
-
-        if (!items)
-            return exti__fail_nomem(err);
-        l->items = items;
-        l->cap = cap;
-    }
+    items = exti__array_room(l->items, l->count, &l->cap, sizeof *items);
+    if (!items)
+        return exti__fail_nomem(err);
+    l->items = items;
     l->items[l->count] = (struct item){.r = *r, .order = l->count};
     l->count++;
     return 0;
@@ -66,7 +66,7 @@ static int add_bind(void *user, const struct macho_bind *b, struct exti_error *e
                                 .weak_import = b->flags & BIND_SYMBOL_FLAGS_WEAK_IMPORT,
                                 .at = b->at};
 
-    return b->is_override ? 0 : add(user, &r, err);
+    return b->is_override ? 0 : add_reference(user, &r, err);
 }
 
 static int add_imports(struct list *l, struct exti_error *err)
@@ -79,7 +79,7 @@ static int add_imports(struct list *l, struct exti_error *err)
 
         rc = exti__macho_chained_import(&c, i, &im, err);
         if (!rc)
-            rc = add(
+            rc = add_reference(
                 l,
                 &(struct macho_reference){
                     .name = im.name, .ordinal = im.ordinal, .weak_import = im.weak, .at = im.at},
@@ -98,17 +98,18 @@ static int add_undefined(struct list *l, struct exti_error *err)
 
         rc = exti__macho_symbol(l->f, i, &n, err);
         if (!rc && exti__macho_is_undefined(&n))
-            rc = add(l,
-                     &(struct macho_reference){.name = n.name,
-                                               .ordinal = exti__macho_nlist_ordinal(l->f, &n),
-                                               .weak_import = n.desc & N_WEAK_REF,
-                                               .at = n.at},
-                     err);
+            rc = add_reference(
+                l,
+                &(struct macho_reference){.name = n.name,
+                                          .ordinal = exti__macho_nlist_ordinal(l->f, &n),
+                                          .weak_import = n.desc & N_WEAK_REF,
+                                          .at = n.at},
+                err);
     }
     return rc;
 }
 
-static int collect(struct list *l, struct exti_error *err)
+static int collect_references(struct list *l, struct exti_error *err)
 {
     static const enum macho_piece_kind streams[] = {MACHO_BIND, MACHO_WEAK_BIND, MACHO_LAZY_BIND};
     int rc = 0;
@@ -141,7 +142,7 @@ static int by_order(const void *pa, const void *pb)
     return (a->order > b->order) - (a->order < b->order);
 }
 
-/* Keeps the first of each (name, library, weak). */
+/* Keeps the first reference of each name, library and weakness. */
 static void drop_repeated(struct list *l)
 {
     size_t kept = 0;
@@ -165,7 +166,7 @@ int exti__macho_references(const struct macho_file *f,
                            void *user, struct exti_error *err)
 {
     struct list l = {.f = f, .names_left = exti__macho_names_limit(f)};
-    int rc = collect(&l, err);
+    int rc = collect_references(&l, err);
 
     if (!rc && l.count)
         drop_repeated(&l);

@@ -1,18 +1,20 @@
-/* Segments, sections, and the room that they leave behind the load commands. */
+/* Segments, sections, and the space between the load commands and the first section. */
+#include "macho/read/macho_segments.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/checked.h"
-#include "macho/read/macho_read.h"
+#include "macho/read/macho_command.h"
 
-/* dyld counts segments in 16 bits and bind opcodes in 4; no linker writes more than a dozen. */
+/* dyld counts segments in 16 bits, bind opcodes in 4; linkers write at most a dozen. */
 enum { MAX_SEGMENTS = 256 };
 
-/* nlist's n_sect is a byte, in which 0 is no section. */
+/* n_sect of an nlist is one byte, and 0 means no section. */
 enum { MAX_SECTIONS = 255 };
 
-/* A name field of 16 bytes; what no linker puts into a name shows as '?'. */
-static void read_name(struct exti_cur *c, char name[17])
+/* Reads a name field of 16 bytes.  Characters that no linker writes become '?' for messages. */
+static void read_fixed_name(struct exti_cur *c, char name[17])
 {
     for (int i = 0; i < 16; i++) {
         uint8_t byte = exti__cur_u8(c);
@@ -34,7 +36,7 @@ static bool is_zerofill(const struct macho_section *s)
     }
 }
 
-/* The fields of a section_64 that can be at fault. */
+/* Offsets in section_64 of the fields that messages point to. */
 enum { SECTION_ADDR = 32, SECTION_SIZE = 40, SECTION_OFFSET = 48, SECTION_NRELOC = 60 };
 
 static int fail_section(const struct macho_file *f, const struct macho_section *s, uint32_t at,
@@ -44,14 +46,14 @@ static int fail_section(const struct macho_file *f, const struct macho_section *
                       s->segment, s->name, what, value);
 }
 
-static int check_section(const struct macho_file *f, const struct macho_segment *seg,
-                         const struct macho_section *s, struct exti_error *err)
+static int check_section_bounds(const struct macho_file *f, const struct macho_segment *seg,
+                                const struct macho_section *s, struct exti_error *err)
 {
     uint64_t into;
 
     if (s->nreloc)
         return fail_section(f, s, SECTION_NRELOC, EXTI_E_UNSUPPORTED, err,
-                            "has relocations of its own, as only object files do:", s->nreloc);
+                            "has relocations, as only object files may:", s->nreloc);
     if (s->addr < seg->vmaddr || s->addr - seg->vmaddr > seg->vmsize)
         return fail_section(f, s, SECTION_ADDR, EXTI_E_FORMAT, err, "is outside of its segment, at",
                             s->addr);
@@ -66,7 +68,8 @@ static int check_section(const struct macho_file *f, const struct macho_segment 
                             "ends outside of its segment's contents, whose size is", seg->filesize);
     if (s->offset != seg->fileoff + into)
         return fail_section(f, s, SECTION_OFFSET, EXTI_E_FORMAT, err,
-                            "its offset is not where its address is, at", seg->fileoff + into);
+                            "its offset does not match its address, which is at",
+                            seg->fileoff + into);
     return 0;
 }
 
@@ -76,8 +79,8 @@ static void read_sections(struct macho_file *f, const struct macho_segment *seg,
         struct macho_section *s = &f->sections[f->section_count++];
 
         s->at = f->commands[seg->command].at + c->at;
-        read_name(c, s->name);
-        read_name(c, s->segment);
+        read_fixed_name(c, s->name);
+        read_fixed_name(c, s->segment);
         s->addr = exti__cur_u64(c);
         s->size = exti__cur_u64(c);
         s->offset = exti__cur_u32(c);
@@ -91,9 +94,9 @@ static void read_sections(struct macho_file *f, const struct macho_segment *seg,
     }
 }
 
-/* What dyld's validSegment demands, and the page alignment that mapping needs. */
-static int check_segment(const struct macho_file *f, const struct macho_segment *s,
-                         struct exti_error *err)
+/* dyld's validSegment, and the page alignment that mapping needs. */
+static int check_segment_fields(const struct macho_file *f, const struct macho_segment *s,
+                                struct exti_error *err)
 {
     struct exti_span unused;
     uint64_t end;
@@ -108,7 +111,7 @@ static int check_segment(const struct macho_file *f, const struct macho_segment 
                                 s->vmsize);
     if (s->initprot & ~7u)
         return exti__macho_fail(f, s->command, 60, EXTI_E_FORMAT, err,
-                                "initprot is 0x%" PRIx32 ", more than rwx", s->initprot);
+                                "initprot is 0x%" PRIx32 ", with bits other than rwx", s->initprot);
     if (s->vmaddr % f->page)
         return exti__macho_fail(f, s->command, 24, EXTI_E_FORMAT, err,
                                 "vmaddr 0x%" PRIx64
@@ -123,7 +126,8 @@ static int check_segment(const struct macho_file *f, const struct macho_segment 
         return 0;
     if (exti__span_sub(f->file, s->fileoff, s->filesize, "", &unused, NULL))
         return exti__macho_fail(f, s->command, 40, EXTI_E_FORMAT, err,
-                                "0x%" PRIx64 " bytes at 0x%" PRIx64 " are not in the file of 0x%zx",
+                                "0x%" PRIx64 " bytes at 0x%" PRIx64
+                                " do not fit into the file of 0x%zx",
                                 s->filesize, s->fileoff, f->file.n);
     return 0;
 }
@@ -136,7 +140,7 @@ int exti__macho_read_segment(struct macho_file *f, size_t i, struct exti_error *
 
     *s = (struct macho_segment){.command = i, .first_section = f->section_count};
     exti__cur_skip(&c, 8);
-    read_name(&c, s->name);
+    read_fixed_name(&c, s->name);
     s->vmaddr = exti__cur_u64(&c);
     s->vmsize = exti__cur_u64(&c);
     s->fileoff = exti__cur_u64(&c);
@@ -145,7 +149,7 @@ int exti__macho_read_segment(struct macho_file *f, size_t i, struct exti_error *
     s->initprot = exti__cur_u32(&c);
     nsects = exti__cur_u32(&c);
     s->flags = exti__cur_u32(&c);
-    f->segment_count++; /* messages name it from here on */
+    f->segment_count++; /* messages include its name from here on */
     if (f->segment_count > MAX_SEGMENTS)
         return exti__macho_fail(f, i, 0, EXTI_E_UNSUPPORTED, err, "more than %d segments",
                                 MAX_SEGMENTS);
@@ -156,22 +160,21 @@ int exti__macho_read_segment(struct macho_file *f, size_t i, struct exti_error *
                                 nsects);
     if (nsects > MAX_SECTIONS - f->section_count)
         return exti__macho_fail(f, i, 64, EXTI_E_UNSUPPORTED, err,
-                                "more than %d sections, which symbols could not tell apart",
-                                MAX_SECTIONS);
+                                "more than %d sections, which symbols cannot number", MAX_SECTIONS);
     s->section_count = nsects;
     read_sections(f, s, &c);
-    return check_segment(f, s, err);
+    return check_segment_fields(f, s, err);
 }
 
-/* ---- segments against each other ------------------------------------------------------------------- */
+/* ---- segments against each other ------------------------------------------------------------- */
 
 static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
 {
     return a_size && b_size && (a < b ? b - a < a_size : a - b < b_size);
 }
 
-static int check_pair(const struct macho_file *f, const struct macho_segment *a,
-                      const struct macho_segment *b, struct exti_error *err)
+static int check_segment_pair(const struct macho_file *f, const struct macho_segment *a,
+                              const struct macho_segment *b, struct exti_error *err)
 {
     if (overlap(a->fileoff, a->filesize, b->fileoff, b->filesize))
         return exti__macho_fail(f, b->command, 40, EXTI_E_FORMAT, err,
@@ -199,18 +202,19 @@ static int find_named(const struct macho_file *f, const char *name,
     return 0;
 }
 
-static int check_text(const struct macho_file *f, struct exti_error *err)
+static int check_text_segment(const struct macho_file *f, struct exti_error *err)
 {
     if (f->text->fileoff)
         return exti__macho_fail(f, f->text->command, 40, EXTI_E_FORMAT, err,
-                                "fileoff is 0x%" PRIx64 "; it has to map the header, from 0",
+                                "fileoff is 0x%" PRIx64 "; it must be 0, to map the header",
                                 f->text->fileoff);
     if (f->text->filesize < f->commands_end)
         return exti__macho_fail(f, f->text->command, 48, EXTI_E_FORMAT, err,
                                 "filesize 0x%" PRIx64
                                 " does not hold the load commands, which end at 0x%" PRIx64,
                                 f->text->filesize, f->commands_end);
-    /* Image offsets count from __TEXT.  A main program's __PAGEZERO alone lies below it. */
+    /* Offsets from the image's start count from __TEXT.  Only a main program's __PAGEZERO lies
+     * below it. */
     for (size_t i = 0; i < f->segment_count; i++) {
         const struct macho_segment *s = &f->segments[i];
 
@@ -222,15 +226,15 @@ static int check_text(const struct macho_file *f, struct exti_error *err)
     return 0;
 }
 
-/* __LINKEDIT is laid out anew and may grow, so nothing may come behind it.  What follows a signature
- * would be lost to anyone who signs the file again; codesign refuses such a file. */
-static int check_linkedit(const struct macho_file *f, struct exti_error *err)
+/* A rewrite lays __LINKEDIT out anew and may enlarge it, so it must be last.  Signing the file
+ * again would drop bytes after the signature; codesign refuses such files. */
+static int check_linkedit_segment(const struct macho_file *f, struct exti_error *err)
 {
     const struct macho_segment *l = f->linkedit;
 
     if (l->section_count)
         return exti__macho_fail(f, l->command, 64, EXTI_E_UNSUPPORTED, err,
-                                "has sections, which belong into other segments");
+                                "has sections, which belong in other segments");
     for (size_t i = 0; i < f->segment_count; i++) {
         const struct macho_segment *s = &f->segments[i];
 
@@ -238,7 +242,7 @@ static int check_linkedit(const struct macho_file *f, struct exti_error *err)
             continue;
         if (s->filesize && s->fileoff > l->fileoff)
             return exti__macho_fail(f, s->command, 40, EXTI_E_FORMAT, err,
-                                    "comes behind __LINKEDIT, which must be last in the file");
+                                    "follows __LINKEDIT, which must be last in the file");
         if (s->vmsize && s->vmaddr > l->vmaddr)
             return exti__macho_fail(f, s->command, 24, EXTI_E_UNSUPPORTED, err,
                                     "has addresses above those of __LINKEDIT, which may grow");
@@ -256,7 +260,7 @@ static int check_linkedit(const struct macho_file *f, struct exti_error *err)
     return 0;
 }
 
-/* __TEXT's first section or whichever segment follows first ends the room for load commands. */
+/* The space for load commands ends at __TEXT's first section, or at the end of __TEXT. */
 static int find_room(struct macho_file *f, struct exti_error *err)
 {
     const struct macho_section *first = NULL;
@@ -283,16 +287,16 @@ int exti__macho_check_segments(struct macho_file *f, struct exti_error *err)
     if (!rc)
         rc = find_named(f, "__LINKEDIT", &f->linkedit, err);
     if (!rc)
-        rc = check_text(f, err);
+        rc = check_text_segment(f, err);
     if (!rc)
-        rc = check_linkedit(f, err);
+        rc = check_linkedit_segment(f, err);
     for (size_t i = 1; !rc && i < f->segment_count; i++)
         for (size_t k = 0; !rc && k < i; k++)
-            rc = check_pair(f, &f->segments[k], &f->segments[i], err);
+            rc = check_segment_pair(f, &f->segments[k], &f->segments[i], err);
     for (size_t i = 0; !rc && i < f->segment_count; i++)
         for (size_t k = 0; !rc && k < f->segments[i].section_count; k++)
-            rc = check_section(f, &f->segments[i], &f->sections[f->segments[i].first_section + k],
-                               err);
+            rc = check_section_bounds(f, &f->segments[i],
+                                      &f->sections[f->segments[i].first_section + k], err);
     return rc ? rc : find_room(f, err);
 }
 

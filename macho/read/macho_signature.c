@@ -1,17 +1,18 @@
-/* Reading a signature and checking it as the kernel and `codesign --verify` do (xnu,
+/* Reading a signature, and checking it as the kernel and `codesign --verify` do (xnu,
  * osfmk/kern/cs_blobs.h and bsd/kern/ubc_subr.c). */
+#include "macho/read/macho_signature.h"
+
 #include <string.h>
 
 #include "base/error.h"
 #include "base/os/sha256.h"
-#include "macho/read/macho_priv.h"
 
 enum {
-    /* CodeDirectories of further hash types, beside the one in slot 0. */
+    /* Slots of CodeDirectories with other hash types than the one in slot 0. */
     ALTERNATE_FIRST = 0x1000,
     ALTERNATE_LAST = 0x1005,
     EMPTY_BLOB_SIZE = 8,
-    /* SHA-256 cut to 20 bytes. */
+    /* SHA-256 truncated to 20 bytes. */
     HASHTYPE_SHA256_TRUNCATED = 3,
     TRUNCATED_SIZE = 20,
     HAS_TEAM = 0x20200,
@@ -113,7 +114,7 @@ static bool is_directory(const struct blob *b)
             (b->slot >= ALTERNATE_FIRST && b->slot <= ALTERNATE_LAST));
 }
 
-/* The kernel takes the strongest hash; here that is the one that can be computed. */
+/* The kernel takes the strongest hash type; this takes the one that it can compute. */
 static bool is_better(const struct directory *d, const struct directory *than)
 {
     return !than->s.n ||
@@ -159,7 +160,7 @@ static int read_signature(const struct macho_file *f, struct macho_signature *ou
 
     *out = (struct macho_signature){0};
     *d = (struct directory){0};
-    /* An empty one is what tools leave that only reserve the command. */
+    /* Some tools reserve the command and leave the signature empty. */
     if (!sig.n)
         return 0;
     rc = read_blobs(sig, out, d, err);
@@ -191,8 +192,8 @@ int exti__macho_signature_read(const struct macho_file *f, struct macho_signatur
     return rc;
 }
 
-static int check_directory(const struct macho_file *f, const struct directory *d,
-                           struct exti_error *err)
+static int check_directory_fields(const struct macho_file *f, const struct directory *d,
+                                  struct exti_error *err)
 {
     const struct exti_span sig = f->pieces[MACHO_SIGNATURE].s;
     const uint64_t at = d->s.base, page = (uint64_t)1 << (d->page_shift & 63);
@@ -229,8 +230,8 @@ static int check_directory(const struct macho_file *f, const struct directory *d
     return 0;
 }
 
-/* The hash in a special slot belongs to the blob of that slot; those of Info.plist and of the bundle's
- * resources are of files elsewhere. */
+/* A special slot holds the hash of the blob with its number.  Slots of Info.plist and the
+ * bundle's resources hash other files. */
 static int check_blob(const struct directory *d, struct exti_span special, const struct blob *b,
                       struct exti_sha256 *h, struct exti_error *err)
 {
@@ -251,7 +252,7 @@ static int check_blob(const struct directory *d, struct exti_span special, const
     rc = exti__sha256_end(h, hash, err);
     if (!rc && memcmp(hash, slot.p, d->hash_size) != 0)
         rc = exti__fail(err, EXTI_E_FORMAT, slot.base,
-                        "CodeDirectory: the hash of blob %u is not its hash", b->slot);
+                        "CodeDirectory: the hash of blob %u does not match it", b->slot);
     return rc;
 }
 
@@ -316,9 +317,9 @@ int exti__macho_signature_check(const struct macho_file *f, uint64_t *bad, struc
     int rc = read_signature(f, &signature, &d, err);
 
     if (!rc && !signature.present)
-        rc = exti__fail(err, EXTI_E_FORMAT, f->file.base, "LC_CODE_SIGNATURE: there is none");
+        rc = exti__fail(err, EXTI_E_FORMAT, f->file.base, "LC_CODE_SIGNATURE: missing");
     if (!rc)
-        rc = check_directory(f, &d, err);
+        rc = check_directory_fields(f, &d, err);
     if (!rc)
         rc = exti__sha256_init(&h, err);
     if (rc)

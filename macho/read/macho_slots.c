@@ -1,9 +1,14 @@
-/* Which slots of a loaded image dyld has filled by name. */
-#include "base/error.h"
-#include "macho/macho_format.h"
-#include "macho/read/macho_priv.h"
+/* The slots of an image that dyld binds by name. */
+#include "macho/read/macho_slots.h"
 
-/* Ends a walk that the caller has had enough of: the value of no error. */
+#include "base/error.h"
+#include "macho/read/macho_arch.h"
+#include "macho/read/macho_bind.h"
+#include "macho/read/macho_fat.h"
+#include "macho/read/macho_fixups.h"
+#include "macho/read/macho_trie.h"
+
+/* Returned to end a walk when `each` asks for it; not an error code. */
 #define ENOUGH 1
 
 struct walk {
@@ -14,7 +19,7 @@ struct walk {
     void *user;
 };
 
-static int give(struct walk *w, struct exti_macho_slot *slot, struct exti_error *err)
+static int report_slot(struct walk *w, struct exti_macho_slot *slot, struct exti_error *err)
 {
     int rc = exti__macho_trie_find(w->trie, slot->name, &slot->defined_here, NULL, err);
 
@@ -33,7 +38,7 @@ static int on_bind(void *user, const struct macho_bind *b, struct exti_error *er
                                    .library = b->ordinal,
                                    .weak_import = (b->flags & BIND_SYMBOL_FLAGS_WEAK_IMPORT) != 0};
 
-    return b->is_override ? 0 : give(w, &slot, err);
+    return b->is_override ? 0 : report_slot(w, &slot, err);
 }
 
 static int on_weak_bind(void *user, const struct macho_bind *b, struct exti_error *err)
@@ -44,7 +49,7 @@ static int on_weak_bind(void *user, const struct macho_bind *b, struct exti_erro
     return on_bind(user, &weak, err);
 }
 
-/* The offset in the image of what lies at `offset` of the file. */
+/* The image offset of file offset `offset`. */
 static uint64_t image_offset(const struct macho_file *f, uint64_t offset)
 {
     for (size_t i = 0; i < f->segment_count; i++) {
@@ -73,10 +78,10 @@ static int on_fixup(void *user, const struct macho_fixup *x, struct exti_error *
                                     .addend = import.addend + x->addend,
                                     .library = import.ordinal,
                                     .weak_import = import.weak};
-    return give(w, &slot, err);
+    return report_slot(w, &slot, err);
 }
 
-static int walk(struct walk *w, struct exti_error *err)
+static int walk_slots(struct walk *w, struct exti_error *err)
 {
     const struct macho_file *f = w->f;
     struct macho_chained chained;
@@ -104,7 +109,7 @@ static int walk_slice(struct exti_span slice, struct walk *w, struct exti_error 
         return rc;
     w->f = &f;
     w->trie = exti__macho_trie(&f);
-    rc = walk(w, err);
+    rc = walk_slots(w, err);
     exti__macho_close(&f);
     return rc == ENOUGH ? 0 : rc;
 }

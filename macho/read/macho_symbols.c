@@ -1,6 +1,5 @@
 /* The symbol table. */
-#include "base/error.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_symbols.h"
 
 size_t exti__macho_symbol_count(const struct macho_file *f)
 {
@@ -26,8 +25,9 @@ int exti__macho_symbol(const struct macho_file *f, size_t i, struct macho_nlist 
     n.desc = exti__cur_u16(&c);
     n.value = exti__cur_u64(&c);
     n.at = s.base - f->file.base;
-    /* A table that ends with a NUL, as they do, saves looking for the end of each name: in a
-     * hostile file every entry could name almost the whole table. */
+    /* A string table that ends in NUL, as real ones do, bounds every name.  Searching each
+     * name's end would take quadratic time in a hostile file, where every entry can name almost
+     * the whole table. */
     if (name && name < strings.n && !strings.p[strings.n - 1])
         n.name = (const char *)strings.p + name;
     else if (name)

@@ -1,13 +1,16 @@
-/* The exports trie: reading it as dyld does. */
+/* Reading the exports trie as dyld does. */
+#include "macho/read/macho_trie.h"
+
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_leb.h"
 
-/* Longer than any symbol; with it, a hostile trie's names add up to what its size allows. */
+/* Longer than any real symbol; together with the names limit it bounds a hostile trie's memory. */
 #define MAX_NAME ((size_t)1 << 20)
-#define NAMES_PER_BYTE 16u /* real ones have 2 */
+#define NAMES_PER_BYTE 16u /* real tries have 2 */
 #define NAMES_ANYWAY ((uint64_t)1 << 20)
 
 struct exti_span exti__macho_trie(const struct macho_file *f)
@@ -20,9 +23,9 @@ uint64_t exti__macho_trie_names_limit(struct exti_span trie)
     return trie.n * (uint64_t)NAMES_PER_BYTE + NAMES_ANYWAY;
 }
 
-/* One node: where its children start, and how many there are. */
+/* A node that was entered. */
 struct node {
-    struct exti_span info; /* n 0: no export ends here */
+    struct exti_span info; /* n 0: the node exports nothing */
     struct exti_cur children;
     uint8_t left;
 };
@@ -41,7 +44,7 @@ static int node_at(struct exti_span trie, uint64_t at, struct node *out, struct 
     size = exti__macho_uleb(&c);
     rc = exti__cur_end(&c, "exports trie: node", err);
     if (!rc)
-        rc = exti__span_sub(s, c.at, size, "exports trie: what is exported", &out->info, err);
+        rc = exti__span_sub(s, c.at, size, "exports trie: export", &out->info, err);
     if (!rc)
         rc = exti__span_sub(s, c.at + size, s.n - c.at - size, "exports trie: node", &rest, err);
     if (rc)
@@ -51,8 +54,9 @@ static int node_at(struct exti_span trie, uint64_t at, struct node *out, struct 
     return exti__cur_end(&out->children, "exports trie: node", err);
 }
 
-/* An edge without characters is always taken; Apple's linkers write such.  `left` are the bytes
- * that edges may still have: nodes that overlap could make each step read the whole trie. */
+/* An edge with an empty label always matches; Apple's linkers write some.  `left` is how many
+ * bytes of edges may still be read: overlapping nodes could otherwise make every step read the
+ * whole trie. */
 static int next_child(struct node *n, const char **edge, uint64_t *to, size_t *left,
                       struct exti_error *err)
 {
@@ -86,13 +90,13 @@ static int read_export(struct exti_span info, const char *name, struct macho_exp
         e.import_name = exti__macho_cur_cstr(&c);
     } else {
         e.address = exti__macho_uleb(&c);
-        /* Older linkers give that flag to static resolvers, without a number. */
+        /* Older linkers set this flag for static resolvers, without a number after the address. */
         if (e.flags & EXPORT_SYMBOL_FLAGS_STUB_AND_RESOLVER ||
             (e.flags & EXPORT_SYMBOL_FLAGS_FUNCTION_VARIANT && c.at < info.n))
             e.other = exti__macho_uleb(&c);
     }
     *out = e;
-    return exti__cur_end(&c, "exports trie: what is exported", err);
+    return exti__cur_end(&c, "exports trie: export", err);
 }
 
 int exti__macho_trie_find(struct exti_span trie, const char *name, bool *found,
@@ -135,35 +139,30 @@ int exti__macho_trie_find(struct exti_span trie, const char *name, bool *found,
     }
 }
 
-/* A walk that is underway: the nodes from the root to here, and the name so far. */
+/* A walk in progress: the nodes from the root to the current one, and the name so far. */
 struct walk {
     struct exti_span trie;
     struct step {
         struct node n;
-        size_t name_size; /* of the name up to this node */
+        size_t name_size; /* length of the name up to this node */
         bool told;
     } *steps;
     size_t depth, cap;
     struct exti_buf name;
-    uint8_t *seen; /* a bit for each byte: a node starts there */
-    size_t left;   /* see next_child */
+    uint8_t *seen; /* one bit per byte: a node starts there */
+    size_t left;   /* as in next_child */
     uint64_t names, max_names;
 };
 
-static int enter(struct walk *w, uint64_t at, struct exti_error *err)
+static int enter_node(struct walk *w, uint64_t at, struct exti_error *err)
 {
     struct step *s;
     int rc;
 
-    if (w->depth == w->cap) {
-        size_t cap = w->cap ? w->cap * 2 : 32;
-
-        s = exti__realloc_array(w->steps, cap, sizeof *s);
-        if (!s)
-            return exti__fail_nomem(err);
-        w->steps = s;
-        w->cap = cap;
-    }
+    s = exti__array_room(w->steps, w->depth, &w->cap, sizeof *s);
+    if (!s)
+        return exti__fail_nomem(err);
+    w->steps = s;
     s = &w->steps[w->depth];
     *s = (struct step){.name_size = w->name.n};
     rc = node_at(w->trie, at, &s->n, err);
@@ -177,8 +176,8 @@ static int enter(struct walk *w, uint64_t at, struct exti_error *err)
     return 0;
 }
 
-/* Goes to the next child of the last node, or back to its parent. */
-static int step_on(struct walk *w, struct exti_error *err)
+/* Enters the next child of the current node, or returns to its parent. */
+static int next_node(struct walk *w, struct exti_error *err)
 {
     struct step *s = &w->steps[w->depth - 1];
     const char *edge;
@@ -196,12 +195,13 @@ static int step_on(struct walk *w, struct exti_error *err)
                         "exports trie: a name is longer than %zu", MAX_NAME);
     if (!rc)
         rc = exti__buf_append(&w->name, edge, strlen(edge), err);
-    return rc ? rc : enter(w, to, err);
+    return rc ? rc : enter_node(w, to, err);
 }
 
-static int tell(struct walk *w,
-                int (*each)(void *user, const struct macho_export *e, struct exti_error *err),
-                void *user, struct exti_error *err)
+static int report_export(struct walk *w,
+                         int (*each)(void *user, const struct macho_export *e,
+                                     struct exti_error *err),
+                         void *user, struct exti_error *err)
 {
     struct step *s = &w->steps[w->depth - 1];
     struct node *n = &s->n;
@@ -238,11 +238,11 @@ int exti__macho_trie_walk(struct exti_span trie,
     if (!trie.n)
         return 0;
     w.seen = exti__calloc(trie.n / 8 + 1, 1);
-    rc = w.seen ? enter(&w, 0, err) : exti__fail_nomem(err);
+    rc = w.seen ? enter_node(&w, 0, err) : exti__fail_nomem(err);
     while (!rc && w.depth) {
-        rc = tell(&w, each, user, err);
+        rc = report_export(&w, each, user, err);
         if (!rc)
-            rc = step_on(&w, err);
+            rc = next_node(&w, err);
     }
     exti__free(w.seen);
     exti__free(w.steps);

@@ -1,6 +1,6 @@
-/* Reads and edits whatever the bytes are, as a Mach-O file.  The first byte chooses the edits, the next
- * three a place to spoil the result at; the file follows.  Ends the process where a promise is broken: the
- * judge has nothing to say about the copy of a sound file, and editing the copy once more changes
+/* Reads and edits arbitrary bytes as a Mach-O file.  The first byte selects the edits, the next
+ * three an offset to corrupt the result at; the file follows.  Aborts if a promise is broken:
+ * the self-check accepts the copy of a sound file, and editing the copy once more changes
  * nothing. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,8 +8,15 @@
 #include <string.h>
 
 #include "base/plan.h"
+#include "macho/edit/macho_trie_build.h"
 #include "macho/macho_format.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_bind.h"
+#include "macho/read/macho_fat.h"
+#include "macho/read/macho_fixups.h"
+#include "macho/read/macho_rebase.h"
+#include "macho/read/macho_references.h"
+#include "macho/read/macho_signature.h"
+#include "macho/read/macho_symbols.h"
 #include "tests/unit/macho/macho_toy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -48,7 +55,7 @@ static const struct exti_rewrite_opts edits[] = {
     {EDIT},
 };
 
-/* Stands for libpython, for either architecture. */
+/* Stands for libpython on either architecture. */
 static struct exti_span python(void)
 {
     static const char *const names[] = {"_PyFlat",      "_PyOptional", "_PyModule_Create",
@@ -80,14 +87,14 @@ static int ignore(void *user, const struct exti_error *finding)
     return 0;
 }
 
-/* The corpus is made of whole files, so replaying it sets this; a fuzzer's files contradict themselves
- * in ways that only the judge can tell. */
+/* Set when the corpus is replayed, which consists of sound files.  A fuzzer's files have
+ * contradictions that only the self-check finds. */
 static bool is_whole(void)
 {
     return getenv("EXTI_FUZZ_WHOLE") != NULL;
 }
 
-/* ---- everything that can be walked ------------------------------------------------------------------ */
+/* ---- everything that can be walked ----------------------------------------------------------- */
 
 #define MAX_EXPORTS 256
 
@@ -96,7 +103,7 @@ struct walked {
     struct exti_span trie;
     struct macho_export list[MAX_EXPORTS]; /* the first of them, with names of their own */
     size_t count, seen;
-    uint64_t sum; /* so that nothing read can be left out as unused */
+    uint64_t sum; /* so that the compiler keeps every read */
 };
 
 static int see_export(void *user, const struct macho_export *e, struct exti_error *err)
@@ -129,7 +136,7 @@ static int count_export(void *user, const struct macho_export *e, struct exti_er
     return 0;
 }
 
-/* What was walked goes into a new trie, which has as many exports. */
+/* A trie built from a walk's exports has as many exports. */
 static void rebuild(struct walked *w)
 {
     struct exti_buf out = exti__buf((size_t)1 << 26);
@@ -246,7 +253,7 @@ static void walk_slices(struct exti_span file)
     exti__macho_fat_close(&fat);
 }
 
-/* ---- the promises ------------------------------------------------------------------------------------ */
+/* ---- the promises ---------------------------------------------------------------------------- */
 
 static int must_not_report(void *user, const struct exti_error *finding)
 {
@@ -326,7 +333,7 @@ static void use_plan(const struct exti_plan *plan, struct exti_span file,
 static void edit(struct exti_span file, const uint8_t *choice)
 {
     const struct exti_rewrite_opts *opts = &edits[choice[0] % (sizeof edits / sizeof *edits)];
-    /* A file that is bound to itself is the libpython of its context. */
+    /* A file that is bound to itself stands for the context's libpython. */
     const struct exti_span bind = opts->bind_name ? python() : file;
     const struct exti_request req = {opts, &bind, opts->bind_file ? 1 : 0};
     struct exti_plan plan;

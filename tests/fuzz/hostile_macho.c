@@ -12,7 +12,7 @@ static struct macho_toy_fat fat;
 static const char *dir;
 static unsigned count;
 
-/* Behind the four bytes that fuzz_macho.c reads. */
+/* After the four bytes that fuzz_macho.c reads. */
 static void keep(const char *name, const void *p, size_t n)
 {
     const uint8_t prefix[4] = {(uint8_t)(count++ % 10), 0x11, 0x22, 1};
@@ -83,7 +83,7 @@ static void tries(void)
     opcodes();
     BYTES(t.trie, "\xff\xff\xff\xff\xff\xff\xff\xff\x7f");
     KEEP("trie-huge-terminal");
-    opcodes(); /* a chain of nodes, each one letter deeper, which all export something */
+    opcodes(); /* a chain of nodes, each one letter deeper, all with exports */
     for (size_t at = 0, i = 0; at + 7 < t.trie_n && i < 9; i++, at += 7)
         bytes(t.trie + at, (const char[]){2, 0, 1, 1, 'x', 0, (char)(at + 7)}, 7);
     KEEP("trie-deep");

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Makes testdata/corpus/macho anew: what clang and ld64.lld make of testdata/src/macho, and the hand-made
-# files of hostile_macho.c, each behind the four bytes that fuzz_macho.c reads.
+# Rebuilds testdata/corpus/macho: files that clang and ld64.lld make from testdata/src/macho, and the
+# hand-made files of hostile_macho.c, each after the four bytes that fuzz_macho.c reads.
 #
 #   tests/fuzz/make_macho_corpus.sh [DIR]
 set -eu
@@ -39,3 +39,4 @@ keep fat fat/opcodes/ext.so
 "${CC:-cc}" -std=c11 -iquote "$here" -I"$here/include" -o "$work/hostile" "$here/tests/fuzz/hostile_macho.c"
 "$work/hostile" "$out"
 du -bsc "$out" | tail -n 1
+

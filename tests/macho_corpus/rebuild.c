@@ -18,7 +18,10 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/edit/macho_linkedit.h"
+#include "macho/edit/macho_sign.h"
+#include "macho/read/macho_arch.h"
+#include "macho/read/macho_fat.h"
 #include "tests/support/lief.h"
 
 static struct exti_error error;
@@ -82,10 +85,11 @@ static int build_again(struct macho_build *b, struct macho_file *f, struct exti_
     exti__buf_free(&linkedit);
     if (!rc && b->resign) {
         const struct exti_span all = exti__span(out->p, out->n);
+        const struct macho_signable slice = {
+            .parts = &all, .count = 1, .exec_seg_limit = f->text->filesize};
         struct exti_buf signature = exti__buf(f->file.n + 4096);
 
-        rc = exti__macho_sign(&b->signature, b->identifier, &all, 1, f->text->filesize, 0,
-                              &signature, &error);
+        rc = exti__macho_sign(&b->signature, b->identifier, &slice, &signature, &error);
         if (!rc)
             rc = exti__buf_append(out, signature.p, signature.n, &error);
         exti__buf_free(&signature);

@@ -1,13 +1,13 @@
 #!/bin/bash
-# Builds Mach-O files of every shape that clang and ld64.lld can make here, and the loader that runs
+# Builds every kind of Mach-O file that clang and ld64.lld can make here, and the loader that runs
 # them.
 #
 #   tests/macho_inputs/build.sh DIR
 #
-# Leaves DIR/<arch>/<fixups>/ with libpystub.dylib, which stands for libpython, NAME.so for each input
-# and the libraries they need; <arch> is x86_64, arm64 or fat, <fixups> chained or opcodes.  What
-# this machine cannot build has NAME.skip with the reason instead.  DIR/<arch>/macho_load runs them.
-# Nothing is done when DIR is newer than the sources.  Safe when several tests call it at once.
+# Fills DIR/<arch>/<fixups>/ with libpystub.dylib, which stands for libpython, NAME.so for each input,
+# and the libraries that they need; <arch> is x86_64, arm64 or fat, <fixups> is chained or opcodes.
+# For inputs that this machine cannot build, NAME.skip holds the reason.  DIR/<arch>/macho_load runs
+# them.  Does nothing if DIR is newer than the sources.  Several tests may call it at once.
 set -u
 
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -28,7 +28,7 @@ have() {
     command -v "$1" >/dev/null
 }
 
-# first NAME...: the first of the programs that is here
+# first NAME...: the first of the programs that is installed
 first() {
     local tool
     for tool; do
@@ -43,7 +43,7 @@ lipo=$(first llvm-lipo-16 llvm-lipo)
 yaml2obj=$(first yaml2obj-16 yaml2obj)
 odd=$here/tests/macho_inputs/odd.py
 
-# run FILE COMMAND...: a step of building FILE
+# run FILE COMMAND...: one step of building FILE
 run() {
     local file=$1
     shift
@@ -157,7 +157,7 @@ fat() { # NAME SOURCE...: $dir/NAME from the files of both machines
     run "$dir/$name" "$lipo" -create "$@" -output "$dir/$name"
 }
 
-# A slice that no linker here can make: a header and some commands.
+# A slice that no linker here can make: a header and a few commands.
 old_slice() { # OUT CPUTYPE CPUSUBTYPE LITTLE-ENDIAN
     cat >"$1.yaml" <<EOF
 --- !mach-o
@@ -208,3 +208,4 @@ for kind in chained opcodes; do
     fats
 done
 touch built
+

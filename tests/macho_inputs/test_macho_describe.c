@@ -1,4 +1,4 @@
-/* What is read of the files that build.sh makes, against what LLVM's tools say of them. */
+/* Descriptions of the files that build.sh makes, compared with the output of LLVM's tools. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -16,14 +16,14 @@ static int clear(void **state)
     return test_teardown(state);
 }
 
-/* ---- one list of lines against another ---------------------------------------------------------------- */
+/* ---- one list of lines against another ------------------------------------------------------- */
 
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The lines of `text`, sorted, each once; `text` is taken apart. */
+/* The lines of `text`, sorted and without duplicates; changes `text`. */
 static char **sorted(struct test *t, char *text, size_t *count)
 {
     char **lines, *line, *rest = text;
@@ -56,7 +56,7 @@ static void assert_same_lines(struct test *t, const char *file, const char *what
         fail_msg("%s: %zu %s are read, LLVM finds %zu", file, our_count, what, their_count);
 }
 
-/* ---- a file ------------------------------------------------------------------------------------------ */
+/* ---- a file ---------------------------------------------------------------------------------- */
 
 struct text {
     char *p;
@@ -125,7 +125,7 @@ static bool is_exported(const struct exti_image *im, const char *name)
 /* lld leaves it undefined in files that no longer bind to it. */
 #define BINDER "dyld_stub_binder"
 
-/* Exports, or imports of what is not the file's own. */
+/* Exports, or imports that the file does not define itself. */
 static char *our_symbols(struct test *t, const struct exti_image *im, bool exports)
 {
     struct text out = {0};

@@ -1,5 +1,6 @@
-/* Every shape of Mach-O file that build.sh can make, run by the loader of this folder in two contexts
- * of one process: what is not rewritten shares libpython's and its own state, what is does not. */
+/* Every kind of Mach-O file that build.sh makes, run by this folder's loader in two contexts of
+ * one process: files that are not rewritten share their state and libpython's, rewritten ones do
+ * not. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -11,17 +12,17 @@
 static char inputs[4096]; /* where build.sh puts them */
 
 enum {
-    ONE_PER_PROCESS = 1, /* what is its own is one per process: C++ definitions, a helper library */
-    HELPED = 2,          /* brings libhelper.dylib */
+    ONE_PER_PROCESS = 1, /* its state stays one per process: C++ definitions, a helper library */
+    HELPED = 2,          /* needs libhelper.dylib */
     MANY = 4,            /* and libextra1.dylib to libextra20.dylib, by @loader_path */
     MAIN = 8,            /* binds to the main program */
     EXPLICIT = 16,       /* names libpystub.dylib */
-    THREADS = 32,        /* what is its own is one per thread */
-    UNSIGNED = 64,       /* so that arm64 would not take it */
-    FAT = 128,           /* there is one of several architectures, too */
+    THREADS = 32,        /* its state is one per thread */
+    UNSIGNED = 64,       /* so that it does not count for arm64 */
+    FAT = 128,           /* also built as a universal file */
     FAT_ONLY = 256,
     CHAINED = 512, /* only with chained fixups */
-    ROOM = 1024,   /* has room for long names */
+    ROOM = 1024,   /* with space for long names */
     NO_ROOM = 2048,
     UMBRELLA = 4096, /* its libpython is libumbrella.dylib, which re-exports libpystub.dylib */
 };
@@ -64,7 +65,7 @@ struct row {
     const char *arch;   /* that runs it */
     const char *fixups; /* chained or opcodes */
     bool fat;
-    char cells[3][64]; /* of the table: what was found for each */
+    char cells[3][64]; /* indexed as the table: which were found */
 };
 
 static char *folder(struct test *t, const struct row *row)
@@ -72,7 +73,7 @@ static char *folder(struct test *t, const struct row *row)
     return test_format(t, "%s/%s/%s", inputs, row->fat ? "fat" : row->arch, row->fixups);
 }
 
-/* ---- running --------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 struct command {
     char *argv[64];
@@ -99,7 +100,7 @@ static void add_loader(struct test *t, struct command *c, const char *arch)
     add(c, test_format(t, "%s/%s/macho_load", inputs, arch));
 }
 
-/* The numbers that the calls gave, in one line. */
+/* The results of the calls, in one line. */
 static char *output(struct test *t, struct command *c)
 {
     char *out;
@@ -113,7 +114,7 @@ static char *output(struct test *t, struct command *c)
     return out;
 }
 
-/* One context: its libpython, what the extension brings along, the extension and calls into it. */
+/* One context: its libpython, the extension's libraries, the extension, and calls into it. */
 static void add_context(struct test *t, struct command *c, const struct input *in, const char *dir,
                         bool local)
 {
@@ -138,7 +139,7 @@ static void add_context(struct test *t, struct command *c, const struct input *i
     }
 }
 
-/* Runs the input in the two contexts, and asks each libpython for its modules last. */
+/* Runs the input in the two contexts; asks each libpython for its modules last. */
 static char *run_both(struct test *t, const struct row *row, const char *one, const char *two,
                       bool local)
 {
@@ -158,11 +159,11 @@ static char *run_both(struct test *t, const struct row *row, const char *one, co
     return output(t, &c);
 }
 
-/* ---- files that were not rewritten -------------------------------------------------------------------- */
+/* ---- files that were not rewritten ----------------------------------------------------------- */
 
 static const char *const libraries[] = {"libpystub.dylib", "libhelper.dylib", "libumbrella.dylib"};
 
-/* A copy of the input and its libraries, byte for byte. */
+/* Copies the input and its libraries byte for byte. */
 static char *plain_copy(struct test *t, const struct row *row, const char *name)
 {
     char *dir = test_path(t, name), *from = folder(t, row);
@@ -179,7 +180,7 @@ static char *plain_copy(struct test *t, const struct row *row, const char *name)
     return dir;
 }
 
-/* What the calls give: of the first context, of the second, and of the two libpythons. */
+/* The results of the calls in the first context, in the second, and in the two libpythons. */
 static char *shared_numbers(struct test *t, const struct input *in)
 {
     if (in->flags & THREADS)
@@ -207,14 +208,14 @@ static void contexts_share_what_is_not_rewritten(struct test *t, struct row *row
     assert_string_equal(numbers, shared_numbers(t, row->input));
 }
 
-/* ---- rewritten files --------------------------------------------------------------------------------------- */
+/* ---- rewritten files ------------------------------------------------------------------------- */
 
-/* The names by which the files of one context find one another. */
+/* The names by which the files of one context find each other. */
 struct names {
     char *library, *umbrella, *helper, *own;
 };
 
-/* A long name fits no header but one with room for it. */
+/* A long name fits only into headers with space for it. */
 static struct names names_of(struct test *t, unsigned context, bool is_long)
 {
     static char filler[301];
@@ -242,7 +243,7 @@ static char *checker(struct test *t)
     return test_format(t, "%s/tests/macho_check", build ? build : "build");
 }
 
-/* The copy passes every check there is of one file. */
+/* The copy passes every check of single files. */
 static void rewrite(struct test *t, const char *from, const char *to,
                     const struct exti_rewrite_opts *opts)
 {
@@ -259,7 +260,7 @@ static void rewrite(struct test *t, const char *from, const char *to,
     test_must_run(t, checker(t), "--whole", to, NULL);
 }
 
-/* The name of what stands for libpython. */
+/* The file name of libpython's stand-in. */
 static const char *api_name(const struct row *row, struct names names)
 {
     return row->input->flags & UMBRELLA ? names.umbrella : names.library;
@@ -306,7 +307,7 @@ static void rewrite_libraries(struct test *t, const struct row *row, const char 
         rewrite_file(t, row, dir, "libhelper.dylib", &helper);
 }
 
-/* A context's copies; gives their folder. */
+/* Makes a context's copies and returns their folder. */
 static char *rewritten(struct test *t, const struct row *row, const char *name, struct names names)
 {
     char *dir = test_path(t, name);
@@ -332,7 +333,7 @@ static char *rewritten(struct test *t, const struct row *row, const char *name, 
     return dir;
 }
 
-/* Where the first slice's code begins. */
+/* Where the first slice's code starts. */
 static unsigned long text_offset(struct test *t, const char *file)
 {
     char *out = test_must_run(t, checker(t), "--layout", file, NULL);
@@ -348,7 +349,7 @@ static char *isolated_numbers(struct test *t, const struct input *in)
                        in->flags & THREADS ? "1 0 1 1 1 2 1 0 1 1 1 2" : "1 0 1 1 1 0 1 1");
 }
 
-/* Every reference to the library is one to its copy, and the rest are what they were. */
+/* Every reference to the library binds to its copy; the others are unchanged. */
 static void binds_to_the_copy_only(struct test *t, const struct row *row, const char *dir,
                                    struct names names)
 {
@@ -363,7 +364,7 @@ static void binds_to_the_copy_only(struct test *t, const struct row *row, const 
                       "--function-starts", copy, NULL);
 }
 
-/* What the rewriter does not know is in the copy as it was. */
+/* The copy keeps what the rewriter does not know. */
 static void keeps_old_slices(struct test *t, const char *copy)
 {
     static const char *const archs[] = {"i386", "ppc"};
@@ -390,7 +391,8 @@ static void contexts_are_apart(struct test *t, struct row *row, bool is_long)
     snprintf(cell, sizeof row->cells[0], "%s, moved by 0x%lx", numbers, shift);
     assert_string_equal(numbers, isolated_numbers(t, row->input));
     assert_string_equal(run_both(t, row, one, two, true), numbers);
-    /* A copy does not answer for its definitions outside; its libpython does, if it is not local. */
+    /* A copy's definitions are hidden from other images; those of its libpython are not, unless
+     * it is opened with RTLD_LOCAL. */
     if (!is_long && row->input->flags & ONE_PER_PROCESS)
         assert_string_equal(run_both(t, row, one, plain_copy(t, row, "outside"), false),
                             "1 0 1 1 2 0 2 1 2 0");
@@ -417,14 +419,14 @@ static void input_runs_in_two_contexts(void **state)
     contexts_are_apart(t, row, true);
 }
 
-/* ---- the loader and the checker themselves -------------------------------------------------------------- */
+/* ---- the loader and the checker themselves --------------------------------------------------- */
 
 static char *ext(struct test *t, const char *name)
 {
     return test_format(t, "%s/x86_64/chained/%s", inputs, name);
 }
 
-/* Runs the loader with the arguments; gives what it says when it fails as it must. */
+/* Runs the loader, which must fail, and returns its message. */
 static char *refused(struct test *t, const char *a, const char *b, const char *c, const char *d)
 {
     struct command command = {.n = 0};
@@ -494,7 +496,7 @@ static void one_file_by_two_names_is_one_image(void **state)
     unlink(hard);
 }
 
-/* A bit flipped at `at` (from the end if negative) is noticed. */
+/* A flipped bit at `at` (from the end if negative) is found. */
 static void assert_noticed(struct test *t, const char *file, long at, const char *says)
 {
     size_t n;
@@ -556,7 +558,7 @@ static void bindings_are_told_by_library(void **state)
     assert_contains(out, "arm64 __Py_Table flat\n");
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static int build_inputs(void **state)
 {
@@ -587,7 +589,7 @@ static const char *const archs[] = {"x86_64", "arm64"}, *const fixups[] = {"chai
 
 static struct row rows[MOST_ROWS];
 
-/* Every input of every architecture and kind of fixups. */
+/* Every input, for every architecture and kind of fixups. */
 static size_t all_rows(void)
 {
     size_t n = 0;

@@ -1,13 +1,13 @@
 #!/bin/bash
-# `extisolate copy` makes two contexts of Mach-O files, which are run as the loader's own tests run
-# theirs: for each architecture in one process, where two unrewritten sets share what they have.
+# `extisolate copy` makes two contexts of Mach-O files, which run as in test_macho_inputs: both in one
+# process for each architecture, where two sets that are not rewritten would share their state.
 . "$(dirname "$0")/../cli/support.bash"
 
 inputs=$(dirname "$EXTISOLATE")/macho_inputs
 check=$(dirname "$EXTISOLATE")/tests/macho_check
 "$ROOT/tests/macho_inputs/build.sh" "$inputs" || exit 1
 
-# copy_of CONTEXT FILE: where the context has the copy
+# copy_of CONTEXT FILE: the path of the copy in the context
 copy_of() {
     jq -r --arg f "$2" '.copies[] | select(.source == $f) | .copy' "$1.json"
 }
@@ -52,7 +52,7 @@ for arch in x86_64 arm64; do
     done
 done
 
-# A library that an extension brings along is its context's too; without that both have the one there is.
+# A library that an extension needs is copied for each context; without that, both would share it.
 for arch in x86_64 arm64; do
     loader=("$inputs/$arch/macho_load")
     [ ! -e "$inputs/$arch/macho_load.skip" ] || continue
@@ -79,7 +79,7 @@ for arch in x86_64 arm64; do
     done
 done
 
-# What stays flat is told once for each name, in no more time than there are names.
+# Each name that stays flat is listed once, in time linear in the number of names.
 if command -v clang-16 >/dev/null && command -v ld64.lld-16 >/dev/null; then
     awk 'BEGIN { print ".data"; for (i = 0; i < 200000; i++) print ".quad _flat_" i }' >flat.s
     clang-16 -target x86_64-apple-macos11 -c flat.s -o flat.o
@@ -92,3 +92,4 @@ if command -v clang-16 >/dev/null && command -v ld64.lld-16 >/dev/null; then
 else
     skip many_flat_names_are_told "clang-16 or ld64.lld-16 is not installed"
 fi
+

@@ -1,12 +1,12 @@
-/* What the kernel, dyld and Apple's tools insist on in a file, by dyld's mach_o sources, cctools'
- * checkout.c, and the memory pages of the machine. */
+/* What the kernel, dyld and Apple's tools require of a file, from dyld's mach_o sources,
+ * cctools' checkout.c, and the machine's page size. */
 #include "tests/macho_inputs/loader/load.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Some demands are made of what was built with newer SDKs only (dyld's Policy.cpp). */
+/* dyld applies some rules only to files built with newer SDKs (Policy.cpp). */
 enum { SDK_12 = 12 << 16, SDK_26 = 26 << 16 };
 
 static unsigned long long ull(uint64_t v)
@@ -14,7 +14,7 @@ static unsigned long long ull(uint64_t v)
     return v;
 }
 
-/* ---- segments and sections ------------------------------------------------------------------------------------ */
+/* ---- segments and sections ------------------------------------------------------------------- */
 
 static bool zero_filled(const struct section *s)
 {
@@ -23,7 +23,7 @@ static bool zero_filled(const struct section *s)
     return type == 1 || type == 0xc || type == 0x12;
 }
 
-/* Image::validSemanticsSegments, and what mmap needs. */
+/* Image::validSemanticsSegments, and what mmap requires. */
 static void check_segments(const struct macho *m)
 {
     const struct segment *last = NULL;
@@ -74,9 +74,9 @@ static void check_sections(const struct macho *m)
     }
 }
 
-/* ---- __LINKEDIT ------------------------------------------------------------------------------------------------- */
+/* ---- __LINKEDIT ------------------------------------------------------------------------------ */
 
-/* checkout.c, dyld_order: each piece must begin where the one before ends. */
+/* checkout.c, dyld_order: each piece must start where the previous one ends. */
 static void check_linkedit(const struct macho *m)
 {
     const struct {
@@ -112,7 +112,7 @@ static void check_linkedit(const struct macho *m)
         die("%s: __LINKEDIT goes on past its last piece, to 0x%llx", m->path, ull(m->n));
 }
 
-/* ---- libraries and symbols ---------------------------------------------------------------------------------------- */
+/* ---- libraries and symbols ------------------------------------------------------------------- */
 
 static void check_commands(const struct macho *m)
 {
@@ -160,7 +160,7 @@ static struct symbol symbol_at(const struct macho *m, uint32_t i)
         *bytes_at(m, at + 4, 1), *bytes_at(m, at + 5, 1), get16(m, at + 6), get64(m, at + 8)};
 }
 
-/* The symbol table says of an import what the fixups say. */
+/* The symbol table must agree with the fixups about imports. */
 static void check_import(void *user, const struct import *import)
 {
     const struct macho *m = user;
@@ -181,7 +181,7 @@ static void check_import(void *user, const struct import *import)
     }
 }
 
-/* It says where a definition is, and so do section headers, exports and function starts. */
+/* A symbol's value must agree with section headers, exports and function starts. */
 static void check_definition(const struct macho *m, const struct symbol *s,
                              const struct starts *starts)
 {
@@ -240,7 +240,7 @@ struct starts function_starts(const struct macho *m)
     return s;
 }
 
-/* Unless the file tells no starts. */
+/* Unless the file has no function starts. */
 bool is_function(const struct starts *s, uint64_t at)
 {
     if (!s->count)
@@ -286,7 +286,7 @@ static void check_rebase(void *user, const struct fixup *f)
         if (at >= m->sections[i].addr && at <= m->sections[i].addr + m->sections[i].size)
             return;
     }
-    /* __dso_handle: a header, if not the first. */
+    /* __dso_handle: a header, though perhaps not the first. */
     if (get32(m, offset_of(m, at)) == 0xfeedfacf)
         return;
     die("%s: 0x%llx is rebased to 0x%llx, where there is nothing", m->path, ull(f->at),

@@ -24,7 +24,7 @@ enum {
     LC_FUNCTION_STARTS = 0x26,
     LC_DATA_IN_CODE = 0x29,
     LC_BUILD_VERSION = 0x32,
-    /* with LC_REQ_DYLD taken off */
+    /* without LC_REQ_DYLD */
     LC_LOAD_WEAK_DYLIB = 0x18,
     LC_REEXPORT_DYLIB = 0x1f,
     LC_LOAD_UPWARD_DYLIB = 0x23,
@@ -45,7 +45,7 @@ void die(const char *fmt, ...)
     exit(1);
 }
 
-/* All that was taken, so that it does not look lost. */
+/* Everything that was allocated, so that leak checkers can reach it. */
 static struct held {
     struct held *next;
     max_align_t bytes[];
@@ -62,7 +62,7 @@ void *take(size_t n)
     return h->bytes;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 const uint8_t *bytes_at(const struct macho *m, uint64_t off, uint64_t len)
 {
@@ -169,7 +169,7 @@ const char *read_string(struct reader *r)
     return s;
 }
 
-/* ---- load commands -------------------------------------------------------------------------------------- */
+/* ---- load commands --------------------------------------------------------------------------- */
 
 static void read_name(const struct macho *m, uint64_t off, char *to)
 {
@@ -373,7 +373,7 @@ static void parse(struct macho *m)
             m->start = m->segments[i].vmaddr;
 }
 
-/* ---- slices ------------------------------------------------------------------------------------------------ */
+/* ---- slices ---------------------------------------------------------------------------------- */
 
 static uint64_t big(const uint8_t *p, size_t n)
 {
@@ -397,7 +397,7 @@ static void one_slice(struct macho *m, const char *arch, void (*each)(struct mac
     each(m, user);
 }
 
-/* Universal::valid's demands (mach_o/Universal.cpp). */
+/* The rules of Universal::valid (mach_o/Universal.cpp). */
 static void fat_slice(const struct macho *file, uint64_t entry, bool wide, uint64_t *end,
                       struct macho *m)
 {

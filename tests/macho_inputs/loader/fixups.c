@@ -1,11 +1,11 @@
-/* The three ways in which a file says what to bind: chained fixups, and the eager, lazy and weak
- * streams of LC_DYLD_INFO. */
+/* The three ways to describe bindings: chained fixups, and LC_DYLD_INFO's eager, lazy and weak
+ * streams. */
 #include "tests/macho_inputs/loader/load.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- chained fixups --------------------------------------------------------------------------------------- */
+/* ---- chained fixups -------------------------------------------------------------------------- */
 
 struct chained {
     uint64_t at, end, starts, imports, symbols;
@@ -116,7 +116,7 @@ static void each_chained(const struct macho *m, void (*each)(void *user, const s
                 (unsigned long long)w.page_size);
         if (w.format != 2 && w.format != 6)
             die("%s: chained pointers of format %u", m->path, w.format);
-        /* dyld before 12.3 finds the segment by this, later ones by the index. */
+        /* dyld before 12.3 finds the segment by this field, later versions by the index. */
         if (get64(m, at + 8) != w.segment->vmaddr - m->start)
             die("%s: chained fixups place %s at 0x%llx", m->path, w.segment->name,
                 (unsigned long long)get64(m, at + 8));
@@ -132,7 +132,7 @@ static void each_chained(const struct macho *m, void (*each)(void *user, const s
     }
 }
 
-/* ---- LC_DYLD_INFO ------------------------------------------------------------------------------------------- */
+/* ---- LC_DYLD_INFO ---------------------------------------------------------------------------- */
 
 struct stream {
     struct reader r;
@@ -141,8 +141,9 @@ struct stream {
     bool weak, lazy;
     const struct segment *segment;
     uint64_t offset;
-    /* What was said, and what counts: dyld takes notice only when a symbol or an addend is set
-     * (MachOLayout.cpp, targetOrAddendChanged), so an ordinal alone changes nothing. */
+    /* The current and the effective target: dyld opens a new target only when a symbol or an
+     * addend is set (MachOLayout.cpp, targetOrAddendChanged), so an ordinal alone changes
+     * nothing. */
     struct import said, counts;
     bool changed, has_ordinal;
 };
@@ -199,7 +200,7 @@ static bool bind_opcode(struct stream *s)
 
     switch (b & 0xf0) {
     case 0x00:
-        return s->lazy; /* each lazy entry ends so */
+        return s->lazy; /* ends each lazy entry */
     case 0x10:
         set_ordinal(s, imm);
         break;
@@ -319,7 +320,7 @@ static void each_rebase(const struct macho *m, void (*each)(void *user, const st
         continue;
 }
 
-/* ---- either ---------------------------------------------------------------------------------------------------- */
+/* ---- either ---------------------------------------------------------------------------------- */
 
 void each_fixup(const struct macho *m, void (*each)(void *user, const struct fixup *f), void *user)
 {

@@ -1,4 +1,4 @@
-/* Stand-ins for macOS's own libraries, with what the inputs use of them. */
+/* Stand-ins for macOS's own libraries, with the functions that the inputs use. */
 #include "tests/macho_inputs/loader/load.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static void pure_virtual(void)
 }
 
 static uintptr_t stack_guard = 0x5afe5afe5afe5afe;
-/* Of an abstract class: what type information points at, but never called. */
+/* Abstract class members: type information refers to them, but nothing calls them. */
 static void *class_type_info[8], *si_class_type_info[8];
 
 static int guard_acquire(uint8_t *guard)

@@ -1,6 +1,6 @@
-/* A loader of Mach-O files for Linux, to run rewritten ones without a Mac.  It shares no code with
- * the rewriter, so that the two do not share mistakes; what it believes of dyld is in lookup.c.
- * A test tool: whatever is wrong ends the program with a message. */
+/* A loader of Mach-O files for Linux, to run rewritten ones without a Mac.  It shares no code
+ * with the rewriter, so that they cannot share mistakes.  lookup.c lists what it assumes about
+ * dyld.  A test tool: any fault ends the program with a message. */
 #ifndef TESTS_MACHO_INPUTS_LOAD_H
 #define TESTS_MACHO_INPUTS_LOAD_H
 
@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
-void *take(size_t n); /* zeroed; never given back */
+void *take(size_t n); /* zeroed; never freed */
 
-/* ---- one slice, file.c ----------------------------------------------------------------------------- */
+/* ---- one slice, file.c ----------------------------------------------------------------------- */
 
 enum { X86_64 = 0x01000007, ARM64 = 0x0100000c };
 enum { MH_EXECUTE = 2, MH_DYLIB = 6, MH_BUNDLE = 8 };
@@ -47,7 +47,7 @@ struct macho {
     uint64_t n;  /* bytes */
     uint64_t at; /* of the slice in its file */
     uint32_t cputype, cpusubtype, filetype, ncmds, sizeofcmds, flags, sdk;
-    uint64_t page;  /* what a segment has to be aligned to */
+    uint64_t page;  /* alignment that a segment needs */
     uint64_t start; /* vmaddr of the header */
     struct segment segments[32];
     struct section sections[128];
@@ -62,7 +62,7 @@ struct macho {
     uint32_t symbol_count, local_symbols, defined_symbols, undefined_symbols;
 };
 
-/* Calls `each` for every slice that is x86-64 or arm64; `arch` NULL or one of the two's names. */
+/* Calls `each` for every slice for x86-64 or arm64; `arch` is NULL or one of the two names. */
 void each_slice(const char *path, const char *arch, void (*each)(struct macho *m, void *user),
                 void *user);
 const char *arch_name(const struct macho *m);
@@ -85,7 +85,7 @@ uint64_t read_uleb(struct reader *r);
 int64_t read_sleb(struct reader *r);
 const char *read_string(struct reader *r);
 
-/* ---- what the file asks the loader to do, fixups.c and trie.c --------------------------------------- */
+/* ---- what the file asks the loader to do, fixups.c and trie.c -------------------------------- */
 
 enum { SELF = 0, MAIN = -1, FLAT = -2, WEAK = -3 };
 
@@ -93,21 +93,21 @@ struct import {
     const char *symbol;
     int ordinal;
     bool weak;        /* may be missing */
-    bool weak_stream; /* LC_DYLD_INFO's: where there is none, the slot stays as it is */
+    bool weak_stream; /* in LC_DYLD_INFO: if there is no definition, the slot stays as it is */
     int64_t addend;
 };
 
 struct fixup {
     bool is_bind;
     uint64_t at;          /* from the header */
-    uint64_t target;      /* no bind: from the header too */
+    uint64_t target;      /* a rebase; also from the header */
     struct import import; /* bind */
-    int64_t addend;       /* bind: the slot's own, beside the import's */
+    int64_t addend;       /* a binding's own addend, added to the import's */
 };
 
-/* Every fixup in the order in which dyld makes them. */
+/* Every fixup, in dyld's order. */
 void each_fixup(const struct macho *m, void (*each)(void *user, const struct fixup *f), void *user);
-/* Every symbol that binds to something, whether or not a slot uses it; some more than once. */
+/* Every symbol that the file binds, even if no slot uses it; some more than once. */
 void each_import(const struct macho *m, void (*each)(void *user, const struct import *i),
                  void *user);
 
@@ -121,7 +121,7 @@ bool find_export(const struct macho *m, const char *name, struct export *out);
 void each_export(const struct macho *m, void (*each)(void *user, const struct export *e),
                  void *user);
 
-/* ---- loaded images, lookup.c and map.c --------------------------------------------------------------- */
+/* ---- loaded images, lookup.c and map.c ------------------------------------------------------- */
 
 struct host_symbol {
     const char *name;
@@ -146,12 +146,12 @@ extern struct image *main_image;
 
 struct image *find_loaded(const char *path);
 struct image *image_of(struct image *from, const char *name, bool may_be_missing, bool *is_new);
-/* Address of what `import` means in `im`; NULL where nothing has it and it may be missing. */
+/* The address that `import` binds to in `im`; NULL if it is missing and may be. */
 uint8_t *resolve(struct image *im, const struct import *import);
 bool image_exports(struct image *im, const char *symbol, bool with_reexports, uint8_t **address,
                    bool *weak_def);
 
-/* dlopen of a file; the main program is opened as such. */
+/* Opens a file as dlopen does, or as the main program. */
 struct image *open_image(const char *path, bool local, bool is_main);
 struct image *map_image(struct macho *m);
 void fix_image(struct image *im);
@@ -159,18 +159,18 @@ void initialise(struct image *im);
 void set_up_thread_locals(struct image *im);
 void tlv_bootstrap(void);
 
-/* The stand-in for a library that macOS has at `path`; NULL: it has none there. */
+/* The stand-in for macOS's library at `path`; NULL if there is none. */
 struct image *system_library(const char *path);
 
-/* ---- checks, check.c, sign.c and unwind.c -------------------------------------------------------------- */
+/* ---- checks, check.c, sign.c and unwind.c ---------------------------------------------------- */
 
-/* What the kernel, dyld and Apple's tools insist on, whether or not loading here needs it. */
+/* What the kernel, dyld and Apple's tools require, whether or not loading here needs it. */
 void check_slice(const struct macho *m);
-/* What must agree within a file, for the linkers' own outputs. */
+/* Consistency within a file, for the linkers' own outputs. */
 void check_contents(const struct macho *m);
 void check_signature(const struct macho *m);
 
-/* Starts of functions by LC_FUNCTION_STARTS, from the header and ascending. */
+/* The functions in LC_FUNCTION_STARTS, as ascending offsets from the header. */
 struct starts {
     uint64_t *at;
     size_t count;

@@ -1,43 +1,36 @@
 /* Which image a name means, and which definition a symbol binds to.
  *
- * This is all that the loader believes of dyld's lookups.  It was read in dyld's published sources
- * (dyld-1378 where no other is named); none of it was seen to run on a Mac.
+ * Everything that this loader assumes about dyld's look-ups, with its place in dyld's published
+ * sources (dyld-1378 unless another is named).  None of it was observed on a Mac.
  *
- *   what                                 | rule                                        | source
- *   -------------------------------------+---------------------------------------------+-------------------
- *   is NAME loaded already?              | NAME is the path it was loaded from, or the | JustInTimeLoader.cpp
- *                                        | install name of a dylib loaded from a path  | matchesPath()
- *                                        | of another name                             |
- *   @rpath/X                             | first compared, as it stands, to all that   | Loader.cpp
- *                                        | is loaded; then searched in the LC_RPATHs   | getLoader(),
- *                                        | of the one that asks, and of the main       | forEachResolvedAtPathVar()
- *                                        | program                                     |
- *   @loader_path/X, @executable_path/X   | the folder of the one that asks, or of the  | as above
- *                                        | main program                                |
- *   any path                             | compared to all that is loaded before the   | getLoader(),
- *                                        | file is looked for at all                   | "already-loaded-by-path"
- *   a file found                         | the same inode, device and time of change   | getLoader(), "already-
- *                                        | as a loaded one: that one                   | loaded-by-inode-mtime"
- *   order of images                      | a file before its libraries, these before   | JustInTimeLoader.cpp
- *                                        | the libraries that they ask for             | loadDependents()
- *   RTLD_LOCAL                           | hides the opened image alone, not what it   | DyldAPIs.cpp dlopen_from(),
- *                                        | drags in; a later dlopen without it shows   | depOptions.rtldLocal
- *                                        | the image again                             |
- *   ordinal N > 0                        | the N-th library and what that re-exports   | Loader.cpp
- *   ordinal 0, SELF                      | the image itself and what it re-exports     | resolveSymbol(),
- *   ordinal -1, MAIN                     | the main program, likewise                  | hasExportedSymbol(staticLink)
- *   ordinal -2, FLAT                     | the first image in load order that exports  | resolveSymbol(),
- *                                        | it (no re-exports), hidden ones passed over | hasExportedSymbol(shallow)
- *                                        | but for the one that asks                   |
- *   ordinal -3, WEAK                     | the same among images with MH_WEAK_DEFINES, | resolveSymbol(),
- *                                        | hidden ones passed over, the one that asks  | "weak coalescing ignores
- *                                        | too; a definition that is not weak wins     | hidden images"
- *                                        | over an earlier weak one; without any, a    |
- *                                        | hidden image's own                          |
- *   other ordinals                       | an error                                    | resolveSymbol()
- *   found nothing                        | a weak import is NULL; an entry of the weak | resolveSymbol(),
- *                                        | stream leaves its slot alone; else an error | forEachBindTarget()
- */
+ * Images:
+ * - NAME is already loaded if it is the path of a loaded image, or the install name of a dylib
+ *   that was loaded from another path (JustInTimeLoader.cpp, matchesPath()).
+ * - @rpath/X is compared with the names of all loaded images first, then searched in the
+ *   LC_RPATHs of the requesting image and of the main program (Loader.cpp, getLoader(),
+ *   forEachResolvedAtPathVar()).
+ * - @loader_path/X and @executable_path/X are in the folder of the requesting image or of the
+ *   main program (as above).
+ * - Any path is compared with all loaded images before the file is looked for (getLoader(),
+ *   "already-loaded-by-path").
+ * - A file with the inode, device and modification time of a loaded one is that one (getLoader(),
+ *   "already-loaded-by-inode-mtime").
+ * - Load order: a file, then its libraries, then theirs (JustInTimeLoader.cpp, loadDependents()).
+ * - RTLD_LOCAL hides the opened image alone, not its dependencies; a later dlopen without it
+ *   shows the image again (DyldAPIs.cpp, dlopen_from(), depOptions.rtldLocal).
+ *
+ * Symbols, by ordinal (Loader.cpp, resolveSymbol()):
+ *   N > 0      the N-th library and what it re-exports
+ *   0, SELF    the image itself and what it re-exports
+ *   -1, MAIN   the main program and what it re-exports (hasExportedSymbol(staticLink))
+ *   -2, FLAT   the first image in load order that exports the name itself, without hidden ones
+ *              except for the requesting image (hasExportedSymbol(shallow))
+ *   -3, WEAK   the same among images with MH_WEAK_DEFINES, without hidden ones even if they are
+ *              the requesting image ("weak coalescing ignores hidden images"); a strong
+ *              definition wins over an earlier weak one; if there is none, a hidden image's own
+ *   others     an error
+ * If nothing is found, a weak import is NULL, an entry of the weak stream leaves its slot
+ * unchanged (forEachBindTarget()), and anything else is an error. */
 #include "tests/macho_inputs/loader/load.h"
 
 #include <limits.h>
@@ -50,7 +43,7 @@ struct image *loaded[256];
 size_t loaded_count;
 struct image *main_image;
 
-/* ---- images ------------------------------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 struct image *find_loaded(const char *path)
 {
@@ -177,7 +170,7 @@ struct image *image_of(struct image *from, const char *name, bool may_be_missing
     return im;
 }
 
-/* ---- symbols --------------------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 static bool host_exports(const struct image *im, const char *symbol, uint8_t **address,
                          bool *weak_def)
@@ -289,3 +282,4 @@ uint8_t *resolve(struct image *im, const struct import *import)
                                       : "a library that is missing");
     return found ? address : NULL;
 }
+

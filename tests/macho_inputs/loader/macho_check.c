@@ -1,15 +1,15 @@
-/* Looks into Mach-O files:
+/* Prints or checks what is in Mach-O files:
  *
- *   macho_check --bindings FILE...  a line for each symbol that a slice binds: architecture, symbol,
- *                                   and the library that it binds to or flat, main, weak or self
- *   macho_check --layout FILE...    a line for each slice: architecture, offset of the slice, of its
- *                                   first section and of __LINKEDIT, and room for load commands
- *   macho_check --exports FILE...   a line for each symbol that a slice exports: architecture, symbol
- *   macho_check --bound LIBRARY NAME FILE...  how many references to what LIBRARY exports there are,
- *                                   if each of them binds to NAME or to LIBRARY's install name; else
- *                                   which does not
- *   macho_check --sound FILE...     says nothing where dyld and the kernel would find no fault
- *   macho_check --whole FILE...     nor are there contradictions within it; for what ld64.lld linked */
+ *   macho_check --bindings FILE...  one line per symbol that a slice binds: architecture, symbol,
+ *                                   and its library or flat, main, weak or self
+ *   macho_check --layout FILE...    one line per slice: architecture, offsets of the slice, its
+ *                                   first section and __LINKEDIT, and room for load commands
+ *   macho_check --exports FILE...   one line per exported symbol: architecture, symbol
+ *   macho_check --bound LIBRARY NAME FILE...
+ *                                   the number of references to LIBRARY's exports, if each binds
+ *                                   to NAME or LIBRARY's install name; otherwise one that does not
+ *   macho_check --sound FILE...     silent if dyld and the kernel would accept the file
+ *   macho_check --whole FILE...     also checks its consistency; for output of ld64.lld */
 #include "tests/macho_inputs/loader/load.h"
 
 #include <stdio.h>
@@ -41,7 +41,7 @@ static void print_import(void *user, const struct import *i)
     printf("%s %s %s\n", arch_name(m), i->symbol, target_name(m, i));
 }
 
-/* A file with neither kind of fixups binds by its symbol table. */
+/* A file without either kind of fixups binds by its symbol table. */
 static void print_undefined(const struct macho *m)
 {
     for (uint32_t i = 0; i < m->symbol_count; i++) {
@@ -81,12 +81,12 @@ static void print_exports(struct macho *m, void *user)
     each_export(m, print_export, m);
 }
 
-/* ---- what binds to one library only --------------------------------------------------------------------- */
+/* ---- what binds to one library only ---------------------------------------------------------- */
 
 struct bound {
     const struct macho *slices[2]; /* of the library */
     size_t slice_count;
-    const char *name; /* what it has to be bound by */
+    const char *name; /* the name that it must be bound to */
     const struct macho *library, *m;
     size_t references;
 };
@@ -139,7 +139,7 @@ static void check_files_bound(char **arg)
     printf("%zu\n", b.references);
 }
 
-/* ---- what is where ----------------------------------------------------------------------------------------- */
+/* ---- what is where --------------------------------------------------------------------------- */
 
 static void print_layout(struct macho *m, void *user)
 {
@@ -157,7 +157,7 @@ static void print_layout(struct macho *m, void *user)
            (long long)(first - 32 - m->sizeofcmds));
 }
 
-/* `user`: the contents too. */
+/* `user`: checks the contents too. */
 static void check(struct macho *m, void *user)
 {
     check_slice(m);
@@ -193,3 +193,4 @@ int main(int argc, char **argv)
     die("usage: macho_check --bindings|--exports|--layout|--sound|--whole FILE...\n"
         "       macho_check --bound LIBRARY NAME FILE...");
 }
+

@@ -66,7 +66,7 @@ static void apply(void *user, const struct fixup *f)
 
         if (!target && f->import.weak_stream)
             return;
-        /* As dyld has it, an addend to a missing symbol stays an addend. */
+        /* As in dyld, the addend of a missing symbol stays. */
         value = (uint64_t)(uintptr_t)target + (uint64_t)(f->import.addend + f->addend);
     } else {
         value = (uint64_t)(uintptr_t)im->base + f->target;
@@ -99,10 +99,10 @@ void fix_image(struct image *im)
     }
 }
 
-/* ---- thread-local variables --------------------------------------------------------------------------------- */
+/* ---- thread-local variables ------------------------------------------------------------------ */
 
-/* A variable's descriptor: the function that finds it, by the image's key and its offset in the
- * image's block (libdyld, ThreadLocalVariables.cpp). */
+/* A thread-local variable's descriptor: its accessor function, the image's key, and its offset
+ * in the image's block (libdyld, ThreadLocalVariables.cpp). */
 struct descriptor {
     void (*thunk)(void);
     uint64_t key, offset;
@@ -130,8 +130,8 @@ void *tlv_find(const struct descriptor *d)
     return block + d->offset;
 }
 
-/* Called with the descriptor in the first argument's register, of which no other but the result's
- * may change. */
+/* Called with the descriptor in the first argument register; may change only the result
+ * register. */
 void tlv_get(void);
 #ifdef __x86_64__
 __asm__(".text\n.globl tlv_get\ntlv_get:\n"
@@ -211,7 +211,7 @@ void set_up_thread_locals(struct image *im)
     }
 }
 
-/* ---- initialisers and dlopen ---------------------------------------------------------------------------------- */
+/* ---- initialisers and dlopen ----------------------------------------------------------------- */
 
 /* argc, argv, envp, apple and program variables. */
 typedef void (*init_fn)(int, char **, char **, char **, void *);

@@ -1,14 +1,14 @@
-/* The code signature, by XNU's <kern/cs_blobs.h>; the digests are OpenSSL's. */
+/* The code signature, from XNU's <kern/cs_blobs.h>; OpenSSL computes the digests. */
 #include "tests/macho_inputs/loader/load.h"
 
 #include <string.h>
 
 #include <openssl/sha.h>
 
-/* One CodeDirectory: a file may have several, for kernels that know other digests. */
+/* One CodeDirectory; a file may have several, for kernels that know other digests. */
 struct directory {
     const struct macho *m;
-    uint64_t at, end; /* in the slice; the end is the whole signature's */
+    uint64_t at, end; /* offset in the slice; `end` is the whole signature's */
     uint64_t hashes;
     uint32_t hash_size;
 };
@@ -83,7 +83,7 @@ static bool is_directory(uint32_t slot)
     return slot == 0 || (slot >= 0x1000 && slot < 0x1005);
 }
 
-/* The SuperBlob's index: a slot and where its blob is. */
+/* An entry of the SuperBlob's index: a slot, and its blob's offset. */
 static uint32_t slot_at(const struct macho *m, uint32_t i, uint64_t *blob)
 {
     uint64_t entry = (uint64_t)m->signature.off + 12 + 8 * (uint64_t)i;
@@ -94,7 +94,7 @@ static uint32_t slot_at(const struct macho *m, uint32_t i, uint64_t *blob)
     return be32(m, entry);
 }
 
-/* Blobs beside the directory have digests before those of the pages. */
+/* The digests of other blobs precede those of the pages. */
 static void check_others(const struct directory *d, uint32_t count)
 {
     const struct macho *m = d->m;

@@ -1,5 +1,5 @@
-/* The compact unwind information, by Apple's <mach-o/compact_unwind_encoding.h>: nothing here can
- * throw through it, so that it still speaks of the right functions is checked by reading it. */
+/* The compact unwind information, from Apple's <mach-o/compact_unwind_encoding.h>.  Nothing here
+ * can throw through it, so reading it checks that it still describes the right functions. */
 #include "tests/macho_inputs/loader/load.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ struct unwind {
     const struct starts *starts;
     uint64_t at;                     /* of the section in the file */
     uint64_t except_from, except_to; /* __gcc_except_tab, from the header */
-    uint64_t personality;            /* looked for */
+    uint64_t personality;            /* the function to find */
     bool found;
 };
 
@@ -42,7 +42,7 @@ static void is_personality(void *user, const struct fixup *f)
 {
     struct unwind *u = user;
 
-    /* Of C++, or a language that has its own in the file. */
+    /* C++'s, or that of a language with its own in the file. */
     if (f->at == u->personality &&
         (!f->is_bind || strcmp(f->import.symbol, "___gxx_personality_v0") == 0))
         u->found = true;

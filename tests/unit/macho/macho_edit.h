@@ -1,12 +1,13 @@
-/* A Mach-O rewrite in the making, for the tests of its parts: commands, __LINKEDIT and signature, put
- * together as the planner does where nothing moves. */
+/* The parts of a rewrite for their tests: commands, __LINKEDIT and signature, put together as
+ * the planner does without a shift. */
 #ifndef TESTS_UNIT_MACHO_EDIT_H
 #define TESTS_UNIT_MACHO_EDIT_H
 
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/edit/macho_linkedit.h"
+#include "macho/edit/macho_sign.h"
 #include "tests/support/exti_test.h"
 
 struct macho_making {
@@ -44,7 +45,7 @@ static inline void making_replace(struct test *t, struct macho_making *m,
     assert_ok(exti__buf_append(exti__macho_piece_new(&m->b, kind, n), p, n, &t->err), &t->err);
 }
 
-/* The whole copy, in the fixture's memory. */
+/* The whole copy; the fixture owns it. */
 static inline struct exti_span making_put_together(struct test *t, struct macho_making *m)
 {
     const struct exti_span file = m->f.file;
@@ -66,7 +67,8 @@ static inline struct exti_span making_put_together(struct test *t, struct macho_
     memcpy(p + m->fileoff, m->linkedit.p, m->linkedit.n);
     if (!m->b.resign)
         return all;
-    assert_ok(exti__macho_sign(&m->b.signature, m->b.identifier, &all, 1, m->f.text->filesize, 0,
+    assert_ok(exti__macho_sign(&m->b.signature, m->b.identifier,
+                               &(struct macho_signable){&all, 1, m->f.text->filesize, 0},
                                &signature, &t->err),
               &t->err);
     p = test_alloc(t, n + signature.n);
@@ -77,7 +79,7 @@ static inline struct exti_span making_put_together(struct test *t, struct macho_
     return all;
 }
 
-/* Its signature, if it has one, is right, and the reader takes it. */
+/* Checks that the reader accepts the copy, and its signature if it has one. */
 static inline void making_check(struct test *t, struct exti_span copy)
 {
     struct macho_file f;

@@ -1,5 +1,5 @@
-/* What the tests of the Mach-O judge share: a toy and its copy, and which checks have something
- * to say of them. */
+/* Shared by the tests of the Mach-O self-check: a toy and its copy, and the names of the checks
+ * that report something. */
 #ifndef TESTS_UNIT_MACHO_JUDGE_H
 #define TESTS_UNIT_MACHO_JUDGE_H
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/check/macho_check_priv.h"
+#include "macho/check/macho_check.h"
 #include "tests/unit/macho/macho_toy.h"
 
 struct fixture {
@@ -82,7 +82,7 @@ static inline void assert_clean(struct fixture *f, const struct exti_rewrite_opt
         fail_msg("finding: %s", f->first.message);
 }
 
-/* `names` lists those that have something to say, each followed by a blank. */
+/* `names` lists the checks that report something, each followed by a space. */
 static inline void note_name(struct fixture *f, char *names, size_t cap, const char *name,
                              struct exti_error *says)
 {

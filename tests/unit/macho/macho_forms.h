@@ -1,17 +1,17 @@
-/* The same source linked by lld into the ways in which a Mach-O file can name what it binds to. */
+/* One source, linked by lld in each of the ways in which a Mach-O file can name its references. */
 #ifndef TESTS_UNIT_MACHO_FORMS_H
 #define TESTS_UNIT_MACHO_FORMS_H
 
 #include <stdlib.h>
 
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_defs.h"
 #include "tests/unit/macho/macho_link.h"
 
 struct macho_form {
     const char *name;
     bool chained, dylib, main_program;
     unsigned libraries; /* besides libSystem */
-    const char *far;    /* distance from Py_Flag of a pointer: past 255 it goes into the import */
+    const char *far;    /* addend of a pointer to Py_Flag; above 255 it goes into the import */
     uint32_t imports;   /* the format that this leads to */
 };
 
@@ -36,7 +36,7 @@ static const struct macho_form macho_forms[] = {
      .libraries = 1,
      .far = "0x123456789",
      .imports = DYLD_CHAINED_IMPORT_ADDEND64},
-    /* As many as lld can number; past 240 it writes nonsense. */
+    /* As many as lld can number; above 240 it writes wrong ordinals. */
     {.name = "chained, 240 libraries",
      .chained = true,
      .libraries = 239,
@@ -142,8 +142,8 @@ static inline struct exti_span macho_form_link(struct test *t, const char *arch,
     return exti__span(text, size);
 }
 
-/* What llvm-objdump prints of the form that was linked last: lines that start with `start`, with their
- * columns one blank apart. */
+/* The lines that llvm-objdump prints of the last linked form and that start with `start`, with
+ * single spaces. */
 static inline char *macho_form_dump(struct test *t, const char *option, const char *start)
 {
     char *from =
@@ -166,7 +166,7 @@ static inline int forms_compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The lines of `text` in order. */
+/* Sorts the lines of `text`. */
 static inline char *macho_form_sort(struct test *t, const char *text)
 {
     char **lines = test_alloc(t, (strlen(text) + 1) * sizeof *lines), *out = "";

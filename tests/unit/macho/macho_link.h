@@ -1,4 +1,4 @@
-/* Mach-O files as lld links them, made by the test that reads them. */
+/* Mach-O files that the tests link with lld. */
 #ifndef TESTS_UNIT_MACHO_LINK_H
 #define TESTS_UNIT_MACHO_LINK_H
 
@@ -21,7 +21,7 @@ static const char macho_tbd[] =
     "    symbols: [ dyld_stub_binder, _malloc, _free, _strlen, __tlv_bootstrap ]\n"
     "...\n";
 
-/* Flat, bound and local references, a table to rebase and three exports. */
+/* Flat, bound and local references, a table with rebases, and three exports. */
 static const char macho_source[] = "extern char *Py_GetVersion(void);\n"
                                    "extern void *malloc(unsigned long);\n"
                                    "extern int Py_Flag;\n"
@@ -37,8 +37,8 @@ static inline void macho_skip_without_tools(void)
         skip_because(MACHO_CC " or " MACHO_LD " is not installed");
 }
 
-/* Links macho_source for "x86_64" or "arm64" into dir/name; `options` are the linker's, split at
- * blanks.  Gives the file's bytes. */
+/* Links macho_source for "x86_64" or "arm64" into dir/name and returns the file's bytes;
+ * `options` are the linker's, separated by spaces. */
 static inline struct exti_span macho_link(struct test *t, const char *arch, const char *name,
                                           const char *options)
 {

@@ -1,4 +1,4 @@
-/* What the tests of the Mach-O reader share: a toy file that is opened and closed. */
+/* Shared by the tests of the Mach-O reader: a toy file, opened and closed. */
 #ifndef TESTS_UNIT_MACHO_READ_H
 #define TESTS_UNIT_MACHO_READ_H
 
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_file.h"
 #include "tests/unit/macho/macho_toy.h"
 
 /* Offsets within a section_64. */

@@ -1,4 +1,4 @@
-/* What the tests of binding anew share: a toy file, libraries to bind to, and what came of it in words. */
+/* Shared by the tests of rebinding: a toy file, libraries to bind to, and the result as text. */
 #ifndef TESTS_UNIT_MACHO_REBIND_H
 #define TESTS_UNIT_MACHO_REBIND_H
 
@@ -7,7 +7,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/edit/macho_rebind.h"
+#include "macho/edit/macho_trie_build.h"
+#include "macho/read/macho_bind.h"
+#include "macho/read/macho_chained.h"
 #include "tests/unit/macho/macho_toy.h"
 
 struct fixture {
@@ -61,9 +64,9 @@ static inline int teardown(void **state)
 
 #define rebind_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-/* ---- inputs --------------------------------------------------------------------------------------- */
+/* ---- inputs ---------------------------------------------------------------------------------- */
 
-/* A trie of `names`, and of `again` as re-exported from library 1. */
+/* A trie with `names`, and with `again` as re-exports from library 1. */
 static inline struct exti_span make_trie(struct fixture *f, const char *const *names, size_t n,
                                          uint64_t address, const char *again)
 {
@@ -84,7 +87,7 @@ static inline struct exti_span make_trie(struct fixture *f, const char *const *n
     return exti__span(p, n);
 }
 
-/* Makes the file that was opened last export them. */
+/* Makes the last opened file export them. */
 static inline void export(struct fixture *f, const char *const *names, size_t n, const char *again)
 {
     f->m.pieces[f->m.pieces[MACHO_EXPORT].present ? MACHO_EXPORT : MACHO_EXPORTS_TRIE].s =
@@ -115,7 +118,7 @@ static inline void make(struct fixture *f, struct macho_toy_opts o)
     open_build(f, exti__span(f->toy.b, f->toy.n));
 }
 
-/* Makes a library that exports `names`, and `again`, at the place of all its opcodes. */
+/* Makes a library that exports `names` and `again`; the trie replaces all its opcodes. */
 static inline void provide_these(struct fixture *f, struct macho_toy *toy, const char *const *names,
                                  size_t n, const char *again)
 {
@@ -134,7 +137,7 @@ static inline void provide_these(struct fixture *f, struct macho_toy *toy, const
     f->b.bind = f->bind;
 }
 
-/* A provider of _PyFlat and _PyOptional; the latter it re-exports. */
+/* A library that exports _PyFlat and re-exports _PyOptional. */
 static inline void provide(struct fixture *f)
 {
     static const char *const names[] = {"_PyFlat", "_other"};
@@ -148,7 +151,7 @@ static inline int rebind(struct fixture *f)
     return exti__macho_rebind(&f->b, &f->err);
 }
 
-/* ---- outputs -------------------------------------------------------------------------------------- */
+/* ---- outputs --------------------------------------------------------------------------------- */
 
 static inline void say(struct fixture *f, const char *line)
 {
@@ -178,7 +181,7 @@ static inline int tell_bind(void *user, const struct macho_bind *b, struct exti_
     return 0;
 }
 
-/* What is bound in the copy: "symbol library +slot", or "symbol library" of imports. */
+/* The copy's bindings: "symbol library +slot", or "symbol library" for imports. */
 static inline char *bound(struct fixture *f)
 {
     static const enum macho_piece_kind streams[] = {MACHO_BIND, MACHO_LAZY_BIND, MACHO_WEAK_BIND};
@@ -214,7 +217,7 @@ static inline char *descs(struct fixture *f)
     return said(f);
 }
 
-/* Which pieces are not the file's own: letters for bind, weak, lazy, chained, trie, symbols. */
+/* The pieces that were replaced, a letter each: bind, weak, lazy, chained, trie, symbols. */
 static const char *replaced(struct fixture *f)
 {
     static const struct {

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Links Mach-O files with all that a page shift has to move, for both architectures, and where x86-64
-# code runs the loader for them.
+# Links Mach-O files with everything that a page shift moves, for both architectures, and builds the
+# loader for them on machines that run x86-64 code.
 #
 #   tests/unit/macho/macho_shift_inputs.sh DIR
 set -eu
@@ -98,7 +98,7 @@ struct Global {
 } global;
 E
 
-# Functions whose unwinding each needs its own DWARF entry fill a regular page of __unwind_info.
+# Functions that need a DWARF entry each, to fill a regular page of __unwind_info.
 functions() {
     local i
     echo .text
@@ -117,8 +117,8 @@ functions() {
         '.globl _absolute' '_absolute = 0x1234' .subsections_via_symbols
 }
 
-# Looks, as getsectiondata does, for a variable through the file's own header: 1 for a header, 10 for
-# the variable's segment at the right place in memory.
+# Finds a variable through the file's own header, as getsectiondata does: returns 1 for a header, plus
+# 10 if the variable's segment is at the right address.
 cat >header.c <<'E'
 typedef unsigned int u32;
 typedef unsigned long u64;
@@ -171,3 +171,4 @@ for arch in x86_64 arm64; do
         link -dylib -install_name @rpath/h.dylib $flag header.o -o $arch.header.$fixups.dylib
     done
 done
+

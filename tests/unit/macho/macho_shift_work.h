@@ -1,11 +1,13 @@
-/* One file being shifted, without the rest of a rewrite. */
+/* Shifting one file, without the rest of a rewrite. */
 #ifndef TESTS_UNIT_MACHO_SHIFT_WORK_H
 #define TESTS_UNIT_MACHO_SHIFT_WORK_H
 
 #include <string.h>
 
 #include "base/mem.h"
+#include "macho/edit/macho_linkedit.h"
 #include "macho/edit/macho_shift.h"
+#include "macho/edit/macho_sign.h"
 #include "tests/support/exti_test.h"
 
 struct work {
@@ -47,7 +49,7 @@ static inline void work_finish(struct work *w)
     memset(w, 0, sizeof *w);
 }
 
-/* The whole copy, as the plan lays it out. */
+/* The whole copy, laid out as the planner does. */
 static inline void work_assemble(struct work *w, struct exti_buf *out, struct exti_error *err)
 {
     struct exti_buf linkedit = exti__buf(1 << 28);
@@ -70,8 +72,10 @@ static inline void work_assemble(struct work *w, struct exti_buf *out, struct ex
     exti__buf_free(&linkedit);
     part = exti__span(out->p, out->n);
     if (w->b.resign)
-        assert_ok(exti__macho_sign(&w->b.signature, w->b.identifier, &part, 1,
-                                   w->f.text->filesize + w->b.shift, 0, &linkedit, err),
+        assert_ok(exti__macho_sign(
+                      &w->b.signature, w->b.identifier,
+                      &(struct macho_signable){&part, 1, w->f.text->filesize + w->b.shift, 0},
+                      &linkedit, err),
                   err);
     assert_ok(exti__buf_append(out, linkedit.p, linkedit.n, err), err);
     exti__buf_free(&linkedit);

@@ -1,8 +1,7 @@
-/* A dylib or bundle made by hand, with every structure that a Mach-O reader looks at in a known place.
- * Shares no code with the library.
- *
- * __DATA has six pointers: _PyFlat (flat), _malloc (library 1), _PyOptional (flat, may be missing;
- * lazily bound in a file with opcodes), _toy_weak (bound as a weak definition), and two of its own. */
+/* A hand-made dylib or bundle with every structure that a Mach-O reader decodes, at known
+ * offsets.  Shares no code with the library.  __DATA has six pointers: _PyFlat (flat), _malloc
+ * (library 1), _PyOptional (flat, weak import; lazily bound in a file with opcodes), _toy_weak
+ * (a weak binding), and two to its own data. */
 #ifndef TESTS_UNIT_MACHO_TOY_H
 #define TESTS_UNIT_MACHO_TOY_H
 
@@ -15,9 +14,9 @@
 struct macho_toy_opts {
     bool arm, chained, bundle, naked; /* naked: no signature */
     uint32_t imports;                 /* DYLD_CHAINED_IMPORT*; 0: the plain one */
-    size_t room;                      /* bytes free behind the load commands; 0: 64 */
-    const char *const *exports; /* exported in place of its own, all as _toy_func is; ends with
-                                       * NULL, no name begins another */
+    size_t room;                      /* bytes free after the load commands; 0: 64 */
+    const char *const *exports;       /* exported instead of its own names, all like _toy_func;
+                                 * NULL-terminated, no name a prefix of another */
 };
 
 struct macho_toy {
@@ -90,7 +89,7 @@ static inline void mtoy_align(struct macho_toy *t, size_t align)
     t->n = (t->n + align - 1) / align * align;
 }
 
-/* The offset of the `nth` (from 0) load command `cmd`, or 0. */
+/* The offset of load command `cmd` number `nth` (from 0), or 0. */
 static inline size_t mtoy_find(const struct macho_toy *t, uint32_t cmd, unsigned nth)
 {
     size_t at = MACH_HEADER_64_SIZE;
@@ -103,7 +102,7 @@ static inline size_t mtoy_find(const struct macho_toy *t, uint32_t cmd, unsigned
     return 0;
 }
 
-/* ---- load commands --------------------------------------------------------------------------------- */
+/* ---- load commands --------------------------------------------------------------------------- */
 
 static inline void mtoy_name(struct macho_toy *t, const char *name)
 {
@@ -156,7 +155,7 @@ static inline void mtoy_command(struct macho_toy *t, uint32_t cmd, const uint32_
         mtoy_add(t, 4, words[i]);
 }
 
-/* A command of `n` words that ends with a string, whose offset is the first of them. */
+/* A command of `n` words that ends with a string; the first word is the string's offset. */
 static inline void mtoy_named(struct macho_toy *t, uint32_t cmd, const uint32_t *words, size_t n,
                               const char *s)
 {
@@ -269,7 +268,7 @@ static inline void mtoy_header(struct macho_toy *t)
     t->n = end;
 }
 
-/* ---- the body and __LINKEDIT ---------------------------------------------------------------------- */
+/* ---- the body and __LINKEDIT ----------------------------------------------------------------- */
 
 static inline void mtoy_body(struct macho_toy *t)
 {
@@ -281,7 +280,7 @@ static inline void mtoy_body(struct macho_toy *t)
         uint64_t next = i + 1 < MTOY_SLOTS ? 2 : 0; /* in units of 4 bytes */
         uint64_t target = i == 5 ? value : func;
 
-        if (!t->o.arm) /* DYLD_CHAINED_PTR_64 keeps addresses, the other one image offsets */
+        if (!t->o.arm) /* DYLD_CHAINED_PTR_64 holds addresses, the other one image offsets */
             target += MTOY_BASE;
         mtoy_put(t, t->data + 8 * i, 8,
                  i < 4 ? UINT64_C(1) << 63 | next << 51 | i : next << 51 | target);
@@ -400,8 +399,8 @@ static inline void mtoy_trie_of(struct macho_toy *t, const char *const *names)
     t->trie_n = t->n - t->trie;
 }
 
-/* Root, a node for the common prefix, and three leaves.  Every number is padded to a known length, so
- * that offsets in it do not depend on values. */
+/* The root, a node for the common prefix, and three leaves.  All numbers are padded to a fixed
+ * length, so offsets do not depend on values. */
 static inline void mtoy_trie(struct macho_toy *t)
 {
     static const char *const edges[] = {"func", "value", "weak"};
@@ -507,7 +506,7 @@ static inline void macho_toy_make(struct macho_toy *t, struct macho_toy_opts o)
     *t = (struct macho_toy){.o = o, .page = o.arm ? 0x4000 : 0x1000};
     if (!t->o.imports)
         t->o.imports = DYLD_CHAINED_IMPORT;
-    /* The commands' size does not depend on what they say. */
+    /* The commands' size does not depend on their contents. */
     mtoy_commands(t);
     t->text = (t->n + (o.room ? o.room : 64) + 7) / 8 * 8;
     memset(t->b, 0, t->n);
@@ -533,7 +532,7 @@ static inline void macho_toy_make(struct macho_toy *t, struct macho_toy_opts o)
     t->n = t->end;
 }
 
-/* ---- universal files ------------------------------------------------------------------------------- */
+/* ---- universal files ------------------------------------------------------------------------- */
 
 struct macho_toy_fat {
     uint8_t b[0x40000];

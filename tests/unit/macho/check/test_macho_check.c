@@ -1,5 +1,5 @@
-/* The Mach-O judge: each comparison of a copy with its original, alone, with the fault that it
- * is there to find; signatures, universal files, and what cannot be judged. */
+/* The Mach-O self-check: each step finds the fault that it is there to find; signatures,
+ * universal files, and files that cannot be compared. */
 #include "tests/unit/macho/macho_findings.h"
 
 #include "tests/unit/macho/macho_link.h"
@@ -191,8 +191,8 @@ static const struct {
 } step_faults[] = {
     {edit_flags, &opcodes, "header,", "header: flags"},
     {edit_uuid, &opcodes, "commands,", "command 0x1b"},
-    {edit_segment_prot, &opcodes, "commands,", "segment __DATA: not the original's"},
-    {edit_section_flags, &opcodes, "commands,", "section __got: not the original's"},
+    {edit_segment_prot, &opcodes, "commands,", "segment __DATA: differs from the original's"},
+    {edit_section_flags, &opcodes, "commands,", "section __got: differs from the original's"},
     {edit_id_version, &opcodes, "id,", "more than its name"},
     {edit_bound_elsewhere, &opcodes, "bindings,", "_malloc: bound to " MTOY_WEAK_LIB " (2)"},
     {edit_bound_flat, &opcodes, "bindings,", "_malloc: bound to a flat look-up (-2)"},
@@ -208,7 +208,7 @@ static const struct {
     {edit_import_library, &chained, "imports,", "_malloc: bound to " MTOY_WEAK_LIB},
     {edit_import_weak, &chained, "imports,", "_malloc + 0, weak, not _malloc + 0"},
     {edit_import_text, &chained, "imports,", "_PyFlat + 0, not _malloc + 0"},
-    {edit_start_page, &chained, "imports,", "where the chains of __DATA start"},
+    {edit_start_page, &chained, "imports,", "chain starts of __DATA differ"},
     {edit_export_address, &opcodes, "exports,", "export _toy_func: address"},
     {edit_export_name, &opcodes, "exports,", "export _toy_func is lost"},
     {edit_symbol_value, &opcodes, "symbols,", "symbol _toy_func: type"},
@@ -216,8 +216,8 @@ static const struct {
     {edit_symbol_text, &opcodes, "symbols,", "symbol 0: _Xoy_func, not _toy_func"},
     {edit_symbol_library, &opcodes, "symbols,", "symbol _malloc: n_desc 0x200"},
     {edit_function_start, &opcodes, "function starts,", "function starts: 0x"},
-    {edit_indirect, &opcodes, "linkedit pieces,", "the indirect symbol table are not"},
-    {edit_room, &opcodes, "header room,", "behind the load commands"},
+    {edit_indirect, &opcodes, "linkedit pieces,", "indirect symbol table: differs"},
+    {edit_room, &opcodes, "header room,", "after the load commands"},
     {edit_text, &opcodes, "content,", "__text: byte 0x"},
     {edit_data, &opcodes, "content,", "__data: byte 0x"},
 };
@@ -270,7 +270,7 @@ static void weak_bindings_go_only_where_the_own_definition_is(void **state)
     f->after.b[f->after.data + 24] ^= 8;
     run_steps(f, &own, names, sizeof names, &says);
     assert_string_equal(names, "weak bindings,");
-    assert_says(&says, "no weak binding any more, but not bound to the file's own");
+    assert_says(&says, "lost its weak binding, but is not bound to the file's own");
 
     make(f, &chained);
     mtoy_put(&f->after, 24, 4, cleared);
@@ -288,27 +288,27 @@ static void weak_bindings_go_only_where_the_own_definition_is(void **state)
 enum { DIRECTORY = 24 }; /* where ld64.lld puts it */
 
 static const struct {
-    size_t at, width; /* in the signature; big-endian */
+    size_t at, width; /* offset in the signature; big-endian */
     uint64_t value;
     const char *says;
 } signature_faults[] = {
-    {0, 4, 1, "no embedded signature's magic"},
+    {0, 4, 1, "it does not have the magic of an embedded signature"},
     {4, 4, 0x1000000, "its length or count reaches past the end"},
     {8, 4, 0x1000000, "its length or count reaches past the end"},
     {12, 4, 9, "no CodeDirectory with SHA-256"},
-    {16, 4, 0x1000000, "a blob lies outside"},
-    {DIRECTORY, 4, 1, "another blob's magic"},
+    {16, 4, 0x1000000, "a blob is outside"},
+    {DIRECTORY, 4, 1, "the wrong magic"},
     {DIRECTORY + 4, 4, 40, "a CodeDirectory is cut short"},
-    {DIRECTORY + 8, 4, 0x20100, "version 0x20100 does not tell the executable segment"},
+    {DIRECTORY + 8, 4, 0x20100, "version 0x20100 does not have the executable segment"},
     {DIRECTORY + 12, 4, 0x20000, "flags 0x20000 lack CS_ADHOC"},
-    {DIRECTORY + 16, 4, 0x1000000, "hashes lie outside"},
-    {DIRECTORY + 20, 4, 0x1000000, "identifier does not end"},
-    {DIRECTORY + 24, 4, 0x1000, "hashes lie outside"},
+    {DIRECTORY + 16, 4, 0x1000000, "hashes are outside"},
+    {DIRECTORY + 20, 4, 0x1000000, "identifier has no NUL"},
+    {DIRECTORY + 24, 4, 0x1000, "hashes are outside"},
     {DIRECTORY + 28, 4, 1, "1 page hashes for"},
     {DIRECTORY + 32, 4, 0x1000, "covers 0x1000 bytes, not the 0x"},
-    {DIRECTORY + 36, 1, 20, "whose hashes have not 32 bytes"},
+    {DIRECTORY + 36, 1, 20, "hashes of other than 32 bytes"},
     {DIRECTORY + 37, 1, 1, "no CodeDirectory with SHA-256"},
-    {DIRECTORY + 39, 1, 3, "an odd page size"},
+    {DIRECTORY + 39, 1, 3, "pages of other than 4 to 64 KiB"},
     {DIRECTORY + 64, 8, 8, "executable segment 0x8+"},
     {DIRECTORY + 88, 1, 0, "the identifier is empty"},
     {DIRECTORY + 88, 1, 'z', "identifier z"},
@@ -350,7 +350,7 @@ static void faults_of_a_signature_are_found(void **state)
     assert_says(&f->first, "the hash of the page at");
 }
 
-/* A signature that a copy inherits says nothing of the copy. */
+/* The original's signature says nothing about the copy, which inherits it here. */
 static void a_stale_signature_is_found(void **state)
 {
     struct test *t = *state;
@@ -368,7 +368,7 @@ static void a_stale_signature_is_found(void **state)
             copy[i + 8] = 'z';
     assert_ok(check_spans(f, file, exti__span(copy, file.n), NULL), &f->err);
     assert_int_equal(f->findings, 1);
-    assert_says(&f->first, "the hash of the page at 0x0 is not");
+    assert_says(&f->first, "the hash of the page at 0x0 does not");
 }
 
 /* LC_CODE_SIGNATURE is the toy's last command. */
@@ -394,7 +394,7 @@ static void an_unsigned_copy_is_found(void **state)
     make(f, &o);
     run_rules(f, bytes_of(&f->after), names, sizeof names, &says);
     assert_string_equal(names, "code signature,");
-    assert_says(&says, "none, which no system on arm64 loads");
+    assert_says(&says, "missing; arm64 systems load no unsigned code");
     o = (struct macho_toy_opts){.naked = false};
     make(f, &o);
     unsign(&f->after);
@@ -443,7 +443,7 @@ static void faults_of_a_universal_file_are_found(void **state)
     check_fat(f, fat, NULL);
 
     fat->after.b[fat->after.n - 1] = 1;
-    check_fat(f, fat, "the slice for i386 is not the original's");
+    check_fat(f, fat, "the slice for i386 is not rewritten, but differs");
     make_fat(f, &fat->after);
     fat->after.b[0x100] = 1;
     check_fat(f, fat, "byte 0x01 between the slices");
@@ -488,7 +488,7 @@ static void copies_that_cannot_be_compared_are_told(void **state)
     macho_toy_make(&f->after, (struct macho_toy_opts){.naked = true, .room = 128});
     assert_ok(check(f, NULL), &f->err);
     assert_int_equal(f->findings, 1);
-    assert_says(&f->first, "the first section begins at 0x");
+    assert_says(&f->first, "the first section starts at 0x");
 }
 
 static int stop(void *user, const struct exti_error *finding)

@@ -1,7 +1,9 @@
-/* The Mach-O judge over real rewrites: content with them, and with none that was tampered with. */
+/* The Mach-O self-check over real rewrites: accepts them, and finds each change made to them
+ * afterwards. */
 #include "tests/unit/macho/macho_findings.h"
 
 #include "macho/macho_format.h"
+#include "macho/read/macho_signature.h"
 #include "tests/unit/macho/macho_link.h"
 
 #define LONG_NAME                                                                                  \
@@ -30,7 +32,7 @@ struct copy {
     struct exti_request req;
     uint8_t *after;
     size_t n;
-    struct macho_file file; /* of `after` as it was made; closed by the test's end */
+    struct macho_file file; /* of `after`; closed at the test's end */
 };
 
 static struct exti_span link_text(struct test *t, const char *source, const char *name,
@@ -200,7 +202,7 @@ static void put32(uint8_t *p, uint32_t v)
         p[i] = (uint8_t)(v >> 8 * i);
 }
 
-/* As if the rewriter had forgotten to move this number. */
+/* Undoes the shift of one number, as if the rewriter had missed it. */
 static void forget(struct copy *k, size_t at, const char *says)
 {
     uint32_t was = get32(k->after + at);
@@ -227,7 +229,7 @@ static void numbers_that_did_not_move_are_found(void **state)
         unwind = section_at(k, &m, "__unwind_info");
         data = section_at(k, &m, "__data");
         symbols = m.pieces[MACHO_SYMBOLS].s.base;
-        /* The first pointer to be rebased: bound ones have no address. */
+        /* The first rebased pointer; bound ones hold no address. */
         while (get32(k->after + data) < 0x4000)
             data += 8;
         index = unwind + get32(k->after + unwind + 20);
@@ -243,13 +245,14 @@ static void numbers_that_did_not_move_are_found(void **state)
         assert_found(k, &k->req, "second header");
         k->after[second + 16] ^= 1;
         k->after[second - 1] = 1;
-        assert_found(k, &k->req, "behind the load commands");
+        assert_found(k, &k->req, "after the load commands");
         k->after[second - 1] = 0;
         assert_copy_clean(k, &k->req);
     }
 }
 
-/* Flips every bit pattern of `mask` in each byte of [at, end) and counts what is not found. */
+/* Changes each byte of [at, end) by every bit pattern of `mask`; counts the changes that are not
+ * found. */
 static size_t not_found(struct copy *k, size_t at, size_t end, uint8_t mask)
 {
     size_t missed = 0;
@@ -289,7 +292,7 @@ static void every_changed_byte_of_content_is_found(void **state)
         }
 }
 
-/* What was done once is not done again, if the library goes by its short name in the copy. */
+/* An edit is not repeated if the copy has the library under its short name. */
 static void short_name_is_the_long_one(void **state)
 {
     static const struct exti_needed add = {NULL, LONG_NAME, EXTI_NEEDED_FIRST};
@@ -312,7 +315,7 @@ static void short_name_is_the_long_one(void **state)
     }
 }
 
-/* Number 1 is libSystem where a file names no library, and stays that. */
+/* A file without libraries has libSystem as library 1, and keeps it there. */
 static void the_implied_library_keeps_its_number(void **state)
 {
     struct test *t = *state;
@@ -337,7 +340,7 @@ static void the_implied_library_keeps_its_number(void **state)
     }
 }
 
-/* dyld and codesign want one, so a copy of a signed file without gets one. */
+/* dyld and codesign require a signature, so the copy of a signed file must have one. */
 static void an_empty_identifier_is_filled(void **state)
 {
     struct test *t = *state;

@@ -1,5 +1,8 @@
-/* The Mach-O judge: content with files as linkers make them, and each of its rules, alone, with
- * the fault that it is there to find. */
+/* The Mach-O self-check: accepts files as linkers make them, and each rule finds the fault that
+ * it is there to find. */
+#include "macho/check/macho_check_exports.h"
+#include "macho/check/macho_check_report.h"
+#include "macho/edit/macho_trie_build.h"
 #include "tests/unit/macho/macho_findings.h"
 
 #include "tests/unit/macho/macho_link.h"
@@ -315,7 +318,7 @@ static const struct {
     {edit_symbol_section, &opcodes, "symbol entries,", "symbol 0: section 9 of 5"},
     {edit_symbol_ordinal, &opcodes, "symbol entries,", "symbol 5: library ordinal 9 of 3"},
     {edit_rebase_segment, &opcodes, "opcodes,", "rebase opcodes + 0x2: there is no such segment"},
-    {edit_rebase_text, &opcodes, "opcodes,", "the segment is not writable"},
+    {edit_rebase_text, &opcodes, "opcodes,", "the segment must be writable"},
     {edit_rebase_type, &opcodes, "opcodes,", "the type is not"},
     {edit_rebase_opcode, &opcodes, "opcodes,",
      "RebaseOpcodes::valid: rebase opcodes + 0x4: unknown"},
@@ -326,41 +329,41 @@ static const struct {
     {edit_bind_no_ordinal, &opcodes, "opcodes,", "no library ordinal is set"},
     {edit_bind_no_symbol, &opcodes, "opcodes,", "no symbol is set"},
     {edit_bind_no_type, &opcodes, "opcodes,", "the type is not"},
-    {edit_bind_same_target, &opcodes, "opcodes,", "which dyld does not see"},
+    {edit_bind_same_target, &opcodes, "opcodes,", "so dyld ignores it"},
     {edit_bind_threaded, &opcodes, "opcodes,", "BindOpcodes::valid: bind opcodes + 0x1: unknown"},
-    {edit_bind_forever, &opcodes, "opcodes,", "more places than"},
+    {edit_bind_forever, &opcodes, "opcodes,", "more slots than"},
     {edit_bind_long_number, &opcodes, "opcodes,", "more than 64 bits"},
     {edit_bind_cut_number, &opcodes, "opcodes,", "a signed number runs past"},
-    {edit_bind_cut_name, &opcodes, "opcodes,", "a symbol's name does not end"},
+    {edit_bind_cut_name, &opcodes, "opcodes,", "a symbol name has no NUL"},
     {edit_weak_ordinal, &opcodes, "opcodes,", "a library ordinal in the weak stream"},
-    {edit_lazy_opcode, &opcodes, "opcodes,", "no place in the lazy stream"},
+    {edit_lazy_opcode, &opcodes, "opcodes,", "not allowed in the lazy stream"},
     {edit_chain_version, &chained, "chained fixups,", "version is not 0"},
-    {edit_chain_starts, &chained, "chained fixups,", "starts_offset lies outside"},
-    {edit_chain_imports, &chained, "chained fixups,", "the imports reach over"},
+    {edit_chain_starts, &chained, "chained fixups,", "starts_offset is outside"},
+    {edit_chain_imports, &chained, "chained fixups,", "the imports overlap"},
     {edit_chain_count, &chained, "chained fixups,", "imports_count is 2^24 or more"},
     {edit_chain_imports_format, &chained, "chained fixups,", "unknown imports_format"},
     {edit_chain_symbols_format, &chained, "chained fixups,", "symbols_format is not 0"},
     {edit_chain_segments, &chained, "chained fixups,", "more segments than"},
     {edit_chain_few_segments, &chained, "chained fixups,", "fewer segments than"},
-    {edit_chain_size, &chained, "chained fixups,", "or reach over the imports"},
+    {edit_chain_size, &chained, "chained fixups,", "or overlap the imports"},
     {edit_chain_page_size, &chained, "chained fixups,", "page_size is neither"},
-    {edit_chain_format, &chained, "chained fixups,", "a pointer_format that"},
+    {edit_chain_format, &chained, "chained fixups,", "pointer_format is not for 64-bit"},
     {edit_chain_segment_offset, &chained, "chained fixups,", "segment_offset is not"},
     {edit_chain_multi, &chained, "chained fixups,", "has several chains"},
-    {edit_chain_far_start, &chained, "chained fixups,", "starts behind its page"},
+    {edit_chain_far_start, &chained, "chained fixups,", "starts after its page"},
     {edit_import_ordinal, &chained, "chained fixups,", "library ordinal is out of range"},
     {edit_import_special, &chained, "chained fixups,", "library ordinal is out of range"},
-    {edit_import_name, &chained, "chained fixups,", "outside the pool of names"},
+    {edit_import_name, &chained, "chained fixups,", "outside the symbol names"},
     {edit_chain_end, &chained, "chained fixups,", "a chain leaves its page"},
-    {edit_chain_import, &chained, "chained fixups,", "names an import that there is not"},
+    {edit_chain_import, &chained, "chained fixups,", "import does not exist"},
     {edit_trie_flags, &opcodes, "exports trie,", "unknown flags"},
     {edit_trie_kind, &opcodes, "exports trie,", "unknown flags"},
     {edit_trie_address, &opcodes, "exports trie,", "outside the image"},
     {edit_trie_root, &opcodes, "exports trie,", "leads to the root"},
     {edit_trie_loop, &opcodes, "exports trie,", "reached twice"},
-    {edit_trie_far, &opcodes, "exports trie,", "a node lies outside"},
-    {edit_trie_size, &opcodes, "exports trie,", "size is not that of its fields"},
-    {edit_trie_long, &opcodes, "exports trie,", "a node's export lies outside"},
+    {edit_trie_far, &opcodes, "exports trie,", "a node is outside"},
+    {edit_trie_size, &opcodes, "exports trie,", "size does not match its fields"},
+    {edit_trie_long, &opcodes, "exports trie,", "a node's export is outside"},
     {edit_trie_reexport, &opcodes, "exports trie,", "re-export"},
 };
 
@@ -395,7 +398,7 @@ static void the_original_excuses_its_own_faults(void **state)
     }
 }
 
-/* What a small library re-exports may be large. */
+/* A small library may re-export many names. */
 static void exports_of_several_files_come_to_one_list(void **state)
 {
     enum { COUNT = 20000, NAME = 80 };

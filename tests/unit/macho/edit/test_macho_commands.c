@@ -1,64 +1,8 @@
-#include <string.h>
-
-#include "tests/unit/macho/macho_edit.h"
+/* Editing the load commands of a copy. */
+#include "tests/unit/macho/macho_commands.h"
 #include "tests/unit/macho/macho_link.h"
-#include "tests/unit/macho/macho_toy.h"
 
-static uint32_t get32(const uint8_t *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
-static struct exti_span toy_span(const struct macho_toy *toy)
-{
-    return exti__span(toy->b, toy->n);
-}
-
-static struct macho_toy *make_toy(struct test *t, struct macho_toy_opts o)
-{
-    struct macho_toy *toy = test_alloc(t, sizeof *toy);
-
-    if (!o.room)
-        o.room = 1024;
-    macho_toy_make(toy, o);
-    return toy;
-}
-
-/* ---- load commands as text ----------------------------------------------------------------------------- */
-
-static const char *kind_of(uint32_t cmd)
-{
-    return cmd == LC_LOAD_DYLIB          ? "load"
-           : cmd == LC_LOAD_WEAK_DYLIB   ? "weak"
-           : cmd == LC_REEXPORT_DYLIB    ? "reexport"
-           : cmd == LC_LOAD_UPWARD_DYLIB ? "upward"
-           : cmd == LC_ID_DYLIB          ? "id"
-           : cmd == LC_RPATH             ? "rpath"
-                                         : NULL;
-}
-
-/* A line for each command with a name; a library's versions where they are not the toy's. */
-static char *names(struct test *t, const struct macho_build *b)
-{
-    const uint8_t *p = b->commands.p;
-    char *text = test_format(t, "%s", "");
-
-    for (uint32_t i = 0; i < b->command_count; i++, p += get32(p + 4)) {
-        const char *kind = kind_of(get32(p));
-
-        assert_int_equal(get32(p + 4) % 8, 0);
-        if (!kind)
-            continue;
-        text = test_format(t, "%s%s %s", text, kind, (const char *)p + get32(p + 8));
-        if (get32(p) != LC_RPATH && (get32(p + 12) != 2 || get32(p + 16) != 0x10203))
-            text = test_format(t, "%s %x/%x/%x", text, get32(p + 12), get32(p + 16), get32(p + 20));
-        text = test_format(t, "%s\n", text);
-    }
-    assert_ptr_equal(p, b->commands.p + b->commands.n);
-    return text;
-}
-
-/* ... and what the bindings are to know. */
+/* Followed by the ordinals for the bindings. */
 static char *facts(struct test *t, const struct macho_build *b)
 {
     char *text = test_format(t, "ordinals");
@@ -72,7 +16,7 @@ static char *facts(struct test *t, const struct macho_build *b)
 #define TOY_RPATH "rpath " MTOY_RPATH "\n"
 #define TOY "id " MTOY_ID "\n" TOY_LIBS TOY_RPATH
 
-/* Edits, checks the whole copy, and gives the text. */
+/* Edits, checks the whole copy, and returns the text. */
 static char *edited_file(struct test *t, struct exti_span file,
                          const struct exti_rewrite_opts *opts, char **told)
 {
@@ -82,7 +26,7 @@ static char *edited_file(struct test *t, struct exti_span file,
     making_open(t, &m, file);
     m.opts = *opts;
     assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
-    text = names(t, &m.b);
+    text = command_names(t, &m.b);
     if (told)
         *told = facts(t, &m.b);
     assert_int_equal(m.b.shift, 0);
@@ -108,9 +52,9 @@ static void refused(struct test *t, struct exti_span file, const struct exti_rew
     making_close(&m);
 }
 
-/* ---- edits that come to nothing ------------------------------------------------------------------------ */
+/* ---- edits that come to nothing -------------------------------------------------------------- */
 
-static void what_is_there_already_changes_nothing(void **state)
+static void edits_that_are_done_already_change_nothing(void **state)
 {
     static const struct exti_needed there[] = {{NULL, MTOY_SYSTEM, EXTI_NEEDED_FIRST},
                                                {NULL, MTOY_REEXPORT, EXTI_NEEDED_LAST},
@@ -146,9 +90,9 @@ static void what_is_there_already_changes_nothing(void **state)
     }
 }
 
-/* ---- id ---------------------------------------------------------------------------------------------------- */
+/* ---- id -------------------------------------------------------------------------------------- */
 
-static void id_is_a_dylibs(void **state)
+static void id_changes_in_dylibs_only(void **state)
 {
     static const char long_id[] = "@rpath/a/much/longer/name/than/it/was/libtoy.dylib";
     struct exti_rewrite_opts opts = {.id = "/x"};
@@ -162,7 +106,7 @@ static void id_is_a_dylibs(void **state)
     assert_string_equal(edited_file(t, toy_span(bundle), &opts, NULL), TOY_LIBS TOY_RPATH);
 }
 
-/* ---- libraries ----------------------------------------------------------------------------------------------- */
+/* ---- libraries ------------------------------------------------------------------------------- */
 
 #define NEW " 2/0/0\n"
 
@@ -187,7 +131,7 @@ static const struct {
     {{{MTOY_WEAK_LIB, "/w", EXTI_NEEDED_LAST}, {"/w", "/v", EXTI_NEEDED_LAST}},
      "load " MTOY_SYSTEM "\nweak /v\nreexport " MTOY_REEXPORT "\n",
      "ordinals 1 2 3 bind 0"},
-    /* Two that become one are one, which does what both did. */
+    /* Two libraries that get the same name become one with the stronger command. */
     {{{MTOY_WEAK_LIB, MTOY_SYSTEM, EXTI_NEEDED_LAST}},
      "load " MTOY_SYSTEM "\nreexport " MTOY_REEXPORT "\n",
      "ordinals 1 1 2 bind 0"},
@@ -222,7 +166,7 @@ static void needed_libraries_change_as_asked(void **state)
     }
 }
 
-static void needed_libraries_that_are_not_there(void **state)
+static void missing_libraries_are_reported(void **state)
 {
     static const struct exti_needed replace = {"/no", "/p", 0}, remove = {"/no", NULL, 0};
     static const struct exti_needed all[] = {
@@ -251,8 +195,9 @@ static void cut(struct macho_toy *toy, uint32_t cmd)
     mtoy_put(toy, 20, 4, end - size - MACH_HEADER_64_SIZE);
 }
 
-/* dyld gives a file without libraries libSystem, as number 1; once it names one, it must name that too. */
-static void first_library_comes_behind_libsystem(void **state)
+/* dyld gives a file without libraries libSystem, as library 1.  Once the file names a library,
+ * it must name libSystem too. */
+static void first_library_follows_implied_libsystem(void **state)
 {
     static const struct exti_needed ops[][2] = {
         {{NULL, "/p1", EXTI_NEEDED_LAST}, {NULL, "/p2", EXTI_NEEDED_LAST}},
@@ -277,7 +222,7 @@ static void first_library_comes_behind_libsystem(void **state)
     }
 }
 
-/* The newer command has flags behind the versions, and another place for its name. */
+/* The newer command has flags after the versions, and its name at another offset. */
 static void flags_of_a_library_stay(void **state)
 {
     static const struct exti_needed rename = {MTOY_WEAK_LIB, "@rpath/a/longer/libw.dylib", 0};
@@ -297,8 +242,8 @@ static void flags_of_a_library_stay(void **state)
     m.opts = opts;
     assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
     p = m.b.commands.p + at - MACH_HEADER_64_SIZE;
-    assert_int_equal(get32(p), LC_LOAD_WEAK_DYLIB);
-    assert_int_equal(get32(p + 4), 56);
+    assert_int_equal(command_u32(p), LC_LOAD_WEAK_DYLIB);
+    assert_int_equal(command_u32(p + 4), 56);
     assert_memory_equal(p + 8, toy->b + at + 8, 20);
     assert_string_equal((const char *)p + 28, rename.to);
     making_close(&m);
@@ -306,7 +251,7 @@ static void flags_of_a_library_stay(void **state)
     refused(t, toy_span(toy), &opts, EXTI_E_UNSUPPORTED, "needed twice");
 }
 
-/* ---- search path -------------------------------------------------------------------------------------------- */
+/* ---- search path ----------------------------------------------------------------------------- */
 
 static const struct {
     const char *set, *prepend, *origin, *rpaths;
@@ -344,8 +289,8 @@ static void search_path_changes_as_asked(void **state)
     }
 }
 
-/* A file without one gets it behind its libraries. */
-static void first_path_comes_behind_the_libraries(void **state)
+/* A file without an LC_RPATH gets it after its libraries. */
+static void first_path_follows_the_libraries(void **state)
 {
     struct exti_rewrite_opts opts = {.path_prepend = "$ORIGIN"};
     struct test *t = *state;
@@ -361,8 +306,9 @@ static void first_path_comes_behind_the_libraries(void **state)
                         "id " MTOY_ID "\nrpath @loader_path\n");
 }
 
-/* Names that the caller gives mean the copy's folder; those that stay the original's. */
-static void loader_path_of_what_stays_is_the_originals(void **state)
+/* @loader_path means the copy's folder in names from the caller, and the original's in names
+ * that stay. */
+static void loader_path_in_kept_names_means_the_originals_folder(void **state)
 {
     static const struct exti_needed ours = {MTOY_WEAK_LIB, "@loader_path/libw.dylib", 0};
     static const struct exti_needed same = {MTOY_WEAK_LIB, "/o/libr.dylib", 0};
@@ -398,253 +344,7 @@ static void bindings_go_to_a_needed_library(void **state)
             "'/p2' is not among");
 }
 
-/* ---- room ------------------------------------------------------------------------------------------------- */
-
-/* What a file gets shorter by without its 8 bytes of function starts: the signature is aligned. */
-enum { STARTS = 16 };
-
-#define LONG_NAME "/a/name/for/libpython3.11.dylib" /* a command of 56 bytes */
-
-static bool has(const struct macho_build *b, uint32_t cmd)
-{
-    const uint8_t *p = b->commands.p;
-
-    for (uint32_t i = 0; i < b->command_count; i++, p += get32(p + 4))
-        if (get32(p) == cmd)
-            return cmd != LC_BUILD_VERSION || get32(p + 20);
-    return false;
-}
-
-/* What was done to make the commands fit. */
-static char *sacrifices(struct test *t, const struct macho_build *b)
-{
-    static const struct {
-        uint32_t cmd;
-        const char *name;
-    } droppable[] = {{LC_DATA_IN_CODE, "data"},       {LC_SOURCE_VERSION, "source"},
-                     {LC_DYLIB_CODE_SIGN_DRS, "drs"}, {LC_SEGMENT_SPLIT_INFO, "split"},
-                     {LC_BUILD_VERSION, "tools"},     {LC_FUNCTION_STARTS, "starts"}};
-    char *text = strstr(names(t, b), "load /p1") ? "short" : "";
-
-    for (size_t i = 0; i < ARRAY_SIZE(droppable); i++) {
-        bool had = false;
-
-        for (size_t k = 0; k < b->f->command_count; k++)
-            had = had || b->f->commands[k].cmd == droppable[i].cmd;
-        if (had && !has(b, droppable[i].cmd))
-            text = test_format(t, "%s -%s", text, droppable[i].name);
-    }
-    assert_true(has(b, LC_UUID));
-    return b->shift ? test_format(t, "%s shift %llx", text, (unsigned long long)b->shift) : text;
-}
-
-static const struct {
-    size_t room;
-    const char *brief, *made;
-} ladder[] = {
-    {56, "/p1", ""},
-    {48, "/p1", "short"},
-    {32, "/p1", "short"},
-    {24, "/p1", "short -data"},
-    {16, "/p1", "short -data"},
-    {8, "/p1", "short -data -source"},
-    {48, NULL, " -data"},
-    {24, NULL, " -data -source"},
-    {16, NULL, " -data -source -tools"},
-    {8, NULL, " -data -source -tools -starts"},
-};
-
-static void room_is_made_by_the_least_harm(void **state)
-{
-    static const struct exti_needed add = {NULL, LONG_NAME, EXTI_NEEDED_LAST};
-    struct test *t = *state;
-
-    for (size_t i = 0; i < ARRAY_SIZE(ladder); i++) {
-        struct macho_toy *toy = make_toy(t, (struct macho_toy_opts){.room = ladder[i].room});
-        struct macho_making m;
-        struct exti_span s;
-
-        making_open(t, &m, toy_span(toy));
-        m.opts.needed = &add;
-        m.opts.needed_count = 1;
-        m.opts.bind_name = LONG_NAME;
-        m.opts.bind_short = ladder[i].brief;
-        assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
-        assert_string_equal(sacrifices(t, &m.b), ladder[i].made);
-        assert_int_equal(m.b.bind_ordinal, 4);
-        s = making_put_together(t, &m);
-        assert_int_equal(m.f.pieces[MACHO_SIGNATURE].s.base - m.fileoff - m.linkedit.n,
-                         strstr(ladder[i].made, "starts") ? STARTS : 0);
-        making_close(&m);
-        making_check(t, s);
-    }
-}
-
-/* A copy in which the short name stands for the long one is as asked. */
-static void short_name_is_not_joined_by_the_long_one(void **state)
-{
-    static const struct exti_needed ops[] = {{NULL, LONG_NAME, EXTI_NEEDED_LAST},
-                                             {"/gone.dylib", LONG_NAME, EXTI_NEEDED_LAST}};
-    struct test *t = *state;
-
-    for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
-        struct macho_toy *toy = make_toy(t, (struct macho_toy_opts){.room = 8});
-        struct macho_making m;
-
-        making_open(t, &m, toy_span(toy));
-        m.opts.needed = &ops[i];
-        m.opts.needed_count = 1;
-        m.opts.bind_name = LONG_NAME;
-        m.opts.bind_short = MTOY_WEAK_LIB;
-        assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
-        assert_int_equal(m.b.bind_ordinal, 2);
-        assert_int_equal(m.b.commands.n, m.f.sizeofcmds);
-        assert_memory_equal(m.b.commands.p, toy->b + MACH_HEADER_64_SIZE, m.b.commands.n);
-        making_close(&m);
-    }
-}
-
-/* ... even if there is room for all names in the end. */
-static void short_name_of_the_file_itself_stays(void **state)
-{
-    static const struct exti_needed add[] = {{NULL, LONG_NAME, EXTI_NEEDED_LAST},
-                                             {NULL, "/x", EXTI_NEEDED_LAST}};
-    struct test *t = *state;
-    struct macho_toy *toy = make_toy(t, (struct macho_toy_opts){.room = 8});
-    struct macho_making m;
-    char *id = test_alloc(t, 301);
-
-    making_open(t, &m, toy_span(toy));
-    m.opts.id = memset(id, 'i', 300);
-    m.opts.needed = add;
-    m.opts.needed_count = ARRAY_SIZE(add);
-    m.opts.bind_name = LONG_NAME;
-    m.opts.bind_short = MTOY_WEAK_LIB;
-    assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
-    assert_int_equal(m.b.shift, 0x4000);
-    assert_contains(names(t, &m.b), "weak " MTOY_WEAK_LIB "\n");
-    assert_null(strstr(names(t, &m.b), LONG_NAME));
-    making_close(&m);
-}
-
-/* Where all that can be left out does not do, nothing is. */
-static void else_all_moves_and_nothing_is_lost(void **state)
-{
-    const size_t lengths[] = {200, 10000, 30000};
-    const char *const made[] = {" shift 4000", " shift 4000", " shift 8000"};
-    struct test *t = *state;
-
-    for (size_t i = 0; i < 2 * ARRAY_SIZE(lengths); i++) {
-        char *name = test_alloc(t, lengths[i / 2] + 1), *brief = test_alloc(t, 151);
-        const struct exti_needed add = {NULL, memset(name, 'x', lengths[i / 2]), EXTI_NEEDED_FIRST};
-        struct macho_toy *toy = make_toy(t, (struct macho_toy_opts){.arm = true, .room = 16});
-        struct macho_making m;
-
-        making_open(t, &m, toy_span(toy));
-        m.opts.needed = &add;
-        m.opts.needed_count = 1;
-        m.opts.bind_name = name;
-        m.opts.bind_short = memset(brief, 'y', 150);
-        if (i % 2) {
-            m.f.cpusubtype = 0x80000000u | CPU_SUBTYPE_ARM64E;
-            assert_exti(exti__macho_edit_commands(&m.b, &t->err), EXTI_E_NOSPACE, &t->err,
-                        m.f.commands_end);
-            assert_says(&t->err, "arm64e");
-        } else {
-            assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
-            assert_string_equal(sacrifices(t, &m.b), made[i / 2]);
-            assert_contains(names(t, &m.b), test_format(t, "load %s", name));
-            assert_true(MACH_HEADER_64_SIZE + m.b.commands.n <= m.b.shift);
-        }
-        making_close(&m);
-    }
-}
-
-/* 16 bytes of the room are the new signature's command. */
-static void signature_needs_room_too(void **state)
-{
-    static const struct exti_needed add = {NULL, "/p2", EXTI_NEEDED_LAST};
-    struct test *t = *state;
-
-    for (size_t room = 40; room <= 48; room += 8) {
-        struct macho_toy *toy =
-            make_toy(t, (struct macho_toy_opts){.arm = true, .naked = true, .room = room});
-        struct macho_making m;
-
-        making_open(t, &m, toy_span(toy));
-        m.opts.needed = &add;
-        m.opts.needed_count = 1;
-        assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
-        assert_true(has(&m.b, LC_CODE_SIGNATURE));
-        assert_string_equal(sacrifices(t, &m.b), room < 48 ? " -data" : "");
-        making_check(t, making_put_together(t, &m));
-        making_close(&m);
-    }
-}
-
-static void rarer_commands_are_left_out_too(void **state)
-{
-    static const struct exti_needed add = {NULL, LONG_NAME, EXTI_NEEDED_LAST};
-    struct test *t = *state;
-    struct macho_toy *toy = make_toy(t, (struct macho_toy_opts){.room = 8});
-    struct macho_making m;
-    struct exti_span s;
-
-    mtoy_put(toy, mtoy_find(toy, LC_SOURCE_VERSION, 0), 4, LC_RPATH);
-    mtoy_put(toy, mtoy_find(toy, LC_RPATH, 0) + 8, 4, 12);
-    memcpy(toy->b + mtoy_find(toy, LC_RPATH, 0) + 12, "/a", 3);
-    mtoy_put(toy, mtoy_find(toy, LC_FUNCTION_STARTS, 0), 4, LC_SEGMENT_SPLIT_INFO);
-    mtoy_put(toy, mtoy_find(toy, LC_DATA_IN_CODE, 0), 4, LC_DYLIB_CODE_SIGN_DRS);
-    memcpy(toy->b + mtoy_find(toy, LC_RPATH, 1) + 12, "/a", 3);
-    making_open(t, &m, toy_span(toy));
-    m.opts.needed = &add;
-    m.opts.needed_count = 1;
-    assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
-    /* The second path first, 32 bytes; then these. */
-    assert_string_equal(sacrifices(t, &m.b), " -drs");
-    assert_null(strstr(strstr(names(t, &m.b), "\nrpath /a\n") + 1, "\nrpath"));
-    making_close(&m);
-
-    mtoy_put(toy, mtoy_find(toy, LC_RPATH, 1) + 13, 1, 'b');
-    making_open(t, &m, toy_span(toy));
-    m.opts.needed = &add;
-    m.opts.needed_count = 1;
-    m.opts.id = "@rpath/longer/than/libtoy.dylib";
-    assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
-    assert_string_equal(sacrifices(t, &m.b), " shift 4000");
-    making_close(&m);
-
-    making_open(t, &m, toy_span(toy));
-    m.opts.needed = &(struct exti_needed){NULL, "/p2/and/some", EXTI_NEEDED_LAST};
-    m.opts.needed_count = 1;
-    assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
-    assert_string_equal(sacrifices(t, &m.b), " -drs -split");
-    s = making_put_together(t, &m);
-    assert_int_equal(m.f.pieces[MACHO_SIGNATURE].s.base - m.fileoff - m.linkedit.n, STARTS);
-    making_close(&m);
-    making_check(t, s);
-}
-
-/* What data there is in the code must be known to whoever reads the code. */
-static void data_in_code_stays_if_there_is_any(void **state)
-{
-    static const struct exti_needed add = {NULL, "/p2", EXTI_NEEDED_LAST};
-    struct test *t = *state;
-    struct macho_toy *toy = make_toy(t, (struct macho_toy_opts){.room = 16});
-    struct macho_making m;
-
-    mtoy_put(toy, mtoy_find(toy, LC_FUNCTION_STARTS, 0) + 12, 4, 0);
-    mtoy_put(toy, mtoy_find(toy, LC_DATA_IN_CODE, 0) + 8, 4, toy->starts);
-    mtoy_put(toy, mtoy_find(toy, LC_DATA_IN_CODE, 0) + 12, 4, 8);
-    making_open(t, &m, toy_span(toy));
-    m.opts.needed = &add;
-    m.opts.needed_count = 1;
-    assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
-    assert_string_equal(sacrifices(t, &m.b), " -source");
-    making_close(&m);
-}
-
-/* ---- limits and memory ------------------------------------------------------------------------------------ */
+/* ---- limits and memory ----------------------------------------------------------------------- */
 
 static void too_many_names_are_refused(void **state)
 {
@@ -692,9 +392,9 @@ static void fails_cleanly_without_memory(void **state)
     assert_true(n > 20);
 }
 
-/* ---- with other readers ------------------------------------------------------------------------------------ */
+/* ---- with other readers ---------------------------------------------------------------------- */
 
-static void llvm_reads_what_was_asked_for(void **state)
+static void llvm_reads_the_edited_commands(void **state)
 {
     static const struct exti_needed add = {NULL, "/p1", EXTI_NEEDED_FIRST};
     const struct exti_rewrite_opts opts = {
@@ -738,26 +438,19 @@ static void llvm_reads_what_was_asked_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        exti_test(what_is_there_already_changes_nothing),
-        exti_test(id_is_a_dylibs),
+        exti_test(edits_that_are_done_already_change_nothing),
+        exti_test(id_changes_in_dylibs_only),
         exti_test(needed_libraries_change_as_asked),
-        exti_test(needed_libraries_that_are_not_there),
-        exti_test(first_library_comes_behind_libsystem),
+        exti_test(missing_libraries_are_reported),
+        exti_test(first_library_follows_implied_libsystem),
         exti_test(flags_of_a_library_stay),
         exti_test(search_path_changes_as_asked),
-        exti_test(first_path_comes_behind_the_libraries),
-        exti_test(loader_path_of_what_stays_is_the_originals),
+        exti_test(first_path_follows_the_libraries),
+        exti_test(loader_path_in_kept_names_means_the_originals_folder),
         exti_test(bindings_go_to_a_needed_library),
-        exti_test(room_is_made_by_the_least_harm),
-        exti_test(short_name_is_not_joined_by_the_long_one),
-        exti_test(short_name_of_the_file_itself_stays),
-        exti_test(else_all_moves_and_nothing_is_lost),
-        exti_test(signature_needs_room_too),
-        exti_test(rarer_commands_are_left_out_too),
-        exti_test(data_in_code_stays_if_there_is_any),
         exti_test(too_many_names_are_refused),
         exti_test(fails_cleanly_without_memory),
-        exti_test(llvm_reads_what_was_asked_for),
+        exti_test(llvm_reads_the_edited_commands),
     };
 
     return cmocka_run_group_tests_name("macho/macho_commands", tests, NULL, NULL);

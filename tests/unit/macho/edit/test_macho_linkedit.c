@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "macho/edit/macho_commands.h"
 #include "tests/unit/macho/macho_edit.h"
 #include "tests/unit/macho/macho_link.h"
 #include "tests/unit/macho/macho_toy.h"
@@ -24,14 +25,14 @@ static const uint8_t *command(struct exti_span s, uint32_t cmd, const char *segm
     return NULL;
 }
 
-/* ---- the order that Apple's tools walk, written from cctools' checkout.c ------------------------------- */
+/* ---- the order that Apple's tools walk, written from cctools' checkout.c --------------------- */
 
 struct walk {
     struct exti_span s;
     uint64_t at;
 };
 
-/* One piece must start where the last ended; or at the next multiple of `align`. */
+/* Pieces must be adjacent, or start at the next multiple of `align`. */
 static void step(struct walk *w, uint32_t cmd, size_t off, size_t size, size_t unit, size_t align)
 {
     const uint8_t *p = command(w->s, cmd, NULL);
@@ -73,7 +74,7 @@ static void assert_in_order(struct exti_span s)
     assert_true(get64(linkedit + 48) <= get64(linkedit + 32));
 }
 
-/* ---- files as lld makes them --------------------------------------------------------------------------- */
+/* ---- files as lld makes them ----------------------------------------------------------------- */
 
 static const char *const linked[] = {
     MACHO_BUNDLE "-fixup_chains",
@@ -106,7 +107,7 @@ static void without_edits_gives_the_same_file(void **state)
     }
 }
 
-/* The first of `kinds` that the file has bytes of. */
+/* The first of `kinds` that is not empty in the file. */
 static enum macho_piece_kind first_of(const struct macho_file *f,
                                       const enum macho_piece_kind kinds[2])
 {
@@ -138,7 +139,8 @@ static struct exti_span piece(struct test *t, struct exti_span s, enum macho_pie
     return found;
 }
 
-/* Grown by 3 bytes, which become 8, the rest must follow; shrunk again, lld's layout must come back. */
+/* Grows a piece by 3 bytes, so by 8 with padding, and shrinks it again: lld's layout must come
+ * back. */
 static void pieces_follow_each_other_when_one_grows(void **state)
 {
     static const enum macho_piece_kind kinds[][2] = {{MACHO_EXPORT, MACHO_EXPORTS_TRIE},
@@ -172,12 +174,12 @@ static void pieces_follow_each_other_when_one_grows(void **state)
         making_check(t, made);
         assert_int_equal(made.n, s.n);
         old = piece(t, s, MACHO_SIGNATURE);
-        /* All but the first page, where __LINKEDIT's vmsize stands, and its hash. */
+        /* All but the first page, which holds __LINKEDIT's vmsize, and its hash. */
         assert_memory_equal(made.p + 4096, s.p + 4096, (old.n ? old.base : s.n) - 4096);
     }
 }
 
-/* llvm's tools read the copy and see what they saw in the original. */
+/* LLVM's tools show the same for the copy as for the original. */
 static void other_readers_see_the_same(void **state)
 {
     static const char *const views[] = {"--exports-trie", "--bind", "--rebase", "--function-starts",
@@ -206,7 +208,7 @@ static void other_readers_see_the_same(void **state)
     }
 }
 
-/* ---- files made by hand --------------------------------------------------------------------------------- */
+/* ---- files made by hand ---------------------------------------------------------------------- */
 
 static struct exti_span toy_span(const struct macho_toy *toy)
 {
@@ -234,7 +236,7 @@ static void without_bindings_the_offset_is_zero(void **state)
     assert_int_equal(get32(p + 36), 0);
     assert_int_equal(get32(command(s, LC_DYSYMTAB, NULL) + 72), 0);
 
-    /* The newer commands tell of an empty piece as if it were there. */
+    /* The newer commands locate an empty piece as if it had contents. */
     s = with_piece(t, toy_span(toy), MACHO_FUNCTION_STARTS, "", 0);
     assert_in_order(s);
     p = command(s, LC_FUNCTION_STARTS, NULL);
@@ -242,7 +244,8 @@ static void without_bindings_the_offset_is_zero(void **state)
     assert_int_equal(get32(p + 8), get32(command(s, LC_DATA_IN_CODE, NULL) + 8));
 }
 
-/* Three indirect symbols end at half a pointer.  Apple's linker rounds up from there, lld does not. */
+/* Three indirect symbols end in the middle of a pointer.  Apple's linker aligns what follows,
+ * lld does not. */
 static void gap_before_the_strings_stays(void **state)
 {
     struct test *t = *state;
@@ -278,7 +281,7 @@ static void same_size_stays_in_place(void **state)
     assert_equal(s, toy_span(toy));
 }
 
-/* A signature is the end of the file: what an unsigned one has behind its last piece goes. */
+/* A signature ends the file, so bytes after an unsigned file's last piece go. */
 static void unsigned_arm64_gets_a_signature(void **state)
 {
     struct test *t = *state;
@@ -325,7 +328,7 @@ static void memory_size_is_rounded_only_when_it_grows(void **state)
     assert_int_equal(get64(command(s, LC_SEGMENT_64, "__LINKEDIT") + 32), 0x2000);
 }
 
-/* ---- what cannot be ------------------------------------------------------------------------------------- */
+/* ---- what cannot be -------------------------------------------------------------------------- */
 
 static void refuses_to_grow_into_a_segment_behind(void **state)
 {
@@ -341,7 +344,7 @@ static void refuses_to_grow_into_a_segment_behind(void **state)
     assert_ok(exti__macho_edit_commands(&m.b, &t->err), &t->err);
     assert_exti(exti__macho_linkedit(&m.b, &m.linkedit, &fileoff, &t->err), EXTI_E_NOSPACE, &t->err,
                 mtoy_find(toy, LC_SEGMENT_64, 2) + 32);
-    assert_says(&t->err, "__DATA is at");
+    assert_says(&t->err, "__DATA follows at");
     assert_int_equal(fileoff, 42);
     making_close(&m);
 }

@@ -1,7 +1,8 @@
+#include "macho/edit/macho_targets.h"
 #include "tests/unit/macho/macho_forms.h"
 #include "tests/unit/macho/macho_rebind.h"
 
-/* ---- what needs nothing --------------------------------------------------------------------------- */
+/* ---- what needs nothing ---------------------------------------------------------------------- */
 
 static void a_file_that_needs_nothing_keeps_its_bytes(void **state)
 {
@@ -14,7 +15,7 @@ static void a_file_that_needs_nothing_keeps_its_bytes(void **state)
         assert_string_equal(replaced(f), "");
         f->b.ordinals = NULL;
         assert_ok(rebind(f), &f->err);
-        /* Nothing that it looks up is provided, defined, or weak. */
+        /* No name that it looks up is exported by `bind`, defined here, or weak. */
         f->b.ordinals = f->ordinals;
         provide_these(f, &f->provider, strangers, 2, NULL);
         f->opts.flags = EXTI_RW_SYMBOLIC;
@@ -24,7 +25,7 @@ static void a_file_that_needs_nothing_keeps_its_bytes(void **state)
     }
 }
 
-/* ---- flat look-ups -------------------------------------------------------------------------------- */
+/* ---- flat look-ups --------------------------------------------------------------------------- */
 
 static void flat_look_ups_go_to_the_library_that_exports_them(void **state)
 {
@@ -68,7 +69,7 @@ static void imports_of_every_format_go_to_the_library_that_exports_them(void **s
     provide(f);
     f->b.bind_ordinal = 65521;
     assert_exti(rebind(f), EXTI_E_UNSUPPORTED, &f->err, ANY_OFFSET);
-    assert_says(&f->err, "library 65521");
+    assert_says(&f->err, "library ordinal 65521");
 }
 
 static void lazy_bindings_past_library_15_become_eager(void **state)
@@ -123,7 +124,7 @@ static void wide_lazy_libraries_keep_their_width(void **state)
         else
             assert_int_equal(f->b.pieces[MACHO_LAZY_BIND].data.n, 0);
     }
-    /* To the file itself, and a negative number that this form has no place for. */
+    /* Binds to the file itself, and with a negative ordinal that this opcode cannot hold. */
     make(f, (struct macho_toy_opts){0});
     set_lazy(f, "\x71\x10\x20\1\x40_PyFlat\0\x90\0", 15);
     provide(f);
@@ -197,7 +198,7 @@ static void every_library_that_is_given_counts(void **state)
     provide_these(f, &second, other, 1, NULL);
     assert_ok(rebind(f), &f->err);
     assert_string_equal(bound(f), "_PyFlat 4\n_malloc 1\n_PyOptional? 4\n_toy_weak -3\n");
-    /* One that cannot be read. */
+    /* Cannot be read. */
     make(f, (struct macho_toy_opts){.chained = true});
     f->b.bind = f->bind;
     f->b.bind_count = 2;
@@ -209,7 +210,7 @@ static void every_library_that_is_given_counts(void **state)
     assert_string_equal(replaced(f), "");
 }
 
-/* ---- the file's own symbols ----------------------------------------------------------------------- */
+/* ---- the file's own symbols ------------------------------------------------------------------ */
 
 static void own_symbols_win_when_asked_to(void **state)
 {
@@ -222,14 +223,14 @@ static void own_symbols_win_when_asked_to(void **state)
         export(f, own, 2, "_PyOptional");
         f->opts.flags = EXTI_RW_SYMBOLIC;
         assert_ok(rebind(f), &f->err);
-        /* What it re-exports it does not define. */
+        /* Re-exported names are not defined here. */
         assert_string_equal(bound(f), chained ? "_PyFlat 0\n_malloc 1\n_PyOptional? 4\n"
                                                 "_toy_weak -3\n"
                                               : "_PyFlat 0 +0\n_malloc 1 +8\n.\n"
                                                 "_PyOptional? 4 +10\n.\n_toy_weak -3 +18\n.\n");
         assert_string_equal(descs(f), "0000 0440 0100 ");
     }
-    /* Unasked, the library's do; and of a library's own copy those are its own. */
+    /* Without the option, weak names stay with the library; a library's own copy keeps its own. */
     make(f, (struct macho_toy_opts){0});
     provide(f);
     export(f, own, 2, NULL);
@@ -239,7 +240,7 @@ static void own_symbols_win_when_asked_to(void **state)
                                   "_toy_weak -3 +18\n.\n");
 }
 
-/* ---- libraries that are gone or renumbered -------------------------------------------------------- */
+/* ---- libraries that are gone or renumbered --------------------------------------------------- */
 
 static void libraries_that_move_keep_what_is_bound_to_them(void **state)
 {
@@ -279,7 +280,7 @@ static void libraries_that_are_gone_must_not_be_missed(void **state)
         make(f, (struct macho_toy_opts){.chained = chained});
         f->ordinals[0] = 0;
         assert_exti(rebind(f), EXTI_E_UNSUPPORTED, &f->err, EXTI_NO_OFFSET);
-        assert_says(&f->err, "_malloc is bound to " MTOY_SYSTEM ", which is to be removed");
+        assert_says(&f->err, "_malloc is bound to " MTOY_SYSTEM ", which the edits remove");
         /* ... but another may have the symbol. */
         make(f, (struct macho_toy_opts){.chained = chained});
         f->ordinals[0] = 0;
@@ -288,7 +289,7 @@ static void libraries_that_are_gone_must_not_be_missed(void **state)
         assert_contains(bound(f), "_malloc 4");
         assert_string_equal(descs(f), "fe00 fe40 0400 ");
     }
-    /* Nobody misses these two. */
+    /* Nothing refers to these two. */
     make(f, (struct macho_toy_opts){.chained = true});
     f->ordinals[1] = f->ordinals[2] = 0;
     assert_ok(rebind(f), &f->err);
@@ -314,7 +315,7 @@ static void libraries_that_are_gone_must_not_be_missed(void **state)
     assert_says(&f->err, "_again is re-exported from " MTOY_SYSTEM);
 }
 
-/* The symbol table goes by the same rules for what nothing binds. */
+/* Symbols that nothing binds follow the same rules. */
 static void symbols_that_nothing_binds_follow(void **state)
 {
     static const char *const names[] = {"PyFlat", "alloc"};
@@ -332,7 +333,7 @@ static void symbols_that_nothing_binds_follow(void **state)
     }
 }
 
-/* ---- weak definitions ----------------------------------------------------------------------------- */
+/* ---- weak definitions ------------------------------------------------------------------------ */
 
 static uint32_t weak_flags(const struct fixture *f)
 {
@@ -396,7 +397,7 @@ static void slots_without_a_definition_in_them_are_bound_to_the_file(void **stat
     assert_ok(rebind(f), &f->err);
     assert_string_equal(bound(f), "_PyFlat -2 +0\n_malloc 1 +8\n_toy_weak 0 +18\n.\n"
                                   "_PyOptional? -2 +10\n.\n.\n");
-    /* The same place with another addend; then one that matches. */
+    /* The same slot with another addend, then with the right one. */
     make(f, (struct macho_toy_opts){0});
     set_weak(f, addend, sizeof addend - 1);
     assert_ok(rebind(f), &f->err);
@@ -439,7 +440,7 @@ static void overrides_go_with_what_they_override(void **state)
     assert_int_equal(weak_flags(f), MH_BINDS_TO_WEAK);
 }
 
-/* A weak definition of a library that is itself a copy: copies take no part in weak look-ups. */
+/* A weak definition from a library that is itself a copy: copies take no part in weak look-ups. */
 static void weak_definitions_of_copied_libraries_are_bound_to_them(void **state)
 {
     static const char *const names[] = {"_toy_func"};
@@ -462,7 +463,7 @@ static void weak_definitions_of_copied_libraries_are_bound_to_them(void **state)
                                                   "_PyFlat -2\n_malloc %d\n_PyOptional? -2\n"
                                                   "_toy_weak -3\n",
                                                   edited ? 2 : -3));
-        /* The same with opcodes: a slot that is bound beside, and one that is not. */
+        /* The same with opcodes: one slot has a second binding, the other has none. */
         make(f, (struct macho_toy_opts){0});
         set_weak(f, weak, sizeof weak - 1);
         f->opts.needed = edits;
@@ -477,9 +478,9 @@ static void weak_definitions_of_copied_libraries_are_bound_to_them(void **state)
     }
 }
 
-/* ---- linked files --------------------------------------------------------------------------------- */
+/* ---- linked files ---------------------------------------------------------------------------- */
 
-/* The lines of `before` with the libraries that the rules give them. */
+/* The lines of `before` with the libraries that the rules lead to. */
 static char *expected(struct fixture *f, char *before, int32_t bind)
 {
     for (char *line = strtok(before, "\n"); line; line = strtok(NULL, "\n")) {
@@ -524,7 +525,7 @@ static void linked_files_are_bound_as_the_rules_say(void **state)
             f->opts.flags = EXTI_RW_CLEAR_UNIQUE;
             assert_ok(rebind(f), &f->err);
             after = bound(f);
-            /* The stream of a merged pair: the lazy bindings stand behind the eager ones. */
+            /* In the merged list, the lazy bindings follow the eager ones. */
             if (!form->chained && bind > 15) {
                 char *dot = strstr(before, ".\n");
 

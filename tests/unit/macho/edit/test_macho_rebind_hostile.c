@@ -1,7 +1,7 @@
-/* What binding anew refuses, and what it survives. */
+/* Rebinding: what it refuses, and hostile input that it survives. */
 #include "tests/unit/macho/macho_rebind.h"
 
-/* ---- what is refused ------------------------------------------------------------------------------ */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void private_names_are_for_elf(void **state)
 {
@@ -17,7 +17,7 @@ static void private_names_are_for_elf(void **state)
         assert_ok(rebind(f), &f->err);
         f->opts.renames = refers;
         assert_exti(rebind(f), EXTI_E_UNSUPPORTED, &f->err, EXTI_NO_OFFSET);
-        assert_says(&f->err, "_PyFlat: private names are for ELF");
+        assert_says(&f->err, "_PyFlat: symbols can be renamed in ELF files only");
         f->opts.renames = exports;
         f->opts.rename_count = 1;
         assert_exti(rebind(f), EXTI_E_UNSUPPORTED, &f->err, EXTI_NO_OFFSET);
@@ -118,7 +118,7 @@ static void every_byte_may_be_anything(void **state)
     }
 }
 
-/* Comparing the name once for each binding would take hours. */
+/* Comparing the name once per binding would take hours. */
 static void long_names_that_are_bound_often_do_not_make_the_time_quadratic(void **state)
 {
     enum { LENGTH = 400000, TIMES = 400000 };
@@ -143,10 +143,10 @@ static void long_names_that_are_bound_often_do_not_make_the_time_quadratic(void 
     f->opts.renames = &never;
     f->opts.rename_count = 1;
     f->opts.flags = EXTI_RW_CLEAR_UNIQUE;
-    /* Each change of library would name it anew. */
+    /* Each change of library would repeat the name. */
     assert_int_equal(rebind(f), EXTI_E_FORMAT);
-    assert_says(&f->err, "more than the file can need");
-    /* The same slots, weakly and strongly. */
+    assert_says(&f->err, "more than a valid file has");
+    /* The same slots in the weak and the eager stream. */
     make(f, (struct macho_toy_opts){0});
     f->m.file = exti__span(file, 8 * (size_t)TIMES);
     export(f, (const char *const[]){own}, 1, NULL);

@@ -1,6 +1,8 @@
-/* The page shift, forced on linked files: what LLVM's tools print of the copy is what they print of the
- * original with every address moved, and nothing else differs. */
+/* The page shift on linked files: LLVM's tools print the same of the copy as of the original
+ * except for addresses, which are shifted. */
 #define _GNU_SOURCE
+#include "macho/read/macho_fixups.h"
+#include "macho/read/macho_rebase.h"
 #include "tests/support/exti_test.h"
 
 #include <ctype.h>
@@ -40,9 +42,9 @@ static int remove_inputs(void **state)
     return test_teardown((void **)&group);
 }
 
-/* ---- what LLVM's tools print --------------------------------------------------------------------------- */
+/* ---- what LLVM's tools print ----------------------------------------------------------------- */
 
-/* Which of a line's hexadecimal numbers are addresses: a bit for each. */
+/* Which of a line's hexadecimal numbers are addresses, one bit each. */
 typedef unsigned addresses_fn(const char *line);
 
 static unsigned first_number(const char *line)
@@ -77,8 +79,8 @@ static unsigned of_fixup(const char *line)
     return strstr(line, " rebase ") ? 7 : 1;
 }
 
-/* llvm-nm -ap: a value, its type, for a debugging entry also its section and kind.  Linkers write into
- * an ENSYM either the address of its BNSYM or a size. */
+/* llvm-nm -ap prints a value, its type, and for debugging symbols section and kind.  Linkers
+ * write either the address of its BNSYM or a size into an ENSYM. */
 static unsigned of_symbol(const char *line)
 {
     static uint64_t begin;
@@ -94,8 +96,8 @@ static unsigned of_symbol(const char *line)
     return sscanf(line, "%*x %c ", &type) == 1 && strchr("TtDdSsBb", type);
 }
 
-/* Copies `in` with its addresses moved by `shift`, in lower case, with single spaces.  Numbers begin
- * with 0x, or where `bare` with the line. */
+/* Copies `in` with its addresses shifted, in lower case, with single spaces.  Numbers start with
+ * 0x or, if `bare`, with the line. */
 static void move_addresses(struct test *t, const char *in, uint64_t shift, bool bare,
                            addresses_fn *addresses, char **out)
 {
@@ -116,7 +118,7 @@ static void move_addresses(struct test *t, const char *in, uint64_t shift, bool 
                 const uint64_t v = strtoull(at, &after, 16);
                 const int width = (int)(after - at) - (prefixed ? 2 : 0);
 
-                /* The width of a number that is not padded is its own. */
+                /* A number without padding has no fixed width. */
                 to += sprintf(to, "%s%0*" PRIx64, prefixed ? "0x" : "",
                               at[prefixed ? 2 : 0] == '0' ? width : 1, mask & 1 ? v + shift : v);
                 mask >>= 1;
@@ -174,7 +176,7 @@ static void compare_tools(struct test *t, const char *before, const char *after,
     }
 }
 
-/* ---- the tests -------------------------------------------------------------------------------------------- */
+/* ---- the tests ------------------------------------------------------------------------------- */
 
 static void compare_layout(const struct macho_file *old, const struct macho_file *new,
                            uint64_t shift)
@@ -268,7 +270,7 @@ static void compare_bodies(struct test *t, const struct macho_file *old,
             fail_msg("byte 0x%" PRIx64 " changed", at);
 }
 
-/* Shifts `bytes` and compares the copy with it by all means. */
+/* Shifts `bytes` and compares the copy with the original in every way. */
 static void shift_and_compare(struct test *t, const char *bytes, size_t n)
 {
     const char *before = test_path(t, "before"), *after = test_path(t, "after");
@@ -312,7 +314,8 @@ static void shift_moves_every_address_and_nothing_else(void **state)
     }
 }
 
-/* The file finds itself by the address of its own header, and what it binds there. */
+/* The code finds its file by the address of its header, and the targets of its bindings in
+ * there. */
 static void shifted_code_runs_and_finds_its_header(void **state)
 {
     static const char *const files[] = {"x86_64.header.chained.dylib",

@@ -1,4 +1,6 @@
-/* The page shift on a file made by hand: each kind of address in its tables and commands. */
+/* The page shift on a hand-made file: each kind of address in its tables and commands. */
+#include "macho/edit/macho_chained_write.h"
+#include "macho/edit/macho_trie_build.h"
 #include "tests/support/exti_test.h"
 
 #include <string.h>
@@ -21,15 +23,15 @@ static uint64_t get(const uint8_t *p, size_t width)
     return v;
 }
 
-/* What stands at slice offset `at` of the toy, in the copy's body. */
+/* The bytes of the copy's body from the toy's slice offset `at`. */
 static uint64_t in_body(const struct work *w, size_t at)
 {
     return get(w->b.body.p + (at - w->f.room_end), 8);
 }
 
-/* ---- what moves ---------------------------------------------------------------------------------------- */
+/* ---- what moves ------------------------------------------------------------------------------ */
 
-/* The toy's image begins at MTOY_BASE, so its formats differ in what they hold. */
+/* The toy's image starts at MTOY_BASE, so the two pointer formats hold different values. */
 static void shift_moves_pointers(void **state)
 {
     static const struct macho_toy_opts kinds[] = {
@@ -73,7 +75,7 @@ static void shift_moves_a_limit_of_pointers(void **state)
     work_finish(&w);
 }
 
-/* A payload that another step has put there is the one that is edited. */
+/* Edits the payload of an earlier step, if there is one. */
 static void shift_edits_a_replaced_payload(void **state)
 {
     static const int32_t ordinals[] = {2, 2, 2, 300};
@@ -268,7 +270,7 @@ static void shift_moves_init_offsets(void **state)
     work_finish(&w);
 }
 
-/* ---- load commands ---------------------------------------------------------------------------------------- */
+/* ---- load commands --------------------------------------------------------------------------- */
 
 static void add_command(struct work *w, uint32_t cmd, size_t size, size_t at, size_t width,
                         uint64_t v, struct exti_error *err)
@@ -379,9 +381,9 @@ static void shift_rejects_broken_new_commands(void **state)
     }
 }
 
-/* ---- the second header -------------------------------------------------------------------------------------- */
+/* ---- the second header ----------------------------------------------------------------------- */
 
-/* The first command `cmd` behind the header at `p`. */
+/* The first command `cmd` after the header at `p`. */
 static const uint8_t *find(const uint8_t *p, uint32_t cmd)
 {
     const uint8_t *at = p + MACH_HEADER_64_SIZE;
@@ -419,7 +421,7 @@ static void second_header_begins_the_text(void **state)
     assert_int_equal(get(p + 32, 8), w.f.text->vmsize);
     assert_int_equal(get(p + 40, 8), 0);
     assert_int_equal(get(p + 48, 8), w.f.text->filesize);
-    /* What follows is the first header's. */
+    /* The rest is the same as in the first header. */
     assert_memory_equal(p + 72, w.b.commands.p + 72, w.b.commands.n - 72);
     exti__buf_free(&out);
     work_finish(&w);
@@ -471,7 +473,7 @@ static void second_header_is_refused_without_room(void **state)
     for (long k = 0; k < 2; k++) {
         int rc;
 
-        out = exti__buf(k ? 200 : 16); /* the limit takes memory's place */
+        out = exti__buf(k ? 200 : 16); /* the limit makes it fail as if out of memory */
         rc = exti__macho_second_header(&w.b, &out, &t->err);
         exti__buf_free(&out);
         assert_exti(rc, EXTI_E_NOSPACE, &t->err, ANY_OFFSET);

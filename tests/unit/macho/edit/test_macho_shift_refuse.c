@@ -1,4 +1,6 @@
-/* What the page shift refuses, and that nothing wrong in a file makes it do worse. */
+/* What the page shift refuses, and corrupt files, which must not do more than fail. */
+#include "macho/edit/macho_shift.h"
+#include "macho/edit/macho_trie_build.h"
 #include "tests/support/exti_test.h"
 
 #include <string.h>
@@ -260,7 +262,7 @@ static uint64_t resolver_overflow(struct work *w)
 }
 
 static const struct refusal {
-    uint64_t (*make)(struct work *w); /* gives the offset of the fault */
+    uint64_t (*make)(struct work *w); /* returns the fault's offset */
     int code;
     const char *says;
 } refusals[] = {
@@ -277,9 +279,9 @@ static const struct refusal {
     {relocated_section, EXTI_E_UNSUPPORTED, "relocations"},
     {thread_starts, EXTI_E_UNSUPPORTED, "__TEXT,__thread_starts"},
     {segment_flags, EXTI_E_UNSUPPORTED, "__DATA with flags 0x8"},
-    {segment_before_text, EXTI_E_UNSUPPORTED, "__DATA at 0x0 is not behind __TEXT"},
-    {segment_within_text, EXTI_E_UNSUPPORTED, "is not behind __TEXT"},
-    {segment_over_header, EXTI_E_UNSUPPORTED, "is not behind the load commands"},
+    {segment_before_text, EXTI_E_UNSUPPORTED, "__DATA at 0x0 does not follow __TEXT"},
+    {segment_within_text, EXTI_E_UNSUPPORTED, "does not follow __TEXT"},
+    {segment_over_header, EXTI_E_UNSUPPORTED, "does not follow the load commands"},
     {second_text, EXTI_E_FORMAT, "second segment __TEXT"},
     {local_relocs, EXTI_E_UNSUPPORTED, "local relocations"},
     {external_relocs, EXTI_E_UNSUPPORTED, "external relocations"},
@@ -289,15 +291,15 @@ static const struct refusal {
     {variants, EXTI_E_UNSUPPORTED, "function variants cannot"},
     {variant_fixups, EXTI_E_UNSUPPORTED, "variants' fixups"},
     {odd_shift, EXTI_E_ARG, "0x1000"},
-    {no_shift, EXTI_E_ARG, "no multiple"},
-    {linkedit_in_header, EXTI_E_FORMAT, "__LINKEDIT begins before"},
+    {no_shift, EXTI_E_ARG, "not a multiple"},
+    {linkedit_in_header, EXTI_E_FORMAT, "__LINKEDIT starts before"},
     {init_offset_too_large, EXTI_E_UNSUPPORTED, "would not fit 32 bits"},
     {section_outside, EXTI_E_FORMAT, "not between the load commands and __LINKEDIT"},
     {function_start_overflow, EXTI_E_FORMAT, "first address overflows"},
     {function_start_cut, EXTI_E_FORMAT, "function starts"},
     {data_in_code_overflow, EXTI_E_UNSUPPORTED, "data in code"},
     {symbol_overflow, EXTI_E_FORMAT, "symbol 0: address overflows"},
-    {export_kind, EXTI_E_UNSUPPORTED, "_x has flags 0x3"},
+    {export_kind, EXTI_E_UNSUPPORTED, "_x has unknown flags 0x3"},
     {export_overflow, EXTI_E_FORMAT, "_x: address overflows"},
     {resolver_overflow, EXTI_E_FORMAT, "_x: address overflows"},
 };
@@ -323,7 +325,7 @@ static void shift_refuses_what_it_does_not_know(void **state)
     }
 }
 
-/* Bytes of the toy's fixups made wrong: which piece, where in it. */
+/* A corruption of the toy's fixups: the piece, and the offset in it. */
 static void shift_refuses_fixups_it_cannot_move(void **state)
 {
     static const struct {
@@ -369,7 +371,7 @@ static void shift_refuses_a_chain_in_text(void **state)
     struct macho_toy *m = toy(t, (struct macho_toy_opts){.chained = true, .arm = true});
     struct work w;
 
-    /* The second segment's chain becomes the first one's, of a single slot. */
+    /* Makes the second segment's chain the first's, with a single slot. */
     mtoy_put(m, m->chained + 32 + 4, 8, 16);
     mtoy_put(m, m->chained + 48 + 8, 8, 0);
     mtoy_put(m, m->chained + 48 + 22, 2, m->text);
@@ -380,7 +382,7 @@ static void shift_refuses_a_chain_in_text(void **state)
     work_finish(&w);
 }
 
-/* Any byte wrong gives an error, from the reader or here, or a copy, and nothing worse. */
+/* Any corrupt byte leads to an error or a copy, and to nothing worse. */
 static void shift_survives_any_byte(void **state)
 {
     static const uint8_t values[] = {0, 0x7f, 0xff};

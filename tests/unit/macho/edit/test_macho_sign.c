@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/os/sha256.h"
-#include "macho/read/macho_priv.h"
+#include "macho/edit/macho_sign.h"
 #include "tests/support/exti_test.h"
 #include "tests/unit/macho/macho_link.h"
 
@@ -27,7 +27,7 @@ static uint32_t be(const uint8_t *p)
     return (uint32_t)get(p, 4, true);
 }
 
-/* Opens by hand, which leaves the signer's tests alone with the signer. */
+/* Decodes the file without the reader, so that these tests depend on the signer alone. */
 static struct macho_file *open_file(struct test *t, struct exti_span s)
 {
     struct signed_file *o = test_alloc(t, sizeof *o);
@@ -55,7 +55,7 @@ static struct exti_span code(const struct macho_file *f)
     return exti__span(f->file.p, f->pieces[MACHO_SIGNATURE].s.base);
 }
 
-/* Signs the code of `f` into a file of the fixture's. */
+/* Signs the code of `f` into a file that the fixture owns. */
 static struct macho_file *sign(struct test *t, const struct macho_file *f,
                                const struct macho_signature *old, const char *identifier)
 {
@@ -65,7 +65,9 @@ static struct macho_file *sign(struct test *t, const struct macho_file *f,
     const size_t size = (size_t)exti__macho_signature_size(old, identifier, part.n);
     uint8_t *p = test_alloc(t, part.n + size);
 
-    assert_ok(exti__macho_sign(old, identifier, &part, 1, f->text->filesize, 0, &b, &t->err),
+    assert_ok(exti__macho_sign(old, identifier,
+                               &(struct macho_signable){&part, 1, f->text->filesize, 0}, &b,
+                               &t->err),
               &t->err);
     assert_int_equal(b.n, size);
     memcpy(p, part.p, part.n);
@@ -130,7 +132,7 @@ static void signs_as_lld_does(void **state)
     }
 }
 
-/* What `codesign` makes, put together here: blobs beside the CodeDirectory, large pages. */
+/* A signature as codesign makes it: more blobs than the CodeDirectory, and large pages. */
 struct recipe {
     const char *identifier, *team;
     uint8_t page_shift, hash_type, hash_size;
@@ -255,7 +257,7 @@ static void keeps_entitlements_and_requirements(void **state)
     assert_int_equal(be(p + 24), 7);
     for (size_t i = 0; i < 32; i++)
         assert_int_equal(p[be(p + 16) - 32 * 3 + i], 0);
-    /* Twice is once. */
+    /* Signing twice equals signing once. */
     assert_memory_equal(sign(t, made, &new, "other")->file.p, made->file.p, made->file.n);
 }
 
@@ -294,7 +296,7 @@ static void takes_the_identifier_given_where_there_was_none(void **state)
     assert_string_equal(old.identifier, "given");
 }
 
-/* Pages that lie across parts, parts in the buffer that grows, an empty part, a short last page. */
+/* Pages across several parts, parts in the growing buffer, an empty part, a short last page. */
 static void signs_parts_as_it_signs_the_whole(void **state)
 {
     const size_t sizes[] = {1, 4095, 0, 2, 8192, 3, 4096, 17};
@@ -312,8 +314,12 @@ static void signs_parts_as_it_signs_the_whole(void **state)
     assert_int_equal(at, 16406);
     whole = exti__span(test_alloc(t, at), at);
     memcpy((void *)(uintptr_t)whole.p, a.p, at);
-    assert_ok(exti__macho_sign(&none, "x", &whole, 1, 99, 0, &b, &t->err), &t->err);
-    assert_ok(exti__macho_sign(&none, "x", parts, ARRAY_SIZE(parts), 99, 0, &a, &t->err), &t->err);
+    assert_ok(exti__macho_sign(&none, "x", &(struct macho_signable){&whole, 1, 99, 0}, &b, &t->err),
+              &t->err);
+    assert_ok(exti__macho_sign(&none, "x",
+                               &(struct macho_signable){parts, ARRAY_SIZE(parts), 99, 0}, &a,
+                               &t->err),
+              &t->err);
     assert_int_equal(a.n, at + b.n);
     assert_memory_equal(a.p + at, b.p, b.n);
     exti__buf_free(&a);
@@ -353,7 +359,7 @@ static void reads_truncated_and_alternate_hashes(void **state)
     r.hash_size = 20;
     assert_whole(t, make(t, &r, 40000));
 
-    r.hash_type = 1; /* SHA-1, which old systems ask for; the SHA-256 stands in slot 0x1000 */
+    r.hash_type = 1; /* SHA-1, for old systems; the SHA-256 directory is in slot 0x1000 */
     f = make(t, &r, 40000);
     assert_exti(exti__macho_signature_check(f, &bad, &t->err), EXTI_E_UNSUPPORTED, &t->err,
                 40000 + DIRECTORY + 37);
@@ -375,7 +381,8 @@ static void reads_truncated_and_alternate_hashes(void **state)
     assert_whole(t, f);
 }
 
-/* Versions before 0x20400 tell no executable segment; codeLimit64 is for files past 4 GiB. */
+/* Versions before 0x20400 have no executable segment; codeLimit64 is for files of more than 4
+ * GiB. */
 static void reads_older_and_larger_directories(void **state)
 {
     struct test *t = *state;
@@ -477,7 +484,8 @@ static void refuses_to_check_an_unsigned_file(void **state)
     assert_exti(exti__macho_signature_check(f, &bad, &t->err), EXTI_E_FORMAT, &t->err, 0);
 }
 
-/* Nothing past 4 GiB can be said in a CodeDirectory that all systems read.  The part is not read. */
+/* A CodeDirectory that all systems read cannot describe more than 4 GiB.  The part's bytes are
+ * not read. */
 static void refuses_what_passes_4_gib(void **state)
 {
     struct test *t = *state;
@@ -485,12 +493,14 @@ static void refuses_what_passes_4_gib(void **state)
     struct macho_signature none = {0}, old = {.present = true};
     struct exti_buf out = exti__buf(SIZE_MAX);
 
-    assert_exti(exti__macho_sign(&none, "x", parts, 2, 0, 0, &out, &t->err), EXTI_E_NOSPACE,
-                &t->err, ANY_OFFSET);
+    assert_exti(
+        exti__macho_sign(&none, "x", &(struct macho_signable){parts, 2, 0, 0}, &out, &t->err),
+        EXTI_E_NOSPACE, &t->err, ANY_OFFSET);
     old.entitlements = exti__span("", UINT32_MAX);
     assert_true(exti__macho_signature_size(&old, "x", 4096) == UINT64_MAX);
-    assert_exti(exti__macho_sign(&old, "x", parts + 1, 1, 0, 0, &out, &t->err), EXTI_E_NOSPACE,
-                &t->err, ANY_OFFSET);
+    assert_exti(
+        exti__macho_sign(&old, "x", &(struct macho_signable){parts + 1, 1, 0, 0}, &out, &t->err),
+        EXTI_E_NOSPACE, &t->err, ANY_OFFSET);
     assert_true(exti__macho_signature_size(&none, "x", UINT64_MAX) == UINT64_MAX);
     assert_int_equal(out.n, 0);
 }
@@ -506,7 +516,7 @@ static void leaves_the_buffer_alone_without_memory(void **state)
 
     for (; rc; n++) {
         exti__mem_fail_after(n);
-        rc = exti__macho_sign(&none, "x", &part, 1, 0, 0, &out, &t->err);
+        rc = exti__macho_sign(&none, "x", &(struct macho_signable){&part, 1, 0, 0}, &out, &t->err);
         exti__mem_fail_after(-1);
         if (rc) {
             assert_exti(rc, EXTI_E_NOMEM, &t->err, ANY_OFFSET);

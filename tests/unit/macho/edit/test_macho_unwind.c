@@ -1,5 +1,5 @@
-/* __unwind_info moved: a section made by hand with every kind of table, and each of its numbers made
- * wrong. */
+/* Shifting __unwind_info: a hand-made section with every kind of table, and a corruption of each
+ * of its numbers. */
 #include "tests/support/exti_test.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "macho/edit/macho_shift.h"
+#include "macho/edit/macho_unwind.h"
 
 #define P 0x8000u
 #define BASE 0x1000u /* of the section in the file */
@@ -62,8 +62,8 @@ static const uint32_t section[SIZE / 4] = {
 static const size_t addresses[] = {PERSONALITIES, INDEX,     INDEX + 12, INDEX + 24,  LSDAS,
                                    LSDAS + 4,     LSDAS + 8, LSDAS + 12, REGULAR + 8, REGULAR + 16};
 
-/* Shifts the section's first `n` bytes, with `width` bytes of `value` at `at`, in a block of that
- * size, which the caller frees. */
+/* Shifts the section's first `n` bytes in an allocated copy, with `width` bytes of `value` at
+ * `at`.  The caller frees the copy. */
 static int shift(size_t n, size_t at, uint64_t value, size_t width, uint8_t **out,
                  struct exti_error *err)
 {
@@ -160,7 +160,7 @@ static void shift_rejects_a_section_that_ends_early(void **state)
         int rc = shift(n, 0, 0, 0, &p, &t->err);
 
         free(p);
-        /* Nothing is read of the compressed page but how it begins. */
+        /* Of a compressed page only the kind is read. */
         if (n < COMPRESSED + 8)
             assert_exti(rc, EXTI_E_FORMAT, &t->err, ANY_OFFSET);
         else
@@ -169,7 +169,8 @@ static void shift_rejects_a_section_that_ends_early(void **state)
     }
 }
 
-/* Every two bytes made all kinds of numbers: an error or not, but nothing outside is touched. */
+/* Every pair of bytes gets many values: the result may be an error, but nothing outside is
+ * touched. */
 static void shift_survives_any_number(void **state)
 {
     static const uint64_t values[] = {

@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/edit/macho_bind_encode.h"
+#include "macho/read/macho_rebase.h"
 #include "tests/unit/macho/macho_forms.h"
 
 struct fixture {
@@ -82,7 +83,7 @@ static const char *place(struct fixture *f, const struct macho_file *m, uint32_t
     return "";
 }
 
-/* As llvm-objdump names a library. */
+/* A library's name in llvm-objdump's output. */
 static const char *library(struct fixture *f, const struct macho_file *m, int32_t ordinal)
 {
     static const char *const special[] = {"this-image", "main-executable", "flat-namespace"};
@@ -163,7 +164,7 @@ static void linked_streams_are_read_as_llvm_objdump_reads_them(void **state)
         }
 }
 
-/* ---- streams made by hand ------------------------------------------------------------------------- */
+/* ---- streams made by hand -------------------------------------------------------------------- */
 
 static void use(struct fixture *f, enum macho_piece_kind kind, const void *bytes, size_t n)
 {
@@ -340,7 +341,7 @@ static void malformed_streams_are_refused_where_they_are(void **state)
 
 static void repeat_counts_are_bounded_by_the_file(void **state)
 {
-    /* 2^56 times the same slot, and one slot 2^63 times backwards. */
+    /* One slot 2^56 times, and 2^63 slots backwards. */
     static const char same[] = "\x51\x71\x10\x11\x40_a\0\xc0\x80\x80\x80\x80\x80\x80\x80\x80\1"
                                "\xf8\xff\xff\xff\xff\xff\xff\xff\xff\1";
     struct fixture *f = *state;
@@ -425,7 +426,7 @@ static void malformed_rebases_are_refused_where_they_are(void **state)
     }
 }
 
-/* ---- encoding ------------------------------------------------------------------------------------- */
+/* ---- encoding -------------------------------------------------------------------------------- */
 
 static void assert_same_list(struct fixture *f, const struct macho_bind *list, size_t n)
 {
@@ -560,7 +561,7 @@ static void out_of_memory_is_told(void **state)
             assert_exti(rc, EXTI_E_NOMEM, &f->err, EXTI_NO_OFFSET);
     } while (rc && ++n < 10);
     assert_int_equal(n, 2);
-    /* What does not fit is told at every place. */
+    /* A buffer that is too small is reported wherever it runs out. */
     for (size_t max = 0;; max++) {
         exti__buf_free(&f->out);
         f->out = exti__buf(max);

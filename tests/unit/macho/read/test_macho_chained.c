@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/edit/macho_chained_write.h"
+#include "macho/read/macho_fixups.h"
 #include "tests/unit/macho/macho_forms.h"
 #include "tests/unit/macho/macho_toy.h"
 
@@ -75,8 +76,8 @@ static void open_file(struct fixture *f, struct exti_span s)
     assert_ok(exti__macho_open(s, &f->m, &f->err), &f->err);
 }
 
-/* The imports as llvm-objdump prints them; of the widest format it reads names and weakness at the wrong
- * place. */
+/* The imports as llvm-objdump prints them.  It reads names and weakness of the widest format at
+ * the wrong offset. */
 static void tell_imports(struct fixture *f, bool narrow)
 {
     bool addends = f->c.imports_format != DYLD_CHAINED_IMPORT;
@@ -191,7 +192,7 @@ static void linked_chains_are_read_as_llvm_objdump_reads_them(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(macho_forms); i++) {
             char *dumped;
 
-            /* llvm-objdump reads names of the widest format at a wrong place. */
+            /* llvm-objdump reads names of the widest format at the wrong offset. */
             if (!macho_forms[i].chained || macho_forms[i].imports == DYLD_CHAINED_IMPORT_ADDEND64)
                 continue;
             open_file(f, macho_form_link(f->t, macho_archs[a], &macho_forms[i]));
@@ -203,7 +204,7 @@ static void linked_chains_are_read_as_llvm_objdump_reads_them(void **state)
         }
 }
 
-/* ---- ordinals ------------------------------------------------------------------------------------- */
+/* ---- ordinals -------------------------------------------------------------------------------- */
 
 static void make(struct fixture *f, struct macho_toy_opts o)
 {
@@ -214,7 +215,7 @@ static void make(struct fixture *f, struct macho_toy_opts o)
     assert_ok(exti__macho_chained_open(&f->m, &f->c, &f->err), &f->err);
 }
 
-/* Puts the payload that was written in place of the old one, for reading alone. */
+/* Replaces the old payload by the written one, for reading only. */
 static void reopen(struct fixture *f, struct macho_chained *c)
 {
     f->m.pieces[MACHO_CHAINED_FIXUPS].s = exti__span(f->out.p, f->out.n);
@@ -264,7 +265,7 @@ static void libraries_past_240_widen_the_imports(void **state)
         struct macho_chained c;
 
         make(f, (struct macho_toy_opts){.imports = format});
-        /* The second import's addend, where there is one. */
+        /* The second import's addend, if the format has one. */
         if (format == 2)
             mtoy_put(&f->toy, f->toy.chained + 80 + 12, 4, (uint32_t)-5);
         assert_ok(exti__macho_chained_set_ordinals(&f->c, ordinals, &f->out, &f->err), &f->err);
@@ -301,7 +302,7 @@ static void libraries_past_65520_are_refused(void **state)
         make(f, (struct macho_toy_opts){.imports = format});
         assert_exti(exti__macho_chained_set_ordinals(&f->c, ordinals, &f->out, &f->err),
                     EXTI_E_UNSUPPORTED, &f->err, f->toy.chained);
-        assert_says(&f->err, "library 65521");
+        assert_says(&f->err, "library ordinal 65521");
     }
     make(f, (struct macho_toy_opts){0});
     f->c.starts_offset = f->c.imports_offset;
@@ -310,7 +311,7 @@ static void libraries_past_65520_are_refused(void **state)
         EXTI_E_UNSUPPORTED, &f->err, f->toy.chained + 4);
 }
 
-/* ---- slots ---------------------------------------------------------------------------------------- */
+/* ---- slots ----------------------------------------------------------------------------------- */
 
 static void slots_are_taken_apart_in_every_format(void **state)
 {
@@ -390,14 +391,14 @@ static void chains_tell_their_slots_in_order(void **state)
     }
 }
 
-/* ---- malformed ------------------------------------------------------------------------------------ */
+/* ---- malformed ------------------------------------------------------------------------------- */
 
 struct corruption {
     uint32_t at, width; /* in the payload, or in __DATA */
     bool data;
     uint64_t value;
     int code;
-    uint64_t offset; /* of the fault, from the same start; ANY_OFFSET: anywhere */
+    uint64_t offset; /* the fault's offset, from the same start; ANY_OFFSET: anywhere */
     const char *says;
 };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_fat.h"
 #include "tests/unit/macho/macho_toy.h"
 
 struct fixture {
@@ -160,7 +160,7 @@ static void slices_must_lie_on_pages(void **state)
     assert_exti(open_fat(f), EXTI_E_FORMAT, &f->err, b + 8);
     assert_says(&f->err, "slice 1 arm64: its offset is not a multiple of the page size 0x4000");
 
-    mtoy_fat_start(&f->toy, false); /* 4 KiB do for x86-64, as llvm-lipo writes it */
+    mtoy_fat_start(&f->toy, false); /* x86-64 needs 4 KiB only, which llvm-lipo uses */
     mtoy_fat_add_toy(&f->toy, &f->x86);
     memmove(f->toy.b + 0x5000, f->toy.b + 0x4000, f->x86.n);
     f->toy.n += 0x1000;
@@ -199,7 +199,7 @@ static void no_architecture_comes_twice(void **state)
     assert_says(&f->err, "slice 1 x86-64: the same architecture as slice 0x0");
 }
 
-/* lipo -hideARM64: the last entry stands behind the number of entries. */
+/* lipo -hideARM64: nfat_arch does not count the last entry. */
 static void a_hidden_slice_is_found(void **state)
 {
     struct fixture *f = *state;
@@ -212,7 +212,7 @@ static void a_hidden_slice_is_found(void **state)
     assert_int_equal(f->fat.at_end, 48);
     assert_int_equal(f->fat.slices[1].cputype, CPU_TYPE_ARM64);
 
-    make(f, true); /* dyld does not look behind a wide table */
+    make(f, true); /* dyld does not look after a wide table */
     mtoy_fat_put(&f->toy, 4, 4, 1);
     assert_ok(open_fat(f), &f->err);
     assert_false(f->fat.hidden);
@@ -225,7 +225,7 @@ static void a_hidden_slice_is_found(void **state)
     assert_int_equal(f->fat.count, 1);
 }
 
-/* What only has to be carried over. */
+/* Slices that are copied unchanged. */
 static void other_architectures_are_slices_too(void **state)
 {
     static const uint8_t i386[] = {0xce, 0xfa, 0xed, 0xfe, 7, 0, 0, 0, 3, 0, 0, 0},
@@ -254,7 +254,7 @@ static void a_universal_static_library_is_called_that(void **state)
     assert_says(&f->err, "slice 0 x86-64: is a static library");
 }
 
-/* Linkers of arm64e set the ABI's version in one place and not in the other. */
+/* Linkers of arm64e set the ABI version in the slice or the table, but not always in both. */
 static void the_high_byte_of_a_subtype_does_not_count(void **state)
 {
     struct fixture *f = *state;

@@ -4,7 +4,6 @@
 
 #include "base/mem.h"
 #include "macho/macho_format.h"
-#include "macho/read/macho_priv.h"
 #include "tests/unit/macho/macho_toy.h"
 
 struct fixture {
@@ -137,7 +136,7 @@ static void a_universal_file_is_described_slice_by_slice(void **state)
     mtoy_fat_add_toy(&f->fat, &f->toy);
     assert_ok(read_bytes(f, f->fat.b, f->fat.n), &f->err);
     assert_int_equal(im->info.slice_count, 4);
-    assert_string_equal(im->info.machine, "arm64"); /* the first that can be rewritten */
+    assert_string_equal(im->info.machine, "arm64"); /* the first slice that can be rewritten */
     assert_symbols(im);
     assert_string_equal(im->slices[0].info.format, "Mach-O");
     assert_string_equal(im->slices[0].info.machine, "i386");
@@ -162,7 +161,7 @@ static void a_universal_file_is_described_slice_by_slice(void **state)
     assert_says(&f->err, "no slice is for x86-64 or arm64; the first is for i386");
 }
 
-/* A fault in any slice is told with its place in the whole file. */
+/* A fault in any slice is reported with its offset in the whole file. */
 static void a_faulty_slice_spoils_the_file(void **state)
 {
     struct fixture *f = *state;
@@ -179,7 +178,7 @@ static void a_faulty_slice_spoils_the_file(void **state)
     assert_null(f->image.symbols);
 }
 
-/* The flags word and section name that make dyld keep an image. */
+/* The flags and section names that make dyld keep an image. */
 static void images_that_are_never_unloaded_are_told(void **state)
 {
     static const struct {
@@ -225,7 +224,7 @@ static void thread_local_storage_is_summed(void **state)
     assert_int_equal(f->image.info.tls_size, MTOY_DATA_SIZE - 24 + MTOY_BSS_SIZE);
 }
 
-/* A dylib_use_command says in its flags what older linkers say by the command. */
+/* The flags of a dylib_use_command say what older linkers say by the command. */
 static void flags_of_newer_commands_count(void **state)
 {
     static const struct {
@@ -248,7 +247,7 @@ static void flags_of_newer_commands_count(void **state)
         assert_ok(read_toy(f), &f->err);
         assert_string_equal(f->image.needed[0].name, MTOY_SYSTEM);
         assert_int_equal(f->image.needed[0].flags, table[i].flags);
-        mtoy_put(&f->toy, load + 12, 4, 2); /* not marked: a longer old command */
+        mtoy_put(&f->toy, load + 12, 4, 2); /* without the marker: a long older command */
         assert_ok(read_toy(f), &f->err);
         assert_int_equal(f->image.needed[0].flags, 0);
     }
@@ -285,7 +284,7 @@ static void signatures_are_told_apart(void **state)
     assert_int_equal(f->image.info.signature, EXTI_SIGNATURE_NONE);
 }
 
-/* Files for 10.5 have neither trie nor opcodes; their symbol table tells it all. */
+/* Files for 10.5 have neither a trie nor opcodes; the symbol table lists everything. */
 static void without_a_trie_the_symbol_table_counts(void **state)
 {
     struct fixture *f = *state;
@@ -330,10 +329,10 @@ static void kinds_of_exports_are_told(void **state)
     t->b[func] = EXPORT_SYMBOL_FLAGS_KIND_ABSOLUTE;
     assert_ok(read_toy(f), &f->err);
     assert_symbol(&f->image, "_toy_func", EXTI_SYM_EXPORT, 0);
-    memcpy(t->b + func, "\x08\x01x", 4); /* re-exported as another's x */
+    memcpy(t->b + func, "\x08\x01x", 4); /* a re-export of another library's x */
     assert_ok(read_toy(f), &f->err);
     assert_symbol(&f->image, "_toy_func", EXTI_SYM_EXPORT, 0);
-    t->b[t->trie + 2] = 0; /* an edge of no characters */
+    t->b[t->trie + 2] = 0; /* an edge with an empty label */
     assert_exti(read_toy(f), EXTI_E_FORMAT, &f->err, ANY_OFFSET);
     assert_says(&f->err, "exports trie");
 }

@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/edit/macho_put_leb.h"
+#include "macho/read/macho_leb.h"
 
 static struct exti_cur cursor(const void *p, size_t n)
 {

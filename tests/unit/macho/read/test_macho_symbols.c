@@ -1,9 +1,11 @@
+#include "base/buf.h"
 #include "tests/support/exti_test.h"
 
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/read/macho_references.h"
+#include "macho/read/macho_symbols.h"
 #include "tests/unit/macho/macho_forms.h"
 #include "tests/unit/macho/macho_toy.h"
 
@@ -79,7 +81,7 @@ static void symbols_are_read_with_the_library_they_name(void **state)
     assert_int_equal(exti__macho_nlist_ordinal(&f->m, &n), 253);
     f->m.flags &= ~MH_TWOLEVEL;
     assert_int_equal(exti__macho_nlist_ordinal(&f->m, &n), BIND_SPECIAL_DYLIB_FLAT_LOOKUP);
-    n.type |= 0x20; /* a debugger's */
+    n.type |= 0x20; /* a debugging symbol */
     assert_false(exti__macho_is_undefined(&n));
     n.type = N_UNDF;
     assert_false(exti__macho_is_undefined(&n));
@@ -104,7 +106,7 @@ static void names_outside_of_the_string_table_are_refused(void **state)
     mtoy_put(&f->toy, f->toy.symbols, 4, 0);
     assert_ok(exti__macho_symbol(&f->m, 0, &n, &f->err), &f->err);
     assert_string_equal(n.name, "");
-    /* A table without a NUL at its end: only names that have none are wrong. */
+    /* In a table without a final NUL, only the names that lack one are wrong. */
     strings->n = 41 + 3; /* cuts _PyOptional */
     assert_ok(exti__macho_symbol(&f->m, 1, &n, &f->err), &f->err);
     assert_string_equal(n.name, "_toy_value");
@@ -114,7 +116,7 @@ static void names_outside_of_the_string_table_are_refused(void **state)
                 ANY_OFFSET);
 }
 
-/* ---- references ----------------------------------------------------------------------------------- */
+/* ---- references ------------------------------------------------------------------------------ */
 
 static int tell(void *user, const struct macho_reference *r, struct exti_error *err)
 {
@@ -151,7 +153,7 @@ static void references_are_those_that_dyld_binds(void **state)
                                     "_PyFlat -2 @%zx\n_malloc 1 @%zx\n_toy_weak -3 @%zx\n"
                                     "_PyOptional -2 weak @%zx\n",
                                     f->toy.bind, f->toy.bind + 14, f->toy.weak, f->toy.lazy + 2));
-    /* Without opcodes the symbol table tells. */
+    /* Without opcodes, the symbol table lists the references. */
     for (int k = MACHO_REBASE; k <= MACHO_LAZY_BIND; k++)
         f->m.pieces[k] = (struct macho_piece){0};
     at = f->toy.symbols;
@@ -195,7 +197,7 @@ static void linked_files_refer_to_what_llvm_nm_tells(void **state)
             nm = test_must_run(f->t, "llvm-nm-16", "-u", "-j", test_path(f->t, "form"),
                                (char *)NULL);
             for (char *name = strtok(nm, "\n"); name; name = strtok(NULL, "\n"))
-                /* A chained file has no stubs that would need it. */
+                /* A chained file has no stubs that need dyld_stub_binder. */
                 if (!macho_forms[i].chained || strcmp(name, "dyld_stub_binder") != 0)
                     assert_contains(text, test_format(f->t, "%s ", name));
         }
@@ -241,7 +243,7 @@ static void names_that_overlap_do_not_make_the_time_quadratic(void **state)
     f->n = 0;
     assert_exti(exti__macho_references(&f->m, tell, f, &f->err), EXTI_E_FORMAT, &f->err,
                 ANY_OFFSET);
-    assert_says(&f->err, "add up to more than the file can need");
+    assert_says(&f->err, "add up to more than a valid file has");
     assert_int_equal(f->n, 0);
 }
 

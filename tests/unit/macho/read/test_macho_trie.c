@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "macho/read/macho_priv.h"
+#include "macho/edit/macho_trie_build.h"
 #include "tests/unit/macho/macho_forms.h"
 
 struct fixture {
@@ -189,10 +189,10 @@ static void function_variants_are_read_and_not_written(void **state)
     assert_says(&f->err, "v is a function variant");
     assert_exti(exti__macho_trie_build(twice, 2, &f->out, &f->err), EXTI_E_FORMAT, &f->err,
                 EXTI_NO_OFFSET);
-    assert_says(&f->err, "_a is there twice");
+    assert_says(&f->err, "_a occurs twice");
 }
 
-/* As Apple's linkers write: an edge without characters, a gap before a node. */
+/* As Apple's linkers write them: an edge with an empty label, and a gap before a node. */
 static void edges_without_characters_are_taken(void **state)
 {
     static const char trie[] = "\0\1_a\0\7\0" /* 7: */ "\0\2\0\20b\0\25\0\0" /* 16: */ "\0\1"
@@ -206,7 +206,7 @@ static void edges_without_characters_are_taken(void **state)
         exti__macho_trie_find(exti__span(trie, sizeof trie - 1), "_ac", &there, NULL, &f->err),
         &f->err);
     assert_true(there);
-    /* dyld does not go back, either. */
+    /* dyld does not backtrack, either. */
     assert_ok(
         exti__macho_trie_find(exti__span(trie, sizeof trie - 1), "_ab", &there, NULL, &f->err),
         &f->err);
@@ -223,7 +223,7 @@ static void malformed_tries_are_refused_where_they_are(void **state)
     } cases[] = {
 #define CASE(bytes, offset, says) {bytes, sizeof bytes - 1, offset, says}
         CASE("\x80", 1, "node: ends early"),
-        CASE("\5\0", 1, "what is exported: needs 5 bytes, 1 left"),
+        CASE("\5\0", 1, "exports trie: export: needs 5 bytes, 1 left"),
         CASE("\1\0", 2, "node: ends early"),
         CASE("\0\1ab", 2, "edge: ends early"),
         CASE("\0\1a\0\x80", 5, "edge: ends early"),
@@ -232,11 +232,11 @@ static void malformed_tries_are_refused_where_they_are(void **state)
         CASE("\0\1a\0\x7f", 0x7f, "node: needs 1 bytes, 0 left"),
         CASE("\0\2a\0\10b\0\10\0\0", 8, "two edges lead to one node"),
         CASE("\0\1a\0\5\0\1a\0\5", 5, "two edges lead to one node"),
-        CASE("\1\x80\0", 2, "what is exported: ends early"),
-        CASE("\2\0\x80\0", 3, "what is exported: ends early"),
-        CASE("\2\x08\1\0", 3, "what is exported: ends early"),
-        CASE("\3\x08\1x\0", 3, "what is exported: ends early"),
-        CASE("\2\x10\1\0", 3, "what is exported: ends early"),
+        CASE("\1\x80\0", 2, "exports trie: export: ends early"),
+        CASE("\2\0\x80\0", 3, "exports trie: export: ends early"),
+        CASE("\2\x08\1\0", 3, "exports trie: export: ends early"),
+        CASE("\3\x08\1x\0", 3, "exports trie: export: ends early"),
+        CASE("\2\x10\1\0", 3, "exports trie: export: ends early"),
         CASE("\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\1\0", 11, "node: ends early"),
 #undef CASE
     };
@@ -260,7 +260,7 @@ static void searches_fail_like_walks_on_malformed_nodes(void **state)
         {"\0\1ab", 4, "a"},
         {"\0\1a\0\x7f", 5, "a"},
         {"\0\1a\0\5\2\x10\1\0", 9, "a"},
-        {"\0\1\0\5\0\1\0\5", 8, "a"}, /* round and round */
+        {"\0\1\0\5\0\1\0\5", 8, "a"}, /* a cycle */
     };
     struct fixture *f = *state;
 
@@ -273,7 +273,7 @@ static void searches_fail_like_walks_on_malformed_nodes(void **state)
     }
 }
 
-/* A chain of `n` nodes, each an export whose name is `step` longer than the last one's. */
+/* A chain of `n` nodes, each an export whose name is `step` longer than the one before. */
 static size_t long_chain(uint8_t *p, size_t n, size_t step)
 {
     size_t at = 0;
@@ -310,7 +310,7 @@ static void names_that_add_up_beyond_reason_are_refused(void **state)
                 ANY_OFFSET);
     assert_says(&f->err, "add up to more than");
     assert_true(f->calls < NODES / 5);
-    /* What is kept of them while a trie is written anew is bounded with them. */
+    /* The copies that rewriting a trie makes are bounded with the names. */
     n = long_chain(p, 60, 16000);
     assert_exti(exti__macho_trie_map(exti__span(p, n), keep, NULL, &f->out, &f->err), EXTI_E_FORMAT,
                 &f->err, ANY_OFFSET);
@@ -321,7 +321,7 @@ static void names_that_add_up_beyond_reason_are_refused(void **state)
     assert_says(&f->err, "a name is longer than");
 }
 
-/* Each node has one long edge of its own and shares the bytes of the others'. */
+/* Each node has one long edge of its own, whose bytes it shares with others. */
 static void nodes_that_overlap_do_not_make_the_time_quadratic(void **state)
 {
     enum { SIZE = 100000 };
@@ -329,15 +329,15 @@ static void nodes_that_overlap_do_not_make_the_time_quadratic(void **state)
     uint8_t *p = test_alloc(f->t, SIZE + 16);
     bool there;
 
-    /* 0: an edge without characters, to 5; from there on every second byte starts a node with one
-     * edge of "\0" or more, all of whose bytes other nodes have too. */
+    /* 0: an empty edge, to 5.  From there, every second byte starts a node with one edge of "\0"
+     * or more, and other nodes contain all its bytes. */
     memcpy(p, "\0\1\0\5\0", 5);
     for (size_t i = 5; i < SIZE; i += 2)
         memcpy(p + i, "\0\1", 2);
     assert_int_equal(exti__macho_trie_walk(exti__span(p, SIZE), count, f, &f->err), EXTI_E_FORMAT);
     assert_int_equal(exti__macho_trie_find(exti__span(p, SIZE), "a", &there, NULL, &f->err),
                      EXTI_E_FORMAT);
-    /* 255 edges back into their own node's edges. */
+    /* 255 edges that lead into the node's own edges. */
     memset(p, 1, SIZE);
     p[0] = 0;
     p[1] = 255;

@@ -1,3 +1,5 @@
+#include "macho/read/macho_arch.h"
+#include "macho/read/macho_segments.h"
 #include "tests/unit/macho/macho_read.h"
 
 static void every_kind_of_toy_is_read(void **state)
@@ -59,7 +61,7 @@ static void odd_but_legal_files_are_read(void **state)
     mtoy_put(t, mtoy_find(t, LC_SOURCE_VERSION, 0), 4, 0x77); /* a command of the future */
     assert_ok(open_toy(f), &f->err);
 
-    macho_toy_make(t, (struct macho_toy_opts){0}); /* an empty piece, wherever */
+    macho_toy_make(t, (struct macho_toy_opts){0}); /* an empty piece, at any offset */
     mtoy_put(t, mtoy_find(t, LC_DATA_IN_CODE, 0) + 8, 4, UINT32_MAX);
     assert_ok(open_toy(f), &f->err);
     assert_int_equal(f->file.pieces[MACHO_DATA_IN_CODE].s.n, 0);
@@ -83,7 +85,7 @@ static void odd_but_legal_files_are_read(void **state)
 
     macho_toy_make(t, (struct macho_toy_opts){0});
     at = mtoy_find(t, LC_SEGMENT_64, 0) + 72;
-    mtoy_put(t, at + S_SIZE, 8, 0); /* no section at all: the room is all of __TEXT */
+    mtoy_put(t, at + S_SIZE, 8, 0); /* no sections: the room extends to the end of __TEXT */
     mtoy_put(t, at + S_OFFSET, 4, 0);
     assert_ok(open_toy(f), &f->err);
     assert_int_equal(f->file.room_end, t->page);
@@ -115,7 +117,7 @@ static void versions_come_from_whichever_command_there_is(void **state)
         assert_int_equal(f->file.sdk, 0x000a0f00);
     }
 
-    /* For macOS and for iOS at once, in either order. */
+    /* For macOS and iOS, in either order. */
     for (int macos_last = 0; macos_last < 2; macos_last++) {
         size_t build;
 

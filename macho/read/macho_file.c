@@ -1,6 +1,6 @@
-/* Opening a thin Mach-O file: the header, then every load command on its own, then all that they say
+/* Opening a thin Mach-O file: decodes the header and every load command, then checks them
  * against each other. */
-#include "macho/read/macho_read.h"
+#include "macho/read/macho_file.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -8,158 +8,19 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "macho/read/macho_arch.h"
+#include "macho/read/macho_command.h"
+#include "macho/read/macho_pieces.h"
+#include "macho/read/macho_segments.h"
 
-/* More than any linker writes, so that a hostile count cannot ask for memory without end. */
+/* More than any linker writes; bounds the memory that a hostile count can request. */
 enum { MAX_COMMANDS = 0x10000 };
 
-/* Libraries and search paths are compared with each other. */
+/* Names of libraries and search paths are compared pairwise, so their number and size are
+ * bounded. */
 enum { MAX_NAMES = 8192, MAX_NAMES_SIZE = 2 << 20 };
 
-enum command_kind {
-    COMMAND_PLAIN, /* nothing in it matters to an edit */
-    COMMAND_SEGMENT,
-    COMMAND_ID,
-    COMMAND_DYLIB,
-    COMMAND_RPATH,
-    COMMAND_STRING, /* an lc_str behind cmd and cmdsize */
-    COMMAND_PIECES,
-    COMMAND_UUID,
-    COMMAND_VERSION_MIN,
-    COMMAND_BUILD_VERSION,
-    COMMAND_ENCRYPTION,
-    COMMAND_NARROW, /* of 32-bit files */
-    COMMAND_REFUSED
-};
-
-struct command_rule {
-    uint32_t cmd;
-    const char *name;
-    uint32_t size;
-    bool exact; /* size is the only size there is, not the least */
-    enum command_kind kind;
-};
-
-/* dyld checks the sizes of most of these (UnsafeHeader::validStructureLoadCommands). */
-static const struct command_rule rules[] = {
-    {LC_SEGMENT, "LC_SEGMENT", 56, false, COMMAND_NARROW},
-    {LC_SYMTAB, "LC_SYMTAB", SYMTAB_COMMAND_SIZE, true, COMMAND_PIECES},
-    {LC_THREAD, "LC_THREAD", 16, false, COMMAND_PLAIN},
-    {LC_UNIXTHREAD, "LC_UNIXTHREAD", 16, false, COMMAND_PLAIN},
-    {LC_DYSYMTAB, "LC_DYSYMTAB", DYSYMTAB_COMMAND_SIZE, true, COMMAND_PIECES},
-    {LC_LOAD_DYLIB, "LC_LOAD_DYLIB", DYLIB_COMMAND_SIZE, false, COMMAND_DYLIB},
-    {LC_ID_DYLIB, "LC_ID_DYLIB", DYLIB_COMMAND_SIZE, false, COMMAND_ID},
-    {LC_LOAD_DYLINKER, "LC_LOAD_DYLINKER", 12, false, COMMAND_STRING},
-    {LC_ID_DYLINKER, "LC_ID_DYLINKER", 12, false, COMMAND_STRING},
-    {LC_ROUTINES, "LC_ROUTINES", 40, false, COMMAND_NARROW},
-    {LC_SUB_FRAMEWORK, "LC_SUB_FRAMEWORK", 12, false, COMMAND_STRING},
-    {LC_SUB_UMBRELLA, "LC_SUB_UMBRELLA", 12, false, COMMAND_STRING},
-    {LC_SUB_CLIENT, "LC_SUB_CLIENT", 12, false, COMMAND_STRING},
-    {LC_SUB_LIBRARY, "LC_SUB_LIBRARY", 12, false, COMMAND_STRING},
-    {LC_TWOLEVEL_HINTS, "LC_TWOLEVEL_HINTS", 16, true, COMMAND_PIECES},
-    {LC_PREBIND_CKSUM, "LC_PREBIND_CKSUM", 12, false, COMMAND_PLAIN},
-    {LC_LOAD_WEAK_DYLIB, "LC_LOAD_WEAK_DYLIB", DYLIB_COMMAND_SIZE, false, COMMAND_DYLIB},
-    {LC_SEGMENT_64, "LC_SEGMENT_64", SEGMENT_COMMAND_64_SIZE, false, COMMAND_SEGMENT},
-    {LC_ROUTINES_64, "LC_ROUTINES_64", 72, true, COMMAND_PLAIN},
-    {LC_UUID, "LC_UUID", 24, true, COMMAND_UUID},
-    {LC_RPATH, "LC_RPATH", RPATH_COMMAND_SIZE, false, COMMAND_RPATH},
-    {LC_CODE_SIGNATURE, "LC_CODE_SIGNATURE", LINKEDIT_DATA_COMMAND_SIZE, true, COMMAND_PIECES},
-    {LC_SEGMENT_SPLIT_INFO, "LC_SEGMENT_SPLIT_INFO", LINKEDIT_DATA_COMMAND_SIZE, true,
-     COMMAND_PIECES},
-    {LC_REEXPORT_DYLIB, "LC_REEXPORT_DYLIB", DYLIB_COMMAND_SIZE, false, COMMAND_DYLIB},
-    {LC_LAZY_LOAD_DYLIB, "LC_LAZY_LOAD_DYLIB", DYLIB_COMMAND_SIZE, false, COMMAND_REFUSED},
-    {LC_ENCRYPTION_INFO, "LC_ENCRYPTION_INFO", 20, false, COMMAND_ENCRYPTION},
-    {LC_DYLD_INFO, "LC_DYLD_INFO", DYLD_INFO_COMMAND_SIZE, true, COMMAND_PIECES},
-    {LC_DYLD_INFO_ONLY, "LC_DYLD_INFO_ONLY", DYLD_INFO_COMMAND_SIZE, true, COMMAND_PIECES},
-    {LC_LOAD_UPWARD_DYLIB, "LC_LOAD_UPWARD_DYLIB", DYLIB_COMMAND_SIZE, false, COMMAND_DYLIB},
-    {LC_VERSION_MIN_MACOSX, "LC_VERSION_MIN_MACOSX", 16, true, COMMAND_VERSION_MIN},
-    {LC_VERSION_MIN_IPHONEOS, "LC_VERSION_MIN_IPHONEOS", 16, true, COMMAND_VERSION_MIN},
-    {LC_FUNCTION_STARTS, "LC_FUNCTION_STARTS", LINKEDIT_DATA_COMMAND_SIZE, true, COMMAND_PIECES},
-    {LC_DYLD_ENVIRONMENT, "LC_DYLD_ENVIRONMENT", 12, false, COMMAND_STRING},
-    {LC_MAIN, "LC_MAIN", 24, true, COMMAND_PLAIN},
-    {LC_DATA_IN_CODE, "LC_DATA_IN_CODE", LINKEDIT_DATA_COMMAND_SIZE, true, COMMAND_PIECES},
-    {LC_SOURCE_VERSION, "LC_SOURCE_VERSION", 16, true, COMMAND_PLAIN},
-    {LC_DYLIB_CODE_SIGN_DRS, "LC_DYLIB_CODE_SIGN_DRS", LINKEDIT_DATA_COMMAND_SIZE, true,
-     COMMAND_PIECES},
-    {LC_ENCRYPTION_INFO_64, "LC_ENCRYPTION_INFO_64", 24, true, COMMAND_ENCRYPTION},
-    {LC_LINKER_OPTION, "LC_LINKER_OPTION", 12, false, COMMAND_PLAIN},
-    {LC_LINKER_OPTIMIZATION_HINT, "LC_LINKER_OPTIMIZATION_HINT", LINKEDIT_DATA_COMMAND_SIZE, true,
-     COMMAND_PIECES},
-    {LC_VERSION_MIN_TVOS, "LC_VERSION_MIN_TVOS", 16, true, COMMAND_VERSION_MIN},
-    {LC_VERSION_MIN_WATCHOS, "LC_VERSION_MIN_WATCHOS", 16, true, COMMAND_VERSION_MIN},
-    {LC_NOTE, "LC_NOTE", 40, true, COMMAND_REFUSED},
-    {LC_BUILD_VERSION, "LC_BUILD_VERSION", 24, false, COMMAND_BUILD_VERSION},
-    {LC_DYLD_EXPORTS_TRIE, "LC_DYLD_EXPORTS_TRIE", LINKEDIT_DATA_COMMAND_SIZE, true,
-     COMMAND_PIECES},
-    {LC_DYLD_CHAINED_FIXUPS, "LC_DYLD_CHAINED_FIXUPS", LINKEDIT_DATA_COMMAND_SIZE, true,
-     COMMAND_PIECES},
-    {LC_FILESET_ENTRY, "LC_FILESET_ENTRY", 32, false, COMMAND_REFUSED},
-    {LC_ATOM_INFO, "LC_ATOM_INFO", LINKEDIT_DATA_COMMAND_SIZE, true, COMMAND_PIECES},
-    {LC_FUNCTION_VARIANTS, "LC_FUNCTION_VARIANTS", LINKEDIT_DATA_COMMAND_SIZE, true,
-     COMMAND_PIECES},
-    {LC_FUNCTION_VARIANT_FIXUPS, "LC_FUNCTION_VARIANT_FIXUPS", LINKEDIT_DATA_COMMAND_SIZE, true,
-     COMMAND_PIECES},
-    {LC_TARGET_TRIPLE, "LC_TARGET_TRIPLE", 12, false, COMMAND_STRING},
-    {LC_LAZY_LOAD_DYLIB_INFO, "LC_LAZY_LOAD_DYLIB_INFO", LINKEDIT_DATA_COMMAND_SIZE, true,
-     COMMAND_REFUSED},
-};
-
-static const struct command_rule *rule_of(uint32_t cmd)
-{
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (rules[i].cmd == cmd)
-            return &rules[i];
-    return NULL;
-}
-
-const char *exti__macho_command_name(uint32_t cmd)
-{
-    const struct command_rule *r = rule_of(cmd);
-
-    return r ? r->name : NULL;
-}
-
-struct macho_name exti__macho_name(const struct macho_file *f, size_t i)
-{
-    const char *known = exti__macho_command_name(f->commands[i].cmd);
-    struct macho_name name;
-    int n;
-
-    if (known)
-        n = snprintf(name.text, sizeof name.text, "%s %zu", known, i);
-    else
-        n = snprintf(name.text, sizeof name.text, "load command 0x%" PRIx32 " %zu",
-                     f->commands[i].cmd, i);
-    for (size_t k = 0; k < f->segment_count; k++)
-        if (f->segments[k].command == i)
-            snprintf(name.text + n, sizeof name.text - (size_t)n, " %s", f->segments[k].name);
-    return name;
-}
-
-int exti__macho_fail(const struct macho_file *f, size_t i, uint32_t at, int code,
-                     struct exti_error *err, const char *fmt, ...)
-{
-    char what[256];
-    uint64_t offset = f->file.base + at;
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(what, sizeof what, fmt, ap);
-    va_end(ap);
-    if (i == MACHO_HEADER)
-        return exti__fail(err, code, offset, "Mach-O header: %s", what);
-    return exti__fail(err, code, f->commands[i].s.base + at, "%s: %s", exti__macho_name(f, i).text,
-                      what);
-}
-
-uint32_t exti__macho_field(const struct macho_file *f, size_t i, uint32_t at)
-{
-    struct exti_cur c = exti__cur(f->commands[i].s, false);
-
-    exti__cur_skip(&c, at);
-    return exti__cur_u32(&c);
-}
-
-/* ---- the header ---------------------------------------------------------------------------------- */
+/* ---- the header ------------------------------------------------------------------------------ */
 
 static int check_magic(const struct macho_file *f, uint32_t magic, struct exti_error *err)
 {
@@ -195,9 +56,9 @@ static int check_filetype(const struct macho_file *f, struct exti_error *err)
 
     if (f->filetype == MH_DYLIB || f->filetype == MH_BUNDLE || f->filetype == MH_EXECUTE) {
         if (f->flags & MH_DYLIB_IN_CACHE)
-            return exti__macho_fail(f, MACHO_HEADER, 24, EXTI_E_UNSUPPORTED, err,
-                                    "taken out of dyld's shared cache, which does not give back "
-                                    "all of a library");
+            return exti__macho_fail(
+                f, MACHO_HEADER, 24, EXTI_E_UNSUPPORTED, err,
+                "extracted from dyld's shared cache, which does not restore all of a library");
         return 0;
     }
     if (f->filetype < sizeof kinds / sizeof *kinds && kinds[f->filetype])
@@ -208,7 +69,7 @@ static int check_filetype(const struct macho_file *f, struct exti_error *err)
                             f->filetype);
 }
 
-static int read_header(struct macho_file *f, uint32_t *ncmds, struct exti_error *err)
+static int read_mach_header(struct macho_file *f, uint32_t *ncmds, struct exti_error *err)
 {
     struct exti_cur c = exti__cur(f->file, false);
     uint32_t magic = exti__cur_u32(&c);
@@ -239,7 +100,7 @@ static int read_header(struct macho_file *f, uint32_t *ncmds, struct exti_error 
     return check_filetype(f, err);
 }
 
-/* ---- load commands ------------------------------------------------------------------------------- */
+/* ---- load commands --------------------------------------------------------------------------- */
 
 static int walk_commands(struct macho_file *f, uint32_t ncmds, struct exti_error *err)
 {
@@ -285,7 +146,7 @@ static int walk_commands(struct macho_file *f, uint32_t ncmds, struct exti_error
     return 0;
 }
 
-/* The string that the lc_str at `at` names; the structure before it has `least` bytes. */
+/* The string of the lc_str field at `at`.  It follows the command's structure of `least` bytes. */
 static int read_string(const struct macho_file *f, size_t i, uint32_t at, uint32_t least,
                        const char **out, struct exti_error *err)
 {
@@ -294,7 +155,7 @@ static int read_string(const struct macho_file *f, size_t i, uint32_t at, uint32
 
     if (offset < least || offset >= s.n)
         return exti__macho_fail(f, i, at, EXTI_E_FORMAT, err,
-                                "its string's offset is %" PRIu32 ", not from %" PRIu32 " to %zu",
+                                "the string offset is %" PRIu32 ", not from %" PRIu32 " to %zu",
                                 offset, least, s.n - 1);
     return exti__span_cstr(s, offset, exti__macho_name(f, i).text, out, err);
 }
@@ -319,7 +180,7 @@ static int read_id(struct macho_file *f, size_t i, struct exti_error *err)
         return exti__macho_fail(f, i, 0, EXTI_E_FORMAT, err, "a second LC_ID_DYLIB");
     if (f->filetype != MH_DYLIB)
         return exti__macho_fail(f, i, 0, EXTI_E_FORMAT, err,
-                                "in a file that is not a dylib; dyld refuses it");
+                                "dyld refuses it in a file that is not a dylib");
     return read_string(f, i, 8, DYLIB_COMMAND_SIZE, &f->id, err);
 }
 
@@ -345,7 +206,7 @@ static int read_uuid(struct macho_file *f, size_t i, struct exti_error *err)
     return rc;
 }
 
-/* A library for several platforms at once has several: macOS counts before the others. */
+/* A library for several platforms has several version commands; macOS takes precedence. */
 static void set_version(struct macho_file *f, uint32_t platform, uint32_t minos, uint32_t sdk)
 {
     if (f->platform && platform != PLATFORM_MACOS)
@@ -383,13 +244,13 @@ static int read_build_version(struct macho_file *f, size_t i, struct exti_error 
 static int refuse_command(const struct macho_file *f, size_t i, struct exti_error *err)
 {
     return exti__macho_fail(f, i, 0, EXTI_E_UNSUPPORTED, err, "not handled: it %s",
-                            f->commands[i].cmd == LC_NOTE ? "keeps data outside of all segments"
+                            f->commands[i].cmd == LC_NOTE ? "holds data outside all segments"
                             : f->commands[i].cmd == LC_FILESET_ENTRY
                                 ? "is for sets of kernel extensions"
                                 : "loads a library on first use");
 }
 
-static int check_size(const struct macho_file *f, size_t i, const struct command_rule *r,
+static int check_size(const struct macho_file *f, size_t i, const struct macho_command_rule *r,
                       struct exti_error *err)
 {
     size_t n = f->commands[i].s.n;
@@ -405,14 +266,15 @@ static int check_size(const struct macho_file *f, size_t i, const struct command
 
 static int read_command(struct macho_file *f, size_t i, struct exti_error *err)
 {
-    const struct command_rule *r = rule_of(f->commands[i].cmd);
+    const struct macho_command_rule *r = exti__macho_command_rule(f->commands[i].cmd);
     const char *unused;
     int rc;
 
     if (!r) {
         if (f->commands[i].cmd & LC_REQ_DYLD)
-            return exti__macho_fail(f, i, 0, EXTI_E_UNSUPPORTED, err,
-                                    "an unknown command without which the file cannot be loaded");
+            return exti__macho_fail(
+                f, i, 0, EXTI_E_UNSUPPORTED, err,
+                "an unknown command that dyld must understand to load the file (LC_REQ_DYLD)");
         return 0;
     }
     rc = check_size(f, i, r, err);
@@ -444,7 +306,7 @@ static int read_command(struct macho_file *f, size_t i, struct exti_error *err)
         if (!exti__macho_field(f, i, 16))
             return 0;
         return exti__macho_fail(f, i, 16, EXTI_E_UNSUPPORTED, err, "the file is encrypted");
-    case COMMAND_NARROW:
+    case COMMAND_32_BIT:
         return exti__macho_fail(f, i, 0, EXTI_E_FORMAT, err, "a 32-bit command in a 64-bit file");
     case COMMAND_REFUSED:
         return refuse_command(f, i, err);
@@ -452,13 +314,13 @@ static int read_command(struct macho_file *f, size_t i, struct exti_error *err)
     return 0;
 }
 
-static int check_names(const struct macho_file *f, size_t dylibs, size_t rpaths,
-                       struct exti_error *err)
+static int check_name_sizes(const struct macho_file *f, size_t dylibs, size_t rpaths,
+                            struct exti_error *err)
 {
     uint64_t size = 0;
 
     for (size_t i = 0; i < f->command_count; i++) {
-        const struct command_rule *r = rule_of(f->commands[i].cmd);
+        const struct macho_command_rule *r = exti__macho_command_rule(f->commands[i].cmd);
 
         if (r && (r->kind == COMMAND_DYLIB || r->kind == COMMAND_RPATH))
             size += f->commands[i].s.n;
@@ -471,13 +333,13 @@ static int check_names(const struct macho_file *f, size_t dylibs, size_t rpaths,
                             dylibs, rpaths, size, MAX_NAMES, MAX_NAMES_SIZE);
 }
 
-/* The arrays get all the room that they can need: pointers into them stay. */
+/* Allocates the arrays at their final size, because pointers into them are kept. */
 static int make_arrays(struct macho_file *f, struct exti_error *err)
 {
     size_t segments = 0, sections = 0, dylibs = 0, rpaths = 0;
 
     for (size_t i = 0; i < f->command_count; i++) {
-        const struct command_rule *r = rule_of(f->commands[i].cmd);
+        const struct macho_command_rule *r = exti__macho_command_rule(f->commands[i].cmd);
 
         if (!r)
             continue;
@@ -492,13 +354,13 @@ static int make_arrays(struct macho_file *f, struct exti_error *err)
     f->rpaths = exti__calloc(rpaths, sizeof *f->rpaths);
     if (!f->segments || !f->sections || !f->dylibs || !f->rpaths)
         return exti__fail_nomem(err);
-    return check_names(f, dylibs, rpaths, err);
+    return check_name_sizes(f, dylibs, rpaths, err);
 }
 
-static int read_all(struct macho_file *f, struct exti_error *err)
+static int read_file(struct macho_file *f, struct exti_error *err)
 {
     uint32_t ncmds;
-    int rc = read_header(f, &ncmds, err);
+    int rc = read_mach_header(f, &ncmds, err);
 
     if (!rc)
         rc = walk_commands(f, ncmds, err);
@@ -521,7 +383,7 @@ int exti__macho_open(struct exti_span file, struct macho_file *f, struct exti_er
     int rc;
 
     *f = (struct macho_file){.file = file};
-    rc = read_all(f, err);
+    rc = read_file(f, err);
     if (rc)
         exti__macho_close(f);
     return rc;

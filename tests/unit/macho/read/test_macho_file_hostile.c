@@ -1,4 +1,5 @@
-/* Every field that is damaged is told, and where it is. */
+/* Every corrupt field is reported, with its offset. */
+#include "base/buf.h"
 #include "tests/unit/macho/macho_read.h"
 
 struct corruption {
@@ -9,7 +10,7 @@ struct corruption {
     uint64_t offset;
 };
 
-/* Each case on its own, in a thin file and as a slice of a universal one. */
+/* Runs each case in a thin file and in a slice of a universal one. */
 static void assert_corruptions(struct fixture *f, struct macho_toy_opts o,
                                const struct corruption *c, size_t count)
 {
@@ -76,11 +77,11 @@ static void corrupt_headers_are_told(void **state)
     assert_says(&f->err, "load command: needs 8 bytes, 0 left");
 }
 
-/* No command may be smaller than its structure, nor of any other size where there is one size. */
+/* No command may be smaller than its structure, and commands of fixed size must have that size. */
 static void commands_of_wrong_size_are_told(void **state)
 {
     static const struct {
-        uint32_t cmd, size; /* of the command that takes the place */
+        uint32_t cmd, size; /* the command put in place of the toy's */
         const char *what;
     } table[] = {
         {LC_SYMTAB, 16, "LC_SYMTAB 7: cmdsize is 16, not 24"},
@@ -170,22 +171,22 @@ static void corrupt_commands_are_told(void **state)
         {"LC_UUID 7: cmdsize is 0,", uuid + 4, 4, 0, EXTI_E_FORMAT, uuid + 4},
         {"LC_UUID 7: cmdsize is 25,", uuid + 4, 4, 25, EXTI_E_FORMAT, uuid + 4},
         {"LC_UUID 7: cmdsize is 65536,", uuid + 4, 4, 0x10000, EXTI_E_FORMAT, uuid + 4},
-        {"load command 0x80000099 9: an unknown command without which", source, 4, 0x80000099,
+        {"load command 0x80000099 9: an unknown command that dyld must", source, 4, 0x80000099,
          EXTI_E_UNSUPPORTED, source},
         {"LC_BUILD_VERSION 8: cmdsize is 32, not 24 and 8 for each of 2 tools", build + 20, 4, 2,
          EXTI_E_FORMAT, build + 20},
         {"LC_BUILD_VERSION 8", build + 20, 4, 0x20000001, EXTI_E_FORMAT, build + 20},
-        {"LC_ID_DYLIB 3: its string's offset is 23, not from 24 to 47", id + 8, 4, 23,
-         EXTI_E_FORMAT, id + 8},
-        {"LC_ID_DYLIB 3: its string's offset is 48", id + 8, 4, 48, EXTI_E_FORMAT, id + 8},
+        {"LC_ID_DYLIB 3: the string offset is 23, not from 24 to 47", id + 8, 4, 23, EXTI_E_FORMAT,
+         id + 8},
+        {"LC_ID_DYLIB 3: the string offset is 48", id + 8, 4, 48, EXTI_E_FORMAT, id + 8},
         {"LC_ID_DYLIB 3: string has no end", id + 40, 8, UINT64_MAX, EXTI_E_FORMAT, id + 24},
-        {"LC_LOAD_DYLIB 10: its string's offset is 23", load + 8, 4, 23, EXTI_E_FORMAT, load + 8},
-        {"LC_LOAD_DYLIB 10: its string's offset is 56", load + 8, 4, 56, EXTI_E_FORMAT, load + 8},
+        {"LC_LOAD_DYLIB 10: the string offset is 23", load + 8, 4, 23, EXTI_E_FORMAT, load + 8},
+        {"LC_LOAD_DYLIB 10: the string offset is 56", load + 8, 4, 56, EXTI_E_FORMAT, load + 8},
         {"LC_LOAD_DYLIB 10: string has no end", load + 48, 8, UINT64_MAX, EXTI_E_FORMAT, load + 24},
-        {"LC_LOAD_WEAK_DYLIB 11: its string's", weak + 8, 4, 0, EXTI_E_FORMAT, weak + 8},
-        {"LC_RPATH 13: its string's offset is 11, not from 12 to 31", rpath + 8, 4, 11,
-         EXTI_E_FORMAT, rpath + 8},
-        {"LC_RPATH 13: its string's offset is 32", rpath + 8, 4, 32, EXTI_E_FORMAT, rpath + 8},
+        {"LC_LOAD_WEAK_DYLIB 11: the string", weak + 8, 4, 0, EXTI_E_FORMAT, weak + 8},
+        {"LC_RPATH 13: the string offset is 11, not from 12 to 31", rpath + 8, 4, 11, EXTI_E_FORMAT,
+         rpath + 8},
+        {"LC_RPATH 13: the string offset is 32", rpath + 8, 4, 32, EXTI_E_FORMAT, rpath + 8},
         {"LC_RPATH 13: string has no end", rpath + 24, 8, UINT64_MAX, EXTI_E_FORMAT, rpath + 12},
         {"LC_ID_DYLIB 11: a second LC_ID_DYLIB", weak, 4, LC_ID_DYLIB, EXTI_E_FORMAT, weak},
         {"a dylib without LC_ID_DYLIB", id, 4, LC_LOAD_DYLIB, EXTI_E_FORMAT, 12},
@@ -210,7 +211,7 @@ static void corrupt_commands_are_told(void **state)
 
     macho_toy_make(t, (struct macho_toy_opts){0});
     mtoy_put(t, uuid, 4, LC_UUID);
-    mtoy_put(t, build, 4, LC_UUID); /* 24 of its 32 bytes, and 8 that say nothing */
+    mtoy_put(t, build, 4, LC_UUID); /* 24 of its 32 bytes, then 8 arbitrary ones */
     mtoy_put(t, build + 4, 4, 24);
     mtoy_put(t, build + 24, 4, 0x7f);
     mtoy_put(t, build + 28, 4, 8);
@@ -224,7 +225,7 @@ static void corrupt_commands_are_told(void **state)
     mtoy_put(t, source + 8, 4, 0x7f);
     mtoy_put(t, source + 12, 4, 8);
     assert_exti(open_toy(f), EXTI_E_UNSUPPORTED, &f->err, build);
-    assert_says(&f->err, "LC_NOTE 8: not handled: it keeps data outside of all segments");
+    assert_says(&f->err, "LC_NOTE 8: not handled: it holds data outside all segments");
 }
 
 /* Offsets of the fields of segment_command_64 and section_64. */
@@ -258,7 +259,7 @@ static void corrupt_segments_are_told(void **state)
          EXTI_E_FORMAT, data + VMADDR},
         {"LC_SEGMENT_64 1 __DATA: fileoff 0x1001 is not", data + FILEOFF, 8, 0x1001, EXTI_E_FORMAT,
          data + FILEOFF},
-        {"LC_SEGMENT_64 1 __DATA: 0x1000 bytes at 0x100000 are not in", data + FILEOFF, 8, 0x100000,
+        {"LC_SEGMENT_64 1 __DATA: 0x1000 bytes at 0x100000 do not fit", data + FILEOFF, 8, 0x100000,
          EXTI_E_FORMAT, data + FILEOFF},
         {"LC_SEGMENT_64 1 __DATA: 0x1000 bytes at 0xfffffffffffff000", data + FILEOFF, 8,
          UINT64_MAX << 12, EXTI_E_FORMAT, data + FILEOFF},
@@ -272,20 +273,20 @@ static void corrupt_segments_are_told(void **state)
          EXTI_E_FORMAT, got + S_SIZE},
         {"section __DATA,__bss: ends outside of its segment", bss + S_SIZE, 8, UINT64_MAX,
          EXTI_E_FORMAT, bss + S_SIZE},
-        {"section __DATA,__got: its offset is not", got + S_OFFSET, 4, 0x1008, EXTI_E_FORMAT,
-         got + S_OFFSET},
-        {"section __DATA,__bss: its offset is not", bss + S_FLAGS, 4, 0, EXTI_E_FORMAT,
+        {"section __DATA,__got: its offset does not match", got + S_OFFSET, 4, 0x1008,
+         EXTI_E_FORMAT, got + S_OFFSET},
+        {"section __DATA,__bss: its offset does not match", bss + S_FLAGS, 4, 0, EXTI_E_FORMAT,
          bss + S_OFFSET},
         {"no segment __TEXT", text + 8, 8, 0x585858585f5f, EXTI_E_FORMAT, 16},
         {"no segment __LINKEDIT", linkedit + 8, 1, 'X', EXTI_E_FORMAT, 16},
         {"a second segment of that name", data + 8, 8, 0x545845545f5f, EXTI_E_FORMAT, data + 8},
         {"LC_SEGMENT_64 1 __DATA: shares bytes of the file with LC_SEGMENT_64 0 __TEXT",
          data + FILEOFF, 8, 0, EXTI_E_FORMAT, data + FILEOFF},
-        {"LC_SEGMENT_64 0 __TEXT: fileoff is 0x1000; it has to map the header", text + FILEOFF, 8,
-         0x1000, EXTI_E_FORMAT, text + FILEOFF},
+        {"LC_SEGMENT_64 0 __TEXT: fileoff is 0x1000; it must be 0, to map the header",
+         text + FILEOFF, 8, 0x1000, EXTI_E_FORMAT, text + FILEOFF},
         {"LC_SEGMENT_64 0 __TEXT: filesize 0x100 does not hold", text + FILESIZE, 8, 0x100,
          EXTI_E_FORMAT, text + FILESIZE},
-        {"LC_SEGMENT_64 1 __DATA: comes behind __LINKEDIT", linkedit + FILEOFF, 8, 0, EXTI_E_FORMAT,
+        {"LC_SEGMENT_64 1 __DATA: follows __LINKEDIT", linkedit + FILEOFF, 8, 0, EXTI_E_FORMAT,
          data + FILEOFF},
         {"section __TEXT,__text: ends outside of its segment's contents", text + FILESIZE, 8, 0x4c8,
          EXTI_E_FORMAT, code + S_SIZE},
@@ -316,7 +317,7 @@ static void corrupt_segments_are_told(void **state)
     assert_says(&f->err, "section __TEXT,__text: starts within the load commands");
 }
 
-/* __LINKEDIT with a section in it, and more segments than there can be, take more than one field. */
+/* Corruptions of several fields: sections in __LINKEDIT, and too many segments. */
 static void odd_segments_are_told(void **state)
 {
     struct fixture *f = *state;
@@ -347,8 +348,8 @@ static void odd_segments_are_told(void **state)
     assert_exti(open_toy(f), EXTI_E_UNSUPPORTED, &f->err, 32 + 256 * SEGMENT_COMMAND_64_SIZE);
     assert_says(&f->err, "more than 256 segments");
 
-    macho_toy_make(t,
-                   (struct macho_toy_opts){.arm = true}); /* an object file's worth of sections */
+    macho_toy_make(t, (struct macho_toy_opts){.arm = true}); /* as many sections as an object file
+                                                           * may have */
     memset(t->b + 32, 0, 0x8000);
     mtoy_put(t, 32, 4, LC_SEGMENT_64);
     mtoy_put(t, 36, 4, SEGMENT_COMMAND_64_SIZE + 256 * SECTION_64_SIZE);
@@ -360,7 +361,7 @@ static void odd_segments_are_told(void **state)
 
     macho_toy_make(t, (struct macho_toy_opts){0});
     data = mtoy_find(t, LC_SEGMENT_64, 1);
-    t->b[data + 8] = 7; /* a name that would spoil a terminal */
+    t->b[data + 8] = 7; /* a name with control characters, which messages must not print */
     mtoy_put(t, data + INITPROT, 4, 8);
     assert_exti(open_toy(f), EXTI_E_FORMAT, &f->err, data + INITPROT);
     assert_says(&f->err, "LC_SEGMENT_64 1 ?_DATA: initprot");
@@ -431,16 +432,16 @@ static void corrupt_pieces_are_told(void **state)
         {"LC_DYSYMTAB 6: iundefsym is 4, not 3", dysymtab + 24, 4, 4, EXTI_E_FORMAT, dysymtab + 24},
         {"LC_DYSYMTAB 6: iundefsym is 3, not 4294967295", dysymtab + 20, 4, UINT32_MAX,
          EXTI_E_FORMAT, dysymtab + 24},
-        {"LC_DYSYMTAB 6: tells of 7 symbols, but LC_SYMTAB has 6", dysymtab + 28, 4, 4,
-         EXTI_E_FORMAT, dysymtab + 28},
-        {"__LINKEDIT: holds bytes of which no load command tells", starts, 4, 0x7f,
+        {"LC_DYSYMTAB 6: counts 7 symbols, but LC_SYMTAB has 6", dysymtab + 28, 4, 4, EXTI_E_FORMAT,
+         dysymtab + 28},
+        {"__LINKEDIT: holds bytes that no load command describes", starts, 4, 0x7f,
          EXTI_E_UNSUPPORTED, t->starts},
-        {"__LINKEDIT: holds bytes of which no load command tells", signature, 4, 0x7f,
+        {"__LINKEDIT: holds bytes that no load command describes", signature, 4, 0x7f,
          EXTI_E_UNSUPPORTED, t->signature},
-        {"LC_DYLD_CHAINED_FIXUPS 14: beside LC_DYLD_INFO_ONLY 4", starts, 4, LC_DYLD_CHAINED_FIXUPS,
-         EXTI_E_FORMAT, starts},
-        {"LC_DYLD_EXPORTS_TRIE 14: beside the exports trie of LC_DYLD_INFO_ONLY 4", starts, 4,
-         LC_DYLD_EXPORTS_TRIE, EXTI_E_FORMAT, starts},
+        {"LC_DYLD_CHAINED_FIXUPS 14: in addition to LC_DYLD_INFO_ONLY 4", starts, 4,
+         LC_DYLD_CHAINED_FIXUPS, EXTI_E_FORMAT, starts},
+        {"LC_DYLD_EXPORTS_TRIE 14: in addition to the exports trie of LC_DYLD_INFO_ONLY 4", starts,
+         4, LC_DYLD_EXPORTS_TRIE, EXTI_E_FORMAT, starts},
         {"LC_DYSYMTAB 6: local relocations: dyld ignores them", dysymtab + 72, 8,
          (uint64_t)1 << 32 | t->starts, EXTI_E_FORMAT, dysymtab + 76},
         {"LC_DYSYMTAB 6: external relocations: dyld ignores them", dysymtab + 64, 8,
@@ -450,7 +451,7 @@ static void corrupt_pieces_are_told(void **state)
     assert_corruptions(f, (struct macho_toy_opts){0}, table, ARRAY_SIZE(table));
 }
 
-/* Commands that the toy has none of, in place of one that is built alike. */
+/* Commands that the toy lacks, in place of one with the same structure. */
 static void every_kind_of_piece_and_string_is_looked_at(void **state)
 {
     static const struct {
@@ -494,7 +495,7 @@ static void every_kind_of_piece_and_string_is_looked_at(void **state)
         assert_ok(open_toy(f), &f->err);
         mtoy_put(t, at + 8, 4, 32);
         assert_exti(open_toy(f), EXTI_E_FORMAT, &f->err, at + 8);
-        assert_says(&f->err, "13: its string's offset is 32, not from 12 to 31");
+        assert_says(&f->err, "13: the string offset is 32, not from 12 to 31");
     }
 }
 
@@ -544,7 +545,7 @@ static void corrupt_chained_commands_are_told(void **state)
                        ARRAY_SIZE(table));
 }
 
-/* `count` commands of `size` bytes behind a header, with names that differ in their last bytes. */
+/* `count` commands of `size` bytes after a header, with names that differ in their last bytes. */
 static size_t put_names(uint8_t *b, uint32_t cmd, uint32_t count, uint32_t size)
 {
     const uint32_t header[] = {MH_MAGIC_64, CPU_TYPE_X86_64, 3, MH_BUNDLE, count, count * size};
@@ -562,7 +563,7 @@ static size_t put_names(uint8_t *b, uint32_t cmd, uint32_t count, uint32_t size)
     return (size_t)(p - b);
 }
 
-/* Comparing them all would take its time. */
+/* Comparing all pairs would take too long. */
 static void too_many_names_are_refused(void **state)
 {
     static const struct {

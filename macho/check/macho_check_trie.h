@@ -1,0 +1,11 @@
+/* The exports trie. */
+#ifndef MACHO_CHECK_MACHO_CHECK_TRIE_H
+#define MACHO_CHECK_MACHO_CHECK_TRIE_H
+
+#include "macho/check/macho_check_state.h"
+
+int exti__macho_rule_trie(struct macho_check *c, const struct macho_file *f,
+                          struct exti_error *err);
+int exti__macho_step_exports(struct macho_check *c, struct exti_error *err);
+
+#endif
