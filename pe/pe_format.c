@@ -1,6 +1,10 @@
 #include "pe/pe_format.h"
 
-#include "pe/read/pe_priv.h"
+#include "base/span.h"
+#include "pe/check/pe_check.h"
+#include "pe/edit/pe_plan.h"
+#include "pe/read/pe_defs.h"
+#include "pe/read/pe_image.h"
 
 static bool probe(struct exti_span file)
 {

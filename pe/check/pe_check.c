@@ -1,11 +1,18 @@
 /* The self-check: opens both files, then runs the tables of rules and steps. */
+#include "pe/check/pe_check.h"
+
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "pe/check/pe_check_priv.h"
+#include "pe/check/pe_changeable.h"
+#include "pe/check/pe_check_bytes.h"
+#include "pe/check/pe_check_edit.h"
+#include "pe/check/pe_check_export.h"
+#include "pe/check/pe_check_header.h"
+#include "pe/check/pe_check_import.h"
+#include "pe/check/pe_check_table.h"
+#include "pe/read/pe_file.h"
 
 enum { CERTIFICATE_ALIGN = 8 };
 
@@ -51,27 +58,7 @@ const struct pe_check_step exti__pe_steps[] = {
 };
 const size_t exti__pe_step_count = sizeof exti__pe_steps / sizeof *exti__pe_steps;
 
-/* ---- findings ------------------------------------------------------------------------------------------ */
-
-void exti__pe_finding(struct pe_check *c, uint64_t at, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    exti__findings_report(&c->judge, at, fmt, ap);
-    va_end(ap);
-}
-
-void exti__pe_broken(struct pe_check *c, uint64_t at, const char *subject, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    exti__findings_broken(&c->judge, at, subject, fmt, ap);
-    va_end(ap);
-}
-
-/* ---- the two files ---------------------------------------------------------------------------------------- */
+/* ---- the two files --------------------------------------------------------------------------- */
 
 static bool same_bytes(const struct exti_plan *plan, struct exti_span b, struct exti_span a)
 {

@@ -1,162 +1,14 @@
 /* All bytes that no other step answers for are those of the original. */
+#include "pe/check/pe_check_bytes.h"
+
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "pe/check/pe_check_priv.h"
 
 enum { CERTIFICATE_ALIGN = 8 };
 
-int exti__pe_range_add(struct pe_ranges *r, uint64_t at, uint64_t size, struct exti_error *err)
-{
-    if (!size)
-        return 0;
-    if (r->n == r->cap) {
-        const size_t cap = r->cap ? r->cap * 2 : 64;
-        struct pe_range *p = exti__realloc_array(r->v, cap, sizeof *p);
-
-        if (!p)
-            return exti__fail_nomem(err);
-        r->v = p;
-        r->cap = cap;
-    }
-    r->v[r->n++] = (struct pe_range){at, at + size};
-    return 0;
-}
-
-static int by_start(const void *a, const void *b)
-{
-    const struct pe_range *x = a, *y = b;
-
-    return (x->at > y->at) - (x->at < y->at);
-}
-
-void exti__pe_ranges_sort(struct pe_ranges *r)
-{
-    size_t kept = 0;
-
-    if (r->n)
-        qsort(r->v, r->n, sizeof *r->v, by_start);
-    for (size_t i = 0; i < r->n; i++)
-        if (kept && r->v[i].at <= r->v[kept - 1].end) {
-            if (r->v[i].end > r->v[kept - 1].end)
-                r->v[kept - 1].end = r->v[i].end;
-        } else {
-            r->v[kept++] = r->v[i];
-        }
-    r->n = kept;
-}
-
-bool exti__pe_ranges_meet(const struct pe_ranges *r, uint64_t at, uint64_t end)
-{
-    size_t low = 0, high = r->n;
-
-    while (low < high) {
-        const size_t mid = low + (high - low) / 2;
-
-        if (r->v[mid].end <= at)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < r->n && r->v[low].at < end;
-}
-
-/* ---- what edits may change ------------------------------------------------------------------------------- */
-
-static int note_imports(struct pe_check *c, struct exti_error *err)
-{
-    int rc = 0;
-
-    for (size_t i = 0; !rc && i < c->dlls_before.n; i++) {
-        const struct pe_dll *d = &c->dlls_before.v[i];
-
-        rc = d->delay ? exti__pe_range_add(&c->fields, d->at + 4, 4, err)
-                      : exti__pe_range_add(&c->fields, d->at + 4, 12, err);
-        if (!rc && d->delay)
-            rc = exti__pe_range_add(&c->fields, d->at + 28, 4, err);
-        if (!rc && exti__pe_may_rename(c, d->name))
-            rc = exti__pe_range_add(&c->texts, d->name_at, strlen(d->name) + 1, err);
-    }
-    return rc;
-}
-
-/* A directory that moved leaves the old one behind as it was. */
-static bool exports_moved(const struct pe_check *c)
-{
-    return c->exports_after.present && c->exports_after.rva != c->exports_before.rva;
-}
-
-static int note_forwarders(struct pe_check *c, struct exti_error *err)
-{
-    const struct pe_exported *x = &c->exports_before;
-    char library[PE_LONGEST_NAME + 1];
-    int rc = 0;
-
-    for (uint32_t i = 0; !rc && i < x->function_count; i++) {
-        uint32_t rva;
-        const char *text = exti__pe_forwarder(&c->before, x, i, &rva);
-
-        if (!text || !exti__pe_forwarder_library(text, library, sizeof library) ||
-            !exti__pe_may_rename(c, library))
-            continue;
-        c->forwarders_change = true;
-        if (exports_moved(c))
-            return 0;
-        rc = exti__pe_range_add(&c->texts, (uint64_t)((const uint8_t *)text - c->before.file.p),
-                                strlen(text) + 1, err);
-        if (!rc)
-            rc = exti__pe_range_add(&c->fields, x->functions.base + 4 * (uint64_t)i, 4, err);
-    }
-    return rc;
-}
-
-static int note_exports(struct pe_check *c, struct exti_error *err)
-{
-    const struct pe_exported *x = &c->exports_before;
-    int rc = 0;
-
-    if (!x->present)
-        return 0;
-    if (!exports_moved(c))
-        rc = exti__pe_range_add(&c->fields, x->at + 12, 4, err);
-    if (!rc && x->dll_at && (!c->opts || c->opts->id))
-        rc = exti__pe_range_add(&c->texts, x->dll_at, strlen(x->dll) + 1, err);
-    return rc ? rc : note_forwarders(c, err);
-}
-
-static int note_debug(struct pe_check *c, struct exti_error *err)
-{
-    const struct pe_view *b = &c->before;
-    const size_t i = IMAGE_DIRECTORY_ENTRY_DEBUG;
-    struct exti_span s;
-    int rc = 0;
-
-    if (!c->shift || !exti__pe_view_at(b, b->directory[i].rva, b->directory[i].size, &s))
-        return 0;
-    for (size_t at = 0; !rc && at + DEBUG_DIRECTORY_SIZE <= s.n; at += DEBUG_DIRECTORY_SIZE)
-        rc = exti__pe_range_add(&c->fields, s.base + at + 24, 4, err);
-    return rc;
-}
-
-int exti__pe_changeable(struct pe_check *c, struct exti_error *err)
-{
-    uint64_t at;
-    int rc = note_imports(c, err);
-
-    if (!rc)
-        rc = note_exports(c, err);
-    if (!rc && exti__pe_load_flags_at(&c->before, &at))
-        rc = exti__pe_range_add(&c->fields, at, 2, err);
-    if (!rc)
-        rc = note_debug(c, err);
-    exti__pe_ranges_sort(&c->texts);
-    exti__pe_ranges_sort(&c->fields);
-    return rc;
-}
-
-/* ---- the comparison ---------------------------------------------------------------------------------------- */
+/* ---- the comparison -------------------------------------------------------------------------- */
 
 static const char *place_name(const struct pe_view *v, uint64_t at)
 {
@@ -379,7 +231,7 @@ int exti__pe_step_bytes(struct pe_check *c, struct exti_error *err)
     return rc;
 }
 
-/* ---- the end ----------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 /* Where the bytes begin that only the copy has, as a section of its own or a part of the last; SIZE_MAX:
  * it has none. */

@@ -1,8 +1,8 @@
 /* Headers, directories and the section table: the original's but for what an edit needs. */
+#include "pe/check/pe_check_edit.h"
+
 #include <inttypes.h>
 #include <string.h>
-
-#include "pe/check/pe_check_priv.h"
 
 #define ADDED_SECTION ".extiso"
 
@@ -165,7 +165,7 @@ int exti__pe_step_signature(struct pe_check *c, struct exti_error *err)
     return 0;
 }
 
-/* ---- sections --------------------------------------------------------------------------------------------- */
+/* ---- sections -------------------------------------------------------------------------------- */
 
 static bool holds_directory(const struct pe_check *c, const struct pe_view_section *s)
 {

@@ -1,7 +1,7 @@
 /* What the edits make of names of libraries, by the words of the public header. */
-#include <string.h>
+#include "pe/check/pe_check_expect.h"
 
-#include "pe/check/pe_check_priv.h"
+#include <string.h>
 
 static char lower(char ch)
 {
@@ -57,7 +57,7 @@ bool exti__pe_follows(const struct pe_check *c, const char *was, const char *now
            (exti__pe_same_library(wanted, was) && strcmp(was, now) == 0);
 }
 
-/* ---- forwarders: "library.symbol", the library without ".dll" -------------------------------------------- */
+/* ---- forwarders: "library.symbol", the library without ".dll" -------------------------------- */
 
 /* Mangled names of C++ begin with a question mark and may hold dots; in others the last one counts. */
 static const char *symbol_of(const char *forwarder)

@@ -1,9 +1,10 @@
 /* The rules of Windows' loader, and of tools, for headers, sections and directories. */
+#include "pe/check/pe_check_header.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/checked.h"
-#include "pe/check/pe_check_priv.h"
 
 enum { PAGE = 4096, RVAS_AND_SIZES = 8 };
 
@@ -175,7 +176,7 @@ int exti__pe_rule_raw(struct pe_check *c, const struct pe_view *v, struct exti_e
     return 0;
 }
 
-/* ---- directories ----------------------------------------------------------------------------------- */
+/* ---- directories ----------------------------------------------------------------------------- */
 
 static void check_directory(struct pe_check *c, const struct pe_view *v, size_t i)
 {

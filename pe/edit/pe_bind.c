@@ -1,11 +1,16 @@
 /* Imports that change their library.  A name is bound wherever the new library has it; an ordinal means
  * something only to the library that gave it. */
+#include "pe/edit/pe_bind.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "pe/edit/pe_plan.h"
+#include "pe/edit/pe_put.h"
+#include "pe/edit/pe_rename.h"
+#include "pe/read/pe_export.h"
+#include "pe/read/pe_import.h"
 
 struct bind {
     struct pe_edit *e;
@@ -19,18 +24,14 @@ struct bind {
 static int add_name(void *user, const struct pe_export *x, struct exti_error *err)
 {
     struct bind *b = user;
+    const char **p;
 
     if (!x->name)
         return 0;
-    if (b->count == b->cap) {
-        size_t cap = b->cap ? b->cap * 2 : 256;
-        const char **p = exti__realloc_array(b->names, cap, sizeof *p);
-
-        if (!p)
-            return exti__fail_nomem(err);
-        b->names = p;
-        b->cap = cap;
-    }
+    p = exti__array_room(b->names, b->count, &b->cap, sizeof *p);
+    if (!p)
+        return exti__fail_nomem(err);
+    b->names = p;
     b->names[b->count++] = x->name;
     return 0;
 }

@@ -1,6 +1,6 @@
 /* The image checksum, which Windows demands of drivers and of DLLs that it loads early; elsewhere tools
  * alone look at it. */
-#include "pe/read/pe_priv.h"
+#include "pe/edit/pe_checksum.h"
 
 /* What `n` bytes at `at` in the file count as in a sum of 16-bit little-endian words.  Each byte counts
  * by the parity of its place, so parts of odd size need no joining. */

@@ -1,9 +1,11 @@
 /* The plan's last steps: the headers as patches, the tail, and over all of it the checksum. */
+#include "pe/edit/pe_finish.h"
+
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "pe/edit/pe_plan.h"
+#include "pe/edit/pe_checksum.h"
 
 enum { OPTIONAL_CHECKSUM = 64 };
 

@@ -1,25 +1,26 @@
 /* Forwarders: exports that name a symbol of another library, "python311.PyList_New".  The loader takes an
  * export for one by its address alone: in the range of the export directory. */
+#include "pe/edit/pe_forward.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "pe/edit/pe_plan.h"
+#include "pe/edit/pe_put.h"
+#include "pe/edit/pe_rename.h"
+#include "pe/read/pe_address.h"
 
 enum { FUNCTIONS = 28 }; /* field of the export directory */
 
 static int add_forwarder(struct pe_edit *e, struct pe_forwarder x, struct exti_error *err)
 {
-    if (e->forwarder_count == e->forwarder_cap) {
-        size_t cap = e->forwarder_cap ? e->forwarder_cap * 2 : 64;
-        struct pe_forwarder *p = exti__realloc_array(e->forwarders, cap, sizeof *p);
+    struct pe_forwarder *p =
+        exti__array_room(e->forwarders, e->forwarder_count, &e->forwarder_cap, sizeof *p);
 
-        if (!p)
-            return exti__fail_nomem(err);
-        e->forwarders = p;
-        e->forwarder_cap = cap;
-    }
+    if (!p)
+        return exti__fail_nomem(err);
+    e->forwarders = p;
     e->forwarders[e->forwarder_count++] = x;
     return 0;
 }

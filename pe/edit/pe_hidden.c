@@ -1,11 +1,16 @@
 /* GNU dlltool's delay imports have their descriptors wherever the linker put them and no entry in the
  * directory of delay imports, which stays empty.  One that names a renamed library would load the
  * original behind the copy's back. */
+#include "pe/edit/pe_hidden.h"
+
 #include <string.h>
 
 #include "base/error.h"
-#include "base/os/fs.h"
-#include "pe/edit/pe_plan.h"
+#include "base/os/path.h"
+#include "pe/edit/pe_put.h"
+#include "pe/edit/pe_rename.h"
+#include "pe/read/pe_address.h"
+#include "pe/read/pe_import.h"
 
 enum { ATTRIBUTES_RVA = 1 };
 
@@ -35,12 +40,10 @@ static bool same(const char *name, const char *other)
  * that. */
 static bool is_meant(const struct exti_rewrite_opts *o, const char *name)
 {
-    const char *slash = o->bind_file ? exti__path_last_slash(o->bind_file) : NULL;
-
     for (size_t i = 0; i < o->needed_count; i++)
         if (same(name, o->needed[i].from))
             return true;
-    return o->bind_file && same(name, slash ? slash + 1 : o->bind_file);
+    return o->bind_file && same(name, exti__base_name(o->bind_file));
 }
 
 /* The next word from `at` on that may begin a descriptor: few have its first byte. */

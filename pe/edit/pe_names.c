@@ -1,68 +1,14 @@
 /* Which names change: of imported libraries, of those that forwarders lead to, and the file's own. */
+#include "pe/edit/pe_names.h"
+
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "pe/edit/pe_plan.h"
-
-static int lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
-}
-
-static bool equal(const char *a, const char *b, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (lower(a[i]) != lower(b[i]))
-            return false;
-    return true;
-}
-
-static size_t stem(const char *name, size_t n)
-{
-    return n > 4 && equal(name + n - 4, ".dll", 4) ? n - 4 : n;
-}
-
-bool exti__pe_same_dll(const char *a, size_t a_size, const char *b, size_t b_size)
-{
-    size_t n = stem(a, a_size);
-
-    return n == stem(b, b_size) && equal(a, b, n);
-}
-
-const char *exti__pe_new_name(struct pe_edit *e, const char *name, size_t n)
-{
-    const struct exti_rewrite_opts *o = e->req->opts;
-
-    for (size_t i = 0; i < o->needed_count; i++) {
-        const struct exti_needed *op = &o->needed[i];
-
-        if (exti__pe_same_dll(name, n, op->from, strlen(op->from))) {
-            name = op->to;
-            n = strlen(name);
-            e->seen[i] = true;
-        } else if (exti__pe_same_dll(name, n, op->to, strlen(op->to))) {
-            /* Replaced already: so that editing a file twice is editing it once. */
-            e->seen[i] = true;
-        }
-    }
-    return name;
-}
-
-int exti__pe_add_rename(struct pe_edit *e, struct pe_rename r, struct exti_error *err)
-{
-    if (e->rename_count == e->rename_cap) {
-        size_t cap = e->rename_cap ? e->rename_cap * 2 : 8;
-        struct pe_rename *p = exti__realloc_array(e->renames, cap, sizeof *p);
-
-        if (!p)
-            return exti__fail_nomem(err);
-        e->renames = p;
-        e->rename_cap = cap;
-    }
-    e->renames[e->rename_count++] = r;
-    return 0;
-}
+#include "pe/edit/pe_forward.h"
+#include "pe/edit/pe_hidden.h"
+#include "pe/edit/pe_rename.h"
+#include "pe/read/pe_import.h"
 
 static int edit_import(void *user, const struct pe_import *im, struct exti_error *err)
 {

@@ -1,13 +1,19 @@
 /* Where names go that do not fit in place: into the unused end of a section that can be read, the one
  * with the directory first, since some tools look for names only there; else into a section of their
  * own. */
+#include "pe/edit/pe_place.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "pe/edit/pe_plan.h"
+#include "pe/edit/pe_forward.h"
+#include "pe/edit/pe_put.h"
+#include "pe/edit/pe_room.h"
+#include "pe/edit/pe_slot.h"
+#include "pe/read/pe_address.h"
 
 #define PAGE 4096u
 #define UNWANTED (IMAGE_SCN_MEM_SHARED | IMAGE_SCN_MEM_DISCARDABLE | IMAGE_SCN_MEM_EXECUTE)

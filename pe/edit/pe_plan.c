@@ -3,6 +3,12 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "pe/edit/pe_bind.h"
+#include "pe/edit/pe_finish.h"
+#include "pe/edit/pe_names.h"
+#include "pe/edit/pe_place.h"
+#include "pe/edit/pe_slot.h"
+#include "pe/edit/pe_strip.h"
 
 /* New names, and an export directory that moves with all its forwarders. */
 #define GROWTH 4

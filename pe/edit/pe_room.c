@@ -1,11 +1,14 @@
 /* A section for the names behind all others, in memory and in the file, whose header needs 40 bytes of
  * zeros; or more of the last section. */
+#include "pe/edit/pe_room.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "pe/edit/pe_plan.h"
+#include "pe/edit/pe_put.h"
+#include "pe/read/pe_address.h"
 
 /* Fields of the COFF, optional and section headers. */
 enum {

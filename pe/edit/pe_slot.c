@@ -1,11 +1,15 @@
 /* Which strings can be overwritten where they are: those that the new words fit and that nothing else
  * refers to, neither as a whole nor by their end, nor has for a part of its own. */
+#include "pe/edit/pe_slot.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "pe/edit/pe_plan.h"
+#include "pe/edit/pe_put.h"
+#include "pe/read/pe_address.h"
+#include "pe/read/pe_import.h"
 
 /* Several times what the largest libraries have; keeps the work on a hostile file in bounds. */
 enum { MOST_REFERENCES = 1 << 22 };

@@ -1,10 +1,14 @@
 /* What cannot be rewritten at all, and what a changed copy cannot keep: the signature, what was bound in
  * advance, and where the system looks for its libraries. */
+#include "pe/edit/pe_strip.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "pe/edit/pe_plan.h"
+#include "pe/edit/pe_put.h"
+#include "pe/read/pe_address.h"
+#include "pe/read/pe_import.h"
 
 /* Fields, by the structure they stand in. */
 enum {
@@ -12,22 +16,6 @@ enum {
     IMPORT_TIMESTAMP = 4, /* then ForwarderChain */
     DELAY_TIMESTAMP = 28
 };
-
-const char *exti__pe_unfit(const struct pe_file *f, uint64_t *at)
-{
-    const struct pe_section *first = &f->sections[0];
-
-    if (at)
-        *at = f->nt_at + 22;
-    if (f->characteristics & IMAGE_FILE_RELOCS_STRIPPED)
-        return "has no relocations (IMAGE_FILE_RELOCS_STRIPPED): a copy could not be loaded beside "
-               "the original";
-    if (at)
-        *at = first->at;
-    if (first->characteristics & IMAGE_SCN_MEM_EXECUTE && !first->raw_size)
-        return "is packed: its first section is code that the file does not hold";
-    return NULL;
-}
 
 int exti__pe_refuse(const struct pe_edit *e, struct exti_error *err)
 {

@@ -1,8 +1,10 @@
 /* The data directories: where they lie, and what they tell of the kind of file. */
+#include "pe/read/pe_directory.h"
+
 #include <inttypes.h>
 
 #include "base/error.h"
-#include "pe/read/pe_read.h"
+#include "pe/read/pe_address.h"
 
 static const char *const names[IMAGE_NUMBEROF_DIRECTORY_ENTRIES] = {
     [IMAGE_DIRECTORY_ENTRY_EXPORT] = "export directory",

@@ -1,10 +1,12 @@
 /* The export directory: three tables, of addresses by ordinal, of names, and of the names' ordinals. */
+#include "pe/read/pe_export.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "pe/read/pe_priv.h"
+#include "pe/read/pe_address.h"
 
 static const char what[] = "export directory";
 
@@ -116,7 +118,7 @@ int exti__pe_exports_open(const struct pe_file *f, struct pe_exports *out, struc
     return rc;
 }
 
-/* ---- the exports ------------------------------------------------------------------------------------- */
+/* ---- the exports ----------------------------------------------------------------------------- */
 
 /* The names of each slot, as lists through `next` in the order of the table of names; both hold
  * indices plus 1. */

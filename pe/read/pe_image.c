@@ -1,5 +1,7 @@
 /* Describing a DLL: the read operation.  What is imported or exported by ordinal alone is called "#12",
  * which no compiler makes of a name. */
+#include "pe/read/pe_image.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,9 +9,11 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "pe/read/pe_priv.h"
+#include "pe/read/pe_address.h"
+#include "pe/read/pe_export.h"
+#include "pe/read/pe_import.h"
 
-/* ---- what the directories tell ------------------------------------------------------------------------ */
+/* ---- what the directories tell --------------------------------------------------------------- */
 
 enum {
     DEBUG_TYPE_CODEVIEW = 2,
@@ -113,7 +117,7 @@ static uint64_t header_room(const struct pe_file *f)
     return n;
 }
 
-/* ---- symbols ------------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 struct symbols {
     const struct pe_file *f;
@@ -212,7 +216,7 @@ static int add_symbols(const struct pe_file *f, struct exti_image *im, struct ex
     return walk_symbols(&x, &exports, err);
 }
 
-/* ---- the file -------------------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static int describe(const struct pe_file *f, struct exti_image *im, struct exti_error *err)
 {

@@ -1,9 +1,11 @@
 /* Import and delay import descriptors, and the symbols they name. */
+#include "pe/read/pe_import.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/error.h"
-#include "pe/read/pe_priv.h"
+#include "pe/read/pe_address.h"
 
 typedef int (*import_fn)(void *user, const struct pe_import *im, struct exti_error *err);
 
@@ -52,7 +54,7 @@ static int check_tables(const struct pe_file *f, const struct pe_import *im, uin
                              err);
 }
 
-/* ---- import descriptors ------------------------------------------------------------------------------ */
+/* ---- import descriptors ---------------------------------------------------------------------- */
 
 /* Borland's linker left rubbish in OriginalFirstThunk; Windows takes what is no address inside the
  * image for none. */
@@ -92,7 +94,7 @@ static int read_import(const struct pe_file *f, struct exti_span s, size_t i, st
     return check_tables(f, im, 16, w.text, err);
 }
 
-/* ---- delay import descriptors ------------------------------------------------------------------------- */
+/* ---- delay import descriptors ---------------------------------------------------------------- */
 
 /* Fields of version 1 hold addresses, as only 32-bit files can. */
 static int to_rva(const struct pe_file *f, const struct pe_import *im, uint32_t field,
@@ -143,7 +145,7 @@ static int read_delay_import(const struct pe_file *f, struct exti_span s, size_t
     return rc ? rc : check_tables(f, im, 12, w.text, err);
 }
 
-/* ---- both ------------------------------------------------------------------------------------------------ */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 static int walk(const struct pe_file *f, bool delay, import_fn each, void *user,
                 struct exti_error *err)
@@ -182,7 +184,7 @@ int exti__pe_imports(const struct pe_file *f, import_fn each, void *user, struct
     return rc ? rc : walk(f, true, each, user, err);
 }
 
-/* ---- symbols ------------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 /* One entry of a table of names: an ordinal behind a set high bit, or the RVA of a hint and a name.  In
  * a delay import by address the entry is an address as well. */

@@ -7,9 +7,12 @@
 #include <string.h>
 
 #include "base/plan.h"
-#include "pe/check/pe_check_priv.h"
+#include "pe/check/pe_check.h"
+#include "pe/edit/pe_checksum.h"
 #include "pe/pe_format.h"
-#include "pe/read/pe_priv.h"
+#include "pe/read/pe_address.h"
+#include "pe/read/pe_export.h"
+#include "pe/read/pe_import.h"
 #include "tests/unit/pe/pe_toy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -66,7 +69,7 @@ static bool is_whole(void)
     return getenv("EXTI_FUZZ_WHOLE") != NULL;
 }
 
-/* ---- everything that can be walked ------------------------------------------------------------------ */
+/* ---- everything that can be walked ----------------------------------------------------------- */
 
 struct walked {
     const struct pe_file *f;
@@ -136,7 +139,7 @@ static void walk(struct exti_span file)
         printf(" ");
 }
 
-/* ---- the promises ------------------------------------------------------------------------------------ */
+/* ---- the promises ---------------------------------------------------------------------------- */
 
 static int must_not_report(void *user, const struct exti_error *finding)
 {

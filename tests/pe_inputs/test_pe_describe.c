@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pe/edit/pe_checksum.h"
 #include "pe/pe_format.h"
-#include "pe/read/pe_priv.h"
+#include "pe/read/pe_file.h"
 
 enum { NOT_HERE = 77 };
 
@@ -45,7 +46,7 @@ static char *sorted(struct test *t, char *s)
     return out;
 }
 
-/* ---- what each of them looks at -------------------------------------------------------------------- */
+/* ---- what each of them looks at -------------------------------------------------------------- */
 
 static void say_symbols(FILE *out, bool code)
 {
@@ -118,7 +119,7 @@ static void compare(struct test *t, const char *path, const char *how, void (*sa
     assert_string_equal(sorted(t, text), sorted(t, theirs));
 }
 
-/* ---- all files ------------------------------------------------------------------------------------------ */
+/* ---- all files ------------------------------------------------------------------------------- */
 
 /* Looks into the first `count` folders. */
 static void each_input(struct test *t, const char *how, void (*say)(FILE *out), size_t count)

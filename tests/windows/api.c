@@ -90,7 +90,7 @@ static int call_plain(HMODULE h, const char *name)
     return h ? ((int (*)(void))(uintptr_t)GetProcAddress(h, name))() : -1;
 }
 
-/* ---- isolation ---- */
+/* ---- isolation ------------------------------------------------------------------------------- */
 
 static void without_rewriting_the_api_is_shared(void)
 {
@@ -125,7 +125,7 @@ static void contexts_are_isolated(void)
     CHECK(close_ctx(a) && call(y, "ext_bump") == 202 && close_ctx(b));
 }
 
-/* ---- what an extension brings along ---- */
+/* ---- what an extension brings along ---------------------------------------------------------- */
 
 static struct exti_ctx *open_choice(const char *dir, const char *sub, enum exti_closure closure,
                                     const struct exti_rule *rule)
@@ -371,7 +371,7 @@ static void redirects_are_bound(void)
     close_ctx(ctx);
 }
 
-/* ---- the directory ---- */
+/* ---- the directory --------------------------------------------------------------------------- */
 
 static FILETIME time_of(const char *path)
 {
@@ -488,7 +488,7 @@ static void one_directory_loads_once(void)
     CHECK(close_ctx(b) && close_ctx(a));
 }
 
-/* ---- failures ---- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 static void missing_dependency_is_named(void)
 {
@@ -579,7 +579,7 @@ static void elf_is_copied_but_not_loaded(void)
     CHECK_ERR(!exti_dir_clean(c, &err) && !exists(c), &err);
 }
 
-/* ---- threads ---- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 enum { THREADS = 8, ROUNDS = 5, EXTENSIONS = 6 };
 

@@ -79,7 +79,7 @@ static void set_read_only(const char *path)
     SetFileAttributesW(w.text, FILE_ATTRIBUTE_READONLY);
 }
 
-/* ---- looking and reading ---- */
+/* ---- looking and reading --------------------------------------------------------------------- */
 
 static void id_tells_versions(void)
 {
@@ -158,7 +158,7 @@ static void read_has_a_limit(void)
     CHECK(exti__fs_read(at("none"), 4, &text, &n, &err) == EXTI_E_IO && err.os_error == ENOENT);
 }
 
-/* ---- names ---- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void names_are_unicode(void)
 {
@@ -241,7 +241,7 @@ static void texts_of_paths(void)
     CHECK(!exti__fs_is_temporary(".exti-0123456789abcdef0123456789abcdeg"));
 }
 
-/* ---- folders ---- */
+/* ---- folders --------------------------------------------------------------------------------- */
 
 static void folders_are_made_and_removed(void)
 {
@@ -298,7 +298,7 @@ static int leave(const char *note)
     return !copy_dll(path) || !load(path) || exti__fs_replace(note, dir, strlen(dir), 0, &err);
 }
 
-/* ---- replacing and removing ---- */
+/* ---- replacing and removing ------------------------------------------------------------------ */
 
 static void replace_leaves_nothing_else(void)
 {
@@ -402,7 +402,7 @@ static void loaded_library_is_replaced_and_then_removed(void)
     CHECK(!exists(path));
 }
 
-/* ---- locks ---- */
+/* ---- locks ----------------------------------------------------------------------------------- */
 
 enum { THREADS = 8, ROUNDS = 40 };
 static volatile int counter;

@@ -6,7 +6,11 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "pe/read/pe_priv.h"
+#include "pe/check/pe_check.h"
+#include "pe/edit/pe_plan.h"
+#include "pe/read/pe_address.h"
+#include "pe/read/pe_export.h"
+#include "pe/read/pe_import.h"
 #include "tests/support/exti_test.h"
 #include "tests/unit/pe/pe_toy.h"
 

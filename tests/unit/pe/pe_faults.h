@@ -4,8 +4,9 @@
 
 #include <string.h>
 
+#include "base/format.h"
 #include "base/mem.h"
-#include "pe/read/pe_priv.h"
+#include "pe/read/pe_file.h"
 #include "tests/support/exti_test.h"
 #include "tests/unit/pe/pe_toy.h"
 

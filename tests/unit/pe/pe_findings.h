@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "pe/check/pe_check_priv.h"
+#include "pe/check/pe_check.h"
 #include "tests/unit/pe/pe_toy.h"
 
 struct fixture {

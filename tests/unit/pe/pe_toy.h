@@ -131,7 +131,7 @@ static inline size_t ptoy_address(struct pe_toy *t, size_t width, uint32_t rva)
     return ptoy_add(t, width, t->base + rva);
 }
 
-/* ---- sections ----------------------------------------------------------------------------------------- */
+/* ---- sections -------------------------------------------------------------------------------- */
 
 static inline void ptoy_begin(struct pe_toy *t, size_t i)
 {
@@ -200,7 +200,7 @@ static inline void ptoy_headers(struct pe_toy *t)
     t->n = t->headers_end;
 }
 
-/* ---- imports -------------------------------------------------------------------------------------------- */
+/* ---- imports --------------------------------------------------------------------------------- */
 
 /* A hint and a name; 2 bytes of zeros behind it, so that the next is at an even place. */
 static inline size_t ptoy_hint(struct pe_toy *t, const char *name)
@@ -311,7 +311,7 @@ static inline void ptoy_delay_imports(struct pe_toy *t)
     ptoy_set_directory(t, IMAGE_DIRECTORY_ENTRY_DELAY_IMPORT, t->delay, t->n - t->delay);
 }
 
-/* ---- exports -------------------------------------------------------------------------------------------- */
+/* ---- exports --------------------------------------------------------------------------------- */
 
 static inline void ptoy_export_header(struct pe_toy *t, size_t functions, size_t names)
 {
@@ -375,7 +375,7 @@ static inline void ptoy_given_exports(struct pe_toy *t)
     }
 }
 
-/* ---- the rest of .rdata, .data and .reloc ------------------------------------------------------------------ */
+/* ---- the rest of .rdata, .data and .reloc ---------------------------------------------------- */
 
 static inline void ptoy_data(struct pe_toy *t)
 {
@@ -474,7 +474,7 @@ static inline void ptoy_relocs(struct pe_toy *t)
     ptoy_set_directory(t, IMAGE_DIRECTORY_ENTRY_BASERELOC, start, t->n - start);
 }
 
-/* ---- behind the sections ------------------------------------------------------------------------------------ */
+/* ---- behind the sections --------------------------------------------------------------------- */
 
 static inline void ptoy_symbols(struct pe_toy *t)
 {

@@ -85,7 +85,7 @@ static const struct exti_needed longer[] = {
 static const struct exti_rewrite_opts asked_longer = {OPTS, .needed = longer, .needed_count = 1};
 static const char *const given[] = {"one", "two", NULL};
 
-/* ---- good copies ------------------------------------------------------------------------------------------ */
+/* ---- good copies ----------------------------------------------------------------------------- */
 
 static void good_copies_are_let_pass(void **state)
 {
@@ -169,7 +169,7 @@ static void a_plan_saves_reading_what_it_does_not_name(void **state)
     exti__plan_free(&plan);
 }
 
-/* ---- faults ------------------------------------------------------------------------------------------------ */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 #define EDIT(name, at, width, value)                                                               \
     static void name(struct pe_toy *t)                                                             \
@@ -448,7 +448,7 @@ static void written_over_bytes_are_seen(void **state)
     assert_says(&f->first, "where the original has 0xaa");
 }
 
-/* ---- symbols of the new library ---------------------------------------------------------------------------- */
+/* ---- symbols of the new library -------------------------------------------------------------- */
 
 static void check_with(struct fixture *f, const struct pe_toy_opts *library)
 {
@@ -484,7 +484,7 @@ static void symbols_must_be_in_the_new_library(void **state)
     assert_says(&f->first, "by ordinal 77");
 }
 
-/* ---- what cannot be compared --------------------------------------------------------------------------------- */
+/* ---- what cannot be compared ----------------------------------------------------------------- */
 
 static void what_is_no_library_is_told(void **state)
 {

@@ -2,7 +2,7 @@
  * another. */
 #include <stdlib.h>
 
-#include "pe/check/pe_check_priv.h"
+#include "pe/check/pe_check.h"
 #include "tests/unit/pe/pe_copy.h"
 
 #define MINGW "x86_64-w64-mingw32-gcc"
@@ -154,7 +154,7 @@ static void a_bound_library_is_looked_into(void **state)
     assert_says(&f->err, "the library to import is for 0xaa64");
 }
 
-/* ---- as GNU ld links them ---------------------------------------------------------------------------------- */
+/* ---- as GNU ld links them -------------------------------------------------------------------- */
 
 static void copy_linked(struct copy_fixture *f, struct exti_span file)
 {

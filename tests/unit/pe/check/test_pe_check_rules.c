@@ -30,7 +30,7 @@ static void toys_break_no_rule(void **state)
     }
 }
 
-/* ---- faults ------------------------------------------------------------------------------------------- */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 #define EDIT(name, at, width, value)                                                               \
     static void name(struct pe_toy *t)                                                             \

@@ -1,5 +1,7 @@
 #include "tests/unit/pe/pe_faults.h"
 
+#include "pe/edit/pe_checksum.h"
+
 static uint32_t checksum(const void *p, size_t n, uint64_t field)
 {
     const struct exti_span s = exti__span(p, n);

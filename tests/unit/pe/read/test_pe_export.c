@@ -1,5 +1,7 @@
 #include "tests/unit/pe/pe_faults.h"
 
+#include "pe/read/pe_export.h"
+
 struct seen {
     struct pe_export list[16];
     size_t count;

@@ -162,7 +162,7 @@ static void what_only_its_size_says_is_missing_is(void **state)
     assert_int_equal(f->image.info.signature, EXTI_SIGNATURE_NONE);
 }
 
-/* ---- faults ---------------------------------------------------------------------------------------------- */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 static void corrupt_descriptions_are_told(void **state)
 {

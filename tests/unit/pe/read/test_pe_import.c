@@ -1,5 +1,7 @@
 #include "tests/unit/pe/pe_faults.h"
 
+#include "pe/read/pe_import.h"
+
 struct seen {
     struct pe_import list[8];
     size_t count;
@@ -229,7 +231,7 @@ static void corrupt_delay_imports_are_told(void **state)
     assert_faults(f, old, old_faults, ARRAY_SIZE(old_faults), attempt);
 }
 
-/* ---- limits --------------------------------------------------------------------------------------------- */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 static size_t fill(struct pe_fixture *f, size_t bytes)
 {

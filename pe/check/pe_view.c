@@ -1,9 +1,11 @@
 /* The judge's own reading of a file: headers, sections, and what stands at an address. */
+#include "pe/check/pe_view.h"
+
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/error.h"
 #include "base/mem.h"
-#include "pe/check/pe_check_priv.h"
 
 uint16_t exti__pe_word16(const uint8_t *p)
 {
@@ -136,7 +138,7 @@ void exti__pe_view_close(struct pe_view *v)
     *v = (struct pe_view){.sections = NULL};
 }
 
-/* ---- addresses ----------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 const struct pe_view_section *exti__pe_view_section(const struct pe_view *v, uint64_t rva)
 {

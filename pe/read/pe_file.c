@@ -1,11 +1,13 @@
 /* Opening a PE image: the headers, up to the data directories. */
-#include "pe/read/pe_read.h"
+#include "pe/read/pe_file.h"
 
 #include <inttypes.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "pe/read/pe_directory.h"
+#include "pe/read/pe_section.h"
 
 /* Fields of the optional header, whose first 24 bytes and most of the others do not depend on its
  * magic. */
@@ -55,7 +57,7 @@ const char *exti__pe_machine(uint16_t machine)
     return m ? m->name : "unknown";
 }
 
-/* ---- the MS-DOS header ------------------------------------------------------------------------------- */
+/* ---- the MS-DOS header ----------------------------------------------------------------------- */
 
 static int not_pe(uint32_t signature, uint64_t at, uint16_t relocations_at, struct exti_error *err)
 {
@@ -121,7 +123,7 @@ static int read_dos_header(struct pe_file *f, struct exti_error *err)
     return 0;
 }
 
-/* ---- the COFF header --------------------------------------------------------------------------------- */
+/* ---- the COFF header ------------------------------------------------------------------------- */
 
 static int check_kind(const struct pe_file *f, struct exti_error *err)
 {
@@ -188,7 +190,7 @@ static int read_coff_header(struct pe_file *f, uint16_t *optional_size, struct e
     return check_symbols(f, err);
 }
 
-/* ---- the optional header ------------------------------------------------------------------------------ */
+/* ---- the optional header --------------------------------------------------------------------- */
 
 static int check_alignments(const struct pe_file *f, struct exti_error *err)
 {
@@ -344,4 +346,20 @@ void exti__pe_close(struct pe_file *f)
 {
     exti__free(f->sections);
     *f = (struct pe_file){0};
+}
+
+const char *exti__pe_unfit(const struct pe_file *f, uint64_t *at)
+{
+    const struct pe_section *first = &f->sections[0];
+
+    if (at)
+        *at = f->nt_at + 22;
+    if (f->characteristics & IMAGE_FILE_RELOCS_STRIPPED)
+        return "has no relocations (IMAGE_FILE_RELOCS_STRIPPED): a copy could not be loaded beside "
+               "the original";
+    if (at)
+        *at = first->at;
+    if (first->characteristics & IMAGE_SCN_MEM_EXECUTE && !first->raw_size)
+        return "is packed: its first section is code that the file does not hold";
+    return NULL;
 }

@@ -1,5 +1,7 @@
 #include "tests/unit/pe/pe_faults.h"
 
+#include "pe/read/pe_address.h"
+
 static void every_kind_of_toy_is_read(void **state)
 {
     static const struct pe_toy_opts kinds[] = {
@@ -61,7 +63,7 @@ static void every_kind_of_toy_is_read(void **state)
     }
 }
 
-/* ---- what is refused -------------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void corrupt_headers_are_told(void **state)
 {
@@ -329,7 +331,7 @@ static void files_for_another_system_are_told(void **state)
     }
 }
 
-/* ---- what is odd but right --------------------------------------------------------------------------- */
+/* ---- what is odd but right ------------------------------------------------------------------- */
 
 static void older_load_configurations_are_read(void **state)
 {
@@ -375,7 +377,7 @@ static void odd_sections_are_read(void **state)
     assert_ok(pe_open_toy(f), &f->err);
 }
 
-/* ---- addresses ------------------------------------------------------------------------------------------ */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static void addresses_lead_into_the_file(void **state)
 {
@@ -442,7 +444,7 @@ static void bytes_that_are_not_loaded_have_no_address(void **state)
     assert_int_equal(f->file.raw_end, f->toy.n);
 }
 
-/* ---- whatever happens ----------------------------------------------------------------------------------- */
+/* ---- whatever happens ------------------------------------------------------------------------ */
 
 /* A shorter file is refused, as far as sections go, and not read past its end. */
 static void every_truncation_is_told(void **state)

@@ -1,0 +1,9 @@
+/* Headers, tail and checksum into the plan. */
+#ifndef PE_EDIT_PE_FINISH_H
+#define PE_EDIT_PE_FINISH_H
+
+#include "pe/edit/pe_edit.h"
+
+int exti__pe_finish(struct pe_edit *e, struct exti_error *err);
+
+#endif

@@ -1,0 +1,9 @@
+/* Delay imports that no directory lists. */
+#ifndef PE_EDIT_PE_HIDDEN_H
+#define PE_EDIT_PE_HIDDEN_H
+
+#include "pe/edit/pe_edit.h"
+
+int exti__pe_refuse_hidden(const struct pe_edit *e, struct exti_error *err);
+
+#endif
