@@ -179,7 +179,7 @@ void exti__pe_check_close(struct pe_check *c)
     c->texts = c->fields = (struct pe_ranges){NULL, 0, 0};
 }
 
-static int run_rules(struct pe_check *c, const struct pe_view *v, struct exti_error *err)
+static int run_rules_on(struct pe_check *c, const struct pe_view *v, struct exti_error *err)
 {
     int rc = 0;
 
@@ -194,12 +194,12 @@ int exti__pe_check_rules(struct pe_check *c, struct exti_error *err)
 
     if (!c->judge.strict) {
         c->judge.collecting = true;
-        rc = run_rules(c, &c->before, err);
+        rc = run_rules_on(c, &c->before, err);
         c->judge.collecting = false;
     }
     if (!rc && c->judge.nomem)
         rc = exti__fail_nomem(err);
-    return rc ? rc : run_rules(c, &c->after, err);
+    return rc ? rc : run_rules_on(c, &c->after, err);
 }
 
 int exti__pe_check_steps(struct pe_check *c, struct exti_error *err)

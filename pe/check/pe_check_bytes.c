@@ -10,7 +10,7 @@ enum { CERTIFICATE_ALIGN = 8 };
 
 /* ---- the comparison -------------------------------------------------------------------------- */
 
-static const char *place_name(const struct pe_view *v, uint64_t at)
+static const char *name_of_place(const struct pe_view *v, uint64_t at)
 {
     static const char *const directories[IMAGE_NUMBEROF_DIRECTORY_ENTRIES] = {
         [IMAGE_DIRECTORY_ENTRY_EXPORT] = "exports",
@@ -34,7 +34,7 @@ static const char *place_name(const struct pe_view *v, uint64_t at)
     return "behind the sections";
 }
 
-static void compare(struct pe_check *c, uint64_t at, uint64_t end)
+static void compare_bytes(struct pe_check *c, uint64_t at, uint64_t end)
 {
     const uint8_t *b = c->before.file.p, *a = c->after.file.p + c->shift;
 
@@ -42,23 +42,23 @@ static void compare(struct pe_check *c, uint64_t at, uint64_t end)
         return;
     while (b[at] == a[at])
         at++;
-    exti__pe_finding(c, at + c->shift, "%s: byte 0x%02x, not 0x%02x", place_name(&c->before, at),
+    exti__pe_finding(c, at + c->shift, "%s: byte 0x%02x, not 0x%02x", name_of_place(&c->before, at),
                      a[at], b[at]);
 }
 
 /* Compares the original's [at, end) but for `left_out`. */
-static void compare_rest(struct pe_check *c, const struct pe_ranges *left_out, uint64_t at,
-                         uint64_t end)
+static void compare_outside(struct pe_check *c, const struct pe_ranges *left_out, uint64_t at,
+                            uint64_t end)
 {
     for (size_t i = 0; i < left_out->n && at < end && !c->judge.stop; i++) {
         const struct pe_range *r = &left_out->v[i];
 
         if (r->end <= at)
             continue;
-        compare(c, at, r->at < end ? r->at : end);
+        compare_bytes(c, at, r->at < end ? r->at : end);
         at = r->end;
     }
-    compare(c, at, end);
+    compare_bytes(c, at, end);
 }
 
 static void compare_planned(struct pe_check *c, const struct pe_ranges *left_out, uint64_t at,
@@ -70,9 +70,9 @@ static void compare_planned(struct pe_check *c, const struct pe_ranges *left_out
     for (size_t i = 0; i < plan->count; i++) {
         const uint64_t from = plan->patches[i].offset, to = from + plan->patches[i].size;
 
-        compare_rest(c, left_out, from > at ? from : at, to < end ? to : end);
+        compare_outside(c, left_out, from > at ? from : at, to < end ? to : end);
     }
-    compare_rest(c, left_out, tail > at ? tail : at, end);
+    compare_outside(c, left_out, tail > at ? tail : at, end);
 }
 
 /* Behind a section's own bytes the file has zeros up to the next one; some of them now are names. */
@@ -151,7 +151,7 @@ static void check_written(struct pe_check *c, const struct pe_ranges *named, uin
 }
 
 /* A section has grown by what was written and no more: that ends with a name. */
-static void check_growth(struct pe_check *c, const struct pe_view_section *a, uint64_t from)
+static void check_end_of_growth(struct pe_check *c, const struct pe_view_section *a, uint64_t from)
 {
     const uint64_t end = a->raw_at + a->extent;
 
@@ -176,7 +176,7 @@ static void check_all_written(struct pe_check *c, const struct pe_ranges *named)
         if (!a->raw_at || (i < n && a->extent <= from))
             continue;
         check_written(c, named, a->raw_at + from, (uint64_t)a->raw_at + a->raw_size);
-        check_growth(c, a, from);
+        check_end_of_growth(c, a, from);
     }
 }
 
@@ -223,7 +223,7 @@ int exti__pe_step_bytes(struct pe_check *c, struct exti_error *err)
     if (!rc && c->plan && !c->shift)
         compare_planned(c, &left_out, c->raw_from, end);
     else if (!rc)
-        compare_rest(c, &left_out, c->raw_from, end);
+        compare_outside(c, &left_out, c->raw_from, end);
     if (!rc)
         check_all_written(c, &named);
     exti__free(left_out.v);

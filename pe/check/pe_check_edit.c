@@ -9,7 +9,8 @@
 enum { DIRECTORY = 8 };
 
 /* Compares `n` bytes of the two headers. */
-static void compare(struct pe_check *c, uint64_t b_at, uint64_t a_at, uint64_t n, const char *what)
+static void compare_header_bytes(struct pe_check *c, uint64_t b_at, uint64_t a_at, uint64_t n,
+                                 const char *what)
 {
     struct exti_span b, a;
 
@@ -30,12 +31,13 @@ static void compare_dos(struct pe_check *c)
 {
     const uint64_t was = c->before.nt, now = c->after.nt;
 
-    compare(c, 0, 0, DOS_E_LFANEW, "MS-DOS header");
+    compare_header_bytes(c, 0, 0, DOS_E_LFANEW, "MS-DOS header");
     if (now > was || now < DOS_HEADER_SIZE)
         exti__pe_finding(c, DOS_E_LFANEW, "PE header at 0x%" PRIx64 ", not at 0x%" PRIx64, now,
                          was);
     else
-        compare(c, DOS_HEADER_SIZE, DOS_HEADER_SIZE, now - DOS_HEADER_SIZE, "MS-DOS stub");
+        compare_header_bytes(c, DOS_HEADER_SIZE, DOS_HEADER_SIZE, now - DOS_HEADER_SIZE,
+                             "MS-DOS stub");
 }
 
 static void compare_coff(struct pe_check *c)
@@ -43,11 +45,11 @@ static void compare_coff(struct pe_check *c)
     const struct pe_view *b = &c->before, *a = &c->after;
     const uint32_t moved = b->symbols_at >= c->raw_from ? (uint32_t)c->shift : 0;
 
-    compare(c, b->nt, a->nt, 6, "machine");
-    compare(c, b->nt + 8, a->nt + 8, 4, "TimeDateStamp");
+    compare_header_bytes(c, b->nt, a->nt, 6, "machine");
+    compare_header_bytes(c, b->nt + 8, a->nt + 8, 4, "TimeDateStamp");
     compare_u32(c, a->nt + 12, "PointerToSymbolTable", a->symbols_at, b->symbols_at + moved,
                 b->symbols_at + moved);
-    compare(c, b->nt + 16, a->nt + 16, 8, "COFF header");
+    compare_header_bytes(c, b->nt + 16, a->nt + 16, 8, "COFF header");
 }
 
 /* By how much the sections' bytes in the file are more. */
@@ -70,22 +72,22 @@ static void compare_optional(struct pe_check *c)
                    flags = c->same ? b->dll_flags : b->dll_flags & (uint16_t)~forced;
     const uint64_t data = exti__pe_word32(b->file.p + b->optional + 8) + added_raw(c);
 
-    compare(c, b->optional, a->optional, 8, "optional header");
+    compare_header_bytes(c, b->optional, a->optional, 8, "optional header");
     compare_u32(c, a->optional + 8, "SizeOfInitializedData",
                 exti__pe_word32(a->file.p + a->optional + 8), data, data);
-    compare(c, b->optional + 12, a->optional + 12, 4, "SizeOfUninitializedData");
-    compare(c, b->optional + 16, a->optional + 16, 4, "AddressOfEntryPoint");
-    compare(c, b->optional + 20, a->optional + 20, 36, "optional header");
+    compare_header_bytes(c, b->optional + 12, a->optional + 12, 4, "SizeOfUninitializedData");
+    compare_header_bytes(c, b->optional + 16, a->optional + 16, 4, "AddressOfEntryPoint");
+    compare_header_bytes(c, b->optional + 20, a->optional + 20, 36, "optional header");
     compare_u32(c, a->optional + 60, "SizeOfHeaders", a->header_size, b->header_size,
                 b->header_size + c->shift);
-    compare(c, b->optional + 68, a->optional + 68, 2, "Subsystem");
+    compare_header_bytes(c, b->optional + 68, a->optional + 68, 2, "Subsystem");
     if (a->dll_flags != flags)
         exti__pe_finding(c, a->optional + 70, "DllCharacteristics 0x%x, not 0x%x", a->dll_flags,
                          flags);
-    compare(c, b->optional + 72, a->optional + 72, fixed - 72, "optional header");
+    compare_header_bytes(c, b->optional + 72, a->optional + 72, fixed - 72, "optional header");
     if (b->optional_size > rest)
-        compare(c, b->optional + rest, a->optional + rest, b->optional_size - rest,
-                "optional header");
+        compare_header_bytes(c, b->optional + rest, a->optional + rest, b->optional_size - rest,
+                             "optional header");
 }
 
 /* Behind the section table is nothing, what was there, or, where nothing was, a section's header. */
@@ -183,8 +185,8 @@ static bool holds_directory(const struct pe_check *c, const struct pe_view_secti
 
 /* New names must be there for good and must not be open to the program's writes by chance, unless
  * those that they stand for were. */
-static void check_growth(struct pe_check *c, const struct pe_view_section *b,
-                         const struct pe_view_section *a, bool last)
+static void check_section_growth(struct pe_check *c, const struct pe_view_section *b,
+                                 const struct pe_view_section *a, bool last)
 {
     const uint32_t never = IMAGE_SCN_MEM_SHARED | IMAGE_SCN_MEM_EXECUTE | IMAGE_SCN_MEM_DISCARDABLE;
     const uint64_t room = a->raw_size;
@@ -217,9 +219,9 @@ static void compare_section(struct pe_check *c, const struct pe_view_section *b,
                          a->name, a->rva, a->raw_at, a->flags, b->name, b->rva, raw_at, b->flags);
         return;
     }
-    compare(c, b->at + 24, a->at + 24, 12, "section header");
+    compare_header_bytes(c, b->at + 24, a->at + 24, 12, "section header");
     if (grown)
-        check_growth(c, b, a, last);
+        check_section_growth(c, b, a, last);
 }
 
 int exti__pe_step_sections(struct pe_check *c, struct exti_error *err)

@@ -3,32 +3,32 @@
 
 #include <string.h>
 
-static char lower(char ch)
+static char ascii_lower(char ch)
 {
     return ch >= 'A' && ch <= 'Z' ? (char)(ch - 'A' + 'a') : ch;
 }
 
-static bool same_n(const char *a, const char *b, size_t n)
+static bool same_letters(const char *a, const char *b, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (lower(a[i]) != lower(b[i]))
+        if (ascii_lower(a[i]) != ascii_lower(b[i]))
             return false;
     return true;
 }
 
 /* Length of a library's name without ".dll", which the loader adds where there is none. */
-static size_t stem(const char *name)
+static size_t stem_of_library(const char *name)
 {
     const size_t n = strlen(name);
 
-    return n > 4 && same_n(name + n - 4, ".dll", 4) ? n - 4 : n;
+    return n > 4 && same_letters(name + n - 4, ".dll", 4) ? n - 4 : n;
 }
 
 bool exti__pe_same_library(const char *a, const char *b)
 {
-    const size_t n = stem(a);
+    const size_t n = stem_of_library(a);
 
-    return n == stem(b) && same_n(a, b, n);
+    return n == stem_of_library(b) && same_letters(a, b, n);
 }
 
 const char *exti__pe_renamed(const struct pe_check *c, const char *name)
@@ -92,5 +92,6 @@ bool exti__pe_forwarder_follows(const struct pe_check *c, const char *was, const
     wanted = exti__pe_renamed(c, from);
     if (!c->opts || strcmp(from, to) == 0)
         return !c->opts || exti__pe_same_library(wanted, from);
-    return strlen(to) == stem(wanted) && strncmp(to, wanted, stem(wanted)) == 0;
+    return strlen(to) == stem_of_library(wanted) &&
+           strncmp(to, wanted, stem_of_library(wanted)) == 0;
 }

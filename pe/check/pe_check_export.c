@@ -48,7 +48,8 @@ static void check_functions(struct pe_check *c, const struct pe_view *v,
 }
 
 /* The loader finds names by halving. */
-static void check_names(struct pe_check *c, const struct pe_view *v, const struct pe_exported *x)
+static void check_export_names(struct pe_check *c, const struct pe_view *v,
+                               const struct pe_exported *x)
 {
     const char *last = NULL;
 
@@ -82,7 +83,7 @@ int exti__pe_rule_exports(struct pe_check *c, const struct pe_view *v, struct ex
     if (!x.present)
         return 0;
     check_functions(c, v, &x);
-    check_names(c, v, &x);
+    check_export_names(c, v, &x);
     return 0;
 }
 

@@ -178,7 +178,7 @@ int exti__pe_rule_raw(struct pe_check *c, const struct pe_view *v, struct exti_e
 
 /* ---- directories ----------------------------------------------------------------------------- */
 
-static void check_directory(struct pe_check *c, const struct pe_view *v, size_t i)
+static void check_directory_range(struct pe_check *c, const struct pe_view *v, size_t i)
 {
     const uint32_t rva = v->directory[i].rva, size = v->directory[i].size;
     const uint64_t at = v->optional + (v->plus ? 112 : 96) + RVAS_AND_SIZES * i;
@@ -207,6 +207,6 @@ int exti__pe_rule_directories(struct pe_check *c, const struct pe_view *v, struc
     (void)err;
     for (size_t i = 0; i < IMAGE_NUMBEROF_DIRECTORY_ENTRIES; i++)
         if (v->directory[i].rva && v->directory[i].size)
-            check_directory(c, v, i);
+            check_directory_range(c, v, i);
     return 0;
 }

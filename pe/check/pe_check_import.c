@@ -17,8 +17,8 @@ static size_t most_symbols(const struct pe_view *v)
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
-static void check_symbols(struct pe_check *c, const struct pe_view *v, const struct pe_dll *d,
-                          const char *subject, size_t *left)
+static void check_dll_symbols(struct pe_check *c, const struct pe_view *v, const struct pe_dll *d,
+                              const char *subject, size_t *left)
 {
     const size_t width = v->plus ? 8 : 4;
     struct pe_thunk t;
@@ -48,7 +48,7 @@ static int check_list(struct pe_check *c, const struct pe_view *v, bool delay,
         char subject[24];
 
         snprintf(subject, sizeof subject, "%zu", i);
-        check_symbols(c, v, d, subject, &left);
+        check_dll_symbols(c, v, d, subject, &left);
         if (delay && !exti__pe_view_mapped(v, d->handle, v->plus ? 8 : 4))
             exti__pe_broken(c, d->at + 8, subject,
                             "delay import of %s: no section has the module handle at 0x%x", d->name,
@@ -176,7 +176,7 @@ int exti__pe_step_bound(struct pe_check *c, struct exti_error *err)
 
 /* ---- that the new libraries have the symbols ------------------------------------------------- */
 
-static int by_text(const void *a, const void *b)
+static int provided_name_order(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -209,7 +209,7 @@ static int read_provided(struct pe_check *c, struct provided *out, struct pe_vie
             out->v[out->n++] = name;
     }
     if (out->n)
-        qsort(out->v, out->n, sizeof *out->v, by_text);
+        qsort(out->v, out->n, sizeof *out->v, provided_name_order);
     return 0;
 }
 
@@ -225,7 +225,8 @@ static void check_provided(struct pe_check *c, const struct provided *p, const s
         if (!t.name && !own)
             exti__pe_finding(c, d->at, "%s of %s: by ordinal %u, which means another symbol there",
                              exti__pe_import_kind(d->delay), d->name, t.number);
-        else if (t.name && (!p->n || !bsearch(&t.name, p->v, p->n, sizeof *p->v, by_text)))
+        else if (t.name &&
+                 (!p->n || !bsearch(&t.name, p->v, p->n, sizeof *p->v, provided_name_order)))
             exti__pe_finding(c, d->at, "%s of %s: the library has no symbol %s",
                              exti__pe_import_kind(d->delay), d->name, t.name);
 }

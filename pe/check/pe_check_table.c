@@ -10,7 +10,7 @@
 
 /* ---- relocations ----------------------------------------------------------------------------- */
 
-static void ignore(void *user, uint64_t rva, unsigned size)
+static void ignore_relocation(void *user, uint64_t rva, unsigned size)
 {
     (void)user;
     (void)rva;
@@ -22,7 +22,7 @@ int exti__pe_rule_relocs(struct pe_check *c, const struct pe_view *v, struct ext
     uint64_t flaw;
 
     (void)err;
-    exti__pe_relocs(v, ignore, NULL, &flaw);
+    exti__pe_relocs(v, ignore_relocation, NULL, &flaw);
     if (flaw != EXTI_NO_OFFSET)
         exti__pe_broken(c, flaw, "",
                         "relocations: a block of another size than the directory has room for, or "
@@ -31,7 +31,7 @@ int exti__pe_rule_relocs(struct pe_check *c, const struct pe_view *v, struct ext
 }
 
 /* What the loader adds to must be what it was: no name that the rewrite wrote. */
-static void check_target(void *user, uint64_t rva, unsigned size)
+static void check_relocated_bytes(void *user, uint64_t rva, unsigned size)
 {
     struct pe_check *c = user;
     struct exti_span b, a;
@@ -51,7 +51,7 @@ int exti__pe_step_relocs(struct pe_check *c, struct exti_error *err)
 
     (void)err;
     if (!c->same)
-        exti__pe_relocs(&c->after, check_target, c, &flaw);
+        exti__pe_relocs(&c->after, check_relocated_bytes, c, &flaw);
     return 0;
 }
 
@@ -199,7 +199,7 @@ int exti__pe_rule_symbols(struct pe_check *c, const struct pe_view *v, struct ex
 
 /* The sum of all 16-bit words, carries added at the low end, plus the file's size; CheckSum itself
  * counts as zeros. */
-static uint32_t checksum(const struct pe_view *v)
+static uint32_t image_checksum(const struct pe_view *v)
 {
     const uint64_t field = v->optional + 64;
     const uint8_t *p = v->file.p;
@@ -221,7 +221,7 @@ static uint32_t checksum(const struct pe_view *v)
 
 int exti__pe_rule_checksum(struct pe_check *c, const struct pe_view *v, struct exti_error *err)
 {
-    const uint32_t right = v->checksum ? checksum(v) : 0;
+    const uint32_t right = v->checksum ? image_checksum(v) : 0;
 
     (void)err;
     if (v->checksum != right)
@@ -234,9 +234,10 @@ int exti__pe_step_checksum(struct pe_check *c, struct exti_error *err)
 {
     (void)err;
     if (c->same || !c->after.checksum || !c->before.checksum ||
-        c->before.checksum == checksum(&c->before) || c->after.checksum == checksum(&c->after))
+        c->before.checksum == image_checksum(&c->before) ||
+        c->after.checksum == image_checksum(&c->after))
         return 0;
     exti__pe_finding(c, c->after.optional + 64, "CheckSum 0x%x, not 0x%x", c->after.checksum,
-                     checksum(&c->after));
+                     image_checksum(&c->after));
     return 0;
 }

@@ -15,7 +15,7 @@ void exti__pe_dlls_free(struct pe_dlls *list)
     *list = (struct pe_dlls){NULL, 0, 0};
 }
 
-static int add(struct pe_dlls *list, const struct pe_dll *dll, struct exti_error *err)
+static int append_descriptor(struct pe_dlls *list, const struct pe_dll *dll, struct exti_error *err)
 {
     struct pe_dll *p = exti__array_room(list->v, list->n, &list->cap, sizeof *p);
 
@@ -26,7 +26,7 @@ static int add(struct pe_dlls *list, const struct pe_dll *dll, struct exti_error
     return 0;
 }
 
-static uint32_t read_import(const uint8_t *p, struct pe_dll *d)
+static uint32_t decode_import(const uint8_t *p, struct pe_dll *d)
 {
     d->lookup = exti__pe_word32(p);
     d->timestamp = exti__pe_word32(p + 4);
@@ -38,7 +38,7 @@ static uint32_t read_import(const uint8_t *p, struct pe_dll *d)
 }
 
 /* In the first version of delay imports the fields hold addresses. */
-static uint32_t read_delayed(const struct pe_view *v, const uint8_t *p, struct pe_dll *d)
+static uint32_t decode_delay_import(const struct pe_view *v, const uint8_t *p, struct pe_dll *d)
 {
     const uint32_t base = exti__pe_word32(p) & 1 ? 0 : (uint32_t)v->base;
     const uint32_t lookup = exti__pe_word32(p + 16);
@@ -67,8 +67,8 @@ const char *exti__pe_import_kind(bool delay)
 }
 
 /* Fills in what the descriptor's fields lead to; false: a breach, reported. */
-static bool resolve(struct pe_check *c, const struct pe_view *v, struct pe_dll *d, uint32_t name,
-                    size_t i)
+static bool resolve_dll_name(struct pe_check *c, const struct pe_view *v, struct pe_dll *d,
+                             uint32_t name, size_t i)
 {
     char subject[32];
 
@@ -104,13 +104,13 @@ int exti__pe_dlls(struct pe_check *c, const struct pe_view *v, bool delay, struc
                             "%ss: no empty descriptor ends them", exti__pe_import_kind(delay));
             return 0;
         }
-        name = delay ? read_delayed(v, s.p, &d) : read_import(s.p, &d);
+        name = delay ? decode_delay_import(v, s.p, &d) : decode_import(s.p, &d);
         if (!exti__pe_word32(s.p + (delay ? 4 : 12)) || (!delay && !d.iat))
             return 0;
         d.at = s.base;
-        if (!resolve(c, v, &d, name, out->n - first))
+        if (!resolve_dll_name(c, v, &d, name, out->n - first))
             return 0;
-        rc = add(out, &d, err);
+        rc = append_descriptor(out, &d, err);
         if (rc)
             return rc;
     }

@@ -21,7 +21,7 @@ struct bind {
     bool own; /* it is the library itself that is imported: its copy has the same ordinals */
 };
 
-static int add_name(void *user, const struct pe_export *x, struct exti_error *err)
+static int collect_export_name(void *user, const struct pe_export *x, struct exti_error *err)
 {
     struct bind *b = user;
     const char **p;
@@ -36,12 +36,13 @@ static int add_name(void *user, const struct pe_export *x, struct exti_error *er
     return 0;
 }
 
-static int by_text(const void *a, const void *b)
+static int export_name_order(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int check_symbol(void *user, const char *name, uint16_t ordinal, struct exti_error *err)
+static int check_bound_symbol(void *user, const char *name, uint16_t ordinal,
+                              struct exti_error *err)
 {
     const struct bind *b = user;
     const char *file = b->e->req->opts->bind_file;
@@ -50,14 +51,15 @@ static int check_symbol(void *user, const char *name, uint16_t ordinal, struct e
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                           "imports symbol #%u of %s by its number, which means another one in %s",
                           ordinal, b->from, file);
-    if (!name || (b->count && bsearch(&name, b->names, b->count, sizeof *b->names, by_text)))
+    if (!name ||
+        (b->count && bsearch(&name, b->names, b->count, sizeof *b->names, export_name_order)))
         return 0;
     return exti__fail(err, EXTI_E_UNSUPPORTED, exti__pe_offset(b->e->f, name),
                       "imports '%s' of %s, which %s does not export", name, b->from, file);
 }
 
 /* Without bind_name every renamed library is the one that bind_file stands for. */
-static int check_import(void *user, const struct pe_import *im, struct exti_error *err)
+static int check_bound_import(void *user, const struct pe_import *im, struct exti_error *err)
 {
     struct bind *b = user;
     const char *target = b->e->req->opts->bind_name;
@@ -70,7 +72,7 @@ static int check_import(void *user, const struct pe_import *im, struct exti_erro
     b->from = im->name;
     b->own = b->exports.dll &&
              exti__pe_same_dll(im->name, strlen(im->name), b->exports.dll, strlen(b->exports.dll));
-    return exti__pe_import_symbols(b->e->f, im, check_symbol, b, err);
+    return exti__pe_import_symbols(b->e->f, im, check_bound_symbol, b, err);
 }
 
 int exti__pe_check_bind(struct pe_edit *e, struct exti_error *err)
@@ -93,14 +95,14 @@ int exti__pe_check_bind(struct pe_edit *e, struct exti_error *err)
     if (!rc) {
         rc = exti__pe_exports_open(&library, &b.exports, err);
         if (!rc)
-            rc = exti__pe_exports(&library, &b.exports, add_name, &b, err);
+            rc = exti__pe_exports(&library, &b.exports, collect_export_name, &b, err);
         if (rc)
             exti__error_file(err, e->req->opts->bind_file);
     }
     if (!rc) {
         if (b.count)
-            qsort(b.names, b.count, sizeof *b.names, by_text);
-        rc = exti__pe_imports(e->f, check_import, &b, err);
+            qsort(b.names, b.count, sizeof *b.names, export_name_order);
+        rc = exti__pe_imports(e->f, check_bound_import, &b, err);
     }
     exti__free(b.names);
     exti__pe_close(&library);

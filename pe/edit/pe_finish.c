@@ -80,7 +80,8 @@ static int put_tail(struct pe_edit *e, struct exti_error *err)
 }
 
 /* The copy in pieces: what is kept, a patch, what is kept... and the tail. */
-static int checksum(const struct pe_edit *e, uint64_t field, uint32_t *out, struct exti_error *err)
+static int checksum_of_copy(const struct pe_edit *e, uint64_t field, uint32_t *out,
+                            struct exti_error *err)
 {
     const struct exti_span file = e->f->file;
     const struct exti_plan *plan = e->plan;
@@ -120,7 +121,7 @@ int exti__pe_finish(struct pe_edit *e, struct exti_error *err)
         rc = exti__plan_seal(e->plan, e->f->file, err);
     if (rc || !e->f->checksum)
         return rc;
-    rc = checksum(e, field, &sum, err);
+    rc = checksum_of_copy(e, field, &sum, err);
     if (!rc) {
         uint8_t bytes[4];
 

@@ -39,7 +39,7 @@ static int stem_of(const char *to, size_t *n, uint64_t at, struct exti_error *er
                       to);
 }
 
-static int forward(struct pe_edit *e, struct pe_forwarder *x, struct exti_error *err)
+static int retarget_forwarder(struct pe_edit *e, struct pe_forwarder *x, struct exti_error *err)
 {
     const char *first = strchr(x->was, '.'), *dot = strrchr(x->was, '.'), *to;
     uint64_t at = exti__pe_offset(e->f, x->was);
@@ -62,7 +62,7 @@ static int forward(struct pe_edit *e, struct pe_forwarder *x, struct exti_error 
     return rc ? rc : exti__buf_append(&e->texts, dot, strlen(dot) + 1, err);
 }
 
-static int take(void *user, const struct pe_export *ex, struct exti_error *err)
+static int collect_forwarder(void *user, const struct pe_export *ex, struct exti_error *err)
 {
     struct pe_edit *e = user;
     struct pe_forwarder x = {ex->slot_at, ex->forwarder, PE_NONE, 0};
@@ -72,7 +72,7 @@ static int take(void *user, const struct pe_export *ex, struct exti_error *err)
     if (!ex->forwarder ||
         (e->forwarder_count && e->forwarders[e->forwarder_count - 1].slot_at == ex->slot_at))
         return 0;
-    rc = forward(e, &x, err);
+    rc = retarget_forwarder(e, &x, err);
     return rc ? rc : add_forwarder(e, x, err);
 }
 
@@ -82,7 +82,7 @@ int exti__pe_edit_forwarders(struct pe_edit *e, struct exti_error *err)
 
     if (!e->req->opts->needed_count || !e->exports.present)
         return 0;
-    rc = exti__pe_exports(e->f, &e->exports, take, e, err);
+    rc = exti__pe_exports(e->f, &e->exports, collect_forwarder, e, err);
     for (size_t i = 0; !rc && i < e->forwarder_count; i++) {
         const struct pe_forwarder *x = &e->forwarders[i];
 

@@ -10,7 +10,7 @@
 #include "pe/edit/pe_rename.h"
 #include "pe/read/pe_import.h"
 
-static int edit_import(void *user, const struct pe_import *im, struct exti_error *err)
+static int rename_import(void *user, const struct pe_import *im, struct exti_error *err)
 {
     struct pe_edit *e = user;
     const char *to = exti__pe_new_name(e, im->name, strlen(im->name));
@@ -24,7 +24,7 @@ static int edit_import(void *user, const struct pe_import *im, struct exti_error
         err);
 }
 
-static int edit_id(struct pe_edit *e, struct exti_error *err)
+static int rename_exported_dll(struct pe_edit *e, struct exti_error *err)
 {
     const struct pe_exports *x = &e->exports;
     const char *id = e->req->opts->id;
@@ -87,9 +87,9 @@ int exti__pe_edit_names(struct pe_edit *e, struct exti_error *err)
         return exti__fail_nomem(err);
     rc = exti__pe_exports_open(e->f, &e->exports, err);
     if (!rc)
-        rc = edit_id(e, err);
+        rc = rename_exported_dll(e, err);
     if (!rc)
-        rc = exti__pe_imports(e->f, edit_import, e, err);
+        rc = exti__pe_imports(e->f, rename_import, e, err);
     if (!rc)
         rc = exti__pe_edit_forwarders(e, err);
     if (!rc)

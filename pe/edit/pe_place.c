@@ -28,13 +28,13 @@ static struct pe_fresh *fresh_for(struct pe_edit *e, const char *text)
     return NULL;
 }
 
-static bool moves(const struct pe_edit *e, const struct pe_rename *r)
+static bool goes_into_blob(const struct pe_edit *e, const struct pe_rename *r)
 {
     return !exti__pe_in_place(e, r) && !r->forwarder;
 }
 
 /* What the blob holds.  All its names come from the options, each once. */
-static int lay_out(struct pe_edit *e, struct exti_error *err)
+static int lay_out_blob(struct pe_edit *e, struct exti_error *err)
 {
     uint64_t size;
     int rc = 0;
@@ -51,7 +51,7 @@ static int lay_out(struct pe_edit *e, struct exti_error *err)
     for (size_t i = 0; !rc && i < e->rename_count; i++) {
         const struct pe_rename *r = &e->renames[i];
 
-        if (!moves(e, r) || fresh_for(e, r->to))
+        if (!goes_into_blob(e, r) || fresh_for(e, r->to))
             continue;
         e->fresh[e->fresh_count++] = (struct pe_fresh){r->to, (uint32_t)size};
         size += strlen(r->to) + 1;
@@ -150,7 +150,7 @@ static int put_blob(struct pe_edit *e, struct exti_error *err)
     int rc = e->move_exports ? exti__pe_settle_exports(e, err) : 0;
 
     for (size_t i = 0; !rc && i < e->rename_count; i++)
-        if (moves(e, &e->renames[i]))
+        if (goes_into_blob(e, &e->renames[i]))
             rc = put_reference(e, &e->renames[i], err);
     for (size_t i = 0; !rc && i < e->fresh_count; i++)
         rc = exti__buf_append(&e->moved, e->fresh[i].text, strlen(e->fresh[i].text) + 1, err);
@@ -163,7 +163,7 @@ static int put_blob(struct pe_edit *e, struct exti_error *err)
 
 int exti__pe_place(struct pe_edit *e, struct exti_error *err)
 {
-    int rc = lay_out(e, err);
+    int rc = lay_out_blob(e, err);
 
     if (!rc)
         rc = put_slots(e, err);

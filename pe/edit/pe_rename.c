@@ -6,29 +6,29 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-static int lower(char c)
+static int fold_case(char c)
 {
     return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
 }
 
-static bool equal(const char *a, const char *b, size_t n)
+static bool equal_ignoring_case(const char *a, const char *b, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (lower(a[i]) != lower(b[i]))
+        if (fold_case(a[i]) != fold_case(b[i]))
             return false;
     return true;
 }
 
-static size_t stem(const char *name, size_t n)
+static size_t stem_length(const char *name, size_t n)
 {
-    return n > 4 && equal(name + n - 4, ".dll", 4) ? n - 4 : n;
+    return n > 4 && equal_ignoring_case(name + n - 4, ".dll", 4) ? n - 4 : n;
 }
 
 bool exti__pe_same_dll(const char *a, size_t a_size, const char *b, size_t b_size)
 {
-    size_t n = stem(a, a_size);
+    size_t n = stem_length(a, a_size);
 
-    return n == stem(b, b_size) && equal(a, b, n);
+    return n == stem_length(b, b_size) && equal_ignoring_case(a, b, n);
 }
 
 const char *exti__pe_new_name(struct pe_edit *e, const char *name, size_t n)

@@ -46,12 +46,12 @@ static const struct pe_section *last_section(const struct pe_file *f)
 }
 
 /* The NT headers can go over the MS-DOS program, of which only the field that leads to them is used. */
-static bool can_slide(const struct pe_edit *e)
+static bool can_slide_headers(const struct pe_edit *e)
 {
     return header_room(e) + (e->f->nt_at - DOS_HEADER_SIZE) >= SECTION_HEADER_SIZE;
 }
 
-static void slide(struct pe_edit *e)
+static void slide_headers(struct pe_edit *e)
 {
     const uint64_t end = table_end(e), from = e->f->nt_at, gain = from - DOS_HEADER_SIZE;
 
@@ -111,7 +111,7 @@ static bool has_foreign_overlay(const struct pe_edit *e)
 }
 
 /* More header, as far as the first section's place in memory. */
-static bool can_grow(const struct pe_edit *e)
+static bool can_grow_headers(const struct pe_edit *e)
 {
     const struct pe_file *f = e->f;
 
@@ -119,7 +119,7 @@ static bool can_grow(const struct pe_edit *e)
            e->head.n + f->file_alignment <= f->sections[0].rva;
 }
 
-static int grow(struct pe_edit *e, struct exti_error *err)
+static int grow_headers(struct pe_edit *e, struct exti_error *err)
 {
     int rc;
 
@@ -183,7 +183,7 @@ static int add_section(struct pe_edit *e, struct exti_error *err)
     e->blob_rva = (uint32_t)rva;
     e->blob_offset = e->keep;
     if (header_room(e) < sizeof header)
-        slide(e);
+        slide_headers(e);
     return exti__buf_patch(&e->head, (size_t)table_end(e), header, sizeof header, err);
 }
 
@@ -196,7 +196,8 @@ static bool can_extend(const struct pe_edit *e, const struct pe_section *last)
            !(last->characteristics & (IMAGE_SCN_MEM_SHARED | IMAGE_SCN_MEM_EXECUTE));
 }
 
-static int extend(struct pe_edit *e, const struct pe_section *last, struct exti_error *err)
+static int extend_last_section(struct pe_edit *e, const struct pe_section *last,
+                               struct exti_error *err)
 {
     const uint64_t from = last->raw_size;
     uint64_t size = 0;
@@ -227,7 +228,8 @@ static int extend(struct pe_edit *e, const struct pe_section *last, struct exti_
     return rc;
 }
 
-static int refuse(const struct pe_edit *e, const struct pe_section *last, struct exti_error *err)
+static int fail_without_room(const struct pe_edit *e, const struct pe_section *last,
+                             struct exti_error *err)
 {
     if (e->f->section_count >= PE_MOST_SECTIONS)
         return exti__fail(err, EXTI_E_NOSPACE, last->at,
@@ -249,12 +251,13 @@ int exti__pe_append(struct pe_edit *e, struct exti_error *err)
 
     /* What an earlier rewrite added takes more. */
     if (strcmp(last->name, PE_NEW_SECTION) == 0 && can_extend(e, last))
-        return extend(e, last, err);
-    if (more && (header_room(e) >= SECTION_HEADER_SIZE || can_slide(e)))
+        return extend_last_section(e, last, err);
+    if (more && (header_room(e) >= SECTION_HEADER_SIZE || can_slide_headers(e)))
         return add_section(e, err);
-    if (more && can_grow(e)) {
-        rc = grow(e, err);
+    if (more && can_grow_headers(e)) {
+        rc = grow_headers(e, err);
         return rc ? rc : add_section(e, err);
     }
-    return can_extend(e, last) ? extend(e, last, err) : refuse(e, last, err);
+    return can_extend(e, last) ? extend_last_section(e, last, err)
+                               : fail_without_room(e, last, err);
 }

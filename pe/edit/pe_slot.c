@@ -21,7 +21,7 @@ struct claims {
     uint64_t symbols; /* of the import at hand */
 };
 
-static int by_place(const void *a, const void *b)
+static int by_string_address(const void *a, const void *b)
 {
     const struct pe_rename *const *x = a, *const *y = b;
     const char *p = (*x)->was, *q = (*y)->was;
@@ -219,7 +219,7 @@ int exti__pe_classify_slots(struct pe_edit *e, struct exti_error *err)
             order[count++] = &e->renames[i];
     }
     if (count)
-        qsort(order, count, sizeof *order, by_place);
+        qsort(order, count, sizeof *order, by_string_address);
     for (size_t i = 0; i < count; i++)
         add_slot(e, order[i]);
     exti__free(order);

@@ -10,7 +10,8 @@
 
 static const char what[] = "export directory";
 
-static int read_header(const struct pe_file *f, struct pe_exports *x, struct exti_error *err)
+static int read_export_directory(const struct pe_file *f, struct pe_exports *x,
+                                 struct exti_error *err)
 {
     const struct pe_directory_entry *d = &f->directories[IMAGE_DIRECTORY_ENTRY_EXPORT];
     struct exti_span s;
@@ -92,7 +93,7 @@ static int open_tables(const struct pe_file *f, const struct pe_exports *x, stru
     return rc;
 }
 
-static uint32_t entry(struct exti_span table, size_t i, size_t size)
+static uint32_t table_entry(struct exti_span table, size_t i, size_t size)
 {
     struct exti_cur c = exti__cur(table, false);
 
@@ -107,7 +108,7 @@ int exti__pe_exports_open(const struct pe_file *f, struct pe_exports *out, struc
     int rc = 0;
 
     if (f->directories[IMAGE_DIRECTORY_ENTRY_EXPORT].rva) {
-        rc = read_header(f, &x, err);
+        rc = read_export_directory(f, &x, err);
         if (!rc)
             rc = check_counts(&x, err);
         if (!rc)
@@ -134,7 +135,7 @@ static int list_names(const struct pe_exports *x, const struct tables *t, struct
     if (!l->first || !l->next)
         return exti__fail_nomem(err);
     for (uint32_t i = x->name_count; i-- > 0;) {
-        uint32_t slot = entry(t->ordinals, i, 2);
+        uint32_t slot = table_entry(t->ordinals, i, 2);
 
         if (slot >= x->function_count)
             return exti__fail(err, EXTI_E_FORMAT, t->ordinals.base + i * 2,
@@ -172,19 +173,19 @@ static int read_forwarder(const struct pe_file *f, const struct pe_exports *x, s
 static int read_export_name(const struct pe_file *f, const struct tables *t, uint32_t i,
                             const char **name, struct exti_error *err)
 {
-    return exti__pe_error_at(
-        exti__pe_string(f, entry(t->names, i, 4), PE_LONGEST_SYMBOL, "exported symbol", name, err),
-        t->names.base + i * 4, err);
+    return exti__pe_error_at(exti__pe_string(f, table_entry(t->names, i, 4), PE_LONGEST_SYMBOL,
+                                             "exported symbol", name, err),
+                             t->names.base + i * 4, err);
 }
 
-static int walk(const struct pe_file *f, const struct pe_exports *x, const struct tables *t,
-                const struct name_lists *l,
-                int (*each)(void *user, const struct pe_export *e, struct exti_error *err),
-                void *user, struct exti_error *err)
+static int visit_slots(const struct pe_file *f, const struct pe_exports *x, const struct tables *t,
+                       const struct name_lists *l,
+                       int (*each)(void *user, const struct pe_export *e, struct exti_error *err),
+                       void *user, struct exti_error *err)
 {
     for (uint32_t slot = 0; slot < x->function_count; slot++) {
         struct pe_export e = {.ordinal = x->base + slot,
-                              .rva = entry(t->functions, slot, 4),
+                              .rva = table_entry(t->functions, slot, 4),
                               .slot_at = t->functions.base + (uint64_t)slot * 4};
         uint32_t i = l->first[slot];
         int rc;
@@ -216,7 +217,7 @@ int exti__pe_exports(const struct pe_file *f, const struct pe_exports *x,
     if (!rc)
         rc = list_names(x, &t, &l, err);
     if (!rc)
-        rc = walk(f, x, &t, &l, each, user, err);
+        rc = visit_slots(f, x, &t, &l, each, user, err);
     exti__free(l.first);
     exti__free(l.next);
     return rc;

@@ -145,7 +145,7 @@ static int check_kind(const struct pe_file *f, struct exti_error *err)
 }
 
 /* The symbols, and behind them their strings, which begin with their size. */
-static int check_symbols(const struct pe_file *f, struct exti_error *err)
+static int check_coff_symbols(const struct pe_file *f, struct exti_error *err)
 {
     uint64_t size = (uint64_t)f->symbol_count * COFF_SYMBOL_SIZE;
     struct exti_span s, strings;
@@ -187,7 +187,7 @@ static int read_coff_header(struct pe_file *f, uint16_t *optional_size, struct e
         return exti__fail(err, EXTI_E_FORMAT, f->nt_at + 6,
                           "PE header: %zu sections, not 1 to %u, as Windows demands",
                           f->section_count, PE_MOST_SECTIONS);
-    return check_symbols(f, err);
+    return check_coff_symbols(f, err);
 }
 
 /* ---- the optional header --------------------------------------------------------------------- */
@@ -308,7 +308,7 @@ static int check_image_end(const struct pe_file *f, struct exti_error *err)
     return 0;
 }
 
-static int read_all(struct pe_file *f, struct exti_error *err)
+static int read_headers(struct pe_file *f, struct exti_error *err)
 {
     uint16_t optional_size = 0;
     uint64_t table_end;
@@ -336,7 +336,7 @@ int exti__pe_open(struct exti_span file, struct pe_file *f, struct exti_error *e
     int rc;
 
     *f = (struct pe_file){.file = file};
-    rc = read_all(f, err);
+    rc = read_headers(f, err);
     if (rc)
         exti__pe_close(f);
     return rc;

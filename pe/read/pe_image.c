@@ -50,7 +50,7 @@ static int add_codeview(struct exti_span data, struct exti_image *im, struct ext
     return 0;
 }
 
-static int add_build_id(const struct pe_file *f, struct exti_image *im, struct exti_error *err)
+static int add_pdb_id(const struct pe_file *f, struct exti_image *im, struct exti_error *err)
 {
     const struct pe_directory_entry *d = &f->directories[IMAGE_DIRECTORY_ENTRY_DEBUG];
     struct exti_span s, data;
@@ -189,7 +189,7 @@ static int add_import(void *user, const struct pe_import *im, struct exti_error 
     return rc ? rc : exti__pe_import_symbols(x->f, im, add_import_symbol, x, err);
 }
 
-static int walk_symbols(struct symbols *x, const struct pe_exports *exports, struct exti_error *err)
+static int scan_symbols(struct symbols *x, const struct pe_exports *exports, struct exti_error *err)
 {
     int rc = exti__pe_exports(x->f, exports, add_export, x, err);
 
@@ -206,19 +206,19 @@ static int add_symbols(const struct pe_file *f, struct exti_image *im, struct ex
     if (rc)
         return rc;
     im->info.id = exports.dll;
-    rc = walk_symbols(&x, &exports, err);
+    rc = scan_symbols(&x, &exports, err);
     if (rc)
         return rc;
     im->strings = exti__alloc(x.room);
     if (!im->strings)
         return exti__fail_nomem(err);
     x.counting = false;
-    return walk_symbols(&x, &exports, err);
+    return scan_symbols(&x, &exports, err);
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static int describe(const struct pe_file *f, struct exti_image *im, struct exti_error *err)
+static int describe_dll(const struct pe_file *f, struct exti_image *im, struct exti_error *err)
 {
     const struct pe_directory_entry *certificates = &f->directories[IMAGE_DIRECTORY_ENTRY_SECURITY];
     int rc;
@@ -238,7 +238,7 @@ static int describe(const struct pe_file *f, struct exti_image *im, struct exti_
         im->info.flags |= EXTI_IMAGE_FORCE_INTEGRITY;
     if (!(f->characteristics & IMAGE_FILE_RELOCS_STRIPPED))
         im->info.flags |= EXTI_IMAGE_RELOCATABLE;
-    rc = add_build_id(f, im, err);
+    rc = add_pdb_id(f, im, err);
     if (!rc)
         rc = add_tls(f, im, err);
     return rc ? rc : add_symbols(f, im, err);
@@ -251,7 +251,7 @@ int exti__pe_read(struct exti_span file, struct exti_image *im, struct exti_erro
 
     if (rc)
         return rc;
-    rc = describe(&f, im, err);
+    rc = describe_dll(&f, im, err);
     exti__pe_close(&f);
     if (rc)
         exti__image_clear(im);

@@ -23,8 +23,8 @@ static struct what what_of(bool delay, size_t i)
 }
 
 /* Names that the loader can be given: printable, in ASCII. */
-static int read_name(const struct pe_file *f, struct pe_import *im, const char *what,
-                     struct exti_error *err)
+static int read_dll_name(const struct pe_file *f, struct pe_import *im, const char *what,
+                         struct exti_error *err)
 {
     int rc = exti__pe_error_at(
         exti__pe_string(f, im->name_rva, PE_LONGEST_NAME, what, &im->name, err), im->name_at, err);
@@ -63,8 +63,8 @@ static bool has_lookup(const struct pe_file *f, uint32_t rva)
     return rva >= f->size_of_headers && rva < f->size_of_image;
 }
 
-static int read_import(const struct pe_file *f, struct exti_span s, size_t i, struct pe_import *im,
-                       bool *end, struct exti_error *err)
+static int read_import_descriptor(const struct pe_file *f, struct exti_span s, size_t i,
+                                  struct pe_import *im, bool *end, struct exti_error *err)
 {
     struct exti_cur c = exti__cur(s, false);
     const struct what w = what_of(false, i);
@@ -80,7 +80,7 @@ static int read_import(const struct pe_file *f, struct exti_span s, size_t i, st
     *end = !im->name_rva || !im->iat_rva;
     if (*end)
         return 0;
-    rc = read_name(f, im, w.text, err);
+    rc = read_dll_name(f, im, w.text, err);
     if (rc)
         return rc;
     im->lookup_at = im->at;
@@ -110,8 +110,8 @@ static int to_rva(const struct pe_file *f, const struct pe_import *im, uint32_t 
     return 0;
 }
 
-static int read_delay_import(const struct pe_file *f, struct exti_span s, size_t i,
-                             struct pe_import *im, bool *end, struct exti_error *err)
+static int read_delay_descriptor(const struct pe_file *f, struct exti_span s, size_t i,
+                                 struct pe_import *im, bool *end, struct exti_error *err)
 {
     struct exti_cur c = exti__cur(s, false);
     const struct what w = what_of(true, i);
@@ -141,14 +141,14 @@ static int read_delay_import(const struct pe_file *f, struct exti_span s, size_t
     if (!rc)
         rc = to_rva(f, im, 16, &im->lookup_rva, w.text, err);
     if (!rc)
-        rc = read_name(f, im, w.text, err);
+        rc = read_dll_name(f, im, w.text, err);
     return rc ? rc : check_tables(f, im, 12, w.text, err);
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-static int walk(const struct pe_file *f, bool delay, import_fn each, void *user,
-                struct exti_error *err)
+static int visit_descriptors(const struct pe_file *f, bool delay, import_fn each, void *user,
+                             struct exti_error *err)
 {
     const struct pe_directory_entry *d =
         &f->directories[delay ? IMAGE_DIRECTORY_ENTRY_DELAY_IMPORT : IMAGE_DIRECTORY_ENTRY_IMPORT];
@@ -169,8 +169,8 @@ static int walk(const struct pe_file *f, bool delay, import_fn each, void *user,
                               "%s: no end after %zu descriptors", what, i);
         rc = exti__span_sub(all, i * size, size, what, &one, err);
         if (!rc)
-            rc = delay ? read_delay_import(f, one, i, &im, &end, err)
-                       : read_import(f, one, i, &im, &end, err);
+            rc = delay ? read_delay_descriptor(f, one, i, &im, &end, err)
+                       : read_import_descriptor(f, one, i, &im, &end, err);
         if (!rc && !end)
             rc = each(user, &im, err);
     }
@@ -179,9 +179,9 @@ static int walk(const struct pe_file *f, bool delay, import_fn each, void *user,
 
 int exti__pe_imports(const struct pe_file *f, import_fn each, void *user, struct exti_error *err)
 {
-    int rc = walk(f, false, each, user, err);
+    int rc = visit_descriptors(f, false, each, user, err);
 
-    return rc ? rc : walk(f, true, each, user, err);
+    return rc ? rc : visit_descriptors(f, true, each, user, err);
 }
 
 /* ---- symbols --------------------------------------------------------------------------------- */
