@@ -1,6 +1,6 @@
-/* The judge of rewritten copies.  It reads both files from scratch: headers, imports, exports and the
- * checksum are decoded here a second time, so that a fault of the rewriter's decoders is not hidden by
- * the same fault in the judge's. */
+/* The judge of rewritten copies.  It reads both files from scratch: headers, imports, exports and
+ * the checksum are decoded here a second time, so that a fault of the rewriter's decoders is not
+ * hidden by the same fault in the judge's. */
 #ifndef PE_CHECK_PE_CHECK_H
 #define PE_CHECK_PE_CHECK_H
 
@@ -26,8 +26,8 @@ struct pe_check_step {
 extern const struct pe_check_step exti__pe_steps[];
 extern const size_t exti__pe_step_count;
 
-/* Opens both; fails when `before` cannot be read or memory is out.  When `after` cannot be compared with
- * it, reports that and leaves *sound false.  Close in any case but failure. */
+/* Opens both; fails when `before` cannot be read or memory is out.  When `after` cannot be compared
+ * with it, reports that and leaves *sound false.  Close in any case but failure. */
 int exti__pe_check_open(struct pe_check *c, struct exti_span before, struct exti_span after,
                         bool *sound, struct exti_error *err);
 void exti__pe_check_close(struct pe_check *c);

@@ -75,7 +75,8 @@ static void compare_planned(struct pe_check *c, const struct pe_ranges *left_out
     compare_outside(c, left_out, tail > at ? tail : at, end);
 }
 
-/* Behind a section's own bytes the file has zeros up to the next one; some of them now are names. */
+/* Behind a section's own bytes the file has zeros up to the next one; some of them now are names.
+ * */
 static int note_slack(struct pe_check *c, struct pe_ranges *out, struct exti_error *err)
 {
     int rc = 0;
@@ -233,8 +234,8 @@ int exti__pe_step_bytes(struct pe_check *c, struct exti_error *err)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Where the bytes begin that only the copy has, as a section of its own or a part of the last; SIZE_MAX:
- * it has none. */
+/* Where the bytes begin that only the copy has, as a section of its own or a part of the last;
+ * SIZE_MAX: it has none. */
 static uint64_t added_from(const struct pe_check *c)
 {
     const size_t n = c->before.section_count;

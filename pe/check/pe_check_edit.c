@@ -90,7 +90,8 @@ static void compare_optional(struct pe_check *c)
                              "optional header");
 }
 
-/* Behind the section table is nothing, what was there, or, where nothing was, a section's header. */
+/* Behind the section table is nothing, what was there, or, where nothing was, a section's header.
+ * */
 static void check_room(struct pe_check *c)
 {
     const struct exti_span b = c->before.file, a = c->after.file;

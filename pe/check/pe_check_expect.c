@@ -59,7 +59,8 @@ bool exti__pe_follows(const struct pe_check *c, const char *was, const char *now
 
 /* ---- forwarders: "library.symbol", the library without ".dll" -------------------------------- */
 
-/* Mangled names of C++ begin with a question mark and may hold dots; in others the last one counts. */
+/* Mangled names of C++ begin with a question mark and may hold dots; in others the last one counts.
+ * */
 static const char *symbol_of(const char *forwarder)
 {
     const char *mangled = strstr(forwarder, ".?"), *dot = strrchr(forwarder, '.');

@@ -4,7 +4,8 @@
 
 #include "pe/check/pe_check_state.h"
 
-/* What a library of that name has to be called in the copy; `name` itself when nothing renames it. */
+/* What a library of that name has to be called in the copy; `name` itself when nothing renames it.
+ * */
 const char *exti__pe_renamed(const struct pe_check *c, const char *name);
 /* Whether a reference to library `was` may now name `now`. */
 bool exti__pe_follows(const struct pe_check *c, const char *was, const char *now);

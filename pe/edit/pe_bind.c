@@ -1,5 +1,5 @@
-/* Imports that change their library.  A name is bound wherever the new library has it; an ordinal means
- * something only to the library that gave it. */
+/* Imports that change their library.  A name is bound wherever the new library has it; an ordinal
+ * means something only to the library that gave it. */
 #include "pe/edit/pe_bind.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* The image checksum, which Windows demands of drivers and of DLLs that it loads early; elsewhere tools
- * alone look at it. */
+/* The image checksum, which Windows demands of drivers and of DLLs that it loads early; elsewhere
+ * tools alone look at it. */
 #include "pe/edit/pe_checksum.h"
 
-/* What `n` bytes at `at` in the file count as in a sum of 16-bit little-endian words.  Each byte counts
- * by the parity of its place, so parts of odd size need no joining. */
+/* What `n` bytes at `at` in the file count as in a sum of 16-bit little-endian words.  Each byte
+ * counts by the parity of its place, so parts of odd size need no joining. */
 static uint64_t sum_of(const uint8_t *p, size_t n, uint64_t at)
 {
     uint64_t even = 0, odd = 0;

@@ -1,8 +1,9 @@
 /* One transaction over all the edits of a copy.
  *
- * pe/edit plans the copy of a DLL: which names change and into what, whether the file can be changed at
- * all, where the new names go, and the headers and checksum that follow from it.  It uses pe/read and
- * base/ and knows nothing of pe/check; exti__pe_plan is its only entry.  One thread per transaction. */
+ * pe/edit plans the copy of a DLL: which names change and into what, whether the file can be
+ * changed at all, where the new names go, and the headers and checksum that follow from it.  It
+ * uses pe/read and base/ and knows nothing of pe/check; exti__pe_plan is its only entry.  One
+ * thread per transaction. */
 #ifndef PE_EDIT_PE_EDIT_H
 #define PE_EDIT_PE_EDIT_H
 

@@ -1,5 +1,5 @@
-/* Forwarders: exports that name a symbol of another library, "python311.PyList_New".  The loader takes an
- * export for one by its address alone: in the range of the export directory. */
+/* Forwarders: exports that name a symbol of another library, "python311.PyList_New".  The loader
+ * takes an export for one by its address alone: in the range of the export directory. */
 #include "pe/edit/pe_forward.h"
 
 #include <inttypes.h>

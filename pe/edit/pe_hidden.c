@@ -1,6 +1,6 @@
-/* GNU dlltool's delay imports have their descriptors wherever the linker put them and no entry in the
- * directory of delay imports, which stays empty.  One that names a renamed library would load the
- * original behind the copy's back. */
+/* GNU dlltool's delay imports have their descriptors wherever the linker put them and no entry in
+ * the directory of delay imports, which stays empty.  One that names a renamed library would load
+ * the original behind the copy's back. */
 #include "pe/edit/pe_hidden.h"
 
 #include <string.h>
@@ -36,8 +36,8 @@ static bool names_same_dll(const char *name, const char *other)
     return exti__pe_same_dll(name, strlen(name), other, strlen(other));
 }
 
-/* A library that is renamed, or the one that imports of renamed ones lead to: nothing else need import
- * that. */
+/* A library that is renamed, or the one that imports of renamed ones lead to: nothing else need
+ * import that. */
 static bool is_affected_dll(const struct exti_rewrite_opts *o, const char *name)
 {
     for (size_t i = 0; i < o->needed_count; i++)

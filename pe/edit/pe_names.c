@@ -1,4 +1,5 @@
-/* Which names change: of imported libraries, of those that forwarders lead to, and the file's own. */
+/* Which names change: of imported libraries, of those that forwarders lead to, and the file's own.
+ * */
 #include "pe/edit/pe_names.h"
 
 #include <string.h>
@@ -35,7 +36,8 @@ static int rename_exported_dll(struct pe_edit *e, struct exti_error *err)
         e, (struct pe_rename){.was = x->dll, .to = id, .field_at = x->name_at}, err);
 }
 
-/* The loader looks a bare name up among the loaded modules; one with a folder it takes for a path. */
+/* The loader looks a bare name up among the loaded modules; one with a folder it takes for a path.
+ * */
 static int check_name(const char *name, struct exti_error *err)
 {
     size_t n = strlen(name);

@@ -1,6 +1,6 @@
-/* Where names go that do not fit in place: into the unused end of a section that can be read, the one
- * with the directory first, since some tools look for names only there; else into a section of their
- * own. */
+/* Where names go that do not fit in place: into the unused end of a section that can be read, the
+ * one with the directory first, since some tools look for names only there; else into a section of
+ * their own. */
 #include "pe/edit/pe_place.h"
 
 #include <inttypes.h>

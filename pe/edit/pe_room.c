@@ -1,5 +1,5 @@
-/* A section for the names behind all others, in memory and in the file, whose header needs 40 bytes of
- * zeros; or more of the last section. */
+/* A section for the names behind all others, in memory and in the file, whose header needs 40 bytes
+ * of zeros; or more of the last section. */
 #include "pe/edit/pe_room.h"
 
 #include <inttypes.h>
@@ -45,7 +45,8 @@ static const struct pe_section *last_section(const struct pe_file *f)
     return &f->sections[f->section_count - 1];
 }
 
-/* The NT headers can go over the MS-DOS program, of which only the field that leads to them is used. */
+/* The NT headers can go over the MS-DOS program, of which only the field that leads to them is
+ * used. */
 static bool can_slide_headers(const struct pe_edit *e)
 {
     return header_room(e) + (e->f->nt_at - DOS_HEADER_SIZE) >= SECTION_HEADER_SIZE;
@@ -94,8 +95,8 @@ static int move_offsets(struct pe_edit *e, struct exti_error *err)
     return rc ? rc : move_debug(e, err);
 }
 
-/* Whether there is more behind the sections than the COFF symbols and their strings: that may be found by
- * its file offset. */
+/* Whether there is more behind the sections than the COFF symbols and their strings: that may be
+ * found by its file offset. */
 static bool has_foreign_overlay(const struct pe_edit *e)
 {
     const struct pe_file *f = e->f;
@@ -132,8 +133,8 @@ static int grow_headers(struct pe_edit *e, struct exti_error *err)
     return rc ? rc : exti__buf_zeros(&e->head, (size_t)e->grow_by, err);
 }
 
-/* What the image's sizes become with a last section that ends at `end` in memory and has `more` bytes
- * more in the file. */
+/* What the image's sizes become with a last section that ends at `end` in memory and has `more`
+ * bytes more in the file. */
 static int put_sizes(struct pe_edit *e, uint64_t end, uint64_t more, struct exti_error *err)
 {
     const uint64_t at = e->f->optional_at;

@@ -1,5 +1,5 @@
-/* Which strings can be overwritten where they are: those that the new words fit and that nothing else
- * refers to, neither as a whole nor by their end, nor has for a part of its own. */
+/* Which strings can be overwritten where they are: those that the new words fit and that nothing
+ * else refers to, neither as a whole nor by their end, nor has for a part of its own. */
 #include "pe/edit/pe_slot.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* What cannot be rewritten at all, and what a changed copy cannot keep: the signature, what was bound in
- * advance, and where the system looks for its libraries. */
+/* What cannot be rewritten at all, and what a changed copy cannot keep: the signature, what was
+ * bound in advance, and where the system looks for its libraries. */
 #include "pe/edit/pe_strip.h"
 
 #include <inttypes.h>
@@ -40,7 +40,8 @@ static int strip_certificate(struct pe_edit *e, struct exti_error *err)
     return exti__pe_put_zeros(e, d->at, 8, "certificate table", err);
 }
 
-/* The directory of bound imports has the old names.  It stands in the headers, outside the sections. */
+/* The directory of bound imports has the old names.  It stands in the headers, outside the
+ * sections. */
 static int strip_bound_directory(struct pe_edit *e, struct exti_error *err)
 {
     const struct pe_directory_entry *d = &e->f->directories[IMAGE_DIRECTORY_ENTRY_BOUND_IMPORT];

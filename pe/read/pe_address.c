@@ -1,4 +1,4 @@
-/* From addresses in memory (RVAs) to bytes of the file. */
+/* Maps addresses in memory (RVAs) to bytes of the file. */
 #include "pe/read/pe_address.h"
 
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 
-/* Bytes from the section's start to the next section. */
+/* Bytes from the section's start to the start of the next. */
 static uint64_t reach(const struct pe_file *f, const struct pe_section *s)
 {
     uint64_t n = s->virtual_size;
@@ -37,14 +37,14 @@ int exti__pe_from(const struct pe_file *f, uint32_t rva, const char *what, struc
         return exti__span_sub(f->file, rva, f->size_of_headers - rva, what, out, err);
     if (!s)
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
-                          "%s: RVA 0x%" PRIx32 " is outside of all sections", what, rva);
+                          "%s: RVA 0x%" PRIx32 " is in no section", what, rva);
     n = reach(f, s);
     if (n > s->raw_size)
         n = s->raw_size;
     if (rva - s->rva >= n)
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
-                          "%s: RVA 0x%" PRIx32 " is in section %s, but not in the file", what, rva,
-                          s->name);
+                          "%s: RVA 0x%" PRIx32 " is in section %s, past its bytes in the file",
+                          what, rva, s->name);
     return exti__span_sub(f->file, (uint64_t)s->raw_offset + (rva - s->rva), n - (rva - s->rva),
                           what, out, err);
 }

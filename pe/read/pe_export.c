@@ -1,4 +1,5 @@
-/* The export directory: three tables, of addresses by ordinal, of names, and of the names' ordinals. */
+/* Reads the export directory and its three tables: addresses by ordinal, names, the names'
+ * ordinals. */
 #include "pe/read/pe_export.h"
 
 #include <inttypes.h>
@@ -53,8 +54,8 @@ static int check_counts(const struct pe_exports *x, struct exti_error *err)
                           x->function_count, PE_MOST_SYMBOLS);
     if (x->function_count && x->base > PE_MOST_SYMBOLS - x->function_count)
         return exti__fail(err, EXTI_E_FORMAT, x->at + 16,
-                          "%s: Base is %" PRIu32 ", so that %" PRIu32
-                          " functions have ordinals past 16 bits",
+                          "%s: Base is %" PRIu32 ", which gives %" PRIu32
+                          " functions ordinals of more than 16 bits",
                           what, x->base, x->function_count);
     if (x->name_count > PE_MOST_SYMBOLS)
         return exti__fail(err, EXTI_E_FORMAT, x->at + 24,
@@ -67,7 +68,7 @@ struct tables {
     struct exti_span functions, names, ordinals;
 };
 
-/* A table that has no entries may be anywhere. */
+/* A table without entries may have any RVA. */
 static int open_table(const struct pe_file *f, const struct pe_exports *x, uint32_t field,
                       uint32_t rva, uint64_t size, const char *name, struct exti_span *out,
                       struct exti_error *err)
@@ -121,8 +122,8 @@ int exti__pe_exports_open(const struct pe_file *f, struct pe_exports *out, struc
 
 /* ---- the exports ----------------------------------------------------------------------------- */
 
-/* The names of each slot, as lists through `next` in the order of the table of names; both hold
- * indices plus 1. */
+/* The names of each slot, linked through `next` in the order of the export name table.  Both arrays
+ * hold indices plus 1; 0 ends a list. */
 struct name_lists {
     uint32_t *first, *next;
 };
@@ -148,7 +149,7 @@ static int list_names(const struct pe_exports *x, const struct tables *t, struct
     return 0;
 }
 
-/* What lies in the directory's own range is the name of a symbol elsewhere. */
+/* The loader takes an address in the directory's own range for a forwarder's text. */
 static int read_forwarder(const struct pe_file *f, const struct pe_exports *x, struct pe_export *e,
                           struct exti_error *err)
 {
@@ -164,9 +165,9 @@ static int read_forwarder(const struct pe_file *f, const struct pe_exports *x, s
         return rc;
     dot = strrchr(e->forwarder, '.');
     if (!dot || dot == e->forwarder || !dot[1])
-        return exti__fail(err, EXTI_E_FORMAT, e->slot_at,
-                          "forwarder of ordinal %" PRIu32 ": not of the form DLL.symbol",
-                          e->ordinal);
+        return exti__fail(
+            err, EXTI_E_FORMAT, e->slot_at,
+            "forwarder of ordinal %" PRIu32 ": its text is not of the form DLL.symbol", e->ordinal);
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* Opening a PE image: the headers, up to the data directories. */
+/* Opens a PE image: MS-DOS, COFF and optional headers. */
 #include "pe/read/pe_file.h"
 
 #include <inttypes.h>
@@ -9,8 +9,7 @@
 #include "pe/read/pe_directory.h"
 #include "pe/read/pe_section.h"
 
-/* Fields of the optional header, whose first 24 bytes and most of the others do not depend on its
- * magic. */
+/* Fields of the optional header at the same offset in PE32 and PE32+. */
 enum {
     OPTIONAL_SIZE_OF_IMAGE = 56,
     OPTIONAL_SIZE_OF_HEADERS = 60,
@@ -65,9 +64,9 @@ static int not_pe(uint32_t signature, uint64_t at, uint16_t relocations_at, stru
 
     if (first == 0x454e || first == 0x454c || first == 0x584c) /* NE, LE, LX */
         return exti__fail(err, EXTI_E_UNSUPPORTED, at,
-                          "a file for 16-bit Windows or OS/2 (%c%c), not a PE one", first & 0xff,
+                          "a file for 16-bit Windows or OS/2 (%c%c), not a PE file", first & 0xff,
                           first >> 8);
-    /* What is not for MS-DOS alone has its relocations behind the field that tells the new header. */
+    /* In a file with a newer header, e_lfarlc points past e_lfanew. */
     if (relocations_at < DOS_HEADER_SIZE)
         return exti__fail(err, EXTI_E_UNSUPPORTED, 0, "an MS-DOS program, not a PE file");
     return exti__fail(err, EXTI_E_FORMAT, at, "PE signature is 0x%" PRIx32 ", not 0x%x", signature,
@@ -210,7 +209,7 @@ static int check_alignments(const struct pe_file *f, struct exti_error *err)
     if (file < LEAST_FILE_ALIGNMENT)
         return exti__fail(err, EXTI_E_UNSUPPORTED, f->optional_at + OPTIONAL_FILE_ALIGNMENT,
                           "optional header: FileAlignment is 0x%" PRIx32
-                          ", as drivers have; from 0x%x on it is handled",
+                          ", as in drivers; only 0x%x and above are supported",
                           file, LEAST_FILE_ALIGNMENT);
     return 0;
 }
@@ -222,7 +221,8 @@ static int check_optional_magic(struct pe_file *f, uint16_t magic, struct exti_e
 
     if (magic != right)
         return exti__fail(err, EXTI_E_FORMAT, f->optional_at,
-                          "optional header: magic is 0x%" PRIx16 ", not 0x%" PRIx16 " as for %s",
+                          "optional header: magic is 0x%" PRIx16 ", not 0x%" PRIx16
+                          ", which %s needs",
                           magic, right, exti__pe_machine(f->machine));
     f->plus = plus;
     return 0;
@@ -274,7 +274,7 @@ static int read_optional_header(struct pe_file *f, uint16_t size, struct exti_er
     if (c.failed)
         return exti__fail(err, EXTI_E_FORMAT, f->nt_at + 20,
                           "PE header: SizeOfOptionalHeader is %" PRIu16
-                          ", which has no room for %zu data directories",
+                          ", too small for %zu data directories",
                           size, f->directory_count);
     return check_alignments(f, err);
 }
@@ -292,7 +292,7 @@ static int check_sizes(const struct pe_file *f, uint64_t table_end, struct exti_
     return 0;
 }
 
-/* Windows maps no image whose sections leave a gap, overlap, or end elsewhere than the image. */
+/* Windows maps no image whose last section ends elsewhere than SizeOfImage says. */
 static int check_image_end(const struct pe_file *f, struct exti_error *err)
 {
     const struct pe_section *last = &f->sections[f->section_count - 1];

@@ -1,5 +1,5 @@
-/* Describing a DLL: the read operation.  What is imported or exported by ordinal alone is called "#12",
- * which no compiler makes of a name. */
+/* Describes a DLL for the loader.  A symbol without a name gets its ordinal as "#12", which no
+ * compiler emits. */
 #include "pe/read/pe_image.h"
 
 #include <inttypes.h>
@@ -13,15 +13,15 @@
 #include "pe/read/pe_export.h"
 #include "pe/read/pe_import.h"
 
-/* ---- what the directories tell --------------------------------------------------------------- */
+/* ---- build ID, thread-local data, header room ------------------------------------------------ */
 
 enum {
     DEBUG_TYPE_CODEVIEW = 2,
-    CODEVIEW_RSDS = 0x53445352, /* PDB 7.0; GNU ld's --build-id writes it too */
+    CODEVIEW_RSDS = 0x53445352, /* PDB 7.0; also GNU ld's --build-id */
     ID_SIZE = 32 + 8 + 1
 };
 
-/* The GUID's and age's digits in the order in which symbol servers file a PDB. */
+/* The digits of GUID and age in the order under which symbol servers file a PDB. */
 static int add_codeview(struct exti_span data, struct exti_image *im, struct exti_error *err)
 {
     struct exti_cur c = exti__cur(data, false);
@@ -101,13 +101,13 @@ static int add_tls(const struct pe_file *f, struct exti_image *im, struct exti_e
     if (end < start || end - start > f->size_of_image)
         return exti__fail(err, EXTI_E_FORMAT, s.base,
                           "TLS directory: its data from 0x%" PRIx64 " to 0x%" PRIx64
-                          " are not in the image",
+                          " do not fit into the image",
                           start, end);
     im->info.tls_size = end - start + zeros;
     return 0;
 }
 
-/* Zero bytes up to what comes next: the bound imports, if there are any, or the first section. */
+/* Zero bytes behind the section table, up to bound imports or the first section. */
 static uint64_t header_room(const struct pe_file *f)
 {
     uint64_t at = f->sections_at + f->section_count * SECTION_HEADER_SIZE, n = 0;
@@ -122,10 +122,10 @@ static uint64_t header_room(const struct pe_file *f)
 struct symbols {
     const struct pe_file *f;
     struct exti_image *im;
-    bool counting;     /* the first of two passes, which measures im->strings */
+    bool counting;     /* first of two passes: measures im->strings */
     size_t room, used; /* of im->strings */
     uint64_t imports;  /* counted */
-    int32_t library;   /* index of the import at hand, from 1 */
+    int32_t library;   /* index of the current import, from 1 */
     uint32_t flags;    /* of its symbols */
 };
 
@@ -159,8 +159,8 @@ static int add_export(void *user, const struct pe_export *e, struct exti_error *
     return exti__image_add_symbol(x->im, s, err);
 }
 
-/* Tables of several DLLs that are one and the same would otherwise ask for far more memory than the file
- * has bytes. */
+/* Caps the count: several descriptors may share one table, so a small file could otherwise name far
+ * more symbols than it has bytes. */
 static int add_import_symbol(void *user, const char *name, uint16_t ordinal, struct exti_error *err)
 {
     struct symbols *x = user;
@@ -173,7 +173,7 @@ static int add_import_symbol(void *user, const char *name, uint16_t ordinal, str
         return exti__image_add_symbol(x->im, s, err);
     if (++x->imports > x->f->file.n / 4)
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
-                          "imports: more symbols than the file has room to name");
+                          "imports: more symbols than fit into a file of this size");
     return 0;
 }
 

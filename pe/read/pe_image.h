@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 
+/* Fills the zeroed `im`, which points into `file`; on failure `im` is empty. */
 int exti__pe_read(struct exti_span file, struct exti_image *im, struct exti_error *err);
 
 #endif

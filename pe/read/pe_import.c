@@ -1,4 +1,4 @@
-/* Import and delay import descriptors, and the symbols they name. */
+/* Reads import and delay import descriptors and the symbols that they name. */
 #include "pe/read/pe_import.h"
 
 #include <inttypes.h>
@@ -22,7 +22,7 @@ static struct what what_of(bool delay, size_t i)
     return w;
 }
 
-/* Names that the loader can be given: printable, in ASCII. */
+/* A DLL's name is printable ASCII: the loader finds no other. */
 static int read_dll_name(const struct pe_file *f, struct pe_import *im, const char *what,
                          struct exti_error *err)
 {
@@ -34,8 +34,8 @@ static int read_dll_name(const struct pe_file *f, struct pe_import *im, const ch
     for (const char *p = im->name; *p; p++)
         if (*p < ' ' || *p > '~')
             return exti__fail(err, EXTI_E_FORMAT, im->name_at,
-                              "%s: its name has the byte 0x%02x, which no DLL's name has", what,
-                              (unsigned)(unsigned char)*p);
+                              "%s: its name has the byte 0x%02x, which is not printable ASCII",
+                              what, (unsigned)(unsigned char)*p);
     if (!*im->name)
         return exti__fail(err, EXTI_E_FORMAT, im->name_at, "%s: its name is empty", what);
     return 0;
@@ -48,16 +48,16 @@ static int check_tables(const struct pe_file *f, const struct pe_import *im, uin
 
     if (!exti__pe_section_of(f, im->iat_rva))
         return exti__fail(err, EXTI_E_FORMAT, im->at + iat_field,
-                          "%s: its address table's RVA 0x%" PRIx32 " is outside of all sections",
-                          what, im->iat_rva);
+                          "%s: its address table's RVA 0x%" PRIx32 " is in no section", what,
+                          im->iat_rva);
     return exti__pe_error_at(exti__pe_from(f, im->lookup_rva, what, &unused, err), im->lookup_at,
                              err);
 }
 
 /* ---- import descriptors ---------------------------------------------------------------------- */
 
-/* Borland's linker left rubbish in OriginalFirstThunk; Windows takes what is no address inside the
- * image for none. */
+/* Borland's linker left garbage in OriginalFirstThunk.  Windows ignores the field unless it is an
+ * RVA inside the image. */
 static bool has_lookup(const struct pe_file *f, uint32_t rva)
 {
     return rva >= f->size_of_headers && rva < f->size_of_image;
@@ -76,7 +76,7 @@ static int read_import_descriptor(const struct pe_file *f, struct exti_span s, s
     exti__cur_skip(&c, 4);
     im->name_rva = exti__cur_u32(&c);
     im->iat_rva = exti__cur_u32(&c);
-    /* Either ends the list for the loader, which then looks at no other field. */
+    /* The loader ends the list at either, whatever the other fields hold. */
     *end = !im->name_rva || !im->iat_rva;
     if (*end)
         return 0;
@@ -86,8 +86,11 @@ static int read_import_descriptor(const struct pe_file *f, struct exti_span s, s
     im->lookup_at = im->at;
     if (!has_lookup(f, im->lookup_rva)) {
         if (im->timestamp)
-            return exti__fail(err, EXTI_E_UNSUPPORTED, im->at + 4,
-                              "%s: bound to %s, whose symbols' names are lost", w.text, im->name);
+            return exti__fail(
+                err, EXTI_E_UNSUPPORTED, im->at + 4,
+                "%s: bound to %s without an import lookup table, so its symbols' names are "
+                "lost",
+                w.text, im->name);
         im->lookup_rva = im->iat_rva;
         im->lookup_at = im->at + 16;
     }
@@ -96,7 +99,7 @@ static int read_import_descriptor(const struct pe_file *f, struct exti_span s, s
 
 /* ---- delay import descriptors ---------------------------------------------------------------- */
 
-/* Fields of version 1 hold addresses, as only 32-bit files can. */
+/* Fields of version 1, which only 32-bit files can have, hold addresses in place of RVAs. */
 static int to_rva(const struct pe_file *f, const struct pe_import *im, uint32_t field,
                   uint32_t *value, const char *what, struct exti_error *err)
 {
@@ -133,7 +136,8 @@ static int read_delay_descriptor(const struct pe_file *f, struct exti_span s, si
     if (im->by_address && f->plus)
         return exti__fail(err, EXTI_E_FORMAT, im->at,
                           "%s: attributes 0x%" PRIx32
-                          " say that it holds addresses, which a 64-bit file cannot",
+                          " mean that its fields hold addresses, but those of a 64-bit file "
+                          "do not fit",
                           w.text, attributes);
     rc = to_rva(f, im, 4, &im->name_rva, w.text, err);
     if (!rc)
@@ -186,8 +190,8 @@ int exti__pe_imports(const struct pe_file *f, import_fn each, void *user, struct
 
 /* ---- symbols --------------------------------------------------------------------------------- */
 
-/* One entry of a table of names: an ordinal behind a set high bit, or the RVA of a hint and a name.  In
- * a delay import by address the entry is an address as well. */
+/* One entry of an import lookup table: an ordinal with the high bit set, or the RVA of a hint and a
+ * name.  In a delay import by address it is an address, too. */
 static int read_symbol(const struct pe_file *f, const struct pe_import *im, uint64_t at,
                        uint64_t entry, const char **name, uint16_t *ordinal, struct exti_error *err)
 {

@@ -1,4 +1,4 @@
-/* The section table, and how it takes addresses in memory to places in the file. */
+/* Reads the section table. */
 #include "pe/read/pe_section.h"
 
 #include <inttypes.h>
@@ -34,9 +34,11 @@ static int read_section(struct pe_section *s, struct exti_span header, struct ex
     if (!s->virtual_size)
         s->virtual_size = s->raw_size;
     if (!s->virtual_size)
-        return exti__fail(err, EXTI_E_FORMAT, s->at + VIRTUAL_SIZE,
-                          "section %s: empty, which Windows does not load", s->name);
-    /* Without a place in the file there is nothing of it there. */
+        return exti__fail(
+            err, EXTI_E_FORMAT, s->at + VIRTUAL_SIZE,
+            "section %s: VirtualSize and SizeOfRawData are 0, which Windows does not load",
+            s->name);
+    /* A section without PointerToRawData has no bytes in the file, whatever its SizeOfRawData. */
     if (!s->raw_offset)
         s->raw_size = 0;
     return exti__cur_end(&c, "section header", err);
@@ -76,14 +78,14 @@ static int check_place_in_file(const struct pe_file *f, const struct pe_section 
     if (s->raw_size % f->file_alignment)
         return section_fail(s, SIZE_OF_RAW_DATA, err, "SizeOfRawData", s->raw_size,
                             "a multiple of FileAlignment", f->file_alignment);
-    /* Windows maps such files as they are, without looking at the sections. */
+    /* Windows maps such files flat and ignores their section table. */
     if (f->section_alignment < 4096 && s->rva != s->raw_offset)
         return section_fail(s, POINTER_TO_RAW_DATA, err, "PointerToRawData", s->raw_offset,
-                            "its VirtualAddress, as SectionAlignment is below a page,", s->rva);
+                            "its VirtualAddress (SectionAlignment is below a page)", s->rva);
     return exti__span_sub(f->file, s->raw_offset, s->raw_size, "section contents", &raw, err);
 }
 
-/* Contents must not be shared: an edit of one section would be one of another as well. */
+/* Sections must not share bytes: an edit of one would change the other. */
 static int check_overlap(const struct pe_file *f, const struct pe_section *s,
                          struct exti_error *err)
 {

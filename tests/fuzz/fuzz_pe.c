@@ -1,6 +1,7 @@
-/* Reads and edits whatever the bytes are, as a PE file.  The first byte chooses the edits, the next three a
- * place to spoil the result at; the file follows.  Ends the process where a promise is broken: the judge
- * has nothing to say about the copy of a sound file, and editing the copy once more changes nothing. */
+/* Reads and edits whatever the bytes are, as a PE file.  The first byte chooses the edits, the next
+ * three a place to spoil the result at; the file follows.  Ends the process where a promise is
+ * broken: the judge has nothing to say about the copy of a sound file, and editing the copy once
+ * more changes nothing. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,8 +63,8 @@ static int ignore(void *user, const struct exti_error *finding)
     return 0;
 }
 
-/* The corpus is made of whole files, so replaying it sets this; a fuzzer's files contradict themselves
- * in ways that only the judge can tell. */
+/* The corpus is made of whole files, so replaying it sets this; a fuzzer's files contradict
+ * themselves in ways that only the judge can tell. */
 static bool is_whole(void)
 {
     return getenv("EXTI_FUZZ_WHOLE") != NULL;

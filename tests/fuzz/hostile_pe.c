@@ -1,7 +1,7 @@
-/* Writes the hand-made part of the PE corpus: small sound files, and files that each lie in one structure
- * so as to send a reader far away, out of bounds, or round and round.
+/* Writes the hand-made part of the PE corpus: small sound files, and files that each lie in one
+ * structure so as to send a reader far away, out of bounds, or round and round.
  *
- *   hostile_pe DIR */
+ * hostile_pe DIR */
 #include <stdio.h>
 #include <stdlib.h>
 

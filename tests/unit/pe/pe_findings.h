@@ -1,5 +1,5 @@
-/* What the tests of the PE judge share: a toy and its copy, and which checks have something to say of
- * them. */
+/* What the tests of the PE judge share: a toy and its copy, and which checks have something to say
+ * of them. */
 #ifndef TESTS_UNIT_PE_JUDGE_H
 #define TESTS_UNIT_PE_JUDGE_H
 

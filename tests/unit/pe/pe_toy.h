@@ -1,10 +1,11 @@
-/* A DLL made by hand, with every structure that a PE reader looks at in a known place.  Shares no code
- * with the library.
+/* A DLL made by hand, with every structure that a PE reader looks at in a known place.  Shares no
+ * code with the library.
  *
- * Sections: .text, .data (its zeroes are not in the file), .rdata, .reloc.  Imports: python311.dll with
- * PyModule_Create2 and Py_BuildValue, KERNEL32.dll with ordinal 12 and GetLastError; WS2_32.dll is a delay
- * import with ordinal 3 and send.  Exports, from ordinal 5: PyInit_toy, also called toy_alias; nothing; the
- * datum toy_state; a function without a name; toy_forward, which is python311's PyLong_Type. */
+ * Sections: .text, .data (its zeroes are not in the file), .rdata, .reloc.  Imports: python311.dll
+ * with PyModule_Create2 and Py_BuildValue, KERNEL32.dll with ordinal 12 and GetLastError;
+ * WS2_32.dll is a delay import with ordinal 3 and send.  Exports, from ordinal 5: PyInit_toy, also
+ * called toy_alias; nothing; the datum toy_state; a function without a name; toy_forward, which is
+ * python311's PyLong_Type. */
 #ifndef TESTS_UNIT_PE_TOY_H
 #define TESTS_UNIT_PE_TOY_H
 
@@ -506,7 +507,8 @@ static inline void ptoy_certificates(struct pe_toy *t)
     ptoy_put(t, ptoy_directory(t, IMAGE_DIRECTORY_ENTRY_SECURITY) + 4, 4, 0x48);
 }
 
-/* 16-bit words one by one, the carry brought round after each, as the first program to do it did. */
+/* 16-bit words one by one, the carry brought round after each, as the first program to do it did.
+ * */
 static inline uint32_t ptoy_checksum(const uint8_t *p, size_t n, size_t field)
 {
     uint32_t sum = 0;

@@ -1,20 +1,17 @@
-/* Loads DLLs as it is told on its standard input, and says what came of it.  A command on each line; names
- * are of its own choosing, paths are of the Unix that wine runs on:
+/* Loads DLLs as it is told on its standard input, and says what came of it.  A command on each
+ * line; names are of its own choosing, paths are of the Unix that wine runs on:
  *
- *   load NAME FLAGS PATH     LoadLibraryExW, FLAGS in hexadecimal
- *   call NAME FUNCTION       int FUNCTION(void)
- *   give NAME FUNCTION N     void FUNCTION(int)
- *   thread NAME FUNCTION     as call, in a new thread
- *   add NAME DATUM N         adds N to an int
- *   same NAME NAME           whether two modules are one
- *   free NAME                FreeLibrary, and whether the module is gone
- *   walk DIRECTORY ROOT      where the imports of the modules loaded from DIRECTORY lead: a leak is one
- *                            into a module that lies elsewhere below ROOT
- *   python NAME PATH         starts the Python that the module is, with PATH as sys.path
- *   exec NAME CODE           has it run CODE, to the line's end
- *   stop NAME                Py_FinalizeEx
- *   together                 what follows, as far as `end`, at once and in threads of their own
- */
+ * load NAME FLAGS PATH     LoadLibraryExW, FLAGS in hexadecimal call NAME FUNCTION       int
+ * FUNCTION(void) give NAME FUNCTION N     void FUNCTION(int) thread NAME FUNCTION     as call, in a
+ * new thread add NAME DATUM N         adds N to an int same NAME NAME           whether two modules
+ * are one free NAME                FreeLibrary, and whether the module is gone walk DIRECTORY ROOT
+ * where the imports of the modules loaded from DIRECTORY lead: a leak is one into a module that
+ * lies elsewhere below ROOT python NAME PATH         starts the Python that the module is, with
+ * PATH as sys.path exec NAME CODE           has it run CODE, to the line's end stop NAME
+ * Py_FinalizeEx together                 what follows, as far as `end`, at once and in threads of
+ * their own
+ *
+ *  */
 #include "tests/wine/src/host.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-/* Loads late imports as the compiler's own library does: by their bare name and no flags, on first use. */
+/* Loads late imports as the compiler's own library does: by their bare name and no flags, on first
+ * use. */
 typedef unsigned long word;
 typedef unsigned long long wide;
 

@@ -1,5 +1,5 @@
-/* Where the imports of loaded modules lead.  Read from memory, so it is what the loader made of them,
- * forwarders included. */
+/* Where the imports of loaded modules lead.  Read from memory, so it is what the loader made of
+ * them, forwarders included. */
 #include "tests/wine/src/host.h"
 
 #include <psapi.h>

@@ -1,5 +1,5 @@
-/* The PE judge over copies made by hand: content with good ones, and each step, alone, with the fault
- * that it is there to find. */
+/* The PE judge over copies made by hand: content with good ones, and each step, alone, with the
+ * fault that it is there to find. */
 #include "tests/unit/pe/pe_findings.h"
 
 #define OPTS .size = sizeof(struct exti_rewrite_opts)

@@ -1,5 +1,5 @@
-/* The PE judge: content with files as linkers make them, and each of its rules, alone, with the fault
- * that it is there to find. */
+/* The PE judge: content with files as linkers make them, and each of its rules, alone, with the
+ * fault that it is there to find. */
 #include "tests/unit/pe/pe_findings.h"
 
 static const struct pe_toy_opts shapes[] = {

@@ -141,15 +141,15 @@ static void corrupt_exports_are_told(void **state)
     pe_toy_make(&f->toy, (struct pe_toy_opts){0});
     const size_t directory = ptoy_directory(t, IMAGE_DIRECTORY_ENTRY_EXPORT), at = t->exports;
     const struct pe_fault faults[] = {
-        {"export directory: RVA 0x2700 is in section .data, but not in", directory, 4, 0x2700,
+        {"export directory: RVA 0x2700 is in section .data, past its bytes", directory, 4, 0x2700,
          EXTI_E_FORMAT, directory},
         {"export directory: needs 40 bytes, 20 left", directory, 4, 0x33ec, EXTI_E_FORMAT,
          t->start[PTOY_RDATA] + 0x3ec},
         {"export directory: its size is 39, less than 40", directory + 4, 4, 39, EXTI_E_FORMAT,
          directory + 4},
-        {"exported DLL name: RVA 0x5000 is outside of all sections", at + 12, 4, 0x5000,
-         EXTI_E_FORMAT, at + 12},
-        {"export directory: Base is 65532, so that 5 functions", at + 16, 4, 65532, EXTI_E_FORMAT,
+        {"exported DLL name: RVA 0x5000 is in no section", at + 12, 4, 0x5000, EXTI_E_FORMAT,
+         at + 12},
+        {"export directory: Base is 65532, which gives 5 functions", at + 16, 4, 65532, EXTI_E_FORMAT,
          at + 16},
         {"NumberOfFunctions is 65537, more than 65536", at + 20, 4, 65537, EXTI_E_FORMAT, at + 20},
         {"export address table: needs 40000 bytes", at + 20, 4, 10000, EXTI_E_FORMAT, t->functions},
@@ -163,7 +163,7 @@ static void corrupt_exports_are_told(void **state)
          t->names + 8},
         {"export ordinal table: entry 1 is 5, but there are 5 functions", t->ordinals + 2, 2, 5,
          EXTI_E_FORMAT, t->ordinals + 2},
-        {"forwarder of ordinal 9: not of the form DLL.symbol", t->forwarder + 9, 1, '_',
+        {"forwarder of ordinal 9: its text is not of the form DLL.symbol", t->forwarder + 9, 1, '_',
          EXTI_E_FORMAT, t->functions + 16},
         {"forwarder of ordinal 9", t->forwarder + 10, 1, 0, EXTI_E_FORMAT, t->functions + 16},
         {"forwarder of ordinal 9", t->forwarder, 3, '.' | 'x' << 8, EXTI_E_FORMAT,

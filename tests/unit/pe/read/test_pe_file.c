@@ -80,7 +80,7 @@ static void corrupt_headers_are_told(void **state)
         {"e_lfanew is 0xffffff00, where a file of", 60, 4, 0xffffff00, EXTI_E_FORMAT, 60},
         {"e_lfanew", 60, 4, f->toy.n - 20, EXTI_E_FORMAT, 60},
         {"PE signature is 0x90909090, not 0x4550", 60, 4, 0x44, EXTI_E_FORMAT, 0x44},
-        {"(NE), not a PE one", nt, 2, 0x454e, EXTI_E_UNSUPPORTED, nt},
+        {"(NE), not a PE file", nt, 2, 0x454e, EXTI_E_UNSUPPORTED, nt},
         {"(LE)", nt, 2, 0x454c, EXTI_E_UNSUPPORTED, nt},
         {"(LX)", nt, 2, 0x584c, EXTI_E_UNSUPPORTED, nt},
         {"for arm64ec (Machine 0xa641); i386, x86-64", nt + 4, 2, 0xa641, EXTI_E_UNSUPPORTED,
@@ -92,22 +92,22 @@ static void corrupt_headers_are_told(void **state)
         {"PE header: 0 sections, not 1 to 96", nt + 6, 2, 0, EXTI_E_FORMAT, nt + 6},
         {"PE header: 97 sections", nt + 6, 2, 97, EXTI_E_FORMAT, nt + 6},
         {"COFF symbol table: needs 0 bytes", nt + 12, 4, 0x7fffffff, EXTI_E_FORMAT, 0x7fffffff},
-        {"SizeOfOptionalHeader is 239, which has no room for 16", nt + 20, 2, 239, EXTI_E_FORMAT,
-         nt + 20},
+        {"SizeOfOptionalHeader is 239, too small for 16", nt + 20, 2, 239, EXTI_E_FORMAT, nt + 20},
         {"optional header: ends early", nt + 20, 2, 100, EXTI_E_FORMAT, ANY_OFFSET},
         {"optional header: needs 65535 bytes", nt + 20, 2, 65535, EXTI_E_FORMAT, optional},
         {"Characteristics 0x2000 say that the file was not linked", nt + 22, 2, 0x2000,
          EXTI_E_FORMAT, nt + 22},
         {"a program (EXE), not a DLL", nt + 22, 2, 2, EXTI_E_UNSUPPORTED, nt + 22},
-        {"magic is 0x10b, not 0x20b as for x86-64", optional, 2, 0x10b, EXTI_E_FORMAT, optional},
-        {"magic is 0x20b, not 0x10b as for i386", nt + 4, 2, 0x14c, EXTI_E_FORMAT, optional},
+        {"magic is 0x10b, not 0x20b, which x86-64 needs", optional, 2, 0x10b, EXTI_E_FORMAT,
+         optional},
+        {"magic is 0x20b, not 0x10b, which i386 needs", nt + 4, 2, 0x14c, EXTI_E_FORMAT, optional},
         {"SectionAlignment is 0x1001", optional + 32, 4, 0x1001, EXTI_E_FORMAT, optional + 32},
         {"SectionAlignment is 0x800", optional + 32, 4, 0x800, EXTI_E_FORMAT, optional + 32},
         {"SectionAlignment is 0x100", optional + 32, 4, 0x100, EXTI_E_FORMAT, optional + 32},
         {"FileAlignment is 0x201", optional + 36, 4, 0x201, EXTI_E_FORMAT, optional + 36},
         {"FileAlignment is 0x0", optional + 36, 4, 0, EXTI_E_FORMAT, optional + 36},
         {"FileAlignment is 0x20000", optional + 36, 4, 0x20000, EXTI_E_FORMAT, optional + 36},
-        {"FileAlignment is 0x10, as drivers have", optional + 36, 4, 16, EXTI_E_UNSUPPORTED,
+        {"FileAlignment is 0x10, as in drivers", optional + 36, 4, 16, EXTI_E_UNSUPPORTED,
          optional + 36},
         {"SizeOfImage is 0x9000, but the sections end at 0x5000", optional + 56, 4, 0x9000,
          EXTI_E_FORMAT, optional + 56},
@@ -192,7 +192,7 @@ static void corrupt_sections_are_told(void **state)
     ptoy_put(&f->toy, data + 8, 4, 0);
     ptoy_put(&f->toy, data + 16, 4, 0);
     assert_exti(pe_open_toy(f), EXTI_E_FORMAT, &f->err, data + 8);
-    assert_says(&f->err, "section .data: empty");
+    assert_says(&f->err, "section .data: VirtualSize and SizeOfRawData are 0");
     pe_toy_make(&f->toy, (struct pe_toy_opts){0});
     ptoy_put(&f->toy, f->toy.optional + 36, 4, 0x200);
     f->toy.n = 0x400;
@@ -200,7 +200,7 @@ static void corrupt_sections_are_told(void **state)
     pe_toy_make(&f->toy, (struct pe_toy_opts){.low = true});
     ptoy_put(&f->toy, data + 20, 4, 0x800);
     assert_exti(pe_open_toy(f), EXTI_E_FORMAT, &f->err, data + 20);
-    assert_says(&f->err, "not its VirtualAddress, as SectionAlignment is below a page, 0x600");
+    assert_says(&f->err, "not its VirtualAddress (SectionAlignment is below a page) 0x600");
 }
 
 /* Each directory in turn with a range that no section has. */
@@ -254,9 +254,9 @@ static void corrupt_certificate_tables_are_told(void **state)
     at = ptoy_directory(&f->toy, IMAGE_DIRECTORY_ENTRY_SECURITY);
     start = f->toy.certificates;
     const struct pe_fault faults[] = {
-        {"certificate table: at 0x0 in the file", at, 4, 0, EXTI_E_FORMAT, at},
-        {"certificate table: at 0x404 in the file", at, 4, 0x404, EXTI_E_FORMAT, at},
-        {"not at a multiple of 8", at, 4, start + 4, EXTI_E_FORMAT, at},
+        {"certificate table: its file offset 0x0", at, 4, 0, EXTI_E_FORMAT, at},
+        {"certificate table: its file offset 0x404", at, 4, 0x404, EXTI_E_FORMAT, at},
+        {"not a multiple of 8", at, 4, start + 4, EXTI_E_FORMAT, at},
         {"where the sections' contents end", at, 4, start - 8, EXTI_E_FORMAT, at},
         {"certificate table: needs 72 bytes", at, 4, 0x10000, EXTI_E_FORMAT, 0x10000},
         {"certificate table: needs 73 bytes, 72 left", at + 4, 4, 73, EXTI_E_FORMAT, start},
@@ -296,7 +296,8 @@ static void symbol_tables_are_within_the_file(void **state)
     ptoy_put(&f->toy, faults[0].at, 4, faults[0].value);
     assert_exti(pe_open_toy(f), EXTI_E_FORMAT, &f->err, faults[0].offset);
     assert_says(&f->err, faults[0].what);
-    /* A table at the very end has no strings; one of which the pointer alone is left has no symbols. */
+    /* A table at the very end has no strings; one of which the pointer alone is left has no
+     * symbols. */
     pe_toy_make(&f->toy, o);
     f->toy.n = f->toy.strings;
     assert_ok(pe_open_toy(f), &f->err);
@@ -323,8 +324,8 @@ static void files_for_another_system_are_told(void **state)
              EXTI_E_UNSUPPORTED, f->toy.load_config + (narrow ? 124 : 200)},
             {"load configuration: needs 16777216 bytes", f->toy.load_config, 4, 0x1000000,
              EXTI_E_FORMAT, f->toy.load_config},
-            {"load configuration: RVA 0x2700 is in section .data, but not in the file", load_config,
-             4, 0x2700, EXTI_E_FORMAT, load_config},
+            {"load configuration: RVA 0x2700 is in section .data, past its bytes in the file",
+             load_config, 4, 0x2700, EXTI_E_FORMAT, load_config},
         };
 
         assert_faults(f, o, faults, ARRAY_SIZE(faults), pe_open_toy);
@@ -399,10 +400,10 @@ static void addresses_lead_into_the_file(void **state)
     assert_says(&f->err, "it: needs 2 bytes, 1 left");
     assert_exti(exti__pe_at(&f->file, 0x1200, 1, "it", &s, &f->err), EXTI_E_FORMAT, &f->err,
                 EXTI_NO_OFFSET);
-    assert_says(&f->err, "it: RVA 0x1200 is in section .text, but not in the file");
+    assert_says(&f->err, "it: RVA 0x1200 is in section .text, past its bytes in the file");
     assert_exti(exti__pe_at(&f->file, 0x400, 1, "it", &s, &f->err), EXTI_E_FORMAT, &f->err,
                 EXTI_NO_OFFSET);
-    assert_says(&f->err, "it: RVA 0x400 is outside of all sections");
+    assert_says(&f->err, "it: RVA 0x400 is in no section");
     assert_exti(exti__pe_at(&f->file, 0x5000, 0, "it", &s, &f->err), EXTI_E_FORMAT, &f->err,
                 EXTI_NO_OFFSET);
     assert_int_equal(exti__pe_error_at(EXTI_E_FORMAT, 7, &f->err), EXTI_E_FORMAT);

@@ -182,14 +182,14 @@ static void corrupt_descriptions_are_told(void **state)
          t->codeview},
         {"CodeView record: ends early", record + 16, 4, 23, EXTI_E_FORMAT, ANY_OFFSET},
         {"CodeView record: ends early", record + 16, 4, 3, EXTI_E_FORMAT, t->codeview},
-        {"CodeView record: RVA 0x5000 is outside of all sections", record + 20, 4, 0x5000,
-         EXTI_E_FORMAT, record + 20},
+        {"CodeView record: RVA 0x5000 is in no section", record + 20, 4, 0x5000, EXTI_E_FORMAT,
+         record + 20},
         {"TLS directory: RVA 0x2700 is in section .data", tls, 4, 0x2700, EXTI_E_FORMAT, tls},
         {"TLS directory: needs 40 bytes, 8 left", tls, 4, 0x33f8, EXTI_E_FORMAT,
          t->start[PTOY_RDATA] + 0x3f8},
         {"TLS directory: its data from 0x180002051 to 0x180002050", t->tls, 8, 0x180002051,
          EXTI_E_FORMAT, t->tls},
-        {"TLS directory: its data from 0x180002040 to 0xffffffffffffffff are not in the image",
+        {"TLS directory: its data from 0x180002040 to 0xffffffffffffffff do not fit into the image",
          t->tls + 8, 8, UINT64_MAX, EXTI_E_FORMAT, t->tls},
         {"export directory: its size is 8", ptoy_directory(t, 0) + 4, 4, 8, EXTI_E_FORMAT,
          ptoy_directory(t, 0) + 4},
@@ -247,7 +247,7 @@ static void more_imports_than_there_is_room_for_are_told(void **state)
     ptoy_put(&f->toy, ptoy_directory(&f->toy, IMAGE_DIRECTORY_ENTRY_IMPORT), 4,
              f->toy.rva[PTOY_RELOC]);
     assert_exti(read_toy(f), EXTI_E_FORMAT, &f->err, EXTI_NO_OFFSET);
-    assert_says(&f->err, "imports: more symbols than the file has room to name");
+    assert_says(&f->err, "imports: more symbols than fit into a file of this size");
 }
 
 static void every_failed_allocation_is_told(void **state)

@@ -160,20 +160,19 @@ static void corrupt_imports_are_told(void **state)
     pe_toy_make(&f->toy, (struct pe_toy_opts){0});
     const size_t directory = ptoy_directory(t, IMAGE_DIRECTORY_ENTRY_IMPORT), at = t->imports;
     const struct pe_fault faults[] = {
-        {"import directory: RVA 0x2700 is in section .data, but not in the file", directory, 4,
-         0x2700, EXTI_E_FORMAT, directory},
+        {"import directory: RVA 0x2700 is in section .data, past its bytes in the file", directory,
+         4, 0x2700, EXTI_E_FORMAT, directory},
         {"import directory: needs 20 bytes, 12 left", directory, 4, 0x33f4, EXTI_E_FORMAT,
          t->start[PTOY_RDATA] + 0x3f4},
-        {"import 0: RVA 0x2700 is in section .data, but not", at, 4, 0x2700, EXTI_E_FORMAT, at},
-        {"import 1: RVA 0x1200 is in section .text, but not", at + 20, 4, 0x1200, EXTI_E_FORMAT,
+        {"import 0: RVA 0x2700 is in section .data, past", at, 4, 0x2700, EXTI_E_FORMAT, at},
+        {"import 1: RVA 0x1200 is in section .text, past", at + 20, 4, 0x1200, EXTI_E_FORMAT,
          at + 20},
-        {"import 0: RVA 0x5000 is outside of all sections", at + 12, 4, 0x5000, EXTI_E_FORMAT,
-         at + 12},
+        {"import 0: RVA 0x5000 is in no section", at + 12, 4, 0x5000, EXTI_E_FORMAT, at + 12},
         {"import 0: its name has the byte 0xc3", at + 12, 4, 0x1080, EXTI_E_FORMAT, at + 12},
         {"import 1: its name is empty", at + 32, 4, 0x11f0, EXTI_E_FORMAT, at + 32},
         {"import 0: its name has the byte 0x1f", t->name[0] + 3, 1, 0x1f, EXTI_E_FORMAT, at + 12},
         {"import 0: its name has the byte 0x7f", t->name[0] + 3, 1, 0x7f, EXTI_E_FORMAT, at + 12},
-        {"import 1: its address table's RVA 0x5000 is outside of all sections", at + 36, 4, 0x5000,
+        {"import 1: its address table's RVA 0x5000 is in no section", at + 36, 4, 0x5000,
          EXTI_E_FORMAT, at + 36},
         {"entry 0x100000000 is neither an RVA nor an ordinal", t->lookup[0], 8, 0x100000000,
          EXTI_E_FORMAT, t->lookup[0]},
@@ -181,14 +180,14 @@ static void corrupt_imports_are_told(void **state)
          EXTI_E_FORMAT, t->lookup[0]},
         {"imports from KERNEL32.dll: entry 0x4000000000000000", t->lookup[1] + 8, 8,
          (uint64_t)1 << 62, EXTI_E_FORMAT, t->lookup[1] + 8},
-        {"imported symbol: RVA 0x5002 is outside of all sections", t->lookup[0] + 8, 8, 0x5000,
-         EXTI_E_FORMAT, t->lookup[0] + 8},
+        {"imported symbol: RVA 0x5002 is in no section", t->lookup[0] + 8, 8, 0x5000, EXTI_E_FORMAT,
+         t->lookup[0] + 8},
     };
 
     assert_faults(f, (struct pe_toy_opts){0}, faults, ARRAY_SIZE(faults), attempt);
     pe_toy_make(&f->toy, (struct pe_toy_opts){.no_lookup = true, .bound = true});
     assert_exti(attempt(f), EXTI_E_UNSUPPORTED, &f->err, f->toy.imports + 4);
-    assert_says(&f->err, "import 0: bound to python311.dll, whose symbols' names are lost");
+    assert_says(&f->err, "import 0: bound to python311.dll without an import lookup table");
     pe_toy_make(&f->toy, (struct pe_toy_opts){.no_lookup = true});
     ptoy_put(&f->toy, at + 16, 4, 0x2700);
     ptoy_put(&f->toy, f->toy.imports + 16, 4, 0x2700);
@@ -207,7 +206,7 @@ static void corrupt_delay_imports_are_told(void **state)
         {"delay import directory: RVA 0x2700", directory, 4, 0x2700, EXTI_E_FORMAT, directory},
         {"delay import directory: needs 32 bytes", directory, 4, 0x33e8, EXTI_E_FORMAT,
          t->start[PTOY_RDATA] + 0x3e8},
-        {"delay import 0: attributes 0x0 say that it holds addresses", at, 4, 0, EXTI_E_FORMAT, at},
+        {"delay import 0: attributes 0x0 mean that its fields hold addresses", at, 4, 0, EXTI_E_FORMAT, at},
         {"delay import 0: RVA 0x5000", at + 4, 4, 0x5000, EXTI_E_FORMAT, at + 4},
         {"delay import 0: its name has the byte 0xc3", at + 4, 4, 0x1080, EXTI_E_FORMAT, at + 4},
         {"delay import 0: its address table's RVA 0x0", at + 12, 4, 0, EXTI_E_FORMAT, at + 12},
@@ -315,7 +314,7 @@ static void a_table_is_looked_for_where_the_import_says(void **state)
     s.list[1].lookup_rva = 0x5000;
     assert_exti(exti__pe_import_symbols(&f->file, &s.list[1], note_symbol, &s, &f->err),
                 EXTI_E_FORMAT, &f->err, f->toy.imports + 20);
-    assert_says(&f->err, "import lookup table: RVA 0x5000 is outside of all sections");
+    assert_says(&f->err, "import lookup table: RVA 0x5000 is in no section");
 }
 
 static void long_names_are_told(void **state)
