@@ -1,5 +1,5 @@
-/* Imports that change their library.  A name is bound wherever the new library has it; an ordinal
- * means something only to the library that gave it. */
+/* Checks imports that change their library.  A name binds to any library that exports it; an
+ * ordinal has a meaning only in the library that assigned it. */
 #include "pe/edit/pe_bind.h"
 
 #include <stdlib.h>
@@ -17,8 +17,8 @@ struct bind {
     struct pe_exports exports;
     const char **names; /* sorted */
     size_t count, cap;
-    const char *from; /* of the import that is looked at */
-    bool own; /* it is the library itself that is imported: its copy has the same ordinals */
+    const char *from; /* the DLL of the current import */
+    bool own;         /* `from` is the library itself, whose copy has the same ordinals */
 };
 
 static int collect_export_name(void *user, const struct pe_export *x, struct exti_error *err)
@@ -48,9 +48,10 @@ static int check_bound_symbol(void *user, const char *name, uint16_t ordinal,
     const char *file = b->e->req->opts->bind_file;
 
     if (!name && !b->own)
-        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "imports symbol #%u of %s by its number, which means another one in %s",
-                          ordinal, b->from, file);
+        return exti__fail(
+            err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+            "imports symbol #%u of %s by ordinal, which may mean another symbol in %s", ordinal,
+            b->from, file);
     if (!name ||
         (b->count && bsearch(&name, b->names, b->count, sizeof *b->names, export_name_order)))
         return 0;
@@ -58,7 +59,7 @@ static int check_bound_symbol(void *user, const char *name, uint16_t ordinal,
                       "imports '%s' of %s, which %s does not export", name, b->from, file);
 }
 
-/* Without bind_name every renamed library is the one that bind_file stands for. */
+/* Without bind_name, bind_file stands for every library that is renamed. */
 static int check_bound_import(void *user, const struct pe_import *im, struct exti_error *err)
 {
     struct bind *b = user;

@@ -19,31 +19,31 @@
 
 #define PE_NEW_SECTION ".extiso"
 
-/* A string of the file that the copy has other words for. */
+/* A string of the file that changes in the copy: a DLL's name or a forwarder. */
 struct pe_rename {
     const char *was; /* NULL: the field is 0 */
     const char *to;
-    uint64_t field_at; /* file offset of the field that holds the string's RVA */
-    bool by_address;   /* the field holds its address */
+    uint64_t field_at; /* file offset of the field that holds the string's RVA... */
+    bool by_address;   /* ...or its address */
     bool forwarder;
-    size_t slot; /* in pe_edit.slots */
+    size_t slot; /* index into pe_edit.slots */
 };
 
-/* A string's place in the file, for all the fields that refer to it. */
+/* The bytes of one string, which several fields may refer to. */
 struct pe_slot {
-    uint64_t at, end; /* file offsets, without the NUL */
+    uint64_t at, end; /* file offsets; the NUL at `end` is not included */
     const char *to;
-    bool taken; /* something else refers to these bytes, or the new words are too long */
+    bool taken; /* must not be overwritten: shared with something else, or too short for `to` */
 };
 
 struct pe_forwarder {
-    uint64_t slot_at; /* file offset of its entry in the address table */
+    uint64_t slot_at; /* file offset of its entry in the export address table */
     const char *was;
-    size_t text;     /* of its new words in pe_edit.texts, or PE_NONE */
+    size_t text;     /* offset of its new text in pe_edit.texts, or PE_NONE */
     uint32_t offset; /* in the moved export directory */
 };
 
-/* New words that did not fit in place. */
+/* A new name that does not fit in place. */
 struct pe_fresh {
     const char *text;
     uint32_t offset; /* in the blob */
@@ -58,28 +58,29 @@ struct pe_edit {
     struct pe_exports exports;
     struct pe_rename *renames;
     size_t rename_count, rename_cap;
-    bool *seen; /* for each of the needed libraries: it or its replacement is there */
+    bool *seen; /* per opts->needed: the file imports the library or its replacement */
     struct pe_forwarder *forwarders;
     size_t forwarder_count, forwarder_cap;
-    struct exti_buf texts; /* new words of forwarders */
-    struct pe_slot *slots; /* by place */
+    struct exti_buf texts; /* new texts of forwarders */
+    struct pe_slot *slots; /* by file offset */
     size_t slot_count;
 
     struct pe_fresh *fresh;
     size_t fresh_count;
     bool move_exports;
-    struct exti_buf moved; /* export directory, address table, forwarders: one range, as whatever an
-                            * entry has in the directory's range is taken for a forwarder */
-    uint32_t blob_size;    /* `moved`, then the fresh names */
+    /* Export directory, address table and forwarders, in one range: the loader takes every export
+     * whose address lies in the directory's range for a forwarder. */
+    struct exti_buf moved;
+    uint32_t blob_size; /* all new bytes: `moved`, then the fresh names */
     uint32_t blob_rva;
-    uint64_t blob_offset; /* in the file, or from `keep` on: in `added` */
+    uint64_t blob_offset; /* in the file; from `keep` on, in `added` */
 
-    struct exti_buf head;      /* the headers as they will be */
-    uint64_t keep;             /* so much of the file is kept */
-    uint64_t grow_at, grow_by; /* zeros put in, which move all that follows */
-    uint64_t slid;             /* the NT headers moved towards the start */
-    uint64_t added_pad;        /* zeros behind what is kept */
-    struct exti_buf added;     /* bytes behind those */
+    struct exti_buf head;      /* the headers of the copy */
+    uint64_t keep;             /* bytes of the file that the copy keeps, from its start */
+    uint64_t grow_at, grow_by; /* zeros inserted into the headers; all that follows moves */
+    uint64_t slid;             /* bytes by which the NT headers moved towards the start */
+    uint64_t added_pad;        /* zeros behind the kept bytes */
+    struct exti_buf added;     /* bytes behind those zeros */
 };
 
 #endif

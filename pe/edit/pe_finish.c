@@ -1,4 +1,4 @@
-/* The plan's last steps: the headers as patches, the tail, and over all of it the checksum. */
+/* Finishes the plan: headers as patches, the tail, and the checksum over everything. */
 #include "pe/edit/pe_finish.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { OPTIONAL_CHECKSUM = 64 };
 
-/* Runs of bytes that differ, so that the plan names what changes and no more. */
+/* Patches only runs of bytes that differ, so that the plan names nothing that does not change. */
 static int put_head(struct pe_edit *e, struct exti_error *err)
 {
     const uint8_t *old = e->f->file.p, *p = e->head.p;
@@ -28,7 +28,7 @@ static int put_head(struct pe_edit *e, struct exti_error *err)
     return 0;
 }
 
-/* Patches of what the tail replaces belong into the tail. */
+/* The tail replaces the end of the file, so patches of that part are applied to the tail. */
 static int sink_patches(struct pe_edit *e, struct exti_error *err)
 {
     struct exti_plan *plan = e->plan;
@@ -64,7 +64,7 @@ static int put_tail(struct pe_edit *e, struct exti_error *err)
     if (e->grow_by)
         from = e->grow_at;
     else if (!e->added.n && e->keep < file.n)
-        from = e->keep - 1; /* the tail is what makes the copy shorter, and is never empty */
+        from = e->keep - 1; /* a tail cuts the copy short, and cannot be empty */
     else if (!e->added.n)
         return 0;
     plan->tail_offset = from;
@@ -79,7 +79,7 @@ static int put_tail(struct pe_edit *e, struct exti_error *err)
     return rc ? rc : sink_patches(e, err);
 }
 
-/* The copy in pieces: what is kept, a patch, what is kept... and the tail. */
+/* Sums the copy piecewise: kept bytes and patches in turn, then the tail. */
 static int checksum_of_copy(const struct pe_edit *e, uint64_t field, uint32_t *out,
                             struct exti_error *err)
 {
@@ -111,7 +111,7 @@ int exti__pe_finish(struct pe_edit *e, struct exti_error *err)
     uint32_t sum = 0;
     int rc;
 
-    /* Its field is left to the last patch. */
+    /* The checksum field gets a patch of its own, after all others. */
     if (e->f->checksum)
         memcpy(e->head.p + field, e->f->file.p + field, 4);
     rc = put_head(e, err);

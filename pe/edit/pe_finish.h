@@ -1,4 +1,4 @@
-/* Headers, tail and checksum into the plan. */
+/* Turns the transaction into the plan's patches and tail, checksum included. */
 #ifndef PE_EDIT_PE_FINISH_H
 #define PE_EDIT_PE_FINISH_H
 

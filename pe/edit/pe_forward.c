@@ -1,5 +1,6 @@
-/* Forwarders: exports that name a symbol of another library, "python311.PyList_New".  The loader
- * takes an export for one by its address alone: in the range of the export directory. */
+/* Forwarders are exports that name a symbol of another library, as in "python311.PyList_New".  The
+ * loader recognises one by its address alone, which lies in the range of the export directory.
+ * Forwarders that grow therefore move together with the directory. */
 #include "pe/edit/pe_forward.h"
 
 #include <inttypes.h>
@@ -11,7 +12,7 @@
 #include "pe/edit/pe_rename.h"
 #include "pe/read/pe_address.h"
 
-enum { FUNCTIONS = 28 }; /* field of the export directory */
+enum { FUNCTIONS = 28 }; /* offset of AddressOfFunctions in the export directory */
 
 static int add_forwarder(struct pe_edit *e, struct pe_forwarder x, struct exti_error *err)
 {
@@ -25,7 +26,8 @@ static int add_forwarder(struct pe_edit *e, struct pe_forwarder x, struct exti_e
     return 0;
 }
 
-/* Loaders add ".dll" to what stands before the dot, and do not agree on which dot that is. */
+/* The length of the new library's name without ".dll", which loaders add to the text before the
+ * dot.  They disagree about which of several dots that is, so the name must have no other. */
 static int stem_of(const char *to, size_t *n, uint64_t at, struct exti_error *err)
 {
     const char *dot = strchr(to, '.');
@@ -33,10 +35,11 @@ static int stem_of(const char *to, size_t *n, uint64_t at, struct exti_error *er
     *n = dot ? (size_t)(dot - to) : strlen(to);
     if (*n && (!dot || exti__pe_same_dll(to, strlen(to), to, *n)))
         return 0;
-    return exti__fail(err, EXTI_E_UNSUPPORTED, at,
-                      "exports are forwarded to a library that '%s' replaces: that must be a name "
-                      "without a dot but for .dll",
-                      to);
+    return exti__fail(
+        err, EXTI_E_UNSUPPORTED, at,
+        "exports are forwarded to a library that '%s' replaces: choose a name without a "
+        "dot except for .dll",
+        to);
 }
 
 static int retarget_forwarder(struct pe_edit *e, struct pe_forwarder *x, struct exti_error *err)
@@ -48,7 +51,7 @@ static int retarget_forwarder(struct pe_edit *e, struct pe_forwarder *x, struct 
 
     if (first != dot && exti__pe_new_name(e, x->was, (size_t)(first - x->was)) != x->was)
         return exti__fail(err, EXTI_E_UNSUPPORTED, at,
-                          "forwarder '%.64s': it is not plain which dot ends the library's name",
+                          "forwarder '%.64s': cannot tell which dot ends the library's name",
                           x->was);
     old = (size_t)(dot - x->was);
     to = exti__pe_new_name(e, x->was, old);
@@ -68,7 +71,7 @@ static int collect_forwarder(void *user, const struct pe_export *ex, struct exti
     struct pe_forwarder x = {ex->slot_at, ex->forwarder, PE_NONE, 0};
     int rc;
 
-    /* An entry with several names comes once for each. */
+    /* An export with several names comes once per name. */
     if (!ex->forwarder ||
         (e->forwarder_count && e->forwarders[e->forwarder_count - 1].slot_at == ex->slot_at))
         return 0;
@@ -118,7 +121,7 @@ int exti__pe_move_exports(struct pe_edit *e, struct exti_error *err)
     return rc;
 }
 
-/* What was code or data may not become a forwarder. */
+/* Refuses exports of code or data that the moved directory's range would turn into forwarders. */
 static int refuse_caught(const struct pe_edit *e, struct exti_error *err)
 {
     const struct pe_exports *x = &e->exports;
@@ -129,7 +132,7 @@ static int refuse_caught(const struct pe_edit *e, struct exti_error *err)
         if (rva - x->rva >= x->size && rva - e->blob_rva < e->moved.n)
             return exti__fail(err, EXTI_E_UNSUPPORTED, x->at,
                               "export #%" PRIu64 " lies at 0x%" PRIx32
-                              ", behind its section's end, where the export directory would go",
+                              ", past the end of its section, where the export directory has to go",
                               (uint64_t)x->base + i, rva);
     }
     return 0;

@@ -1,6 +1,6 @@
-/* GNU dlltool's delay imports have their descriptors wherever the linker put them and no entry in
- * the directory of delay imports, which stays empty.  One that names a renamed library would load
- * the original behind the copy's back. */
+/* Refuses delay imports that no directory lists.  GNU dlltool's delay imports have their
+ * descriptors anywhere in the sections and leave the delay import directory empty.  Such an import
+ * of a renamed library would keep loading the original. */
 #include "pe/edit/pe_hidden.h"
 
 #include <string.h>
@@ -36,8 +36,8 @@ static bool names_same_dll(const char *name, const char *other)
     return exti__pe_same_dll(name, strlen(name), other, strlen(other));
 }
 
-/* A library that is renamed, or the one that imports of renamed ones lead to: nothing else need
- * import that. */
+/* Whether `name` is a renamed library, or bind_file, which the copy must reach under its new name
+ * alone. */
 static bool is_affected_dll(const struct exti_rewrite_opts *o, const char *name)
 {
     for (size_t i = 0; i < o->needed_count; i++)
@@ -46,7 +46,8 @@ static bool is_affected_dll(const struct exti_rewrite_opts *o, const char *name)
     return o->bind_file && names_same_dll(name, exti__base_name(o->bind_file));
 }
 
-/* The next word from `at` on that may begin a descriptor: few have its first byte. */
+/* The next aligned word from `at` on that may begin a descriptor.  Scanning for its first byte is
+ * fast: few bytes match. */
 static size_t next_word(const struct exti_span raw, size_t at)
 {
     const uint8_t *p = at < raw.n ? memchr(raw.p + at, ATTRIBUTES_RVA, raw.n - at) : NULL;
@@ -65,8 +66,8 @@ static int search_section(const struct pe_edit *e, const struct exti_span raw,
         if (is_descriptor(e->f, raw.p + at, &name) && is_affected_dll(e->req->opts, name) &&
             !exti__pe_imports(e->f, is_listed_at, &offset, NULL))
             return exti__fail(err, EXTI_E_UNSUPPORTED, offset,
-                              "delay import of '%s' that the directory of delay imports does not "
-                              "list, as GNU dlltool makes them; a plain import is right",
+                              "delay import of '%s' that the delay import directory does not list, "
+                              "as GNU dlltool makes them; link with a plain import instead",
                               name);
     }
     return 0;

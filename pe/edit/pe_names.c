@@ -1,5 +1,5 @@
-/* Which names change: of imported libraries, of those that forwarders lead to, and the file's own.
- * */
+/* Collects the names that change: of imported DLLs, of DLLs that forwarders name, and the file's
+ * own. */
 #include "pe/edit/pe_names.h"
 
 #include <string.h>
@@ -36,21 +36,21 @@ static int rename_exported_dll(struct pe_edit *e, struct exti_error *err)
         e, (struct pe_rename){.was = x->dll, .to = id, .field_at = x->name_at}, err);
 }
 
-/* The loader looks a bare name up among the loaded modules; one with a folder it takes for a path.
- * */
+/* The loader looks a bare name up among the loaded modules, but takes a name with a folder for a
+ * path. */
 static int check_name(const char *name, struct exti_error *err)
 {
     size_t n = strlen(name);
 
     if (!n || n > PE_LONGEST_NAME)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
-                          "the name '%.64s' of a DLL has %zu characters, 1 to %u are right", name,
-                          n, PE_LONGEST_NAME);
+                          "the DLL name '%.64s' has %zu characters; 1 to %u are allowed", name, n,
+                          PE_LONGEST_NAME);
     for (size_t i = 0; i < n; i++)
         if (name[i] <= ' ' || name[i] > '~' || strchr("\\/:*?\"<>|", name[i]))
             return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
-                              "the name '%s' of a DLL has the character 0x%02x", name,
-                              (unsigned char)name[i]);
+                              "the DLL name '%s' has the character 0x%02x, which is not allowed",
+                              name, (unsigned char)name[i]);
     return 0;
 }
 
@@ -65,8 +65,11 @@ static int check_options(const struct exti_rewrite_opts *o, struct exti_error *e
         const struct exti_needed *op = &o->needed[i];
 
         if (!op->from)
-            rc = exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                            "no library can be added to the imports of a PE file ('%s')", op->to);
+            rc = exti__fail(
+                err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                "no library can be added to the imports of a PE file ('%s'): name the library that "
+                "it replaces",
+                op->to);
         else if (!op->to)
             rc = exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                             "no library can be removed from the imports of a PE file ('%s')",

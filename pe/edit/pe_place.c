@@ -1,6 +1,6 @@
-/* Where names go that do not fit in place: into the unused end of a section that can be read, the
- * one with the directory first, since some tools look for names only there; else into a section of
- * their own. */
+/* Places the names that do not fit in place: in the unused end of a readable section, preferably
+ * that of the directory, since some tools look for names only there; else in a section of their
+ * own. */
 #include "pe/edit/pe_place.h"
 
 #include <inttypes.h>
@@ -33,7 +33,7 @@ static bool goes_into_blob(const struct pe_edit *e, const struct pe_rename *r)
     return !exti__pe_in_place(e, r) && !r->forwarder;
 }
 
-/* What the blob holds.  All its names come from the options, each once. */
+/* Lists the blob's contents.  All its names come from the options; each is stored once. */
 static int lay_out_blob(struct pe_edit *e, struct exti_error *err)
 {
     uint64_t size;
@@ -60,7 +60,7 @@ static int lay_out_blob(struct pe_edit *e, struct exti_error *err)
     return rc;
 }
 
-/* The end of a section's bytes in the file, from where its memory ends, if it takes the blob. */
+/* Tries the zeros between a section's VirtualSize and the end of its bytes in the file. */
 static bool fits_slack(struct pe_edit *e, const struct pe_section *s, struct exti_error *err)
 {
     const struct pe_file *f = e->f;
@@ -114,7 +114,7 @@ static int put_slots(struct pe_edit *e, struct exti_error *err)
 {
     int rc = 0;
 
-    /* With the directory moved, the forwarders' old words are nobody's. */
+    /* Once the directory has moved, nothing refers to the forwarders' old texts. */
     for (size_t i = 0; i < e->rename_count; i++)
         if (e->renames[i].forwarder && e->move_exports && exti__pe_in_place(e, &e->renames[i]))
             e->slots[e->renames[i].slot].taken = true;
@@ -124,7 +124,7 @@ static int put_slots(struct pe_edit *e, struct exti_error *err)
     return rc;
 }
 
-/* The field that holds a name's address follows the name. */
+/* Points the field of a rename at its new name. */
 static int put_reference(struct pe_edit *e, const struct pe_rename *r, struct exti_error *err)
 {
     const struct pe_exports *x = &e->exports;
@@ -169,11 +169,11 @@ int exti__pe_place(struct pe_edit *e, struct exti_error *err)
         rc = put_slots(e, err);
     if (rc || !e->blob_size)
         return rc;
-    /* Such a file is mapped as it is, without regard to its sections. */
+    /* The loader maps such a file flat and ignores its sections. */
     if (e->f->section_alignment < PAGE)
         return exti__fail(err, EXTI_E_UNSUPPORTED, e->f->optional_at + 32,
-                          "sections are aligned to %" PRIu32 " bytes, less than a page: only names "
-                          "that are not longer than the old ones can be set",
+                          "sections are aligned to %" PRIu32 " bytes, less than a page: use names "
+                          "that are not longer than the old ones",
                           e->f->section_alignment);
     if (!place_in_slack(e, err))
         rc = exti__pe_append(e, err);

@@ -1,4 +1,4 @@
-/* The plan operation: one transaction over all the edits asked for. */
+/* Plans all edits of a copy in one transaction. */
 #include "pe/edit/pe_plan.h"
 
 #include "base/error.h"
@@ -10,7 +10,7 @@
 #include "pe/edit/pe_slot.h"
 #include "pe/edit/pe_strip.h"
 
-/* New names, and an export directory that moves with all its forwarders. */
+/* Bound of what a plan may add: new names, and the export directory with all its forwarders. */
 #define GROWTH 4
 #define SLACK ((size_t)1 << 20)
 

@@ -1,4 +1,4 @@
-/* Overwriting bytes of the file.  The headers are edited as a whole, since they may move. */
+/* Overwrites bytes of the copy.  The headers are edited in e->head, since they may move. */
 #include "pe/edit/pe_put.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* One name and its replacement. */
+/* DLL names and their replacements. */
 #include "pe/edit/pe_rename.h"
 
 #include <string.h>
@@ -43,7 +43,7 @@ const char *exti__pe_new_name(struct pe_edit *e, const char *name, size_t n)
             n = strlen(name);
             e->seen[i] = true;
         } else if (exti__pe_same_dll(name, n, op->to, strlen(op->to))) {
-            /* Replaced already: so that editing a file twice is editing it once. */
+            /* Replaced already: editing a file twice is the same as editing it once. */
             e->seen[i] = true;
         }
     }

@@ -167,7 +167,7 @@ static void strange_requests_are_refused(void **state)
     longest[256] = 0;
     f->opts.needed_count = 0;
     f->opts.id = longest;
-    assert_refused(f, EXTI_E_ARG, EXTI_NO_OFFSET, "has 256 characters, 1 to 255");
+    assert_refused(f, EXTI_E_ARG, EXTI_NO_OFFSET, "has 256 characters; 1 to 255");
     f->opts.id = longest + 1;
     copy_make(f);
     f->opts.renames = &rename;
