@@ -1,4 +1,4 @@
-/* What of the original edits may change. */
+/* Which bytes of the original the edits may change. */
 #include "pe/check/pe_changeable.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static int note_imports(struct pe_check *c, struct exti_error *err)
     return rc;
 }
 
-/* A directory that moved leaves the old one behind as it was. */
+/* When the directory has moved, the old one must be unchanged. */
 static bool exports_moved(const struct pe_check *c)
 {
     return c->exports_after.present && c->exports_after.rva != c->exports_before.rva;

@@ -1,4 +1,4 @@
-/* The self-check: opens both files, then runs the tables of rules and steps. */
+/* Opens both files, then runs the rules and the steps in the order of the tables. */
 #include "pe/check/pe_check.h"
 
 #include <inttypes.h>
@@ -67,7 +67,7 @@ static bool same_bytes(const struct exti_plan *plan, struct exti_span b, struct 
     return b.n == a.n && (b.p == a.p || memcmp(b.p, a.p, b.n) == 0);
 }
 
-/* Certificates at the end are for the original alone. */
+/* Certificates at the end sign the original alone; a copy does not keep them. */
 static uint64_t without_certificates(const struct pe_view *v)
 {
     uint64_t at, end;
@@ -88,7 +88,7 @@ static uint64_t first_raw(const struct pe_view *v)
     return at;
 }
 
-/* Sections may move in the file only as one, to make room for a header. */
+/* Sections may move in the file only all together, to make room for a header. */
 static bool comparable(struct pe_check *c)
 {
     const uint64_t was = first_raw(&c->before), now = first_raw(&c->after);
@@ -130,7 +130,7 @@ static int read_tables(struct pe_check *c, struct exti_error *err)
     return rc;
 }
 
-/* What the reader refuses is no original that there could be a copy of. */
+/* No copy can be made of a file that the reader refuses. */
 static int open_before(struct pe_check *c, struct exti_span before, struct exti_error *err)
 {
     struct pe_file f;

@@ -1,6 +1,11 @@
-/* The judge of rewritten copies.  It reads both files from scratch: headers, imports, exports and
- * the checksum are decoded here a second time, so that a fault of the rewriter's decoders is not
- * hidden by the same fault in the judge's. */
+/* The self-check of rewritten copies.
+ *
+ * pe/check compares a copy with its original: rules are what the loader demands of any file, steps
+ * are what the copy must have in common with the original.  It decodes headers, imports, exports
+ * and the checksum a second time (pe_view*.c), so that a fault of pe/read or pe/edit does not hide
+ * itself.  Of pe/read it uses the constants, and exti__pe_open to refuse what no copy can be made
+ * of; otherwise base/ alone.  exti__pe_check is its only entry; the rest of this header is for the
+ * tests. */
 #ifndef PE_CHECK_PE_CHECK_H
 #define PE_CHECK_PE_CHECK_H
 
@@ -10,7 +15,7 @@
 #include "base/format.h"
 #include "pe/check/pe_check_state.h"
 
-/* A rule about one file, whether it is a copy or not. */
+/* A rule about one file, original or copy. */
 struct pe_check_rule {
     const char *name;
     int (*run)(struct pe_check *c, const struct pe_view *v, struct exti_error *err);
@@ -26,14 +31,15 @@ struct pe_check_step {
 extern const struct pe_check_step exti__pe_steps[];
 extern const size_t exti__pe_step_count;
 
-/* Opens both; fails when `before` cannot be read or memory is out.  When `after` cannot be compared
- * with it, reports that and leaves *sound false.  Close in any case but failure. */
+/* Opens both files.  Fails if `before` cannot be read or memory is out.  If `after` cannot be
+ * compared with it, reports that and leaves *sound false.  Close after success. */
 int exti__pe_check_open(struct pe_check *c, struct exti_span before, struct exti_span after,
                         bool *sound, struct exti_error *err);
 void exti__pe_check_close(struct pe_check *c);
 int exti__pe_check_rules(struct pe_check *c, struct exti_error *err);
 int exti__pe_check_steps(struct pe_check *c, struct exti_error *err);
 
+/* The `check` of struct exti_format_ops. */
 int exti__pe_check(struct exti_span before, struct exti_span after, const struct exti_request *req,
                    const struct exti_plan *plan, exti_report_fn report, void *user,
                    struct exti_error *err);

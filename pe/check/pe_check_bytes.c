@@ -1,4 +1,4 @@
-/* All bytes that no other step answers for are those of the original. */
+/* All bytes that no other step compares equal the original's. */
 #include "pe/check/pe_check_bytes.h"
 
 #include <inttypes.h>
@@ -46,7 +46,7 @@ static void compare_bytes(struct pe_check *c, uint64_t at, uint64_t end)
                      a[at], b[at]);
 }
 
-/* Compares the original's [at, end) but for `left_out`. */
+/* Compares the original's [at, end) except for `left_out`. */
 static void compare_outside(struct pe_check *c, const struct pe_ranges *left_out, uint64_t at,
                             uint64_t end)
 {
@@ -75,8 +75,8 @@ static void compare_planned(struct pe_check *c, const struct pe_ranges *left_out
     compare_outside(c, left_out, tail > at ? tail : at, end);
 }
 
-/* Behind a section's own bytes the file has zeros up to the next one; some of them now are names.
- * */
+/* Leaves out the padding behind a section's own bytes, where names may have been written over
+ * zeros. */
 static int note_slack(struct pe_check *c, struct pe_ranges *out, struct exti_error *err)
 {
     int rc = 0;
@@ -122,7 +122,7 @@ static int note_exported(struct pe_check *c, struct pe_ranges *out, struct exti_
     return rc;
 }
 
-/* What the copy's tables refer to of that which edits write. */
+/* Collects the bytes that the copy's tables refer to and that edits may have written. */
 static int note_named(struct pe_check *c, struct pe_ranges *out, struct exti_error *err)
 {
     int rc = c->exports_after.present ? note_exported(c, out, err) : 0;
@@ -134,7 +134,8 @@ static int note_named(struct pe_check *c, struct pe_ranges *out, struct exti_err
     return rc;
 }
 
-/* The copy's [at, end) has but what was there and what something refers to. */
+/* Reports bytes of the copy's [at, end) that are neither zero, nor the original's, nor referred to.
+ * */
 static void check_written(struct pe_check *c, const struct pe_ranges *named, uint64_t at,
                           uint64_t end)
 {
@@ -151,7 +152,7 @@ static void check_written(struct pe_check *c, const struct pe_ranges *named, uin
     }
 }
 
-/* A section has grown by what was written and no more: that ends with a name. */
+/* A section grows only by what was written, which ends with a name. */
 static void check_end_of_growth(struct pe_check *c, const struct pe_view_section *a, uint64_t from)
 {
     const uint64_t end = a->raw_at + a->extent;
@@ -159,11 +160,11 @@ static void check_end_of_growth(struct pe_check *c, const struct pe_view_section
     if (a->extent <= from || a->extent > a->raw_size || end > c->after.file.n)
         return;
     if (a->extent - from < 2 || !c->after.file.p[end - 2] || c->after.file.p[end - 1])
-        exti__pe_finding(c, a->at + 8, "section %s: 0x%x bytes, of which the last are no name",
+        exti__pe_finding(c, a->at + 8, "section %s: 0x%x bytes, but the last are not a name",
                          a->name, a->virtual_size);
 }
 
-/* In place of names, in what sections grew by, and in one that was added. */
+/* Checks the places of names, the growth of sections, and an added section. */
 static void check_all_written(struct pe_check *c, const struct pe_ranges *named)
 {
     const size_t n = c->before.section_count;
@@ -181,7 +182,7 @@ static void check_all_written(struct pe_check *c, const struct pe_ranges *named)
     }
 }
 
-/* How much of the original the copy has: a few zeros before a certificate may be gone with it. */
+/* The end of the original's bytes in the copy.  A few zeros before a certificate may go with it. */
 static uint64_t kept_in_copy(const struct pe_check *c)
 {
     uint64_t end = c->kept_end;
@@ -234,8 +235,8 @@ int exti__pe_step_bytes(struct pe_check *c, struct exti_error *err)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Where the bytes begin that only the copy has, as a section of its own or a part of the last;
- * SIZE_MAX: it has none. */
+/* Where the bytes begin that only the copy has, in a new section or at the end of the last;
+ * UINT64_MAX if it has none. */
 static uint64_t added_from(const struct pe_check *c)
 {
     const size_t n = c->before.section_count;
@@ -264,11 +265,10 @@ int exti__pe_step_end(struct pe_check *c, struct exti_error *err)
     }
     if (from < kept || from - kept >= c->after.file_align ||
         (uint64_t)last->raw_at + last->raw_size != n) {
-        exti__pe_finding(
-            c, kept,
-            "section %s: 0x%x bytes at 0x%x in the file, not the end of one of 0x%" PRIx64
-            " whose first 0x%" PRIx64 " are the original's",
-            last->name, last->raw_size, last->raw_at, n, kept);
+        exti__pe_finding(c, kept,
+                         "section %s: 0x%x bytes at 0x%x do not complete a file of 0x%" PRIx64
+                         " bytes, the first 0x%" PRIx64 " of them the original's",
+                         last->name, last->raw_size, last->raw_at, n, kept);
         return 0;
     }
     for (uint64_t at = kept; at < from; at++)

@@ -1,4 +1,4 @@
-/* All other bytes: the original's. */
+/* All other bytes: the comparison with the original. */
 #ifndef PE_CHECK_PE_CHECK_BYTES_H
 #define PE_CHECK_PE_CHECK_BYTES_H
 

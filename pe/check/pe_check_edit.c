@@ -1,4 +1,4 @@
-/* Headers, directories and the section table: the original's but for what an edit needs. */
+/* Headers, directories and section table equal the original's except for what an edit needs. */
 #include "pe/check/pe_check_edit.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@ static void compare_header_bytes(struct pe_check *c, uint64_t b_at, uint64_t a_a
 
     if (exti__span_sub(c->before.file, b_at, n, "", &b, NULL) ||
         exti__span_sub(c->after.file, a_at, n, "", &a, NULL) || memcmp(b.p, a.p, b.n) != 0)
-        exti__pe_finding(c, a_at, "%s: not the original's", what);
+        exti__pe_finding(c, a_at, "%s: differs from the original's", what);
 }
 
 static void compare_u32(struct pe_check *c, uint64_t at, const char *what, uint32_t now,
@@ -26,7 +26,7 @@ static void compare_u32(struct pe_check *c, uint64_t at, const char *what, uint3
         exti__pe_finding(c, at, "%s 0x%x, not 0x%" PRIx64, what, now, least);
 }
 
-/* Room for a section header can be had from the MS-DOS stub, which nothing but MS-DOS runs. */
+/* The MS-DOS stub, which only MS-DOS runs, may give way to a section header. */
 static void compare_dos(struct pe_check *c)
 {
     const uint64_t was = c->before.nt, now = c->after.nt;
@@ -52,7 +52,7 @@ static void compare_coff(struct pe_check *c)
     compare_header_bytes(c, b->nt + 16, a->nt + 16, 8, "COFF header");
 }
 
-/* By how much the sections' bytes in the file are more. */
+/* The bytes that the copy's sections have more in the file. */
 static uint64_t added_raw(const struct pe_check *c)
 {
     uint64_t n = 0;
@@ -90,8 +90,8 @@ static void compare_optional(struct pe_check *c)
                              "optional header");
 }
 
-/* Behind the section table is nothing, what was there, or, where nothing was, a section's header.
- * */
+/* Behind the section table the copy has zeros or the original's bytes; a new section header may
+ * replace zeros alone, or bound imports. */
 static void check_room(struct pe_check *c)
 {
     const struct exti_span b = c->before.file, a = c->after.file;
@@ -124,8 +124,8 @@ int exti__pe_step_headers(struct pe_check *c, struct exti_error *err)
     return 0;
 }
 
-/* Forwarders must stand in the export directory, so new ones take it along; it has no more than
- * them. */
+/* Forwarders must lie in the export directory's range, so longer ones move it.  The new range ends
+ * with them. */
 static bool may_move_exports(const struct pe_check *c)
 {
     const struct pe_exported *x = &c->exports_after;
@@ -162,9 +162,10 @@ int exti__pe_step_signature(struct pe_check *c, struct exti_error *err)
 
     (void)err;
     if (!c->same && (c->after.directory[i].rva || c->after.directory[i].size))
-        exti__pe_finding(c, EXTI_NO_OFFSET,
-                         "certificates, 0x%x bytes at 0x%x, of a file that is not this one",
-                         c->after.directory[i].size, c->after.directory[i].rva);
+        exti__pe_finding(
+            c, EXTI_NO_OFFSET,
+            "certificates, 0x%x bytes at 0x%x, which sign the original and not this copy",
+            c->after.directory[i].size, c->after.directory[i].rva);
     return 0;
 }
 
@@ -184,8 +185,7 @@ static bool holds_directory(const struct pe_check *c, const struct pe_view_secti
     return false;
 }
 
-/* New names must be there for good and must not be open to the program's writes by chance, unless
- * those that they stand for were. */
+/* New names must stay mapped, and must not be writable unless the names that they replace were. */
 static void check_section_growth(struct pe_check *c, const struct pe_view_section *b,
                                  const struct pe_view_section *a, bool last)
 {
@@ -207,16 +207,15 @@ static void compare_section(struct pe_check *c, const struct pe_view_section *b,
 {
     const uint64_t raw_at = b->raw_at ? b->raw_at + c->shift : 0;
     const bool grown = a->virtual_size != b->virtual_size || a->raw_size != b->raw_size;
-    /* What is discarded after the start is no place for names. */
+    /* A discardable section loses its flag when it grows, as names must stay mapped. */
     const uint32_t kept =
         last && grown ? b->flags & ~(uint32_t)IMAGE_SCN_MEM_DISCARDABLE : b->flags;
 
     if (memcmp(a->name, b->name, 8) != 0 || a->rva != b->rva || a->raw_at != raw_at ||
         (a->flags != b->flags && a->flags != kept)) {
         exti__pe_finding(c, a->at,
-                         "section %s at 0x%x, 0x%x in the file, with characteristics 0x%x: the "
-                         "original's is %s at 0x%x, has to be at 0x%" PRIx64
-                         " in the file, with 0x%x",
+                         "section %s at 0x%x, 0x%x in the file, with characteristics 0x%x; "
+                         "expected %s at 0x%x, 0x%" PRIx64 " in the file, with 0x%x",
                          a->name, a->rva, a->raw_at, a->flags, b->name, b->rva, raw_at, b->flags);
         return;
     }
@@ -252,8 +251,8 @@ int exti__pe_step_added(struct pe_check *c, struct exti_error *err)
             exti__pe_word64(c->after.file.p + s->at + 24) ||
             exti__pe_word32(c->after.file.p + s->at + 32))
             exti__pe_finding(c, s->at,
-                             "section %s: characteristics 0x%x, not " ADDED_SECTION
-                             " with 0x%x and nothing else",
+                             "section %s: characteristics 0x%x; an added section is " ADDED_SECTION
+                             " with 0x%x, without relocations or line numbers",
                              s->name, s->flags, flags);
         if (!s->raw_at || !s->virtual_size || s->virtual_size > s->raw_size)
             exti__pe_finding(c, s->at + 8, "section %s: 0x%x bytes, 0x%x at 0x%x in the file",

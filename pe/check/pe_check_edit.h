@@ -1,4 +1,4 @@
-/* Headers and section table: the original's but for what an edit needs. */
+/* Headers, directories and section table: the comparison with the original. */
 #ifndef PE_CHECK_PE_CHECK_EDIT_H
 #define PE_CHECK_PE_CHECK_EDIT_H
 

@@ -1,4 +1,4 @@
-/* What the edits make of names of libraries, by the words of the public header. */
+/* What the edits make of names of libraries, as the public header defines it. */
 #include "pe/check/pe_check_expect.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static bool same_letters(const char *a, const char *b, size_t n)
     return true;
 }
 
-/* Length of a library's name without ".dll", which the loader adds where there is none. */
+/* Length of a library's name without ".dll", which the loader adds to names that lack it. */
 static size_t stem_of_library(const char *name)
 {
     const size_t n = strlen(name);
@@ -59,7 +59,7 @@ bool exti__pe_follows(const struct pe_check *c, const char *was, const char *now
 
 /* ---- forwarders: "library.symbol", the library without ".dll" -------------------------------- */
 
-/* Mangled names of C++ begin with a question mark and may hold dots; in others the last one counts.
+/* Mangled C++ names begin with a question mark and may contain dots; elsewhere the last dot counts.
  * */
 static const char *symbol_of(const char *forwarder)
 {

@@ -1,5 +1,5 @@
-/* Exports: the loader's rules, and that nothing but the libraries of forwarders and the file's own
- * name changed. */
+/* Exports: the loader's rules, and that only the file's own name and the libraries of forwarders
+ * changed. */
 #include "pe/check/pe_check_export.h"
 
 #include "pe/check/pe_check_expect.h"
@@ -25,9 +25,10 @@ static void check_forwarder(struct pe_check *c, const struct pe_exported *x, uin
                         slot, rva);
     /* Loaders disagree about which of several dots ends the library's name. */
     else if (!dot || dot == text || !dot[1] || (dot[1] != '?' && strchr(dot + 1, '.')))
-        exti__pe_broken(c, at, subject,
-                        "export %u: forwarder %s, not a library without a dot, a dot and a symbol",
-                        slot, text);
+        exti__pe_broken(
+            c, at, subject,
+            "export %u: forwarder %s, not a library without a dot, then a dot and a symbol", slot,
+            text);
 }
 
 static void check_functions(struct pe_check *c, const struct pe_view *v,
@@ -47,7 +48,7 @@ static void check_functions(struct pe_check *c, const struct pe_view *v,
     }
 }
 
-/* The loader finds names by halving. */
+/* The loader finds names by binary search. */
 static void check_export_names(struct pe_check *c, const struct pe_view *v,
                                const struct pe_exported *x)
 {
@@ -96,7 +97,7 @@ int exti__pe_step_id(struct pe_check *c, struct exti_error *err)
 
     (void)err;
     if (b->present != a->present) {
-        exti__pe_finding(c, EXTI_NO_OFFSET, "exports: %s", a->present ? "now there" : "lost");
+        exti__pe_finding(c, EXTI_NO_OFFSET, "exports: %s", a->present ? "added" : "lost");
         return 0;
     }
     if (!a->present)
@@ -179,7 +180,7 @@ int exti__pe_step_forwarders(struct pe_check *c, struct exti_error *err)
 
         if (was && now && !exti__pe_forwarder_follows(c, was, now))
             exti__pe_finding(c, a->functions.base + 4 * (uint64_t)i,
-                             "export %u: forwarder %s, of %s in the original", i, now, was);
+                             "export %u: forwarder %s, which no edit makes of %s", i, now, was);
     }
     return 0;
 }

@@ -1,4 +1,4 @@
-/* Exports: the loader's rules, and the original's but for names. */
+/* Exports: the loader's rules, and the comparison with the original. */
 #ifndef PE_CHECK_PE_CHECK_EXPORT_H
 #define PE_CHECK_PE_CHECK_EXPORT_H
 

@@ -1,4 +1,4 @@
-/* Headers and sections: the loader's rules. */
+/* The loader's rules for headers, sections and directories. */
 #ifndef PE_CHECK_PE_CHECK_HEADER_H
 #define PE_CHECK_PE_CHECK_HEADER_H
 

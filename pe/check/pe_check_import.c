@@ -1,4 +1,4 @@
-/* Imports and delay imports: the loader's rules, and that just the asked for names changed. */
+/* Imports and delay imports: the loader's rules, and that only the requested names changed. */
 #include "pe/check/pe_check_import.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "pe/check/pe_check_expect.h"
 
-/* Tables that overlap could make a small file take for ever. */
+/* Bounds the work: tables that overlap could make a small file take forever. */
 static size_t most_symbols(const struct pe_view *v)
 {
     return v->file.n / 4 + 1;
@@ -28,11 +28,11 @@ static void check_dll_symbols(struct pe_check *c, const struct pe_view *v, const
     for (; *left && exti__pe_thunk(v, d, i, &t, &sound); i++)
         --*left;
     if (!sound || !*left)
-        exti__pe_broken(c, d->at, subject, "%s of %s: symbol %zu of its table at 0x%x is not sound",
+        exti__pe_broken(c, d->at, subject,
+                        "%s of %s: symbol %zu of its table at 0x%x cannot be read",
                         exti__pe_import_kind(d->delay), d->name, i, d->lookup);
     else if (!exti__pe_view_mapped(v, d->iat, (i + 1) * width))
-        exti__pe_broken(c, d->at, subject,
-                        "%s of %s: %zu addresses at 0x%x do not lie in a section",
+        exti__pe_broken(c, d->at, subject, "%s of %s: %zu addresses at 0x%x are not in one section",
                         exti__pe_import_kind(d->delay), d->name, i, d->iat);
 }
 
@@ -100,7 +100,7 @@ static void compare_import(struct pe_check *c, const struct pe_dll *b, const str
                            size_t *left)
 {
     if (!same_fields(b, a))
-        exti__pe_finding(c, a->at, "%s of %s: other tables than the original's of %s",
+        exti__pe_finding(c, a->at, "%s of %s: other tables than the original has for %s",
                          exti__pe_import_kind(a->delay), a->name, b->name);
     else
         compare_symbols(c, b, a, left);
@@ -128,7 +128,7 @@ int exti__pe_step_imports(struct pe_check *c, struct exti_error *err)
     return 0;
 }
 
-/* A bound descriptor makes the loader take addresses from the file, and the name from the bound
+/* For a bound descriptor the loader uses addresses from the file and the name in the bound import
  * directory. */
 static void check_bound(struct pe_check *c, const struct pe_dll *b, const struct pe_dll *a)
 {
@@ -139,8 +139,7 @@ static void check_bound(struct pe_check *c, const struct pe_dll *b, const struct
                          "import of %s: TimeDateStamp 0x%x and ForwarderChain 0x%x, not 0 and 0x%x",
                          a->name, a->timestamp, a->chain, chain);
     else if (b->timestamp && b->lookup == b->iat)
-        exti__pe_finding(c, a->at, "import of %s: bound, and no table has the symbols' names",
-                         a->name);
+        exti__pe_finding(c, a->at, "import of %s: bound, without an import lookup table", a->name);
 }
 
 static void check_bound_directory(struct pe_check *c)
@@ -174,7 +173,7 @@ int exti__pe_step_bound(struct pe_check *c, struct exti_error *err)
     return 0;
 }
 
-/* ---- that the new libraries have the symbols ------------------------------------------------- */
+/* ---- whether the new library has the symbols ------------------------------------------------- */
 
 static int provided_name_order(const void *a, const void *b)
 {
@@ -182,7 +181,7 @@ static int provided_name_order(const void *a, const void *b)
 }
 
 struct provided {
-    const char *dll; /* "": it does not say its name */
+    const char *dll; /* "" without a name */
     const char **v;
     size_t n;
 };
@@ -213,7 +212,7 @@ static int read_provided(struct pe_check *c, struct provided *out, struct pe_vie
     return 0;
 }
 
-/* `own`: the library is the copy of the one that was imported, so ordinals mean the same. */
+/* `own`: the library is a copy of the imported one, so ordinals keep their meaning. */
 static void check_provided(struct pe_check *c, const struct provided *p, const struct pe_dll *d,
                            bool own, size_t *left)
 {
@@ -223,7 +222,8 @@ static void check_provided(struct pe_check *c, const struct provided *p, const s
     for (size_t i = 0; *left && exti__pe_thunk(&c->after, d, i, &t, &sound) && !c->judge.stop;
          i++, --*left)
         if (!t.name && !own)
-            exti__pe_finding(c, d->at, "%s of %s: by ordinal %u, which means another symbol there",
+            exti__pe_finding(c, d->at,
+                             "%s of %s: by ordinal %u, which may mean another symbol there",
                              exti__pe_import_kind(d->delay), d->name, t.number);
         else if (t.name &&
                  (!p->n || !bsearch(&t.name, p->v, p->n, sizeof *p->v, provided_name_order)))
@@ -231,7 +231,7 @@ static void check_provided(struct pe_check *c, const struct provided *p, const s
                              exti__pe_import_kind(d->delay), d->name, t.name);
 }
 
-/* Whether `bind` is the library that this import now names. */
+/* Whether bind[0] is the library that this import now names. */
 static bool is_bound_to(const struct pe_check *c, const struct pe_dll *b, const struct pe_dll *a)
 {
     const char *target = c->opts ? c->opts->bind_name : NULL;

@@ -1,4 +1,4 @@
-/* Imports: the loader's rules, and the original's but for names. */
+/* Imports: the loader's rules, and the comparison with the original. */
 #ifndef PE_CHECK_PE_CHECK_IMPORT_H
 #define PE_CHECK_PE_CHECK_IMPORT_H
 

@@ -1,4 +1,4 @@
-/* How the rules and steps report. */
+/* How the rules and steps of the self-check report. */
 #include "pe/check/pe_check_state.h"
 
 #include <stdarg.h>

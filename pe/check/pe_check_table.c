@@ -24,13 +24,15 @@ int exti__pe_rule_relocs(struct pe_check *c, const struct pe_view *v, struct ext
     (void)err;
     exti__pe_relocs(v, ignore_relocation, NULL, &flaw);
     if (flaw != EXTI_NO_OFFSET)
-        exti__pe_broken(c, flaw, "",
-                        "relocations: a block of another size than the directory has room for, or "
-                        "an entry of an unknown kind or outside the image");
+        exti__pe_broken(
+            c, flaw, "",
+            "relocations: a block does not fit into the directory, or an entry is of an "
+            "unknown kind or outside the image");
     return 0;
 }
 
-/* What the loader adds to must be what it was: no name that the rewrite wrote. */
+/* The loader adds to relocated words, so they must be unchanged: the rewrite must write no name
+ * there. */
 static void check_relocated_bytes(void *user, uint64_t rva, unsigned size)
 {
     struct pe_check *c = user;
@@ -39,7 +41,8 @@ static void check_relocated_bytes(void *user, uint64_t rva, unsigned size)
     if (c->judge.stop || !exti__pe_view_at(&c->after, rva, size, &a))
         return;
     if (!exti__pe_view_at(&c->before, rva, size, &b))
-        exti__pe_finding(c, a.base, "relocation at 0x%" PRIx64 ": where the rewrite wrote", rva);
+        exti__pe_finding(c, a.base, "relocation at 0x%" PRIx64 ": outside the original's bytes",
+                         rva);
     else if (exti__pe_ranges_meet(&c->texts, b.base, b.base + size) && memcmp(a.p, b.p, size) != 0)
         exti__pe_finding(c, a.base, "relocation at 0x%" PRIx64 ": in a name that the rewrite wrote",
                          rva);
@@ -98,7 +101,7 @@ int exti__pe_rule_load_config(struct pe_check *c, const struct pe_view *v, struc
 
     (void)err;
     if (v->directory[IMAGE_DIRECTORY_ENTRY_LOAD_CONFIG].size && !exti__pe_load_config(v, &s))
-        exti__pe_broken(c, EXTI_NO_OFFSET, "", "load configuration: not in the file as a whole");
+        exti__pe_broken(c, EXTI_NO_OFFSET, "", "load configuration: not entirely in the file");
     return 0;
 }
 
@@ -190,15 +193,15 @@ int exti__pe_rule_symbols(struct pe_check *c, const struct pe_view *v, struct ex
         (v->symbol_count &&
          exti__span_sub(v->file, s.base + s.n, exti__pe_word32(strings.p), "", &strings, NULL)))
         exti__pe_broken(c, v->nt + 12, "",
-                        "COFF symbols: %u of them at 0x%x, and their names, are not in the file",
+                        "COFF symbols: %u of them at 0x%x, or their names, are not in the file",
                         v->symbol_count, v->symbols_at);
     return 0;
 }
 
 /* ---- checksum -------------------------------------------------------------------------------- */
 
-/* The sum of all 16-bit words, carries added at the low end, plus the file's size; CheckSum itself
- * counts as zeros. */
+/* The sum of all 16-bit words with carries added back at the low end, plus the file's size.
+ * CheckSum itself counts as zeros. */
 static uint32_t image_checksum(const struct pe_view *v)
 {
     const uint64_t field = v->optional + 64;
@@ -206,7 +209,8 @@ static uint32_t image_checksum(const struct pe_view *v)
     uint64_t sum = 0;
     size_t at = 0;
 
-    /* Two words at once: as the carry comes round, the upper one's place does not matter. */
+    /* Two words at once: since carries are added back, the weight of the upper one does not matter.
+     * */
     for (; at + 3 < v->file.n; at += 4)
         sum += p[at] | (uint32_t)p[at + 1] << 8 | (uint32_t)p[at + 2] << 16 |
                (uint32_t)p[at + 3] << 24;
@@ -229,7 +233,7 @@ int exti__pe_rule_checksum(struct pe_check *c, const struct pe_view *v, struct e
     return 0;
 }
 
-/* That the original has a wrong one is no excuse for a copy that was written anew. */
+/* A wrong checksum in the original does not excuse one in the copy, which computes it anew. */
 int exti__pe_step_checksum(struct pe_check *c, struct exti_error *err)
 {
     (void)err;

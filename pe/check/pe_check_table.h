@@ -1,4 +1,5 @@
-/* What else the loader and tools read. */
+/* Relocations, TLS, load configuration, debug directory, COFF symbols and checksum: the rules, and
+ * the comparison with the original. */
 #ifndef PE_CHECK_PE_CHECK_TABLE_H
 #define PE_CHECK_PE_CHECK_TABLE_H
 

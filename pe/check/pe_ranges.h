@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 
+/* [at, end) */
 struct pe_range {
     uint64_t at, end;
 };
@@ -17,8 +18,9 @@ struct pe_ranges {
 };
 
 int exti__pe_range_add(struct pe_ranges *r, uint64_t at, uint64_t size, struct exti_error *err);
+/* Sorts and merges. */
 void exti__pe_ranges_sort(struct pe_ranges *r);
-/* Whether sorted ranges have something of [at, end). */
+/* Whether sorted ranges overlap [at, end). */
 bool exti__pe_ranges_meet(const struct pe_ranges *r, uint64_t at, uint64_t end);
 
 #endif

@@ -1,4 +1,4 @@
-/* The judge's own reading of a file: headers, sections, and what stands at an address. */
+/* The self-check's own reading of a file: headers, sections, and the bytes at an address. */
 #include "pe/check/pe_view.h"
 
 #include <string.h>
@@ -50,7 +50,7 @@ static int find_headers(struct pe_view *v, struct exti_span *nt, struct exti_err
     return 0;
 }
 
-/* PE32+ has a wider ImageBase in place of BaseOfData, and four wider sizes behind. */
+/* PE32+ has a wider ImageBase in place of BaseOfData, and four wider sizes behind it. */
 static int read_optional(struct pe_view *v, struct exti_error *err)
 {
     struct exti_span s;

@@ -1,4 +1,4 @@
-/* Exports as the self-check reads them. */
+/* The self-check's own reading of exports. */
 #include "pe/check/pe_view_export.h"
 
 #include <string.h>
@@ -57,7 +57,6 @@ void exti__pe_exported(struct pe_check *c, const struct pe_view *v, struct pe_ex
     *out = x;
 }
 
-/* The loader tells forwarders from functions by whether they stand in the directory's range. */
 bool exti__pe_is_forwarder(const struct pe_exported *x, uint32_t rva)
 {
     return rva >= x->rva && rva - x->rva < x->size;

@@ -1,4 +1,4 @@
-/* Imports and delay imports as the self-check reads them. */
+/* The self-check's own reading of imports and delay imports. */
 #include "pe/check/pe_view_import.h"
 
 #include <stdio.h>
@@ -37,7 +37,7 @@ static uint32_t decode_import(const uint8_t *p, struct pe_dll *d)
     return exti__pe_word32(p + 12);
 }
 
-/* In the first version of delay imports the fields hold addresses. */
+/* In version 1 of delay imports the fields hold addresses, not RVAs. */
 static uint32_t decode_delay_import(const struct pe_view *v, const uint8_t *p, struct pe_dll *d)
 {
     const uint32_t base = exti__pe_word32(p) & 1 ? 0 : (uint32_t)v->base;
@@ -66,7 +66,7 @@ const char *exti__pe_import_kind(bool delay)
     return delay ? "delay import" : "import";
 }
 
-/* Fills in what the descriptor's fields lead to; false: a breach, reported. */
+/* Reads the DLL's name.  False after reporting a breach. */
 static bool resolve_dll_name(struct pe_check *c, const struct pe_view *v, struct pe_dll *d,
                              uint32_t name, size_t i)
 {
@@ -122,7 +122,7 @@ bool exti__pe_thunk(const struct pe_view *v, const struct pe_dll *dll, size_t i,
 {
     const size_t width = v->plus ? 8 : 4;
     const uint64_t ordinal = v->plus ? UINT64_C(1) << 63 : UINT64_C(1) << 31;
-    /* With addresses for RVAs, the names' are addresses, too. */
+    /* In version 1 the entries are addresses, too. */
     const uint64_t base = dll->delay && !(dll->attributes & 1) ? v->base : 0;
     struct exti_span s;
     uint64_t word;

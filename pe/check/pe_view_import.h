@@ -1,4 +1,4 @@
-/* Imports and delay imports as the self-check reads them. */
+/* The self-check's own reading of imports and delay imports. */
 #ifndef PE_CHECK_PE_VIEW_IMPORT_H
 #define PE_CHECK_PE_VIEW_IMPORT_H
 
@@ -10,11 +10,11 @@
 
 struct pe_check;
 
-/* A descriptor of imports or delay imports. */
+/* An import or delay import descriptor. */
 struct pe_dll {
     uint64_t at; /* file offset */
     const char *name;
-    uint64_t name_at; /* file offset of its text */
+    uint64_t name_at; /* file offset of `name` */
     uint32_t lookup, iat, timestamp, chain, attributes, handle;
     bool delay;
 };
@@ -31,12 +31,13 @@ struct pe_thunk {
 
 /* "import" or "delay import". */
 const char *exti__pe_import_kind(bool delay);
-/* Adds the descriptors; a breach of the loader's rules is reported and ends the list. */
+/* Appends the descriptors to *out.  A breach of the loader's rules is reported and ends the list.
+ * */
 int exti__pe_dlls(struct pe_check *c, const struct pe_view *v, bool delay, struct pe_dlls *out,
                   struct exti_error *err);
 void exti__pe_dlls_free(struct pe_dlls *list);
-/* Symbol `i` of the import; false at the end of the table and when it cannot be read, which *sound
- * then says. */
+/* Symbol `i` of the import.  False at the end of the table, and with *sound false if the symbol
+ * cannot be read. */
 bool exti__pe_thunk(const struct pe_view *v, const struct pe_dll *dll, size_t i,
                     struct pe_thunk *out, bool *sound);
 

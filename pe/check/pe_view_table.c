@@ -1,4 +1,4 @@
-/* Relocations and load configuration as the self-check reads them. */
+/* The self-check's own reading of relocations and the load configuration. */
 #include "pe/check/pe_view_table.h"
 
 enum {
@@ -51,7 +51,7 @@ void exti__pe_relocs(const struct pe_view *v, void (*each)(void *user, uint64_t 
     *flaw = EXTI_NO_OFFSET;
 }
 
-/* The structure tells its own size, which for i386 the directory may understate. */
+/* The structure holds its own size; for i386 the directory may understate it. */
 bool exti__pe_load_config(const struct pe_view *v, struct exti_span *out)
 {
     const uint32_t rva = v->directory[IMAGE_DIRECTORY_ENTRY_LOAD_CONFIG].rva;
