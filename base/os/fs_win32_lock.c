@@ -140,8 +140,8 @@ void exti__fs_unlock(struct exti_lock *lock)
     lock->file = NULL;
 }
 
-/* When the system was started, in the clock of that time: adjusting the clock moves both numbers.
- * */
+/* When the system was started, in the clock of that time: adjusting the clock moves both
+ * numbers. */
 int exti__fs_boot(char *out, size_t cap)
 {
     struct {

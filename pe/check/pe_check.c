@@ -114,7 +114,7 @@ static int read_tables(struct pe_check *c, struct exti_error *err)
 {
     int rc;
 
-    c->judge.quiet = true;
+    c->findings.quiet = true;
     rc = exti__pe_dlls(c, &c->before, false, &c->dlls_before, err);
     if (!rc)
         rc = exti__pe_dlls(c, &c->before, true, &c->dlls_before, err);
@@ -126,7 +126,7 @@ static int read_tables(struct pe_check *c, struct exti_error *err)
     exti__pe_exported(c, &c->after, &c->exports_after);
     if (!rc)
         rc = exti__pe_changeable(c, err);
-    c->judge.quiet = false;
+    c->findings.quiet = false;
     return rc;
 }
 
@@ -175,7 +175,7 @@ void exti__pe_check_close(struct pe_check *c)
     exti__pe_dlls_free(&c->dlls_after);
     exti__free(c->texts.v);
     exti__free(c->fields.v);
-    exti__findings_free(&c->judge);
+    exti__findings_free(&c->findings);
     c->texts = c->fields = (struct pe_ranges){NULL, 0, 0};
 }
 
@@ -183,7 +183,7 @@ static int run_rules_on(struct pe_check *c, const struct pe_view *v, struct exti
 {
     int rc = 0;
 
-    for (size_t i = 0; !rc && !c->judge.stop && i < exti__pe_rule_count; i++)
+    for (size_t i = 0; !rc && !c->findings.stop && i < exti__pe_rule_count; i++)
         rc = exti__pe_rules[i].run(c, v, err);
     return rc;
 }
@@ -192,12 +192,12 @@ int exti__pe_check_rules(struct pe_check *c, struct exti_error *err)
 {
     int rc = 0;
 
-    if (!c->judge.strict) {
-        c->judge.collecting = true;
+    if (!c->findings.strict) {
+        c->findings.collecting = true;
         rc = run_rules_on(c, &c->before, err);
-        c->judge.collecting = false;
+        c->findings.collecting = false;
     }
-    if (!rc && c->judge.nomem)
+    if (!rc && c->findings.nomem)
         rc = exti__fail_nomem(err);
     return rc ? rc : run_rules_on(c, &c->after, err);
 }
@@ -206,10 +206,10 @@ int exti__pe_check_steps(struct pe_check *c, struct exti_error *err)
 {
     int rc = 0;
 
-    c->judge.quiet = true;
-    for (size_t i = 0; !rc && !c->judge.stop && i < exti__pe_step_count; i++)
+    c->findings.quiet = true;
+    for (size_t i = 0; !rc && !c->findings.stop && i < exti__pe_step_count; i++)
         rc = exti__pe_steps[i].run(c, err);
-    c->judge.quiet = false;
+    c->findings.quiet = false;
     return rc;
 }
 
@@ -221,7 +221,7 @@ int exti__pe_check(struct exti_span before, struct exti_span after, const struct
                          .plan = plan,
                          .bind = req ? req->bind : NULL,
                          .bind_count = req ? req->bind_count : 0,
-                         .judge = {.report = fn, .user = user}};
+                         .findings = {.report = fn, .user = user}};
     bool sound;
     int rc = exti__pe_check_open(&c, before, after, &sound, err);
 

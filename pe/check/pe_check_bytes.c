@@ -38,7 +38,7 @@ static void compare_bytes(struct pe_check *c, uint64_t at, uint64_t end)
 {
     const uint8_t *b = c->before.file.p, *a = c->after.file.p + c->shift;
 
-    if (at >= end || c->judge.stop || memcmp(b + at, a + at, (size_t)(end - at)) == 0)
+    if (at >= end || c->findings.stop || memcmp(b + at, a + at, (size_t)(end - at)) == 0)
         return;
     while (b[at] == a[at])
         at++;
@@ -50,7 +50,7 @@ static void compare_bytes(struct pe_check *c, uint64_t at, uint64_t end)
 static void compare_outside(struct pe_check *c, const struct pe_ranges *left_out, uint64_t at,
                             uint64_t end)
 {
-    for (size_t i = 0; i < left_out->n && at < end && !c->judge.stop; i++) {
+    for (size_t i = 0; i < left_out->n && at < end && !c->findings.stop; i++) {
         const struct pe_range *r = &left_out->v[i];
 
         if (r->end <= at)
@@ -134,14 +134,14 @@ static int note_named(struct pe_check *c, struct pe_ranges *out, struct exti_err
     return rc;
 }
 
-/* Reports bytes of the copy's [at, end) that are neither zero, nor the original's, nor referred to.
- * */
+/* Reports bytes of the copy's [at, end) that are neither zero, nor the original's, nor referred
+ * to. */
 static void check_written(struct pe_check *c, const struct pe_ranges *named, uint64_t at,
                           uint64_t end)
 {
     const struct exti_span b = c->before.file, a = c->after.file;
 
-    for (; at < end && at < a.n && !c->judge.stop; at++) {
+    for (; at < end && at < a.n && !c->findings.stop; at++) {
         const uint64_t was = at - c->shift;
 
         if (!a.p[at] || (was < c->kept_end && a.p[at] == b.p[was]) ||

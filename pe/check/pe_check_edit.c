@@ -140,7 +140,7 @@ int exti__pe_step_directories(struct pe_check *c, struct exti_error *err)
     const uint64_t at = c->after.optional + (c->after.plus ? 112 : 96);
 
     (void)err;
-    for (size_t i = 0; i < IMAGE_NUMBEROF_DIRECTORY_ENTRIES && !c->judge.stop; i++) {
+    for (size_t i = 0; i < IMAGE_NUMBEROF_DIRECTORY_ENTRIES && !c->findings.stop; i++) {
         const uint32_t rva = c->after.directory[i].rva, size = c->after.directory[i].size;
 
         if (rva == c->before.directory[i].rva && size == c->before.directory[i].size)
@@ -234,7 +234,7 @@ int exti__pe_step_sections(struct pe_check *c, struct exti_error *err)
                          c->after.section_count, n);
         return 0;
     }
-    for (size_t i = 0; i < n && !c->judge.stop; i++)
+    for (size_t i = 0; i < n && !c->findings.stop; i++)
         compare_section(c, &c->before.sections[i], &c->after.sections[i], i + 1 == n);
     return 0;
 }
@@ -244,7 +244,7 @@ int exti__pe_step_added(struct pe_check *c, struct exti_error *err)
     const uint32_t flags = IMAGE_SCN_CNT_INITIALIZED_DATA | IMAGE_SCN_MEM_READ;
 
     (void)err;
-    for (size_t i = c->before.section_count; i < c->after.section_count && !c->judge.stop; i++) {
+    for (size_t i = c->before.section_count; i < c->after.section_count && !c->findings.stop; i++) {
         const struct pe_view_section *s = &c->after.sections[i];
 
         if (s->flags != flags || strcmp(s->name, ADDED_SECTION) != 0 ||

@@ -59,8 +59,8 @@ bool exti__pe_follows(const struct pe_check *c, const char *was, const char *now
 
 /* ---- forwarders: "library.symbol", the library without ".dll" -------------------------------- */
 
-/* Mangled C++ names begin with a question mark and may contain dots; elsewhere the last dot counts.
- * */
+/* Mangled C++ names begin with a question mark and may contain dots; elsewhere the last dot
+ * counts. */
 static const char *symbol_of(const char *forwarder)
 {
     const char *mangled = strstr(forwarder, ".?"), *dot = strrchr(forwarder, '.');

@@ -34,7 +34,7 @@ static void check_forwarder(struct pe_check *c, const struct pe_exported *x, uin
 static void check_functions(struct pe_check *c, const struct pe_view *v,
                             const struct pe_exported *x)
 {
-    for (uint32_t i = 0; i < x->function_count && !c->judge.stop; i++) {
+    for (uint32_t i = 0; i < x->function_count && !c->findings.stop; i++) {
         uint32_t rva;
         const char *text = exti__pe_forwarder(v, x, i, &rva);
         char subject[32];
@@ -54,7 +54,7 @@ static void check_export_names(struct pe_check *c, const struct pe_view *v,
 {
     const char *last = NULL;
 
-    for (uint32_t i = 0; i < x->name_count && !c->judge.stop; i++) {
+    for (uint32_t i = 0; i < x->name_count && !c->findings.stop; i++) {
         const uint16_t slot = exti__pe_word16(x->ordinals.p + 2 * (size_t)i);
         const uint64_t at = x->names.base + 4 * (uint64_t)i;
         const char *name = exti__pe_view_text(v, exti__pe_word32(x->names.p + 4 * (size_t)i),
@@ -111,7 +111,7 @@ int exti__pe_step_id(struct pe_check *c, struct exti_error *err)
 static void compare_names(struct pe_check *c, const struct pe_exported *b,
                           const struct pe_exported *a)
 {
-    for (uint32_t i = 0; i < b->name_count && !c->judge.stop; i++) {
+    for (uint32_t i = 0; i < b->name_count && !c->findings.stop; i++) {
         const char *was = exti__pe_view_text(
             &c->before, exti__pe_word32(b->names.p + 4 * (size_t)i), PE_VIEW_LONGEST_SYMBOL);
         const char *now = exti__pe_view_text(&c->after, exti__pe_word32(a->names.p + 4 * (size_t)i),
@@ -151,7 +151,7 @@ int exti__pe_step_exports(struct pe_check *c, struct exti_error *err)
         return 0;
     }
     compare_names(c, b, a);
-    for (uint32_t i = 0; i < b->function_count && !c->judge.stop; i++) {
+    for (uint32_t i = 0; i < b->function_count && !c->findings.stop; i++) {
         uint32_t was, now;
 
         exti__pe_forwarder(&c->before, b, i, &was);
@@ -173,7 +173,7 @@ int exti__pe_step_forwarders(struct pe_check *c, struct exti_error *err)
     (void)err;
     if (!b->present || !a->present || b->function_count != a->function_count)
         return 0;
-    for (uint32_t i = 0; i < b->function_count && !c->judge.stop; i++) {
+    for (uint32_t i = 0; i < b->function_count && !c->findings.stop; i++) {
         uint32_t rva;
         const char *was = exti__pe_forwarder(&c->before, b, i, &rva),
                    *now = exti__pe_forwarder(&c->after, a, i, &rva);

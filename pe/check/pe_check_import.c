@@ -123,7 +123,7 @@ int exti__pe_step_imports(struct pe_check *c, struct exti_error *err)
                          c->dlls_after.n, c->dlls_before.n);
         return 0;
     }
-    for (size_t i = 0; i < c->dlls_before.n && !c->judge.stop; i++)
+    for (size_t i = 0; i < c->dlls_before.n && !c->findings.stop; i++)
         compare_import(c, &c->dlls_before.v[i], &c->dlls_after.v[i], &left);
     return 0;
 }
@@ -167,7 +167,7 @@ int exti__pe_step_bound(struct pe_check *c, struct exti_error *err)
     if (c->same)
         return 0;
     check_bound_directory(c);
-    for (size_t i = 0; i < c->dlls_before.n && i < c->dlls_after.n && !c->judge.stop; i++)
+    for (size_t i = 0; i < c->dlls_before.n && i < c->dlls_after.n && !c->findings.stop; i++)
         if (!c->dlls_before.v[i].delay)
             check_bound(c, &c->dlls_before.v[i], &c->dlls_after.v[i]);
     return 0;
@@ -219,7 +219,7 @@ static void check_provided(struct pe_check *c, const struct provided *p, const s
     struct pe_thunk t;
     bool sound;
 
-    for (size_t i = 0; *left && exti__pe_thunk(&c->after, d, i, &t, &sound) && !c->judge.stop;
+    for (size_t i = 0; *left && exti__pe_thunk(&c->after, d, i, &t, &sound) && !c->findings.stop;
          i++, --*left)
         if (!t.name && !own)
             exti__pe_finding(c, d->at,
@@ -252,7 +252,7 @@ int exti__pe_step_provided(struct pe_check *c, struct exti_error *err)
     if (!rc && v.machine != c->after.machine)
         exti__pe_finding(c, c->after.nt + 4, "machine 0x%x: the library to import is for 0x%x",
                          c->after.machine, v.machine);
-    for (size_t i = 0; !rc && i < c->dlls_after.n && !c->judge.stop; i++) {
+    for (size_t i = 0; !rc && i < c->dlls_after.n && !c->findings.stop; i++) {
         const struct pe_dll *b = &c->dlls_before.v[i], *a = &c->dlls_after.v[i];
 
         if (is_bound_to(c, b, a))

@@ -8,7 +8,7 @@ void exti__pe_finding(struct pe_check *c, uint64_t at, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    exti__findings_report(&c->judge, at, fmt, ap);
+    exti__findings_report(&c->findings, at, fmt, ap);
     va_end(ap);
 }
 
@@ -17,6 +17,6 @@ void exti__pe_broken(struct pe_check *c, uint64_t at, const char *subject, const
     va_list ap;
 
     va_start(ap, fmt);
-    exti__findings_broken(&c->judge, at, subject, fmt, ap);
+    exti__findings_broken(&c->findings, at, subject, fmt, ap);
     va_end(ap);
 }

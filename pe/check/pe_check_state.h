@@ -29,7 +29,7 @@ struct pe_check {
     struct pe_ranges texts;  /* bytes of the original with names that edits may change */
     struct pe_ranges fields; /* bytes of the original that other steps compare */
 
-    struct exti_findings judge;
+    struct exti_findings findings;
 };
 
 /* Reports a finding at file offset `at` of the copy. */

@@ -38,7 +38,7 @@ static void check_relocated_bytes(void *user, uint64_t rva, unsigned size)
     struct pe_check *c = user;
     struct exti_span b, a;
 
-    if (c->judge.stop || !exti__pe_view_at(&c->after, rva, size, &a))
+    if (c->findings.stop || !exti__pe_view_at(&c->after, rva, size, &a))
         return;
     if (!exti__pe_view_at(&c->before, rva, size, &b))
         exti__pe_finding(c, a.base, "relocation at 0x%" PRIx64 ": outside the original's bytes",
@@ -209,8 +209,8 @@ static uint32_t image_checksum(const struct pe_view *v)
     uint64_t sum = 0;
     size_t at = 0;
 
-    /* Two words at once: since carries are added back, the weight of the upper one does not matter.
-     * */
+    /* Two words at once: since carries are added back, the weight of the upper one does not
+     * matter. */
     for (; at + 3 < v->file.n; at += 4)
         sum += p[at] | (uint32_t)p[at + 1] << 8 | (uint32_t)p[at + 2] << 16 |
                (uint32_t)p[at + 3] << 24;

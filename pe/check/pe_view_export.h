@@ -22,8 +22,8 @@ struct pe_exported {
 /* Opens the export directory.  A breach of the loader's rules is reported and leaves *out without
  * exports. */
 void exti__pe_exported(struct pe_check *c, const struct pe_view *v, struct pe_exported *out);
-/* Whether the export at `rva` is a forwarder: whether `rva` lies in the export directory's range.
- * */
+/* Whether the export at `rva` is a forwarder: whether `rva` lies in the export directory's
+ * range. */
 bool exti__pe_is_forwarder(const struct pe_exported *x, uint32_t rva);
 /* The forwarder in that slot of the export address table, or NULL; *rva gets the entry. */
 const char *exti__pe_forwarder(const struct pe_view *v, const struct pe_exported *x, uint32_t slot,

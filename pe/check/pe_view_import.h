@@ -31,8 +31,8 @@ struct pe_thunk {
 
 /* "import" or "delay import". */
 const char *exti__pe_import_kind(bool delay);
-/* Appends the descriptors to *out.  A breach of the loader's rules is reported and ends the list.
- * */
+/* Appends the descriptors to *out.  A breach of the loader's rules is reported and ends the
+ * list. */
 int exti__pe_dlls(struct pe_check *c, const struct pe_view *v, bool delay, struct pe_dlls *out,
                   struct exti_error *err);
 void exti__pe_dlls_free(struct pe_dlls *list);

@@ -188,8 +188,8 @@ static int add_section(struct pe_edit *e, struct exti_error *err)
     return exti__buf_patch(&e->head, (size_t)table_end(e), header, sizeof header, err);
 }
 
-/* Whether the last section in memory is also last in the file, and of a kind that can hold names.
- * */
+/* Whether the last section in memory is also last in the file, and of a kind that can hold
+ * names. */
 static bool can_extend(const struct pe_edit *e, const struct pe_section *last)
 {
     return last->raw_size && (uint64_t)last->raw_offset + last->raw_size == e->keep &&

@@ -5,8 +5,8 @@
 #include "pe/read/pe_file.h"
 
 /* Checks that the directories lie in sections and that they are those of a native DLL for one
- * machine (EXTI_E_UNSUPPORTED otherwise).  Sets f->overlay_end and the DependentLoadFlags fields.
- * */
+ * machine (EXTI_E_UNSUPPORTED otherwise).  Sets f->overlay_end and the DependentLoadFlags
+ * fields. */
 int exti__pe_check_directories(struct pe_file *f, struct exti_error *err);
 
 #endif

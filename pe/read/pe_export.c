@@ -68,29 +68,38 @@ struct tables {
     struct exti_span functions, names, ordinals;
 };
 
+struct table_place {
+    const char *name;
+    uint32_t field; /* offset of the field with its RVA in the export directory */
+    uint32_t rva;
+    uint64_t size;
+};
+
 /* A table without entries may have any RVA. */
-static int open_table(const struct pe_file *f, const struct pe_exports *x, uint32_t field,
-                      uint32_t rva, uint64_t size, const char *name, struct exti_span *out,
-                      struct exti_error *err)
+static int open_table(const struct pe_file *f, const struct pe_exports *x, struct table_place p,
+                      struct exti_span *out, struct exti_error *err)
 {
     *out = exti__span(NULL, 0);
-    if (!size)
+    if (!p.size)
         return 0;
-    return exti__pe_error_at(exti__pe_at(f, rva, size, name, out, err), x->at + field, err);
+    return exti__pe_error_at(exti__pe_at(f, p.rva, p.size, p.name, out, err), x->at + p.field, err);
 }
 
 static int open_tables(const struct pe_file *f, const struct pe_exports *x, struct tables *t,
                        struct exti_error *err)
 {
-    int rc = open_table(f, x, 28, x->functions_rva, (uint64_t)x->function_count * 4,
-                        "export address table", &t->functions, err);
+    const struct table_place functions = {"export address table", 28, x->functions_rva,
+                                          (uint64_t)x->function_count * 4};
+    const struct table_place names = {"export name table", 32, x->names_rva,
+                                      (uint64_t)x->name_count * 4};
+    const struct table_place ordinals = {"export ordinal table", 36, x->ordinals_rva,
+                                         (uint64_t)x->name_count * 2};
+    int rc = open_table(f, x, functions, &t->functions, err);
 
     if (!rc)
-        rc = open_table(f, x, 32, x->names_rva, (uint64_t)x->name_count * 4, "export name table",
-                        &t->names, err);
+        rc = open_table(f, x, names, &t->names, err);
     if (!rc)
-        rc = open_table(f, x, 36, x->ordinals_rva, (uint64_t)x->name_count * 2,
-                        "export ordinal table", &t->ordinals, err);
+        rc = open_table(f, x, ordinals, &t->ordinals, err);
     return rc;
 }
 

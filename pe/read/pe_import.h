@@ -27,8 +27,8 @@ int exti__pe_imports(const struct pe_file *f,
                      int (*each)(void *user, const struct pe_import *im, struct exti_error *err),
                      void *user, struct exti_error *err);
 
-/* Calls `each` for every symbol of one import, likewise.  `name` is NULL for an import by ordinal.
- * */
+/* Calls `each` for every symbol of one import, likewise.  `name` is NULL for an import by
+ * ordinal. */
 int exti__pe_import_symbols(const struct pe_file *f, const struct pe_import *im,
                             int (*each)(void *user, const char *name, uint16_t ordinal,
                                         struct exti_error *err),

@@ -159,7 +159,7 @@ static int count_finding(void *user, const struct exti_error *finding)
 static bool is_sound(struct exti_span file)
 {
     size_t findings = 0;
-    struct pe_check c = {.judge = {.report = count_finding, .user = &findings, .strict = true}};
+    struct pe_check c = {.findings = {.report = count_finding, .user = &findings, .strict = true}};
     bool sound;
 
     if (!is_whole() || exti__pe_check_open(&c, file, file, &sound, NULL))

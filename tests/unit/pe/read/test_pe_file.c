@@ -1,7 +1,5 @@
 #include "tests/unit/pe/pe_faults.h"
 
-#include "pe/read/pe_address.h"
-
 static void every_kind_of_toy_is_read(void **state)
 {
     static const struct pe_toy_opts kinds[] = {
@@ -63,9 +61,9 @@ static void every_kind_of_toy_is_read(void **state)
     }
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- refused files ------------------------------------------------------------------------- */
 
-static void corrupt_headers_are_told(void **state)
+static void corrupt_pe_headers_are_rejected(void **state)
 {
     struct pe_fixture *f = *state;
     size_t nt, optional;
@@ -122,7 +120,7 @@ static void corrupt_headers_are_told(void **state)
     assert_null(f->file.sections);
 }
 
-static void programs_for_older_systems_are_told(void **state)
+static void programs_for_older_systems_are_rejected(void **state)
 {
     struct pe_fixture *f = *state;
 
@@ -136,7 +134,7 @@ static void programs_for_older_systems_are_told(void **state)
     assert_says(&f->err, "an MS-DOS program");
 }
 
-static void headers_in_one_another_are_told(void **state)
+static void overlapping_headers_are_rejected(void **state)
 {
     struct pe_fixture *f = *state;
 
@@ -152,7 +150,7 @@ static void headers_in_one_another_are_told(void **state)
     assert_says(&f->err, "e_lfanew is 0x4,");
 }
 
-static void corrupt_sections_are_told(void **state)
+static void corrupt_sections_are_rejected(void **state)
 {
     struct pe_fixture *f = *state;
     size_t text, data, rdata, reloc;
@@ -203,8 +201,8 @@ static void corrupt_sections_are_told(void **state)
     assert_says(&f->err, "not its VirtualAddress (SectionAlignment is below a page) 0x600");
 }
 
-/* Each directory in turn with a range that no section has. */
-static void corrupt_directories_are_told(void **state)
+/* Gives each directory in turn a range outside the sections. */
+static void corrupt_directories_are_rejected(void **state)
 {
     static const char *const names[] = {"export directory",     "import directory",
                                         "resource directory",   "exception",
@@ -231,7 +229,7 @@ static void corrupt_directories_are_told(void **state)
             assert_says(&f->err, "are not within one section");
         }
     }
-    /* Bound imports alone may be among the headers. */
+    /* Only bound imports may lie in the headers. */
     for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
         size_t at;
 
@@ -245,7 +243,7 @@ static void corrupt_directories_are_told(void **state)
     }
 }
 
-static void corrupt_certificate_tables_are_told(void **state)
+static void corrupt_certificate_tables_are_rejected(void **state)
 {
     struct pe_fixture *f = *state;
     size_t at, start;
@@ -264,7 +262,7 @@ static void corrupt_certificate_tables_are_told(void **state)
 
     assert_faults(f, (struct pe_toy_opts){.certified = true}, faults, ARRAY_SIZE(faults),
                   pe_open_toy);
-    /* With something behind it, it is not the end of the overlay. */
+    /* A certificate table with something behind it belongs to the overlay. */
     pe_toy_make(&f->toy, (struct pe_toy_opts){.certified = true});
     f->toy.n += 8;
     assert_ok(pe_open_toy(f), &f->err);
@@ -274,7 +272,7 @@ static void corrupt_certificate_tables_are_told(void **state)
     assert_int_equal(f->file.overlay_end, f->toy.n);
 }
 
-static void symbol_tables_are_within_the_file(void **state)
+static void symbol_tables_outside_the_file_are_rejected(void **state)
 {
     const struct pe_toy_opts o = {.symbols = true};
     struct pe_fixture *f = *state;
@@ -296,7 +294,7 @@ static void symbol_tables_are_within_the_file(void **state)
     ptoy_put(&f->toy, faults[0].at, 4, faults[0].value);
     assert_exti(pe_open_toy(f), EXTI_E_FORMAT, &f->err, faults[0].offset);
     assert_says(&f->err, faults[0].what);
-    /* A table at the very end has no strings; one of which the pointer alone is left has no
+    /* A table at the end of the file has no strings; a table with only a pointer left has no
      * symbols. */
     pe_toy_make(&f->toy, o);
     f->toy.n = f->toy.strings;
@@ -307,7 +305,7 @@ static void symbol_tables_are_within_the_file(void **state)
     assert_int_equal(f->file.symbols_at, f->toy.n);
 }
 
-static void files_for_another_system_are_told(void **state)
+static void files_for_another_system_are_rejected(void **state)
 {
     struct pe_fixture *f = *state;
 
@@ -332,7 +330,7 @@ static void files_for_another_system_are_told(void **state)
     }
 }
 
-/* ---- what is odd but right ------------------------------------------------------------------- */
+/* ---- odd but valid files ------------------------------------------------------------------- */
 
 static void older_load_configurations_are_read(void **state)
 {
@@ -368,87 +366,20 @@ static void odd_sections_are_read(void **state)
     assert_ok(pe_open_toy(f), &f->err);
     assert_int_equal(f->file.sections[PTOY_DATA].raw_size, 0);
     assert_int_equal(f->file.sections[PTOY_DATA].virtual_size, 0x200);
-    /* Fewer directories than there can be. */
+    /* Fewer than 16 directories. */
     ptoy_put(&f->toy, f->toy.directories - 4, 4, 2);
     assert_ok(pe_open_toy(f), &f->err);
     assert_int_equal(f->file.directories[IMAGE_DIRECTORY_ENTRY_TLS].rva, 0);
     assert_int_equal(f->file.directories[IMAGE_DIRECTORY_ENTRY_TLS].at, 0);
-    /* Tools that came before write a size that is not a whole number of pages. */
+    /* Old tools write a SizeOfImage that is not a whole number of pages. */
     ptoy_put(&f->toy, f->toy.optional + 56, 4, 0x4001);
     assert_ok(pe_open_toy(f), &f->err);
 }
 
-/* ---- addresses ------------------------------------------------------------------------------- */
+/* ---- truncation, lack of memory -------------------------------------------------------------- */
 
-static void addresses_lead_into_the_file(void **state)
-{
-    struct pe_fixture *f = *state;
-    struct exti_span s;
-    const char *name;
-
-    pe_make(f, (struct pe_toy_opts){0});
-    assert_ok(exti__pe_at(&f->file, 0x3000, 0x10, "it", &s, &f->err), &f->err);
-    assert_int_equal(s.base, f->toy.start[PTOY_RDATA]);
-    assert_int_equal(s.n, 0x10);
-    assert_ok(exti__pe_from(&f->file, 0x11ff, "it", &s, &f->err), &f->err);
-    assert_int_equal(s.base, 0x5ff);
-    assert_int_equal(s.n, 1);
-    assert_ok(exti__pe_from(&f->file, 0x3fc, "it", &s, &f->err), &f->err); /* the headers */
-    assert_int_equal(s.base, 0x3fc);
-    assert_int_equal(s.n, 4);
-    assert_exti(exti__pe_at(&f->file, 0x11ff, 2, "it", &s, &f->err), EXTI_E_FORMAT, &f->err, 0x5ff);
-    assert_says(&f->err, "it: needs 2 bytes, 1 left");
-    assert_exti(exti__pe_at(&f->file, 0x1200, 1, "it", &s, &f->err), EXTI_E_FORMAT, &f->err,
-                EXTI_NO_OFFSET);
-    assert_says(&f->err, "it: RVA 0x1200 is in section .text, past its bytes in the file");
-    assert_exti(exti__pe_at(&f->file, 0x400, 1, "it", &s, &f->err), EXTI_E_FORMAT, &f->err,
-                EXTI_NO_OFFSET);
-    assert_says(&f->err, "it: RVA 0x400 is in no section");
-    assert_exti(exti__pe_at(&f->file, 0x5000, 0, "it", &s, &f->err), EXTI_E_FORMAT, &f->err,
-                EXTI_NO_OFFSET);
-    assert_int_equal(exti__pe_error_at(EXTI_E_FORMAT, 7, &f->err), EXTI_E_FORMAT);
-    assert_int_equal(f->err.offset, 7);
-    assert_int_equal(exti__pe_error_at(EXTI_E_FORMAT, 8, &f->err), EXTI_E_FORMAT);
-    assert_int_equal(f->err.offset, 7);
-    assert_int_equal(exti__pe_error_at(EXTI_E_FORMAT, 8, NULL), EXTI_E_FORMAT);
-    assert_ptr_equal(exti__pe_section_of(&f->file, 0x2fff), &f->file.sections[PTOY_DATA]);
-    assert_null(exti__pe_section_of(&f->file, 0xfff));
-    assert_null(exti__pe_section_of(&f->file, 0x5000));
-    assert_ok(
-        exti__pe_string(&f->file, ptoy_rva(&f->toy, f->toy.name[0]), 13, "it", &name, &f->err),
-        &f->err);
-    assert_string_equal(name, "python311.dll");
-    assert_exti(
-        exti__pe_string(&f->file, ptoy_rva(&f->toy, f->toy.name[0]), 12, "it", &name, &f->err),
-        EXTI_E_FORMAT, &f->err, f->toy.name[0]);
-    assert_says(&f->err, "it: string is longer than 12 bytes");
-    memset(f->toy.b + 0x5f0, 'x', 0x10);
-    assert_exti(exti__pe_string(&f->file, 0x11f8, 100, "it", &name, &f->err), EXTI_E_FORMAT,
-                &f->err, 0x5f8);
-    assert_says(&f->err, "it: string has no end");
-}
-
-/* More in the file than in memory: what is behind the section's last page is not loaded. */
-static void bytes_that_are_not_loaded_have_no_address(void **state)
-{
-    struct pe_fixture *f = *state;
-    struct exti_span s;
-    size_t reloc;
-
-    pe_toy_make(&f->toy, (struct pe_toy_opts){0});
-    reloc = ptoy_section(&f->toy, PTOY_RELOC);
-    ptoy_put(&f->toy, reloc + 16, 4, 0x2000);
-    f->toy.n += 0x1e00;
-    assert_ok(pe_open_toy(f), &f->err);
-    assert_ok(exti__pe_from(&f->file, f->toy.rva[PTOY_RELOC], "it", &s, &f->err), &f->err);
-    assert_int_equal(s.n, 0x1000);
-    assert_int_equal(f->file.raw_end, f->toy.n);
-}
-
-/* ---- whatever happens ------------------------------------------------------------------------ */
-
-/* A shorter file is refused, as far as sections go, and not read past its end. */
-static void every_truncation_is_told(void **state)
+/* A file cut before the end of its sections is refused and not read past its end. */
+static void every_truncation_is_rejected(void **state)
 {
     struct pe_fixture *f = *state;
     size_t n;
@@ -467,7 +398,7 @@ static void every_truncation_is_told(void **state)
     }
 }
 
-static void every_failed_allocation_is_told(void **state)
+static void every_failed_allocation_is_reported(void **state)
 {
     struct pe_fixture *f = *state;
 
@@ -483,21 +414,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         pe_test(every_kind_of_toy_is_read),
-        pe_test(corrupt_headers_are_told),
-        pe_test(programs_for_older_systems_are_told),
-        pe_test(headers_in_one_another_are_told),
-        pe_test(corrupt_sections_are_told),
-        pe_test(corrupt_directories_are_told),
-        pe_test(corrupt_certificate_tables_are_told),
-        pe_test(symbol_tables_are_within_the_file),
-        pe_test(files_for_another_system_are_told),
+        pe_test(corrupt_pe_headers_are_rejected),
+        pe_test(programs_for_older_systems_are_rejected),
+        pe_test(overlapping_headers_are_rejected),
+        pe_test(corrupt_sections_are_rejected),
+        pe_test(corrupt_directories_are_rejected),
+        pe_test(corrupt_certificate_tables_are_rejected),
+        pe_test(symbol_tables_outside_the_file_are_rejected),
+        pe_test(files_for_another_system_are_rejected),
         pe_test(older_load_configurations_are_read),
         pe_test(odd_sections_are_read),
-        pe_test(addresses_lead_into_the_file),
-        pe_test(bytes_that_are_not_loaded_have_no_address),
-        pe_test(every_truncation_is_told),
-        pe_test(every_failed_allocation_is_told),
+        pe_test(every_truncation_is_rejected),
+        pe_test(every_failed_allocation_is_reported),
     };
 
-    return cmocka_run_group_tests_name("pe/pe_read", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("pe/pe_file", tests, NULL, NULL);
 }
