@@ -267,8 +267,9 @@ static bool wide_join(struct exti_wide *w, const wchar_t *name)
     return true;
 }
 
-/* Removes the name at once where the file system can (NTFS of Windows 10 and later): what others have
- * open, as the holder of a lock does, would else keep it, and the folder with it, until they close. */
+/* Removes the name at once where the file system can (NTFS of Windows 10 and later): what others
+ * have open, as the holder of a lock does, would else keep it, and the folder with it, until they
+ * close. */
 static DWORD delete_file(const struct exti_wide *w)
 {
     struct {
@@ -466,7 +467,8 @@ void exti__fs_discard(const char *path)
         step_aside(path, &w, &aside, NULL);
 }
 
-/* Between the two renames the file is not there, as if it had been removed: a copy is then made anew. */
+/* Between the two renames the file is not there, as if it had been removed: a copy is then made
+ * anew. */
 static DWORD replace_in_use(const char *path, const struct exti_wide *temp,
                             const struct exti_wide *w)
 {

@@ -58,8 +58,8 @@ static bool is_link(HANDLE h)
            info.dwFileAttributes & FILE_ATTRIBUTE_REPARSE_POINT;
 }
 
-/* Whether `w` still names the locked file.  It does not when the lock's last holder removed it: then
- * the next to come creates another file and would not meet us. */
+/* Whether `w` still names the locked file.  It does not when the lock's last holder removed it:
+ * then the next to come creates another file and would not meet us. */
 static bool still_named(HANDLE ours, const struct exti_wide *w)
 {
     BY_HANDLE_FILE_INFORMATION a, b;
@@ -140,7 +140,8 @@ void exti__fs_unlock(struct exti_lock *lock)
     lock->file = NULL;
 }
 
-/* When the system was started, in the clock of that time: adjusting the clock moves both numbers. */
+/* When the system was started, in the clock of that time: adjusting the clock moves both
+ * numbers. */
 int exti__fs_boot(char *out, size_t cap)
 {
     struct {

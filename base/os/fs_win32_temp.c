@@ -1,5 +1,5 @@
-/* Private folders in the system's temp folder.  A library that is loaded cannot be removed, so that a
- * process may have to leave one behind: the next one to make such a folder removes it. */
+/* Private folders in the system's temp folder.  A library that is loaded cannot be removed, so that
+ * a process may have to leave one behind: the next one to make such a folder removes it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,8 +67,8 @@ static int remove_one(void *user, const char *name)
     return 0;
 }
 
-/* Holds the folder, for no one to put a link in its place or to make it one; NULL if it is a link, which
- * could lead anywhere: in some temp folders everyone may make folders. */
+/* Holds the folder, for no one to put a link in its place or to make it one; NULL if it is a link,
+ * which could lead anywhere: in some temp folders everyone may make folders. */
 static HANDLE hold_folder(const char *path)
 {
     struct exti_wide w;

@@ -1,5 +1,5 @@
-/* What the Windows files of this library share: text, paths, errors.  The API's texts are UTF-8, the
- * system's UTF-16. */
+/* What the Windows files of this library share: text, paths, errors.  The API's texts are UTF-8,
+ * the system's UTF-16. */
 #ifndef BASE_OS_WIN32_H
 #define BASE_OS_WIN32_H
 

@@ -1,6 +1,6 @@
-/* On Windows the references that the context's options name are bound to what they name.  The loader's
- * own entry points stay: there is no global scope to search, and a library that loads another names it by
- * its path. */
+/* On Windows the references that the context's options name are bound to what they name.  The
+ * loader's own entry points stay: there is no global scope to search, and a library that loads
+ * another names it by its path. */
 #include <string.h>
 #include <windows.h>
 

@@ -1,11 +1,18 @@
-/* The self-check: opens both files, then runs the tables of rules and steps. */
+/* Opens both files, then runs the rules and the steps in the order of the tables. */
+#include "pe/check/pe_check.h"
+
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "pe/check/pe_check_priv.h"
+#include "pe/check/pe_changeable.h"
+#include "pe/check/pe_check_bytes.h"
+#include "pe/check/pe_check_edit.h"
+#include "pe/check/pe_check_export.h"
+#include "pe/check/pe_check_header.h"
+#include "pe/check/pe_check_import.h"
+#include "pe/check/pe_check_table.h"
+#include "pe/read/pe_file.h"
 
 enum { CERTIFICATE_ALIGN = 8 };
 
@@ -51,27 +58,7 @@ const struct pe_check_step exti__pe_steps[] = {
 };
 const size_t exti__pe_step_count = sizeof exti__pe_steps / sizeof *exti__pe_steps;
 
-/* ---- findings ------------------------------------------------------------------------------------------ */
-
-void exti__pe_finding(struct pe_check *c, uint64_t at, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    exti__findings_report(&c->judge, at, fmt, ap);
-    va_end(ap);
-}
-
-void exti__pe_broken(struct pe_check *c, uint64_t at, const char *subject, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    exti__findings_broken(&c->judge, at, subject, fmt, ap);
-    va_end(ap);
-}
-
-/* ---- the two files ---------------------------------------------------------------------------------------- */
+/* ---- the two files --------------------------------------------------------------------------- */
 
 static bool same_bytes(const struct exti_plan *plan, struct exti_span b, struct exti_span a)
 {
@@ -80,7 +67,7 @@ static bool same_bytes(const struct exti_plan *plan, struct exti_span b, struct 
     return b.n == a.n && (b.p == a.p || memcmp(b.p, a.p, b.n) == 0);
 }
 
-/* Certificates at the end are for the original alone. */
+/* Certificates at the end sign the original alone; a copy does not keep them. */
 static uint64_t without_certificates(const struct pe_view *v)
 {
     uint64_t at, end;
@@ -101,7 +88,7 @@ static uint64_t first_raw(const struct pe_view *v)
     return at;
 }
 
-/* Sections may move in the file only as one, to make room for a header. */
+/* Sections may move in the file only all together, to make room for a header. */
 static bool comparable(struct pe_check *c)
 {
     const uint64_t was = first_raw(&c->before), now = first_raw(&c->after);
@@ -127,7 +114,7 @@ static int read_tables(struct pe_check *c, struct exti_error *err)
 {
     int rc;
 
-    c->judge.quiet = true;
+    c->findings.quiet = true;
     rc = exti__pe_dlls(c, &c->before, false, &c->dlls_before, err);
     if (!rc)
         rc = exti__pe_dlls(c, &c->before, true, &c->dlls_before, err);
@@ -139,11 +126,11 @@ static int read_tables(struct pe_check *c, struct exti_error *err)
     exti__pe_exported(c, &c->after, &c->exports_after);
     if (!rc)
         rc = exti__pe_changeable(c, err);
-    c->judge.quiet = false;
+    c->findings.quiet = false;
     return rc;
 }
 
-/* What the reader refuses is no original that there could be a copy of. */
+/* No copy can be made of a file that the reader refuses. */
 static int open_before(struct pe_check *c, struct exti_span before, struct exti_error *err)
 {
     struct pe_file f;
@@ -188,15 +175,15 @@ void exti__pe_check_close(struct pe_check *c)
     exti__pe_dlls_free(&c->dlls_after);
     exti__free(c->texts.v);
     exti__free(c->fields.v);
-    exti__findings_free(&c->judge);
+    exti__findings_free(&c->findings);
     c->texts = c->fields = (struct pe_ranges){NULL, 0, 0};
 }
 
-static int run_rules(struct pe_check *c, const struct pe_view *v, struct exti_error *err)
+static int run_rules_on(struct pe_check *c, const struct pe_view *v, struct exti_error *err)
 {
     int rc = 0;
 
-    for (size_t i = 0; !rc && !c->judge.stop && i < exti__pe_rule_count; i++)
+    for (size_t i = 0; !rc && !c->findings.stop && i < exti__pe_rule_count; i++)
         rc = exti__pe_rules[i].run(c, v, err);
     return rc;
 }
@@ -205,24 +192,24 @@ int exti__pe_check_rules(struct pe_check *c, struct exti_error *err)
 {
     int rc = 0;
 
-    if (!c->judge.strict) {
-        c->judge.collecting = true;
-        rc = run_rules(c, &c->before, err);
-        c->judge.collecting = false;
+    if (!c->findings.strict) {
+        c->findings.collecting = true;
+        rc = run_rules_on(c, &c->before, err);
+        c->findings.collecting = false;
     }
-    if (!rc && c->judge.nomem)
+    if (!rc && c->findings.nomem)
         rc = exti__fail_nomem(err);
-    return rc ? rc : run_rules(c, &c->after, err);
+    return rc ? rc : run_rules_on(c, &c->after, err);
 }
 
 int exti__pe_check_steps(struct pe_check *c, struct exti_error *err)
 {
     int rc = 0;
 
-    c->judge.quiet = true;
-    for (size_t i = 0; !rc && !c->judge.stop && i < exti__pe_step_count; i++)
+    c->findings.quiet = true;
+    for (size_t i = 0; !rc && !c->findings.stop && i < exti__pe_step_count; i++)
         rc = exti__pe_steps[i].run(c, err);
-    c->judge.quiet = false;
+    c->findings.quiet = false;
     return rc;
 }
 
@@ -234,7 +221,7 @@ int exti__pe_check(struct exti_span before, struct exti_span after, const struct
                          .plan = plan,
                          .bind = req ? req->bind : NULL,
                          .bind_count = req ? req->bind_count : 0,
-                         .judge = {.report = fn, .user = user}};
+                         .findings = {.report = fn, .user = user}};
     bool sound;
     int rc = exti__pe_check_open(&c, before, after, &sound, err);
 

@@ -1,164 +1,16 @@
-/* All bytes that no other step answers for are those of the original. */
+/* All bytes that no other step compares equal the original's. */
+#include "pe/check/pe_check_bytes.h"
+
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "pe/check/pe_check_priv.h"
 
 enum { CERTIFICATE_ALIGN = 8 };
 
-int exti__pe_range_add(struct pe_ranges *r, uint64_t at, uint64_t size, struct exti_error *err)
-{
-    if (!size)
-        return 0;
-    if (r->n == r->cap) {
-        const size_t cap = r->cap ? r->cap * 2 : 64;
-        struct pe_range *p = exti__realloc_array(r->v, cap, sizeof *p);
+/* ---- the comparison -------------------------------------------------------------------------- */
 
-        if (!p)
-            return exti__fail_nomem(err);
-        r->v = p;
-        r->cap = cap;
-    }
-    r->v[r->n++] = (struct pe_range){at, at + size};
-    return 0;
-}
-
-static int by_start(const void *a, const void *b)
-{
-    const struct pe_range *x = a, *y = b;
-
-    return (x->at > y->at) - (x->at < y->at);
-}
-
-void exti__pe_ranges_sort(struct pe_ranges *r)
-{
-    size_t kept = 0;
-
-    if (r->n)
-        qsort(r->v, r->n, sizeof *r->v, by_start);
-    for (size_t i = 0; i < r->n; i++)
-        if (kept && r->v[i].at <= r->v[kept - 1].end) {
-            if (r->v[i].end > r->v[kept - 1].end)
-                r->v[kept - 1].end = r->v[i].end;
-        } else {
-            r->v[kept++] = r->v[i];
-        }
-    r->n = kept;
-}
-
-bool exti__pe_ranges_meet(const struct pe_ranges *r, uint64_t at, uint64_t end)
-{
-    size_t low = 0, high = r->n;
-
-    while (low < high) {
-        const size_t mid = low + (high - low) / 2;
-
-        if (r->v[mid].end <= at)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < r->n && r->v[low].at < end;
-}
-
-/* ---- what edits may change ------------------------------------------------------------------------------- */
-
-static int note_imports(struct pe_check *c, struct exti_error *err)
-{
-    int rc = 0;
-
-    for (size_t i = 0; !rc && i < c->dlls_before.n; i++) {
-        const struct pe_dll *d = &c->dlls_before.v[i];
-
-        rc = d->delay ? exti__pe_range_add(&c->fields, d->at + 4, 4, err)
-                      : exti__pe_range_add(&c->fields, d->at + 4, 12, err);
-        if (!rc && d->delay)
-            rc = exti__pe_range_add(&c->fields, d->at + 28, 4, err);
-        if (!rc && exti__pe_may_rename(c, d->name))
-            rc = exti__pe_range_add(&c->texts, d->name_at, strlen(d->name) + 1, err);
-    }
-    return rc;
-}
-
-/* A directory that moved leaves the old one behind as it was. */
-static bool exports_moved(const struct pe_check *c)
-{
-    return c->exports_after.present && c->exports_after.rva != c->exports_before.rva;
-}
-
-static int note_forwarders(struct pe_check *c, struct exti_error *err)
-{
-    const struct pe_exported *x = &c->exports_before;
-    char library[PE_LONGEST_NAME + 1];
-    int rc = 0;
-
-    for (uint32_t i = 0; !rc && i < x->function_count; i++) {
-        uint32_t rva;
-        const char *text = exti__pe_forwarder(&c->before, x, i, &rva);
-
-        if (!text || !exti__pe_forwarder_library(text, library, sizeof library) ||
-            !exti__pe_may_rename(c, library))
-            continue;
-        c->forwarders_change = true;
-        if (exports_moved(c))
-            return 0;
-        rc = exti__pe_range_add(&c->texts, (uint64_t)((const uint8_t *)text - c->before.file.p),
-                                strlen(text) + 1, err);
-        if (!rc)
-            rc = exti__pe_range_add(&c->fields, x->functions.base + 4 * (uint64_t)i, 4, err);
-    }
-    return rc;
-}
-
-static int note_exports(struct pe_check *c, struct exti_error *err)
-{
-    const struct pe_exported *x = &c->exports_before;
-    int rc = 0;
-
-    if (!x->present)
-        return 0;
-    if (!exports_moved(c))
-        rc = exti__pe_range_add(&c->fields, x->at + 12, 4, err);
-    if (!rc && x->dll_at && (!c->opts || c->opts->id))
-        rc = exti__pe_range_add(&c->texts, x->dll_at, strlen(x->dll) + 1, err);
-    return rc ? rc : note_forwarders(c, err);
-}
-
-static int note_debug(struct pe_check *c, struct exti_error *err)
-{
-    const struct pe_view *b = &c->before;
-    const size_t i = IMAGE_DIRECTORY_ENTRY_DEBUG;
-    struct exti_span s;
-    int rc = 0;
-
-    if (!c->shift || !exti__pe_view_at(b, b->directory[i].rva, b->directory[i].size, &s))
-        return 0;
-    for (size_t at = 0; !rc && at + DEBUG_DIRECTORY_SIZE <= s.n; at += DEBUG_DIRECTORY_SIZE)
-        rc = exti__pe_range_add(&c->fields, s.base + at + 24, 4, err);
-    return rc;
-}
-
-int exti__pe_changeable(struct pe_check *c, struct exti_error *err)
-{
-    uint64_t at;
-    int rc = note_imports(c, err);
-
-    if (!rc)
-        rc = note_exports(c, err);
-    if (!rc && exti__pe_load_flags_at(&c->before, &at))
-        rc = exti__pe_range_add(&c->fields, at, 2, err);
-    if (!rc)
-        rc = note_debug(c, err);
-    exti__pe_ranges_sort(&c->texts);
-    exti__pe_ranges_sort(&c->fields);
-    return rc;
-}
-
-/* ---- the comparison ---------------------------------------------------------------------------------------- */
-
-static const char *place_name(const struct pe_view *v, uint64_t at)
+static const char *name_of_place(const struct pe_view *v, uint64_t at)
 {
     static const char *const directories[IMAGE_NUMBEROF_DIRECTORY_ENTRIES] = {
         [IMAGE_DIRECTORY_ENTRY_EXPORT] = "exports",
@@ -182,31 +34,31 @@ static const char *place_name(const struct pe_view *v, uint64_t at)
     return "behind the sections";
 }
 
-static void compare(struct pe_check *c, uint64_t at, uint64_t end)
+static void compare_bytes(struct pe_check *c, uint64_t at, uint64_t end)
 {
     const uint8_t *b = c->before.file.p, *a = c->after.file.p + c->shift;
 
-    if (at >= end || c->judge.stop || memcmp(b + at, a + at, (size_t)(end - at)) == 0)
+    if (at >= end || c->findings.stop || memcmp(b + at, a + at, (size_t)(end - at)) == 0)
         return;
     while (b[at] == a[at])
         at++;
-    exti__pe_finding(c, at + c->shift, "%s: byte 0x%02x, not 0x%02x", place_name(&c->before, at),
+    exti__pe_finding(c, at + c->shift, "%s: byte 0x%02x, not 0x%02x", name_of_place(&c->before, at),
                      a[at], b[at]);
 }
 
-/* Compares the original's [at, end) but for `left_out`. */
-static void compare_rest(struct pe_check *c, const struct pe_ranges *left_out, uint64_t at,
-                         uint64_t end)
+/* Compares the original's [at, end) except for `left_out`. */
+static void compare_outside(struct pe_check *c, const struct pe_ranges *left_out, uint64_t at,
+                            uint64_t end)
 {
-    for (size_t i = 0; i < left_out->n && at < end && !c->judge.stop; i++) {
+    for (size_t i = 0; i < left_out->n && at < end && !c->findings.stop; i++) {
         const struct pe_range *r = &left_out->v[i];
 
         if (r->end <= at)
             continue;
-        compare(c, at, r->at < end ? r->at : end);
+        compare_bytes(c, at, r->at < end ? r->at : end);
         at = r->end;
     }
-    compare(c, at, end);
+    compare_bytes(c, at, end);
 }
 
 static void compare_planned(struct pe_check *c, const struct pe_ranges *left_out, uint64_t at,
@@ -218,12 +70,13 @@ static void compare_planned(struct pe_check *c, const struct pe_ranges *left_out
     for (size_t i = 0; i < plan->count; i++) {
         const uint64_t from = plan->patches[i].offset, to = from + plan->patches[i].size;
 
-        compare_rest(c, left_out, from > at ? from : at, to < end ? to : end);
+        compare_outside(c, left_out, from > at ? from : at, to < end ? to : end);
     }
-    compare_rest(c, left_out, tail > at ? tail : at, end);
+    compare_outside(c, left_out, tail > at ? tail : at, end);
 }
 
-/* Behind a section's own bytes the file has zeros up to the next one; some of them now are names. */
+/* Leaves out the padding behind a section's own bytes, where names may have been written over
+ * zeros. */
 static int note_slack(struct pe_check *c, struct pe_ranges *out, struct exti_error *err)
 {
     int rc = 0;
@@ -269,7 +122,7 @@ static int note_exported(struct pe_check *c, struct pe_ranges *out, struct exti_
     return rc;
 }
 
-/* What the copy's tables refer to of that which edits write. */
+/* Collects the bytes that the copy's tables refer to and that edits may have written. */
 static int note_named(struct pe_check *c, struct pe_ranges *out, struct exti_error *err)
 {
     int rc = c->exports_after.present ? note_exported(c, out, err) : 0;
@@ -281,13 +134,14 @@ static int note_named(struct pe_check *c, struct pe_ranges *out, struct exti_err
     return rc;
 }
 
-/* The copy's [at, end) has but what was there and what something refers to. */
+/* Reports bytes of the copy's [at, end) that are neither zero, nor the original's, nor referred
+ * to. */
 static void check_written(struct pe_check *c, const struct pe_ranges *named, uint64_t at,
                           uint64_t end)
 {
     const struct exti_span b = c->before.file, a = c->after.file;
 
-    for (; at < end && at < a.n && !c->judge.stop; at++) {
+    for (; at < end && at < a.n && !c->findings.stop; at++) {
         const uint64_t was = at - c->shift;
 
         if (!a.p[at] || (was < c->kept_end && a.p[at] == b.p[was]) ||
@@ -298,19 +152,19 @@ static void check_written(struct pe_check *c, const struct pe_ranges *named, uin
     }
 }
 
-/* A section has grown by what was written and no more: that ends with a name. */
-static void check_growth(struct pe_check *c, const struct pe_view_section *a, uint64_t from)
+/* A section grows only by what was written, which ends with a name. */
+static void check_end_of_growth(struct pe_check *c, const struct pe_view_section *a, uint64_t from)
 {
     const uint64_t end = a->raw_at + a->extent;
 
     if (a->extent <= from || a->extent > a->raw_size || end > c->after.file.n)
         return;
     if (a->extent - from < 2 || !c->after.file.p[end - 2] || c->after.file.p[end - 1])
-        exti__pe_finding(c, a->at + 8, "section %s: 0x%x bytes, of which the last are no name",
+        exti__pe_finding(c, a->at + 8, "section %s: 0x%x bytes, but the last are not a name",
                          a->name, a->virtual_size);
 }
 
-/* In place of names, in what sections grew by, and in one that was added. */
+/* Checks the places of names, the growth of sections, and an added section. */
 static void check_all_written(struct pe_check *c, const struct pe_ranges *named)
 {
     const size_t n = c->before.section_count;
@@ -324,11 +178,11 @@ static void check_all_written(struct pe_check *c, const struct pe_ranges *named)
         if (!a->raw_at || (i < n && a->extent <= from))
             continue;
         check_written(c, named, a->raw_at + from, (uint64_t)a->raw_at + a->raw_size);
-        check_growth(c, a, from);
+        check_end_of_growth(c, a, from);
     }
 }
 
-/* How much of the original the copy has: a few zeros before a certificate may be gone with it. */
+/* The end of the original's bytes in the copy.  A few zeros before a certificate may go with it. */
 static uint64_t kept_in_copy(const struct pe_check *c)
 {
     uint64_t end = c->kept_end;
@@ -371,7 +225,7 @@ int exti__pe_step_bytes(struct pe_check *c, struct exti_error *err)
     if (!rc && c->plan && !c->shift)
         compare_planned(c, &left_out, c->raw_from, end);
     else if (!rc)
-        compare_rest(c, &left_out, c->raw_from, end);
+        compare_outside(c, &left_out, c->raw_from, end);
     if (!rc)
         check_all_written(c, &named);
     exti__free(left_out.v);
@@ -379,10 +233,10 @@ int exti__pe_step_bytes(struct pe_check *c, struct exti_error *err)
     return rc;
 }
 
-/* ---- the end ----------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
-/* Where the bytes begin that only the copy has, as a section of its own or a part of the last; SIZE_MAX:
- * it has none. */
+/* Where the bytes begin that only the copy has, in a new section or at the end of the last;
+ * UINT64_MAX if it has none. */
 static uint64_t added_from(const struct pe_check *c)
 {
     const size_t n = c->before.section_count;
@@ -411,11 +265,10 @@ int exti__pe_step_end(struct pe_check *c, struct exti_error *err)
     }
     if (from < kept || from - kept >= c->after.file_align ||
         (uint64_t)last->raw_at + last->raw_size != n) {
-        exti__pe_finding(
-            c, kept,
-            "section %s: 0x%x bytes at 0x%x in the file, not the end of one of 0x%" PRIx64
-            " whose first 0x%" PRIx64 " are the original's",
-            last->name, last->raw_size, last->raw_at, n, kept);
+        exti__pe_finding(c, kept,
+                         "section %s: 0x%x bytes at 0x%x do not complete a file of 0x%" PRIx64
+                         " bytes, the first 0x%" PRIx64 " of them the original's",
+                         last->name, last->raw_size, last->raw_at, n, kept);
         return 0;
     }
     for (uint64_t at = kept; at < from; at++)

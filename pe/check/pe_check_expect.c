@@ -1,34 +1,34 @@
-/* What the edits make of names of libraries, by the words of the public header. */
+/* What the edits make of names of libraries, as the public header defines it. */
+#include "pe/check/pe_check_expect.h"
+
 #include <string.h>
 
-#include "pe/check/pe_check_priv.h"
-
-static char lower(char ch)
+static char ascii_lower(char ch)
 {
     return ch >= 'A' && ch <= 'Z' ? (char)(ch - 'A' + 'a') : ch;
 }
 
-static bool same_n(const char *a, const char *b, size_t n)
+static bool same_letters(const char *a, const char *b, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (lower(a[i]) != lower(b[i]))
+        if (ascii_lower(a[i]) != ascii_lower(b[i]))
             return false;
     return true;
 }
 
-/* Length of a library's name without ".dll", which the loader adds where there is none. */
-static size_t stem(const char *name)
+/* Length of a library's name without ".dll", which the loader adds to names that lack it. */
+static size_t stem_of_library(const char *name)
 {
     const size_t n = strlen(name);
 
-    return n > 4 && same_n(name + n - 4, ".dll", 4) ? n - 4 : n;
+    return n > 4 && same_letters(name + n - 4, ".dll", 4) ? n - 4 : n;
 }
 
 bool exti__pe_same_library(const char *a, const char *b)
 {
-    const size_t n = stem(a);
+    const size_t n = stem_of_library(a);
 
-    return n == stem(b) && same_n(a, b, n);
+    return n == stem_of_library(b) && same_letters(a, b, n);
 }
 
 const char *exti__pe_renamed(const struct pe_check *c, const char *name)
@@ -57,9 +57,10 @@ bool exti__pe_follows(const struct pe_check *c, const char *was, const char *now
            (exti__pe_same_library(wanted, was) && strcmp(was, now) == 0);
 }
 
-/* ---- forwarders: "library.symbol", the library without ".dll" -------------------------------------------- */
+/* ---- forwarders: "library.symbol", the library without ".dll" -------------------------------- */
 
-/* Mangled names of C++ begin with a question mark and may hold dots; in others the last one counts. */
+/* Mangled C++ names begin with a question mark and may contain dots; elsewhere the last dot
+ * counts. */
 static const char *symbol_of(const char *forwarder)
 {
     const char *mangled = strstr(forwarder, ".?"), *dot = strrchr(forwarder, '.');
@@ -92,5 +93,6 @@ bool exti__pe_forwarder_follows(const struct pe_check *c, const char *was, const
     wanted = exti__pe_renamed(c, from);
     if (!c->opts || strcmp(from, to) == 0)
         return !c->opts || exti__pe_same_library(wanted, from);
-    return strlen(to) == stem(wanted) && strncmp(to, wanted, stem(wanted)) == 0;
+    return strlen(to) == stem_of_library(wanted) &&
+           strncmp(to, wanted, stem_of_library(wanted)) == 0;
 }

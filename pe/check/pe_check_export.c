@@ -1,91 +1,15 @@
-/* Exports: the loader's rules, and that nothing but the libraries of forwarders and the file's own
- * name changed. */
+/* Exports: the loader's rules, and that only the file's own name and the libraries of forwarders
+ * changed. */
+#include "pe/check/pe_check_export.h"
+
+#include "pe/check/pe_check_expect.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "pe/check/pe_check_priv.h"
+enum { MOST_EXPORTS = 65536 };
 
-enum { LONGEST_EXPORT = 8192, MOST_EXPORTS = 65536 };
-
-static bool open_tables(const struct pe_view *v, const uint8_t *p, struct pe_exported *x)
-{
-    const struct exti_span none = exti__span(NULL, 0);
-
-    x->functions = x->names = x->ordinals = none;
-    x->function_count = exti__pe_word32(p + 20);
-    x->name_count = exti__pe_word32(p + 24);
-    return x->function_count <= MOST_EXPORTS && x->name_count <= MOST_EXPORTS &&
-           (!x->function_count ||
-            exti__pe_view_at(v, exti__pe_word32(p + 28), 4 * (uint64_t)x->function_count,
-                             &x->functions)) &&
-           (!x->name_count ||
-            (exti__pe_view_at(v, exti__pe_word32(p + 32), 4 * (uint64_t)x->name_count, &x->names) &&
-             exti__pe_view_at(v, exti__pe_word32(p + 36), 2 * (uint64_t)x->name_count,
-                              &x->ordinals)));
-}
-
-void exti__pe_exported(struct pe_check *c, const struct pe_view *v, struct pe_exported *out)
-{
-    struct pe_exported x = {.rva = v->directory[IMAGE_DIRECTORY_ENTRY_EXPORT].rva,
-                            .size = v->directory[IMAGE_DIRECTORY_ENTRY_EXPORT].size};
-    uint32_t name;
-
-    *out = (struct pe_exported){.present = false};
-    if (!x.rva || !x.size)
-        return;
-    if (!exti__pe_view_at(v, x.rva, EXPORT_DIRECTORY_SIZE, &x.directory)) {
-        exti__pe_broken(c, EXTI_NO_OFFSET, "directory", "exports: no directory at 0x%x", x.rva);
-        return;
-    }
-    x.at = x.directory.base;
-    name = exti__pe_word32(x.directory.p + 12);
-    if (!open_tables(v, x.directory.p, &x)) {
-        exti__pe_broken(c, x.at, "tables",
-                        "exports: tables of %u functions and %u names are not in the file",
-                        x.function_count, x.name_count);
-        return;
-    }
-    x.dll = name ? exti__pe_view_text(v, name, PE_LONGEST_NAME) : "";
-    if (!x.dll) {
-        exti__pe_broken(c, x.at + 12, "name", "exports: no name of at most %u characters at 0x%x",
-                        PE_LONGEST_NAME, name);
-        return;
-    }
-    if (name)
-        x.dll_at = (uint64_t)((const uint8_t *)x.dll - v->file.p);
-    x.present = true;
-    *out = x;
-}
-
-/* The loader tells forwarders from functions by whether they stand in the directory's range. */
-static bool in_directory(const struct pe_exported *x, uint32_t rva)
-{
-    return rva >= x->rva && rva - x->rva < x->size;
-}
-
-const char *exti__pe_forwarder(const struct pe_view *v, const struct pe_exported *x, uint32_t slot,
-                               uint32_t *rva)
-{
-    *rva = exti__pe_word32(x->functions.p + 4 * (size_t)slot);
-    return in_directory(x, *rva) ? exti__pe_view_text(v, *rva, LONGEST_EXPORT) : NULL;
-}
-
-uint64_t exti__pe_forwarders_end(const struct pe_view *v, const struct pe_exported *x)
-{
-    uint64_t end = 0;
-
-    for (uint32_t i = 0; i < x->function_count; i++) {
-        uint32_t rva;
-        const char *text = exti__pe_forwarder(v, x, i, &rva);
-
-        if (text && rva + strlen(text) + 1 > end)
-            end = rva + strlen(text) + 1;
-    }
-    return end;
-}
-
-/* ---- the rule ---------------------------------------------------------------------------------------- */
+/* ---- the rule -------------------------------------------------------------------------------- */
 
 static void check_forwarder(struct pe_check *c, const struct pe_exported *x, uint32_t slot,
                             const char *text, uint32_t rva)
@@ -101,21 +25,22 @@ static void check_forwarder(struct pe_check *c, const struct pe_exported *x, uin
                         slot, rva);
     /* Loaders disagree about which of several dots ends the library's name. */
     else if (!dot || dot == text || !dot[1] || (dot[1] != '?' && strchr(dot + 1, '.')))
-        exti__pe_broken(c, at, subject,
-                        "export %u: forwarder %s, not a library without a dot, a dot and a symbol",
-                        slot, text);
+        exti__pe_broken(
+            c, at, subject,
+            "export %u: forwarder %s, not a library without a dot, then a dot and a symbol", slot,
+            text);
 }
 
 static void check_functions(struct pe_check *c, const struct pe_view *v,
                             const struct pe_exported *x)
 {
-    for (uint32_t i = 0; i < x->function_count && !c->judge.stop; i++) {
+    for (uint32_t i = 0; i < x->function_count && !c->findings.stop; i++) {
         uint32_t rva;
         const char *text = exti__pe_forwarder(v, x, i, &rva);
         char subject[32];
 
         snprintf(subject, sizeof subject, "slot %u", i);
-        if (in_directory(x, rva))
+        if (exti__pe_is_forwarder(x, rva))
             check_forwarder(c, x, i, text, rva);
         else if (rva && !exti__pe_view_section(v, rva))
             exti__pe_broken(c, x->functions.base + 4 * (uint64_t)i, subject,
@@ -123,16 +48,17 @@ static void check_functions(struct pe_check *c, const struct pe_view *v,
     }
 }
 
-/* The loader finds names by halving. */
-static void check_names(struct pe_check *c, const struct pe_view *v, const struct pe_exported *x)
+/* The loader finds names by binary search. */
+static void check_export_names(struct pe_check *c, const struct pe_view *v,
+                               const struct pe_exported *x)
 {
     const char *last = NULL;
 
-    for (uint32_t i = 0; i < x->name_count && !c->judge.stop; i++) {
+    for (uint32_t i = 0; i < x->name_count && !c->findings.stop; i++) {
         const uint16_t slot = exti__pe_word16(x->ordinals.p + 2 * (size_t)i);
         const uint64_t at = x->names.base + 4 * (uint64_t)i;
-        const char *name =
-            exti__pe_view_text(v, exti__pe_word32(x->names.p + 4 * (size_t)i), LONGEST_EXPORT);
+        const char *name = exti__pe_view_text(v, exti__pe_word32(x->names.p + 4 * (size_t)i),
+                                              PE_VIEW_LONGEST_SYMBOL);
         char subject[32];
 
         snprintf(subject, sizeof subject, "name %u", i);
@@ -158,11 +84,11 @@ int exti__pe_rule_exports(struct pe_check *c, const struct pe_view *v, struct ex
     if (!x.present)
         return 0;
     check_functions(c, v, &x);
-    check_names(c, v, &x);
+    check_export_names(c, v, &x);
     return 0;
 }
 
-/* ---- against the original ------------------------------------------------------------------------------ */
+/* ---- against the original -------------------------------------------------------------------- */
 
 int exti__pe_step_id(struct pe_check *c, struct exti_error *err)
 {
@@ -171,7 +97,7 @@ int exti__pe_step_id(struct pe_check *c, struct exti_error *err)
 
     (void)err;
     if (b->present != a->present) {
-        exti__pe_finding(c, EXTI_NO_OFFSET, "exports: %s", a->present ? "now there" : "lost");
+        exti__pe_finding(c, EXTI_NO_OFFSET, "exports: %s", a->present ? "added" : "lost");
         return 0;
     }
     if (!a->present)
@@ -185,11 +111,11 @@ int exti__pe_step_id(struct pe_check *c, struct exti_error *err)
 static void compare_names(struct pe_check *c, const struct pe_exported *b,
                           const struct pe_exported *a)
 {
-    for (uint32_t i = 0; i < b->name_count && !c->judge.stop; i++) {
+    for (uint32_t i = 0; i < b->name_count && !c->findings.stop; i++) {
         const char *was = exti__pe_view_text(
-            &c->before, exti__pe_word32(b->names.p + 4 * (size_t)i), LONGEST_EXPORT);
+            &c->before, exti__pe_word32(b->names.p + 4 * (size_t)i), PE_VIEW_LONGEST_SYMBOL);
         const char *now = exti__pe_view_text(&c->after, exti__pe_word32(a->names.p + 4 * (size_t)i),
-                                             LONGEST_EXPORT);
+                                             PE_VIEW_LONGEST_SYMBOL);
         const uint16_t slot = exti__pe_word16(b->ordinals.p + 2 * (size_t)i);
 
         if (!was != !now || (was && strcmp(was, now) != 0))
@@ -225,16 +151,17 @@ int exti__pe_step_exports(struct pe_check *c, struct exti_error *err)
         return 0;
     }
     compare_names(c, b, a);
-    for (uint32_t i = 0; i < b->function_count && !c->judge.stop; i++) {
+    for (uint32_t i = 0; i < b->function_count && !c->findings.stop; i++) {
         uint32_t was, now;
 
         exti__pe_forwarder(&c->before, b, i, &was);
         exti__pe_forwarder(&c->after, a, i, &now);
-        if (in_directory(b, was) != in_directory(a, now) || (!in_directory(b, was) && was != now))
+        if (exti__pe_is_forwarder(b, was) != exti__pe_is_forwarder(a, now) ||
+            (!exti__pe_is_forwarder(b, was) && was != now))
             exti__pe_finding(c, a->functions.base + 4 * (uint64_t)i,
                              "export %u: at 0x%x, %s; not at 0x%x, %s", i, now,
-                             in_directory(a, now) ? "a forwarder" : "no forwarder", was,
-                             in_directory(b, was) ? "a forwarder" : "no forwarder");
+                             exti__pe_is_forwarder(a, now) ? "a forwarder" : "no forwarder", was,
+                             exti__pe_is_forwarder(b, was) ? "a forwarder" : "no forwarder");
     }
     return 0;
 }
@@ -246,14 +173,14 @@ int exti__pe_step_forwarders(struct pe_check *c, struct exti_error *err)
     (void)err;
     if (!b->present || !a->present || b->function_count != a->function_count)
         return 0;
-    for (uint32_t i = 0; i < b->function_count && !c->judge.stop; i++) {
+    for (uint32_t i = 0; i < b->function_count && !c->findings.stop; i++) {
         uint32_t rva;
         const char *was = exti__pe_forwarder(&c->before, b, i, &rva),
                    *now = exti__pe_forwarder(&c->after, a, i, &rva);
 
         if (was && now && !exti__pe_forwarder_follows(c, was, now))
             exti__pe_finding(c, a->functions.base + 4 * (uint64_t)i,
-                             "export %u: forwarder %s, of %s in the original", i, now, was);
+                             "export %u: forwarder %s, which no edit makes of %s", i, now, was);
     }
     return 0;
 }

@@ -1,9 +1,10 @@
-/* The rules of Windows' loader, and of tools, for headers, sections and directories. */
+/* The loader's rules, and those of tools, for headers, sections and directories. */
+#include "pe/check/pe_check_header.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/checked.h"
-#include "pe/check/pe_check_priv.h"
 
 enum { PAGE = 4096, RVAS_AND_SIZES = 8 };
 
@@ -14,7 +15,8 @@ int exti__pe_rule_machine(struct pe_check *c, const struct pe_view *v, struct ex
 
     (void)err;
     if (v->nt % 4)
-        exti__pe_broken(c, DOS_E_LFANEW, "", "PE header at 0x%" PRIx64 ", no multiple of 4", v->nt);
+        exti__pe_broken(c, DOS_E_LFANEW, "", "PE header at 0x%" PRIx64 ", not a multiple of 4",
+                        v->nt);
     if (v->machine != IMAGE_FILE_MACHINE_I386 && v->machine != IMAGE_FILE_MACHINE_AMD64 &&
         v->machine != IMAGE_FILE_MACHINE_ARM64)
         exti__pe_broken(c, v->nt + 4, "", "machine 0x%x, not i386, x86-64 or arm64", v->machine);
@@ -41,7 +43,8 @@ int exti__pe_rule_library(struct pe_check *c, const struct pe_view *v, struct ex
         exti__pe_broken(c, v->nt + 22, "", "no relocations: only one copy can be loaded");
     if (v->dll_flags & IMAGE_DLLCHARACTERISTICS_FORCE_INTEGRITY &&
         !exti__pe_view_signed(v, &at, &end))
-        exti__pe_broken(c, v->optional + 70, "", "demands a signature and has none");
+        exti__pe_broken(c, v->optional + 70, "",
+                        "requires a signature (FORCE_INTEGRITY) but has none");
     if (v->directory[IMAGE_DIRECTORY_ENTRY_COM_DESCRIPTOR].rva)
         exti__pe_broken(c, EXTI_NO_OFFSET, "", "is a .NET assembly");
     return 0;
@@ -60,7 +63,7 @@ int exti__pe_rule_alignment(struct pe_check *c, const struct pe_view *v, struct 
                         v->file_align);
     if (v->section_align >= PAGE)
         return 0;
-    /* Windows maps such a file as it is. */
+    /* Windows maps such a file flat. */
     if (v->section_align != v->file_align)
         exti__pe_broken(c, v->optional + 32, "",
                         "SectionAlignment 0x%x is less than a page and not FileAlignment",
@@ -86,7 +89,7 @@ int exti__pe_rule_headers(struct pe_check *c, const struct pe_view *v, struct ex
                         v->header_size, v->table_end, v->file.n);
     if (exti__is_power_of_2(v->file_align) && v->header_size % v->file_align)
         exti__pe_broken(c, v->optional + 60, "",
-                        "SizeOfHeaders 0x%x, no multiple of FileAlignment 0x%x", v->header_size,
+                        "SizeOfHeaders 0x%x, not a multiple of FileAlignment 0x%x", v->header_size,
                         v->file_align);
     for (size_t i = 0; i < v->section_count; i++)
         if ((v->sections[i].raw_at && v->sections[i].raw_at < v->header_size) ||
@@ -115,11 +118,12 @@ int exti__pe_rule_addresses(struct pe_check *c, const struct pe_view *v, struct 
 
         if (v->section_align && s->rva % v->section_align)
             exti__pe_broken(c, s->at + 12, s->name,
-                            "section %s: at 0x%x, no multiple of SectionAlignment 0x%x", s->name,
+                            "section %s: at 0x%x, not a multiple of SectionAlignment 0x%x", s->name,
                             s->rva, v->section_align);
         else if (i && s->rva != end_of(v, i - 1))
             exti__pe_broken(c, s->at + 12, s->name,
-                            "section %s: at 0x%x, not at 0x%" PRIx64 " where the one before ends",
+                            "section %s: at 0x%x, not at 0x%" PRIx64
+                            ", where the previous one ends",
                             s->name, s->rva, end_of(v, i - 1));
     }
     return 0;
@@ -132,7 +136,7 @@ int exti__pe_rule_image_size(struct pe_check *c, const struct pe_view *v, struct
     (void)err;
     if (end && v->image_size != end)
         exti__pe_broken(c, v->optional + 56, "",
-                        "SizeOfImage 0x%x, not 0x%" PRIx64 " where the last section ends",
+                        "SizeOfImage 0x%x, not 0x%" PRIx64 ", where the last section ends",
                         v->image_size, end);
     return 0;
 }
@@ -146,9 +150,8 @@ static void check_overlap(struct pe_check *c, const struct pe_view *v, size_t i)
 
         if (s->raw_at && t->raw_at && s->raw_at < (uint64_t)t->raw_at + t->raw_size &&
             t->raw_at < (uint64_t)s->raw_at + s->raw_size)
-            exti__pe_broken(c, s->at + 20, s->name,
-                            "sections %s and %s have bytes of the file in common", t->name,
-                            s->name);
+            exti__pe_broken(c, s->at + 20, s->name, "sections %s and %s share bytes of the file",
+                            t->name, s->name);
     }
 }
 
@@ -163,7 +166,7 @@ int exti__pe_rule_raw(struct pe_check *c, const struct pe_view *v, struct exti_e
         if (exti__is_power_of_2(v->file_align) &&
             (s->raw_at % v->file_align || s->raw_size % v->file_align))
             exti__pe_broken(c, s->at + 16, s->name,
-                            "section %s: 0x%x bytes at 0x%x in the file, no multiples of "
+                            "section %s: 0x%x bytes at 0x%x in the file, not multiples of "
                             "FileAlignment 0x%x",
                             s->name, s->raw_size, s->raw_at, v->file_align);
         if ((uint64_t)s->raw_at + s->raw_size > v->file.n)
@@ -175,9 +178,9 @@ int exti__pe_rule_raw(struct pe_check *c, const struct pe_view *v, struct exti_e
     return 0;
 }
 
-/* ---- directories ----------------------------------------------------------------------------------- */
+/* ---- directories ----------------------------------------------------------------------------- */
 
-static void check_directory(struct pe_check *c, const struct pe_view *v, size_t i)
+static void check_directory_range(struct pe_check *c, const struct pe_view *v, size_t i)
 {
     const uint32_t rva = v->directory[i].rva, size = v->directory[i].size;
     const uint64_t at = v->optional + (v->plus ? 112 : 96) + RVAS_AND_SIZES * i;
@@ -195,10 +198,9 @@ static void check_directory(struct pe_check *c, const struct pe_view *v, size_t 
     if (exti__pe_view_at(v, rva, size, &s) &&
         (exti__pe_view_section(v, rva) || i == IMAGE_DIRECTORY_ENTRY_BOUND_IMPORT))
         return;
-    exti__pe_broken(
-        c, at, subject,
-        "directory %zu: 0x%x bytes at 0x%x are not in the file as a part of one section", i, size,
-        rva);
+    exti__pe_broken(c, at, subject,
+                    "directory %zu: 0x%x bytes at 0x%x are not all in the file and in one section",
+                    i, size, rva);
 }
 
 int exti__pe_rule_directories(struct pe_check *c, const struct pe_view *v, struct exti_error *err)
@@ -206,6 +208,6 @@ int exti__pe_rule_directories(struct pe_check *c, const struct pe_view *v, struc
     (void)err;
     for (size_t i = 0; i < IMAGE_NUMBEROF_DIRECTORY_ENTRIES; i++)
         if (v->directory[i].rva && v->directory[i].size)
-            check_directory(c, v, i);
+            check_directory_range(c, v, i);
     return 0;
 }

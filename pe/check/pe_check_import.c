@@ -1,164 +1,24 @@
-/* Imports and delay imports: the loader's rules, and that just the asked for names changed. */
+/* Imports and delay imports: the loader's rules, and that only the requested names changed. */
+#include "pe/check/pe_check_import.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "pe/check/pe_check_priv.h"
+#include "pe/check/pe_check_expect.h"
 
-enum { LONGEST_SYMBOL = 8192, MOST_THUNKS = 65536 };
-
-void exti__pe_dlls_free(struct pe_dlls *list)
-{
-    exti__free(list->v);
-    *list = (struct pe_dlls){NULL, 0, 0};
-}
-
-static int add(struct pe_dlls *list, const struct pe_dll *dll, struct exti_error *err)
-{
-    if (list->n == list->cap) {
-        const size_t cap = list->cap ? list->cap * 2 : 16;
-        struct pe_dll *p = exti__realloc_array(list->v, cap, sizeof *p);
-
-        if (!p)
-            return exti__fail_nomem(err);
-        list->v = p;
-        list->cap = cap;
-    }
-    list->v[list->n++] = *dll;
-    return 0;
-}
-
-static uint32_t read_import(const uint8_t *p, struct pe_dll *d)
-{
-    d->lookup = exti__pe_word32(p);
-    d->timestamp = exti__pe_word32(p + 4);
-    d->chain = exti__pe_word32(p + 8);
-    d->iat = exti__pe_word32(p + 16);
-    if (!d->lookup)
-        d->lookup = d->iat;
-    return exti__pe_word32(p + 12);
-}
-
-/* In the first version of delay imports the fields hold addresses. */
-static uint32_t read_delayed(const struct pe_view *v, const uint8_t *p, struct pe_dll *d)
-{
-    const uint32_t base = exti__pe_word32(p) & 1 ? 0 : (uint32_t)v->base;
-    const uint32_t lookup = exti__pe_word32(p + 16);
-
-    d->attributes = exti__pe_word32(p);
-    d->handle = exti__pe_word32(p + 8) - base;
-    d->iat = exti__pe_word32(p + 12) - base;
-    d->lookup = lookup ? lookup - base : 0;
-    d->timestamp = exti__pe_word32(p + 28);
-    return exti__pe_word32(p + 4) - base;
-}
-
-static bool is_printable(const char *s)
-{
-    if (!*s)
-        return false;
-    for (; *s; s++)
-        if (*s < 0x20 || *s > 0x7e)
-            return false;
-    return true;
-}
-
-static const char *kind(bool delay)
-{
-    return delay ? "delay import" : "import";
-}
-
-/* Fills in what the descriptor's fields lead to; false: a breach, reported. */
-static bool resolve(struct pe_check *c, const struct pe_view *v, struct pe_dll *d, uint32_t name,
-                    size_t i)
-{
-    char subject[32];
-
-    snprintf(subject, sizeof subject, "%d %zu", d->delay, i);
-    d->name = exti__pe_view_text(v, name, PE_LONGEST_NAME);
-    if (!d->name || !is_printable(d->name)) {
-        exti__pe_broken(c, d->at, subject,
-                        "%s %zu: no name of 1 to %u printable characters at 0x%x", kind(d->delay),
-                        i, PE_LONGEST_NAME, name);
-        return false;
-    }
-    d->name_at = (uint64_t)((const uint8_t *)d->name - v->file.p);
-    return true;
-}
-
-int exti__pe_dlls(struct pe_check *c, const struct pe_view *v, bool delay, struct pe_dlls *out,
-                  struct exti_error *err)
-{
-    const size_t size = delay ? DELAY_DESCRIPTOR_SIZE : IMPORT_DESCRIPTOR_SIZE;
-    const uint64_t rva =
-        v->directory[delay ? IMAGE_DIRECTORY_ENTRY_DELAY_IMPORT : IMAGE_DIRECTORY_ENTRY_IMPORT].rva;
-    const size_t first = out->n;
-    struct exti_span s;
-
-    /* The loader ignores the directory's size. */
-    for (size_t i = 0; rva; i++) {
-        struct pe_dll d = {.delay = delay};
-        uint32_t name;
-        int rc;
-
-        if (i >= PE_MOST_DESCRIPTORS || !exti__pe_view_at(v, rva + i * size, size, &s)) {
-            exti__pe_broken(c, EXTI_NO_OFFSET, delay ? "delay" : "",
-                            "%ss: no empty descriptor ends them", kind(delay));
-            return 0;
-        }
-        name = delay ? read_delayed(v, s.p, &d) : read_import(s.p, &d);
-        if (!exti__pe_word32(s.p + (delay ? 4 : 12)) || (!delay && !d.iat))
-            return 0;
-        d.at = s.base;
-        if (!resolve(c, v, &d, name, out->n - first))
-            return 0;
-        rc = add(out, &d, err);
-        if (rc)
-            return rc;
-    }
-    return 0;
-}
-
-/* Tables that overlap could make a small file take for ever. */
+/* Bounds the work: tables that overlap could make a small file take forever. */
 static size_t most_symbols(const struct pe_view *v)
 {
     return v->file.n / 4 + 1;
 }
 
-bool exti__pe_thunk(const struct pe_view *v, const struct pe_dll *dll, size_t i,
-                    struct pe_thunk *out, bool *sound)
-{
-    const size_t width = v->plus ? 8 : 4;
-    const uint64_t ordinal = v->plus ? UINT64_C(1) << 63 : UINT64_C(1) << 31;
-    /* With addresses for RVAs, the names' are addresses, too. */
-    const uint64_t base = dll->delay && !(dll->attributes & 1) ? v->base : 0;
-    struct exti_span s;
-    uint64_t word;
+/* ---- rules ----------------------------------------------------------------------------------- */
 
-    *sound = false;
-    if (!dll->lookup || i >= MOST_THUNKS ||
-        !exti__pe_view_at(v, dll->lookup + i * width, width, &s))
-        return false;
-    *sound = true;
-    word = v->plus ? exti__pe_word64(s.p) : exti__pe_word32(s.p);
-    if (!word)
-        return false;
-    *out = (struct pe_thunk){.number = (uint16_t)word};
-    if (word & ordinal)
-        return true;
-    out->name = exti__pe_view_text(v, word - base + 2, LONGEST_SYMBOL);
-    *sound = out->name && exti__pe_view_at(v, word - base, 2, &s);
-    if (*sound)
-        out->number = exti__pe_word16(s.p);
-    return *sound;
-}
-
-/* ---- rules ------------------------------------------------------------------------------------------- */
-
-static void check_symbols(struct pe_check *c, const struct pe_view *v, const struct pe_dll *d,
-                          const char *subject, size_t *left)
+static void check_dll_symbols(struct pe_check *c, const struct pe_view *v, const struct pe_dll *d,
+                              const char *subject, size_t *left)
 {
     const size_t width = v->plus ? 8 : 4;
     struct pe_thunk t;
@@ -168,12 +28,12 @@ static void check_symbols(struct pe_check *c, const struct pe_view *v, const str
     for (; *left && exti__pe_thunk(v, d, i, &t, &sound); i++)
         --*left;
     if (!sound || !*left)
-        exti__pe_broken(c, d->at, subject, "%s of %s: symbol %zu of its table at 0x%x is not sound",
-                        kind(d->delay), d->name, i, d->lookup);
-    else if (!exti__pe_view_mapped(v, d->iat, (i + 1) * width))
         exti__pe_broken(c, d->at, subject,
-                        "%s of %s: %zu addresses at 0x%x do not lie in a section", kind(d->delay),
-                        d->name, i, d->iat);
+                        "%s of %s: symbol %zu of its table at 0x%x cannot be read",
+                        exti__pe_import_kind(d->delay), d->name, i, d->lookup);
+    else if (!exti__pe_view_mapped(v, d->iat, (i + 1) * width))
+        exti__pe_broken(c, d->at, subject, "%s of %s: %zu addresses at 0x%x are not in one section",
+                        exti__pe_import_kind(d->delay), d->name, i, d->iat);
 }
 
 static int check_list(struct pe_check *c, const struct pe_view *v, bool delay,
@@ -188,7 +48,7 @@ static int check_list(struct pe_check *c, const struct pe_view *v, bool delay,
         char subject[24];
 
         snprintf(subject, sizeof subject, "%zu", i);
-        check_symbols(c, v, d, subject, &left);
+        check_dll_symbols(c, v, d, subject, &left);
         if (delay && !exti__pe_view_mapped(v, d->handle, v->plus ? 8 : 4))
             exti__pe_broken(c, d->at + 8, subject,
                             "delay import of %s: no section has the module handle at 0x%x", d->name,
@@ -208,7 +68,7 @@ int exti__pe_rule_delayed(struct pe_check *c, const struct pe_view *v, struct ex
     return check_list(c, v, true, err);
 }
 
-/* ---- against the original ------------------------------------------------------------------------------ */
+/* ---- against the original -------------------------------------------------------------------- */
 
 static bool same_fields(const struct pe_dll *b, const struct pe_dll *a)
 {
@@ -230,8 +90,8 @@ static void compare_symbols(struct pe_check *c, const struct pe_dll *b, const st
 
     for (size_t i = 0; *left && exti__pe_thunk(&c->before, b, i, &was, &sound); i++, --*left)
         if (!exti__pe_thunk(&c->after, a, i, &now, &sound) || !same_thunk(&was, &now)) {
-            exti__pe_finding(c, a->at, "%s of %s: symbol %zu is not the original's", kind(a->delay),
-                             a->name, i);
+            exti__pe_finding(c, a->at, "%s of %s: symbol %zu is not the original's",
+                             exti__pe_import_kind(a->delay), a->name, i);
             return;
         }
 }
@@ -240,15 +100,16 @@ static void compare_import(struct pe_check *c, const struct pe_dll *b, const str
                            size_t *left)
 {
     if (!same_fields(b, a))
-        exti__pe_finding(c, a->at, "%s of %s: other tables than the original's of %s",
-                         kind(a->delay), a->name, b->name);
+        exti__pe_finding(c, a->at, "%s of %s: other tables than the original has for %s",
+                         exti__pe_import_kind(a->delay), a->name, b->name);
     else
         compare_symbols(c, b, a, left);
     if (a->delay && a->timestamp && a->timestamp != b->timestamp)
         exti__pe_finding(c, a->at + 28, "delay import of %s: TimeDateStamp 0x%x, not 0x%x", a->name,
                          a->timestamp, b->timestamp);
     if (!exti__pe_follows(c, b->name, a->name))
-        exti__pe_finding(c, a->at + (a->delay ? 4 : 12), "%s %s: not %s", kind(a->delay), a->name,
+        exti__pe_finding(c, a->at + (a->delay ? 4 : 12), "%s %s: not %s",
+                         exti__pe_import_kind(a->delay), a->name,
                          c->opts ? exti__pe_renamed(c, b->name) : "a name that a library can have");
 }
 
@@ -262,12 +123,12 @@ int exti__pe_step_imports(struct pe_check *c, struct exti_error *err)
                          c->dlls_after.n, c->dlls_before.n);
         return 0;
     }
-    for (size_t i = 0; i < c->dlls_before.n && !c->judge.stop; i++)
+    for (size_t i = 0; i < c->dlls_before.n && !c->findings.stop; i++)
         compare_import(c, &c->dlls_before.v[i], &c->dlls_after.v[i], &left);
     return 0;
 }
 
-/* A bound descriptor makes the loader take addresses from the file, and the name from the bound
+/* For a bound descriptor the loader uses addresses from the file and the name in the bound import
  * directory. */
 static void check_bound(struct pe_check *c, const struct pe_dll *b, const struct pe_dll *a)
 {
@@ -278,8 +139,7 @@ static void check_bound(struct pe_check *c, const struct pe_dll *b, const struct
                          "import of %s: TimeDateStamp 0x%x and ForwarderChain 0x%x, not 0 and 0x%x",
                          a->name, a->timestamp, a->chain, chain);
     else if (b->timestamp && b->lookup == b->iat)
-        exti__pe_finding(c, a->at, "import of %s: bound, and no table has the symbols' names",
-                         a->name);
+        exti__pe_finding(c, a->at, "import of %s: bound, without an import lookup table", a->name);
 }
 
 static void check_bound_directory(struct pe_check *c)
@@ -307,21 +167,21 @@ int exti__pe_step_bound(struct pe_check *c, struct exti_error *err)
     if (c->same)
         return 0;
     check_bound_directory(c);
-    for (size_t i = 0; i < c->dlls_before.n && i < c->dlls_after.n && !c->judge.stop; i++)
+    for (size_t i = 0; i < c->dlls_before.n && i < c->dlls_after.n && !c->findings.stop; i++)
         if (!c->dlls_before.v[i].delay)
             check_bound(c, &c->dlls_before.v[i], &c->dlls_after.v[i]);
     return 0;
 }
 
-/* ---- that the new libraries have the symbols -------------------------------------------------------------- */
+/* ---- whether the new library has the symbols ------------------------------------------------- */
 
-static int by_text(const void *a, const void *b)
+static int provided_name_order(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 struct provided {
-    const char *dll; /* "": it does not say its name */
+    const char *dll; /* "" without a name */
     const char **v;
     size_t n;
 };
@@ -342,34 +202,36 @@ static int read_provided(struct pe_check *c, struct provided *out, struct pe_vie
         return exti__fail_nomem(err);
     for (size_t i = 0; i < x.name_count; i++) {
         const char *name =
-            exti__pe_view_text(v, exti__pe_word32(x.names.p + 4 * i), LONGEST_SYMBOL);
+            exti__pe_view_text(v, exti__pe_word32(x.names.p + 4 * i), PE_VIEW_LONGEST_SYMBOL);
 
         if (name)
             out->v[out->n++] = name;
     }
     if (out->n)
-        qsort(out->v, out->n, sizeof *out->v, by_text);
+        qsort(out->v, out->n, sizeof *out->v, provided_name_order);
     return 0;
 }
 
-/* `own`: the library is the copy of the one that was imported, so ordinals mean the same. */
+/* `own`: the library is a copy of the imported one, so ordinals keep their meaning. */
 static void check_provided(struct pe_check *c, const struct provided *p, const struct pe_dll *d,
                            bool own, size_t *left)
 {
     struct pe_thunk t;
     bool sound;
 
-    for (size_t i = 0; *left && exti__pe_thunk(&c->after, d, i, &t, &sound) && !c->judge.stop;
+    for (size_t i = 0; *left && exti__pe_thunk(&c->after, d, i, &t, &sound) && !c->findings.stop;
          i++, --*left)
         if (!t.name && !own)
-            exti__pe_finding(c, d->at, "%s of %s: by ordinal %u, which means another symbol there",
-                             kind(d->delay), d->name, t.number);
-        else if (t.name && (!p->n || !bsearch(&t.name, p->v, p->n, sizeof *p->v, by_text)))
-            exti__pe_finding(c, d->at, "%s of %s: the library has no symbol %s", kind(d->delay),
-                             d->name, t.name);
+            exti__pe_finding(c, d->at,
+                             "%s of %s: by ordinal %u, which may mean another symbol there",
+                             exti__pe_import_kind(d->delay), d->name, t.number);
+        else if (t.name &&
+                 (!p->n || !bsearch(&t.name, p->v, p->n, sizeof *p->v, provided_name_order)))
+            exti__pe_finding(c, d->at, "%s of %s: the library has no symbol %s",
+                             exti__pe_import_kind(d->delay), d->name, t.name);
 }
 
-/* Whether `bind` is the library that this import now names. */
+/* Whether bind[0] is the library that this import now names. */
 static bool is_bound_to(const struct pe_check *c, const struct pe_dll *b, const struct pe_dll *a)
 {
     const char *target = c->opts ? c->opts->bind_name : NULL;
@@ -390,7 +252,7 @@ int exti__pe_step_provided(struct pe_check *c, struct exti_error *err)
     if (!rc && v.machine != c->after.machine)
         exti__pe_finding(c, c->after.nt + 4, "machine 0x%x: the library to import is for 0x%x",
                          c->after.machine, v.machine);
-    for (size_t i = 0; !rc && i < c->dlls_after.n && !c->judge.stop; i++) {
+    for (size_t i = 0; !rc && i < c->dlls_after.n && !c->findings.stop; i++) {
         const struct pe_dll *b = &c->dlls_before.v[i], *a = &c->dlls_after.v[i];
 
         if (is_bound_to(c, b, a))

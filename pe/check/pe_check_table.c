@@ -1,65 +1,16 @@
 /* Relocations, thread-local storage, load configuration, debug directory, COFF symbols and the
  * checksum. */
+#include "pe/check/pe_check_table.h"
+
+#include "pe/check/pe_view_table.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pe/check/pe_check_priv.h"
+/* ---- relocations ----------------------------------------------------------------------------- */
 
-enum {
-    RELOC_ABSOLUTE = 0,
-    RELOC_HIGHLOW = 3,
-    RELOC_DIR64 = 10,
-    RELOC_BLOCK = 8,
-};
-
-/* ---- relocations --------------------------------------------------------------------------------------- */
-
-static bool walk_block(const struct pe_view *v, struct exti_span block,
-                       void (*each)(void *user, uint64_t rva, unsigned size), void *user,
-                       uint64_t *flaw)
-{
-    const uint32_t page = exti__pe_word32(block.p);
-
-    for (size_t at = RELOC_BLOCK; at + 2 <= block.n; at += 2) {
-        const uint16_t entry = exti__pe_word16(block.p + at);
-        const unsigned type = entry >> 12, size = type == RELOC_DIR64 ? 8 : 4;
-        const uint64_t rva = (uint64_t)page + (entry & 0xfff);
-
-        if (type == RELOC_ABSOLUTE)
-            continue;
-        *flaw = block.base + at;
-        if ((type != RELOC_HIGHLOW && type != RELOC_DIR64) || rva + size > v->image_size)
-            return false;
-        each(user, rva, size);
-    }
-    *flaw = EXTI_NO_OFFSET;
-    return true;
-}
-
-void exti__pe_relocs(const struct pe_view *v, void (*each)(void *user, uint64_t rva, unsigned size),
-                     void *user, uint64_t *flaw)
-{
-    const size_t i = IMAGE_DIRECTORY_ENTRY_BASERELOC;
-    struct exti_span s, block;
-
-    *flaw = EXTI_NO_OFFSET;
-    if (!v->directory[i].size ||
-        !exti__pe_view_at(v, v->directory[i].rva, v->directory[i].size, &s))
-        return;
-    for (uint64_t at = 0; at < s.n; at += block.n) {
-        const uint32_t size = s.n - at >= RELOC_BLOCK ? exti__pe_word32(s.p + at + 4) : 0;
-
-        *flaw = s.base + at;
-        if (size < RELOC_BLOCK || size % 4 || exti__span_sub(s, at, size, "", &block, NULL) ||
-            !walk_block(v, block, each, user, flaw))
-            return;
-    }
-    *flaw = EXTI_NO_OFFSET;
-}
-
-static void ignore(void *user, uint64_t rva, unsigned size)
+static void ignore_relocation(void *user, uint64_t rva, unsigned size)
 {
     (void)user;
     (void)rva;
@@ -71,24 +22,27 @@ int exti__pe_rule_relocs(struct pe_check *c, const struct pe_view *v, struct ext
     uint64_t flaw;
 
     (void)err;
-    exti__pe_relocs(v, ignore, NULL, &flaw);
+    exti__pe_relocs(v, ignore_relocation, NULL, &flaw);
     if (flaw != EXTI_NO_OFFSET)
-        exti__pe_broken(c, flaw, "",
-                        "relocations: a block of another size than the directory has room for, or "
-                        "an entry of an unknown kind or outside the image");
+        exti__pe_broken(
+            c, flaw, "",
+            "relocations: a block does not fit into the directory, or an entry is of an "
+            "unknown kind or outside the image");
     return 0;
 }
 
-/* What the loader adds to must be what it was: no name that the rewrite wrote. */
-static void check_target(void *user, uint64_t rva, unsigned size)
+/* The loader adds to relocated words, so they must be unchanged: the rewrite must write no name
+ * there. */
+static void check_relocated_bytes(void *user, uint64_t rva, unsigned size)
 {
     struct pe_check *c = user;
     struct exti_span b, a;
 
-    if (c->judge.stop || !exti__pe_view_at(&c->after, rva, size, &a))
+    if (c->findings.stop || !exti__pe_view_at(&c->after, rva, size, &a))
         return;
     if (!exti__pe_view_at(&c->before, rva, size, &b))
-        exti__pe_finding(c, a.base, "relocation at 0x%" PRIx64 ": where the rewrite wrote", rva);
+        exti__pe_finding(c, a.base, "relocation at 0x%" PRIx64 ": outside the original's bytes",
+                         rva);
     else if (exti__pe_ranges_meet(&c->texts, b.base, b.base + size) && memcmp(a.p, b.p, size) != 0)
         exti__pe_finding(c, a.base, "relocation at 0x%" PRIx64 ": in a name that the rewrite wrote",
                          rva);
@@ -100,11 +54,11 @@ int exti__pe_step_relocs(struct pe_check *c, struct exti_error *err)
 
     (void)err;
     if (!c->same)
-        exti__pe_relocs(&c->after, check_target, c, &flaw);
+        exti__pe_relocs(&c->after, check_relocated_bytes, c, &flaw);
     return 0;
 }
 
-/* ---- thread-local storage and load configuration ----------------------------------------------------------- */
+/* ---- thread-local storage and load configuration --------------------------------------------- */
 
 static uint64_t pointer(const struct pe_view *v, const uint8_t *p, size_t index)
 {
@@ -141,35 +95,14 @@ int exti__pe_rule_tls(struct pe_check *c, const struct pe_view *v, struct exti_e
     return 0;
 }
 
-/* The structure tells its own size, which for i386 the directory may understate. */
-static bool load_config(const struct pe_view *v, struct exti_span *out)
-{
-    const uint32_t rva = v->directory[IMAGE_DIRECTORY_ENTRY_LOAD_CONFIG].rva;
-
-    return exti__pe_view_at(v, rva, 4, out) &&
-           exti__pe_view_at(v, rva, exti__pe_word32(out->p), out);
-}
-
 int exti__pe_rule_load_config(struct pe_check *c, const struct pe_view *v, struct exti_error *err)
 {
     struct exti_span s;
 
     (void)err;
-    if (v->directory[IMAGE_DIRECTORY_ENTRY_LOAD_CONFIG].size && !load_config(v, &s))
-        exti__pe_broken(c, EXTI_NO_OFFSET, "", "load configuration: not in the file as a whole");
+    if (v->directory[IMAGE_DIRECTORY_ENTRY_LOAD_CONFIG].size && !exti__pe_load_config(v, &s))
+        exti__pe_broken(c, EXTI_NO_OFFSET, "", "load configuration: not entirely in the file");
     return 0;
-}
-
-bool exti__pe_load_flags_at(const struct pe_view *v, uint64_t *at)
-{
-    const uint64_t offset = v->plus ? 78 : 54;
-    struct exti_span s;
-
-    if (!v->directory[IMAGE_DIRECTORY_ENTRY_LOAD_CONFIG].size || !load_config(v, &s) ||
-        s.n < offset + 2)
-        return false;
-    *at = s.base + offset;
-    return true;
 }
 
 int exti__pe_step_load_flags(struct pe_check *c, struct exti_error *err)
@@ -186,7 +119,7 @@ int exti__pe_step_load_flags(struct pe_check *c, struct exti_error *err)
     return 0;
 }
 
-/* ---- debug directory, symbols ------------------------------------------------------------------------------ */
+/* ---- debug directory, symbols ---------------------------------------------------------------- */
 
 static void check_debug(struct pe_check *c, const struct pe_view *v, struct exti_span s, size_t i)
 {
@@ -260,23 +193,24 @@ int exti__pe_rule_symbols(struct pe_check *c, const struct pe_view *v, struct ex
         (v->symbol_count &&
          exti__span_sub(v->file, s.base + s.n, exti__pe_word32(strings.p), "", &strings, NULL)))
         exti__pe_broken(c, v->nt + 12, "",
-                        "COFF symbols: %u of them at 0x%x, and their names, are not in the file",
+                        "COFF symbols: %u of them at 0x%x, or their names, are not in the file",
                         v->symbol_count, v->symbols_at);
     return 0;
 }
 
-/* ---- checksum ------------------------------------------------------------------------------------------------ */
+/* ---- checksum -------------------------------------------------------------------------------- */
 
-/* The sum of all 16-bit words, carries added at the low end, plus the file's size; CheckSum itself
- * counts as zeros. */
-static uint32_t checksum(const struct pe_view *v)
+/* The sum of all 16-bit words with carries added back at the low end, plus the file's size.
+ * CheckSum itself counts as zeros. */
+static uint32_t image_checksum(const struct pe_view *v)
 {
     const uint64_t field = v->optional + 64;
     const uint8_t *p = v->file.p;
     uint64_t sum = 0;
     size_t at = 0;
 
-    /* Two words at once: as the carry comes round, the upper one's place does not matter. */
+    /* Two words at once: since carries are added back, the weight of the upper one does not
+     * matter. */
     for (; at + 3 < v->file.n; at += 4)
         sum += p[at] | (uint32_t)p[at + 1] << 8 | (uint32_t)p[at + 2] << 16 |
                (uint32_t)p[at + 3] << 24;
@@ -291,7 +225,7 @@ static uint32_t checksum(const struct pe_view *v)
 
 int exti__pe_rule_checksum(struct pe_check *c, const struct pe_view *v, struct exti_error *err)
 {
-    const uint32_t right = v->checksum ? checksum(v) : 0;
+    const uint32_t right = v->checksum ? image_checksum(v) : 0;
 
     (void)err;
     if (v->checksum != right)
@@ -299,14 +233,15 @@ int exti__pe_rule_checksum(struct pe_check *c, const struct pe_view *v, struct e
     return 0;
 }
 
-/* That the original has a wrong one is no excuse for a copy that was written anew. */
+/* A wrong checksum in the original does not excuse one in the copy, which computes it anew. */
 int exti__pe_step_checksum(struct pe_check *c, struct exti_error *err)
 {
     (void)err;
     if (c->same || !c->after.checksum || !c->before.checksum ||
-        c->before.checksum == checksum(&c->before) || c->after.checksum == checksum(&c->after))
+        c->before.checksum == image_checksum(&c->before) ||
+        c->after.checksum == image_checksum(&c->after))
         return 0;
     exti__pe_finding(c, c->after.optional + 64, "CheckSum 0x%x, not 0x%x", c->after.checksum,
-                     checksum(&c->after));
+                     image_checksum(&c->after));
     return 0;
 }

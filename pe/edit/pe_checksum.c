@@ -1,9 +1,9 @@
-/* The image checksum, which Windows demands of drivers and of DLLs that it loads early; elsewhere tools
- * alone look at it. */
-#include "pe/read/pe_priv.h"
+/* The image checksum.  Windows verifies it for drivers and early-loaded DLLs; for others only tools
+ * do. */
+#include "pe/edit/pe_checksum.h"
 
-/* What `n` bytes at `at` in the file count as in a sum of 16-bit little-endian words.  Each byte counts
- * by the parity of its place, so parts of odd size need no joining. */
+/* The contribution of `n` bytes at file offset `at` to a sum of 16-bit little-endian words.  Each
+ * byte's weight depends on the parity of its offset only, so parts may have odd sizes. */
 static uint64_t sum_of(const uint8_t *p, size_t n, uint64_t at)
 {
     uint64_t even = 0, odd = 0;
@@ -31,7 +31,7 @@ uint32_t exti__pe_checksum(const struct exti_span *parts, size_t count, uint64_t
                 sum -= sum_of(s.p + (k - at), 1, k);
         at += s.n;
     }
-    /* The carry comes round. */
+    /* Carries are added back at the low end. */
     while (sum >> 16)
         sum = (sum & 0xffff) + (sum >> 16);
     return (uint32_t)sum + (uint32_t)at;

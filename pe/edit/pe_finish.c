@@ -1,13 +1,15 @@
-/* The plan's last steps: the headers as patches, the tail, and over all of it the checksum. */
+/* Finishes the plan: headers as patches, the tail, and the checksum over everything. */
+#include "pe/edit/pe_finish.h"
+
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "pe/edit/pe_plan.h"
+#include "pe/edit/pe_checksum.h"
 
 enum { OPTIONAL_CHECKSUM = 64 };
 
-/* Runs of bytes that differ, so that the plan names what changes and no more. */
+/* Patches only runs of bytes that differ, so that the plan names nothing that does not change. */
 static int put_head(struct pe_edit *e, struct exti_error *err)
 {
     const uint8_t *old = e->f->file.p, *p = e->head.p;
@@ -26,7 +28,7 @@ static int put_head(struct pe_edit *e, struct exti_error *err)
     return 0;
 }
 
-/* Patches of what the tail replaces belong into the tail. */
+/* The tail replaces the end of the file, so patches of that part are applied to the tail. */
 static int sink_patches(struct pe_edit *e, struct exti_error *err)
 {
     struct exti_plan *plan = e->plan;
@@ -62,7 +64,7 @@ static int put_tail(struct pe_edit *e, struct exti_error *err)
     if (e->grow_by)
         from = e->grow_at;
     else if (!e->added.n && e->keep < file.n)
-        from = e->keep - 1; /* the tail is what makes the copy shorter, and is never empty */
+        from = e->keep - 1; /* a tail cuts the copy short, and cannot be empty */
     else if (!e->added.n)
         return 0;
     plan->tail_offset = from;
@@ -77,8 +79,9 @@ static int put_tail(struct pe_edit *e, struct exti_error *err)
     return rc ? rc : sink_patches(e, err);
 }
 
-/* The copy in pieces: what is kept, a patch, what is kept... and the tail. */
-static int checksum(const struct pe_edit *e, uint64_t field, uint32_t *out, struct exti_error *err)
+/* Sums the copy piecewise: kept bytes and patches in turn, then the tail. */
+static int checksum_of_copy(const struct pe_edit *e, uint64_t field, uint32_t *out,
+                            struct exti_error *err)
 {
     const struct exti_span file = e->f->file;
     const struct exti_plan *plan = e->plan;
@@ -108,7 +111,7 @@ int exti__pe_finish(struct pe_edit *e, struct exti_error *err)
     uint32_t sum = 0;
     int rc;
 
-    /* Its field is left to the last patch. */
+    /* The checksum field gets a patch of its own, after all others. */
     if (e->f->checksum)
         memcpy(e->head.p + field, e->f->file.p + field, 4);
     rc = put_head(e, err);
@@ -118,7 +121,7 @@ int exti__pe_finish(struct pe_edit *e, struct exti_error *err)
         rc = exti__plan_seal(e->plan, e->f->file, err);
     if (rc || !e->f->checksum)
         return rc;
-    rc = checksum(e, field, &sum, err);
+    rc = checksum_of_copy(e, field, &sum, err);
     if (!rc) {
         uint8_t bytes[4];
 

@@ -1,30 +1,33 @@
-/* Forwarders: exports that name a symbol of another library, "python311.PyList_New".  The loader takes an
- * export for one by its address alone: in the range of the export directory. */
+/* Forwarders are exports that name a symbol of another library, as in "python311.PyList_New".  The
+ * loader recognises one by its address alone, which lies in the range of the export directory.
+ * Forwarders that grow therefore move together with the directory. */
+#include "pe/edit/pe_forward.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "pe/edit/pe_plan.h"
+#include "pe/edit/pe_put.h"
+#include "pe/edit/pe_rename.h"
+#include "pe/read/pe_address.h"
 
-enum { FUNCTIONS = 28 }; /* field of the export directory */
+enum { FUNCTIONS = 28 }; /* offset of AddressOfFunctions in the export directory */
 
 static int add_forwarder(struct pe_edit *e, struct pe_forwarder x, struct exti_error *err)
 {
-    if (e->forwarder_count == e->forwarder_cap) {
-        size_t cap = e->forwarder_cap ? e->forwarder_cap * 2 : 64;
-        struct pe_forwarder *p = exti__realloc_array(e->forwarders, cap, sizeof *p);
+    struct pe_forwarder *p =
+        exti__array_room(e->forwarders, e->forwarder_count, &e->forwarder_cap, sizeof *p);
 
-        if (!p)
-            return exti__fail_nomem(err);
-        e->forwarders = p;
-        e->forwarder_cap = cap;
-    }
+    if (!p)
+        return exti__fail_nomem(err);
+    e->forwarders = p;
     e->forwarders[e->forwarder_count++] = x;
     return 0;
 }
 
-/* Loaders add ".dll" to what stands before the dot, and do not agree on which dot that is. */
+/* The length of the new library's name without ".dll", which loaders add to the text before the
+ * dot.  They disagree about which of several dots that is, so the name must have no other. */
 static int stem_of(const char *to, size_t *n, uint64_t at, struct exti_error *err)
 {
     const char *dot = strchr(to, '.');
@@ -32,13 +35,14 @@ static int stem_of(const char *to, size_t *n, uint64_t at, struct exti_error *er
     *n = dot ? (size_t)(dot - to) : strlen(to);
     if (*n && (!dot || exti__pe_same_dll(to, strlen(to), to, *n)))
         return 0;
-    return exti__fail(err, EXTI_E_UNSUPPORTED, at,
-                      "exports are forwarded to a library that '%s' replaces: that must be a name "
-                      "without a dot but for .dll",
-                      to);
+    return exti__fail(
+        err, EXTI_E_UNSUPPORTED, at,
+        "exports are forwarded to a library that '%s' replaces: choose a name without a "
+        "dot except for .dll",
+        to);
 }
 
-static int forward(struct pe_edit *e, struct pe_forwarder *x, struct exti_error *err)
+static int retarget_forwarder(struct pe_edit *e, struct pe_forwarder *x, struct exti_error *err)
 {
     const char *first = strchr(x->was, '.'), *dot = strrchr(x->was, '.'), *to;
     uint64_t at = exti__pe_offset(e->f, x->was);
@@ -47,7 +51,7 @@ static int forward(struct pe_edit *e, struct pe_forwarder *x, struct exti_error 
 
     if (first != dot && exti__pe_new_name(e, x->was, (size_t)(first - x->was)) != x->was)
         return exti__fail(err, EXTI_E_UNSUPPORTED, at,
-                          "forwarder '%.64s': it is not plain which dot ends the library's name",
+                          "forwarder '%.64s': cannot tell which dot ends the library's name",
                           x->was);
     old = (size_t)(dot - x->was);
     to = exti__pe_new_name(e, x->was, old);
@@ -61,17 +65,17 @@ static int forward(struct pe_edit *e, struct pe_forwarder *x, struct exti_error 
     return rc ? rc : exti__buf_append(&e->texts, dot, strlen(dot) + 1, err);
 }
 
-static int take(void *user, const struct pe_export *ex, struct exti_error *err)
+static int collect_forwarder(void *user, const struct pe_export *ex, struct exti_error *err)
 {
     struct pe_edit *e = user;
     struct pe_forwarder x = {ex->slot_at, ex->forwarder, PE_NONE, 0};
     int rc;
 
-    /* An entry with several names comes once for each. */
+    /* An export with several names comes once per name. */
     if (!ex->forwarder ||
         (e->forwarder_count && e->forwarders[e->forwarder_count - 1].slot_at == ex->slot_at))
         return 0;
-    rc = forward(e, &x, err);
+    rc = retarget_forwarder(e, &x, err);
     return rc ? rc : add_forwarder(e, x, err);
 }
 
@@ -81,7 +85,7 @@ int exti__pe_edit_forwarders(struct pe_edit *e, struct exti_error *err)
 
     if (!e->req->opts->needed_count || !e->exports.present)
         return 0;
-    rc = exti__pe_exports(e->f, &e->exports, take, e, err);
+    rc = exti__pe_exports(e->f, &e->exports, collect_forwarder, e, err);
     for (size_t i = 0; !rc && i < e->forwarder_count; i++) {
         const struct pe_forwarder *x = &e->forwarders[i];
 
@@ -117,7 +121,7 @@ int exti__pe_move_exports(struct pe_edit *e, struct exti_error *err)
     return rc;
 }
 
-/* What was code or data may not become a forwarder. */
+/* Refuses exports of code or data that the moved directory's range would turn into forwarders. */
 static int refuse_caught(const struct pe_edit *e, struct exti_error *err)
 {
     const struct pe_exports *x = &e->exports;
@@ -128,7 +132,7 @@ static int refuse_caught(const struct pe_edit *e, struct exti_error *err)
         if (rva - x->rva >= x->size && rva - e->blob_rva < e->moved.n)
             return exti__fail(err, EXTI_E_UNSUPPORTED, x->at,
                               "export #%" PRIu64 " lies at 0x%" PRIx32
-                              ", behind its section's end, where the export directory would go",
+                              ", past the end of its section, where the export directory has to go",
                               (uint64_t)x->base + i, rva);
     }
     return 0;

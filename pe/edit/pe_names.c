@@ -1,70 +1,17 @@
-/* Which names change: of imported libraries, of those that forwarders lead to, and the file's own. */
+/* Collects the names that change: of imported DLLs, of DLLs that forwarders name, and the file's
+ * own. */
+#include "pe/edit/pe_names.h"
+
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "pe/edit/pe_plan.h"
+#include "pe/edit/pe_forward.h"
+#include "pe/edit/pe_hidden.h"
+#include "pe/edit/pe_rename.h"
+#include "pe/read/pe_import.h"
 
-static int lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
-}
-
-static bool equal(const char *a, const char *b, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (lower(a[i]) != lower(b[i]))
-            return false;
-    return true;
-}
-
-static size_t stem(const char *name, size_t n)
-{
-    return n > 4 && equal(name + n - 4, ".dll", 4) ? n - 4 : n;
-}
-
-bool exti__pe_same_dll(const char *a, size_t a_size, const char *b, size_t b_size)
-{
-    size_t n = stem(a, a_size);
-
-    return n == stem(b, b_size) && equal(a, b, n);
-}
-
-const char *exti__pe_new_name(struct pe_edit *e, const char *name, size_t n)
-{
-    const struct exti_rewrite_opts *o = e->req->opts;
-
-    for (size_t i = 0; i < o->needed_count; i++) {
-        const struct exti_needed *op = &o->needed[i];
-
-        if (exti__pe_same_dll(name, n, op->from, strlen(op->from))) {
-            name = op->to;
-            n = strlen(name);
-            e->seen[i] = true;
-        } else if (exti__pe_same_dll(name, n, op->to, strlen(op->to))) {
-            /* Replaced already: so that editing a file twice is editing it once. */
-            e->seen[i] = true;
-        }
-    }
-    return name;
-}
-
-int exti__pe_add_rename(struct pe_edit *e, struct pe_rename r, struct exti_error *err)
-{
-    if (e->rename_count == e->rename_cap) {
-        size_t cap = e->rename_cap ? e->rename_cap * 2 : 8;
-        struct pe_rename *p = exti__realloc_array(e->renames, cap, sizeof *p);
-
-        if (!p)
-            return exti__fail_nomem(err);
-        e->renames = p;
-        e->rename_cap = cap;
-    }
-    e->renames[e->rename_count++] = r;
-    return 0;
-}
-
-static int edit_import(void *user, const struct pe_import *im, struct exti_error *err)
+static int rename_import(void *user, const struct pe_import *im, struct exti_error *err)
 {
     struct pe_edit *e = user;
     const char *to = exti__pe_new_name(e, im->name, strlen(im->name));
@@ -78,7 +25,7 @@ static int edit_import(void *user, const struct pe_import *im, struct exti_error
         err);
 }
 
-static int edit_id(struct pe_edit *e, struct exti_error *err)
+static int rename_exported_dll(struct pe_edit *e, struct exti_error *err)
 {
     const struct pe_exports *x = &e->exports;
     const char *id = e->req->opts->id;
@@ -89,20 +36,21 @@ static int edit_id(struct pe_edit *e, struct exti_error *err)
         e, (struct pe_rename){.was = x->dll, .to = id, .field_at = x->name_at}, err);
 }
 
-/* The loader looks a bare name up among the loaded modules; one with a folder it takes for a path. */
+/* The loader looks a bare name up among the loaded modules, but takes a name with a folder for a
+ * path. */
 static int check_name(const char *name, struct exti_error *err)
 {
     size_t n = strlen(name);
 
     if (!n || n > PE_LONGEST_NAME)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
-                          "the name '%.64s' of a DLL has %zu characters, 1 to %u are right", name,
-                          n, PE_LONGEST_NAME);
+                          "the DLL name '%.64s' has %zu characters; 1 to %u are allowed", name, n,
+                          PE_LONGEST_NAME);
     for (size_t i = 0; i < n; i++)
         if (name[i] <= ' ' || name[i] > '~' || strchr("\\/:*?\"<>|", name[i]))
             return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
-                              "the name '%s' of a DLL has the character 0x%02x", name,
-                              (unsigned char)name[i]);
+                              "the DLL name '%s' has the character 0x%02x, which is not allowed",
+                              name, (unsigned char)name[i]);
     return 0;
 }
 
@@ -117,8 +65,11 @@ static int check_options(const struct exti_rewrite_opts *o, struct exti_error *e
         const struct exti_needed *op = &o->needed[i];
 
         if (!op->from)
-            rc = exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                            "no library can be added to the imports of a PE file ('%s')", op->to);
+            rc = exti__fail(
+                err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                "no library can be added to the imports of a PE file ('%s'): name the library that "
+                "it replaces",
+                op->to);
         else if (!op->to)
             rc = exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                             "no library can be removed from the imports of a PE file ('%s')",
@@ -141,9 +92,9 @@ int exti__pe_edit_names(struct pe_edit *e, struct exti_error *err)
         return exti__fail_nomem(err);
     rc = exti__pe_exports_open(e->f, &e->exports, err);
     if (!rc)
-        rc = edit_id(e, err);
+        rc = rename_exported_dll(e, err);
     if (!rc)
-        rc = exti__pe_imports(e->f, edit_import, e, err);
+        rc = exti__pe_imports(e->f, rename_import, e, err);
     if (!rc)
         rc = exti__pe_edit_forwarders(e, err);
     if (!rc)

@@ -1,13 +1,19 @@
-/* Where names go that do not fit in place: into the unused end of a section that can be read, the one
- * with the directory first, since some tools look for names only there; else into a section of their
+/* Places the names that do not fit in place: in the unused end of a readable section, preferably
+ * that of the directory, since some tools look for names only there; else in a section of their
  * own. */
+#include "pe/edit/pe_place.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "pe/edit/pe_plan.h"
+#include "pe/edit/pe_forward.h"
+#include "pe/edit/pe_put.h"
+#include "pe/edit/pe_room.h"
+#include "pe/edit/pe_slot.h"
+#include "pe/read/pe_address.h"
 
 #define PAGE 4096u
 #define UNWANTED (IMAGE_SCN_MEM_SHARED | IMAGE_SCN_MEM_DISCARDABLE | IMAGE_SCN_MEM_EXECUTE)
@@ -22,13 +28,13 @@ static struct pe_fresh *fresh_for(struct pe_edit *e, const char *text)
     return NULL;
 }
 
-static bool moves(const struct pe_edit *e, const struct pe_rename *r)
+static bool goes_into_blob(const struct pe_edit *e, const struct pe_rename *r)
 {
     return !exti__pe_in_place(e, r) && !r->forwarder;
 }
 
-/* What the blob holds.  All its names come from the options, each once. */
-static int lay_out(struct pe_edit *e, struct exti_error *err)
+/* Lists the blob's contents.  All its names come from the options; each is stored once. */
+static int lay_out_blob(struct pe_edit *e, struct exti_error *err)
 {
     uint64_t size;
     int rc = 0;
@@ -45,7 +51,7 @@ static int lay_out(struct pe_edit *e, struct exti_error *err)
     for (size_t i = 0; !rc && i < e->rename_count; i++) {
         const struct pe_rename *r = &e->renames[i];
 
-        if (!moves(e, r) || fresh_for(e, r->to))
+        if (!goes_into_blob(e, r) || fresh_for(e, r->to))
             continue;
         e->fresh[e->fresh_count++] = (struct pe_fresh){r->to, (uint32_t)size};
         size += strlen(r->to) + 1;
@@ -54,7 +60,7 @@ static int lay_out(struct pe_edit *e, struct exti_error *err)
     return rc;
 }
 
-/* The end of a section's bytes in the file, from where its memory ends, if it takes the blob. */
+/* Tries the zeros between a section's VirtualSize and the end of its bytes in the file. */
 static bool fits_slack(struct pe_edit *e, const struct pe_section *s, struct exti_error *err)
 {
     const struct pe_file *f = e->f;
@@ -108,7 +114,7 @@ static int put_slots(struct pe_edit *e, struct exti_error *err)
 {
     int rc = 0;
 
-    /* With the directory moved, the forwarders' old words are nobody's. */
+    /* Once the directory has moved, nothing refers to the forwarders' old texts. */
     for (size_t i = 0; i < e->rename_count; i++)
         if (e->renames[i].forwarder && e->move_exports && exti__pe_in_place(e, &e->renames[i]))
             e->slots[e->renames[i].slot].taken = true;
@@ -118,7 +124,7 @@ static int put_slots(struct pe_edit *e, struct exti_error *err)
     return rc;
 }
 
-/* The field that holds a name's address follows the name. */
+/* Points the field of a rename at its new name. */
 static int put_reference(struct pe_edit *e, const struct pe_rename *r, struct exti_error *err)
 {
     const struct pe_exports *x = &e->exports;
@@ -144,7 +150,7 @@ static int put_blob(struct pe_edit *e, struct exti_error *err)
     int rc = e->move_exports ? exti__pe_settle_exports(e, err) : 0;
 
     for (size_t i = 0; !rc && i < e->rename_count; i++)
-        if (moves(e, &e->renames[i]))
+        if (goes_into_blob(e, &e->renames[i]))
             rc = put_reference(e, &e->renames[i], err);
     for (size_t i = 0; !rc && i < e->fresh_count; i++)
         rc = exti__buf_append(&e->moved, e->fresh[i].text, strlen(e->fresh[i].text) + 1, err);
@@ -157,17 +163,17 @@ static int put_blob(struct pe_edit *e, struct exti_error *err)
 
 int exti__pe_place(struct pe_edit *e, struct exti_error *err)
 {
-    int rc = lay_out(e, err);
+    int rc = lay_out_blob(e, err);
 
     if (!rc)
         rc = put_slots(e, err);
     if (rc || !e->blob_size)
         return rc;
-    /* Such a file is mapped as it is, without regard to its sections. */
+    /* The loader maps such a file flat and ignores its sections. */
     if (e->f->section_alignment < PAGE)
         return exti__fail(err, EXTI_E_UNSUPPORTED, e->f->optional_at + 32,
-                          "sections are aligned to %" PRIu32 " bytes, less than a page: only names "
-                          "that are not longer than the old ones can be set",
+                          "sections are aligned to %" PRIu32 " bytes, less than a page: use names "
+                          "that are not longer than the old ones",
                           e->f->section_alignment);
     if (!place_in_slack(e, err))
         rc = exti__pe_append(e, err);

@@ -1,10 +1,16 @@
-/* The plan operation: one transaction over all the edits asked for. */
+/* Plans all edits of a copy in one transaction. */
 #include "pe/edit/pe_plan.h"
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "pe/edit/pe_bind.h"
+#include "pe/edit/pe_finish.h"
+#include "pe/edit/pe_names.h"
+#include "pe/edit/pe_place.h"
+#include "pe/edit/pe_slot.h"
+#include "pe/edit/pe_strip.h"
 
-/* New names, and an export directory that moves with all its forwarders. */
+/* Bound of what a plan may add: new names, and the export directory with all its forwarders. */
 #define GROWTH 4
 #define SLACK ((size_t)1 << 20)
 
@@ -21,7 +27,7 @@ static void free_edit(struct pe_edit *e)
     exti__buf_free(&e->added);
 }
 
-static int init(struct pe_edit *e, struct exti_error *err)
+static int init_edit(struct pe_edit *e, struct exti_error *err)
 {
     const struct pe_file *f = e->f;
     const size_t max = f->file.n * GROWTH + SLACK;
@@ -35,9 +41,9 @@ static int init(struct pe_edit *e, struct exti_error *err)
     return rc ? rc : exti__buf_append(&e->head, head.p, head.n, err);
 }
 
-static int edit(struct pe_edit *e, struct exti_error *err)
+static int plan_edits(struct pe_edit *e, struct exti_error *err)
 {
-    int rc = init(e, err);
+    int rc = init_edit(e, err);
 
     if (!rc)
         rc = exti__pe_edit_names(e, err);
@@ -64,7 +70,7 @@ int exti__pe_plan(struct exti_span file, const struct exti_request *req, struct 
 
     if (rc)
         return rc;
-    rc = edit(&e, err);
+    rc = plan_edits(&e, err);
     if (!rc && !e.rename_count)
         rc = exti__plan_seal(plan, file, err);
     free_edit(&e);

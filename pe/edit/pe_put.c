@@ -1,8 +1,9 @@
-/* Overwriting bytes of the file.  The headers are edited as a whole, since they may move. */
+/* Overwrites bytes of the copy.  The headers are edited in e->head, since they may move. */
+#include "pe/edit/pe_put.h"
+
 #include <string.h>
 
 #include "base/error.h"
-#include "pe/edit/pe_plan.h"
 
 int exti__pe_put(struct pe_edit *e, uint64_t at, const void *p, size_t n, const char *what,
                  struct exti_error *err)

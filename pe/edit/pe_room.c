@@ -1,11 +1,14 @@
-/* A section for the names behind all others, in memory and in the file, whose header needs 40 bytes of
- * zeros; or more of the last section. */
+/* Makes room at the end of the image and the file: a new section, whose header needs 40 zero bytes
+ * behind the section table, or a longer last section. */
+#include "pe/edit/pe_room.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "pe/edit/pe_plan.h"
+#include "pe/edit/pe_put.h"
+#include "pe/read/pe_address.h"
 
 /* Fields of the COFF, optional and section headers. */
 enum {
@@ -27,7 +30,7 @@ static uint64_t table_end(const struct pe_edit *e)
     return e->f->sections_at + e->f->section_count * SECTION_HEADER_SIZE - e->slid;
 }
 
-/* Zeros behind the section headers, as they are now. */
+/* Zeros behind the section headers of the copy so far. */
 static uint64_t header_room(const struct pe_edit *e)
 {
     uint64_t at = table_end(e), n = 0;
@@ -42,13 +45,13 @@ static const struct pe_section *last_section(const struct pe_file *f)
     return &f->sections[f->section_count - 1];
 }
 
-/* The NT headers can go over the MS-DOS program, of which only the field that leads to them is used. */
-static bool can_slide(const struct pe_edit *e)
+/* The NT headers can replace the MS-DOS stub: the loader uses nothing of it but e_lfanew. */
+static bool can_slide_headers(const struct pe_edit *e)
 {
     return header_room(e) + (e->f->nt_at - DOS_HEADER_SIZE) >= SECTION_HEADER_SIZE;
 }
 
-static void slide(struct pe_edit *e)
+static void slide_headers(struct pe_edit *e)
 {
     const uint64_t end = table_end(e), from = e->f->nt_at, gain = from - DOS_HEADER_SIZE;
 
@@ -80,7 +83,8 @@ static int move_debug(struct pe_edit *e, struct exti_error *err)
     return rc;
 }
 
-/* Sections of an image have neither COFF relocations nor line numbers. */
+/* Adjusts file offsets to grown headers.  Sections of an image have no COFF relocations or line
+ * numbers whose offsets would change. */
 static int move_offsets(struct pe_edit *e, struct exti_error *err)
 {
     const struct pe_file *f = e->f;
@@ -91,8 +95,8 @@ static int move_offsets(struct pe_edit *e, struct exti_error *err)
     return rc ? rc : move_debug(e, err);
 }
 
-/* Whether there is more behind the sections than the COFF symbols and their strings: that may be found by
- * its file offset. */
+/* Whether anything follows the sections besides COFF symbols and their strings.  Whoever reads it
+ * may rely on its file offset. */
 static bool has_foreign_overlay(const struct pe_edit *e)
 {
     const struct pe_file *f = e->f;
@@ -107,8 +111,8 @@ static bool has_foreign_overlay(const struct pe_edit *e)
     return end > e->keep || e->keep - end >= 8;
 }
 
-/* More header, as far as the first section's place in memory. */
-static bool can_grow(const struct pe_edit *e)
+/* The headers can grow up to the first section's RVA. */
+static bool can_grow_headers(const struct pe_edit *e)
 {
     const struct pe_file *f = e->f;
 
@@ -116,7 +120,7 @@ static bool can_grow(const struct pe_edit *e)
            e->head.n + f->file_alignment <= f->sections[0].rva;
 }
 
-static int grow(struct pe_edit *e, struct exti_error *err)
+static int grow_headers(struct pe_edit *e, struct exti_error *err)
 {
     int rc;
 
@@ -129,8 +133,8 @@ static int grow(struct pe_edit *e, struct exti_error *err)
     return rc ? rc : exti__buf_zeros(&e->head, (size_t)e->grow_by, err);
 }
 
-/* What the image's sizes become with a last section that ends at `end` in memory and has `more` bytes
- * more in the file. */
+/* Updates the image's sizes for a last section that ends at RVA `end` and has `more` additional
+ * bytes in the file. */
 static int put_sizes(struct pe_edit *e, uint64_t end, uint64_t more, struct exti_error *err)
 {
     const uint64_t at = e->f->optional_at;
@@ -180,11 +184,12 @@ static int add_section(struct pe_edit *e, struct exti_error *err)
     e->blob_rva = (uint32_t)rva;
     e->blob_offset = e->keep;
     if (header_room(e) < sizeof header)
-        slide(e);
+        slide_headers(e);
     return exti__buf_patch(&e->head, (size_t)table_end(e), header, sizeof header, err);
 }
 
-/* Whether the last section in memory is last in the file, with nothing behind it. */
+/* Whether the last section in memory is also last in the file, and of a kind that can hold
+ * names. */
 static bool can_extend(const struct pe_edit *e, const struct pe_section *last)
 {
     return last->raw_size && (uint64_t)last->raw_offset + last->raw_size == e->keep &&
@@ -193,7 +198,8 @@ static bool can_extend(const struct pe_edit *e, const struct pe_section *last)
            !(last->characteristics & (IMAGE_SCN_MEM_SHARED | IMAGE_SCN_MEM_EXECUTE));
 }
 
-static int extend(struct pe_edit *e, const struct pe_section *last, struct exti_error *err)
+static int extend_last_section(struct pe_edit *e, const struct pe_section *last,
+                               struct exti_error *err)
 {
     const uint64_t from = last->raw_size;
     uint64_t size = 0;
@@ -212,7 +218,7 @@ static int extend(struct pe_edit *e, const struct pe_section *last, struct exti_
     if (!rc)
         rc =
             exti__pe_put_u32(e, last->at + SECTION_RAW_SIZE, (uint32_t)size, "section header", err);
-    /* The loader may drop what it has no more use for. */
+    /* The loader may discard such a section after loading. */
     if (!rc)
         rc = exti__pe_put_u32(e, last->at + SECTION_CHARACTERISTICS,
                               last->characteristics & ~IMAGE_SCN_MEM_DISCARDABLE, "section header",
@@ -224,17 +230,19 @@ static int extend(struct pe_edit *e, const struct pe_section *last, struct exti_
     return rc;
 }
 
-static int refuse(const struct pe_edit *e, const struct pe_section *last, struct exti_error *err)
+static int fail_without_room(const struct pe_edit *e, const struct pe_section *last,
+                             struct exti_error *err)
 {
     if (e->f->section_count >= PE_MOST_SECTIONS)
         return exti__fail(err, EXTI_E_NOSPACE, last->at,
                           "no room for %" PRIu32 " bytes of names: there are %zu sections, as many "
-                          "as Windows maps, and the last one (%s) is not one to be extended",
+                          "as Windows maps, and the last one (%s) cannot be extended; use names "
+                          "that are not longer than the old ones",
                           e->blob_size, e->f->section_count, last->name);
     return exti__fail(err, EXTI_E_NOSPACE, table_end(e),
                       "no room for %" PRIu32 " bytes of names: the headers have %" PRIu64
-                      " of %u bytes for a section's, cannot grow, and the last section (%s) is not "
-                      "one to be extended",
+                      " of %u bytes for a section's and cannot grow, and the last section (%s) "
+                      "cannot be extended; use names that are not longer than the old ones",
                       e->blob_size, header_room(e), SECTION_HEADER_SIZE, last->name);
 }
 
@@ -244,14 +252,15 @@ int exti__pe_append(struct pe_edit *e, struct exti_error *err)
     const bool more = e->f->section_count < PE_MOST_SECTIONS;
     int rc = 0;
 
-    /* What an earlier rewrite added takes more. */
+    /* An earlier rewrite's section grows first. */
     if (strcmp(last->name, PE_NEW_SECTION) == 0 && can_extend(e, last))
-        return extend(e, last, err);
-    if (more && (header_room(e) >= SECTION_HEADER_SIZE || can_slide(e)))
+        return extend_last_section(e, last, err);
+    if (more && (header_room(e) >= SECTION_HEADER_SIZE || can_slide_headers(e)))
         return add_section(e, err);
-    if (more && can_grow(e)) {
-        rc = grow(e, err);
+    if (more && can_grow_headers(e)) {
+        rc = grow_headers(e, err);
         return rc ? rc : add_section(e, err);
     }
-    return can_extend(e, last) ? extend(e, last, err) : refuse(e, last, err);
+    return can_extend(e, last) ? extend_last_section(e, last, err)
+                               : fail_without_room(e, last, err);
 }

@@ -1,23 +1,27 @@
-/* Which strings can be overwritten where they are: those that the new words fit and that nothing else
- * refers to, neither as a whole nor by their end, nor has for a part of its own. */
+/* Finds the strings that can be overwritten in place: those with room for the new text whose bytes
+ * nothing else uses, neither as a string or its tail nor as a part of a table. */
+#include "pe/edit/pe_slot.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "pe/edit/pe_plan.h"
+#include "pe/edit/pe_put.h"
+#include "pe/read/pe_address.h"
+#include "pe/read/pe_import.h"
 
-/* Several times what the largest libraries have; keeps the work on a hostile file in bounds. */
+/* Several times the count in the largest libraries; bounds the work on a hostile file. */
 enum { MOST_REFERENCES = 1 << 22 };
 
 struct claims {
     struct pe_edit *e;
-    size_t longest; /* of the slots */
-    uint32_t count;
-    uint64_t symbols; /* of the import at hand */
+    size_t longest;   /* length of the longest slot */
+    uint32_t count;   /* of strings claimed */
+    uint64_t symbols; /* of the current import */
 };
 
-static int by_place(const void *a, const void *b)
+static int by_string_address(const void *a, const void *b)
 {
     const struct pe_rename *const *x = a, *const *y = b;
     const char *p = (*x)->was, *q = (*y)->was;
@@ -40,10 +44,10 @@ static void add_slot(struct pe_edit *e, struct pe_rename *r)
     r->slot = (size_t)(s - e->slots);
 }
 
-/* Strings that end alike may share their bytes. */
+/* Strings with a common ending may share its bytes. */
 static void part_overlaps(struct pe_edit *e, struct claims *c)
 {
-    uint64_t end = 0; /* of all before */
+    uint64_t end = 0; /* the highest so far */
 
     for (size_t i = 0; i < e->slot_count; i++) {
         struct pe_slot *s = &e->slots[i];
@@ -57,7 +61,7 @@ static void part_overlaps(struct pe_edit *e, struct claims *c)
     }
 }
 
-/* The first slot that ends behind `at`, or later ones. */
+/* The first slot that can reach `at`. */
 static size_t first_slot(const struct claims *c, uint64_t at)
 {
     const struct pe_edit *e = c->e;
@@ -93,7 +97,7 @@ static int claim(struct claims *c, const char *text, struct exti_error *err)
     return 0;
 }
 
-/* Bytes that are no text. */
+/* For bytes that are not strings. */
 static void claim_bytes(struct claims *c, uint64_t at, uint64_t n)
 {
     struct pe_edit *e = c->e;
@@ -111,7 +115,7 @@ static void claim_image(struct claims *c, uint32_t rva, uint64_t n)
         claim_bytes(c, s.base, s.n);
 }
 
-/* Directories that hold no names of libraries. */
+/* Claims the directories that hold no DLL names. */
 static void claim_directories(struct claims *c)
 {
     static const enum pe_directory nameless[] = {
@@ -151,7 +155,7 @@ static int claim_symbol(void *user, const char *name, uint16_t ordinal, struct e
     (void)ordinal;
     c->symbols++;
     if (name)
-        claim_bytes(c, exti__pe_offset(c->e->f, name) - 2, 2); /* its hint */
+        claim_bytes(c, exti__pe_offset(c->e->f, name) - 2, 2); /* the hint before it */
     return claim(c, name, err);
 }
 
@@ -160,7 +164,7 @@ static int claim_import(void *user, const struct pe_import *im, struct exti_erro
     struct claims *c = user;
     int rc = 0;
 
-    /* All imports that share a renamed string have the one new name. */
+    /* Imports that share a renamed string also share its new text. */
     if (!is_renamed(c->e, im->name))
         rc = claim(c, im->name, err);
     c->symbols = 0;
@@ -215,7 +219,7 @@ int exti__pe_classify_slots(struct pe_edit *e, struct exti_error *err)
             order[count++] = &e->renames[i];
     }
     if (count)
-        qsort(order, count, sizeof *order, by_place);
+        qsort(order, count, sizeof *order, by_string_address);
     for (size_t i = 0; i < count; i++)
         add_slot(e, order[i]);
     exti__free(order);

@@ -1,33 +1,21 @@
-/* What cannot be rewritten at all, and what a changed copy cannot keep: the signature, what was bound in
- * advance, and where the system looks for its libraries. */
+/* Removes what a changed copy cannot keep: the signature, bound addresses, and limits on where the
+ * loader looks for libraries. */
+#include "pe/edit/pe_strip.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "pe/edit/pe_plan.h"
+#include "pe/edit/pe_put.h"
+#include "pe/read/pe_address.h"
+#include "pe/read/pe_import.h"
 
-/* Fields, by the structure they stand in. */
+/* Field offsets in their structures. */
 enum {
     OPTIONAL_DLL_CHARACTERISTICS = 70,
-    IMPORT_TIMESTAMP = 4, /* then ForwarderChain */
+    IMPORT_TIMESTAMP = 4, /* ForwarderChain follows */
     DELAY_TIMESTAMP = 28
 };
-
-const char *exti__pe_unfit(const struct pe_file *f, uint64_t *at)
-{
-    const struct pe_section *first = &f->sections[0];
-
-    if (at)
-        *at = f->nt_at + 22;
-    if (f->characteristics & IMAGE_FILE_RELOCS_STRIPPED)
-        return "has no relocations (IMAGE_FILE_RELOCS_STRIPPED): a copy could not be loaded beside "
-               "the original";
-    if (at)
-        *at = first->at;
-    if (first->characteristics & IMAGE_SCN_MEM_EXECUTE && !first->raw_size)
-        return "is packed: its first section is code that the file does not hold";
-    return NULL;
-}
 
 int exti__pe_refuse(const struct pe_edit *e, struct exti_error *err)
 {
@@ -47,12 +35,12 @@ static int strip_certificate(struct pe_edit *e, struct exti_error *err)
         return 0;
     if (e->keep == f->file.n)
         return exti__fail(err, EXTI_E_UNSUPPORTED, (uint64_t)d->rva + d->size,
-                          "certificate table: it must go, but %" PRIu64 " bytes follow it",
+                          "certificate table: cannot be removed, as %" PRIu64 " bytes follow it",
                           (uint64_t)f->file.n - d->rva - d->size);
     return exti__pe_put_zeros(e, d->at, 8, "certificate table", err);
 }
 
-/* The directory of bound imports has the old names.  It stands in the headers, outside the sections. */
+/* The bound import directory holds the old names.  It is in the headers, outside the sections. */
 static int strip_bound_directory(struct pe_edit *e, struct exti_error *err)
 {
     const struct pe_directory_entry *d = &e->f->directories[IMAGE_DIRECTORY_ENTRY_BOUND_IMPORT];
@@ -65,12 +53,12 @@ static int strip_bound_directory(struct pe_edit *e, struct exti_error *err)
     if (d->rva < table_end || d->rva >= e->f->size_of_headers)
         return exti__fail(err, EXTI_E_FORMAT, d->at,
                           "bound import directory: at RVA 0x%" PRIx32
-                          ", not behind the section table, from 0x%" PRIx64 " on",
+                          ", not behind the section table, which ends at 0x%" PRIx64,
                           d->rva, table_end);
     rc = exti__pe_at(e->f, d->rva, d->size, "bound imports", &bytes, err);
     if (!rc)
         rc = exti__pe_put_zeros(e, bytes.base, bytes.n, "bound imports", err);
-    return rc ? rc : exti__pe_put_zeros(e, d->at, 8, "directory of bound imports", err);
+    return rc ? rc : exti__pe_put_zeros(e, d->at, 8, "bound import directory", err);
 }
 
 static int unbind(void *user, const struct pe_import *im, struct exti_error *err)
@@ -91,10 +79,10 @@ int exti__pe_strip(struct pe_edit *e, struct exti_error *err)
         rc = strip_bound_directory(e, err);
     if (!rc)
         rc = exti__pe_imports(e->f, unbind, e, err);
-    /* The copies' folder is none that these allow to look in. */
+    /* DependentLoadFlags restrict the search to folders other than that of the copies. */
     if (!rc && e->f->dependent_load_flags)
         rc = exti__pe_put_u16(e, e->f->dependent_load_flags_at, 0, "DependentLoadFlags", err);
-    /* The loader would not take an unsigned copy. */
+    /* The loader would refuse an unsigned copy. */
     if (!rc && characteristics & IMAGE_DLLCHARACTERISTICS_FORCE_INTEGRITY)
         rc = exti__pe_put_u16(
             e, e->f->optional_at + OPTIONAL_DLL_CHARACTERISTICS,

@@ -1,5 +1,5 @@
-/* Constants of the PE/COFF format, under the names that winnt.h gives them, so that every host can build
- * this.  Offsets of fields are counted from the start of the structure they stand in. */
+/* Constants of the PE/COFF format under winnt.h's names, defined here so that every host can build
+ * pe/.  Field offsets count from the start of their structure. */
 #ifndef PE_READ_PE_DEFS_H
 #define PE_READ_PE_DEFS_H
 
@@ -58,10 +58,10 @@ enum pe_directory {
 #define IMAGE_SCN_MEM_READ 0x40000000u
 #define IMAGE_SCN_MEM_WRITE 0x80000000u
 
-#define PE_MOST_SECTIONS 96u      /* Windows maps no image with more */
-#define PE_MOST_DESCRIPTORS 4096u /* imports, and delay imports */
-#define PE_LONGEST_NAME 255u      /* of a DLL */
-#define PE_LONGEST_SYMBOL 0x4000u /* far more than compilers make of C++ names */
-#define PE_MOST_SYMBOLS 0x10000u  /* of one DLL: an ordinal has 16 bits */
+#define PE_MOST_SECTIONS 96u      /* the most that Windows maps */
+#define PE_MOST_DESCRIPTORS 4096u /* of imports, and of delay imports */
+#define PE_LONGEST_NAME 255u      /* a DLL's */
+#define PE_LONGEST_SYMBOL 0x4000u /* far longer than any mangled C++ name */
+#define PE_MOST_SYMBOLS 0x10000u  /* per DLL: ordinals have 16 bits */
 
 #endif

@@ -1,8 +1,10 @@
-/* The data directories: where they lie, and what they tell of the kind of file. */
+/* Checks where the data directories lie, and refuses kinds of files that they reveal. */
+#include "pe/read/pe_directory.h"
+
 #include <inttypes.h>
 
 #include "base/error.h"
-#include "pe/read/pe_read.h"
+#include "pe/read/pe_address.h"
 
 static const char *const names[IMAGE_NUMBEROF_DIRECTORY_ENTRIES] = {
     [IMAGE_DIRECTORY_ENTRY_EXPORT] = "export directory",
@@ -23,7 +25,7 @@ static const char *const names[IMAGE_NUMBEROF_DIRECTORY_ENTRIES] = {
     [15] = "reserved directory",
 };
 
-/* Each lies in one section, but for bound imports, whose home is behind the section table. */
+/* Each directory lies within one section, except bound imports, which follow the section table. */
 static int check_range(const struct pe_file *f, size_t i, struct exti_error *err)
 {
     const struct pe_directory_entry *d = &f->directories[i];
@@ -40,7 +42,7 @@ static int check_range(const struct pe_file *f, size_t i, struct exti_error *err
                       names[i], d->size, d->rva);
 }
 
-/* The one directory that is told by its place in the file: behind all else, where no section is. */
+/* The only directory with a file offset in place of an RVA: it follows everything else. */
 static int check_certificates(struct pe_file *f, struct exti_error *err)
 {
     const struct pe_directory_entry *d = &f->directories[IMAGE_DIRECTORY_ENTRY_SECURITY];
@@ -52,9 +54,9 @@ static int check_certificates(struct pe_file *f, struct exti_error *err)
         return 0;
     if (d->rva % 8 || d->rva < f->raw_end)
         return exti__fail(err, EXTI_E_FORMAT, d->at,
-                          "certificate table: at 0x%" PRIx32
-                          " in the file, not at a multiple of 8 from 0x%" PRIx64 ", where the "
-                          "sections' contents end",
+                          "certificate table: its file offset 0x%" PRIx32
+                          " is not a multiple of 8 from 0x%" PRIx64
+                          " on, where the sections' contents end",
                           d->rva, f->raw_end);
     rc = exti__span_sub(f->file, d->rva, d->size, "certificate table", &s, err);
     if (!rc && s.base + s.n == f->file.n)
@@ -62,8 +64,8 @@ static int check_certificates(struct pe_file *f, struct exti_error *err)
     return rc;
 }
 
-/* Its own first field tells how much of it there is; the directory's size was wrong for years.
- * CHPEMetadataPointer marks files with a second set of tables for another machine. */
+/* The structure's first field holds its size; linkers wrote a wrong size into the directory for
+ * years. CHPEMetadataPointer marks files with a second set of tables for another machine. */
 static int read_load_config(struct pe_file *f, struct exti_error *err)
 {
     const struct pe_directory_entry *d = &f->directories[IMAGE_DIRECTORY_ENTRY_LOAD_CONFIG];
@@ -92,9 +94,10 @@ static int read_load_config(struct pe_file *f, struct exti_error *err)
     c = exti__cur(s, false);
     exti__cur_skip(&c, chpe_at);
     if ((word == 8 ? exti__cur_u64(&c) : exti__cur_u32(&c)) != 0)
-        return exti__fail(err, EXTI_E_UNSUPPORTED, s.base + chpe_at,
-                          "load configuration: CHPEMetadataPointer is set: an ARM64EC or ARM64X "
-                          "file, which has tables for two machines");
+        return exti__fail(
+            err, EXTI_E_UNSUPPORTED, s.base + chpe_at,
+            "load configuration: CHPEMetadataPointer is set: ARM64EC and ARM64X files, "
+            "with tables for two machines, are not supported");
     return 0;
 }
 

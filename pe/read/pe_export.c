@@ -1,14 +1,18 @@
-/* The export directory: three tables, of addresses by ordinal, of names, and of the names' ordinals. */
+/* Reads the export directory and its three tables: addresses by ordinal, names, the names'
+ * ordinals. */
+#include "pe/read/pe_export.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "pe/read/pe_priv.h"
+#include "pe/read/pe_address.h"
 
 static const char what[] = "export directory";
 
-static int read_header(const struct pe_file *f, struct pe_exports *x, struct exti_error *err)
+static int read_export_directory(const struct pe_file *f, struct pe_exports *x,
+                                 struct exti_error *err)
 {
     const struct pe_directory_entry *d = &f->directories[IMAGE_DIRECTORY_ENTRY_EXPORT];
     struct exti_span s;
@@ -50,8 +54,8 @@ static int check_counts(const struct pe_exports *x, struct exti_error *err)
                           x->function_count, PE_MOST_SYMBOLS);
     if (x->function_count && x->base > PE_MOST_SYMBOLS - x->function_count)
         return exti__fail(err, EXTI_E_FORMAT, x->at + 16,
-                          "%s: Base is %" PRIu32 ", so that %" PRIu32
-                          " functions have ordinals past 16 bits",
+                          "%s: Base is %" PRIu32 ", which gives %" PRIu32
+                          " functions ordinals of more than 16 bits",
                           what, x->base, x->function_count);
     if (x->name_count > PE_MOST_SYMBOLS)
         return exti__fail(err, EXTI_E_FORMAT, x->at + 24,
@@ -64,33 +68,42 @@ struct tables {
     struct exti_span functions, names, ordinals;
 };
 
-/* A table that has no entries may be anywhere. */
-static int open_table(const struct pe_file *f, const struct pe_exports *x, uint32_t field,
-                      uint32_t rva, uint64_t size, const char *name, struct exti_span *out,
-                      struct exti_error *err)
+struct table_place {
+    const char *name;
+    uint32_t field; /* offset of the field with its RVA in the export directory */
+    uint32_t rva;
+    uint64_t size;
+};
+
+/* A table without entries may have any RVA. */
+static int open_table(const struct pe_file *f, const struct pe_exports *x, struct table_place p,
+                      struct exti_span *out, struct exti_error *err)
 {
     *out = exti__span(NULL, 0);
-    if (!size)
+    if (!p.size)
         return 0;
-    return exti__pe_error_at(exti__pe_at(f, rva, size, name, out, err), x->at + field, err);
+    return exti__pe_error_at(exti__pe_at(f, p.rva, p.size, p.name, out, err), x->at + p.field, err);
 }
 
 static int open_tables(const struct pe_file *f, const struct pe_exports *x, struct tables *t,
                        struct exti_error *err)
 {
-    int rc = open_table(f, x, 28, x->functions_rva, (uint64_t)x->function_count * 4,
-                        "export address table", &t->functions, err);
+    const struct table_place functions = {"export address table", 28, x->functions_rva,
+                                          (uint64_t)x->function_count * 4};
+    const struct table_place names = {"export name table", 32, x->names_rva,
+                                      (uint64_t)x->name_count * 4};
+    const struct table_place ordinals = {"export ordinal table", 36, x->ordinals_rva,
+                                         (uint64_t)x->name_count * 2};
+    int rc = open_table(f, x, functions, &t->functions, err);
 
     if (!rc)
-        rc = open_table(f, x, 32, x->names_rva, (uint64_t)x->name_count * 4, "export name table",
-                        &t->names, err);
+        rc = open_table(f, x, names, &t->names, err);
     if (!rc)
-        rc = open_table(f, x, 36, x->ordinals_rva, (uint64_t)x->name_count * 2,
-                        "export ordinal table", &t->ordinals, err);
+        rc = open_table(f, x, ordinals, &t->ordinals, err);
     return rc;
 }
 
-static uint32_t entry(struct exti_span table, size_t i, size_t size)
+static uint32_t table_entry(struct exti_span table, size_t i, size_t size)
 {
     struct exti_cur c = exti__cur(table, false);
 
@@ -105,7 +118,7 @@ int exti__pe_exports_open(const struct pe_file *f, struct pe_exports *out, struc
     int rc = 0;
 
     if (f->directories[IMAGE_DIRECTORY_ENTRY_EXPORT].rva) {
-        rc = read_header(f, &x, err);
+        rc = read_export_directory(f, &x, err);
         if (!rc)
             rc = check_counts(&x, err);
         if (!rc)
@@ -116,10 +129,10 @@ int exti__pe_exports_open(const struct pe_file *f, struct pe_exports *out, struc
     return rc;
 }
 
-/* ---- the exports ------------------------------------------------------------------------------------- */
+/* ---- the exports ----------------------------------------------------------------------------- */
 
-/* The names of each slot, as lists through `next` in the order of the table of names; both hold
- * indices plus 1. */
+/* The names of each slot, linked through `next` in the order of the export name table.  Both arrays
+ * hold indices plus 1; 0 ends a list. */
 struct name_lists {
     uint32_t *first, *next;
 };
@@ -132,7 +145,7 @@ static int list_names(const struct pe_exports *x, const struct tables *t, struct
     if (!l->first || !l->next)
         return exti__fail_nomem(err);
     for (uint32_t i = x->name_count; i-- > 0;) {
-        uint32_t slot = entry(t->ordinals, i, 2);
+        uint32_t slot = table_entry(t->ordinals, i, 2);
 
         if (slot >= x->function_count)
             return exti__fail(err, EXTI_E_FORMAT, t->ordinals.base + i * 2,
@@ -145,7 +158,7 @@ static int list_names(const struct pe_exports *x, const struct tables *t, struct
     return 0;
 }
 
-/* What lies in the directory's own range is the name of a symbol elsewhere. */
+/* The loader takes an address in the directory's own range for a forwarder's text. */
 static int read_forwarder(const struct pe_file *f, const struct pe_exports *x, struct pe_export *e,
                           struct exti_error *err)
 {
@@ -161,28 +174,28 @@ static int read_forwarder(const struct pe_file *f, const struct pe_exports *x, s
         return rc;
     dot = strrchr(e->forwarder, '.');
     if (!dot || dot == e->forwarder || !dot[1])
-        return exti__fail(err, EXTI_E_FORMAT, e->slot_at,
-                          "forwarder of ordinal %" PRIu32 ": not of the form DLL.symbol",
-                          e->ordinal);
+        return exti__fail(
+            err, EXTI_E_FORMAT, e->slot_at,
+            "forwarder of ordinal %" PRIu32 ": its text is not of the form DLL.symbol", e->ordinal);
     return 0;
 }
 
 static int read_export_name(const struct pe_file *f, const struct tables *t, uint32_t i,
                             const char **name, struct exti_error *err)
 {
-    return exti__pe_error_at(
-        exti__pe_string(f, entry(t->names, i, 4), PE_LONGEST_SYMBOL, "exported symbol", name, err),
-        t->names.base + i * 4, err);
+    return exti__pe_error_at(exti__pe_string(f, table_entry(t->names, i, 4), PE_LONGEST_SYMBOL,
+                                             "exported symbol", name, err),
+                             t->names.base + i * 4, err);
 }
 
-static int walk(const struct pe_file *f, const struct pe_exports *x, const struct tables *t,
-                const struct name_lists *l,
-                int (*each)(void *user, const struct pe_export *e, struct exti_error *err),
-                void *user, struct exti_error *err)
+static int visit_slots(const struct pe_file *f, const struct pe_exports *x, const struct tables *t,
+                       const struct name_lists *l,
+                       int (*each)(void *user, const struct pe_export *e, struct exti_error *err),
+                       void *user, struct exti_error *err)
 {
     for (uint32_t slot = 0; slot < x->function_count; slot++) {
         struct pe_export e = {.ordinal = x->base + slot,
-                              .rva = entry(t->functions, slot, 4),
+                              .rva = table_entry(t->functions, slot, 4),
                               .slot_at = t->functions.base + (uint64_t)slot * 4};
         uint32_t i = l->first[slot];
         int rc;
@@ -214,7 +227,7 @@ int exti__pe_exports(const struct pe_file *f, const struct pe_exports *x,
     if (!rc)
         rc = list_names(x, &t, &l, err);
     if (!rc)
-        rc = walk(f, x, &t, &l, each, user, err);
+        rc = visit_slots(f, x, &t, &l, each, user, err);
     exti__free(l.first);
     exti__free(l.next);
     return rc;

@@ -1,5 +1,7 @@
-/* Describing a DLL: the read operation.  What is imported or exported by ordinal alone is called "#12",
- * which no compiler makes of a name. */
+/* Describes a DLL for the loader.  A symbol without a name gets its ordinal as "#12", which no
+ * compiler emits. */
+#include "pe/read/pe_image.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,17 +9,19 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "pe/read/pe_priv.h"
+#include "pe/read/pe_address.h"
+#include "pe/read/pe_export.h"
+#include "pe/read/pe_import.h"
 
-/* ---- what the directories tell ------------------------------------------------------------------------ */
+/* ---- build ID, thread-local data, header room ------------------------------------------------ */
 
 enum {
     DEBUG_TYPE_CODEVIEW = 2,
-    CODEVIEW_RSDS = 0x53445352, /* PDB 7.0; GNU ld's --build-id writes it too */
+    CODEVIEW_RSDS = 0x53445352, /* PDB 7.0; also GNU ld's --build-id */
     ID_SIZE = 32 + 8 + 1
 };
 
-/* The GUID's and age's digits in the order in which symbol servers file a PDB. */
+/* The digits of GUID and age in the order under which symbol servers file a PDB. */
 static int add_codeview(struct exti_span data, struct exti_image *im, struct exti_error *err)
 {
     struct exti_cur c = exti__cur(data, false);
@@ -46,7 +50,7 @@ static int add_codeview(struct exti_span data, struct exti_image *im, struct ext
     return 0;
 }
 
-static int add_build_id(const struct pe_file *f, struct exti_image *im, struct exti_error *err)
+static int add_pdb_id(const struct pe_file *f, struct exti_image *im, struct exti_error *err)
 {
     const struct pe_directory_entry *d = &f->directories[IMAGE_DIRECTORY_ENTRY_DEBUG];
     struct exti_span s, data;
@@ -97,13 +101,13 @@ static int add_tls(const struct pe_file *f, struct exti_image *im, struct exti_e
     if (end < start || end - start > f->size_of_image)
         return exti__fail(err, EXTI_E_FORMAT, s.base,
                           "TLS directory: its data from 0x%" PRIx64 " to 0x%" PRIx64
-                          " are not in the image",
+                          " do not fit into the image",
                           start, end);
     im->info.tls_size = end - start + zeros;
     return 0;
 }
 
-/* Zero bytes up to what comes next: the bound imports, if there are any, or the first section. */
+/* Zero bytes behind the section table, up to bound imports or the first section. */
 static uint64_t header_room(const struct pe_file *f)
 {
     uint64_t at = f->sections_at + f->section_count * SECTION_HEADER_SIZE, n = 0;
@@ -113,15 +117,15 @@ static uint64_t header_room(const struct pe_file *f)
     return n;
 }
 
-/* ---- symbols ------------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 struct symbols {
     const struct pe_file *f;
     struct exti_image *im;
-    bool counting;     /* the first of two passes, which measures im->strings */
+    bool counting;     /* first of two passes: measures im->strings */
     size_t room, used; /* of im->strings */
     uint64_t imports;  /* counted */
-    int32_t library;   /* index of the import at hand, from 1 */
+    int32_t library;   /* index of the current import, from 1 */
     uint32_t flags;    /* of its symbols */
 };
 
@@ -155,8 +159,8 @@ static int add_export(void *user, const struct pe_export *e, struct exti_error *
     return exti__image_add_symbol(x->im, s, err);
 }
 
-/* Tables of several DLLs that are one and the same would otherwise ask for far more memory than the file
- * has bytes. */
+/* Caps the count: several descriptors may share one table, so a small file could otherwise name far
+ * more symbols than it has bytes. */
 static int add_import_symbol(void *user, const char *name, uint16_t ordinal, struct exti_error *err)
 {
     struct symbols *x = user;
@@ -169,7 +173,7 @@ static int add_import_symbol(void *user, const char *name, uint16_t ordinal, str
         return exti__image_add_symbol(x->im, s, err);
     if (++x->imports > x->f->file.n / 4)
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
-                          "imports: more symbols than the file has room to name");
+                          "imports: more symbols than fit into a file of this size");
     return 0;
 }
 
@@ -185,7 +189,7 @@ static int add_import(void *user, const struct pe_import *im, struct exti_error 
     return rc ? rc : exti__pe_import_symbols(x->f, im, add_import_symbol, x, err);
 }
 
-static int walk_symbols(struct symbols *x, const struct pe_exports *exports, struct exti_error *err)
+static int scan_symbols(struct symbols *x, const struct pe_exports *exports, struct exti_error *err)
 {
     int rc = exti__pe_exports(x->f, exports, add_export, x, err);
 
@@ -202,19 +206,19 @@ static int add_symbols(const struct pe_file *f, struct exti_image *im, struct ex
     if (rc)
         return rc;
     im->info.id = exports.dll;
-    rc = walk_symbols(&x, &exports, err);
+    rc = scan_symbols(&x, &exports, err);
     if (rc)
         return rc;
     im->strings = exti__alloc(x.room);
     if (!im->strings)
         return exti__fail_nomem(err);
     x.counting = false;
-    return walk_symbols(&x, &exports, err);
+    return scan_symbols(&x, &exports, err);
 }
 
-/* ---- the file -------------------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
-static int describe(const struct pe_file *f, struct exti_image *im, struct exti_error *err)
+static int describe_dll(const struct pe_file *f, struct exti_image *im, struct exti_error *err)
 {
     const struct pe_directory_entry *certificates = &f->directories[IMAGE_DIRECTORY_ENTRY_SECURITY];
     int rc;
@@ -234,7 +238,7 @@ static int describe(const struct pe_file *f, struct exti_image *im, struct exti_
         im->info.flags |= EXTI_IMAGE_FORCE_INTEGRITY;
     if (!(f->characteristics & IMAGE_FILE_RELOCS_STRIPPED))
         im->info.flags |= EXTI_IMAGE_RELOCATABLE;
-    rc = add_build_id(f, im, err);
+    rc = add_pdb_id(f, im, err);
     if (!rc)
         rc = add_tls(f, im, err);
     return rc ? rc : add_symbols(f, im, err);
@@ -247,7 +251,7 @@ int exti__pe_read(struct exti_span file, struct exti_image *im, struct exti_erro
 
     if (rc)
         return rc;
-    rc = describe(&f, im, err);
+    rc = describe_dll(&f, im, err);
     exti__pe_close(&f);
     if (rc)
         exti__image_clear(im);

@@ -1,9 +1,11 @@
-/* Import and delay import descriptors, and the symbols they name. */
+/* Reads import and delay import descriptors and the symbols that they name. */
+#include "pe/read/pe_import.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/error.h"
-#include "pe/read/pe_priv.h"
+#include "pe/read/pe_address.h"
 
 typedef int (*import_fn)(void *user, const struct pe_import *im, struct exti_error *err);
 
@@ -20,9 +22,9 @@ static struct what what_of(bool delay, size_t i)
     return w;
 }
 
-/* Names that the loader can be given: printable, in ASCII. */
-static int read_name(const struct pe_file *f, struct pe_import *im, const char *what,
-                     struct exti_error *err)
+/* A DLL's name is printable ASCII: the loader finds no other. */
+static int read_dll_name(const struct pe_file *f, struct pe_import *im, const char *what,
+                         struct exti_error *err)
 {
     int rc = exti__pe_error_at(
         exti__pe_string(f, im->name_rva, PE_LONGEST_NAME, what, &im->name, err), im->name_at, err);
@@ -32,8 +34,8 @@ static int read_name(const struct pe_file *f, struct pe_import *im, const char *
     for (const char *p = im->name; *p; p++)
         if (*p < ' ' || *p > '~')
             return exti__fail(err, EXTI_E_FORMAT, im->name_at,
-                              "%s: its name has the byte 0x%02x, which no DLL's name has", what,
-                              (unsigned)(unsigned char)*p);
+                              "%s: its name has the byte 0x%02x, which is not printable ASCII",
+                              what, (unsigned)(unsigned char)*p);
     if (!*im->name)
         return exti__fail(err, EXTI_E_FORMAT, im->name_at, "%s: its name is empty", what);
     return 0;
@@ -46,23 +48,23 @@ static int check_tables(const struct pe_file *f, const struct pe_import *im, uin
 
     if (!exti__pe_section_of(f, im->iat_rva))
         return exti__fail(err, EXTI_E_FORMAT, im->at + iat_field,
-                          "%s: its address table's RVA 0x%" PRIx32 " is outside of all sections",
-                          what, im->iat_rva);
+                          "%s: its address table's RVA 0x%" PRIx32 " is in no section", what,
+                          im->iat_rva);
     return exti__pe_error_at(exti__pe_from(f, im->lookup_rva, what, &unused, err), im->lookup_at,
                              err);
 }
 
-/* ---- import descriptors ------------------------------------------------------------------------------ */
+/* ---- import descriptors ---------------------------------------------------------------------- */
 
-/* Borland's linker left rubbish in OriginalFirstThunk; Windows takes what is no address inside the
- * image for none. */
+/* Borland's linker left garbage in OriginalFirstThunk.  Windows ignores the field unless it is an
+ * RVA inside the image. */
 static bool has_lookup(const struct pe_file *f, uint32_t rva)
 {
     return rva >= f->size_of_headers && rva < f->size_of_image;
 }
 
-static int read_import(const struct pe_file *f, struct exti_span s, size_t i, struct pe_import *im,
-                       bool *end, struct exti_error *err)
+static int read_import_descriptor(const struct pe_file *f, struct exti_span s, size_t i,
+                                  struct pe_import *im, bool *end, struct exti_error *err)
 {
     struct exti_cur c = exti__cur(s, false);
     const struct what w = what_of(false, i);
@@ -74,27 +76,30 @@ static int read_import(const struct pe_file *f, struct exti_span s, size_t i, st
     exti__cur_skip(&c, 4);
     im->name_rva = exti__cur_u32(&c);
     im->iat_rva = exti__cur_u32(&c);
-    /* Either ends the list for the loader, which then looks at no other field. */
+    /* The loader ends the list at either, whatever the other fields hold. */
     *end = !im->name_rva || !im->iat_rva;
     if (*end)
         return 0;
-    rc = read_name(f, im, w.text, err);
+    rc = read_dll_name(f, im, w.text, err);
     if (rc)
         return rc;
     im->lookup_at = im->at;
     if (!has_lookup(f, im->lookup_rva)) {
         if (im->timestamp)
-            return exti__fail(err, EXTI_E_UNSUPPORTED, im->at + 4,
-                              "%s: bound to %s, whose symbols' names are lost", w.text, im->name);
+            return exti__fail(
+                err, EXTI_E_UNSUPPORTED, im->at + 4,
+                "%s: bound to %s without an import lookup table, so its symbols' names are "
+                "lost",
+                w.text, im->name);
         im->lookup_rva = im->iat_rva;
         im->lookup_at = im->at + 16;
     }
     return check_tables(f, im, 16, w.text, err);
 }
 
-/* ---- delay import descriptors ------------------------------------------------------------------------- */
+/* ---- delay import descriptors ---------------------------------------------------------------- */
 
-/* Fields of version 1 hold addresses, as only 32-bit files can. */
+/* Fields of version 1, which only 32-bit files can have, hold addresses in place of RVAs. */
 static int to_rva(const struct pe_file *f, const struct pe_import *im, uint32_t field,
                   uint32_t *value, const char *what, struct exti_error *err)
 {
@@ -108,8 +113,8 @@ static int to_rva(const struct pe_file *f, const struct pe_import *im, uint32_t 
     return 0;
 }
 
-static int read_delay_import(const struct pe_file *f, struct exti_span s, size_t i,
-                             struct pe_import *im, bool *end, struct exti_error *err)
+static int read_delay_descriptor(const struct pe_file *f, struct exti_span s, size_t i,
+                                 struct pe_import *im, bool *end, struct exti_error *err)
 {
     struct exti_cur c = exti__cur(s, false);
     const struct what w = what_of(true, i);
@@ -131,7 +136,8 @@ static int read_delay_import(const struct pe_file *f, struct exti_span s, size_t
     if (im->by_address && f->plus)
         return exti__fail(err, EXTI_E_FORMAT, im->at,
                           "%s: attributes 0x%" PRIx32
-                          " say that it holds addresses, which a 64-bit file cannot",
+                          " mean that its fields hold addresses, but those of a 64-bit file "
+                          "do not fit",
                           w.text, attributes);
     rc = to_rva(f, im, 4, &im->name_rva, w.text, err);
     if (!rc)
@@ -139,14 +145,14 @@ static int read_delay_import(const struct pe_file *f, struct exti_span s, size_t
     if (!rc)
         rc = to_rva(f, im, 16, &im->lookup_rva, w.text, err);
     if (!rc)
-        rc = read_name(f, im, w.text, err);
+        rc = read_dll_name(f, im, w.text, err);
     return rc ? rc : check_tables(f, im, 12, w.text, err);
 }
 
-/* ---- both ------------------------------------------------------------------------------------------------ */
+/* ---- both ------------------------------------------------------------------------------------ */
 
-static int walk(const struct pe_file *f, bool delay, import_fn each, void *user,
-                struct exti_error *err)
+static int visit_descriptors(const struct pe_file *f, bool delay, import_fn each, void *user,
+                             struct exti_error *err)
 {
     const struct pe_directory_entry *d =
         &f->directories[delay ? IMAGE_DIRECTORY_ENTRY_DELAY_IMPORT : IMAGE_DIRECTORY_ENTRY_IMPORT];
@@ -167,8 +173,8 @@ static int walk(const struct pe_file *f, bool delay, import_fn each, void *user,
                               "%s: no end after %zu descriptors", what, i);
         rc = exti__span_sub(all, i * size, size, what, &one, err);
         if (!rc)
-            rc = delay ? read_delay_import(f, one, i, &im, &end, err)
-                       : read_import(f, one, i, &im, &end, err);
+            rc = delay ? read_delay_descriptor(f, one, i, &im, &end, err)
+                       : read_import_descriptor(f, one, i, &im, &end, err);
         if (!rc && !end)
             rc = each(user, &im, err);
     }
@@ -177,15 +183,15 @@ static int walk(const struct pe_file *f, bool delay, import_fn each, void *user,
 
 int exti__pe_imports(const struct pe_file *f, import_fn each, void *user, struct exti_error *err)
 {
-    int rc = walk(f, false, each, user, err);
+    int rc = visit_descriptors(f, false, each, user, err);
 
-    return rc ? rc : walk(f, true, each, user, err);
+    return rc ? rc : visit_descriptors(f, true, each, user, err);
 }
 
-/* ---- symbols ------------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
-/* One entry of a table of names: an ordinal behind a set high bit, or the RVA of a hint and a name.  In
- * a delay import by address the entry is an address as well. */
+/* One entry of an import lookup table: an ordinal with the high bit set, or the RVA of a hint and a
+ * name.  In a delay import by address it is an address, too. */
 static int read_symbol(const struct pe_file *f, const struct pe_import *im, uint64_t at,
                        uint64_t entry, const char **name, uint16_t *ordinal, struct exti_error *err)
 {

@@ -1,11 +1,12 @@
-/* The section table, and how it takes addresses in memory to places in the file. */
+/* Reads the section table. */
+#include "pe/read/pe_section.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "pe/read/pe_read.h"
 
 static int section_fail(const struct pe_section *s, uint32_t field, struct exti_error *err,
                         const char *what, uint32_t is, const char *not_what, uint64_t right)
@@ -33,9 +34,11 @@ static int read_section(struct pe_section *s, struct exti_span header, struct ex
     if (!s->virtual_size)
         s->virtual_size = s->raw_size;
     if (!s->virtual_size)
-        return exti__fail(err, EXTI_E_FORMAT, s->at + VIRTUAL_SIZE,
-                          "section %s: empty, which Windows does not load", s->name);
-    /* Without a place in the file there is nothing of it there. */
+        return exti__fail(
+            err, EXTI_E_FORMAT, s->at + VIRTUAL_SIZE,
+            "section %s: VirtualSize and SizeOfRawData are 0, which Windows does not load",
+            s->name);
+    /* A section without PointerToRawData has no bytes in the file, whatever its SizeOfRawData. */
     if (!s->raw_offset)
         s->raw_size = 0;
     return exti__cur_end(&c, "section header", err);
@@ -75,14 +78,14 @@ static int check_place_in_file(const struct pe_file *f, const struct pe_section 
     if (s->raw_size % f->file_alignment)
         return section_fail(s, SIZE_OF_RAW_DATA, err, "SizeOfRawData", s->raw_size,
                             "a multiple of FileAlignment", f->file_alignment);
-    /* Windows maps such files as they are, without looking at the sections. */
+    /* Windows maps such files flat and ignores their section table. */
     if (f->section_alignment < 4096 && s->rva != s->raw_offset)
         return section_fail(s, POINTER_TO_RAW_DATA, err, "PointerToRawData", s->raw_offset,
-                            "its VirtualAddress, as SectionAlignment is below a page,", s->rva);
+                            "its VirtualAddress (SectionAlignment is below a page)", s->rva);
     return exti__span_sub(f->file, s->raw_offset, s->raw_size, "section contents", &raw, err);
 }
 
-/* Contents must not be shared: an edit of one section would be one of another as well. */
+/* Sections must not share bytes: an edit of one would change the other. */
 static int check_overlap(const struct pe_file *f, const struct pe_section *s,
                          struct exti_error *err)
 {
@@ -128,78 +131,4 @@ int exti__pe_read_sections(struct pe_file *f, uint64_t table_end, struct exti_er
             f->raw_end = (uint64_t)s->raw_offset + s->raw_size;
     }
     return 0;
-}
-
-/* ---- from addresses to bytes --------------------------------------------------------------------------- */
-
-/* Bytes from the section's start to the next section. */
-static uint64_t reach(const struct pe_file *f, const struct pe_section *s)
-{
-    uint64_t n = s->virtual_size;
-
-    exti__align(n, f->section_alignment, &n);
-    return n;
-}
-
-const struct pe_section *exti__pe_section_of(const struct pe_file *f, uint32_t rva)
-{
-    for (size_t i = 0; i < f->section_count; i++) {
-        const struct pe_section *s = &f->sections[i];
-
-        if (rva >= s->rva && rva - s->rva < reach(f, s))
-            return s;
-    }
-    return NULL;
-}
-
-int exti__pe_from(const struct pe_file *f, uint32_t rva, const char *what, struct exti_span *out,
-                  struct exti_error *err)
-{
-    const struct pe_section *s = exti__pe_section_of(f, rva);
-    uint64_t n;
-
-    if (!s && rva < f->size_of_headers)
-        return exti__span_sub(f->file, rva, f->size_of_headers - rva, what, out, err);
-    if (!s)
-        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
-                          "%s: RVA 0x%" PRIx32 " is outside of all sections", what, rva);
-    n = reach(f, s);
-    if (n > s->raw_size)
-        n = s->raw_size;
-    if (rva - s->rva >= n)
-        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
-                          "%s: RVA 0x%" PRIx32 " is in section %s, but not in the file", what, rva,
-                          s->name);
-    return exti__span_sub(f->file, (uint64_t)s->raw_offset + (rva - s->rva), n - (rva - s->rva),
-                          what, out, err);
-}
-
-int exti__pe_at(const struct pe_file *f, uint32_t rva, uint64_t len, const char *what,
-                struct exti_span *out, struct exti_error *err)
-{
-    struct exti_span s;
-    int rc = exti__pe_from(f, rva, what, &s, err);
-
-    return rc ? rc : exti__span_sub(s, 0, len, what, out, err);
-}
-
-int exti__pe_string(const struct pe_file *f, uint32_t rva, size_t most, const char *what,
-                    const char **out, struct exti_error *err)
-{
-    struct exti_span s;
-    int rc = exti__pe_from(f, rva, what, &s, err);
-
-    if (rc)
-        return rc;
-    if (s.n > most && !memchr(s.p, 0, most + 1))
-        return exti__fail(err, EXTI_E_FORMAT, s.base, "%s: string is longer than %zu bytes", what,
-                          most);
-    return exti__span_cstr(s, 0, what, out, err);
-}
-
-int exti__pe_error_at(int rc, uint64_t at, struct exti_error *err)
-{
-    if (rc == EXTI_E_FORMAT && err && err->offset == EXTI_NO_OFFSET)
-        err->offset = at;
-    return rc;
 }

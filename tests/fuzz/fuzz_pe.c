@@ -1,15 +1,18 @@
-/* Reads and edits whatever the bytes are, as a PE file.  The first byte chooses the edits, the next three a
- * place to spoil the result at; the file follows.  Ends the process where a promise is broken: the judge
- * has nothing to say about the copy of a sound file, and editing the copy once more changes nothing. */
+/* Reads and edits arbitrary bytes as a PE file.  The first byte chooses the edits, the next three
+ * where to corrupt the result; the file follows.  Aborts when a promise is broken: the check finds
+ * no fault with the copy of a sound file, and editing the copy once more changes nothing. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/plan.h"
-#include "pe/check/pe_check_priv.h"
+#include "pe/check/pe_check.h"
+#include "pe/edit/pe_checksum.h"
 #include "pe/pe_format.h"
-#include "pe/read/pe_priv.h"
+#include "pe/read/pe_address.h"
+#include "pe/read/pe_export.h"
+#include "pe/read/pe_import.h"
 #include "tests/unit/pe/pe_toy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -59,18 +62,18 @@ static int ignore(void *user, const struct exti_error *finding)
     return 0;
 }
 
-/* The corpus is made of whole files, so replaying it sets this; a fuzzer's files contradict themselves
- * in ways that only the judge can tell. */
+/* Replaying the corpus sets this, since its files are whole.  A fuzzer's files contradict
+ * themselves in ways that only the check finds. */
 static bool is_whole(void)
 {
     return getenv("EXTI_FUZZ_WHOLE") != NULL;
 }
 
-/* ---- everything that can be walked ------------------------------------------------------------------ */
+/* ---- reading everything ----------------------------------------------------------- */
 
 struct walked {
     const struct pe_file *f;
-    uint64_t sum; /* so that nothing read can be left out as unused */
+    uint64_t sum; /* keeps the compiler from dropping unused reads */
 };
 
 static int see_symbol(void *user, const char *name, uint16_t ordinal, struct exti_error *err)
@@ -106,7 +109,7 @@ static int see_export(void *user, const struct pe_export *e, struct exti_error *
     return 0;
 }
 
-/* Every address of the image, and one in a page's worth beyond, leads into the file or nowhere. */
+/* Every address of the image, and one per page beyond it, leads into the file or nowhere. */
 static void walk_addresses(struct walked *w)
 {
     struct exti_span s;
@@ -116,7 +119,7 @@ static void walk_addresses(struct walked *w)
             w->sum += s.p[0] + s.p[s.n - 1];
 }
 
-static void walk(struct exti_span file)
+static void read_everything(struct exti_span file)
 {
     struct pe_exports x;
     struct pe_file f;
@@ -136,7 +139,7 @@ static void walk(struct exti_span file)
         printf(" ");
 }
 
-/* ---- the promises ------------------------------------------------------------------------------------ */
+/* ---- the promises ---------------------------------------------------------------------------- */
 
 static int must_not_report(void *user, const struct exti_error *finding)
 {
@@ -151,11 +154,11 @@ static int count_finding(void *user, const struct exti_error *finding)
     return 1;
 }
 
-/* By the judge's own rules, without the excuse that a file was no better before. */
+/* By the check's own rules, with no excuse from the original. */
 static bool is_sound(struct exti_span file)
 {
     size_t findings = 0;
-    struct pe_check c = {.judge = {.report = count_finding, .user = &findings, .strict = true}};
+    struct pe_check c = {.findings = {.report = count_finding, .user = &findings, .strict = true}};
     bool sound;
 
     if (!is_whole() || exti__pe_check_open(&c, file, file, &sound, NULL))
@@ -166,10 +169,10 @@ static bool is_sound(struct exti_span file)
     return sound && !findings;
 }
 
-static void judge(struct exti_span before, struct exti_span after, const struct exti_request *req,
-                  const struct exti_plan *plan)
+static void check_copy(struct exti_span before, struct exti_span after,
+                       const struct exti_request *req, const struct exti_plan *plan)
 {
-    static char with[] = "the judge finds fault with a copy",
+    static char with[] = "the check finds fault with a copy",
                 without[] = "verifying finds fault with a copy";
     struct exti_error err = {.code = EXTI_OK};
 
@@ -178,7 +181,7 @@ static void judge(struct exti_span before, struct exti_span after, const struct 
         return;
     }
     if (exti__pe_format.check(before, after, req, plan, must_not_report, with, &err))
-        broken("the judge cannot look at an accepted file", &err);
+        broken("the check cannot read an accepted file", &err);
     if (exti__pe_format.check(before, after, NULL, NULL, must_not_report, without, &err))
         broken("verifying cannot look at an accepted file", &err);
 }
@@ -212,7 +215,7 @@ static void use_plan(const struct exti_plan *plan, struct exti_span file,
     memset(&described, 0, sizeof described);
     exti__pe_format.read(copy, &described, NULL);
     exti__image_clear(&described);
-    judge(file, copy, req, plan);
+    check_copy(file, copy, req, plan);
     if (is_sound(file))
         edit_again(copy, req);
     image[spoil_at % n] ^= (uint8_t)(spoil_at >> 16 | 1);
@@ -248,7 +251,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(&image, 0, sizeof image);
     exti__pe_format.read(file, &image, NULL);
     exti__image_clear(&image);
-    walk(file);
+    read_everything(file);
     exti__pe_format.check(file, file, NULL, NULL, ignore, NULL, NULL);
     spoil_at = data[1] | (size_t)data[2] << 8 | (size_t)data[3] << 16;
     edit(file, &edits[data[0] % count], spoil_at);

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Makes testdata/corpus/pe anew: what GNU ld and lld make of testdata/src/pe, and the hand-made files of
-# hostile_pe.c, each behind the four bytes that fuzz_pe.c reads.
+# Makes testdata/corpus/pe anew from testdata/src/pe with GNU ld and lld, and from the handmade
+# files of hostile_pe.c.  Each file follows the four bytes that fuzz_pe.c reads.
 #
 #   tests/fuzz/make_pe_corpus.sh [DIR]
 set -eu
@@ -36,6 +36,7 @@ for name in large low fixed merged; do
     keep lld-x64 "$name"
 done
 
-"${CC:-cc}" -std=c11 -iquote "$here" -I"$here/include" -o "$work/hostile" "$here/tests/fuzz/hostile_pe.c"
+"${CC:-cc}" -std=c11 -iquote "$here" -I"$here/include" -o "$work/hostile" \
+    "$here/tests/fuzz/hostile_pe.c"
 "$work/hostile" "$out"
 du -bsc "$out" | tail -n 1

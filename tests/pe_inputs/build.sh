@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds DLLs of every shape that GNU ld and lld make here.
+# Builds DLLs of every shape that GNU ld and lld can produce here.
 #
 #   tests/pe_inputs/build.sh DIR
 #
@@ -46,11 +46,11 @@ run() {
     return 1
 }
 
-# ---- GNU ld -------------------------------------------------------------------------------------------
+# ---- GNU ld --------------------------------------------------------------------------------------
 
 build_gnu() { # MACHINE TRIPLE
     local d=gnu-$1 cc=$2-gcc
-    # Their run-time library would bring hundreds of symbols that no test asks for.
+    # The run-time library would add hundreds of symbols that no test needs.
     local link=("$cc" -shared -O1 -nostdlib -Wl,--no-insert-timestamp -Wl,-e,0
         "-ffile-prefix-map=$here=." "-ffile-prefix-map=$PWD=.")
     mkdir -p "$d"
@@ -62,12 +62,12 @@ build_gnu() { # MACHINE TRIPLE
         "$d/libpython311.dll.a"
     run "$d/def.dll" "${link[@]}" -s -o "$d/def.dll" "$src/ext.c" "$src/ext.def" \
         "$d/libpython311.dll.a"
-    # Forwarders, and nothing else.
+    # Only forwarders.
     echo 'int nothing;' >"$d/nothing.c"
     run "$d/python3.dll" "${link[@]}" -s -o "$d/python3.dll" "$d/nothing.c" "$src/python3.def"
 }
 
-# ---- lld ---------------------------------------------------------------------------------------------
+# ---- lld -----------------------------------------------------------------------------------------
 
 build_lld() { # MACHINE TARGET
     local d=lld-$1
@@ -98,7 +98,7 @@ build_lld() { # MACHINE TARGET
     ext merged /merge:.rdata=.text
     run "$d/python3.dll" "${link[@]}" "/out:$d/python3.dll" /noentry "$d/nothing.obj" \
         "/implib:$d/python3.lib" "/def:$src/python3.def"
-    # The stable ABI, by name and by number.
+    # The stable ABI, by name and by ordinal.
     sed 's/=[^ ]*//; s/@[0-9]*/& NONAME/' "$src/python3.def" >"$d/numbers.def"
     local -A kind=([x64]=i386:x86-64 [x86]=i386 [arm64]=arm64)
     run "$d/abi3-numbers.dll" "$dlltool" -m "${kind[$1]}" -d "$d/numbers.def" -l "$d/numbers.lib"
@@ -106,7 +106,7 @@ build_lld() { # MACHINE TARGET
         run "$d/abi3-$lib.dll" "${link[@]}" "/out:$d/abi3-$lib.dll" "/implib:$d/unused.lib" "$d/ext.obj" \
             "$d/$lib.lib"
     done
-    # No datum can be imported late.
+    # Data cannot be delay-imported.
     sed -e '/PyLong_Type;/d' -e 's/ + PyLong_Type//' "$src/ext.c" >"$d/late.c"
     run "$d/delayed.dll" "${cc[@]}" -c -o "$d/late.obj" "$d/late.c" &&
         run "$d/delayed.dll" "${link[@]}" "/out:$d/delayed.dll" "/implib:$d/unused.lib" \

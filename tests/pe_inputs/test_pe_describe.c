@@ -1,13 +1,14 @@
-/* What is read of the files that build.sh makes, against what pefile, LLVM's and GNU's tools say of
- * them. */
+/* Compares descriptions of the files that build.sh makes with those of pefile, LLVM's and GNU's
+ * tools. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "pe/edit/pe_checksum.h"
 #include "pe/pe_format.h"
-#include "pe/read/pe_priv.h"
+#include "pe/read/pe_file.h"
 
 enum { NOT_HERE = 77 };
 
@@ -30,7 +31,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The lines of `s`, sorted; `s` is taken apart. */
+/* The lines of `s`, sorted; overwrites `s`. */
 static char *sorted(struct test *t, char *s)
 {
     size_t n = 0, size = strlen(s) + 1;
@@ -45,7 +46,7 @@ static char *sorted(struct test *t, char *s)
     return out;
 }
 
-/* ---- what each of them looks at -------------------------------------------------------------------- */
+/* ---- what each tool prints -------------------------------------------------------------- */
 
 static void say_symbols(FILE *out, bool code)
 {
@@ -102,7 +103,7 @@ static void compare(struct test *t, const char *path, const char *how, void (*sa
     char *theirs;
     size_t n;
     FILE *out;
-    /* The system's own Python is the one that has pefile. */
+    /* Only the system's Python has pefile. */
     int rc = test_run(t, &theirs, "/usr/bin/python3", "tests/pe_inputs/read.py", how, path, NULL);
 
     if (rc == NOT_HERE || rc == 127)
@@ -118,9 +119,9 @@ static void compare(struct test *t, const char *path, const char *how, void (*sa
     assert_string_equal(sorted(t, text), sorted(t, theirs));
 }
 
-/* ---- all files ------------------------------------------------------------------------------------------ */
+/* ---- all files ------------------------------------------------------------------------------- */
 
-/* Looks into the first `count` folders. */
+/* Compares all files of the first `count` folders. */
 static void each_input(struct test *t, const char *how, void (*say)(FILE *out), size_t count)
 {
     static const char *const folders[] = {"gnu-x64", "gnu-x86", "lld-x64", "lld-x86", "lld-arm64"};
@@ -165,10 +166,10 @@ static void llvm_reads_the_same(void **state)
 
 static void objdump_reads_the_same(void **state)
 {
-    each_input(*state, "objdump", say_for_objdump, 4); /* it does not know arm64 */
+    each_input(*state, "objdump", say_for_objdump, 4); /* objdump does not know arm64 */
 }
 
-/* What cannot be built here is said, and is no failure. */
+/* Files that cannot be built here are skipped with their reason. */
 static void inputs_are_built(void **state)
 {
     struct test *t = *state;

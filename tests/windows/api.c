@@ -1,4 +1,5 @@
-/* The public interface on Windows.  Arguments: a folder to work in; one with the toy libraries. */
+/* Tests of the public interface on Windows.  Arguments: a folder to work in; the folder of the toy
+ * libraries. */
 #include <errno.h>
 #include <process.h>
 #include <pthread.h>
@@ -7,13 +8,13 @@
 
 #include "tests/windows/check.h"
 
-static char work[4096];  /* has blanks and characters that no code page has together */
+static char work[4096];  /* with blanks, and characters that no single code page has */
 static const char *toys; /* as given */
 static struct exti_error err;
 
 static const char *join(const char *dir, const char *name)
 {
-    char *path = malloc(strlen(dir) + strlen(name) + 2); /* kept until the end */
+    char *path = malloc(strlen(dir) + strlen(name) + 2); /* never freed */
 
     if (!path)
         abort();
@@ -40,7 +41,7 @@ static bool exists(const char *path)
     return GetFileAttributesW(wide(path)) != INVALID_FILE_ATTRIBUTES;
 }
 
-/* A folder of a test's own, with toys in it. */
+/* Makes a folder for one test, with toys in it. */
 static const char *make_folder(const char *name)
 {
     static const char *const files[] = {"python311.dll", "toyext.dll"};
@@ -90,7 +91,7 @@ static int call_plain(HMODULE h, const char *name)
     return h ? ((int (*)(void))(uintptr_t)GetProcAddress(h, name))() : -1;
 }
 
-/* ---- isolation ---- */
+/* ---- isolation ------------------------------------------------------------------------------- */
 
 static void without_rewriting_the_api_is_shared(void)
 {
@@ -125,7 +126,7 @@ static void contexts_are_isolated(void)
     CHECK(close_ctx(a) && call(y, "ext_bump") == 202 && close_ctx(b));
 }
 
-/* ---- what an extension brings along ---- */
+/* ---- dependencies of an extension ---------------------------------------------------------- */
 
 static struct exti_ctx *open_choice(const char *dir, const char *sub, enum exti_closure closure,
                                     const struct exti_rule *rule)
@@ -142,7 +143,7 @@ static struct exti_ctx *open_choice(const char *dir, const char *sub, enum exti_
     return ctx;
 }
 
-static const char *bring(const char *dir, const char *name)
+static const char *install_toy(const char *dir, const char *name)
 {
     copy_file(join(toys, name), join(dir, name));
     return join(dir, name);
@@ -150,21 +151,22 @@ static const char *bring(const char *dir, const char *name)
 
 static void libraries_are_the_contexts(void)
 {
-    const char *dir = make_folder("brings"), *ext = bring(dir, "toyneeds.dll"),
-               *helper = bring(dir, "libhelper.dll"), *copy;
+    const char *dir = make_folder("brings"), *ext = install_toy(dir, "toyneeds.dll"),
+               *helper = install_toy(dir, "libhelper.dll"), *copy;
     struct exti_ctx *a = open_ctx(dir, "c1", 0), *b = open_ctx(dir, "c2", 0);
     struct exti_module *x = load(a, ext), *y = load(b, ext), *h = load(a, helper);
     struct exti_proof proof = {.size = sizeof proof};
     size_t findings = 9;
 
     CHECK(call(x, "ext_helper") == 1 && call(x, "ext_helper") == 2 && call(y, "ext_helper") == 1);
-    CHECK(call(h, "helper_next") == 3); /* of its own, and one with what was dragged in */
+    CHECK(call(h, "helper_next") == 3); /* of its own, and one with its dependency */
     CHECK(!GetModuleHandleW(wide(helper)) && !GetModuleHandleW(L"libhelper.dll"));
     CHECK_ERR(!exti_ctx_prove(a, NULL, NULL, &proof, &err), &err);
     CHECK(proof.modules == 3 && !proof.leaks && proof.references >= 4);
     copy = h ? strdup(exti_module_copy(h)) : "";
     CHECK(!exti_close(h, &err) && GetModuleHandleW(wide(copy)));
-    CHECK(!exti_close(x, &err) && !GetModuleHandleW(wide(copy))); /* with who needs it */
+    CHECK(!exti_close(x, &err) &&
+          !GetModuleHandleW(wide(copy))); /* together with the module that needs it */
     CHECK(call(y, "ext_helper") == 2);
     CHECK_ERR(!exti_dir_verify(join(dir, "c1"), NULL, NULL, &findings, &err) && !findings, &err);
     CHECK(close_ctx(a) && close_ctx(b));
@@ -172,8 +174,8 @@ static void libraries_are_the_contexts(void)
 
 static void without_a_closure_libraries_are_shared(void)
 {
-    const char *dir = make_folder("shares"), *ext = bring(dir, "toyneeds.dll"),
-               *helper = bring(dir, "libhelper.dll");
+    const char *dir = make_folder("shares"), *ext = install_toy(dir, "toyneeds.dll"),
+               *helper = install_toy(dir, "libhelper.dll");
     const struct exti_rule rule = {"LIBhelper*", 1};
     struct exti_ctx *a = open_choice(dir, "c1", EXTI_CLOSURE_NONE, NULL),
                     *b = open_choice(dir, "c2", EXTI_CLOSURE_API, NULL),
@@ -185,7 +187,7 @@ static void without_a_closure_libraries_are_shared(void)
     CHECK(close_ctx(a) && close_ctx(b) && close_ctx(c));
 }
 
-/* As delvewheel leaves a wheel. */
+/* A wheel as delvewheel leaves it. */
 static void vendored_folders_are_searched(void)
 {
     const char *dir = make_folder("vendored"), *site = join(dir, "site-packages"),
@@ -196,19 +198,19 @@ static void vendored_folders_are_searched(void)
 
     for (int i = 0; i < 3; i++)
         CHECK(CreateDirectoryW(wide(dirs[i]), NULL));
-    ext = bring(pkg, "toyneeds.dll");
-    bring(libs, "libhelper.dll");
+    ext = install_toy(pkg, "toyneeds.dll");
+    install_toy(libs, "libhelper.dll");
     x = load(a, ext);
     y = load(b, ext);
     CHECK(call(x, "ext_helper") == 1 && call(x, "ext_helper") == 2 && call(y, "ext_helper") == 1);
     CHECK(close_ctx(a) && close_ctx(b));
 }
 
-/* What a library forwards to another is the other's copy. */
+/* A forwarder leads to the copy of the other library. */
 static void forwarders_lead_to_copies(void)
 {
-    const char *dir = make_folder("forwards"), *ext = bring(dir, "toyneeds.dll"),
-               *other = bring(dir, "other.dll");
+    const char *dir = make_folder("forwards"), *ext = install_toy(dir, "toyneeds.dll"),
+               *other = install_toy(dir, "other.dll");
     struct exti_ctx *a = open_ctx(dir, "c1", 0), *b = open_ctx(dir, "c2", 0);
     struct exti_module *x, *y;
 
@@ -220,7 +222,7 @@ static void forwarders_lead_to_copies(void)
     CHECK(close_ctx(a) && close_ctx(b));
 }
 
-/* The standard helper asks for a name, which nothing but a loaded module answers to. */
+/* The standard delay-load helper loads by name, which must find the module already loaded. */
 static void delayed_imports_lead_to_copies(void)
 {
     const char *dir = make_folder("delayed"), *ext;
@@ -231,11 +233,11 @@ static void delayed_imports_lead_to_copies(void)
         puts("# no delay imports here: they need clang and lld");
         return;
     }
-    ext = bring(dir, "toylate.dll");
+    ext = install_toy(dir, "toylate.dll");
     a = open_ctx(dir, "c0", 0);
-    x = load(a, ext); /* loads without what it delays */
+    x = load(a, ext); /* loads without its delay-loaded DLL */
     CHECK(x && close_ctx(a));
-    bring(dir, "libhelper.dll");
+    install_toy(dir, "libhelper.dll");
     a = open_ctx(dir, "c1", 0);
     b = open_ctx(dir, "c2", 0);
     x = load(a, ext);
@@ -243,16 +245,16 @@ static void delayed_imports_lead_to_copies(void)
     CHECK(call(x, "ext_helper") == 1 && call(x, "ext_helper") == 2 && call(y, "ext_helper") == 1);
     CHECK(!GetModuleHandleW(L"libhelper.dll"));
     CHECK(close_ctx(a) && close_ctx(b));
-    /* And without what that needs: it is not needed yet. */
+    /* And without that DLL's own dependencies, which are not needed yet. */
     dir = make_folder("delayed broken");
-    ext = bring(dir, "toylate.dll");
+    ext = install_toy(dir, "toylate.dll");
     copy_file(join(toys, "broken\\libhelper.dll"), join(dir, "libhelper.dll"));
     a = open_ctx(dir, "c1", 0);
     x = load(a, ext);
     CHECK(call(x, "ext_bump") == 101 && close_ctx(a));
 }
 
-/* Sets IMAGE_FILE_RELOCS_STRIPPED: it loads at one address, and so once. */
+/* Sets IMAGE_FILE_RELOCS_STRIPPED: the file loads at one address only, so only once. */
 static void forbid_copies(const char *path)
 {
     HANDLE h =
@@ -271,12 +273,12 @@ static void forbid_copies(const char *path)
 
 static void what_cannot_be_copied_can_be_shared(void)
 {
-    const char *dir = make_folder("refused"), *ext = bring(dir, "toyneeds.dll");
+    const char *dir = make_folder("refused"), *ext = install_toy(dir, "toyneeds.dll");
     const struct exti_rule rule = {"libhelper.dll", 1};
     struct exti_ctx *a = open_ctx(dir, "c1", 0);
     struct exti_module *m = NULL;
 
-    forbid_copies(bring(dir, "libhelper.dll"));
+    forbid_copies(install_toy(dir, "libhelper.dll"));
     CHECK(exti_load(a, ext, &m, &err) == EXTI_E_UNSUPPORTED);
     CHECK_ERR(strstr(err.file, "libhelper.dll") && strstr(err.message, "needed by toyneeds.dll") &&
                   strstr(err.message, "shared if a rule says so"),
@@ -287,7 +289,7 @@ static void what_cannot_be_copied_can_be_shared(void)
     CHECK(close_ctx(a));
 }
 
-/* What imports from python3.dll, whose symbols are python311.dll's, gets the context's. */
+/* Imports from python3.dll, which forwards to python311.dll, get those of the context. */
 static void stable_abi_of(const char *file)
 {
     const char *dir = make_folder(file + 3), *ext = join(dir, file);
@@ -349,7 +351,7 @@ static void private_directory_goes_with_its_context(void)
     CHECK(close_ctx(ctx) && !exists(folder));
     ctx = open_ctx(dir, NULL, EXTI_CTX_KEEP);
     CHECK(call(load(ctx, join(dir, "toyext.dll")), "ext_bump") == 101);
-    close_ctx(ctx); /* its modules stay, and so may their files */
+    close_ctx(ctx); /* its modules stay loaded, so their files may stay, too */
 }
 
 static void redirects_are_bound(void)
@@ -371,7 +373,7 @@ static void redirects_are_bound(void)
     close_ctx(ctx);
 }
 
-/* ---- the directory ---- */
+/* ---- the directory --------------------------------------------------------------------------- */
 
 static FILETIME time_of(const char *path)
 {
@@ -398,7 +400,7 @@ static void copies_are_reused(void)
     CHECK_ERR(!exti_copy(ctx, join(dir, "toyext.dll"), &path, &err), &err);
     second = time_of(path);
     CHECK(memcmp(&first, &second, sizeof first) == 0);
-    CHECK(call(load(ctx, path), "ext_bump") == 101); /* a copy stands for its source */
+    CHECK(call(load(ctx, path), "ext_bump") == 101); /* the path of a copy means its source */
     close_ctx(ctx);
     CHECK_ERR(!exti_dir_read(join(dir, "c"), &d, &err), &err);
     CHECK(d && exti_dir_count(d) == 2 && !exti_dir_copy(d, 1, &info));
@@ -425,7 +427,7 @@ static size_t temporary_files(const char *dir)
     return n;
 }
 
-/* A newer extension and a newer interpreter are copied while the old copies are loaded. */
+/* A newer extension and interpreter are copied while the old copies are loaded. */
 static void stale_copies_are_replaced_while_loaded(void)
 {
     const char *dir = make_folder("stale"), *ext = join(dir, "toyext.dll"), *c = join(dir, "c");
@@ -488,7 +490,7 @@ static void one_directory_loads_once(void)
     CHECK(close_ctx(b) && close_ctx(a));
 }
 
-/* ---- failures ---- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 static void missing_dependency_is_named(void)
 {
@@ -501,7 +503,7 @@ static void missing_dependency_is_named(void)
     CHECK_ERR(strstr(err.message, "libhelper.dll, which it needs,") && strstr(err.file, "toyneeds"),
               &err);
     CHECK(!strchr(err.message, '\n'));
-    /* Beside the original it is found. */
+    /* It is found beside the original. */
     copy_file(join(toys, "libhelper.dll"), join(dir, "libhelper.dll"));
     m = load(ctx, ext);
     CHECK(call(m, "ext_helper") == 1 && call(m, "ext_bump") == 101);
@@ -516,7 +518,7 @@ static void library_that_binds_to_the_original_is_found(void)
 
     copy_file(join(toys, "toyneeds.dll"), ext);
     copy_file(join(toys, "leaky\\libhelper.dll"), join(dir, "libhelper.dll"));
-    m = load(ctx, ext); /* its copy binds to the context's */
+    m = load(ctx, ext); /* its copy binds to the context's library */
     CHECK(call(m, "ext_helper") == 2 && call(m, "ext_bump") == 102 && close_ctx(ctx));
     ctx = open_choice(dir, "c", EXTI_CLOSURE_NONE, NULL);
     CHECK(exti_load(ctx, ext, &m, &err) == EXTI_E_INTERPOSED);
@@ -541,7 +543,7 @@ static void damage_is_told(void)
 
     CHECK_ERR(!exti_copy(ctx, ext, &path, &err), &err);
     truncate_file(path, 700);
-    m = load(ctx, ext); /* made anew */
+    m = load(ctx, ext); /* copied again */
     CHECK(call(m, "ext_bump") == 101 && !exti_close(m, &err));
     truncate_file(ext, 700);
     CHECK(exti_load(ctx, ext, &m, &err) == EXTI_E_FORMAT);
@@ -553,7 +555,7 @@ static void damage_is_told(void)
     close_ctx(ctx);
 }
 
-/* Other systems' files can be copied and verified here, but not loaded. */
+/* Files of other systems can be copied and verified here, but not loaded. */
 static void elf_is_copied_but_not_loaded(void)
 {
     const char *dir = make_folder("elf"), *api = join(dir, "libtoypython.so.1"),
@@ -579,7 +581,7 @@ static void elf_is_copied_but_not_loaded(void)
     CHECK_ERR(!exti_dir_clean(c, &err) && !exists(c), &err);
 }
 
-/* ---- threads ---- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 enum { THREADS = 8, ROUNDS = 5, EXTENSIONS = 6 };
 
@@ -587,7 +589,7 @@ static const char *crowd;
 static struct exti_ctx *crowded;
 static volatile LONG bad;
 
-/* `user` names a directory of its own. */
+/* `user` is the name of the thread's own directory. */
 static void *open_often(void *user)
 {
     for (int i = 0; i < ROUNDS; i++) {
@@ -669,7 +671,7 @@ static void many_contexts_unload_in_any_order(void)
         close_ctx(all[i]);
 }
 
-/* Copies into the one directory that the environment names, as a process of its own. */
+/* Runs as a separate process: copies into the directory that the environment names. */
 static int copy_often(void)
 {
     wchar_t given[2048];

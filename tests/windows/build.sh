@@ -1,12 +1,12 @@
 #!/bin/bash
-# Builds library and program for Windows, and what they need from the distribution's sources:
+# Builds library and program for Windows, and their dependencies from the distribution's sources:
 #
-#   tests/windows/build.sh DIR [MACHINE]     MACHINE: x86_64, the default, or i686, by gcc; or aarch64,
-#                                            by zig's clang
+#   tests/windows/build.sh DIR [MACHINE]     MACHINE: x86_64 (default) or i686, by gcc; or
+#                                            aarch64, by zig's clang
 #
-# into DIR: extisolate.exe and libextisolate.a, and libelf.a, libjansson.a, cmocka.o and headers in deps/.
-# What `make install` makes is in installed/.  Where that cannot be done here, DIR/extisolate.skip says why; a
-# failure is told.
+# into DIR: extisolate.exe and libextisolate.a, and libelf.a, libjansson.a, cmocka.o and headers in
+# deps/. The result of `make install` is in installed/.  If this machine cannot build them,
+# DIR/extisolate.skip says why; a failed build is an error.
 set -u
 dir=$1 machine=${2:-x86_64}
 here=$(cd "$(dirname "$0")" && pwd)
@@ -30,12 +30,12 @@ if [ "$machine" = aarch64 ]; then
     cc=$dir/zig-cc ar="$zig ar"
     zig_cc aarch64-windows-gnu "$cc"
 else
-    # By this one threads are POSIX, as the sources want them.
+    # This compiler has POSIX threads, which the sources need.
     cc=$machine-w64-mingw32-gcc-posix ar=$machine-w64-mingw32-ar
     command -v "$cc" >/dev/null || skip "there is no $cc (package gcc-mingw-w64-${machine/_/-}-posix)"
 fi
 unset MAKEFLAGS MAKELEVEL
-# libelf.h speaks of users and groups.
+# libelf.h needs types for users and groups.
 types=(-Duid_t=unsigned -Dgid_t=unsigned)
 build_cmocka()
 {

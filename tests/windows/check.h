@@ -1,4 +1,4 @@
-/* What the Windows tests' programs share: a line for each result, in tests/run.sh's form. */
+/* Reports results of the Windows test programs in the form that tests/run.sh reads. */
 #ifndef TESTS_WINDOWS_CHECK_H
 #define TESTS_WINDOWS_CHECK_H
 
@@ -11,7 +11,7 @@
 
 static bool check_failed;
 
-/* The value of `condition`, so that a test can stop where going on makes no sense. */
+/* Evaluates to `condition`, so that a test can stop when continuing makes no sense. */
 #define CHECK(condition) check_that((condition), #condition, __FILE__, __LINE__, NULL)
 #define CHECK_ERR(condition, err) check_that((condition), #condition, __FILE__, __LINE__, (err))
 

@@ -1,4 +1,4 @@
-/* tests/support/exti_test.h for programs that are tested on Windows, where nothing else can be run. */
+/* tests/support/exti_test.h for tests on Windows, where no other programs can be run. */
 #include <stdlib.h>
 #include <string.h>
 #include <windows.h>

@@ -1,4 +1,4 @@
-/* loader/base/fs.h on Windows.  Its first argument is a folder to work in, its second a DLL. */
+/* Tests of base/os/fs.h on Windows.  Arguments: a folder to work in; a DLL. */
 #include <errno.h>
 #include <process.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 static const char *folder, *dll, *self;
 static struct exti_error err;
 
-/* Kept until the end: a test may use several. */
+/* Never freed, as a test may use several. */
 static const char *at(const char *name)
 {
     return exti__path_join(folder, name);
@@ -79,7 +79,7 @@ static void set_read_only(const char *path)
     SetFileAttributesW(w.text, FILE_ATTRIBUTE_READONLY);
 }
 
-/* ---- looking and reading ---- */
+/* ---- looking and reading --------------------------------------------------------------------- */
 
 static void id_tells_versions(void)
 {
@@ -158,7 +158,7 @@ static void read_has_a_limit(void)
     CHECK(exti__fs_read(at("none"), 4, &text, &n, &err) == EXTI_E_IO && err.os_error == ENOENT);
 }
 
-/* ---- names ---- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void names_are_unicode(void)
 {
@@ -241,7 +241,7 @@ static void texts_of_paths(void)
     CHECK(!exti__fs_is_temporary(".exti-0123456789abcdef0123456789abcdeg"));
 }
 
-/* ---- folders ---- */
+/* ---- folders --------------------------------------------------------------------------------- */
 
 static void folders_are_made_and_removed(void)
 {
@@ -260,7 +260,8 @@ static void folders_are_made_and_removed(void)
     CHECK(exti__fs_remove(folder, &err) == EXTI_E_IO);
 }
 
-/* The first process makes a folder and ends; the second one, in making its own, removes that. */
+/* The first process makes a temporary folder and ends; the second one removes it when it makes its
+ * own. */
 static void private_folder_of_a_dead_process_is_swept(void)
 {
     char *mine = NULL, *next = NULL, left[EXTI_PATH_MAX], path[EXTI_PATH_MAX];
@@ -287,7 +288,7 @@ static void private_folder_of_a_dead_process_is_swept(void)
     exti__free(next);
 }
 
-/* The process that is left behind by: its library is loaded to the end. */
+/* The process that leaves a folder behind: its library stays loaded to the end. */
 static int leave(const char *note)
 {
     char *dir, *path;
@@ -298,7 +299,7 @@ static int leave(const char *note)
     return !copy_dll(path) || !load(path) || exti__fs_replace(note, dir, strlen(dir), 0, &err);
 }
 
-/* ---- replacing and removing ---- */
+/* ---- replacing and removing ------------------------------------------------------------------ */
 
 static void replace_leaves_nothing_else(void)
 {
@@ -321,7 +322,7 @@ static void replace_leaves_nothing_else(void)
     CHECK_ERR(!exti__fs_remove(path, &err) && !exists(path), &err);
 }
 
-/* Each allocation fails once: the file is the old or the new one, and nothing else is left. */
+/* Each allocation fails once: the file is either old or new, and nothing else is left. */
 static void memory_may_run_out(void)
 {
     const char *path = at("memory"), *note = at("loaded for memory.dll");
@@ -347,7 +348,7 @@ static void memory_may_run_out(void)
     }
     CHECK(temporary_files() == before);
     exti__mem_fail_after(0);
-    exti__fs_discard(note); /* in use: needs memory for another name */
+    exti__fs_discard(note); /* in use, so renaming it needs memory */
     exti__mem_fail_after(-1);
     exti__fs_discard(note);
     CHECK(!exists(note));
@@ -402,7 +403,7 @@ static void loaded_library_is_replaced_and_then_removed(void)
     CHECK(!exists(path));
 }
 
-/* ---- locks ---- */
+/* ---- locks ----------------------------------------------------------------------------------- */
 
 enum { THREADS = 8, ROUNDS = 40 };
 static volatile int counter;
@@ -423,7 +424,7 @@ static void *lock_often(void *user)
         clash = clash || counter != was;
         counter = was + 1;
         if (i % 4 == 3)
-            exti__fs_remove(user, NULL); /* as who cleans a directory does */
+            exti__fs_remove(user, NULL); /* as cleaning a directory does */
         exti__fs_unlock(&lock);
     }
     return NULL;
@@ -461,7 +462,7 @@ static void lock_excludes_processes_and_ends_with_them(void)
     exti__fs_unlock(&lock);
     CHECK(WaitForSingleObject((HANDLE)child, 20000) == WAIT_OBJECT_0);
     CHECK(exists(at("taken")));
-    /* It never gave the lock back. */
+    /* The process ended without releasing the lock. */
     CHECK_ERR(!exti__fs_lock(path, &lock, &err), &err);
     CHECK(!lock.made);
     exti__fs_unlock(&lock);

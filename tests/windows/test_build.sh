@@ -1,5 +1,5 @@
 #!/bin/bash
-# Library and program are built for Windows, and need nothing of anyone but the system there.
+# Library and program build for Windows and depend on system DLLs alone.
 set -u
 build=${EXTI_BUILD:-$PWD/build}/windows
 here=$(cd "$(dirname "$0")" && pwd)
@@ -14,7 +14,8 @@ is_for() # FILE MACHINE
     llvm-readobj-16 --file-headers "$1" | grep -q "Machine: $2 " || { echo "$1 is not for $2"; return 1; }
 }
 
-# mingw's own libraries lie in no Windows; the C library of zig's programs does since Windows 10.
+# Windows has none of mingw's own libraries; the C library of zig's programs is a part since Windows
+# 10.
 needs_system_only()
 {
     local bad

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The program on Windows, as far as wine is Windows: what it prints and how it ends is what it prints and
-# how it ends on this system, but for paths and what the system says.
+# The program under wine prints the same and exits with the same status as on this system, except
+# for paths and the system's messages.
 . "$(dirname "$0")/../cli/support.bash"
 . "$ROOT/tests/support/wine.bash"
 native=$EXTISOLATE
@@ -16,7 +16,7 @@ start_wine >why || { skip program "$(cat why)"; exit 0; }
 trap 'finish_wine; clean_up' EXIT
 : >out >err
 
-# What `run` and `x` run from here on.
+# The program that `run` and `x` run from here on.
 EXTISOLATE=$T/program
 printf '#!/bin/sh\nexec timeout 1200 "%s" "%s" "$@"\n' "$WINE" "$program" >"$EXTISOLATE"
 chmod +x "$EXTISOLATE"
@@ -24,14 +24,15 @@ T=$(realpath "$T")
 z=Z:${T//\//\\} # as Windows sees it
 mkdir here there
 
-# What was printed, with paths as this system writes them and without what depends on them: the folder and
-# part of the copies' names.  Times count in steps of 100 ns there.
+# Prints the output with this system's paths and without what depends on them: the folder and a part
+# of the copies' names.  Windows' file times have steps of 100 ns.
 plain() {
     sed -E -e 's|Z:||g' -e 's|\\\\|/|g' -e 's|\\|/|g' -e "s,$T/(here|there),$T,g" -e 's|-[a-z0-9]{8}\.|-HASH.|g' \
         -e 's/("source_mtime_ns": [0-9]*)[0-9]{2}/\100/' "$1"
 }
 
-# alike NAME ARGUMENT...: in a folder of its own each, the program ends and prints as the native one does
+# alike NAME ARGUMENT...: each in its own folder, both programs print the same and exit with the
+# same status
 alike() {
     local name=$1 bad=0 want
     shift
@@ -176,7 +177,7 @@ done
 alike list_of_a_directory_of_contexts list many
 alike verify_of_a_directory_of_contexts verify many
 
-# ---- what cannot be ------------------------------------------------------------------------------
+# ---- refusals ------------------------------------------------------------------------------------
 
 echo keep >file
 mkdir folder.pyd
@@ -294,7 +295,7 @@ say $? contexts_are_gone
 
 # ---- from one system to the other ----------------------------------------------------------------
 
-# Their paths are not each other's.
+# A path of one system means nothing on the other.
 x copy "$x" theirs >/dev/null 2>err
 cp theirs/manifest.json before
 for c in list verify clean 'copy away.pyd'; do
@@ -337,7 +338,7 @@ x=apart/x.cp311-win_amd64.pyd
 cp inst/python311.dll path
 WINEPATH="$z\\path" found libpython_in_a_folder_of_PATH path/python311.dll $x
 
-# Its answer depends on how it is asked.
+# Its answer depends on its arguments.
 cat >python.c <<'C'
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The library on Windows, as far as wine is Windows: what it asks of the file system, and the public
-# interface, over toy libraries built here.
+# The library under wine: its use of the file system, and the public interface with toy libraries
+# built here.
 set -u
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)
 here=$ROOT/tests/windows
@@ -51,7 +51,7 @@ build_toys()
         elf_toy toyext.so toy_ext.c -DVERSION=1
 }
 
-# A delay import in the directory for them, which GNU ld does not make.
+# A delay import that the directory lists, which GNU ld does not make.
 build_late()
 {
     local clang lld lib name late=$toys/late
@@ -94,7 +94,7 @@ fi
 build_late >"$build/late.log" 2>&1 || rm -f "$toys/toylate.dll"
 start_wine >"$build/why" || { echo "skip library: $(cat "$build/why")"; exit 0; }
 trap finish_wine EXIT
-# A link in the folder for temporary files, with the name of what a dead process left.
+# A link in the temporary folder, named like a dead process's leftovers.
 temp=$(echo "$WINEPREFIX"/drive_c/users/*/Temp)
 mkdir -p "$build/linked" && touch "$build/linked/file"
 ln -s "$build/linked" "$temp/exti-1-000000000000000000000000"

@@ -1,4 +1,4 @@
-/* A library that stands for an interpreter's: state, and a symbol that is data. */
+/* A stand-in for libpython: state, and a data symbol. */
 __declspec(dllexport) int api_data = 1000;
 static int state;
 

@@ -1,4 +1,4 @@
-/* An extension module: state of its own, and the interpreter's. */
+/* An extension module with state of its own, which also uses the interpreter's. */
 __declspec(dllimport) int api_next(void);
 __declspec(dllimport) int api_version(void);
 __declspec(dllimport) extern int api_data;

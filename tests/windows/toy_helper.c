@@ -1,5 +1,5 @@
-/* A library that an extension brings along.  It knows nothing of the interpreter, or, with LEAKY, binds to
- * the original one. */
+/* A dependency of an extension.  It does not use the interpreter; with LEAKY, it binds to the
+ * original one. */
 #ifdef LEAKY
 __declspec(dllimport) int api_next(void);
 #define INTERPRETER api_next()

@@ -1,11 +1,11 @@
 #!/bin/bash
-# Builds what runs under wine, for x86-64: the host program, and the DLLs that are not among those of
-# tests/pe_inputs, which lie in DIR/../pe_inputs.
+# Builds what runs under wine on x86-64: the host program, and DLLs beyond those of tests/pe_inputs,
+# which are in DIR/../pe_inputs.
 #
 #   tests/wine/build.sh DIR
 #
-# Leaves DIR/host.exe and DIR/NAME.dll, or DIR/NAME.skip with the reason.  Nothing is done when DIR is
-# newer than the sources.  Safe when several tests call it at once.
+# Leaves DIR/host.exe and DIR/NAME.dll, or DIR/NAME.skip with the reason.  Nothing is done when DIR
+# is newer than the sources.  Safe when several tests call it at once.
 set -u
 
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -52,11 +52,11 @@ run() {
 
 run host.exe $mingw-gcc -iquote "$here" -I"$here/include" -std=gnu11 -O1 -Wall -Wextra -Werror -D__USE_MINGW_ANSI_STDIO=1 -o host.exe \
     "$src/host.c" "$src/walk.c" "$src/python.c"
-# Beside it, where the loader looks for what wine has not.
+# Beside the program, where the loader finds DLLs that wine lacks.
 run bcryptprimitives.dll $mingw-gcc -shared -static-libgcc -O1 -o bcryptprimitives.dll "$src/prng.c" \
     -ladvapi32
 
-# ---- GNU ld -------------------------------------------------------------------------------------------
+# ---- GNU ld --------------------------------------------------------------------------------------
 
 gnu=$inputs/gnu-x64
 run crt.dll $mingw-gcc -shared -static-libgcc -O1 -g -o crt.dll "$src/crt.c" "$gnu/libpython311.dll.a"
@@ -72,7 +72,7 @@ sed -e '/PyLong_Type;/d' -e 's/ + PyLong_Type//' "$pe/ext.c" >late-ext.c
 run hidden.dll $mingw-dlltool -d late.def -y libhidden.a &&
     run hidden.dll $mingw-gcc -shared -static-libgcc -O1 -o hidden.dll late-ext.c libhidden.a
 
-# ---- lld ---------------------------------------------------------------------------------------------
+# ---- lld -----------------------------------------------------------------------------------------
 
 cc=("$clang" --target=x86_64-pc-windows-msvc -O1 -ffreestanding -fno-stack-protector)
 # link NAME INPUT...
@@ -96,12 +96,12 @@ run delayed.dll "$lib" -m i386:x86-64 -d kernel32.def -l kernel32.lib &&
     link delayed late-own.obj late.obj kernel32.lib "$inputs/lld-x64/python311.lib" \
         /delayload:python311.dll
 
-# The stable ABI by number, late.
+# Delay imports of the stable ABI by ordinal.
 sed 's/=[^ ]*//; s/@[0-9]*/& NONAME/' "$pe/python3.def" >numbers.def
 run late3.dll "$lib" -m i386:x86-64 -d numbers.def -l numbers.lib &&
     link late3 late-own.obj late.obj kernel32.lib numbers.lib /delayload:python3.dll
 
-# As many sections as are asked for, the linker's own among them.
+# A given number of sections, the linker's own included.
 sections() { # NAME COUNT
     local i own
     own=$("$here/tests/wine/shape.py" sections ext-x64.dll) || return

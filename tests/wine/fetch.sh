@@ -1,18 +1,18 @@
 #!/bin/bash
-# Fetches DLLs that Microsoft's linker made, by the registries' own clients: CPython 3.11 with its
-# library, wheels, and an addon for Node.js.
+# Fetches DLLs from Microsoft's linker with the registries' own clients: CPython 3.11 with its
+# library, wheels, and a Node.js addon.
 #
 #   tests/wine/fetch.sh DIR
 #
-# Leaves DIR/python, DIR/site and DIR/npm; for what cannot be had DIR/<set>.skip instead, with the
-# reason, and it is tried again the next time.  About 60 MB, once.
+# Leaves DIR/python, DIR/site and DIR/npm.  A set that cannot be fetched leaves DIR/<set>.skip with
+# the reason, and is tried again next time.  About 60 MB, once.
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1" && cd "$1" || exit 1
 python=/usr/bin/python3
 cpython=org.bytedeco:cpython:3.11.3-1.5.9:jar:windows-x86_64
-# Later ones of numpy use complex functions that wine 8 does not have.
+# Later versions of numpy use complex functions that wine 8 lacks.
 wheels=(numpy==1.23.5 lxml==6.1.3 markupsafe==3.0.4 pyyaml==6.0.3 cffi==2.1.1 cryptography==50.0.2)
 addon=@img/sharp-win32-x64@0.35.5
 
@@ -28,7 +28,7 @@ publish() { # SET: a set takes its name when it is whole
     mv "new/$1" "$1" && rm -f "$1.skip"
 }
 
-# Of the standard library what an embedded interpreter needs, and its extension modules.
+# The part of the standard library that an embedded interpreter needs, and its extension modules.
 unpack_python() { # JAR
     $python - "$1" <<'P'
 import sys
@@ -60,7 +60,7 @@ fetch_python() {
     publish python
 }
 
-# wine's Python writes no .pyc files, and all versions 3.11 have the same.
+# wine's Python writes no .pyc files; all 3.11 versions share one format.
 compile() { # FOLDER
     [ "$($python -c 'import sys; print(*sys.version_info[:2])')" != '3 11' ] ||
         $python -m compileall -q --invalidation-mode unchecked-hash "$1" >/dev/null 2>&1
@@ -99,7 +99,7 @@ fetch_npm() {
 
 exec 9>.lock
 flock 9
-# Another list of packages is another corpus.
+# A new list of packages makes a new corpus.
 cmp -s "$here/fetch.sh" fetched || rm -rf python site npm
 fetch_python
 fetch_site

@@ -1,4 +1,4 @@
-/* The library by itself, where a test wants other names than the program gives:
+/* Rewrites a file with names that the program would not choose:
  *
  *   rewrite SRC DST [id=NAME] [bind=FILE] [FROM=TO]...
  */

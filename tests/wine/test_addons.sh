@@ -1,6 +1,6 @@
 #!/bin/bash
-# What tests/pe_corpus has fetched: addons for Node.js under other names, and files that delvewheel has
-# rewritten before.
+# Files fetched by tests/pe_corpus: Node.js addons under other names, and files that delvewheel has
+# rewritten.
 . "$(dirname "$0")/support.bash"
 begin addons
 corpus=$build/pe_corpus
@@ -17,7 +17,7 @@ fetched() {
     done
 }
 
-# addon NAME FILE: three of it are three modules, whose ids lie in other places
+# addon NAME FILE: three copies are three modules with ids at different addresses
 addon() {
     local c
     fetched "$1" npm "$2" && have "$1" "$mine/bcryptprimitives.dll" || return
@@ -49,14 +49,14 @@ a c distinct'
 addon rollup "$(echo "$corpus"/files/npm/rollup-rollup-win32-x64-msvc-*/package/*.node)"
 addon watcher "$(echo "$corpus"/files/npm/parcel-watcher-win32-x64-*/package/*.node)"
 
-# ---- after delvewheel -------------------------------------------------------------------------------
+# ---- after delvewheel ----------------------------------------------------------------------------
 
 if have delvewheel "$lld/ext.dll" "$lld/python311.dll" && fetched delvewheel delvewheel "$delvewheel"; then
     mkdir delved
     for c in 0 a b; do
         "$rewrite" "$lld/python311.dll" "delved/py-$(tag $c).dll" "id=py-$(tag $c).dll" >out 2>err
     done
-    # Without room in the sections it adds one, and so do we.
+    # Without room in the sections delvewheel adds one, and so do we.
     "$ROOT/tests/wine/shape.py" full "$lld/ext.dll" delved/ext.pyd
     "$delvewheel" replace-needed -change python311.dll "py-$(tag 0).dll" delved/ext.pyd >out 2>err
     say $? "delvewheel rewrites it"

@@ -1,6 +1,5 @@
 #!/bin/bash
-# Copies of files that carry something behind their sections, and of copies: symbols, signatures, and
-# what an earlier rewrite added.
+# Copies of files with symbols or signatures behind their sections, and copies of copies.
 . "$(dirname "$0")/support.bash"
 begin again
 strip=x86_64-w64-mingw32-strip
@@ -8,7 +7,7 @@ nm=x86_64-w64-mingw32-nm
 shape() { "$ROOT/tests/wine/shape.py" "$@"; }
 tag() { echo "context-$1-of-this-test"; }
 
-# loads NAME DIR FILE...: each is isolated from the others
+# loads NAME DIR FILE...: the files are isolated from each other
 loads() {
     local name=$1 d=$2 f i=0 commands='' expected='' calls='' results=''
     for f in "${@:3}"; do
@@ -22,7 +21,7 @@ loads() {
         "$expected${results}modules $((2 * i)) references $((3 * i)) leaks 0 unresolved 0"
 }
 
-# ---- symbols behind the sections ------------------------------------------------------------------------------
+# ---- symbols behind the sections -----------------------------------------------------------------
 
 if have symbols "$gnu/debug.dll" "$gnu/python311.dll"; then
     shape full "$gnu/debug.dll" full.dll
@@ -36,7 +35,7 @@ if have symbols "$gnu/debug.dll" "$gnu/python311.dll"; then
     "$nm" symbols/after.pyd | sort >found
     [ -s expected ] && same "symbols are found where they were, with a section behind them" found \
         expected
-    # In the copy that is stripped, the other names have to be others still.
+    # Stripping must not undo the new names.
     "$rewrite" symbols/after.pyd symbols/b.pyd "py-$(tag a).dll=py-$(tag b).dll" >out 2>err &&
         mv symbols/b.pyd symbols/stripped.pyd && "$strip" symbols/stripped.pyd >out 2>err
     say $? "a copy can be stripped"
@@ -47,7 +46,7 @@ if have symbols "$gnu/debug.dll" "$gnu/python311.dll"; then
         before.pyd
 fi
 
-# ---- once more ---------------------------------------------------------------------------------------------------
+# ---- once more -----------------------------------------------------------------------------------
 
 if have again "$lld/ext.dll" "$lld/python311.dll"; then
     mkdir twice
@@ -69,9 +68,9 @@ if have again "$lld/ext.dll" "$lld/python311.dll"; then
     say $? "longer ones go where the first went"
 fi
 
-# ---- what delvewheel makes ----------------------------------------------------------------------------------------
+# ---- delvewheel ----------------------------------------------------------------------------------
 
-# It adds a section too, and names the DLLs of a wheel by their contents.
+# It adds a section too, and names the DLLs of a wheel after their contents.
 if have other-tool twice.dll; then
     mkdir tool
     "$rewrite" "$lld/python311.dll" "tool/libone-01234567.dll" >out 2>err
@@ -88,7 +87,7 @@ if have other-tool twice.dll; then
     loads "what another tool added stays, and isolates no less" tool ext.pyd a.pyd b.pyd
 fi
 
-# ---- signatures -----------------------------------------------------------------------------------------------------
+# ---- signatures ----------------------------------------------------------------------------------
 
 sign() { # IN OUT
     rm -f "$2"
@@ -116,7 +115,7 @@ elif have signatures "$lld/ext.dll" "$gnu/ext.dll"; then
         verify signed.dll
         rc=$?
         check "signed, $shape: the original's signature is good" 0 'Signature verification: ok'
-        # As an edit that leaves it in place would.
+        # As after an edit that keeps the signature.
         cp signed.dll naive.dll
         printf x | dd of=naive.dll bs=1 seek=$(($(grep -abo 'python311.dll' naive.dll | head -n 1 |
             cut -d: -f1) + 1)) conv=notrunc 2>/dev/null
@@ -129,7 +128,7 @@ elif have signatures "$lld/ext.dll" "$gnu/ext.dll"; then
         verify "signed/$shape.pyd"
         grep -q 'No signature found' out err
         say $? "signed, $shape: the copy has none"
-        # The one that signs writes a checksum as well.
+        # The signing tool also writes a checksum.
         "$rewrite" "$f" unsigned.pyd "python311.dll=py-$(tag $n).dll" >out 2>err
         cmp -l unsigned.pyd "signed/$shape.pyd" >out 2>err
         [ "$(wc -l <out)" -le 4 ] && [ ! -s err ]

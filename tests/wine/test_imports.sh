@@ -1,5 +1,6 @@
 #!/bin/bash
-# The other ways to import: late, by way of python3.dll, and late in a manner that no directory lists.
+# Other kinds of imports: delay imports, imports through python3.dll, and delay imports that no
+# directory lists.
 . "$(dirname "$0")/support.bash"
 begin imports
 
@@ -12,7 +13,7 @@ dll() { # NAME FILE...: NAME/python311.dll and the files as .pyd
     done
 }
 
-# ---- late -------------------------------------------------------------------------------------------------
+# ---- delay imports -------------------------------------------------------------------------------
 
 if have late "$mine/delayed.dll" "$lld/python311.dll"; then
     dll late "$mine/delayed.dll"
@@ -61,14 +62,14 @@ b ext_value 1000
 a ext_value 1000
 modules 2 references 4 leaks 0 unresolved 0
 modules 2 references 4 leaks 0 unresolved 0"
-    # It is looked for by its bare name alone.
+    # The loader looks for it by its bare name alone.
     host <<<"load a 1100 $a
 call a PyInit_ext"
     [ "$(cat out)" = "a loaded" ]
     say $? "late: without libpython's copy being loaded, there is none"
 fi
 
-# dlltool's have a descriptor, which only the code knows of.
+# Only the code refers to the descriptors that dlltool makes.
 if have hidden "$mine/hidden.dll" "$gnu/python311.dll"; then
     mkdir hidden
     cp "$gnu/python311.dll" hidden
@@ -91,7 +92,7 @@ e PyInit_ext 6"
     check "hidden: and none is there" 0 '1 cop(y|ies)'
 fi
 
-# ---- python3.dll --------------------------------------------------------------------------------------------
+# ---- python3.dll ---------------------------------------------------------------------------------
 
 if have abi3 "$lld/abi3-python3.dll" "$lld/python3.dll"; then
     dll abi3 "$lld/abi3-python3.dll"
@@ -133,7 +134,7 @@ a ext_value 1000
 b ext_value 1000
 modules 2 references 3 leaks 0 unresolved 0
 modules 2 references 3 leaks 0 unresolved 0"
-    # What its forwarders are for: a copy of it under another name still leads to the original.
+    # A copy of python3.dll under another name still forwards to the original.
     mkdir leak
     cp "$lld/python3.dll" leak/p3leak.dll
     cp "$lld/python311.dll" leak/
@@ -170,7 +171,7 @@ d ext_value 1000
 modules 3 references 3 leaks 0 unresolved 0"
 fi
 
-# By number: python3.dll's numbers are its own, so each context has a copy of that.
+# By ordinal: the ordinals are python3.dll's own, so each context has a copy of it.
 if have numbers "$lld/abi3-numbers.dll" "$lld/python3.dll" "$mine/late3.dll"; then
     dll numbers "$lld/abi3-numbers.dll" "$mine/late3.dll"
     cp "$lld/python3.dll" numbers

@@ -25,7 +25,7 @@ each() { for ((i = 0; i < count; i++)); do line "$1" "$i" "${ext[i]}"; done; }
 forwards=$(seq 0 $((count - 1)))
 backwards=$(seq $((count - 1)) -1 0)
 
-# unloading NAME ORDER: all are loaded and called, and unloaded in the order
+# unloading NAME ORDER: all are loaded, called, and unloaded in that order
 unloading() {
     try "$1" "$(each 'load c%d 1100 %s'
 each 'call c%d PyInit_ext'
@@ -47,9 +47,9 @@ try "$count contexts: each refers to itself" "$(each 'load c%d 1100 %s'
 for ((i = 0; i < count; i++)); do echo "walk $T/many-$i $T"; done)" "$(each 'c%d loaded'
 for ((i = 0; i < count; i++)); do echo "modules 2 references 3 leaks 0 unresolved 0"; done)"
 
-# ---- again and again ------------------------------------------------------------------------------------
+# ---- unloading and reloading ---------------------------------------------------------------------
 
-# A context that comes back is a new one; the neighbour keeps its state.
+# A reloaded context is new; its neighbour keeps its state.
 try "a context that is loaded again begins anew" "load n 1100 ${ext[1]}
 call n PyInit_ext
 $(for _ in {1..40}; do
@@ -68,7 +68,7 @@ n PyInit_ext $((1003 + 4 * i))
 a gone"
 done)"
 
-# The extension alone goes; its libpython stays, with the state.
+# Only the extension is unloaded; its libpython keeps the state.
 try "a libpython that is held keeps its state" "load p 1100 ${apis[0]}
 $(for _ in {1..20}; do
     echo "load a 1100 ${ext[0]}
@@ -87,7 +87,7 @@ p gone
 a loaded
 a PyInit_ext 1003"
 
-# ---- threads -----------------------------------------------------------------------------------------------
+# ---- threads -------------------------------------------------------------------------------------
 
 mkdir crt
 cp "$gnu/python311.dll" crt

@@ -1,12 +1,12 @@
 #!/bin/bash
-# Every way in which new names find room in a file, each forced by the file's shape: what comes out is
-# loaded twice in one process, and neither copy has anything of the other.
+# Every way to place new names in a file, each forced by the file's shape.  Two copies are loaded
+# into one process and must be isolated from each other.
 . "$(dirname "$0")/support.bash"
 begin placement
 
 shape() { [ -f "$2" ] && "$ROOT/tests/wine/shape.py" "$@"; }
 
-# Stands for contexts whose names are longer than the ones in the files.
+# For contexts whose names are longer than those in the files.
 tag() { echo "context-$1-of-the-placement-test"; }
 
 places=0
@@ -48,7 +48,7 @@ b ext_state 7
 modules ${4:-4} references 6 leaks 0 unresolved 0"
 }
 
-# ---- by the file's shape ---------------------------------------------------------------------------------
+# ---- placement by the file's shape ---------------------------------------------------------------
 
 twice "spare bytes, of lld" "$lld/python311.dll" "$lld/debug.dll" 'spare bytes'
 readobj=$(command -v llvm-readobj-16 || command -v llvm-readobj)
@@ -70,7 +70,7 @@ if shape full "$mine/sixteen.dll" stub.dll; then
 fi
 twice "section over the MS-DOS program" "$lld/python311.dll" stub.dll \
     'section over the MS-DOS program'
-# What another tool did so before has no MS-DOS program left.
+# A file whose MS-DOS stub another tool has already removed.
 shape named "$d/ext-a.pyd" named.dll .extiso .other && shape full named.dll grown.dll
 grow() { # twice, but from what imports a copy already
     local c
@@ -123,7 +123,7 @@ shape full "$lld/python3.dll" python3-full.dll
 forward "forwarders in a section" python3-full.dll section
 forward "forwarders in spare bytes" "$gnu/python3.dll" 'spare bytes'
 
-# ---- as many sections as there can be ------------------------------------------------------------------------
+# ---- the largest number of sections --------------------------------------------------------------
 
 if have sections "$mine/most.dll" "$mine/toomany.dll"; then
     mkdir many
@@ -141,9 +141,9 @@ toomany error 193"
     say $? "97 sections: nothing is written"
 fi
 
-# ---- in place: what the program does ---------------------------------------------------------------------------
+# ---- in place, by the program --------------------------------------------------------------------
 
-# With names as long as the old ones there is nothing that does not take them.
+# Every file takes names of the same length as the old ones.
 for f in "$lld"/{ext,def,debug,release,wide,large,low,merged}.dll "$gnu"/{ext,stripped,def,debug}.dll \
     "$mine/sixteen.dll" "$mine/most.dll" full.dll extend.dll; do
     d=$(basename "$(dirname "$f")")-$(basename "$f" .dll)
@@ -173,7 +173,7 @@ a ext_state 7
 modules 2 references 3 leaks 0 unresolved 0"
 done
 
-# Where a section's place in memory is that in the file, none can be added.
+# No section can be added where RVAs equal file offsets.
 if have low "$lld/low.dll" "$lld/fixed.dll" "$lld/python311.dll"; then
     "$rewrite" "$lld/low.dll" low.dll "python311.dll=py-$(tag a).dll" >out 2>err
     rc=$?

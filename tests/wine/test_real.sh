@@ -1,6 +1,6 @@
 #!/bin/bash
-# What Microsoft's linker made: CPython itself, more than once in a process, with extension modules of its
-# own and of others, and a library that an addon for Node.js brings.
+# Files from Microsoft's linker: several CPythons in one process, with their own extension modules
+# and others, and the library of a Node.js addon.
 . "$(dirname "$0")/support.bash"
 begin real
 corpus=${EXTI_WINE_CORPUS:-$mine/real}
@@ -35,7 +35,7 @@ modules() {
     done
 }
 
-# make DIR MODULES: a context with what that list names; DIR.list is for the finder
+# make DIR MODULES: a context with the modules of that list; DIR.list is for the finder
 make() {
     local name file files
     mapfile -t files < <(cut -d' ' -f2- "$2")
@@ -62,7 +62,7 @@ both() { printf "exec a me = 'a'; %s\nexec b me = 'b'; %s\n" "$1" "$1"; }
 tell() { both "$(printf "import %s; print(me, %s, flush=True)" "$1" "$2")"; }
 
 finish_real() {
-    # ---- a library of others ---------------------------------------------------------------------------
+    # ---- a third-party library -------------------------------------------------------------------
     local d=$corpus/npm/package/lib c f
     if [ ! -d "$d" ]; then
         skip vips "$(cat "$corpus/npm.skip")"
@@ -109,7 +109,7 @@ walk $T $T"
 
 [ -f "$libpython" ] || { skip python "$(cat "$corpus/python.skip")"; finish_real; }
 
-# ---- CPython --------------------------------------------------------------------------------------------------
+# ---- CPython -------------------------------------------------------------------------------------
 
 modules "$lib" >lib.modules
 make a lib.modules && apia=$api && make b lib.modules && apib=$api
@@ -153,7 +153,7 @@ told "python: one stops, the other goes on" 'a stopped' 'b goes on 0.005' 'b sto
 ! grep -E 'raised|Traceback|Error' out
 say $? "python: nothing was raised"
 
-# Without copies: the first libpython by the name is everybody's.
+# Without copies, everybody gets the first libpython of that name.
 mkdir c0 c1
 for c in c0 c1; do cp "$libpython" "$lib/_decimal.pyd" $c; done
 host <<<"load a 1100 $T/c0/python311.dll
@@ -164,7 +164,7 @@ walk $T/c1 $T"
 told "python: with two originals, the second one's module uses the first" 'a b distinct' 'd loaded' \
     'leak _decimal.pyd Py.* python311.dll' 'modules 2 references [0-9]+ leaks [0-9]+ unresolved 0'
 
-# ---- wheels -----------------------------------------------------------------------------------------------------
+# ---- wheels --------------------------------------------------------------------------------------
 
 [ -d "$site" ] || { skip wheels "$(cat "$corpus/site.skip")"; finish_real; }
 rm -rf a b

@@ -1,10 +1,11 @@
 #!/bin/bash
-# Two extensions of one process, with one libpython or with copies: what Windows' loader makes of them.
-# Each row has its counterpart, where nothing was rewritten.
+# Two extensions in one process, with one libpython or with copies, as Windows' loader binds them. 
+# Each row has a counterpart without rewriting.
 . "$(dirname "$0")/support.bash"
 begin sharing
 
-# Of a libpython of its own, an extension sees the state 3 + 1000 + 0 first, and 1000 as the datum.
+# With a libpython of its own, an extension first sees the state 3 + 1000 + 0, and 1000 as the
+# datum.
 fresh=1003
 
 # set_up NAME LIBPYTHON EXT: NAME/python311.dll and NAME/x.pyd, y.pyd in it and two contexts of them
@@ -92,7 +93,7 @@ if have msvc "$lld/python311.dll" "$lld/ext.dll"; then
     set_up msvc "$lld/python311.dll" "$lld/ext.dll" && rows msvc 1
 fi
 
-# ---- what does not isolate ----------------------------------------------------------------------------
+# ---- what does not isolate -----------------------------------------------------------------------
 
 # pair NAME FLAGS OTHER EXPECTED: c0/x.pyd and OTHER, loaded with FLAGS
 pair() {
@@ -116,7 +117,7 @@ if have folders "$lld/python311.dll" "$lld/ext.dll"; then
         cp "$lld/ext.dll" $d/x.pyd
     done
     for flags in 1100 8 0; do
-        # Without the folder being searched, no library is there to begin with.
+        # The folder is not searched, so no library is found at all.
         [ $flags != 0 ] || cp "$lld/python311.dll" "$T"
         pair "folders: libraries of one name are one, with flags 0x$flags" $flags c1/x.pyd \
             "b PyInit_ext 1006
@@ -146,7 +147,7 @@ modules 0 references 0 leaks 0 unresolved 0"
     say $? "links: copies are none"
 fi
 
-# ---- what finds what ----------------------------------------------------------------------------------------
+# ---- how names are found -------------------------------------------------------------------------
 
 if have far "$lld/python311.dll" "$lld/ext.dll"; then
     mkdir far far-b
@@ -193,7 +194,7 @@ modules 1 references 3 leaks 0 unresolved 3"
     check "bound to one that does not: refused" 1 'PyLong_Type.*ext.dll|ext.dll.*PyLong_Type'
 fi
 
-# ---- a C library, its constructors and thread-locals -------------------------------------------------------
+# ---- a C library, its constructors and thread-locals ---------------------------------------------
 
 if have crt "$gnu/python311.dll" "$mine/crt.dll"; then
     mkdir crt

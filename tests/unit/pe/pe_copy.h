@@ -1,4 +1,4 @@
-/* A toy DLL, the edits asked for, and the copy that the plan makes of it. */
+/* Fixture of a toy DLL, the edits, and the copy that the plan makes. */
 #ifndef TESTS_UNIT_PE_COPY_H
 #define TESTS_UNIT_PE_COPY_H
 
@@ -6,7 +6,11 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "pe/read/pe_priv.h"
+#include "pe/check/pe_check.h"
+#include "pe/edit/pe_plan.h"
+#include "pe/read/pe_address.h"
+#include "pe/read/pe_export.h"
+#include "pe/read/pe_import.h"
 #include "tests/support/exti_test.h"
 #include "tests/unit/pe/pe_toy.h"
 
@@ -114,7 +118,7 @@ static inline size_t ptoy_home(const struct pe_toy *t)
     return rva < t->rva[PTOY_DATA] ? PTOY_TEXT : PTOY_RDATA;
 }
 
-/* What no edit may touch: code, data, relocations and the addresses of imports. */
+/* Edits must not touch code, data, relocations and import address tables. */
 static inline void assert_rest_is_kept(const struct copy_fixture *f)
 {
     const struct pe_toy *t = &f->toy;
@@ -146,7 +150,7 @@ static inline int copy_finding(void *user, const struct exti_error *finding)
     return 1;
 }
 
-/* Makes the copy that was planned, which must open and of which the judge has nothing to say. */
+/* Makes the planned copy, which must open and pass the check. */
 static inline void copy_apply(struct copy_fixture *f)
 {
     const struct exti_span file = exti__span(f->toy.b, f->toy.n);
@@ -164,7 +168,7 @@ static inline void copy_apply(struct copy_fixture *f)
               &f->err);
 }
 
-/* The same edits give the same plan, and none for the copy. */
+/* Also asserts that the same edits give the same plan, and an empty one for the copy. */
 static inline void copy_make(struct copy_fixture *f)
 {
     const struct exti_span file = exti__span(f->toy.b, f->toy.n);
@@ -219,7 +223,7 @@ static inline const char *copy_names(struct copy_fixture *f)
     "#5 PyInit_toy #5 toy_alias #7 toy_state #8 - #9 toy_forward=" stem ".PyLong_Type "
 #define NAMES(first, id, stem) first " KERNEL32.dll delay WS2_32.dll | " id " | " OWN_EXPORTS(stem)
 
-/* Nothing is left in the section `i` for names. */
+/* Leaves no room for names in section `i`. */
 static inline void fill_section(struct pe_toy *t, size_t i)
 {
     const size_t h = ptoy_section(t, i), used = (size_t)ptoy_get(t, h + 8, 4),
@@ -228,7 +232,8 @@ static inline void fill_section(struct pe_toy *t, size_t i)
     memset(t->b + t->start[i] + used, 0xee, raw - used);
 }
 
-/* The section table up to `room` bytes before the headers' end, and no MS-DOS program. */
+/* Moves the section table to `room` bytes before the end of the headers and drops the MS-DOS
+ * stub. */
 static inline void tighten_headers(struct pe_toy *t, size_t room)
 {
     const size_t head = t->sections - t->nt, table = PTOY_SECTIONS * SECTION_HEADER_SIZE;

@@ -1,11 +1,12 @@
-/* A toy DLL, opened, and what becomes of it when one field of it is wrong. */
+/* Fixture of an opened toy DLL, and tables of faults: one wrong field and the expected error. */
 #ifndef TESTS_UNIT_PE_FAULTS_H
 #define TESTS_UNIT_PE_FAULTS_H
 
 #include <string.h>
 
+#include "base/format.h"
 #include "base/mem.h"
-#include "pe/read/pe_priv.h"
+#include "pe/read/pe_file.h"
 #include "tests/support/exti_test.h"
 #include "tests/unit/pe/pe_toy.h"
 
@@ -58,7 +59,7 @@ struct pe_fault {
     uint64_t offset;
 };
 
-/* Makes the toy anew for each fault, has `attempt` read it, and asks for the error that is due. */
+/* For each fault, makes the toy anew, lets `attempt` read it, and asserts the expected error. */
 static inline void assert_faults(struct pe_fixture *f, struct pe_toy_opts o,
                                  const struct pe_fault *faults, size_t count,
                                  int (*attempt)(struct pe_fixture *f))

@@ -1,21 +1,21 @@
-/* What the tests of the PE judge share: a toy and its copy, and which checks have something to say of
- * them. */
-#ifndef TESTS_UNIT_PE_JUDGE_H
-#define TESTS_UNIT_PE_JUDGE_H
+/* Fixture of the tests of the PE check: a toy and its copy, and the names of rules or steps with
+ * findings. */
+#ifndef TESTS_UNIT_PE_FINDINGS_H
+#define TESTS_UNIT_PE_FINDINGS_H
 
 #include "tests/support/exti_test.h"
 
 #include <string.h>
 
 #include "base/mem.h"
-#include "pe/check/pe_check_priv.h"
+#include "pe/check/pe_check.h"
 #include "tests/unit/pe/pe_toy.h"
 
 struct fixture {
     struct pe_toy before, after;
     struct exti_error err, first;
     size_t findings;
-    char names[256]; /* of the checks that have something to say, each followed by a comma */
+    char names[256]; /* of the checks with findings, each followed by a comma */
 };
 
 static inline int setup(void **state)
@@ -36,7 +36,7 @@ static inline int teardown(void **state)
 
 #define check_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-static inline int note_finding(void *user, const struct exti_error *finding)
+static inline int note_pe_finding(void *user, const struct exti_error *finding)
 {
     struct fixture *f = user;
 
@@ -57,10 +57,10 @@ static inline int check_spans(struct fixture *f, struct exti_span before, struct
 {
     f->findings = 0;
     f->err = f->first = (struct exti_error){.code = EXTI_OK};
-    return exti__pe_check(before, after, req, NULL, note_finding, f, &f->err);
+    return exti__pe_check(before, after, req, NULL, note_pe_finding, f, &f->err);
 }
 
-static inline int check(struct fixture *f, const struct exti_rewrite_opts *opts)
+static inline int check_copy_with(struct fixture *f, const struct exti_rewrite_opts *opts)
 {
     const struct exti_request req = {.opts = opts};
 
@@ -69,12 +69,12 @@ static inline int check(struct fixture *f, const struct exti_rewrite_opts *opts)
 
 static inline void assert_clean(struct fixture *f, const struct exti_rewrite_opts *opts)
 {
-    assert_ok(check(f, opts), &f->err);
+    assert_ok(check_copy_with(f, opts), &f->err);
     if (f->findings)
         fail_msg("finding: %s", f->first.message);
 }
 
-static inline void note_name(struct fixture *f, size_t so_far, const char *name)
+static inline void add_check_name(struct fixture *f, size_t so_far, const char *name)
 {
     const size_t n = strlen(f->names);
 
@@ -85,7 +85,7 @@ static inline void note_name(struct fixture *f, size_t so_far, const char *name)
 /* Fills in f->names and f->first. */
 static inline void run_rules(struct fixture *f, struct exti_span original, struct exti_span file)
 {
-    struct pe_check c = {.judge = {.report = note_finding, .user = f, .strict = true}};
+    struct pe_check c = {.findings = {.report = note_pe_finding, .user = f, .strict = true}};
     bool sound;
 
     f->names[0] = 0;
@@ -96,7 +96,7 @@ static inline void run_rules(struct fixture *f, struct exti_span original, struc
         const size_t so_far = f->findings;
 
         assert_ok(exti__pe_rules[i].run(&c, &c.after, &f->err), &f->err);
-        note_name(f, so_far, exti__pe_rules[i].name);
+        add_check_name(f, so_far, exti__pe_rules[i].name);
     }
     exti__pe_check_close(&c);
 }
@@ -104,7 +104,7 @@ static inline void run_rules(struct fixture *f, struct exti_span original, struc
 static inline void run_steps(struct fixture *f, const struct exti_request *req,
                              struct exti_span before, struct exti_span after)
 {
-    struct pe_check c = {.judge = {.report = note_finding, .user = f, .quiet = true},
+    struct pe_check c = {.findings = {.report = note_pe_finding, .user = f, .quiet = true},
                          .opts = req ? req->opts : NULL,
                          .bind = req ? req->bind : NULL,
                          .bind_count = req ? req->bind_count : 0};
@@ -114,12 +114,12 @@ static inline void run_steps(struct fixture *f, const struct exti_request *req,
     f->findings = 0;
     assert_ok(exti__pe_check_open(&c, before, after, &sound, &f->err), &f->err);
     assert_true(sound);
-    c.judge.quiet = true;
+    c.findings.quiet = true;
     for (size_t i = 0; i < exti__pe_step_count; i++) {
         const size_t so_far = f->findings;
 
         assert_ok(exti__pe_steps[i].run(&c, &f->err), &f->err);
-        note_name(f, so_far, exti__pe_steps[i].name);
+        add_check_name(f, so_far, exti__pe_steps[i].name);
     }
     exti__pe_check_close(&c);
 }

@@ -1,10 +1,11 @@
-/* A DLL made by hand, with every structure that a PE reader looks at in a known place.  Shares no code
- * with the library.
+/* Builds a DLL with every structure that a PE reader reads, at known offsets.  Shares no code with
+ * the library.
  *
- * Sections: .text, .data (its zeroes are not in the file), .rdata, .reloc.  Imports: python311.dll with
- * PyModule_Create2 and Py_BuildValue, KERNEL32.dll with ordinal 12 and GetLastError; WS2_32.dll is a delay
- * import with ordinal 3 and send.  Exports, from ordinal 5: PyInit_toy, also called toy_alias; nothing; the
- * datum toy_state; a function without a name; toy_forward, which is python311's PyLong_Type. */
+ * Sections: .text, .data (with zeros beyond its bytes in the file), .rdata, .reloc.  Imports:
+ * python311.dll with PyModule_Create2 and Py_BuildValue, KERNEL32.dll with ordinal 12 and
+ * GetLastError; WS2_32.dll is a delay import with ordinal 3 and send.  Exports, from ordinal 5:
+ * PyInit_toy, also called toy_alias; nothing; the datum toy_state; a function without a name;
+ * toy_forward, which is python311's PyLong_Type. */
 #ifndef TESTS_UNIT_PE_TOY_H
 #define TESTS_UNIT_PE_TOY_H
 
@@ -17,20 +18,20 @@
 struct pe_toy_opts {
     bool narrow, arm;           /* i386, arm64; else x86-64 */
     bool low;                   /* alignment below a page: addresses are file offsets */
-    bool no_lookup;             /* OriginalFirstThunk is 0, as Borland's linker has it */
-    bool bound;                 /* bound to both DLLs, told behind the section table */
+    bool no_lookup;             /* OriginalFirstThunk is 0, as from Borland's linker */
+    bool bound;                 /* bound to both DLLs; directory behind the section table */
     bool by_address;            /* narrow: delay imports of version 1 */
     bool symbols;               /* a COFF symbol table behind the sections */
-    bool certified;             /* a certificate table behind all else */
+    bool certified;             /* a certificate table at the end */
     bool full;                  /* no slack in any section */
-    bool checksum;              /* the right one; else 0 */
+    bool checksum;              /* a right CheckSum, else 0 */
     bool by_ordinal;            /* Py_BuildValue is imported as ordinal 77 */
     size_t room;                /* bytes free behind the section table; 0: more than 400 */
     const char *id;             /* NULL: toy.pyd */
     const char *api;            /* the first DLL imported; NULL: python311.dll */
     const char *delayed;        /* NULL: WS2_32.dll */
-    const char *const *exports; /* in place of its own, sorted, all functions; ends with NULL */
-    const char *forward;        /* those are in the DLL of that stem */
+    const char *const *exports; /* replace its own; sorted functions, NULL at the end */
+    const char *forward;        /* `exports` are forwarded to this DLL, without ".dll" */
 };
 
 enum { PTOY_TEXT, PTOY_DATA, PTOY_RDATA, PTOY_RELOC, PTOY_SECTIONS };
@@ -41,7 +42,7 @@ struct pe_toy {
     size_t n;
     size_t word; /* bytes of an address */
     uint64_t base;
-    /* Offsets in the file. */
+    /* File offsets. */
     size_t nt, optional, directories, sections, headers_end, start[PTOY_SECTIONS];
     uint32_t rva[PTOY_SECTIONS], virtual_size[PTOY_SECTIONS];
     size_t imports, lookup[2], iat[2], name[2]; /* of python311.dll and KERNEL32.dll */
@@ -55,7 +56,7 @@ struct pe_toy {
 };
 
 #define PTOY_ID "toy.pyd"
-#define PTOY_BUILD_ID "0403020106050807090a0b0c0d0e0f102a" /* of its CodeView record */
+#define PTOY_BUILD_ID "0403020106050807090a0b0c0d0e0f102a" /* in its CodeView record */
 enum { PTOY_ORDINAL_BASE = 5, PTOY_FUNCTIONS = 5, PTOY_NAMES = 4, PTOY_TLS_SIZE = 0x18 };
 
 static inline void ptoy_put(struct pe_toy *t, size_t at, size_t width, uint64_t v)
@@ -96,7 +97,7 @@ static inline void ptoy_align(struct pe_toy *t, size_t align)
     t->n = (t->n + align - 1) / align * align;
 }
 
-/* The RVA of what is at the offset `at` of the section under way or of one before it. */
+/* The RVA of file offset `at` in a section that has been begun. */
 static inline uint32_t ptoy_rva(const struct pe_toy *t, size_t at)
 {
     size_t i = PTOY_SECTIONS - 1;
@@ -106,7 +107,7 @@ static inline uint32_t ptoy_rva(const struct pe_toy *t, size_t at)
     return t->rva[i] + (uint32_t)(at - t->start[i]);
 }
 
-/* The entry of the data directory `i`, for its RVA; its size is 4 further on. */
+/* File offset of data directory `i`: its RVA, then its size. */
 static inline size_t ptoy_directory(const struct pe_toy *t, unsigned i)
 {
     return t->directories + 8 * (size_t)i;
@@ -118,20 +119,20 @@ static inline void ptoy_set_directory(struct pe_toy *t, unsigned i, size_t at, s
     ptoy_put(t, ptoy_directory(t, i) + 4, 4, size);
 }
 
-/* The header of section `i`. */
+/* File offset of the header of section `i`. */
 static inline size_t ptoy_section(const struct pe_toy *t, size_t i)
 {
     return t->sections + SECTION_HEADER_SIZE * i;
 }
 
-/* An address, which the loader must relocate. */
+/* Adds an address, which the loader must relocate. */
 static inline size_t ptoy_address(struct pe_toy *t, size_t width, uint32_t rva)
 {
     t->relocs[t->reloc_count++] = ptoy_rva(t, t->n);
     return ptoy_add(t, width, t->base + rva);
 }
 
-/* ---- sections ----------------------------------------------------------------------------------------- */
+/* ---- sections -------------------------------------------------------------------------------- */
 
 static inline void ptoy_begin(struct pe_toy *t, size_t i)
 {
@@ -176,7 +177,7 @@ static inline void ptoy_headers(struct pe_toy *t)
     ptoy_put(t, 0, 2, IMAGE_DOS_SIGNATURE);
     ptoy_put(t, 24, 2, 64);
     ptoy_put(t, DOS_E_LFANEW, 4, t->nt);
-    memset(t->b + 64, 0x90, t->nt - 64); /* the MS-DOS program */
+    memset(t->b + 64, 0x90, t->nt - 64); /* the MS-DOS stub */
     ptoy_put(t, t->nt, 4, IMAGE_NT_SIGNATURE);
     ptoy_put(t, t->nt + 4, 2,
              t->o.narrow ? IMAGE_FILE_MACHINE_I386
@@ -200,9 +201,9 @@ static inline void ptoy_headers(struct pe_toy *t)
     t->n = t->headers_end;
 }
 
-/* ---- imports -------------------------------------------------------------------------------------------- */
+/* ---- imports --------------------------------------------------------------------------------- */
 
-/* A hint and a name; 2 bytes of zeros behind it, so that the next is at an even place. */
+/* Adds a hint and a name, padded to an even size. */
 static inline size_t ptoy_hint(struct pe_toy *t, const char *name)
 {
     size_t at = ptoy_add(t, 2, 0);
@@ -217,7 +218,7 @@ static inline uint64_t ptoy_ordinal(const struct pe_toy *t, unsigned ordinal)
     return ordinal | (uint64_t)1 << (8 * t->word - 1);
 }
 
-/* A table of two symbols. */
+/* Adds a table of two symbols. */
 static inline size_t ptoy_thunks(struct pe_toy *t, uint64_t a, uint64_t b)
 {
     size_t at = t->n;
@@ -259,7 +260,8 @@ static inline void ptoy_imports(struct pe_toy *t)
     ptoy_set_directory(t, IMAGE_DIRECTORY_ENTRY_IMPORT, t->imports, t->n - t->imports);
 }
 
-/* Two DLLs, the end, and then their names, told from the table's start. */
+/* The bound import directory: two DLLs, a terminator, then their names at offsets from its
+ * start. */
 static inline void ptoy_bound(struct pe_toy *t)
 {
     const char *api = t->o.api ? t->o.api : "python311.dll";
@@ -311,7 +313,7 @@ static inline void ptoy_delay_imports(struct pe_toy *t)
     ptoy_set_directory(t, IMAGE_DIRECTORY_ENTRY_DELAY_IMPORT, t->delay, t->n - t->delay);
 }
 
-/* ---- exports -------------------------------------------------------------------------------------------- */
+/* ---- exports --------------------------------------------------------------------------------- */
 
 static inline void ptoy_export_header(struct pe_toy *t, size_t functions, size_t names)
 {
@@ -321,7 +323,7 @@ static inline void ptoy_export_header(struct pe_toy *t, size_t functions, size_t
     t->names = t->functions + 4 * functions;
     t->ordinals = t->names + 4 * names;
     t->n += 12;
-    ptoy_add(t, 4, 0); /* the name, which comes behind the tables */
+    ptoy_add(t, 4, 0); /* Name: behind the tables */
     ptoy_add(t, 4, PTOY_ORDINAL_BASE);
     ptoy_add(t, 4, functions);
     ptoy_add(t, 4, names);
@@ -375,17 +377,17 @@ static inline void ptoy_given_exports(struct pe_toy *t)
     }
 }
 
-/* ---- the rest of .rdata, .data and .reloc ------------------------------------------------------------------ */
+/* ---- the rest of .rdata, .data and .reloc ---------------------------------------------------- */
 
 static inline void ptoy_data(struct pe_toy *t)
 {
-    t->n += 16; /* the delayed DLL's handle, the index of the thread-local storage */
+    t->n += 16; /* the delay-loaded DLL's handle, the TLS index */
     t->delay_iat = t->n;
     for (uint32_t i = 0; i < 2; i++)
         ptoy_address(t, t->word, t->rva[PTOY_TEXT] + 48 + 8 * i);
     t->n = t->start[PTOY_DATA] + 64;
     for (int i = 0; i < 16; i++)
-        ptoy_add(t, 1, (uint64_t)i); /* what thread-local storage starts as */
+        ptoy_add(t, 1, (uint64_t)i); /* initial TLS data */
 }
 
 static inline void ptoy_tls(struct pe_toy *t)
@@ -409,7 +411,7 @@ static inline void ptoy_debug(struct pe_toy *t)
     const uint32_t size = 24 + (uint32_t)strlen(path) + 1;
 
     t->debug = t->n;
-    for (int i = 0; i < 2; i++) { /* one entry of no interest, and a CodeView record */
+    for (int i = 0; i < 2; i++) { /* an entry of another type, then a CodeView record */
         ptoy_add(t, 4, 0);
         ptoy_add(t, 4, 0x5f5e1000);
         ptoy_add(t, 4, 0);
@@ -454,7 +456,7 @@ static inline void ptoy_rdata(struct pe_toy *t)
     ptoy_set_directory(t, IMAGE_DIRECTORY_ENTRY_EXPORT, t->exports, t->n - t->exports);
 }
 
-/* Addresses come in ascending order; a block for each page of them. */
+/* Addresses are ascending; each page has a block. */
 static inline void ptoy_relocs(struct pe_toy *t)
 {
     size_t block = 0, start = t->n;
@@ -474,7 +476,7 @@ static inline void ptoy_relocs(struct pe_toy *t)
     ptoy_set_directory(t, IMAGE_DIRECTORY_ENTRY_BASERELOC, start, t->n - start);
 }
 
-/* ---- behind the sections ------------------------------------------------------------------------------------ */
+/* ---- behind the sections --------------------------------------------------------------------- */
 
 static inline void ptoy_symbols(struct pe_toy *t)
 {
@@ -506,7 +508,7 @@ static inline void ptoy_certificates(struct pe_toy *t)
     ptoy_put(t, ptoy_directory(t, IMAGE_DIRECTORY_ENTRY_SECURITY) + 4, 4, 0x48);
 }
 
-/* 16-bit words one by one, the carry brought round after each, as the first program to do it did. */
+/* Adds 16-bit words one by one, and the carry after each, as the original algorithm does. */
 static inline uint32_t ptoy_checksum(const uint8_t *p, size_t n, size_t field)
 {
     uint32_t sum = 0;

@@ -1,4 +1,5 @@
-/* An extension with all of the C library: constructors, thread-locals, callbacks at a thread's end. */
+/* An extension with all of the C library: constructors, thread-locals, callbacks at a thread's
+ * end. */
 #include <stdlib.h>
 
 __declspec(dllimport) int PyModule_Create2(void *definition, int version);

@@ -1,5 +1,5 @@
-/* Loads DLLs as it is told on its standard input, and says what came of it.  A command on each line; names
- * are of its own choosing, paths are of the Unix that wine runs on:
+/* Loads DLLs on command and prints the results.  Standard input has one command per line; NAMEs are
+ * chosen by the caller, paths are those of the Unix that wine runs on:
  *
  *   load NAME FLAGS PATH     LoadLibraryExW, FLAGS in hexadecimal
  *   call NAME FUNCTION       int FUNCTION(void)
@@ -8,12 +8,12 @@
  *   add NAME DATUM N         adds N to an int
  *   same NAME NAME           whether two modules are one
  *   free NAME                FreeLibrary, and whether the module is gone
- *   walk DIRECTORY ROOT      where the imports of the modules loaded from DIRECTORY lead: a leak is one
- *                            into a module that lies elsewhere below ROOT
- *   python NAME PATH         starts the Python that the module is, with PATH as sys.path
- *   exec NAME CODE           has it run CODE, to the line's end
+ *   walk DIRECTORY ROOT      where the imports of the modules loaded from DIRECTORY lead: a leak leads
+ *                            into a module elsewhere below ROOT
+ *   python NAME PATH         starts the Python in the module, with PATH as sys.path
+ *   exec NAME CODE           lets it run CODE, the rest of the line
  *   stop NAME                Py_FinalizeEx
- *   together                 what follows, as far as `end`, at once and in threads of their own
+ *   together                 runs the commands up to `end` at once, each in a thread of its own
  */
 #include "tests/wine/src/host.h"
 
@@ -56,7 +56,7 @@ void windows_path(const char *path, wchar_t *out, size_t cap)
             *out = '\\';
 }
 
-/* The place of a module, made when it is new. */
+/* The slot of a module, created on first use. */
 static size_t place(const char *name)
 {
     size_t i;
@@ -138,7 +138,7 @@ static void add(struct command *c)
         report(c, "%s %s %d\n", c->word[1], c->word[2], *p += atoi(c->word[3]));
 }
 
-static void same(struct command *c)
+static void print_same(struct command *c)
 {
     report(c, "%s %s %s\n", c->word[1], c->word[2],
            module_of(c->word[1]) == module_of(c->word[2]) ? "same" : "distinct");
@@ -169,7 +169,7 @@ static void run(struct command *c)
         void (*run)(struct command *c);
     } all[] = {
         {"load", 4, load}, {"call", 3, call},        {"thread", 3, in_thread},
-        {"add", 4, add},   {"same", 3, same},        {"free", 2, unload},
+        {"add", 4, add},   {"same", 3, print_same},  {"free", 2, unload},
         {"walk", 3, walk}, {"python", 3, python},    {"exec", 3, python_exec},
         {"give", 4, give}, {"stop", 2, python_stop},
     };
@@ -192,7 +192,7 @@ static void split(struct command *c)
     p[strcspn(p, "\r\n")] = 0;
     while (*p && c->words < most) {
         c->word[c->words++] = p;
-        /* Code has blanks. */
+        /* Code contains blanks. */
         if (strcmp(c->word[0], "exec") == 0)
             most = 3;
         if (c->words == most)

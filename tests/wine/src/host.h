@@ -1,4 +1,4 @@
-/* What the parts of the host program share. */
+/* Interfaces between the sources of the host program. */
 #ifndef EXTI_TEST_WINE_HOST_H
 #define EXTI_TEST_WINE_HOST_H
 

@@ -1,4 +1,5 @@
-/* Loads late imports as the compiler's own library does: by their bare name and no flags, on first use. */
+/* Loads delay imports as the compiler's own library does: on first use, by bare name, without
+ * flags. */
 typedef unsigned long word;
 typedef unsigned long long wide;
 

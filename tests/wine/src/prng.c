@@ -1,4 +1,4 @@
-/* bcryptprimitives.dll, which Rust's standard library imports and wine 8 does not have. */
+/* bcryptprimitives.dll, which Rust's standard library imports and wine 8 lacks. */
 #include <windows.h>
 
 BOOLEAN NTAPI SystemFunction036(void *out, ULONG size);

@@ -1,4 +1,4 @@
-/* A real CPython, found in a module that is loaded. */
+/* Drives a real CPython in a loaded module. */
 #include "tests/wine/src/host.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ typedef void *(*save_fn)(void);
 typedef int (*run_fn)(const char *code, void *flags);
 typedef void (*release_fn)(int state);
 
-/* Leaves the interpreter to be entered by any thread. */
+/* Releases the interpreter, so that any thread can enter it. */
 void python(struct command *c)
 {
     FIND(set_path_fn, Py_SetPath);

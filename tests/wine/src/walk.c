@@ -1,5 +1,5 @@
-/* Where the imports of loaded modules lead.  Read from memory, so it is what the loader made of them,
- * forwarders included. */
+/* Prints where the imports of loaded modules lead.  Reads memory, which shows how the loader
+ * resolved them, forwarders included. */
 #include "tests/wine/src/host.h"
 
 #include <psapi.h>
@@ -13,7 +13,7 @@ struct walk {
     HMODULE all[MOST_MODULES];
     size_t count;
     unsigned modules, references, leaks, unresolved;
-    const char *module; /* at hand */
+    const char *module; /* the current one */
     HMODULE self;
 };
 
@@ -29,7 +29,7 @@ static bool lies_below(const wchar_t *path, const wchar_t *folder)
     return _wcsnicmp(path, folder, n) == 0 && path[n] == '\\';
 }
 
-/* Which module an address is in, by what the images say of their size. */
+/* The module that contains an address, by the images' own sizes. */
 static HMODULE owner(const struct walk *w, const void *p)
 {
     for (size_t i = 0; i < w->count; i++) {
@@ -79,7 +79,7 @@ static void thunks(struct walk *w, const char *base, DWORD names, DWORD addresse
     for (; n->u1.AddressOfData; n++, a++) {
         const void *p = (const void *)(ULONG_PTR)a->u1.Function;
 
-        /* One that was not called yet leads to a piece of code that loads it. */
+        /* A delay import that was not called yet leads to its loading stub. */
         if (!late || owner(w, p) != w->self)
             reference(w, symbol_name(base, n, number, sizeof number), p);
     }

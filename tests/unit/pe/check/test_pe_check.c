@@ -1,5 +1,4 @@
-/* The PE judge over copies made by hand: content with good ones, and each step, alone, with the fault
- * that it is there to find. */
+/* Checks of handmade copies: good ones pass, and each fault is found by its step alone. */
 #include "tests/unit/pe/pe_findings.h"
 
 #define OPTS .size = sizeof(struct exti_rewrite_opts)
@@ -33,7 +32,7 @@ static void drop_bound(struct pe_toy *t)
         ptoy_put(t, t->imports + i * IMPORT_DESCRIPTOR_SIZE + 4, 8, 0);
 }
 
-/* What every changed copy loses. */
+/* Removes what every changed copy loses. */
 static void strip(struct pe_toy *t)
 {
     ptoy_put(t, load_flags(t), 2, 0);
@@ -47,7 +46,7 @@ static void strip(struct pe_toy *t)
         put_checksum(t);
 }
 
-/* All names have the length of the old ones. */
+/* A copy whose new names have the length of the old ones. */
 static void make_copy(struct fixture *f, const struct pe_toy_opts *of)
 {
     pe_toy_make(&f->before, *of);
@@ -59,7 +58,7 @@ static void make_copy(struct fixture *f, const struct pe_toy_opts *of)
     strip(&f->after);
 }
 
-/* A section of its own with the name of the first DLL. */
+/* Adds a section with the name of the first DLL. */
 static void append_section(struct pe_toy *t, uint32_t flags)
 {
     const size_t header = ptoy_section(t, PTOY_SECTIONS), at = (t->n + 0x1ff) / 0x200 * 0x200;
@@ -85,9 +84,9 @@ static const struct exti_needed longer[] = {
 static const struct exti_rewrite_opts asked_longer = {OPTS, .needed = longer, .needed_count = 1};
 static const char *const given[] = {"one", "two", NULL};
 
-/* ---- good copies ------------------------------------------------------------------------------------------ */
+/* ---- good copies ----------------------------------------------------------------------------- */
 
-static void good_copies_are_let_pass(void **state)
+static void good_copies_pass(void **state)
 {
     static const struct pe_toy_opts shapes[] = {
         {.checksum = true},
@@ -105,7 +104,7 @@ static void good_copies_are_let_pass(void **state)
     }
 }
 
-static void a_section_with_the_name_is_let_pass(void **state)
+static void an_added_section_with_the_name_passes(void **state)
 {
     struct fixture *f = *state;
 
@@ -116,14 +115,14 @@ static void a_section_with_the_name_is_let_pass(void **state)
     assert_clean(f, NULL);
 }
 
-static void an_unchanged_file_is_no_copy_with_edits(void **state)
+static void an_unchanged_file_fails_when_edits_were_asked(void **state)
 {
     struct fixture *f = *state;
 
     pe_toy_make(&f->before, rich);
     f->after = f->before;
     assert_clean(f, &nothing);
-    assert_ok(check(f, &asked), &f->err);
+    assert_ok(check_copy_with(f, &asked), &f->err);
     /* Import, delay import, id and forwarder. */
     assert_int_equal(f->findings, 4);
 }
@@ -146,7 +145,7 @@ static void names_match_without_case_or_suffix(void **state)
     assert_clean(f, &opts);
 }
 
-static void a_plan_saves_reading_what_it_does_not_name(void **state)
+static void bytes_outside_the_plan_are_not_read(void **state)
 {
     struct fixture *f = *state;
     const struct exti_request req = {.opts = &asked};
@@ -160,16 +159,16 @@ static void a_plan_saves_reading_what_it_does_not_name(void **state)
     assert_ok(exti__plan_seal(&plan, bytes_of(&f->before), &f->err), &f->err);
     f->after.b[f->after.start[PTOY_TEXT]] ^= 1;
     f->findings = 0;
-    assert_ok(exti__pe_check(bytes_of(&f->before), bytes_of(&f->after), &req, &plan, note_finding,
-                             f, &f->err),
+    assert_ok(exti__pe_check(bytes_of(&f->before), bytes_of(&f->after), &req, &plan,
+                             note_pe_finding, f, &f->err),
               &f->err);
     assert_int_equal(f->findings, 0);
-    assert_ok(check(f, &asked), &f->err);
+    assert_ok(check_copy_with(f, &asked), &f->err);
     assert_int_equal(f->findings, 1);
     exti__plan_free(&plan);
 }
 
-/* ---- faults ------------------------------------------------------------------------------------------------ */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 #define EDIT(name, at, width, value)                                                               \
     static void name(struct pe_toy *t)                                                             \
@@ -364,7 +363,7 @@ static void a_wrong_checksum_excuses_no_other(void **state)
     wrong_checksum(&f->before);
     assert_clean(f, &asked);
     wrong_checksum(&f->after);
-    assert_ok(check(f, &asked), &f->err);
+    assert_ok(check_copy_with(f, &asked), &f->err);
     assert_int_equal(f->findings, 1);
     assert_says(&f->first, "CheckSum 0x4d");
     ptoy_put(&f->after, f->after.optional + 64, 4, 0);
@@ -393,7 +392,7 @@ static void relocations_must_miss_new_names(void **state)
     assert_says(&f->first, "in a name that the rewrite wrote");
 }
 
-static void added_sections_are_judged(void **state)
+static void added_sections_are_checked(void **state)
 {
     struct fixture *f = *state;
     const struct exti_request req = {.opts = &asked_longer};
@@ -425,7 +424,7 @@ static void added_sections_are_judged(void **state)
     }
 }
 
-static void written_over_bytes_are_seen(void **state)
+static void overwritten_bytes_are_found(void **state)
 {
     struct fixture *f = *state;
     const struct exti_request req = {.opts = &asked};
@@ -448,7 +447,7 @@ static void written_over_bytes_are_seen(void **state)
     assert_says(&f->first, "where the original has 0xaa");
 }
 
-/* ---- symbols of the new library ---------------------------------------------------------------------------- */
+/* ---- symbols of the new library -------------------------------------------------------------- */
 
 static void check_with(struct fixture *f, const struct pe_toy_opts *library)
 {
@@ -484,45 +483,45 @@ static void symbols_must_be_in_the_new_library(void **state)
     assert_says(&f->first, "by ordinal 77");
 }
 
-/* ---- what cannot be compared --------------------------------------------------------------------------------- */
+/* ---- files that cannot be compared ----------------------------------------------------------- */
 
-static void what_is_no_library_is_told(void **state)
+static void files_that_are_no_library_are_reported(void **state)
 {
     struct fixture *f = *state;
 
     make_copy(f, &wide);
     f->after.b[0] = 'X';
-    assert_ok(check(f, &asked), &f->err);
+    assert_ok(check_copy_with(f, &asked), &f->err);
     assert_int_equal(f->findings, 1);
     assert_says(&f->first, "not a sound DLL");
 
     make_copy(f, &wide);
     f->after.n = 40;
-    assert_ok(check(f, &asked), &f->err);
+    assert_ok(check_copy_with(f, &asked), &f->err);
     assert_int_equal(f->findings, 1);
 
     make_copy(f, &wide);
     f->before.b[0] = 'X';
-    assert_exti(check(f, &asked), EXTI_E_FORMAT, &f->err, 0);
+    assert_exti(check_copy_with(f, &asked), EXTI_E_FORMAT, &f->err, 0);
     assert_int_equal(f->findings, 0);
 
     make_copy(f, &wide);
     pe_toy_make(&f->after, (struct pe_toy_opts){.narrow = true});
-    assert_ok(check(f, NULL), &f->err);
+    assert_ok(check_copy_with(f, NULL), &f->err);
     assert_int_equal(f->findings, 1);
     assert_says(&f->first, "optional header of kind 0x10b, not 0x20b");
 
     make_copy(f, &wide);
     for (size_t i = 0; i < PTOY_SECTIONS; i++)
         ptoy_put(&f->after, ptoy_section(&f->after, i) + 20, 4, 0x200);
-    assert_ok(check(f, &asked), &f->err);
+    assert_ok(check_copy_with(f, &asked), &f->err);
     assert_int_equal(f->findings, 1);
     assert_says(&f->first, "the first section is at 0x200");
 }
 
 static int stop_at_once(void *user, const struct exti_error *finding)
 {
-    note_finding(user, finding);
+    note_pe_finding(user, finding);
     return 1;
 }
 
@@ -539,7 +538,7 @@ static void a_report_can_end_the_check(void **state)
     assert_int_equal(f->findings, 1);
 }
 
-static void memory_that_runs_out_is_told(void **state)
+static void lack_of_memory_is_reported(void **state)
 {
     struct fixture *f = *state;
     int rc = EXTI_E_NOMEM;
@@ -548,7 +547,7 @@ static void memory_that_runs_out_is_told(void **state)
     wrong_checksum(&f->before);
     for (long i = 0; rc; i++) {
         exti__mem_fail_after(i);
-        rc = check(f, &asked);
+        rc = check_copy_with(f, &asked);
         exti__mem_fail_after(-1);
         if (rc)
             assert_exti(rc, EXTI_E_NOMEM, &f->err, ANY_OFFSET);
@@ -560,20 +559,20 @@ static void memory_that_runs_out_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        check_test(good_copies_are_let_pass),
-        check_test(a_section_with_the_name_is_let_pass),
-        check_test(an_unchanged_file_is_no_copy_with_edits),
+        check_test(good_copies_pass),
+        check_test(an_added_section_with_the_name_passes),
+        check_test(an_unchanged_file_fails_when_edits_were_asked),
         check_test(names_match_without_case_or_suffix),
-        check_test(a_plan_saves_reading_what_it_does_not_name),
+        check_test(bytes_outside_the_plan_are_not_read),
         check_test(each_step_finds_its_fault_alone),
         check_test(a_wrong_checksum_excuses_no_other),
         check_test(relocations_must_miss_new_names),
-        check_test(added_sections_are_judged),
-        check_test(written_over_bytes_are_seen),
+        check_test(added_sections_are_checked),
+        check_test(overwritten_bytes_are_found),
         check_test(symbols_must_be_in_the_new_library),
-        check_test(what_is_no_library_is_told),
+        check_test(files_that_are_no_library_are_reported),
         check_test(a_report_can_end_the_check),
-        check_test(memory_that_runs_out_is_told),
+        check_test(lack_of_memory_is_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,7 @@
-/* The PE judge over what the planner makes: content with it, and with no copy in which a byte is
- * another. */
+/* Checks of planned copies: they pass, and no changed byte goes unnoticed. */
 #include <stdlib.h>
 
-#include "pe/check/pe_check_priv.h"
+#include "pe/check/pe_check.h"
 #include "tests/unit/pe/pe_copy.h"
 
 #define MINGW "x86_64-w64-mingw32-gcc"
@@ -16,9 +15,9 @@ static int count_finding(void *user, const struct exti_error *finding)
     return 1;
 }
 
-/* Whether the judge has something to say; the first of it goes to f->err. */
-static bool judged(struct copy_fixture *f, struct exti_span before, const struct exti_request *req,
-                   const struct exti_plan *plan)
+/* Whether the check has a finding; the first goes to f->err. */
+static bool has_finding(struct copy_fixture *f, struct exti_span before,
+                        const struct exti_request *req, const struct exti_plan *plan)
 {
     struct exti_error err = {.code = EXTI_OK};
 
@@ -32,12 +31,12 @@ static void assert_let_pass(struct copy_fixture *f, struct exti_span before)
 {
     const struct exti_request req = {&f->opts, &f->bind, f->bind.p != NULL};
 
-    if (judged(f, before, &req, &f->plan) || judged(f, before, &req, NULL) ||
-        judged(f, before, NULL, NULL))
+    if (has_finding(f, before, &req, &f->plan) || has_finding(f, before, &req, NULL) ||
+        has_finding(f, before, NULL, NULL))
         fail_msg("finding: %s", f->err.message);
 }
 
-/* Every `step`th byte with one bit changed. */
+/* Changes one bit of every `step`th byte. */
 static void assert_each_byte_counts(struct copy_fixture *f, struct exti_span before, size_t step)
 {
     const struct exti_request req = {&f->opts, &f->bind, f->bind.p != NULL};
@@ -46,7 +45,7 @@ static void assert_each_byte_counts(struct copy_fixture *f, struct exti_span bef
         const uint8_t bit = (uint8_t)(1 << i % 8);
 
         f->bytes[i] ^= bit;
-        if (!judged(f, before, &req, NULL))
+        if (!has_finding(f, before, &req, NULL))
             fail_msg("byte 0x%zx of 0x%zx is 0x%02x, and nothing is found", i, f->n, f->bytes[i]);
         f->bytes[i] ^= bit;
     }
@@ -82,7 +81,7 @@ static void make_shape(struct copy_fixture *f, const struct shape *s)
     assert_int_equal(f->file.section_count, s->sections);
 }
 
-static void what_is_planned_is_let_pass(void **state)
+static void planned_copies_pass(void **state)
 {
     struct copy_fixture *f = *state;
 
@@ -92,7 +91,7 @@ static void what_is_planned_is_let_pass(void **state)
     }
 }
 
-static void no_byte_changes_unseen(void **state)
+static void every_changed_byte_is_found(void **state)
 {
     struct copy_fixture *f = *state;
 
@@ -102,7 +101,7 @@ static void no_byte_changes_unseen(void **state)
     }
 }
 
-static void a_copy_for_other_edits_is_told(void **state)
+static void a_copy_with_other_edits_is_reported(void **state)
 {
     struct copy_fixture *f = *state;
     const struct exti_request req = {&f->opts, NULL, 0};
@@ -110,17 +109,17 @@ static void a_copy_for_other_edits_is_told(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
         make_shape(f, &shapes[i]);
         f->needed[0].to = "another.dll";
-        assert_true(judged(f, exti__span(f->toy.b, f->toy.n), &req, NULL));
+        assert_true(has_finding(f, exti__span(f->toy.b, f->toy.n), &req, NULL));
         f->opts.needed_count = 0;
-        assert_true(judged(f, exti__span(f->toy.b, f->toy.n), &req, NULL));
+        assert_true(has_finding(f, exti__span(f->toy.b, f->toy.n), &req, NULL));
         f->opts.needed_count = 1;
         f->needed[0].to = shapes[i].api;
         f->opts.id = "another.pyd";
-        assert_true(judged(f, exti__span(f->toy.b, f->toy.n), &req, NULL));
+        assert_true(has_finding(f, exti__span(f->toy.b, f->toy.n), &req, NULL));
     }
 }
 
-static void a_bound_library_is_looked_into(void **state)
+static void symbols_of_the_bound_library_are_checked(void **state)
 {
     static const char *const all[] = {"PyModule_Create2", "Py_BuildValue", NULL};
     static const char *const one[] = {"PyModule_Create2", NULL};
@@ -131,14 +130,14 @@ static void a_bound_library_is_looked_into(void **state)
     f->bind = exti__span(f->library.b, f->library.n);
     f->opts.bind_file = "python311.dll";
     f->opts.bind_name = LONGER;
-    copy_replace(f, "KERNEL32", "kernel-of-context-1.dll"); /* no business of the library's */
+    copy_replace(f, "KERNEL32", "kernel-of-context-1.dll"); /* not the library's */
     copy_replace(f, "python311", LONGER);
     pe_toy_make(&f->toy, (struct pe_toy_opts){.by_ordinal = true}); /* whose copy it is */
     copy_make(f);
     assert_let_pass(f, exti__span(f->toy.b, f->toy.n));
 
     pe_toy_make(&f->library, (struct pe_toy_opts){.exports = all, .id = "other.dll"});
-    assert_true(judged(f, exti__span(f->toy.b, f->toy.n), &req, NULL));
+    assert_true(has_finding(f, exti__span(f->toy.b, f->toy.n), &req, NULL));
     assert_says(&f->err, "by ordinal 77");
 
     pe_toy_make(&f->library, (struct pe_toy_opts){.exports = one, .id = "python311.dll"});
@@ -146,15 +145,15 @@ static void a_bound_library_is_looked_into(void **state)
     f->bind.p = NULL;
     copy_make(f);
     f->bind = exti__span(f->library.b, f->library.n);
-    assert_true(judged(f, exti__span(f->toy.b, f->toy.n), &req, NULL));
+    assert_true(has_finding(f, exti__span(f->toy.b, f->toy.n), &req, NULL));
     assert_says(&f->err, "no symbol Py_BuildValue");
 
     pe_toy_make(&f->library, (struct pe_toy_opts){.exports = all, .arm = true});
-    assert_true(judged(f, exti__span(f->toy.b, f->toy.n), &req, NULL));
+    assert_true(has_finding(f, exti__span(f->toy.b, f->toy.n), &req, NULL));
     assert_says(&f->err, "the library to import is for 0xaa64");
 }
 
-/* ---- as GNU ld links them ---------------------------------------------------------------------------------- */
+/* ---- files that GNU ld linked ---------------------------------------------------------------- */
 
 static void copy_linked(struct copy_fixture *f, struct exti_span file)
 {
@@ -167,7 +166,7 @@ static void copy_linked(struct copy_fixture *f, struct exti_span file)
     exti__plan_apply(&f->plan, f->bytes, file.n);
 }
 
-static void linked_copies_are_judged_alike(void **state)
+static void linked_copies_are_checked_alike(void **state)
 {
     static const char source[] = "__declspec(dllimport) unsigned __stdcall GetLastError(void);\n"
                                  "__declspec(dllexport) int one(void) { return 1; }\n"
@@ -202,9 +201,11 @@ static void linked_copies_are_judged_alike(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        copy_test(what_is_planned_is_let_pass),    copy_test(no_byte_changes_unseen),
-        copy_test(a_copy_for_other_edits_is_told), copy_test(a_bound_library_is_looked_into),
-        copy_test(linked_copies_are_judged_alike),
+        copy_test(planned_copies_pass),
+        copy_test(every_changed_byte_is_found),
+        copy_test(a_copy_with_other_edits_is_reported),
+        copy_test(symbols_of_the_bound_library_are_checked),
+        copy_test(linked_copies_are_checked_alike),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

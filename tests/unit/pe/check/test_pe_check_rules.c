@@ -1,5 +1,4 @@
-/* The PE judge: content with files as linkers make them, and each of its rules, alone, with the fault
- * that it is there to find. */
+/* Rules of the PE check: toys pass, and each fault is found by its rule alone. */
 #include "tests/unit/pe/pe_findings.h"
 
 static const struct pe_toy_opts shapes[] = {
@@ -30,7 +29,7 @@ static void toys_break_no_rule(void **state)
     }
 }
 
-/* ---- faults ------------------------------------------------------------------------------------------- */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 #define EDIT(name, at, width, value)                                                               \
     static void name(struct pe_toy *t)                                                             \
@@ -122,13 +121,13 @@ static const struct {
     const struct pe_toy_opts *of;
     const char *rules, *says;
 } rule_faults[] = {
-    {odd_header, &wide, "machine,", "no multiple of 4"},
+    {odd_header, &wide, "machine,", "not a multiple of 4"},
     {unknown_machine, &wide, "machine,", "machine 0x1c4"},
     {wrong_width, &wide, "machine,", "machine 0x14c has an optional header of kind 0x20b"},
     {many_directories, &wide, "machine,", "17 directories"},
     {no_library, &wide, "library,", "not those of a DLL"},
     {no_relocations, &wide, "library,", "no relocations"},
-    {unsigned_file, &wide, "library,", "demands a signature"},
+    {unsigned_file, &wide, "library,", "requires a signature"},
     {small_file_alignment, &wide, "alignment,", "FileAlignment 0x100"},
     {odd_section_alignment, &wide, "alignment,section addresses,image size,",
      "SectionAlignment 0x1800, not a power"},
@@ -140,14 +139,15 @@ static const struct {
      "0 sections"},
     {short_headers, &wide, "headers,", "SizeOfHeaders 0x200: the section table ends"},
     {long_headers, &wide, "headers,", "where the headers are"},
-    {gap_of_sections, &wide, "section addresses,directories,exports,", "where the one before ends"},
-    {odd_section, &wide, "section addresses,directories,", "no multiple of SectionAlignment"},
+    {gap_of_sections, &wide, "section addresses,directories,exports,",
+     "where the previous one ends"},
+    {odd_section, &wide, "section addresses,directories,", "not a multiple of SectionAlignment"},
     {small_image, &wide, "image size,relocations,", "SizeOfImage 0x3000"},
     {odd_raw, &wide, "section bytes,", "0x1f0 bytes"},
     {far_raw, &wide, "section bytes,", "in a file of"},
-    {common_raw, &wide, "section bytes,", "in common"},
+    {common_raw, &wide, "section bytes,", "share bytes"},
     {directory_nowhere, &wide, "directories,", "directory 2"},
-    {directory_across, &wide, "directories,", "as a part of one section"},
+    {directory_across, &wide, "directories,", "and in one section"},
     {odd_certificates, &wide, "directories,", "certificates"},
     {import_nowhere, &wide, "directories,imports,", "directory 1"},
     {import_no_name, &wide, "imports,", "import 0: no name"},
@@ -181,7 +181,7 @@ static const struct {
     {tls_backwards, &wide, "TLS,", "is in no section"},
     {tls_no_index, &wide, "TLS,", "its index"},
     {tls_no_callbacks, &wide, "TLS,", "its callbacks"},
-    {config_size, &wide, "load configuration,", "not in the file as a whole"},
+    {config_size, &wide, "load configuration,", "not entirely in the file"},
     {debug_size, &wide, "debug directory,", "0x1d bytes"},
     {debug_moved, &wide, "debug directory,", "PointerToRawData"},
     {debug_outside, &wide, "debug directory,", "in a file of"},
@@ -210,7 +210,7 @@ static void each_rule_finds_its_fault_alone(void **state)
     assert_false(wrong);
 }
 
-/* Where the reader takes the original at all. */
+/* As far as the reader accepts the original. */
 static void the_original_excuses_its_own_faults(void **state)
 {
     struct fixture *f = *state;
@@ -222,11 +222,11 @@ static void the_original_excuses_its_own_faults(void **state)
         pe_toy_make(&f->before, *rule_faults[i].of);
         f->after = f->before;
         rule_faults[i].edit(&f->after);
-        assert_ok(check(f, NULL), &f->err);
+        assert_ok(check_copy_with(f, NULL), &f->err);
         if (!f->findings)
             fail_msg("%zu: nothing is found", i);
         f->before = f->after;
-        rc = check(f, NULL);
+        rc = check_copy_with(f, NULL);
         if (!rc && f->findings)
             fail_msg("%zu: %s", i, f->first.message);
         taken += !rc;

@@ -1,13 +1,15 @@
 #include "tests/unit/pe/pe_faults.h"
 
-static uint32_t checksum(const void *p, size_t n, uint64_t field)
+#include "pe/edit/pe_checksum.h"
+
+static uint32_t checksum_of_bytes(const void *p, size_t n, uint64_t field)
 {
     const struct exti_span s = exti__span(p, n);
 
     return exti__pe_checksum(&s, 1, field);
 }
 
-static void words_are_summed_with_the_carry_brought_round(void **state)
+static void words_are_summed_with_carries_added_back(void **state)
 {
     static const struct {
         uint8_t bytes[8];
@@ -27,7 +29,7 @@ static void words_are_summed_with_the_carry_brought_round(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-        assert_int_equal(checksum(table[i].bytes, table[i].n, 100), table[i].sum);
+        assert_int_equal(checksum_of_bytes(table[i].bytes, table[i].n, 100), table[i].sum);
 }
 
 static void its_own_field_counts_as_zero(void **state)
@@ -41,12 +43,13 @@ static void its_own_field_counts_as_zero(void **state)
         memcpy(without, b, sizeof b);
         for (size_t i = (size_t)at; i < sizeof b && i < at + 4; i++)
             without[i] = 0;
-        assert_int_equal(checksum(b, sizeof b, at), checksum(without, sizeof b, 100));
+        assert_int_equal(checksum_of_bytes(b, sizeof b, at),
+                         checksum_of_bytes(without, sizeof b, 100));
     }
 }
 
-/* Wherever the file is cut, the field and words that lie across the cuts included. */
-static void parts_count_as_one(void **state)
+/* Cuts everywhere, also inside words and the field. */
+static void a_file_in_parts_has_the_same_checksum(void **state)
 {
     uint8_t b[13];
     uint32_t whole;
@@ -54,7 +57,7 @@ static void parts_count_as_one(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof b; i++)
         b[i] = (uint8_t)(0xf3 - 17 * i);
-    whole = checksum(b, sizeof b, 5);
+    whole = checksum_of_bytes(b, sizeof b, 5);
     for (size_t i = 0; i <= sizeof b; i++) {
         for (size_t k = i; k <= sizeof b; k++) {
             const struct exti_span parts[] = {exti__span(b, i), exti__span(b + i, k - i),
@@ -66,7 +69,7 @@ static void parts_count_as_one(void **state)
     assert_int_equal(exti__pe_checksum(NULL, 0, 5), 0);
 }
 
-static void files_have_the_sum_that_is_due(void **state)
+static void files_have_the_right_checksum(void **state)
 {
     static const struct pe_toy_opts kinds[] = {
         {.checksum = true},
@@ -79,9 +82,10 @@ static void files_have_the_sum_that_is_due(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         pe_make(f, kinds[i]);
         assert_int_not_equal(f->file.checksum, 0);
-        assert_int_equal(checksum(f->toy.b, f->toy.n, f->file.optional_at + 64), f->file.checksum);
+        assert_int_equal(checksum_of_bytes(f->toy.b, f->toy.n, f->file.optional_at + 64),
+                         f->file.checksum);
         f->toy.b[f->toy.n - 1] ^= 1;
-        assert_int_not_equal(checksum(f->toy.b, f->toy.n, f->file.optional_at + 64),
+        assert_int_not_equal(checksum_of_bytes(f->toy.b, f->toy.n, f->file.optional_at + 64),
                              f->file.checksum);
     }
 }
@@ -89,10 +93,10 @@ static void files_have_the_sum_that_is_due(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        pe_test(words_are_summed_with_the_carry_brought_round),
+        pe_test(words_are_summed_with_carries_added_back),
         pe_test(its_own_field_counts_as_zero),
-        pe_test(parts_count_as_one),
-        pe_test(files_have_the_sum_that_is_due),
+        pe_test(a_file_in_parts_has_the_same_checksum),
+        pe_test(files_have_the_right_checksum),
     };
 
     return cmocka_run_group_tests_name("pe/pe_checksum", tests, NULL, NULL);

@@ -15,7 +15,7 @@ static const struct pe_toy_opts kinds[] = {
     {.room = 40},
 };
 
-static void nothing_asked_changes_nothing(void **state)
+static void no_edits_give_an_empty_plan(void **state)
 {
     struct copy_fixture *f = *state;
 
@@ -34,8 +34,8 @@ static void nothing_asked_changes_nothing(void **state)
     assert_nothing_to_do(f, exti__span(f->toy.b, f->toy.n));
 }
 
-/* Names that are not longer take the places of the old ones, in every kind of file. */
-static void names_as_long_are_set_in_place(void **state)
+/* Names that are not longer overwrite the old ones, in every kind of file. */
+static void names_of_the_same_length_are_set_in_place(void **state)
 {
     struct copy_fixture *f = *state;
     const struct pe_toy *t = &f->toy;
@@ -97,7 +97,7 @@ static void a_copy_keeps_no_signature(void **state)
     assert_refused(f, EXTI_E_UNSUPPORTED, t->certificates + 0x48, "4 bytes follow it");
 }
 
-static void a_copy_is_bound_to_nothing(void **state)
+static void a_copy_has_no_bound_imports(void **state)
 {
     struct copy_fixture *f = *state;
     struct pe_toy *t = &f->toy;
@@ -119,7 +119,7 @@ static void a_copy_is_bound_to_nothing(void **state)
                    "not behind the section table");
 }
 
-/* A new name goes through all replacements in turn; each must have met something. */
+/* A new name goes through all later replacements; each must apply at least once. */
 static void replacements_follow_one_another(void **state)
 {
     struct copy_fixture *f = *state;
@@ -135,7 +135,7 @@ static void replacements_follow_one_another(void **state)
     assert_refused(f, EXTI_E_ARG, EXTI_NO_OFFSET, "there is no 'nowhere.dll' to replace");
 }
 
-static void strange_requests_are_refused(void **state)
+static void invalid_requests_are_refused(void **state)
 {
     static const struct {
         const char *from, *to;
@@ -167,7 +167,7 @@ static void strange_requests_are_refused(void **state)
     longest[256] = 0;
     f->opts.needed_count = 0;
     f->opts.id = longest;
-    assert_refused(f, EXTI_E_ARG, EXTI_NO_OFFSET, "has 256 characters, 1 to 255");
+    assert_refused(f, EXTI_E_ARG, EXTI_NO_OFFSET, "has 256 characters; 1 to 255");
     f->opts.id = longest + 1;
     copy_make(f);
     f->opts.renames = &rename;
@@ -213,11 +213,11 @@ static void delay_imports_that_no_directory_lists_are_refused(void **state)
         "k3x9q2m4f.dll KERNEL32.dll delay k3x9q2m4f.dll | toy.pyd | " OWN_EXPORTS("k3x9q2m4f"));
     ptoy_put(t, ptoy_directory(t, IMAGE_DIRECTORY_ENTRY_DELAY_IMPORT), 8, 0);
     assert_refused(f, EXTI_E_UNSUPPORTED, t->delay, "GNU dlltool");
-    /* One of a library that stays does no harm. */
+    /* A delay import of a library that stays is harmless. */
     pe_toy_make(t, (struct pe_toy_opts){0});
     ptoy_put(t, ptoy_directory(t, IMAGE_DIRECTORY_ENTRY_DELAY_IMPORT), 8, 0);
     copy_make(f);
-    /* One of the library that others' imports are bound to does, with no import renamed. */
+    /* A delay import of bind_file is refused, even if no import is renamed. */
     pe_toy_make(t, (struct pe_toy_opts){.delayed = "Python311"});
     ptoy_put(t, ptoy_directory(t, IMAGE_DIRECTORY_ENTRY_DELAY_IMPORT), 8, 0);
     f->opts.needed_count = 0;
@@ -227,7 +227,7 @@ static void delay_imports_that_no_directory_lists_are_refused(void **state)
     assert_ok(copy_try(f), &f->err);
 }
 
-/* Strings that something else refers to, all of them or their end, stay as they are. */
+/* Strings are unchanged if something else refers to them or to their end. */
 static void shared_strings_are_not_overwritten(void **state)
 {
     struct copy_fixture *f = *state;
@@ -266,14 +266,14 @@ static void shared_strings_are_not_overwritten(void **state)
     copy_make(f);
     assert_memory_equal(f->bytes + t->name[0], "python311.dll", 14);
 
-    /* A name within the headers. */
+    /* A name in the headers. */
     pe_toy_make(t, (struct pe_toy_opts){0});
     memcpy(t->b + t->sections + 400, "python311.dll", 14);
     ptoy_put(t, t->imports + 12, 4, t->sections + 400);
     copy_make(f);
     assert_memory_equal(f->bytes + t->sections + 400, "python311.dll", 14);
 
-    /* The export's name ends as the import's does, and both change. */
+    /* The exported name is the end of the imported one, and both change. */
     f->opts.id = "q.dll";
     pe_toy_make(t, (struct pe_toy_opts){0});
     ptoy_put(t, t->exports + 12, 4, ptoy_rva(t, t->name[0]) + 6);
@@ -282,7 +282,7 @@ static void shared_strings_are_not_overwritten(void **state)
     assert_string_equal(copy_names(f), NAMES("k3x9q2m4f.dll", "q.dll", "k3x9q2m4f"));
 }
 
-/* What a damaged or odd file calls its name may be a part of a table. */
+/* A name in a damaged or odd file may be a part of a table. */
 static void tables_are_not_overwritten(void **state)
 {
     struct copy_fixture *f = *state;
@@ -325,7 +325,7 @@ static void exports_without_a_name_get_one(void **state)
     assert_nothing_to_do(f, exti__span(t->b, t->n));
 }
 
-static void every_allocation_may_fail(void **state)
+static void every_allocation_of_a_plan_may_fail(void **state)
 {
     struct copy_fixture *f = *state;
     static const char *const exports[] = {"PyModule_Create2", "Py_BuildValue", NULL};
@@ -360,19 +360,19 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        copy_test(nothing_asked_changes_nothing),
-        copy_test(names_as_long_are_set_in_place),
+        copy_test(no_edits_give_an_empty_plan),
+        copy_test(names_of_the_same_length_are_set_in_place),
         copy_test(longer_names_are_set_in_every_kind_of_file),
         copy_test(a_copy_keeps_no_signature),
-        copy_test(a_copy_is_bound_to_nothing),
+        copy_test(a_copy_has_no_bound_imports),
         copy_test(replacements_follow_one_another),
-        copy_test(strange_requests_are_refused),
+        copy_test(invalid_requests_are_refused),
         copy_test(files_that_cannot_be_copied_are_refused),
         copy_test(delay_imports_that_no_directory_lists_are_refused),
         copy_test(shared_strings_are_not_overwritten),
         copy_test(exports_without_a_name_get_one),
         copy_test(tables_are_not_overwritten),
-        copy_test(every_allocation_may_fail),
+        copy_test(every_allocation_of_a_plan_may_fail),
     };
 
     return cmocka_run_group_tests_name("pe/pe_plan", tests, NULL, NULL);

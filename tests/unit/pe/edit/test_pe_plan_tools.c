@@ -1,4 +1,5 @@
-/* Files as lld links them, rewritten, and what an independent reader says that has changed. */
+/* Rewrites files that lld linked and compares what an independent reader prints before and
+ * after. */
 #include <stdlib.h>
 
 #include "tests/unit/pe/pe_copy.h"
@@ -45,8 +46,8 @@ static void link_dll(struct test *t, size_t machine, const char *name, const cha
         fail_msg("%s: status %d\n%s", LINK, rc, text);
 }
 
-/* python311.dll, python3.dll that forwards to it, ext.pyd that imports python311.dll and, late,
- * late.dll. */
+/* python311.dll; python3.dll, which forwards to it; ext.pyd, which imports python311.dll and
+ * delay-loads late.dll. */
 static void link_all(struct test *t, size_t machine)
 {
     link_dll(t, machine, "python311.dll", api_source, "-export:Py_Next -export:Py_State,DATA");
@@ -58,7 +59,7 @@ static void link_all(struct test *t, size_t machine)
         "-export:Py_Next=python311.Py_Next -export:Py_State=python311.Py_State,DATA python311.lib");
 }
 
-/* The file's checksum is right, as lld makes it and as the copy's must be. */
+/* Asserts that the file's checksum is right. */
 static void assert_checksum(struct test *t, const char *p, size_t n)
 {
     struct pe_file f;
@@ -68,9 +69,9 @@ static void assert_checksum(struct test *t, const char *p, size_t n)
     exti__pe_close(&f);
 }
 
-/* Rewrites dir/from, with the edits of `opts`, into dir/to. */
-static void rewrite(struct test *t, const char *from, const char *to,
-                    const struct exti_rewrite_opts *opts)
+/* Rewrites dir/from into dir/to with the edits of `opts`. */
+static void rewrite_linked(struct test *t, const char *from, const char *to,
+                           const struct exti_rewrite_opts *opts)
 {
     const struct exti_request req = {opts, NULL, 0};
     struct exti_plan plan;
@@ -92,7 +93,7 @@ static void rewrite(struct test *t, const char *from, const char *to,
     test_write(test_path(t, to), copy, n);
 }
 
-static int by_text(const void *a, const void *b)
+static int line_order(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -102,7 +103,7 @@ struct lines {
     size_t count;
 };
 
-/* What the reader tells of dir/name, line by line, sorted. */
+/* The lines that the reader prints for dir/name, sorted. */
 static void read_lines(struct test *t, const char *name, struct lines *out)
 {
     char *text =
@@ -118,10 +119,10 @@ static void read_lines(struct test *t, const char *name, struct lines *out)
         assert_true(out->count < ARRAY_SIZE(out->line));
         out->line[out->count++] = p;
     }
-    qsort(out->line, out->count, sizeof *out->line, by_text);
+    qsort(out->line, out->count, sizeof *out->line, line_order);
 }
 
-/* "-line\n" for each that only the first has, "+line\n" for each that only the second has. */
+/* "-line\n" for each line that only the first has, "+line\n" for each that only the second has. */
 static const char *differences(struct test *t, const char *first, const char *second)
 {
     struct lines *a = test_alloc(t, sizeof *a), *b = test_alloc(t, sizeof *b);
@@ -161,11 +162,11 @@ static void names_in_place_change_nothing_else(void **state)
     skip_without_tools();
     for (size_t i = 0; i < ARRAY_SIZE(machines); i++) {
         link_all(t, i);
-        rewrite(t, "ext.pyd", "copy.pyd", &ext);
+        rewrite_linked(t, "ext.pyd", "copy.pyd", &ext);
         assert_string_equal(differences(t, "ext.pyd", "copy.pyd"),
                             "+Name: k3x9q2m4f.dll\n"
                             "+Name: l8te.dll\n-Name: late.dll\n-Name: python311.dll\n");
-        rewrite(t, "python3.dll", "copy.dll", &abi);
+        rewrite_linked(t, "python3.dll", "copy.dll", &abi);
         assert_string_equal(differences(t, "python3.dll", "copy.dll"),
                             "+ForwardedTo: k3x9q2m4f.Py_Next\n+ForwardedTo: k3x9q2m4f.Py_State\n"
                             "-ForwardedTo: python311.Py_Next\n-ForwardedTo: python311.Py_State\n"
@@ -173,7 +174,7 @@ static void names_in_place_change_nothing_else(void **state)
     }
 }
 
-/* Each line tells of a name, or of where names are. */
+/* Asserts that each line is about a name or its place. */
 static void assert_only(struct test *t, const char *text, const char *const *keys)
 {
     char *save;
@@ -223,12 +224,12 @@ static void longer_names_move_and_nothing_else_does(void **state)
             ext.id = abi.id = needed[1].to = longest[1];
         }
         link_all(t, i % ARRAY_SIZE(machines));
-        rewrite(t, "ext.pyd", "copy.pyd", &ext);
+        rewrite_linked(t, "ext.pyd", "copy.pyd", &ext);
         diff = differences(t, "ext.pyd", "copy.pyd");
         assert_only(t, diff, i < ARRAY_SIZE(machines) ? in_slack : in_section);
         assert_contains(diff, test_format(t, "+Name: %s\n", needed[0].to));
         assert_contains(diff, test_format(t, "+Name: %s\n", needed[1].to));
-        rewrite(t, "python3.dll", "copy.dll", &abi);
+        rewrite_linked(t, "python3.dll", "copy.dll", &abi);
         diff = differences(t, "python3.dll", "copy.dll");
         assert_only(t, diff, i < ARRAY_SIZE(machines) ? in_slack : in_section);
         assert_contains(diff, test_format(t, "+ForwardedTo: %.*s.Py_Next\n",
@@ -238,7 +239,7 @@ static void longer_names_move_and_nothing_else_does(void **state)
     }
 }
 
-/* As many sections as Windows maps. */
+/* Windows maps 96 sections at most. */
 static void no_section_is_added_to_96(void **state)
 {
     char longest[2][251], *source;
@@ -274,7 +275,7 @@ static void no_section_is_added_to_96(void **state)
         exti__plan_init(&plan, (size_t)1 << 24);
         assert_exti(exti__pe_plan(exti__span(source, size + i), &req, &plan, &t->err),
                     i ? EXTI_E_NOSPACE : EXTI_OK, &t->err, ANY_OFFSET);
-        /* The last one is extended, unless something, if only a NUL, is behind it. */
+        /* The last section is extended unless anything follows it, even one NUL. */
         assert_int_equal(plan.tail_offset, i ? 0 : size);
         exti__plan_free(&plan);
     }

@@ -1,12 +1,14 @@
 #include "tests/unit/pe/pe_faults.h"
 
+#include "pe/read/pe_export.h"
+
 struct seen {
     struct pe_export list[16];
     size_t count;
     int stop;
 };
 
-static int note(void *user, const struct pe_export *e, struct exti_error *err)
+static int list_one_export(void *user, const struct pe_export *e, struct exti_error *err)
 {
     struct seen *s = user;
 
@@ -17,11 +19,11 @@ static int note(void *user, const struct pe_export *e, struct exti_error *err)
     return s->stop;
 }
 
-static int walk(struct pe_fixture *f, struct pe_exports *x, struct seen *s)
+static int list_exports(struct pe_fixture *f, struct pe_exports *x, struct seen *s)
 {
     int rc = exti__pe_exports_open(&f->file, x, &f->err);
 
-    return rc ? rc : exti__pe_exports(&f->file, x, note, s, &f->err);
+    return rc ? rc : exti__pe_exports(&f->file, x, list_one_export, s, &f->err);
 }
 
 static int attempt(struct pe_fixture *f)
@@ -30,7 +32,7 @@ static int attempt(struct pe_fixture *f)
     struct pe_exports x;
 
     assert_ok(pe_open_toy(f), &f->err);
-    return walk(f, &x, &s);
+    return list_exports(f, &x, &s);
 }
 
 static void assert_export(const struct pe_export *e, const char *name, uint32_t ordinal,
@@ -61,7 +63,7 @@ static void every_export_is_found_by_ordinal(void **state)
         struct pe_exports x;
 
         pe_make(f, kinds[i]);
-        assert_ok(walk(f, &x, &s), &f->err);
+        assert_ok(list_exports(f, &x, &s), &f->err);
         assert_true(x.present);
         assert_string_equal(x.dll, PTOY_ID);
         assert_int_equal(x.at, t->exports);
@@ -92,7 +94,7 @@ static void a_file_of_forwarders_is_read(void **state)
     struct pe_exports x;
 
     pe_make(f, (struct pe_toy_opts){.id = "python3.dll", .exports = names, .forward = "python311"});
-    assert_ok(walk(f, &x, &s), &f->err);
+    assert_ok(list_exports(f, &x, &s), &f->err);
     assert_string_equal(x.dll, "python3.dll");
     assert_int_equal(s.count, 3);
     assert_string_equal(s.list[2].name, "PyC");
@@ -108,7 +110,7 @@ static void no_directory_means_no_exports(void **state)
     pe_toy_make(&f->toy, (struct pe_toy_opts){0});
     ptoy_put(&f->toy, ptoy_directory(&f->toy, IMAGE_DIRECTORY_ENTRY_EXPORT), 4, 0);
     assert_ok(pe_open_toy(f), &f->err);
-    assert_ok(walk(f, &x, &s), &f->err);
+    assert_ok(list_exports(f, &x, &s), &f->err);
     assert_false(x.present);
     assert_null(x.dll);
     assert_int_equal(s.count, 0);
@@ -125,13 +127,13 @@ static void empty_tables_may_be_anywhere(void **state)
     ptoy_put(&f->toy, f->toy.exports + 16, 4, 0xffffffff);
     ptoy_put(&f->toy, f->toy.exports + 20, 8, 0);
     memset(f->toy.b + f->toy.exports + 28, 0xff, 12);
-    assert_ok(walk(f, &x, &s), &f->err);
+    assert_ok(list_exports(f, &x, &s), &f->err);
     assert_true(x.present);
     assert_null(x.dll);
     assert_int_equal(s.count, 0);
 }
 
-static void corrupt_exports_are_told(void **state)
+static void corrupt_exports_are_rejected(void **state)
 {
     struct pe_fixture *f = *state;
     const struct pe_toy *t = &f->toy;
@@ -139,16 +141,16 @@ static void corrupt_exports_are_told(void **state)
     pe_toy_make(&f->toy, (struct pe_toy_opts){0});
     const size_t directory = ptoy_directory(t, IMAGE_DIRECTORY_ENTRY_EXPORT), at = t->exports;
     const struct pe_fault faults[] = {
-        {"export directory: RVA 0x2700 is in section .data, but not in", directory, 4, 0x2700,
+        {"export directory: RVA 0x2700 is in section .data, past its bytes", directory, 4, 0x2700,
          EXTI_E_FORMAT, directory},
         {"export directory: needs 40 bytes, 20 left", directory, 4, 0x33ec, EXTI_E_FORMAT,
          t->start[PTOY_RDATA] + 0x3ec},
         {"export directory: its size is 39, less than 40", directory + 4, 4, 39, EXTI_E_FORMAT,
          directory + 4},
-        {"exported DLL name: RVA 0x5000 is outside of all sections", at + 12, 4, 0x5000,
-         EXTI_E_FORMAT, at + 12},
-        {"export directory: Base is 65532, so that 5 functions", at + 16, 4, 65532, EXTI_E_FORMAT,
-         at + 16},
+        {"exported DLL name: RVA 0x5000 is in no section", at + 12, 4, 0x5000, EXTI_E_FORMAT,
+         at + 12},
+        {"export directory: Base is 65532, which gives 5 functions", at + 16, 4, 65532,
+         EXTI_E_FORMAT, at + 16},
         {"NumberOfFunctions is 65537, more than 65536", at + 20, 4, 65537, EXTI_E_FORMAT, at + 20},
         {"export address table: needs 40000 bytes", at + 20, 4, 10000, EXTI_E_FORMAT, t->functions},
         {"NumberOfNames is 65537, more than 65536", at + 24, 4, 65537, EXTI_E_FORMAT, at + 24},
@@ -156,12 +158,13 @@ static void corrupt_exports_are_told(void **state)
         {"export address table: RVA 0x5000", at + 28, 4, 0x5000, EXTI_E_FORMAT, at + 28},
         {"export name table: RVA 0x5000", at + 32, 4, 0x5000, EXTI_E_FORMAT, at + 32},
         {"export ordinal table: RVA 0x2700", at + 36, 4, 0x2700, EXTI_E_FORMAT, at + 36},
-        {"exported symbol: RVA 0x400 is outside", t->names, 4, 0x400, EXTI_E_FORMAT, t->names},
-        {"exported symbol: RVA 0x5000 is outside", t->names + 8, 4, 0x5000, EXTI_E_FORMAT,
+        {"exported symbol: RVA 0x400 is in no section", t->names, 4, 0x400, EXTI_E_FORMAT,
+         t->names},
+        {"exported symbol: RVA 0x5000 is in no section", t->names + 8, 4, 0x5000, EXTI_E_FORMAT,
          t->names + 8},
         {"export ordinal table: entry 1 is 5, but there are 5 functions", t->ordinals + 2, 2, 5,
          EXTI_E_FORMAT, t->ordinals + 2},
-        {"forwarder of ordinal 9: not of the form DLL.symbol", t->forwarder + 9, 1, '_',
+        {"forwarder of ordinal 9: its text is not of the form DLL.symbol", t->forwarder + 9, 1, '_',
          EXTI_E_FORMAT, t->functions + 16},
         {"forwarder of ordinal 9", t->forwarder + 10, 1, 0, EXTI_E_FORMAT, t->functions + 16},
         {"forwarder of ordinal 9", t->forwarder, 3, '.' | 'x' << 8, EXTI_E_FORMAT,
@@ -171,7 +174,7 @@ static void corrupt_exports_are_told(void **state)
     assert_faults(f, (struct pe_toy_opts){0}, faults, ARRAY_SIZE(faults), attempt);
 }
 
-static void long_names_are_told(void **state)
+static void long_export_names_are_rejected(void **state)
 {
     struct pe_fixture *f = *state;
     size_t header, start, rva;
@@ -203,18 +206,18 @@ static void long_names_are_told(void **state)
     assert_says(&f->err, "forwarder: string has no end");
 }
 
-static void a_callback_s_answer_is_passed_on(void **state)
+static void the_callback_s_result_is_returned(void **state)
 {
     struct pe_fixture *f = *state;
     struct seen s = {.stop = 17};
     struct pe_exports x;
 
     pe_make(f, (struct pe_toy_opts){0});
-    assert_int_equal(walk(f, &x, &s), 17);
+    assert_int_equal(list_exports(f, &x, &s), 17);
     assert_int_equal(s.count, 1);
 }
 
-static void every_failed_allocation_is_told(void **state)
+static void every_failed_allocation_is_reported(void **state)
 {
     struct pe_fixture *f = *state;
 
@@ -225,7 +228,7 @@ static void every_failed_allocation_is_told(void **state)
         int rc;
 
         exti__mem_fail_after(n);
-        rc = walk(f, &x, &s);
+        rc = list_exports(f, &x, &s);
         exti__mem_fail_after(-1);
         if (!rc) {
             assert_int_equal(n, 2);
@@ -238,10 +241,10 @@ static void every_failed_allocation_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        pe_test(every_export_is_found_by_ordinal), pe_test(a_file_of_forwarders_is_read),
-        pe_test(no_directory_means_no_exports),    pe_test(empty_tables_may_be_anywhere),
-        pe_test(corrupt_exports_are_told),         pe_test(long_names_are_told),
-        pe_test(a_callback_s_answer_is_passed_on), pe_test(every_failed_allocation_is_told),
+        pe_test(every_export_is_found_by_ordinal),  pe_test(a_file_of_forwarders_is_read),
+        pe_test(no_directory_means_no_exports),     pe_test(empty_tables_may_be_anywhere),
+        pe_test(corrupt_exports_are_rejected),      pe_test(long_export_names_are_rejected),
+        pe_test(the_callback_s_result_is_returned), pe_test(every_failed_allocation_is_reported),
     };
 
     return cmocka_run_group_tests_name("pe/pe_export", tests, NULL, NULL);

@@ -9,7 +9,7 @@ static int read_toy(struct pe_fixture *f)
     return exti__pe_format.read(exti__span(f->toy.b, f->toy.n), &f->image, &f->err);
 }
 
-static void make(struct pe_fixture *f, struct pe_toy_opts o)
+static void make_described(struct pe_fixture *f, struct pe_toy_opts o)
 {
     pe_toy_make(&f->toy, o);
     assert_ok(read_toy(f), &f->err);
@@ -50,7 +50,7 @@ static void every_kind_of_toy_is_described(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         const struct pe_toy_opts o = kinds[i];
 
-        make(f, o);
+        make_described(f, o);
         assert_string_equal(im->info.format, "PE");
         assert_string_equal(im->info.machine, o.narrow ? "i386" : o.arm ? "arm64" : "x86-64");
         assert_int_equal(im->info.bits, o.narrow ? 32 : 64);
@@ -86,13 +86,13 @@ static void every_kind_of_toy_is_described(void **state)
     }
 }
 
-static void what_symbols_lead_to_is_told(void **state)
+static void symbols_have_kind_and_forwarder(void **state)
 {
     struct pe_fixture *f = *state;
     const struct exti_image_symbol *s;
     size_t forwards = 0, ordinals = 0;
 
-    make(f, (struct pe_toy_opts){0});
+    make_described(f, (struct pe_toy_opts){0});
     for (size_t i = 0; i < f->image.info.symbol_count; i++) {
         s = &f->image.symbols[i];
         if (s->forward) {
@@ -110,12 +110,12 @@ static void what_symbols_lead_to_is_told(void **state)
     assert_int_equal(ordinals, 2);
 }
 
-static void what_no_copy_can_have_is_told(void **state)
+static void obstacles_to_copies_are_described(void **state)
 {
     struct pe_fixture *f = *state;
     struct pe_toy *t = &f->toy;
 
-    make(f, (struct pe_toy_opts){0});
+    make_described(f, (struct pe_toy_opts){0});
     ptoy_put(t, t->optional + 70, 2, 0x160 | IMAGE_DLLCHARACTERISTICS_FORCE_INTEGRITY);
     ptoy_put(t, t->load_config + 78, 2, 0x800);
     assert_ok(read_toy(f), &f->err);
@@ -125,13 +125,13 @@ static void what_no_copy_can_have_is_told(void **state)
     assert_ok(read_toy(f), &f->err);
     assert_false(f->image.info.flags & EXTI_IMAGE_RELOCATABLE);
     assert_non_null(strstr(f->image.info.unfit, "IMAGE_FILE_RELOCS_STRIPPED"));
-    make(f, (struct pe_toy_opts){0});
+    make_described(f, (struct pe_toy_opts){0});
     ptoy_put(t, ptoy_section(t, PTOY_TEXT) + 16, 8, 0);
     assert_ok(read_toy(f), &f->err);
     assert_non_null(strstr(f->image.info.unfit, "packed"));
 }
 
-static void a_file_may_have_next_to_nothing(void **state)
+static void a_file_without_directories_is_described(void **state)
 {
     struct pe_fixture *f = *state;
     const struct exti_image *im = &f->image;
@@ -147,7 +147,7 @@ static void a_file_may_have_next_to_nothing(void **state)
     assert_int_equal(im->info.header_room, 40);
 }
 
-static void what_only_its_size_says_is_missing_is(void **state)
+static void directories_of_size_0_are_missing(void **state)
 {
     static const unsigned directories[] = {IMAGE_DIRECTORY_ENTRY_DEBUG, IMAGE_DIRECTORY_ENTRY_TLS,
                                            IMAGE_DIRECTORY_ENTRY_SECURITY};
@@ -162,9 +162,9 @@ static void what_only_its_size_says_is_missing_is(void **state)
     assert_int_equal(f->image.info.signature, EXTI_SIGNATURE_NONE);
 }
 
-/* ---- faults ---------------------------------------------------------------------------------------------- */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
-static void corrupt_descriptions_are_told(void **state)
+static void corrupt_directories_are_not_described(void **state)
 {
     struct pe_fixture *f = *state;
     const struct pe_toy *t = &f->toy;
@@ -182,14 +182,14 @@ static void corrupt_descriptions_are_told(void **state)
          t->codeview},
         {"CodeView record: ends early", record + 16, 4, 23, EXTI_E_FORMAT, ANY_OFFSET},
         {"CodeView record: ends early", record + 16, 4, 3, EXTI_E_FORMAT, t->codeview},
-        {"CodeView record: RVA 0x5000 is outside of all sections", record + 20, 4, 0x5000,
-         EXTI_E_FORMAT, record + 20},
+        {"CodeView record: RVA 0x5000 is in no section", record + 20, 4, 0x5000, EXTI_E_FORMAT,
+         record + 20},
         {"TLS directory: RVA 0x2700 is in section .data", tls, 4, 0x2700, EXTI_E_FORMAT, tls},
         {"TLS directory: needs 40 bytes, 8 left", tls, 4, 0x33f8, EXTI_E_FORMAT,
          t->start[PTOY_RDATA] + 0x3f8},
         {"TLS directory: its data from 0x180002051 to 0x180002050", t->tls, 8, 0x180002051,
          EXTI_E_FORMAT, t->tls},
-        {"TLS directory: its data from 0x180002040 to 0xffffffffffffffff are not in the image",
+        {"TLS directory: its data from 0x180002040 to 0xffffffffffffffff do not fit into the image",
          t->tls + 8, 8, UINT64_MAX, EXTI_E_FORMAT, t->tls},
         {"export directory: its size is 8", ptoy_directory(t, 0) + 4, 4, 8, EXTI_E_FORMAT,
          ptoy_directory(t, 0) + 4},
@@ -204,7 +204,7 @@ static void corrupt_descriptions_are_told(void **state)
     assert_null(f->image.info.format);
 }
 
-static void other_code_view_records_are_no_build_id(void **state)
+static void other_codeview_records_give_no_build_id(void **state)
 {
     struct pe_fixture *f = *state;
     size_t record;
@@ -214,7 +214,7 @@ static void other_code_view_records_are_no_build_id(void **state)
     memcpy(f->toy.b + f->toy.codeview, "NB10", 4);
     assert_ok(read_toy(f), &f->err);
     assert_null(f->image.info.build_id);
-    /* A record that is not loaded is told by its place in the file. */
+    /* A record that is not loaded is found by its file offset. */
     memcpy(f->toy.b + f->toy.codeview, "RSDS", 4);
     ptoy_put(&f->toy, record + 20, 4, 0);
     assert_ok(read_toy(f), &f->err);
@@ -224,8 +224,8 @@ static void other_code_view_records_are_no_build_id(void **state)
     assert_says(&f->err, "CodeView record: needs");
 }
 
-/* Many descriptors with one table of names between them. */
-static void more_imports_than_there_is_room_for_are_told(void **state)
+/* Many descriptors that share one import lookup table. */
+static void absurdly_many_imports_are_rejected(void **state)
 {
     enum { COPIES = 4001, SIZE = 0x18000 };
     struct pe_fixture *f = *state;
@@ -247,10 +247,10 @@ static void more_imports_than_there_is_room_for_are_told(void **state)
     ptoy_put(&f->toy, ptoy_directory(&f->toy, IMAGE_DIRECTORY_ENTRY_IMPORT), 4,
              f->toy.rva[PTOY_RELOC]);
     assert_exti(read_toy(f), EXTI_E_FORMAT, &f->err, EXTI_NO_OFFSET);
-    assert_says(&f->err, "imports: more symbols than the file has room to name");
+    assert_says(&f->err, "imports: more symbols than fit into a file of this size");
 }
 
-static void every_failed_allocation_is_told(void **state)
+static void every_failed_allocation_is_reported(void **state)
 {
     struct pe_fixture *f = *state;
 
@@ -271,7 +271,7 @@ static void every_failed_allocation_is_told(void **state)
     assert_int_equal(f->image.info.symbol_count, 11);
 }
 
-static void the_magic_is_claimed(void **state)
+static void probe_recognises_the_magic(void **state)
 {
     static const struct {
         const char *bytes;
@@ -297,15 +297,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         pe_test(every_kind_of_toy_is_described),
-        pe_test(what_symbols_lead_to_is_told),
-        pe_test(what_no_copy_can_have_is_told),
-        pe_test(a_file_may_have_next_to_nothing),
-        pe_test(what_only_its_size_says_is_missing_is),
-        pe_test(corrupt_descriptions_are_told),
-        pe_test(other_code_view_records_are_no_build_id),
-        pe_test(more_imports_than_there_is_room_for_are_told),
-        pe_test(every_failed_allocation_is_told),
-        pe_test(the_magic_is_claimed),
+        pe_test(symbols_have_kind_and_forwarder),
+        pe_test(obstacles_to_copies_are_described),
+        pe_test(a_file_without_directories_is_described),
+        pe_test(directories_of_size_0_are_missing),
+        pe_test(corrupt_directories_are_not_described),
+        pe_test(other_codeview_records_give_no_build_id),
+        pe_test(absurdly_many_imports_are_rejected),
+        pe_test(every_failed_allocation_is_reported),
+        pe_test(probe_recognises_the_magic),
     };
 
     return cmocka_run_group_tests_name("pe/pe_image", tests, NULL, NULL);

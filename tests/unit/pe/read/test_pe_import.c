@@ -1,5 +1,7 @@
 #include "tests/unit/pe/pe_faults.h"
 
+#include "pe/read/pe_import.h"
+
 struct seen {
     struct pe_import list[8];
     size_t count;
@@ -34,7 +36,7 @@ static int note_import(void *user, const struct pe_import *im, struct exti_error
     return s->stop;
 }
 
-static int walk(struct pe_fixture *f, struct seen *s)
+static int list_imports(struct pe_fixture *f, struct seen *s)
 {
     int rc = exti__pe_imports(&f->file, note_import, s, &f->err);
 
@@ -51,7 +53,7 @@ static int attempt(struct pe_fixture *f)
     int rc = pe_open_toy(f);
 
     assert_ok(rc, &f->err);
-    return walk(f, &s);
+    return list_imports(f, &s);
 }
 
 static void every_import_is_found(void **state)
@@ -72,7 +74,7 @@ static void every_import_is_found(void **state)
         struct seen s = {.count = 0};
 
         pe_make(f, o);
-        assert_ok(walk(f, &s), &f->err);
+        assert_ok(list_imports(f, &s), &f->err);
         assert_int_equal(s.count, 3);
         assert_string_equal(s.list[0].name, "python311.dll");
         assert_string_equal(s.list[1].name, "KERNEL32.dll");
@@ -110,12 +112,12 @@ static void no_directory_means_no_imports(void **state)
     ptoy_put(&f->toy, ptoy_directory(&f->toy, IMAGE_DIRECTORY_ENTRY_IMPORT), 4, 0);
     ptoy_put(&f->toy, ptoy_directory(&f->toy, IMAGE_DIRECTORY_ENTRY_DELAY_IMPORT), 4, 0);
     assert_ok(pe_open_toy(f), &f->err);
-    assert_ok(walk(f, &s), &f->err);
+    assert_ok(list_imports(f, &s), &f->err);
     assert_int_equal(s.count, 0);
 }
 
-/* Either of the two ends the list, whatever the other fields hold. */
-static void half_a_terminator_is_one(void **state)
+/* Name or FirstThunk of 0 ends the list, whatever the other fields hold. */
+static void half_a_terminator_ends_the_list(void **state)
 {
     static const size_t fields[] = {12, 16};
     struct pe_fixture *f = *state;
@@ -126,13 +128,13 @@ static void half_a_terminator_is_one(void **state)
         pe_toy_make(&f->toy, (struct pe_toy_opts){0});
         ptoy_put(&f->toy, f->toy.imports + 20 + fields[i], 4, 0);
         assert_ok(pe_open_toy(f), &f->err);
-        assert_ok(walk(f, &s), &f->err);
+        assert_ok(list_imports(f, &s), &f->err);
         assert_string_equal(s.symbols, "PyModule_Create2 Py_BuildValue | #3 send | ");
     }
 }
 
-/* Windows takes OriginalFirstThunk for none where it is no address in the image. */
-static void rubbish_for_a_lookup_table_is_none(void **state)
+/* Windows ignores an OriginalFirstThunk outside the image. */
+static void a_lookup_table_outside_the_image_is_ignored(void **state)
 {
     static const uint32_t rubbish[] = {1, 0x3ff, 0x5000, 0xffffffff};
     struct pe_fixture *f = *state;
@@ -143,14 +145,14 @@ static void rubbish_for_a_lookup_table_is_none(void **state)
         pe_toy_make(&f->toy, (struct pe_toy_opts){0});
         ptoy_put(&f->toy, f->toy.imports, 4, rubbish[i]);
         assert_ok(pe_open_toy(f), &f->err);
-        assert_ok(walk(f, &s), &f->err);
+        assert_ok(list_imports(f, &s), &f->err);
         assert_int_equal(s.list[0].lookup_rva, s.list[0].iat_rva);
         assert_string_equal(s.symbols,
                             "PyModule_Create2 Py_BuildValue | #12 GetLastError | #3 send | ");
     }
 }
 
-static void corrupt_imports_are_told(void **state)
+static void corrupt_imports_are_rejected(void **state)
 {
     struct pe_fixture *f = *state;
     const struct pe_toy *t = &f->toy;
@@ -158,20 +160,19 @@ static void corrupt_imports_are_told(void **state)
     pe_toy_make(&f->toy, (struct pe_toy_opts){0});
     const size_t directory = ptoy_directory(t, IMAGE_DIRECTORY_ENTRY_IMPORT), at = t->imports;
     const struct pe_fault faults[] = {
-        {"import directory: RVA 0x2700 is in section .data, but not in the file", directory, 4,
-         0x2700, EXTI_E_FORMAT, directory},
+        {"import directory: RVA 0x2700 is in section .data, past its bytes in the file", directory,
+         4, 0x2700, EXTI_E_FORMAT, directory},
         {"import directory: needs 20 bytes, 12 left", directory, 4, 0x33f4, EXTI_E_FORMAT,
          t->start[PTOY_RDATA] + 0x3f4},
-        {"import 0: RVA 0x2700 is in section .data, but not", at, 4, 0x2700, EXTI_E_FORMAT, at},
-        {"import 1: RVA 0x1200 is in section .text, but not", at + 20, 4, 0x1200, EXTI_E_FORMAT,
+        {"import 0: RVA 0x2700 is in section .data, past", at, 4, 0x2700, EXTI_E_FORMAT, at},
+        {"import 1: RVA 0x1200 is in section .text, past", at + 20, 4, 0x1200, EXTI_E_FORMAT,
          at + 20},
-        {"import 0: RVA 0x5000 is outside of all sections", at + 12, 4, 0x5000, EXTI_E_FORMAT,
-         at + 12},
+        {"import 0: RVA 0x5000 is in no section", at + 12, 4, 0x5000, EXTI_E_FORMAT, at + 12},
         {"import 0: its name has the byte 0xc3", at + 12, 4, 0x1080, EXTI_E_FORMAT, at + 12},
         {"import 1: its name is empty", at + 32, 4, 0x11f0, EXTI_E_FORMAT, at + 32},
         {"import 0: its name has the byte 0x1f", t->name[0] + 3, 1, 0x1f, EXTI_E_FORMAT, at + 12},
         {"import 0: its name has the byte 0x7f", t->name[0] + 3, 1, 0x7f, EXTI_E_FORMAT, at + 12},
-        {"import 1: its address table's RVA 0x5000 is outside of all sections", at + 36, 4, 0x5000,
+        {"import 1: its address table's RVA 0x5000 is in no section", at + 36, 4, 0x5000,
          EXTI_E_FORMAT, at + 36},
         {"entry 0x100000000 is neither an RVA nor an ordinal", t->lookup[0], 8, 0x100000000,
          EXTI_E_FORMAT, t->lookup[0]},
@@ -179,21 +180,21 @@ static void corrupt_imports_are_told(void **state)
          EXTI_E_FORMAT, t->lookup[0]},
         {"imports from KERNEL32.dll: entry 0x4000000000000000", t->lookup[1] + 8, 8,
          (uint64_t)1 << 62, EXTI_E_FORMAT, t->lookup[1] + 8},
-        {"imported symbol: RVA 0x5002 is outside of all sections", t->lookup[0] + 8, 8, 0x5000,
-         EXTI_E_FORMAT, t->lookup[0] + 8},
+        {"imported symbol: RVA 0x5002 is in no section", t->lookup[0] + 8, 8, 0x5000, EXTI_E_FORMAT,
+         t->lookup[0] + 8},
     };
 
     assert_faults(f, (struct pe_toy_opts){0}, faults, ARRAY_SIZE(faults), attempt);
     pe_toy_make(&f->toy, (struct pe_toy_opts){.no_lookup = true, .bound = true});
     assert_exti(attempt(f), EXTI_E_UNSUPPORTED, &f->err, f->toy.imports + 4);
-    assert_says(&f->err, "import 0: bound to python311.dll, whose symbols' names are lost");
+    assert_says(&f->err, "import 0: bound to python311.dll without an import lookup table");
     pe_toy_make(&f->toy, (struct pe_toy_opts){.no_lookup = true});
     ptoy_put(&f->toy, at + 16, 4, 0x2700);
     ptoy_put(&f->toy, f->toy.imports + 16, 4, 0x2700);
     assert_exti(attempt(f), EXTI_E_FORMAT, &f->err, f->toy.imports + 16);
 }
 
-static void corrupt_delay_imports_are_told(void **state)
+static void corrupt_delay_imports_are_rejected(void **state)
 {
     struct pe_fixture *f = *state;
     const struct pe_toy *t = &f->toy;
@@ -205,7 +206,8 @@ static void corrupt_delay_imports_are_told(void **state)
         {"delay import directory: RVA 0x2700", directory, 4, 0x2700, EXTI_E_FORMAT, directory},
         {"delay import directory: needs 32 bytes", directory, 4, 0x33e8, EXTI_E_FORMAT,
          t->start[PTOY_RDATA] + 0x3e8},
-        {"delay import 0: attributes 0x0 say that it holds addresses", at, 4, 0, EXTI_E_FORMAT, at},
+        {"delay import 0: attributes 0x0 mean that its fields hold addresses", at, 4, 0,
+         EXTI_E_FORMAT, at},
         {"delay import 0: RVA 0x5000", at + 4, 4, 0x5000, EXTI_E_FORMAT, at + 4},
         {"delay import 0: its name has the byte 0xc3", at + 4, 4, 0x1080, EXTI_E_FORMAT, at + 4},
         {"delay import 0: its address table's RVA 0x0", at + 12, 4, 0, EXTI_E_FORMAT, at + 12},
@@ -229,9 +231,9 @@ static void corrupt_delay_imports_are_told(void **state)
     assert_faults(f, old, old_faults, ARRAY_SIZE(old_faults), attempt);
 }
 
-/* ---- limits --------------------------------------------------------------------------------------------- */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
-static size_t fill(struct pe_fixture *f, size_t bytes)
+static size_t fill_with_descriptors(struct pe_fixture *f, size_t bytes)
 {
     size_t header, start;
 
@@ -253,10 +255,10 @@ static int stop_never(void *user, const struct pe_import *im, struct exti_error 
     return 0;
 }
 
-static void descriptors_without_end_are_told(void **state)
+static void endless_descriptors_are_rejected(void **state)
 {
     struct pe_fixture *f = *state;
-    size_t start = fill(f, 0x15000), count = 0;
+    size_t start = fill_with_descriptors(f, 0x15000), count = 0;
 
     for (size_t i = 0; i < 0x15000 / 20; i++)
         memcpy(f->toy.b + start + 20 * i, f->toy.b + f->toy.imports, 20);
@@ -269,14 +271,14 @@ static void descriptors_without_end_are_told(void **state)
     assert_int_equal(count, 4096);
 }
 
-static void symbols_without_end_are_told(void **state)
+static void endless_symbols_are_rejected(void **state)
 {
     struct pe_fixture *f = *state;
     struct seen s = {.count = 0};
     static uint8_t file[0x100000];
-    size_t start = fill(f, 0x1000);
+    size_t start = fill_with_descriptors(f, 0x1000);
 
-    /* More than the toy has room for. */
+    /* More bytes than the toy has. */
     ptoy_put(&f->toy, ptoy_section(&f->toy, PTOY_RELOC) + 8, 4, 0x81000);
     ptoy_put(&f->toy, ptoy_section(&f->toy, PTOY_RELOC) + 16, 4, 0x81000);
     ptoy_put(&f->toy, f->toy.optional + 56, 4, f->toy.rva[PTOY_RELOC] + 0x81000);
@@ -292,7 +294,7 @@ static void symbols_without_end_are_told(void **state)
     assert_says(&f->err, "imports from python311.dll: no end after 65536 symbols");
 }
 
-static void tables_that_reach_their_section_s_end_are_told(void **state)
+static void tables_without_end_in_their_section_are_rejected(void **state)
 {
     struct pe_fixture *f = *state;
 
@@ -303,7 +305,7 @@ static void tables_that_reach_their_section_s_end_are_told(void **state)
     assert_says(&f->err, "import lookup table: ends early");
 }
 
-static void a_table_is_looked_for_where_the_import_says(void **state)
+static void symbols_are_read_at_the_import_s_address(void **state)
 {
     struct pe_fixture *f = *state;
     struct seen s = {.count = 0};
@@ -313,13 +315,13 @@ static void a_table_is_looked_for_where_the_import_says(void **state)
     s.list[1].lookup_rva = 0x5000;
     assert_exti(exti__pe_import_symbols(&f->file, &s.list[1], note_symbol, &s, &f->err),
                 EXTI_E_FORMAT, &f->err, f->toy.imports + 20);
-    assert_says(&f->err, "import lookup table: RVA 0x5000 is outside of all sections");
+    assert_says(&f->err, "import lookup table: RVA 0x5000 is in no section");
 }
 
-static void long_names_are_told(void **state)
+static void long_import_names_are_rejected(void **state)
 {
     struct pe_fixture *f = *state;
-    size_t start = fill(f, 0x6000);
+    size_t start = fill_with_descriptors(f, 0x6000);
 
     memset(f->toy.b + start, 'x', 255);
     ptoy_put(&f->toy, f->toy.imports + 12, 4, f->toy.rva[PTOY_RELOC]);
@@ -334,7 +336,7 @@ static void long_names_are_told(void **state)
     assert_says(&f->err, "imported symbol: string is longer than 16384 bytes");
 }
 
-static void a_callback_s_answer_is_passed_on(void **state)
+static void the_callback_s_result_is_returned(void **state)
 {
     struct pe_fixture *f = *state;
     struct seen s = {.stop = 17};
@@ -351,16 +353,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         pe_test(every_import_is_found),
         pe_test(no_directory_means_no_imports),
-        pe_test(half_a_terminator_is_one),
-        pe_test(rubbish_for_a_lookup_table_is_none),
-        pe_test(corrupt_imports_are_told),
-        pe_test(corrupt_delay_imports_are_told),
-        pe_test(descriptors_without_end_are_told),
-        pe_test(symbols_without_end_are_told),
-        pe_test(tables_that_reach_their_section_s_end_are_told),
-        pe_test(a_table_is_looked_for_where_the_import_says),
-        pe_test(long_names_are_told),
-        pe_test(a_callback_s_answer_is_passed_on),
+        pe_test(half_a_terminator_ends_the_list),
+        pe_test(a_lookup_table_outside_the_image_is_ignored),
+        pe_test(corrupt_imports_are_rejected),
+        pe_test(corrupt_delay_imports_are_rejected),
+        pe_test(endless_descriptors_are_rejected),
+        pe_test(endless_symbols_are_rejected),
+        pe_test(tables_without_end_in_their_section_are_rejected),
+        pe_test(symbols_are_read_at_the_import_s_address),
+        pe_test(long_import_names_are_rejected),
+        pe_test(the_callback_s_result_is_returned),
     };
 
     return cmocka_run_group_tests_name("pe/pe_import", tests, NULL, NULL);

@@ -66,8 +66,8 @@ static void long_forwarders_move_with_their_directory(void **state)
     }
 }
 
-/* The directory has its new name behind it or where the old one was. */
-static void the_name_moves_along(void **state)
+/* The new name lies behind the directory or in the place of the old one. */
+static void the_exported_name_moves_with_its_directory(void **state)
 {
     static const char *const ids[] = {"py3.dll", "python3-context-4711.dll", LONGER};
     struct copy_fixture *f = *state;
@@ -89,8 +89,8 @@ static void the_name_moves_along(void **state)
     }
 }
 
-/* Functions, data, gaps and forwarders to other libraries stay what they are. */
-static void other_exports_stay(void **state)
+/* Functions, data, gaps and forwarders to other libraries. */
+static void other_exports_are_unchanged(void **state)
 {
     struct copy_fixture *f = *state;
 
@@ -116,7 +116,7 @@ static void other_exports_stay(void **state)
                                        "#7 PyModule_Create2=python311.PyModule_Create2 ");
 }
 
-/* Two entries may share one string. */
+/* Two exports may share one string. */
 static void shared_forwarders_are_renamed_once(void **state)
 {
     static const char *const names[] = {"k3.dll", LONGER};
@@ -133,7 +133,7 @@ static void shared_forwarders_are_renamed_once(void **state)
             strstr(copy_names(f), i ? "#7 PyModule_Create2=python311-context-4711.PyList_New"
                                     : "#7 PyModule_Create2=k3.PyList_New"));
     }
-    /* One string that is another's end: neither can be overwritten. */
+    /* If one string is the end of another, neither can be overwritten. */
     f->opts.needed_count = 0;
     copy_replace(f, "python311", "k3.dll");
     copy_replace(f, "n311", "q.dll");
@@ -146,8 +146,8 @@ static void shared_forwarders_are_renamed_once(void **state)
     assert_memory_equal(f->bytes + t->forwarder, t->b + t->forwarder, 21);
 }
 
-/* What is exported from behind a section's end would become a forwarder. */
-static void an_export_where_the_directory_would_go_is_refused(void **state)
+/* An export past a section's end would become a forwarder. */
+static void an_export_inside_the_moved_directory_is_refused(void **state)
 {
     struct copy_fixture *f = *state;
     struct pe_toy *t = &f->toy;
@@ -160,7 +160,7 @@ static void an_export_where_the_directory_would_go_is_refused(void **state)
     assert_refused(f, EXTI_E_UNSUPPORTED, t->exports, "export #8 lies at 0x");
 }
 
-static void every_allocation_may_fail(void **state)
+static void every_allocation_of_a_move_may_fail(void **state)
 {
     struct copy_fixture *f = *state;
 
@@ -187,11 +187,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         copy_test(short_forwarders_are_set_in_place),
         copy_test(long_forwarders_move_with_their_directory),
-        copy_test(the_name_moves_along),
-        copy_test(other_exports_stay),
+        copy_test(the_exported_name_moves_with_its_directory),
+        copy_test(other_exports_are_unchanged),
         copy_test(shared_forwarders_are_renamed_once),
-        copy_test(an_export_where_the_directory_would_go_is_refused),
-        copy_test(every_allocation_may_fail),
+        copy_test(an_export_inside_the_moved_directory_is_refused),
+        copy_test(every_allocation_of_a_move_may_fail),
     };
 
     return cmocka_run_group_tests_name("pe/pe_forward", tests, NULL, NULL);

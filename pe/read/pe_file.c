@@ -1,14 +1,15 @@
-/* Opening a PE image: the headers, up to the data directories. */
-#include "pe/read/pe_read.h"
+/* Opens a PE image: MS-DOS, COFF and optional headers. */
+#include "pe/read/pe_file.h"
 
 #include <inttypes.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "pe/read/pe_directory.h"
+#include "pe/read/pe_section.h"
 
-/* Fields of the optional header, whose first 24 bytes and most of the others do not depend on its
- * magic. */
+/* Fields of the optional header at the same offset in PE32 and PE32+. */
 enum {
     OPTIONAL_SIZE_OF_IMAGE = 56,
     OPTIONAL_SIZE_OF_HEADERS = 60,
@@ -55,7 +56,7 @@ const char *exti__pe_machine(uint16_t machine)
     return m ? m->name : "unknown";
 }
 
-/* ---- the MS-DOS header ------------------------------------------------------------------------------- */
+/* ---- the MS-DOS header ----------------------------------------------------------------------- */
 
 static int not_pe(uint32_t signature, uint64_t at, uint16_t relocations_at, struct exti_error *err)
 {
@@ -63,9 +64,9 @@ static int not_pe(uint32_t signature, uint64_t at, uint16_t relocations_at, stru
 
     if (first == 0x454e || first == 0x454c || first == 0x584c) /* NE, LE, LX */
         return exti__fail(err, EXTI_E_UNSUPPORTED, at,
-                          "a file for 16-bit Windows or OS/2 (%c%c), not a PE one", first & 0xff,
+                          "a file for 16-bit Windows or OS/2 (%c%c), not a PE file", first & 0xff,
                           first >> 8);
-    /* What is not for MS-DOS alone has its relocations behind the field that tells the new header. */
+    /* In a file with a newer header, e_lfarlc points past e_lfanew. */
     if (relocations_at < DOS_HEADER_SIZE)
         return exti__fail(err, EXTI_E_UNSUPPORTED, 0, "an MS-DOS program, not a PE file");
     return exti__fail(err, EXTI_E_FORMAT, at, "PE signature is 0x%" PRIx32 ", not 0x%x", signature,
@@ -121,7 +122,7 @@ static int read_dos_header(struct pe_file *f, struct exti_error *err)
     return 0;
 }
 
-/* ---- the COFF header --------------------------------------------------------------------------------- */
+/* ---- the COFF header ------------------------------------------------------------------------- */
 
 static int check_kind(const struct pe_file *f, struct exti_error *err)
 {
@@ -143,7 +144,7 @@ static int check_kind(const struct pe_file *f, struct exti_error *err)
 }
 
 /* The symbols, and behind them their strings, which begin with their size. */
-static int check_symbols(const struct pe_file *f, struct exti_error *err)
+static int check_coff_symbols(const struct pe_file *f, struct exti_error *err)
 {
     uint64_t size = (uint64_t)f->symbol_count * COFF_SYMBOL_SIZE;
     struct exti_span s, strings;
@@ -185,10 +186,10 @@ static int read_coff_header(struct pe_file *f, uint16_t *optional_size, struct e
         return exti__fail(err, EXTI_E_FORMAT, f->nt_at + 6,
                           "PE header: %zu sections, not 1 to %u, as Windows demands",
                           f->section_count, PE_MOST_SECTIONS);
-    return check_symbols(f, err);
+    return check_coff_symbols(f, err);
 }
 
-/* ---- the optional header ------------------------------------------------------------------------------ */
+/* ---- the optional header --------------------------------------------------------------------- */
 
 static int check_alignments(const struct pe_file *f, struct exti_error *err)
 {
@@ -208,7 +209,7 @@ static int check_alignments(const struct pe_file *f, struct exti_error *err)
     if (file < LEAST_FILE_ALIGNMENT)
         return exti__fail(err, EXTI_E_UNSUPPORTED, f->optional_at + OPTIONAL_FILE_ALIGNMENT,
                           "optional header: FileAlignment is 0x%" PRIx32
-                          ", as drivers have; from 0x%x on it is handled",
+                          ", as in drivers; only 0x%x and above are supported",
                           file, LEAST_FILE_ALIGNMENT);
     return 0;
 }
@@ -220,7 +221,8 @@ static int check_optional_magic(struct pe_file *f, uint16_t magic, struct exti_e
 
     if (magic != right)
         return exti__fail(err, EXTI_E_FORMAT, f->optional_at,
-                          "optional header: magic is 0x%" PRIx16 ", not 0x%" PRIx16 " as for %s",
+                          "optional header: magic is 0x%" PRIx16 ", not 0x%" PRIx16
+                          ", which %s needs",
                           magic, right, exti__pe_machine(f->machine));
     f->plus = plus;
     return 0;
@@ -272,7 +274,7 @@ static int read_optional_header(struct pe_file *f, uint16_t size, struct exti_er
     if (c.failed)
         return exti__fail(err, EXTI_E_FORMAT, f->nt_at + 20,
                           "PE header: SizeOfOptionalHeader is %" PRIu16
-                          ", which has no room for %zu data directories",
+                          ", too small for %zu data directories",
                           size, f->directory_count);
     return check_alignments(f, err);
 }
@@ -290,7 +292,7 @@ static int check_sizes(const struct pe_file *f, uint64_t table_end, struct exti_
     return 0;
 }
 
-/* Windows maps no image whose sections leave a gap, overlap, or end elsewhere than the image. */
+/* Windows maps no image whose last section ends elsewhere than SizeOfImage says. */
 static int check_image_end(const struct pe_file *f, struct exti_error *err)
 {
     const struct pe_section *last = &f->sections[f->section_count - 1];
@@ -306,7 +308,7 @@ static int check_image_end(const struct pe_file *f, struct exti_error *err)
     return 0;
 }
 
-static int read_all(struct pe_file *f, struct exti_error *err)
+static int read_headers(struct pe_file *f, struct exti_error *err)
 {
     uint16_t optional_size = 0;
     uint64_t table_end;
@@ -334,7 +336,7 @@ int exti__pe_open(struct exti_span file, struct pe_file *f, struct exti_error *e
     int rc;
 
     *f = (struct pe_file){.file = file};
-    rc = read_all(f, err);
+    rc = read_headers(f, err);
     if (rc)
         exti__pe_close(f);
     return rc;
@@ -344,4 +346,20 @@ void exti__pe_close(struct pe_file *f)
 {
     exti__free(f->sections);
     *f = (struct pe_file){0};
+}
+
+const char *exti__pe_unfit(const struct pe_file *f, uint64_t *at)
+{
+    const struct pe_section *first = &f->sections[0];
+
+    if (at)
+        *at = f->nt_at + 22;
+    if (f->characteristics & IMAGE_FILE_RELOCS_STRIPPED)
+        return "has no relocations (IMAGE_FILE_RELOCS_STRIPPED): a copy could not be loaded beside "
+               "the original";
+    if (at)
+        *at = first->at;
+    if (first->characteristics & IMAGE_SCN_MEM_EXECUTE && !first->raw_size)
+        return "is packed: its first section is code that the file does not hold";
+    return NULL;
 }

@@ -1,9 +1,11 @@
-/* The judge's own reading of a file: headers, sections, and what stands at an address. */
+/* The self-check's own reading of a file: headers, sections, and the bytes at an address. */
+#include "pe/check/pe_view.h"
+
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/error.h"
 #include "base/mem.h"
-#include "pe/check/pe_check_priv.h"
 
 uint16_t exti__pe_word16(const uint8_t *p)
 {
@@ -48,7 +50,7 @@ static int find_headers(struct pe_view *v, struct exti_span *nt, struct exti_err
     return 0;
 }
 
-/* PE32+ has a wider ImageBase in place of BaseOfData, and four wider sizes behind. */
+/* PE32+ has a wider ImageBase in place of BaseOfData, and four wider sizes behind it. */
 static int read_optional(struct pe_view *v, struct exti_error *err)
 {
     struct exti_span s;
@@ -136,7 +138,7 @@ void exti__pe_view_close(struct pe_view *v)
     *v = (struct pe_view){.sections = NULL};
 }
 
-/* ---- addresses ----------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 const struct pe_view_section *exti__pe_view_section(const struct pe_view *v, uint64_t rva)
 {

@@ -1,6 +1,6 @@
 #include "tests/unit/pe/pe_copy.h"
 
-/* What an added section has. */
+/* Asserts that the last section is an added one. */
 static void assert_added(const struct copy_fixture *f, uint64_t raw_offset)
 {
     const struct pe_toy *t = &f->toy;
@@ -25,8 +25,8 @@ static uint32_t field(const struct copy_fixture *f, uint64_t at)
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* A file without exports, whose import is to have a longer name. */
-static void make(struct copy_fixture *f, struct pe_toy_opts o)
+/* A file without exports, whose import gets a longer name. */
+static void make_importer(struct copy_fixture *f, struct pe_toy_opts o)
 {
     f->opts.needed_count = 0;
     copy_replace(f, "python311.dll", LONGER);
@@ -34,13 +34,13 @@ static void make(struct copy_fixture *f, struct pe_toy_opts o)
     ptoy_put(&f->toy, ptoy_directory(&f->toy, IMAGE_DIRECTORY_ENTRY_EXPORT), 8, 0);
 }
 
-static void names_go_behind_the_directory_first(void **state)
+static void names_go_first_into_the_slack_of_the_directory_s_section(void **state)
 {
     struct copy_fixture *f = *state;
     const struct pe_toy *t = &f->toy;
     const struct pe_section *s;
 
-    make(f, (struct pe_toy_opts){0});
+    make_importer(f, (struct pe_toy_opts){0});
     copy_make(f);
     s = &f->file.sections[PTOY_RDATA];
     assert_int_equal(f->n, t->n);
@@ -51,23 +51,23 @@ static void names_go_behind_the_directory_first(void **state)
     assert_int_equal(f->file.section_count, PTOY_SECTIONS);
 }
 
-/* A linker of GNU's has imports in a section that can be written to. */
+/* GNU ld puts imports into a writable section. */
 static void the_directory_may_be_in_a_writable_section(void **state)
 {
     struct copy_fixture *f = *state;
 
-    make(f, (struct pe_toy_opts){0});
+    make_importer(f, (struct pe_toy_opts){0});
     ptoy_put(&f->toy, ptoy_section(&f->toy, PTOY_RDATA) + 36, 4, 0xc0000040);
     copy_make(f);
     assert_int_equal(f->file.section_count, PTOY_SECTIONS);
 }
 
-static void another_readable_section_is_next(void **state)
+static void names_go_next_into_another_readable_section(void **state)
 {
     struct copy_fixture *f = *state;
     struct pe_toy *t = &f->toy;
 
-    make(f, (struct pe_toy_opts){0});
+    make_importer(f, (struct pe_toy_opts){0});
     fill_section(t, PTOY_RDATA);
     ptoy_put(t, ptoy_section(t, PTOY_RELOC) + 36, 4, 0x40000040);
     copy_make(f);
@@ -76,21 +76,21 @@ static void another_readable_section_is_next(void **state)
                      t->virtual_size[PTOY_RELOC] + sizeof LONGER);
 }
 
-/* Neither one that is dropped, nor shared, nor code. */
-static void unfit_sections_are_passed_over(void **state)
+/* Discardable, shared and code sections. */
+static void unsuitable_sections_are_skipped(void **state)
 {
     static const uint32_t unfit[] = {0x42000040, 0x50000040, 0x60000040, 0x40000080, 0x00000040};
     struct copy_fixture *f = *state;
     struct pe_toy *t = &f->toy;
 
     for (size_t i = 0; i < ARRAY_SIZE(unfit); i++) {
-        make(f, (struct pe_toy_opts){0});
+        make_importer(f, (struct pe_toy_opts){0});
         ptoy_put(t, ptoy_section(t, PTOY_RDATA) + 36, 4, unfit[i]);
         copy_make(f);
         assert_added(f, t->n);
     }
-    /* A section that is larger in memory than in the file has its zeros there. */
-    make(f, (struct pe_toy_opts){0});
+    /* A section with zeros beyond its bytes in the file. */
+    make_importer(f, (struct pe_toy_opts){0});
     ptoy_put(t, ptoy_section(t, PTOY_RDATA) + 8, 4, 0xf00);
     copy_make(f);
     assert_added(f, t->n);
@@ -101,13 +101,13 @@ static void a_section_is_added(void **state)
     struct copy_fixture *f = *state;
     const struct pe_toy *t = &f->toy;
 
-    make(f, (struct pe_toy_opts){.full = true, .room = 40, .checksum = true});
+    make_importer(f, (struct pe_toy_opts){.full = true, .room = 40, .checksum = true});
     copy_make(f);
     assert_added(f, t->n);
     assert_int_equal(f->file.nt_at, t->nt);
     assert_int_equal(field(f, t->optional + 8), 0x200);
 
-    make(f, (struct pe_toy_opts){.full = true, .symbols = true, .certified = true});
+    make_importer(f, (struct pe_toy_opts){.full = true, .symbols = true, .certified = true});
     copy_make(f);
     assert_added(f, 0x1000);
     assert_int_equal(f->file.symbols_at, t->symbols);
@@ -116,12 +116,12 @@ static void a_section_is_added(void **state)
         assert_int_equal(f->bytes[i], 0);
 }
 
-/* What was bound is forgotten first, so its place is free. */
+/* The bound import directory is removed first, so its place is free. */
 static void bound_imports_make_room(void **state)
 {
     struct copy_fixture *f = *state;
 
-    make(f, (struct pe_toy_opts){.full = true, .bound = true, .room = 64});
+    make_importer(f, (struct pe_toy_opts){.full = true, .bound = true, .room = 64});
     copy_make(f);
     assert_added(f, f->toy.n);
     assert_int_equal(f->file.nt_at, f->toy.nt);
@@ -133,7 +133,7 @@ static void headers_slide_over_the_dos_program(void **state)
     const struct pe_toy *t = &f->toy;
 
     for (size_t room = 4; room < 40; room += 16) {
-        make(f, (struct pe_toy_opts){.full = true, .checksum = true, .room = room});
+        make_importer(f, (struct pe_toy_opts){.full = true, .checksum = true, .room = room});
         copy_make(f);
         assert_added(f, t->n);
         assert_int_equal(f->file.nt_at, DOS_HEADER_SIZE);
@@ -145,23 +145,24 @@ static void headers_slide_over_the_dos_program(void **state)
         for (uint64_t i = f->file.sections_at + 5 * SECTION_HEADER_SIZE; i < t->headers_end; i++)
             assert_int_equal(f->bytes[i], 0);
     }
-    /* Something unknown behind the table stays where it is. */
-    make(f, (struct pe_toy_opts){.full = true, .room = 80});
+    /* Unknown bytes behind the section table are unchanged. */
+    make_importer(f, (struct pe_toy_opts){.full = true, .room = 80});
     ptoy_put(&f->toy, t->sections + PTOY_SECTIONS * SECTION_HEADER_SIZE + 8, 4, 0x12345678);
     copy_make(f);
     assert_int_equal(f->file.nt_at, DOS_HEADER_SIZE);
     assert_int_equal(field(f, t->sections + PTOY_SECTIONS * SECTION_HEADER_SIZE + 8), 0x12345678);
 }
 
-static void headers_grow_and_all_moves(void **state)
+static void headers_grow_and_sections_move(void **state)
 {
     static const size_t rooms[] = {0, 8, 39};
     struct copy_fixture *f = *state;
     struct pe_toy *t = &f->toy;
 
     for (size_t i = 0; i < ARRAY_SIZE(rooms); i++) {
-        make(f, (struct pe_toy_opts){
-                    .full = true, .symbols = i > 0, .certified = i > 1, .checksum = i < 2});
+        make_importer(f,
+                      (struct pe_toy_opts){
+                          .full = true, .symbols = i > 0, .certified = i > 1, .checksum = i < 2});
         tighten_headers(t, rooms[i]);
         if (i == 0)
             ptoy_put(t, t->optional + 64, 4, 0xffffffff); /* a wrong one */
@@ -181,13 +182,13 @@ static void headers_grow_and_all_moves(void **state)
     }
 }
 
-/* What is edited may be the first to move. */
+/* Import descriptors may be the first bytes to move. */
 static void descriptors_behind_the_headers_move(void **state)
 {
     struct copy_fixture *f = *state;
     struct pe_toy *t = &f->toy;
 
-    make(f, (struct pe_toy_opts){.full = true});
+    make_importer(f, (struct pe_toy_opts){.full = true});
     tighten_headers(t, 0);
     memcpy(t->b + t->start[PTOY_TEXT], t->b + t->imports, 60);
     ptoy_put(t, ptoy_directory(t, IMAGE_DIRECTORY_ENTRY_IMPORT), 4, t->rva[PTOY_TEXT]);
@@ -196,11 +197,11 @@ static void descriptors_behind_the_headers_move(void **state)
     assert_string_equal(copy_names(f), LONGER " KERNEL32.dll delay WS2_32.dll | - | ");
 }
 
-/* The headers are tight and something stands in what they have. */
+/* Tight headers with something in their remaining room. */
 static void make_tight(struct copy_fixture *f, struct pe_toy_opts o)
 {
     o.full = true;
-    make(f, o);
+    make_importer(f, o);
     tighten_headers(&f->toy, 16);
     ptoy_put(&f->toy, f->toy.headers_end - 4, 4, 0x12345678);
 }
@@ -233,7 +234,7 @@ static void headers_grow_no_further_than_the_first_section(void **state)
     struct copy_fixture *f = *state;
     struct pe_toy *t = &f->toy;
 
-    make(f, (struct pe_toy_opts){.full = true});
+    make_importer(f, (struct pe_toy_opts){.full = true});
     tighten_headers(t, 0);
     ptoy_put(t, t->optional + 36, 4, 0x200);
     for (size_t i = 0; i < PTOY_SECTIONS; i++)
@@ -253,30 +254,30 @@ static void a_full_file_is_refused(void **state)
     ptoy_put(t, ptoy_section(t, PTOY_RELOC) + 36, 4, 0x60000060);
     assert_refused(f, EXTI_E_NOSPACE, ANY_OFFSET, "the last section (.reloc)");
 
-    /* What is behind the sections may be found by its place in the file. */
-    make(f, (struct pe_toy_opts){.full = true});
+    /* Unknown overlays may be found by their file offset. */
+    make_importer(f, (struct pe_toy_opts){.full = true});
     tighten_headers(t, 0);
     ptoy_add(t, 8, 0x0807060504034b50);
     assert_refused(f, EXTI_E_NOSPACE, ANY_OFFSET, "the headers have 0 of 40 bytes");
-    make(f, (struct pe_toy_opts){.full = true, .symbols = true});
+    make_importer(f, (struct pe_toy_opts){.full = true, .symbols = true});
     tighten_headers(t, 0);
     ptoy_add(t, 8, 0x0807060504034b50);
     assert_refused(f, EXTI_E_NOSPACE, ANY_OFFSET, "the headers have 0 of 40 bytes");
 }
 
-/* Two gigabytes are what an address in a section may be away from another. */
-static void an_image_may_not_become_too_large(void **state)
+/* Relative addresses in code reach 2 gigabytes. */
+static void an_image_of_2_gigabytes_is_refused(void **state)
 {
     struct copy_fixture *f = *state;
     struct pe_toy *t = &f->toy;
 
-    make(f, (struct pe_toy_opts){.full = true});
+    make_importer(f, (struct pe_toy_opts){.full = true});
     ptoy_put(t, ptoy_section(t, PTOY_RELOC) + 8, 4, 0x7fffffff - t->rva[PTOY_RELOC]);
     ptoy_put(t, t->optional + 56, 4, 0x80000000u);
     assert_refused(f, EXTI_E_NOSPACE, t->optional + 56, "SizeOfImage would be 0x80001000");
 }
 
-/* The copy becomes the source of another one. */
+/* Makes a copy of the copy. */
 static void rewrite_again(struct copy_fixture *f)
 {
     struct pe_toy *t = &f->toy;
@@ -286,24 +287,24 @@ static void rewrite_again(struct copy_fixture *f)
     t->n = f->n;
 }
 
-static void our_own_section_is_used_again(void **state)
+static void an_added_section_is_reused(void **state)
 {
     struct copy_fixture *f = *state;
     char longest[3][200];
 
-    make(f, (struct pe_toy_opts){.full = true, .checksum = true});
+    make_importer(f, (struct pe_toy_opts){.full = true, .checksum = true});
     copy_make(f);
     assert_added(f, f->toy.n);
     rewrite_again(f);
 
-    /* What is left of it takes another name. */
+    /* Its remaining room takes another name. */
     copy_replace(f, "KERNEL32", "KERNEL32-another.dll");
     copy_make(f);
     assert_int_equal(f->file.section_count, PTOY_SECTIONS + 1);
     assert_int_equal(f->n, f->toy.n);
     rewrite_again(f);
 
-    /* Then it becomes longer. */
+    /* Then it grows. */
     for (size_t i = 0; i < 3; i++) {
         memset(longest[i], (int)('a' + i), sizeof longest[i]);
         longest[i][sizeof longest[i] - 1] = 0;
@@ -319,7 +320,7 @@ static void our_own_section_is_used_again(void **state)
     assert_non_null(strstr(copy_names(f), longest[2]));
 }
 
-static void addresses_of_names_are_set_as_such(void **state)
+static void delay_imports_by_address_get_addresses(void **state)
 {
     struct copy_fixture *f = *state;
     struct pe_toy *t = &f->toy;
@@ -333,13 +334,14 @@ static void addresses_of_names_are_set_as_such(void **state)
                      t->base + t->rva[PTOY_RDATA] + t->virtual_size[PTOY_RDATA]);
 }
 
-static void every_allocation_may_fail(void **state)
+static void every_allocation_of_a_section_may_fail(void **state)
 {
     struct copy_fixture *f = *state;
 
     for (int kind = 0; kind < 4; kind++) {
         if (kind < 2)
-            make(f, (struct pe_toy_opts){.full = true, .certified = kind, .checksum = true});
+            make_importer(f,
+                          (struct pe_toy_opts){.full = true, .certified = kind, .checksum = true});
         else
             make_tight(f, (struct pe_toy_opts){.checksum = true});
         if (kind == 3)
@@ -363,22 +365,22 @@ static void every_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        copy_test(names_go_behind_the_directory_first),
+        copy_test(names_go_first_into_the_slack_of_the_directory_s_section),
         copy_test(the_directory_may_be_in_a_writable_section),
-        copy_test(another_readable_section_is_next),
-        copy_test(unfit_sections_are_passed_over),
+        copy_test(names_go_next_into_another_readable_section),
+        copy_test(unsuitable_sections_are_skipped),
         copy_test(a_section_is_added),
         copy_test(bound_imports_make_room),
         copy_test(headers_slide_over_the_dos_program),
-        copy_test(headers_grow_and_all_moves),
+        copy_test(headers_grow_and_sections_move),
         copy_test(descriptors_behind_the_headers_move),
         copy_test(the_last_section_is_extended),
         copy_test(headers_grow_no_further_than_the_first_section),
         copy_test(a_full_file_is_refused),
-        copy_test(an_image_may_not_become_too_large),
-        copy_test(our_own_section_is_used_again),
-        copy_test(addresses_of_names_are_set_as_such),
-        copy_test(every_allocation_may_fail),
+        copy_test(an_image_of_2_gigabytes_is_refused),
+        copy_test(an_added_section_is_reused),
+        copy_test(delay_imports_by_address_get_addresses),
+        copy_test(every_allocation_of_a_section_may_fail),
     };
 
     return cmocka_run_group_tests_name("pe/pe_place", tests, NULL, NULL);
