@@ -188,7 +188,8 @@ void *exti__dl_find(const char *name)
     return loaded(name, 0);
 }
 
-/* There are no search paths in PE.  What lies beside the original is not found for a copy elsewhere. */
+/* There are no search paths in PE.  What lies beside the original is not found for a copy
+ * elsewhere. */
 void *exti__dl_open_shared(const char *path, const char *origin, const char *file)
 {
     char *local = exti__path_is_absolute(file) ? exti__strdup(file) : exti__path_join(origin, file);

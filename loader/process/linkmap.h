@@ -32,7 +32,8 @@ struct exti_layout {
     uintptr_t lo, hi, relro_lo, relro_hi;
 };
 
-/* What a symbol of this system's file format is called in C: Mach-O puts an underscore before it. */
+/* What a symbol of this system's file format is called in C: Mach-O puts an underscore before
+ * it. */
 const char *exti__c_name(const char *file_name);
 
 int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_error *err);
@@ -107,8 +108,8 @@ bool exti__loaded_has(const struct exti_loaded *lib, const char *name, uintptr_t
 /* Its SONAME, or NULL. */
 const char *exti__loaded_id(const struct exti_loaded *lib);
 
-/* Where `to`, which has a handle, has the symbol that is at `address` in `from`, another copy of the same
- * file or another build of the library.  0: nowhere. */
+/* Where `to`, which has a handle, has the symbol that is at `address` in `from`, another copy of
+ * the same file or another build of the library.  0: nowhere. */
 uintptr_t exti__loaded_counterpart(const struct exti_loaded *from, const struct exti_loaded *to,
                                    const char *name, uintptr_t address);
 

@@ -234,8 +234,8 @@ bool exti__loaded_has(const struct exti_loaded *lib, const char *name, uintptr_t
     return find(lib, &w);
 }
 
-/* What is at the same place is the same version of the symbol.  That of an indirect function's target
- * (STT_GNU_IFUNC) no symbol tells. */
+/* What is at the same place is the same version of the symbol.  That of an indirect function's
+ * target (STT_GNU_IFUNC) no symbol tells. */
 uintptr_t exti__loaded_counterpart(const struct exti_loaded *from, const struct exti_loaded *to,
                                    const char *name, uintptr_t address)
 {
@@ -418,8 +418,8 @@ static bool is_variable(const struct exti_loaded *lib, const char *name, const v
     return is;
 }
 
-/* What no field of the link map tells portably: where a library's storage lies in a thread's.  But its
- * variables can be asked for, once it is not the loader that asks. */
+/* What no field of the link map tells portably: where a library's storage lies in a thread's.  But
+ * its variables can be asked for, once it is not the loader that asks. */
 int exti__tls_target(const struct exti_reference *ref, uintptr_t *out, struct exti_error *err)
 {
     struct tls_search s = {.ref = ref};

@@ -1,5 +1,5 @@
-/* Reads what dyld keeps in memory, and from the files of loaded libraries which slots it has filled: in
- * memory a chain of fixups is gone once it has been followed. */
+/* Reads what dyld keeps in memory, and from the files of loaded libraries which slots it has
+ * filled: in memory a chain of fixups is gone once it has been followed. */
 #include "loader/process/linkmap.h"
 
 #include <dlfcn.h>
@@ -174,8 +174,8 @@ int exti__loaded_references(const struct exti_loaded *lib,
     return rc;
 }
 
-/* Thread-local variables are reached through descriptors of the image's own (S_THREAD_LOCAL_VARIABLES),
- * never through slots that hold an offset. */
+/* Thread-local variables are reached through descriptors of the image's own
+ * (S_THREAD_LOCAL_VARIABLES), never through slots that hold an offset. */
 size_t exti__loaded_tls_module(const struct exti_loaded *lib)
 {
     (void)lib;

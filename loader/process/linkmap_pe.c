@@ -1,5 +1,5 @@
-/* Reads what the Windows loader keeps in memory: the mapped files themselves, which it has validated,
- * so that they are trusted, unlike files. */
+/* Reads what the Windows loader keeps in memory: the mapped files themselves, which it has
+ * validated, so that they are trusted, unlike files. */
 #include "loader/process/linkmap.h"
 
 #include <stdio.h>

@@ -1,10 +1,10 @@
-/* A library without code that needs others.  Once each of them has no other user, closing it lets them all go
- * in one call, and glibc runs the finalisers of all that go in one call before it unmaps the first of
- * them. */
+/* A library without code that needs others.  Once each of them has no other user, closing it lets
+ * them all go in one call, and glibc runs the finalisers of all that go in one call before it
+ * unmaps the first of them. */
 #define _GNU_SOURCE /* memfd_create */
 #include <stdio.h>
 
-#include "loader/process/dl.h"
+#include "loader/process/unload_batch.h"
 
 #ifdef __GLIBC__
 #include <dlfcn.h>

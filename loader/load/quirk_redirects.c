@@ -1,14 +1,15 @@
-/* What quirks do to loaded modules. */
+#include "loader/load/quirk_redirects.h"
+
 #include "base/error.h"
 #include "base/mem.h"
 #include "loader/process/dl.h"
 #include "loader/resolve/quirks.h"
-#include "loader/track/module.h"
+#include "loader/store/store_queries.h"
 
-/* In the API library, in the module itself and what it needs, or in the program. */
-static void *find_target(const struct exti_module *m, const char *name)
+/* Looks in the API library, then in the module and those that it needs, then in the program. */
+static void *find_redirect_target(const struct exti_module *m, const char *name)
 {
-    const char *private_name = exti__private_symbol_find(&m->ctx->store.renames, name);
+    const char *private_name = exti__store_private_symbol(&m->ctx->store, name);
     void *p = NULL;
 
     if (m->ctx->api)
@@ -18,8 +19,8 @@ static void *find_target(const struct exti_module *m, const char *name)
     return p ? p : exti__dl_global(name);
 }
 
-static int find_targets(struct exti_module *m, const struct exti_quirk_effect *effect,
-                        struct exti_error *err)
+static int resolve_redirects(struct exti_module *m, const struct exti_quirk_effect *effect,
+                             struct exti_error *err)
 {
     if (!effect->redirect_count)
         return 0;
@@ -28,12 +29,12 @@ static int find_targets(struct exti_module *m, const struct exti_quirk_effect *e
         return exti__fail_nomem(err);
     for (size_t i = 0; i < effect->redirect_count; i++) {
         const struct exti_rename *r = &effect->redirects[i];
-        void *to = find_target(m, r->to);
+        void *to = find_redirect_target(m, r->to);
 
         if (!to)
             return exti__fail(err, EXTI_E_NOSYM, EXTI_NO_OFFSET,
-                              "a quirk redirects %.100s to %.100s, which is nowhere", r->from,
-                              r->to);
+                              "a quirk redirects %.100s to %.100s, which no library defines",
+                              r->from, r->to);
         m->redirects[m->redirect_count++] = (struct exti_redirect){r->from, to};
     }
     return 0;
@@ -54,7 +55,7 @@ int exti__module_quirk_redirects(struct exti_module *m, struct exti_error *err)
     exti_image_free(im);
     if (rc)
         return rc;
-    rc = find_targets(m, &effect, err);
+    rc = resolve_redirects(m, &effect, err);
     exti__quirk_effect_free(&effect);
     return rc;
 }
