@@ -90,7 +90,7 @@ static struct exti_module *find_named(struct exti_ctx *ctx, const char *name)
     return s.found;
 }
 
-static struct exti_module *find_file(struct exti_ctx *ctx, const char *path)
+static struct exti_module *find_loaded_file(struct exti_ctx *ctx, const char *path)
 {
     struct exti_module *found;
     char *real;
@@ -140,7 +140,7 @@ static void *open_file(const struct exti_module *caller, const char *name, const
         path = original;
         mode &= ~RTLD_NOLOAD;
     }
-    m = find_file(caller->ctx, path);
+    m = find_loaded_file(caller->ctx, path);
     if (m)
         return handle_of(m, mode);
     if (!is_isolated(caller, name, path))

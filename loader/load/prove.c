@@ -73,8 +73,8 @@ static bool stays_inside(const struct prover *p, const struct exti_reference *re
 }
 
 /* Names what has captured a reference, in a message.  `target` may be NULL. */
-static void name_captor(const struct exti_reference *ref, const struct exti_ref_target *target,
-                        char *out, size_t cap)
+static void name_capturer(const struct exti_reference *ref, const struct exti_ref_target *target,
+                          char *out, size_t cap)
 {
     out[0] = 0;
     if (target) {
@@ -97,18 +97,18 @@ static int report_leak(struct prover *p, const struct exti_reference *ref,
 {
     const char *symbol = exti__store_original_symbol(&p->ctx->store, ref->name);
     struct exti_error finding;
-    char captor[256], file[EXTI_PATH_MAX];
+    char capturer[256], file[EXTI_PATH_MAX];
 
-    name_captor(ref, target, captor, sizeof captor);
+    name_capturer(ref, target, capturer, sizeof capturer);
     if (target && ref->kind != EXTI_REF_ADDRESS)
         exti__fail(&finding, EXTI_E_INTERPOSED, EXTI_NO_OFFSET,
                    "its reference to the thread-local variable %.64s was captured by %.128s and "
                    "cannot be re-pointed; add a rule that shares that library",
-                   symbol, captor);
+                   symbol, capturer);
     else
         exti__fail(&finding, EXTI_E_INTERPOSED, EXTI_NO_OFFSET,
                    "its reference to %.128s was captured by %s instead of the context '%s'", symbol,
-                   captor, exti__ctx_name(p->ctx));
+                   capturer, exti__ctx_name(p->ctx));
     exti__loaded_path(p->lib, file, sizeof file);
     exti__error_file(&finding, file);
     p->proof.leaks++;

@@ -13,8 +13,9 @@
 enum thread_kind {
     STARTED, /* by a copy */
     VALUE,   /* has a value under a key of the context */
-    INSIDE, /* had one when the context deleted the key: CPython does so with the key by which it knows
-              * the threads that are in it */
+    /* Had one when the context deleted the key: CPython does so with the key by which it knows the
+     * threads that are in it. */
+    INSIDE,
     OBJECT /* has C++ thread-local objects to destroy */
 };
 
