@@ -1,40 +1,28 @@
-/* Contexts: opening, closing, and what they say of themselves. */
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stdio.h>
+/* Contexts: opening, copying into them, closing. */
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/opts.h"
 #include "loader/interpose/iterate_phdr.h"
+#include "loader/interpose/replacements.h"
+#include "loader/load/unload.h"
+#include "loader/store/store_queries.h"
+#include "loader/track/address_map.h"
+#include "loader/track/context_keys.h"
 #include "loader/track/context_threads.h"
 #include "loader/track/lingering.h"
-#include "loader/track/module.h"
+#include "loader/track/living_threads.h"
 #include "loader/track/still_mapped.h"
 
 #define KNOWN_FLAGS                                                                                \
     (EXTI_CTX_RENAME | EXTI_CTX_SYNC | EXTI_CTX_KEEP | EXTI_CTX_COPY_ONLY | EXTI_CTX_DROP_UNUSED)
 
-static atomic_size_t open_count; /* without those to copy into alone */
-
-size_t exti__ctx_count(void)
-{
-    return atomic_load(&open_count);
-}
-
-void exti__ctx_log(const struct exti_ctx *ctx, enum exti_log_level level, const char *fmt, ...)
-{
-    char text[1024];
-    va_list ap;
-
-    if (!ctx->hooks.log)
-        return;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    ctx->hooks.log(ctx->user, level, text);
-}
+#ifdef _WIN32
+#define REPLACEMENT NULL
+#else
+#define REPLACEMENT exti__replacement
+#endif
 
 static int copy_redirects(struct exti_ctx *ctx, const struct exti_ctx_opts *o,
                           struct exti_error *err)
@@ -42,11 +30,12 @@ static int copy_redirects(struct exti_ctx *ctx, const struct exti_ctx_opts *o,
     size_t n = o->redirect_count;
 
     if (n && !o->redirects)
-        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "redirects is NULL, its count is %zu",
-                          n);
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "redirects is NULL but redirect_count is %zu", n);
     for (size_t i = 0; i < n; i++)
         if (!o->redirects[i].symbol || !o->redirects[i].to)
-            return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "redirect %zu lacks a member", i);
+            return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "redirect %zu: symbol or to is NULL",
+                              i);
     ctx->redirects = exti__calloc(n, sizeof *ctx->redirects);
     if (!ctx->redirects)
         return exti__fail_nomem(err);
@@ -93,6 +82,8 @@ static int fill_ctx(struct exti_ctx *ctx, const struct exti_ctx_opts *o, struct 
                           o->flags);
     ctx->flags = o->flags;
     ctx->user = o->user;
+    ctx->replacement = REPLACEMENT;
+
     if (o->hooks) {
         rc = exti__opts_take(&ctx->hooks, sizeof ctx->hooks, o->hooks, "struct exti_hooks", err);
         if (rc)
@@ -123,6 +114,7 @@ int exti_ctx_open(struct exti_ctx **out, const struct exti_ctx_opts *opts, struc
         if (rc)
             return rc;
         exti__ctx_threads_survive_forks();
+        exti__ctx_keys_survive_forks();
     }
     ctx = exti__calloc(1, sizeof *ctx);
     if (!ctx)
@@ -134,23 +126,22 @@ int exti_ctx_open(struct exti_ctx **out, const struct exti_ctx_opts *opts, struc
         free_ctx(ctx);
         return rc;
     }
-    exti__ctx_log(ctx, EXTI_LOG_INFO, "context '%s' opened in %s%s", exti_ctx_name(ctx),
-                  exti_ctx_dir(ctx),
-                  ctx->store.manifest.renamed ? ", with private names for its API" : "");
-    if (!(ctx->flags & EXTI_CTX_COPY_ONLY))
-        atomic_fetch_add(&open_count, 1);
+    exti__ctx_log(ctx, EXTI_LOG_INFO, "context '%s' opened in %s%s", exti__ctx_name(ctx),
+                  exti__ctx_dir(ctx),
+                  exti__store_is_renamed(&ctx->store) ? ", with private names for its API" : "");
+    exti__ctx_count_in(ctx);
     *out = ctx;
     return 0;
 }
 
 const char *exti_ctx_dir(const struct exti_ctx *ctx)
 {
-    return ctx->store.dir;
+    return exti__ctx_dir(ctx);
 }
 
 const char *exti_ctx_name(const struct exti_ctx *ctx)
 {
-    return ctx->store.manifest.name;
+    return exti__ctx_name(ctx);
 }
 
 int exti_copy(struct exti_ctx *ctx, const char *original, const char **path, struct exti_error *err)
@@ -159,7 +150,8 @@ int exti_copy(struct exti_ctx *ctx, const char *original, const char **path, str
     int rc;
 
     if (!ctx || !original || !*original)
-        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the context or file name is empty");
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "the context or file name is NULL or empty");
     rc = exti__store_copy(&ctx->store, original, false, &copy, &source, err);
     if (!rc && path)
         *path = copy;
@@ -176,8 +168,8 @@ int exti_copy_many(struct exti_ctx *ctx, const char *const *originals, size_t co
     if (rc)
         return rc;
     if (o.libraries > count)
-        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "%zu of %zu originals are libraries",
-                          o.libraries, count);
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "libraries is %zu, more than the %zu originals", o.libraries, count);
     if (!ctx || (count && !originals))
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the context or originals is NULL");
     for (size_t i = 0; i < count; i++)
@@ -216,9 +208,9 @@ static struct exti_module *take_modules(struct exti_ctx *ctx)
     return all;
 }
 
-/* Counts them.  A hook or a finaliser may load another. */
-static int end_modules(struct exti_ctx *ctx, bool keep_mapped, size_t *count,
-                       struct exti_error *err)
+/* Closes all modules and counts them.  A hook or a finaliser may load another meanwhile. */
+static int close_modules(struct exti_ctx *ctx, bool keep_mapped, size_t *count,
+                         struct exti_error *err)
 {
     struct exti_module *list;
     int rc = 0;
@@ -235,14 +227,14 @@ static int end_modules(struct exti_ctx *ctx, bool keep_mapped, size_t *count,
     return rc;
 }
 
-/* Where what stays mapped is told. */
+/* Whom to tell what stays mapped. */
 struct listener {
     const struct exti_ctx *ctx;
-    exti_report_fn report; /* NULL: nobody else asked, or has heard enough */
+    exti_report_fn report; /* NULL: nobody has asked, or it wants no more findings */
     void *user;
 };
 
-static int tell(void *user, const struct exti_error *finding)
+static int report_mapped(void *user, const struct exti_error *finding)
 {
     struct listener *l = user;
 
@@ -264,22 +256,23 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
         *left = 0;
     if (!ctx)
         return 0;
-    /* Without an open API library nothing has been loaded that a thread could be in. */
-    keep = (ctx->flags & EXTI_CTX_KEEP) || (ctx->api && exti__ctx_threads_report(ctx, tell, &l));
+    /* While the API library is not open, nothing is loaded that a thread could run in. */
+    keep = (ctx->flags & EXTI_CTX_KEEP) ||
+           (ctx->api && exti__living_threads_report(ctx, report_mapped, &l));
     if (!keep)
         exti__ctx_keys_disarm(ctx);
     ctx->closing = true;
-    rc = end_modules(ctx, keep, &mapped, err);
+    rc = close_modules(ctx, keep, &mapped, err);
     if (!keep)
-        mapped = exti__still_mapped_report(ctx, tell, &l);
+        mapped = exti__still_mapped_report(ctx, report_mapped, &l);
     if (!mapped)
         exti__ctx_keys_delete(ctx);
     exti__ctx_threads_forget(ctx);
+    exti__ctx_keys_forget(ctx);
     exti__lingering_forget_ctx(ctx);
     exti__iterate_phdr_forget(ctx);
     close_rc = exti__store_close(&ctx->store, rc ? NULL : err);
-    if (!(ctx->flags & EXTI_CTX_COPY_ONLY))
-        atomic_fetch_sub(&open_count, 1);
+    exti__ctx_count_out(ctx);
     free_ctx(ctx);
     if (left)
         *left = mapped;

@@ -1,26 +1,29 @@
-/* What a copy gets for a file that it opens as it runs: what the system's loader would give its original,
- * as a copy of the context's where that is one of those it has copies of. */
+/* A copy that opens a file gets what the system's loader would give its original; but the context's
+ * copy if that is a file of which the context has copies. */
 #define _GNU_SOURCE /* RTLD_NOLOAD, RTLD_NODELETE */
+#include "loader/interpose/copy_dlopen.h"
+
 #include <dlfcn.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/mem.h"
-#include "base/os/path.h"
+#include "base/os/fs.h"
+#include "loader/load/load.h"
+#include "loader/load/opening.h"
 #include "loader/process/dl.h"
-#include "loader/store/edits.h"
-#include "loader/track/module.h"
+#include "loader/store/store_queries.h"
+#include "loader/track/address_map.h"
 
-/* Whether `file` is the API library by another name: ctypes.CDLL("libpython3.11.so.1.0"). */
+/* Whether `file` means the API library: ctypes.CDLL("libpython3.11.so.1.0"). */
 static bool names_api(const struct exti_ctx *ctx, const char *file)
 {
-    const struct exti_manifest *m = &ctx->store.manifest;
-
-    return exti__edits_is_api(m, file) || strcmp(exti__base_name(file), m->api.copy) == 0;
+    return exti__store_is_api_name(&ctx->store, file) || exti__store_is_api_copy(&ctx->store, file);
 }
 
-/* Whether a file uses the context's API, and so must be a copy.  A file that cannot be read is left to
- * the system's loader to complain about. */
+/* Whether a file uses the context's API, and so must be copied.  The system's loader reports a file
+ * that cannot be read. */
 static bool uses_api(const struct exti_ctx *ctx, const char *file)
 {
     struct exti_image *im;
@@ -33,14 +36,14 @@ static bool uses_api(const struct exti_ctx *ctx, const char *file)
         uses = names_api(ctx, im->needed[i].name);
     for (size_t i = 0; i < im->info.symbol_count && !uses; i++)
         uses = !(im->symbols[i].flags & EXTI_SYM_EXPORT) &&
-               (exti__private_symbol_find(&ctx->store.renames, im->symbols[i].name) ||
+               (exti__store_private_symbol(&ctx->store, im->symbols[i].name) ||
                 exti__loaded_defines(api, exti__c_name(im->symbols[i].name)));
     exti_image_free(im);
     return uses;
 }
 
-/* The handle of a module that a reference was taken to for it.  What nobody may unload keeps one more, which
- * none gives back. */
+/* The handle of a module, for the reference that the caller has taken.  RTLD_NODELETE takes one
+ * more, which is never given back. */
 static void *handle_of(struct exti_module *m, int mode)
 {
     pthread_mutex_lock(&m->ctx->lock);
@@ -56,45 +59,38 @@ static void *load_copy(struct exti_ctx *ctx, const char *file, int mode, struct 
 {
     struct exti_module *m;
 
-    if (exti_load(ctx, file, &m, err))
+    if (exti__load(ctx, file, &m, err))
         return NULL;
-    dlerror(); /* of what was looked for on the way and not found */
+    dlerror(); /* of look-ups that failed on the way */
     return handle_of(m, mode);
 }
 
-/* ---- what is loaded already ---- */
+/* ---- loaded already ---- */
 
-/* The source of the `nth` copy that goes by the name: its SONAME, or a name that something needs it by.
- * The store is locked. */
-static const char *named_source(const struct exti_manifest *m, const char *name, size_t nth)
+struct named_search {
+    struct exti_ctx *ctx;
+    struct exti_module *found;
+};
+
+static bool find_source(void *user, const char *source)
 {
-    for (size_t i = 0; i < m->count; i++) {
-        const struct exti_entry *e = &m->entries[i];
+    struct named_search *s = user;
 
-        if (e->source_name && strcmp(e->source_name, name) == 0 && !nth--)
-            return e->source;
-        for (size_t k = 0; k < e->need_count; k++)
-            if (e->needs[k].isolated && strcmp(e->needs[k].name, name) == 0 && !nth--)
-                return e->needs[k].file;
-    }
-    return NULL;
+    s->found = exti__module_find(s->ctx, source);
+    return s->found != NULL;
 }
 
-/* As the system's loader takes what has been loaded by a name for whatever asks for that, wherever it lies:
- * a library that is shipped with one package, for another. */
+/* The system's loader takes a library that is loaded by a name for everyone who asks for that name,
+ * wherever it is: one package gets the library that another ships. */
 static struct exti_module *find_named(struct exti_ctx *ctx, const char *name)
 {
-    struct exti_module *found = NULL;
-    const char *source;
+    struct named_search s = {.ctx = ctx};
 
-    pthread_mutex_lock(&ctx->store.lock);
-    for (size_t i = 0; !found && (source = named_source(&ctx->store.manifest, name, i)); i++)
-        found = exti__module_find(ctx, source);
-    pthread_mutex_unlock(&ctx->store.lock);
-    return found;
+    exti__store_each_named(&ctx->store, name, find_source, &s);
+    return s.found;
 }
 
-static struct exti_module *find_file(struct exti_ctx *ctx, const char *path)
+static struct exti_module *find_loaded_file(struct exti_ctx *ctx, const char *path)
 {
     struct exti_module *found;
     char *real;
@@ -106,30 +102,25 @@ static struct exti_module *find_file(struct exti_ctx *ctx, const char *path)
     return found;
 }
 
-/* ---- what is not ---- */
+/* ---- not loaded yet ---- */
 
-static bool is_in(const char *dir, const char *path)
-{
-    const size_t n = strlen(dir);
-
-    return strncmp(path, dir, n) == 0 && path[n] == '/';
-}
-
-/* What the API library itself opens by its path is an extension module. */
+/* Whether the file at `path`, which the caller opens by `name` or, with NULL, by its path, is the
+ * context's to copy.  The API library opens extension modules by their path. */
 static bool is_isolated(const struct exti_module *caller, const char *name, const char *path)
 {
     struct exti_ctx *ctx = caller->ctx;
     bool isolated;
 
-    if ((!name && caller->handle == ctx->api->handle) || is_in(exti_ctx_dir(ctx), path))
+    if ((!name && caller->handle == ctx->api->handle) ||
+        exti__path_is_below(path, exti__ctx_dir(ctx)))
         return true;
     if (exti__store_is_isolated(&ctx->store, path, &isolated, NULL))
         isolated = false;
     return isolated || uses_api(ctx, path);
 }
 
-/* What is shared may be loaded by the name, from elsewhere: then that is meant, as with any other library of
- * the process.  `name` is NULL where none was given. */
+/* If the process has a library loaded by that name, from wherever, the name means it.  `name` is
+ * NULL if the caller gave a path. */
 static void *open_shared(const char *name, const char *path, int mode)
 {
     void *handle = name ? dlopen(name, mode | RTLD_NOLOAD) : NULL;
@@ -143,13 +134,13 @@ static void *open_file(const struct exti_module *caller, const char *name, const
     char original[EXTI_PATH_MAX];
     struct exti_module *m;
 
-    /* The system's list of what is loaded tells the paths of all contexts' copies.  Who goes by it, as
-     * threadpoolctl does, means the library, and may count on it. */
+    /* Programs that take paths from the system's list of loaded libraries, as threadpoolctl does,
+     * find the copies of all contexts there.  They mean the library, and expect it to be loaded. */
     if (exti__address_map_original(path, original, sizeof original)) {
         path = original;
         mode &= ~RTLD_NOLOAD;
     }
-    m = find_file(caller->ctx, path);
+    m = find_loaded_file(caller->ctx, path);
     if (m)
         return handle_of(m, mode);
     if (!is_isolated(caller, name, path))
@@ -161,7 +152,7 @@ static void *open_file(const struct exti_module *caller, const char *name, const
     return load_copy(caller->ctx, path, mode, err);
 }
 
-/* Where nothing is found the system's loader is asked, which words the failure. */
+/* If nothing is found, the system's loader is asked for its error. */
 static void *open_name(const struct exti_module *caller, const char *name, int mode,
                        struct exti_error *err)
 {
@@ -173,19 +164,19 @@ static void *open_name(const struct exti_module *caller, const char *name, int m
     if (m)
         return handle_of(m, mode);
     if (exti__store_find_library(&ctx->store, caller->original, name, &path, NULL) || !path)
-        return exti__dl_open_for(exti__loaded_search_path(&caller->lib), exti_ctx_dir(ctx), name,
+        return exti__dl_open_for(exti__loaded_search_path(&caller->lib), exti__ctx_dir(ctx), name,
                                  mode);
     handle = names_api(ctx, path) ? ctx->api->handle : open_file(caller, name, path, mode, err);
     exti__free(path);
     return handle;
 }
 
-/* Whether a path starts from whoever opens it, which is the original: $ORIGIN and its kin in ELF,
- * @loader_path and @rpath in Mach-O. */
+/* Whether a path is relative to the library that opens it: $ORIGIN and the like in ELF,
+ * @loader_path and @rpath in Mach-O.  It means the original's folder. */
 static bool is_relative_to_caller(const struct exti_ctx *ctx, const char *file)
 {
     return strchr(file, '$') ||
-           (file[0] == '@' && ctx->store.manifest.target.format == EXTI_FORMAT_MACHO);
+           (file[0] == '@' && exti__store_format(&ctx->store) == EXTI_FORMAT_MACHO);
 }
 
 static void *open_path(const struct exti_module *caller, const char *file, int mode,

@@ -1,5 +1,5 @@
-/* The walk over what is loaded, as copies see it: without other contexts' copies, and their own by the
- * originals' paths, as dladdr tells them. */
+/* Copies see the list of loaded libraries without other contexts' copies, and their own context's
+ * copies by the paths of the originals, as dladdr tells them. */
 #define _GNU_SOURCE /* dl_iterate_phdr */
 #include "loader/interpose/iterate_phdr.h"
 
@@ -8,19 +8,20 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "loader/track/address_map.h"
 #include "loader/track/lingering.h"
-#include "loader/track/module.h"
 
 typedef int (*visitor)(struct dl_phdr_info *info, size_t size, void *data);
 
-struct walk {
+struct phdr_walk {
     const struct exti_ctx *ctx; /* NULL: not known */
-    visitor visit;
+    visitor callback;
     void *data;
 };
 
-/* What the C library tells of one library; a later one than this was built with may tell more. */
-struct seen {
+/* What the C library tells of one library.  A later C library than the one built with may tell
+ * more: that is cut. */
+struct phdr_entry {
     struct dl_phdr_info info;
     size_t size;
 };
@@ -33,13 +34,13 @@ static uintptr_t address_in(const struct dl_phdr_info *info)
     return 0;
 }
 
-/* False for what the walk leaves out. */
-static bool see(const struct walk *w, const struct dl_phdr_info *info, size_t size,
-                struct seen *out)
+/* False for a library that the walk leaves out. */
+static bool filter_entry(const struct phdr_walk *w, const struct dl_phdr_info *info, size_t size,
+                         struct phdr_entry *out)
 {
     struct exti_module m;
 
-    *out = (struct seen){.size = size < sizeof *info ? size : sizeof *info};
+    *out = (struct phdr_entry){.size = size < sizeof *info ? size : sizeof *info};
     memcpy(&out->info, info, out->size);
     if (!w->ctx)
         return true;
@@ -53,105 +54,108 @@ static bool see(const struct walk *w, const struct dl_phdr_info *info, size_t si
 
 /* ---- at once ---- */
 
-/* As the C library calls it: on a lock of its own, on which a compiler's unwinder relies that is linked into
- * a copy and keeps a cache, and with nothing unloaded meanwhile. */
-static int show(struct dl_phdr_info *info, size_t size, void *user)
+/* Calls back under the C library's lock, while nothing is unloaded: a compiler's unwinder that is
+ * linked into a copy relies on that lock for its cache. */
+static int show_entry(struct dl_phdr_info *info, size_t size, void *user)
 {
-    const struct walk *w = user;
-    struct seen s;
+    const struct phdr_walk *w = user;
+    struct phdr_entry s;
 
-    return see(w, info, size, &s) ? w->visit(&s.info, s.size, w->data) : 0;
+    return filter_entry(w, info, size, &s) ? w->callback(&s.info, s.size, w->data) : 0;
 }
 
 /* ---- later ---- */
 
-/* What was seen, with copies of what it points at: the library may be gone when it is shown. */
-struct noted {
-    struct noted *next;
-    struct seen seen;
+/* An entry with copies of what it points at: the library may be gone when the entry is shown. */
+struct kept_entry {
+    struct kept_entry *next;
+    struct phdr_entry entry;
     ElfW(Phdr) headers[]; /* then its name */
 };
 
-struct notes {
-    const struct walk *walk;
-    struct noted *first, **last;
+struct kept_entries {
+    const struct phdr_walk *walk;
+    struct kept_entry *first, **last;
     bool incomplete;
 };
 
-static int note(struct dl_phdr_info *info, size_t size, void *user)
+static int keep_entry(struct dl_phdr_info *info, size_t size, void *user)
 {
-    struct notes *notes = user;
+    struct kept_entries *kept = user;
     size_t headers_size, name_size;
-    struct noted *n;
-    struct seen s;
+    struct kept_entry *n;
+    struct phdr_entry s;
 
-    if (!see(notes->walk, info, size, &s))
+    if (!filter_entry(kept->walk, info, size, &s))
         return 0;
     headers_size = s.info.dlpi_phnum * sizeof *n->headers;
     name_size = strlen(s.info.dlpi_name) + 1;
     n = exti__alloc(sizeof *n + headers_size + name_size);
     if (!n) {
-        notes->incomplete = true;
+        kept->incomplete = true;
         return 1;
     }
-    *n = (struct noted){.seen = s};
-    n->seen.info.dlpi_phdr = memcpy(n->headers, s.info.dlpi_phdr, headers_size);
-    n->seen.info.dlpi_name = memcpy((char *)n->headers + headers_size, s.info.dlpi_name, name_size);
-    *notes->last = n;
-    notes->last = &n->next;
+    *n = (struct kept_entry){.entry = s};
+    n->entry.info.dlpi_phdr = memcpy(n->headers, s.info.dlpi_phdr, headers_size);
+    n->entry.info.dlpi_name =
+        memcpy((char *)n->headers + headers_size, s.info.dlpi_name, name_size);
+    *kept->last = n;
+    kept->last = &n->next;
     return 0;
 }
 
-/* Without the C library's lock: what an interpreter does for its programs' functions may load libraries, or
- * wait for a thread that is loading one, which waits for that lock with the lock held that loading needs. */
-static int show_later(struct walk *w)
+/* Calls back without the C library's lock.  A callback that an interpreter runs may load libraries,
+ * or wait for a thread that does; that thread holds the lock that loading needs and waits for this
+ * one. */
+static int show_later(struct phdr_walk *w)
 {
-    struct notes notes = {.walk = w, .last = &notes.first};
+    struct kept_entries kept = {.walk = w, .last = &kept.first};
     int rc = 0;
 
-    dl_iterate_phdr(note, &notes);
-    if (notes.incomplete)
-        rc = dl_iterate_phdr(show, w);
-    for (struct noted *n = notes.first, *next; n; n = next) {
+    dl_iterate_phdr(keep_entry, &kept);
+    if (kept.incomplete)
+        rc = dl_iterate_phdr(show_entry, w);
+    for (struct kept_entry *n = kept.first, *next; n; n = next) {
         next = n->next;
-        if (!notes.incomplete && !rc)
-            rc = w->visit(&n->seen.info, n->seen.size, w->data);
+        if (!kept.incomplete && !rc)
+            rc = w->callback(&n->entry.info, n->entry.size, w->data);
         exti__free(n);
     }
     return rc;
 }
 
-static int iterate(const struct exti_ctx *ctx, visitor visit, void *data, const void *call)
+static int iterate_for(const struct exti_ctx *ctx, visitor callback, void *data, const void *call)
 {
-    struct walk w = {.ctx = ctx, .visit = visit, .data = data};
-    struct exti_module caller, visitors;
-    const bool compiled = exti__address_map_find((uintptr_t)visit, &visitors);
+    struct phdr_walk w = {.ctx = ctx, .callback = callback, .data = data};
+    struct exti_module caller, owner;
+    const bool compiled = exti__address_map_find((uintptr_t)callback, &owner);
 
     if (exti__address_map_find((uintptr_t)call, &caller))
         w.ctx = caller.ctx;
     else if (!ctx && compiled)
-        w.ctx = visitors.ctx;
-    return compiled ? dl_iterate_phdr(show, &w) : show_later(&w);
+        w.ctx = owner.ctx;
+    return compiled ? dl_iterate_phdr(show_entry, &w) : show_later(&w);
 }
 
-/* ---- what is bound to it ---- */
+/* ---- trampolines ---- */
 
 #define CALL __builtin_return_address(0)
 
-static int iterate_unknown(visitor visit, void *data)
+static int iterate_unknown(visitor callback, void *data)
 {
-    return iterate(NULL, visit, data, CALL);
+    return iterate_for(NULL, callback, data, CALL);
 }
 
-/* Functions that differ in the context only which they stand for, as long as there is one left to give. */
-#define PLACES 64
+/* One trampoline per context, from a pool of 64.  Contexts beyond these are recognised by the
+ * caller's address alone. */
+#define TRAMPOLINES 64
 
-static const struct exti_ctx *_Atomic places[PLACES];
+static const struct exti_ctx *_Atomic trampoline_ctx[TRAMPOLINES]; /* NULL: free */
 
 #define ONE(n)                                                                                     \
-    static int iterate_##n(visitor visit, void *data)                                              \
+    static int iterate_##n(visitor callback, void *data)                                           \
     {                                                                                              \
-        return iterate(atomic_load(&places[0##n]), visit, data, CALL);                             \
+        return iterate_for(atomic_load(&trampoline_ctx[0##n]), callback, data, CALL);              \
     }
 #define NAME(n) iterate_##n,
 #define EIGHT(what, n)                                                                             \
@@ -168,7 +172,7 @@ static const struct exti_ctx *_Atomic places[PLACES];
 
 ALL(ONE)
 
-static int (*const functions[PLACES])(visitor, void *) = {ALL(NAME)};
+static int (*const trampolines[TRAMPOLINES])(visitor, void *) = {ALL(NAME)};
 
 #define ADDRESS(function) ((void *)(uintptr_t)(function))
 
@@ -181,23 +185,23 @@ void *exti__iterate_phdr_for(const struct exti_ctx *ctx, const char *symbol)
 {
     if (strcmp(symbol, "dl_iterate_phdr") != 0)
         return NULL;
-    for (size_t i = 0; i < PLACES; i++)
-        if (atomic_load(&places[i]) == ctx)
-            return ADDRESS(functions[i]);
-    for (size_t i = 0; i < PLACES; i++) {
+    for (size_t i = 0; i < TRAMPOLINES; i++)
+        if (atomic_load(&trampoline_ctx[i]) == ctx)
+            return ADDRESS(trampolines[i]);
+    for (size_t i = 0; i < TRAMPOLINES; i++) {
         const struct exti_ctx *none = NULL;
 
-        if (atomic_compare_exchange_strong(&places[i], &none, ctx))
-            return ADDRESS(functions[i]);
+        if (atomic_compare_exchange_strong(&trampoline_ctx[i], &none, ctx))
+            return ADDRESS(trampolines[i]);
     }
     return ADDRESS(iterate_unknown);
 }
 
 void exti__iterate_phdr_forget(const struct exti_ctx *ctx)
 {
-    for (size_t i = 0; i < PLACES; i++) {
+    for (size_t i = 0; i < TRAMPOLINES; i++) {
         const struct exti_ctx *own = ctx;
 
-        atomic_compare_exchange_strong(&places[i], &own, NULL);
+        atomic_compare_exchange_strong(&trampoline_ctx[i], &own, NULL);
     }
 }

@@ -8,14 +8,14 @@ struct exti_ctx;
 
 #if !defined(__APPLE__) && !defined(_WIN32)
 
-/* What a copy's reference to `symbol` is to be bound to, or NULL. */
+/* The function that a copy's reference to `symbol` is bound to, or NULL. */
 void *exti__iterate_phdr_call(const char *symbol);
 
-/* The same for a copy of this context that looks the symbol up: it may be called through a library that is
- * no copy, as Python's ctypes does, and is of the context all the same. */
+/* The same for a copy of this context that looks `symbol` up by dlsym.  The result works for the
+ * context even when it is called through a library that is no copy, as Python's ctypes does. */
 void *exti__iterate_phdr_for(const struct exti_ctx *ctx, const char *symbol);
 
-/* The context is about to be freed. */
+/* To be called before the context is freed. */
 void exti__iterate_phdr_forget(const struct exti_ctx *ctx);
 
 #else

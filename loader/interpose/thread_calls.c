@@ -1,16 +1,18 @@
-/* What copies call for threads and thread-specific keys. */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
+#include "loader/interpose/thread_calls.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 #include <threads.h>
 
 #include "base/mem.h"
+#include "loader/track/address_map.h"
+#include "loader/track/context_keys.h"
 #include "loader/track/context_threads.h"
-#include "loader/track/module.h"
 
-/* The context that a function given to the thread library is of: by its own address or, if it is another
- * library's, by that of the call. */
+/* The context of a function that is given to the thread library: by the function's address or, if
+ * that is another library's, by the caller's. */
 static const struct exti_ctx *context_of(uintptr_t function, const void *call)
 {
     struct exti_module m;
@@ -25,14 +27,16 @@ static const struct exti_ctx *context_of(uintptr_t function, const void *call)
 /* ---- threads ---- */
 
 struct launch {
-    struct exti_ctx_thread *guest;
-    void *(*start)(void *arg); /* or */
-    thrd_start_t start_c11;    /* or that of a std::thread's state, which is arg */
+    struct exti_ctx_thread *thread;
+
+    /* One of the two; neither for a std::thread, whose state is `arg`. */
+    void *(*start)(void *arg);
+    thrd_start_t start_c11;
     void *arg;
 };
 
-/* A C++ library's thread has to be found by its state: the call that starts it is in libstdc++, which is
- * no copy.  Itanium C++ ABI: the virtual functions of std::thread::_State. */
+/* The call that starts a C++ library's thread is in libstdc++, which is no copy, so the thread is
+ * recognised by its state.  Itanium C++ ABI: the virtual functions of std::thread::_State */
 struct cxx_state {
     const struct {
         void (*destroy)(struct cxx_state *), (*delete)(struct cxx_state *);
@@ -62,30 +66,30 @@ static void *run_ctx_thread(void *arg)
     void *result;
 
     exti__free(arg);
-    exti__ctx_thread_enter(l.guest);
-    pthread_cleanup_push(exti__ctx_thread_leave, l.guest); /* after pthread_exit too */
+    exti__ctx_thread_enter(l.thread);
+    pthread_cleanup_push(exti__ctx_thread_leave, l.thread); /* runs after pthread_exit too */
     result = call_start(&l);
     pthread_cleanup_pop(1);
     return result;
 }
 
-/* pthread_create with what a launch has but for its guest. */
-static int launch(const struct exti_ctx *ctx, uintptr_t start, pthread_t *out,
-                  const pthread_attr_t *attr, const struct launch *what)
+/* pthread_create of a context's thread.  `what` lacks the thread. */
+static int launch_thread(const struct exti_ctx *ctx, uintptr_t start, pthread_t *out,
+                         const pthread_attr_t *attr, const struct launch *what)
 {
     struct launch *l = exti__alloc(sizeof *l);
-    struct exti_ctx_thread *guest = l ? exti__ctx_thread_new(ctx, start) : NULL;
+    struct exti_ctx_thread *thread = l ? exti__ctx_thread_new(ctx, start) : NULL;
     int rc;
 
-    if (!guest) {
+    if (!thread) {
         exti__free(l);
         return EAGAIN;
     }
     *l = *what;
-    l->guest = guest;
+    l->thread = thread;
     rc = pthread_create(out, attr, run_ctx_thread, l);
     if (rc) {
-        exti__ctx_thread_cancel(guest);
+        exti__ctx_thread_cancel(thread);
         exti__free(l);
     }
     return rc;
@@ -97,11 +101,11 @@ static int interposed_pthread_create(pthread_t *out, const pthread_attr_t *attr,
     const struct exti_ctx *ctx = context_of((uintptr_t)start, CALL);
     const struct launch what = {.start = start, .arg = arg};
 
-    return ctx ? launch(ctx, (uintptr_t)start, out, attr, &what)
+    return ctx ? launch_thread(ctx, (uintptr_t)start, out, attr, &what)
                : pthread_create(out, attr, start, arg);
 }
 
-/* Both C libraries have pthread_t for thrd_t, and give a thread's int as the pointer that it makes. */
+/* In glibc and musl thrd_t is pthread_t, and a thread's int result is cast to a pointer. */
 static int interposed_thrd_create(thrd_t *out, thrd_start_t start, void *arg)
 {
     const struct exti_ctx *ctx = context_of((uintptr_t)start, CALL);
@@ -109,7 +113,7 @@ static int interposed_thrd_create(thrd_t *out, thrd_start_t start, void *arg)
 
     if (!ctx)
         return thrd_create(out, start, arg);
-    switch (launch(ctx, (uintptr_t)start, out, NULL, &what)) {
+    switch (launch_thread(ctx, (uintptr_t)start, out, NULL, &what)) {
     case 0:
         return thrd_success;
     case EAGAIN:
@@ -119,7 +123,8 @@ static int interposed_thrd_create(thrd_t *out, thrd_start_t start, void *arg)
     }
 }
 
-/* A member function's object is its first argument, and a unique_ptr's address what is passed of it. */
+/* Itanium C++ ABI: a member function's first argument is its object, and a unique_ptr is passed by
+ * address. */
 static void interposed_cxx_start(pthread_t *thread, struct cxx_state **owned, void (*depends)(void))
 {
     const uintptr_t start = (uintptr_t)(*owned)->functions->run;
@@ -129,11 +134,11 @@ static void interposed_cxx_start(pthread_t *thread, struct cxx_state **owned, vo
     struct exti_module caller;
     void *p;
 
-    if (ctx && launch(ctx, start, thread, NULL, &what) == 0) {
+    if (ctx && launch_thread(ctx, start, thread, NULL, &what) == 0) {
         *owned = NULL;
         return;
     }
-    /* Throws if it cannot either. */
+    /* Throws if it fails too. */
     p = dlsym(exti__address_map_find((uintptr_t)CALL, &caller) ? caller.handle : RTLD_DEFAULT,
               CXX_START);
     memcpy(&real, &p, sizeof real);
@@ -142,7 +147,7 @@ static void interposed_cxx_start(pthread_t *thread, struct cxx_state **owned, vo
 
 /* ---- C++ thread-local objects ---- */
 
-/* glibc's; musl has none. */
+/* In glibc; musl lacks it. */
 extern int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object, void *library)
     __attribute__((weak));
 
@@ -163,7 +168,7 @@ static int interposed_key_create(pthread_key_t *out, void (*destroy)(void *))
     int rc = pthread_key_create(out, destroy);
 
     if (!rc && ctx)
-        exti__ctx_key_made(ctx, *out);
+        exti__ctx_key_created(ctx, *out);
     return rc;
 }
 
@@ -184,7 +189,7 @@ static int interposed_tss_create(tss_t *out, tss_dtor_t destroy)
     int rc = tss_create(out, destroy);
 
     if (rc == thrd_success && ctx)
-        exti__ctx_key_made(ctx, *out);
+        exti__ctx_key_created(ctx, *out);
     return rc;
 }
 
@@ -199,7 +204,7 @@ static int interposed_tss_set(tss_t key, void *value)
     return exti__ctx_key_value(key, value) ? tss_set(key, value) : thrd_error;
 }
 
-/* ---- what is bound to them ---- */
+/* ---- looking them up ---- */
 
 #define ADDRESS(function) ((void *)(uintptr_t)(function))
 

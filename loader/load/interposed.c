@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/format.h"
+#include "base/os/fs.h"
 #include "loader/process/dl.h"
+#include "loader/store/store_queries.h"
 
 bool exti__is_allocation_function(const char *symbol)
 {
@@ -12,7 +15,7 @@ bool exti__is_allocation_function(const char *symbol)
                                         "reallocarray",  "free",     "cfree",
                                         "aligned_alloc", "memalign", "posix_memalign",
                                         "valloc",        "pvalloc",  "malloc_usable_size"};
-    /* Itanium C++ ABI: operator new, new[], delete and delete[]. */
+    /* Itanium C++ ABI: operator new, new[], delete and delete[] */
     static const char *const operators[] = {"_Znw", "_Zna", "_Zdl", "_Zda"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -24,7 +27,7 @@ bool exti__is_allocation_function(const char *symbol)
     return false;
 }
 
-bool exti__is_interposed(const struct exti_image *im)
+static bool is_interposed(const struct exti_image *im)
 {
     for (size_t i = 0; i < im->info.symbol_count; i++) {
         const struct exti_image_symbol *s = &im->symbols[i];
@@ -36,64 +39,57 @@ bool exti__is_interposed(const struct exti_image *im)
     return false;
 }
 
-/* Files that the process was found to capture nothing of, as every context drags in the same.  By their
- * hashes: of two that have one, one is asked for each time, or never, and still re-pointed afterwards. */
+/* Files of which the process was found to capture nothing: every context drags in the same ones.
+ * Known by hash: when two files share a slot, each look-up misses and reads the file again.  When
+ * two share a hash, a captured one may be taken for sound; its references are still re-pointed
+ * after it is opened. */
 static _Atomic uint64_t uncaptured[1024];
 
-static uint64_t add_bytes(uint64_t h, const void *bytes, size_t n)
+/* FNV-1a */
+static uint64_t hash_bytes(uint64_t h, const void *bytes, size_t n)
 {
     for (const unsigned char *p = bytes; n--; p++)
-        h = (h ^ *p) * 0x100000001b3; /* FNV-1a */
+        h = (h ^ *p) * 0x100000001b3;
     return h;
 }
 
-static uint64_t hash_of(const char *source)
+static uint64_t hash_file(const char *source)
 {
-    uint64_t h = add_bytes(0xcbf29ce484222325, source, strlen(source));
+    uint64_t h = hash_bytes(0xcbf29ce484222325, source, strlen(source));
     struct exti_file_id id = {0};
 
     exti__fs_id(source, &id, NULL);
-    h = add_bytes(h, &id.inode, sizeof id.inode);
-    return add_bytes(h, &id.mtime_ns, sizeof id.mtime_ns);
+    h = hash_bytes(h, &id.inode, sizeof id.inode);
+    return hash_bytes(h, &id.mtime_ns, sizeof id.mtime_ns);
 }
 
-static int keep_off(struct exti_ctx *ctx, const char *source, struct exti_error *err)
+int exti__interposed_make_symbolic(struct exti_ctx *ctx, const char *source, struct exti_error *err)
 {
-    const uint64_t hash = hash_of(source);
-    _Atomic uint64_t *place = &uncaptured[hash % (sizeof uncaptured / sizeof *uncaptured)];
+    _Atomic uint64_t *slot;
     struct exti_error e = {0};
     struct exti_image *im;
+    uint64_t hash;
     int rc;
 
-    if (atomic_load(place) == hash)
+    if (exti__store_format(&ctx->store) != EXTI_FORMAT_ELF)
+        return 0;
+    hash = hash_file(source);
+    slot = &uncaptured[hash % (sizeof uncaptured / sizeof *uncaptured)];
+    if (atomic_load(slot) == hash)
         return 0;
     rc = exti_inspect(source, &im, err);
     if (rc)
         return rc;
-    if (exti__is_interposed(im))
+    if (is_interposed(im))
         rc = exti__store_make_symbolic(&ctx->store, source, &e);
     else
-        atomic_store(place, hash);
+        atomic_store(slot, hash);
     exti_image_free(im);
     if (rc == EXTI_E_NOMEM)
         return exti__fail_nomem(err);
-    /* A directory that cannot be written to, above all.  What can be re-pointed afterwards will be. */
+    /* Most likely the directory is read-only.  What can be re-pointed after the opening will be. */
     if (rc)
-        exti__ctx_log(ctx, EXTI_LOG_WARN, "%s: is captured by the process, and stays so: %s",
-                      source, e.message);
+        exti__ctx_log(ctx, EXTI_LOG_WARN, "%s: the process captures its symbols: %s", source,
+                      e.message);
     return 0;
-}
-
-int exti__interposed_make_symbolic(struct exti_ctx *ctx, const struct exti_opening *o,
-                                   struct exti_error *err)
-{
-    int rc = 0;
-
-    if (ctx->store.manifest.target.format != EXTI_FORMAT_ELF)
-        return 0;
-    /* The first was asked for, and then looked at. */
-    for (size_t i = 1; i < o->set.count && !rc; i++)
-        if (!o->places[i].m && !o->set.copies[i].symbolic)
-            rc = keep_off(ctx, o->set.copies[i].source, err);
-    return rc;
 }

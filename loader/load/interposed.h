@@ -1,21 +1,18 @@
-/* What of the program's may take over references of copies: it is looked at first. */
+/* Finds copies whose symbols the process would capture, before they are opened. */
 #ifndef LOADER_LOAD_INTERPOSED_H
 #define LOADER_LOAD_INTERPOSED_H
 
-#include <stdbool.h>
+#include "loader/track/context.h"
 
-#include "loader/track/module.h"
-
-/* Whether a library that is dragged in would lose a symbol of its own to the process.  Weak ones do not
- * matter: those are C++'s, which the copies that are loaded together have in common.  Asks the system's loader. */
-bool exti__is_interposed(const struct exti_image *im);
-
-/* Whether it is a function that takes or gives back memory.  Who puts one before the C library's means the
- * whole process. */
+/* Whether `symbol` is a function that allocates or frees memory.  A program that puts its own
+ * before the C library's means the whole process. */
 bool exti__is_allocation_function(const char *symbol);
 
-/* Binds those new copies of an opening to themselves that would be captured, before they are opened. */
-int exti__interposed_make_symbolic(struct exti_ctx *ctx, const struct exti_opening *o,
+/* Binds the copy of `source`, which is not open yet, to its own symbols if the process would
+ * capture one of them.  Weak symbols do not count: C++ uses them for what copies that are loaded
+ * together share.  ELF only: elsewhere nothing is captured.  Asks the system's loader: no lock of
+ * the library is held. */
+int exti__interposed_make_symbolic(struct exti_ctx *ctx, const char *source,
                                    struct exti_error *err);
 
 #endif

@@ -1,14 +1,18 @@
-/* The proof of isolation: follows what ld.so has bound. */
+/* Follows the references that the system's loader has bound. */
+#include "loader/load/prove.h"
+
 #include <search.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/opts.h"
+#include "base/os/fs.h"
+#include "loader/load/patch_slots.h"
 #include "loader/load/reference_target.h"
 #include "loader/process/dl.h"
-#include "loader/track/module.h"
+#include "loader/store/store_queries.h"
+#include "loader/track/address_map.h"
 
 struct prover {
     struct exti_ctx *ctx;
@@ -16,12 +20,12 @@ struct prover {
     const struct exti_loaded *lib; /* whose references are being followed */
     bool is_copy;                  /* of this context */
     struct exti_layout layout;     /* of a copy */
-    struct exti_ref_targets owners;
-    bool cure;               /* re-point what a copy of the context has too */
-    struct exti_slot *cures; /* owned; of `lib` */
+    struct exti_ref_targets targets;
+    bool cure;               /* re-point references that a copy of the context can serve */
+    struct exti_slot *cures; /* owned; slots of `lib` to re-point */
     size_t cure_count, cure_cap;
-    bool afresh; /* trust no earlier look at shared libraries */
-    void *seen;  /* their names, as they are followed: a tree of tsearch(3) */
+    bool afresh; /* follow shared libraries that an earlier proof found sound, too */
+    void *seen;  /* names of the shared libraries that this proof follows: tsearch(3) */
     struct exti_proof proof;
     exti_report_fn report;
     void *user;
@@ -39,14 +43,15 @@ static bool in_context(const struct prover *p, uintptr_t address)
            (exti__address_map_find(address - 1, &m) && m.ctx == p->ctx);
 }
 
-/* Whether the reference is one that must stay in the context whoever it is bound to: of the API, or to
- * what would be one for the whole process.  A shared library still asks for the API by its public names. */
-static bool is_contexts(const struct prover *p, const struct exti_reference *ref)
+/* Whether the reference must lead into the context: to an API symbol, or to a symbol that ld.so
+ * would otherwise make unique in the process.  A shared library still names the API by its public
+ * symbols. */
+static bool must_stay_inside(const struct prover *p, const struct exti_reference *ref)
 {
     if (p->is_copy && ref->unique)
         return true;
     return exti__loaded_defines(p->api, ref->name) ||
-           (!p->is_copy && exti__private_symbol_find(&p->ctx->store.renames, ref->name));
+           (!p->is_copy && exti__store_private_symbol(&p->ctx->store, ref->name));
 }
 
 static bool stays_inside(const struct prover *p, const struct exti_reference *ref)
@@ -62,37 +67,48 @@ static bool stays_inside(const struct prover *p, const struct exti_reference *re
         return address == exti__dl_symbol(p->lib->handle, ref->name) ||
                address == exti__dl_symbol(p->api->handle, ref->name);
     default:
-        /* What a program has since stored in its variable is no reference of the file's. */
+        /* The program may have stored something else in the variable since. */
         return in_context(p, value) || (ref->in_data && !exti__address_is_symbol(value, ref->name));
     }
 }
 
-static int report_leak(struct prover *p, const struct exti_reference *ref,
-                       const struct exti_ref_target *owner)
+/* Names what has captured a reference, in a message.  `target` may be NULL. */
+static void name_capturer(const struct exti_reference *ref, const struct exti_ref_target *target,
+                          char *out, size_t cap)
 {
-    const char *name = exti__private_symbol_original(&p->ctx->store.renames, ref->name);
-    const bool is_tls = ref->kind != EXTI_REF_ADDRESS;
-    struct exti_error finding;
-    char captor[256] = "", file[EXTI_PATH_MAX];
+    out[0] = 0;
+    if (target) {
+        exti__loaded_path(&target->lib, out, cap);
+        if (!out[0])
+            snprintf(out, cap, "the program");
+        return;
+    }
+    if (ref->kind == EXTI_REF_ADDRESS)
+        exti__address_file(*ref->slot - ref->addend, out, cap);
+    if (!out[0])
+        snprintf(out, cap, "%s",
+                 ref->kind == EXTI_REF_ADDRESS ? "memory that belongs to no library"
+                                               : "another module's thread-local storage");
+}
 
-    if (owner)
-        exti__loaded_path(&owner->lib, captor, sizeof captor);
-    if (owner && !captor[0])
-        snprintf(captor, sizeof captor, "the program");
-    else if (!is_tls)
-        exti__address_file(*ref->slot - ref->addend, captor, sizeof captor);
-    if (owner && is_tls)
+/* `target`: where the reference leads, or NULL if it was judged by its symbol alone. */
+static int report_leak(struct prover *p, const struct exti_reference *ref,
+                       const struct exti_ref_target *target)
+{
+    const char *symbol = exti__store_original_symbol(&p->ctx->store, ref->name);
+    struct exti_error finding;
+    char capturer[256], file[EXTI_PATH_MAX];
+
+    name_capturer(ref, target, capturer, sizeof capturer);
+    if (target && ref->kind != EXTI_REF_ADDRESS)
         exti__fail(&finding, EXTI_E_INTERPOSED, EXTI_NO_OFFSET,
-                   "its reference to the thread-local variable %.64s was captured by %.128s, and "
-                   "cannot be re-pointed; only a rule that shares that library helps",
-                   name, captor);
+                   "its reference to the thread-local variable %.64s was captured by %.128s and "
+                   "cannot be re-pointed; add a rule that shares that library",
+                   symbol, capturer);
     else
         exti__fail(&finding, EXTI_E_INTERPOSED, EXTI_NO_OFFSET,
-                   "its reference to %.128s was captured by %s instead of the context '%s'", name,
-                   captor[0] ? captor
-                   : is_tls  ? "another module's thread-local storage"
-                             : "memory of no library",
-                   p->ctx->store.manifest.name);
+                   "its reference to %.128s was captured by %s instead of the context '%s'", symbol,
+                   capturer, exti__ctx_name(p->ctx));
     exti__loaded_path(p->lib, file, sizeof file);
     exti__error_file(&finding, file);
     p->proof.leaks++;
@@ -100,76 +116,81 @@ static int report_leak(struct prover *p, const struct exti_reference *ref,
     return p->stopped;
 }
 
-static int fail(struct prover *p, int rc)
+static int stop_proof(struct prover *p, int rc)
 {
     p->rc = rc;
     p->stopped = true;
     return 1;
 }
 
-static int note_cure(struct prover *p, const struct exti_reference *ref, uintptr_t value)
+static int add_cure(struct prover *p, const struct exti_reference *ref, uintptr_t value)
 {
-    if (p->cure_count == p->cure_cap) {
-        size_t cap = p->cure_cap ? p->cure_cap * 2 : 32;
-        struct exti_slot *list = exti__realloc_array(p->cures, cap, sizeof *list);
+    struct exti_slot *list = exti__array_room(p->cures, p->cure_count, &p->cure_cap, sizeof *list);
 
-        if (!list)
-            return fail(p, exti__fail_nomem(p->err));
-        p->cures = list;
-        p->cure_cap = cap;
-    }
+    if (!list)
+        return stop_proof(p, exti__fail_nomem(p->err));
+    p->cures = list;
     p->cures[p->cure_count++] = (struct exti_slot){ref->slot, value + ref->addend};
     return 0;
 }
 
-/* Where it leads is what counts of a copy's other references: a library that is shared may be bound to,
- * and defines what the copy does too: C++ templates, above all. */
-static int follow_by_owner(struct prover *p, const struct exti_reference *ref)
+/* Whether the reference obviously leads into its own copy, which most do. */
+static bool stays_in_copy(const struct prover *p, const struct exti_reference *ref)
 {
     const uintptr_t value = *ref->slot - ref->addend;
-    const bool is_address = ref->kind == EXTI_REF_ADDRESS;
-    const struct exti_ref_target *owner;
+
+    if (ref->kind == EXTI_REF_ADDRESS)
+        return value >= p->layout.lo && value <= p->layout.hi;
+    return ref->kind == EXTI_REF_TLS_MODULE && value == exti__loaded_tls_module(p->lib);
+}
+
+/* Judges a copy's other references by where they lead.  Their symbols tell nothing: a shared
+ * library may be bound to although it defines what the copy defines too, C++ templates above
+ * all. */
+static int follow_by_target(struct prover *p, const struct exti_reference *ref)
+{
+    const struct exti_ref_target *target;
     uintptr_t own = 0;
     int rc;
 
-    if (is_address ? value >= p->layout.lo && value <= p->layout.hi
-                   : ref->kind == EXTI_REF_TLS_MODULE && value == exti__loaded_tls_module(p->lib)) {
+    if (stays_in_copy(p, ref)) {
         p->proof.references++;
         return 0;
     }
-    rc = exti__ref_target_find(&p->owners, ref, &owner, p->err);
+    rc = exti__ref_target_find(&p->targets, ref, &target, p->err);
     if (rc)
-        return fail(p, rc);
-    if (!owner)
+        return stop_proof(p, rc);
+    if (!target)
         return 0;
-    if (owner->kind == EXTI_TARGET_SHARED) {
-        own = exti__ref_target_own(owner, p->ctx, p->lib, ref);
+    if (target->kind == EXTI_TARGET_SHARED) {
+        own = exti__ref_target_own(target, p->ctx, p->lib, ref);
         if (!own)
             return 0;
     }
     p->proof.references++;
-    if (owner->kind == EXTI_TARGET_CONTEXT || (is_address && in_context(p, value)))
+    if (target->kind == EXTI_TARGET_CONTEXT ||
+        (ref->kind == EXTI_REF_ADDRESS && in_context(p, *ref->slot - ref->addend)))
         return 0;
-    if (owner->kind != EXTI_TARGET_SHARED)
-        own = exti__ref_target_counterpart(owner, p->lib, ref);
+    if (target->kind != EXTI_TARGET_SHARED)
+        own = exti__ref_target_counterpart(target, p->lib, ref);
     if (own && p->cure)
-        return note_cure(p, ref, own);
-    return owner->kind == EXTI_TARGET_NAMESAKE ? 0 : report_leak(p, ref, owner);
+        return add_cure(p, ref, own);
+    return target->kind == EXTI_TARGET_NAMESAKE ? 0 : report_leak(p, ref, target);
 }
 
-static int follow(void *user, const struct exti_reference *ref)
+static int follow_reference(void *user, const struct exti_reference *ref)
 {
     struct prover *p = user;
 
     if (ref->system || (ref->weak && !*ref->slot))
         return 0;
-    if (!is_contexts(p, ref))
-        return p->is_copy ? follow_by_owner(p, ref) : 0;
+    if (!must_stay_inside(p, ref))
+        return p->is_copy ? follow_by_target(p, ref) : 0;
     p->proof.references++;
     return stays_inside(p, ref) ? 0 : report_leak(p, ref, NULL);
 }
 
-/* Follows the references of `lib`, which is the module `m`'s or, with m NULL, shared. */
+/* Follows the references of `lib`: the library of module `m`, or a shared one if `m` is NULL. */
 static void prove_library(struct prover *p, const struct exti_loaded *lib,
                           const struct exti_module *m)
 {
@@ -180,20 +201,20 @@ static void prove_library(struct prover *p, const struct exti_loaded *lib,
     if (m)
         p->layout = m->layout;
     p->cure_count = 0;
-    rc = exti__loaded_references(lib, follow, p, p->err);
+    rc = exti__loaded_references(lib, follow_reference, p, p->err);
     if (rc)
-        fail(p, rc);
+        stop_proof(p, rc);
     if (p->stopped || !p->cure_count)
         return;
     pthread_mutex_lock(&p->ctx->lock);
     rc = exti__write_slots(m, p->cures, p->cure_count, p->err);
     pthread_mutex_unlock(&p->ctx->lock);
     if (rc)
-        fail(p, rc);
+        stop_proof(p, rc);
 }
 
-/* Whether the shared library `name` has to be followed; notes that it is. */
-static bool is_new(struct prover *p, const char *name)
+/* Adds the shared library `name` to those that are followed; false if it was followed before. */
+static bool add_followed(struct prover *p, const char *name)
 {
     bool known = false;
     char *key, **node;
@@ -209,25 +230,24 @@ static bool is_new(struct prover *p, const char *name)
     node = key ? tsearch(key, &p->seen, exti__string_order) : NULL;
     if (!node) {
         exti__free(key);
-        fail(p, exti__fail_nomem(p->err));
+        stop_proof(p, exti__fail_nomem(p->err));
     }
     return node != NULL;
 }
 
 static void prove_needed(struct prover *p, const struct exti_loaded *lib);
 
-/* Looks at one needed library.  One that is not a copy but uses the API was bound once, for whichever
- * context loaded it first. */
+/* A shared library that uses the API was bound once, to the context that loaded it first. */
 static void prove_shared(struct prover *p, const char *name)
 {
     struct exti_loaded lib;
     void *handle;
 
-    if (!is_new(p, name))
+    if (!add_followed(p, name))
         return;
     handle = exti__dl_find(name);
     if (!handle)
-        return; /* only its dependant's search path finds it, or it is ld.so */
+        return; /* ld.so, or only found along its dependant's search path */
     if (!exti__loaded_from_handle(handle, &lib, NULL) && !in_context(p, lib.inside)) {
         prove_library(p, &lib, NULL);
         if (!p->stopped)
@@ -252,10 +272,10 @@ static void prove_module(struct prover *p, const struct exti_module *m)
         prove_needed(p, &m->lib);
 }
 
-/* Ends a proof: what was followed need not be followed again if it was sound. */
-static void forget(struct prover *p, bool sound)
+/* Frees what the proof owns.  Shared libraries that were found sound need not be followed again. */
+static void end_proof(struct prover *p, bool sound)
 {
-    exti__ref_targets_free(&p->owners);
+    exti__ref_targets_free(&p->targets);
     exti__free(p->cures);
     while (p->seen) {
         char *name = *(char **)p->seen, **node = NULL;
@@ -271,7 +291,7 @@ static void forget(struct prover *p, bool sound)
     }
 }
 
-static int take_first(void *user, const struct exti_error *finding)
+static int keep_first_leak(void *user, const struct exti_error *finding)
 {
     struct exti_error *first = user;
 
@@ -284,11 +304,11 @@ int exti__prove_module(struct exti_module *m, const struct exti_loaded *api, str
     struct exti_error leak = {0};
     struct prover p = {.ctx = m->ctx, .api = api, .cure = true, .err = err};
 
-    p.owners.ctx = m->ctx;
-    p.report = take_first;
+    p.targets.ctx = m->ctx;
+    p.report = keep_first_leak;
     p.user = &leak;
     prove_module(&p, m);
-    forget(&p, !p.rc && !leak.code);
+    end_proof(&p, !p.rc && !leak.code);
     if (p.rc)
         return p.rc;
     if (leak.code && err)
@@ -313,39 +333,30 @@ static struct exti_module **list_modules(struct exti_ctx *ctx, size_t *count)
     return list;
 }
 
-static int ignore(void *user, const struct exti_error *finding)
+static int ignore_leak(void *user, const struct exti_error *finding)
 {
     (void)user;
     (void)finding;
     return 0;
 }
 
-int exti_ctx_prove(struct exti_ctx *ctx, exti_report_fn report, void *user, struct exti_proof *out,
-                   struct exti_error *err)
+int exti__prove_context(struct exti_ctx *ctx, const struct exti_module *api, exti_report_fn report,
+                        void *user, struct exti_proof *out, struct exti_error *err)
 {
-    struct prover p = {.ctx = ctx, .afresh = true, .user = user, .err = err};
-    struct exti_module *api, **list;
+    struct prover p = {.ctx = ctx, .api = &api->lib, .afresh = true, .user = user, .err = err};
+    struct exti_module **list;
     size_t count;
-    int rc;
 
-    if (!ctx)
-        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the context is NULL");
-    rc = exti_api(ctx, &api, err);
-    if (rc)
-        return rc;
     list = list_modules(ctx, &count);
     if (!list)
         return exti__fail_nomem(err);
-    p.api = &api->lib;
-    p.owners.ctx = ctx;
-    p.report = report ? report : ignore;
+    p.targets.ctx = ctx;
+    p.report = report ? report : ignore_leak;
     for (size_t i = 0; i < count && !p.stopped; i++)
         prove_module(&p, list[i]);
     exti__free(list);
-    forget(&p, false);
-    if (p.rc)
-        return p.rc;
-    if (out && exti__opts_give(out, &p.proof, sizeof p.proof))
-        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "struct exti_proof.size is not set");
-    return 0;
+    end_proof(&p, false);
+    if (!p.rc)
+        *out = p.proof;
+    return p.rc;
 }

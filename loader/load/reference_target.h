@@ -1,4 +1,4 @@
-/* Whose memory a reference of a context leads to. */
+/* Whose memory a context's reference leads to. */
 #ifndef LOADER_LOAD_REFERENCE_TARGET_H
 #define LOADER_LOAD_REFERENCE_TARGET_H
 
@@ -8,8 +8,8 @@ enum exti_ref_target_kind {
     EXTI_TARGET_SHARED,   /* shared with the rest of the process */
     EXTI_TARGET_CONTEXT,  /* the context's own */
     EXTI_TARGET_FOREIGN,  /* another context's copy */
-    EXTI_TARGET_ORIGINAL, /* the file that one of the context's copies was made of */
-    EXTI_TARGET_NAMESAKE  /* a file whose SONAME such an original has too */
+    EXTI_TARGET_ORIGINAL, /* the source of one of the context's copies */
+    EXTI_TARGET_NAMESAKE  /* another file, with the SONAME of such a source */
 };
 
 /* A loaded file. */
@@ -17,32 +17,33 @@ struct exti_ref_target {
     enum exti_ref_target_kind kind;
     struct exti_loaded lib; /* no handle */
     struct exti_layout layout;
-    struct exti_module
-        copy; /* of an original or namesake, the context's; no ctx: it is not loaded */
+    struct exti_module copy; /* ORIGINAL, NAMESAKE: the context's copy; ctx NULL if not loaded */
 };
 
-/* Those that references of one context were found to lead to, so that each is looked up once.  One
- * thread at a time; nothing may be unloaded meanwhile. */
+/* The files that a context's references were found to lead to, so that each is looked up once.
+ * Zeroed but for `ctx`.  One thread at a time; nothing may be unloaded meanwhile. */
 struct exti_ref_targets {
     struct exti_ctx *ctx;
     struct exti_ref_target *list; /* owned; by ascending address */
     size_t count, cap;
 };
 
-/* The file that a reference is bound into; *out is NULL if it is no file's, or has been changed since,
- * and valid until the next call.  On macOS it always is: there a reference names the library that it is
- * bound to. */
+/* Finds the file that a reference is bound into, valid until the next call.  *out is NULL if there
+ * is none, or if the program has changed the reference since.  It is always NULL on macOS, where a
+ * reference names the library that it is bound to. */
 int exti__ref_target_find(struct exti_ref_targets *o, const struct exti_reference *ref,
                           const struct exti_ref_target **out, struct exti_error *err);
 
-/* What a reference of `lib` that is bound into `w`, an original or its namesake, would be bound to in the
- * context's copy of that; 0: it has no such thing, or `lib` did not ask for it. */
+/* For a reference of `lib` that is bound into `w`, an ORIGINAL or NAMESAKE: the same symbol in the
+ * context's copy.  0 if the copy lacks it or is not loaded, or if `lib` did not ask for that
+ * library. */
 uintptr_t exti__ref_target_counterpart(const struct exti_ref_target *w,
                                        const struct exti_loaded *lib,
                                        const struct exti_reference *ref);
 
-/* What such a reference that is bound into `w` would be bound to if that, the program, did not define it: a
- * symbol of the context's.  0: none, or the program means it. */
+/* For a reference of `lib` that is bound into `w`, the program: the symbol of the context that it
+ * would be bound to if the program did not define it.  0 if there is none, or if `w` is not the
+ * program or its definition is meant for the whole process. */
 uintptr_t exti__ref_target_own(const struct exti_ref_target *w, const struct exti_ctx *ctx,
                                const struct exti_loaded *lib, const struct exti_reference *ref);
 

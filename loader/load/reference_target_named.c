@@ -1,5 +1,5 @@
-/* Where a reference names the library that it is bound to, the copies are what their edits have made of
- * that name, and nothing else can capture it. */
+/* A Mach-O reference names its library, and the edits have made that the context's copy: nothing
+ * can capture it. */
 #include "loader/load/reference_target.h"
 
 int exti__ref_target_find(struct exti_ref_targets *o, const struct exti_reference *ref,

@@ -7,18 +7,34 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "loader/process/static_tls.h"
+#include "base/os/fs.h"
+
+/* glibc says "FILE: cannot allocate memory in static TLS block". */
+static int fail_static_tls(struct exti_error *err, const char *path, const char *text,
+                           const char *words)
+{
+    const size_t n = (size_t)(words - text);
+    int rc = exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "%s", EXTI_DL_STATIC_TLS_FULL);
+    char file[EXTI_PATH_MAX];
+
+    if (n > 2 && n <= sizeof file) {
+        snprintf(file, sizeof file, "%.*s", (int)(n - 2), text);
+        path = file;
+    }
+    exti__error_file(err, path);
+    return rc;
+}
 
 static int fail_dl(struct exti_error *err, const char *path)
 {
     const char *text = dlerror();
-    int rc = text ? exti__static_tls_full(path, text, err) : 0;
+    const char *full = text ? strstr(text, EXTI_DL_STATIC_TLS_FULL) : NULL;
+    int rc;
 
-    if (rc)
-        return rc;
+    if (full)
+        return fail_static_tls(err, path, text, full);
     rc = exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "%s",
                     text ? text : "the loader gives no reason");
-
     exti__error_file(err, path);
     return rc;
 }

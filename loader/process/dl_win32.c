@@ -10,8 +10,8 @@
 #include "base/os/fs.h"
 #include "base/os/win32.h"
 
-/* As CPython loads extension modules: beside the library, the program, and folders that the program
- * has named; never along PATH or in the working directory. */
+/* CPython loads extension modules so: looks beside the library and the program and in folders that
+ * the program has named, never along PATH or in the working directory. */
 #define SEARCH (LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR)
 
 #if defined(_M_X64) || defined(__x86_64__)
@@ -22,8 +22,8 @@
 #define OWN_MACHINE "i386"
 #endif
 
-/* No message box, on this thread, about a damaged file or a missing disk. */
-static HMODULE load(const wchar_t *path, DWORD flags)
+/* Shows no message box about a damaged file or a missing disk. */
+static HMODULE load_quietly(const wchar_t *path, DWORD flags)
 {
     DWORD old = 0, code;
     HMODULE h;
@@ -36,7 +36,7 @@ static HMODULE load(const wchar_t *path, DWORD flags)
     return h;
 }
 
-static HMODULE loaded(const char *name, DWORD flags)
+static HMODULE loaded_module(const char *name, DWORD flags)
 {
     struct exti_wide w;
     HMODULE h;
@@ -46,7 +46,7 @@ static HMODULE loaded(const char *name, DWORD flags)
     return h;
 }
 
-static char *beside(const char *file, const char *name)
+static char *path_beside(const char *file, const char *name)
 {
     char *folder = exti__strdup(file), *slash = folder ? exti__path_last_slash(folder) : NULL,
          *path = NULL;
@@ -59,28 +59,28 @@ static char *beside(const char *file, const char *name)
     return path;
 }
 
-/* Whether the loader would find the library `name` for one that lies at `path`. */
+/* Whether the loader would find the library `name` for the one at `path`. */
 static bool can_be_found(const char *path, const char *name)
 {
     struct exti_file_id id;
     struct exti_wide w;
-    char *local = beside(path, name);
+    char *local = path_beside(path, name);
     bool found = local && !exti__fs_id(local, &id, NULL);
     HMODULE h;
 
     exti__free(local);
     if (found || strncasecmp(name, "api-", 4) == 0 || strncasecmp(name, "ext-", 4) == 0 ||
-        loaded(name, GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT))
+        loaded_module(name, GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT))
         return true;
     if (exti__wide_path(name, &w, NULL))
         return false;
-    h = load(w.text, LOAD_LIBRARY_AS_DATAFILE | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
+    h = load_quietly(w.text, LOAD_LIBRARY_AS_DATAFILE | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
     if (h)
         FreeLibrary(h);
     return h != NULL;
 }
 
-/* The system does not say which library it has not found. */
+/* Windows does not say which library it has not found. */
 static int fail_missing(struct exti_error *err, const char *path)
 {
     struct exti_image *im;
@@ -95,12 +95,12 @@ static int fail_missing(struct exti_error *err, const char *path)
     if (missing)
         rc = exti__fail(
             err, EXTI_E_LOAD, EXTI_NO_OFFSET,
-            "%.200s, which it needs, or what that one needs, is not to be found; put it beside "
-            "the original, or name its folder by AddDllDirectory",
+            "%.200s, or a library that it needs, was not found; put it beside the original, or add "
+            "its folder by AddDllDirectory",
             missing);
     else
         rc = exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET,
-                        "a library that it needs, or one that this one needs, is not to be found");
+                        "a library that it needs, directly or indirectly, was not found");
     exti_image_free(im);
     return rc;
 }
@@ -113,15 +113,14 @@ static int fail_bad_image(struct exti_error *err, const char *path)
 
     if (exti_inspect(path, &im, NULL))
         return exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET,
-                          "is no library for Windows, or damaged");
+                          "is not a Windows library, or is damaged");
     exti_image_info(im, &info);
     if (strcmp(info.format, "PE") != 0)
         rc = exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "is %s, which Windows does not load",
                         info.format);
     else if (strcmp(info.machine, OWN_MACHINE) != 0)
         rc = exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET,
-                        "is for %s, and so is not for this process, which is for " OWN_MACHINE,
-                        info.machine);
+                        "is for %s, but this process is " OWN_MACHINE, info.machine);
     else
         rc = exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET,
                         "it, or a library that it needs, is damaged or for another machine");
@@ -140,14 +139,14 @@ static int fail_load(struct exti_error *err, DWORD code, const char *path)
         break;
     case ERROR_PROC_NOT_FOUND:
         rc = exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET,
-                        "a library that it needs lacks a symbol that it imports; is it another "
-                        "version's?");
+                        "a library that it needs lacks a symbol that it imports; it may be "
+                        "another version");
         break;
     case ERROR_BAD_EXE_FORMAT:
         rc = fail_bad_image(err, path);
         break;
     case ERROR_DLL_INIT_FAILED:
-        rc = exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "its initialisation has failed");
+        rc = exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "its initialisation failed");
         break;
     default:
         exti__system_text(code, text, sizeof text);
@@ -166,7 +165,7 @@ int exti__dl_open(const char *path, void **handle, struct exti_error *err)
 
     if (rc)
         return rc;
-    h = load(w.text, SEARCH);
+    h = load_quietly(w.text, SEARCH);
     if (!h)
         return fail_load(err, GetLastError(), path);
     *handle = h;
@@ -180,16 +179,15 @@ int exti__dl_close(void *handle, struct exti_error *err)
 
 bool exti__dl_is_open(const char *path)
 {
-    return loaded(path, GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT) != NULL;
+    return loaded_module(path, GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT) != NULL;
 }
 
 void *exti__dl_find(const char *name)
 {
-    return loaded(name, 0);
+    return loaded_module(name, 0);
 }
 
-/* There are no search paths in PE.  What lies beside the original is not found for a copy
- * elsewhere. */
+/* PE has no search paths.  Windows would look beside the copy, not beside the original. */
 void *exti__dl_open_shared(const char *path, const char *origin, const char *file)
 {
     char *local = exti__path_is_absolute(file) ? exti__strdup(file) : exti__path_join(origin, file);
@@ -205,7 +203,7 @@ void *exti__dl_open_shared(const char *path, const char *origin, const char *fil
     if (!found)
         handle = exti__dl_find(file);
     if (!found && !handle && !exti__wide_path(file, &w, NULL))
-        handle = load(w.text, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
+        handle = load_quietly(w.text, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
     return handle;
 }
 
@@ -214,7 +212,7 @@ void *exti__dl_symbol(void *handle, const char *name)
     return (void *)(uintptr_t)GetProcAddress(handle, name);
 }
 
-/* An import names its library: no other can answer for it. */
+/* An import names its library: there is no global scope. */
 void *exti__dl_global(const char *name)
 {
     (void)name;

@@ -1,5 +1,6 @@
-/* Libraries as the system's loader has laid them out in this process: what they define, what their
- * references are bound to, and where they lie.  Names of symbols are those of the C language. */
+/* Libraries as the system's loader has mapped them into this process: what they define, what their
+ * references are bound to, and where they are.  Symbols have their C names.  Any thread, as long as
+ * the library stays loaded. */
 #ifndef LOADER_PROCESS_LINKMAP_H
 #define LOADER_PROCESS_LINKMAP_H
 
@@ -27,20 +28,21 @@ struct exti_loaded {
 #endif
 };
 
-/* Where it is mapped, and which part of that is read-only once relocated (empty if none). */
+/* The addresses at which a library is mapped, and the part that is read-only once relocated (empty
+ * if none). */
 struct exti_layout {
     uintptr_t lo, hi, relro_lo, relro_hi;
 };
 
-/* What a symbol of this system's file format is called in C: Mach-O puts an underscore before it. */
+/* The C name of a symbol in this system's file format: Mach-O puts an underscore before it. */
 const char *exti__c_name(const char *file_name);
 
 int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_error *err);
 
-/* Its path as the system's loader knows it; cut where `cap` does not do. */
+/* Its path as the system's loader knows it, cut to `cap` bytes. */
 void exti__loaded_path(const struct exti_loaded *lib, char *out, size_t cap);
 
-/* Whether it is the file of this path that was loaded. */
+/* Whether the library was loaded from the file `path`. */
 bool exti__loaded_is_file(const struct exti_loaded *lib, const char *path);
 
 /* Whether the library defines the symbol for others to bind to. */
@@ -69,28 +71,28 @@ struct exti_reference {
     bool in_data; /* an initialised variable, which the program may have changed since */
 };
 
-/* Calls `each` for every reference by name, or until it returns non-zero. */
+/* Calls `each` for every reference by name, until it returns non-zero. */
 int exti__loaded_references(const struct exti_loaded *lib,
                             int (*each)(void *user, const struct exti_reference *ref), void *user,
                             struct exti_error *err);
 
-/* The number that thread-local references to this library hold; 0 if it has no such storage. */
+/* The module number in thread-local references to this library; 0 if it has no such storage. */
 size_t exti__loaded_tls_module(const struct exti_loaded *lib);
 
-/* The address that offset `value` from the calling thread's thread pointer means. */
+/* The address at offset `value` from the calling thread's thread pointer. */
 void *exti__tls_address(uintptr_t value);
 
 struct exti_layout exti__loaded_layout(const struct exti_loaded *lib);
 
 #if !defined(__APPLE__) && !defined(_WIN32)
-/* Calls `each` for the program and every library, or until it returns non-zero.  None is unloaded
- * meanwhile; no handle. */
+/* Calls `each` for the program and every library, until it returns non-zero.  The libraries have no
+ * handle, and none is unloaded meanwhile: the loader's lock is held. */
 void exti__loaded_each(int (*each)(void *user, const struct exti_loaded *lib,
                                    const struct exti_layout *layout),
                        void *user);
 #endif
 
-/* The path of the file that an address belongs to, in `out`; "" if none. */
+/* Writes the path of the file mapped at the address into `out`; "" if there is none. */
 void exti__address_file(uintptr_t address, char *out, size_t cap);
 
 /* Whether some library or the program has a symbol of that name at that address. */
@@ -98,22 +100,22 @@ bool exti__address_is_symbol(uintptr_t address, const char *name);
 
 /* ---- ELF and PE ---- */
 
-/* The library at an address, without a handle, and where it lies. */
+/* The library at an address, without a handle, and its layout. */
 bool exti__loaded_at(uintptr_t address, struct exti_loaded *out, struct exti_layout *layout);
 
-/* Whether it has the symbol, some version of it, at the address. */
+/* Whether the library has some version of the symbol at the address. */
 bool exti__loaded_has(const struct exti_loaded *lib, const char *name, uintptr_t address);
 
 /* Its SONAME, or NULL. */
 const char *exti__loaded_id(const struct exti_loaded *lib);
 
-/* Where `to`, which has a handle, has the symbol that is at `address` in `from`, another copy of the same
- * file or another build of the library.  0: nowhere. */
+/* The address in `to`, which has a handle, of the symbol that is at `address` in `from`: another
+ * copy of the same file, or another build of the library.  0 if `to` lacks it. */
 uintptr_t exti__loaded_counterpart(const struct exti_loaded *from, const struct exti_loaded *to,
                                    const char *name, uintptr_t address);
 
-/* Some address of the library that owns the variable which a thread-local reference (not one of
- * EXTI_REF_ADDRESS) is bound to; *out is 0 where none is found. */
+/* For a thread-local reference (not EXTI_REF_ADDRESS): some address of the library that owns its
+ * variable, or 0 in *out if none is found. */
 int exti__tls_target(const struct exti_reference *ref, uintptr_t *out, struct exti_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* Reads what ld.so keeps in memory (glibc and musl).  These structures were validated by the loader
- * that mapped them, so they are trusted, unlike files. */
+/* Reads what ld.so (glibc, musl) keeps in memory.  It has validated these structures when it mapped
+ * the file, so they are trusted, unlike files. */
 #define _GNU_SOURCE /* dlinfo, dl_iterate_phdr */
 #include "loader/process/linkmap.h"
 
@@ -22,8 +22,8 @@
 #endif
 #endif
 
-/* The relocation types that bind a name, per psABI.  A machine without GLOB_DAT uses the absolute
- * type in its place. */
+/* The relocation types that bind a name, from the psABIs.  RISC-V has no GLOB_DAT and uses the
+ * absolute type. */
 #if defined(__x86_64__)
 #define RELOC_ABSOLUTE R_X86_64_64
 #define RELOC_GLOB_DAT R_X86_64_GLOB_DAT
@@ -67,7 +67,7 @@ static const void *dynamic_pointer(uintptr_t base, ElfW(Addr) value)
     return (const void *)(value < base ? base + value : value);
 }
 
-static void note_tag(struct exti_loaded *lib, const ElfW(Dyn) * d, bool *plt_rela)
+static void read_dynamic_tag(struct exti_loaded *lib, const ElfW(Dyn) * d, bool *plt_rela)
 {
     const void *p = dynamic_pointer(lib->base, d->d_un.d_ptr);
 
@@ -107,14 +107,14 @@ static void note_tag(struct exti_loaded *lib, const ElfW(Dyn) * d, bool *plt_rel
     }
 }
 
-/* False if it has no dynamic symbols. */
-static bool describe(const char *path, uintptr_t base, const ElfW(Dyn) * dynamic,
-                     struct exti_loaded *out)
+/* False if the library has no dynamic symbols. */
+static bool read_dynamic(const char *path, uintptr_t base, const ElfW(Dyn) * dynamic,
+                         struct exti_loaded *out)
 {
     *out = (struct exti_loaded){
         .path = path, .base = base, .dynamic = dynamic, .inside = (uintptr_t)dynamic};
     for (const ElfW(Dyn) *d = dynamic; d->d_tag != DT_NULL; d++)
-        note_tag(out, d, &out->reloc_addends[1]);
+        read_dynamic_tag(out, d, &out->reloc_addends[1]);
     return out->symbols && out->strings;
 }
 
@@ -125,7 +125,7 @@ int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_
 
     if (dlinfo(handle, RTLD_DI_LINKMAP, &map))
         return exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "no link map: %s", dlerror());
-    if (!describe(map->l_name, map->l_addr, map->l_ld, &lib))
+    if (!read_dynamic(map->l_name, map->l_addr, map->l_ld, &lib))
         return exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "has no dynamic symbols");
     lib.handle = handle;
     *out = lib;
@@ -149,7 +149,7 @@ const char *exti__c_name(const char *file_name)
     return file_name;
 }
 
-/* What is looked for: a name, which several versions of a symbol have; or the one of a value. */
+/* A symbol by name, in any version; or the version that has a certain value. */
 struct wanted {
     const char *name;
     const ElfW(Addr) * value; /* NULL: any */
@@ -171,8 +171,8 @@ static uint32_t gnu_hash(const char *name)
     return h;
 }
 
-/* The layout that glibc's do_lookup_x reads: header, bloom words, buckets, chains. */
-static bool find_gnu(const struct exti_loaded *lib, const struct wanted *w)
+/* glibc, do_lookup_x: header, bloom words, buckets, chains. */
+static bool find_by_gnu_hash(const struct exti_loaded *lib, const struct wanted *w)
 {
     const uint32_t *table = lib->gnu_hash, h = gnu_hash(w->name);
     uint32_t buckets = table[0], first = table[1], words = table[2], shift = table[3], i;
@@ -196,7 +196,7 @@ static bool find_gnu(const struct exti_loaded *lib, const struct wanted *w)
 }
 
 /* gABI "Hash Table". */
-static bool find_sysv(const struct exti_loaded *lib, const struct wanted *w)
+static bool find_by_sysv_hash(const struct exti_loaded *lib, const struct wanted *w)
 {
     const uint32_t *table = lib->sysv_hash, *bucket = table + 2, *chain = bucket + table[0];
     const ElfW(Sym) *symbols = lib->symbols;
@@ -212,18 +212,18 @@ static bool find_sysv(const struct exti_loaded *lib, const struct wanted *w)
     return false;
 }
 
-static bool find(const struct exti_loaded *lib, const struct wanted *w)
+static bool find_symbol(const struct exti_loaded *lib, const struct wanted *w)
 {
     if (lib->gnu_hash)
-        return lib->gnu_hash[0] && find_gnu(lib, w);
-    return lib->sysv_hash && lib->sysv_hash[0] && find_sysv(lib, w);
+        return lib->gnu_hash[0] && find_by_gnu_hash(lib, w);
+    return lib->sysv_hash && lib->sysv_hash[0] && find_by_sysv_hash(lib, w);
 }
 
 bool exti__loaded_defines(const struct exti_loaded *lib, const char *name)
 {
     const struct wanted w = {.name = name};
 
-    return find(lib, &w);
+    return find_symbol(lib, &w);
 }
 
 bool exti__loaded_has(const struct exti_loaded *lib, const char *name, uintptr_t address)
@@ -231,11 +231,11 @@ bool exti__loaded_has(const struct exti_loaded *lib, const char *name, uintptr_t
     const ElfW(Addr) value = address - lib->base;
     const struct wanted w = {.name = name, .value = &value};
 
-    return find(lib, &w);
+    return find_symbol(lib, &w);
 }
 
-/* What is at the same place is the same version of the symbol.  That of an indirect function's target
- * (STT_GNU_IFUNC) no symbol tells. */
+/* The same offset means the same version of the symbol.  The target of an indirect function
+ * (STT_GNU_IFUNC) has no symbol; dlsym gives it. */
 uintptr_t exti__loaded_counterpart(const struct exti_loaded *from, const struct exti_loaded *to,
                                    const char *name, uintptr_t address)
 {
@@ -336,7 +336,7 @@ int exti__loaded_references(const struct exti_loaded *lib,
 
 size_t exti__loaded_tls_module(const struct exti_loaded *lib)
 {
-#ifdef __GLIBC__ /* RTLD_DI_TLS_MODID is no macro there, and nothing elsewhere */
+#ifdef __GLIBC__ /* RTLD_DI_TLS_MODID is an enumerator there; musl lacks it */
     size_t id = 0;
 
     dlinfo(lib->handle, RTLD_DI_TLS_MODID, &id);
@@ -352,11 +352,11 @@ void *exti__tls_address(uintptr_t value)
     return (char *)__builtin_thread_pointer() + value;
 }
 
-/* ---- whose thread-local storage ---- */
+/* ---- the owner of thread-local storage ---- */
 
 struct tls_search {
     const struct exti_reference *ref;
-    struct exti_loaded *list; /* owned; those that define the symbol in storage of their own */
+    struct exti_loaded *list; /* owned; libraries that define the symbol in their own storage */
     size_t count, cap;
     uintptr_t owner;
     bool no_memory;
@@ -364,17 +364,13 @@ struct tls_search {
 
 static int add_candidate(struct tls_search *s, const struct exti_loaded *lib)
 {
-    if (s->count == s->cap) {
-        size_t cap = s->cap ? s->cap * 2 : 8;
-        struct exti_loaded *p = exti__realloc_array(s->list, cap, sizeof *p);
+    struct exti_loaded *p = exti__array_room(s->list, s->count, &s->cap, sizeof *p);
 
-        if (!p) {
-            s->no_memory = true;
-            return 1;
-        }
-        s->list = p;
-        s->cap = cap;
+    if (!p) {
+        s->no_memory = true;
+        return 1;
     }
+    s->list = p;
     s->list[s->count++] = *lib;
     return 0;
 }
@@ -401,13 +397,13 @@ static int match_storage(struct dl_phdr_info *info, size_t size, void *user)
             s->owner = (uintptr_t)dynamic;
         return s->owner != 0;
     }
-    if (describe(info->dlpi_name, info->dlpi_addr, dynamic, &lib) &&
+    if (read_dynamic(info->dlpi_name, info->dlpi_addr, dynamic, &lib) &&
         exti__loaded_defines(&lib, s->ref->name))
         return add_candidate(s, &lib);
     return 0;
 }
 
-/* Whether this is the thread's `name` of that library. */
+/* Whether `variable` is the calling thread's `name` of that library. */
 static bool is_variable(const struct exti_loaded *lib, const char *name, const void *variable)
 {
     void *handle = dlopen(lib->path[0] ? lib->path : NULL, RTLD_LAZY | RTLD_NOLOAD);
@@ -418,8 +414,9 @@ static bool is_variable(const struct exti_loaded *lib, const char *name, const v
     return is;
 }
 
-/* What no field of the link map tells portably: where a library's storage lies in a thread's.  But its
- * variables can be asked for, once it is not the loader that asks. */
+/* No portable field of the link map tells where a library's storage is in a thread's block, but
+ * dlsym tells where its variables are.  dlsym is called after the walk, which holds the loader's
+ * lock. */
 int exti__tls_target(const struct exti_reference *ref, uintptr_t *out, struct exti_error *err)
 {
     struct tls_search s = {.ref = ref};
@@ -450,7 +447,7 @@ static struct exti_layout layout_of(uintptr_t base, const ElfW(Phdr) * ph, size_
             l.lo = lo < l.lo ? lo : l.lo;
             l.hi = hi > l.hi ? hi : l.hi;
         } else if (ph->p_type == PT_GNU_RELRO) {
-            /* Both ends go down to a page's start, as in glibc's _dl_protect_relro. */
+            /* glibc, _dl_protect_relro: rounds both ends down to a page. */
             l.relro_lo = lo & ~(page - 1);
             l.relro_hi = hi & ~(page - 1);
         }
@@ -458,14 +455,14 @@ static struct exti_layout layout_of(uintptr_t base, const ElfW(Phdr) * ph, size_
     return l;
 }
 
-struct search {
+struct layout_search {
     const struct exti_loaded *lib;
     struct exti_layout found;
 };
 
 static int match_library(struct dl_phdr_info *info, size_t size, void *user)
 {
-    struct search *s = user;
+    struct layout_search *s = user;
 
     (void)size;
     for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -482,7 +479,7 @@ static int match_library(struct dl_phdr_info *info, size_t size, void *user)
 
 struct exti_layout exti__loaded_layout(const struct exti_loaded *lib)
 {
-    struct search s = {.lib = lib};
+    struct layout_search s = {.lib = lib};
 #ifdef HAVE_DLINFO_PHDR
     const ElfW(Phdr) * ph;
     int count = dlinfo(lib->handle, RTLD_DI_PHDR, &ph);
@@ -494,7 +491,7 @@ struct exti_layout exti__loaded_layout(const struct exti_loaded *lib)
     return s.found;
 }
 
-struct visit {
+struct library_visit {
     int (*each)(void *user, const struct exti_loaded *lib, const struct exti_layout *layout);
     void *user;
 };
@@ -502,12 +499,12 @@ struct visit {
 static int visit_library(struct dl_phdr_info *info, size_t size, void *user)
 {
     const ElfW(Dyn) *dynamic = dynamic_of(info);
-    const struct visit *v = user;
+    const struct library_visit *v = user;
     struct exti_loaded lib;
     struct exti_layout layout;
 
     (void)size;
-    if (!dynamic || !describe(info->dlpi_name, info->dlpi_addr, dynamic, &lib))
+    if (!dynamic || !read_dynamic(info->dlpi_name, info->dlpi_addr, dynamic, &lib))
         return 0;
     layout = layout_of(info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
     return v->each(v->user, &lib, &layout);
@@ -517,7 +514,7 @@ void exti__loaded_each(int (*each)(void *user, const struct exti_loaded *lib,
                                    const struct exti_layout *layout),
                        void *user)
 {
-    struct visit v = {each, user};
+    struct library_visit v = {each, user};
 
     dl_iterate_phdr(visit_library, &v);
 }
@@ -528,7 +525,7 @@ bool exti__loaded_at(uintptr_t address, struct exti_loaded *out, struct exti_lay
     struct dl_find_object o;
 
     if (_dl_find_object((void *)address, &o) ||
-        !describe(o.dlfo_link_map->l_name, o.dlfo_link_map->l_addr, o.dlfo_link_map->l_ld, out))
+        !read_dynamic(o.dlfo_link_map->l_name, o.dlfo_link_map->l_addr, o.dlfo_link_map->l_ld, out))
         return false;
     *layout =
         (struct exti_layout){.lo = (uintptr_t)o.dlfo_map_start, .hi = (uintptr_t)o.dlfo_map_end};
@@ -583,7 +580,7 @@ bool exti__address_is_symbol(uintptr_t address, const char *name)
     if (!dladdr((void *)address, &info))
         return false;
     handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    if (!handle) /* the program, which no path names */
+    if (!handle) /* the program: it has no path to open */
         handle = dlopen(NULL, RTLD_LAZY);
     is = handle && (uintptr_t)dlsym(handle, name) == address;
     if (handle)

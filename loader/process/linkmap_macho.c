@@ -1,5 +1,5 @@
-/* Reads what dyld keeps in memory, and from the files of loaded libraries which slots it has filled: in
- * memory a chain of fixups is gone once it has been followed. */
+/* Reads what dyld keeps in memory.  Which slots it has filled is read from the file: in memory a
+ * chain of fixups is overwritten as dyld follows it. */
 #include "loader/process/linkmap.h"
 
 #include <dlfcn.h>
@@ -12,8 +12,8 @@
 #include "base/os/fs.h"
 #include "macho/macho_format.h"
 
-/* Handles of one library differ in their lowest bits, which hold the mode it was opened with
- * (dyld, DyldAPIs.cpp, handleFromLoader). */
+/* The lowest bits of a handle hold the mode of its dlopen (dyld, DyldAPIs.cpp,
+ * handleFromLoader). */
 #define HANDLE_MODE ((uintptr_t)3)
 
 static bool same_handle(void *a, void *b)
@@ -30,7 +30,8 @@ static bool is_handle_of(void *handle, const char *path)
     return h && same_handle(h, handle);
 }
 
-/* There is no call that gives a handle's header; the newest libraries are the likeliest. */
+/* dyld has no call that gives a handle's header.  Searches from the newest library, the
+ * likeliest. */
 int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_error *err)
 {
     for (uint32_t i = _dyld_image_count(); i-- > 0;) {
@@ -43,7 +44,7 @@ int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_
             .handle = handle, .path = path, .base = (uintptr_t)header, .inside = (uintptr_t)header};
         return 0;
     }
-    return exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "is in no list of dyld's");
+    return exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "is not in dyld's list of images");
 }
 
 void exti__loaded_path(const struct exti_loaded *lib, char *out, size_t cap)
@@ -63,7 +64,7 @@ static const struct mach_header_64 *header_of(const struct exti_loaded *lib)
     return (const void *)lib->base;
 }
 
-/* Calls `each` for the commands in order until it gives something, which is the result. */
+/* Calls `each` for the commands in order, and returns its first result that is not NULL. */
 static const void *each_command(const struct exti_loaded *lib,
                                 const void *(*each)(void *user, const struct load_command *c),
                                 void *user)
@@ -110,7 +111,7 @@ void exti__address_file(uintptr_t address, char *out, size_t cap)
              dladdr((void *)address, &info) && info.dli_fname ? info.dli_fname : "");
 }
 
-static const void *count_down(void *user, const struct load_command *c)
+static const void *nth_needed(void *user, const struct load_command *c)
 {
     const struct dylib_command *d = (const void *)c;
     size_t *left = user;
@@ -123,10 +124,11 @@ static const void *count_down(void *user, const struct load_command *c)
 
 const char *exti__loaded_needed(const struct exti_loaded *lib, size_t i)
 {
-    return each_command(lib, count_down, &i);
+    return each_command(lib, nth_needed, &i);
 }
 
-/* dyld looks an @rpath up for whoever asks, and a bare name along no path of the file's. */
+/* dyld expands @rpath for whoever calls dlopen, and looks a bare name up along no path of the
+ * file. */
 const char *exti__loaded_search_path(const struct exti_loaded *lib)
 {
     (void)lib;
@@ -141,7 +143,7 @@ struct references {
     void *user;
 };
 
-static int on_slot(void *user, const struct exti_macho_slot *slot)
+static int on_named_slot(void *user, const struct exti_macho_slot *slot)
 {
     const struct references *r = user;
     struct exti_reference ref = {.name = exti__c_name(slot->name),
@@ -167,14 +169,14 @@ int exti__loaded_references(const struct exti_loaded *lib,
     if (rc)
         return rc;
     rc = exti__macho_named_slots(exti__span(m.p, m.n), (uint32_t)header->cputype,
-                                 (uint32_t)header->cpusubtype, on_slot, &r, err);
+                                 (uint32_t)header->cpusubtype, on_named_slot, &r, err);
     if (rc)
         exti__error_file(err, lib->path);
     exti__fs_unmap(&m);
     return rc;
 }
 
-/* Thread-local variables are reached through descriptors of the image's own (S_THREAD_LOCAL_VARIABLES),
+/* An image reaches thread-local variables through its own descriptors (S_THREAD_LOCAL_VARIABLES),
  * never through slots that hold an offset. */
 size_t exti__loaded_tls_module(const struct exti_loaded *lib)
 {
@@ -220,6 +222,6 @@ struct exti_layout exti__loaded_layout(const struct exti_loaded *lib)
 {
     struct extent e = {.layout = {.lo = lib->base}, .base = lib->base};
 
-    each_command(lib, widen, &e);
+    each_command(lib, widen_extent, &e);
     return e.layout;
 }

@@ -1,5 +1,5 @@
-/* Reads what the Windows loader keeps in memory: the mapped files themselves, which it has
- * validated, so that they are trusted, unlike files. */
+/* Reads the files that the Windows loader has mapped.  It has validated them, so they are trusted,
+ * unlike files on disk. */
 #include "loader/process/linkmap.h"
 
 #include <stdio.h>
@@ -86,7 +86,7 @@ void exti__loaded_path(const struct exti_loaded *lib, char *out, size_t cap)
     module_path(lib->handle, out, cap);
 }
 
-/* By what the file is: names differ in case, and by links. */
+/* Compares the files: their names may differ in case, or by links. */
 bool exti__loaded_is_file(const struct exti_loaded *lib, const char *path)
 {
     struct exti_file_id a, b;
@@ -147,14 +147,14 @@ bool exti__loaded_has(const struct exti_loaded *lib, const char *name, uintptr_t
     return (uintptr_t)GetProcAddress(lib->handle, name) == address;
 }
 
-/* What a file calls itself counts for nothing. */
+/* Windows ignores the name that a file gives itself. */
 const char *exti__loaded_id(const struct exti_loaded *lib)
 {
     (void)lib;
     return NULL;
 }
 
-/* A copy's import names its library: there is no other that it could have meant. */
+/* A copy's import names its library, so none can be bound to another file. */
 uintptr_t exti__loaded_counterpart(const struct exti_loaded *from, const struct exti_loaded *to,
                                    const char *name, uintptr_t address)
 {
@@ -175,7 +175,8 @@ int exti__tls_target(const struct exti_reference *ref, uintptr_t *out, struct ex
 
 /* ---- references ---- */
 
-/* The i-th library that it imports from: those of its import directory, then the delayed ones. */
+/* The i-th library that it imports from: first the import directory, then the delay-load
+ * directory. */
 static bool find_import(const struct exti_loaded *lib, size_t i, struct import *out)
 {
     const IMAGE_IMPORT_DESCRIPTOR *d = directory(lib, IMAGE_DIRECTORY_ENTRY_IMPORT);
@@ -183,14 +184,15 @@ static bool find_import(const struct exti_loaded *lib, size_t i, struct import *
 
     for (; d && d->Name; d++)
         if (i-- == 0) {
-            /* Without a table of its own the names were where the addresses are now. */
+            /* PE/COFF, "Import Directory Table": without a lookup table the names were where the
+             * addresses are now. */
             *out = (struct import){at(lib, d->Name),
                                    d->OriginalFirstThunk ? at(lib, d->OriginalFirstThunk) : NULL,
                                    (uintptr_t *)at(lib, d->FirstThunk)};
             return true;
         }
     for (; delayed && delayed->DllNameRVA; delayed++) {
-        bool rva = delayed->Attributes.RvaBased; /* else addresses, which x86 files alone have */
+        bool rva = delayed->Attributes.RvaBased; /* else addresses: old x86 files */
 
         if (i-- == 0) {
             const struct exti_loaded *from = rva ? lib : &(const struct exti_loaded){0};
@@ -205,7 +207,7 @@ static bool find_import(const struct exti_loaded *lib, size_t i, struct import *
 }
 
 /* Whether a library is one of the system's own, which never import from an interpreter. */
-static bool is_system(const char *library)
+static bool is_system_library(const char *library)
 {
     wchar_t folder[MAX_PATH], path[MAX_PATH + 1], name[MAX_PATH];
     UINT n = GetSystemDirectoryW(folder, MAX_PATH);
@@ -220,13 +222,13 @@ static bool is_system(const char *library)
            path[n] == L'\\';
 }
 
-/* The system's own are left out. */
+/* Skips the system's own. */
 const char *exti__loaded_needed(const struct exti_loaded *lib, size_t i)
 {
     struct import im;
 
     for (size_t k = 0; find_import(lib, k, &im); k++)
-        if (!is_system(im.library) && i-- == 0)
+        if (!is_system_library(im.library) && i-- == 0)
             return im.library;
     return NULL;
 }
@@ -247,7 +249,8 @@ int exti__loaded_references(const struct exti_loaded *lib,
 
     (void)err;
     for (size_t i = 0; !rc && find_import(lib, i, &im); i++) {
-        struct exti_reference ref = {.kind = EXTI_REF_ADDRESS, .system = is_system(im.library)};
+        struct exti_reference ref = {.kind = EXTI_REF_ADDRESS,
+                                     .system = is_system_library(im.library)};
 
         for (size_t k = 0; !rc && im.names && im.names[k]; k++) {
             if (im.names[k] & BY_ORDINAL)

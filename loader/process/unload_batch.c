@@ -1,10 +1,10 @@
-/* A library without code that needs others.  Once each of them has no other user, closing it lets them all go
- * in one call, and glibc runs the finalisers of all that go in one call before it unmaps the first of
- * them. */
+/* Opens a library without code that needs all the others.  Once it is their last user, closing it
+ * unloads them all in one call, and glibc runs the finalisers of all libraries of one call before
+ * it unmaps the first. */
 #define _GNU_SOURCE /* memfd_create */
 #include <stdio.h>
 
-#include "loader/process/dl.h"
+#include "loader/process/unload_batch.h"
 
 #ifdef __GLIBC__
 #include <dlfcn.h>
@@ -16,15 +16,15 @@
 
 #include "base/mem.h"
 
-/* The file, but for the dynamic section and the strings that follow. */
+/* The start of the file; the dynamic section and the strings follow. */
 struct head {
     ElfW(Ehdr) header;
     ElfW(Phdr) segments[3];
     ElfW(Sym) no_symbol;
 };
 
-/* Machine, flags and byte order are those of this program. */
-static bool read_header(ElfW(Ehdr) * out)
+/* The program's own header has this machine's type, flags and byte order. */
+static bool read_own_header(ElfW(Ehdr) * out)
 {
     int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     bool ok = fd >= 0 && read(fd, out, sizeof *out) == (ssize_t)sizeof *out;
@@ -55,7 +55,7 @@ static void fill_head(struct head *h, size_t size, size_t dynamic_size)
                                   .p_filesz = dynamic_size,
                                   .p_memsz = dynamic_size,
                                   .p_align = sizeof(ElfW(Addr))};
-    /* Without it the loader would make every stack executable. */
+    /* Without this header the loader would make all stacks executable. */
     h->segments[2] = (ElfW(Phdr)){.p_type = PT_GNU_STACK, .p_flags = PF_R | PF_W};
 }
 
@@ -77,7 +77,7 @@ static void fill_dynamic(ElfW(Dyn) * d, char *strings, size_t strings_at, size_t
     *d = (ElfW(Dyn)){.d_tag = DT_SYMENT, .d_un.d_val = sizeof(ElfW(Sym))};
 }
 
-/* An open file without a name, or -1. */
+/* Returns the descriptor of a file without a name, or -1. */
 static int write_file(const char *const *needed, size_t count)
 {
     const size_t dynamic_size = (count + 5) * sizeof(ElfW(Dyn)),
@@ -89,7 +89,7 @@ static int write_file(const char *const *needed, size_t count)
 
     for (size_t i = 0; i < count; i++)
         size += strlen(needed[i]) + 1;
-    file = read_header(&head.header) ? exti__calloc(size, 1) : NULL;
+    file = read_own_header(&head.header) ? exti__calloc(size, 1) : NULL;
     if (!file)
         return -1;
     fill_head(&head, size, dynamic_size);
@@ -124,7 +124,8 @@ bool exti__unload_batch_open(struct exti_unload_batch *b, const char *const *nee
 void exti__unload_batch_close(struct exti_unload_batch *b)
 {
     dlclose(b->handle);
-    /* Not before: the loader would take another file of that number for this one, by its name. */
+    /* Only now: the loader goes by the path, so it would take a later file of the same number for
+     * this one. */
     close(b->fd);
 }
 #else

@@ -1,5 +1,7 @@
-/* The process's one table of context modules by address.  The functions that copies are redirected
- * to get no other hint of whose call it is than the address they return to, so the table is global. */
+/* The table is the process's: the functions that copies call know their caller's context only by
+ * the address that they return to. */
+#include "loader/track/address_map.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -7,45 +9,47 @@
 #include "base/mem.h"
 #include "base/os/path.h"
 #include "loader/track/lingering.h"
-#include "loader/track/module.h"
 
+/* Guards the table.  May be taken with any other lock of the library held; none is taken under
+ * it. */
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct exti_module **modules; /* by ascending address */
 static size_t count, cap;
 
 #ifndef _WIN32 /* which has no fork */
-/* Another thread may hold the lock at the moment of a fork, and is not there in the child to give it
- * back. */
+/* Another thread may hold the lock at the moment of a fork, and does not exist in the child to
+ * release it. */
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static int fork_error;
 
-static void lock_for_fork(void)
+static void lock_map(void)
 {
     pthread_rwlock_wrlock(&lock);
 }
 
-static void unlock_after_fork(void)
+static void unlock_map(void)
 {
     pthread_rwlock_unlock(&lock);
 }
 
-/* Unlocked only, it would go on counting those who were waiting for it. */
-static void renew_lock(void)
+/* In the child: merely unlocked, the lock would still count the threads that were waiting for
+ * it. */
+static void renew_map_lock(void)
 {
     pthread_rwlock_unlock(&lock);
     pthread_rwlock_init(&lock, NULL);
 }
 
-static void prepare_for_forks(void)
+static void install_map_fork_handlers(void)
 {
-    fork_error = pthread_atfork(lock_for_fork, unlock_after_fork, renew_lock);
+    fork_error = pthread_atfork(lock_map, unlock_map, renew_map_lock);
     if (!fork_error)
         fork_error = exti__lingering_survive_forks();
 }
 
 int exti__address_map_survive_forks(struct exti_error *err)
 {
-    pthread_once(&fork_once, prepare_for_forks);
+    pthread_once(&fork_once, install_map_fork_handlers);
     return fork_error ? exti__fail_nomem(err) : 0;
 }
 #else
@@ -56,53 +60,39 @@ int exti__address_map_survive_forks(struct exti_error *err)
 }
 #endif
 
-/* The modules that this thread is closing: their finalisers still run, but where they lay another thread
- * may be mapping the next as soon as they have. */
-static _Thread_local const struct exti_module *finishing;
+/* The modules that this thread is closing.  Their finalisers still run and are to be found, but
+ * another thread may map its next library in their place as soon as they are gone. */
+static _Thread_local const struct exti_module *unloading;
 
-/* How many modules begin at or below `address`. */
-static size_t position(uintptr_t address)
+static uintptr_t module_start(const void *item)
 {
-    size_t lo = 0, hi = count;
+    return (*(struct exti_module *const *)item)->layout.lo;
+}
 
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (modules[mid]->layout.lo <= address)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
+static size_t count_modules_up_to(uintptr_t address)
+{
+    return exti__count_up_to(modules, count, sizeof *modules, module_start, address);
 }
 
 int exti__address_map_add(struct exti_module *m, struct exti_error *err)
 {
+    struct exti_module **p;
     size_t at;
-    int rc = 0;
 
     pthread_rwlock_wrlock(&lock);
-    if (count == cap) {
-        size_t more = cap ? cap * 2 : 64;
-        struct exti_module **p = exti__realloc_array(modules, more, sizeof *p);
-
-        if (p) {
-            modules = p;
-            cap = more;
-        } else {
-            rc = exti__fail_nomem(err);
-        }
-    }
-    if (!rc) {
-        at = position(m->layout.lo);
+    p = exti__array_room(modules, count, &cap, sizeof *modules);
+    if (p) {
+        modules = p;
+        at = count_modules_up_to(m->layout.lo);
         memmove(&modules[at + 1], &modules[at], (count - at) * sizeof *modules);
         modules[at] = m;
         count++;
     }
     pthread_rwlock_unlock(&lock);
-    if (!rc)
-        exti__lingering_forget_range(&m->layout);
-    return rc;
+    if (!p)
+        return exti__fail_nomem(err);
+    exti__lingering_forget_range(&m->layout);
+    return 0;
 }
 
 void exti__address_map_remove(struct exti_module *m)
@@ -111,8 +101,8 @@ void exti__address_map_remove(struct exti_module *m)
 
     exti__lingering_add(m);
     pthread_rwlock_wrlock(&lock);
-    /* Two threads that load one file at once each register it for a moment. */
-    for (at = position(m->layout.lo); at && modules[at - 1] != m; at--)
+    /* Two threads that load one file at once each add a module for it, for a moment. */
+    for (at = count_modules_up_to(m->layout.lo); at && modules[at - 1] != m; at--)
         ;
     if (at) {
         count--;
@@ -128,9 +118,9 @@ void exti__address_map_remove(struct exti_module *m)
 
 const struct exti_module *exti__address_map_unloading(const struct exti_module *list)
 {
-    const struct exti_module *before = finishing;
+    const struct exti_module *before = unloading;
 
-    finishing = list;
+    unloading = list;
     return before;
 }
 
@@ -139,16 +129,16 @@ static bool contains(const struct exti_module *m, uintptr_t address)
     return address >= m->layout.lo && address < m->layout.hi;
 }
 
-static const struct exti_module *find_finishing(uintptr_t address)
+static const struct exti_module *find_unloading(uintptr_t address)
 {
-    const struct exti_module *m = finishing;
+    const struct exti_module *m = unloading;
 
     while (m && !contains(m, address))
         m = m->older;
     return m;
 }
 
-static struct exti_module describe(const struct exti_module *m)
+static struct exti_module public_part(const struct exti_module *m)
 {
     return (struct exti_module){.ctx = m->ctx,
                                 .handle = m->handle,
@@ -163,13 +153,13 @@ bool exti__address_map_find(uintptr_t address, struct exti_module *out)
     size_t at;
 
     pthread_rwlock_rdlock(&lock);
-    at = position(address);
+    at = count_modules_up_to(address);
     if (at && contains(modules[at - 1], address))
         m = modules[at - 1];
     else
-        m = find_finishing(address);
+        m = find_unloading(address);
     if (m)
-        *out = describe(m);
+        *out = public_part(m);
     pthread_rwlock_unlock(&lock);
     return m != NULL;
 }
@@ -183,7 +173,7 @@ bool exti__address_map_find_copy(const struct exti_ctx *ctx, const char *source,
     for (size_t i = 0; i < count && !found; i++) {
         found = modules[i]->ctx == ctx && strcmp(modules[i]->original, source) == 0;
         if (found)
-            *out = describe(modules[i]);
+            *out = public_part(modules[i]);
     }
     pthread_rwlock_unlock(&lock);
     return found;

@@ -1,9 +1,12 @@
-/* Threads that copies have started before their calls could be re-pointed: initialisers do, and those to whom
- * an initialiser has given the C library's own function, as jemalloc's.  glibc keeps what a thread has started
- * with in its descriptor at the upper end of its stack, where the kernel's account of its stack pointer
- * leads, and tells debuggers where in that (nptl_db).  Where that account is of another stack, as under valgrind,
- * they are not found; where it cannot be read, that is reported as if one was. */
+/* Initialisers run before their copy's calls are re-pointed; so do functions that an initialiser
+ * has got the C library's pthread_create for, as jemalloc's.  glibc keeps a thread's start routine
+ * in the descriptor at the upper end of its stack, which the stack pointer in /proc leads to, and
+ * tells debuggers the member's offset (nptl_db).  Under valgrind /proc tells another stack, and the
+ * threads are not found.  Where /proc cannot be read, a finding says so, as if there was a
+ * thread. */
 #define _GNU_SOURCE
+#include "loader/track/initialiser_threads.h"
+
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,39 +23,33 @@
 #include "base/glob.h"
 #include "base/mem.h"
 #include "base/os/path.h"
-#include "loader/store/copy_names.h"
 #include "loader/track/context_threads.h"
 #include "loader/track/module.h"
+#include "loader/track/thread_description.h"
 
 #ifdef __GLIBC__
-/* As far as a descriptor is looked for above the stack pointer, and how much of it at a time: it has less, and
- * is aligned to STEP.  The end of the mapping may be that of another which the kernel has joined. */
+/* How far above the stack pointer a descriptor is looked for, and how much is read at a time.  A
+ * descriptor is smaller than DESCRIPTOR_MAX and aligned to STEP.  The mapping's end is no bound:
+ * the kernel joins adjacent mappings. */
 #define REACH ((uintptr_t)16 << 20)
 #define PIECE ((size_t)16384)
 #define DESCRIPTOR_MAX (PIECE / 4)
 #define STEP 16
 
-/* Of these it is known that they join them as they are unloaded. */
+/* Libraries that are known to join their threads when they are unloaded. */
 static const char *const joiners[] = {"*openblas*"};
 
 struct mapping {
     uintptr_t lo, hi;
-    bool code, own; /* own: of the context's copies but joiners */
+    bool code, own; /* own: of a copy of the context that is no joiner */
 };
 
 struct mappings {
-    struct mapping *items;
-    size_t count;
+    struct mapping *items; /* owned; by ascending address, as the kernel lists them */
+    size_t count, cap;
 };
 
-static bool lies_in(const char *path, const char *dir)
-{
-    const size_t n = strlen(dir);
-
-    return strncmp(path, dir, n) == 0 && path[n] == '/';
-}
-
-static bool joins(const char *path)
+static bool is_joiner(const char *path)
 {
     for (size_t i = 0; i < sizeof joiners / sizeof *joiners; i++)
         if (exti__glob_matches(joiners[i], exti__base_name(path), false))
@@ -63,19 +60,17 @@ static bool joins(const char *path)
 static bool add_mapping(struct mappings *all, const char *line, const char *dir)
 {
     const char *path = strchr(line, '/');
-    struct mapping *more, one = {0};
+    struct mapping *items, one = {0};
     char permissions[5];
 
     if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &one.lo, &one.hi, permissions) != 3)
         return true;
     one.code = permissions[2] == 'x';
-    one.own = one.code && path && lies_in(path, dir) && !joins(path);
-    if (!(all->count & (all->count - 1))) {
-        more = exti__realloc_array(all->items, all->count ? all->count * 2 : 1, sizeof *more);
-        if (!more)
-            return false;
-        all->items = more;
-    }
+    one.own = one.code && path && exti__path_is_below(path, dir) && !is_joiner(path);
+    items = exti__array_room(all->items, all->count, &all->cap, sizeof *items);
+    if (!items)
+        return false;
+    all->items = items;
     all->items[all->count++] = one;
     return true;
 }
@@ -95,23 +90,20 @@ static bool read_mappings(struct mappings *all, const char *dir)
     return ok;
 }
 
-/* They are in ascending order. */
-static const struct mapping *mapping_of(const struct mappings *all, uintptr_t address)
+static uintptr_t mapping_start(const void *item)
 {
-    size_t lo = 0, hi = all->count;
-
-    while (lo < hi) {
-        const size_t mid = lo + (hi - lo) / 2;
-
-        if (all->items[mid].hi <= address)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < all->count && all->items[lo].lo <= address ? &all->items[lo] : NULL;
+    return ((const struct mapping *)item)->lo;
 }
 
-/* 0 while the thread runs: not even the kernel knows it then. */
+static const struct mapping *mapping_of(const struct mappings *all, uintptr_t address)
+{
+    const size_t n =
+        exti__count_up_to(all->items, all->count, sizeof *all->items, mapping_start, address);
+
+    return n && address < all->items[n - 1].hi ? &all->items[n - 1] : NULL;
+}
+
+/* 0 while the thread runs: then not even the kernel knows it. */
 static uintptr_t stack_pointer(int32_t tid)
 {
     char path[64], text[256] = "";
@@ -124,15 +116,16 @@ static uintptr_t stack_pointer(int32_t tid)
         text[0] = 0;
     if (f)
         fclose(f);
-    /* The last but one; the last is the program counter. */
+    /* proc(5): the last word is the program counter, the one before it the stack pointer. */
     word = strrchr(text, ' ');
     while (word && word > text && word[-1] != ' ')
         word--;
     return word ? (uintptr_t)strtoull(word, NULL, 16) : 0;
 }
 
-/* What the C library tells debuggers of a member of the descriptor: its bits, how many there are, and where. */
-static bool offset_of(const char *symbol, size_t bits, size_t *out)
+/* nptl_db describes a member of the descriptor by three numbers: its size in bits, the number of
+ * elements, and its offset. */
+static bool member_offset(const char *symbol, size_t bits, size_t *out)
 {
     const uint32_t *told = dlsym(RTLD_DEFAULT, symbol);
 
@@ -148,11 +141,11 @@ struct descriptor {
 
 static bool learn_descriptor(struct descriptor *d)
 {
-    return offset_of("_thread_db_pthread_tid", 32, &d->tid) &&
-           offset_of("_thread_db_pthread_start_routine", 8 * sizeof(uintptr_t), &d->start);
+    return member_offset("_thread_db_pthread_tid", 32, &d->tid) &&
+           member_offset("_thread_db_pthread_start_routine", 8 * sizeof(uintptr_t), &d->start);
 }
 
-/* What the thread has started with, if its descriptor is in these bytes, or 0. */
+/* The thread's start routine if its descriptor is in these bytes, or 0. */
 static uintptr_t start_in(const struct mappings *all, const struct descriptor *d,
                           const unsigned char *bytes, size_t size, int32_t tid)
 {
@@ -168,7 +161,8 @@ static uintptr_t start_in(const struct mappings *all, const struct descriptor *d
     return 0;
 }
 
-/* The thread may end meanwhile, and its stack go: reading that must not be a fault. */
+/* Reads through /proc/self/mem: if the thread ends meanwhile, its stack goes, and reading it must
+ * not fault. */
 static uintptr_t start_of(const struct mappings *all, const struct descriptor *d, int memory,
                           int32_t tid)
 {
@@ -180,7 +174,7 @@ static uintptr_t start_of(const struct mappings *all, const struct descriptor *d
     for (; from < end && !start; from += PIECE) {
         const size_t left = end - from, size = left < sizeof bytes ? left : sizeof bytes;
 
-        /* The last piece may be shorter than what a descriptor may have at most. */
+        /* The last piece may be shorter than DESCRIPTOR_MAX. */
         memset(bytes, 0, sizeof bytes);
         if (pread(memory, bytes, size, (off_t)from) != (ssize_t)size)
             return 0;
@@ -189,7 +183,7 @@ static uintptr_t start_of(const struct mappings *all, const struct descriptor *d
     return start;
 }
 
-/* One that runs is looked at again: if it goes on, it counts as none of the context's. */
+/* A thread that runs is looked at again.  If it runs on, it does not count as the context's. */
 static uintptr_t start_in_time(const struct mappings *all, const struct descriptor *d, int memory,
                                int32_t tid)
 {
@@ -200,8 +194,8 @@ static uintptr_t start_in_time(const struct mappings *all, const struct descript
     return start_of(all, d, memory, tid);
 }
 
-/* Not one that is known to be the context's or the program's. */
-static bool may_be_one(int32_t tid)
+/* Excludes the threads that are known to be a context's, and the program's first and this one. */
+static bool is_candidate(int32_t tid)
 {
     return tid > 0 && tid != getpid() && tid != syscall(SYS_gettid) &&
            !exti__ctx_thread_is_known(tid);
@@ -219,20 +213,20 @@ static size_t report_threads(const struct exti_ctx *ctx, const struct mappings *
         struct exti_error finding = {0};
         uintptr_t start;
 
-        if (!may_be_one(tid))
+        if (!is_candidate(tid))
             continue;
         start = start_in_time(all, d, memory, tid);
         if (!start || !mapping_of(all, start)->own)
             continue;
-        exti__ctx_thread_describe(ctx, tid, start, &finding);
+        exti__thread_describe(ctx, tid, start, &finding);
         report(user, &finding);
         n++;
     }
     return n;
 }
 
-/* A process that has no descriptors left, or was another user's, cannot look: any thread may be one then.
- * `tasks`: NULL if not even they can be told. */
+/* A process that has no descriptors left, or has changed its user, cannot read /proc: then any
+ * thread may be one.  `tasks` is NULL if not even the threads can be listed. */
 static size_t report_blindness(const struct exti_ctx *ctx, DIR *tasks, int error,
                                exti_report_fn report, void *user)
 {
@@ -241,11 +235,11 @@ static size_t report_blindness(const struct exti_ctx *ctx, DIR *tasks, int error
     bool any = !tasks;
 
     while (!any && (e = readdir(tasks)))
-        any = may_be_one((int32_t)strtol(e->d_name, NULL, 10));
+        any = is_candidate((int32_t)strtol(e->d_name, NULL, 10));
     if (!any)
         return 0;
     exti__fail(&finding, EXTI_E_BUSY, EXTI_NO_OFFSET,
-               "whether a thread that an initialiser has started still runs cannot be told: %s",
+               "cannot tell whether a thread that an initialiser has started still runs: %s",
                strerror(error));
     exti__error_file(&finding, ctx->api->copy);
     report(user, &finding);
@@ -265,7 +259,7 @@ size_t exti__initialiser_threads_report(const struct exti_ctx *ctx, exti_report_
         return 0;
     tasks = opendir("/proc/self/task");
     memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-    if (!tasks || memory < 0 || !read_mappings(&all, exti_ctx_dir(ctx)))
+    if (!tasks || memory < 0 || !read_mappings(&all, exti__ctx_dir(ctx)))
         error = errno;
     n = error ? report_blindness(ctx, tasks, error, report, user)
               : report_threads(ctx, &all, &d, memory, tasks, report, user);
@@ -277,7 +271,7 @@ size_t exti__initialiser_threads_report(const struct exti_ctx *ctx, exti_report_
     return n;
 }
 #else
-/* musl unmaps nothing. */
+/* musl never unmaps a library. */
 size_t exti__initialiser_threads_report(const struct exti_ctx *ctx, exti_report_fn report,
                                         void *user)
 {

@@ -1,4 +1,3 @@
-/* The process's table of copies that outlive their modules. */
 #include "loader/track/lingering.h"
 
 #include <pthread.h>
@@ -8,105 +7,96 @@
 #include "base/mem.h"
 #include "loader/track/module.h"
 
-struct ghost {
-    const struct exti_ctx *ctx; /* NULL: it is freed */
+struct lingering {
+    const struct exti_ctx *ctx; /* NULL once that is freed */
     uintptr_t lo, hi;
-    uint64_t seen;        /* the last sweep that is known to have begun before it was unmapped */
-    const char *original; /* behind the copy's path */
+    uint64_t seen;        /* the last sweep that began while it was mapped, as far as is known */
+    const char *original; /* in `copy`, behind the copy's path */
     char copy[];
 };
 
-/* Never held while the system's loader is asked for anything: it calls back with locks of its own. */
+/* Guards the table.  Taken with no lock of the library held but the system's loader's; none is
+ * taken under it, and the system's loader is asked for nothing: it calls back with its own locks
+ * held. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct ghost **ghosts; /* by ascending address; none overlap, as what is mapped does not */
+static struct lingering **table; /* owned; by ascending address, without overlap */
 static size_t count, cap;
-static uint64_t sweeps; /* that have begun */
+static uint64_t sweeps; /* begun so far */
 
 /* ---- fork ---- */
 
-static void lock_for_fork(void)
+static void lock_lingering(void)
 {
     pthread_mutex_lock(&lock);
 }
 
-static void unlock_after_fork(void)
+static void unlock_lingering(void)
 {
     pthread_mutex_unlock(&lock);
 }
 
 int exti__lingering_survive_forks(void)
 {
-    return pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork);
+    return pthread_atfork(lock_lingering, unlock_lingering, unlock_lingering);
 }
 
 /* ---- the table; the lock is held ---- */
 
-/* How many begin at or below `address`. */
-static size_t position(uintptr_t address)
+static uintptr_t lingering_start(const void *item)
 {
-    size_t lo = 0, hi = count;
-
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (ghosts[mid]->lo <= address)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
+    return (*(struct lingering *const *)item)->lo;
 }
 
-static struct ghost *find(uintptr_t address, const char *path)
+static size_t count_lingering_up_to(uintptr_t address)
 {
-    const size_t at = position(address);
+    return exti__count_up_to(table, count, sizeof *table, lingering_start, address);
+}
 
-    return at && address < ghosts[at - 1]->hi && strcmp(ghosts[at - 1]->copy, path) == 0
-               ? ghosts[at - 1]
+static struct lingering *find_lingering(uintptr_t address, const char *path)
+{
+    const size_t at = count_lingering_up_to(address);
+
+    return at && address < table[at - 1]->hi && strcmp(table[at - 1]->copy, path) == 0
+               ? table[at - 1]
                : NULL;
 }
 
-static void remove_some(size_t from, size_t to)
+static void remove_items(size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++)
-        exti__free(ghosts[i]);
+        exti__free(table[i]);
     if (to > from)
-        memmove(&ghosts[from], &ghosts[to], (count - to) * sizeof *ghosts);
+        memmove(&table[from], &table[to], (count - to) * sizeof *table);
     count -= to - from;
     if (!count) {
-        exti__free(ghosts);
-        ghosts = NULL;
+        exti__free(table);
+        table = NULL;
         cap = 0;
     }
 }
 
-static void bury(uintptr_t lo, uintptr_t hi)
+static void remove_range(uintptr_t lo, uintptr_t hi)
 {
-    size_t from = position(lo), to;
+    size_t from = count_lingering_up_to(lo), to;
 
-    if (from && lo < ghosts[from - 1]->hi)
+    if (from && lo < table[from - 1]->hi)
         from--;
-    for (to = from; to < count && ghosts[to]->lo < hi; to++)
+    for (to = from; to < count && table[to]->lo < hi; to++)
         ;
-    remove_some(from, to);
+    remove_items(from, to);
 }
 
-static bool insert(struct ghost *g)
+static bool insert_lingering(struct lingering *l)
 {
+    struct lingering **p = exti__array_room(table, count, &cap, sizeof *table);
     size_t at;
 
-    if (count == cap) {
-        size_t more = cap ? cap * 2 : 64;
-        struct ghost **p = exti__realloc_array(ghosts, more, sizeof *p);
-
-        if (!p)
-            return false;
-        ghosts = p;
-        cap = more;
-    }
-    at = position(g->lo);
-    memmove(&ghosts[at + 1], &ghosts[at], (count - at) * sizeof *ghosts);
-    ghosts[at] = g;
+    if (!p)
+        return false;
+    table = p;
+    at = count_lingering_up_to(l->lo);
+    memmove(&table[at + 1], &table[at], (count - at) * sizeof *table);
+    table[at] = l;
     count++;
     return true;
 }
@@ -116,27 +106,27 @@ static bool insert(struct ghost *g)
 void exti__lingering_add(const struct exti_module *m)
 {
     const size_t copy_size = strlen(m->copy) + 1, original_size = strlen(m->original) + 1;
-    struct ghost *g = exti__alloc(sizeof *g + copy_size + original_size);
+    struct lingering *l = exti__alloc(sizeof *l + copy_size + original_size);
     bool ok;
 
-    if (!g)
+    if (!l)
         return;
-    *g = (struct ghost){.ctx = m->ctx, .lo = m->layout.lo, .hi = m->layout.hi};
-    memcpy(g->copy, m->copy, copy_size);
-    g->original = memcpy(g->copy + copy_size, m->original, original_size);
+    *l = (struct lingering){.ctx = m->ctx, .lo = m->layout.lo, .hi = m->layout.hi};
+    memcpy(l->copy, m->copy, copy_size);
+    l->original = memcpy(l->copy + copy_size, m->original, original_size);
     pthread_mutex_lock(&lock);
-    bury(g->lo, g->hi);
-    g->seen = sweeps;
-    ok = insert(g);
+    remove_range(l->lo, l->hi);
+    l->seen = sweeps;
+    ok = insert_lingering(l);
     pthread_mutex_unlock(&lock);
     if (!ok)
-        exti__free(g);
+        exti__free(l);
 }
 
 void exti__lingering_forget_range(const struct exti_layout *layout)
 {
     pthread_mutex_lock(&lock);
-    bury(layout->lo, layout->hi);
+    remove_range(layout->lo, layout->hi);
     pthread_mutex_unlock(&lock);
 }
 
@@ -144,27 +134,27 @@ void exti__lingering_forget_ctx(const struct exti_ctx *ctx)
 {
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < count; i++)
-        if (ghosts[i]->ctx == ctx)
-            ghosts[i]->ctx = NULL;
+        if (table[i]->ctx == ctx)
+            table[i]->ctx = NULL;
     pthread_mutex_unlock(&lock);
 }
 
-static int mark(void *user, const struct exti_loaded *lib, const struct exti_layout *layout)
+static int mark_seen(void *user, const struct exti_loaded *lib, const struct exti_layout *layout)
 {
     const uint64_t *sweep = user;
-    struct ghost *g;
+    struct lingering *l;
 
     (void)layout;
     pthread_mutex_lock(&lock);
-    g = find(lib->inside, lib->path);
-    if (g && g->seen < *sweep)
-        g->seen = *sweep;
+    l = find_lingering(lib->inside, lib->path);
+    if (l && l->seen < *sweep)
+        l->seen = *sweep;
     pthread_mutex_unlock(&lock);
     return 0;
 }
 
-/* Others may sweep meanwhile, and what is unloaded meanwhile may have been seen: then whoever unloads it
- * sweeps afterwards. */
+/* Other threads may sweep meanwhile.  A library that is unloaded after it was seen is found by the
+ * next sweep: whoever unloads it sweeps afterwards. */
 void exti__lingering_sweep(void)
 {
     uint64_t sweep = 0;
@@ -175,47 +165,47 @@ void exti__lingering_sweep(void)
     pthread_mutex_unlock(&lock);
     if (!sweep)
         return;
-    exti__loaded_each(mark, &sweep);
+    exti__loaded_each(mark_seen, &sweep);
     pthread_mutex_lock(&lock);
     for (size_t i = count; i--;)
-        if (ghosts[i]->seen < sweep)
-            remove_some(i, i + 1);
+        if (table[i]->seen < sweep)
+            remove_items(i, i + 1);
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 bool exti__lingering_is_others(const struct exti_ctx *ctx, uintptr_t address, const char *path)
 {
-    const struct ghost *g;
+    const struct lingering *l;
     bool is;
 
     pthread_mutex_lock(&lock);
-    g = find(address, path);
-    is = g && g->ctx != ctx;
+    l = find_lingering(address, path);
+    is = l && l->ctx != ctx;
     pthread_mutex_unlock(&lock);
     return is;
 }
 
-static bool look_up(const char *copy, char *out, size_t size)
+static bool find_original(const char *copy, char *out, size_t size)
 {
     bool found = false;
 
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < count && !found; i++) {
-        found = strcmp(ghosts[i]->copy, copy) == 0;
+        found = strcmp(table[i]->copy, copy) == 0;
         if (found)
-            snprintf(out, size, "%s", ghosts[i]->original);
+            snprintf(out, size, "%s", table[i]->original);
     }
     pthread_mutex_unlock(&lock);
     return found;
 }
 
-/* What held it may have let go of it since, and another file may lie at the path. */
+/* The copy may have been unmapped since the last sweep, and another file may have its path. */
 bool exti__lingering_original(const char *copy, char *out, size_t size)
 {
-    if (!look_up(copy, out, size))
+    if (!find_original(copy, out, size))
         return false;
     exti__lingering_sweep();
-    return look_up(copy, out, size);
+    return find_original(copy, out, size);
 }

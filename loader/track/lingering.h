@@ -1,6 +1,6 @@
-/* Copies that are no module of an open context any more but are still mapped: a thread lives in them, or
- * something holds them.  Later contexts are to take them for what they are, another's.  They are known as
- * long as they are mapped.  ELF systems. */
+/* Copies that belong to no module of an open context any more but are still mapped, because a
+ * thread runs in them or something holds a handle.  Later contexts must take them for another
+ * context's.  Each is known for as long as it is mapped.  ELF systems.  Any thread. */
 #ifndef LOADER_TRACK_LINGERING_H
 #define LOADER_TRACK_LINGERING_H
 
@@ -14,27 +14,27 @@ struct exti_module;
 
 #if !defined(__APPLE__) && !defined(_WIN32)
 
-/* Before anything else; 0 or an errno value. */
+/* Installs the fork handlers; 0 or an errno value. */
 int exti__lingering_survive_forks(void);
 
-/* From here on the module is one, until exti__lingering_sweep finds it unmapped.  Without memory it is not
- * known. */
+/* The module lingers from here on, until exti__lingering_sweep finds it unmapped.  Without memory
+ * it is not recorded. */
 void exti__lingering_add(const struct exti_module *m);
 
-/* A module lies there now. */
+/* Forgets lingering modules in this range: a new module occupies it. */
 void exti__lingering_forget_range(const struct exti_layout *layout);
 
-/* Forgets those that are not mapped any more.  No lock is held. */
+/* Forgets modules that are not mapped any more.  To be called with no lock of the library held. */
 void exti__lingering_sweep(void);
 
-/* Whether what is mapped at `address` from `path` is one, and not of this context. */
+/* Whether the file `path`, mapped at `address`, is a lingering module of another context. */
 bool exti__lingering_is_others(const struct exti_ctx *ctx, uintptr_t address, const char *path);
 
-/* The original of the one that is mapped from this path, which need not be there any more.  What `out` holds
- * matters only where there is one. */
+/* Writes the original of the lingering copy `copy` into `out`; the file itself may be gone.  If
+ * there is none the contents of `out` are unspecified. */
 bool exti__lingering_original(const char *copy, char *out, size_t size);
 
-/* The context is about to be freed: its ghosts are nobody's. */
+/* To be called before the context is freed: its lingering modules become nobody's. */
 void exti__lingering_forget_ctx(const struct exti_ctx *ctx);
 
 #else

@@ -1,4 +1,5 @@
-/* What is still mapped of a context after it was closed, and what holds it there. */
+/* Finds what is still mapped of a context after its modules were closed, and what keeps it
+ * mapped. */
 #include "loader/track/still_mapped.h"
 
 #include <stdio.h>
@@ -7,29 +8,22 @@
 #include "base/error.h"
 #include "base/os/fs.h"
 #include "loader/process/linkmap.h"
-#include "loader/store/copy_names.h"
+#include "loader/track/context.h"
 #include "loader/track/context_threads.h"
 
-/* Looks for the nth library that lies in the folder; then at all others for one that refers to it. */
-struct search {
+/* Looks for the nth library in the folder `dir`, then for another that refers to it. */
+struct mapped_search {
     const char *dir;
     size_t n;
     bool found;
     struct exti_loaded lib;
     struct exti_layout layout;
-    char path[EXTI_PATH_MAX];      /* of what was found */
-    char holder[200], symbol[100]; /* the symbol is "" where the holder names it as needed */
+    char path[EXTI_PATH_MAX];      /* of the library that was found */
+    char holder[200], symbol[100]; /* the symbol is "" if the holder names the library as needed */
     const struct exti_loaded *other;
 };
 
-static bool lies_in(const char *path, const char *dir)
-{
-    size_t n = strlen(dir);
-
-    return strncmp(path, dir, n) == 0 && path[n] == '/';
-}
-
-static void name_holder(struct search *s, const char *symbol)
+static void name_holder(struct mapped_search *s, const char *symbol)
 {
     const char *path = s->other->path;
 
@@ -37,9 +31,9 @@ static void name_holder(struct search *s, const char *symbol)
     snprintf(s->symbol, sizeof s->symbol, "%s", symbol);
 }
 
-static int refers(void *user, const struct exti_reference *ref)
+static int reference_into_found(void *user, const struct exti_reference *ref)
 {
-    struct search *s = user;
+    struct mapped_search *s = user;
 
     if (ref->kind != EXTI_REF_ADDRESS || *ref->slot < s->layout.lo || *ref->slot >= s->layout.hi)
         return 0;
@@ -50,7 +44,7 @@ static int refers(void *user, const struct exti_reference *ref)
 static int look_for_holder(void *user, const struct exti_loaded *lib,
                            const struct exti_layout *layout)
 {
-    struct search *s = user;
+    struct mapped_search *s = user;
     const char *needed;
 
     (void)layout;
@@ -62,31 +56,31 @@ static int look_for_holder(void *user, const struct exti_loaded *lib,
             name_holder(s, "");
             return 1;
         }
-    exti__loaded_references(lib, refers, s, NULL);
+    exti__loaded_references(lib, reference_into_found, s, NULL);
     return s->holder[0] != 0;
 }
 
 static int look_for_file(void *user, const struct exti_loaded *lib,
                          const struct exti_layout *layout)
 {
-    struct search *s = user;
+    struct mapped_search *s = user;
 
-    if (!lies_in(lib->path, s->dir) || s->n-- > 0)
+    if (!exti__path_is_below(lib->path, s->dir) || s->n-- > 0)
         return 0;
     s->found = true;
     s->lib = *lib;
     s->layout = *layout;
     snprintf(s->path, sizeof s->path, "%s", lib->path);
-    /* While this one cannot go away. */
+    /* From here, while the library cannot be unloaded. */
     exti__loaded_each(look_for_holder, s);
     return 1;
 }
 
-static void explain(const struct search *s, bool objects, struct exti_error *finding)
+static void describe_holder(const struct mapped_search *s, bool objects, struct exti_error *finding)
 {
     const char *text = objects ? "is still mapped: a living thread has C++ thread-local objects of "
-                                 "this or another file to destroy"
-                               : "is still mapped: some handle of it is open";
+                                 "this or another file"
+                               : "is still mapped: a handle of it is open";
 
 #ifndef __GLIBC__
     text = "is still mapped: this C library unmaps nothing";
@@ -107,13 +101,13 @@ size_t exti__still_mapped_report(const struct exti_ctx *ctx, exti_report_fn repo
     size_t n;
 
     for (n = 0;; n++) {
-        struct search s = {.dir = exti_ctx_dir(ctx), .n = n};
+        struct mapped_search s = {.dir = exti__ctx_dir(ctx), .n = n};
         struct exti_error finding = {0};
 
         exti__loaded_each(look_for_file, &s);
         if (!s.found)
             return n;
-        explain(&s, objects, &finding);
+        describe_holder(&s, objects, &finding);
         report(user, &finding);
     }
 }

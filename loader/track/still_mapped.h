@@ -10,7 +10,7 @@ struct exti_ctx;
 
 #if !defined(__APPLE__) && !defined(_WIN32)
 
-/* Describes each file in the context's directory that is mapped, and what holds it there, to `report`,
+/* Describes each mapped file of the context's directory, and what keeps it mapped, to `report`,
  * whose result does not matter, and counts them. */
 size_t exti__still_mapped_report(const struct exti_ctx *ctx, exti_report_fn report, void *user);
 

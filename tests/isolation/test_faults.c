@@ -124,7 +124,7 @@ ISO_CASE(a_copy_that_cannot_be_repointed_is_not_loaded)
     ctx = iso_open("x");
     for (int after = 0; after < 2; after++) {
         arm(MPROTECT, after, EACCES);
-        wants_to_fail(ctx, toy("ext_dl.so"), EXTI_E_IO, "cannot re-point its loader calls");
+        wants_to_fail(ctx, toy("ext_dl.so"), EXTI_E_IO, "cannot redirect its calls");
     }
     want_int(call_int(iso_load(ctx, toy("ext_dl.so")), "dl_next"), 1);
     iso_prove_clean(ctx, 2);

@@ -99,7 +99,7 @@ ISO_CASE(a_refused_api_library_can_be_had_later)
     opts.user = &refuse;
     ctx = iso_open_opts(&opts);
     want_exti(exti_api(ctx, &m, &err), EXTI_E_HOOK, &err);
-    want_text(err.message, "after_load refused it");
+    want_text(err.message, "after_load hook refused it");
     want_exti(exti_load(ctx, toy("ext_a.so"), &m, &err), EXTI_E_HOOK, &err);
     want(!m);
     refuse = false;

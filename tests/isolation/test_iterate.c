@@ -7,7 +7,7 @@
 #include <link.h>
 #include <pthread.h>
 
-#include "loader/track/module.h"
+#include "loader/track/address_map.h"
 #include "tests/isolation/build.h"
 
 typedef int (*visitor)(struct dl_phdr_info *info, size_t size, void *data);

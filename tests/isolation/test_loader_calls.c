@@ -226,7 +226,7 @@ ISO_CASE_EACH(what_the_context_refuses_is_told_once)
     open = (void *(*)(const char *, int))iso_sym(m, "dl_open");
     error = (const char *(*)(void))iso_sym(m, "dl_error");
     want(!open(toy("ext_b.so"), RTLD_NOW));
-    want_text(error(), "ext_b.so: before_load refused it");
+    want_text(error(), "ext_b.so: the before_load hook refused it");
     want(!error());
     want(!open(toy("ext_b.so"), RTLD_NOW));
     want(open(toy("ext_a.so"), RTLD_NOW)); /* forgets it */

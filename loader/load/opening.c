@@ -1,108 +1,34 @@
-/* Opening copies together with those that they drag in. */
-#include "loader/track/module.h"
+#include "loader/load/opening.h"
 
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "loader/image/install_name.h"
+#include "base/os/fs.h"
 #include "loader/load/interposed.h"
+#include "loader/load/patch_slots.h"
+#include "loader/load/prove.h"
+#include "loader/load/quirk_redirects.h"
+#include "loader/load/shared_libraries.h"
+#include "loader/load/static_tls.h"
+#include "loader/load/unload.h"
 #include "loader/process/dl.h"
-#include "loader/store/edits.h"
-#include "loader/track/context_threads.h"
+#include "loader/track/address_map.h"
+#include "loader/track/context_keys.h"
 
-/* ---- what is shared ---- */
-
-static int open_soname(const char *original, const struct exti_image *im, const char *name,
-                       void **handle, struct exti_error *err)
+static int hook_failed(struct exti_error *err, const char *hook, const char *original)
 {
-    char *origin = exti__strdup(original), *slash = origin ? exti__path_last_slash(origin) : NULL;
+    int rc = exti__fail(err, EXTI_E_HOOK, EXTI_NO_OFFSET, "the %s hook refused it", hook);
 
-    if (!origin)
-        return exti__fail_nomem(err);
-    if (slash)
-        *slash = 0;
-    *handle =
-        exti__dl_open_shared(im->info.runpath ? im->info.runpath : im->info.rpath, origin, name);
-    exti__free(origin);
-    return 0;
-}
-
-/* dyld would look up @loader_path and @rpath for us, who call it, not for the original. */
-static int open_install_name(const char *original, const struct exti_image *im, const char *name,
-                             void **handle, struct exti_error *err)
-{
-    *handle = NULL;
-    for (size_t i = 0; i < exti__install_name_tries(im, name) && !*handle; i++) {
-        char *path;
-        int rc = exti__install_name_file(original, im, name, i, &path, err);
-
-        if (rc)
-            return rc;
-        if (path)
-            *handle = exti__dl_open_shared(NULL, "", path);
-        exti__free(path);
-    }
-    return 0;
-}
-
-/* Those that the file itself names, where nothing says which file each is. */
-static int open_named(const struct exti_ctx *ctx, const char *original, const struct exti_image *im,
-                      void ***handles, struct exti_error *err)
-{
-    bool macho = im->format == EXTI_FORMAT_MACHO;
-    size_t n = 0;
-    int rc = 0;
-
-    *handles = exti__calloc(im->info.needed_count + 1, sizeof **handles);
-    if (!*handles)
-        return exti__fail_nomem(err);
-    for (size_t i = 0; i < im->info.needed_count && !rc; i++) {
-        const char *name = im->needed[i].name;
-
-        if (exti__edits_is_api(&ctx->store.manifest, name))
-            continue;
-        rc = macho ? open_install_name(original, im, name, &(*handles)[n], err)
-                   : open_soname(original, im, name, &(*handles)[n], err);
-        n += (*handles)[n] != NULL;
-    }
+    exti__error_file(err, original);
     return rc;
-}
-
-/* Opens, each by itself, the libraries that a copy shares with the rest of the process.  Opened as its
- * dependencies they would bind their weak symbols to the copy's first: the first C++ module would
- * capture libstdc++ for its context, and could never be unloaded; and dyld hides none of what it opens as
- * a dependency.  One that does not open alone, as it has its symbols from others, opens with the copy. */
-static int open_shared(const struct exti_ctx *ctx, const char *original,
-                       const struct exti_image *im, const struct exti_dependency_set *set,
-                       void ***handles, struct exti_error *err)
-{
-    size_t n = 0;
-
-    if (ctx->store.manifest.policy.closure == EXTI_CLOSURE_NONE)
-        return open_named(ctx, original, im, handles, err);
-    *handles = exti__calloc(set->shared_count + 1, sizeof **handles);
-    if (!*handles)
-        return exti__fail_nomem(err);
-    for (size_t i = 0; i < set->shared_count; i++) {
-        (*handles)[n] = exti__dl_open_shared(NULL, "", set->shared[i]);
-        n += (*handles)[n] != NULL;
-    }
-    return 0;
-}
-
-static void close_shared(void **handles)
-{
-    for (size_t i = 0; handles && handles[i]; i++)
-        exti__dl_close(handles[i], NULL);
-    exti__free(handles);
 }
 
 /* ---- adoption ---- */
 
-/* Whether the file the loader gave us is the one we asked for: it answers by name, so a context of
- * the same name in another directory would be taken for this one. */
-static int check_identity(const struct exti_module *m, struct exti_error *err)
+/* The loader identifies libraries by SONAME, so it would give us the copy of a context of the same
+ * name in another directory. */
+static int check_is_own_copy(const struct exti_module *m, struct exti_error *err)
 {
     char path[EXTI_PATH_MAX];
     int rc;
@@ -111,20 +37,20 @@ static int check_identity(const struct exti_module *m, struct exti_error *err)
         return 0;
     exti__loaded_path(&m->lib, path, sizeof path);
     rc = exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
-                    "the loader gave %s instead; two contexts of one process cannot share the "
-                    "name '%s'",
-                    path, m->ctx->store.manifest.name);
+                    "the loader gave %s instead: another context of this process has the name '%s' "
+                    "too; give each its own name",
+                    path, exti__ctx_name(m->ctx));
     exti__error_file(err, m->copy);
     return rc;
 }
 
-/* Makes an opened copy known by its addresses. */
+/* Adds an opened copy to the address map. */
 static int enrol(struct exti_module *m, struct exti_error *err)
 {
     int rc = exti__loaded_from_handle(m->handle, &m->lib, err);
 
     if (!rc)
-        rc = check_identity(m, err);
+        rc = check_is_own_copy(m, err);
     if (rc)
         return rc;
     m->layout = exti__loaded_layout(&m->lib);
@@ -132,16 +58,17 @@ static int enrol(struct exti_module *m, struct exti_error *err)
     if (rc)
         return rc;
     m->enrolled = true;
-    /* Copies name the API library, and the loader would give them the twin's. */
+    /* The loader would give this context's copies the other context's API library: they name it. */
     if (!m->ctx->api && exti__address_map_has_namesake(m))
         return exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
-                          "another context of this process has the name '%s' too",
-                          m->ctx->store.manifest.name);
+                          "another context of this process has the name '%s' too; give each its "
+                          "own name",
+                          exti__ctx_name(m->ctx));
     return 0;
 }
 
-/* Proves its references and re-points those to the loader. */
-static int adopt(struct exti_module *m, const struct exti_loaded *api, struct exti_error *err)
+/* Proves the copy's references and re-points those that are to lead elsewhere. */
+static int adopt_copy(struct exti_module *m, const struct exti_loaded *api, struct exti_error *err)
 {
     int rc = exti__prove_module(m, api, err);
 
@@ -174,8 +101,8 @@ struct exti_module *exti__module_find(struct exti_ctx *ctx, const char *source)
     return m;
 }
 
-/* Modules that are not on the context's list. */
-static void discard(struct exti_module *list)
+/* Unloads modules that never came to the context's list. */
+static void discard_modules(struct exti_module *list)
 {
     for (struct exti_module *m = list; m; m = m->older)
         if (m->enrolled)
@@ -195,6 +122,7 @@ static int open_copy(struct exti_ctx *ctx, const struct exti_dependency *d,
     m->needed = exti__calloc(d->need_count + 1, sizeof *m->needed);
     rc = m->needed ? exti__dl_open(d->copy, &m->handle, err) : exti__fail_nomem(err);
     if (rc) {
+        exti__static_tls_advise(d->copy, err);
         exti__error_file(err, d->source);
         exti__free(m->needed);
         exti__free(m);
@@ -204,7 +132,8 @@ static int open_copy(struct exti_ctx *ctx, const struct exti_dependency *d,
     return 0;
 }
 
-/* Each copy after what it needs, but for circles: a walk that goes down first, without recursion. */
+/* Orders the copies so that each comes after those that it needs, circles aside: a depth-first
+ * walk, without recursion. */
 static void put_in_order(struct exti_opening *o, size_t *path)
 {
     size_t depth = 0;
@@ -226,8 +155,9 @@ static void put_in_order(struct exti_opening *o, size_t *path)
     }
 }
 
-static int prepare(struct exti_ctx *ctx, const char *source, struct exti_opening *o,
-                   struct exti_error *err)
+/* Finds out what the opening consists of, and which of it is loaded already. */
+static int prepare_opening(struct exti_ctx *ctx, const char *source, struct exti_opening *o,
+                           struct exti_error *err)
 {
     size_t *path;
     int rc = exti__store_dependencies(&ctx->store, source, &o->set, err);
@@ -244,30 +174,36 @@ static int prepare(struct exti_ctx *ctx, const char *source, struct exti_opening
     exti__free(path);
     for (size_t i = 0; i < o->ordered; i++)
         o->places[i].m = exti__module_find(ctx, o->set.copies[i].source);
-    return rc ? rc : exti__interposed_make_symbolic(ctx, o, err);
+    /* The first copy was looked at when it was made. */
+    for (size_t i = 1; i < o->set.count && !rc; i++)
+        if (!o->places[i].m && !o->set.copies[i].symbolic)
+            rc = exti__interposed_make_symbolic(ctx, o->set.copies[i].source, err);
+    return rc;
 }
 
-static int ask_hook(struct exti_ctx *ctx, const struct exti_opening *o, struct exti_error *err)
+static int ask_before_load(struct exti_ctx *ctx, const struct exti_opening *o,
+                           struct exti_error *err)
 {
     for (size_t i = 0; i < o->ordered; i++) {
         const struct exti_dependency *d = &o->set.copies[o->order[i]];
 
         if (!o->places[o->order[i]].m &&
             ctx->hooks.before_load(ctx->user, ctx, d->source, d->copy) < 0)
-            return exti__hook_failed(err, "before_load", d->source);
+            return hook_failed(err, "before_load", d->source);
     }
     return 0;
 }
 
-/* dyld hides what is opened by itself, and nothing that it opens for another: so what is needed is opened
- * first there, but for what has its symbols from those that need it. */
+/* dyld hides what dlopen opens, but not what it opens as a dependency.  So there each copy is
+ * opened before those that need it; if that fails because it expects symbols from them, it is
+ * opened with them. */
 #ifdef __APPLE__
 #define NEEDS_FIRST true
 #else
 #define NEEDS_FIRST false
 #endif
 
-/* One that the first copy loads without need not open. */
+/* A copy that the first one loads without need not open. */
 static int open_place(struct exti_ctx *ctx, struct exti_opening *o, size_t at,
                       struct exti_error *err)
 {
@@ -281,7 +217,7 @@ static int open_place(struct exti_ctx *ctx, struct exti_opening *o, size_t at,
     rc = open_copy(ctx, d, &s->m, &why);
     s->fresh = !rc;
     if (rc == EXTI_E_LOAD && d->optional) {
-        exti__ctx_log(ctx, EXTI_LOG_DEBUG, "does not open, and need not: %s: %s", d->source,
+        exti__ctx_log(ctx, EXTI_LOG_DEBUG, "skipped %s, which is optional: %s", d->source,
                       why.message);
         return 0;
     }
@@ -290,8 +226,8 @@ static int open_place(struct exti_ctx *ctx, struct exti_opening *o, size_t at,
     return rc;
 }
 
-/* The system's loader opens the first copy and what it needs; the others are only asked for. */
-static int open_all(struct exti_ctx *ctx, struct exti_opening *o, struct exti_error *err)
+/* Opening the first copy makes the system's loader open all; the others only need a handle each. */
+static int open_copies(struct exti_ctx *ctx, struct exti_opening *o, struct exti_error *err)
 {
     const struct exti_loaded *api;
     int rc = 0;
@@ -307,13 +243,14 @@ static int open_all(struct exti_ctx *ctx, struct exti_opening *o, struct exti_er
         return rc;
     api = ctx->api ? &ctx->api->lib : &o->places[0].m->lib;
     for (size_t i = 0; i < o->set.count && !rc; i++)
-        if (o->places[i].fresh && (rc = adopt(o->places[i].m, api, err)))
+        if (o->places[i].fresh && (rc = adopt_copy(o->places[i].m, api, err)))
             exti__error_file(err, o->set.copies[i].source);
     return rc;
 }
 
-/* Puts a new module on the context's list, unless another thread was first: then that one is meant. */
-static void publish(struct exti_ctx *ctx, struct exti_place *s)
+/* Puts a new module on the context's list, or takes the one that another thread has put there
+ * first. */
+static void publish_module(struct exti_ctx *ctx, struct exti_place *s)
 {
     struct exti_module *m = s->m, *first;
 
@@ -328,13 +265,13 @@ static void publish(struct exti_ctx *ctx, struct exti_place *s)
     }
     pthread_mutex_unlock(&ctx->lock);
     if (first) {
-        discard(m);
+        discard_modules(m);
         s->m = first;
         s->fresh = false;
     }
 }
 
-/* Users hold references to what they need. */
+/* Gives a new module its references to those that it needs. */
 static void link_needs(struct exti_ctx *ctx, struct exti_opening *o, size_t at)
 {
     const struct exti_dependency *d = &o->set.copies[at];
@@ -352,8 +289,8 @@ static void link_needs(struct exti_ctx *ctx, struct exti_opening *o, size_t at)
     pthread_mutex_unlock(&ctx->lock);
 }
 
-/* What has not come to be published. */
-static void undo(struct exti_opening *o)
+/* Closes the copies that have not been published. */
+static void undo_opening(struct exti_opening *o)
 {
     struct exti_module *list = NULL;
 
@@ -365,40 +302,11 @@ static void undo(struct exti_opening *o)
         o->places[i].m = NULL;
     }
     if (list)
-        discard(list);
+        discard_modules(list);
 }
 
-int exti__open_with_dependencies(struct exti_ctx *ctx, const char *source,
-                                 const struct exti_image *im, struct exti_opening *o,
-                                 struct exti_error *err)
-{
-    void **shared = NULL;
-    int rc;
-
-    *o = (struct exti_opening){0};
-    rc = prepare(ctx, source, o, err);
-    if (!rc && ctx->hooks.before_load)
-        rc = ask_hook(ctx, o, err);
-    if (!rc)
-        rc = open_shared(ctx, source, im, &o->set, &shared, err);
-    if (!rc)
-        rc = open_all(ctx, o, err);
-    close_shared(shared);
-    if (rc) {
-        undo(o);
-        exti__opening_end(o);
-        return rc;
-    }
-    for (size_t i = 0; i < o->ordered; i++)
-        if (o->places[o->order[i]].fresh)
-            publish(ctx, &o->places[o->order[i]]);
-    for (size_t i = 0; i < o->set.count; i++)
-        if (o->places[i].fresh)
-            link_needs(ctx, o, i);
-    return 0;
-}
-
-void exti__opening_end(struct exti_opening *o)
+/* Gives back the references that the opening has left, and frees it. */
+static void end_opening(struct exti_opening *o)
 {
     struct exti_module *list = NULL, **end = &list;
 
@@ -411,4 +319,56 @@ void exti__opening_end(struct exti_opening *o)
     exti__free(o->order);
     exti__dependencies_free(&o->set);
     *o = (struct exti_opening){0};
+}
+
+int exti__open_with_dependencies(struct exti_ctx *ctx, const char *source,
+                                 const struct exti_image *im, struct exti_opening *o,
+                                 struct exti_error *err)
+{
+    void **shared = NULL;
+    int rc;
+
+    *o = (struct exti_opening){0};
+    rc = prepare_opening(ctx, source, o, err);
+    if (!rc && ctx->hooks.before_load)
+        rc = ask_before_load(ctx, o, err);
+    if (!rc)
+        rc = exti__shared_open(ctx, source, im, &o->set, &shared, err);
+    if (!rc)
+        rc = open_copies(ctx, o, err);
+    exti__shared_close(shared);
+    if (rc) {
+        undo_opening(o);
+        end_opening(o);
+        return rc;
+    }
+    for (size_t i = 0; i < o->ordered; i++)
+        if (o->places[o->order[i]].fresh)
+            publish_module(ctx, &o->places[o->order[i]]);
+    for (size_t i = 0; i < o->set.count; i++)
+        if (o->places[i].fresh)
+            link_needs(ctx, o, i);
+    return 0;
+}
+
+int exti__opening_announce(struct exti_ctx *ctx, struct exti_opening *o, struct exti_module **out,
+                           struct exti_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < o->ordered && !rc; i++) {
+        struct exti_module *m = o->places[o->order[i]].m;
+
+        if (!o->places[o->order[i]].fresh)
+            continue;
+        exti__ctx_log(ctx, EXTI_LOG_DEBUG, "loaded %s from %s", m->original, m->copy);
+        if (ctx->hooks.after_load && ctx->hooks.after_load(ctx->user, ctx, m) < 0)
+            rc = hook_failed(err, "after_load", m->original);
+    }
+    if (!rc) {
+        *out = o->places[0].m;
+        o->places[0].m = NULL;
+    }
+    end_opening(o);
+    return rc;
 }

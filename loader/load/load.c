@@ -1,0 +1,120 @@
+#include "loader/load/load.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/format.h"
+#include "loader/load/opening.h"
+#include "loader/process/dl.h"
+#include "loader/store/store_queries.h"
+
+/* ---- the API library ---- */
+
+/* api_lock is held. */
+static int open_api(struct exti_ctx *ctx, struct exti_opening *o, struct exti_error *err)
+{
+    const char *copy, *source;
+    struct exti_image *im;
+    int rc = exti__store_api(&ctx->store, &copy, &source, err);
+
+    if (rc)
+        return rc;
+    if (exti__dl_is_open(copy)) {
+        rc = exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
+                        "is already loaded in this process; give each context its own directory");
+        exti__error_file(err, copy);
+        return rc;
+    }
+    rc = exti_inspect(source, &im, err);
+    if (rc)
+        return rc;
+    rc = exti__open_with_dependencies(ctx, source, im, o, err);
+    exti_image_free(im);
+    if (!rc)
+        ctx->api = o->places[0].m;
+    return rc;
+}
+
+int exti__api(struct exti_ctx *ctx, struct exti_module **out, struct exti_error *err)
+{
+    struct exti_opening o;
+    struct exti_module *api;
+    bool opened = false;
+    int rc = 0;
+
+    if (ctx->flags & EXTI_CTX_COPY_ONLY)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "the context was opened with EXTI_CTX_COPY_ONLY; it cannot load");
+    pthread_mutex_lock(&ctx->api_lock);
+    if (!ctx->api) {
+        rc = open_api(ctx, &o, err);
+        opened = !rc;
+    }
+    api = ctx->api;
+    pthread_mutex_unlock(&ctx->api_lock);
+    if (opened)
+        rc = exti__opening_announce(ctx, &o, &api, err);
+    if (!rc)
+        *out = api;
+    return rc;
+}
+
+/* ---- other modules ---- */
+
+static int load_source(struct exti_ctx *ctx, const char *source, const struct exti_image *im,
+                       struct exti_module **out, struct exti_error *err)
+{
+    struct exti_module *m = exti__module_find(ctx, source);
+    struct exti_opening o;
+    int rc;
+
+    if (m) {
+        *out = m;
+        return 0;
+    }
+    rc = exti__open_with_dependencies(ctx, source, im, &o, err);
+    return rc ? rc : exti__opening_announce(ctx, &o, out, err);
+}
+
+int exti__load(struct exti_ctx *ctx, const char *original, struct exti_module **out,
+               struct exti_error *err)
+{
+    const char *copy, *source;
+    struct exti_module *api;
+    struct exti_image *im;
+    int rc = exti__api(ctx, &api, err);
+
+    if (!rc)
+        rc = exti_inspect(original, &im, err);
+    if (rc)
+        return rc;
+    rc = exti__store_copy(&ctx->store, original, exti__store_is_interposed(&ctx->store, im), &copy,
+                          &source, err);
+    if (!rc && strcmp(original, source) != 0) {
+        /* A link to the source or a copy of it: the libraries that it needs may differ. */
+        exti_image_free(im);
+        im = NULL;
+        rc = exti_inspect(source, &im, err);
+    }
+    if (!rc)
+        rc = load_source(ctx, source, im, out, err);
+    exti_image_free(im);
+    return rc;
+}
+
+int exti__symbol(const struct exti_module *m, const char *name, void **out, struct exti_error *err)
+{
+    const char *private_name = exti__store_private_symbol(&m->ctx->store, name);
+    void *p = private_name ? exti__dl_symbol(m->handle, private_name) : NULL;
+    int rc;
+
+    if (!p)
+        p = exti__dl_symbol(m->handle, name);
+    if (p) {
+        *out = p;
+        return 0;
+    }
+    rc = exti__fail(err, EXTI_E_NOSYM, EXTI_NO_OFFSET, "no symbol %.200s", name);
+    exti__error_file(err, m->original);
+    return rc;
+}

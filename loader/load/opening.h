@@ -1,0 +1,40 @@
+/* One opening: a copy, and the copies that it drags in, become modules of a context together. */
+#ifndef LOADER_LOAD_OPENING_H
+#define LOADER_LOAD_OPENING_H
+
+#include "base/format.h"
+#include "loader/track/module.h"
+
+/* The place of one copy in an opening. */
+struct exti_place {
+    struct exti_module *m; /* with a reference of the opening's; NULL: not open */
+    bool fresh;            /* new to the context */
+
+    /* For the walk that puts copies in order: */
+    bool visited;
+    size_t next; /* the next of its needs to look at */
+};
+
+struct exti_opening {
+    struct exti_dependency_set set;
+    struct exti_place *places; /* owned; of the set's copies */
+    size_t *order;             /* owned; indices of places, each after those that it needs */
+    size_t ordered;            /* how many are in `order` */
+};
+
+/* Another reference to the context's module of `source` if it is loaded, or NULL. */
+struct exti_module *exti__module_find(struct exti_ctx *ctx, const char *source);
+
+/* Opens the copy of `source`, which `im` describes, and those that it drags in, and puts them on
+ * the context's list.  Tells the before_load hook, but not after_load.  The copy's own module is
+ * that of the first place.  On success `o` is for exti__opening_announce. */
+int exti__open_with_dependencies(struct exti_ctx *ctx, const char *source,
+                                 const struct exti_image *im, struct exti_opening *o,
+                                 struct exti_error *err);
+
+/* Tells the after_load hook of the new modules and ends the opening.  *out keeps a reference to the
+ * first place's module; when the hook refuses, all modules of the opening are released. */
+int exti__opening_announce(struct exti_ctx *ctx, struct exti_opening *o, struct exti_module **out,
+                           struct exti_error *err);
+
+#endif

@@ -1,0 +1,15 @@
+/* The libraries that a copy shares with the rest of the process. */
+#ifndef LOADER_LOAD_SHARED_LIBRARIES_H
+#define LOADER_LOAD_SHARED_LIBRARIES_H
+
+#include "base/format.h"
+#include "loader/track/context.h"
+
+/* Opens them one by one before the copy of `original`, which `im` describes and which drags in
+ * `set`.  *handles is for exti__shared_close, after a failure too; it is NULL at first. */
+int exti__shared_open(const struct exti_ctx *ctx, const char *original, const struct exti_image *im,
+                      const struct exti_dependency_set *set, void ***handles,
+                      struct exti_error *err);
+void exti__shared_close(void **handles);
+
+#endif

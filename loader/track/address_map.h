@@ -1,0 +1,38 @@
+/* The process's table of modules by address.  Any thread; the table has a lock of its own, under
+ * which nothing else is locked. */
+#ifndef LOADER_TRACK_ADDRESS_MAP_H
+#define LOADER_TRACK_ADDRESS_MAP_H
+
+#include "loader/track/module.h"
+
+/* Installs the fork handlers.  To be called before any copy is loaded: a child's fork handlers run
+ * in the order in which they were registered, and a copy's may look up addresses. */
+int exti__address_map_survive_forks(struct exti_error *err);
+
+int exti__address_map_add(struct exti_module *m, struct exti_error *err);
+
+/* The module lingers from here on: call exti__lingering_sweep once it is closed. */
+void exti__address_map_remove(struct exti_module *m);
+
+/* Until the next call only the calling thread finds the modules of `list`, which have been removed:
+ * for as long as the system's loader closes them.  Returns the thread's former list, to be put back
+ * afterwards, as closing one module may close another. */
+const struct exti_module *exti__address_map_unloading(const struct exti_module *list);
+
+/* Finds the module at `address`: its ctx, handle, original, lib and layout.  By value, as a thread
+ * that has loaded a file at the same time as another may be about to free its module.  What the
+ * copy points at stays valid while the code at that address runs. */
+bool exti__address_map_find(uintptr_t address, struct exti_module *out);
+
+/* Finds the context's module that is a copy of `source`, by value too. */
+bool exti__address_map_find_copy(const struct exti_ctx *ctx, const char *source,
+                                 struct exti_module *out);
+
+/* Writes the original of the loaded copy `copy` into `out`, of any context, closed ones included
+ * while the copy is mapped.  If there is none the contents of `out` are unspecified. */
+bool exti__address_map_original(const char *copy, char *out, size_t size);
+
+/* Whether a module of another context has a copy of the same file name. */
+bool exti__address_map_has_namesake(const struct exti_module *m);
+
+#endif

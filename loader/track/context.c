@@ -1,0 +1,49 @@
+#include "loader/track/context.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "loader/store/store_queries.h"
+
+static atomic_size_t open_count;
+
+const char *exti__ctx_dir(const struct exti_ctx *ctx)
+{
+    return exti__store_dir(&ctx->store);
+}
+
+const char *exti__ctx_name(const struct exti_ctx *ctx)
+{
+    return exti__store_context_name(&ctx->store);
+}
+
+void exti__ctx_log(const struct exti_ctx *ctx, enum exti_log_level level, const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+
+    if (!ctx->hooks.log)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    ctx->hooks.log(ctx->user, level, text);
+}
+
+size_t exti__ctx_count(void)
+{
+    return atomic_load(&open_count);
+}
+
+void exti__ctx_count_in(const struct exti_ctx *ctx)
+{
+    if (!(ctx->flags & EXTI_CTX_COPY_ONLY))
+        atomic_fetch_add(&open_count, 1);
+}
+
+void exti__ctx_count_out(const struct exti_ctx *ctx)
+{
+    if (!(ctx->flags & EXTI_CTX_COPY_ONLY))
+        atomic_fetch_sub(&open_count, 1);
+}

@@ -1,0 +1,57 @@
+/* A context as loading sees it, and what any room from here upwards asks of one. */
+#ifndef LOADER_TRACK_CONTEXT_H
+#define LOADER_TRACK_CONTEXT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "loader/resolve/quirks.h"
+#include "loader/store/store.h"
+
+struct exti_module;
+
+struct exti_ctx {
+    struct exti_store store;
+    struct exti_hooks hooks;
+    void *user;
+    struct exti_redirect *redirects; /* owned */
+    size_t redirect_count;
+    struct exti_quirks *quirks; /* owned */
+    uint32_t flags;
+    bool closing; /* in exti_ctx_close */
+
+    /* The function that copies call in place of the system's `symbol`, or NULL.  The member itself
+     * is NULL where nothing is interposed.  Set when the context is opened: load/ binds references
+     * to functions of interpose/, which lies above it. */
+    void *(*replacement)(const char *symbol);
+
+    /* Held while the API library is being opened; taken with no other lock held. */
+    pthread_mutex_t api_lock;
+    struct exti_module *api; /* NULL until opened; also the oldest of modules */
+
+    /* Guards all below, the modules' members that say so, and the protection of copies' read-only
+     * parts while slots in them are written.  May be taken with api_lock or the store's lock held;
+     * no lock of the library is taken under it.  Never held while the system's loader opens or
+     * closes: initialisers call back while that holds its own lock. */
+    pthread_mutex_t lock;
+    struct exti_module *modules; /* newest first */
+    void *proven; /* names of shared libraries whose references were found sound: tsearch(3) */
+};
+
+const char *exti__ctx_dir(const struct exti_ctx *ctx);
+const char *exti__ctx_name(const struct exti_ctx *ctx);
+
+/* Passes a line to the context's log hook, if it has one. */
+void exti__ctx_log(const struct exti_ctx *ctx, enum exti_log_level level, const char *fmt, ...)
+    EXTI_PRINTF(3, 4);
+
+/* The number of open contexts of this process that can load: those opened with EXTI_CTX_COPY_ONLY
+ * do not count. */
+size_t exti__ctx_count(void);
+
+/* Counts a context that is open from now on, or no longer. */
+void exti__ctx_count_in(const struct exti_ctx *ctx);
+void exti__ctx_count_out(const struct exti_ctx *ctx);
+
+#endif

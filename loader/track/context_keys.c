@@ -1,0 +1,124 @@
+#include "loader/track/context_keys.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+
+#include "loader/track/context_threads.h"
+
+/* Keeps keys' numbers from changing hands while contexts that close take destructors from theirs.
+ * Taken with no lock of the library held; none is taken under it. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+/* The context of each key, or NULL. */
+static const struct exti_ctx *_Atomic key_ctx[PTHREAD_KEYS_MAX];
+
+/* Another thread may hold the lock at the moment of a fork, and does not exist in the child to
+ * release it. */
+static void lock_keys(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void unlock_keys(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static void install_key_fork_handlers(void)
+{
+    pthread_atfork(lock_keys, unlock_keys, unlock_keys);
+}
+
+void exti__ctx_keys_survive_forks(void)
+{
+    pthread_once(&fork_once, install_key_fork_handlers);
+}
+
+/* ---- calls of copies ---- */
+
+void exti__ctx_key_created(const struct exti_ctx *ctx, pthread_key_t key)
+{
+    atomic_store(&key_ctx[key], ctx);
+}
+
+void exti__ctx_key_deleted(pthread_key_t key)
+{
+    const struct exti_ctx *ctx;
+
+    pthread_mutex_lock(&lock);
+    ctx = key < PTHREAD_KEYS_MAX ? atomic_exchange(&key_ctx[key], NULL) : NULL;
+    pthread_mutex_unlock(&lock);
+    if (ctx)
+        exti__ctx_thread_values_dropped(ctx, key);
+}
+
+bool exti__ctx_key_value(pthread_key_t key, const void *value)
+{
+    const struct exti_ctx *ctx = key < PTHREAD_KEYS_MAX ? atomic_load(&key_ctx[key]) : NULL;
+
+    return !ctx || exti__ctx_thread_set_value(ctx, key, value != NULL);
+}
+
+/* mimalloc creates a key in an initialiser in CPython 3.13 and later.  Both C libraries give NULL
+ * for a key that does not exist. */
+void exti__ctx_keys_find(const struct exti_ctx *ctx, const struct exti_layout *copy)
+{
+    for (pthread_key_t key = 0; key < PTHREAD_KEYS_MAX; key++) {
+        uintptr_t value = (uintptr_t)pthread_getspecific(key);
+
+        if (value >= copy->lo && value < copy->hi && !atomic_load(&key_ctx[key]))
+            exti__ctx_key_created(ctx, key);
+    }
+}
+
+/* ---- the end of a context ---- */
+
+/* Creates the key of this number again, which was just deleted, without a destructor.  Both C
+ * libraries give the lowest number that is free. */
+static bool create_again(pthread_key_t key)
+{
+    pthread_key_t taken[PTHREAD_KEYS_MAX];
+    size_t n = 0;
+    bool created = false;
+
+    while (!created && n < PTHREAD_KEYS_MAX && !pthread_key_create(&taken[n], NULL))
+        created = taken[n++] == key;
+    for (size_t i = 0; i + created < n; i++)
+        pthread_key_delete(taken[i]);
+    return created;
+}
+
+void exti__ctx_keys_disarm(const struct exti_ctx *ctx)
+{
+    pthread_mutex_lock(&lock);
+    for (pthread_key_t key = 0; key < PTHREAD_KEYS_MAX; key++) {
+        if (atomic_load(&key_ctx[key]) != ctx)
+            continue;
+        pthread_key_delete(key);
+        if (!create_again(key))
+            atomic_store(&key_ctx[key], NULL);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void exti__ctx_keys_delete(const struct exti_ctx *ctx)
+{
+    pthread_mutex_lock(&lock);
+    for (pthread_key_t key = 0; key < PTHREAD_KEYS_MAX; key++) {
+        if (atomic_load(&key_ctx[key]) != ctx)
+            continue;
+        atomic_store(&key_ctx[key], NULL);
+        pthread_key_delete(key);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void exti__ctx_keys_forget(const struct exti_ctx *ctx)
+{
+    pthread_mutex_lock(&lock);
+    for (size_t key = 0; key < PTHREAD_KEYS_MAX; key++)
+        if (atomic_load(&key_ctx[key]) == ctx)
+            atomic_store(&key_ctx[key], NULL);
+    pthread_mutex_unlock(&lock);
+}
