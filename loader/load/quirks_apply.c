@@ -1,44 +1,9 @@
-/* What quirks do to copies and to loaded modules. */
-#include <string.h>
-
-#include "base/json_text.h"
+/* What quirks do to loaded modules. */
+#include "base/error.h"
 #include "base/mem.h"
 #include "loader/process/dl.h"
-#include "loader/store/store_priv.h"
+#include "loader/resolve/quirks.h"
 #include "loader/track/module.h"
-
-static int renames_text(const struct exti_quirk_effect *effect, char **out, struct exti_error *err)
-{
-    json_t *o = json_object();
-    int rc = 0;
-
-    if (!effect->rename_count) {
-        json_decref(o);
-        return 0;
-    }
-    for (size_t i = 0; i < effect->rename_count && !rc; i++)
-        rc = json_object_set_new(o, effect->renames[i].from, json_string(effect->renames[i].to));
-    rc = rc ? exti__fail_nomem(err) : exti__json_text(o, JSON_COMPACT, out, err);
-    json_decref(o);
-    return rc;
-}
-
-int exti__store_quirks(const struct exti_store *s, const char *source, const struct exti_image *im,
-                       struct exti_entry *e, struct exti_error *err)
-{
-    struct exti_quirk_effect effect;
-    int rc = exti__quirks_apply(s->quirks, source, im, &effect, err);
-
-    if (rc)
-        return rc;
-    if (effect.refuse)
-        rc = exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                        "cannot be isolated: %s (quirk %s)", effect.refuse, effect.refused_by);
-    else
-        rc = renames_text(&effect, &e->renames, err);
-    exti__quirk_effect_free(&effect);
-    return rc;
-}
 
 /* In the API library, in the module itself and what it needs, or in the program. */
 static void *find_target(const struct exti_module *m, const char *name)
