@@ -9,6 +9,7 @@
 #include "base/os/path.h"
 #include "loader/process/dl.h"
 #include "loader/store/edits.h"
+#include "loader/store/store_graph.h"
 #include "loader/track/module.h"
 
 /* Whether `file` is the API library by another name: ctypes.CDLL("libpython3.11.so.1.0"). */

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "loader/process/dl.h"
+#include "loader/store/store_copy.h"
 
 bool exti__is_allocation_function(const char *symbol)
 {

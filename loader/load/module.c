@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "loader/process/dl.h"
 #include "loader/track/lingering.h"
+#include "loader/store/store_copy.h"
+#include "loader/store/store_interposed.h"
 
 int exti__hook_failed(struct exti_error *err, const char *hook, const char *original)
 {

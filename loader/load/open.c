@@ -10,6 +10,7 @@
 #include "loader/process/dl.h"
 #include "loader/store/edits.h"
 #include "loader/track/context_threads.h"
+#include "loader/store/store_dependencies.h"
 
 /* ---- what is shared ---- */
 

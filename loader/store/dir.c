@@ -9,7 +9,8 @@
 #include "base/os/path.h"
 #include "loader/rewrite/rewrite.h"
 #include "loader/store/edits.h"
-#include "loader/store/store.h"
+#include "loader/store/store_remove.h"
+#include "loader/store/store_state.h"
 #include "loader/store/verify_set.h"
 
 struct exti_dir {

@@ -308,6 +308,20 @@ out:
 
 /* ---- writing ---- */
 
+int exti__manifest_check_text(const char *text, const char *what, struct exti_error *err)
+{
+    json_error_t why = {0};
+    json_t *s = json_pack_ex(&why, 0, "s", text ? text : "");
+
+    json_decref(s);
+    if (s)
+        return 0;
+    if (json_error_code(&why) != json_error_invalid_utf8)
+        return exti__fail_nomem(err);
+    return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                      "its %s is not UTF-8, which the manifest cannot name", what);
+}
+
 /* Takes over `item`; a list that cannot take it is no more. */
 static json_t *append(json_t *list, json_t *item)
 {

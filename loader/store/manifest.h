@@ -91,6 +91,10 @@ int exti__manifest_read(const char *dir, struct exti_manifest *out, struct exti_
 int exti__manifest_write(const char *dir, const struct exti_manifest *m, bool sync,
                          struct exti_error *err);
 
+/* EXTI_E_UNSUPPORTED unless `text`, NULL or `what` of some file, is UTF-8: JSON holds no other strings, and
+ * a manifest that names another file would be worse than none. */
+int exti__manifest_check_text(const char *text, const char *what, struct exti_error *err);
+
 /* The entry of `source` (the API's included) or NULL; by the copy's file name likewise. */
 struct exti_entry *exti__manifest_find(struct exti_manifest *m, const char *source);
 const struct exti_entry *exti__manifest_find_copy(const struct exti_manifest *m, const char *copy);

@@ -11,7 +11,15 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "loader/store/store_priv.h"
+#include "loader/store/store_copy.h"
+#include "loader/store/store_fresh.h"
+#include "loader/store/store_graph.h"
+#include "loader/store/store_lock.h"
+#include "loader/store/store_make.h"
+#include "loader/store/store_save.h"
+#include "loader/store/store_trace.h"
+#include "loader/store/store_walk.h"
+#include "loader/store/store_write.h"
 
 /* Plans for each thread that may wait to be written; they hold their files mapped. */
 #define LOOK_AHEAD 16
@@ -315,9 +323,9 @@ static int plan(struct batch *b, const struct root *r, const struct exti_step *a
                 struct exti_error *err)
 {
     struct job *j = exti__calloc(1, sizeof *j);
-    const bool root = !at->user && !is_library(b, b->walked);
-    int rc = j ? exti__store_plan(b->s, r->real, at->source, root, false, &j->making, err)
-               : exti__fail_nomem(err);
+    const struct exti_copy_request request = {
+        .source = at->source, .first = r->real, .root = !at->user && !is_library(b, b->walked)};
+    int rc = j ? exti__store_plan(b->s, &request, &j->making, err) : exti__fail_nomem(err);
 
     if (rc) {
         exti__free(j);

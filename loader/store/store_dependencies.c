@@ -1,8 +1,8 @@
-/* What opening a copy brings with it. */
-#include "loader/store/store_priv.h"
+#include "loader/store/store_dependencies.h"
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/path.h"
 
 /* As exti__store_intern, of a string that stays the caller's. */
 static const char *intern_copy(struct exti_store *s, const char *string)

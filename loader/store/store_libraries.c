@@ -1,4 +1,5 @@
-/* What has become of the libraries that a context's files need. */
+#include "loader/store/store_libraries.h"
+
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "loader/resolve/closure.h"
-#include "loader/store/store_priv.h"
+#include "loader/store/store_graph.h"
 
 /* A library of the summary; the strings are the manifest's. */
 struct library {
@@ -99,7 +100,7 @@ static int say_library(struct exti_store *s, const struct library *l, char *out,
         return 0;
     }
     if (l->need->file) {
-        exti__store_describe(s, node, out, cap);
+        exti__closure_reason(s->graph, node, out, cap);
         return 0;
     }
     n = &s->graph->nodes[node];

@@ -1,10 +1,12 @@
-/* The file behind a path. */
-#include "loader/store/store_priv.h"
+#include "loader/store/store_trace.h"
 
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/path.h"
+#include "loader/store/copy_names.h"
+#include "loader/store/store_lock.h"
 
 /* What the context directory `dir` says that its file `name` was made from; NULL when that is none of
  * its copies, or on failure (*rc): a file that has the context's name in its own and is not recorded
@@ -118,4 +120,11 @@ int exti__store_trace(struct exti_store *s, const char *path, char **out, struct
 
     exti__tracer_end(&t);
     return rc;
+}
+
+void exti__error_name_original(const char *original, const char *real, struct exti_error *err)
+{
+    if (err && strcmp(err->file, real) == 0)
+        err->file[0] = 0;
+    exti__error_file(err, original);
 }

@@ -9,6 +9,7 @@
 #include "loader/process/linkmap.h"
 #include "loader/resolve/quirks.h"
 #include "loader/store/store.h"
+#include "loader/store/store_dependencies.h"
 
 struct exti_module {
     struct exti_ctx *ctx;
