@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/os/path.h"
 #include "loader/process/dl.h"
-#include "loader/store/edits.h"
+#include "loader/store/manifest_api.h"
 #include "loader/store/store_graph.h"
 #include "loader/track/module.h"
 
@@ -17,7 +17,7 @@ static bool names_api(const struct exti_ctx *ctx, const char *file)
 {
     const struct exti_manifest *m = &ctx->store.manifest;
 
-    return exti__edits_is_api(m, file) || strcmp(exti__base_name(file), m->api.copy) == 0;
+    return exti__manifest_is_api(m, file) || strcmp(exti__base_name(file), m->api.copy) == 0;
 }
 
 /* Whether a file uses the context's API, and so must be a copy.  A file that cannot be read is left to

@@ -8,7 +8,7 @@
 #include "loader/image/install_name.h"
 #include "loader/load/interposed.h"
 #include "loader/process/dl.h"
-#include "loader/store/edits.h"
+#include "loader/store/manifest_api.h"
 #include "loader/track/context_threads.h"
 #include "loader/store/store_dependencies.h"
 
@@ -61,7 +61,7 @@ static int open_named(const struct exti_ctx *ctx, const char *original, const st
     for (size_t i = 0; i < im->info.needed_count && !rc; i++) {
         const char *name = im->needed[i].name;
 
-        if (exti__edits_is_api(&ctx->store.manifest, name))
+        if (exti__manifest_is_api(&ctx->store.manifest, name))
             continue;
         rc = macho ? open_install_name(original, im, name, &(*handles)[n], err)
                    : open_soname(original, im, name, &(*handles)[n], err);

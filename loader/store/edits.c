@@ -10,6 +10,7 @@
 #include "loader/image/exports.h"
 #include "loader/resolve/dll_name.h"
 #include "loader/resolve/stable_abi_name.h"
+#include "loader/store/manifest_api.h"
 #include "loader/store/stable_abi.h"
 
 /* What every copy gets: it can be unloaded, and shares no symbol with its siblings.  `id` NULL: it
@@ -224,23 +225,6 @@ static int api_edits(const struct exti_manifest *m, const struct exti_entry *e,
     return rc ? rc : point_at_needs(e, out, err);
 }
 
-static bool same_name(const struct exti_manifest *m, const char *a, const char *b)
-{
-    return m->target.format == EXTI_FORMAT_PE ? exti__same_dll(a, b) : strcmp(a, b) == 0;
-}
-
-/* By its SONAME or install name, its file's name, or, for CPython, as the stable ABI's libpython3.so,
- * which only forwards to it, or python3.dll. */
-bool exti__edits_is_api(const struct exti_manifest *m, const char *name)
-{
-    const char *base = exti__base_name(name), *api = exti__base_name(m->api.source);
-
-    return (m->api.source_name && same_name(m, base, exti__base_name(m->api.source_name))) ||
-           same_name(m, base, api) ||
-           (strcmp(base, "libpython3.so") == 0 && strncmp(api, "libpython3.", 11) == 0) ||
-           exti__stable_abi_is(m, base);
-}
-
 /* A file that names its API library keeps it at its place.  One that does not gets it as `where` says. */
 static int point_at_api(const struct exti_manifest *m, const struct exti_image *im,
                         const char *name, enum exti_needed_where where, struct exti_edits *e,
@@ -257,7 +241,7 @@ static int point_at_api(const struct exti_manifest *m, const struct exti_image *
         for (size_t i = 0; i < part->info.needed_count && !rc; i++) {
             const char *from = part->needed[i].name;
 
-            if (!exti__edits_is_api(m, from))
+            if (!exti__manifest_is_api(m, from))
                 continue;
             there = true;
             /* Elsewhere than in ELF each name has references of its own. */
@@ -294,9 +278,9 @@ static int macho_copy_edits(const struct exti_manifest *m, const struct exti_ent
 /* What an import or forwarder of that name has to name in the copy; NULL: what it did. */
 static const char *pe_target(const struct exti_manifest *m, const char *name, bool own_stable)
 {
-    if (own_stable && exti__stable_abi_is(m, name))
-        return exti__stable_abi_entry(m)->copy;
-    return exti__edits_is_api(m, name) ? m->api.copy : NULL;
+    if (own_stable && exti__manifest_is_stable_abi(m, name))
+        return exti__manifest_stable_abi(m)->copy;
+    return exti__manifest_is_api(m, name) ? m->api.copy : NULL;
 }
 
 /* The name, among those that last, of the API library that a forwarder names. */
@@ -353,11 +337,11 @@ static int pe_copy_edits(const struct exti_manifest *m, const struct exti_entry 
     bool own_stable;
     int rc;
 
-    if (exti__stable_abi_is(m, exti__base_name(source)))
+    if (exti__manifest_is_stable_abi(m, exti__base_name(source)))
         return pe_stable_edits(m, source, entry->copy, im, e, err);
     rc = exti__stable_abi_wanted(m, im, &wanted, err);
     own_stable = !rc && wanted;
-    if (!rc && own_stable && !exti__stable_abi_entry(m))
+    if (!rc && own_stable && !exti__manifest_stable_abi(m))
         rc = exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                         "needs a copy of python3.dll, which the context does not have");
     if (!rc && own_stable)

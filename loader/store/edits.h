@@ -22,9 +22,6 @@ struct exti_edits {
     char **names;                /* owned, NULL-ended: what Mach-O names needed copies by */
 };
 
-/* Whether a needed library's name is one of the API library's. */
-bool exti__edits_is_api(const struct exti_manifest *m, const char *name);
-
 /* The edits for the API library's copy.  Of `e` the source, the copy's name and the needs are given. */
 int exti__edits_api(const struct exti_manifest *m, const struct exti_entry *e,
                     const struct exti_image *im, const struct exti_private_symbols *renames,

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/os/path.h"
 #include "loader/resolve/search.h"
-#include "loader/store/stable_abi.h"
+#include "loader/store/manifest_api.h"
 #include "loader/store/store_graph.h"
 #include "loader/store/store_state.h"
 
@@ -59,7 +59,7 @@ static bool is_up_to_date(struct exti_store *s, const char *first, const struct 
 /* A copy that imports from the copy of python3.dll is fresh only while that one is. */
 static bool has_stable_abi(struct exti_store *s, const struct exti_entry *e)
 {
-    const struct exti_entry *stable = exti__stable_abi_entry(&s->manifest);
+    const struct exti_entry *stable = exti__manifest_stable_abi(&s->manifest);
     char by[EXTI_FILE_NAME_MAX + 16];
 
     if (!stable || stable == e)

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/os/path.h"
+#include "loader/store/manifest_api.h"
 #include "loader/store/stable_abi.h"
 #include "loader/store/store_entry.h"
 #include "loader/store/store_fresh.h"
@@ -80,7 +81,8 @@ int exti__store_make(struct exti_store *s, const struct exti_copy_request *r,
         exti__error_file(err, r->source);
     /* Saved at once: the context can have but one copy of python3.dll, and another process might
      * choose another file for it. */
-    if (!rc && exti__stable_abi_is(&s->manifest, exti__base_name(r->source)) && !s->one_shot)
+    if (!rc && exti__manifest_is_stable_abi(&s->manifest, exti__base_name(r->source)) &&
+        !s->one_shot)
         rc = exti__store_save(s, err);
     exti__entry_clear(&m.e);
     exti__making_clear(&m);
@@ -93,12 +95,12 @@ static int ensure_stable_abi(struct exti_store *s, const char *source, const str
                              struct exti_error *err)
 {
     const struct exti_manifest *m = &s->manifest;
-    const struct exti_entry *e = exti__stable_abi_entry(m);
+    const struct exti_entry *e = exti__manifest_stable_abi(m);
     const char *wanted = NULL;
     char *path;
     int rc;
 
-    if (exti__stable_abi_is(m, exti__base_name(source))) {
+    if (exti__manifest_is_stable_abi(m, exti__base_name(source))) {
         if (!e || strcmp(e->source, source) == 0)
             return 0;
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,

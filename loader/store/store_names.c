@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/os/path.h"
-#include "loader/store/stable_abi.h"
+#include "loader/store/manifest_api.h"
 
 /* The entry whose copy has this name already; Windows file names do not tell case apart. */
 static const struct exti_entry *entry_of_copy_name(const struct exti_manifest *m, const char *name)
@@ -36,7 +36,7 @@ void exti__store_propose_name(const struct exti_store *s, const char *source, ch
 {
     const struct exti_manifest *m = &s->manifest;
 
-    if (exti__stable_abi_is(m, exti__base_name(source)))
+    if (exti__manifest_is_stable_abi(m, exti__base_name(source)))
         exti__copy_name_pe_stable_abi(m->name, name);
     else if (is_importable(m, source))
         exti__copy_name_pe(source, m->name, name);

@@ -46,8 +46,8 @@ check importers_by_name_need_no_python3 0
 [ "$(ls ctx1 | grep -c '^s.*dll$')" = 0 ] && imports ctx1/named.*.pyd | grep -q 'Name: p.*\.dll'
 say $? and_are_bound_to_libpython
 run copy py/numbers.pyd ctx1
-check importers_by_number_need_it 1 "numbers.pyd: imports '#[123]' of python3.dll, which .*/py/python311.dll does not export" \
-    'copy that first'
+check importers_by_number_need_it 1 "numbers.pyd: imports '#[123]' from python3.dll, and .*/py/python311.dll does not export" \
+    'copy that file first'
 run copy --libpython py/python311.dll py/numbers.pyd none
 [ "$rc" = 1 ] && [ ! -e none ]
 say $? and_without_it_no_directory_is_made
@@ -154,10 +154,10 @@ forge f6 'named.*.pyd' "s/${p}/pzzzzzzzz.dll/"
 check an_import_of_another_contexts_copy_is_found 1 'imports from pzzzzzzzz.dll, which is none of .* in place of python3.dll'
 cp -rp ctx2 f7 && ln -f f7/named.*.pyd f7/late.*.pyd
 run verify f7
-check a_hard_link_is_found 1 'is one file with (named|late)'
+check a_hard_link_is_found 1 'is the same file as (named|late)'
 cp -rp ctx2 f8 && ln -f py/named.pyd f8/named.*.pyd
 run verify f8
-check a_link_to_the_original_is_found 1 'is one file with its original, .*/py/named.pyd'
+check a_link_to_the_original_is_found 1 'is the same file as its original, .*/py/named.pyd'
 
 # ---- as many imports as can be ----
 
