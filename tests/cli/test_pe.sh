@@ -89,7 +89,7 @@ rm py/PYTHON3.DLL
 ln -s numbers.pyd py/python3.dll
 run copy --libpython py/python311.dll py/numbers.pyd linked
 check a_link_to_a_file_of_another_name_is_refused 1 \
-    "numbers.pyd: imports '#[123]' of python3.dll, and .*/py/python3.dll is a link to .*/py/numbers.pyd"
+    "numbers.pyd: imports '#[123]' from python3.dll, but .*/py/python3.dll is a link to .*/py/numbers.pyd"
 [ ! -e linked ]
 say $? and_leaves_nothing
 rm py/python3.dll
@@ -103,7 +103,7 @@ run copy --libpython py/python311.dll wrong/python3.dll ctx3
 check another_versions_is_refused 1 'wrong/python3.dll: does not forward to python311.dll' 'python310.Py'
 sed 's/python311.PyModule_Create2/python311.PyModule_Create9/' "$x64/python3.dll" >wrong/python3.dll
 run copy --libpython py/python311.dll wrong/python3.dll py/numbers.pyd ctx3
-check one_that_leads_nowhere_is_refused 1 "imports '#2' of python3.dll, which is python311.PyModule_Create9"
+check one_that_leads_nowhere_is_refused 1 "imports '#2' from python3.dll, which forwards it to python311.PyModule_Create9"
 rm -rf ctx3
 for i in 1 2 3 4 5 6; do
     x copy --libpython py/python311.dll other/python3.dll py/numbers.pyd py/late.pyd ctx3 >out$i 2>&1 &
