@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/mem.h"
+#include "loader/resolve/stable_abi_name.h"
 
 /* The first had no needs: its copies shared all but the API library. */
 #define MANIFEST_FORMAT_FIRST 1
@@ -40,6 +41,7 @@ void exti__entry_clear(struct exti_entry *e)
     exti__free(e->copy);
     exti__free(e->renames);
     exti__free(e->edits);
+    exti__free(e->stable_abi_copy);
     *e = (struct exti_entry){0};
 }
 
@@ -131,6 +133,22 @@ static int renames_from_json(json_t *o, struct exti_entry *e, struct exti_error 
     return json_object_size(o) ? exti__json_text(o, JSON_COMPACT, &e->renames, err) : 0;
 }
 
+/* See struct exti_entry: the edits that replace python3.dll all have the same copy in its place. */
+static int stable_abi_copy_from_json(json_t *edits, struct exti_entry *e, struct exti_error *err)
+{
+    json_t *needed = json_object_get(edits, "needed");
+
+    for (size_t i = 0; i < json_array_size(needed); i++) {
+        json_t *o = json_array_get(needed, i);
+        const char *from = json_string_value(json_object_get(o, "replace"));
+
+        if (from && exti__stable_abi_name(from))
+            return exti__copy_text(&e->stable_abi_copy, json_string_value(json_object_get(o, "by")),
+                                   err);
+    }
+    return 0;
+}
+
 static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *err)
 {
     json_int_t size = 0, mtime = 0, inode = 0, copy_size = 0, copy_mtime = 0, generation = 0;
@@ -164,6 +182,8 @@ static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *e
     e->synced = synced;
     snprintf(e->boot, sizeof e->boot, "%s", boot);
     rc = exti__json_text(edits, JSON_COMPACT | JSON_SORT_KEYS, &e->edits, err);
+    if (!rc)
+        rc = stable_abi_copy_from_json(edits, e, err);
     if (!rc)
         rc = needs_from_json(json_object_get(o, "needs"), e, err);
     if (!rc)
@@ -382,7 +402,7 @@ static json_t *manifest_to_json(const struct exti_manifest *m)
     json_t *copies = json_array(), *api = entry_to_json(&m->api), *root;
 
     for (size_t i = 0; i < m->count && copies; i++)
-        if (!m->entries[i].unwritten)
+        if (!m->entries[i].marks.unwritten)
             copies = append(copies, entry_to_json(&m->entries[i]));
     /* json_pack releases the objects it is given even when it fails. */
     root = json_pack("{s:i,s:s,s:{s:s,s:s,s:i,s:b},s:b,s:I,s:s,s:o,s:I,s:o,s:o}", "extisolate",

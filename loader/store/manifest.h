@@ -22,6 +22,15 @@ struct exti_need {
     bool optional; /* the copy loads without it */
 };
 
+/* What one open store notes on an entry. */
+struct exti_entry_marks {
+    unsigned walk;  /* the store's latest walk that came by: see struct exti_store */
+    size_t index;   /* what that walk numbers the entry */
+    size_t batch;   /* the latest exti__store_copy_many that has seen to the copy */
+    bool made;      /* this store made the copy */
+    bool unwritten; /* the copy is planned, not written, so the entry is not for the disk yet */
+};
+
 /* One copy.  All strings are owned. */
 struct exti_entry {
     char *source;           /* absolute, without symbolic links */
@@ -43,11 +52,11 @@ struct exti_entry {
     char *renames; /* JSON object of symbols' names and new names, or NULL */
     char *edits;   /* JSON object */
 
-    unsigned seen;  /* not on disk: the store's walk that came by last */
-    size_t mark;    /* likewise: as what it was seen */
-    size_t batch;   /* likewise: the last one that has seen to it */
-    bool made;      /* likewise: by this store */
-    bool unwritten; /* likewise: there is no such copy yet, and so no such entry on disk */
+    /* Not on disk by itself, but part of `edits`: what replaces python3.dll among the names of needed
+     * libraries, the API copy or the context's copy of python3.dll.  NULL: the source needs no python3.dll. */
+    char *stable_abi_copy;
+
+    struct exti_entry_marks marks; /* not on disk */
 };
 
 /* How it is decided which needed libraries a context has copies of. */

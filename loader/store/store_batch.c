@@ -111,7 +111,7 @@ static void complete_entry(struct batch *b, struct job *j)
     e->copy_mtime_ns = from->copy_mtime_ns;
     e->synced = from->synced;
     memcpy(e->boot, from->boot, sizeof e->boot);
-    e->unwritten = false;
+    e->marks.unwritten = false;
     b->s->dirty = true;
     exti__entry_clear(&j->old);
 }
@@ -174,8 +174,8 @@ static int put_unwritten(struct batch *b, struct job *j, struct exti_error *err)
         rc = add_job(b, j, err);
     if (rc)
         return rc;
-    e.unwritten = true;
-    e.batch = b->s->batch;
+    e.marks.unwritten = true;
+    e.marks.batch = b->s->batch;
     if (old) {
         j->old = *old;
         *old = e;
@@ -214,11 +214,11 @@ static int visit_step(struct batch *b, const struct root *r, const struct exti_s
 {
     struct exti_entry *e = exti__manifest_find(&b->s->manifest, at->source);
 
-    *on = !e || e->batch != b->s->batch;
+    *on = !e || e->marks.batch != b->s->batch;
     if (!*on)
         return 0;
     if (e && (e == &b->s->manifest.api || exti__store_is_fresh(b->s, r->real, e, false))) {
-        e->batch = b->s->batch;
+        e->marks.batch = b->s->batch;
         return 0;
     }
     return plan_copy(b, r, at, err);
@@ -314,9 +314,9 @@ static int check_copies(struct batch *b, const struct root *r, struct exti_error
             exti__error_add_requester(&at, why);
             break;
         }
-        if (!e || e->seen == s->walk)
+        if (!e || e->marks.walk == s->walk)
             continue;
-        e->seen = s->walk;
+        e->marks.walk = s->walk;
         good = exti__steps_push_needs(&p, e);
     }
     exti__free(p.steps);
@@ -347,7 +347,7 @@ static int report_root(struct batch *b, size_t i, struct exti_error *err)
             b->first = why;
         b->failed = true;
     } else {
-        info.made = e && e->made;
+        info.made = e && e->marks.made;
     }
     b->stopped = b->opts->copied && b->opts->copied(b->opts->user, &info);
     return 0;

@@ -39,8 +39,8 @@ static int add_dependency(struct exti_store *s, struct exti_entry *e,
 {
     struct exti_dependency *d;
 
-    if (e->seen == s->walk) {
-        *index = e->mark;
+    if (e->marks.walk == s->walk) {
+        *index = e->marks.index;
         return 0;
     }
     if (set->count == set->cap) {
@@ -58,8 +58,8 @@ static int add_dependency(struct exti_store *s, struct exti_entry *e,
                                   .symbolic = e->symbolic,
                                   .needs = exti__calloc(e->need_count + 1, sizeof *d->needs),
                                   .optional = set->count > 0};
-    e->seen = s->walk;
-    e->mark = *index = set->count++;
+    e->marks.walk = s->walk;
+    e->marks.index = *index = set->count++;
     return d->source && d->copy && d->needs ? 0 : exti__fail_nomem(err);
 }
 

@@ -17,12 +17,12 @@ bool exti__store_is_whole(struct exti_store *s, const char *source, bool symboli
         const struct exti_step at = p.steps[--p.count];
         struct exti_entry *e = exti__manifest_find(&s->manifest, at.source);
 
-        if (e && e->seen == s->walk)
+        if (e && e->marks.walk == s->walk)
             continue;
         whole = exti__store_is_fresh(s, source, e, symbolic && !at.user) &&
                 exti__steps_push_needs(&p, e);
         if (whole)
-            e->seen = s->walk;
+            e->marks.walk = s->walk;
     }
     exti__free(p.steps);
     return whole;
@@ -40,7 +40,7 @@ int exti__store_ensure(struct exti_store *s, const char *source, bool symbolic,
         const struct exti_step at = p.steps[--p.count];
         struct exti_entry *e = exti__manifest_find(&s->manifest, at.source);
 
-        if (e && e->seen == s->walk)
+        if (e && e->marks.walk == s->walk)
             continue;
         if (e != &s->manifest.api && !exti__store_is_fresh(s, source, e, symbolic && !at.user))
             rc = exti__store_make(s,
@@ -54,7 +54,7 @@ int exti__store_ensure(struct exti_store *s, const char *source, bool symbolic,
             break;
         }
         e = exti__manifest_find(&s->manifest, at.source);
-        e->seen = s->walk;
+        e->marks.walk = s->walk;
         if (!exti__steps_push_needs(&p, e))
             rc = exti__fail_nomem(err);
     }

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "loader/resolve/stable_abi_name.h"
 #include "loader/store/store_needs.h"
 
 int exti__store_entry(struct exti_store *s, const struct exti_copy_request *r, const char *name,
@@ -39,6 +40,14 @@ int exti__store_entry(struct exti_store *s, const struct exti_copy_request *r, c
 
 int exti__store_edits(const struct exti_edits *edits, struct exti_entry *e, struct exti_error *err)
 {
+    int rc = 0;
+
     e->symbolic = (edits->opts.flags & EXTI_RW_SYMBOLIC) != 0;
-    return exti__edits_json(edits, &e->edits, err);
+    for (size_t i = 0; i < edits->opts.needed_count && !e->stable_abi_copy && !rc; i++) {
+        const struct exti_needed *n = &edits->opts.needed[i];
+
+        if (n->from && exti__stable_abi_name(n->from))
+            rc = exti__copy_text(&e->stable_abi_copy, n->to, err);
+    }
+    return rc ? rc : exti__edits_json(edits, &e->edits, err);
 }

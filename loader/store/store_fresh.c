@@ -1,7 +1,6 @@
 /* Whether a copy is up to date, so that it is neither written again nor planned. */
 #include "loader/store/store_fresh.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -56,16 +55,24 @@ static bool is_up_to_date(struct exti_store *s, const char *first, const struct 
            exti__store_has_needs(s, first, e);
 }
 
+/* Whether the copy that `e` describes imports from the copy of python3.dll. */
+static bool imports_from(const struct exti_entry *e, const struct exti_entry *stable)
+{
+    if (e->stable_abi_copy && strcmp(e->stable_abi_copy, stable->copy) == 0)
+        return true;
+    for (size_t i = 0; i < e->need_count; i++)
+        if (e->needs[i].to && strcmp(e->needs[i].to, stable->copy) == 0)
+            return true;
+    return false;
+}
+
 /* A copy that imports from the copy of python3.dll is fresh only while that one is. */
 static bool has_stable_abi(struct exti_store *s, const struct exti_entry *e)
 {
     const struct exti_entry *stable = exti__manifest_stable_abi(&s->manifest);
-    char by[EXTI_FILE_NAME_MAX + 16];
 
-    if (!stable || stable == e)
-        return true;
-    snprintf(by, sizeof by, "\"by\":\"%s\"", stable->copy);
-    return !strstr(e->edits, by) || is_up_to_date(s, stable->source, stable, false);
+    return !stable || stable == e || !imports_from(e, stable) ||
+           is_up_to_date(s, stable->source, stable, false);
 }
 
 bool exti__store_is_fresh(struct exti_store *s, const char *first, const struct exti_entry *e,

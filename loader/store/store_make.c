@@ -35,7 +35,7 @@ int exti__store_plan(struct exti_store *s, const struct exti_copy_request *r,
     char name[EXTI_FILE_NAME_MAX + 1];
     int rc = exti__fs_id(r->source, &e->id, err);
 
-    e->made = true;
+    e->marks.made = true;
     e->symbolic = r->symbolic || (old && old->symbolic);
     if (old && !exti__store_has_needs(s, r->first, old))
         exti__store_drop_graph(s);

@@ -170,6 +170,24 @@ static void what_is_written_is_read_back(void **state)
     exti__manifest_clear(&r);
 }
 
+static void read_finds_what_replaces_python3_dll(void **state)
+{
+    struct test *t = *state;
+    struct exti_manifest m, r;
+
+    fill(&m);
+    exti__free(m.entries[0].edits);
+    m.entries[0].edits = dup("{\"needed\":[{\"replace\":\"a.dll\",\"by\":\"b.dll\"},"
+                             "{\"replace\":\"PYTHON3.dll\",\"by\":\"sx.dll\"}]}");
+    test_path(t, "x");
+    assert_ok(exti__manifest_write(t->dir, &m, false, &t->err), &t->err);
+    exti__manifest_clear(&m);
+    assert_ok(exti__manifest_read(t->dir, &r, &t->err), &t->err);
+    assert_string_equal(r.entries[0].stable_abi_copy, "sx.dll");
+    assert_null(r.entries[1].stable_abi_copy);
+    exti__manifest_clear(&r);
+}
+
 static void needs_and_policy_are_read_back(void **state)
 {
     struct test *t = *state;
@@ -376,6 +394,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         manifest_test(entries_are_found_by_source_and_by_copy),
         manifest_test(what_is_written_is_read_back),
+        manifest_test(read_finds_what_replaces_python3_dll),
         manifest_test(needs_and_policy_are_read_back),
         manifest_test(manifests_of_the_first_format_are_read),
         manifest_test(damaged_manifests_are_refused),
@@ -385,5 +404,5 @@ int main(void)
         manifest_test(out_of_memory_is_reported_and_leaks_nothing),
     };
 
-    return cmocka_run_group_tests_name("loader/manifest", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("store/manifest", tests, NULL, NULL);
 }
