@@ -32,7 +32,7 @@ const struct exti_entry *exti__manifest_stable_abi(const struct exti_manifest *m
     return NULL;
 }
 
-static bool same_name(const struct exti_manifest *m, const char *a, const char *b)
+static bool same_library_name(const struct exti_manifest *m, const char *a, const char *b)
 {
     return m->target.format == EXTI_FORMAT_PE ? exti__same_dll(a, b) : strcmp(a, b) == 0;
 }
@@ -41,8 +41,9 @@ bool exti__manifest_is_api(const struct exti_manifest *m, const char *name)
 {
     const char *base = exti__base_name(name), *api = exti__base_name(m->api.source);
 
-    return (m->api.source_name && same_name(m, base, exti__base_name(m->api.source_name))) ||
-           same_name(m, base, api) ||
+    return (m->api.source_name &&
+            same_library_name(m, base, exti__base_name(m->api.source_name))) ||
+           same_library_name(m, base, api) ||
            (strcmp(base, "libpython3.so") == 0 && exti__starts_with(api, "libpython3.")) ||
            exti__manifest_is_stable_abi(m, base);
 }

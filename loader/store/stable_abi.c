@@ -13,8 +13,8 @@
 
 /* ---- which symbols a file imports from it ---- */
 
-/* Calls `each` with every symbol that `im` imports from python3.dll or forwards to it, until `each` returns
- * non-zero; returns that. */
+/* Calls `each` with every symbol that `im` imports from python3.dll or forwards to it, until
+ * `each` returns non-zero; returns that. */
 static int each_use(const struct exti_manifest *m, const struct exti_image *im,
                     int (*each)(void *user, const char *symbol, struct exti_error *err), void *user,
                     struct exti_error *err)
@@ -97,7 +97,8 @@ struct search {
     char found[32];
 };
 
-/* Of several names that differ only in case takes the first in order, whatever the folder's order. */
+/* Of several names that differ only in case takes the first in order, whatever the folder's
+ * order. */
 static int match_name(void *user, const char *name)
 {
     struct search *s = user;

@@ -1,13 +1,13 @@
-/* The room for the context directory: which copies there are, what each is called, how it is made and
- * whether it is still right.
+/* The room for the context directory: which copies there are, what each is called, how it is made
+ * and whether it is still right.
  *
- * The manifest (manifest.h) is the directory's own record.  A copy is planned (store_make.h: its name, its
- * needs, its edits), written, and only then recorded.  Writers of several processes take turns by the lock
- * file; threads of this process by the store's mutex.
+ * The manifest (manifest.h) is the directory's own record.  A copy is planned (store_make.h: its
+ * name, its needs, its edits), written, and only then recorded.  Writers of several processes
+ * take turns by the lock file; threads of this process by the store's mutex.
  *
- * The room uses resolve/ to find libraries, rewrite/ and image/ for the files themselves, and asks process/
- * which symbols this process exports.  Called by context/, load/, interpose/ and, in dir.c, by the public
- * functions on directories (exti_dir_*). */
+ * The room uses resolve/ to find libraries, rewrite/ and image/ for the files themselves, and
+ * asks process/ which symbols this process exports.  Called by context/, load/, interpose/ and,
+ * in dir.c, by the public functions on directories (exti_dir_*). */
 #ifndef LOADER_STORE_STORE_H
 #define LOADER_STORE_STORE_H
 
@@ -40,11 +40,12 @@ struct exti_store {
     void *strings; /* paths handed out: a tree of tsearch(3) */
 };
 
-/* The one long-lived string equal to `string`, which is taken over.  NULL when memory is out, or when
- * `string` is NULL. */
+/* The one long-lived string equal to `string`, which is taken over.  NULL when memory is out, or
+ * when `string` is NULL. */
 const char *exti__store_intern(struct exti_store *s, char *string);
 
-/* Absolute paths of the entry's copy and source; they live as long as the store.  The mutex is held. */
+/* Absolute paths of the entry's copy and source; they live as long as the store.  The mutex is
+ * held. */
 int exti__store_export_paths(struct exti_store *s, const struct exti_entry *e, const char **copy,
                              const char **source, struct exti_error *err);
 

@@ -47,8 +47,8 @@ static void discard_file(const char *dir, const char *name)
     exti__free(path);
 }
 
-/* Makes the API copy anew.  A new generation gets another name: processes that have loaded the old copy
- * keep it, and copies that refer to the old name are recognised as stale. */
+/* Makes the API copy anew.  A new generation gets another name: processes that have loaded the
+ * old copy keep it, and copies that refer to the old name are recognised as stale. */
 static int make_api(struct exti_store *s, const char *source, const struct exti_file_id *id,
                     const struct exti_image *im, bool keep_generation, struct exti_error *err)
 {

@@ -1,9 +1,9 @@
 /* Many copies at once.
  *
- * The calling thread goes through the files in their order, plans each copy and puts it into the manifest;
- * helpers write the copies, and so does the caller when it is far enough ahead.  The result depends on that
- * order alone, as if there were one thread.  A file is reported, in the files' order too, when its copy and
- * all that were planned before it are written. */
+ * The calling thread goes through the files in their order, plans each copy and puts it into the
+ * manifest; helpers write the copies, and so does the caller when it is far enough ahead.  The
+ * result depends on that order alone, as if there were one thread.  A file is reported, in the
+ * files' order too, when its copy and all that were planned before it are written. */
 #include <search.h>
 #include <string.h>
 
@@ -87,7 +87,8 @@ static int record_failure(struct batch *b, const char *source, const struct exti
     return exti__fail_nomem(err);
 }
 
-/* Puts the entry back that the failed job replaced.  Until now the manifest had the new one's strings. */
+/* Puts the entry back that the failed job replaced.  Until now the manifest had the new one's
+ * strings. */
 static void restore_entry(struct batch *b, struct job *j)
 {
     struct exti_entry *e = exti__manifest_find(&b->s->manifest, j->write.making.e.source), gone;
@@ -116,8 +117,8 @@ static void complete_entry(struct batch *b, struct job *j)
     exti__entry_clear(&j->old);
 }
 
-/* Takes in what has been written, in the order of planning, up to the first job that is not done.  Removes
- * entries, so no walk may be under way. */
+/* Takes in what has been written, in the order of planning, up to the first job that is not
+ * done.  Removes entries, so no walk may be under way. */
 static int collect_written(struct batch *b, struct exti_error *err)
 {
     int rc = 0;
@@ -161,8 +162,8 @@ static int add_job(struct batch *b, struct job *j, struct exti_error *err)
     return 0;
 }
 
-/* The entry goes into the manifest before its copy is written: so no name is given twice, and other files'
- * walks see it. */
+/* The entry goes into the manifest before its copy is written: so no name is given twice, and
+ * other files' walks see it. */
 static int put_unwritten(struct batch *b, struct job *j, struct exti_error *err)
 {
     struct exti_manifest *m = &b->s->manifest;
@@ -208,7 +209,8 @@ static int plan_copy(struct batch *b, const struct root *r, const struct exti_st
     return 0;
 }
 
-/* Plans one file of a walk unless this batch has seen it.  *on: the walk goes on with what the file needs. */
+/* Plans one file of a walk unless this batch has seen it.  *on: the walk goes on with what the
+ * file needs. */
 static int visit_step(struct batch *b, const struct root *r, const struct exti_step *at, bool *on,
                       struct exti_error *err)
 {
@@ -224,8 +226,8 @@ static int visit_step(struct batch *b, const struct root *r, const struct exti_s
     return plan_copy(b, r, at, err);
 }
 
-/* Plans what `r` drags in.  A file that cannot be planned ends the walk.  Files not visited by then belong to
- * others that need that one too, and are planned by whichever walk comes to them. */
+/* Plans what `r` drags in.  A file that cannot be planned ends the walk.  Files not visited by
+ * then belong to others that need that one too, and are planned by whichever walk comes to them. */
 static int plan_walk(struct batch *b, struct root *r, struct exti_error *err)
 {
     struct exti_steps p = {0};
@@ -294,8 +296,8 @@ static int plan_root(struct batch *b, size_t i, struct exti_error *err)
 
 /* ---- reporting ---- */
 
-/* Whether the file and all that it drags in have their copies; if not, *why, zeroed before, tells the first
- * failure. */
+/* Whether the file and all that it drags in have their copies; if not, *why, zeroed before,
+ * tells the first failure. */
 static int check_copies(struct batch *b, const struct root *r, struct exti_error *why,
                         struct exti_error *err)
 {

@@ -7,8 +7,9 @@
 #include "loader/store/store_remove.h"
 #include "loader/store/store_save.h"
 
-/* Removes the directory if it has the API copy only.  Other processes may have copied into it and not
- * recorded that yet, or cleaned it and begun a context of their own there: then it stays. */
+/* Removes the directory if it has the API copy only.  Other processes may have copied into it
+ * and not recorded that yet, or cleaned it and begun a context of their own there: then it
+ * stays. */
 static int drop_if_unused(struct exti_store *s, struct exti_error *err)
 {
     size_t files = 0;

@@ -26,8 +26,8 @@ static int make_folder(struct exti_store *s, const char *dir, struct exti_error 
     return rc ? rc : exti__fs_realpath(dir, &s->dir, err);
 }
 
-/* Retries: another process may give up its attempt at the same folder, and remove it, before we have
- * locked it. */
+/* Retries: another process may give up its attempt at the same folder, and remove it, before we
+ * have locked it. */
 int exti__store_make_folder(struct exti_store *s, const char *dir, struct exti_lock *lock,
                             struct exti_error *err)
 {
@@ -52,8 +52,9 @@ int exti__store_make_folder(struct exti_store *s, const char *dir, struct exti_l
     return rc;
 }
 
-/* Begins a context in a folder that has nothing of anyone else's, or goes on with one that was begun: its
- * name, from the lock file, is in s->manifest then.  Other programs have files called .lock too. */
+/* Begins a context in a folder that has nothing of anyone else's, or goes on with one that was
+ * begun: its name, from the lock file, is in s->manifest then.  Other programs have files called
+ * .lock too. */
 static int start_manifest(struct exti_store *s, const char *name, struct exti_error *err)
 {
     size_t others = 0;

@@ -1,5 +1,5 @@
-/* Which libraries a file needs, where they are, and which of them the context copies: the store's view of
- * the closure graph. */
+/* Which libraries a file needs, where they are, and which of them the context copies: the
+ * store's view of the closure graph. */
 #include "loader/store/store_graph.h"
 
 #include <stdio.h>

@@ -32,8 +32,8 @@ int exti__store_lock(const struct exti_store *s, struct exti_lock *lock, struct 
     return rc;
 }
 
-/* The name is written once, so it outlives a manifest that a power loss has torn.  A line without its
- * end was cut short by a kill, before the directory got anything else. */
+/* The name is written once, so it outlives a manifest that a power loss has torn.  A line
+ * without its end was cut short by a kill, before the directory got anything else. */
 bool exti__store_locked_name(const char *dir, char *name)
 {
     char *path = exti__path_join(dir, EXTI_LOCK_FILE), *text = NULL;

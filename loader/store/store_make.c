@@ -89,8 +89,8 @@ int exti__store_make(struct exti_store *s, const struct exti_copy_request *r,
     return rc;
 }
 
-/* Copies python3.dll first, if the file `im` needs that.  A context has a single copy of it, so that what
- * importers name does not depend on what was copied before. */
+/* Copies python3.dll first, if the file `im` needs that.  A context has a single copy of it, so
+ * that what importers name does not depend on what was copied before. */
 static int ensure_stable_abi(struct exti_store *s, const char *source, const struct exti_image *im,
                              struct exti_error *err)
 {

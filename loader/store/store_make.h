@@ -11,8 +11,8 @@ struct exti_making {
     struct exti_image *im;
 };
 
-/* All of a copy but its bytes.  `out` is zero-filled.  If the file imports from python3.dll, that one's
- * copy is made first. */
+/* All of a copy but its bytes.  `out` is zero-filled.  If the file imports from python3.dll,
+ * that one's copy is made first. */
 int exti__store_plan(struct exti_store *s, const struct exti_copy_request *r,
                      struct exti_making *out, struct exti_error *err);
 void exti__making_clear(struct exti_making *m); /* all but its entry */

@@ -15,8 +15,8 @@ struct exti_store_opts {
     void *user;
 };
 
-/* Opens or creates the directory and brings the API library's copy up to date.  On failure `s` needs no
- * close, and a directory that this call created is gone again. */
+/* Opens or creates the directory and brings the API library's copy up to date.  On failure `s`
+ * needs no close, and a directory that this call created is gone again. */
 int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
                      struct exti_error *err);
 

@@ -83,8 +83,8 @@ int exti__store_choose_policy(struct exti_manifest *m, const struct exti_image *
     return copy_rules(&m->policy, o, err);
 }
 
-/* Folders of a search path may have any name, but the manifest holds UTF-8 only: escapes all beyond ASCII.
- * Writes at most 4 bytes for each of `text`, and no NUL; returns the end. */
+/* Folders of a search path may have any name, but the manifest holds UTF-8 only: escapes all
+ * beyond ASCII. Writes at most 4 bytes for each of `text`, and no NUL; returns the end. */
 static char *put_ascii(char *out, const char *text)
 {
     for (; *text; text++) {
@@ -98,7 +98,8 @@ static char *put_ascii(char *out, const char *text)
     return out;
 }
 
-/* All that copies depend on besides their sources and the policy: where needs are looked up, and quirks. */
+/* All that copies depend on besides their sources and the policy: where needs are looked up, and
+ * quirks. */
 static int search_key(const struct exti_store *s, char **out, struct exti_error *err)
 {
     const bool all_shared = s->manifest.policy.closure == EXTI_CLOSURE_NONE;

@@ -8,7 +8,8 @@
 /* EXTI_E_ARG unless the manifest can hold the rules' globs. */
 int exti__store_check_rules(const struct exti_store_opts *o, struct exti_error *err);
 
-/* EXTI_E_ARG when the caller chose other than what the directory was made with: others use it too. */
+/* EXTI_E_ARG when the caller chose other than what the directory was made with: others use it
+ * too. */
 int exti__store_check_policy(const struct exti_manifest_policy *p, const struct exti_store_opts *o,
                              struct exti_error *err);
 
@@ -16,8 +17,8 @@ int exti__store_check_policy(const struct exti_manifest_policy *p, const struct 
 int exti__store_choose_policy(struct exti_manifest *m, const struct exti_image *api,
                               const struct exti_store_opts *o, struct exti_error *err);
 
-/* Records what needs are looked up by now, and the quirks.  If either changed, every copy's needs will
- * be looked up again. */
+/* Records what needs are looked up by now, and the quirks.  If either changed, every copy's
+ * needs will be looked up again. */
 int exti__store_record_search(struct exti_store *s, struct exti_error *err);
 
 #endif

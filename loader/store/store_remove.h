@@ -10,23 +10,23 @@
 int exti__store_remove(const char *dir, const struct exti_manifest *m, bool folder,
                        struct exti_error *err);
 
-/* Unlocks a directory whose files have been removed, then removes the folder.  Windows keeps the name of an
- * open file, as of the lock, until it is closed, so the folder can go only then. */
+/* Unlocks a directory whose files have been removed, then removes the folder.  Windows keeps the
+ * name of an open file, as of the lock, until it is closed, so the folder can go only then. */
 void exti__store_unlock_removed(const char *dir, struct exti_lock *lock);
 
-/* Removes one file of `dir`, a real path.  Needs no memory, so that nothing is left behind where memory
- * was what failed. */
+/* Removes one file of `dir`, a real path.  Needs no memory, so that nothing is left behind where
+ * memory was what failed. */
 int exti__store_remove_file(const char *dir, const char *name, struct exti_error *err);
 
-/* Removes the temporary files of killed processes.  Ours are written under the lock alone, which the caller
- * holds. */
+/* Removes the temporary files of killed processes.  Ours are written under the lock alone, which
+ * the caller holds. */
 void exti__store_sweep(const char *dir);
 
 /* Whether a file of this name in a context directory is the store's own, but no copy. */
 bool exti__store_owns(const char *name);
 
-/* Counts the files in `dir` that are neither the store's own nor, by their names, copies of the context
- * `context`, "" for no context. */
+/* Counts the files in `dir` that are neither the store's own nor, by their names, copies of the
+ * context `context`, "" for no context. */
 int exti__store_count_others(const char *dir, const char *context, size_t *count,
                              struct exti_error *err);
 

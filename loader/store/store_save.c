@@ -39,8 +39,8 @@ int exti__store_save(struct exti_store *s, struct exti_error *err)
     int64_t start = now_ns();
     int rc = exti__manifest_write(s->dir, &s->manifest, s->sync, &e);
 
-    /* No copy can have been written there either: the entries that changed are those of copies found
-     * to be right still, after a restart of the system. */
+    /* No copy can have been written there either: the entries that changed are those of copies
+     * found to be right still, after a restart of the system. */
     if (rc && e.os_error != EROFS && e.os_error != EACCES) {
         if (err)
             *err = e;

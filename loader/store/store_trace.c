@@ -8,9 +8,10 @@
 #include "loader/store/copy_names.h"
 #include "loader/store/store_lock.h"
 
-/* What the context directory `dir` says that its file `name` was made from; NULL when that is none of
- * its copies, or on failure (*rc): a file that has the context's name in its own and is not recorded
- * yet is a copy all the same.  A private directory has no manifest.  *is_context: whether it is one. */
+/* What the context directory `dir` says that its file `name` was made from; NULL when that is
+ * none of its copies, or on failure (*rc): a file that has the context's name in its own and is
+ * not recorded yet is a copy all the same.  A private directory has no manifest.  *is_context:
+ * whether it is one. */
 static char *source_of(struct exti_store *s, const char *dir, const char *name, bool *is_context,
                        int *rc, struct exti_error *err)
 {
@@ -41,7 +42,7 @@ static char *source_of(struct exti_store *s, const char *dir, const char *name, 
     return source;
 }
 
-static void forget(struct exti_tracer *t)
+static void tracer_clear(struct exti_tracer *t)
 {
     exti__free(t->given);
     exti__free(t->real);
@@ -59,18 +60,18 @@ static char *folder_of(const char *path)
 }
 
 /* Once a file has been found in no context's folder; no matter if memory is out. */
-static void remember(struct exti_tracer *t, const char *path, const char *real)
+static void tracer_set(struct exti_tracer *t, const char *path, const char *real)
 {
-    forget(t);
+    tracer_clear(t);
     if (!exti__path_last_slash(path) || !exti__fs_is_named_itself(path))
         return;
     t->given = folder_of(path);
     t->real = folder_of(real);
     if (!t->given || !t->real)
-        forget(t);
+        tracer_clear(t);
 }
 
-static bool knows(const struct exti_tracer *t, const char *path)
+static bool tracer_knows(const struct exti_tracer *t, const char *path)
 {
     const char *slash = exti__path_last_slash(path);
     size_t n = slash ? (size_t)(slash - path) + 1 : 0;
@@ -86,7 +87,7 @@ int exti__store_trace_next(struct exti_store *s, struct exti_tracer *t, const ch
     bool is_context;
     int rc;
 
-    if (knows(t, path)) {
+    if (tracer_knows(t, path)) {
         *out = exti__path_join(t->real, exti__path_last_slash(path) + 1);
         return *out ? 0 : exti__fail_nomem(err);
     }
@@ -99,7 +100,7 @@ int exti__store_trace_next(struct exti_store *s, struct exti_tracer *t, const ch
     source = source_of(s, slash == real ? "/" : real, slash + 1, &is_context, &rc, err);
     *slash = was;
     if (!is_context)
-        remember(t, path, real);
+        tracer_set(t, path, real);
     if (rc || source)
         exti__free(real);
     if (rc)
@@ -110,7 +111,7 @@ int exti__store_trace_next(struct exti_store *s, struct exti_tracer *t, const ch
 
 void exti__tracer_end(struct exti_tracer *t)
 {
-    forget(t);
+    tracer_clear(t);
 }
 
 int exti__store_trace(struct exti_store *s, const char *path, char **out, struct exti_error *err)

@@ -4,12 +4,12 @@
 
 #include "loader/store/store.h"
 
-/* The pristine file behind `path`, for exti__free: itself without links or, when it is a copy in some context
- * directory, that copy's source.  Copies are never copied again.  Takes the mutex. */
+/* The pristine file behind `path`, for exti__free: itself without links or, when it is a copy in
+ * some context directory, that copy's source.  Copies are never copied again.  Takes the mutex. */
 int exti__store_trace(struct exti_store *s, const char *path, char **out, struct exti_error *err);
 
-/* The folder of the last path traced, if no context's: as it was given and without links.  Saves look-ups
- * for many files that follow each other folder by folder.  Zeroed to begin with. */
+/* The folder of the last path traced, if no context's: as it was given and without links.  Saves
+ * look-ups for many files that follow each other folder by folder.  Zeroed to begin with. */
 struct exti_tracer {
     char *given, *real; /* owned; each ends in a slash */
 };

@@ -14,8 +14,8 @@ struct exti_steps {
     size_t count, cap;
 };
 
-/* False when memory is out.  The strings are borrowed: those of an entry stay where they are until it is
- * made anew. */
+/* False when memory is out.  The strings are borrowed: those of an entry stay where they are
+ * until it is made anew. */
 bool exti__steps_push(struct exti_steps *p, const char *source, const char *user);
 bool exti__steps_push_needs(struct exti_steps *p, const struct exti_entry *e);
 

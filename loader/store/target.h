@@ -7,7 +7,8 @@
 
 struct exti_target exti__target_of(const struct exti_image *im);
 
-/* EXTI_E_UNSUPPORTED unless the file can be loaded with the API library, whose target is `wanted`. */
+/* EXTI_E_UNSUPPORTED unless the file can be loaded with the API library, whose target is
+ * `wanted`. */
 int exti__target_check(const struct exti_target *wanted, const struct exti_image *im,
                        struct exti_error *err);
 

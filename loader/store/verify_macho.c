@@ -1,5 +1,6 @@
-/* Follows the needed libraries of Mach-O copies as dyld does.  Works from the copies themselves and from the
- * manifest's list of needs, not from the recorded edits, so that it finds faults in those too. */
+/* Follows the needed libraries of Mach-O copies as dyld does.  Works from the copies themselves
+ * and from the manifest's list of needs, not from the recorded edits, so that it finds faults in
+ * those too. */
 #include <string.h>
 
 #include "base/error.h"
@@ -15,9 +16,9 @@
 
 /* ---- install names ---- */
 
-/* Machine and install name of slice `k` of the copy; false when there is no such slice.  The install name is
- * NULL if it has none, or if the API library has no code for that machine: nobody loads such a slice, so it
- * was not rewritten. */
+/* Machine and install name of slice `k` of the copy; false when there is no such slice.  The
+ * install name is NULL if it has none, or if the API library has no code for that machine:
+ * nobody loads such a slice, so it was not rewritten. */
 static bool id_at(const struct exti_member_set *s, const struct exti_member *at, size_t k,
                   const char **machine, const char **id)
 {
@@ -41,7 +42,8 @@ static bool has_id(const struct exti_member_set *s, const struct exti_member *at
     return false;
 }
 
-/* Whether dyld could take one copy for the other: their slices for some machine have the same install name. */
+/* Whether dyld could take one copy for the other: their slices for some machine have the same
+ * install name. */
 static bool share_id(const struct exti_member_set *s, const struct exti_member *a,
                      const struct exti_member *b)
 {
@@ -70,13 +72,13 @@ static void check_id(struct exti_member_set *s, size_t at)
 
 /* ---- needed libraries ---- */
 
-static bool is_system(const char *name)
+static bool is_system_library(const char *name)
 {
     return exti__search_macho()->is_system(name);
 }
 
-/* Whether `name` is the path of a copy, or the install name of the API library's: that one is loaded before
- * all others, so dyld answers with it. */
+/* Whether `name` is the path of a copy, or the install name of the API library's: that one is
+ * loaded before all others, so dyld answers with it. */
 static bool is_member(const struct exti_member_set *s, const char *name)
 {
     const char *api = s->v[0].im ? s->v[0].im->info.id : NULL;
@@ -91,8 +93,8 @@ static bool is_member(const struct exti_member_set *s, const char *name)
     return false;
 }
 
-/* The file outside the context that the copy gets by that name, without links; NULL if there is none.
- * exti__free it. */
+/* The file outside the context that the copy gets by that name, without links; NULL if there is
+ * none. exti__free it. */
 static int find_outside_file(const struct exti_image *im, const char *name, char **real,
                              struct exti_error *err)
 {
@@ -111,11 +113,12 @@ static int find_outside_file(const struct exti_image *im, const char *name, char
     return rc == EXTI_E_NOMEM ? exti__fail_nomem(err) : 0;
 }
 
-/* Whether one of the copy's own LC_RPATHs is a system folder, where libraries may have no file at all. */
+/* Whether one of the copy's own LC_RPATHs is a system folder, where libraries may have no file
+ * at all. */
 static bool reaches_system(const struct exti_image *im, const char *name)
 {
     for (size_t i = 0; i < im->path_count && exti__starts_with(name, RPATH); i++)
-        if (is_system(im->paths[i]))
+        if (is_system_library(im->paths[i]))
             return true;
     return false;
 }
@@ -140,7 +143,7 @@ static int check_need(struct exti_member_set *s, const struct exti_member *at,
     char *real;
     int rc;
 
-    if (is_member(s, name) || is_system(name))
+    if (is_member(s, name) || is_system_library(name))
         return 0;
     if (exti__manifest_is_api(s->m, name)) {
         exti__member_fault(s, at, "needs %s, the original, instead of the context's copy", name);

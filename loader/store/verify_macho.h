@@ -4,8 +4,9 @@
 
 #include "loader/store/verify_members.h"
 
-/* Reports needed libraries that are neither copies, nor the system's, nor shared by the manifest's word; and
- * copies whose install names let dyld take them for their originals or for each other. */
+/* Reports needed libraries that are neither copies, nor the system's, nor shared by the
+ * manifest's word; and copies whose install names let dyld take them for their originals or for
+ * each other. */
 int exti__verify_macho(struct exti_member_set *s, struct exti_error *err);
 
 #endif

@@ -28,8 +28,8 @@ struct exti_member_set {
 void exti__member_fault(struct exti_member_set *s, const struct exti_member *at, const char *fmt,
                         ...) EXTI_PRINTF(3, 4);
 
-/* Pointers to all members, sorted as by qsort(3) with `compare`; exti__free the array.  NULL when memory is
- * out. */
+/* Pointers to all members, sorted as by qsort(3) with `compare`; exti__free the array.  NULL
+ * when memory is out. */
 const struct exti_member **exti__members_sorted(const struct exti_member_set *s,
                                                 int (*compare)(const void *, const void *));
 

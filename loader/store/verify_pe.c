@@ -14,7 +14,7 @@
 
 /* ---- names ---- */
 
-static int by_name(const void *a, const void *b)
+static int copy_name_order(const void *a, const void *b)
 {
     const struct exti_member *const *x = a, *const *y = b;
 
@@ -22,14 +22,14 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Windows finds loaded modules by file name, whatever its case. */
-static int check_names(struct exti_member_set *s, struct exti_error *err)
+static int check_copy_names(struct exti_member_set *s, struct exti_error *err)
 {
-    const struct exti_member **order = exti__members_sorted(s, by_name);
+    const struct exti_member **order = exti__members_sorted(s, copy_name_order);
 
     if (!order)
         return exti__fail_nomem(err);
     for (size_t i = 1; i < s->n; i++)
-        if (by_name(&order[i - 1], &order[i]) == 0)
+        if (copy_name_order(&order[i - 1], &order[i]) == 0)
             exti__member_fault(s, order[i],
                                "has the same name as another copy, %s: Windows ignores case",
                                order[i - 1]->entry->copy);
@@ -65,8 +65,8 @@ static bool is_original(const struct exti_member_set *s, const struct exti_membe
            (n && n->isolated);
 }
 
-/* Whether `from` has `symbol`, itself or by forwarders that lead to another copy or to a library of the
- * system's.  If not, `why` tells what is wrong. */
+/* Whether `from` has `symbol`, itself or by forwarders that lead to another copy or to a library
+ * of the system's.  If not, `why` tells what is wrong. */
 static bool leads_somewhere(const struct exti_member_set *s, const struct exti_member *from,
                             const char *symbol, char *why, size_t cap)
 {
@@ -98,7 +98,7 @@ static bool leads_somewhere(const struct exti_member_set *s, const struct exti_m
 }
 
 /* The image lists imports library by library, so the copy is looked up once for each. */
-static void check_symbols(struct exti_member_set *s, const struct exti_member *at)
+static void check_imported_symbols(struct exti_member_set *s, const struct exti_member *at)
 {
     const struct exti_member *from = NULL;
     int32_t library = 0;
@@ -119,7 +119,8 @@ static void check_symbols(struct exti_member_set *s, const struct exti_member *a
     }
 }
 
-/* Import `i` of the copy against the same one of its original, `was`; NULL if that cannot be told. */
+/* Import `i` of the copy against the same one of its original, `was`; NULL if that cannot be
+ * told. */
 static void check_import(struct exti_member_set *s, const struct exti_member *at, size_t i,
                          const char *was)
 {
@@ -173,7 +174,7 @@ static void check_forwarders(struct exti_member_set *s, const struct exti_member
 
 int exti__verify_pe(struct exti_member_set *s, struct exti_error *err)
 {
-    int rc = check_names(s, err);
+    int rc = check_copy_names(s, err);
 
     for (size_t i = 0; i < s->n && !rc; i++)
         if (s->v[i].im)
@@ -181,7 +182,7 @@ int exti__verify_pe(struct exti_member_set *s, struct exti_error *err)
     for (size_t i = 0; i < s->n && !rc; i++)
         if (s->v[i].im) {
             check_imports(s, &s->v[i]);
-            check_symbols(s, &s->v[i]);
+            check_imported_symbols(s, &s->v[i]);
             check_forwarders(s, &s->v[i]);
         }
     return rc;

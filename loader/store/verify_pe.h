@@ -6,8 +6,8 @@
 
 /* Reports:
  * - file names that Windows cannot tell apart;
- * - imports, delayed imports and forwarders that name an original of which the context has a copy, or a
- *   library that is not there;
+ * - imports, delayed imports and forwarders that name an original of which the context has a
+ *   copy, or a library that is not there;
  * - symbols that are not in the copy that they are imported from. */
 int exti__verify_pe(struct exti_member_set *s, struct exti_error *err);
 

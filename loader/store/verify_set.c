@@ -5,7 +5,7 @@
 #include "loader/store/verify_members.h"
 #include "loader/store/verify_pe.h"
 
-static int by_inode(const void *a, const void *b)
+static int file_order(const void *a, const void *b)
 {
     const struct exti_member *const *x = a, *const *y = b;
     const struct exti_file_id *i = &(*x)->id, *j = &(*y)->id;
@@ -18,7 +18,7 @@ static int by_inode(const void *a, const void *b)
 /* Hard links defeat isolation: the system loads a file with two names once. */
 static int check_files(struct exti_member_set *s, struct exti_error *err)
 {
-    const struct exti_member **order = exti__members_sorted(s, by_inode);
+    const struct exti_member **order = exti__members_sorted(s, file_order);
 
     if (!order)
         return exti__fail_nomem(err);
@@ -28,7 +28,7 @@ static int check_files(struct exti_member_set *s, struct exti_error *err)
 
         if (!at->id.size)
             continue;
-        if (i && order[i - 1]->id.size && by_inode(&order[i - 1], &order[i]) == 0)
+        if (i && order[i - 1]->id.size && file_order(&order[i - 1], &order[i]) == 0)
             exti__member_fault(s, at,
                                "is the same file as %s, so that the system would load it only once",
                                order[i - 1]->entry->copy);

@@ -92,8 +92,8 @@ static void *helper_main(void *user)
     return NULL;
 }
 
-/* Helpers block all signals: those are for the program's own threads.  If none can be started, the caller
- * writes everything. */
+/* Helpers block all signals: those are for the program's own threads.  If none can be started,
+ * the caller writes everything. */
 static void start_helper(struct exti_write_queue *q)
 {
 #ifndef _WIN32

@@ -27,12 +27,13 @@ struct exti_write_queue {
     size_t helper_count, helper_max;
 };
 
-/* `threads`, the caller's included; 0: one per processor.  They start as jobs come.  On failure the queue is
- * to be freed all the same. */
+/* `threads`, the caller's included; 0: one per processor.  They start as jobs come.  On failure
+ * the queue is to be freed all the same. */
 int exti__write_queue_init(struct exti_write_queue *q, const struct exti_store *s, size_t threads,
                            struct exti_error *err);
 
-/* Adds a job, which stays the caller's.  Writes one itself when too many wait, or when there is no helper. */
+/* Adds a job, which stays the caller's.  Writes one itself when too many wait, or when there is
+ * no helper. */
 void exti__write_queue_add(struct exti_write_queue *q, struct exti_write_job *j);
 
 /* Writes one job on the calling thread; false when none waits. */

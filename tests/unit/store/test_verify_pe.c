@@ -283,13 +283,13 @@ static void what_leaves_the_context_is_found(void **state)
         {"name.", P ".dll", "pother123.dll", 13, "imports from pother123.dll, which is none"},
         {S ".dll", P ".Py_B", "python311.Py_B", 14, "forwards 'Py_BuildValue' to python311.Py"},
         {S ".dll", P ".Py_B", S ".Py_B", 14, "forwarders form a cycle"},
-        {S ".dll", P ".Py_B", "USER32xxx.Py_B", 14, "is not what its source"},
+        {S ".dll", P ".Py_B", "USER32xxx.Py_B", 14, "differs from what its source"},
         {S ".dll", P ".Py_B", P ".Py_X", 14, P ".dll does not export Py_XuildValue"},
         {P ".dll", "Py_BuildValue", "Py_BuildValuf", 13,
          "imports '#6' from " S ".dll: " P ".dll does not export Py_BuildValue"},
         {P ".dll", "Py_BuildValue", "Py_BuildValuf", 13,
          "imports 'Py_BuildValue' from " P ".dll: " P ".dll does not export Py_BuildValue"},
-        {P ".dll", "PE\0\0", "XX\0\0", 4, "is not what its source"},
+        {P ".dll", "PE\0\0", "XX\0\0", 4, "differs from what its source"},
     };
     struct test *t = *state;
 
