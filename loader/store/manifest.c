@@ -216,10 +216,16 @@ static int entries_from_json(json_t *list, struct exti_manifest *m, struct exti_
     return 0;
 }
 
+/* As --closure spells them too. */
 static const char *const closures[] = {[EXTI_CLOSURE_DEFAULT] = "",
                                        [EXTI_CLOSURE_ALL] = "all",
                                        [EXTI_CLOSURE_API] = "api",
                                        [EXTI_CLOSURE_NONE] = "none"};
+
+const char *exti__closure_name(enum exti_closure closure)
+{
+    return closures[closure];
+}
 
 static int rule_from_json(json_t *o, struct exti_rule *r, struct exti_error *err)
 {
@@ -414,8 +420,8 @@ static json_t *manifest_to_json(const struct exti_manifest *m)
                      exti__format_name(m->target.format), "machine", m->target.machine, "bits",
                      m->target.bits, "big_endian", m->target.big_endian, "renamed", m->renamed,
                      "generation", (json_int_t)m->generation, "closure",
-                     closures[m->policy.closure], "rules", rules_to_json(&m->policy), "resolution",
-                     (json_int_t)m->resolution, "api", api, "copies", copies);
+                     exti__closure_name(m->policy.closure), "rules", rules_to_json(&m->policy),
+                     "resolution", (json_int_t)m->resolution, "api", api, "copies", copies);
     return exti__json_set_text(root, "search", m->search);
 }
 

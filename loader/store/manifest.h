@@ -96,6 +96,9 @@ void exti__needs_free(struct exti_need *needs, size_t count);
 void exti__policy_clear(struct exti_manifest_policy *p);
 void exti__manifest_clear(struct exti_manifest *m);
 
+/* "all", "api" or "none"; "" for EXTI_CLOSURE_DEFAULT. */
+const char *exti__closure_name(enum exti_closure closure);
+
 /* Reads the manifest of `dir`; exti__manifest_clear it.  No file: EXTI_E_IO with ENOENT.
  * Damaged: EXTI_E_FORMAT.  Made by a newer version or on another system: EXTI_E_UNSUPPORTED.
  * Another program's file: EXTI_E_ARG. */

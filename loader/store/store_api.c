@@ -24,14 +24,15 @@ int exti__store_choose_api(struct exti_store *s, const char *wanted, char **sour
     if (!wanted && !s->manifest.api.source)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "%s",
                           s->created ? "a new context directory needs an API library to copy"
-                                     : "its " EXTI_MANIFEST_FILE " is missing or damaged; name the "
-                                       "API library, and all will be made again");
+                                     : EXTI_MANIFEST_FILE
+                              " is missing or damaged; name the API "
+                              "library, and all copies will be made again");
     rc = exti__fs_realpath(wanted ? wanted : s->manifest.api.source, source, err);
     if (rc)
         return rc;
     if (s->manifest.api.source && strcmp(*source, s->manifest.api.source) != 0) {
         rc = exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
-                        "holds copies for %s, not for %s; use another directory",
+                        "has copies for the API library %s, not for %s; use another directory",
                         s->manifest.api.source, *source);
         exti__free(*source);
     }
@@ -88,7 +89,7 @@ static int make_api(struct exti_store *s, const char *source, const struct exti_
     return rc;
 }
 
-/* Makes the API's copy unless it is right; `im` describes the source. */
+/* Makes the API copy unless it is up to date; `im` describes the source. */
 static int update_api(struct exti_store *s, const char *source, const struct exti_image *im,
                       const struct exti_store_opts *opts, enum exti_copy_state state,
                       struct exti_error *err)
@@ -137,7 +138,7 @@ int exti__store_ensure_api(struct exti_store *s, const char *source,
     if (state == EXTI_COPY_FRESH &&
         (exti__store_may_be_torn(s, &m->api) || m->api.resolution != m->resolution))
         state = EXTI_COPY_MISSING;
-    /* Where nothing will be loaded it does not matter what this process exports. */
+    /* What this process exports matters only where copies will be loaded. */
     if (!rc && (state != EXTI_COPY_FRESH || !opts->copy_only || opts->rename || m->renamed)) {
         rc = exti__inspect(source, &im, err);
         if (rc)

@@ -28,7 +28,8 @@ static int drop_if_unused(struct exti_store *s, struct exti_error *err)
     return rc;
 }
 
-/* Windows cannot remove a loaded file; the next process that makes a one-shot directory does. */
+/* Windows cannot remove files that are loaded; the next process that makes a one-shot directory
+ * removes them. */
 static int remove_one_shot(const struct exti_store *s, struct exti_error *err)
 {
     struct exti_error e = {0};

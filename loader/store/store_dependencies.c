@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "base/os/path.h"
 
-/* As exti__store_intern, of a string that stays the caller's. */
+/* exti__store_intern of a copy of `string`. */
 static const char *intern_copy(struct exti_store *s, const char *string)
 {
     return exti__store_intern(s, exti__strdup(string));
@@ -33,7 +33,7 @@ static int add_shared(struct exti_store *s, const char *file, struct exti_depend
     return 0;
 }
 
-/* The index in the set of the copy that `e` describes, which is added if it is new. */
+/* Sets *index to the copy's place in the set; adds it if it is not there. */
 static int add_dependency(struct exti_store *s, struct exti_entry *e,
                           struct exti_dependency_set *set, size_t *index, struct exti_error *err)
 {
@@ -87,8 +87,8 @@ static int add_needs(struct exti_store *s, size_t at, bool optional,
     return rc;
 }
 
-/* Finds out which the first one does not load without. */
-static void tell_optional(struct exti_dependency_set *set)
+/* Clears `optional` for each copy that the first one does not load without. */
+static void clear_optional(struct exti_dependency_set *set)
 {
     bool changed = true;
 
@@ -115,9 +115,9 @@ int exti__store_dependencies(struct exti_store *s, const char *source,
     pthread_mutex_lock(&s->lock);
     s->walk++;
     e = exti__manifest_find(&s->manifest, source);
-    rc =
-        e ? add_dependency(s, e, out, &index, err)
-          : exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET, "the context has no copy of it any more");
+    rc = e ? add_dependency(s, e, out, &index, err)
+           : exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET,
+                        "the context no longer has a copy of it; copy it again");
     for (size_t i = 0; i < out->count && !rc; i++) {
         rc = add_needs(s, i, false, out, err);
         out->copies[i].firm_count = out->copies[i].need_count;
@@ -128,7 +128,7 @@ int exti__store_dependencies(struct exti_store *s, const char *source,
     if (rc)
         exti__dependencies_free(out);
     else
-        tell_optional(out);
+        clear_optional(out);
     return rc;
 }
 

@@ -76,7 +76,7 @@ static int start_manifest(struct exti_store *s, const char *name, struct exti_er
     return exti__context_name_make(s->manifest.name, err);
 }
 
-/* Whether a power loss hit the manifest as it was written: that leaves it empty, or zeros in it. */
+/* Whether a power loss has torn the manifest: then it is empty or begins with a zero. */
 static bool is_torn(const struct exti_store *s)
 {
     char *path = exti__path_join(s->dir, EXTI_MANIFEST_FILE), *text = NULL;
@@ -104,8 +104,8 @@ int exti__store_read_manifest(struct exti_store *s, const char *name, struct ext
         *err = e;
     if (!rc && name && strcmp(name, s->manifest.name) != 0)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
-                          "is the context '%s' already, not '%s'; leave the name out or use "
-                          "another directory",
+                          "is the context '%s' already, not '%s'; omit the name or use another "
+                          "directory",
                           s->manifest.name, name);
     return rc;
 }

@@ -1,5 +1,4 @@
-/* Which libraries a file needs, where they are, and which of them the context copies: the
- * store's view of the closure graph. */
+
 #include "loader/store/store_graph.h"
 
 #include <stdio.h>
@@ -57,7 +56,7 @@ int exti__store_node(struct exti_store *s, const char *first, const char *source
             return rc;
         exti__store_drop_graph(s);
     }
-    return exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET, "keeps changing");
+    return exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET, "keeps changing on disk; try again");
 }
 
 const char *exti__store_first_user(const struct exti_store *s, const char *source)
@@ -76,7 +75,7 @@ const char *exti__store_first_user(const struct exti_store *s, const char *sourc
                     user = &m->entries[i];
             }
         source = user ? user->source : source;
-    } while (user && ++steps < m->count); /* some need each other */
+    } while (user && ++steps < m->count); /* ends for files that need each other, too */
     return source;
 }
 

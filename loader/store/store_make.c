@@ -103,8 +103,10 @@ static int ensure_stable_abi(struct exti_store *s, const char *source, const str
     if (exti__manifest_is_stable_abi(m, exti__base_name(source))) {
         if (!e || strcmp(e->source, source) == 0)
             return 0;
-        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
-                          "the context has a copy of %s already, and can have but one", e->source);
+        return exti__fail(
+            err, EXTI_E_ARG, EXTI_NO_OFFSET,
+            "the context already has a copy of python3.dll, made from %s, and can have only one",
+            e->source);
     }
     rc = exti__stable_abi_wanted(m, im, &wanted, err);
     if (rc || !wanted)

@@ -50,11 +50,11 @@ int exti__store_check_name(const struct exti_store *s, const char *source, char 
     const struct exti_entry *other;
 
     if (s->copy_name && s->copy_name(s->user, source, name, EXTI_FILE_NAME_MAX + 1) < 0)
-        return exti__fail(err, EXTI_E_HOOK, EXTI_NO_OFFSET, "copy_name refused");
+        return exti__fail(err, EXTI_E_HOOK, EXTI_NO_OFFSET, "the copy_name hook refused a name");
     name[EXTI_FILE_NAME_MAX] = 0;
     if (!exti__path_is_plain_name(name) || name[0] == '.' || strcmp(name, EXTI_MANIFEST_FILE) == 0)
         return exti__fail(err, EXTI_E_HOOK, EXTI_NO_OFFSET,
-                          "copy_name gave '%s', which is not a plain file name", name);
+                          "the copy_name hook gave '%s', which is not a plain file name", name);
     other = entry_of_copy_name(&s->manifest, name);
     if (other && strcmp(other->source, source) != 0)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,

@@ -41,7 +41,7 @@ static int fill_need(struct exti_store *s, const struct exti_closure_need *from,
         if (!rc)
             rc = exti__copy_text(&to->to, name, err);
     } else if (!rc && !from->by_name) {
-        /* Neither the copy's folder nor its search path need lead there. */
+        /* By its path: the loader might not find it from the copy's folder and search path. */
         rc = exti__copy_text(&to->to, n->path, err);
     }
     return rc;

@@ -16,8 +16,8 @@ int exti__store_check_rules(const struct exti_store_opts *o, struct exti_error *
 
         if (rc == EXTI_E_UNSUPPORTED)
             return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
-                              "library name %zu to share or isolate is not UTF-8, which the "
-                              "manifest cannot hold",
+                              "library name %zu to share or isolate is not UTF-8, so the "
+                              "manifest cannot hold it",
                               i + 1);
         if (rc)
             return exti__fail_nomem(err);
@@ -39,12 +39,15 @@ static bool same_rules(const struct exti_manifest_policy *p, const struct exti_s
 int exti__store_check_policy(const struct exti_manifest_policy *p, const struct exti_store_opts *o,
                              struct exti_error *err)
 {
-    if ((o->closure == EXTI_CLOSURE_DEFAULT || o->closure == p->closure) &&
-        (!o->rule_count || same_rules(p, o)))
-        return 0;
-    return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
-                      "holds copies made by another choice of which libraries are shared; leave "
-                      "that out or use another directory");
+    if (o->closure != EXTI_CLOSURE_DEFAULT && o->closure != p->closure)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "was made with --closure=%s; omit --closure or use another directory",
+                          exti__closure_name(p->closure));
+    if (o->rule_count && !same_rules(p, o))
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "was made with other --share and --isolate options; omit these or use "
+                          "another directory");
+    return 0;
 }
 
 static int copy_rules(struct exti_manifest_policy *p, const struct exti_store_opts *o,
@@ -74,8 +77,8 @@ int exti__store_choose_policy(struct exti_manifest *m, const struct exti_image *
         return exti__store_check_policy(&m->policy, o, err);
     if (!followed && given && o->closure != EXTI_CLOSURE_NONE)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "is %s; which of the libraries needed are copied cannot be chosen for "
-                          "that here: all are shared",
+                          "is %s, and this system cannot follow the needs of such files: all "
+                          "libraries are shared; omit --closure, --share and --isolate",
                           api->info.format);
     m->policy.closure = !followed                            ? EXTI_CLOSURE_NONE
                         : o->closure == EXTI_CLOSURE_DEFAULT ? EXTI_CLOSURE_ALL

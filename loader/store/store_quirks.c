@@ -1,4 +1,4 @@
-/* What quirks say of a file that is to be copied. */
+/* What quirks change in a file that is copied. */
 #include "base/error.h"
 #include "base/json_text.h"
 #include "loader/resolve/quirks.h"

@@ -67,11 +67,11 @@ void exti__store_unlock_removed(const char *dir, struct exti_lock *lock)
 
 struct removal {
     const char *dir, *context;
-    int rc; /* of the first file that could not be removed */
+    int rc; /* the first failure */
     struct exti_error err;
 };
 
-/* A file that cannot be removed, being in use, does not keep the others. */
+/* One file that cannot be removed, being in use, does not save the others. */
 static void remove_listed(struct removal *r, const char *name)
 {
     int rc = exti__store_remove_file(r->dir, name, r->rc ? NULL : &r->err);
@@ -107,7 +107,7 @@ int exti__store_remove(const char *dir, const struct exti_manifest *m, bool fold
         r.rc = rc;
         r.err = e;
     }
-    /* Last, so that a clean-up that was cut short can be repeated. */
+    /* The manifest goes last: a clean-up that was cut short can be repeated while it is there. */
     if (!r.rc)
         r.rc = exti__store_remove_file(dir, EXTI_MANIFEST_FILE, &r.err);
     if (!r.rc)

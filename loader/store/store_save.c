@@ -39,8 +39,8 @@ int exti__store_save(struct exti_store *s, struct exti_error *err)
     int64_t start = now_ns();
     int rc = exti__manifest_write(s->dir, &s->manifest, s->sync, &e);
 
-    /* No copy can have been written there either: the entries that changed are those of copies
-     * found to be right still, after a restart of the system. */
+    /* On a read-only directory no copy can have been written either.  The entries that changed
+     * are of copies that were checked after a reboot and found to be right. */
     if (rc && e.os_error != EROFS && e.os_error != EACCES) {
         if (err)
             *err = e;
@@ -73,7 +73,7 @@ static void exchange_entries(struct exti_manifest *a, struct exti_manifest *b)
     b->cap = was.cap;
 }
 
-/* Another process looks needs up elsewhere since; so do we from now on. */
+/* Another process has changed where needs are looked up: adopts that. */
 static void adopt_search(struct exti_store *s, struct exti_manifest *fresh)
 {
     exti__free(s->manifest.search);
@@ -115,7 +115,8 @@ int exti__store_reload(struct exti_store *s, struct exti_error *err)
         if (!exti__manifest_find(&fresh, mine->source))
             exti__manifest_put(&fresh, mine, NULL);
     }
-    /* The API's entry is the same, and others read it without the lock: it stays where it is. */
+    /* The API's entry is the same in both.  Others read it without the lock, so it stays where
+     * it is. */
     exchange_entries(&s->manifest, &fresh);
     if (fresh.resolution != s->manifest.resolution)
         adopt_search(s, &fresh);

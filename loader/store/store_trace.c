@@ -8,12 +8,13 @@
 #include "loader/store/copy_names.h"
 #include "loader/store/store_lock.h"
 
-/* What the context directory `dir` says that its file `name` was made from; NULL when that is
- * none of its copies, or on failure (*rc): a file that has the context's name in its own and is
- * not recorded yet is a copy all the same.  A private directory has no manifest.  *is_context:
- * whether it is one. */
-static char *source_of(struct exti_store *s, const char *dir, const char *name, bool *is_context,
-                       int *rc, struct exti_error *err)
+/* The source of `name`, if that is a copy in the context directory `dir`; NULL if it is none, or
+ * on failure (*rc).  A file with the context's name in its own is a copy too, which is not
+ * recorded yet: that fails.  The context's name comes from the manifest, or from the lock file
+ * of a one-shot directory, which has no manifest. *is_context: whether `dir` is a context
+ * directory. */
+static char *source_of_copy(struct exti_store *s, const char *dir, const char *name,
+                            bool *is_context, int *rc, struct exti_error *err)
 {
     struct exti_manifest other = {0};
     const struct exti_entry *e = NULL;
@@ -49,7 +50,7 @@ static void tracer_clear(struct exti_tracer *t)
     *t = (struct exti_tracer){0};
 }
 
-/* `path`, which has one, up to its last slash. */
+/* `path` up to and with its last slash, which it must have. */
 static char *folder_of(const char *path)
 {
     char *folder = exti__strdup(path);
@@ -59,7 +60,7 @@ static char *folder_of(const char *path)
     return folder;
 }
 
-/* Once a file has been found in no context's folder; no matter if memory is out. */
+/* Remembers the folder of a file that is in no context directory; forgets all if memory is out. */
 static void tracer_set(struct exti_tracer *t, const char *path, const char *real)
 {
     tracer_clear(t);
@@ -97,7 +98,7 @@ int exti__store_trace_next(struct exti_store *s, struct exti_tracer *t, const ch
     slash = exti__path_last_slash(real);
     was = *slash;
     *slash = 0;
-    source = source_of(s, slash == real ? "/" : real, slash + 1, &is_context, &rc, err);
+    source = source_of_copy(s, slash == real ? "/" : real, slash + 1, &is_context, &rc, err);
     *slash = was;
     if (!is_context)
         tracer_set(t, path, real);

@@ -36,5 +36,5 @@ void exti__error_add_requester(const struct exti_step *at, struct exti_error *er
         return;
     exti__error_file(err, at->source);
     snprintf(err->message + n, sizeof err->message - n,
-             "; needed by %s, and shared if a rule says so", exti__base_name(at->user));
+             "; needed by %s (use --share to share it instead)", exti__base_name(at->user));
 }

@@ -35,7 +35,7 @@ int exti__store_write(const struct exti_store *s, const struct exti_image *im,
         return rc;
     }
     if (!exti__same_version(&r.id, &e->id))
-        rc = exti__fail_io(err, ESTALE, e->source, "changed while it was copied");
+        rc = exti__fail_io(err, ESTALE, e->source, "changed while it was being copied; try again");
     else if (s->sync || !has_content(path, r.image.p, r.size))
         rc = exti__rewritten_write(&r, path, s->sync, err);
     if (!rc)

@@ -406,7 +406,7 @@ static void what_cannot_be_copied_names_who_needs_it(void **state)
     assert_exti(copy_one(t, "x.pyd"), EXTI_E_UNSUPPORTED, &t->err, ANY_OFFSET);
     assert_string_equal(t->err.file, test_path(t, "brought.dll"));
     assert_says(&t->err, "no relocations");
-    assert_says(&t->err, "; needed by x.pyd, and shared if a rule says so");
+    assert_says(&t->err, "; needed by x.pyd (use --share to share it instead)");
 }
 
 /* What was missing has been put beside the module since. */
