@@ -83,7 +83,7 @@ run copy py/numbers.pyd ctx1
 say $? and_when_it_is_stale
 mkdir other && cp "$x64/python3.dll" other/
 run copy other/python3.dll ctx1
-check a_context_has_but_one 1 'other/python3.dll: the context has a copy of .*/PYTHON3.DLL already'
+check a_context_has_but_one 1 'other/python3.dll: the context already has a copy of python3.dll, made from .*/PYTHON3.DLL'
 
 rm py/PYTHON3.DLL
 ln -s numbers.pyd py/python3.dll

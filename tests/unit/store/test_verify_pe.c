@@ -1,4 +1,4 @@
-/* Contexts of PE files: python3.dll's copy, and what the copies owe each other. */
+/* Contexts of PE files: python3.dll's copy, and the checks of copies against each other. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -58,7 +58,7 @@ static int open_context(struct test *t, struct exti_ctx **ctx)
     return exti_ctx_open(ctx, &o, &t->err);
 }
 
-/* What copying `name` into the context gives; the error's message stays. */
+/* Copies `name` into the context; returns exti_copy's result and leaves its error in t->err. */
 static int copy_one(struct test *t, const char *name)
 {
     struct exti_ctx *ctx;
@@ -161,7 +161,7 @@ static void an_import_by_number_gets_a_copy_of_python3(void **state)
     exti_image_free(im);
 }
 
-static void what_libpython_lacks_may_be_in_python3(void **state)
+static void symbols_missing_in_libpython_come_from_python3(void **state)
 {
     static const char *const fewer[] = {"PyModule_Create2", NULL};
     struct test *t = *state;
@@ -175,7 +175,7 @@ static void what_libpython_lacks_may_be_in_python3(void **state)
     assert_says(&t->err,
                 "'Py_BuildValue' from python3.dll, which forwards it to python311.Py_BuildValue");
 
-    /* There it is code of its own. */
+    /* This python3.dll has code of its own instead of forwarders. */
     write_toy(t, "python3.dll",
               (struct pe_toy_opts){.api = "USER32.dll", .id = "python3.dll", .exports = symbols},
               0);
@@ -206,7 +206,7 @@ static void without_python3_there_is_no_copy(void **state)
     assert_says(&t->err, "already");
 }
 
-static void forwarders_to_oneself(void **state)
+static void forwarders_to_the_same_library_are_handled(void **state)
 {
     struct test *t = *state;
     struct exti_symbol_info s = {.size = sizeof s};
@@ -216,7 +216,8 @@ static void forwarders_to_oneself(void **state)
     write_module(t, "number.pyd", SECOND);
     write_python3(t, "python3.dll", "PYTHON3");
     assert_exti(copy_one(t, "number.pyd"), EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
-    assert_says(&t->err, "forwards 'PyModule_Create2' to PYTHON3.PyModule_Create2, which is python3.dll");
+    assert_says(&t->err,
+                "forwards 'PyModule_Create2' to PYTHON3.PyModule_Create2, which is python3.dll");
     assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
 
     write_toy(
@@ -269,9 +270,9 @@ static void forwarders_alone_are_renamed_too(void **state)
     exti_image_free(im);
 }
 
-/* ---- what the copies owe each other ---- */
+/* ---- copies against each other ---- */
 
-static void what_leaves_the_context_is_found(void **state)
+static void verify_finds_references_out_of_the_context(void **state)
 {
     static const struct {
         const char *copy, *from, *to;
@@ -307,7 +308,7 @@ static void what_leaves_the_context_is_found(void **state)
     }
 }
 
-/* ---- what they bring along ---- */
+/* ---- dependencies ---- */
 
 /* x.pyd imports from brought.dll, which imports from further.dll, which forwards to brought.dll. */
 static void write_brought(struct test *t)
@@ -332,7 +333,7 @@ static bool needs_it(struct test *t, const char *file, const char *name)
     return found;
 }
 
-static void what_a_module_brings_is_copied_with_it(void **state)
+static void dependencies_are_copied_with_a_module(void **state)
 {
     struct test *t = *state;
     struct exti_symbol_info s = {.size = sizeof s};
@@ -362,8 +363,8 @@ static void what_a_module_brings_is_copied_with_it(void **state)
     assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
 }
 
-/* With the closure none copies have the names that they had before there was one. */
-static void what_is_shared_keeps_its_name(void **state)
+/* With closure none a copy's name is the one that format 1 gave it. */
+static void shared_libraries_keep_their_names(void **state)
 {
     struct test *t = *state;
     const struct exti_rule rule = {"BROUGHT.*", 1};
@@ -395,7 +396,7 @@ static void what_is_shared_keeps_its_name(void **state)
     assert_true(needs_it(t, copy_of(t, "brought.k3x9q2m4-"), "FURTHER.dll"));
 }
 
-static void what_cannot_be_copied_names_who_needs_it(void **state)
+static void uncopyable_dependency_error_names_its_user(void **state)
 {
     struct test *t = *state;
 
@@ -409,8 +410,8 @@ static void what_cannot_be_copied_names_who_needs_it(void **state)
     assert_says(&t->err, "; needed by x.pyd (use --share to share it instead)");
 }
 
-/* What was missing has been put beside the module since. */
-static void what_comes_later_is_found(void **state)
+/* The library is put beside the module after the first copy. */
+static void a_dependency_added_later_is_found(void **state)
 {
     struct test *t = *state;
 
@@ -424,7 +425,7 @@ static void what_comes_later_is_found(void **state)
     assert_string_equal(findings(t), "");
 }
 
-static void links_are_found(void **state)
+static void verify_finds_hard_links(void **state)
 {
     struct test *t = *state;
     char *number, *name;
@@ -447,7 +448,7 @@ static int stop(void *user, const struct exti_error *finding)
     return 1;
 }
 
-static void names_differ_in_more_than_case(void **state)
+static void copy_names_differ_in_more_than_case(void **state)
 {
     struct exti_entry two[] = {{.source = (char *)"/x/a.pyd", .copy = (char *)"a.pyd"},
                                {.source = (char *)"/x/b.pyd", .copy = (char *)"A.PYD"}};
@@ -508,7 +509,7 @@ static void names_in_text_are_found(void **state)
 
 /* ---- memory ---- */
 
-static void memory_may_run_out_over_what_is_brought(void **state)
+static void out_of_memory_copying_dependencies_leaks_nothing(void **state)
 {
     struct test *t = *state;
     int failures = 0;
@@ -536,8 +537,8 @@ static void memory_may_run_out_over_what_is_brought(void **state)
     assert_true(failures > 50);
 }
 
-/* Some look-ups may fail without harm, so one success is not the end. */
-static void memory_may_run_out(void **state)
+/* Some look-ups may fail without harm, so the loop does not end at the first success. */
+static void out_of_memory_leaks_nothing(void **state)
 {
     struct test *t = *state;
     struct exti_manifest m;
@@ -585,21 +586,21 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         exti_test(an_import_by_number_gets_a_copy_of_python3),
-        exti_test(what_libpython_lacks_may_be_in_python3),
+        exti_test(symbols_missing_in_libpython_come_from_python3),
         exti_test(without_python3_there_is_no_copy),
-        exti_test(forwarders_to_oneself),
+        exti_test(forwarders_to_the_same_library_are_handled),
         exti_test(ordinals_begin_at_0),
         exti_test(forwarders_alone_are_renamed_too),
-        exti_test(what_leaves_the_context_is_found),
-        exti_test(what_a_module_brings_is_copied_with_it),
-        exti_test(what_is_shared_keeps_its_name),
-        exti_test(what_cannot_be_copied_names_who_needs_it),
-        exti_test(what_comes_later_is_found),
-        exti_test(links_are_found),
-        exti_test(names_differ_in_more_than_case),
+        exti_test(verify_finds_references_out_of_the_context),
+        exti_test(dependencies_are_copied_with_a_module),
+        exti_test(shared_libraries_keep_their_names),
+        exti_test(uncopyable_dependency_error_names_its_user),
+        exti_test(a_dependency_added_later_is_found),
+        exti_test(verify_finds_hard_links),
+        exti_test(copy_names_differ_in_more_than_case),
         exti_test(names_in_text_are_found),
-        exti_test(memory_may_run_out),
-        exti_test(memory_may_run_out_over_what_is_brought),
+        exti_test(out_of_memory_leaks_nothing),
+        exti_test(out_of_memory_copying_dependencies_leaks_nothing),
     };
 
     return cmocka_run_group_tests_name("pe_set", tests, NULL, NULL);
