@@ -41,18 +41,13 @@ static int common_edits(const char *source, const char *id,
 static int add_needed(struct exti_edits *e, const char *from, const char *to,
                       enum exti_needed_where where, struct exti_error *err)
 {
-    const size_t n = e->opts.needed_count, cap = e->needed_cap ? 2 * e->needed_cap : 4;
+    struct exti_needed *p =
+        exti__array_room(e->needed, e->opts.needed_count, &e->needed_cap, sizeof *p);
 
-    if (n == e->needed_cap) {
-        struct exti_needed *p = exti__realloc_array(e->needed, cap, sizeof *p);
-
-        if (!p)
-            return exti__fail_nomem(err);
-        e->opts.needed = e->needed = p;
-        e->needed_cap = cap;
-    }
-    e->needed[n] = (struct exti_needed){from, to, where};
-    e->opts.needed_count = n + 1;
+    if (!p)
+        return exti__fail_nomem(err);
+    e->opts.needed = e->needed = p;
+    p[e->opts.needed_count++] = (struct exti_needed){from, to, where};
     return 0;
 }
 

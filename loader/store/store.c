@@ -1,7 +1,6 @@
 #include "loader/store/store.h"
 
 #include <search.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"

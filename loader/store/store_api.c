@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/os/path.h"
-#include "loader/rewrite/rewrite.h"
 #include "loader/store/edits.h"
 #include "loader/store/store_ensure.h"
 #include "loader/store/store_entry.h"

@@ -1,7 +1,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "loader/store/store_lock.h"
 #include "loader/store/store_open.h"
 #include "loader/store/store_remove.h"

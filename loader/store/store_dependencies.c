@@ -13,22 +13,17 @@ static const char *intern_copy(struct exti_store *s, const char *string)
 static int add_shared(struct exti_store *s, const char *file, struct exti_dependency_set *set,
                       struct exti_error *err)
 {
-    const char *name = intern_copy(s, file);
+    const char *name = intern_copy(s, file), **shared;
 
     for (size_t i = 0; i < set->shared_count; i++)
         if (set->shared[i] == name)
             return name ? 0 : exti__fail_nomem(err);
-    if (set->shared_count == set->shared_cap) {
-        size_t cap = set->shared_cap ? 2 * set->shared_cap : 16;
-        const char **p = exti__realloc_array(set->shared, cap, sizeof *p);
-
-        if (!p)
-            return exti__fail_nomem(err);
-        set->shared = p;
-        set->shared_cap = cap;
-    }
-    if (!name)
+    shared =
+        name ? exti__array_room(set->shared, set->shared_count, &set->shared_cap, sizeof *shared)
+             : NULL;
+    if (!shared)
         return exti__fail_nomem(err);
+    set->shared = shared;
     set->shared[set->shared_count++] = name;
     return 0;
 }
@@ -43,16 +38,11 @@ static int add_dependency(struct exti_store *s, struct exti_entry *e,
         *index = e->marks.index;
         return 0;
     }
-    if (set->count == set->cap) {
-        size_t cap = set->cap ? 2 * set->cap : 8;
-        struct exti_dependency *p = exti__realloc_array(set->copies, cap, sizeof *p);
-
-        if (!p)
-            return exti__fail_nomem(err);
-        set->copies = p;
-        set->cap = cap;
-    }
-    d = &set->copies[set->count];
+    d = exti__array_room(set->copies, set->count, &set->cap, sizeof *d);
+    if (!d)
+        return exti__fail_nomem(err);
+    set->copies = d;
+    d += set->count;
     *d = (struct exti_dependency){.source = intern_copy(s, e->source),
                                   .copy = exti__store_intern(s, exti__path_join(s->dir, e->copy)),
                                   .symbolic = e->symbolic,

@@ -1,7 +1,6 @@
 /* The manifest's entry for one copy. */
 #include "loader/store/store_entry.h"
 
-#include "base/error.h"
 #include "base/mem.h"
 #include "loader/resolve/stable_abi_name.h"
 #include "loader/store/store_needs.h"

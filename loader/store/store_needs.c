@@ -1,7 +1,6 @@
 #include "loader/store/store_needs.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"

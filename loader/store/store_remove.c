@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "loader/store/copy_names.h"
 
 bool exti__store_owns(const char *name)

@@ -1,6 +1,5 @@
 /* Follows the imports and forwarders of PE copies as Windows does. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
