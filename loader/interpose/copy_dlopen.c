@@ -13,6 +13,7 @@
 #include "loader/load/load.h"
 #include "loader/load/opening.h"
 #include "loader/process/dl.h"
+#include "loader/store/store_graph.h"
 #include "loader/store/store_queries.h"
 #include "loader/track/address_map.h"
 

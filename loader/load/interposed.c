@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "base/os/fs.h"
 #include "loader/process/dl.h"
+#include "loader/store/store_copy.h"
 #include "loader/store/store_queries.h"
 
 bool exti__is_allocation_function(const char *symbol)

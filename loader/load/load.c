@@ -6,6 +6,8 @@
 #include "base/format.h"
 #include "loader/load/opening.h"
 #include "loader/process/dl.h"
+#include "loader/store/store_copy.h"
+#include "loader/store/store_interposed.h"
 #include "loader/store/store_queries.h"
 
 /* ---- the API library ---- */

@@ -3,6 +3,7 @@
 #define LOADER_LOAD_OPENING_H
 
 #include "base/format.h"
+#include "loader/store/store_dependencies.h"
 #include "loader/track/module.h"
 
 /* The place of one copy in an opening. */

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/os/path.h"
-#include "loader/process/dl.h"
 #include "loader/image/install_name.h"
+#include "loader/process/dl.h"
 #include "loader/store/store_queries.h"
 
 static int open_soname(const char *original, const struct exti_image *im, const char *name,

@@ -3,6 +3,7 @@
 #define LOADER_LOAD_SHARED_LIBRARIES_H
 
 #include "base/format.h"
+#include "loader/store/store_dependencies.h"
 #include "loader/track/context.h"
 
 /* Opens them one by one before the copy of `original`, which `im` describes and which drags in

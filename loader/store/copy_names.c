@@ -46,7 +46,7 @@ int exti__context_name_check(const char *name, struct exti_error *err)
                       name, EXTI_NAME_MAX);
 }
 
-/* FNV-1a, 64 bits; begins with FNV_START, or goes on. */
+/* FNV-1a, 64 bits; `h` is FNV_START or the hash of the text before. */
 #define FNV_START 0xcbf29ce484222325u
 static uint64_t hash_text(const char *text, uint64_t h)
 {
@@ -55,7 +55,8 @@ static uint64_t hash_text(const char *text, uint64_t h)
     return h;
 }
 
-/* What a copy's name is made of: hidden files are the directory's own. */
+/* The part of the source's name that goes into the copy's.  No leading dots: hidden files are the
+ * directory's own. */
 static const char *visible_base(const char *source)
 {
     const char *base = exti__base_name(source);
@@ -68,7 +69,7 @@ static bool continues_character(char c)
     return ((uint8_t)c & 0xc0) == 0x80;
 }
 
-/* The first `n` bytes of `s`, or as many as fit without cutting a UTF-8 character. */
+/* How many of the first `n` bytes of `s` fit into STEM_MAX without cutting a UTF-8 character. */
 static int stem_length(const char *s, size_t n)
 {
     if (n <= STEM_MAX)
@@ -127,7 +128,7 @@ void exti__copy_name_api_id(const char *old_id, const char *copy, char *out)
     snprintf(out, EXTI_FILE_NAME_MAX + 1, "%s", copy);
     if (room >= strlen(copy) || room < 2)
         return;
-    /* The cut must leave some of the context's name, or it would be the original's own. */
+    /* The cut must leave some of the context's name, or the SONAME would be the original's. */
     if (strncmp(old_id, copy, room) != 0 && out[room - 1] != '.')
         out[room] = 0;
 }
@@ -164,7 +165,7 @@ void exti__copy_name_pe_api(const char *source, const char *context, unsigned ge
     snprintf(out, EXTI_FILE_NAME_MAX + 1, "p%s%s", tag, dot ? dot : "");
 }
 
-/* What an import may name, and a forwarder's library too. */
+/* `c`, or '_' for a character that an import or a forwarder's library may not have. */
 static char plain_character(char c)
 {
     return c <= ' ' || c > '~' || strchr(".\\/:*?\"<>|", c) ? '_' : c;
@@ -188,7 +189,7 @@ void exti__copy_name_pe(const char *source, const char *context, char *out)
     snprintf(out, EXTI_FILE_NAME_MAX + 1 - STEM_MAX, "-%s%s.dll", tag, own);
 }
 
-/* Whether it can be one of these. */
+/* Whether exti__copy_name_pe can have made `file`. */
 static bool is_pe_copy(const char *file, const char *context)
 {
     const char *dot = strchr(file, '.'), *mark = dot ? dot - PE_MARK : NULL;

@@ -1,4 +1,4 @@
-/* Context directories from outside: what is in them, whether it is right, and their removal. */
+/* The public functions on context directories: list, verify, clean. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,8 @@
 #include "base/os/path.h"
 #include "loader/rewrite/rewrite.h"
 #include "loader/store/edits.h"
-#include "loader/store/store.h"
+#include "loader/store/store_remove.h"
+#include "loader/store/store_state.h"
 #include "loader/store/verify_set.h"
 
 struct exti_dir {
@@ -26,7 +27,7 @@ int exti_dir_read(const char *dir, struct exti_dir **out, struct exti_error *err
     int rc;
 
     if (!dir || !*dir || !out)
-        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "dir or out is empty");
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "dir is NULL or empty, or out is NULL");
     d = exti__calloc(1, sizeof *d);
     if (!d)
         return exti__fail_nomem(err);
@@ -36,7 +37,7 @@ int exti_dir_read(const char *dir, struct exti_dir **out, struct exti_error *err
         if (rc && err)
             *err = e;
         if (rc == EXTI_E_IO && (e.os_error == ENOENT || e.os_error == ENOTDIR)) {
-            exti__fail_io(err, e.os_error, dir, "is not a context directory: no %s in it",
+            exti__fail_io(err, e.os_error, dir, "is not a context directory: it has no %s",
                           EXTI_MANIFEST_FILE);
         }
     }
@@ -85,7 +86,7 @@ size_t exti_dir_count(const struct exti_dir *d)
     return d->manifest.count + 1;
 }
 
-static const struct exti_entry *entry(const struct exti_dir *d, size_t i)
+static const struct exti_entry *entry_at(const struct exti_dir *d, size_t i)
 {
     return i ? &d->manifest.entries[i - 1] : &d->manifest.api;
 }
@@ -97,7 +98,7 @@ int exti_dir_copy(const struct exti_dir *d, size_t i, struct exti_copy_info *out
 
     if (!d || i >= exti_dir_count(d))
         return EXTI_E_ARG;
-    e = entry(d, i);
+    e = entry_at(d, i);
     info = (struct exti_copy_info){.source = e->source,
                                    .copy = d->copies[i],
                                    .build_id = e->build_id,
@@ -121,8 +122,8 @@ struct dir_check {
     int stop;
 };
 
-static void find_fault(struct dir_check *c, const char *file, int code, uint64_t offset,
-                       const char *text)
+static void report_fault(struct dir_check *c, const char *file, int code, uint64_t offset,
+                         const char *text)
 {
     struct exti_error finding;
 
@@ -142,32 +143,32 @@ static uint64_t first_difference(struct exti_mapping a, const uint8_t *b, size_t
     return i;
 }
 
-/* Makes the copy again in memory and compares. */
+/* Compares the copy with one made again in memory. */
 static int compare_copy(struct dir_check *c, size_t i, const struct exti_edits *edits,
                         struct exti_error *err)
 {
     const char *copy = c->dir->copies[i];
     struct exti_rewritten right;
     struct exti_mapping there;
-    int rc = exti__rewrite_image(entry(c->dir, i)->source, NULL, &edits->opts, &right, err);
+    int rc = exti__rewrite_image(entry_at(c->dir, i)->source, NULL, &edits->opts, &right, err);
 
     if (rc)
         return rc;
     rc = exti__fs_map(copy, &there, NULL, err);
     if (!rc) {
         if (there.n != right.size || memcmp(there.p, right.image.p, there.n) != 0)
-            find_fault(c, copy, EXTI_E_CHECK, first_difference(there, right.image.p, right.size),
-                       "is not what its source and the recorded edits make");
+            report_fault(c, copy, EXTI_E_CHECK, first_difference(there, right.image.p, right.size),
+                         "differs from what its source and the recorded edits make");
         exti__fs_unmap(&there);
     }
     exti__rewritten_free(&right);
     return rc;
 }
 
-/* A need names its library's copy, which has to be there. */
+/* Each isolated need names a copy, which must be in the manifest. */
 static void check_needs(struct dir_check *c, size_t i)
 {
-    const struct exti_entry *e = entry(c->dir, i);
+    const struct exti_entry *e = entry_at(c->dir, i);
 
     for (size_t k = 0; k < e->need_count && !c->stop; k++) {
         const struct exti_need *n = &e->needs[k];
@@ -179,14 +180,14 @@ static void check_needs(struct dir_check *c, size_t i)
             continue;
         snprintf(text, sizeof text, "needs a copy of %.255s, which the context does not have",
                  exti__base_name(n->file));
-        find_fault(c, c->dir->copies[i], EXTI_E_CHECK, EXTI_NO_OFFSET, text);
+        report_fault(c, c->dir->copies[i], EXTI_E_CHECK, EXTI_NO_OFFSET, text);
     }
 }
 
 static int check_copy(struct dir_check *c, size_t i, struct exti_error *err)
 {
     const struct exti_manifest *m = &c->dir->manifest;
-    const struct exti_entry *e = entry(c->dir, i);
+    const struct exti_entry *e = entry_at(c->dir, i);
     struct exti_edits edits = {0};
     struct exti_image *im;
     char *json;
@@ -200,8 +201,9 @@ static int check_copy(struct dir_check *c, size_t i, struct exti_error *err)
         rc = exti__edits_json(&edits, &json, err);
     if (!rc) {
         if (strcmp(json, e->edits) != 0)
-            find_fault(c, c->dir->copies[i], EXTI_E_CHECK, EXTI_NO_OFFSET,
-                       "its recorded edits are not the ones its context needs");
+            report_fault(
+                c, c->dir->copies[i], EXTI_E_CHECK, EXTI_NO_OFFSET,
+                "its recorded edits are not those that the manifest and the source ask for");
         else
             rc = compare_copy(c, i, &edits, err);
         exti__free(json);
@@ -211,27 +213,27 @@ static int check_copy(struct dir_check *c, size_t i, struct exti_error *err)
     return rc;
 }
 
-/* A source that can no longer be read or rewritten is a finding about its copy, not a failure of the
- * check. */
+/* A source that can no longer be read or rewritten is a finding about its copy, not a failure of
+ * the check. */
 static void check_entry(struct dir_check *c, size_t i)
 {
     static const char *const states[] = {[EXTI_COPY_STALE] =
                                              "its source has changed since; copy it again",
                                          [EXTI_COPY_ORPHAN] = "its source is gone"};
-    const struct exti_entry *e = entry(c->dir, i);
+    const struct exti_entry *e = entry_at(c->dir, i);
     enum exti_copy_state state = exti__entry_state(c->dir->path, &c->dir->manifest, e);
     struct exti_error err = {0};
 
     if (state == EXTI_COPY_STALE || state == EXTI_COPY_ORPHAN)
-        find_fault(c, c->dir->copies[i], EXTI_E_CHECK, EXTI_NO_OFFSET, states[state]);
+        report_fault(c, c->dir->copies[i], EXTI_E_CHECK, EXTI_NO_OFFSET, states[state]);
     else if (check_copy(c, i, &err))
-        find_fault(c, err.file[0] ? err.file : c->dir->copies[i], err.code, err.offset,
-                   err.message);
+        report_fault(c, err.file[0] ? err.file : c->dir->copies[i], err.code, err.offset,
+                     err.message);
     check_needs(c, i);
 }
 
-/* A copy that is not in the manifest is one that a process has made and not yet recorded. */
-static int check_foreign(void *user, const char *name)
+/* A file that has a copy's name but no entry was made by a process that has not recorded it yet. */
+static int check_unlisted(void *user, const char *name)
 {
     struct dir_check *c = user;
     char *path;
@@ -240,22 +242,22 @@ static int check_foreign(void *user, const char *name)
         exti__copy_name_is_of(name, c->dir->manifest.name))
         return 0;
     path = exti__path_join(c->dir->path, name);
-    find_fault(c, path ? path : c->dir->path, EXTI_E_CHECK, EXTI_NO_OFFSET,
-               "is no copy that the manifest names");
+    report_fault(c, path ? path : c->dir->path, EXTI_E_CHECK, EXTI_NO_OFFSET,
+                 "is not a copy in the manifest; remove it, or move it elsewhere");
     exti__free(path);
     return c->stop;
 }
 
-static int pass_on(void *user, const struct exti_error *finding)
+static int report_finding(void *user, const struct exti_error *finding)
 {
     struct dir_check *c = user;
 
-    find_fault(c, finding->file, finding->code, finding->offset, finding->message);
+    report_fault(c, finding->file, finding->code, finding->offset, finding->message);
     return c->stop;
 }
 
-/* The private names come from the API library's source, as when the copies were made. */
-static int names_of_api(struct dir_check *c, struct exti_error *err)
+/* Private names are computed from the API library's source, as when the copies were made. */
+static int build_private_names(struct dir_check *c, struct exti_error *err)
 {
     struct exti_image *im;
     int rc;
@@ -281,15 +283,15 @@ int exti_dir_verify(const char *dir, exti_report_fn report, void *user, size_t *
     if (rc)
         return rc;
     c.dir = d;
-    if (names_of_api(&c, &e))
-        find_fault(&c, e.file, e.code, e.offset, e.message);
+    if (build_private_names(&c, &e))
+        report_fault(&c, e.file, e.code, e.offset, e.message);
     else
         for (size_t i = 0; i < exti_dir_count(d) && !c.stop; i++)
             check_entry(&c, i);
-    if (!c.stop && exti__verify_set(&d->manifest, d->copies, pass_on, &c, &e))
-        find_fault(&c, e.file, e.code, e.offset, e.message);
+    if (!c.stop && exti__verify_set(&d->manifest, d->copies, report_finding, &c, &e))
+        report_fault(&c, e.file, e.code, e.offset, e.message);
     if (!c.stop)
-        exti__fs_list(d->path, check_foreign, &c, NULL);
+        exti__fs_list(d->path, check_unlisted, &c, NULL);
     exti__private_symbols_free(&c.renames);
     exti_dir_free(d);
     if (findings)
@@ -299,8 +301,8 @@ int exti_dir_verify(const char *dir, exti_report_fn report, void *user, size_t *
 
 /* ---- clean ---- */
 
-/* Removes what the manifest names now that `dir` is locked, which others may have added to since it
- * was found to have one. */
+/* Reads the manifest again, now that the directory is locked: others may have added copies
+ * since. */
 static int clean_locked(const char *dir, struct exti_error *err)
 {
     struct exti_manifest m;

@@ -10,10 +10,11 @@
 #include "loader/image/exports.h"
 #include "loader/resolve/dll_name.h"
 #include "loader/resolve/stable_abi_name.h"
+#include "loader/store/manifest_api.h"
 #include "loader/store/stable_abi.h"
 
-/* What every copy gets: it can be unloaded, and shares no symbol with its siblings.  `id` NULL: it
- * keeps its own. */
+/* Edits of every copy, so that it can be unloaded (no DF_1_NODELETE) and shares no symbol with
+ * other copies (no STB_GNU_UNIQUE).  `id` NULL: the copy keeps its own. */
 static int common_edits(const char *source, const char *id,
                         const struct exti_private_symbols *renames, struct exti_edits *e,
                         struct exti_error *err)
@@ -40,23 +41,18 @@ static int common_edits(const char *source, const char *id,
 static int add_needed(struct exti_edits *e, const char *from, const char *to,
                       enum exti_needed_where where, struct exti_error *err)
 {
-    const size_t n = e->opts.needed_count, cap = e->needed_cap ? 2 * e->needed_cap : 4;
+    struct exti_needed *p =
+        exti__array_room(e->needed, e->opts.needed_count, &e->needed_cap, sizeof *p);
 
-    if (n == e->needed_cap) {
-        struct exti_needed *p = exti__realloc_array(e->needed, cap, sizeof *p);
-
-        if (!p)
-            return exti__fail_nomem(err);
-        e->opts.needed = e->needed = p;
-        e->needed_cap = cap;
-    }
-    e->needed[n] = (struct exti_needed){from, to, where};
-    e->opts.needed_count = n + 1;
+    if (!p)
+        return exti__fail_nomem(err);
+    e->opts.needed = e->needed = p;
+    p[e->opts.needed_count++] = (struct exti_needed){from, to, where};
     return 0;
 }
 
-/* A Mach-O copy names the library that each reference binds to, so it needs no private names.  Bundles
- * have no id, and ignore theirs. */
+/* Each reference of a Mach-O copy names the library that it binds to, so private names are not
+ * needed.  A bundle has no install name; giving it one has no effect. */
 static int macho_edits(const struct exti_manifest *m, const char *source, const char *copy,
                        size_t room, struct exti_edits *e, struct exti_error *err)
 {
@@ -64,8 +60,9 @@ static int macho_edits(const struct exti_manifest *m, const char *source, const 
     char id[EXTI_FILE_NAME_MAX + 1];
 
     if (m->renamed)
-        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "private names are for ELF; Mach-O references name their library");
+        return exti__fail(
+            err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+            "private names are for ELF; omit --rename: Mach-O references name their library");
     exti__copy_name_install(m->name, copy, room, id);
     return common_edits(source, id, &none, e, err);
 }
@@ -75,9 +72,9 @@ static bool is_macho(const struct exti_image *im)
     return im->format == EXTI_FORMAT_MACHO;
 }
 
-/* Imports name the API copy's file, wherever it lies: the loader takes the one that is loaded already.
- * Of a library that nothing names no loader reads the id, so that it stays, whatever characters the
- * copy's own name has. */
+/* Imports name the API copy's file without a folder: the loader takes the one that is loaded
+ * already.  `id` NULL, for a copy that nothing imports from: no loader reads its id, so it keeps
+ * its own. */
 static int pe_edits(const struct exti_manifest *m, const char *source, const char *id,
                     const struct exti_image *im, struct exti_edits *e, struct exti_error *err)
 {
@@ -91,8 +88,9 @@ static int pe_edits(const struct exti_manifest *m, const char *source, const cha
                           "one dot, and not python and digits, api- or ext-",
                           id);
     if (m->renamed)
-        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "private names are for ELF; PE imports name their library");
+        return exti__fail(
+            err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+            "private names are for ELF; omit --rename: PE imports name their library");
     return common_edits(source, id, &none, e, err);
 }
 
@@ -110,7 +108,8 @@ static int add_pe_rename(const char *from, const char *to, struct exti_edits *e,
     return add_needed(e, from, to, EXTI_NEEDED_LAST, err);
 }
 
-/* The libraries that have copies too are found beside it. */
+/* Needed libraries that are copied too are imported from their copies, which are in the same
+ * folder. */
 static int add_pe_needs(const struct exti_entry *entry, struct exti_edits *e,
                         struct exti_error *err)
 {
@@ -122,7 +121,7 @@ static int add_pe_needs(const struct exti_entry *entry, struct exti_edits *e,
     return rc;
 }
 
-/* Forwarders of a library may lead to itself, by a name that the copy does not have. */
+/* Forwarders may lead to the library itself by its own name, which the copy does not have. */
 static int pe_api_edits(const struct exti_manifest *m, const struct exti_entry *entry,
                         const struct exti_image *im, struct exti_edits *e, struct exti_error *err)
 {
@@ -144,8 +143,8 @@ static int pe_api_edits(const struct exti_manifest *m, const struct exti_entry *
     return rc ? rc : add_pe_needs(entry, e, err);
 }
 
-/* Whether an edit replaces all entries of that name already. */
-static bool is_edited(const struct exti_edits *e, const char *name)
+/* Whether an edit that replaces all entries of that name is there already. */
+static bool has_edit_for(const struct exti_edits *e, const char *name)
 {
     for (size_t i = 0; i < e->opts.needed_count; i++)
         if (e->needed[i].from && strcmp(e->needed[i].from, name) == 0)
@@ -153,7 +152,7 @@ static bool is_edited(const struct exti_edits *e, const char *name)
     return false;
 }
 
-/* The libraries that have copies too lie beside it. */
+/* Needed libraries that are copied too lie in the same folder. */
 static int point_at_needs(const struct exti_entry *entry, struct exti_edits *e,
                           struct exti_error *err)
 {
@@ -164,13 +163,13 @@ static int point_at_needs(const struct exti_entry *entry, struct exti_edits *e,
 
         if (n->isolated)
             e->opts.path_prepend = "$ORIGIN";
-        if (n->to && !is_edited(e, n->name))
+        if (n->to && !has_edit_for(e, n->name))
             rc = add_needed(e, n->name, n->to, EXTI_NEEDED_LAST, err);
     }
     return rc;
 }
 
-/* All copies lie in one folder, and dyld looks there for nothing that is not told to be there. */
+/* All copies lie in one folder, and dyld finds a library there only by its path. */
 static char *beside(const char *copy)
 {
     static const char folder[] = "@loader_path/";
@@ -192,7 +191,7 @@ static int point_at_macho_needs(const struct exti_entry *entry, struct exti_edit
     for (size_t i = 0, n = 0; i < entry->need_count && !rc; i++) {
         const struct exti_need *need = &entry->needs[i];
 
-        if (!need->to || is_edited(e, need->name))
+        if (!need->to || has_edit_for(e, need->name))
             continue;
         e->names[n] = need->isolated ? beside(need->to) : exti__strdup(need->to);
         rc = e->names[n] ? add_needed(e, need->name, e->names[n], EXTI_NEEDED_LAST, err)
@@ -224,24 +223,8 @@ static int api_edits(const struct exti_manifest *m, const struct exti_entry *e,
     return rc ? rc : point_at_needs(e, out, err);
 }
 
-static bool same_name(const struct exti_manifest *m, const char *a, const char *b)
-{
-    return m->target.format == EXTI_FORMAT_PE ? exti__same_dll(a, b) : strcmp(a, b) == 0;
-}
-
-/* By its SONAME or install name, its file's name, or, for CPython, as the stable ABI's libpython3.so,
- * which only forwards to it, or python3.dll. */
-bool exti__edits_is_api(const struct exti_manifest *m, const char *name)
-{
-    const char *base = exti__base_name(name), *api = exti__base_name(m->api.source);
-
-    return (m->api.source_name && same_name(m, base, exti__base_name(m->api.source_name))) ||
-           same_name(m, base, api) ||
-           (strcmp(base, "libpython3.so") == 0 && strncmp(api, "libpython3.", 11) == 0) ||
-           exti__stable_abi_is(m, base);
-}
-
-/* A file that names its API library keeps it at its place.  One that does not gets it as `where` says. */
+/* The API copy takes the place of the API library in the list of needed libraries.  A file
+ * without the API library in that list gets the copy where `where` says. */
 static int point_at_api(const struct exti_manifest *m, const struct exti_image *im,
                         const char *name, enum exti_needed_where where, struct exti_edits *e,
                         struct exti_error *err)
@@ -257,11 +240,11 @@ static int point_at_api(const struct exti_manifest *m, const struct exti_image *
         for (size_t i = 0; i < part->info.needed_count && !rc; i++) {
             const char *from = part->needed[i].name;
 
-            if (!exti__edits_is_api(m, from))
+            if (!exti__manifest_is_api(m, from))
                 continue;
             there = true;
-            /* Elsewhere than in ELF each name has references of its own. */
-            if (!is_edited(e, from))
+            /* In ELF one entry will do.  Elsewhere references belong to a certain entry. */
+            if (!has_edit_for(e, from))
                 rc = add_needed(e, from, e->opts.needed_count && is_elf ? NULL : name, where, err);
         }
         all = all && there;
@@ -269,7 +252,8 @@ static int point_at_api(const struct exti_manifest *m, const struct exti_image *
     return rc || all ? rc : add_needed(e, NULL, name, where, err);
 }
 
-/* The API copy lies beside every other.  Last, so that no ordinal moves. */
+/* The API copy lies in the same folder.  It goes last in the list, so that no library ordinal
+ * changes. */
 static int macho_copy_edits(const struct exti_manifest *m, const struct exti_entry *entry,
                             const struct exti_image *im, struct exti_edits *e,
                             struct exti_error *err)
@@ -291,15 +275,17 @@ static int macho_copy_edits(const struct exti_manifest *m, const struct exti_ent
     return rc ? rc : point_at_macho_needs(entry, e, err);
 }
 
-/* What an import or forwarder of that name has to name in the copy; NULL: what it did. */
+/* The name to put in place of `name` in imports and forwarders; NULL: keep it.  `own_stable`:
+ * the copy imports from the context's python3.dll. */
 static const char *pe_target(const struct exti_manifest *m, const char *name, bool own_stable)
 {
-    if (own_stable && exti__stable_abi_is(m, name))
-        return exti__stable_abi_entry(m)->copy;
-    return exti__edits_is_api(m, name) ? m->api.copy : NULL;
+    if (own_stable && exti__manifest_is_stable_abi(m, name))
+        return exti__manifest_stable_abi(m)->copy;
+    return exti__manifest_is_api(m, name) ? m->api.copy : NULL;
 }
 
-/* The name, among those that last, of the API library that a forwarder names. */
+/* A long-lived string for `name`, a name of the API library or python3.dll that was cut from a
+ * forwarder. */
 static const char *pe_lasting_name(const struct exti_manifest *m, const char *name)
 {
     const char *id = m->api.source_name ? exti__base_name(m->api.source_name) : "";
@@ -310,7 +296,7 @@ static const char *pe_lasting_name(const struct exti_manifest *m, const char *na
                                         : exti__stable_abi_name(name);
 }
 
-/* One that takes nothing of the API needs no edit. */
+/* A file that imports nothing from the API library gets no edits from this. */
 static int add_pe_renames(const struct exti_manifest *m, const struct exti_image *im,
                           bool own_stable, struct exti_edits *e, struct exti_error *err)
 {
@@ -331,7 +317,7 @@ static int add_pe_renames(const struct exti_manifest *m, const struct exti_image
     return rc;
 }
 
-/* The context's copy of python3.dll, which its importers name. */
+/* The copy of python3.dll gets an id: its importers name it. */
 static int pe_stable_edits(const struct exti_manifest *m, const char *source, const char *copy,
                            const struct exti_image *im, struct exti_edits *e,
                            struct exti_error *err)
@@ -343,9 +329,8 @@ static int pe_stable_edits(const struct exti_manifest *m, const char *source, co
     return rc ? rc : add_pe_renames(m, im, false, e, err);
 }
 
-/* A module that imports the stable ABI's python3.dll imports from the API copy itself, if that exports
- * all that it needs, else from the context's copy of python3.dll.  One that imports nothing of the API
- * needs no edit, and must hide no such import. */
+/* See stable_abi.h for importers of python3.dll.  The bind_* options make the rewrite refuse a
+ * file whose imports from the API cannot all be seen, and so not redirected. */
 static int pe_copy_edits(const struct exti_manifest *m, const struct exti_entry *entry,
                          const struct exti_image *im, struct exti_edits *e, struct exti_error *err)
 {
@@ -353,11 +338,11 @@ static int pe_copy_edits(const struct exti_manifest *m, const struct exti_entry 
     bool own_stable;
     int rc;
 
-    if (exti__stable_abi_is(m, exti__base_name(source)))
+    if (exti__manifest_is_stable_abi(m, exti__base_name(source)))
         return pe_stable_edits(m, source, entry->copy, im, e, err);
     rc = exti__stable_abi_wanted(m, im, &wanted, err);
     own_stable = !rc && wanted;
-    if (!rc && own_stable && !exti__stable_abi_entry(m))
+    if (!rc && own_stable && !exti__manifest_stable_abi(m))
         rc = exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                         "needs a copy of python3.dll, which the context does not have");
     if (!rc && own_stable)
@@ -392,14 +377,15 @@ static int copy_edits(const struct exti_manifest *m, const struct exti_entry *e,
         out->opts.flags |= EXTI_RW_SYMBOLIC;
     if (e->takes_api) {
         out->opts.path_prepend = "$ORIGIN";
-        /* First, so that nothing else it needs can answer for the API. */
+        /* First in the list, so that no other needed library can define the API's symbols before
+         * it. */
         rc = point_at_api(m, im, m->api.copy, EXTI_NEEDED_FIRST, out, err);
     }
     return rc ? rc : point_at_needs(e, out, err);
 }
 
-/* The entry's own renames, instead of the map's of the same symbols.  What becomes a symbol of the API is
- * called as that is. */
+/* Adds the entry's own renames (a quirk's), which win over the map's for the same symbols.  A
+ * symbol renamed to one of the API's gets that one's private name. */
 static int add_renames(const struct exti_entry *e, const struct exti_private_symbols *map,
                        struct exti_edits *out, struct exti_error *err)
 {

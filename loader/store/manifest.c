@@ -7,8 +7,9 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/mem.h"
+#include "loader/resolve/stable_abi_name.h"
 
-/* The first had no needs: its copies shared all but the API library. */
+/* Format 1 had no needs: its copies shared all libraries but the API library. */
 #define MANIFEST_FORMAT_FIRST 1
 #define MANIFEST_FORMAT 2
 #define MANIFEST_MAX ((size_t)256 << 20)
@@ -40,6 +41,7 @@ void exti__entry_clear(struct exti_entry *e)
     exti__free(e->copy);
     exti__free(e->renames);
     exti__free(e->edits);
+    exti__free(e->stable_abi_copy);
     *e = (struct exti_entry){0};
 }
 
@@ -56,7 +58,7 @@ void exti__manifest_clear(struct exti_manifest *m)
 
 /* ---- reading ---- */
 
-static bool dup_string(json_t *o, const char *key, char **out)
+static bool copy_member(json_t *o, const char *key, char **out)
 {
     const char *s = json_string_value(json_object_get(o, key));
 
@@ -64,7 +66,7 @@ static bool dup_string(json_t *o, const char *key, char **out)
     return *out || !s;
 }
 
-/* A copy's name comes from a file that anyone may have edited: it must stay in the directory. */
+/* Anyone may have edited the manifest: a copy's name must not lead out of the directory. */
 static bool is_plain_name(const char *name)
 {
     return name && name[0] != '.' && exti__path_is_plain_name(name) &&
@@ -76,15 +78,16 @@ static bool is_absolute(const char *path)
     return path && exti__path_is_absolute(path);
 }
 
-/* Such a directory is not to be taken for a damaged one, which is made anew. */
+/* A directory made on Windows is not a damaged one, which would be made anew; nor the other way
+ * round. */
 static bool is_of_another_system(const char *path)
 {
     return path && !exti__path_is_absolute(path) &&
            (path[0] == '/' || (path[0] && path[1] == ':') || strncmp(path, "\\\\", 2) == 0);
 }
 
-/* `why` is what json_unpack_ex left, if that was it. */
-static int bad_json(struct exti_error *err, int code, const json_error_t *why, const char *says)
+/* EXTI_E_NOMEM if json_unpack_ex left that in `why`, else `code`. */
+static int fail_json(struct exti_error *err, int code, const json_error_t *why, const char *says)
 {
     if (json_error_code(why) == json_error_out_of_memory)
         return exti__fail_nomem(err);
@@ -101,9 +104,9 @@ static int need_from_json(json_t *o, struct exti_need *n, struct exti_error *err
     if (!json_is_string(json_object_get(o, "name")) || (file && !is_absolute(file)) ||
         (n->isolated && (!file || !is_plain_name(to))))
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
-                          "a copy's need lacks a member or has a bad one");
-    if (!dup_string(o, "name", &n->name) || !dup_string(o, "to", &n->to) ||
-        !dup_string(o, "file", &n->file))
+                          "an entry of \"needs\" lacks a member, or one is not valid");
+    if (!copy_member(o, "name", &n->name) || !copy_member(o, "to", &n->to) ||
+        !copy_member(o, "file", &n->file))
         return exti__fail_nomem(err);
     return 0;
 }
@@ -127,8 +130,24 @@ static int renames_from_json(json_t *o, struct exti_entry *e, struct exti_error 
     json_t *to;
 
     json_object_foreach(o, from, to) if (!*from || !json_string_length(to)) return exti__fail(
-        err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "a copy's renames have a bad one");
+        err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "\"renames\" has an empty name");
     return json_object_size(o) ? exti__json_text(o, JSON_COMPACT, &e->renames, err) : 0;
+}
+
+/* See struct exti_entry: the edits that replace python3.dll all have the same copy in its place. */
+static int stable_abi_copy_from_json(json_t *edits, struct exti_entry *e, struct exti_error *err)
+{
+    json_t *needed = json_object_get(edits, "needed");
+
+    for (size_t i = 0; i < json_array_size(needed); i++) {
+        json_t *o = json_array_get(needed, i);
+        const char *from = json_string_value(json_object_get(o, "replace"));
+
+        if (from && exti__stable_abi_name(from))
+            return exti__copy_text(&e->stable_abi_copy, json_string_value(json_object_get(o, "by")),
+                                   err);
+    }
+    return 0;
 }
 
 static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *err)
@@ -144,7 +163,8 @@ static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *e
 
     if (is_of_another_system(source))
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "was made on another system, of %s", source);
+                          "was made on another operating system, for %s; use another directory",
+                          source);
     if (json_unpack_ex(o, &why, 0, "{s:I,s:I,s:I,s:I,s:I,s:I,s?I,s:b,s?b,s:b,s:s,s:o}", "size",
                        &size, "mtime_ns", &mtime, "inode", &inode, "copy_size", &copy_size,
                        "copy_mtime_ns", &copy_mtime, "generation", &generation, "resolution",
@@ -152,7 +172,8 @@ static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *e
                        &synced, "boot", &boot, "edits", &edits) ||
         !json_is_object(edits) || !is_absolute(source) ||
         !is_plain_name(json_string_value(json_object_get(o, "copy"))))
-        return bad_json(err, EXTI_E_FORMAT, &why, "a copy's entry lacks a member or has a bad one");
+        return fail_json(err, EXTI_E_FORMAT, &why,
+                         "the entry of a copy lacks a member, or one is not valid");
     e->id =
         (struct exti_file_id){.size = (uint64_t)size, .inode = (uint64_t)inode, .mtime_ns = mtime};
     e->copy_size = (uint64_t)copy_size;
@@ -165,13 +186,15 @@ static int entry_from_json(json_t *o, struct exti_entry *e, struct exti_error *e
     snprintf(e->boot, sizeof e->boot, "%s", boot);
     rc = exti__json_text(edits, JSON_COMPACT | JSON_SORT_KEYS, &e->edits, err);
     if (!rc)
+        rc = stable_abi_copy_from_json(edits, e, err);
+    if (!rc)
         rc = needs_from_json(json_object_get(o, "needs"), e, err);
     if (!rc)
         rc = renames_from_json(json_object_get(o, "renames"), e, err);
     if (rc)
         return rc;
-    if (!dup_string(o, "source", &e->source) || !dup_string(o, "copy", &e->copy) ||
-        !dup_string(o, "build_id", &e->build_id) || !dup_string(o, "id", &e->source_name))
+    if (!copy_member(o, "source", &e->source) || !copy_member(o, "copy", &e->copy) ||
+        !copy_member(o, "build_id", &e->build_id) || !copy_member(o, "id", &e->source_name))
         return exti__fail_nomem(err);
     return 0;
 }
@@ -193,10 +216,16 @@ static int entries_from_json(json_t *list, struct exti_manifest *m, struct exti_
     return 0;
 }
 
+/* As --closure spells them too. */
 static const char *const closures[] = {[EXTI_CLOSURE_DEFAULT] = "",
                                        [EXTI_CLOSURE_ALL] = "all",
                                        [EXTI_CLOSURE_API] = "api",
                                        [EXTI_CLOSURE_NONE] = "none"};
+
+const char *exti__closure_name(enum exti_closure closure)
+{
+    return closures[closure];
+}
 
 static int rule_from_json(json_t *o, struct exti_rule *r, struct exti_error *err)
 {
@@ -205,7 +234,7 @@ static int rule_from_json(json_t *o, struct exti_rule *r, struct exti_error *err
 
     if (!share == !isolate)
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
-                          "a rule has neither share nor isolate, or both");
+                          "a rule must have either \"share\" or \"isolate\"");
     *r = (struct exti_rule){exti__strdup(share ? share : isolate), share != NULL};
     return r->glob ? 0 : exti__fail_nomem(err);
 }
@@ -221,7 +250,7 @@ static int policy_from_json(const char *closure, json_t *rules, struct exti_mani
             p->closure = (enum exti_closure)i;
     if (p->closure == EXTI_CLOSURE_DEFAULT)
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
-                          "its closure is '%.32s', not all, api or none", closure);
+                          "\"closure\" is '%.32s', not all, api or none", closure);
     p->rules = n ? exti__calloc(n, sizeof *p->rules) : NULL;
     if (n && !p->rules)
         return exti__fail_nomem(err);
@@ -241,10 +270,10 @@ static int manifest_from_json(json_t *root, struct exti_manifest *m, struct exti
     json_error_t why = {0};
 
     if (json_unpack_ex(root, &why, 0, "{s:I}", "extisolate", &format))
-        return bad_json(err, EXTI_E_ARG, &why, "is not a manifest of extisolate");
+        return fail_json(err, EXTI_E_ARG, &why, "is not a manifest of extisolate");
     if (format < MANIFEST_FORMAT_FIRST || format > MANIFEST_FORMAT)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "manifest format %d; this library knows %d", (int)format,
+                          "has manifest format %d; this library reads up to %d", (int)format,
                           MANIFEST_FORMAT);
     if (json_unpack_ex(root, &why, 0, "{s:s,s:{s?s,s:s,s:i,s:b},s:b,s:I,s?s,s?o,s?I,s:o,s:o}",
                        "name", &name, "target", "format", &file_format, "machine", &machine, "bits",
@@ -252,9 +281,10 @@ static int manifest_from_json(json_t *root, struct exti_manifest *m, struct exti
                        &generation, "closure", &closure, "rules", &rules, "resolution", &resolution,
                        "api", &api, "copies", &copies) ||
         !json_is_array(copies))
-        return bad_json(err, EXTI_E_FORMAT, &why, "a member is missing or bad");
+        return fail_json(err, EXTI_E_FORMAT, &why, "a member is missing or not valid");
     if (exti__context_name_check(name, NULL))
-        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "the context's name is not valid");
+        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
+                          "\"name\" is not a valid context name");
     snprintf(m->name, sizeof m->name, "%s", name);
     m->target.format = exti__format_named(file_format);
     snprintf(m->target.machine, sizeof m->target.machine, "%s", machine);
@@ -263,7 +293,7 @@ static int manifest_from_json(json_t *root, struct exti_manifest *m, struct exti
     m->renamed = renamed;
     m->generation = (unsigned)generation;
     m->resolution = (unsigned)resolution;
-    if (!dup_string(root, "search", &m->search))
+    if (!copy_member(root, "search", &m->search))
         return exti__fail_nomem(err);
     rc = policy_from_json(closure, rules, &m->policy, err);
     if (!rc)
@@ -308,8 +338,22 @@ out:
 
 /* ---- writing ---- */
 
-/* Takes over `item`; a list that cannot take it is no more. */
-static json_t *append(json_t *list, json_t *item)
+int exti__manifest_check_text(const char *text, const char *what, struct exti_error *err)
+{
+    json_error_t why = {0};
+    json_t *s = json_pack_ex(&why, 0, "s", text ? text : "");
+
+    json_decref(s);
+    if (s)
+        return 0;
+    if (json_error_code(&why) != json_error_invalid_utf8)
+        return exti__fail_nomem(err);
+    return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                      "its %s is not UTF-8, so the manifest cannot hold it", what);
+}
+
+/* Takes over `item`.  Releases the list and returns NULL when memory is out. */
+static json_t *append_item(json_t *list, json_t *item)
 {
     if (!list || !json_array_append_new(list, item))
         return list;
@@ -329,7 +373,7 @@ static json_t *needs_to_json(const struct exti_entry *e)
         if (n->optional)
             o = exti__json_set(o, "optional", json_true());
         o = exti__json_set_text(o, "to", n->to);
-        list = append(list, exti__json_set_text(o, "file", n->file));
+        list = append_item(list, exti__json_set_text(o, "file", n->file));
     }
     return list;
 }
@@ -358,7 +402,7 @@ static json_t *rules_to_json(const struct exti_manifest_policy *p)
     json_t *list = json_array();
 
     for (size_t i = 0; i < p->rule_count && list; i++)
-        list = append(
+        list = append_item(
             list, json_pack("{s:s}", p->rules[i].share ? "share" : "isolate", p->rules[i].glob));
     return list;
 }
@@ -368,16 +412,16 @@ static json_t *manifest_to_json(const struct exti_manifest *m)
     json_t *copies = json_array(), *api = entry_to_json(&m->api), *root;
 
     for (size_t i = 0; i < m->count && copies; i++)
-        if (!m->entries[i].unwritten)
-            copies = append(copies, entry_to_json(&m->entries[i]));
+        if (!m->entries[i].marks.unwritten)
+            copies = append_item(copies, entry_to_json(&m->entries[i]));
     /* json_pack releases the objects it is given even when it fails. */
     root = json_pack("{s:i,s:s,s:{s:s,s:s,s:i,s:b},s:b,s:I,s:s,s:o,s:I,s:o,s:o}", "extisolate",
                      MANIFEST_FORMAT, "name", m->name, "target", "format",
                      exti__format_name(m->target.format), "machine", m->target.machine, "bits",
                      m->target.bits, "big_endian", m->target.big_endian, "renamed", m->renamed,
                      "generation", (json_int_t)m->generation, "closure",
-                     closures[m->policy.closure], "rules", rules_to_json(&m->policy), "resolution",
-                     (json_int_t)m->resolution, "api", api, "copies", copies);
+                     exti__closure_name(m->policy.closure), "rules", rules_to_json(&m->policy),
+                     "resolution", (json_int_t)m->resolution, "api", api, "copies", copies);
     return exti__json_set_text(root, "search", m->search);
 }
 
@@ -398,8 +442,8 @@ int exti__manifest_write(const char *dir, const struct exti_manifest *m, bool sy
 
 /* ---- entries ---- */
 
-/* Where `source` is or belongs in the sorted entries. */
-static size_t position(const struct exti_manifest *m, const char *source, bool *found)
+/* The index of `source` in the sorted entries, or where it belongs. */
+static size_t entry_index(const struct exti_manifest *m, const char *source, bool *found)
 {
     size_t lo = 0, hi = m->count;
 
@@ -423,7 +467,7 @@ static size_t position(const struct exti_manifest *m, const char *source, bool *
 struct exti_entry *exti__manifest_find(struct exti_manifest *m, const char *source)
 {
     bool found;
-    size_t at = position(m, source, &found);
+    size_t at = entry_index(m, source, &found);
 
     if (found)
         return &m->entries[at];
@@ -460,7 +504,7 @@ int exti__manifest_reserve(struct exti_manifest *m, size_t more, struct exti_err
 int exti__manifest_put(struct exti_manifest *m, struct exti_entry *e, struct exti_error *err)
 {
     bool found;
-    size_t at = position(m, e->source, &found);
+    size_t at = entry_index(m, e->source, &found);
 
     if (found) {
         exti__entry_clear(&m->entries[at]);

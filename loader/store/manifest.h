@@ -1,4 +1,5 @@
-/* manifest.json: what a context directory says of itself. */
+/* manifest.json: the context directory's record of itself.  Not thread-safe: the store's mutex
+ * guards its manifest. */
 #ifndef LOADER_STORE_MANIFEST_H
 #define LOADER_STORE_MANIFEST_H
 
@@ -13,29 +14,40 @@
 #define EXTI_LOCK_FILE ".lock"
 #define EXTI_BOOT_MAX 40
 
-/* A needed library other than the API, and what became of it.  All strings are owned. */
+/* A library that a source needs, other than the API library, and what its copy needs instead.
+ * All strings are owned. */
 struct exti_need {
     char *name;    /* as the source names it */
-    char *to;      /* as the copy does; NULL: the same */
-    char *file;    /* which that is, without symbolic links; NULL: there is none */
-    bool isolated; /* `file` has a copy in the context too, and `to` is that one's name */
+    char *to;      /* as the copy names it; NULL: the same */
+    char *file;    /* the library itself, without symbolic links; NULL: not found */
+    bool isolated; /* `file` has a copy in the context too, named `to` */
     bool optional; /* the copy loads without it */
+};
+
+/* What one open store notes on an entry. */
+struct exti_entry_marks {
+    unsigned walk;  /* the store's latest walk that came by: see struct exti_store */
+    size_t index;   /* what that walk numbers the entry */
+    size_t batch;   /* the latest exti__store_copy_many that has seen to the copy */
+    bool made;      /* this store made the copy */
+    bool unwritten; /* the copy is planned, not written, so the entry is not for the disk yet */
 };
 
 /* One copy.  All strings are owned. */
 struct exti_entry {
-    char *source;           /* absolute, without symbolic links */
-    struct exti_file_id id; /* the source as it was when the copy was made; no device number, as
-                             * those change from boot to boot */
-    char *build_id;         /* of the source, or NULL */
-    char *source_name;      /* the source's own id (SONAME), or NULL */
-    char *copy;             /* file name in the directory */
+    char *source; /* absolute, without symbolic links */
+    /* The source's when the copy was made; without the device number, which may change with every
+     * boot. */
+    struct exti_file_id id;
+    char *build_id;    /* of the source, or NULL */
+    char *source_name; /* the source's own id (SONAME), or NULL */
+    char *copy;        /* file name in the directory */
     uint64_t copy_size;
     int64_t copy_mtime_ns;    /* no inode: a folder may be copied with its files' times */
-    unsigned generation;      /* of the API copy that this one refers to */
-    unsigned resolution;      /* of its needs: see struct exti_manifest */
-    bool symbolic;            /* bound to its own symbols first: the host has some of them too */
-    bool takes_api;           /* has the API copy among its needed libraries */
+    unsigned generation;      /* the API copy's that this one refers to */
+    unsigned resolution;      /* the manifest's when the needs were looked up */
+    bool symbolic;            /* binds to its own symbols first: the host exports some of them */
+    bool takes_api;           /* needs the API copy */
     bool synced;              /* the copy was fsynced */
     char boot[EXTI_BOOT_MAX]; /* when it was written: see exti__fs_boot */
     struct exti_need *needs;  /* owned */
@@ -43,24 +55,25 @@ struct exti_entry {
     char *renames; /* JSON object of symbols' names and new names, or NULL */
     char *edits;   /* JSON object */
 
-    unsigned seen;  /* not on disk: the store's walk that came by last */
-    size_t mark;    /* likewise: as what it was seen */
-    size_t batch;   /* likewise: the last one that has seen to it */
-    bool made;      /* likewise: by this store */
-    bool unwritten; /* likewise: there is no such copy yet, and so no such entry on disk */
+    /* Not on disk by itself, but part of `edits`: what replaces python3.dll among the names of
+     * needed libraries, the API copy or the context's copy of python3.dll.  NULL: the source
+     * needs no python3.dll. */
+    char *stable_abi_copy;
+
+    struct exti_entry_marks marks; /* not on disk */
 };
 
-/* How it is decided which needed libraries a context has copies of. */
+/* Which needed libraries a context copies. */
 struct exti_manifest_policy {
-    enum exti_closure closure; /* EXTI_CLOSURE_DEFAULT in a manifest that has yet to get one */
+    enum exti_closure closure; /* EXTI_CLOSURE_DEFAULT: not chosen yet */
     struct exti_rule *rules;   /* owned, with their globs */
     size_t rule_count;
 };
 
-/* What a file is, and what machine its code is for. */
+/* A file's format and the machine that its code is for. */
 struct exti_target {
     enum exti_file_format format;
-    char machine[EXTI_MACHINES_MAX]; /* a universal file's with commas between */
+    char machine[EXTI_MACHINES_MAX]; /* a universal file's are separated by commas */
     int bits;
     bool big_endian;
 };
@@ -68,12 +81,12 @@ struct exti_target {
 struct exti_manifest {
     char name[EXTI_NAME_MAX + 1];
     bool renamed;        /* API symbols have private names */
-    unsigned generation; /* counts the API copies made; a new one makes every other copy stale */
+    unsigned generation; /* counts the API copies made; each makes all older copies stale */
     struct exti_manifest_policy policy;
-    char *search;        /* owned; what of the system needed libraries were looked up by, or NULL */
-    unsigned resolution; /* counts the changes to that; each makes all needs be looked up again */
+    char *search;        /* owned; settings of the system that look-ups depend on, or NULL */
+    unsigned resolution; /* counts the changes of `search`; each makes all needs stale */
     struct exti_entry api;
-    struct exti_target target;  /* of the API library, and so of every copy */
+    struct exti_target target;  /* the API library's, and so every copy's */
     struct exti_entry *entries; /* sorted by source */
     size_t count, cap;
 };
@@ -83,25 +96,35 @@ void exti__needs_free(struct exti_need *needs, size_t count);
 void exti__policy_clear(struct exti_manifest_policy *p);
 void exti__manifest_clear(struct exti_manifest *m);
 
-/* Reads the manifest of `dir`.  No file: EXTI_E_IO with ENOENT.  Damaged: EXTI_E_FORMAT.
- * Some other program's: EXTI_E_UNSUPPORTED. */
+/* "all", "api" or "none"; "" for EXTI_CLOSURE_DEFAULT. */
+const char *exti__closure_name(enum exti_closure closure);
+
+/* Reads the manifest of `dir`; exti__manifest_clear it.  No file: EXTI_E_IO with ENOENT.
+ * Damaged: EXTI_E_FORMAT.  Made by a newer version or on another system: EXTI_E_UNSUPPORTED.
+ * Another program's file: EXTI_E_ARG. */
 int exti__manifest_read(const char *dir, struct exti_manifest *out, struct exti_error *err);
 
-/* Replaces the manifest of `dir` as a whole. */
+/* Replaces the manifest of `dir` as a whole.  `sync`: also on the disk itself before it returns. */
 int exti__manifest_write(const char *dir, const struct exti_manifest *m, bool sync,
                          struct exti_error *err);
 
-/* The entry of `source` (the API's included) or NULL; by the copy's file name likewise. */
+/* EXTI_E_UNSUPPORTED unless `text`, NULL or `what` of some file, is UTF-8: JSON holds no other
+ * strings, and a manifest that names another file would be worse than none. */
+int exti__manifest_check_text(const char *text, const char *what, struct exti_error *err);
+
+/* The entry (it may be the API's) with this source, or with this file name of its copy; NULL:
+ * none.  It stays valid until the next call that adds, takes or reserves entries. */
 struct exti_entry *exti__manifest_find(struct exti_manifest *m, const char *source);
 const struct exti_entry *exti__manifest_find_copy(const struct exti_manifest *m, const char *copy);
 
 /* Makes room, so that the next `more` calls of exti__manifest_put cannot fail. */
 int exti__manifest_reserve(struct exti_manifest *m, size_t more, struct exti_error *err);
 
-/* Takes the entry, not the API's, out of the list, into *out. */
+/* Moves the entry, which is not the API's, out of the list into *out. */
 void exti__manifest_take(struct exti_manifest *m, struct exti_entry *e, struct exti_entry *out);
 
-/* Takes over `*e`, replacing the entry of the same source; `*e` is emptied. */
+/* Moves *e into the list, in place of an entry with the same source, which is freed; *e is
+ * emptied. */
 int exti__manifest_put(struct exti_manifest *m, struct exti_entry *e, struct exti_error *err);
 
 #endif

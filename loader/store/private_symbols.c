@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-static bool within(char c, const char *range)
+static bool is_in_ranges(char c, const char *range)
 {
     for (; *range; range += 2)
         if (c >= range[0] && c <= range[1])
@@ -24,11 +24,11 @@ bool exti__hash_preserving_name(const char *name, unsigned skip, char *out)
         int step = 0;
 
         /* Both results must be letters or digits, and a first digit would not be a C name. */
-        if (within(a, "ayAY08") && within(b, "bz"))
+        if (is_in_ranges(a, "ayAY08") && is_in_ranges(b, "bz"))
             step = 1;
-        else if (within(a, "bzBZ19") && within(b, "AY"))
+        else if (is_in_ranges(a, "bzBZ19") && is_in_ranges(b, "AY"))
             step = -1;
-        if (!step || (i == 0 && within(a, "09")) || skip-- > 0)
+        if (!step || (i == 0 && is_in_ranges(a, "09")) || skip-- > 0)
             continue;
         memcpy(out, name, n + 1);
         out[i] = (char)(a + step);
@@ -63,7 +63,7 @@ static int by_from(const void *a, const void *b)
     return strcmp(x->from, y->from);
 }
 
-/* Every symbol name of the image, sorted: what a private name must not be. */
+/* Every symbol name of the image, sorted: no private name may be one of these. */
 static const char **sorted_names(const struct exti_image *api)
 {
     const char **names = exti__realloc_array(NULL, api->info.symbol_count, sizeof *names);
@@ -76,14 +76,15 @@ static const char **sorted_names(const struct exti_image *api)
     return names;
 }
 
-/* Names that are taken: the image's own, and the private ones given so far, a tree of tsearch(3). */
+/* Names in use: the image's own, sorted, and the private ones given so far, a tree of
+ * tsearch(3). */
 struct taken {
     const char **names;
     size_t count;
     void *given;
 };
 
-static bool choose(const char *name, struct taken *taken, char *out, bool *nomem)
+static bool choose_name(const char *name, struct taken *taken, char *out, bool *nomem)
 {
     for (unsigned skip = 0; exti__hash_preserving_name(name, skip, out); skip++) {
         const char *key = out, *const * node;
@@ -98,7 +99,7 @@ static bool choose(const char *name, struct taken *taken, char *out, bool *nomem
     return false;
 }
 
-static void keep(void *text)
+static void leave_key(void *text)
 {
     (void)text;
 }
@@ -122,20 +123,20 @@ int exti__private_symbols_build(const struct exti_image *api, struct exti_privat
         size_t n = strlen(name) + 1;
 
         if (!(api->symbols[i].flags & EXTI_SYM_EXPORT) || is_reserved(name) ||
-            !choose(name, &taken, p + n, &nomem))
+            !choose_name(name, &taken, p + n, &nomem))
             continue;
         memcpy(p, name, n);
         map.renames[map.count++] = (struct exti_rename){p, p + n};
         p += 2 * n;
     }
-    exti__tree_free(&taken.given, exti__string_order, keep);
+    exti__tree_free(&taken.given, exti__string_order, leave_key);
     exti__free(taken.names);
     if (nomem) {
         exti__private_symbols_free(&map);
         return exti__fail_nomem(err);
     }
     qsort(map.renames, map.count, sizeof *map.renames, by_from);
-    /* A name that the API has in several versions is one name to whoever looks it up. */
+    /* A symbol with several versions has several entries but one name, so one private name too. */
     for (size_t i = 1; i < map.count; i++)
         if (strcmp(map.renames[i].from, map.renames[i - 1].from) == 0)
             map.renames[i].to = map.renames[i - 1].to;

@@ -9,36 +9,12 @@
 #include "base/os/fs.h"
 #include "loader/image/exports.h"
 #include "loader/resolve/stable_abi_name.h"
-#include "loader/store/edits.h"
+#include "loader/store/manifest_api.h"
 
-static const char *own_name(const struct exti_manifest *m)
-{
-    if (!m->api.source || m->target.format != EXTI_FORMAT_PE)
-        return NULL;
-    return exti__stable_abi_name_for(m->api.source, m->api.source_name);
-}
+/* ---- which symbols a file imports from it ---- */
 
-bool exti__stable_abi_is(const struct exti_manifest *m, const char *name)
-{
-    const char *own = own_name(m);
-
-    return own && exti__is_stable_abi_name(name, own);
-}
-
-const struct exti_entry *exti__stable_abi_entry(const struct exti_manifest *m)
-{
-    const char *own = own_name(m);
-
-    for (size_t i = 0; own && i < m->count; i++)
-        if (exti__is_stable_abi_name(exti__base_name(m->entries[i].source), own))
-            return &m->entries[i];
-    return NULL;
-}
-
-/* ---- what a file takes from it ---- */
-
-/* Calls `each` with every symbol that `im` imports from it, or forwards to it, until that is non-zero,
- * which is passed on. */
+/* Calls `each` with every symbol that `im` imports from python3.dll or forwards to it, until
+ * `each` returns non-zero; returns that. */
 static int each_use(const struct exti_manifest *m, const struct exti_image *im,
                     int (*each)(void *user, const char *symbol, struct exti_error *err), void *user,
                     struct exti_error *err)
@@ -51,11 +27,11 @@ static int each_use(const struct exti_manifest *m, const struct exti_image *im,
         const char *symbol;
 
         if (!(s->flags & EXTI_SYM_EXPORT)) {
-            if (s->library > 0 && exti__stable_abi_is(m, im->needed[s->library - 1].name))
+            if (s->library > 0 && exti__manifest_is_stable_abi(m, im->needed[s->library - 1].name))
                 rc = each(user, s->name, err);
         } else if (s->forward) {
             symbol = exti__forward_split(s->forward, library);
-            if (symbol && exti__stable_abi_is(m, library))
+            if (symbol && exti__manifest_is_stable_abi(m, library))
                 rc = each(user, symbol, err);
         }
     }
@@ -85,14 +61,14 @@ static void close_provider(struct provider *p)
     exti_image_free(p->im);
 }
 
-#define WANTED 1
+#define WANTED 1 /* no error code: ends the search */
 
 struct want {
     struct provider api;
     const char *symbol;
 };
 
-static int is_own(void *user, const char *symbol, struct exti_error *err)
+static int find_wanted(void *user, const char *symbol, struct exti_error *err)
 {
     struct want *w = user;
     int rc = symbol[0] == '#' ? 0 : open_provider(&w->api, err);
@@ -107,22 +83,23 @@ int exti__stable_abi_wanted(const struct exti_manifest *m, const struct exti_ima
                             const char **symbol, struct exti_error *err)
 {
     struct want w = {.api = {.path = m->api.source}};
-    int rc = each_use(m, im, is_own, &w, err);
+    int rc = each_use(m, im, find_wanted, &w, err);
 
     close_provider(&w.api);
     *symbol = rc == WANTED ? w.symbol : NULL;
     return rc == WANTED ? 0 : rc;
 }
 
-/* ---- where it comes from ---- */
+/* ---- the file to copy ---- */
 
 struct search {
     const char *name;
     char found[32];
 };
 
-/* Of several that differ in case the first by name, whatever the folder's order. */
-static int is_it(void *user, const char *name)
+/* Of several names that differ only in case takes the first in order, whatever the folder's
+ * order. */
+static int match_name(void *user, const char *name)
 {
     struct search *s = user;
 
@@ -134,15 +111,15 @@ static int is_it(void *user, const char *name)
 int exti__stable_abi_source(const struct exti_manifest *m, const char *symbol, char **out,
                             struct exti_error *err)
 {
-    const struct exti_entry *e = exti__stable_abi_entry(m);
-    struct search s = {.name = own_name(m)};
+    const struct exti_entry *e = exti__manifest_stable_abi(m);
+    struct search s = {.name = exti__stable_abi_name_for(m->api.source, m->api.source_name)};
     char *path;
     int rc = 0;
 
     path = exti__strdup(e ? e->source : m->api.source);
     if (path && !e) {
         path[exti__base_name(path) - path] = 0;
-        rc = exti__fs_list(path, is_it, &s, err);
+        rc = exti__fs_list(path, match_name, &s, err);
         *out = exti__path_join(path, s.found);
         exti__free(path);
         path = *out;
@@ -150,17 +127,17 @@ int exti__stable_abi_source(const struct exti_manifest *m, const char *symbol, c
     if (!path)
         return exti__fail_nomem(err);
     if (!rc && !e && !s.found[0])
-        rc =
-            exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                       "imports '%.64s' of %s, which %s does not export under that name: a copy of "
-                       "%s is needed, and there is none beside it; copy that first",
-                       symbol, s.name, m->api.source, s.name);
+        rc = exti__fail(
+            err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+            "imports '%.64s' from %s, and %s does not export that name: the context needs "
+            "a copy of %s, which is not beside it; copy that file first",
+            symbol, s.name, m->api.source, s.name);
     if (!rc)
         rc = exti__fs_realpath(path, out, err);
-    if (!rc && !exti__stable_abi_is(m, exti__base_name(*out))) {
+    if (!rc && !exti__manifest_is_stable_abi(m, exti__base_name(*out))) {
         rc = exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                        "imports '%.64s' of %s, and %s is a link to %s, a file of another name; "
-                        "it must be the file itself",
+                        "imports '%.64s' from %s, but %s is a link to %s, which has another name; "
+                        "put the file itself there",
                         symbol, s.name, path, *out);
         exti__free(*out);
     }
@@ -168,7 +145,7 @@ int exti__stable_abi_source(const struct exti_manifest *m, const char *symbol, c
     return rc;
 }
 
-/* ---- what it leads to ---- */
+/* ---- what it forwards to ---- */
 
 int exti__stable_abi_check(const struct exti_manifest *m, const struct exti_image *im,
                            struct exti_error *err)
@@ -183,20 +160,21 @@ int exti__stable_abi_check(const struct exti_manifest *m, const struct exti_imag
         if (!(s->flags & EXTI_SYM_EXPORT) || !s->forward ||
             !exti__forward_split(s->forward, library))
             continue;
-        if (exti__stable_abi_is(m, library))
+        if (exti__manifest_is_stable_abi(m, library))
             return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                              "forwards '%.64s' to %.100s, in itself or one like it", s->name,
+                              "forwards '%.64s' to %.100s, which is python3.dll again", s->name,
                               s->forward);
-        if (exti__edits_is_api(m, library))
+        if (exti__manifest_is_api(m, library))
             right++;
         else
             other = s->forward;
     }
     if (right)
         return 0;
-    return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                      "does not forward to %s, as the context's python3.dll must%s%.100s",
-                      exti__base_name(m->api.source), other ? ", but to " : "", other ? other : "");
+    return exti__fail(
+        err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+        "does not forward to %s%s%.100s; use the python3.dll that came with that file",
+        exti__base_name(m->api.source), other ? ", but to " : "", other ? other : "");
 }
 
 struct user {
@@ -212,21 +190,22 @@ static int check_use(void *user, const char *symbol, struct exti_error *err)
 
     if (!s)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                          "imports '%.64s' of python3.dll, which neither %s nor %s exports", symbol,
-                          u->stable.path, u->api.path);
+                          "imports '%.64s' from python3.dll, but neither %s nor %s exports it",
+                          symbol, u->stable.path, u->api.path);
     there = s->forward ? exti__forward_split(s->forward, library) : NULL;
     if (!there || exti__exports_find(&u->api.exports, there))
         return 0;
     return exti__fail(
         err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-        "imports '%.64s' of python3.dll, which is %.128s, and %s does not export that", symbol,
-        s->forward, u->api.path);
+        "imports '%.64s' from python3.dll, which forwards it to %.128s, but %s does not "
+        "export that",
+        symbol, s->forward, u->api.path);
 }
 
 int exti__stable_abi_check_user(const struct exti_manifest *m, const struct exti_image *im,
                                 struct exti_error *err)
 {
-    const struct exti_entry *e = exti__stable_abi_entry(m);
+    const struct exti_entry *e = exti__manifest_stable_abi(m);
     struct user u = {.stable = {.path = e->source}, .api = {.path = m->api.source}};
     int rc = open_provider(&u.stable, err);
 

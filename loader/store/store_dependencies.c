@@ -1,10 +1,10 @@
-/* What opening a copy brings with it. */
-#include "loader/store/store_priv.h"
+#include "loader/store/store_dependencies.h"
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/path.h"
 
-/* As exti__store_intern, of a string that stays the caller's. */
+/* exti__store_intern of a copy of `string`. */
 static const char *intern_copy(struct exti_store *s, const char *string)
 {
     return exti__store_intern(s, exti__strdup(string));
@@ -13,53 +13,43 @@ static const char *intern_copy(struct exti_store *s, const char *string)
 static int add_shared(struct exti_store *s, const char *file, struct exti_dependency_set *set,
                       struct exti_error *err)
 {
-    const char *name = intern_copy(s, file);
+    const char *name = intern_copy(s, file), **shared;
 
     for (size_t i = 0; i < set->shared_count; i++)
         if (set->shared[i] == name)
             return name ? 0 : exti__fail_nomem(err);
-    if (set->shared_count == set->shared_cap) {
-        size_t cap = set->shared_cap ? 2 * set->shared_cap : 16;
-        const char **p = exti__realloc_array(set->shared, cap, sizeof *p);
-
-        if (!p)
-            return exti__fail_nomem(err);
-        set->shared = p;
-        set->shared_cap = cap;
-    }
-    if (!name)
+    shared =
+        name ? exti__array_room(set->shared, set->shared_count, &set->shared_cap, sizeof *shared)
+             : NULL;
+    if (!shared)
         return exti__fail_nomem(err);
+    set->shared = shared;
     set->shared[set->shared_count++] = name;
     return 0;
 }
 
-/* The index in the set of the copy that `e` describes, which is added if it is new. */
+/* Sets *index to the copy's place in the set; adds it if it is not there. */
 static int add_dependency(struct exti_store *s, struct exti_entry *e,
                           struct exti_dependency_set *set, size_t *index, struct exti_error *err)
 {
     struct exti_dependency *d;
 
-    if (e->seen == s->walk) {
-        *index = e->mark;
+    if (e->marks.walk == s->walk) {
+        *index = e->marks.index;
         return 0;
     }
-    if (set->count == set->cap) {
-        size_t cap = set->cap ? 2 * set->cap : 8;
-        struct exti_dependency *p = exti__realloc_array(set->copies, cap, sizeof *p);
-
-        if (!p)
-            return exti__fail_nomem(err);
-        set->copies = p;
-        set->cap = cap;
-    }
-    d = &set->copies[set->count];
+    d = exti__array_room(set->copies, set->count, &set->cap, sizeof *d);
+    if (!d)
+        return exti__fail_nomem(err);
+    set->copies = d;
+    d += set->count;
     *d = (struct exti_dependency){.source = intern_copy(s, e->source),
                                   .copy = exti__store_intern(s, exti__path_join(s->dir, e->copy)),
                                   .symbolic = e->symbolic,
                                   .needs = exti__calloc(e->need_count + 1, sizeof *d->needs),
                                   .optional = set->count > 0};
-    e->seen = s->walk;
-    e->mark = *index = set->count++;
+    e->marks.walk = s->walk;
+    e->marks.index = *index = set->count++;
     return d->source && d->copy && d->needs ? 0 : exti__fail_nomem(err);
 }
 
@@ -87,8 +77,8 @@ static int add_needs(struct exti_store *s, size_t at, bool optional,
     return rc;
 }
 
-/* Finds out which the first one does not load without. */
-static void tell_optional(struct exti_dependency_set *set)
+/* Clears `optional` for each copy that the first one does not load without. */
+static void clear_optional(struct exti_dependency_set *set)
 {
     bool changed = true;
 
@@ -115,9 +105,9 @@ int exti__store_dependencies(struct exti_store *s, const char *source,
     pthread_mutex_lock(&s->lock);
     s->walk++;
     e = exti__manifest_find(&s->manifest, source);
-    rc =
-        e ? add_dependency(s, e, out, &index, err)
-          : exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET, "the context has no copy of it any more");
+    rc = e ? add_dependency(s, e, out, &index, err)
+           : exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET,
+                        "the context no longer has a copy of it; copy it again");
     for (size_t i = 0; i < out->count && !rc; i++) {
         rc = add_needs(s, i, false, out, err);
         out->copies[i].firm_count = out->copies[i].need_count;
@@ -128,7 +118,7 @@ int exti__store_dependencies(struct exti_store *s, const char *source,
     if (rc)
         exti__dependencies_free(out);
     else
-        tell_optional(out);
+        clear_optional(out);
     return rc;
 }
 

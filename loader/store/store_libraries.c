@@ -1,4 +1,5 @@
-/* What has become of the libraries that a context's files need. */
+#include "loader/store/store_libraries.h"
+
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,11 +8,11 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "loader/resolve/closure.h"
-#include "loader/store/store_priv.h"
+#include "loader/store/store_graph.h"
 
-/* A library of the summary; the strings are the manifest's. */
+/* One library of the summary. */
 struct library {
-    const struct exti_need *need; /* of the first user */
+    const struct exti_need *need; /* the first user's, in the manifest */
     const struct exti_entry *user;
     size_t users;
 };
@@ -22,7 +23,7 @@ struct libraries {
     size_t count;
 };
 
-/* Those without a file last, as that is when all others have been told. */
+/* Libraries without a file come last. */
 static int library_order(const void *a, const void *b)
 {
     const struct exti_need *x = ((const struct library *)a)->need,
@@ -38,7 +39,7 @@ static int sorted_order(const void *a, const void *b)
     return library_order(*(struct library *const *)a, *(struct library *const *)b);
 }
 
-static int add_needs(struct libraries *l, const struct exti_entry *e, struct exti_error *err)
+static int add_libraries(struct libraries *l, const struct exti_entry *e, struct exti_error *err)
 {
     for (size_t i = 0; i < e->need_count; i++) {
         const struct library key = {&e->needs[i], e, 1};
@@ -64,10 +65,10 @@ static int add_needs(struct libraries *l, const struct exti_entry *e, struct ext
 static int sort_libraries(struct libraries *l, const struct exti_manifest *m,
                           struct exti_error *err)
 {
-    int rc = add_needs(l, &m->api, err);
+    int rc = add_libraries(l, &m->api, err);
 
     for (size_t i = 0; i < m->count && !rc; i++)
-        rc = add_needs(l, &m->entries[i], err);
+        rc = add_libraries(l, &m->entries[i], err);
     l->sorted = rc ? NULL : exti__calloc(l->count, sizeof(void *));
     if (!rc && !l->sorted)
         rc = exti__fail_nomem(err);
@@ -80,9 +81,10 @@ static int sort_libraries(struct libraries *l, const struct exti_manifest *m,
     return rc;
 }
 
-/* The words for it, which the graph has; a file that is gone since has none. */
-static int say_library(struct exti_store *s, const struct library *l, char *out, size_t cap,
-                       struct exti_error *err)
+/* Writes why the library is isolated, shared or missing, as the graph tells it; what is wrong
+ * with a file that cannot be read any more. */
+static int write_reason(struct exti_store *s, const struct library *l, char *out, size_t cap,
+                        struct exti_error *err)
 {
     const struct exti_closure_node *n;
     struct exti_error why = {0};
@@ -99,7 +101,7 @@ static int say_library(struct exti_store *s, const struct library *l, char *out,
         return 0;
     }
     if (l->need->file) {
-        exti__store_describe(s, node, out, cap);
+        exti__closure_reason(s->graph, node, out, cap);
         return 0;
     }
     n = &s->graph->nodes[node];
@@ -109,9 +111,9 @@ static int say_library(struct exti_store *s, const struct library *l, char *out,
     return 0;
 }
 
-static int tell_library(struct exti_store *s, const struct library *l, bool with_why,
-                        int (*each)(void *user, const struct exti_library_info *info), void *user,
-                        bool *stopped, struct exti_error *err)
+static int report_library(struct exti_store *s, const struct library *l, bool with_why,
+                          int (*each)(void *user, const struct exti_library_info *info), void *user,
+                          bool *stopped, struct exti_error *err)
 {
     char why[512];
     struct exti_library_info info = {.size = sizeof info,
@@ -123,7 +125,7 @@ static int tell_library(struct exti_store *s, const struct library *l, bool with
                                      .why = with_why ? why : NULL,
                                      .user = l->user->source,
                                      .users = l->users};
-    int rc = with_why ? say_library(s, l, why, sizeof why, err) : 0;
+    int rc = with_why ? write_reason(s, l, why, sizeof why, err) : 0;
 
     if (rc)
         return rc;
@@ -142,7 +144,7 @@ int exti__store_libraries(struct exti_store *s, bool why,
     pthread_mutex_lock(&s->lock);
     rc = sort_libraries(&l, &s->manifest, err);
     for (size_t i = 0; i < l.count && !rc && !stopped; i++)
-        rc = tell_library(s, l.sorted[i], why, each, user, &stopped, err);
+        rc = report_library(s, l.sorted[i], why, each, user, &stopped, err);
     pthread_mutex_unlock(&s->lock);
     for (size_t i = 0; l.sorted && i < l.count; i++)
         exti__free(l.sorted[i]);

@@ -1,106 +1,16 @@
-/* What a file drags in, and what a context makes of that. */
-#include "loader/store/store_priv.h"
+#include "loader/store/store_needs.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "loader/resolve/closure.h"
-#include "loader/resolve/search.h"
+#include "loader/store/store_graph.h"
+#include "loader/store/store_names.h"
 
-/* ---- the graph ---- */
-
-void exti__store_drop_graph(struct exti_store *s)
-{
-    if (s->graph)
-        exti__closure_close(s->graph);
-    exti__free(s->graph);
-    s->graph = NULL;
-}
-
-static int start_graph(struct exti_store *s, const char *api, struct exti_error *err)
-{
-    const struct exti_manifest_policy *p = &s->manifest.policy;
-    const struct exti_closure_opts opts = {.api_library = api,
-                                           .rules = p->rules,
-                                           .rule_count = p->rule_count,
-                                           .quirks = s->quirks,
-                                           .images = &s->images,
-                                           .mode = p->closure};
-    int rc;
-
-    s->graph = exti__calloc(1, sizeof *s->graph);
-    if (!s->graph)
-        return exti__fail_nomem(err);
-    rc = exti__closure_init(s->graph, &opts, err);
-    if (rc) {
-        exti__free(s->graph);
-        s->graph = NULL;
-    }
-    return rc;
-}
-
-int exti__store_node(struct exti_store *s, const char *first, const char *source, bool root,
-                     size_t *node, struct exti_error *err)
-{
-    const char *api = s->manifest.api.source ? s->manifest.api.source : source;
-    int rc = 0;
-
-    for (int tries = 0; tries < 2; tries++) {
-        if (!s->graph)
-            rc = start_graph(s, api, err);
-        if (!rc && strcmp(first, source) != 0)
-            rc = exti__closure_add(s->graph, first, false, node, err);
-        if (!rc)
-            rc = exti__closure_add(s->graph, source, root, node, err);
-        if (rc || exti__closure_is_current(s->graph, *node))
-            return rc;
-        exti__store_drop_graph(s);
-    }
-    return exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET, "keeps changing");
-}
-
-const char *exti__store_first_user(const struct exti_store *s, const char *source)
-{
-    const struct exti_manifest *m = &s->manifest;
-    const struct exti_entry *user = NULL;
-    size_t steps = 0;
-
-    do {
-        user = NULL;
-        for (size_t i = 0; i < m->count && !user; i++)
-            for (size_t k = 0; k < m->entries[i].need_count && !user; k++) {
-                const struct exti_need *n = &m->entries[i].needs[k];
-
-                if (n->isolated && strcmp(n->file, source) == 0)
-                    user = &m->entries[i];
-            }
-        source = user ? user->source : source;
-    } while (user && ++steps < m->count); /* some need each other */
-    return source;
-}
-
-bool exti__store_finds_need(struct exti_store *s, const char *first, const struct exti_entry *e,
-                            const char *name)
-{
-    const struct exti_closure_node *n;
-    struct exti_error why;
-    size_t node;
-
-    if (exti__store_node(s, first, e->source, false, &node, &why))
-        return false;
-    n = &s->graph->nodes[node];
-    for (size_t i = 0; i < n->need_count; i++)
-        if (strcmp(n->needs[i].name, name) == 0)
-            return n->needs[i].node != EXTI_NO_NODE;
-    return false;
-}
-
-/* ---- an entry's needs ---- */
-
-/* The file name of the copy of `source`, made or to be made. */
-static int copy_name(struct exti_store *s, const char *source, char *name, struct exti_error *err)
+/* The file name of the copy of `source`, which need not be made yet. */
+static int needed_copy_name(struct exti_store *s, const char *source, char *name,
+                            struct exti_error *err)
 {
     const struct exti_entry *e = exti__manifest_find(&s->manifest, source);
 
@@ -112,38 +22,32 @@ static int copy_name(struct exti_store *s, const char *source, char *name, struc
     return exti__store_check_name(s, source, name, err);
 }
 
-static int set_string(char **out, const char *text, struct exti_error *err)
-{
-    *out = exti__strdup(text);
-    return *out ? 0 : exti__fail_nomem(err);
-}
-
 static int fill_need(struct exti_store *s, const struct exti_closure_need *from,
                      struct exti_need *to, struct exti_error *err)
 {
     const struct exti_closure_node *n;
     char name[EXTI_FILE_NAME_MAX + 1];
-    int rc = set_string(&to->name, from->name, err);
+    int rc = exti__copy_text(&to->name, from->name, err);
 
     if (rc || from->node == EXTI_NO_NODE)
         return rc;
     n = &s->graph->nodes[from->node];
     to->isolated = n->isolated;
     to->optional = from->optional;
-    rc = set_string(&to->file, n->real, err);
+    rc = exti__copy_text(&to->file, n->real, err);
     if (!rc && n->isolated) {
-        rc = copy_name(s, n->real, name, err);
+        rc = needed_copy_name(s, n->real, name, err);
         if (!rc)
-            rc = set_string(&to->to, name, err);
+            rc = exti__copy_text(&to->to, name, err);
     } else if (!rc && !from->by_name) {
-        /* Neither the copy's folder nor its search path need lead there. */
-        rc = set_string(&to->to, n->path, err);
+        /* By its path: the loader might not find it from the copy's folder and search path. */
+        rc = exti__copy_text(&to->to, n->path, err);
     }
     return rc;
 }
 
-int exti__store_needs(struct exti_store *s, const char *first, const char *source, bool root,
-                      struct exti_entry *e, struct exti_error *err)
+int exti__store_needs(struct exti_store *s, const struct exti_copy_request *r, struct exti_entry *e,
+                      struct exti_error *err)
 {
     const struct exti_closure_node *n;
     size_t node;
@@ -152,11 +56,11 @@ int exti__store_needs(struct exti_store *s, const char *first, const char *sourc
     e->takes_api = true;
     if (s->manifest.policy.closure == EXTI_CLOSURE_NONE)
         return 0;
-    rc = exti__store_node(s, first, source, root, &node, err);
+    rc = exti__store_node(s, r->first, r->source, r->root, &node, err);
     if (rc)
         return rc;
     n = &s->graph->nodes[node];
-    e->takes_api = root || n->uses_api;
+    e->takes_api = r->root || n->uses_api;
     e->needs = exti__calloc(n->need_count + 1, sizeof *e->needs);
     if (!e->needs)
         return exti__fail_nomem(err);
@@ -170,74 +74,5 @@ int exti__store_needs(struct exti_store *s, const char *first, const char *sourc
         else
             rc = fill_need(s, &n->needs[i], &e->needs[e->need_count++], err);
     }
-    return rc;
-}
-
-int exti__store_search_key(enum exti_file_format format, char **out, struct exti_error *err)
-{
-    const struct exti_search_ops *ops = exti__search_ops(format);
-
-    if (ops && ops->key)
-        return ops->key(out, err);
-    *out = exti__strdup("");
-    return *out ? 0 : exti__fail_nomem(err);
-}
-
-/* ---- what a copy asks for as it runs ---- */
-
-void exti__store_describe(const struct exti_store *s, size_t node, char *out, size_t cap)
-{
-    char text[600];
-    const char *reason;
-
-    exti__closure_describe(s->graph, node, text, sizeof text);
-    reason = strstr(text, ": ");
-    snprintf(out, cap, "%s", reason ? reason + 2 : text);
-}
-
-int exti__store_classify(struct exti_store *s, const char *path, bool *isolated, char *why,
-                         size_t cap, struct exti_error *err)
-{
-    size_t node;
-    int rc;
-
-    *isolated = false;
-    snprintf(why, cap, "all libraries are");
-    if (s->manifest.policy.closure == EXTI_CLOSURE_NONE)
-        return 0;
-    rc = exti__store_node(s, path, path, false, &node, err);
-    if (rc)
-        return rc;
-    *isolated = s->graph->nodes[node].isolated || s->graph->nodes[node].api;
-    exti__store_describe(s, node, why, cap);
-    return 0;
-}
-
-int exti__store_is_isolated(struct exti_store *s, const char *path, bool *isolated,
-                            struct exti_error *err)
-{
-    char why[8];
-    int rc;
-
-    pthread_mutex_lock(&s->lock);
-    rc = exti__store_classify(s, path, isolated, why, sizeof why, err);
-    pthread_mutex_unlock(&s->lock);
-    return rc;
-}
-
-int exti__store_find_library(struct exti_store *s, const char *source, const char *name,
-                             char **path, struct exti_error *err)
-{
-    size_t from, node;
-    int rc;
-
-    *path = NULL;
-    pthread_mutex_lock(&s->lock);
-    rc = exti__store_node(s, exti__store_first_user(s, source), source, false, &from, err);
-    if (!rc)
-        rc = exti__closure_find(s->graph, from, name, &node, err);
-    if (!rc && node != EXTI_NO_NODE)
-        rc = set_string(path, s->graph->nodes[node].path, err);
-    pthread_mutex_unlock(&s->lock);
     return rc;
 }

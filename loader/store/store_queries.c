@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "loader/store/edits.h"
+#include "loader/store/manifest_api.h"
 #include "loader/store/store.h"
 
 const char *exti__store_dir(const struct exti_store *s)
@@ -32,7 +32,7 @@ bool exti__store_shares_all(const struct exti_store *s)
 
 bool exti__store_is_api_name(const struct exti_store *s, const char *name)
 {
-    return exti__edits_is_api(&s->manifest, name);
+    return exti__manifest_is_api(&s->manifest, name);
 }
 
 bool exti__store_is_api_copy(const struct exti_store *s, const char *path)

@@ -1,8 +1,8 @@
-/* What quirks say of a file that is to be copied. */
+/* What quirks change in a file that is copied. */
 #include "base/error.h"
 #include "base/json_text.h"
 #include "loader/resolve/quirks.h"
-#include "loader/store/store_priv.h"
+#include "loader/store/store_entry.h"
 
 static int renames_text(const struct exti_quirk_effect *effect, char **out, struct exti_error *err)
 {

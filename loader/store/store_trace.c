@@ -1,16 +1,20 @@
-/* The file behind a path. */
-#include "loader/store/store_priv.h"
+#include "loader/store/store_trace.h"
 
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/path.h"
+#include "loader/store/copy_names.h"
+#include "loader/store/store_lock.h"
 
-/* What the context directory `dir` says that its file `name` was made from; NULL when that is none of
- * its copies, or on failure (*rc): a file that has the context's name in its own and is not recorded
- * yet is a copy all the same.  A private directory has no manifest.  *is_context: whether it is one. */
-static char *source_of(struct exti_store *s, const char *dir, const char *name, bool *is_context,
-                       int *rc, struct exti_error *err)
+/* The source of `name`, if that is a copy in the context directory `dir`; NULL if it is none, or
+ * on failure (*rc).  A file with the context's name in its own is a copy too, which is not
+ * recorded yet: that fails.  The context's name comes from the manifest, or from the lock file
+ * of a one-shot directory, which has no manifest. *is_context: whether `dir` is a context
+ * directory. */
+static char *source_of_copy(struct exti_store *s, const char *dir, const char *name,
+                            bool *is_context, int *rc, struct exti_error *err)
 {
     struct exti_manifest other = {0};
     const struct exti_entry *e = NULL;
@@ -39,14 +43,14 @@ static char *source_of(struct exti_store *s, const char *dir, const char *name, 
     return source;
 }
 
-static void forget(struct exti_tracer *t)
+static void tracer_clear(struct exti_tracer *t)
 {
     exti__free(t->given);
     exti__free(t->real);
     *t = (struct exti_tracer){0};
 }
 
-/* `path`, which has one, up to its last slash. */
+/* `path` up to and with its last slash, which it must have. */
 static char *folder_of(const char *path)
 {
     char *folder = exti__strdup(path);
@@ -56,19 +60,19 @@ static char *folder_of(const char *path)
     return folder;
 }
 
-/* Once a file has been found in no context's folder; no matter if memory is out. */
-static void remember(struct exti_tracer *t, const char *path, const char *real)
+/* Remembers the folder of a file that is in no context directory; forgets all if memory is out. */
+static void tracer_set(struct exti_tracer *t, const char *path, const char *real)
 {
-    forget(t);
+    tracer_clear(t);
     if (!exti__path_last_slash(path) || !exti__fs_is_named_itself(path))
         return;
     t->given = folder_of(path);
     t->real = folder_of(real);
     if (!t->given || !t->real)
-        forget(t);
+        tracer_clear(t);
 }
 
-static bool knows(const struct exti_tracer *t, const char *path)
+static bool tracer_knows(const struct exti_tracer *t, const char *path)
 {
     const char *slash = exti__path_last_slash(path);
     size_t n = slash ? (size_t)(slash - path) + 1 : 0;
@@ -84,7 +88,7 @@ int exti__store_trace_next(struct exti_store *s, struct exti_tracer *t, const ch
     bool is_context;
     int rc;
 
-    if (knows(t, path)) {
+    if (tracer_knows(t, path)) {
         *out = exti__path_join(t->real, exti__path_last_slash(path) + 1);
         return *out ? 0 : exti__fail_nomem(err);
     }
@@ -94,10 +98,10 @@ int exti__store_trace_next(struct exti_store *s, struct exti_tracer *t, const ch
     slash = exti__path_last_slash(real);
     was = *slash;
     *slash = 0;
-    source = source_of(s, slash == real ? "/" : real, slash + 1, &is_context, &rc, err);
+    source = source_of_copy(s, slash == real ? "/" : real, slash + 1, &is_context, &rc, err);
     *slash = was;
     if (!is_context)
-        remember(t, path, real);
+        tracer_set(t, path, real);
     if (rc || source)
         exti__free(real);
     if (rc)
@@ -108,7 +112,7 @@ int exti__store_trace_next(struct exti_store *s, struct exti_tracer *t, const ch
 
 void exti__tracer_end(struct exti_tracer *t)
 {
-    forget(t);
+    tracer_clear(t);
 }
 
 int exti__store_trace(struct exti_store *s, const char *path, char **out, struct exti_error *err)
@@ -118,4 +122,11 @@ int exti__store_trace(struct exti_store *s, const char *path, char **out, struct
 
     exti__tracer_end(&t);
     return rc;
+}
+
+void exti__error_name_original(const char *original, const char *real, struct exti_error *err)
+{
+    if (err && strcmp(err->file, real) == 0)
+        err->file[0] = 0;
+    exti__error_file(err, original);
 }

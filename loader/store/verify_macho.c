@@ -1,26 +1,24 @@
-/* Where the references of Mach-O copies lead, as dyld follows them.  Worked out from the copies and from what
- * the manifest says of each library needed, not from the edits. */
+/* Follows the needed libraries of Mach-O copies as dyld does.  Works from the copies themselves
+ * and from the manifest's list of needs, not from the recorded edits, so that it finds faults in
+ * those too. */
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "loader/image/machines.h"
 #include "loader/resolve/search_macho.h"
-#include "loader/store/edits.h"
-#include "loader/store/verify_priv.h"
+#include "loader/store/manifest_api.h"
+#include "loader/store/verify_macho.h"
 
 #define LOADER_PATH "@loader_path/"
 #define RPATH "@rpath/"
 
-static bool begins(const char *name, const char *prefix)
-{
-    return strncmp(name, prefix, strlen(prefix)) == 0;
-}
-
 /* ---- install names ---- */
 
-/* Slice `k` of the copy.  Its id is NULL if it has none, or if the API library has no code for that
- * machine, as then the slice is loaded by nobody and stays as it was. */
+/* Machine and install name of slice `k` of the copy; false when there is no such slice.  The
+ * install name is NULL if it has none, or if the API library has no code for that machine:
+ * nobody loads such a slice, so it was not rewritten. */
 static bool id_at(const struct exti_member_set *s, const struct exti_member *at, size_t k,
                   const char **machine, const char **id)
 {
@@ -44,7 +42,8 @@ static bool has_id(const struct exti_member_set *s, const struct exti_member *at
     return false;
 }
 
-/* Whether dyld could take one for the other: of both it loads the slice for the same machine. */
+/* Whether dyld could take one copy for the other: their slices for some machine have the same
+ * install name. */
 static bool share_id(const struct exti_member_set *s, const struct exti_member *a,
                      const struct exti_member *b)
 {
@@ -56,37 +55,37 @@ static bool share_id(const struct exti_member_set *s, const struct exti_member *
     return false;
 }
 
-/* dyld gives a library that is loaded to whoever asks for its install name. */
+/* dyld gives a loaded library to whoever asks for its install name. */
 static void check_id(struct exti_member_set *s, size_t at)
 {
     const struct exti_member *m = &s->v[at];
     const char *was = m->entry->source_name;
 
     if (was && has_id(s, m, s->m->target.machine, was))
-        exti__member_fault(s, m, "has its original's install name, %s, and would be taken for that",
-                           was);
+        exti__member_fault(
+            s, m, "has its original's install name, %s, so that dyld would take it for that", was);
     for (size_t i = 0; i < at; i++)
         if (share_id(s, m, &s->v[i]))
             exti__member_fault(s, m, "has the install name of another copy, %s",
                                s->v[i].entry->copy);
 }
 
-/* ---- what is needed ---- */
+/* ---- needed libraries ---- */
 
-static bool is_system(const char *name)
+static bool is_system_library(const char *name)
 {
     return exti__search_macho()->is_system(name);
 }
 
-/* The copy that has the file name or, being the API library's, which is loaded before all others, the
- * install name `name`. */
+/* Whether `name` is the path of a copy, or the install name of the API library's: that one is
+ * loaded before all others, so dyld answers with it. */
 static bool is_member(const struct exti_member_set *s, const char *name)
 {
     const char *api = s->v[0].im ? s->v[0].im->info.id : NULL;
 
     if (api && strcmp(name, api) == 0)
         return true;
-    if (!begins(name, LOADER_PATH))
+    if (!exti__starts_with(name, LOADER_PATH))
         return false;
     for (size_t i = 0; i < s->n; i++)
         if (strcmp(s->v[i].entry->copy, name + strlen(LOADER_PATH)) == 0)
@@ -94,16 +93,18 @@ static bool is_member(const struct exti_member_set *s, const char *name)
     return false;
 }
 
-/* The file, without links, that the copy gets from outside by that name; NULL: none.  exti__free it. */
-static int find_file(const struct exti_image *im, const char *name, char **real,
-                     struct exti_error *err)
+/* The file outside the context that the copy gets by that name, without links; NULL if there is
+ * none. exti__free it. */
+static int find_outside_file(const struct exti_image *im, const char *name, char **real,
+                             struct exti_error *err)
 {
     int rc = EXTI_E_IO;
 
     *real = NULL;
     if (name[0] == '/')
         rc = exti__fs_realpath(name, real, NULL);
-    for (size_t i = 0; i < im->path_count && rc == EXTI_E_IO && begins(name, RPATH); i++) {
+    for (size_t i = 0; i < im->path_count && rc == EXTI_E_IO && exti__starts_with(name, RPATH);
+         i++) {
         char *path = exti__path_join(im->paths[i], name + strlen(RPATH));
 
         rc = !path ? EXTI_E_NOMEM : path[0] == '/' ? exti__fs_realpath(path, real, NULL) : rc;
@@ -112,16 +113,17 @@ static int find_file(const struct exti_image *im, const char *name, char **real,
     return rc == EXTI_E_NOMEM ? exti__fail_nomem(err) : 0;
 }
 
-/* Whether one of the copy's own LC_RPATHs is a folder of the system's. */
+/* Whether one of the copy's own LC_RPATHs is a system folder, where libraries may have no file
+ * at all. */
 static bool reaches_system(const struct exti_image *im, const char *name)
 {
-    for (size_t i = 0; i < im->path_count && begins(name, RPATH); i++)
-        if (is_system(im->paths[i]))
+    for (size_t i = 0; i < im->path_count && exti__starts_with(name, RPATH); i++)
+        if (is_system_library(im->paths[i]))
             return true;
     return false;
 }
 
-/* What the manifest says of a library that the copy names as its original does, or by its path. */
+/* The manifest's need for a library that the copy names by its path, or as the original does. */
 static const struct exti_need *find_need(const struct exti_entry *e, const char *name,
                                          const char *real)
 {
@@ -141,29 +143,29 @@ static int check_need(struct exti_member_set *s, const struct exti_member *at,
     char *real;
     int rc;
 
-    if (is_member(s, name) || is_system(name))
+    if (is_member(s, name) || is_system_library(name))
         return 0;
-    if (exti__edits_is_api(s->m, name)) {
-        exti__member_fault(s, at, "needs %s, the original, and not the context's copy", name);
+    if (exti__manifest_is_api(s->m, name)) {
+        exti__member_fault(s, at, "needs %s, the original, instead of the context's copy", name);
         return 0;
     }
     if (s->m->policy.closure == EXTI_CLOSURE_NONE || reaches_system(im, name))
         return 0;
-    rc = find_file(im, name, &real, err);
+    rc = find_outside_file(im, name, &real, err);
     if (rc)
         return rc;
     n = find_need(at->entry, name, real);
     if (n && n->isolated)
-        exti__member_fault(s, at, "needs %s, the original, and not the context's copy, %s", name,
+        exti__member_fault(s, at, "needs %s, the original, instead of the context's copy, %s", name,
                            n->to);
     else if (!n)
-        exti__member_fault(s, at, "needs %s, which is neither a copy of the context's nor shared",
-                           name);
+        exti__member_fault(
+            s, at, "needs %s, which is neither a copy in this context nor shared by it", name);
     exti__free(real);
     return 0;
 }
 
-/* Slices that the API library has no code for are loaded by nobody. */
+/* Skips slices for machines that the API library has no code for: nobody loads those. */
 static int check_needs(struct exti_member_set *s, const struct exti_member *at,
                        struct exti_error *err)
 {

@@ -1,45 +1,44 @@
-/* Where the imports and forwarders of PE copies lead, as Windows follows them. */
+/* Follows the imports and forwarders of PE copies as Windows does. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/mem.h"
 #include "loader/resolve/dll_name.h"
-#include "loader/store/edits.h"
-#include "loader/store/stable_abi.h"
-#include "loader/store/verify_priv.h"
+#include "loader/store/manifest_api.h"
+#include "loader/store/verify_pe.h"
 
-/* Forwarders lead to forwarders; a circle ends here. */
+/* A forwarder may lead to another one; following them ends here in case they form a cycle. */
 #define MOST_FORWARDS 8
 
 /* ---- names ---- */
 
-static int by_name(const void *a, const void *b)
+static int copy_name_order(const void *a, const void *b)
 {
     const struct exti_member *const *x = a, *const *y = b;
 
     return strcasecmp((*x)->entry->copy, (*y)->entry->copy);
 }
 
-/* Windows finds loaded modules by their file's name. */
-static int check_names(struct exti_member_set *s, struct exti_error *err)
+/* Windows finds loaded modules by file name, whatever its case. */
+static int check_copy_names(struct exti_member_set *s, struct exti_error *err)
 {
-    const struct exti_member **order = exti__members_sorted(s, by_name);
+    const struct exti_member **order = exti__members_sorted(s, copy_name_order);
 
     if (!order)
         return exti__fail_nomem(err);
     for (size_t i = 1; i < s->n; i++)
-        if (by_name(&order[i - 1], &order[i]) == 0)
-            exti__member_fault(s, order[i], "has the name of another copy, %s, but for case",
+        if (copy_name_order(&order[i - 1], &order[i]) == 0)
+            exti__member_fault(s, order[i],
+                               "has the same name as another copy, %s: Windows ignores case",
                                order[i - 1]->entry->copy);
     exti__free(order);
     return 0;
 }
 
-/* ---- what is imported from where ---- */
+/* ---- imports and forwarders ---- */
 
-static const struct exti_member *member_of(const struct exti_member_set *s, const char *library)
+static const struct exti_member *member_named(const struct exti_member_set *s, const char *library)
 {
     for (size_t i = 0; i < s->n; i++)
         if (exti__same_dll(s->v[i].entry->copy, library))
@@ -47,7 +46,7 @@ static const struct exti_member *member_of(const struct exti_member_set *s, cons
     return NULL;
 }
 
-static const struct exti_need *need_of(const struct exti_entry *e, const char *library)
+static const struct exti_need *need_named(const struct exti_entry *e, const char *library)
 {
     for (size_t i = 0; i < e->need_count; i++)
         if (exti__same_dll(e->needs[i].name, library))
@@ -55,20 +54,20 @@ static const struct exti_need *need_of(const struct exti_entry *e, const char *l
     return NULL;
 }
 
-/* Of the API library, or of another that `at` is to have a copy of. */
+/* Whether the name is of the API library, or of another library of which `at` must use the copy. */
 static bool is_original(const struct exti_member_set *s, const struct exti_member *at,
                         const char *library)
 {
-    const struct exti_need *n = need_of(at->entry, library);
+    const struct exti_need *n = need_named(at->entry, library);
 
-    return exti__edits_is_api(s->m, library) || exti__stable_abi_is(s->m, library) ||
+    return exti__manifest_is_api(s->m, library) || exti__manifest_is_stable_abi(s->m, library) ||
            (n && n->isolated);
 }
 
-/* Why `symbol` of `from` leads nowhere in the context, into `why`; true: it is there, or is forwarded to a
- * library of the system's. */
-static bool is_there(const struct exti_member_set *s, const struct exti_member *from,
-                     const char *symbol, char *why, size_t cap)
+/* Whether `from` has `symbol`, itself or by forwarders that lead to another copy or to a library
+ * of the system's.  If not, `why` tells what is wrong. */
+static bool leads_somewhere(const struct exti_member_set *s, const struct exti_member *from,
+                            const char *symbol, char *why, size_t cap)
 {
     char library[EXTI_FILE_NAME_MAX + 1];
 
@@ -85,20 +84,20 @@ static bool is_there(const struct exti_member_set *s, const struct exti_member *
         if (!x->forward || !(symbol = exti__forward_split(x->forward, library)))
             return true;
         if (is_original(s, from, library)) {
-            snprintf(why, cap, "%s forwards it to %.128s, in an original", from->entry->copy,
-                     x->forward);
+            snprintf(why, cap, "%s forwards it to %.128s, in an original library",
+                     from->entry->copy, x->forward);
             return false;
         }
-        from = member_of(s, library);
+        from = member_named(s, library);
         if (!from)
             return true;
     }
-    snprintf(why, cap, "its forwarders go round in a circle");
+    snprintf(why, cap, "its forwarders form a cycle");
     return false;
 }
 
-/* Those of one library follow each other. */
-static void check_symbols(struct exti_member_set *s, const struct exti_member *at)
+/* The image lists imports library by library, so the copy is looked up once for each. */
+static void check_imported_symbols(struct exti_member_set *s, const struct exti_member *at)
 {
     const struct exti_member *from = NULL;
     int32_t library = 0;
@@ -112,31 +111,32 @@ static void check_symbols(struct exti_member_set *s, const struct exti_member *a
             continue;
         name = at->im->needed[x->library - 1].name;
         if (x->library != library)
-            from = is_original(s, at, name) ? NULL : member_of(s, name);
+            from = is_original(s, at, name) ? NULL : member_named(s, name);
         library = x->library;
-        if (from && !is_there(s, from, x->name, why, sizeof why))
+        if (from && !leads_somewhere(s, from, x->name, why, sizeof why))
             exti__member_fault(s, at, "imports '%.64s' from %s: %s", x->name, name, why);
     }
 }
 
-/* `was`: what the original imports there, NULL if not known. */
+/* Import `i` of the copy against the same one of its original, `was`; NULL if that cannot be
+ * told. */
 static void check_import(struct exti_member_set *s, const struct exti_member *at, size_t i,
                          const char *was)
 {
     const char *name = at->im->needed[i].name;
     const char *how = at->im->needed[i].flags & EXTI_NEED_WEAK ? "imports late" : "imports";
 
-    const struct exti_need *n = was ? need_of(at->entry, was) : NULL;
+    const struct exti_need *n = was ? need_named(at->entry, was) : NULL;
 
     if (is_original(s, at, name))
-        exti__member_fault(s, at, "%s from %s, the original, and not from the context's copy", how,
+        exti__member_fault(s, at, "%s from %s, the original, instead of the context's copy", how,
                            name);
     else if (n && n->isolated && !exti__same_dll(name, n->to))
         exti__member_fault(s, at, "%s from %s in place of %s, which is %s here", how, name, was,
                            n->to);
     else if (n && !n->isolated && !exti__same_dll(name, was))
         exti__member_fault(s, at, "%s from %s in place of %s, which is shared", how, name, was);
-    else if (was && !exti__same_dll(was, name) && !member_of(s, name))
+    else if (was && !exti__same_dll(was, name) && !member_named(s, name))
         exti__member_fault(s, at,
                            "%s from %s, which is none of the context's copies, in place of %s", how,
                            name, was);
@@ -164,16 +164,16 @@ static void check_forwarders(struct exti_member_set *s, const struct exti_member
 
         if (x->flags & EXTI_SYM_EXPORT && x->forward && exti__forward_split(x->forward, library) &&
             is_original(s, at, library)) {
-            exti__member_fault(s, at, "forwards '%.64s' to %.128s, in an original", x->name,
+            exti__member_fault(s, at, "forwards '%.64s' to %.128s, in an original library", x->name,
                                x->forward);
-            return; /* of hundreds one is enough */
+            return; /* one report is enough: a library may have hundreds */
         }
     }
 }
 
 int exti__verify_pe(struct exti_member_set *s, struct exti_error *err)
 {
-    int rc = check_names(s, err);
+    int rc = check_copy_names(s, err);
 
     for (size_t i = 0; i < s->n && !rc; i++)
         if (s->v[i].im)
@@ -181,7 +181,7 @@ int exti__verify_pe(struct exti_member_set *s, struct exti_error *err)
     for (size_t i = 0; i < s->n && !rc; i++)
         if (s->v[i].im) {
             check_imports(s, &s->v[i]);
-            check_symbols(s, &s->v[i]);
+            check_imported_symbols(s, &s->v[i]);
             check_forwarders(s, &s->v[i]);
         }
     return rc;

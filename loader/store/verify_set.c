@@ -1,40 +1,11 @@
 #include "loader/store/verify_set.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/mem.h"
-#include "loader/store/verify_priv.h"
+#include "loader/store/verify_macho.h"
+#include "loader/store/verify_members.h"
+#include "loader/store/verify_pe.h"
 
-void exti__member_fault(struct exti_member_set *s, const struct exti_member *at, const char *fmt,
-                        ...)
-{
-    struct exti_error finding = {.code = EXTI_E_CHECK, .offset = EXTI_NO_OFFSET};
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(finding.message, sizeof finding.message, fmt, ap);
-    va_end(ap);
-    exti__error_file(&finding, at->path);
-    if (!s->stop)
-        s->stop = s->report(s->user, &finding);
-}
-
-const struct exti_member **exti__members_sorted(const struct exti_member_set *s,
-                                                int (*compare)(const void *, const void *))
-{
-    const struct exti_member **order = exti__calloc(s->n, sizeof *order);
-
-    for (size_t i = 0; order && i < s->n; i++)
-        order[i] = &s->v[i];
-    if (order)
-        qsort(order, s->n, sizeof *order, compare);
-    return order;
-}
-
-static int by_inode(const void *a, const void *b)
+static int file_order(const void *a, const void *b)
 {
     const struct exti_member *const *x = a, *const *y = b;
     const struct exti_file_id *i = &(*x)->id, *j = &(*y)->id;
@@ -44,10 +15,10 @@ static int by_inode(const void *a, const void *b)
     return (i->inode > j->inode) - (i->inode < j->inode);
 }
 
-/* A file with two names is loaded once, and one with its original's name is the original. */
+/* Hard links defeat isolation: the system loads a file with two names once. */
 static int check_files(struct exti_member_set *s, struct exti_error *err)
 {
-    const struct exti_member **order = exti__members_sorted(s, by_inode);
+    const struct exti_member **order = exti__members_sorted(s, file_order);
 
     if (!order)
         return exti__fail_nomem(err);
@@ -57,12 +28,13 @@ static int check_files(struct exti_member_set *s, struct exti_error *err)
 
         if (!at->id.size)
             continue;
-        if (i && order[i - 1]->id.size && by_inode(&order[i - 1], &order[i]) == 0)
-            exti__member_fault(s, at, "is one file with %s, which the system would load once",
+        if (i && order[i - 1]->id.size && file_order(&order[i - 1], &order[i]) == 0)
+            exti__member_fault(s, at,
+                               "is the same file as %s, so that the system would load it only once",
                                order[i - 1]->entry->copy);
         if (!exti__fs_id(at->entry->source, &source, NULL) && source.device == at->id.device &&
             source.inode == at->id.inode)
-            exti__member_fault(s, at, "is one file with its original, %s", at->entry->source);
+            exti__member_fault(s, at, "is the same file as its original, %s", at->entry->source);
     }
     exti__free(order);
     return 0;

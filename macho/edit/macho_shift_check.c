@@ -189,4 +189,3 @@ int exti__macho_shift_check(const struct macho_build *b, struct exti_error *err)
     }
     return rc;
 }
-

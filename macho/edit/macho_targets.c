@@ -233,4 +233,3 @@ int exti__macho_new_ordinal(struct macho_rebind *r, const char *name, int32_t wa
     }
     return 0;
 }
-

@@ -8,7 +8,7 @@
 
 #include "tests/isolation/iso.h"
 
-/* Sources of the test's own, so that they can be changed. */
+/* Copies a toy library into the test's folder, so that the test may change it. */
 static const char *own_copy(struct test *t, const char *toy_name)
 {
     char *path = test_path(t, toy_name);
@@ -34,7 +34,7 @@ static void close_ctx(struct test *t, struct exti_ctx *ctx)
     assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
 }
 
-/* Copies `source` and gives where the copy is. */
+/* Copies `source`; returns the copy's path. */
 static char *copy_one(struct test *t, struct exti_ctx *ctx, const char *source)
 {
     const char *path = NULL;
@@ -112,7 +112,7 @@ static void edit_manifest(struct test *t, const char *from, const char *to)
     test_write(path, out, strlen(out));
 }
 
-/* As after a power loss: the copies were written in another boot. */
+/* Makes the manifest say that another boot wrote the copies, as after a power loss. */
 static void pretend_reboot(struct test *t)
 {
     char boot[64] = {0};
@@ -146,7 +146,7 @@ static void assert_entry(struct test *t, const char *manifest, const char *sourc
         assert_contains(at, test_format(t, "\"build_id\": \"%.40s\"", id + strlen("Build ID: ")));
 }
 
-static void the_manifest_says_what_was_made_from_what(void **state)
+static void manifest_records_source_and_copy(void **state)
 {
     struct test *t = *state;
     const char *a = own_copy(t, "ext_a.so"), *b = own_copy(t, "ext_cxx.so");
@@ -187,7 +187,7 @@ static void the_manifest_says_what_was_made_from_what(void **state)
 }
 
 /* Every copy's needed list and id, as an independent reader sees them. */
-static void copies_name_the_contexts_library(void **state)
+static void copies_need_the_contexts_api_copy(void **state)
 {
     struct test *t = *state;
     char *copy = make_dir(t), *api = NULL, *text;
@@ -213,7 +213,7 @@ static void copies_name_the_contexts_library(void **state)
 
 /* ---- reuse and replacement ---- */
 
-/* Under one name twice, as tools that add one leave it, or under several. */
+/* A file may name the library twice, as tools that add an entry leave it, or by several names. */
 static void a_file_that_names_the_library_again_needs_one_copy(void **state)
 {
     static const struct exti_needed twice[] = {
@@ -295,8 +295,8 @@ static void a_stale_copy_is_replaced(void **state)
     assert_true(memcmp(after, before, n) != 0);
 }
 
-/* As a package upgrade that only moves the times leaves it. */
-static void a_touched_source_is_looked_at_again(void **state)
+/* A package upgrade may change nothing but the times. */
+static void a_source_with_a_new_mtime_is_copied_again(void **state)
 {
     struct test *t = *state;
     char *copy = make_dir(t);
@@ -327,7 +327,7 @@ static void a_truncated_copy_is_made_again(void **state)
     recopy(t, copy);
 }
 
-static void an_orphan_is_told(void **state)
+static void list_reports_a_copy_whose_source_is_gone(void **state)
 {
     struct test *t = *state;
     struct exti_ctx *ctx;
@@ -345,7 +345,7 @@ static void an_orphan_is_told(void **state)
 }
 
 /* A new API library makes every copy stale. */
-static void a_new_api_library_renews_all(void **state)
+static void a_changed_api_library_makes_all_copies_stale(void **state)
 {
     struct test *t = *state;
     struct exti_ctx *ctx;
@@ -362,8 +362,8 @@ static void a_new_api_library_renews_all(void **state)
     (void)copy;
 }
 
-/* A context open since before would name a library copy that is no longer the one. */
-static void a_new_api_library_ends_older_contexts(void **state)
+/* Such a context would make copies that need the old API copy. */
+static void contexts_opened_before_an_api_change_are_refused(void **state)
 {
     struct test *t = *state;
     struct exti_ctx *older, *newer;
@@ -384,8 +384,8 @@ static void a_new_api_library_ends_older_contexts(void **state)
     assert_sound(t);
 }
 
-/* Its private names come from the library: without it nothing can be compared. */
-static void verify_tells_of_a_library_that_it_cannot_read(void **state)
+/* Private names come from the API library, so nothing can be compared without it. */
+static void verify_reports_an_unreadable_api_library(void **state)
 {
     struct test *t = *state;
     struct exti_ctx_opts opts = iso_opts(test_path(t, "ctx"), NULL);
@@ -455,7 +455,7 @@ static void torn_copies_are_redone(void **state)
     }
 }
 
-/* Good copies survive a reboot as they are: they are read, not written. */
+/* After a reboot copies are checked, not written again. */
 static void whole_copies_outlive_a_reboot(void **state)
 {
     struct test *t = *state;
@@ -467,7 +467,7 @@ static void whole_copies_outlive_a_reboot(void **state)
     assert_int_equal(stat_of(copy).st_ino, first.st_ino);
 }
 
-/* The manifest itself may be what is torn; the directory is the same context again afterwards. */
+/* A power loss may tear the manifest itself; the context keeps its name. */
 static void a_torn_manifest_is_made_again(void **state)
 {
     static const size_t keep[] = {0, 1, 40, 300};
@@ -528,7 +528,7 @@ static void verify_finds_changed_copies_and_strangers(void **state)
     assert_contains(seen.text, "stranger.so");
 }
 
-static void verify_and_read_refuse_what_is_no_context(void **state)
+static void verify_and_read_refuse_other_folders(void **state)
 {
     struct test *t = *state;
     struct exti_dir *d = NULL;
@@ -547,7 +547,7 @@ static void verify_and_read_refuse_what_is_no_context(void **state)
 
 /* ---- opening ---- */
 
-static void opening_refuses_what_it_would_spoil(void **state)
+static void open_refuses_wrong_names_and_foreign_folders(void **state)
 {
     struct test *t = *state;
     struct exti_ctx_opts opts = iso_opts(test_path(t, "ctx"), NULL);
@@ -618,7 +618,7 @@ static void a_failed_copy_leaves_the_directory_sound(void **state)
 
 /* ---- clean ---- */
 
-static void clean_removes_what_is_the_contexts(void **state)
+static void clean_removes_only_the_contexts_files(void **state)
 {
     struct test *t = *state;
 
@@ -650,28 +650,28 @@ static void synced_copies_are_trusted_after_a_reboot(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        exti_test(the_manifest_says_what_was_made_from_what),
-        exti_test(copies_name_the_contexts_library),
+        exti_test(manifest_records_source_and_copy),
+        exti_test(copies_need_the_contexts_api_copy),
         exti_test(a_file_that_names_the_library_again_needs_one_copy),
         exti_test(an_up_to_date_copy_is_reused),
         exti_test(a_stale_copy_is_replaced),
-        exti_test(a_touched_source_is_looked_at_again),
+        exti_test(a_source_with_a_new_mtime_is_copied_again),
         exti_test(a_missing_copy_is_made_again),
         exti_test(a_truncated_copy_is_made_again),
-        exti_test(an_orphan_is_told),
-        exti_test(a_new_api_library_renews_all),
-        exti_test(a_new_api_library_ends_older_contexts),
-        exti_test(verify_tells_of_a_library_that_it_cannot_read),
+        exti_test(list_reports_a_copy_whose_source_is_gone),
+        exti_test(a_changed_api_library_makes_all_copies_stale),
+        exti_test(contexts_opened_before_an_api_change_are_refused),
+        exti_test(verify_reports_an_unreadable_api_library),
         exti_test(torn_copies_are_redone),
         exti_test(whole_copies_outlive_a_reboot),
         exti_test(a_torn_manifest_is_made_again),
         exti_test(a_manifest_cannot_name_files_elsewhere),
         exti_test(verify_finds_changed_copies_and_strangers),
-        exti_test(verify_and_read_refuse_what_is_no_context),
-        exti_test(opening_refuses_what_it_would_spoil),
+        exti_test(verify_and_read_refuse_other_folders),
+        exti_test(open_refuses_wrong_names_and_foreign_folders),
         exti_test(a_directory_that_cannot_be_made_leaves_nothing),
         exti_test(a_failed_copy_leaves_the_directory_sound),
-        exti_test(clean_removes_what_is_the_contexts),
+        exti_test(clean_removes_only_the_contexts_files),
         exti_test(synced_copies_are_trusted_after_a_reboot),
     };
 

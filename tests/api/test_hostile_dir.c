@@ -49,7 +49,7 @@ static void assert_holds(struct test *t, const char *name, const char *text)
     assert_string_equal(test_read(t, test_path(t, name), NULL), text);
 }
 
-/* The header's promise, down to the byte. */
+/* The public header promises so; compared byte by byte. */
 static void success_does_not_touch_the_error(void **state)
 {
     struct test *t = *state;
@@ -107,7 +107,8 @@ static void a_damaged_manifest_is_told_from_a_new_directory(void **state)
     assert_ok(exti_ctx_close(open_ctx(t), &t->err), &t->err);
 }
 
-/* Torn before the lock file was written, it held nothing yet; with text in it, it is someone's. */
+/* A manifest torn before the lock file was written had no copies yet; one with text is
+ * somebody's. */
 static void a_torn_manifest_alone_is_a_new_directory(void **state)
 {
     struct test *t = *state;
@@ -197,7 +198,7 @@ static void an_unused_directory_of_its_making_is_dropped(void **state)
     assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
     assert_false(file_exists(test_path(t, "ctx")));
 
-    /* One that holds a copy of another's, recorded or not, is used. */
+    /* A directory with a copy, recorded or not, that another process made is in use. */
     assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
     other = open_ctx(t);
     copy_one(t, other, toy("ext_a.so"));
@@ -205,20 +206,20 @@ static void an_unused_directory_of_its_making_is_dropped(void **state)
     copy_one(t, other, toy("ext_dep.so"));
     assert_ok(exti_ctx_close(other, &t->err), &t->err);
 
-    /* So is one that was there. */
+    /* So is a directory that existed before. */
     assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
     assert_ok(exti_ctx_close(open_ctx(t), &t->err), &t->err);
     assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
     assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
     assert_true(file_exists(test_path(t, "ctx/manifest.json")));
 
-    /* What somebody has cleaned meanwhile is gone already. */
+    /* Another process has cleaned it meanwhile. */
     assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
     assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
     assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
     assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
 
-    /* What another has begun there since is that one's. */
+    /* Another process has begun its own context there since. */
     assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
     assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
     other = open_ctx(t);
@@ -228,8 +229,8 @@ static void an_unused_directory_of_its_making_is_dropped(void **state)
     assert_ok(exti_ctx_close(other, &t->err), &t->err);
 }
 
-/* Some of those who begin a directory at once give up and clean up behind them. */
-static void who_gives_up_takes_nothing_of_who_goes_on(void **state)
+/* Several processes begin a directory at once; some fail and clean up. */
+static void a_failed_open_leaves_a_concurrent_one_alone(void **state)
 {
     struct test *t = *state;
     pid_t pids[6];
@@ -260,7 +261,7 @@ static void who_gives_up_takes_nothing_of_who_goes_on(void **state)
     }
 }
 
-static void a_link_in_the_locks_place_leads_nowhere(void **state)
+static void a_symbolic_link_as_lock_file_is_not_followed(void **state)
 {
     struct test *t = *state;
 
@@ -282,7 +283,7 @@ static void clean_takes_only_its_own_temporary_files(void **state)
     assert_string_equal(test_list(t, test_path(t, "ctx")), ".exti-notes\n");
 }
 
-/* Cut to length a name must still be UTF-8, and a hidden file's copy is not hidden. */
+/* A name that is cut to length must still be UTF-8; the copy of a hidden file is not hidden. */
 static void odd_file_names_can_be_copied(void **state)
 {
     static const char *const stems[] = {".hidden", "..", "a b\n\t\"\\", "x.so\xc3\xa9"};
@@ -309,7 +310,7 @@ static void odd_file_names_can_be_copied(void **state)
     assert_int_equal(findings, 0);
 }
 
-/* What is not UTF-8 cannot be recorded, and says so rather than that memory is out. */
+/* Such names cannot be recorded; the error must not be jansson's EXTI_E_NOMEM. */
 static void names_that_are_not_utf8_are_refused_by_name(void **state)
 {
     struct test *t = *state;
@@ -374,7 +375,7 @@ static void a_directory_that_cannot_be_written_can_be_used(void **state)
     struct exti_ctx *ctx = NULL;
     char *list, *manifest = test_path(t, "ctx/manifest.json"), *at;
 
-    /* The built ones may lie where only their owner can go. */
+    /* The toys as built may lie in a folder that only their owner can enter. */
     for (size_t i = 0; i < ARRAY_SIZE(toys); i++)
         test_copy(t, toy(toys[i]), test_path(t, toys[i]));
     opts.api_library = test_path(t, "libtoy.so.1");
@@ -387,7 +388,7 @@ static void a_directory_that_cannot_be_written_can_be_used(void **state)
         as_nobody(t, use_read_only);
         assert_int_equal(chmod(test_path(t, "ctx"), 0755), 0);
         assert_string_equal(test_list(t, test_path(t, "ctx")), list);
-        /* And again as after a restart, when the copies are no longer taken to be whole. */
+        /* Again as after a reboot, when copies may be torn. */
         manifest = test_read(t, test_path(t, "ctx/manifest.json"), NULL);
         for (at = manifest; (at = strstr(at, "\"boot\": \"")); at += 12)
             memcpy(at + 9, "xxx", 3);
@@ -395,14 +396,14 @@ static void a_directory_that_cannot_be_written_can_be_used(void **state)
     }
 }
 
-/* ---- what changes under our hands ---- */
+/* ---- concurrent changes ---- */
 
 struct swap {
     struct test *t;
     char *source;
 };
 
-/* The source becomes another file between the look at it and its copying. */
+/* Replaces the source between its inspection and its copying. */
 static int replace_source(void *user, const char *original, char *out, size_t cap)
 {
     struct swap *s = user;
@@ -483,8 +484,8 @@ int main(void)
         exti_test(a_private_directory_may_be_gone_before_its_context),
         exti_test(a_directory_cleaned_meanwhile_says_so),
         exti_test(an_unused_directory_of_its_making_is_dropped),
-        exti_test(who_gives_up_takes_nothing_of_who_goes_on),
-        exti_test(a_link_in_the_locks_place_leads_nowhere),
+        exti_test(a_failed_open_leaves_a_concurrent_one_alone),
+        exti_test(a_symbolic_link_as_lock_file_is_not_followed),
         exti_test(clean_takes_only_its_own_temporary_files),
         exti_test(odd_file_names_can_be_copied),
         exti_test(names_that_are_not_utf8_are_refused_by_name),

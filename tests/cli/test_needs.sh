@@ -44,7 +44,7 @@ run copy --share 'lib*' --isolate 'libm?d.so' ext.so some
 [ $rc = 0 ]
 say $? the_same_choice_again
 run copy --closure=none ext.so some
-[ $rc = 1 ] && grep -q 'some: holds copies made by another choice of which libraries are shared' err
+[ $rc = 1 ] && grep -q 'some: was made with --closure=all; omit --closure' err
 say $? another_choice_is_refused
 run copy ext.so some
 [ $rc = 0 ] && [ "$(copies some)" = 'ext.so libmid.so ' ]

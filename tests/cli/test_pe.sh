@@ -46,8 +46,8 @@ check importers_by_name_need_no_python3 0
 [ "$(ls ctx1 | grep -c '^s.*dll$')" = 0 ] && imports ctx1/named.*.pyd | grep -q 'Name: p.*\.dll'
 say $? and_are_bound_to_libpython
 run copy py/numbers.pyd ctx1
-check importers_by_number_need_it 1 "numbers.pyd: imports '#[123]' of python3.dll, which .*/py/python311.dll does not export" \
-    'copy that first'
+check importers_by_number_need_it 1 "numbers.pyd: imports '#[123]' from python3.dll, and .*/py/python311.dll does not export" \
+    'copy that file first'
 run copy --libpython py/python311.dll py/numbers.pyd none
 [ "$rc" = 1 ] && [ ! -e none ]
 say $? and_without_it_no_directory_is_made
@@ -83,13 +83,13 @@ run copy py/numbers.pyd ctx1
 say $? and_when_it_is_stale
 mkdir other && cp "$x64/python3.dll" other/
 run copy other/python3.dll ctx1
-check a_context_has_but_one 1 'other/python3.dll: the context has a copy of .*/PYTHON3.DLL already'
+check a_context_has_but_one 1 'other/python3.dll: the context already has a copy of python3.dll, made from .*/PYTHON3.DLL'
 
 rm py/PYTHON3.DLL
 ln -s numbers.pyd py/python3.dll
 run copy --libpython py/python311.dll py/numbers.pyd linked
 check a_link_to_a_file_of_another_name_is_refused 1 \
-    "numbers.pyd: imports '#[123]' of python3.dll, and .*/py/python3.dll is a link to .*/py/numbers.pyd"
+    "numbers.pyd: imports '#[123]' from python3.dll, but .*/py/python3.dll is a link to .*/py/numbers.pyd"
 [ ! -e linked ]
 say $? and_leaves_nothing
 rm py/python3.dll
@@ -103,7 +103,7 @@ run copy --libpython py/python311.dll wrong/python3.dll ctx3
 check another_versions_is_refused 1 'wrong/python3.dll: does not forward to python311.dll' 'python310.Py'
 sed 's/python311.PyModule_Create2/python311.PyModule_Create9/' "$x64/python3.dll" >wrong/python3.dll
 run copy --libpython py/python311.dll wrong/python3.dll py/numbers.pyd ctx3
-check one_that_leads_nowhere_is_refused 1 "imports '#2' of python3.dll, which is python311.PyModule_Create9"
+check one_that_leads_nowhere_is_refused 1 "imports '#2' from python3.dll, which forwards it to python311.PyModule_Create9"
 rm -rf ctx3
 for i in 1 2 3 4 5 6; do
     x copy --libpython py/python311.dll other/python3.dll py/numbers.pyd py/late.pyd ctx3 >out$i 2>&1 &
@@ -154,10 +154,10 @@ forge f6 'named.*.pyd' "s/${p}/pzzzzzzzz.dll/"
 check an_import_of_another_contexts_copy_is_found 1 'imports from pzzzzzzzz.dll, which is none of .* in place of python3.dll'
 cp -rp ctx2 f7 && ln -f f7/named.*.pyd f7/late.*.pyd
 run verify f7
-check a_hard_link_is_found 1 'is one file with (named|late)'
+check a_hard_link_is_found 1 'is the same file as (named|late)'
 cp -rp ctx2 f8 && ln -f py/named.pyd f8/named.*.pyd
 run verify f8
-check a_link_to_the_original_is_found 1 'is one file with its original, .*/py/named.pyd'
+check a_link_to_the_original_is_found 1 'is the same file as its original, .*/py/named.pyd'
 
 # ---- as many imports as can be ----
 

@@ -1,4 +1,4 @@
-/* Many copies by several threads: the same as one after the other, and told of in order. */
+/* exti_copy_many: same copies as one after the other, reported in order. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -17,7 +17,7 @@ static const char *link_with(const char *libraries, const char *soname)
                     libraries, iso_tmp);
 }
 
-/* Modules of which every third drags in a chain of two libraries. */
+/* Builds modules; every third drags in a chain of two libraries. */
 static void build_files(void)
 {
     iso_build("int leaf(void) { return 1; }\n", "libleaf.so", link_with("", "libleaf.so"));
@@ -95,7 +95,7 @@ static void same_bytes(const char *a, const char *b)
     want(system(iso_text("cd '%s' && diff -r -x manifest.json %s %s", iso_tmp, a, b)) == 0);
 }
 
-ISO_CASE(it_is_the_same_as_one_by_one)
+ISO_CASE(many_copies_equal_single_ones)
 {
     struct exti_error err = {0};
     struct exti_ctx *one, *many;
@@ -120,7 +120,7 @@ ISO_CASE(it_is_the_same_as_one_by_one)
     iso_close_ctx(many);
 }
 
-ISO_CASE(files_that_fail_leave_the_others)
+ISO_CASE(failing_files_leave_the_others_copied)
 {
     static const size_t threads[] = {1, 2, 8};
     struct exti_error err = {0};
@@ -145,7 +145,7 @@ ISO_CASE(files_that_fail_leave_the_others)
     }
 }
 
-/* Not in the plan but as the copy is written: a folder has its name. */
+/* The failure comes when the copy is written: a folder has its name. */
 ISO_CASE(a_copy_that_cannot_be_written_fails_those_that_need_it)
 {
     struct exti_error err = {0};
@@ -174,7 +174,7 @@ ISO_CASE(a_copy_that_cannot_be_written_fails_those_that_need_it)
     same_bytes("first", "ctx");
 }
 
-ISO_CASE(it_stops_when_told)
+ISO_CASE(a_nonzero_return_stops_the_batch)
 {
     struct exti_error err = {0};
     struct exti_ctx *ctx;
@@ -200,7 +200,7 @@ static int note_shared(void *user, const struct exti_copied *file)
     return 0;
 }
 
-/* What is remembered of a file's folder for the next ones holds for those that lie there themselves. */
+/* The folder remembered for one file holds for the next ones only if these are no links. */
 ISO_CASE(links_and_copies_between_files_are_traced)
 {
     static const char *const given[] = {"f/one.so",  "f/two.so",      "f/link.so",
@@ -271,7 +271,7 @@ static int note_library(void *user, const struct exti_library_info *l)
     return 0;
 }
 
-ISO_CASE(libraries_are_told_with_reasons)
+ISO_CASE(libraries_are_listed_with_reasons)
 {
     struct exti_error err = {0};
     struct exti_ctx *ctx;
@@ -284,11 +284,11 @@ ISO_CASE(libraries_are_told_with_reasons)
     want_text(text, iso_text("libmid.so 2 %d ", (FILES + 2) / 3));
     want_text(text, "libleaf.so 2 1 ");
     want_text(text, "libc.so.6 1 ");
-    want_text(text, "the C library");
+    want_text(text, "one C library");
     want_exti(exti_ctx_library_states(ctx, note_library, states, &err), 0, &err);
     want_text(states, iso_text("libmid.so 2 %d -;", (FILES + 2) / 3));
     want_text(states, "libc.so.6 1 ");
-    want(!strstr(states, "the C library"));
+    want(!strstr(states, "one C library"));
     iso_close_ctx(ctx);
 }
 
@@ -313,13 +313,13 @@ ISO_CASE(wrong_calls_are_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_the_same_as_one_by_one),
-        cmocka_unit_test(files_that_fail_leave_the_others),
+        cmocka_unit_test(many_copies_equal_single_ones),
+        cmocka_unit_test(failing_files_leave_the_others_copied),
         cmocka_unit_test(a_copy_that_cannot_be_written_fails_those_that_need_it),
-        cmocka_unit_test(it_stops_when_told),
+        cmocka_unit_test(a_nonzero_return_stops_the_batch),
         cmocka_unit_test(links_and_copies_between_files_are_traced),
         cmocka_unit_test(libraries_are_copied_if_they_are_isolated),
-        cmocka_unit_test(libraries_are_told_with_reasons),
+        cmocka_unit_test(libraries_are_listed_with_reasons),
         cmocka_unit_test(wrong_calls_are_refused),
     };
 

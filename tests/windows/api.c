@@ -281,7 +281,7 @@ static void what_cannot_be_copied_can_be_shared(void)
     forbid_copies(install_toy(dir, "libhelper.dll"));
     CHECK(exti_load(a, ext, &m, &err) == EXTI_E_UNSUPPORTED);
     CHECK_ERR(strstr(err.file, "libhelper.dll") && strstr(err.message, "needed by toyneeds.dll") &&
-                  strstr(err.message, "shared if a rule says so"),
+                  strstr(err.message, "use --share to share it instead"),
               &err);
     CHECK(close_ctx(a));
     a = open_choice(dir, "c2", EXTI_CLOSURE_ALL, &rule);

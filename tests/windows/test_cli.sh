@@ -301,13 +301,13 @@ cp theirs/manifest.json before
 for c in list verify clean 'copy away.pyd'; do
     "$native" $c theirs >out 2>err
     rc=$?
-    check "${c% *}_of_a_directory_of_windows" 1 'theirs/manifest.json: was made on another system, of Z:'
+    check "${c% *}_of_a_directory_of_windows" 1 'theirs/manifest.json: was made on another operating system, for Z:'
 done
 cmp theirs/manifest.json before
 say $? it_stays_as_it_is
 "$native" copy "$x" ours >/dev/null
 run verify ours
-check verify_of_a_directory_of_another_system 1 'manifest.json: was made on another system, of /'
+check verify_of_a_directory_of_another_system 1 'manifest.json: was made on another operating system, for /'
 run verify "$(ls ours/x*)" --against "$x"
 check one_copy_made_here_verifies_there 0 'a sound copy'
 "$native" verify "$(ls theirs/x*)" --against "$x" >out 2>err

@@ -282,4 +282,3 @@ uint8_t *resolve(struct image *im, const struct import *import)
                                       : "a library that is missing");
     return found ? address : NULL;
 }
-

@@ -193,4 +193,3 @@ int main(int argc, char **argv)
     die("usage: macho_check --bindings|--exports|--layout|--sound|--whole FILE...\n"
         "       macho_check --bound LIBRARY NAME FILE...");
 }
-

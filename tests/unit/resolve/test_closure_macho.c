@@ -278,7 +278,8 @@ static void what_no_file_tells_is_told(void **state)
     assert_int_equal(f->g.count, 1);
     assert_int_equal(f->g.missing, 2);
     assert_int_equal(f->g.missing_optional, 1);
-    assert_contains(need_of(f, "ext.so", "@executable_path/libe.dylib")->problem, "@executable_path");
+    assert_contains(need_of(f, "ext.so", "@executable_path/libe.dylib")->problem,
+                    "@executable_path");
     assert_contains(need_of(f, "ext.so", "libr.dylib")->problem, "current folder");
     assert_true(need_of(f, "ext.so", "@loader_path/gone/libw.dylib")->optional);
 }

@@ -154,7 +154,8 @@ static void faults_are_told_by_rule_and_member(void **state)
          "quirks[0] (a): environment: '1A' is not a variable name; use letters, digits and '_'"},
         {FILE_OF(RULE("a", "\"environment\": {\"A=B\": \"\"}")),
          "environment: 'A=B' is not a variable name"},
-        {FILE_OF(RULE("a", "\"environment\": {\"\": \"\"}")), "environment: '' is not a variable name"},
+        {FILE_OF(RULE("a", "\"environment\": {\"\": \"\"}")),
+         "environment: '' is not a variable name"},
 
         {FILE_OF(RULE("a", "\"refuse\": \"\"")), "quirks[0] (a): refuse is empty"},
         {FILE_OF(RULE("a", "\"refuse\": true")),

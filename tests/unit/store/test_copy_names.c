@@ -120,7 +120,7 @@ static void install_names_are_short_and_differ(void **state)
     assert_string_not_equal(a, b);
     exti__copy_name_install("ctx", "libpython3.12.dylib.ctx", 0, b);
     assert_string_not_equal(a, b);
-    /* As long as the old name allows, up to what is sure to be unique. */
+    /* As long as the old name allows, up to ten characters. */
     exti__copy_name_install("ctx", "libfoo", 9, b);
     assert_int_equal(strlen(b), 9);
     exti__copy_name_install("ctx", "libfoo", 200, b);
@@ -150,8 +150,8 @@ static void a_pe_api_copy_is_as_long_as_python311(void **state)
     assert_int_equal(strspn(a, "abcdefghijklmnopqrstuvwxyz0123456789"), 9);
 }
 
-/* Its own name is as long as before where there is room, and has one dot. */
-static void a_pe_librarys_copy_says_of_what_and_whose_it_is(void **state)
+/* The name keeps its length where there is room, and has one dot. */
+static void a_pe_copy_name_tells_source_and_context(void **state)
 {
     static const char vendored[] = "/l/libopenblas64__v0.3.23-gcc_10_3_0.dll",
                       odd[] = "/l/\xc3\xa4 b.c?.DLL", *sources[] = {vendored, odd, "/l/zlib1.dll"};
@@ -183,7 +183,7 @@ static void a_pe_librarys_copy_says_of_what_and_whose_it_is(void **state)
     assert_false(exti__copy_name_is_of("z-k3x9q2m4abcdefgh.pyd", "k3x9q2m4"));
 }
 
-static void names_with_a_meaning_do_not_fit_a_pe_library(void **state)
+static void reserved_names_do_not_fit_a_pe_copy(void **state)
 {
     static const char *const bad[] = {"python311.dll", "PYTHON3.dll",  "a.b.dll",   "plain",
                                       ".dll",          "api-ms-x.dll", "EXT-x.dll", "python9.pyd"};
@@ -218,8 +218,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         exti_test(install_names_are_short_and_differ),
         exti_test(a_pe_api_copy_is_as_long_as_python311),
-        exti_test(a_pe_librarys_copy_says_of_what_and_whose_it_is),
-        cmocka_unit_test(names_with_a_meaning_do_not_fit_a_pe_library),
+        exti_test(a_pe_copy_name_tells_source_and_context),
+        cmocka_unit_test(reserved_names_do_not_fit_a_pe_copy),
         exti_test(only_names_that_copies_get_are_copies),
         exti_test(made_names_are_valid_and_differ),
         exti_test(names_that_could_leave_the_directory_are_refused),

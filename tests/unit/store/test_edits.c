@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "loader/store/edits.h"
 
-/* What becomes of a Mach-O or PE file in a context; tests/api sees the same of ELF files. */
+/* Edits of Mach-O and PE files; tests/api covers ELF. */
 static struct exti_manifest manifest(void)
 {
     return (struct exti_manifest){
@@ -59,7 +59,7 @@ static void a_bundle_gets_libpython_last(void **state)
     exti__edits_free(&e);
 }
 
-static void libpython_by_any_name_is_replaced(void **state)
+static void every_name_of_libpython_is_replaced(void **state)
 {
     struct test *t = *state;
     struct exti_image_needed needed[] = {
@@ -163,7 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         exti_test(a_bundle_gets_libpython_last),
-        exti_test(libpython_by_any_name_is_replaced),
+        exti_test(every_name_of_libpython_is_replaced),
         exti_test(the_short_name_is_the_id_of_libpython),
         exti_test(private_names_are_refused),
         exti_test(pe_imports_of_the_api_are_renamed),

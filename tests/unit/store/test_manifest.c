@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "loader/store/manifest.h"
 
-/* As a host has it that gives jansson an allocator of its own: what is not freed by its functions is
- * freed wrongly.  Its memory runs out with the library's. */
+/* A host may give jansson an allocator of its own.  This one adds a prefix, so that free() on a
+ * block of its crashes, and fails together with the library's. */
 enum { SHIFT = 16 };
 static long json_blocks;
 static bool json_failed;
@@ -68,7 +68,7 @@ static struct exti_entry entry_of(const char *source, const char *copy)
                                .edits = dup("{\"id\":\"x\"}")};
 }
 
-/* With short strings: where memory runs out as jansson 2.14 reads longer ones, it reads past their end. */
+/* Short strings: jansson 2.14 reads past the end of longer ones when memory runs out. */
 static void add_needs(struct exti_entry *e)
 {
     const struct exti_need needs[] = {
@@ -170,6 +170,24 @@ static void what_is_written_is_read_back(void **state)
     exti__manifest_clear(&r);
 }
 
+static void read_finds_what_replaces_python3_dll(void **state)
+{
+    struct test *t = *state;
+    struct exti_manifest m, r;
+
+    fill(&m);
+    exti__free(m.entries[0].edits);
+    m.entries[0].edits = dup("{\"needed\":[{\"replace\":\"a.dll\",\"by\":\"b.dll\"},"
+                             "{\"replace\":\"PYTHON3.dll\",\"by\":\"sx.dll\"}]}");
+    test_path(t, "x");
+    assert_ok(exti__manifest_write(t->dir, &m, false, &t->err), &t->err);
+    exti__manifest_clear(&m);
+    assert_ok(exti__manifest_read(t->dir, &r, &t->err), &t->err);
+    assert_string_equal(r.entries[0].stable_abi_copy, "sx.dll");
+    assert_null(r.entries[1].stable_abi_copy);
+    exti__manifest_clear(&r);
+}
+
 static void needs_and_policy_are_read_back(void **state)
 {
     struct test *t = *state;
@@ -267,7 +285,7 @@ static void damaged_manifests_are_refused(void **state)
     }
 }
 
-/* Whose copies share all that they need. */
+/* In format 1, copies share all libraries that they need. */
 static void manifests_of_the_first_format_are_read(void **state)
 {
     static const char text[] = MANIFEST("1", "n", COPY(""), "[]");
@@ -314,7 +332,7 @@ static void a_missing_manifest_is_told_from_a_damaged_one(void **state)
     assert_int_equal(t->err.os_error, 2);
 }
 
-/* Merging two manifests moves entries from one to the other: stopped halfway it would lose some. */
+/* Merging two manifests moves entries; failing halfway would lose some. */
 static void reserved_room_is_there_without_memory(void **state)
 {
     struct test *t = *state;
@@ -362,7 +380,7 @@ static void out_of_memory_is_reported_and_leaks_nothing(void **state)
         json_failed = false;
         rc = exti__manifest_read(t->dir, &r, &t->err);
         exti__mem_fail_after(-1);
-        /* jansson takes a token that it has no memory for as a bad one. */
+        /* jansson reports a token that it has no memory for as a syntax error. */
         if (rc && (!json_failed || rc != EXTI_E_FORMAT))
             assert_exti(rc, EXTI_E_NOMEM, &t->err, EXTI_NO_OFFSET);
         assert_true(rc != EXTI_E_FORMAT || t->err.message[strlen(t->err.message) - 1] != ' ');
@@ -376,6 +394,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         manifest_test(entries_are_found_by_source_and_by_copy),
         manifest_test(what_is_written_is_read_back),
+        manifest_test(read_finds_what_replaces_python3_dll),
         manifest_test(needs_and_policy_are_read_back),
         manifest_test(manifests_of_the_first_format_are_read),
         manifest_test(damaged_manifests_are_refused),
@@ -385,5 +404,5 @@ int main(void)
         manifest_test(out_of_memory_is_reported_and_leaks_nothing),
     };
 
-    return cmocka_run_group_tests_name("loader/manifest", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("store/manifest", tests, NULL, NULL);
 }

@@ -117,7 +117,7 @@ static void a_taken_name_is_not_given_again(void **state)
 
 static void no_two_symbols_get_the_same_private_name(void **state)
 {
-    /* Both have the pair that turns into the same two letters, one each way round. */
+    /* The two names have pairs that become the same two letters. */
     static const char *const names[] = {"aPyx", "aRWx", "PyRW", "RWPy"};
     struct exti_image *im = image_of(names, ARRAY_SIZE(names));
     struct exti_private_symbols map;
@@ -131,7 +131,7 @@ static void no_two_symbols_get_the_same_private_name(void **state)
     exti__image_clear(im);
 }
 
-/* A versioned API has one name several times. */
+/* A symbol with several versions is in the table several times. */
 static void a_name_that_comes_twice_has_one_private_name(void **state)
 {
     static const char *const names[] = {"aPyRWx", "aPyRWx", "aPyRWx"};

@@ -1,4 +1,4 @@
-/* Contexts of PE files: python3.dll's copy, and what the copies owe each other. */
+/* Contexts of PE files: python3.dll's copy, and the checks of copies against each other. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -8,7 +8,6 @@
 
 #include "base/mem.h"
 #include "loader/image/exports.h"
-#include "loader/store/stable_abi.h"
 #include "loader/store/verify_set.h"
 #include "tests/unit/pe/pe_toy.h"
 
@@ -59,7 +58,7 @@ static int open_context(struct test *t, struct exti_ctx **ctx)
     return exti_ctx_open(ctx, &o, &t->err);
 }
 
-/* What copying `name` into the context gives; the error's message stays. */
+/* Copies `name` into the context; returns exti_copy's result and leaves its error in t->err. */
 static int copy_one(struct test *t, const char *name)
 {
     struct exti_ctx *ctx;
@@ -162,7 +161,7 @@ static void an_import_by_number_gets_a_copy_of_python3(void **state)
     exti_image_free(im);
 }
 
-static void what_libpython_lacks_may_be_in_python3(void **state)
+static void symbols_missing_in_libpython_come_from_python3(void **state)
 {
     static const char *const fewer[] = {"PyModule_Create2", NULL};
     struct test *t = *state;
@@ -173,9 +172,10 @@ static void what_libpython_lacks_may_be_in_python3(void **state)
     write_python3(t, "python3.dll", "python311");
     write_module(t, "name.pyd", 0);
     assert_exti(copy_one(t, "name.pyd"), EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
-    assert_says(&t->err, "'Py_BuildValue' of python3.dll, which is python311.Py_BuildValue");
+    assert_says(&t->err,
+                "'Py_BuildValue' from python3.dll, which forwards it to python311.Py_BuildValue");
 
-    /* There it is code of its own. */
+    /* This python3.dll has code of its own instead of forwarders. */
     write_toy(t, "python3.dll",
               (struct pe_toy_opts){.api = "USER32.dll", .id = "python3.dll", .exports = symbols},
               0);
@@ -184,7 +184,7 @@ static void what_libpython_lacks_may_be_in_python3(void **state)
     write_python3(t, "python3.dll", "python311");
     write_module(t, "name.pyd", 99);
     assert_exti(copy_one(t, "name.pyd"), EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
-    assert_says(&t->err, "imports '#99' of python3.dll, which neither");
+    assert_says(&t->err, "imports '#99' from python3.dll, but neither");
 }
 
 static void without_python3_there_is_no_copy(void **state)
@@ -194,7 +194,7 @@ static void without_python3_there_is_no_copy(void **state)
     write_python(t);
     write_module(t, "number.pyd", SECOND);
     assert_exti(copy_one(t, "number.pyd"), EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
-    assert_says(&t->err, "copy of python3.dll is needed");
+    assert_says(&t->err, "needs a copy of python3.dll");
     write_python3(t, "PYTHON3.DLL", "python310");
     assert_exti(copy_one(t, "number.pyd"), EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
     assert_says(&t->err, "but to python310.Py");
@@ -206,7 +206,7 @@ static void without_python3_there_is_no_copy(void **state)
     assert_says(&t->err, "already");
 }
 
-static void forwarders_to_oneself(void **state)
+static void forwarders_to_the_same_library_are_handled(void **state)
 {
     struct test *t = *state;
     struct exti_symbol_info s = {.size = sizeof s};
@@ -216,7 +216,8 @@ static void forwarders_to_oneself(void **state)
     write_module(t, "number.pyd", SECOND);
     write_python3(t, "python3.dll", "PYTHON3");
     assert_exti(copy_one(t, "number.pyd"), EXTI_E_UNSUPPORTED, &t->err, EXTI_NO_OFFSET);
-    assert_says(&t->err, "forwards 'PyModule_Create2' to PYTHON3.PyModule_Create2, in itself");
+    assert_says(&t->err,
+                "forwards 'PyModule_Create2' to PYTHON3.PyModule_Create2, which is python3.dll");
     assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
 
     write_toy(
@@ -230,7 +231,7 @@ static void forwarders_to_oneself(void **state)
     assert_int_equal(exti_image_symbol(im, 0, &s), 0);
     assert_string_equal(s.forward, P ".PyModule_Create2");
     exti_image_free(im);
-    assert_contains(findings(t), "its forwarders go round in a circle");
+    assert_contains(findings(t), "its forwarders form a cycle");
 }
 
 static void ordinals_begin_at_0(void **state)
@@ -269,25 +270,9 @@ static void forwarders_alone_are_renamed_too(void **state)
     exti_image_free(im);
 }
 
-static void other_builds_have_their_own(void **state)
-{
-    struct exti_manifest m = {.api = {.source = (char *)"/x/python313t_d.dll"}};
+/* ---- copies against each other ---- */
 
-    (void)state;
-    assert_false(exti__stable_abi_is(&m, "python3.dll"));
-    m.target.format = EXTI_FORMAT_PE;
-    assert_true(exti__stable_abi_is(&m, "python3t_d.dll"));
-    assert_true(exti__stable_abi_is(&m, "PYTHON3"));
-    assert_false(exti__stable_abi_is(&m, "python3_d.dll"));
-    m.api.source = (char *)"/x/libfoo.dll";
-    assert_false(exti__stable_abi_is(&m, "python3.dll"));
-    m.api.source_name = (char *)"python39_d.dll";
-    assert_true(exti__stable_abi_is(&m, "python3_d.dll"));
-}
-
-/* ---- what the copies owe each other ---- */
-
-static void what_leaves_the_context_is_found(void **state)
+static void verify_finds_references_out_of_the_context(void **state)
 {
     static const struct {
         const char *copy, *from, *to;
@@ -298,14 +283,14 @@ static void what_leaves_the_context_is_found(void **state)
         {"number.", S ".dll", "python3.dll\0", 13, "imports from python3.dll, the original"},
         {"name.", P ".dll", "pother123.dll", 13, "imports from pother123.dll, which is none"},
         {S ".dll", P ".Py_B", "python311.Py_B", 14, "forwards 'Py_BuildValue' to python311.Py"},
-        {S ".dll", P ".Py_B", S ".Py_B", 14, "forwarders go round in a circle"},
-        {S ".dll", P ".Py_B", "USER32xxx.Py_B", 14, "is not what its source"},
+        {S ".dll", P ".Py_B", S ".Py_B", 14, "forwarders form a cycle"},
+        {S ".dll", P ".Py_B", "USER32xxx.Py_B", 14, "differs from what its source"},
         {S ".dll", P ".Py_B", P ".Py_X", 14, P ".dll does not export Py_XuildValue"},
         {P ".dll", "Py_BuildValue", "Py_BuildValuf", 13,
          "imports '#6' from " S ".dll: " P ".dll does not export Py_BuildValue"},
         {P ".dll", "Py_BuildValue", "Py_BuildValuf", 13,
          "imports 'Py_BuildValue' from " P ".dll: " P ".dll does not export Py_BuildValue"},
-        {P ".dll", "PE\0\0", "XX\0\0", 4, "is not what its source"},
+        {P ".dll", "PE\0\0", "XX\0\0", 4, "differs from what its source"},
     };
     struct test *t = *state;
 
@@ -323,7 +308,7 @@ static void what_leaves_the_context_is_found(void **state)
     }
 }
 
-/* ---- what they bring along ---- */
+/* ---- dependencies ---- */
 
 /* x.pyd imports from brought.dll, which imports from further.dll, which forwards to brought.dll. */
 static void write_brought(struct test *t)
@@ -348,7 +333,7 @@ static bool needs_it(struct test *t, const char *file, const char *name)
     return found;
 }
 
-static void what_a_module_brings_is_copied_with_it(void **state)
+static void dependencies_are_copied_with_a_module(void **state)
 {
     struct test *t = *state;
     struct exti_symbol_info s = {.size = sizeof s};
@@ -378,8 +363,8 @@ static void what_a_module_brings_is_copied_with_it(void **state)
     assert_ok(exti_dir_clean(test_path(t, "ctx"), &t->err), &t->err);
 }
 
-/* With the closure none copies have the names that they had before there was one. */
-static void what_is_shared_keeps_its_name(void **state)
+/* With closure none a copy's name is the one that format 1 gave it. */
+static void shared_libraries_keep_their_names(void **state)
 {
     struct test *t = *state;
     const struct exti_rule rule = {"BROUGHT.*", 1};
@@ -411,7 +396,7 @@ static void what_is_shared_keeps_its_name(void **state)
     assert_true(needs_it(t, copy_of(t, "brought.k3x9q2m4-"), "FURTHER.dll"));
 }
 
-static void what_cannot_be_copied_names_who_needs_it(void **state)
+static void uncopyable_dependency_error_names_its_user(void **state)
 {
     struct test *t = *state;
 
@@ -422,11 +407,11 @@ static void what_cannot_be_copied_names_who_needs_it(void **state)
     assert_exti(copy_one(t, "x.pyd"), EXTI_E_UNSUPPORTED, &t->err, ANY_OFFSET);
     assert_string_equal(t->err.file, test_path(t, "brought.dll"));
     assert_says(&t->err, "no relocations");
-    assert_says(&t->err, "; needed by x.pyd, and shared if a rule says so");
+    assert_says(&t->err, "; needed by x.pyd (use --share to share it instead)");
 }
 
-/* What was missing has been put beside the module since. */
-static void what_comes_later_is_found(void **state)
+/* The library is put beside the module after the first copy. */
+static void a_dependency_added_later_is_found(void **state)
 {
     struct test *t = *state;
 
@@ -440,7 +425,7 @@ static void what_comes_later_is_found(void **state)
     assert_string_equal(findings(t), "");
 }
 
-static void links_are_found(void **state)
+static void verify_finds_hard_links(void **state)
 {
     struct test *t = *state;
     char *number, *name;
@@ -450,10 +435,10 @@ static void links_are_found(void **state)
     name = test_path(t, test_format(t, "ctx/%s", copy_of(t, "name.")));
     unlink(number);
     assert_int_equal(link(name, number), 0);
-    assert_contains(findings(t), "is one file with n");
+    assert_contains(findings(t), "is the same file as n");
     unlink(number);
     assert_int_equal(symlink(test_path(t, "number.pyd"), number), 0);
-    assert_contains(findings(t), "is one file with its original, ");
+    assert_contains(findings(t), "is the same file as its original, ");
 }
 
 static int stop(void *user, const struct exti_error *finding)
@@ -463,7 +448,7 @@ static int stop(void *user, const struct exti_error *finding)
     return 1;
 }
 
-static void names_differ_in_more_than_case(void **state)
+static void copy_names_differ_in_more_than_case(void **state)
 {
     struct exti_entry two[] = {{.source = (char *)"/x/a.pyd", .copy = (char *)"a.pyd"},
                                {.source = (char *)"/x/b.pyd", .copy = (char *)"A.PYD"}};
@@ -524,7 +509,7 @@ static void names_in_text_are_found(void **state)
 
 /* ---- memory ---- */
 
-static void memory_may_run_out_over_what_is_brought(void **state)
+static void out_of_memory_copying_dependencies_leaks_nothing(void **state)
 {
     struct test *t = *state;
     int failures = 0;
@@ -552,8 +537,8 @@ static void memory_may_run_out_over_what_is_brought(void **state)
     assert_true(failures > 50);
 }
 
-/* Some look-ups may fail without harm, so one success is not the end. */
-static void memory_may_run_out(void **state)
+/* Some look-ups may fail without harm, so the loop does not end at the first success. */
+static void out_of_memory_leaks_nothing(void **state)
 {
     struct test *t = *state;
     struct exti_manifest m;
@@ -601,22 +586,21 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         exti_test(an_import_by_number_gets_a_copy_of_python3),
-        exti_test(what_libpython_lacks_may_be_in_python3),
+        exti_test(symbols_missing_in_libpython_come_from_python3),
         exti_test(without_python3_there_is_no_copy),
-        exti_test(forwarders_to_oneself),
+        exti_test(forwarders_to_the_same_library_are_handled),
         exti_test(ordinals_begin_at_0),
         exti_test(forwarders_alone_are_renamed_too),
-        exti_test(other_builds_have_their_own),
-        exti_test(what_leaves_the_context_is_found),
-        exti_test(what_a_module_brings_is_copied_with_it),
-        exti_test(what_is_shared_keeps_its_name),
-        exti_test(what_cannot_be_copied_names_who_needs_it),
-        exti_test(what_comes_later_is_found),
-        exti_test(links_are_found),
-        exti_test(names_differ_in_more_than_case),
+        exti_test(verify_finds_references_out_of_the_context),
+        exti_test(dependencies_are_copied_with_a_module),
+        exti_test(shared_libraries_keep_their_names),
+        exti_test(uncopyable_dependency_error_names_its_user),
+        exti_test(a_dependency_added_later_is_found),
+        exti_test(verify_finds_hard_links),
+        exti_test(copy_names_differ_in_more_than_case),
         exti_test(names_in_text_are_found),
-        exti_test(memory_may_run_out),
-        exti_test(memory_may_run_out_over_what_is_brought),
+        exti_test(out_of_memory_leaks_nothing),
+        exti_test(out_of_memory_copying_dependencies_leaks_nothing),
     };
 
     return cmocka_run_group_tests_name("pe_set", tests, NULL, NULL);

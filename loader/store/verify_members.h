@@ -1,6 +1,6 @@
-/* The copies of a context, as the formats' checks of them see them. */
-#ifndef LOADER_STORE_VERIFY_PRIV_H
-#define LOADER_STORE_VERIFY_PRIV_H
+/* The copies of a context as one set, for checks that look at several of them. */
+#ifndef LOADER_STORE_VERIFY_MEMBERS_H
+#define LOADER_STORE_VERIFY_MEMBERS_H
 
 #include "base/error.h"
 #include "base/os/fs.h"
@@ -24,21 +24,13 @@ struct exti_member_set {
     int stop; /* what the report answered */
 };
 
-/* Tells of a fault of the copy `at`. */
+/* Reports a fault of the copy `at`, unless an earlier report said to stop. */
 void exti__member_fault(struct exti_member_set *s, const struct exti_member *at, const char *fmt,
                         ...) EXTI_PRINTF(3, 4);
 
-/* Pointers to all, in the order of qsort's `compare`; exti__free them.  NULL: no memory. */
+/* Pointers to all members, sorted as by qsort(3) with `compare`; exti__free the array.  NULL
+ * when memory is out. */
 const struct exti_member **exti__members_sorted(const struct exti_member_set *s,
                                                 int (*compare)(const void *, const void *));
-
-/* That the system tells the copies' names apart; that nothing they import, now or late, or forward to is
- * an original that the context has a copy of, or a library that is not there; and that each symbol is in
- * the copy that it is imported from. */
-int exti__verify_pe(struct exti_member_set *s, struct exti_error *err);
-
-/* That each library the copies need is one of them, the system's, or one that the manifest says is shared,
- * and that no copy can be taken for its original. */
-int exti__verify_macho(struct exti_member_set *s, struct exti_error *err);
 
 #endif

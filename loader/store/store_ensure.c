@@ -1,0 +1,64 @@
+/* A copy and the copies of all libraries that its source drags in. */
+#include "loader/store/store_ensure.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "loader/store/store_fresh.h"
+#include "loader/store/store_make.h"
+#include "loader/store/store_walk.h"
+
+bool exti__store_is_whole(struct exti_store *s, const char *source, bool symbolic)
+{
+    struct exti_steps p = {0};
+    bool whole = exti__steps_push(&p, source, NULL);
+
+    s->walk++;
+    while (whole && p.count) {
+        const struct exti_step at = p.steps[--p.count];
+        struct exti_entry *e = exti__manifest_find(&s->manifest, at.source);
+
+        if (e && e->marks.walk == s->walk)
+            continue;
+        whole = exti__store_is_fresh(s, source, e, symbolic && !at.user) &&
+                exti__steps_push_needs(&p, e);
+        if (whole)
+            e->marks.walk = s->walk;
+    }
+    exti__free(p.steps);
+    return whole;
+}
+
+int exti__store_ensure(struct exti_store *s, const char *source, bool symbolic,
+                       struct exti_error *err)
+{
+    struct exti_steps p = {0};
+    int rc = exti__steps_push(&p, source, NULL) ? 0 : exti__fail_nomem(err);
+
+    s->walk++;
+    s->images.keeps = true;
+    while (!rc && p.count) {
+        const struct exti_step at = p.steps[--p.count];
+        struct exti_entry *e = exti__manifest_find(&s->manifest, at.source);
+
+        if (e && e->marks.walk == s->walk)
+            continue;
+        if (e != &s->manifest.api && !exti__store_is_fresh(s, source, e, symbolic && !at.user))
+            rc = exti__store_make(s,
+                                  &(struct exti_copy_request){.source = at.source,
+                                                              .first = source,
+                                                              .root = !at.user,
+                                                              .symbolic = symbolic && !at.user},
+                                  err);
+        if (rc) {
+            exti__error_add_requester(&at, err);
+            break;
+        }
+        e = exti__manifest_find(&s->manifest, at.source);
+        e->marks.walk = s->walk;
+        if (!exti__steps_push_needs(&p, e))
+            rc = exti__fail_nomem(err);
+    }
+    exti__image_cache_end(&s->images);
+    exti__free(p.steps);
+    return rc;
+}

@@ -1,0 +1,82 @@
+/* Whether a copy is up to date, so that it is neither written again nor planned. */
+#include "loader/store/store_fresh.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/os/path.h"
+#include "loader/resolve/search.h"
+#include "loader/store/manifest_api.h"
+#include "loader/store/store_graph.h"
+#include "loader/store/store_state.h"
+
+/* Whether the folder of `source`, which the loader searches before all others, has `name` now. */
+static bool is_beside(const struct exti_store *s, const char *source, const char *name)
+{
+    const struct exti_search_ops *ops = exti__search_ops(s->manifest.target.format);
+    struct exti_file_id id;
+    char *path;
+    bool is;
+
+    if (!ops || !ops->by_file || !exti__path_is_plain_name(name))
+        return false;
+    path = exti__alloc(strlen(source) + strlen(name) + 1);
+    if (!path)
+        return false;
+    memcpy(path, source, strlen(source) + 1);
+    strcpy(path + (exti__base_name(path) - path), name);
+    is = !exti__fs_id(path, &id, NULL);
+    exti__free(path);
+    return is;
+}
+
+/* A need is looked for again when its file is gone, or when it had none and one is there now. */
+bool exti__store_has_needs(struct exti_store *s, const char *first, const struct exti_entry *e)
+{
+    struct exti_file_id id;
+
+    for (size_t i = 0; i < e->need_count; i++) {
+        const struct exti_need *n = &e->needs[i];
+
+        if (n->file
+                ? exti__fs_id(n->file, &id, NULL) != 0
+                : is_beside(s, e->source, n->name) || exti__store_finds_need(s, first, e, n->name))
+            return false;
+    }
+    return true;
+}
+
+static bool is_up_to_date(struct exti_store *s, const char *first, const struct exti_entry *e,
+                          bool symbolic)
+{
+    return e && (e->symbolic || !symbolic) && e->resolution == s->manifest.resolution &&
+           !exti__store_may_be_torn(s, e) &&
+           exti__entry_state(s->dir, &s->manifest, e) == EXTI_COPY_FRESH &&
+           exti__store_has_needs(s, first, e);
+}
+
+/* Whether the copy that `e` describes imports from the copy of python3.dll. */
+static bool imports_from(const struct exti_entry *e, const struct exti_entry *stable)
+{
+    if (e->stable_abi_copy && strcmp(e->stable_abi_copy, stable->copy) == 0)
+        return true;
+    for (size_t i = 0; i < e->need_count; i++)
+        if (e->needs[i].to && strcmp(e->needs[i].to, stable->copy) == 0)
+            return true;
+    return false;
+}
+
+/* A copy that imports from the copy of python3.dll is fresh only while that one is. */
+static bool has_stable_abi(struct exti_store *s, const struct exti_entry *e)
+{
+    const struct exti_entry *stable = exti__manifest_stable_abi(&s->manifest);
+
+    return !stable || stable == e || !imports_from(e, stable) ||
+           is_up_to_date(s, stable->source, stable, false);
+}
+
+bool exti__store_is_fresh(struct exti_store *s, const char *first, const struct exti_entry *e,
+                          bool symbolic)
+{
+    return is_up_to_date(s, first, e, symbolic) && has_stable_abi(s, e);
+}

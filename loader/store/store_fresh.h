@@ -1,0 +1,14 @@
+/* Whether a copy is up to date.  The mutex is held; `first` as exti__store_node. */
+#ifndef LOADER_STORE_STORE_FRESH_H
+#define LOADER_STORE_STORE_FRESH_H
+
+#include "loader/store/store.h"
+
+/* Whether the entry, or NULL, is of a copy that is up to date and, if asked for, symbolic. */
+bool exti__store_is_fresh(struct exti_store *s, const char *first, const struct exti_entry *e,
+                          bool symbolic);
+
+/* Whether the entry's needs lead where they did when it was made. */
+bool exti__store_has_needs(struct exti_store *s, const char *first, const struct exti_entry *e);
+
+#endif

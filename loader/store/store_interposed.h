@@ -1,0 +1,12 @@
+/* Symbols that the process would capture from a copy. */
+#ifndef LOADER_STORE_STORE_INTERPOSED_H
+#define LOADER_STORE_STORE_INTERPOSED_H
+
+#include "base/format.h"
+#include "loader/store/store.h"
+
+/* Whether a global symbol of this process would capture one that the file defines for itself.
+ * Asks the system's loader, whose initialisers ask us, so the mutex must not be held. */
+bool exti__store_is_interposed(const struct exti_store *s, const struct exti_image *im);
+
+#endif

@@ -1,0 +1,53 @@
+#include "loader/store/store_lock.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/os/path.h"
+#include "loader/store/copy_names.h"
+
+int exti__store_fail_gone(const struct exti_store *s, const char *why, struct exti_error *err)
+{
+    int rc =
+        exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET, "%s has been %s; open it again", s->dir, why);
+
+    if (err)
+        err->os_error = ENOENT;
+    return rc;
+}
+
+int exti__store_lock(const struct exti_store *s, struct exti_lock *lock, struct exti_error *err)
+{
+    struct exti_error e = {0};
+    char *path = exti__path_join(s->dir, EXTI_LOCK_FILE);
+    int rc = path ? exti__fs_lock(path, lock, &e) : exti__fail_nomem(&e);
+
+    exti__free(path);
+    if (rc && e.os_error == ENOENT)
+        return exti__store_fail_gone(s, "cleaned meanwhile", err);
+    if (rc && err)
+        *err = e;
+    return rc;
+}
+
+/* The name is written once, so it outlives a manifest that a power loss has torn.  A line
+ * without its end was cut short by a kill, before the directory got anything else. */
+bool exti__store_locked_name(const char *dir, char *name)
+{
+    char *path = exti__path_join(dir, EXTI_LOCK_FILE), *text = NULL;
+    size_t n = 0;
+    bool good = path && !exti__fs_read(path, EXTI_NAME_MAX + 1, &text, &n, NULL) && n > 1 &&
+                strlen(text) == n && text[n - 1] == '\n';
+
+    if (good) {
+        text[n - 1] = 0;
+        good = !exti__context_name_check(text, NULL);
+    }
+    if (good)
+        memcpy(name, text, n);
+    exti__free(text);
+    exti__free(path);
+    return good;
+}

@@ -1,0 +1,27 @@
+/* Opening and closing a context directory. */
+#ifndef LOADER_STORE_STORE_OPEN_H
+#define LOADER_STORE_STORE_OPEN_H
+
+#include "loader/store/store.h"
+
+struct exti_store_opts {
+    const char *dir, *name, *api_library; /* as in exti_ctx_opts */
+    bool rename, sync, copy_only, drop_unused;
+    enum exti_closure closure;
+    const struct exti_rule *rules;
+    size_t rule_count;
+    const struct exti_quirks *quirks; /* NULL: none; outlive the store */
+    int (*copy_name)(void *user, const char *original, char *out, size_t cap);
+    void *user;
+};
+
+/* Opens or creates the directory and brings the API library's copy up to date.  On failure `s`
+ * needs no close, and a directory that this call created is gone again. */
+int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
+                     struct exti_error *err);
+
+/* Saves the manifest and frees the store, on failure too.  A one-shot directory is removed; with
+ * `drop_unused` so is a directory of our making that has no copy but the API library's. */
+int exti__store_close(struct exti_store *s, struct exti_error *err);
+
+#endif

@@ -1,0 +1,19 @@
+/* How copies and their sources look on disk now. */
+#ifndef LOADER_STORE_STORE_STATE_H
+#define LOADER_STORE_STORE_STATE_H
+
+#include "loader/store/store.h"
+
+/* How the entry's copy and source look now. */
+enum exti_copy_state exti__entry_state(const char *dir, const struct exti_manifest *m,
+                                       const struct exti_entry *e);
+
+/* Whether two looks at a file saw the same version.  Device numbers do not count: they change
+ * from boot to boot. */
+bool exti__same_version(const struct exti_file_id *a, const struct exti_file_id *b);
+
+/* Whether a power loss may have torn the copy.  Within the boot that wrote it there was none:
+ * every reader sees the page cache. */
+bool exti__store_may_be_torn(const struct exti_store *s, const struct exti_entry *e);
+
+#endif

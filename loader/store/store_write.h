@@ -1,0 +1,15 @@
+/* Writing one copy. */
+#ifndef LOADER_STORE_STORE_WRITE_H
+#define LOADER_STORE_STORE_WRITE_H
+
+#include "loader/store/edits.h"
+#include "loader/store/store.h"
+
+/* Writes the copy unless the same bytes are there: a copy that another process has loaded must
+ * keep its inode.  Completes the entry.  Fails with os_error ESTALE when the source is no longer
+ * what the entry says, as the edits were planned for that.  Any thread; reads none of what the
+ * mutex guards. */
+int exti__store_write(const struct exti_store *s, const struct exti_image *im,
+                      const struct exti_edits *edits, struct exti_entry *e, struct exti_error *err);
+
+#endif
