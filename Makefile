@@ -98,7 +98,7 @@ say = $(if $(Q),@printf '  %-7s %s\n' '$(1)' '$(2)')
 # ---- sources -------------------------------------------------------------------------------------
 
 # All of the library's rooms, but for what differs between systems.
-POSIX_SRCS := base/os/fs_posix.c loader/process/dl_posix.c loader/load/slot_writer_posix.c \
+POSIX_SRCS := $(wildcard base/os/*_posix.c) loader/process/dl_posix.c loader/load/slot_writer_posix.c \
 	loader/interpose/copy_dlopen.c loader/interpose/dl_calls.c loader/interpose/replacements.c
 ELF_SYSTEM_SRCS := base/os/sha256_nettle.c loader/process/linkmap_elf.c \
 	loader/resolve/default_memo.c loader/resolve/elf_kind.c loader/resolve/ld_cache.c \
@@ -110,8 +110,8 @@ ELF_SYSTEM_SRCS := base/os/sha256_nettle.c loader/process/linkmap_elf.c \
 	loader/interpose/iterate_phdr.c loader/interpose/thread_calls.c
 DARWIN_SYSTEM_SRCS := base/os/sha256_darwin.c loader/process/linkmap_macho.c \
 	loader/load/reference_target_named.c
-WINDOWS_SYSTEM_SRCS := base/os/fs_win32.c base/os/fs_win32_lock.c base/os/fs_win32_temp.c \
-	base/os/sha256_win32.c base/os/win32.c loader/process/dl_win32.c loader/process/linkmap_pe.c \
+WINDOWS_SYSTEM_SRCS := $(wildcard base/os/*win32.c) \
+	loader/process/dl_win32.c loader/process/linkmap_pe.c \
 	loader/load/slot_writer_win32.c loader/resolve/search_pe_win32.c
 # Of two systems.
 ELF_OR_DARWIN_SRCS := loader/resolve/search_pe_list.c

@@ -9,7 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/os/fs.h"
+#include "base/os/fs_id.h"
+#include "base/os/fs_map.h"
+#include "base/os/fs_replace.h"
 #include "base/plan.h"
 #include "bench/bench.h"
 #include "loader/image/formats.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/os/fs.h"
+#include "base/os/fs_map.h"
 #include "base/os/sha256.h"
 #include "bench/bench.h"
 

@@ -1,9 +1,9 @@
-/* Names of files that are being written. */
+#include "base/os/fs_temp_name.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/os/fs_priv.h"
 #include "base/os/path.h"
 
 #define TEMP_PREFIX ".exti-"

@@ -3,8 +3,16 @@
 #ifndef BASE_OS_PATH_H
 #define BASE_OS_PATH_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+/* The longest path that the system takes, with its NUL. */
+#ifdef _WIN32
+#define EXTI_PATH_MAX ((size_t)3 * 8192) /* in UTF-8; see struct exti_wide in base/os/win32.h */
+#else
+#define EXTI_PATH_MAX PATH_MAX
+#endif
 
 #define EXTI_FILE_NAME_MAX 255 /* longest file name: NAME_MAX of every file system in use */
 

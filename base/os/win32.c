@@ -97,6 +97,11 @@ int exti__fail_system(struct exti_error *err, unsigned long code, const char *fi
     return err->code;
 }
 
+int exti__fail_last(struct exti_error *err, const char *file, const char *what)
+{
+    return exti__fail_system(err, GetLastError(), file, "%s", what);
+}
+
 int exti__wide_to_utf8(const wchar_t *text, char *out, size_t cap)
 {
     int size = cap < INT_MAX ? (int)cap : INT_MAX;

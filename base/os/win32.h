@@ -30,6 +30,9 @@ int exti__errno_of(unsigned long code);
 int exti__fail_system(struct exti_error *err, unsigned long code, const char *file, const char *fmt,
                       ...) EXTI_PRINTF(4, 5);
 
+/* exti__fail_system for GetLastError(). */
+int exti__fail_last(struct exti_error *err, const char *file, const char *what);
+
 /* The system's words for a GetLastError(), in one line; "" if it has none. */
 void exti__system_text(unsigned long code, char *out, size_t cap);
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/fs_id.h"
 
 struct kept {
     struct exti_file_id id;

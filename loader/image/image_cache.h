@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "base/os/fs_id.h"
 #include "loader/image/inspect.h"
 
 /* Zero-filled, it keeps nothing.  One thread at a time. */

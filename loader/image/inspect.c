@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/opts.h"
+#include "base/os/fs_id.h"
+#include "base/os/fs_map.h"
 #include "loader/image/formats.h"
 #include "loader/image/hazards.h"
 

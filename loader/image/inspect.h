@@ -4,7 +4,7 @@
 #define LOADER_IMAGE_INSPECT_H
 
 #include "base/format.h"
-#include "base/os/fs.h"
+#include "base/os/fs_id.h"
 
 /* exti_inspect without hazards, which copying does not need. */
 int exti__inspect(const char *path, struct exti_image **out, struct exti_error *err);

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/format.h"
-#include "base/os/fs.h"
+#include "base/os/fs_id.h"
 #include "loader/process/dl.h"
 #include "loader/store/store_copy.h"
 #include "loader/store/store_queries.h"

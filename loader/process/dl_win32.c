@@ -7,7 +7,8 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/os/fs.h"
+#include "base/os/fs_id.h"
+#include "base/os/path.h"
 #include "base/os/win32.h"
 
 /* CPython loads extension modules so: looks beside the library and the program and in folders that

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/os/fs.h"
+#include "base/os/fs_map.h"
 #include "macho/macho_format.h"
 
 /* The lowest bits of a handle hold the mode of its dlopen (dyld, DyldAPIs.cpp,

@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/fs_id.h"
+#include "base/os/path.h"
 #include "loader/resolve/closure_api.h"
 #include "loader/resolve/closure_decide.h"
 #include "loader/resolve/closure_node.h"

@@ -9,6 +9,7 @@
 #ifndef LOADER_RESOLVE_CLOSURE_H
 #define LOADER_RESOLVE_CLOSURE_H
 
+#include "base/os/fs_id.h"
 #include "loader/image/image_cache.h"
 #include "loader/image/machines.h"
 #include "loader/resolve/policy.h"

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/fs_id.h"
 
 struct exti_default_memo {
     pthread_mutex_t lock;

@@ -8,7 +8,8 @@
 #include "base/glob.h"
 #include "base/mem.h"
 #include "base/opts.h"
-#include "base/os/fs.h"
+#include "base/os/fs_read.h"
+#include "base/os/path.h"
 #include "base/os/sha256.h"
 #include "loader/resolve/policy.h"
 

@@ -8,7 +8,7 @@
 #define LOADER_RESOLVE_SEARCH_H
 
 #include "base/format.h"
-#include "base/os/fs.h"
+#include "base/os/fs_id.h"
 
 /* The machine of an ELF file, from its header: gABI chapter 4. */
 struct exti_elf_kind {

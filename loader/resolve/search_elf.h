@@ -2,6 +2,7 @@
 #ifndef LOADER_RESOLVE_SEARCH_ELF_H
 #define LOADER_RESOLVE_SEARCH_ELF_H
 
+#include "base/os/fs_id.h"
 #include "loader/resolve/search.h"
 
 /* The rules for the closure.  NULL on systems without ld.so, where the needs of ELF files cannot be

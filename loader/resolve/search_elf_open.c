@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/fs_id.h"
+#include "base/os/fs_map.h"
 #include "elf/elf_format.h"
 #include "loader/resolve/absent.h"
 #include "loader/resolve/search_elf.h"

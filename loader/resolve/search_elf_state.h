@@ -2,6 +2,7 @@
 #ifndef LOADER_RESOLVE_SEARCH_ELF_STATE_H
 #define LOADER_RESOLVE_SEARCH_ELF_STATE_H
 
+#include "base/os/fs_map.h"
 #include "loader/resolve/default_memo.h"
 #include "loader/resolve/ld_cache.h"
 #include "loader/resolve/search.h"

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/os/fs.h"
+#include "base/os/fs_read.h"
 #include "loader/resolve/search_host.h"
 #include "loader/resolve/string_list.h"
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/fs_id.h"
 #include "base/text.h"
 #include "loader/image/install_name.h"
 #include "loader/image/machines.h"

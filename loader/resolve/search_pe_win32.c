@@ -4,6 +4,8 @@
 #include <windows.h>
 
 #include "base/mem.h"
+#include "base/os/fs_id.h"
+#include "base/os/path.h"
 #include "base/os/win32.h"
 
 void exti__pe_system_folder(char out[EXTI_PATH_MAX])

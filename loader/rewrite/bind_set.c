@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/mem.h"
+#include "base/os/fs_map.h"
 #include "loader/image/formats.h"
 #include "loader/image/install_name.h"
 

@@ -3,7 +3,7 @@
 #ifndef LOADER_REWRITE_BIND_SET_H
 #define LOADER_REWRITE_BIND_SET_H
 
-#include "base/os/fs.h"
+#include "base/os/fs_map.h"
 #include "base/span.h"
 
 struct exti_bind_set {

@@ -4,7 +4,9 @@
 #define LOADER_REWRITE_REWRITE_H
 
 #include "base/format.h"
-#include "base/os/fs.h"
+#include "base/os/fs_id.h"
+#include "base/os/fs_map.h"
+#include "base/os/fs_replace.h"
 
 /* A finished image in memory. */
 struct exti_rewritten {

@@ -3,7 +3,8 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/mem.h"
-#include "base/os/fs.h"
+#include "base/os/fs_id.h"
+#include "base/os/fs_map.h"
 #include "loader/image/formats.h"
 
 /* Counts findings and adds the file's name on their way to the caller. */

@@ -7,6 +7,10 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/mem.h"
+#include "base/os/fs_id.h"
+#include "base/os/fs_read.h"
+#include "base/os/fs_replace.h"
+#include "base/os/path.h"
 #include "loader/resolve/stable_abi_name.h"
 
 /* Format 1 had no needs: its copies shared all libraries but the API library. */

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "base/os/fs.h"
+#include "base/os/fs_id.h"
 #include "loader/image/machines.h"
 #include "loader/resolve/search.h"
 #include "loader/store/copy_names.h"

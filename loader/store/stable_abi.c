@@ -6,7 +6,9 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/os/fs.h"
+#include "base/os/fs_folder.h"
+#include "base/os/fs_id.h"
+#include "base/os/path.h"
 #include "loader/image/exports.h"
 #include "loader/resolve/stable_abi_name.h"
 #include "loader/store/manifest_api.h"

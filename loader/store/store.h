@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/os/fs_id.h"
 #include "loader/image/image_cache.h"
 #include "loader/store/manifest.h"
 #include "loader/store/private_symbols.h"

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/fs_lock.h"
 #include "loader/store/store_copy.h"
 #include "loader/store/store_fresh.h"
 #include "loader/store/store_graph.h"

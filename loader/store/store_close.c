@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/os/fs_lock.h"
 #include "loader/store/store_lock.h"
 #include "loader/store/store_open.h"
 #include "loader/store/store_remove.h"

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/fs_lock.h"
 #include "loader/store/store_ensure.h"
 #include "loader/store/store_graph.h"
 #include "loader/store/store_lock.h"

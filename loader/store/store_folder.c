@@ -6,6 +6,11 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/fs_folder.h"
+#include "base/os/fs_id.h"
+#include "base/os/fs_lock.h"
+#include "base/os/fs_read.h"
+#include "base/os/fs_remove.h"
 #include "base/os/path.h"
 #include "loader/store/store_lock.h"
 #include "loader/store/store_remove.h"

@@ -2,6 +2,7 @@
 #ifndef LOADER_STORE_STORE_FOLDER_H
 #define LOADER_STORE_STORE_FOLDER_H
 
+#include "base/os/fs_lock.h"
 #include "loader/store/store.h"
 
 /* Makes the folder `dir`, NULL for a temporary one, and locks it.  Sets s->dir and

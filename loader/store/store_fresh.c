@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/os/fs_id.h"
 #include "base/os/path.h"
 #include "loader/resolve/search.h"
 #include "loader/store/manifest_api.h"

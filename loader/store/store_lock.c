@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/fs_lock.h"
+#include "base/os/fs_read.h"
 #include "base/os/path.h"
 #include "loader/store/copy_names.h"
 

@@ -2,7 +2,7 @@
 #ifndef LOADER_STORE_STORE_LOCK_H
 #define LOADER_STORE_STORE_LOCK_H
 
-#include "base/os/fs.h"
+#include "base/os/fs_lock.h"
 #include "loader/store/store.h"
 
 /* EXTI_E_CHECK with os_error ENOENT when the directory is no more. */

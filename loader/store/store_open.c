@@ -2,6 +2,8 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/fs_boot.h"
+#include "base/os/fs_lock.h"
 #include "loader/store/store_api.h"
 #include "loader/store/store_folder.h"
 #include "loader/store/store_policy.h"

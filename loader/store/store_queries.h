@@ -7,7 +7,6 @@
 #include <stdbool.h>
 
 #include "base/format.h"
-#include "base/os/fs.h"
 
 struct exti_store;
 

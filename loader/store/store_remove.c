@@ -4,6 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/os/fs_folder.h"
+#include "base/os/fs_lock.h"
+#include "base/os/fs_remove.h"
+#include "base/os/fs_temp_name.h"
+#include "base/os/path.h"
 #include "loader/store/copy_names.h"
 
 bool exti__store_owns(const char *name)

@@ -2,7 +2,7 @@
 #ifndef LOADER_STORE_STORE_REMOVE_H
 #define LOADER_STORE_STORE_REMOVE_H
 
-#include "base/os/fs.h"
+#include "base/os/fs_lock.h"
 #include "loader/store/manifest.h"
 
 /* Removes what `m` describes from its directory: copies, manifest, lock, temporary files; and, with

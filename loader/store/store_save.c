@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/fs_id.h"
+#include "base/os/fs_lock.h"
 #include "base/os/path.h"
 #include "loader/store/store_graph.h"
 #include "loader/store/store_lock.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/os/fs_id.h"
 #include "base/os/path.h"
 
 bool exti__same_version(const struct exti_file_id *a, const struct exti_file_id *b)

@@ -2,6 +2,7 @@
 #ifndef LOADER_STORE_STORE_STATE_H
 #define LOADER_STORE_STORE_STATE_H
 
+#include "base/os/fs_id.h"
 #include "loader/store/store.h"
 
 /* How the entry's copy and source look now. */

@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/fs_id.h"
+#include "base/os/fs_map.h"
 #include "base/os/path.h"
 #include "loader/rewrite/rewrite.h"
 #include "loader/store/store_state.h"

@@ -3,7 +3,7 @@
 #define LOADER_STORE_VERIFY_MEMBERS_H
 
 #include "base/error.h"
-#include "base/os/fs.h"
+#include "base/os/fs_id.h"
 #include "loader/image/exports.h"
 #include "loader/store/manifest.h"
 

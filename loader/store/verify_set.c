@@ -1,6 +1,7 @@
 #include "loader/store/verify_set.h"
 
 #include "base/mem.h"
+#include "base/os/fs_id.h"
 #include "loader/store/verify_macho.h"
 #include "loader/store/verify_members.h"
 #include "loader/store/verify_pe.h"

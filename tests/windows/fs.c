@@ -6,7 +6,17 @@
 #include <windows.h>
 
 #include "base/mem.h"
-#include "base/os/fs.h"
+#include "base/os/fs_boot.h"
+#include "base/os/fs_folder.h"
+#include "base/os/fs_id.h"
+#include "base/os/fs_lock.h"
+#include "base/os/fs_map.h"
+#include "base/os/fs_random.h"
+#include "base/os/fs_read.h"
+#include "base/os/fs_remove.h"
+#include "base/os/fs_replace.h"
+#include "base/os/fs_temp_name.h"
+#include "base/os/path.h"
 #include "base/os/win32.h"
 #include "tests/windows/check.h"
 

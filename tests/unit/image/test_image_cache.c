@@ -1,6 +1,7 @@
 #include "loader/image/image_cache.h"
 
 #include "base/mem.h"
+#include "base/os/fs_id.h"
 #include "tests/support/exti_test.h"
 #include "tests/unit/elf/elf_toy.h"
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/os/fs_id.h"
 #include "loader/resolve/search_host.h"
 #include "tests/unit/resolve/search_elf_toy.h"
 

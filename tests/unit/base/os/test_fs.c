@@ -12,7 +12,14 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/os/fs.h"
+#include "base/os/fs_boot.h"
+#include "base/os/fs_folder.h"
+#include "base/os/fs_id.h"
+#include "base/os/fs_map.h"
+#include "base/os/fs_read.h"
+#include "base/os/fs_remove.h"
+#include "base/os/fs_replace.h"
+#include "base/os/path.h"
 
 /* ---- maps -------------------------------------------------------------------------------------- */
 

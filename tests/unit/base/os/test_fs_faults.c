@@ -17,7 +17,14 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/os/fs.h"
+#include "base/os/fs_boot.h"
+#include "base/os/fs_folder.h"
+#include "base/os/fs_id.h"
+#include "base/os/fs_lock.h"
+#include "base/os/fs_map.h"
+#include "base/os/fs_read.h"
+#include "base/os/fs_replace.h"
+#include "base/os/path.h"
 #include "loader/store/copy_names.h"
 
 enum call { NONE, OPEN, READ, WRITE, CLOSE, FSYNC, FSTAT, MMAP, FLOCK, GETENTROPY, READDIR };

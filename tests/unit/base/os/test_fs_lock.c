@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/os/fs.h"
+#include "base/os/fs_lock.h"
 
 enum { PROCESSES = 2, THREADS = 4, ROUNDS = 150 };
 

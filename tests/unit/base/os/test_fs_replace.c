@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/os/fs.h"
+#include "base/os/fs_replace.h"
 
 static void assert_file(struct test *t, const char *path, const void *p, size_t n)
 {

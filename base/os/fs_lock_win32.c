@@ -1,16 +1,11 @@
-/* Locks, and what the system says of itself. */
+#include "base/os/fs_lock.h"
+
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
-#include <windows.h>
 
-#include <winternl.h> /* after windows.h */
+#include "base/os/fs_remove.h"
+#include "base/os/fs_win32.h"
 
-#include "base/os/fs_priv.h"
-#include "base/os/win32.h"
-
-#define SHARE_ALL (FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE)
 #define STATUS_DELETE_PENDING ((NTSTATUS)0xC0000056)
 #define ATTEMPTS 200
 
@@ -18,31 +13,31 @@ NTSYSAPI NTSTATUS NTAPI RtlGetLastNtStatus(void);
 
 static HANDLE open_file(const struct exti_wide *w, DWORD access, DWORD how)
 {
-    /* A lock is written to, and who put a link in its place may not aim that at another file. */
-    return CreateFileW(w->text, access, SHARE_ALL, NULL, how,
+    /* A lock file is written to, and a link in its place must not redirect that to another file. */
+    return CreateFileW(w->text, access, EXTI_SHARE_ALL, NULL, how,
                        FILE_ATTRIBUTE_NORMAL | FILE_FLAG_OPEN_REPARSE_POINT, NULL);
 }
 
-/* Of a removed file the name stays, on some file systems, until all have closed it. */
-static bool is_going(void)
+/* On some file systems a removed file keeps its name until everyone has closed it. */
+static bool is_delete_pending(void)
 {
     return GetLastError() == ERROR_ACCESS_DENIED && RtlGetLastNtStatus() == STATUS_DELETE_PENDING;
 }
 
-/* Where nothing can be written, a lock is content with reading. */
+/* A file opened for reading can be locked too, if nothing can be written there. */
 static HANDLE open_lock(const struct exti_wide *w, bool *made)
 {
     HANDLE h = open_file(w, GENERIC_READ | GENERIC_WRITE, CREATE_NEW);
     DWORD code;
 
     *made = h != INVALID_HANDLE_VALUE;
-    if (*made || is_going())
+    if (*made || is_delete_pending())
         return h;
     code = GetLastError();
     if (code != ERROR_FILE_EXISTS && code != ERROR_ACCESS_DENIED && code != ERROR_WRITE_PROTECT)
         return h;
     h = open_file(w, GENERIC_READ | GENERIC_WRITE, OPEN_EXISTING);
-    if (h == INVALID_HANDLE_VALUE && !is_going() &&
+    if (h == INVALID_HANDLE_VALUE && !is_delete_pending() &&
         (GetLastError() == ERROR_ACCESS_DENIED || GetLastError() == ERROR_WRITE_PROTECT))
         h = open_file(w, GENERIC_READ, OPEN_EXISTING);
     if (h == INVALID_HANDLE_VALUE && GetLastError() == ERROR_FILE_NOT_FOUND)
@@ -75,7 +70,7 @@ static bool still_named(HANDLE ours, const struct exti_wide *w)
     return same;
 }
 
-/* A locked byte can be neither read nor written by others: one far behind the text is taken. */
+/* Others can neither read nor write a locked byte, so this locks one far behind the text. */
 static bool lock_handle(HANDLE h, bool lock)
 {
     OVERLAPPED at = {.OffsetHigh = 0x7fffffff};
@@ -89,13 +84,13 @@ int exti__fs_lock(const char *path, struct exti_lock *out, struct exti_error *er
     struct exti_wide w;
     int rc = exti__wide_path(path, &w, err);
 
-    for (int going = 0; !rc;) {
+    for (int attempts = 0; !rc;) {
         bool made;
         HANDLE h = open_lock(&w, &made);
 
         if (h == INVALID_HANDLE_VALUE && GetLastError() == ERROR_FILE_EXISTS) /* removed since */
             continue;
-        if (h == INVALID_HANDLE_VALUE && is_going() && going++ < ATTEMPTS) {
+        if (h == INVALID_HANDLE_VALUE && is_delete_pending() && attempts++ < ATTEMPTS) {
             Sleep(5);
             continue;
         }
@@ -138,24 +133,4 @@ void exti__fs_unlock(struct exti_lock *lock)
     lock_handle(lock->file, false);
     CloseHandle(lock->file);
     lock->file = NULL;
-}
-
-/* When the system was started, in the clock of that time: adjusting the clock moves both
- * numbers. */
-int exti__fs_boot(char *out, size_t cap)
-{
-    struct {
-        LARGE_INTEGER boot_time, current_time, time_zone_bias;
-        ULONG time_zone_id, reserved;
-        ULONGLONG boot_time_bias, sleep_time_bias;
-    } t = {0};
-    char id[32] = "";
-
-    if (NtQuerySystemInformation(SystemTimeOfDayInformation, &t, sizeof t, NULL) == 0 &&
-        t.boot_time.QuadPart)
-        snprintf(id, sizeof id, "%" PRIx64, (uint64_t)t.boot_time.QuadPart - t.boot_time_bias);
-    if (strlen(id) >= cap)
-        return EXTI_E_ARG;
-    memcpy(out, id, strlen(id) + 1);
-    return 0;
 }

@@ -1,32 +1,23 @@
-/* Private folders in the system's temp folder.  A library that is loaded cannot be removed, so that
- * a process may have to leave one behind: the next one to make such a folder removes it. */
-#include <inttypes.h>
+/* Private folders in the system's folder for temporary files.  A loaded library cannot be removed, so
+ * a process may have to leave its folder behind: the next process to make one removes it. */
 #include <stdio.h>
 #include <string.h>
 #include <windows.h>
 
-/* after windows.h */
-#include <bcrypt.h>
-#include <sddl.h>
+#include <sddl.h> /* after windows.h */
 
 #include "base/mem.h"
-#include "base/os/fs_priv.h"
+#include "base/os/fs_folder.h"
+#include "base/os/fs_id.h"
+#include "base/os/fs_random.h"
+#include "base/os/fs_remove.h"
+#include "base/os/path.h"
 #include "base/os/win32.h"
 
 #define PREFIX L"exti-"
-#define RANDOM 12 /* bytes; hex in the name */
+#define RANDOM 12 /* bytes; written as hex */
 
-int exti__fs_random(void *p, size_t n, const char *use, struct exti_error *err)
-{
-    NTSTATUS status = BCryptGenRandom(NULL, p, (ULONG)n, BCRYPT_USE_SYSTEM_PREFERRED_RNG);
-
-    if (status >= 0)
-        return 0;
-    return exti__fail(err, EXTI_E_IO, EXTI_NO_OFFSET,
-                      "cannot get random bytes for %s: status 0x%lx", use, (unsigned long)status);
-}
-
-/* The process that "exti-<its id>-<24 hex digits>" was made by, or 0 for another name. */
+/* Gives the process id in "exti-<process id>-<24 hex digits>", or 0 for another name. */
 static DWORD maker_of(const wchar_t *name)
 {
     static const wchar_t hex[] = L"0123456789abcdef";
@@ -57,7 +48,7 @@ static bool is_running(DWORD id)
     return running;
 }
 
-static int remove_one(void *user, const char *name)
+static int remove_named(void *user, const char *name)
 {
     char *path = exti__path_join(user, name);
 
@@ -67,8 +58,8 @@ static int remove_one(void *user, const char *name)
     return 0;
 }
 
-/* Holds the folder, for no one to put a link in its place or to make it one; NULL if it is a link,
- * which could lead anywhere: in some temp folders everyone may make folders. */
+/* Holds the folder open, so that no one can replace it by a link or make it one.  NULL if it is a
+ * link, which could lead anywhere: in some temp folders everyone may make folders. */
 static HANDLE hold_folder(const char *path)
 {
     struct exti_wide w;
@@ -89,7 +80,7 @@ static HANDLE hold_folder(const char *path)
     return NULL;
 }
 
-static int sweep_one(void *user, const char *name)
+static int sweep_leftover(void *user, const char *name)
 {
     wchar_t wide[64];
     char *path;
@@ -102,7 +93,7 @@ static int sweep_one(void *user, const char *name)
     path = exti__path_join(user, name);
     folder = path ? hold_folder(path) : NULL;
     if (folder) {
-        empty = !exti__fs_list(path, remove_one, path, NULL);
+        empty = !exti__fs_list(path, remove_named, path, NULL);
         CloseHandle(folder);
         if (empty)
             exti__fs_rmdir(path, &removed, NULL);
@@ -111,7 +102,7 @@ static int sweep_one(void *user, const char *name)
     return 0;
 }
 
-/* A folder that the owner, administrators and the system alone reach. */
+/* Makes a folder that only its owner, administrators and the system can reach. */
 static bool make_private(const wchar_t *path)
 {
     SECURITY_ATTRIBUTES a = {.nLength = sizeof a};
@@ -142,9 +133,8 @@ int exti__fs_mkdtemp(char **out, struct exti_error *err)
     if (!GetTempPathW(sizeof base.text / sizeof *base.text, base.text) ||
         exti__wide_to_utf8(base.text, text, sizeof text))
         return exti__fail_system(err, GetLastError(), "",
-                                 "cannot find the folder for temporary "
-                                 "files");
-    exti__fs_list(text, sweep_one, text, NULL);
+                                 "cannot find the folder for temporary files");
+    exti__fs_list(text, sweep_leftover, text, NULL);
     path = exti__path_join(text, name);
     rc = path ? exti__wide_path(path, &w, err) : exti__fail_nomem(err);
     if (!rc && !make_private(w.text))

@@ -1,0 +1,21 @@
+/* Making and listing folders. */
+#ifndef BASE_OS_FS_FOLDER_H
+#define BASE_OS_FS_FOLDER_H
+
+#include <stdbool.h>
+
+#include <extisolate.h>
+
+/* Makes a folder unless there is one; its parents must exist. */
+int exti__fs_mkdir(const char *path, bool *made, struct exti_error *err);
+
+/* Makes a private folder in the system's folder for temporary files, and gives its real path;
+ * exti__free it. */
+int exti__fs_mkdtemp(char **out, struct exti_error *err);
+
+/* Calls `each` with every name in `dir` except . and .. until it returns non-zero, and returns
+ * that. */
+int exti__fs_list(const char *dir, int (*each)(void *user, const char *name), void *user,
+                  struct exti_error *err);
+
+#endif

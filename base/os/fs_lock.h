@@ -1,0 +1,26 @@
+/* Locks between threads and processes. */
+#ifndef BASE_OS_FS_LOCK_H
+#define BASE_OS_FS_LOCK_H
+
+#include <stdbool.h>
+
+#include <extisolate.h>
+
+struct exti_lock {
+#ifdef _WIN32
+    void *file; /* a HANDLE, or NULL */
+#else
+    int fd;
+#endif
+    bool made; /* the file did not exist before */
+};
+
+/* Waits for an exclusive lock on a file, which is created if necessary, but never through a symbolic
+ * link.  An existing file need only be readable. */
+int exti__fs_lock(const char *path, struct exti_lock *out, struct exti_error *err);
+void exti__fs_unlock(struct exti_lock *lock);
+
+/* Makes `text` the content of the lock's file. */
+int exti__fs_lock_note(const struct exti_lock *lock, const char *text, struct exti_error *err);
+
+#endif
