@@ -17,7 +17,7 @@ void exti__buf_free(struct exti_buf *b)
     *b = (struct exti_buf){.max = b->max};
 }
 
-static int reserve(struct exti_buf *b, size_t n, struct exti_error *err)
+static int reserve_bytes(struct exti_buf *b, size_t n, struct exti_error *err)
 {
     size_t cap = b->cap ? b->cap : 64;
     uint8_t *p;
@@ -39,7 +39,7 @@ static int reserve(struct exti_buf *b, size_t n, struct exti_error *err)
 
 int exti__buf_append(struct exti_buf *b, const void *p, size_t n, struct exti_error *err)
 {
-    int rc = reserve(b, n, err);
+    int rc = reserve_bytes(b, n, err);
 
     if (rc)
         return rc;
@@ -51,7 +51,7 @@ int exti__buf_append(struct exti_buf *b, const void *p, size_t n, struct exti_er
 
 int exti__buf_zeros(struct exti_buf *b, size_t n, struct exti_error *err)
 {
-    int rc = reserve(b, n, err);
+    int rc = reserve_bytes(b, n, err);
 
     if (rc)
         return rc;
@@ -80,7 +80,7 @@ int exti__buf_patch(struct exti_buf *b, size_t off, const void *p, size_t n, str
     return 0;
 }
 
-static void put(uint8_t *p, uint64_t v, size_t n, bool big_endian)
+static void put_bytes(uint8_t *p, uint64_t v, size_t n, bool big_endian)
 {
     for (size_t i = 0; i < n; i++)
         p[i] = (uint8_t)(v >> 8 * (big_endian ? n - 1 - i : i));
@@ -88,15 +88,15 @@ static void put(uint8_t *p, uint64_t v, size_t n, bool big_endian)
 
 void exti__put_u16(uint8_t *p, uint16_t v, bool big_endian)
 {
-    put(p, v, 2, big_endian);
+    put_bytes(p, v, 2, big_endian);
 }
 
 void exti__put_u32(uint8_t *p, uint32_t v, bool big_endian)
 {
-    put(p, v, 4, big_endian);
+    put_bytes(p, v, 4, big_endian);
 }
 
 void exti__put_u64(uint8_t *p, uint64_t v, bool big_endian)
 {
-    put(p, v, 8, big_endian);
+    put_bytes(p, v, 8, big_endian);
 }

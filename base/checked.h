@@ -1,4 +1,4 @@
-/* Arithmetic that cannot wrap unseen.  The only place that uses the overflow builtins. */
+/* Arithmetic that reports overflow.  No other file uses the overflow builtins. */
 #ifndef BASE_CHECKED_H
 #define BASE_CHECKED_H
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Each returns false, and leaves *out alone, when the true result does not fit. */
+/* Each returns false and leaves *out alone if the result does not fit. */
 static inline bool exti__add(uint64_t a, uint64_t b, uint64_t *out)
 {
     uint64_t r;

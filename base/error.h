@@ -1,5 +1,9 @@
-/* Filling in struct exti_error.  The first error wins: whoever detects a fault describes it and
- * callers pass it on, adding only what they know and it lacks (the file's name). */
+/* Filling in struct exti_error.  The first error wins: the function that detects a fault describes
+ * it, and its callers pass the error on, adding only the file's name.
+ *
+ * base/ is what every other folder stands on: errors, memory, views of bytes, rewrite plans, image
+ * descriptions, small text helpers.  It includes only the public header and C's own; what depends
+ * on the operating system is in base/os/. */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
 
@@ -7,11 +11,11 @@
 
 #include <extisolate.h>
 
-#ifndef ESTALE /* Windows; the value of Linux */
+#ifndef ESTALE /* on Windows; the value is Linux's */
 #define ESTALE 116
 #endif
 
-#if defined(__MINGW32__) /* whose printf is its own, or the system's, by a macro */
+#if defined(__MINGW32__) /* a macro decides whether its printf is its own or the system's */
 #include <stdio.h>
 #define EXTI_PRINTF(fmt, args) __attribute__((format(__MINGW_PRINTF_FORMAT, fmt, args)))
 #elif defined(__GNUC__)
@@ -25,14 +29,14 @@
 int exti__fail(struct exti_error *err, int code, uint64_t offset, const char *fmt, ...)
     EXTI_PRINTF(4, 5);
 
-/* EXTI_E_IO (EXTI_E_NOMEM for ENOMEM) on `file`, with the system's words for `os_error` after the
- * message. */
+/* Describes a failed system call on `file`, with the system's text for `os_error` after the
+ * message. Returns EXTI_E_IO, or EXTI_E_NOMEM for ENOMEM. */
 int exti__fail_io(struct exti_error *err, int os_error, const char *file, const char *fmt, ...)
     EXTI_PRINTF(4, 5);
 
 int exti__fail_nomem(struct exti_error *err);
 
-/* Names the file at fault where the error does not name one yet. */
+/* Names the file at fault unless the error already names one. */
 void exti__error_file(struct exti_error *err, const char *file);
 
 #endif

@@ -16,25 +16,23 @@ void exti__findings_report(struct exti_findings *j, uint64_t offset, const char 
     j->stop = j->report(j->user, &finding) != 0;
 }
 
-static void excuse(struct exti_findings *j, const char *fmt, const char *subject)
+static void add_excuse(struct exti_findings *j, const char *fmt, const char *subject)
 {
-    if (j->excuse_count == j->excuse_cap) {
-        const size_t cap = j->excuse_cap ? j->excuse_cap * 2 : 16;
-        struct exti_excuse *p = exti__realloc_array(j->excuses, cap, sizeof *p);
+    struct exti_excuse *p =
+        exti__array_room(j->excuses, j->excuse_count, &j->excuse_cap, sizeof *p);
 
-        if (!p) {
-            j->nomem = true;
-            return;
-        }
-        j->excuses = p;
-        j->excuse_cap = cap;
+    if (!p) {
+        j->nomem = true;
+        return;
     }
-    j->excuses[j->excuse_count].fmt = fmt;
-    snprintf(j->excuses[j->excuse_count++].subject, sizeof j->excuses->subject, "%s", subject);
+    j->excuses = p;
+    p += j->excuse_count++;
+    p->fmt = fmt;
+    snprintf(p->subject, sizeof p->subject, "%s", subject);
 }
 
-/* Each excuse serves once, so that a copy cannot break a rule more often than its original. */
-static bool excused(struct exti_findings *j, const char *fmt, const char *subject)
+/* Uses up an excuse, so that a copy cannot break a rule more often than its original. */
+static bool take_excuse(struct exti_findings *j, const char *fmt, const char *subject)
 {
     struct exti_excuse key;
 
@@ -53,8 +51,8 @@ void exti__findings_broken(struct exti_findings *j, uint64_t offset, const char 
     if (j->quiet)
         return;
     if (j->collecting)
-        excuse(j, fmt, subject);
-    else if (!excused(j, fmt, subject))
+        add_excuse(j, fmt, subject);
+    else if (!take_excuse(j, fmt, subject))
         exti__findings_report(j, offset, fmt, ap);
 }
 

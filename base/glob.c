@@ -2,13 +2,13 @@
 
 #include <string.h>
 
-/* As Windows takes names: case does not count, and slashes are of either kind. */
+/* Windows ignores case in names and takes either slash. */
 static char folded(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c == '\\' ? '/' : c;
 }
 
-static bool same(char a, char b, bool fold)
+static bool same_char(char a, char b, bool fold)
 {
     return fold ? folded(a) == folded(b) : a == b;
 }
@@ -18,7 +18,8 @@ static bool in_range(char from, char c, char to)
     return from <= c && c <= to;
 }
 
-/* Whether the set that `p` is at has `c`; *end is behind it.  One without an end is a plain bracket. */
+/* Whether the set that starts at `p` contains `c`; *end points behind the set.  A bracket that is
+ * never closed stands for itself. */
 static bool in_set(const char *p, char c, bool fold, const char **end)
 {
     const char other = fold && c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : fold ? folded(c) : c;
@@ -31,7 +32,7 @@ static bool in_set(const char *p, char c, bool fold, const char **end)
             found = found || in_range(q[0], c, q[2]) || in_range(q[0], other, q[2]);
             q += 2;
         } else {
-            found = found || same(*q, c, fold);
+            found = found || same_char(*q, c, fold);
         }
     }
     *end = *q ? q + 1 : p + 1;
@@ -49,10 +50,10 @@ bool exti__glob_matches(const char *glob, const char *text, bool fold)
         } else if (*glob == '[' && in_set(glob, *text, fold, &end)) {
             glob = end;
             text++;
-        } else if (*glob && *glob != '[' && (*glob == '?' || same(*glob, *text, fold))) {
+        } else if (*glob && *glob != '[' && (*glob == '?' || same_char(*glob, *text, fold))) {
             glob++;
             text++;
-        } else if (star) { /* let the last star have one character more */
+        } else if (star) { /* extend the last star by one character */
             glob = star;
             text = ++from;
         } else {

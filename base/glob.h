@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-/* Whether all of `text` matches `glob`: * stands for any text, ? for any character, [a-z] and [!a-z] for one
- * of a set.  A slash is a character like any other.  With `fold`, as Windows takes names: letters match in
- * either case, and slashes of either kind. */
+/* Whether all of `text` matches `glob`.  * matches any text, ? any character, [a-z] and [!a-z] one
+ * character in or outside a set.  A slash is an ordinary character.  With `fold` names match as on
+ * Windows: letters in either case, and either slash. */
 bool exti__glob_matches(const char *glob, const char *text, bool fold);
 
 #endif

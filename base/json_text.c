@@ -5,13 +5,13 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-/* Remembers that a piece could not be taken: jansson 2.14 goes on when that piece is an object's key. */
+/* Remembers a failed append: jansson 2.14 ignores a failure to write an object's key. */
 struct text {
     struct exti_buf buf;
     bool failed;
 };
 
-static int append(const char *p, size_t n, void *user)
+static int append_piece(const char *p, size_t n, void *user)
 {
     struct text *t = user;
 
@@ -19,12 +19,13 @@ static int append(const char *p, size_t n, void *user)
     return t->failed ? -1 : 0;
 }
 
-/* Not json_dumps: a host may have given jansson an allocator whose free we do not know. */
+/* Does not use json_dumps: the host may have given jansson an allocator whose free we do not
+ * know. */
 int exti__json_text(const json_t *json, size_t flags, char **out, struct exti_error *err)
 {
     struct text t = {.buf = exti__buf(SIZE_MAX / 2)};
 
-    if (!json || json_dump_callback(json, append, &t, flags) || append("", 1, &t)) {
+    if (!json || json_dump_callback(json, append_piece, &t, flags) || append_piece("", 1, &t)) {
         exti__buf_free(&t.buf);
         return exti__fail_nomem(err);
     }

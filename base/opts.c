@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-/* Every option struct begins with its size. */
+/* Every option struct starts with its size. */
 static size_t declared_size(const void *s)
 {
     size_t size;

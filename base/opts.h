@@ -1,15 +1,17 @@
-/* Checking the option structs of the public interface. */
+/* Option and output structs of the public interface, whose size tells their version. */
 #ifndef BASE_OPTS_H
 #define BASE_OPTS_H
 
 #include <extisolate.h>
 
-/* Copies a caller's option struct of its declared size into ours of `known` bytes, zero-filling what
- * it lacks.  A non-zero tail that we do not know is EXTI_E_ARG: we would silently ignore it. */
+/* Copies the caller's option struct, of its declared size, into ours of `known` bytes and
+ * zero-fills the rest.  `name` is for messages.  EXTI_E_ARG if bytes past `known` are not zero:
+ * they belong to an option that this version would silently ignore. */
 int exti__opts_take(void *ours, size_t known, const void *theirs, const char *name,
                     struct exti_error *err);
 
-/* Fills the caller's output struct up to the smaller of both sizes, keeping its .size. */
+/* Fills the caller's output struct up to the smaller of both sizes and keeps its .size.  EXTI_E_ARG
+ * if `theirs` is NULL or its .size is not set. */
 int exti__opts_give(void *theirs, const void *ours, size_t known);
 
 #endif

@@ -24,17 +24,12 @@ int exti__plan_patch(struct exti_plan *plan, uint64_t offset, const void *bytes,
                      const char *what, struct exti_error *err)
 {
     struct exti_patch patch = {offset, n, plan->data.n, what};
+    struct exti_patch *p = exti__array_room(plan->patches, plan->count, &plan->cap, sizeof *p);
     int rc;
 
-    if (plan->count == plan->cap) {
-        size_t cap = plan->cap ? plan->cap * 2 : 32;
-        struct exti_patch *p = exti__realloc_array(plan->patches, cap, sizeof *p);
-
-        if (!p)
-            return exti__fail_nomem(err);
-        plan->patches = p;
-        plan->cap = cap;
-    }
+    if (!p)
+        return exti__fail_nomem(err);
+    plan->patches = p;
     rc = exti__buf_append(&plan->data, bytes, n, err);
     if (rc)
         return rc;
@@ -42,14 +37,14 @@ int exti__plan_patch(struct exti_plan *plan, uint64_t offset, const void *bytes,
     return 0;
 }
 
-static int by_offset(const void *a, const void *b)
+static int order_patches(const void *a, const void *b)
 {
     const struct exti_patch *x = a, *y = b;
 
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* How many of the input's bytes the result has, patches apart. */
+/* How many bytes of the input the result keeps, apart from patches. */
 static uint64_t kept_bytes(const struct exti_plan *plan, uint64_t input_size)
 {
     return plan->tail.n && plan->tail_offset < input_size ? plan->tail_offset : input_size;
@@ -61,7 +56,7 @@ int exti__plan_seal(struct exti_plan *plan, struct exti_span input, struct exti_
     size_t kept = 0;
 
     if (plan->count)
-        qsort(plan->patches, plan->count, sizeof *plan->patches, by_offset);
+        qsort(plan->patches, plan->count, sizeof *plan->patches, order_patches);
     for (size_t i = 0; i < plan->count; i++) {
         struct exti_patch *patch = &plan->patches[i];
 
@@ -101,8 +96,8 @@ void exti__plan_apply(const struct exti_plan *plan, uint8_t *image, uint64_t inp
 
 #define PAGE 4096
 
-/* First difference in [from, to), or EXTI_NO_OFFSET. */
-static uint64_t differs(struct exti_span a, struct exti_span b, uint64_t from, uint64_t to)
+/* Gives the first difference in [from, to), or EXTI_NO_OFFSET. */
+static uint64_t first_difference(struct exti_span a, struct exti_span b, uint64_t from, uint64_t to)
 {
     if (from >= to || memcmp(a.p + from, b.p + from, (size_t)(to - from)) == 0)
         return EXTI_NO_OFFSET;
@@ -125,9 +120,9 @@ uint64_t exti__plan_stray(const struct exti_plan *plan, struct exti_span before,
             i + 1 < plan->count ? plan->patches[i + 1].offset : kept_bytes(plan, before.n);
         uint64_t page_end = (end | (PAGE - 1)) + 1;
 
-        stray = differs(before, after, at > page ? at : page, patch->offset);
+        stray = first_difference(before, after, at > page ? at : page, patch->offset);
         if (stray == EXTI_NO_OFFSET)
-            stray = differs(before, after, end, page_end < next ? page_end : next);
+            stray = first_difference(before, after, end, page_end < next ? page_end : next);
         if (stray != EXTI_NO_OFFSET)
             return stray;
         at = end;

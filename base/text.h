@@ -1,4 +1,4 @@
-/* Questions about strings that <string.h> has no word for. */
+/* String helpers missing from <string.h>. */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 

@@ -15,8 +15,8 @@ struct exti_lock {
     bool made; /* the file did not exist before */
 };
 
-/* Waits for an exclusive lock on a file, which is created if necessary, but never through a symbolic
- * link.  An existing file need only be readable. */
+/* Waits for an exclusive lock on a file, which is created if necessary, but never through a
+ * symbolic link.  An existing file need only be readable. */
 int exti__fs_lock(const char *path, struct exti_lock *out, struct exti_error *err);
 void exti__fs_unlock(struct exti_lock *lock);
 

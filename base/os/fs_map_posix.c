@@ -78,12 +78,12 @@ static int read_image(int fd, const char *path, size_t size, size_t room, struct
     return 0;
 }
 
-/* A mapping follows its file.  If the file is replaced by rename, as we and package managers do, the
- * mapping stays whole.  If the file is written in place, the mapping can show old and new bytes at
- * once; the caller detects that by comparing exti__fs_id before and after.  If the file is truncated
- * in place, the first access past its new end raises SIGBUS.  Nothing here protects against that: a
- * library cannot own the process's signal handler, and reading the bytes instead would cost every
- * caller a second copy. */
+/* A mapping follows its file.  If the file is replaced by rename, as we and package managers do,
+ * the mapping stays whole.  If the file is written in place, the mapping can show old and new bytes
+ * at once; the caller detects that by comparing exti__fs_id before and after.  If the file is
+ * truncated in place, the first access past its new end raises SIGBUS.  Nothing here protects
+ * against that: a library cannot own the process's signal handler, and reading the bytes instead
+ * would cost every caller a second copy. */
 static int map_file(int fd, const char *path, size_t size, struct exti_mapping *out,
                     struct exti_error *err)
 {

@@ -26,8 +26,8 @@ static int open_mappable(const char *path, HANDLE *out, struct exti_file_id *id,
     return rc;
 }
 
-/* Windows does not let anyone truncate a mapped file, so an access faults only if the network or the
- * disk fails. */
+/* Windows does not let anyone truncate a mapped file, so an access faults only if the network or
+ * the disk fails. */
 int exti__fs_map(const char *path, struct exti_mapping *out, struct exti_file_id *id,
                  struct exti_error *err)
 {

@@ -93,10 +93,10 @@ static int copy_edited(int from, int to, const uint8_t *p, size_t n, const struc
     return rc == 0 ? write_at(to, p + s->kept, n - s->kept, s->kept) : rc;
 }
 
-/* The kernel copies cached pages in less than half the time that mapping and writing them takes, and
- * some file systems share them.  If the file is still the same version afterwards, the copied bytes
- * are the inspected ones.  On any failure the caller writes the image instead, and reports what
- * stops that. */
+/* The kernel copies cached pages in less than half the time that mapping and writing them takes,
+ * and some file systems share them.  If the file is still the same version afterwards, the copied
+ * bytes are the inspected ones.  On any failure the caller writes the image instead, and reports
+ * what stops that. */
 static int copy_image(int fd, const uint8_t *p, size_t n, const struct exti_fs_source *s)
 {
     struct exti_file_id before, after;

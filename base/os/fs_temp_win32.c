@@ -1,5 +1,5 @@
-/* Private folders in the system's folder for temporary files.  A loaded library cannot be removed, so
- * a process may have to leave its folder behind: the next process to make one removes it. */
+/* Private folders in the system's folder for temporary files.  A loaded library cannot be removed,
+ * so a process may have to leave its folder behind: the next process to make one removes it. */
 #include <stdio.h>
 #include <string.h>
 #include <windows.h>

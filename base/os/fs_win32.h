@@ -19,9 +19,9 @@ bool exti__win32_read(HANDLE h, uint8_t *p, size_t n, size_t *got);
 
 /* fs_remove_win32.c */
 
-/* 0 or a GetLastError().  Removes the name at once where the file system can (NTFS of Windows 10 and
- * later): otherwise the name, and with it the folder, stays until all who have the file open, such as
- * the holder of a lock, close it. */
+/* 0 or a GetLastError().  Removes the name at once where the file system can (NTFS of Windows 10
+ * and later): otherwise the name, and with it the folder, stays until all who have the file open,
+ * such as the holder of a lock, close it. */
 DWORD exti__win32_delete(const struct exti_wide *w);
 
 /* Gives the file `path` a temporary name beside it.  A loaded library can be renamed, though not

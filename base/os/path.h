@@ -1,5 +1,9 @@
-/* Paths as text.  Nothing is looked up.  On Windows either slash separates, and new ones are backslashes.
- * Any thread. */
+/* Paths as text; nothing here looks at files.  On Windows both slashes separate names, and new
+ * separators are backslashes.  Any thread.
+ *
+ * base/os/ hides the operating system: files and folders (fs_*.h), paths, hashing, boot and random
+ * numbers, one source per system and the same contract on each.  It uses base/; the loader and the
+ * programs of the tests call it. */
 #ifndef BASE_OS_PATH_H
 #define BASE_OS_PATH_H
 
@@ -14,20 +18,20 @@
 #define EXTI_PATH_MAX PATH_MAX
 #endif
 
-#define EXTI_FILE_NAME_MAX 255 /* longest file name: NAME_MAX of every file system in use */
+#define EXTI_FILE_NAME_MAX 255 /* the longest file name: NAME_MAX of every file system in use */
 
-/* "dir/name"; exti__free it; NULL when memory is out. */
+/* Gives "dir/name"; exti__free it; NULL if memory is out. */
 char *exti__path_join(const char *dir, const char *name);
 
-/* The last separator of folders in `path`, or NULL. */
+/* Gives the last separator in `path`, or NULL. */
 char *exti__path_last_slash(const char *path);
-const char *exti__base_name(const char *path); /* what follows it; `path` if there is none */
+const char *exti__base_name(const char *path); /* the part behind it, or all of `path` */
 
 bool exti__path_is_absolute(const char *path);
-bool exti__path_is_plain_name(const char *name); /* of a file, without a folder; not empty */
+bool exti__path_is_plain_name(const char *name); /* a non-empty file name without a folder */
 
-/* Whether `path` names something inside the folder `dir`, which ends in no separator.  Neither is
- * normalised. */
+/* Whether `path` lies inside the folder `dir`, compared as text.  `dir` must not end in a
+ * separator. */
 bool exti__path_is_below(const char *path, const char *dir);
 
 #endif

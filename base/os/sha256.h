@@ -1,5 +1,5 @@
-/* SHA-256 by a library that uses what the processor has for it: nettle, which costs a program little to
- * start with; on macOS the system's own. */
+/* SHA-256 by a library that uses the processor's own instructions: nettle, which adds little to a
+ * program's start time, or the system's library on macOS and Windows. */
 #ifndef BASE_OS_SHA256_H
 #define BASE_OS_SHA256_H
 
@@ -16,11 +16,11 @@ struct exti_sha256 {
 };
 
 int exti__sha256_init(struct exti_sha256 *h, struct exti_error *err);
-void exti__sha256_free(struct exti_sha256 *h); /* a zeroed struct is fine */
+void exti__sha256_free(struct exti_sha256 *h); /* accepts a zeroed struct */
 
 void exti__sha256_add(struct exti_sha256 *h, const void *p, size_t n);
 
-/* The hash of all that was added since init or the last end. */
+/* Gives the hash of all bytes added since init or the last end. */
 int exti__sha256_end(struct exti_sha256 *h, uint8_t out[EXTI_SHA256_SIZE], struct exti_error *err);
 
 #endif

@@ -29,6 +29,6 @@ void exti__sha256_add(struct exti_sha256 *h, const void *p, size_t n)
 int exti__sha256_end(struct exti_sha256 *h, uint8_t out[EXTI_SHA256_SIZE], struct exti_error *err)
 {
     (void)err;
-    sha256_digest(h->state, EXTI_SHA256_SIZE, out); /* begins anew, too */
+    sha256_digest(h->state, EXTI_SHA256_SIZE, out); /* also resets it */
     return 0;
 }

@@ -9,16 +9,16 @@
 struct state {
     BCRYPT_ALG_HANDLE algorithm;
     BCRYPT_HASH_HANDLE hash;
-    NTSTATUS status; /* the first failure's; told at the end */
+    NTSTATUS status; /* of the first failure; reported at the end */
 };
 
-static int fail(struct exti_error *err, NTSTATUS status)
+static int fail_status(struct exti_error *err, NTSTATUS status)
 {
     return exti__fail(err, EXTI_E_IO, EXTI_NO_OFFSET, "the system cannot hash: status 0x%lx",
                       (unsigned long)status);
 }
 
-static NTSTATUS begin(struct state *s)
+static NTSTATUS new_hash(struct state *s)
 {
     return BCryptCreateHash(s->algorithm, &s->hash, NULL, 0, NULL, 0, 0);
 }
@@ -33,11 +33,11 @@ int exti__sha256_init(struct exti_sha256 *h, struct exti_error *err)
     h->state = s;
     status = BCryptOpenAlgorithmProvider(&s->algorithm, BCRYPT_SHA256_ALGORITHM, NULL, 0);
     if (status >= 0)
-        status = begin(s);
+        status = new_hash(s);
     if (status >= 0)
         return 0;
     exti__sha256_free(h);
-    return fail(err, status);
+    return fail_status(err, status);
 }
 
 void exti__sha256_free(struct exti_sha256 *h)
@@ -67,7 +67,7 @@ void exti__sha256_add(struct exti_sha256 *h, const void *p, size_t n)
     }
 }
 
-/* A hash object that can begin anew is a flag of Windows 8.1's; making another costs little. */
+/* Makes a new hash object, which costs little: only Windows 8.1 and later have reusable ones. */
 int exti__sha256_end(struct exti_sha256 *h, uint8_t out[EXTI_SHA256_SIZE], struct exti_error *err)
 {
     struct state *s = h->state;
@@ -78,6 +78,6 @@ int exti__sha256_end(struct exti_sha256 *h, uint8_t out[EXTI_SHA256_SIZE], struc
     if (s->hash)
         BCryptDestroyHash(s->hash);
     s->hash = NULL;
-    s->status = begin(s);
-    return status < 0 ? fail(err, status) : 0;
+    s->status = new_hash(s);
+    return status < 0 ? fail_status(err, status) : 0;
 }

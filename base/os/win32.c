@@ -109,24 +109,24 @@ int exti__wide_to_utf8(const wchar_t *text, char *out, size_t cap)
     return WideCharToMultiByte(CP_UTF8, 0, text, -1, out, size, NULL, NULL) ? 0 : EXTI_E_ARG;
 }
 
-static bool begins(const wchar_t *text, const wchar_t *with)
+static bool wide_starts_with(const wchar_t *text, const wchar_t *with)
 {
     return wcsncmp(text, with, wcslen(with)) == 0;
 }
 
 const wchar_t *exti__wide_plain(wchar_t *path)
 {
-    if (begins(path, L"\\\\?\\UNC\\")) {
+    if (wide_starts_with(path, L"\\\\?\\UNC\\")) {
         path[6] = L'\\';
         return path + 6;
     }
-    return path + (begins(path, L"\\\\?\\") ? 4 : 0);
+    return path + (wide_starts_with(path, L"\\\\?\\") ? 4 : 0);
 }
 
-/* Puts \\?\ before a full path of `n` characters, at which `w` has the prefix's room. */
+/* Puts \\?\ before a full path of `n` characters; `w` has room for both. */
 static void lift_limit(struct exti_wide *w, const wchar_t *full, size_t n)
 {
-    if (begins(full, L"\\\\")) { /* a share: \\?\UNC\server\share */
+    if (wide_starts_with(full, L"\\\\")) { /* a share: \\?\UNC\server\share */
         wmemcpy(w->text, L"\\\\?\\UNC", 7);
         wmemcpy(w->text + 7, full + 1, n);
     } else {
@@ -149,7 +149,7 @@ int exti__wide_path(const char *path, struct exti_wide *out, struct exti_error *
     for (wchar_t *p = out->text; *p; p++)
         if (*p == L'/')
             *p = L'\\';
-    if (begins(out->text, L"\\\\?\\") || begins(out->text, L"\\\\.\\"))
+    if (wide_starts_with(out->text, L"\\\\?\\") || wide_starts_with(out->text, L"\\\\.\\"))
         return 0;
     n = GetFullPathNameW(out->text, WIDE_MAX, full.text, NULL);
     if (n > WIDE_MAX - 8)

@@ -1,22 +1,9 @@
-#include "base/format.h"
+#include "base/image.h"
 
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
-
-void exti__image_clear(struct exti_image *im)
-{
-    exti__free(im->build_id);
-    exti__free(im->needed);
-    exti__free(im->symbols);
-    exti__free(im->strings);
-    exti__free(im->paths);
-    for (size_t i = 0; i < im->info.slice_count; i++)
-        exti__image_clear(&im->slices[i]);
-    exti__free(im->slices);
-    *im = (struct exti_image){0};
-}
 
 static const char *const format_names[] = {NULL, "ELF", "Mach-O", "PE"};
 
@@ -33,6 +20,19 @@ enum exti_file_format exti__format_named(const char *name)
     return EXTI_FORMAT_NONE;
 }
 
+void exti__image_clear(struct exti_image *im)
+{
+    exti__free(im->build_id);
+    exti__free(im->needed);
+    exti__free(im->symbols);
+    exti__free(im->strings);
+    exti__free(im->paths);
+    for (size_t i = 0; i < im->info.slice_count; i++)
+        exti__image_clear(&im->slices[i]);
+    exti__free(im->slices);
+    *im = (struct exti_image){0};
+}
+
 const struct exti_image *exti__image_part(const struct exti_image *im, size_t i)
 {
     if (!im->info.slice_count)
@@ -40,18 +40,11 @@ const struct exti_image *exti__image_part(const struct exti_image *im, size_t i)
     return i < im->info.slice_count ? &im->slices[i] : NULL;
 }
 
-/* Makes room for entry number `count` in an array that doubles whenever count is a power of 2. */
-static void *grown(void *array, size_t count, size_t entry_size)
-{
-    if (count & (count - 1))
-        return array;
-    return exti__realloc_array(array, count ? count * 2 : 1, entry_size);
-}
-
 int exti__image_add_needed(struct exti_image *im, const char *name, uint32_t flags,
                            struct exti_error *err)
 {
-    struct exti_image_needed *p = grown(im->needed, im->info.needed_count, sizeof *p);
+    struct exti_image_needed *p =
+        exti__array_room(im->needed, im->info.needed_count, &im->needed_cap, sizeof *p);
 
     if (!p)
         return exti__fail_nomem(err);
@@ -62,7 +55,7 @@ int exti__image_add_needed(struct exti_image *im, const char *name, uint32_t fla
 
 int exti__image_add_path(struct exti_image *im, const char *path, struct exti_error *err)
 {
-    const char **p = grown(im->paths, im->path_count, sizeof *p);
+    const char **p = exti__array_room(im->paths, im->path_count, &im->path_cap, sizeof *p);
 
     if (!p)
         return exti__fail_nomem(err);
@@ -74,7 +67,8 @@ int exti__image_add_path(struct exti_image *im, const char *path, struct exti_er
 int exti__image_add_symbol(struct exti_image *im, struct exti_image_symbol s,
                            struct exti_error *err)
 {
-    struct exti_image_symbol *p = grown(im->symbols, im->info.symbol_count, sizeof *p);
+    struct exti_image_symbol *p =
+        exti__array_room(im->symbols, im->info.symbol_count, &im->symbol_cap, sizeof *p);
 
     if (!p)
         return exti__fail_nomem(err);
