@@ -1,9 +1,9 @@
 /* Filling in struct exti_error.  The first error wins: the function that detects a fault describes
  * it, and its callers pass the error on, adding only the file's name.
  *
- * base/ is what every other folder stands on: errors, memory, views of bytes, rewrite plans, image
- * descriptions, small text helpers.  It includes only the public header and C's own; what depends
- * on the operating system is in base/os/. */
+ * base/ is below every other folder of the library: errors, memory, views of bytes, rewrite plans,
+ * image descriptions, small text helpers.  It uses no other folder; whatever depends on the
+ * operating system is in base/os/. */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
 
@@ -30,7 +30,7 @@ int exti__fail(struct exti_error *err, int code, uint64_t offset, const char *fm
     EXTI_PRINTF(4, 5);
 
 /* Describes a failed system call on `file`, with the system's text for `os_error` after the
- * message. Returns EXTI_E_IO, or EXTI_E_NOMEM for ENOMEM. */
+ * message.  Returns EXTI_E_IO, or EXTI_E_NOMEM for ENOMEM. */
 int exti__fail_io(struct exti_error *err, int os_error, const char *file, const char *fmt, ...)
     EXTI_PRINTF(4, 5);
 

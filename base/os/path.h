@@ -2,8 +2,8 @@
  * separators are backslashes.  Any thread.
  *
  * base/os/ hides the operating system: files and folders (fs_*.h), paths, hashing, boot and random
- * numbers, one source per system and the same contract on each.  It uses base/; the loader and the
- * programs of the tests call it. */
+ * numbers, with one source per system and the same contract on each.  It uses base/.  The loader
+ * calls all of it, the formats only paths and hashing. */
 #ifndef BASE_OS_PATH_H
 #define BASE_OS_PATH_H
 

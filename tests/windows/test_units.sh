@@ -10,10 +10,11 @@ export CMOCKA_MESSAGE_OUTPUT=stdout
 # shellcheck source=tests/support/wine.bash
 . "$ROOT/tests/support/wine.bash"
 
-# Tests that load or run something, or need other POSIX calls or POSIX paths.
-posix=' closure closure_macho closure_pe elf_libelf elf_plan elf_plan_tools elf_rename fs fs_faults
-    fs_lock fs_replace install_name ld_cache macho_check_copy macho_shift manifest pe_bind
-    pe_forward pe_place pe_plan pe_plan_tools search_elf search_elf_open search_pe verify_pe '
+# Those that load or run something, want other calls of POSIX, or paths as POSIX has them.
+posix=' closure closure_macho closure_pe elf_libelf elf_plan elf_plan_tools elf_rename
+    fs_boot fs_faults fs_folder fs_id fs_lock fs_map fs_read fs_remove fs_replace
+    install_name ld_cache macho_check_copy macho_shift manifest path pe_plan pe_plan_bind
+    pe_plan_forward pe_plan_place pe_plan_tools search_elf search_elf_open search_pe verify_pe '
 posix=${posix//$'\n'/}
 
 "$here/build.sh" "$build" || { echo "not ok units: it cannot be built"; exit 1; }

@@ -146,6 +146,100 @@ static void other_threads_do_not_fail(void **state)
     assert_null(exti__alloc(1));
 }
 
+static void array_room_doubles_and_keeps_the_items(void **state)
+{
+    size_t cap = 0;
+    int *items = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < 100; i++) {
+        const size_t before = cap;
+        int *p = exti__array_room(items, i, &cap, sizeof *p);
+
+        assert_non_null(p);
+        assert_true(cap > i);
+        if (i < before)
+            assert_ptr_equal(p, items);
+        else if (before)
+            assert_int_equal(cap, 2 * before);
+        items = p;
+        items[i] = (int)i;
+    }
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(items[i], i);
+    exti__free(items);
+}
+
+static void array_room_leaves_the_array_alone_on_failure(void **state)
+{
+    size_t cap = 0, full;
+    char *items = exti__array_room(NULL, 0, &cap, 1);
+
+    (void)state;
+    assert_non_null(items);
+    full = cap;
+    memset(items, 'x', full);
+    exti__mem_fail_after(0);
+    assert_null(exti__array_room(items, full, &cap, 1));
+    assert_int_equal(cap, full);
+    assert_int_equal(items[full - 1], 'x');
+    assert_null(exti__array_room(items, full, &cap, SIZE_MAX / 2));
+    assert_int_equal(cap, full);
+    exti__free(items);
+}
+
+static void copy_text_copies_and_accepts_null(void **state)
+{
+    struct exti_error err = {.code = 77};
+    char text[] = "abc", *copy = text;
+
+    (void)state;
+    assert_int_equal(exti__copy_text(&copy, text, &err), 0);
+    text[0] = 'x';
+    assert_string_equal(copy, "abc");
+    exti__free(copy);
+    assert_int_equal(exti__copy_text(&copy, NULL, &err), 0);
+    assert_null(copy);
+    assert_int_equal(err.code, 77);
+    exti__mem_fail_after(0);
+    assert_int_equal(exti__copy_text(&copy, text, &err), EXTI_E_NOMEM);
+    assert_null(copy);
+    assert_int_equal(err.code, EXTI_E_NOMEM);
+}
+
+struct range {
+    uintptr_t start, end;
+};
+
+static uintptr_t range_start(const void *item)
+{
+    return ((const struct range *)item)->start;
+}
+
+static size_t count_by_loop(const struct range *r, size_t count, uintptr_t address)
+{
+    size_t n = 0;
+
+    while (n < count && r[n].start <= address)
+        n++;
+    return n;
+}
+
+static void count_up_to_agrees_with_a_loop(void **state)
+{
+    static const struct range ranges[] = {{0, 1}, {4, 6},   {6, 9},
+                                          {6, 9}, {20, 21}, {UINTPTR_MAX, 0}};
+
+    (void)state;
+    for (size_t count = 0; count <= ARRAY_SIZE(ranges); count++) {
+        for (uintptr_t address = 0; address < 30; address++)
+            assert_int_equal(exti__count_up_to(ranges, count, sizeof *ranges, range_start, address),
+                             count_by_loop(ranges, count, address));
+        assert_int_equal(exti__count_up_to(ranges, count, sizeof *ranges, range_start, UINTPTR_MAX),
+                         count);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +251,10 @@ int main(void)
         cmocka_unit_test(every_call_can_be_made_to_fail_once),
         cmocka_unit_test(failing_can_be_switched_off),
         cmocka_unit_test(other_threads_do_not_fail),
+        cmocka_unit_test(array_room_doubles_and_keeps_the_items),
+        cmocka_unit_test(array_room_leaves_the_array_alone_on_failure),
+        cmocka_unit_test(copy_text_copies_and_accepts_null),
+        cmocka_unit_test(count_up_to_agrees_with_a_loop),
     };
 
     return cmocka_run_group_tests_name("base/mem", tests, NULL, NULL);

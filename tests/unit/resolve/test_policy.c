@@ -19,57 +19,6 @@ static void assert_decides(const struct exti_policy *p, const char *soname, cons
                  d.reason ? d.reason : "");
 }
 
-static void globs_match_as_a_shells(void **state)
-{
-    static const struct {
-        const char *glob, *text;
-        bool matches;
-    } rows[] = {
-        {"", "", true},
-        {"", "a", false},
-        {"a", "", false},
-        {"*", "", true},
-        {"*", "a/b", true},
-        {"a*c", "abc", true},
-        {"a*c", "ac", true},
-        {"a*c", "abcb", false},
-        {"a*b*c", "aXbXbXc", true},
-        {"*.so.*", "libz.so.1", true},
-        {"*.so.*", "libz.so", false},
-        {"a?c", "abc", true},
-        {"a?c", "ac", false},
-        {"lib[alt]san.so", "libtsan.so", true},
-        {"lib[alt]san.so", "libbsan.so", false},
-        {"[a-c]x", "bx", true},
-        {"[a-c]x", "dx", false},
-        {"[!a-c]x", "dx", true},
-        {"[!a-c]x", "ax", false},
-        {"[]]", "]", true},
-        {"*[0-9]", "lib12", true},
-        {"[a", "[a", true},
-        {"[a", "a", false},
-        {"[", "[", true},
-        {"a[", "a", false},
-        {"**a", "bba", true},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-        if (exti__glob_matches(rows[i].glob, rows[i].text, false) != rows[i].matches)
-            fail_msg("\"%s\" and \"%s\"", rows[i].glob, rows[i].text);
-}
-
-/* With one more pass over the text for each star it would not end. */
-static void a_hostile_glob_takes_no_longer(void **state)
-{
-    char text[2001];
-
-    (void)state;
-    memset(text, 'a', 2000);
-    text[2000] = 0;
-    assert_false(exti__glob_matches("*a*a*a*a*a*a*a*a*a*a*a*a*b", text, false));
-}
-
 static void the_base_set_is_shared(void **state)
 {
     static const char *const names[] = {"libstdc++.so.6",      "libgcc_s.so.1",
@@ -254,8 +203,6 @@ static void entries_are_documented(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(globs_match_as_a_shells),
-        cmocka_unit_test(a_hostile_glob_takes_no_longer),
         cmocka_unit_test(the_base_set_is_shared),
         cmocka_unit_test(windows_has_a_base_set_of_its_own),
         cmocka_unit_test(flags_decide_where_no_name_does),

@@ -29,8 +29,8 @@
 
 enum call { NONE, OPEN, READ, WRITE, CLOSE, FSYNC, FSTAT, MMAP, FLOCK, GETENTROPY, READDIR };
 
-/* The call after `after` others of its kind fails once with `error`; with 0 it is cut short, with END it
- * finds nothing more. */
+/* The call after `after` others of its kind fails once with `error`; with 0 it is cut short, with
+ * END it finds nothing more. */
 #define END (-1)
 static struct {
     enum call call;

@@ -124,11 +124,12 @@ static void lock_needs_a_file_of_its_own(void **state)
     exti__fs_unlock(&lock);
 }
 
-/* What has not happened by then never will, however slow the machine.  Who holds a lock outlives who
- * waits for it. */
+/* What has not happened by then never will, however slow the machine.  Who holds a lock outlives
+ * who waits for it. */
 enum { WAITER_LIFE = 600, HOLDER_LIFE = 1200 }; /* seconds */
 
-/* Takes and gives back the lock in a process of its own; ends badly where that has to wait for good. */
+/* Takes and gives back the lock in a process of its own; ends badly where that has to wait for
+ * good. */
 static int lock_elsewhere(const char *path)
 {
     int status;

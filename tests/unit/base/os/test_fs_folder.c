@@ -1,0 +1,123 @@
+#include "tests/support/exti_test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/os/fs_folder.h"
+
+static void mkdir_says_whether_it_made_the_folder(void **state)
+{
+    struct test *t = *state;
+    char *dir = test_path(t, "d"), *file = test_path(t, "f");
+    bool made = false;
+
+    assert_ok(exti__fs_mkdir(dir, &made, &t->err), &t->err);
+    assert_true(made);
+    assert_ok(exti__fs_mkdir(dir, &made, &t->err), &t->err);
+    assert_false(made);
+    assert_exti(exti__fs_mkdir(test_path(t, "no/d"), &made, &t->err), EXTI_E_IO, &t->err,
+                EXTI_NO_OFFSET);
+    assert_int_equal(t->err.os_error, ENOENT);
+    test_write(file, "", 0);
+    assert_exti(exti__fs_mkdir(file, &made, &t->err), EXTI_E_IO, &t->err, EXTI_NO_OFFSET);
+    assert_int_equal(t->err.os_error, ENOTDIR);
+    assert_says(&t->err, "a file has its name");
+    assert_string_equal(t->err.file, file);
+    assert_int_equal(symlink("nowhere", test_path(t, "dangling")), 0);
+    assert_exti(exti__fs_mkdir(test_path(t, "dangling"), &made, &t->err), EXTI_E_IO, &t->err,
+                EXTI_NO_OFFSET);
+    assert_int_equal(t->err.os_error, ENOENT);
+}
+
+static void mkdtemp_makes_a_private_folder(void **state)
+{
+    struct test *t = *state;
+    char *a, *b;
+    struct stat st;
+
+    setenv("TMPDIR", t->dir, 1);
+    assert_ok(exti__fs_mkdtemp(&a, &t->err), &t->err);
+    assert_ok(exti__fs_mkdtemp(&b, &t->err), &t->err);
+    assert_string_not_equal(a, b);
+    assert_memory_equal(a, t->dir, strlen(t->dir));
+    assert_int_equal(stat(a, &st), 0);
+    assert_int_equal(st.st_mode, S_IFDIR | 0700);
+    exti__free(a);
+    exti__free(b);
+
+    setenv("TMPDIR", test_path(t, "missing"), 1);
+    assert_exti(exti__fs_mkdtemp(&a, &t->err), EXTI_E_IO, &t->err, EXTI_NO_OFFSET);
+    assert_string_equal(t->err.file, test_path(t, "missing"));
+    assert_int_equal(t->err.os_error, ENOENT);
+
+    setenv("TMPDIR", "relative", 1);
+    assert_ok(exti__fs_mkdtemp(&a, &t->err), &t->err);
+    assert_memory_equal(a, "/tmp/", 5);
+    rmdir(a);
+    exti__free(a);
+    unsetenv("TMPDIR");
+    assert_ok(exti__fs_mkdtemp(&a, &t->err), &t->err);
+    assert_memory_equal(a, "/tmp/", 5);
+    rmdir(a);
+    exti__free(a);
+}
+
+struct listing {
+    char names[256];
+    int count, stop_at, answer;
+};
+
+static int note_name(void *user, const char *name)
+{
+    struct listing *l = user;
+
+    strncat(l->names, name, sizeof l->names - strlen(l->names) - 1);
+    return ++l->count == l->stop_at ? l->answer : 0;
+}
+
+static void list_gives_every_name_once(void **state)
+{
+    struct test *t = *state;
+    struct listing l = {0};
+
+    assert_ok(exti__fs_list(t->dir, note_name, &l, &t->err), &t->err);
+    assert_int_equal(l.count, 0);
+    test_write(test_path(t, "one"), "", 0);
+    test_write(test_path(t, ".two"), "", 0);
+    assert_int_equal(mkdir(test_path(t, "three"), 0700), 0);
+    assert_ok(exti__fs_list(t->dir, note_name, &l, &t->err), &t->err);
+    assert_int_equal(l.count, 3);
+    assert_contains(l.names, "one");
+    assert_contains(l.names, ".two");
+    assert_contains(l.names, "three");
+}
+
+static void list_stops_when_asked_to(void **state)
+{
+    struct test *t = *state;
+    struct listing l = {.stop_at = 2, .answer = 7};
+
+    for (int i = 0; i < 5; i++)
+        test_write(test_format(t, "%s/%d", t->dir, i), "", 0);
+    assert_int_equal(exti__fs_list(t->dir, note_name, &l, &t->err), 7);
+    assert_int_equal(l.count, 2);
+    assert_exti(exti__fs_list(test_path(t, "0"), note_name, &l, &t->err), EXTI_E_IO, &t->err,
+                EXTI_NO_OFFSET);
+    assert_int_equal(t->err.os_error, ENOTDIR);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        exti_test(mkdir_says_whether_it_made_the_folder),
+        exti_test(mkdtemp_makes_a_private_folder),
+        exti_test(list_gives_every_name_once),
+        exti_test(list_stops_when_asked_to),
+    };
+
+    return cmocka_run_group_tests_name("base/os/fs_folder", tests, NULL, NULL);
+}
