@@ -77,7 +77,7 @@ static void rewrite(const char *from, const char *to, const struct exti_rewrite_
         die("%s: %s", err.file, err.message);
 }
 
-/* ---- the stages, one by one ---------------------------------------------------------------------- */
+/* ---- the stages, one by one ------------------------------------------------------------------ */
 
 enum { MAP, PLAN, IMAGE, STRAY, CHECK, WRITE, UNMAP, STAGES };
 

@@ -75,7 +75,7 @@ static void copy_large(const struct bench *b)
     free(to);
 }
 
-/* ---- against delvewheel ---------------------------------------------------------------------------- */
+/* ---- against delvewheel ---------------------------------------------------------------------- */
 
 struct job {
     char *source, *copy;

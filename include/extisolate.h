@@ -1,20 +1,22 @@
 /*
+ *
  * extisolate.h - private copies of native extension modules, one set per interpreter context.
  *
- * This is the whole public interface and the only installed header.  Names: exti_ / EXTI_.
+ * This is the whole public interface and the only installed header.  All names start with exti_ or
+ * EXTI_.
  *
- * Errors.  Every call that can fail returns 0 or a negative enum exti_code and takes, last, a
- * caller-owned struct exti_error (NULL if the details are not wanted).  On failure no output
- * argument is written; on success the error is not touched.  The library never prints, exits or
- * aborts.
+ * Errors.  Every call that can fail returns 0 or a negative enum exti_code.  Its last parameter is
+ * a struct exti_error owned by the caller, or NULL if the details are not wanted.  On failure the
+ * call writes no output argument; on success it does not touch the error.  The library never
+ * prints, exits or aborts.
  *
- * Option structs.  Zero-fill, then set .size = sizeof.  A longer struct from a newer caller is
- * accepted when its unknown tail is zero, so an old library refuses what it would ignore.
+ * Option structs.  Fill the struct with zeros, then set .size to its sizeof.  The library accepts a
+ * longer struct from a newer caller if the members that it does not know are zero.  So an old
+ * library refuses an option that it would otherwise ignore.
  *
- * Strings that go in are borrowed for the call, unless a member says otherwise.  Strings that come
- * out live as long as the object they were asked from.  Paths are UTF-8 on Windows, of any length and
- * with either slash.
- */
+ * Strings.  Input strings are borrowed for the duration of the call, unless a member says
+ * otherwise.  Output strings live as long as the object that they belong to.  On Windows paths are
+ * UTF-8, of any length and with either slash.  / */
 #ifndef EXTISOLATE_H
 #define EXTISOLATE_H
 
@@ -34,159 +36,163 @@ extern "C" {
 #define EXTI_API
 #endif
 
-/* ---- errors ------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
-/* Values are ABI: append only, never renumber. */
+/* The values are ABI: append only, never renumber. */
 enum exti_code {
     EXTI_OK = 0,
-    EXTI_E_ARG = -1, /* the call was wrong: a NULL, a bad option, a bad name */
+    EXTI_E_ARG = -1, /* a wrong argument: a NULL, a bad option, a bad name */
     EXTI_E_NOMEM = -2,
-    EXTI_E_IO = -3,          /* the system refused: see os_error */
+    EXTI_E_IO = -3,          /* the operating system refused: see os_error */
     EXTI_E_FORMAT = -4,      /* the file is malformed: see offset */
-    EXTI_E_UNSUPPORTED = -5, /* the file is well formed but this edit cannot be done safely */
+    EXTI_E_UNSUPPORTED = -5, /* the file is well formed, but the edit would not be safe */
     EXTI_E_NOSPACE = -6,     /* the file has no room for the edit */
-    EXTI_E_LOAD = -7,        /* the system's loader refused the copy: its words are in message */
+    EXTI_E_LOAD = -7,        /* the system's loader refused the copy: message has its text */
     EXTI_E_NOSYM = -8,       /* no such symbol in the module */
     EXTI_E_HOOK = -9,        /* a hook returned a negative value */
     EXTI_E_INTERPOSED = -10, /* a symbol from outside the context captured a reference */
-    EXTI_E_CHECK = -11,      /* a copy is not what its source and edits make it */
+    EXTI_E_CHECK = -11,      /* a copy does not match its source and edits */
     EXTI_E_BUSY = -12        /* the context directory is already loaded in this process */
 };
 
 #define EXTI_NO_OFFSET UINT64_MAX
 
-/* Caller-owned, no heap.  A path or message that does not fit keeps its tail, respectively head. */
+/* Owned by the caller; holds no heap memory.  A path that does not fit keeps its end, a message its
+ * beginning. */
 struct exti_error {
     int code;          /* enum exti_code */
-    int os_error;      /* errno, on Windows the one that means the same; else 0 */
+    int os_error;      /* errno, on Windows the equivalent one; 0 if the system is not involved */
     uint64_t offset;   /* absolute file offset of the fault, or EXTI_NO_OFFSET */
     char file[512];    /* the file at fault, or "" */
-    char message[512]; /* what is wrong, where and what would be right; no trailing newline */
+    char message[512]; /* what is wrong, where, and what would be right; no newline */
 };
 
-/* "EXTI_E_FORMAT" for -4; a static string, never NULL.  Any thread. */
+/* Gives the name of a code: "EXTI_E_FORMAT" for -4.  A static string, never NULL.  Any thread. */
 EXTI_API const char *exti_code_name(int code);
 
-/* The library's version, "0.1.0"; a static string.  Any thread. */
+/* Gives the library's version: "0.1.0".  A static string.  Any thread. */
 EXTI_API const char *exti_version(void);
 
-/* Called with each finding of a check.  `finding` is valid during the call only.  A non-zero
- * return stops the check, which then returns 0 as if it had ended. */
+/* Receives each finding of a check.  `finding` is valid only during the call.  A non-zero return
+ * stops the check, which then returns 0 as if it were complete. */
 typedef int (*exti_report_fn)(void *user, const struct exti_error *finding);
 
-/* ---- rewriting one file --------------------------------------------------------------------- */
+/* ---- rewriting one file ---------------------------------------------------------------------- */
 
 /* One change to the list of needed libraries (DT_NEEDED, LC_LOAD_DYLIB, import descriptors).
- *   from NULL            add `to`, at the place `where` says; nothing if it is there already
- *   to NULL              remove `from`; an error if it is not there
- *   both                 replace `from` by `to` at the same place; an error if `from` is not there
- * The order of the library list is a lookup order, so it changes only as asked. */
+ *   from NULL    adds `to` at the place given by `where`, unless it is in the list
+ *   to NULL      removes `from`; an error if it is not in the list
+ *   both given   puts `to` in the place of `from`; an error if `from` is not in the list
+ * The list is in lookup order, so nothing else moves. */
 enum exti_needed_where { EXTI_NEEDED_LAST = 0, EXTI_NEEDED_FIRST = 1 };
 struct exti_needed {
     const char *from, *to;
     enum exti_needed_where where;
 };
 
-/* One dynamic symbol's new name, whether the file defines or only refers to it. */
+/* Renames one dynamic symbol, whether the file defines it or only refers to it. */
 struct exti_rename {
     const char *from, *to;
 };
 
-/* The file's own symbols win its lookups.  ELF: DF_SYMBOLIC.  Mach-O: flat references to what the file
- * itself exports are bound to it. */
+/* The file finds its own symbols first.  ELF: sets DF_SYMBOLIC.  Mach-O: binds flat references to
+ * symbols that the file exports to the file itself. */
 #define EXTI_RW_SYMBOLIC 1u
-#define EXTI_RW_CLEAR_NODELETE 2u /* ELF: clear DF_1_NODELETE, so that the copy can be unloaded */
-/* C++ symbols that are one per process become one per copy.  ELF: STB_GNU_UNIQUE becomes STB_GLOBAL.
- * Mach-O: weak definitions bind to the file's own. */
+#define EXTI_RW_CLEAR_NODELETE 2u /* ELF: clears DF_1_NODELETE, so that the copy can be unloaded */
+/* Gives each copy its own C++ symbols instead of one per process.  ELF: STB_GNU_UNIQUE becomes
+ * STB_GLOBAL.  Mach-O: references to weak definitions bind to the file's own. */
 #define EXTI_RW_CLEAR_UNIQUE 4u
 
 struct exti_rewrite_opts {
     size_t size;
-    const char *id;                   /* SONAME / LC_ID_DYLIB / PE export name; NULL keeps */
+    const char *id;                   /* new SONAME, LC_ID_DYLIB or PE name; NULL keeps it */
     const struct exti_needed *needed; /* applied in order */
     size_t needed_count;
-    const char *path_set;     /* the library search path (RUNPATH) becomes this; "" removes it;
-                               * NULL keeps.  A file with DT_RPATH keeps that kind of tag. */
-    const char *path_prepend; /* entries, ':'-separated, to search before the others */
-    const char *origin;       /* the directory that $ORIGIN stood for: kept entries name it instead,
-                               * so that they mean in the copy what they meant in the original */
-    const struct exti_rename *renames; /* any order; names not in the file are passed over */
+    /* New library search path (RUNPATH); "" removes it, NULL keeps it.  A file with DT_RPATH keeps
+     * that kind of tag. */
+    const char *path_set;
+    const char *path_prepend; /* entries, separated by ':', to search before the others */
+    /* The original's directory.  It replaces $ORIGIN in kept entries, so that they mean the same in
+     * the copy. */
+    const char *origin;
+    const struct exti_rename *renames; /* any order; names not in the file are ignored */
     size_t rename_count;
     uint32_t flags; /* EXTI_RW_* */
-    int sync;       /* non-zero: fsync file and folder before returning */
+    int sync;       /* non-zero: fsync the file and its folder before returning */
 
-    /* Mach-O, where a reference names the library it binds to, or none (a flat look-up, the main
-     * program): those that name none are bound to the needed library `bind_name` if the file
-     * `bind_file` exports the symbol.  bind_file NULL: they stay.  bind_name NULL: they are bound to
-     * the copy itself.  Where the header has no room for bind_name, bind_short stands for it, if
-     * given: another name by which the system's loader finds the same library.
+    /* Mach-O: a reference names the library that it binds to, or none (a flat lookup, or the main
+     * program).  References that name none are bound to the needed library `bind_name` if the file
+     * `bind_file` exports the symbol.  If bind_file is NULL, they stay as they are.  If bind_name
+     * is NULL, they are bound to the copy itself.  `bind_short` may give another name by which the
+     * system's loader finds the same library; it is used if the header has no room for bind_name.
      *
-     * PE: a symbol imported from a library that becomes `bind_name` (any that is renamed, when that is
-     * NULL) must be exported by `bind_file`, or the file is refused.  In PE, libraries can be renamed but
-     * not added or removed, names are compared without regard to case, and the rename covers delay
-     * imports and forwarders; search paths, `origin` and `flags` stand for nothing. */
+     * PE: if a library is renamed to `bind_name` (or renamed at all, if that is NULL), `bind_file`
+     * must export every symbol imported from it; otherwise the file is refused.  Libraries of a PE
+     * file can be renamed, but not added or removed.  Names are compared ignoring case, and a
+     * rename includes delay imports and forwarders.  Search paths, `origin` and `flags` have no
+     * effect. */
     const char *bind_file, *bind_name, *bind_short;
 };
 
-/* Rewrites `src` into `dst`, which is created or replaced as a whole, or left as it was.  `src` is
- * never written.  The copy is checked against the original before it takes its name.  Same input,
- * same options: same bytes.  Any thread. */
+/* Writes a changed copy of `src` to `dst`, which is either created or replaced as a whole, or left
+ * as it was.  `src` is never written to.  The copy gets its name only after it was checked against
+ * the original.  The same input and options give the same bytes.  Any thread. */
 EXTI_API int exti_rewrite(const char *src, const char *dst, const struct exti_rewrite_opts *opts,
                           struct exti_error *err);
 
-/* ---- describing one file ---------------------------------------------------------------------- */
+/* ---- describing one file --------------------------------------------------------------------- */
 
-struct exti_image; /* read-only description of one file; any thread once made */
+struct exti_image; /* a read-only description of one file; any thread may use it */
 
 #define EXTI_IMAGE_NODELETE 1u   /* cannot be unloaded (DF_1_NODELETE) */
-#define EXTI_IMAGE_STATIC_TLS 2u /* uses the static TLS block (DF_STATIC_TLS), a scarce resource */
-#define EXTI_IMAGE_TEXTREL 4u    /* relocates its code */
-#define EXTI_IMAGE_SYMBOLIC 8u   /* its own symbols win its lookups */
+#define EXTI_IMAGE_STATIC_TLS 2u /* uses the static TLS block (DF_STATIC_TLS), which is small */
+#define EXTI_IMAGE_TEXTREL 4u    /* has relocations in its code */
+#define EXTI_IMAGE_SYMBOLIC 8u   /* finds its own symbols first */
 #define EXTI_IMAGE_BIND_NOW 16u
-#define EXTI_IMAGE_UNIQUE 32u  /* has process-wide unique symbols (STB_GNU_UNIQUE) */
-#define EXTI_IMAGE_INTERP 64u  /* names a program interpreter: also runs as a program */
+#define EXTI_IMAGE_UNIQUE 32u  /* has symbols that are unique in a process (STB_GNU_UNIQUE) */
+#define EXTI_IMAGE_INTERP 64u  /* names a program interpreter, so it also runs as a program */
 #define EXTI_IMAGE_BUNDLE 128u /* Mach-O: MH_BUNDLE, cannot be linked against */
-/* PE; copies that are edited have neither of the first two. */
-#define EXTI_IMAGE_BOUND 256u           /* holds addresses of its imports, found in advance */
-#define EXTI_IMAGE_FORCE_INTEGRITY 512u /* loads only with a valid signature */
-#define EXTI_IMAGE_RELOCATABLE 1024u    /* loads at any address */
-#define EXTI_IMAGE_NODEFLIB 2048u /* ELF: what it needs is not in default folders (DF_1_NODEFLIB) */
-/* Mach-O: defines Objective-C classes or Swift types, whose names are one per process. */
+/* PE; edited copies have neither of the first two. */
+#define EXTI_IMAGE_BOUND 256u           /* contains precomputed addresses of its imports */
+#define EXTI_IMAGE_FORCE_INTEGRITY 512u /* is loaded only with a valid signature */
+#define EXTI_IMAGE_RELOCATABLE 1024u    /* can be loaded at any address */
+#define EXTI_IMAGE_NODEFLIB 2048u /* ELF: its libraries are in no default folder (DF_1_NODEFLIB) */
+/* Mach-O: defines Objective-C classes or Swift types, whose names must be unique in a process. */
 #define EXTI_IMAGE_CLASSES 4096u
 
 enum exti_signature {
     EXTI_SIGNATURE_NONE = 0,
-    EXTI_SIGNATURE_LINKER = 1,  /* ad hoc, by a linker */
-    EXTI_SIGNATURE_ADHOC = 2,   /* ad hoc, by codesign */
-    EXTI_SIGNATURE_IDENTITY = 3 /* a certificate's; a copy loses it */
+    EXTI_SIGNATURE_LINKER = 1,  /* ad hoc, made by a linker */
+    EXTI_SIGNATURE_ADHOC = 2,   /* ad hoc, made by codesign */
+    EXTI_SIGNATURE_IDENTITY = 3 /* made with a certificate; a copy loses it */
 };
 
 struct exti_image_info {
     size_t size;          /* set by the caller; members past it are not written */
     const char *format;   /* "ELF", ... */
     const char *machine;  /* "x86-64", ... */
-    const char *id;       /* SONAME or the like; PE: the export directory's name; NULL if none */
+    const char *id;       /* SONAME or the like; PE: export directory's name; NULL if none */
     const char *rpath;    /* NULL if none */
     const char *runpath;  /* NULL if none */
-    const char *build_id; /* lower-case hex; PE: the PDB's GUID and age; NULL if none */
+    const char *build_id; /* lower-case hex; PE: the GUID and age of the PDB; NULL if none */
     int bits;             /* 32 or 64 */
     int big_endian;
     uint32_t flags;    /* EXTI_IMAGE_* */
-    uint64_t tls_size; /* bytes of thread-local storage a thread needs for this file */
+    uint64_t tls_size; /* bytes of thread-local storage that each thread needs for this file */
     size_t needed_count, symbol_count;
-    /* Mach-O, and some PE; elsewhere 0. */
-    size_t slice_count;   /* of a universal file, see exti_image_slice */
-    uint64_t header_room; /* bytes free for load commands; PE: behind the section table */
+    /* Mach-O, some also PE; otherwise 0. */
+    size_t slice_count;   /* slices of a universal file; see exti_image_slice */
+    uint64_t header_room; /* free bytes behind the load commands; PE: behind the section table */
     enum exti_signature signature;
     uint32_t min_os, sdk; /* xxxx.yy.zz: 0x000b0000 is 11.0 */
-    /* PE; elsewhere 0. */
-    const char *unfit;     /* why no copy can be loaded beside the original; NULL: one can */
-    uint64_t overlay_size; /* bytes behind the sections that belong to none, a signature left out */
-    uint32_t load_flags;   /* DependentLoadFlags: the folders that its libraries may come from */
-    uint64_t tls_align;    /* ELF: what the thread-local storage is aligned to; else 0 */
+    /* PE; otherwise 0. */
+    const char *unfit;     /* why a copy cannot be loaded beside the original; NULL if it can */
+    uint64_t overlay_size; /* bytes behind the last section, without a signature */
+    uint32_t load_flags;   /* DependentLoadFlags: folders from which its libraries may be loaded */
+    uint64_t tls_align;    /* ELF: alignment of the thread-local storage; otherwise 0 */
 };
 
-#define EXTI_SYM_EXPORT 1u /* defined here and visible; otherwise an import */
+#define EXTI_SYM_EXPORT 1u /* defined here and visible; without it, an import */
 #define EXTI_SYM_WEAK 2u
 #define EXTI_SYM_UNIQUE 4u
 #define EXTI_SYM_TLS 8u
@@ -194,76 +200,79 @@ struct exti_image_info {
 
 #define EXTI_BIND_SELF 0    /* the file itself */
 #define EXTI_BIND_MAIN (-1) /* the main program */
-#define EXTI_BIND_FLAT (-2) /* whichever library has it first */
-#define EXTI_BIND_WEAK (-3) /* one definition for the process */
+#define EXTI_BIND_FLAT (-2) /* the first library that has it */
+#define EXTI_BIND_WEAK (-3) /* a single definition in the process */
 
 #define EXTI_NEED_WEAK 1u     /* may be missing; PE: a delay import, loaded on first use */
-#define EXTI_NEED_REEXPORT 2u /* what it exports, this file exports */
-#define EXTI_NEED_UPWARD 4u   /* a dependency in a circle */
+#define EXTI_NEED_REEXPORT 2u /* this file exports its symbols too */
+#define EXTI_NEED_UPWARD 4u   /* part of a dependency cycle */
 
 struct exti_symbol_info {
     size_t size;
-    const char *name;    /* PE: "#12" for what has an ordinal alone */
+    const char *name;    /* PE: "#12" if it has only an ordinal */
     const char *version; /* NULL if none */
     uint32_t flags;      /* EXTI_SYM_* */
-    /* Mach-O or PE import: the needed library it binds to, from 1; Mach-O: or EXTI_BIND_*. */
+    /* Mach-O or PE import: number of the needed library that it binds to, from 1; Mach-O: or
+     * EXTI_BIND_*. */
     int32_t library;
-    const char *forward; /* PE: what is exported is "LIBRARY.SYMBOL" or "LIBRARY.#12"; else NULL */
-    uint32_t ordinal; /* PE: the number that it is exported or imported by, if it has one; else 0 */
+    const char *forward; /* PE: a forwarded export, "LIBRARY.SYMBOL" or "LIBRARY.#12"; else NULL */
+    uint32_t ordinal;    /* PE: the number for export or import; 0 if it has none */
 };
 
+/* Describes the file; exti_image_free *out. */
 EXTI_API int exti_inspect(const char *path, struct exti_image **out, struct exti_error *err);
 EXTI_API int exti_image_info(const struct exti_image *im, struct exti_image_info *out);
 EXTI_API const char *exti_image_needed(const struct exti_image *im, size_t i); /* NULL past end */
 EXTI_API uint32_t exti_image_needed_flags(const struct exti_image *im, size_t i); /* EXTI_NEED_* */
 EXTI_API const char *exti_image_path(const struct exti_image *im, size_t i); /* Mach-O: LC_RPATHs */
-/* One architecture of a universal Mach-O file; owned by `im`, which itself describes the first that can
- * be rewritten.  NULL past the end. */
+/* Gives one architecture of a universal Mach-O file, owned by `im`; NULL past the end.  `im` itself
+ * describes the first architecture that can be rewritten. */
 EXTI_API const struct exti_image *exti_image_slice(const struct exti_image *im, size_t i);
 EXTI_API int exti_image_symbol(const struct exti_image *im, size_t i, struct exti_symbol_info *out);
-/* The first place in the file, from `from` on, that has `name` as text, in ASCII or UTF-16 and in any
- * case, and is not where the file tells its id, a library it needs or its search path: what it may look
- * up by that name as it runs.  EXTI_NO_OFFSET: there is none. */
+/* Searches the file, starting at offset `from`, for `name` as text: ASCII or UTF-16, in any case.
+ * Skips the file's id, needed libraries and search path.  A file with such text may look up
+ * something by that name at run time.  Returns the offset, or EXTI_NO_OFFSET if there is none. */
 EXTI_API uint64_t exti_image_mention(const struct exti_image *im, const char *name, uint64_t from);
 EXTI_API void exti_image_free(struct exti_image *im); /* NULL ok */
 
-/* ---- hazards of one file ------------------------------------------------------------------------ */
+/* ---- hazards of one file --------------------------------------------------------------------- */
 
-/* What a file has or calls that matters when a process has several copies of it.  Values are ABI:
- * append only. */
+/* Properties and calls of a file that matter if a process has several copies of it.  The values are
+ * ABI: append only. */
 enum exti_hazard {
-    EXTI_HAZARD_UNIQUE = 0,       /* C++ symbols of which a process has one */
+    EXTI_HAZARD_UNIQUE = 0,       /* has C++ symbols that are unique in a process */
     EXTI_HAZARD_NODELETE = 1,     /* is never unloaded */
-    EXTI_HAZARD_HOST_API = 2,     /* a program that exports Python's API */
-    EXTI_HAZARD_STATIC_TLS = 3,   /* thread-locals in a block that does not grow */
-    EXTI_HAZARD_THREAD_KEYS = 4,  /* thread-specific keys, of which a process has few */
+    EXTI_HAZARD_HOST_API = 2,     /* is a program that exports the Python API */
+    EXTI_HAZARD_STATIC_TLS = 3,   /* has thread-locals in a block that cannot grow */
+    EXTI_HAZARD_THREAD_KEYS = 4,  /* makes thread-specific keys; a process has few */
     EXTI_HAZARD_THREADS = 5,      /* starts threads */
-    EXTI_HAZARD_DESTRUCTORS = 6,  /* code that runs as the file is unloaded */
-    EXTI_HAZARD_EXIT = 7,         /* handlers that run at exit, unloaded or not */
-    EXTI_HAZARD_THREAD_EXIT = 8,  /* destructors of thread-locals, which run as a thread ends */
-    EXTI_HAZARD_SIGNALS = 9,      /* signal handlers and timers */
-    EXTI_HAZARD_FORK = 10,        /* fork, handlers for it */
-    EXTI_HAZARD_DIRECTORY = 11,   /* the current directory */
-    EXTI_HAZARD_UMASK = 12,       /* the mode of new files */
-    EXTI_HAZARD_ENVIRONMENT = 13, /* environment variables */
-    EXTI_HAZARD_LOCALE = 14,      /* the C locale */
+    EXTI_HAZARD_DESTRUCTORS = 6,  /* has code that runs when the file is unloaded */
+    EXTI_HAZARD_EXIT = 7,         /* registers handlers that run at exit, even if unloaded */
+    EXTI_HAZARD_THREAD_EXIT = 8,  /* has thread-locals with destructors, run at thread exit */
+    EXTI_HAZARD_SIGNALS = 9,      /* uses signal handlers or timers */
+    EXTI_HAZARD_FORK = 10,        /* forks, or registers fork handlers */
+    EXTI_HAZARD_DIRECTORY = 11,   /* changes the current directory */
+    EXTI_HAZARD_UMASK = 12,       /* changes the mode of new files */
+    EXTI_HAZARD_ENVIRONMENT = 13, /* changes environment variables */
+    EXTI_HAZARD_LOCALE = 14,      /* changes the C locale */
     EXTI_HAZARD_END = 15,         /* ends the process */
-    EXTI_HAZARD_OPENMP = 16,      /* OpenMP's threads */
-    EXTI_HAZARD_BLAS = 17         /* a BLAS library's threads */
+    EXTI_HAZARD_OPENMP = 16,      /* uses OpenMP and its threads */
+    EXTI_HAZARD_BLAS = 17         /* uses a BLAS library and its threads */
 };
 
 enum exti_outcome {
-    EXTI_OUTCOME_COPY = 0,   /* cured: a copy has it no more */
-    EXTI_OUTCOME_LOAD = 1,   /* cured as copies are loaded */
+    EXTI_OUTCOME_COPY = 0,   /* solved: copies do not have it */
+    EXTI_OUTCOME_LOAD = 1,   /* solved when copies are loaded */
     EXTI_OUTCOME_LIMIT = 2,  /* limits how many contexts a process can have */
-    EXTI_OUTCOME_SHARED = 3, /* what it does, it does to all contexts */
-    EXTI_OUTCOME_UNLOAD = 4  /* matters when a copy is to be unloaded */
+    EXTI_OUTCOME_SHARED = 3, /* affects all contexts */
+    EXTI_OUTCOME_UNLOAD = 4  /* matters when a copy is unloaded */
 };
 
-/* What glibc leaves of its static TLS block, at least, to libraries that are opened at run time.  All of
- * a process share it.  Each byte of glibc.rtld.optional_static_tls above 512 adds one. */
+/* Bytes of the static TLS block that glibc leaves, at least, to libraries opened at run time; the
+ * whole process shares them.  Each byte of the tunable glibc.rtld.optional_static_tls above 512
+ * adds one. */
 #define EXTI_STATIC_TLS_ROOM 1664
-/* "Not known": of struct exti_hazard_info.most. */
+/* The value of struct exti_hazard_info.most if the limit is not known. */
 #define EXTI_NO_LIMIT UINT64_MAX
 
 struct exti_hazard_info {
@@ -271,34 +280,34 @@ struct exti_hazard_info {
     enum exti_hazard kind;
     enum exti_outcome outcome;
     const char *name;   /* "static-tls", ...; a static string */
-    const char *advice; /* for people: what it means, and what to do; a static string */
-    uint64_t count;     /* of what shows it: symbols, bytes of static TLS that one copy takes */
-    uint64_t most;      /* LIMIT: how many copies a process can have when nothing else takes of the
-                         * same; EXTI_NO_LIMIT: cannot be told */
-    char evidence[192]; /* the symbols, libraries or flag that show it; cut at a whole name */
+    const char *advice; /* for people: what it means and what to do; a static string */
+    uint64_t count;     /* size of the evidence: symbols, or bytes of static TLS for one copy */
+    uint64_t most;      /* LIMIT: how many copies a process can have if nothing else uses the same
+                         * resource; EXTI_NO_LIMIT if that is not known */
+    char evidence[192]; /* the symbols, libraries or flag that reveal it; ends with a whole name */
 };
 
-/* The file's hazards, in the order of their kinds, as far as the file alone tells.  EXTI_E_ARG past the
- * last.  Any thread. */
+/* Gives the file's hazards, ordered by kind, as far as the file alone reveals them.  EXTI_E_ARG
+ * past the last.  Any thread. */
 EXTI_API int exti_image_hazard(const struct exti_image *im, size_t i, struct exti_hazard_info *out);
 
-/* ---- checking ------------------------------------------------------------------------------- */
+/* ---- checking -------------------------------------------------------------------------------- */
 
-/* Checks that `copy` is a sound file and differs from `original` only as a copy may: its id, needed
- * libraries, search path, flags and the names of renamed symbols.  Findings go to `report`; the
- * result is 0 when the check could be made, whatever it found, and *findings counts them. */
+/* Checks that `copy` is a sound file and differs from `original` only where a copy may: in its id,
+ * needed libraries, search path, flags and the names of renamed symbols.  Findings go to `report`,
+ * and *findings counts them.  Returns 0 if the check could be made, whatever it found. */
 EXTI_API int exti_verify(const char *copy, const char *original, exti_report_fn report, void *user,
                          size_t *findings, struct exti_error *err);
 
-/* ---- context directories ---------------------------------------------------------------------- */
+/* ---- context directories --------------------------------------------------------------------- */
 
-/* A context directory holds the copies of one context and manifest.json, which names the context,
- * its API library and, for each copy, its source and the edits made. */
+/* A context directory holds the copies of one context, and manifest.json.  The manifest names the
+ * context, its API library and, for each copy, its source and the edits made. */
 
 enum exti_copy_state {
     EXTI_COPY_FRESH = 0,   /* up to date */
-    EXTI_COPY_STALE = 1,   /* the source has changed since */
-    EXTI_COPY_MISSING = 2, /* the copy is gone or was changed behind our back */
+    EXTI_COPY_STALE = 1,   /* the source has changed since it was copied */
+    EXTI_COPY_MISSING = 2, /* the copy is gone, or something else changed it */
     EXTI_COPY_ORPHAN = 3   /* the source is gone */
 };
 
@@ -314,295 +323,316 @@ struct exti_copy_info {
     const char *edits; /* JSON object, as in the manifest */
 };
 
-struct exti_dir; /* a snapshot of one context directory; any thread once made */
+struct exti_dir; /* a snapshot of one context directory; any thread may use it */
 
-/* EXTI_E_ARG: the manifest.json is another program's.  EXTI_E_FORMAT: it is damaged, or no JSON, and
- * may be anyone's.  EXTI_E_UNSUPPORTED: it is a later version's, or of another system. */
+/* Reads a context directory; exti_dir_free *out.  EXTI_E_ARG: the manifest.json belongs to another
+ * program.  EXTI_E_FORMAT: it is damaged or not JSON, and may belong to anyone.
+ * EXTI_E_UNSUPPORTED: it was written by a later version or on another system. */
 EXTI_API int exti_dir_read(const char *dir, struct exti_dir **out, struct exti_error *err);
 EXTI_API const char *exti_dir_name(const struct exti_dir *d); /* the context's name */
 EXTI_API int exti_dir_renamed(const struct exti_dir *d);      /* API symbols have private names */
-EXTI_API size_t exti_dir_count(const struct exti_dir *d);     /* copies, the API library included */
+EXTI_API size_t
+exti_dir_count(const struct exti_dir *d); /* number of copies, with the API library */
 EXTI_API int exti_dir_copy(const struct exti_dir *d, size_t i, struct exti_copy_info *out);
 EXTI_API void exti_dir_free(struct exti_dir *d); /* NULL ok */
 
-/* Makes every copy of the directory again in memory and compares: finds what is stale, missing, torn
- * or was changed.  Then, that the copies are files of their own; of Mach-O files, that each library
- * needed is a copy of the context's, the system's, or shared; and, of PE files, that no import, delay
- * import or forwarder of theirs leads to the original of the API library or python3.dll, to another
- * context's copy, or to a symbol that is not there.  As exti_verify otherwise. */
+/* Makes every copy of the directory again in memory and compares: finds copies that are stale,
+ * missing, torn or changed.  Also checks that no two copies are the same file.  In Mach-O files
+ * each needed library must be a copy in the context, a system library or shared.  In PE files no
+ * import, delay import or forwarder may lead to the original of the API library or of python3.dll,
+ * to another context's copy, or to a missing symbol.  Findings and result are as in exti_verify. */
 EXTI_API int exti_dir_verify(const char *dir, exti_report_fn report, void *user, size_t *findings,
                              struct exti_error *err);
 
-/* Removes the copies, the manifest and, when nothing else is in it, the directory.  A directory
- * without a manifest is refused.  Files that the manifest does not name stay.  On Windows a copy that a
- * process has loaded stays too: EXTI_E_IO names it, os_error is EBUSY, and the next call goes on. */
+/* Removes the copies, the manifest and, if it is then empty, the directory.  Refuses a directory
+ * without a manifest.  Keeps files that the manifest does not name.  On Windows it must also keep a
+ * copy that a process has loaded: then it fails with EXTI_E_IO, which names the copy, and os_error
+ * EBUSY.  Another call continues. */
 EXTI_API int exti_dir_clean(const char *dir, struct exti_error *err);
 
-/* ---- quirks ------------------------------------------------------------------------------------ */
+/* ---- quirks ---------------------------------------------------------------------------------- */
 
-/* Rules for packages that need something of their own: libraries that are shared or not, symbols to rename
- * or redirect, environment to set, or that a file cannot be isolated and why.  Those of this library come
- * first, then those of the files, and later ones win.  extisolate-quirks(5) has the format. */
+/* Quirks are rules for packages with special needs: libraries to share or not to share, symbols to
+ * rename or redirect, environment variables to set, or files that cannot be isolated and why.  The
+ * library's own rules come first, then those from files; later rules win.  extisolate-quirks(5)
+ * describes the format. */
 
-struct exti_quirks; /* any thread once made */
+struct exti_quirks; /* a set of rules; any thread may use it */
 
 struct exti_quirk_info {
     size_t size;
     const char *id;
-    const char *file; /* that the rule is from; NULL: the library */
+    const char *file; /* the file with the rule; NULL: the library */
     size_t index;     /* in its file, from 0 */
-    const char
-        *disabled_by; /* the file that disables or replaces it: it applies to nothing; or NULL */
-    const char *rule; /* the whole of it, a JSON object */
+    /* The file that disables or replaces the rule, which then applies to nothing; or NULL. */
+    const char *disabled_by;
+    const char *rule; /* the whole rule, a JSON object */
 };
 
-/* EXTI_E_FORMAT names the rule and the member, or line and column, of what is not as the format has it. */
+/* Reads the library's rules and `files`; exti_quirks_free *out.  EXTI_E_FORMAT: the message names
+ * the faulty rule and member, or line and column. */
 EXTI_API int exti_quirks_open(const char *const *files, size_t count, struct exti_quirks **out,
                               struct exti_error *err);
 EXTI_API size_t exti_quirks_count(const struct exti_quirks *q);
 EXTI_API int exti_quirks_info(const struct exti_quirks *q, size_t i, struct exti_quirk_info *out);
-/* The first rule, from `from` on, that applies to the file `path`, which `im` describes; the count when
- * there is none. */
+/* Gives the index of the first rule, starting at `from`, that applies to the file `path` described
+ * by `im`; exti_quirks_count if there is none. */
 EXTI_API size_t exti_quirks_next(const struct exti_quirks *q, const char *path,
                                  const struct exti_image *im, size_t from);
-/* The i-th variable that the environment should have before the file is loaded, unless it has it with
- * another value.  1, or 0 past the end.  The library itself never changes the environment. */
+/* Gives variable `i` of those that should be set before the file is loaded, unless the environment
+ * already has them with another value.  Returns 1, or 0 past the end.  The library itself never
+ * changes the environment. */
 EXTI_API int exti_quirks_environment(const struct exti_quirks *q, const char *path,
                                      const struct exti_image *im, size_t i, const char **name,
                                      const char **value);
 EXTI_API void exti_quirks_free(struct exti_quirks *q); /* NULL ok */
 
-/* ---- contexts --------------------------------------------------------------------------------- */
+/* ---- contexts -------------------------------------------------------------------------------- */
 
-struct exti_ctx;    /* one context: any thread, calls on one context are safe at the same time */
+struct exti_ctx;    /* one context; any threads may call it at the same time */
 struct exti_module; /* one loaded copy; owned by its context */
 
 enum exti_log_level { EXTI_LOG_DEBUG = 0, EXTI_LOG_INFO = 1, EXTI_LOG_WARN = 2 };
 
-/* Hooks, all optional.  They run on the thread of the call that causes them and may call the library
- * again, but before_load of the API library must not ask for its module.  A negative return fails
- * the call with EXTI_E_HOOK. */
+/* Hooks, all optional.  Each runs on the thread of the call that causes it.  A hook may call the
+ * library unless it says otherwise, but before_load of the API library must not ask for that
+ * library's module.  A negative return makes the call fail with EXTI_E_HOOK. */
 struct exti_hooks {
     size_t size;
-    /* The copy's file name for `original`: fills `out` (`cap` bytes) with a plain file name, or
-     * leaves it as it is, which is the proposed one.  Must give the same answer every time, and not
-     * call the library: the directory is locked. */
+    /* Names the copy of `original`: `out` (`cap` bytes) holds the proposed name, and the hook keeps
+     * it or writes another plain file name.  It must give the same answer every time.  It must not
+     * call the library, because the directory is locked. */
     int (*copy_name)(void *user, const char *original, char *out, size_t cap);
-    /* The copy is complete and about to be opened. */
+    /* The copy is complete and will be opened next. */
     int (*before_load)(void *user, struct exti_ctx *ctx, const char *original, const char *copy);
-    /* The copy is open, bound and proven; its initialisers have run.  On failure it is closed. */
+    /* The copy is open, bound and proven, and its initialisers have run.  If the hook fails, the
+     * copy is closed. */
     int (*after_load)(void *user, struct exti_ctx *ctx, struct exti_module *m);
-    /* The last reference is about to go; the module is still whole. */
+    /* The last reference will be given up next; the module is still complete. */
     void (*before_close)(void *user, struct exti_ctx *ctx, struct exti_module *m);
     void (*log)(void *user, enum exti_log_level level, const char *message);
 };
 
-/* Within every copy of the context, references to `symbol` (an undefined one: "sigaction") are
- * bound to `to` instead, after the copy's initialisers have run. */
+/* In every copy of the context, binds references to the undefined symbol `symbol`, such as
+ * "sigaction", to `to` instead, once the copy's initialisers have run. */
 struct exti_redirect {
     const char *symbol;
     void *to;
 };
 
-/* Give the API symbols private names even if no global one is in the way; done unasked when the host
- * exports any of them. */
+/* Gives the API symbols private names even if the host exports none of them.  If it does, they get
+ * private names in any case. */
 #define EXTI_CTX_RENAME 1u
-/* fsync each copy and the manifest before they count. */
+/* Fsyncs each copy and the manifest before they count as made. */
 #define EXTI_CTX_SYNC 2u
-/* exti_ctx_close leaves the modules mapped: for a process that is about to end anyway, or a runtime whose
- * threads outlive the context in ways that exti_ctx_close cannot see. */
+/* exti_ctx_close leaves the modules mapped.  For a process that is about to end, or a runtime whose
+ * threads outlive the context without exti_ctx_close being able to see them. */
 #define EXTI_CTX_KEEP 4u
-/* The context is opened for exti_copy alone, for other programs to load: what this one exports does
- * not matter, and exti_load is EXTI_E_ARG. */
+/* The context is opened only for exti_copy; other programs load the copies.  So the symbols that
+ * this program exports do not matter, and exti_load fails with EXTI_E_ARG. */
 #define EXTI_CTX_COPY_ONLY 8u
-/* exti_ctx_close removes the directory that exti_ctx_open made if nothing but the API library has come
- * to be copied into it, by whomever. */
+/* exti_ctx_close removes the directory if exti_ctx_open made it and nobody has copied anything
+ * except the API library into it. */
 #define EXTI_CTX_DROP_UNUSED 16u
 
-/* Which of the libraries that a context's modules need it gets copies of, like those of the modules
- * themselves.  Files that exti_copy or exti_load names are copied in any case. */
+/* Which of the libraries needed by a context's modules are copied into it, like the modules
+ * themselves.  Files passed to exti_copy or exti_load are copied in any case. */
 enum exti_closure {
-    EXTI_CLOSURE_DEFAULT = 0, /* what the directory's copies were made with; for a new one all */
-    EXTI_CLOSURE_ALL = 1,     /* all but a base set, whose sharing is right or cannot be helped */
-    EXTI_CLOSURE_API = 2,     /* those by which the API library is reached */
-    EXTI_CLOSURE_NONE = 3     /* none: all are shared with the rest of the process */
+    EXTI_CLOSURE_DEFAULT = 0, /* as in the directory's manifest; ALL in a new directory */
+    EXTI_CLOSURE_ALL = 1,     /* all except a base set that must or should be shared */
+    EXTI_CLOSURE_API = 2,     /* those that lead to the API library */
+    EXTI_CLOSURE_NONE = 3     /* none: the whole process shares them all */
 };
 
-/* An exception to that, for the libraries that match `glob`: * is any text, ? any character, [a-z] and
- * [!a-z] one of a set.  A glob with a slash is of the file's path, any other one of its SONAME or file
- * name.  One that is not UTF-8 is EXTI_E_ARG.
- * The C library and its kin are shared whatever a rule says. */
+/* An exception to enum exti_closure, for the libraries that match `glob`: * matches any text, ? any
+ * character, [a-z] and [!a-z] one character in or outside a set.  A glob with a slash is compared
+ * with the path of the file, any other glob with its SONAME or file name.  It must be UTF-8, or the
+ * call fails with EXTI_E_ARG.  The C library and its companions are shared whatever the rules
+ * say. */
 struct exti_rule {
     const char *glob;
-    int share; /* else the context gets a copy */
+    int share; /* 0: the context gets a copy */
 };
 
 struct exti_ctx_opts {
     size_t size;
-    const char *dir;                       /* created when new; NULL: a private directory, gone
-                                            * at exti_ctx_close */
-    const char *name;                      /* [A-Za-z0-9_-]{1,32}; NULL: made up.  Must be that of
-                                            * the directory when it exists already.  No two contexts
-                                            * loaded in one process may share a name. */
-    const char *api_library;               /* the library whose copy all others are pointed at;
-                                            * NULL: the one the directory has */
-    const struct exti_hooks *hooks;        /* copied; what it points at outlives the context */
-    void *user;                            /* handed to the hooks */
+    /* Created if it does not exist.  NULL: a private directory that exti_ctx_close removes. */
+    const char *dir;
+    /* [A-Za-z0-9_-]{1,32}; NULL: generated.  If the directory exists, the name must be the one that
+     * it has.  Contexts loaded in the same process must have different names. */
+    const char *name;
+    /* The library to whose copy all other copies are linked.  NULL: the one in the directory. */
+    const char *api_library;
+    const struct exti_hooks *hooks;        /* copied; what it points to must outlive the context */
+    void *user;                            /* passed to the hooks */
     const struct exti_redirect *redirects; /* copied */
     size_t redirect_count;
     uint32_t flags; /* EXTI_CTX_* */
-    /* ELF on systems that do not load it: DEFAULT or NONE. */
+    /* For ELF files on systems that do not load ELF: only DEFAULT or NONE. */
     enum exti_closure closure;
-    const struct exti_rule
-        *rules; /* copied; of those that match a library the last counts.  NULL: those
-                                    * that the directory has; else the same as those, if it has any */
+    /* Copied; the last rule that matches a library counts.  NULL: the rules in the directory.  If
+     * the directory has rules, they must be the same. */
+    const struct exti_rule *rules;
     size_t rule_count;
     const char *const *quirk_files; /* read by exti_ctx_open; see exti_quirks_open */
     size_t quirk_file_count;
 };
 
-/* After a fork the child has the forking thread alone.  It may go on in the contexts that no other thread
- * was in a call of at that moment, loading into them included; not in others, whose locks and runtimes are as
- * their threads left them. */
+/* After a fork, only the forking thread exists in the child.  The child may use, and load into, the
+ * contexts in which no other thread was inside a call at that moment.  It must not use the others:
+ * their locks and runtimes are in the state in which those threads left them. */
 
 /* Opens a context: makes or reuses its directory and the copy of its API library.  Loads nothing
- * yet.  Several threads and processes may have one directory open; in one process only one of them
- * can load from it (EXTI_E_BUSY). */
+ * yet.  exti_ctx_close *out.  Several threads and processes may have the same directory open, but
+ * within one process only one context can load from it; in the others exti_load and
+ * exti_api fail with EXTI_E_BUSY. */
 EXTI_API int exti_ctx_open(struct exti_ctx **out, const struct exti_ctx_opts *opts,
                            struct exti_error *err);
 
-/* The context's absolute directory and name. */
+/* Give the absolute path of the context's directory, and the context's name. */
 EXTI_API const char *exti_ctx_dir(const struct exti_ctx *ctx);
 EXTI_API const char *exti_ctx_name(const struct exti_ctx *ctx);
 
-/* Makes sure that an up-to-date copy of `original` is in the directory: reuses it, replaces a stale
- * one or makes a new one.  *path, if asked for, is the copy's absolute path and lives as long as
- * the context.  A copy handed in is traced to its source.  For a PE file that imports from python3.dll
- * what the API library does not export by name, python3.dll is copied as well: the one copied before, or
- * the one beside the API library; EXTI_E_UNSUPPORTED without either, and for what quirks refuse.  EXTI_E_CHECK with os_error ENOENT:
- * the directory has been cleaned, or given another API library, since it was opened. */
+/* Makes sure that the directory has an up-to-date copy of `original`: reuses it, replaces a stale
+ * one or makes a new one.  *path (`path` may be NULL) is the copy's absolute path and lives as long
+ * as the context.  If `original` is itself a copy, its source is copied.
+ *
+ * A PE file may import symbols from python3.dll that the API library does not export by name.  Then
+ * python3.dll is copied as well: the one that was copied before, or else the one beside the API
+ * library.  EXTI_E_UNSUPPORTED if there is neither, or if a quirk refuses the file.
+ *
+ * EXTI_E_CHECK with os_error ENOENT: since it was opened, the directory was cleaned or got another
+ * API library. */
 EXTI_API int exti_copy(struct exti_ctx *ctx, const char *original, const char **path,
                        struct exti_error *err);
 
-/* What has become of one file of exti_copy_many. */
+/* The result for one file of exti_copy_many. */
 struct exti_copied {
     size_t size;
-    size_t index;                   /* of the file in `originals` */
-    const char *copy;               /* absolute path; lives as long as the context.  NULL: none */
-    int made;                       /* since the context was opened; else it was up to date */
-    const struct exti_error *error; /* why it failed, or NULL; valid during the call only */
-    const char *shared;             /* why it is to have no copy, or NULL; likewise */
+    size_t index;     /* in `originals` */
+    const char *copy; /* absolute path, which lives as long as the context; NULL: none */
+    int made;         /* non-zero: made since the context was opened; 0: it was up to date */
+    const struct exti_error *error; /* why it failed, or NULL; valid only during the call */
+    const char *shared;             /* why it has no copy, or NULL; valid only during the call */
 };
 typedef int (*exti_copied_fn)(void *user, const struct exti_copied *file);
 
 struct exti_copy_opts {
     size_t size;
-    /* How many of the originals, the last ones, are libraries that copies may open as they run: copied,
-     * as if something needed them, are those that the context isolates.  What needs some of them has a
-     * say in where they find others, and so comes before. */
+    /* How many of the originals, at the end of the list, are libraries that copies may open at run
+     * time.  They are treated as needed libraries: copied only if the context isolates them.  Put
+     * files that need them first, because those files determine where the libraries find others. */
     size_t libraries;
-    size_t threads; /* 0: as many as there are processors */
-    /* Told of each file, in their order, on the calling thread, when it and all that it drags in are
-     * done; may be NULL.  Must not call the library: the directory is locked.  A non-zero return stops:
-     * of the files that are left those that are done already stay, and the call ends as if they all
-     * were. */
+    size_t threads; /* 0: one per processor */
+    /* Called on the calling thread for each file, in order, once it and its dependencies are done;
+     * may be NULL.  It must not call the library, because the directory is locked.  A non-zero
+     * return stops the call, which then ends as if all files were done; copies already made
+     * stay. */
     exti_copied_fn copied;
     void *user;
 };
 
-/* exti_copy of each of `originals`, by several threads; what comes of it does not depend on how many.  A
- * file that fails does not stop the others, but what else it drags in may have been copied.  The result, and
- * `err`, are those of the first that failed.  Saves the manifest now and then, and at the end: when the
- * process is killed, what is not saved is done again by the next to copy.  `opts` may be NULL. */
+/* Copies each of `originals` like exti_copy, with several threads; their number does not change the
+ * result.  A file that fails does not stop the others, though some of its dependencies may have
+ * been copied.  The return value and `err` are those of the first file that failed.  The manifest
+ * is saved from time to time and at the end: if the process is killed, the next call that copies
+ * repeats the work not saved.  `opts` may be NULL. */
 EXTI_API int exti_copy_many(struct exti_ctx *ctx, const char *const *originals, size_t count,
                             const struct exti_copy_opts *opts, struct exti_error *err);
 
-/* What has become of a library that copies of the context need. */
+/* The state of a library that copies of the context need. */
 enum exti_library_state {
-    EXTI_LIBRARY_MISSING = 0, /* the system's loader would not find it either */
+    EXTI_LIBRARY_MISSING = 0, /* not found; the system's loader would not find it either */
     EXTI_LIBRARY_SHARED = 1,
     EXTI_LIBRARY_ISOLATED = 2 /* the context has a copy */
 };
 struct exti_library_info {
     size_t size;
-    const char *name; /* as the first that needs it does */
+    const char *name; /* as written in the first file that needs it */
     const char *file; /* without symbolic links; NULL: missing */
     enum exti_library_state state;
-    const char *why;  /* "the C library", for people */
+    const char *why;  /* the reason for its state, for people: "the C library" */
     const char *user; /* the first original that needs it */
-    size_t users;     /* how many do */
+    size_t users;     /* how many originals need it */
 };
 
-/* Calls `each` for every library that the context's copies, whoever made them, need directly, but for the
- * API library, in the order of their files, missing ones last, until it returns non-zero.  The strings are
- * valid during the call only, and it must not call the library.  With EXTI_CLOSURE_NONE nothing is
- * known. */
+/* Calls `each` for every library that the context's copies need directly, whoever made them, except
+ * the API library.  The order is that of their files, with missing ones last.  Stops if `each`
+ * returns non-zero.  The strings are valid only during the call of `each`, which must not call the
+ * library.  With EXTI_CLOSURE_NONE no libraries are known. */
 EXTI_API int exti_ctx_libraries(struct exti_ctx *ctx,
                                 int (*each)(void *user, const struct exti_library_info *library),
                                 void *user, struct exti_error *err);
-/* The same, but `why` is NULL: from the manifest alone, with no look at the files. */
+/* Like exti_ctx_libraries, but reads only the manifest, not the files, and leaves `why` NULL. */
 EXTI_API int exti_ctx_library_states(struct exti_ctx *ctx,
                                      int (*each)(void *user,
                                                  const struct exti_library_info *library),
                                      void *user, struct exti_error *err);
 
-/* Copies `original` if need be, opens the copy with local visibility, re-points its references to
- * the loader (dlopen, dlsym, dlclose, dlerror, dladdr, dlinfo) to the context's and proves its
- * references.  dladdr says of the context's copies that they are their originals.  References that a
- * library of the program's has captured, of which the context has a copy, are re-pointed to that.  The
- * API library is opened first, by the first call.  A file that is loaded already gives the same
- * module, which then takes as many exti_close. */
+/* Copies `original` if necessary, opens the copy with local visibility and proves its references.
+ * The copy's references to the loader (dlopen, dlsym, dlclose, dlerror, dladdr, dlinfo) are patched
+ * to the context's own functions; this dladdr gives a copy's original as its file.  If a library of
+ * the program has captured a reference, and the context has a copy of that library, the reference
+ * is patched to the copy.  The first call opens the API library first.  If the file is already
+ * loaded, the same module is returned; call exti_close once per exti_load. */
 EXTI_API int exti_load(struct exti_ctx *ctx, const char *original, struct exti_module **out,
                        struct exti_error *err);
 
-/* The API library's module, opened if need be.  Not to be closed. */
+/* Gives the API library's module and opens it if necessary.  Do not close it. */
 EXTI_API int exti_api(struct exti_ctx *ctx, struct exti_module **out, struct exti_error *err);
 
-/* Looks up `name`, as the original spells it, in the module and the libraries it needs; on Windows in
- * the module alone. */
+/* Looks up `name`, as spelled in the original, in the module and the libraries that it needs; on
+ * Windows only in the module. */
 EXTI_API int exti_symbol(struct exti_module *m, const char *name, void **out,
                          struct exti_error *err);
 
+/* Give the paths of the original and of the copy. */
 EXTI_API const char *exti_module_original(const struct exti_module *m);
 EXTI_API const char *exti_module_copy(const struct exti_module *m);
 
-/* Gives back one exti_load.  The system may keep the module mapped. */
+/* Ends one exti_load.  The system may keep the module mapped. */
 EXTI_API int exti_close(struct exti_module *m, struct exti_error *err);
 
-/* Closes the modules that are still open, newest first, then the API library; a private directory
- * is removed.  `ctx` is gone whatever the result, which tells of the first failure. */
+/* Closes the modules that are still open, newest first, then the API library, and removes a private
+ * directory.  `ctx` is freed in any case; the result is that of the first failure. */
 EXTI_API int exti_ctx_close(struct exti_ctx *ctx, struct exti_error *err); /* NULL ok */
 
-/* The same, and tells what stays mapped.  *left counts the files of the context that do: while it is not
- * 0, memory that their code may use must not be freed.
+/* Closes the context like exti_ctx_close, and reports what stays mapped.  *left counts the files of
+ * the context that stay: as long as it is not 0, memory that their code may use must not be freed.
  *
- * As long as a thread lives that a copy has started, or one of the program's that is in the context (had
- * a value under a thread-specific key of the context when the context deleted that), nothing is unloaded and
- * `report` gets a finding for each such thread: its file is the module that started it.  Otherwise keys that
- * the context has left over are deleted, so that no thread runs their destructors later, and `report`
- * gets a finding for each file that the system's loader has not unloaded: what holds it.  So finalise
- * the runtime first, and close on a thread that has not run in the context, or has no thread-local objects
- * of it.  Threads and keys that initialisers make while a copy is being opened are not seen.  ELF systems;
- * elsewhere nothing is known of threads or of what stays.  With EXTI_CTX_KEEP there are no findings.
- * `report` may be NULL; its findings also go to the log hook. */
+ * Nothing is unloaded while a thread lives that a copy started, or a thread of the program that is
+ * in the context: one that had a value under a thread-specific key of the context when the context
+ * deleted that key.  `report` gets a finding for each such thread, with the module that started it
+ * as its file.
+ *
+ * If there is no such thread, the keys that the context has left are deleted, so that no thread
+ * runs their destructors later.  Then `report` gets a finding for each file that the system's
+ * loader did not unload, which says what holds it.
+ *
+ * So finalise the runtime first, and call this on a thread that has never run in the context or has
+ * no thread-local objects of it.  Threads and keys that initialisers make while a copy is being
+ * opened are not seen.  All of this holds on ELF systems; on others nothing is known of threads or
+ * of files that stay.  With EXTI_CTX_KEEP there are no findings.  `report` may be NULL; findings
+ * also go to the log hook. */
 EXTI_API int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *user,
                                    size_t *left, struct exti_error *err);
 
-/* ---- proof of isolation ------------------------------------------------------------------------ */
+/* ---- proof of isolation ---------------------------------------------------------------------- */
 
 struct exti_proof {
     size_t size;
-    size_t modules;    /* copies looked at */
+    size_t modules;    /* copies examined */
     size_t references; /* symbol references followed */
-    size_t leaks;      /* of these, the ones that left the context */
+    size_t leaks;      /* references that leave the context */
 };
 
-/* Walks the relocations of every loaded copy of the context, and of the shared libraries they drag
- * in that use the API, and reports each reference that leaves the context: to a symbol of the API library
- * or a process-wide unique one that is bound outside it; and, of a copy, to any symbol, if it is bound
- * into another context's copy or into the original of a file of which the context has a copy.  The
- * finding's message names the symbol and who captured it, its file the module.  No other thread may load
- * into or close this context meanwhile. */
+/* Walks the relocations of every loaded copy of the context, and of the shared libraries among
+ * their dependencies that use the API.  Reports each reference that leaves the context: one to a
+ * symbol of the API library, or to a symbol unique in the process, that is bound outside the
+ * context; and, in a copy, one to any symbol that is bound into another context's copy, or into an
+ * original that the context has a copy of.  The finding's message names the symbol and the file
+ * that captured it; the finding's file is the module.  During the call no other thread may load
+ * into this context or close it. */
 EXTI_API int exti_ctx_prove(struct exti_ctx *ctx, exti_report_fn report, void *user,
                             struct exti_proof *out, struct exti_error *err);
 

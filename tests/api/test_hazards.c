@@ -27,7 +27,7 @@ static const struct call calls[] = {
     {"end", "_Exit, _exit, exit, quick_exit", EXTI_OUTCOME_SHARED},
 };
 
-/* ---- building and asking ------------------------------------------------------------------------ */
+/* ---- building and asking --------------------------------------------------------------------- */
 
 /* A library of that source, or the test fails. */
 static char *build(struct test *t, const char *name, const char *source, const char *flag,
@@ -80,7 +80,7 @@ static struct exti_hazard_info hazard_of(struct test *t, const char *path, const
     return h;
 }
 
-/* ---- calls -------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 /* Refers to each function by address, so that nothing else is imported. */
 static char *caller(struct test *t, const struct call *c)
@@ -184,7 +184,7 @@ static void destructors_are_counted(void **state)
     assert_contains(imports(t, at), "__cxa_atexit");
 }
 
-/* ---- flags -------------------------------------------------------------------------------------- */
+/* ---- flags ----------------------------------------------------------------------------------- */
 
 static char *copy_of(struct test *t, const char *path)
 {
@@ -264,7 +264,7 @@ static void other_tls_takes_nothing(void **state)
     assert_string_equal(kinds_of(t, dynamic), "");
 }
 
-/* ---- libraries ---------------------------------------------------------------------------------- */
+/* ---- libraries ------------------------------------------------------------------------------- */
 
 static void thread_pools_are_found(void **state)
 {
@@ -307,7 +307,7 @@ static void a_host_that_exports_the_api_is_found(void **state)
     assert_string_equal(kinds_of(t, build(t, "lib.so", "int Py_One;\n", "-nostdlib", "-g")), "");
 }
 
-/* ---- the call itself ---------------------------------------------------------------------------- */
+/* ---- the call itself ------------------------------------------------------------------------- */
 
 static void a_long_name_is_cut(void **state)
 {

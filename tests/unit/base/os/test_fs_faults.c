@@ -452,7 +452,7 @@ static void unknown_boot_is_empty(void **state)
     assert_string_equal(id, "");
 }
 
-/* ---- no memory --------------------------------------------------------------------------------- */
+/* ---- no memory ------------------------------------------------------------------------------- */
 
 static int do_replace(struct test *t)
 {

@@ -147,7 +147,7 @@ static void failure_leaves_the_folder_as_it_was(void **state)
     }
 }
 
-/* ---- file systems with no room, or that may not be written -------------------------------------- */
+/* ---- file systems with no room, or that may not be written ----------------------------------- */
 
 /* What a child found out; a cmocka assertion cannot cross processes. */
 struct finding {
@@ -321,7 +321,7 @@ static void folder_is_found_in_every_kind_of_path(void **state)
     munmap(f, sizeof *f);
 }
 
-/* ---- many at once, and sudden ends -------------------------------------------------------------- */
+/* ---- many at once, and sudden ends ----------------------------------------------------------- */
 
 enum { BIG = 1 << 20 };
 
