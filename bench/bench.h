@@ -8,15 +8,15 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof *(a))
 
-/* What is measured, from the environment that bench/run.sh sets up. */
+/* The files to measure, from environment variables set by bench/run.sh. */
 struct bench {
     const char *program;                 /* the extisolate program */
     const char *extension;               /* numpy's _multiarray_umath */
-    const char *api;                     /* the libpython it is for */
-    const char *python;                  /* the interpreter both belong to */
+    const char *api;                     /* the libpython that it belongs to */
+    const char *python;                  /* the interpreter that both belong to */
     const char *dir;                     /* for scratch files */
-    const char *memory;                  /* the same on a memory file system, or dir */
-    const char *delvewheel, *pe_library; /* a Python that has it, and python311.dll; or NULL */
+    const char *memory;                  /* likewise, on a memory file system if there is one */
+    const char *delvewheel, *pe_library; /* a Python with delvewheel, and python311.dll; or NULL */
     bool quick;                          /* fewer repetitions */
 };
 
@@ -36,17 +36,17 @@ struct samples {
 void add_sample(struct samples *s, double v);
 double median(struct samples *s); /* sorts */
 
-/* One line of the table.  A limit of 0 claims nothing. */
+/* Adds a line to the table.  A limit of 0 claims nothing. */
 void add_row(const char *section, const char *what, double value, const char *unit);
 void add_claim(const char *section, const char *what, double value, const char *unit, bool at_most,
                double limit);
 void add_skip(const char *section, const char *reason);
 
 double now(void);                                       /* seconds */
-char *path_in(const struct bench *b, const char *name); /* to be freed */
+char *path_in(const struct bench *b, const char *name); /* the caller frees it */
 void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* For argument vectors, whose strings exec does not change but takes as if it might. */
+/* Casts a string for an argument vector: exec does not change its strings, but takes no const. */
 static inline char *arg(const char *s)
 {
     return (char *)(uintptr_t)s;

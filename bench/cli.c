@@ -1,4 +1,4 @@
-/* The whole program against patchelf, as it would be used from a shell. */
+/* The whole program compared with patchelf, both as run from a shell. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static void copy_file(const char *from, const char *to)
     run(argv);
 }
 
-/* patchelf 0.14 writes the wrong SONAME when both edits are asked for in one call. */
+/* Two calls, because patchelf 0.14 writes the wrong SONAME if one call makes both edits. */
 static void by_patchelf(const struct bench *b, const char *file)
 {
     char *soname[] = {arg("patchelf"), arg("--set-soname"), arg("other.so"), arg(file), NULL};
@@ -44,14 +44,14 @@ static void by_patchelf(const struct bench *b, const char *file)
 
 static void by_extisolate(const struct bench *b, const char *dir, const char *clear)
 {
-    /* patchelf edits these files alone, without the libraries that they need. */
+    /* --closure=none, because patchelf edits only these files and not the libraries they need. */
     char *fresh[] = {arg(b->program),    arg("copy"), arg("--closure=none"),
                      arg("--libpython"), arg(b->api), arg(b->extension),
                      arg(dir),           NULL};
     char *more[] = {arg(b->program), arg("copy"), arg(b->extension), arg(dir), NULL};
 
     measure(FRESH, fresh);
-    /* As for the second and every later extension of a context. */
+    /* Now the context has its libpython, as for every extension after the first. */
     if (system(clear) != 0)
         die("cannot clear %s", dir);
     measure(MORE, more);

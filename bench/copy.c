@@ -1,4 +1,4 @@
-/* One copy in process against a plain copy of the same file, and where the time goes. */
+/* One copy made in process, compared with a plain copy of the same file, and the time per stage. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -149,7 +149,7 @@ static void staged(const char *from, const char *to, const struct exti_rewrite_o
     lap(&stages[UNMAP], &t);
 }
 
-/* The extension itself, or a copy of it where it lies on another file system than the results. */
+/* Gives the extension, or a copy of it if it lies on another file system than the results. */
 static char *source_beside(const struct bench *b)
 {
     struct stat from, to;
@@ -164,7 +164,7 @@ static char *source_beside(const struct bench *b)
     return copy;
 }
 
-/* On the clock, and of this thread's processor time: on a busy machine only the second can be
+/* Measures wall time and this thread's processor time; on a busy machine only the latter can be
  * repeated.  Neither copy waits for the disk. */
 struct timing {
     struct samples wall, cpu;

@@ -1,5 +1,5 @@
-/* One copy of a large Mach-O dylib against a plain copy of it and a SHA-256 pass over it, which its new
- * signature needs. */
+/* One copy of a large Mach-O dylib, compared with a plain copy and a SHA-256 pass over it, which
+ * the new signature needs. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* The memory of a copy does not grow with the file, but for the mappings of it. */
+/* The memory for making a copy does not grow with the file, apart from the mappings of the file. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdint.h>
@@ -31,7 +31,7 @@ static long status_kb(const char *field)
     return kb;
 }
 
-/* A shared object whose size lies in one block of data. */
+/* Makes a shared object that consists mostly of one block of data. */
 static void make_object(const char *path, unsigned megabytes)
 {
     char *command;
@@ -47,10 +47,10 @@ static void make_object(const char *path, unsigned megabytes)
     free(command);
 }
 
-/* What one exti_rewrite took, in a process of its own. */
+/* The memory used by one exti_rewrite, measured in its own process. */
 struct usage {
-    long beyond_kb; /* address space at the peak, but for two mappings of the file */
-    long rss_kb;    /* ru_maxrss, the mappings' pages included */
+    long beyond_kb; /* peak address space, without two mappings of the file */
+    long rss_kb;    /* ru_maxrss, with the pages of the mappings */
     double seconds;
 };
 

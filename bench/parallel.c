@@ -1,4 +1,4 @@
-/* A CPU-bound script in two contexts at once against one after the other. */
+/* A CPU-bound script in two contexts at once, compared with one after the other. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #define SECTION "a CPU-bound script with numpy in two contexts, whole processes"
 
-/* Half of it plain Python, half numpy on small arrays: neither gives up the GIL for long. */
+/* Half plain Python, half numpy on small arrays: neither releases the GIL for long. */
 static const char script[] = "import sys, numpy\n"
                              "def work(n):\n"
                              "    total, a = 0, numpy.arange(64.0)\n"
@@ -30,7 +30,7 @@ static double run_contexts(const struct bench *b, const char *path, const char *
     return run(argv).wall;
 }
 
-/* The interpreter itself in two processes: what this machine has to give. */
+/* Runs the interpreter in two processes, as the most that this machine can do. */
 static double run_processes(const struct bench *b, const char *path, const char *size,
                             const char *separator)
 {
@@ -56,7 +56,7 @@ void bench_parallel(const struct bench *b)
 
     if (!f || fputs(script, f) < 0 || fclose(f) != 0)
         die("cannot write %s", path);
-    /* Threads of the linear algebra library would blur what is measured. */
+    /* Threads of the linear algebra library would distort the measurement. */
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     for (int i = 0; i < (b->quick ? 1 : 3); i++) {
         add_sample(&both, run_contexts(b, path, "2", "1", size));

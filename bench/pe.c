@@ -1,5 +1,5 @@
-/* One copy of a large DLL against a plain copy of it; and delvewheel, which renames imports too, on the
- * same files with the same new names. */
+/* One copy of a large DLL, compared with a plain copy; and with delvewheel, which also renames
+ * imports, on the same files with the same new names. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -95,7 +95,7 @@ static char *cut(char *s, const char *at)
     return end;
 }
 
-/* Lines of source, copy, nothing, and FROM=TO with | between. */
+/* Reads lines of four columns: source, copy, an empty one, and FROM=TO pairs separated by |. */
 static void read_jobs(const char *path)
 {
     FILE *f = fopen(path, "r");
@@ -122,7 +122,7 @@ static void read_jobs(const char *path)
     fclose(f);
 }
 
-/* It says how long each file took, without the copy that it edits. */
+/* Runs delvewheel, which prints the time for each file, without the time for copying it first. */
 static void by_delvewheel(const char *command)
 {
     FILE *f = popen(command, "r");
@@ -154,7 +154,7 @@ static void in_process(const struct bench *b, const char *list)
         for (size_t i = 0; i < job_count; i++) {
             double start;
 
-            unlink(jobs[i].copy); /* delvewheel's */
+            unlink(jobs[i].copy); /* by delvewheel */
             start = now();
             rewrite(jobs[i].source, jobs[i].copy, NULL, jobs[i].needed, jobs[i].count);
             add_sample(&jobs[i].own, now() - start);
@@ -215,7 +215,7 @@ static void programs(const struct bench *b)
     for (size_t i = 0; i + 1 < job_count; i += step) {
         struct cost other = by_program(b, &jobs[i]), own;
 
-        /* The library is there already, as for the second and every later extension of a context. */
+        /* The context has its libpython already, as for every extension after the first. */
         by_extisolate(b, dir, &jobs[job_count - 1]);
         own = by_extisolate(b, dir, &jobs[i]);
         remove_tree(dir);

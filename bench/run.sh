@@ -1,11 +1,11 @@
 #!/bin/bash
-# Measures what extisolate claims about speed and memory.  `make bench` builds and runs this.
+# Measures the claims about the speed and memory of extisolate.  `make bench` builds and runs this.
 #
 #   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory|macho|pe|tree]
 #
-# BUILD or EXTI_BUILD names the folder of the build, build/ if not set.  TMPDIR, if set, is where the
-# files are written; without it they go beside the build, which is on a disk more often than /tmp.
-# Exit status: 0 measured, whatever came out; 1 something could not be run.
+# BUILD or EXTI_BUILD names the build folder, by default build/.  Files are written to TMPDIR, or if
+# that is not set to the build folder, which is more often on a disk than /tmp.  Exit status: 0 if
+# everything was measured, whatever the results; 1 if something could not be run.
 set -eu
 cd "$(dirname "$0")/.."
 build=${BUILD:-${EXTI_BUILD:-build}}
@@ -18,7 +18,7 @@ done
 die() { echo "bench: $*" >&2; exit 1; }
 [ -x "$build/extisolate" ] && [ -f "$build/libextisolate.a" ] || die "$build is not built: run make"
 
-# numpy's core extension and the libpython it is for, by the system's interpreter.
+# The system interpreter's numpy core extension, and its libpython.
 BENCH_PYTHON=${BENCH_PYTHON:-/usr/bin/python3}
 facts=$("$BENCH_PYTHON" -c '
 import os, sysconfig
@@ -37,19 +37,19 @@ print(next((p for d in dirs for n in names for p in [os.path.join(d, n)]
 [ -n "$BENCH_API" ] || die "$BENCH_PYTHON has no shared libpython (apt-get install libpython3-dev)"
 
 BENCH_DIR=$(mktemp -d "${TMPDIR:-$build}/bench-XXXXXX")
-# ext4 then puts folders in it where other folders are not, and so where little has been deleted lately: see below.
+# Makes ext4 spread the folders over the disk, to places where little was deleted lately: see below.
 chattr +T "$BENCH_DIR" 2>/dev/null || true
 BENCH_MEMORY=
 trap 'rm -rf "$BENCH_DIR" "$BENCH_MEMORY"' EXIT
-# For what makes many files: for minutes after many have been deleted, by whomever, ext4 takes longer to find
-# an inode that has not been freed just now than to write the file.
+# For measurements that make many files.  For minutes after someone has deleted many files, ext4
+# takes longer to find an inode that was not freed just now than to write the file.
 if [ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 ]; then
     BENCH_MEMORY=$(mktemp -d /dev/shm/bench-XXXXXX)
 fi
 BENCH_PROGRAM=$build/extisolate
 export BENCH_PYTHON BENCH_EXTENSION BENCH_API BENCH_DIR BENCH_MEMORY BENCH_PROGRAM
 
-# Large enough that what is done once per file does not count.
+# Large enough to make the work done once per file negligible.
 build_macho()
 {
     local target='-target arm64-apple-macos11' here=$PWD link
@@ -65,7 +65,8 @@ build_macho()
         clang-16 $target -O1 -c -o $f.o "$here/bench/macho/$f.c"
     done
     $link -install_name @rpath/libapi.dylib api.o libSystem.tbd -o libapi.dylib
-    $link -undefined dynamic_lookup -install_name @rpath/large.dylib large.o libSystem.tbd -o large.dylib
+    $link -undefined dynamic_lookup -install_name @rpath/large.dylib large.o libSystem.tbd \
+        -o large.dylib
     rm filler
     cd "$here"
 }
@@ -79,15 +80,15 @@ build_pe()
     head -c 20000000 /dev/urandom >filler
     printf '%s\n' 'LIBRARY python311.dll' EXPORTS api_call >api.def
     clang-16 -target x86_64-windows-msvc -O1 -c -o large.obj "$here/bench/pe/large.c"
-    lld-link-16 -dll -noentry -def:api.def -implib:api.lib -machine:x64 -out:api.dll -force:unresolved \
-        >/dev/null 2>&1 || true
+    lld-link-16 -dll -noentry -def:api.def -implib:api.lib -machine:x64 -out:api.dll \
+        -force:unresolved >/dev/null 2>&1 || true
     lld-link-16 -dll -noentry -out:large.pyd large.obj api.lib
     rm filler
     cd "$here"
 }
 build_pe
 
-# Real modules of CPython, numpy and pandas for Windows, and what to rename in each.
+# Real modules of CPython, numpy and pandas for Windows, and the names to change in each.
 prepare_delvewheel()
 {
     local corpus=$build/pe_corpus
@@ -95,10 +96,13 @@ prepare_delvewheel()
     BENCH_DELVEWHEEL=$(cd "$build" && pwd)/pe_corpus/delvewheel/bin/python
     BENCH_PE_LIBRARY=$corpus/files/cpython/x64/python311.dll
     export BENCH_DELVEWHEEL BENCH_PE_LIBRARY
-    [ -x "$BENCH_DELVEWHEEL" ] && [ -d "$corpus/files/x64" ] && [ -f "$BENCH_PE_LIBRARY" ] || return 0
-    find "$corpus/files/x64" "$corpus/files/cpython/x64" -name '*.pyd' -size -2M | sort | awk 'NR % 2' |
+    [ -x "$BENCH_DELVEWHEEL" ] && [ -d "$corpus/files/x64" ] && [ -f "$BENCH_PE_LIBRARY" ] ||
+        return 0
+    find "$corpus/files/x64" "$corpus/files/cpython/x64" -name '*.pyd' -size -2M | sort |
+        awk 'NR % 2' |
         /usr/bin/python3 tests/pe_corpus/jobs.py api "$BENCH_DIR/renamed" |
-        grep -i 'python311\.dll=' | awk -F'\t' -v OFS='\t' '{ $3 = ""; print }' >"$BENCH_DIR/pe_jobs"
+        grep -i 'python311\.dll=' | awk -F'\t' -v OFS='\t' '{ $3 = ""; print }' \
+        >"$BENCH_DIR/pe_jobs"
 }
 for a in ${args[@]+"${args[@]}"} pe; do
     [ "$a" != --json ] || continue

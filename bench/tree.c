@@ -1,5 +1,5 @@
-/* All of the distribution's extension modules: copy-tree against plain copies of the same files, and against
- * three runs of patchelf on each module. */
+/* All extension modules of the distribution: copy-tree compared with plain copies of the same
+ * files, and with three runs of patchelf per module. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -11,17 +11,17 @@
 #include "bench/bench.h"
 
 #define SECTION "extisolate copy-tree of the distribution's extension modules"
-#define QUICK 20 /* in a quick run patchelf is run on one in so many modules */
+#define QUICK 20 /* a quick run measures patchelf on one of this many modules */
 
 enum { TREE, ALONE, PLAIN, PLAIN_MANY, PATCHELF, KINDS };
 
 struct tree {
     const struct bench *b;
-    char *modules;      /* a folder that leads to all of them */
+    char *modules;      /* a folder with links to all modules */
     char *ctx, *copies; /* the context directory, and plain copies */
-    char *sources;      /* a list of the files that are copied */
-    const char *disk;   /* the folder for what nothing is deleted from while anything is measured */
-    size_t count;       /* modules */
+    char *sources;      /* a list of the copied files */
+    const char *disk;   /* a folder in which nothing is deleted during measurements */
+    size_t count;       /* number of modules */
 };
 
 static struct samples wall[KINDS], cpu[KINDS];
@@ -48,7 +48,7 @@ static void copy_tree(const struct tree *t, int kind, const char *closure, char 
     measure(kind, argv);
 }
 
-/* The files that have just been copied, all from where copy-tree had them. */
+/* Lists the sources of the files that copy-tree has just copied. */
 static void list_sources(const struct tree *t)
 {
     char *command;
@@ -64,7 +64,7 @@ static void list_sources(const struct tree *t)
     free(command);
 }
 
-/* Two processes of cp --parents would get in each other's way over folders. */
+/* Makes the folders beforehand: parallel processes of cp --parents would collide in making them. */
 static void make_folders(const struct tree *t)
 {
     char *command;
@@ -120,7 +120,7 @@ static void patch_one(const char *module, char *file, struct cost *sum)
     add_cost(sum, run(rpath));
 }
 
-/* The modules that have a copy, one a line; to be closed. */
+/* Opens a list of the modules, one per line; the caller closes it. */
 static FILE *list_modules(const struct tree *t)
 {
     char *command;
@@ -147,7 +147,7 @@ static void copy_alone(const struct tree *t, size_t round)
     free(ctx);
 }
 
-/* A quick run takes a sample, another one each round, and tells what that makes of all. */
+/* A quick run measures a different sample in each round and extrapolates. */
 static void patch_modules(const struct tree *t, size_t round)
 {
     const size_t step = t->b->quick ? QUICK : 1;
@@ -173,7 +173,7 @@ static void patch_modules(const struct tree *t, size_t round)
     add_sample(&cpu[PATCHELF], sum.cpu / (double)n * (double)t->count);
 }
 
-/* The system's folders of modules, by links. */
+/* Makes links to the system's folders of modules. */
 static bool find_modules(struct tree *t)
 {
     char path[4096], *command;
@@ -239,10 +239,10 @@ void bench_tree(const struct bench *all)
         return;
     }
     for (size_t i = 0; i <= rounds; i++) {
-        if (i == 1) /* the first has read the files */
+        if (i == 1) /* the first round only reads the files into the cache */
             for (size_t k = 0; k < KINDS; k++)
                 wall[k].n = cpu[k].n = 0;
-        sync(); /* nobody's writes to the disk are another's burden */
+        sync(); /* no measurement pays for earlier writes */
         copy_alone(&t, i);
         sync();
         if (patchelf)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Sums up what the tests of a COV=1 build reached: a line per file and one in all.  Each line missed
-# goes to MISSED.
+# Prints how much of a COV=1 build the tests reached, per file and in total.  Writes each missed
+# line to MISSED.
 #
 #   scripts/coverage.sh MISSED OBJECT...
 set -eu

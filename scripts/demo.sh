@@ -22,7 +22,7 @@ cd "$tmp"
 
 title() { printf '\n%s%s%s\n' "$bold" "$*" "$off"; }
 short() { sed "s|$tmp/||g; s|$core/|\$CORE/|g"; }
-show() { # the command as one would type it, then its output
+show() { # prints the command as typed, then its output
     local word line=
     for word; do
         case $word in *' '*) word="'$word'" ;; esac

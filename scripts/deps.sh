@@ -1,7 +1,7 @@
 #!/bin/bash
-# Installs the Debian packages that are missing for the sets named: build, test, corpus, packages, demo.
-# Quick and silent when all are there.  Without apt-get or the right to use it, names them and stops,
-# but not for the set packages: the tests of those that are missing are skipped.
+# Installs the missing Debian packages of the given sets: build, test, corpus, packages, demo.
+# Quick and silent if none is missing.  Without apt-get, or without the right to use it, names them
+# and fails; but the set packages is optional, since tests of missing packages are skipped.
 set -eu
 
 build='gcc libc6-dev binutils make pkg-config libelf-dev libjansson-dev nettle-dev'
@@ -15,7 +15,7 @@ python3-pytest python3-hypothesis gcc-mingw-w64-x86-64 gcc-mingw-w64-i686 python
 corpus='python3-scipy python3-pandas python3-lxml python3-pil python3-matplotlib python3-cryptography
 python3-h5py python3-psycopg2 python3-zmq python3-gevent'
 
-# Each of these says what it needs.
+# Each of these files names the packages that it needs.
 packages() {
     sed -n 's/^# debian: //p' "$(dirname "$0")"/../tests/packages/work/*.py
 }
@@ -69,7 +69,7 @@ command -v apt-get >/dev/null || give_up
 export DEBIAN_FRONTEND=noninteractive
 $as_root apt-get -o DPkg::Lock::Timeout=120 update -qq
 for p in $extra; do
-    # Other releases of the distribution have not all of these.
+    # Other releases of the distribution lack some of these.
     if apt-cache show "$p" >/dev/null 2>&1; then
         missing="$missing $p"
     else

@@ -1,4 +1,4 @@
-/* Flat references to the API, and more constant data than a large extension has. */
+/* Flat references to the API, and more constant data than in a large extension. */
 extern int api_call(int value);
 extern int api_count;
 

@@ -1,4 +1,4 @@
-/* Imports from the API, and more constant data than a large extension has. */
+/* Imports from the API, and more constant data than in a large extension. */
 __declspec(dllimport) int api_call(int value);
 
 __declspec(dllexport) int entry(int value)

@@ -1,4 +1,5 @@
-/* What every public call owes its caller: arguments, option structs, errors. */
+/* All public calls check arguments, accept option structs of other versions and report errors
+ * alike. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -6,7 +7,7 @@
 
 #include "tests/isolation/iso.h"
 
-/* An error as no call leaves it, to see whether it was touched. */
+/* An error that no call would produce, to detect whether it was touched. */
 static struct exti_error untouched(void)
 {
     struct exti_error err;
@@ -21,7 +22,7 @@ static struct exti_error untouched(void)
         assert_memory_equal((err), &was_, sizeof was_);                                            \
     } while (0)
 
-/* An argument fault: code, no offset, words, and NULL for err is fine too. */
+/* Asserts an argument fault: the code, no offset, the message; and that err may be NULL. */
 #define assert_arg(call, err)                                                                      \
     do {                                                                                           \
         struct exti_error *e_ = (err);                                                             \
@@ -268,7 +269,7 @@ static void an_older_callers_options_are_accepted(void **state)
     struct test *t = *state;
     struct exti_rewrite_opts opts;
 
-    /* Up to and with `id`; what follows is not to be looked at. */
+    /* Ends with `id`; the library must not read further. */
     memset(&opts, 0xff, sizeof opts);
     opts.size = offsetof(struct exti_rewrite_opts, needed);
     opts.id = "libold.so";
@@ -355,7 +356,7 @@ static void a_format_error_names_file_and_offset(void **state)
     assert_string_equal(t->err.file, path);
 }
 
-/* A long path keeps its end, where the file's name is. */
+/* The end of a path has the file's name. */
 static void a_long_path_keeps_its_tail(void **state)
 {
     struct test *t = *state;

@@ -1,4 +1,4 @@
-/* exti_image_hazard finds what readelf and nm see, and nothing in files that have none. */
+/* exti_image_hazard finds what readelf and nm see, and nothing in files without hazards. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -29,7 +29,7 @@ static const struct call calls[] = {
 
 /* ---- building and asking --------------------------------------------------------------------- */
 
-/* A library of that source, or the test fails. */
+/* Builds a library from the source, or fails the test. */
 static char *build(struct test *t, const char *name, const char *source, const char *flag,
                    const char *more)
 {
@@ -48,7 +48,7 @@ static struct exti_image *inspect(struct test *t, const char *path)
     return im;
 }
 
-/* "kind, kind" of all that the file has. */
+/* Lists the kinds of all hazards of the file: "kind, kind". */
 static char *kinds_of(struct test *t, const char *path)
 {
     struct exti_hazard_info h = {.size = sizeof h};
@@ -97,7 +97,7 @@ static char *caller(struct test *t, const struct call *c)
                  "-fno-builtin");
 }
 
-/* nm's undefined symbols, joined. */
+/* Gives the undefined symbols that nm lists, joined. */
 static char *imports(struct test *t, const char *path)
 {
     char *text = test_must_run(t, "nm", "-D", "-u", path, NULL), *save = NULL;
@@ -125,12 +125,12 @@ static void calls_are_found(void **state)
         for (const char *at = c->names; (at = strchr(at, ',')); at++)
             commas++;
         assert_int_equal(h.count, commas + 1);
-        setenv("LC_ALL", "C", 1); /* nm's order is that of bytes then */
+        setenv("LC_ALL", "C", 1); /* makes nm sort by bytes */
         assert_string_equal(imports(t, path), c->names);
     }
 }
 
-/* To define a function is not to call the system's. */
+/* A file that defines a function does not call the system's. */
 static void own_functions_are_none(void **state)
 {
     struct test *t = *state;
@@ -175,7 +175,7 @@ static void destructors_are_counted(void **state)
 
     assert_int_equal(h.count, 2);
     assert_string_equal(h.evidence, "DT_FINI_ARRAY");
-    /* As many bytes, with the compiler's own. */
+    /* Counts the bytes, with those of the compiler. */
     assert_contains(test_must_run(t, "readelf", "-dW", two, NULL),
                     test_format(t, "%zu (bytes)", 3 * sizeof(void *)));
     assert_int_equal(hazard_of(t, bare, "destructors").count, 1);
@@ -245,8 +245,8 @@ static void static_tls_is_measured(void **state)
     }
 }
 
-/* The flag alone is about a library that is there already, and thread-locals alone are allocated as they
- * are needed. */
+/* Thread-locals without the flag are allocated as needed; the flag without thread-locals refers to
+ * those of another library. */
 static void other_tls_takes_nothing(void **state)
 {
     struct test *t = *state;
@@ -303,7 +303,7 @@ static void a_host_that_exports_the_api_is_found(void **state)
     assert_int_equal(h.outcome, EXTI_OUTCOME_LOAD);
     assert_int_equal(h.count, 3);
     assert_string_equal(kinds_of(t, quiet), "");
-    /* In a library that is what it is there for. */
+    /* A library is expected to export the API. */
     assert_string_equal(kinds_of(t, build(t, "lib.so", "int Py_One;\n", "-nostdlib", "-g")), "");
 }
 
@@ -342,7 +342,7 @@ static void wrong_calls_are_refused(void **state)
     assert_int_equal(exti_image_hazard(im, SIZE_MAX, &longer.h), EXTI_E_ARG);
     assert_int_equal(exti_image_hazard(im, 0, &longer.h), 0);
     assert_string_equal(longer.tail, "intact");
-    /* An older caller's, which ends before what it does not know. */
+    /* An older caller's struct, which ends before the members unknown to it. */
     h = (struct exti_hazard_info){.size = offsetof(struct exti_hazard_info, count), .count = 77};
     assert_int_equal(exti_image_hazard(im, 0, &h), 0);
     assert_string_equal(h.name, "nodelete");

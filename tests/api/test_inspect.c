@@ -1,4 +1,4 @@
-/* exti_inspect says what readelf says. */
+/* exti_inspect describes files as readelf does. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -7,7 +7,7 @@
 
 #include "tests/isolation/iso.h"
 
-/* One line of text per fact, in readelf's words, for comparing as a whole. */
+/* Writes one line per fact, in the words of readelf, to compare as a whole. */
 struct facts {
     char *text;
     size_t n, cap;
@@ -50,7 +50,7 @@ static void sort_lines(struct test *t, struct facts *f)
     *f = sorted;
 }
 
-/* What stands between `open` and the next `close` in the line that has `tag`. */
+/* Gives the text between `open` and the next `close` in the line with `tag`. */
 static char *between(struct test *t, const char *text, const char *tag, const char *open,
                      char close)
 {
@@ -123,7 +123,7 @@ static void compare_headers(struct test *t, const char *path, const struct exti_
     }
 }
 
-/* readelf's symbols of global kind, without those that name a version. */
+/* Gives the global symbols that readelf lists, without those that name a version. */
 static struct facts readelf_symbols(struct test *t, const char *path)
 {
     char *text = test_must_run(t, "readelf", "-W", "--dyn-syms", path, NULL), *save = NULL;
@@ -134,8 +134,8 @@ static struct facts readelf_symbols(struct test *t, const char *path)
         unsigned long value;
         char *version, *gnu = strstr(line, "<OS specific>: 10");
 
-        /* What readelf says of STT_GNU_IFUNC and STB_GNU_UNIQUE where the file does not claim GNU's
-         * ABI; the loader takes them as such all the same. */
+        /* readelf's words for STT_GNU_IFUNC and STB_GNU_UNIQUE in a file that does not declare the
+         * GNU ABI; the loader accepts them anyway. */
         if (gnu)
             memcpy(gnu,
                    strstr(line, "OBJECT ") || strstr(line, "TLS ") ? "UNIQUE           "
@@ -145,7 +145,7 @@ static struct facts readelf_symbols(struct test *t, const char *path)
                    name) != 6 ||
             !strcmp(bind, "LOCAL"))
             continue;
-        /* A name that only stands for a version. */
+        /* Names a version, not a symbol. */
         if (!strcmp(ndx, "ABS") && !value)
             continue;
         if (strcmp(ndx, "UND") != 0 && strcmp(vis, "DEFAULT") != 0 && strcmp(vis, "PROTECTED") != 0)
@@ -218,7 +218,7 @@ static void toy_libraries_are_described_as_by_readelf(void **state)
     globfree(&found);
 }
 
-/* The system's own: versions, unique symbols, TLS, an interpreter, NODELETE. */
+/* The system's libraries have versions, unique symbols, TLS, an interpreter, NODELETE. */
 static void system_libraries_are_described_as_by_readelf(void **state)
 {
     static const char *const names[] = {"libc.so.6",     "libstdc++.so.6",  "libm.so.6",

@@ -1,4 +1,4 @@
-/* What a user of the library sees of PE files: their description, a context of them, its check. */
+/* PE files through the public interface: describing them, making a context of them, checking it. */
 #include "tests/support/exti_test.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ static void a_file_is_described(void **state)
     exti_image_free(im);
 }
 
-/* Callers built against a shorter struct get what they know. */
+/* Callers built with a shorter struct get the members that they know. */
 static void older_callers_are_served(void **state)
 {
     struct test *t = *state;

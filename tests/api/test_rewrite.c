@@ -1,4 +1,4 @@
-/* exti_rewrite, edit by edit, as readelf sees the result; and exti_verify on good and bad copies. */
+/* Each edit of exti_rewrite, checked with readelf; and exti_verify on good and bad copies. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -14,7 +14,7 @@ static struct exti_rewrite_opts opts_new(void)
     return (struct exti_rewrite_opts){.size = sizeof(struct exti_rewrite_opts)};
 }
 
-/* Rewrites and verifies; gives readelf -dW of the result. */
+/* Rewrites and verifies; returns the output of readelf -dW for the result. */
 static char *rewrite(struct test *t, const char *src, const char *dst,
                      const struct exti_rewrite_opts *opts)
 {
@@ -26,7 +26,7 @@ static char *rewrite(struct test *t, const char *src, const char *dst,
     return test_must_run(t, "readelf", "-dW", dst, NULL);
 }
 
-/* How many bytes within the first `n` differ. */
+/* Counts the differences in the first `n` bytes. */
 static size_t differing(const char *a, const char *b, size_t n)
 {
     size_t count = 0;
@@ -72,7 +72,7 @@ static void an_id_is_set_and_added(void **state)
     in_each_flavour(*state, id_in);
 }
 
-/* The name of the same length overwrites the old one: a few bytes differ and none is added. */
+/* A name of the same length overwrites the old one: a few bytes differ and none are added. */
 static void an_id_of_the_same_length_is_set_in_place(void **state)
 {
     struct test *t = *state;
@@ -199,7 +199,7 @@ static void flags_are_set_and_cleared(void **state)
 
 static void renames_in(struct test *t)
 {
-    /* "to" and "uN" are alike to the GNU hash, 33*'t' + 'o'. */
+    /* "to" and "uN" have the same GNU hash, 33*'t' + 'o'. */
     const struct exti_rename renames[] = {
         {"toy_next", "uNy_next"}, {"toy_count", "uNy_count"}, {"not_there", "elsewhere"}};
     struct exti_rewrite_opts opts = opts_new();
@@ -221,7 +221,7 @@ static void renames_in(struct test *t)
     names = test_must_run(t, "nm", "-D", ext, NULL);
     assert_contains(names, " U uNy_next");
     assert_null(strstr(names, " U toy_next\n"));
-    /* Valgrind 3.19 dies of a file's being loaded where the same file was mapped to be read. */
+    /* Valgrind 3.19 crashes if a file is loaded where the same file was mapped for reading. */
     test_copy(t, lib, loaded);
     handle = dlopen(loaded, RTLD_NOW | RTLD_LOCAL);
     assert_non_null(handle);
@@ -237,7 +237,8 @@ static void symbols_are_renamed(void **state)
     in_each_flavour(*state, renames_in);
 }
 
-/* Everything at once; again, the same bytes; and the file does not grow by doing it a second time. */
+/* Makes all edits at once, twice: the bytes are the same, and a second rewrite does not grow the
+ * file. */
 static void all_edits_together(struct test *t)
 {
     const struct exti_needed needed = {NULL, "libtoy.so.k3x9q2m4", EXTI_NEEDED_FIRST};
@@ -286,7 +287,7 @@ static void no_edits_give_the_same_file(void **state)
     assert_true(n == m && !memcmp(a, b, n));
 }
 
-/* A failed rewrite leaves what was there, and nothing else. */
+/* A failed rewrite leaves the old target and no other file. */
 static int take_finding(void *user, const struct exti_error *finding)
 {
     *(struct exti_error *)user = *finding;
@@ -360,7 +361,7 @@ static void verify_wants_a_format_that_it_knows(void **state)
     assert_string_equal(finding.file, text);
 }
 
-/* As a user of all rights who writes to /dev/null would learn. */
+/* Root could otherwise replace /dev/null. */
 static void what_is_no_file_is_not_replaced(void **state)
 {
     struct test *t = *state;
@@ -415,8 +416,8 @@ static int collect(void *user, const struct exti_error *finding)
     return ++s->count == s->stop_at;
 }
 
-/* Whether exti_verify, which is not told the edits, may let another byte pass at `at`: the names of
- * symbols and libraries, which edits change, and what no loader reads. */
+/* Whether exti_verify, which does not know the edits, may accept another byte at `at`: edits change
+ * the names of symbols and libraries, and no loader reads some other bytes. */
 static bool may_differ(const char *file, size_t at)
 {
     const ElfW(Ehdr) *eh = (const void *)file;
@@ -439,11 +440,11 @@ static bool may_differ(const char *file, size_t at)
         if (at < sh[i].sh_offset || at >= sh[i].sh_offset + sh[i].sh_size)
             continue;
         return (sh[i].sh_type == SHT_STRTAB && (sh[i].sh_flags & SHF_ALLOC)) ||
-               sh[i].sh_type == SHT_GNU_HASH || /* a further bit in the bloom filter */
+               sh[i].sh_type == SHT_GNU_HASH || /* one more bit in the bloom filter */
                (sh[i].sh_type == SHT_DYNSYM &&
                 (at - sh[i].sh_offset) % sizeof(ElfW(Sym)) < sizeof(ElfW(Word)));
     }
-    /* Behind the first segment: where the longer string table lies in the copy. */
+    /* Behind the first segment, where the copy has its longer string table. */
     return at >= first_end && at < 0x1000;
 }
 
@@ -490,13 +491,13 @@ static void verify_finds_what_another_tool_did(void **state)
 
     opts.id = "x.so";
     rewrite(t, src, dst, &opts);
-    /* Another original: another file altogether. */
+    /* A different original. */
     assert_ok(exti_verify(dst, toy("ext_a.so"), collect, &seen, &findings, &t->err), &t->err);
     assert_true(findings > 0 && (size_t)seen.count == findings);
     seen = (struct seen){.stop_at = 1};
     assert_ok(exti_verify(dst, toy("ext_a.so"), collect, &seen, &findings, &t->err), &t->err);
     assert_int_equal(seen.count, 1);
-    /* Cut short. */
+    /* A truncated copy. */
     {
         size_t n;
         char *bytes = test_read(t, dst, &n);

@@ -1,4 +1,4 @@
-/* Many files, one record each in memory that worker processes share, and phases over all of them. */
+/* Runs phases over many files in worker processes, with one record per file in shared memory. */
 #ifndef TESTS_CORPUS_CORPUS_H
 #define TESTS_CORPUS_CORPUS_H
 
@@ -18,15 +18,15 @@ enum { CORPUS_MAX = 4096, CORPUS_WORKERS = 2 };
 struct corpus_file {
     char path[512], copy[512];
     int copied, original_loads;
-    int failed;      /* in the phase that runs */
-    char text[1024]; /* why */
+    int failed;      /* in the current phase */
+    char text[1024]; /* the reason */
 };
 
 struct corpus {
     struct corpus_file files[CORPUS_MAX];
     size_t count;
-    _Atomic size_t next;    /* of the phase that runs */
-    _Atomic size_t checked; /* files that it looked at */
+    _Atomic size_t next;    /* of the current phase */
+    _Atomic size_t checked; /* files examined */
     int failures;           /* phases that failed */
 };
 
@@ -61,7 +61,7 @@ static inline void corpus_start(void)
     }
 }
 
-/* Adds what `command` prints, a path a line. */
+/* Adds the paths that `command` prints, one per line. */
 static inline void corpus_add(const char *command)
 {
     FILE *f = popen(command, "r");
@@ -76,7 +76,7 @@ static inline void corpus_add(const char *command)
         pclose(f);
 }
 
-/* Ends a phase: one line for all its files, and one comment for each that failed. */
+/* Ends a phase: prints one line for all its files, and a comment for each failed file. */
 static inline void corpus_report(const char *phase, double began)
 {
     size_t failed = 0;
@@ -109,7 +109,7 @@ static inline void corpus_work(void (*prepare)(void), void (*each)(struct corpus
     }
 }
 
-/* Calls `each` with every file in a few processes, each of which calls `prepare` first. */
+/* Calls `each` for every file, in a few processes that each call `prepare` first. */
 static inline void corpus_phase(const char *phase, void (*prepare)(void),
                                 void (*each)(struct corpus_file *))
 {
@@ -134,8 +134,8 @@ static inline void corpus_phase(const char *phase, void (*prepare)(void),
     corpus_report(phase, began);
 }
 
-/* Calls `body` in a process of its own, so that its loads, crashes and hangs are its own; non-zero
- * unless that ends with 0. */
+/* Calls `body` in its own process, to contain its loads, crashes and hangs.  Returns non-zero
+ * unless the process ends with 0. */
 static inline int corpus_isolated(struct corpus_file *f, int (*body)(struct corpus_file *))
 {
     pid_t pid = fork();

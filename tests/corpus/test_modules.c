@@ -1,6 +1,6 @@
-/* Every extension module that the distribution has installed, or those in the folders given as
- * arguments: copied, checked, read by an independent reader, loaded, stripped and loaded again.  With
- * EXTI_CORPUS_QUICK set without the parts that other programs do. */
+/* Copies every installed extension module of the distribution, or those in the folders given as
+ * arguments: checks each copy, reads it with an independent reader, loads it, strips it and loads
+ * it again.  EXTI_CORPUS_QUICK skips the parts done by other programs. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -41,7 +41,7 @@ static int fail_err(struct corpus_file *f, const char *what, const struct exti_e
 
 static void open_ctx(void)
 {
-    /* Each file by itself: tools and readers get it without what lies beside it. */
+    /* Copies each file by itself, so that tools and readers see it without its neighbours. */
     struct exti_ctx_opts opts = {
         .size = sizeof opts, .dir = dir, .api_library = libpython, .closure = EXTI_CLOSURE_NONE};
     struct exti_error err = {0};
@@ -134,7 +134,7 @@ static void verify_dir(const char *phase)
 
 /* ---- the independent reader ---- */
 
-/* As LIEF sees the file, either libpython given as "libpython". */
+/* Gives LIEF's description of the file, with "libpython" for either libpython. */
 static bool read_facts(const char *path, char *needed, size_t cap, char *id, size_t id_cap)
 {
     char seen[4096], *save = NULL;
@@ -261,8 +261,8 @@ static int load_stripped_original(struct corpus_file *f)
     return load_stripped(f);
 }
 
-/* Files that other tools have edited before may not bear this tool as they are: those it breaks in the
- * same words are no concern of the copy. */
+/* A tool may break even the original, if other tools have edited it.  If it breaks the copy with
+ * the same message, the copy is not to blame. */
 static void strip_one(struct corpus_file *f)
 {
     char said[sizeof f->text];
@@ -300,8 +300,9 @@ static void strip_all(const char *name, const char *program, const char *command
     corpus_phase(name, NULL, strip_one);
 }
 
-/* What eu-elflint says of the copy and did not say of the original.  It takes the end of a symbol
- * for an address that is relocated, so a segment right behind .bss looks like read-only data. */
+/* Gives eu-elflint's messages about the copy that it did not print for the original.  It mistakes
+ * the end of a symbol for a relocated address, so a segment right behind .bss looks like read-only
+ * data. */
 static void lint_one(struct corpus_file *f)
 {
     char command[2600];
@@ -371,7 +372,8 @@ int main(int argc, char **argv)
 
     corpus_start();
     if (argc < 2)
-        /* Those that need libraries which use the API load with copies of these only: tests/packages. */
+        /* Modules whose libraries use the API load only with copies of these: tests/packages tests
+         * that. */
         corpus_add("find /usr/lib/python3 /usr/lib/python3.[0-9]* -name '*.so' -type f |"
                    " grep -vE '/(torch|functorch|PySide2|shiboken2|pysam)/' | sort");
     for (int i = 1; i < argc; i++)
@@ -379,7 +381,7 @@ int main(int argc, char **argv)
     if (given) {
         snprintf(libpython, sizeof libpython, "%s", given);
     } else {
-        /* A user may lack /sbin, and with it ldconfig. */
+        /* A user's PATH may lack /sbin, and so ldconfig. */
         FILE *p = popen("PATH=$PATH:/sbin; ldconfig -p | "
                         "sed -n 's/.*libpython3\\.[0-9]*\\.so\\.1\\.0.* => //p'",
                         "r");

@@ -1,5 +1,6 @@
-/* Random sequences of edits on a library that tests itself, over linkers and their options; after
- * each edit the result is read, linted, loaded and run.  EXTI_SEED and EXTI_ROUNDS change the run. */
+/* Makes random sequences of edits on a library that tests itself, linked by several linkers with
+ * many options.  After each edit the result is read, linted, loaded and run.  EXTI_SEED and
+ * EXTI_ROUNDS change the run. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -9,7 +10,7 @@
 
 enum { MAX_NEEDED = 12 };
 
-/* What the file should say by now. */
+/* The expected contents of the file. */
 struct model {
     char id[64];
     char needed[MAX_NEEDED][32];
@@ -68,7 +69,7 @@ static const char *output_of(const char *command)
 
 /* ---- building ---- */
 
-/* Both linkers' words for one wish; "" is no wish. */
+/* The same option for both linkers; "" for none. */
 static const char *const wishes[][4] = {
     {"", "-Wl,--hash-style=sysv", "-Wl,--hash-style=gnu", "-Wl,--hash-style=both"},
     {"", "-Wl,-z,now", "-Wl,-z,norelro", "-Wl,-z,lazy"},
@@ -94,7 +95,7 @@ static const char *linker_option(const char *name)
     return "clang++-16 -fuse-ld=lld";
 }
 
-/* Links $tmp/0.so anew; the model says what it is. */
+/* Links $tmp/0.so again and describes it in the model. */
 static int link_one(struct model *m, const char *linker)
 {
     char flags[600] = "";
@@ -113,7 +114,7 @@ static int link_one(struct model *m, const char *linker)
     return system(text("%s 2>/dev/null", build));
 }
 
-/* The needed libraries as they are at first. */
+/* Puts the initial needed libraries into the model. */
 static void read_needed(struct model *m)
 {
     FILE *f =
@@ -193,7 +194,7 @@ static void edit_path(void)
     note(opts.path_set ? text("path=%s", opts.path_set) : text("path+%s", opts.path_prepend));
 }
 
-/* 33*a + b is the same for (a+1, b-33): the GNU hash does not see it. */
+/* Changes two characters and keeps the GNU hash: 33*a + b equals 33*(a+1) + (b-33). */
 static void edit_name(void)
 {
     unsigned i = rnd(3);
@@ -268,7 +269,7 @@ static int check_dynamic(const char *file)
     return 0;
 }
 
-/* Tools may say of the result only what they said of the original. */
+/* Tools may report only faults that the original has too. */
 static int check_tools(const char *file, int step)
 {
     const char *said = output_of(
@@ -277,7 +278,7 @@ static int check_tools(const char *file, int step)
              "sed \"s/[0-9]/N/g\" | sort -u)' | grep -v -e '^No errors$' "
              "-e 'read-only section modified but text relocation flag not set'%s",
              tmp, file, file,
-             /* The segment of a .dynamic that has moved twice. */
+             /* Finds the segment of a .dynamic that has moved twice. */
              step ? " -e 'is writable but contains no writable sections'" : ""));
 
     return said[0] ? bad("readelf or eu-elflint", said) : 0;
@@ -292,7 +293,8 @@ static int run_self(const char *file)
     if (!test)
         return bad("dlopen", dlerror());
     rc = test();
-    /* Strippers drop the bytes that no section names, so the old _DYNAMIC where lld left no room. */
+    /* Strippers drop bytes in no section, such as the old _DYNAMIC if lld left no room for the
+     * new. */
     if (rc && !(rc == 10 && strstr(file, "stripped")))
         return bad("self_test", text("check %d failed", rc));
     for (int i = 0; i < 3; i++) {
@@ -321,7 +323,7 @@ static int check_run(const char *file)
     return status != 0;
 }
 
-/* Whether the tool leaves the original whole: GNU strip breaks some of lld's and mold's files. */
+/* Whether the tool keeps the original intact: GNU strip breaks some files of lld and mold. */
 static int spares_original(const char *tool, const char *out)
 {
     static const char *const names[] = {"self_extra_1", "self_extra_2", "self_extra_3"};
@@ -354,8 +356,9 @@ static int check_stripped(const char *file)
     return check_run(out) ? bad(tool, "broke it") : 0;
 }
 
-/* The edits are made on the result of the last, so nothing may wear out.  Other tools are tried on what
- * was made from the original only, as every copy is: GNU strip does not bear two added segments. */
+/* Each edit works on the result of the last, so nothing may degrade.  Other tools are tried only on
+ * results made from the original, like every real copy: GNU strip cannot handle two added
+ * segments. */
 static int one_edit(struct model *m, int step)
 {
     char from[100], to[100];

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Extension modules from other builders than the distribution: manylinux wheels, with the libraries
-# that they bring along.  Needs pip and the package index; skipped aloud without.
+# Extension modules that the distribution did not build: manylinux wheels with their bundled
+# libraries.  Needs pip and the package index; otherwise it reports a skip.
 set -u
 build=${EXTI_BUILD:-$PWD/build}
 wheels=$build/wheels

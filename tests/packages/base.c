@@ -1,4 +1,4 @@
-/* Prints what libraries contexts share, one name pattern a line, as the library has them. */
+/* Prints the name patterns of the libraries that contexts share, one per line. */
 #include <stdio.h>
 
 #include "loader/resolve/policy.h"

@@ -3,8 +3,8 @@
 drive.py plain|turns|together|closed WORK.py [FOLDER]
 
 Contexts that run `together` begin at the same moment; those that take `turns` never overlap.  All
-stay until the last is done; then the first writes what the process maps to FOLDER/maps.  What is run
-`closed` is alone: the program closes it and only then begins the next.
+stay until the last is done; then the first writes the process's maps to FOLDER/maps.  A context run
+`closed` is alone: the program closes it before it starts the next.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ def do():
 
 
 def meet(folder, name, index, count):
-    """Waits for the others.  One that never comes has its own error: go on without it then."""
+    """Waits for the others, but goes on without one that never comes: it reports its own error."""
     open(os.path.join(folder, "%s.%d" % (name, index)), "w").close()
     late = time.monotonic() + 600
     while time.monotonic() < late:
@@ -33,7 +33,7 @@ def meet(folder, name, index, count):
 
 
 def do_in_turn(folder):
-    # Not lockf: those locks are the process's.
+    # Not lockf, whose locks belong to the process.
     with open(os.path.join(folder, "turn"), "w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         do()

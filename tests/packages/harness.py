@@ -1,18 +1,18 @@
-"""Does the work of packages in contexts of one process, and looks at what they share.
+"""Runs packages' work in contexts of one process and checks what the contexts share.
 
 harness.py "SET [LABEL]" PYTHON NAME...
 
-Each work/NAME.py runs in a plain interpreter, which is the control, then in two contexts of which the
-first is closed before the second begins, in two at once, and in four at once; if asked, in two that
-take turns and both stay open.  A run passes when every context ends well, the proof finds no reference
-that leaves its context, and no library is mapped from where it is installed but
-  - what this program itself needs,
-  - the base set, libraries that their own flags make shared, and what these need.
-What stays mapped of a closed context has to be told, with what holds it.  What is known to fail is in
-known.txt, and a failure too once it passes.
+Each work/NAME.py runs in a plain interpreter as the control, then in two contexts of which the
+first is closed before the second begins, in two at once, and in four at once; on request also in
+two that take turns and both stay open.  A run passes if every context ends well, the proof finds no
+reference that leaves its context, and no library is mapped from its installed place except
+  - those that this program itself needs,
+  - the base set, libraries that their own flags make shared, and the libraries that these need.
+Each file of a closed context that stays mapped must be reported with what holds it.  known.txt
+lists the known failures; one that passes is a failure too.
 
-EXTI_PACKAGES_MODES="closed two four" or some of them or turns, EXTI_PACKAGES_LIMIT=SECONDS for one run,
-EXTI_PACKAGES_JOBS=2 packages at a time.
+EXTI_PACKAGES_MODES chooses among "closed two four turns", EXTI_PACKAGES_LIMIT is the time limit of
+a run in seconds, EXTI_PACKAGES_JOBS the number of packages at a time.
 """
 
 import concurrent.futures
@@ -44,7 +44,7 @@ ONLY = os.environ.get("EXTI_PACKAGES_MODES", "closed two four").split()
 printing = threading.Lock()
 
 
-# ---- which libraries may be shared ----------------------------------------------------------------
+# ---- which libraries may be shared ---------------------------------------------------------------
 
 
 def output(*command, **more):
@@ -100,7 +100,7 @@ def originals(files, folder, program=PROGRAM):
     return sorted(away - shared - dragged)
 
 
-# ---- one run --------------------------------------------------------------------------------------
+# ---- one run -------------------------------------------------------------------------------------
 
 
 def tail(text, lines=14):
@@ -231,7 +231,7 @@ def faults_of(name, mode, python, copies, folder):
     return faults
 
 
-# ---- one package ----------------------------------------------------------------------------------
+# ---- one package ---------------------------------------------------------------------------------
 
 
 def known_failures(which):
@@ -262,7 +262,7 @@ def verdict(label, faults, known, kept=()):
 
 
 def package(name, label, python, known):
-    # Its real name: the maps tell that.
+    # The real path, as shown in the maps.
     folder = os.path.realpath(tempfile.mkdtemp(prefix="packages-"))
     lines = []
     try:

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The distribution's packages: see harness.py.  A package is skipped aloud where it is not installed;
-# scripts/deps.sh packages installs them all.  Those in few.txt are done unless EXTI_PACKAGES="h5py torch"
-# names others; EXTI_PACKAGES=all for all, which takes most of an hour.
+# The distribution's packages: see harness.py.  A package that is not installed is reported as
+# skipped; `scripts/deps.sh packages` installs them all.  Tests the packages in few.txt, or those
+# named by EXTI_PACKAGES="h5py torch"; EXTI_PACKAGES=all tests all, which takes most of an hour.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 python=/usr/bin/python3
@@ -10,7 +10,8 @@ if ! command -v dpkg-query >/dev/null || [ ! -x $python ]; then
     echo "skip debian: this system has no dpkg or no $python"
     exit 0
 fi
-installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' | awk '$2 == "installed" { print $1 }')
+installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' |
+    awk '$2 == "installed" { print $1 }')
 
 wanted=${EXTI_PACKAGES:-$(tr '\n' ' ' <"$here/few.txt")}
 names=()

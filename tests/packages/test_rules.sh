@@ -1,6 +1,7 @@
 #!/bin/bash
-# The rules that the library brings along for packages are needed: without them the packages' work fails.
-# That it does not fail with them is test_debian.sh's matter.  And those that the documentation advises help.
+# Checks that the library's rules for packages are needed: without them the packages' work fails.
+# test_debian.sh checks that it succeeds with them.  Also checks that the documentation's rules
+# help.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/runtime/lib.sh
@@ -25,7 +26,7 @@ needed() {
         not_ok "$1-is_needed" "$2 ends with status $rc without it" "$(tail "$tmp/out")"
 }
 
-# helps NAME OPTION...: with them work/NAME.py can be done in four contexts at once.
+# helps NAME OPTION...: with the options work/NAME.py succeeds in four contexts at once.
 helps() {
     local name=$1
     shift

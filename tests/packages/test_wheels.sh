@@ -1,8 +1,9 @@
 #!/bin/bash
-# The same for what the package index has: manylinux wheels with the libraries that they bring along, in
-# a virtual environment of each Python that is here.  The distribution's has all of them, the others
-# every fourth; EXTI_PACKAGES_EVERYWHERE=1 for all in all.  Which: as in test_debian.sh.
-# What was fetched is kept in the build folder; skipped aloud where it cannot be.
+# Like test_debian.sh, for packages of the package index: manylinux wheels with their bundled
+# libraries, in a virtual environment of each installed Python.  The distribution's Python gets all
+# of them, the others every fourth; EXTI_PACKAGES_EVERYWHERE=1 gives all to each.  Packages are
+# chosen as in test_debian.sh.  Downloads stay in the build folder; without network they are
+# reported as skipped.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/runtime/lib.sh
@@ -11,22 +12,27 @@ kept=${EXTI_BUILD:-$root/build}/packages
 mkdir -p "$kept" && kept=$(cd "$kept" && pwd) || exit
 export PIP_CACHE_DIR=$kept/cache PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 
-shared() { "$1" -c 'import sys, sysconfig; sys.exit(not sysconfig.get_config_var("Py_ENABLE_SHARED"))'; }
+shared()
+{
+    "$1" -c 'import sys, sysconfig; sys.exit(not sysconfig.get_config_var("Py_ENABLE_SHARED"))'
+}
 requirement() { sed -n 's/^# pypi: //p' "$here/work/$1.py"; }
 
-# Every NAME of those wanted for the TURN-th Python.
+# Prints the NAMEs to test with Python number TURN.
 wanted() { # TURN
     local work name n=0
     for work in "$here"/work/*.py; do
         name=$(basename "$work" .py)
         [ -n "$(requirement "$name")" ] || continue
         n=$((n + 1))
-        [ "$1" = 0 ] || [ -n "${EXTI_PACKAGES_EVERYWHERE:-}" ] || [ $((n % 4)) = $(($1 % 4)) ] || continue
+        [ "$1" = 0 ] || [ -n "${EXTI_PACKAGES_EVERYWHERE:-}" ] || [ $((n % 4)) = $(($1 % 4)) ] ||
+            continue
         [[ $names_wanted = all || " $names_wanted " = *" $name "* ]] && echo "$name"
     done
 }
 
-# Installs what the NAMEs are of; what has no wheel for this Python is skipped.  Prints the others.
+# Installs the packages of the NAMEs and skips those without a wheel for this Python.  Prints the
+# rest.
 install() { # VENV VERSION NAME...
     local venv=$1 version=$2 name all=() have=()
     shift 2
@@ -37,7 +43,8 @@ install() { # VENV VERSION NAME...
         if timeout 300 "${pip[@]}" "$(requirement "$name")" >"$kept/log" 2>&1; then
             echo "$name"
         else
-            echo "skip $version/$name: cannot be had here: $(grep -v '^\[notice' "$kept/log" | tail -n 1)" >&2
+            echo "skip $version/$name: cannot be had here:" \
+                "$(grep -v '^\[notice' "$kept/log" | tail -n 1)" >&2
         fi
     done
 }

@@ -1,11 +1,11 @@
-"""Whether tests come out in two contexts at once as they do in the interpreter itself.
+"""Checks that tests have the same outcomes in two contexts at once as in the interpreter itself.
 
     alike.py LABEL PYTHON unittest|pytest ARG...    as for record.py
 
-One run in the interpreter and one in two contexts are compared, test by test.  What differs and is
-not in the list `differences` is run again, both ways: a test that the interpreter itself does not
-repeat, or that differed once only, is told by name and not counted.  Results are lines for
-tests/run.sh.  EXTISOLATE is the program, EXTI_SUITES_TIME the seconds that a run may take.
+Compares a run in the interpreter with a run in two contexts, test by test.  Tests that differ and
+are not in the list `differences` run again, both ways.  A test whose outcome varies in the
+interpreter itself, or that differed only once, is reported by name and not counted.  Results are
+lines for tests/run.sh.  EXTISOLATE is the program, EXTI_SUITES_TIME the time limit of a run in seconds.
 """
 
 import collections
@@ -25,7 +25,7 @@ Allowed = collections.namedtuple('Allowed', 'test when outcome reason used')
 
 
 class Run:
-    """One process: its tests' outcomes, interpreter by interpreter, once waited for."""
+    """One process, and after wait() the outcomes of its tests, per interpreter."""
 
     def __init__(self, work, python, command, contexts):
         self.out, self.count = os.path.join(work, 'out'), contexts or 1
@@ -98,14 +98,14 @@ def result(word, label, text=''):
 
 
 def both(work, python, command):
-    """The two runs, at the same time."""
+    """Makes the two runs at the same time."""
     runs = [Run(os.path.join(work, str(contexts)), python, command, contexts)
             for contexts in (0, CONTEXTS)]
     return [run.wait() for run in runs]
 
 
 def different(plain, contexts):
-    """Of each test that differs, the outcomes in the interpreter and in the contexts."""
+    """Gives each test that differs, with its outcomes in the interpreter and in the contexts."""
     names = set().union(plain.outcomes[0], *contexts.outcomes)
     all_of = {name: [o.get(name, 'nothing') for o in plain.outcomes + contexts.outcomes]
               for name in sorted(names)}
@@ -121,7 +121,7 @@ def excuse(allowed, name, outcomes):
 
 
 def stale(allowed, plain):
-    """Differences that are in the list, and whose tests ran, and that are no more."""
+    """Gives the listed differences that no longer exist, if their tests ran."""
     for a in allowed:
         if a.when == 'always' and not a.used and fnmatch.filter(plain.outcomes[0], a.test):
             yield a

@@ -1,10 +1,10 @@
-# What the tests over other projects' suites share.
+# Shared by the tests that run other projects' suites.
 # shellcheck shell=bash disable=SC2034
 . "$root/tests/runtime/lib.sh"
 export EXTISOLATE=${EXTISOLATE:-${EXTI_BUILD:-$root/build}/extisolate}
-# Importing hypothesis is enough to make a folder.
+# hypothesis makes a folder as soon as it is imported.
 export HYPOTHESIS_STORAGE_DIRECTORY=$tmp/hypothesis
-# `all` runs the suites whole and with every interpreter.
+# `all` runs the complete suites, with every interpreter.
 whole=
 [ "${EXTI_SUITES:-}" != all ] || whole=1
 

@@ -1,12 +1,12 @@
-"""Runs tests in the interpreter or context that it is run by, and writes down how each came out.
+"""Runs tests in the current interpreter or context and records the outcome of each.
 
     record.py OUT unittest NAME...    by unittest: modules, or single tests
     record.py OUT pytest ARG...       by pytest: its own arguments
 
 The lines of OUT.INDEX are JSON: ["start", ID], ["end", ID, OUTCOME, WHY], and ["done"] at the end.
-INDEX is the context's; in an interpreter EXTI_SUITES_INDEX gives it.  A record starts when all
-EXTI_SUITES_COUNT of them can, so that the tests run at the same time.  EXTI_SUITES_TESTS is a folder
-that holds CPython's tests where the interpreter has none.
+INDEX is the context's index; in an interpreter EXTI_SUITES_INDEX gives it.  All EXTI_SUITES_COUNT
+records start together, so that the tests run at the same time.  EXTI_SUITES_TESTS is a folder with
+CPython's tests for interpreters that have none.
 """
 
 import collections
@@ -31,7 +31,7 @@ class Record:
         self.ids = {}
 
     def start(self, test, name):
-        """Tests that go by one name are told apart by number."""
+        """Numbers tests that have the same name."""
         self.seen[name] += 1
         if self.seen[name] > 1:
             name += f' #{self.seen[name]}'
@@ -62,11 +62,11 @@ def run_unittest(record, names):
     if more:
         import ctypes
         ctypes.__path__.append(os.path.join(more, 'ctypes'))
-    # What regrtest allows when nothing is asked for.
+    # The default of regrtest.
     support.use_resources = []
-    # It waits for any child of the process, another context's too.
+    # It would wait for any child of the process, even another context's.
     support.reap_children = lambda: None
-    # Upstream tells concurrent runs apart by process id, which contexts share.
+    # CPython separates concurrent runs by process id, which contexts share.
     for name in [n for n in dir(os_helper) if n.startswith('TESTFN')]:
         value = getattr(os_helper, name)
         if value:
@@ -87,7 +87,7 @@ def run_unittest(record, names):
                 self.worst = outcome, why
 
         def addError(self, test, err):
-            # Of a class or module whose setting up failed.
+            # The set-up of a class or module failed.
             if test not in record.ids:
                 record.start(test, test.id())
                 record.end(test, 'error', self._exc_info_to_string(err, test))
@@ -118,14 +118,14 @@ def run_unittest(record, names):
 
         def stopTest(self, test):
             super().stopTest(test)
-            # 3.12.1 stops what it skips without having started it.
+            # 3.12.1 calls stopTest for skipped tests that it never started.
             if test in record.ids:
                 record.end(test, *(self.worst or ['pass']))
 
     result = Result()
     warnings.simplefilter('default')
     loaded = [load(unittest.defaultTestLoader, name) for name in names]
-    # By which a module's test_main runs what it has chosen.
+    # A module's test_main runs its chosen tests with this function.
     support._run_suite = lambda suite: suite.run(result)
     wait_for_others(sys.argv[1])
     for run in loaded:
@@ -133,7 +133,7 @@ def run_unittest(record, names):
 
 
 def load(loader, name):
-    """Older modules without load_tests have a test_main that sets things up and chooses."""
+    """Older modules without load_tests have a test_main that sets up and chooses tests."""
     module = importlib.import_module(name)
     if hasattr(module, 'test_main') and not hasattr(module, 'load_tests'):
         return lambda result: module.test_main()
@@ -144,8 +144,8 @@ def run_pytest(record, args):
     import pytest
     import _pytest.runner
 
-    # It keeps the running test's name in the environment, which is the process's, and changing it
-    # while another context reads it is undefined.
+    # It stores the running test's name in the environment.  The contexts share that, and changing
+    # it while another context reads it is undefined.
     _pytest.runner._update_current_test_var = lambda item, when: None
 
     class Plugin:
@@ -175,7 +175,7 @@ def run_pytest(record, args):
         def pytest_runtest_logfinish(self, nodeid, location):
             record.end(nodeid, *self.worst)
 
-    # File descriptors and fatal signals are the process's.
+    # Contexts share file descriptors and fatal signals.
     pytest.main(['-p', 'no:cacheprovider', '-p', 'no:faulthandler', '--capture=sys', '-q', '-q',
                  '--tb=short', f'--basetemp={sys.argv[1]}.tmp.{index}', *args],
                 plugins=[Plugin()])

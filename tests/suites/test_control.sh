@@ -1,11 +1,11 @@
 #!/bin/bash
-# The comparison itself: it must see tests that differ, crash, hang, or differ no more.
+# Tests the comparison: it must detect tests that differ, crash, hang, or no longer differ.
 root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$root/tests/suites/lib.sh"
 has $system test.support || { echo "skip control: $system has no test.support"; exit 0; }
 export PYTHONPATH=$tmp EXTI_SUITES_DIFFERENCES=$tmp/differences
 
-# tests NAME: a module of tests from stdin, of which one always passes.
+# tests NAME: makes a test module from stdin and adds a test that always passes.
 tests() {
     { printf 'import os, sys, time, unittest\ninside = "extisolate" in sys.modules\n'
         printf 'class T(unittest.TestCase):\n    def test_passes(self): pass\n'
@@ -13,7 +13,7 @@ tests() {
     : >"$tmp/differences"
 }
 
-# says NAME PATTERN...: each is among the lines of the comparison, and nothing else is.
+# says NAME PATTERN...: each pattern matches a line of the comparison, and no line is left over.
 says() {
     local name=$1 pattern left
     shift
@@ -90,7 +90,7 @@ tests hangs_inside <<'END2'
 END2
 EXTI_SUITES_TIME=60 says hangs_inside 'not ok x: the contexts: 60 s were not enough .*test_hangs'
 
-# A test that the interpreter itself does not repeat; one that fails in a context once.
+# A test whose result varies in the interpreter itself, and a test that fails once in a context.
 tests unsteady <<END2
     def first_time(self, what):
         try:

@@ -4,11 +4,12 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$root/tests/suites/lib.sh"
 
 modules='ctypes json sqlite3 decimal zlib hashlib'
-# These wait more than they compute.
+# These tests wait more than they compute.
 waiting='ssl threading'
 
-# Debian has the tests in a package of their own, of which only the files are wanted: $tmp/debian
-# becomes an environment of the system's interpreter that finds them first, its children too.
+# Debian has the tests in a separate package, and only its files are needed here.  $tmp/debian
+# becomes an environment of the system's interpreter in which it and its children find these files
+# first.
 with_debian_tests() {
     local package="lib$(basename "$(readlink -f $system)")-testsuite" lib
     lib=$($system -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')
@@ -44,7 +45,7 @@ suite() { # EXE MODULE
     fi
 }
 
-# The system's and the newest; or all.
+# The system's interpreter and the newest one; or all.
 chosen() {
     if [ -n "$whole" ]; then
         pythons

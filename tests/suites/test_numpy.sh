@@ -11,7 +11,7 @@ fi
 v=$($system -c 'import numpy; print(numpy.__version__)')
 at=$($system -c 'import os, numpy; print(os.path.dirname(numpy.__file__))')
 
-# How much memory is free is the same for all; none is to be used up.
+# Free memory is the same for all contexts, and no test should use it up.
 export NPY_AVAILABLE_MEM=1GB
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
@@ -20,11 +20,11 @@ suite() { # NAME FILE...
     shift
     alike "$v-$name" $system pytest "$@" --deselect="$numba" --rootdir="$at" -m "$marks"
 }
-# LLVM ends the process when a second context sets its options.
+# LLVM ends the process if a second context sets its options.
 numba=random/tests/test_extending.py::test_numba
 
 marks='not slow'
-# Half of core's files, with a quarter of its tests.
+# Half of the core files, with a quarter of the tests.
 some='abc array_coercion array_interface casting_unittests conversion_utils cpu_features
 defchararray einsum errstate function_base getlimits half hashtable indexing
 item_selection longdouble memmap mem_policy nditer numerictypes overrides print

@@ -1,8 +1,8 @@
-# For tests that build for another system, to be sourced: the libraries that ours needs, from the
-# distribution's sources.  The sourcing script has skip(), which tells why and ends it.
+# Sourced by tests that build for another system: gets the libraries that ours needs, from the
+# distribution's sources.  The sourcing script defines skip(), which prints the reason and exits.
 sources=${EXTI_BUILD:-$PWD/build}/sources
 
-# Tests of a group run side by side, and one of them fetches for all.
+# Tests of a group run in parallel; one of them fetches for all.
 while_locked() # COMMAND...
 {
     mkdir -p "$sources"
@@ -12,7 +12,7 @@ while_locked() # COMMAND...
     exec 6>&-
 }
 
-# A compiler that brings the headers and stubs of other systems: $zig, from the Python package index.
+# Gets $zig from the Python package index: a compiler with the headers and stubs of other systems.
 get_zig() { while_locked fetch_zig; }
 
 fetch_zig()
@@ -34,7 +34,7 @@ zig_cc()
     chmod +x "$2"
 }
 
-# The sources of the system's own packages, without touching its list of sources.
+# Gets the sources of the system's packages without changing its list of sources.
 get_sources() { while_locked fetch_sources "$@"; } # PACKAGE...
 
 fetch_sources()
@@ -70,11 +70,13 @@ compile_all() # OUT FLAGS... -- SOURCE...; with $cc
     shift
     mkdir -p "$out"
     for f in "$@"; do
-        "$cc" -O2 -w -fvisibility=hidden "${flags[@]}" -c -o "$out/$(basename "$f" .c).o" "$f" || return
+        "$cc" -O2 -w -fvisibility=hidden "${flags[@]}" -c -o "$out/$(basename "$f" .c).o" "$f" ||
+            return
     done
 }
 
-# libjansson.a and libelf.a, and their headers, in DEPS; with $cc, $ar and, for libelf, FLAGS.
+# Builds libjansson.a and libelf.a in DEPS, with their headers, using $cc, $ar and, for libelf,
+# FLAGS.
 build_libraries() # DEPS FLAGS...
 {
     local deps=$1 jansson elf
@@ -83,7 +85,8 @@ build_libraries() # DEPS FLAGS...
     [ -f "$deps/libelf.a" ] && [ -f "$deps/libjansson.a" ] && return
     mkdir -p "$deps/include"
     : >"$deps/include/jansson_private_config.h"
-    compile_all "$deps/jansson" -DHAVE_STDINT_H=1 -DHAVE_UNISTD_H -DUSE_URANDOM -DUSE_WINDOWS_CRYPTOAPI -DHAVE_FCNTL_H \
+    compile_all "$deps/jansson" -DHAVE_STDINT_H=1 -DHAVE_UNISTD_H -DUSE_URANDOM \
+        -DUSE_WINDOWS_CRYPTOAPI -DHAVE_FCNTL_H \
         -DHAVE_OPEN -DHAVE_CLOSE -DHAVE_READ -DHAVE_ATOMIC_BUILTINS \
         -I"$deps/include" -I"$jansson/android" -I"$jansson/src" -- "$jansson"/src/*.c &&
         compile_all "$deps/elf" -std=gnu99 -D_GNU_SOURCE -DHAVE_CONFIG_H "$@" \

@@ -1,4 +1,4 @@
-/* What needs no more than the C library; the rest of exti_test.h is a system's own. */
+/* The part of exti_test.h that needs only the C library; exti_test_posix.c has the rest. */
 #include "tests/support/exti_test.h"
 
 #include <stdlib.h>

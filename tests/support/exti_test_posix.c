@@ -26,7 +26,7 @@ int test_setup(void **state)
     return 0;
 }
 
-static int remove_at(int parent, const char *name)
+static int remove_tree_at(int parent, const char *name)
 {
     struct dirent *entry;
     DIR *d;
@@ -45,7 +45,7 @@ static int remove_at(int parent, const char *name)
     }
     while ((entry = readdir(d)) != NULL) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            rc |= remove_at(fd, entry->d_name);
+            rc |= remove_tree_at(fd, entry->d_name);
     }
     closedir(d);
     return rc | unlinkat(parent, name, AT_REMOVEDIR);
@@ -54,7 +54,7 @@ static int remove_at(int parent, const char *name)
 int test_teardown(void **state)
 {
     struct test *t = *state;
-    int rc = remove_at(AT_FDCWD, t->dir);
+    int rc = remove_tree_at(AT_FDCWD, t->dir);
 
     if (rc)
         print_error("cannot remove %s: %s\n", t->dir, strerror(errno));
@@ -122,7 +122,7 @@ void test_copy(struct test *t, const char *from, const char *to)
         fail_msg("cannot copy the mode of %s: %s", from, strerror(errno));
 }
 
-static int by_name(const void *a, const void *b)
+static int order_names(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -150,7 +150,7 @@ char *test_list(struct test *t, const char *dir)
         size += strlen(entry->d_name) + 1;
     }
     closedir(d);
-    qsort(names, count, sizeof *names, by_name);
+    qsort(names, count, sizeof *names, order_names);
     text = test_alloc(t, size);
     for (size_t i = 0; i < count; i++)
         strcat(text, names[i]);
@@ -186,8 +186,8 @@ int test_runv(struct test *t, char **out, char *const argv[])
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* program, then the arguments up to NULL */
-static char **collect(struct test *t, const char *program, va_list ap)
+/* Gives an argument vector: the program, then the arguments up to NULL. */
+static char **argument_vector(struct test *t, const char *program, va_list ap)
 {
     size_t n = 1, cap = 64;
     char **argv = test_alloc(t, cap * sizeof *argv);
@@ -206,7 +206,7 @@ int test_run(struct test *t, char **out, const char *program, ...)
     va_list ap;
 
     va_start(ap, program);
-    argv = collect(t, program, ap);
+    argv = argument_vector(t, program, ap);
     va_end(ap);
     return test_runv(t, out, argv);
 }
@@ -218,7 +218,7 @@ char *test_must_run(struct test *t, const char *program, ...)
     int status;
 
     va_start(ap, program);
-    argv = collect(t, program, ap);
+    argv = argument_vector(t, program, ap);
     va_end(ap);
     status = test_runv(t, &out, argv);
     if (status)

@@ -27,7 +27,7 @@ int lief_found(void)
     return parse && parse_macho && parse_pe;
 }
 
-/* "id NAME" and "needed NAME" lines; in a process of its own, which LIEF may crash. */
+/* Prints "id NAME" and "needed NAME" lines, in a separate process because LIEF may crash. */
 static void print_facts(const char *path, FILE *f)
 {
     Elf_Binary_t *b = parse(path);
@@ -37,7 +37,7 @@ static void print_facts(const char *path, FILE *f)
     for (size_t i = 0; b->dynamic_entries[i]; i++) {
         const Elf_DynamicEntry_t *e = b->dynamic_entries[i];
 
-        /* Only these are of the longer type that has a name. */
+        /* Only these have the longer type with a name. */
         if (e->tag == LIEF_ELF_DT_SONAME || e->tag == LIEF_ELF_DT_NEEDED)
             fprintf(f, "%s %s\n", e->tag == LIEF_ELF_DT_SONAME ? "id" : "needed",
                     ((const struct Elf_DynamicEntry_Library_t *)e)->name);
@@ -46,7 +46,7 @@ static void print_facts(const char *path, FILE *f)
     _exit(0);
 }
 
-/* The dylib and rpath commands have an offset to their string behind the common head. */
+/* Dylib and rpath commands have the offset of their string behind the common header. */
 static void print_command(const Macho_Command_t *c, FILE *f)
 {
     static const struct {
@@ -145,7 +145,7 @@ static void take_facts(FILE *f, char *id, size_t id_cap, char *needed, size_t ne
     }
 }
 
-/* What `print` prints in a process of its own; NULL if that cannot be had. */
+/* Gives the output of `print`, run in a separate process; NULL on any failure. */
 static FILE *ask(void (*print)(const char *path, FILE *f), const char *path, pid_t *child)
 {
     int ends[2];

@@ -4,19 +4,19 @@
 
 #include <stddef.h>
 
-/* Whether the library is there. */
+/* Whether the library is installed. */
 int lief_found(void);
 
-/* What LIEF sees of an ELF file: the id in `id` (empty if none), the needed libraries in `needed`, a
- * line each, in order.  0 when it cannot read the file, or crashes on it. */
+/* Describes an ELF file: puts its id in `id` ("" if none) and its needed libraries in `needed`, one
+ * per line, in order.  Returns 0 if LIEF cannot read the file or crashes. */
 int lief_read(const char *path, char *id, size_t id_cap, char *needed, size_t needed_cap);
 
-/* What LIEF sees of a Mach-O file, in lines: `slice CPU SEGMENTS SECTIONS SYMBOLS`, and after each one its
- * `id NAME`, `library NAME`s and `rpath NAME`s in order.  As above otherwise. */
+/* Describes a Mach-O file in lines: `slice CPU SEGMENTS SECTIONS SYMBOLS`, each followed by its `id
+ * NAME`, `library NAME` and `rpath NAME` lines in order.  Fails like the above. */
 int lief_read_macho(const char *path, char *facts, size_t cap);
 
-/* What LIEF sees of a PE file, in lines: `machine MACHINE SECTIONS`, then `import NAME SYMBOLS` for each
- * library, delay imports left out.  As above otherwise. */
+/* Describes a PE file in lines: `machine MACHINE SECTIONS`, then `import NAME SYMBOLS` for each
+ * library, without delay imports.  Fails like the above. */
 int lief_read_pe(const char *path, char *facts, size_t cap);
 
 #endif

@@ -1,11 +1,11 @@
-# For tests that run Windows programs.  They share a prefix, made once for a build folder, which takes
-# ten seconds and 700 MB; and a server, which `finish_wine` ends.
+# For tests that run Windows programs.  They share a prefix, made once per build folder in ten
+# seconds and 700 MB, and a server, which `finish_wine` ends.
 unset DISPLAY WAYLAND_DISPLAY
-export LC_ALL=C.UTF-8 # wine gives files no names but in the locale's characters
+export LC_ALL=C.UTF-8 # wine names files only in the locale's characters
 export WINEPREFIX=${EXTI_WINEPREFIX:-${EXTI_BUILD:-$ROOT/build}/wine/prefix}
 export WINEDEBUG=-all WINEDLLOVERRIDES='winedbg.exe=d;mscoree=;mshtml='
 
-# The program itself: Debian's script `wine` says much about 32 bits.
+# Runs the program itself, because Debian's script `wine` prints much about 32 bits.
 find_wine() {
     local f
     for f in /usr/lib/wine/wine64 /usr/lib/wine/wine64-stable wine64 wine64-stable wine; do
@@ -14,8 +14,8 @@ find_wine() {
     return 1
 }
 
-# Makes the prefix and starts the server; prints why it cannot.  Until the test ends no other gets the
-# prefix, whose programs `finish_wine` ends.
+# Makes the prefix and starts the server, or prints why it cannot.  Locks the prefix until the test
+# ends; `finish_wine` ends the programs in it.
 start_wine() {
     WINE=$(find_wine) || { echo "wine is not installed (package wine64)"; return 1; }
     WINESERVER=$(dirname "$WINE")/wineserver
@@ -30,7 +30,7 @@ start_wine() {
             { echo "wineboot: $(tail -n 1 "$WINEPREFIX.log")"; exec 8>&-; return 1; }
     fi
     "$WINESERVER" -p 8>&-
-    # The services begin with the first program and hold on to what it writes to.
+    # The first program starts the services, which keep its output open.
     timeout 600 "$WINE" cmd /c exit >"$WINEPREFIX.log" 2>&1 </dev/null 8>&- ||
         { echo "wine runs nothing: $(tail -n 1 "$WINEPREFIX.log")"; finish_wine; return 1; }
 }

@@ -1,4 +1,4 @@
-/* What the copies are made to need. */
+/* The library that the copies need. */
 int exti_test_dependency(void);
 
 int exti_test_dependency(void)

@@ -1,4 +1,4 @@
-/* driver LIBRARY: opens it and gives its selftest's answer; 99 where it cannot. */
+/* driver LIBRARY: opens it and exits with the result of its selftest, or 99 on failure. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

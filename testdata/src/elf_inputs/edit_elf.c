@@ -1,4 +1,5 @@
-/* edit_elf EDIT FILE: makes a 64-bit little-endian ELF file odd in one way that no linker offers. */
+/* edit_elf EDIT FILE: makes one odd change to a 64-bit little-endian ELF file, as no linker
+ * would. */
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,7 +100,7 @@ static void odd_align(void)
     phdr_of(PT_LOAD)->p_align = 0x1800;
 }
 
-/* The program headers go to a segment of their own at the end, as binary optimisers put them. */
+/* Moves the program headers to a new segment at the end, as binary optimisers do. */
 static void move_headers(void)
 {
     size_t n = ehdr()->e_phnum, old = ehdr()->e_phoff, at = (size + 0xfff) & ~(size_t)0xfff,

@@ -1,4 +1,4 @@
-/* A small shared object with what a rewrite looks at, for the fuzzing corpus. */
+/* A small shared object with every structure that a rewrite reads, for the fuzzing corpus. */
 int Py_one(void);
 int Py_two(void);
 extern int Py_three(int);

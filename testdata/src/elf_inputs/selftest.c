@@ -1,5 +1,5 @@
-/* A shared object that can tell whether it was loaded whole.  selftest() gives 0, or the number of
- * the first thing that is not as the compiler and linker left it. */
+/* A shared object that checks whether it was loaded intact.  selftest() returns 0, or the number of
+ * the first thing that differs from what the compiler and linker made. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -10,7 +10,7 @@
 #define BSS_SIZE 70000
 #endif
 
-/* Where the linker put the dynamic section; start-up and unwinding code of some programs walks it. */
+/* The dynamic section's place; start-up and unwinding code of some programs walks the section. */
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
 
 int selftest(void);

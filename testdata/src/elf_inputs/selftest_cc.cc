@@ -1,4 +1,4 @@
-// The C++ half: exceptions, guarded statics, a process-wide unique symbol, non-trivial constructors.
+// The C++ half: exceptions, guarded statics, a unique symbol, nontrivial constructors.
 #include <stdexcept>
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-/* What every extension has.  The one who runs it calls ext_init, which gives the number of modules
- * that its libpython has seen; ext_check, which gives 0 or the line that found something wrong; and
+/* The common part of all extensions.  The test calls ext_init, which returns the number of modules
+ * that its libpython has seen; ext_check, which returns 0 or the line of the failed check; and
  * ext_modules. */
 #ifndef EXT_H
 #define EXT_H
@@ -14,7 +14,7 @@ extern "C" {
 int ext_init(void);
 int ext_check(void);
 int ext_modules(void);
-int ext_own(void); /* how many copies of the extension share what is the extension's own */
+int ext_own(void); /* how many copies of the extension share the extension's private state */
 extern const char __dso_handle[];
 int PyOptional_There(void) __attribute__((weak_import));
 int PyOptional_Absent(void) __attribute__((weak_import));
@@ -41,7 +41,7 @@ __attribute__((constructor)) static void construct(void)
     seen_by_constructor = Py_Twice(21) + (own_type.call == Py_Twice);
 }
 
-/* The library sees its symbols where our references lead. */
+/* The library and our references must agree on the addresses of its symbols. */
 static int check_references(void)
 {
     MUST(Py_Address(0) == &PyType_Type);
@@ -75,8 +75,8 @@ static uint64_t words(const char *p)
     return v;
 }
 
-/* What getsectiondata() does, by which code finds its image's sections: the header tells how far the
- * image has moved, and where its sections are. */
+/* Finds a section of its own image, like getsectiondata(): the header gives the distance by which
+ * the image was moved, and the places of its sections. */
 static const char *const needle = "a string in __cstring to be found";
 
 static int check_header(void)
@@ -110,7 +110,7 @@ static int check_common(void)
     return line ? line : check_header();
 }
 
-/* Extensions without anything of their own to check use these. */
+/* For extensions with no checks of their own. */
 #ifndef EXT_CHECK
 #define EXT_CHECK 0
 #endif

@@ -1,4 +1,4 @@
-/* -DN=5 gives extra_5, which gives 5. */
+/* -DN=5 defines extra_5, which returns 5. */
 #define PASTE(a, b) a##b
 #define NAME(a, b) PASTE(a, b)
 

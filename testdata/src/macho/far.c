@@ -1,4 +1,4 @@
-/* Addends that one chained import or the other has no room for: -DFAR=40000 makes format 2,
+/* Addends too large for some formats of chained imports: -DFAR=40000 makes format 2,
  * -DFAR=0x123456789 format 3. */
 static int check_far(void);
 #define EXT_CHECK check_far()

@@ -1,5 +1,5 @@
-/* More ways to set up a stack frame than a compressed page of unwind information can tell apart, so
- * that the linker writes a regular one. */
+/* More kinds of stack frames than a compressed page of unwind information can distinguish, so that
+ * the linker writes a regular page. */
 #include "ext.h"
 
 #ifdef __x86_64__

@@ -1,4 +1,4 @@
-/* An extension with a library of its own. */
+/* An extension with a private library. */
 static int check_helper(void);
 #define EXT_CHECK check_helper()
 #include "ext.h"
@@ -9,7 +9,7 @@ extern int helper_state;
 
 static int *volatile state = &helper_state;
 
-/* The helper sees our libpython. */
+/* The helper must use our libpython. */
 static int check_helper(void)
 {
     MUST(helper_modules() == Py_Modules);

@@ -1,4 +1,4 @@
-/* A library that an extension brings along, which uses libpython itself and has state. */
+/* A library bundled with an extension; it uses libpython itself and has state. */
 #include "pystub.h"
 
 int helper_own(void);

@@ -1,4 +1,4 @@
-/* There are no macOS headers here. */
+/* Replaces the headers of macOS, which are not available here. */
 #ifndef LIBC_H
 #define LIBC_H
 

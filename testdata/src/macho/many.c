@@ -1,4 +1,4 @@
-/* An extension that needs twenty other libraries, whose ordinals come first. */
+/* An extension that needs twenty other libraries first, so that their ordinals come first. */
 static int check_many(void);
 #define EXT_CHECK check_many()
 #include "ext.h"

@@ -1,4 +1,4 @@
-/* A main program with the API built in, as python3 may be; pystub.c is linked with it. */
+/* A main program that contains the API, as python3 may; it is linked with pystub.c. */
 int main(void);
 
 int main(void)

@@ -39,7 +39,7 @@ int PyOptional_There(void)
     return 7;
 }
 
-/* How many modules this library has seen, for the one who runs the test. */
+/* Gives the number of modules that this library has seen, for the test. */
 int py_modules(void);
 
 int py_modules(void)

@@ -1,4 +1,4 @@
-/* What libpython is to extension modules, in miniature. */
+/* A miniature libpython for extension modules. */
 #ifndef PYSTUB_H
 #define PYSTUB_H
 
@@ -14,12 +14,12 @@ struct py_type {
 
 extern struct py_type PyType_Type;
 extern int _Py_Table[20000]; /* large, so that an addend to its address can be large */
-extern int Py_Modules;       /* that were initialised */
+extern int Py_Modules;       /* number of initialised modules */
 
-int PyModule_Create(const char *name); /* gives Py_Modules */
+int PyModule_Create(const char *name); /* returns Py_Modules */
 int Py_Twice(int n);
 
-/* Its own view of the above, in this order; NULL past the end. */
+/* Gives the addresses of the above as the library sees them, in this order; NULL past the end. */
 const void *Py_Address(int which);
 
 int PyOptional_There(void);  /* for weak imports */

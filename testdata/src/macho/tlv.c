@@ -17,7 +17,7 @@ static int check_tlv(void)
     return 0;
 }
 
-/* Calls on this thread; the same for each copy if they share the variables. */
+/* Counts calls on this thread; copies that share the variables would share the count. */
 int ext_own(void)
 {
     zero++;

@@ -1,5 +1,5 @@
-// What the C++ rules make one per process: inline statics, statics of inline functions, virtual tables
-// and type information.  And exceptions, for their tables.
+// Everything that C++ requires to be unique in a process: inline statics, statics of inline
+// functions, virtual tables and type information.  Also exceptions, for their tables.
 static int check_cxx();
 #define EXT_CHECK check_cxx()
 #include "ext.h"
@@ -82,7 +82,7 @@ static int check_cxx()
 
     MUST(s->sides() == 4 && t->sides() == 0);
     memcpy(&table, s, sizeof table);
-    // A virtual table's word before the first function is the type information.
+    // In a virtual table the word before the first function points to the type information.
     MUST(((const void *const *)table)[-1] == (const void *)&typeid(square));
     delete s;
     delete t;
@@ -94,7 +94,7 @@ int ext_own(void)
 {
     if (!counter<long>::n)
         local() = 0;
-    // 1 or 2 by either way, or they are not shared alike.
+    // Both ways must give the same number, 1 or 2; otherwise they are shared differently.
     local()++;
     return ++counter<long>::n == local() ? local() : -1;
 }

@@ -1,4 +1,5 @@
-/* An extension: functions and data of its own and from pythonXY.dll, thread-local storage. */
+/* An extension with its own functions and data, imports from pythonXY.dll, and thread-local
+ * storage. */
 #define IMPORT __declspec(dllimport)
 #define API __declspec(dllexport)
 
@@ -6,7 +7,7 @@ IMPORT extern int PyLong_Type;
 IMPORT int PyModule_Create2(void *definition, int version);
 IMPORT int Py_BuildValue(void);
 
-#ifdef _MSC_VER /* what the C library would have */
+#ifdef _MSC_VER /* normally from the C library */
 typedef unsigned long word;
 typedef unsigned long long wide;
 #ifdef _WIN64
@@ -39,7 +40,7 @@ int __stdcall _DllMainCRTStartup(void *module, unsigned reason, void *reserved)
     return 1;
 }
 
-/* Of delay loading all but the loading. */
+/* Everything for delay loading except the loading itself. */
 void *__stdcall __delayLoadHelper2(const void *descriptor, void **slot)
 {
     (void)descriptor;

@@ -1,4 +1,4 @@
-/* Stands for pythonXY.dll: functions and a datum that extensions import. */
+/* A stand-in for pythonXY.dll: functions and a variable that extensions import. */
 #ifdef _MSC_VER
 int _fltused;
 int __stdcall _DllMainCRTStartup(void *module, unsigned reason, void *reserved)

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Builds the toy libraries in every flavour the tests use:  build.sh OUT
+# Builds the toy libraries in all flavours that the tests use:  build.sh OUT
 # OUT/<flavour>/{libtoy.so.1,libtoydep.so,ext_a.so,ext_b.so,ext_dl.so,ext_dep.so,ext_missing.so}
-# and ext_cxx.so where the compiler has C++.  OUT/flavours lists those that were built.
-# Nothing is done when OUT is newer than the sources.  Safe when several tests call it at once.
+# and ext_cxx.so if the compiler has C++.  OUT/flavours lists the flavours built.
+# Does nothing if OUT is newer than the sources.  Several tests may run it at once.
 set -eu
 src=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
@@ -50,7 +50,7 @@ flavour versioned gcc g++ "" "$src/toy.map"
 flavour stripped gcc g++ "-s"
 for v in "" -16; do
     if have clang$v && have ld.lld$v; then
-        # Valgrind 3.19 does not read this compiler's DWARF 5.
+        # Valgrind 3.19 cannot read this compiler's DWARF 5.
         flavour lld clang$v clang++$v "-gdwarf-4 --ld-path=$(command -v ld.lld$v)"
         break
     fi
@@ -58,13 +58,13 @@ done
 have mold && flavour mold gcc g++ "-fuse-ld=mold"
 have ld.gold && flavour gold gcc g++ "-fuse-ld=gold"
 
-# An API with a name too short to have a private one.
+# An API whose name is too short for a private name.
 gcc -O1 -g -fPIC -shared -Wl,-soname,libtoyshort.so.1 "$src/toy_short.c" -o "$out/libtoyshort.so.1"
 gcc -O1 -g -fPIC -shared "$src/toy_shortext.c" -o "$out/ext_short.so"
 # Threads and keys.
 gcc -O1 -g -fPIC -shared "$src/toy_guests.c" -o "$out/ext_guests.so"
 g++ -O1 -g -fPIC -shared -std=c++17 "$src/toy_cxxguests.cc" -o "$out/ext_cxxguests.so"
-# The toy API as a program or another library would have it.
+# The toy API inside a program or another library.
 gcc -O1 -g -fPIC -shared -I"$src" -Wl,-soname,libtoyhost.so.1 "$src/toy_host.c" \
     -o "$out/libtoyhost.so.1"
 mv "$out/flavours.new" "$out/flavours"

@@ -1,4 +1,4 @@
-/* The toy API library: what libpython is to extension modules, in miniature. */
+/* The toy API library: a miniature libpython for extension modules. */
 #ifndef TOY_H
 #define TOY_H
 
@@ -16,16 +16,16 @@ struct toy_type {
 extern struct toy_type toy_type_type, toy_object_type;
 extern int (*const toy_table[])(void); /* toy_next, toy_get */
 extern int toy_count;
-extern int toy_constructed; /* by the library's constructor */
+extern int toy_constructed; /* set by the library's constructor */
 
 int toy_next(void); /* ++toy_count */
 int toy_get(void);
 int toy_next_by_call(void); /* toy_next through the library's own symbol table */
 int *toy_count_seen(void);  /* &toy_count as the library itself sees it */
-int *toy_tls_seen(void);    /* the calling thread's */
+int *toy_tls_seen(void);    /* of the calling thread */
 int toy_fast(void);         /* an indirect function (STT_GNU_IFUNC): 42 */
 
-/* A registry, so that one extension sees what another left in the same library. */
+/* A registry through which extensions that use the same library can share values. */
 void toy_register(const char *key, void *value);
 void *toy_find(const char *key);
 

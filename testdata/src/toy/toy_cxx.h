@@ -1,4 +1,4 @@
-/* The C++ toy: inline statics and templates, which the compiler makes process-wide (unique). */
+/* The C++ toy: inline statics and templates, which the compiler makes unique in the process. */
 #ifndef TOY_CXX_H
 #define TOY_CXX_H
 

@@ -1,4 +1,4 @@
-// A toy extension with threads of C++.
+// A toy extension with C++ threads.
 #include <semaphore.h>
 
 #include <cstring>

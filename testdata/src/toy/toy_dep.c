@@ -1,4 +1,4 @@
-/* A library that a toy extension needs, and that uses the API itself. */
+/* A library that a toy extension needs and that uses the API itself. */
 #include "toy.h"
 
 static int calls;

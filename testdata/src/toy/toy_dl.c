@@ -1,5 +1,5 @@
-/* A toy extension that uses the loader by itself.  Its calls are no tail calls, from which the loader's
- * functions would return straight to the test and so know no context. */
+/* A toy extension that calls the loader.  Its calls must not be tail calls: then the loader's
+ * functions would return straight to the test and could not recognise the context. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
@@ -74,7 +74,7 @@ int dl_info(void *handle, int request, void *out)
 }
 #endif
 
-/* By pointers in initialised data, as a function table of a module would hold them. */
+/* Calls through pointers in initialised data, like those in a function table of a module. */
 void *(*const dl_table_open)(const char *, int) = dlopen;
 void *(*const dl_table_sym)(void *, const char *) = dlsym;
 int (*const dl_table_close)(void *) = dlclose;

@@ -1,5 +1,5 @@
-/* A toy extension.  Like CPython's it names no API library: its API symbols are left undefined.
- * NAME is its name, "a" or "b", so that two files differ. */
+/* A toy extension.  Like extensions of CPython it names no API library and leaves its API symbols
+ * undefined.  NAME is "a" or "b", so that two files differ. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
@@ -11,7 +11,7 @@
 extern int toy_absent(void) __attribute__((weak));
 extern int toy_get(void) __attribute__((weak));
 
-/* Exported, so that whoever defines them first in the lookup scope could take them over. */
+/* Exported, so that the first definition in the lookup scope could replace them. */
 int ext_own = 5;
 int ext_own_bump(void);
 int (*ext_function)(void) = toy_next; /* addresses in initialised data */
@@ -96,7 +96,7 @@ int ext_count_at_init(void)
     return count_at_init;
 }
 
-/* The function that the constructor saw, and the one seen now. */
+/* Gives the function that the constructor saw, and the current one. */
 void *ext_function_at_init(void)
 {
     return (void *)function_at_init;
@@ -107,7 +107,7 @@ void *ext_function_now(void)
     return (void *)toy_next;
 }
 
-/* Which file the API function lies in. */
+/* Gives the file of the API function. */
 const char *ext_where(void)
 {
     Dl_info info;

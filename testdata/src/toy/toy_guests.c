@@ -1,5 +1,5 @@
-/* A toy extension that starts threads and makes thread-specific keys, by both names that C has for
- * them. */
+/* A toy extension that starts threads and makes thread-specific keys, with POSIX and with C11
+ * calls. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static void destroy(void *value)
     *(int *)value = ++destroyed;
 }
 
-/* As mimalloc does. */
+/* Like mimalloc. */
 __attribute__((constructor)) static void construct(void)
 {
     static int value;
@@ -33,7 +33,7 @@ __attribute__((constructor)) static void construct(void)
 
 __attribute__((destructor)) static void destruct(void)
 {
-    /* As libhdf5 does, which would crash. */
+    /* Like libhdf5, which would crash. */
     if (made && pthread_setspecific(key, &made))
         abort();
     pthread_key_delete(early);
@@ -66,7 +66,7 @@ int guests_start_c11(void)
     return thrd_create(&thread_c11, wait_to_go_c11, NULL);
 }
 
-/* Does not wait for it. */
+/* Does not wait for the thread. */
 int guests_release(void)
 {
     return sem_post(&go);
@@ -79,7 +79,7 @@ int guests_join(void)
     return pthread_join(thread, &result) || result != &go;
 }
 
-/* thrd_t is pthread_t, and the thread sanitizer knows of no other call. */
+/* thrd_t is pthread_t, and the thread sanitizer knows only this call. */
 int guests_join_c11(void)
 {
     void *result;

@@ -1,4 +1,4 @@
-/* The same API inside a program: another implementation, so that capture shows. */
+/* The API inside a program, implemented differently to reveal captured references. */
 #include "toy.h"
 
 struct toy_type toy_type_type = {"host type", &toy_type_type, toy_get, 0};

@@ -1,4 +1,4 @@
-/* A toy extension that refers to what no library defines: it loads nowhere with RTLD_NOW. */
+/* A toy extension with an undefined symbol that no library has: RTLD_NOW cannot load it. */
 int toy_defined_nowhere(void);
 
 int missing(void)

@@ -1,6 +1,6 @@
-/* A library that tests itself: self_test() gives 0, or the number of the first check that fails.  It
- * has what a careless rewrite breaks: zeroed data, thread-locals, relocated tables, exceptions,
- * constructors, its own dynamic section. */
+/* A library that tests itself: self_test() returns 0, or the number of the first failed check.  It
+ * has everything that a careless rewrite breaks: zeroed data, thread-locals, relocated tables,
+ * exceptions, constructors, its own dynamic section. */
 #include <dlfcn.h>
 #include <link.h>
 
@@ -67,7 +67,7 @@ bool is_zero(const char *p, size_t n)
     return !n;
 }
 
-/* The loader's idea of this library and the library's own agree. */
+/* The loader and the library must agree about the library. */
 int find_self(struct dl_phdr_info *info, size_t, void *found)
 {
     for (int i = 0; i < info->dlpi_phnum; i++)

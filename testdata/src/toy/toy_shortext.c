@@ -1,4 +1,4 @@
-/* An extension that uses it. */
+/* An extension that uses the API with a name of one letter. */
 int t(void);
 int short_next(void);
 
