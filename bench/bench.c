@@ -102,7 +102,7 @@ void add_skip(const char *section, const char *reason)
     next_row(section, reason, NAN, NULL);
 }
 
-static bool holds(const struct row *r)
+static bool claim_holds(const struct row *r)
 {
     return r->at_most ? r->value <= r->limit : r->value >= r->limit;
 }
@@ -117,7 +117,7 @@ static void print_value(const struct row *r)
         printf("%10.*f %-4s", fabs(r->value) < 100 ? 2 : 0, r->value, r->unit);
 }
 
-static void print_table(void)
+static void print_rows(void)
 {
     const char *section = "";
 
@@ -131,7 +131,7 @@ static void print_table(void)
         print_value(r);
         if (r->limit != 0)
             printf("  claim: %s %g %s  %s", r->at_most ? "at most" : "at least", r->limit, r->unit,
-                   holds(r) ? "HOLDS" : "DOES NOT HOLD");
+                   claim_holds(r) ? "HOLDS" : "DOES NOT HOLD");
         printf("\n");
     }
     printf("\n");
@@ -151,7 +151,7 @@ static void print_json(void)
         }
         if (r->limit != 0) {
             json_object_set_new(o, r->at_most ? "at_most" : "at_least", json_real(r->limit));
-            json_object_set_new(o, "holds", json_boolean(holds(r)));
+            json_object_set_new(o, "holds", json_boolean(claim_holds(r)));
         }
         json_array_append_new(list, o);
     }
@@ -200,7 +200,7 @@ struct cost run(char *const argv[])
     return cost;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
     (void)st;
     (void)type;
@@ -210,7 +210,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 void remove_tree(const char *path)
 {
-    if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0 && errno != ENOENT)
+    if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0 && errno != ENOENT)
         die("cannot remove %s: %s", path, strerror(errno));
 }
 
@@ -263,6 +263,6 @@ int main(int argc, char **argv)
     if (json)
         print_json();
     else
-        print_table();
+        print_rows();
     return 0;
 }

@@ -13,7 +13,7 @@ enum { SONAME, NEEDED, API_SONAME, FRESH, MORE, KINDS };
 
 static struct samples wall[KINDS], cpu[KINDS];
 
-static void measure(int kind, char *const argv[])
+static void measure_command(int kind, char *const argv[])
 {
     struct cost cost = run(argv);
 
@@ -35,10 +35,10 @@ static void by_patchelf(const struct bench *b, const char *file)
     char *needed[] = {arg("patchelf"), arg("--add-needed"), arg(b->api), arg(file), NULL};
 
     copy_file(b->extension, file);
-    measure(SONAME, soname);
-    measure(NEEDED, needed);
+    measure_command(SONAME, soname);
+    measure_command(NEEDED, needed);
     copy_file(b->api, file);
-    measure(API_SONAME, soname);
+    measure_command(API_SONAME, soname);
     unlink(file);
 }
 
@@ -50,11 +50,11 @@ static void by_extisolate(const struct bench *b, const char *dir, const char *cl
                      arg(dir),           NULL};
     char *more[] = {arg(b->program), arg("copy"), arg(b->extension), arg(dir), NULL};
 
-    measure(FRESH, fresh);
+    measure_command(FRESH, fresh);
     /* Now the context has its libpython, as for every extension after the first. */
     if (system(clear) != 0)
         die("cannot clear %s", dir);
-    measure(MORE, more);
+    measure_command(MORE, more);
     remove_tree(dir);
 }
 

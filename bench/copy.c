@@ -69,7 +69,7 @@ static struct exti_rewrite_opts edits(const struct bench *b)
     };
 }
 
-static void rewrite(const char *from, const char *to, const struct exti_rewrite_opts *opts)
+static void rewrite_elf(const char *from, const char *to, const struct exti_rewrite_opts *opts)
 {
     struct exti_error err;
 
@@ -190,7 +190,7 @@ static void copy_once(int way, const char *from, const char *to,
     else if (way == READING)
         plain_by_read(from, to);
     else
-        rewrite(from, to, opts);
+        rewrite_elf(from, to, opts);
     add_sample(&t->cpu, cpu_now() - cpu);
     add_sample(&t->wall, now() - wall);
     unlink(to);

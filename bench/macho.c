@@ -14,7 +14,7 @@
 
 #define SECTION "one copy of a 20 MB Mach-O dylib, signed, in process"
 
-static void plain_copy(const char *from, const char *to)
+static void copy_dylib(const char *from, const char *to)
 {
     static char buf[1 << 18];
     int in = open(from, O_RDONLY | O_CLOEXEC);
@@ -49,7 +49,7 @@ static void hash(const char *path)
     exti__fs_unmap(&m);
 }
 
-static void rewrite(const char *from, const char *to, const char *api)
+static void rewrite_dylib(const char *from, const char *to, const char *api)
 {
     static const struct exti_needed needed[] = {
         {NULL, "@loader_path/libapi.context.dylib", EXTI_NEEDED_LAST}};
@@ -82,14 +82,14 @@ void bench_macho(const struct bench *b)
     for (int i = 0; i < (b->quick ? 5 : 60); i++) {
         double start = now();
 
-        plain_copy(from, to);
+        copy_dylib(from, to);
         add_sample(&plain, now() - start);
         unlink(to);
         start = now();
         hash(from);
         add_sample(&hashed, now() - start);
         start = now();
-        rewrite(from, to, api);
+        rewrite_dylib(from, to, api);
         add_sample(&rewritten, now() - start);
         unlink(to);
     }

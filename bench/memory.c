@@ -54,7 +54,8 @@ struct usage {
     double seconds;
 };
 
-static void measure(const struct bench *b, const char *from, const char *to, struct usage *u)
+static void measure_rewrite(const struct bench *b, const char *from, const char *to,
+                            struct usage *u)
 {
     const struct exti_needed needed = {NULL, b->api, EXTI_NEEDED_FIRST};
     const struct exti_rewrite_opts opts = {.size = sizeof opts,
@@ -98,7 +99,7 @@ void bench_memory(const struct bench *b)
         die("out of memory");
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
         make_object(from, sizes[i]);
-        measure(b, from, to, &u[i]);
+        measure_rewrite(b, from, to, &u[i]);
         unlink(from);
         unlink(to);
         snprintf(what, sizeof what, "%u MB: address space beyond the two mappings", sizes[i]);

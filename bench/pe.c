@@ -18,7 +18,7 @@
 #define MOST_JOBS 128
 #define MOST_NAMES 4
 
-static void plain_copy(const char *from, const char *to)
+static void copy_dll(const char *from, const char *to)
 {
     static char buf[1 << 18];
     int in = open(from, O_RDONLY | O_CLOEXEC);
@@ -35,8 +35,8 @@ static void plain_copy(const char *from, const char *to)
     close(out);
 }
 
-static void rewrite(const char *from, const char *to, const char *id,
-                    const struct exti_needed *needed, size_t count)
+static void rewrite_dll(const char *from, const char *to, const char *id,
+                        const struct exti_needed *needed, size_t count)
 {
     const struct exti_rewrite_opts opts = {
         .size = sizeof opts, .id = id, .needed = needed, .needed_count = count};
@@ -59,11 +59,11 @@ static void copy_large(const struct bench *b)
     for (int i = 0; i < (b->quick ? 5 : 60); i++) {
         double start = now();
 
-        plain_copy(from, to);
+        copy_dll(from, to);
         add_sample(&plain, now() - start);
         unlink(to);
         start = now();
-        rewrite(from, to, "large.ab3cd9ef-k6a49kmw.pyd", &needed, 1);
+        rewrite_dll(from, to, "large.ab3cd9ef-k6a49kmw.pyd", &needed, 1);
         add_sample(&rewritten, now() - start);
         unlink(to);
     }
@@ -86,7 +86,7 @@ struct job {
 static struct job jobs[MOST_JOBS];
 static size_t job_count;
 
-static char *cut(char *s, const char *at)
+static char *cut_field(char *s, const char *at)
 {
     char *end = s + strcspn(s, at);
 
@@ -108,14 +108,14 @@ static void read_jobs(const char *path)
         struct job *j = &jobs[job_count++];
 
         j->source = strdup(line);
-        j->copy = cut(j->source, "\t\n");
-        names = cut(cut(j->copy, "\t\n"), "\t\n");
+        j->copy = cut_field(j->source, "\t\n");
+        names = cut_field(cut_field(j->copy, "\t\n"), "\t\n");
         while (*names && j->count < MOST_NAMES) {
             struct exti_needed *n = &j->needed[j->count++];
 
             n->from = names;
-            names = cut(names, "|\n");
-            n->to = cut(arg(n->from), "=");
+            names = cut_field(names, "|\n");
+            n->to = cut_field(arg(n->from), "=");
         }
     }
     free(line);
@@ -156,7 +156,7 @@ static void in_process(const struct bench *b, const char *list)
 
             unlink(jobs[i].copy); /* by delvewheel */
             start = now();
-            rewrite(jobs[i].source, jobs[i].copy, NULL, jobs[i].needed, jobs[i].count);
+            rewrite_dll(jobs[i].source, jobs[i].copy, NULL, jobs[i].needed, jobs[i].count);
             add_sample(&jobs[i].own, now() - start);
             unlink(jobs[i].copy);
         }
@@ -188,7 +188,7 @@ static struct cost by_program(const struct bench *b, const struct job *j)
                     arg(j->needed[0].to),  arg(j->copy),   NULL};
     struct cost cost;
 
-    plain_copy(j->source, j->copy);
+    copy_dll(j->source, j->copy);
     cost = run(argv);
     unlink(j->copy);
     return cost;

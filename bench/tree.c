@@ -26,7 +26,7 @@ struct tree {
 
 static struct samples wall[KINDS], cpu[KINDS];
 
-static void measure(int kind, char *const argv[])
+static void measure_command(int kind, char *const argv[])
 {
     const struct cost cost = run(argv);
 
@@ -45,7 +45,7 @@ static void copy_tree(const struct tree *t, int kind, const char *closure, char 
                     ctx,
                     NULL};
 
-    measure(kind, argv);
+    measure_command(kind, argv);
 }
 
 /* Lists the sources of the files that copy-tree has just copied. */
@@ -91,11 +91,11 @@ static void copy_plainly(const struct tree *t)
     list_sources(t);
     remove_tree(t->copies);
     shell[2] = one;
-    measure(PLAIN, shell);
+    measure_command(PLAIN, shell);
     remove_tree(t->copies);
     make_folders(t);
     shell[2] = many;
-    measure(PLAIN_MANY, shell);
+    measure_command(PLAIN_MANY, shell);
     remove_tree(t->copies);
     free(one);
     free(many);

@@ -11,7 +11,7 @@
 
 NTSYSAPI NTSTATUS NTAPI RtlGetLastNtStatus(void);
 
-static HANDLE open_file(const struct exti_wide *w, DWORD access, DWORD how)
+static HANDLE open_lock_file(const struct exti_wide *w, DWORD access, DWORD how)
 {
     /* A lock file is written to, and a link in its place must not redirect that to another file. */
     return CreateFileW(w->text, access, EXTI_SHARE_ALL, NULL, how,
@@ -27,7 +27,7 @@ static bool is_delete_pending(void)
 /* A file opened for reading can be locked too, if nothing can be written there. */
 static HANDLE open_lock(const struct exti_wide *w, bool *made)
 {
-    HANDLE h = open_file(w, GENERIC_READ | GENERIC_WRITE, CREATE_NEW);
+    HANDLE h = open_lock_file(w, GENERIC_READ | GENERIC_WRITE, CREATE_NEW);
     DWORD code;
 
     *made = h != INVALID_HANDLE_VALUE;
@@ -36,10 +36,10 @@ static HANDLE open_lock(const struct exti_wide *w, bool *made)
     code = GetLastError();
     if (code != ERROR_FILE_EXISTS && code != ERROR_ACCESS_DENIED && code != ERROR_WRITE_PROTECT)
         return h;
-    h = open_file(w, GENERIC_READ | GENERIC_WRITE, OPEN_EXISTING);
+    h = open_lock_file(w, GENERIC_READ | GENERIC_WRITE, OPEN_EXISTING);
     if (h == INVALID_HANDLE_VALUE && !is_delete_pending() &&
         (GetLastError() == ERROR_ACCESS_DENIED || GetLastError() == ERROR_WRITE_PROTECT))
-        h = open_file(w, GENERIC_READ, OPEN_EXISTING);
+        h = open_lock_file(w, GENERIC_READ, OPEN_EXISTING);
     if (h == INVALID_HANDLE_VALUE && GetLastError() == ERROR_FILE_NOT_FOUND)
         SetLastError(code);
     return h;
@@ -58,7 +58,7 @@ static bool is_link(HANDLE h)
 static bool still_named(HANDLE ours, const struct exti_wide *w)
 {
     BY_HANDLE_FILE_INFORMATION a, b;
-    HANDLE h = open_file(w, FILE_READ_ATTRIBUTES, OPEN_EXISTING);
+    HANDLE h = open_lock_file(w, FILE_READ_ATTRIBUTES, OPEN_EXISTING);
     bool same;
 
     if (h == INVALID_HANDLE_VALUE)

@@ -30,8 +30,8 @@ static const struct call calls[] = {
 /* ---- building and asking --------------------------------------------------------------------- */
 
 /* Builds a library from the source, or fails the test. */
-static char *build(struct test *t, const char *name, const char *source, const char *flag,
-                   const char *more)
+static char *build_source(struct test *t, const char *name, const char *source, const char *flag,
+                          const char *more)
 {
     char *src = test_path(t, test_format(t, "%s.c", name)), *out = test_path(t, name);
 
@@ -92,9 +92,9 @@ static char *caller(struct test *t, const struct call *c)
         declared = test_format(t, "%sextern char %s[];\n", declared, n);
         used = test_format(t, "%s%s, ", used, n);
     }
-    return build(t, test_format(t, "%s.so", c->kind),
-                 test_format(t, "%schar *uses[] = {%s};\n", declared, used), "-nostdlib",
-                 "-fno-builtin");
+    return build_source(t, test_format(t, "%s.so", c->kind),
+                        test_format(t, "%schar *uses[] = {%s};\n", declared, used), "-nostdlib",
+                        "-fno-builtin");
 }
 
 /* Gives the undefined symbols that nm lists, joined. */
@@ -134,10 +134,10 @@ static void calls_are_found(void **state)
 static void own_functions_are_none(void **state)
 {
     struct test *t = *state;
-    char *path = build(t, "own.so",
-                       "int fork(void); int fork(void) { return 1; }\n"
-                       "int sigaction(void); int sigaction(void) { return fork(); }\n",
-                       "-fno-builtin", "-Wl,-Bsymbolic");
+    char *path = build_source(t, "own.so",
+                              "int fork(void); int fork(void) { return 1; }\n"
+                              "int sigaction(void); int sigaction(void) { return fork(); }\n",
+                              "-fno-builtin", "-Wl,-Bsymbolic");
 
     assert_string_equal(kinds_of(t, path), "");
 }
@@ -146,11 +146,11 @@ static void own_functions_are_none(void **state)
 static void an_ordinary_library_has_none(void **state)
 {
     struct test *t = *state;
-    char *path = build(t, "plain.so",
-                       "#include <stdio.h>\n#include <stdlib.h>\n#include <errno.h>\n"
-                       "__thread int slot[4]; void f(char *); void f(char *s)\n"
-                       "{ puts(s); slot[1] = errno; if (!*s) abort(); }\n",
-                       "-g", "-lc");
+    char *path = build_source(t, "plain.so",
+                              "#include <stdio.h>\n#include <stdlib.h>\n#include <errno.h>\n"
+                              "__thread int slot[4]; void f(char *); void f(char *s)\n"
+                              "{ puts(s); slot[1] = errno; if (!*s) abort(); }\n",
+                              "-g", "-lc");
     char *text = test_must_run(t, "readelf", "-dW", path, NULL);
 
     assert_contains(text, "(FINI_ARRAY)");
@@ -160,17 +160,17 @@ static void an_ordinary_library_has_none(void **state)
 static void destructors_are_counted(void **state)
 {
     struct test *t = *state;
-    char *two = build(t, "two.so",
-                      "#define D __attribute__((destructor)) static void\n"
-                      "int n; D a(void) { n++; } D b(void) { n--; }\n",
-                      "-g", "-lc");
-    char *bare =
-        build(t, "bare.so", "int n; __attribute__((destructor)) static void a(void) { n++; }\n",
-              "-nostdlib", "-g");
-    char *at = build(t, "at.so",
-                     "#include <stdlib.h>\nstatic void a(void) {} void f(void);\n"
-                     "void f(void) { atexit(a); }\n",
-                     "-g", "-lc");
+    char *two = build_source(t, "two.so",
+                             "#define D __attribute__((destructor)) static void\n"
+                             "int n; D a(void) { n++; } D b(void) { n--; }\n",
+                             "-g", "-lc");
+    char *bare = build_source(t, "bare.so",
+                              "int n; __attribute__((destructor)) static void a(void) { n++; }\n",
+                              "-nostdlib", "-g");
+    char *at = build_source(t, "at.so",
+                            "#include <stdlib.h>\nstatic void a(void) {} void f(void);\n"
+                            "void f(void) { atexit(a); }\n",
+                            "-g", "-lc");
     struct exti_hazard_info h = hazard_of(t, two, "destructors");
 
     assert_int_equal(h.count, 2);
@@ -186,7 +186,7 @@ static void destructors_are_counted(void **state)
 
 /* ---- flags ----------------------------------------------------------------------------------- */
 
-static char *copy_of(struct test *t, const char *path)
+static char *make_copy(struct test *t, const char *path)
 {
     struct exti_rewrite_opts o = {.size = sizeof o};
     char *out = test_format(t, "%s.copy", path);
@@ -199,25 +199,25 @@ static char *copy_of(struct test *t, const char *path)
 static void flags_that_copies_lack(void **state)
 {
     struct test *t = *state;
-    char *nodelete = build(t, "nodelete.so", "int x;\n", "-Wl,-z,nodelete", "-nostdlib");
-    char *unique = build(t, "unique.so",
-                         "__asm__(\".data\\n\"\n"
-                         "\".globl one\\n.type one, @gnu_unique_object\\n.size one, 4\\n"
-                         "one: .long 1\\n\"\n"
-                         "\".globl two\\n.type two, @gnu_unique_object\\n.size two, 4\\n"
-                         "two: .long 2\\n\");\n",
-                         "-nostdlib", "-g");
+    char *nodelete = build_source(t, "nodelete.so", "int x;\n", "-Wl,-z,nodelete", "-nostdlib");
+    char *unique = build_source(t, "unique.so",
+                                "__asm__(\".data\\n\"\n"
+                                "\".globl one\\n.type one, @gnu_unique_object\\n.size one, 4\\n"
+                                "one: .long 1\\n\"\n"
+                                "\".globl two\\n.type two, @gnu_unique_object\\n.size two, 4\\n"
+                                "two: .long 2\\n\");\n",
+                                "-nostdlib", "-g");
     struct exti_hazard_info h = hazard_of(t, nodelete, "nodelete");
 
     assert_int_equal(h.outcome, EXTI_OUTCOME_COPY);
     assert_contains(test_must_run(t, "readelf", "-dW", nodelete, NULL), "NODELETE");
     assert_string_equal(kinds_of(t, nodelete), "nodelete");
-    assert_string_equal(kinds_of(t, copy_of(t, nodelete)), "");
+    assert_string_equal(kinds_of(t, make_copy(t, nodelete)), "");
     h = hazard_of(t, unique, "unique-symbols");
     assert_int_equal(h.outcome, EXTI_OUTCOME_COPY);
     assert_int_equal(h.count, 2);
     assert_string_equal(kinds_of(t, unique), "unique-symbols");
-    assert_string_equal(kinds_of(t, copy_of(t, unique)), "");
+    assert_string_equal(kinds_of(t, make_copy(t, unique)), "");
 }
 
 static void static_tls_is_measured(void **state)
@@ -235,7 +235,7 @@ static void static_tls_is_measured(void **state)
                                    "tls_model(\"initial-exec\")));\n"
                                    "char *f(void); char *f(void) { return b; }\n",
                                    of[i].size, of[i].align);
-        char *path = build(t, test_format(t, "tls%zu.so", i), source, "-nostdlib", "-g");
+        char *path = build_source(t, test_format(t, "tls%zu.so", i), source, "-nostdlib", "-g");
         struct exti_hazard_info h = hazard_of(t, path, "static-tls");
 
         assert_string_equal(kinds_of(t, path), "static-tls");
@@ -250,13 +250,14 @@ static void static_tls_is_measured(void **state)
 static void other_tls_takes_nothing(void **state)
 {
     struct test *t = *state;
-    char *foreign = build(t, "foreign.so",
-                          "extern __thread int e __attribute__((tls_model(\"initial-exec\")));\n"
-                          "int f(void); int f(void) { return e; }\n",
-                          "-nostdlib", "-g");
-    char *dynamic =
-        build(t, "dynamic.so", "__thread char b[64]; char *f(void); char *f(void) { return b; }\n",
-              "-g", "-lc");
+    char *foreign =
+        build_source(t, "foreign.so",
+                     "extern __thread int e __attribute__((tls_model(\"initial-exec\")));\n"
+                     "int f(void); int f(void) { return e; }\n",
+                     "-nostdlib", "-g");
+    char *dynamic = build_source(
+        t, "dynamic.so", "__thread char b[64]; char *f(void); char *f(void) { return b; }\n", "-g",
+        "-lc");
 
     assert_contains(test_must_run(t, "readelf", "-dW", foreign, NULL), "STATIC_TLS");
     assert_string_equal(kinds_of(t, foreign), "");
@@ -270,12 +271,12 @@ static void thread_pools_are_found(void **state)
 {
     struct test *t = *state;
     char *blas =
-        build(t, "libopenblas.so.0",
-              "void openblas_set_num_threads(int n); void openblas_set_num_threads(int n)\n"
-              "{ (void)n; }\n",
-              "-Wl,-soname,libopenblas.so.0", "-nostdlib");
-    char *user = build(t, "user.so", "int x;\n", "-Wl,--no-as-needed", blas);
-    char *team = build(
+        build_source(t, "libopenblas.so.0",
+                     "void openblas_set_num_threads(int n); void openblas_set_num_threads(int n)\n"
+                     "{ (void)n; }\n",
+                     "-Wl,-soname,libopenblas.so.0", "-nostdlib");
+    char *user = build_source(t, "user.so", "int x;\n", "-Wl,--no-as-needed", blas);
+    char *team = build_source(
         t, "team.so", "void GOMP_parallel(void); void f(void); void f(void) { GOMP_parallel(); }\n",
         "-nostdlib", "-g");
 
@@ -304,7 +305,8 @@ static void a_host_that_exports_the_api_is_found(void **state)
     assert_int_equal(h.count, 3);
     assert_string_equal(kinds_of(t, quiet), "");
     /* A library is expected to export the API. */
-    assert_string_equal(kinds_of(t, build(t, "lib.so", "int Py_One;\n", "-nostdlib", "-g")), "");
+    assert_string_equal(kinds_of(t, build_source(t, "lib.so", "int Py_One;\n", "-nostdlib", "-g")),
+                        "");
 }
 
 /* ---- the call itself ------------------------------------------------------------------------- */
@@ -313,10 +315,10 @@ static void a_long_name_is_cut(void **state)
 {
     struct test *t = *state;
     char *name = test_format(t, "GOMP_%0500d", 0);
-    char *path =
-        build(t, "long.so",
-              test_format(t, "void %s(void); void f(void); void f(void) { %s(); }\n", name, name),
-              "-nostdlib", "-g");
+    char *path = build_source(
+        t, "long.so",
+        test_format(t, "void %s(void); void f(void); void f(void) { %s(); }\n", name, name),
+        "-nostdlib", "-g");
     struct exti_hazard_info h = hazard_of(t, path, "openmp");
 
     assert_true(strlen(h.evidence) < sizeof h.evidence);
@@ -333,7 +335,7 @@ static void wrong_calls_are_refused(void **state)
     } longer = {.h = {.size = sizeof longer}, .tail = "intact"};
     struct exti_hazard_info h = {.size = 4};
     struct exti_image *im =
-        inspect(t, build(t, "k.so", "int x;\n", "-Wl,-z,nodelete", "-nostdlib"));
+        inspect(t, build_source(t, "k.so", "int x;\n", "-Wl,-z,nodelete", "-nostdlib"));
 
     assert_int_equal(exti_image_hazard(NULL, 0, &h), EXTI_E_ARG);
     assert_int_equal(exti_image_hazard(im, 0, NULL), EXTI_E_ARG);

@@ -28,7 +28,7 @@ __attribute__((format(printf, 2, 3))) static void fact(struct facts *f, const ch
     assert_true(f->n < f->cap);
 }
 
-static int by_text(const void *a, const void *b)
+static int order_lines(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -44,7 +44,7 @@ static void sort_lines(struct test *t, struct facts *f)
         assert_true(n < 100000);
         lines[n++] = s;
     }
-    qsort(lines, n, sizeof *lines, by_text);
+    qsort(lines, n, sizeof *lines, order_lines);
     for (size_t i = 0; i < n; i++)
         fact(&sorted, "%s\n", lines[i]);
     *f = sorted;
@@ -188,7 +188,7 @@ static void compare_symbols(struct test *t, const char *path, const struct exti_
     }
 }
 
-static void compare(struct test *t, const char *path)
+static void assert_described_as_by_readelf(struct test *t, const char *path)
 {
     struct exti_image_info info = {.size = sizeof info};
     struct exti_symbol_info s = {.size = sizeof s};
@@ -214,7 +214,7 @@ static void toy_libraries_are_described_as_by_readelf(void **state)
     assert_int_equal(glob(iso_text("%s/*/*.so*", iso_toys()), 0, NULL, &found), 0);
     assert_true(found.gl_pathc > 30);
     for (size_t i = 0; i < found.gl_pathc; i++)
-        compare(t, found.gl_pathv[i]);
+        assert_described_as_by_readelf(t, found.gl_pathv[i]);
     globfree(&found);
 }
 
@@ -233,7 +233,7 @@ static void system_libraries_are_described_as_by_readelf(void **state)
         test_run(t, &out, "gcc", test_format(t, "-print-file-name=%s", names[i]), NULL);
         path = between(t, out, "/", "", '\n');
         if (path && path[0] == '/' && file_exists(path)) {
-            compare(t, path);
+            assert_described_as_by_readelf(t, path);
             n++;
         }
     }

@@ -15,8 +15,8 @@ static struct exti_rewrite_opts opts_new(void)
 }
 
 /* Rewrites and verifies; returns the output of readelf -dW for the result. */
-static char *rewrite(struct test *t, const char *src, const char *dst,
-                     const struct exti_rewrite_opts *opts)
+static char *rewrite_and_read(struct test *t, const char *src, const char *dst,
+                              const struct exti_rewrite_opts *opts)
 {
     size_t findings = 99;
 
@@ -61,9 +61,9 @@ static void id_in(struct test *t)
     char *d;
 
     opts.id = "libnew-name-of-some-length.so";
-    d = rewrite(t, toy("libtoy.so.1"), test_path(t, "x.so"), &opts);
+    d = rewrite_and_read(t, toy("libtoy.so.1"), test_path(t, "x.so"), &opts);
     assert_contains(d, "Library soname: [libnew-name-of-some-length.so]");
-    d = rewrite(t, toy("ext_a.so"), test_path(t, "x.so"), &opts);
+    d = rewrite_and_read(t, toy("ext_a.so"), test_path(t, "x.so"), &opts);
     assert_contains(d, "Library soname: [libnew-name-of-some-length.so]");
 }
 
@@ -81,7 +81,7 @@ static void an_id_of_the_same_length_is_set_in_place(void **state)
     char *a, *b;
 
     opts.id = "libtoy.so.c";
-    rewrite(t, toy("libtoy.so.1"), test_path(t, "x.so"), &opts);
+    rewrite_and_read(t, toy("libtoy.so.1"), test_path(t, "x.so"), &opts);
     a = test_read(t, toy("libtoy.so.1"), &n);
     b = test_read(t, test_path(t, "x.so"), &m);
     assert_int_equal(n, m);
@@ -104,25 +104,25 @@ static void needed_in(struct test *t)
 
     opts.needed_count = 1;
     opts.needed = &first;
-    assert_true(before(rewrite(t, src, dst, &opts), "[libfirst.so]", "[libtoydep.so]"));
+    assert_true(before(rewrite_and_read(t, src, dst, &opts), "[libfirst.so]", "[libtoydep.so]"));
     opts.needed = &last;
-    d = rewrite(t, src, dst, &opts);
+    d = rewrite_and_read(t, src, dst, &opts);
     assert_true(before(d, "[libtoydep.so]", "[liblast.so]"));
     opts.needed = both;
     opts.needed_count = 3;
-    d = rewrite(t, src, dst, &opts);
+    d = rewrite_and_read(t, src, dst, &opts);
     assert_true(before(d, "[libtwo.so]", "[libtoydep.so]"));
     assert_true(before(d, "[libone.so]", "[libtoydep.so]"));
     assert_true(before(d, "[libtoydep.so]", "[libthree.so]"));
     opts.needed_count = 1;
     opts.needed = &replace;
-    d = rewrite(t, src, dst, &opts);
+    d = rewrite_and_read(t, src, dst, &opts);
     assert_contains(d, "[libother.so.5]");
     assert_null(strstr(d, "[libtoydep.so]"));
     opts.needed = &removed;
-    assert_null(strstr(rewrite(t, src, dst, &opts), "[libtoydep.so]"));
+    assert_null(strstr(rewrite_and_read(t, src, dst, &opts), "[libtoydep.so]"));
     opts.needed = &there;
-    d = rewrite(t, src, dst, &opts);
+    d = rewrite_and_read(t, src, dst, &opts);
     assert_null(strstr(strstr(d, "[libtoydep.so]") + 1, "[libtoydep.so]"));
 }
 
@@ -137,17 +137,17 @@ static void path_in(struct test *t)
     const char *src = toy("ext_dep.so"), *dst = test_path(t, "x.so");
 
     opts.origin = "/original/place";
-    assert_contains(rewrite(t, src, dst, &opts), "[/original/place]");
+    assert_contains(rewrite_and_read(t, src, dst, &opts), "[/original/place]");
     opts.path_prepend = "$ORIGIN:/first";
-    assert_contains(rewrite(t, src, dst, &opts), "[$ORIGIN:/first:/original/place]");
+    assert_contains(rewrite_and_read(t, src, dst, &opts), "[$ORIGIN:/first:/original/place]");
     opts = opts_new();
     opts.path_set = "/only/this";
-    assert_contains(rewrite(t, src, dst, &opts), "[/only/this]");
+    assert_contains(rewrite_and_read(t, src, dst, &opts), "[/only/this]");
     opts.path_set = "";
-    assert_null(strstr(rewrite(t, src, dst, &opts), "PATH)"));
+    assert_null(strstr(rewrite_and_read(t, src, dst, &opts), "PATH)"));
     opts = opts_new();
     opts.path_prepend = "$ORIGIN";
-    assert_contains(rewrite(t, toy("ext_a.so"), dst, &opts), "(RUNPATH)");
+    assert_contains(rewrite_and_read(t, toy("ext_a.so"), dst, &opts), "(RUNPATH)");
 }
 
 static void search_paths_are_edited(void **state)
@@ -166,7 +166,7 @@ static void an_rpath_stays_an_rpath(void **state)
                   "-Wl,-rpath,$ORIGIN/../lib:/keep", "testdata/src/toy/toy_dl.c", "-o", src, NULL);
     opts.path_prepend = "/new";
     opts.origin = "/o";
-    d = rewrite(t, src, dst, &opts);
+    d = rewrite_and_read(t, src, dst, &opts);
     assert_contains(d, "Library rpath: [/new:/o/../lib:/keep]");
     assert_null(strstr(d, "RUNPATH"));
 }
@@ -177,9 +177,9 @@ static void flags_in(struct test *t)
     const char *dst = test_path(t, "x.so");
 
     opts.flags = EXTI_RW_SYMBOLIC;
-    assert_contains(rewrite(t, toy("ext_a.so"), dst, &opts), "SYMBOLIC");
+    assert_contains(rewrite_and_read(t, toy("ext_a.so"), dst, &opts), "SYMBOLIC");
     opts.flags = EXTI_RW_CLEAR_UNIQUE;
-    rewrite(t, toy("ext_cxx.so"), dst, &opts);
+    rewrite_and_read(t, toy("ext_cxx.so"), dst, &opts);
     assert_null(strstr(test_must_run(t, "readelf", "-W", "--dyn-syms", dst, NULL), " UNIQUE "));
 }
 
@@ -194,7 +194,7 @@ static void flags_are_set_and_cleared(void **state)
                   "-o", src, NULL);
     assert_contains(test_must_run(t, "readelf", "-dW", src, NULL), "NODELETE");
     opts.flags = EXTI_RW_CLEAR_NODELETE;
-    assert_null(strstr(rewrite(t, src, dst, &opts), "NODELETE"));
+    assert_null(strstr(rewrite_and_read(t, src, dst, &opts), "NODELETE"));
 }
 
 static void renames_in(struct test *t)
@@ -211,13 +211,13 @@ static void renames_in(struct test *t)
     opts.renames = renames;
     opts.rename_count = 3;
     opts.id = "x.so";
-    rewrite(t, toy("libtoy.so.1"), lib, &opts);
+    rewrite_and_read(t, toy("libtoy.so.1"), lib, &opts);
     names = test_must_run(t, "nm", "-D", lib, NULL);
     assert_contains(names, " uNy_next");
     assert_contains(names, " uNy_count");
     assert_null(strstr(names, " toy_next\n"));
     assert_contains(names, " toy_get");
-    rewrite(t, toy("ext_a.so"), ext, &opts);
+    rewrite_and_read(t, toy("ext_a.so"), ext, &opts);
     names = test_must_run(t, "nm", "-D", ext, NULL);
     assert_contains(names, " U uNy_next");
     assert_null(strstr(names, " U toy_next\n"));
@@ -253,12 +253,12 @@ static void all_edits_together(struct test *t)
     opts.path_prepend = "$ORIGIN";
     opts.origin = "/where/it/was";
     opts.flags = EXTI_RW_SYMBOLIC | EXTI_RW_CLEAR_NODELETE | EXTI_RW_CLEAR_UNIQUE;
-    d = rewrite(t, src, one, &opts);
+    d = rewrite_and_read(t, src, one, &opts);
     assert_contains(d, "Library soname: [ext_dep.k3x9q2m4.so]");
     assert_true(before(d, "[libtoy.so.k3x9q2m4]", "[libtoydep.so]"));
     assert_contains(d, "[$ORIGIN:/where/it/was]");
     assert_contains(d, "SYMBOLIC");
-    rewrite(t, src, two, &opts);
+    rewrite_and_read(t, src, two, &opts);
     a = test_read(t, one, &n);
     b = test_read(t, two, &m);
     assert_true(n == m && !memcmp(a, b, n));
@@ -281,7 +281,7 @@ static void no_edits_give_the_same_file(void **state)
     size_t n, m;
     char *a, *b;
 
-    rewrite(t, toy("ext_a.so"), test_path(t, "x.so"), &opts);
+    rewrite_and_read(t, toy("ext_a.so"), test_path(t, "x.so"), &opts);
     a = test_read(t, toy("ext_a.so"), &n);
     b = test_read(t, test_path(t, "x.so"), &m);
     assert_true(n == m && !memcmp(a, b, n));
@@ -389,12 +389,12 @@ static void the_target_may_be_a_file_in_use(void **state)
     int (*next)(void);
 
     opts.id = "one.so";
-    rewrite(t, toy("libtoy.so.1"), dst, &opts);
+    rewrite_and_read(t, toy("libtoy.so.1"), dst, &opts);
     handle = dlopen(dst, RTLD_NOW);
     assert_non_null(handle);
     next = (int (*)(void))dlsym(handle, "toy_next");
     opts.id = "another-and-longer-one.so";
-    rewrite(t, toy("libtoy.so.1"), dst, &opts);
+    rewrite_and_read(t, toy("libtoy.so.1"), dst, &opts);
     assert_int_equal(next(), 1);
     dlclose(handle);
 }
@@ -406,7 +406,7 @@ struct seen {
     char text[4096];
 };
 
-static int collect(void *user, const struct exti_error *finding)
+static int collect_messages(void *user, const struct exti_error *finding)
 {
     struct seen *s = user;
     size_t n = strlen(s->text);
@@ -457,7 +457,7 @@ static void verify_finds_changed_bytes(void **state)
     char *bytes, *original;
 
     opts.id = "ext_a.k3x9q2m4.so";
-    rewrite(t, src, dst, &opts);
+    rewrite_and_read(t, src, dst, &opts);
     original = test_read(t, src, &size);
     bytes = test_read(t, dst, &n);
     for (size_t at = 0x40; at < size; at += 17) {
@@ -490,12 +490,14 @@ static void verify_finds_what_another_tool_did(void **state)
     size_t findings = 0;
 
     opts.id = "x.so";
-    rewrite(t, src, dst, &opts);
+    rewrite_and_read(t, src, dst, &opts);
     /* A different original. */
-    assert_ok(exti_verify(dst, toy("ext_a.so"), collect, &seen, &findings, &t->err), &t->err);
+    assert_ok(exti_verify(dst, toy("ext_a.so"), collect_messages, &seen, &findings, &t->err),
+              &t->err);
     assert_true(findings > 0 && (size_t)seen.count == findings);
     seen = (struct seen){.stop_at = 1};
-    assert_ok(exti_verify(dst, toy("ext_a.so"), collect, &seen, &findings, &t->err), &t->err);
+    assert_ok(exti_verify(dst, toy("ext_a.so"), collect_messages, &seen, &findings, &t->err),
+              &t->err);
     assert_int_equal(seen.count, 1);
     /* A truncated copy. */
     {

@@ -39,7 +39,7 @@ static int fail_err(struct corpus_file *f, const char *what, const struct exti_e
 
 /* ---- copying and checking ---- */
 
-static void open_ctx(void)
+static void open_worker_ctx(void)
 {
     /* Copies each file by itself, so that tools and readers see it without its neighbours. */
     struct exti_ctx_opts opts = {
@@ -53,7 +53,7 @@ static void open_ctx(void)
     }
 }
 
-static void copy_one(struct corpus_file *f)
+static void copy_module(struct corpus_file *f)
 {
     struct exti_error err = {0};
     const char *copy;
@@ -81,15 +81,15 @@ static void verify_one(struct corpus_file *f)
         fail_err(f, "verify", &err);
 }
 
-static void copy_all(const char *phase)
+static void phase_copy(const char *phase)
 {
     double began = corpus_now();
     struct exti_error err = {0};
 
-    open_ctx();
+    open_worker_ctx();
     corpus->checked = corpus->count;
     for (size_t i = 0; i < corpus->count; i++)
-        copy_one(&corpus->files[i]);
+        copy_module(&corpus->files[i]);
     if (exti_ctx_close(ctx, &err))
         fail_err(&corpus->files[0], "close", &err);
     ctx = NULL;
@@ -111,7 +111,7 @@ static void find_api_copy(void)
     }
 }
 
-static int count_finding(void *user, const struct exti_error *finding)
+static int report_finding(void *user, const struct exti_error *finding)
 {
     (void)user;
     printf("# %s: %s\n", finding->file, finding->message);
@@ -124,7 +124,7 @@ static void verify_dir(const char *phase)
     struct exti_error err = {0};
     size_t findings = 0;
 
-    if (exti_dir_verify(dir, count_finding, NULL, &findings, &err) || findings) {
+    if (exti_dir_verify(dir, report_finding, NULL, &findings, &err) || findings) {
         printf("not ok %s: %zu findings %s\n", phase, findings, err.message);
         corpus->failures++;
     } else {
@@ -172,7 +172,7 @@ static void read_one(struct corpus_file *f)
         corpus_fail(f, "its id is \"%s\" instead of \"%s\"", id, base_name(f->copy));
 }
 
-static void read_all(const char *phase)
+static void phase_read(const char *phase)
 {
     if (getenv("EXTI_CORPUS_QUICK"))
         return;
@@ -211,7 +211,7 @@ static void preload_copy(void)
     struct exti_module *api;
     struct exti_error err = {0};
 
-    open_ctx();
+    open_worker_ctx();
     if (exti_api(ctx, &api, &err)) {
         printf("not ok preload: %s: %s\n", err.file, err.message);
         exit(1);
@@ -330,11 +330,11 @@ static void in_context(const char *kind, uint32_t ctx_flags)
 {
     flags = ctx_flags;
     snprintf(dir, sizeof dir, "%s/%s", tmp, kind);
-    copy_all(text("%s_copy", kind));
+    phase_copy(text("%s_copy", kind));
     find_api_copy();
     corpus_phase(text("%s_verify", kind), NULL, verify_one);
     verify_dir(text("%s_verify_directory", kind));
-    read_all(text("%s_read_by_lief", kind));
+    phase_read(text("%s_read_by_lief", kind));
     corpus_phase(text("%s_load_where_the_original_loads", kind), preload_copy, load_copy_one);
 }
 

@@ -134,12 +134,12 @@ static struct exti_rename renames[1];
 static char new_id[64], new_name[16];
 static struct model next;
 
-static void note(const char *what)
+static void log_edit(const char *what)
 {
     snprintf(history + strlen(history), sizeof history - strlen(history), " %s", what);
 }
 
-static void edit_id(void)
+static void random_id(void)
 {
     static const char *const ids[] = {"libself.so.c", "x.so", "libself.so.1",
                                       "a-rather-longer-name-than-before.k3x9q2m4.so.1.2.3"};
@@ -147,10 +147,10 @@ static void edit_id(void)
     strcpy(new_id, ids[rnd(4)]);
     opts.id = new_id;
     strcpy(next.id, new_id);
-    note(text("id=%s", new_id));
+    log_edit(text("id=%s", new_id));
 }
 
-static void edit_needed(void)
+static void random_needed(void)
 {
     static const char *const libs[] = {"libz.so.1", "libdl.so.2", "libpthread.so.0", "librt.so.1",
                                        "libutil.so.1"};
@@ -167,7 +167,7 @@ static void edit_needed(void)
         memmove(next.needed[at], next.needed[at + 1],
                 sizeof next.needed[0] * (size_t)(MAX_NEEDED - at - 1));
         next.needed_count--;
-        note(text("-%s", lib));
+        log_edit(text("-%s", lib));
         return;
     }
     if (next.needed_count == MAX_NEEDED - 1)
@@ -180,10 +180,10 @@ static void edit_needed(void)
         strcpy(next.needed[next.needed_count], lib);
     }
     next.needed_count++;
-    note(text("+%s%s", lib, needed.where == EXTI_NEEDED_FIRST ? "(first)" : ""));
+    log_edit(text("+%s%s", lib, needed.where == EXTI_NEEDED_FIRST ? "(first)" : ""));
 }
 
-static void edit_path(void)
+static void random_path(void)
 {
     static const char *const paths[] = {"/a", "$ORIGIN/lib:/b/c", "/a/long/path/to/nowhere/at/all"};
 
@@ -191,11 +191,11 @@ static void edit_path(void)
         opts.path_prepend = paths[rnd(3)];
     else
         opts.path_set = rnd(3) ? paths[rnd(3)] : "";
-    note(opts.path_set ? text("path=%s", opts.path_set) : text("path+%s", opts.path_prepend));
+    log_edit(opts.path_set ? text("path=%s", opts.path_set) : text("path+%s", opts.path_prepend));
 }
 
 /* Changes two characters and keeps the GNU hash: 33*a + b equals 33*(a+1) + (b-33). */
-static void edit_name(void)
+static void random_name(void)
 {
     unsigned i = rnd(3);
 
@@ -211,22 +211,23 @@ static void edit_name(void)
     opts.renames = renames;
     opts.rename_count = 1;
     strcpy(next.extra[i], new_name);
-    note(text("%s=%s", from, new_name));
+    log_edit(text("%s=%s", from, new_name));
 }
 
-static void edit_flags(void)
+static void random_flags(void)
 {
     opts.flags = 1u + rnd(7);
-    note(text("flags=%u", opts.flags));
+    log_edit(text("flags=%u", opts.flags));
 }
 
 static void choose_edits(const struct model *m)
 {
-    static void (*const edits[])(void) = {edit_id, edit_needed, edit_path, edit_name, edit_flags};
+    static void (*const edits[])(void) = {random_id, random_needed, random_path, random_name,
+                                          random_flags};
 
     opts = (struct exti_rewrite_opts){.size = sizeof opts};
     next = *m;
-    note(";");
+    log_edit(";");
     for (unsigned i = 0; i < 5; i++)
         if (rnd(3) == 0)
             edits[i]();
@@ -234,7 +235,7 @@ static void choose_edits(const struct model *m)
 
 /* ---- checks ---- */
 
-static int count_finding(void *user, const struct exti_error *finding)
+static int print_finding(void *user, const struct exti_error *finding)
 {
     ++*(int *)user;
     printf("# %s\n", finding->message);
@@ -372,13 +373,13 @@ static int one_edit(struct model *m, int step)
     rc = exti_rewrite(from, to, &opts, &err);
     if (rc == EXTI_E_UNSUPPORTED || rc == EXTI_E_NOSPACE) {
         m->refused++;
-        note(text("(refused: %s)", err.message));
+        log_edit(text("(refused: %s)", err.message));
         next = *m;
         return system(text("cp %s %s", from, to));
     }
     if (rc)
         return bad("exti_rewrite", text("%s: %s", exti_code_name(rc), err.message));
-    rc = exti_verify(to, from, count_finding, &found, &findings, &err);
+    rc = exti_verify(to, from, print_finding, &found, &findings, &err);
     if (rc || found)
         return bad("exti_verify", text("%d findings, %s", found, err.message));
     next.edits++;

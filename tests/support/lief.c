@@ -69,7 +69,7 @@ static void print_command(const Macho_Command_t *c, FILE *f)
     }
 }
 
-static int count(const void *list)
+static int list_length(const void *list)
 {
     void *const *p = list;
     int n = 0;
@@ -86,8 +86,9 @@ static void print_macho(const char *path, FILE *f)
     if (!b || !*b)
         _exit(1);
     for (; *b; b++) {
-        fprintf(f, "slice 0x%x %d %d %d\n", (unsigned)(*b)->header.cpu_type, count((*b)->segments),
-                count((*b)->sections), count((*b)->symbols));
+        fprintf(f, "slice 0x%x %d %d %d\n", (unsigned)(*b)->header.cpu_type,
+                list_length((*b)->segments), list_length((*b)->sections),
+                list_length((*b)->symbols));
         for (size_t i = 0; (*b)->commands && (*b)->commands[i]; i++)
             print_command((*b)->commands[i], f);
     }
@@ -101,9 +102,9 @@ static void print_pe(const char *path, FILE *f)
 
     if (!b)
         _exit(1);
-    fprintf(f, "machine 0x%x %d\n", (unsigned)b->header.machine, count(b->sections));
+    fprintf(f, "machine 0x%x %d\n", (unsigned)b->header.machine, list_length(b->sections));
     for (size_t i = 0; b->imports && b->imports[i]; i++)
-        fprintf(f, "import %s %d\n", b->imports[i]->name, count(b->imports[i]->entries));
+        fprintf(f, "import %s %d\n", b->imports[i]->name, list_length(b->imports[i]->entries));
     fflush(f);
     _exit(0);
 }
@@ -146,7 +147,7 @@ static void take_facts(FILE *f, char *id, size_t id_cap, char *needed, size_t ne
 }
 
 /* Gives the output of `print`, run in a separate process; NULL on any failure. */
-static FILE *ask(void (*print)(const char *path, FILE *f), const char *path, pid_t *child)
+static FILE *start_printer(void (*print)(const char *path, FILE *f), const char *path, pid_t *child)
 {
     int ends[2];
 
@@ -173,7 +174,7 @@ static int answered(FILE *f, pid_t child)
 int lief_read(const char *path, char *id, size_t id_cap, char *needed, size_t needed_cap)
 {
     pid_t child;
-    FILE *f = ask(print_facts, path, &child);
+    FILE *f = start_printer(print_facts, path, &child);
 
     if (!f)
         return 0;
@@ -185,7 +186,7 @@ static int read_facts(void (*print)(const char *path, FILE *f), const char *path
                       size_t cap)
 {
     pid_t child;
-    FILE *f = ask(print, path, &child);
+    FILE *f = start_printer(print, path, &child);
 
     if (!f)
         return 0;

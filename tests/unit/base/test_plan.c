@@ -31,7 +31,7 @@ static struct exti_span before(void)
     return exti__span(input, INPUT_SIZE);
 }
 
-static void add(struct exti_plan *plan, uint64_t offset, const char *text)
+static void add_text(struct exti_plan *plan, uint64_t offset, const char *text)
 {
     struct exti_error err = {0};
 
@@ -72,10 +72,10 @@ static void patches_come_in_any_order(void **state)
     struct exti_plan *plan = *state;
     uint8_t image[INPUT_SIZE];
 
-    add(plan, 14, "EF");
-    add(plan, 0, "O");
-    add(plan, 7, "VV");
-    add(plan, 9, "W"); /* touches the one before */
+    add_text(plan, 14, "EF");
+    add_text(plan, 0, "O");
+    add_text(plan, 7, "VV");
+    add_text(plan, 9, "W"); /* touches the one before */
     seal(plan);
     assert_int_equal(plan->count, 4);
     for (size_t i = 1; i < plan->count; i++)
@@ -91,9 +91,9 @@ static void patch_that_changes_nothing_is_dropped(void **state)
 {
     struct exti_plan *plan = *state;
 
-    add(plan, 3, "345");
-    add(plan, 10, "aX");
-    add(plan, 0, "0");
+    add_text(plan, 3, "345");
+    add_text(plan, 10, "aX");
+    add_text(plan, 0, "0");
     seal(plan);
     assert_int_equal(plan->count, 1);
     assert_int_equal(plan->patches[0].offset, 10);
@@ -140,8 +140,8 @@ static void seal_refuses_overlap(void **state)
 
         exti__plan_free(plan);
         exti__plan_init(plan, 100);
-        add(plan, cases[i].first, cases[i].a);
-        add(plan, cases[i].second, cases[i].b);
+        add_text(plan, cases[i].first, cases[i].a);
+        add_text(plan, cases[i].second, cases[i].b);
         assert_exti(exti__plan_seal(plan, before(), &err), EXTI_E_FORMAT, &err, later);
         assert_says(&err, "overlaps");
     }
@@ -152,7 +152,7 @@ static void tail_follows_a_gap_of_zeros(void **state)
     struct exti_plan *plan = *state;
     uint8_t image[64];
 
-    add(plan, 1, "X");
+    add_text(plan, 1, "X");
     set_tail(plan, 20, "tail");
     seal(plan);
     assert_int_equal(exti__plan_size(plan, INPUT_SIZE), 24);
@@ -182,9 +182,9 @@ static void every_stray_byte_is_found(void **state)
     struct exti_plan *plan = *state;
     uint8_t good[20], image[20];
 
-    add(plan, 0, "X");
-    add(plan, 5, "YY");
-    add(plan, 15, "Z");
+    add_text(plan, 0, "X");
+    add_text(plan, 5, "YY");
+    add_text(plan, 15, "Z");
     set_tail(plan, 18, "tt");
     seal(plan);
     memcpy(good, input, INPUT_SIZE);
@@ -205,7 +205,7 @@ static void tail_replaces_the_rest(void **state)
     struct exti_error err = {0};
     uint8_t image[INPUT_SIZE];
 
-    add(plan, 2, "XX");
+    add_text(plan, 2, "XX");
     set_tail(plan, 10, "tail");
     seal(plan);
     assert_int_equal(exti__plan_size(plan, INPUT_SIZE), 14);
@@ -215,7 +215,7 @@ static void tail_replaces_the_rest(void **state)
     assert_int_equal(exti__plan_stray(plan, before(), exti__span(image, 14)), EXTI_NO_OFFSET);
     image[9] = '!';
     assert_int_equal(exti__plan_stray(plan, before(), exti__span(image, 14)), 9);
-    add(plan, 9, "YY"); /* reaches into the tail */
+    add_text(plan, 9, "YY"); /* reaches into the tail */
     assert_exti(exti__plan_seal(plan, before(), &err), EXTI_E_FORMAT, &err, 9);
 }
 
@@ -224,7 +224,7 @@ static void first_stray_byte_is_named(void **state)
     struct exti_plan *plan = *state;
     uint8_t image[INPUT_SIZE];
 
-    add(plan, 2, "X");
+    add_text(plan, 2, "X");
     seal(plan);
     memcpy(image, input, sizeof image);
     exti__plan_apply(plan, image, INPUT_SIZE);
@@ -270,7 +270,7 @@ static void limit_holds_for_the_new_bytes(void **state)
 
     exti__plan_free(plan);
     exti__plan_init(plan, 4);
-    add(plan, 0, "abc");
+    add_text(plan, 0, "abc");
     assert_exti(exti__plan_patch(plan, 8, "YY", 2, "field", &err), EXTI_E_NOSPACE, &err,
                 EXTI_NO_OFFSET);
     assert_int_equal(plan->count, 1);
@@ -316,7 +316,7 @@ static void freeing_twice_is_harmless(void **state)
 {
     struct exti_plan *plan = *state;
 
-    add(plan, 0, "X");
+    add_text(plan, 0, "X");
     exti__plan_free(plan);
     exti__plan_free(plan);
     assert_null(plan->patches);
