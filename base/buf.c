@@ -23,8 +23,8 @@ static int reserve_bytes(struct exti_buf *b, size_t n, struct exti_error *err)
     uint8_t *p;
 
     if (n > b->max - b->n)
-        return exti__fail(err, EXTI_E_NOSPACE, EXTI_NO_OFFSET, "would grow past the limit of %zu",
-                          b->max);
+        return exti__fail(err, EXTI_E_NOSPACE, EXTI_NO_OFFSET,
+                          "would exceed the limit of %zu bytes", b->max);
     if (n <= b->cap - b->n)
         return 0;
     while (cap - b->n < n)
@@ -73,8 +73,8 @@ int exti__buf_align(struct exti_buf *b, size_t align, struct exti_error *err)
 int exti__buf_patch(struct exti_buf *b, size_t off, const void *p, size_t n, struct exti_error *err)
 {
     if (off > b->n || n > b->n - off)
-        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "patch of %zu bytes at %zu, %zu there",
-                          n, off, b->n);
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                          "patch of %zu bytes at %zu is outside the buffer of %zu", n, off, b->n);
     if (n)
         memcpy(b->p + off, p, n);
     return 0;

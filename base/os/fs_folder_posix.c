@@ -25,7 +25,7 @@ int exti__fs_mkdir(const char *path, bool *made, struct exti_error *err)
     if (stat(path, &st) != 0)
         return exti__fail_io(err, errno, path, "cannot look up folder");
     if (!S_ISDIR(st.st_mode))
-        return exti__fail_io(err, ENOTDIR, path, "cannot make folder, a file has its name");
+        return exti__fail_io(err, ENOTDIR, path, "cannot make folder: a file has this name");
     *made = false;
     return 0;
 }

@@ -29,7 +29,7 @@ int exti__fs_mkdir(const char *path, bool *made, struct exti_error *err)
     if (GetLastError() != ERROR_ALREADY_EXISTS)
         return exti__fail_last(err, path, "cannot make folder");
     if (!exti__win32_is_folder(&w))
-        return exti__fail_io(err, ENOTDIR, path, "cannot make folder, a file has its name");
+        return exti__fail_io(err, ENOTDIR, path, "cannot make folder: a file has this name");
     return 0;
 }
 

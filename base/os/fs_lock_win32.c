@@ -98,7 +98,7 @@ int exti__fs_lock(const char *path, struct exti_lock *out, struct exti_error *er
             return exti__fail_system(err, GetLastError(), path, "cannot open lock file");
         if (is_link(h)) {
             CloseHandle(h);
-            return exti__fail_io(err, ELOOP, path, "cannot open lock file, it is a link");
+            return exti__fail_io(err, ELOOP, path, "cannot open lock file: it is a link");
         }
         if (!lock_handle(h, true)) {
             rc = exti__fail_system(err, GetLastError(), path, "cannot lock file");

@@ -75,8 +75,8 @@ int exti__fs_remove(const char *path, struct exti_error *err)
     if (!is_in_use(&w, code))
         return exti__fail_system(err, code, path, "cannot remove file");
     rc = exti__fail(err, EXTI_E_IO, EXTI_NO_OFFSET,
-                    "cannot remove file: a process has it loaded or open; remove it once that has "
-                    "ended");
+                    "cannot remove file: a process has it loaded or open; remove it after the "
+                    "process has ended");
     if (err)
         err->os_error = EBUSY;
     exti__error_file(err, path);

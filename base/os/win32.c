@@ -145,7 +145,7 @@ int exti__wide_path(const char *path, struct exti_wide *out, struct exti_error *
                                  GetLastError() == ERROR_INSUFFICIENT_BUFFER
                                      ? ERROR_FILENAME_EXCED_RANGE
                                      : GetLastError(),
-                                 path, "is no path");
+                                 path, "is not a valid path");
     for (wchar_t *p = out->text; *p; p++)
         if (*p == L'/')
             *p = L'\\';
@@ -153,7 +153,7 @@ int exti__wide_path(const char *path, struct exti_wide *out, struct exti_error *
         return 0;
     n = GetFullPathNameW(out->text, WIDE_MAX, full.text, NULL);
     if (n > WIDE_MAX - 8)
-        return exti__fail_system(err, ERROR_FILENAME_EXCED_RANGE, path, "is no path");
+        return exti__fail_system(err, ERROR_FILENAME_EXCED_RANGE, path, "is not a valid path");
     if (n > SHORT_MAX)
         lift_limit(out, full.text, n);
     return 0;

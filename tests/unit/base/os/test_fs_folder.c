@@ -25,7 +25,7 @@ static void mkdir_says_whether_it_made_the_folder(void **state)
     test_write(file, "", 0);
     assert_exti(exti__fs_mkdir(file, &made, &t->err), EXTI_E_IO, &t->err, EXTI_NO_OFFSET);
     assert_int_equal(t->err.os_error, ENOTDIR);
-    assert_says(&t->err, "a file has its name");
+    assert_says(&t->err, "a file has this name");
     assert_string_equal(t->err.file, file);
     assert_int_equal(symlink("nowhere", test_path(t, "dangling")), 0);
     assert_exti(exti__fs_mkdir(test_path(t, "dangling"), &made, &t->err), EXTI_E_IO, &t->err,
