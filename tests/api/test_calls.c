@@ -210,7 +210,7 @@ static void copy_only(void *dir)
     opts.flags = EXTI_CTX_COPY_ONLY;
     ctx = iso_open_opts(&opts);
     want_exti(exti_api(ctx, &m, &err), EXTI_E_ARG, &err);
-    want_text(err.message, "EXTI_CTX_COPY_ONLY; nothing can be loaded");
+    want_text(err.message, "EXTI_CTX_COPY_ONLY; it cannot load");
     want_exti(exti_load(ctx, toy("ext_a.so"), &m, &err), EXTI_E_ARG, &err);
     want_exti(exti_ctx_prove(ctx, NULL, NULL, &proof, &err), EXTI_E_ARG, &err);
     want(!m);
