@@ -368,7 +368,7 @@ check-packages: all $(PACKAGES_BASE) $(CYCLE) ## packages at work in contexts; E
 	$(call run,packages,$(call scripts,packages))
 
 .PHONY: check-layers check-abi check-readme
-check-layers: ## includes obey the layers
+check-layers: all ## rooms: includes and references obey them, and form no circle
 	$(call run,layers,tests/meta/test_layers.sh)
 check-abi: $(STATIC) $(B)/libextisolate.so ## exported symbols, version map and header agree
 	$(call run,abi,tests/meta/test_abi.sh)

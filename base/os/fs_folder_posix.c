@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/os/fs_id.h"
-#include "base/os/path.h"
+#include "base/path.h"
 
 int exti__fs_mkdir(const char *path, bool *made, struct exti_error *err)
 {

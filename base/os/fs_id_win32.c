@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "base/os/fs_win32.h"
-#include "base/os/path.h"
+#include "base/path.h"
 
 static uint64_t join_dwords(DWORD high, DWORD low)
 {

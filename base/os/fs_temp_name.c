@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/os/path.h"
+#include "base/path.h"
 
 #define TEMP_PREFIX ".exti-"
 

@@ -11,8 +11,8 @@
 #include "base/os/fs_id.h"
 #include "base/os/fs_random.h"
 #include "base/os/fs_remove.h"
-#include "base/os/path.h"
 #include "base/os/win32.h"
+#include "base/path.h"
 
 #define PREFIX L"exti-"
 #define RANDOM 12 /* bytes; written as hex */

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/os/path.h"
+#include "base/path.h"
 
 typedef const struct exti_image_symbol *const *symbol_ref;
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/opts.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "base/text.h"
 
 /* How each kind is reported. */

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "base/text.h"
 
 int exti__install_name_expand(const char *from, const char *name, char **out,

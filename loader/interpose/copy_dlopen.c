@@ -10,7 +10,7 @@
 #include "base/format.h"
 #include "base/mem.h"
 #include "base/os/fs_id.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/load/load.h"
 #include "loader/load/opening.h"
 #include "loader/process/dl.h"

@@ -11,7 +11,7 @@
 #include <link.h>
 #endif
 
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/interpose/copy_dlopen.h"
 #include "loader/interpose/iterate_phdr.h"
 #include "loader/load/load.h"

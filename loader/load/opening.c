@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/load/interposed.h"
 #include "loader/load/patch_slots.h"
 #include "loader/load/prove.h"

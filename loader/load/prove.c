@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/load/patch_slots.h"
 #include "loader/load/reference_target.h"
 #include "loader/process/dl.h"

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/load/interposed.h"
 #include "loader/process/dl.h"
 #include "loader/store/store_queries.h"

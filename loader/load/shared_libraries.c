@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/image/install_name.h"
 #include "loader/process/dl.h"
 #include "loader/store/store_queries.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/os/path.h"
+#include "base/path.h"
 
 /* glibc says "FILE: cannot allocate memory in static TLS block". */
 static int fail_static_tls(struct exti_error *err, const char *path, const char *text,

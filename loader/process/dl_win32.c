@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/os/fs_id.h"
-#include "base/os/path.h"
 #include "base/os/win32.h"
+#include "base/path.h"
 
 /* CPython loads extension modules so: looks beside the library and the program and in folders that
  * the program has named, never along PATH or in the working directory. */

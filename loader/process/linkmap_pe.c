@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/os/fs_id.h"
-#include "base/os/path.h"
 #include "base/os/win32.h"
+#include "base/path.h"
 
 #define BY_ORDINAL ((uintptr_t)1 << (sizeof(uintptr_t) * 8 - 1))
 

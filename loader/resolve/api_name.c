@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/os/path.h"
+#include "base/path.h"
 #include "base/text.h"
 
 bool exti__is_api_name(const char *name, const char *file, const char *id)

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/os/fs_id.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/resolve/closure_api.h"
 #include "loader/resolve/closure_decide.h"
 #include "loader/resolve/closure_node.h"

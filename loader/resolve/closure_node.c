@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/image/exports.h"
 
 void exti__closure_node_clear(struct exti_closure_node *n)

@@ -1,7 +1,7 @@
 /* The closure's decisions in words. */
 #include <stdio.h>
 
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/resolve/closure_decide.h"
 
 static const char *display_name(const struct exti_closure_node *n)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/glob.h"
-#include "base/os/path.h"
+#include "base/path.h"
 
 static bool rule_names(const struct exti_policy *p, const char *glob, const char *soname,
                        const char *path)

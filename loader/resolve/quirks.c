@@ -9,8 +9,8 @@
 #include "base/mem.h"
 #include "base/opts.h"
 #include "base/os/fs_read.h"
-#include "base/os/path.h"
 #include "base/os/sha256.h"
+#include "base/path.h"
 #include "loader/resolve/policy.h"
 
 #define FILE_MAX ((size_t)16 << 20)

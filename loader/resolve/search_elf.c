@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/os/fs_id.h"
 #include "base/os/fs_map.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/resolve/absent.h"
 #include "loader/resolve/api_name.h"
 #include "loader/resolve/elf_kind.h"

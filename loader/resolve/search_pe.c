@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "base/os/fs_folder.h"
 #include "base/os/fs_id.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/resolve/dll_name.h"
 #include "loader/resolve/search_pe.h"
 #include "loader/resolve/search_pe_system.h"

@@ -1,7 +1,7 @@
 /* Where Windows is not the host, its System32 cannot be looked into.  So this is a list: the DLLs
  * there that extension modules and their libraries import, and what graphics drivers and the
  * redistributable Visual C++ runtime add. */
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/resolve/search_pe_system.h"
 
 #include <stdio.h>

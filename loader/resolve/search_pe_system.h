@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "base/os/path.h"
+#include "base/path.h"
 
 /* The path of System32; the usual one where Windows is not the host. */
 void exti__pe_system_folder(char out[EXTI_PATH_MAX]);

@@ -5,8 +5,8 @@
 
 #include "base/mem.h"
 #include "base/os/fs_id.h"
-#include "base/os/path.h"
 #include "base/os/win32.h"
+#include "base/path.h"
 
 void exti__pe_system_folder(char out[EXTI_PATH_MAX])
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/resolve/dll_name.h"
 
 static const char stem[] = "python3";

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/resolve/search_elf_state.h"
 
 enum { TOKENS = 3 };

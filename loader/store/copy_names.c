@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/os/fs_random.h"
-#include "base/os/path.h"
+#include "base/path.h"
 
 /* Lower case only: macOS and Windows file names do not tell case apart. */
 static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/os/path.h"
+#include "base/path.h"
 #include <extisolate.h>
 
 #define EXTI_NAME_MAX 32 /* longest context name */

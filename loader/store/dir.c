@@ -10,7 +10,7 @@
 #include "base/os/fs_id.h"
 #include "base/os/fs_lock.h"
 #include "base/os/fs_map.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/rewrite/rewrite.h"
 #include "loader/store/edits.h"
 #include "loader/store/store_remove.h"

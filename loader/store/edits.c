@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/mem.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/image/exports.h"
 #include "loader/resolve/dll_name.h"
 #include "loader/resolve/stable_abi_name.h"

@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 #include "base/format.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/store/manifest.h"
 #include "loader/store/private_symbols.h"
 

@@ -10,7 +10,7 @@
 #include "base/os/fs_id.h"
 #include "base/os/fs_read.h"
 #include "base/os/fs_replace.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/resolve/stable_abi_name.h"
 
 /* Format 1 had no needs: its copies shared all libraries but the API library. */

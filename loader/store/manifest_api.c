@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/os/path.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "loader/resolve/dll_name.h"
 #include "loader/resolve/stable_abi_name.h"

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/os/fs_folder.h"
 #include "base/os/fs_id.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/image/exports.h"
 #include "loader/resolve/stable_abi_name.h"
 #include "loader/store/manifest_api.h"

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/store/store_graph.h"
 
 const char *exti__store_intern(struct exti_store *s, char *string)

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/os/fs_id.h"
 #include "base/os/fs_remove.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/store/edits.h"
 #include "loader/store/store_ensure.h"
 #include "loader/store/store_entry.h"

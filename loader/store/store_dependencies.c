@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/os/path.h"
+#include "base/path.h"
 
 /* exti__store_intern of a copy of `string`. */
 static const char *intern_copy(struct exti_store *s, const char *string)

@@ -11,7 +11,7 @@
 #include "base/os/fs_lock.h"
 #include "base/os/fs_read.h"
 #include "base/os/fs_remove.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/store/store_lock.h"
 #include "loader/store/store_remove.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/os/fs_id.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/resolve/search.h"
 #include "loader/store/manifest_api.h"
 #include "loader/store/store_graph.h"

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/os/fs_lock.h"
 #include "base/os/fs_read.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/store/copy_names.h"
 
 int exti__store_fail_gone(const struct exti_store *s, const char *why, struct exti_error *err)

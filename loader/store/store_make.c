@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/os/fs_id.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/store/manifest_api.h"
 #include "loader/store/stable_abi.h"
 #include "loader/store/store_entry.h"

@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #include "base/error.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/store/manifest_api.h"
 
 /* The entry whose copy has this name already; Windows file names do not tell case apart. */

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/resolve/closure.h"
 #include "loader/store/store_graph.h"
 #include "loader/store/store_names.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/os/fs_id.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/store/manifest_api.h"
 #include "loader/store/store.h"
 

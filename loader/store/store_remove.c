@@ -8,7 +8,7 @@
 #include "base/os/fs_lock.h"
 #include "base/os/fs_remove.h"
 #include "base/os/fs_temp_name.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/store/copy_names.h"
 
 bool exti__store_owns(const char *name)

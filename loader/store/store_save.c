@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/os/fs_id.h"
 #include "base/os/fs_lock.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/store/store_graph.h"
 #include "loader/store/store_lock.h"
 #include "loader/store/store_state.h"

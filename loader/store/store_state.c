@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "base/os/fs_id.h"
-#include "base/os/path.h"
+#include "base/path.h"
 
 bool exti__same_version(const struct exti_file_id *a, const struct exti_file_id *b)
 {

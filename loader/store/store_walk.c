@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/os/path.h"
+#include "base/path.h"
 
 bool exti__steps_push(struct exti_steps *p, const char *source, const char *user)
 {

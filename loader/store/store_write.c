@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/os/fs_id.h"
 #include "base/os/fs_map.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/rewrite/rewrite.h"
 #include "loader/store/store_state.h"
 

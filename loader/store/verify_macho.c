@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/os/fs_id.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "loader/image/machines.h"
 #include "loader/resolve/search_macho.h"

@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/resolve/dll_name.h"
 #include "loader/store/manifest_api.h"
 #include "loader/store/verify_pe.h"

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/track/lingering.h"
 
 /* Guards the table.  May be taken with any other lock of the library held; none is taken under

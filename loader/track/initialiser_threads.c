@@ -22,7 +22,7 @@
 #include "base/error.h"
 #include "base/glob.h"
 #include "base/mem.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/track/context_threads.h"
 #include "loader/track/module.h"
 #include "loader/track/thread_description.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/process/linkmap.h"
 #include "loader/track/context.h"
 #include "loader/track/context_threads.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "pe/edit/pe_put.h"
 #include "pe/edit/pe_rename.h"
 #include "pe/read/pe_address.h"

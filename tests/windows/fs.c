@@ -16,8 +16,8 @@
 #include "base/os/fs_remove.h"
 #include "base/os/fs_replace.h"
 #include "base/os/fs_temp_name.h"
-#include "base/os/path.h"
 #include "base/os/win32.h"
+#include "base/path.h"
 #include "tests/windows/check.h"
 
 static const char *folder, *dll, *self;

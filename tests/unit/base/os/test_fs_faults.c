@@ -24,7 +24,7 @@
 #include "base/os/fs_map.h"
 #include "base/os/fs_read.h"
 #include "base/os/fs_replace.h"
-#include "base/os/path.h"
+#include "base/path.h"
 #include "loader/store/copy_names.h"
 
 enum call { NONE, OPEN, READ, WRITE, CLOSE, FSYNC, FSTAT, MMAP, FLOCK, GETENTROPY, READDIR };

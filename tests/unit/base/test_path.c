@@ -1,7 +1,7 @@
 #include "tests/support/exti_test.h"
 
 #include "base/mem.h"
-#include "base/os/path.h"
+#include "base/path.h"
 
 static void join_puts_one_slash(void **state)
 {
@@ -94,5 +94,5 @@ int main(void)
         cmocka_unit_test(path_is_below_only_its_own_folders),
     };
 
-    return cmocka_run_group_tests_name("base/os/path", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("base/path", tests, NULL, NULL);
 }

@@ -4,8 +4,8 @@
  * base/os/ hides the operating system: files and folders (fs_*.h), paths, hashing, boot and random
  * numbers, with one source per system and the same contract on each.  It uses base/.  The loader
  * calls all of it, the formats only paths and hashing. */
-#ifndef BASE_OS_PATH_H
-#define BASE_OS_PATH_H
+#ifndef BASE_PATH_H
+#define BASE_PATH_H
 
 #include <limits.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "base/os/path.h"
+#include "base/path.h"
 
 #include <string.h>
 
