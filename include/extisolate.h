@@ -331,8 +331,8 @@ struct exti_dir; /* a snapshot of one context directory; any thread may use it *
 EXTI_API int exti_dir_read(const char *dir, struct exti_dir **out, struct exti_error *err);
 EXTI_API const char *exti_dir_name(const struct exti_dir *d); /* the context's name */
 EXTI_API int exti_dir_renamed(const struct exti_dir *d);      /* API symbols have private names */
-EXTI_API size_t
-exti_dir_count(const struct exti_dir *d); /* number of copies, with the API library */
+/* The number of copies, with the API library's. */
+EXTI_API size_t exti_dir_count(const struct exti_dir *d);
 EXTI_API int exti_dir_copy(const struct exti_dir *d, size_t i, struct exti_copy_info *out);
 EXTI_API void exti_dir_free(struct exti_dir *d); /* NULL ok */
 
