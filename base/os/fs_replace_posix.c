@@ -161,12 +161,12 @@ static int sync_folder(const char *path, struct exti_error *err)
 }
 
 /* Fills the new file `temp` and renames it to `path`; closes `fd`. */
-static int finish_replace(int fd, const char *temp, const char *path, const void *p, size_t n,
-                          const struct exti_fs_source *from, uint32_t flags, struct exti_error *err)
+static int finish_replace(int fd, const char *temp, const char *path, size_t n, uint32_t flags,
+                          bool written, struct exti_error *err)
 {
     int rc = 0;
 
-    if (write_image(fd, p, n, from) != 0)
+    if (!written)
         rc = exti__fail_io(err, errno, path, "cannot write %zu bytes", n);
     else if ((flags & EXTI_FS_SYNC) && fsync(fd) != 0)
         rc = exti__fail_io(err, errno, path, "cannot sync file");
@@ -207,7 +207,7 @@ int exti__fs_replace_from(const char *path, const void *p, size_t n,
     if (fd < 0)
         rc = exti__fail_io(err, errno, path, "cannot create temporary file beside it");
     else
-        rc = finish_replace(fd, temp, path, p, n, from, flags, err);
+        rc = finish_replace(fd, temp, path, n, flags, write_image(fd, p, n, from) == 0, err);
     exti__free(temp);
     return rc;
 }

@@ -13,7 +13,7 @@ static const struct exti_format_ops *const formats[] = {&exti__elf_format, &exti
 /* Files that users hand over by mistake, by their first bytes. */
 static const struct {
     const char *magic, *name;
-} strangers[] = {
+} other_formats[] = {
     {"!<arch>\n", "a static library; link it into a shared one first"},
     {"!<thin>\n", "a thin static library; link it into a shared one first"},
     {"\xca\xfe\xba\xbe", "a Java class"},
@@ -31,11 +31,11 @@ int exti__format_of(struct exti_span file, const struct exti_format_ops **out,
             return 0;
         }
     }
-    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
-        size_t n = strlen(strangers[i].magic);
+    for (size_t i = 0; i < sizeof other_formats / sizeof *other_formats; i++) {
+        size_t n = strlen(other_formats[i].magic);
 
-        if (file.n >= n && memcmp(file.p, strangers[i].magic, n) == 0)
-            return exti__fail(err, EXTI_E_UNSUPPORTED, 0, "is %s", strangers[i].name);
+        if (file.n >= n && memcmp(file.p, other_formats[i].magic, n) == 0)
+            return exti__fail(err, EXTI_E_UNSUPPORTED, 0, "is %s", other_formats[i].name);
     }
     return exti__fail(err, EXTI_E_FORMAT, 0,
                       "is neither ELF nor Mach-O nor PE: unknown magic bytes");

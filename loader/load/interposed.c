@@ -40,7 +40,7 @@ static bool is_interposed(const struct exti_image *im)
     return false;
 }
 
-/* Files of which the process was found to capture nothing: every context drags in the same ones.
+/* Files of whose symbols the process interposes none: every context needs the same files.
  * Known by hash: when two files share a slot, each look-up misses and reads the file again.  When
  * two share a hash, a captured one may be taken for sound; its references are still re-pointed
  * after it is opened. */

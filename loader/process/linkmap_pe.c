@@ -208,7 +208,7 @@ static bool find_import(const struct exti_loaded *lib, size_t i, struct import *
 }
 
 /* Whether a library is one of the system's own, which never import from an interpreter. */
-static bool is_system_library(const char *library)
+static bool is_system_dll(const char *library)
 {
     wchar_t folder[MAX_PATH], path[MAX_PATH + 1], name[MAX_PATH];
     UINT n = GetSystemDirectoryW(folder, MAX_PATH);
@@ -229,7 +229,7 @@ const char *exti__loaded_needed(const struct exti_loaded *lib, size_t i)
     struct import im;
 
     for (size_t k = 0; find_import(lib, k, &im); k++)
-        if (!is_system_library(im.library) && i-- == 0)
+        if (!is_system_dll(im.library) && i-- == 0)
             return im.library;
     return NULL;
 }
@@ -250,8 +250,7 @@ int exti__loaded_references(const struct exti_loaded *lib,
 
     (void)err;
     for (size_t i = 0; !rc && find_import(lib, i, &im); i++) {
-        struct exti_reference ref = {.kind = EXTI_REF_ADDRESS,
-                                     .system = is_system_library(im.library)};
+        struct exti_reference ref = {.kind = EXTI_REF_ADDRESS, .system = is_system_dll(im.library)};
 
         for (size_t k = 0; !rc && im.names && im.names[k]; k++) {
             if (im.names[k] & BY_ORDINAL)

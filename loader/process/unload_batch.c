@@ -96,7 +96,7 @@ static int write_file(const char *const *needed, size_t count)
     memcpy(file, &head, sizeof head);
     fill_dynamic((ElfW(Dyn) *)(void *)(file + sizeof head), file + strings_at, strings_at,
                  size - strings_at, needed, count);
-    fd = memfd_create("extisolate-bundle", MFD_CLOEXEC);
+    fd = memfd_create("extisolate-unload", MFD_CLOEXEC);
     if (fd >= 0 && write(fd, file, size) != (ssize_t)size) {
         close(fd);
         fd = -1;

@@ -173,8 +173,8 @@ struct entry {
     uint32_t number;                  /* hwcap's lower half */
 };
 
-static int entry_at(const struct exti_ld_cache *c, size_t i, struct entry *e, const char **name,
-                    struct exti_error *err)
+static int cache_entry_at(const struct exti_ld_cache *c, size_t i, struct entry *e,
+                          const char **name, struct exti_error *err)
 {
     struct exti_span s;
     struct exti_cur cur;
@@ -209,7 +209,7 @@ static int find_first(const struct exti_ld_cache *c, const char *name, size_t *o
         const size_t middle = low + (high - low) / 2;
         struct entry e;
         const char *key;
-        int rc = entry_at(c, middle, &e, &key, err);
+        int rc = cache_entry_at(c, middle, &e, &key, err);
 
         if (rc)
             return rc;
@@ -254,7 +254,7 @@ int exti__ld_cache_find(const struct exti_ld_cache *c, const char *name, uint32_
         struct entry e;
         int place;
 
-        rc = entry_at(c, i, &e, &key, err);
+        rc = cache_entry_at(c, i, &e, &key, err);
         if (rc || name_order(key, name) != 0)
             break;
         if (e.kind != kind)

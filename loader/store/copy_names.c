@@ -71,7 +71,7 @@ static bool continues_character(char c)
 }
 
 /* How many of the first `n` bytes of `s` fit into STEM_MAX without cutting a UTF-8 character. */
-static int stem_length(const char *s, size_t n)
+static int whole_characters(const char *s, size_t n)
 {
     if (n <= STEM_MAX)
         return (int)n;
@@ -88,13 +88,14 @@ void exti__copy_name_api(const char *source, const char *context, unsigned gener
 
     if (generation > 1)
         snprintf(more, sizeof more, ".%u", generation);
-    snprintf(out, EXTI_FILE_NAME_MAX + 1, "%.*s.%s%s", stem_length(base, n), base, context, more);
+    snprintf(out, EXTI_FILE_NAME_MAX + 1, "%.*s.%s%s", whole_characters(base, n), base, context,
+             more);
 }
 
 void exti__copy_name(const char *source, const char *context, char *out)
 {
     const char *base = visible_base(source), *dot = base + strcspn(base, ".");
-    int stem = stem_length(base, (size_t)(dot - base));
+    int stem = whole_characters(base, (size_t)(dot - base));
     char tag[TAG_LENGTH + 1];
 
     if (strlen(dot) > SUFFIX_MAX)

@@ -90,7 +90,7 @@ size_t exti_dir_count(const struct exti_dir *d)
     return d->manifest.count + 1;
 }
 
-static const struct exti_entry *entry_at(const struct exti_dir *d, size_t i)
+static const struct exti_entry *entry_of_copy(const struct exti_dir *d, size_t i)
 {
     return i ? &d->manifest.entries[i - 1] : &d->manifest.api;
 }
@@ -102,7 +102,7 @@ int exti_dir_copy(const struct exti_dir *d, size_t i, struct exti_copy_info *out
 
     if (!d || i >= exti_dir_count(d))
         return EXTI_E_ARG;
-    e = entry_at(d, i);
+    e = entry_of_copy(d, i);
     info = (struct exti_copy_info){.source = e->source,
                                    .copy = d->copies[i],
                                    .build_id = e->build_id,
@@ -154,7 +154,7 @@ static int compare_copy(struct dir_check *c, size_t i, const struct exti_edits *
     const char *copy = c->dir->copies[i];
     struct exti_rewritten right;
     struct exti_mapping there;
-    int rc = exti__rewrite_image(entry_at(c->dir, i)->source, NULL, &edits->opts, &right, err);
+    int rc = exti__rewrite_image(entry_of_copy(c->dir, i)->source, NULL, &edits->opts, &right, err);
 
     if (rc)
         return rc;
@@ -172,7 +172,7 @@ static int compare_copy(struct dir_check *c, size_t i, const struct exti_edits *
 /* Each isolated need names a copy, which must be in the manifest. */
 static void check_needs(struct dir_check *c, size_t i)
 {
-    const struct exti_entry *e = entry_at(c->dir, i);
+    const struct exti_entry *e = entry_of_copy(c->dir, i);
 
     for (size_t k = 0; k < e->need_count && !c->stop; k++) {
         const struct exti_need *n = &e->needs[k];
@@ -191,7 +191,7 @@ static void check_needs(struct dir_check *c, size_t i)
 static int check_copy(struct dir_check *c, size_t i, struct exti_error *err)
 {
     const struct exti_manifest *m = &c->dir->manifest;
-    const struct exti_entry *e = entry_at(c->dir, i);
+    const struct exti_entry *e = entry_of_copy(c->dir, i);
     struct exti_edits edits = {0};
     struct exti_image *im;
     char *json;
@@ -224,7 +224,7 @@ static void check_entry(struct dir_check *c, size_t i)
     static const char *const states[] = {[EXTI_COPY_STALE] =
                                              "its source has changed since; copy it again",
                                          [EXTI_COPY_ORPHAN] = "its source is gone"};
-    const struct exti_entry *e = entry_at(c->dir, i);
+    const struct exti_entry *e = entry_of_copy(c->dir, i);
     enum exti_copy_state state = exti__entry_state(c->dir->path, &c->dir->manifest, e);
     struct exti_error err = {0};
 

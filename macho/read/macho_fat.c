@@ -40,7 +40,7 @@ bool exti__macho_slice_handled(const struct macho_slice *slice)
            exti__macho_arch_handled(slice->cputype, slice->cpusubtype);
 }
 
-static uint64_t entry_at(const struct macho_fat *fat, size_t i)
+static uint64_t fat_entry_at(const struct macho_fat *fat, size_t i)
 {
     return FAT_HEADER_SIZE + i * (fat->wide ? FAT_ARCH_64_SIZE : FAT_ARCH_SIZE);
 }
@@ -50,7 +50,7 @@ static int fail_slice(const struct macho_fat *fat, size_t i, uint32_t at, int co
 {
     const struct macho_slice *s = &fat->slices[i];
 
-    return exti__fail(err, code, entry_at(fat, i) + at, "slice %zu %s: %s 0x%" PRIx64, i,
+    return exti__fail(err, code, fat_entry_at(fat, i) + at, "slice %zu %s: %s 0x%" PRIx64, i,
                       exti__macho_arch(s->cputype, s->cpusubtype), what, value);
 }
 
