@@ -6,6 +6,8 @@
 #include "base/os/fs_remove.h"
 #include "base/os/fs_win32.h"
 
+#include <winternl.h> /* after windows.h */
+
 #define STATUS_DELETE_PENDING ((NTSTATUS)0xC0000056)
 #define ATTEMPTS 200
 

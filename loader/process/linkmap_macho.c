@@ -197,7 +197,7 @@ struct extent {
     uintptr_t base;
 };
 
-static const void *widen(void *user, const struct load_command *c)
+static const void *widen_extent(void *user, const struct load_command *c)
 {
     const struct segment_command_64 *s = (const void *)c;
     struct extent *e = user;
