@@ -156,7 +156,7 @@ static int add_module(const struct pyrt_context *c, struct exti_error *err)
         py->PyModule_AddStringConstant(m, "name", exti_ctx_name(c->ctx)) == 0)
         return 0;
     py->PyErr_Clear();
-    return pyrt_fail(err, EXTI_E_NOMEM, "cannot make the module extisolate: out of memory");
+    return pyrt_fail(err, EXTI_E_NOMEM, "cannot make the module extisolate");
 }
 
 /* CPython reports exhausted keys as lack of memory, and in places ends the process. */

@@ -140,7 +140,7 @@ int pyrt_scratch_new(struct pyrt_scratch **out, struct exti_error *err)
         free(s);
         return pyrt_fail_os(
             err, error, tmp && *tmp ? tmp : "/tmp",
-            "cannot create a private directory in it; set TMPDIR or use --dir CTXDIR");
+            "cannot create a private directory in it (TMPDIR names another place)");
     }
     error = start_helper(s);
     if (error) {

@@ -270,8 +270,9 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
         mapped = exti__still_mapped_report(ctx, report_mapped, &l);
     if (!mapped)
         exti__ctx_keys_delete(ctx);
-    exti__ctx_threads_forget(ctx);
+    /* Keys first: a thread that still sets one would enter itself with the context again. */
     exti__ctx_keys_forget(ctx);
+    exti__ctx_threads_forget(ctx);
     exti__lingering_forget_ctx(ctx);
     exti__iterate_phdr_forget(ctx);
     close_rc = exti__store_close(&ctx->store, rc ? NULL : err);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/opts.h"
-#include "base/path.h"
 #include "base/text.h"
 
 /* How each kind is reported. */
@@ -256,7 +255,9 @@ void exti__hazards_find(struct exti_image *im)
 
     im->hazards = (struct exti_image_hazards){0};
     for (size_t i = 0; i < im->info.needed_count; i++) {
-        const char *name = exti__base_name(im->needed[i].name);
+        /* A slash on every host: the file's system is not the one that reads it. */
+        const char *slash = strrchr(im->needed[i].name, '/');
+        const char *name = slash ? slash + 1 : im->needed[i].name;
 
         if (!im->hazards.openmp && needs_openmp(name))
             im->hazards.openmp = name;

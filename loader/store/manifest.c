@@ -291,6 +291,9 @@ static int manifest_from_json(json_t *root, struct exti_manifest *m, struct exti
                           "\"name\" is not a valid context name");
     snprintf(m->name, sizeof m->name, "%s", name);
     m->target.format = exti__format_named(file_format);
+    if (m->target.format == EXTI_FORMAT_NONE)
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                          "is for %.64s files; this library reads ELF, Mach-O and PE", file_format);
     snprintf(m->target.machine, sizeof m->target.machine, "%s", machine);
     m->target.bits = bits;
     m->target.big_endian = big_endian;

@@ -226,10 +226,11 @@ static void needs_and_policy_are_read_back(void **state)
     "{\"source\":\"" source "\",\"size\":1,\"mtime_ns\":1,\"inode\":1,\"copy\":\"c\","             \
     "\"copy_size\":1,\"copy_mtime_ns\":1,\"generation\":1,\"symbolic\":false,\"synced\":false,"    \
     "\"boot\":\"\",\"edits\":" edits "}"
-#define MANIFEST(format, name, api, copies)                                                        \
-    "{\"extisolate\":" format ",\"name\":\"" name                                                  \
-    "\",\"target\":{\"machine\":\"m\",\"bits\":64,\"big_endian\":false},\"renamed\":false,"        \
+#define MANIFEST_FOR(target, format, name, api, copies)                                            \
+    "{\"extisolate\":" format ",\"name\":\"" name "\",\"target\":{" target                         \
+    "\"machine\":\"m\",\"bits\":64,\"big_endian\":false},\"renamed\":false,"                       \
     "\"generation\":1,\"api\":" api ",\"copies\":" copies "}"
+#define MANIFEST(format, name, api, copies) MANIFEST_FOR("", format, name, api, copies)
 
 static void damaged_manifests_are_refused(void **state)
 {
@@ -244,6 +245,7 @@ static void damaged_manifests_are_refused(void **state)
         {"{\"extisolate\":1}", EXTI_E_FORMAT},
         {MANIFEST("0", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
         {MANIFEST("3", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
+        {MANIFEST_FOR("\"format\":\"COFF\",", "2", "n", COPY(""), "[]"), EXTI_E_UNSUPPORTED},
         {MANIFEST("2", "n\",\"closure\":\"most", COPY(""), "[]"), EXTI_E_FORMAT},
         {MANIFEST("2", "n\",\"rules\":[1],\"x\":\"", COPY(""), "[]"), EXTI_E_FORMAT},
         {MANIFEST("2", "n\",\"rules\":[{\"share\":\"a\",\"isolate\":\"b\"}],\"x\":\"", COPY(""),
