@@ -237,12 +237,12 @@ static int fail_without_room(const struct pe_edit *e, const struct pe_section *l
         return exti__fail(err, EXTI_E_NOSPACE, last->at,
                           "no room for %" PRIu32 " bytes of names: there are %zu sections, as many "
                           "as Windows maps, and the last one (%s) cannot be extended; use names "
-                          "that are not longer than the old ones",
+                          "as short as the old",
                           e->blob_size, e->f->section_count, last->name);
     return exti__fail(err, EXTI_E_NOSPACE, table_end(e),
                       "no room for %" PRIu32 " bytes of names: the headers have %" PRIu64
                       " of %u bytes for a section's and cannot grow, and the last section (%s) "
-                      "cannot be extended; use names that are not longer than the old ones",
+                      "cannot be extended; use names as short as the old",
                       e->blob_size, header_room(e), SECTION_HEADER_SIZE, last->name);
 }
 

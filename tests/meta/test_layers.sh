@@ -18,8 +18,8 @@ say $? includes_obey_the_rooms
 
 control() { # NAME FILE INCLUDED MESSAGE: a tree with this one include is refused
     local tree=$tmp/$1 f
-    for f in include/extisolate.h base/span.h base/os/fs.h elf/elf_format.h pe/pe_format.h elf/read/elf_read.h \
-        elf/edit/elf_plan.h elf/check/elf_check.h pe/read/pe_read.h loader/image/inspect.h \
+    for f in include/extisolate.h base/span.h base/os/fs.h elf/elf_format.h pe/pe_format.h elf/read/elf_open.h \
+        elf/edit/elf_plan.h elf/check/elf_check.h pe/read/pe_file.h loader/image/inspect.h \
         loader/resolve/closure.h loader/store/store.h loader/track/module.h loader/load/open.h \
         loader/interpose/dl_calls.h loader/context/context.h runtime/run.h cli/cli.h; do
         mkdir -p "$tree/$(dirname "$f")"
@@ -44,12 +44,12 @@ no base_must_not_see_its_systems base/x.c base/os/fs.h
 no base_must_not_see_the_loader base/os/x.c loader/store/store.h
 no base_must_not_see_formats base/x.h elf/elf_format.h
 no formats_must_not_see_the_loader elf/edit/x.c loader/image/inspect.h
-no formats_must_not_see_each_other elf/read/x.c pe/read/pe_read.h
+no formats_must_not_see_each_other elf/read/x.c pe/read/pe_file.h
 no formats_must_not_see_files pe/edit/x.c base/os/fs.h
 no checkers_must_not_see_edits elf/check/x.c elf/edit/elf_plan.h
 no edits_must_not_see_checkers elf/edit/x.c elf/check/elf_check.h
 no readers_must_not_see_edits elf/read/x.c elf/edit/elf_plan.h
-no the_loader_must_not_see_inside_a_format loader/image/x.c elf/read/elf_read.h
+no the_loader_must_not_see_inside_a_format loader/image/x.c elf/read/elf_open.h
 no the_store_must_not_see_formats loader/store/x.c elf/elf_format.h
 no images_must_not_see_the_resolver loader/image/x.c loader/resolve/closure.h
 no the_resolver_must_not_see_the_store loader/resolve/x.c loader/store/store.h

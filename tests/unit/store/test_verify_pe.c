@@ -603,5 +603,5 @@ int main(void)
         exti_test(out_of_memory_copying_dependencies_leaks_nothing),
     };
 
-    return cmocka_run_group_tests_name("pe_set", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("store/verify_pe", tests, NULL, NULL);
 }

@@ -221,5 +221,5 @@ int main(void)
         exti_test(relocation_count_makes_room_for_an_entry),
     };
 
-    return cmocka_run_group_tests_name("elf/elf_place", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("elf/edit/elf_plan_tools", tests, NULL, NULL);
 }
