@@ -1,5 +1,6 @@
-/* Preloaded: kills the process at the KILL_AT-th of the calls that change a folder or a file, a write when it
- * is half done; or, as it ends, writes how many there were to the file COUNT_TO. */
+/* Preloaded.  Counts the calls that change a folder or a file.  With KILL_AT set, kills the process
+ * at the call of that number, and a write halfway through.  With COUNT_TO set, writes the count to
+ * that file when the process ends. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* Preloaded: writes each path that is looked up, by stat or realpath, to the file PATHS_TO, a line each.  With
- * UNTYPED set folders do not tell what their names are of, as on some file systems. */
+/* Preloaded.  Appends each path that stat or realpath is called for, on a line of its own, to the
+ * file PATHS_TO.  With UNTYPED set, readdir gives no types of files, as on some file systems. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-static void note(const char *path)
+static void record_path(const char *path)
 {
     const char *to = getenv("PATHS_TO");
     FILE *f = to ? fopen(to, "a") : NULL;
@@ -23,7 +23,7 @@ int stat(const char *path, struct stat *st)
     int (*next)(const char *, struct stat *) =
         (int (*)(const char *, struct stat *))dlsym(RTLD_NEXT, "stat");
 
-    note(path);
+    record_path(path);
     return next(path, st);
 }
 
@@ -32,7 +32,7 @@ int lstat(const char *path, struct stat *st)
     int (*next)(const char *, struct stat *) =
         (int (*)(const char *, struct stat *))dlsym(RTLD_NEXT, "lstat");
 
-    note(path);
+    record_path(path);
     return next(path, st);
 }
 
@@ -43,7 +43,7 @@ char *realpath(const char *path, char *out)
 
     if (!next)
         next = (char *(*)(const char *, char *))dlsym(RTLD_NEXT, "realpath");
-    note(path);
+    record_path(path);
     return next(path, out);
 }
 

@@ -1,7 +1,7 @@
-/* Looks up names in arbitrary bytes as if they were an /etc/ld.so.cache.  The first byte selects the
- * machine and the processor's subfolders, the next three an offset in the file from which one more
- * name is taken; the file follows.  Aborts if a promise is broken: an answer must be a string
- * inside the file, and the same when asked again. */
+/* Looks up names in arbitrary bytes as if they were an /etc/ld.so.cache.  The first byte selects
+ * the machine and the processor's subfolders; the next three give the offset of one more name to
+ * look up; the file follows.  Aborts if a promise is broken: an answer must be a string inside the
+ * file, and a second look-up must give the same. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Writes the hand-made part of the Mach-O corpus: small sound files, and files that each lie in one
- * structure so as to send a reader in circles, far away, or round and round.
+/* Writes the handmade part of the Mach-O corpus: small sound files, and files with a lie in one
+ * structure that sends a reader out of bounds or into a loop.
  *
  *   hostile_macho DIR */
 #include <stdio.h>
@@ -12,7 +12,7 @@ static struct macho_toy_fat fat;
 static const char *dir;
 static unsigned count;
 
-/* After the four bytes that fuzz_macho.c reads. */
+/* Writes the file behind the four bytes that fuzz_macho.c reads. */
 static void keep(const char *name, const void *p, size_t n)
 {
     const uint8_t prefix[4] = {(uint8_t)(count++ % 10), 0x11, 0x22, 1};

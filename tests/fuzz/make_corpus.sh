@@ -1,6 +1,6 @@
 #!/bin/bash
-# Makes testdata/corpus/elf anew: tiny shared objects of several linkers, machines and shapes, each
-# behind the four bytes that fuzz_elf.c reads.  Leaves out what this machine has no tools for.
+# Rebuilds testdata/corpus/elf: tiny shared objects of several linkers, machines and shapes.  Each
+# follows the four bytes that fuzz_elf.c reads.  Files that need missing tools are left out.
 #
 #   tests/fuzz/make_corpus.sh [DIR]
 set -eu
@@ -13,7 +13,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$out"
 edits=10
 
-# A library to need, with versions and without.
+# A library for others to need, with versions and without.
 printf 'int Py_three(int n) { return n; }\n' >"$work/dep.c"
 printf 'V_1 { global: *; };\n' >"$work/dep.map"
 mkdir "$work/ld"

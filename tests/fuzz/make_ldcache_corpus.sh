@@ -1,6 +1,7 @@
 #!/bin/bash
-# Makes testdata/corpus/ldcache anew: what ldconfig makes of a few tiny libraries in each of its formats,
-# each behind the four bytes that fuzz_ldcache.c reads.  Leaves out what this machine has no tools for.
+# Rebuilds testdata/corpus/ldcache: the caches that ldconfig makes of a few tiny libraries, in each
+# of its formats.  Each follows the four bytes that fuzz_ldcache.c reads.  Files that need missing
+# tools are left out.
 #
 #   tests/fuzz/make_ldcache_corpus.sh [DIR]
 set -eu
@@ -21,7 +22,7 @@ lib() { # COMPILER PATH
 }
 
 count=0
-keep() { # NAME FORMAT: what of it fuzz_ldcache.c asks for, in turn
+keep() { # NAME FORMAT: one seed per kind of look-up in turn
     rm -f cache
     ldconfig -X -r "$work" -c "$2" -C /cache -f /conf 2>/dev/null
     printf "\\x$(printf %02x $((count % 8)))\\x11\\x22\\x01" >"$out/$1-$2"

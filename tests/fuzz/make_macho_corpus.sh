@@ -1,6 +1,6 @@
 #!/bin/bash
-# Rebuilds testdata/corpus/macho: files that clang and ld64.lld make from testdata/src/macho, and the
-# hand-made files of hostile_macho.c, each after the four bytes that fuzz_macho.c reads.
+# Rebuilds testdata/corpus/macho from testdata/src/macho with clang and ld64.lld, and from the
+# handmade files of hostile_macho.c.  Each file follows the four bytes that fuzz_macho.c reads.
 #
 #   tests/fuzz/make_macho_corpus.sh [DIR]
 set -eu
@@ -36,7 +36,8 @@ for name in flat unsigned sdk-10.9; do
 done
 keep fat fat/opcodes/ext.so
 
-"${CC:-cc}" -std=c11 -iquote "$here" -I"$here/include" -o "$work/hostile" "$here/tests/fuzz/hostile_macho.c"
+"${CC:-cc}" -std=c11 -iquote "$here" -I"$here/include" -o "$work/hostile" \
+    "$here/tests/fuzz/hostile_macho.c"
 "$work/hostile" "$out"
 du -bsc "$out" | tail -n 1
 

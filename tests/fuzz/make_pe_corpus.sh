@@ -1,5 +1,5 @@
 #!/bin/bash
-# Makes testdata/corpus/pe anew from testdata/src/pe with GNU ld and lld, and from the handmade
+# Rebuilds testdata/corpus/pe from testdata/src/pe with GNU ld and lld, and from the handmade
 # files of hostile_pe.c.  Each file follows the four bytes that fuzz_pe.c reads.
 #
 #   tests/fuzz/make_pe_corpus.sh [DIR]

@@ -1,6 +1,6 @@
-/* Runs a fuzz target over files, with any compiler: those named, or else the ones in
- * testdata/corpus/<name>, which is what the program is called for: replay_<name>.  Also runs each file
- * cut short and with single bits flipped, always the same ones. */
+/* Runs a fuzz target over files, built by any compiler.  The files are those named, or else all in
+ * testdata/corpus/<name> if the program is replay_<name>.  Also runs each file cut short, and with
+ * single bits flipped, always the same ones. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static void run_spoilt(uint8_t *data, size_t n)
         size_t at;
 
         random = random * 1664525 + 1013904223;
-        /* Half of them among the headers, where they do most. */
+        /* Half of the bits are in the headers, where they have the most effect. */
         at = (random >> 8) % (i % 2 && n > 1024 ? 1024 : n);
         data[at] ^= (uint8_t)(1 << (random >> 5) % 8);
         run(data, n);
@@ -57,7 +57,7 @@ static int run_file(const char *path)
         return 1;
     }
     fclose(f);
-    setenv("EXTI_FUZZ_WHOLE", "1", 1); /* for targets that promise more of files nobody spoilt */
+    setenv("EXTI_FUZZ_WHOLE", "1", 1); /* for targets that promise more for intact files */
     run(data, (size_t)n);
     unsetenv("EXTI_FUZZ_WHOLE");
     run_spoilt(data, (size_t)n);

@@ -167,15 +167,15 @@ class Pair:
 
     def is_copy(self, a, b):
         """Whether b names a file beside the copy that is called as a's copy would be."""
-        name = b[len("@loader_path/"):]
+        name, base = b[len("@loader_path/"):], os.path.basename(a)
         return (b.startswith("@loader_path/")
-                and re.sub(r"\.[0-9a-z]{8}-[0-9a-z]{8}(?=\.|$)", "", name, count=1) == os.path.basename(a)
-                and name != os.path.basename(a)
+                and re.sub(r"\.[0-9a-z]{8}-[0-9a-z]{8}(?=\.|$)", "", name, count=1) == base
+                and name != base
                 and os.path.exists(os.path.join(os.path.dirname(self.paths[1]), name)))
 
     def libraries(self, folder):
-        """The copy's dependencies are the original's, in order, and the API library, which a library that
-        uses nothing of it need not have."""
+        """The copy's dependencies are the original's, in order, and the API library, which a
+        library that uses nothing of it need not have."""
         api, old, new = self.api, self.old.dylibs, self.new.dylibs
         added = api == new[-1] and "ython" not in old[-1]
         if len(new) - len(old) != added or not (api in new + [""] or ".dylib" in self.told):
@@ -222,7 +222,7 @@ class Pair:
         self.same("exports", sorted(a.items()), sorted(b.items()))
 
     def unwinding(self, t, u):
-        """Functions, their LSDA and personalities have moved; offsets within the section have not."""
+        """Functions, their LSDA and personalities have moved; offsets in the section have not."""
         def add(m):
             return "%s0x%08x" % (m[1], int(m[2], 16) + self.moved)
 
@@ -252,7 +252,8 @@ class Pair:
         chained = {old.offset(int(w[2], 16)): w[4] for w in map(str.split, t["chain"])}
         for page in range(0, len(a), 4096):
             if a[page:page + 4096] != b[page:page + 4096]:
-                self.words(old.body + page, a[page:page + 4096], b[page:page + 4096], slots, chained)
+                self.words(old.body + page, a[page:page + 4096], b[page:page + 4096], slots,
+                           chained)
 
     def words(self, at, a, b, slots, chained):
         skip = -at % 4
@@ -266,7 +267,7 @@ class Pair:
                 y = struct.unpack_from("<Q", self.new.data, slot + self.moved)[0]
                 good = y - x == self.moved
             else:
-                # LLVM told the targets of chained fixups, which were compared; and unwinding.
+                # LLVM printed the targets of chained fixups, and the unwinding: compared.
                 good = chained.get(slot) == "rebase" or section and section[0] in (
                     "__unwind_info", "__init_offsets")
             if not good:

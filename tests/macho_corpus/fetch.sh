@@ -1,23 +1,24 @@
 #!/bin/bash
-# Fetches real Mach-O files by the registries' own clients: macOS wheels, addons for Node.js, and
-# CPython's library.
+# Fetches real Mach-O files with the clients of the package indexes: macOS wheels, Node.js addons
+# and CPython's library.
 #
 #   tests/macho_corpus/fetch.sh DIR
 #
-# Leaves DIR/files/<set>/<package>/... and DIR/libpython3.13.dylib for both machines.  What cannot be
-# had is DIR/<set>.skip or DIR/libpython.skip instead, with the reason, and is tried again the next
-# time.  About 160 MB, once.
+# Leaves DIR/files/<set>/<package>/... and DIR/libpython3.13.dylib for both machines.  If a set
+# cannot be fetched, DIR/<set>.skip (or DIR/libpython.skip) gives the reason, and the next run tries
+# again.  About 160 MB, once.
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1" && cd "$1" || exit 1
 python=/usr/bin/python3
 arm64=(numpy==2.5.5 scipy==1.18.1 pandas==3.1.1 h5py==3.16.0 pillow==13.0.0 cryptography==50.0.2
-    lxml==6.1.3 orjson==3.13.0 pyzmq==27.3.0 torchaudio==2.11.0 torchvision==0.29.2 safetensors==0.8.0
-    tokenizers==0.23.3 sentencepiece==0.2.3)
+    lxml==6.1.3 orjson==3.13.0 pyzmq==27.3.0 torchaudio==2.11.0 torchvision==0.29.2
+    safetensors==0.8.0 tokenizers==0.23.3 sentencepiece==0.2.3)
 x86_64=(numpy==2.5.5 h5py==3.16.0 pillow==13.0.0 safetensors==0.8.0 sentencepiece==0.2.2
     tokenizers==0.23.3)
-# The first that fits is taken: for macOS 14 without OpenBLAS, which numpy for macOS 11 brings along.
+# The first platform that fits is taken.  numpy for macOS 11 bundles OpenBLAS; for macOS 14 it does
+# not.
 arm64_platforms=(macosx_11_0_arm64 macosx_14_0_arm64 macosx_12_0_arm64 macosx_10_15_universal2
     macosx_10_13_universal2)
 x86_64_platforms=(macosx_14_0_x86_64 macosx_10_13_x86_64 macosx_10_12_x86_64 macosx_10_9_x86_64)
@@ -37,7 +38,7 @@ last_word() {
     tail -n 1 "$1.log" | cut -c1-150
 }
 
-# A set takes its name when it is whole, and keeps what can be rewritten only.
+# A set gets its name when it is complete, and keeps only files that can be rewritten.
 publish() {
     find "new/$1" -type f ! -name '*.so' ! -name '*.dylib' ! -name '*.node' -delete
     mkdir -p files
@@ -112,7 +113,7 @@ fetch_libpython() {
 
 exec 9>.lock
 flock 9
-# Another list of packages is another corpus.
+# A changed list of packages makes a new corpus.
 cmp -s "$here/fetch.sh" fetched || rm -rf files libpython3.13.dylib
 pip=
 for p in $python python3; do

@@ -1,15 +1,15 @@
-/* What the test of real Mach-O files asks of the library:
+/* Calls the library for test_macho_corpus.sh:
  *
- *   rebuild --again FILE...          a line for each slice: architecture, FILE, and what is different
- *                                    once __LINKEDIT was laid out and signed anew, with no change
- *   rebuild --move LIBRARY <PAIRS    makes each copy, with a dependency on LIBRARY by a name for which
- *                                    the header has no room, and prints original, copy and name
+ *   rebuild --again FILE...          lays out __LINKEDIT and signs it again, without edits; prints
+ *                                    each slice's architecture, FILE, and the differences
+ *   rebuild --move LIBRARY <PAIRS    makes each copy, with a dependency on LIBRARY by a name that
+ *                                    does not fit into the header; prints original, copy and name
  *   rebuild --judge <PAIRS           checks each copy against its original
- *   rebuild --lief <PAIRS            compares what LIEF sees in both, and prints how many it can read;
- *                                    status 3 without LIEF
+ *   rebuild --lief <PAIRS            compares what LIEF sees in both, and prints how many pairs it
+ *                                    can read; status 3 without LIEF
  *
- * PAIRS are lines of original and copy, with a tab between; what follows a further tab is passed
- * over. */
+ * A line of PAIRS has the original and the copy, separated by a tab; anything after a second tab is
+ * ignored. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,10 +52,10 @@ static uint8_t *read_file(const char *path, size_t *size)
     return p;
 }
 
-/* ---- no change --------------------------------------------------------------------------------- */
+/* ---- no change ------------------------------------------------------------------------------- */
 
-/* Puts a slice together from its own commands and pieces.  The string table counts as one that had
- * another size, or all pieces would stay where they are without being laid out. */
+/* Puts a slice together from its own commands and pieces.  The size of the string table is given as
+ * changed; otherwise all pieces would stay in place without being laid out. */
 static int build_again(struct macho_build *b, struct macho_file *f, struct exti_buf *out)
 {
     struct macho_piece *strings = &f->pieces[MACHO_STRINGS];
@@ -114,7 +114,7 @@ static uint64_t text_section_size(const struct macho_file *f)
     return 0;
 }
 
-/* Whether two slices have the same load commands but for the sizes that follow the signature's. */
+/* Whether two slices have the same load commands, except for sizes that the signature changes. */
 static bool same_commands(const struct macho_file *a, const struct macho_file *b)
 {
     enum { VMSIZE = 32, FILESIZE = 48, DATASIZE = 12 };
@@ -137,7 +137,7 @@ static bool same_commands(const struct macho_file *a, const struct macho_file *b
     return memcmp(x, b->file.p + MACH_HEADER_64_SIZE, a->sizeofcmds) == 0;
 }
 
-/* Whether both signatures give the same digest of each page that is the same in both files. */
+/* Whether both signatures have the same digest for each page that is the same in both files. */
 static bool same_digests(const struct macho_file *a, struct exti_span x, const struct macho_file *b,
                          struct exti_span y)
 {
@@ -160,15 +160,15 @@ static bool same_digests(const struct macho_file *a, struct exti_span x, const s
     return true;
 }
 
-/* In what the signature is another than the old one: the differences that are known, or NULL if there
- * is one that is not.
+/* How the signature differs from the old one: the known differences, or NULL if one is unknown.
  *
- *   __text's size for __TEXT's   Apple's linker from ld-1053 on says so of the executable segment;
- *                                older ones, lld, strip and codesign give the segment's
- *   digests not aligned          Apple's linkers and strip have them right behind the identifier
- *   size not rounded             and some end the file there
- *   codesign's                   has an empty CMS blob, requirements that a copy keeps, room for
- *                                more, no CS_LINKER_SIGNED, and lately pages of 16 KiB */
+ *   __text's size for __TEXT's   since ld-1053 Apple's linker writes __text's size as that of the
+ *                                executable segment; older ones, lld, strip and codesign write
+ *                                the segment's
+ *   digests not aligned          Apple's linkers and strip put them right behind the identifier
+ *   size not rounded             some tools end the file with the last digest
+ *   codesign's                   has an empty CMS blob, requirements that a copy keeps, spare
+ *                                room, no CS_LINKER_SIGNED, and lately pages of 16 KiB */
 static const char *signature_class(const struct macho_file *f, const struct macho_signature *old,
                                    const struct macho_file *g, const struct macho_signature *now)
 {
@@ -205,7 +205,7 @@ static const char *signature_class(const struct macho_file *f, const struct mach
     return text[0] ? text : NULL;
 }
 
-/* The classes of difference that are known; anything else is a failure. */
+/* The known classes of difference; anything else is a failure. */
 static const char *classify(const struct macho_build *b, const struct macho_file *f,
                             const struct exti_buf *now)
 {
@@ -268,7 +268,7 @@ static void again_file(const char *path)
     free(p);
 }
 
-/* ---- everything moved --------------------------------------------------------------------------- */
+/* ---- everything moved ------------------------------------------------------------------------ */
 
 static uint64_t most_room(const struct exti_image *im)
 {
@@ -340,7 +340,7 @@ static void judge(char **field, const char *unused)
         failed(field[0]);
 }
 
-/* ---- LIEF -------------------------------------------------------------------------------------- */
+/* ---- LIEF ------------------------------------------------------------------------------------ */
 
 static size_t lief_readable, lief_blind;
 
@@ -349,7 +349,7 @@ static bool lief_is(const char *line, const char *kind)
     return strncmp(line, kind, strlen(kind)) == 0;
 }
 
-/* The same lines but for names, and one library more in each slice of the copy. */
+/* Both have the same lines except for names, and each slice of the copy one more library. */
 static bool lief_same(const char *a, const char *b)
 {
     static const char *const kinds[] = {"id ", "library ", "rpath "};

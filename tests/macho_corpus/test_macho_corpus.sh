@@ -1,7 +1,8 @@
 #!/bin/bash
-# Real Mach-O files from other builders than us: macOS wheels with the libraries that they bring, and
-# addons for Node.js.  Copied into contexts, and copied once more with everything moved; then read by
-# programs that share no code with the one that wrote them.  Skipped aloud where they cannot be had.
+# Real Mach-O files that others built: macOS wheels with the libraries that they contain, and
+# Node.js addons.  They are copied into contexts, and once more with everything moved; programs that
+# share no code with the library then read the copies.  Sets that cannot be fetched are reported as
+# skipped.
 . "$(dirname "$0")/../cli/support.bash"
 
 build=$(dirname "$EXTISOLATE")
@@ -28,7 +29,7 @@ for set in arm64 x86_64 npm; do
 done
 [ ${#sets[@]} != 0 ] || exit 0
 
-# ---- what is there ---------------------------------------------------------------------------------
+# ---- what is there -------------------------------------------------------------------------------
 
 find "${sets[@]}" -type f \( -name '*.so' -o -name '*.dylib' -o -name '*.node' \) | sort >files
 arch_of() { "$lipo" -archs "$1" | tr -d '\n' | sed 's/ *$//; s/ /+/'; }
@@ -59,7 +60,7 @@ T
     "$lipo" -create stub.x86_64 stub.arm64 -output "$1"
 }
 
-# What the files look up anywhere, or in the main program.
+# The symbols that the files look up in every library or in the main program.
 wanted() {
     xargs "$check" --bindings <files | awk '$3 == "flat" || $3 == "main" { print $2 }' | sort -u
 }
@@ -77,10 +78,10 @@ grep -E '^_(napi|node|uv)_' wanted >symbols
 stub libnode.dylib symbols >out 2>err
 say $? stub_libnode
 
-# ---- contexts --------------------------------------------------------------------------------------
+# ---- contexts ------------------------------------------------------------------------------------
 
-# The names by which a copy may need its API library: its path, or its short id where the header has no
-# room for that.
+# The names by which a copy may need its API library: its path, or its short id where the header has
+# no room for the path.
 api_names() {
     local api
     api=$(jq -r .api_library.copy "$1")
@@ -110,10 +111,10 @@ sort -u -t "$(printf '\t')" -k 1,1 -o apis apis
 cat pairs.python pairs.node apis >pairs
 cut -f2 pairs >copies
 
-# ---- what wheels bring along -------------------------------------------------------------------------
+# ---- what wheels bring along ---------------------------------------------------------------------
 
-# Where each reference of the files in the context $1 leads: inside, to the system, to the base set's
-# originals, or to another wheel's libraries, which are not here.
+# Where each reference of the files in the context $1 leads: inside, to the system, to the originals
+# of the base set, or to the libraries of another wheel, which are not here.
 references() {
     local f api own
     api=$(jq -r .api.copy "$1/manifest.json")
@@ -128,7 +129,8 @@ references() {
         case $name in
         /usr/lib/* | /System/*) echo system ;;
         @loader_path/*) [ -f "$1/${name#@loader_path/}" ] && echo inside || echo "nowhere: $name" ;;
-        */libgcc_s.1.1.dylib | */libc++.1.0.dylib) [ -f "$name" ] && echo shared || echo "nowhere: $name" ;;
+        */libgcc_s.1.1.dylib | */libc++.1.0.dylib)
+            [ -f "$name" ] && echo shared || echo "nowhere: $name" ;;
         @rpath/libtorch*.dylib | @rpath/libc10.dylib) echo elsewhere ;;
         *) grep -qFx "$name" "$1.id" && echo inside || echo "outside: $name" ;;
         esac
@@ -147,14 +149,15 @@ for folder in $(printf '%s/*/ ' "${sets[@]}"); do
     find "$context" -name '*.dylib' ! -name "$(cat api)" >copies.vendored
     references "$context" >to
     cat to >>led
+    name="vendored_$(basename "$context")"
     [ $rc = 0 ] && grep -q inside to && ! grep -q nowhere to && ! grep -q outside to
-    say $? "vendored_$(basename "$context"): $(wc -l <copies.vendored) libraries with ${#modules[@]} modules"
+    say $? "$name: $(wc -l <copies.vendored) libraries with ${#modules[@]} modules"
     grep -E 'nowhere|outside' to
 done
 [ ! -s led ] || [ "$(grep -c inside led)" -gt "$(grep -c -e shared -e elsewhere led)" ]
 say $? "references: $(sort led | uniq -c | awk '{ printf "%s%s %s", sep, $1, $2; sep = ", " }')"
 
-# ---- the same file, moved --------------------------------------------------------------------------
+# ---- the same file, moved ------------------------------------------------------------------------
 
 mkdir moved
 for kind in python node; do
@@ -170,7 +173,7 @@ done
 cat moved.python moved.node >moved.all
 cut -f2 moved.all >moved.copies
 
-# ---- what others say -------------------------------------------------------------------------------
+# ---- what others say -----------------------------------------------------------------------------
 
 for what in copies moved; do
     pairs=pairs files=copies
@@ -203,7 +206,7 @@ compare fixups_and_exports_node "$T/libnode.dylib" any pairs.node
 compare fixups_and_exports_moved_python "$libpython" moved moved.python
 compare fixups_and_exports_moved_node "$T/libnode.dylib" moved moved.node
 
-# A comparison that finds nothing has to be one that can.
+# Proves that the comparison can fail.
 awk -F'\t' 'NR == 1 { print $1 "\t" $1 "\t" $3 }' pairs.python >unchanged
 $python "$ROOT/tests/macho_corpus/compare.py" "$check" "$libpython" any <unchanged >out 2>err
 [ $? = 1 ] && grep -q targets out
@@ -213,7 +216,8 @@ say $? a_file_that_was_not_rewritten_compares_different
 rc=$?
 cut -f1,3 again | sort | uniq -c | sort -rn | sed 's/^/# /' | tee out
 [ $rc = 0 ] && [ -s again ] && ! grep -q DIFFERENT again
-say $? "no_change_is_none: $(grep -c identical again) of $(wc -l <again) slices, others as explained"
+say $? "no_change_is_none: $(grep -c identical again) of $(
+    wc -l <again) slices, others as explained"
 
 cat copies moved.copies | xargs "$rebuild" --again >again 2>err
 rc=$?
@@ -231,7 +235,7 @@ fi
 
 # ---- signatures, and what a changed byte does ----------------------------------------------------
 
-# A byte of a signed copy's code that is another one has to be missed by its digests.
+# The digests of a signed copy must show a changed byte of its code.
 signed=$(cut -f2 pairs.python | grep 'arm64-numpy/_multiarray_umath' | head -n 1)
 if [ -n "$signed" ]; then
     size=$(stat -c %s "$signed") bad=0
@@ -249,7 +253,7 @@ if [ -n "$signed" ]; then
     say $? a_changed_byte_compares_different
 fi
 
-# rcodesign finds no certificate in an ad hoc signature, and says so; nothing else may be wrong.
+# rcodesign complains that an ad hoc signature has no certificate; it may complain of nothing else.
 if command -v rcodesign >/dev/null; then
     while read -r f; do
         rcodesign verify "$f" 2>>err | sed "s|^|$f: |"
@@ -261,7 +265,7 @@ else
     skip rcodesign "it is not on PATH (cargo package apple-codesign)"
 fi
 
-# ---- a whole wheel ---------------------------------------------------------------------------------
+# ---- a whole wheel -------------------------------------------------------------------------------
 
 for arch in arm64 x86_64; do
     json=$arch-numpy.json
@@ -269,9 +273,11 @@ for arch in arm64 x86_64; do
     jq -r '.copies[].copy' "$json" >copies.numpy
     jq -r '.copies[].source' "$json" >sources.numpy
     names=$(api_names "$json")
-    xargs "$check" --bound "$(jq -r .api_library.copy "$json")" "${names%|*}" <copies.numpy >out 2>err
+    xargs "$check" --bound "$(jq -r .api_library.copy "$json")" "${names%|*}" \
+        <copies.numpy >out 2>err
     rc=$?
-    [ $rc = 0 ] && [ "$(cat out)" -gt 1000 ] && [ "$(jq '[.copies[].flat[]] | length' "$json")" = 0 ]
+    [ $rc = 0 ] && [ "$(cat out)" -gt 1000 ] &&
+        [ "$(jq '[.copies[].flat[]] | length' "$json")" = 0 ]
     say $? "numpy_binds_to_its_context_only_$arch: $(cat out) in $(wc -l <copies.numpy) files"
     ! xargs "$check" --bound "$libpython" "${names%|*}" <sources.numpy >out 2>err &&
         grep -q 'binds to flat' err

@@ -4,8 +4,9 @@
 #
 #   tests/macho_inputs/build.sh DIR
 #
-# Fills DIR/<arch>/<fixups>/ with libpystub.dylib, which stands for libpython, NAME.so for each input,
-# and the libraries that they need; <arch> is x86_64, arm64 or fat, <fixups> is chained or opcodes.
+# Fills DIR/<arch>/<fixups>/ with libpystub.dylib, which stands for libpython, NAME.so for each
+# input, and the libraries that they need; <arch> is x86_64, arm64 or fat, <fixups> is chained or
+# opcodes.
 # For inputs that this machine cannot build, NAME.skip holds the reason.  DIR/<arch>/macho_load runs
 # them.  Does nothing if DIR is newer than the sources.  Several tests may call it at once.
 set -u
@@ -18,7 +19,8 @@ log=$PWD/build.log
 
 exec 9>.lock
 flock 9
-if [ -f built ] && [ -z "$(find "$src" "$loader" "$here/tests/macho_inputs/build.sh" -newer built -type f)" ]; then
+if [ -f built ] &&
+    [ -z "$(find "$src" "$loader" "$here/tests/macho_inputs/build.sh" -newer built -type f)" ]; then
     exit 0
 fi
 rm -rf built x86_64 arm64 fat
@@ -55,17 +57,17 @@ run() {
     return 1
 }
 
-# ---- the loader -----------------------------------------------------------------------------------
+# ---- the loader ----------------------------------------------------------------------------------
 
 build_loader() { # ARCH COMPILER...
     local arch=$1
     shift
-    run "$arch/macho_load" "$@" -iquote "$here" -I"$here/include" -std=c11 -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \
-        -O1 -g -o "$arch/macho_load" \
+    run "$arch/macho_load" "$@" -iquote "$here" -I"$here/include" -std=c11 \
+        -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -O1 -g -o "$arch/macho_load" \
         "$loader"/{macho_load,file,fixups,trie,lookup,map,host,check,unwind}.c -lpthread
 }
 
-# ---- inputs ---------------------------------------------------------------------------------------
+# ---- inputs --------------------------------------------------------------------------------------
 
 object() { # OUT SOURCE FLAGS...
     local out=$1 source=$2
@@ -147,8 +149,10 @@ inputs() { # of $arch, with $fixups, into $dir
     bundle dead-strip weak "$src/libcxx.tbd" -dead_strip
     bundle sdk-11 ext -platform_version macos 10.14 11.0
     bundle sdk-10.9 ext -platform_version macos 10.9 10.9
-    [ $kind = opcodes ] || run "$dir/pointers6.so" "$odd" pointers6 "$dir/unsigned.so" "$dir/pointers6.so"
-    link "$dir/dylib.so" -dylib -install_name @rpath/dylib.so -undefined dynamic_lookup "$arch/ext.o"
+    [ $kind = opcodes ] ||
+        run "$dir/pointers6.so" "$odd" pointers6 "$dir/unsigned.so" "$dir/pointers6.so"
+    link "$dir/dylib.so" -dylib -install_name @rpath/dylib.so -undefined dynamic_lookup \
+        "$arch/ext.o"
 }
 
 fat() { # NAME SOURCE...: $dir/NAME from the files of both machines

@@ -2,8 +2,9 @@
 """Makes Mach-O files that neither ld64.lld nor llvm-lipo writes.
 
 odd.py fat64 FAT OUT        the same slices with a table of 64-bit offsets
-odd.py pointers6 THIN OUT   the same chained fixups, relative to the header (DYLD_CHAINED_PTR_64_OFFSET)
-                            instead of address 0 (DYLD_CHAINED_PTR_64): in a library the same numbers
+odd.py pointers6 THIN OUT   the same chained fixups, relative to the header
+                            (DYLD_CHAINED_PTR_64_OFFSET) instead of address 0
+                            (DYLD_CHAINED_PTR_64): in a library the same numbers
 """
 import struct
 import sys

@@ -1,6 +1,6 @@
 #!/bin/bash
-# `extisolate copy` makes two contexts of Mach-O files, which run as in test_macho_inputs: both in one
-# process for each architecture, where two sets that are not rewritten would share their state.
+# `extisolate copy` makes two contexts of Mach-O files, which run as in test_macho_inputs: both in
+# one process for each architecture, where two sets that are not rewritten would share their state.
 . "$(dirname "$0")/../cli/support.bash"
 
 inputs=$(dirname "$EXTISOLATE")/macho_inputs
@@ -24,7 +24,8 @@ for arch in x86_64 arm64; do
     fi
     if [ $arch = arm64 ]; then
         loader=(qemu-aarch64 "${loader[@]}")
-        command -v qemu-aarch64 >/dev/null || { skip "contexts_$arch" "qemu-aarch64 is not installed"; continue; }
+        command -v qemu-aarch64 >/dev/null ||
+            { skip "contexts_$arch" "qemu-aarch64 is not installed"; continue; }
     fi
     for from in "$arch/chained" "$arch/opcodes" fat/chained fat/opcodes; do
         name=$arch-${from//\//-}
@@ -40,7 +41,8 @@ for arch in x86_64 arm64; do
             calls+=("$(api_of $c)" :_py_modules)
         done
         "${loader[@]}" "${calls[@]}" >"$T/out" 2>"$T/err"
-        [ "$(tr '\n' ' ' <"$T/out")" = "1 0 1 1 2 0 2 1 3 0 3 1 4 0 4 1 4 1 0 1 1 2 0 2 1 3 0 3 1 4 0 4 1 4 " ]
+        once="1 0 1 1 2 0 2 1 3 0 3 1 4 0 4 1 4 "
+        [ "$(tr '\n' ' ' <"$T/out")" = "$once$once" ]
         say $? "contexts_${name}_are_apart"
         run verify "$T/$name-one"
         check "contexts_${name}_verify" 0
@@ -67,7 +69,8 @@ for arch in x86_64 arm64; do
             [ $closure = all ] || { wanted='1 1 2 1 3 4 ' name=shared; }
             for c in one two; do
                 x copy --json --closure $closure --libpython "$inputs/$from/libpystub.dylib" \
-                    "$inputs/$from/helped.so" "$T/$arch-${from//\//-}-$closure-$c" >"$c.json" 2>"$T/err"
+                    "$inputs/$from/helped.so" "$T/$arch-${from//\//-}-$closure-$c" \
+                    >"$c.json" 2>"$T/err"
                 calls+=("$(api_of $c)" "$(copy_of $c "$inputs/$from/helped.so")" :_ext_init)
                 [ $closure = none ] || calls+=(:_ext_check)
                 calls+=(:_ext_own :_ext_own)
@@ -85,8 +88,8 @@ if command -v clang-16 >/dev/null && command -v ld64.lld-16 >/dev/null; then
     clang-16 -target x86_64-apple-macos11 -c flat.s -o flat.o
     ld64.lld-16 -arch x86_64 -platform_version macos 11.0 13.3 -bundle -undefined dynamic_lookup \
         -fixup_chains flat.o -o flat.so
-    timeout 600 "$EXTISOLATE" copy --json --libpython "$inputs/x86_64/chained/libpystub.dylib" flat.so \
-        "$T/flat" >flat.json 2>"$T/err"
+    timeout 600 "$EXTISOLATE" copy --json --libpython "$inputs/x86_64/chained/libpystub.dylib" \
+        flat.so "$T/flat" >flat.json 2>"$T/err"
     [ "$(grep -c '"_flat_[0-9]*"' flat.json)" = 200000 ]
     say $? many_flat_names_are_told
 else

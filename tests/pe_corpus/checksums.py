@@ -1,10 +1,9 @@
 #!/usr/bin/python3
-"""Whether the checksums of copies are right where their originals had one, and none is signed, as pefile
-says.
+"""Has pefile check that copies have a right checksum if their originals have one, and no signature.
 
     checksums.py <JOBS
 
-Exits with 77 where pefile is not here."""
+Exits with 77 if pefile is not installed."""
 
 import sys
 

@@ -3,9 +3,9 @@
 
     compare.py SECTION [TIERS] <JOBS
 
-JOBS are as for pe_rewrite: original, copy, the copy's own name and the libraries renamed.  SECTION is
-the name that a section added for names has.  For each pair TIERS gets a line: where its names went,
-and the copy.  A difference is told as `COPY<tab>KIND<tab>DETAIL`, where KIND is one of
+JOBS are as for pe_rewrite: original, copy, the copy's own name and the libraries renamed.  SECTION
+is the name of a section that is added for names.  TIERS gets a line for each pair: where its names
+went, and the copy.  A difference is printed as `COPY<tab>KIND<tab>DETAIL`, where KIND is one of
 
     names       a library's name, a forwarder or the file's own name that is not as asked
     offsets     a file offset that does not follow what it leads to
@@ -108,7 +108,7 @@ class Pair:
         if b.symbols != (a.symbols and a.symbols + self.grown):
             self.say("offsets", "symbols at 0x%x, not 0x%x" % (b.symbols, a.symbols + self.grown))
         for s, t in zip(a.sections, b.sections):
-            # One that the file has nothing of may be said to lie anywhere.
+            # A section without bytes in the file may give any offset.
             if s.raw_size and t.raw != s.raw + self.grown:
                 self.say("offsets", "section %s at 0x%x of the file, was at 0x%x, and the headers "
                          "have 0x%x bytes more" % (t.name, t.raw, s.raw, self.grown))
@@ -136,7 +136,7 @@ class Pair:
             return "slack"
         return "in place"
 
-    # ---- what LLVM prints --------------------------------------------------------------------------
+    # ---- what LLVM prints ------------------------------------------------------------------------
 
     def lines(self, old, new):
         if old[0] and not new[0]:
@@ -292,7 +292,8 @@ class Pair:
         fields += [(a.dirs_at - a.nt + 8 * i, 8) for i in (0, pe.CERTIFICATES, pe.BOUND)]
         for s in a.sections:
             fields += [(s.at - a.nt + i, 4) for i in (8, 16, 20, 36)]
-        x, y = bytearray(a.data[a.nt:a.table_end]), bytearray(b.data[b.nt:b.nt + a.table_end - a.nt])
+        x = bytearray(a.data[a.nt:a.table_end])
+        y = bytearray(b.data[b.nt:b.nt + a.table_end - a.nt])
         for at, n in fields:
             x[at:at + n] = y[at:at + n] = bytes(n)
         if x != y:

@@ -1,18 +1,18 @@
 #!/usr/bin/python3
-"""Does jobs, as those for pe_rewrite, with delvewheel's own function, in one process.
+"""Does jobs like those of pe_rewrite with delvewheel's own function, in one process.
 
     delvewheel.py [--strip] <JOBS
 
-Prints `made SOURCE COPY MICROSECONDS` or `refused SOURCE ERROR REASON`, with tabs between.  delvewheel
-edits the file that it is given, so that the copy comes first, for which the time does not count.  It
-knows no names but those of imports: with others in a job it does the rest of it."""
+Prints `made SOURCE COPY MICROSECONDS` or `refused SOURCE ERROR REASON`, separated by tabs.
+delvewheel edits its file in place, so the file is copied first, which is not timed.  It changes
+only the names of imports; other names in a job are ignored."""
 
 import os
 import shutil
 import sys
 import time
 
-# Its own folder would stand before the package of that name.
+# This script's folder would hide the package of the same name.
 sys.path = [p for p in sys.path if os.path.abspath(p) != os.path.dirname(os.path.abspath(__file__))]
 from delvewheel import _dll_utils  # noqa: E402
 

@@ -1,12 +1,12 @@
 #!/bin/bash
-# Fetches real PE files by the registries' own clients: wheels and addons for Node.js for Windows, and
-# CPython's library with its modules.  And delvewheel, to compare with.
+# Fetches real PE files with the clients of the package indexes: Windows wheels and Node.js addons,
+# and CPython's library with its modules.  Also fetches delvewheel, to compare with.
 #
 #   tests/pe_corpus/fetch.sh DIR
 #
 # Leaves DIR/files/<set>/<package>/..., the sets at the same time, and DIR/delvewheel, a virtual
-# environment.  What cannot be had is DIR/<set>.skip or DIR/delvewheel.skip instead, with the reason, and
-# is tried again the next time.  About 145 MB, once.
+# environment.  If a set cannot be fetched, DIR/<set>.skip (or DIR/delvewheel.skip) gives the
+# reason, and the next run tries again.  About 145 MB, once.
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -32,7 +32,7 @@ last_word() {
     grep . "$1.log" | grep -v 'complete log' | tail -n 1 | cut -c1-150
 }
 
-# A set takes its name when it is whole, and keeps the libraries only.
+# A set gets its name when it is complete, and keeps only libraries.
 publish() {
     find "new/$1" -type f ! -name '*.pyd' ! -name '*.dll' ! -name '*.node' -delete
     find "new/$1" -type d -empty -delete
@@ -68,7 +68,8 @@ fetch_addons() {
     command -v npm >/dev/null || { skip npm "npm is not installed"; return; }
     rm -rf new/npm
     mkdir -p new/npm
-    (cd new/npm && timeout 240 npm pack --loglevel=error --fetch-retries=1 --fetch-retry-mintimeout=1000 "${npm[@]}") >npm.log 2>&1 ||
+    (cd new/npm && timeout 240 npm pack --loglevel=error --fetch-retries=1 \
+        --fetch-retry-mintimeout=1000 "${npm[@]}") >npm.log 2>&1 ||
         { skip npm "an addon cannot be had: $(last_word npm)"; return; }
     for package in new/npm/*.tgz; do
         name=${package##*/}
@@ -103,13 +104,15 @@ fetch_delvewheel() {
     rm -rf delvewheel
     { $python -m venv delvewheel && timeout 120 delvewheel/bin/python -m pip install -q \
         --disable-pip-version-check --retries 1 "${delvewheel[@]}"; } >delvewheel.log 2>&1 ||
-        { skip delvewheel "delvewheel cannot be had: $(last_word delvewheel)"; rm -rf delvewheel; return; }
+        { skip delvewheel "delvewheel cannot be had: $(last_word delvewheel)"
+            rm -rf delvewheel
+            return; }
     rm -f delvewheel.skip
 }
 
 exec 9>.lock
 flock 9
-# Another list of packages is another corpus.
+# A changed list of packages makes a new corpus.
 cmp -s "$here/fetch.sh" fetched || rm -rf files delvewheel
 for set in x64 x86 arm64; do
     fetch_wheels $set &

@@ -39,7 +39,8 @@ class PE:
         self.base = struct.unpack_from("<Q" if self.plus else "<I", self.data,
                                        self.opt + (24 if self.plus else 28))[0]
         self.alignment, self.file_alignment = struct.unpack_from("<II", self.data, self.opt + 32)
-        self.image, self.headers, self.checksum = struct.unpack_from("<3I", self.data, self.opt + 56)
+        self.image, self.headers, self.checksum = struct.unpack_from("<3I", self.data,
+                                                                     self.opt + 56)
         self.dirs_at = self.opt + (112 if self.plus else 96)
         self.table = self.opt + self.u16(self.nt + 20)
         self.table_end = self.table + 40 * count

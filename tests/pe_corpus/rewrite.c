@@ -1,16 +1,16 @@
-/* What the test of real PE files asks of the library.
+/* Calls the library for the tests of real PE files.
  *
  *   pe_rewrite --make <JOBS      makes each copy, and prints `made SOURCE COPY MICROSECONDS`, or
- *                                `refused SOURCE CODE REASON`, with tabs between
- *   pe_rewrite --again <JOBS     makes copies that are there once more, edits them once more, and asks
- *                                for no edit: the first two have to give the same bytes, the last one
- *                                the source's
+ *                                `refused SOURCE CODE REASON`, separated by tabs
+ *   pe_rewrite --again <JOBS     makes existing copies again, edits them again, and copies sources
+ *                                without edits: the first two must give the copy's bytes, and
+ *                                the last the source's
  *   pe_rewrite --judge <JOBS     checks each copy against its source
  *   pe_rewrite --lief <JOBS      prints what LIEF sees of each copy: `COPY import NAME`; status 3
  *                                without LIEF
  *
- * JOBS are lines of source, copy, the copy's own name and the libraries to rename, with tabs between:
- * FROM=TO, with a | between.  The last two may be empty. */
+ * A line of JOBS has source, copy, the copy's own name and the libraries to rename, separated by
+ * tabs.  Libraries are FROM=TO, separated by |.  The last two fields may be empty. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

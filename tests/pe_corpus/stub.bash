@@ -1,8 +1,8 @@
-# A libpython for ARM64, of which there is none to be had.
+# Makes a libpython for ARM64, since none can be fetched.
 lld=$(command -v lld-link-16 || command -v lld-link)
 clang=$(command -v clang-16 || command -v clang)
 
-# stub_libpython FOLDER FILE...: a library that exports what the files import from CPython's
+# stub_libpython FOLDER FILE...: makes a library that exports what the files import from CPython's
 stub_libpython() {
     local folder=$1
     shift

@@ -1,7 +1,8 @@
 #!/bin/bash
-# extisolate and delvewheel on the same files, with the same new names: who handles what, and what is
-# left behind.  The same judges look at both: what LLVM reads and which bytes changed (compare.py), and
-# `verify`.  A table tells; bench/ measures, here the times are for the reader.
+# Gives extisolate and delvewheel the same files and new names, and compares which files each
+# handles and what it gets wrong.  Both are judged alike: by LLVM's reader and the changed bytes
+# (compare.py), and by `verify`.  Prints a table, whose times are only informative; bench/ has the
+# benchmarks.
 . "$(dirname "$0")/../cli/support.bash"
 
 build=$(dirname "$EXTISOLATE")
@@ -21,8 +22,9 @@ if [ ! -x "$other" ]; then
 fi
 mkdir theirs
 
-# Of each kind enough for a count, none so large that delvewheel takes long.
-{ [ ! -d "$corpus/files" ] || find "$corpus/files" -type f -size -700k; } | sort | awk 'NR % 3 == 1' >files
+# Enough files of each kind to count, but none so large that delvewheel takes long.
+{ [ ! -d "$corpus/files" ] || find "$corpus/files" -type f -size -700k; } | sort |
+    awk 'NR % 3 == 1' >files
 ls /usr/lib/gcc/*-w64-mingw32/*-win32/*.dll 2>/dev/null | xargs -r ls -S | tail -n 12 >files.mingw
 wine=$(ls -d /usr/lib/*/wine/x86_64-windows 2>/dev/null | head -n 1)
 find "${wine:-/nonexistent}" -name '*.dll' -size -300k 2>/dev/null | sort |
@@ -31,13 +33,14 @@ find "${wine:-/nonexistent}" -name '*.dll' -size -300k 2>/dev/null | sort |
 [ -s files.mingw ] || skip files_mingw "mingw is not installed (package gcc-mingw-w64-x86-64)"
 [ -s files.wine ] || skip files_wine "wine is not installed (package wine64)"
 
-# judge WHO SECTION: what it made of jobs; leaves counts in WHO.numbers
+# judge WHO SECTION: judges the copies that WHO made; leaves counts in WHO.numbers
 judge() {
     local who=$1 kinds
     awk -F'\t' 'NR == FNR { made[$3] = $1 == "made"; next } made[$2]' "$who.made" "$who.jobs" >done
     $python "$here/compare.py" "$2" <done >"$who.differ" 2>err
-    # That a section has another name than ours, and how data is counted, is no fault.
-    "$rewrite" --judge <done 2>>err | grep -vE 'section dlvwhl: |SizeOfInitializedData' >"$who.findings"
+    # Another section name than ours, or another way to count data, is no fault.
+    "$rewrite" --judge <done 2>>err |
+        grep -vE 'section dlvwhl: |SizeOfInitializedData' >"$who.findings"
     sed 's/: .*//' "$who.findings" | sort -u >"$who.unsound"
     kinds=$(cut -f1,2 "$who.differ" | sort -u | cut -f2 | sort | uniq -c |
         awk '{ printf "%s%s: %d", s, $2, $1; s = ", " }')
@@ -49,24 +52,30 @@ judge() {
                      made ? us / made / 1000 : 0, kinds }' "$who.made" >"$who.numbers"
 }
 
-# What is found in most files: by the comparison or, if that finds nothing, by `verify`.
+# The findings that most files have: the comparison's, or `verify`'s if that finds nothing.
 example() {
-    { if [ -s "$1.differ" ]; then cat "$1.differ"; else sed 's/: 0x[0-9a-f]*: /\t/' "$1.findings"; fi; } |
+    if [ -s "$1.differ" ]; then
+        cat "$1.differ"
+    else
+        sed 's/: 0x[0-9a-f]*: /\t/' "$1.findings"
+    fi |
         sed -E 's/\t(0x[0-9a-f]+|[0-9]+)/\tN/; s/([ :(])(0x[0-9a-f]+|[0-9]+)/\1N/g' | sort -u |
         cut -f2- | sort | uniq -c | sort -rn | head -n 3 | cut -c1-110 |
         sed 's/\t/: /; s/^ */#       of them /'
 }
 
 row() {
-    awk -F'\t' -v who="$1" '{ printf "#   %-12s %5d %8d %7d %8d %9.2f  %s\n", who, $1, $2, $3, $4, $5, $6 }' \
+    awk -F'\t' -v who="$1" '
+        { printf "#   %-12s %5d %8d %7d %8d %9.2f  %s\n", who, $1, $2, $3, $4, $5, $6 }' \
         "$2.numbers"
 }
 
-# Both, and delvewheel once more with leave to strip what lies behind the sections.
+# Runs both, and delvewheel once more, allowed to strip what lies behind the sections.
 side_by_side() { # TITLE HOW FILES
     local name=$2${3#files} strip
     [ -s "$3" ] || return 0
-    $python "$here/jobs.py" "$2" "$T/ours" <"$3" | awk -F'\t' -v OFS='\t' '{ $3 = ""; print }' >ours.jobs
+    $python "$here/jobs.py" "$2" "$T/ours" <"$3" |
+        awk -F'\t' -v OFS='\t' '{ $3 = ""; print }' >ours.jobs
     awk -F'\t' -v OFS='\t' -v d="$T/theirs/" '{ sub(/.*\//, d, $2); print }' ours.jobs >theirs.jobs
     "$rewrite" --make <ours.jobs >ours.made 2>err
     judge ours .extiso
@@ -84,20 +93,22 @@ side_by_side() { # TITLE HOW FILES
     awk -F'\t' '$1 == "refused" { sub(/Dependency [^ ]* /, "Dependency X ", $4)
         sub(/of [^ ]* because/, "of X because", $4); print substr($4, 1, 100) }' first |
         sort | uniq -c | sort -rn | head -n 3 | sed 's/^ */#     delvewheel refused /'
-    # What delvewheel does, extisolate does, and what that does is right.
+    # extisolate handles every file that delvewheel handles, and gets it right.
     awk -F'\t' 'NR == FNR { if ($1 == "made") ours[$2] = 1; next }
-        $1 == "made" && !($2 in ours) { print $2; bad = 1 } END { exit bad }' ours.made first >out &&
+        $1 == "made" && !($2 in ours) { print $2; bad = 1 } END { exit bad }' \
+        ours.made first >out &&
         [ "$(wc -l <first)" = "$(wc -l <ours.jobs)" ] &&
         [ ! -s ours.differ ] && [ ! -s ours.unsound ]
-    say $? "all_that_delvewheel_handles_$name: $(cut -f2 ours.numbers), delvewheel $(cut -f2 numbers)" \
+    say $? "all_that_delvewheel_handles_$name: $(cut -f2 ours.numbers), delvewheel $(
+        cut -f2 numbers)" \
         "$(cat out; head -n 3 ours.differ ours.unsound)"
-    awk -F'\t' '{ refused += $1 - $2; broken += $3 } END { print refused + 0, broken + 0 }' numbers \
-        >>totals
+    awk -F'\t' '{ refused += $1 - $2; broken += $3 }
+        END { print refused + 0, broken + 0 }' numbers >>totals
     rm -rf "$T/ours" theirs/*
 }
 
 : >totals
-echo "#   who          files  handled  differ  unsound   ms/file  what differs that should not, in files"
+echo "#   who          files  handled  differ  unsound   ms/file  files with wrong differences"
 side_by_side "one library renamed" api files
 side_by_side "every library renamed to a long name" long files
 side_by_side "the same, no room in the headers for a section's" grown files
@@ -109,6 +120,7 @@ side_by_side "every library renamed, forwarded exports" same files.wine
 # Without these the comparison would show nothing.
 if [ -s files ]; then
     awk '{ refused += $1; broken += $2 } END { exit !(refused && broken) }' totals
-    say $? "delvewheel_refuses_or_breaks_some: $(awk '{ r += $1; b += $2 } END { print r ", " b }' totals)"
+    say $? "delvewheel_refuses_or_breaks_some: $(
+        awk '{ r += $1; b += $2 } END { print r ", " b }' totals)"
 fi
 finish

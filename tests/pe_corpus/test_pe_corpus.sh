@@ -1,8 +1,8 @@
 #!/bin/bash
-# Real PE files from other builders than us: Windows wheels with the libraries that they bring, addons
-# for Node.js, CPython's own modules, and what wine and mingw have.  Copied into contexts, and copied
-# with names for which the file has less and less room; then read by programs that share no code with
-# the one that wrote them.  Skipped aloud where they cannot be had.
+# Real PE files that others built: Windows wheels with the libraries that they contain, Node.js
+# addons, CPython's own modules, and DLLs of wine and mingw.  They are copied into contexts, and
+# copied with names for which the file has less and less room; programs that share no code with the
+# library then read the copies.  Sets that cannot be fetched are reported as skipped.
 . "$(dirname "$0")/../cli/support.bash"
 . "$ROOT/tests/pe_corpus/stub.bash"
 
@@ -33,9 +33,9 @@ ls /usr/lib/gcc/*-w64-mingw32/*/*.dll /usr/*-w64-mingw32/lib/*.dll 2>/dev/null >
     skip files_mingw "mingw is not installed (package gcc-mingw-w64-x86-64)"
 if [ ! -s files ] && [ ! -s files.wine ] && [ ! -s files.mingw ]; then exit 0; fi
 
-# ---- what is there ---------------------------------------------------------------------------------
+# ---- what is there -------------------------------------------------------------------------------
 
-machine_of() { # FILE, the first two bytes of whose headers are the machine
+machine_of() { # FILE: its headers begin with two bytes for the machine
     case $(od -An -tx2 -j $(($(od -An -tu4 -j 60 -N 4 "$1") + 4)) -N 2 "$1") in
     *8664) echo x64 ;;
     *014c) echo x86 ;;
@@ -50,9 +50,9 @@ if [ ${#sets[@]} = 5 ]; then
     say $? "files: $(wc -l <files), of which $(paste -sd, kinds | sed 's/,/, /g')" "too few"
 fi
 
-# ---- contexts --------------------------------------------------------------------------------------
+# ---- contexts ------------------------------------------------------------------------------------
 
-# What cannot be rewritten is known: of ARM64 one C++ library, which is for two machines at once.
+# One file cannot be rewritten: a C++ library of ARM64, which is for two machines at once.
 known='CHPEMetadataPointer is set'
 $python "$here/jobs.py" same "$T/same" <files >jobs
 "$rewrite" --make <jobs >made
@@ -83,13 +83,13 @@ for machine in x64 x86 arm64; do
     [ $copied = 0 ] && [ $rc = 0 ]
     say $? "context_$machine: ${#sources[@]} files" "copy: $copied, verify: $rc"
     jq -r --arg d "$T/$machine" '(.copies + [.api])[] | [.source, $d + "/" + .copy, .edits.id,
-        ([.edits.needed[]? | .replace + "=" + .by] | join("|"))] | @tsv' "$T/$machine/manifest.json" \
-        >>jobs.contexts
+        ([.edits.needed[]? | .replace + "=" + .by] | join("|"))] | @tsv' \
+        "$T/$machine/manifest.json" >>jobs.contexts
 done
 
-# ---- what others say -------------------------------------------------------------------------------
+# ---- what others say -----------------------------------------------------------------------------
 
-# compare NAME JOBS: in two processes; leaves where the names went in tiers
+# compare NAME JOBS: compares in two processes; writes to `tiers` where the names went
 compare() {
     local part bad=0 processes=()
     rm -f part.*
@@ -114,7 +114,8 @@ where() {
 
 # importers WHICH FIELD: the names of all libraries that these files of jobs.contexts import from
 importers() {
-    cut -f"$2" jobs.contexts | tr '\n' '\0' | xargs -0 -r "$LLVM_READOBJ" --coff-imports 2>/dev/null |
+    cut -f"$2" jobs.contexts | tr '\n' '\0' |
+        xargs -0 -r "$LLVM_READOBJ" --coff-imports 2>/dev/null |
         grep '^  Name: ' >"$1.names"
 }
 
@@ -128,11 +129,12 @@ if [ -s jobs.contexts ]; then
     [ "$(grep -ciE ' python3(11)?\.dll$' copies.names)" = 0 ] &&
         [ "$(grep -ciE ' python3(11)?\.dll$' sources.names)" = \
             "$(grep -cE ' p[0-9a-z]{8}\.dll$' copies.names)" ] && [ -s sources.names ]
-    say $? "contexts_import_their_own_libpython: $(grep -cE ' p[0-9a-z]{8}\.dll$' copies.names) times"
+    say $? "contexts_import_their_own_libpython: $(
+        grep -cE ' p[0-9a-z]{8}\.dll$' copies.names) times"
 fi
 
-# tiers HOW FILES REFUSED: renames all libraries that the files need; of those refused, each line has to
-# have REFUSED in it
+# tiers HOW FILES REFUSED: renames all libraries that the files need; each refusal must match
+# REFUSED
 tiers() {
     local how=$1 list=$2 known=$3 name
     name=$how${list#files}
@@ -155,7 +157,7 @@ tiers() {
     rm -rf "$T/tier"
 }
 
-# LIEF sees the names that were asked for, and none of those that they replace.
+# LIEF sees the requested names, and none that they replace.
 read_by_lief() {
     "$rewrite" --lief <done >seen 2>err
     if [ $? = 3 ]; then
@@ -180,8 +182,8 @@ read_by_lief() {
     say $? "lief_sees_the_new_names_$1: $(tail -n 1 out)"
 }
 
-# The checksum is right where there was one, and there is no signature, by two programs.  One of them
-# passes over the last byte of a file with an odd number of them.
+# Two programs check that the checksum is right if there was one, and that there is no signature.
+# osslsigncode leaves out the last byte of a file of odd size.
 signatures() {
     local copy n=0 said
     if command -v osslsigncode >/dev/null; then
@@ -208,13 +210,13 @@ signatures() {
 
 if [ -s files ]; then
     tiers long files "$known"
-    # Of the large ones once is enough.
-    xargs -d '\n' ls -L -s --block-size=1 <files | awk '$1 < 1000000 { sub(/^ *[0-9]+ /, ""); print }' \
-        >files.small
+    # Large files are done once only.
+    xargs -d '\n' ls -L -s --block-size=1 <files |
+        awk '$1 < 1000000 { sub(/^ *[0-9]+ /, ""); print }' >files.small
     for how in same api freed grown last bound overlay; do
         tiers $how files.small "$known"
     done
-    # Each place for names was found in hundreds of files.
+    # Hundreds of files used each place for names.
     if [ ${#sets[@]} = 5 ]; then
         cat where.* | tr , '\n' | sed 's/^ //' | awk '
             { n = $1; $1 = ""; count[$0] += n }
@@ -227,7 +229,7 @@ fi
 if [ -s files.wine ]; then
     tiers long files.wine 'does not list, as GNU dlltool'
 fi
-# Symbols behind the sections cannot move, so a full header is the end.
+# Symbols behind the sections cannot move, so a full header leaves no room.
 if [ -s files.mingw ]; then
     tiers long files.mingw 'nothing is refused'
     tiers freed files.mingw 'nothing is refused'
@@ -236,7 +238,7 @@ fi
 
 # ---- what a changed byte does --------------------------------------------------------------------
 
-# A comparison that finds nothing has to be one that can.
+# Proves that the comparison can fail.
 source=$(cat files files.mingw files.wine | grep -E '_ssl.pyd|zlib1.dll|winmm.dll' | head -n 1)
 echo "$source" | $python "$here/jobs.py" long "$T/control" >job
 "$rewrite" --make <job >made
@@ -253,7 +255,8 @@ for at in code=$((code + 100)) data=$((data + 40)) dos=$((64 + 4)) entry=$((nt +
     subsystem=$((nt + 92)) second_section=$((table + 52)) name=$((imports + 3)); do
     cp whole "$copy"
     byte=$(od -An -tu1 -j "${at#*=}" -N 1 "$copy")
-    printf "\\x$(printf %x $((byte ^ 1)))" | dd of="$copy" bs=1 seek="${at#*=}" conv=notrunc status=none
+    printf "\\x$(printf %x $((byte ^ 1)))" |
+        dd of="$copy" bs=1 seek="${at#*=}" conv=notrunc status=none
     if $python "$here/compare.py" .extiso <job >out 2>err; then
         bad=1
         echo "    ${at%=*} at ${at#*=} was not noticed"

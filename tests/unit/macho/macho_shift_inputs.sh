@@ -14,7 +14,8 @@ targets:         [ x86_64-macos, arm64-macos ]
 install-name:    '/usr/lib/libSystem.B.dylib'
 exports:
   - targets:     [ x86_64-macos, arm64-macos ]
-    symbols:     [ dyld_stub_binder, _malloc, _free, __tlv_bootstrap, __Unwind_Resume, ___cxa_atexit ]
+    symbols:     [ dyld_stub_binder, _malloc, _free, __tlv_bootstrap, __Unwind_Resume,
+                   ___cxa_atexit ]
 ...
 E
 cat >libc++.tbd <<'E'
@@ -104,7 +105,8 @@ functions() {
     echo .text
     for ((i = 0; i < 700; i++)); do
         printf '.globl _fn%d\n.p2align 2\n_fn%d:\n.cfi_startproc\n' $i $i
-        ((i % 50 != 7)) || printf '.cfi_personality 155, ___gxx_personality_v0\n.cfi_lsda 16, Lexc\n'
+        ((i % 50 != 7)) ||
+            printf '.cfi_personality 155, ___gxx_personality_v0\n.cfi_lsda 16, Lexc\n'
         if [ "$1" = x86_64 ]; then
             printf '.cfi_def_cfa_offset %d\nmovl $%d, %%eax\nretq\n' $((24 + i * 8)) $i
         else
@@ -117,8 +119,8 @@ functions() {
         '.globl _absolute' '_absolute = 0x1234' .subsections_via_symbols
 }
 
-# Finds a variable through the file's own header, as getsectiondata does: returns 1 for a header, plus
-# 10 if the variable's segment is at the right address.
+# Finds a variable through the file's own header, as getsectiondata does: returns 1 for a header,
+# plus 10 if the variable's segment is at the right address.
 cat >header.c <<'E'
 typedef unsigned int u32;
 typedef unsigned long u64;
@@ -149,9 +151,10 @@ int find_header(void)
 E
 
 [ "$(uname -m)" != x86_64 ] ||
-    cc -iquote "$here" -I"$here/include" -std=c11 -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -O1 -o macho_load \
-        "$here"/tests/macho_inputs/loader/{macho_load,file,fixups,trie,lookup,map,host,check,unwind}.c \
-        -lpthread
+    (loader=$here/tests/macho_inputs/loader
+        cc -iquote "$here" -I"$here/include" -std=c11 -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \
+            -O1 -o macho_load \
+            "$loader"/{macho_load,file,fixups,trie,lookup,map,host,check,unwind}.c -lpthread)
 
 for arch in x86_64 arm64; do
     clang-16 -target $arch-apple-macos11 -O1 -g -fexceptions -std=c++17 -fPIC -c all.cpp -o all.o
