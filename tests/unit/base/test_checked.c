@@ -16,12 +16,12 @@ static void check_pairs(const struct pair *p, size_t n, bool (*op)(uint64_t, uin
         uint64_t out = 0x1234;
 
         assert_int_equal(op(p[i].a, p[i].b, &out), p[i].fits);
-        /* Untouched where the result does not fit. */
+        /* Stays unchanged if the result does not fit. */
         assert_int_equal(out, p[i].fits ? p[i].want : 0x1234);
     }
 }
 
-static void add_sees_the_wrap(void **state)
+static void add_detects_overflow(void **state)
 {
     static const struct pair cases[] = {
         {0, 0, true, 0},
@@ -39,7 +39,7 @@ static void add_sees_the_wrap(void **state)
     check_pairs(cases, ARRAY_SIZE(cases), exti__add);
 }
 
-static void mul_sees_the_wrap(void **state)
+static void mul_detects_overflow(void **state)
 {
     static const struct pair cases[] = {
         {0, MAX, true, 0},
@@ -89,7 +89,7 @@ static void align_takes_only_powers_of_2(void **state)
     check_pairs(cases, ARRAY_SIZE(cases), exti__align);
 }
 
-static void powers_of_2_are_told(void **state)
+static void powers_of_2_are_recognised(void **state)
 {
     (void)state;
     assert_false(exti__is_power_of_2(0));
@@ -107,9 +107,11 @@ static void powers_of_2_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(add_sees_the_wrap),    cmocka_unit_test(mul_sees_the_wrap),
-        cmocka_unit_test(align_rounds_up),      cmocka_unit_test(align_takes_only_powers_of_2),
-        cmocka_unit_test(powers_of_2_are_told),
+        cmocka_unit_test(add_detects_overflow),
+        cmocka_unit_test(mul_detects_overflow),
+        cmocka_unit_test(align_rounds_up),
+        cmocka_unit_test(align_takes_only_powers_of_2),
+        cmocka_unit_test(powers_of_2_are_recognised),
     };
 
     return cmocka_run_group_tests_name("base/checked", tests, NULL, NULL);

@@ -57,7 +57,7 @@ static void fail_fills_in_all_members(void **state)
     assert_int_equal(err.os_error, 0);
 }
 
-static void fail_io_adds_file_and_the_systems_words(void **state)
+static void fail_io_adds_the_file_and_the_systems_message(void **state)
 {
     struct exti_error err;
 
@@ -69,7 +69,7 @@ static void fail_io_adds_file_and_the_systems_words(void **state)
     assert_string_equal(err.message, "cannot write 9 bytes: No space left on device");
 }
 
-static void fail_io_tells_memory_from_files(void **state)
+static void fail_io_reports_lack_of_memory_as_such(void **state)
 {
     struct exti_error err;
 
@@ -79,7 +79,7 @@ static void fail_io_tells_memory_from_files(void **state)
     assert_int_equal(exti__fail_io(NULL, EIO, "f", "cannot map"), EXTI_E_IO);
 }
 
-static void details_may_be_unwanted(void **state)
+static void details_are_optional(void **state)
 {
     (void)state;
     assert_int_equal(exti__fail(NULL, EXTI_E_ARG, 0, "x"), EXTI_E_ARG);
@@ -87,7 +87,7 @@ static void details_may_be_unwanted(void **state)
     exti__error_file(NULL, "f");
 }
 
-static void out_of_memory_has_words(void **state)
+static void out_of_memory_has_a_message(void **state)
 {
     struct exti_error err;
 
@@ -151,10 +151,10 @@ int main(void)
         cmocka_unit_test(every_code_has_its_name),
         cmocka_unit_test(version_is_that_of_the_header),
         cmocka_unit_test(fail_fills_in_all_members),
-        cmocka_unit_test(fail_io_adds_file_and_the_systems_words),
-        cmocka_unit_test(fail_io_tells_memory_from_files),
-        cmocka_unit_test(details_may_be_unwanted),
-        cmocka_unit_test(out_of_memory_has_words),
+        cmocka_unit_test(fail_io_adds_the_file_and_the_systems_message),
+        cmocka_unit_test(fail_io_reports_lack_of_memory_as_such),
+        cmocka_unit_test(details_are_optional),
+        cmocka_unit_test(out_of_memory_has_a_message),
         cmocka_unit_test(long_message_keeps_its_head),
         cmocka_unit_test(long_path_keeps_its_tail),
         cmocka_unit_test(first_file_named_stays),

@@ -44,7 +44,7 @@ static void globs_match_like_a_shells(void **state)
             fail_msg("\"%s\" and \"%s\"", rows[i].glob, rows[i].text);
 }
 
-/* An exponential matcher would not end here. */
+/* A matcher that takes exponential time would not finish this test. */
 static void many_stars_take_no_longer(void **state)
 {
     char text[2001];
@@ -55,7 +55,7 @@ static void many_stars_take_no_longer(void **state)
     assert_false(exti__glob_matches("*a*a*a*a*a*a*a*a*a*a*a*a*b", text, false));
 }
 
-static void folding_ignores_case_and_the_kind_of_slash(void **state)
+static void folding_ignores_case_and_kind_of_slash(void **state)
 {
     static const struct {
         const char *glob, *text;
@@ -78,7 +78,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(globs_match_like_a_shells),
         cmocka_unit_test(many_stars_take_no_longer),
-        cmocka_unit_test(folding_ignores_case_and_the_kind_of_slash),
+        cmocka_unit_test(folding_ignores_case_and_kind_of_slash),
     };
 
     return cmocka_run_group_tests_name("base/glob", tests, NULL, NULL);

@@ -6,7 +6,7 @@
 #include "base/json_text.h"
 #include "base/mem.h"
 
-/* Keys and values of many lengths, so that the text grows within each kind of piece. */
+/* The keys and values have many lengths, so that the text grows within each kind of piece. */
 static json_t *sample(size_t shift)
 {
     static char fill[600];
@@ -19,7 +19,7 @@ static json_t *sample(size_t shift)
     return o;
 }
 
-static void a_text_is_whole_or_none(void **state)
+static void a_text_is_complete_or_missing(void **state)
 {
     struct test *t = *state;
     static const size_t flags[] = {JSON_COMPACT | JSON_SORT_KEYS, JSON_INDENT(2)};
@@ -46,7 +46,7 @@ static void a_text_is_whole_or_none(void **state)
     }
 }
 
-static void nothing_to_tell_is_lack_of_memory(void **state)
+static void a_missing_text_means_lack_of_memory(void **state)
 {
     struct test *t = *state;
     char *text;
@@ -57,8 +57,8 @@ static void nothing_to_tell_is_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        exti_test(a_text_is_whole_or_none),
-        exti_test(nothing_to_tell_is_lack_of_memory),
+        exti_test(a_text_is_complete_or_missing),
+        exti_test(a_missing_text_means_lack_of_memory),
     };
 
     return cmocka_run_group_tests_name("json_text", tests, NULL, NULL);

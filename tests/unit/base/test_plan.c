@@ -75,7 +75,7 @@ static void patches_come_in_any_order(void **state)
     add_text(plan, 14, "EF");
     add_text(plan, 0, "O");
     add_text(plan, 7, "VV");
-    add_text(plan, 9, "W"); /* touches the one before */
+    add_text(plan, 9, "W"); /* adjacent to the one before */
     seal(plan);
     assert_int_equal(plan->count, 4);
     for (size_t i = 1; i < plan->count; i++)
@@ -304,7 +304,7 @@ static void every_allocation_may_fail(void **state)
         if (!rc)
             break;
         assert_exti(rc, EXTI_E_NOMEM, &err, EXTI_NO_OFFSET);
-        /* What was planned before is still sound. */
+        /* What was planned before the failure is still valid. */
         for (size_t i = 0; i < plan->count; i++)
             assert_memory_equal(plan->data.p + plan->patches[i].data, "12345678", 8);
     }

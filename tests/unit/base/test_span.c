@@ -65,7 +65,7 @@ static void sub_takes_what_lies_within(void **state)
     }
 }
 
-static void sub_says_what_is_left(void **state)
+static void error_of_sub_says_how_much_is_left(void **state)
 {
     struct exti_span out;
     struct exti_error err;
@@ -147,7 +147,7 @@ static void string_ends_within_the_view(void **state)
     }
 }
 
-static void string_without_end_is_named(void **state)
+static void string_without_end_is_reported(void **state)
 {
     const char *s;
     struct exti_error err;
@@ -215,7 +215,7 @@ static void read_past_the_end_sticks(void **state)
 
         exti__cur_skip(&c, at);
         assert_int_equal(readers[i].read(&c), 0);
-        /* Even one that would fit by itself. */
+        /* Even a read that would fit by itself. */
         assert_int_equal(exti__cur_u8(&c), 0);
         exti__cur_skip(&c, 0);
         exti__cur_align(&c, 1);
@@ -306,11 +306,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(new_span_starts_at_offset_0),
         cmocka_unit_test(sub_takes_what_lies_within),
-        cmocka_unit_test(sub_says_what_is_left),
+        cmocka_unit_test(error_of_sub_says_how_much_is_left),
         cmocka_unit_test(view_of_a_view_reports_file_offsets),
         cmocka_unit_test(table_takes_what_lies_within),
         cmocka_unit_test(string_ends_within_the_view),
-        cmocka_unit_test(string_without_end_is_named),
+        cmocka_unit_test(string_without_end_is_reported),
         cmocka_unit_test(cursor_reads_either_byte_order),
         cmocka_unit_test(read_past_the_end_sticks),
         cmocka_unit_test(last_value_can_be_read),

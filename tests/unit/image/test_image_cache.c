@@ -46,7 +46,7 @@ static int teardown(void **state)
 
 #define images_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-static struct exti_image *get(struct fixture *f)
+static struct exti_image *get_image(struct fixture *f)
 {
     struct exti_image *im;
 
@@ -55,38 +55,38 @@ static struct exti_image *get(struct fixture *f)
     return im;
 }
 
-static void what_is_kept_is_read_once(void **state)
+static void kept_images_are_read_once(void **state)
 {
     struct fixture *f = *state;
     struct exti_image *im;
 
     f->images.keeps = true;
-    im = get(f);
+    im = get_image(f);
     exti__image_cache_put(&f->images, im);
-    assert_ptr_equal(get(f), im);
+    assert_ptr_equal(get_image(f), im);
     exti__image_cache_end(&f->images);
     assert_false(f->images.keeps);
     assert_null(f->images.kept);
 }
 
-static void nothing_is_kept_unasked(void **state)
+static void nothing_is_kept_by_default(void **state)
 {
     struct fixture *f = *state;
 
-    exti__image_cache_put(&f->images, get(f));
+    exti__image_cache_put(&f->images, get_image(f));
     exti__image_cache_put(&f->images, NULL);
     assert_null(f->images.kept);
 }
 
-static void what_is_taken_outlives_the_others(void **state)
+static void taken_images_outlive_the_cache(void **state)
 {
     struct fixture *f = *state;
     struct exti_image *kept, *not_kept;
 
-    not_kept = get(f);
+    not_kept = get_image(f);
     exti__image_cache_take(&f->images, not_kept);
     f->images.keeps = true;
-    kept = get(f);
+    kept = get_image(f);
     exti__image_cache_take(&f->images, kept);
     assert_null(f->images.kept);
     exti__image_cache_end(&f->images);
@@ -96,23 +96,23 @@ static void what_is_taken_outlives_the_others(void **state)
     exti_image_free(not_kept);
 }
 
-static void another_version_is_another_file(void **state)
+static void a_changed_file_is_read_again(void **state)
 {
     struct fixture *f = *state;
     const struct exti_image *old, *now;
 
     f->images.keeps = true;
-    old = get(f);
+    old = get_image(f);
     f->path = test_path(f->t, "again.so");
     f->toy.n++;
     write_toy(f);
-    now = get(f);
+    now = get_image(f);
     assert_ptr_not_equal(now, old);
     assert_int_equal(now->bytes.n, old->bytes.n + 1);
     assert_int_equal(exti__inspected_id(now)->size, f->id.size);
 }
 
-static void what_cannot_be_read_is_told(void **state)
+static void unreadable_file_is_reported(void **state)
 {
     struct fixture *f = *state;
     struct exti_image *im = NULL;
@@ -125,7 +125,7 @@ static void what_cannot_be_read_is_told(void **state)
     assert_null(f->images.kept);
 }
 
-/* What there is no memory to keep is the caller's to give back all the same. */
+/* If there is no memory to keep an image, the caller still gives it back as usual. */
 static void out_of_memory_loses_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -155,12 +155,9 @@ static void out_of_memory_loses_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        images_test(what_is_kept_is_read_once),
-        images_test(nothing_is_kept_unasked),
-        images_test(what_is_taken_outlives_the_others),
-        images_test(another_version_is_another_file),
-        images_test(what_cannot_be_read_is_told),
-        images_test(out_of_memory_loses_nothing),
+        images_test(kept_images_are_read_once),      images_test(nothing_is_kept_by_default),
+        images_test(taken_images_outlive_the_cache), images_test(a_changed_file_is_read_again),
+        images_test(unreadable_file_is_reported),    images_test(out_of_memory_loses_nothing),
     };
 
     return cmocka_run_group_tests_name("images", tests, NULL, NULL);

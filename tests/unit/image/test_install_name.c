@@ -20,7 +20,7 @@ static void assert_file(const char *name, size_t i, const char *expected)
     exti__free(path);
 }
 
-static void names_without_a_search_have_one_place(void **state)
+static void names_without_rpath_have_one_place(void **state)
 {
     (void)state;
     assert_int_equal(exti__install_name_tries(&image, "/usr/lib/libz.dylib"), 1);
@@ -66,7 +66,7 @@ static void memory_may_run_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_without_a_search_have_one_place),
+        cmocka_unit_test(names_without_rpath_have_one_place),
         cmocka_unit_test(rpaths_are_tried_in_order),
         cmocka_unit_test(memory_may_run_out),
     };

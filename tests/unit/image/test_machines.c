@@ -2,7 +2,7 @@
 
 #include "loader/image/machines.h"
 
-static void lists_meet_in_a_whole_machine_only(void **state)
+static void lists_meet_only_in_a_whole_machine_name(void **state)
 {
     (void)state;
     assert_true(exti__machines_meet("arm64", "x86_64,arm64"));
@@ -28,7 +28,7 @@ static void a_universal_files_list_names_each_slice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_meet_in_a_whole_machine_only),
+        cmocka_unit_test(lists_meet_only_in_a_whole_machine_name),
         cmocka_unit_test(a_universal_files_list_names_each_slice),
     };
 

@@ -1,4 +1,4 @@
-/* ELF look-ups in a folder of toys. */
+/* Fixture of the tests of ELF look-ups, in a folder of toy libraries. */
 #ifndef TESTS_UNIT_SEARCH_ELF_TOY_H
 #define TESTS_UNIT_SEARCH_ELF_TOY_H
 
@@ -82,8 +82,8 @@ static inline void make_leaf(struct fixture *f, const char *dir)
     toy_lib(f->t, test_format(f->t, "%s/libleaf.so", dir), "-Wl,-soname,libleaf.so");
 }
 
-/* Valgrind has a processor of its own, and the loader that is asked runs on the real one; what
- * dlinfo reads past a string's end, a word at a time, it reports. */
+/* Valgrind emulates another processor than the one on which the loader runs when it is asked.  It
+ * also reports that dlinfo reads past a string's end, a word at a time. */
 static inline void skip_under_valgrind(void)
 {
     const char *preload = getenv("LD_PRELOAD");

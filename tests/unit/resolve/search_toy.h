@@ -1,5 +1,4 @@
-/* Toy libraries, built by the compiler, for what looks for libraries; and what ld.so finds for
- * them. */
+/* Toy libraries, built by the compiler, for tests of look-ups; and what ld.so finds for them. */
 #ifndef TESTS_UNIT_SEARCH_TOY_H
 #define TESTS_UNIT_SEARCH_TOY_H
 
@@ -25,8 +24,8 @@ static inline void toy_text(struct test *t, const char *path, const char *text)
     test_write(test_path(t, path), text, strlen(text));
 }
 
-/* Builds dir/path by the compiler; `flags` are separated by blanks, and in them a % is the test's
- * folder.  It needs all that it is linked with. */
+/* Compiles dir/path.  `flags` are separated by blanks, and a % in them stands for the test's folder.
+ * The library needs everything that it is linked with. */
 static inline const char *toy_build(struct test *t, const char *path, const char *kind,
                                     const char *flags)
 {
@@ -67,7 +66,7 @@ static inline const char *toy_lib(struct test *t, const char *path, const char *
     return toy_build(t, path, "-shared", flags);
 }
 
-/* What ld.so prints of a file's libraries, with LD_LIBRARY_PATH as told, or NULL if it cannot be
+/* What ld.so prints about a file's libraries with the given LD_LIBRARY_PATH, or NULL if it cannot be
  * asked. */
 static inline char *toy_trace(struct test *t, const char *library_path, const char *file)
 {
@@ -83,7 +82,7 @@ static inline char *toy_trace(struct test *t, const char *library_path, const ch
     return *out;
 }
 
-/* The path that the line "NAME => PATH (ADDRESS)" tells, "" where it is "not found"; NULL: no such
+/* The path in the line "NAME => PATH (ADDRESS)", "" if that is "not found", NULL if there is no such
  * line. */
 static inline const char *toy_traced(struct test *t, const char *trace, const char *name)
 {

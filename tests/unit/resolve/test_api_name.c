@@ -2,7 +2,7 @@
 
 #include "loader/resolve/api_name.h"
 
-static void the_api_librarys_names_are_known(void **state)
+static void names_of_api_libraries_are_recognised(void **state)
 {
     static const struct {
         const char *name, *file, *id;
@@ -27,7 +27,7 @@ static void the_api_librarys_names_are_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_api_librarys_names_are_known),
+        cmocka_unit_test(names_of_api_libraries_are_recognised),
     };
 
     return cmocka_run_group_tests_name("resolve/api_name", tests, NULL, NULL);

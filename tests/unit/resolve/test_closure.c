@@ -45,7 +45,7 @@ static void open_closure(struct fixture *f, struct exti_closure_opts o)
     assert_ok(exti__closure_init(&f->g, &o, &f->t->err), &f->t->err);
 }
 
-static size_t add(struct fixture *f, const char *root)
+static size_t add_root(struct fixture *f, const char *root)
 {
     size_t node = EXTI_NO_NODE;
 
@@ -57,7 +57,7 @@ static size_t add(struct fixture *f, const char *root)
 static void close_over(struct fixture *f, const char *root, enum exti_closure mode)
 {
     open_closure(f, (struct exti_closure_opts){.mode = mode});
-    add(f, root);
+    add_root(f, root);
 }
 
 static size_t index_of(struct fixture *f, const char *file)
@@ -76,7 +76,7 @@ static const struct exti_closure_node *node_of(struct fixture *f, const char *fi
     return &f->g.nodes[index_of(f, file)];
 }
 
-/* The outcome for dir/file, and words that exti__closure_describe must use. */
+/* Asserts whether dir/file is isolated, and words that exti__closure_describe must use. */
 static void assert_node(struct fixture *f, const char *file, bool isolated, const char *says)
 {
     char text[512];
@@ -120,7 +120,7 @@ static void every_library_is_a_node(void **state)
     assert_node(f, "libleaf.so", true, "by default");
 }
 
-static void modes_say_what_is_copied(void **state)
+static void dependencies_are_shared_in_modes_api_and_none(void **state)
 {
     struct fixture *f = *state;
     const char *top = make_chain(f);
@@ -133,7 +133,7 @@ static void modes_say_what_is_copied(void **state)
     }
 }
 
-/* libapi, and a libleaf that uses it without needing it. */
+/* Makes libapi, and a libleaf that uses it without needing it. */
 static const char *make_api(struct fixture *f)
 {
     static const char call[] = "int api_call(void); int uses(void) { return api_call(); }";
@@ -144,7 +144,7 @@ static const char *make_api(struct fixture *f)
     return toy_lib(f->t, "libapi.so", "%/api.c -Wl,-soname,libapi.so");
 }
 
-static void what_uses_the_api_pulls_along_what_needs_it(void **state)
+static void libraries_that_use_the_api_isolate_those_that_need_them(void **state)
 {
     struct fixture *f = *state;
     const char *top = make_chain(f), *api = make_api(f);
@@ -155,7 +155,7 @@ static void what_uses_the_api_pulls_along_what_needs_it(void **state)
         o.mode = (enum exti_closure)mode;
         o.rule_count = 1;
         open_closure(f, o);
-        add(f, top);
+        add_root(f, top);
         assert_node(f, "libapi.so", true, "the API library");
         assert_node(f, "libleaf.so", true, "uses the API library");
         assert_node(f, "libmid.so", true, "needs libleaf.so, which is isolated: it uses the API");
@@ -164,21 +164,21 @@ static void what_uses_the_api_pulls_along_what_needs_it(void **state)
         assert_node(f, "libside.so", mode == EXTI_CLOSURE_ALL, "by default");
         o.rule_count = 2;
         open_closure(f, o);
-        add(f, top);
+        add_root(f, top);
         assert_node(f, "libleaf.so", true, "uses the API library");
         assert_true(node_of(f, "libleaf.so")->overridden);
     }
     o.mode = EXTI_CLOSURE_NONE;
     open_closure(f, o);
-    add(f, top);
+    add_root(f, top);
     assert_node(f, "libleaf.so", false, "the user says so");
     assert_true(node_of(f, "libleaf.so")->uses_api);
     assert_false(node_of(f, "libleaf.so")->reaches_api);
     assert_true(node_of(f, "libapi.so")->isolated);
 }
 
-/* However it is called, and whatever else has that name. */
-static void needs_of_the_api_lead_to_it(void **state)
+/* By whatever name, and even if another file has that name. */
+static void needs_of_the_api_lead_to_its_node(void **state)
 {
     struct fixture *f = *state;
     struct test *t = f->t;
@@ -191,7 +191,7 @@ static void needs_of_the_api_lead_to_it(void **state)
         toy_lib(t, "top.so", "-L%/stub -lpython3 -l:libpython3.7m.so.1.0 -Wl,-rpath,$ORIGIN/stub");
     api = toy_lib(t, "libpython3.7m.so.1.0", "-Wl,-soname,libpython3.7m.so.1.0");
     open_closure(f, (struct exti_closure_opts){.api_library = api});
-    add(f, top);
+    add_root(f, top);
     n = node_of(f, "top.so");
     assert_int_equal(f->g.count, 2);
     assert_int_equal(n->need_count, 2);
@@ -199,11 +199,11 @@ static void needs_of_the_api_lead_to_it(void **state)
     assert_int_equal(n->needs[1].node, f->g.api);
     assert_true(n->reaches_api && !n->uses_api);
     open_closure(f, (struct exti_closure_opts){.api_library = test_path(t, "top.so")});
-    add(f, api);
-    assert_int_equal(f->g.count, 4); /* another API library: just libraries */
+    add_root(f, api);
+    assert_int_equal(f->g.count, 4); /* with another API library, they are ordinary libraries */
 }
 
-static void what_is_shared_keeps_originals(void **state)
+static void shared_libraries_use_originals(void **state)
 {
     struct fixture *f = *state;
     const char *top = make_chain(f);
@@ -211,33 +211,33 @@ static void what_is_shared_keeps_originals(void **state)
     struct exti_closure_opts o = {.rules = rules, .rule_count = 1};
 
     open_closure(f, o);
-    add(f, top);
+    add_root(f, top);
     assert_node(f, "libmid.so", false, "the original of libleaf.so, not the context");
     assert_int_equal(node_of(f, "libmid.so")->original_of, index_of(f, "libleaf.so"));
     assert_node(f, "libleaf.so", true, "by default");
     assert_node(f, "libside.so", true, "by default");
     o.mode = EXTI_CLOSURE_API;
     open_closure(f, o);
-    add(f, top);
+    add_root(f, top);
     assert_int_equal(node_of(f, "libmid.so")->original_of, EXTI_NO_NODE);
     o.rule_count = 2;
     for (int mode = EXTI_CLOSURE_ALL; mode <= EXTI_CLOSURE_NONE; mode++) {
         o.mode = (enum exti_closure)mode;
         open_closure(f, o);
-        add(f, top);
+        add_root(f, top);
         assert_node(f, "libleaf.so", true, "the user says so");
         assert_node(f, "libmid.so", false, "the original of libleaf.so");
         assert_false(node_of(f, "libmid.so")->overridden);
     }
     toy_lib(f->t, "libmid.so", "-Wl,-soname,libmid.so -lleaf -Wl,-z,nodelete" HERE);
     open_closure(f, (struct exti_closure_opts){0});
-    add(f, top);
+    add_root(f, top);
     assert_node(f, "libmid.so", false, "DF_1_NODELETE");
     assert_node(f, "libleaf.so", true, "by default");
     assert_int_equal(node_of(f, "libmid.so")->original_of, EXTI_NO_NODE);
 }
 
-static void what_a_rule_isolates_pulls_along_what_no_rule_shares(void **state)
+static void a_library_that_a_rule_isolates_isolates_those_that_need_it(void **state)
 {
     struct fixture *f = *state;
     const char *top = make_chain(f);
@@ -246,7 +246,7 @@ static void what_a_rule_isolates_pulls_along_what_no_rule_shares(void **state)
     for (int mode = EXTI_CLOSURE_API; mode <= EXTI_CLOSURE_NONE; mode++) {
         open_closure(f, (struct exti_closure_opts){
                             .rules = &rule, .rule_count = 1, .mode = (enum exti_closure)mode});
-        add(f, top);
+        add_root(f, top);
         assert_node(f, "libmid.so", true,
                     "it needs libleaf.so, which is isolated: the user says so");
         assert_false(node_of(f, "libmid.so")->overridden);
@@ -254,7 +254,7 @@ static void what_a_rule_isolates_pulls_along_what_no_rule_shares(void **state)
     }
 }
 
-static void circles_end(void **state)
+static void circles_of_needs_end(void **state)
 {
     struct fixture *f = *state;
     const char *api = make_api(f), *a;
@@ -268,18 +268,18 @@ static void circles_end(void **state)
     assert_int_equal(f->g.count, 2);
     assert_node(f, "libb.so", true, "by default");
     open_closure(f, o);
-    add(f, a);
+    add_root(f, a);
     assert_node(f, "liba.so", false, "as a dependency it is shared");
-    assert_node(f, "libb.so", false, "by default"); /* a root is no reason for what needs it */
+    assert_node(f, "libb.so", false, "by default"); /* a root does not isolate what needs it */
     toy_lib(f->t, "libb.so", "-Wl,-soname,libb.so -la -lleaf" HERE);
     open_closure(f, o);
-    add(f, a);
+    add_root(f, a);
     assert_node(f, "libb.so", true,
                 "it needs libleaf.so, which is isolated: it uses the API library");
     assert_true(node_of(f, "liba.so")->isolated);
 }
 
-static void every_order_decides_the_same(void **state)
+static void order_of_roots_does_not_matter(void **state)
 {
     struct fixture *f = *state;
     const char *top = make_chain(f), *api = make_api(f);
@@ -292,7 +292,7 @@ static void every_order_decides_the_same(void **state)
             open_closure(f,
                          (struct exti_closure_opts){.api_library = api, .mode = EXTI_CLOSURE_API});
             for (size_t i = 0; i < 4; i++)
-                add(f, files[(first + i * step) % 4]);
+                add_root(f, files[(first + i * step) % 4]);
             assert_int_equal(f->g.count, 5);
             for (size_t i = 0; i < 4; i++) {
                 const struct exti_closure_node *n = node_of(f, strrchr(files[i], '/') + 1);
@@ -303,7 +303,7 @@ static void every_order_decides_the_same(void **state)
         }
 }
 
-static void files_come_one_by_one(void **state)
+static void roots_are_added_one_by_one(void **state)
 {
     struct fixture *f = *state;
     struct test *t = f->t;
@@ -313,16 +313,16 @@ static void files_come_one_by_one(void **state)
     toy_lib(t, "libnew.so", "-Wl,-soname,libnew.so -lleaf" HERE);
     other = toy_lib(t, "other.so", "-lside -lnew" HERE);
     close_over(f, top, EXTI_CLOSURE_ALL);
-    assert_int_equal(add(f, top), 0);
+    assert_int_equal(add_root(f, top), 0);
     assert_int_equal(f->g.count, 4);
     assert_ok(exti__closure_add(&f->g, test_path(t, "libmid.so"), false, &node, &t->err), &t->err);
     assert_int_equal(node, 1);
     assert_false(f->g.nodes[1].root);
-    assert_int_equal(add(f, test_path(t, "libmid.so")), 1);
-    assert_int_equal(add(f, other), 4);
+    assert_int_equal(add_root(f, test_path(t, "libmid.so")), 1);
+    assert_int_equal(add_root(f, other), 4);
     assert_int_equal(f->g.count, 6);
     assert_int_equal(f->g.nodes[5].needs[0].node, 3);
-    /* As dlopen finds them for top.so, by its search path; and as nobody does. */
+    /* Finds libraries as dlopen does for top.so, by its search path; the last one does not exist. */
     toy_lib(t, "liblate.so", "-Wl,-soname,liblate.so -lnew" HERE);
     assert_ok(exti__closure_find(&f->g, 0, "liblate.so", &node, &t->err), &t->err);
     assert_int_equal(node, 6);
@@ -344,8 +344,8 @@ static void files_come_one_by_one(void **state)
     assert_false(exti__closure_is_current(&f->g, 2));
 }
 
-/* The C library is found by its name from anywhere, a neighbour is not. */
-static void copies_may_keep_names_of_the_system(void **state)
+/* The C library is found by its name from any folder; a library beside the file is not. */
+static void needs_found_by_name_from_anywhere_are_marked(void **state)
 {
     struct fixture *f = *state;
     const char *top;
@@ -361,7 +361,7 @@ static void copies_may_keep_names_of_the_system(void **state)
     assert_true(needs[1].by_name);
 }
 
-static void one_file_by_several_names_is_one_node(void **state)
+static void one_file_with_several_names_is_one_node(void **state)
 {
     struct fixture *f = *state;
     struct test *t = f->t;
@@ -373,7 +373,7 @@ static void one_file_by_several_names_is_one_node(void **state)
     assert_int_equal(symlink("libreal.so.1.2", test_path(t, "libreal.so")), 0);
     toy_lib(t, "libother.so", "-Wl,-soname,libreal2.so");
     toy_lib(t, "liba.so", "-Wl,-soname,liba.so -lreal" HERE);
-    toy_lib(t, "libreal.so.1.2", ""); /* no soname: found as libreal.so below */
+    toy_lib(t, "libreal.so.1.2", ""); /* without a SONAME, it is found as libreal.so below */
     toy_lib(t, "libb.so", "-Wl,-soname,libb.so -lreal" HERE);
     top = toy_lib(t, "top.so", "-la -lb" HERE);
     close_over(f, top, EXTI_CLOSURE_ALL);
@@ -404,15 +404,15 @@ static void names_of_loaded_files_come_before_the_search(void **state)
     assert_int_equal(node_of(f, "libb.so")->needs[0].node, index_of(f, "a/libx.so"));
     assert_string_equal(toy_traced(t, toy_trace(t, NULL, top), "libx.so"),
                         test_path(t, "a/libx.so"));
-    /* As roots, each of its own, they have one each. */
+    /* As separate roots, each has its own. */
     open_closure(f, (struct exti_closure_opts){0});
-    add(f, test_path(t, "liba.so"));
-    add(f, test_path(t, "libb.so"));
+    add_root(f, test_path(t, "liba.so"));
+    add_root(f, test_path(t, "libb.so"));
     assert_int_equal(f->g.count, 4);
     assert_int_equal(node_of(f, "libb.so")->needs[0].node, index_of(f, "b/libx.so"));
 }
 
-static void missing_libraries_are_told(void **state)
+static void missing_libraries_are_reported(void **state)
 {
     struct fixture *f = *state;
     struct test *t = f->t;
@@ -493,7 +493,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The paths that ld.so prints, sorted, one a line; those that are missing as "!name". */
+/* The paths that ld.so prints, sorted, one per line; missing libraries appear as "!name". */
 static char *traced_paths(struct test *t, char *trace, size_t *count)
 {
     char *rows[2000], *line, *all = test_format(t, "%s", "");
@@ -543,8 +543,8 @@ static char *closure_paths(struct fixture *f)
     return all;
 }
 
-/* At most EXTI_CLOSURE_MODULES of them, 200 if it is not set, evenly spread. */
-static void closures_of_real_modules_are_as_ld_so_has_them(void **state)
+/* Compares at most EXTI_CLOSURE_MODULES modules, by default 200, evenly spread. */
+static void closures_of_real_modules_agree_with_ld_so(void **state)
 {
     struct fixture *f = *state;
     struct test *t = f->t;
@@ -568,7 +568,7 @@ static void closures_of_real_modules_are_as_ld_so_has_them(void **state)
             continue;
         trace = toy_trace(t, NULL, list);
         if (strstr(trace, "error while loading"))
-            continue; /* of another machine */
+            continue; /* it is for another machine */
         theirs = traced_paths(t, trace, &lines);
         close_over(f, list, EXTI_CLOSURE_ALL);
         ours = closure_paths(f);
@@ -588,21 +588,21 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         closure_test(every_library_is_a_node),
-        closure_test(modes_say_what_is_copied),
-        closure_test(what_uses_the_api_pulls_along_what_needs_it),
-        closure_test(needs_of_the_api_lead_to_it),
-        closure_test(what_is_shared_keeps_originals),
-        closure_test(what_a_rule_isolates_pulls_along_what_no_rule_shares),
-        closure_test(circles_end),
-        closure_test(every_order_decides_the_same),
-        closure_test(files_come_one_by_one),
-        closure_test(copies_may_keep_names_of_the_system),
-        closure_test(one_file_by_several_names_is_one_node),
+        closure_test(dependencies_are_shared_in_modes_api_and_none),
+        closure_test(libraries_that_use_the_api_isolate_those_that_need_them),
+        closure_test(needs_of_the_api_lead_to_its_node),
+        closure_test(shared_libraries_use_originals),
+        closure_test(a_library_that_a_rule_isolates_isolates_those_that_need_it),
+        closure_test(circles_of_needs_end),
+        closure_test(order_of_roots_does_not_matter),
+        closure_test(roots_are_added_one_by_one),
+        closure_test(needs_found_by_name_from_anywhere_are_marked),
+        closure_test(one_file_with_several_names_is_one_node),
         closure_test(names_of_loaded_files_come_before_the_search),
-        closure_test(missing_libraries_are_told),
+        closure_test(missing_libraries_are_reported),
         closure_test(roots_that_cannot_be_read_are_errors),
         closure_test(every_allocation_may_fail),
-        closure_test(closures_of_real_modules_are_as_ld_so_has_them),
+        closure_test(closures_of_real_modules_agree_with_ld_so),
     };
 
     return cmocka_run_group_tests_name("closure", tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What Mach-O files drag in, linked by lld, on whichever system. */
+/* Dependency sets of Mach-O files.  lld links them on any system. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -64,8 +64,8 @@ static void link_one(struct test *t, const char *arch, const char *out, const ch
         fail_msg("%s: %s", out, text);
 }
 
-/* Links dir/name for "x86_64", "arm64" or both of them; in `options` a word after % is a file of
- * the test's.  The folder is made. */
+/* Links dir/name for "x86_64", "arm64" or both, and makes its folder.  In `options`, a word after %
+ * is a file of the test. */
 static const char *link_file(struct fixture *f, const char *arch, const char *name,
                              const char *source, const char *options)
 {
@@ -88,7 +88,7 @@ static const char *link_file(struct fixture *f, const char *arch, const char *na
 static const char plain[] = "int part(void) { return 1; }";
 static const char user[] = "int Py_GetVersion(void); int use(void) { return Py_GetVersion(); }";
 
-/* A library with the install name `id`: what is linked with it names it so. */
+/* A library with the install name `id`, by which files that are linked with it name it. */
 static const char *lib(struct fixture *f, const char *name, const char *id, const char *options)
 {
     return link_file(f, "arm64", name, plain,
@@ -143,7 +143,7 @@ static const struct exti_closure_need *need_of(struct fixture *f, const char *na
     return NULL;
 }
 
-/* dir/name gets dir/file for `needed`; NULL: none. */
+/* Asserts that dir/name gets dir/file for `needed`, or nothing if `file` is NULL. */
 static void assert_gets(struct fixture *f, const char *name, const char *needed, const char *file)
 {
     const struct exti_closure_need *need = need_of(f, name, needed);
@@ -159,8 +159,8 @@ static void assert_gets(struct fixture *f, const char *name, const char *needed,
 
 /* ---- tests ---- */
 
-/* As delocate leaves a wheel. */
-static void a_vendored_folder_is_followed(void **state)
+/* A wheel as delocate makes it. */
+static void libraries_in_a_vendored_folder_are_found(void **state)
 {
     struct fixture *f = *state;
     const char *ext;
@@ -180,8 +180,8 @@ static void a_vendored_folder_is_followed(void **state)
     assert_true(node_of(f, "p/.dylibs/libb.dylib")->isolated);
 }
 
-/* dyld(1), LC_RPATH: of the file, then of the one that it was loaded for. */
-static void rpaths_of_those_above_count(void **state)
+/* dyld(1), LC_RPATH: first those of the file, then those of the file that loaded it. */
+static void rpaths_of_loading_files_count(void **state)
 {
     struct fixture *f = *state;
     const char *ext;
@@ -200,8 +200,8 @@ static void rpaths_of_those_above_count(void **state)
     assert_contains(need_of(f, "p/lib/liba.dylib", "@rpath/libb.dylib")->problem, "none of");
 }
 
-/* dyld goes on to the next LC_RPATH, and tells of what it found if that was all. */
-static void what_is_for_another_machine_is_passed_over(void **state)
+/* dyld goes on to the next LC_RPATH, and reports the wrong file if it finds no other. */
+static void files_for_another_machine_are_skipped(void **state)
 {
     struct fixture *f = *state;
     const char *ext;
@@ -223,7 +223,7 @@ static void what_is_for_another_machine_is_passed_over(void **state)
                     "is for x86-64, not arm64");
 }
 
-/* Loader.cpp, matchesPath: an install name of what is loaded comes before the search, for paths and
+/* Loader.cpp, matchesPath: the install names of loaded images come before the search, for paths and
  * "@rpath/...". */
 static void loaded_install_names_come_first(void **state)
 {
@@ -237,14 +237,14 @@ static void loaded_install_names_come_first(void **state)
     ext = bundle(f, "ext.so", "%1/libc.dylib %libb.dylib -rpath @loader_path/1");
     close_over(f, ext, NULL);
     assert_gets(f, "libb.dylib", "@rpath/libc.dylib", "1/libc.dylib");
-    /* What was found by it, and is called otherwise, is looked for again. */
+    /* A library that was found by that name, but has another install name, is looked for again. */
     lib(f, "1/libc.dylib", "/DLC/libc.dylib", "");
     close_over(f, ext, NULL);
     assert_gets(f, "ext.so", "@rpath/libc.dylib", "1/libc.dylib");
     assert_gets(f, "libb.dylib", "@rpath/libc.dylib", "2/libc.dylib");
 }
 
-static void the_system_needs_no_files(void **state)
+static void system_libraries_need_no_files(void **state)
 {
     struct fixture *f = *state;
     const char *ext;
@@ -259,12 +259,12 @@ static void the_system_needs_no_files(void **state)
     assert_int_equal(f->g.missing, 0);
     assert_true(need_of(f, "ext.so", "@rpath/libs.dylib")->system);
     assert_true(need_of(f, "ext.so", "/System/Library/Frameworks/F.framework/F")->system);
-    lib(f, "x/libs.dylib", "@rpath/libs.dylib", ""); /* which is sure to be there */
+    lib(f, "x/libs.dylib", "@rpath/libs.dylib", ""); /* a file that does exist */
     close_over(f, ext, NULL);
     assert_gets(f, "ext.so", "@rpath/libs.dylib", "x/libs.dylib");
 }
 
-static void what_no_file_tells_is_told(void **state)
+static void names_that_no_file_resolves_are_reported(void **state)
 {
     struct fixture *f = *state;
     const char *ext;
@@ -284,7 +284,7 @@ static void what_no_file_tells_is_told(void **state)
     assert_true(need_of(f, "ext.so", "@loader_path/gone/libw.dylib")->optional);
 }
 
-static void circles_end(void **state)
+static void circles_of_needs_end(void **state)
 {
     struct fixture *f = *state;
 
@@ -299,8 +299,8 @@ static void circles_end(void **state)
     assert_true(node_of(f, "libb.dylib")->isolated);
 }
 
-/* A slice that no context can load does not count. */
-static void slices_that_the_api_has_count(void **state)
+/* Slices that no context can load are ignored. */
+static void only_slices_that_the_api_has_count(void **state)
 {
     struct fixture *f = *state;
     struct test *t = f->t;
@@ -325,8 +325,8 @@ static void slices_that_the_api_has_count(void **state)
     assert_int_equal(f->g.count, 3);
 }
 
-/* An edit is for the slices that have what it is about. */
-static void slices_need_not_name_the_same(void **state)
+/* An edit applies to the slices that have the library that it names. */
+static void slices_may_name_different_libraries(void **state)
 {
     struct fixture *f = *state;
     struct test *t = f->t;
@@ -364,8 +364,8 @@ static void slices_need_not_name_the_same(void **state)
     assert_says(&t->err, "there is no '@loader_path/libc.dylib' to replace");
 }
 
-/* By a flat reference, or through the library's own name. */
-static void what_uses_the_api_is_known(void **state)
+/* By a flat reference, or by a reference to the library's own name. */
+static void libraries_that_use_the_api_are_known(void **state)
 {
     struct fixture *f = *state;
     const char *python, *ext;
@@ -383,7 +383,7 @@ static void what_uses_the_api_is_known(void **state)
     close_over(f, ext, python);
     assert_true(node_of(f, "libflat.dylib")->uses_api);
     assert_true(node_of(f, "libbound.dylib")->uses_api);
-    assert_false(node_of(f, "libother.dylib")->uses_api); /* has it from libown */
+    assert_false(node_of(f, "libother.dylib")->uses_api); /* gets it from libown */
     assert_false(node_of(f, "ext.so")->uses_api);
     assert_true(node_of(f, "ext.so")->reaches_api);
     assert_gets(f, "libbound.dylib", "@rpath/libpython3.11.dylib", "libpython3.11.dylib");
@@ -416,8 +416,8 @@ static void every_allocation_may_fail(void **state)
     assert_gets(f, "liba.dylib", "@rpath/libb.dylib", "lib/libb.dylib");
 }
 
-/* Two names of one file become one, and symbols bound to either are bound to that. */
-static void two_names_of_a_library_lead_to_one_copy(void **state)
+/* Two names of one file become one name, to which symbols of either are bound. */
+static void two_names_of_a_library_become_one_copy(void **state)
 {
     struct fixture *f = *state;
     struct test *t = f->t;
@@ -456,9 +456,9 @@ static void two_names_of_a_library_lead_to_one_copy(void **state)
     assert_int_equal(findings, 0);
 }
 
-/* Each allocation that fails leaves nothing or all: two vendored libraries, of which one is
+/* If an allocation fails, there are no copies or all.  One of the two vendored libraries is
  * shared. */
-static void a_context_is_whole_or_not_there(void **state)
+static void a_copy_without_memory_is_complete_or_missing(void **state)
 {
     static const struct exti_rule rules[] = {{"libb.*", 1}};
     struct fixture *f = *state;
@@ -499,19 +499,19 @@ static void a_context_is_whole_or_not_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        macho_test(a_vendored_folder_is_followed),
-        macho_test(rpaths_of_those_above_count),
-        macho_test(what_is_for_another_machine_is_passed_over),
+        macho_test(libraries_in_a_vendored_folder_are_found),
+        macho_test(rpaths_of_loading_files_count),
+        macho_test(files_for_another_machine_are_skipped),
         macho_test(loaded_install_names_come_first),
-        macho_test(the_system_needs_no_files),
-        macho_test(what_no_file_tells_is_told),
-        macho_test(circles_end),
-        macho_test(slices_that_the_api_has_count),
-        macho_test(slices_need_not_name_the_same),
-        macho_test(what_uses_the_api_is_known),
+        macho_test(system_libraries_need_no_files),
+        macho_test(names_that_no_file_resolves_are_reported),
+        macho_test(circles_of_needs_end),
+        macho_test(only_slices_that_the_api_has_count),
+        macho_test(slices_may_name_different_libraries),
+        macho_test(libraries_that_use_the_api_are_known),
         macho_test(every_allocation_may_fail),
-        macho_test(two_names_of_a_library_lead_to_one_copy),
-        macho_test(a_context_is_whole_or_not_there),
+        macho_test(two_names_of_a_library_become_one_copy),
+        macho_test(a_copy_without_memory_is_complete_or_missing),
     };
 
     return cmocka_run_group_tests_name("closure_macho", tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* What PE files drag in.  The files are made by hand: each has three needs, of which KERNEL32.dll
- * is one. */
+/* Dependency sets of PE files.  The files are made by hand; each has three needs, and one of them is
+ * KERNEL32.dll. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -40,8 +40,9 @@ static int teardown(void **state)
 
 #define closure_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-/* A file that needs `import`, and late `delayed`; "" stands for one of the system's. */
-static const char *make(struct test *t, const char *name, const char *import, const char *delayed)
+/* A file that imports from `import` and delay-loads `delayed`; "" stands for a system DLL. */
+static const char *make_dll(struct test *t, const char *name, const char *import,
+                            const char *delayed)
 {
     static struct pe_toy toy;
     char *folder = test_format(t, "%s", test_path(t, name));
@@ -67,11 +68,11 @@ static void make_forwarding(struct test *t, const char *name, const char *to)
 static void open_closure(struct fixture *f, struct exti_closure_opts o)
 {
     exti__closure_close(&f->g);
-    o.api_library = make(f->t, "python311.dll", "", "");
+    o.api_library = make_dll(f->t, "python311.dll", "", "");
     assert_ok(exti__closure_init(&f->g, &o, &f->t->err), &f->t->err);
 }
 
-static const struct exti_closure_node *add(struct fixture *f, const char *path)
+static const struct exti_closure_node *add_root(struct fixture *f, const char *path)
 {
     size_t node;
 
@@ -79,7 +80,7 @@ static const struct exti_closure_node *add(struct fixture *f, const char *path)
     return &f->g.nodes[node];
 }
 
-/* The file that a node's need is, "system" or "missing". */
+/* The file that satisfies a node's need, or "system" or "missing". */
 static const char *need(struct fixture *f, const struct exti_closure_node *n, const char *name)
 {
     for (size_t i = 0; i < n->need_count; i++) {
@@ -110,10 +111,10 @@ static void needs_lead_to_files_and_to_the_system(void **state)
     struct fixture *f = *state;
     const struct exti_closure_node *x;
 
-    make(f->t, "Vendored.DLL", "MSVCP140.dll", "lost.dll");
-    make(f->t, "msvcp140.dll", "", "");
+    make_dll(f->t, "Vendored.DLL", "MSVCP140.dll", "lost.dll");
+    make_dll(f->t, "msvcp140.dll", "", "");
     open_closure(f, (struct exti_closure_opts){0});
-    x = add(f, make(f->t, "x.pyd", "python3.dll", "vendored.dll"));
+    x = add_root(f, make_dll(f->t, "x.pyd", "python3.dll", "vendored.dll"));
     assert_string_equal(need(f, x, "python3.dll"), "python311.dll");
     assert_string_equal(need(f, x, "KERNEL32.dll"), "system");
     assert_string_equal(need(f, x, "vendored.dll"), "Vendored.DLL");
@@ -127,41 +128,41 @@ static void needs_lead_to_files_and_to_the_system(void **state)
     assert_int_equal(f->g.count, 4);
 }
 
-/* Not by what it calls itself, which is the same for all here. */
-static void a_loaded_module_is_known_by_its_files_name(void **state)
+/* The name in its export directory, here the same for all, does not count. */
+static void a_loaded_module_is_known_by_its_file_name(void **state)
 {
     struct fixture *f = *state;
     const struct exti_closure_node *x;
 
-    make(f->t, "a/first.dll", "ORIGINAL.dll", "");
-    make(f->t, "a/x.libs/shared.dll", "", "");
-    make(f->t, "b/shared.dll", "", "");
+    make_dll(f->t, "a/first.dll", "ORIGINAL.dll", "");
+    make_dll(f->t, "a/x.libs/shared.dll", "", "");
+    make_dll(f->t, "b/shared.dll", "", "");
     open_closure(f, (struct exti_closure_opts){0});
-    x = add(f, make(f->t, "a/x.pyd", "first.dll", "FIRST.dll"));
+    x = add_root(f, make_dll(f->t, "a/x.pyd", "first.dll", "FIRST.dll"));
     assert_string_equal(need(f, x, "first.dll"), "a/first.dll");
     assert_string_equal(need(f, x, "FIRST.dll"), "a/first.dll");
     assert_string_equal(need(f, &f->g.nodes[x->needs[0].node], "ORIGINAL.dll"), "missing");
 }
 
-/* What was brought is found by those below, whatever folder of theirs has one of that name. */
-static void the_roots_folder_is_searched_for_all(void **state)
+/* The folder of the root comes before the folder of the file that has the need. */
+static void the_folder_of_the_root_is_searched_for_all_needs(void **state)
 {
     struct fixture *f = *state;
     const struct exti_closure_node *x;
 
-    make(f->t, "site-packages/p.libs/mid.dll", "leaf.dll", "other.dll");
-    make(f->t, "site-packages/p.libs/leaf.dll", "", "");
-    make(f->t, "site-packages/p/leaf.dll", "", "");
-    make(f->t, "site-packages/q.libs/other.dll", "mid.dll", ""); /* a circle */
+    make_dll(f->t, "site-packages/p.libs/mid.dll", "leaf.dll", "other.dll");
+    make_dll(f->t, "site-packages/p.libs/leaf.dll", "", "");
+    make_dll(f->t, "site-packages/p/leaf.dll", "", "");
+    make_dll(f->t, "site-packages/q.libs/other.dll", "mid.dll", ""); /* a circle */
     open_closure(f, (struct exti_closure_opts){0});
-    x = add(f, make(f->t, "site-packages/p/x.pyd", "mid.dll", ""));
+    x = add_root(f, make_dll(f->t, "site-packages/p/x.pyd", "mid.dll", ""));
     x = &f->g.nodes[x->needs[0].node];
     assert_string_equal(need(f, x, "leaf.dll"), "site-packages/p/leaf.dll");
     assert_string_equal(need(f, x, "other.dll"), "site-packages/q.libs/other.dll");
     assert_true(isolated(f, "site-packages/q.libs/other.dll"));
 }
 
-static void forwarders_are_needs_that_may_be_missing(void **state)
+static void forwarders_are_optional_needs(void **state)
 {
     struct fixture *f = *state;
     const struct exti_closure_node *x;
@@ -170,45 +171,45 @@ static void forwarders_are_needs_that_may_be_missing(void **state)
     make_forwarding(f->t, "other.dll", "python3");
     make_forwarding(f->t, "y.dll", "nowhere");
     open_closure(f, (struct exti_closure_opts){.mode = EXTI_CLOSURE_API});
-    x = add(f, test_path(f->t, "x.dll"));
+    x = add_root(f, test_path(f->t, "x.dll"));
     assert_string_equal(need(f, x, "other"), "other.dll");
     assert_true(x->reaches_api && isolated(f, "other.dll"));
-    x = add(f, test_path(f->t, "y.dll"));
+    x = add_root(f, test_path(f->t, "y.dll"));
     assert_string_equal(need(f, x, "nowhere"), "missing");
     assert_int_equal(f->g.missing, 0);
 }
 
-static void modes_and_rules_hold_in_any_case(void **state)
+static void rules_ignore_case(void **state)
 {
     struct fixture *f = *state;
     const struct exti_rule rules[] = {{"LIB*.dll", 1}, {"libb.*", 0}};
     struct exti_closure_opts o = {.rules = rules, .rule_count = 2};
     const char *x;
 
-    make(f->t, "Liba.dll", "", "");
-    make(f->t, "LIBB.dll", "", "");
-    make(f->t, "uses.dll", "python311.dll", "");
-    x = make(f->t, "x.pyd", "liba.dll", "libb.dll");
+    make_dll(f->t, "Liba.dll", "", "");
+    make_dll(f->t, "LIBB.dll", "", "");
+    make_dll(f->t, "uses.dll", "python311.dll", "");
+    x = make_dll(f->t, "x.pyd", "liba.dll", "libb.dll");
     open_closure(f, o);
-    add(f, x);
+    add_root(f, x);
     assert_true(!isolated(f, "Liba.dll") && isolated(f, "LIBB.dll"));
     open_closure(f, (struct exti_closure_opts){.mode = EXTI_CLOSURE_API});
-    add(f, x);
-    add(f, make(f->t, "y.pyd", "uses.dll", ""));
+    add_root(f, x);
+    add_root(f, make_dll(f->t, "y.pyd", "uses.dll", ""));
     assert_true(!isolated(f, "Liba.dll") && isolated(f, "uses.dll"));
     open_closure(f, (struct exti_closure_opts){.mode = EXTI_CLOSURE_NONE});
-    add(f, test_path(f->t, "y.pyd"));
+    add_root(f, test_path(f->t, "y.pyd"));
     assert_false(isolated(f, "uses.dll"));
 }
 
 static void memory_runs_out_cleanly(void **state)
 {
     struct fixture *f = *state;
-    const char *x = make(f->t, "site-packages/p/x.pyd", "MID.dll", "late.dll");
+    const char *x = make_dll(f->t, "site-packages/p/x.pyd", "MID.dll", "late.dll");
     size_t node, nodes;
     int rc = EXTI_E_NOMEM;
 
-    make(f->t, "site-packages/p.libs/mid.dll", "python3.dll", "");
+    make_dll(f->t, "site-packages/p.libs/mid.dll", "python3.dll", "");
     make_forwarding(f->t, "site-packages/p/late.dll", "mid");
     open_closure(f, (struct exti_closure_opts){0});
     nodes = f->g.count;
@@ -226,10 +227,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         closure_test(needs_lead_to_files_and_to_the_system),
-        closure_test(a_loaded_module_is_known_by_its_files_name),
-        closure_test(the_roots_folder_is_searched_for_all),
-        closure_test(forwarders_are_needs_that_may_be_missing),
-        closure_test(modes_and_rules_hold_in_any_case),
+        closure_test(a_loaded_module_is_known_by_its_file_name),
+        closure_test(the_folder_of_the_root_is_searched_for_all_needs),
+        closure_test(forwarders_are_optional_needs),
+        closure_test(rules_ignore_case),
         closure_test(memory_runs_out_cleanly),
     };
 

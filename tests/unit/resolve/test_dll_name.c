@@ -2,7 +2,7 @@
 
 #include "loader/resolve/dll_name.h"
 
-static void case_and_a_missing_dll_suffix_make_no_difference(void **state)
+static void case_and_a_missing_dll_suffix_do_not_matter(void **state)
 {
     (void)state;
     assert_true(exti__same_dll("Python311", "python311.DLL"));
@@ -13,7 +13,7 @@ static void case_and_a_missing_dll_suffix_make_no_difference(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(case_and_a_missing_dll_suffix_make_no_difference),
+        cmocka_unit_test(case_and_a_missing_dll_suffix_do_not_matter),
     };
 
     return cmocka_run_group_tests_name("resolve/dll_name", tests, NULL, NULL);

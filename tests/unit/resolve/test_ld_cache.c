@@ -36,7 +36,8 @@ static void the_cache_is_read_in_each_format(void **state)
 
         open_search(f, (struct exti_elf_search_opts){
                            .cache_file = cache, .dirs = no_dirs, .hwcaps = no_dirs});
-        if (i < 2) /* ldconfig puts subfolders' files into the old table, which cannot tell them */
+        if (i <
+            2) /* ldconfig lists files of subfolders in the old table, too, without marking them */
             assert_string_equal(find_for(f, file, "libleaf.so"),
                                 test_path(f->t, "cache/libleaf.so"));
         assert_string_equal(find_for(f, file, "libleaf9.so.2"),
@@ -68,7 +69,8 @@ static void damaged_caches_are_refused_or_bounded(void **state)
         const char *file = make_cache(f, formats[i]);
         char *whole = test_read(f->t, file, &n), *part;
 
-        for (size_t k = 0; k < n; k++) { /* a block of its own, so that tools see a read past it */
+        for (size_t k = 0; k < n;
+             k++) { /* a separate block, so that tools notice a read past its end */
             part = malloc(k + 1);
             assert_non_null(part);
             memcpy(part, whole, k);
@@ -92,8 +94,8 @@ static void damaged_caches_are_refused_or_bounded(void **state)
                 EXTI_E_FORMAT, &f->t->err, ANY_OFFSET);
 }
 
-/* Every name of the system's cache, against what ldconfig prints of it: the first of each name. */
-static void the_systems_cache_is_as_ldconfig_prints_it(void **state)
+/* Compares each name in the system's cache with the first line that ldconfig prints for it. */
+static void the_systems_cache_agrees_with_ldconfig(void **state)
 {
     struct fixture *f = *state;
     struct test *t = f->t;
@@ -130,7 +132,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         search_test(the_cache_is_read_in_each_format),
         search_test(damaged_caches_are_refused_or_bounded),
-        search_test(the_systems_cache_is_as_ldconfig_prints_it),
+        search_test(the_systems_cache_agrees_with_ldconfig),
     };
 
     return cmocka_run_group_tests_name("resolve/ld_cache", tests, NULL, NULL);

@@ -62,7 +62,7 @@ static void the_base_set_is_shared(void **state)
     assert_decides(&p, NULL, "/lib/libgcc_s.so.1", 0, true, EXTI_WHY_BASE);
 }
 
-static void windows_has_a_base_set_of_its_own(void **state)
+static void pe_has_a_base_set_of_its_own(void **state)
 {
     static const char *const names[] = {
         "VCRUNTIME140_1.dll", "msvcp140-a4c2229bdc2a2a630acdc095b4d86008.dll",
@@ -88,7 +88,7 @@ static void windows_has_a_base_set_of_its_own(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(others); i++)
         assert_decides(&p, NULL, others[i], 0, false, EXTI_WHY_DEFAULT);
     assert_decides(&p, NULL, "libcrypto.so.3", 0, false, EXTI_WHY_DEFAULT);
-    /* In any case, and with either slash. */
+    /* Rules ignore case and the kind of slash. */
     assert_decides(&ruled, NULL, "/l/sqlite3.DLL", 0, true, EXTI_WHY_RULE);
     assert_decides(&ruled, NULL, "c:\\liba\\a.dll", 0, true, EXTI_WHY_RULE);
     assert_decides(&ruled, NULL, "c:\\libc\\a.dll", 0, false, EXTI_WHY_DEFAULT);
@@ -96,7 +96,7 @@ static void windows_has_a_base_set_of_its_own(void **state)
     assert_decides(&ruled, NULL, "x[.dll", 0, false, EXTI_WHY_DEFAULT);
 }
 
-static void flags_decide_where_no_name_does(void **state)
+static void flags_decide_if_no_name_does(void **state)
 {
     const struct exti_policy p = {.format = EXTI_FORMAT_ELF};
 
@@ -122,12 +122,12 @@ static void mach_o_has_a_base_set_of_its_own(void **state)
         assert_decides(&p, "/DLC/x", others[i], 0, false, EXTI_WHY_DEFAULT);
     assert_decides(&p, "/usr/lib/libz.1.dylib", "/usr/lib/libz.1.dylib", 0, true, EXTI_WHY_FIXED);
     assert_decides(&p, NULL, "/v/libobjc.A.dylib", 0, true, EXTI_WHY_FIXED);
-    /* What has thread-locals stays in memory, but each copy has its own. */
+    /* A library with thread-locals stays in memory, but each copy has its own. */
     assert_decides(&p, NULL, "/v/libx.dylib", EXTI_IMAGE_NODELETE, false, EXTI_WHY_DEFAULT);
     assert_decides(&p, NULL, "/v/libx.dylib", EXTI_IMAGE_CLASSES, true, EXTI_WHY_FLAGS);
 }
 
-static void the_users_last_word_counts_but_not_for_the_c_library(void **state)
+static void the_last_rule_decides_except_for_the_c_library(void **state)
 {
     static const struct exti_rule rules[] = {
         {"*", false}, {"libz*", true}, {"/opt/*", true}, {"libzstd.so.1", false}};
@@ -143,7 +143,7 @@ static void the_users_last_word_counts_but_not_for_the_c_library(void **state)
     assert_string_equal(exti__policy_decide(&p, "libz.so.1", "/p", 0).glob, "libz*");
 }
 
-/* Each entry has a reason, and none is hidden by one before it. */
+/* Asserts that each entry has a reason, and that no earlier entry hides it. */
 static void check_entries(enum exti_file_format format)
 {
     const char *reason, *glob, *other;
@@ -166,7 +166,7 @@ static void entries_are_sound(void **state)
         check_entries(formats[i]);
 }
 
-/* In the table under the format's own heading. */
+/* Asserts that the table under the format's heading lists each entry. */
 static void check_rows(const char *text, enum exti_file_format format)
 {
     const char *reason, *glob, *row;
@@ -204,10 +204,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_base_set_is_shared),
-        cmocka_unit_test(windows_has_a_base_set_of_its_own),
-        cmocka_unit_test(flags_decide_where_no_name_does),
+        cmocka_unit_test(pe_has_a_base_set_of_its_own),
+        cmocka_unit_test(flags_decide_if_no_name_does),
         cmocka_unit_test(mach_o_has_a_base_set_of_its_own),
-        cmocka_unit_test(the_users_last_word_counts_but_not_for_the_c_library),
+        cmocka_unit_test(the_last_rule_decides_except_for_the_c_library),
         cmocka_unit_test(entries_are_sound),
         cmocka_unit_test(entries_are_documented),
     };

@@ -8,10 +8,10 @@
 #include "loader/resolve/quirks.h"
 
 #define FILE_OF(rules) "{\"extisolate_quirks\": 1, \"quirks\": [" rules "]}"
-/* A rule of which `members` follow. */
+/* A rule with these `members`. */
 #define RULE(id, members) "{\"id\": \"" id "\", \"match\": {\"file\": \"*\"}, " members "}"
 
-/* What exti_quirks_open makes is the test's to free: a failed assertion jumps over it. */
+/* The result of exti_quirks_open.  The teardown frees it, since a failed assertion leaves the test. */
 static struct exti_quirks *opened;
 
 static int teardown(void **state)
@@ -42,7 +42,7 @@ static void must_open(struct test *t, const char *text)
 
 /* ---- files ---- */
 
-static void what_the_library_brings_is_sound(void **state)
+static void built_in_rules_are_valid(void **state)
 {
     struct test *t = *state;
 
@@ -53,12 +53,12 @@ static void what_the_library_brings_is_sound(void **state)
         assert_int_equal(exti_quirks_info(opened, i, &info), 0);
         assert_null(info.file);
         assert_null(info.disabled_by);
-        /* Each says how it was seen to be needed. */
+        /* Each rule says what showed that it is needed. */
         assert_contains(info.rule, "\"note\"");
     }
 }
 
-static void faults_are_told_by_rule_and_member(void **state)
+static void errors_name_rule_and_member(void **state)
 {
     static const struct {
         const char *text, *says;
@@ -177,7 +177,7 @@ static void faults_are_told_by_rule_and_member(void **state)
     }
 }
 
-static void faults_of_the_json_are_told_by_place(void **state)
+static void json_errors_name_the_place(void **state)
 {
     static const struct {
         const char *text, *says;
@@ -198,7 +198,7 @@ static void faults_of_the_json_are_told_by_place(void **state)
     }
 }
 
-static void files_of_a_later_format_are_not_read(void **state)
+static void files_of_a_later_format_are_refused(void **state)
 {
     struct test *t = *state;
 
@@ -207,7 +207,7 @@ static void files_of_a_later_format_are_not_read(void **state)
     assert_says(&t->err, "has format 2; this library reads format 1");
 }
 
-static void wrong_calls_are_refused(void **state)
+static void wrong_arguments_are_refused(void **state)
 {
     struct test *t = *state;
     const char *none = "", *missing = test_path(t, "missing");
@@ -246,7 +246,7 @@ static const struct exti_image image = {
     .symbols = symbols};
 #define PATH "/opt/pkg/toy.so"
 
-/* Of the file's rules; those of the library are passed over. */
+/* The first rule of the file that applies; the library's built-in rules are skipped. */
 static size_t first_applying(void)
 {
     size_t i = 0;
@@ -307,7 +307,7 @@ static void rules_apply_by_name_and_by_content(void **state)
     }
 }
 
-static void files_without_a_name_of_their_own_go_by_the_files(void **state)
+static void images_without_a_name_match_by_file_name(void **state)
 {
     struct exti_image bare = {.info = {.format = "ELF"}};
     struct test *t = *state;
@@ -316,7 +316,7 @@ static void files_without_a_name_of_their_own_go_by_the_files(void **state)
     assert_int_equal(exti_quirks_next(opened, "toy.so", &bare, 0), exti_quirks_count(opened) - 1);
 }
 
-/* ---- what they come to ---- */
+/* ---- their effect ---- */
 
 static void later_rules_win(void **state)
 {
@@ -353,7 +353,7 @@ static void later_rules_win(void **state)
     assert_int_equal(exti_quirks_environment(opened, PATH, &image, 3, &name, &value), 0);
 }
 
-static void a_refusal_has_its_reason_and_rule(void **state)
+static void a_refusal_names_its_reason_and_rule(void **state)
 {
     struct exti_quirk_effect e;
     struct test *t = *state;
@@ -392,14 +392,14 @@ static void a_later_file_disables_rules_by_id(void **state)
     assert_string_equal(rule(1)->disabled_by, test_path(t, "2.json"));
     assert_null(rule(0)->disabled_by);
     assert_int_equal(first_applying(), opened->count - 1);
-    /* Its own rules cannot be meant: they could be left out. */
+    /* A file cannot disable its own rules. */
     assert_exti(open_text(t, "{\"extisolate_quirks\": 1, \"disable\": [\"a\"], \"quirks\": [" RULE(
                                  "a", "\"note\": \"1\"") "]}"),
                 EXTI_E_FORMAT, &t->err, EXTI_NO_OFFSET);
     assert_says(&t->err, "no earlier file has a rule 'a'");
 }
 
-static void a_later_files_rule_takes_the_place_of_one_of_its_id(void **state)
+static void a_later_file_replaces_rules_of_the_same_id(void **state)
 {
     struct test *t = *state;
 
@@ -418,7 +418,7 @@ static void a_later_files_rule_takes_the_place_of_one_of_its_id(void **state)
 
 /* ---- memory ---- */
 
-/* As a host has it that gives jansson an allocator of its own: it runs out with the library's. */
+/* Like the allocator that a host may give jansson.  It fails together with the library's. */
 static bool json_failed;
 
 static void *json_alloc(size_t n)
@@ -441,7 +441,7 @@ static int open_without_memory(struct test *t, const char *path)
         exti__mem_fail_after(n);
         rc = exti_quirks_open(&path, 1, &opened, &t->err);
         exti__mem_fail_after(-1);
-        /* jansson takes a token that it has no memory for as a bad one. */
+        /* jansson reports a token that it has no memory for as a syntax error. */
         if (rc && rc != EXTI_E_NOMEM && !json_failed)
             return rc;
         if (!rc != (opened != NULL))
@@ -450,7 +450,7 @@ static int open_without_memory(struct test *t, const char *path)
     return 0;
 }
 
-static void memory_may_run_out_anywhere(void **state)
+static void every_allocation_may_fail(void **state)
 {
     static const char text[] = FILE_OF(RULE(
         "a",
@@ -481,18 +481,18 @@ static void memory_may_run_out_anywhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        quirks_test(what_the_library_brings_is_sound),
-        quirks_test(faults_are_told_by_rule_and_member),
-        quirks_test(faults_of_the_json_are_told_by_place),
-        quirks_test(files_of_a_later_format_are_not_read),
-        quirks_test(wrong_calls_are_refused),
+        quirks_test(built_in_rules_are_valid),
+        quirks_test(errors_name_rule_and_member),
+        quirks_test(json_errors_name_the_place),
+        quirks_test(files_of_a_later_format_are_refused),
+        quirks_test(wrong_arguments_are_refused),
         quirks_test(rules_apply_by_name_and_by_content),
-        quirks_test(files_without_a_name_of_their_own_go_by_the_files),
+        quirks_test(images_without_a_name_match_by_file_name),
         quirks_test(later_rules_win),
-        quirks_test(a_refusal_has_its_reason_and_rule),
+        quirks_test(a_refusal_names_its_reason_and_rule),
         quirks_test(a_later_file_disables_rules_by_id),
-        quirks_test(a_later_files_rule_takes_the_place_of_one_of_its_id),
-        quirks_test(memory_may_run_out_anywhere),
+        quirks_test(a_later_file_replaces_rules_of_the_same_id),
+        quirks_test(every_allocation_may_fail),
     };
 
     return cmocka_run_group_tests_name("loader/quirks", tests, NULL, NULL);

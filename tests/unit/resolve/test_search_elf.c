@@ -1,4 +1,4 @@
-/* Look-ups, compared with what ld.so itself says of the same toys. */
+/* Look-ups of libraries, compared with what ld.so finds for the same toys. */
 #define _GNU_SOURCE /* dlinfo */
 #include <dlfcn.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include "loader/resolve/search_host.h"
 #include "tests/unit/resolve/search_elf_toy.h"
 
-/* The same answer as ld.so's; `expected` is the file below the test's folder or NULL for none. */
+/* Asserts that ld.so and the library give the same: the file `expected`, or nothing if it is NULL. */
 static void assert_finds(struct fixture *f, const char *library_path, const char *file,
                          const char *name, const char *expected)
 {
@@ -93,7 +93,7 @@ static void names_with_a_slash_are_not_searched_for(void **state)
     assert_null(find_for(f, file, ""));
 }
 
-static void rpaths_of_loaders_count_until_a_runpath(void **state)
+static void rpaths_of_loading_files_count_up_to_a_runpath(void **state)
 {
     struct fixture *f = *state;
     struct test *t = f->t;
@@ -127,7 +127,7 @@ static void rpaths_of_loaders_count_until_a_runpath(void **state)
     }
 }
 
-static void the_programs_rpath_counts_last_of_all(void **state)
+static void the_rpath_of_the_program_comes_last(void **state)
 {
     static const struct {
         const char *kind, *flags;
@@ -172,7 +172,7 @@ static bool keeps_name(struct fixture *f, const char *path, const char *name, co
     return keeps;
 }
 
-static void copies_may_keep_names_that_find_the_same_from_anywhere(void **state)
+static void names_that_find_the_same_file_from_anywhere_may_stay(void **state)
 {
     struct fixture *f = *state;
     struct test *t = f->t;
@@ -186,9 +186,10 @@ static void copies_may_keep_names_that_find_the_same_from_anywhere(void **state)
     there = toy_lib(t, "there.so", "-Wl,-rpath,$ORIGIN/other");
     open_search(f, (struct exti_elf_search_opts){.dirs = dirs, .cache_file = ""});
     assert_true(keeps_name(f, here, "libleaf.so", leaf));
-    assert_false(keeps_name(f, here, "libleaf.so", other)); /* say by a loader's DT_RPATH */
+    assert_false(
+        keeps_name(f, here, "libleaf.so", other)); /* for example by a loading file's DT_RPATH */
     assert_false(keeps_name(f, there, "libleaf.so", other));
-    assert_false(keeps_name(f, there, "libleaf.so", leaf)); /* say loaded already */
+    assert_false(keeps_name(f, there, "libleaf.so", leaf)); /* for example because it is loaded */
     assert_true(keeps_name(f, here, leaf, leaf));
     assert_false(keeps_name(f, here, "$ORIGIN/libleaf.so", leaf));
     assert_false(keeps_name(f, here, "./libleaf.so", leaf));
@@ -202,7 +203,7 @@ static void copies_may_keep_names_that_find_the_same_from_anywhere(void **state)
     assert_false(keeps_name(f, here, "libleaf.so", leaf));
 }
 
-static void files_for_another_machine_are_passed_over(void **state)
+static void files_for_another_machine_are_skipped(void **state)
 {
     struct fixture *f = *state;
     struct test *t = f->t;
@@ -272,7 +273,7 @@ static void hwcaps_come_before_the_folder_itself(void **state)
         skip_because("this processor has no glibc-hwcaps");
     while (h[1])
         h++;
-    for (;; h--) { /* from the least to the best */
+    for (;; h--) { /* from the worst to the best */
         const char *dir = test_format(t, "d/glibc-hwcaps/%s", *h);
 
         make_leaf(f, dir);
@@ -282,8 +283,8 @@ static void hwcaps_come_before_the_folder_itself(void **state)
     }
 }
 
-/* From the least to the best, whether this loader and this processor know them or not. */
-static void so_do_the_subfolders_of_older_loaders(void **state)
+/* From the worst to the best, even if this loader or this processor does not know them. */
+static void subfolders_of_older_loaders_come_before_the_folder(void **state)
 {
     struct fixture *f = *state;
     struct test *t = f->t;
@@ -307,8 +308,8 @@ static void so_do_the_subfolders_of_older_loaders(void **state)
     }
 }
 
-/* dlinfo tells a file's search path as the process's own loader has expanded it. */
-static void the_platform_is_the_loaders(void **state)
+/* dlinfo gives a file's search path as expanded by the loader of the process. */
+static void the_platform_is_that_of_the_loader(void **state)
 {
     struct fixture *f = *state;
     struct test *t = f->t;
@@ -333,8 +334,8 @@ static void the_platform_is_the_loaders(void **state)
     dlclose(handle);
 }
 
-/* qemu lends others' processors; not to sanitizers, whose memory has no room there. */
-static void on_other_processors_too(void **state)
+/* qemu emulates other processors, but cannot run sanitizers, whose memory does not fit. */
+static void look_ups_agree_with_ld_so_on_other_processors(void **state)
 {
     static const struct {
         const char *model, *platform;
@@ -351,7 +352,7 @@ static void on_other_processors_too(void **state)
     assert_ok(exti__fs_realpath("/proc/self/exe", &f->found, &t->err), &t->err);
     for (size_t i = 0; i < ARRAY_SIZE(processors); i++) {
         int status = test_run(t, &out, "qemu-x86_64", "-cpu", processors[i].model, f->found,
-                              "the_platform_is_the_loaders", NULL);
+                              "the_platform_is_that_of_the_loader", NULL);
 
         if (status == 127)
             skip_because("qemu-x86_64 is not installed");
@@ -360,7 +361,7 @@ static void on_other_processors_too(void **state)
     }
 }
 
-static void nodeflib_keeps_off_the_default_folders(void **state)
+static void nodeflib_excludes_the_default_folders(void **state)
 {
     struct fixture *f = *state;
     const char *dirs[] = {toy_dir(f->t, "usual"), NULL};
@@ -374,10 +375,10 @@ static void nodeflib_keeps_off_the_default_folders(void **state)
     assert_true(f->im->info.flags & EXTI_IMAGE_NODEFLIB);
     open_search(f, (struct exti_elf_search_opts){0});
     assert_non_null(find_for(f, plain, "libc.so.6"));
-    assert_null(find_for(f, no, "libc.so.6")); /* which the cache has, in a default folder */
+    assert_null(find_for(f, no, "libc.so.6")); /* the cache has it, in a default folder */
 }
 
-static void what_was_found_and_is_gone_is_looked_for_again(void **state)
+static void a_library_that_was_removed_is_looked_for_again(void **state)
 {
     struct fixture *f = *state;
     struct test *t = f->t;
@@ -437,17 +438,17 @@ int main(int argc, char **argv)
         search_test(folders_are_searched_in_order),
         search_test(tokens_have_two_spellings),
         search_test(names_with_a_slash_are_not_searched_for),
-        search_test(rpaths_of_loaders_count_until_a_runpath),
-        search_test(the_programs_rpath_counts_last_of_all),
-        search_test(copies_may_keep_names_that_find_the_same_from_anywhere),
-        search_test(files_for_another_machine_are_passed_over),
+        search_test(rpaths_of_loading_files_count_up_to_a_runpath),
+        search_test(the_rpath_of_the_program_comes_last),
+        search_test(names_that_find_the_same_file_from_anywhere_may_stay),
+        search_test(files_for_another_machine_are_skipped),
         search_test(other_files_end_the_search),
         search_test(hwcaps_come_before_the_folder_itself),
-        search_test(so_do_the_subfolders_of_older_loaders),
-        search_test(the_platform_is_the_loaders),
-        search_test(on_other_processors_too),
-        search_test(nodeflib_keeps_off_the_default_folders),
-        search_test(what_was_found_and_is_gone_is_looked_for_again),
+        search_test(subfolders_of_older_loaders_come_before_the_folder),
+        search_test(the_platform_is_that_of_the_loader),
+        search_test(look_ups_agree_with_ld_so_on_other_processors),
+        search_test(nodeflib_excludes_the_default_folders),
+        search_test(a_library_that_was_removed_is_looked_for_again),
         search_test(every_allocation_may_fail),
     };
 

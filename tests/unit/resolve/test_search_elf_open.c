@@ -1,8 +1,8 @@
-/* What look-ups take from the running system. */
+/* What look-ups learn from the running system. */
 #include "loader/resolve/search_host.h"
 #include "tests/unit/resolve/search_elf_toy.h"
 
-static void the_loader_confirms_what_is_known_of_it(void **state)
+static void facts_about_the_loader_agree_with_it(void **state)
 {
     struct fixture *f = *state;
     struct test *t = f->t;
@@ -26,7 +26,7 @@ static void the_loader_confirms_what_is_known_of_it(void **state)
         test_format(t, "%s (supported, searched)", f->s->hwcaps[0] ? f->s->hwcaps[0] : "x86_64"));
 }
 
-static void bad_options_are_told(void **state)
+static void bad_options_are_reported(void **state)
 {
     struct fixture *f = *state;
     struct exti_elf_search_opts o = {.cache_file = test_path(f->t, "none")};
@@ -35,7 +35,7 @@ static void bad_options_are_told(void **state)
     test_write(o.cache_file, "text", 4);
     exti__elf_search_close(f->s);
     f->s = NULL;
-    open_search(f, o); /* and one that is none is passed over */
+    open_search(f, o); /* and a file that is not a cache is ignored */
     exti__elf_search_close(f->s);
     f->s = NULL;
     o = (struct exti_elf_search_opts){.loader = test_path(f->t, "no-loader")};
@@ -45,8 +45,8 @@ static void bad_options_are_told(void **state)
     assert_null(f->s);
 }
 
-/* What a process makes of its environment later on does not count, for ld.so neither. */
-static void the_environment_is_that_of_the_start(void **state)
+/* Changes that the process makes to its environment do not count, as for ld.so. */
+static void the_environment_at_the_start_counts(void **state)
 {
     static const char environment[] = "A=1\0LD_LIBRARY_PATHS=x\0LD_LIBRARY_PATH=/a:/b\0Z=\0tail";
     struct fixture *f = *state;
@@ -57,7 +57,7 @@ static void the_environment_is_that_of_the_start(void **state)
     assert_string_equal(exti__host_setting(environment, n, "LD_LIBRARY_PATH"), "/a:/b");
     assert_string_equal(exti__host_setting(environment, n, "Z"), "");
     assert_null(exti__host_setting(environment, n, "LD_LIBRARY"));
-    assert_null(exti__host_setting(environment, n, "tail")); /* without its end */
+    assert_null(exti__host_setting(environment, n, "tail")); /* has no end */
     assert_null(exti__host_setting(environment, 0, "A"));
     setenv("LD_LIBRARY_PATH", f->t->dir, 1);
     assert_ok(exti__host_library_path(&found, &f->t->err), &f->t->err);
@@ -78,9 +78,9 @@ static void the_environment_is_that_of_the_start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        search_test(the_loader_confirms_what_is_known_of_it),
-        search_test(bad_options_are_told),
-        search_test(the_environment_is_that_of_the_start),
+        search_test(facts_about_the_loader_agree_with_it),
+        search_test(bad_options_are_reported),
+        search_test(the_environment_at_the_start_counts),
     };
 
     return cmocka_run_group_tests_name("resolve/search_elf_open", tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Where the DLLs of a PE file are looked for.  Nothing is read: any files will do. */
+/* Where the DLLs of a PE file are looked for.  Nothing reads the files, so they may have any content. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static int teardown(void **state)
 
 #define search_test(f) cmocka_unit_test_setup_teardown(f, test_setup, teardown)
 
-static const char *put(struct test *t, const char *name)
+static const char *make_file(struct test *t, const char *name)
 {
     char *folder = test_format(t, "%s", test_path(t, name));
 
@@ -24,7 +24,7 @@ static const char *put(struct test *t, const char *name)
     return test_path(t, name);
 }
 
-/* What `from` gets for `name`, without the test's folder; "none". */
+/* The file that `from` gets for `name`, below the test's folder, or "none". */
 static const char *found(struct test *t, const struct exti_requester *from, const char *name)
 {
     const size_t n = strlen(t->dir);
@@ -40,7 +40,8 @@ static const char *found(struct test *t, const struct exti_requester *from, cons
 
 static struct exti_requester module(struct test *t, const char *name)
 {
-    return (struct exti_requester){.path = put(t, name), .api = put(t, "py/python311.dll")};
+    return (struct exti_requester){.path = make_file(t, name),
+                                   .api = make_file(t, "py/python311.dll")};
 }
 
 static void folders_have_an_order(void **state)
@@ -59,98 +60,99 @@ static void folders_have_an_order(void **state)
     struct exti_requester m = module(t, "py/Lib/site-packages/pkg/sub/x.pyd");
 
     for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++)
-        put(t, in_order[i]);
+        make_file(t, in_order[i]);
     for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) {
         assert_string_equal(found(t, &m, "need.dll"), in_order[i]);
         test_must_run(t, "rm", test_path(t, in_order[i]), NULL);
     }
     assert_string_equal(found(t, &m, "need.dll"), "none");
-    put(t, "py/Lib/site-packages/pkg/need.dll"); /* between the two: not searched */
-    put(t, "py/Lib/site-packages/need.dll");
-    put(t, "py/Lib/need.dll");
+    make_file(t,
+              "py/Lib/site-packages/pkg/need.dll"); /* a folder between the two is not searched */
+    make_file(t, "py/Lib/site-packages/need.dll");
+    make_file(t, "py/Lib/need.dll");
     assert_string_equal(found(t, &m, "need.dll"), "none");
 }
 
-/* The folder that counts is that of the file loaded by its path. */
-static void what_is_dragged_in_is_looked_for_beside_who_drags(void **state)
+/* The folder of the file that was loaded by its path comes first. */
+static void needs_of_a_dependency_are_looked_for_beside_the_root(void **state)
 {
     struct test *t = *state;
     struct exti_requester root = module(t, "site-packages/pkg/x.pyd"),
-                          dragged = {.path = put(t, "site-packages/pkg.libs/mid.dll"),
-                                     .api = root.api,
-                                     .loader = &root};
+                          dependency = {.path = make_file(t, "site-packages/pkg.libs/mid.dll"),
+                                        .api = root.api,
+                                        .loader = &root};
 
-    put(t, "site-packages/pkg/leaf.dll");
-    put(t, "site-packages/pkg.libs/leaf.dll");
-    assert_string_equal(found(t, &dragged, "leaf.dll"), "site-packages/pkg/leaf.dll");
+    make_file(t, "site-packages/pkg/leaf.dll");
+    make_file(t, "site-packages/pkg.libs/leaf.dll");
+    assert_string_equal(found(t, &dependency, "leaf.dll"), "site-packages/pkg/leaf.dll");
     test_must_run(t, "rm", test_path(t, "site-packages/pkg/leaf.dll"), NULL);
-    assert_string_equal(found(t, &dragged, "leaf.dll"), "site-packages/pkg.libs/leaf.dll");
-    dragged.loader = NULL; /* ctypes.CDLL of it */
-    assert_string_equal(found(t, &dragged, "leaf.dll"), "site-packages/pkg.libs/leaf.dll");
+    assert_string_equal(found(t, &dependency, "leaf.dll"), "site-packages/pkg.libs/leaf.dll");
+    dependency.loader = NULL; /* as if ctypes.CDLL loaded it */
+    assert_string_equal(found(t, &dependency, "leaf.dll"), "site-packages/pkg.libs/leaf.dll");
 }
 
-static void packages_are_known_without_their_folders_name(void **state)
+static void packages_outside_site_packages_are_recognised(void **state)
 {
     struct test *t = *state;
     struct exti_requester m = module(t, "src/pkg/sub/x.pyd"), bare = module(t, "lone/x.pyd");
 
-    put(t, "src/pkg.libs/a.dll");
-    put(t, "src/other.libs/b.dll");
-    put(t, "lone.libs/c.dll");
+    make_file(t, "src/pkg.libs/a.dll");
+    make_file(t, "src/other.libs/b.dll");
+    make_file(t, "lone.libs/c.dll");
     assert_string_equal(found(t, &m, "a.dll"), "none");
-    put(t, "src/pkg/__init__.py");
-    put(t, "src/pkg/sub/__init__.py");
+    make_file(t, "src/pkg/__init__.py");
+    make_file(t, "src/pkg/sub/__init__.py");
     assert_string_equal(found(t, &m, "a.dll"), "src/pkg.libs/a.dll");
     assert_string_equal(found(t, &m, "b.dll"), "none"); /* not a folder of packages */
     assert_string_equal(found(t, &bare, "c.dll"), "none");
 }
 
-static void a_module_in_no_package_has_those_of_all(void **state)
+static void a_module_in_no_package_finds_dlls_of_all_packages(void **state)
 {
     struct test *t = *state;
     struct exti_requester m = module(t, "Site-Packages/x.pyd");
 
-    put(t, "Site-Packages/x.libs/a.dll");
-    put(t, "Site-Packages/lib/b.dll");
-    put(t, "Site-Packages.libs/c.dll");
+    make_file(t, "Site-Packages/x.libs/a.dll");
+    make_file(t, "Site-Packages/lib/b.dll");
+    make_file(t, "Site-Packages.libs/c.dll");
     assert_string_equal(found(t, &m, "a.dll"), "Site-Packages/x.libs/a.dll");
     assert_string_equal(found(t, &m, "b.dll"), "none");
     assert_string_equal(found(t, &m, "c.dll"), "none");
 }
 
-static void case_does_not_count(void **state)
+static void file_names_ignore_case(void **state)
 {
     struct test *t = *state;
     struct exti_requester m = module(t, "a/x.pyd");
 
-    put(t, "a/NEED.Dll");
+    make_file(t, "a/NEED.Dll");
     assert_string_equal(found(t, &m, "need.dll"), "a/NEED.Dll");
-    put(t, "a/NEED.DLL");
+    make_file(t, "a/NEED.DLL");
     assert_string_equal(found(t, &m, "need.dll"), "a/NEED.DLL"); /* the first by name */
-    put(t, "a/need.dll");
+    make_file(t, "a/need.dll");
     assert_string_equal(found(t, &m, "need.dll"), "a/need.dll");
-    assert_string_equal(found(t, &m, "need"), "a/need.dll"); /* as forwarders tell it */
+    assert_string_equal(found(t, &m, "need"), "a/need.dll"); /* as forwarders name it */
     assert_string_equal(found(t, &m, "need.pyd"), "none");
-    put(t, "a/with.dot");
+    make_file(t, "a/with.dot");
     assert_string_equal(found(t, &m, "WITH.dot"), "a/with.dot");
     test_must_run(t, "mkdir", test_path(t, "a/folder.dll"), NULL);
     assert_string_equal(found(t, &m, "folder.dll"), "none");
     assert_string_equal(found(t, &m, "FOLDER.dll"), "none");
 }
 
-static void paths_are_not_looked_for(void **state)
+static void names_with_a_slash_are_not_looked_for(void **state)
 {
     struct test *t = *state;
     struct exti_requester m = module(t, "a/x.pyd");
 
-    put(t, "a/b/need.dll");
+    make_file(t, "a/b/need.dll");
     assert_string_equal(found(t, &m, "b/need.dll"), "none");
     assert_string_equal(found(t, &m, ""), "none");
     assert_string_equal(found(t, &m, ".."), "none");
 }
 
-/* Whose DLLs have no files here. */
-static void windows_has_its_own(void **state)
+/* Its DLLs have no files here. */
+static void system_dlls_need_no_files(void **state)
 {
     struct test *t = *state;
     const struct exti_search_ops *ops = exti__search_pe();
@@ -171,22 +173,22 @@ static void windows_has_its_own(void **state)
         assert_false(ops->is_system(last[i]));
         assert_true(ops->is_system(found(t, &m, last[i])));
     }
-    put(t, "a/bcrypt.dll"); /* as any program may bring it */
+    make_file(t, "a/bcrypt.dll"); /* any program may have its own */
     assert_string_equal(found(t, &m, "bcrypt.dll"), "a/bcrypt.dll");
-    m = module(t, "site-packages/p/x.pyd"); /* before what other packages bring */
-    put(t, "site-packages/q.libs/msvcp140.dll");
+    m = module(t, "site-packages/p/x.pyd"); /* Windows comes before the DLLs of other packages */
+    make_file(t, "site-packages/q.libs/msvcp140.dll");
     assert_true(ops->is_system(found(t, &m, "MSVCP140.dll")));
-    put(t, "site-packages/p.libs/msvcp140.dll");
+    make_file(t, "site-packages/p.libs/msvcp140.dll");
     assert_string_equal(found(t, &m, "MSVCP140.dll"), "site-packages/p.libs/msvcp140.dll");
     assert_false(ops->is_system(test_path(t, "a/bcrypt.dll")));
     assert_false(ops->is_system("kernel33.dll") || ops->is_system("msvcp140.dll"));
     assert_string_equal(found(t, &m, "nosuch140.dll"), "none");
     assert_true(ops->is_system(found(t, &m, "VCRUNTIME140.dll")));
-    put(t, "py/vcruntime140.dll");
+    make_file(t, "py/vcruntime140.dll");
     assert_string_equal(found(t, &m, "VCRUNTIME140.dll"), "py/vcruntime140.dll");
 }
 
-static void the_api_library_has_the_stable_abis_name_too(void **state)
+static void the_api_library_also_has_the_name_of_the_stable_abi(void **state)
 {
     const struct exti_search_ops *ops = exti__search_pe();
     static const char file[] = "/py/python311.dll";
@@ -210,8 +212,8 @@ static void memory_runs_out_cleanly(void **state)
     char *path;
     int rc = EXTI_E_NOMEM;
 
-    put(t, "site-packages/b.libs/NEED.dll");
-    put(t, "site-packages/a.libs/other.dll");
+    make_file(t, "site-packages/b.libs/NEED.dll");
+    make_file(t, "site-packages/a.libs/other.dll");
     for (int n = 0; rc == EXTI_E_NOMEM; n++) {
         exti__mem_fail_after(n);
         rc = exti__search_pe()->find(NULL, &m, "need.dll", &path, &t->err);
@@ -227,13 +229,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         search_test(folders_have_an_order),
-        search_test(what_is_dragged_in_is_looked_for_beside_who_drags),
-        search_test(packages_are_known_without_their_folders_name),
-        search_test(a_module_in_no_package_has_those_of_all),
-        search_test(case_does_not_count),
-        search_test(paths_are_not_looked_for),
-        search_test(windows_has_its_own),
-        search_test(the_api_library_has_the_stable_abis_name_too),
+        search_test(needs_of_a_dependency_are_looked_for_beside_the_root),
+        search_test(packages_outside_site_packages_are_recognised),
+        search_test(a_module_in_no_package_finds_dlls_of_all_packages),
+        search_test(file_names_ignore_case),
+        search_test(names_with_a_slash_are_not_looked_for),
+        search_test(system_dlls_need_no_files),
+        search_test(the_api_library_also_has_the_name_of_the_stable_abi),
         search_test(memory_runs_out_cleanly),
     };
 

@@ -2,7 +2,7 @@
 
 #include "loader/resolve/stable_abi_name.h"
 
-static void debug_and_free_threaded_builds_have_their_own(void **state)
+static void debug_and_free_threaded_builds_have_names_of_their_own(void **state)
 {
     const char *own = exti__stable_abi_name_for("/x/python313t_d.dll", NULL);
 
@@ -16,7 +16,7 @@ static void debug_and_free_threaded_builds_have_their_own(void **state)
     assert_null(exti__stable_abi_name_for("/x/libfoo.dll", NULL));
 }
 
-static void other_versions_of_python_have_none(void **state)
+static void other_versions_of_python_have_no_stable_abi_name(void **state)
 {
     (void)state;
     assert_string_equal(exti__stable_abi_name("Python3.DLL"), "python3.dll");
@@ -26,8 +26,8 @@ static void other_versions_of_python_have_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(debug_and_free_threaded_builds_have_their_own),
-        cmocka_unit_test(other_versions_of_python_have_none),
+        cmocka_unit_test(debug_and_free_threaded_builds_have_names_of_their_own),
+        cmocka_unit_test(other_versions_of_python_have_no_stable_abi_name),
     };
 
     return cmocka_run_group_tests_name("resolve/stable_abi_name", tests, NULL, NULL);

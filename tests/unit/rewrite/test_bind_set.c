@@ -7,8 +7,8 @@
 #include "loader/rewrite/bind_set.h"
 #include "tests/unit/macho/macho_toy.h"
 
-/* The toy re-exports @loader_path/libr.dylib, so one that is that file itself goes round in a
- * circle. */
+/* The toy re-exports @loader_path/libr.dylib; if it has that name itself, the re-exports go round in
+ * a circle. */
 static const char *write_toy(struct test *t, const char *name)
 {
     static struct macho_toy toy;
@@ -36,12 +36,12 @@ static void no_file_gives_an_empty_set(void **state)
     assert_count(*state, NULL, 0);
 }
 
-static void a_reexported_library_that_is_not_there_is_passed_over(void **state)
+static void a_missing_reexported_library_is_skipped(void **state)
 {
     assert_count(*state, write_toy(*state, "a.dylib"), 1);
 }
 
-static void reexported_libraries_follow_once_each(void **state)
+static void each_reexported_library_is_in_the_set_once(void **state)
 {
     const char *file = write_toy(*state, "a.dylib");
 
@@ -92,8 +92,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         exti_test(no_file_gives_an_empty_set),
-        exti_test(a_reexported_library_that_is_not_there_is_passed_over),
-        exti_test(reexported_libraries_follow_once_each),
+        exti_test(a_missing_reexported_library_is_skipped),
+        exti_test(each_reexported_library_is_in_the_set_once),
         exti_test(bad_files_are_named),
         exti_test(every_allocation_may_fail),
     };

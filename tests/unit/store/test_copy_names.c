@@ -152,7 +152,7 @@ static void a_pe_api_copy_is_as_long_as_python311(void **state)
 }
 
 /* The name keeps its length where there is room, and has one dot. */
-static void a_pe_copy_name_tells_source_and_context(void **state)
+static void a_pe_copy_name_shows_source_and_context(void **state)
 {
     static const char vendored[] = "/l/libopenblas64__v0.3.23-gcc_10_3_0.dll",
                       odd[] = "/l/\xc3\xa4 b.c?.DLL", *sources[] = {vendored, odd, "/l/zlib1.dll"};
@@ -198,7 +198,7 @@ static void reserved_names_do_not_fit_a_pe_copy(void **state)
         assert_true(exti__copy_name_pe_fits(good[i]));
 }
 
-static void only_names_that_copies_get_are_copies(void **state)
+static void only_names_of_copies_are_taken_for_copies(void **state)
 {
     char copy[EXTI_FILE_NAME_MAX + 1];
 
@@ -219,9 +219,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         exti_test(install_names_are_short_and_differ),
         exti_test(a_pe_api_copy_is_as_long_as_python311),
-        exti_test(a_pe_copy_name_tells_source_and_context),
+        exti_test(a_pe_copy_name_shows_source_and_context),
         cmocka_unit_test(reserved_names_do_not_fit_a_pe_copy),
-        exti_test(only_names_that_copies_get_are_copies),
+        exti_test(only_names_of_copies_are_taken_for_copies),
         exti_test(made_names_are_valid_and_differ),
         exti_test(names_that_could_leave_the_directory_are_refused),
         exti_test(api_copies_still_look_like_their_library),

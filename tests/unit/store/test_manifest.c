@@ -133,7 +133,7 @@ static void entries_are_found_by_source_and_by_copy(void **state)
     exti__manifest_clear(&m);
 }
 
-static void what_is_written_is_read_back(void **state)
+static void read_gives_what_was_written(void **state)
 {
     struct test *t = *state;
     struct exti_manifest m, r;
@@ -324,7 +324,7 @@ static void copies_cannot_name_files_elsewhere(void **state)
     }
 }
 
-static void a_missing_manifest_is_told_from_a_damaged_one(void **state)
+static void a_missing_manifest_is_not_a_damaged_one(void **state)
 {
     struct test *t = *state;
     struct exti_manifest m;
@@ -395,13 +395,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         manifest_test(entries_are_found_by_source_and_by_copy),
-        manifest_test(what_is_written_is_read_back),
+        manifest_test(read_gives_what_was_written),
         manifest_test(read_finds_what_replaces_python3_dll),
         manifest_test(needs_and_policy_are_read_back),
         manifest_test(manifests_of_the_first_format_are_read),
         manifest_test(damaged_manifests_are_refused),
         manifest_test(copies_cannot_name_files_elsewhere),
-        manifest_test(a_missing_manifest_is_told_from_a_damaged_one),
+        manifest_test(a_missing_manifest_is_not_a_damaged_one),
         manifest_test(reserved_room_is_there_without_memory),
         manifest_test(out_of_memory_is_reported_and_leaks_nothing),
     };

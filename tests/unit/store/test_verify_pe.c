@@ -528,7 +528,7 @@ static void out_of_memory_copying_dependencies_leaks_nothing(void **state)
         failures += rc != 0;
         good = rc ? 0 : good + 1;
         assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
-        if (rc) /* what has not come to be made is now */
+        if (rc) /* now the missing files are made */
             assert_ok(copy_one(t, "x.pyd"), &t->err);
         assert_string_equal(findings(t), "");
         assert_true(needs_it(t, copy_of(t, "x.k3"), copy_of(t, "brought-k3")));

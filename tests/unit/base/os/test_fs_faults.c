@@ -1,5 +1,5 @@
-/* Failures that no file system gives on demand.  The system calls below stand in front of the C
- * library's, so the library under test, linked statically, calls these. */
+/* Failures that no file system produces on demand.  The system calls below hide those of the C
+ * library, so the library under test, which is linked statically, calls them. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -29,8 +29,8 @@
 
 enum call { NONE, OPEN, READ, WRITE, CLOSE, FSYNC, FSTAT, MMAP, FLOCK, GETENTROPY, READDIR };
 
-/* The call after `after` others of its kind fails once with `error`; with 0 it is cut short, with
- * END it finds nothing more. */
+/* The call after `after` others of its kind fails once with `error`.  If `error` is 0, the call is
+ * cut short; if it is END, the call finds nothing more. */
 #define END (-1)
 static struct {
     enum call call;
@@ -189,7 +189,7 @@ static void failing_replace_cleans_up(void **state)
     }
 }
 
-static void replace_goes_on_where_it_can(void **state)
+static void replace_survives_harmless_failures(void **state)
 {
     static const struct {
         enum call call;
@@ -198,7 +198,7 @@ static void replace_goes_on_where_it_can(void **state)
         {WRITE, 0, 0},
         {WRITE, 0, EINTR},
         {CLOSE, 0, EINTR},
-        {FSYNC, 1, EINVAL}, /* a folder that cannot be synced */
+        {FSYNC, 1, EINVAL}, /* the folder cannot be synced */
     };
     struct test *t = *state;
     char *path = test_path(t, "f");
@@ -213,7 +213,7 @@ static void replace_goes_on_where_it_can(void **state)
     }
 }
 
-static void unsynced_folder_is_told(void **state)
+static void replace_reports_a_folder_that_cannot_be_synced(void **state)
 {
     struct test *t = *state;
     char *path = test_path(t, "f");
@@ -259,7 +259,7 @@ static void failing_read_cleans_up(void **state)
     assert_int_equal(count_fds(), fds);
 }
 
-static void read_goes_on_where_it_can(void **state)
+static void read_survives_short_and_interrupted_reads(void **state)
 {
     static const int errors[] = {0, EINTR};
     struct test *t = *state;
@@ -363,7 +363,7 @@ static void failing_lock_cleans_up(void **state)
     assert_int_equal(lock.fd, 77);
     assert_int_equal(count_fds(), fds);
 
-    /* Once it cannot be told whether the lock is the right one, it is taken anew. */
+    /* If it is not known whether the lock is on the right file, the lock is taken again. */
     arm(FSTAT, 0, EIO);
     assert_ok(exti__fs_lock(test_path(t, "lock"), &lock, &t->err), &t->err);
     assert_true(fault.hit);
@@ -372,9 +372,9 @@ static void failing_lock_cleans_up(void **state)
     assert_int_equal(count_fds(), fds);
 }
 
-/* Between finding the file there and opening it another process may remove it, or make it one that
- * cannot be written. */
-static void lock_bears_what_others_do_to_its_file(void **state)
+/* After the file was found, but before it is opened, another process may remove it or make it
+ * unwritable. */
+static void lock_survives_races_for_its_file(void **state)
 {
     static const int errors[] = {ENOENT, EACCES, EROFS, EPERM};
     struct test *t = *state;
@@ -392,7 +392,7 @@ static void lock_bears_what_others_do_to_its_file(void **state)
     }
 }
 
-static void context_name_without_random_bytes_is_told(void **state)
+static void context_name_reports_missing_random_bytes(void **state)
 {
     struct test *t = *state;
     char name[EXTI_NAME_MAX + 1] = "untouched";
@@ -428,7 +428,7 @@ static int ignore_name(void *user, const char *name)
     return 0;
 }
 
-static void failing_list_is_told(void **state)
+static void failing_list_is_reported(void **state)
 {
     struct test *t = *state;
     int fds = count_fds();
@@ -442,7 +442,7 @@ static void failing_list_is_told(void **state)
     assert_int_equal(count_fds(), fds);
 }
 
-static void unknown_boot_is_empty(void **state)
+static void unknown_boot_id_is_empty(void **state)
 {
     char id[64] = "x";
 
@@ -461,7 +461,7 @@ static int do_replace(struct test *t)
 
 static int do_read(struct test *t)
 {
-    /* Its size is told as 0, so the buffer has to grow. */
+    /* The file's size is given as 0, so the buffer has to grow. */
     char *text;
     size_t n;
     int rc = exti__fs_read("/proc/self/maps", 1 << 20, &text, &n, &t->err);
@@ -536,20 +536,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         fault_test(failing_replace_cleans_up),
-        fault_test(replace_goes_on_where_it_can),
-        fault_test(unsynced_folder_is_told),
+        fault_test(replace_survives_harmless_failures),
+        fault_test(replace_reports_a_folder_that_cannot_be_synced),
         fault_test(without_sync_nothing_is_synced),
         fault_test(failing_read_cleans_up),
-        fault_test(read_goes_on_where_it_can),
+        fault_test(read_survives_short_and_interrupted_reads),
         fault_test(failing_map_cleans_up),
         fault_test(small_map_is_read_in_pieces),
         fault_test(file_that_ends_while_it_is_read_is_refused),
         fault_test(failing_lock_cleans_up),
-        fault_test(lock_bears_what_others_do_to_its_file),
-        fault_test(context_name_without_random_bytes_is_told),
+        fault_test(lock_survives_races_for_its_file),
+        fault_test(context_name_reports_missing_random_bytes),
         fault_test(note_becomes_the_lock_files_content),
-        fault_test(failing_list_is_told),
-        fault_test(unknown_boot_is_empty),
+        fault_test(failing_list_is_reported),
+        fault_test(unknown_boot_id_is_empty),
         fault_test(every_allocation_may_fail),
     };
 

@@ -96,7 +96,7 @@ static void list_gives_every_name_once(void **state)
     assert_contains(l.names, "three");
 }
 
-static void list_stops_when_asked_to(void **state)
+static void list_stops_when_the_callback_asks(void **state)
 {
     struct test *t = *state;
     struct listing l = {.stop_at = 2, .answer = 7};
@@ -116,7 +116,7 @@ int main(void)
         exti_test(mkdir_says_whether_it_made_the_folder),
         exti_test(mkdtemp_makes_a_private_folder),
         exti_test(list_gives_every_name_once),
-        exti_test(list_stops_when_asked_to),
+        exti_test(list_stops_when_the_callback_asks),
     };
 
     return cmocka_run_group_tests_name("base/os/fs_folder", tests, NULL, NULL);

@@ -19,11 +19,11 @@ enum { PROCESSES = 2, THREADS = 4, ROUNDS = 150 };
 
 struct hammer {
     const char *lock, *counter;
-    bool remove; /* the lock file, before giving it back */
+    bool remove; /* the lock file, before unlocking */
     bool failed;
 };
 
-/* Adds 1 to the number in a file.  Two at once lose counts: that is what the lock prevents. */
+/* Adds 1 to the number in a file.  Without the lock, two at once would lose counts. */
 static bool count_up(const char *path)
 {
     int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -31,7 +31,7 @@ static bool count_up(const char *path)
     bool good = fd >= 0 && pread(fd, &n, sizeof n, 0) == sizeof n;
 
     n++;
-    sched_yield(); /* gives an intruder its chance */
+    sched_yield(); /* gives others time to intrude */
     good = good && pwrite(fd, &n, sizeof n, 0) == sizeof n;
     close(fd);
     return good;
@@ -92,7 +92,7 @@ static void check_exclusive(struct test *t, bool remove)
     assert_int_equal(n, PROCESSES * THREADS * ROUNDS);
 }
 
-static void lock_excludes_threads_and_processes(void **state)
+static void lock_excludes_other_threads_and_processes(void **state)
 {
     check_exclusive(*state, false);
 }
@@ -102,7 +102,7 @@ static void lock_excludes_even_when_its_file_is_removed(void **state)
     check_exclusive(*state, true);
 }
 
-static void lock_needs_a_file_of_its_own(void **state)
+static void lock_makes_its_file_in_an_existing_folder(void **state)
 {
     struct test *t = *state;
     struct exti_lock lock = {.fd = 77};
@@ -124,12 +124,12 @@ static void lock_needs_a_file_of_its_own(void **state)
     exti__fs_unlock(&lock);
 }
 
-/* What has not happened by then never will, however slow the machine.  Who holds a lock outlives
- * who waits for it. */
+/* These limits are ample even on slow machines.  A process that holds a lock outlives one that waits
+ * for it. */
 enum { WAITER_LIFE = 600, HOLDER_LIFE = 1200 }; /* seconds */
 
-/* Takes and gives back the lock in a process of its own; ends badly where that has to wait for
- * good. */
+/* Takes and releases the lock in another process, and returns its status: not 0 if the lock is never
+ * free. */
 static int lock_elsewhere(const char *path)
 {
     int status;
@@ -147,7 +147,7 @@ static int lock_elsewhere(const char *path)
     return waitpid(pid, &status, 0) == pid ? status : -1;
 }
 
-static void unlock_holds_for_forked_children_too(void **state)
+static void unlock_releases_the_lock_of_forked_children(void **state)
 {
     struct test *t = *state;
     char *path = test_path(t, "lock");
@@ -168,7 +168,7 @@ static void unlock_holds_for_forked_children_too(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
 }
 
-static void death_gives_the_lock_back(void **state)
+static void death_of_the_holder_releases_the_lock(void **state)
 {
     struct test *t = *state;
     char *path = test_path(t, "lock"), byte;
@@ -199,7 +199,7 @@ static void do_nothing(int sig)
     (void)sig;
 }
 
-/* Holds the lock while it sends signals to `waiter`, and says that it is over before it lets go. */
+/* Holds the lock, sends signals to `waiter`, sets `over`, and then releases the lock. */
 static void hold_and_signal(const char *path, pid_t waiter, int ready, atomic_int *over)
 {
     struct exti_lock lock;
@@ -216,7 +216,7 @@ static void hold_and_signal(const char *path, pid_t waiter, int ready, atomic_in
     _exit(0);
 }
 
-static void signals_do_not_end_the_wait(void **state)
+static void signals_do_not_end_the_wait_for_the_lock(void **state)
 {
     const struct sigaction interrupting = {.sa_handler = do_nothing};
     struct test *t = *state;
@@ -252,12 +252,12 @@ static void signals_do_not_end_the_wait(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        exti_test(lock_excludes_threads_and_processes),
+        exti_test(lock_excludes_other_threads_and_processes),
         exti_test(lock_excludes_even_when_its_file_is_removed),
-        exti_test(lock_needs_a_file_of_its_own),
-        exti_test(unlock_holds_for_forked_children_too),
-        exti_test(death_gives_the_lock_back),
-        exti_test(signals_do_not_end_the_wait),
+        exti_test(lock_makes_its_file_in_an_existing_folder),
+        exti_test(unlock_releases_the_lock_of_forked_children),
+        exti_test(death_of_the_holder_releases_the_lock),
+        exti_test(signals_do_not_end_the_wait_for_the_lock),
     };
 
     return cmocka_run_group_tests_name("base/fs_lock", tests, NULL, NULL);

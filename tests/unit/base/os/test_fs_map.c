@@ -98,7 +98,7 @@ static void map_refuses_empty_and_huge_files(void **state)
     exti__fs_unmap(&m);
 }
 
-/* Root may read everything, so this asks as someone else. */
+/* Root may read every file, so this test runs as another user. */
 static void map_refuses_an_unreadable_file(void **state)
 {
     struct test *t = *state;
@@ -155,8 +155,7 @@ static void map_copy_is_private_and_has_room(void **state)
     }
 }
 
-/* Bytes past the end of a file's last page are what the last writer through a mapping left
- * there. */
+/* Behind the end of a file, its last page has whatever was written there through a mapping. */
 static void map_copy_zeroes_the_room_behind_the_last_page(void **state)
 {
     struct test *t = *state;

@@ -19,7 +19,7 @@ static void read_gives_the_whole_file(void **state)
 
         memset(bytes, 'x', sizes[i]);
         test_write(path, bytes, sizes[i]);
-        /* A limit of just its size is enough. */
+        /* A limit of exactly the file's size is enough. */
         assert_ok(exti__fs_read(path, sizes[i], &text, &n, &t->err), &t->err);
         assert_int_equal(n, sizes[i]);
         assert_memory_equal(text, bytes, n);
@@ -44,7 +44,7 @@ static void read_refuses_more_than_asked_for(void **state)
     }
 }
 
-/* A file whose size is told as 0 but that has content, and one that grows while it is read. */
+/* One file has content although its size is given as 0; another grows while it is read. */
 static void read_does_not_trust_the_size(void **state)
 {
     struct test *t = *state;

@@ -19,7 +19,7 @@ static void remove_accepts_a_missing_file(void **state)
     assert_string_equal(t->err.file, t->dir);
 }
 
-static void rmdir_takes_only_empty_folders(void **state)
+static void rmdir_removes_only_empty_folders(void **state)
 {
     struct test *t = *state;
     char *dir = test_path(t, "d"), *file = test_path(t, "d/f");
@@ -42,7 +42,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         exti_test(remove_accepts_a_missing_file),
-        exti_test(rmdir_takes_only_empty_folders),
+        exti_test(rmdir_removes_only_empty_folders),
     };
 
     return cmocka_run_group_tests_name("base/os/fs_remove", tests, NULL, NULL);

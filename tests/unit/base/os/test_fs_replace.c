@@ -69,7 +69,7 @@ static void mode_is_what_the_umask_leaves(void **state)
     }
 }
 
-static void old_file_lives_on_for_who_has_it(void **state)
+static void old_file_stays_readable_where_it_is_open(void **state)
 {
     struct test *t = *state;
     char *path = test_path(t, "f"), *other = test_path(t, "other"), buf[8] = "";
@@ -100,7 +100,7 @@ static void link_is_replaced_not_followed(void **state)
     assert_true(S_ISREG(st.st_mode));
 }
 
-static void longest_name_can_be_written(void **state)
+static void file_with_the_longest_name_can_be_written(void **state)
 {
     struct test *t = *state;
     char name[257];
@@ -149,7 +149,7 @@ static void failure_leaves_the_folder_as_it_was(void **state)
 
 /* ---- file systems with no room, or that may not be written ----------------------------------- */
 
-/* What a child found out; a cmocka assertion cannot cross processes. */
+/* What a child process found out, since cmocka's assertions work in one process only. */
 struct finding {
     int set_up, rc;
     struct exti_error err;
@@ -181,7 +181,7 @@ static void replace_5_mb(const char *path, struct finding *f)
     free(bytes);
 }
 
-/* Works without root: the limit cuts one write short, the next fails. */
+/* Works without root: the limit cuts one write short, and the next write fails. */
 static void file_size_limit_leaves_the_old_file(void **state)
 {
     struct test *t = *state;
@@ -227,7 +227,7 @@ static void full_disk_leaves_the_old_file(void **state)
                     exti__fs_replace(path, "old", 3, 0, err);
         if (!f->set_up) {
             replace_5_mb(path, f);
-            /* Room for what is small again: nothing was left behind. */
+            /* A small file fits again, so nothing was left behind. */
             if (stat(path, &st) != 0 || st.st_size != 3 ||
                 exti__fs_replace(path, "newer", 5, EXTI_FS_SYNC, NULL) != 0)
                 _exit(1);
@@ -293,7 +293,7 @@ static void folder_of_someone_else_is_named(void **state)
     munmap(f, sizeof *f);
 }
 
-/* The folder of "/f" is "/", that of "f" is ".": both must be found for syncing. */
+/* The folder of "/f" is "/", and that of "f" is "."; both must be found to be synced. */
 static void folder_is_found_in_every_kind_of_path(void **state)
 {
     struct test *t = *state;
@@ -383,7 +383,7 @@ static void readers_never_see_half_a_file(void **state)
     assert_string_equal(test_list(t, t->dir), "f\n");
 }
 
-/* What a killed process leaves is known by its name, so that it can be swept. */
+/* A file that a killed process leaves is recognised by its name, so that it can be removed. */
 static unsigned count_leftovers(struct test *t)
 {
     char *names = test_list(t, t->dir), *name;
@@ -400,8 +400,8 @@ static unsigned count_leftovers(struct test *t)
     return n;
 }
 
-/* The limit cuts a write short, and the signal of the next one kills. */
-static void dying_in_the_middle_of_a_write_leaves_old(void **state)
+/* The limit cuts a write short, and the next write gets a signal that kills the process. */
+static void dying_in_the_middle_of_a_write_leaves_the_old_file(void **state)
 {
     static const rlim_t sizes[] = {0, 1, 4096, BIG / 2, BIG - 1};
     static char bytes[BIG];
@@ -432,7 +432,7 @@ static void dying_in_the_middle_of_a_write_leaves_old(void **state)
     assert_file(t, path, "at last", 7);
 }
 
-/* Gives a process that replaces the file over and over and has done so once; or -1. */
+/* Starts a process that replaces the file again and again; returns it after the first time, or -1. */
 static pid_t start_replacing(const char *path)
 {
     static char bytes[BIG];
@@ -463,8 +463,8 @@ static pid_t start_replacing(const char *path)
     }
 }
 
-/* Nothing here says at what moment: the sleeps only spread them. */
-static void killing_the_writer_leaves_old_or_new(void **state)
+/* The sleeps spread the moments at which the writers are killed. */
+static void killing_the_writer_leaves_the_old_or_the_new_file(void **state)
 {
     struct test *t = *state;
     char *path = test_path(t, "f"), *bytes = test_alloc(t, BIG);
@@ -492,9 +492,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         exti_test(new_file_has_the_bytes),
         exti_test(mode_is_what_the_umask_leaves),
-        exti_test(old_file_lives_on_for_who_has_it),
+        exti_test(old_file_stays_readable_where_it_is_open),
         exti_test(link_is_replaced_not_followed),
-        exti_test(longest_name_can_be_written),
+        exti_test(file_with_the_longest_name_can_be_written),
         exti_test(failure_leaves_the_folder_as_it_was),
         exti_test(file_size_limit_leaves_the_old_file),
         exti_test(full_disk_leaves_the_old_file),
@@ -502,8 +502,8 @@ int main(void)
         exti_test(folder_of_someone_else_is_named),
         exti_test(folder_is_found_in_every_kind_of_path),
         exti_test(readers_never_see_half_a_file),
-        exti_test(dying_in_the_middle_of_a_write_leaves_old),
-        exti_test(killing_the_writer_leaves_old_or_new),
+        exti_test(dying_in_the_middle_of_a_write_leaves_the_old_file),
+        exti_test(killing_the_writer_leaves_the_old_or_the_new_file),
     };
 
     return cmocka_run_group_tests_name("base/fs_replace", tests, NULL, NULL);

@@ -176,12 +176,12 @@ static void linked_copies_are_checked_alike(void **state)
     struct exti_span file;
     const char *c, *dll;
     size_t n;
-    void *owner;
+    void *fixture;
 
     if (!test_have(MINGW))
         skip_because(MINGW " is not installed");
-    test_setup(&owner);
-    t = owner;
+    test_setup(&fixture);
+    t = fixture;
     c = test_path(t, "x.c");
     dll = test_path(t, "x.dll");
     test_write(c, source, sizeof source - 1);
@@ -195,7 +195,7 @@ static void linked_copies_are_checked_alike(void **state)
     copy_linked(f, file);
     assert_let_pass(f, file);
     assert_each_byte_counts(f, file, 7);
-    test_teardown(&owner);
+    test_teardown(&fixture);
 }
 
 int main(void)
