@@ -13,7 +13,7 @@ static const char *dir;
 static unsigned count;
 
 /* Writes the file behind the four bytes that fuzz_macho.c reads. */
-static void keep(const char *name, const void *p, size_t n)
+static void write_file(const char *name, const void *p, size_t n)
 {
     const uint8_t prefix[4] = {(uint8_t)(count++ % 10), 0x11, 0x22, 1};
     char path[4096];
@@ -43,7 +43,7 @@ static void bytes(size_t at, const char *p, size_t n)
 }
 
 #define BYTES(at, s) bytes((at), (s), sizeof(s) - 1)
-#define KEEP(name) keep((name), t.b, t.n)
+#define KEEP(name) write_file((name), t.b, t.n)
 
 static void sound(void)
 {
@@ -202,7 +202,7 @@ static void universal(void)
         mtoy_fat_start(&fat, wide);
         mtoy_fat_add_toy(&fat, &t);
         mtoy_fat_add_toy(&fat, &arm);
-        keep(wide ? "toy-fat64" : "toy-fat", fat.b, fat.n);
+        write_file(wide ? "toy-fat64" : "toy-fat", fat.b, fat.n);
     }
     mtoy_fat_start(&fat, false);
     for (uint32_t i = 0; i < 16; i++)
@@ -211,16 +211,16 @@ static void universal(void)
         mtoy_fat_put(&fat, mtoy_fat_entry(&fat, i) + 8, 4, 0x4000);
         mtoy_fat_put(&fat, mtoy_fat_entry(&fat, i) + 12, 4, 0x1000);
     }
-    keep("fat-one-slice-16-times", fat.b, 0x5000);
+    write_file("fat-one-slice-16-times", fat.b, 0x5000);
     mtoy_fat_start(&fat, true);
     mtoy_fat_add_toy(&fat, &t);
     mtoy_fat_put(&fat, 16, 8, UINT64_MAX - 0xfff);
-    keep("fat64-far-away", fat.b, fat.n);
+    write_file("fat64-far-away", fat.b, fat.n);
     mtoy_fat_start(&fat, false);
     mtoy_fat_add_toy(&fat, &t);
     mtoy_fat_add_toy(&fat, &arm);
     mtoy_fat_put(&fat, 4, 4, 1);
-    keep("toy-fat-hidden", fat.b, fat.n);
+    write_file("toy-fat-hidden", fat.b, fat.n);
 }
 
 int main(int argc, char **argv)

@@ -10,7 +10,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A block of exactly `n` bytes, so that sanitizers see a read past its end. */
-static void run(const uint8_t *data, size_t n)
+static void run_target(const uint8_t *data, size_t n)
 {
     uint8_t *exact = malloc(n ? n : 1);
 
@@ -27,7 +27,7 @@ static void run_spoilt(uint8_t *data, size_t n)
     uint32_t random = 1;
 
     for (int i = 0; i < 16; i++)
-        run(data, n * (size_t)i / 16);
+        run_target(data, n * (size_t)i / 16);
     for (int i = 0; i < 64 && n; i++) {
         size_t at;
 
@@ -35,7 +35,7 @@ static void run_spoilt(uint8_t *data, size_t n)
         /* Half of the bits are in the headers, where they have the most effect. */
         at = (random >> 8) % (i % 2 && n > 1024 ? 1024 : n);
         data[at] ^= (uint8_t)(1 << (random >> 5) % 8);
-        run(data, n);
+        run_target(data, n);
         data[at] ^= (uint8_t)(1 << (random >> 5) % 8);
     }
 }
@@ -58,7 +58,7 @@ static int run_file(const char *path)
     }
     fclose(f);
     setenv("EXTI_FUZZ_WHOLE", "1", 1); /* for targets that promise more for intact files */
-    run(data, (size_t)n);
+    run_target(data, (size_t)n);
     unsetenv("EXTI_FUZZ_WHOLE");
     run_spoilt(data, (size_t)n);
     free(data);

@@ -64,7 +64,7 @@ struct text {
 };
 
 /* Adds the line `before` `value` `after`. */
-static void say(struct test *t, struct text *out, const char *before, const char *value,
+static void add_line(struct test *t, struct text *out, const char *before, const char *value,
                 const char *after)
 {
     size_t need = strlen(before) + strlen(value) + strlen(after) + 2;
@@ -90,19 +90,19 @@ static char *our_commands(struct test *t, const struct exti_image *im)
 {
     struct text out = {0};
 
-    say(t, &out, "uuid ", im->info.build_id ? im->info.build_id : "none", "");
-    say(t, &out, "minos ", version(t, im->info.min_os), "");
-    say(t, &out, "sdk ", version(t, im->info.sdk), "");
+    add_line(t, &out, "uuid ", im->info.build_id ? im->info.build_id : "none", "");
+    add_line(t, &out, "minos ", version(t, im->info.min_os), "");
+    add_line(t, &out, "sdk ", version(t, im->info.sdk), "");
     if (im->info.id)
-        say(t, &out, "LC_ID_DYLIB ", im->info.id, "");
+        add_line(t, &out, "LC_ID_DYLIB ", im->info.id, "");
     for (size_t i = 0; i < im->info.needed_count; i++)
-        say(t, &out,
+        add_line(t, &out,
             im->needed[i].flags & EXTI_NEED_WEAK       ? "LC_LOAD_WEAK_DYLIB "
             : im->needed[i].flags & EXTI_NEED_REEXPORT ? "LC_REEXPORT_DYLIB "
                                                        : "LC_LOAD_DYLIB ",
             im->needed[i].name, "");
     for (size_t i = 0; i < im->path_count; i++)
-        say(t, &out, "LC_RPATH ", im->paths[i], "");
+        add_line(t, &out, "LC_RPATH ", im->paths[i], "");
     return out.p;
 }
 
@@ -130,18 +130,18 @@ static char *our_symbols(struct test *t, const struct exti_image *im, bool expor
 {
     struct text out = {0};
 
-    say(t, &out, "", "", "");
+    add_line(t, &out, "", "", "");
     for (size_t i = 0; i < im->info.symbol_count; i++) {
         const struct exti_image_symbol *s = &im->symbols[i];
         bool exported = s->flags & EXTI_SYM_EXPORT;
 
         if (exports && exported)
-            say(t, &out, "", s->name,
+            add_line(t, &out, "", s->name,
                 s->flags & EXTI_SYM_WEAK  ? " [weak_def]"
                 : s->flags & EXTI_SYM_TLS ? " [per-thread]"
                                           : "");
         if (!exports && !exported && !is_exported(im, s->name) && strcmp(s->name, BINDER) != 0)
-            say(t, &out, "", s->name, "");
+            add_line(t, &out, "", s->name, "");
     }
     return out.p;
 }

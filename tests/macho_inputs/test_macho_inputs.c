@@ -80,7 +80,7 @@ struct command {
     size_t n;
 };
 
-static void add(struct command *c, const char *arg)
+static void add_argument(struct command *c, const char *arg)
 {
     assert_true(c->n + 1 < ARRAY_SIZE(c->argv));
     c->argv[c->n++] = (char *)(uintptr_t)arg;
@@ -95,9 +95,9 @@ static void add_loader(struct test *t, struct command *c, const char *arch)
     if (strcmp(arch, "arm64") == 0) {
         if (!test_have("qemu-aarch64"))
             skip_because("qemu-aarch64 is not installed");
-        add(c, "qemu-aarch64");
+        add_argument(c, "qemu-aarch64");
     }
-    add(c, test_format(t, "%s/%s/macho_load", inputs, arch));
+    add_argument(c, test_format(t, "%s/%s/macho_load", inputs, arch));
 }
 
 /* The results of the calls, in one line. */
@@ -126,16 +126,16 @@ static void add_context(struct test *t, struct command *c, const struct input *i
         if (!files[i])
             continue;
         if (local)
-            add(c, "-local");
-        add(c, test_format(t, "%s/%s", dir, files[i]));
+            add_argument(c, "-local");
+        add_argument(c, test_format(t, "%s/%s", dir, files[i]));
     }
-    add(c, ":_ext_init");
-    add(c, ":_ext_check");
-    add(c, ":_ext_modules");
-    add(c, ":_ext_own");
+    add_argument(c, ":_ext_init");
+    add_argument(c, ":_ext_check");
+    add_argument(c, ":_ext_modules");
+    add_argument(c, ":_ext_own");
     if (in->flags & THREADS) {
-        add(c, "@_ext_own");
-        add(c, ":_ext_own");
+        add_argument(c, "@_ext_own");
+        add_argument(c, ":_ext_own");
     }
 }
 
@@ -147,15 +147,15 @@ static char *run_both(struct test *t, const struct row *row, const char *one, co
 
     add_loader(t, &c, row->arch);
     if (row->input->flags & MAIN) {
-        add(&c, "--main");
-        add(&c, test_format(t, "%s/%s/%s/program", inputs, row->arch, row->fixups));
+        add_argument(&c, "--main");
+        add_argument(&c, test_format(t, "%s/%s/%s/program", inputs, row->arch, row->fixups));
     }
     add_context(t, &c, row->input, one, local);
     add_context(t, &c, row->input, two, local);
-    add(&c, test_format(t, "%s/libpystub.dylib", one));
-    add(&c, ":_py_modules");
-    add(&c, test_format(t, "%s/libpystub.dylib", two));
-    add(&c, ":_py_modules");
+    add_argument(&c, test_format(t, "%s/libpystub.dylib", one));
+    add_argument(&c, ":_py_modules");
+    add_argument(&c, test_format(t, "%s/libpystub.dylib", two));
+    add_argument(&c, ":_py_modules");
     return output(t, &c);
 }
 
@@ -433,13 +433,13 @@ static char *refused(struct test *t, const char *a, const char *b, const char *c
     char *out;
 
     add_loader(t, &command, "x86_64");
-    add(&command, a);
+    add_argument(&command, a);
     if (b)
-        add(&command, b);
+        add_argument(&command, b);
     if (c)
-        add(&command, c);
+        add_argument(&command, c);
     if (d)
-        add(&command, d);
+        add_argument(&command, d);
     assert_int_equal(test_runv(t, &out, command.argv), 1);
     return out;
 }
@@ -461,13 +461,13 @@ static void weak_lookup_passes_over_local_images(void **state)
 
     test_copy(t, ext(t, "weak.so"), two);
     add_loader(t, &c, "x86_64");
-    add(&c, ext(t, "libpystub.dylib"));
-    add(&c, "-local");
-    add(&c, ext(t, "weak.so"));
-    add(&c, ":_ext_own");
-    add(&c, "-local");
-    add(&c, two);
-    add(&c, ":_ext_own");
+    add_argument(&c, ext(t, "libpystub.dylib"));
+    add_argument(&c, "-local");
+    add_argument(&c, ext(t, "weak.so"));
+    add_argument(&c, ":_ext_own");
+    add_argument(&c, "-local");
+    add_argument(&c, two);
+    add_argument(&c, ":_ext_own");
     assert_string_equal(output(t, &c), "1 1");
 }
 
@@ -483,20 +483,20 @@ static void one_file_by_two_names_is_one_image(void **state)
     assert_int_equal(symlink(ext(t, "ext.so"), soft), 0);
     test_copy(t, ext(t, "ext.so"), again);
     add_loader(t, &c, "x86_64");
-    add(&c, ext(t, "libpystub.dylib"));
-    add(&c, ext(t, "ext.so"));
-    add(&c, ":_ext_own");
-    add(&c, hard);
-    add(&c, ":_ext_own");
-    add(&c, soft);
-    add(&c, ":_ext_own");
-    add(&c, again);
-    add(&c, ":_ext_own");
+    add_argument(&c, ext(t, "libpystub.dylib"));
+    add_argument(&c, ext(t, "ext.so"));
+    add_argument(&c, ":_ext_own");
+    add_argument(&c, hard);
+    add_argument(&c, ":_ext_own");
+    add_argument(&c, soft);
+    add_argument(&c, ":_ext_own");
+    add_argument(&c, again);
+    add_argument(&c, ":_ext_own");
     assert_string_equal(output(t, &c), "1 2 3 1");
     unlink(hard);
 }
 
-/* A flipped bit at `at` (from the end if negative) is found. */
+/* Asserts that the checker finds a flipped bit at `at`, which counts from the end if negative. */
 static void assert_noticed(struct test *t, const char *file, long at, const char *says)
 {
     size_t n;
@@ -508,7 +508,7 @@ static void assert_noticed(struct test *t, const char *file, long at, const char
     assert_contains(out, says);
 }
 
-static void checker_notices_damage(void **state)
+static void checker_finds_damage(void **state)
 {
     struct test *t = *state;
     char *file = test_format(t, "%s/arm64/opcodes/ext.so", inputs);
@@ -540,7 +540,7 @@ static void every_input_is_sound(void **state)
     }
 }
 
-static void bindings_are_told_by_library(void **state)
+static void bindings_are_printed_with_their_library(void **state)
 {
     struct test *t = *state;
     char *out = test_must_run(t, checker(t), "--bindings", ext(t, "weak.so"), NULL);
@@ -629,9 +629,9 @@ int main(int argc, char **argv)
         exti_test(flat_lookup_passes_over_local_images),
         exti_test(weak_lookup_passes_over_local_images),
         exti_test(one_file_by_two_names_is_one_image),
-        exti_test(checker_notices_damage),
+        exti_test(checker_finds_damage),
         exti_test(every_input_is_sound),
-        exti_test(bindings_are_told_by_library),
+        exti_test(bindings_are_printed_with_their_library),
     };
     static struct CMUnitTest tests[MOST_ROWS + ARRAY_SIZE(others)];
     static char names[MOST_ROWS][80];

@@ -91,8 +91,8 @@ if command -v clang-16 >/dev/null && command -v ld64.lld-16 >/dev/null; then
     timeout 600 "$EXTISOLATE" copy --json --libpython "$inputs/x86_64/chained/libpystub.dylib" \
         flat.so "$T/flat" >flat.json 2>"$T/err"
     [ "$(grep -c '"_flat_[0-9]*"' flat.json)" = 200000 ]
-    say $? many_flat_names_are_told
+    say $? many_flat_names_are_listed
 else
-    skip many_flat_names_are_told "clang-16 or ld64.lld-16 is not installed"
+    skip many_flat_names_are_listed "clang-16 or ld64.lld-16 is not installed"
 fi
 

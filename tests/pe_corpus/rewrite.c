@@ -86,7 +86,7 @@ static double now(void)
     return (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec / 1e3;
 }
 
-static void make(struct job *j)
+static void make_copy(struct job *j)
 {
     double start = now();
 
@@ -173,7 +173,7 @@ int main(int argc, char **argv)
         const char *name;
         void (*each)(struct job *j);
     } modes[] = {
-        {"--make", make}, {"--again", again}, {"--judge", judge}, {"--lief", read_by_lief}};
+        {"--make", make_copy}, {"--again", again}, {"--judge", judge}, {"--lief", read_by_lief}};
     static struct job job;
     char *line = NULL;
     size_t cap = 0, mode = 0;

@@ -65,7 +65,7 @@ static struct exti_ctx *open_ctx(const char *dir, const char *sub, uint32_t flag
     return ctx;
 }
 
-static struct exti_module *load(struct exti_ctx *ctx, const char *path)
+static struct exti_module *load_module(struct exti_ctx *ctx, const char *path)
 {
     struct exti_module *m = NULL;
 
@@ -110,7 +110,7 @@ static void contexts_are_isolated(void)
 {
     const char *dir = make_folder("two"), *ext = join(dir, "toyext.dll");
     struct exti_ctx *a = open_ctx(dir, "\xc3\xa4 context", 0), *b = open_ctx(dir, "c2", 0);
-    struct exti_module *x = load(a, ext), *y = load(b, ext), *again = load(a, ext);
+    struct exti_module *x = load_module(a, ext), *y = load_module(b, ext), *again = load_module(a, ext);
     struct exti_proof proof = {.size = sizeof proof};
     void *p = &proof;
 
@@ -154,7 +154,7 @@ static void libraries_are_the_contexts(void)
     const char *dir = make_folder("brings"), *ext = install_toy(dir, "toyneeds.dll"),
                *helper = install_toy(dir, "libhelper.dll"), *copy;
     struct exti_ctx *a = open_ctx(dir, "c1", 0), *b = open_ctx(dir, "c2", 0);
-    struct exti_module *x = load(a, ext), *y = load(b, ext), *h = load(a, helper);
+    struct exti_module *x = load_module(a, ext), *y = load_module(b, ext), *h = load_module(a, helper);
     struct exti_proof proof = {.size = sizeof proof};
     size_t findings = 9;
 
@@ -180,7 +180,7 @@ static void without_a_closure_libraries_are_shared(void)
     struct exti_ctx *a = open_choice(dir, "c1", EXTI_CLOSURE_NONE, NULL),
                     *b = open_choice(dir, "c2", EXTI_CLOSURE_API, NULL),
                     *c = open_choice(dir, "c3", EXTI_CLOSURE_ALL, &rule);
-    struct exti_module *x = load(a, ext), *y = load(b, ext), *z = load(c, ext);
+    struct exti_module *x = load_module(a, ext), *y = load_module(b, ext), *z = load_module(c, ext);
 
     CHECK(call(x, "ext_helper") == 1 && call(y, "ext_helper") == 2 && call(z, "ext_helper") == 3);
     CHECK(GetModuleHandleW(wide(helper)) != NULL);
@@ -200,8 +200,8 @@ static void vendored_folders_are_searched(void)
         CHECK(CreateDirectoryW(wide(dirs[i]), NULL));
     ext = install_toy(pkg, "toyneeds.dll");
     install_toy(libs, "libhelper.dll");
-    x = load(a, ext);
-    y = load(b, ext);
+    x = load_module(a, ext);
+    y = load_module(b, ext);
     CHECK(call(x, "ext_helper") == 1 && call(x, "ext_helper") == 2 && call(y, "ext_helper") == 1);
     CHECK(close_ctx(a) && close_ctx(b));
 }
@@ -215,8 +215,8 @@ static void forwarders_lead_to_copies(void)
     struct exti_module *x, *y;
 
     copy_file(join(toys, "forward\\libhelper.dll"), join(dir, "libhelper.dll"));
-    x = load(a, ext);
-    y = load(b, ext);
+    x = load_module(a, ext);
+    y = load_module(b, ext);
     CHECK(call(x, "ext_helper") == 1 && call(x, "ext_helper") == 2 && call(y, "ext_helper") == 1);
     CHECK(!GetModuleHandleW(wide(other)));
     CHECK(close_ctx(a) && close_ctx(b));
@@ -235,13 +235,13 @@ static void delayed_imports_lead_to_copies(void)
     }
     ext = install_toy(dir, "toylate.dll");
     a = open_ctx(dir, "c0", 0);
-    x = load(a, ext); /* loads without its delay-loaded DLL */
+    x = load_module(a, ext); /* loads without its delay-loaded DLL */
     CHECK(x && close_ctx(a));
     install_toy(dir, "libhelper.dll");
     a = open_ctx(dir, "c1", 0);
     b = open_ctx(dir, "c2", 0);
-    x = load(a, ext);
-    y = load(b, ext);
+    x = load_module(a, ext);
+    y = load_module(b, ext);
     CHECK(call(x, "ext_helper") == 1 && call(x, "ext_helper") == 2 && call(y, "ext_helper") == 1);
     CHECK(!GetModuleHandleW(L"libhelper.dll"));
     CHECK(close_ctx(a) && close_ctx(b));
@@ -250,7 +250,7 @@ static void delayed_imports_lead_to_copies(void)
     ext = install_toy(dir, "toylate.dll");
     copy_file(join(toys, "broken\\libhelper.dll"), join(dir, "libhelper.dll"));
     a = open_ctx(dir, "c1", 0);
-    x = load(a, ext);
+    x = load_module(a, ext);
     CHECK(call(x, "ext_bump") == 101 && close_ctx(a));
 }
 
@@ -300,12 +300,12 @@ static void stable_abi_of(const char *file)
     copy_file(join(toys, file), ext);
     a = open_ctx(dir, "c1", 0);
     b = open_ctx(dir, "c2", 0);
-    x = load(a, ext);
-    y = load(b, ext);
+    x = load_module(a, ext);
+    y = load_module(b, ext);
     CHECK(call(x, "ext_bump") == 101 && call(x, "ext_bump") == 202 && call(y, "ext_bump") == 101);
     CHECK(call(x, "ext_data") == 1001 && call(y, "ext_data") == 1001);
     CHECK(call(x, "ext_version") == 13);
-    x = load(a, join(dir, "toyext.dll")); /* with the same interpreter */
+    x = load_module(a, join(dir, "toyext.dll")); /* with the same interpreter */
     CHECK(call(x, "ext_bump") == 103 && call(x, "ext_data") == 1002);
     CHECK(!GetModuleHandleW(wide(join(dir, "python3.dll"))));
     CHECK(close_ctx(a) && close_ctx(b));
@@ -325,13 +325,13 @@ static void closing_unmaps(void)
 {
     const char *dir = make_folder("unload"), *copy;
     struct exti_ctx *ctx = open_ctx(dir, "c", 0);
-    struct exti_module *m = load(ctx, join(dir, "toyext.dll"));
+    struct exti_module *m = load_module(ctx, join(dir, "toyext.dll"));
 
     copy = m ? strdup(exti_module_copy(m)) : "";
     CHECK(GetModuleHandleW(wide(copy)) != NULL);
     CHECK_ERR(!exti_close(m, &err), &err);
     CHECK(GetModuleHandleW(wide(copy)) == NULL);
-    m = load(ctx, join(dir, "toyext.dll"));
+    m = load_module(ctx, join(dir, "toyext.dll"));
     CHECK(call(m, "ext_bump") == 101);
     close_ctx(ctx);
     CHECK(GetModuleHandleW(wide(copy)) == NULL && exists(copy));
@@ -347,10 +347,10 @@ static void private_directory_goes_with_its_context(void)
 
     if (ctx)
         snprintf(folder, sizeof folder, "%s", exti_ctx_dir(ctx));
-    CHECK(call(load(ctx, join(dir, "toyext.dll")), "ext_bump") == 101 && exists(folder));
+    CHECK(call(load_module(ctx, join(dir, "toyext.dll")), "ext_bump") == 101 && exists(folder));
     CHECK(close_ctx(ctx) && !exists(folder));
     ctx = open_ctx(dir, NULL, EXTI_CTX_KEEP);
-    CHECK(call(load(ctx, join(dir, "toyext.dll")), "ext_bump") == 101);
+    CHECK(call(load_module(ctx, join(dir, "toyext.dll")), "ext_bump") == 101);
     close_ctx(ctx); /* its modules stay loaded, so their files may stay, too */
 }
 
@@ -368,7 +368,7 @@ static void redirects_are_bound(void)
 
     r.to = (void *)(uintptr_t)GetProcAddress(GetModuleHandleA("kernel32"), "GetCurrentProcessId");
     CHECK_ERR(!exti_ctx_open(&ctx, &o, &err), &err);
-    m = load(ctx, join(dir, "toyext.dll"));
+    m = load_module(ctx, join(dir, "toyext.dll"));
     CHECK(call(m, "ext_ticks") == (int)GetCurrentProcessId());
     close_ctx(ctx);
 }
@@ -400,7 +400,7 @@ static void copies_are_reused(void)
     CHECK_ERR(!exti_copy(ctx, join(dir, "toyext.dll"), &path, &err), &err);
     second = time_of(path);
     CHECK(memcmp(&first, &second, sizeof first) == 0);
-    CHECK(call(load(ctx, path), "ext_bump") == 101); /* the path of a copy means its source */
+    CHECK(call(load_module(ctx, path), "ext_bump") == 101); /* the path of a copy means its source */
     close_ctx(ctx);
     CHECK_ERR(!exti_dir_read(join(dir, "c"), &d, &err), &err);
     CHECK(d && exti_dir_count(d) == 2 && !exti_dir_copy(d, 1, &info));
@@ -432,7 +432,7 @@ static void stale_copies_are_replaced_while_loaded(void)
 {
     const char *dir = make_folder("stale"), *ext = join(dir, "toyext.dll"), *c = join(dir, "c");
     struct exti_ctx *old = open_ctx(dir, "c", 0), *fresh;
-    struct exti_module *m = load(old, ext);
+    struct exti_module *m = load_module(old, ext);
     size_t findings = 9;
 
     CHECK(call(m, "ext_version") == 11);
@@ -451,7 +451,7 @@ static void stale_copies_are_replaced_while_loaded(void)
               &err);
     CHECK_ERR(!exti_dir_verify(c, NULL, NULL, &findings, &err) && !findings, &err);
     fresh = open_ctx(dir, "c", 0);
-    m = load(fresh, ext);
+    m = load_module(fresh, ext);
     CHECK(call(m, "ext_version") == 22 && call(m, "ext_bump") == 101);
     close_ctx(fresh);
     printf("# files that had to step aside: %zu\n", temporary_files(c));
@@ -463,7 +463,7 @@ static void cleaning_ends_what_it_could_not(void)
 {
     const char *dir = make_folder("clean"), *c = join(dir, "c");
     struct exti_ctx *ctx = open_ctx(dir, "c", 0);
-    struct exti_module *m = load(ctx, join(dir, "toyext.dll"));
+    struct exti_module *m = load_module(ctx, join(dir, "toyext.dll"));
     int rc = exti_dir_clean(c, &err);
 
     CHECK(call(m, "ext_bump") == 101);
@@ -483,7 +483,7 @@ static void one_directory_loads_once(void)
 {
     const char *dir = make_folder("busy");
     struct exti_ctx *a = open_ctx(dir, "c", 0), *b = open_ctx(dir, "c", 0);
-    struct exti_module *m = load(a, join(dir, "toyext.dll"));
+    struct exti_module *m = load_module(a, join(dir, "toyext.dll"));
 
     CHECK(exti_load(b, join(dir, "toyext.dll"), &m, &err) == EXTI_E_BUSY);
     CHECK_ERR(strstr(err.message, "loaded in this process already"), &err);
@@ -505,7 +505,7 @@ static void missing_dependency_is_named(void)
     CHECK(!strchr(err.message, '\n'));
     /* It is found beside the original. */
     copy_file(join(toys, "libhelper.dll"), join(dir, "libhelper.dll"));
-    m = load(ctx, ext);
+    m = load_module(ctx, ext);
     CHECK(call(m, "ext_helper") == 1 && call(m, "ext_bump") == 101);
     close_ctx(ctx);
 }
@@ -518,7 +518,7 @@ static void library_that_binds_to_the_original_is_found(void)
 
     copy_file(join(toys, "toyneeds.dll"), ext);
     copy_file(join(toys, "leaky\\libhelper.dll"), join(dir, "libhelper.dll"));
-    m = load(ctx, ext); /* its copy binds to the context's library */
+    m = load_module(ctx, ext); /* its copy binds to the context's library */
     CHECK(call(m, "ext_helper") == 2 && call(m, "ext_bump") == 102 && close_ctx(ctx));
     ctx = open_choice(dir, "c", EXTI_CLOSURE_NONE, NULL);
     CHECK(exti_load(ctx, ext, &m, &err) == EXTI_E_INTERPOSED);
@@ -535,7 +535,7 @@ static void truncate_file(const char *path, LONG size)
     CloseHandle(h);
 }
 
-static void damage_is_told(void)
+static void damage_is_reported(void)
 {
     const char *dir = make_folder("damage"), *ext = join(dir, "toyext.dll"), *path = "";
     struct exti_ctx *ctx = open_ctx(dir, "c", 0);
@@ -543,7 +543,7 @@ static void damage_is_told(void)
 
     CHECK_ERR(!exti_copy(ctx, ext, &path, &err), &err);
     truncate_file(path, 700);
-    m = load(ctx, ext); /* copied again */
+    m = load_module(ctx, ext); /* copied again */
     CHECK(call(m, "ext_bump") == 101 && !exti_close(m, &err));
     truncate_file(ext, 700);
     CHECK(exti_load(ctx, ext, &m, &err) == EXTI_E_FORMAT);
@@ -660,7 +660,7 @@ static void many_contexts_unload_in_any_order(void)
 
         snprintf(name, sizeof name, "c%d", i);
         all[i] = open_ctx(dir, name, 0);
-        mod[i] = load(all[i], join(dir, "toyext.dll"));
+        mod[i] = load_module(all[i], join(dir, "toyext.dll"));
         CHECK(call(mod[i], "ext_bump") == 101);
     }
     for (int i = 0; i < CONTEXTS; i += 2)
@@ -759,7 +759,7 @@ int main(int argc, char **argv)
     RUN(one_directory_loads_once);
     RUN(missing_dependency_is_named);
     RUN(library_that_binds_to_the_original_is_found);
-    RUN(damage_is_told);
+    RUN(damage_is_reported);
     RUN(elf_is_copied_but_not_loaded);
     RUN(many_threads_open_and_load);
     RUN(many_processes_copy_into_one_directory);

@@ -29,7 +29,7 @@ static const char *at(const char *name)
     return exti__path_join(folder, name);
 }
 
-static bool put(const char *path, const char *text)
+static bool write_text(const char *path, const char *text)
 {
     return CHECK_ERR(!exti__fs_replace(path, text, strlen(text), 0, &err), &err);
 }
@@ -65,7 +65,7 @@ static int temporary_files(void)
     return n;
 }
 
-static HMODULE load(const char *path)
+static HMODULE load_dll(const char *path)
 {
     struct exti_wide w;
 
@@ -96,12 +96,12 @@ static void id_tells_versions(void)
     const char *path = at("id");
     struct exti_file_id a, b;
 
-    put(path, "one");
+    write_text(path, "one");
     CHECK_ERR(!exti__fs_id(path, &a, &err), &err);
     CHECK(a.size == 3 && a.inode && a.mtime_ns > (int64_t)1600000000 * 1000000000);
     CHECK(!exti__fs_id(path, &b, &err) && a.inode == b.inode && a.mtime_ns == b.mtime_ns &&
           a.device == b.device);
-    put(path, "two");
+    write_text(path, "two");
     CHECK(!exti__fs_id(path, &b, &err) && (a.inode != b.inode || a.mtime_ns != b.mtime_ns));
     CHECK(exti__fs_id(at("none"), &a, &err) == EXTI_E_IO);
     CHECK_ERR(err.os_error == ENOENT && strstr(err.file, "none"), &err);
@@ -117,16 +117,16 @@ static void mapping_shows_the_file(void)
     struct exti_mapping m = {0};
     struct exti_file_id id;
 
-    put(path, "mapped");
+    write_text(path, "mapped");
     if (!CHECK_ERR(!exti__fs_map(path, &m, &id, &err), &err))
         return;
     CHECK(m.n == 6 && memcmp(m.p, "mapped", 6) == 0 && id.size == 6);
-    CHECK(put(path, "replaced"));
+    CHECK(write_text(path, "replaced"));
     CHECK(memcmp(m.p, "mapped", 6) == 0);
     CHECK(holds(path, "replaced"));
     exti__fs_unmap(&m);
     CHECK(!m.p);
-    put(path, "");
+    write_text(path, "");
     CHECK(exti__fs_map(path, &m, NULL, &err) == EXTI_E_FORMAT);
     CHECK(exti__fs_map(folder, &m, NULL, &err) == EXTI_E_IO && err.os_error == EISDIR);
 }
@@ -138,7 +138,7 @@ static void image_is_private_and_has_room(void)
     struct exti_file_id id;
     bool zero = true;
 
-    put(path, "image");
+    write_text(path, "image");
     exti__fs_id(path, &id, NULL);
     if (!CHECK_ERR(!exti__fs_map_copy(path, &id, 100000, &m, &err), &err))
         return;
@@ -149,7 +149,7 @@ static void image_is_private_and_has_room(void)
     memset(m.p, 'x', 100005);
     CHECK(holds(path, "image"));
     exti__fs_unmap(&m);
-    put(path, "another");
+    write_text(path, "another");
     CHECK(exti__fs_map_copy(path, &id, 0, &m, &err) == EXTI_E_IO);
     CHECK_ERR(err.os_error == ESTALE && strcmp(err.message, "changed while it was read") == 0,
               &err);
@@ -161,7 +161,7 @@ static void read_has_a_limit(void)
     char *text;
     size_t n;
 
-    put(path, "12345");
+    write_text(path, "12345");
     CHECK(!exti__fs_read(path, 5, &text, &n, &err) && n == 5 && strcmp(text, "12345") == 0);
     exti__free(text);
     CHECK(exti__fs_read(path, 4, &text, &n, &err) == EXTI_E_FORMAT && err.offset == 4);
@@ -176,7 +176,7 @@ static void names_are_unicode(void)
     char *real = NULL, slashes[EXTI_PATH_MAX];
     int seen = 0;
 
-    put(path, "text");
+    write_text(path, "text");
     CHECK(holds(path, "text"));
     CHECK_ERR(!exti__fs_realpath(path, &real, &err), &err);
     CHECK(real && strcmp(real, path) == 0);
@@ -202,7 +202,7 @@ static void list_gives_each_name(void)
 {
     char name[] = "l\xc3\xaft \xe6\x97\xa5";
 
-    put(at(name), "");
+    write_text(at(name), "");
     CHECK(exti__fs_list(folder, find_name, name, &err) == 7);
     CHECK(exti__fs_list(folder, find_name, "..", &err) == 0);
     CHECK(exti__fs_list(at("none"), find_name, "x", &err) == EXTI_E_IO);
@@ -260,7 +260,7 @@ static void folders_are_made_and_removed(void)
 
     CHECK_ERR(!exti__fs_mkdir(path, &made, &err) && made, &err);
     CHECK_ERR(!exti__fs_mkdir(path, &made, &err) && !made, &err);
-    put(file, "x");
+    write_text(file, "x");
     CHECK(exti__fs_mkdir(file, &made, &err) == EXTI_E_IO && err.os_error == ENOTDIR);
     CHECK(exti__fs_mkdir(at("none/x"), &made, &err) == EXTI_E_IO && err.os_error == ENOENT);
     CHECK_ERR(!exti__fs_rmdir(path, &removed, &err) && !removed, &err);
@@ -306,7 +306,7 @@ static int leave(const char *note)
     if (exti__fs_mkdtemp(&dir, &err))
         return 1;
     path = exti__path_join(dir, "left.dll");
-    return !copy_dll(path) || !load(path) || exti__fs_replace(note, dir, strlen(dir), 0, &err);
+    return !copy_dll(path) || !load_dll(path) || exti__fs_replace(note, dir, strlen(dir), 0, &err);
 }
 
 /* ---- replacing and removing ------------------------------------------------------------------ */
@@ -316,11 +316,11 @@ static void replace_leaves_nothing_else(void)
     const char *path = at("replaced");
     int before = temporary_files();
 
-    put(path, "one");
-    put(path, "two");
+    write_text(path, "one");
+    write_text(path, "two");
     CHECK(holds(path, "two"));
     set_read_only(path);
-    put(path, "three");
+    write_text(path, "three");
     CHECK(holds(path, "three"));
     CHECK_ERR(!exti__fs_replace(path, "four", 4, EXTI_FS_SYNC | EXTI_FS_EXECUTABLE, &err), &err);
     CHECK(holds(path, "four"));
@@ -340,11 +340,11 @@ static void memory_may_run_out(void)
     bool removed;
     HMODULE h;
 
-    CHECK(copy_dll(note) && (h = load(note)) != NULL);
+    CHECK(copy_dll(note) && (h = load_dll(note)) != NULL);
     for (long n = 0; rc == EXTI_E_NOMEM; n++) {
         char *dir = NULL;
 
-        put(path, "old");
+        write_text(path, "old");
         exti__mem_fail_after(n);
         rc = exti__fs_replace(path, "new", 3, 0, &err);
         if (!rc)
@@ -365,13 +365,13 @@ static void memory_may_run_out(void)
     FreeLibrary(h);
 }
 
-static void what_no_one_may_share_is_told(void)
+static void sharing_violations_are_reported(void)
 {
     const char *path = at("unshared");
     struct exti_wide w;
     HANDLE h;
 
-    put(path, "old");
+    write_text(path, "old");
     exti__wide_path(path, &w, NULL);
     h = CreateFileW(w.text, GENERIC_READ, FILE_SHARE_READ, NULL, OPEN_EXISTING, 0, NULL);
     CHECK(h != INVALID_HANDLE_VALUE);
@@ -381,7 +381,7 @@ static void what_no_one_may_share_is_told(void)
     CHECK(exti__fs_remove(path, &err) == EXTI_E_IO && err.os_error == EBUSY);
     CHECK_ERR(strstr(err.message, "a process has it"), &err);
     CloseHandle(h);
-    put(path, "new");
+    write_text(path, "new");
     CHECK(!exti__fs_remove(path, &err) && !exists(path));
 }
 
@@ -391,15 +391,15 @@ static void loaded_library_is_replaced_and_then_removed(void)
     int before = temporary_files();
     HMODULE h;
 
-    if (!CHECK(copy_dll(path)) || !CHECK((h = load(path)) != NULL))
+    if (!CHECK(copy_dll(path)) || !CHECK((h = load_dll(path)) != NULL))
         return;
-    put(path, "not that library");
+    write_text(path, "not that library");
     CHECK(holds(path, "not that library"));
     CHECK(GetProcAddress(h, "helper_next") != NULL);
     FreeLibrary(h);
     CHECK(temporary_files() <= before + 1);
     CHECK(!exti__fs_remove(path, &err));
-    if (!CHECK(copy_dll(path)) || !CHECK((h = load(path)) != NULL))
+    if (!CHECK(copy_dll(path)) || !CHECK((h = load_dll(path)) != NULL))
         return;
     if (exti__fs_remove(path, &err)) {
         CHECK_ERR(err.os_error == EBUSY && strstr(err.message, "a process has it"), &err);
@@ -478,7 +478,7 @@ static void lock_excludes_processes_and_ends_with_them(void)
     exti__fs_unlock(&lock);
 }
 
-static int take(const char *path, const char *note)
+static int take_lock(const char *path, const char *note)
 {
     struct exti_lock lock;
 
@@ -508,7 +508,7 @@ static void read_only_lock_will_do(void)
     const char *path = at("read-only.lock");
     struct exti_lock lock;
 
-    put(path, "");
+    write_text(path, "");
     set_read_only(path);
     CHECK_ERR(!exti__fs_lock(path, &lock, &err) && !lock.made, &err);
     exti__fs_unlock(&lock);
@@ -535,7 +535,7 @@ int main(int argc, char **argv)
         return leave(argv[2]);
     }
     if (argc == 4 && strcmp(argv[1], "take") == 0)
-        return take(argv[2], argv[3]);
+        return take_lock(argv[2], argv[3]);
     if (argc != 3 || exti__fs_realpath(argv[1], &real, &err) ||
         exti__fs_realpath(argv[2], (char **)&dll, &err))
         return 2;
@@ -554,7 +554,7 @@ int main(int argc, char **argv)
     RUN(private_folder_of_a_dead_process_is_swept);
     RUN(replace_leaves_nothing_else);
     RUN(memory_may_run_out);
-    RUN(what_no_one_may_share_is_told);
+    RUN(sharing_violations_are_reported);
     RUN(loaded_library_is_replaced_and_then_removed);
     RUN(lock_excludes_threads);
     RUN(lock_excludes_processes_and_ends_with_them);

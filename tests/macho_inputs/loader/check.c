@@ -225,7 +225,7 @@ static void check_export(void *user, const struct export *e)
 
 struct starts function_starts(const struct macho *m)
 {
-    struct starts s = {take((m->function_starts.size + 1) * sizeof(uint64_t)), 0};
+    struct starts s = {take_memory((m->function_starts.size + 1) * sizeof(uint64_t)), 0};
     struct reader r = read_blob(m, m->function_starts);
     uint64_t at = 0;
 

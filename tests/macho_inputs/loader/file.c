@@ -51,7 +51,7 @@ static struct held {
     max_align_t bytes[];
 } *all_held;
 
-void *take(size_t n)
+void *take_memory(size_t n)
 {
     struct held *h = calloc(1, sizeof *h + n);
 
@@ -438,7 +438,7 @@ static void map_file(const char *path, struct macho *file)
 void each_slice(const char *path, const char *arch, void (*each)(struct macho *m, void *user),
                 void *user)
 {
-    struct macho *file = take(sizeof *file);
+    struct macho *file = take_memory(sizeof *file);
     uint64_t magic, count, end;
     bool wide;
 
@@ -453,7 +453,7 @@ void each_slice(const char *path, const char *arch, void (*each)(struct macho *m
     end = 8 + count * (wide ? 32 : 20);
     bytes_at(file, 0, end);
     for (uint64_t i = 0; i < count; i++) {
-        struct macho *m = take(sizeof *m);
+        struct macho *m = take_memory(sizeof *m);
 
         fat_slice(file, 8 + i * (wide ? 32 : 20), wide, &end, m);
         one_slice(m, arch, each, user);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
-void *take(size_t n); /* zeroed; never freed */
+void *take_memory(size_t n); /* zeroed; never freed */
 
 /* ---- one slice, file.c ----------------------------------------------------------------------- */
 

@@ -78,7 +78,7 @@ static void only_slice(struct macho *m, void *user)
     *found = m;
 }
 
-static struct image *add(struct image *im, bool *is_new)
+static struct image *add_image(struct image *im, bool *is_new)
 {
     if (loaded_count >= 256)
         die("%s: too many images", im->path);
@@ -98,7 +98,7 @@ static struct image *at_path(const char *path, bool *is_new)
     if (im)
         return im;
     if ((im = system_library(path)) != NULL)
-        return add(im, is_new);
+        return add_image(im, is_new);
     if (stat(path, &st) != 0)
         return NULL;
     if ((im = find_same_file(&st)) != NULL)
@@ -116,7 +116,7 @@ static struct image *at_path(const char *path, bool *is_new)
     im->inode = st.st_ino;
     im->device = st.st_dev;
     im->mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
-    return add(im, is_new);
+    return add_image(im, is_new);
 }
 
 static struct image *beside(const struct image *im, const char *rest, bool *is_new)

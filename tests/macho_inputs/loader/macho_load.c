@@ -39,9 +39,9 @@ static void call_symbol(struct image *im, const char *symbol, bool in_thread)
     }
 }
 
-static void run(char **item)
+static void run_item(char **item)
 {
-    struct image *im = NULL, *nothing = take(sizeof *nothing);
+    struct image *im = NULL, *nothing = take_memory(sizeof *nothing);
 
     nothing->path = "the program";
     if (*item && strcmp(*item, "--main") == 0) {
@@ -66,6 +66,6 @@ int main(int argc, char **argv)
 {
     if (argc < 2)
         die("usage: macho_load [--main PROGRAM] {[-local] FILE | :SYMBOL | @SYMBOL}...");
-    run(argv + 1);
+    run_item(argv + 1);
     return 0;
 }

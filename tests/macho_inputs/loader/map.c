@@ -30,7 +30,7 @@ static uint64_t vm_end(const struct macho *m)
 
 struct image *map_image(struct macho *m)
 {
-    struct image *im = take(sizeof *im);
+    struct image *im = take_memory(sizeof *im);
     uint64_t size = (vm_end(m) - m->start + 0xffff) & ~(uint64_t)0xffff, align = 0x10000;
     uint8_t *room;
 
@@ -123,7 +123,7 @@ void *tlv_find(const struct descriptor *d)
     uint8_t *block = pthread_getspecific(key);
 
     if (!block) {
-        block = take(templates[key].size);
+        block = take_memory(templates[key].size);
         memcpy(block, templates[key].from, templates[key].size);
         pthread_setspecific(key, block);
     }
@@ -268,7 +268,7 @@ static void load_dependents(struct image *im)
 
     if (!m)
         return;
-    im->deps = take(m->dylib_count * sizeof *im->deps);
+    im->deps = take_memory(m->dylib_count * sizeof *im->deps);
     for (size_t i = 0; i < m->dylib_count; i++)
         im->deps[i] = image_of(im, m->dylibs[i].name, m->dylibs[i].kind == LOAD_WEAK, &is_new[i]);
     for (size_t i = 0; i < m->dylib_count; i++)

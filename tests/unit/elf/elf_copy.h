@@ -113,7 +113,7 @@ static inline char *readelf(struct test *t, const char *option, const char *path
     return test_must_run(t, "readelf", option, path, NULL);
 }
 
-static inline void *load(const char *path)
+static inline void *load_object(const char *path)
 {
     void *h = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 

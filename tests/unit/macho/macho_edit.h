@@ -45,7 +45,7 @@ static inline void making_replace(struct test *t, struct macho_making *m,
     assert_ok(exti__buf_append(exti__macho_piece_new(&m->b, kind, n), p, n, &t->err), &t->err);
 }
 
-/* The whole copy; the fixture owns it. */
+/* The whole copy; the fixture frees it. */
 static inline struct exti_span making_put_together(struct test *t, struct macho_making *m)
 {
     const struct exti_span file = m->f.file;

@@ -38,7 +38,7 @@ static inline int teardown(void **state)
 static const struct macho_toy_opts opcodes = {.naked = true},
                                    chained = {.naked = true, .chained = true};
 
-static inline void make(struct fixture *f, const struct macho_toy_opts *o)
+static inline void make_pair(struct fixture *f, const struct macho_toy_opts *o)
 {
     macho_toy_make(&f->before, *o);
     macho_toy_make(&f->after, *o);
@@ -68,7 +68,7 @@ static inline int check_spans(struct fixture *f, struct exti_span before, struct
     return exti__macho_check(before, after, req, NULL, note_finding, f, &f->err);
 }
 
-static inline int check(struct fixture *f, const struct exti_rewrite_opts *opts)
+static inline int run_checks(struct fixture *f, const struct exti_rewrite_opts *opts)
 {
     const struct exti_request req = {.opts = opts};
 
@@ -77,7 +77,7 @@ static inline int check(struct fixture *f, const struct exti_rewrite_opts *opts)
 
 static inline void assert_clean(struct fixture *f, const struct exti_rewrite_opts *opts)
 {
-    assert_ok(check(f, opts), &f->err);
+    assert_ok(run_checks(f, opts), &f->err);
     if (f->findings)
         fail_msg("finding: %s", f->first.message);
 }
@@ -113,7 +113,7 @@ static inline void run_rules(struct fixture *f, struct exti_span file, char *nam
 
 /* ---- edits of a toy -------------------------------------------------------------------------- */
 
-static inline void set(struct macho_toy *t, uint32_t cmd, unsigned nth, size_t at, size_t width,
+static inline void set_field(struct macho_toy *t, uint32_t cmd, unsigned nth, size_t at, size_t width,
                        uint64_t v)
 {
     const size_t command = mtoy_find(t, cmd, nth);
@@ -133,7 +133,7 @@ static inline void rename_dylib(struct macho_toy *t, uint32_t cmd, const char *n
 
 static inline void set_sdk(struct macho_toy *t, uint32_t sdk)
 {
-    set(t, LC_BUILD_VERSION, 0, 16, 4, sdk);
+    set_field(t, LC_BUILD_VERSION, 0, 16, 4, sdk);
 }
 
 static inline void set_stream(struct macho_toy *t, size_t at, size_t room, const char *bytes,

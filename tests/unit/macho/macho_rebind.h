@@ -112,7 +112,7 @@ static inline void open_build(struct fixture *f, struct exti_span file)
     new_build(f);
 }
 
-static inline void make(struct fixture *f, struct macho_toy_opts o)
+static inline void make_input(struct fixture *f, struct macho_toy_opts o)
 {
     macho_toy_make(&f->toy, o);
     open_build(f, exti__span(f->toy.b, f->toy.n));
@@ -153,7 +153,7 @@ static inline int rebind(struct fixture *f)
 
 /* ---- outputs --------------------------------------------------------------------------------- */
 
-static inline void say(struct fixture *f, const char *line)
+static inline void append_line(struct fixture *f, const char *line)
 {
     assert_ok(exti__buf_append(&f->text, line, strlen(line), &f->err), &f->err);
 }
@@ -174,9 +174,9 @@ static inline int tell_bind(void *user, const struct macho_bind *b, struct exti_
 
     (void)err;
     if (b->is_override)
-        say(f, test_format(f->t, "%s overrides\n", b->symbol));
+        append_line(f, test_format(f->t, "%s overrides\n", b->symbol));
     else
-        say(f, test_format(f->t, "%s%s %d +%llx\n", b->symbol, b->flags & 1 ? "?" : "", b->ordinal,
+        append_line(f, test_format(f->t, "%s%s %d +%llx\n", b->symbol, b->flags & 1 ? "?" : "", b->ordinal,
                            (unsigned long long)b->offset));
     return 0;
 }
@@ -193,7 +193,7 @@ static inline char *bound(struct fixture *f)
         after.pieces[i].s = exti__macho_piece(&f->b, (enum macho_piece_kind)i);
     for (size_t i = 0; !after.pieces[MACHO_CHAINED_FIXUPS].s.n && i < ARRAY_SIZE(streams); i++) {
         assert_ok(exti__macho_binds(&after, streams[i], tell_bind, f, &f->err), &f->err);
-        say(f, ".\n");
+        append_line(f, ".\n");
     }
     if (!after.pieces[MACHO_CHAINED_FIXUPS].s.n)
         return said(f);
@@ -202,7 +202,7 @@ static inline char *bound(struct fixture *f)
         struct macho_import im;
 
         assert_ok(exti__macho_chained_import(&c, i, &im, &f->err), &f->err);
-        say(f, test_format(f->t, "%s%s %d\n", im.name, im.weak ? "?" : "", im.ordinal));
+        append_line(f, test_format(f->t, "%s%s %d\n", im.name, im.weak ? "?" : "", im.ordinal));
     }
     return said(f);
 }
@@ -213,7 +213,7 @@ static inline char *descs(struct fixture *f)
     struct exti_span s = exti__macho_piece(&f->b, MACHO_SYMBOLS);
 
     for (size_t i = MTOY_DEFINED; i < MTOY_SYMBOLS; i++)
-        say(f, test_format(f->t, "%02x%02x ", s.p[16 * i + 7], s.p[16 * i + 6]));
+        append_line(f, test_format(f->t, "%02x%02x ", s.p[16 * i + 7], s.p[16 * i + 6]));
     return said(f);
 }
 

@@ -1,4 +1,4 @@
-/* The hand-made file being shifted. */
+/* Shared by the tests of the page shift: a hand-made file and its shifted copy. */
 #ifndef TESTS_UNIT_MACHO_SHIFT_TOY_H
 #define TESTS_UNIT_MACHO_SHIFT_TOY_H
 

@@ -1,4 +1,4 @@
-/* Shifting one file, without the rest of a rewrite. */
+/* Shared by the tests of the page shift: shifts one file, without the rest of a rewrite. */
 #ifndef TESTS_UNIT_MACHO_SHIFT_WORK_H
 #define TESTS_UNIT_MACHO_SHIFT_WORK_H
 

@@ -109,7 +109,7 @@ static int record_finding(void *user, const struct exti_error *finding)
     return 0;
 }
 
-static int check(struct fixture *f, const struct exti_rewrite_opts *opts,
+static int run_checks(struct fixture *f, const struct exti_rewrite_opts *opts,
                  const struct exti_plan *plan)
 {
     f->findings = 0;
@@ -121,7 +121,7 @@ static int check(struct fixture *f, const struct exti_rewrite_opts *opts,
 
 static void assert_clean(struct fixture *f, const struct exti_rewrite_opts *opts)
 {
-    assert_ok(check(f, opts, NULL), &f->err);
+    assert_ok(run_checks(f, opts, NULL), &f->err);
     if (f->findings)
         fail_msg("finding: %s", f->first.message);
 }
@@ -352,7 +352,7 @@ static void check_passes_planned_copies(void **state)
         make_after(f, &edits);
         assert_clean(f, &edits);
         assert_clean(f, NULL);
-        assert_ok(check(f, &edits, &f->plan), &f->err);
+        assert_ok(run_checks(f, &edits, &f->plan), &f->err);
         assert_int_equal(f->findings, 0);
     }
 }
@@ -458,7 +458,7 @@ static void check_reports_a_copy_that_is_not_a_shared_object(void **state)
     make_before(f, true, false);
     make_after(f, &edits);
     f->after[offsetof(Elf64_Ehdr, e_type)] = ET_EXEC;
-    assert_ok(check(f, &edits, NULL), &f->err);
+    assert_ok(run_checks(f, &edits, NULL), &f->err);
     assert_int_equal(f->findings, 1);
     assert_says(&f->first, "shared object");
     assert_int_equal(f->first.offset, offsetof(Elf64_Ehdr, e_type));
@@ -467,7 +467,7 @@ static void check_reports_a_copy_that_is_not_a_shared_object(void **state)
     memcpy(f->after, f->toy.b, f->toy.n);
     f->after_n = f->toy.n;
     make_before(f, true, false);
-    assert_ok(check(f, &edits, NULL), &f->err);
+    assert_ok(run_checks(f, &edits, NULL), &f->err);
     assert_int_equal(f->findings, 1);
     assert_says(&f->first, "class");
 }
@@ -479,7 +479,7 @@ static void check_fails_on_an_original_that_is_not_a_shared_object(void **state)
     make_before(f, true, false);
     make_after(f, &edits);
     f->before[0] = 0;
-    assert_exti(check(f, &edits, NULL), EXTI_E_FORMAT, &f->err, 0);
+    assert_exti(run_checks(f, &edits, NULL), EXTI_E_FORMAT, &f->err, 0);
     assert_int_equal(f->findings, 0);
 }
 
@@ -523,7 +523,7 @@ static void check_survives_running_out_of_memory(void **state)
     for (long n = 0; rc; n++) {
         assert_true(n < 200);
         exti__mem_fail_after(n);
-        rc = check(f, &opts, NULL);
+        rc = run_checks(f, &opts, NULL);
         exti__mem_fail_after(-1);
         if (rc)
             assert_exti(rc, EXTI_E_NOMEM, &f->err, ANY_OFFSET);
@@ -541,7 +541,7 @@ static void check_survives_any_corrupt_byte(void **state)
     make_after(f, &edits);
     for (size_t i = 0; i < f->after_n; i++) {
         f->after[i] ^= 0x81;
-        assert_ok(check(f, &edits, NULL), &f->err);
+        assert_ok(run_checks(f, &edits, NULL), &f->err);
         unseen += f->findings == 0;
         f->after[i] ^= 0x81;
     }

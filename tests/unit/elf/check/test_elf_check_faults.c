@@ -56,7 +56,7 @@ static int record_finding(void *user, const struct exti_error *finding)
 }
 
 /* Runs the check called `name` on `after`. */
-static void run(struct fixture *f, const struct exti_rewrite_opts *opts, const char *name)
+static void run_check(struct fixture *f, const struct exti_rewrite_opts *opts, const char *name)
 {
     struct elf_check c = {.opts = opts, .findings = {.report = record_finding, .user = f}};
     bool sound, found = false;
@@ -80,7 +80,7 @@ static void run(struct fixture *f, const struct exti_rewrite_opts *opts, const c
 static void assert_finds(struct fixture *f, const struct exti_rewrite_opts *opts, const char *name,
                          uint64_t offset, const char *says)
 {
-    run(f, opts, name);
+    run_check(f, opts, name);
     for (size_t i = 0; i < f->count && i < MOST; i++)
         if (f->findings[i].offset == offset && strstr(f->findings[i].message, says))
             return;
@@ -93,7 +93,7 @@ static void assert_finds(struct fixture *f, const struct exti_rewrite_opts *opts
 
 static void assert_silent(struct fixture *f, const struct exti_rewrite_opts *opts, const char *name)
 {
-    run(f, opts, name);
+    run_check(f, opts, name);
     if (f->count)
         fail_msg("the check of %s says: %s", name, f->findings[0].message);
 }

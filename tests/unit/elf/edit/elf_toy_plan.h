@@ -68,7 +68,7 @@ static inline int plan(struct fixture *f, const struct exti_rewrite_opts *opts)
 }
 
 /* Makes the edit; the check operation must find nothing in the copy. */
-static inline void make(struct fixture *f, const struct exti_rewrite_opts *opts)
+static inline void make_checked_copy(struct fixture *f, const struct exti_rewrite_opts *opts)
 {
     assert_ok(plan(f, opts), &f->err);
     f->out_n = (size_t)exti__plan_size(&f->plan, f->in_n);

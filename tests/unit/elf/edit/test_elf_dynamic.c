@@ -38,7 +38,7 @@ static void both_relocation_counts_make_room(void **state)
     new_toy(f);
     add_tag(&f->toy, DT_RELACOUNT, 1);
     add_tag(&f->toy, DT_RELCOUNT, 1);
-    make(f, &opts);
+    make_checked_copy(f, &opts);
     assert_ok(exti__elf_format.read(exti__span(f->out, f->out_n), &image, &f->err), &f->err);
     assert_int_equal(image.info.needed_count, 2);
     assert_true(image.info.flags & EXTI_IMAGE_SYMBOLIC);
@@ -60,7 +60,7 @@ static void mips_debug_pointer_keeps_its_target(void **state)
     toy_put(t, 18, 2, EM_MIPS);
     add_tag(t, DT_MIPS_RLD_MAP_REL, 0x40);
     was = tag_at(t, DT_MIPS_RLD_MAP_REL);
-    make(f, &opts);
+    make_checked_copy(f, &opts);
     memcpy(t->b, f->out, sizeof t->b);
     slot = tag_at(t, DT_MIPS_RLD_MAP_REL);
     assert_int_equal(was - slot, 16);

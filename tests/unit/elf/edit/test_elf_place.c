@@ -24,7 +24,7 @@ static size_t new_roomy_toy(struct fixture *f)
 
 static void make_and_assert_grown(struct fixture *f, bool grown)
 {
-    make(f, &longer);
+    make_checked_copy(f, &longer);
     assert_int_equal(f->plan.tail.n != 0, grown);
 }
 

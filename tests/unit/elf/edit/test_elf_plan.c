@@ -16,7 +16,7 @@ static void readelf_sees_the_new_id_and_dependency(void **state)
 
     assert_string_equal(dynamic_strings(t, e.path),
                         "NEEDED libc.so.6\nNEEDED libm.so.6\nSONAME answer.c01.so\n");
-    assert_int_equal(call(load(e.path), "answer"), 42);
+    assert_int_equal(call(load_object(e.path), "answer"), 42);
 }
 
 static void id_of_the_same_length_is_overwritten(void **state)
@@ -45,7 +45,7 @@ static void shared_id_is_not_overwritten(void **state)
              &opts);
     assert_contains(dynamic_strings(t, e.path), "SONAME libanswer.so.c\n");
     assert_contains(readelf(t, "-V", e.path), "Name: libanswer.so.1");
-    assert_int_equal(call(load(e.path), "answer"), 42);
+    assert_int_equal(call(load_object(e.path), "answer"), 42);
 }
 
 static char *with_libraries(struct test *t)
@@ -73,7 +73,7 @@ static void needed_libraries_have_the_requested_order(void **state)
     assert_string_equal(dynamic_strings(t, e.path),
                         "NEEDED libutil.so.1\nNEEDED libm.so.6\nNEEDED librt.so.1\n"
                         "NEEDED libpthread.so.0\nNEEDED libc.so.6\nNEEDED libresolv.so.2\n");
-    assert_int_equal(call(load(e.path), "answer"), 42);
+    assert_int_equal(call(load_object(e.path), "answer"), 42);
 }
 
 static void removed_library_leaves_no_empty_entry(void **state)
@@ -97,7 +97,7 @@ static void removed_library_leaves_no_empty_entry(void **state)
     test_write(out, image, n);
     assert_string_equal(dynamic_strings(t, out),
                         "NEEDED libdl.so.2\nNEEDED libpthread.so.0\nNEEDED libc.so.6\n");
-    assert_int_equal(call(load(out), "answer"), 42);
+    assert_int_equal(call(load_object(out), "answer"), 42);
     assert_refused(t, out, &opts, EXTI_E_ARG, "no 'libm.so.6' to remove");
 
     /* A new library takes the freed entry. */
@@ -125,7 +125,7 @@ static void needed_versions_follow_their_library(void **state)
     assert_refused(t, path, &without, EXTI_E_UNSUPPORTED, "libm.so.6");
     e = edit(t, path, &opts);
     assert_contains(readelf(t, "-V", e.path), "File: /lib/x86_64-linux-gnu/libm.so.6");
-    assert_int_equal(call(load(e.path), "power"), 32);
+    assert_int_equal(call(load_object(e.path), "power"), 32);
 }
 
 static void search_path_keeps_its_kind_and_its_meaning(void **state)

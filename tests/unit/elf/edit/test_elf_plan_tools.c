@@ -44,7 +44,7 @@ static void assert_works(struct test *t, const char *path)
 {
     static const char *const tools[] = {"strip",    "strip -g",      "objcopy",
                                         "eu-strip", "llvm-strip-16", "llvm-objcopy-16"};
-    void *h = load(path);
+    void *h = load_object(path);
 
     assert_int_equal(call(h, "answer"), 42);
     dlclose(h);
@@ -59,7 +59,7 @@ static void assert_works(struct test *t, const char *path)
                       copies ? test_format(t, "%s '%s' '%s'", tools[i], path, out)
                              : test_format(t, "%s -o '%s' '%s'", tools[i], out, path),
                       NULL);
-        h = load(out);
+        h = load_object(out);
         assert_int_equal(call(h, "answer"), 42);
         dlclose(h);
     }
@@ -153,7 +153,7 @@ static void program_headers_of_a_program_stay(void **state)
     struct edited e = edit(t, path, &crowded);
     const char *phdr = strstr(readelf(t, "-lW", e.path), "\n  PHDR ");
     unsigned long offset, vaddr, paddr, filesz;
-    void *h = load(e.path);
+    void *h = load_object(e.path);
 
     assert_int_equal(layout_of(t, e.path, true).headers, was + 1);
     assert_non_null(phdr);
@@ -185,7 +185,7 @@ static void file_without_sections_is_edited(void **state)
         skip_because("eu-strip is not installed");
     test_must_run(t, "eu-strip", "--strip-sections", path, NULL);
     e = edit(t, path, &crowded);
-    h = load(e.path);
+    h = load_object(e.path);
     assert_int_equal(call(h, "answer"), 42);
     dlclose(h);
 }

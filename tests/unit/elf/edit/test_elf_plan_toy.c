@@ -8,7 +8,7 @@ static void programs_are_recognised_by_their_tags(void **state)
 
     new_toy(f); /* like libc.so.6, a library that also runs */
     toy_put(&f->toy, header(&f->toy, 3, 0), 4, PT_INTERP);
-    make(f, &unpin);
+    make_checked_copy(f, &unpin);
     new_toy(f);
     toy_put(&f->toy, header(&f->toy, 3, 0), 4, PT_INTERP);
     toy_put(&f->toy, tag_at(&f->toy, DT_SONAME), 8, DT_DEBUG);
@@ -42,7 +42,7 @@ static void new_names_in_a_mips_hash_table_are_refused(void **state)
     toy_put(&f->toy, 18, 2, EM_MIPS);
     toy_put(&f->toy, tag_at(&f->toy, DT_GNU_HASH), 8, DT_MIPS_XHASH);
     assert_refused(f, &both, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET, "DT_MIPS_XHASH");
-    make(f, &import);
+    make_checked_copy(f, &import);
 }
 
 int main(void)

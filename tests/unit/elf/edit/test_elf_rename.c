@@ -34,7 +34,7 @@ static void hash_preserving_rename_changes_two_bytes_a_name(void **state)
         assert_int_equal(e.size, e.was);
         if (i == 0)
             assert_int_equal(e.patches, 2);
-        h = load(e.path);
+        h = load_object(e.path);
         assert_int_equal(call(h, "QXOne"), 1);
         assert_int_equal(call(h, "_QXTwo"), 2);
         assert_int_equal(call(h, "other"), 3);
@@ -56,7 +56,7 @@ static void name_inside_another_moves_unless_both_change_alike(void **state)
                        "int PyShared(void) { return 1; }\nint longPyShared(void) { return 2; }\n",
                        "-Wl,-O2");
     struct edited e = edit(t, path, &only_one);
-    void *h = load(e.path);
+    void *h = load_object(e.path);
 
     assert_int_equal(call(h, "QXShared"), 1);
     assert_int_equal(call(h, "longPyShared"), 2);
@@ -65,7 +65,7 @@ static void name_inside_another_moves_unless_both_change_alike(void **state)
     e = edit(t, path, &alike);
     assert_int_equal(e.size, e.was);
     assert_int_equal(e.patches, 1);
-    h = load(e.path);
+    h = load_object(e.path);
     assert_int_equal(call(h, "QXShared"), 1);
     assert_int_equal(call(h, "longQXShared"), 2);
     dlclose(h);
@@ -109,7 +109,7 @@ static void definitions_with_other_hashes_are_found(void **state)
         char *path = build(t, test_format(t, "many-%s.so", hash_styles[k]), source,
                            test_format(t, "-Wl,--hash-style=%s", hash_styles[k]));
         struct edited e = edit(t, path, &opts);
-        void *h = load(e.path);
+        void *h = load_object(e.path);
 
         for (int i = 0; i < COUNT; i++) {
             assert_int_equal(call(h, i < COUNT / 2 ? list[i].to : list[i].from), i);

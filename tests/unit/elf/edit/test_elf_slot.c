@@ -34,7 +34,7 @@ static void table_grows_into_an_unused_gap_only(void **state)
 
     new_toy_with_gap(f);
     gap = header(t, TOY_PHDRS, 0);
-    make(f, &longer);
+    make_checked_copy(f, &longer);
     assert_int_equal(f->out[56], TOY_PHDRS + 1);
 
     new_toy_with_gap(f);
@@ -43,7 +43,7 @@ static void table_grows_into_an_unused_gap_only(void **state)
 
     new_toy_with_gap(f);
     memset(t->b + gap, 'Z', PHDR); /* patchelf's filler */
-    make(f, &longer);
+    make_checked_copy(f, &longer);
     assert_int_equal(f->out[56], TOY_PHDRS + 1);
 
     new_toy_with_gap(f);
@@ -88,7 +88,7 @@ static void pushed_notes_keep_their_alignment(void **state)
 
     new_toy(f);
     toy_put(t, header(t, 3, 48), 8, 16);
-    make(f, &longer);
+    make_checked_copy(f, &longer);
     memcpy(t->b, f->out, sizeof t->b);
     assert_int_equal(toy_get(t, 56, 2), TOY_PHDRS + 1);
     for (size_t i = 0; i < TOY_PHDRS + 1; i++)
@@ -100,7 +100,7 @@ static void pushed_notes_keep_their_alignment(void **state)
 
     new_toy(f); /* with an impossible alignment the note gives up its entry */
     toy_put(t, header(t, 3, 48), 8, (uint64_t)1 << 63);
-    make(f, &longer);
+    make_checked_copy(f, &longer);
     assert_int_equal(f->out[56], TOY_PHDRS);
 }
 
@@ -119,7 +119,7 @@ static void moved_dynamic_section_goes_behind_its_segment(void **state)
     memcpy(first, t->b + header(t, 2, 0), PHDR);
     memmove(t->b + header(t, 1, 0), t->b + header(t, 0, 0), 2 * PHDR);
     memcpy(t->b + header(t, 0, 0), first, PHDR);
-    make(f, &opts);
+    make_checked_copy(f, &opts);
     memcpy(t->b, f->out, sizeof t->b);
     assert_int_equal(toy_get(t, header(t, 0, 0), 4), PT_LOAD);
     assert_int_equal(toy_get(t, header(t, 1, 0), 4), PT_LOAD);

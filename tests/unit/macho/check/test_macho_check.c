@@ -33,22 +33,22 @@ static void edit_flags(struct macho_toy *t)
 
 static void edit_uuid(struct macho_toy *t)
 {
-    set(t, LC_UUID, 0, 9, 1, 0x77);
+    set_field(t, LC_UUID, 0, 9, 1, 0x77);
 }
 
 static void edit_segment_prot(struct macho_toy *t)
 {
-    set(t, LC_SEGMENT_64, 1, 56, 4, 1);
+    set_field(t, LC_SEGMENT_64, 1, 56, 4, 1);
 }
 
 static void edit_section_flags(struct macho_toy *t)
 {
-    set(t, LC_SEGMENT_64, 1, 72 + 64, 4, 0);
+    set_field(t, LC_SEGMENT_64, 1, 72 + 64, 4, 0);
 }
 
 static void edit_id_version(struct macho_toy *t)
 {
-    set(t, LC_ID_DYLIB, 0, 16, 4, 1);
+    set_field(t, LC_ID_DYLIB, 0, 16, 4, 1);
 }
 
 static void edit_bound_elsewhere(struct macho_toy *t)
@@ -230,13 +230,13 @@ static void each_step_finds_its_fault_alone(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(step_faults); i++) {
         struct exti_error says = {.code = EXTI_OK};
 
-        make(f, step_faults[i].of);
+        make_pair(f, step_faults[i].of);
         step_faults[i].edit(&f->after);
         run_steps(f, NULL, names, sizeof names, &says);
         if (strcmp(names, step_faults[i].steps) != 0)
             fail_msg("%zu: %s (%s), not %s", i, names, says.message, step_faults[i].steps);
         assert_says(&says, step_faults[i].says);
-        assert_ok(check(f, NULL), &f->err);
+        assert_ok(run_checks(f, NULL), &f->err);
         assert_true(f->findings > 0);
     }
 }
@@ -253,7 +253,7 @@ static void weak_bindings_go_only_where_the_own_definition_is(void **state)
     char names[256];
     struct exti_error says;
 
-    make(f, &opcodes);
+    make_pair(f, &opcodes);
     assert_clean(f, &keep);
     run_steps(f, &own, names, sizeof names, &says);
     assert_string_equal(names, "header,weak bindings,");
@@ -272,7 +272,7 @@ static void weak_bindings_go_only_where_the_own_definition_is(void **state)
     assert_string_equal(names, "weak bindings,");
     assert_says(&says, "lost its weak binding, but is not bound to the file's own");
 
-    make(f, &chained);
+    make_pair(f, &chained);
     mtoy_put(&f->after, 24, 4, cleared);
     run_steps(f, &own, names, sizeof names, &says);
     assert_string_equal(names, "imports,");
@@ -380,7 +380,7 @@ static void unsign(struct macho_toy *t)
     mtoy_put(t, 16, 4, mtoy_get(t, 16, 4) - 1);
     mtoy_put(t, 20, 4, mtoy_get(t, 20, 4) - 16);
     t->ncmds--;
-    set(t, LC_SEGMENT_64, 2, 48, 8, end - t->linkedit);
+    set_field(t, LC_SEGMENT_64, 2, 48, 8, end - t->linkedit);
     t->n = end;
 }
 
@@ -391,14 +391,14 @@ static void an_unsigned_copy_is_found(void **state)
     char names[256];
     struct exti_error says;
 
-    make(f, &o);
+    make_pair(f, &o);
     run_rules(f, bytes_of(&f->after), names, sizeof names, &says);
     assert_string_equal(names, "code signature,");
     assert_says(&says, "missing; arm64 systems load no unsigned code");
     o = (struct macho_toy_opts){.naked = false};
-    make(f, &o);
+    make_pair(f, &o);
     unsign(&f->after);
-    assert_ok(check(f, NULL), &f->err);
+    assert_ok(run_checks(f, NULL), &f->err);
     assert_int_equal(f->findings, 1);
     assert_says(&f->first, "code signature: lost");
 }
@@ -437,7 +437,7 @@ static void faults_of_a_universal_file_are_found(void **state)
     struct fixture *f = test_alloc(t, sizeof *f);
     struct fat_fixture *fat = test_alloc(t, sizeof *fat);
 
-    make(f, &opcodes);
+    make_pair(f, &opcodes);
     make_fat(f, &fat->before);
     make_fat(f, &fat->after);
     check_fat(f, fat, NULL);
@@ -466,13 +466,13 @@ static void faults_of_a_universal_file_are_found(void **state)
 
 /* ---- what cannot be judged ------------------------------------------------------------------- */
 
-static void copies_that_cannot_be_compared_are_told(void **state)
+static void copies_that_cannot_be_compared_are_reported(void **state)
 {
     struct fixture *f = *state;
 
-    make(f, &opcodes);
+    make_pair(f, &opcodes);
     f->after.n -= 8;
-    assert_ok(check(f, NULL), &f->err);
+    assert_ok(run_checks(f, NULL), &f->err);
     assert_int_equal(f->findings, 1);
     assert_says(&f->first, "not a sound Mach-O library");
     assert_ok(check_spans(f, bytes_of(&f->before), exti__span("no", 2), NULL), &f->err);
@@ -480,13 +480,13 @@ static void copies_that_cannot_be_compared_are_told(void **state)
     assert_int_equal(check_spans(f, exti__span("no", 2), bytes_of(&f->before), NULL),
                      EXTI_E_FORMAT);
 
-    make(f, &opcodes);
+    make_pair(f, &opcodes);
     macho_toy_make(&f->after, (struct macho_toy_opts){.naked = true, .bundle = true});
-    assert_ok(check(f, NULL), &f->err);
+    assert_ok(run_checks(f, NULL), &f->err);
     assert_int_equal(f->findings, 1);
     assert_says(&f->first, "file type 8, not");
     macho_toy_make(&f->after, (struct macho_toy_opts){.naked = true, .room = 128});
-    assert_ok(check(f, NULL), &f->err);
+    assert_ok(run_checks(f, NULL), &f->err);
     assert_int_equal(f->findings, 1);
     assert_says(&f->first, "the first section starts at 0x");
 }
@@ -503,7 +503,7 @@ static void a_report_can_stop_the_check(void **state)
     struct fixture *f = *state;
     size_t count = 0;
 
-    make(f, &opcodes);
+    make_pair(f, &opcodes);
     edit_flags(&f->after);
     edit_text(&f->after);
     edit_uuid(&f->after);
@@ -513,7 +513,7 @@ static void a_report_can_stop_the_check(void **state)
     assert_int_equal(count, 1);
 }
 
-static void memory_that_runs_out_is_told(void **state)
+static void out_of_memory_is_reported(void **state)
 {
     static const struct exti_needed needed[] = {{NULL, "/a", EXTI_NEEDED_LAST},
                                                 {MTOY_WEAK_LIB, "/b", EXTI_NEEDED_LAST}};
@@ -530,7 +530,7 @@ static void memory_that_runs_out_is_told(void **state)
         struct exti_span bind;
         int rc = EXTI_E_NOMEM;
 
-        make(f, kind & 1 ? &chained : &opcodes);
+        make_pair(f, kind & 1 ? &chained : &opcodes);
         bind = bytes_of(&f->before);
         mtoy_put(&f->before, f->before.symbols, 4, f->before.strings_n);
         f->after.b[f->after.trie + 31] = 3;
@@ -558,9 +558,9 @@ int main(void)
         exti_test(a_stale_signature_is_found),
         check_test(an_unsigned_copy_is_found),
         exti_test(faults_of_a_universal_file_are_found),
-        check_test(copies_that_cannot_be_compared_are_told),
+        check_test(copies_that_cannot_be_compared_are_reported),
         check_test(a_report_can_stop_the_check),
-        check_test(memory_that_runs_out_is_told),
+        check_test(out_of_memory_is_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,7 +122,7 @@ static const char *const shapes[] = {MACHO_DYLIB "-fixup_chains", MACHO_DYLIB "-
                                      MACHO_DYLIB "-no_fixup_chains -adhoc_codesign",
                                      MACHO_DYLIB "-no_fixup_chains -headerpad_max_install_names"};
 
-static void rewrites_are_what_was_asked_for(void **state)
+static void copies_pass_with_the_edits_that_made_them(void **state)
 {
     struct test *t = *state;
 
@@ -136,7 +136,7 @@ static void rewrites_are_what_was_asked_for(void **state)
         }
 }
 
-static void other_requests_find_the_copy_wrong(void **state)
+static void a_copy_with_other_edits_is_reported(void **state)
 {
     struct exti_needed needed[2] = {{NULL, "/p9", EXTI_NEEDED_LAST},
                                     {NULL, "/p1", EXTI_NEEDED_LAST}};
@@ -293,7 +293,7 @@ static void every_changed_byte_of_content_is_found(void **state)
 }
 
 /* An edit is not repeated if the copy has the library under its short name. */
-static void short_name_is_the_long_one(void **state)
+static void short_name_counts_as_the_long_one(void **state)
 {
     static const struct exti_needed add = {NULL, LONG_NAME, EXTI_NEEDED_FIRST};
     struct test *t = *state;
@@ -367,11 +367,11 @@ static void an_empty_identifier_is_filled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        exti_test(rewrites_are_what_was_asked_for),
-        exti_test(other_requests_find_the_copy_wrong),
+        exti_test(copies_pass_with_the_edits_that_made_them),
+        exti_test(a_copy_with_other_edits_is_reported),
         exti_test(numbers_that_did_not_move_are_found),
         exti_test(every_changed_byte_of_content_is_found),
-        exti_test(short_name_is_the_long_one),
+        exti_test(short_name_counts_as_the_long_one),
         exti_test(the_implied_library_keeps_its_number),
         exti_test(an_empty_identifier_is_filled),
     };

@@ -18,7 +18,7 @@ static void toys_break_no_rule(void **state)
     for (int i = 0; i < 4; i++) {
         const struct macho_toy_opts o = {.chained = i & 1, .bundle = i & 2, .naked = true};
 
-        make(f, &o);
+        make_pair(f, &o);
         run_rules(f, bytes_of(&f->before), names, sizeof names, &says);
         if (*names)
             fail_msg("%s %s", names, says.message);
@@ -55,12 +55,12 @@ static void linked_files_break_no_rule(void **state)
 
 static void edit_platform(struct macho_toy *t)
 {
-    set(t, LC_BUILD_VERSION, 0, 8, 4, 99);
+    set_field(t, LC_BUILD_VERSION, 0, 8, 4, 99);
 }
 
 static void edit_no_uuid(struct macho_toy *t)
 {
-    set(t, LC_UUID, 0, 0, 4, LC_PREBIND_CKSUM);
+    set_field(t, LC_UUID, 0, 0, 4, LC_PREBIND_CKSUM);
     t->b[mtoy_find(t, LC_PREBIND_CKSUM, 0)] = LC_LINKER_OPTION;
 }
 
@@ -74,8 +74,8 @@ static void edit_same_path(struct macho_toy *t)
 {
     set_sdk(t, MACHO_SDK(26, 0));
     rename_dylib(t, LC_REEXPORT_DYLIB, MTOY_WEAK_LIB);
-    set(t, LC_REEXPORT_DYLIB, 0, 0, 4, LC_RPATH);
-    set(t, LC_LOAD_WEAK_DYLIB, 0, 0, 4, LC_RPATH);
+    set_field(t, LC_REEXPORT_DYLIB, 0, 0, 4, LC_RPATH);
+    set_field(t, LC_LOAD_WEAK_DYLIB, 0, 0, 4, LC_RPATH);
 }
 
 static void edit_no_dylib(struct macho_toy *t)
@@ -83,19 +83,19 @@ static void edit_no_dylib(struct macho_toy *t)
     static const uint32_t kinds[] = {LC_LOAD_DYLIB, LC_LOAD_WEAK_DYLIB, LC_REEXPORT_DYLIB};
 
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-        set(t, kinds[i], 0, 0, 4, LC_RPATH);
+        set_field(t, kinds[i], 0, 0, 4, LC_RPATH);
     t->b[t->bind + 14] = 0x3e;
     t->b[t->symbols + 5 * NLIST_64_SIZE + 7] = DYNAMIC_LOOKUP_ORDINAL;
 }
 
 static void edit_text_writable(struct macho_toy *t)
 {
-    set(t, LC_SEGMENT_64, 0, 60, 4, 7);
+    set_field(t, LC_SEGMENT_64, 0, 60, 4, 7);
 }
 
 static void edit_linkedit_writable(struct macho_toy *t)
 {
-    set(t, LC_SEGMENT_64, 2, 60, 4, 3);
+    set_field(t, LC_SEGMENT_64, 2, 60, 4, 3);
 }
 
 static void edit_data_const(struct macho_toy *t)
@@ -108,25 +108,25 @@ static void edit_data_const(struct macho_toy *t)
 
 static void edit_section_align(struct macho_toy *t)
 {
-    set(t, LC_SEGMENT_64, 1, 72 + 2 * 80 + 52, 4, 12);
+    set_field(t, LC_SEGMENT_64, 1, 72 + 2 * 80 + 52, 4, 12);
 }
 
 static void edit_misplaced(struct macho_toy *t)
 {
     t->b[t->starts] = 0;
-    set(t, LC_FUNCTION_STARTS, 0, 8, 4, t->starts + 1);
-    set(t, LC_FUNCTION_STARTS, 0, 12, 4, 7);
+    set_field(t, LC_FUNCTION_STARTS, 0, 8, 4, t->starts + 1);
+    set_field(t, LC_FUNCTION_STARTS, 0, 12, 4, 7);
 }
 
 static void edit_hole(struct macho_toy *t)
 {
     memset(t->b + t->starts, 0, 8);
-    set(t, LC_FUNCTION_STARTS, 0, 12, 4, 0);
+    set_field(t, LC_FUNCTION_STARTS, 0, 12, 4, 0);
 }
 
 static void edit_empty_out_of_place(struct macho_toy *t)
 {
-    set(t, LC_DATA_IN_CODE, 0, 8, 4, 0);
+    set_field(t, LC_DATA_IN_CODE, 0, 8, 4, 0);
 }
 
 static void edit_symbol_name(struct macho_toy *t)
@@ -375,7 +375,7 @@ static void each_rule_finds_its_fault_alone(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(rule_faults); i++) {
         struct exti_error says = {.code = EXTI_OK};
 
-        make(f, rule_faults[i].of);
+        make_pair(f, rule_faults[i].of);
         rule_faults[i].edit(&f->after);
         run_rules(f, bytes_of(&f->after), names, sizeof names, &says);
         if (strcmp(names, rule_faults[i].rules) != 0)
@@ -389,9 +389,9 @@ static void the_original_excuses_its_own_faults(void **state)
     struct fixture *f = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(rule_faults); i++) {
-        make(f, rule_faults[i].of);
+        make_pair(f, rule_faults[i].of);
         rule_faults[i].edit(&f->after);
-        assert_ok(check(f, NULL), &f->err);
+        assert_ok(run_checks(f, NULL), &f->err);
         assert_true(f->findings > 0);
         f->before = f->after;
         assert_clean(f, NULL);
@@ -399,7 +399,7 @@ static void the_original_excuses_its_own_faults(void **state)
 }
 
 /* A small library may re-export many names. */
-static void exports_of_several_files_come_to_one_list(void **state)
+static void exports_of_several_files_are_merged(void **state)
 {
     enum { COUNT = 20000, NAME = 80 };
     struct test *t = *state;
@@ -434,7 +434,7 @@ int main(void)
         exti_test(linked_files_break_no_rule),
         check_test(each_rule_finds_its_fault_alone),
         check_test(the_original_excuses_its_own_faults),
-        exti_test(exports_of_several_files_come_to_one_list),
+        exti_test(exports_of_several_files_are_merged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

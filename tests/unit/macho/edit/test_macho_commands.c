@@ -54,7 +54,7 @@ static void refused(struct test *t, struct exti_span file, const struct exti_rew
 
 /* ---- edits that come to nothing -------------------------------------------------------------- */
 
-static void edits_that_are_done_already_change_nothing(void **state)
+static void repeated_edits_change_nothing(void **state)
 {
     static const struct exti_needed there[] = {{NULL, MTOY_SYSTEM, EXTI_NEEDED_FIRST},
                                                {NULL, MTOY_REEXPORT, EXTI_NEEDED_LAST},
@@ -438,7 +438,7 @@ static void llvm_reads_the_edited_commands(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        exti_test(edits_that_are_done_already_change_nothing),
+        exti_test(repeated_edits_change_nothing),
         exti_test(id_changes_in_dylibs_only),
         exti_test(needed_libraries_change_as_asked),
         exti_test(missing_libraries_are_reported),

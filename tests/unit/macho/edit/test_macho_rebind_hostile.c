@@ -5,14 +5,14 @@
 
 static void private_names_are_for_elf(void **state)
 {
-    static const struct exti_rename strangers[] = {{"_z", "_Z"}, {"_PyFla", "_QXFla"}},
+    static const struct exti_rename unrelated[] = {{"_z", "_Z"}, {"_PyFla", "_QXFla"}},
                                     refers[] = {{"_z", "_Z"}, {"_PyFlat", "_QXFlat"}},
                                     exports[] = {{"_toy_weak", "_QX"}};
     struct fixture *f = *state;
 
     for (int chained = 0; chained < 2; chained++) {
-        make(f, (struct macho_toy_opts){.chained = chained});
-        f->opts.renames = strangers;
+        make_input(f, (struct macho_toy_opts){.chained = chained});
+        f->opts.renames = unrelated;
         f->opts.rename_count = 2;
         assert_ok(rebind(f), &f->err);
         f->opts.renames = refers;
@@ -26,12 +26,12 @@ static void private_names_are_for_elf(void **state)
 
 static void make_classic(struct fixture *f)
 {
-    make(f, (struct macho_toy_opts){0});
+    make_input(f, (struct macho_toy_opts){0});
     for (int k = MACHO_REBASE; k <= MACHO_LAZY_BIND; k++)
         f->m.pieces[k] = (struct macho_piece){0};
 }
 
-static void relocations_are_not_bound_anew(void **state)
+static void relocations_are_not_rebound(void **state)
 {
     struct fixture *f = *state;
 
@@ -59,7 +59,7 @@ static void a_flat_file_s_symbol_table_names_no_libraries(void **state)
 {
     struct fixture *f = *state;
 
-    make(f, (struct macho_toy_opts){.chained = true});
+    make_input(f, (struct macho_toy_opts){.chained = true});
     f->m.flags &= ~MH_TWOLEVEL;
     provide(f);
     f->ordinals[0] = 2;
@@ -75,19 +75,19 @@ static void malformed_pieces_are_refused(void **state)
     struct fixture *f = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-        make(f, (struct macho_toy_opts){0});
+        make_input(f, (struct macho_toy_opts){0});
         provide(f);
         f->opts.flags = EXTI_RW_CLEAR_UNIQUE;
         memset(f->toy.b + (f->m.pieces[kinds[i]].s.p - f->toy.b), 0xff, 8);
         assert_exti(rebind(f), EXTI_E_FORMAT, &f->err, ANY_OFFSET);
     }
-    make(f, (struct macho_toy_opts){0});
+    make_input(f, (struct macho_toy_opts){0});
     provide(f);
     f->toy.b[f->toy.symbols + 3] = 0xff;
     assert_exti(rebind(f), EXTI_E_FORMAT, &f->err, ANY_OFFSET);
 }
 
-static void every_byte_may_be_anything(void **state)
+static void any_corrupt_byte_is_survived(void **state)
 {
     static const uint8_t values[] = {0, 1, 0x7f, 0x80, 0xff};
     static const struct exti_needed edit = {.from = MTOY_SYSTEM, .to = "/copy"};
@@ -96,7 +96,7 @@ static void every_byte_may_be_anything(void **state)
     for (int chained = 0; chained < 2; chained++) {
         struct exti_span provider;
 
-        make(f, (struct macho_toy_opts){.chained = chained});
+        make_input(f, (struct macho_toy_opts){.chained = chained});
         provide(f);
         provider = f->bind[0];
         for (size_t at = f->toy.linkedit; at < f->toy.signature; at++)
@@ -119,7 +119,7 @@ static void every_byte_may_be_anything(void **state)
 }
 
 /* Comparing the name once per binding would take hours. */
-static void long_names_that_are_bound_often_do_not_make_the_time_quadratic(void **state)
+static void long_names_with_many_bindings_take_linear_time(void **state)
 {
     enum { LENGTH = 400000, TIMES = 400000 };
     struct fixture *f = *state;
@@ -130,7 +130,7 @@ static void long_names_that_are_bound_often_do_not_make_the_time_quadratic(void 
     size_t n;
 
     memset(own, 'a', LENGTH);
-    make(f, (struct macho_toy_opts){0});
+    make_input(f, (struct macho_toy_opts){0});
     f->m.file = exti__span(file, 8 * (size_t)TIMES);
     export(f, (const char *const[]){own}, 1, NULL);
     memcpy(p, "\x51\x71\0\x11\x40", 5);
@@ -147,7 +147,7 @@ static void long_names_that_are_bound_often_do_not_make_the_time_quadratic(void 
     assert_int_equal(rebind(f), EXTI_E_FORMAT);
     assert_says(&f->err, "more than a valid file has");
     /* The same slots in the weak and the eager stream. */
-    make(f, (struct macho_toy_opts){0});
+    make_input(f, (struct macho_toy_opts){0});
     f->m.file = exti__span(file, 8 * (size_t)TIMES);
     export(f, (const char *const[]){own}, 1, NULL);
     p = stream + 5 + LENGTH + 1;
@@ -164,7 +164,7 @@ static void long_names_that_are_bound_often_do_not_make_the_time_quadratic(void 
     assert_string_equal(replaced(f), "bw");
 }
 
-static void out_of_memory_is_told(void **state)
+static void out_of_memory_is_reported(void **state)
 {
     static const char *const own[] = {"_PyFlat", "_toy_weak"};
     struct fixture *f = *state;
@@ -174,7 +174,7 @@ static void out_of_memory_is_told(void **state)
         int rc;
 
         do {
-            make(f, (struct macho_toy_opts){.chained = chained});
+            make_input(f, (struct macho_toy_opts){.chained = chained});
             export(f, own, 2, "_again");
             provide(f);
             f->toy.b[f->toy.data + 0x18] ^= 8;
@@ -198,12 +198,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         rebind_test(private_names_are_for_elf),
-        rebind_test(relocations_are_not_bound_anew),
+        rebind_test(relocations_are_not_rebound),
         rebind_test(a_flat_file_s_symbol_table_names_no_libraries),
         rebind_test(malformed_pieces_are_refused),
-        rebind_test(every_byte_may_be_anything),
-        rebind_test(long_names_that_are_bound_often_do_not_make_the_time_quadratic),
-        rebind_test(out_of_memory_is_told),
+        rebind_test(any_corrupt_byte_is_survived),
+        rebind_test(long_names_with_many_bindings_take_linear_time),
+        rebind_test(out_of_memory_is_reported),
     };
 
     return cmocka_run_group_tests_name("macho/macho_rebind_hostile", tests, NULL, NULL);

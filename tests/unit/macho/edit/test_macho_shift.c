@@ -15,7 +15,7 @@
 
 #define P 0x4000u
 
-static struct test *group; /* owns the linked files' folder */
+static struct test *group; /* removes the folder of linked files */
 static bool linked;
 
 static const char *const names[] = {"x86_64.opcodes.so",    "arm64.opcodes.so",
@@ -340,7 +340,7 @@ static void shifted_code_runs_and_finds_its_header(void **state)
     }
 }
 
-static void shift_tells_when_memory_is_out(void **state)
+static void shift_reports_lack_of_memory(void **state)
 {
     struct test *t = *state;
 
@@ -372,7 +372,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         exti_test(shift_moves_every_address_and_nothing_else),
         exti_test(shifted_code_runs_and_finds_its_header),
-        exti_test(shift_tells_when_memory_is_out),
+        exti_test(shift_reports_lack_of_memory),
     };
 
     return cmocka_run_group_tests_name("macho/macho_shift", tests, link_inputs, remove_inputs);

@@ -8,13 +8,13 @@
 #include "tests/unit/macho/macho_shift_toy.h"
 #include "tests/unit/macho/macho_shift_work.h"
 
-static void put(uint8_t *p, size_t width, uint64_t v)
+static void put_value(uint8_t *p, size_t width, uint64_t v)
 {
     for (size_t i = 0; i < width; i++)
         p[i] = (uint8_t)(v >> 8 * i);
 }
 
-static uint64_t get(const uint8_t *p, size_t width)
+static uint64_t get_value(const uint8_t *p, size_t width)
 {
     uint64_t v = 0;
 
@@ -26,7 +26,7 @@ static uint64_t get(const uint8_t *p, size_t width)
 /* The bytes of the copy's body from the toy's slice offset `at`. */
 static uint64_t in_body(const struct work *w, size_t at)
 {
-    return get(w->b.body.p + (at - w->f.room_end), 8);
+    return get_value(w->b.body.p + (at - w->f.room_end), 8);
 }
 
 /* ---- what moves ------------------------------------------------------------------------------ */
@@ -54,8 +54,8 @@ static void shift_moves_pointers(void **state)
         if (kinds[i].chained) {
             const uint8_t *p = w.b.pieces[MACHO_CHAINED_FIXUPS].data.p;
 
-            assert_int_equal(get(p + 48 + 8, 8), m->data + P); /* segment_offset */
-            put((uint8_t *)(uintptr_t)p + 48 + 8, 8, m->data);
+            assert_int_equal(get_value(p + 48 + 8, 8), m->data + P); /* segment_offset */
+            put_value((uint8_t *)(uintptr_t)p + 48 + 8, 8, m->data);
             assert_memory_equal(p, m->b + m->chained, m->chained_n);
         }
         work_finish(&w);
@@ -71,7 +71,7 @@ static void shift_moves_a_limit_of_pointers(void **state)
     mtoy_put(m, m->chained + 48 + 16, 4, 0x100000);
     start(&w, m, t);
     assert_ok(exti__macho_shift(&w.b, &t->err), &t->err);
-    assert_int_equal(get(w.b.pieces[MACHO_CHAINED_FIXUPS].data.p + 48 + 16, 4), 0x100000 + P);
+    assert_int_equal(get_value(w.b.pieces[MACHO_CHAINED_FIXUPS].data.p + 48 + 16, 4), 0x100000 + P);
     work_finish(&w);
 }
 
@@ -91,9 +91,9 @@ static void shift_edits_a_replaced_payload(void **state)
     out = exti__macho_piece_new(&w.b, MACHO_CHAINED_FIXUPS, 1 << 16);
     assert_ok(exti__macho_chained_set_ordinals(&chained, ordinals, out, &t->err), &t->err);
     assert_ok(exti__macho_shift(&w.b, &t->err), &t->err);
-    assert_int_equal(get(out->p + 20, 4), DYLD_CHAINED_IMPORT_ADDEND64);
-    starts = get(out->p + 4, 4);
-    assert_int_equal(get(out->p + starts + 16 + 8, 8), m->data + P);
+    assert_int_equal(get_value(out->p + 20, 4), DYLD_CHAINED_IMPORT_ADDEND64);
+    starts = get_value(out->p + 4, 4);
+    assert_int_equal(get_value(out->p + starts + 16 + 8, 8), m->data + P);
     work_finish(&w);
 }
 
@@ -192,16 +192,16 @@ static void shift_moves_symbols_that_have_an_address(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
         uint8_t entry[NLIST_64_SIZE] = {1, 0, 0, 0, symbols[i].type, symbols[i].sect, 7, 7};
 
-        put(entry + 8, 8, symbols[i].value);
+        put_value(entry + 8, 8, symbols[i].value);
         assert_ok(exti__buf_append(buf, entry, sizeof entry, &t->err), &t->err);
     }
     assert_ok(exti__macho_shift(&w.b, &t->err), &t->err);
     for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
         const uint8_t *p = buf->p + i * NLIST_64_SIZE;
 
-        if (get(p + 8, 8) != symbols[i].value + (symbols[i].moves ? P : 0))
-            fail_msg("symbol %zu has 0x%llx", i, (unsigned long long)get(p + 8, 8));
-        assert_int_equal(get(p, 8), 1 | (uint64_t)symbols[i].type << 32 |
+        if (get_value(p + 8, 8) != symbols[i].value + (symbols[i].moves ? P : 0))
+            fail_msg("symbol %zu has 0x%llx", i, (unsigned long long)get_value(p + 8, 8));
+        assert_int_equal(get_value(p, 8), 1 | (uint64_t)symbols[i].type << 32 |
                                         (uint64_t)symbols[i].sect << 40 | 0x0707ull << 48);
     }
     work_finish(&w);
@@ -213,9 +213,9 @@ static void shift_moves_the_first_function_start(void **state)
         size_t before_n, after_n;
         uint8_t before[24], after[24];
     } rows[] = {
-        {8, 8, {0x7f, 4, 8, 0}, {0xff, 0x80, 1, 4, 8, 0}}, /* padding takes it up */
+        {8, 8, {0x7f, 4, 8, 0}, {0xff, 0x80, 1, 4, 8, 0}}, /* the padding takes the growth */
         {8, 16, {0x7f, 1, 2, 3, 4, 5, 6, 0}, {0xff, 0x80, 1, 1, 2, 3, 4, 5, 6, 0}},
-        {3, 8, {0x80, 1, 0}, {0x80, 0x81, 1, 0}},             /* was not padded */
+        {3, 8, {0x80, 1, 0}, {0x80, 0x81, 1, 0}},             /* it had no padding */
         {8, 8, {0x80, 0x80, 1, 4, 0}, {0x80, 0x80, 2, 4, 0}}, /* as long as before */
         {8, 8, {0}, {0}},                                     /* no functions */
     };
@@ -248,8 +248,8 @@ static void shift_moves_data_in_code(void **state)
     buf = exti__macho_piece_new(&w.b, MACHO_DATA_IN_CODE, 64);
     assert_ok(exti__buf_append(buf, before, sizeof before, &t->err), &t->err);
     assert_ok(exti__macho_shift(&w.b, &t->err), &t->err);
-    assert_int_equal(get(buf->p, 8), 0x0001000800005000);
-    assert_int_equal(get(buf->p + 8, 8), 0x0004000400005234);
+    assert_int_equal(get_value(buf->p, 8), 0x0001000800005000);
+    assert_int_equal(get_value(buf->p + 8, 8), 0x0004000400005234);
     work_finish(&w);
 }
 
@@ -277,14 +277,14 @@ static void add_command(struct work *w, uint32_t cmd, size_t size, size_t at, si
 {
     uint8_t command[4096] = {0};
 
-    put(command, 4, cmd);
-    put(command + 4, 4, size);
-    put(command + at, width, v);
+    put_value(command, 4, cmd);
+    put_value(command + 4, 4, size);
+    put_value(command + at, width, v);
     assert_ok(exti__buf_append(&w->b.commands, command, size, err), err);
     w->b.command_count++;
 }
 
-static void shift_moves_what_commands_tell(void **state)
+static void shift_moves_addresses_in_commands(void **state)
 {
     struct test *t = *state;
     struct work w;
@@ -300,10 +300,10 @@ static void shift_moves_what_commands_tell(void **state)
     assert_ok(exti__macho_shift(&w.b, &t->err), &t->err);
     assert_int_equal(w.b.commands.n, n);
     p = w.b.commands.p + n - 72 - 72 - 24 - 20;
-    assert_int_equal(get(p + 8, 8), 0x11000 + P);
-    assert_int_equal(get(p + 72 + 8, 8), 0);
-    assert_int_equal(get(p + 144 + 8, 4), 0x1000 + P);
-    assert_int_equal(get(p + 168 + 8, 4), 0);
+    assert_int_equal(get_value(p + 8, 8), 0x11000 + P);
+    assert_int_equal(get_value(p + 72 + 8, 8), 0);
+    assert_int_equal(get_value(p + 144 + 8, 4), 0x1000 + P);
+    assert_int_equal(get_value(p + 168 + 8, 4), 0);
     work_finish(&w);
 }
 
@@ -322,8 +322,8 @@ static void shift_drops_split_info(void **state)
     assert_ok(exti__macho_shift(&w.b, &t->err), &t->err);
     assert_int_equal(w.b.commands.n, n + 16);
     assert_int_equal(w.b.command_count, count + 1);
-    assert_int_equal(get(w.b.commands.p + n, 4), LC_SOURCE_VERSION);
-    assert_int_equal(get(w.b.commands.p + n + 8, 4), 6);
+    assert_int_equal(get_value(w.b.commands.p + n, 4), LC_SOURCE_VERSION);
+    assert_int_equal(get_value(w.b.commands.p + n + 8, 4), 6);
     assert_true(w.b.pieces[MACHO_SPLIT_INFO].replaced);
     assert_int_equal(w.b.pieces[MACHO_SPLIT_INFO].data.n, 0);
     work_finish(&w);
@@ -339,8 +339,8 @@ static void shift_leaves_empty_segments_without_an_offset(void **state)
     add_command(&w, LC_SEGMENT_64, SEGMENT_COMMAND_64_SIZE, 24, 8, 0x90000, &t->err);
     assert_ok(exti__macho_shift(&w.b, &t->err), &t->err);
     p = w.b.commands.p + w.b.commands.n - SEGMENT_COMMAND_64_SIZE;
-    assert_int_equal(get(p + 24, 8), 0x90000 + P);
-    assert_int_equal(get(p + 40, 8), 0);
+    assert_int_equal(get_value(p + 24, 8), 0x90000 + P);
+    assert_int_equal(get_value(p + 40, 8), 0);
     work_finish(&w);
 }
 
@@ -384,14 +384,14 @@ static void shift_rejects_broken_new_commands(void **state)
 /* ---- the second header ----------------------------------------------------------------------- */
 
 /* The first command `cmd` after the header at `p`. */
-static const uint8_t *find(const uint8_t *p, uint32_t cmd)
+static const uint8_t *find_command(const uint8_t *p, uint32_t cmd)
 {
     const uint8_t *at = p + MACH_HEADER_64_SIZE;
 
-    for (uint64_t i = 0; i < get(p + 16, 4); i++) {
-        if (get(at, 4) == cmd)
+    for (uint64_t i = 0; i < get_value(p + 16, 4); i++) {
+        if (get_value(at, 4) == cmd)
             return at;
-        at += get(at + 4, 4);
+        at += get_value(at + 4, 4);
     }
     return NULL;
 }
@@ -412,22 +412,22 @@ static void second_header_begins_the_text(void **state)
     p = out.p + 24;
     assert_int_equal(out.n - 24, w.f.room_end);
     assert_memory_equal(p, m->b, 16);
-    assert_int_equal(get(p + 16, 4), w.b.command_count);
-    assert_int_equal(get(p + 20, 4), w.b.commands.n);
-    assert_int_equal(get(p + 24, 4), 0x85);
-    p = find(p, LC_SEGMENT_64);
+    assert_int_equal(get_value(p + 16, 4), w.b.command_count);
+    assert_int_equal(get_value(p + 20, 4), w.b.commands.n);
+    assert_int_equal(get_value(p + 24, 4), 0x85);
+    p = find_command(p, LC_SEGMENT_64);
     assert_string_equal((const char *)p + 8, "__TEXT");
-    assert_int_equal(get(p + 24, 8), MTOY_BASE + P);
-    assert_int_equal(get(p + 32, 8), w.f.text->vmsize);
-    assert_int_equal(get(p + 40, 8), 0);
-    assert_int_equal(get(p + 48, 8), w.f.text->filesize);
+    assert_int_equal(get_value(p + 24, 8), MTOY_BASE + P);
+    assert_int_equal(get_value(p + 32, 8), w.f.text->vmsize);
+    assert_int_equal(get_value(p + 40, 8), 0);
+    assert_int_equal(get_value(p + 48, 8), w.f.text->filesize);
     /* The rest is the same as in the first header. */
     assert_memory_equal(p + 72, w.b.commands.p + 72, w.b.commands.n - 72);
     exti__buf_free(&out);
     work_finish(&w);
 }
 
-static void second_header_leaves_out_what_dyld_alone_reads(void **state)
+static void second_header_omits_what_dyld_alone_reads(void **state)
 {
     static const uint32_t left_out[] = {LC_ID_DYLIB,       LC_LOAD_DYLIB, LC_LOAD_WEAK_DYLIB,
                                         LC_REEXPORT_DYLIB, LC_RPATH,      LC_CODE_SIGNATURE};
@@ -445,12 +445,12 @@ static void second_header_leaves_out_what_dyld_alone_reads(void **state)
     assert_ok(exti__macho_second_header(&w.b, &out, &t->err), &t->err);
     assert_int_equal(out.n, w.f.room_end);
     for (size_t i = 0; i < ARRAY_SIZE(left_out); i++)
-        assert_null(find(out.p, left_out[i]));
+        assert_null(find_command(out.p, left_out[i]));
     for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
-        assert_non_null(find(out.p, kept[i]));
-    for (uint64_t i = 0; i < get(out.p + 16, 4); i++)
-        size += get(out.p + MACH_HEADER_64_SIZE + size + 4, 4);
-    assert_int_equal(get(out.p + 20, 4), size);
+        assert_non_null(find_command(out.p, kept[i]));
+    for (uint64_t i = 0; i < get_value(out.p + 16, 4); i++)
+        size += get_value(out.p + MACH_HEADER_64_SIZE + size + 4, 4);
+    assert_int_equal(get_value(out.p + 20, 4), size);
     for (size_t i = MACH_HEADER_64_SIZE + size; i < out.n; i++)
         assert_int_equal(out.p[i], 0);
     exti__buf_free(&out);
@@ -493,12 +493,12 @@ int main(void)
         exti_test(shift_moves_the_first_function_start),
         exti_test(shift_moves_data_in_code),
         exti_test(shift_moves_init_offsets),
-        exti_test(shift_moves_what_commands_tell),
+        exti_test(shift_moves_addresses_in_commands),
         exti_test(shift_drops_split_info),
         exti_test(shift_leaves_empty_segments_without_an_offset),
         exti_test(shift_rejects_broken_new_commands),
         exti_test(second_header_begins_the_text),
-        exti_test(second_header_leaves_out_what_dyld_alone_reads),
+        exti_test(second_header_omits_what_dyld_alone_reads),
         exti_test(second_header_is_refused_without_room),
     };
 

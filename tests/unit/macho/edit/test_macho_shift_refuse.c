@@ -304,7 +304,7 @@ static const struct refusal {
     {resolver_overflow, EXTI_E_FORMAT, "_x: address overflows"},
 };
 
-static void shift_refuses_what_it_does_not_know(void **state)
+static void shift_refuses_unknown_contents(void **state)
 {
     struct test *t = *state;
 
@@ -422,7 +422,7 @@ static void shift_survives_any_byte(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        exti_test(shift_refuses_what_it_does_not_know),
+        exti_test(shift_refuses_unknown_contents),
         exti_test(shift_refuses_fixups_it_cannot_move),
         exti_test(shift_refuses_a_chain_in_text),
         exti_test(shift_survives_any_byte),

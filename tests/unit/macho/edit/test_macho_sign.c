@@ -13,7 +13,7 @@ struct signed_file {
     struct macho_file f;
 };
 
-static uint64_t get(const uint8_t *p, size_t n, bool big)
+static uint64_t get_value(const uint8_t *p, size_t n, bool big)
 {
     uint64_t v = 0;
 
@@ -24,25 +24,25 @@ static uint64_t get(const uint8_t *p, size_t n, bool big)
 
 static uint32_t be(const uint8_t *p)
 {
-    return (uint32_t)get(p, 4, true);
+    return (uint32_t)get_value(p, 4, true);
 }
 
 /* Decodes the file without the reader, so that these tests depend on the signer alone. */
 static struct macho_file *open_file(struct test *t, struct exti_span s)
 {
     struct signed_file *o = test_alloc(t, sizeof *o);
-    uint32_t count = (uint32_t)get(s.p + 16, 4, false);
+    uint32_t count = (uint32_t)get_value(s.p + 16, 4, false);
     const uint8_t *p = s.p + MACH_HEADER_64_SIZE;
 
     o->f.file = s;
-    o->f.filetype = (uint32_t)get(s.p + 12, 4, false);
-    for (uint32_t i = 0; i < count; i++, p += get(p + 4, 4, false)) {
-        if (get(p, 4, false) == LC_SEGMENT_64 && strcmp((const char *)p + 8, "__TEXT") == 0)
-            o->text.filesize = get(p + 48, 8, false);
-        if (get(p, 4, false) != LC_CODE_SIGNATURE)
+    o->f.filetype = (uint32_t)get_value(s.p + 12, 4, false);
+    for (uint32_t i = 0; i < count; i++, p += get_value(p + 4, 4, false)) {
+        if (get_value(p, 4, false) == LC_SEGMENT_64 && strcmp((const char *)p + 8, "__TEXT") == 0)
+            o->text.filesize = get_value(p + 48, 8, false);
+        if (get_value(p, 4, false) != LC_CODE_SIGNATURE)
             continue;
         o->f.pieces[MACHO_SIGNATURE].present = true;
-        assert_int_equal(exti__span_sub(s, get(p + 8, 4, false), get(p + 12, 4, false), "signature",
+        assert_int_equal(exti__span_sub(s, get_value(p + 8, 4, false), get_value(p + 12, 4, false), "signature",
                                         &o->f.pieces[MACHO_SIGNATURE].s, NULL),
                          0);
     }
@@ -55,7 +55,7 @@ static struct exti_span code(const struct macho_file *f)
     return exti__span(f->file.p, f->pieces[MACHO_SIGNATURE].s.base);
 }
 
-/* Signs the code of `f` into a file that the fixture owns. */
+/* Signs the code of `f` into a buffer of the fixture. */
 static struct macho_file *sign(struct test *t, const struct macho_file *f,
                                const struct macho_signature *old, const char *identifier)
 {
@@ -173,7 +173,7 @@ static void hash_into(uint8_t *to, const void *p, size_t n, size_t keep)
 }
 
 /* A file of `n` bytes of code and a signature, whose CodeDirectory starts at n + DIRECTORY. */
-static struct macho_file *make(struct test *t, const struct recipe *r, size_t n)
+static struct macho_file *make_signed(struct test *t, const struct recipe *r, size_t n)
 {
     struct signed_file *o = test_alloc(t, sizeof *o);
     uint8_t *file = test_alloc(t, n + 65536), *p = file + n, *d = p + DIRECTORY;
@@ -232,7 +232,7 @@ static struct macho_file *make(struct test *t, const struct recipe *r, size_t n)
 static void keeps_entitlements_and_requirements(void **state)
 {
     struct test *t = *state;
-    struct macho_file *f = make(t, &by_codesign, 40000), *made;
+    struct macho_file *f = make_signed(t, &by_codesign, 40000), *made;
     struct macho_signature old, new;
     const uint8_t *p;
 
@@ -270,7 +270,7 @@ static void drops_an_identity_and_its_requirements(void **state)
 
     r.team = "TEAM123456";
     r.blobs[3].payload = "a certificate";
-    f = make(t, &r, 5000);
+    f = make_signed(t, &r, 5000);
     assert_ok(exti__macho_signature_read(f, &old, &t->err), &t->err);
     assert_true(old.has_cms);
     assert_string_equal(old.team, "TEAM123456");
@@ -283,15 +283,15 @@ static void drops_an_identity_and_its_requirements(void **state)
     assert_int_equal(new.entitlements.n, 16);
 }
 
-static void takes_the_identifier_given_where_there_was_none(void **state)
+static void uses_the_given_identifier_if_there_was_none(void **state)
 {
     struct recipe r = by_codesign;
     struct test *t = *state;
     struct macho_signature old;
 
     r.identifier = "";
-    assert_ok(exti__macho_signature_read(make(t, &r, 5000), &old, &t->err), &t->err);
-    assert_ok(exti__macho_signature_read(sign(t, make(t, &r, 5000), &old, "given"), &old, &t->err),
+    assert_ok(exti__macho_signature_read(make_signed(t, &r, 5000), &old, &t->err), &t->err);
+    assert_ok(exti__macho_signature_read(sign(t, make_signed(t, &r, 5000), &old, "given"), &old, &t->err),
               &t->err);
     assert_string_equal(old.identifier, "given");
 }
@@ -326,7 +326,7 @@ static void signs_parts_as_it_signs_the_whole(void **state)
     exti__buf_free(&b);
 }
 
-static void tells_the_first_page_that_changed(void **state)
+static void reports_the_first_page_that_changed(void **state)
 {
     static const size_t at[] = {0, 4095, 4096, 30000, 39999};
     struct recipe r = by_codesign;
@@ -338,7 +338,7 @@ static void tells_the_first_page_that_changed(void **state)
         size_t where = at[i / 2], page = i % 2 ? 16384 : 4096;
 
         r.page_shift = i % 2 ? 14 : 12;
-        f = make(t, &r, 40000);
+        f = make_signed(t, &r, 40000);
         ((uint8_t *)(uintptr_t)f->file.p)[where] ^= 1;
         ((uint8_t *)(uintptr_t)f->file.p)[39999] ^= 2;
         assert_ok(exti__macho_signature_check(f, &bad, &t->err), &t->err);
@@ -357,13 +357,13 @@ static void reads_truncated_and_alternate_hashes(void **state)
 
     r.hash_type = 3;
     r.hash_size = 20;
-    assert_whole(t, make(t, &r, 40000));
+    assert_whole(t, make_signed(t, &r, 40000));
 
     r.hash_type = 1; /* SHA-1, for old systems; the SHA-256 directory is in slot 0x1000 */
-    f = make(t, &r, 40000);
+    f = make_signed(t, &r, 40000);
     assert_exti(exti__macho_signature_check(f, &bad, &t->err), EXTI_E_UNSUPPORTED, &t->err,
                 40000 + DIRECTORY + 37);
-    f = make(t, &by_codesign, 40000);
+    f = make_signed(t, &by_codesign, 40000);
     p = (uint8_t *)(uintptr_t)f->pieces[MACHO_SIGNATURE].s.p;
     d = p + 2000;
     memcpy(d, p + DIRECTORY, 700);
@@ -386,7 +386,7 @@ static void reads_truncated_and_alternate_hashes(void **state)
 static void reads_older_and_larger_directories(void **state)
 {
     struct test *t = *state;
-    struct macho_file *f = make(t, &by_codesign, 40000);
+    struct macho_file *f = make_signed(t, &by_codesign, 40000);
     uint8_t *d = (uint8_t *)(uintptr_t)f->pieces[MACHO_SIGNATURE].s.p + DIRECTORY;
     uint64_t bad;
 
@@ -444,7 +444,7 @@ static void refuses_malformed_signatures(void **state)
     uint64_t bad;
 
     {
-        struct macho_file *f = make(t, &by_codesign, 40000);
+        struct macho_file *f = make_signed(t, &by_codesign, 40000);
 
         f->pieces[MACHO_SIGNATURE].s.n = 11;
         assert_exti(exti__macho_signature_read(f, &s, &t->err), EXTI_E_FORMAT, &t->err, 40008);
@@ -453,7 +453,7 @@ static void refuses_malformed_signatures(void **state)
         const bool is_wrong = i >= ARRAY_SIZE(malformed);
         const size_t k = is_wrong ? i - ARRAY_SIZE(malformed) : i;
         const uint32_t at = is_wrong ? wrong[k].at : malformed[k].at;
-        struct macho_file *f = make(t, &by_codesign, 40000);
+        struct macho_file *f = make_signed(t, &by_codesign, 40000);
 
         put32((uint8_t *)(uintptr_t)f->pieces[MACHO_SIGNATURE].s.p + at,
               is_wrong ? wrong[k].value : malformed[k].value);
@@ -474,7 +474,7 @@ static void refuses_malformed_signatures(void **state)
 static void refuses_to_check_an_unsigned_file(void **state)
 {
     struct test *t = *state;
-    struct macho_file *f = make(t, &by_codesign, 5000);
+    struct macho_file *f = make_signed(t, &by_codesign, 5000);
     struct macho_signature s;
     uint64_t bad;
 
@@ -533,9 +533,9 @@ int main(void)
         exti_test(signs_as_lld_does),
         exti_test(keeps_entitlements_and_requirements),
         exti_test(drops_an_identity_and_its_requirements),
-        exti_test(takes_the_identifier_given_where_there_was_none),
+        exti_test(uses_the_given_identifier_if_there_was_none),
         exti_test(signs_parts_as_it_signs_the_whole),
-        exti_test(tells_the_first_page_that_changed),
+        exti_test(reports_the_first_page_that_changed),
         exti_test(reads_truncated_and_alternate_hashes),
         exti_test(reads_older_and_larger_directories),
         exti_test(refuses_malformed_signatures),

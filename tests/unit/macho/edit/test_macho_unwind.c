@@ -190,7 +190,7 @@ static void shift_survives_any_number(void **state)
         }
 }
 
-static void shift_tells_when_memory_is_out(void **state)
+static void shift_reports_lack_of_memory(void **state)
 {
     struct test *t = *state;
     uint8_t *p;
@@ -208,7 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         exti_test(shift_moves_what_counts_from_the_image),  exti_test(shift_rejects_bad_tables),
         exti_test(shift_rejects_a_section_that_ends_early), exti_test(shift_survives_any_number),
-        exti_test(shift_tells_when_memory_is_out),
+        exti_test(shift_reports_lack_of_memory),
     };
 
     return cmocka_run_group_tests_name("macho/macho_unwind", tests, NULL, NULL);

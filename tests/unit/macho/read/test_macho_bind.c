@@ -44,7 +44,7 @@ static int teardown(void **state)
 
 #define bind_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-static int keep(void *user, const struct macho_bind *b, struct exti_error *err)
+static int keep_bind(void *user, const struct macho_bind *b, struct exti_error *err)
 {
     struct fixture *f = user;
 
@@ -55,12 +55,12 @@ static int keep(void *user, const struct macho_bind *b, struct exti_error *err)
     return 0;
 }
 
-static void say(struct fixture *f, const char *line)
+static void append_line(struct fixture *f, const char *line)
 {
     assert_ok(exti__buf_append(&f->text, line, strlen(line), &f->err), &f->err);
 }
 
-static const char *said(struct fixture *f)
+static const char *lines(struct fixture *f)
 {
     assert_ok(exti__buf_append(&f->text, "", 1, &f->err), &f->err);
     f->text.n = 0;
@@ -95,37 +95,37 @@ static const char *library(struct fixture *f, const struct macho_file *m, int32_
     return test_format(f->t, "%.*s", (int)strcspn(name, "."), name);
 }
 
-struct telling {
+struct printing {
     struct fixture *f;
     const struct macho_file *m;
     enum macho_piece_kind kind;
 };
 
-static int tell(void *user, const struct macho_bind *b, struct exti_error *err)
+static int append_bind(void *user, const struct macho_bind *b, struct exti_error *err)
 {
-    struct telling *c = user;
+    struct printing *c = user;
     struct fixture *f = c->f;
     const char *where = place(f, c->m, b->segment, b->offset);
 
     (void)err;
     if (c->kind == MACHO_BIND)
-        say(f, test_format(f->t, "%s pointer %lld %s %s%s\n", where, (long long)b->addend,
+        append_line(f, test_format(f->t, "%s pointer %lld %s %s%s\n", where, (long long)b->addend,
                            library(f, c->m, b->ordinal), b->symbol,
                            b->flags & BIND_SYMBOL_FLAGS_WEAK_IMPORT ? " (weak_import)" : ""));
     else if (c->kind == MACHO_LAZY_BIND)
-        say(f, test_format(f->t, "%s %s %s\n", where, library(f, c->m, b->ordinal), b->symbol));
+        append_line(f, test_format(f->t, "%s %s %s\n", where, library(f, c->m, b->ordinal), b->symbol));
     else
-        say(f, test_format(f->t, "%s pointer %lld %s\n", where, (long long)b->addend, b->symbol));
+        append_line(f, test_format(f->t, "%s pointer %lld %s\n", where, (long long)b->addend, b->symbol));
     return 0;
 }
 
-static int tell_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t type,
+static int append_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t type,
                        struct exti_error *err)
 {
-    struct telling *c = user;
+    struct printing *c = user;
 
     (void)err;
-    say(c->f, test_format(c->f->t, "%s %s\n", place(c->f, c->m, segment, offset),
+    append_line(c->f, test_format(c->f->t, "%s %s\n", place(c->f, c->m, segment, offset),
                           type == REBASE_TYPE_POINTER ? "pointer" : "?"));
     return 0;
 }
@@ -143,7 +143,7 @@ static void linked_streams_are_read_as_llvm_objdump_reads_them(void **state)
     for (size_t a = 0; a < ARRAY_SIZE(macho_archs); a++)
         for (size_t i = 0; i < ARRAY_SIZE(macho_forms); i++) {
             struct macho_file m;
-            struct telling c = {.f = f, .m = &m};
+            struct printing c = {.f = f, .m = &m};
 
             if (macho_forms[i].chained)
                 continue;
@@ -154,19 +154,19 @@ static void linked_streams_are_read_as_llvm_objdump_reads_them(void **state)
                 char *dump = macho_form_dump(f->t, streams[k].option, "__");
 
                 c.kind = streams[k].kind;
-                assert_ok(exti__macho_binds(&m, c.kind, tell, &c, &f->err), &f->err);
-                assert_string_equal(said(f), dump);
+                assert_ok(exti__macho_binds(&m, c.kind, append_bind, &c, &f->err), &f->err);
+                assert_string_equal(lines(f), dump);
                 assert_true(strlen(dump) > 40);
             }
-            assert_ok(exti__macho_rebases(&m, tell_rebase, &c, &f->err), &f->err);
-            assert_string_equal(said(f), macho_form_dump(f->t, "--rebase", "__"));
+            assert_ok(exti__macho_rebases(&m, append_rebase, &c, &f->err), &f->err);
+            assert_string_equal(lines(f), macho_form_dump(f->t, "--rebase", "__"));
             exti__macho_close(&m);
         }
 }
 
 /* ---- streams made by hand -------------------------------------------------------------------- */
 
-static void use(struct fixture *f, enum macho_piece_kind kind, const void *bytes, size_t n)
+static void use_stream(struct fixture *f, enum macho_piece_kind kind, const void *bytes, size_t n)
 {
     static const uint8_t room[4096];
 
@@ -183,13 +183,13 @@ static void use(struct fixture *f, enum macho_piece_kind kind, const void *bytes
     f->err = (struct exti_error){0};
 }
 
-static int run(struct fixture *f, enum macho_piece_kind kind, const void *bytes, size_t n)
+static int read_binds(struct fixture *f, enum macho_piece_kind kind, const void *bytes, size_t n)
 {
-    use(f, kind, bytes, n);
-    return exti__macho_binds(&f->m, kind, keep, f, &f->err);
+    use_stream(f, kind, bytes, n);
+    return exti__macho_binds(&f->m, kind, keep_bind, f, &f->err);
 }
 
-#define RUN(f, kind, bytes) run((f), (kind), (bytes), sizeof bytes - 1)
+#define READ(f, kind, bytes) read_binds((f), (kind), (bytes), sizeof bytes - 1)
 
 static void assert_bind(const struct macho_bind *b, const char *symbol, int32_t ordinal,
                         uint64_t offset, int64_t addend)
@@ -213,7 +213,7 @@ static void every_opcode_does_what_dyld_does(void **state)
                               "\0\xff";
     struct fixture *f = *state;
 
-    assert_ok(RUN(f, MACHO_BIND, all), &f->err);
+    assert_ok(READ(f, MACHO_BIND, all), &f->err);
     assert_int_equal(f->n, 6);
     assert_bind(&f->list[0], "_a", -2, 0x10, 0);
     assert_bind(&f->list[1], "_b", 2, 0x18, -1);
@@ -232,7 +232,7 @@ static void a_library_alone_does_not_change_the_target(void **state)
     static const char late[] = "\x51\x71\0\x11\x40_a\0\x90\x12\x90\x60\1\x90\0";
     struct fixture *f = *state;
 
-    assert_ok(RUN(f, MACHO_BIND, late), &f->err);
+    assert_ok(READ(f, MACHO_BIND, late), &f->err);
     assert_int_equal(f->n, 3);
     assert_bind(&f->list[0], "_a", 1, 0, 0);
     assert_bind(&f->list[1], "_a", 1, 8, 0);
@@ -244,7 +244,7 @@ static void lazy_streams_go_on_behind_done(void **state)
     static const char lazy[] = "\x71\0\x11\x40_a\0\x90\0\x71\x08\x3e\x41_b\0\x90\0\x12\x90\0\0";
     struct fixture *f = *state;
 
-    assert_ok(RUN(f, MACHO_LAZY_BIND, lazy), &f->err);
+    assert_ok(READ(f, MACHO_LAZY_BIND, lazy), &f->err);
     assert_int_equal(f->n, 3);
     assert_bind(&f->list[0], "_a", 1, 0, 0);
     assert_bind(&f->list[1], "_b", -2, 8, 0);
@@ -257,7 +257,7 @@ static void weak_streams_name_no_library_and_mark_overrides(void **state)
     static const char weak[] = "\x48_strong\0\x40_a\0\x71\0\x90\0";
     struct fixture *f = *state;
 
-    assert_ok(RUN(f, MACHO_WEAK_BIND, weak), &f->err);
+    assert_ok(READ(f, MACHO_WEAK_BIND, weak), &f->err);
     assert_int_equal(f->n, 2);
     assert_true(f->list[0].is_override);
     assert_string_equal(f->list[0].symbol, "_strong");
@@ -266,20 +266,20 @@ static void weak_streams_name_no_library_and_mark_overrides(void **state)
     assert_int_equal(f->list[1].at, 0x400 + 9);
 }
 
-static void a_file_without_libraries_has_the_system_s(void **state)
+static void a_file_without_libraries_has_libsystem(void **state)
 {
     struct fixture *f = *state;
 
-    use(f, MACHO_BIND, "\x51\x71\0\x11\x40_a\0\x90", 9);
+    use_stream(f, MACHO_BIND, "\x51\x71\0\x11\x40_a\0\x90", 9);
     f->m.dylib_count = 0;
-    assert_ok(exti__macho_binds(&f->m, MACHO_BIND, keep, f, &f->err), &f->err);
-    use(f, MACHO_BIND, "\x51\x71\0\x12\x40_a\0\x90", 9);
+    assert_ok(exti__macho_binds(&f->m, MACHO_BIND, keep_bind, f, &f->err), &f->err);
+    use_stream(f, MACHO_BIND, "\x51\x71\0\x12\x40_a\0\x90", 9);
     f->m.dylib_count = 0;
-    assert_exti(exti__macho_binds(&f->m, MACHO_BIND, keep, f, &f->err), EXTI_E_FORMAT, &f->err,
+    assert_exti(exti__macho_binds(&f->m, MACHO_BIND, keep_bind, f, &f->err), EXTI_E_FORMAT, &f->err,
                 0x503);
 }
 
-static void malformed_streams_are_refused_where_they_are(void **state)
+static void malformed_streams_are_refused_with_the_offset(void **state)
 {
     static const struct {
         enum macho_piece_kind kind;
@@ -330,7 +330,7 @@ static void malformed_streams_are_refused_where_they_are(void **state)
     struct fixture *f = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        int rc = run(f, cases[i].kind, cases[i].bytes, cases[i].n);
+        int rc = read_binds(f, cases[i].kind, cases[i].bytes, cases[i].n);
 
         if (rc != cases[i].code || f->err.offset != cases[i].offset ||
             !strstr(f->err.message, cases[i].says))
@@ -346,7 +346,7 @@ static void repeat_counts_are_bounded_by_the_file(void **state)
                                "\xf8\xff\xff\xff\xff\xff\xff\xff\xff\1";
     struct fixture *f = *state;
 
-    assert_exti(RUN(f, MACHO_BIND, same), EXTI_E_FORMAT, &f->err, 0x508);
+    assert_exti(READ(f, MACHO_BIND, same), EXTI_E_FORMAT, &f->err, 0x508);
     assert_says(&f->err, "more bindings than the file has room for");
     assert_int_equal(f->n, 4096 / 8 + sizeof same - 1);
 }
@@ -365,7 +365,7 @@ static int count_rebases(void *user, uint32_t segment, uint64_t offset, uint8_t 
 
 static int rebase(struct fixture *f, const void *bytes, size_t n)
 {
-    use(f, MACHO_REBASE, bytes, n);
+    use_stream(f, MACHO_REBASE, bytes, n);
     return exti__macho_rebases(&f->m, count_rebases, f, &f->err);
 }
 
@@ -388,7 +388,7 @@ static void every_rebase_opcode_does_what_dyld_does(void **state)
     }
 }
 
-static void malformed_rebases_are_refused_where_they_are(void **state)
+static void malformed_rebases_are_refused_with_the_offset(void **state)
 {
     static const struct {
         const char *bytes;
@@ -476,7 +476,7 @@ static void encoded_lists_are_read_back(void **state)
     struct fixture *f = *state;
 
     assert_ok(exti__macho_bind_encode(list, ARRAY_SIZE(list), false, &f->out, &f->err), &f->err);
-    assert_ok(run(f, MACHO_BIND, f->out.p, f->out.n), &f->err);
+    assert_ok(read_binds(f, MACHO_BIND, f->out.p, f->out.n), &f->err);
     assert_same_list(f, list, ARRAY_SIZE(list));
 }
 
@@ -535,7 +535,7 @@ static void linked_streams_survive_decoding_and_encoding(void **state)
                     &f->err);
                 m.pieces[kind].s = exti__span(f->out.p, f->out.n);
                 f->n = 0;
-                assert_ok(exti__macho_binds(&m, kind, keep, f, &f->err), &f->err);
+                assert_ok(exti__macho_binds(&m, kind, keep_bind, f, &f->err), &f->err);
                 m.pieces[kind].s = old;
                 assert_same_list(f, list, n);
             }
@@ -543,7 +543,7 @@ static void linked_streams_survive_decoding_and_encoding(void **state)
         }
 }
 
-static void out_of_memory_is_told(void **state)
+static void out_of_memory_is_reported(void **state)
 {
     const struct macho_bind b = {.symbol = "_a_name_that_is_longer_than_the_first_block_of_memory"
                                            "_which_is_of_sixty_four_bytes",
@@ -580,15 +580,15 @@ static int refuse(void *user, const struct macho_bind *b, struct exti_error *err
     return EXTI_E_HOOK;
 }
 
-static void what_the_caller_returns_ends_the_stream(void **state)
+static void an_error_of_the_callback_ends_the_stream(void **state)
 {
     struct fixture *f = *state;
 
-    use(f, MACHO_BIND, "\x51\x71\0\x11\x40_a\0\x90\xff", 10);
+    use_stream(f, MACHO_BIND, "\x51\x71\0\x11\x40_a\0\x90\xff", 10);
     assert_int_equal(exti__macho_binds(&f->m, MACHO_BIND, refuse, f, &f->err), EXTI_E_HOOK);
-    use(f, MACHO_BIND, "\x51\x71\0\x11\x40_a\0\xc0\2\0", 11);
+    use_stream(f, MACHO_BIND, "\x51\x71\0\x11\x40_a\0\xc0\2\0", 11);
     assert_int_equal(exti__macho_binds(&f->m, MACHO_BIND, refuse, f, &f->err), EXTI_E_HOOK);
-    use(f, MACHO_WEAK_BIND, "\x48_a\0", 4);
+    use_stream(f, MACHO_WEAK_BIND, "\x48_a\0", 4);
     assert_int_equal(exti__macho_binds(&f->m, MACHO_WEAK_BIND, refuse, f, &f->err), EXTI_E_HOOK);
 }
 
@@ -600,16 +600,16 @@ int main(void)
         bind_test(a_library_alone_does_not_change_the_target),
         bind_test(lazy_streams_go_on_behind_done),
         bind_test(weak_streams_name_no_library_and_mark_overrides),
-        bind_test(a_file_without_libraries_has_the_system_s),
-        bind_test(malformed_streams_are_refused_where_they_are),
+        bind_test(a_file_without_libraries_has_libsystem),
+        bind_test(malformed_streams_are_refused_with_the_offset),
         bind_test(repeat_counts_are_bounded_by_the_file),
         bind_test(every_rebase_opcode_does_what_dyld_does),
-        bind_test(malformed_rebases_are_refused_where_they_are),
+        bind_test(malformed_rebases_are_refused_with_the_offset),
         bind_test(encoded_lists_are_read_back),
         bind_test(libraries_are_encoded_at_every_width),
         bind_test(linked_streams_survive_decoding_and_encoding),
-        bind_test(out_of_memory_is_told),
-        bind_test(what_the_caller_returns_ends_the_stream),
+        bind_test(out_of_memory_is_reported),
+        bind_test(an_error_of_the_callback_ends_the_stream),
     };
 
     return cmocka_run_group_tests_name("macho/macho_bind", tests, NULL, NULL);

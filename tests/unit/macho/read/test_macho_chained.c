@@ -47,7 +47,7 @@ static int teardown(void **state)
 
 #define chained_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-static void say(struct fixture *f, const char *line)
+static void append_line(struct fixture *f, const char *line)
 {
     assert_ok(exti__buf_append(&f->text, line, strlen(line), &f->err), &f->err);
 }
@@ -59,7 +59,7 @@ static const char *said(struct fixture *f)
     return (const char *)f->text.p;
 }
 
-static int keep(void *user, const struct macho_fixup *x, struct exti_error *err)
+static int keep_fixup(void *user, const struct macho_fixup *x, struct exti_error *err)
 {
     struct fixture *f = user;
 
@@ -90,15 +90,15 @@ static void tell_imports(struct fixture *f, bool narrow)
         assert_ok(exti__macho_chained_import(&f->c, i, &im, &f->err), &f->err);
         lib = im.ordinal <= 0 ? special[-im.ordinal]
                               : strrchr(f->m.dylibs[im.ordinal - 1].name, '/') + 1;
-        say(f, test_format(f->t, " lib_ordinal = %d (%.*s)\n", im.ordinal, (int)strcspn(lib, "."),
+        append_line(f, test_format(f->t, " lib_ordinal = %d (%.*s)\n", im.ordinal, (int)strcspn(lib, "."),
                            lib));
         if (narrow)
-            say(f,
+            append_line(f,
                 test_format(f->t, " weak_import = %d\n name_offset = %u (%s)\n", im.weak,
                             (unsigned)((const uint8_t *)im.name - (f->c.s.p + f->c.symbols_offset)),
                             im.name));
         if (addends)
-            say(f, test_format(f->t, " addend = %lld\n", (long long)im.addend));
+            append_line(f, test_format(f->t, " addend = %lld\n", (long long)im.addend));
     }
 }
 
@@ -110,7 +110,7 @@ static const char *dumped_imports(struct fixture *f, bool narrow)
     for (char *line = strtok(dump, "\n"); line; line = strtok(NULL, "\n"))
         if (!strncmp(line, " lib_ordinal", 12) || !strncmp(line, " addend", 7) ||
             (narrow && (!strncmp(line, " weak_import", 12) || !strncmp(line, " name_offset", 12))))
-            say(f, test_format(f->t, "%s\n", line));
+            append_line(f, test_format(f->t, "%s\n", line));
     return test_format(f->t, "%s", said(f));
 }
 
@@ -170,15 +170,15 @@ static int tell_slot(void *user, const struct macho_fixup *x, struct exti_error 
     uint64_t at = 0;
     const char *where = place(f, x->offset, &at);
 
-    say(f, test_format(f->t, "%s 0x%llX 0x%016llX ", where, (unsigned long long)at,
+    append_line(f, test_format(f->t, "%s 0x%llX 0x%016llX ", where, (unsigned long long)at,
                        (unsigned long long)x->raw));
     if (!x->is_bind) {
-        say(f, test_format(f->t, "rebase 0x%llX\n",
+        append_line(f, test_format(f->t, "rebase 0x%llX\n",
                            (unsigned long long)(x->target + f->m.text->vmaddr)));
         return 0;
     }
     assert_ok(exti__macho_chained_import(&f->c, x->import, &im, err), err);
-    say(f, test_format(f->t, "bind 0x%llX %s %s%s\n", (long long)(x->addend + im.addend),
+    append_line(f, test_format(f->t, "bind 0x%llX %s %s%s\n", (long long)(x->addend + im.addend),
                        library(f, im.ordinal), im.name, im.weak ? " (weak import)" : ""));
     return 0;
 }
@@ -206,7 +206,7 @@ static void linked_chains_are_read_as_llvm_objdump_reads_them(void **state)
 
 /* ---- ordinals -------------------------------------------------------------------------------- */
 
-static void make(struct fixture *f, struct macho_toy_opts o)
+static void make_chained(struct fixture *f, struct macho_toy_opts o)
 {
     o.chained = true;
     exti__macho_close(&f->m);
@@ -232,7 +232,7 @@ static void libraries_are_set_in_place_where_they_fit(void **state)
         struct macho_chained c;
         struct exti_span old;
 
-        make(f, (struct macho_toy_opts){.imports = format});
+        make_chained(f, (struct macho_toy_opts){.imports = format});
         old = f->c.s;
         assert_ok(exti__macho_chained_set_ordinals(&f->c, (const int32_t[]){-2, 1, -2, -3}, &f->out,
                                                    &f->err),
@@ -264,7 +264,7 @@ static void libraries_past_240_widen_the_imports(void **state)
     for (uint32_t format = 1; format <= 2; format++) {
         struct macho_chained c;
 
-        make(f, (struct macho_toy_opts){.imports = format});
+        make_chained(f, (struct macho_toy_opts){.imports = format});
         /* The second import's addend, if the format has one. */
         if (format == 2)
             mtoy_put(&f->toy, f->toy.chained + 80 + 12, 4, (uint32_t)-5);
@@ -287,7 +287,7 @@ static void libraries_past_240_widen_the_imports(void **state)
         }
         /* The chains are still found. */
         f->n = 0;
-        assert_ok(exti__macho_fixups(&f->m, &c, keep, f, &f->err), &f->err);
+        assert_ok(exti__macho_fixups(&f->m, &c, keep_fixup, f, &f->err), &f->err);
         assert_int_equal(f->n, MTOY_SLOTS);
         exti__buf_free(&f->out);
     }
@@ -299,12 +299,12 @@ static void libraries_past_65520_are_refused(void **state)
     struct fixture *f = *state;
 
     for (uint32_t format = 1; format <= 3; format++) {
-        make(f, (struct macho_toy_opts){.imports = format});
+        make_chained(f, (struct macho_toy_opts){.imports = format});
         assert_exti(exti__macho_chained_set_ordinals(&f->c, ordinals, &f->out, &f->err),
                     EXTI_E_UNSUPPORTED, &f->err, f->toy.chained);
         assert_says(&f->err, "library ordinal 65521");
     }
-    make(f, (struct macho_toy_opts){0});
+    make_chained(f, (struct macho_toy_opts){0});
     f->c.starts_offset = f->c.imports_offset;
     assert_exti(
         exti__macho_chained_set_ordinals(&f->c, (const int32_t[]){241, 1, 1, 1}, &f->out, &f->err),
@@ -313,7 +313,7 @@ static void libraries_past_65520_are_refused(void **state)
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-static void slots_are_taken_apart_in_every_format(void **state)
+static void slots_are_decoded_in_every_format(void **state)
 {
 #define BIT(n) (UINT64_C(1) << (n))
     static const struct {
@@ -338,14 +338,14 @@ static void slots_are_taken_apart_in_every_format(void **state)
 #undef BIT
     struct fixture *f = *state;
 
-    make(f, (struct macho_toy_opts){0});
+    make_chained(f, (struct macho_toy_opts){0});
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         const struct macho_fixup *x = &f->list[0];
 
         mtoy_put(&f->toy, f->toy.chained + 32 + 16 + 6, 2, cases[i].format);
         mtoy_put(&f->toy, f->toy.data, 8, cases[i].raw);
         f->n = 0;
-        assert_ok(exti__macho_fixups(&f->m, &f->c, keep, f, &f->err), &f->err);
+        assert_ok(exti__macho_fixups(&f->m, &f->c, keep_fixup, f, &f->err), &f->err);
         assert_int_equal(f->n, 1);
         assert_int_equal(x->format, cases[i].format);
         assert_int_equal(x->raw, cases[i].raw);
@@ -359,19 +359,19 @@ static void slots_are_taken_apart_in_every_format(void **state)
     mtoy_put(&f->toy, f->toy.chained + 32 + 16 + 6, 2, 9);
     mtoy_put(&f->toy, f->toy.data, 8, 2ull << 51);
     mtoy_put(&f->toy, f->toy.data + 16, 8, 0x7feull << 51);
-    assert_exti(exti__macho_fixups(&f->m, &f->c, keep, f, &f->err), EXTI_E_FORMAT, &f->err,
+    assert_exti(exti__macho_fixups(&f->m, &f->c, keep_fixup, f, &f->err), EXTI_E_FORMAT, &f->err,
                 f->toy.data);
     assert_int_equal(f->list[2].offset, f->toy.data + 16);
 }
 
-static void chains_tell_their_slots_in_order(void **state)
+static void slots_of_chains_come_in_order(void **state)
 {
     struct fixture *f = *state;
 
     for (int arm = 0; arm < 2; arm++) {
-        make(f, (struct macho_toy_opts){.arm = arm});
+        make_chained(f, (struct macho_toy_opts){.arm = arm});
         f->n = 0;
-        assert_ok(exti__macho_fixups(&f->m, &f->c, keep, f, &f->err), &f->err);
+        assert_ok(exti__macho_fixups(&f->m, &f->c, keep_fixup, f, &f->err), &f->err);
         assert_int_equal(f->n, MTOY_SLOTS);
         for (size_t i = 0; i < MTOY_SLOTS; i++) {
             assert_int_equal(f->list[i].offset, f->toy.data + 8 * i);
@@ -384,10 +384,10 @@ static void chains_tell_their_slots_in_order(void **state)
         /* A page without a chain, and a segment without any. */
         mtoy_put(&f->toy, f->toy.chained + 32 + 16 + 22, 2, DYLD_CHAINED_PTR_START_NONE);
         f->n = 0;
-        assert_ok(exti__macho_fixups(&f->m, &f->c, keep, f, &f->err), &f->err);
+        assert_ok(exti__macho_fixups(&f->m, &f->c, keep_fixup, f, &f->err), &f->err);
         assert_int_equal(f->n, 0);
         mtoy_put(&f->toy, f->toy.chained + 32, 4, 0);
-        assert_ok(exti__macho_fixups(&f->m, &f->c, keep, f, &f->err), &f->err);
+        assert_ok(exti__macho_fixups(&f->m, &f->c, keep_fixup, f, &f->err), &f->err);
     }
 }
 
@@ -453,7 +453,7 @@ static int read_all(struct fixture *f)
     return rc ? rc : exti__macho_fixups(&f->m, &c, ignore, NULL, &f->err);
 }
 
-static void malformed_payloads_are_refused_where_they_are(void **state)
+static void malformed_payloads_are_refused_with_the_offset(void **state)
 {
     struct fixture *f = *state;
 
@@ -462,7 +462,7 @@ static void malformed_payloads_are_refused_where_they_are(void **state)
         size_t base;
         int rc;
 
-        make(f, (struct macho_toy_opts){0});
+        make_chained(f, (struct macho_toy_opts){0});
         base = k->data ? f->toy.data : f->toy.chained;
         mtoy_put(&f->toy, base + k->at, k->width, k->value);
         f->err = (struct exti_error){0};
@@ -479,7 +479,7 @@ static void payloads_that_end_early_are_refused(void **state)
     struct fixture *f = *state;
     struct exti_span whole;
 
-    make(f, (struct macho_toy_opts){0});
+    make_chained(f, (struct macho_toy_opts){0});
     whole = f->c.s;
     for (size_t n = 0; n < 96; n++) {
         f->m.pieces[MACHO_CHAINED_FIXUPS].s = whole;
@@ -490,12 +490,12 @@ static void payloads_that_end_early_are_refused(void **state)
                 EXTI_E_FORMAT, &f->err, ANY_OFFSET);
 }
 
-static void every_byte_may_be_anything(void **state)
+static void any_corrupt_byte_is_survived(void **state)
 {
     static const uint8_t values[] = {0, 1, 0x7f, 0x80, 0xff};
     struct fixture *f = *state;
 
-    make(f, (struct macho_toy_opts){0});
+    make_chained(f, (struct macho_toy_opts){0});
     for (size_t at = 0; at < f->c.s.n; at++)
         for (size_t v = 0; v < ARRAY_SIZE(values); v++) {
             uint8_t *p = &f->toy.b[f->toy.chained + at], was = *p;
@@ -507,12 +507,12 @@ static void every_byte_may_be_anything(void **state)
     assert_ok(read_all(f), &f->err);
 }
 
-static void out_of_memory_is_told(void **state)
+static void out_of_memory_is_reported(void **state)
 {
     static const int32_t ordinals[2][4] = {{3, 1, 2, 0}, {300, 1, 2, 0}};
     struct fixture *f = *state;
 
-    make(f, (struct macho_toy_opts){0});
+    make_chained(f, (struct macho_toy_opts){0});
     for (int wide = 0; wide < 2; wide++) {
         long n = 0;
         int rc;
@@ -546,11 +546,11 @@ static int refuse(void *user, const struct macho_fixup *x, struct exti_error *er
     return EXTI_E_HOOK;
 }
 
-static void what_the_caller_returns_ends_the_walk(void **state)
+static void an_error_of_the_callback_ends_the_walk(void **state)
 {
     struct fixture *f = *state;
 
-    make(f, (struct macho_toy_opts){0});
+    make_chained(f, (struct macho_toy_opts){0});
     assert_int_equal(exti__macho_fixups(&f->m, &f->c, refuse, NULL, &f->err), EXTI_E_HOOK);
 }
 
@@ -562,13 +562,13 @@ int main(void)
         chained_test(libraries_are_set_in_place_where_they_fit),
         chained_test(libraries_past_240_widen_the_imports),
         chained_test(libraries_past_65520_are_refused),
-        chained_test(slots_are_taken_apart_in_every_format),
-        chained_test(chains_tell_their_slots_in_order),
-        chained_test(malformed_payloads_are_refused_where_they_are),
+        chained_test(slots_are_decoded_in_every_format),
+        chained_test(slots_of_chains_come_in_order),
+        chained_test(malformed_payloads_are_refused_with_the_offset),
         chained_test(payloads_that_end_early_are_refused),
-        chained_test(every_byte_may_be_anything),
-        chained_test(out_of_memory_is_told),
-        chained_test(what_the_caller_returns_ends_the_walk),
+        chained_test(any_corrupt_byte_is_survived),
+        chained_test(out_of_memory_is_reported),
+        chained_test(an_error_of_the_callback_ends_the_walk),
     };
 
     return cmocka_run_group_tests_name("macho/macho_chained", tests, NULL, NULL);

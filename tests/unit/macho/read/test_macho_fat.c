@@ -35,7 +35,7 @@ static int teardown(void **state)
 
 #define fat_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-static void make(struct fixture *f, bool wide)
+static void make_universal(struct fixture *f, bool wide)
 {
     mtoy_fat_start(&f->toy, wide);
     mtoy_fat_add_toy(&f->toy, &f->x86);
@@ -54,7 +54,7 @@ static void both_widths_of_table_are_read(void **state)
     struct fixture *f = *state;
 
     for (int wide = 0; wide < 2; wide++) {
-        make(f, wide);
+        make_universal(f, wide);
         assert_ok(open_fat(f), &f->err);
         assert_int_equal(f->fat.wide, wide);
         assert_false(f->fat.hidden);
@@ -97,12 +97,12 @@ struct corruption {
     uint64_t offset;
 };
 
-static void corrupt_tables_are_told(void **state)
+static void corrupt_tables_are_reported(void **state)
 {
     struct fixture *f = *state;
 
     for (int wide = 0; wide < 2; wide++) {
-        make(f, wide);
+        make_universal(f, wide);
         const size_t w = wide ? 8 : 4, a = mtoy_fat_entry(&f->toy, 0),
                      b = mtoy_fat_entry(&f->toy, 1), x = 0x4000, y = 0x8000;
         const struct corruption table[] = {
@@ -134,7 +134,7 @@ static void corrupt_tables_are_told(void **state)
         for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
             int rc;
 
-            make(f, wide);
+            make_universal(f, wide);
             mtoy_fat_put(&f->toy, table[i].at, table[i].width, table[i].value);
             rc = open_fat(f);
             if (!rc || f->err.offset != table[i].offset)
@@ -151,7 +151,7 @@ static void slices_must_lie_on_pages(void **state)
     struct fixture *f = *state;
     size_t b;
 
-    make(f, false);
+    make_universal(f, false);
     b = mtoy_fat_entry(&f->toy, 1);
     memmove(f->toy.b + 0x9000, f->toy.b + 0x8000, f->arm.n);
     f->toy.n += 0x1000;
@@ -169,15 +169,15 @@ static void slices_must_lie_on_pages(void **state)
     assert_ok(open_fat(f), &f->err);
 }
 
-static void tables_cut_short_are_told(void **state)
+static void tables_cut_short_are_reported(void **state)
 {
     struct fixture *f = *state;
 
     for (int wide = 0; wide < 2; wide++) {
-        make(f, wide);
+        make_universal(f, wide);
         for (f->toy.n = 0; f->toy.n < (wide ? 72 : 48); f->toy.n++)
             assert_exti(open_fat(f), EXTI_E_FORMAT, &f->err, ANY_OFFSET);
-        make(f, wide);
+        make_universal(f, wide);
         f->toy.n--;
         assert_exti(open_fat(f), EXTI_E_FORMAT, &f->err,
                     mtoy_fat_entry(&f->toy, 1) + (wide ? 16 : 12));
@@ -188,7 +188,7 @@ static void tables_cut_short_are_told(void **state)
     assert_says(&f->err, "Mach-O header: ends early");
 }
 
-static void no_architecture_comes_twice(void **state)
+static void duplicate_architectures_are_refused(void **state)
 {
     struct fixture *f = *state;
 
@@ -204,7 +204,7 @@ static void a_hidden_slice_is_found(void **state)
 {
     struct fixture *f = *state;
 
-    make(f, false);
+    make_universal(f, false);
     mtoy_fat_put(&f->toy, 4, 4, 1);
     assert_ok(open_fat(f), &f->err);
     assert_true(f->fat.hidden);
@@ -212,13 +212,13 @@ static void a_hidden_slice_is_found(void **state)
     assert_int_equal(f->fat.at_end, 48);
     assert_int_equal(f->fat.slices[1].cputype, CPU_TYPE_ARM64);
 
-    make(f, true); /* dyld does not look after a wide table */
+    make_universal(f, true); /* dyld does not look after a wide table */
     mtoy_fat_put(&f->toy, 4, 4, 1);
     assert_ok(open_fat(f), &f->err);
     assert_false(f->fat.hidden);
     assert_int_equal(f->fat.count, 1);
 
-    make(f, false); /* nor for other architectures */
+    make_universal(f, false); /* nor for other architectures */
     mtoy_fat_put(&f->toy, 4, 4, 1);
     mtoy_fat_put(&f->toy, mtoy_fat_entry(&f->toy, 1), 4, CPU_TYPE_ARM);
     assert_ok(open_fat(f), &f->err);
@@ -244,7 +244,7 @@ static void other_architectures_are_slices_too(void **state)
         assert_int_equal(exti__macho_slice_handled(&f->fat.slices[i]), i == 3);
 }
 
-static void a_universal_static_library_is_called_that(void **state)
+static void a_universal_static_library_is_named_as_such(void **state)
 {
     struct fixture *f = *state;
 
@@ -255,7 +255,7 @@ static void a_universal_static_library_is_called_that(void **state)
 }
 
 /* Linkers of arm64e set the ABI version in the slice or the table, but not always in both. */
-static void the_high_byte_of_a_subtype_does_not_count(void **state)
+static void the_high_byte_of_a_subtype_is_ignored(void **state)
 {
     struct fixture *f = *state;
 
@@ -266,16 +266,16 @@ static void the_high_byte_of_a_subtype_does_not_count(void **state)
     assert_true(exti__macho_slice_handled(&f->fat.slices[0]));
 }
 
-static void a_failed_allocation_is_told(void **state)
+static void a_failed_allocation_is_reported(void **state)
 {
     struct fixture *f = *state;
 
-    make(f, false);
+    make_universal(f, false);
     exti__mem_fail_after(0);
     assert_exti(open_fat(f), EXTI_E_NOMEM, &f->err, ANY_OFFSET);
 }
 
-static void slices_that_one_process_takes_together(void **state)
+static void the_slice_for_a_machine_is_chosen(void **state)
 {
     enum { X86 = CPU_SUBTYPE_X86_64_ALL, H = CPU_SUBTYPE_X86_64_H, V8 = 1, E = CPU_SUBTYPE_ARM64E };
     static const struct {
@@ -313,16 +313,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         fat_test(both_widths_of_table_are_read),
         fat_test(a_thin_file_is_one_slice),
-        fat_test(corrupt_tables_are_told),
+        fat_test(corrupt_tables_are_reported),
         fat_test(slices_must_lie_on_pages),
-        fat_test(tables_cut_short_are_told),
-        fat_test(no_architecture_comes_twice),
+        fat_test(tables_cut_short_are_reported),
+        fat_test(duplicate_architectures_are_refused),
         fat_test(a_hidden_slice_is_found),
         fat_test(other_architectures_are_slices_too),
-        fat_test(a_universal_static_library_is_called_that),
-        fat_test(the_high_byte_of_a_subtype_does_not_count),
-        fat_test(a_failed_allocation_is_told),
-        fat_test(slices_that_one_process_takes_together),
+        fat_test(a_universal_static_library_is_named_as_such),
+        fat_test(the_high_byte_of_a_subtype_is_ignored),
+        fat_test(a_failed_allocation_is_reported),
+        fat_test(the_slice_for_a_machine_is_chosen),
     };
 
     return cmocka_run_group_tests_name("macho/macho_fat", tests, NULL, NULL);

@@ -91,7 +91,7 @@ static void odd_but_legal_files_are_read(void **state)
     assert_int_equal(f->file.room_end, t->page);
 }
 
-static void versions_come_from_whichever_command_there_is(void **state)
+static void versions_come_from_either_kind_of_command(void **state)
 {
     static const struct {
         uint32_t cmd, platform;
@@ -158,7 +158,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         read_test(every_kind_of_toy_is_read),
         read_test(odd_but_legal_files_are_read),
-        read_test(versions_come_from_whichever_command_there_is),
+        read_test(versions_come_from_either_kind_of_command),
         read_test(addresses_are_found_in_the_contents_of_segments),
     };
 

@@ -35,7 +35,7 @@ static void assert_corruptions(struct fixture *f, struct macho_toy_opts o,
     }
 }
 
-static void corrupt_headers_are_told(void **state)
+static void corrupt_headers_are_reported(void **state)
 {
     struct fixture *f = *state;
     const struct corruption table[] = {
@@ -78,7 +78,7 @@ static void corrupt_headers_are_told(void **state)
 }
 
 /* No command may be smaller than its structure, and commands of fixed size must have that size. */
-static void commands_of_wrong_size_are_told(void **state)
+static void commands_of_wrong_size_are_reported(void **state)
 {
     static const struct {
         uint32_t cmd, size; /* the command put in place of the toy's */
@@ -156,7 +156,7 @@ static void commands_of_wrong_size_are_told(void **state)
     }
 }
 
-static void corrupt_commands_are_told(void **state)
+static void corrupt_commands_are_reported(void **state)
 {
     struct fixture *f = *state;
     struct macho_toy *t = &f->toy;
@@ -230,7 +230,7 @@ static void corrupt_commands_are_told(void **state)
 
 /* Offsets of the fields of segment_command_64 and section_64. */
 enum { VMADDR = 24, VMSIZE = 32, FILEOFF = 40, FILESIZE = 48, INITPROT = 60, NSECTS = 64 };
-static void corrupt_segments_are_told(void **state)
+static void corrupt_segments_are_reported(void **state)
 {
     struct fixture *f = *state;
     struct macho_toy *t = &f->toy;
@@ -318,7 +318,7 @@ static void corrupt_segments_are_told(void **state)
 }
 
 /* Corruptions of several fields: sections in __LINKEDIT, and too many segments. */
-static void odd_segments_are_told(void **state)
+static void odd_segments_are_reported(void **state)
 {
     struct fixture *f = *state;
     struct macho_toy *t = &f->toy;
@@ -367,7 +367,7 @@ static void odd_segments_are_told(void **state)
     assert_says(&f->err, "LC_SEGMENT_64 1 ?_DATA: initprot");
 }
 
-static void corrupt_pieces_are_told(void **state)
+static void corrupt_pieces_are_reported(void **state)
 {
     struct fixture *f = *state;
     struct macho_toy *t = &f->toy;
@@ -452,7 +452,7 @@ static void corrupt_pieces_are_told(void **state)
 }
 
 /* Commands that the toy lacks, in place of one with the same structure. */
-static void every_kind_of_piece_and_string_is_looked_at(void **state)
+static void every_kind_of_piece_and_string_is_checked(void **state)
 {
     static const struct {
         uint32_t cmd;
@@ -499,7 +499,7 @@ static void every_kind_of_piece_and_string_is_looked_at(void **state)
     }
 }
 
-static void symbols_without_a_table_are_told(void **state)
+static void symbols_without_a_table_are_reported(void **state)
 {
     struct fixture *f = *state;
     struct macho_toy *t = &f->toy;
@@ -515,7 +515,7 @@ static void symbols_without_a_table_are_told(void **state)
     assert_says(&f->err, "LC_DYSYMTAB 6: there is no LC_SYMTAB");
 }
 
-static void corrupt_chained_commands_are_told(void **state)
+static void corrupt_chained_commands_are_reported(void **state)
 {
     struct fixture *f = *state;
     struct macho_toy *t = &f->toy;
@@ -606,7 +606,7 @@ static void files_cut_short_or_lengthened_are_refused(void **state)
     assert_says(&f->err, "LC_SEGMENT_64 2 __LINKEDIT: 1 bytes follow it");
 }
 
-static void every_failed_allocation_is_told(void **state)
+static void every_failed_allocation_is_reported(void **state)
 {
     struct fixture *f = *state;
     int n = 0, rc;
@@ -625,18 +625,18 @@ static void every_failed_allocation_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        read_test(corrupt_headers_are_told),
-        read_test(commands_of_wrong_size_are_told),
-        read_test(corrupt_commands_are_told),
-        read_test(corrupt_segments_are_told),
-        read_test(odd_segments_are_told),
-        read_test(corrupt_pieces_are_told),
-        read_test(every_kind_of_piece_and_string_is_looked_at),
-        read_test(symbols_without_a_table_are_told),
-        read_test(corrupt_chained_commands_are_told),
+        read_test(corrupt_headers_are_reported),
+        read_test(commands_of_wrong_size_are_reported),
+        read_test(corrupt_commands_are_reported),
+        read_test(corrupt_segments_are_reported),
+        read_test(odd_segments_are_reported),
+        read_test(corrupt_pieces_are_reported),
+        read_test(every_kind_of_piece_and_string_is_checked),
+        read_test(symbols_without_a_table_are_reported),
+        read_test(corrupt_chained_commands_are_reported),
         read_test(too_many_names_are_refused),
         read_test(files_cut_short_or_lengthened_are_refused),
-        read_test(every_failed_allocation_is_told),
+        read_test(every_failed_allocation_is_reported),
     };
 
     return cmocka_run_group_tests_name("macho/macho_read_hostile", tests, NULL, NULL);

@@ -179,7 +179,7 @@ static void a_faulty_slice_spoils_the_file(void **state)
 }
 
 /* The flags and section names that make dyld keep an image. */
-static void images_that_are_never_unloaded_are_told(void **state)
+static void images_that_are_never_unloaded_are_recognised(void **state)
 {
     static const struct {
         const char *name, *segment;
@@ -314,7 +314,7 @@ static void without_a_trie_the_symbol_table_counts(void **state)
 }
 
 /* Flags of the trie's terminals: see mtoy_trie. */
-static void kinds_of_exports_are_told(void **state)
+static void kinds_of_exports_are_distinguished(void **state)
 {
     struct fixture *f = *state;
     struct macho_toy *t = &f->toy;
@@ -337,7 +337,7 @@ static void kinds_of_exports_are_told(void **state)
     assert_says(&f->err, "exports trie");
 }
 
-static void exports_can_be_any(void **state)
+static void exports_may_have_any_names(void **state)
 {
     static const char *const names[] = {"_PyFlat", "_PyOptional", "_malloc", NULL};
     struct fixture *f = *state;
@@ -349,7 +349,7 @@ static void exports_can_be_any(void **state)
     assert_int_equal(f->image.info.symbol_count, 7);
 }
 
-static void every_magic_is_claimed_but_that_of_java(void **state)
+static void every_magic_is_recognised_except_that_of_java(void **state)
 {
     static const struct {
         uint8_t bytes[8];
@@ -375,7 +375,7 @@ static void every_magic_is_claimed_but_that_of_java(void **state)
                          table[i].claimed);
 }
 
-static void every_failed_allocation_is_told(void **state)
+static void every_failed_allocation_is_reported(void **state)
 {
     struct fixture *f = *state;
 
@@ -405,15 +405,15 @@ int main(void)
         image_test(either_kind_of_fixups_is_described_alike),
         image_test(a_universal_file_is_described_slice_by_slice),
         image_test(a_faulty_slice_spoils_the_file),
-        image_test(images_that_are_never_unloaded_are_told),
+        image_test(images_that_are_never_unloaded_are_recognised),
         image_test(thread_local_storage_is_summed),
         image_test(flags_of_newer_commands_count),
         image_test(signatures_are_told_apart),
         image_test(without_a_trie_the_symbol_table_counts),
-        image_test(kinds_of_exports_are_told),
-        image_test(exports_can_be_any),
-        image_test(every_magic_is_claimed_but_that_of_java),
-        image_test(every_failed_allocation_is_told),
+        image_test(kinds_of_exports_are_distinguished),
+        image_test(exports_may_have_any_names),
+        image_test(every_magic_is_recognised_except_that_of_java),
+        image_test(every_failed_allocation_is_reported),
     };
 
     return cmocka_run_group_tests_name("macho/macho_image", tests, NULL, NULL);

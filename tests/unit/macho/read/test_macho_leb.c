@@ -11,7 +11,7 @@ static struct exti_cur cursor(const void *p, size_t n)
     return exti__cur(exti__span(p, n), false);
 }
 
-static void unsigned_numbers_come_back(void **state)
+static void unsigned_numbers_are_read_back(void **state)
 {
     static const uint64_t numbers[] = {0, 1, 0x7f, 0x80, 0x3fff, 0x4000, UINT32_MAX, UINT64_MAX};
 
@@ -29,7 +29,7 @@ static void unsigned_numbers_come_back(void **state)
     }
 }
 
-static void signed_numbers_come_back(void **state)
+static void signed_numbers_are_read_back(void **state)
 {
     static const int64_t numbers[] = {0,    1,     -1,        63,        64,       -64,
                                       -65,  127,   128,       -127,      -128,     -129,
@@ -50,7 +50,7 @@ static void signed_numbers_come_back(void **state)
 }
 
 /* DWARF 4, figures 22 and 23. */
-static void known_encodings_are_those_of_dwarf(void **state)
+static void encodings_agree_with_the_dwarf_standard(void **state)
 {
     static const struct {
         int64_t value;
@@ -126,7 +126,7 @@ static void strings_move_the_cursor_behind_their_nul(void **state)
     assert_true(c.failed);
 }
 
-static void a_full_buffer_is_told(void **state)
+static void a_full_buffer_is_reported(void **state)
 {
     struct exti_buf b = exti__buf(1);
 
@@ -139,13 +139,13 @@ static void a_full_buffer_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unsigned_numbers_come_back),
-        cmocka_unit_test(signed_numbers_come_back),
-        cmocka_unit_test(known_encodings_are_those_of_dwarf),
+        cmocka_unit_test(unsigned_numbers_are_read_back),
+        cmocka_unit_test(signed_numbers_are_read_back),
+        cmocka_unit_test(encodings_agree_with_the_dwarf_standard),
         cmocka_unit_test(numbers_past_64_bits_or_the_end_fail),
         cmocka_unit_test(a_failed_cursor_gives_zero),
         cmocka_unit_test(strings_move_the_cursor_behind_their_nul),
-        cmocka_unit_test(a_full_buffer_is_told),
+        cmocka_unit_test(a_full_buffer_is_reported),
     };
 
     return cmocka_run_group_tests_name("macho/macho_leb", tests, NULL, NULL);

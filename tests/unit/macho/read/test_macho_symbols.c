@@ -44,7 +44,7 @@ static int teardown(void **state)
 
 #define symbols_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-static void make(struct fixture *f, struct macho_toy_opts o)
+static void make_symbols(struct fixture *f, struct macho_toy_opts o)
 {
     exti__macho_close(&f->m);
     macho_toy_make(&f->toy, o);
@@ -63,7 +63,7 @@ static void symbols_are_read_with_the_library_they_name(void **state)
     struct fixture *f = *state;
     struct macho_nlist n;
 
-    make(f, (struct macho_toy_opts){0});
+    make_symbols(f, (struct macho_toy_opts){0});
     assert_int_equal(exti__macho_symbol_count(&f->m), MTOY_SYMBOLS);
     for (size_t i = 0; i < MTOY_SYMBOLS; i++) {
         assert_ok(exti__macho_symbol(&f->m, i, &n, &f->err), &f->err);
@@ -95,7 +95,7 @@ static void names_outside_of_the_string_table_are_refused(void **state)
     struct macho_nlist n;
     struct exti_span *strings;
 
-    make(f, (struct macho_toy_opts){0});
+    make_symbols(f, (struct macho_toy_opts){0});
     strings = &f->m.pieces[MACHO_STRINGS].s;
     mtoy_put(&f->toy, f->toy.symbols, 4, strings->n);
     assert_exti(exti__macho_symbol(&f->m, 0, &n, &f->err), EXTI_E_FORMAT, &f->err,
@@ -118,7 +118,7 @@ static void names_outside_of_the_string_table_are_refused(void **state)
 
 /* ---- references ------------------------------------------------------------------------------ */
 
-static int tell(void *user, const struct macho_reference *r, struct exti_error *err)
+static int append_reference(void *user, const struct macho_reference *r, struct exti_error *err)
 {
     struct fixture *f = user;
     const char *line = test_format(f->t, "%s %d%s @%llx\n", r->name, r->ordinal,
@@ -131,7 +131,7 @@ static int tell(void *user, const struct macho_reference *r, struct exti_error *
 static const char *references(struct fixture *f)
 {
     f->text.n = f->n = 0;
-    assert_ok(exti__macho_references(&f->m, tell, f, &f->err), &f->err);
+    assert_ok(exti__macho_references(&f->m, append_reference, f, &f->err), &f->err);
     assert_ok(exti__buf_append(&f->text, "", 1, &f->err), &f->err);
     return (const char *)f->text.p;
 }
@@ -141,13 +141,13 @@ static void references_are_those_that_dyld_binds(void **state)
     struct fixture *f = *state;
     size_t at;
 
-    make(f, (struct macho_toy_opts){.chained = true});
+    make_symbols(f, (struct macho_toy_opts){.chained = true});
     at = f->toy.chained + 80;
     assert_string_equal(references(f), test_format(f->t,
                                                    "_PyFlat -2 @%zx\n_malloc 1 @%zx\n"
                                                    "_PyOptional -2 weak @%zx\n_toy_weak -3 @%zx\n",
                                                    at, at + 4, at + 8, at + 12));
-    make(f, (struct macho_toy_opts){0});
+    make_symbols(f, (struct macho_toy_opts){0});
     assert_string_equal(references(f),
                         test_format(f->t,
                                     "_PyFlat -2 @%zx\n_malloc 1 @%zx\n_toy_weak -3 @%zx\n"
@@ -163,7 +163,7 @@ static void references_are_those_that_dyld_binds(void **state)
                                                    at + 48, at + 64, at + 80));
 }
 
-static void each_reference_is_told_once(void **state)
+static void each_reference_is_reported_once(void **state)
 {
     static const char bind[] = "\x51\x71\0\x11\x40_a\0\x90\x90\x12\x40_a\0\x90\x11\x41_a\0\x90"
                                "\x40_a\0\x90\x40_b\0\x90\x12\x40_a\0\x90\0",
@@ -171,7 +171,7 @@ static void each_reference_is_told_once(void **state)
                       weak[] = "\x48_a\0\x40_a\0\x71\0\x90";
     struct fixture *f = *state;
 
-    make(f, (struct macho_toy_opts){0});
+    make_symbols(f, (struct macho_toy_opts){0});
     f->m.pieces[MACHO_BIND].s = exti__span(bind, sizeof bind - 1);
     f->m.pieces[MACHO_LAZY_BIND].s = exti__span(lazy, sizeof lazy - 1);
     f->m.pieces[MACHO_WEAK_BIND].s = exti__span(weak, sizeof weak - 1);
@@ -179,7 +179,7 @@ static void each_reference_is_told_once(void **state)
                                        "_a 3 @b\n");
 }
 
-static void linked_files_refer_to_what_llvm_nm_tells(void **state)
+static void references_of_linked_files_agree_with_llvm_nm(void **state)
 {
     struct fixture *f = *state;
 
@@ -203,34 +203,34 @@ static void linked_files_refer_to_what_llvm_nm_tells(void **state)
         }
 }
 
-static void libraries_that_are_not_there_are_refused(void **state)
+static void references_to_missing_libraries_are_refused(void **state)
 {
     struct fixture *f = *state;
 
-    make(f, (struct macho_toy_opts){.chained = true});
+    make_symbols(f, (struct macho_toy_opts){.chained = true});
     mtoy_put(&f->toy, f->toy.chained + 84, 1, 4);
-    assert_exti(exti__macho_references(&f->m, tell, f, &f->err), EXTI_E_FORMAT, &f->err,
+    assert_exti(exti__macho_references(&f->m, append_reference, f, &f->err), EXTI_E_FORMAT, &f->err,
                 f->toy.chained + 84);
     assert_says(&f->err, "_malloc is bound to library 4 of 3");
-    make(f, (struct macho_toy_opts){0});
+    make_symbols(f, (struct macho_toy_opts){0});
     for (int k = MACHO_REBASE; k <= MACHO_LAZY_BIND; k++)
         f->m.pieces[k] = (struct macho_piece){0};
     mtoy_put(&f->toy, f->toy.symbols + 80 + 7, 1, 9);
-    assert_exti(exti__macho_references(&f->m, tell, f, &f->err), EXTI_E_FORMAT, &f->err,
+    assert_exti(exti__macho_references(&f->m, append_reference, f, &f->err), EXTI_E_FORMAT, &f->err,
                 f->toy.symbols + 80);
     f->toy.b[f->toy.symbols + 80 + 3] = 1;
-    assert_exti(exti__macho_references(&f->m, tell, f, &f->err), EXTI_E_FORMAT, &f->err,
+    assert_exti(exti__macho_references(&f->m, append_reference, f, &f->err), EXTI_E_FORMAT, &f->err,
                 ANY_OFFSET);
 }
 
 /* Thousands of imports, each named by a suffix of one long name. */
-static void names_that_overlap_do_not_make_the_time_quadratic(void **state)
+static void overlapping_names_take_linear_time(void **state)
 {
     enum { COUNT = 100000, SIZE = 32 + 4 * COUNT + COUNT + 8 };
     struct fixture *f = *state;
     uint8_t *p = test_alloc(f->t, SIZE);
 
-    make(f, (struct macho_toy_opts){.chained = true});
+    make_symbols(f, (struct macho_toy_opts){.chained = true});
     exti__put_u32(p + 4, 28, false);
     exti__put_u32(p + 8, 32, false);
     exti__put_u32(p + 12, 32 + 4 * COUNT, false);
@@ -241,24 +241,24 @@ static void names_that_overlap_do_not_make_the_time_quadratic(void **state)
     memset(p + 32 + 4 * COUNT, 'a', COUNT);
     f->m.pieces[MACHO_CHAINED_FIXUPS].s = exti__span(p, SIZE);
     f->n = 0;
-    assert_exti(exti__macho_references(&f->m, tell, f, &f->err), EXTI_E_FORMAT, &f->err,
+    assert_exti(exti__macho_references(&f->m, append_reference, f, &f->err), EXTI_E_FORMAT, &f->err,
                 ANY_OFFSET);
     assert_says(&f->err, "add up to more than a valid file has");
     assert_int_equal(f->n, 0);
 }
 
-static void out_of_memory_is_told(void **state)
+static void out_of_memory_is_reported(void **state)
 {
     struct fixture *f = *state;
     long n = 0;
     int rc;
 
-    make(f, (struct macho_toy_opts){0});
+    make_symbols(f, (struct macho_toy_opts){0});
     assert_ok(exti__buf_zeros(&f->text, 1000, &f->err), &f->err);
     do {
         f->text.n = 0;
         exti__mem_fail_after(n);
-        rc = exti__macho_references(&f->m, tell, f, &f->err);
+        rc = exti__macho_references(&f->m, append_reference, f, &f->err);
         exti__mem_fail_after(-1);
         if (rc)
             assert_exti(rc, EXTI_E_NOMEM, &f->err, EXTI_NO_OFFSET);
@@ -275,11 +275,11 @@ static int refuse(void *user, const struct macho_reference *r, struct exti_error
     return EXTI_E_HOOK;
 }
 
-static void what_the_caller_returns_ends_it(void **state)
+static void an_error_of_the_callback_ends_the_reading(void **state)
 {
     struct fixture *f = *state;
 
-    make(f, (struct macho_toy_opts){0});
+    make_symbols(f, (struct macho_toy_opts){0});
     assert_int_equal(exti__macho_references(&f->m, refuse, NULL, &f->err), EXTI_E_HOOK);
     f->toy.b[f->toy.bind] = 0xff;
     assert_exti(exti__macho_references(&f->m, refuse, NULL, &f->err), EXTI_E_FORMAT, &f->err,
@@ -292,12 +292,12 @@ int main(void)
         symbols_test(symbols_are_read_with_the_library_they_name),
         symbols_test(names_outside_of_the_string_table_are_refused),
         symbols_test(references_are_those_that_dyld_binds),
-        symbols_test(each_reference_is_told_once),
-        symbols_test(linked_files_refer_to_what_llvm_nm_tells),
-        symbols_test(libraries_that_are_not_there_are_refused),
-        symbols_test(names_that_overlap_do_not_make_the_time_quadratic),
-        symbols_test(out_of_memory_is_told),
-        symbols_test(what_the_caller_returns_ends_it),
+        symbols_test(each_reference_is_reported_once),
+        symbols_test(references_of_linked_files_agree_with_llvm_nm),
+        symbols_test(references_to_missing_libraries_are_refused),
+        symbols_test(overlapping_names_take_linear_time),
+        symbols_test(out_of_memory_is_reported),
+        symbols_test(an_error_of_the_callback_ends_the_reading),
     };
 
     return cmocka_run_group_tests_name("macho/macho_symbols", tests, NULL, NULL);

@@ -39,7 +39,7 @@ static int teardown(void **state)
 
 #define trie_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-static int tell(void *user, const struct macho_export *e, struct exti_error *err)
+static int append_export(void *user, const struct macho_export *e, struct exti_error *err)
 {
     struct fixture *f = user;
 
@@ -66,10 +66,10 @@ static int walk(struct fixture *f, const void *trie, size_t n)
     f->err = (struct exti_error){0};
     f->calls = 0;
     f->text = "";
-    return exti__macho_trie_walk(exti__span(trie, n), tell, f, &f->err);
+    return exti__macho_trie_walk(exti__span(trie, n), append_export, f, &f->err);
 }
 
-static int keep(void *user, struct macho_export *e, struct exti_error *err)
+static int keep_export(void *user, struct macho_export *e, struct exti_error *err)
 {
     (void)user;
     (void)e;
@@ -119,7 +119,7 @@ static void linked_tries_are_read_found_and_written_again_byte_by_byte(void **st
             assert_string_equal(
                 macho_form_sort(f->t, f->text),
                 macho_form_sort(f->t, macho_form_dump(f->t, "--exports-trie", "0x")));
-            assert_ok(exti__macho_trie_map(f->trie, keep, NULL, &f->out, &f->err), &f->err);
+            assert_ok(exti__macho_trie_map(f->trie, keep_export, NULL, &f->out, &f->err), &f->err);
             assert_int_equal(f->out.n, f->trie.n);
             assert_memory_equal(f->out.p, f->trie.p, f->trie.n);
             exti__buf_free(&f->out);
@@ -184,7 +184,7 @@ static void function_variants_are_read_and_not_written(void **state)
     assert_ok(walk(f, resolver, sizeof resolver - 1), &f->err);
     assert_string_equal(f->text, "v 20 7 0 \n");
     assert_exti(
-        exti__macho_trie_map(exti__span(variant, sizeof variant - 1), keep, NULL, &f->out, &f->err),
+        exti__macho_trie_map(exti__span(variant, sizeof variant - 1), keep_export, NULL, &f->out, &f->err),
         EXTI_E_UNSUPPORTED, &f->err, EXTI_NO_OFFSET);
     assert_says(&f->err, "v is a function variant");
     assert_exti(exti__macho_trie_build(twice, 2, &f->out, &f->err), EXTI_E_FORMAT, &f->err,
@@ -193,7 +193,7 @@ static void function_variants_are_read_and_not_written(void **state)
 }
 
 /* As Apple's linkers write them: an edge with an empty label, and a gap before a node. */
-static void edges_without_characters_are_taken(void **state)
+static void edges_without_characters_are_followed(void **state)
 {
     static const char trie[] = "\0\1_a\0\7\0" /* 7: */ "\0\2\0\20b\0\25\0\0" /* 16: */ "\0\1"
                                "c\0\31" /* 21: */ "\2\0\1\0" /* 25: */ "\2\0\2\0";
@@ -213,7 +213,7 @@ static void edges_without_characters_are_taken(void **state)
     assert_false(there);
 }
 
-static void malformed_tries_are_refused_where_they_are(void **state)
+static void malformed_tries_are_refused_with_the_offset(void **state)
 {
     static const struct {
         const char *bytes;
@@ -294,7 +294,7 @@ static size_t long_chain(uint8_t *p, size_t n, size_t step)
     return at + 4;
 }
 
-static void names_that_add_up_beyond_reason_are_refused(void **state)
+static void names_of_excessive_total_length_are_refused(void **state)
 {
     enum { NODES = 20000 };
     struct fixture *f = *state;
@@ -312,7 +312,7 @@ static void names_that_add_up_beyond_reason_are_refused(void **state)
     assert_true(f->calls < NODES / 5);
     /* The copies that rewriting a trie makes are bounded with the names. */
     n = long_chain(p, 60, 16000);
-    assert_exti(exti__macho_trie_map(exti__span(p, n), keep, NULL, &f->out, &f->err), EXTI_E_FORMAT,
+    assert_exti(exti__macho_trie_map(exti__span(p, n), keep_export, NULL, &f->out, &f->err), EXTI_E_FORMAT,
                 &f->err, ANY_OFFSET);
     assert_says(&f->err, "add up to more than");
     n = long_chain(p, 2, 1 << 20);
@@ -322,7 +322,7 @@ static void names_that_add_up_beyond_reason_are_refused(void **state)
 }
 
 /* Each node has one long edge of its own, whose bytes it shares with others. */
-static void nodes_that_overlap_do_not_make_the_time_quadratic(void **state)
+static void overlapping_nodes_take_linear_time(void **state)
 {
     enum { SIZE = 100000 };
     struct fixture *f = *state;
@@ -346,7 +346,7 @@ static void nodes_that_overlap_do_not_make_the_time_quadratic(void **state)
     assert_int_equal(exti__macho_trie_walk(exti__span(p, SIZE), count, f, &f->err), EXTI_E_FORMAT);
 }
 
-static void out_of_memory_is_told(void **state)
+static void out_of_memory_is_reported(void **state)
 {
     static const struct macho_export list[] = {{.name = "_ab", .import_name = ""},
                                                {.name = "_ac", .address = 9, .import_name = ""}};
@@ -359,7 +359,7 @@ static void out_of_memory_is_told(void **state)
     do {
         exti__buf_free(&f->out);
         exti__mem_fail_after(n);
-        rc = exti__macho_trie_map(exti__span(trie.p, trie.n), keep, NULL, &f->out, &f->err);
+        rc = exti__macho_trie_map(exti__span(trie.p, trie.n), keep_export, NULL, &f->out, &f->err);
         exti__mem_fail_after(-1);
         if (rc)
             assert_exti(rc, EXTI_E_NOMEM, &f->err, EXTI_NO_OFFSET);
@@ -377,7 +377,7 @@ static int refuse(void *user, struct macho_export *e, struct exti_error *err)
     return EXTI_E_HOOK;
 }
 
-static void what_the_caller_returns_ends_the_walk(void **state)
+static void an_error_of_the_callback_ends_the_walk(void **state)
 {
     static const char trie[] = "\0\1a\0\5\2\0\1\0";
     struct fixture *f = *state;
@@ -393,13 +393,13 @@ int main(void)
         trie_test(linked_tries_are_read_found_and_written_again_byte_by_byte),
         trie_test(all_kinds_of_export_are_written_as_they_are_read),
         trie_test(function_variants_are_read_and_not_written),
-        trie_test(edges_without_characters_are_taken),
-        trie_test(malformed_tries_are_refused_where_they_are),
+        trie_test(edges_without_characters_are_followed),
+        trie_test(malformed_tries_are_refused_with_the_offset),
         trie_test(searches_fail_like_walks_on_malformed_nodes),
-        trie_test(names_that_add_up_beyond_reason_are_refused),
-        trie_test(nodes_that_overlap_do_not_make_the_time_quadratic),
-        trie_test(out_of_memory_is_told),
-        trie_test(what_the_caller_returns_ends_the_walk),
+        trie_test(names_of_excessive_total_length_are_refused),
+        trie_test(overlapping_nodes_take_linear_time),
+        trie_test(out_of_memory_is_reported),
+        trie_test(an_error_of_the_callback_ends_the_walk),
     };
 
     return cmocka_run_group_tests_name("macho/macho_trie", tests, NULL, NULL);
