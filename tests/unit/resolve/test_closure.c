@@ -1,64 +1,6 @@
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "loader/resolve/closure.h"
-#include "loader/resolve/search_elf.h"
-#include "tests/unit/resolve/search_toy.h"
-
-struct fixture {
-    struct test *t;
-    struct exti_search *s;
-    struct exti_closure_graph g;
-};
-
-static int setup(void **state)
-{
-    struct fixture *f = calloc(1, sizeof *f);
-    struct exti_elf_search_opts o = {0};
-
-    assert_non_null(f);
-    if (test_setup((void **)&f->t))
-        return -1;
-    assert_ok(exti__elf_search_open(&o, &f->s, &f->t->err), &f->t->err);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    void *t = f->t;
-
-    exti__mem_fail_after(-1);
-    exti__closure_close(&f->g);
-    exti__elf_search_close(f->s);
-    free(f);
-    return test_teardown(&t);
-}
-
-#define closure_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-static void open_closure(struct fixture *f, struct exti_closure_opts o)
-{
-    exti__closure_close(&f->g);
-    o.search = f->s;
-    assert_ok(exti__closure_init(&f->g, &o, &f->t->err), &f->t->err);
-}
-
-static size_t add_root(struct fixture *f, const char *root)
-{
-    size_t node = EXTI_NO_NODE;
-
-    assert_ok(exti__closure_add(&f->g, root, true, &node, &f->t->err), &f->t->err);
-    assert_true(node < f->g.count && f->g.nodes[node].root);
-    return node;
-}
-
-static void close_over(struct fixture *f, const char *root, enum exti_closure mode)
-{
-    open_closure(f, (struct exti_closure_opts){.mode = mode});
-    add_root(f, root);
-}
+#include "tests/unit/resolve/closure_elf.h"
 
 static size_t index_of(struct fixture *f, const char *file)
 {
@@ -486,104 +428,6 @@ static void every_allocation_may_fail(void **state)
     assert_true(n > 10 && f->g.count > 4);
 }
 
-/* ---- the system's extension modules ---- */
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* The paths that ld.so prints, sorted, one per line; missing libraries appear as "!name". */
-static char *traced_paths(struct test *t, char *trace, size_t *count)
-{
-    char *rows[2000], *line, *all = test_format(t, "%s", "");
-    size_t n = 0;
-
-    for (line = strtok(trace, "\n"); line; line = strtok(NULL, "\n")) {
-        char *arrow = strstr(line, " => "), *address = strstr(line, " (0x");
-
-        if (*line != '\t' || strncmp(line, "\tlinux-vdso", 11) == 0 ||
-            strcmp(line, "\tstatically linked") == 0 || n == ARRAY_SIZE(rows))
-            continue;
-        if (address)
-            *address = 0;
-        if (arrow && strcmp(arrow, " => not found") == 0) {
-            *arrow = 0;
-            rows[n++] = test_format(t, "!%s", line + 1);
-        } else {
-            rows[n++] = arrow ? arrow + 4 : line + 1;
-        }
-    }
-    qsort(rows, n, sizeof *rows, by_text);
-    for (size_t i = 0; i < n; i++)
-        if (!i || strcmp(rows[i], rows[i - 1]) != 0)
-            all = test_format(t, "%s%s\n", all, rows[i]);
-    *count += n;
-    return all;
-}
-
-static char *closure_paths(struct fixture *f)
-{
-    char *rows[2000], *all = test_format(f->t, "%s", "");
-    size_t n = 0;
-
-    for (size_t i = 0; i < f->g.count; i++) {
-        const struct exti_closure_node *node = &f->g.nodes[i];
-
-        if (i && n < ARRAY_SIZE(rows))
-            rows[n++] = node->path;
-        for (size_t k = 0; k < node->need_count && n < ARRAY_SIZE(rows); k++)
-            if (node->needs[k].node == EXTI_NO_NODE)
-                rows[n++] = test_format(f->t, "!%s", node->needs[k].name);
-    }
-    qsort(rows, n, sizeof *rows, by_text);
-    for (size_t i = 0; i < n; i++)
-        if (!i || strcmp(rows[i], rows[i - 1]) != 0)
-            all = test_format(f->t, "%s%s\n", all, rows[i]);
-    return all;
-}
-
-/* Compares at most EXTI_CLOSURE_MODULES modules, by default 200, evenly spread. */
-static void closures_of_real_modules_agree_with_ld_so(void **state)
-{
-    struct fixture *f = *state;
-    struct test *t = f->t;
-    const char *limit = getenv("EXTI_CLOSURE_MODULES");
-    size_t most = limit ? strtoul(limit, NULL, 10) : 200, total = 0, done = 0, lines = 0, wrong = 0;
-    char *list, *next;
-
-    test_run(t, &list, "sh", "-c",
-             "find /usr/lib/python3* $HOME/.pyenv/versions -name '*.so' -type f 2>/dev/null | sort",
-             NULL);
-    for (char *p = list; (p = strchr(p, '\n')); p++)
-        total++;
-    if (total < 20)
-        skip_because("there are only %zu extension modules", total);
-    for (size_t i = 0; i < total; i++, list = next + 1) {
-        char *trace, *theirs, *ours;
-
-        next = strchr(list, '\n');
-        *next = 0;
-        if (i * most / total == (i + 1) * most / total && most < total)
-            continue;
-        trace = toy_trace(t, NULL, list);
-        if (strstr(trace, "error while loading"))
-            continue; /* it is for another machine */
-        theirs = traced_paths(t, trace, &lines);
-        close_over(f, list, EXTI_CLOSURE_ALL);
-        ours = closure_paths(f);
-        done++;
-        if (strcmp(ours, theirs) != 0) {
-            print_error("%s\nld.so:\n%sours:\n%s", list, theirs, ours);
-            wrong++;
-        }
-    }
-    print_message("%zu of %zu modules compared, %zu paths, %zu differ\n", done, total, lines,
-                  wrong);
-    assert_int_equal(wrong, 0);
-    assert_true(done > 10);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -602,7 +446,6 @@ int main(void)
         closure_test(missing_libraries_are_reported),
         closure_test(roots_that_cannot_be_read_are_errors),
         closure_test(every_allocation_may_fail),
-        closure_test(closures_of_real_modules_agree_with_ld_so),
     };
 
     return cmocka_run_group_tests_name("closure", tests, NULL, NULL);

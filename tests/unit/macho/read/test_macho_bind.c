@@ -1,59 +1,6 @@
-#include "tests/support/exti_test.h"
-
-#include <string.h>
-
-#include "base/mem.h"
-#include "macho/edit/macho_bind_encode.h"
 #include "macho/read/macho_rebase.h"
+#include "tests/unit/macho/macho_bind_lists.h"
 #include "tests/unit/macho/macho_forms.h"
-
-struct fixture {
-    struct test *t;
-    struct exti_error err;
-    struct macho_file m;
-    struct macho_segment segments[2];
-    struct exti_buf out, text;
-    struct macho_bind list[2000];
-    size_t n;
-};
-
-static int setup(void **state)
-{
-    static struct fixture f;
-    void *t = NULL;
-
-    memset(&f, 0, sizeof f);
-    f.out = exti__buf(1 << 20);
-    f.text = exti__buf(1 << 20);
-    test_setup(&t);
-    f.t = t;
-    *state = &f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    void *t = f->t;
-
-    exti__mem_fail_after(-1);
-    exti__buf_free(&f->out);
-    exti__buf_free(&f->text);
-    return test_teardown(&t);
-}
-
-#define bind_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-static int keep_bind(void *user, const struct macho_bind *b, struct exti_error *err)
-{
-    struct fixture *f = user;
-
-    (void)err;
-    if (f->n < ARRAY_SIZE(f->list))
-        f->list[f->n] = *b;
-    f->n++;
-    return 0;
-}
 
 static void append_line(struct fixture *f, const char *line)
 {
@@ -109,24 +56,27 @@ static int append_bind(void *user, const struct macho_bind *b, struct exti_error
 
     (void)err;
     if (c->kind == MACHO_BIND)
-        append_line(f, test_format(f->t, "%s pointer %lld %s %s%s\n", where, (long long)b->addend,
-                           library(f, c->m, b->ordinal), b->symbol,
-                           b->flags & BIND_SYMBOL_FLAGS_WEAK_IMPORT ? " (weak_import)" : ""));
+        append_line(f,
+                    test_format(f->t, "%s pointer %lld %s %s%s\n", where, (long long)b->addend,
+                                library(f, c->m, b->ordinal), b->symbol,
+                                b->flags & BIND_SYMBOL_FLAGS_WEAK_IMPORT ? " (weak_import)" : ""));
     else if (c->kind == MACHO_LAZY_BIND)
-        append_line(f, test_format(f->t, "%s %s %s\n", where, library(f, c->m, b->ordinal), b->symbol));
+        append_line(
+            f, test_format(f->t, "%s %s %s\n", where, library(f, c->m, b->ordinal), b->symbol));
     else
-        append_line(f, test_format(f->t, "%s pointer %lld %s\n", where, (long long)b->addend, b->symbol));
+        append_line(
+            f, test_format(f->t, "%s pointer %lld %s\n", where, (long long)b->addend, b->symbol));
     return 0;
 }
 
 static int append_rebase(void *user, uint32_t segment, uint64_t offset, uint8_t type,
-                       struct exti_error *err)
+                         struct exti_error *err)
 {
     struct printing *c = user;
 
     (void)err;
     append_line(c->f, test_format(c->f->t, "%s %s\n", place(c->f, c->m, segment, offset),
-                          type == REBASE_TYPE_POINTER ? "pointer" : "?"));
+                                  type == REBASE_TYPE_POINTER ? "pointer" : "?"));
     return 0;
 }
 
@@ -165,29 +115,6 @@ static void linked_streams_are_read_as_llvm_objdump_reads_them(void **state)
 }
 
 /* ---- streams made by hand -------------------------------------------------------------------- */
-
-static void use_stream(struct fixture *f, enum macho_piece_kind kind, const void *bytes, size_t n)
-{
-    static const uint8_t room[4096];
-
-    f->segments[0] = (struct macho_segment){.name = "__TEXT", .vmsize = 0x1000};
-    f->segments[1] = (struct macho_segment){.name = "__DATA", .vmaddr = 0x1000, .vmsize = 0x4000};
-    f->m = (struct macho_file){.file = exti__span(room, sizeof room),
-                               .segments = f->segments,
-                               .segment_count = 2,
-                               .dylib_count = 3};
-    f->m.file.base = 0x100;
-    f->m.pieces[kind].s = exti__span(bytes, n);
-    f->m.pieces[kind].s.base = 0x500;
-    f->n = 0;
-    f->err = (struct exti_error){0};
-}
-
-static int read_binds(struct fixture *f, enum macho_piece_kind kind, const void *bytes, size_t n)
-{
-    use_stream(f, kind, bytes, n);
-    return exti__macho_binds(&f->m, kind, keep_bind, f, &f->err);
-}
 
 #define READ(f, kind, bytes) read_binds((f), (kind), (bytes), sizeof bytes - 1)
 
@@ -426,152 +353,6 @@ static void malformed_rebases_are_refused_with_the_offset(void **state)
     }
 }
 
-/* ---- encoding -------------------------------------------------------------------------------- */
-
-static void assert_same_list(struct fixture *f, const struct macho_bind *list, size_t n)
-{
-    assert_int_equal(f->n, n);
-    for (size_t i = 0; i < n; i++) {
-        const struct macho_bind *a = &f->list[i], *b = &list[i];
-
-        assert_string_equal(a->symbol, b->symbol);
-        assert_int_equal(a->ordinal, b->ordinal);
-        assert_int_equal(a->flags, b->flags);
-        assert_int_equal(a->is_override, b->is_override);
-        if (a->is_override)
-            continue;
-        assert_int_equal(a->type, b->type);
-        assert_int_equal(a->segment, b->segment);
-        assert_int_equal(a->offset, b->offset);
-        assert_int_equal(a->addend, b->addend);
-    }
-}
-
-static void encoded_lists_are_read_back(void **state)
-{
-#define AT(sym, ord, seg, off)                                                                     \
-    .symbol = sym, .ordinal = ord, .segment = seg, .offset = off, .type = 1
-    static const struct macho_bind list[] = {
-        {AT("_a", 1, 1, 0)},
-        {AT("_a", 2, 1, 8)}, /* only the library differs */
-        {AT("_a", 2, 1, 16), .addend = -300},
-        {AT("_b", 2, 1, 24), .addend = -300},
-        {AT("_b", 2, 1, 0x100), .flags = 1},
-        {AT("_c", 3, 0, 8)}, /* another segment, then backwards */
-        {AT("_c", 3, 0, 0)},
-        {AT("_d", -1, 1, 0x200)}, /* a run */
-        {AT("_d", -1, 1, 0x208)},
-        {AT("_d", -1, 1, 0x210)},
-        {AT("_d", -1, 1, 0x218)},
-        {AT("_d", -2, 1, 0x240)}, /* a run with gaps */
-        {AT("_d", -2, 1, 0x258)},
-        {AT("_d", -2, 1, 0x270)},
-        {AT("_d", -2, 1, 0x268)},
-        {AT("_d", 0, 1, 0x260)}, /* one that runs backwards */
-        {AT("_d", 0, 1, 0x258)},
-        {AT("_d", 0, 1, 0x250)},
-        {AT("_d", 0, 1, 0x248)},
-    };
-#undef AT
-    struct fixture *f = *state;
-
-    assert_ok(exti__macho_bind_encode(list, ARRAY_SIZE(list), false, &f->out, &f->err), &f->err);
-    assert_ok(read_binds(f, MACHO_BIND, f->out.p, f->out.n), &f->err);
-    assert_same_list(f, list, ARRAY_SIZE(list));
-}
-
-static void libraries_are_encoded_at_every_width(void **state)
-{
-    static const struct {
-        int32_t ordinal;
-        const char *bytes;
-        size_t n;
-    } cases[] = {{1, "\x11", 1}, {15, "\x1f", 1}, {16, "\x20\x10", 2}, {200, "\x20\xc8\1", 3},
-                 {0, "\x30", 1}, {-1, "\x3f", 1}, {-2, "\x3e", 1},     {-3, "\x3d", 1}};
-    struct fixture *f = *state;
-
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct macho_bind b = {.symbol = "_a", .ordinal = cases[i].ordinal, .type = 1};
-
-        exti__buf_free(&f->out);
-        assert_ok(exti__macho_bind_encode(&b, 1, false, &f->out, &f->err), &f->err);
-        assert_memory_equal(f->out.p, cases[i].bytes, cases[i].n);
-        assert_memory_equal(f->out.p + cases[i].n, "\x40_a\0\x51\x70\0\x90", 8);
-    }
-}
-
-static int append(void *user, const struct macho_bind *b, struct exti_error *err)
-{
-    return exti__buf_append(user, b, sizeof *b, err);
-}
-
-static void linked_streams_survive_decoding_and_encoding(void **state)
-{
-    static const enum macho_piece_kind kinds[] = {MACHO_BIND, MACHO_LAZY_BIND, MACHO_WEAK_BIND};
-    struct fixture *f = *state;
-
-    macho_skip_without_tools();
-    for (size_t a = 0; a < ARRAY_SIZE(macho_archs); a++)
-        for (size_t i = 0; i < ARRAY_SIZE(macho_forms); i++) {
-            struct macho_file m;
-
-            if (macho_forms[i].chained)
-                continue;
-            assert_ok(exti__macho_open(macho_form_link(f->t, macho_archs[a], &macho_forms[i]), &m,
-                                       &f->err),
-                      &f->err);
-            for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
-                enum macho_piece_kind kind = kinds[k] == MACHO_LAZY_BIND ? MACHO_BIND : kinds[k];
-                struct exti_span old = m.pieces[kind].s;
-                const struct macho_bind *list;
-                size_t n;
-
-                f->text.n = f->out.n = 0;
-                assert_ok(exti__macho_binds(&m, kinds[k], append, &f->text, &f->err), &f->err);
-                list = (const void *)f->text.p;
-                n = f->text.n / sizeof *list;
-                assert_ok(
-                    exti__macho_bind_encode(list, n, kind == MACHO_WEAK_BIND, &f->out, &f->err),
-                    &f->err);
-                m.pieces[kind].s = exti__span(f->out.p, f->out.n);
-                f->n = 0;
-                assert_ok(exti__macho_binds(&m, kind, keep_bind, f, &f->err), &f->err);
-                m.pieces[kind].s = old;
-                assert_same_list(f, list, n);
-            }
-            exti__macho_close(&m);
-        }
-}
-
-static void out_of_memory_is_reported(void **state)
-{
-    const struct macho_bind b = {.symbol = "_a_name_that_is_longer_than_the_first_block_of_memory"
-                                           "_which_is_of_sixty_four_bytes",
-                                 .type = 1};
-    struct fixture *f = *state;
-    long n = 0;
-    int rc;
-
-    do {
-        exti__buf_free(&f->out);
-        exti__mem_fail_after(n);
-        rc = exti__macho_bind_encode(&b, 1, false, &f->out, &f->err);
-        exti__mem_fail_after(-1);
-        if (rc)
-            assert_exti(rc, EXTI_E_NOMEM, &f->err, EXTI_NO_OFFSET);
-    } while (rc && ++n < 10);
-    assert_int_equal(n, 2);
-    /* A buffer that is too small is reported wherever it runs out. */
-    for (size_t max = 0;; max++) {
-        exti__buf_free(&f->out);
-        f->out = exti__buf(max);
-        rc = exti__macho_bind_encode(&b, 1, false, &f->out, &f->err);
-        if (!rc)
-            break;
-        assert_exti(rc, EXTI_E_NOSPACE, &f->err, EXTI_NO_OFFSET);
-    }
-}
-
 static int refuse(void *user, const struct macho_bind *b, struct exti_error *err)
 {
     (void)user;
@@ -605,10 +386,6 @@ int main(void)
         bind_test(repeat_counts_are_bounded_by_the_file),
         bind_test(every_rebase_opcode_does_what_dyld_does),
         bind_test(malformed_rebases_are_refused_with_the_offset),
-        bind_test(encoded_lists_are_read_back),
-        bind_test(libraries_are_encoded_at_every_width),
-        bind_test(linked_streams_survive_decoding_and_encoding),
-        bind_test(out_of_memory_is_reported),
         bind_test(an_error_of_the_callback_ends_the_stream),
     };
 
