@@ -3,18 +3,18 @@
 
     compare.py CHECK LIBRARY MOVED <PAIRS
 
-CHECK is the test's macho_check.  LIBRARY is the API library that the originals were to be bound to.
-MOVED is `moved` if all behind the header has to have moved, else `any`: the room may do.  PAIRS are
-lines of original, copy and the names, with a | between, by one of which the copy has to bind to the
-API library, with tabs between; no name for a copy of the API library.  Fixups and exports have to
-be equal but for
+CHECK is the test's macho_check.  LIBRARY is the API library that copies bind to.  MOVED is `moved`
+if everything behind the header must have moved, or `any` if the room behind the commands may have
+sufficed.  A line of PAIRS has the original, the copy and names, separated by tabs; the copy must
+bind to the API library by one of the names, which are separated by |.  A copy of the API library
+has no names.  Fixups and exports must be equal, except for
 
     what moved                 by one number of pages for the whole slice
     flat, main program         bound to the API library if that exports the symbol
     weak                       bound to the file itself if it exports the symbol
     @loader_path/..., @rpath   the same file by another name, or its copy in the same context
 
-Prints a line for each difference and one with counts; the exit status tells."""
+Prints a line for each difference, and one with counts; exits with 1 if there is a difference."""
 
 import collections
 import os
@@ -86,7 +86,7 @@ def lines(*command):
 
 
 def read(path, arch):
-    """What LLVM prints, by table."""
+    """LLVM's output, by table."""
     tables, rows = {}, None
     titles = {"Bind table:": "bind", "Lazy bind table:": "bind", "Weak bind table:": "weak",
               "Rebase table:": "rebase", "Exports trie:": "export", "dyld information:": "chain",
@@ -106,7 +106,7 @@ def read(path, arch):
 
 
 def bindings(t):
-    """(address, addend, symbol, flags) and the library's short name, of each reference by name."""
+    """(address, addend, symbol, flags) and the library's short name for each reference by name."""
     out = []
     for line in t["bind"]:
         w = line.split()
@@ -166,7 +166,7 @@ class Pair:
         counts[what] += len(new)
 
     def is_copy(self, a, b):
-        """Whether b names a file beside the copy that is called as a's copy would be."""
+        """Whether b names a file beside the copy, with the name that a's copy would have."""
         name, base = b[len("@loader_path/"):], os.path.basename(a)
         return (b.startswith("@loader_path/")
                 and re.sub(r"\.[0-9a-z]{8}-[0-9a-z]{8}(?=\.|$)", "", name, count=1) == base
@@ -175,7 +175,7 @@ class Pair:
 
     def libraries(self, folder):
         """The copy's dependencies are the original's, in order, and the API library, which a
-        library that uses nothing of it need not have."""
+        library that does not use it may lack."""
         api, old, new = self.api, self.old.dylibs, self.new.dylibs
         added = api == new[-1] and "ython" not in old[-1]
         if len(new) - len(old) != added or not (api in new + [""] or ".dylib" in self.told):
@@ -207,7 +207,7 @@ class Pair:
             elif to == "weak" and symbol in own:
                 to = "self"
             want.add((symbol, renamed.get(to, to)))
-        # An opcode file says nothing of what it binds to itself: there is a rebase instead.
+        # A file with opcodes has a rebase instead of a binding to itself.
         if "chain" not in self.kind:
             want = {w for w in want if w[1] != "self"} | {w for w in new & want if w[1] == "self"}
         self.same("targets", sorted(want), sorted(new))
@@ -239,7 +239,7 @@ class Pair:
     # ---- the bytes between the load commands and __LINKEDIT --------------------------------------
 
     def contents(self, t):
-        """Equal but for pointers, which moved with what they point to."""
+        """Equal except for pointers, which moved with their targets."""
         old, new = self.old, self.new
         a, b = old.data[old.body:old.linkedit[3]], new.data[new.body:new.linkedit[3]]
         counts["bytes"] += len(b)

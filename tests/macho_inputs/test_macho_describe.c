@@ -65,7 +65,7 @@ struct text {
 
 /* Adds the line `before` `value` `after`. */
 static void add_line(struct test *t, struct text *out, const char *before, const char *value,
-                const char *after)
+                     const char *after)
 {
     size_t need = strlen(before) + strlen(value) + strlen(after) + 2;
 
@@ -97,10 +97,10 @@ static char *our_commands(struct test *t, const struct exti_image *im)
         add_line(t, &out, "LC_ID_DYLIB ", im->info.id, "");
     for (size_t i = 0; i < im->info.needed_count; i++)
         add_line(t, &out,
-            im->needed[i].flags & EXTI_NEED_WEAK       ? "LC_LOAD_WEAK_DYLIB "
-            : im->needed[i].flags & EXTI_NEED_REEXPORT ? "LC_REEXPORT_DYLIB "
-                                                       : "LC_LOAD_DYLIB ",
-            im->needed[i].name, "");
+                 im->needed[i].flags & EXTI_NEED_WEAK       ? "LC_LOAD_WEAK_DYLIB "
+                 : im->needed[i].flags & EXTI_NEED_REEXPORT ? "LC_REEXPORT_DYLIB "
+                                                            : "LC_LOAD_DYLIB ",
+                 im->needed[i].name, "");
     for (size_t i = 0; i < im->path_count; i++)
         add_line(t, &out, "LC_RPATH ", im->paths[i], "");
     return out.p;
@@ -137,9 +137,9 @@ static char *our_symbols(struct test *t, const struct exti_image *im, bool expor
 
         if (exports && exported)
             add_line(t, &out, "", s->name,
-                s->flags & EXTI_SYM_WEAK  ? " [weak_def]"
-                : s->flags & EXTI_SYM_TLS ? " [per-thread]"
-                                          : "");
+                     s->flags & EXTI_SYM_WEAK  ? " [weak_def]"
+                     : s->flags & EXTI_SYM_TLS ? " [per-thread]"
+                                               : "");
         if (!exports && !exported && !is_exported(im, s->name) && strcmp(s->name, BINDER) != 0)
             add_line(t, &out, "", s->name, "");
     }

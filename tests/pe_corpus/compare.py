@@ -15,7 +15,7 @@ went, and the copy.  A difference is printed as `COPY<tab>KIND<tab>DETAIL`, wher
     lines       LLVM prints another line
     bytes       a byte that has nothing to do with the names
 
-The exit status is 1 if there was any."""
+The exit status is 1 if there is a difference."""
 
 import os
 import re
@@ -37,7 +37,7 @@ BATCH = 40  # pairs; LLVM takes longer to start than to read a file
 
 
 def readobj(paths):
-    """What LLVM prints of each file, and whether it could read it."""
+    """LLVM's output for each file, and whether LLVM could read the file."""
     done = subprocess.run(READOBJ + paths, capture_output=True, check=False)
     texts = ("\n" + done.stdout.decode("latin-1")).split("\nFile: ")[1:]
     if done.returncode and len(paths) > 1 or len(texts) != len(paths):
@@ -46,7 +46,7 @@ def readobj(paths):
 
 
 def blocks(text):
-    """By their outermost braces."""
+    """Splits by the outermost braces."""
     return re.split(r"\n(?=[A-Za-z])", text.strip("\n"))[1:]
 
 
@@ -120,7 +120,7 @@ class Pair:
             self.say("checksum", "0x%x, was 0x%x" % (b.checksum, a.checksum))
 
     def tier(self):
-        """Where names went that are not where the old ones were."""
+        """Where names lie if they are not in the place of the old ones."""
         a, b = self.old, self.new
         if not self.changed:
             return "unchanged"
@@ -186,7 +186,7 @@ class Pair:
         return lines[:starts[-1]] + lines[-1:]
 
     def line(self, kind, key, was, now, whole):
-        """Whether a line may be another one, and this one."""
+        """Whether a line may differ, and in this way."""
         handler = {"ImageFileHeader": self.file_header, "ImageOptionalHeader": self.optional_header,
                    "DOSHeader": self.dos_header, "Sections": self.section_line,
                    "Import": self.import_line, "DelayImport": self.import_line,
@@ -218,7 +218,7 @@ class Pair:
             a.u16(a.opt + 70) & ~FORCE_INTEGRITY))()
 
     def data_sizes(self, was):
-        """More by what was added; or what all sections with data have, as linkers count them."""
+        """Larger by the added bytes; or the sum over all sections with data, as linkers count it."""
         a, b = self.old, self.new
         more = sum(s.raw_size for s in b.sections) - sum(s.raw_size for s in a.sections)
         return was + more, sum(max(s.raw_size, pe.up(s.size, b.file_alignment))
@@ -257,7 +257,7 @@ class Pair:
     # ---- bytes ---------------------------------------------------------------------------------
 
     def allowed(self):
-        """Ranges of the original, behind its headers, where the copy may have other bytes."""
+        """Ranges of the original, behind its headers, where the bytes of the copy may differ."""
         a, out = self.old, []
         for n in a.imports():
             if self.named(n.text) == n.text:
@@ -303,7 +303,7 @@ class Pair:
         self.behind_table()
 
     def behind_table(self):
-        """The bound imports' bytes go, a section's header may come, all else stays."""
+        """The bound imports go, a section header may be added, and all else stays."""
         a, b = self.old, self.new
         x = bytearray(a.data[a.table_end:a.headers])
         bound, size = a.directory(pe.BOUND)

@@ -18,7 +18,7 @@ from delvewheel import _dll_utils  # noqa: E402
 
 
 def replace(copy, wanted, strip):
-    """As its command replace-needed does it."""
+    """Works like delvewheel's command replace-needed."""
     needed = {x.lower() for x in _dll_utils.get_direct_needed(copy)}
     names = {old: new for old, new in wanted.items() if old in needed}
     if not names:

@@ -1,19 +1,18 @@
 #!/usr/bin/python3
-"""Says how to rewrite PE files so that the names of all libraries that they need change.
+"""Prints jobs that rewrite PE files with new names for all libraries that they need.
 
     jobs.py HOW DIR <FILES
 
 Prints a job for each file, with the copy in DIR.  HOW is
 
     same       other names of the same length
-    api        python311.dll's or python3.dll's, else the first, becomes a longer one
-    long       longer ones for all, and for the file itself
-    freed      the same, of a file whose headers are full but for the MS-DOS program
-    grown      of one with as many sections as its headers have room for
-    last       of one whose headers are full of something else
-    bound      of one that is bound to the library that it imports first
-
-    overlay    of one that has something of others' behind its sections
+    api        a longer name for python311.dll or python3.dll, or else for the first library
+    long       longer names for all libraries and for the file itself
+    freed      the same, for a file whose headers are full except for the MS-DOS program
+    grown      the same, for a file with as many sections as its headers have room for
+    last       the same, for a file whose headers are full of unknown bytes
+    bound      as api, for a file that is bound to the first library that it imports
+    overlay    the same, for a file with unknown bytes behind its sections
 
 The last five make such files first, beside the copy.  As HOW, `forwarding` prints the files with
 forwarded exports instead."""
@@ -27,7 +26,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import pe  # noqa: E402
 
 MOST = 96
-LARGEST = 1 << 18  # of the files to make
+LARGEST = 1 << 18  # size of the files to make
 
 
 def same(name):
@@ -42,7 +41,7 @@ def longer(name, more):
 
 
 def up_to_dos_program(f):
-    """The headers with the NT headers where the MS-DOS program was."""
+    """The headers, with the NT headers in the place of the MS-DOS program."""
     data = bytearray(f.data)
     n = f.table_end - f.nt
     data[64:64 + n] = f.data[f.nt:f.table_end]
@@ -78,7 +77,7 @@ def grown(f):
 
 
 def bound(f):
-    """As an NT linker's bind does it: the table lies in the headers, and the import tells."""
+    """Binds as an NT linker does: the table lies in the headers, and the import is marked."""
     name = f.imports()[0] if f.imports() and not f.imports()[0].delay else None
     text = name and name.text.encode() + b"\0"
     table, at = f.table_end, f.table_end + 16

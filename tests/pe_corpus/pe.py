@@ -1,4 +1,4 @@
-"""The parts of a PE file that a copy may differ in, read without either side's code."""
+"""Reads the parts of a PE file in which a copy may differ; shares no code with other readers."""
 
 import struct
 
@@ -18,7 +18,7 @@ class Section:
 
 
 class Name:
-    """A library's name: where it is, and the field that leads to it."""
+    """A library's name: its place, and the field that leads to it."""
 
     def __init__(self, text, at, field, descriptor, delay=False):
         self.text, self.at, self.field, self.descriptor = text, at, field, descriptor
@@ -116,15 +116,15 @@ class PE:
         return at, at + size
 
     def kept(self):
-        """How much of the file a copy keeps: all but a certificate table at the end."""
+        """How much of the file a copy keeps: all except a certificate table at the end."""
         at, end = self.certificates()
         if not at or end < len(self.data):
             return len(self.data)
         return self.raw_end if 0 <= at - self.raw_end < 8 else at
 
     def needs(self):
-        """Names of all libraries that imports and forwarders lead to, each once, in any case.  A
-        forwarder's has no dot, or is a program's."""
+        """Names of all libraries that imports and forwarders lead to, each once, ignoring case.  The
+        name in a forwarder has no dot, or is that of a program."""
         names = [n.text for n in self.imports()]
         names += [text.replace(".", ".dll\0", 1).split("\0")[0] for _, text in self.forwarders()
                   if text.count(".") == 1]

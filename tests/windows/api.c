@@ -110,7 +110,8 @@ static void contexts_are_isolated(void)
 {
     const char *dir = make_folder("two"), *ext = join(dir, "toyext.dll");
     struct exti_ctx *a = open_ctx(dir, "\xc3\xa4 context", 0), *b = open_ctx(dir, "c2", 0);
-    struct exti_module *x = load_module(a, ext), *y = load_module(b, ext), *again = load_module(a, ext);
+    struct exti_module *x = load_module(a, ext), *y = load_module(b, ext),
+                       *again = load_module(a, ext);
     struct exti_proof proof = {.size = sizeof proof};
     void *p = &proof;
 
@@ -149,24 +150,25 @@ static const char *install_toy(const char *dir, const char *name)
     return join(dir, name);
 }
 
-static void libraries_are_the_contexts(void)
+static void each_context_has_its_own_libraries(void)
 {
     const char *dir = make_folder("brings"), *ext = install_toy(dir, "toyneeds.dll"),
                *helper = install_toy(dir, "libhelper.dll"), *copy;
     struct exti_ctx *a = open_ctx(dir, "c1", 0), *b = open_ctx(dir, "c2", 0);
-    struct exti_module *x = load_module(a, ext), *y = load_module(b, ext), *h = load_module(a, helper);
+    struct exti_module *x = load_module(a, ext), *y = load_module(b, ext),
+                       *h = load_module(a, helper);
     struct exti_proof proof = {.size = sizeof proof};
     size_t findings = 9;
 
     CHECK(call(x, "ext_helper") == 1 && call(x, "ext_helper") == 2 && call(y, "ext_helper") == 1);
-    CHECK(call(h, "helper_next") == 3); /* of its own, and one with its dependency */
+    CHECK(call(h, "helper_next") == 3); /* the same module as the extension's dependency */
     CHECK(!GetModuleHandleW(wide(helper)) && !GetModuleHandleW(L"libhelper.dll"));
     CHECK_ERR(!exti_ctx_prove(a, NULL, NULL, &proof, &err), &err);
     CHECK(proof.modules == 3 && !proof.leaks && proof.references >= 4);
     copy = h ? strdup(exti_module_copy(h)) : "";
     CHECK(!exti_close(h, &err) && GetModuleHandleW(wide(copy)));
     CHECK(!exti_close(x, &err) &&
-          !GetModuleHandleW(wide(copy))); /* together with the module that needs it */
+          !GetModuleHandleW(wide(copy))); /* it ends with the module that needs it */
     CHECK(call(y, "ext_helper") == 2);
     CHECK_ERR(!exti_dir_verify(join(dir, "c1"), NULL, NULL, &findings, &err) && !findings, &err);
     CHECK(close_ctx(a) && close_ctx(b));
@@ -187,7 +189,7 @@ static void without_a_closure_libraries_are_shared(void)
     CHECK(close_ctx(a) && close_ctx(b) && close_ctx(c));
 }
 
-/* A wheel as delvewheel leaves it. */
+/* A wheel as delvewheel makes it. */
 static void vendored_folders_are_searched(void)
 {
     const char *dir = make_folder("vendored"), *site = join(dir, "site-packages"),
@@ -245,7 +247,7 @@ static void delayed_imports_lead_to_copies(void)
     CHECK(call(x, "ext_helper") == 1 && call(x, "ext_helper") == 2 && call(y, "ext_helper") == 1);
     CHECK(!GetModuleHandleW(L"libhelper.dll"));
     CHECK(close_ctx(a) && close_ctx(b));
-    /* And without that DLL's own dependencies, which are not needed yet. */
+    /* It also loads without that DLL's own dependencies, which are not needed yet. */
     dir = make_folder("delayed broken");
     ext = install_toy(dir, "toylate.dll");
     copy_file(join(toys, "broken\\libhelper.dll"), join(dir, "libhelper.dll"));
@@ -271,7 +273,7 @@ static void forbid_copies(const char *path)
     CHECK(WriteFile(h, &file, sizeof file, &n, NULL) && CloseHandle(h));
 }
 
-static void what_cannot_be_copied_can_be_shared(void)
+static void files_that_cannot_be_copied_can_be_shared(void)
 {
     const char *dir = make_folder("refused"), *ext = install_toy(dir, "toyneeds.dll");
     const struct exti_rule rule = {"libhelper.dll", 1};
@@ -289,7 +291,7 @@ static void what_cannot_be_copied_can_be_shared(void)
     CHECK(close_ctx(a));
 }
 
-/* Imports from python3.dll, which forwards to python311.dll, get those of the context. */
+/* Imports from python3.dll, which forwards to python311.dll, lead to the context's python311.dll. */
 static void stable_abi_of(const char *file)
 {
     const char *dir = make_folder(file + 3), *ext = join(dir, file);
@@ -311,17 +313,17 @@ static void stable_abi_of(const char *file)
     CHECK(close_ctx(a) && close_ctx(b));
 }
 
-static void stable_abi_is_the_contexts(void)
+static void stable_abi_leads_to_the_context(void)
 {
     stable_abi_of("toyabi3.dll");
 }
 
-static void stable_abi_by_number_is_too(void)
+static void stable_abi_by_number_leads_to_the_context(void)
 {
     stable_abi_of("toynumbers.dll");
 }
 
-static void closing_unmaps(void)
+static void closing_unmaps_the_copies(void)
 {
     const char *dir = make_folder("unload"), *copy;
     struct exti_ctx *ctx = open_ctx(dir, "c", 0);
@@ -339,7 +341,7 @@ static void closing_unmaps(void)
     CHECK(!exists(join(dir, "c")));
 }
 
-static void private_directory_goes_with_its_context(void)
+static void private_directory_is_removed_with_its_context(void)
 {
     const char *dir = make_folder("private");
     struct exti_ctx *ctx = open_ctx(dir, NULL, 0);
@@ -351,7 +353,7 @@ static void private_directory_goes_with_its_context(void)
     CHECK(close_ctx(ctx) && !exists(folder));
     ctx = open_ctx(dir, NULL, EXTI_CTX_KEEP);
     CHECK(call(load_module(ctx, join(dir, "toyext.dll")), "ext_bump") == 101);
-    close_ctx(ctx); /* its modules stay loaded, so their files may stay, too */
+    close_ctx(ctx); /* its modules stay loaded, so their files may stay as well */
 }
 
 static void redirects_are_bound(void)
@@ -400,7 +402,8 @@ static void copies_are_reused(void)
     CHECK_ERR(!exti_copy(ctx, join(dir, "toyext.dll"), &path, &err), &err);
     second = time_of(path);
     CHECK(memcmp(&first, &second, sizeof first) == 0);
-    CHECK(call(load_module(ctx, path), "ext_bump") == 101); /* the path of a copy means its source */
+    CHECK(call(load_module(ctx, path), "ext_bump") ==
+          101); /* the path of a copy means its source */
     close_ctx(ctx);
     CHECK_ERR(!exti_dir_read(join(dir, "c"), &d, &err), &err);
     CHECK(d && exti_dir_count(d) == 2 && !exti_dir_copy(d, 1, &info));
@@ -459,7 +462,7 @@ static void stale_copies_are_replaced_while_loaded(void)
     CHECK(!exists(c));
 }
 
-static void cleaning_ends_what_it_could_not(void)
+static void cleaning_removes_what_was_in_use_before(void)
 {
     const char *dir = make_folder("clean"), *c = join(dir, "c");
     struct exti_ctx *ctx = open_ctx(dir, "c", 0);
@@ -479,7 +482,7 @@ static void cleaning_ends_what_it_could_not(void)
     CHECK(!exists(c));
 }
 
-static void one_directory_loads_once(void)
+static void one_directory_is_loaded_once(void)
 {
     const char *dir = make_folder("busy");
     struct exti_ctx *a = open_ctx(dir, "c", 0), *b = open_ctx(dir, "c", 0);
@@ -503,14 +506,14 @@ static void missing_dependency_is_named(void)
     CHECK_ERR(strstr(err.message, "libhelper.dll, which it needs,") && strstr(err.file, "toyneeds"),
               &err);
     CHECK(!strchr(err.message, '\n'));
-    /* It is found beside the original. */
+    /* The dependency is found beside the original. */
     copy_file(join(toys, "libhelper.dll"), join(dir, "libhelper.dll"));
     m = load_module(ctx, ext);
     CHECK(call(m, "ext_helper") == 1 && call(m, "ext_bump") == 101);
     close_ctx(ctx);
 }
 
-static void library_that_binds_to_the_original_is_found(void)
+static void library_that_binds_to_the_original_is_reported(void)
 {
     const char *dir = make_folder("leak"), *ext = join(dir, "toyneeds.dll");
     struct exti_ctx *ctx = open_ctx(dir, "a", 0);
@@ -742,23 +745,23 @@ int main(int argc, char **argv)
         return 2;
     RUN(without_rewriting_the_api_is_shared);
     RUN(contexts_are_isolated);
-    RUN(libraries_are_the_contexts);
+    RUN(each_context_has_its_own_libraries);
     RUN(without_a_closure_libraries_are_shared);
     RUN(vendored_folders_are_searched);
     RUN(forwarders_lead_to_copies);
     RUN(delayed_imports_lead_to_copies);
-    RUN(what_cannot_be_copied_can_be_shared);
-    RUN(stable_abi_is_the_contexts);
-    RUN(stable_abi_by_number_is_too);
-    RUN(closing_unmaps);
-    RUN(private_directory_goes_with_its_context);
+    RUN(files_that_cannot_be_copied_can_be_shared);
+    RUN(stable_abi_leads_to_the_context);
+    RUN(stable_abi_by_number_leads_to_the_context);
+    RUN(closing_unmaps_the_copies);
+    RUN(private_directory_is_removed_with_its_context);
     RUN(redirects_are_bound);
     RUN(copies_are_reused);
     RUN(stale_copies_are_replaced_while_loaded);
-    RUN(cleaning_ends_what_it_could_not);
-    RUN(one_directory_loads_once);
+    RUN(cleaning_removes_what_was_in_use_before);
+    RUN(one_directory_is_loaded_once);
     RUN(missing_dependency_is_named);
-    RUN(library_that_binds_to_the_original_is_found);
+    RUN(library_that_binds_to_the_original_is_reported);
     RUN(damage_is_reported);
     RUN(elf_is_copied_but_not_loaded);
     RUN(many_threads_open_and_load);

@@ -23,7 +23,7 @@
 static const char *folder, *dll, *self;
 static struct exti_error err;
 
-/* Never freed, as a test may use several. */
+/* The result is never freed, since a test may use several. */
 static const char *at(const char *name)
 {
     return exti__path_join(folder, name);
@@ -91,7 +91,7 @@ static void set_read_only(const char *path)
 
 /* ---- looking and reading --------------------------------------------------------------------- */
 
-static void id_tells_versions(void)
+static void id_differs_between_versions(void)
 {
     const char *path = at("id");
     struct exti_file_id a, b;
@@ -238,7 +238,7 @@ static void long_paths_work(void)
     CHECK(exti__fs_id(path, &(struct exti_file_id){0}, &err) == EXTI_E_IO);
 }
 
-static void texts_of_paths(void)
+static void paths_are_taken_apart(void)
 {
     CHECK(exti__path_is_absolute("C:\\x") && exti__path_is_absolute("c:/x"));
     CHECK(exti__path_is_absolute("\\\\server\\share"));
@@ -272,7 +272,7 @@ static void folders_are_made_and_removed(void)
 
 /* The first process makes a temporary folder and ends; the second one removes it when it makes its
  * own. */
-static void private_folder_of_a_dead_process_is_swept(void)
+static void private_folder_of_a_dead_process_is_removed(void)
 {
     char *mine = NULL, *next = NULL, left[EXTI_PATH_MAX], path[EXTI_PATH_MAX];
     const char *note = at("left-behind");
@@ -298,7 +298,7 @@ static void private_folder_of_a_dead_process_is_swept(void)
     exti__free(next);
 }
 
-/* The process that leaves a folder behind: its library stays loaded to the end. */
+/* Runs as the process that leaves a folder behind: its library stays loaded until it ends. */
 static int leave(const char *note)
 {
     char *dir, *path;
@@ -333,7 +333,7 @@ static void replace_leaves_nothing_else(void)
 }
 
 /* Each allocation fails once: the file is either old or new, and nothing else is left. */
-static void memory_may_run_out(void)
+static void every_allocation_may_fail(void)
 {
     const char *path = at("memory"), *note = at("loaded for memory.dll");
     int before = temporary_files(), rc = EXTI_E_NOMEM;
@@ -358,7 +358,7 @@ static void memory_may_run_out(void)
     }
     CHECK(temporary_files() == before);
     exti__mem_fail_after(0);
-    exti__fs_discard(note); /* in use, so renaming it needs memory */
+    exti__fs_discard(note); /* the file is in use, so renaming it needs memory */
     exti__mem_fail_after(-1);
     exti__fs_discard(note);
     CHECK(!exists(note));
@@ -434,7 +434,7 @@ static void *lock_often(void *user)
         clash = clash || counter != was;
         counter = was + 1;
         if (i % 4 == 3)
-            exti__fs_remove(user, NULL); /* as cleaning a directory does */
+            exti__fs_remove(user, NULL); /* as the cleaning of a directory does */
         exti__fs_unlock(&lock);
     }
     return NULL;
@@ -485,7 +485,7 @@ static int take_lock(const char *path, const char *note)
     return exti__fs_lock(path, &lock, &err) || exti__fs_replace(note, "x", 1, 0, &err);
 }
 
-static void removed_lock_lets_its_folder_go(void)
+static void folder_of_a_removed_lock_can_be_removed(void)
 {
     const char *path = at("locked"), *file = at("locked/.lock");
     struct exti_lock lock;
@@ -503,7 +503,7 @@ static void removed_lock_lets_its_folder_go(void)
         CHECK_ERR(!exti__fs_rmdir(path, &removed, &err) && removed, &err);
 }
 
-static void read_only_lock_will_do(void)
+static void read_only_lock_file_is_enough(void)
 {
     const char *path = at("read-only.lock");
     struct exti_lock lock;
@@ -515,7 +515,7 @@ static void read_only_lock_will_do(void)
     CHECK(exti__fs_lock(at("none/x"), &lock, &err) == EXTI_E_IO && err.os_error == ENOENT);
 }
 
-static void boot_and_random(void)
+static void boot_id_stays_and_names_are_random(void)
 {
     char a[64], b[64];
     uint8_t x[32], y[32];
@@ -542,24 +542,24 @@ int main(int argc, char **argv)
     folder = real;
     GetModuleFileNameA(NULL, own, sizeof own);
     self = own;
-    RUN(id_tells_versions);
+    RUN(id_differs_between_versions);
     RUN(mapping_shows_the_file);
     RUN(image_is_private_and_has_room);
     RUN(read_has_a_limit);
     RUN(names_are_unicode);
     RUN(list_gives_each_name);
     RUN(long_paths_work);
-    RUN(texts_of_paths);
+    RUN(paths_are_taken_apart);
     RUN(folders_are_made_and_removed);
-    RUN(private_folder_of_a_dead_process_is_swept);
+    RUN(private_folder_of_a_dead_process_is_removed);
     RUN(replace_leaves_nothing_else);
-    RUN(memory_may_run_out);
+    RUN(every_allocation_may_fail);
     RUN(sharing_violations_are_reported);
     RUN(loaded_library_is_replaced_and_then_removed);
     RUN(lock_excludes_threads);
     RUN(lock_excludes_processes_and_ends_with_them);
-    RUN(removed_lock_lets_its_folder_go);
-    RUN(read_only_lock_will_do);
-    RUN(boot_and_random);
+    RUN(folder_of_a_removed_lock_can_be_removed);
+    RUN(read_only_lock_file_is_enough);
+    RUN(boot_id_stays_and_names_are_random);
     return 0;
 }

@@ -113,8 +113,8 @@ static inline void run_rules(struct fixture *f, struct exti_span file, char *nam
 
 /* ---- edits of a toy -------------------------------------------------------------------------- */
 
-static inline void set_field(struct macho_toy *t, uint32_t cmd, unsigned nth, size_t at, size_t width,
-                       uint64_t v)
+static inline void set_field(struct macho_toy *t, uint32_t cmd, unsigned nth, size_t at,
+                             size_t width, uint64_t v)
 {
     const size_t command = mtoy_find(t, cmd, nth);
 

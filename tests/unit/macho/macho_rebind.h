@@ -176,8 +176,8 @@ static inline int tell_bind(void *user, const struct macho_bind *b, struct exti_
     if (b->is_override)
         append_line(f, test_format(f->t, "%s overrides\n", b->symbol));
     else
-        append_line(f, test_format(f->t, "%s%s %d +%llx\n", b->symbol, b->flags & 1 ? "?" : "", b->ordinal,
-                           (unsigned long long)b->offset));
+        append_line(f, test_format(f->t, "%s%s %d +%llx\n", b->symbol, b->flags & 1 ? "?" : "",
+                                   b->ordinal, (unsigned long long)b->offset));
     return 0;
 }
 

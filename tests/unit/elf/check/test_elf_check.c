@@ -110,7 +110,7 @@ static int record_finding(void *user, const struct exti_error *finding)
 }
 
 static int run_checks(struct fixture *f, const struct exti_rewrite_opts *opts,
-                 const struct exti_plan *plan)
+                      const struct exti_plan *plan)
 {
     f->findings = 0;
     f->first = (struct exti_error){.code = EXTI_OK};

@@ -501,7 +501,7 @@ static char *expected(struct fixture *f, char *before, int32_t bind)
             was = 0;
         }
         append_line(f, test_format(f->t, "%.*s %ld%s\n", (int)(blank - line), line, was,
-                           strchr(blank + 1, ' ') ? strchr(blank + 1, ' ') : ""));
+                                   strchr(blank + 1, ' ') ? strchr(blank + 1, ' ') : ""));
     }
     return said(f);
 }

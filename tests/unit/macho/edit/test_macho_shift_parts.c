@@ -202,7 +202,7 @@ static void shift_moves_symbols_that_have_an_address(void **state)
         if (get_value(p + 8, 8) != symbols[i].value + (symbols[i].moves ? P : 0))
             fail_msg("symbol %zu has 0x%llx", i, (unsigned long long)get_value(p + 8, 8));
         assert_int_equal(get_value(p, 8), 1 | (uint64_t)symbols[i].type << 32 |
-                                        (uint64_t)symbols[i].sect << 40 | 0x0707ull << 48);
+                                              (uint64_t)symbols[i].sect << 40 | 0x0707ull << 48);
     }
     work_finish(&w);
 }

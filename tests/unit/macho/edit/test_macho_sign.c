@@ -42,8 +42,8 @@ static struct macho_file *open_file(struct test *t, struct exti_span s)
         if (get_value(p, 4, false) != LC_CODE_SIGNATURE)
             continue;
         o->f.pieces[MACHO_SIGNATURE].present = true;
-        assert_int_equal(exti__span_sub(s, get_value(p + 8, 4, false), get_value(p + 12, 4, false), "signature",
-                                        &o->f.pieces[MACHO_SIGNATURE].s, NULL),
+        assert_int_equal(exti__span_sub(s, get_value(p + 8, 4, false), get_value(p + 12, 4, false),
+                                        "signature", &o->f.pieces[MACHO_SIGNATURE].s, NULL),
                          0);
     }
     o->f.text = &o->text;
@@ -291,8 +291,9 @@ static void uses_the_given_identifier_if_there_was_none(void **state)
 
     r.identifier = "";
     assert_ok(exti__macho_signature_read(make_signed(t, &r, 5000), &old, &t->err), &t->err);
-    assert_ok(exti__macho_signature_read(sign(t, make_signed(t, &r, 5000), &old, "given"), &old, &t->err),
-              &t->err);
+    assert_ok(
+        exti__macho_signature_read(sign(t, make_signed(t, &r, 5000), &old, "given"), &old, &t->err),
+        &t->err);
     assert_string_equal(old.identifier, "given");
 }
 

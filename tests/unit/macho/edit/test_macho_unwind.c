@@ -206,8 +206,10 @@ static void shift_reports_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        exti_test(shift_moves_what_counts_from_the_image),  exti_test(shift_rejects_bad_tables),
-        exti_test(shift_rejects_a_section_that_ends_early), exti_test(shift_survives_any_number),
+        exti_test(shift_moves_what_counts_from_the_image),
+        exti_test(shift_rejects_bad_tables),
+        exti_test(shift_rejects_a_section_that_ends_early),
+        exti_test(shift_survives_any_number),
         exti_test(shift_reports_lack_of_memory),
     };
 

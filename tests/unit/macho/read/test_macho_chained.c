@@ -90,13 +90,13 @@ static void tell_imports(struct fixture *f, bool narrow)
         assert_ok(exti__macho_chained_import(&f->c, i, &im, &f->err), &f->err);
         lib = im.ordinal <= 0 ? special[-im.ordinal]
                               : strrchr(f->m.dylibs[im.ordinal - 1].name, '/') + 1;
-        append_line(f, test_format(f->t, " lib_ordinal = %d (%.*s)\n", im.ordinal, (int)strcspn(lib, "."),
-                           lib));
+        append_line(f, test_format(f->t, " lib_ordinal = %d (%.*s)\n", im.ordinal,
+                                   (int)strcspn(lib, "."), lib));
         if (narrow)
-            append_line(f,
-                test_format(f->t, " weak_import = %d\n name_offset = %u (%s)\n", im.weak,
-                            (unsigned)((const uint8_t *)im.name - (f->c.s.p + f->c.symbols_offset)),
-                            im.name));
+            append_line(f, test_format(f->t, " weak_import = %d\n name_offset = %u (%s)\n", im.weak,
+                                       (unsigned)((const uint8_t *)im.name -
+                                                  (f->c.s.p + f->c.symbols_offset)),
+                                       im.name));
         if (addends)
             append_line(f, test_format(f->t, " addend = %lld\n", (long long)im.addend));
     }
@@ -171,15 +171,15 @@ static int tell_slot(void *user, const struct macho_fixup *x, struct exti_error 
     const char *where = place(f, x->offset, &at);
 
     append_line(f, test_format(f->t, "%s 0x%llX 0x%016llX ", where, (unsigned long long)at,
-                       (unsigned long long)x->raw));
+                               (unsigned long long)x->raw));
     if (!x->is_bind) {
         append_line(f, test_format(f->t, "rebase 0x%llX\n",
-                           (unsigned long long)(x->target + f->m.text->vmaddr)));
+                                   (unsigned long long)(x->target + f->m.text->vmaddr)));
         return 0;
     }
     assert_ok(exti__macho_chained_import(&f->c, x->import, &im, err), err);
     append_line(f, test_format(f->t, "bind 0x%llX %s %s%s\n", (long long)(x->addend + im.addend),
-                       library(f, im.ordinal), im.name, im.weak ? " (weak import)" : ""));
+                               library(f, im.ordinal), im.name, im.weak ? " (weak import)" : ""));
     return 0;
 }
 

@@ -183,9 +183,9 @@ static void function_variants_are_read_and_not_written(void **state)
     assert_string_equal(f->text, "v 20 7 9 \n");
     assert_ok(walk(f, resolver, sizeof resolver - 1), &f->err);
     assert_string_equal(f->text, "v 20 7 0 \n");
-    assert_exti(
-        exti__macho_trie_map(exti__span(variant, sizeof variant - 1), keep_export, NULL, &f->out, &f->err),
-        EXTI_E_UNSUPPORTED, &f->err, EXTI_NO_OFFSET);
+    assert_exti(exti__macho_trie_map(exti__span(variant, sizeof variant - 1), keep_export, NULL,
+                                     &f->out, &f->err),
+                EXTI_E_UNSUPPORTED, &f->err, EXTI_NO_OFFSET);
     assert_says(&f->err, "v is a function variant");
     assert_exti(exti__macho_trie_build(twice, 2, &f->out, &f->err), EXTI_E_FORMAT, &f->err,
                 EXTI_NO_OFFSET);
@@ -312,8 +312,8 @@ static void names_of_excessive_total_length_are_refused(void **state)
     assert_true(f->calls < NODES / 5);
     /* The copies that rewriting a trie makes are bounded with the names. */
     n = long_chain(p, 60, 16000);
-    assert_exti(exti__macho_trie_map(exti__span(p, n), keep_export, NULL, &f->out, &f->err), EXTI_E_FORMAT,
-                &f->err, ANY_OFFSET);
+    assert_exti(exti__macho_trie_map(exti__span(p, n), keep_export, NULL, &f->out, &f->err),
+                EXTI_E_FORMAT, &f->err, ANY_OFFSET);
     assert_says(&f->err, "add up to more than");
     n = long_chain(p, 2, 1 << 20);
     assert_exti(exti__macho_trie_walk(exti__span(p, n), count, f, &f->err), EXTI_E_FORMAT, &f->err,
