@@ -218,7 +218,7 @@ class Pair:
             a.u16(a.opt + 70) & ~FORCE_INTEGRITY))()
 
     def data_sizes(self, was):
-        """Larger by the added bytes; or the sum over all sections with data, as linkers count it."""
+        """Larger by the added bytes; or the sum over all sections with data, as by linkers."""
         a, b = self.old, self.new
         more = sum(s.raw_size for s in b.sections) - sum(s.raw_size for s in a.sections)
         return was + more, sum(max(s.raw_size, pe.up(s.size, b.file_alignment))

@@ -123,8 +123,8 @@ class PE:
         return self.raw_end if 0 <= at - self.raw_end < 8 else at
 
     def needs(self):
-        """Names of all libraries that imports and forwarders lead to, each once, ignoring case.  The
-        name in a forwarder has no dot, or is that of a program."""
+        """Names of all libraries that imports and forwarders lead to, each once, ignoring case.
+        The name in a forwarder has no dot, or is that of a program."""
         names = [n.text for n in self.imports()]
         names += [text.replace(".", ".dll\0", 1).split("\0")[0] for _, text in self.forwarders()
                   if text.count(".") == 1]

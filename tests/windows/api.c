@@ -291,7 +291,8 @@ static void files_that_cannot_be_copied_can_be_shared(void)
     CHECK(close_ctx(a));
 }
 
-/* Imports from python3.dll, which forwards to python311.dll, lead to the context's python311.dll. */
+/* Imports from python3.dll, which forwards to python311.dll, lead to the context's
+ * python311.dll. */
 static void stable_abi_of(const char *file)
 {
     const char *dir = make_folder(file + 3), *ext = join(dir, file);

@@ -139,7 +139,7 @@ static void check_files_bound(char **arg)
     printf("%zu\n", b.references);
 }
 
-/* ---- what is where --------------------------------------------------------------------------- */
+/* ---- layout ---------------------------------------------------------------------------------- */
 
 static void print_layout(struct macho *m, void *user)
 {

@@ -42,7 +42,7 @@ static void is_personality(void *user, const struct fixup *f)
 {
     struct unwind *u = user;
 
-    /* C++'s, or that of a language with its own in the file. */
+    /* C++'s personality, or that of another language, defined in the file. */
     if (f->at == u->personality &&
         (!f->is_bind || strcmp(f->import.symbol, "___gxx_personality_v0") == 0))
         u->found = true;

@@ -40,7 +40,7 @@ static void rpaths_are_tried_in_order(void **state)
     assert_file("@rpath/libx.dylib", 3, NULL);
 }
 
-static void memory_may_run_out(void **state)
+static void every_allocation_may_fail(void **state)
 {
     static const char *const names[] = {"/a", "@loader_path/a", "@rpath/a"};
     long n;
@@ -68,7 +68,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_without_rpath_have_one_place),
         cmocka_unit_test(rpaths_are_tried_in_order),
-        cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(every_allocation_may_fail),
     };
 
     return cmocka_run_group_tests_name("image/install_name", tests, NULL, NULL);

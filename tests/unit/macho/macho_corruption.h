@@ -1,4 +1,5 @@
-/* Shared by the tests of corrupt Mach-O files: a toy with one wrong field, and the expected error. */
+/* Shared by the tests of corrupt Mach-O files: a toy with one wrong field, and the expected
+ * error. */
 #ifndef TESTS_UNIT_MACHO_CORRUPTION_H
 #define TESTS_UNIT_MACHO_CORRUPTION_H
 

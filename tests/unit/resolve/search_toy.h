@@ -24,8 +24,8 @@ static inline void toy_text(struct test *t, const char *path, const char *text)
     test_write(test_path(t, path), text, strlen(text));
 }
 
-/* Compiles dir/path.  `flags` are separated by blanks, and a % in them stands for the test's folder.
- * The library needs everything that it is linked with. */
+/* Compiles dir/path.  `flags` are separated by blanks, and a % in them stands for the test's
+ * folder.  The library needs everything that it is linked with. */
 static inline const char *toy_build(struct test *t, const char *path, const char *kind,
                                     const char *flags)
 {
@@ -66,8 +66,8 @@ static inline const char *toy_lib(struct test *t, const char *path, const char *
     return toy_build(t, path, "-shared", flags);
 }
 
-/* What ld.so prints about a file's libraries with the given LD_LIBRARY_PATH, or NULL if it cannot be
- * asked. */
+/* What ld.so prints about a file's libraries with the given LD_LIBRARY_PATH, or NULL if it cannot
+ * be asked. */
 static inline char *toy_trace(struct test *t, const char *library_path, const char *file)
 {
     char **out = test_alloc(t, sizeof *out), *found = NULL, *loader;
@@ -82,8 +82,8 @@ static inline char *toy_trace(struct test *t, const char *library_path, const ch
     return *out;
 }
 
-/* The path in the line "NAME => PATH (ADDRESS)", "" if that is "not found", NULL if there is no such
- * line. */
+/* The path in the line "NAME => PATH (ADDRESS)", "" if that is "not found", NULL if there is no
+ * such line. */
 static inline const char *toy_traced(struct test *t, const char *trace, const char *name)
 {
     const char *line = strstr(trace, test_format(t, "\t%s => ", name)), *path, *end;

@@ -264,7 +264,8 @@ static void roots_are_added_one_by_one(void **state)
     assert_int_equal(add_root(f, other), 4);
     assert_int_equal(f->g.count, 6);
     assert_int_equal(f->g.nodes[5].needs[0].node, 3);
-    /* Finds libraries as dlopen does for top.so, by its search path; the last one does not exist. */
+    /* Finds libraries as dlopen does for top.so, by its search path; the last one does not
+     * exist. */
     toy_lib(t, "liblate.so", "-Wl,-soname,liblate.so -lnew" HERE);
     assert_ok(exti__closure_find(&f->g, 0, "liblate.so", &node, &t->err), &t->err);
     assert_int_equal(node, 6);

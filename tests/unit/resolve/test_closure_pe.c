@@ -1,5 +1,5 @@
-/* Dependency sets of PE files.  The files are made by hand; each has three needs, and one of them is
- * KERNEL32.dll. */
+/* Dependency sets of PE files.  The files are made by hand; each has three needs, and one of them
+ * is KERNEL32.dll. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>

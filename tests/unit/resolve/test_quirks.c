@@ -11,7 +11,8 @@
 /* A rule with these `members`. */
 #define RULE(id, members) "{\"id\": \"" id "\", \"match\": {\"file\": \"*\"}, " members "}"
 
-/* The result of exti_quirks_open.  The teardown frees it, since a failed assertion leaves the test. */
+/* The result of exti_quirks_open.  The teardown frees it, since a failed assertion leaves the
+ * test. */
 static struct exti_quirks *opened;
 
 static int teardown(void **state)

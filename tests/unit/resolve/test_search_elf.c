@@ -8,7 +8,8 @@
 #include "loader/resolve/search_host.h"
 #include "tests/unit/resolve/search_elf_toy.h"
 
-/* Asserts that ld.so and the library give the same: the file `expected`, or nothing if it is NULL. */
+/* Asserts that ld.so and the library give the same: the file `expected`, or nothing if it is
+ * NULL. */
 static void assert_finds(struct fixture *f, const char *library_path, const char *file,
                          const char *name, const char *expected)
 {

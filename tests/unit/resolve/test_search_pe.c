@@ -1,4 +1,5 @@
-/* Where the DLLs of a PE file are looked for.  Nothing reads the files, so they may have any content. */
+/* Where the DLLs of a PE file are looked for.  Nothing reads the files, so they may have any
+ * content. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,8 +7,8 @@
 #include "loader/rewrite/bind_set.h"
 #include "tests/unit/macho/macho_toy.h"
 
-/* The toy re-exports @loader_path/libr.dylib; if it has that name itself, the re-exports go round in
- * a circle. */
+/* The toy re-exports @loader_path/libr.dylib; if it has that name itself, the re-exports go round
+ * in a circle. */
 static const char *write_toy(struct test *t, const char *name)
 {
     static struct macho_toy toy;

@@ -132,7 +132,7 @@ static void no_two_symbols_get_the_same_private_name(void **state)
 }
 
 /* A symbol with several versions is in the table several times. */
-static void a_name_that_comes_twice_has_one_private_name(void **state)
+static void a_repeated_name_has_one_private_name(void **state)
 {
     static const char *const names[] = {"aPyRWx", "aPyRWx", "aPyRWx"};
     struct exti_image *im = image_of(names, ARRAY_SIZE(names));
@@ -187,7 +187,7 @@ int main(void)
         exti_test(a_map_has_exports_only_and_finds_them),
         exti_test(a_taken_name_is_not_given_again),
         exti_test(no_two_symbols_get_the_same_private_name),
-        exti_test(a_name_that_comes_twice_has_one_private_name),
+        exti_test(a_repeated_name_has_one_private_name),
         exti_test(an_empty_image_gives_an_empty_map),
         exti_test(out_of_memory_leaves_nothing),
     };

@@ -124,12 +124,12 @@ static void lock_makes_its_file_in_an_existing_folder(void **state)
     exti__fs_unlock(&lock);
 }
 
-/* These limits are ample even on slow machines.  A process that holds a lock outlives one that waits
- * for it. */
+/* These limits are ample even on slow machines.  A process that holds a lock outlives one that
+ * waits for it. */
 enum { WAITER_LIFE = 600, HOLDER_LIFE = 1200 }; /* seconds */
 
-/* Takes and releases the lock in another process, and returns its status: not 0 if the lock is never
- * free. */
+/* Takes and releases the lock in another process, and returns its status: not 0 if the lock is
+ * never free. */
 static int lock_elsewhere(const char *path)
 {
     int status;

@@ -432,7 +432,8 @@ static void dying_in_the_middle_of_a_write_leaves_the_old_file(void **state)
     assert_file(t, path, "at last", 7);
 }
 
-/* Starts a process that replaces the file again and again; returns it after the first time, or -1. */
+/* Starts a process that replaces the file again and again; returns it after the first time, or
+ * -1. */
 static pid_t start_replacing(const char *path)
 {
     static char bytes[BIG];

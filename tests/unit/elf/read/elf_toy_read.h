@@ -52,7 +52,7 @@ static inline size_t value_of(const struct elf_toy *t, uint64_t tag)
     return 0;
 }
 
-/* Replaces every entry with that tag by one that nobody reads. */
+/* Gives every entry with that tag another tag, which nothing reads. */
 static inline void forget_tag(struct elf_toy *t, uint64_t tag)
 {
     for (size_t i = 0; i < t->dyn_slots; i++) {

@@ -41,7 +41,7 @@ static void encoded_lists_are_read_back(void **state)
         {AT("_d", -2, 1, 0x258)},
         {AT("_d", -2, 1, 0x270)},
         {AT("_d", -2, 1, 0x268)},
-        {AT("_d", 0, 1, 0x260)}, /* one that runs backwards */
+        {AT("_d", 0, 1, 0x260)}, /* a run backwards */
         {AT("_d", 0, 1, 0x258)},
         {AT("_d", 0, 1, 0x250)},
         {AT("_d", 0, 1, 0x248)},

@@ -426,7 +426,7 @@ static void slots_without_a_definition_in_them_are_bound_to_the_file(void **stat
     assert_string_equal(bound(f), "_toy_weak 0 +8\n.\n_PyOptional? -2 +10\n.\n.\n");
 }
 
-static void overrides_go_with_what_they_override(void **state)
+static void overrides_follow_the_bindings_that_they_override(void **state)
 {
     static const char weak[] = "\x48_abroad\0\x48_toy_func\0\x40_toy_weak\0\x71\x18\x90"
                                "\x40_zero\0\x71\x20\x90";
@@ -559,7 +559,7 @@ int main(void)
         rebind_test(own_weak_definitions_stay_with_the_copy),
         rebind_test(foreign_weak_definitions_are_still_looked_up),
         rebind_test(slots_without_a_definition_in_them_are_bound_to_the_file),
-        rebind_test(overrides_go_with_what_they_override),
+        rebind_test(overrides_follow_the_bindings_that_they_override),
         rebind_test(weak_definitions_of_copied_libraries_are_bound_to_them),
         rebind_test(linked_files_are_bound_as_the_rules_say),
     };

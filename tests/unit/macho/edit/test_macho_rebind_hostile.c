@@ -1,7 +1,7 @@
-/* Rebinding: what it refuses, and hostile input that it survives. */
+/* Rebinding: refused requests and files, and hostile input. */
 #include "tests/unit/macho/macho_rebind.h"
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static void private_names_are_for_elf(void **state)
 {

@@ -427,7 +427,7 @@ static void second_header_begins_the_text(void **state)
     work_finish(&w);
 }
 
-static void second_header_omits_what_dyld_alone_reads(void **state)
+static void second_header_omits_commands_for_dyld_alone(void **state)
 {
     static const uint32_t left_out[] = {LC_ID_DYLIB,       LC_LOAD_DYLIB, LC_LOAD_WEAK_DYLIB,
                                         LC_REEXPORT_DYLIB, LC_RPATH,      LC_CODE_SIGNATURE};
@@ -498,7 +498,7 @@ int main(void)
         exti_test(shift_leaves_empty_segments_without_an_offset),
         exti_test(shift_rejects_broken_new_commands),
         exti_test(second_header_begins_the_text),
-        exti_test(second_header_omits_what_dyld_alone_reads),
+        exti_test(second_header_omits_commands_for_dyld_alone),
         exti_test(second_header_is_refused_without_room),
     };
 

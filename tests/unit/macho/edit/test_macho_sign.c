@@ -252,7 +252,7 @@ static void keeps_entitlements_and_requirements(void **state)
     assert_false(new.has_cms);
     p = made->pieces[MACHO_SIGNATURE].s.p;
     assert_int_equal(be(p + 8), 4);
-    /* CodeDirectory: 7 special slots, of which 1, 3, 4 and 6 are empty. */
+    /* CodeDirectory: 7 special slots; 1, 3, 4 and 6 are empty. */
     p = new.code_directory.p;
     assert_int_equal(be(p + 24), 7);
     for (size_t i = 0; i < 32; i++)

@@ -224,7 +224,7 @@ static void thread_local_storage_is_summed(void **state)
     assert_int_equal(f->image.info.tls_size, MTOY_DATA_SIZE - 24 + MTOY_BSS_SIZE);
 }
 
-/* The flags of a dylib_use_command say what older linkers say by the command. */
+/* The flags of a dylib_use_command mean what older linkers express by the command itself. */
 static void flags_of_newer_commands_count(void **state)
 {
     static const struct {
@@ -260,7 +260,7 @@ static void flags_of_newer_commands_count(void **state)
 /* Offsets of the CodeDirectory's flags. */
 enum { SIGNATURE_FLAGS = 20 + 12 };
 
-static void signatures_are_told_apart(void **state)
+static void kinds_of_signatures_are_distinguished(void **state)
 {
     static const struct {
         uint8_t flags[4];
@@ -408,7 +408,7 @@ int main(void)
         image_test(images_that_are_never_unloaded_are_recognised),
         image_test(thread_local_storage_is_summed),
         image_test(flags_of_newer_commands_count),
-        image_test(signatures_are_told_apart),
+        image_test(kinds_of_signatures_are_distinguished),
         image_test(without_a_trie_the_symbol_table_counts),
         image_test(kinds_of_exports_are_distinguished),
         image_test(exports_may_have_any_names),

@@ -1,4 +1,5 @@
-/* Every corrupt field that locates a piece of __LINKEDIT or a string is reported, with its offset. */
+/* Every corrupt field that locates a piece of __LINKEDIT or a string is reported, with its
+ * offset. */
 #include "tests/unit/macho/macho_corruption.h"
 
 static void corrupt_pieces_are_reported(void **state)
