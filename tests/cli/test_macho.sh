@@ -121,7 +121,7 @@ check inspect_reads_programs_too 0 'Mach-O'
 run inspect --libpython "$api" --symbols "$x64/ext.so"
 check inspect_takes_a_libpython 0 '_Py'
 
-# ---- what is dragged in ----
+# ---- what is needed ----
 
 # references FILE...: the names of the libraries they need, without the system's
 references() {
@@ -134,17 +134,17 @@ references() {
 
 mkdir w
 cp "$x64"/{many,helped}.so "$x64"/lib{helper,extra*}.dylib w/
-run copy --libpython "$api" w/many.so w/helped.so dragged
+run copy --libpython "$api" w/many.so w/helped.so needs
 check what_they_need_is_copied 0
-ls dragged/libextra*.dylib dragged/libhelper.*.dylib >copies 2>err
+ls needs/libextra*.dylib needs/libhelper.*.dylib >copies 2>err
 [ "$(wc -l <copies)" = 21 ]
 say $? "each_library_has_a_copy: $(wc -l <copies)"
-references dragged/*.so dragged/*.dylib >names
+references needs/*.so needs/*.dylib >names
 bad=0
 while read -r name; do
     case $name in
-    @loader_path/*) [ -e "dragged/${name#@loader_path/}" ] || bad=1 ;;
-    *) llvm-otool-16 -D dragged/libpystub.* | grep -qFx "$name" || bad=1 ;;
+    @loader_path/*) [ -e "needs/${name#@loader_path/}" ] || bad=1 ;;
+    *) llvm-otool-16 -D needs/libpystub.* | grep -qFx "$name" || bad=1 ;;
     esac
 done <names
 [ "$(wc -l <names)" -ge 22 ]
@@ -152,8 +152,8 @@ say $((bad | $?)) "every_reference_leads_into_the_context: $(wc -l <names)"
 cat copies | while read -r f; do llvm-otool-16 -D "$f" | sed -n 2p; done >ids
 [ "$(sort -u ids | grep -c '^/[0-9A-Za-z]*$')" = 21 ]
 say $? each_has_an_install_name_of_its_own
-run verify dragged
-check they_are_sound 0 'dragged: 24 copies, all sound'
+run verify needs
+check they_are_sound 0 'needs: 24 copies, all sound'
 
 run copy --libpython "$api" --share 'libextra1*' w/many.so partly
 check some_are_shared 0
@@ -174,16 +174,16 @@ check and_the_directory_keeps_to_that 0
 say $? with_closure_none
 
 # verify finds a reference that leads out of the context.
-helped=$(ls dragged/helped.*.so) helper=$(basename "$(ls dragged/libhelper.*.dylib)")
+helped=$(ls needs/helped.*.so) helper=$(basename "$(ls needs/libhelper.*.dylib)")
 for to in "$T/w/libhelper.dylib" @rpath/libhelper.dylib; do
     cp "$helped" was
     llvm-install-name-tool-16 -change "@loader_path/$helper" "$to" "$helped" 2>err
-    run verify dragged
+    run verify needs
     check "a_way_out_by_$(basename "$(dirname "$to")")_is_found" 1 "needs $to, (the original|which is neither)"
     mv was "$helped"
 done
-llvm-install-name-tool-16 -id @rpath/libhelper.dylib "dragged/$helper" 2>err
-run verify dragged
+llvm-install-name-tool-16 -id @rpath/libhelper.dylib "needs/$helper" 2>err
+run verify needs
 check an_original_install_name_is_found 1 "has its original's install name, @rpath/libhelper.dylib"
 
 # In a universal library each used slice refers to copies, and the others to the originals.
