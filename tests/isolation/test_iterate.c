@@ -1,4 +1,5 @@
-/* What a copy sees of the process's libraries, and that it may load others while it looks. */
+/* A copy's dl_iterate_phdr shows its context's copies as their originals, and the copy may load
+ * other libraries during the walk. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -13,7 +14,8 @@
 typedef int (*visitor)(struct dl_phdr_info *info, size_t size, void *data);
 typedef int (*iterator)(visitor visit, void *data);
 
-/* Its calls are no tail calls, and its own visitor is as a statically linked unwinder's. */
+/* Volatile results keep the calls from becoming tail calls.  find_own is a visitor inside the copy,
+ * as a statically linked unwinder has one. */
 static const char walker[] =
     "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <link.h>\n"
     "static _Thread_local long mark = 77;\n"
@@ -52,10 +54,10 @@ static struct one open_one(const char *dir, uint32_t flags)
     return o;
 }
 
-/* ---- what is seen ---- */
+/* ---- files that a walk shows ---- */
 
 struct tally {
-    const char *path; /* or the end of one */
+    const char *path; /* or the end of a path */
     int seen, all, stop_after;
 };
 
@@ -71,7 +73,7 @@ static int count_name(struct dl_phdr_info *info, size_t size, void *data)
     return t->stop_after && t->all == t->stop_after ? 40 + t->all : 0;
 }
 
-static int sees(iterator walk, const char *path)
+static int count_seen(iterator walk, const char *path)
 {
     char *real = realpath(path, NULL);
     struct tally t = {.path = real ? real : path};
@@ -81,30 +83,31 @@ static int sees(iterator walk, const char *path)
     return t.seen;
 }
 
-static void sees_its_own(iterator walk, const struct one *own, const struct one *other)
+static void want_own_files_seen(iterator walk, const struct one *own, const struct one *other)
 {
-    want_int(sees(walk, in_tmp("walker.so")), 1);
-    want_int(sees(walk, toy("libtoy.so.1")), 1);
-    want_int(sees(walk, exti_module_copy(own->m)), 0);
-    want_int(sees(walk, exti_module_copy(other->m)), 0);
-    want_int(sees(walk, exti_module_copy(iso_api(other->ctx))), 0);
-    want(sees(walk, "/libc.so.6") == 1);
+    want_int(count_seen(walk, in_tmp("walker.so")), 1);
+    want_int(count_seen(walk, toy("libtoy.so.1")), 1);
+    want_int(count_seen(walk, exti_module_copy(own->m)), 0);
+    want_int(count_seen(walk, exti_module_copy(other->m)), 0);
+    want_int(count_seen(walk, exti_module_copy(iso_api(other->ctx))), 0);
+    want(count_seen(walk, "/libc.so.6") == 1);
 }
 
-ISO_CASE(a_walk_shows_the_contexts_copies_by_their_originals)
+ISO_CASE(a_walk_shows_the_contexts_copies_as_their_originals)
 {
     struct one x = open_one("x", 0), y = open_one("y", EXTI_CTX_RENAME);
 
-    sees_its_own(x.walk, &x, &y);
-    sees_its_own(y.walk, &y, &x);
-    /* Called from here, as through libffi: what was looked up knows whose it is. */
+    want_own_files_seen(x.walk, &x, &y);
+    want_own_files_seen(y.walk, &y, &x);
+    /* Called from the program, as through libffi: a function that a copy has looked up still serves
+     * that copy's context. */
     want(x.looked_up != dl_iterate_phdr && x.looked_up != y.looked_up);
-    sees_its_own(x.looked_up, &x, &y);
-    sees_its_own(y.looked_up, &y, &x);
+    want_own_files_seen(x.looked_up, &x, &y);
+    want_own_files_seen(y.looked_up, &y, &x);
     want((iterator)call_ptr(x.m, "looked_up") == x.looked_up);
-    /* The program sees what there is. */
-    want_int(sees(dl_iterate_phdr, exti_module_copy(x.m)), 1);
-    want_int(sees(dl_iterate_phdr, exti_module_copy(y.m)), 1);
+    /* The program sees the copies themselves. */
+    want_int(count_seen(dl_iterate_phdr, exti_module_copy(x.m)), 1);
+    want_int(count_seen(dl_iterate_phdr, exti_module_copy(y.m)), 1);
     iso_close_ctx(x.ctx);
     iso_close_ctx(y.ctx);
 }
@@ -123,7 +126,7 @@ static int open_what_is_seen(struct dl_phdr_info *info, size_t size, void *data)
     return handle && dlsym(handle, "walk") == iso_sym(o->m, "walk") ? 5 : -5;
 }
 
-ISO_CASE(what_is_seen_opens_as_the_contexts_own)
+ISO_CASE(a_path_that_a_walk_shows_opens_the_contexts_copy)
 {
     struct one x = open_one("x", 0), y = open_one("y", 0);
 
@@ -133,7 +136,7 @@ ISO_CASE(what_is_seen_opens_as_the_contexts_own)
     iso_close_ctx(y.ctx);
 }
 
-ISO_CASE(a_walk_ends_where_it_is_told_to)
+ISO_CASE(a_visitors_nonzero_return_ends_the_walk)
 {
     struct one x = open_one("x", 0);
     struct tally t = {.path = "", .stop_after = 2};
@@ -143,9 +146,9 @@ ISO_CASE(a_walk_ends_where_it_is_told_to)
     iso_close_ctx(x.ctx);
 }
 
-/* There are fewer functions to give than contexts: who gets none of them sees all, and a context that is
- * closed gives its own back. */
-ISO_CASE(many_contexts_walk)
+/* Only 64 contexts get a function of their own to look up.  The function that the others get shows
+ * all files.  A context that is closed frees its function for another one. */
+ISO_CASE(more_contexts_than_functions_can_walk)
 {
     enum { MANY = 66 };
     struct one o[MANY];
@@ -153,21 +156,22 @@ ISO_CASE(many_contexts_walk)
     for (int i = 0; i < MANY; i++)
         o[i] = open_one(iso_text("%d", i), 0);
     for (int i = 0; i < 64; i++)
-        want_int(sees(o[i].looked_up, in_tmp("walker.so")), 1);
+        want_int(count_seen(o[i].looked_up, in_tmp("walker.so")), 1);
     want(o[64].looked_up == o[65].looked_up);
-    want_int(sees(o[65].looked_up, exti_module_copy(o[0].m)), 1);
-    sees_its_own(o[65].walk, &o[65], &o[0]);
+    want_int(count_seen(o[65].looked_up, exti_module_copy(o[0].m)), 1);
+    want_own_files_seen(o[65].walk, &o[65], &o[0]);
     iso_close_ctx(o[7].ctx);
     want((iterator)call_ptr(o[65].m, "looked_up") == o[7].looked_up);
-    sees_its_own(o[7].looked_up, &o[65], &o[0]);
+    want_own_files_seen(o[7].looked_up, &o[65], &o[0]);
     for (int i = 0; i < MANY; i++)
         if (i != 7)
             iso_close_ctx(o[i].ctx);
 }
 
-/* ---- what stays mapped of closed contexts ---- */
+/* ---- lingering modules of closed contexts ---- */
 
-/* A context's copies, and where their code is, for after it is closed. */
+/* Paths of a context's copies and addresses of their functions, for use after the context is
+ * closed. */
 struct left {
     char copy[PATH_MAX], api[PATH_MAX], dir[PATH_MAX];
     iterator walk, looked_up;
@@ -200,7 +204,7 @@ static int count_in_dir(struct dl_phdr_info *info, size_t size, void *data)
     return 0;
 }
 
-static int sees_in(iterator walk, const char *dir)
+static int count_seen_in(iterator walk, const char *dir)
 {
     struct tally t = {.path = dir};
 
@@ -214,58 +218,59 @@ static void *walk_in(void *handle)
     return dlsym(handle, "walk");
 }
 
-/* The same copies with the C library's functions are the control. */
-static void is_nobodys(const struct left *l, const struct one *o)
+/* No context sees the lingering modules.  The C library's functions, the control, see
+ * them. */
+static void want_in_no_context(const struct left *l, const struct one *o)
 {
     void *(*opened)(const char *, int) = (void *(*)(const char *, int))iso_sym(o->m, "opened");
     void *own = iso_sym(o->m, "walk"), *plain = dlopen(l->copy, RTLD_NOW);
 
     want(walk_in(plain) == *(void *const *)&l->walk && walk_in(plain) != own);
-    want(sees_in(dl_iterate_phdr, l->dir) >= 2);
-    want_int(sees_in(o->walk, l->dir), 0);
-    want_int(sees_in(o->looked_up, l->dir), 0);
-    want_int(sees(o->walk, in_tmp("walker.so")), 1);
+    want(count_seen_in(dl_iterate_phdr, l->dir) >= 2);
+    want_int(count_seen_in(o->walk, l->dir), 0);
+    want_int(count_seen_in(o->looked_up, l->dir), 0);
+    want_int(count_seen(o->walk, in_tmp("walker.so")), 1);
     want(walk_in(opened(l->copy, RTLD_NOW)) == own);
     want(walk_in(opened(l->copy, RTLD_NOW | RTLD_NOLOAD)) == own);
     want(opened(l->api, RTLD_NOW | RTLD_NOLOAD) == opened(NULL, RTLD_NOW));
-    /* What still runs there has the C library's. */
-    want(sees_in(l->walk, l->dir) >= 2);
+    /* Code that still runs in a lingering module gets the C library's functions. */
+    want(count_seen_in(l->walk, l->dir) >= 2);
     want(walk_in(l->opened(l->copy, RTLD_NOW)) == walk_in(plain));
     dlclose(plain);
 }
 
-ISO_CASE(a_closed_context_that_a_thread_keeps_mapped_is_nobodys)
+ISO_CASE(modules_that_a_thread_keeps_mapped_are_in_no_context)
 {
     struct one x = open_one("x", 0), y = open_one("y", 0), z;
-    struct exti_module *m = iso_load(x.ctx, iso_text("%s/ext_guests.so", iso_toys()));
-    int (*release)(void) = (int (*)(void))iso_sym(m, "guests_release");
-    int (*join)(void) = (int (*)(void))iso_sym(m, "guests_join");
+    struct exti_module *m = iso_load(x.ctx, iso_text("%s/ext_threads.so", iso_toys()));
+    int (*release)(void) = (int (*)(void))iso_sym(m, "threads_release");
+    int (*join)(void) = (int (*)(void))iso_sym(m, "threads_join");
     struct left l;
 
-    want_int(call_int(m, "guests_start"), 0);
+    want_int(call_int(m, "threads_start"), 0);
     l = close_mapped(&x);
     z = open_one("z", EXTI_CTX_RENAME);
-    is_nobodys(&l, &y);
-    is_nobodys(&l, &z);
+    want_in_no_context(&l, &y);
+    want_in_no_context(&l, &z);
     release();
     join();
     iso_close_ctx(y.ctx);
     iso_close_ctx(z.ctx);
 }
 
-ISO_CASE(a_kept_context_whose_folder_is_gone_is_nobodys)
+ISO_CASE(modules_of_a_kept_context_are_in_no_context_after_its_close)
 {
     struct one x = open_one(NULL, EXTI_CTX_KEEP), y;
     struct left l = close_mapped(&x);
 
     want(!file_exists(l.copy));
     y = open_one(NULL, 0);
-    is_nobodys(&l, &y);
+    want_in_no_context(&l, &y);
     iso_close_ctx(y.ctx);
 }
 
-/* By the time that it is asked for there is no such thing: a file beside others again. */
-ISO_CASE(what_is_unmapped_later_is_no_ones_copy)
+/* After it is unmapped the copy is an ordinary file again, which the address map does not know. */
+ISO_CASE(a_lingering_module_is_forgotten_once_it_is_unmapped)
 {
 #ifndef __GLIBC__
     fprintf(stderr, "this C library unmaps nothing\n");
@@ -276,19 +281,19 @@ ISO_CASE(what_is_unmapped_later_is_no_ones_copy)
     struct left l = close_mapped(&x);
     char original[PATH_MAX];
 
-    is_nobodys(&l, &y);
+    want_in_no_context(&l, &y);
     want(exti__address_map_original(l.copy, original, sizeof original));
     want_text(original, "/walker.so");
     dlclose(handle);
-    dlclose(handle); /* what ran there has opened it once more */
-    want_int(sees_in(dl_iterate_phdr, l.dir), 0);
+    dlclose(handle); /* the lingering module has opened it once more */
+    want_int(count_seen_in(dl_iterate_phdr, l.dir), 0);
     want(!exti__address_map_original(l.copy, original, sizeof original));
     want(!opened(l.copy, RTLD_NOW | RTLD_NOLOAD));
     iso_close_ctx(y.ctx);
 #endif
 }
 
-ISO_CASE(a_module_that_is_closed_stays_its_contexts_and_may_be_loaded_again)
+ISO_CASE(a_lingering_module_stays_in_its_context_and_can_be_loaded_again)
 {
     struct one x = open_one("x", 0), y = open_one("y", 0);
     struct exti_module *other = iso_load(x.ctx, toy("ext_a.so"));
@@ -299,15 +304,15 @@ ISO_CASE(a_module_that_is_closed_stays_its_contexts_and_may_be_loaded_again)
     want(handle);
     snprintf(copy, sizeof copy, "%s", exti_module_copy(other));
     want_exti(exti_close(other, &err), 0, &err);
-    want_int(sees(x.walk, copy), 1);
-    want_int(sees(y.walk, copy), 0);
+    want_int(count_seen(x.walk, copy), 1);
+    want_int(count_seen(y.walk, copy), 0);
     iso_load(x.ctx, toy("ext_a.so"));
-    want_int(sees(x.walk, copy), 0);
-    want_int(sees(x.walk, toy("ext_a.so")), 1);
-    want_int(sees(y.walk, copy), 0);
+    want_int(count_seen(x.walk, copy), 0);
+    want_int(count_seen(x.walk, toy("ext_a.so")), 1);
+    want_int(count_seen(y.walk, copy), 0);
     dlclose(handle);
     iso_close_ctx(x.ctx);
-    want_int(sees(y.walk, toy("ext_a.so")), 0);
+    want_int(count_seen(y.walk, toy("ext_a.so")), 0);
     iso_close_ctx(y.ctx);
 }
 
@@ -320,7 +325,7 @@ static void *walk_and_open(void *arg)
     void *own = iso_sym(o->m, "walk");
 
     while (!stop) {
-        want_int(sees(o->walk, in_tmp("walker.so")), 1);
+        want_int(count_seen(o->walk, in_tmp("walker.so")), 1);
         want(walk_in(opened(in_tmp("walker.so"), RTLD_NOW)) == own);
     }
     return NULL;
@@ -336,8 +341,8 @@ static void *open_and_close(void *arg)
     return arg;
 }
 
-/* For the sanitizers. */
-ISO_CASE(contexts_are_closed_while_another_walks)
+/* Gives the sanitizers a chance to see a race. */
+ISO_CASE(contexts_can_be_closed_while_another_one_walks)
 {
     struct one y = open_one("y", 0);
     struct left l;
@@ -350,23 +355,24 @@ ISO_CASE(contexts_are_closed_while_another_walks)
         struct one x = open_one(NULL, EXTI_CTX_KEEP);
 
         l = close_mapped(&x);
-        want_int(sees_in(y.walk, l.dir), 0);
+        want_int(count_seen_in(y.walk, l.dir), 0);
     }
     for (int i = 0; i < 2; i++)
         pthread_join(closers[i], NULL);
     stop = 1;
     pthread_join(walks, NULL);
-    is_nobodys(&l, &y);
+    want_in_no_context(&l, &y);
     iso_close_ctx(y.ctx);
 }
 
-/* ---- loading meanwhile ---- */
+/* ---- loading during a walk ---- */
 
-/* One thread walks and, once the other is loading a library, loads one itself; the other's library loads
- * one more as it is initialised.  Each is held by what the other has, if the walk holds anything. */
+/* One thread walks.  Once another thread is loading a library, the first one loads a library too,
+ * and the second one's library loads another in its initialiser.  If the walk held a lock, each
+ * thread would wait for the other. */
 struct meeting {
     iterator walk;
-    void *(*load)(const char *path); /* in the walk */
+    void *(*load)(const char *path); /* called in the walk */
     pthread_barrier_t walking, loading;
 };
 
@@ -405,8 +411,9 @@ static void *load_plainly(const char *path)
     return dlopen(path, RTLD_NOW);
 }
 
-/* `other` NULL: the program loads it, and hangs. */
-static void meet(iterator walk, void *(*load)(const char *), struct exti_ctx *other)
+/* The context `other` loads the library; the program itself does, and hangs, if that is NULL. */
+static void walk_and_load_at_once(iterator walk, void *(*load)(const char *),
+                                  struct exti_ctx *other)
 {
     struct meeting here = {.walk = walk, .load = load};
     pthread_t thread;
@@ -445,31 +452,31 @@ ISO_CASE(a_walk_may_load_while_another_context_loads)
 
     loader = open_one("x", 0);
     y = open_one("y", 0);
-    meet(loader.walk, load_in_context, y.ctx);
+    walk_and_load_at_once(loader.walk, load_in_context, y.ctx);
     iso_close_ctx(y.ctx);
     iso_close_ctx(loader.ctx);
 }
 
-ISO_CASE(a_walk_that_was_looked_up_may_load_too)
+ISO_CASE(a_walk_by_a_looked_up_function_may_load_too)
 {
     struct one y;
 
     loader = open_one("x", 0);
     y = open_one("y", 0);
-    meet(loader.looked_up, load_in_context, y.ctx);
+    walk_and_load_at_once(loader.looked_up, load_in_context, y.ctx);
     iso_close_ctx(y.ctx);
     iso_close_ctx(loader.ctx);
 }
 
 #ifdef __GLIBC__
-static void meet_plainly(void *arg)
+static void walk_and_load_plainly(void *arg)
 {
     (void)arg;
-    meet(dl_iterate_phdr, load_plainly, NULL);
+    walk_and_load_at_once(dl_iterate_phdr, load_plainly, NULL);
 }
 
-/* The control: a test that never hangs would show nothing. */
-static void the_c_librarys_own_walk_hangs_there(void **state)
+/* The control: the test above can hang. */
+static void control_the_c_librarys_walk_hangs(void **state)
 {
     int status = 0;
     pid_t pid;
@@ -477,7 +484,7 @@ static void the_c_librarys_own_walk_hangs_there(void **state)
     (void)state;
     snprintf(iso_tmp, sizeof iso_tmp, "/tmp/exti-test.XXXXXX");
     assert_non_null(mkdtemp(iso_tmp));
-    pid = iso_spawn(meet_plainly, NULL);
+    pid = iso_spawn(walk_and_load_plainly, NULL);
     while (waitpid(pid, &status, 0) < 0)
         assert_int_equal(errno, EINTR);
     assert_int_equal(system(iso_text("rm -rf %s", iso_tmp)), 0);
@@ -486,10 +493,11 @@ static void the_c_librarys_own_walk_hangs_there(void **state)
 }
 #endif
 
-/* ---- by a visitor in a copy ---- */
+/* ---- a visitor in a copy ---- */
 
-/* On the C library's lock, with its counts and the calling thread's thread-local variables. */
-ISO_CASE(an_unwinders_walk_tells_what_the_c_library_does)
+/* Such a walk holds the C library's lock, and gives the C library's counts and the calling thread's
+ * thread-local variables. */
+ISO_CASE(an_unwinders_walk_is_the_c_librarys)
 {
     struct one x = open_one("x", 0), y = open_one("y", 0);
 
@@ -502,21 +510,21 @@ ISO_CASE(an_unwinders_walk_tells_what_the_c_library_does)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_walk_shows_the_contexts_copies_by_their_originals),
-        cmocka_unit_test(what_is_seen_opens_as_the_contexts_own),
-        cmocka_unit_test(a_walk_ends_where_it_is_told_to),
-        cmocka_unit_test(many_contexts_walk),
-        cmocka_unit_test(a_closed_context_that_a_thread_keeps_mapped_is_nobodys),
-        cmocka_unit_test(a_kept_context_whose_folder_is_gone_is_nobodys),
-        cmocka_unit_test(what_is_unmapped_later_is_no_ones_copy),
-        cmocka_unit_test(a_module_that_is_closed_stays_its_contexts_and_may_be_loaded_again),
-        cmocka_unit_test(contexts_are_closed_while_another_walks),
+        cmocka_unit_test(a_walk_shows_the_contexts_copies_as_their_originals),
+        cmocka_unit_test(a_path_that_a_walk_shows_opens_the_contexts_copy),
+        cmocka_unit_test(a_visitors_nonzero_return_ends_the_walk),
+        cmocka_unit_test(more_contexts_than_functions_can_walk),
+        cmocka_unit_test(modules_that_a_thread_keeps_mapped_are_in_no_context),
+        cmocka_unit_test(modules_of_a_kept_context_are_in_no_context_after_its_close),
+        cmocka_unit_test(a_lingering_module_is_forgotten_once_it_is_unmapped),
+        cmocka_unit_test(a_lingering_module_stays_in_its_context_and_can_be_loaded_again),
+        cmocka_unit_test(contexts_can_be_closed_while_another_one_walks),
         cmocka_unit_test(a_walk_may_load_while_another_context_loads),
-        cmocka_unit_test(a_walk_that_was_looked_up_may_load_too),
+        cmocka_unit_test(a_walk_by_a_looked_up_function_may_load_too),
 #ifdef __GLIBC__
-        cmocka_unit_test(the_c_librarys_own_walk_hangs_there),
+        cmocka_unit_test(control_the_c_librarys_walk_hangs),
 #endif
-        cmocka_unit_test(an_unwinders_walk_tells_what_the_c_library_does),
+        cmocka_unit_test(an_unwinders_walk_is_the_c_librarys),
     };
 
     return cmocka_run_group_tests_name("isolation/iterate", tests, NULL, NULL);

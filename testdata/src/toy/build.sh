@@ -62,8 +62,8 @@ have ld.gold && flavour gold gcc g++ "-fuse-ld=gold"
 gcc -O1 -g -fPIC -shared -Wl,-soname,libtoyshort.so.1 "$src/toy_short.c" -o "$out/libtoyshort.so.1"
 gcc -O1 -g -fPIC -shared "$src/toy_shortext.c" -o "$out/ext_short.so"
 # Threads and keys.
-gcc -O1 -g -fPIC -shared "$src/toy_guests.c" -o "$out/ext_guests.so"
-g++ -O1 -g -fPIC -shared -std=c++17 "$src/toy_cxxguests.cc" -o "$out/ext_cxxguests.so"
+gcc -O1 -g -fPIC -shared "$src/toy_threads.c" -o "$out/ext_threads.so"
+g++ -O1 -g -fPIC -shared -std=c++17 "$src/toy_cxxthreads.cc" -o "$out/ext_cxxthreads.so"
 # The toy API inside a program or another library.
 gcc -O1 -g -fPIC -shared -I"$src" -Wl,-soname,libtoyhost.so.1 "$src/toy_host.c" \
     -o "$out/libtoyhost.so.1"

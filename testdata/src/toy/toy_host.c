@@ -1,4 +1,4 @@
-/* The API inside a program, implemented differently to reveal captured references. */
+/* The API inside a program, implemented differently to reveal interposed references. */
 #include "toy.h"
 
 struct toy_type toy_type_type = {"host type", &toy_type_type, toy_get, 0};

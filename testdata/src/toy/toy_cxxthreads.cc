@@ -29,7 +29,7 @@ struct at_load {
 
 extern "C" {
 
-int guests_start(void)
+int threads_start(void)
 {
     try {
         worker = std::thread([](int *done) { sem_wait(&go), ++*done; }, &ended);
@@ -39,23 +39,23 @@ int guests_start(void)
     return 0;
 }
 
-int guests_release(void)
+int threads_release(void)
 {
     return sem_post(&go);
 }
 
-int guests_join(void)
+int threads_join(void)
 {
     worker.join();
     return 0;
 }
 
-int guests_ended(void)
+int threads_ended(void)
 {
     return ended;
 }
 
-int guests_object(void)
+int threads_object(void)
 {
     return ++per_thread.value;
 }

@@ -19,7 +19,7 @@ static void destroy(void *value)
     *(int *)value = ++destroyed;
 }
 
-/* Like mimalloc. */
+/* mimalloc makes a key in its constructor too. */
 __attribute__((constructor)) static void construct(void)
 {
     static int value;
@@ -33,7 +33,7 @@ __attribute__((constructor)) static void construct(void)
 
 __attribute__((destructor)) static void destruct(void)
 {
-    /* Like libhdf5, which would crash. */
+    /* libhdf5 sets its key in a finaliser too, and would crash on an error. */
     if (made && pthread_setspecific(key, &made))
         abort();
     pthread_key_delete(early);
@@ -56,65 +56,65 @@ static int wait_to_go_c11(void *arg)
     return 7;
 }
 
-int guests_start(void)
+int threads_start(void)
 {
     return pthread_create(&thread, NULL, wait_to_go, &go);
 }
 
-int guests_start_c11(void)
+int threads_start_c11(void)
 {
     return thrd_create(&thread_c11, wait_to_go_c11, NULL);
 }
 
-/* Does not wait for the thread. */
-int guests_release(void)
+/* Lets the thread end, but does not wait for that. */
+int threads_release(void)
 {
     return sem_post(&go);
 }
 
-int guests_join(void)
+int threads_join(void)
 {
     void *result;
 
     return pthread_join(thread, &result) || result != &go;
 }
 
-/* thrd_t is pthread_t, and the thread sanitizer knows only this call. */
-int guests_join_c11(void)
+/* thrd_t is pthread_t, and pthread_join is the only call that the thread sanitizer knows. */
+int threads_join_c11(void)
 {
     void *result;
 
     return pthread_join(thread_c11, &result) ? -1 : (int)(long)result;
 }
 
-int guests_key(void)
+int threads_make_key(void)
 {
     made = 1;
     return pthread_key_create(&key, destroy);
 }
 
-int guests_value(int *value)
+int threads_set_value(int *value)
 {
     return pthread_setspecific(key, value);
 }
 
-int guests_key_gone(void)
+int threads_delete_key(void)
 {
     made = 0;
     return pthread_key_delete(key);
 }
 
-int guests_key_c11(void)
+int threads_make_key_c11(void)
 {
     return tss_create(&key_c11, destroy);
 }
 
-int guests_value_c11(int *value)
+int threads_set_value_c11(int *value)
 {
     return tss_set(key_c11, value);
 }
 
-int guests_key_gone_c11(void)
+int threads_delete_key_c11(void)
 {
     tss_delete(key_c11);
     return 0;
