@@ -1,4 +1,5 @@
-/* A program that defines, and exports, what a library of a context's does: it has that linked in. */
+/* A program that defines and exports the same symbols as a library that a context needs, as one
+ * does that has the library linked in statically. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -21,13 +22,13 @@ int dep_next(void)
     return ++dep_count;
 }
 
-/* Operator new. */
+/* operator new */
 void *_Znwm(unsigned long size)
 {
     return malloc(size);
 }
 
-/* ---- the library, and who drags it in ---- */
+/* ---- the library, and a module that needs it ---- */
 
 static const char dep[] = "int dep_count = 1, *dep_at_init;\n"
                           "int dep_next(void) { return ++dep_count; }\n"
@@ -62,17 +63,17 @@ static struct exti_ctx *open_and_use(const char *dir, int **count)
     *count = call_ptr(m, "user_count");
     want(*count != &dep_count);
     want(call_ptr(m, "user_dep_count") == *count);
-    want(call_ptr(m, "user_dep_first") == *count); /* its initialisers saw its own too */
+    want(call_ptr(m, "user_dep_first") == *count); /* its initialisers saw the copy too */
     want_int(call_int(m, "user_next"), 2);
     want_int(call_int(m, "user_next_by_table"), 3);
     want_int(**count, 3);
-    /* Memory comes from where the whole process has it from. */
+    /* The allocator stays the one that the whole process uses. */
     want(call_ptr(m, "user_new") == (void *)_Znwm);
     iso_prove_clean(ctx, 3);
     return ctx;
 }
 
-ISO_CASE(a_dragged_library_is_the_contexts_and_not_the_programs)
+ISO_CASE(a_needed_library_is_the_contexts_copy_and_not_the_programs)
 {
     struct exti_ctx *x, *y;
     int *in_x, *in_y;
@@ -88,8 +89,7 @@ ISO_CASE(a_dragged_library_is_the_contexts_and_not_the_programs)
     iso_dir_clean(in_tmp("x"));
 }
 
-/* The control. */
-ISO_CASE(the_systems_loader_has_the_programs)
+ISO_CASE(control_dlopen_binds_to_the_program)
 {
     void *m;
 
@@ -100,8 +100,8 @@ ISO_CASE(the_systems_loader_has_the_programs)
     want(((void *(*)(void))dlsym(m, "user_dep_first"))() == &dep_count);
 }
 
-/* The copies were made by who asks nothing of its own process, for any. */
-ISO_CASE(copies_of_another_program_are_made_anew)
+/* EXTI_CTX_COPY_ONLY makes the copies for any process, and does not look at its own. */
+ISO_CASE(copies_made_for_any_process_are_made_again)
 {
     struct exti_ctx_opts opts = iso_opts(in_tmp("x"), NULL);
     struct exti_error err = {0};
@@ -116,16 +116,16 @@ ISO_CASE(copies_of_another_program_are_made_anew)
     iso_close_ctx(ctx);
     iso_close_ctx(open_and_use("x", &count));
     iso_dir_clean(in_tmp("x"));
-    /* And are kept then. */
+    /* The new copies are used again. */
     iso_close_ctx(open_and_use("x", &count));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_dragged_library_is_the_contexts_and_not_the_programs),
-        cmocka_unit_test(the_systems_loader_has_the_programs),
-        cmocka_unit_test(copies_of_another_program_are_made_anew),
+        cmocka_unit_test(a_needed_library_is_the_contexts_copy_and_not_the_programs),
+        cmocka_unit_test(control_dlopen_binds_to_the_program),
+        cmocka_unit_test(copies_made_for_any_process_are_made_again),
     };
 
     return cmocka_run_group_tests_name("isolation/interposed", tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* References that a library of the program's has captured, although the context has a copy of it. */
+/* References that the program's instance of a library interposes, although the context has a copy
+ * of that library. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -6,7 +7,7 @@
 #include <link.h>
 #include <sys/mman.h>
 
-#include "tests/isolation/iso.h"
+#include "tests/isolation/build.h"
 
 static const char dep_source[] = "#include <stddef.h>\n"
                                  "int dep_count = 1, dep_old_calls, dep_new_calls;\n"
@@ -39,32 +40,18 @@ static const char user_source[] =
     "int user_fast_by_pointer(void) { return functions[1](); }\n"
     "int user_versioned(void) { return dep_versioned() + functions[2](); }\n";
 
-static void write_text(const char *path, const char *text)
-{
-    FILE *f = fopen(path, "w");
-
-    want(f && fputs(text, f) >= 0 && fclose(f) == 0);
-}
-
-/* Compiles `source` into the case's folder. */
-static void build(const char *source, const char *file, const char *flags)
-{
-    write_text(in_tmp("source.c"), source);
-    want(system(iso_text("gcc -O1 -g -fPIC -shared -o '%s' '%s' %s", in_tmp(file),
-                         in_tmp("source.c"), flags)) == 0);
-}
-
 static void build_dep(void)
 {
-    write_text(in_tmp("dep.map"), "DEP_1 { };\nDEP_2 { global: dep_*; local: *; } DEP_1;\n");
-    build(dep_source, "libdep.so.1",
-          iso_text("-Wl,-soname,libdep.so.1 -Wl,--version-script='%s'", in_tmp("dep.map")));
+    iso_write_text(in_tmp("dep.map"), "DEP_1 { };\nDEP_2 { global: dep_*; local: *; } DEP_1;\n");
+    iso_build(dep_source, "libdep.so.1",
+              iso_text("-Wl,-soname,libdep.so.1 -Wl,--version-script='%s'", in_tmp("dep.map")));
 }
 
-/* Linked with the library, so that it asks for its versions. */
+/* Links the file with the library, so that its references have versions. */
 static void build_user(const char *source, const char *file, const char *flags)
 {
-    build(source, file, iso_text("%s '%s' -Wl,-rpath,'%s'", flags, in_tmp("libdep.so.1"), iso_tmp));
+    iso_build(source, file,
+              iso_text("%s '%s' -Wl,-rpath,'%s'", flags, in_tmp("libdep.so.1"), iso_tmp));
 }
 
 static void *open_global(const char *path)
@@ -77,7 +64,7 @@ static void *open_global(const char *path)
     return handle;
 }
 
-static void user_is_inside(const char *flags)
+static void want_user_patched(const char *flags)
 {
     struct exti_ctx *ctx = iso_open(NULL);
     struct exti_module *dep, *user;
@@ -89,7 +76,7 @@ static void user_is_inside(const char *flags)
     user = iso_load(ctx, in_tmp("user.so"));
     count = iso_sym(dep, "dep_count");
     want(count != host_count);
-    want(call_ptr(user, "user_at_init") == host_count); /* so it was captured */
+    want(call_ptr(user, "user_at_init") == host_count); /* interposed at first */
     want(call_ptr(user, "user_count") == count);
     want(call_ptr(user, "user_table") == count);
     want(call_ptr(user, "user_behind") == count + 1);
@@ -107,18 +94,19 @@ static void user_is_inside(const char *flags)
     iso_close_ctx(ctx);
 }
 
-ISO_CASE(captured_references_are_repointed)
+ISO_CASE(interposed_references_are_patched)
 {
     static const char *const flags[] = {"-Wl,-z,now -Wl,-z,relro", "-Wl,-z,lazy -Wl,-z,relro",
                                         "-Wl,-z,lazy -Wl,-z,norelro", "-fno-plt"};
 
     build_dep();
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        user_is_inside(flags[i]);
+        want_user_patched(flags[i]);
 }
 
-/* By another path: a link, as the system's libraries are loaded by. */
-ISO_CASE(an_original_is_known_by_other_paths)
+/* The program loads the original through a symbolic link, as it loads most libraries of the
+ * system. */
+ISO_CASE(an_original_is_recognised_by_another_path)
 {
     struct exti_ctx *ctx = iso_open(NULL);
     struct exti_module *dep, *user;
@@ -137,9 +125,9 @@ ISO_CASE(an_original_is_known_by_other_paths)
     iso_close_ctx(ctx);
 }
 
-/* The same file name and SONAME, but another library: whoever does not name it as needed gets what the
- * program has. */
-ISO_CASE(a_namesake_of_an_original_is_left_alone)
+/* The program has another library with the same file name and SONAME.  A module that does not name
+ * the library as needed gets the program's. */
+ISO_CASE(a_reference_to_a_namesake_stays_if_its_module_does_not_need_the_original)
 {
     struct exti_ctx *ctx = iso_open(NULL);
     struct exti_module *user;
@@ -151,15 +139,15 @@ ISO_CASE(a_namesake_of_an_original_is_left_alone)
     build_dep();
     host = open_global(in_tmp("other/libdep.so.1"));
     iso_load(ctx, in_tmp("libdep.so.1"));
-    build("extern int dep_count; int *user_count(void) { return &dep_count; }", "loose.so", "");
+    iso_build("extern int dep_count; int *user_count(void) { return &dep_count; }", "loose.so", "");
     user = iso_load(ctx, in_tmp("loose.so"));
     want(call_ptr(user, "user_count") == dlsym(host, "dep_count"));
     iso_prove_clean(ctx, 3);
     iso_close_ctx(ctx);
 }
 
-/* Whoever names it as needed gets the context's. */
-ISO_CASE(what_a_namesake_has_captured_is_repointed_for_those_that_need_it)
+/* A module that names the library as needed gets the context's copy. */
+ISO_CASE(a_reference_to_a_namesake_is_patched_if_its_module_needs_the_original)
 {
     struct exti_ctx *ctx = iso_open(NULL);
     struct exti_module *user;
@@ -180,7 +168,7 @@ ISO_CASE(what_a_namesake_has_captured_is_repointed_for_those_that_need_it)
     iso_close_ctx(ctx);
 }
 
-static struct exti_error must_refuse(struct exti_ctx *ctx, const char *path)
+static struct exti_error want_refused(struct exti_ctx *ctx, const char *path)
 {
     struct exti_module *m = NULL;
     struct exti_error err = {0};
@@ -191,8 +179,9 @@ static struct exti_error must_refuse(struct exti_ctx *ctx, const char *path)
     return err;
 }
 
-/* What the context has a copy of, but has not loaded for it, as it does not say that it needs it. */
-ISO_CASE(a_capture_by_an_original_whose_copy_is_not_loaded_is_refused)
+/* The directory has a copy of the library, but the context has not loaded it, since the module does
+ * not name it as needed. */
+ISO_CASE(a_reference_to_an_original_whose_copy_is_not_loaded_is_refused)
 {
     struct exti_ctx *ctx = iso_open(NULL);
     struct exti_error err;
@@ -201,9 +190,9 @@ ISO_CASE(a_capture_by_an_original_whose_copy_is_not_loaded_is_refused)
 
     build_dep();
     open_global(in_tmp("libdep.so.1"));
-    build("extern int dep_count; int *user_count(void) { return &dep_count; }", "loose.so", "");
+    iso_build("extern int dep_count; int *user_count(void) { return &dep_count; }", "loose.so", "");
     want(exti_copy(ctx, in_tmp("libdep.so.1"), &copy, NULL) == 0);
-    err = must_refuse(ctx, in_tmp("loose.so"));
+    err = want_refused(ctx, in_tmp("loose.so"));
     want_text(err.message, "dep_count");
     want_text(err.message, "libdep.so.1");
     want_text(err.file, "loose.");
@@ -214,8 +203,9 @@ ISO_CASE(a_capture_by_an_original_whose_copy_is_not_loaded_is_refused)
     iso_close_ctx(ctx);
 }
 
-/* Offsets of thread-local variables are parts of instructions' results that no slot alone holds. */
-static void tls_is_refused(const char *file, const char *flags)
+/* Code may keep or compute the offset of a thread-local variable, so that patching its slot
+ * alone would not be enough. */
+static void want_tls_refused(const char *file, const char *flags)
 {
     struct exti_ctx *ctx = iso_open(NULL);
     struct exti_error err;
@@ -223,23 +213,23 @@ static void tls_is_refused(const char *file, const char *flags)
     iso_load(ctx, in_tmp("libdep.so.1"));
     build_user("extern __thread int dep_tls; int *user_tls(void) { return &dep_tls; }", file,
                flags);
-    err = must_refuse(ctx, in_tmp(file));
+    err = want_refused(ctx, in_tmp(file));
     want_text(err.message, "dep_tls");
     want_text(err.message, "libdep.so.1");
     want_text(err.message, "a rule that shares");
     iso_close_ctx(ctx);
 }
 
-ISO_CASE(captured_thread_local_variables_are_refused)
+ISO_CASE(interposed_thread_local_variables_are_refused)
 {
     build_dep();
     open_global(in_tmp("libdep.so.1"));
-    tls_is_refused("general.so", "-ftls-model=global-dynamic");
-    tls_is_refused("initial.so", "-ftls-model=initial-exec");
+    want_tls_refused("general.so", "-ftls-model=global-dynamic");
+    want_tls_refused("initial.so", "-ftls-model=initial-exec");
 }
 
-/* Without the original in the way, neither kind is. */
-ISO_CASE(thread_local_variables_of_copies_are_sound)
+/* The control: with no original in the program, both TLS models load. */
+ISO_CASE(control_thread_local_variables_of_copies_load)
 {
     static const char *const models[] = {"global-dynamic", "initial-exec"};
 
@@ -260,7 +250,7 @@ ISO_CASE(thread_local_variables_of_copies_are_sound)
 
 /* ---- slots that a test writes ---- */
 
-/* The slot of `name` in the general relocations of a copy. */
+/* The slot that the general relocations (DT_RELA) of a copy have for `name`. */
 static void **slot_of(const char *copy, const char *name)
 {
     void *handle = dlopen(copy, RTLD_NOW | RTLD_NOLOAD);
@@ -294,33 +284,33 @@ static void **slot_of(const char *copy, const char *name)
     return NULL;
 }
 
-static int keep(void *user, const struct exti_error *finding)
+static int keep_finding(void *user, const struct exti_error *finding)
 {
     *(struct exti_error *)user = *finding;
     return 0;
 }
 
-static void one_leak(struct exti_ctx *ctx, const char *symbol, const char *captor)
+static void want_one_leak(struct exti_ctx *ctx, const char *symbol, const char *target)
 {
     struct exti_error found = {0};
 
-    want_int((long)iso_proof(ctx, keep, &found).leaks, 1);
+    want_int((long)iso_proof(ctx, keep_finding, &found).leaks, 1);
     want_int(found.code, EXTI_E_INTERPOSED);
     want_text(found.message, symbol);
-    want_text(found.message, captor);
+    want_text(found.message, target);
 }
 
-/* Symbols of no API. */
-ISO_CASE(slots_bound_outside_are_found)
+/* The symbols belong to no API. */
+ISO_CASE(the_proof_finds_slots_that_lead_outside)
 {
     struct exti_ctx *x = iso_open("x"), *y = iso_open("y");
     struct exti_module *dep, *other, *user;
     void **slot, *inside, *shared;
 
     build_dep();
-    build("int dep_count;", "libshared.so", "");
-    build("extern int dep_count; int *user_count(void) { return &dep_count; }", "user.so",
-          iso_text("'%s' -Wl,-rpath,'%s'", in_tmp("libdep.so.1"), iso_tmp));
+    iso_build("int dep_count;", "libshared.so", "");
+    iso_build("extern int dep_count; int *user_count(void) { return &dep_count; }", "user.so",
+              iso_text("'%s' -Wl,-rpath,'%s'", in_tmp("libdep.so.1"), iso_tmp));
     dep = iso_load(x, in_tmp("libdep.so.1"));
     user = iso_load(x, in_tmp("user.so"));
     other = iso_load(y, in_tmp("libdep.so.1"));
@@ -329,10 +319,10 @@ ISO_CASE(slots_bound_outside_are_found)
     want(inside == iso_sym(dep, "dep_count"));
     iso_prove_clean(x, 3);
     *slot = iso_sym(other, "dep_count");
-    one_leak(x, "dep_count", exti_module_copy(other));
+    want_one_leak(x, "dep_count", exti_module_copy(other));
     *slot = dlsym(open_global(in_tmp("libdep.so.1")), "dep_count");
-    one_leak(x, "dep_count", in_tmp("libdep.so.1"));
-    /* A library that is not the context's business. */
+    want_one_leak(x, "dep_count", in_tmp("libdep.so.1"));
+    /* A library that no context has a copy of may be a reference target. */
     shared = dlsym(dlopen(in_tmp("libshared.so"), RTLD_NOW), "dep_count");
     want(shared);
     *slot = shared;
@@ -344,8 +334,8 @@ ISO_CASE(slots_bound_outside_are_found)
     iso_close_ctx(y);
 }
 
-/* A template that a C++ library, which is shared, has too may be bound there. */
-ISO_CASE(what_a_shared_library_defines_too_may_be_bound_to)
+/* As with a C++ template that a shared library instantiates too. */
+ISO_CASE(a_reference_may_lead_to_a_shared_library_that_defines_its_symbol_too)
 {
     static const char source[] = "__attribute__((weak)) int both = 1;"
                                  "int *user_both(void) { return &both; }";
@@ -353,8 +343,8 @@ ISO_CASE(what_a_shared_library_defines_too_may_be_bound_to)
     struct exti_module *user;
     void **slot, *shared;
 
-    build(source, "user.so", "");
-    build(source, "libshared.so", "-DSHARED");
+    iso_build(source, "user.so", "");
+    iso_build(source, "libshared.so", "-DSHARED");
     user = iso_load(ctx, in_tmp("user.so"));
     slot = slot_of(exti_module_copy(user), "both");
     want(*slot == iso_sym(user, "both"));
@@ -363,23 +353,23 @@ ISO_CASE(what_a_shared_library_defines_too_may_be_bound_to)
     *slot = shared;
     iso_prove_clean(ctx, 2);
     *slot = dlsym(dlopen(in_tmp("user.so"), RTLD_NOW), "both");
-    one_leak(ctx, "both", in_tmp("user.so"));
+    want_one_leak(ctx, "both", in_tmp("user.so"));
     iso_close_ctx(ctx);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(captured_references_are_repointed),
-        cmocka_unit_test(an_original_is_known_by_other_paths),
-        cmocka_unit_test(a_namesake_of_an_original_is_left_alone),
-        cmocka_unit_test(what_a_namesake_has_captured_is_repointed_for_those_that_need_it),
-        cmocka_unit_test(a_capture_by_an_original_whose_copy_is_not_loaded_is_refused),
-        cmocka_unit_test(captured_thread_local_variables_are_refused),
-        cmocka_unit_test(thread_local_variables_of_copies_are_sound),
-        cmocka_unit_test(slots_bound_outside_are_found),
-        cmocka_unit_test(what_a_shared_library_defines_too_may_be_bound_to),
+        cmocka_unit_test(interposed_references_are_patched),
+        cmocka_unit_test(an_original_is_recognised_by_another_path),
+        cmocka_unit_test(a_reference_to_a_namesake_stays_if_its_module_does_not_need_the_original),
+        cmocka_unit_test(a_reference_to_a_namesake_is_patched_if_its_module_needs_the_original),
+        cmocka_unit_test(a_reference_to_an_original_whose_copy_is_not_loaded_is_refused),
+        cmocka_unit_test(interposed_thread_local_variables_are_refused),
+        cmocka_unit_test(control_thread_local_variables_of_copies_load),
+        cmocka_unit_test(the_proof_finds_slots_that_lead_outside),
+        cmocka_unit_test(a_reference_may_lead_to_a_shared_library_that_defines_its_symbol_too),
     };
 
-    return cmocka_run_group_tests_name("isolation/captured", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("isolation/interposed_references", tests, NULL, NULL);
 }

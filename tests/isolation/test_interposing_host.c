@@ -1,4 +1,5 @@
-/* What captures a context's references from outside: cured, or refused with names. */
+/* A host that has the API, or an extension's symbols, in its global scope interposes nothing in a
+ * context: references are isolated, or the load is refused with an error that names the library. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -15,7 +16,7 @@ static void open_global(const char *path)
     want(handle);
 }
 
-static void *pointer(void *handle, const char *function)
+static void *plain_ptr(void *handle, const char *function)
 {
     void *p = dlsym(handle, function);
 
@@ -23,7 +24,7 @@ static void *pointer(void *handle, const char *function)
     return ((void *(*)(void))p)();
 }
 
-/* The directory was made without private names; then a host came that needs them. */
+/* A host without the API makes the directory; then one opens it that needs private names. */
 ISO_CASE_EACH(a_directory_made_without_private_names_serves_an_exporting_host)
 {
     struct exti_ctx *ctx = iso_open("x");
@@ -39,7 +40,7 @@ ISO_CASE_EACH(a_directory_made_without_private_names_serves_an_exporting_host)
     iso_dir_clean(in_tmp("x"));
 }
 
-/* And the other way round. */
+/* The reverse: no host needs the private names that the directory has. */
 ISO_CASE_EACH(a_directory_made_with_private_names_serves_any_host)
 {
     struct toy_one x = toy_open_one("x", EXTI_CTX_RENAME);
@@ -53,8 +54,8 @@ ISO_CASE_EACH(a_directory_made_with_private_names_serves_any_host)
     iso_dir_clean(in_tmp("x"));
 }
 
-/* The host gets the API only after the context has been opened, or has loaded. */
-ISO_CASE_EACH(a_global_api_that_comes_later_captures_nothing)
+/* The host opens the API only after the context was opened, or after it has loaded a module. */
+ISO_CASE_EACH(an_api_that_is_opened_globally_later_interposes_nothing)
 {
     struct exti_ctx *before = iso_open("x"), *loaded = iso_open("y");
     struct exti_error err = {0};
@@ -84,8 +85,8 @@ ISO_CASE_EACH(a_global_api_that_comes_later_captures_nothing)
     iso_close_ctx(before);
 }
 
-/* A global library that defines what an extension exports for itself takes over nothing. */
-ISO_CASE_EACH(an_extensions_own_symbols_are_its_own)
+/* The global library defines a symbol that the extension exports and uses itself. */
+ISO_CASE_EACH(a_global_library_does_not_interpose_an_extensions_symbols)
 {
     struct toy_one x;
     void *host;
@@ -103,8 +104,8 @@ ISO_CASE_EACH(an_extensions_own_symbols_are_its_own)
     iso_close_ctx(x.ctx);
 }
 
-/* "t" has no other name of the same length and hash. */
-ISO_CASE(a_name_without_a_private_form_is_cured_or_refused)
+/* The symbol "t": no other name has its length and hash. */
+ISO_CASE(a_symbol_without_a_private_name_is_isolated_or_refused)
 {
     const char *api = iso_text("%s/libtoyshort.so.1", iso_toys());
     struct exti_ctx_opts opts = {.size = sizeof opts, .dir = in_tmp("x"), .api_library = api};
@@ -130,9 +131,9 @@ ISO_CASE(a_name_without_a_private_form_is_cured_or_refused)
     iso_close_ctx(ctx);
 }
 
-/* A dependency that uses the API is not the system's to share: each context has its own, or the load
- * is refused with the names of the symbol and of who captured it. */
-static void dependency(int host_has_it)
+/* A needed library that uses the API cannot be shared: each context has a copy of its own, or the
+ * load is refused with the names of the symbol and of the interposing library. */
+static void want_isolated_or_refused(int host_has_it)
 {
     struct exti_module *mx = NULL, *my = NULL;
     struct exti_error err = {0};
@@ -142,7 +143,7 @@ static void dependency(int host_has_it)
     if (host_has_it) {
         open_global(toy("libtoy.so.1"));
         host = dlopen(toy("ext_dep.so"), RTLD_NOW);
-        want(host && pointer(host, "depext_dep_count") == dlsym(RTLD_DEFAULT, "toy_count"));
+        want(host && plain_ptr(host, "depext_dep_count") == dlsym(RTLD_DEFAULT, "toy_count"));
     }
     x = iso_open("x");
     y = iso_open("y");
@@ -169,17 +170,17 @@ static void dependency(int host_has_it)
     iso_close_ctx(x);
 }
 
-ISO_CASE_EACH(a_dependency_that_uses_the_api_joins_or_is_refused)
+ISO_CASE_EACH(a_needed_library_that_uses_the_api_is_isolated_or_refused)
 {
-    dependency(0);
+    want_isolated_or_refused(0);
 }
 
-ISO_CASE_EACH(a_dependency_bound_to_the_host_is_refused_or_left)
+ISO_CASE_EACH(a_needed_library_that_the_host_has_too_is_isolated_or_refused)
 {
-    dependency(1);
+    want_isolated_or_refused(1);
 }
 
-ISO_CASE_EACH(an_extension_with_a_missing_symbol_is_a_load_error)
+ISO_CASE_EACH(loading_an_extension_with_a_missing_symbol_fails)
 {
     struct exti_ctx *ctx = iso_open("x");
     struct exti_error err = {0};
@@ -198,13 +199,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_directory_made_without_private_names_serves_an_exporting_host),
         cmocka_unit_test(a_directory_made_with_private_names_serves_any_host),
-        cmocka_unit_test(a_global_api_that_comes_later_captures_nothing),
-        cmocka_unit_test(an_extensions_own_symbols_are_its_own),
-        cmocka_unit_test(a_name_without_a_private_form_is_cured_or_refused),
-        cmocka_unit_test(a_dependency_that_uses_the_api_joins_or_is_refused),
-        cmocka_unit_test(a_dependency_bound_to_the_host_is_refused_or_left),
-        cmocka_unit_test(an_extension_with_a_missing_symbol_is_a_load_error),
+        cmocka_unit_test(an_api_that_is_opened_globally_later_interposes_nothing),
+        cmocka_unit_test(a_global_library_does_not_interpose_an_extensions_symbols),
+        cmocka_unit_test(a_symbol_without_a_private_name_is_isolated_or_refused),
+        cmocka_unit_test(a_needed_library_that_uses_the_api_is_isolated_or_refused),
+        cmocka_unit_test(a_needed_library_that_the_host_has_too_is_isolated_or_refused),
+        cmocka_unit_test(loading_an_extension_with_a_missing_symbol_fails),
     };
 
-    return cmocka_run_group_tests_name("isolation/captors", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("isolation/interposing_host", tests, NULL, NULL);
 }
