@@ -1,4 +1,4 @@
-/* Libraries that a case builds for itself. */
+/* Libraries that a case builds in its own folder. */
 #ifndef TESTS_ISOLATION_BUILD_H
 #define TESTS_ISOLATION_BUILD_H
 
@@ -19,7 +19,8 @@ static inline void iso_build(const char *source, const char *file, const char *f
                          in_tmp("source.c"), flags)) == 0);
 }
 
-/* mod.so, whose library's finaliser calls it, which then makes the file "called". */
+/* Builds mod.so and a library that it needs.  The library's finaliser calls a function of mod.so,
+ * which makes the file "called". */
 static inline void iso_build_called_back(void)
 {
     static const char library[] = "static void (*user)(void);\n"

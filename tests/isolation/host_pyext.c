@@ -1,4 +1,5 @@
-/* An extension of a stock interpreter that runs a second interpreter, as a plug-in host would. */
+/* An extension module for a stock interpreter.  It runs a second interpreter, as a plug-in host
+ * would. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <pthread.h>
@@ -13,7 +14,7 @@ struct job {
     long result;
 };
 
-static int find(struct job *job, const char *name, void **out)
+static int find_symbol(struct job *job, const char *name, void **out)
 {
     if (!job->rc)
         job->rc = exti_symbol(job->api, name, out, &job->err);
@@ -21,13 +22,15 @@ static int find(struct job *job, const char *name, void **out)
 }
 
 /* Runs in a thread of its own, without the host's interpreter. */
-static void *run(void *arg)
+static void *run_interpreter(void *arg)
 {
     struct job *job = arg;
     void *start, *run_string, *finish, *set_name;
 
-    if (find(job, "Py_InitializeEx", &start) || find(job, "PyRun_SimpleString", &run_string) ||
-        find(job, "Py_FinalizeEx", &finish) || find(job, "Py_SetProgramName", &set_name))
+    if (find_symbol(job, "Py_InitializeEx", &start) ||
+        find_symbol(job, "PyRun_SimpleString", &run_string) ||
+        find_symbol(job, "Py_FinalizeEx", &finish) ||
+        find_symbol(job, "Py_SetProgramName", &set_name))
         return NULL;
     ((void (*)(const wchar_t *))set_name)(L"/usr/bin/python3");
     ((void (*)(int))start)(0);
@@ -49,7 +52,7 @@ static int run_context(const char *libpython, struct job *job)
     if ((job->rc = exti_ctx_open(&job->ctx, &opts, &job->err)) ||
         (job->rc = exti_api(job->ctx, &job->api, &job->err)))
         return job->rc;
-    if (pthread_create(&thread, NULL, run, job) || pthread_join(thread, NULL))
+    if (pthread_create(&thread, NULL, run_interpreter, job) || pthread_join(thread, NULL))
         return -1;
     if (!job->rc && !(job->rc = exti_ctx_prove(job->ctx, NULL, NULL, &proof, &job->err)) &&
         proof.leaks)

@@ -1,6 +1,6 @@
-/* A host of two toy contexts that may itself export the API.  Built in several ways by
- * test_hosts.sh:  host_toy FLAVOUR EXPECTED-RENAMED [rename] [global LIB]...
- * Prints nothing and exits 0 when the contexts are isolated. */
+/* A host of two toy contexts, which may export the API itself.  test_hosts.sh builds it in several
+ * ways and runs it as:  host_toy FLAVOUR EXPECTED-RENAMED [rename] [global LIB]...  It prints
+ * nothing and exits with 0 if the contexts are isolated. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 

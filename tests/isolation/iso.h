@@ -1,6 +1,6 @@
-/* What the isolation and API tests share: a child process per case, the toy libraries, shorthands
- * for contexts.  Loaded libraries cannot be relied on to go away, so whatever loads runs in a child,
- * where a failed want() says so and ends it. */
+/* Shared by the isolation and API tests: a child process for each case, the toy libraries, and
+ * shorthands for contexts.  A loaded library may stay mapped, so each case that loads any runs in a
+ * child process, which a failed want() ends with a message. */
 #ifndef TESTS_ISOLATION_ISO_H
 #define TESTS_ISOLATION_ISO_H
 
@@ -81,7 +81,8 @@ static inline void iso_want_exti(int rc, int expected, const struct exti_error *
     iso_fail_at(file, line);
 }
 
-/* printf into one of a few static buffers: good until sixteen calls later. */
+/* Formats into one of sixteen static buffers: the text is valid until the sixteenth call after
+ * it. */
 __attribute__((format(printf, 1, 2))) static inline const char *iso_text(const char *fmt, ...)
 {
     static _Thread_local char texts[16][1024];
@@ -110,7 +111,7 @@ static inline const char *iso_build_dir(void)
     return dir;
 }
 
-/* Everything else here runs from the root of the source tree. */
+/* Builds the toy libraries from the root of the source tree, where all tests run. */
 static inline const char *iso_toys(void)
 {
     static char dir[600];
@@ -142,7 +143,7 @@ static inline void copy_file(const char *from, const char *to)
     want(system(iso_text("cp '%s' '%s'", from, to)) == 0);
 }
 
-/* ---- a child per case ------------------------------------------------------------------------ */
+/* ---- a child per case ----------------------------------------------------------------------- */
 
 static inline pid_t iso_spawn(void (*body)(void *), void *arg)
 {
@@ -152,7 +153,7 @@ static inline pid_t iso_spawn(void (*body)(void *), void *arg)
     pid = fork();
     if (pid)
         return pid;
-    /* cmocka's handlers are of no use here. */
+    /* The child does without cmocka's signal handlers. */
     for (int i = 1; i < 16; i++)
         signal(i, SIG_DFL);
     alarm(1800);
@@ -160,7 +161,7 @@ static inline pid_t iso_spawn(void (*body)(void *), void *arg)
     exit(0);
 }
 
-/* Whether the child ended well. */
+/* Waits for the child; returns whether it ended with status 0. */
 static inline int iso_join(pid_t pid)
 {
     int status;
@@ -188,7 +189,7 @@ static inline int iso_fork(void (*body)(void *), void *arg)
     return ok;
 }
 
-/* The flavours that were built, EXTI_FLAVOURS of them at most; NULL past the last. */
+/* The i-th flavour that was built, or NULL past the last.  EXTI_FLAVOURS limits their number. */
 static inline const char *iso_flavour_at(size_t i)
 {
     static char names[32][32];
@@ -209,7 +210,7 @@ static inline const char *iso_flavour_at(size_t i)
     return i < count ? names[i] : NULL;
 }
 
-/* As iso_fork in each flavour of the toy libraries; goes through all of them. */
+/* iso_fork once for each flavour of the toy libraries, whether or not one of them fails. */
 static inline int iso_fork_each(void (*body)(void *), void *arg)
 {
     int ok = 1;
@@ -225,8 +226,8 @@ static inline int iso_fork_each(void (*body)(void *), void *arg)
     return ok;
 }
 
-/* ISO_CASE(name) { body } is a cmocka test whose body runs in a child; ISO_CASE_EACH in one per
- * flavour of the toy libraries. */
+/* ISO_CASE(name) { body } is a cmocka test whose body runs in a child process.  ISO_CASE_EACH runs
+ * it in one child for each flavour of the toy libraries. */
 #define ISO_CASE_BY(runner, name)                                                                  \
     static void name##_body(void *arg);                                                            \
     static void name(void **state)                                                                 \
@@ -238,7 +239,7 @@ static inline int iso_fork_each(void (*body)(void *), void *arg)
 #define ISO_CASE(name) ISO_CASE_BY(iso_fork, name)
 #define ISO_CASE_EACH(name) ISO_CASE_BY(iso_fork_each, name)
 
-/* ---- contexts of the toy API ------------------------------------------------------------------- */
+/* ---- contexts of the toy API ---------------------------------------------------------------- */
 
 static inline struct exti_ctx_opts iso_opts(const char *dir, const char *name)
 {
@@ -260,7 +261,7 @@ static inline struct exti_ctx *iso_open_opts(const struct exti_ctx_opts *opts)
     return ctx;
 }
 
-/* In the folder `dir` of the case's own one, or a private one. */
+/* Opens a context in the folder `dir` of iso_tmp, or in a private directory if that is NULL. */
 static inline struct exti_ctx *iso_open(const char *dir)
 {
     struct exti_ctx_opts opts = iso_opts(dir ? in_tmp(dir) : NULL, NULL);

@@ -1,4 +1,4 @@
-/* The check that two contexts of the toy API share nothing, whatever the host is like. */
+/* Checks that two contexts of the toy API share nothing, whatever the host exports. */
 #ifndef TESTS_ISOLATION_PAIR_H
 #define TESTS_ISOLATION_PAIR_H
 
@@ -9,7 +9,7 @@ struct toy_one {
     struct exti_module *api, *a, *b;
 };
 
-/* Within one context all sides see one API library, fresh, and it is not the host's. */
+/* All modules of a context see the same API library, which is fresh and not the host's. */
 static inline void toy_check_inside(const struct toy_one *one)
 {
     int *count = iso_sym(one->api, "toy_count");
@@ -41,7 +41,7 @@ static inline void toy_check_inside(const struct toy_one *one)
     want_text(call_ptr(one->a, "ext_where"), exti_module_original(one->api)); /* by dladdr */
 }
 
-/* What the two extensions export under the same names stays each one's own. */
+/* Both extensions export the same names; each one uses its own definitions. */
 static inline void toy_check_own(const struct toy_one *one)
 {
     void *(*find)(const char *) = (void *(*)(const char *))iso_sym(one->a, "ext_find");

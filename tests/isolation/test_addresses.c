@@ -1,4 +1,4 @@
-/* Where a copy's own addresses seem to lie, when it asks: in its original. */
+/* A copy that calls dladdr or dlinfo learns that its addresses lie in its original. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -28,7 +28,8 @@ static struct asker open_asker(const char *dir, uint32_t flags)
     return k;
 }
 
-static void tells(const struct asker *k, void *address, const char *file, const char *symbol)
+static void want_address_in(const struct asker *k, void *address, const char *file,
+                            const char *symbol)
 {
     Dl_info info = {0};
     char *real = realpath(file, NULL);
@@ -40,25 +41,26 @@ static void tells(const struct asker *k, void *address, const char *file, const 
     free(real);
 }
 
-static void tells_originals(const struct asker *k)
+static void want_addresses_in_originals(const struct asker *k)
 {
-    tells(k, iso_sym(k->m, "dl_addr"), toy("ext_dl.so"), "dl_addr");
-    tells(k, iso_sym(k->a, "ext_own"), toy("ext_a.so"), "ext_own");
-    tells(k, iso_sym(k->api, "toy_next"), toy("libtoy.so.1"), "toy_next");
+    want_address_in(k, iso_sym(k->m, "dl_addr"), toy("ext_dl.so"), "dl_addr");
+    want_address_in(k, iso_sym(k->a, "ext_own"), toy("ext_a.so"), "ext_own");
+    want_address_in(k, iso_sym(k->api, "toy_next"), toy("libtoy.so.1"), "toy_next");
 }
 
-ISO_CASE_EACH(addresses_in_copies_are_in_their_originals)
+ISO_CASE_EACH(dladdr_reports_the_original_of_a_copy)
 {
     struct asker plain = open_asker("x", 0), private = open_asker("y", EXTI_CTX_RENAME);
 
-    tells_originals(&plain);
-    tells_originals(&private);
+    want_addresses_in_originals(&plain);
+    want_addresses_in_originals(&private);
     iso_close_ctx(plain.ctx);
     iso_close_ctx(private.ctx);
 }
 
-/* All others are where the system says: the C library, another context's copies, no file at all. */
-ISO_CASE_EACH(other_addresses_are_where_they_are)
+/* For the C library, copies of another context and addresses in no file the answer is the
+ * system's. */
+ISO_CASE_EACH(dladdr_reports_other_addresses_as_the_system_does)
 {
     struct asker x = open_asker("x", 0), y = open_asker("y", 0);
     Dl_info here = {0}, there = {0};
@@ -66,16 +68,16 @@ ISO_CASE_EACH(other_addresses_are_where_they_are)
     want(dladdr(dlsym(RTLD_DEFAULT, "malloc"), &here));
     want(x.addr(dlsym(RTLD_DEFAULT, "malloc"), &there));
     want(strcmp(here.dli_fname, there.dli_fname) == 0 && here.dli_saddr == there.dli_saddr);
-    tells(&x, iso_sym(y.a, "ext_own"), exti_module_copy(y.a), "ext_own");
+    want_address_in(&x, iso_sym(y.a, "ext_own"), exti_module_copy(y.a), "ext_own");
     want(!x.addr(&here, &there));
-    /* And for whoever is no copy. */
+    /* So is the answer to a caller that is not a copy. */
     want(dladdr(iso_sym(x.a, "ext_own"), &here));
     want_text(here.dli_fname, exti_ctx_dir(x.ctx));
     iso_close_ctx(x.ctx);
     iso_close_ctx(y.ctx);
 }
 
-ISO_CASE_EACH(the_extended_calls_tell_the_same)
+ISO_CASE_EACH(dladdr1_and_dlinfo_report_the_original_of_a_copy)
 {
     struct asker k = open_asker("x", 0);
     int (*addr1)(const void *, Dl_info *, void **, int) =
@@ -109,9 +111,9 @@ ISO_CASE_EACH(the_extended_calls_tell_the_same)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(addresses_in_copies_are_in_their_originals),
-        cmocka_unit_test(other_addresses_are_where_they_are),
-        cmocka_unit_test(the_extended_calls_tell_the_same),
+        cmocka_unit_test(dladdr_reports_the_original_of_a_copy),
+        cmocka_unit_test(dladdr_reports_other_addresses_as_the_system_does),
+        cmocka_unit_test(dladdr1_and_dlinfo_report_the_original_of_a_copy),
     };
 
     return cmocka_run_group_tests_name("isolation/addresses", tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Contexts of the toy API in one process: what they do not share, how they end. */
+/* Contexts of the toy API in one process share nothing, and can be closed in any order. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -16,7 +16,8 @@ ISO_CASE_EACH(two_contexts_with_private_names_share_nothing)
     toy_check_pair(EXTI_CTX_RENAME, 1);
 }
 
-/* The next four show that the checks above can fail: what happens without a rewrite. */
+/* The following controls show that the checks above can fail: they load libraries without a
+ * rewrite. */
 static void *open_plain(const char *path, int flags)
 {
     void *handle = dlopen(path, RTLD_NOW | flags);
@@ -61,7 +62,7 @@ ISO_CASE_EACH(control_plain_copies_share_the_api)
     want(plain_ptr(x, "ext_meta") == plain_ptr(y, "ext_meta"));
 }
 
-/* clang makes no unique symbols, so this one is about gcc's libraries. */
+/* Only gcc makes unique symbols; clang does not. */
 ISO_CASE(control_plain_copies_share_unique_symbols)
 {
     static const char *const places[] = {"cxxext_inline", "cxxext_function_static",
@@ -77,7 +78,7 @@ ISO_CASE(control_plain_copies_share_unique_symbols)
         want(plain_ptr(x, places[i]) == plain_ptr(y, places[i]));
 }
 
-/* A library, and two modules that use it and what its header defines. */
+/* Builds a library, and two modules that need it and define what its header defines. */
 static void build_with_header(void)
 {
     static const char header[] = "inline int shared = 1;\n"
@@ -110,8 +111,8 @@ ISO_CASE(control_modules_share_unique_symbols)
     want(plain_ptr(a, "lib_shared") == plain_ptr(a, "a_shared"));
 }
 
-/* A limit that README.md tells: only what is loaded together has them in common. */
-ISO_CASE(unique_symbols_are_one_for_what_is_loaded_together)
+/* A limit that README.md documents: only files that one load brings together share such symbols. */
+ISO_CASE(unique_symbols_are_shared_by_files_that_are_loaded_together)
 {
     struct exti_ctx *x = iso_open("x");
     struct exti_module *a, *b;
@@ -159,7 +160,7 @@ ISO_CASE_EACH(unique_symbols_are_not_shared)
     iso_close_ctx(y);
 }
 
-static void sixty_four(uint32_t flags)
+static void want_sixty_four_isolated(uint32_t flags)
 {
     static struct toy_one all[64];
 
@@ -183,14 +184,14 @@ static void sixty_four(uint32_t flags)
         iso_close_ctx(all[i].ctx);
 }
 
-ISO_CASE(sixty_four_contexts)
+ISO_CASE(sixty_four_contexts_share_nothing)
 {
-    sixty_four(0);
+    want_sixty_four_isolated(0);
 }
 
-ISO_CASE(sixty_four_contexts_with_private_names)
+ISO_CASE(sixty_four_contexts_with_private_names_share_nothing)
 {
-    sixty_four(EXTI_CTX_RENAME);
+    want_sixty_four_isolated(EXTI_CTX_RENAME);
 }
 
 ISO_CASE_EACH(contexts_close_in_any_order)
@@ -206,7 +207,7 @@ ISO_CASE_EACH(contexts_close_in_any_order)
     iso_close_ctx(z.ctx);
 }
 
-/* Whether the file is mapped.  Only glibc unmaps on dlclose. */
+/* Whether the file is loaded.  Only glibc unmaps files on dlclose. */
 static int is_loaded(const char *path)
 {
     void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
@@ -225,7 +226,7 @@ static void want_unloaded(const char *path)
 #endif
 }
 
-ISO_CASE_EACH(a_closed_context_starts_afresh)
+ISO_CASE_EACH(a_reopened_context_starts_afresh)
 {
     const char *files[] = {"ext_a.so", "ext_b.so", "ext_cxx.so", "ext_dl.so"};
     char copies[4][512];
@@ -259,7 +260,7 @@ ISO_CASE(modules_of_a_kept_context_stay_mapped)
     want_int(next(), 3);
 }
 
-ISO_CASE(a_private_directory_is_gone_afterwards)
+ISO_CASE(closing_removes_a_private_directory)
 {
     struct toy_one x = toy_open_one(NULL, 0);
     char dir[512];
@@ -270,7 +271,7 @@ ISO_CASE(a_private_directory_is_gone_afterwards)
     want(!file_exists(dir));
 }
 
-ISO_CASE_EACH(one_file_is_one_module)
+ISO_CASE_EACH(loading_a_file_again_returns_the_same_module)
 {
     struct exti_ctx *ctx = iso_open("x");
     struct exti_module *m = iso_load(ctx, toy("ext_a.so")), *same;
@@ -294,7 +295,7 @@ ISO_CASE_EACH(one_file_is_one_module)
     want_unloaded(copy);
 }
 
-ISO_CASE(a_copy_handed_in_is_its_source)
+ISO_CASE(loading_a_copy_loads_its_source)
 {
     struct exti_ctx *ctx = iso_open("x"), *other = iso_open("y");
     struct exti_module *m = iso_load(ctx, toy("ext_a.so")), *again = NULL;
@@ -304,8 +305,8 @@ ISO_CASE(a_copy_handed_in_is_its_source)
     snprintf(copy, sizeof copy, "%s", exti_module_copy(m));
     want(iso_load(ctx, copy) == m);
     want_int(strcmp(exti_module_original(m), toy("ext_a.so")), 0);
-    /* Another context's copy leads to the same source, or nowhere while its manifest does not name
-     * it; never to a copy of a copy. */
+    /* A copy of another context is traced to the same source, or refused while that context's
+     * manifest does not name it yet.  It is never copied again. */
     if (exti_load(other, copy, &again, &err))
         want_int(err.code, EXTI_E_BUSY);
     else
@@ -318,8 +319,8 @@ ISO_CASE(a_copy_handed_in_is_its_source)
     iso_dir_clean(in_tmp("y"));
 }
 
-/* TLS blocks of the static kind are few; the toy's are not of that kind, so a thread that lives
- * through all contexts sees its own value in each. */
+/* A thread has a value of its own in each context.  The toy's TLS blocks are dynamic: there is
+ * little room for static ones. */
 ISO_CASE_EACH(thread_locals_are_per_context)
 {
     struct toy_one x = toy_open_one("x", 0), y = toy_open_one("y", 0);
@@ -342,17 +343,17 @@ int main(void)
         cmocka_unit_test(control_plain_copies_share_the_api),
         cmocka_unit_test(control_plain_copies_share_unique_symbols),
         cmocka_unit_test(control_modules_share_unique_symbols),
-        cmocka_unit_test(unique_symbols_are_one_for_what_is_loaded_together),
+        cmocka_unit_test(unique_symbols_are_shared_by_files_that_are_loaded_together),
         cmocka_unit_test(control_an_extension_alone_does_not_load),
         cmocka_unit_test(unique_symbols_are_not_shared),
-        cmocka_unit_test(sixty_four_contexts),
-        cmocka_unit_test(sixty_four_contexts_with_private_names),
+        cmocka_unit_test(sixty_four_contexts_share_nothing),
+        cmocka_unit_test(sixty_four_contexts_with_private_names_share_nothing),
         cmocka_unit_test(contexts_close_in_any_order),
-        cmocka_unit_test(a_closed_context_starts_afresh),
+        cmocka_unit_test(a_reopened_context_starts_afresh),
         cmocka_unit_test(modules_of_a_kept_context_stay_mapped),
-        cmocka_unit_test(a_private_directory_is_gone_afterwards),
-        cmocka_unit_test(one_file_is_one_module),
-        cmocka_unit_test(a_copy_handed_in_is_its_source),
+        cmocka_unit_test(closing_removes_a_private_directory),
+        cmocka_unit_test(loading_a_file_again_returns_the_same_module),
+        cmocka_unit_test(loading_a_copy_loads_its_source),
         cmocka_unit_test(thread_locals_are_per_context),
     };
 

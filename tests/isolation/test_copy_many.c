@@ -1,4 +1,4 @@
-/* exti_copy_many: same copies as one after the other, reported in order. */
+/* exti_copy_many makes the same copies as single calls, and reports them in order. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -17,7 +17,7 @@ static const char *link_with(const char *libraries, const char *soname)
                     libraries, iso_tmp);
 }
 
-/* Builds modules; every third drags in a chain of two libraries. */
+/* Builds modules; every third one needs a library that needs another one. */
 static void build_files(void)
 {
     iso_build("int leaf(void) { return 1; }\n", "libleaf.so", link_with("", "libleaf.so"));
@@ -42,15 +42,15 @@ static void break_files(void)
     copy_file(in_tmp("hopeless.so"), files[HOPELESS]);
 }
 
-struct told {
+struct seen {
     size_t count, failed, made, stop_at;
     struct exti_error errors[FILES];
     char copies[FILES][400];
 };
 
-static int note(void *user, const struct exti_copied *file)
+static int record_file(void *user, const struct exti_copied *file)
 {
-    struct told *t = user;
+    struct seen *t = user;
 
     want_int((long)file->index, (long)t->count);
     want(!file->copy == !!file->error);
@@ -63,14 +63,14 @@ static int note(void *user, const struct exti_copied *file)
     return ++t->count == t->stop_at;
 }
 
-static struct told told;
+static struct seen seen;
 
 static int copy_by(struct exti_ctx *ctx, size_t threads, struct exti_error *err)
 {
     struct exti_copy_opts opts = {
-        .size = sizeof opts, .threads = threads, .copied = note, .user = &told};
+        .size = sizeof opts, .threads = threads, .copied = record_file, .user = &seen};
 
-    told = (struct told){.stop_at = told.stop_at};
+    seen = (struct seen){.stop_at = seen.stop_at};
     return exti_copy_many(ctx, originals, FILES, &opts, err);
 }
 
@@ -81,7 +81,7 @@ static struct exti_ctx *open_named(const char *dir)
     return iso_open_opts(&opts);
 }
 
-static void verify(const char *dir)
+static void want_no_findings(const char *dir)
 {
     struct exti_error err = {0};
     size_t findings = 9;
@@ -90,12 +90,12 @@ static void verify(const char *dir)
     want_int((long)findings, 0);
 }
 
-static void same_bytes(const char *a, const char *b)
+static void want_same_files(const char *a, const char *b)
 {
     want(system(iso_text("cd '%s' && diff -r -x manifest.json %s %s", iso_tmp, a, b)) == 0);
 }
 
-ISO_CASE(many_copies_equal_single_ones)
+ISO_CASE(copies_equal_those_of_single_calls)
 {
     struct exti_error err = {0};
     struct exti_ctx *one, *many;
@@ -106,17 +106,17 @@ ISO_CASE(many_copies_equal_single_ones)
     for (int i = 0; i < FILES; i++)
         want_exti(exti_copy(one, originals[i], NULL, &err), 0, &err);
     want_exti(copy_by(many, 5, &err), 0, &err);
-    want_int((long)told.count, FILES);
-    want_int((long)told.made, FILES);
+    want_int((long)seen.count, FILES);
+    want_int((long)seen.made, FILES);
     for (int i = 0; i < FILES; i++)
-        want(file_exists(told.copies[i]));
+        want(file_exists(seen.copies[i]));
     iso_close_ctx(one);
     iso_close_ctx(many);
-    same_bytes("one", "many");
-    verify("many");
+    want_same_files("one", "many");
+    want_no_findings("many");
     many = open_named("many");
     want_exti(copy_by(many, 0, &err), 0, &err);
-    want_int((long)told.made, 0);
+    want_int((long)seen.made, 0);
     iso_close_ctx(many);
 }
 
@@ -133,19 +133,19 @@ ISO_CASE(failing_files_leave_the_others_copied)
 
         want_exti(copy_by(ctx, threads[i], &err), EXTI_E_FORMAT, &err);
         want_text(err.file, files[BROKEN]);
-        want_int((long)told.count, FILES);
-        want_int((long)told.failed, 2);
-        want_text(told.errors[BROKEN].file, files[BROKEN]);
-        want_text(told.errors[HOPELESS].message, "not UTF-8");
-        want_text(told.errors[HOPELESS].file, files[HOPELESS]);
+        want_int((long)seen.count, FILES);
+        want_int((long)seen.failed, 2);
+        want_text(seen.errors[BROKEN].file, files[BROKEN]);
+        want_text(seen.errors[HOPELESS].message, "not UTF-8");
+        want_text(seen.errors[HOPELESS].file, files[HOPELESS]);
         iso_close_ctx(ctx);
-        verify(dir);
+        want_no_findings(dir);
         if (i)
-            same_bytes("by0", dir);
+            want_same_files("by0", dir);
     }
 }
 
-/* The failure comes when the copy is written: a folder has its name. */
+/* A folder has the name of the copy, so that writing it fails. */
 ISO_CASE(a_copy_that_cannot_be_written_fails_those_that_need_it)
 {
     struct exti_error err = {0};
@@ -161,17 +161,17 @@ ISO_CASE(a_copy_that_cannot_be_written_fails_those_that_need_it)
                          iso_tmp)) == 0);
     ctx = open_named("ctx");
     want_exti(copy_by(ctx, 4, &err), EXTI_E_IO, &err);
-    want_int((long)told.count, FILES);
-    want_int((long)told.failed, (FILES + 2) / 3);
-    want_text(told.errors[0].message, "needed by libmid.so");
-    want(told.copies[1][0]);
-    snprintf(copy, sizeof copy, "%s", told.copies[1]);
+    want_int((long)seen.count, FILES);
+    want_int((long)seen.failed, (FILES + 2) / 3);
+    want_text(seen.errors[0].message, "needed by libmid.so");
+    want(seen.copies[1][0]);
+    snprintf(copy, sizeof copy, "%s", seen.copies[1]);
     want(system(iso_text("rm -r '%s'/ctx/libleaf.*", iso_tmp)) == 0);
     want_exti(copy_by(ctx, 4, &err), 0, &err);
-    want(strcmp(copy, told.copies[1]) == 0);
+    want(strcmp(copy, seen.copies[1]) == 0);
     iso_close_ctx(ctx);
-    verify("ctx");
-    same_bytes("first", "ctx");
+    want_no_findings("ctx");
+    want_same_files("first", "ctx");
 }
 
 ISO_CASE(a_nonzero_return_stops_the_batch)
@@ -181,14 +181,14 @@ ISO_CASE(a_nonzero_return_stops_the_batch)
 
     build_files();
     ctx = open_named("ctx");
-    told.stop_at = 3;
+    seen.stop_at = 3;
     want_exti(copy_by(ctx, 4, &err), 0, &err);
-    want_int((long)told.count, 3);
-    told.stop_at = 0;
+    want_int((long)seen.count, 3);
+    seen.stop_at = 0;
     want_exti(copy_by(ctx, 4, &err), 0, &err);
-    want_int((long)told.count, FILES);
+    want_int((long)seen.count, FILES);
     iso_close_ctx(ctx);
-    verify("ctx");
+    want_no_findings("ctx");
 }
 
 static int note_shared(void *user, const struct exti_copied *file)
@@ -200,8 +200,8 @@ static int note_shared(void *user, const struct exti_copied *file)
     return 0;
 }
 
-/* The folder remembered for one file holds for the next ones only if these are no links. */
-ISO_CASE(links_and_copies_between_files_are_traced)
+/* The folder of one file may be assumed for the next one only if that is not a symbolic link. */
+ISO_CASE(links_and_copies_are_traced_to_their_sources)
 {
     static const char *const given[] = {"f/one.so",  "f/two.so",      "f/link.so",
                                         "f/copy.so", "lf/two.so",     "lf/one.so",
@@ -212,7 +212,8 @@ ISO_CASE(links_and_copies_between_files_are_traced)
     char paths[TRACED][300];
     const char *traced[TRACED], *copy;
     struct exti_error err = {0};
-    struct exti_copy_opts opts = {.size = sizeof opts, .threads = 2, .copied = note, .user = &told};
+    struct exti_copy_opts opts = {
+        .size = sizeof opts, .threads = 2, .copied = record_file, .user = &seen};
     struct exti_ctx *old = open_named("old"), *ctx;
 
     want(system(iso_text("cd '%s' && mkdir f g && ln -s f lf && cp '%s' f/one.so && "
@@ -227,14 +228,14 @@ ISO_CASE(links_and_copies_between_files_are_traced)
     }
     iso_close_ctx(old);
     ctx = open_named("ctx");
-    told = (struct told){0};
+    seen = (struct seen){0};
     want_exti(exti_copy_many(ctx, traced, TRACED, &opts, &err), 0, &err);
     for (int i = 0; i < TRACED; i++) {
         want_exti(exti_copy(ctx, in_tmp(real[i]), &copy, &err), 0, &err);
-        want(strcmp(told.copies[i], copy) == 0);
+        want(strcmp(seen.copies[i], copy) == 0);
     }
     iso_close_ctx(ctx);
-    verify("ctx");
+    want_no_findings("ctx");
 }
 
 ISO_CASE(libraries_are_copied_if_they_are_isolated)
@@ -259,7 +260,7 @@ ISO_CASE(libraries_are_copied_if_they_are_isolated)
     want(!why[0][0]);
     want_text(why[1], "libmid*");
     iso_close_ctx(ctx);
-    verify("ctx");
+    want_no_findings("ctx");
 }
 
 static int note_library(void *user, const struct exti_library_info *l)
@@ -292,7 +293,7 @@ ISO_CASE(libraries_are_listed_with_reasons)
     iso_close_ctx(ctx);
 }
 
-ISO_CASE(wrong_calls_are_refused)
+ISO_CASE(wrong_arguments_are_refused)
 {
     struct exti_error err = {0};
     struct exti_ctx *ctx;
@@ -313,14 +314,14 @@ ISO_CASE(wrong_calls_are_refused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_copies_equal_single_ones),
+        cmocka_unit_test(copies_equal_those_of_single_calls),
         cmocka_unit_test(failing_files_leave_the_others_copied),
         cmocka_unit_test(a_copy_that_cannot_be_written_fails_those_that_need_it),
         cmocka_unit_test(a_nonzero_return_stops_the_batch),
-        cmocka_unit_test(links_and_copies_between_files_are_traced),
+        cmocka_unit_test(links_and_copies_are_traced_to_their_sources),
         cmocka_unit_test(libraries_are_copied_if_they_are_isolated),
         cmocka_unit_test(libraries_are_listed_with_reasons),
-        cmocka_unit_test(wrong_calls_are_refused),
+        cmocka_unit_test(wrong_arguments_are_refused),
     };
 
     return cmocka_run_group_tests_name("isolation/copy_many", tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* A fork in one context while another one loads. */
+/* A thread of one context forks while another context loads. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -7,16 +7,16 @@
 
 #include "tests/isolation/build.h"
 
-static _Thread_local int lingers;
+static _Thread_local int unlocks_late;
 static _Atomic int stop;
 
-/* Stands in front of the C library's: holds the library's process-wide lock long enough for a fork to
- * fall into that time. */
+/* Takes the place of the C library's function, and keeps the process-wide lock of the library long
+ * enough for a fork to happen meanwhile. */
 int pthread_rwlock_unlock(pthread_rwlock_t *lock)
 {
     static int (*real)(pthread_rwlock_t *);
 
-    if (lingers)
+    if (unlocks_late)
         usleep(1000);
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "pthread_rwlock_unlock");
@@ -25,7 +25,7 @@ int pthread_rwlock_unlock(pthread_rwlock_t *lock)
 
 static void *load_and_close(void *arg)
 {
-    lingers = 1;
+    unlocks_late = 1;
     while (!stop) {
         struct exti_ctx *ctx = iso_open(NULL);
 
@@ -35,7 +35,7 @@ static void *load_and_close(void *arg)
     return arg;
 }
 
-ISO_CASE(a_forked_child_can_go_on_in_its_context)
+ISO_CASE(a_forked_child_can_look_up_symbols_in_its_context)
 {
     struct exti_ctx *ctx = iso_open(NULL);
     struct exti_module *m = iso_load(ctx, toy("ext_dl.so"));
@@ -58,8 +58,8 @@ ISO_CASE(a_forked_child_can_go_on_in_its_context)
     iso_close_ctx(ctx);
 }
 
-/* Even if nothing of the process was in a context before. */
-ISO_CASE(a_child_handler_of_the_first_copy_can_use_the_loader)
+/* The process has loaded no copy before this one. */
+ISO_CASE(a_fork_handler_of_the_first_copy_can_use_the_loader_and_keys)
 {
     static const char source[] =
         "#define _GNU_SOURCE\n"
@@ -99,8 +99,8 @@ ISO_CASE(a_child_handler_of_the_first_copy_can_use_the_loader)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_forked_child_can_go_on_in_its_context),
-        cmocka_unit_test(a_child_handler_of_the_first_copy_can_use_the_loader),
+        cmocka_unit_test(a_forked_child_can_look_up_symbols_in_its_context),
+        cmocka_unit_test(a_fork_handler_of_the_first_copy_can_use_the_loader_and_keys),
     };
 
     return cmocka_run_group_tests_name("isolation/fork", tests, NULL, NULL);

@@ -1,22 +1,22 @@
-/* Hooks and redirects: when they run, what a refusal does. */
+/* Hooks and redirects: the order of hooks, and the effects of a refusal. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
 #include "tests/isolation/pair.h"
 
-/* What the hooks did, as text; what they are to do. */
+/* A log of the hooks' calls, and how they are to answer. */
 struct script {
-    char said[2048];
+    char log[2048];
     const char *refuse; /* the hook that fails for ext_a.so */
     int logs;
 };
 
-static void say(struct script *s, const char *hook, const char *path)
+static void log_call(struct script *s, const char *hook, const char *path)
 {
     const char *base = strrchr(path, '/');
-    size_t n = strlen(s->said);
+    size_t n = strlen(s->log);
 
-    snprintf(s->said + n, sizeof s->said - n, "%s(%s) ", hook, base ? base + 1 : path);
+    snprintf(s->log + n, sizeof s->log - n, "%s(%s) ", hook, base ? base + 1 : path);
 }
 
 static int answer(const struct script *s, const char *hook, const char *path)
@@ -38,7 +38,7 @@ static int before_load(void *user, struct exti_ctx *ctx, const char *original, c
 {
     want(strstr(copy, exti_ctx_dir(ctx)) == copy);
     want(file_exists(copy));
-    say(user, "before", original);
+    log_call(user, "before", original);
     return answer(user, "before_load", original);
 }
 
@@ -47,7 +47,7 @@ static int after_load(void *user, struct exti_ctx *ctx, struct exti_module *m)
     want(ctx != NULL);
     if (strstr(exti_module_original(m), "ext_"))
         want(*(int *)call_ptr(m, "ext_count") > 0);
-    say(user, "after", exti_module_original(m));
+    log_call(user, "after", exti_module_original(m));
     return answer(user, "after_load", exti_module_original(m));
 }
 
@@ -56,7 +56,7 @@ static void before_close(void *user, struct exti_ctx *ctx, struct exti_module *m
     want(ctx != NULL);
     if (strstr(exti_module_original(m), "ext_"))
         call_int(m, "ext_next");
-    say(user, "close", exti_module_original(m));
+    log_call(user, "close", exti_module_original(m));
 }
 
 static void log_line(void *user, enum exti_log_level level, const char *message)
@@ -85,8 +85,8 @@ static int refuse_api(void *user, struct exti_ctx *ctx, struct exti_module *m)
     return *(bool *)user && strstr(exti_module_original(m), "libtoy") ? -1 : 0;
 }
 
-/* Refused after it was loaded, the API library is closed and may be tried again. */
-ISO_CASE(a_refused_api_library_can_be_had_later)
+/* An API library that a hook refuses after it was loaded is closed, and can be loaded later. */
+ISO_CASE(a_refused_api_library_can_be_loaded_later)
 {
     const struct exti_hooks hooks = {.size = sizeof hooks, .after_load = refuse_api};
     struct exti_ctx_opts opts = iso_opts(in_tmp("x"), NULL);
@@ -114,7 +114,7 @@ ISO_CASE(hooks_run_in_order)
     struct exti_ctx *ctx = open_with(&s);
     struct exti_module *a, *b;
 
-    want_int(strcmp(s.said, ""), 0);
+    want_int(strcmp(s.log, ""), 0);
     a = iso_load(ctx, toy("ext_a.so"));
     b = iso_load(ctx, toy("ext_b.so"));
     want(iso_load(ctx, toy("ext_b.so")) == b);
@@ -122,11 +122,11 @@ ISO_CASE(hooks_run_in_order)
     want(exti_close(b, NULL) == 0);
     want(exti_close(a, NULL) == 0);
     iso_close_ctx(ctx);
-    fprintf(stderr, "hooks: %s\n", s.said);
-    want_text(s.said, "before(ext_a.so) after(ext_a.so) before(ext_b.so) after(ext_b.so) "
-                      "close(ext_a.so) close(ext_b.so) ");
-    want_int(strncmp(s.said, "before(libtoy.so.1) after(libtoy.so.1) ", 39), 0);
-    want(strcmp(s.said + strlen(s.said) - 19, "close(libtoy.so.1) ") == 0);
+    fprintf(stderr, "hooks: %s\n", s.log);
+    want_text(s.log, "before(ext_a.so) after(ext_a.so) before(ext_b.so) after(ext_b.so) "
+                     "close(ext_a.so) close(ext_b.so) ");
+    want_int(strncmp(s.log, "before(libtoy.so.1) after(libtoy.so.1) ", 39), 0);
+    want(strcmp(s.log + strlen(s.log) - 19, "close(libtoy.so.1) ") == 0);
 }
 
 ISO_CASE(modules_close_newest_first)
@@ -137,10 +137,10 @@ ISO_CASE(modules_close_newest_first)
     iso_load(ctx, toy("ext_a.so"));
     iso_load(ctx, toy("ext_b.so"));
     iso_close_ctx(ctx);
-    want_text(s.said, "close(ext_b.so) close(ext_a.so) close(libtoy.so.1) ");
+    want_text(s.log, "close(ext_b.so) close(ext_a.so) close(libtoy.so.1) ");
 }
 
-/* A refused load leaves the context as it was: the same load works once the hook agrees. */
+/* A refused load leaves the context unchanged: the same load works once the hook allows it. */
 static void refuse_in(const char *hook)
 {
     struct script s = {.refuse = hook};
@@ -182,7 +182,7 @@ static int bad_name(void *user, const char *original, char *out, size_t cap)
     return 0;
 }
 
-/* A name that would leave the directory, or take another file's place, is refused. */
+/* A name is refused if it lies outside the directory or belongs to another file. */
 ISO_CASE(bad_copy_names_are_refused)
 {
     static const char *const names[] = {"../x.so", "/tmp/x.so",    "", ".", "..",
@@ -209,7 +209,7 @@ ISO_CASE(bad_copy_names_are_refused)
     iso_dir_clean(in_tmp("x"));
 }
 
-/* Two files may not end up under one name. */
+/* Two files may not get the same name. */
 static int same_name(void *user, const char *original, char *out, size_t cap)
 {
     (void)user;
@@ -238,7 +238,7 @@ ISO_CASE(two_files_do_not_share_a_copy_name)
     iso_dir_clean(in_tmp("x"));
 }
 
-/* A hook may use the library again, on the same context. */
+/* A hook may call the library, for the same context too. */
 static int load_another(void *user, struct exti_ctx *ctx, struct exti_module *m)
 {
     (void)user;
@@ -271,8 +271,8 @@ static void *our_open(const char *path, int flags)
     return (void *)(uintptr_t)our_next;
 }
 
-/* Redirects hold in every copy, for symbols of the API and of others. */
-ISO_CASE_EACH(redirects_bind_every_copy)
+/* Redirects apply to all copies, and to symbols of the API and of other libraries. */
+ISO_CASE_EACH(redirects_apply_to_all_copies)
 {
     const struct exti_redirect redirects[] = {{"toy_fast", (void *)(uintptr_t)our_next},
                                               {"dlopen", (void *)(uintptr_t)our_open}};
@@ -298,7 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hooks_run_in_order),
-        cmocka_unit_test(a_refused_api_library_can_be_had_later),
+        cmocka_unit_test(a_refused_api_library_can_be_loaded_later),
         cmocka_unit_test(modules_close_newest_first),
         cmocka_unit_test(a_refused_copy_name_fails_the_load),
         cmocka_unit_test(a_refusal_before_load_fails_the_load),
@@ -306,7 +306,7 @@ int main(void)
         cmocka_unit_test(bad_copy_names_are_refused),
         cmocka_unit_test(two_files_do_not_share_a_copy_name),
         cmocka_unit_test(a_hook_may_load),
-        cmocka_unit_test(redirects_bind_every_copy),
+        cmocka_unit_test(redirects_apply_to_all_copies),
     };
 
     return cmocka_run_group_tests_name("isolation/hooks", tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What an extension gets when it uses the loader itself: its context's libraries. */
+/* An extension that calls dlopen and dlsym itself gets its context's libraries. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -16,7 +16,7 @@ struct dl {
     const char *(*error)(void);
 };
 
-static struct dl dl_in(const char *dir, uint32_t flags)
+static struct dl open_dl(const char *dir, uint32_t flags)
 {
     struct exti_ctx_opts opts = iso_opts(in_tmp(dir), NULL);
     struct dl d;
@@ -53,7 +53,7 @@ static void *must_sym(const struct dl *d, void *handle, const char *name)
     return p;
 }
 
-static void null_is_the_context(const struct dl *d)
+static void want_null_handle_in_context(const struct dl *d)
 {
     void *self = must_open(d, NULL, RTLD_NOW);
 
@@ -67,28 +67,28 @@ static void null_is_the_context(const struct dl *d)
     want_text(d->error(), "no_such_symbol_anywhere");
 }
 
-ISO_CASE_EACH(the_null_handle_is_the_context)
+ISO_CASE_EACH(the_null_handle_is_that_of_the_context)
 {
-    struct dl x = dl_in("x", 0), y = dl_in("y", 0);
+    struct dl x = open_dl("x", 0), y = open_dl("y", 0);
 
-    null_is_the_context(&x);
-    null_is_the_context(&y);
+    want_null_handle_in_context(&x);
+    want_null_handle_in_context(&y);
     want(x.sym_default("toy_next") != y.sym_default("toy_next"));
     iso_close_ctx(x.ctx);
     iso_close_ctx(y.ctx);
 }
 
-ISO_CASE_EACH(the_null_handle_knows_original_names)
+ISO_CASE_EACH(the_null_handle_finds_private_symbols_by_their_original_names)
 {
-    struct dl x = dl_in("x", EXTI_CTX_RENAME), y = dl_in("y", EXTI_CTX_RENAME);
+    struct dl x = open_dl("x", EXTI_CTX_RENAME), y = open_dl("y", EXTI_CTX_RENAME);
 
-    null_is_the_context(&x);
-    null_is_the_context(&y);
+    want_null_handle_in_context(&x);
+    want_null_handle_in_context(&y);
     iso_close_ctx(y.ctx);
     iso_close_ctx(x.ctx);
 }
 
-static void opens_extension(const struct dl *d)
+static void want_extension_opened(const struct dl *d)
 {
     void *handle = must_open(d, toy("ext_a.so"), RTLD_NOW | RTLD_GLOBAL);
     const char *error = d->error();
@@ -107,10 +107,10 @@ static void opens_extension(const struct dl *d)
 
 ISO_CASE_EACH(an_extension_opened_by_path_joins_the_context)
 {
-    struct dl x = dl_in("x", 0), y = dl_in("y", EXTI_CTX_RENAME);
+    struct dl x = open_dl("x", 0), y = open_dl("y", EXTI_CTX_RENAME);
 
-    opens_extension(&x);
-    opens_extension(&y);
+    want_extension_opened(&x);
+    want_extension_opened(&y);
     iso_prove_clean(x.ctx, 3);
     iso_prove_clean(y.ctx, 3);
     iso_close_ctx(x.ctx);
@@ -119,7 +119,7 @@ ISO_CASE_EACH(an_extension_opened_by_path_joins_the_context)
 
 ISO_CASE_EACH(the_api_opened_by_path_is_the_contexts)
 {
-    struct dl d = dl_in("x", 0);
+    struct dl d = open_dl("x", 0);
     void *handle = must_open(&d, toy("libtoy.so.1"), RTLD_NOW | RTLD_GLOBAL);
 
     want(must_sym(&d, handle, "toy_next") == iso_sym(d.api, "toy_next"));
@@ -131,7 +131,7 @@ ISO_CASE_EACH(the_api_opened_by_path_is_the_contexts)
 
 ISO_CASE_EACH(system_libraries_still_open_by_name)
 {
-    struct dl d = dl_in("x", 0);
+    struct dl d = open_dl("x", 0);
     void *handle = must_open(&d, "libm.so.6", RTLD_NOW);
     void *host = dlopen("libm.so.6", RTLD_NOW);
 
@@ -144,9 +144,9 @@ ISO_CASE_EACH(system_libraries_still_open_by_name)
     iso_close_ctx(d.ctx);
 }
 
-ISO_CASE_EACH(errors_are_told_once)
+ISO_CASE_EACH(dlerror_reports_an_error_once)
 {
-    struct dl d = dl_in("x", 0);
+    struct dl d = open_dl("x", 0);
     void *self;
 
     want(!d.error());
@@ -164,10 +164,10 @@ ISO_CASE_EACH(errors_are_told_once)
     iso_close_ctx(d.ctx);
 }
 
-/* Addresses of the loader's functions in initialised data are re-pointed as well as calls. */
-ISO_CASE_EACH(function_tables_are_repointed)
+/* Calls are patched, and so are the addresses of the loader's functions in initialised data. */
+ISO_CASE_EACH(function_tables_are_patched)
 {
-    struct dl d = dl_in("x", 0);
+    struct dl d = open_dl("x", 0);
     void *(*by_table)(const char *, int);
     void *(*sym_by_table)(void *, const char *);
     void *handle;
@@ -183,10 +183,10 @@ ISO_CASE_EACH(function_tables_are_repointed)
     iso_close_ctx(d.ctx);
 }
 
-/* What is called from no context's file is the loader's own: a module may hand its table on. */
-ISO_CASE_EACH(function_tables_serve_others_as_before)
+/* A module may hand its table on.  Callers in no context get the loader's own behaviour. */
+ISO_CASE_EACH(function_tables_give_the_program_the_loaders_behaviour)
 {
-    struct dl d = dl_in("x", 0);
+    struct dl d = open_dl("x", 0);
     void *(*open)(const char *, int) =
         *(void *(**)(const char *, int))iso_sym(d.m, "dl_table_open");
     void *(*sym)(void *, const char *) =
@@ -211,7 +211,7 @@ static int refuse_b(void *user, struct exti_ctx *ctx, const char *original, cons
     return strstr(original, "ext_b.so") ? -1 : 0;
 }
 
-ISO_CASE_EACH(what_the_context_refuses_is_told_once)
+ISO_CASE_EACH(dlerror_reports_a_hooks_refusal_once)
 {
     struct exti_hooks hooks = {.size = sizeof hooks, .before_load = refuse_b};
     struct exti_ctx_opts opts = iso_opts(in_tmp("x"), NULL);
@@ -229,13 +229,13 @@ ISO_CASE_EACH(what_the_context_refuses_is_told_once)
     want_text(error(), "ext_b.so: the before_load hook refused it");
     want(!error());
     want(!open(toy("ext_b.so"), RTLD_NOW));
-    want(open(toy("ext_a.so"), RTLD_NOW)); /* forgets it */
+    want(open(toy("ext_a.so"), RTLD_NOW)); /* clears the error */
     want(!error());
     iso_close_ctx(ctx);
 }
 
-/* A bare name is looked for along the caller's own path, be it of the older kind and a plain folder. */
-ISO_CASE(bare_names_are_found_along_an_rpath)
+/* A bare name is searched along the caller's own DT_RUNPATH or DT_RPATH. */
+ISO_CASE(bare_names_are_found_along_runpath_and_rpath)
 {
     static const char *const kinds[] = {"enable", "disable"};
 
@@ -261,11 +261,11 @@ ISO_CASE(bare_names_are_found_along_an_rpath)
     }
 }
 
-/* A handle that the extension did not close ends with the context. */
-ISO_CASE_EACH(handles_left_open_do_not_keep_the_context)
+/* A handle that the extension left open ends with the context. */
+ISO_CASE_EACH(handles_left_open_do_not_keep_the_context_mapped)
 {
     for (int round = 0; round < 3; round++) {
-        struct dl d = dl_in("x", 0);
+        struct dl d = open_dl("x", 0);
         void *handle = must_open(&d, toy("ext_a.so"), RTLD_NOW);
         int (*first)(void) = (int (*)(void))must_sym(&d, handle, "ext_count_at_init");
 
@@ -275,7 +275,7 @@ ISO_CASE_EACH(handles_left_open_do_not_keep_the_context)
     }
 }
 
-/* A plugin manager's destructor closes its plugins. */
+/* Has the extension's destructor close a handle, as that of a plug-in manager does. */
 static int close_at_end(const struct dl *d, int *result)
 {
     void *handle = must_open(d, toy("ext_a.so"), RTLD_NOW);
@@ -287,7 +287,7 @@ static int close_at_end(const struct dl *d, int *result)
 
 ISO_CASE_EACH(destructors_may_close_what_they_opened)
 {
-    struct dl x = dl_in("x", 0), y = dl_in("y", 0);
+    struct dl x = open_dl("x", 0), y = open_dl("y", 0);
     int result = 0;
     struct exti_module *a;
 
@@ -295,20 +295,20 @@ ISO_CASE_EACH(destructors_may_close_what_they_opened)
     a = iso_load(x.ctx, toy("ext_a.so"));
     want(exti_close(x.m, NULL) == 0);
     want_int(result, 0);
-    /* One reference is the destructor's, two are ours. */
+    /* Of three references the destructor has dropped one; two are ours. */
     want(call_ptr(a, "ext_count") == iso_sym(x.api, "toy_count"));
     want(exti_close(a, NULL) == 0);
     want(call_ptr(a, "ext_count") == iso_sym(x.api, "toy_count"));
     iso_close_ctx(x.ctx);
-    /* What the context has closed before. */
+    /* The context closes the module before that destructor runs. */
     close_at_end(&y, &result);
     iso_close_ctx(y.ctx);
     want_int(result, 0);
 }
 
-ISO_CASE(relative_paths_open_too)
+ISO_CASE(relative_paths_can_be_opened)
 {
-    struct dl d = dl_in("x", 0);
+    struct dl d = open_dl("x", 0);
     void *handle;
 
     want(chdir(toy(".")) == 0);
@@ -320,19 +320,19 @@ ISO_CASE(relative_paths_open_too)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_null_handle_is_the_context),
-        cmocka_unit_test(the_null_handle_knows_original_names),
+        cmocka_unit_test(the_null_handle_is_that_of_the_context),
+        cmocka_unit_test(the_null_handle_finds_private_symbols_by_their_original_names),
         cmocka_unit_test(an_extension_opened_by_path_joins_the_context),
         cmocka_unit_test(the_api_opened_by_path_is_the_contexts),
         cmocka_unit_test(system_libraries_still_open_by_name),
-        cmocka_unit_test(errors_are_told_once),
-        cmocka_unit_test(function_tables_are_repointed),
-        cmocka_unit_test(function_tables_serve_others_as_before),
-        cmocka_unit_test(what_the_context_refuses_is_told_once),
-        cmocka_unit_test(bare_names_are_found_along_an_rpath),
-        cmocka_unit_test(handles_left_open_do_not_keep_the_context),
+        cmocka_unit_test(dlerror_reports_an_error_once),
+        cmocka_unit_test(function_tables_are_patched),
+        cmocka_unit_test(function_tables_give_the_program_the_loaders_behaviour),
+        cmocka_unit_test(dlerror_reports_a_hooks_refusal_once),
+        cmocka_unit_test(bare_names_are_found_along_runpath_and_rpath),
+        cmocka_unit_test(handles_left_open_do_not_keep_the_context_mapped),
         cmocka_unit_test(destructors_may_close_what_they_opened),
-        cmocka_unit_test(relative_paths_open_too),
+        cmocka_unit_test(relative_paths_can_be_opened),
     };
 
     return cmocka_run_group_tests_name("isolation/loader_calls", tests, NULL, NULL);

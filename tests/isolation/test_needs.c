@@ -1,4 +1,5 @@
-/* Libraries that modules drag in: whose copies they get, and when these come and go. */
+/* Libraries that modules need: each context has copies of its own, which are loaded and unloaded
+ * with the modules that need them. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -14,7 +15,7 @@ static const char ext_source[] = "int mid_next(void), toy_next(void);\n"
                                  "int ext_next(void) { return mid_next(); }\n"
                                  "int ext_toy(void) { return toy_next(); }\n";
 
-/* A library is found by the search path of who needs it. */
+/* A file finds its needed libraries by its own search path. */
 static const char *link_with(const char *libraries, const char *soname)
 {
     return iso_text("-Wl,-soname,%s -L'%s' %s -Wl,-rpath,'%s'", soname, iso_tmp, libraries,
@@ -40,7 +41,7 @@ static struct exti_ctx *open_with(const char *dir, enum exti_closure closure,
     return iso_open_opts(&opts);
 }
 
-static int next_of_original(void)
+static int call_original(void)
 {
     void *handle = dlopen(in_tmp("libleaf.so"), RTLD_NOW | RTLD_LOCAL);
     int (*next)(void);
@@ -51,7 +52,7 @@ static int next_of_original(void)
     return next();
 }
 
-/* The path of the copy, or NULL where the directory has none. */
+/* The path of the copy, or NULL if the directory has none. */
 static const char *copy_of(const char *dir, const char *source, const char **edits)
 {
     struct exti_copy_info info = {.size = sizeof info};
@@ -72,7 +73,7 @@ static const char *copy_of(const char *dir, const char *source, const char **edi
     return found;
 }
 
-static bool is_mapped(const char *path)
+static bool is_loaded(const char *path)
 {
     void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
 
@@ -94,19 +95,19 @@ ISO_CASE(each_context_has_its_own_libraries)
     want_int(call_int(a, "ext_next"), 1);
     want_int(call_int(a, "ext_next"), 2);
     want_int(call_int(b, "ext_next"), 1);
-    want_int(next_of_original(), 1);
+    want_int(call_original(), 1);
     want_int((long)iso_proof(x, iso_print_finding, NULL).modules, 4);
     iso_prove_clean(x, 4);
     iso_prove_clean(y, 4);
-    /* By name it is the same one. */
+    /* Loading it by its path returns the same module. */
     want_int(call_int(iso_load(x, in_tmp("libmid.so")), "mid_next"), 3);
     want_int((long)iso_proof(x, iso_print_finding, NULL).modules, 4);
     iso_close_ctx(x);
     iso_close_ctx(y);
 }
 
-/* Nor do its own references lead there. */
-ISO_CASE(what_the_api_drags_in_is_not_what_the_program_has)
+/* The library's references to its own symbols do not lead to the program's instance either. */
+ISO_CASE(a_library_that_the_api_needs_is_not_the_programs)
 {
     static const char source[] = "static int n;\n"
                                  "int leaf_step(void) { return ++n; }\n"
@@ -125,13 +126,13 @@ ISO_CASE(what_the_api_drags_in_is_not_what_the_program_has)
     ctx = iso_open_opts(&opts);
     want_int(call_int(iso_api(ctx), "api_next"), 1);
     want_int(call_int(iso_api(ctx), "api_next"), 2);
-    want_int(next_of_original(), 1);
+    want_int(call_original(), 1);
     want_int((long)iso_proof(ctx, iso_print_finding, NULL).leaks, 0);
     iso_close_ctx(ctx);
 }
 
-/* The control: the same is one for all where nothing that is needed is copied. */
-ISO_CASE(without_the_closure_they_are_shared)
+/* The control: with EXTI_CLOSURE_NONE contexts and program share the needed libraries. */
+ISO_CASE(control_libraries_are_shared_without_a_closure)
 {
     struct exti_ctx *x, *y;
 
@@ -140,12 +141,12 @@ ISO_CASE(without_the_closure_they_are_shared)
     y = open_with(NULL, EXTI_CLOSURE_NONE, NULL, 0);
     want_int(call_int(iso_load(x, in_tmp("ext.so")), "ext_next"), 1);
     want_int(call_int(iso_load(y, in_tmp("ext.so")), "ext_next"), 2);
-    want_int(next_of_original(), 3);
+    want_int(call_original(), 3);
     iso_close_ctx(x);
     iso_close_ctx(y);
 }
 
-ISO_CASE(what_reaches_the_api_is_copied_in_mode_api)
+ISO_CASE(closure_api_copies_libraries_that_use_the_api)
 {
     struct exti_ctx *ctx;
     const char *dir = NULL;
@@ -163,7 +164,7 @@ ISO_CASE(what_reaches_the_api_is_copied_in_mode_api)
     want_int(call_int(iso_load(ctx, in_tmp("ext.so")), "ext_next"), 1);
     want_int(*(int *)iso_sym(iso_api(ctx), "toy_count"), 1);
     want_int(call_int(iso_load(ctx, in_tmp("ext.so")), "ext_leaf"), 1);
-    want_int(next_of_original(), 2);
+    want_int(call_original(), 2);
     iso_prove_clean(ctx, 4);
     iso_close_ctx(ctx);
     dir = in_tmp("x");
@@ -172,7 +173,7 @@ ISO_CASE(what_reaches_the_api_is_copied_in_mode_api)
     iso_dir_clean(dir);
 }
 
-ISO_CASE(rules_say_what_is_shared)
+ISO_CASE(rules_decide_which_libraries_are_shared)
 {
     static const struct exti_rule rules[] = {{"lib*", 1}, {"libm?d.so", 0}};
     struct exti_ctx *ctx;
@@ -181,18 +182,18 @@ ISO_CASE(rules_say_what_is_shared)
     build_chain();
     ctx = open_with("x", EXTI_CLOSURE_ALL, rules, 2);
     want_int(call_int(iso_load(ctx, in_tmp("ext.so")), "ext_next"), 1);
-    want_int(next_of_original(), 2);
+    want_int(call_original(), 2);
     iso_prove_clean(ctx, 3);
     iso_close_ctx(ctx);
     want(!copy_of(in_tmp("x"), "libleaf.so", NULL));
     want(copy_of(in_tmp("x"), "libmid.so", &edits));
-    /* Its name alone would not find it. */
+    /* The copy needs it by path, since its name alone would not find it. */
     want_text(edits, "\"replace\":\"libleaf.so\"");
     want_text(edits, iso_text("\"by\":\"%s\"", in_tmp("libleaf.so")));
     iso_dir_clean(in_tmp("x"));
 }
 
-ISO_CASE(a_directory_keeps_to_its_choice)
+ISO_CASE(a_directory_keeps_its_closure_and_rules)
 {
     static const struct exti_rule rules[] = {{"libleaf*", 1}}, others[] = {{"libleaf*", 0}};
     char dir[512];
@@ -222,7 +223,7 @@ ISO_CASE(a_directory_keeps_to_its_choice)
     iso_dir_clean(in_tmp("x"));
 }
 
-ISO_CASE(libraries_go_with_their_last_user)
+ISO_CASE(libraries_are_unloaded_with_their_last_user)
 {
     struct exti_error err = {0};
     struct exti_module *a, *b;
@@ -237,7 +238,7 @@ ISO_CASE(libraries_go_with_their_last_user)
     b = iso_load(ctx, in_tmp("other.so"));
     want_int(call_int(a, "ext_next"), 1);
     want_int(call_int(b, "other_next"), 2);
-    iso_close_ctx(iso_open("y")); /* has no part in it */
+    iso_close_ctx(iso_open("y")); /* another context does not change that */
     want_int((long)iso_proof(ctx, iso_print_finding, NULL).modules, 5);
     want_exti(exti_close(a, &err), 0, &err);
     want_int((long)iso_proof(ctx, iso_print_finding, NULL).modules, 4);
@@ -250,13 +251,13 @@ ISO_CASE(libraries_go_with_their_last_user)
     iso_close_ctx(ctx);
     mid = copy_of(in_tmp("x"), "libmid.so", NULL);
     leaf = copy_of(in_tmp("x"), "libleaf.so", NULL);
-    want(mid && !is_mapped(mid));
-    want(leaf && !is_mapped(leaf));
+    want(mid && !is_loaded(mid));
+    want(leaf && !is_loaded(leaf));
     iso_dir_clean(in_tmp("x"));
     iso_dir_clean(in_tmp("y"));
 }
 
-ISO_CASE(circles_load_and_end_with_the_context)
+ISO_CASE(circular_needs_load_and_are_unloaded_with_the_context)
 {
     struct exti_ctx *ctx;
     struct exti_module *ext;
@@ -273,12 +274,12 @@ ISO_CASE(circles_load_and_end_with_the_context)
     want_int(call_int(ext, "ext_next"), 2);
     iso_prove_clean(ctx, 4);
     iso_close_ctx(ctx);
-    want(!is_mapped(copy_of(in_tmp("x"), "libone.so", NULL)));
-    want(!is_mapped(copy_of(in_tmp("x"), "libtwo.so", NULL)));
+    want(!is_loaded(copy_of(in_tmp("x"), "libone.so", NULL)));
+    want(!is_loaded(copy_of(in_tmp("x"), "libtwo.so", NULL)));
     iso_dir_clean(in_tmp("x"));
 }
 
-ISO_CASE(a_missing_library_is_told_by_its_name)
+ISO_CASE(the_error_names_a_missing_library)
 {
     struct exti_module *m = NULL;
     struct exti_error err = {0};
@@ -289,7 +290,7 @@ ISO_CASE(a_missing_library_is_told_by_its_name)
     ctx = iso_open(NULL);
     want_exti(exti_load(ctx, in_tmp("ext.so"), &m, &err), EXTI_E_LOAD, &err);
     want_text(err.message, "libleaf.so: cannot open shared object file");
-    /* It is looked for again when it can have come. */
+    /* A new context looks for it again. */
     iso_build(leaf_source, "libleaf.so", link_with("", "libleaf.so"));
     iso_close_ctx(ctx);
     ctx = iso_open(NULL);
@@ -297,7 +298,7 @@ ISO_CASE(a_missing_library_is_told_by_its_name)
     iso_close_ctx(ctx);
 }
 
-/* With a name that no manifest can hold. */
+/* Its path is not UTF-8, so no manifest can hold it. */
 ISO_CASE(a_library_that_cannot_be_recorded_is_refused)
 {
     struct exti_module *m = NULL;
@@ -372,12 +373,12 @@ ISO_CASE(verify_finds_a_library_that_is_not_recorded)
                              dir)),
              0);
     want_exti(exti_dir_verify(dir, add_finding, seen, &findings, &err), 0, &err);
-    want_int((long)findings, 2); /* its edits are others too */
+    want_int((long)findings, 2); /* the edits of the copy differ too */
     want_text(seen, "/libmid.");
     want_text(seen, "needs a copy of libleaf.so, which the context does not have");
 }
 
-/* In folders that LD_LIBRARY_PATH names as the process starts. */
+/* Copies ext.so in a process that starts with the folder in LD_LIBRARY_PATH. */
 static void copy_with(const char *dir)
 {
     const char *program = iso_text("%s/extisolate", iso_build_dir());
@@ -390,7 +391,7 @@ static void copy_with(const char *dir)
     want(copy_of(in_tmp("x"), iso_text("%s/libleaf.so", dir), NULL));
 }
 
-ISO_CASE(another_search_path_finds_others)
+ISO_CASE(another_search_path_finds_other_libraries)
 {
     static const char *const dirs[] = {"one", "two"};
     const char *edits = NULL, *second = NULL;
@@ -416,11 +417,11 @@ ISO_CASE(another_search_path_finds_others)
     iso_dir_clean(in_tmp("x"));
 }
 
-struct heard {
+struct hook_log {
     char text[512];
 };
 
-static void hear(struct heard *h, char what, const char *original)
+static void log_hook(struct hook_log *h, char what, const char *original)
 {
     const char *slash = strrchr(original, '/');
     const size_t n = strlen(h->text);
@@ -432,24 +433,24 @@ static int on_before_load(void *user, struct exti_ctx *ctx, const char *original
 {
     (void)ctx;
     (void)copy;
-    hear(user, '(', original);
+    log_hook(user, '(', original);
     return 0;
 }
 
 static int on_after_load(void *user, struct exti_ctx *ctx, struct exti_module *m)
 {
     (void)ctx;
-    hear(user, '+', exti_module_original(m));
+    log_hook(user, '+', exti_module_original(m));
     return 0;
 }
 
 static void on_before_close(void *user, struct exti_ctx *ctx, struct exti_module *m)
 {
     (void)ctx;
-    hear(user, '-', exti_module_original(m));
+    log_hook(user, '-', exti_module_original(m));
 }
 
-ISO_CASE(hooks_hear_of_libraries_before_their_users)
+ISO_CASE(hooks_run_for_libraries_before_their_users)
 {
     static const struct exti_hooks hooks = {.size = sizeof hooks,
                                             .before_load = on_before_load,
@@ -457,7 +458,7 @@ ISO_CASE(hooks_hear_of_libraries_before_their_users)
                                             .before_close = on_before_close};
     struct exti_ctx_opts opts = iso_opts(NULL, NULL);
     struct exti_error err = {0};
-    struct heard h = {""};
+    struct hook_log h = {""};
     struct exti_ctx *ctx;
     struct exti_module *m;
 
@@ -478,9 +479,9 @@ ISO_CASE(hooks_hear_of_libraries_before_their_users)
     want_text(h.text, "-ext.so -libmid.so -libleaf.so -libtoy.so.1 ");
 }
 
-/* ---- finalisers of those that go together ------------------------------------------------------ */
+/* ---- finalisers of files that are unloaded together ----------------------------------------- */
 
-ISO_CASE(a_closed_module_is_there_for_its_librarys_finaliser)
+ISO_CASE(a_closed_module_stays_mapped_for_its_librarys_finaliser)
 {
     struct exti_error err = {0};
     struct exti_module *m;
@@ -491,15 +492,15 @@ ISO_CASE(a_closed_module_is_there_for_its_librarys_finaliser)
     ctx = iso_open("x");
     m = iso_load(ctx, in_tmp("mod.so"));
     copy = exti_module_copy(m);
-    want(is_mapped(copy));
+    want(is_loaded(copy));
     want_exti(exti_close(m, &err), 0, &err);
     want(file_exists(in_tmp("called")));
-    want(!is_mapped(copy));
+    want(!is_loaded(copy));
     iso_prove_clean(ctx, 1);
     iso_close_ctx(ctx);
 }
 
-ISO_CASE(what_a_copy_closes_is_there_for_its_librarys_finaliser)
+ISO_CASE(a_module_that_a_copy_closes_stays_mapped_for_its_librarys_finaliser)
 {
     void *(*open_fn)(const char *, int);
     int (*close_fn)(void *);
@@ -525,7 +526,7 @@ static int refuse_module(void *user, struct exti_ctx *ctx, struct exti_module *m
     return strstr(exti_module_original(m), "mod.so") ? -1 : 0;
 }
 
-ISO_CASE(a_refused_module_is_there_for_its_librarys_finaliser)
+ISO_CASE(a_refused_module_stays_mapped_for_its_librarys_finaliser)
 {
     static const struct exti_hooks hooks = {.size = sizeof hooks, .after_load = refuse_module};
     struct exti_ctx_opts opts = iso_opts(NULL, NULL);
@@ -545,22 +546,22 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_context_has_its_own_libraries),
-        cmocka_unit_test(what_the_api_drags_in_is_not_what_the_program_has),
-        cmocka_unit_test(without_the_closure_they_are_shared),
-        cmocka_unit_test(what_reaches_the_api_is_copied_in_mode_api),
-        cmocka_unit_test(rules_say_what_is_shared),
-        cmocka_unit_test(a_directory_keeps_to_its_choice),
-        cmocka_unit_test(libraries_go_with_their_last_user),
-        cmocka_unit_test(circles_load_and_end_with_the_context),
-        cmocka_unit_test(a_missing_library_is_told_by_its_name),
+        cmocka_unit_test(a_library_that_the_api_needs_is_not_the_programs),
+        cmocka_unit_test(control_libraries_are_shared_without_a_closure),
+        cmocka_unit_test(closure_api_copies_libraries_that_use_the_api),
+        cmocka_unit_test(rules_decide_which_libraries_are_shared),
+        cmocka_unit_test(a_directory_keeps_its_closure_and_rules),
+        cmocka_unit_test(libraries_are_unloaded_with_their_last_user),
+        cmocka_unit_test(circular_needs_load_and_are_unloaded_with_the_context),
+        cmocka_unit_test(the_error_names_a_missing_library),
         cmocka_unit_test(a_library_that_cannot_be_recorded_is_refused),
         cmocka_unit_test(a_changed_library_is_copied_again),
         cmocka_unit_test(verify_finds_a_library_that_is_not_recorded),
-        cmocka_unit_test(another_search_path_finds_others),
-        cmocka_unit_test(hooks_hear_of_libraries_before_their_users),
-        cmocka_unit_test(a_closed_module_is_there_for_its_librarys_finaliser),
-        cmocka_unit_test(what_a_copy_closes_is_there_for_its_librarys_finaliser),
-        cmocka_unit_test(a_refused_module_is_there_for_its_librarys_finaliser),
+        cmocka_unit_test(another_search_path_finds_other_libraries),
+        cmocka_unit_test(hooks_run_for_libraries_before_their_users),
+        cmocka_unit_test(a_closed_module_stays_mapped_for_its_librarys_finaliser),
+        cmocka_unit_test(a_module_that_a_copy_closes_stays_mapped_for_its_librarys_finaliser),
+        cmocka_unit_test(a_refused_module_stays_mapped_for_its_librarys_finaliser),
     };
 
     return cmocka_run_group_tests_name("isolation/needs", tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Memory runs out at each allocation in turn: every call says so, leaks nothing, leaves no half file,
- * and works when tried again.  EXTI_STEP=3: at every third. */
+/* Each allocation in turn fails: every call reports that, leaks nothing, leaves no partial file,
+ * and works when it is tried again.  EXTI_STEP=3 lets every third allocation fail. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "tests/isolation/iso.h"
 
-/* Whether an allocation has failed since exti__mem_fail_after(n), which is switched off. */
+/* Whether an allocation has failed since exti__mem_fail_after(n).  Ends the failing. */
 static bool has_failed(long n)
 {
     bool waiting = false;
@@ -33,10 +33,10 @@ static long step(void)
     return n;
 }
 
-static long exhausted_at;
+static long failing_allocation;
 
-/* Calls `once` with the nth allocation failing, for every n, until none is left to fail. */
-static void exhaust(struct test *t, int (*once)(struct test *t))
+/* Calls `once` with the n-th allocation failing, for each n, until no allocation has failed. */
+static void fail_each_allocation(struct test *t, int (*once)(struct test *t))
 {
     long n = 0, unharmed = 0;
     bool failed = true;
@@ -46,7 +46,7 @@ static void exhaust(struct test *t, int (*once)(struct test *t))
 
         assert_true(n < 100000);
         t->err = (struct exti_error){0};
-        exhausted_at = n;
+        failing_allocation = n;
         exti__mem_fail_after(n);
         rc = once(t);
         failed = has_failed(n);
@@ -71,7 +71,7 @@ static int inspect_once(struct test *t)
 
 static void inspect_survives(void **state)
 {
-    exhaust(*state, inspect_once);
+    fail_each_allocation(*state, inspect_once);
 }
 
 static int rewrite_once(struct test *t)
@@ -101,7 +101,7 @@ static void rewrite_survives(void **state)
 {
     struct test *t = *state;
 
-    exhaust(t, rewrite_once);
+    fail_each_allocation(t, rewrite_once);
     assert_string_equal(test_list(t, t->dir), "x.so\n");
 }
 
@@ -119,13 +119,13 @@ static void verify_survives(void **state)
     struct test *t = *state;
 
     assert_int_equal(rewrite_once(t), 0);
-    exhaust(t, verify_once);
+    fail_each_allocation(t, verify_once);
 }
 
 static uint32_t ctx_flags;
-static bool ctx_again; /* go on with what the last failure left */
+static bool ctx_reused; /* continue in the directory that the last failure left */
 
-/* Opens a directory and copies two files into it.  What a failure leaves must be usable. */
+/* Opens a directory and copies two files into it.  The directory must be usable after a failure. */
 static int copy_once(struct test *t)
 {
     const struct exti_redirect redirect = {"no_such_function", t};
@@ -135,7 +135,7 @@ static int copy_once(struct test *t)
     int rc, close_rc;
 
     snprintf(dir, sizeof dir, "%s/ctx", t->dir);
-    if (!ctx_again)
+    if (!ctx_reused)
         assert_int_equal(system(iso_text("rm -rf '%s'", dir)), 0);
     opts = iso_opts(dir, NULL);
     opts.flags = ctx_flags;
@@ -171,7 +171,7 @@ static void copying_survives(void **state)
 {
     struct test *t = *state;
 
-    exhaust(t, copy_once);
+    fail_each_allocation(t, copy_once);
     assert_two_copies(t);
 }
 
@@ -179,9 +179,9 @@ static void copying_goes_on_after_failures(void **state)
 {
     struct test *t = *state;
 
-    ctx_again = true;
-    exhaust(t, copy_once);
-    ctx_again = false;
+    ctx_reused = true;
+    fail_each_allocation(t, copy_once);
+    ctx_reused = false;
     assert_two_copies(t);
 }
 
@@ -190,7 +190,7 @@ static void copying_with_private_names_survives(void **state)
     struct test *t = *state;
 
     ctx_flags = EXTI_CTX_RENAME;
-    exhaust(t, copy_once);
+    fail_each_allocation(t, copy_once);
     ctx_flags = 0;
     assert_two_copies(t);
 }
@@ -211,7 +211,7 @@ static int copy_many_once(struct test *t)
     int rc, close_rc;
 
     snprintf(dir, sizeof dir, "%s/ctx", t->dir);
-    if (!ctx_again)
+    if (!ctx_reused)
         assert_int_equal(system(iso_text("rm -rf '%s'", dir)), 0);
     opts = iso_opts(dir, NULL);
     rc = exti_ctx_open(&ctx, &opts, &t->err);
@@ -228,16 +228,16 @@ static void copying_many_survives(void **state)
 {
     struct test *t = *state;
 
-    exhaust(t, copy_many_once);
+    fail_each_allocation(t, copy_many_once);
     assert_two_copies(t);
     assert_int_equal(system(iso_text("rm -rf '%s/ctx'", t->dir)), 0);
-    ctx_again = true;
-    exhaust(t, copy_many_once);
-    ctx_again = false;
+    ctx_reused = true;
+    fail_each_allocation(t, copy_many_once);
+    ctx_reused = false;
     assert_two_copies(t);
 }
 
-static int dir_once(struct test *t)
+static int verify_dir_once(struct test *t)
 {
     char dir[300];
     size_t findings;
@@ -246,13 +246,13 @@ static int dir_once(struct test *t)
     return exti_dir_verify(dir, NULL, NULL, &findings, &t->err);
 }
 
-/* Findings for want of memory are findings; the call itself may not fail otherwise. */
+/* The call may report the lack of memory as findings, and must not fail with another error. */
 static void directory_checks_survive(void **state)
 {
     struct test *t = *state;
 
     assert_int_equal(copy_once(t), 0);
-    exhaust(t, dir_once);
+    fail_each_allocation(t, verify_dir_once);
 }
 
 static int copy_privately_once(struct test *t)
@@ -268,12 +268,13 @@ static int copy_privately_once(struct test *t)
     return rc ? rc : close_rc;
 }
 
-/* Of jansson's memory too, where nothing is read: for want of it jansson 2.14 leaves out characters. */
+/* Allocations of jansson fail too.  The directory is new, so that no JSON is read: jansson 2.14
+ * drops characters if it lacks memory while it reads. */
 static void copying_survives_without_memory_for_json(void **state)
 {
     struct test *t = *state;
 
-    exhaust(t, copy_privately_once);
+    fail_each_allocation(t, copy_privately_once);
     assert_string_equal(test_list(t, t->dir), "");
 }
 
@@ -295,8 +296,8 @@ static int teardown_json(void **state)
     return test_teardown(state);
 }
 
-/* Two contexts of one directory: what the one records the other takes in. */
-static int take_in_once(struct test *t)
+/* Two contexts share a directory: one reads the copies that the other has recorded. */
+static int reload_manifest_once(struct test *t)
 {
     char dir[300];
     struct exti_ctx_opts opts;
@@ -311,17 +312,17 @@ static int take_in_once(struct test *t)
     assert_ok(exti_ctx_open(&two, &opts, &t->err), &t->err);
     assert_ok(exti_copy(two, toy("ext_a.so"), NULL, &t->err), &t->err);
     assert_ok(exti_ctx_close(two, &t->err), &t->err);
-    exti__mem_fail_after(exhausted_at);
+    exti__mem_fail_after(failing_allocation);
     rc = exti_copy(one, toy("ext_cxx.so"), NULL, &t->err);
     close_rc = exti_ctx_close(one, rc ? NULL : &t->err);
     return rc ? rc : close_rc;
 }
 
-static void taking_in_anothers_copies_survives(void **state)
+static void reading_copies_of_another_context_survives(void **state)
 {
     struct test *t = *state;
 
-    exhaust(t, take_in_once);
+    fail_each_allocation(t, reload_manifest_once);
     assert_two_copies(t);
 }
 
@@ -331,18 +332,19 @@ static int clean_once(struct test *t)
 
     exti__mem_fail_after(-1);
     snprintf(dir, sizeof dir, "%s/ctx", t->dir);
-    if (!file_exists(iso_text("%s/manifest.json", dir))) /* the last to go but for the lock file */
+    /* Cleaning removes only the lock file after the manifest. */
+    if (!file_exists(iso_text("%s/manifest.json", dir)))
         assert_int_equal(copy_once(t), 0);
-    exti__mem_fail_after(exhausted_at);
+    exti__mem_fail_after(failing_allocation);
     return exti_dir_clean(dir, &t->err);
 }
 
-/* What a failure has left can be cleaned again. */
+/* A directory that was only cleaned in part can be cleaned again. */
 static void cleaning_survives(void **state)
 {
     struct test *t = *state;
 
-    exhaust(t, clean_once);
+    fail_each_allocation(t, clean_once);
     assert_string_equal(test_list(t, t->dir), "");
 }
 
@@ -370,7 +372,7 @@ static int load_once(struct exti_ctx *ctx, struct exti_error *err)
     return rc;
 }
 
-static void exhaust_loading(int fresh)
+static void fail_each_allocation_of_loading(int fresh)
 {
     struct exti_ctx *ctx = NULL;
     bool failed = true;
@@ -401,12 +403,12 @@ static void exhaust_loading(int fresh)
 
 ISO_CASE(loading_survives_in_one_context)
 {
-    exhaust_loading(0);
+    fail_each_allocation_of_loading(0);
 }
 
 ISO_CASE(loading_survives_in_fresh_contexts)
 {
-    exhaust_loading(1);
+    fail_each_allocation_of_loading(1);
 }
 
 int main(void)
@@ -422,7 +424,7 @@ int main(void)
         exti_test(directory_checks_survive),
         cmocka_unit_test_setup_teardown(copying_survives_without_memory_for_json, setup_json,
                                         teardown_json),
-        exti_test(taking_in_anothers_copies_survives),
+        exti_test(reading_copies_of_another_context_survives),
         exti_test(cleaning_survives),
         cmocka_unit_test(loading_survives_in_one_context),
         cmocka_unit_test(loading_survives_in_fresh_contexts),

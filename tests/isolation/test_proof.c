@@ -1,4 +1,4 @@
-/* The proof finds what leaves a context, and names it. */
+/* The proof finds references that lead out of a context, and names them. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -14,7 +14,7 @@ struct findings {
     char text[4096];
 };
 
-static int note(void *user, const struct exti_error *finding)
+static int add_finding(void *user, const struct exti_error *finding)
 {
     struct findings *f = user;
     size_t n = strlen(f->text);
@@ -25,8 +25,8 @@ static int note(void *user, const struct exti_error *finding)
     return 0;
 }
 
-/* Replaces each word `from` in the writable and relocated-read-only memory of a loaded file that the
- * dynamic relocations of kinds GLOB_DAT and JUMP_SLOT fill.  Returns how many there were. */
+/* Replaces `from` by `to` in each slot that a GLOB_DAT or JUMP_SLOT relocation of a loaded file
+ * fills, in read-only memory too.  Returns the number of slots. */
 static int patch_slots(const struct link_map *map, void *from, void *to)
 {
     const ElfW(Rela) * tables[2] = {NULL, NULL};
@@ -68,8 +68,8 @@ static struct link_map *map_of(const char *copy)
     return map;
 }
 
-/* The original library, opened for itself alone. */
-static void *outside(const char *name)
+/* The address of a symbol in the original library, which the program opens locally. */
+static void *address_in_original(const char *name)
 {
     void *handle = dlopen(toy("libtoy.so.1"), RTLD_NOW | RTLD_LOCAL);
     void *p = handle ? dlsym(handle, name) : NULL;
@@ -78,7 +78,7 @@ static void *outside(const char *name)
     return p;
 }
 
-static void patched_slot_is_found(const char *symbol, uint32_t flags)
+static void want_patched_slot_found(const char *symbol, uint32_t flags)
 {
     struct toy_one x = toy_open_one("x", flags);
     struct findings f = {.count = 0};
@@ -86,37 +86,39 @@ static void patched_slot_is_found(const char *symbol, uint32_t flags)
     int n;
 
     iso_prove_clean(x.ctx, 3);
-    n = patch_slots(map_of(exti_module_copy(x.a)), iso_sym(x.api, symbol), outside(symbol));
+    n = patch_slots(map_of(exti_module_copy(x.a)), iso_sym(x.api, symbol),
+                    address_in_original(symbol));
     want(n > 0);
-    proof = iso_proof(x.ctx, note, &f);
+    proof = iso_proof(x.ctx, add_finding, &f);
     fprintf(stderr, "%s\n", f.text);
     want_int((long)proof.leaks, f.count);
     want_int(f.count, n);
     want_text(f.text, symbol);
     want_text(f.text, toy("libtoy.so.1"));
     want_text(f.text, exti_module_copy(x.a));
-    n = patch_slots(map_of(exti_module_copy(x.a)), outside(symbol), iso_sym(x.api, symbol));
+    n = patch_slots(map_of(exti_module_copy(x.a)), address_in_original(symbol),
+                    iso_sym(x.api, symbol));
     iso_prove_clean(x.ctx, 3);
     iso_close_ctx(x.ctx);
 }
 
 ISO_CASE_EACH(a_data_slot_bound_outside_is_found)
 {
-    patched_slot_is_found("toy_count", 0);
+    want_patched_slot_found("toy_count", 0);
 }
 
 ISO_CASE_EACH(a_function_slot_bound_outside_is_found)
 {
-    patched_slot_is_found("toy_next", 0);
+    want_patched_slot_found("toy_next", 0);
 }
 
-/* The finding speaks of the name in the original's words. */
+/* The finding gives the symbol's name in the original. */
 ISO_CASE_EACH(a_slot_of_a_private_name_bound_outside_is_found)
 {
-    patched_slot_is_found("toy_count", EXTI_CTX_RENAME);
+    want_patched_slot_found("toy_count", EXTI_CTX_RENAME);
 }
 
-/* Another context's copy is outside too. */
+/* A copy of another context lies outside too. */
 ISO_CASE_EACH(a_slot_bound_to_another_context_is_found)
 {
     struct toy_one x = toy_open_one("x", 0), y = toy_open_one("y", 0);
@@ -124,7 +126,7 @@ ISO_CASE_EACH(a_slot_bound_to_another_context_is_found)
 
     want(patch_slots(map_of(exti_module_copy(x.b)), iso_sym(x.api, "toy_count"),
                      iso_sym(y.api, "toy_count")) > 0);
-    iso_proof(x.ctx, note, &f);
+    iso_proof(x.ctx, add_finding, &f);
     want(f.count > 0);
     want_text(f.text, "toy_count");
     want_text(f.text, exti_module_copy(y.api));
@@ -133,22 +135,22 @@ ISO_CASE_EACH(a_slot_bound_to_another_context_is_found)
     iso_close_ctx(y.ctx);
 }
 
-static int stop(void *user, const struct exti_error *finding)
+static int stop_report(void *user, const struct exti_error *finding)
 {
     (void)finding;
     return ++*(int *)user == 1;
 }
 
-ISO_CASE(a_report_may_stop_the_proof)
+ISO_CASE(a_nonzero_return_of_the_report_stops_the_proof)
 {
     struct toy_one x = toy_open_one("x", 0);
     int calls = 0;
 
     want(patch_slots(map_of(exti_module_copy(x.a)), iso_sym(x.api, "toy_count"),
-                     outside("toy_count")) > 0);
+                     address_in_original("toy_count")) > 0);
     want(patch_slots(map_of(exti_module_copy(x.a)), iso_sym(x.api, "toy_next"),
-                     outside("toy_next")) > 0);
-    iso_proof(x.ctx, stop, &calls);
+                     address_in_original("toy_next")) > 0);
+    iso_proof(x.ctx, stop_report, &calls);
     want_int(calls, 1);
     want(iso_proof(x.ctx, NULL, NULL).leaks > 1);
     iso_close_ctx(x.ctx);
@@ -182,7 +184,7 @@ static void make_unique(const char *path)
     want(fseek(f, 0, SEEK_SET) == 0 && fwrite(file, 1, n, f) == n && fclose(f) == 0);
 }
 
-/* As they were: after the library has made the copy and checked it. */
+/* Makes them unique again, after the library has made the copy and checked it. */
 static int make_unique_again(void *user, struct exti_ctx *ctx, const char *original,
                              const char *copy)
 {
@@ -192,7 +194,7 @@ static int make_unique_again(void *user, struct exti_ctx *ctx, const char *origi
     return 0;
 }
 
-ISO_CASE(a_unique_symbol_is_refused_or_found)
+ISO_CASE(a_unique_symbol_bound_outside_is_refused_or_found)
 {
     struct exti_hooks hooks = {.size = sizeof hooks, .before_load = make_unique_again};
     struct exti_ctx_opts opts = iso_opts(in_tmp("x"), NULL);
@@ -210,7 +212,7 @@ ISO_CASE(a_unique_symbol_is_refused_or_found)
         want_int(err.code, EXTI_E_INTERPOSED);
         snprintf(f.text, sizeof f.text, "%s", err.message);
     } else {
-        iso_proof(ctx, note, &f);
+        iso_proof(ctx, add_finding, &f);
         want(f.count > 0);
     }
     fprintf(stderr, "%s\n", f.text);
@@ -219,8 +221,9 @@ ISO_CASE(a_unique_symbol_is_refused_or_found)
     iso_close_ctx(ctx);
 }
 
-/* Thread-local variables of the API that an extension reaches by their offset from the thread's block. */
-ISO_CASE(offsets_of_thread_local_variables_are_followed)
+/* With the initial-exec model an extension reaches the API's thread-local variables by their offset
+ * from the thread pointer. */
+ISO_CASE(the_proof_follows_offsets_of_thread_local_variables)
 {
     struct exti_ctx_opts opts = iso_opts(in_tmp("x"), NULL);
     struct exti_ctx *ctx;
@@ -244,7 +247,7 @@ ISO_CASE(offsets_of_thread_local_variables_are_followed)
     want_int(*seen(), 5);
     proof = iso_proof(ctx, iso_print_finding, NULL);
     want_int((long)proof.leaks, 0);
-    want_int((long)proof.references, 2); /* its own and the extension's */
+    want_int((long)proof.references, 2); /* the API library's and the extension's */
     iso_close_ctx(ctx);
 }
 
@@ -255,9 +258,9 @@ int main(void)
         cmocka_unit_test(a_function_slot_bound_outside_is_found),
         cmocka_unit_test(a_slot_of_a_private_name_bound_outside_is_found),
         cmocka_unit_test(a_slot_bound_to_another_context_is_found),
-        cmocka_unit_test(a_report_may_stop_the_proof),
-        cmocka_unit_test(a_unique_symbol_is_refused_or_found),
-        cmocka_unit_test(offsets_of_thread_local_variables_are_followed),
+        cmocka_unit_test(a_nonzero_return_of_the_report_stops_the_proof),
+        cmocka_unit_test(a_unique_symbol_bound_outside_is_refused_or_found),
+        cmocka_unit_test(the_proof_follows_offsets_of_thread_local_variables),
     };
 
     return cmocka_run_group_tests_name("isolation/proof", tests, NULL, NULL);

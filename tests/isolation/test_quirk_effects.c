@@ -1,4 +1,4 @@
-/* What quirks do to copies and to loaded modules, seen by running them. */
+/* The effects of quirks on copies and loaded modules, which the cases run. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "tests/isolation/iso.h"
 
-/* ---- toys of their own: an API, a library, and an extension that uses both ---- */
+/* ---- toys: an API, a library, and an extension that uses both ---- */
 
 static const char api_source[] = "int api_n; int api_next(void) { return ++api_n; }\n"
                                  "int api_ten(void) { return 10; }\n"
@@ -19,8 +19,8 @@ static const char ext_source[] = "int api_next(void), dep_step(void), rand(void)
                                  "int ext_rand(void) { return rand(); }\n"
                                  "int ext_old(void) { return 7; }\n";
 
-/* `flags` are of the compiler; in them % is the case's folder. */
-static const char *build(const char *name, const char *source, const char *flags)
+/* Compiles a shared library.  In `flags` % stands for the case's folder. */
+static const char *build_library(const char *name, const char *source, const char *flags)
 {
     const char *cc = getenv("CC"), *c = iso_text("%s/%s.c", iso_tmp, name);
     const char *out = iso_text("%s/%s", iso_tmp, name);
@@ -38,16 +38,16 @@ static const char *build(const char *name, const char *source, const char *flags
 
 static void build_toys(const char *dep_soname)
 {
-    build("libquirkapi.so", api_source, "-Wl,-soname,libquirkapi.so.1");
-    build("libquirkdep.so", dep_source, iso_text("-Wl,-soname,%s", dep_soname));
+    build_library("libquirkapi.so", api_source, "-Wl,-soname,libquirkapi.so.1");
+    build_library("libquirkdep.so", dep_source, iso_text("-Wl,-soname,%s", dep_soname));
     want(rename(in_tmp("libquirkdep.so"), in_tmp(dep_soname)) == 0);
-    build("ext.so", ext_source,
-          iso_text("-Wl,--no-as-needed -Wl,--disable-new-dtags -Wl,-rpath,%% -L%% -l:%s",
-                   dep_soname));
+    build_library("ext.so", ext_source,
+                  iso_text("-Wl,--no-as-needed -Wl,--disable-new-dtags -Wl,-rpath,%% -L%% -l:%s",
+                           dep_soname));
 }
 
-/* A string that lasts as long as the case. */
-static const char *lasting(const char *text)
+/* A duplicate of the text that lives as long as the case. */
+static const char *keep_text(const char *text)
 {
     static char *texts[64];
     static size_t used;
@@ -65,12 +65,12 @@ static struct exti_ctx_opts with_quirks(const char *dir, const char *rules)
     struct exti_ctx_opts opts = {.size = sizeof opts};
     FILE *f;
 
-    opts.dir = lasting(in_tmp(dir));
-    opts.api_library = lasting(in_tmp("libquirkapi.so"));
+    opts.dir = keep_text(in_tmp(dir));
+    opts.api_library = keep_text(in_tmp("libquirkapi.so"));
     if (!rules)
         return opts;
     want(used < ARRAY_SIZE(paths));
-    paths[used] = lasting(iso_text("%s/%zu.json", iso_tmp, used));
+    paths[used] = keep_text(iso_text("%s/%zu.json", iso_tmp, used));
     f = fopen(paths[used], "w");
     want(f && fprintf(f, "{\"extisolate_quirks\": 1, \"quirks\": [%s]}", rules) > 0 &&
          fclose(f) == 0);
@@ -86,7 +86,7 @@ static struct exti_ctx *open_with(const char *dir, const char *rules)
     return iso_open_opts(&opts);
 }
 
-static void verifies(const char *dir)
+static void want_no_findings(const char *dir)
 {
     struct exti_error err = {0};
     size_t findings = 1;
@@ -95,7 +95,7 @@ static void verifies(const char *dir)
     want_int((long)findings, 0);
 }
 
-static void is_proven(struct exti_ctx *ctx)
+static void want_no_leaks(struct exti_ctx *ctx)
 {
     want_int((long)iso_proof(ctx, iso_print_finding, NULL).leaks, 0);
 }
@@ -121,7 +121,7 @@ ISO_CASE(refused_files_have_no_copies)
     iso_close_ctx(ctx);
 }
 
-ISO_CASE(what_drags_in_a_refused_library_is_told)
+ISO_CASE(the_error_names_the_file_that_needs_a_refused_library)
 {
     struct exti_ctx_opts opts;
     const struct exti_rule share = {"libquirkdep.so.1", 1};
@@ -135,7 +135,7 @@ ISO_CASE(what_drags_in_a_refused_library_is_told)
     want_text(err.message, "it cannot (quirk no-go)");
     want_text(err.message, "ext.so");
     iso_close_ctx(ctx);
-    /* Shared it does no harm. */
+    /* A shared library needs no copy, so the quirk does not matter. */
     opts = with_quirks("y", REFUSE("libquirkdep*"));
     opts.rules = &share;
     opts.rule_count = 1;
@@ -160,8 +160,8 @@ ISO_CASE(an_api_library_may_be_refused)
 
 #define LIBRARY(match, what) "{\"id\": \"lib\", \"match\": {" match "}, \"library\": \"" what "\"}"
 
-/* What two contexts count together: 2 if they share the library. */
-static int steps(struct exti_ctx *a, struct exti_ctx *b)
+/* The count in the second context after one step in each: 2 if they share the library, else 1. */
+static int count_steps(struct exti_ctx *a, struct exti_ctx *b)
 {
     want_int(call_int(iso_load(a, in_tmp("ext.so")), "ext_step"), 1);
     return call_int(iso_load(b, in_tmp("ext.so")), "ext_step");
@@ -175,18 +175,18 @@ ISO_CASE(a_library_is_shared_if_a_quirk_says_so)
     build_toys("libquirkdep.so.1");
     a = open_with("a", LIBRARY("\"exports\": \"dep_step\"", "share"));
     b = open_with("b", LIBRARY("\"exports\": \"dep_step\"", "share"));
-    want_int(steps(a, b), 2);
+    want_int(count_steps(a, b), 2);
     original = dlopen(in_tmp("libquirkdep.so.1"), RTLD_NOW | RTLD_NOLOAD);
     want(original);
     want_int(((int (*)(void))dlsym(original, "dep_step"))(), 3);
-    is_proven(a);
-    is_proven(b);
+    want_no_leaks(a);
+    want_no_leaks(b);
     iso_close_ctx(a);
     iso_close_ctx(b);
-    verifies("a");
+    want_no_findings("a");
 }
 
-/* By this name it is of the base set. */
+/* The base set, which is shared, has a library of this name. */
 ISO_CASE(a_library_is_isolated_if_a_quirk_says_so)
 {
     struct exti_ctx *a, *b, *c;
@@ -195,17 +195,17 @@ ISO_CASE(a_library_is_isolated_if_a_quirk_says_so)
     a = open_with("a", LIBRARY("\"file\": \"libvdpau.so.*\"", "isolate"));
     b = open_with("b", LIBRARY("\"file\": \"libvdpau.so.*\"", "isolate"));
     c = open_with("c", NULL);
-    want_int(steps(a, b), 1);
+    want_int(count_steps(a, b), 1);
     want_int(call_int(iso_load(c, in_tmp("ext.so")), "ext_step"), 1);
     want(dlopen(in_tmp("libvdpau.so.1"), RTLD_NOW | RTLD_NOLOAD));
-    is_proven(a);
+    want_no_leaks(a);
     iso_close_ctx(a);
     iso_close_ctx(b);
     iso_close_ctx(c);
-    verifies("a");
+    want_no_findings("a");
 }
 
-ISO_CASE(the_contexts_own_rules_win)
+ISO_CASE(rules_of_the_context_go_before_quirks)
 {
     const struct exti_rule isolate = {"libquirkdep.so.1", 0};
     struct exti_ctx_opts opts;
@@ -218,7 +218,7 @@ ISO_CASE(the_contexts_own_rules_win)
     a = iso_open_opts(&opts);
     opts.dir = in_tmp("b");
     b = iso_open_opts(&opts);
-    want_int(steps(a, b), 1);
+    want_int(count_steps(a, b), 1);
     iso_close_ctx(a);
     iso_close_ctx(b);
 }
@@ -229,7 +229,7 @@ ISO_CASE(the_contexts_own_rules_win)
     "{\"id\": \"re\", \"match\": {\"file\": \"ext.so\"}, \"rename\": {\"ext_old\": "               \
     "\"ext_a_much_longer_name\", \"api_next\": \"api_ten\"}}"
 
-static void renamed_symbols_work(uint32_t flags)
+static void want_renamed_symbols(uint32_t flags)
 {
     struct exti_ctx_opts opts = with_quirks("x", RENAME);
     struct exti_error err = {0};
@@ -243,24 +243,24 @@ static void renamed_symbols_work(uint32_t flags)
     want_int(call_int(m, "ext_a_much_longer_name"), 7);
     want_exti(exti_symbol(m, "ext_old", &p, &err), EXTI_E_NOSYM, &err);
     want_int(call_int(m, "ext_next"), 10);
-    is_proven(ctx);
+    want_no_leaks(ctx);
     iso_close_ctx(ctx);
-    verifies("x");
+    want_no_findings("x");
 }
 
 ISO_CASE(symbols_are_renamed)
 {
     build_toys("libquirkdep.so.1");
-    renamed_symbols_work(0);
+    want_renamed_symbols(0);
 }
 
 ISO_CASE(symbols_are_renamed_where_the_api_has_private_names)
 {
     build_toys("libquirkdep.so.1");
-    renamed_symbols_work(EXTI_CTX_RENAME);
+    want_renamed_symbols(EXTI_CTX_RENAME);
 }
 
-ISO_CASE(renames_that_cannot_be_are_refused)
+ISO_CASE(a_rename_to_an_existing_symbol_is_refused)
 {
     struct exti_error err = {0};
     struct exti_ctx *ctx;
@@ -283,7 +283,7 @@ static int program_rand(void)
     return 55;
 }
 
-static void redirected_symbols_work(uint32_t flags)
+static void want_redirected_calls(uint32_t flags)
 {
     const struct exti_redirect program = {"rand", (void *)program_rand};
     struct exti_ctx_opts opts = with_quirks(flags ? "x" : "y", REDIRECT("api_rand"));
@@ -293,9 +293,9 @@ static void redirected_symbols_work(uint32_t flags)
     ctx = iso_open_opts(&opts);
     want_int(call_int(iso_load(ctx, in_tmp("ext.so")), "ext_rand"), 77);
     want_int(*(int *)iso_sym(iso_api(ctx), "rand_seen"), 1);
-    is_proven(ctx);
+    want_no_leaks(ctx);
     iso_close_ctx(ctx);
-    /* What the program redirects is its own matter. */
+    /* A redirect of the program goes before that of a quirk. */
     opts.redirects = &program;
     opts.redirect_count = 1;
     ctx = iso_open_opts(&opts);
@@ -306,11 +306,11 @@ static void redirected_symbols_work(uint32_t flags)
 ISO_CASE(references_are_redirected)
 {
     build_toys("libquirkdep.so.1");
-    redirected_symbols_work(0);
-    redirected_symbols_work(EXTI_CTX_RENAME);
+    want_redirected_calls(0);
+    want_redirected_calls(EXTI_CTX_RENAME);
 }
 
-ISO_CASE(references_go_to_the_file_itself_or_the_program_too)
+ISO_CASE(references_can_be_redirected_to_the_file_itself_or_the_program)
 {
     struct exti_ctx *ctx;
 
@@ -323,7 +323,7 @@ ISO_CASE(references_go_to_the_file_itself_or_the_program_too)
     iso_close_ctx(ctx);
 }
 
-ISO_CASE(a_redirect_to_nowhere_fails)
+ISO_CASE(a_redirect_to_an_undefined_symbol_fails)
 {
     struct exti_error err = {0};
     struct exti_module *m;
@@ -339,7 +339,7 @@ ISO_CASE(a_redirect_to_nowhere_fails)
 
 /* ---- directories and files ---- */
 
-ISO_CASE(copies_follow_the_quirks)
+ISO_CASE(copies_are_made_again_when_quirks_change)
 {
     struct exti_ctx *ctx;
 
@@ -347,15 +347,15 @@ ISO_CASE(copies_follow_the_quirks)
     ctx = open_with("x", NULL);
     want_int(call_int(iso_load(ctx, in_tmp("ext.so")), "ext_old"), 7);
     iso_close_ctx(ctx);
-    renamed_symbols_work(0);
+    want_renamed_symbols(0);
     ctx = open_with("x", NULL);
     want_int(call_int(iso_load(ctx, in_tmp("ext.so")), "ext_old"), 7);
     want_int(call_int(iso_load(ctx, in_tmp("ext.so")), "ext_next"), 1);
     iso_close_ctx(ctx);
-    verifies("x");
+    want_no_findings("x");
 }
 
-ISO_CASE(quirks_without_effect_on_copies_leave_them)
+ISO_CASE(quirks_without_effect_on_copies_do_not_remake_them)
 {
     const char *path, *again;
     struct stat before, after;
@@ -366,19 +366,19 @@ ISO_CASE(quirks_without_effect_on_copies_leave_them)
     ctx = open_with("x", NULL);
     want_exti(exti_copy(ctx, in_tmp("ext.so"), &path, &err), 0, &err);
     want(stat(path, &before) == 0);
-    path = lasting(path);
+    path = keep_text(path);
     iso_close_ctx(ctx);
     ctx = open_with("x", "{\"id\": \"n\", \"match\": {\"file\": \"ext.so\"}, \"note\": \"n\", "
                          "\"environment\": {\"QUIRK_TEST\": \"1\"}}");
     want_exti(exti_copy(ctx, in_tmp("ext.so"), &again, &err), 0, &err);
     want_text(again, path);
     want(stat(again, &after) == 0 && before.st_ino == after.st_ino);
-    /* The environment is the program's. */
+    /* The library leaves the environment to the program. */
     want(!getenv("QUIRK_TEST"));
     iso_close_ctx(ctx);
 }
 
-ISO_CASE(faulty_files_leave_nothing_behind)
+ISO_CASE(a_faulty_quirk_file_leaves_no_directory)
 {
     struct exti_ctx_opts opts;
     struct exti_error err = {0};
@@ -408,7 +408,7 @@ static bool has_failed(long n)
     return !waiting;
 }
 
-/* One call to open, copy and load, in a directory that is there already or not. */
+/* Opens, copies and loads, in a new or an existing directory. */
 static int load_once(const struct exti_ctx_opts *opts, struct exti_error *err)
 {
     struct exti_ctx *ctx = NULL;
@@ -422,7 +422,7 @@ static int load_once(const struct exti_ctx_opts *opts, struct exti_error *err)
     return rc;
 }
 
-ISO_CASE(memory_may_run_out_anywhere)
+ISO_CASE(each_allocation_may_fail)
 {
     struct exti_ctx_opts opts;
     bool failed = true;
@@ -451,21 +451,21 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused_files_have_no_copies),
-        cmocka_unit_test(what_drags_in_a_refused_library_is_told),
+        cmocka_unit_test(the_error_names_the_file_that_needs_a_refused_library),
         cmocka_unit_test(an_api_library_may_be_refused),
         cmocka_unit_test(a_library_is_shared_if_a_quirk_says_so),
         cmocka_unit_test(a_library_is_isolated_if_a_quirk_says_so),
-        cmocka_unit_test(the_contexts_own_rules_win),
+        cmocka_unit_test(rules_of_the_context_go_before_quirks),
         cmocka_unit_test(symbols_are_renamed),
         cmocka_unit_test(symbols_are_renamed_where_the_api_has_private_names),
-        cmocka_unit_test(renames_that_cannot_be_are_refused),
+        cmocka_unit_test(a_rename_to_an_existing_symbol_is_refused),
         cmocka_unit_test(references_are_redirected),
-        cmocka_unit_test(references_go_to_the_file_itself_or_the_program_too),
-        cmocka_unit_test(a_redirect_to_nowhere_fails),
-        cmocka_unit_test(copies_follow_the_quirks),
-        cmocka_unit_test(quirks_without_effect_on_copies_leave_them),
-        cmocka_unit_test(faulty_files_leave_nothing_behind),
-        cmocka_unit_test(memory_may_run_out_anywhere),
+        cmocka_unit_test(references_can_be_redirected_to_the_file_itself_or_the_program),
+        cmocka_unit_test(a_redirect_to_an_undefined_symbol_fails),
+        cmocka_unit_test(copies_are_made_again_when_quirks_change),
+        cmocka_unit_test(quirks_without_effect_on_copies_do_not_remake_them),
+        cmocka_unit_test(a_faulty_quirk_file_leaves_no_directory),
+        cmocka_unit_test(each_allocation_may_fail),
     };
 
     return cmocka_run_group_tests_name("isolation/quirk_effects", tests, NULL, NULL);

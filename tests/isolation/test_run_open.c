@@ -1,4 +1,4 @@
-/* What a copy gets for the names and paths of libraries that it opens as it runs. */
+/* A copy that calls dlopen with a name or a path gets the library of its context. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -20,7 +20,8 @@ struct opener {
     const char *(*error)(void);
 };
 
-/* An extension that uses the loader, in a folder of its own, with `flags` for the linker. */
+/* Builds an extension that calls the loader, in a folder of its own, with `flags` for the
+ * linker. */
 static void build_opener(const char *flags)
 {
     want(mkdir(in_tmp("pkg"), 0777) == 0 && mkdir(in_tmp("pkg.libs"), 0777) == 0);
@@ -51,7 +52,7 @@ static struct exti_ctx *open_ctx(enum exti_closure closure, const struct exti_ru
     return iso_open_opts(&opts);
 }
 
-static void *must_open(const struct opener *o, const char *file, int mode)
+static void *want_open(const struct opener *o, const char *file, int mode)
 {
     void *handle = o->open(file, mode);
 
@@ -61,15 +62,15 @@ static void *must_open(const struct opener *o, const char *file, int mode)
     return handle;
 }
 
-static int next(const struct opener *o, const char *file)
+static int call_next(const struct opener *o, const char *file)
 {
-    int (*f)(void) = (int (*)(void))o->sym(must_open(o, file, RTLD_NOW | RTLD_GLOBAL), "own_next");
+    int (*f)(void) = (int (*)(void))o->sym(want_open(o, file, RTLD_NOW | RTLD_GLOBAL), "own_next");
 
     want(f);
     return f();
 }
 
-static int host_next(const char *path)
+static int call_next_in_host(const char *path)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     int (*f)(void) = handle ? (int (*)(void))dlsym(handle, "own_next") : NULL;
@@ -78,8 +79,8 @@ static int host_next(const char *path)
     return f();
 }
 
-/* Along the original's own path, whose $ORIGIN is the original's folder. */
-static void opens_its_own(const char *file)
+/* Both the search path and $ORIGIN are those of the original. */
+static void want_own_library(const char *file)
 {
     struct opener x, y;
 
@@ -89,35 +90,35 @@ static void opens_its_own(const char *file)
     y = open_opener(iso_open(NULL));
     want(chdir(iso_tmp) == 0);
     want(!x.open(file, RTLD_NOW | RTLD_NOLOAD));
-    want_int(next(&x, file), 1);
-    want_int(next(&x, file), 2);
-    want_int(next(&y, file), 1);
-    want_int(host_next(in_tmp("pkg.libs/libown.so")), 1);
-    want_int(next(&x, in_tmp("pkg.libs/libown.so")), 3);
-    want(must_open(&x, file, RTLD_NOW | RTLD_NOLOAD) == must_open(&x, file, RTLD_NOW));
+    want_int(call_next(&x, file), 1);
+    want_int(call_next(&x, file), 2);
+    want_int(call_next(&y, file), 1);
+    want_int(call_next_in_host(in_tmp("pkg.libs/libown.so")), 1);
+    want_int(call_next(&x, in_tmp("pkg.libs/libown.so")), 3);
+    want(want_open(&x, file, RTLD_NOW | RTLD_NOLOAD) == want_open(&x, file, RTLD_NOW));
     want(!dlsym(RTLD_DEFAULT, "own_next"));
     iso_prove_clean(x.ctx, 3);
     iso_close_ctx(x.ctx);
     iso_close_ctx(y.ctx);
 }
 
-ISO_CASE(a_name_is_looked_for_as_for_the_original)
+ISO_CASE(a_name_is_searched_along_the_originals_path)
 {
-    opens_its_own("libown.so");
+    want_own_library("libown.so");
 }
 
-ISO_CASE(a_path_from_the_originals_folder_is_understood)
+ISO_CASE(ORIGIN_in_a_path_is_the_originals_folder)
 {
-    opens_its_own("$ORIGIN/../pkg.libs/libown.so");
+    want_own_library("$ORIGIN/../pkg.libs/libown.so");
 }
 
-ISO_CASE(a_relative_path_is_understood)
+ISO_CASE(a_relative_path_opens_the_contexts_copy)
 {
-    opens_its_own("pkg.libs/libown.so");
+    want_own_library("pkg.libs/libown.so");
 }
 
-/* The control: without copies of libraries all of them are one. */
-ISO_CASE(without_the_closure_what_is_opened_is_shared)
+/* The control: without copies of libraries contexts and program share one. */
+ISO_CASE(control_an_opened_library_is_shared_without_a_closure)
 {
     struct opener x, y;
 
@@ -125,15 +126,15 @@ ISO_CASE(without_the_closure_what_is_opened_is_shared)
     iso_build(own_source, "pkg.libs/libown.so", "-Wl,-soname,libown.so");
     x = open_opener(open_ctx(EXTI_CLOSURE_NONE, NULL, 0));
     y = open_opener(open_ctx(EXTI_CLOSURE_NONE, NULL, 0));
-    want_int(next(&x, in_tmp("pkg.libs/libown.so")), 1);
-    want_int(next(&y, in_tmp("pkg.libs/libown.so")), 2);
-    want_int(next(&y, "libown.so"), 3);
-    want_int(host_next(in_tmp("pkg.libs/libown.so")), 4);
+    want_int(call_next(&x, in_tmp("pkg.libs/libown.so")), 1);
+    want_int(call_next(&y, in_tmp("pkg.libs/libown.so")), 2);
+    want_int(call_next(&y, "libown.so"), 3);
+    want_int(call_next_in_host(in_tmp("pkg.libs/libown.so")), 4);
     iso_close_ctx(x.ctx);
     iso_close_ctx(y.ctx);
 }
 
-ISO_CASE(rules_hold_for_what_is_opened)
+ISO_CASE(rules_apply_to_opened_libraries)
 {
     static const struct exti_rule share = {"libown.so", 1};
     struct opener x, y;
@@ -142,17 +143,17 @@ ISO_CASE(rules_hold_for_what_is_opened)
     iso_build(own_source, "pkg.libs/libown.so", "-Wl,-soname,libown.so");
     x = open_opener(open_ctx(EXTI_CLOSURE_ALL, &share, 1));
     y = open_opener(open_ctx(EXTI_CLOSURE_ALL, NULL, 0));
-    want_int(next(&x, "libown.so"), 1);
-    want_int(next(&y, "libown.so"), 1);
-    want_int(host_next(in_tmp("pkg.libs/libown.so")), 2);
-    want_int(next(&x, in_tmp("pkg.libs/libown.so")), 3);
+    want_int(call_next(&x, "libown.so"), 1);
+    want_int(call_next(&y, "libown.so"), 1);
+    want_int(call_next_in_host(in_tmp("pkg.libs/libown.so")), 2);
+    want_int(call_next(&x, in_tmp("pkg.libs/libown.so")), 3);
     iso_close_ctx(x.ctx);
     iso_close_ctx(y.ctx);
 }
 
-/* What one package ships, another opens by the name under which it has been loaded: its SONAME or, without
- * one, what its users need it by. */
-static void opens_what_is_loaded(const char *soname)
+/* One package ships a library, and another one opens it by the name under which it is loaded: its
+ * SONAME or, without one, the name in its users' DT_NEEDED. */
+static void want_loaded_library(const char *soname)
 {
     struct opener o;
     struct exti_module *user;
@@ -167,19 +168,19 @@ static void opens_what_is_loaded(const char *soname)
     want_text(o.error(), "libown-1a2b.so");
     user = iso_load(o.ctx, in_tmp("pkg/user.so"));
     want_int(call_int(user, "user_next"), 1);
-    want_int(next(&o, "libown-1a2b.so"), 2);
-    want_int(host_next(in_tmp("pkg.libs/libown-1a2b.so")), 1);
+    want_int(call_next(&o, "libown-1a2b.so"), 2);
+    want_int(call_next_in_host(in_tmp("pkg.libs/libown-1a2b.so")), 1);
     iso_close_ctx(o.ctx);
 }
 
-ISO_CASE(a_loaded_library_answers_to_its_soname)
+ISO_CASE(a_loaded_library_is_opened_by_its_soname)
 {
-    opens_what_is_loaded("-Wl,-soname,libown-1a2b.so");
+    want_loaded_library("-Wl,-soname,libown-1a2b.so");
 }
 
-ISO_CASE(a_loaded_library_answers_to_the_name_it_is_needed_by)
+ISO_CASE(a_loaded_library_is_opened_by_the_name_that_needs_it)
 {
-    opens_what_is_loaded("");
+    want_loaded_library("");
 }
 
 /* A toolkit's module opens plug-ins, which need the toolkit's library. */
@@ -202,19 +203,20 @@ ISO_CASE(a_plug_in_gets_the_libraries_of_its_context)
     y = open_opener(iso_open(NULL));
     user = iso_load(x.ctx, in_tmp("pkg/user.so"));
     want_int(call_int(user, "user_next"), 1);
-    count = (int (*)(void))x.sym(must_open(&x, plugin, RTLD_NOW), "plug_next");
+    count = (int (*)(void))x.sym(want_open(&x, plugin, RTLD_NOW), "plug_next");
     want(count && count() == 2);
-    count = (int (*)(void))y.sym(must_open(&y, plugin, RTLD_NOW), "plug_next");
+    count = (int (*)(void))y.sym(want_open(&y, plugin, RTLD_NOW), "plug_next");
     want(count && count() == 1);
-    want_int(host_next(in_tmp("pkg.libs/libcore.so")), 1);
+    want_int(call_next_in_host(in_tmp("pkg.libs/libcore.so")), 1);
     iso_prove_clean(x.ctx, 5);
     iso_prove_clean(y.ctx, 4);
     iso_close_ctx(x.ctx);
     iso_close_ctx(y.ctx);
 }
 
-/* The finaliser of the toolkit's library destroys what its plug-ins, which need it, have made, as Qt does.
- * Both see the plug-ins' code still there, in whatever order the files go. */
+/* As with Qt, the finaliser of the toolkit's library destroys the objects of the plug-ins, which
+ * need the library.  The code of both plug-ins must still be mapped then, in any order of
+ * unloading. */
 static struct opener open_plugins(int *destroyed, void *handles[2])
 {
     static const char core[] = "static void (*destroy[2])(int *);\n"
@@ -237,7 +239,7 @@ static struct opener open_plugins(int *destroyed, void *handles[2])
 
         iso_build(plugin, names[i],
                   iso_text("-L'%s' -lcore -Wl,-rpath,'$ORIGIN'", in_tmp("pkg.libs")));
-        handles[i] = must_open(&o, in_tmp(names[i]), RTLD_NOW);
+        handles[i] = want_open(&o, in_tmp(names[i]), RTLD_NOW);
         make = (void (*)(int *))o.sym(handles[i], "plug_make");
         want(make);
         make(destroyed);
@@ -245,7 +247,7 @@ static struct opener open_plugins(int *destroyed, void *handles[2])
     return o;
 }
 
-ISO_CASE(a_toolkit_can_destroy_what_its_plug_ins_have_made)
+ISO_CASE(plug_ins_stay_mapped_for_their_toolkits_finaliser)
 {
     int destroyed = 0;
     void *handles[2];
@@ -255,7 +257,7 @@ ISO_CASE(a_toolkit_can_destroy_what_its_plug_ins_have_made)
     want_int(destroyed, 2);
 }
 
-/* The control: one plug-in goes first. */
+/* The control: one plug-in is closed before the others. */
 static void close_one_by_one(void *arg)
 {
     void *handles[2];
@@ -265,7 +267,7 @@ static void close_one_by_one(void *arg)
     exti_ctx_close(o.ctx, NULL);
 }
 
-ISO_CASE(a_plug_in_that_is_closed_before_is_missed)
+ISO_CASE(control_a_plug_in_closed_earlier_crashes_the_finaliser)
 {
     int destroyed = 0, status;
     pid_t pid = iso_spawn(close_one_by_one, &destroyed);
@@ -274,7 +276,7 @@ ISO_CASE(a_plug_in_that_is_closed_before_is_missed)
     want(WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == 99));
 }
 
-/* What it is told by dladdr, say. */
+/* By the path that dladdr gives it, for example. */
 ISO_CASE(an_extension_that_opens_itself_gets_itself)
 {
     struct opener o;
@@ -282,9 +284,9 @@ ISO_CASE(an_extension_that_opens_itself_gets_itself)
 
     build_opener("");
     o = open_opener(iso_open(NULL));
-    handle = must_open(&o, in_tmp("pkg/dl.so"), RTLD_NOW | RTLD_NOLOAD);
+    handle = want_open(&o, in_tmp("pkg/dl.so"), RTLD_NOW | RTLD_NOLOAD);
     want(o.sym(handle, "dl_next") == iso_sym(o.m, "dl_next"));
-    handle = must_open(&o, exti_module_copy(o.m), RTLD_NOW);
+    handle = want_open(&o, exti_module_copy(o.m), RTLD_NOW);
     want(o.sym(handle, "dl_next") == iso_sym(o.m, "dl_next"));
     want_int(o.close(handle), 0);
     want_int(o.close(handle), 0);
@@ -292,7 +294,7 @@ ISO_CASE(an_extension_that_opens_itself_gets_itself)
     iso_close_ctx(o.ctx);
 }
 
-ISO_CASE(what_is_closed_goes)
+ISO_CASE(a_library_is_unloaded_with_its_last_handle)
 {
     struct opener o;
     void *handle, *again;
@@ -300,20 +302,21 @@ ISO_CASE(what_is_closed_goes)
     build_opener("-Wl,-rpath,'$ORIGIN/../pkg.libs'");
     iso_build(own_source, "pkg.libs/libown.so", "-Wl,-soname,libown.so");
     o = open_opener(iso_open(NULL));
-    want_int(next(&o, "libown.so"), 1);
-    handle = must_open(&o, "libown.so", RTLD_NOW);
+    want_int(call_next(&o, "libown.so"), 1);
+    handle = want_open(&o, "libown.so", RTLD_NOW);
     want_int(o.close(handle), 0);
-    want_int(next(&o, "libown.so"), 2);
+    want_int(call_next(&o, "libown.so"), 2);
     want_int(o.close(handle), 0);
     want_int(o.close(handle), 0);
     want(!o.open("libown.so", RTLD_NOW | RTLD_NOLOAD));
-    again = must_open(&o, "libown.so", RTLD_NOW);
+    again = want_open(&o, "libown.so", RTLD_NOW);
     want_int(((int (*)(void))o.sym(again, "own_next"))(), 1);
     iso_close_ctx(o.ctx);
 }
 
-/* By `last`, where the name or path is found among what is loaded, too. */
-static void stays_loaded(const char *file, int first, int last)
+/* Opens the file with mode `first` and, when it is loaded, with `last`; one of them has
+ * RTLD_NODELETE. */
+static void want_kept_until_close(const char *file, int first, int last)
 {
     struct opener o;
     void *handle;
@@ -322,8 +325,8 @@ static void stays_loaded(const char *file, int first, int last)
     build_opener("-Wl,-rpath,'$ORIGIN/../pkg.libs'");
     iso_build(own_source, "pkg.libs/libown.so", "-Wl,-soname,libown.so");
     o = open_opener(iso_open("x"));
-    handle = must_open(&o, file, first);
-    want(must_open(&o, file, last) == handle);
+    handle = want_open(&o, file, first);
+    want(want_open(&o, file, last) == handle);
     f = (int (*)(void))o.sym(handle, "own_next");
     want(f && f() == 1);
     want_int(o.close(handle), 0);
@@ -336,28 +339,29 @@ static void stays_loaded(const char *file, int first, int last)
     want(system(iso_text("! grep -q '%s/x/libown' /proc/%ld/maps", iso_tmp, (long)getpid())) == 0);
 }
 
-ISO_CASE(what_may_not_be_unloaded_stays_until_the_context_is_closed)
+ISO_CASE(RTLD_NODELETE_keeps_a_library_until_the_context_is_closed)
 {
-    stays_loaded("libown.so", RTLD_NOW | RTLD_NODELETE, RTLD_NOW);
+    want_kept_until_close("libown.so", RTLD_NOW | RTLD_NODELETE, RTLD_NOW);
 }
 
-ISO_CASE(what_is_loaded_can_be_told_to_stay_by_its_name)
+ISO_CASE(RTLD_NODELETE_keeps_a_loaded_library_opened_by_name)
 {
-    stays_loaded("libown.so", RTLD_NOW, RTLD_NOW | RTLD_NODELETE);
+    want_kept_until_close("libown.so", RTLD_NOW, RTLD_NOW | RTLD_NODELETE);
 }
 
-ISO_CASE(what_is_loaded_can_be_told_to_stay_by_its_path)
+ISO_CASE(RTLD_NODELETE_keeps_a_loaded_library_opened_by_path)
 {
-    stays_loaded(in_tmp("pkg.libs/libown.so"), RTLD_NOW, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+    want_kept_until_close(in_tmp("pkg.libs/libown.so"), RTLD_NOW,
+                          RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
-ISO_CASE(what_is_told_to_stay_twice_stays)
+ISO_CASE(RTLD_NODELETE_may_be_given_twice)
 {
-    stays_loaded("libown.so", RTLD_NOW | RTLD_NODELETE, RTLD_NOW | RTLD_NODELETE);
+    want_kept_until_close("libown.so", RTLD_NOW | RTLD_NODELETE, RTLD_NOW | RTLD_NODELETE);
 }
 
-/* The system's loader says what is wrong with a file, in its own words. */
-ISO_CASE(failures_are_told_in_the_loaders_words)
+/* dlerror gives the text of the system's loader. */
+ISO_CASE(dlerror_gives_the_loaders_text)
 {
     struct opener o;
 
@@ -376,8 +380,8 @@ ISO_CASE(failures_are_told_in_the_loaders_words)
     iso_close_ctx(o.ctx);
 }
 
-/* As the list of what is loaded has it. */
-ISO_CASE(the_path_of_any_contexts_copy_means_the_callers)
+/* The loader's list of loaded files has such paths. */
+ISO_CASE(the_path_of_another_contexts_copy_opens_the_callers_copy)
 {
     struct opener x, y;
     char *copy;
@@ -388,19 +392,19 @@ ISO_CASE(the_path_of_any_contexts_copy_means_the_callers)
     x = open_opener(iso_open(NULL));
     y = open_opener(iso_open(NULL));
     copy = strdup(exti_module_copy(iso_load(x.ctx, in_tmp("pkg.libs/libown.so"))));
-    own = must_open(&x, copy, RTLD_NOW | RTLD_NOLOAD);
-    want(own == must_open(&x, in_tmp("pkg.libs/libown.so"), RTLD_NOW));
-    want_int(next(&x, copy), 1);
-    want(must_open(&y, copy, RTLD_NOW | RTLD_NOLOAD) != own);
-    want_int(next(&y, copy), 1);
+    own = want_open(&x, copy, RTLD_NOW | RTLD_NOLOAD);
+    want(own == want_open(&x, in_tmp("pkg.libs/libown.so"), RTLD_NOW));
+    want_int(call_next(&x, copy), 1);
+    want(want_open(&y, copy, RTLD_NOW | RTLD_NOLOAD) != own);
+    want_int(call_next(&y, copy), 1);
     iso_close_ctx(x.ctx);
     want(!y.open(iso_text("%s.not", copy), RTLD_NOW | RTLD_NOLOAD));
     iso_close_ctx(y.ctx);
     free(copy);
 }
 
-/* The program has the library globally. */
-ISO_CASE(the_whole_programs_symbols_are_the_contexts_where_it_has_them)
+/* The program has the library in its global scope. */
+ISO_CASE(RTLD_DEFAULT_finds_the_contexts_symbols_before_the_programs)
 {
     struct opener o;
     void *host;
@@ -411,7 +415,7 @@ ISO_CASE(the_whole_programs_symbols_are_the_contexts_where_it_has_them)
     want(host);
     o = open_opener(iso_open(NULL));
     want(o.sym_default("own_count") == dlsym(host, "own_count"));
-    must_open(&o, "libown.so", RTLD_NOW);
+    want_open(&o, "libown.so", RTLD_NOW);
     want(o.sym_default("own_count") ==
          iso_sym(iso_load(o.ctx, in_tmp("pkg.libs/libown.so")), "own_count"));
     want(o.sym_default("own_count") != dlsym(host, "own_count"));
@@ -419,9 +423,8 @@ ISO_CASE(the_whole_programs_symbols_are_the_contexts_where_it_has_them)
     iso_close_ctx(o.ctx);
 }
 
-/* Those of the base set are the process's. */
-/* As wrappers ask for what they wrap; the control is the original. */
-static void ask_for_the_next(void *handle_or_null, struct exti_module *m)
+/* Wrappers look up the wrapped function with RTLD_NEXT.  The original is the control. */
+static void want_next_symbols(void *handle_or_null, struct exti_module *m)
 {
     int (*own)(void), (*other)(void);
     void *(*none)(void);
@@ -434,7 +437,7 @@ static void ask_for_the_next(void *handle_or_null, struct exti_module *m)
     want(!none());
 }
 
-ISO_CASE(the_next_symbol_is_the_one_behind_the_caller)
+ISO_CASE(RTLD_NEXT_finds_the_next_symbol_after_the_callers)
 {
     struct exti_ctx *ctx;
     void *original;
@@ -453,13 +456,14 @@ ISO_CASE(the_next_symbol_is_the_one_behind_the_caller)
                        iso_tmp, iso_tmp));
     original = dlopen(in_tmp("wrap.so"), RTLD_NOW | RTLD_LOCAL);
     want(original);
-    ask_for_the_next(original, NULL);
+    want_next_symbols(original, NULL);
     ctx = open_ctx(EXTI_CLOSURE_ALL, NULL, 0);
-    ask_for_the_next(NULL, iso_load(ctx, in_tmp("wrap.so")));
+    want_next_symbols(NULL, iso_load(ctx, in_tmp("wrap.so")));
     iso_close_ctx(ctx);
     dlclose(original);
 }
 
+/* Libraries of the base set are those of the process. */
 ISO_CASE(the_base_set_stays_shared)
 {
     static const char *const names[] = {"libm.so.6", "libc.so.6", "libgcc_s.so.1", "libdl.so.2"};
@@ -468,7 +472,7 @@ ISO_CASE(the_base_set_stays_shared)
     build_opener("");
     o = open_opener(iso_open(NULL));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        void *handle = must_open(&o, names[i], RTLD_NOW), *host = dlopen(names[i], RTLD_NOW);
+        void *handle = want_open(&o, names[i], RTLD_NOW), *host = dlopen(names[i], RTLD_NOW);
 
         want(host && handle == host);
         want_int(o.close(handle), 0);
@@ -480,28 +484,28 @@ ISO_CASE(the_base_set_stays_shared)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_is_looked_for_as_for_the_original),
-        cmocka_unit_test(a_path_from_the_originals_folder_is_understood),
-        cmocka_unit_test(a_relative_path_is_understood),
-        cmocka_unit_test(without_the_closure_what_is_opened_is_shared),
-        cmocka_unit_test(rules_hold_for_what_is_opened),
-        cmocka_unit_test(a_loaded_library_answers_to_its_soname),
-        cmocka_unit_test(a_loaded_library_answers_to_the_name_it_is_needed_by),
+        cmocka_unit_test(a_name_is_searched_along_the_originals_path),
+        cmocka_unit_test(ORIGIN_in_a_path_is_the_originals_folder),
+        cmocka_unit_test(a_relative_path_opens_the_contexts_copy),
+        cmocka_unit_test(control_an_opened_library_is_shared_without_a_closure),
+        cmocka_unit_test(rules_apply_to_opened_libraries),
+        cmocka_unit_test(a_loaded_library_is_opened_by_its_soname),
+        cmocka_unit_test(a_loaded_library_is_opened_by_the_name_that_needs_it),
         cmocka_unit_test(a_plug_in_gets_the_libraries_of_its_context),
-        cmocka_unit_test(a_toolkit_can_destroy_what_its_plug_ins_have_made),
-#ifdef __GLIBC__ /* others unmap nothing */
-        cmocka_unit_test(a_plug_in_that_is_closed_before_is_missed),
+        cmocka_unit_test(plug_ins_stay_mapped_for_their_toolkits_finaliser),
+#ifdef __GLIBC__ /* other C libraries unmap nothing */
+        cmocka_unit_test(control_a_plug_in_closed_earlier_crashes_the_finaliser),
 #endif
         cmocka_unit_test(an_extension_that_opens_itself_gets_itself),
-        cmocka_unit_test(what_is_closed_goes),
-        cmocka_unit_test(what_may_not_be_unloaded_stays_until_the_context_is_closed),
-        cmocka_unit_test(what_is_loaded_can_be_told_to_stay_by_its_name),
-        cmocka_unit_test(what_is_loaded_can_be_told_to_stay_by_its_path),
-        cmocka_unit_test(what_is_told_to_stay_twice_stays),
-        cmocka_unit_test(failures_are_told_in_the_loaders_words),
-        cmocka_unit_test(the_path_of_any_contexts_copy_means_the_callers),
-        cmocka_unit_test(the_whole_programs_symbols_are_the_contexts_where_it_has_them),
-        cmocka_unit_test(the_next_symbol_is_the_one_behind_the_caller),
+        cmocka_unit_test(a_library_is_unloaded_with_its_last_handle),
+        cmocka_unit_test(RTLD_NODELETE_keeps_a_library_until_the_context_is_closed),
+        cmocka_unit_test(RTLD_NODELETE_keeps_a_loaded_library_opened_by_name),
+        cmocka_unit_test(RTLD_NODELETE_keeps_a_loaded_library_opened_by_path),
+        cmocka_unit_test(RTLD_NODELETE_may_be_given_twice),
+        cmocka_unit_test(dlerror_gives_the_loaders_text),
+        cmocka_unit_test(the_path_of_another_contexts_copy_opens_the_callers_copy),
+        cmocka_unit_test(RTLD_DEFAULT_finds_the_contexts_symbols_before_the_programs),
+        cmocka_unit_test(RTLD_NEXT_finds_the_next_symbol_after_the_callers),
         cmocka_unit_test(the_base_set_stays_shared),
     };
 

@@ -1,4 +1,4 @@
-/* One directory or context used by many threads, processes and contexts at once. */
+/* Many threads, processes and contexts use one directory or context at once. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -12,13 +12,13 @@ enum { MANY = 8 };
 struct worker {
     pthread_t thread;
     pthread_barrier_t *start;
-    struct exti_ctx *ctx; /* shared, or NULL for one of its own */
+    struct exti_ctx *ctx; /* a shared one, or NULL to open one for each round */
     int number, rounds;
     struct exti_module *module;
     void *count;
 };
 
-/* Loads all extensions, beginning at a different one in each thread. */
+/* Loads all extensions.  Each thread begins with another one. */
 static void load_some(struct worker *w, struct exti_ctx *ctx)
 {
     static const char *const files[] = {"ext_a.so", "ext_b.so", "ext_dl.so", "ext_cxx.so"};
@@ -82,7 +82,7 @@ ISO_CASE(threads_load_into_one_context)
     iso_dir_clean(in_tmp("x"));
 }
 
-/* The file is opened and closed for good again and again. */
+/* Each round opens the file, and closes it with its last reference. */
 static void *load_and_close(void *arg)
 {
     struct worker *w = arg;
@@ -96,7 +96,7 @@ static void *load_and_close(void *arg)
     return NULL;
 }
 
-/* What the file calls finds its context while other threads take it in and let it go. */
+/* Calls from the file find its context while other threads load and close the file. */
 static void *load_and_call(void *arg)
 {
     struct worker *w = arg;
@@ -186,7 +186,7 @@ ISO_CASE(threads_copy_into_one_directory_by_contexts_of_their_own)
     iso_dir_clean(in_tmp("x"));
 }
 
-/* Each process of `processes_share_one_directory`. */
+/* The body of each process of `processes_share_one_directory`. */
 static void one_process(void *arg)
 {
     struct worker w = {.number = *(int *)arg};
@@ -217,7 +217,7 @@ ISO_CASE_EACH(processes_share_one_directory)
     iso_dir_clean(in_tmp("x"));
 }
 
-/* Tells by a byte each time that it begins to copy. */
+/* Writes a byte each time it begins to copy. */
 static void copy_until_killed(void *arg)
 {
     const int *began = arg;
@@ -237,8 +237,8 @@ static void copy_until_killed(void *arg)
     }
 }
 
-/* A process that is killed while it copies, the first or the second time, leaves a directory that the
- * next one can use.  The sleeps only spread the moments. */
+/* A process is killed during its first or second round of copying.  The next process can use the
+ * directory.  The sleeps only vary the moment of the kill. */
 ISO_CASE(a_killed_process_leaves_a_usable_directory)
 {
     for (int i = 0; i < 60; i++) {
@@ -266,7 +266,7 @@ ISO_CASE(a_killed_process_leaves_a_usable_directory)
     }
 }
 
-ISO_CASE(one_directory_loads_once_per_process)
+ISO_CASE(a_process_can_load_from_a_directory_in_one_context_only)
 {
     struct exti_ctx *first = iso_open("x"), *second = iso_open("x");
     struct exti_error err = {0};
@@ -284,8 +284,9 @@ ISO_CASE(one_directory_loads_once_per_process)
     iso_close_ctx(second);
 }
 
-/* The loader tells libraries apart by name too, so two directories of one name would mix. */
-ISO_CASE_EACH(two_directories_of_one_name_do_not_mix)
+/* The loader also tells libraries apart by SONAME, so that copies in two directories of the same
+ * name would be mixed up. */
+ISO_CASE_EACH(copies_of_two_directories_with_the_same_name_are_not_mixed_up)
 {
     struct exti_ctx_opts opts = iso_opts(in_tmp("x"), "twin");
     struct exti_ctx *first = iso_open_opts(&opts), *second = NULL;
@@ -320,8 +321,8 @@ int main(void)
         cmocka_unit_test(threads_copy_into_one_directory_by_contexts_of_their_own),
         cmocka_unit_test(processes_share_one_directory),
         cmocka_unit_test(a_killed_process_leaves_a_usable_directory),
-        cmocka_unit_test(one_directory_loads_once_per_process),
-        cmocka_unit_test(two_directories_of_one_name_do_not_mix),
+        cmocka_unit_test(a_process_can_load_from_a_directory_in_one_context_only),
+        cmocka_unit_test(copies_of_two_directories_with_the_same_name_are_not_mixed_up),
     };
 
     return cmocka_run_group_tests_name("isolation/sharing", tests, NULL, NULL);

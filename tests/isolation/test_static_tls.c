@@ -1,5 +1,5 @@
-/* How many contexts can load what takes of the static TLS block, and that the value which the failure
- * tells makes room for more. */
+/* The number of contexts that can load a module that needs static TLS is as large as the hazard
+ * says, and the tunable's value in the error message makes room for more. */
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
@@ -11,10 +11,11 @@
 
 static char self[4096];
 
-/* `model` as the compiler knows it; built anew for each case. */
-static const char *build(int size, int align, const char *model)
+/* Builds a module with a thread-local block.  `model` is a TLS model by its name in the
+ * compiler. */
+static const char *build_tls_module(int size, int align, const char *model)
 {
-    static char path[128]; /* what in_tmp gives is soon gone */
+    static char path[128]; /* the buffer of in_tmp is soon used again */
     FILE *f = fopen(in_tmp("tls.c"), "w");
 
     want(f);
@@ -28,7 +29,8 @@ static const char *build(int size, int align, const char *model)
     return path;
 }
 
-/* Loads `path` in one context after the other, until one cannot or `most` have; then closes them. */
+/* Loads `path` in one context after the other, until a load fails or `most` have loaded it.  Then
+ * closes them all, and returns the number of loads. */
 static int load_in_many(const char *path, int most, struct exti_error *err)
 {
     static struct exti_ctx *all[CONTEXTS_MAX];
@@ -66,16 +68,16 @@ static struct exti_hazard_info static_tls_of(const char *path)
     return h;
 }
 
-/* The rest of this process's block is EXTI_STATIC_TLS_ROOM bytes and what its end was rounded up by. */
-static void fits(int size, int align)
+/* This process's block has EXTI_STATIC_TLS_ROOM bytes left, and the padding at its end. */
+static void want_most_loads(int size, int align)
 {
-    const char *path = build(size, align, "initial-exec");
+    const char *path = build_tls_module(size, align, "initial-exec");
     struct exti_hazard_info h = static_tls_of(path);
     struct exti_error err = {0};
     int n = load_in_many(path, CONTEXTS_MAX, &err);
 
     if ((uint64_t)n < h.most || (uint64_t)n > (EXTI_STATIC_TLS_ROOM + 2 * 64) / (uint64_t)size) {
-        fprintf(stderr, "%d bytes aligned to %d: %d fit, told were %d\n", size, align, n,
+        fprintf(stderr, "%d bytes aligned to %d: %d fit, the hazard says %d\n", size, align, n,
                 (int)h.most);
         want(0);
     }
@@ -91,7 +93,7 @@ static void fits(int size, int align)
 #define FITS(name, size, align)                                                                    \
     ISO_CASE(name)                                                                                 \
     {                                                                                              \
-        fits(size, align);                                                                         \
+        want_most_loads(size, align);                                                              \
     }
 FITS(blocks_of_64_bytes, 64, 8)
 FITS(blocks_of_100_bytes_aligned_to_4, 100, 4)
@@ -105,10 +107,10 @@ ISO_CASE(dynamic_blocks_have_no_limit)
 {
     struct exti_error err = {0};
 
-    want_int(load_in_many(build(256, 16, "global-dynamic"), 64, &err), 64);
+    want_int(load_in_many(build_tls_module(256, 16, "global-dynamic"), 64, &err), 64);
 }
 
-/* In a process of its own, as the block is made when that starts. */
+/* Runs in a process of its own, since a process allocates the block when it starts. */
 static int load_64(const char *file)
 {
     struct exti_error err = {0};
@@ -116,9 +118,9 @@ static int load_64(const char *file)
     return load_in_many(file, 64, &err) == 64 ? 0 : 1;
 }
 
-ISO_CASE(the_value_told_makes_room)
+ISO_CASE(the_value_in_the_error_makes_room)
 {
-    const char *path = build(64, 8, "initial-exec"), *value;
+    const char *path = build_tls_module(64, 8, "initial-exec"), *value;
     struct exti_error err = {0};
 
     want(load_in_many(path, CONTEXTS_MAX, &err) < 64);
@@ -140,13 +142,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_block_that_never_fits),
         cmocka_unit_test(a_block_of_too_large_an_alignment),
         cmocka_unit_test(dynamic_blocks_have_no_limit),
-        cmocka_unit_test(the_value_told_makes_room),
+        cmocka_unit_test(the_value_in_the_error_makes_room),
     };
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 
     if (argc == 2 && n > 0)
         return load_64(argv[1]);
-    /* The user's own block would be another one. */
+    /* A tunable that the user has set would change the size of the block. */
     unsetenv("GLIBC_TUNABLES");
     return cmocka_run_group_tests_name("isolation/static_tls", tests, NULL, NULL);
 }
