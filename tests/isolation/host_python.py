@@ -1,6 +1,6 @@
-"""A stock interpreter as the host of others: contexts of libpython inside python3 itself.
+"""Runs two contexts of libpython inside python3, which is their host.
 
-Prints "isolated" when both contexts and the host work, each with its own numpy, all three at once.
+Prints "isolated" if both contexts and the host work at once, each with its own numpy.
 EXTI_LIBRARY, EXTI_LIBPYTHON and EXTI_TMP say where things are.
 """
 
@@ -66,9 +66,11 @@ facts = dict(
     met=numpy.frompyfunc(meet, 1, 1)(numpy.arange(3)).tolist(), type=id(type),
     type_of_list=ctypes.c_void_p.from_address(id(list) + ctypes.sizeof(ctypes.c_void_p)).value,
     sum=float(a.sum()), inverse=float(numpy.linalg.inv(numpy.eye(5) * 4)[0, 0]),
-    int=id(int), ndarray=id(numpy.ndarray), add=id(numpy.add), file=numpy.core._multiarray_umath.__file__,
+    int=id(int), ndarray=id(numpy.ndarray), add=id(numpy.add),
+    file=numpy.core._multiarray_umath.__file__,
     pythonapi_list=ctypes.addressof(ctypes.c_char.in_dll(api, 'PyList_Type')), list=id(list),
-    decimal=str(decimal.Decimal(1) / 8), sql=sqlite3.connect(':memory:').execute('select 6*7').fetchone()[0])
+    decimal=str(decimal.Decimal(1) / 8),
+    sql=sqlite3.connect(':memory:').execute('select 6*7').fetchone()[0])
 api.PyLong_FromLong.restype = ctypes.py_object
 facts['via_api'] = api.PyLong_FromLong(42)
 open(%r, 'w').write(json.dumps(facts))
@@ -93,7 +95,7 @@ class Context:
         try:
             self.work()
         finally:
-            # So that the host does not wait for a context that failed.
+            # Otherwise the host would wait for a context that failed.
             for fd in self.ends:
                 os.close(fd)
 
@@ -123,7 +125,7 @@ class Context:
 
 
 def meet(contexts, x):
-    """From within a loop of the host's numpy: each context is in one of its own numpy's, and waits."""
+    """Runs in a loop of the host's numpy, while each context waits in a loop of its own numpy."""
     for context in contexts:
         assert os.read(context.heard, 1) == b'.', 'a context failed'
     for context in contexts:
@@ -132,8 +134,9 @@ def meet(contexts, x):
 
 
 def control():
-    """Without an edit the facts below are not so: a mere copy of libpython uses the host's types."""
-    copy = shutil.copy(os.environ['EXTI_LIBPYTHON'], os.path.join(os.environ['EXTI_TMP'], 'copy.so'))
+    """Shows that the checks below can fail: an unedited copy of libpython uses the host's types."""
+    copy = shutil.copy(os.environ['EXTI_LIBPYTHON'],
+                       os.path.join(os.environ['EXTI_TMP'], 'copy.so'))
     list_type = ctypes.addressof(ctypes.c_char.in_dll(ctypes.CDLL(copy), 'PyList_Type'))
     assert list_type != id(list)
     size = ctypes.sizeof(c_void_p)
@@ -150,7 +153,8 @@ def main():
         assert numpy.arange(1000.0).sum() == 499500.0
         threads[0].join(0.01)
         threads[1].join(0.01)
-    host = dict(int=id(int), type=id(type), ndarray=id(numpy.ndarray), add=id(numpy.add), list=id(list))
+    host = dict(int=id(int), type=id(type), ndarray=id(numpy.ndarray), add=id(numpy.add),
+                list=id(list))
     for context in contexts:
         facts = context.facts
         assert facts, 'a context failed'
@@ -164,7 +168,8 @@ def main():
         print('proof:', context.proof.modules, 'modules', context.proof.references, 'references')
         for key in host:
             assert facts[key] != host[key], key
-        # numpy finds its data beside the original, so its module must say it is that.
+        # numpy looks for its data beside the file that its module names, which must be the
+        # original.
         assert facts['file'] == numpy.core._multiarray_umath.__file__, facts['file']
     for key in host:
         assert contexts[0].facts[key] != contexts[1].facts[key], key

@@ -12,7 +12,8 @@ if ! sh testdata/src/toy/build.sh "$toys"; then
     echo "not ok toys: they cannot be built"
     exit 1
 fi
-# A sanitized library needs its run-time library in the host; the plain variant has these tests.
+# A library with a sanitizer needs a host with its run-time library.  The plain build runs these
+# tests.
 if nm -D "$build/libextisolate.so" | grep -q -e __asan_init -e __tsan_init; then
     echo "skip hosts: the library is built with a sanitizer, which its host must be too"
     exit 0
@@ -23,11 +24,12 @@ host()
 {
     name=$1
     shift
-    $cc -O1 -g -iquote . -I include -D_DEFAULT_SOURCE -std=c11 -o "$tmp/$name" tests/isolation/host_toy.c \
-        "$@" -L"$build" -lextisolate -Wl,-rpath,"$build" -ldl
+    $cc -O1 -g -iquote . -I include -D_DEFAULT_SOURCE -std=c11 -o "$tmp/$name" \
+        tests/isolation/host_toy.c "$@" -L"$build" -lextisolate -Wl,-rpath,"$build" -ldl
 }
 
-# check NAME COMMAND...: in every flavour; {} stands for the flavour's folder, [] for its name
+# check NAME COMMAND...: runs the command once for each flavour of the toy libraries.  In it {}
+# stands for the flavour's folder, and [] for its name.
 check()
 {
     name=$1

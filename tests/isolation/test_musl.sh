@@ -1,6 +1,6 @@
 #!/bin/sh
-# Copies made here, loaded by musl's loader, which has neither RTLD_DEEPBIND nor DF_SYMBOLIC: private
-# names alone must keep a host that exports the API from capturing the copies' references.
+# musl's loader, which has neither RTLD_DEEPBIND nor DF_SYMBOLIC, loads copies.  Private names alone
+# must keep a host that exports the API from interposing the copies' symbols.
 set -u
 exti=${EXTISOLATE:-${EXTI_BUILD:-$PWD/build}/extisolate}
 tmp=$(mktemp -d)
@@ -71,5 +71,5 @@ for c in 1 2; do
         "$exti" copy --rename --libpython libapi.so ext.so renamed$c >/dev/null ||
         echo "not ok musl_copies: extisolate copy failed"
 done
-expect musl_without_private_names_the_host_captures "101 103 103" plain1/ext.* plain2/ext.*
+expect musl_without_private_names_the_host_interposes "101 103 103" plain1/ext.* plain2/ext.*
 expect musl_with_private_names_contexts_are_apart "1 2 100" renamed1/ext.* renamed2/ext.*

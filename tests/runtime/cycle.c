@@ -1,14 +1,15 @@
-/* A program that opens and closes one CPython context after the other.
+/* Opens and closes one CPython context after the other.
  *
  *   cycle [--no-heap] CYCLES PYTHON CODE
  *   cycle --script CYCLES PYTHON SCRIPT ARG...
  *
- * After each cycle it prints "cycle N status S left L rss KB maps M fds F keys K"; what is said to hold a
- * context goes to stderr.  --no-heap is the control: contexts without memory of their own.  --script runs a
- * file, and prints "proof N modules M references R leaks L" of each context before it is closed.  In CODE,
- * int(os.environ["VISIT"]) is the address of void visit(void (*callback)(void)), which calls back on a thread
- * of this program, one for each call, that lives until the program ends; int(os.environ["GONE"]) is that of
- * void gone(void), which waits until all of them have come back. */
+ * After each cycle it prints "cycle N status S left L rss KB maps M fds F keys K"; the reasons
+ * why a context stays mapped go to stderr.  --no-heap is the control: contexts without memory of
+ * their own.  --script runs a file, and prints "proof N modules M references R leaks L" for each
+ * context before it is closed.  In CODE, int(os.environ["VISIT"]) is the address of void
+ * visit(void (*callback)(void)).  Each call starts a thread of this program, which calls back
+ * and lives until the program ends.  int(os.environ["GONE"]) is the address of void gone(void),
+ * which waits until all callbacks have returned. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <limits.h>
@@ -27,7 +28,8 @@
 
 static int heap = 1;
 
-/* The linker gives these for the calls of the function behind the prefixes (--wrap). */
+/* The linker's --wrap redirects calls of pyrt_heap_install to the second function; the first one is
+ * the function itself. */
 void __real_pyrt_heap_install(struct pyrt_heap *h, const struct pyrt_api *py);
 void __wrap_pyrt_heap_install(struct pyrt_heap *h, const struct pyrt_api *py);
 void __wrap_pyrt_heap_install(struct pyrt_heap *h, const struct pyrt_api *py)
@@ -75,7 +77,7 @@ static void gone(void)
             continue;
 }
 
-/* ---- what the process has ---- */
+/* ---- resources of the process ---- */
 
 static long rss_kb(void)
 {
@@ -115,7 +117,7 @@ static int count_fds(void)
     return n;
 }
 
-/* How many thread-specific keys the process uses: those that cannot be had. */
+/* The number of thread-specific keys in use: all that the process cannot make. */
 static int count_keys(void)
 {
     pthread_key_t free_keys[PTHREAD_KEYS_MAX];
@@ -128,14 +130,14 @@ static int count_keys(void)
     return PTHREAD_KEYS_MAX - n;
 }
 
-static int say(void *user, const struct exti_error *finding)
+static int print_finding(void *user, const struct exti_error *finding)
 {
     (void)user;
     fprintf(stderr, "held: %s: %s\n", finding->file, finding->message);
     return 0;
 }
 
-static void say_proof(int index, const struct pyrt_result *r)
+static void print_proof(int index, const struct pyrt_result *r)
 {
     if (r->proven)
         printf("proof %d modules %zu references %zu leaks %zu\n", index, r->proof.modules,
@@ -157,7 +159,8 @@ static int cycle(int index, const struct pyrt_install *python, const struct pyrt
     struct exti_error err = {0};
     size_t left;
 
-    /* A context comes back in the directory, and by the name, of one that has been unloaded. */
+    /* A context gets the directory and name of one that was unloaded, but not of one that is
+     * kept. */
     snprintf(dir, sizeof dir, "%s/%d", base, held);
     o.prove = program->kind == PYRT_SCRIPT;
     if (pyrt_start(&c, &o, &err) != 0) {
@@ -168,8 +171,8 @@ static int cycle(int index, const struct pyrt_install *python, const struct pyrt
     if (!result.started)
         fprintf(stderr, "cycle %d: %s: %s\n", index, result.error.file, result.error.message);
     else if (o.prove)
-        say_proof(index, &result);
-    left = pyrt_close(c, say, NULL);
+        print_proof(index, &result);
+    left = pyrt_close(c, print_finding, NULL);
     held += left != 0;
     printf("cycle %d status %d left %zu rss %ld maps %d fds %d keys %d\n", index, result.status,
            left, rss_kb(), count_maps(), count_fds(), count_keys());
@@ -200,7 +203,7 @@ int main(int argc, char **argv)
     }
     program.argc = argc - at - 3;
     program.argv = argv + at + 3;
-    /* setproctitle writes over this process's own. */
+    /* Copies: setproctitle writes over the arguments of this process. */
     for (int i = at + 2; i < argc; i++)
         argv[i] = strdup(argv[i]);
     program.what = argv[at + 2];
@@ -213,7 +216,7 @@ int main(int argc, char **argv)
     pyrt_process_setup(2);
     for (int i = 0; i < atoi(argv[at]) && rc == 0; i++)
         rc = cycle(i, &python, &program, pyrt_scratch_path(scratch));
-    /* Those that are not blocked in a context end here, long after that was closed. */
+    /* Visitors that are not blocked in a context end here, long after the context was closed. */
     pthread_mutex_unlock(&leaving);
     for (int i = 0; i < visitor_count && !getenv("STAY"); i++)
         pthread_join(visitors[i], NULL);
@@ -221,8 +224,8 @@ int main(int argc, char **argv)
     pyrt_install_free(&python);
     if (!held)
         return rc;
-    /* exit() would end the libraries that the contexts' threads are still in: OpenBLAS gives back the
-     * memory that a product is being made in. */
+    /* exit() would run finalisers of libraries that threads of contexts still use: OpenBLAS frees
+     * the memory in which a product is being computed. */
     fflush(NULL);
     _exit(rc);
 }

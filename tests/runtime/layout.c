@@ -1,5 +1,5 @@
-/* The runtime's PyConfig table, for test_layout.sh to compare with CPython's headers, and the guard
- * against builds that the table does not describe.
+/* Prints the runtime's PyConfig table, which test_layout.sh compares with CPython's headers, and
+ * tests the guard against builds that the table does not describe.
  *
  *   layout MINOR FREE_THREADED DEBUG    print `member offset` lines and the size
  *   layout                              test the guard */

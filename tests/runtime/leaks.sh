@@ -1,6 +1,6 @@
 #!/bin/bash
-# Under the address sanitizer: N contexts leak N times what the interpreter leaks by itself, which is
-# all that tests/lsan.supp may leave out elsewhere.
+# Under the address sanitizer N contexts leak N times as much as the interpreter by itself.
+# Elsewhere tests/lsan.supp may suppress these leaks and no others.
 . "$(dirname "$0")/lib.sh"
 cd "$tmp" || exit 1
 program=${run% run}
@@ -12,7 +12,7 @@ if [ -z "$asan" ]; then
 fi
 export ASAN_OPTIONS="$ASAN_OPTIONS:log_path=$tmp/report"
 
-# leaked COMMAND...: "BYTES ALLOCATIONS" of the processes that ran
+# leaked COMMAND...: prints "BYTES ALLOCATIONS" that the processes of the command have leaked
 leaked() {
     rm -f report.*
     "$@" >/dev/null 2>err </dev/null
@@ -20,9 +20,10 @@ leaked() {
         END { print bytes + 0, n + 0 }'
 }
 
-# as_stock NAME EXE CONTEXTS CODE: to within a tenth, as CPython 3.9 never lets go of what ctypes refers
-# to, and in a context that is more.  Everywhere else it is the same to the byte.
-as_stock() {
+# leaks_as_stock NAME EXE CONTEXTS CODE: allows a tenth more, since CPython 3.9 never frees the
+# objects that ctypes refers to, and a context has more of them.  In all other cases the bytes are
+# equal.
+leaks_as_stock() {
     local want got
     want=$(LSAN_OPTIONS='' leaked env LD_PRELOAD="$asan" "$2" -c "$4")
     # shellcheck disable=SC2086
@@ -37,20 +38,20 @@ as_stock() {
 
 for exe in $(pythons); do
     v=$(version "$exe")
-    as_stock "$v-start_and_end" "$exe" 3 pass
-    as_stock "$v-exception" "$exe" 3 1/0
+    leaks_as_stock "$v-start_and_end" "$exe" 3 pass
+    leaks_as_stock "$v-exception" "$exe" 3 1/0
     for modules in 'json, sqlite3, ctypes, decimal' numpy lxml.etree; do
-        # The libraries under lxml are one for all contexts, and what they leak depends on the timing.
+        # All contexts share the libraries that lxml needs, and their leaks depend on the timing.
         [ "$modules" = lxml.etree ] && n=1 || n=3
         if has "$exe" "$modules"; then
-            as_stock "$v-$(tr -d ' ' <<<"$modules")" "$exe" $n "import $modules"
+            leaks_as_stock "$v-$(tr -d ' ' <<<"$modules")" "$exe" $n "import $modules"
         else
             echo "skip $v-$(tr -d ' ' <<<"$modules"): this interpreter lacks one of them"
         fi
     done
 done
 
-# The control: a leak of CPython's own is left out, one of ours that CPython called is not.
+# The control: lsan.supp suppresses a leak of CPython's own, but not one of a callback of ours.
 cat >libpython.c <<'END'
 #include <stdlib.h>
 void *volatile lost;
@@ -82,7 +83,7 @@ if ! { gcc -shared -fPIC -g -o libpython3.0.so libpython.c &&
 fi
 LSAN_OPTIONS="suppressions='$root/tests/lsan.supp':print_suppressions=0"
 export LSAN_OPTIONS
-[ "$(leaked ./host own)" = '0 0' ] && ok leak_of_the_interpreter_is_left_out ||
-    not_ok leak_of_the_interpreter_is_left_out "$(cat report.*)"
-[ "$(leaked ./host ours)" = '200 1' ] && ok leak_of_a_callback_is_not_left_out ||
-    not_ok leak_of_a_callback_is_not_left_out "$(cat err report.*)"
+[ "$(leaked ./host own)" = '0 0' ] && ok leak_of_the_interpreter_is_suppressed ||
+    not_ok leak_of_the_interpreter_is_suppressed "$(cat report.*)"
+[ "$(leaked ./host ours)" = '200 1' ] && ok leak_of_a_callback_is_not_suppressed ||
+    not_ok leak_of_a_callback_is_not_suppressed "$(cat err report.*)"

@@ -1,4 +1,4 @@
-# Shared by the runtime tests.  $run is the command under test; each test has its own folder $tmp.
+# Shared by the runtime tests.  $run is the command under test, $tmp a folder for each test script.
 # shellcheck shell=bash disable=SC2034
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -6,7 +6,7 @@ run="${EXTISOLATE:-${EXTI_BUILD:-$root/build}/extisolate} run"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 export TMPDIR=$tmp LC_ALL=C.UTF-8
-# With unbuffered output, lines that contexts print at the same time would mix.
+# With unbuffered output, contexts that print at the same time would mix their lines.
 unset PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE
 unset PYTHONHOME PYTHONPATH PYTHONSAFEPATH OMP_NUM_THREADS OPENBLAS_NUM_THREADS
 system=/usr/bin/python3
@@ -18,8 +18,8 @@ not_ok() { # NAME WHY...
     printf '    %s\n' "$@"
 }
 
-# Every supported interpreter that is here: the system's and pyenv's; EXTI_PYTHON_LIMIT=1 is the
-# system's alone.
+# Prints each supported interpreter that is installed: the system's and pyenv's.
+# EXTI_PYTHON_LIMIT=1 leaves only the system's.
 pythons() {
     every_python | head -n "${EXTI_PYTHON_LIMIT:-99}"
 }
@@ -31,8 +31,8 @@ every_python() {
 }
 version() { "$1" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])'; }
 
-# check NAME STATUS COMMAND...: the command ends with STATUS and prints nothing but `ok` lines on
-# stdout (each context its own).
+# check NAME STATUS COMMAND...: the command ends with STATUS, and prints only `ok` lines, if any, to
+# stdout.
 check() {
     local name=$1 want=$2 rc
     shift 2
@@ -45,14 +45,14 @@ check() {
     fi
 }
 
-# Whether every one of modules $2... can be imported by interpreter $1.
+# Whether interpreter $1 can import all modules $2...
 has() {
     local exe=$1
     shift
     "$exe" -c "$(printf 'import %s\n' "$@")" 2>/dev/null
 }
 
-no_traces() { # NAME: nothing is left in $TMPDIR once the helper has got to it
+no_traces() { # NAME: waits for the helper to remove all folders of the program from $TMPDIR
     local left end=$((SECONDS + 600))
     while [ $SECONDS -lt $end ]; do
         left=$(find "$tmp" -maxdepth 1 -name 'extisolate-*' 2>/dev/null)

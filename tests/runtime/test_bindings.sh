@@ -1,6 +1,6 @@
 #!/bin/bash
-# Bindings as ld.so reports them: none from a context to another context or to the original libpython;
-# numpy's unique symbols (STB_GNU_UNIQUE) each to its own file.
+# ld.so reports no binding from a context to another context or to the original libpython, and binds
+# numpy's unique symbols (STB_GNU_UNIQUE) within each copy.
 . "$(dirname "$0")/lib.sh"
 cd "$tmp" || exit 1
 
@@ -9,19 +9,22 @@ if [ -z "$umath" ]; then
     echo "skip bindings: $system has no numpy"
     exit 0
 fi
-# LD_DEBUG's "binding file A [0] to B [0]: normal symbol `S'" as "A B S".
-bound() { cat ld.* | sed -n "s/.*binding file \([^ ]*\) \[0\] to \([^ ]*\) \[0\]: [a-z]* symbol \`\([^']*\)'.*/\1 \2 \3/p"; }
+# Prints LD_DEBUG's lines "binding file A [0] to B [0]: normal symbol `S'" as "A B S".
+bound() {
+    local file='\([^ ]*\) \[0\]'
+    cat ld.* | sed -n "s/.*binding file $file to $file: [a-z]* symbol \`\([^']*\)'.*/\1 \2 \3/p"
+}
 run_traced() { # OPTION...
     rm -rf ld.* ctxs
     # shellcheck disable=SC2086
     LD_DEBUG=bindings LD_DEBUG_OUTPUT=$tmp/ld $run --python $system --contexts 2 --dir ctxs "$@" \
         -c 'import numpy, json, ssl, sqlite3, decimal, ctypes' >out 2>err
 }
-# count NAME LEAST MOST PATTERN: how many bindings match
+# count NAME LEAST MOST PATTERN: the number of bindings that match lies between LEAST and MOST
 count() {
     local n
     n=$(bound | grep -cE "$4")
-    if [ "$n" -ge "$2" ] && [ "$n" -le "$3" ]; then ok "$1"; else not_ok "$1" "$n bindings match $4"; fi
+    [ "$n" -ge "$2" ] && [ "$n" -le "$3" ] && ok "$1" || not_ok "$1" "$n bindings match $4"
 }
 
 for how in plain rename; do
@@ -36,14 +39,17 @@ for how in plain rename; do
     count "${how}_nothing_reaches_the_original" 0 0 "^$c/[^ ]* [^ ]*/libpython3[^ /]*\.so\.1\.0 "
     unique=$(nm -D "$umath" | awk '$2 == "u" { print $3 }')
     for s in $unique; do
-        count "${how}_unique_${s: -24}_is_bound" 2 9999999 "^$c/([01])/_multiarray[^ ]* $c/\1/_multiarray[^ ]* $s\$"
+        count "${how}_unique_${s: -24}_is_bound" 2 9999999 \
+            "^$c/([01])/_multiarray[^ ]* $c/\1/_multiarray[^ ]* $s\$"
     done
-    [ "$(wc -w <<<"$unique")" = "$(nm -D "$c"/0/_multiarray_umath.* | grep -cE " [VWD] ($(tr '\n' '|' <<<"$unique" | sed 's/|$//'))\$")" ] &&
+    any=$(tr '\n' '|' <<<"$unique" | sed 's/|$//')
+    defined=$(nm -D "$c"/0/_multiarray_umath.* | grep -cE " [VWD] ($any)\$")
+    [ "$(wc -w <<<"$unique")" = "$defined" ] &&
         [ -z "$(nm -D "$c"/0/_multiarray_umath.* | awk '$2 == "u"')" ] &&
         ok "${how}_no_unique_symbol_is_left" || not_ok "${how}_no_unique_symbol_is_left"
 done
 
-# The control: two plain copies of numpy's core share the first one's tables.
+# The control: of two plain copies of numpy's core the second one uses the tables of the first.
 cat >load.c <<'END'
 #include <dlfcn.h>
 #include <stdio.h>

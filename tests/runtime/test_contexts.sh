@@ -1,9 +1,9 @@
 #!/bin/bash
-# Contexts of one process: what is separate, what works at the same time, how they end.
+# Contexts of one process share no state, work at the same time, and end as the interpreter does.
 . "$(dirname "$0")/lib.sh"
 cd "$tmp" || exit 1
 
-# ---- apart -------------------------------------------------------------------
+# ---- separate state ----------------------------------------------------------
 
 cat >ids.py <<'END'
 import sys, json, decimal, extisolate
@@ -13,7 +13,7 @@ things = [list, dict, type, sys.modules, sys, json, decimal.Decimal, _json.make_
 with open("ids.%d" % extisolate.index, "w") as f:
     print(*map(id, things), file=f)
 import os, time
-def all_have(what):     # all of them are alive at once
+def all_have(what):     # so that all contexts are alive at once
     open("%s.%d" % (what, extisolate.index), "w").close()
     while not all(os.path.exists("%s.%d" % (what, i)) for i in range(3)):
         time.sleep(0.01)
@@ -27,9 +27,9 @@ all_have("looked")
 END
 check three_contexts_run 0 timeout 1200 $run --python $system --contexts 3 ids.py
 if [ "$(cat ids.? | tr ' ' '\n' | sort -u | wc -l)" = 39 ]; then
-    ok objects_and_types_are_apart
+    ok contexts_share_no_objects
 else
-    not_ok objects_and_types_are_apart "$(cat ids.?)"
+    not_ok contexts_share_no_objects "$(cat ids.?)"
 fi
 [ "$(sort -u names | wc -l)" = 3 ] && ok names_differ || not_ok names_differ "$(cat names)"
 
@@ -59,9 +59,9 @@ else:
     open("checked", "w").close()
 END
 if has $system numpy; then
-    check c_globals_are_apart 0 timeout 1200 $run --python $system --contexts 2 c_globals.py
+    check contexts_share_no_c_globals 0 timeout 1200 $run --python $system --contexts 2 c_globals.py
 else
-    echo "skip c_globals_are_apart: $system has no numpy"
+    echo "skip contexts_share_no_c_globals: $system has no numpy"
 fi
 
 # ---- the libraries of a context ----------------------------------------------
@@ -78,7 +78,7 @@ for name, m in list(sys.modules.items()):
 api = ctypes.pythonapi
 here = ctypes.cast(api.Py_IncRef, ctypes.c_void_p).value
 maps = [line.split() for line in open("/proc/self/maps")]
-mapped = {m[5] for m in maps if len(m) > 5 and "x" in m[1]}  # others are being read, to be copied
+mapped = {m[5] for m in maps if len(m) > 5 and "x" in m[1]}  # without files that are only read
 assert not mapped & set(original), mapped & set(original)
 def home(address):
     for m in maps:
@@ -153,9 +153,9 @@ for t in threads: t.start()
 for t in threads: t.join()
 END
 # shellcheck disable=SC2086
-check all_at_once 0 $run --python $system --contexts 2 busy.py $modules
+check modules_work_at_once 0 $run --python $system --contexts 2 busy.py $modules
 # shellcheck disable=SC2086
-check all_at_once_renamed 0 $run --rename --python $system --contexts 2 busy.py $modules
+check modules_work_at_once_renamed 0 $run --rename --python $system --contexts 2 busy.py $modules
 # shellcheck disable=SC2086
 check four_contexts_at_once 0 $run --python $system --contexts 4 busy.py $modules
 
@@ -195,11 +195,11 @@ else
     echo "skip children_of_two_contexts: $system has no semaphores here: ${why##*$'\n'}"
 fi
 
-# A forked child has only the context that forked, and ends like a process.
+# A forked child has only the context that forked, and ends as a process does.
 cat >forked.py <<'END'
 import extisolate, os, subprocess, sys, threading, time, warnings
 warnings.simplefilter("ignore")
-# No other thread may be loading anything at the moment of a fork.
+# No other thread may load anything during the fork.
 open("up.%d" % extisolate.index, "w").close()
 while not os.path.exists("up.%d" % (1 - extisolate.index)):
     time.sleep(0.01)
@@ -214,7 +214,7 @@ assert os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", "raise System
 END
 check forked_child_of_two_contexts 0 timeout 1200 $run --python $system --contexts 2 forked.py
 
-# A module whose thread-locals fill the static TLS block: the error names a remedy, and the remedy works.
+# A module's thread-local variables fill the static TLS block.  The error names a remedy that works.
 cat >tls.c <<'C'
 __thread char block[1024] __attribute__((tls_model("initial-exec")));
 int Py_IsInitialized(void);
@@ -239,24 +239,24 @@ else
 fi
 env GLIBC_TUNABLES="$value" $run --python $system --contexts 3 tls.py >out 2>err
 if [ "$(grep -cx 'fits 1' out)" = 3 ] && [ "$(wc -l <out)" = 3 ]; then
-    ok static_tls_with_the_value_told
+    ok the_value_in_the_error_makes_room
 else
-    not_ok static_tls_with_the_value_told "$value" "$(cat out err)"
+    not_ok the_value_in_the_error_makes_room "$value" "$(cat out err)"
 fi
 
-# A host with a libpython in its global scope.
+# The host has a libpython in its global scope.
 libpython=$($system -c 'import sysconfig as s, os
 print(os.path.join(s.get_config_var("LIBDIR"), s.get_config_var("INSTSONAME")))')
 if [ -f "$libpython" ]; then
-    # The preloaded library is mapped too, so own.py's checks of the context's own copy bite.
+    # The preloaded library is mapped too, so that own.py could find it in place of the copy.
     check host_with_a_libpython 0 env LD_PRELOAD="$libpython" $run --python $system --contexts 2 \
         own.py
     LD_PRELOAD="$libpython" $run --python $system --contexts 2 --prove busy.py >out 2>err
     rc=$?
     if [ $rc = 0 ] && [ "$(awk '$4 == 0 && $2 > 5' err | wc -l)" = 2 ]; then
-        ok host_with_a_libpython_captures_nothing
+        ok host_with_a_libpython_interposes_nothing
     else
-        not_ok host_with_a_libpython_captures_nothing "status $rc" "$(head -20 err)"
+        not_ok host_with_a_libpython_interposes_nothing "status $rc" "$(head -20 err)"
     fi
 else
     echo "skip host_with_a_libpython: $libpython is not there"
@@ -281,7 +281,7 @@ else
     not_ok proof_as_json "$(cat out err)"
 fi
 
-# ---- how they end ------------------------------------------------------------
+# ---- the end of contexts -----------------------------------------------------
 
 status_of() { # NAME WANT ARGS...
     local name=$1 want=$2 rc
@@ -324,9 +324,9 @@ $run --python $system --contexts 3 --dir dirs \
     -c 'import extisolate; print("ok", extisolate.index)' >out 2>err
 rc=$?
 if [ $rc = 1 ] && [ "$(sort out)" = $'ok 0\nok 2' ] && grep -q 'context 1.*dirs/1' err; then
-    ok one_that_cannot_start_leaves_the_others
+    ok other_contexts_run_if_one_cannot_start
 else
-    not_ok one_that_cannot_start_leaves_the_others "status $rc" "$(cat out err)"
+    not_ok other_contexts_run_if_one_cannot_start "status $rc" "$(cat out err)"
 fi
 PYTHONHOME=/nowhere $run --python $system --contexts 2 -c 'print(1)' >out 2>err
 rc=$?
@@ -353,7 +353,8 @@ END
 if ${CC:-cc} -shared -fPIC -o keys.so keys.c 2>err; then
     LD_PRELOAD=$tmp/keys.so $run --python $system --contexts 2 -c 'print(1)' >out 2>err
     rc=$?
-    if [ $rc = 1 ] && [ ! -s out ] && [ "$(grep -c 'context [01]: .* keys of the process are in use' err)" = 2 ]; then
+    if [ $rc = 1 ] && [ ! -s out ] &&
+        [ "$(grep -c 'context [01]: .* keys of the process are in use' err)" = 2 ]; then
         ok no_key_left_is_an_error
     else
         not_ok no_key_left_is_an_error "status $rc" "$(cat out err)"
@@ -380,8 +381,8 @@ for i in 1 2 3 4 5; do
     rc=$?
     [ $rc = 0 ] || break
 done
-[ $rc = 0 ] && ok daemon_threads_at_the_end ||
-    not_ok daemon_threads_at_the_end "status $rc" "$(cat err)"
+[ $rc = 0 ] && ok daemon_threads_do_not_disturb_the_end ||
+    not_ok daemon_threads_do_not_disturb_the_end "status $rc" "$(cat err)"
 
 # ---- signals -----------------------------------------------------------------
 
@@ -415,18 +416,19 @@ for call in (faulthandler.enable, lambda: faulthandler.register(signal.SIGUSR2))
         pass
     else:
         raise AssertionError(call)
-# A library's wish to handle what asks the process to end has no effect, and it need not know; others it must.
+# A library may set handlers for the signals that ask the process to end; that succeeds without
+# effect.  For other signals it fails.
 library = ctypes.CDLL("./sig.so", use_errno=True)
 for f in library.set, library.set_simply:
     assert [f(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == [0, 0, 0]
     assert [f(s) for s in (signal.SIGALRM, signal.SIGUSR1, signal.SIGCHLD)] == [-1, -1, -1]
     assert ctypes.get_errno() == 1 # EPERM
 assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-assert signal.signal(signal.SIGPIPE, signal.SIG_IGN) == signal.SIG_IGN   # as it is already
+assert signal.signal(signal.SIGPIPE, signal.SIG_IGN) == signal.SIG_IGN   # it is already
 after = open("/proc/self/status").read()
 masks = lambda text: re.findall(r"^Sig(?:Cgt|Ign):.*", text, re.M)
 assert masks(before) == masks(after)
-# A child has handlers of its own.
+# A child process has handlers of its own.
 pipe = 1 << signal.SIGPIPE - 1
 def child(**kw):
     out = subprocess.run(["cat", "/proc/self/status"], stdout=subprocess.PIPE, **kw).stdout.decode()
@@ -450,13 +452,14 @@ except BrokenPipeError:
     pass
 END
 if ldd "${run% run}" | grep -q libtsan; then
-    echo "skip signals_are_the_hosts: the thread sanitizer holds back what a forked child is sent"
+    echo "skip signal_handlers_stay_the_hosts:" \
+        "the thread sanitizer delays signals to a forked child"
 else
-    check signals_are_the_hosts 0 $run --python $system signals.py
+    check signal_handlers_stay_the_hosts 0 $run --python $system signals.py
 fi
 check faulthandler_from_the_environment_is_ignored 0 env PYTHONFAULTHANDLER=1 $run \
     --python $system --contexts 2 -c 'import faulthandler; assert not faulthandler.is_enabled()'
-check no_child_but_the_programs_own 0 $run --python $system -c 'import os
+check no_child_of_the_library_is_seen 0 $run --python $system -c 'import os
 try:
     os.wait()
 except ChildProcessError:
@@ -466,7 +469,7 @@ else:
 
 for sig in INT TERM HUP KILL; do
     rm -f started
-    # A background job of a script ignores SIGINT; a program inherits that.
+    # A background job of a script ignores SIGINT, and the program would inherit that.
     $system -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execvp(sys.argv[1], sys.argv[1:])' $run --python $system --contexts 2 -c \
@@ -522,12 +525,13 @@ END
 else
     echo "skip venv: $(tail -1 out)"
 fi
-check blas_threads_are_shared_out 0 $run --contexts $(($(nproc) + 1)) -c 'import os
+check contexts_divide_the_processors_for_blas 0 $run --contexts $(($(nproc) + 1)) -c 'import os
 assert os.environ["OPENBLAS_NUM_THREADS"] == os.environ["OMP_NUM_THREADS"] == "1"'
-check blas_threads_of_the_user 0 env OMP_NUM_THREADS=3 $run --contexts 2 -c 'import os
+check the_users_number_of_blas_threads_is_kept 0 env OMP_NUM_THREADS=3 \
+    $run --contexts 2 -c 'import os
 assert os.environ["OMP_NUM_THREADS"] == "3"'
 
-# ---- what is refused ---------------------------------------------------------
+# ---- refused commands --------------------------------------------------------
 
 refused() { # NAME STATUS TEXT COMMAND...
     local name=$1 want=$2 text=$3 rc
@@ -550,8 +554,8 @@ refused no_such_python 1 '/no/such/python' $run --python /no/such/python -c 1
 refused not_a_python 1 'did not describe itself' $run --python /bin/echo -c 1
 refused endless_answer 1 'did not describe itself' $run --python /usr/bin/yes -c 1
 for old in "${HOME:-}"/.pyenv/versions/3.[678].*/bin/python3; do
-    [ -x "$old" ] && refused "too_old_$(version "$old")" 1 "CPython $(version "$old"); contexts need 3.9 to" \
-        $run --python "$old" -c 1
+    [ -x "$old" ] && refused "too_old_$(version "$old")" 1 \
+        "CPython $(version "$old"); contexts need 3.9 to" $run --python "$old" -c 1
 done
 cat >static.sh <<END
 #!/bin/sh

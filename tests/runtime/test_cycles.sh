@@ -1,12 +1,12 @@
 #!/bin/bash
-# Contexts that are closed: nothing of them is left, however many there were, and what cannot be unloaded
-# stays where it is, and is told.
+# Closed contexts leave nothing behind, however many there were.  A context that cannot be unloaded
+# stays mapped, and the report says why.
 . "$(dirname "$0")/lib.sh"
 cd "$tmp" || exit 1
 cycle=${EXTI_BUILD:-$root/build}/tests/cycle
 
-# What the interpreter leaks by itself is the matter of leaks.sh, which knows it by libraries that are
-# gone here; and the sanitizer keeps freed memory.
+# leaks.sh tests the interpreter's own leaks.  It recognises them by the library, which is unloaded
+# here.  The sanitizer also keeps freed memory.
 sanitized=
 if grep -q __asan_init "$cycle"; then
     sanitized=yes
@@ -14,9 +14,9 @@ if grep -q __asan_init "$cycle"; then
     echo "skip memory_and_mappings: this is built with the address sanitizer"
 fi
 
-# cycles NAME MOST_KB FROM CYCLES [OPTION] EXE CODE: they all end well and leave nothing mapped, and from cycle
-# FROM to the last one the process grows by at most MOST_KB in a cycle, by no file descriptor, and by no
-# thread-specific key.
+# cycles NAME MOST_KB FROM CYCLES [OPTION] EXE CODE: all cycles end with status 0 and leave nothing
+# mapped.  From cycle FROM to the last one the process grows by at most MOST_KB in a cycle, and by
+# no file descriptor or thread-specific key.
 cycles() {
     local name=$1 most=$2 from=$3 rc why
     shift 3
@@ -58,17 +58,18 @@ for exe in $(pythons); do
 done
 if has $system numpy; then
     cycles nothing_is_left_of_numpy 256 20 60 $system "$arrays"
-    # OpenBLAS starts them as it is loaded.
+    # OpenBLAS starts the threads when it is loaded.
     OPENBLAS_NUM_THREADS=2 cycles nothing_is_left_of_a_pool_of_threads 256 4 8 $system "$arrays"
     PYTHONMALLOC=malloc cycles nothing_is_left_of_memory_from_malloc 256 10 20 $system "$arrays"
     PYTHONDEVMODE=1 cycles nothing_is_left_of_memory_with_debug_hooks 256 10 20 $system "$arrays"
-    # The control: CPython itself gives back much less.
+    # The control: CPython itself frees much less.
     if [ -n "$sanitized" ]; then
         echo "skip control_without_a_heap_it_grows: the sanitizer's memory grows too"
     else
         "$cycle" --no-heap 10 $system "$arrays" >out 2>err
         grown=$(awk '$2 == 4 { rss = $8 } $2 == 9 { print int(($8 - rss) / 5) }' out)
-        [ "${grown:-0}" -gt 1000 ] && ok "control_without_a_heap_it_grows ($grown KB in each cycle)" ||
+        [ "${grown:-0}" -gt 1000 ] &&
+            ok "control_without_a_heap_it_grows ($grown KB in each cycle)" ||
             not_ok control_without_a_heap_it_grows "$(cat out err)"
     fi
 else
@@ -81,7 +82,7 @@ else
     echo "skip nothing_is_left_of_lxml: $system has no lxml"
 fi
 
-# libhdf5's finalisers look up what it has under its keys.
+# libhdf5's finalisers read the values of its thread-specific keys.
 if has $system h5py; then
     cycles nothing_is_left_of_h5py 256 4 8 $system 'import h5py
 assert h5py.get_config()'
@@ -89,10 +90,11 @@ else
     echo "skip nothing_is_left_of_h5py: $system has no h5py"
 fi
 
-# ---- what cannot be unloaded ---------------------------------------------------
+# ---- contexts that cannot be unloaded ------------------------------------------
 
-# held NAME LEFT TEXT EXE CODE: two contexts with CODE end with status 0, as does the program, each leaves
-# LEFT (a pattern) files mapped, and if any, TEXT is said of each context.
+# held NAME LEFT TEXT EXE CODE: the program and two contexts with CODE end with status 0.  Each
+# context leaves LEFT (a pattern) files mapped, and TEXT, unless empty, is reported for each
+# context.
 held() {
     local name=$1 left=$2 text=$3 rc n
     shift 3
@@ -107,30 +109,31 @@ held() {
     fi
 }
 
-# With such an interval a thread lets go of the GIL in no other place than where it blocks.
+# With this interval a thread releases the GIL only when it blocks.
 blocks='import sys
 sys.setswitchinterval(1000)'
 running="thread [0-9]* '.*', which this has started, is still running"
 for exe in $(pythons); do
     v=$(version "$exe")
-    held "$v-sleeping_daemon_is_told" '[1-9][0-9]*' "/libpython[^/]*: $running" "$exe" "$blocks"'
+    held "$v-sleeping_daemon_is_reported" '[1-9][0-9]*' "/libpython[^/]*: $running" \
+        "$exe" "$blocks"'
 import threading, time
 threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()'
-    held "$v-daemon_that_waits_for_ever_is_told" '[1-9][0-9]*' "$running" "$exe" "$blocks"'
+    held "$v-daemon_that_waits_for_ever_is_reported" '[1-9][0-9]*' "$running" "$exe" "$blocks"'
 import threading
 threading.Thread(target=threading.Event().wait, daemon=True).start()'
-    held "$v-daemon_in_a_system_call_is_told" '[1-9][0-9]*' "$running" "$exe" "$blocks"'
+    held "$v-daemon_in_a_system_call_is_reported" '[1-9][0-9]*' "$running" "$exe" "$blocks"'
 import os, threading
 r, w = os.pipe()
 threading.Thread(target=os.read, args=(r, 1), daemon=True).start()'
-    # It ends as soon as it asks for the GIL again; from 3.14 on never.
+    # The thread ends when it asks for the GIL again; from 3.14 on it hangs there.
     held "$v-spinning_daemon_does_no_harm" '[0-9]*' '' "$exe" '
 import threading
 def spin():
     while True: pass
 threading.Thread(target=spin, daemon=True).start()'
-    # A thread of the program that has been in the context, and is not in it any more.
-    held "$v-visitor_is_no_hindrance" 0 '' "$exe" '
+    # A thread of the program that was in the context and has left it.
+    held "$v-visitor_that_has_left_does_not_keep_the_context" 0 '' "$exe" '
 import ctypes, os, threading
 there = threading.Event()
 callback = ctypes.CFUNCTYPE(None)(there.set)
@@ -138,9 +141,9 @@ ctypes.CFUNCTYPE(None, ctypes.c_void_p)(int(os.environ["VISIT"]))(
     ctypes.cast(callback, ctypes.c_void_p))
 there.wait()
 ctypes.CFUNCTYPE(None)(int(os.environ["GONE"]))()'
-    # One that is in it for good.
-    STAY=1 held "$v-visitor_inside_is_told" '[1-9][0-9]*' "thread [0-9]* '.*' of the program is still in it" \
-        "$exe" "$blocks"'
+    # A thread of the program that never leaves the context.
+    STAY=1 held "$v-visitor_inside_is_reported" '[1-9][0-9]*' \
+        "thread [0-9]* '.*' of the program is still in it" "$exe" "$blocks"'
 import ctypes, os, threading
 there, (r, w) = threading.Event(), os.pipe()
 def stay():
@@ -152,7 +155,7 @@ ctypes.CFUNCTYPE(None, ctypes.c_void_p)(int(os.environ["VISIT"]))(
 there.wait()'
 done
 if has $system numpy; then
-    # Most likely in a product, which takes no notice of the GIL, when the context ends.
+    # When the context ends the thread is most likely in a product, which does not need the GIL.
     held daemon_in_a_product_does_no_harm '[0-9]*' '' $system '
 import numpy, threading
 a, started = numpy.ones((1000, 1000)), threading.Event()

@@ -1,5 +1,6 @@
 #!/bin/bash
-# The PyConfig table against each header that is here: every member's offset, in each build variant.
+# Compares the PyConfig table with each installed header: all offsets of members in all build
+# variants.
 . "$(dirname "$0")/lib.sh"
 cd "$root" || exit 1
 cc=${CC:-cc}
@@ -12,7 +13,7 @@ if ! $cc $flags -o "$tmp/layout" tests/runtime/layout.c runtime/pyconfig.c runti
 fi
 "$tmp/layout"
 
-# The header alone, without pyconfig.h, so that one installation serves for all variants.
+# Includes the header without pyconfig.h, so that one installation serves for all variants.
 real_layout() { # HEADER DEFINES...
     local header=$1 name
     shift

@@ -24,9 +24,10 @@ print("%.1f s, %.1f s of processor, %d MB at most" % (
 sys.exit(rc)
 END
 
-# numpy's copies for one context, and the disk that is free, in kilobytes; a tenth is left to others.
+# The kilobytes that one context's copies take, and those that are free; a tenth of them stays free.
 # shellcheck disable=SC2086
-$run --python $system --contexts 1 --dir one many.py >out 2>err || not_ok one_context "$(tail -30 err)"
+$run --python $system --contexts 1 --dir one many.py >out 2>err ||
+    not_ok one_context "$(tail -30 err)"
 each=$(du -sk one | cut -f1)
 rm -r one
 free=$(df -k --output=avail . | tail -1)

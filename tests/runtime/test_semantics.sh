@@ -1,5 +1,5 @@
 #!/bin/bash
-# The program of a context behaves as under the interpreter itself: output, tracebacks, exit status.
+# A program in a context has the output, tracebacks and exit status that the interpreter gives it.
 . "$(dirname "$0")/lib.sh"
 cd "$tmp" || exit 1
 
@@ -81,7 +81,7 @@ os.close(1)
 END
 cat >forked.py <<'END'
 import atexit, os, sys, warnings
-warnings.simplefilter("ignore")     # from 3.12 on, of a fork beside threads
+warnings.simplefilter("ignore")     # 3.12 and later warn of a fork in a process with threads
 atexit.register(print, "atexit")
 print("before")
 pid = os.fork()
@@ -93,9 +93,9 @@ elif sys.argv[1] == "fails":
     raise ValueError("in the child")
 END
 
-# What a stock interpreter prints and ours, with what must differ taken out: addresses, and the
-# number of the context over a traceback.
-same() { # NAME EXE ARGS...
+# Compares the output of a stock interpreter with ours, except for addresses and for the context's
+# number before a traceback.
+same_as_stock() { # NAME EXE ARGS...
     local name=$1 exe=$2 rc1 rc2
     shift 2
     "$exe" "$@" >want.out 2>want.err </dev/null
@@ -115,53 +115,53 @@ same() { # NAME EXE ARGS...
 with_environment() { # NAME EXE SETTINGS...
     local name=$1 exe=$2
     shift 2
-    (export "$@" && same "$name" "$exe" show.py a)
+    (export "$@" && same_as_stock "$name" "$exe" show.py a)
 }
 
 for exe in $(pythons); do
     v=$(version "$exe")
-    same "$v-script" "$exe" show.py a 'b c' -x --contexts
-    same "$v-script-by-path" "$exe" "$tmp/show.py"
-    same "$v-script-from-here" "$exe" ./app/../show.py
-    same "$v-script-by-link" "$exe" 'a pkg/link.py'
-    same "$v-code" "$exe" -c "$(cat show.py)" a -c
-    same "$v-module" "$exe" -m mod a -m
-    same "$v-package" "$exe" -m pkg a
-    same "$v-directory" "$exe" app a
-    same "$v-zip" "$exe" app.zip a
-    same "$v-no-module" "$exe" -m no.such.module
-    same "$v-module-fails" "$exe" -m deep
-    same "$v-uncaught-script" "$exe" deep.py
-    same "$v-uncaught-code" "$exe" -c "$(cat deep.py)"
-    same "$v-syntax-script" "$exe" syntax.py
-    same "$v-syntax-code" "$exe" -c 'x = = 1'
-    same "$v-source-encoding" "$exe" latin.py
-    same "$v-indented-code" "$exe" -c '
+    same_as_stock "$v-script" "$exe" show.py a 'b c' -x --contexts
+    same_as_stock "$v-script-by-path" "$exe" "$tmp/show.py"
+    same_as_stock "$v-script-from-here" "$exe" ./app/../show.py
+    same_as_stock "$v-script-by-link" "$exe" 'a pkg/link.py'
+    same_as_stock "$v-code" "$exe" -c "$(cat show.py)" a -c
+    same_as_stock "$v-module" "$exe" -m mod a -m
+    same_as_stock "$v-package" "$exe" -m pkg a
+    same_as_stock "$v-directory" "$exe" app a
+    same_as_stock "$v-zip" "$exe" app.zip a
+    same_as_stock "$v-no-module" "$exe" -m no.such.module
+    same_as_stock "$v-module-fails" "$exe" -m deep
+    same_as_stock "$v-uncaught-script" "$exe" deep.py
+    same_as_stock "$v-uncaught-code" "$exe" -c "$(cat deep.py)"
+    same_as_stock "$v-syntax-script" "$exe" syntax.py
+    same_as_stock "$v-syntax-code" "$exe" -c 'x = = 1'
+    same_as_stock "$v-source-encoding" "$exe" latin.py
+    same_as_stock "$v-indented-code" "$exe" -c '
         import sys
         print(1)'
-    same "$v-no-main" "$exe" 'a pkg'
+    same_as_stock "$v-no-main" "$exe" 'a pkg'
     rm -rf __pycache__
     "$exe" -m compileall -q show.py
     cp __pycache__/show.*.pyc "show-$v.pyc"
-    same "$v-bytecode" "$exe" "show-$v.pyc"
+    same_as_stock "$v-bytecode" "$exe" "show-$v.pyc"
     for code in '' 0 3 -1 256 257 True None '"text"' '1, 2'; do
-        same "$v-exit($code)" "$exe" -c "import sys; sys.exit($code)"
-        same "$v-module-exit($code)" "$exe" -m pkgexit "$code"
+        same_as_stock "$v-exit($code)" "$exe" -c "import sys; sys.exit($code)"
+        same_as_stock "$v-module-exit($code)" "$exe" -m pkgexit "$code"
     done
-    same "$v-raise-SystemExit" "$exe" -c 'raise SystemExit'
-    same "$v-hook" "$exe" hook.py
-    same "$v-failing-hook" "$exe" badhook.py
-    same "$v-exiting-hook" "$exe" exithook.py
-    same "$v-no-hook" "$exe" -c 'import sys; del sys.excepthook; 1/0'
-    same "$v-atexit-and-threads" "$exe" atexit_.py
-    same "$v-daemon-threads" "$exe" daemon.py
+    same_as_stock "$v-raise-SystemExit" "$exe" -c 'raise SystemExit'
+    same_as_stock "$v-hook" "$exe" hook.py
+    same_as_stock "$v-failing-hook" "$exe" badhook.py
+    same_as_stock "$v-exiting-hook" "$exe" exithook.py
+    same_as_stock "$v-no-hook" "$exe" -c 'import sys; del sys.excepthook; 1/0'
+    same_as_stock "$v-atexit-and-threads" "$exe" atexit_.py
+    same_as_stock "$v-daemon-threads" "$exe" daemon.py
     for how in exits fails ends; do
-        same "$v-forked-child-$how" "$exe" forked.py $how
+        same_as_stock "$v-forked-child-$how" "$exe" forked.py $how
     done
-    same "$v-unflushed-output" "$exe" unflushed.py
-    same "$v-subclass-of-SystemExit" "$exe" -c 'class E(SystemExit): pass
+    same_as_stock "$v-unflushed-output" "$exe" unflushed.py
+    same_as_stock "$v-subclass-of-SystemExit" "$exe" -c 'class E(SystemExit): pass
 raise E(5)'
-    # What the environment says to the interpreter.
+    # Settings that the interpreter takes from the environment.
     for setting in LC_ALL=C LC_ALL=POSIX LC_ALL= LC_ALL=xx_YY.UTF-8 'LC_ALL= LC_CTYPE=C' \
         'LC_ALL= LANG=C.UTF-8' 'LC_ALL= LANG=C PYTHONCOERCECLOCALE=0' 'LC_ALL=C PYTHONUTF8=0' \
         PYTHONUTF8=1 PYTHONIOENCODING=latin-1:replace PYTHONPATH=/nowhere:app PYTHONSAFEPATH=1 \

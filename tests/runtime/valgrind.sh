@@ -1,6 +1,6 @@
 #!/bin/bash
-# CPython contexts under valgrind, whose script for the program is EXTISOLATE: stock libraries, which no
-# sanitizer was built into, read and write what is theirs in every context.
+# Under valgrind stock libraries, which are built without a sanitizer, access only their own memory
+# in each context.  EXTISOLATE names the script that runs the program under valgrind.
 . "$(dirname "$0")/lib.sh"
 
 cat >"$tmp/work.py" <<'END'
@@ -33,7 +33,7 @@ ctypes.string_at(block, 8)
 print('ok')
 END
 
-# Nothing is read that is then loaded itself, which valgrind 3.19 may end at: see the Makefile.
+# Reads no file that is then loaded itself: valgrind 3.19 may abort at that, as the Makefile says.
 run="$run --closure=none"
 for exe in $(pythons); do
     v=$(version "$exe")
