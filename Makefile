@@ -369,7 +369,7 @@ check-packages: all $(PACKAGES_BASE) $(CYCLE) ## packages at work in contexts; E
 
 .PHONY: check-layers check-abi check-readme
 check-layers: all ## rooms: includes and references obey them, and form no circle
-	$(call run,layers,tests/meta/test_layers.sh)
+	$(call run,layers,tests/meta/test_layers.sh tests/meta/test_covered.sh)
 check-abi: $(STATIC) $(B)/libextisolate.so ## exported symbols, version map and header agree
 	$(call run,abi,tests/meta/test_abi.sh)
 check-readme: all ## what README.md shows works
