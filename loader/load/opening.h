@@ -1,4 +1,4 @@
-/* One opening: a copy, and the copies that it drags in, become modules of a context together. */
+/* One opening: a copy, and its dependencies' copies, become modules of a context together. */
 #ifndef LOADER_LOAD_OPENING_H
 #define LOADER_LOAD_OPENING_H
 
@@ -26,7 +26,7 @@ struct exti_opening {
 /* Another reference to the context's module of `source` if it is loaded, or NULL. */
 struct exti_module *exti__module_find(struct exti_ctx *ctx, const char *source);
 
-/* Opens the copy of `source`, which `im` describes, and those that it drags in, and puts them on
+/* Opens the copy of `source`, which `im` describes, and its dependencies', and puts them on
  * the context's list.  Tells the before_load hook, but not after_load.  The copy's own module is
  * that of the first place.  On success `o` is for exti__opening_announce. */
 int exti__open_with_dependencies(struct exti_ctx *ctx, const char *source,

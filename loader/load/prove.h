@@ -5,7 +5,7 @@
 #include "loader/track/module.h"
 
 /* Proves the references of a module that has just entered the address map, as have all copies that
- * it needs, and of the shared libraries that it drags in: EXTI_E_INTERPOSED for the first that
+ * it needs, and of the shared libraries that it needs: EXTI_E_INTERPOSED for the first that
  * leaves the context.  Re-points references to originals, which the program may have loaded
  * globally, to the context's copies if these are loaded.  `api` is the API library's copy: while it
  * is being opened, ctx->api is not set. */
@@ -13,7 +13,7 @@ int exti__prove_module(struct exti_module *m, const struct exti_loaded *api,
                        struct exti_error *err);
 
 /* exti_ctx_prove after its argument checks: follows the references of all modules and of the shared
- * libraries that these drag in, and changes nothing. */
+ * libraries that these need, and changes nothing. */
 int exti__prove_context(struct exti_ctx *ctx, const struct exti_module *api, exti_report_fn report,
                         void *user, struct exti_proof *out, struct exti_error *err);
 

@@ -1,7 +1,7 @@
 /* PE: where Windows looks for the DLLs that an extension module needs, if CPython loads it by
  * LoadLibraryExW(path, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR).  In
  * this order: loaded modules of that file name, which is the closure's part; the system's known
- * DLLs; the folder of the file loaded by path, which counts for all that it drags in; the program's
+ * DLLs; the folder of the file loaded by path, which counts for all that it needs; the program's
  * folder; the folders given to os.add_dll_directory; System32.
  *
  * The program is python.exe, beside the API library.  No file tells which folders a process has

@@ -9,7 +9,7 @@
 int exti__store_choose_api(struct exti_store *s, const char *wanted, char **source,
                            struct exti_error *err);
 
-/* Brings the copy of the API library `source` up to date, and those of what it drags in; chooses
+/* Brings the copy of the API library `source` up to date, and those of its dependencies; chooses
  * or checks the policy on the way. */
 int exti__store_ensure_api(struct exti_store *s, const char *source,
                            const struct exti_store_opts *opts, struct exti_error *err);

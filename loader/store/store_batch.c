@@ -227,7 +227,7 @@ static int visit_step(struct batch *b, const struct root *r, const struct exti_s
     return plan_copy(b, r, at, err);
 }
 
-/* Plans what `r` drags in.  A file that cannot be planned ends the walk.  Files not visited by
+/* Plans the dependencies of `r`.  A file that cannot be planned ends the walk.  Files not visited by
  * then belong to others that need that one too, and are planned by whichever walk comes to them. */
 static int plan_walk(struct batch *b, struct root *r, struct exti_error *err)
 {
@@ -297,7 +297,7 @@ static int plan_root(struct batch *b, size_t i, struct exti_error *err)
 
 /* ---- reporting ---- */
 
-/* Whether the file and all that it drags in have their copies; if not, *why, zeroed before,
+/* Whether the file and its dependencies have their copies; if not, *why, zeroed before,
  * tells the first failure. */
 static int check_copies(struct batch *b, const struct root *r, struct exti_error *why,
                         struct exti_error *err)

@@ -1,4 +1,4 @@
-/* A copy and the copies of all libraries that its source drags in. */
+/* A copy and the copies of all dependencies of its source. */
 #include "loader/store/store_ensure.h"
 
 #include "base/error.h"

@@ -7,7 +7,7 @@
 #include "loader/store/store.h"
 
 /* The file's node in the store's graph.  A graph whose files have changed on disk is begun
- * anew.  `first` is the file that drags `source` in, or `source` itself: its search path has a
+ * anew.  `first` is the file that needs `source`, or `source` itself: its search path has a
  * say in where libraries are found, so it goes into the graph before.  `root`: `source` was
  * asked for, not only needed. */
 int exti__store_node(struct exti_store *s, const char *first, const char *source, bool root,
@@ -15,7 +15,7 @@ int exti__store_node(struct exti_store *s, const char *first, const char *source
 
 void exti__store_drop_graph(struct exti_store *s);
 
-/* The file that drags `source` in, directly or by others: the first one in the manifest;
+/* The file that needs `source`, directly or through others: the first one in the manifest;
  * `source` itself if nothing does. */
 const char *exti__store_first_user(const struct exti_store *s, const char *source);
 

@@ -7,7 +7,7 @@
 /* One file that a copy is wanted of. */
 struct exti_copy_request {
     const char *source; /* absolute, without symbolic links */
-    const char *first;  /* the file that drags it in, or `source`; see exti__store_node */
+    const char *first;  /* the file that needs it, or `source`; see exti__store_node */
     bool root;          /* asked for, not only needed by another */
     bool symbolic;      /* binds to its own symbols first */
 };

@@ -1,4 +1,4 @@
-/* Walks over a file and all that it drags in.  No recursion: a manifest may tell of any depth. */
+/* Walks over a file and its dependencies.  No recursion: a manifest may be of any depth. */
 #ifndef LOADER_STORE_STORE_WALK_H
 #define LOADER_STORE_STORE_WALK_H
 
