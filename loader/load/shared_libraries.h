@@ -6,8 +6,8 @@
 #include "loader/store/store_dependencies.h"
 #include "loader/track/context.h"
 
-/* Opens them one by one before the copy of `original`, which `im` describes and which drags in
- * `set`.  *handles is for exti__shared_close, after a failure too; it is NULL at first. */
+/* Opens them one by one before the copy of `original`, which `im` describes and whose dependencies
+ * are `set`.  *handles is for exti__shared_close, after a failure too; it is NULL at first. */
 int exti__shared_open(const struct exti_ctx *ctx, const char *original, const struct exti_image *im,
                       const struct exti_dependency_set *set, void ***handles,
                       struct exti_error *err);

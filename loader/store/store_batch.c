@@ -227,8 +227,8 @@ static int visit_step(struct batch *b, const struct root *r, const struct exti_s
     return plan_copy(b, r, at, err);
 }
 
-/* Plans the dependencies of `r`.  A file that cannot be planned ends the walk.  Files not visited by
- * then belong to others that need that one too, and are planned by whichever walk comes to them. */
+/* Plans `r` and its dependencies.  A file that cannot be planned ends the walk.  Files not visited
+ * by then are planned by the walks of other files that need them. */
 static int plan_walk(struct batch *b, struct root *r, struct exti_error *err)
 {
     struct exti_steps p = {0};
