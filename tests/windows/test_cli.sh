@@ -76,7 +76,7 @@ alike verify_of_a_directory_against verify . --against ../err
 run run app.py
 check run_says_what_it_needs 1 'run needs a POSIX system' 'extisolate copy'
 run help run
-check help_of_run_says_so 0 'usage: extisolate run' 'On Windows it does not'
+check help_of_run_says_so 0 'usage: extisolate run' 'Not on Windows: it needs'
 "$EXTISOLATE" help >/dev/full 2>err
 rc=$?
 : >out
