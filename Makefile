@@ -75,20 +75,37 @@ BASE_CPPFLAGS := -iquote . -I include -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURC
 BASE_CFLAGS := -std=c11 -fvisibility=hidden $(WARNINGS) $(if $(WERROR),-Werror)
 san_flags := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 cov_flags := $(if $(COV),--coverage -O0)
+# What makes the product harder to attack, as far as the compiler takes it; HARDEN= builds without.  Tests
+# are not built with it, since some of them take the place of libc's functions.
+HARDEN ?= yes
+own_flags = $(CPPFLAGS) $(CFLAGS) $(cov_flags)
+accepted = $(shell for f in $(1); do printf '\043include <stdlib.h>\n' | \
+	$(CC) -O2 -Werror -U_FORTIFY_SOURCE $$f -x c -fsyntax-only - 2>/dev/null && echo "$$f"; done)
+# libc's checks need an optimizer; a user's own choice stays; the sanitizers do not see into checked calls.
+with_fortify = $(if $(SAN)$(findstring _FORTIFY_SOURCE,$(own_flags))$(filter -O0 -Og,$(own_flags)),,\
+	$(filter -O1 -O2 -O3 -Os,$(own_flags)))
+# Asked once, and only where something is compiled.
+taken_flags = $(eval taken_flags := $(call accepted,-fcf-protection=full -mbranch-protection=standard \
+	-fstack-protector-strong -fstack-clash-protection) $(if $(with_fortify),-U_FORTIFY_SOURCE \
+	$(firstword $(call accepted,-D_FORTIFY_SOURCE=3 -D_FORTIFY_SOURCE=2))))$(taken_flags)
+# On Windows the stack protector and libc's checks need a library of the compiler's.
+harden_flags = $(if $(HARDEN),$(if $(on_windows),,$(taken_flags)))
+harden_ldflags := $(if $(HARDEN),$(if $(on_darwin)$(on_windows),,-Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now))
+harden_pie := $(if $(HARDEN),$(if $(on_darwin)$(on_windows),,-pie))
 with_nettle := $(if $(on_darwin)$(on_windows),,yes)
-DEP_CFLAGS = $(LIBELF_CFLAGS) $(JANSSON_CFLAGS) $(if $(with_nettle),$(NETTLE_CFLAGS))
+DEP_CFLAGS = $(LIBELF_CFLAGS) $(if $(with_nettle),$(NETTLE_CFLAGS))
 ALL_CFLAGS = $(BASE_CPPFLAGS) $(BASE_CFLAGS) $(DEP_CFLAGS) $(san_flags) $(CPPFLAGS) $(CFLAGS) \
 	$(cov_flags)
 # On Windows nothing but the system's own libraries is needed at run time.
 ALL_LDFLAGS = $(san_flags) $(if $(COV),--coverage) $(if $(on_windows),-static) $(LDFLAGS)
 SYSTEM_LIBS := $(if $(on_windows),-lbcrypt -ladvapi32 -lntdll -lpthread,-ldl -lpthread)
-LIBS = $(LIBELF_LIBS) $(JANSSON_LIBS) $(if $(with_nettle),$(NETTLE_LIBS)) $(SYSTEM_LIBS)
+LIBS = $(LIBELF_LIBS) $(if $(with_nettle),$(NETTLE_LIBS)) $(SYSTEM_LIBS)
 # By archives the program starts faster, and brings no library of its own into a process of contexts, which
 # theirs would have to be told from.  Where not all are here, or with STATIC_DEPS=, by the shared libraries.
 STATIC_DEPS ?= $(if $(on_darwin)$(on_windows),,\
 	$(patsubst -l%,%,$(shell $(PKG_CONFIG) --static --libs-only-l libelf jansson nettle)))
 archives = $(foreach l,$(STATIC_DEPS),$(shell $(CC) -print-file-name=lib$l.a))
-PROGRAM_LIBS = $(if $(STATIC_DEPS),$(if $(filter-out /%,$(archives)),$(LIBS),$(archives) $(SYSTEM_LIBS)),$(LIBS))
+PROGRAM_LIBS = $(if $(STATIC_DEPS),$(if $(filter-out /%,$(archives)),$(JANSSON_LIBS) $(LIBS),$(archives) $(SYSTEM_LIBS)),$(JANSSON_LIBS) $(LIBS))
 LIB_FLAGS := $(if $(on_windows),,-fPIC -DEXTI_API='__attribute__((visibility("default")))')
 
 quote = '$(subst ','\'',$(1))'
@@ -98,25 +115,31 @@ say = $(if $(Q),@printf '  %-7s %s\n' '$(1)' '$(2)')
 # ---- sources -------------------------------------------------------------------------------------
 
 # All of the library's rooms, but for what differs between systems.
-POSIX_SRCS := $(wildcard base/os/*_posix.c) loader/process/dl_posix.c loader/load/slot_writer_posix.c \
-	loader/interpose/copy_dlopen.c loader/interpose/dl_calls.c loader/interpose/replacements.c
-ELF_SYSTEM_SRCS := base/os/sha256_nettle.c loader/process/linkmap_elf.c \
+POSIX_SRCS := $(wildcard base/os/*_posix.c) loader/process/dl_posix.c loader/process/fork_guard_posix.c \
+	loader/process/guarded_dl_posix.c \
+	loader/load/slot_writer_posix.c \
+	loader/interpose/context_pid.c loader/interpose/copy_dlopen.c loader/interpose/dl_calls.c \
+	loader/interpose/replacements.c
+ELF_SYSTEM_SRCS := base/os/sha256_nettle.c \
+	loader/process/constructors_elf.c loader/process/linkmap_elf.c \
+	loader/process/tls_descriptor.c loader/process/tls_reference_elf.c \
 	loader/resolve/default_memo.c loader/resolve/elf_kind.c loader/resolve/ld_cache.c \
 	loader/resolve/search_elf.c loader/resolve/search_elf_open.c loader/resolve/search_host.c \
 	loader/resolve/string_list.c loader/resolve/string_tokens.c \
 	loader/load/static_tls.c loader/track/context_keys.c loader/track/context_threads.c \
-	loader/track/initialiser_threads.c loader/track/lingering.c loader/track/living_threads.c \
-	loader/track/still_mapped.c loader/track/thread_description.c \
-	loader/interpose/iterate_phdr.c loader/interpose/thread_calls.c
-DARWIN_SYSTEM_SRCS := base/os/sha256_darwin.c loader/process/linkmap_macho.c \
-	loader/load/reference_target_named.c
+	loader/track/fork_handlers.c loader/track/kept_file.c loader/track/lingering.c \
+	loader/track/record_locks.c loader/track/still_mapped.c loader/track/thread_description.c \
+	loader/interpose/close_calls.c loader/interpose/fork_calls.c loader/interpose/iterate_phdr.c \
+	loader/interpose/lock_calls.c loader/interpose/thread_calls.c
+DARWIN_SYSTEM_SRCS := base/os/sha256_darwin.c loader/process/constructors_macho.c \
+	loader/process/linkmap_macho.c loader/load/reference_target_named.c
 WINDOWS_SYSTEM_SRCS := $(wildcard base/os/*win32.c) \
 	loader/process/dl_win32.c loader/process/linkmap_pe.c \
 	loader/load/slot_writer_win32.c loader/resolve/search_pe_win32.c
 # Of two systems.
 ELF_OR_DARWIN_SRCS := loader/resolve/search_pe_list.c
 ELF_OR_WINDOWS_SRCS := loader/load/reference_target.c
-DARWIN_OR_WINDOWS_SRCS := loader/resolve/search_elf_none.c
+DARWIN_OR_WINDOWS_SRCS := loader/process/tls_reference_none.c loader/resolve/search_elf_none.c
 SYSTEM_SRCS := $(POSIX_SRCS) $(ELF_SYSTEM_SRCS) $(DARWIN_SYSTEM_SRCS) $(WINDOWS_SYSTEM_SRCS) \
 	$(ELF_OR_DARWIN_SRCS) $(ELF_OR_WINDOWS_SRCS) $(DARWIN_OR_WINDOWS_SRCS)
 OWN_SYSTEM_SRCS := $(if $(on_windows),$(WINDOWS_SYSTEM_SRCS),$(POSIX_SRCS) $(ELF_OR_DARWIN_SRCS)) \
@@ -159,8 +182,8 @@ $(B)/flags: FORCE
 	@$(PKG_CONFIG) --exists libelf jansson $(if $(with_nettle),nettle) || \
 	    { echo "libelf, jansson and nettle are needed to build: try 'make deps'" >&2; exit 1; }
 	@mkdir -p $(@D)
-	@printf '%s\n' $(call quote,$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIBS)) \
-	    '$(LIB_SRCS) $(PROGRAM_SRCS)' >$@.new
+	@printf '%s\n' $(call quote,$(CC) $(harden_flags) $(harden_pie) $(ALL_CFLAGS) $(JANSSON_CFLAGS) $(harden_ldflags) $(ALL_LDFLAGS) $(PROGRAM_LIBS)) \
+	    '$(LIB_SRCS) $(PROGRAM_SRCS)' 'HARDEN=$(HARDEN)' >$@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 $(QUIRKS_SRC): loader/resolve/quirks.json
@@ -172,7 +195,9 @@ $(QUIRKS_OBJ): $(QUIRKS_SRC) $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(OBJ_FLAGS) -MMD -MP -c -o $@ $<
 
-$(LIB_OBJS): OBJ_FLAGS = $(LIB_FLAGS)
+$(LIB_OBJS): OBJ_FLAGS = $(harden_flags) $(LIB_FLAGS)
+# The program's alone: a library that is loaded into others' processes has no say in how theirs allocates.
+$(PROGRAM_OBJS): OBJ_FLAGS = $(harden_flags) $(if $(harden_pie),-fPIE) $(JANSSON_CFLAGS)
 $(B)/obj/%.o: %.c $(B)/flags
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
@@ -190,7 +215,7 @@ shared_flags := $(if $(on_darwin),-dynamiclib -Wl$(comma)-install_name$(comma)@r
 	$(if $(SAN),,-Wl$(comma)-z$(comma)defs))
 $(SHARED): $(LIB_OBJS) $(MAP)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(shared_flags) $(ALL_LDFLAGS) -o $@ $(LIB_OBJS) $(LIBS)
+	$(Q)$(CC) $(shared_flags) $(harden_ldflags) $(ALL_LDFLAGS) -o $@ $(LIB_OBJS) $(LIBS)
 
 $(B)/$(SONAME): $(SHARED)
 	@ln -sf $(<F) $@
@@ -199,7 +224,7 @@ $(B)/$(SHARED_LINK): $(B)/$(SONAME)
 
 $(PROGRAM): $(PROGRAM_OBJS) $(STATIC)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(PROGRAM_OBJS) $(STATIC) $(PROGRAM_LIBS)
+	$(Q)$(CC) $(harden_pie) $(harden_ldflags) $(ALL_LDFLAGS) -o $@ $(PROGRAM_OBJS) $(STATIC) $(PROGRAM_LIBS)
 
 $(B)/extisolate.pc: loader/extisolate.pc.in $(HEADER) FORCE
 	@mkdir -p $(@D)
@@ -272,10 +297,11 @@ CYCLE := $(B)/tests/cycle
 CYCLE_WRAPS := -Wl$(comma)--wrap=pyrt_heap_install
 
 PACKAGES_BASE := $(B)/tests/packages_base
+PACKAGES_ORDER := $(B)/tests/packages_order
 
 .PHONY: test-programs
 test-programs: $(TEST_PROGRAMS) $(MACHO_CHECK) $(MACHO_REBUILD) $(PE_REWRITE) $(WINE_REWRITE) $(CYCLE) \
-	$(PACKAGES_BASE)
+	$(PACKAGES_BASE) $(PACKAGES_ORDER)
 
 $(SUPPORT_OBJS): OBJ_FLAGS = $(CMOCKA_CFLAGS)
 $(TEST_PROGRAMS:$(B)/%=$(B)/obj/%.o): OBJ_FLAGS = $(CMOCKA_CFLAGS)
@@ -286,7 +312,7 @@ $(STATIC_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(STATIC)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(TEST_LDFLAGS) -o $@ $^ $(CMOCKA_LIBS) $(LIBS)
 
 # A program that exports what libraries do.
-$(B)/tests/isolation/test_interposed: TEST_LDFLAGS := -rdynamic
+$(B)/tests/isolation/test_interposed $(B)/tests/isolation/test_tls: TEST_LDFLAGS := -rdynamic
 
 $(API_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(B)/libextisolate.so
 	$(call say,LD,$@)
@@ -314,18 +340,20 @@ $(WINE_REWRITE): $(B)/obj/tests/wine/rewrite.o $(STATIC)
 $(CYCLE): $(B)/obj/tests/runtime/cycle.o $(call objs,$(RUNTIME_SRCS)) $(STATIC)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) $(CYCLE_WRAPS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(CYCLE_WRAPS) -o $@ $^ $(JANSSON_LIBS) $(LIBS)
 
-$(PACKAGES_BASE): $(B)/obj/tests/packages/base.o $(STATIC)
+$(PACKAGES_BASE): $(B)/obj/tests/packages/base.o
+$(PACKAGES_ORDER): $(B)/obj/tests/packages/order.o
+$(PACKAGES_BASE) $(PACKAGES_ORDER): $(STATIC)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(STATIC) $(LIBS)
 
 run = @tests/run.sh $(1) $(sort $(2))
 
 .PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-pe-inputs check-isolation \
-	check-runtime check-runtime-soaks check-cli check-corpus check-macho-corpus check-pe-corpus check-macos check-windows check-wine \
-	check-packages check-suites
+	check-runtime check-runtime-soaks check-cli check-faults check-races check-allocations check-corpus check-macho-corpus \
+	check-pe-corpus check-macos check-windows check-wine check-packages check-suites
 check-unit: $(UNIT_TESTS) ## unit tests, every error path
 	$(call run,unit,$(UNIT_TESTS) $(call scripts,unit))
 check-api: $(API_TESTS) ## the shared library through the public header
@@ -345,6 +373,12 @@ check-runtime-soaks: all $(CYCLE) ## CPython contexts by the hundred, and one af
 	$(call run,runtime-soaks,$(RUNTIME_SOAKS))
 check-cli: all ## the program
 	$(call run,cli,$(call scripts,cli))
+check-allocations: all ## failing allocations; EXTI_ALL=1: each of them
+	$(call run,allocations,$(call scripts,allocations))
+check-faults: all ## failing system calls; EXTI_ALL=1: each of them
+	$(call run,faults,$(call scripts,faults))
+check-races: all ## processes and threads on the same directories; EXTI_RACE_SECONDS: how long
+	$(call run,races,$(call scripts,races))
 check-corpus: all $(call programs,corpus) ## the distribution's extension modules
 	$(call run,corpus,$(call programs,corpus) $(call scripts,corpus))
 check-suites: export TEST_TIMEOUT ?= 7200
@@ -364,14 +398,14 @@ check-wine: all $(WINE_REWRITE) ## PE copies, loaded and run by wine
 	$(call run,wine,$(call scripts,wine))
 # More than an hour on a slow machine.
 check-packages: export TEST_TIMEOUT ?= 7200
-check-packages: all $(PACKAGES_BASE) $(CYCLE) ## packages at work in contexts; EXTI_PACKAGES=all: all of them
+check-packages: all $(PACKAGES_BASE) $(PACKAGES_ORDER) $(CYCLE) ## packages at work in contexts; EXTI_PACKAGES=all: all of them
 	$(call run,packages,$(call scripts,packages))
 
 .PHONY: check-layers check-abi check-readme
 check-layers: all ## rooms: includes and references obey them, and form no circle
 	$(call run,layers,tests/meta/test_layers.sh tests/meta/test_covered.sh)
-check-abi: $(STATIC) $(B)/libextisolate.so ## exported symbols, version map and header agree
-	$(call run,abi,tests/meta/test_abi.sh)
+check-abi: all ## exported symbols, version map and header agree; the flags that the files were built with
+	$(call run,abi,tests/meta/test_abi.sh tests/meta/test_hardening.sh)
 check-readme: all ## what README.md shows works
 	$(call run,readme,tests/meta/test_readme.sh)
 
@@ -389,20 +423,31 @@ $(REPLAYS): $(B)/tests/fuzz/replay_%: $(B)/obj/tests/fuzz/fuzz_%.o \
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-$(FUZZERS): $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(LIB_SRCS) $(QUIRKS_SRC) $(shell find . -name '*.h')
+FUZZ_FLAGS = $(BASE_CPPFLAGS) $(BASE_CFLAGS) $(DEP_CFLAGS) -O1 -g -fno-sanitize-recover=all
+FUZZ_OBJS := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,$(LIB_SRCS) quirks_builtin.c)
+vpath quirks_builtin.c $(B)
+$(FUZZ_OBJS): $(BUILD)/fuzz/obj/%.o: %.c
 	$(call say,FUZZ,$@)
 	@mkdir -p $(@D)
-	$(Q)$(FUZZ_CC) $(BASE_CPPFLAGS) $(BASE_CFLAGS) $(DEP_CFLAGS) -O1 -g \
-	    -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o $@ $< $(LIB_SRCS) $(QUIRKS_SRC) $(LIBS)
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link,address,undefined -MMD -MP -c -o $@ $<
+-include $(FUZZ_OBJS:.o=.d)
+$(FUZZERS): $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_OBJS) $(wildcard tests/fuzz/*.h tests/unit/*/*.h)
+	$(call say,FUZZ,$@)
+	@mkdir -p $(@D)
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined -o $@ $< $(FUZZ_OBJS) $(LIBS)
 
-.PHONY: check-fuzz fuzz
+.PHONY: check-fuzz fuzz fuzz-long
 check-fuzz: $(REPLAYS) ## replay the fuzzing corpus
 	$(call run,fuzz,$(REPLAYS))
+# An input that takes longer than this many seconds is a finding.
+FUZZ_TIMEOUT ?= 5
 fuzz: $(FUZZERS) ## fuzz each target for FUZZ_TIME seconds (clang)
 	@for f in $(FUZZERS); do n=$${f##*/}; mkdir -p $$f.new $$f.crashes/; \
-	    $$f -max_total_time=$(FUZZ_TIME) -artifact_prefix=$$f.crashes/ $$f.new testdata/corpus/$$n \
-	        || exit 1; \
+	    $$f -max_total_time=$(FUZZ_TIME) -timeout=$(FUZZ_TIMEOUT) -artifact_prefix=$$f.crashes/ \
+	        $$f.new testdata/corpus/$$n || exit 1; \
 	done
+fuzz-long: ## fuzz each target for two hours of processor time
+	$(MAKE) fuzz FUZZ_TIME=7200
 
 # ---- the same tests under other tools ------------------------------------------------------------
 
@@ -509,11 +554,11 @@ coverage: ## lines that the tests reach; those missed are printed with V=1
 # Groups run side by side and their tests one by one, the longest groups first.  `make check` is the loop of
 # every day: each room, each format, wine, two contexts with numpy, and the core under the address sanitizer.
 # CI adds CHECK_MORE, as much as it has time for; the rest takes hours.
-CHECK := check-san-core check-cli check-wine check-isolation check-runtime check-macho-inputs check-unit \
-	check-elf-inputs check-api check-pe-inputs check-readme check-layers check-abi check-fuzz
+CHECK := check-san-core check-cli check-faults check-wine check-isolation check-runtime check-macho-inputs check-unit \
+	check-elf-inputs check-api check-pe-inputs check-allocations check-readme check-layers check-abi check-fuzz
 CHECK_MORE := check-san-more check-windows check-runtime-soaks check-suites check-packages check-pe-corpus \
 	check-macho-corpus check-macos check-corpus check-valgrind-core
-CHECK_ALL := check-san check-valgrind \
+CHECK_ALL := check-san check-valgrind check-races \
 	$(filter-out check-san-core check-san-more check-valgrind-core,$(CHECK) $(CHECK_MORE))
 
 .PHONY: check check-more check-all bench demo compile_commands.json format format-check help
@@ -553,9 +598,20 @@ format: ## reformat the sources
 format-check: ## the sources are formatted
 	$(CLANG_FORMAT) --dry-run -Werror $(C_FILES)
 
+# What is left out, and why: .clang-tidy and tests/meta/cppcheck.supp.
+CLANG_TIDY ?= $(call first_of,clang-tidy-16 clang-tidy)
+.PHONY: analyze
+analyze: compile_commands.json ## static analysis by cppcheck and clang-tidy
+	@scripts/deps.sh build analyze
+	cppcheck --quiet --std=c11 --enable=warning,portability --error-exitcode=1 -I . -I include -D__linux__ \
+	    -D__x86_64__ -D__LP64__ '-DElfW(type)=Elf64_##type' --suppressions-list=tests/meta/cppcheck.supp \
+	    base elf macho pe loader runtime cli
+	@printf '%s\0' $(LIB_SRCS) $(PROGRAM_SRCS) | \
+	    xargs -0 -P $(JOBS) -n 12 $(CLANG_TIDY) --quiet --warnings-as-errors='*' -p .
+
 help: ## this list
 	@awk -F':.*## ' '/^[a-z_.-]+:.*## / { printf "  %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo '  Settings: V=1 WERROR=1 SAN=address,undefined|thread COV=1 CC= CFLAGS= CPPFLAGS= LDFLAGS='
+	@echo '  Settings: V=1 WERROR=1 HARDEN= SAN=address,undefined|thread COV=1 CC= CFLAGS= CPPFLAGS= LDFLAGS='
 
 .PHONY: FORCE
 FORCE:

@@ -22,7 +22,8 @@
     X(EXTI_E_HOOK)                                                                                 \
     X(EXTI_E_INTERPOSED)                                                                           \
     X(EXTI_E_CHECK)                                                                                \
-    X(EXTI_E_BUSY)
+    X(EXTI_E_BUSY)                                                                                 \
+    X(EXTI_E_TRUST)
 
 const char *exti_code_name(int code)
 {

@@ -10,6 +10,7 @@
 #include "base/image.h"
 #include "base/plan.h"
 #include "base/span.h"
+#include "base/unread.h"
 #include <extisolate.h>
 
 /* A rewrite request, with the bytes of the files that it refers to. */
@@ -41,6 +42,10 @@ struct exti_format_ops {
     int (*check)(struct exti_span before, struct exti_span after, const struct exti_request *req,
                  const struct exti_plan *plan, exti_report_fn report, void *user,
                  struct exti_error *err);
+
+    /* Tells the parts of a file that the functions above do not look at, and so may be zeros; NULL
+     * if they look at all of it.  A check without `plan` compares those parts, too. */
+    const struct exti_unread_ops *unread;
 };
 
 #endif

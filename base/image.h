@@ -44,6 +44,7 @@ struct exti_image_hazards {
  * in `strings`.  The bytes must outlive the image. */
 struct exti_image {
     struct exti_span bytes; /* the whole file; set by exti_inspect, because no format needs it */
+    struct exti_inspected *lacks; /* NULL if `bytes` has all; exti__inspected_whole */
     enum exti_file_format format;
     struct exti_image_info info;      /* rpath etc. as in the public header */
     char *build_id;                   /* owned; info.build_id */
@@ -56,6 +57,7 @@ struct exti_image {
     size_t path_count, path_cap;
     struct exti_image *slices;         /* owned array of info.slice_count */
     size_t finalisers;                 /* ELF: entries of DT_FINI_ARRAY */
+    const char *static_tls;            /* ELF: what says that it has static TLS, or NULL */
     struct exti_image_hazards hazards; /* set by exti_inspect */
 };
 

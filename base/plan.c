@@ -106,8 +106,25 @@ static uint64_t first_difference(struct exti_span a, struct exti_span b, uint64_
     return from;
 }
 
+/* Does the same for the bytes that are read. */
+static uint64_t first_read_difference(struct exti_span a, struct exti_span b,
+                                      const struct exti_unread *unread, uint64_t from, uint64_t to)
+{
+    uint64_t found = EXTI_NO_OFFSET;
+
+    for (size_t i = 0; unread && i < unread->count && found == EXTI_NO_OFFSET; i++) {
+        const uint64_t at = unread->part[i].at, end = at + unread->part[i].n;
+
+        if (end <= from || at >= to)
+            continue;
+        found = first_difference(a, b, from, at);
+        from = end;
+    }
+    return found == EXTI_NO_OFFSET ? first_difference(a, b, from, to) : found;
+}
+
 uint64_t exti__plan_stray(const struct exti_plan *plan, struct exti_span before,
-                          struct exti_span after)
+                          struct exti_span after, const struct exti_unread *unread)
 {
     uint64_t at = 0, stray;
 
@@ -120,9 +137,10 @@ uint64_t exti__plan_stray(const struct exti_plan *plan, struct exti_span before,
             i + 1 < plan->count ? plan->patches[i + 1].offset : kept_bytes(plan, before.n);
         uint64_t page_end = (end | (PAGE - 1)) + 1;
 
-        stray = first_difference(before, after, at > page ? at : page, patch->offset);
+        stray = first_read_difference(before, after, unread, at > page ? at : page, patch->offset);
         if (stray == EXTI_NO_OFFSET)
-            stray = first_difference(before, after, end, page_end < next ? page_end : next);
+            stray = first_read_difference(before, after, unread, end,
+                                          page_end < next ? page_end : next);
         if (stray != EXTI_NO_OFFSET)
             return stray;
         at = end;

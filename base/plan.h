@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/span.h"
+#include "base/unread.h"
 
 struct exti_patch {
     uint64_t offset; /* in the file */
@@ -47,8 +48,9 @@ void exti__plan_apply(const struct exti_plan *plan, uint8_t *image, uint64_t inp
 
 /* Gives the offset of the first byte in which `after` differs from `before` outside the sealed
  * plan's patches and tail, or EXTI_NO_OFFSET.  Compares only the pages with patches: `after` is a
- * private mapping of the file, and its other pages are the file's own. */
+ * private mapping of the file, and its other pages are the file's own.  Nor does it compare what
+ * `before` lacks (`unread`; NULL if it has all). */
 uint64_t exti__plan_stray(const struct exti_plan *plan, struct exti_span before,
-                          struct exti_span after);
+                          struct exti_span after, const struct exti_unread *unread);
 
 #endif

@@ -131,11 +131,11 @@ static void staged(const char *from, const char *to, const struct exti_rewrite_o
     must(ops->plan(before, &(struct exti_request){.opts = opts}, &plan, &err), &err);
     lap(&stages[PLAN], &t);
     size = (size_t)exti__plan_size(&plan, source.n);
-    must(exti__fs_map_copy(from, &id, size - source.n, &image, &err), &err);
+    must(exti__fs_map_image(&source, size - source.n, &image, &err), &err);
     exti__plan_apply(&plan, image.p, source.n);
     after = exti__span(image.p, size);
     lap(&stages[IMAGE], &t);
-    if (exti__plan_stray(&plan, before, after) != EXTI_NO_OFFSET)
+    if (exti__plan_stray(&plan, before, after, NULL) != EXTI_NO_OFFSET)
         die("an unplanned byte has changed");
     lap(&stages[STRAY], &t);
     must(ops->check(before, after, &(struct exti_request){.opts = opts}, &plan, found, NULL, &err),

@@ -10,36 +10,54 @@
 #include "cli/output/text.h"
 
 static const char help[] =
-    "usage: extisolate clean CTXDIR...\n"
+    "usage: extisolate clean [--trust-dir] CTXDIR...\n"
     "\n"
     "Removes the copies and the manifest from a context directory, or from each context directory\n"
     "in CTXDIR, and then the directory itself if it is empty.  Files that extisolate did not make\n"
     "stay.  A directory without a manifest is refused.  Sources are never touched.\n"
     "\n"
     "options:\n"
-    "  -h, --help  show this\n"
+    "  --trust-dir  remove what the manifest names though others can change CTXDIR, or a folder\n"
+    "               above it, while that is done\n"
+    "  -h, --help   show this\n"
     "\n"
     "examples:\n"
     "  extisolate clean ctx\n"
     "\n"
     "Exit status: 0 done, 1 failed, 2 wrong usage.\n";
 
+/* What clean left of `dir`, which may be a symbolic link to the directory. */
+static const char *outcome(const char *dir)
+{
+    struct cli_stat st;
+
+    if (cli_stat(dir, &st))
+        return ": copies removed; other files are in it, so it stays";
+    if (cli_is_link(dir))
+        return ": removed; the symbolic link to it stays";
+    return cli_exists(dir) ? ": copies removed; whether it is left cannot be looked up"
+                           : ": removed";
+}
+
 static int clean_one(void *user, const char *dir)
 {
+    const bool *trust = user;
     struct exti_error err;
 
-    (void)user;
+    /* Others could put a link to another folder in the place of this one. */
+    if (!*trust && exti_dir_trust(dir, &err) == EXTI_E_TRUST)
+        return cli_error(&err, dir);
     if (exti_dir_clean(dir, &err) != 0)
         return cli_error(&err, dir);
     cli_put(stdout, dir);
-    puts(cli_exists(dir) ? ": copies removed; other files are in it, so it stays" : ": removed");
+    puts(outcome(dir));
     return CLI_OK;
 }
 
-static int clean(const char *dir)
+static int clean(const char *dir, bool trust)
 {
     bool context = cli_is_context(dir);
-    int status = cli_each_context(dir, clean_one, NULL);
+    int status = cli_each_context(dir, clean_one, &trust);
 
     /* The directory of the contexts goes with the last of them. */
     if (status == CLI_OK && !context && !cli_remove_dir(dir) && errno != ENOTEMPTY &&
@@ -50,11 +68,18 @@ static int clean(const char *dir)
 
 static int cmd_clean(int argc, char **argv)
 {
-    static const struct option longs[] = {{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    enum { TRUST = 256 };
+    static const struct option longs[] = {{"trust-dir", no_argument, NULL, TRUST},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    bool trust = false;
     int o, status = CLI_OK;
 
     while ((o = cli_getopt("clean", argc, argv, ":h", longs)) != -1)
         switch (o) {
+        case TRUST:
+            trust = true;
+            break;
         case 'h':
             fputs(help, stdout);
             return CLI_OK;
@@ -66,7 +91,7 @@ static int cmd_clean(int argc, char **argv)
     if (optind == argc)
         return cli_usage("clean", "missing CTXDIR");
     for (int i = optind; i < argc; i++) {
-        int one = clean(argv[i]);
+        int one = clean(argv[i], trust);
         if (one > status)
             status = one;
     }

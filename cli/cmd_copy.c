@@ -7,11 +7,13 @@
 
 #include "cli/args/choice.h"
 #include "cli/args/option.h"
+#include "cli/args/purpose.h"
 #include "cli/args/quirks.h"
 #include "cli/find/abi.h"
 #include "cli/find/contexts.h"
 #include "cli/find/find_libpython.h"
 #include "cli/find/format.h"
+#include "cli/os/memory.h"
 #include "cli/os/path.h"
 #include "cli/os/system.h"
 #include "cli/output/json.h"
@@ -36,7 +38,7 @@ static const char help[] =
     "                    files\n"
     "  --name NAME       name a new context: letters, digits, - and _, at most 32\n"
     "  --rename          give the API symbols private names, for programs that export the API\n"
-    "                    themselves\n" CLI_CHOICE_HELP
+    "                    themselves\n" CLI_PURPOSE_HELP("programs") CLI_CHOICE_HELP
     "  --sync            write each copy to the disk before it counts (fsync)\n"
     "  --json            print where the copies are as JSON\n"
     "  -h, --help        show this\n"
@@ -106,18 +108,19 @@ static int take_arguments(int argc, char **argv, struct copy *c, const char *lib
     c->files = argv + optind;
     c->count = (size_t)(argc - optind - 1);
     c->dir = argv[argc - 1];
-    if (libpython != NULL && (c->libpython = strdup(libpython)) == NULL)
-        return cli_fail(NULL, "out of memory");
+    if (libpython != NULL)
+        c->libpython = cli_copy_text(libpython);
     return CLI_OK;
 }
 
 /* CLI_OK, or -1 after help was printed. */
 static int parse_copy(int argc, char **argv, struct copy *c)
 {
-    enum { LIBPYTHON = 256, NAME, RENAME, SYNC, JSON };
+    enum { LIBPYTHON = 256, NAME, RENAME, PURPOSE, SYNC, JSON };
     static const struct option longs[] = {{"libpython", required_argument, NULL, LIBPYTHON},
                                           {"name", required_argument, NULL, NAME},
                                           {"rename", no_argument, NULL, RENAME},
+                                          {"for", required_argument, NULL, PURPOSE},
                                           CLI_CHOICE_OPTIONS,
                                           {"sync", no_argument, NULL, SYNC},
                                           {"json", no_argument, NULL, JSON},
@@ -137,10 +140,15 @@ static int parse_copy(int argc, char **argv, struct copy *c)
         case RENAME:
             c->flags |= EXTI_CTX_RENAME;
             break;
+        case PURPOSE:
+            if (cli_purpose_option(&c->flags, "copy", optarg) != CLI_OK)
+                return CLI_USAGE;
+            break;
         case CLI_CLOSURE:
         case CLI_SHARE:
         case CLI_ISOLATE:
         case CLI_QUIRKS:
+        case CLI_TRUST_DIR:
             if (cli_choice_option(&c->choice, "copy", o, optarg) != CLI_OK)
                 return CLI_USAGE;
             break;
@@ -175,9 +183,9 @@ static int check_version(struct copy *c, const char *file)
     return CLI_FAILED;
 }
 
-/* Drops the files that cannot be read, so that the search for libpython considers only the
- * others. */
-static int check_files(struct copy *c)
+/* Drops the files that cannot be read, and adds the others to the search for libpython.  Each file
+ * is read once for both. */
+static int check_files(struct copy *c, struct cli_libpython_search *search)
 {
     size_t kept = 0;
     int status = CLI_OK;
@@ -186,20 +194,42 @@ static int check_files(struct copy *c)
         struct exti_error err;
         struct exti_image *im = NULL;
 
-        if (exti_inspect(c->files[i], &im, &err) != 0)
+        if (exti_inspect(c->files[i], &im, &err) != 0) {
             status = failed(c, &err, c->files[i]);
-        else if (c->files[kept++] = c->files[i], c->foreign == NULL && cli_is_macho(im))
+            continue;
+        }
+        if (c->foreign == NULL && cli_is_macho(im))
             c->foreign = c->files[i];
-        exti_image_free(im);
+        c->files[kept++] = c->files[i];
+        cli_libpython_for(search, c->files[i], im);
     }
     c->count = kept;
     return status;
 }
 
+/* Takes the libpython that was named, or the one that is found, and its version. */
+static int choose_libpython(struct copy *c, struct cli_libpython_search *search)
+{
+    struct exti_error err;
+
+    if (c->libpython != NULL)
+        return cli_libpython_abi(c->libpython, &c->abi, &err) == 0 ? CLI_OK
+                                                                   : failed(c, &err, c->libpython);
+    if (c->foreign != NULL) {
+        refuse_file(c, c->foreign, "is a Mach-O file, whose libpython is not searched for");
+        cli_hint("name it with --libpython PATH: libpython3.11.dylib, or the Python of a "
+                 "Python.framework");
+        return CLI_FAILED;
+    }
+    if (cli_libpython_find(search, NULL, &c->libpython, &c->abi) == CLI_OK)
+        return CLI_OK;
+    note_error(c, c->files[0], EXTI_E_ARG, "found no libpython for it");
+    return CLI_FAILED;
+}
+
 /* Checks everything that can be checked before a new directory is made. */
 static int prepare_new(struct copy *c)
 {
-    struct exti_error err;
     struct cli_stat st;
 
     if (cli_stat(c->dir, &st) && !st.is_dir) {
@@ -207,24 +237,11 @@ static int prepare_new(struct copy *c)
         cli_hint("the last argument is the context directory: FILE... CTXDIR");
         return CLI_FAILED;
     }
-    int status = check_files(c);
-    if (c->count == 0)
-        return status;
-    if (c->libpython == NULL && c->foreign != NULL) {
-        refuse_file(c, c->foreign, "is a Mach-O file, whose libpython is not searched for");
-        cli_hint("name it with --libpython PATH: libpython3.11.dylib, or the Python of a "
-                 "Python.framework");
-        return CLI_FAILED;
-    }
-    if (c->libpython == NULL &&
-        cli_find_libpython(c->files, c->count, NULL, &c->libpython) != CLI_OK) {
-        note_error(c, c->files[0], EXTI_E_ARG, "found no libpython for it");
-        return CLI_FAILED;
-    }
-    if (cli_libpython_abi(c->libpython, &c->abi, &err) != 0)
-        return failed(c, &err, c->libpython);
-    c->ready = true;
-    return status;
+    struct cli_libpython_search *search = cli_libpython_search();
+    int status = check_files(c, search);
+    c->ready = c->count > 0 && choose_libpython(c, search) == CLI_OK;
+    cli_libpython_search_free(search);
+    return c->count > 0 && !c->ready ? CLI_FAILED : status;
 }
 
 /* Reads which API library an existing directory has. */
@@ -233,9 +250,17 @@ static int prepare_old(struct copy *c)
     struct exti_dir *d = NULL;
     struct exti_copy_info info = {.size = sizeof info};
 
-    if (cli_context_api(c->dir, &d, &info))
+    struct exti_error err;
+    int rc = cli_context_api(c->dir, &d, &info, &err);
+
+    if (rc == 0)
         c->abi = cli_abi_of_libpython(info.source);
     exti_dir_free(d);
+    c->is_new = rc == EXTI_E_IO && err.os_error == ENOENT;
+    if (c->is_new)
+        return prepare_new(c);
+    if (rc == EXTI_E_IO || rc == EXTI_E_NOMEM) /* a damaged one is made anew */
+        return failed(c, &err, c->dir);
     c->ready = true;
     return CLI_OK;
 }
@@ -258,12 +283,18 @@ static void note_copy(const struct copy *c, json_t *copies, const char *file, co
 }
 
 /* Prints the API library before the first copy that is bound to it. */
-static void print_api(struct copy *c, const struct exti_ctx *ctx)
+static int print_api(struct copy *c, const struct exti_ctx *ctx)
 {
     struct exti_dir *d = NULL;
     struct exti_copy_info info = {.size = sizeof info};
+    struct exti_error err;
+    int rc = 0;
 
-    if (c->is_new && !c->json && cli_context_api(exti_ctx_dir(ctx), &d, &info)) {
+    if (c->is_new && !c->json)
+        rc = cli_context_api(exti_ctx_dir(ctx), &d, &info, &err);
+    if (rc != 0) {
+        cli_error(&err, exti_ctx_dir(ctx));
+    } else if (d != NULL) {
         cli_put(stdout, c->libpython);
         fputs(" -> ", stdout);
         cli_put(stdout, info.copy);
@@ -271,6 +302,7 @@ static void print_api(struct copy *c, const struct exti_ctx *ctx)
     }
     c->is_new = false;
     exti_dir_free(d);
+    return rc == 0 ? CLI_OK : CLI_FAILED;
 }
 
 /* Removes each FILE from the list when it is done. */
@@ -292,7 +324,8 @@ static void copy_all(struct copy *c, struct exti_ctx *ctx, json_t *copies, int *
         } else if (rc != 0) {
             *status = failed(c, &err, file);
         } else {
-            print_api(c, ctx);
+            if (print_api(c, ctx) != CLI_OK)
+                *status = CLI_FAILED;
             note_copy(c, copies, file, path);
         }
         if (!c->gone) {
@@ -308,9 +341,14 @@ static int print_json(struct copy *c, const struct exti_ctx *ctx, json_t *copies
     struct exti_dir *d = NULL;
     struct exti_copy_info info = {.size = sizeof info};
     json_t *context = json_null(), *api = json_null();
+    struct exti_error err;
+    int status = CLI_OK;
 
     if (ctx != NULL) {
-        if (cli_context_api(exti_ctx_dir(ctx), &d, &info))
+        int rc = cli_context_api(exti_ctx_dir(ctx), &d, &info, &err);
+        if (rc != 0 && err.os_error != ENOENT)
+            status = failed(c, &err, exti_ctx_dir(ctx));
+        if (rc == 0)
             api = json_pack("{s:o, s:o}", "source", cli_json_text(info.source), "copy",
                             cli_json_text(info.copy));
         context = json_pack("{s:o, s:o, s:b}", "dir", cli_json_text(exti_ctx_dir(ctx)), "name",
@@ -318,8 +356,10 @@ static int print_json(struct copy *c, const struct exti_ctx *ctx, json_t *copies
                             d != NULL && exti_dir_renamed(d));
     }
     exti_dir_free(d);
-    return cli_json_print(json_pack("{s:o, s:o, s:O, s:O}", "context", context, "api_library", api,
-                                    "copies", copies, "errors", c->errors));
+    const int printed =
+        cli_json_print(json_pack("{s:o, s:o, s:O, s:O}", "context", context, "api_library", api,
+                                 "copies", copies, "errors", c->errors));
+    return printed != CLI_OK ? printed : status;
 }
 
 static void open_and_copy(struct copy *c, struct exti_ctx **ctx, json_t *copies, int *status)

@@ -6,10 +6,12 @@
 
 #include "cli/args/choice.h"
 #include "cli/args/option.h"
+#include "cli/args/purpose.h"
 #include "cli/args/quirks.h"
 #include "cli/find/abi.h"
 #include "cli/find/contexts.h"
 #include "cli/find/format.h"
+#include "cli/os/memory.h"
 #include "cli/os/path.h"
 #include "cli/os/system.h"
 #include "cli/output/message.h"
@@ -39,7 +41,7 @@ static const char help[] =
     "  --name NAME       name new contexts NAME-0, NAME-1...: letters, digits, - and _, at most\n"
     "                    24\n"
     "  --rename          give the API symbols private names, for programs that export the API\n"
-    "                    themselves\n" CLI_CHOICE_HELP
+    "                    themselves\n" CLI_PURPOSE_HELP("contexts") CLI_CHOICE_HELP
     "  --jobs N          copy with N threads; default: one per processor\n"
     "  --sync            write each copy to the disk before it counts (fsync)\n"
     "  --why             print why libraries are isolated or shared even if nothing was copied\n"
@@ -53,7 +55,7 @@ static const char help[] =
     "\n"
     "Prints how much was copied, how many libraries are isolated and shared, what was skipped\n"
     "and, if anything was copied, which libraries those are and why.  Exit status: 0 done, 1 a\n"
-    "file was refused or a folder could not be read (all else is done), 2 wrong usage.\n";
+    "file was refused or could not be looked at (all else is done), 2 wrong usage.\n";
 
 struct request {
     const char *dir, *ctxdir, *name;
@@ -71,7 +73,7 @@ struct request {
     size_t count, libraries; /* of paths */
 };
 
-enum { CONTEXTS = 256, LIBPYTHON, NAME, RENAME, JOBS, SYNC, WHY, JSON };
+enum { CONTEXTS = 256, LIBPYTHON, NAME, RENAME, PURPOSE, JOBS, SYNC, WHY, JSON };
 
 static int take_option(struct request *r, int o)
 {
@@ -84,14 +86,16 @@ static int take_option(struct request *r, int o)
         if (cli_check_value("copy-tree", "--libpython", optarg) != CLI_OK)
             return CLI_USAGE;
         free(r->libpython);
-        r->libpython = strdup(optarg);
-        return r->libpython != NULL ? CLI_OK : cli_fail(NULL, "out of memory");
+        r->libpython = cli_copy_text(optarg);
+        return CLI_OK;
     case NAME:
         r->name = optarg;
         return cli_check_name("copy-tree", optarg, CLI_TREE_NAME_MAX);
     case RENAME:
         r->flags |= EXTI_CTX_RENAME;
         return CLI_OK;
+    case PURPOSE:
+        return cli_purpose_option(&r->flags, "copy-tree", optarg);
     case SYNC:
         r->flags |= EXTI_CTX_SYNC;
         return CLI_OK;
@@ -113,6 +117,7 @@ static int parse_copy_tree(struct request *r, int argc, char **argv)
                                           {"libpython", required_argument, NULL, LIBPYTHON},
                                           {"name", required_argument, NULL, NAME},
                                           {"rename", no_argument, NULL, RENAME},
+                                          {"for", required_argument, NULL, PURPOSE},
                                           CLI_CHOICE_OPTIONS,
                                           {"jobs", required_argument, NULL, JOBS},
                                           {"sync", no_argument, NULL, SYNC},
@@ -168,21 +173,24 @@ static int check_folders(const struct request *r)
 static int choose_libpython(struct request *r)
 {
     struct exti_error err;
-    int status = CLI_OK;
 
     for (size_t k = 0; r->libpython == NULL && k < r->report.context_count; k++) {
         struct exti_dir *d = NULL;
         struct exti_copy_info info = {.size = sizeof info};
 
-        if (cli_context_api(r->report.contexts[k].dir, &d, &info))
-            r->libpython = strdup(info.source);
+        int rc = cli_context_api(r->report.contexts[k].dir, &d, &info, &err);
+        if (rc == 0)
+            r->libpython = cli_copy_text(info.source);
         exti_dir_free(d);
+        /* A context that is not there yet or is damaged names none. */
+        if ((rc == EXTI_E_IO && err.os_error != ENOENT) || rc == EXTI_E_NOMEM)
+            return cli_error(&err, r->report.contexts[k].dir);
     }
     if (r->libpython == NULL)
-        status = cli_tree_libpython(&r->tree, r->dir, &r->libpython);
-    if (status == CLI_OK && cli_libpython_abi(r->libpython, &r->abi, &err) != 0)
-        status = cli_error(&err, r->libpython);
-    return status;
+        return cli_tree_libpython(&r->tree, r->dir, &r->libpython, &r->abi);
+    if (cli_libpython_abi(r->libpython, &r->abi, &err) != 0)
+        return cli_error(&err, r->libpython);
+    return CLI_OK;
 }
 
 static int name_contexts(struct request *r)
@@ -190,15 +198,11 @@ static int name_contexts(struct request *r)
     struct cli_tree_report *t = &r->report;
 
     t->context_count = (size_t)r->contexts;
-    t->contexts = calloc(t->context_count, sizeof *t->contexts);
-    if (t->contexts == NULL)
-        return cli_fail(NULL, "out of memory");
+    t->contexts = cli_zeroed(t->context_count, sizeof *t->contexts);
     for (size_t k = 0; k < t->context_count; k++) {
         char number[24];
         snprintf(number, sizeof number, "%zu", k);
         t->contexts[k].dir = cli_join(r->ctxdir, number);
-        if (t->contexts[k].dir == NULL)
-            return cli_fail(NULL, "out of memory");
     }
     return CLI_OK;
 }
@@ -213,7 +217,7 @@ static bool skip_version(const struct request *r, struct cli_tree_result *t)
         return false;
     snprintf(message, sizeof message, "is built for CPython %d.%d%s, the contexts have %d.%d%s",
              abi->major, abi->minor, abi->flags, r->abi.major, r->abi.minor, r->abi.flags);
-    t->skipped = strdup(message);
+    t->skipped = cli_copy_text(message);
     return true;
 }
 
@@ -223,19 +227,17 @@ static int choose_files(struct request *r)
     const size_t n = r->tree.count;
 
     t->result_count = n;
-    t->results = calloc(n + 1, sizeof *t->results);
-    r->paths = calloc(n + 1, sizeof *r->paths);
-    r->results = calloc(n + 1, sizeof *r->results);
-    if (t->results == NULL || r->paths == NULL || r->results == NULL)
-        return cli_fail(NULL, "out of memory");
+    t->results = cli_zeroed(n + 1, sizeof *t->results);
+    r->paths = cli_zeroed(n + 1, sizeof *r->paths);
+    r->results = cli_zeroed(n + 1, sizeof *r->results);
     for (size_t i = 0; i < n; i++) {
         struct cli_tree_file *f = &r->tree.files[i];
         struct cli_tree_result *one = &t->results[i];
         one->file = f;
-        one->copies = calloc(t->context_count, sizeof *one->copies);
-        if (one->copies == NULL)
-            return cli_fail(NULL, "out of memory");
-        if (f->skipped != NULL || skip_version(r, one))
+        one->copies = cli_zeroed(t->context_count, sizeof *one->copies);
+        one->error = f->error;
+        f->error = NULL;
+        if (one->error != NULL || f->skipped != NULL || skip_version(r, one))
             continue;
         r->libraries += f->kind == CLI_TREE_LIBRARY;
         r->results[r->count] = i;
@@ -262,10 +264,10 @@ static void skip_foreign(struct request *r)
         struct cli_tree_result *t = &r->report.results[i];
         if (t->error == NULL || t->error->code != EXTI_E_UNSUPPORTED)
             continue;
-        if (api == NULL && exti_inspect(r->libpython, &api, NULL) != 0)
+        if (api == NULL && !cli_worked(exti_inspect(r->libpython, &api, NULL)))
             return;
-        if (exti_inspect(t->file->path, &im, NULL) == 0 && !is_for_target(im, api)) {
-            t->skipped = strdup(t->error->message);
+        if (cli_worked(exti_inspect(t->file->path, &im, NULL)) && !is_for_target(im, api)) {
+            t->skipped = cli_copy_text(t->error->message);
             free(t->error);
             t->error = NULL;
         }
@@ -351,7 +353,7 @@ static int copy_tree(struct request *r)
                                          .count = r->count,
                                          .libraries = r->libraries};
 
-        if (!cli_make_dir(r->ctxdir))
+        if (!cli_make_dir(r->ctxdir, r->flags & EXTI_CTX_SYNC))
             return cli_fail(r->ctxdir, "cannot create the directory: %s", strerror(errno));
         cli_tree_copy(&job);
     }
@@ -388,7 +390,7 @@ static int release(struct request *r, int status)
 
 static int cmd_copy_tree(int argc, char **argv)
 {
-    struct request r = {.contexts = 1};
+    struct request r = {.contexts = 1, .flags = EXTI_CTX_FOR_LOADING};
     int status = parse_copy_tree(&r, argc, argv);
 
     r.report.dir = r.ctxdir;

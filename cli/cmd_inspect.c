@@ -75,8 +75,6 @@ static int inspect_dir(struct output *out, const char *dir)
     struct cli_hazards *h = cli_hazards_new();
     size_t count;
 
-    if (h == NULL)
-        return cli_fail(NULL, "out of memory");
     int status = cli_hazards_add_tree(h, dir, &count);
     if (out->all != NULL) {
         json_array_append_new(out->all,

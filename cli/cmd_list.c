@@ -1,6 +1,8 @@
 #include "cli/command.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/args/option.h"
 #include "cli/find/contexts.h"
@@ -18,8 +20,9 @@ static const char help[] =
     "The state of a copy:\n"
     "  fresh    up to date\n"
     "  stale    its source has changed since; 'extisolate copy' replaces it\n"
-    "  missing  it is gone or has another size; 'extisolate copy' makes it again\n"
+    "  missing  it is gone, is a link or was changed; 'extisolate copy' makes it again\n"
     "  orphan   its source is gone\n"
+    "  unknown  the system does not let us look at it or at its source; the exit status is 1\n"
     "\n"
     "options:\n"
     "  --json      print an array of objects, one for each context\n"
@@ -34,13 +37,17 @@ static const char help[] =
 struct list {
     json_t *contexts; /* NULL: for people */
     bool printed;
+    int status; /* CLI_FAILED if something could not be looked at */
 };
 
 static const struct state {
     const char *name;
     enum cli_style style;
-} states[] = {
-    {"fresh", CLI_GREEN}, {"stale", CLI_YELLOW}, {"missing", CLI_RED}, {"orphan", CLI_YELLOW}};
+} states[] = {{"fresh", CLI_GREEN},
+              {"stale", CLI_YELLOW},
+              {"missing", CLI_RED},
+              {"orphan", CLI_YELLOW},
+              {"unknown", CLI_RED}};
 
 static const struct state *state_of(const struct exti_copy_info *info)
 {
@@ -50,12 +57,33 @@ static const struct state *state_of(const struct exti_copy_info *info)
     return i < sizeof states / sizeof *states ? &states[i] : &unknown;
 }
 
-/* ---- for programs ---------------------------------------------------------------------------- */
+static void check_known(struct list *l, const struct exti_copy_info *info)
+{
+    if (info->state != EXTI_COPY_UNKNOWN)
+        return;
+    l->status = cli_fail(info->copy, "cannot be looked up, or its source cannot: %s", info->source);
+}
 
-static json_t *copy_json(const struct exti_copy_info *info)
+/* The copy's own size; false if there is no copy, or with a message. */
+static bool look_up_size(struct list *l, const struct exti_copy_info *info, uint64_t *size)
 {
     struct cli_stat st;
-    json_t *copy_size = cli_stat(info->copy, &st) ? json_integer((json_int_t)st.size) : json_null();
+
+    if (cli_stat(info->copy, &st)) {
+        *size = st.size;
+        return true;
+    }
+    if (info->state == EXTI_COPY_FRESH)
+        l->status = cli_fail(info->copy, "cannot look up its size: %s", strerror(errno));
+    return false;
+}
+
+/* ---- for programs ---------------------------------------------------------------------------- */
+
+static json_t *copy_json(struct list *l, const struct exti_copy_info *info)
+{
+    uint64_t size;
+    json_t *copy_size = look_up_size(l, info, &size) ? json_integer((json_int_t)size) : json_null();
     json_t *edits = info->edits != NULL ? json_loads(info->edits, 0, NULL) : NULL;
 
     return json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:b, s:o}", "state",
@@ -67,14 +95,16 @@ static json_t *copy_json(const struct exti_copy_info *info)
                      "is_api", info->is_api, "edits", edits != NULL ? edits : json_null());
 }
 
-static json_t *context_json(const char *dir, const struct exti_dir *d)
+static json_t *context_json(struct list *l, const char *dir, const struct exti_dir *d)
 {
     json_t *copies = json_array();
 
     for (size_t i = 0; i < exti_dir_count(d); i++) {
         struct exti_copy_info info = {.size = sizeof info};
-        if (exti_dir_copy(d, i, &info) == 0)
-            json_array_append_new(copies, copy_json(&info));
+        if (exti_dir_copy(d, i, &info) == 0) {
+            json_array_append_new(copies, copy_json(l, &info));
+            check_known(l, &info);
+        }
     }
     return json_pack("{s:o, s:o, s:b, s:o}", "dir", cli_json_text(dir), "name",
                      cli_json_text(exti_dir_name(d)), "renamed", exti_dir_renamed(d), "copies",
@@ -93,34 +123,33 @@ static size_t width(const char *safe)
     return n;
 }
 
-static void print_size(const char *path)
+static void print_size(struct list *l, const struct exti_copy_info *info)
 {
-    struct cli_stat st;
+    uint64_t size;
 
-    if (!cli_stat(path, &st))
+    if (!look_up_size(l, info, &size))
         printf("%9s", "-");
-    else if (st.size < 1000000)
-        printf("%6.1f kB", (double)st.size / 1e3);
+    else if (size < 1000000)
+        printf("%6.1f kB", (double)size / 1e3);
     else
-        printf("%6.1f MB", (double)st.size / 1e6);
+        printf("%6.1f MB", (double)size / 1e6);
 }
 
-static void print_row(const struct exti_copy_info *info, size_t column)
+static void print_row(struct list *l, const struct exti_copy_info *info, size_t column)
 {
     const struct state *state = state_of(info);
     char *name = cli_safe(cli_base_name(info->copy));
 
     printf("  %s%-7s%s  ", cli_style(stdout, state->style), state->name,
            cli_style(stdout, CLI_PLAIN));
-    print_size(info->copy);
-    printf("  %s%*s  ", name != NULL ? name : "?", name != NULL ? (int)(column - width(name)) : 0,
-           "");
+    print_size(l, info);
+    printf("  %s%*s  ", name, (int)(column - width(name)), "");
     cli_put(stdout, info->source);
     fputs(info->is_api ? "  (API library)\n" : "\n", stdout);
     free(name);
 }
 
-static void print_context(const char *dir, const struct exti_dir *d)
+static void print_context(struct list *l, const char *dir, const struct exti_dir *d)
 {
     size_t count = exti_dir_count(d), column = 4;
 
@@ -139,8 +168,10 @@ static void print_context(const char *dir, const struct exti_dir *d)
            "COPY", "SOURCE", cli_style(stdout, CLI_PLAIN));
     for (size_t i = 0; i < count; i++) {
         struct exti_copy_info info = {.size = sizeof info};
-        if (exti_dir_copy(d, i, &info) == 0)
-            print_row(&info, column);
+        if (exti_dir_copy(d, i, &info) == 0) {
+            print_row(l, &info, column);
+            check_known(l, &info);
+        }
     }
 }
 
@@ -152,16 +183,17 @@ static int list_one(void *user, const char *dir)
 
     if (exti_dir_read(dir, &d, &err) != 0)
         return cli_error(&err, dir);
+    cli_warn_untrusted(dir);
     if (l->contexts != NULL) {
-        json_array_append_new(l->contexts, context_json(dir, d));
+        json_array_append_new(l->contexts, context_json(l, dir, d));
     } else {
         if (l->printed)
             putchar('\n');
-        print_context(dir, d);
+        print_context(l, dir, d);
         l->printed = true;
     }
     exti_dir_free(d);
-    return CLI_OK;
+    return l->status;
 }
 
 static int cmd_list(int argc, char **argv)
@@ -169,7 +201,7 @@ static int cmd_list(int argc, char **argv)
     enum { JSON = 256 };
     static const struct option longs[] = {
         {"json", no_argument, NULL, JSON}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
-    struct list l = {NULL, false};
+    struct list l = {NULL, false, CLI_OK};
     bool json = false;
     int o, status = CLI_OK;
 

@@ -9,6 +9,7 @@
 #include "cli/args/choice.h"
 #include "cli/args/option.h"
 #include "cli/find/quirk_env.h"
+#include "cli/os/memory.h"
 #include "cli/output/json.h"
 #include "cli/output/message.h"
 #include "cli/output/text.h"
@@ -147,6 +148,7 @@ static int parse_run(struct request *r, int argc, char **argv)
         case CLI_SHARE:
         case CLI_ISOLATE:
         case CLI_QUIRKS:
+        case CLI_TRUST_DIR:
             if (cli_choice_option(&r->choice, "run", o, optarg) != CLI_OK)
                 return CLI_USAGE;
             break;
@@ -188,12 +190,12 @@ static int make_dirs(struct session *s, const struct request *r)
         if (pyrt_scratch_new(&s->scratch, &err) < 0)
             return cli_error(&err, NULL);
         base = pyrt_scratch_path(s->scratch);
-    } else if (mkdir(base, 0777) != 0 && errno != EEXIST) {
+    } else if (mkdir(base, 0755) != 0 && errno != EEXIST) {
         return cli_fail(base, "cannot create the directory: %s", strerror(errno));
     }
     for (int i = 0; i < r->contexts; i++) {
         size_t room = strlen(base) + 16;
-        s->dirs[i] = malloc(room);
+        s->dirs[i] = cli_alloc(room);
         if (s->dirs[i] == NULL)
             return cli_fail(NULL, "out of memory");
         snprintf(s->dirs[i], room, "%s/%d", base, i);
@@ -213,7 +215,7 @@ static void run_contexts(struct session *s, const struct request *r)
             .index = i,
             .count = r->contexts,
             /* The process ends with its contexts, so unloading them would only take time. */
-            .ctx_flags = EXTI_CTX_KEEP | (r->rename ? EXTI_CTX_RENAME : 0),
+            .ctx_flags = EXTI_CTX_KEEP | (r->rename ? EXTI_CTX_RENAME : 0) | r->choice.flags,
             .prove = r->prove,
             .closure = r->choice.closure,
             .rules = r->choice.rules,
@@ -296,9 +298,9 @@ static int run_session(struct session *s, const struct request *r)
     size_t n = (size_t)r->contexts;
     struct exti_error err;
 
-    s->contexts = calloc(n, sizeof *s->contexts);
-    s->results = calloc(n, sizeof *s->results);
-    s->dirs = calloc(n, sizeof *s->dirs);
+    s->contexts = cli_zeroed(n, sizeof *s->contexts);
+    s->results = cli_zeroed(n, sizeof *s->results);
+    s->dirs = cli_zeroed(n, sizeof *s->dirs);
     if (s->contexts == NULL || s->results == NULL || s->dirs == NULL)
         return cli_fail(NULL, "out of memory");
     if (pyrt_install_find(&s->python, r->python, &err) < 0)
@@ -332,10 +334,10 @@ static void release_session(struct session *s, const struct request *r)
  * later still read it. */
 static char **keep_arguments(int argc, char **argv)
 {
-    char **own = calloc((size_t)argc + 1, sizeof *own);
+    char **own = cli_zeroed((size_t)argc + 1, sizeof *own);
 
     for (int i = 0; own != NULL && i < argc; i++)
-        if ((own[i] = strdup(argv[i])) == NULL) {
+        if ((own[i] = cli_copy_text(argv[i])) == NULL) {
             while (i > 0)
                 free(own[--i]);
             free(own);

@@ -4,6 +4,7 @@
 
 #include "cli/args/option.h"
 #include "cli/find/contexts.h"
+#include "cli/os/memory.h"
 #include "cli/os/path.h"
 #include "cli/os/system.h"
 #include "cli/output/json.h"
@@ -95,15 +96,14 @@ static void note_hazards(const struct verify *v, const char *dir, const struct e
     struct exti_copy_info info = {.size = sizeof info};
     struct cli_hazards *h = cli_hazards_new();
 
-    for (size_t i = 0; h != NULL && exti_dir_copy(d, i, &info) == 0; i++) {
+    for (size_t i = 0; exti_dir_copy(d, i, &info) == 0; i++) {
         struct exti_image *im = NULL;
 
-        if (exti_inspect(info.copy, &im, NULL) == 0)
+        if (cli_worked(exti_inspect(info.copy, &im, NULL)))
             cli_hazards_add(h, info.copy, im);
         exti_image_free(im);
     }
-    if (h != NULL)
-        cli_hazards_note(h, dir, v->json ? v->notes : NULL);
+    cli_hazards_note(h, dir, v->json ? v->notes : NULL);
     cli_hazards_free(h);
 }
 
@@ -151,6 +151,7 @@ static int verify_dir(void *user, const char *dir)
         json_array_append_new(v->findings, cli_json_error(&err, dir));
         return cli_error(&err, dir);
     }
+    cli_warn_untrusted(dir);
     size_t count = exti_dir_count(d);
     snprintf(good, sizeof good, "%zu cop%s, all sound", count, count == 1 ? "y" : "ies");
     note_dir(v, d);

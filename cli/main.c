@@ -4,6 +4,7 @@
 #include "cli/args/option.h"
 #include "cli/command.h"
 #include "cli/os/system.h"
+#include "cli/output/json.h"
 #include "cli/output/message.h"
 #include "cli/output/text.h"
 
@@ -105,13 +106,21 @@ static int dispatch(int argc, char **argv)
     if (strcmp(word, "help") == 0)
         return help_command(argc - 1, argv + 1);
     const struct cli_command *c = find_command(word);
-    return c != NULL ? c->run(argc - 1, argv + 1) : unknown_command(word);
+    if (c == NULL)
+        return unknown_command(word);
+    /* Python goes by which streams are closed. */
+    if (c != &cli_command_run) {
+        cli_hold_streams();
+        cli_keep_memory();
+    }
+    return c->run(argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)
 {
     if (!cli_start(&argc, &argv))
         return cli_fail(NULL, "out of memory");
+    cli_json_start();
     int status = dispatch(argc, argv);
 
     /* Buffered output meets a full disk or a closed pipe only here. */

@@ -6,6 +6,7 @@
 #include "elf/edit/elf_plan.h"
 #include "elf/read/elf_image.h"
 #include "elf/read/elf_open.h"
+#include "elf/read/elf_unread.h"
 
 static bool has_elf_magic(struct exti_span file)
 {
@@ -34,4 +35,5 @@ const struct exti_format_ops exti__elf_format = {
     .read = exti__elf_read,
     .plan = exti__elf_plan,
     .check = exti__elf_check,
+    .unread = &exti__elf_unread,
 };

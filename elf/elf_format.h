@@ -5,6 +5,7 @@
 #define ELF_ELF_FORMAT_H
 
 #include "base/format.h"
+#include "elf/read/elf_withheld.h"
 
 extern const struct exti_format_ops exti__elf_format;
 

@@ -52,7 +52,8 @@ enum exti_code {
     EXTI_E_HOOK = -9,        /* a hook returned a negative value */
     EXTI_E_INTERPOSED = -10, /* a symbol from outside the context captured a reference */
     EXTI_E_CHECK = -11,      /* a copy does not match its source and edits */
-    EXTI_E_BUSY = -12        /* the context directory is already loaded in this process */
+    EXTI_E_BUSY = -12,       /* the context directory is already loaded in this process */
+    EXTI_E_TRUST = -13       /* others can change the context directory, or a file in it */
 };
 
 #define EXTI_NO_OFFSET UINT64_MAX
@@ -102,6 +103,10 @@ struct exti_rename {
 /* Gives each copy its own C++ symbols instead of one per process.  ELF: STB_GNU_UNIQUE becomes
  * STB_GLOBAL.  Mach-O: references to weak definitions bind to the file's own. */
 #define EXTI_RW_CLEAR_UNIQUE 4u
+/* The system's loader does not see the file's constructors, so that they can run later.  exti_load
+ * runs them; nobody else does.  ELF: DT_INIT and DT_INIT_ARRAY.  Mach-O: sections of initialisers
+ * and of terminators, and LC_ROUTINES_64. */
+#define EXTI_RW_WITHHOLD 8u
 
 struct exti_rewrite_opts {
     size_t size;
@@ -145,7 +150,7 @@ EXTI_API int exti_rewrite(const char *src, const char *dst, const struct exti_re
 struct exti_image; /* a read-only description of one file; any thread may use it */
 
 #define EXTI_IMAGE_NODELETE 1u   /* cannot be unloaded (DF_1_NODELETE) */
-#define EXTI_IMAGE_STATIC_TLS 2u /* uses the static TLS block (DF_STATIC_TLS), which is small */
+#define EXTI_IMAGE_STATIC_TLS 2u /* uses the static TLS block, which is small */
 #define EXTI_IMAGE_TEXTREL 4u    /* has relocations in its code */
 #define EXTI_IMAGE_SYMBOLIC 8u   /* finds its own symbols first */
 #define EXTI_IMAGE_BIND_NOW 16u
@@ -159,6 +164,7 @@ struct exti_image; /* a read-only description of one file; any thread may use it
 #define EXTI_IMAGE_NODEFLIB 2048u /* ELF: its libraries are in no default folder (DF_1_NODEFLIB) */
 /* Mach-O: defines Objective-C classes or Swift types, whose names must be unique in a process. */
 #define EXTI_IMAGE_CLASSES 4096u
+#define EXTI_IMAGE_WITHHELD 8192u /* ELF, Mach-O: only exti_load runs its constructors */
 
 enum exti_signature {
     EXTI_SIGNATURE_NONE = 0,
@@ -231,7 +237,8 @@ EXTI_API const struct exti_image *exti_image_slice(const struct exti_image *im, 
 EXTI_API int exti_image_symbol(const struct exti_image *im, size_t i, struct exti_symbol_info *out);
 /* Searches the file, starting at offset `from`, for `name` as text: ASCII or UTF-16, in any case.
  * Skips the file's id, needed libraries and search path.  A file with such text may look up
- * something by that name at run time.  Returns the offset, or EXTI_NO_OFFSET if there is none. */
+ * something by that name at run time.  Returns the offset, or EXTI_NO_OFFSET if there is none, or
+ * if the file has changed since it was described. */
 EXTI_API uint64_t exti_image_mention(const struct exti_image *im, const char *name, uint64_t from);
 EXTI_API void exti_image_free(struct exti_image *im); /* NULL ok */
 
@@ -257,7 +264,8 @@ enum exti_hazard {
     EXTI_HAZARD_LOCALE = 14,      /* changes the C locale */
     EXTI_HAZARD_END = 15,         /* ends the process */
     EXTI_HAZARD_OPENMP = 16,      /* uses OpenMP and its threads */
-    EXTI_HAZARD_BLAS = 17         /* uses a BLAS library and its threads */
+    EXTI_HAZARD_BLAS = 17,        /* uses a BLAS library and its threads */
+    EXTI_HAZARD_RECORD_LOCKS = 18 /* may lock files for the process, by fcntl or lockf */
 };
 
 enum exti_outcome {
@@ -270,7 +278,7 @@ enum exti_outcome {
 
 /* Bytes of the static TLS block that glibc leaves, at least, to libraries opened at run time; the
  * whole process shares them.  Each byte of the tunable glibc.rtld.optional_static_tls above 512
- * adds one. */
+ * adds one.  Where compilers use TLS descriptors by default, as on arm64, these may take 512. */
 #define EXTI_STATIC_TLS_ROOM 1664
 /* The value of struct exti_hazard_info.most if the limit is not known. */
 #define EXTI_NO_LIMIT UINT64_MAX
@@ -308,7 +316,8 @@ enum exti_copy_state {
     EXTI_COPY_FRESH = 0,   /* up to date */
     EXTI_COPY_STALE = 1,   /* the source has changed since it was copied */
     EXTI_COPY_MISSING = 2, /* the copy is gone, or something else changed it */
-    EXTI_COPY_ORPHAN = 3   /* the source is gone */
+    EXTI_COPY_ORPHAN = 3,  /* the source is gone */
+    EXTI_COPY_UNKNOWN = 4  /* the system does not let us look at the source or the copy */
 };
 
 struct exti_copy_info {
@@ -336,11 +345,22 @@ EXTI_API size_t exti_dir_count(const struct exti_dir *d);
 EXTI_API int exti_dir_copy(const struct exti_dir *d, size_t i, struct exti_copy_info *out);
 EXTI_API void exti_dir_free(struct exti_dir *d); /* NULL ok */
 
+/* Checks that only this user (the effective one) and root can change what is in the directory: that
+ * the folder and its manifest and lock belong to one of them, that nobody else may write to them,
+ * and that nobody else can replace a folder above, or a link in the path.  A folder above may also
+ * be sticky, as /tmp is.  Write permission for a group counts unless it is the owner's private
+ * group.  EXTI_E_TRUST: the error names what others can change.  exti_ctx_open checks the same, and
+ * each copy before it is used; the other functions on directories do not.  On Windows everything
+ * passes. */
+EXTI_API int exti_dir_trust(const char *dir, struct exti_error *err);
+
 /* Makes every copy of the directory again in memory and compares: finds copies that are stale,
- * missing, torn or changed.  Also checks that no two copies are the same file.  In Mach-O files
- * each needed library must be a copy in the context, a system library or shared.  In PE files no
- * import, delay import or forwarder may lead to the original of the API library or of python3.dll,
- * to another context's copy, or to a missing symbol.  Findings and result are as in exti_verify. */
+ * missing, torn or changed.  Also checks that no two copies are the same file, and, if
+ * exti_dir_trust accepts the directory, that none is a link or can be changed by others.  In Mach-O
+ * files each needed library must be a copy in the context, a system library or shared.  In PE files
+ * no import, delay import or forwarder may lead to the original of the API library or of
+ * python3.dll, to another context's copy, or to a missing symbol.  Findings and result are as in
+ * exti_verify. */
 EXTI_API int exti_dir_verify(const char *dir, exti_report_fn report, void *user, size_t *findings,
                              struct exti_error *err);
 
@@ -405,7 +425,7 @@ struct exti_hooks {
     int (*copy_name)(void *user, const char *original, char *out, size_t cap);
     /* The copy is complete and will be opened next. */
     int (*before_load)(void *user, struct exti_ctx *ctx, const char *original, const char *copy);
-    /* The copy is open, bound and proven, and its initialisers have run.  If the hook fails, the
+    /* The copy is open, bound and proven, and its constructors have run.  If the hook fails, the
      * copy is closed. */
     int (*after_load)(void *user, struct exti_ctx *ctx, struct exti_module *m);
     /* The last reference will be given up next; the module is still complete. */
@@ -414,7 +434,7 @@ struct exti_hooks {
 };
 
 /* In every copy of the context, binds references to the undefined symbol `symbol`, such as
- * "sigaction", to `to` instead, once the copy's initialisers have run. */
+ * "sigaction", to `to` instead: before the copy's constructors run, except on Windows. */
 struct exti_redirect {
     const char *symbol;
     void *to;
@@ -429,11 +449,23 @@ struct exti_redirect {
  * threads outlive the context without exti_ctx_close being able to see them. */
 #define EXTI_CTX_KEEP 4u
 /* The context is opened only for exti_copy; other programs load the copies.  So the symbols that
- * this program exports do not matter, and exti_load fails with EXTI_E_ARG. */
+ * this program exports do not matter, and exti_load fails with EXTI_E_ARG.  The copies can be
+ * loaded by anyone: the system's loader runs their constructors. */
 #define EXTI_CTX_COPY_ONLY 8u
 /* exti_ctx_close removes the directory if exti_ctx_open made it and nobody has copied anything
  * except the API library into it. */
 #define EXTI_CTX_DROP_UNUSED 16u
+/* With EXTI_CTX_COPY_ONLY: the copies are for exti_load of other processes, which alone runs their
+ * constructors (EXTI_RW_WITHHOLD).  Copies of one kind are stale for users of the other kind, and
+ * are made again when these need them.  So give each kind a directory of its own. */
+#define EXTI_CTX_FOR_LOADING 32u
+/* Believes what is in the directory, whoever can change it: see exti_dir_trust. */
+#define EXTI_CTX_TRUST_DIR 64u
+
+/* exti_ctx_close fails with EXTI_E_BUSY, and the context stays open, while calls of other threads
+ * use it: the program's calls of this library, and calls of copies that open libraries or start
+ * threads.  Without the flag it waits for them. */
+#define EXTI_CTX_CLOSE_IDLE 128u
 
 /* Which of the libraries needed by a context's modules are copied into it, like the modules
  * themselves.  Files passed to exti_copy or exti_load are copied in any case. */
@@ -483,9 +515,10 @@ struct exti_ctx_opts {
  * their locks and runtimes are in the state in which those threads left them. */
 
 /* Opens a context: makes or reuses its directory and the copy of its API library.  Loads nothing
- * yet.  exti_ctx_close *out.  Several threads and processes may have the same directory open, but
- * within one process only one context can load from it; in the others exti_load and
- * exti_api fail with EXTI_E_BUSY. */
+ * yet.  exti_ctx_close *out.  EXTI_E_TRUST: others can change the directory, and so put their code
+ * into this process; EXTI_CTX_TRUST_DIR allows that.  Several threads and processes may have the
+ * same directory open, but within one process only one context can load from it; in the others
+ * exti_load and exti_api fail with EXTI_E_BUSY. */
 EXTI_API int exti_ctx_open(struct exti_ctx **out, const struct exti_ctx_opts *opts,
                            struct exti_error *err);
 
@@ -573,8 +606,10 @@ EXTI_API int exti_ctx_library_states(struct exti_ctx *ctx,
  * The copy's references to the loader (dlopen, dlsym, dlclose, dlerror, dladdr, dlinfo) are patched
  * to the context's own functions; this dladdr gives a copy's original as its file.  If a library of
  * the program has captured a reference, and the context has a copy of that library, the reference
- * is patched to the copy.  The first call opens the API library first.  If the file is already
- * loaded, the same module is returned; call exti_close once per exti_load. */
+ * is patched to the copy.  Then the constructors run, on this thread, in the system loader's order
+ * (on other than ELF systems the system's loader has run them before).  The first call opens the
+ * API library first.  If the file is already loaded, the same module is returned, once its
+ * constructors have run; call exti_close once per exti_load. */
 EXTI_API int exti_load(struct exti_ctx *ctx, const char *original, struct exti_module **out,
                        struct exti_error *err);
 
@@ -594,7 +629,10 @@ EXTI_API const char *exti_module_copy(const struct exti_module *m);
 EXTI_API int exti_close(struct exti_module *m, struct exti_error *err);
 
 /* Closes the modules that are still open, newest first, then the API library, and removes a private
- * directory.  `ctx` is freed in any case; the result is that of the first failure. */
+ * directory.  The result is that of the first failure.  First it waits for calls of other threads
+ * that use the context, for a constructor above all; see EXTI_CTX_CLOSE_IDLE.  A constructor or
+ * hook of the context itself cannot close it: EXTI_E_BUSY.  `ctx` is freed unless the error is
+ * EXTI_E_BUSY.  With EXTI_CTX_KEEP it does not wait, and EXTI_E_BUSY is to be taken as the end. */
 EXTI_API int exti_ctx_close(struct exti_ctx *ctx, struct exti_error *err); /* NULL ok */
 
 /* Closes the context like exti_ctx_close, and reports what stays mapped.  *left counts the files of
@@ -610,10 +648,9 @@ EXTI_API int exti_ctx_close(struct exti_ctx *ctx, struct exti_error *err); /* NU
  * loader did not unload, which says what holds it.
  *
  * So finalise the runtime first, and call this on a thread that has never run in the context or has
- * no thread-local objects of it.  Threads and keys that initialisers make while a copy is being
- * opened are not seen.  All of this holds on ELF systems; on others nothing is known of threads or
- * of files that stay.  With EXTI_CTX_KEEP there are no findings.  `report` may be NULL; findings
- * also go to the log hook. */
+ * no thread-local objects of it.  All of this holds on ELF systems; on others nothing is known of
+ * threads or of files that stay.  With EXTI_CTX_KEEP there are no findings.  `report` may be NULL;
+ * findings also go to the log hook. */
 EXTI_API int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *user,
                                    size_t *left, struct exti_error *err);
 

@@ -6,6 +6,7 @@
 #define MACHO_MACHO_FORMAT_H
 
 #include "base/format.h"
+#include "macho/read/macho_functions.h"
 #include "macho/read/macho_slots.h"
 
 extern const struct exti_format_ops exti__macho_format;

@@ -27,7 +27,11 @@ static const char question[] =
     "stem = 'libpython%d.%d%s.so' % (sys.version_info[0], sys.version_info[1], flags)\n"
     "names = [n for n in (var('INSTSONAME'), stem + '.1.0', stem) if n and '.so' in n]\n"
     "def mapped():\n"
-    "    with open('/proc/self/maps') as maps:\n"
+    "    try:\n"
+    "        maps = open('/proc/self/maps')\n"
+    "    except OSError:\n" /* a chroot or container without /proc */
+    "        return None\n"
+    "    with maps:\n"
     "        for line in maps:\n"
     "            path = line[line.find('/'):].rstrip('\\n') if '/' in line else ''\n"
     "            if os.path.basename(path).startswith(stem) and os.path.isfile(path):\n"

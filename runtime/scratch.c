@@ -38,8 +38,9 @@ static void close_all_but(int a, int b)
     if (d) {
         struct dirent *e;
         while ((e = readdir(d))) {
-            int fd = atoi(e->d_name);
-            if (fd != a && fd != b && fd != dirfd(d))
+            char *end;
+            int fd = (int)strtol(e->d_name, &end, 10);
+            if (!*end && fd != a && fd != b && fd != dirfd(d))
                 close(fd);
         }
         closedir(d);

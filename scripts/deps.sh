@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs the missing Debian packages of the given sets: build, test, corpus, packages, demo.
+# Installs the missing Debian packages of the given sets: build, test, analyze, corpus, packages, demo.
 # Quick and silent if none is missing.  Without apt-get, or without the right to use it, names them
 # and fails; but the set packages is optional, since tests of missing packages are skipped.
 set -eu
@@ -11,7 +11,9 @@ liblief-dev valgrind libjemalloc2 python3-dev python3-pip python3-venv bzip2 xz-
 qemu-user gcc-i686-linux-gnu gcc-s390x-linux-gnu gcc-mips-linux-gnu gcc-aarch64-linux-gnu
 gcc-riscv64-linux-gnu gcc-arm-linux-gnueabihf libc6-dev-i386-cross libc6-dev-s390x-cross
 libc6-dev-mips-cross libc6-dev-arm64-cross libc6-dev-riscv64-cross libc6-dev-armhf-cross
-python3-pytest python3-hypothesis gcc-mingw-w64-x86-64 gcc-mingw-w64-i686 python3-pefile wine64 osslsigncode"
+python3-pytest python3-hypothesis gcc-mingw-w64-x86-64 gcc-mingw-w64-i686 python3-pefile wine64 osslsigncode
+abigail-tools"
+analyze='clang-tidy-16 cppcheck'
 corpus='python3-scipy python3-pandas python3-lxml python3-pil python3-matplotlib python3-cryptography
 python3-h5py python3-psycopg2 python3-zmq python3-gevent'
 
@@ -26,9 +28,10 @@ for set in "$@"; do
     build) wanted="$wanted $build" ;;
     demo) wanted="$wanted $demo" ;;
     test) wanted="$wanted $test" ;;
+    analyze) wanted="$wanted $analyze" ;;
     corpus) wanted="$wanted $corpus" ;;
     packages) optional=$(packages) ;;
-    *) echo "usage: $0 [build] [test] [corpus] [packages] [demo]" >&2; exit 2 ;;
+    *) echo "usage: $0 [build] [test] [analyze] [corpus] [packages] [demo]" >&2; exit 2 ;;
     esac
 done
 

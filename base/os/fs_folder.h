@@ -6,12 +6,17 @@
 
 #include <extisolate.h>
 
-/* Makes a folder unless there is one; its parents must exist. */
+/* Makes a folder, which nobody else may write to whatever the umask, unless there is one; its
+ * parents must exist. */
 int exti__fs_mkdir(const char *path, bool *made, struct exti_error *err);
 
 /* Makes a private folder in the system's folder for temporary files, and gives its real path;
  * exti__free it. */
 int exti__fs_mkdtemp(char **out, struct exti_error *err);
+
+/* Has the name `path` survive a power loss: writes the folder that it is in to the disk.  On
+ * Windows the file system's log does that. */
+int exti__fs_sync_parent(const char *path, struct exti_error *err);
 
 /* Calls `each` with every name in `dir` except . and .. until it returns non-zero, and returns
  * that. */

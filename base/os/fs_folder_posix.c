@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,7 +17,7 @@ int exti__fs_mkdir(const char *path, bool *made, struct exti_error *err)
 {
     struct stat st;
 
-    if (mkdir(path, 0777) == 0) {
+    if (mkdir(path, 0755) == 0) {
         *made = true;
         return 0;
     }
@@ -51,6 +52,27 @@ int exti__fs_mkdtemp(char **out, struct exti_error *err)
     if (rc)
         rmdir(path);
     exti__free(path);
+    return rc;
+}
+
+int exti__fs_sync_parent(const char *path, struct exti_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    char *dir;
+    int fd, rc = 0;
+
+    dir = exti__strdup(slash ? path : ".");
+    if (!dir)
+        return exti__fail_nomem(err);
+    if (slash)
+        dir[slash == path ? 1 : slash - path] = 0;
+    fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* EINVAL: the file system cannot sync a folder, and so does not need it. */
+    if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL))
+        rc = exti__fail_io(err, errno, dir, "cannot sync folder");
+    if (fd >= 0)
+        close(fd);
+    exti__free(dir);
     return rc;
 }
 

@@ -33,6 +33,13 @@ int exti__fs_mkdir(const char *path, bool *made, struct exti_error *err)
     return 0;
 }
 
+int exti__fs_sync_parent(const char *path, struct exti_error *err)
+{
+    (void)path;
+    (void)err;
+    return 0;
+}
+
 int exti__fs_list(const char *dir, int (*each)(void *user, const char *name), void *user,
                   struct exti_error *err)
 {

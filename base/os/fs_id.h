@@ -15,13 +15,14 @@
 struct exti_file_id {
     uint64_t size, inode, device;
     int64_t mtime_ns;
-    uint64_t mode; /* permission bits; not part of the identity */
+    int64_t ctime_ns; /* when the inode last changed; 0 on Windows */
+    uint64_t mode;    /* permission bits; not part of the identity */
 };
 
 static inline bool exti__fs_same_id(const struct exti_file_id *a, const struct exti_file_id *b)
 {
     return a->size == b->size && a->inode == b->inode && a->device == b->device &&
-           a->mtime_ns == b->mtime_ns;
+           a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
 }
 
 /* EXTI_E_IO with os_error ENOENT etc.; EXTI_E_IO too for directories and other non-files. */

@@ -19,7 +19,7 @@ static const char *file_kind(mode_t mode)
     return "a device";
 }
 
-static int check_regular(const struct stat *st, const char *path, struct exti_error *err)
+int exti__posix_check_regular(const struct stat *st, const char *path, struct exti_error *err)
 {
     if (S_ISREG(st->st_mode))
         return 0;
@@ -33,9 +33,9 @@ static int check_regular(const struct stat *st, const char *path, struct exti_er
 struct exti_file_id exti__posix_id_of(const struct stat *st)
 {
 #ifdef __APPLE__
-    struct timespec mtime = st->st_mtimespec;
+    const struct timespec mtime = st->st_mtimespec, ctime = st->st_ctimespec;
 #else
-    struct timespec mtime = st->st_mtim;
+    const struct timespec mtime = st->st_mtim, ctime = st->st_ctim;
 #endif
 
     return (struct exti_file_id){
@@ -43,6 +43,7 @@ struct exti_file_id exti__posix_id_of(const struct stat *st)
         .inode = (uint64_t)st->st_ino,
         .device = (uint64_t)st->st_dev,
         .mtime_ns = (int64_t)mtime.tv_sec * 1000000000 + mtime.tv_nsec,
+        .ctime_ns = (int64_t)ctime.tv_sec * 1000000000 + ctime.tv_nsec,
         .mode = st->st_mode & 0777,
     };
 }
@@ -54,7 +55,7 @@ int exti__fs_id(const char *path, struct exti_file_id *out, struct exti_error *e
 
     if (stat(path, &st) != 0)
         return exti__fail_io(err, errno, path, "cannot look up file");
-    rc = check_regular(&st, path, err);
+    rc = exti__posix_check_regular(&st, path, err);
     if (rc)
         return rc;
     *out = exti__posix_id_of(&st);
@@ -62,15 +63,16 @@ int exti__fs_id(const char *path, struct exti_file_id *out, struct exti_error *e
 }
 
 /* O_NONBLOCK because opening a FIFO would otherwise wait for a writer; it has no effect on the
- * regular files that check_regular accepts. */
-int exti__posix_open_regular(const char *path, int *out, struct stat *st, struct exti_error *err)
+ * regular files that exti__posix_check_regular accepts. */
+int exti__posix_open_regular(const char *path, int flags, int *out, struct stat *st,
+                             struct exti_error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), rc;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags), rc;
 
     if (fd < 0)
         return exti__fail_io(err, errno, path, "cannot open file");
     rc = fstat(fd, st) != 0 ? exti__fail_io(err, errno, path, "cannot look up file")
-                            : check_regular(st, path, err);
+                            : exti__posix_check_regular(st, path, err);
     if (rc) {
         close(fd);
         return rc;

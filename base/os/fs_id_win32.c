@@ -72,6 +72,16 @@ int exti__win32_open_regular(const char *path, DWORD access, HANDLE *out, struct
     return 0;
 }
 
+bool exti__win32_id(HANDLE h, struct exti_file_id *out)
+{
+    BY_HANDLE_FILE_INFORMATION info;
+
+    if (!GetFileInformationByHandle(h, &info))
+        return false;
+    *out = id_of(&info);
+    return true;
+}
+
 int exti__fs_id(const char *path, struct exti_file_id *out, struct exti_error *err)
 {
     struct exti_file_id id;

@@ -20,7 +20,11 @@ struct exti_lock {
 int exti__fs_lock(const char *path, struct exti_lock *out, struct exti_error *err);
 void exti__fs_unlock(struct exti_lock *lock);
 
-/* Makes `text` the content of the lock's file. */
-int exti__fs_lock_note(const struct exti_lock *lock, const char *text, struct exti_error *err);
+/* Whether the lock's file can be written to, not only read. */
+bool exti__fs_lock_can_write(const struct exti_lock *lock);
+
+/* Makes `text` the content of the lock's file; `sync`: on the disk too, before this returns. */
+int exti__fs_lock_note(const struct exti_lock *lock, const char *text, bool sync,
+                       struct exti_error *err);
 
 #endif

@@ -10,6 +10,7 @@
 
 #define STATUS_DELETE_PENDING ((NTSTATUS)0xC0000056)
 #define ATTEMPTS 200
+#define ROUNDS 1000 /* each but the last has met a process that removed the file just then */
 
 NTSYSAPI NTSTATUS NTAPI RtlGetLastNtStatus(void);
 
@@ -86,10 +87,15 @@ int exti__fs_lock(const char *path, struct exti_lock *out, struct exti_error *er
     struct exti_wide w;
     int rc = exti__wide_path(path, &w, err);
 
-    for (int attempts = 0; !rc;) {
+    for (int attempts = 0, rounds = 0; !rc; rounds++) {
         bool made;
-        HANDLE h = open_lock(&w, &made);
+        HANDLE h;
 
+        if (rounds == ROUNDS)
+            return exti__fail_io(err, EBUSY, path,
+                                 "cannot lock file: others have removed it %d times meanwhile",
+                                 ROUNDS);
+        h = open_lock(&w, &made);
         if (h == INVALID_HANDLE_VALUE && GetLastError() == ERROR_FILE_EXISTS) /* removed since */
             continue;
         if (h == INVALID_HANDLE_VALUE && is_delete_pending() && attempts++ < ATTEMPTS) {
@@ -117,13 +123,22 @@ int exti__fs_lock(const char *path, struct exti_lock *out, struct exti_error *er
     return rc;
 }
 
-int exti__fs_lock_note(const struct exti_lock *lock, const char *text, struct exti_error *err)
+bool exti__fs_lock_can_write(const struct exti_lock *lock)
+{
+    DWORD done;
+
+    return WriteFile(lock->file, "", 0, &done, NULL);
+}
+
+int exti__fs_lock_note(const struct exti_lock *lock, const char *text, bool sync,
+                       struct exti_error *err)
 {
     LARGE_INTEGER start = {.QuadPart = 0};
     DWORD done, n = (DWORD)strlen(text);
 
     if (SetFilePointerEx(lock->file, start, NULL, FILE_BEGIN) && SetEndOfFile(lock->file) &&
-        WriteFile(lock->file, text, n, &done, NULL) && done == n)
+        WriteFile(lock->file, text, n, &done, NULL) && done == n &&
+        (!sync || FlushFileBuffers(lock->file)))
         return 0;
     return exti__fail_system(err, GetLastError(), "", "cannot write the lock file");
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/checked.h"
@@ -28,7 +29,7 @@ static int check_mappable_size(const struct stat *st, const char *path, struct e
 
 static int open_mappable(const char *path, int *out, struct stat *st, struct exti_error *err)
 {
-    int rc = exti__posix_open_regular(path, out, st, err);
+    int rc = exti__posix_open_regular(path, 0, out, st, err);
 
     if (rc)
         return rc;
@@ -38,142 +39,228 @@ static int open_mappable(const char *path, int *out, struct stat *st, struct ext
     return rc;
 }
 
-/* Files up to this size are read.  That costs less than mapping them: page faults and, in a process
- * with threads, the interrupts that tell other processors of the unmapping. */
-#define READ_LIMIT ((size_t)256 << 10)
+/* Nothing of a file is mapped, since a mapping follows its file: if the file is truncated in place,
+ * the first access past its new end raises SIGBUS, and a library cannot own the handler of a
+ * signal. */
 
-static int read_exactly(int fd, const char *path, uint8_t *p, size_t n, struct exti_error *err)
+/* Larger memory is mapped rather than allocated: it is zeros already, and what is not read costs
+ * nothing. */
+#define ALLOC_LIMIT ((size_t)256 << 10)
+
+/* Gives memory for `size` bytes of a file, and `room` bytes of zeros. */
+static int get_memory(size_t size, uint64_t room, struct exti_mapping *out, struct exti_error *err)
 {
-    while (n) {
-        ssize_t got = read(fd, p, n);
+    uint64_t total;
+    void *p;
 
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return exti__fail_io(err, errno, path, "cannot read file");
-        if (!got)
-            return exti__fail_io(err, ESTALE, path, "changed while it was read");
-        p += got;
-        n -= (size_t)got;
+    if (!exti__add(size, room, &total) || total > SIZE_MAX / 2)
+        return exti__fail(err, EXTI_E_NOMEM, EXTI_NO_OFFSET,
+                          "%zu bytes and %" PRIu64 " more do not fit in memory", size, room);
+    if (total <= ALLOC_LIMIT) {
+        p = exti__alloc((size_t)total);
+        if (!p)
+            return exti__fail_nomem(err);
+        memset((uint8_t *)p + size, 0, (size_t)room);
+        *out = (struct exti_mapping){.p = p, .n = size};
+        return 0;
     }
+    p = mmap(NULL, (size_t)total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return exti__fail_io(err, errno, NULL, "cannot reserve %" PRIu64 " bytes of memory", total);
+    *out = (struct exti_mapping){.p = p, .n = size, .mapped = (size_t)total};
     return 0;
 }
 
-/* Reads the file and adds `room` zeroed bytes. */
-static int read_image(int fd, const char *path, size_t size, size_t room, struct exti_mapping *out,
+/* Reads [at, end) to its place. */
+static int read_range(int fd, const char *path, struct exti_mapping *m, size_t at, size_t end,
                       struct exti_error *err)
 {
-    uint8_t *p = exti__alloc(size + room);
-    int rc;
-
-    if (!p)
-        return exti__fail_nomem(err);
-    rc = read_exactly(fd, path, p, size, err);
-    if (rc) {
-        exti__free(p);
-        return rc;
-    }
-    memset(p + size, 0, room);
-    *out = (struct exti_mapping){p, size, 0};
-    return 0;
+    return at < end ? exti__posix_read_at(fd, path, m->p + at, end - at, at, err) : 0;
 }
 
-/* A mapping follows its file.  If the file is replaced by rename, as we and package managers do,
- * the mapping stays whole.  If the file is written in place, the mapping can show old and new bytes
- * at once; the caller detects that by comparing exti__fs_id before and after.  If the file is
- * truncated in place, the first access past its new end raises SIGBUS.  Nothing here protects
- * against that: a library cannot own the process's signal handler, and reading the bytes instead
- * would cost every caller a second copy. */
-static int map_file(int fd, const char *path, size_t size, struct exti_mapping *out,
-                    struct exti_error *err)
+/* Reads the head and the table that tell the unread parts, then sets these. */
+static int find_unread(int fd, const char *path, const struct exti_unread_ops *unread,
+                       struct exti_mapping *m, struct exti_error *err)
 {
-    void *p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    struct exti_range table;
+    int rc = read_range(fd, path, m, 0, EXTI_UNREAD_HEAD, err);
 
-    if (p == MAP_FAILED)
-        return exti__fail_io(err, errno, path, "cannot map file");
-    *out = (struct exti_mapping){p, size, size};
-    return 0;
+    if (rc || !unread->table(exti__span(m->p, EXTI_UNREAD_HEAD), m->n, &table))
+        return rc;
+    rc = read_range(fd, path, m, table.at, table.at + table.n, err);
+    if (!rc)
+        unread->parts(exti__span(m->p, m->n), &m->unread);
+    return rc;
 }
 
-int exti__fs_map(const char *path, struct exti_mapping *out, struct exti_file_id *id,
-                 struct exti_error *err)
+#define HUGE_PAGE ((size_t)2 << 20)
+
+/* Reading a whole file into small pages takes three times as long. */
+static void use_huge_pages(const struct exti_mapping *m)
+{
+#ifdef MADV_HUGEPAGE
+    if (m->mapped >= 2 * HUGE_PAGE && !m->unread.count)
+        madvise(m->p, m->mapped, MADV_HUGEPAGE);
+#else
+    (void)m;
+#endif
+}
+
+static int read_parts(int fd, const char *path, const struct exti_unread_ops *unread,
+                      struct exti_mapping *m, struct exti_error *err)
+{
+    size_t at = 0;
+    int rc = unread && m->n > ALLOC_LIMIT ? find_unread(fd, path, unread, m, err) : 0;
+
+    use_huge_pages(m);
+    for (size_t i = 0; i < m->unread.count && !rc; i++) {
+        rc = read_range(fd, path, m, at, m->unread.part[i].at, err);
+        at = m->unread.part[i].at + m->unread.part[i].n;
+    }
+    return rc ? rc : read_range(fd, path, m, at, m->n, err);
+}
+
+/* Reads the file of an open descriptor, unless it changes meanwhile. */
+static int read_version(int fd, const struct stat *st, const char *path,
+                        const struct exti_unread_ops *unread, struct exti_mapping *out,
+                        struct exti_error *err)
+{
+    const struct exti_file_id before = exti__posix_id_of(st);
+    struct exti_file_id after;
+    struct exti_mapping m;
+    struct stat now;
+    int rc = get_memory((size_t)st->st_size, 0, &m, err);
+
+    if (rc)
+        return rc;
+    rc = read_parts(fd, path, unread, &m, err);
+    if (!rc && fstat(fd, &now) != 0)
+        rc = exti__fail_io(err, errno, path, "cannot look up file");
+    if (!rc) {
+        after = exti__posix_id_of(&now);
+        if (!exti__fs_same_id(&before, &after))
+            rc = exti__fail_io(err, ESTALE, path, "changed while it was read");
+    }
+    if (rc)
+        exti__fs_unmap(&m);
+    else
+        *out = m;
+    return rc;
+}
+
+/* The time between two ticks of a kernel with HZ=100, and some. */
+#define TICK_NS ((int64_t)11000000)
+
+/* Before Linux 6.13 a file's times advance only with the kernel's clock tick.  Waits until the last
+ * change is older than that, so that any later one shows.  Times in the future, as servers give,
+ * are not waited for. */
+static int wait_for_tick(int fd, struct stat *st, const char *path, struct exti_error *err)
+{
+    struct timespec t;
+    int64_t age;
+
+    if (clock_gettime(CLOCK_REALTIME, &t) != 0)
+        return 0;
+    age = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec - exti__posix_id_of(st).ctime_ns;
+    if (age < 0 || age > TICK_NS)
+        return 0;
+    t = (struct timespec){.tv_nsec = (long)(TICK_NS - age)};
+    nanosleep(&t, NULL);
+    return fstat(fd, st) == 0 ? 0 : exti__fail_io(err, errno, path, "cannot look up file");
+}
+
+static int map_once(const char *path, const struct exti_unread_ops *unread,
+                    struct exti_mapping *out, struct exti_file_id *id, struct exti_error *err)
 {
     struct stat st;
     int fd, rc = open_mappable(path, &fd, &st, err);
 
     if (rc)
         return rc;
-    if ((size_t)st.st_size <= READ_LIMIT)
-        rc = read_image(fd, path, (size_t)st.st_size, 0, out, err);
-    else
-        rc = map_file(fd, path, (size_t)st.st_size, out, err);
+    if (unread)
+        rc = wait_for_tick(fd, &st, path, err);
+    if (!rc)
+        rc = check_mappable_size(&st, path, err);
+    if (!rc)
+        rc = read_version(fd, &st, path, unread, out, err);
+    if (rc)
+        exti__error_file(err, path);
     close(fd);
     if (rc == 0 && id)
         *id = exti__posix_id_of(&st);
     return rc;
 }
 
-/* Gives the size of a mapping for `size` bytes of file and `room` more, in whole pages. */
-static int mapping_size(uint64_t size, uint64_t room, size_t *out, struct exti_error *err)
+/* A file that is being written may be whole the next time. */
+#define ATTEMPTS 3
+
+int exti__fs_map_parts(const char *path, const struct exti_unread_ops *unread,
+                       struct exti_mapping *out, struct exti_file_id *id, struct exti_error *err)
 {
-    uint64_t total;
+    struct exti_error e;
+    int rc = 0;
 
-    if (!exti__add(size, room, &total) ||
-        !exti__align(total, (uint64_t)sysconf(_SC_PAGESIZE), &total) || total > SIZE_MAX / 2)
-        return exti__fail(err, EXTI_E_NOMEM, EXTI_NO_OFFSET,
-                          "%" PRIu64 " bytes and %" PRIu64 " more do not fit in memory", size,
-                          room);
-    *out = (size_t)total;
-    return 0;
-}
-
-/* The image shares the file's cached pages until they are written to, so it costs memory only for
- * the pages that the edits touch. */
-static int map_image(int fd, const struct stat *st, const char *path, uint64_t room,
-                     struct exti_mapping *out, struct exti_error *err)
-{
-    size_t size = (size_t)st->st_size, page = (size_t)sysconf(_SC_PAGESIZE), mapped = 0;
-    uint8_t *p;
-    int rc = mapping_size(size, room, &mapped, err);
-
-    if (rc)
-        return rc;
-    if (mapped <= READ_LIMIT)
-        return read_image(fd, path, size, (size_t)room, out, err);
-    p = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
-        return exti__fail_io(err, errno, path, "cannot reserve %zu bytes of memory", mapped);
-    if (mmap(p, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED) {
-        rc = exti__fail_io(err, errno, path, "cannot map file");
-        munmap(p, mapped);
-        return rc;
+    for (int i = 0; i < ATTEMPTS; i++) {
+        e = (struct exti_error){0};
+        rc = map_once(path, unread, out, id, &e);
+        if (rc != EXTI_E_IO || e.os_error != ESTALE)
+            break;
     }
-    /* The last page's bytes past the end of the file are zeros only if no one has written to them
-     * through a shared mapping. */
-    if (room && size % page)
-        memset(p + size, 0, page - size % page);
-    *out = (struct exti_mapping){p, size, mapped};
-    return 0;
+    if (rc && err)
+        *err = e;
+    return rc;
 }
 
-int exti__fs_map_copy(const char *path, const struct exti_file_id *id, uint64_t room,
-                      struct exti_mapping *out, struct exti_error *err)
+int exti__fs_map(const char *path, struct exti_mapping *out, struct exti_file_id *id,
+                 struct exti_error *err)
 {
-    struct exti_file_id now;
+    return exti__fs_map_parts(path, NULL, out, id, err);
+}
+
+int exti__fs_map_head(const char *path, size_t max, struct exti_mapping *out,
+                      struct exti_error *err)
+{
+    struct exti_mapping m;
     struct stat st;
     int fd, rc = open_mappable(path, &fd, &st, err);
 
     if (rc)
         return rc;
-    now = exti__posix_id_of(&st);
-    if (exti__fs_same_id(&now, id))
-        rc = map_image(fd, &st, path, room, out, err);
-    else
-        rc = exti__fail_io(err, ESTALE, path, "changed while it was read");
+    if ((uint64_t)st.st_size < max)
+        max = (size_t)st.st_size;
+    rc = get_memory(max, 0, &m, err);
+    if (!rc) {
+        rc = read_range(fd, path, &m, 0, max, err);
+        if (rc)
+            exti__fs_unmap(&m);
+        else
+            *out = m;
+    }
+    close(fd);
     if (rc)
         exti__error_file(err, path);
-    close(fd);
     return rc;
+}
+
+int exti__fs_map_image(const struct exti_mapping *source, uint64_t room, struct exti_mapping *out,
+                       struct exti_error *err)
+{
+    const struct exti_unread *u = &source->unread;
+    struct exti_mapping m;
+    size_t at = 0;
+    int rc = get_memory(source->n, room, &m, err);
+
+    if (rc)
+        return rc;
+    m.unread = *u;
+    use_huge_pages(&m);
+    for (size_t i = 0; i < u->count; i++) {
+        memcpy(m.p + at, source->p + at, u->part[i].at - at);
+        at = u->part[i].at + u->part[i].n;
+    }
+    memcpy(m.p + at, source->p + at, source->n - at);
+    *out = m;
+    return 0;
 }
 
 void exti__fs_unmap(struct exti_mapping *m)

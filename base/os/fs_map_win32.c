@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "base/os/fs_win32.h"
@@ -27,7 +28,8 @@ static int open_mappable(const char *path, HANDLE *out, struct exti_file_id *id,
 }
 
 /* Windows does not let anyone truncate a mapped file, so an access faults only if the network or
- * the disk fails. */
+ * the disk fails.  A write into the file shows in the mapping, and gives the file another
+ * identity. */
 int exti__fs_map(const char *path, struct exti_mapping *out, struct exti_file_id *id,
                  struct exti_error *err)
 {
@@ -54,51 +56,41 @@ int exti__fs_map(const char *path, struct exti_mapping *out, struct exti_file_id
     return 0;
 }
 
-/* Reads the file, because no other memory can follow a view of a file. */
-static int read_image(HANDLE h, uint64_t size, uint64_t room, const char *path,
-                      struct exti_mapping *out, struct exti_error *err)
+/* Code that a mapping has costs nothing while no one looks at it. */
+int exti__fs_map_parts(const char *path, const struct exti_unread_ops *unread,
+                       struct exti_mapping *out, struct exti_file_id *id, struct exti_error *err)
 {
-    uint64_t total;
-    uint8_t *p;
-    size_t got;
-    int rc = 0;
+    (void)unread;
+    return exti__fs_map(path, out, id, err);
+}
 
-    if (!exti__add(size, room, &total) || total > SIZE_MAX / 2)
-        return exti__fail(err, EXTI_E_NOMEM, EXTI_NO_OFFSET,
-                          "%" PRIu64 " bytes and %" PRIu64 " more do not fit in memory", size,
-                          room);
-    p = VirtualAlloc(NULL, (size_t)total, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
-    if (!p)
-        return exti__fail_system(err, GetLastError(), path,
-                                 "cannot reserve %" PRIu64 " bytes of memory", total);
-    if (!exti__win32_read(h, p, (size_t)size, &got))
-        rc = exti__fail_last(err, path, "cannot read file");
-    else if (got < size)
-        rc = exti__fail_io(err, ESTALE, path, "changed while it was read");
-    if (rc)
-        VirtualFree(p, 0, MEM_RELEASE);
-    else
-        *out = (struct exti_mapping){p, (size_t)size, (size_t)total};
+int exti__fs_map_head(const char *path, size_t max, struct exti_mapping *out,
+                      struct exti_error *err)
+{
+    int rc = exti__fs_map(path, out, NULL, err);
+
+    if (!rc && out->n > max)
+        out->n = max;
     return rc;
 }
 
-int exti__fs_map_copy(const char *path, const struct exti_file_id *id, uint64_t room,
-                      struct exti_mapping *out, struct exti_error *err)
+/* No other memory can follow a view of a file, so this is no view. */
+int exti__fs_map_image(const struct exti_mapping *source, uint64_t room, struct exti_mapping *out,
+                       struct exti_error *err)
 {
-    struct exti_file_id now;
-    HANDLE h;
-    int rc = open_mappable(path, &h, &now, err);
+    uint64_t total;
+    uint8_t *p;
 
-    if (rc)
-        return rc;
-    if (exti__fs_same_id(&now, id))
-        rc = read_image(h, now.size, room, path, out, err);
-    else
-        rc = exti__fail_io(err, ESTALE, path, "changed while it was read");
-    if (rc)
-        exti__error_file(err, path);
-    CloseHandle(h);
-    return rc;
+    if (!exti__add(source->n, room, &total) || total > SIZE_MAX / 2)
+        return exti__fail(err, EXTI_E_NOMEM, EXTI_NO_OFFSET,
+                          "%zu bytes and %" PRIu64 " more do not fit in memory", source->n, room);
+    p = VirtualAlloc(NULL, (size_t)total, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+    if (!p)
+        return exti__fail_system(err, GetLastError(), NULL,
+                                 "cannot reserve %" PRIu64 " bytes of memory", total);
+    memcpy(p, source->p, source->n);
+    *out = (struct exti_mapping){.p = p, .n = source->n, .mapped = (size_t)total};
+    return 0;
 }
 
 /* `mapped` is 0 for a view of a file. */

@@ -1,11 +1,13 @@
 #include "base/os/fs_read.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/os/fs_owner.h"
 #include "base/os/fs_posix.h"
 
 /* Reads to the end of the file, or until it has more than `max` bytes.  *buf has room for one more
@@ -42,16 +44,15 @@ static int read_to_end(int fd, const char *path, size_t max, size_t guess, char 
     return 0;
 }
 
-int exti__fs_read(const char *path, size_t max, char **out, size_t *n, struct exti_error *err)
+/* Closes the open file `fd`. */
+static int read_opened(int fd, const struct stat *st, const char *path, size_t max, char **out,
+                       size_t *n, struct exti_error *err)
 {
-    struct stat st;
     size_t have = 0;
     char *buf = NULL;
-    int fd, rc = exti__posix_open_regular(path, &fd, &st, err);
+    int rc;
 
-    if (rc)
-        return rc;
-    rc = read_to_end(fd, path, max, (uint64_t)st.st_size < max ? (size_t)st.st_size : max, &buf,
+    rc = read_to_end(fd, path, max, (uint64_t)st->st_size < max ? (size_t)st->st_size : max, &buf,
                      &have, err);
     close(fd);
     if (rc)
@@ -66,4 +67,30 @@ int exti__fs_read(const char *path, size_t max, char **out, size_t *n, struct ex
     *out = buf;
     *n = have;
     return 0;
+}
+
+int exti__fs_read(const char *path, size_t max, char **out, size_t *n, struct exti_error *err)
+{
+    struct stat st;
+    int fd, rc = exti__posix_open_regular(path, 0, &fd, &st, err);
+
+    return rc ? rc : read_opened(fd, &st, path, max, out, n, err);
+}
+
+int exti__fs_read_trusted(const char *path, size_t max, char **out, size_t *n,
+                          struct exti_error *err)
+{
+    struct stat st;
+    int fd, rc = exti__fs_check_file(path, err);
+
+    /* Again on what was opened: that is what counts. */
+    if (!rc)
+        rc = exti__posix_open_regular(path, O_NOFOLLOW, &fd, &st, err);
+    if (rc)
+        return rc;
+    rc = exti__posix_check_owner(path, &st, err);
+    if (!rc)
+        return read_opened(fd, &st, path, max, out, n, err);
+    close(fd);
+    return rc;
 }

@@ -6,10 +6,12 @@
 #include <stdint.h>
 
 #include "base/os/fs_id.h"
+#include "base/os/fs_map.h"
+#include "base/unread.h"
 #include <extisolate.h>
 
 #define EXTI_FS_SYNC 1u       /* fsync the file and its folder */
-#define EXTI_FS_EXECUTABLE 2u /* mode 0777 less the umask instead of 0666 */
+#define EXTI_FS_EXECUTABLE 2u /* mode 0755 less the umask instead of 0644 */
 #define EXTI_FS_PRIVATE 4u    /* for the owner only */
 
 /* Writes `n` bytes to a new file in `path`'s folder and renames it to `path`: afterwards `path` is
@@ -17,20 +19,35 @@
 int exti__fs_replace(const char *path, const void *p, size_t n, uint32_t flags,
                      struct exti_error *err);
 
-/* A file from which the kernel can copy most bytes of an image. */
+/* One version of a file, of which a new file is to be an edited copy. */
 struct exti_fs_source {
     const char *path;
-    const struct exti_file_id *id; /* the version that the image was made from */
-    size_t kept;                   /* the image starts with this many bytes of the file */
-    const struct exti_fs_range {
-        size_t at, n;
-    } *changed; /* except these, ordered by offset */
-    size_t changed_count;
+    const struct exti_file_id *id;
+    const struct exti_mapping *bytes; /* of that version */
+    size_t kept;                      /* the copy starts with this many of them, but for edits */
 };
 
-/* Replaces like exti__fs_replace.  Ignores `from` if the file is no longer that version. */
-int exti__fs_replace_from(const char *path, const void *p, size_t n,
-                          const struct exti_fs_source *from, uint32_t flags,
-                          struct exti_error *err);
+/* A new file beside the one that it will replace.  `image` is private memory that has all of its
+ * bytes: the source's, and zeros up to `size`. */
+struct exti_fs_clone {
+    char *temp; /* owned; NULL where there is no file yet */
+    int fd;
+    size_t size, kept;
+    struct exti_mapping image;
+};
+
+/* Begins a new file beside `path`.  EXTI_E_IO with os_error ESTALE if the source is no longer that
+ * version.  End with exti__fs_clone_replace or exti__fs_clone_drop. */
+int exti__fs_clone(const char *path, const struct exti_fs_source *source, size_t size,
+                   uint32_t flags, struct exti_fs_clone *out, struct exti_error *err);
+
+/* Writes what has been edited in the image, `changed` (ordered, below `kept`) and all from `kept`
+ * on, and renames the file to `path`, as exti__fs_replace does.  Drops the clone in any case. */
+int exti__fs_clone_replace(struct exti_fs_clone *c, const char *path,
+                           const struct exti_range *changed, size_t changed_count, uint32_t flags,
+                           struct exti_error *err);
+
+/* Removes the file, and frees the image. */
+void exti__fs_clone_drop(struct exti_fs_clone *c);
 
 #endif

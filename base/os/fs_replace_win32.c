@@ -108,9 +108,34 @@ int exti__fs_replace(const char *path, const void *p, size_t n, uint32_t flags,
     return rc;
 }
 
-int exti__fs_replace_from(const char *path, const void *p, size_t n,
-                          const struct exti_fs_source *from, uint32_t flags, struct exti_error *err)
+/* Edited in memory: no other memory can follow a view of a file. */
+int exti__fs_clone(const char *path, const struct exti_fs_source *source, size_t size,
+                   uint32_t flags, struct exti_fs_clone *out, struct exti_error *err)
 {
-    (void)from;
-    return exti__fs_replace(path, p, n, flags, err);
+    struct exti_fs_clone c = {.size = size, .kept = source->kept, .fd = -1};
+    const size_t n = source->bytes->n;
+    int rc = exti__fs_map_image(source->bytes, size > n ? size - n : 0, &c.image, err);
+
+    (void)path;
+    (void)flags;
+    if (!rc)
+        *out = c;
+    return rc;
+}
+
+int exti__fs_clone_replace(struct exti_fs_clone *c, const char *path,
+                           const struct exti_range *changed, size_t changed_count, uint32_t flags,
+                           struct exti_error *err)
+{
+    int rc = exti__fs_replace(path, c->image.p, c->size, flags, err);
+
+    (void)changed;
+    (void)changed_count;
+    exti__fs_clone_drop(c);
+    return rc;
+}
+
+void exti__fs_clone_drop(struct exti_fs_clone *c)
+{
+    exti__fs_unmap(&c->image);
 }

@@ -12,6 +12,7 @@
 /* fs_id_win32.c */
 int exti__win32_open_regular(const char *path, DWORD access, HANDLE *out, struct exti_file_id *id,
                              struct exti_error *err);
+bool exti__win32_id(HANDLE h, struct exti_file_id *out);
 bool exti__win32_is_folder(const struct exti_wide *w);
 
 /* fs_read_win32.c: reads until `n` bytes are there or the file ends; *got is how many. */

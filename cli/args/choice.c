@@ -4,19 +4,15 @@
 #include <string.h>
 
 #include "cli/args/option.h"
+#include "cli/os/memory.h"
 #include "cli/output/message.h"
 
 static int add_rule(struct cli_choice *c, const char *command, const char *glob, bool share)
 {
-    struct exti_rule *grown;
-
     if (*glob == '\0')
         return cli_usage(command, "--%s takes a name like 'libfoo.so*', not ''",
                          share ? "share" : "isolate");
-    grown = realloc(c->rules, (c->count + 1) * sizeof *grown);
-    if (grown == NULL)
-        return cli_fail(NULL, "out of memory");
-    c->rules = grown;
+    c->rules = cli_resize(c->rules, (c->count + 1) * sizeof *c->rules);
     c->rules[c->count++] = (struct exti_rule){glob, share};
     return CLI_OK;
 }
@@ -39,6 +35,10 @@ int cli_choice_option(struct cli_choice *c, const char *command, int option, con
 {
     if (option == CLI_CLOSURE)
         return set_closure(c, command, value);
+    if (option == CLI_TRUST_DIR) {
+        c->flags |= EXTI_CTX_TRUST_DIR;
+        return CLI_OK;
+    }
     if (option == CLI_QUIRKS)
         return cli_add_value(&c->quirks, command, "--quirks", value);
     return add_rule(c, command, value, option == CLI_SHARE);
@@ -47,6 +47,7 @@ int cli_choice_option(struct cli_choice *c, const char *command, int option, con
 void cli_choice_apply(const struct cli_choice *c, struct exti_ctx_opts *opts)
 {
     opts->closure = c->closure;
+    opts->flags |= c->flags;
     opts->rules = c->rules;
     opts->rule_count = c->count;
     opts->quirk_files = c->quirks.items;

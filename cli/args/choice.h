@@ -1,4 +1,5 @@
-/* --closure, --share, --isolate and --quirks: which libraries a context gets copies of. */
+/* What the commands that open contexts have in common: --closure, --share, --isolate and --quirks
+ * say which libraries a context gets copies of, --trust-dir whose directories are believed. */
 #ifndef CLI_ARGS_CHOICE_H
 #define CLI_ARGS_CHOICE_H
 
@@ -9,11 +10,12 @@
 
 #include "cli/args/option.h"
 
-enum { CLI_CLOSURE = 512, CLI_SHARE, CLI_ISOLATE, CLI_QUIRKS };
+enum { CLI_CLOSURE = 512, CLI_SHARE, CLI_ISOLATE, CLI_QUIRKS, CLI_TRUST_DIR };
 #define CLI_CHOICE_OPTIONS                                                                         \
     {"closure", required_argument, NULL, CLI_CLOSURE},                                             \
         {"share", required_argument, NULL, CLI_SHARE},                                             \
         {"quirks", required_argument, NULL, CLI_QUIRKS},                                           \
+        {"trust-dir", no_argument, NULL, CLI_TRUST_DIR},                                           \
     {                                                                                              \
         "isolate", required_argument, NULL, CLI_ISOLATE                                            \
     }
@@ -24,7 +26,9 @@ enum { CLI_CLOSURE = 512, CLI_SHARE, CLI_ISOLATE, CLI_QUIRKS };
     "  --share GLOB      share libraries whose SONAME, file name or, if GLOB has a slash, path\n"  \
     "                    matches\n"                                                                \
     "  --isolate GLOB    copy such libraries; if several of both match, the last one counts\n"     \
-    "  --quirks FILE     add the rules of FILE; see 'extisolate help quirks'\n"
+    "  --quirks FILE     add the rules of FILE; see 'extisolate help quirks'\n"                    \
+    "  --trust-dir       use CTXDIR though others can change it, or a folder above it, and so\n"   \
+    "                    put their code into this process\n"
 
 /* Zero-initialised: no option given. */
 struct cli_choice {
@@ -32,9 +36,10 @@ struct cli_choice {
     struct exti_rule *rules; /* the array is owned, the globs are the command line's */
     size_t count;
     struct cli_values quirks; /* files */
+    uint32_t flags;           /* EXTI_CTX_TRUST_DIR or 0 */
 };
 
-/* Takes one of the four options: CLI_OK, or the exit code after printing an error. */
+/* Takes one of these options: CLI_OK, or the exit code after printing an error. */
 int cli_choice_option(struct cli_choice *c, const char *command, int option, const char *value);
 /* Points `opts` to what `c` holds, which must stay as long as it is used. */
 void cli_choice_apply(const struct cli_choice *c, struct exti_ctx_opts *opts);

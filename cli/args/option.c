@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/os/memory.h"
 #include "cli/output/message.h"
 
 #define WORD_MAX 32
@@ -64,7 +65,7 @@ static int unknown_long(const char *command, const char *given, const struct opt
     char word[WORD_MAX];
     size_t n = 0, len = strcspn(given, "=");
 
-    for (; longs[n].name != NULL && n < WORD_MAX - 1; n++)
+    for (; n < WORD_MAX - 1 && longs[n].name != NULL; n++)
         names[n] = longs[n].name;
     names[n] = NULL;
 
@@ -146,11 +147,8 @@ int cli_add_value(struct cli_values *v, const char *command, const char *option,
 {
     if (cli_check_value(command, option, value) != CLI_OK)
         return CLI_USAGE;
-    const char **items = realloc(v->items, (v->count + 1) * sizeof *items);
-    if (items == NULL)
-        return cli_fail(NULL, "out of memory");
-    v->items = items;
-    items[v->count++] = value;
+    v->items = cli_resize(v->items, (v->count + 1) * sizeof *v->items);
+    v->items[v->count++] = value;
     return CLI_OK;
 }
 

@@ -2,9 +2,11 @@
  * nor a .pth file influences the answer. */
 #include "cli/find/ask_python.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/os/memory.h"
 #include "cli/os/path.h"
 #include "cli/os/system.h"
 
@@ -23,18 +25,18 @@ static const char question[] =
     "    'dirs': [sys.base_exec_prefix] if sys.platform == 'win32' else\n"
     "            [v('LIBDIR'), v('LIBDIR') + '/' + v('MULTIARCH'), lib, lib + '64']}))\n";
 
-json_t *cli_ask_python(const char *python)
+json_t *cli_ask_python(const char *python, bool *is_there)
 {
-    char *name = strdup(python), isolated[] = "-I", no_site[] = "-S", dash_c[] = "-c",
+    char *name = cli_copy_text(python), isolated[] = "-I", no_site[] = "-S", dash_c[] = "-c",
          code[sizeof question];
     char *argv[] = {name, NULL, NULL, NULL, NULL, NULL, NULL};
     size_t n = 0, argc = 1;
     json_t *answer = NULL;
-    char *buf = malloc(ANSWER_MAX);
+    char *buf = cli_alloc(ANSWER_MAX);
 
     memcpy(code, question, sizeof question);
     /* "py -3.11" has an option; a blank in a path is part of the path. */
-    char *blank = name != NULL && cli_base_name(name) == name ? strchr(name, ' ') : NULL;
+    char *blank = cli_base_name(name) == name ? strchr(name, ' ') : NULL;
     if (blank != NULL) {
         *blank = '\0';
         argv[argc++] = blank + 1;
@@ -43,8 +45,11 @@ json_t *cli_ask_python(const char *python)
     argv[argc++] = no_site;
     argv[argc++] = dash_c;
     argv[argc] = code;
-    if (buf != NULL && name != NULL && cli_run_program(argv, PATIENCE_MS, buf, ANSWER_MAX, &n))
+    *is_there = true;
+    if (cli_run_program(argv, PATIENCE_MS, buf, ANSWER_MAX, &n))
         answer = json_loadb(buf, n, 0, NULL);
+    else
+        *is_there = errno != ENOENT && errno != ENOTDIR && errno != EACCES;
     free(buf);
     free(name);
     return answer;

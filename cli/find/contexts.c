@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/os/memory.h"
 #include "cli/os/path.h"
 #include "cli/os/system.h"
 #include "cli/output/message.h"
@@ -12,10 +13,20 @@
 bool cli_is_context(const char *dir)
 {
     char *manifest = cli_join(dir, CLI_MANIFEST);
-    bool yes = manifest != NULL && cli_exists(manifest);
+    bool yes = cli_exists(manifest);
 
     free(manifest);
     return yes;
+}
+
+void cli_warn_untrusted(const char *dir)
+{
+    struct exti_error err;
+
+    if (exti_dir_trust(dir, &err) != EXTI_E_TRUST)
+        return;
+    cli_fail(err.file, "warning: %s", err.message);
+    cli_hint("'run', 'copy', 'copy-tree' and 'clean' refuse it without --trust-dir");
 }
 
 /* Orders "2" before "10". */
@@ -52,22 +63,7 @@ struct list {
     const char *dir;
     char **items;
     size_t count;
-    bool full; /* memory is out */
 };
-
-static bool list_add(struct list *l, char *item)
-{
-    char **more = item != NULL ? realloc(l->items, (l->count + 1) * sizeof *more) : NULL;
-
-    if (more == NULL) {
-        free(item);
-        l->full = true;
-        return false;
-    }
-    l->items = more;
-    l->items[l->count++] = item;
-    return true;
-}
 
 static bool add_context(void *user, const char *name, enum cli_type type)
 {
@@ -75,9 +71,12 @@ static bool add_context(void *user, const char *name, enum cli_type type)
     struct list *l = user;
     char *path = cli_join(l->dir, name);
 
-    if (path == NULL || cli_is_context(path))
-        return list_add(l, path);
-    free(path);
+    if (!cli_is_context(path)) {
+        free(path);
+        return true;
+    }
+    l->items = cli_resize(l->items, (l->count + 1) * sizeof *l->items);
+    l->items[l->count++] = path;
     return true;
 }
 
@@ -85,8 +84,6 @@ static int find_contexts(struct list *l)
 {
     if (!cli_each_name(l->dir, add_context, l))
         return cli_fail(l->dir, "cannot read the directory: %s", strerror(errno));
-    if (l->full)
-        return cli_fail(NULL, "out of memory");
     if (l->count > 0)
         qsort(l->items, l->count, sizeof *l->items, compare_natural);
     return CLI_OK;
@@ -116,12 +113,14 @@ int cli_each_context(const char *dir, int (*each)(void *user, const char *dir), 
     return status;
 }
 
-bool cli_context_api(const char *dir, struct exti_dir **d, struct exti_copy_info *out)
+int cli_context_api(const char *dir, struct exti_dir **d, struct exti_copy_info *out,
+                    struct exti_error *err)
 {
-    if (exti_dir_read(dir, d, NULL) != 0)
-        return false;
-    for (size_t i = 0; i < exti_dir_count(*d); i++)
-        if (exti_dir_copy(*d, i, out) == 0 && out->is_api)
-            return true;
-    return false;
+    int rc = exti_dir_read(dir, d, err);
+
+    cli_worked(rc);
+    for (size_t i = 0; rc == 0 && i < exti_dir_count(*d); i++)
+        if ((rc = exti_dir_copy(*d, i, out)) != 0 || out->is_api)
+            break;
+    return rc;
 }

@@ -16,12 +16,13 @@
 #include "cli/find/abi.h"
 #include "cli/find/ask_python.h"
 #include "cli/find/format.h"
+#include "cli/os/memory.h"
 #include "cli/os/path.h"
 #include "cli/os/system.h"
 #include "cli/output/message.h"
 #include "cli/output/text.h"
 
-struct search {
+struct cli_libpython_search {
     const char *file;      /* represents all files in messages */
     struct cli_abi want;   /* major 0: any version */
     bool abi3;             /* some file needs the stable ABI, which free-threaded builds lack */
@@ -31,6 +32,10 @@ struct search {
     const char *needed; /* a libpython that `file` names itself, or NULL */
     char *tried;        /* places searched, a line each, safe to print */
     char *found;
+    struct cli_abi found_abi;
+    const char *misfit; /* the first file for another version than `file`, or NULL */
+    struct cli_abi misfit_abi;
+    bool failed; /* the place that was to answer did not; a message was printed */
 };
 
 static char *make_text(const char *fmt, ...) CLI_PRINTF(1, 2);
@@ -41,16 +46,15 @@ static char *make_text(const char *fmt, ...)
     va_start(args, fmt);
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, fmt, args);
-    char *out = n >= 0 ? malloc((size_t)n + 1) : NULL;
-    if (out != NULL)
-        vsnprintf(out, (size_t)n + 1, fmt, again);
+    char *out = cli_alloc((size_t)n + 1);
+    vsnprintf(out, (size_t)n + 1, fmt, again);
     va_end(again);
     va_end(args);
     return out;
 }
 
 /* Records a place that had no suitable library.  Frees `text`. */
-static void note_tried(struct search *s, char *text)
+static void note_tried(struct cli_libpython_search *s, char *text)
 {
     char *safe = text != NULL ? cli_safe(text) : NULL;
     char *all =
@@ -65,12 +69,12 @@ static void note_tried(struct search *s, char *text)
 }
 
 /* Accepts the library at `path` if it exists and fits.  Takes ownership of the string. */
-static bool accept_library(struct search *s, char *path)
+static bool accept_library(struct cli_libpython_search *s, char *path)
 {
     struct exti_image *im = NULL;
     struct exti_image_info info = {.size = sizeof info};
 
-    if (path == NULL || s->found != NULL || exti_inspect(path, &im, NULL) != 0 ||
+    if (path == NULL || s->found != NULL || !cli_worked(exti_inspect(path, &im, NULL)) ||
         exti_image_info(im, &info) != 0) {
         exti_image_free(im);
         free(path);
@@ -80,10 +84,12 @@ static bool accept_library(struct search *s, char *path)
     bool fits = have.major != 0 && cli_same_target(&s->info, &info) &&
                 cli_abi_fits(&s->want, &have) && !(s->abi3 && strchr(have.flags, 't') != NULL);
     exti_image_free(im);
-    if (fits)
+    if (fits) {
         s->found = path;
-    else
+        s->found_abi = have;
+    } else {
         free(path);
+    }
     return fits;
 }
 
@@ -104,14 +110,14 @@ static bool compare_with_newest(void *user, const char *name, enum cli_type type
         (best->name == NULL || abi.minor > best->minor ||
          (abi.minor == best->minor && strlen(name) > strlen(best->name)))) {
         free(best->name);
-        best->name = strdup(name);
+        best->name = cli_copy_text(name);
         best->minor = abi.minor;
     }
     return true;
 }
 
 /* Tries the newest release build in the folder, by its full name: libpython3.11.so.1.0. */
-static bool newest_in(struct search *s, const char *dir)
+static bool newest_in(struct cli_libpython_search *s, const char *dir)
 {
     struct newest best = {NULL, 0};
 
@@ -122,7 +128,7 @@ static bool newest_in(struct search *s, const char *dir)
 }
 
 /* The file name of the wanted version, without ".so"; a pattern for any version. */
-static char *wanted_name(const struct search *s)
+static char *wanted_name(const struct cli_libpython_search *s)
 {
     const struct cli_abi *want = &s->want;
 
@@ -135,7 +141,7 @@ static char *wanted_name(const struct search *s)
     return make_text("libpython%d.%d%s", want->major, want->minor, want->flags);
 }
 
-static bool look_in(struct search *s, const char *dir)
+static bool look_in(struct cli_libpython_search *s, const char *dir)
 {
     static const char *const endings[] = {".so.1.0", ".so"};
 
@@ -145,7 +151,7 @@ static bool look_in(struct search *s, const char *dir)
     if (s->want.major == 0)
         return newest_in(s, dir);
     char *name = wanted_name(s), *base = name != NULL ? cli_join(dir, name) : NULL;
-    bool found = base != NULL && s->dll && accept_library(s, strdup(base));
+    bool found = base != NULL && s->dll && accept_library(s, cli_copy_text(base));
     for (size_t i = 0; base != NULL && !s->dll && !found && i < 2; i++)
         found = accept_library(s, make_text("%s%s", base, endings[i]));
     free(base);
@@ -156,7 +162,8 @@ static bool look_in(struct search *s, const char *dir)
 /* ---- what the file itself tells -------------------------------------------------------------- */
 
 /* Looks in one entry of a search path; $ORIGIN is resolved where the entry begins with it. */
-static bool look_along(struct search *s, const char *entry, size_t n, const char *origin)
+static bool look_along(struct cli_libpython_search *s, const char *entry, size_t n,
+                       const char *origin)
 {
     static const char *const names[] = {"$ORIGIN", "${ORIGIN}"};
     char *dir = NULL;
@@ -173,7 +180,7 @@ static bool look_along(struct search *s, const char *entry, size_t n, const char
     return found;
 }
 
-static bool try_needed(struct search *s)
+static bool try_needed(struct cli_libpython_search *s)
 {
     const char *entry = s->info.runpath != NULL ? s->info.runpath : s->info.rpath;
 
@@ -209,7 +216,7 @@ static bool is_windows_folder(const char *name)
 }
 
 /* `lib` contains python3.11/. */
-static bool look_in_lib(struct search *s, const char *lib)
+static bool look_in_lib(struct cli_libpython_search *s, const char *lib)
 {
     char *multiarch =
         s->want.platform[0] != '\0' ? make_text("%s/%s", lib, s->want.platform) : NULL;
@@ -222,7 +229,7 @@ static bool look_in_lib(struct search *s, const char *lib)
 }
 
 /* `lib` contains `folder`, "python3.11", which states the version for a file that does not. */
-static bool look_beside(struct search *s, const char *folder, const char *lib)
+static bool look_beside(struct cli_libpython_search *s, const char *folder, const char *lib)
 {
     const struct cli_abi want = s->want;
     char *as_library = make_text("lib%s.so", folder);
@@ -236,7 +243,7 @@ static bool look_beside(struct search *s, const char *folder, const char *lib)
 }
 
 /* A virtual environment on Windows has no python311.dll; pyvenv.cfg names the Python that has. */
-static bool look_at_home(struct search *s, const char *prefix)
+static bool look_at_home(struct cli_libpython_search *s, const char *prefix)
 {
     char line[4096], *cfg = cli_join(prefix, "pyvenv.cfg");
     FILE *f = cfg != NULL ? cli_open(cfg) : NULL;
@@ -258,7 +265,7 @@ static bool look_at_home(struct search *s, const char *prefix)
     return s->found != NULL;
 }
 
-static bool look_in_prefix(struct search *s, const char *prefix)
+static bool look_in_prefix(struct cli_libpython_search *s, const char *prefix)
 {
     if (look_in(s, prefix) || look_at_home(s, prefix))
         return true;
@@ -279,7 +286,7 @@ static char *parent_of(char *path)
     return dir;
 }
 
-static bool try_installation(struct search *s)
+static bool try_installation(struct cli_libpython_search *s)
 {
     char *path = cli_full_path(s->file);
 
@@ -307,7 +314,7 @@ static const char *text_of(const json_t *answer, const char *key)
     return text != NULL ? text : "";
 }
 
-static bool from_answer(struct search *s, const char *python, const json_t *answer)
+static bool from_answer(struct cli_libpython_search *s, const char *python, const json_t *answer)
 {
     const json_t *libs = json_object_get(answer, "libs"), *dirs = json_object_get(answer, "dirs");
     int major = (int)json_integer_value(json_object_get(answer, "major"));
@@ -344,35 +351,45 @@ static bool from_answer(struct search *s, const char *python, const json_t *answ
     return false;
 }
 
-static bool try_interpreter(struct search *s, const char *python)
+/* A Python that is there and does not answer is an error: any libpython found elsewhere would be
+ * another Python's, as nobody has been told.  `must`: it has to be there. */
+static bool try_interpreter(struct cli_libpython_search *s, const char *python, bool must)
 {
-    json_t *answer = cli_ask_python(python);
+    bool is_there;
+    json_t *answer = cli_ask_python(python, &is_there);
     bool found = answer != NULL && from_answer(s, python, answer);
 
-    if (answer == NULL)
+    if (answer == NULL && (is_there || must)) {
+        s->failed = true;
+        cli_fail(python, "none answers when it is asked for its libpython");
+        cli_hint("try whether it runs: %s -I -S -c 'import json, sysconfig'; or name the libpython "
+                 "with --libpython PATH",
+                 python);
+    } else if (answer == NULL) {
         note_tried(s, make_text("%s on PATH (none answers)", python));
+    }
     json_decref(answer);
     return found;
 }
 
-static bool try_interpreters(struct search *s)
+static bool try_interpreters(struct cli_libpython_search *s)
 {
     char versioned[40];
 
-    if (try_interpreter(s, CLI_PYTHON))
+    if (try_interpreter(s, CLI_PYTHON, false))
         return true;
-    if (s->want.major == 0)
+    if (s->want.major == 0 || s->failed)
         return false;
     snprintf(versioned, sizeof versioned, CLI_PYTHON_OF_VERSION, s->want.major, s->want.minor,
              s->want.flags);
-    return try_interpreter(s, versioned);
+    return try_interpreter(s, versioned, false);
 }
 
 /* ---- the folders of the system's loader ------------------------------------------------------ */
 
 static bool look_in_library_dir(void *user, const char *dir, const char *from)
 {
-    struct search *s = user;
+    struct cli_libpython_search *s = user;
     char *multiarch = s->want.platform[0] != '\0' ? cli_join(dir, s->want.platform) : NULL;
     bool found = look_in(s, dir) || (multiarch != NULL && look_in(s, multiarch));
 
@@ -382,7 +399,7 @@ static bool look_in_library_dir(void *user, const char *dir, const char *from)
     return found;
 }
 
-static bool try_loader(struct search *s)
+static bool try_loader(struct cli_libpython_search *s)
 {
     if (cli_each_library_dir(look_in_library_dir, s))
         return true;
@@ -413,29 +430,27 @@ static bool needs_stable_abi(const struct exti_image *im)
     return false;
 }
 
-/* Adds what `path` needs.  The first file that states a version represents all. */
-static int add_wanted_by(struct search *s, const char *path)
+struct cli_libpython_search *cli_libpython_search(void)
 {
-    struct exti_error err;
-    struct exti_image *im = NULL;
-    struct cli_abi abi = cli_abi_of(path);
+    return cli_zeroed(1, sizeof(struct cli_libpython_search));
+}
 
-    if (exti_inspect(path, &im, &err) != 0)
-        return cli_error(&err, path);
+/* The first file that states a version represents all. */
+void cli_libpython_for(struct cli_libpython_search *s, const char *path, struct exti_image *im)
+{
+    struct cli_abi abi = cli_abi_of(path);
     const char *needed = needed_libpython(im);
+
     if (abi.major == 0 && needed != NULL)
         abi = cli_abi_of_libpython(needed);
-    if (!cli_abi_fits(&abi, &s->want)) {
-        cli_fail(path, "is built for CPython %d.%d%s, but %s for CPython %d.%d%s", abi.major,
-                 abi.minor, abi.flags, s->file, s->want.major, s->want.minor, s->want.flags);
-        cli_hint("a context directory serves one CPython version: use a CTXDIR for each");
-        exti_image_free(im);
-        return CLI_FAILED;
+    if (s->misfit == NULL && !cli_abi_fits(&abi, &s->want)) {
+        s->misfit = path;
+        s->misfit_abi = abi;
     }
     s->abi3 = s->abi3 || cli_is_abi3(path) || needs_stable_abi(im);
     if (s->im != NULL && (s->want.major != 0 || abi.major == 0)) {
         exti_image_free(im);
-        return CLI_OK;
+        return;
     }
     exti_image_free(s->im);
     s->im = im;
@@ -445,10 +460,19 @@ static int add_wanted_by(struct search *s, const char *path)
     s->info.size = sizeof s->info;
     exti_image_info(im, &s->info);
     s->dll = strcmp(s->info.format, "PE") == 0;
-    return CLI_OK;
 }
 
-static int not_found(const struct search *s)
+static int refuse_misfit(const struct cli_libpython_search *s)
+{
+    const struct cli_abi *abi = &s->misfit_abi;
+
+    cli_fail(s->misfit, "is built for CPython %d.%d%s, but %s for CPython %d.%d%s", abi->major,
+             abi->minor, abi->flags, s->file, s->want.major, s->want.minor, s->want.flags);
+    cli_hint("a context directory serves one CPython version: use a CTXDIR for each");
+    return CLI_FAILED;
+}
+
+static int not_found(const struct cli_libpython_search *s)
 {
     const struct cli_abi *want = &s->want;
     char *name = wanted_name(s);
@@ -470,27 +494,43 @@ static int not_found(const struct search *s)
     return CLI_FAILED;
 }
 
-/* This system's Python is only for files that run on this system. */
-static bool try_system(struct search *s)
+/* A Python is only asked for files that run on this system. */
+static bool is_native(const struct cli_libpython_search *s)
 {
-    return strcmp(s->info.format, CLI_NATIVE) == 0 && (try_interpreters(s) || try_loader(s));
+    return strcmp(s->info.format, CLI_NATIVE) == 0;
 }
 
-int cli_find_libpython(char *const *files, size_t count, const char *python, char **out)
+static bool try_system(struct cli_libpython_search *s)
 {
-    struct search s = {.file = files[0]};
-    int status = CLI_OK;
+    return is_native(s) && (try_interpreters(s) || (!s->failed && try_loader(s)));
+}
 
-    for (size_t i = 0; i < count && status == CLI_OK; i++)
-        status = add_wanted_by(&s, files[i]);
-    if (status == CLI_OK) {
-        if ((python != NULL && try_interpreter(&s, python)) || try_needed(&s) ||
-            try_installation(&s) || try_system(&s))
-            *out = s.found;
-        else
-            status = not_found(&s);
-    }
-    exti_image_free(s.im);
-    free(s.tried);
-    return status;
+static bool try_all(struct cli_libpython_search *s, const char *python)
+{
+    if (python != NULL && is_native(s) && try_interpreter(s, python, true))
+        return true;
+    return !s->failed && (try_needed(s) || try_installation(s) || try_system(s));
+}
+
+int cli_libpython_find(struct cli_libpython_search *s, const char *python, char **out,
+                       struct cli_abi *abi)
+{
+    if (s->misfit != NULL)
+        return refuse_misfit(s);
+    if (!try_all(s, python))
+        return s->failed ? CLI_FAILED : not_found(s);
+    *out = s->found;
+    *abi = s->found_abi;
+    s->found = NULL;
+    return CLI_OK;
+}
+
+void cli_libpython_search_free(struct cli_libpython_search *s)
+{
+    if (s == NULL)
+        return;
+    exti_image_free(s->im);
+    free(s->tried);
+    free(s->found);
+    free(s);
 }

@@ -3,11 +3,23 @@
 #ifndef CLI_FIND_FIND_LIBPYTHON_H
 #define CLI_FIND_FIND_LIBPYTHON_H
 
-#include <stddef.h>
+#include "cli/find/abi.h"
 
-/* Finds a libpython that works with all `files`, which are ELF or PE files that exti_inspect can
- * read.  `python`, or NULL, is an interpreter to ask first.  The caller frees *out.  On failure
- * prints where it looked and what to do, and returns CLI_FAILED. */
-int cli_find_libpython(char *const *files, size_t count, const char *python, char **out);
+/* A search for the libpython that works with some files. */
+struct cli_libpython_search;
+
+struct cli_libpython_search *cli_libpython_search(void);
+
+/* Adds an ELF or PE file, which is kept open no longer than it is of use: takes ownership of `im`,
+ * its image, but not of `path`. */
+void cli_libpython_for(struct cli_libpython_search *s, const char *path, struct exti_image *im);
+
+/* Finds a libpython that works with all files, of which there is at least one, and its version.
+ * `python`, or NULL, is an interpreter to ask first.  The caller frees *out.  On failure prints
+ * where it looked and what to do, and returns CLI_FAILED. */
+int cli_libpython_find(struct cli_libpython_search *s, const char *python, char **out,
+                       struct cli_abi *abi);
+
+void cli_libpython_search_free(struct cli_libpython_search *s);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "cli/args/option.h"
 #include "cli/args/quirks.h"
+#include "cli/os/memory.h"
 #include "cli/os/system.h"
 #include "cli/output/message.h"
 
@@ -50,7 +51,7 @@ static int visit_file(const char *path, const struct stat *st, int type, struct 
     if ((type != FTW_F && type != FTW_SL) || !is_named_library(path + at->base) ||
         (real = cli_full_path(path)) == NULL)
         return 0;
-    if (exti_inspect(real, &im, NULL) == 0) {
+    if (cli_worked(exti_inspect(real, &im, NULL))) {
         const size_t count = exti_quirks_count(walk.quirks);
 
         for (size_t i = exti_quirks_next(walk.quirks, real, im, 0); i < count;
@@ -72,11 +73,11 @@ static json_t *ask_search_path(const char *python)
 {
     static char code[] = "import json, sys; print(json.dumps([p for p in sys.path if p]))";
     static char dash_c[] = "-c";
-    char *argv[] = {(char *)python, dash_c, code, NULL}, *out = malloc(SEARCH_PATH_MAX);
+    char *argv[] = {(char *)python, dash_c, code, NULL}, *out = cli_alloc(SEARCH_PATH_MAX);
     json_t *list = NULL;
     size_t n = 0;
 
-    if (out != NULL && cli_run_program(argv, ASK_MS, out, SEARCH_PATH_MAX, &n))
+    if (cli_run_program(argv, ASK_MS, out, SEARCH_PATH_MAX, &n))
         list = json_loadb(out, n, 0, NULL);
     free(out);
     return list;
@@ -122,9 +123,7 @@ int cli_set_quirk_environment(const struct cli_values *files, const char *python
         return status;
     walk.quirks = q;
     walk.unknown = 0;
-    walk.applies = calloc(exti_quirks_count(q) + 1, sizeof *walk.applies);
-    if (walk.applies == NULL)
-        status = cli_fail(NULL, "out of memory");
+    walk.applies = cli_zeroed(exti_quirks_count(q) + 1, sizeof *walk.applies);
     for (size_t i = 0; i < exti_quirks_count(q); i++) {
         json_t *environment = environment_of(q, i);
 

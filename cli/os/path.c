@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/os/memory.h"
 #include "cli/os/system.h"
 
 const char *cli_base_name(const char *path)
@@ -18,10 +19,8 @@ const char *cli_base_name(const char *path)
 char *cli_folder_of(const char *path)
 {
     size_t n = (size_t)(cli_base_name(path) - path);
-    char *out = malloc(n + 2);
+    char *out = cli_alloc(n + 2);
 
-    if (out == NULL)
-        return NULL;
     /* The root, "/" or "C:\", keeps its separator. */
     if (n > 1 && path[n - 2] != ':')
         n--;
@@ -33,10 +32,9 @@ char *cli_folder_of(const char *path)
 char *cli_join(const char *dir, const char *name)
 {
     size_t n = strlen(dir), size = n + strlen(name) + 2;
-    char *out = malloc(size);
+    char *out = cli_alloc(size);
     bool ends = n > 0 && strchr(CLI_SEPARATORS, dir[n - 1]) != NULL;
 
-    if (out != NULL)
-        snprintf(out, size, "%s%.*s%s", dir, ends ? 0 : 1, CLI_SEPARATORS, name);
+    snprintf(out, size, "%s%.*s%s", dir, ends ? 0 : 1, CLI_SEPARATORS, name);
     return out;
 }

@@ -27,6 +27,13 @@
  * of memory. */
 bool cli_start(int *argc, char ***argv);
 
+/* Opens the standard streams that are closed, so that none of the files opened later takes what
+ * is meant for them.  Reading and writing fail all the same. */
+void cli_hold_streams(void);
+
+/* Keeps freed memory for what is allocated next: for commands that read many files and end soon. */
+void cli_keep_memory(void);
+
 /* Whether `f` is a terminal that obeys escape sequences. */
 bool cli_is_terminal(FILE *f);
 
@@ -35,12 +42,14 @@ struct cli_stat {
     uint64_t size;        /* in bytes */
 };
 bool cli_stat(const char *path, struct cli_stat *out); /* follows symbolic links */
-bool cli_exists(const char *path);                     /* true for a dangling link too */
+/* True for a dangling link too, and where only a permission or an error hides the answer. */
+bool cli_exists(const char *path);
 bool cli_is_link(const char *path);
 
 FILE *cli_open(const char *path); /* to read bytes */
 bool cli_remove_dir(const char *path);
-bool cli_make_dir(const char *path);   /* succeeds if it exists */
+/* Nobody else may write to it; succeeds if it exists.  `sync`: its name survives a power loss. */
+bool cli_make_dir(const char *path, bool sync);
 char *cli_full_path(const char *path); /* absolute, links resolved; the caller frees it */
 
 size_t cli_processors(void); /* at least 1 */
@@ -54,7 +63,7 @@ enum cli_type {
 typedef bool (*cli_name_fn)(void *user, const char *name, enum cli_type type);
 
 /* Calls `each` with every name in `dir` except . and .. until it returns false.  Returns false if
- * `dir` cannot be read. */
+ * `dir` cannot be read, or not to its end. */
 bool cli_each_name(const char *dir, cli_name_fn each, void *user);
 
 /* Calls `each` with the folders in which the system looks for libraries until it returns true;
@@ -62,8 +71,9 @@ bool cli_each_name(const char *dir, cli_name_fn each, void *user);
 bool cli_each_library_dir(bool (*each)(void *user, const char *dir, const char *from), void *user);
 
 /* Runs a program found on PATH, without input and with its stderr discarded, and reads its stdout
- * into out[0..*n).  False if there is no such program, if it fails, takes longer than `ms`
- * milliseconds or prints `cap` bytes or more. */
+ * into out[0..*n).  False if there is no such program (errno is ENOENT, ENOTDIR or EACCES), and
+ * with another errno if it cannot be started, fails, takes longer than `ms` milliseconds or prints
+ * `cap` bytes or more. */
 bool cli_run_program(char *const *argv, int ms, char *out, size_t cap, size_t *n);
 
 #endif

@@ -195,6 +195,11 @@ static bool expand_pattern(struct args *a, char *pattern)
 }
 
 /* Windows shells leave wildcards to the program, and file names cannot contain them. */
+/* A handle of a stream that is closed is never given to another file. */
+void cli_hold_streams(void)
+{
+}
+
 bool cli_start(int *argc, char ***argv)
 {
     int n;
@@ -212,6 +217,10 @@ bool cli_start(int *argc, char ***argv)
     *argc = (int)a.count;
     *argv = a.items;
     return ok;
+}
+
+void cli_keep_memory(void)
+{
 }
 
 bool cli_is_terminal(FILE *f)
@@ -252,8 +261,12 @@ bool cli_stat(const char *path, struct cli_stat *out)
 bool cli_exists(const char *path)
 {
     wchar_t *wide = wide_path(path);
-    bool yes = wide != NULL && (GetFileAttributesW(wide) != INVALID_FILE_ATTRIBUTES || set_errno());
+    bool yes = wide != NULL && GetFileAttributesW(wide) != INVALID_FILE_ATTRIBUTES;
 
+    if (wide != NULL && !yes) {
+        set_errno();
+        yes = errno == EACCES || errno == ENOMEM;
+    }
     free(wide);
     return yes;
 }
@@ -285,12 +298,14 @@ bool cli_remove_dir(const char *path)
     return ok;
 }
 
-bool cli_make_dir(const char *path)
+/* The file system's log keeps the name. */
+bool cli_make_dir(const char *path, bool sync)
 {
     wchar_t *wide = wide_path(path);
     bool ok = wide != NULL && (CreateDirectoryW(wide, NULL) ||
                                GetLastError() == ERROR_ALREADY_EXISTS || set_errno());
 
+    (void)sync;
     free(wide);
     return ok;
 }
@@ -523,6 +538,7 @@ static bool read_pipe(HANDLE from, char *out, size_t cap, size_t *n)
 static bool run_and_read(const wchar_t *program, wchar_t *line, int ms, char *out, size_t cap,
                          size_t *n)
 {
+    enum { NO_PYTHON = 103, NO_COMMAND = 9009 }; /* py.exe without that version; a stub */
     SECURITY_ATTRIBUTES inherit = {.nLength = sizeof inherit, .bInheritHandle = TRUE};
     HANDLE from, to, child;
     DWORD code = 1;
@@ -545,6 +561,7 @@ static bool run_and_read(const wchar_t *program, wchar_t *line, int ms, char *ou
         CloseHandle(child);
     }
     CloseHandle(from);
+    errno = !ok && (code == NO_PYTHON || code == NO_COMMAND) ? ENOENT : EIO;
     return ok;
 }
 
@@ -556,8 +573,11 @@ bool cli_run_program(char *const *argv, int ms, char *out, size_t cap, size_t *n
     wchar_t *program = there ? wide_path(l.path) : NULL, *line = command_line(argv);
     bool ok = program != NULL && line != NULL && run_and_read(program, line, ms, out, cap, n);
 
+    const int error = there ? errno : ENOENT;
+
     free(l.path);
     free(program);
     free(line);
+    errno = error;
     return ok;
 }

@@ -3,8 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/os/memory.h"
 #include "cli/output/message.h"
 #include "cli/output/text.h"
+
+/* jansson 2.14 calls a token without memory a syntax error, and drops characters and keys. */
+void cli_json_start(void)
+{
+    json_set_alloc_funcs(cli_alloc, free);
+}
 
 json_t *cli_json_text(const char *text)
 {
@@ -12,9 +19,7 @@ json_t *cli_json_text(const char *text)
 
     if (text == NULL)
         return json_null();
-    char *utf8 = malloc(strlen(text) * 4 + 1), *to = utf8;
-    if (utf8 == NULL)
-        return NULL;
+    char *utf8 = cli_alloc(strlen(text) * 4 + 1), *to = utf8;
     while (*text != '\0') {
         uint32_t code;
         size_t n = cli_utf8(text, &code);
@@ -48,8 +53,6 @@ json_t *cli_json_error(const struct exti_error *err, const char *file)
 
 int cli_json_print(json_t *value)
 {
-    if (value == NULL)
-        return cli_fail(NULL, "out of memory");
     int rc = json_dumpf(value, stdout, JSON_INDENT(2));
     json_decref(value);
     putchar('\n');

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "cli/os/memory.h"
 #include "cli/output/text.h"
 
 static void prefix(const char *file)
@@ -20,19 +21,17 @@ static void prefix(const char *file)
 static void put_formatted(const char *fmt, va_list args) CLI_PRINTF(1, 0);
 static void put_formatted(const char *fmt, va_list args)
 {
-    char *text = NULL;
     va_list again;
 
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, fmt, again);
     va_end(again);
-    if (n >= 0)
-        text = malloc((size_t)n + 1);
-    if (text != NULL) {
+    if (n >= 0) {
+        char *text = cli_alloc((size_t)n + 1);
         vsnprintf(text, (size_t)n + 1, fmt, args);
         cli_put(stderr, text);
+        free(text);
     }
-    free(text);
     fputc('\n', stderr);
     fflush(stderr);
 }
@@ -99,6 +98,8 @@ static const char *advice(const struct exti_error *err)
                      "'extisolate inspect' describes the file";
     case EXTI_E_BUSY:
         return "use another CTXDIR for a second context";
+    case EXTI_E_TRUST:
+        return "if you trust all who can change it, add --trust-dir";
     case EXTI_E_CHECK:
         return "'extisolate verify' lists what is wrong; after a copy is removed, 'extisolate "
                "copy' "

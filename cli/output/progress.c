@@ -98,7 +98,7 @@ void cli_progress_step(struct cli_progress *p, size_t done, const char *name)
     pthread_mutex_lock(&p->lock);
     p->done = done;
     size_t n = 0;
-    for (; name[n] != '\0' && n < NAME_WIDTH; n++)
+    for (; n < NAME_WIDTH && name[n] != '\0'; n++)
         p->name[n] = name[n] > 0x1f && name[n] < 0x7f ? name[n] : '?';
     p->name[n] = '\0';
     pthread_mutex_unlock(&p->lock);

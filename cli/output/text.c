@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/os/memory.h"
 #include "cli/os/system.h"
 
 size_t cli_utf8(const char *s, uint32_t *code)
@@ -48,10 +49,8 @@ static void escape(char out[16], const char *s, size_t n, uint32_t code)
 char *cli_safe(const char *text)
 {
     /* The longest escape, \xHH, takes four bytes for one. */
-    char *out = malloc(strlen(text) * 4 + 1), *to = out;
+    char *out = cli_alloc(strlen(text) * 4 + 1), *to = out;
 
-    if (out == NULL)
-        return NULL;
     while (*text != '\0') {
         uint32_t code = 0;
         size_t n = cli_utf8(text, &code);
@@ -76,7 +75,7 @@ void cli_put(FILE *f, const char *text)
 {
     char *safe = cli_safe(text);
 
-    fputs(safe != NULL ? safe : "?", f);
+    fputs(safe, f);
     free(safe);
 }
 

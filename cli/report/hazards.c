@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/os/memory.h"
 #include "cli/output/json.h"
 #include "cli/output/label.h"
 #include "cli/output/text.h"
@@ -136,7 +137,7 @@ json_t *cli_hazards_json(const struct exti_image *im, int contexts)
 
 struct cli_hazards *cli_hazards_new(void)
 {
-    return calloc(1, sizeof(struct cli_hazards));
+    return cli_zeroed(1, sizeof(struct cli_hazards));
 }
 
 void cli_hazards_free(struct cli_hazards *h)
@@ -149,7 +150,7 @@ void cli_hazards_free(struct cli_hazards *h)
     free(h);
 }
 
-/* The row of that kind, inserted in order if new; NULL when out of memory. */
+/* The row of that kind, inserted in order if new. */
 static struct row *row_of(struct cli_hazards *h, const struct exti_hazard_info *info)
 {
     size_t at = 0;
@@ -158,9 +159,7 @@ static struct row *row_of(struct cli_hazards *h, const struct exti_hazard_info *
         at++;
     if (at < h->count && h->rows[at].info.kind == info->kind)
         return &h->rows[at];
-    struct row *rows = realloc(h->rows, (h->count + 1) * sizeof *rows);
-    if (rows == NULL)
-        return NULL;
+    struct row *rows = cli_resize(h->rows, (h->count + 1) * sizeof *rows);
     h->rows = rows;
     memmove(&rows[at + 1], &rows[at], (h->count - at) * sizeof *rows);
     h->count++;

@@ -1,4 +1,5 @@
 /* Collects the hazards of all libraries in a folder. */
+#include "cli/os/memory.h"
 #include "cli/report/hazards.h"
 
 #include <stdbool.h>
@@ -24,15 +25,9 @@ static bool add_entry_path(void *user, const char *name, enum cli_type type)
 {
     (void)type;
     struct tree *t = user;
-    char **more = realloc(t->names, (t->count + 1) * sizeof *more);
-
-    if (more != NULL)
-        t->names = more;
-    if (more != NULL && (t->names[t->count] = cli_join(t->dir, name)) != NULL)
-        t->count++;
-    else
-        t->status = cli_fail(NULL, "out of memory");
-    return t->status == CLI_OK;
+    t->names = cli_resize(t->names, (t->count + 1) * sizeof *t->names);
+    t->names[t->count++] = cli_join(t->dir, name);
+    return true;
 }
 
 static int compare_paths(const void *a, const void *b)

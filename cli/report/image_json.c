@@ -17,7 +17,8 @@ static const struct {
     {EXTI_IMAGE_UNIQUE, "unique"},         {EXTI_IMAGE_NODELETE, "nodelete"},
     {EXTI_IMAGE_STATIC_TLS, "static_tls"}, {EXTI_IMAGE_TEXTREL, "textrel"},
     {EXTI_IMAGE_SYMBOLIC, "symbolic"},     {EXTI_IMAGE_BIND_NOW, "bind_now"},
-    {EXTI_IMAGE_INTERP, "interp"},         {EXTI_IMAGE_NODEFLIB, "nodeflib"},
+    {EXTI_IMAGE_WITHHELD, "withheld"},     {EXTI_IMAGE_INTERP, "interp"},
+    {EXTI_IMAGE_NODEFLIB, "nodeflib"},
 };
 
 static json_t *names_json(const struct cli_names *n)
@@ -66,7 +67,7 @@ static json_t *bindings_json(const struct exti_image *im, const struct cli_image
         if ((n = cli_count_bound(im, &o->api, (int32_t)i + 1)) != 0) {
             char *safe = cli_safe(name);
 
-            json_object_set_new(bindings, safe != NULL ? safe : "?", json_integer((json_int_t)n));
+            json_object_set_new(bindings, safe, json_integer((json_int_t)n));
             free(safe);
         }
     return bindings;

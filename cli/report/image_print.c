@@ -26,6 +26,7 @@ static const struct flag {
     {EXTI_IMAGE_SYMBOLIC, "symbolic", "its own symbols win over other libraries'"},
     {EXTI_IMAGE_BIND_NOW, "bind now", "loads only if every symbol is found at once"},
     {EXTI_IMAGE_INTERP, "interpreter", "also runs as a program"},
+    {EXTI_IMAGE_WITHHELD, "withheld", "a copy whose constructors only extisolate runs"},
     {EXTI_IMAGE_NODEFLIB, "nodeflib",
      "what it needs is not looked for in the system's default folders"},
 };

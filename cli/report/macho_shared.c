@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/find/format.h"
+#include "cli/os/memory.h"
 #include "cli/output/json.h"
 #include "cli/output/text.h"
 
@@ -85,8 +86,8 @@ struct cli_shared cli_shared_of(const char *original, const char *copy)
     struct cli_shared s = {json_array(), json_array()};
     struct exti_image *before = NULL, *after = NULL;
 
-    if (begins_as_macho(copy) && exti_inspect(copy, &after, NULL) == 0 && cli_is_macho(after) &&
-        exti_inspect(original, &before, NULL) == 0)
+    if (begins_as_macho(copy) && cli_worked(exti_inspect(copy, &after, NULL)) &&
+        cli_is_macho(after) && cli_worked(exti_inspect(original, &before, NULL)))
         add_slices(&s, before, after);
     exti_image_free(before);
     exti_image_free(after);

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "cli/find/format.h"
+#include "cli/os/memory.h"
 #include "cli/output/json.h"
 #include "cli/output/label.h"
 #include "cli/output/text.h"
@@ -137,7 +138,7 @@ static void each_forward(const struct exti_image *im,
     const char *library;
 
     for (size_t i = 0; exti_image_symbol(im, i, &s) == 0; i++) {
-        char *name = s.forward != NULL ? strdup(s.forward) : NULL;
+        char *name = s.forward != NULL ? cli_copy_text(s.forward) : NULL;
         char *dot = name != NULL ? strrchr(name, '.') : NULL, *key = NULL;
 
         if (dot != NULL) {
@@ -232,7 +233,7 @@ json_t *cli_pe_mentions_in(const char *path, const char *const *api)
     struct exti_image *im = NULL;
     json_t *all = NULL;
 
-    if (begins_as_pe(path) && exti_inspect(path, &im, NULL) == 0)
+    if (begins_as_pe(path) && cli_worked(exti_inspect(path, &im, NULL)))
         all = cli_pe_mentions(im, api);
     exti_image_free(im);
     return all != NULL ? all : json_array();

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/os/memory.h"
 #include "cli/os/path.h"
 #include "cli/output/message.h"
 
@@ -27,8 +28,8 @@ static struct cli_names pick_symbols(const struct exti_image *im, const struct c
     struct cli_names n = {NULL, 0};
 
     exti_image_info(im, &info);
-    n.items = malloc((info.symbol_count + 1) * sizeof *n.items);
-    for (size_t i = 0; n.items != NULL && i < info.symbol_count; i++) {
+    n.items = cli_alloc((info.symbol_count + 1) * sizeof *n.items);
+    for (size_t i = 0; i < info.symbol_count; i++) {
         struct exti_symbol_info s = {.size = sizeof s};
         if (exti_image_symbol(im, i, &s) == 0 && ((s.flags & EXTI_SYM_EXPORT) != 0) == exports &&
             (api == NULL || is_api_name(api, s.name)))
@@ -81,7 +82,7 @@ int cli_api_load(struct cli_api *api)
     api->libraries[1] = info.id;
     api->names = n.items;
     api->count = n.count;
-    return n.items != NULL ? CLI_OK : cli_fail(NULL, "out of memory");
+    return CLI_OK;
 }
 
 void cli_api_free(struct cli_api *api)

@@ -10,6 +10,7 @@
 #include "cli/find/abi.h"
 #include "cli/find/contexts.h"
 #include "cli/find/format.h"
+#include "cli/os/memory.h"
 #include "cli/os/path.h"
 #include "cli/os/system.h"
 #include "cli/output/message.h"
@@ -82,7 +83,7 @@ static bool grow_array(void *array, size_t *cap, size_t count, size_t size)
     if (count < *cap)
         return true;
     size_t more = *cap != 0 ? 2 * *cap : 64;
-    void *grown = realloc(*items, more * size);
+    void *grown = cli_resize(*items, more * size);
     if (grown == NULL)
         return false;
     *items = grown;
@@ -118,7 +119,7 @@ static void add_folder(struct walk *w, char *path, char *real)
 static void add_library_file(struct walk *w, char *path, char *real)
 {
     const char *seen = first_seen(w, real);
-    char *own = seen != NULL ? strdup(seen) : NULL;
+    char *own = seen != NULL ? cli_copy_text(seen) : NULL;
 
     if (own != NULL &&
         grow_array(&w->tree->files, &w->file_cap, w->tree->count, sizeof *w->tree->files)) {
@@ -130,19 +131,51 @@ static void add_library_file(struct walk *w, char *path, char *real)
     free(path);
 }
 
+static void leave_out(struct walk *w, const char *path, const char *says, const char *why)
+{
+    w->tree->unread++;
+    cli_progress_hide(w->bar);
+    cli_fail(path, "%s: %s", says, why);
+    cli_progress_show(w->bar);
+}
+
+/* A link may lead nowhere, and a file may have been removed meanwhile.  Anything else that keeps us
+ * from a file is said, as a library may be left out for it. */
+static void leave_out_unless_gone(struct walk *w, const char *path)
+{
+    if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP)
+        leave_out(w, path, "cannot look up what it is", strerror(errno));
+}
+
+static bool look_at(struct walk *w, const char *path, struct cli_stat *st)
+{
+    if (cli_stat(path, st))
+        return true;
+    leave_out_unless_gone(w, path);
+    return false;
+}
+
+static char *resolve(struct walk *w, const char *path)
+{
+    char *real = cli_full_path(path);
+
+    if (real == NULL)
+        leave_out_unless_gone(w, path);
+    return real;
+}
+
 /* Few files in a tree are libraries, so system calls are saved: other files are not looked at, and
  * only symbolic links are resolved. */
 static void take_name(struct walk *w, const struct folder *at, const struct name *n)
 {
     struct cli_stat st = {.is_dir = n->type == CLI_TYPE_DIR, .is_file = n->type == CLI_TYPE_FILE};
     char *path = cli_join(at->path, n->text), *real = NULL;
-    bool is_wanted = path != NULL && (n->type != CLI_TYPE_UNKNOWN || cli_stat(path, &st));
+    bool is_wanted = path != NULL && (n->type != CLI_TYPE_UNKNOWN || look_at(w, path, &st));
 
     w->full = w->full || path == NULL;
     is_wanted = is_wanted && (st.is_dir || (st.is_file && is_library_name(n->text)));
     if (is_wanted)
-        real = n->type != CLI_TYPE_UNKNOWN ? cli_join(at->real, n->text) : cli_full_path(path);
-    /* NULL if the file has been removed meanwhile. */
+        real = n->type != CLI_TYPE_UNKNOWN ? cli_join(at->real, n->text) : resolve(w, path);
     if (real == NULL)
         free(path);
     else if (st.is_dir)
@@ -160,7 +193,7 @@ static bool collect_name(void *user, const char *name, enum cli_type type)
     /* Half the folders of an installation are __pycache__, which have no libraries. */
     if (strcmp(name, "__pycache__") == 0 || (type == CLI_TYPE_FILE && !is_library_name(name)))
         return true;
-    char *text = strdup(name);
+    char *text = cli_copy_text(name);
     if (text == NULL || !grow_array(&w->names, &w->name_cap, w->name_count, sizeof *w->names)) {
         free(text);
         w->full = true;
@@ -192,13 +225,21 @@ static bool has_magic(const char *path)
     return false;
 }
 
-static bool has_init(const char *path)
+/* A file that the system does not let us read is a library for all we know; so is one that is
+ * broken, which whatever opens it next reports. */
+static bool has_init(struct cli_tree_file *f)
 {
     struct exti_image *im = NULL;
     struct exti_symbol_info symbol = {.size = sizeof symbol};
+    struct exti_error err;
     bool found = false;
+    int rc = exti_inspect(f->path, &im, &err);
 
-    if (exti_inspect(path, &im, NULL) != 0)
+    if (rc == EXTI_E_IO) {
+        f->error = cli_alloc(sizeof *f->error);
+        *f->error = err;
+    }
+    if (!cli_worked(rc))
         return false;
     for (size_t i = 0; !found && exti_image_symbol(im, i, &symbol) == 0; i++)
         found = (symbol.flags & EXTI_SYM_EXPORT) != 0 && strncmp(symbol.name, "PyInit", 6) == 0;
@@ -212,8 +253,8 @@ static void classify(struct cli_tree_file *f)
     f->abi = cli_abi_of(f->path);
     f->abi3 = cli_is_abi3(f->path);
     if (!has_magic(f->path))
-        f->skipped = strdup("is not a native library");
-    else if (f->abi.major != 0 || f->abi3 || ends_in(f->path, ".pyd") || has_init(f->path))
+        f->skipped = cli_copy_text("is not a native library");
+    else if (f->abi.major != 0 || f->abi3 || ends_in(f->path, ".pyd") || has_init(f))
         f->kind = CLI_TREE_EXTENSION;
     else
         f->kind = CLI_TREE_LIBRARY;
@@ -258,14 +299,6 @@ static int compare_files(const void *a, const void *b)
     return x->kind != y->kind ? (int)x->kind - (int)y->kind : strcmp(x->path, y->path);
 }
 
-static void leave_out(struct walk *w, const struct folder *at, const char *says, const char *why)
-{
-    w->tree->unread++;
-    cli_progress_hide(w->bar);
-    cli_fail(at->path, "%s: %s", says, why);
-    cli_progress_show(w->bar);
-}
-
 /* Web applications have a manifest.json too.  One that is damaged or unreadable may belong to a
  * context, whose copies must not be copied again, or to another program, and then requested files
  * are missing: so skipping the folder is reported. */
@@ -279,7 +312,8 @@ static bool is_context(struct walk *w, const struct folder *at)
     if (rc == EXTI_E_ARG || (rc == EXTI_E_IO && (err.os_error == ENOENT || err.os_error == EISDIR)))
         return false;
     if (rc != 0 && rc != EXTI_E_UNSUPPORTED)
-        leave_out(w, at, "skipped, because its " CLI_MANIFEST " may be a context's", err.message);
+        leave_out(w, at->path, "skipped, because its " CLI_MANIFEST " may be a context's",
+                  err.message);
     return true;
 }
 
@@ -287,7 +321,7 @@ static void look_into(struct walk *w, const struct folder *at)
 {
     w->has_manifest = false;
     if (!cli_each_name(at->path, collect_name, w))
-        leave_out(w, at, "cannot read the directory", strerror(errno));
+        leave_out(w, at->path, "cannot read the directory", strerror(errno));
     bool is_out = w->has_manifest && !w->full && is_context(w, at);
     for (size_t i = 0; i < w->name_count; i++) {
         if (!is_out && !w->full)
@@ -299,13 +333,16 @@ static void look_into(struct walk *w, const struct folder *at)
 
 static void walk_all(struct walk *w, const char *dir)
 {
-    char *first = strdup(dir), *real = first != NULL ? cli_full_path(first) : NULL;
+    char *first = cli_copy_text(dir), *real = first != NULL ? cli_full_path(first) : NULL;
 
     w->full = first == NULL;
-    if (real != NULL)
+    if (real != NULL) {
         add_folder(w, first, real);
-    else
+    } else {
+        if (first != NULL)
+            leave_out(w, dir, "cannot read the directory", strerror(errno));
         free(first);
+    }
     while (w->folder_count > 0 && !w->full) {
         const struct folder at = w->folders[--w->folder_count];
 
@@ -350,6 +387,7 @@ void cli_tree_free(struct cli_tree *t)
         free(t->files[i].path);
         free(t->files[i].real);
         free(t->files[i].skipped);
+        free(t->files[i].error);
     }
     free(t->files);
     *t = (struct cli_tree){0};

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <extisolate.h>
+
 #include "cli/find/abi.h"
 #include "cli/output/progress.h"
 
@@ -20,12 +22,13 @@ struct cli_tree_file {
     enum cli_tree_kind kind;
     bool abi3; /* works with any Python 3 */
     struct cli_abi abi;
-    char *skipped; /* owned; why it is not copied, or NULL */
+    char *skipped;            /* owned; why it is not copied, or NULL */
+    struct exti_error *error; /* owned; why it is not known what it is, or NULL */
 };
 struct cli_tree {
     struct cli_tree_file *files; /* owned; extensions before libraries, each by path */
     size_t count;
-    size_t unread; /* folders that could not be read; a message was printed for each */
+    size_t unread; /* what could not be looked at; a message was printed for each */
 };
 
 /* Finds the files in `dir` and below it that are named like libraries.  Each file appears once,

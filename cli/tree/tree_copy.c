@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/args/choice.h"
+#include "cli/os/memory.h"
 #include "cli/output/progress.h"
 #include "cli/tree/tree_report.h"
 
@@ -36,10 +37,12 @@ static int note_copied(void *user, const struct exti_copied *file)
     t->copies[p->index] = file->copy;
     c->made += file->copy != NULL && file->made;
     c->fresh += file->copy != NULL && !file->made;
-    if (file->error != NULL && t->error == NULL && (t->error = malloc(sizeof *t->error)) != NULL)
+    if (file->error != NULL && t->error == NULL) {
+        t->error = cli_alloc(sizeof *t->error);
         *t->error = *file->error;
+    }
     if (file->shared != NULL && t->shared == NULL)
-        t->shared = strdup(file->shared);
+        t->shared = cli_copy_text(file->shared);
     cli_progress_step(all->bar, ++all->done, t->file->path);
     pthread_mutex_unlock(&all->lock);
     return 0;
@@ -106,11 +109,10 @@ void cli_tree_copy(const struct cli_tree_job *job)
     struct copying all = {.job = job, .lock = PTHREAD_MUTEX_INITIALIZER};
     size_t n = job->report->context_count, started = 0;
     size_t want = n < job->threads ? n : job->threads;
-    pthread_t *threads = calloc(want, sizeof *threads);
+    pthread_t *threads = cli_zeroed(want, sizeof *threads);
 
     all.bar = cli_progress_start("copying", job->count * n);
-    while (threads != NULL && started + 1 < want &&
-           pthread_create(&threads[started], NULL, copy_contexts, &all) == 0)
+    while (started + 1 < want && pthread_create(&threads[started], NULL, copy_contexts, &all) == 0)
         started++;
     copy_contexts(&all);
     while (started > 0)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/os/memory.h"
 #include "cli/os/path.h"
 #include "cli/output/json.h"
 #include "cli/output/message.h"
@@ -103,12 +104,12 @@ static size_t count_state(const struct cli_tree_report *r, enum exti_library_sta
 static void add_to_group(json_t *groups, const char *why, const char *name)
 {
     const char *glob = strstr(why, " (");
-    char *cut = strdup(why);
+    char *cut = cli_copy_text(why);
 
     /* Drops the glob of the base set that matched, as it says no more than the name. */
-    if (cut != NULL && glob != NULL && why[strlen(why) - 1] == ')')
+    if (glob != NULL && why[strlen(why) - 1] == ')')
         cut[glob - why] = '\0';
-    json_t *key = cli_json_text(cut != NULL ? cut : why);
+    json_t *key = cli_json_text(cut);
     json_t *names = json_object_get(groups, json_string_value(key));
 
     if (names == NULL) {
@@ -327,7 +328,6 @@ int cli_tree_report_json(const struct cli_tree_report *r, const char *libpython)
     json_t *libraries = r->libraries != NULL ? json_incref(r->libraries) : json_array();
     json_t *o = json_pack("{s:o, s:o, s:o}", "contexts", contexts, "api_library",
                           cli_json_text(libpython), "libraries", libraries);
-    if (o != NULL)
-        add_results(r, o);
+    add_results(r, o);
     return cli_json_print(o);
 }

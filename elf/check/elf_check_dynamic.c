@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "elf/read/elf_withheld.h"
 
 static uint64_t dynamic_at(const struct elf_file *f)
 {
@@ -47,8 +48,10 @@ static int by_tag_and_value(const void *a, const void *b)
     return (x->d_un.d_val > y->d_un.d_val) - (x->d_un.d_val < y->d_un.d_val);
 }
 
-/* Gives the entries that no edit may touch, sorted.  The caller frees *out. */
-static int kept_tags(const struct elf_file *f, GElf_Dyn **out, size_t *n, struct exti_error *err)
+/* Gives the entries that no edit may touch, sorted, with constructors as withheld ones if
+ * `withhold`.  The caller frees *out. */
+static int kept_tags(const struct elf_file *f, bool withhold, GElf_Dyn **out, size_t *n,
+                     struct exti_error *err)
 {
     GElf_Dyn *kept = exti__calloc(f->dyn_count, sizeof *kept);
 
@@ -57,7 +60,9 @@ static int kept_tags(const struct elf_file *f, GElf_Dyn **out, size_t *n, struct
     *n = 0;
     for (size_t i = 0; i < f->dyn_count; i++)
         if (!has_own_check(f->dyn[i].d_tag) && !exti__elf_tag_is_string(f->dyn[i].d_tag))
-            kept[(*n)++] = (GElf_Dyn){f->dyn[i].d_tag, {comparable_value(f, i)}};
+            kept[(*n)++] =
+                (GElf_Dyn){withhold ? exti__elf_withheld_tag(f->dyn[i].d_tag) : f->dyn[i].d_tag,
+                           {comparable_value(f, i)}};
     qsort(kept, *n, sizeof *kept, by_tag_and_value);
     *out = kept;
     return 0;
@@ -137,12 +142,13 @@ static void compare_strings(struct elf_check *c)
 
 int exti__elf_check_tags(struct elf_check *c, struct exti_error *err)
 {
+    const bool withheld = c->opts && c->opts->flags & EXTI_RW_WITHHOLD;
     GElf_Dyn *b = NULL, *a = NULL;
     size_t bn, an;
-    int rc = kept_tags(&c->before, &b, &bn, err);
+    int rc = kept_tags(&c->before, withheld || !c->opts, &b, &bn, err);
 
     if (!rc)
-        rc = kept_tags(&c->after, &a, &an, err);
+        rc = kept_tags(&c->after, !c->opts, &a, &an, err);
     if (!rc) {
         compare_kept(c, b, bn, a, an);
         compare_strings(c);

@@ -242,18 +242,6 @@ int exti__elf_check_load_growth(struct elf_check *c, struct exti_error *err)
     return 0;
 }
 
-/* The end of the file part of the PT_LOAD that `at` is in, else `at`. */
-static uint64_t mapped_until(const struct elf_file *a, uint64_t at)
-{
-    for (size_t i = 0; i < a->phnum; i++) {
-        struct elf_range r = range_of(a->phdr[i].p_offset, a->phdr[i].p_filesz);
-
-        if (a->phdr[i].p_type == PT_LOAD && range_holds(r, at))
-            return r.end;
-    }
-    return at;
-}
-
 /* Appended bytes must be mapped, or be padding. */
 int exti__elf_check_tail(struct elf_check *c, struct exti_error *err)
 {
@@ -269,12 +257,14 @@ int exti__elf_check_tail(struct elf_check *c, struct exti_error *err)
                           "new PT_LOAD: offset 0x%" PRIx64 " is before the original's end 0x%zx",
                           a->phdr[c->new_load].p_offset, b->file.n);
     while (at < a->file.n && !c->findings.stop) {
-        uint64_t past = mapped_until(a, at);
+        uint64_t next = a->file.n;
 
-        if (past == at && a->file.p[at])
-            exti__elf_finding(c, at, "end of file: byte 0x%02x in no PT_LOAD, not 0",
-                              a->file.p[at]);
-        at = past == at ? at + 1 : past;
+        if (is_mapped(a, at, &next))
+            at = next;
+        for (; at < next && !c->findings.stop; at++)
+            if (a->file.p[at])
+                exti__elf_finding(c, at, "end of file: byte 0x%02x in no PT_LOAD, not 0",
+                                  a->file.p[at]);
     }
     return 0;
 }

@@ -110,6 +110,34 @@ static void compare_section(struct elf_check *c, size_t i)
                           want.sh_info);
 }
 
+/* Readers that go by section headers must find the loader's PT_DYNAMIC and its strings: they follow
+ * SHT_DYNAMIC's sh_link to the strings, as eu-elflint does. */
+static void check_dynamic_sections(struct elf_check *c)
+{
+    const struct elf_file *a = &c->after;
+    const GElf_Phdr *ph = &a->phdr[a->dynamic_phdr];
+
+    for (size_t i = 0; i < a->shnum; i++) {
+        const GElf_Shdr *sh = &a->shdr[i];
+
+        if (sh->sh_type != SHT_DYNAMIC || !(sh->sh_flags & SHF_ALLOC))
+            continue;
+        if (sh->sh_addr != ph->p_vaddr || sh->sh_offset != ph->p_offset)
+            exti__elf_finding(c, a->ehdr.e_shoff + i * exti__elf_shdr_size(a),
+                              "section header %zu: the dynamic section at 0x%" PRIx64
+                              ", not at PT_DYNAMIC's 0x%" PRIx64,
+                              i, sh->sh_addr, ph->p_vaddr);
+        if (sh->sh_link >= a->shnum || a->shdr[sh->sh_link].sh_type != SHT_STRTAB)
+            continue;
+        sh = &a->shdr[sh->sh_link];
+        if (sh->sh_addr != a->strtab.vaddr || sh->sh_offset != a->strtab.s.base)
+            exti__elf_finding(c, a->ehdr.e_shoff + (size_t)(sh - a->shdr) * exti__elf_shdr_size(a),
+                              "section header %zu: the dynamic section's strings at 0x%" PRIx64
+                              ", not at DT_STRTAB's 0x%" PRIx64,
+                              (size_t)(sh - a->shdr), sh->sh_addr, a->strtab.vaddr);
+    }
+}
+
 int exti__elf_check_sections(struct elf_check *c, struct exti_error *err)
 {
     (void)err;
@@ -123,5 +151,6 @@ int exti__elf_check_sections(struct elf_check *c, struct exti_error *err)
     }
     for (size_t i = 0; i < c->before.shnum && !c->findings.stop; i++)
         compare_section(c, i);
+    check_dynamic_sections(c);
     return 0;
 }

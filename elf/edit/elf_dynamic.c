@@ -3,6 +3,7 @@
 #include "elf/edit/elf_needed.h"
 #include "elf/edit/elf_paths.h"
 #include "elf/edit/elf_tags.h"
+#include "elf/read/elf_withheld.h"
 
 static int copy_tags(struct elf_edit *e, struct exti_error *err)
 {
@@ -44,10 +45,19 @@ static int edit_flags(struct elf_edit *e, struct exti_error *err)
     return 0;
 }
 
+static void withhold_constructors(struct elf_edit *e)
+{
+    if (e->opts->flags & EXTI_RW_WITHHOLD)
+        for (size_t i = 0; i < e->tag_count; i++)
+            e->tags[i].d.d_tag = exti__elf_withheld_tag(e->tags[i].d.d_tag);
+}
+
 int exti__elf_edit_tags(struct elf_edit *e, struct exti_error *err)
 {
     int rc = copy_tags(e, err);
 
+    if (!rc)
+        withhold_constructors(e);
     if (!rc)
         rc = exti__elf_edit_needed(e, err);
     if (!rc)

@@ -71,6 +71,12 @@ struct elf_edit {
     uint64_t notes_at, notes_end, notes_by;
 };
 
+/* The end of `size` bytes at `at`; UINT64_MAX where a file's values would wrap around. */
+static inline uint64_t exti__elf_end(uint64_t at, uint64_t size)
+{
+    return size > UINT64_MAX - at ? UINT64_MAX : at + size;
+}
+
 /* Whether [a, a_end) and [b, b_end) have a byte in common. */
 static inline bool exti__elf_overlap(uint64_t a, uint64_t a_end, uint64_t b, uint64_t b_end)
 {

@@ -1,5 +1,6 @@
 #include "elf/edit/elf_plan.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -98,6 +99,38 @@ static int plan_edit(struct elf_edit *e, struct exti_error *err)
     return rc ? rc : exti__plan_seal(e->plan, e->f->file, err);
 }
 
+static int fail_section(const struct elf_file *f, size_t i, const char *what, uint64_t want,
+                        struct exti_error *err)
+{
+    return exti__fail(err, EXTI_E_FORMAT, f->ehdr.e_shoff + i * exti__elf_shdr_size(f),
+                      "section header %zu: address 0x%" PRIx64 ", offset 0x%" PRIx64
+                      ", but the loader finds %s at 0x%" PRIx64
+                      "; remove the section headers (eu-strip --strip-sections) or link again",
+                      i, f->shdr[i].sh_addr, f->shdr[i].sh_offset, what, want);
+}
+
+/* Debuggers and strip find PT_DYNAMIC by its section, and its strings by that section's sh_link
+ * (gABI "Sections").  If they find others there than the loader does, they read the copy's new
+ * string offsets in the wrong table. */
+static int refuse_wrong_sections(const struct elf_file *f, struct exti_error *err)
+{
+    const GElf_Phdr *dynamic = &f->phdr[f->dynamic_phdr];
+
+    for (size_t i = 0; i < f->shnum; i++) {
+        const size_t link = f->shdr[i].sh_link;
+        const GElf_Shdr *strings = link < f->shnum ? &f->shdr[link] : NULL;
+
+        if (f->shdr[i].sh_type != SHT_DYNAMIC || !(f->shdr[i].sh_flags & SHF_ALLOC))
+            continue;
+        if (f->shdr[i].sh_addr != dynamic->p_vaddr || f->shdr[i].sh_offset != dynamic->p_offset)
+            return fail_section(f, i, "PT_DYNAMIC", dynamic->p_vaddr, err);
+        if (strings && strings->sh_type == SHT_STRTAB &&
+            (strings->sh_addr != f->strtab.vaddr || strings->sh_offset != f->strtab.s.base))
+            return fail_section(f, link, "DT_STRTAB", f->strtab.vaddr, err);
+    }
+    return 0;
+}
+
 /* Linkers make about a dozen.  Bounds the work on a hostile file. */
 enum { MOST_HEADERS = 1024 };
 
@@ -116,6 +149,8 @@ int exti__elf_plan(struct exti_span file, const struct exti_request *req, struct
                         MOST_HEADERS);
     else
         rc = refuse_programs(&f, err);
+    if (!rc)
+        rc = refuse_wrong_sections(&f, err);
     if (!rc)
         rc = plan_edit(&e, err);
     free_elf_edit(&e);

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "elf/read/elf_withheld.h"
 
 enum { NONE = -1 };
 
@@ -64,10 +65,12 @@ static bool is_pointer(int64_t tag)
     case DT_SYMTAB:
     case DT_RELA:
     case DT_INIT:
+    case EXTI_DT_INIT:
     case DT_FINI:
     case DT_REL:
     case DT_JMPREL:
     case DT_INIT_ARRAY:
+    case EXTI_DT_INIT_ARRAY:
     case DT_FINI_ARRAY:
     case DT_PREINIT_ARRAY:
     case DT_SYMTAB_SHNDX:
@@ -106,7 +109,8 @@ static bool has_others(const struct elf_edit *e, uint64_t from, uint64_t to)
             continue;
         if (ph->p_type == PT_LOAD
                 ? exti__elf_overlap(from, to, ph->p_offset, ph->p_offset + ph->p_filesz)
-                : exti__elf_overlap(vaddr, end, ph->p_vaddr, ph->p_vaddr + ph->p_memsz))
+                : exti__elf_overlap(vaddr, end, ph->p_vaddr,
+                                    exti__elf_end(ph->p_vaddr, ph->p_memsz)))
             return true;
     }
     for (size_t i = 0; i < f->shnum; i++) {
@@ -155,7 +159,7 @@ static bool has_gap_behind(const struct elf_edit *e)
     for (size_t i = 0; i < f->phnum; i++)
         if (f->phdr[i].p_type == PT_NOTE &&
             exti__elf_overlap(from, to, f->phdr[i].p_offset,
-                              f->phdr[i].p_offset + f->phdr[i].p_filesz))
+                              exti__elf_end(f->phdr[i].p_offset, f->phdr[i].p_filesz)))
             return false;
     for (size_t i = 0; i < f->shnum; i++)
         if (f->shdr[i].sh_type != SHT_NOBITS && f->shdr[i].sh_type != SHT_NULL &&
@@ -177,14 +181,17 @@ static bool follows(const struct elf_file *f, uint64_t at, uint64_t start)
            !exti__span_sub(f->file, at, start - at, "", &s, NULL) && is_filled(s, 0);
 }
 
-/* Gives the range [*from, *to) of the notes that lie in a row from `at` on, and returns its end. */
+/* Gives the range [*from, *to) of the notes that lie in a row from `at` on, and returns its end.
+ * Loaders do not check where a PT_NOTE ends; one past the end of the file is none that can move. */
 static uint64_t skip_notes(const struct elf_file *f, uint64_t at, uint64_t *from, uint64_t *to)
 {
     *from = *to = at;
     for (size_t i = 0; i < f->phnum; i++) {
         const GElf_Phdr *ph = &f->phdr[i];
+        struct exti_span note;
 
-        if (ph->p_type != PT_NOTE || !ph->p_filesz || !follows(f, *to, ph->p_offset))
+        if (ph->p_type != PT_NOTE || !ph->p_filesz || !follows(f, *to, ph->p_offset) ||
+            exti__span_sub(f->file, ph->p_offset, ph->p_filesz, "", &note, NULL))
             continue;
         if (*from == *to)
             *from = ph->p_offset;

@@ -18,13 +18,25 @@ int exti__elf_bytes_from(const struct elf_file *f, uint64_t vaddr, const char *w
                          struct exti_span *out, struct exti_error *err)
 {
     const GElf_Phdr *ph = load_at(f, vaddr);
-    uint64_t into;
+    uint64_t into, at, n;
 
     if (!ph)
         return exti__fail(err, EXTI_E_FORMAT, f->phdr[f->dynamic_phdr].p_offset,
                           "%s: address 0x%" PRIx64 " is in no PT_LOAD's file part", what, vaddr);
     into = vaddr - ph->p_vaddr;
-    return exti__span_sub(f->file, ph->p_offset + into, ph->p_filesz - into, what, out, err);
+    at = ph->p_offset + into;
+    n = ph->p_filesz - into;
+    for (size_t i = 0; i < f->unread.count; i++) {
+        const struct exti_range *u = &f->unread.part[i];
+
+        if (at >= u->at && at - u->at < u->n)
+            return exti__fail(err, EXTI_E_FORMAT, at,
+                              "%s: address 0x%" PRIx64 " is in a section of code or data", what,
+                              vaddr);
+        if (at < u->at && n > u->at - at)
+            n = u->at - at;
+    }
+    return exti__span_sub(f->file, at, n, what, out, err);
 }
 
 int exti__elf_bytes_at(const struct elf_file *f, uint64_t vaddr, uint64_t len, const char *what,
@@ -79,12 +91,19 @@ Elf_Data *exti__elf_decode(const struct elf_file *f, struct exti_span s, Elf_Typ
     return elf_getdata_rawchunk(f->elf, (int64_t)s.base, s.n, type);
 }
 
+/* ELF_E_NOMEM of elfutils' libelfP.h.  <libelf.h> names no error, and the texts of elf_errmsg are
+ * translated. */
+#define LIBELF_NOMEM 8
+
 int exti__elf_libelf_failed(struct exti_error *err, const char *what)
 {
-    const char *why = elf_errmsg(-1);
+    const int code = elf_errno();
+    const char *why = elf_errmsg(code);
 
+    if (code == LIBELF_NOMEM)
+        return exti__fail_nomem(err);
     return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "%s: libelf: %s", what,
-                      why ? why : "no reason given");
+                      why && code ? why : "no reason given");
 }
 
 uint64_t exti__elf_word_of(const struct elf_file *f, struct exti_span table, size_t i, size_t size)

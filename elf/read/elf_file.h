@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/span.h"
+#include "base/unread.h"
 
 /* Older versions of <elf.h> lack these. */
 #ifndef DT_GNU_HASH
@@ -68,6 +69,8 @@ struct elf_file {
     GElf_Shdr *shdr; /* NULL when the file has no section headers or they lie outside it */
     size_t shnum;    /* the true number, also with extended numbering */
 
+    struct exti_unread unread; /* bytes that the caller may have left out */
+
     size_t dynamic_phdr; /* index of PT_DYNAMIC */
     GElf_Dyn *dyn;       /* all slots that fit in PT_DYNAMIC's file bytes */
     size_t dyn_slots;
@@ -88,10 +91,11 @@ struct elf_file {
 /* In each function below `what` names the structure in the error message. */
 
 /* Gives the file's bytes for `len` bytes at `vaddr`.  EXTI_E_FORMAT unless one PT_LOAD's file part
- * holds them all. */
+ * holds them all, and all are read. */
 int exti__elf_bytes_at(const struct elf_file *f, uint64_t vaddr, uint64_t len, const char *what,
                        struct exti_span *out, struct exti_error *err);
-/* Gives the file's bytes from `vaddr` to the end of its PT_LOAD's file part. */
+/* Gives the file's bytes from `vaddr` to the end of its PT_LOAD's file part, or to bytes that are
+ * not read. */
 int exti__elf_bytes_from(const struct elf_file *f, uint64_t vaddr, const char *what,
                          struct exti_span *out, struct exti_error *err);
 
@@ -105,7 +109,7 @@ bool exti__elf_tag_is_string(int64_t tag);
 
 /* Decodes the entries of `type` in `s` with libelf, which owns the result; NULL on failure. */
 Elf_Data *exti__elf_decode(const struct elf_file *f, struct exti_span s, Elf_Type type);
-/* Reports libelf's last error as EXTI_E_FORMAT. */
+/* Reports libelf's last error: EXTI_E_NOMEM if it had no memory, else EXTI_E_FORMAT. */
 int exti__elf_libelf_failed(struct exti_error *err, const char *what);
 
 /* Word `i` of a table of 32-bit words; 0 past its end. */

@@ -6,7 +6,9 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "elf/read/elf_open.h"
+#include "elf/read/elf_reloc.h"
 #include "elf/read/elf_version.h"
+#include "elf/read/elf_withheld.h"
 
 /* The names that readelf uses, in their common short forms. */
 static const char *machine_name(uint16_t machine)
@@ -109,6 +111,10 @@ static int add_dynamic_entry(const struct elf_file *f, const GElf_Dyn *d, struct
     case DT_SYMBOLIC:
         info->flags |= EXTI_IMAGE_SYMBOLIC;
         return 0;
+    case EXTI_DT_INIT:
+    case EXTI_DT_INIT_ARRAY:
+        info->flags |= EXTI_IMAGE_WITHHELD;
+        return 0;
     case DT_TEXTREL:
         info->flags |= EXTI_IMAGE_TEXTREL;
         return 0;
@@ -118,8 +124,9 @@ static int add_dynamic_entry(const struct elf_file *f, const GElf_Dyn *d, struct
     case DT_FLAGS:
         info->flags |= (v & DF_SYMBOLIC ? EXTI_IMAGE_SYMBOLIC : 0) |
                        (v & DF_TEXTREL ? EXTI_IMAGE_TEXTREL : 0) |
-                       (v & DF_BIND_NOW ? EXTI_IMAGE_BIND_NOW : 0) |
-                       (v & DF_STATIC_TLS ? EXTI_IMAGE_STATIC_TLS : 0);
+                       (v & DF_BIND_NOW ? EXTI_IMAGE_BIND_NOW : 0);
+        if (v & DF_STATIC_TLS)
+            im->static_tls = "DF_STATIC_TLS";
         return 0;
     case DT_FLAGS_1:
         info->flags |= (v & DF_1_NODELETE ? EXTI_IMAGE_NODELETE : 0) |
@@ -131,14 +138,16 @@ static int add_dynamic_entry(const struct elf_file *f, const GElf_Dyn *d, struct
     }
 }
 
-/* Sets the build-id to the descriptor of NT_GNU_BUILD_ID, in hex, if the notes in `s` have one. */
+/* Sets the build-id to the descriptor of NT_GNU_BUILD_ID, in hex, if the notes in `s` have one.
+ * Thousands of headers of a hostile file may share the same bytes, so `left` bounds the number of
+ * notes by the file's size. */
 static int find_build_id(const struct elf_file *f, struct exti_span s, uint64_t align,
-                         struct exti_image *im, struct exti_error *err)
+                         uint64_t *left, struct exti_image *im, struct exti_error *err)
 {
     static const char hex[] = "0123456789abcdef";
     struct exti_cur c = exti__cur(s, f->big_endian);
 
-    while (!im->build_id && c.at < s.n) {
+    for (; *left && !im->build_id && c.at < s.n; --*left) {
         uint32_t name = exti__cur_u32(&c), desc = exti__cur_u32(&c), type = exti__cur_u32(&c);
         size_t name_at = c.at, desc_at;
 
@@ -166,18 +175,19 @@ static int find_build_id(const struct elf_file *f, struct exti_span s, uint64_t 
 
 static int add_elf_build_id(const struct elf_file *f, struct exti_image *im, struct exti_error *err)
 {
+    uint64_t left = f->file.n;
     struct exti_span s;
     int rc = 0;
 
     for (size_t i = 0; !rc && !im->build_id && i < f->phnum; i++)
         if (f->phdr[i].p_type == PT_NOTE &&
             !exti__span_sub(f->file, f->phdr[i].p_offset, f->phdr[i].p_filesz, "", &s, NULL))
-            rc = find_build_id(f, s, f->phdr[i].p_align, im, err);
+            rc = find_build_id(f, s, f->phdr[i].p_align, &left, im, err);
     /* A rewrite may have given the PT_NOTE away; the section stays. */
     for (size_t i = 0; !rc && !im->build_id && i < f->shnum; i++)
         if (f->shdr[i].sh_type == SHT_NOTE &&
             !exti__span_sub(f->file, f->shdr[i].sh_offset, f->shdr[i].sh_size, "", &s, NULL))
-            rc = find_build_id(f, s, f->shdr[i].sh_addralign, im, err);
+            rc = find_build_id(f, s, f->shdr[i].sh_addralign, &left, im, err);
     return rc;
 }
 
@@ -202,6 +212,11 @@ static int describe_elf_file(const struct elf_file *f, struct exti_image *im,
     }
     for (size_t i = 0; !rc && i < f->dyn_count; i++)
         rc = add_dynamic_entry(f, &f->dyn[i], im, err);
+    /* GNU ld sets the flag on some machines only, arm64 not among them. */
+    if (!rc && !im->static_tls)
+        rc = exti__elf_static_tls(f, &im->static_tls, err);
+    if (im->static_tls)
+        im->info.flags |= EXTI_IMAGE_STATIC_TLS;
     if (!rc)
         rc = add_elf_build_id(f, im, err);
     return rc ? rc : add_dynamic_symbols(f, im, err);

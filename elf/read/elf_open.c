@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "elf/read/elf_symbols.h"
+#include "elf/read/elf_unread.h"
 
 static int check_ident(const struct elf_file *f, struct exti_error *err)
 {
@@ -352,6 +353,7 @@ static int open_as(struct exti_span file, bool program, struct elf_file *f, stru
     rc = check_ident(f, err);
     if (rc)
         return rc;
+    exti__elf_unread.parts(file, &f->unread);
     f->is64 = file.p[EI_CLASS] == ELFCLASS64;
     f->big_endian = file.p[EI_DATA] == ELFDATA2MSB;
     rc = read_elf_file(f, program, err);

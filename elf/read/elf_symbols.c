@@ -8,54 +8,25 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "elf/read/elf_hash.h"
+#include "elf/read/elf_reloc.h"
 
-/* Raises *count to one past the highest symbol index in one relocation table. */
-static int count_relocated(const struct elf_file *f, int64_t tag, int64_t size_tag, bool rela,
-                           uint64_t *count, struct exti_error *err)
+/* Raises the count to one past the symbol's index. */
+static bool count_relocated(void *user, const struct elf_reloc *r)
 {
-    const GElf_Dyn *at = exti__elf_tag(f, tag), *size = exti__elf_tag(f, size_tag);
-    const size_t entry = (f->is64 ? 8 : 4) * (rela ? 3u : 2u);
-    /* MIPS64 keeps the symbol in the first 32 bits of r_info in either byte order. */
-    const bool mips64 = f->is64 && f->ehdr.e_machine == EM_MIPS;
-    struct exti_cur c;
-    struct exti_span s;
-    int rc;
+    uint64_t *count = user;
 
-    if (!at || !size || !size->d_un.d_val)
-        return 0;
-    rc = exti__elf_bytes_at(f, at->d_un.d_ptr, size->d_un.d_val, "relocation table", &s, err);
-    if (rc)
-        return rc;
-    c = exti__cur(s, f->big_endian);
-    for (uint64_t i = 0; i < s.n / entry; i++) {
-        uint64_t sym;
-
-        exti__cur_skip(&c, f->is64 ? 8 : 4);
-        if (mips64) {
-            sym = exti__cur_u32(&c);
-            exti__cur_skip(&c, 4);
-        } else {
-            sym = f->is64 ? exti__cur_u64(&c) >> 32 : exti__cur_u32(&c) >> 8;
-        }
-        exti__cur_skip(&c, entry - (f->is64 ? 16 : 8));
-        if (sym + 1 > *count)
-            *count = sym + 1;
-    }
-    return exti__cur_end(&c, "relocation table", err);
+    if (r->symbol + 1 > *count)
+        *count = r->symbol + 1;
+    return true;
 }
 
 /* When no hash table has a symbol, loaders reach symbols through relocations only.  A SHT_DYNSYM
  * section header may give a higher count, unless its section would run into the string table. */
 static int count_unhashed(const struct elf_file *f, uint64_t *count, struct exti_error *err)
 {
-    const GElf_Dyn *d = exti__elf_tag(f, DT_PLTREL);
     const size_t entry = exti__elf_sym_size(f);
-    int rc = count_relocated(f, DT_RELA, DT_RELASZ, true, count, err);
+    int rc = exti__elf_each_reloc(f, count_relocated, count, err);
 
-    if (!rc)
-        rc = count_relocated(f, DT_REL, DT_RELSZ, false, count, err);
-    if (!rc && d)
-        rc = count_relocated(f, DT_JMPREL, DT_PLTRELSZ, d->d_un.d_val == DT_RELA, count, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < f->shnum; i++) {

@@ -7,19 +7,23 @@
 #include "loader/interpose/iterate_phdr.h"
 #include "loader/interpose/replacements.h"
 #include "loader/load/unload.h"
+#include "loader/process/fork_guard.h"
 #include "loader/store/store_copy.h"
 #include "loader/store/store_libraries.h"
 #include "loader/store/store_open.h"
 #include "loader/store/store_queries.h"
 #include "loader/track/address_map.h"
+#include "loader/track/calls.h"
 #include "loader/track/context_keys.h"
 #include "loader/track/context_threads.h"
+#include "loader/track/fork_handlers.h"
 #include "loader/track/lingering.h"
-#include "loader/track/living_threads.h"
+#include "loader/track/record_locks.h"
 #include "loader/track/still_mapped.h"
 
 #define KNOWN_FLAGS                                                                                \
-    (EXTI_CTX_RENAME | EXTI_CTX_SYNC | EXTI_CTX_KEEP | EXTI_CTX_COPY_ONLY | EXTI_CTX_DROP_UNUSED)
+    (EXTI_CTX_RENAME | EXTI_CTX_SYNC | EXTI_CTX_KEEP | EXTI_CTX_COPY_ONLY | EXTI_CTX_DROP_UNUSED | \
+     EXTI_CTX_FOR_LOADING | EXTI_CTX_TRUST_DIR | EXTI_CTX_CLOSE_IDLE)
 
 #ifdef _WIN32
 #define REPLACEMENT NULL
@@ -60,6 +64,7 @@ static void free_ctx(struct exti_ctx *ctx)
     exti__free(ctx->redirects);
     exti_quirks_free(ctx->quirks);
     exti__tree_free(&ctx->proven, exti__string_order, exti__free);
+    pthread_cond_destroy(&ctx->changed);
     pthread_mutex_destroy(&ctx->lock);
     pthread_mutex_destroy(&ctx->api_lock);
     exti__free(ctx);
@@ -73,7 +78,10 @@ static int fill_ctx(struct exti_ctx *ctx, const struct exti_ctx_opts *o, struct 
                                     .rename = (o->flags & EXTI_CTX_RENAME) != 0,
                                     .sync = (o->flags & EXTI_CTX_SYNC) != 0,
                                     .copy_only = (o->flags & EXTI_CTX_COPY_ONLY) != 0,
+                                    .withhold = !(o->flags & EXTI_CTX_COPY_ONLY) ||
+                                                (o->flags & EXTI_CTX_FOR_LOADING),
                                     .drop_unused = (o->flags & EXTI_CTX_DROP_UNUSED) != 0,
+                                    .trust_dir = (o->flags & EXTI_CTX_TRUST_DIR) != 0,
                                     .closure = o->closure,
                                     .rules = o->rules,
                                     .rule_count = o->rule_count,
@@ -102,6 +110,20 @@ static int fill_ctx(struct exti_ctx *ctx, const struct exti_ctx_opts *o, struct 
     return exti__store_open(&ctx->store, &store, err);
 }
 
+/* A fork runs these before those of the locks above, and last in the child. */
+static int install_fork_handlers(void)
+{
+#ifdef _WIN32
+    return 0;
+#else
+    int rc = exti__calls_survive_forks();
+
+    if (!rc)
+        rc = exti__fork_guard_install();
+    return rc ? rc : exti__fork_handlers_install();
+#endif
+}
+
 int exti_ctx_open(struct exti_ctx **out, const struct exti_ctx_opts *opts, struct exti_error *err)
 {
     struct exti_ctx_opts o;
@@ -118,11 +140,15 @@ int exti_ctx_open(struct exti_ctx **out, const struct exti_ctx_opts *opts, struc
             return rc;
         exti__ctx_threads_survive_forks();
         exti__ctx_keys_survive_forks();
+        exti__record_locks_survive_forks();
+        if (install_fork_handlers())
+            return exti__fail_nomem(err);
     }
     ctx = exti__calloc(1, sizeof *ctx);
     if (!ctx)
         return exti__fail_nomem(err);
     pthread_mutex_init(&ctx->lock, NULL);
+    pthread_cond_init(&ctx->changed, NULL);
     pthread_mutex_init(&ctx->api_lock, NULL);
     rc = fill_ctx(ctx, &o, err);
     if (rc) {
@@ -150,12 +176,17 @@ const char *exti_ctx_name(const struct exti_ctx *ctx)
 int exti_copy(struct exti_ctx *ctx, const char *original, const char **path, struct exti_error *err)
 {
     const char *copy, *source;
+    struct exti_call call;
     int rc;
 
     if (!ctx || !original || !*original)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
                           "the context or file name is NULL or empty");
+    rc = exti__call_begin(&call, ctx, err);
+    if (rc)
+        return rc;
     rc = exti__store_copy(&ctx->store, original, false, &copy, &source, err);
+    exti__call_end(&call);
     if (!rc && path)
         *path = copy;
     return rc;
@@ -166,6 +197,7 @@ int exti_copy_many(struct exti_ctx *ctx, const char *const *originals, size_t co
 {
     const struct exti_copy_opts none = {.size = sizeof none};
     struct exti_copy_opts o;
+    struct exti_call call;
     int rc = exti__opts_take(&o, sizeof o, opts ? opts : &none, "struct exti_copy_opts", err);
 
     if (rc)
@@ -178,25 +210,43 @@ int exti_copy_many(struct exti_ctx *ctx, const char *const *originals, size_t co
     for (size_t i = 0; i < count; i++)
         if (!originals[i] || !*originals[i])
             return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "original %zu is empty", i);
-    return exti__store_copy_many(&ctx->store, originals, count, &o, err);
+    rc = exti__call_begin(&call, ctx, err);
+    if (rc)
+        return rc;
+    rc = exti__store_copy_many(&ctx->store, originals, count, &o, err);
+    exti__call_end(&call);
+    return rc;
+}
+
+static int report_libraries(struct exti_ctx *ctx, bool with_reasons,
+                            int (*each)(void *user, const struct exti_library_info *library),
+                            void *user, struct exti_error *err)
+{
+    struct exti_call call;
+    int rc;
+
+    if (!ctx || !each)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the context or each is NULL");
+    rc = exti__call_begin(&call, ctx, err);
+    if (rc)
+        return rc;
+    rc = exti__store_libraries(&ctx->store, with_reasons, each, user, err);
+    exti__call_end(&call);
+    return rc;
 }
 
 int exti_ctx_libraries(struct exti_ctx *ctx,
                        int (*each)(void *user, const struct exti_library_info *library), void *user,
                        struct exti_error *err)
 {
-    if (!ctx || !each)
-        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the context or each is NULL");
-    return exti__store_libraries(&ctx->store, true, each, user, err);
+    return report_libraries(ctx, true, each, user, err);
 }
 
 int exti_ctx_library_states(struct exti_ctx *ctx,
                             int (*each)(void *user, const struct exti_library_info *library),
                             void *user, struct exti_error *err)
 {
-    if (!ctx || !each)
-        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "the context or each is NULL");
-    return exti__store_libraries(&ctx->store, false, each, user, err);
+    return report_libraries(ctx, false, each, user, err);
 }
 
 /* Takes all modules off the list; the newest is first. */
@@ -247,6 +297,17 @@ static int report_mapped(void *user, const struct exti_error *finding)
     return 0;
 }
 
+static size_t count_modules(struct exti_ctx *ctx)
+{
+    size_t n = 0;
+
+    pthread_mutex_lock(&ctx->lock);
+    for (const struct exti_module *m = ctx->modules; m; m = m->older)
+        n++;
+    pthread_mutex_unlock(&ctx->lock);
+    return n;
+}
+
 int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *user, size_t *left,
                           struct exti_error *err)
 {
@@ -259,13 +320,19 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
         *left = 0;
     if (!ctx)
         return 0;
+    rc = exti__calls_stop(ctx, !(ctx->flags & (EXTI_CTX_KEEP | EXTI_CTX_CLOSE_IDLE)), err);
+    if (rc) {
+        if (left)
+            *left = count_modules(ctx);
+        return rc;
+    }
     /* While the API library is not open, nothing is loaded that a thread could run in. */
     keep = (ctx->flags & EXTI_CTX_KEEP) ||
-           (ctx->api && exti__living_threads_report(ctx, report_mapped, &l));
+           (ctx->api && exti__ctx_threads_report(ctx, report_mapped, &l));
     if (!keep)
         exti__ctx_keys_disarm(ctx);
-    ctx->closing = true;
     rc = close_modules(ctx, keep, &mapped, err);
+    exti__calls_forget(ctx);
     if (!keep)
         mapped = exti__still_mapped_report(ctx, report_mapped, &l);
     if (!mapped)
@@ -275,6 +342,7 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
     exti__ctx_threads_forget(ctx);
     exti__lingering_forget_ctx(ctx);
     exti__iterate_phdr_forget(ctx);
+    exti__record_locks_forget(ctx);
     close_rc = exti__store_close(&ctx->store, rc ? NULL : err);
     exti__ctx_count_out(ctx);
     free_ctx(ctx);

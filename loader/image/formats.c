@@ -40,3 +40,28 @@ int exti__format_of(struct exti_span file, const struct exti_format_ops **out,
     return exti__fail(err, EXTI_E_FORMAT, 0,
                       "is neither ELF nor Mach-O nor PE: unknown magic bytes");
 }
+
+static const struct exti_unread_ops *unread_of(struct exti_span file)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (formats[i]->probe(file))
+            return formats[i]->unread;
+    return NULL;
+}
+
+static bool unread_table(struct exti_span head, uint64_t size, struct exti_range *out)
+{
+    const struct exti_unread_ops *u = unread_of(head);
+
+    return u && u->table(head, size, out);
+}
+
+static void unread_parts(struct exti_span file, struct exti_unread *out)
+{
+    const struct exti_unread_ops *u = unread_of(file);
+
+    if (u)
+        u->parts(file, out);
+}
+
+const struct exti_unread_ops exti__formats_unread = {unread_table, unread_parts};

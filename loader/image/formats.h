@@ -9,4 +9,7 @@
 int exti__format_of(struct exti_span file, const struct exti_format_ops **out,
                     struct exti_error *err);
 
+/* The unread parts of a file of any of these formats. */
+extern const struct exti_unread_ops exti__formats_unread;
+
 #endif

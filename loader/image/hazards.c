@@ -46,7 +46,8 @@ static const struct kind {
                              "the call (struct exti_redirect)"},
     [EXTI_HAZARD_FORK] = {"fork", EXTI_OUTCOME_SHARED,
                           "a child has only the forking thread, which may continue in its context "
-                          "or exec, but must enter no other context"},
+                          "or exec, but must enter no other context; fork handlers run for their "
+                          "own context only"},
     [EXTI_HAZARD_DIRECTORY] = {"directory", EXTI_OUTCOME_SHARED,
                                "the current directory is one for all contexts: use absolute paths"},
     [EXTI_HAZARD_UMASK] = {"umask", EXTI_OUTCOME_SHARED,
@@ -68,6 +69,9 @@ static const struct kind {
                           "each copy starts one thread per processor, and a shared original serves "
                           "one context at a time: set OPENBLAS_NUM_THREADS to the processors / the "
                           "contexts, as `extisolate run' does"},
+    [EXTI_HAZARD_RECORD_LOCKS] = {"record-locks", EXTI_OUTCOME_LOAD,
+                                  "may lock parts of files for the process; what copies lock once "
+                                  "this library has loaded them is locked for their context"},
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
@@ -127,8 +131,12 @@ static const struct call {
     {"daemon", EXTI_HAZARD_FORK, ELF | MACHO},
     {"exit", EXTI_HAZARD_END, ALL},
     {"fchdir", EXTI_HAZARD_DIRECTORY, ELF | MACHO},
+    {"fcntl", EXTI_HAZARD_RECORD_LOCKS, ELF},
+    {"fcntl64", EXTI_HAZARD_RECORD_LOCKS, ELF},
     {"fork", EXTI_HAZARD_FORK, ELF | MACHO},
     {"forkpty", EXTI_HAZARD_FORK, ELF | MACHO},
+    {"lockf", EXTI_HAZARD_RECORD_LOCKS, ELF},
+    {"lockf64", EXTI_HAZARD_RECORD_LOCKS, ELF},
     {"on_exit", EXTI_HAZARD_EXIT, ELF},
     {"pthread_atfork", EXTI_HAZARD_FORK, ELF | MACHO},
     {"pthread_create", EXTI_HAZARD_THREADS, ALL},
@@ -316,15 +324,38 @@ uint64_t exti__static_tls(const struct exti_image *im)
     return size > UINT64_MAX - (align - 1) ? UINT64_MAX : (size + align - 1) / align * align;
 }
 
+/* glibc: TCB_ALIGNMENT is 64 on x86.  Elsewhere it is less, but struct pthread holds a struct rseq,
+ * which is aligned to 32 (since 2.35; measured on arm64). */
+uint64_t exti__static_tls_align(const struct exti_image *im)
+{
+    const char *machine = im->info.machine;
+
+    return strcmp(machine, "x86-64") == 0 || strcmp(machine, "i386") == 0 ? 64 : 32;
+}
+
+#define TOO_ALIGNED(bytes)                                                                         \
+    "has thread-locals aligned to more than " bytes                                                \
+    " bytes, for which ld.so makes room only when the program itself needs the library: dlopen "   \
+    "and contexts cannot load it"
+
+/* Elsewhere than on x86, descriptors are the compilers' default.  ld.so puts their variables into
+ * the block, too, as long as the optional part has room. */
+static uint64_t static_tls_room(const struct exti_image *im)
+{
+    return EXTI_STATIC_TLS_ROOM - (exti__static_tls_align(im) == 64 ? 0 : 512);
+}
+
 static void report_static_tls(const struct exti_image *im, struct exti_hazard_info *h)
 {
-    set_count(h, exti__static_tls(im), "DF_STATIC_TLS");
-    if (h->count > 0)
-        h->most = im->info.tls_align > EXTI_STATIC_TLS_ALIGN ? 0 : EXTI_STATIC_TLS_ROOM / h->count;
-    if (im->info.tls_align > EXTI_STATIC_TLS_ALIGN)
-        h->advice =
-            "has thread-locals aligned to more than 64 bytes, for which ld.so makes room only when "
-            "the program itself needs the library: dlopen and contexts cannot load it";
+    uint64_t most;
+
+    set_count(h, exti__static_tls(im), im->static_tls);
+    if (!h->count)
+        return;
+    most = exti__static_tls_align(im);
+    h->most = im->info.tls_align > most ? 0 : static_tls_room(im) / h->count;
+    if (im->info.tls_align > most)
+        h->advice = most == 64 ? TOO_ALIGNED("64") : TOO_ALIGNED("32");
 }
 
 /* gABI "Initialization and Termination Functions".  One of the entries is the compiler's

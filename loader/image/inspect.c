@@ -1,5 +1,7 @@
 #include "loader/image/inspect.h"
 
+#include <stdatomic.h>
+
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/opts.h"
@@ -10,15 +12,17 @@
 
 /* What exti_inspect returns.  The image comes first, so a pointer to it is a pointer to the
  * whole. */
-struct inspected {
+struct exti_inspected {
     struct exti_image im;
     struct exti_mapping mapping; /* the image's strings point into it */
     struct exti_file_id id;
+    char *path;                           /* owned; NULL if the mapping has all bytes */
+    _Atomic(struct exti_mapping *) whole; /* owned; NULL until someone asks for it */
 };
 
 int exti__inspect(const char *path, struct exti_image **out, struct exti_error *err)
 {
-    struct inspected *made;
+    struct exti_inspected *made, *lacks = NULL;
     const struct exti_format_ops *ops;
     struct exti_span file;
     int rc;
@@ -28,9 +32,15 @@ int exti__inspect(const char *path, struct exti_image **out, struct exti_error *
     made = exti__calloc(1, sizeof *made);
     if (!made)
         return exti__fail_nomem(err);
-    rc = exti__fs_map(path, &made->mapping, &made->id, err);
+    rc = exti__fs_map_parts(path, &exti__formats_unread, &made->mapping, &made->id, err);
     if (rc)
         goto fail;
+    if (made->mapping.unread.count) {
+        rc = exti__copy_text(&made->path, path, err);
+        if (rc)
+            goto fail;
+        lacks = made;
+    }
     file = exti__span(made->mapping.p, made->mapping.n);
     rc = exti__format_of(file, &ops, err);
     if (rc)
@@ -41,6 +51,7 @@ int exti__inspect(const char *path, struct exti_image **out, struct exti_error *
     made->im.format = ops->format;
     made->im.info.format = exti__format_name(ops->format);
     made->im.bytes = file;
+    made->im.lacks = lacks;
     for (size_t i = 0; i < made->im.info.slice_count; i++) {
         made->im.slices[i].format = ops->format;
         made->im.slices[i].info.format = made->im.info.format;
@@ -70,16 +81,60 @@ int exti_inspect(const char *path, struct exti_image **out, struct exti_error *e
 
 const struct exti_file_id *exti__inspected_id(const struct exti_image *im)
 {
-    return &((const struct inspected *)im)->id;
+    return &((const struct exti_inspected *)im)->id;
+}
+
+const struct exti_mapping *exti__inspected_mapping(const struct exti_image *im)
+{
+    return &((const struct exti_inspected *)im)->mapping;
+}
+
+static void free_whole(struct exti_mapping *whole)
+{
+    if (whole)
+        exti__fs_unmap(whole);
+    exti__free(whole);
+}
+
+static struct exti_mapping *read_whole(const struct exti_inspected *made)
+{
+    struct exti_mapping *whole = exti__calloc(1, sizeof *whole);
+    struct exti_file_id id;
+
+    if (whole && !exti__fs_map(made->path, whole, &id, NULL) && exti__fs_same_id(&id, &made->id))
+        return whole;
+    free_whole(whole);
+    return NULL;
+}
+
+struct exti_span exti__inspected_whole(const struct exti_image *im)
+{
+    struct exti_mapping *whole, *none = NULL;
+
+    if (!im->lacks)
+        return im->bytes;
+    whole = atomic_load(&im->lacks->whole);
+    if (!whole) {
+        whole = read_whole(im->lacks);
+        if (!whole)
+            return (struct exti_span){0};
+        if (!atomic_compare_exchange_strong(&im->lacks->whole, &none, whole)) {
+            free_whole(whole);
+            whole = none;
+        }
+    }
+    return exti__span(whole->p, whole->n);
 }
 
 void exti_image_free(struct exti_image *im)
 {
-    struct inspected *made = (struct inspected *)im;
+    struct exti_inspected *made = (struct exti_inspected *)im;
 
     if (!im)
         return;
     exti__image_clear(im);
+    free_whole(made->whole);
+    exti__free(made->path);
     exti__fs_unmap(&made->mapping);
     exti__free(made);
 }

@@ -2,7 +2,7 @@
  * which no import shows. */
 #include <string.h>
 
-#include "base/format.h"
+#include "loader/image/inspect.h"
 
 static uint8_t to_lower(uint8_t c)
 {
@@ -57,15 +57,16 @@ static bool is_reference(const struct exti_image *im, size_t at)
 uint64_t exti_image_mention(const struct exti_image *im, const char *name, uint64_t from)
 {
     const size_t n = name ? strlen(name) : 0;
+    struct exti_span file;
     uint8_t first;
 
     if (!im || !n || from > im->bytes.n)
         return EXTI_NO_OFFSET;
+    file = exti__inspected_whole(im);
     first = to_lower((uint8_t)name[0]);
-    for (size_t at = (size_t)from; at < im->bytes.n; at++)
-        if (to_lower(im->bytes.p[at]) == first &&
-            (is_at(im->bytes, at, name, n, 1) || is_at(im->bytes, at, name, n, 2)) &&
-            !is_reference(im, at))
+    for (size_t at = (size_t)from; at < file.n; at++)
+        if (to_lower(file.p[at]) == first &&
+            (is_at(file, at, name, n, 1) || is_at(file, at, name, n, 2)) && !is_reference(im, at))
             return at;
     return EXTI_NO_OFFSET;
 }

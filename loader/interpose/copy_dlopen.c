@@ -3,7 +3,6 @@
 #define _GNU_SOURCE /* RTLD_NOLOAD, RTLD_NODELETE */
 #include "loader/interpose/copy_dlopen.h"
 
-#include <dlfcn.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -11,9 +10,12 @@
 #include "base/mem.h"
 #include "base/os/fs_id.h"
 #include "base/path.h"
+#include "loader/load/initialise.h"
 #include "loader/load/load.h"
 #include "loader/load/opening.h"
 #include "loader/process/dl.h"
+#include "loader/process/guarded_dl.h"
+#include "loader/resolve/absent.h"
 #include "loader/store/store_graph.h"
 #include "loader/store/store_queries.h"
 #include "loader/track/address_map.h"
@@ -24,30 +26,44 @@ static bool names_api(const struct exti_ctx *ctx, const char *file)
     return exti__store_is_api_name(&ctx->store, file) || exti__store_is_api_copy(&ctx->store, file);
 }
 
-/* Whether a file uses the context's API, and so must be copied.  The system's loader reports a file
- * that cannot be read. */
-static bool uses_api(const struct exti_ctx *ctx, const char *file)
+/* The system's loader reports a file that is not there or that it cannot load.  One that could not
+ * be looked at must not be left to it: it may have more luck, and then the process would share the
+ * original. */
+static int fail_if_unseen(int rc, const struct exti_error *why, struct exti_error *err)
+{
+    if (!exti__is_unseen(rc, why))
+        return 0;
+    *err = *why;
+    return rc;
+}
+
+/* Whether a file uses the context's API, and so must be copied. */
+static int find_api_use(const struct exti_ctx *ctx, const char *file, bool *uses,
+                        struct exti_error *err)
 {
     struct exti_image *im;
+    struct exti_error why = {0};
     const struct exti_loaded *api = &ctx->api->lib;
-    bool uses = false;
+    int rc = exti_inspect(file, &im, &why);
 
-    if (exti_inspect(file, &im, NULL))
-        return false;
-    for (size_t i = 0; i < im->info.needed_count && !uses; i++)
-        uses = names_api(ctx, im->needed[i].name);
-    for (size_t i = 0; i < im->info.symbol_count && !uses; i++)
-        uses = !(im->symbols[i].flags & EXTI_SYM_EXPORT) &&
-               (exti__store_private_symbol(&ctx->store, im->symbols[i].name) ||
-                exti__loaded_defines(api, exti__c_name(im->symbols[i].name)));
+    *uses = false;
+    if (rc)
+        return fail_if_unseen(rc, &why, err);
+    for (size_t i = 0; i < im->info.needed_count && !*uses; i++)
+        *uses = names_api(ctx, im->needed[i].name);
+    for (size_t i = 0; i < im->info.symbol_count && !*uses; i++)
+        *uses = !(im->symbols[i].flags & EXTI_SYM_EXPORT) &&
+                (exti__store_private_symbol(&ctx->store, im->symbols[i].name) ||
+                 exti__loaded_defines(api, exti__c_name(im->symbols[i].name)));
     exti_image_free(im);
-    return uses;
+    return 0;
 }
 
 /* The handle of a module, for the reference that the caller has taken.  RTLD_NODELETE takes one
  * more, which is never given back. */
 static void *handle_of(struct exti_module *m, int mode)
 {
+    exti__await_initialised(m);
     pthread_mutex_lock(&m->ctx->lock);
     if ((mode & RTLD_NODELETE) && !m->stays) {
         m->stays = true;
@@ -108,26 +124,31 @@ static struct exti_module *find_loaded_file(struct exti_ctx *ctx, const char *pa
 
 /* Whether the file at `path`, which the caller opens by `name` or, with NULL, by its path, is the
  * context's to copy.  The API library opens extension modules by their path. */
-static bool is_isolated(const struct exti_module *caller, const char *name, const char *path)
+static int is_isolated(const struct exti_module *caller, const char *name, const char *path,
+                       bool *isolated, struct exti_error *err)
 {
     struct exti_ctx *ctx = caller->ctx;
-    bool isolated;
+    struct exti_error why = {0};
+    int rc;
 
+    *isolated = true;
     if ((!name && caller->handle == ctx->api->handle) ||
         exti__path_is_below(path, exti__ctx_dir(ctx)))
-        return true;
-    if (exti__store_is_isolated(&ctx->store, path, &isolated, NULL))
-        isolated = false;
-    return isolated || uses_api(ctx, path);
+        return 0;
+    rc = exti__store_is_isolated(&ctx->store, path, isolated, &why);
+    if (!rc && *isolated)
+        return 0;
+    rc = fail_if_unseen(rc, &why, err);
+    return rc ? rc : find_api_use(ctx, path, isolated, err);
 }
 
 /* If the process has a library loaded by that name, from wherever, the name means it.  `name` is
  * NULL if the caller gave a path. */
 static void *open_shared(const char *name, const char *path, int mode)
 {
-    void *handle = name ? dlopen(name, mode | RTLD_NOLOAD) : NULL;
+    void *handle = name ? exti__dlopen(name, mode | RTLD_NOLOAD) : NULL;
 
-    return handle ? handle : dlopen(path, mode);
+    return handle ? handle : exti__dlopen(path, mode);
 }
 
 static void *open_file(const struct exti_module *caller, const char *name, const char *path,
@@ -135,6 +156,7 @@ static void *open_file(const struct exti_module *caller, const char *name, const
 {
     char original[EXTI_PATH_MAX];
     struct exti_module *m;
+    bool isolated;
 
     /* Programs that take paths from the system's list of loaded libraries, as threadpoolctl does,
      * find the copies of all contexts there.  They mean the library, and expect it to be loaded. */
@@ -145,7 +167,9 @@ static void *open_file(const struct exti_module *caller, const char *name, const
     m = find_loaded_file(caller->ctx, path);
     if (m)
         return handle_of(m, mode);
-    if (!is_isolated(caller, name, path))
+    if (is_isolated(caller, name, path, &isolated, err))
+        return NULL;
+    if (!isolated)
         return open_shared(name, path, mode);
     if (mode & RTLD_NOLOAD) {
         dlerror();
@@ -160,12 +184,17 @@ static void *open_name(const struct exti_module *caller, const char *name, int m
 {
     struct exti_ctx *ctx = caller->ctx;
     struct exti_module *m = find_named(ctx, name);
+    struct exti_error why = {0};
     void *handle;
     char *path;
+    int rc;
 
     if (m)
         return handle_of(m, mode);
-    if (exti__store_find_library(&ctx->store, caller->original, name, &path, NULL) || !path)
+    rc = exti__store_find_library(&ctx->store, caller->original, name, &path, &why);
+    if (fail_if_unseen(rc, &why, err))
+        return NULL;
+    if (rc || !path)
         return exti__dl_open_for(exti__loaded_search_path(&caller->lib), exti__ctx_dir(ctx), name,
                                  mode);
     handle = names_api(ctx, path) ? ctx->api->handle : open_file(caller, name, path, mode, err);
@@ -185,16 +214,19 @@ static void *open_path(const struct exti_module *caller, const char *file, int m
                        struct exti_error *err)
 {
     const bool relative = is_relative_to_caller(caller->ctx, file);
+    struct exti_error why = {0};
     char *path = NULL;
     void *handle;
+    int rc;
 
     if (!relative && exti__path_is_absolute(file))
         return open_file(caller, NULL, file, mode, err);
-    if (relative)
-        exti__store_find_library(&caller->ctx->store, caller->original, file, &path, NULL);
-    else
-        exti__fs_realpath(file, &path, NULL);
-    handle = path ? open_file(caller, NULL, path, mode, err) : dlopen(file, mode);
+    rc = relative
+             ? exti__store_find_library(&caller->ctx->store, caller->original, file, &path, &why)
+             : exti__fs_realpath(file, &path, &why);
+    if (fail_if_unseen(rc, &why, err))
+        return NULL;
+    handle = path ? open_file(caller, NULL, path, mode, err) : exti__dlopen(file, mode);
     exti__free(path);
     return handle;
 }

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "loader/interpose/dl_calls.h"
 
-#include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,14 +10,17 @@
 #include <link.h>
 #endif
 
+#include "base/error.h"
 #include "base/path.h"
 #include "loader/interpose/copy_dlopen.h"
 #include "loader/interpose/iterate_phdr.h"
 #include "loader/load/load.h"
 #include "loader/load/reference_target.h"
 #include "loader/load/unload.h"
+#include "loader/process/guarded_dl.h"
 #include "loader/store/store_queries.h"
 #include "loader/track/address_map.h"
+#include "loader/track/calls.h"
 
 /* The error that dlerror reports next on this thread, if it is ours. */
 static _Thread_local char last_error[sizeof(struct exti_error)];
@@ -41,23 +43,41 @@ static char *interposed_dlerror(void)
     return text;
 }
 
-/* Finds the module that called, if its context can answer: not while its API library is being
- * opened, nor after a hook has refused that. */
-static bool find_caller(const void *address, struct exti_module *out)
+/* The system's loader would share the original with a context that is being closed. */
+static void *refuse_to_open(const char *file, struct exti_error *err)
 {
-    return exti__address_map_find((uintptr_t)address, out) && out->ctx->api;
+    exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET, "its context is being closed");
+    exti__error_file(err, file ? file : "");
+    set_error(err);
+    return NULL;
 }
+
+/* Begins a call of the module that called, if its context can answer: not while its API library is
+ * being opened, nor after a hook has refused that. */
+static bool begin_call(struct exti_call *c, const void *address, struct exti_module *caller)
+{
+    if (!exti__call_begin_at(c, (uintptr_t)address, caller))
+        return false;
+    if (caller->ctx->api)
+        return true;
+    exti__call_end(c);
+    return false;
+}
+
+#define CALL __builtin_return_address(0)
 
 static void *interposed_dlopen(const char *file, int mode)
 {
     struct exti_error err = {0};
+    struct exti_call call;
     struct exti_module m;
     void *handle;
 
     last_error[0] = 0;
-    if (!find_caller(__builtin_return_address(0), &m))
-        return dlopen(file, mode);
+    if (!begin_call(&call, CALL, &m))
+        return call.refused ? refuse_to_open(file, &err) : exti__dlopen(file, mode);
     handle = exti__copy_dlopen(&m, file, mode, &err);
+    exti__call_end(&call);
     if (!handle && err.code)
         set_error(&err);
     return handle;
@@ -68,14 +88,15 @@ static void *interposed_dlopen(const char *file, int mode)
 static void *own_instead(const struct exti_module *caller, const char *name, void *symbol)
 {
     struct exti_ref_targets targets = {.ctx = caller->ctx};
-    uintptr_t value = (uintptr_t)symbol, own = 0;
+    uintptr_t value = (uintptr_t)symbol;
     const struct exti_reference ref = {.name = name, .slot = &value};
     const struct exti_ref_target *target;
+    struct exti_ref_cure own = {0};
 
     if (!exti__ref_target_find(&targets, &ref, &target, NULL) && target)
-        own = exti__ref_target_counterpart(target, &caller->lib, &ref);
+        exti__ref_target_counterpart(target, &caller->lib, &ref, &own, NULL);
     exti__ref_targets_free(&targets);
-    return own ? (void *)own : symbol;
+    return own.count ? (void *)own.words[0] : symbol;
 }
 
 /* For RTLD_DEFAULT, and for the API library's handle, which stands for the program too.  API
@@ -88,9 +109,9 @@ static void *program_symbol(const struct exti_module *caller, void *scope, const
     void *p;
 
     if (exti__loaded_defines(&api->lib, private_name ? private_name : name))
-        return dlsym(api->handle, private_name ? private_name : name);
-    p = dlsym(RTLD_DEFAULT, name);
-    return p ? own_instead(caller, name, p) : dlsym(scope, name);
+        return exti__dlsym(api->handle, private_name ? private_name : name);
+    p = exti__dlsym(RTLD_DEFAULT, name);
+    return p ? own_instead(caller, name, p) : exti__dlsym(scope, name);
 }
 
 static void *symbol_in(const struct exti_module *caller, void *handle, const char *name)
@@ -103,8 +124,8 @@ static void *symbol_in(const struct exti_module *caller, void *handle, const cha
     if (handle == caller->ctx->api->handle)
         return program_symbol(caller, handle, name);
     private_name = exti__store_private_symbol(&caller->ctx->store, name);
-    p = private_name ? dlsym(handle, private_name) : NULL;
-    return p ? p : dlsym(handle, name);
+    p = private_name ? exti__dlsym(handle, private_name) : NULL;
+    return p ? p : exti__dlsym(handle, name);
 }
 
 /* The handle of the nth module that the caller needs, or NULL. */
@@ -136,47 +157,71 @@ static void *symbol_after(const struct exti_module *caller, const char *name)
         if (p)
             return p;
     }
-    return dlsym(RTLD_NEXT, name);
+    return exti__dlsym(RTLD_NEXT, name);
+}
+
+/* A function that is interposed in copies is the interposed one for look-ups too. */
+static void *symbol_for(const struct exti_module *caller, void *handle, const char *name)
+{
+    void *p = handle == RTLD_NEXT ? symbol_after(caller, name) : symbol_in(caller, handle, name);
+    struct exti_module owner;
+    void *own;
+
+    if (!p || exti__address_map_find((uintptr_t)p, &owner))
+        return p;
+    own = exti__iterate_phdr_for(caller->ctx, name);
+    if (!own)
+        own = caller->ctx->replacement(name);
+    return own ? own : p;
 }
 
 static void *interposed_dlsym(void *handle, const char *name)
 {
-    struct exti_module m, owner;
-    void *p, *own;
+    struct exti_call call;
+    struct exti_module m;
+    void *p;
 
     last_error[0] = 0;
-    if (!find_caller(__builtin_return_address(0), &m))
-        return dlsym(handle, name);
-    p = handle == RTLD_NEXT ? symbol_after(&m, name) : symbol_in(&m, handle, name);
-    if (!p || exti__address_map_find((uintptr_t)p, &owner))
-        return p;
-    own = exti__iterate_phdr_for(m.ctx, name);
-    if (!own)
-        own = exti__dl_call(name);
-    return own ? own : p;
+    if (!begin_call(&call, CALL, &m))
+        return exti__dlsym(handle, name);
+    p = symbol_for(&m, handle, name);
+    exti__call_end(&call);
+    return p;
 }
 
-static int interposed_dlclose(void *handle)
+static int close_for(const struct exti_module *caller, void *handle)
 {
-    struct exti_module caller, *m;
+    struct exti_ctx *ctx = caller->ctx;
     struct exti_error err = {0};
+    struct exti_module *m;
 
-    last_error[0] = 0;
-    if (!find_caller(__builtin_return_address(0), &caller))
-        return dlclose(handle);
-    if (handle == caller.ctx->api->handle)
+    if (handle == ctx->api->handle)
         return 0;
-    pthread_mutex_lock(&caller.ctx->lock);
-    for (m = caller.ctx->modules; m && m->handle != handle; m = m->older)
+    pthread_mutex_lock(&ctx->lock);
+    for (m = ctx->modules; m && m->handle != handle; m = m->older)
         ;
-    pthread_mutex_unlock(&caller.ctx->lock);
+    pthread_mutex_unlock(&ctx->lock);
     /* While the context closes, a finaliser may close a module that has been closed before. */
     if (!m)
-        return caller.ctx->closing ? 0 : dlclose(handle);
+        return ctx->closing ? 0 : exti__dlclose(handle);
     if (!exti__close(m, &err))
         return 0;
     set_error(&err);
     return -1;
+}
+
+static int interposed_dlclose(void *handle)
+{
+    struct exti_module caller;
+    struct exti_call call;
+    int rc;
+
+    last_error[0] = 0;
+    if (!begin_call(&call, CALL, &caller))
+        return exti__dlclose(handle);
+    rc = close_for(&caller, handle);
+    exti__call_end(&call);
+    return rc;
 }
 
 /* ---- where a copy seems to be ---- */
@@ -199,35 +244,55 @@ static int tell_original(const struct exti_module *caller, const void *address, 
 static int interposed_dladdr(const void *address, Dl_info *info)
 {
     struct exti_module caller;
+    struct exti_call call;
+    int found = exti__dladdr(address, info);
 
-    if (!find_caller(__builtin_return_address(0), &caller))
-        return dladdr(address, info);
-    return tell_original(&caller, address, dladdr(address, info), info);
+    if (!begin_call(&call, CALL, &caller))
+        return found;
+    found = tell_original(&caller, address, found, info);
+    exti__call_end(&call);
+    return found;
 }
 
 #ifdef __GLIBC__
 static int interposed_dladdr1(const void *address, Dl_info *info, void **extra, int flags)
 {
     struct exti_module caller;
+    struct exti_call call;
+    int found = exti__dladdr1(address, info, extra, flags);
 
-    if (!find_caller(__builtin_return_address(0), &caller))
-        return dladdr1(address, info, extra, flags);
-    return tell_original(&caller, address, dladdr1(address, info, extra, flags), info);
+    if (!begin_call(&call, CALL, &caller))
+        return found;
+    found = tell_original(&caller, address, found, info);
+    exti__call_end(&call);
+    return found;
+}
+
+static bool tell_origin(const struct exti_module *caller, void *handle, char *out)
+{
+    struct exti_module m;
+    struct link_map *map;
+    int n;
+
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) ||
+        !exti__address_map_find((uintptr_t)map->l_ld, &m) || m.ctx != caller->ctx)
+        return false;
+    n = (int)(exti__path_last_slash((char *)m.original) - m.original);
+    snprintf(out, PATH_MAX, "%.*s", n ? n : 1, m.original);
+    return true;
 }
 
 static int interposed_dlinfo(void *handle, int request, void *out)
 {
-    struct exti_module caller, m;
-    struct link_map *map;
-    int n;
+    struct exti_module caller;
+    struct exti_call call;
+    bool told = false;
 
-    if (!find_caller(__builtin_return_address(0), &caller) || request != RTLD_DI_ORIGIN ||
-        dlinfo(handle, RTLD_DI_LINKMAP, &map) ||
-        !exti__address_map_find((uintptr_t)map->l_ld, &m) || m.ctx != caller.ctx)
-        return dlinfo(handle, request, out);
-    n = (int)(exti__path_last_slash((char *)m.original) - m.original);
-    snprintf(out, PATH_MAX, "%.*s", n ? n : 1, m.original);
-    return 0;
+    if (request == RTLD_DI_ORIGIN && begin_call(&call, CALL, &caller)) {
+        told = tell_origin(&caller, handle, out);
+        exti__call_end(&call);
+    }
+    return told ? 0 : dlinfo(handle, request, out);
 }
 #endif
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "loader/process/guarded_dl.h"
 #include "loader/track/address_map.h"
 #include "loader/track/lingering.h"
 
@@ -112,9 +113,9 @@ static int show_later(struct phdr_walk *w)
     struct kept_entries kept = {.walk = w, .last = &kept.first};
     int rc = 0;
 
-    dl_iterate_phdr(keep_entry, &kept);
+    exti__dl_iterate_phdr(keep_entry, &kept);
     if (kept.incomplete)
-        rc = dl_iterate_phdr(show_entry, w);
+        rc = exti__dl_iterate_phdr(show_entry, w);
     for (struct kept_entry *n = kept.first, *next; n; n = next) {
         next = n->next;
         if (!kept.incomplete && !rc)
@@ -134,7 +135,7 @@ static int iterate_for(const struct exti_ctx *ctx, visitor callback, void *data,
         w.ctx = caller.ctx;
     else if (!ctx && compiled)
         w.ctx = owner.ctx;
-    return compiled ? dl_iterate_phdr(show_entry, &w) : show_later(&w);
+    return compiled ? exti__dl_iterate_phdr(show_entry, &w) : show_later(&w);
 }
 
 /* ---- trampolines ---- */

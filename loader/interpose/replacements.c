@@ -2,12 +2,21 @@
 
 #include <stddef.h>
 
+#include "loader/interpose/close_calls.h"
+#include "loader/interpose/context_pid.h"
 #include "loader/interpose/dl_calls.h"
+#include "loader/interpose/fork_calls.h"
+#include "loader/interpose/lock_calls.h"
 #include "loader/interpose/thread_calls.h"
 
 void *exti__replacement(const char *symbol)
 {
-    void *to = exti__dl_call(symbol);
+    void *(*const families[])(const char *symbol) = {exti__dl_call,    exti__thread_call,
+                                                     exti__fork_call,  exti__lock_call,
+                                                     exti__close_call, exti__context_pid_call};
+    void *to = NULL;
 
-    return to ? to : exti__thread_call(symbol);
+    for (size_t i = 0; i < sizeof families / sizeof *families && !to; i++)
+        to = families[i](symbol);
+    return to;
 }

@@ -1,23 +1,24 @@
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "loader/interpose/thread_calls.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 #include <threads.h>
 
 #include "base/mem.h"
+#include "loader/process/guarded_dl.h"
 #include "loader/track/address_map.h"
+#include "loader/track/calls.h"
 #include "loader/track/context_keys.h"
 #include "loader/track/context_threads.h"
 
-/* The context of a function that is given to the thread library: by the function's address or, if
- * that is another library's, by the caller's. */
-static const struct exti_ctx *context_of(uintptr_t function, const void *call)
+/* Begins a call that gives a function to the thread library, and returns its context: by the
+ * function's address or, if that is another library's, by the caller's.  NULL: none. */
+static const struct exti_ctx *begin_call(struct exti_call *c, uintptr_t function, const void *call)
 {
     struct exti_module m;
 
-    if (exti__address_map_find(function, &m) || exti__address_map_find((uintptr_t)call, &m))
+    if (exti__call_begin_note(c, function, &m) || exti__call_begin_note(c, (uintptr_t)call, &m))
         return m.ctx;
     return NULL;
 }
@@ -98,22 +99,31 @@ static int launch_thread(const struct exti_ctx *ctx, uintptr_t start, pthread_t 
 static int interposed_pthread_create(pthread_t *out, const pthread_attr_t *attr,
                                      void *(*start)(void *), void *arg)
 {
-    const struct exti_ctx *ctx = context_of((uintptr_t)start, CALL);
     const struct launch what = {.start = start, .arg = arg};
+    struct exti_call call;
+    const struct exti_ctx *ctx = begin_call(&call, (uintptr_t)start, CALL);
+    int rc;
 
-    return ctx ? launch_thread(ctx, (uintptr_t)start, out, attr, &what)
-               : pthread_create(out, attr, start, arg);
+    if (!ctx)
+        return pthread_create(out, attr, start, arg);
+    rc = launch_thread(ctx, (uintptr_t)start, out, attr, &what);
+    exti__call_end(&call);
+    return rc;
 }
 
 /* In glibc and musl thrd_t is pthread_t, and a thread's int result is cast to a pointer. */
 static int interposed_thrd_create(thrd_t *out, thrd_start_t start, void *arg)
 {
-    const struct exti_ctx *ctx = context_of((uintptr_t)start, CALL);
     const struct launch what = {.start_c11 = start, .arg = arg};
+    struct exti_call call;
+    const struct exti_ctx *ctx = begin_call(&call, (uintptr_t)start, CALL);
+    int rc;
 
     if (!ctx)
         return thrd_create(out, start, arg);
-    switch (launch_thread(ctx, (uintptr_t)start, out, NULL, &what)) {
+    rc = launch_thread(ctx, (uintptr_t)start, out, NULL, &what);
+    exti__call_end(&call);
+    switch (rc) {
     case 0:
         return thrd_success;
     case EAGAIN:
@@ -128,19 +138,25 @@ static int interposed_thrd_create(thrd_t *out, thrd_start_t start, void *arg)
 static void interposed_cxx_start(pthread_t *thread, struct cxx_state **owned, void (*depends)(void))
 {
     const uintptr_t start = (uintptr_t)(*owned)->functions->run;
-    const struct exti_ctx *ctx = context_of(start, CALL);
     const struct launch what = {.arg = *owned};
+    struct exti_call call;
+    const struct exti_ctx *ctx = begin_call(&call, start, CALL);
     void (*real)(pthread_t *, struct cxx_state **, void (*)(void));
     struct exti_module caller;
+    bool launched = false;
     void *p;
 
-    if (ctx && launch_thread(ctx, start, thread, NULL, &what) == 0) {
+    if (ctx) {
+        launched = launch_thread(ctx, start, thread, NULL, &what) == 0;
+        exti__call_end(&call);
+    }
+    if (launched) {
         *owned = NULL;
         return;
     }
     /* Throws if it fails too. */
-    p = dlsym(exti__address_map_find((uintptr_t)CALL, &caller) ? caller.handle : RTLD_DEFAULT,
-              CXX_START);
+    p = exti__dlsym(exti__address_map_find((uintptr_t)CALL, &caller) ? caller.handle : RTLD_DEFAULT,
+                    CXX_START);
     memcpy(&real, &p, sizeof real);
     real(thread, owned, depends);
 }
@@ -153,10 +169,13 @@ extern int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object, void 
 
 static int interposed_thread_atexit(void (*destroy)(void *), void *object, void *library)
 {
-    const struct exti_ctx *ctx = context_of((uintptr_t)library, CALL);
+    struct exti_call call;
+    const struct exti_ctx *ctx = begin_call(&call, (uintptr_t)library, CALL);
 
-    if (ctx)
+    if (ctx) {
         exti__ctx_thread_has_object(ctx);
+        exti__call_end(&call);
+    }
     return __cxa_thread_atexit_impl(destroy, object, library);
 }
 
@@ -164,11 +183,14 @@ static int interposed_thread_atexit(void (*destroy)(void *), void *object, void 
 
 static int interposed_key_create(pthread_key_t *out, void (*destroy)(void *))
 {
-    const struct exti_ctx *ctx = context_of((uintptr_t)destroy, CALL);
+    struct exti_call call;
+    const struct exti_ctx *ctx = begin_call(&call, (uintptr_t)destroy, CALL);
     int rc = pthread_key_create(out, destroy);
 
     if (!rc && ctx)
         exti__ctx_key_created(ctx, *out);
+    if (ctx)
+        exti__call_end(&call);
     return rc;
 }
 
@@ -185,11 +207,14 @@ static int interposed_setspecific(pthread_key_t key, const void *value)
 
 static int interposed_tss_create(tss_t *out, tss_dtor_t destroy)
 {
-    const struct exti_ctx *ctx = context_of((uintptr_t)destroy, CALL);
+    struct exti_call call;
+    const struct exti_ctx *ctx = begin_call(&call, (uintptr_t)destroy, CALL);
     int rc = tss_create(out, destroy);
 
     if (rc == thrd_success && ctx)
         exti__ctx_key_created(ctx, *out);
+    if (ctx)
+        exti__call_end(&call);
     return rc;
 }
 

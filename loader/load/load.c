@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "loader/load/initialise.h"
 #include "loader/load/opening.h"
 #include "loader/process/dl.h"
 #include "loader/store/store_copy.h"
@@ -55,7 +56,9 @@ int exti__api(struct exti_ctx *ctx, struct exti_module **out, struct exti_error 
     api = ctx->api;
     pthread_mutex_unlock(&ctx->api_lock);
     if (opened)
-        rc = exti__opening_announce(ctx, &o, &api, err);
+        rc = exti__opening_finish(ctx, &o, &api, err);
+    else if (!rc)
+        exti__await_initialised(api);
     if (!rc)
         *out = api;
     return rc;
@@ -71,11 +74,12 @@ static int load_source(struct exti_ctx *ctx, const char *source, const struct ex
     int rc;
 
     if (m) {
+        exti__await_initialised(m);
         *out = m;
         return 0;
     }
     rc = exti__open_with_dependencies(ctx, source, im, &o, err);
-    return rc ? rc : exti__opening_announce(ctx, &o, out, err);
+    return rc ? rc : exti__opening_finish(ctx, &o, out, err);
 }
 
 int exti__load(struct exti_ctx *ctx, const char *original, struct exti_module **out,

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/path.h"
+#include "loader/load/initialise.h"
 #include "loader/load/interposed.h"
 #include "loader/load/patch_slots.h"
 #include "loader/load/prove.h"
@@ -12,9 +13,9 @@
 #include "loader/load/shared_libraries.h"
 #include "loader/load/static_tls.h"
 #include "loader/load/unload.h"
+#include "loader/process/constructors.h"
 #include "loader/process/dl.h"
 #include "loader/track/address_map.h"
-#include "loader/track/context_keys.h"
 
 static int hook_failed(struct exti_error *err, const char *hook, const char *original)
 {
@@ -44,6 +45,21 @@ static int check_is_own_copy(const struct exti_module *m, struct exti_error *err
     return rc;
 }
 
+/* Another process may have made the copy again, for programs, after it was found fresh.  Then the
+ * system's loader has run its constructors, before its references were proven. */
+static int check_is_withheld(const struct exti_module *m, struct exti_error *err)
+{
+    int rc;
+
+    if (!exti__has_unheld_constructors(&m->lib))
+        return 0;
+    rc = exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
+                    "another process has made this copy again for programs that load it without "
+                    "extisolate; give those a directory of their own");
+    exti__error_file(err, m->copy);
+    return rc;
+}
+
 /* Adds an opened copy to the address map. */
 static int enrol(struct exti_module *m, struct exti_error *err)
 {
@@ -51,6 +67,8 @@ static int enrol(struct exti_module *m, struct exti_error *err)
 
     if (!rc)
         rc = check_is_own_copy(m, err);
+    if (!rc)
+        rc = check_is_withheld(m, err);
     if (rc)
         return rc;
     m->layout = exti__loaded_layout(&m->lib);
@@ -81,10 +99,17 @@ static int adopt_copy(struct exti_module *m, const struct exti_loaded *api, stru
     pthread_mutex_lock(&m->ctx->lock);
     rc = exti__patch_references(m, err);
     pthread_mutex_unlock(&m->ctx->lock);
-    if (!rc)
-        exti__ctx_keys_find(m->ctx, &m->layout);
     return rc;
 }
+
+/* dyld hides what dlopen opens, but not what it opens as a dependency.  So there each copy is
+ * opened before those that need it; if that fails because it expects symbols from them, it is
+ * opened with them. */
+#ifdef __APPLE__
+#define NEEDS_FIRST true
+#else
+#define NEEDS_FIRST false
+#endif
 
 /* ---- one opening ---- */
 
@@ -99,15 +124,6 @@ struct exti_module *exti__module_find(struct exti_ctx *ctx, const char *source)
         m->refs++;
     pthread_mutex_unlock(&ctx->lock);
     return m;
-}
-
-/* Unloads modules that never came to the context's list. */
-static void discard_modules(struct exti_module *list)
-{
-    for (struct exti_module *m = list; m; m = m->older)
-        if (m->enrolled)
-            exti__address_map_remove(m);
-    exti__modules_unload(list, false, NULL);
 }
 
 static int open_copy(struct exti_ctx *ctx, const struct exti_dependency *d,
@@ -132,14 +148,14 @@ static int open_copy(struct exti_ctx *ctx, const struct exti_dependency *d,
     return 0;
 }
 
-/* Orders the copies so that each comes after those that it needs, circles aside: a depth-first
+/* Adds `first` and what it leads to, each after those that it needs, circles aside: a depth-first
  * walk, without recursion. */
-static void put_in_order(struct exti_opening *o, size_t *path)
+static void add_in_order(struct exti_opening *o, size_t first, size_t *path)
 {
     size_t depth = 0;
 
-    path[depth++] = 0;
-    o->places[0].visited = true;
+    path[depth++] = first;
+    o->places[first].visited = true;
     while (depth) {
         const size_t at = path[depth - 1];
         const struct exti_dependency *d = &o->set.copies[at];
@@ -153,6 +169,22 @@ static void put_in_order(struct exti_opening *o, size_t *path)
             o->places[path[depth - 1]].visited = true;
         }
     }
+}
+
+/* The order of constructors.  dyld runs those of an image after those of all that it needs, in the
+ * order of its load commands (Loader::runInitializersBottomUp).  glibc since 2.35
+ * (elf/dl-sort-maps.c, _dl_sort_maps_dfs) begins at the last library of the breadth-first list, and
+ * what is opened comes last, even if others need it. */
+static void put_in_order(struct exti_opening *o, size_t *path)
+{
+    if (NEEDS_FIRST)
+        add_in_order(o, 0, path);
+    o->places[0].visited = true;
+    for (size_t i = o->set.count; i-- > 1;)
+        if (!o->places[i].visited)
+            add_in_order(o, i, path);
+    if (!NEEDS_FIRST)
+        o->order[o->ordered++] = 0;
 }
 
 /* Finds out what the opening consists of, and which of it is loaded already. */
@@ -193,15 +225,6 @@ static int ask_before_load(struct exti_ctx *ctx, const struct exti_opening *o,
     }
     return 0;
 }
-
-/* dyld hides what dlopen opens, but not what it opens as a dependency.  So there each copy is
- * opened before those that need it; if that fails because it expects symbols from them, it is
- * opened with them. */
-#ifdef __APPLE__
-#define NEEDS_FIRST true
-#else
-#define NEEDS_FIRST false
-#endif
 
 /* A copy that the first one loads without need not open. */
 static int open_place(struct exti_ctx *ctx, struct exti_opening *o, size_t at,
@@ -248,24 +271,34 @@ static int open_copies(struct exti_ctx *ctx, struct exti_opening *o, struct exti
     return rc;
 }
 
+static const struct exti_module *find_published(const struct exti_ctx *ctx, const char *copy)
+{
+    const struct exti_module *m = ctx->modules;
+
+    while (m && m->copy != copy)
+        m = m->older;
+    return m;
+}
+
 /* Puts a new module on the context's list, or takes the one that another thread has put there
  * first. */
-static void publish_module(struct exti_ctx *ctx, struct exti_place *s)
+static void publish_module(struct exti_ctx *ctx, struct exti_opening *o, struct exti_place *s)
 {
     struct exti_module *m = s->m, *first;
 
     pthread_mutex_lock(&ctx->lock);
-    for (first = ctx->modules; first && first->copy != m->copy; first = first->older)
-        ;
+    first = (struct exti_module *)find_published(ctx, m->copy);
     if (first) {
         first->refs++;
     } else {
         m->older = ctx->modules;
         ctx->modules = m;
+        exti__initialise_later(o, m);
     }
     pthread_mutex_unlock(&ctx->lock);
     if (first) {
-        discard_modules(m);
+        exti__address_map_remove(m);
+        exti__modules_unload(m, false, NULL);
         s->m = first;
         s->fresh = false;
     }
@@ -289,20 +322,92 @@ static void link_needs(struct exti_ctx *ctx, struct exti_opening *o, size_t at)
     pthread_mutex_unlock(&ctx->lock);
 }
 
-/* Closes the copies that have not been published. */
-static void undo_opening(struct exti_opening *o)
+static bool is_published(struct exti_ctx *ctx, const struct exti_module *m)
+{
+    bool is;
+
+    pthread_mutex_lock(&ctx->lock);
+    is = find_published(ctx, m->copy) != NULL;
+    pthread_mutex_unlock(&ctx->lock);
+    return is;
+}
+
+/* The module's constructors have not run, so its destructors must not: unless another thread has
+ * opened the same file and published it, or the loader gave another file.  False if they cannot be
+ * kept from running. */
+static bool forget_destructors(struct exti_module *m)
+{
+    struct exti_loaded lib;
+    struct exti_layout layout;
+
+    if (is_published(m->ctx, m))
+        return true;
+    if (exti__loaded_from_handle(m->handle, &lib, NULL))
+        return false;
+    if (!exti__loaded_is_file(&lib, m->copy) || exti__constructors_have_run(&lib))
+        return true;
+    layout = exti__loaded_layout(&lib);
+    return exti__destructors_drop(&lib, &layout);
+}
+
+/* Unloads modules that never came to the context's list. */
+static void discard_modules(struct exti_module *list)
+{
+    bool keep_mapped = false;
+
+    for (struct exti_module *m = list; m; m = m->older) {
+        keep_mapped = !forget_destructors(m) || keep_mapped;
+        if (m->enrolled)
+            exti__address_map_remove(m);
+    }
+    exti__modules_unload(list, keep_mapped, NULL);
+}
+
+/* Openings of one context map the same files at the same time.  What a failed one has mapped may be
+ * what another is about to publish, so it is closed when no opening is going on. */
+static void begin_mapping(struct exti_ctx *ctx)
+{
+    pthread_mutex_lock(&ctx->lock);
+    while (ctx->discarding)
+        pthread_cond_wait(&ctx->changed, &ctx->lock);
+    ctx->openings++;
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+static void end_mapping(struct exti_ctx *ctx)
 {
     struct exti_module *list = NULL;
 
+    pthread_mutex_lock(&ctx->lock);
+    if (!--ctx->openings && ctx->failed) {
+        list = ctx->failed;
+        ctx->failed = NULL;
+        ctx->discarding = true;
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    if (!list)
+        return;
+    discard_modules(list);
+    pthread_mutex_lock(&ctx->lock);
+    ctx->discarding = false;
+    pthread_cond_broadcast(&ctx->changed);
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+/* Leaves the copies that have not been published to end_mapping. */
+static void undo_opening(struct exti_ctx *ctx, struct exti_opening *o)
+{
+    pthread_mutex_lock(&ctx->lock);
     for (size_t i = o->places ? o->set.count : 0; i--;) {
+        struct exti_module *m = o->places[i].m;
+
         if (!o->places[i].fresh)
             continue;
-        o->places[i].m->older = list;
-        list = o->places[i].m;
+        m->older = ctx->failed;
+        ctx->failed = m;
         o->places[i].m = NULL;
     }
-    if (list)
-        discard_modules(list);
+    pthread_mutex_unlock(&ctx->lock);
 }
 
 /* Gives back the references that the opening has left, and frees it. */
@@ -321,6 +426,25 @@ static void end_opening(struct exti_opening *o)
     *o = (struct exti_opening){0};
 }
 
+/* Maps and proves the opening's copies, and publishes them. */
+static int map_copies(struct exti_ctx *ctx, struct exti_opening *o, struct exti_error *err)
+{
+    int rc;
+
+    begin_mapping(ctx);
+    rc = open_copies(ctx, o, err);
+    if (rc)
+        undo_opening(ctx, o);
+    for (size_t i = 0; i < o->ordered && !rc; i++)
+        if (o->places[o->order[i]].fresh)
+            publish_module(ctx, o, &o->places[o->order[i]]);
+    for (size_t i = 0; i < o->set.count && !rc; i++)
+        if (o->places[i].fresh)
+            link_needs(ctx, o, i);
+    end_mapping(ctx);
+    return rc;
+}
+
 int exti__open_with_dependencies(struct exti_ctx *ctx, const char *source,
                                  const struct exti_image *im, struct exti_opening *o,
                                  struct exti_error *err)
@@ -335,27 +459,19 @@ int exti__open_with_dependencies(struct exti_ctx *ctx, const char *source,
     if (!rc)
         rc = exti__shared_open(ctx, source, im, &o->set, &shared, err);
     if (!rc)
-        rc = open_copies(ctx, o, err);
+        rc = map_copies(ctx, o, err);
     exti__shared_close(shared);
-    if (rc) {
-        undo_opening(o);
+    if (rc)
         end_opening(o);
-        return rc;
-    }
-    for (size_t i = 0; i < o->ordered; i++)
-        if (o->places[o->order[i]].fresh)
-            publish_module(ctx, &o->places[o->order[i]]);
-    for (size_t i = 0; i < o->set.count; i++)
-        if (o->places[i].fresh)
-            link_needs(ctx, o, i);
-    return 0;
+    return rc;
 }
 
-int exti__opening_announce(struct exti_ctx *ctx, struct exti_opening *o, struct exti_module **out,
-                           struct exti_error *err)
+int exti__opening_finish(struct exti_ctx *ctx, struct exti_opening *o, struct exti_module **out,
+                         struct exti_error *err)
 {
     int rc = 0;
 
+    exti__initialise(ctx, o);
     for (size_t i = 0; i < o->ordered && !rc; i++) {
         struct exti_module *m = o->places[o->order[i]].m;
 

@@ -19,23 +19,27 @@ struct exti_place {
 struct exti_opening {
     struct exti_dependency_set set;
     struct exti_place *places; /* owned; of the set's copies */
-    size_t *order;             /* owned; indices of places, each after those that it needs */
+    size_t *order;             /* owned; indices of places, in the order of constructors */
     size_t ordered;            /* how many are in `order` */
+    struct exti_initialisation
+        initialisation; /* new modules point here until they are initialised */
 };
 
 /* Another reference to the context's module of `source` if it is loaded, or NULL. */
 struct exti_module *exti__module_find(struct exti_ctx *ctx, const char *source);
 
 /* Opens the copy of `source`, which `im` describes, and its dependencies', and puts them on
- * the context's list.  Tells the before_load hook, but not after_load.  The copy's own module is
- * that of the first place.  On success `o` is for exti__opening_announce. */
+ * the context's list.  Their constructors have not run.  Tells the before_load hook, but not
+ * after_load.  The copy's own module is that of the first place.  On success `o`, which must stay
+ * where it is, is for exti__opening_finish. */
 int exti__open_with_dependencies(struct exti_ctx *ctx, const char *source,
                                  const struct exti_image *im, struct exti_opening *o,
                                  struct exti_error *err);
 
-/* Tells the after_load hook of the new modules and ends the opening.  *out keeps a reference to the
- * first place's module; when the hook refuses, all modules of the opening are released. */
-int exti__opening_announce(struct exti_ctx *ctx, struct exti_opening *o, struct exti_module **out,
-                           struct exti_error *err);
+/* Runs the constructors of the new modules, tells the after_load hook of them and ends the opening.
+ * *out keeps a reference to the first place's module; when the hook refuses, all modules of the
+ * opening are released.  No lock is held: constructors call back. */
+int exti__opening_finish(struct exti_ctx *ctx, struct exti_opening *o, struct exti_module **out,
+                         struct exti_error *err);
 
 #endif

@@ -11,6 +11,7 @@
 #include "loader/load/patch_slots.h"
 #include "loader/load/reference_target.h"
 #include "loader/process/dl.h"
+#include "loader/process/tls_reference.h"
 #include "loader/store/store_queries.h"
 #include "loader/track/address_map.h"
 
@@ -19,6 +20,7 @@ struct prover {
     const struct exti_loaded *api;
     const struct exti_loaded *lib; /* whose references are being followed */
     bool is_copy;                  /* of this context */
+    uintptr_t *slot;               /* of the reference that is being followed */
     struct exti_layout layout;     /* of a copy */
     struct exti_ref_targets targets;
     bool cure;               /* re-point references that a copy of the context can serve */
@@ -63,7 +65,8 @@ static bool stays_inside(const struct prover *p, const struct exti_reference *re
     case EXTI_REF_TLS_MODULE:
         return value == exti__loaded_tls_module(p->lib) || value == exti__loaded_tls_module(p->api);
     case EXTI_REF_TLS_OFFSET:
-        address = exti__tls_address(value);
+    case EXTI_REF_TLS_DESCRIPTOR:
+        address = exti__tls_variable(ref);
         return address == exti__dl_symbol(p->lib->handle, ref->name) ||
                address == exti__dl_symbol(p->api->handle, ref->name);
     default:
@@ -100,11 +103,19 @@ static int report_leak(struct prover *p, const struct exti_reference *ref,
     char capturer[256], file[EXTI_PATH_MAX];
 
     name_capturer(ref, target, capturer, sizeof capturer);
-    if (target && ref->kind != EXTI_REF_ADDRESS)
+    exti__loaded_path(p->api, file, sizeof file);
+    /* The loader tells files apart by inode, so what the module needs was loaded by its new one. */
+    if (strcmp(file, capturer) == 0)
+        exti__fail(
+            &finding, EXTI_E_INTERPOSED, EXTI_NO_OFFSET,
+            "its reference to %.128s leads into %s, which another process has made again since "
+            "this context loaded it; close the context and open it again",
+            symbol, capturer);
+    else if (target && ref->kind != EXTI_REF_ADDRESS)
         exti__fail(&finding, EXTI_E_INTERPOSED, EXTI_NO_OFFSET,
-                   "its reference to the thread-local variable %.64s was captured by %.128s and "
+                   "its %sreference to the thread-local variable %.64s was captured by %.128s and "
                    "cannot be re-pointed; add a rule that shares that library",
-                   symbol, capturer);
+                   ref->kind == EXTI_REF_TLS_OFFSET ? "initial-exec " : "", symbol, capturer);
     else
         exti__fail(&finding, EXTI_E_INTERPOSED, EXTI_NO_OFFSET,
                    "its reference to %.128s was captured by %s instead of the context '%s'", symbol,
@@ -123,14 +134,17 @@ static int stop_proof(struct prover *p, int rc)
     return 1;
 }
 
-static int add_cure(struct prover *p, const struct exti_reference *ref, uintptr_t value)
+static int add_cure(struct prover *p, const struct exti_ref_cure *cure)
 {
-    struct exti_slot *list = exti__array_room(p->cures, p->cure_count, &p->cure_cap, sizeof *list);
+    struct exti_slot *list;
 
-    if (!list)
-        return stop_proof(p, exti__fail_nomem(p->err));
-    p->cures = list;
-    p->cures[p->cure_count++] = (struct exti_slot){ref->slot, value + ref->addend};
+    for (size_t i = 0; i < cure->count; i++) {
+        list = exti__array_room(p->cures, p->cure_count, &p->cure_cap, sizeof *list);
+        if (!list)
+            return stop_proof(p, exti__fail_nomem(p->err));
+        p->cures = list;
+        p->cures[p->cure_count++] = (struct exti_slot){p->slot + i, cure->words[i]};
+    }
     return 0;
 }
 
@@ -150,7 +164,7 @@ static bool stays_in_copy(const struct prover *p, const struct exti_reference *r
 static int follow_by_target(struct prover *p, const struct exti_reference *ref)
 {
     const struct exti_ref_target *target;
-    uintptr_t own = 0;
+    struct exti_ref_cure cure = {0};
     int rc;
 
     if (stays_in_copy(p, ref)) {
@@ -158,31 +172,47 @@ static int follow_by_target(struct prover *p, const struct exti_reference *ref)
         return 0;
     }
     rc = exti__ref_target_find(&p->targets, ref, &target, p->err);
+    if (!rc && target && target->kind == EXTI_TARGET_SHARED)
+        rc = exti__ref_target_own(target, p->ctx, p->lib, ref, &cure, p->err);
     if (rc)
         return stop_proof(p, rc);
-    if (!target)
+    if (!target || (target->kind == EXTI_TARGET_SHARED && !cure.count))
         return 0;
-    if (target->kind == EXTI_TARGET_SHARED) {
-        own = exti__ref_target_own(target, p->ctx, p->lib, ref);
-        if (!own)
-            return 0;
-    }
     p->proof.references++;
     if (target->kind == EXTI_TARGET_CONTEXT ||
         (ref->kind == EXTI_REF_ADDRESS && in_context(p, *ref->slot - ref->addend)))
         return 0;
     if (target->kind != EXTI_TARGET_SHARED)
-        own = exti__ref_target_counterpart(target, p->lib, ref);
-    if (own && p->cure)
-        return add_cure(p, ref, own);
+        rc = exti__ref_target_counterpart(target, p->lib, ref, &cure, p->err);
+    if (rc)
+        return stop_proof(p, rc);
+    if (cure.count && p->cure)
+        return add_cure(p, &cure);
     return target->kind == EXTI_TARGET_NAMESAKE ? 0 : report_leak(p, ref, target);
 }
 
-static int follow_reference(void *user, const struct exti_reference *ref)
+static bool is_unbound(const struct exti_reference *ref)
+{
+    if (ref->system || !ref->weak)
+        return ref->system;
+    return ref->kind == EXTI_REF_TLS_DESCRIPTOR ? !exti__tls_variable(ref) : !*ref->slot;
+}
+
+static int follow_reference(void *user, const struct exti_reference *slot_ref)
 {
     struct prover *p = user;
+    struct exti_reference copy = *slot_ref, *const ref = &copy;
+    uintptr_t pair[2];
 
-    if (ref->system || (ref->weak && !*ref->slot))
+    p->slot = slot_ref->slot;
+    /* A descriptor is called, while another thread that opened the same file may re-point it. */
+    if (ref->kind == EXTI_REF_TLS_DESCRIPTOR) {
+        pthread_mutex_lock(&p->ctx->lock);
+        memcpy(pair, ref->slot, sizeof pair);
+        pthread_mutex_unlock(&p->ctx->lock);
+        copy.slot = pair;
+    }
+    if (is_unbound(ref))
         return 0;
     if (!must_stay_inside(p, ref))
         return p->is_copy ? follow_by_target(p, ref) : 0;

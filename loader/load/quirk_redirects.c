@@ -6,7 +6,8 @@
 #include "loader/resolve/quirks.h"
 #include "loader/store/store_queries.h"
 
-/* Looks in the API library, then in the module and those that it needs, then in the program. */
+/* Looks in the API library, then in the module and those that it needs, then in the program, and
+ * at last among what this library has for copies. */
 static void *find_redirect_target(const struct exti_module *m, const char *name)
 {
     const char *private_name = exti__store_private_symbol(&m->ctx->store, name);
@@ -16,7 +17,9 @@ static void *find_redirect_target(const struct exti_module *m, const char *name)
         p = exti__dl_symbol(m->ctx->api->handle, private_name ? private_name : name);
     if (!p)
         p = exti__dl_symbol(m->handle, private_name ? private_name : name);
-    return p ? p : exti__dl_global(name);
+    if (!p)
+        p = exti__dl_global(name);
+    return p || !m->ctx->replacement ? p : m->ctx->replacement(name);
 }
 
 static int resolve_redirects(struct exti_module *m, const struct exti_quirk_effect *effect,
@@ -46,7 +49,7 @@ int exti__module_quirk_redirects(struct exti_module *m, struct exti_error *err)
     struct exti_image *im;
     int rc;
 
-    if (!exti__quirks_have(m->ctx->quirks, "redirect"))
+    if (!exti__quirks_may_redirect(m->ctx->quirks, m->original))
         return 0;
     rc = exti_inspect(m->original, &im, err);
     if (rc)

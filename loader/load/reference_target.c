@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "loader/load/interposed.h"
 #include "loader/process/dl.h"
+#include "loader/process/tls_reference.h"
 #include "loader/store/store_queries.h"
 #include "loader/track/address_map.h"
 
@@ -126,33 +127,70 @@ static bool needs_library(const struct exti_loaded *lib, const char *copy)
     return false;
 }
 
-/* A library that does not need the copy by name may mean the namesake itself. */
-uintptr_t exti__ref_target_counterpart(const struct exti_ref_target *w,
-                                       const struct exti_loaded *lib,
-                                       const struct exti_reference *ref)
+static void set_address(struct exti_ref_cure *out, const struct exti_reference *ref, uintptr_t to)
 {
-    if (!w->copy.ctx || ref->kind != EXTI_REF_ADDRESS ||
-        (w->kind == EXTI_TARGET_NAMESAKE && lib->base != w->copy.lib.base &&
-         !needs_library(lib, exti__base_name(w->copy.lib.path))))
+    *out = (struct exti_ref_cure){{to + ref->addend}, to != 0};
+}
+
+static int lead_into(const struct exti_loaded *to, const struct exti_reference *ref,
+                     struct exti_ref_cure *out, struct exti_error *err)
+{
+    return exti__tls_counterpart(ref, to, out->words, &out->count, err);
+}
+
+/* A library that does not need the copy by name may mean the namesake itself. */
+int exti__ref_target_counterpart(const struct exti_ref_target *w, const struct exti_loaded *lib,
+                                 const struct exti_reference *ref, struct exti_ref_cure *out,
+                                 struct exti_error *err)
+{
+    *out = (struct exti_ref_cure){0};
+    if (!w->copy.ctx || (w->kind == EXTI_TARGET_NAMESAKE && lib->base != w->copy.lib.base &&
+                         !needs_library(lib, exti__base_name(w->copy.lib.path))))
         return 0;
-    return exti__loaded_counterpart(&w->lib, &w->copy.lib, ref->name, *ref->slot - ref->addend);
+    if (ref->kind != EXTI_REF_ADDRESS)
+        return lead_into(&w->copy.lib, ref, out, err);
+    set_address(
+        out, ref,
+        exti__loaded_counterpart(&w->lib, &w->copy.lib, ref->name, *ref->slot - ref->addend));
+    return 0;
+}
+
+/* The module of the context that `lib` would get the thread-local variable from. */
+static int find_own_tls(const struct exti_ctx *ctx, const struct exti_loaded *lib,
+                        const struct exti_reference *ref, struct exti_ref_cure *out,
+                        struct exti_error *err)
+{
+    struct exti_module m;
+    uintptr_t owner;
+    int rc = exti__tls_owner(ref->name, exti__dl_symbol(lib->handle, ref->name), &owner, err);
+
+    if (rc || !owner || !exti__address_map_find(owner, &m) || m.ctx != ctx)
+        return rc;
+    return lead_into(&m.lib, ref, out, err);
 }
 
 /* ld.so looks into the program before the files that `lib` needs; dlsym on the handle of `lib`
  * looks into those alone.  On Windows `path` is NULL and an import names its file, so nothing is
  * done. */
-uintptr_t exti__ref_target_own(const struct exti_ref_target *w, const struct exti_ctx *ctx,
-                               const struct exti_loaded *lib, const struct exti_reference *ref)
+int exti__ref_target_own(const struct exti_ref_target *w, const struct exti_ctx *ctx,
+                         const struct exti_loaded *lib, const struct exti_reference *ref,
+                         struct exti_ref_cure *out, struct exti_error *err)
 {
     struct exti_module m;
     uintptr_t own;
 
-    if (!w->lib.path || *w->lib.path || ref->kind != EXTI_REF_ADDRESS || ref->defined_here ||
-        exti__is_allocation_function(ref->name) ||
+    *out = (struct exti_ref_cure){0};
+    if (!w->lib.path || *w->lib.path || ref->defined_here)
+        return 0;
+    if (ref->kind != EXTI_REF_ADDRESS)
+        return find_own_tls(ctx, lib, ref, out, err);
+    if (exti__is_allocation_function(ref->name) ||
         !exti__loaded_has(&w->lib, ref->name, *ref->slot - ref->addend))
         return 0;
     own = (uintptr_t)exti__dl_symbol(lib->handle, ref->name);
-    return exti__address_map_find(own, &m) && m.ctx == ctx ? own : 0;
+    if (exti__address_map_find(own, &m) && m.ctx == ctx)
+        set_address(out, ref, own);
+    return 0;
 }
 
 void exti__ref_targets_free(struct exti_ref_targets *o)

@@ -34,18 +34,25 @@ struct exti_ref_targets {
 int exti__ref_target_find(struct exti_ref_targets *o, const struct exti_reference *ref,
                           const struct exti_ref_target **out, struct exti_error *err);
 
-/* For a reference of `lib` that is bound into `w`, an ORIGINAL or NAMESAKE: the same symbol in the
- * context's copy.  0 if the copy lacks it or is not loaded, or if `lib` did not ask for that
- * library. */
-uintptr_t exti__ref_target_counterpart(const struct exti_ref_target *w,
-                                       const struct exti_loaded *lib,
-                                       const struct exti_reference *ref);
+/* What the words of a reference's slot must hold to lead elsewhere; no words if it cannot. */
+struct exti_ref_cure {
+    uintptr_t words[2];
+    size_t count;
+};
 
-/* For a reference of `lib` that is bound into `w`, the program: the symbol of the context that it
- * would be bound to if the program did not define it.  0 if there is none, or if `w` is not the
- * program or its definition is meant for the whole process. */
-uintptr_t exti__ref_target_own(const struct exti_ref_target *w, const struct exti_ctx *ctx,
-                               const struct exti_loaded *lib, const struct exti_reference *ref);
+/* For a reference of `lib` that is bound into `w`, an ORIGINAL or NAMESAKE: to the same symbol in
+ * the context's copy.  No words if the copy lacks it or is not loaded, or if `lib` did not ask for
+ * that library. */
+int exti__ref_target_counterpart(const struct exti_ref_target *w, const struct exti_loaded *lib,
+                                 const struct exti_reference *ref, struct exti_ref_cure *out,
+                                 struct exti_error *err);
+
+/* For a reference of `lib` that is bound into `w`, the program: to the symbol of the context that
+ * it would be bound to if the program did not define it.  No words if there is none, or if `w` is
+ * not the program or its definition is meant for the whole process. */
+int exti__ref_target_own(const struct exti_ref_target *w, const struct exti_ctx *ctx,
+                         const struct exti_loaded *lib, const struct exti_reference *ref,
+                         struct exti_ref_cure *out, struct exti_error *err);
 
 void exti__ref_targets_free(struct exti_ref_targets *o);
 

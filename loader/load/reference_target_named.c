@@ -12,23 +12,28 @@ int exti__ref_target_find(struct exti_ref_targets *o, const struct exti_referenc
     return 0;
 }
 
-uintptr_t exti__ref_target_counterpart(const struct exti_ref_target *w,
-                                       const struct exti_loaded *lib,
-                                       const struct exti_reference *ref)
+int exti__ref_target_counterpart(const struct exti_ref_target *w, const struct exti_loaded *lib,
+                                 const struct exti_reference *ref, struct exti_ref_cure *out,
+                                 struct exti_error *err)
 {
     (void)w;
     (void)lib;
     (void)ref;
+    (void)err;
+    *out = (struct exti_ref_cure){0};
     return 0;
 }
 
-uintptr_t exti__ref_target_own(const struct exti_ref_target *w, const struct exti_ctx *ctx,
-                               const struct exti_loaded *lib, const struct exti_reference *ref)
+int exti__ref_target_own(const struct exti_ref_target *w, const struct exti_ctx *ctx,
+                         const struct exti_loaded *lib, const struct exti_reference *ref,
+                         struct exti_ref_cure *out, struct exti_error *err)
 {
     (void)w;
     (void)ctx;
     (void)lib;
     (void)ref;
+    (void)err;
+    *out = (struct exti_ref_cure){0};
     return 0;
 }
 

@@ -53,22 +53,23 @@ void exti__static_tls_advise(const char *path, struct exti_error *err)
 {
     char file[sizeof err->file];
     struct exti_image *im = NULL;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, align = 0;
     bool too_aligned = false;
 
     if (err->code != EXTI_E_LOAD || strcmp(err->message, EXTI_DL_STATIC_TLS_FULL) != 0)
         return;
     if (!exti_inspect(whole_path(path, err), &im, NULL)) {
         bytes = exti__static_tls(im);
-        too_aligned = bytes > 0 && im->info.tls_align > EXTI_STATIC_TLS_ALIGN;
+        align = exti__static_tls_align(im);
+        too_aligned = bytes > 0 && im->info.tls_align > align;
     }
     exti_image_free(im);
     memcpy(file, err->file, sizeof file);
     if (too_aligned) {
         exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET,
-                   "%s, which holds nothing aligned to more than %d bytes; link the program itself "
-                   "with this library",
-                   EXTI_DL_STATIC_TLS_FULL, EXTI_STATIC_TLS_ALIGN);
+                   "%s, which holds nothing aligned to more than %" PRIu64
+                   " bytes; link the program itself with this library",
+                   EXTI_DL_STATIC_TLS_FULL, align);
     } else {
         const size_t contexts = contexts_to_come();
 

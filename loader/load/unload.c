@@ -5,6 +5,7 @@
 #include "loader/process/dl.h"
 #include "loader/process/unload_batch.h"
 #include "loader/track/address_map.h"
+#include "loader/track/fork_handlers.h"
 #include "loader/track/lingering.h"
 
 /* ---- closing ---- */
@@ -67,6 +68,7 @@ int exti__modules_dispose(struct exti_module *list, bool keep_mapped, struct ext
     for (struct exti_module *m = list; m; m = m->older) {
         if (m->ctx->hooks.before_close)
             m->ctx->hooks.before_close(m->ctx->user, m->ctx, m);
+        exti__fork_handlers_drop(m);
         exti__address_map_remove(m);
     }
     return exti__modules_unload(list, keep_mapped, err);

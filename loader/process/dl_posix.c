@@ -1,13 +1,15 @@
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "loader/process/dl.h"
 
-#include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/path.h"
+#include "loader/process/guarded_dl.h"
 
 /* glibc says "FILE: cannot allocate memory in static TLS block". */
 static int fail_static_tls(struct exti_error *err, const char *path, const char *text,
@@ -25,6 +27,19 @@ static int fail_static_tls(struct exti_error *err, const char *path, const char 
     return rc;
 }
 
+/* ld.so says no more than "failed to map segment from shared object". */
+static bool lies_on_noexec(const char *path)
+{
+#ifdef ST_NOEXEC
+    struct statvfs fs;
+
+    return statvfs(path, &fs) == 0 && (fs.f_flag & ST_NOEXEC);
+#else
+    (void)path;
+    return false;
+#endif
+}
+
 static int fail_dl(struct exti_error *err, const char *path)
 {
     const char *text = dlerror();
@@ -33,30 +48,50 @@ static int fail_dl(struct exti_error *err, const char *path)
 
     if (full)
         return fail_static_tls(err, path, text, full);
+    if (lies_on_noexec(path)) {
+        rc = exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET,
+                        "its file system is mounted noexec, so nothing can be loaded from it; put "
+                        "the context elsewhere by --dir, or by TMPDIR");
+        exti__error_file(err, path);
+        return rc;
+    }
     rc = exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "%s",
                     text ? text : "the loader gives no reason");
     exti__error_file(err, path);
     return rc;
 }
 
+/* glibc's message leaves out what failed if it has no memory for that text either. */
+static int fail_dl_memory(struct exti_error *err, const char *path)
+{
+    const char *text = dlerror();
+    int rc = exti__fail(err, EXTI_E_NOMEM, EXTI_NO_OFFSET, "out of memory: %s",
+                        text ? text : "the loader gives no reason");
+
+    exti__error_file(err, path);
+    return rc;
+}
+
 int exti__dl_open(const char *path, void **handle, struct exti_error *err)
 {
-    void *h = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *h;
 
+    errno = 0;
+    h = exti__dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!h)
-        return fail_dl(err, path);
+        return errno == ENOMEM ? fail_dl_memory(err, path) : fail_dl(err, path);
     *handle = h;
     return 0;
 }
 
 int exti__dl_close(void *handle, struct exti_error *err)
 {
-    return dlclose(handle) ? fail_dl(err, "") : 0;
+    return exti__dlclose(handle) ? fail_dl(err, "") : 0;
 }
 
 void *exti__dl_find(const char *name)
 {
-    return dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+    return exti__dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
 }
 
 bool exti__dl_is_open(const char *path)
@@ -64,7 +99,7 @@ bool exti__dl_is_open(const char *path)
     void *h = exti__dl_find(path);
 
     if (h)
-        dlclose(h);
+        exti__dlclose(h);
     return h != NULL;
 }
 
@@ -84,9 +119,9 @@ void *exti__dl_open_for(const char *path, const char *origin, const char *file, 
                                    : "",
                      (int)(end - path) - token, path + token, file);
         if (n > 0 && (size_t)n < sizeof full && access(full, F_OK) == 0)
-            return dlopen(full, mode);
+            return exti__dlopen(full, mode);
     }
-    return dlopen(file, mode);
+    return exti__dlopen(file, mode);
 }
 
 void *exti__dl_open_shared(const char *path, const char *origin, const char *file)
@@ -100,10 +135,10 @@ void *exti__dl_open_shared(const char *path, const char *origin, const char *fil
 
 void *exti__dl_symbol(void *handle, const char *name)
 {
-    return dlsym(handle, name);
+    return exti__dlsym(handle, name);
 }
 
 void *exti__dl_global(const char *name)
 {
-    return dlsym(RTLD_DEFAULT, name);
+    return exti__dlsym(RTLD_DEFAULT, name);
 }

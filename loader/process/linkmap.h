@@ -25,6 +25,7 @@ struct exti_loaded {
     const void *relocs[2]; /* general and PLT relocations */
     size_t reloc_size[2];
     bool reloc_addends[2]; /* Rela, not Rel */
+    size_t tls_module;     /* from exti__loaded_each: as exti__loaded_tls_module */
 #endif
 };
 
@@ -32,6 +33,7 @@ struct exti_loaded {
  * if none). */
 struct exti_layout {
     uintptr_t lo, hi, relro_lo, relro_hi;
+    bool fixed_dynamic; /* ELF: its dynamic section is in a read-only segment (lld -z rodynamic) */
 };
 
 /* The C name of a symbol in this system's file format: Mach-O puts an underscore before it. */
@@ -56,7 +58,8 @@ const char *exti__loaded_search_path(const struct exti_loaded *lib);
 enum exti_reference_kind {
     EXTI_REF_ADDRESS,    /* the slot holds the symbol's address */
     EXTI_REF_TLS_MODULE, /* the slot holds the module number of a thread-local symbol */
-    EXTI_REF_TLS_OFFSET  /* the slot holds a thread-local symbol's offset from the thread pointer */
+    EXTI_REF_TLS_OFFSET, /* the slot holds a thread-local symbol's offset from the thread pointer */
+    EXTI_REF_TLS_DESCRIPTOR /* the slot and the next word are a descriptor: tls_descriptor.h */
 };
 
 /* One bound reference by name. */
@@ -76,15 +79,17 @@ int exti__loaded_references(const struct exti_loaded *lib,
                             int (*each)(void *user, const struct exti_reference *ref), void *user,
                             struct exti_error *err);
 
-/* The module number in thread-local references to this library; 0 if it has no such storage. */
+/* The module number in thread-local references to this library, which has a handle; 0 if it has no
+ * such storage. */
 size_t exti__loaded_tls_module(const struct exti_loaded *lib);
-
-/* The address at offset `value` from the calling thread's thread pointer. */
-void *exti__tls_address(uintptr_t value);
 
 struct exti_layout exti__loaded_layout(const struct exti_loaded *lib);
 
 #if !defined(__APPLE__) && !defined(_WIN32)
+/* Whether it has references to its own thread-local variables by an offset that is the same in all
+ * threads, and that have no name. */
+bool exti__loaded_uses_static_tls(const struct exti_loaded *lib);
+
 /* Calls `each` for the program and every library, until it returns non-zero.  The libraries have no
  * handle, and none is unloaded meanwhile: the loader's lock is held. */
 void exti__loaded_each(int (*each)(void *user, const struct exti_loaded *lib,
@@ -113,9 +118,5 @@ const char *exti__loaded_id(const struct exti_loaded *lib);
  * copy of the same file, or another build of the library.  0 if `to` lacks it. */
 uintptr_t exti__loaded_counterpart(const struct exti_loaded *from, const struct exti_loaded *to,
                                    const char *name, uintptr_t address);
-
-/* For a thread-local reference (not EXTI_REF_ADDRESS): some address of the library that owns its
- * variable, or 0 in *out if none is found. */
-int exti__tls_target(const struct exti_reference *ref, uintptr_t *out, struct exti_error *err);
 
 #endif

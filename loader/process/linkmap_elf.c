@@ -3,7 +3,6 @@
 #define _GNU_SOURCE /* dlinfo, dl_iterate_phdr */
 #include "loader/process/linkmap.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <stdio.h>
@@ -11,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/mem.h"
+#include "loader/process/guarded_dl.h"
 
 #if defined(__GLIBC__)
 #if __GLIBC_PREREQ(2, 36)
@@ -30,24 +29,28 @@
 #define RELOC_JUMP_SLOT R_X86_64_JUMP_SLOT
 #define RELOC_TLS_MODULE R_X86_64_DTPMOD64
 #define RELOC_TLS_OFFSET R_X86_64_TPOFF64
+#define RELOC_TLS_DESCRIPTOR R_X86_64_TLSDESC
 #elif defined(__aarch64__)
 #define RELOC_ABSOLUTE R_AARCH64_ABS64
 #define RELOC_GLOB_DAT R_AARCH64_GLOB_DAT
 #define RELOC_JUMP_SLOT R_AARCH64_JUMP_SLOT
 #define RELOC_TLS_MODULE R_AARCH64_TLS_DTPMOD
 #define RELOC_TLS_OFFSET R_AARCH64_TLS_TPREL
+#define RELOC_TLS_DESCRIPTOR R_AARCH64_TLSDESC
 #elif defined(__i386__)
 #define RELOC_ABSOLUTE R_386_32
 #define RELOC_GLOB_DAT R_386_GLOB_DAT
 #define RELOC_JUMP_SLOT R_386_JMP_SLOT
 #define RELOC_TLS_MODULE R_386_TLS_DTPMOD32
 #define RELOC_TLS_OFFSET R_386_TLS_TPOFF
+#define RELOC_TLS_DESCRIPTOR R_386_TLS_DESC
 #elif defined(__riscv) && __riscv_xlen == 64
 #define RELOC_ABSOLUTE R_RISCV_64
 #define RELOC_GLOB_DAT R_RISCV_64
 #define RELOC_JUMP_SLOT R_RISCV_JUMP_SLOT
 #define RELOC_TLS_MODULE R_RISCV_TLS_DTPMOD64
 #define RELOC_TLS_OFFSET R_RISCV_TLS_TPREL64
+#define RELOC_TLS_DESCRIPTOR 12 /* R_RISCV_TLSDESC; older versions of <elf.h> lack it */
 #else
 #error "the relocation types of this machine are not known"
 #endif
@@ -246,7 +249,7 @@ uintptr_t exti__loaded_counterpart(const struct exti_loaded *from, const struct 
         return p;
     if (!exti__loaded_defines(to, name))
         return 0;
-    p = (uintptr_t)dlsym(to->handle, name);
+    p = (uintptr_t)exti__dlsym(to->handle, name);
     l = exti__loaded_layout(to);
     return p >= l.lo && p < l.hi ? p : 0;
 }
@@ -290,22 +293,30 @@ static bool reference_kind(uint64_t type, enum exti_reference_kind *kind)
         *kind = EXTI_REF_TLS_MODULE;
     else if (type == RELOC_TLS_OFFSET)
         *kind = EXTI_REF_TLS_OFFSET;
+    else if (type == RELOC_TLS_DESCRIPTOR)
+        *kind = EXTI_REF_TLS_DESCRIPTOR;
     else
         return false;
     return true;
 }
 
+/* The i-th relocation of a table, or NULL.  A Rel is the first two members of a Rela. */
+static const ElfW(Rela) * relocation_at(const struct exti_loaded *lib, int table, size_t i)
+{
+    const uint8_t *p = lib->relocs[table];
+    size_t entry = lib->reloc_addends[table] ? sizeof(ElfW(Rela)) : sizeof(ElfW(Rel));
+
+    return p && i < lib->reloc_size[table] / entry ? (const void *)(p + i * entry) : NULL;
+}
+
 static int table_references(const struct exti_loaded *lib, int table,
                             int (*each)(void *user, const struct exti_reference *ref), void *user)
 {
-    bool rela = lib->reloc_addends[table];
-    size_t entry = rela ? sizeof(ElfW(Rela)) : sizeof(ElfW(Rel));
-    const uint8_t *p = lib->relocs[table], *end = p ? p + lib->reloc_size[table] : NULL;
     const ElfW(Sym) *symbols = lib->symbols;
+    const ElfW(Rela) * r;
     int rc = 0;
 
-    for (; p < end && !rc; p += entry) {
-        const ElfW(Rela) *r = (const void *)p; /* a Rel is its first two members */
+    for (size_t i = 0; !rc && (r = relocation_at(lib, table, i)); i++) {
         const ElfW(Sym) *s = &symbols[RELOC_SYMBOL(r->r_info)];
         struct exti_reference ref = {0};
 
@@ -314,7 +325,7 @@ static int table_references(const struct exti_loaded *lib, int table,
             continue;
         ref.name = lib->strings + s->st_name;
         ref.slot = (uintptr_t *)(lib->base + r->r_offset);
-        ref.addend = rela ? (uintptr_t)r->r_addend : 0;
+        ref.addend = lib->reloc_addends[table] ? (uintptr_t)r->r_addend : 0;
         ref.weak = SYMBOL_BIND(s->st_info) == STB_WEAK;
         ref.defined_here = s->st_shndx != SHN_UNDEF;
         ref.unique = ref.defined_here && SYMBOL_BIND(s->st_info) == STB_GNU_UNIQUE;
@@ -334,110 +345,72 @@ int exti__loaded_references(const struct exti_loaded *lib,
     return 0;
 }
 
+bool exti__loaded_uses_static_tls(const struct exti_loaded *lib)
+{
+    const ElfW(Sym) *symbols = lib->symbols;
+    const ElfW(Rela) * r;
+
+    for (int table = 0; table < 2; table++)
+        for (size_t i = 0; (r = relocation_at(lib, table, i)); i++)
+            if (RELOC_TYPE(r->r_info) == RELOC_TLS_OFFSET &&
+                (!RELOC_SYMBOL(r->r_info) ||
+                 SYMBOL_BIND(symbols[RELOC_SYMBOL(r->r_info)].st_info) == STB_LOCAL))
+                return true;
+    return false;
+}
+
+#ifndef __GLIBC__
+struct module_search {
+    const struct exti_loaded *lib;
+    size_t id;
+};
+
+static int match_module(void *user, const struct exti_loaded *lib, const struct exti_layout *layout)
+{
+    struct module_search *s = user;
+
+    (void)layout;
+    if (lib->dynamic == s->lib->dynamic)
+        s->id = lib->tls_module;
+    return s->id != 0;
+}
+#endif
+
+/* dlinfo does not need to walk, but musl lacks RTLD_DI_TLS_MODID, an enumerator. */
 size_t exti__loaded_tls_module(const struct exti_loaded *lib)
 {
-#ifdef __GLIBC__ /* RTLD_DI_TLS_MODID is an enumerator there; musl lacks it */
+#ifdef __GLIBC__
     size_t id = 0;
 
     dlinfo(lib->handle, RTLD_DI_TLS_MODID, &id);
     return id;
 #else
-    (void)lib;
-    return 0;
+    struct module_search s = {.lib = lib};
+
+    exti__loaded_each(match_module, &s);
+    return s.id;
 #endif
-}
-
-void *exti__tls_address(uintptr_t value)
-{
-    return (char *)__builtin_thread_pointer() + value;
-}
-
-/* ---- the owner of thread-local storage ---- */
-
-struct tls_search {
-    const struct exti_reference *ref;
-    struct exti_loaded *list; /* owned; libraries that define the symbol in their own storage */
-    size_t count, cap;
-    uintptr_t owner;
-    bool no_memory;
-};
-
-static int add_candidate(struct tls_search *s, const struct exti_loaded *lib)
-{
-    struct exti_loaded *p = exti__array_room(s->list, s->count, &s->cap, sizeof *p);
-
-    if (!p) {
-        s->no_memory = true;
-        return 1;
-    }
-    s->list = p;
-    s->list[s->count++] = *lib;
-    return 0;
-}
-
-static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info *info)
-{
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            return (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    return NULL;
-}
-
-static int match_storage(struct dl_phdr_info *info, size_t size, void *user)
-{
-    struct tls_search *s = user;
-    const ElfW(Dyn) *dynamic = info->dlpi_tls_modid ? dynamic_of(info) : NULL;
-    struct exti_loaded lib;
-
-    (void)size;
-    if (!dynamic)
-        return 0;
-    if (s->ref->kind == EXTI_REF_TLS_MODULE) {
-        if (info->dlpi_tls_modid == *s->ref->slot)
-            s->owner = (uintptr_t)dynamic;
-        return s->owner != 0;
-    }
-    if (read_dynamic(info->dlpi_name, info->dlpi_addr, dynamic, &lib) &&
-        exti__loaded_defines(&lib, s->ref->name))
-        return add_candidate(s, &lib);
-    return 0;
-}
-
-/* Whether `variable` is the calling thread's `name` of that library. */
-static bool is_variable(const struct exti_loaded *lib, const char *name, const void *variable)
-{
-    void *handle = dlopen(lib->path[0] ? lib->path : NULL, RTLD_LAZY | RTLD_NOLOAD);
-    bool is = handle && dlsym(handle, name) == variable;
-
-    if (handle)
-        dlclose(handle);
-    return is;
-}
-
-/* No portable field of the link map tells where a library's storage is in a thread's block, but
- * dlsym tells where its variables are.  dlsym is called after the walk, which holds the loader's
- * lock. */
-int exti__tls_target(const struct exti_reference *ref, uintptr_t *out, struct exti_error *err)
-{
-    struct tls_search s = {.ref = ref};
-    const void *variable = exti__tls_address(*ref->slot - ref->addend);
-
-    dl_iterate_phdr(match_storage, &s);
-    for (size_t i = 0; i < s.count && !s.owner; i++)
-        if (is_variable(&s.list[i], ref->name, variable))
-            s.owner = s.list[i].inside;
-    exti__free(s.list);
-    if (s.no_memory)
-        return exti__fail_nomem(err);
-    *out = s.owner;
-    return 0;
 }
 
 /* ---- layout ---- */
 
+/* Whether the dynamic section lies in a segment that cannot be written to. */
+static bool is_dynamic_fixed(const ElfW(Phdr) * ph, size_t count)
+{
+    const ElfW(Phdr) *dynamic = NULL;
+
+    for (size_t i = 0; i < count; i++)
+        if (ph[i].p_type == PT_DYNAMIC)
+            dynamic = &ph[i];
+    for (size_t i = 0; i < count && dynamic; i++)
+        if (ph[i].p_type == PT_LOAD && dynamic->p_vaddr - ph[i].p_vaddr < ph[i].p_memsz)
+            return !(ph[i].p_flags & PF_W);
+    return false;
+}
+
 static struct exti_layout layout_of(uintptr_t base, const ElfW(Phdr) * ph, size_t count)
 {
-    struct exti_layout l = {.lo = UINTPTR_MAX};
+    struct exti_layout l = {.lo = UINTPTR_MAX, .fixed_dynamic = is_dynamic_fixed(ph, count)};
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 
     for (; count; ph++, count--) {
@@ -453,6 +426,14 @@ static struct exti_layout layout_of(uintptr_t base, const ElfW(Phdr) * ph, size_
         }
     }
     return l;
+}
+
+static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info *info)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            return (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    return NULL;
 }
 
 struct layout_search {
@@ -487,7 +468,7 @@ struct exti_layout exti__loaded_layout(const struct exti_loaded *lib)
     if (count > 0)
         return layout_of(lib->base, ph, (size_t)count);
 #endif
-    dl_iterate_phdr(match_library, &s);
+    exti__dl_iterate_phdr(match_library, &s);
     return s.found;
 }
 
@@ -506,6 +487,7 @@ static int visit_library(struct dl_phdr_info *info, size_t size, void *user)
     (void)size;
     if (!dynamic || !read_dynamic(info->dlpi_name, info->dlpi_addr, dynamic, &lib))
         return 0;
+    lib.tls_module = info->dlpi_tls_modid;
     layout = layout_of(info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
     return v->each(v->user, &lib, &layout);
 }
@@ -516,7 +498,7 @@ void exti__loaded_each(int (*each)(void *user, const struct exti_loaded *lib,
 {
     struct library_visit v = {each, user};
 
-    dl_iterate_phdr(visit_library, &v);
+    exti__dl_iterate_phdr(visit_library, &v);
 }
 
 #ifdef HAVE_FIND_OBJECT
@@ -565,7 +547,7 @@ void exti__address_file(uintptr_t address, char *out, size_t cap)
 {
     Dl_info info;
 
-    if (!dladdr((void *)address, &info) || !info.dli_fname)
+    if (!exti__dladdr((void *)address, &info) || !info.dli_fname)
         snprintf(out, cap, "%s", "");
     else
         snprintf(out, cap, "%s", info.dli_fname);
@@ -577,13 +559,13 @@ bool exti__address_is_symbol(uintptr_t address, const char *name)
     void *handle;
     bool is;
 
-    if (!dladdr((void *)address, &info))
+    if (!exti__dladdr((void *)address, &info))
         return false;
-    handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    handle = exti__dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (!handle) /* the program: it has no path to open */
-        handle = dlopen(NULL, RTLD_LAZY);
-    is = handle && (uintptr_t)dlsym(handle, name) == address;
+        handle = exti__dlopen(NULL, RTLD_LAZY);
+    is = handle && (uintptr_t)exti__dlsym(handle, name) == address;
     if (handle)
-        dlclose(handle);
+        exti__dlclose(handle);
     return is;
 }

@@ -2,7 +2,6 @@
  * chain of fixups is overwritten as dyld follows it. */
 #include "loader/process/linkmap.h"
 
-#include <dlfcn.h>
 #include <mach-o/dyld.h>
 #include <mach-o/loader.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/os/fs_map.h"
+#include "loader/process/guarded_dl.h"
 #include "macho/macho_format.h"
 
 /* The lowest bits of a handle hold the mode of its dlopen (dyld, DyldAPIs.cpp,
@@ -23,10 +23,10 @@ static bool same_handle(void *a, void *b)
 
 static bool is_handle_of(void *handle, const char *path)
 {
-    void *h = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    void *h = exti__dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
 
     if (h)
-        dlclose(h);
+        exti__dlclose(h);
     return h && same_handle(h, handle);
 }
 
@@ -89,17 +89,17 @@ const char *exti__c_name(const char *file_name)
 
 bool exti__loaded_defines(const struct exti_loaded *lib, const char *name)
 {
-    void *p = dlsym(lib->handle, name);
+    void *p = exti__dlsym(lib->handle, name);
     Dl_info info;
 
-    return p && dladdr(p, &info) && (uintptr_t)info.dli_fbase == lib->base;
+    return p && exti__dladdr(p, &info) && (uintptr_t)info.dli_fbase == lib->base;
 }
 
 bool exti__address_is_symbol(uintptr_t address, const char *name)
 {
     Dl_info info;
 
-    return dladdr((void *)address, &info) && info.dli_sname &&
+    return exti__dladdr((void *)address, &info) && info.dli_sname &&
            (uintptr_t)info.dli_saddr == address && strcmp(info.dli_sname, name) == 0;
 }
 
@@ -108,7 +108,7 @@ void exti__address_file(uintptr_t address, char *out, size_t cap)
     Dl_info info;
 
     snprintf(out, cap, "%s",
-             dladdr((void *)address, &info) && info.dli_fname ? info.dli_fname : "");
+             exti__dladdr((void *)address, &info) && info.dli_fname ? info.dli_fname : "");
 }
 
 static const void *nth_needed(void *user, const struct load_command *c)
@@ -182,11 +182,6 @@ size_t exti__loaded_tls_module(const struct exti_loaded *lib)
 {
     (void)lib;
     return 0;
-}
-
-void *exti__tls_address(uintptr_t value)
-{
-    return (void *)value;
 }
 
 /* ---- layout ---- */

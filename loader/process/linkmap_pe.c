@@ -166,14 +166,6 @@ uintptr_t exti__loaded_counterpart(const struct exti_loaded *from, const struct 
     return 0;
 }
 
-int exti__tls_target(const struct exti_reference *ref, uintptr_t *out, struct exti_error *err)
-{
-    (void)ref;
-    (void)err;
-    *out = 0;
-    return 0;
-}
-
 /* ---- references ---- */
 
 /* The i-th library that it imports from: first the import directory, then the delay-load
@@ -268,11 +260,6 @@ size_t exti__loaded_tls_module(const struct exti_loaded *lib)
 {
     (void)lib;
     return 0;
-}
-
-void *exti__tls_address(uintptr_t value)
-{
-    return (void *)value;
 }
 
 struct exti_layout exti__loaded_layout(const struct exti_loaded *lib)

@@ -7,7 +7,6 @@
 #include "loader/process/unload_batch.h"
 
 #ifdef __GLIBC__
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "loader/process/guarded_dl.h"
 
 /* The start of the file; the dynamic section and the strings follow. */
 struct head {
@@ -113,7 +113,7 @@ bool exti__unload_batch_open(struct exti_unload_batch *b, const char *const *nee
     if (b->fd < 0)
         return false;
     snprintf(path, sizeof path, "/proc/self/fd/%d", b->fd);
-    b->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    b->handle = exti__dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!b->handle) {
         dlerror();
         close(b->fd);
@@ -123,7 +123,7 @@ bool exti__unload_batch_open(struct exti_unload_batch *b, const char *const *nee
 
 void exti__unload_batch_close(struct exti_unload_batch *b)
 {
-    dlclose(b->handle);
+    exti__dlclose(b->handle);
     /* Only now: the loader goes by the path, so it would take a later file of the same number for
      * this one. */
     close(b->fd);

@@ -4,12 +4,14 @@
 #include "loader/resolve/closure.h"
 
 #include <search.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/os/fs_id.h"
 #include "base/path.h"
+#include "loader/resolve/absent.h"
 #include "loader/resolve/closure_api.h"
 #include "loader/resolve/closure_decide.h"
 #include "loader/resolve/closure_node.h"
@@ -331,8 +333,23 @@ static int find_library(struct exti_closure_graph *g, size_t node, const char *n
     return rc;
 }
 
-/* An error that would stop the loader makes the need a problem, for the caller to report; only a
- * lack of memory stops the walk. */
+/* The need is neither found nor missing.  Says so in the words of the system. */
+static int fail_unseen(const struct exti_closure_node *n, const char *name,
+                       const struct exti_error *why, struct exti_error *err)
+{
+    if (err) {
+        const size_t at = strlen(why->message);
+
+        *err = *why;
+        snprintf(err->message + at, sizeof err->message - at,
+                 "; %s needs %s, which may be there; make it readable, or try again",
+                 exti__base_name(n->path), name);
+    }
+    return why->code;
+}
+
+/* An error that would stop the loader makes the need a problem, for the caller to report.  A
+ * library that could not be looked for stops the walk. */
 static int resolve_need(struct exti_closure_graph *g, size_t node, struct exti_closure_need *need,
                         struct exti_error *err)
 {
@@ -341,6 +358,8 @@ static int resolve_need(struct exti_closure_graph *g, size_t node, struct exti_c
 
     if (rc == EXTI_E_NOMEM)
         return exti__fail_nomem(err);
+    if (exti__is_unseen(rc, &why))
+        return fail_unseen(&g->nodes[node], need->name, &why, err);
     if (need->system)
         return 0;
     if (need->node != EXTI_NO_NODE)
@@ -513,7 +532,8 @@ int exti__closure_init(struct exti_closure_graph *g, const struct exti_closure_o
     s->images = opts->images ? opts->images : &s->no_images;
     s->policy = (struct exti_policy){.rules = opts->rules,
                                      .rule_count = opts->rule_count,
-                                     .share_by_default = s->mode != EXTI_CLOSURE_ALL};
+                                     .share_by_default = s->mode != EXTI_CLOSURE_ALL,
+                                     .own_locks = opts->own_locks};
     s->search = opts->search;
     if (opts->api_library)
         rc = add_to_graph(g, opts->api_library, true, &node, err);

@@ -75,6 +75,7 @@ struct exti_closure_opts {
     const struct exti_quirks *quirks; /* outlive the graph; NULL: none */
     struct exti_image_cache *images;  /* outlive the graph; NULL: each file is read anew */
     enum exti_closure mode;
+    bool own_locks; /* as in struct exti_policy */
 };
 
 struct exti_closure_state; /* closure.c's own */
@@ -97,9 +98,9 @@ int exti__closure_init(struct exti_closure_graph *g, const struct exti_closure_o
  * false only asks about a library, such as one that dlopen would load; an existing root stays one.
  * Adding a file again costs a look-up.
  *
- * Fails if `path` cannot be read.  A library that it needs and that is missing or cannot be read is
- * no error but a need with a problem.  After an error, EXTI_E_NOMEM included, the graph has the
- * nodes that it had. */
+ * Fails if `path` cannot be read, and if the system did not let us look for a library that it
+ * needs: absent.h.  A library that is missing or that cannot be loaded is no error but a need with
+ * a problem.  After an error, EXTI_E_NOMEM included, the graph has the nodes that it had. */
 int exti__closure_add(struct exti_closure_graph *g, const char *path, bool root, size_t *node,
                       struct exti_error *err);
 

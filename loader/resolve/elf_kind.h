@@ -4,6 +4,9 @@
 
 #include "loader/resolve/search.h"
 
+/* As much of a file as tells its kind. */
+#define EXTI_ELF_KIND_BYTES ((size_t)64)
+
 /* Reads the kind from the ELF header, all that ld.so compares before it takes a file.
  * EXTI_E_FORMAT if the file is not ELF. */
 int exti__elf_kind(struct exti_span file, struct exti_elf_kind *out, struct exti_error *err);

@@ -21,12 +21,12 @@ static bool find_base(const struct exti_policy *p, const char *soname, const cha
                       struct exti_decision *out)
 {
     const char *glob, *reason;
-    bool fixed;
+    enum exti_base_kind kind;
 
-    for (size_t i = 0; (glob = exti__policy_base(p->format, i, &reason, &fixed)); i++)
-        if (rule_names(p, glob, soname, path)) {
-            *out =
-                (struct exti_decision){true, fixed ? EXTI_WHY_FIXED : EXTI_WHY_BASE, glob, reason};
+    for (size_t i = 0; (glob = exti__policy_base(p->format, i, &reason, &kind)); i++)
+        if (rule_names(p, glob, soname, path) && !(kind == EXTI_BASE_LOCKS && p->own_locks)) {
+            *out = (struct exti_decision){
+                true, kind == EXTI_BASE_FIXED ? EXTI_WHY_FIXED : EXTI_WHY_BASE, glob, reason};
             return true;
         }
     return false;
@@ -56,8 +56,7 @@ struct exti_decision exti__policy_decide(const struct exti_policy *p, const char
     if (flags & EXTI_IMAGE_STATIC_TLS)
         return (struct exti_decision){
             true, EXTI_WHY_FLAGS, NULL,
-            "it has static TLS, of which a process has room for few copies "
-            "(DF_STATIC_TLS)"};
+            "it has static TLS, of which a process has room for few copies"};
     return (struct exti_decision){p->share_by_default, EXTI_WHY_DEFAULT, NULL,
                                   p->share_by_default ? "libraries are shared by default"
                                                       : "libraries are isolated by default"};

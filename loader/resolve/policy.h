@@ -18,11 +18,19 @@ enum exti_why {
     EXTI_WHY_DEFAULT /* none of these */
 };
 
+/* What the base set says of a library. */
+enum exti_base_kind {
+    EXTI_BASE_SHARED, /* shared unless a rule says otherwise */
+    EXTI_BASE_FIXED,  /* shared whatever rules say */
+    EXTI_BASE_LOCKS   /* as SHARED, where the locks of copies belong to the process */
+};
+
 struct exti_policy {
     const struct exti_rule *rules; /* the last that matches counts */
     size_t rule_count;
     bool share_by_default;
     enum exti_file_format format; /* of the files; chooses the base set */
+    bool own_locks; /* the record locks of copies are their context's: track/record_locks.h */
 };
 
 struct exti_decision {
@@ -36,9 +44,8 @@ struct exti_decision {
 struct exti_decision exti__policy_decide(const struct exti_policy *p, const char *soname,
                                          const char *path, uint32_t flags);
 
-/* The glob of the i-th entry of a format's base set, with its reason; NULL past the end.  *fixed:
- * the decision is EXTI_WHY_FIXED, else EXTI_WHY_BASE. */
+/* The glob of the i-th entry of a format's base set, with its reason; NULL past the end. */
 const char *exti__policy_base(enum exti_file_format format, size_t i, const char **reason,
-                              bool *fixed);
+                              enum exti_base_kind *kind);
 
 #endif

@@ -46,9 +46,6 @@ int exti_quirks_open(const char *const *files, size_t count, struct exti_quirks 
     if (!q)
         return exti__fail_nomem(err);
     rc = exti__quirks_read(q, NULL, exti__quirks_builtin, strlen(exti__quirks_builtin), err);
-    /* The built-in rules are sound; but jansson reports a token without memory for it as bad. */
-    if (rc)
-        rc = exti__fail_nomem(err);
     for (size_t i = 0; !rc && i < count; i++)
         rc = read_quirk_file(q, files[i], err);
     if (rc)
@@ -65,7 +62,7 @@ void exti_quirks_free(struct exti_quirks *q)
     for (size_t i = 0; i < q->count; i++)
         exti__free(q->rules[i].text);
     for (size_t i = 0; i < q->file_count; i++) {
-        json_decref(q->files[i].root);
+        exti__json_free(q->files[i].root);
         exti__free(q->files[i].path);
     }
     exti__free(q->rules);
@@ -118,19 +115,16 @@ static bool has_symbol(const char *glob, const struct exti_image *im, bool expor
     return false;
 }
 
-static const char *string_in(const json_t *o, const char *key)
-{
-    return json_string_value(json_object_get(o, key));
-}
-
 /* The text comes last, as searching for it takes a pass over the whole file. */
 static bool quirk_applies(const struct exti_quirk *quirk, const char *path,
                           const struct exti_image *im)
 {
-    const json_t *match = json_object_get(quirk->rule, "match");
-    const char *file = string_in(match, "file"), *needed = string_in(match, "needs"),
-               *imports = string_in(match, "imports"), *exports = string_in(match, "exports"),
-               *text = string_in(match, "text");
+    const struct exti_json *match = exti__json_get(quirk->rule, "match");
+    const char *file = exti__json_string(match, "file"),
+               *needed = exti__json_string(match, "needs"),
+               *imports = exti__json_string(match, "imports"),
+               *exports = exti__json_string(match, "exports"),
+               *text = exti__json_string(match, "text");
 
     return !quirk->disabled_by && (!file || has_file_name(file, path, im)) &&
            (!needed || has_needed(needed, im)) && (!imports || has_symbol(imports, im, false)) &&
@@ -157,7 +151,7 @@ static bool set_later(const struct exti_quirks *q, const char *path, const struc
                       size_t i, const char *name)
 {
     while ((i = exti_quirks_next(q, path, im, i + 1)) < q->count)
-        if (json_object_get(json_object_get(q->rules[i].rule, "environment"), name))
+        if (exti__json_get(exti__json_get(q->rules[i].rule, "environment"), name))
             return true;
     return false;
 }
@@ -168,15 +162,13 @@ int exti_quirks_environment(const struct exti_quirks *q, const char *path,
 {
     for (size_t r = exti_quirks_next(q, path, im, 0); r < exti_quirks_count(q);
          r = exti_quirks_next(q, path, im, r + 1)) {
-        const char *key;
-        json_t *v;
+        const struct exti_json *all = exti__json_get(q->rules[r].rule, "environment");
 
-        json_object_foreach(json_object_get(q->rules[r].rule, "environment"), key, v)
-        {
-            if (set_later(q, path, im, r, key) || i-- > 0)
+        for (size_t k = 0; k < exti__json_count(all, EXTI_JSON_OBJECT); k++) {
+            if (set_later(q, path, im, r, all->items[k].name) || i-- > 0)
                 continue;
-            *name = key;
-            *value = json_string_value(v);
+            *name = all->items[k].name;
+            *value = all->items[k].text;
             return 1;
         }
     }
@@ -184,26 +176,23 @@ int exti_quirks_environment(const struct exti_quirks *q, const char *path,
 }
 
 /* A later rule's pair replaces an earlier rule's. */
-static int put_pairs(struct exti_rename **pairs, size_t *count, const json_t *map,
+static int put_pairs(struct exti_rename **pairs, size_t *count, const struct exti_json *map,
                      struct exti_error *err)
 {
     struct exti_rename *p;
-    const char *key;
-    json_t *v;
 
     if (!map)
         return 0;
-    p = exti__realloc_array(*pairs, *count + json_object_size(map), sizeof *p);
+    p = exti__realloc_array(*pairs, *count + map->count, sizeof *p);
     if (!p)
         return exti__fail_nomem(err);
     *pairs = p;
-    json_object_foreach((json_t *)map, key, v)
-    {
+    for (const struct exti_json *m = map->items; m < map->items + map->count; m++) {
         size_t i = 0;
 
-        while (i < *count && strcmp(p[i].from, key) != 0)
+        while (i < *count && strcmp(p[i].from, m->name) != 0)
             i++;
-        p[i] = (struct exti_rename){key, json_string_value(v)};
+        p[i] = (struct exti_rename){m->name, m->text};
         *count += i == *count;
     }
     return 0;
@@ -212,12 +201,12 @@ static int put_pairs(struct exti_rename **pairs, size_t *count, const json_t *ma
 static int put_rule(struct exti_quirk_effect *e, const struct exti_quirk *quirk,
                     struct exti_error *err)
 {
-    const json_t *o = quirk->rule;
-    const char *why = string_in(o, "refuse"), *library = string_in(o, "library");
-    int rc = put_pairs(&e->renames, &e->rename_count, json_object_get(o, "rename"), err);
+    const struct exti_json *o = quirk->rule;
+    const char *why = exti__json_string(o, "refuse"), *library = exti__json_string(o, "library");
+    int rc = put_pairs(&e->renames, &e->rename_count, exti__json_get(o, "rename"), err);
 
     if (!rc)
-        rc = put_pairs(&e->redirects, &e->redirect_count, json_object_get(o, "redirect"), err);
+        rc = put_pairs(&e->redirects, &e->redirect_count, exti__json_get(o, "redirect"), err);
     if (!rc && library) {
         e->library = strcmp(library, "share") == 0 ? EXTI_QUIRK_SHARE : EXTI_QUIRK_ISOLATE;
         e->library_by = quirk->id;
@@ -254,11 +243,16 @@ void exti__quirk_effect_free(struct exti_quirk_effect *e)
 
 /* ---- all rules ---- */
 
-bool exti__quirks_have(const struct exti_quirks *q, const char *name)
+bool exti__quirks_may_redirect(const struct exti_quirks *q, const char *path)
 {
-    for (size_t i = 0; q && i < q->count; i++)
-        if (!q->rules[i].disabled_by && json_object_get(q->rules[i].rule, name))
+    for (size_t i = 0; q && i < q->count; i++) {
+        const struct exti_json *rule = q->rules[i].rule;
+        const char *file = exti__json_string(exti__json_get(rule, "match"), "file");
+
+        if (!q->rules[i].disabled_by && exti__json_get(rule, "redirect") &&
+            (!file || !strchr(file, '/') || exti__glob_matches(file, path, false)))
             return true;
+    }
     return false;
 }
 
@@ -267,7 +261,7 @@ static bool shapes_copies(const struct exti_quirk *quirk)
     static const char *const members[] = {"library", "rename", "refuse"};
 
     for (size_t i = 0; i < sizeof members / sizeof *members && !quirk->disabled_by; i++)
-        if (json_object_get(quirk->rule, members[i]))
+        if (exti__json_get(quirk->rule, members[i]))
             return true;
     return false;
 }

@@ -4,26 +4,26 @@
 #ifndef LOADER_RESOLVE_QUIRKS_H
 #define LOADER_RESOLVE_QUIRKS_H
 
-#include <jansson.h>
 #include <stdbool.h>
 
 #include "base/format.h"
+#include "base/json.h"
 
 /* Generated from loader/resolve/quirks.json. */
 extern const char exti__quirks_builtin[];
 
 struct exti_quirk {
-    const json_t *rule;      /* checked; part of the file's JSON */
-    const char *id;          /* part of `rule` */
-    const char *file;        /* the path; NULL: the library's own */
-    const char *disabled_by; /* the later file that disables or replaces it; NULL: none */
-    size_t index;            /* within its file */
-    char *text;              /* owned; the rule as JSON */
+    const struct exti_json *rule; /* checked; part of the file's JSON */
+    const char *id;               /* part of `rule` */
+    const char *file;             /* the path; NULL: the library's own */
+    const char *disabled_by;      /* the later file that disables or replaces it; NULL: none */
+    size_t index;                 /* within its file */
+    char *text;                   /* owned; the rule as JSON */
 };
 
 struct exti_quirk_file {
-    char *path;   /* owned; NULL: the library's own */
-    json_t *root; /* owned */
+    char *path;             /* owned; NULL: the library's own */
+    struct exti_json *root; /* owned */
 };
 
 struct exti_quirks {
@@ -57,8 +57,9 @@ int exti__quirks_apply(const struct exti_quirks *q, const char *path, const stru
  * none. */
 int exti__quirks_key(const struct exti_quirks *q, char **out, struct exti_error *err);
 
-/* Whether an enabled rule has the member `name`. */
-bool exti__quirks_have(const struct exti_quirks *q, const char *name);
+/* Whether an enabled rule with redirects may apply to the file, as far as its path tells: only then
+ * need it be read. */
+bool exti__quirks_may_redirect(const struct exti_quirks *q, const char *path);
 
 void exti__quirk_effect_free(struct exti_quirk_effect *e);
 

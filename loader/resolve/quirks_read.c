@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/json_text.h"
+#include "base/json_write.h"
 #include "base/mem.h"
 #include "loader/resolve/quirks.h"
 
@@ -33,19 +33,19 @@ static int fail_rule(const struct reader *r, const char *fmt, ...)
     return exti__fail(r->err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "quirks[%zu]: %s", r->index, text);
 }
 
-static const char *type_name(const json_t *v)
+static const char *type_name(const struct exti_json *v)
 {
-    switch (json_typeof(v)) {
-    case JSON_OBJECT:
+    switch (v->type) {
+    case EXTI_JSON_OBJECT:
         return "an object";
-    case JSON_ARRAY:
+    case EXTI_JSON_ARRAY:
         return "an array";
-    case JSON_STRING:
+    case EXTI_JSON_STRING:
         return "a string";
-    case JSON_INTEGER:
-    case JSON_REAL:
+    case EXTI_JSON_INTEGER:
+    case EXTI_JSON_REAL:
         return "a number";
-    case JSON_NULL:
+    case EXTI_JSON_NULL:
         return "null";
     default:
         return "a boolean";
@@ -54,11 +54,11 @@ static const char *type_name(const json_t *v)
 
 /* ---- single values ---- */
 
-static int check_string(const struct reader *r, const char *where, const json_t *v)
+static int check_string(const struct reader *r, const char *where, const struct exti_json *v)
 {
-    if (!json_is_string(v))
+    if (!exti__json_is(v, EXTI_JSON_STRING))
         return fail_rule(r, "%s is %s, not a string", where, type_name(v));
-    return json_string_length(v) ? 0 : fail_rule(r, "%s is empty", where);
+    return v->count ? 0 : fail_rule(r, "%s is empty", where);
 }
 
 /* What is wrong with the bracket expression at `p`, or NULL; then *end is behind it.  A leading
@@ -78,9 +78,9 @@ static const char *set_fault(const char *p, const char **end)
     return *q ? NULL : "has a '[' without a ']'";
 }
 
-static int check_glob(const struct reader *r, const char *where, const json_t *v)
+static int check_glob(const struct reader *r, const char *where, const struct exti_json *v)
 {
-    const char *glob = json_string_value(v), *fault;
+    const char *glob = v->text, *fault;
     int rc = check_string(r, where, v);
 
     for (const char *p = glob; !rc && *p;) {
@@ -104,15 +104,15 @@ static bool consists_of(const char *text, const char *extra)
     return true;
 }
 
-static int check_id(const struct reader *r, const char *where, const json_t *v)
+static int check_id(const struct reader *r, const char *where, const struct exti_json *v)
 {
     int rc = check_string(r, where, v);
 
     if (rc)
         return rc;
-    if (json_string_length(v) > ID_MAX || !consists_of(json_string_value(v), "._-"))
+    if (v->count > ID_MAX || !consists_of(v->text, "._-"))
         return fail_rule(r, "%s is '%s'; it takes 1 to %d letters, digits, '.', '_' and '-'", where,
-                         json_string_value(v), ID_MAX);
+                         v->text, ID_MAX);
     return 0;
 }
 
@@ -126,106 +126,84 @@ static int check_symbol_name(const struct reader *r, const char *where, const ch
     return *name && !*p ? 0 : fail_rule(r, "%s: '%s' is not a symbol name", where, name);
 }
 
-static int check_library(const struct reader *r, const char *where, const json_t *v)
+static int check_library(const struct reader *r, const char *where, const struct exti_json *v)
 {
     int rc = check_string(r, where, v);
 
-    if (!rc && strcmp(json_string_value(v), "share") != 0 &&
-        strcmp(json_string_value(v), "isolate") != 0)
-        rc = fail_rule(r, "%s is '%.80s', neither share nor isolate", where, json_string_value(v));
+    if (!rc && strcmp(v->text, "share") != 0 && strcmp(v->text, "isolate") != 0)
+        rc = fail_rule(r, "%s is '%.80s', neither share nor isolate", where, v->text);
     return rc;
 }
 
 /* ---- maps ---- */
 
-static int check_map(const struct reader *r, const char *where, const json_t *v)
+static int check_map(const struct reader *r, const char *where, const struct exti_json *v)
 {
-    const char *key;
-    json_t *value;
-
-    if (!json_is_object(v))
+    if (!exti__json_is(v, EXTI_JSON_OBJECT))
         return fail_rule(r, "%s is %s, not an object", where, type_name(v));
-    if (!json_object_size(v))
+    if (!v->count)
         return fail_rule(r, "%s is empty", where);
-    json_object_foreach((json_t *)v, key, value)
-    {
-        if (!json_is_string(value))
-            return fail_rule(r, "%s: '%s' is %s, not a string", where, key, type_name(value));
-    }
+    for (const struct exti_json *m = v->items; m < v->items + v->count; m++)
+        if (!exti__json_is(m, EXTI_JSON_STRING))
+            return fail_rule(r, "%s: '%s' is %s, not a string", where, m->name, type_name(m));
     return 0;
 }
 
-static int check_symbol_map(const struct reader *r, const char *where, const json_t *v)
+static int check_symbol_map(const struct reader *r, const char *where, const struct exti_json *v)
 {
     int rc = check_map(r, where, v);
-    const char *key;
-    json_t *value;
 
-    if (rc)
-        return rc;
-    json_object_foreach((json_t *)v, key, value)
-    {
-        rc = check_symbol_name(r, where, key);
+    for (size_t i = 0; !rc && i < v->count; i++) {
+        const struct exti_json *m = &v->items[i];
+
+        rc = check_symbol_name(r, where, m->name);
         if (!rc)
-            rc = check_symbol_name(r, where, json_string_value(value));
-        if (!rc && strcmp(key, json_string_value(value)) == 0)
-            rc = fail_rule(r, "%s: '%s' is renamed to itself", where, key);
-        if (rc)
-            return rc;
+            rc = check_symbol_name(r, where, m->text);
+        if (!rc && strcmp(m->name, m->text) == 0)
+            rc = fail_rule(r, "%s: '%s' is renamed to itself", where, m->name);
     }
-    return 0;
+    return rc;
 }
 
 /* Neither a chain of renames nor two renames to one name are allowed: their order is not
  * defined. */
-static int check_renames(const struct reader *r, const char *where, const json_t *v)
+static int check_renames(const struct reader *r, const char *where, const struct exti_json *v)
 {
     int rc = check_symbol_map(r, where, v);
-    const char *key, *other;
-    json_t *value, *same;
 
     if (rc)
         return rc;
-    json_object_foreach((json_t *)v, key, value)
-    {
-        if (json_object_get(v, json_string_value(value)))
-            return fail_rule(r, "%s: '%s' becomes '%s', which is itself renamed", where, key,
-                             json_string_value(value));
-        json_object_foreach((json_t *)v, other, same)
-        {
-            if (other == key)
-                break;
-            if (json_equal(value, same))
-                return fail_rule(r, "%s: '%s' and '%s' would both be '%s'", where, other, key,
-                                 json_string_value(value));
-        }
+    for (const struct exti_json *m = v->items; m < v->items + v->count; m++) {
+        if (exti__json_get(v, m->text))
+            return fail_rule(r, "%s: '%s' becomes '%s', which is itself renamed", where, m->name,
+                             m->text);
+        for (const struct exti_json *other = v->items; other < m; other++)
+            if (strcmp(m->text, other->text) == 0)
+                return fail_rule(r, "%s: '%s' and '%s' would both be '%s'", where, other->name,
+                                 m->name, m->text);
     }
     return 0;
 }
 
-static int check_environment(const struct reader *r, const char *where, const json_t *v)
+static int check_environment(const struct reader *r, const char *where, const struct exti_json *v)
 {
     int rc = check_map(r, where, v);
-    const char *key;
-    json_t *value;
 
-    if (rc)
-        return rc;
-    json_object_foreach((json_t *)v, key, value)
-    {
-        (void)value;
-        if (!*key || (*key >= '0' && *key <= '9') || !consists_of(key, "_"))
-            return fail_rule(r, "%s: '%s' is not a variable name; use letters, digits and '_'",
-                             where, key);
+    for (size_t i = 0; !rc && i < v->count; i++) {
+        const char *name = v->items[i].name;
+
+        if (!*name || (*name >= '0' && *name <= '9') || !consists_of(name, "_"))
+            rc = fail_rule(r, "%s: '%s' is not a variable name; use letters, digits and '_'", where,
+                           name);
     }
-    return 0;
+    return rc;
 }
 
 /* ---- a rule ---- */
 
 struct member {
     const char *name;
-    int (*check)(const struct reader *r, const char *where, const json_t *v);
+    int (*check)(const struct reader *r, const char *where, const struct exti_json *v);
 };
 
 static int unknown_member(const struct reader *r, const char *where, const char *name,
@@ -238,31 +216,27 @@ static int unknown_member(const struct reader *r, const char *where, const char 
     return fail_rule(r, "%sunknown member '%.80s'; known are %s", where, name, names);
 }
 
-static int check_members(const struct reader *r, const char *where, const json_t *o,
+static int check_members(const struct reader *r, const char *where, const struct exti_json *o,
                          const struct member *table, size_t n)
 {
-    const char *key;
-    json_t *value;
-
-    json_object_foreach((json_t *)o, key, value)
-    {
+    for (const struct exti_json *m = o->items; m < o->items + o->count; m++) {
         char path[64];
         size_t i = 0;
         int rc;
 
-        while (i < n && strcmp(table[i].name, key) != 0)
+        while (i < n && strcmp(table[i].name, m->name) != 0)
             i++;
         if (i == n)
-            return unknown_member(r, where, key, table, n);
-        snprintf(path, sizeof path, "%s%s", *where ? "match." : "", key);
-        rc = table[i].check(r, path, value);
+            return unknown_member(r, where, m->name, table, n);
+        snprintf(path, sizeof path, "%s%s", *where ? "match." : "", m->name);
+        rc = table[i].check(r, path, m);
         if (rc)
             return rc;
     }
     return 0;
 }
 
-static int check_match(const struct reader *r, const char *where, const json_t *v)
+static int check_match(const struct reader *r, const char *where, const struct exti_json *v)
 {
     static const struct member table[] = {{"file", check_glob},
                                           {"needs", check_glob},
@@ -270,9 +244,9 @@ static int check_match(const struct reader *r, const char *where, const json_t *
                                           {"exports", check_glob},
                                           {"text", check_string}};
 
-    if (!json_is_object(v))
+    if (!exti__json_is(v, EXTI_JSON_OBJECT))
         return fail_rule(r, "%s is %s, not an object", where, type_name(v));
-    if (!json_object_size(v))
+    if (!v->count)
         return fail_rule(r, "%s is empty: it would match every file", where);
     return check_members(r, "match: ", v, table, sizeof table / sizeof *table);
 }
@@ -285,46 +259,43 @@ static const struct member members[] = {
 #define REFUSE 6
 static const size_t member_count = sizeof members / sizeof *members;
 
-static int check_contradictions(const struct reader *r, const json_t *rule)
+static int check_contradictions(const struct reader *r, const struct exti_json *rule)
 {
-    const json_t *redirect = json_object_get(rule, "redirect");
-    const char *key;
-    json_t *value;
+    const struct exti_json *redirect = exti__json_get(rule, "redirect"),
+                           *rename = exti__json_get(rule, "rename");
 
-    for (size_t i = EFFECTS; i < REFUSE && json_object_get(rule, "refuse"); i++)
-        if (json_object_get(rule, members[i].name))
+    for (size_t i = EFFECTS; i < REFUSE && exti__json_get(rule, "refuse"); i++)
+        if (exti__json_get(rule, members[i].name))
             return fail_rule(
                 r, "refuse and %s contradict each other: a file that is refused has no copy",
                 members[i].name);
-    json_object_foreach(json_object_get(rule, "rename"), key, value)
-    {
-        (void)value;
-        if (json_object_get(redirect, key))
-            return fail_rule(r, "'%s' is in both rename and redirect; keep one", key);
-    }
+    for (size_t i = 0; i < exti__json_count(rename, EXTI_JSON_OBJECT); i++)
+        if (exti__json_get(redirect, rename->items[i].name))
+            return fail_rule(r, "'%s' is in both rename and redirect; keep one",
+                             rename->items[i].name);
     return 0;
 }
 
-static int check_rule(struct reader *r, const json_t *rule)
+static int check_rule(struct reader *r, const struct exti_json *rule)
 {
-    const json_t *id = json_object_get(rule, "id");
+    const struct exti_json *id = exti__json_get(rule, "id");
     size_t i = EFFECTS;
     int rc;
 
-    if (!json_is_object(rule))
+    if (!exti__json_is(rule, EXTI_JSON_OBJECT))
         return fail_rule(r, "is %s, not an object", type_name(rule));
     if (!id)
         return fail_rule(r, "has no id");
     rc = check_id(r, "id", id);
     if (rc)
         return rc;
-    r->id = json_string_value(id);
+    r->id = id->text;
     rc = check_members(r, "", rule, members, member_count);
     if (rc)
         return rc;
-    if (!json_object_get(rule, "match"))
+    if (!exti__json_get(rule, "match"))
         return fail_rule(r, "has no match; add one to say which files it is for");
-    while (i < member_count && !json_object_get(rule, members[i].name))
+    while (i < member_count && !exti__json_get(rule, members[i].name))
         i++;
     if (i == member_count)
         return fail_rule(
@@ -344,25 +315,25 @@ static struct exti_quirk *find_rule(const struct exti_quirks *q, const char *id,
 }
 
 /* `before`: the number of rules of earlier files. */
-static int disable_rules(struct exti_quirks *q, const char *path, const json_t *ids, size_t before,
-                         struct exti_error *err)
+static int disable_rules(struct exti_quirks *q, const char *path, const struct exti_json *ids,
+                         size_t before, struct exti_error *err)
 {
-    if (ids && !json_is_array(ids))
+    if (ids && !exti__json_is(ids, EXTI_JSON_ARRAY))
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "disable is %s, not an array of ids",
                           type_name(ids));
-    for (size_t i = 0; i < json_array_size(ids); i++) {
-        const json_t *id = json_array_get(ids, i);
+    for (size_t i = 0; i < exti__json_count(ids, EXTI_JSON_ARRAY); i++) {
+        const struct exti_json *id = &ids->items[i];
         struct exti_quirk *rule;
 
-        if (!json_is_string(id))
+        if (!exti__json_is(id, EXTI_JSON_STRING))
             return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
                               "disable[%zu] is %s, not a rule's id", i, type_name(id));
-        rule = find_rule(q, json_string_value(id), 0, before);
+        rule = find_rule(q, id->text, 0, before);
         if (!rule)
             return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
                               "disable[%zu]: no earlier file has a rule '%.80s'; 'extisolate "
                               "quirks' lists them",
-                              i, json_string_value(id));
+                              i, id->text);
         /* Of several rules with that id, only the last is still enabled: it is the one meant. */
         for (; rule; rule = find_rule(q, rule->id, (size_t)(rule - q->rules) + 1, before))
             if (!rule->disabled_by)
@@ -371,8 +342,8 @@ static int disable_rules(struct exti_quirks *q, const char *path, const json_t *
     return 0;
 }
 
-static int add_rule(struct exti_quirks *q, const char *path, const json_t *rule, size_t index,
-                    size_t before, struct exti_error *err)
+static int add_rule(struct exti_quirks *q, const char *path, const struct exti_json *rule,
+                    size_t index, size_t before, struct exti_error *err)
 {
     struct reader r = {.index = index, .err = err};
     int rc = check_rule(&r, rule);
@@ -383,7 +354,7 @@ static int add_rule(struct exti_quirks *q, const char *path, const json_t *rule,
     other = find_rule(q, r.id, before, q->count);
     if (other)
         return fail_rule(&r, "has the same id as quirks[%zu]", other->index);
-    rc = exti__json_text((json_t *)rule, JSON_COMPACT, &made.text, err);
+    rc = exti__json_text(rule, EXTI_JSON_COMPACT, &made.text, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < before; i++)
@@ -393,32 +364,30 @@ static int add_rule(struct exti_quirks *q, const char *path, const json_t *rule,
     return 0;
 }
 
-static int check_top(const json_t *root, struct exti_error *err)
+static int check_top(const struct exti_json *root, struct exti_error *err)
 {
-    const json_t *format = json_object_get(root, "extisolate_quirks");
-    const char *key;
-    json_t *value;
+    const struct exti_json *format = exti__json_get(root, "extisolate_quirks");
 
-    if (!json_is_object(root) || !format)
+    if (!exti__json_is(root, EXTI_JSON_OBJECT) || !format)
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
                           "is not a quirk file; one starts with {\"extisolate_quirks\": %d",
                           QUIRKS_FORMAT);
-    if (!json_is_integer(format))
+    if (!exti__json_is(format, EXTI_JSON_INTEGER))
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
                           "extisolate_quirks is %s, not the format's number", type_name(format));
-    if (json_integer_value(format) != QUIRKS_FORMAT)
+    if (format->integer != QUIRKS_FORMAT)
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                           "has format %lld; this library reads format %d",
-                          (long long)json_integer_value(format), QUIRKS_FORMAT);
-    json_object_foreach((json_t *)root, key, value)
-    {
-        (void)value;
-        if (strcmp(key, "extisolate_quirks") != 0 && strcmp(key, "quirks") != 0 &&
-            strcmp(key, "disable") != 0)
+                          (long long)format->integer, QUIRKS_FORMAT);
+    for (size_t i = 0; i < root->count; i++) {
+        const char *name = root->items[i].name;
+
+        if (strcmp(name, "extisolate_quirks") != 0 && strcmp(name, "quirks") != 0 &&
+            strcmp(name, "disable") != 0)
             return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
                               "unknown member '%.80s'; known are extisolate_quirks, quirks, "
                               "disable",
-                              key);
+                              name);
     }
     return 0;
 }
@@ -426,26 +395,28 @@ static int check_top(const json_t *root, struct exti_error *err)
 static int add_rules(struct exti_quirks *q, const struct exti_quirk_file *file,
                      struct exti_error *err)
 {
-    const json_t *list = json_object_get(file->root, "quirks");
+    const struct exti_json *list = exti__json_get(file->root, "quirks");
     const size_t before = q->count;
     struct exti_quirk *rules;
     int rc = check_top(file->root, err);
 
-    if (!rc && list && !json_is_array(list))
+    if (!rc && list && !exti__json_is(list, EXTI_JSON_ARRAY))
         rc = exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "quirks is %s, not an array of rules",
                         type_name(list));
     if (!rc)
-        rc = disable_rules(q, file->path, json_object_get(file->root, "disable"), before, err);
+        rc = disable_rules(q, file->path, exti__json_get(file->root, "disable"), before, err);
     if (rc)
         return rc;
-    if (!json_array_size(list) && !json_object_get(file->root, "disable") && file->path)
+    if (!exti__json_count(list, EXTI_JSON_ARRAY) && !exti__json_get(file->root, "disable") &&
+        file->path)
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "has neither quirks nor disable");
-    rules = exti__realloc_array(q->rules, before + json_array_size(list) + 1, sizeof *rules);
+    rules = exti__realloc_array(q->rules, before + exti__json_count(list, EXTI_JSON_ARRAY) + 1,
+                                sizeof *rules);
     if (!rules)
         return exti__fail_nomem(err);
     q->rules = rules;
-    for (size_t i = 0; !rc && i < json_array_size(list); i++)
-        rc = add_rule(q, file->path, json_array_get(list, i), i, before, err);
+    for (size_t i = 0; !rc && i < exti__json_count(list, EXTI_JSON_ARRAY); i++)
+        rc = add_rule(q, file->path, &list->items[i], i, before, err);
     return rc;
 }
 
@@ -454,7 +425,7 @@ int exti__quirks_read(struct exti_quirks *q, const char *path, const char *text,
 {
     struct exti_quirk_file *file,
         *files = exti__realloc_array(q->files, q->file_count + 1, sizeof *files);
-    json_error_t why = {.text = ""};
+    int rc;
 
     if (!files)
         return exti__fail_nomem(err);
@@ -463,11 +434,6 @@ int exti__quirks_read(struct exti_quirks *q, const char *path, const char *text,
     *file = (struct exti_quirk_file){.path = path ? exti__strdup(path) : NULL};
     if (path && !file->path)
         return exti__fail_nomem(err);
-    file->root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
-    if (file->root)
-        return add_rules(q, file, err);
-    if (!why.text[0] || json_error_code(&why) == json_error_out_of_memory)
-        return exti__fail_nomem(err);
-    return exti__fail(err, EXTI_E_FORMAT, (uint64_t)why.position, "line %d, column %d: %s",
-                      why.line, why.column, why.text);
+    rc = exti__json_read(text, n, "", &file->root, err);
+    return rc ? rc : add_rules(q, file, err);
 }

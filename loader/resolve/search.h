@@ -68,7 +68,8 @@ struct exti_search_ops {
     bool by_file;   /* it knows a library by its file's name, not by its own */
 
     /* The file that `from` gets for `name`, for exti__free; *out NULL if there is none.  Files for
-     * other machines are passed over.  A file of which is_system holds need not exist. */
+     * other machines are passed over.  A file of which is_system holds need not exist.  An error of
+     * which exti__is_unseen holds leaves open whether there is one. */
     int (*find)(const struct exti_search *s, const struct exti_requester *from, const char *name,
                 char **out, struct exti_error *err);
 

@@ -23,7 +23,8 @@ struct lookup {
     const struct exti_search *s;
     const char *name;
     struct exti_elf_kind kind;
-    char *found; /* owned; the answer */
+    char *found;                 /* owned; the answer */
+    struct exti_error forbidden; /* the first file that could not be read; code 0: none */
 };
 
 /* Makes `path` the answer if a file for the right machine is there. */
@@ -32,8 +33,13 @@ static int try_file(struct lookup *l, const char *path, struct exti_error *err)
     struct exti_error e = {0};
     struct exti_mapping m;
     struct exti_elf_kind kind;
-    int rc = exti__fs_map(path, &m, NULL, &e);
+    int rc = exti__fs_map_head(path, EXTI_ELF_KIND_BYTES, &m, &e);
 
+    if (exti__is_forbidden(rc, &e)) {
+        if (!l->forbidden.code)
+            l->forbidden = e;
+        return 0;
+    }
     if (rc == EXTI_E_IO && exti__is_absent(e.os_error))
         return 0;
     if (rc) {
@@ -234,6 +240,11 @@ int exti__elf_search_find(const struct exti_search *s, const struct exti_request
             rc = try_all(&l, from, err);
     }
     exti__free(expanded);
+    if (!rc && !l.found && l.forbidden.code) {
+        rc = l.forbidden.code;
+        if (err)
+            *err = l.forbidden;
+    }
     if (rc)
         exti__free(l.found);
     else
@@ -241,18 +252,23 @@ int exti__elf_search_find(const struct exti_search *s, const struct exti_request
     return rc;
 }
 
-/* Whether the look-up ended at `file`.  One that failed did not; only a lack of memory is an error
- * here. */
-static int leads_to(int rc, struct lookup *l, const struct exti_file_id *file, bool *out,
-                    struct exti_error *err)
+/* Whether the look-up, which ended with `rc` and `why`, ended at `file`.  One at a file that cannot
+ * be loaded did not. */
+static int leads_to(int rc, struct exti_error *why, struct lookup *l,
+                    const struct exti_file_id *file, bool *out, struct exti_error *err)
 {
-    struct exti_file_id id;
+    struct exti_file_id id = {0};
 
-    *out = !rc && l->found && !exti__fs_id(l->found, &id, NULL) && id.device == file->device &&
-           id.inode == file->inode;
+    if (!rc && l->found)
+        rc = exti__fs_id(l->found, &id, why);
+    *out = !rc && l->found && id.device == file->device && id.inode == file->inode;
     exti__free(l->found);
     l->found = NULL;
-    return rc == EXTI_E_NOMEM ? exti__fail_nomem(err) : 0;
+    if (!exti__is_unseen(rc, why))
+        return 0;
+    if (err)
+        *err = *why;
+    return rc;
 }
 
 /* A copy has a DT_RUNPATH of its own, which makes ld.so ignore the DT_RPATHs of the files that load
@@ -263,6 +279,7 @@ int exti__elf_search_by_name(const struct exti_search *s, const struct exti_requ
 {
     struct exti_requester copy = *from;
     struct lookup l = {.s = s, .name = name, .kind = from->kind};
+    struct exti_error why = {0};
     int rc;
 
     *out = exti__path_is_absolute(name) && !strchr(name, '$');
@@ -271,14 +288,14 @@ int exti__elf_search_by_name(const struct exti_search *s, const struct exti_requ
     *out = is_loader(s, name);
     if (*out)
         return 0;
-    rc = try_default(&l, from, NULL);
-    rc = leads_to(rc, &l, file, out, err);
+    rc = try_default(&l, from, &why);
+    rc = leads_to(rc, &why, &l, file, out, err);
     if (rc || !*out || !(from->rpath || from->runpath || s->library_path))
         return rc;
     if (!from->rpath && !from->runpath)
         copy.runpath = "";
-    rc = try_all(&l, &copy, NULL);
-    return leads_to(rc, &l, file, out, err);
+    rc = try_all(&l, &copy, &why);
+    return leads_to(rc, &why, &l, file, out, err);
 }
 
 /* ---- the format's rules ---- */
@@ -286,13 +303,20 @@ int exti__elf_search_by_name(const struct exti_search *s, const struct exti_requ
 static int elf_key(char **out, struct exti_error *err)
 {
     struct exti_file_id id = {0};
+    struct exti_error e = {0};
     char *path = NULL;
     size_t n;
-    int rc = exti__host_library_path(&path, err);
+    int rc = exti__fs_id("/etc/ld.so.cache", &id, &e);
 
+    /* ld.so works without a cache that it cannot read. */
+    if (exti__is_unseen(rc, &e) && !exti__is_forbidden(rc, &e)) {
+        if (err)
+            *err = e;
+        return rc;
+    }
+    rc = exti__host_library_path(&path, err);
     if (rc)
         return rc;
-    exti__fs_id("/etc/ld.so.cache", &id, NULL);
     n = (path ? strlen(path) : 0) + 80;
     *out = exti__alloc(n);
     if (*out)

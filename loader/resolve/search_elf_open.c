@@ -54,7 +54,7 @@ static int open_cache(struct exti_search *s, const char *file, struct exti_error
     if (!*file)
         return 0;
     rc = exti__fs_map(file, &s->cache_file, NULL, &e);
-    if (rc == EXTI_E_IO && exti__is_absent(e.os_error))
+    if (exti__is_forbidden(rc, &e) || (rc == EXTI_E_IO && exti__is_absent(e.os_error)))
         return 0;
     if (rc == EXTI_E_FORMAT) /* empty */
         return 0;
@@ -77,7 +77,7 @@ static int open_program(struct exti_search *s, const char *path, struct exti_err
 
     if (rc || !path)
         return rc;
-    rc = exti__fs_map(path, &m, NULL, err);
+    rc = exti__fs_map_parts(path, exti__elf_format.unread, &m, NULL, err);
     if (rc)
         return rc;
     rc = exti__elf_program_rpath(exti__span(m.p, m.n), &rpath, &e);
@@ -137,27 +137,34 @@ int exti__elf_search_open(const struct exti_elf_search_opts *opts, struct exti_s
     return rc;
 }
 
+/* Whether another time might bring another answer. */
+static bool is_passing(int rc, const struct exti_error *e)
+{
+    return exti__is_unseen(rc, e) && !exti__is_forbidden(rc, e);
+}
+
 int exti__elf_search_open_running(struct exti_search **out, struct exti_error *err)
 {
     struct exti_elf_search_opts o = {0};
+    struct exti_error e = {0};
     char *library_path, *program = NULL;
     int rc = exti__host_library_path(&library_path, err);
 
     if (rc)
         return rc;
     /* The program may be gone by now, or executable but not readable: then without its DT_RPATH. */
-    rc = exti__fs_realpath("/proc/self/exe", &program, NULL);
-    if (rc != EXTI_E_NOMEM) {
+    rc = exti__fs_realpath("/proc/self/exe", &program, &e);
+    if (!is_passing(rc, &e)) {
         o.library_path = library_path;
         o.program = program;
-        rc = exti__elf_search_open(&o, out, err);
-    } else {
-        exti__fail_nomem(err);
+        rc = exti__elf_search_open(&o, out, &e);
     }
-    if (rc && rc != EXTI_E_NOMEM && program) {
+    if (rc && !is_passing(rc, &e) && program) {
         o.program = NULL;
-        rc = exti__elf_search_open(&o, out, err);
+        rc = exti__elf_search_open(&o, out, &e);
     }
+    if (rc && err)
+        *err = e;
     exti__free(program);
     exti__free(library_path);
     return rc;

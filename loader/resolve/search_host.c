@@ -15,6 +15,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/os/fs_read.h"
+#include "loader/process/guarded_dl.h"
+#include "loader/resolve/absent.h"
 #include "loader/resolve/search_host.h"
 #include "loader/resolve/string_list.h"
 
@@ -32,7 +34,7 @@ int exti__host_loader(char **out, struct exti_error *err)
     const char *name = NULL;
     char *copy = NULL;
 
-    if (dl_iterate_phdr(is_loader, &name) && name && *name) {
+    if (exti__dl_iterate_phdr(is_loader, &name) && name && *name) {
         copy = exti__strdup(name);
         if (!copy)
             return exti__fail_nomem(err);
@@ -274,10 +276,14 @@ int exti__host_library_path(char **out, struct exti_error *err)
     const char *value = NULL;
     char *text = NULL, *copy = NULL;
     size_t n = 0;
-    int rc = exti__fs_read("/proc/self/environ", (size_t)1 << 24, &text, &n, NULL);
+    struct exti_error e = {0};
+    int rc = exti__fs_read("/proc/self/environ", (size_t)1 << 24, &text, &n, &e);
 
-    if (rc == EXTI_E_NOMEM)
-        return exti__fail_nomem(err);
+    if (exti__is_unseen(rc, &e) && !exti__is_forbidden(rc, &e)) {
+        if (err)
+            *err = e;
+        return rc;
+    }
     if (!getauxval(AT_SECURE)) { /* a set-user-ID program's loader ignores the variable */
         value = text ? exti__host_setting(text, n, name) : NULL;
         if (!value && !(text && memchr(text, '=', n)))

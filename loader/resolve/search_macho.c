@@ -84,13 +84,18 @@ static int try_file(struct lookup *l, char *path, struct exti_error *err)
         l->found = path;
         return 0;
     }
-    if (rc != EXTI_E_NOMEM && !l->rc && !(rc == EXTI_E_IO && exti__is_absent(why.os_error))) {
-        exti__error_file(&why, path);
+    exti__error_file(&why, path);
+    exti__free(path);
+    if (exti__is_unseen(rc, &why) && !exti__is_forbidden(rc, &why)) {
+        if (err)
+            *err = why;
+        return rc;
+    }
+    if (!l->rc && !(rc == EXTI_E_IO && exti__is_absent(why.os_error))) {
         l->rc = rc;
         l->why = why;
     }
-    exti__free(path);
-    return rc == EXTI_E_NOMEM ? exti__fail_nomem(err) : 0;
+    return 0;
 }
 
 /* `path` may start with "@loader_path/", the folder of `owner`. */
@@ -177,15 +182,20 @@ static int macho_by_name(const struct exti_search *s, const struct exti_requeste
                          const char *name, const struct exti_file_id *file, bool *out,
                          struct exti_error *err)
 {
-    struct exti_file_id id;
+    struct exti_error why = {0};
+    struct exti_file_id id = {0};
     char *path = NULL;
-    int rc = macho_find(s, from, name, &path, NULL);
+    int rc = macho_find(s, from, name, &path, &why);
 
-    *out = !rc && path && !exti__fs_id(path, &id, NULL) && id.device == file->device &&
-           id.inode == file->inode;
-    if (!rc)
-        exti__free(path);
-    return rc == EXTI_E_NOMEM ? exti__fail_nomem(err) : 0;
+    if (!rc && path)
+        rc = exti__fs_id(path, &id, &why);
+    *out = !rc && path && id.device == file->device && id.inode == file->inode;
+    exti__free(path);
+    if (!exti__is_unseen(rc, &why) || exti__is_forbidden(rc, &why))
+        return 0;
+    if (err)
+        *err = why;
+    return rc;
 }
 
 const struct exti_search_ops *exti__search_macho(void)

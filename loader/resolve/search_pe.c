@@ -18,6 +18,7 @@
 #include "base/os/fs_folder.h"
 #include "base/os/fs_id.h"
 #include "base/path.h"
+#include "loader/resolve/absent.h"
 #include "loader/resolve/dll_name.h"
 #include "loader/resolve/search_pe.h"
 #include "loader/resolve/search_pe_system.h"
@@ -79,30 +80,54 @@ static int take_if_named(void *user, const char *name)
     return 0;
 }
 
-/* Finds dir/name in any case.  A folder that is missing or unreadable holds nothing. */
-static int try_in(const char *dir, const char *name, char **out, struct exti_error *err)
+/* Fails if an error leaves open what there is; what the user may never read included, as Windows
+ * reports that rather than to look elsewhere. */
+static int fail_if_unseen(int rc, const struct exti_error *why, struct exti_error *err)
 {
-    struct entry e = {.name = name};
+    if (!exti__is_unseen(rc, why))
+        return 0;
+    if (err)
+        *err = *why;
+    return rc;
+}
+
+/* Gives `path`, which it takes, if a file is there: not a folder, say. */
+static int try_path(char *path, char **out, struct exti_error *err)
+{
+    struct exti_error why = {0};
     struct exti_file_id id;
-    char *path = exti__path_join(dir, name);
+    int rc;
 
     if (!path)
         return exti__fail_nomem(err);
-    if (exti__fs_id(path, &id, NULL)) {
-        exti__free(path);
-        path = NULL;
-        if (!exti__fs_list(dir, take_if_named, &e, NULL) && e.found[0]) {
-            path = exti__path_join(dir, e.found);
-            if (!path)
-                return exti__fail_nomem(err);
-            if (exti__fs_id(path, &id, NULL)) { /* a folder, say */
-                exti__free(path);
-                path = NULL;
-            }
-        }
+    rc = exti__fs_id(path, &id, &why);
+    if (!rc) {
+        *out = path;
+        return 0;
     }
-    *out = path;
-    return 0;
+    exti__free(path);
+    return fail_if_unseen(rc, &why, err);
+}
+
+/* exti__fs_list.  A folder that is missing holds nothing. */
+static int list_folder(const char *dir, int (*each)(void *user, const char *name), void *user,
+                       struct exti_error *err)
+{
+    struct exti_error why = {0};
+    int rc = exti__fs_list(dir, each, user, &why);
+
+    return fail_if_unseen(rc, &why, err);
+}
+
+/* Finds dir/name in any case. */
+static int try_in(const char *dir, const char *name, char **out, struct exti_error *err)
+{
+    struct entry e = {.name = name};
+    int rc = try_path(exti__path_join(dir, name), out, err);
+
+    if (!rc && !*out)
+        rc = list_folder(dir, take_if_named, &e, err);
+    return rc || *out || !e.found[0] ? rc : try_path(exti__path_join(dir, e.found), out, err);
 }
 
 /* ---- the folders that packages add ---- */
@@ -111,6 +136,8 @@ static int try_in(const char *dir, const char *name, char **out, struct exti_err
 struct climb {
     char *path, *probe; /* owned; `probe` has room for more */
     size_t n;
+    int rc; /* of the first look that failed; its error: */
+    struct exti_error err;
 };
 
 /* Climbs to the parent folder. */
@@ -142,9 +169,13 @@ static bool is_site(struct climb *c)
 
 static bool is_package(struct climb *c)
 {
+    struct exti_error why = {0};
     struct exti_file_id id;
+    int rc = exti__fs_id(path_here(c, "/__init__.py"), &id, &why);
 
-    return !exti__fs_id(path_here(c, "/__init__.py"), &id, NULL);
+    if (!c->rc)
+        c->rc = fail_if_unseen(rc, &why, &c->err);
+    return !rc;
 }
 
 #define ROOM sizeof "/pywin32_system32"
@@ -166,9 +197,7 @@ static void climb_end(struct climb *c)
     exti__free(c->probe);
 }
 
-/* Climbs from a file to the folder of its top-level package; false if it is in none.  *site: the
- * package, or the file, is in site-packages or the like. */
-static bool find_package(struct climb *c, const char *file, bool *site)
+static bool climb_to_package(struct climb *c, const char *file, bool *site)
 {
     const size_t whole = c->n;
     size_t below = whole;
@@ -189,6 +218,17 @@ static bool find_package(struct climb *c, const char *file, bool *site)
     memcpy(c->path, file, whole);
     c->n = below;
     return below < whole;
+}
+
+/* Climbs from a file to the folder of its top-level package; *found is false if it is in none.
+ * *site: the package, or the file, is in site-packages or the like. */
+static int find_package(struct climb *c, const char *file, bool *found, bool *site,
+                        struct exti_error *err)
+{
+    *found = climb_to_package(c, file, site);
+    if (c->rc && err)
+        *err = c->err;
+    return c->rc;
 }
 
 struct names {
@@ -225,9 +265,8 @@ static int libs_order(const void *a, const void *b)
 static int try_site(const char *site, const char *name, char **out, struct exti_error *err)
 {
     struct names n = {0};
-    int rc = 0;
+    int rc = list_folder(site, add_libs, &n, err);
 
-    exti__fs_list(site, add_libs, &n, NULL);
     if (n.no_memory)
         rc = exti__fail_nomem(err);
     if (n.count)
@@ -250,10 +289,12 @@ static int try_package(const char *file, const char *name, char **out, struct ex
 {
     static const char *const own[] = {"/.libs", "/lib", ".libs"};
     struct climb c = {0};
-    bool site = false;
+    bool found = false, site;
     int rc = climb_from(&c, file, err);
 
-    if (!rc && find_package(&c, file, &site))
+    if (!rc)
+        rc = find_package(&c, file, &found, &site, err);
+    if (!rc && found)
         for (size_t i = 0; i < sizeof own / sizeof *own && !rc && !*out; i++)
             rc = try_in(path_here(&c, own[i]), name, out, err);
     climb_end(&c);
@@ -264,11 +305,11 @@ static int try_package(const char *file, const char *name, char **out, struct ex
 static int try_others(const char *file, const char *name, char **out, struct exti_error *err)
 {
     struct climb c = {0};
-    bool site = false;
+    bool found, site = false;
     int rc = climb_from(&c, file, err);
 
     if (!rc)
-        find_package(&c, file, &site);
+        rc = find_package(&c, file, &found, &site, err);
     if (!rc && site && climb(&c)) {
         rc = try_site(path_here(&c, ""), name, out, err);
         if (!rc && !*out)

@@ -33,7 +33,7 @@ static int bind_set_add(struct exti_bind_set *set, char **paths, char *path, str
         exti__free(path);
         return 0;
     }
-    rc = exti__fs_map(path, m, NULL, &e);
+    rc = exti__fs_map_parts(path, &exti__formats_unread, m, NULL, &e);
     if (rc) {
         exti__free(path);
         if (set->count && rc == EXTI_E_IO && e.os_error == ENOENT)

@@ -8,6 +8,7 @@
 #include "base/opts.h"
 #include "base/os/fs_id.h"
 #include "base/os/fs_map.h"
+#include "base/os/fs_pieces.h"
 #include "base/os/fs_replace.h"
 #include "loader/image/formats.h"
 #include "loader/image/inspect.h"
@@ -31,11 +32,12 @@ static int first_finding(void *user, const struct exti_error *finding)
 /* The self-check before a copy gets its name: only planned bytes have changed, and the loader
  * will see what was asked for. */
 static int check_image(const struct exti_format_ops *ops, const struct exti_plan *plan,
-                       struct exti_span before, struct exti_span after,
+                       const struct exti_mapping *source, struct exti_span after,
                        const struct exti_request *req, struct exti_error *err)
 {
+    const struct exti_span before = exti__span(source->p, source->n);
     struct exti_error finding = {0};
-    uint64_t stray = exti__plan_stray(plan, before, after);
+    uint64_t stray = exti__plan_stray(plan, before, after, &source->unread);
     int rc;
 
     if (stray != EXTI_NO_OFFSET)
@@ -49,28 +51,44 @@ static int check_image(const struct exti_format_ops *ops, const struct exti_plan
     return 0;
 }
 
-/* A write into the source in the meantime shows in the mapping, but may be missing from the
- * plan. */
+/* The file may have been replaced since it was read, or since the given image was made. */
 static int check_unchanged(const char *src, const struct exti_file_id *id, struct exti_error *err)
 {
     struct exti_file_id now;
     int rc = exti__fs_id(src, &now, err);
 
-    if (rc || (now.size == id->size && now.mtime_ns == id->mtime_ns))
+    if (rc || exti__fs_same_id(&now, id))
         return rc;
     return exti__fail_io(err, ESTALE, src, "changed while it was read");
+}
+
+/* The bytes that were not read are zeros in memory, so none of them may change. */
+static int check_unread(const struct exti_plan *plan, const struct exti_range *unread,
+                        struct exti_error *err)
+{
+    const uint64_t end = unread->at + unread->n;
+
+    for (size_t i = 0; i < plan->count; i++)
+        if (plan->patches[i].offset < end &&
+            unread->at < plan->patches[i].offset + plan->patches[i].size)
+            return exti__fail(err, EXTI_E_CHECK, plan->patches[i].offset,
+                              "self-check: %s lies in code or data that was not read",
+                              plan->patches[i].what);
+    if (plan->tail.n && plan->tail_offset < end)
+        return exti__fail(err, EXTI_E_CHECK, plan->tail_offset,
+                          "self-check: the new end lies in code or data that was not read");
+    return 0;
 }
 
 /* Patches closer than this are written as one range. */
 #define NEAR 4096
 
 /* Keeps the ranges of the plan in which the image differs from its source. */
-static int record_changes(struct exti_rewritten *r, size_t source, const struct exti_plan *plan,
+static int record_changes(struct exti_rewritten *r, const struct exti_plan *plan,
                           struct exti_error *err)
 {
-    struct exti_fs_range *last = NULL;
+    struct exti_range *last = NULL;
 
-    r->kept = plan->tail.n && plan->tail_offset < source ? (size_t)plan->tail_offset : source;
     r->changed = exti__calloc(plan->count, sizeof *r->changed);
     if (!r->changed)
         return exti__fail_nomem(err);
@@ -81,59 +99,75 @@ static int record_changes(struct exti_rewritten *r, size_t source, const struct 
             last->n = at + n - last->at;
         } else {
             last = &r->changed[r->changed_count++];
-            *last = (struct exti_fs_range){at, n};
+            *last = (struct exti_range){at, n};
         }
     }
     return 0;
 }
 
-static int map_source(const struct exti_image *im, struct exti_rewritten *r,
-                      struct exti_span *before, struct exti_error *err)
+static uint32_t copy_flags(const struct exti_rewritten *r, bool sync)
 {
-    int rc;
-
-    if (im) {
-        r->id = *exti__inspected_id(im);
-        *before = im->bytes;
-        return 0;
-    }
-    rc = exti__fs_map(r->path, &r->source, &r->id, err);
-    if (!rc)
-        *before = exti__span(r->source.p, r->source.n);
-    return rc;
+    return EXTI_FS_EXECUTABLE | (sync ? EXTI_FS_SYNC : 0) |
+           (r->id.mode & 077 ? 0 : EXTI_FS_PRIVATE);
 }
 
-static int rewrite_once(const char *src, const struct exti_image *im,
+/* Makes a copy of the source's bytes, with room for the plan. */
+static int begin_copy(const struct exti_mapping *source, const char *dst,
+                      const struct exti_plan *plan, struct exti_rewritten *r,
+                      struct exti_error *err)
+{
+    const size_t size = (size_t)exti__plan_size(plan, source->n);
+    const bool cuts = plan->tail.n && plan->tail_offset < source->n;
+    const struct exti_fs_source from = {r->path, &r->id, source,
+                                        cuts ? (size_t)plan->tail_offset : source->n};
+
+    if (dst)
+        return exti__fs_clone(dst, &from, size, copy_flags(r, false), &r->copy, err);
+    r->copy = (struct exti_fs_clone){.size = size, .kept = from.kept, .fd = -1};
+    return exti__fs_map_image(source, size > source->n ? size - source->n : 0, &r->copy.image, err);
+}
+
+/* Plans the edits of `source`, applies them to a copy of it and checks that. */
+static int make_copy(const struct exti_mapping *source, const char *dst,
+                     const struct exti_request *req, struct exti_plan *plan,
+                     struct exti_rewritten *r, struct exti_error *err)
+{
+    const struct exti_span before = exti__span(source->p, source->n);
+    const struct exti_format_ops *ops;
+    int rc = exti__format_of(before, &ops, err);
+
+    if (!rc)
+        rc = ops->plan(before, req, plan, err);
+    for (size_t i = 0; i < source->unread.count && !rc; i++)
+        rc = check_unread(plan, &source->unread.part[i], err);
+    if (!rc)
+        rc = begin_copy(source, dst, plan, r, err);
+    if (rc)
+        return rc;
+    exti__plan_apply(plan, r->copy.image.p, before.n);
+    rc = check_image(ops, plan, source, exti__span(r->copy.image.p, r->copy.size), req, err);
+    return rc ? rc : record_changes(r, plan, err);
+}
+
+static int rewrite_once(const char *src, const struct exti_image *im, const char *dst,
                         const struct exti_request *req, struct exti_rewritten *out,
                         struct exti_error *err)
 {
     struct exti_rewritten r = {.path = src};
+    const struct exti_mapping *source = im ? exti__inspected_mapping(im) : &r.source;
     struct exti_plan plan = {0};
-    const struct exti_format_ops *ops;
-    struct exti_span before;
-    int rc;
+    int rc = 0;
 
-    rc = map_source(im, &r, &before, err);
+    if (im)
+        r.id = *exti__inspected_id(im);
+    else
+        rc = exti__fs_map_parts(src, &exti__formats_unread, &r.source, &r.id, err);
     if (rc)
         return rc;
-    exti__plan_init(&plan, before.n * PLAN_GROWTH + PLAN_SLACK);
-    rc = exti__format_of(before, &ops, err);
-    if (rc)
-        goto out;
-    rc = ops->plan(before, req, &plan, err);
-    if (rc)
-        goto out;
-    r.size = (size_t)exti__plan_size(&plan, before.n);
-    rc = exti__fs_map_copy(src, &r.id, r.size > before.n ? r.size - before.n : 0, &r.image, err);
-    if (rc)
-        goto out;
-    exti__plan_apply(&plan, r.image.p, before.n);
-    rc = check_image(ops, &plan, before, exti__span(r.image.p, r.size), req, err);
+    exti__plan_init(&plan, source->n * PLAN_GROWTH + PLAN_SLACK);
+    rc = make_copy(source, dst, req, &plan, &r, err);
     if (!rc)
         rc = check_unchanged(src, &r.id, err);
-    if (!rc)
-        rc = record_changes(&r, before.n, &plan, err);
-out:
     exti__plan_free(&plan);
     if (rc) {
         exti__error_file(err, src);
@@ -144,7 +178,7 @@ out:
     return 0;
 }
 
-int exti__rewrite_image(const char *src, const struct exti_image *im,
+int exti__rewrite_image(const char *src, const struct exti_image *im, const char *dst,
                         const struct exti_rewrite_opts *opts, struct exti_rewritten *out,
                         struct exti_error *err)
 {
@@ -159,7 +193,7 @@ int exti__rewrite_image(const char *src, const struct exti_image *im,
     req.bind_count = bind.count;
     /* A package manager may be replacing the file: try again. */
     for (int tries = im ? ATTEMPTS - 1 : 0; tries < ATTEMPTS; tries++) {
-        rc = rewrite_once(src, im, &req, out, &e);
+        rc = rewrite_once(src, im, dst, &req, out, &e);
         if (rc != EXTI_E_IO || e.os_error != ESTALE)
             break;
     }
@@ -169,23 +203,132 @@ int exti__rewrite_image(const char *src, const struct exti_image *im,
     return rc;
 }
 
-int exti__rewritten_write(const struct exti_rewritten *r, const char *dst, bool sync,
+int exti__rewritten_write(struct exti_rewritten *r, const char *dst, bool sync,
                           struct exti_error *err)
 {
-    const struct exti_fs_source from = {r->path, &r->id, r->kept, r->changed, r->changed_count};
-    uint32_t flags = EXTI_FS_EXECUTABLE;
+    return exti__fs_clone_replace(&r->copy, dst, r->changed, r->changed_count, copy_flags(r, sync),
+                                  err);
+}
 
-    if (sync)
-        flags |= EXTI_FS_SYNC;
-    if (!(r->id.mode & 077))
-        flags |= EXTI_FS_PRIVATE;
-    return exti__fs_replace_from(dst, r->image.p, r->size, &from, flags, err);
+/* Gives the first difference in [at, end), or `end`. */
+static size_t common_until(const uint8_t *a, const uint8_t *b, size_t at, size_t end)
+{
+    if (at >= end || memcmp(a + at, b + at, end - at) == 0)
+        return end;
+    while (a[at] == b[at])
+        at++;
+    return at;
+}
+
+/* A copy in memory, and what it is compared with. */
+struct comparison {
+    const struct exti_fs_clone *copy;
+    struct exti_pieces there, source;
+    uint8_t *piece, *right; /* EXTI_PIECE each */
+};
+
+/* Whether the bytes at `at` were not read; ends *end where this changes. */
+static bool is_unread(const struct exti_unread *u, size_t at, size_t *end)
+{
+    for (size_t i = 0; i < u->count; i++) {
+        const size_t from = u->part[i].at, to = from + u->part[i].n;
+
+        if (at >= to)
+            continue;
+        if (at < from && from < *end)
+            *end = from;
+        if (at >= from && to < *end)
+            *end = to;
+        return at >= from;
+    }
+    return false;
+}
+
+/* Gives the first difference in [at, *end), or *end, which may get less. */
+static int compare_piece(struct comparison *c, size_t at, size_t *end, size_t *common,
+                         struct exti_error *err)
+{
+    const uint8_t *right = c->copy->image.p + at;
+    int rc = 0;
+
+    if (is_unread(&c->copy->image.unread, at, end)) {
+        right = c->right;
+        rc = exti__fs_pieces_read(&c->source, at, c->right, *end - at, err);
+    }
+    if (!rc)
+        rc = exti__fs_pieces_read(&c->there, at, c->piece, *end - at, err);
+    if (!rc)
+        *common = at + common_until(right, c->piece, 0, *end - at);
+    return rc;
+}
+
+static int compare_all(struct comparison *c, uint64_t *differs, struct exti_error *err)
+{
+    const uint64_t size = c->there.id.size;
+    const size_t n = size < c->copy->size ? (size_t)size : c->copy->size;
+    size_t at = 0, common = 0;
+    int rc = 0;
+
+    while (at < n && common == at && !rc) {
+        size_t end = n - at < EXTI_PIECE ? n : at + EXTI_PIECE;
+
+        rc = compare_piece(c, at, &end, &common, err);
+        at = end;
+    }
+    if (!rc)
+        rc = exti__fs_pieces_check(&c->there, err);
+    if (!rc)
+        *differs = common == size && size == c->copy->size ? EXTI_NO_OFFSET : common;
+    return rc;
+}
+
+/* Opens the source too, for the parts that were not read. */
+static int compare_with_source(const struct exti_rewritten *r, struct comparison *c,
+                               uint64_t *differs, struct exti_error *err)
+{
+    uint64_t found;
+    int rc;
+
+    if (!r->copy.image.unread.count)
+        return compare_all(c, differs, err);
+    rc = exti__fs_pieces_open(r->path, &c->source, err);
+    if (rc)
+        return rc;
+    rc = exti__fs_same_id(&c->source.id, &r->id)
+             ? compare_all(c, &found, err)
+             : exti__fail_io(err, ESTALE, r->path, "changed while it was compared");
+    if (!rc)
+        rc = exti__fs_pieces_check(&c->source, err);
+    if (!rc)
+        *differs = found;
+    exti__fs_pieces_close(&c->source);
+    return rc;
+}
+
+int exti__rewritten_compare(const struct exti_rewritten *r, const char *path, uint64_t *differs,
+                            struct exti_error *err)
+{
+    struct comparison c = {.copy = &r->copy};
+    int rc = exti__fs_pieces_open(path, &c.there, err);
+
+    if (rc)
+        return rc;
+    c.piece = exti__alloc(2 * EXTI_PIECE);
+    if (c.piece) {
+        c.right = c.piece + EXTI_PIECE;
+        rc = compare_with_source(r, &c, differs, err);
+    } else {
+        rc = exti__fail_nomem(err);
+    }
+    exti__free(c.piece);
+    exti__fs_pieces_close(&c.there);
+    return rc;
 }
 
 void exti__rewritten_free(struct exti_rewritten *r)
 {
     exti__fs_unmap(&r->source);
-    exti__fs_unmap(&r->image);
+    exti__fs_clone_drop(&r->copy);
     exti__free(r->changed);
     r->changed = NULL;
 }
@@ -194,7 +337,7 @@ static int rewrite_file(const char *src, const char *dst, const struct exti_rewr
                         struct exti_error *err)
 {
     struct exti_rewritten r;
-    int rc = exti__rewrite_image(src, NULL, opts, &r, err);
+    int rc = exti__rewrite_image(src, NULL, dst, opts, &r, err);
 
     if (rc)
         return rc;
@@ -231,7 +374,8 @@ static int check_destination(const char *src, const char *dst, struct exti_error
 
 static int check_edits(const struct exti_rewrite_opts *o, struct exti_error *err)
 {
-    if (o->flags & ~(EXTI_RW_SYMBOLIC | EXTI_RW_CLEAR_NODELETE | EXTI_RW_CLEAR_UNIQUE))
+    if (o->flags &
+        ~(EXTI_RW_SYMBOLIC | EXTI_RW_CLEAR_NODELETE | EXTI_RW_CLEAR_UNIQUE | EXTI_RW_WITHHOLD))
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "unknown EXTI_RW_ flags 0x%x", o->flags);
     if ((o->bind_name || o->bind_short) && !o->bind_file)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "bind_name without bind_file");

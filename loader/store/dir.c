@@ -9,12 +9,15 @@
 #include "base/os/fs_folder.h"
 #include "base/os/fs_id.h"
 #include "base/os/fs_lock.h"
-#include "base/os/fs_map.h"
+#include "base/os/fs_owner.h"
 #include "base/path.h"
+#include "loader/image/inspect.h"
 #include "loader/rewrite/rewrite.h"
+#include "loader/store/copy_identity.h"
 #include "loader/store/edits.h"
 #include "loader/store/store_remove.h"
 #include "loader/store/store_state.h"
+#include "loader/store/verify_needs.h"
 #include "loader/store/verify_set.h"
 
 struct exti_dir {
@@ -110,9 +113,31 @@ int exti_dir_copy(const struct exti_dir *d, size_t i, struct exti_copy_info *out
                                    .source_mtime_ns = e->id.mtime_ns,
                                    .source_inode = e->id.inode,
                                    .is_api = i == 0,
-                                   .state = exti__entry_state(d->path, &d->manifest, e),
+                                   .state = exti__entry_state(d->copies[i], &d->manifest, e),
                                    .edits = e->edits};
     return exti__opts_give(out, &info, sizeof info);
+}
+
+int exti_dir_trust(const char *dir, struct exti_error *err)
+{
+    static const char *const files[] = {EXTI_MANIFEST_FILE, EXTI_LOCK_FILE};
+    struct exti_error e = {0};
+    int rc;
+
+    if (!dir || !*dir)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "dir is NULL or empty");
+    rc = exti__fs_check_folder(dir, err);
+    for (size_t i = 0; i < sizeof files / sizeof *files && !rc; i++) {
+        char *path = exti__path_join(dir, files[i]);
+
+        rc = path ? exti__fs_check_file(path, &e) : exti__fail_nomem(&e);
+        exti__free(path);
+        if (rc == EXTI_E_IO && e.os_error == ENOENT) /* begun, or never used by more than one */
+            rc = 0;
+        else if (rc && err)
+            *err = e;
+    }
+    return rc;
 }
 
 /* ---- verify ---- */
@@ -122,6 +147,7 @@ struct dir_check {
     struct exti_private_symbols renames;
     exti_report_fn report;
     void *user;
+    bool trusted; /* nobody else can change the directory */
     size_t findings;
     int stop;
 };
@@ -138,33 +164,22 @@ static void report_fault(struct dir_check *c, const char *file, int code, uint64
         c->stop = c->report(c->user, &finding);
 }
 
-static uint64_t first_difference(struct exti_mapping a, const uint8_t *b, size_t n)
-{
-    size_t i = 0, common = a.n < n ? a.n : n;
-
-    while (i < common && a.p[i] == b[i])
-        i++;
-    return i;
-}
-
 /* Compares the copy with one made again in memory. */
-static int compare_copy(struct dir_check *c, size_t i, const struct exti_edits *edits,
-                        struct exti_error *err)
+static int compare_copy(struct dir_check *c, size_t i, const struct exti_image *im,
+                        const struct exti_edits *edits, struct exti_error *err)
 {
     const char *copy = c->dir->copies[i];
     struct exti_rewritten right;
-    struct exti_mapping there;
-    int rc = exti__rewrite_image(entry_of_copy(c->dir, i)->source, NULL, &edits->opts, &right, err);
+    uint64_t differs = EXTI_NO_OFFSET;
+    int rc =
+        exti__rewrite_image(entry_of_copy(c->dir, i)->source, im, NULL, &edits->opts, &right, err);
 
     if (rc)
         return rc;
-    rc = exti__fs_map(copy, &there, NULL, err);
-    if (!rc) {
-        if (there.n != right.size || memcmp(there.p, right.image.p, there.n) != 0)
-            report_fault(c, copy, EXTI_E_CHECK, first_difference(there, right.image.p, right.size),
-                         "differs from what its source and the recorded edits make");
-        exti__fs_unmap(&there);
-    }
+    rc = exti__rewritten_compare(&right, copy, &differs, err);
+    if (!rc && differs != EXTI_NO_OFFSET)
+        report_fault(c, copy, EXTI_E_CHECK, differs,
+                     "differs from what its source and the recorded edits make");
     exti__rewritten_free(&right);
     return rc;
 }
@@ -195,7 +210,7 @@ static int check_copy(struct dir_check *c, size_t i, struct exti_error *err)
     struct exti_edits edits = {0};
     struct exti_image *im;
     char *json;
-    int rc = exti_inspect(e->source, &im, err);
+    int rc = exti__inspect(e->source, &im, err);
 
     if (rc)
         return rc;
@@ -209,12 +224,37 @@ static int check_copy(struct dir_check *c, size_t i, struct exti_error *err)
                 c, c->dir->copies[i], EXTI_E_CHECK, EXTI_NO_OFFSET,
                 "its recorded edits are not those that the manifest and the source ask for");
         else
-            rc = compare_copy(c, i, &edits, err);
+            rc = compare_copy(c, i, im, &edits, err);
         exti__free(json);
     }
     exti__edits_free(&edits);
     exti_image_free(im);
     return rc;
+}
+
+/* Whoever has damaged a copy may have recorded it as it is now; not so the disk. */
+static void check_hash(struct dir_check *c, size_t i)
+{
+    const char *copy = c->dir->copies[i];
+    char hash[EXTI_HASH_MAX] = "";
+    struct exti_file_id id;
+    struct exti_error err = {0};
+
+    if (exti__copy_hash_of(copy, &id, hash, &err))
+        report_fault(c, copy, err.code, err.offset, err.message);
+    else if (strcmp(hash, entry_of_copy(c->dir, i)->copy_hash) != 0)
+        report_fault(c, copy, EXTI_E_CHECK, EXTI_NO_OFFSET,
+                     "its SHA-256 is not the recorded one; copy it again");
+}
+
+/* Nothing in a directory that others can change tells them from its owner, so its copies are not
+ * singled out: see exti_dir_trust. */
+static void check_owner(struct dir_check *c, size_t i)
+{
+    struct exti_error err = {0};
+
+    if (c->trusted && exti__fs_check_file(c->dir->copies[i], &err) == EXTI_E_TRUST)
+        report_fault(c, err.file, err.code, err.offset, err.message);
 }
 
 /* A source that can no longer be read or rewritten is a finding about its copy, not a failure of
@@ -225,7 +265,8 @@ static void check_entry(struct dir_check *c, size_t i)
                                              "its source has changed since; copy it again",
                                          [EXTI_COPY_ORPHAN] = "its source is gone"};
     const struct exti_entry *e = entry_of_copy(c->dir, i);
-    enum exti_copy_state state = exti__entry_state(c->dir->path, &c->dir->manifest, e);
+    enum exti_copy_state state = exti__entry_state(c->dir->copies[i], &c->dir->manifest, e);
+    const size_t before = c->findings;
     struct exti_error err = {0};
 
     if (state == EXTI_COPY_STALE || state == EXTI_COPY_ORPHAN)
@@ -233,6 +274,11 @@ static void check_entry(struct dir_check *c, size_t i)
     else if (check_copy(c, i, &err))
         report_fault(c, err.file[0] ? err.file : c->dir->copies[i], err.code, err.offset,
                      err.message);
+    if (*e->copy_hash && !c->stop &&
+        (state == EXTI_COPY_STALE || state == EXTI_COPY_ORPHAN || c->findings == before))
+        check_hash(c, i);
+    if (!c->stop)
+        check_owner(c, i);
     check_needs(c, i);
 }
 
@@ -276,8 +322,8 @@ static int build_private_names(struct dir_check *c, struct exti_error *err)
     return rc;
 }
 
-int exti_dir_verify(const char *dir, exti_report_fn report, void *user, size_t *findings,
-                    struct exti_error *err)
+static int verify_once(const char *dir, exti_report_fn report, void *user, size_t *findings,
+                       struct exti_error *err)
 {
     struct dir_check c = {.report = report, .user = user};
     struct exti_error e = {0};
@@ -287,6 +333,7 @@ int exti_dir_verify(const char *dir, exti_report_fn report, void *user, size_t *
     if (rc)
         return rc;
     c.dir = d;
+    c.trusted = !exti_dir_trust(d->path, NULL);
     if (build_private_names(&c, &e))
         report_fault(&c, e.file, e.code, e.offset, e.message);
     else
@@ -294,13 +341,51 @@ int exti_dir_verify(const char *dir, exti_report_fn report, void *user, size_t *
             check_entry(&c, i);
     if (!c.stop && exti__verify_set(&d->manifest, d->copies, report_finding, &c, &e))
         report_fault(&c, e.file, e.code, e.offset, e.message);
-    if (!c.stop)
-        exti__fs_list(d->path, check_unlisted, &c, NULL);
+    if (!c.stop && exti__verify_needs(&d->manifest, d->copies, report_finding, &c, &e))
+        report_fault(&c, e.file, e.code, e.offset, e.message);
+    e.code = 0;
+    if (!c.stop && exti__fs_list(d->path, check_unlisted, &c, &e) && e.code)
+        report_fault(&c, e.file, e.code, e.offset, e.message);
     exti__private_symbols_free(&c.renames);
     exti_dir_free(d);
-    if (findings)
-        *findings = c.findings;
+    *findings = c.findings;
     return 0;
+}
+
+static int stop_at_once(void *user, const struct exti_error *finding)
+{
+    (void)user;
+    (void)finding;
+    return 1;
+}
+
+/* Others may be copying, and then what is found may be true no more.  So nothing is told until it
+ * is found while the directory is locked; a directory that is sound needs no lock.  Where that
+ * cannot be had, as in a read-only directory, it is checked again without. */
+int exti_dir_verify(const char *dir, exti_report_fn report, void *user, size_t *findings,
+                    struct exti_error *err)
+{
+    char *path = NULL;
+    struct exti_lock lock;
+    bool locked;
+    size_t found = 0;
+    int rc = verify_once(dir, stop_at_once, NULL, &found, err);
+
+    if (!rc && found) {
+        path = exti__path_join(dir, EXTI_LOCK_FILE);
+        if (!path)
+            return exti__fail_nomem(err);
+        locked = !exti__fs_lock(path, &lock, NULL);
+        rc = verify_once(dir, report, user, &found, err);
+        if (locked && lock.made)
+            exti__store_remove_file(dir, EXTI_LOCK_FILE, NULL);
+        if (locked)
+            exti__fs_unlock(&lock);
+        exti__free(path);
+    }
+    if (!rc && findings)
+        *findings = found;
+    return rc;
 }
 
 /* ---- clean ---- */

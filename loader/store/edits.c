@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/json_text.h"
+#include "base/json_write.h"
 #include "base/mem.h"
 #include "base/path.h"
 #include "loader/image/exports.h"
@@ -390,22 +390,23 @@ static int add_renames(const struct exti_entry *e, const struct exti_private_sym
                        struct exti_edits *out, struct exti_error *err)
 {
     size_t n = 0;
-    const char *from, *to;
-    json_t *value;
+    int rc;
 
     if (!e->renames)
         return 0;
-    out->own = json_loads(e->renames, 0, NULL);
-    out->renames = exti__realloc_array(
-        NULL, out->opts.rename_count + json_object_size(out->own) + 1, sizeof *out->renames);
-    if (!out->own || !out->renames)
+    rc = exti__json_read(e->renames, strlen(e->renames), "\"renames\": ", &out->own, err);
+    if (rc)
+        return rc;
+    out->renames = exti__realloc_array(NULL, out->opts.rename_count + out->own->count + 1,
+                                       sizeof *out->renames);
+    if (!out->renames)
         return exti__fail_nomem(err);
     for (size_t i = 0; i < out->opts.rename_count; i++)
-        if (!json_object_get(out->own, out->opts.renames[i].from))
+        if (!exti__json_get(out->own, out->opts.renames[i].from))
             out->renames[n++] = out->opts.renames[i];
-    json_object_foreach(out->own, from, value)
-    {
-        to = json_string_value(value);
+    for (size_t i = 0; i < out->own->count; i++) {
+        const char *from = out->own->items[i].name, *to = out->own->items[i].text;
+
         if (out->opts.rename_count && exti__private_symbol_find(map, to))
             to = exti__private_symbol_find(map, to);
         out->renames[n++] = (struct exti_rename){from, to};
@@ -421,6 +422,8 @@ int exti__edits_api(const struct exti_manifest *m, const struct exti_entry *e,
 {
     int rc = api_edits(m, e, im, renames, out, err);
 
+    if (e->withheld)
+        out->opts.flags |= EXTI_RW_WITHHOLD;
     return rc ? rc : add_renames(e, renames, out, err);
 }
 
@@ -430,6 +433,8 @@ int exti__edits_copy(const struct exti_manifest *m, const struct exti_entry *e,
 {
     int rc = copy_edits(m, e, im, renames, out, err);
 
+    if (e->withheld)
+        out->opts.flags |= EXTI_RW_WITHHOLD;
     return rc ? rc : add_renames(e, renames, out, err);
 }
 
@@ -441,42 +446,55 @@ void exti__edits_free(struct exti_edits *e)
     for (size_t i = 0; e->names && e->names[i]; i++)
         exti__free(e->names[i]);
     exti__free(e->names);
-    json_decref(e->own);
+    exti__json_free(e->own);
     *e = (struct exti_edits){0};
 }
 
-static json_t *needed_json(const struct exti_needed *n)
+static void put_needed(struct exti_json_writer *w, const struct exti_needed *n)
 {
-    if (!n->from)
-        return json_pack("{s:s,s:s}", "add", n->to, "where",
-                         n->where == EXTI_NEEDED_FIRST ? "first" : "last");
-    return n->to ? json_pack("{s:s,s:s}", "replace", n->from, "by", n->to)
-                 : json_pack("{s:s}", "remove", n->from);
+    exti__json_open(w, NULL, '{');
+    if (!n->from) {
+        exti__json_put_string(w, "add", n->to);
+        exti__json_put_string(w, "where", n->where == EXTI_NEEDED_FIRST ? "first" : "last");
+    } else if (n->to) {
+        exti__json_put_string(w, "by", n->to);
+        exti__json_put_string(w, "replace", n->from);
+    } else {
+        exti__json_put_string(w, "remove", n->from);
+    }
+    exti__json_close(w, '{');
 }
 
+static void put_optional_name(struct exti_json_writer *w, const char *key, const char *name)
+{
+    if (name)
+        exti__json_put_string(w, key, name);
+}
+
+/* The members are in the order of their names, so that the text that a manifest's reader makes of
+ * them is the same. */
 int exti__edits_json(const struct exti_edits *e, char **out, struct exti_error *err)
 {
     const struct exti_rewrite_opts *o = &e->opts;
-    json_t *needed = json_array(), *root;
-    int rc;
+    const size_t own = exti__json_count(e->own, EXTI_JSON_OBJECT);
+    struct exti_json_writer w = exti__json_writer(EXTI_JSON_SORTED);
 
-    for (size_t i = 0; i < o->needed_count && needed; i++) {
-        if (json_array_append_new(needed, needed_json(&o->needed[i]))) {
-            json_decref(needed);
-            needed = NULL;
-        }
-    }
-    root = json_pack("{s:o,s:s,s:b,s:b,s:b,s:i}", "needed", needed, "origin", o->origin, "symbolic",
-                     (o->flags & EXTI_RW_SYMBOLIC) != 0, "clear_nodelete",
-                     (o->flags & EXTI_RW_CLEAR_NODELETE) != 0, "clear_unique",
-                     (o->flags & EXTI_RW_CLEAR_UNIQUE) != 0, "private_names",
-                     (int)(o->rename_count - json_object_size(e->own)));
-    root = exti__json_set_text(root, "id", o->id);
-    root = exti__json_set_text(root, "bind_to", o->bind_name);
-    root = exti__json_set_text(root, "search_path_prepend", o->path_prepend);
+    exti__json_open(&w, NULL, '{');
+    put_optional_name(&w, "bind_to", o->bind_name);
+    exti__json_put_boolean(&w, "clear_nodelete", (o->flags & EXTI_RW_CLEAR_NODELETE) != 0);
+    exti__json_put_boolean(&w, "clear_unique", (o->flags & EXTI_RW_CLEAR_UNIQUE) != 0);
+    put_optional_name(&w, "id", o->id);
+    exti__json_open(&w, "needed", '[');
+    for (size_t i = 0; i < o->needed_count; i++)
+        put_needed(&w, &o->needed[i]);
+    exti__json_close(&w, '[');
+    exti__json_put_string(&w, "origin", o->origin);
+    exti__json_put_integer(&w, "private_names", (int64_t)(o->rename_count - own));
     if (e->own)
-        root = exti__json_set(root, "renamed", json_incref(e->own));
-    rc = exti__json_text(root, JSON_COMPACT | JSON_SORT_KEYS, out, err);
-    json_decref(root);
-    return rc;
+        exti__json_put_value(&w, "renamed", e->own);
+    put_optional_name(&w, "search_path_prepend", o->path_prepend);
+    exti__json_put_boolean(&w, "symbolic", (o->flags & EXTI_RW_SYMBOLIC) != 0);
+    exti__json_put_boolean(&w, "withhold", (o->flags & EXTI_RW_WITHHOLD) != 0);
+    exti__json_close(&w, '{');
+    return exti__json_end(&w, out, err);
 }

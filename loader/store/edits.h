@@ -3,9 +3,8 @@
 #ifndef LOADER_STORE_EDITS_H
 #define LOADER_STORE_EDITS_H
 
-#include <jansson.h>
-
 #include "base/format.h"
+#include "base/json.h"
 #include "base/path.h"
 #include "loader/store/manifest.h"
 #include "loader/store/private_symbols.h"
@@ -19,7 +18,7 @@ struct exti_edits {
     struct exti_needed *needed; /* owned */
     size_t needed_cap;
     struct exti_rename *renames; /* owned; NULL unless the entry has renames of its own */
-    json_t *own;                 /* owned: the entry's own renames */
+    struct exti_json *own;       /* owned: the entry's own renames */
     char **names;                /* owned, NULL-ended: paths of needed copies, for Mach-O */
 };
 

@@ -11,8 +11,10 @@
 #include "loader/store/copy_names.h"
 
 #define EXTI_MANIFEST_FILE "manifest.json"
+#define EXTI_MANIFEST_FORMAT 2
 #define EXTI_LOCK_FILE ".lock"
 #define EXTI_BOOT_MAX 40
+#define EXTI_HASH_MAX 65 /* SHA-256 as hex digits, and a NUL */
 
 /* A library that a source needs, other than the API library, and what its copy needs instead.
  * All strings are owned. */
@@ -42,12 +44,15 @@ struct exti_entry {
     char *build_id;    /* of the source, or NULL */
     char *source_name; /* the source's own id (SONAME), or NULL */
     char *copy;        /* file name in the directory */
-    uint64_t copy_size;
-    int64_t copy_mtime_ns;    /* no inode: a folder may be copied with its files' times */
-    unsigned generation;      /* the API copy's that this one refers to */
-    unsigned resolution;      /* the manifest's when the needs were looked up */
+    /* The copy's after it was written or last hashed; inode 0: an earlier version has recorded only
+     * size and mtime. */
+    struct exti_file_id copy_id;
+    char copy_hash[EXTI_HASH_MAX]; /* "": not hashed */
+    unsigned generation;           /* the API copy's that this one refers to */
+    unsigned resolution;           /* the manifest's when the needs were looked up */
     bool symbolic;            /* binds to its own symbols first: the host exports some of them */
     bool takes_api;           /* needs the API copy */
+    bool withheld;            /* only the library's loader runs the copy's constructors */
     bool synced;              /* the copy was fsynced */
     char boot[EXTI_BOOT_MAX]; /* when it was written: see exti__fs_boot */
     struct exti_need *needs;  /* owned */
@@ -103,6 +108,10 @@ const char *exti__closure_name(enum exti_closure closure);
  * Damaged: EXTI_E_FORMAT.  Made by a newer version or on another system: EXTI_E_UNSUPPORTED.
  * Another program's file: EXTI_E_ARG. */
 int exti__manifest_read(const char *dir, struct exti_manifest *out, struct exti_error *err);
+
+/* Likewise, for those who act on what it says.  EXTI_E_TRUST: it is a link, or others than this
+ * user and root can change it. */
+int exti__manifest_read_trusted(const char *dir, struct exti_manifest *out, struct exti_error *err);
 
 /* Replaces the manifest of `dir` as a whole.  `sync`: also on the disk itself before it returns. */
 int exti__manifest_write(const char *dir, const struct exti_manifest *m, bool sync,

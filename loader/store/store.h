@@ -21,7 +21,9 @@
 
 struct exti_store {
     char *dir; /* absolute */
-    bool one_shot, sync, drop_unused, copy_only;
+    bool one_shot, sync, drop_unused, copy_only, trust_dir;
+    bool withhold; /* ELF, Mach-O: copies are for the library's own loader: see EXTI_RW_WITHHOLD */
+    bool hashes;   /* copies that are used again are hashed */
     bool created, made_folder; /* exti__store_open made the context; its folder */
     char boot[EXTI_BOOT_MAX];
     int (*copy_name)(void *user, const char *original, char *out, size_t cap); /* hook or NULL */
@@ -37,6 +39,7 @@ struct exti_store {
     unsigned walk;                       /* number of the latest walk over entries */
     size_t batch;                        /* number of the latest exti__store_copy_many */
     bool dirty;                          /* the manifest has entries that its file lacks */
+    bool replaced;                       /* one of these is of a copy that the file describes */
     int64_t saved_at_ns, save_cost_ns;
     void *strings; /* paths handed out: a tree of tsearch(3) */
 };

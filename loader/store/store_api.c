@@ -10,6 +10,7 @@
 #include "loader/store/edits.h"
 #include "loader/store/store_ensure.h"
 #include "loader/store/store_entry.h"
+#include "loader/store/store_fresh.h"
 #include "loader/store/store_interposed.h"
 #include "loader/store/store_names.h"
 #include "loader/store/store_policy.h"
@@ -74,11 +75,17 @@ static int make_api(struct exti_store *s, const char *source, const struct exti_
         rc = exti__edits_api(m, &e, im, &s->renames, &edits, err);
     if (!rc)
         rc = exti__store_edits(&edits, &e, err);
-    if (!rc)
+    if (!rc) {
+        s->replaced = s->replaced || (m->api.copy && strcmp(m->api.copy, name) == 0);
         rc = exti__store_write(s, im, &edits, &e, err);
+        /* The copy may be there, but not safe on the disk.  No manifest would ever name it. */
+        if (rc && !(m->api.copy && strcmp(m->api.copy, name) == 0))
+            discard_file(s->dir, name);
+    }
     if (!rc) {
         if (m->api.copy && strcmp(m->api.copy, name) != 0)
             discard_file(s->dir, m->api.copy);
+        s->replaced = s->replaced || m->api.copy;
         exti__entry_clear(&m->api);
         m->api = e;
         m->target = exti__target_of(im);
@@ -135,9 +142,10 @@ int exti__store_ensure_api(struct exti_store *s, const char *source,
             rc = exti__store_record_search(s, err);
     }
     if (!rc && m->api.source)
-        state = exti__entry_state(s->dir, m, &m->api);
+        state = exti__store_copy_state(s, &m->api);
     if (state == EXTI_COPY_FRESH &&
-        (exti__store_may_be_torn(s, &m->api) || m->api.resolution != m->resolution))
+        (exti__store_may_be_torn(s, &m->api) || m->api.resolution != m->resolution ||
+         !exti__store_is_of_kind(s, &m->api) || !exti__store_has_needs(s, source, &m->api)))
         state = EXTI_COPY_MISSING;
     /* What this process exports matters only where copies will be loaded. */
     if (!rc && (state != EXTI_COPY_FRESH || !opts->copy_only || opts->rename || m->renamed)) {

@@ -109,8 +109,8 @@ static void complete_entry(struct batch *b, struct job *j)
     const struct exti_entry *from = &j->write.making.e;
     struct exti_entry *e = exti__manifest_find(&b->s->manifest, from->source);
 
-    e->copy_size = from->copy_size;
-    e->copy_mtime_ns = from->copy_mtime_ns;
+    e->copy_id = from->copy_id;
+    memcpy(e->copy_hash, from->copy_hash, sizeof e->copy_hash);
     e->synced = from->synced;
     memcpy(e->boot, from->boot, sizeof e->boot);
     e->marks.unwritten = false;

@@ -26,8 +26,7 @@ static int copy_locked(struct exti_store *s, const char *source, bool symbolic,
     rc = exti__store_reload(s, err);
     if (!rc && !exti__store_is_whole(s, source, symbolic)) {
         rc = exti__store_ensure(s, source, symbolic, err);
-        if (!rc)
-            rc = exti__store_save_if_due(s, err);
+        rc = exti__store_save_made(s, rc, err);
     }
     exti__fs_unlock(&lock);
     return rc;
@@ -52,8 +51,7 @@ int exti__store_make_symbolic(struct exti_store *s, const char *source, struct e
                                             .root = e->takes_api,
                                             .symbolic = true},
                 err);
-            if (!rc)
-                rc = exti__store_save_if_due(s, err);
+            rc = exti__store_save_made(s, rc, err);
         }
         exti__fs_unlock(&lock);
     }

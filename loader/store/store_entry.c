@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "loader/resolve/stable_abi_name.h"
+#include "loader/store/store_fresh.h"
 #include "loader/store/store_needs.h"
 
 int exti__store_entry(struct exti_store *s, const struct exti_copy_request *r, const char *name,
@@ -12,6 +13,7 @@ int exti__store_entry(struct exti_store *s, const struct exti_copy_request *r, c
 
     e->generation = s->manifest.generation;
     e->resolution = s->manifest.resolution;
+    e->withheld = exti__store_withholds(s, im->format);
     rc = exti__manifest_check_text(r->source, "path", err);
     if (!rc)
         rc = exti__manifest_check_text(name, "copy's name", err);

@@ -9,11 +9,13 @@
 #include "base/os/fs_folder.h"
 #include "base/os/fs_id.h"
 #include "base/os/fs_lock.h"
+#include "base/os/fs_owner.h"
 #include "base/os/fs_read.h"
 #include "base/os/fs_remove.h"
 #include "base/path.h"
 #include "loader/store/store_lock.h"
 #include "loader/store/store_remove.h"
+#include "loader/store/store_save.h"
 
 #define ATTEMPTS 100
 
@@ -31,6 +33,13 @@ static int make_folder(struct exti_store *s, const char *dir, struct exti_error 
     return rc ? rc : exti__fs_realpath(dir, &s->dir, err);
 }
 
+/* Checked before anything in it is believed.  What its path leads to is checked with the links in
+ * it, so s->dir is the same folder. */
+static int check_folder(const struct exti_store *s, const char *dir, struct exti_error *err)
+{
+    return s->trust_dir ? 0 : exti__fs_check_folder(dir ? dir : s->dir, err);
+}
+
 /* Retries: another process may give up its attempt at the same folder, and remove it, before we
  * have locked it. */
 int exti__store_make_folder(struct exti_store *s, const char *dir, struct exti_lock *lock,
@@ -45,6 +54,8 @@ int exti__store_make_folder(struct exti_store *s, const char *dir, struct exti_l
         exti__free(s->dir);
         s->dir = NULL;
         rc = make_folder(s, dir, &e);
+        if (!rc)
+            rc = check_folder(s, dir, &e);
         if (!rc)
             rc = exti__store_lock(s, lock, &e);
         if (e.os_error != ENOENT)
@@ -96,7 +107,7 @@ static bool is_torn(const struct exti_store *s)
 int exti__store_read_manifest(struct exti_store *s, const char *name, struct exti_error *err)
 {
     struct exti_error e = {0};
-    int rc = exti__manifest_read(s->dir, &s->manifest, &e);
+    int rc = exti__store_load_manifest(s, &s->manifest, &e);
     bool missing = rc == EXTI_E_IO && e.os_error == ENOENT;
     bool named =
         (missing || rc == EXTI_E_FORMAT) && exti__store_locked_name(s->dir, s->manifest.name);
@@ -134,5 +145,5 @@ int exti__store_write_name(const struct exti_store *s, const struct exti_lock *l
     char line[EXTI_NAME_MAX + 2];
 
     snprintf(line, sizeof line, "%s\n", s->manifest.name);
-    return exti__fs_lock_note(lock, line, err);
+    return exti__fs_lock_note(lock, line, !s->one_shot, err);
 }

@@ -31,7 +31,8 @@ static bool is_beside(const struct exti_store *s, const char *source, const char
     return is;
 }
 
-/* A need is looked for again when its file is gone, or when it had none and one is there now. */
+/* A need is looked for again when its file is gone or cannot be looked at, or when it had none and
+ * one is there now. */
 bool exti__store_has_needs(struct exti_store *s, const char *first, const struct exti_entry *e)
 {
     struct exti_file_id id;
@@ -47,13 +48,23 @@ bool exti__store_has_needs(struct exti_store *s, const char *first, const struct
     return true;
 }
 
+/* LoadLibrary runs DllMain, and the TLS callbacks before it, whatever a loader does. */
+bool exti__store_withholds(const struct exti_store *s, enum exti_file_format format)
+{
+    return s->withhold && (format == EXTI_FORMAT_ELF || format == EXTI_FORMAT_MACHO);
+}
+
+bool exti__store_is_of_kind(const struct exti_store *s, const struct exti_entry *e)
+{
+    return e->withheld == exti__store_withholds(s, s->manifest.target.format);
+}
+
 static bool is_up_to_date(struct exti_store *s, const char *first, const struct exti_entry *e,
                           bool symbolic)
 {
-    return e && (e->symbolic || !symbolic) && e->resolution == s->manifest.resolution &&
-           !exti__store_may_be_torn(s, e) &&
-           exti__entry_state(s->dir, &s->manifest, e) == EXTI_COPY_FRESH &&
-           exti__store_has_needs(s, first, e);
+    return e && (e->symbolic || !symbolic) && exti__store_is_of_kind(s, e) &&
+           e->resolution == s->manifest.resolution && !exti__store_may_be_torn(s, e) &&
+           exti__store_copy_state(s, e) == EXTI_COPY_FRESH && exti__store_has_needs(s, first, e);
 }
 
 /* Whether the copy that `e` describes imports from the copy of python3.dll. */

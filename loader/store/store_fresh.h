@@ -8,6 +8,12 @@
 bool exti__store_is_fresh(struct exti_store *s, const char *first, const struct exti_entry *e,
                           bool symbolic);
 
+/* Whether new copies in this format leave their constructors to the library's own loader. */
+bool exti__store_withholds(const struct exti_store *s, enum exti_file_format format);
+
+/* Whether the copy's constructors are left to whom the store makes copies for. */
+bool exti__store_is_of_kind(const struct exti_store *s, const struct exti_entry *e);
+
 /* Whether the entry's needs lead where they did when it was made. */
 bool exti__store_has_needs(struct exti_store *s, const char *first, const struct exti_entry *e);
 

@@ -25,7 +25,8 @@ static int start_graph(struct exti_store *s, const char *api, struct exti_error 
                                            .rule_count = p->rule_count,
                                            .quirks = s->quirks,
                                            .images = &s->images,
-                                           .mode = p->closure};
+                                           .mode = p->closure,
+                                           .own_locks = s->withhold};
     int rc;
 
     s->graph = exti__calloc(1, sizeof *s->graph);
@@ -83,11 +84,11 @@ bool exti__store_finds_need(struct exti_store *s, const char *first, const struc
                             const char *name)
 {
     const struct exti_closure_node *n;
-    struct exti_error why;
     size_t node;
 
-    if (exti__store_node(s, first, e->source, false, &node, &why))
-        return false;
+    /* Whoever looks again meets the error and reports it. */
+    if (exti__store_node(s, first, e->source, false, &node, NULL))
+        return true;
     n = &s->graph->nodes[node];
     for (size_t i = 0; i < n->need_count; i++)
         if (strcmp(n->needs[i].name, name) == 0)

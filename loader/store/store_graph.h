@@ -19,8 +19,8 @@ void exti__store_drop_graph(struct exti_store *s);
  * `source` itself if nothing does. */
 const char *exti__store_first_user(const struct exti_store *s, const char *source);
 
-/* Whether the loader finds a library for the need `name` of the entry's file now.  `first` as
- * exti__store_node. */
+/* Whether the loader finds a library for the need `name` of the entry's file now, or might: it
+ * could not be looked for.  `first` as exti__store_node. */
 bool exti__store_finds_need(struct exti_store *s, const char *first, const struct exti_entry *e,
                             const char *name);
 

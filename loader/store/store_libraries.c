@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "loader/resolve/absent.h"
 #include "loader/resolve/closure.h"
 #include "loader/store/store_graph.h"
 
@@ -94,8 +95,11 @@ static int write_reason(struct exti_store *s, const struct library *l, char *out
         exti__store_node(s, exti__store_first_user(s, l->user->source), asked, false, &node, &why);
 
     *out = 0;
-    if (rc == EXTI_E_NOMEM)
-        return exti__fail_nomem(err);
+    if (exti__is_unseen(rc, &why)) {
+        if (err)
+            *err = why;
+        return rc;
+    }
     if (rc) {
         snprintf(out, cap, "%s", why.message);
         return 0;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/os/fs_lock.h"
+#include "base/os/fs_owner.h"
 #include "base/os/fs_read.h"
 #include "base/path.h"
 #include "loader/store/copy_names.h"
@@ -26,6 +27,11 @@ int exti__store_lock(const struct exti_store *s, struct exti_lock *lock, struct 
     char *path = exti__path_join(s->dir, EXTI_LOCK_FILE);
     int rc = path ? exti__fs_lock(path, lock, &e) : exti__fail_nomem(&e);
 
+    if (!rc && !s->trust_dir) {
+        rc = exti__fs_check_file(path, &e);
+        if (rc)
+            exti__fs_unlock(lock);
+    }
     exti__free(path);
     if (rc && e.os_error == ENOENT)
         return exti__store_fail_gone(s, "cleaned meanwhile", err);

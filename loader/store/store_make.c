@@ -69,10 +69,13 @@ int exti__store_make(struct exti_store *s, const struct exti_copy_request *r,
                      struct exti_error *err)
 {
     struct exti_making m = {0};
+    const struct exti_entry *old;
     int rc = exti__store_plan(s, r, &m, err);
 
     if (rc)
         return rc;
+    old = exti__manifest_find(&s->manifest, r->source);
+    s->replaced = s->replaced || (old && strcmp(old->copy, m.e.copy) == 0);
     rc = exti__store_write(s, m.im, &m.edits, &m.e, err);
     if (!rc)
         rc = exti__manifest_put(&s->manifest, &m.e, err);

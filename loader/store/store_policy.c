@@ -126,6 +126,18 @@ static int search_key(const struct exti_store *s, char **out, struct exti_error 
     return rc;
 }
 
+int exti__store_is_same_search(const struct exti_store *s, bool *same, struct exti_error *err)
+{
+    char *key;
+    int rc = search_key(s, &key, err);
+
+    if (rc)
+        return rc;
+    *same = strcmp(s->manifest.search ? s->manifest.search : "", key) == 0;
+    exti__free(key);
+    return 0;
+}
+
 int exti__store_record_search(struct exti_store *s, struct exti_error *err)
 {
     struct exti_manifest *m = &s->manifest;

@@ -21,4 +21,7 @@ int exti__store_choose_policy(struct exti_manifest *m, const struct exti_image *
  * needs will be looked up again. */
 int exti__store_record_search(struct exti_store *s, struct exti_error *err);
 
+/* Whether needs are looked up by now as when that was recorded. */
+int exti__store_is_same_search(const struct exti_store *s, bool *same, struct exti_error *err);
+
 #endif

@@ -1,23 +1,20 @@
 /* What quirks change in a file that is copied. */
 #include "base/error.h"
-#include "base/json_text.h"
+#include "base/json_write.h"
 #include "loader/resolve/quirks.h"
 #include "loader/store/store_entry.h"
 
 static int renames_text(const struct exti_quirk_effect *effect, char **out, struct exti_error *err)
 {
-    json_t *o = json_object();
-    int rc = 0;
+    struct exti_json_writer w = exti__json_writer(EXTI_JSON_COMPACT);
 
-    if (!effect->rename_count) {
-        json_decref(o);
+    if (!effect->rename_count)
         return 0;
-    }
-    for (size_t i = 0; i < effect->rename_count && !rc; i++)
-        rc = json_object_set_new(o, effect->renames[i].from, json_string(effect->renames[i].to));
-    rc = rc ? exti__fail_nomem(err) : exti__json_text(o, JSON_COMPACT, out, err);
-    json_decref(o);
-    return rc;
+    exti__json_open(&w, NULL, '{');
+    for (size_t i = 0; i < effect->rename_count; i++)
+        exti__json_put_string(&w, effect->renames[i].from, effect->renames[i].to);
+    exti__json_close(&w, '{');
+    return exti__json_end(&w, out, err);
 }
 
 int exti__store_quirks(const struct exti_store *s, const char *source, const struct exti_image *im,

@@ -10,6 +10,7 @@
 #include "base/os/fs_id.h"
 #include "base/os/fs_lock.h"
 #include "base/path.h"
+#include "loader/resolve/absent.h"
 #include "loader/store/store_graph.h"
 #include "loader/store/store_lock.h"
 #include "loader/store/store_state.h"
@@ -35,6 +36,13 @@ static int manifest_file_id(const struct exti_store *s, struct exti_file_id *id)
     return rc;
 }
 
+int exti__store_load_manifest(const struct exti_store *s, struct exti_manifest *out,
+                              struct exti_error *err)
+{
+    return s->trust_dir ? exti__manifest_read(s->dir, out, err)
+                        : exti__manifest_read_trusted(s->dir, out, err);
+}
+
 int exti__store_save(struct exti_store *s, struct exti_error *err)
 {
     struct exti_error e = {0};
@@ -48,19 +56,31 @@ int exti__store_save(struct exti_store *s, struct exti_error *err)
             *err = e;
         return rc;
     }
-    s->dirty = false;
+    s->dirty = s->replaced = false;
     s->saved_at_ns = now_ns();
     s->save_cost_ns = s->saved_at_ns - start;
     manifest_file_id(s, &s->manifest_id);
     return 0;
 }
 
+/* Of a copy that has been replaced the file has a wrong description, which others would believe:
+ * that is never put off. */
 int exti__store_save_if_due(struct exti_store *s, struct exti_error *err)
 {
     if (!s->dirty || s->one_shot ||
-        (!s->sync && now_ns() - s->saved_at_ns < SAVE_FRACTION * s->save_cost_ns))
+        (!s->sync && !s->replaced && now_ns() - s->saved_at_ns < SAVE_FRACTION * s->save_cost_ns))
         return 0;
     return exti__store_save(s, err);
+}
+
+int exti__store_save_made(struct exti_store *s, int rc, struct exti_error *err)
+{
+    int saved;
+
+    if (rc && !s->replaced)
+        return rc;
+    saved = exti__store_save_if_due(s, rc ? NULL : err);
+    return rc ? rc : saved;
 }
 
 static void exchange_entries(struct exti_manifest *a, struct exti_manifest *b)
@@ -94,17 +114,25 @@ int exti__store_reload(struct exti_store *s, struct exti_error *err)
 
     if (s->one_shot || (!manifest_file_id(s, &id) && exti__same_version(&id, &s->manifest_id)))
         return 0;
-    rc = exti__manifest_read(s->dir, &fresh, &e);
-    if (rc == EXTI_E_NOMEM)
-        return exti__fail_nomem(err);
+    rc = exti__store_load_manifest(s, &fresh, &e);
     if (rc == EXTI_E_IO && e.os_error == ENOENT)
         return exti__store_fail_gone(s, "cleaned meanwhile", err);
+    if (exti__is_unseen(rc, &e) || rc == EXTI_E_TRUST) {
+        if (err)
+            *err = e;
+        return rc;
+    }
     if (rc)
         return exti__fail(err, EXTI_E_CHECK, EXTI_NO_OFFSET,
                           "%s has been damaged meanwhile; open it again", s->dir);
     if (fresh.generation != s->manifest.generation || strcmp(fresh.name, s->manifest.name) != 0) {
         exti__manifest_clear(&fresh);
         return exti__store_fail_gone(s, "given a new API library by another process", err);
+    }
+    /* Saving would describe the API copy as it was. */
+    if (fresh.api.withheld != s->manifest.api.withheld) {
+        exti__manifest_clear(&fresh);
+        return exti__store_fail_gone(s, "made again for another purpose by another process", err);
     }
     rc = exti__manifest_reserve(&fresh, s->manifest.count, err);
     if (rc) {

@@ -1,13 +1,27 @@
 #include "loader/store/store_trace.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/os/fs_id.h"
+#include "base/os/fs_owner.h"
 #include "base/path.h"
+#include "loader/resolve/absent.h"
 #include "loader/store/copy_names.h"
 #include "loader/store/store_lock.h"
+
+/* A manifest beside a file, in /tmp say, could be anyone's, and give as its source another file
+ * than the one that was named. */
+static int check_witness(const char *dir, struct exti_error *err)
+{
+    char *path = exti__path_join(dir, EXTI_MANIFEST_FILE);
+    int rc = path ? exti__fs_check_file(path, err) : exti__fail_nomem(err);
+
+    exti__free(path);
+    return rc;
+}
 
 /* The source of `name`, if that is a copy in the context directory `dir`; NULL if it is none, or
  * on failure (*rc).  A file with the context's name in its own is a copy too, which is not
@@ -19,21 +33,33 @@ static char *source_of_copy(struct exti_store *s, const char *dir, const char *n
 {
     struct exti_manifest other = {0};
     const struct exti_entry *e = NULL;
+    struct exti_error why = {0};
     char *source = NULL;
+    int read = 0;
 
     pthread_mutex_lock(&s->lock);
     *is_context = strcmp(dir, s->dir) == 0;
     if (*is_context)
         e = exti__manifest_find_copy(&s->manifest, name);
     /* Another process may have recorded it. */
-    if (!e && !exti__manifest_read(dir, &other, NULL))
+    if (!e)
+        read = exti__manifest_read(dir, &other, &why);
+    if (!e && !read)
         e = exti__manifest_find_copy(&other, name);
-    if (e) {
+    /* A manifest that nobody may read is another's, who has no copies for us. */
+    if (exti__is_unseen(read, &why) && !exti__is_forbidden(read, &why)) {
+        *rc = read;
+        if (err)
+            *err = why;
+    } else if (e && other.name[0] && !s->trust_dir) {
+        *rc = check_witness(dir, err);
+    }
+    if (e && !*rc) {
         source = exti__strdup(e->source);
         *rc = source ? 0 : exti__fail_nomem(err);
-    } else if (other.name[0] ? strstr(name, other.name) != NULL
-                             : exti__store_locked_name(dir, other.name) &&
-                                   exti__copy_name_is_of(name, other.name)) {
+    } else if (!*rc && (other.name[0] ? strstr(name, other.name) != NULL
+                                      : exti__store_locked_name(dir, other.name) &&
+                                            exti__copy_name_is_of(name, other.name))) {
         *rc = exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
                          "is a copy that the context '%s' has not recorded yet; name the original",
                          other.name);

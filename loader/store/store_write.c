@@ -4,23 +4,22 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/os/fs_id.h"
-#include "base/os/fs_map.h"
+#include "base/os/fs_owner.h"
 #include "base/path.h"
 #include "loader/rewrite/rewrite.h"
+#include "loader/store/copy_identity.h"
 #include "loader/store/store_state.h"
 
-/* Whether the file `path` holds exactly these bytes. */
-static bool has_content(const char *path, const uint8_t *p, size_t n)
+/* Whether the file `path`, and not one behind a link, is there and as it should be, and nobody else
+ * can change it. */
+static bool is_written(const struct exti_store *s, const struct exti_rewritten *r, const char *path)
 {
-    struct exti_mapping m;
-    bool same;
+    struct exti_file_id id;
+    bool trusted;
+    uint64_t differs;
 
-    if (exti__fs_map(path, &m, NULL, NULL))
-        return false;
-    same = m.n == n && memcmp(m.p, p, n) == 0;
-    exti__fs_unmap(&m);
-    return same;
+    return !exti__fs_own_id(path, &id, &trusted, NULL) && (trusted || s->trust_dir) &&
+           !exti__rewritten_compare(r, path, &differs, NULL) && differs == EXTI_NO_OFFSET;
 }
 
 int exti__store_write(const struct exti_store *s, const struct exti_image *im,
@@ -28,9 +27,9 @@ int exti__store_write(const struct exti_store *s, const struct exti_image *im,
 {
     char *path = exti__path_join(s->dir, e->copy);
     struct exti_rewritten r;
-    struct exti_file_id id;
-    int rc =
-        path ? exti__rewrite_image(e->source, im, &edits->opts, &r, err) : exti__fail_nomem(err);
+    bool trusted;
+    int rc = path ? exti__rewrite_image(e->source, im, path, &edits->opts, &r, err)
+                  : exti__fail_nomem(err);
 
     if (rc) {
         exti__free(path);
@@ -38,13 +37,14 @@ int exti__store_write(const struct exti_store *s, const struct exti_image *im,
     }
     if (!exti__same_version(&r.id, &e->id))
         rc = exti__fail_io(err, ESTALE, e->source, "changed while it was being copied; try again");
-    else if (s->sync || !has_content(path, r.image.p, r.size))
+    /* Hashing takes about as long as writing, so other copies are hashed when they turn out to be
+     * used again: see exti__store_copy_state. */
+    else if (s->sync)
+        rc = exti__copy_hash(r.copy.image.p, r.copy.size, e->copy_hash, err);
+    if (!rc && (s->sync || !is_written(s, &r, path)))
         rc = exti__rewritten_write(&r, path, s->sync, err);
     if (!rc)
-        rc = exti__fs_id(path, &id, err);
-    if (!rc)
-        e->copy_mtime_ns = id.mtime_ns;
-    e->copy_size = r.size;
+        rc = exti__fs_own_id(path, &e->copy_id, &trusted, err);
     e->synced = s->sync;
     memcpy(e->boot, s->boot, sizeof e->boot);
     exti__rewritten_free(&r);

@@ -7,6 +7,7 @@
 #include "loader/store/store_queries.h"
 
 static atomic_size_t open_count;
+static atomic_uint next_number;
 
 const char *exti__ctx_dir(const struct exti_ctx *ctx)
 {
@@ -36,8 +37,9 @@ size_t exti__ctx_count(void)
     return atomic_load(&open_count);
 }
 
-void exti__ctx_count_in(const struct exti_ctx *ctx)
+void exti__ctx_count_in(struct exti_ctx *ctx)
 {
+    ctx->number = atomic_fetch_add(&next_number, 1);
     if (!(ctx->flags & EXTI_CTX_COPY_ONLY))
         atomic_fetch_add(&open_count, 1);
 }

@@ -10,6 +10,7 @@
 #include "loader/store/store.h"
 
 struct exti_module;
+struct exti_init_wait;
 
 struct exti_ctx {
     struct exti_store store;
@@ -19,7 +20,13 @@ struct exti_ctx {
     size_t redirect_count;
     struct exti_quirks *quirks; /* owned */
     uint32_t flags;
-    bool closing; /* in exti_ctx_close */
+    unsigned number; /* of the contexts of this process, from 0 on */
+
+    /* Guarded by calls.c: */
+    unsigned calls;   /* in flight */
+    unsigned forks;   /* the process had behind it when `calls` was last counted */
+    bool closing;     /* in exti_ctx_close */
+    pthread_t closer; /* while `closing`: the thread that closes */
 
     /* The function that copies call in place of the system's `symbol`, or NULL.  The member itself
      * is NULL where nothing is interposed.  Set when the context is opened: load/ binds references
@@ -36,6 +43,11 @@ struct exti_ctx {
      * closes: initialisers call back while that holds its own lock. */
     pthread_mutex_t lock;
     struct exti_module *modules; /* newest first */
+    pthread_cond_t changed;      /* `discarding`, or a module's `pending` */
+    unsigned openings;           /* how many threads are mapping and proving copies */
+    struct exti_module *failed;  /* of openings that failed; closed once no opening is going on */
+    bool discarding;             /* these are being closed: no opening begins */
+    const struct exti_init_wait *waits; /* threads that wait for constructors: load/initialise.c */
     void *proven; /* names of shared libraries whose references were found sound: tsearch(3) */
 };
 
@@ -50,8 +62,8 @@ void exti__ctx_log(const struct exti_ctx *ctx, enum exti_log_level level, const 
  * do not count. */
 size_t exti__ctx_count(void);
 
-/* Counts a context that is open from now on, or no longer. */
-void exti__ctx_count_in(const struct exti_ctx *ctx);
+/* Counts and numbers a context that is open from now on; counts one that is open no longer. */
+void exti__ctx_count_in(struct exti_ctx *ctx);
 void exti__ctx_count_out(const struct exti_ctx *ctx);
 
 #endif

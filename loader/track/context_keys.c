@@ -60,18 +60,6 @@ bool exti__ctx_key_value(pthread_key_t key, const void *value)
     return !ctx || exti__ctx_thread_set_value(ctx, key, value != NULL);
 }
 
-/* mimalloc creates a key in an initialiser in CPython 3.13 and later.  Both C libraries give NULL
- * for a key that does not exist. */
-void exti__ctx_keys_find(const struct exti_ctx *ctx, const struct exti_layout *copy)
-{
-    for (pthread_key_t key = 0; key < PTHREAD_KEYS_MAX; key++) {
-        uintptr_t value = (uintptr_t)pthread_getspecific(key);
-
-        if (value >= copy->lo && value < copy->hi && !atomic_load(&key_ctx[key]))
-            exti__ctx_key_created(ctx, key);
-    }
-}
-
 /* ---- the end of a context ---- */
 
 /* Creates the key of this number again, which was just deleted, without a destructor.  Both C

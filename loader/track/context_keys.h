@@ -5,8 +5,6 @@
 
 #include <stdbool.h>
 
-#include "loader/process/linkmap.h"
-
 struct exti_ctx;
 
 #if !defined(__APPLE__) && !defined(_WIN32)
@@ -25,11 +23,6 @@ void exti__ctx_key_deleted(pthread_key_t key);
 /* The calling thread is about to give the key a value; false without memory. */
 bool exti__ctx_key_value(pthread_key_t key, const void *value);
 
-/* Finds keys that the initialisers of a copy have created, before the copy's calls could be
- * re-pointed: those under which the calling thread, which has opened the copy, has a value inside
- * it. */
-void exti__ctx_keys_find(const struct exti_ctx *ctx, const struct exti_layout *copy);
-
 /* Takes the destructors, and with them the threads' values, from the keys that the context has not
  * deleted, so that no thread's end runs them later.  The keys exist until exti__ctx_keys_delete,
  * after the unload: its finalisers, as libhdf5's, may use them. */
@@ -43,10 +36,6 @@ void exti__ctx_keys_forget(const struct exti_ctx *ctx);
 
 static inline void exti__ctx_keys_survive_forks(void)
 {
-}
-static inline void exti__ctx_keys_find(const struct exti_ctx *ctx, const struct exti_layout *copy)
-{
-    (void)ctx, (void)copy;
 }
 static inline void exti__ctx_keys_disarm(const struct exti_ctx *ctx)
 {

@@ -6,7 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/glob.h"
 #include "base/mem.h"
+#include "base/path.h"
 #include "loader/track/address_map.h"
 #include "loader/track/thread_description.h"
 
@@ -26,6 +28,7 @@ struct exti_ctx_thread {
     pthread_key_t key;          /* VALUE */
     uintptr_t start;            /* STARTED: the routine */
     bool by_api, left;          /* STARTED: the routine is the API library's; has returned */
+    bool joined;                /* STARTED: its library joins it when that is unloaded */
     struct exti_ctx_thread *next;
 };
 
@@ -120,17 +123,29 @@ static struct exti_ctx_thread *add_thread(enum thread_kind kind, const struct ex
 
 /* ---- threads that copies start ---- */
 
+/* Libraries that are known to join their threads when they are unloaded. */
+static const char *const joiners[] = {"*openblas*"};
+
+static bool is_joiner(const char *path)
+{
+    for (size_t i = 0; i < sizeof joiners / sizeof *joiners; i++)
+        if (exti__glob_matches(joiners[i], exti__base_name(path), false))
+            return true;
+    return false;
+}
+
 struct exti_ctx_thread *exti__ctx_thread_new(const struct exti_ctx *ctx, uintptr_t start)
 {
     struct exti_module m;
-    bool by_api = exti__address_map_find(start, &m) && ctx->api && m.handle == ctx->api->handle;
+    const bool by_copy = exti__address_map_find(start, &m);
     struct exti_ctx_thread *t;
 
     pthread_mutex_lock(&lock);
     t = add_thread(STARTED, ctx, 0, 0);
     if (t) {
         t->start = start;
-        t->by_api = by_api;
+        t->by_api = by_copy && ctx->api && m.handle == ctx->api->handle;
+        t->joined = by_copy && is_joiner(m.original);
     }
     pthread_mutex_unlock(&lock);
     return t;
@@ -159,17 +174,6 @@ void exti__ctx_thread_leave(void *t)
     pthread_mutex_lock(&lock);
     ((struct exti_ctx_thread *)t)->left = true;
     pthread_mutex_unlock(&lock);
-}
-
-bool exti__ctx_thread_is_known(pid_t tid)
-{
-    bool found = false;
-
-    pthread_mutex_lock(&lock);
-    for (const struct exti_ctx_thread *t = threads; t && !found; t = t->next)
-        found = t->kind == STARTED && t->tid == tid;
-    pthread_mutex_unlock(&lock);
-    return found;
 }
 
 /* ---- what threads have of a context ---- */
@@ -208,6 +212,22 @@ bool exti__ctx_thread_set_value(const struct exti_ctx *ctx, pthread_key_t key, b
     return ok;
 }
 
+const struct exti_ctx *exti__ctx_threads_only(void)
+{
+    const struct exti_ctx *only = NULL;
+    bool several = false;
+
+    pthread_mutex_lock(&lock);
+    for (const struct exti_ctx_thread *t = threads; t; t = t->next) {
+        if (!t->ctx || t->tid != this_thread() || t->kind == OBJECT)
+            continue;
+        several = several || (only && only != t->ctx);
+        only = t->ctx;
+    }
+    pthread_mutex_unlock(&lock);
+    return several ? NULL : only;
+}
+
 void exti__ctx_thread_values_dropped(const struct exti_ctx *ctx, pthread_key_t key)
 {
     struct exti_ctx_thread **link;
@@ -241,7 +261,8 @@ static bool is_ending(const struct exti_ctx_thread *t)
 
 static bool keeps_mapped(const struct exti_ctx_thread *t, const struct exti_ctx *ctx)
 {
-    return t->ctx == ctx && (t->kind == STARTED || t->kind == INSIDE) && is_alive(t);
+    return t->ctx == ctx && ((t->kind == STARTED && !t->joined) || t->kind == INSIDE) &&
+           is_alive(t);
 }
 
 /* Whether threads live, and all of them are ending. */

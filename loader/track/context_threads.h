@@ -1,8 +1,6 @@
 /* The threads that may run a context's code: those that its copies have started, and those of the
  * program that are in it.  Known from the copies' calls of the thread library, which are bound to
- * interpose/thread_calls.c.  Threads that an initialiser starts while its copy is being opened are
- * not seen there: initialiser_threads.h finds them when the context closes.  ELF systems.  Any
- * thread. */
+ * interpose/thread_calls.c.  ELF systems.  Any thread. */
 #ifndef LOADER_TRACK_CONTEXT_THREADS_H
 #define LOADER_TRACK_CONTEXT_THREADS_H
 
@@ -40,8 +38,8 @@ bool exti__ctx_thread_set_value(const struct exti_ctx *ctx, pthread_key_t key, b
 /* The context has deleted the key: other threads that have a value there are inside the context. */
 void exti__ctx_thread_values_dropped(const struct exti_ctx *ctx, pthread_key_t key);
 
-/* Whether a copy of any context has started the thread by a call that was seen. */
-bool exti__ctx_thread_is_known(pid_t tid);
+/* The context that the calling thread runs code of, if it is known to be in just one; else NULL. */
+const struct exti_ctx *exti__ctx_threads_only(void);
 
 /* Whether a living thread has C++ thread-local objects of the context yet to destroy: until then
  * dlclose leaves the library that they belong to mapped. */
@@ -58,6 +56,12 @@ void exti__ctx_threads_forget(const struct exti_ctx *ctx);
 
 static inline void exti__ctx_threads_survive_forks(void)
 {
+}
+static inline size_t exti__ctx_threads_report(const struct exti_ctx *ctx, exti_report_fn report,
+                                              void *user)
+{
+    (void)ctx, (void)report, (void)user;
+    return 0;
 }
 static inline void exti__ctx_threads_forget(const struct exti_ctx *ctx)
 {

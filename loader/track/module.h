@@ -5,6 +5,11 @@
 #include "loader/process/linkmap.h"
 #include "loader/track/context.h"
 
+/* One opening's turn at the constructors of what it has loaded: load/initialise.h. */
+struct exti_initialisation {
+    pthread_t thread; /* runs them */
+};
+
 struct exti_module {
     struct exti_ctx *ctx;
     void *handle;
@@ -21,6 +26,9 @@ struct exti_module {
     size_t needed_count;
     struct exti_redirect *redirects; /* owned; for this module alone; the quirks own the symbols */
     size_t redirect_count;
+    /* Guarded by ctx->lock: whose constructors wait for their turn, or run; NULL: they have run. */
+    const struct exti_initialisation *pending;
+    bool started;              /* guarded by ctx->lock: the constructors run or have run */
     struct exti_module *older; /* next in exti_ctx.modules, or in a list of modules to unload */
 };
 

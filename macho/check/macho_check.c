@@ -22,6 +22,7 @@
 #include "macho/check/macho_check_table.h"
 #include "macho/check/macho_check_trie.h"
 #include "macho/check/macho_check_weak.h"
+#include "macho/read/macho_withheld.h"
 
 const struct macho_check_rule exti__macho_rules[] = {
     {"identity", exti__macho_rule_identity},    {"linked dylibs", exti__macho_rule_dylibs},
@@ -80,6 +81,20 @@ static bool same_dylibs(const struct macho_check *c)
     return true;
 }
 
+/* Without a request a copy may withhold all constructors or none. */
+static bool must_withhold(const struct macho_check *c)
+{
+    bool some = false;
+
+    if (c->opts)
+        return c->opts->flags & EXTI_RW_WITHHOLD;
+    for (size_t i = 0; i < c->after.section_count; i++)
+        some = some || exti__macho_section_is_withheld(c->after.sections[i].flags);
+    for (size_t i = 0; i < c->after.command_count; i++)
+        some = some || c->after.commands[i].cmd == EXTI_LC_ROUTINES_64;
+    return some;
+}
+
 /* Whether both files have the same segments and sections, shifted by whole pages in the copy. */
 static bool comparable(struct macho_check *c)
 {
@@ -117,6 +132,7 @@ int exti__macho_check_open(struct macho_check *c, struct exti_span before, struc
     if (!rc && *sound) {
         *sound = comparable(c);
         c->same_dylibs = same_dylibs(c);
+        c->withheld = must_withhold(c);
     }
     if (!rc && *sound)
         rc = exti__macho_expect(c, err);

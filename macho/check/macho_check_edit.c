@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "macho/check/macho_check_report.h"
+#include "macho/read/macho_withheld.h"
 #include "macho/read/macho_word.h"
 
 /* ---- header ---------------------------------------------------------------------------------- */
@@ -79,13 +80,18 @@ static void compare_section_64(struct macho_check *c, const struct macho_command
                                const uint8_t *b, const uint8_t *a)
 {
     const uint64_t addr = exti__macho_u64(b + 32) + c->shift;
+    const uint32_t was = exti__macho_u32(b + 64);
+    const uint32_t flags = c->withheld ? exti__macho_withheld_flags(was) : was;
 
     if (memcmp(a, b, 32) != 0 || memcmp(a + 40, b + 40, 8) != 0 ||
-        memcmp(a + 52, b + 52, SECTION_64_SIZE - 52) != 0)
+        memcmp(a + 52, b + 52, 12) != 0 || memcmp(a + 68, b + 68, SECTION_64_SIZE - 68) != 0)
         exti__macho_finding(c, now->at, "section %.16s: differs from the original's",
                             (const char *)b);
     if (exti__macho_u64(a + 32) != addr)
         report_field(c, now, "a section's address", exti__macho_u64(a + 32), addr);
+    if (exti__macho_u32(a + 64) != flags)
+        exti__macho_finding(c, now->at, "section %.16s: flags 0x%x, not 0x%x", (const char *)b,
+                            exti__macho_u32(a + 64), flags);
     if (exti__macho_u32(a + 48) != moved_offset(c, exti__macho_u32(b + 48)))
         report_field(c, now, "a section's file offset", exti__macho_u32(a + 48),
                      moved_offset(c, exti__macho_u32(b + 48)));
@@ -143,7 +149,9 @@ static uint64_t moved_word(const struct macho_check *c, const struct macho_comma
 {
     const bool is_encrypted = was->cmd == LC_ENCRYPTION_INFO || was->cmd == LC_ENCRYPTION_INFO_64;
 
-    return at == 8 && (was->cmd == LC_ROUTINES_64 || is_encrypted) ? c->shift : 0;
+    const bool is_routine = exti__macho_withheld_command(was->cmd) == EXTI_LC_ROUTINES_64;
+
+    return at == 8 && (is_routine || is_encrypted) ? c->shift : 0;
 }
 
 static void compare_command(struct macho_check *c, size_t i, size_t j)
@@ -182,6 +190,12 @@ static size_t skip_own(const struct macho_file *f, size_t i)
     return i;
 }
 
+/* The number that the copy must have for a command that it keeps. */
+static uint32_t kept_command(const struct macho_check *c, const struct macho_command *was)
+{
+    return c->withheld ? exti__macho_withheld_command(was->cmd) : was->cmd;
+}
+
 /* Commands keep their order.  The copy adds none here and drops only optional ones. */
 int exti__macho_step_commands(struct macho_check *c, struct exti_error *err)
 {
@@ -190,7 +204,7 @@ int exti__macho_step_commands(struct macho_check *c, struct exti_error *err)
 
     (void)err;
     while (i < b->command_count && !c->judge.stop) {
-        if (j < a->command_count && a->commands[j].cmd == b->commands[i].cmd) {
+        if (j < a->command_count && a->commands[j].cmd == kept_command(c, &b->commands[i])) {
             compare_command(c, i, j);
             j = skip_own(a, j + 1);
         } else if (!is_optional(&b->commands[i])) {
@@ -288,19 +302,32 @@ static size_t named_alike(const struct macho_check *c, size_t from, size_t i)
     return from;
 }
 
+/* Whether the copy lacks the name of a library that the original needs by a command `cmd`.  Two
+ * libraries that get the same name are merged into one, which then has the stronger command. */
+static bool has_lost_command(const struct macho_check *c, uint32_t cmd)
+{
+    const struct macho_file *b = &c->before;
+
+    for (size_t j = 0; j < b->dylib_count; j++)
+        if (dylib_command(b, j)->cmd == cmd &&
+            find_dylib(&c->after, b->dylibs[j].name) == c->after.dylib_count)
+            return true;
+    return false;
+}
+
 /* Without a request: whether the copy's library `i`, whose name is new, can be a renamed library
- * of the original or an added one. */
+ * of the original, an added one, or two in one: then it has the versions of one and the command of
+ * the other.  An added library has no versions and is loaded by LC_LOAD_DYLIB. */
 static bool may_be_edited(const struct macho_check *c, size_t i)
 {
     const struct macho_file *b = &c->before, *a = &c->after;
     const struct macho_command *now = dylib_command(a, i);
+    bool versions = !a->dylibs[i].current_version && !a->dylibs[i].compatibility_version;
 
-    for (size_t j = 0; j < b->dylib_count; j++)
-        if (find_dylib(a, b->dylibs[j].name) == a->dylib_count &&
-            dylib_command(b, j)->cmd == now->cmd && same_dylib_command(dylib_command(b, j), now))
-            return true;
-    return now->cmd == LC_LOAD_DYLIB && !a->dylibs[i].current_version &&
-           !a->dylibs[i].compatibility_version;
+    for (size_t j = 0; !versions && j < b->dylib_count; j++)
+        versions = find_dylib(a, b->dylibs[j].name) == a->dylib_count &&
+                   same_dylib_command(dylib_command(b, j), now);
+    return versions && (now->cmd == LC_LOAD_DYLIB || has_lost_command(c, now->cmd));
 }
 
 /* Without a request: libraries may be renamed, but those that kept their names must be needed as

@@ -61,6 +61,7 @@ struct macho_check {
     size_t bind_count;
     uint64_t shift;             /* how far everything after the header moved */
     bool same_dylibs;           /* no ordinal changes its meaning */
+    bool withheld;              /* the copy's constructors must be withheld from dyld */
     struct macho_expect expect; /* meaningful with opts */
 
     /* Computed when first needed, by macho_check_follow.c. */

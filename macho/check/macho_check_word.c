@@ -9,6 +9,7 @@
 #include "macho/check/macho_check_bind.h"
 #include "macho/check/macho_check_chain.h"
 #include "macho/read/macho_segments.h"
+#include "macho/read/macho_withheld.h"
 #include "macho/read/macho_word.h"
 
 #define UNWIND_HEADER_SIZE 28u
@@ -86,7 +87,7 @@ static int add_section(struct macho_check *c, const struct macho_section *x,
         strcmp(x->segment, "__TEXT") == 0 && strcmp(x->name, "__unwind_info") == 0;
     struct exti_span s;
 
-    if (!is_unwind && (x->flags & SECTION_TYPE) != S_INIT_FUNC_OFFSETS)
+    if (!is_unwind && exti__macho_section_type(x->flags) != S_INIT_FUNC_OFFSETS)
         return 0;
     if (exti__span_sub(c->before.file, x->offset, x->size, "", &s, NULL))
         return 0;

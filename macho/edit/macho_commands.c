@@ -9,6 +9,7 @@
 #include "macho/edit/macho_needed.h"
 #include "macho/edit/macho_paths.h"
 #include "macho/edit/macho_room.h"
+#include "macho/edit/macho_withhold.h"
 
 /* More than any linker writes; bounds the work on hostile files. */
 enum { MOST_NAMES = 4096 };
@@ -152,6 +153,8 @@ int exti__macho_edit_commands(struct macho_build *b, struct exti_error *err)
         rc = exti__macho_make_room(&e, err);
     if (!rc)
         rc = put_items(&e, err);
+    if (!rc)
+        rc = exti__macho_withhold(b, err);
     for (size_t i = 0; i < e.owned_count; i++)
         exti__free(e.owned[i]);
     exti__free(e.owned);

@@ -23,6 +23,7 @@
 #include "macho/edit/macho_shift_place.h"
 #include "macho/edit/macho_shift_tables.h"
 #include "macho/edit/macho_unwind.h"
+#include "macho/read/macho_withheld.h"
 #include "macho/read/macho_word.h"
 
 #define ROUTINES_INIT_ADDRESS 8u
@@ -74,6 +75,7 @@ static uint32_t least_size(uint32_t cmd)
     case LC_SEGMENT_64:
         return SEGMENT_COMMAND_64_SIZE;
     case LC_ROUTINES_64:
+    case EXTI_LC_ROUTINES_64:
         return 72;
     case LC_ENCRYPTION_INFO:
     case LC_ENCRYPTION_INFO_64:
@@ -90,6 +92,7 @@ static int move_command(const struct macho_build *b, uint8_t *p, uint32_t cmd, u
     case LC_SEGMENT_64:
         return move_segment(b, p, size, err);
     case LC_ROUTINES_64:
+    case EXTI_LC_ROUTINES_64:
         if (!exti__macho_u64(p + ROUTINES_INIT_ADDRESS))
             return 0;
         return exti__macho_shift_u64(p + ROUTINES_INIT_ADDRESS, b->shift,
@@ -151,7 +154,7 @@ static int move_section(struct macho_build *b, const struct macho_section *s,
 
     if (!s->size)
         return 0;
-    if ((s->flags & SECTION_TYPE) == S_INIT_FUNC_OFFSETS) {
+    if (exti__macho_section_type(s->flags) == S_INIT_FUNC_OFFSETS) {
         rc = exti__macho_shift_body(b, s->offset, s->size, "__init_offsets", &p, err);
         for (uint64_t at = 0; !rc && at + 4 <= s->size; at += 4)
             rc = exti__macho_shift_u32(p + at, b->shift, base + at, "__init_offsets", err);

@@ -22,6 +22,7 @@
 
 #include "base/error.h"
 #include "macho/read/macho_arch.h"
+#include "macho/read/macho_withheld.h"
 
 #define S_DTRACE_DOF 0xfu
 #define S_ATTR_DEBUG 0x02000000u
@@ -48,6 +49,7 @@ static bool is_known_command(uint32_t cmd)
     case LC_TWOLEVEL_HINTS:
     case LC_PREBIND_CKSUM:
     case LC_ROUTINES_64:
+    case EXTI_LC_ROUTINES_64:
     case LC_UUID:
     case LC_CODE_SIGNATURE:
     case LC_SEGMENT_SPLIT_INFO:

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "macho/read/macho_withheld.h"
+
 /* dyld checks the sizes of most of these (UnsafeHeader::validStructureLoadCommands). */
 static const struct macho_command_rule rules[] = {
     {LC_SEGMENT, "LC_SEGMENT", 56, false, COMMAND_32_BIT},
@@ -26,6 +28,7 @@ static const struct macho_command_rule rules[] = {
     {LC_LOAD_WEAK_DYLIB, "LC_LOAD_WEAK_DYLIB", DYLIB_COMMAND_SIZE, false, COMMAND_DYLIB},
     {LC_SEGMENT_64, "LC_SEGMENT_64", SEGMENT_COMMAND_64_SIZE, false, COMMAND_SEGMENT},
     {LC_ROUTINES_64, "LC_ROUTINES_64", 72, true, COMMAND_PLAIN},
+    {EXTI_LC_ROUTINES_64, "withheld LC_ROUTINES_64", 72, true, COMMAND_PLAIN},
     {LC_UUID, "LC_UUID", 24, true, COMMAND_UUID},
     {LC_RPATH, "LC_RPATH", RPATH_COMMAND_SIZE, false, COMMAND_RPATH},
     {LC_CODE_SIGNATURE, "LC_CODE_SIGNATURE", LINKEDIT_DATA_COMMAND_SIZE, true, COMMAND_PIECES},

@@ -115,6 +115,7 @@
 
 /* section_64.flags */
 #define SECTION_TYPE 0xffu
+#define S_REGULAR 0x0u
 #define S_ZEROFILL 0x1u
 #define S_CSTRING_LITERALS 0x2u
 #define S_LITERAL_POINTERS 0x5u

@@ -14,6 +14,7 @@
 #include "macho/read/macho_signature.h"
 #include "macho/read/macho_symbols.h"
 #include "macho/read/macho_trie.h"
+#include "macho/read/macho_withheld.h"
 
 /* ---- load commands ------------------------------------------------------------------- */
 
@@ -92,6 +93,8 @@ static int add_sections(const struct macho_file *f, struct exti_image *im, struc
 
         if (never_unloaded(f, s))
             im->info.flags |= EXTI_IMAGE_NODELETE;
+        if (exti__macho_section_is_withheld(s->flags))
+            im->info.flags |= EXTI_IMAGE_WITHHELD;
         if (has_classes(s))
             im->info.flags |= EXTI_IMAGE_CLASSES;
         if ((type == S_THREAD_LOCAL_REGULAR || type == S_THREAD_LOCAL_ZEROFILL) &&
@@ -133,6 +136,9 @@ static int add_commands(const struct macho_file *f, struct exti_image *im, struc
         im->info.flags |= EXTI_IMAGE_BUNDLE;
     if (f->flags & (MH_WEAK_DEFINES | MH_BINDS_TO_WEAK))
         im->info.flags |= EXTI_IMAGE_UNIQUE;
+    for (size_t i = 0; i < f->command_count; i++)
+        if (f->commands[i].cmd == EXTI_LC_ROUTINES_64)
+            im->info.flags |= EXTI_IMAGE_WITHHELD;
     for (size_t i = 0; !rc && i < f->dylib_count; i++)
         rc = exti__image_add_needed(im, f->dylibs[i].name, needed_flags(f, &f->dylibs[i]), err);
     for (size_t i = 0; !rc && i < f->rpath_count; i++)

@@ -242,14 +242,21 @@ static void an_up_to_date_copy_is_reused(void **state)
 {
     struct test *t = *state;
     char *copy = make_dir(t);
-    struct stat first = stat_of(copy), manifest = stat_of(test_path(t, "ctx/manifest.json"));
-    struct exti_ctx *ctx = open_ctx(t, NULL);
+    struct stat first = stat_of(copy), manifest;
+    struct exti_ctx *ctx;
 
-    assert_string_equal(copy_one(t, ctx, test_path(t, "ext_a.so")), copy);
-    close_ctx(t, ctx);
+    /* The first process that uses them again records their hashes. */
+    for (int i = 0; i < 2; i++) {
+        manifest = stat_of(test_path(t, "ctx/manifest.json"));
+        ctx = open_ctx(t, NULL);
+        assert_string_equal(copy_one(t, ctx, test_path(t, "ext_a.so")), copy);
+        close_ctx(t, ctx);
+    }
     assert_int_equal(stat_of(copy).st_ino, first.st_ino);
     assert_int_equal(stat_of(copy).st_mtim.tv_nsec, first.st_mtim.tv_nsec);
     assert_int_equal(stat_of(test_path(t, "ctx/manifest.json")).st_ino, manifest.st_ino);
+    assert_int_equal(stat_of(test_path(t, "ctx/manifest.json")).st_mtim.tv_nsec,
+                     manifest.st_mtim.tv_nsec);
 }
 
 static enum exti_copy_state state_of(struct test *t, const char *source_part)

@@ -25,6 +25,7 @@ static const struct call calls[] = {
     {"environment", "clearenv, putenv, setenv, unsetenv", EXTI_OUTCOME_SHARED},
     {"locale", "setlocale", EXTI_OUTCOME_SHARED},
     {"end", "_Exit, _exit, exit, quick_exit", EXTI_OUTCOME_SHARED},
+    {"record-locks", "fcntl, fcntl64, lockf, lockf64", EXTI_OUTCOME_LOAD},
 };
 
 /* ---- building and asking --------------------------------------------------------------------- */
@@ -245,6 +246,40 @@ static void static_tls_is_measured(void **state)
     }
 }
 
+/* GNU ld never sets the flag on arm64. */
+static void static_tls_is_found_without_the_flag(void **state)
+{
+    static const char own[] = "__thread char b[40] __attribute__((tls_model(\"initial-exec\")));\n"
+                              "char *f(void); char *f(void) { return b; }\n",
+                      foreign[] =
+                          "extern __thread int e __attribute__((tls_model(\"initial-exec\")));\n"
+                          "int f(void); int f(void) { return e; }\n";
+    const char *const gcc = "aarch64-linux-gnu-gcc", *const sources[] = {own, foreign};
+    struct test *t = *state;
+
+    if (!test_have(gcc))
+        skip_because("no %s", gcc);
+    for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+        char *src = test_path(t, "arm64.c"), *path = test_path(t, "arm64.so");
+        struct exti_image_info info = {.size = sizeof info};
+        struct exti_image *im;
+
+        test_write(src, sources[i], strlen(sources[i]));
+        test_must_run(t, gcc, "-shared", "-fPIC", "-nostdlib", "-o", path, src, NULL);
+        assert_null(strstr(test_must_run(t, "readelf", "-dW", path, NULL), "STATIC_TLS"));
+        assert_contains(test_must_run(t, "readelf", "-rW", path, NULL), "R_AARCH64_TLS_TPREL");
+        im = inspect(t, path);
+        assert_int_equal(exti_image_info(im, &info), 0);
+        assert_true(info.flags & EXTI_IMAGE_STATIC_TLS);
+        exti_image_free(im);
+        assert_string_equal(kinds_of(t, path), i ? "" : "static-tls");
+        if (i == 0) {
+            assert_string_equal(hazard_of(t, path, "static-tls").evidence, "R_AARCH64_TLS_TPREL");
+            assert_int_equal(hazard_of(t, path, "static-tls").most, 1152 / 40);
+        }
+    }
+}
+
 /* Thread-locals without the flag are allocated as needed; the flag without thread-locals refers to
  * those of another library. */
 static void other_tls_takes_nothing(void **state)
@@ -361,6 +396,7 @@ int main(void)
         exti_test(destructors_are_counted),
         exti_test(flags_that_copies_lack),
         exti_test(static_tls_is_measured),
+        exti_test(static_tls_is_found_without_the_flag),
         exti_test(other_tls_takes_nothing),
         exti_test(thread_pools_are_found),
         exti_test(a_host_that_exports_the_api_is_found),

@@ -472,6 +472,162 @@ static void a_private_directory_behind_a_link_knows_its_copies(void **state)
     assert_string_equal(test_list(t, test_path(t, "tmp")), "");
 }
 
+/* ---- who can change the directory ---- */
+
+static void trusted(struct test *t, int code, const char *at)
+{
+    assert_exti(exti_dir_trust(test_path(t, "ctx"), &t->err), code, &t->err, EXTI_NO_OFFSET);
+    if (code)
+        assert_string_equal(t->err.file, test_path(t, at));
+}
+
+static void a_directory_that_others_can_change_is_refused(void **state)
+{
+    static const char *const files[] = {"ctx/manifest.json", "ctx/.lock"};
+    struct test *t = *state;
+    struct exti_ctx_opts opts = options(t);
+    struct exti_ctx *ctx = NULL;
+
+    assert_int_equal(mkdir(test_path(t, "ctx"), 0700), 0);
+    assert_int_equal(chmod(test_path(t, "ctx"), 0757), 0);
+    refuses_to_open(t, EXTI_E_TRUST);
+    assert_string_equal(t->err.file, test_path(t, "ctx"));
+    trusted(t, EXTI_E_TRUST, "ctx");
+    assert_string_equal(test_list(t, test_path(t, "ctx")), "");
+    opts.flags |= EXTI_CTX_TRUST_DIR;
+    assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
+    copy_one(t, ctx, toy("ext_a.so"));
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+
+    assert_int_equal(chmod(test_path(t, "ctx"), 0755), 0);
+    trusted(t, 0, NULL);
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+        assert_int_equal(chmod(test_path(t, files[i]), 0646), 0);
+        refuses_to_open(t, EXTI_E_TRUST);
+        assert_string_equal(t->err.file, test_path(t, files[i]));
+        trusted(t, EXTI_E_TRUST, files[i]);
+        assert_int_equal(chmod(test_path(t, files[i]), 0644), 0);
+    }
+    assert_ok(exti_ctx_close(open_ctx(t), &t->err), &t->err);
+    assert_exti(exti_dir_trust("", &t->err), EXTI_E_ARG, &t->err, EXTI_NO_OFFSET);
+}
+
+static void a_folder_made_for_a_refused_directory_is_gone_again(void **state)
+{
+    struct test *t = *state;
+    struct exti_ctx_opts opts = options(t);
+    struct exti_ctx *ctx = NULL;
+
+    assert_int_equal(mkdir(test_path(t, "above"), 0700), 0);
+    assert_int_equal(chmod(test_path(t, "above"), 0757), 0);
+    opts.dir = test_path(t, "above/ctx");
+    assert_exti(exti_ctx_open(&ctx, &opts, &t->err), EXTI_E_TRUST, &t->err, EXTI_NO_OFFSET);
+    assert_string_equal(t->err.file, test_path(t, "above"));
+    setenv("TMPDIR", test_path(t, "above"), 1);
+    opts.dir = NULL;
+    assert_exti(exti_ctx_open(&ctx, &opts, &t->err), EXTI_E_TRUST, &t->err, EXTI_NO_OFFSET);
+    unsetenv("TMPDIR");
+    assert_string_equal(test_list(t, test_path(t, "above")), "");
+}
+
+/* With umask 0, all that a context makes would be anyone's. */
+static void what_is_made_is_writable_for_its_owner_alone(void **state)
+{
+    struct test *t = *state;
+    const mode_t old = umask(0);
+    struct exti_ctx *ctx = open_ctx(t);
+    const char *copy = copy_one(t, ctx, toy("ext_a.so"));
+    struct stat st;
+
+    umask(old);
+    assert_int_equal(stat(copy, &st), 0);
+    assert_int_equal(st.st_mode & 022, 0);
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+    trusted(t, 0, NULL);
+}
+
+static int count_trust(void *user, const struct exti_error *finding)
+{
+    *(size_t *)user += finding->code == EXTI_E_TRUST;
+    return 0;
+}
+
+static void verify_reports_copies_that_others_can_change(void **state)
+{
+    struct test *t = *state;
+    struct exti_ctx *ctx = open_ctx(t);
+    const char *copy = copy_one(t, ctx, toy("ext_a.so"));
+    size_t n = 0;
+
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+    assert_int_equal(chmod(copy, 0757), 0);
+    assert_ok(exti_dir_verify(test_path(t, "ctx"), count_trust, &n, NULL, &t->err), &t->err);
+    assert_int_equal(n, 1);
+    /* It is made again. */
+    ctx = open_ctx(t);
+    copy_one(t, ctx, toy("ext_a.so"));
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+    n = 0;
+    assert_ok(exti_dir_verify(test_path(t, "ctx"), count_trust, &n, NULL, &t->err), &t->err);
+    assert_int_equal(n, 0);
+    /* Of a directory that is others' anyway, its copies are not singled out. */
+    assert_int_equal(chmod(copy, 0757), 0);
+    assert_int_equal(chmod(test_path(t, "ctx"), 0757), 0);
+    assert_ok(exti_dir_verify(test_path(t, "ctx"), count_trust, &n, NULL, &t->err), &t->err);
+    assert_int_equal(n, 0);
+    assert_int_equal(chmod(test_path(t, "ctx"), 0755), 0);
+}
+
+static int keep_message(void *user, const struct exti_error *finding)
+{
+    snprintf(user, 512, "%s", finding->message);
+    return 0;
+}
+
+/* The bytes are right; what is recorded of them is not. */
+static void verify_compares_the_recorded_hash(void **state)
+{
+    struct test *t = *state;
+    struct exti_ctx_opts opts = options(t);
+    struct exti_ctx *ctx = NULL;
+    char *path = test_path(t, "ctx/manifest.json"), *manifest, *at, said[512] = "";
+    size_t n = 0;
+
+    opts.flags |= EXTI_CTX_SYNC;
+    assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+    assert_ok(exti_dir_verify(test_path(t, "ctx"), NULL, NULL, &n, &t->err), &t->err);
+    assert_int_equal(n, 0);
+    manifest = test_read(t, path, NULL);
+    at = strstr(manifest, "\"copy_sha256\": \"");
+    assert_non_null(at);
+    at += strlen("\"copy_sha256\": \"");
+    *at = *at == '0' ? '1' : '0';
+    test_write(path, manifest, strlen(manifest));
+    assert_ok(exti_dir_verify(test_path(t, "ctx"), keep_message, said, &n, &t->err), &t->err);
+    assert_int_equal(n, 1);
+    assert_contains(said, "SHA-256");
+}
+
+/* Anyone can put a manifest.json into /tmp. */
+static void a_manifest_that_others_can_change_names_no_source(void **state)
+{
+    struct test *t = *state;
+    struct exti_ctx_opts opts = options(t);
+    struct exti_ctx *ctx = open_ctx(t);
+    const char *copy = copy_one(t, ctx, toy("ext_a.so")), *path = NULL;
+
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+    opts.dir = test_path(t, "other");
+    assert_int_equal(chmod(test_path(t, "ctx/manifest.json"), 0646), 0);
+    assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
+    assert_exti(exti_copy(ctx, copy, &path, &t->err), EXTI_E_TRUST, &t->err, EXTI_NO_OFFSET);
+    assert_string_equal(t->err.file, test_path(t, "ctx/manifest.json"));
+    assert_int_equal(chmod(test_path(t, "ctx/manifest.json"), 0644), 0);
+    copy_one(t, ctx, copy);
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -493,6 +649,12 @@ int main(void)
         exti_test(a_source_that_changes_while_it_is_copied_is_not_recorded),
         exti_test(a_copy_in_anothers_private_directory_is_no_source),
         exti_test(a_private_directory_behind_a_link_knows_its_copies),
+        exti_test(a_directory_that_others_can_change_is_refused),
+        exti_test(a_folder_made_for_a_refused_directory_is_gone_again),
+        exti_test(what_is_made_is_writable_for_its_owner_alone),
+        exti_test(verify_reports_copies_that_others_can_change),
+        exti_test(verify_compares_the_recorded_hash),
+        exti_test(a_manifest_that_others_can_change_names_no_source),
     };
 
     return cmocka_run_group_tests_name("api/hostile_dir", tests, NULL, NULL);

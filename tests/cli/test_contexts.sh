@@ -166,4 +166,29 @@ run clean all
 check clean_of_several 0 '^all/0: removed' '^all/10: removed'
 [ ! -e all ]
 say $? clean_of_several_removes_their_directory
+
+# A directory that others can change: reading warns, what acts on it refuses.
+fresh
+chmod o+w ctx
+for c in list verify; do
+    run $c ctx
+    check ${c}_warns_of_a_directory_that_others_can_change 0 'ctx: warning: can be written by everyone' \
+        'refuse it without --trust-dir'
+done
+for c in 'copy toyext.so other.so' clean; do
+    # shellcheck disable=SC2086
+    run $c ctx
+    check "${c%% *}_refuses_a_directory_that_others_can_change" 1 'ctx: can be written by everyone' \
+        'add --trust-dir'
+done
+[ -e "$one" ] && [ -e ctx/manifest.json ]
+say $? nothing_is_removed_from_it
+mkdir package
+cp toyext.so package
+run copy-tree --libpython libtoyapi.so package ctx/tree
+check copy-tree_refuses_a_directory_below_it 1 'ctx: can be written by everyone'
+run copy --trust-dir toyext.so other.so ctx
+check copy_takes_it_with_trust_dir 0
+run clean --trust-dir ctx
+check clean_takes_it_with_trust_dir 0 '^ctx: '
 finish

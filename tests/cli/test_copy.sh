@@ -172,4 +172,24 @@ run verify "$(sed 's/.* -> //' out)" --against changing.so
 check replaced_copy_is_of_the_new_source 0
 sound ctx
 say $? replaced_copy_verifies
+# Copies for programs keep their constructors; those for contexts withhold them.
+withheld() { # FILE: true or false
+    x inspect --json "$1" 2>>err | jq -r '.[0].flags.withheld'
+}
+rm -rf ctx
+run copy --libpython libtoyapi.so toyext.so ctx
+check for_programs_by_default 0 'toyext.so -> '
+e=$(sed -n '2s/.* -> //p' out)
+[ "$(withheld "$e")" = false ]
+say $? copies_for_programs_keep_their_constructors
+run copy --for contexts toyext.so ctx
+check for_contexts_on_demand 0 'toyext.so -> '
+[ "$(sed -n 's/^toyext.so -> //p' out)" = "$e" ] && [ "$(withheld "$e")" = true ] && sound ctx
+say $? copies_for_contexts_withhold_them
+run copy --for programs toyext.so ctx
+[ "$rc" = 0 ] && [ "$(withheld "$e")" = false ] && sound ctx
+say $? either_kind_can_be_made_again
+run copy --for nobody toyext.so ctx
+check unknown_users_are_refused 2 "--for takes contexts or programs, not 'nobody'"
+
 finish

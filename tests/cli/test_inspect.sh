@@ -50,7 +50,7 @@ jq -e 'length == 2 and .[0].file == "toyext.so" and .[0].bits == 64 and .[0].id 
         imports: ["Toy_Next", "Toy_counter"], exports: []}
     and .[1].runpath == "$ORIGIN/../lib" and .[1].needed == []
     and (.[1].flags | keys) == ["bind_now", "interp", "nodeflib", "nodelete", "static_tls",
-        "symbolic", "textrel", "unique"]' out >/dev/null
+        "symbolic", "textrel", "unique", "withheld"]' out >/dev/null
 say $? json_has_the_facts
 
 # Flags, compared with readelf.

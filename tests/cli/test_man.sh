@@ -34,7 +34,7 @@ in_page() {
 }
 in_help() {
     "$EXTISOLATE" help "$1" | awk '/^options:/ { on = 1; next } /^$/ { on = 0 }
-        on && /^  -/ { print } /^usage:|^   / { print }' | grep -oE -e '(^|[ [])--?[a-z]+' |
+        on && /^  -/ { print } /^usage:|^   / { print }' | grep -oE -e '(^|[ [])--?[a-z][a-z-]*' |
         tr -d ' [' | grep -vx -e -h -e --help | sort -u
 }
 for c in copy copy-tree inspect verify run list clean quirks; do

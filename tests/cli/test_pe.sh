@@ -48,6 +48,13 @@ say $? and_are_bound_to_libpython
 run copy py/numbers.pyd ctx1
 check importers_by_number_need_it 1 "numbers.pyd: imports '#[123]' from python3.dll, and .*/py/python311.dll does not export" \
     'copy that file first'
+# LoadLibrary runs DllMain in any case, so copies for contexts are as those for programs.
+run copy --for contexts --libpython py/python311.dll py/named.pyd kinds
+check a_dll_can_be_for_contexts 0
+cp -r kinds was && run copy --for programs py/named.pyd kinds
+[ "$rc" = 0 ] && grep -q '"withheld": *false' kinds/*.json kinds/.*.json 2>/dev/null &&
+    diff -r -x '*.json*' -x '.lock' was kinds >"$T/out"
+say $? and_is_as_one_for_programs
 run copy --libpython py/python311.dll py/numbers.pyd none
 [ "$rc" = 1 ] && [ ! -e none ]
 say $? and_without_it_no_directory_is_made

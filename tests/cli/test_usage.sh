@@ -135,6 +135,29 @@ fi
 
 make_toy || { echo "not ok toy: it cannot be built"; exit 1; }
 library=$T/libtoyapi.so
+
+# While it waits for the lock, what are its standard streams?
+x copy --libpython "$library" toyext.so held >out 2>err
+python3 - held/.lock "$EXTISOLATE" >out 2>err <<'P'
+import fcntl, os, subprocess, sys, time
+lock = open(sys.argv[1], "r+")
+fcntl.flock(lock, fcntl.LOCK_EX)
+p = subprocess.Popen(["sh", "-c", 'exec "$0" clean held <&- >&- 2>&-', sys.argv[2]])
+fds = f"/proc/{p.pid}/fd"
+for _ in range(1000):
+    try:
+        open_files = {int(n): os.readlink(f"{fds}/{n}") for n in os.listdir(fds)}
+    except FileNotFoundError:
+        continue
+    if any(f.endswith("held/.lock") for f in open_files.values()):
+        break
+    time.sleep(0.01)
+fcntl.flock(lock, fcntl.LOCK_UN)
+p.wait(60)
+print(open_files)
+sys.exit([open_files.get(n) for n in (0, 1, 2)] != ["/dev/null"] * 3)
+P
+say $? closed_streams_are_not_taken_by_files
 run inspect "$library" missing.so
 ! grep -q $'\033' out err
 say $? no_colour_in_files

@@ -47,6 +47,16 @@ char *realpath(const char *path, char *out)
     return next(path, out);
 }
 
+/* By this name in programs built with _FORTIFY_SOURCE. */
+char *__realpath_chk(const char *path, char *out, size_t room)
+{
+    char *(*next)(const char *, char *, size_t) =
+        (char *(*)(const char *, char *, size_t))dlsym(RTLD_NEXT, "__realpath_chk");
+
+    record_path(path);
+    return next(path, out, room);
+}
+
 struct dirent *readdir(DIR *d)
 {
     struct dirent *(*next)(DIR *) = (struct dirent * (*)(DIR *)) dlsym(RTLD_NEXT, "readdir");

@@ -1,7 +1,7 @@
-/* Edits the bytes as an ELF file.  The first byte selects the edits, the next three a place in the
- * copy to corrupt; the file follows.  Aborts when a promise is broken: a sound file that the
- * planner accepts is rewritten, the check finds nothing in the copy, and editing the copy again
- * changes nothing. */
+/* Edits the bytes as an ELF file.  The first byte selects the edits, from 128 on random ones; the
+ * next three select a place in the copy to corrupt.  The file follows.  Aborts when a promise is
+ * broken: those of fuzz_promise.h for any file, and for a sound file that the planner accepts, the
+ * check finds nothing in the copy, and editing the copy again changes nothing. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include "elf/elf_format.h"
 #include "elf/read/elf_open.h"
 #include "elf/read/elf_version.h"
+#include "tests/fuzz/fuzz_promise.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -59,6 +60,167 @@ static int ignore(void *user, const struct exti_error *finding)
     (void)user;
     (void)finding;
     return 0;
+}
+
+/* ---- another reader -------------------------------------------------------------------------- */
+
+/* Decodes the few structures that a loader needs, with none of the library's code. */
+struct view {
+    struct fuzz_fields b;
+    bool wide;
+    uint64_t phoff, shoff, dyn_at, dyn_end;
+    size_t phnum, shnum;
+};
+
+static uint64_t word(const struct view *v, uint64_t at)
+{
+    return fuzz_get(&v->b, at, v->wide ? 8 : 4);
+}
+
+/* Where header `i` has a field: p_offset, p_vaddr, p_filesz by their place among the words. */
+static uint64_t phdr_word(const struct view *v, size_t i, size_t k)
+{
+    return word(v, v->phoff + i * (v->wide ? 56 : 32) + (v->wide ? 8 + 8 * k : 4 + 4 * k));
+}
+
+static uint32_t phdr_type(const struct view *v, size_t i)
+{
+    return (uint32_t)fuzz_get(&v->b, v->phoff + i * (v->wide ? 56 : 32), 4);
+}
+
+/* The file offset of an address, or all ones. */
+static uint64_t offset_of(const struct view *v, uint64_t vaddr)
+{
+    for (size_t i = 0; i < v->phnum; i++)
+        if (phdr_type(v, i) == PT_LOAD && vaddr >= phdr_word(v, i, 1) &&
+            vaddr - phdr_word(v, i, 1) < phdr_word(v, i, 3))
+            return phdr_word(v, i, 0) + (vaddr - phdr_word(v, i, 1));
+    return UINT64_MAX;
+}
+
+static bool view_open(struct view *v, struct exti_span file)
+{
+    *v = (struct view){.b = {.p = file.p, .n = file.n}};
+    if (file.n < 64 || memcmp(file.p, ELFMAG, SELFMAG) != 0)
+        return false;
+    v->wide = file.p[EI_CLASS] == ELFCLASS64;
+    v->b.big_endian = file.p[EI_DATA] == ELFDATA2MSB;
+    v->phoff = word(v, v->wide ? 32 : 28);
+    v->shoff = word(v, v->wide ? 40 : 32);
+    v->phnum = (size_t)fuzz_get(&v->b, v->wide ? 56 : 44, 2);
+    v->shnum = (size_t)fuzz_get(&v->b, v->wide ? 60 : 48, 2);
+    if (v->phoff > file.n || v->phnum > (file.n - v->phoff) / (v->wide ? 56 : 32))
+        v->phnum = 0;
+    for (size_t i = 0; i < v->phnum; i++)
+        if (phdr_type(v, i) == PT_DYNAMIC) {
+            v->dyn_at = offset_of(v, phdr_word(v, i, 1));
+            v->dyn_end = v->dyn_at + phdr_word(v, i, 3);
+        }
+    return v->dyn_at && v->dyn_at < file.n && v->dyn_end <= file.n;
+}
+
+/* The last entry with the tag counts, as for ld.so's l_info. */
+static uint64_t tag_value(const struct view *v, uint64_t tag, uint64_t otherwise)
+{
+    const size_t size = v->wide ? 8 : 4;
+
+    for (uint64_t at = v->dyn_at; at + 2 * size <= v->dyn_end && word(v, at); at += 2 * size)
+        if (word(v, at) == tag)
+            otherwise = word(v, at + size);
+    return otherwise;
+}
+
+static const char *string_at(const struct view *v, uint64_t strtab, uint64_t size, uint64_t off)
+{
+    if (strtab > v->b.n || size > v->b.n - strtab || off >= size ||
+        !memchr(v->b.p + strtab + off, 0, size - off))
+        return NULL;
+    return (const char *)v->b.p + strtab + off;
+}
+
+static void read_facts(struct exti_span file, struct fuzz_facts *out)
+{
+    struct view v;
+    uint64_t strtab, strsz;
+    const size_t none = SIZE_MAX;
+
+    out->why = "no dynamic section";
+    if (!view_open(&v, file))
+        return;
+    strtab = offset_of(&v, tag_value(&v, DT_STRTAB, 0));
+    strsz = tag_value(&v, DT_STRSZ, 0);
+    if (tag_value(&v, DT_SONAME, none) != none)
+        out->id = string_at(&v, strtab, strsz, tag_value(&v, DT_SONAME, 0));
+    out->why = NULL;
+    for (uint64_t at = v.dyn_at, size = v.wide ? 8 : 4; at + 2 * size <= v.dyn_end && word(&v, at);
+         at += 2 * size) {
+        const char *text = string_at(&v, strtab, strsz, word(&v, at + size));
+
+        if (word(&v, at) != DT_NEEDED)
+            continue;
+        if (!text || out->count == FUZZ_NEEDED)
+            out->why = "an unreadable DT_NEEDED";
+        else
+            out->needed[out->count++] = text;
+    }
+}
+
+/* ---- mutation -------------------------------------------------------------------------------- */
+
+static void list_tables(struct fuzz_fields *f, const struct view *v)
+{
+    static const uint64_t tables[] = {DT_HASH,   DT_GNU_HASH, DT_VERNEED, DT_VERDEF,
+                                      DT_SYMTAB, DT_VERSYM,   DT_RELA,    DT_JMPREL};
+
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        uint64_t at = offset_of(v, tag_value(v, tables[i], UINT64_MAX));
+
+        if (at != UINT64_MAX)
+            fuzz_words(f, at, 24, i == 5 ? 2 : 4);
+    }
+}
+
+/* Headers, dynamic entries, notes, and the heads of the tables. */
+static void list_fields(struct fuzz_fields *f, const struct view *v)
+{
+    const size_t word_size = v->wide ? 8 : 4, ph = v->wide ? 56 : 32, sh = v->wide ? 64 : 40;
+
+    fuzz_words(f, 16, 2, 2);
+    fuzz_words(f, 24, 3, word_size);
+    fuzz_words(f, v->wide ? 52 : 40, 6, 2);
+    for (size_t i = 0; i < v->phnum && i < 64; i++) {
+        fuzz_field(f, v->phoff + i * ph, 4);
+        fuzz_words(f, v->phoff + i * ph + word_size, v->wide ? 6 : 7, word_size);
+        if (phdr_type(v, i) == PT_NOTE)
+            fuzz_words(f, phdr_word(v, i, 0), 3, 4);
+    }
+    for (size_t i = 0; i < v->shnum && i < 64; i++) {
+        fuzz_words(f, v->shoff + i * sh, 2, 4);
+        fuzz_words(f, v->shoff + i * sh + 8, 4, word_size);
+        fuzz_words(f, v->shoff + i * sh + 8 + 4 * word_size, 2, 4);
+        fuzz_words(f, v->shoff + i * sh + 16 + 4 * word_size, 2, word_size);
+    }
+    if (v->dyn_end > v->dyn_at && v->dyn_end - v->dyn_at < 4096)
+        fuzz_words(f, v->dyn_at, (size_t)(v->dyn_end - v->dyn_at) / word_size, word_size);
+    list_tables(f, v);
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed)
+{
+    static struct fuzz_fields fields;
+    struct view v;
+
+    fields = (struct fuzz_fields){.base = PREFIX};
+    if (size > PREFIX) {
+        fields.p = data + PREFIX;
+        fields.n = size - PREFIX;
+        view_open(&v, exti__span(fields.p, fields.n));
+        fields.big_endian = v.b.big_endian;
+        list_fields(&fields, &v);
+    }
+    if (size && seed % 4 == 1)
+        data[0] = (uint8_t)(seed >> 8);
+    return fuzz_mutate(&fields, data, size, room, seed);
 }
 
 /* ---- files whose copies the check must pass -------------------------------------------------- */
@@ -194,6 +356,7 @@ static void edit_again(struct exti_span copy, const struct exti_rewrite_opts *op
 static void use_plan(const struct exti_plan *plan, struct exti_span file,
                      const struct exti_rewrite_opts *opts, size_t spoil_at)
 {
+    const struct exti_request req = {.opts = opts};
     size_t n = (size_t)exti__plan_size(plan, file.n);
     uint8_t *image = malloc(n);
     struct exti_span copy = exti__span(image, n);
@@ -203,6 +366,7 @@ static void use_plan(const struct exti_plan *plan, struct exti_span file,
     memcpy(image, file.p, file.n);
     exti__plan_apply(plan, image, file.n);
     check_copy(file, copy, opts, plan);
+    fuzz_check_accepted(&exti__elf_format, file, copy, &req, plan, read_facts, false);
     /* A removal cannot be repeated. */
     if ((!opts->needed_count || opts->needed[0].to) && is_sound(file))
         edit_again(copy, opts);
@@ -211,6 +375,27 @@ static void use_plan(const struct exti_plan *plan, struct exti_span file,
                            NULL);
     exti__elf_format.check(file, copy, NULL, NULL, ignore, NULL, NULL);
     free(image);
+}
+
+/* The edits that the first bytes select. */
+static const struct exti_rewrite_opts *select_edits(const uint8_t *data, struct exti_span file)
+{
+    static const char *const texts[] = {
+        "libf.so.c", "a.so", "x", "libc.so.6", "libm.so.6", "libpython3.11.so.1.0-of-context-7",
+        "c.so.6",    "V_1"};
+    static const char *const paths[] = {"", "/a:/b", "$ORIGIN/lib", "/a/long/path/that/is/new"};
+    static const char *const symbols[] = {"Py_one", "QX_one", "Py_two",
+                                          "one",    "V_1",    "a_longer_name_than_before"};
+    static const struct fuzz_names names = {texts, texts, paths, symbols, 8, 8, 4, 6, true};
+    static struct fuzz_edit edit;
+    struct fuzz_facts own = {.count = 0};
+
+    if (data[0] < 128)
+        return &edits[data[0] % (sizeof edits / sizeof *edits)];
+    read_facts(file, &own);
+    fuzz_random_edit(&edit, &names, &own,
+                     data[0] | (uint64_t)data[1] << 8 | (uint64_t)data[2] << 16);
+    return &edit.opts;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -222,10 +407,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size < PREFIX)
         return 0;
-    opts = &edits[data[0] % (sizeof edits / sizeof *edits)];
     file = exti__span(data + PREFIX, size - PREFIX);
     if (!exti__elf_format.probe(file))
         return 0;
+    opts = select_edits(data, file);
     memset(&image, 0, sizeof image);
     exti__elf_format.read(file, &image, NULL);
     exti__image_clear(&image);

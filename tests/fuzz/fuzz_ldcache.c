@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "loader/resolve/ld_cache.h"
+#include "tests/fuzz/fuzz_mutate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,6 +38,20 @@ static void check_lookup(struct exti_span file, const struct exti_ld_cache *c, c
         broken("the path found is not a string of the file", name);
     if (exti__ld_cache_find(c, name, kind, hwcaps, &again, NULL) || again != path)
         broken("a second look-up gives another answer", name);
+}
+
+/* The header and the entries of either format are words. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed)
+{
+    static struct fuzz_fields f;
+
+    f = (struct fuzz_fields){.base = PREFIX};
+    if (size > PREFIX) {
+        f.p = data + PREFIX;
+        f.n = size - PREFIX;
+        fuzz_words(&f, 0, 256, 4);
+    }
+    return fuzz_mutate(&f, data, size, room, seed);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

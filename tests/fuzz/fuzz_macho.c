@@ -1,7 +1,7 @@
-/* Reads and edits arbitrary bytes as a Mach-O file.  The first byte selects the edits, the next
- * three an offset to corrupt the result at; the file follows.  Aborts if a promise is broken:
- * the self-check accepts the copy of a sound file, and editing the copy once more changes
- * nothing. */
+/* Reads and edits arbitrary bytes as a Mach-O file.  The first byte selects the edits, from 128 on
+ * random ones; the next three an offset to corrupt the result at; the file follows.  Aborts if a
+ * promise is broken: those of fuzz_promise.h for any file, and for a sound one, the self-check
+ * accepts the copy, and editing the copy once more changes nothing. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +17,7 @@
 #include "macho/read/macho_references.h"
 #include "macho/read/macho_signature.h"
 #include "macho/read/macho_symbols.h"
+#include "tests/fuzz/fuzz_promise.h"
 #include "tests/unit/macho/macho_toy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -47,8 +48,8 @@ static const struct exti_rewrite_opts edits[] = {
      .bind_name = "@loader_path/libpython-of-context-7.dylib", .bind_short = "/p1"},
     {EDIT, .needed = exchange, .needed_count = 2, .path_set = "/a:/b"},
     {EDIT, .needed = removal, .needed_count = 1, .path_set = ""},
-    {EDIT, .flags = EXTI_RW_SYMBOLIC | EXTI_RW_CLEAR_UNIQUE},
-    {EDIT, .needed = huge, .needed_count = 1, .flags = EXTI_RW_CLEAR_UNIQUE},
+    {EDIT, .flags = EXTI_RW_SYMBOLIC | EXTI_RW_CLEAR_UNIQUE | EXTI_RW_WITHHOLD},
+    {EDIT, .needed = huge, .needed_count = 1, .flags = EXTI_RW_CLEAR_UNIQUE | EXTI_RW_WITHHOLD},
     {EDIT, .id = "/l1", .bind_file = "itself"},
     {EDIT, .needed = replaced, .needed_count = 1, .bind_file = "python", .bind_name = "/p1",
      .flags = EXTI_RW_CLEAR_UNIQUE},
@@ -253,6 +254,121 @@ static void walk_slices(struct exti_span file)
     exti__macho_fat_close(&fat);
 }
 
+/* ---- another reader, and mutation ------------------------------------------------------------ */
+
+/* Decodes load commands with none of the library's code.  A universal file's slices with code for
+ * a machine that is not handled are left out. */
+static void read_slice(const struct fuzz_fields *b, uint64_t at, struct fuzz_facts *out)
+{
+    const uint64_t type = fuzz_get(b, at + 4, 4), count = fuzz_get(b, at + 16, 4);
+    uint64_t cmd_at = at + 32;
+
+    if (fuzz_get(b, at, 4) != MH_MAGIC_64 || (type != CPU_TYPE_X86_64 && type != CPU_TYPE_ARM64))
+        return;
+    for (uint64_t i = 0; i < count && cmd_at < b->n; i++) {
+        const uint32_t cmd = (uint32_t)fuzz_get(b, cmd_at, 4);
+        const uint64_t size = fuzz_get(b, cmd_at + 4, 4), name = fuzz_get(b, cmd_at + 8, 4);
+        const bool library = cmd == LC_LOAD_DYLIB || cmd == LC_LOAD_WEAK_DYLIB ||
+                             cmd == LC_REEXPORT_DYLIB || cmd == LC_LOAD_UPWARD_DYLIB;
+        const char *text = (const char *)b->p + cmd_at + name;
+
+        if (size < 8 || size > b->n - cmd_at)
+            return;
+        if ((library || cmd == LC_ID_DYLIB) && (name >= size || !memchr(text, 0, size - name)))
+            out->why = "a name without end";
+        else if (cmd == LC_ID_DYLIB)
+            out->id = text;
+        else if (library && out->count == FUZZ_NEEDED)
+            out->why = "too many libraries";
+        else if (library)
+            out->needed[out->count++] = text;
+        cmd_at += size;
+    }
+}
+
+static void read_facts(struct exti_span file, struct fuzz_facts *out)
+{
+    struct fuzz_fields b = {.p = file.p, .n = file.n, .big_endian = true};
+    const uint64_t magic = fuzz_get(&b, 0, 4), count = fuzz_get(&b, 4, 4);
+    const bool fat = magic == FAT_MAGIC || magic == FAT_MAGIC_64;
+    uint64_t at[17] = {0};
+
+    for (uint64_t i = 0; fat && i < count && i < 17; i++)
+        at[i] =
+            magic == FAT_MAGIC ? fuzz_get(&b, 8 + 20 * i + 8, 4) : fuzz_get(&b, 8 + 32 * i + 8, 8);
+    b.big_endian = false;
+    for (uint64_t i = 0; i < (fat ? count : 1) && i < 17; i++)
+        read_slice(&b, at[i], out);
+}
+
+/* The tables of __LINKEDIT that a linkedit_data_command, or one like it, locates. */
+static void list_tables(struct fuzz_fields *f, uint64_t at, uint64_t cmd_at, uint32_t cmd)
+{
+    const bool info = cmd == LC_DYLD_INFO || cmd == LC_DYLD_INFO_ONLY;
+    const bool words =
+        cmd == LC_DYLD_CHAINED_FIXUPS || cmd == LC_SYMTAB || cmd == LC_CODE_SIGNATURE;
+
+    for (uint64_t k = 8; k < (info ? 48 : 16); k += 8) {
+        const uint64_t start = at + fuzz_get(f, cmd_at + k, 4),
+                       size = fuzz_get(f, cmd_at + k + 4, 4);
+
+        if (words)
+            fuzz_words(f, start, size < 256 ? (size_t)size / 4 : 64, 4);
+        else if (info || cmd == LC_DYLD_EXPORTS_TRIE)
+            fuzz_words(f, start, size < 64 ? (size_t)size : 64, 1);
+    }
+}
+
+static void list_slice(struct fuzz_fields *f, uint64_t at)
+{
+    const uint64_t count = fuzz_get(f, at + 16, 4);
+    uint64_t cmd_at = at + 32;
+
+    fuzz_words(f, at, 8, 4);
+    for (uint64_t i = 0; i < count && i < 64 && cmd_at < f->n; i++) {
+        const uint32_t cmd = (uint32_t)fuzz_get(f, cmd_at, 4);
+        const uint64_t size = fuzz_get(f, cmd_at + 4, 4);
+
+        fuzz_words(f, cmd_at, size < 80 ? (size_t)size / 4 : 20, 4);
+        if (cmd == LC_SEGMENT_64)
+            fuzz_words(f, cmd_at + 24, 4, 8);
+        else
+            list_tables(f, at, cmd_at, cmd);
+        for (uint64_t k = 72; cmd == LC_SEGMENT_64 && k < size && k < 720; k += 80) {
+            fuzz_words(f, cmd_at + k + 32, 2, 8);
+            fuzz_words(f, cmd_at + k + 48, 7, 4);
+        }
+        if (size < 8)
+            return;
+        cmd_at += size;
+    }
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed)
+{
+    static struct fuzz_fields f;
+
+    f = (struct fuzz_fields){.base = PREFIX, .big_endian = true};
+    if (size > PREFIX) {
+        uint64_t magic;
+
+        f.p = data + PREFIX;
+        f.n = size - PREFIX;
+        magic = fuzz_get(&f, 0, 4);
+        if ((magic == FAT_MAGIC || magic == FAT_MAGIC_64) && seed % 8 == 0) {
+            fuzz_words(&f, 4, 32, 4);
+        } else {
+            uint64_t at = magic == FAT_MAGIC ? fuzz_get(&f, 16 + 20 * (seed >> 8 & 1), 4) : 0;
+
+            f.big_endian = false;
+            list_slice(&f, at);
+        }
+    }
+    if (size && seed % 4 == 1)
+        data[0] = (uint8_t)(seed >> 8);
+    return fuzz_mutate(&f, data, size, room, seed);
+}
+
 /* ---- the promises ---------------------------------------------------------------------------- */
 
 static int must_not_report(void *user, const struct exti_error *finding)
@@ -277,6 +393,16 @@ static bool is_sound(struct exti_span file)
            !findings;
 }
 
+/* References to a removed library become flat.  Verifying reports them, as they lead out of the
+ * context unless somebody asked for that. */
+static bool removes_library(const struct exti_rewrite_opts *o)
+{
+    for (size_t i = 0; i < o->needed_count; i++)
+        if (!o->needed[i].to)
+            return true;
+    return false;
+}
+
 static void judge(struct exti_span before, struct exti_span after, const struct exti_request *req,
                   const struct exti_plan *plan)
 {
@@ -290,7 +416,8 @@ static void judge(struct exti_span before, struct exti_span after, const struct 
     }
     if (exti__macho_format.check(before, after, req, plan, must_not_report, with, &err))
         broken("the judge cannot look at an accepted file", &err);
-    if (exti__macho_format.check(before, after, NULL, NULL, must_not_report, without, &err))
+    if (!removes_library(req->opts) &&
+        exti__macho_format.check(before, after, NULL, NULL, must_not_report, without, &err))
         broken("verifying cannot look at an accepted file", &err);
 }
 
@@ -321,6 +448,7 @@ static void use_plan(const struct exti_plan *plan, struct exti_span file,
     memcpy(image, file.p, file.n);
     exti__plan_apply(plan, image, file.n);
     judge(file, copy, req, plan);
+    fuzz_check_accepted(&exti__macho_format, file, copy, req, plan, read_facts, removes_library(o));
     /* A removal cannot be repeated. */
     if ((!o->needed_count || o->needed[0].to) && is_sound(file))
         edit_again(copy, req);
@@ -330,9 +458,40 @@ static void use_plan(const struct exti_plan *plan, struct exti_span file,
     free(image);
 }
 
+/* The edits that the first bytes select. */
+static const struct exti_rewrite_opts *select_edits(const uint8_t *choice, struct exti_span file)
+{
+    static const char *const ids[] = {"/l1", "@rpath/libfuzz-of-context-7.dylib", "x"};
+    static const char *const texts[] = {"/p1", "@rpath/libpystub.dylib", "@rpath/libw.dylib",
+                                        "/usr/lib/libSystem.B.dylib",
+                                        "@loader_path/libpython-of-context-7.dylib"};
+    static const char *const paths[] = {"", "/a:/b", "@loader_path/x"};
+    static const struct fuzz_names names = {.ids = ids,
+                                            .libraries = texts,
+                                            .paths = paths,
+                                            .id_count = 3,
+                                            .library_count = 5,
+                                            .path_count = 3,
+                                            .may_add = true};
+    static struct fuzz_edit e;
+    struct fuzz_facts own = {.count = 0};
+
+    if (choice[0] < 128)
+        return &edits[choice[0] % (sizeof edits / sizeof *edits)];
+    read_facts(file, &own);
+    fuzz_random_edit(&e, &names, &own,
+                     choice[0] | (uint64_t)choice[1] << 8 | (uint64_t)choice[2] << 16);
+    if (choice[3] & 1 && e.opts.needed_count < 4) {
+        e.needed[e.opts.needed_count++] = api_last[0];
+        e.opts.bind_file = "python";
+        e.opts.bind_name = "/p1";
+    }
+    return &e.opts;
+}
+
 static void edit(struct exti_span file, const uint8_t *choice)
 {
-    const struct exti_rewrite_opts *opts = &edits[choice[0] % (sizeof edits / sizeof *edits)];
+    const struct exti_rewrite_opts *opts = select_edits(choice, file);
     /* A file that is bound to itself stands for the context's libpython. */
     const struct exti_span bind = opts->bind_name ? python() : file;
     const struct exti_request req = {opts, &bind, opts->bind_file ? 1 : 0};

@@ -1,6 +1,7 @@
-/* Reads and edits arbitrary bytes as a PE file.  The first byte chooses the edits, the next three
- * where to corrupt the result; the file follows.  Aborts when a promise is broken: the check finds
- * no fault with the copy of a sound file, and editing the copy once more changes nothing. */
+/* Reads and edits arbitrary bytes as a PE file.  The first byte chooses the edits, from 128 on
+ * random ones; the next three where to corrupt the result; the file follows.  Aborts when a promise
+ * is broken: those of fuzz_promise.h for any file, and for a sound one, the check finds no fault
+ * with the copy, and editing the copy once more changes nothing. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "pe/read/pe_address.h"
 #include "pe/read/pe_export.h"
 #include "pe/read/pe_import.h"
+#include "tests/fuzz/fuzz_promise.h"
 #include "tests/unit/pe/pe_toy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -67,6 +69,117 @@ static int ignore(void *user, const struct exti_error *finding)
 static bool is_whole(void)
 {
     return getenv("EXTI_FUZZ_WHOLE") != NULL;
+}
+
+/* ---- another reader, and mutation ------------------------------------------------------------ */
+
+/* Decodes headers and import directories with none of the library's code. */
+struct view {
+    struct fuzz_fields b;
+    uint64_t nt, directories, sections, section_count, directory_count;
+};
+
+static void view_open(struct view *v, struct exti_span file)
+{
+    uint64_t optional;
+
+    *v = (struct view){.b = {.p = file.p, .n = file.n}};
+    v->nt = fuzz_get(&v->b, 60, 4);
+    v->section_count = fuzz_get(&v->b, v->nt + 6, 2);
+    v->sections = v->nt + 24 + fuzz_get(&v->b, v->nt + 20, 2);
+    optional = fuzz_get(&v->b, v->nt + 24, 2) == 0x20b ? 112 : 96;
+    v->directories = v->nt + 24 + optional;
+    v->directory_count = fuzz_get(&v->b, v->directories - 4, 4);
+}
+
+/* The file offset of an address, or all ones. */
+static uint64_t offset_of(const struct view *v, uint64_t rva)
+{
+    for (uint64_t i = 0; i < v->section_count && i < 96; i++) {
+        const uint64_t at = v->sections + 40 * i, start = fuzz_get(&v->b, at + 12, 4);
+
+        if (rva >= start && rva - start < fuzz_get(&v->b, at + 16, 4))
+            return fuzz_get(&v->b, at + 20, 4) + (rva - start);
+    }
+    return UINT64_MAX;
+}
+
+static uint64_t directory_at(const struct view *v, size_t i)
+{
+    const uint64_t rva = i < v->directory_count ? fuzz_get(&v->b, v->directories + 8 * i, 4) : 0;
+
+    return rva ? offset_of(v, rva) : UINT64_MAX;
+}
+
+static const char *name_at(const struct view *v, uint64_t rva)
+{
+    const uint64_t at = offset_of(v, rva);
+
+    return at < v->b.n && memchr(v->b.p + at, 0, v->b.n - at) ? (const char *)v->b.p + at : NULL;
+}
+
+/* Adds the names of the descriptors at `at`, which have the name's RVA at `field`. */
+static void add_names(const struct view *v, uint64_t at, uint64_t size, uint64_t field,
+                      struct fuzz_facts *out)
+{
+    for (uint64_t rva; at < v->b.n && (rva = fuzz_get(&v->b, at + field, 4)) != 0; at += size) {
+        const char *name = name_at(v, rva);
+
+        if (!name || out->count == FUZZ_NEEDED) {
+            out->why = "an unreadable import";
+            return;
+        }
+        out->needed[out->count++] = name;
+    }
+}
+
+static void read_facts(struct exti_span file, struct fuzz_facts *out)
+{
+    struct view v;
+    uint64_t exports;
+
+    view_open(&v, file);
+    exports = directory_at(&v, 0);
+    if (exports != UINT64_MAX && fuzz_get(&v.b, exports + 12, 4))
+        out->id = name_at(&v, fuzz_get(&v.b, exports + 12, 4));
+    add_names(&v, directory_at(&v, 1), 20, 12, out);
+    add_names(&v, directory_at(&v, 13), 32, 4, out);
+}
+
+static void list_fields(struct fuzz_fields *f, const struct view *v)
+{
+    fuzz_field(f, 60, 4);
+    fuzz_words(f, v->nt + 4, 10, 2);
+    fuzz_words(f, v->nt + 24, 56, 2);
+    fuzz_words(f, v->nt + 24 + 16, 20, 4);
+    fuzz_words(f, v->directories - 4, 33, 4);
+    for (uint64_t i = 0; i < v->section_count && i < 16; i++)
+        fuzz_words(f, v->sections + 40 * i + 8, 8, 4);
+    for (size_t i = 0; i < 16; i++)
+        if (directory_at(v, i) != UINT64_MAX)
+            fuzz_words(f, directory_at(v, i), 40, 4);
+    for (size_t k = 28; k <= 36 && directory_at(v, 0) != UINT64_MAX; k += 4)
+        fuzz_words(f, offset_of(v, fuzz_get(&v->b, directory_at(v, 0) + k, 4)), 16,
+                   k == 36 ? 2 : 4);
+    for (size_t k = 0; k <= 16 && directory_at(v, 1) != UINT64_MAX; k += 16)
+        fuzz_words(f, offset_of(v, fuzz_get(&v->b, directory_at(v, 1) + k, 4)), 16, 4);
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed)
+{
+    static struct fuzz_fields fields;
+    struct view v;
+
+    fields = (struct fuzz_fields){.base = PREFIX};
+    if (size > PREFIX) {
+        fields.p = data + PREFIX;
+        fields.n = size - PREFIX;
+        view_open(&v, exti__span(fields.p, fields.n));
+        list_fields(&fields, &v);
+    }
+    if (size && seed % 4 == 1)
+        data[0] = (uint8_t)(seed >> 8);
+    return fuzz_mutate(&fields, data, size, room, seed);
 }
 
 /* ---- reading everything ----------------------------------------------------------- */
@@ -216,6 +329,7 @@ static void use_plan(const struct exti_plan *plan, struct exti_span file,
     exti__pe_format.read(copy, &described, NULL);
     exti__image_clear(&described);
     check_copy(file, copy, req, plan);
+    fuzz_check_accepted(&exti__pe_format, file, copy, req, plan, read_facts, false);
     if (is_sound(file))
         edit_again(copy, req);
     image[spoil_at % n] ^= (uint8_t)(spoil_at >> 16 | 1);
@@ -236,6 +350,24 @@ static void edit(struct exti_span file, const struct exti_rewrite_opts *opts, si
     exti__plan_free(&plan);
 }
 
+/* Edits for a first byte from 128 on. */
+static const struct exti_rewrite_opts *random_edits(const uint8_t *data, struct exti_span file)
+{
+    static const char *const ids[] = {"t0y.pyd", "toy-of-context-7.pyd", "a"};
+    static const char *const texts[] = {"python311.dll", "pyth0n311.dll",
+                                        "KERNEL32.dll",  "python311-of-context-7.dll",
+                                        "python3.dll",   "p7.dll"};
+    static const struct fuzz_names names = {
+        .ids = ids, .libraries = texts, .id_count = 3, .library_count = 6};
+    static struct fuzz_edit e;
+    struct fuzz_facts own = {.count = 0};
+
+    read_facts(file, &own);
+    fuzz_random_edit(&e, &names, &own, data[0] | (uint64_t)data[1] << 8 | (uint64_t)data[2] << 16);
+    e.opts.bind_file = data[3] & 1 ? "python" : NULL;
+    return &e.opts;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const size_t count = sizeof edits / sizeof *edits;
@@ -254,7 +386,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     read_everything(file);
     exti__pe_format.check(file, file, NULL, NULL, ignore, NULL, NULL);
     spoil_at = data[1] | (size_t)data[2] << 8 | (size_t)data[3] << 16;
-    edit(file, &edits[data[0] % count], spoil_at);
+    edit(file, data[0] < 128 ? &edits[data[0] % count] : random_edits(data, file), spoil_at);
     for (size_t i = 0; is_whole() && i < count; i++)
         edit(file, &edits[i], spoil_at);
     return 0;

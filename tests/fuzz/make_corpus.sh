@@ -1,6 +1,7 @@
 #!/bin/bash
-# Rebuilds testdata/corpus/elf: tiny shared objects of several linkers, machines and shapes.  Each
-# follows the four bytes that fuzz_elf.c reads.  Files that need missing tools are left out.
+# Rebuilds testdata/corpus/elf: tiny shared objects of several linkers, machines and shapes, and the
+# handmade files of hostile_elf.c.  Each follows the four bytes that fuzz_elf.c reads.  Files that
+# need missing tools are left out.
 #
 #   tests/fuzz/make_corpus.sh [DIR]
 set -eu
@@ -74,4 +75,7 @@ if command -v eu-strip >/dev/null; then
     cp "$work/bfd-note" "$work/sectionless" && eu-strip --strip-sections "$work/sectionless"
     keep sectionless "$work/sectionless"
 fi
+"${CC:-cc}" -std=c11 -iquote "$here" -I"$here/include" -o "$work/hostile" \
+    "$here/tests/fuzz/hostile_elf.c"
+"$work/hostile" "$out"
 du -bsc "$out" | tail -n 1

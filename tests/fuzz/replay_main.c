@@ -1,11 +1,14 @@
 /* Runs a fuzz target over files, built by any compiler.  The files are those named, or else all in
- * testdata/corpus/<name> if the program is replay_<name>.  Also runs each file cut short, and with
- * single bits flipped, always the same ones. */
+ * testdata/corpus/<name> if the program is replay_<name>.  Also runs each file cut short, with
+ * single bits flipped, and mutated by the target, always in the same ways. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "tests/fuzz/fuzz_mutate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,6 +24,9 @@ static void run_target(const uint8_t *data, size_t n)
     LLVMFuzzerTestOneInput(exact, n);
     free(exact);
 }
+
+/* Ends the program when an input takes as long as no sound file does. */
+enum { MUTATIONS = 96, SECONDS = 60 };
 
 static void run_spoilt(uint8_t *data, size_t n)
 {
@@ -40,8 +46,32 @@ static void run_spoilt(uint8_t *data, size_t n)
     }
 }
 
+/* Stands for libFuzzer's own mutations. */
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t room)
+{
+    (void)room;
+    if (size)
+        data[size * 2 / 3] ^= 1;
+    return size;
+}
+
+static void run_mutated(const uint8_t *data, size_t n)
+{
+    const size_t room = n * 2 + 64;
+    uint8_t *copy = malloc(room);
+
+    if (!copy)
+        exit(2);
+    for (unsigned seed = 0; seed < MUTATIONS; seed++) {
+        memcpy(copy, data, n);
+        run_target(copy, LLVMFuzzerCustomMutator(copy, n, room, seed * 2654435761u));
+    }
+    free(copy);
+}
+
 static int run_file(const char *path)
 {
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     FILE *f = fopen(path, "rb");
     uint8_t *data;
     long n;
@@ -57,12 +87,17 @@ static int run_file(const char *path)
         return 1;
     }
     fclose(f);
-    setenv("EXTI_FUZZ_WHOLE", "1", 1); /* for targets that promise more for intact files */
+    alarm(SECONDS);
+    /* Targets promise more for intact files, which those that a fuzzer made are not. */
+    if (strncmp(name, "fuzz-", 5) != 0)
+        setenv("EXTI_FUZZ_WHOLE", "1", 1);
     run_target(data, (size_t)n);
     unsetenv("EXTI_FUZZ_WHOLE");
     run_spoilt(data, (size_t)n);
+    run_mutated(data, (size_t)n);
+    alarm(0);
     free(data);
-    printf("ok %s\n", strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+    printf("ok %s\n", name);
     fflush(stdout);
     return 0;
 }

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -169,54 +168,6 @@ ISO_CASE(a_context_whose_threads_have_ended_is_unloaded)
     close_and_want_unloaded(ctx, in_tmp("x/"));
 }
 
-/* Sanitizers and other C libraries start threads with functions of their own, which do not show who
- * called them. */
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define SEES_THREAD_STARTS 1
-#else
-#define SEES_THREAD_STARTS 0
-#endif
-
-#if SEES_THREAD_STARTS
-/* False under valgrind, which gives a thread a stack that the kernel does not know. */
-static bool kernel_knows_the_stack(void)
-{
-    FILE *f = fopen("/proc/thread-self/syscall", "r");
-    uintptr_t top = 0;
-
-    want(f && fscanf(f, "%*s %*s %*s %*s %*s %*s %*s %" SCNxPTR, &top) == 1);
-    fclose(f);
-    return (uintptr_t)&top - top < 65536;
-}
-
-/* Waits until all other threads sleep. */
-static void wait_for_sleepers(void)
-{
-    int awake = 1;
-
-    while (awake) {
-        DIR *d = opendir("/proc/self/task");
-        const struct dirent *e;
-
-        want(d);
-        awake = 0;
-        while ((e = readdir(d))) {
-            char path[300], state = 'S';
-            FILE *f;
-
-            snprintf(path, sizeof path, "/proc/self/task/%s/stat", e->d_name);
-            f = atoi(e->d_name) && atoi(e->d_name) != getpid() ? fopen(path, "r") : NULL;
-            if (f) {
-                want(fscanf(f, "%*d (%*[^)]) %c", &state) == 1);
-                fclose(f);
-            }
-            awake = awake || state != 'S';
-        }
-        closedir(d);
-    }
-}
-#endif
-
 static struct exti_module *load_starter(struct exti_ctx *ctx)
 {
     iso_build("#include <pthread.h>\n"
@@ -231,26 +182,18 @@ static struct exti_module *load_starter(struct exti_ctx *ctx)
     return iso_load(ctx, in_tmp("starter.so"));
 }
 
-ISO_CASE(a_running_thread_of_an_initialiser_keeps_its_context_mapped)
+ISO_CASE(a_running_thread_of_a_constructor_keeps_its_context_mapped)
 {
-#if !SEES_THREAD_STARTS
-    fprintf(stderr, "threads start with the C library's or the sanitizer's function here\n");
-#else
     struct exti_ctx *ctx;
     int (*release_fn)(void);
     struct visitor v;
     struct close_report t;
 
-    if (!kernel_knows_the_stack()) {
-        fprintf(stderr, "an emulator runs this and hides where the threads' stacks are\n");
-        return;
-    }
     ctx = iso_open("x");
     release_fn = (int (*)(void))iso_sym(load_starter(ctx), "release");
     want_int(call_int(iso_load(ctx, threads_toy()), "threads_make_key"), 0);
-    /* A thread of the program does not count as one of the initialiser. */
+    /* A thread of the program does not count as one of the constructor. */
     visit(&v, iso_load(ctx, threads_toy()), "threads_set_value");
-    wait_for_sleepers();
     t = close_and_report(ctx);
     want_int((long)t.left, 3);
     want_int((long)t.count, 1);
@@ -258,44 +201,9 @@ ISO_CASE(a_running_thread_of_an_initialiser_keeps_its_context_mapped)
     want_text(t.text, "which this has started, is still running");
     want_int(release_fn(), 0);
     end_visit(&v);
-#endif
 }
 
-/* Without file descriptors the threads of the process cannot be listed, so any of them may still
- * run code of the context.  A close that has to save the manifest needs a descriptor too, and saves
- * are put off when they follow each other closely.  With EXTI_CTX_SYNC each load saves at once, so
- * that nothing is left to save under the limit. */
-ISO_CASE(a_context_stays_mapped_if_threads_cannot_be_listed)
-{
-#if !SEES_THREAD_STARTS
-    fprintf(stderr, "threads start with the C library's or the sanitizer's function here\n");
-#else
-    struct exti_ctx_opts opts = iso_opts(in_tmp("x"), NULL);
-    struct rlimit limit, none;
-    struct exti_ctx *ctx;
-    int (*release_fn)(void);
-    struct close_report t;
-
-    if (!kernel_knows_the_stack()) {
-        fprintf(stderr, "an emulator runs this and ignores such limits\n");
-        return;
-    }
-    opts.flags = EXTI_CTX_SYNC;
-    ctx = iso_open_opts(&opts);
-    release_fn = (int (*)(void))iso_sym(load_starter(ctx), "release");
-    want(getrlimit(RLIMIT_NOFILE, &limit) == 0);
-    none = (struct rlimit){0, limit.rlim_max};
-    want(setrlimit(RLIMIT_NOFILE, &none) == 0);
-    t = close_and_report(ctx);
-    want(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-    want(t.left > 0);
-    want_int((long)t.count, 1);
-    want_text(t.text, "still runs: Too many open files");
-    want_int(release_fn(), 0);
-#endif
-}
-
-ISO_CASE(a_context_whose_initialisers_threads_have_ended_is_unloaded)
+ISO_CASE(a_context_whose_constructors_threads_have_ended_is_unloaded)
 {
     struct exti_ctx *ctx = iso_open("x");
 
@@ -398,7 +306,7 @@ static int free_keys(void)
     return n;
 }
 
-/* It deletes the keys that initialisers made too, and no key of the program. */
+/* It deletes the keys that constructors made too, and no key of the program. */
 ISO_CASE(closing_deletes_only_the_keys_of_the_context)
 {
     int before = free_keys();
@@ -597,9 +505,8 @@ int main(void)
         cmocka_unit_test(a_running_c11_thread_keeps_its_context_mapped),
         cmocka_unit_test(a_running_cxx_thread_keeps_its_context_mapped),
         cmocka_unit_test(a_context_whose_threads_have_ended_is_unloaded),
-        cmocka_unit_test(a_running_thread_of_an_initialiser_keeps_its_context_mapped),
-        cmocka_unit_test(a_context_stays_mapped_if_threads_cannot_be_listed),
-        cmocka_unit_test(a_context_whose_initialisers_threads_have_ended_is_unloaded),
+        cmocka_unit_test(a_running_thread_of_a_constructor_keeps_its_context_mapped),
+        cmocka_unit_test(a_context_whose_constructors_threads_have_ended_is_unloaded),
         cmocka_unit_test(closing_a_kept_context_reports_nothing),
         cmocka_unit_test(a_thread_that_failed_to_start_does_not_keep_its_context_mapped),
         cmocka_unit_test(closing_deletes_a_left_over_key),

@@ -96,9 +96,145 @@ ISO_CASE(a_fork_handler_of_the_first_copy_can_use_the_loader_and_keys)
     iso_close_ctx(ctx);
 }
 
+/* Appends to the file $LOG: what, then the letter of its context. */
+static const char handlers_source[] =
+    "#include <fcntl.h>\n"
+    "#include <pthread.h>\n"
+    "#include <stdlib.h>\n"
+    "#include <sys/wait.h>\n"
+    "#include <unistd.h>\n"
+    "char letter = '?';\n"
+    "static void say(char what)\n"
+    "{\n"
+    "    const char text[] = {NAME, what, letter, ' '};\n"
+    "    int fd = open(getenv(\"LOG\"), O_WRONLY | O_CREAT | O_APPEND, 0600);\n"
+    "    if (write(fd, text, sizeof text) != sizeof text) abort();\n"
+    "    close(fd);\n"
+    "}\n"
+    "static void prepare(void) { say('<'); }\n"
+    "static void parent(void) { say('>'); }\n"
+    "static void child(void) { say('+'); }\n"
+    "__attribute__((constructor)) static void begin(void)\n"
+    "{ pthread_atfork(prepare, parent, child); }\n"
+    "int forks(void)\n"
+    "{\n"
+    "    int status;\n"
+    "    pid_t pid = fork();\n"
+    "    if (!pid) _exit(0);\n"
+    "    return waitpid(pid, &status, 0) == pid ? status : -1;\n"
+    "}\n";
+
+static struct exti_ctx *open_handlers(const char *dir, char letter, struct exti_module **b)
+{
+    struct exti_ctx *ctx = iso_open(dir);
+
+    *(char *)iso_sym(iso_load(ctx, in_tmp("a.so")), "letter") = letter;
+    *b = iso_load(ctx, in_tmp("b.so"));
+    *(char *)iso_sym(*b, "letter") = letter;
+    return ctx;
+}
+
+/* What the handlers have said since the last call.  The child's words and the parent's may come in
+ * either order, so they are told apart. */
+static void want_said(const char *prepare, const char *parent, const char *child)
+{
+    char text[256] = "", by[3][256] = {"", "", ""};
+    FILE *f = fopen(in_tmp("log"), "r");
+
+    if (f) {
+        while (fscanf(f, "%7s", text) == 1)
+            strcat(strcat(by[text[1] == '<' ? 0 : text[1] == '>' ? 1 : 2], text), " ");
+        fclose(f);
+        unlink(in_tmp("log"));
+    }
+    if (strcmp(by[0], prepare) != 0 || strcmp(by[1], parent) != 0 || strcmp(by[2], child) != 0)
+        fprintf(stderr, "before: %s, parent: %s, child: %s\n", by[0], by[1], by[2]);
+    want(strcmp(by[0], prepare) == 0);
+    want(strcmp(by[1], parent) == 0);
+    want(strcmp(by[2], child) == 0);
+}
+
+static void fork_and_wait(void)
+{
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(0);
+    want(iso_join(pid));
+}
+
+ISO_CASE(a_fork_runs_the_handlers_of_its_own_context_only)
+{
+    struct exti_module *xb, *yb;
+    struct exti_ctx *x, *y;
+
+    setenv("LOG", in_tmp("log"), 1);
+    iso_build(handlers_source, "a.so", "-DNAME=\"'a'\"");
+    iso_build(handlers_source, "b.so", "-DNAME=\"'b'\"");
+    x = open_handlers("x", 'x', &xb);
+    y = open_handlers("y", 'y', &yb);
+    want_int(call_int(xb, "forks"), 0);
+    want_said("b<x a<x ", "a>x b>x ", "a+x b+x ");
+    want_int(call_int(yb, "forks"), 0);
+    want_said("b<y a<y ", "a>y b>y ", "a+y b+y ");
+    fork_and_wait(); /* the program's */
+    want_said("b<y a<y b<x a<x ", "a>x b>x a>y b>y ", "a+x b+x a+y b+y ");
+    iso_close_ctx(x);
+    want_int(call_int(yb, "forks"), 0);
+    want_said("b<y a<y ", "a>y b>y ", "a+y b+y ");
+    iso_close_ctx(y);
+    fork_and_wait();
+    want_said("", "", "");
+}
+
+#ifndef __SANITIZE_ADDRESS__ /* whose allocator may be locked in a forked child */
+static void *load_and_close_plainly(void *arg)
+{
+    while (!stop) {
+        struct exti_ctx *ctx = iso_open(NULL);
+
+        iso_load(ctx, toy("ext_a.so"));
+        iso_close_ctx(ctx);
+    }
+    return arg;
+}
+
+/* ld.so ends a child whose tables are half changed ("r_state == RT_CONSISTENT"). */
+ISO_CASE(a_forked_child_can_open_libraries_while_others_do)
+{
+    struct exti_ctx *ctx = iso_open(NULL);
+    struct exti_module *m = iso_load(ctx, toy("ext_dl.so"));
+    void *(*open_library)(const char *, int) = (void *(*)(const char *, int))iso_sym(m, "dl_open");
+    const int forks = getenv("EXTI_ALL") ? 10000 : 300;
+    char path[1024];
+    pthread_t threads[2];
+
+    snprintf(path, sizeof path, "%s", toy("ext_b.so"));
+    for (size_t i = 0; i < 2; i++)
+        want_int(pthread_create(&threads[i], NULL, load_and_close_plainly, NULL), 0);
+    for (int i = 0; i < forks; i++) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            alarm(60);
+            _exit(!open_library(path, RTLD_NOW));
+        }
+        want(iso_join(pid));
+    }
+    stop = 1;
+    for (size_t i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    iso_close_ctx(ctx);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_fork_runs_the_handlers_of_its_own_context_only),
+#ifndef __SANITIZE_ADDRESS__
+        cmocka_unit_test(a_forked_child_can_open_libraries_while_others_do),
+#endif
         cmocka_unit_test(a_forked_child_can_look_up_symbols_in_its_context),
         cmocka_unit_test(a_fork_handler_of_the_first_copy_can_use_the_loader_and_keys),
     };

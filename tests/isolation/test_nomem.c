@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
-#include <jansson.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -268,9 +267,7 @@ static int copy_privately_once(struct test *t)
     return rc ? rc : close_rc;
 }
 
-/* Allocations of jansson fail too.  The directory is new, so that no JSON is read: jansson 2.14
- * drops characters if it lacks memory while it reads. */
-static void copying_survives_without_memory_for_json(void **state)
+static void copying_privately_leaves_nothing(void **state)
 {
     struct test *t = *state;
 
@@ -278,22 +275,53 @@ static void copying_survives_without_memory_for_json(void **state)
     assert_string_equal(test_list(t, t->dir), "");
 }
 
-static int setup_json(void **state)
+static int setup_private(void **state)
 {
     int rc = test_setup(state);
 
     if (rc)
         return rc;
-    json_set_alloc_funcs(exti__alloc, exti__free);
     return setenv("TMPDIR", test_path(*state, ""), 1);
 }
 
-static int teardown_json(void **state)
+static int teardown_private(void **state)
 {
     unsetenv("TMPDIR");
     exti__mem_fail_after(-1);
-    json_set_alloc_funcs(malloc, free);
     return test_teardown(state);
+}
+
+/* A copy of a copy is made from the original, which the first one's manifest names. */
+static int copy_a_copy_once(struct test *t)
+{
+    char one[300], two[300];
+    struct exti_ctx_opts opts;
+    struct exti_ctx *ctx = NULL;
+    const char *copy = NULL;
+    int rc, close_rc;
+
+    exti__mem_fail_after(-1);
+    snprintf(one, sizeof one, "%s/one", t->dir);
+    snprintf(two, sizeof two, "%s/two", t->dir);
+    assert_int_equal(system(iso_text("rm -rf '%s' '%s'", one, two)), 0);
+    opts = iso_opts(one, NULL);
+    assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
+    assert_ok(exti_copy(ctx, toy("ext_a.so"), &copy, &t->err), &t->err);
+    snprintf(one, sizeof one, "%s", copy);
+    assert_ok(exti_ctx_close(ctx, &t->err), &t->err);
+    opts = iso_opts(two, NULL);
+    assert_ok(exti_ctx_open(&ctx, &opts, &t->err), &t->err);
+    exti__mem_fail_after(failing_allocation);
+    rc = exti_copy(ctx, one, NULL, &t->err);
+    close_rc = exti_ctx_close(ctx, rc ? NULL : &t->err);
+    if (!rc && !close_rc)
+        assert_null(strstr(test_read(t, test_path(t, "two/manifest.json"), NULL), "/one/"));
+    return rc ? rc : close_rc;
+}
+
+static void copies_of_copies_are_traced(void **state)
+{
+    fail_each_allocation(*state, copy_a_copy_once);
 }
 
 /* Two contexts share a directory: one reads the copies that the other has recorded. */
@@ -422,8 +450,9 @@ int main(void)
         exti_test(copying_many_survives),
         exti_test(copying_with_private_names_survives),
         exti_test(directory_checks_survive),
-        cmocka_unit_test_setup_teardown(copying_survives_without_memory_for_json, setup_json,
-                                        teardown_json),
+        cmocka_unit_test_setup_teardown(copying_privately_leaves_nothing, setup_private,
+                                        teardown_private),
+        exti_test(copies_of_copies_are_traced),
         exti_test(reading_copies_of_another_context_survives),
         exti_test(cleaning_survives),
         cmocka_unit_test(loading_survives_in_one_context),

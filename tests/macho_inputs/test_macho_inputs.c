@@ -25,17 +25,18 @@ enum {
     ROOM = 1024,   /* with space for long names */
     NO_ROOM = 2048,
     UMBRELLA = 4096, /* its libpython is libumbrella.dylib, which re-exports libpystub.dylib */
+    WITHHOLD = 8192, /* also copied without initialisers for dyld */
 };
 
 static const struct input {
     const char *name;
     unsigned flags;
 } all_inputs[] = {
-    {"ext", FAT},
+    {"ext", FAT | WITHHOLD},
     {"direct", 0},
     {"far2", 0},
     {"far3", 0},
-    {"tlv", THREADS | FAT},
+    {"tlv", THREADS | FAT | WITHHOLD},
     {"weak", ONE_PER_PROCESS | FAT},
     {"dead-strip", ONE_PER_PROCESS},
     {"explicit", EXPLICIT},
@@ -44,18 +45,18 @@ static const struct input {
     {"reexport", UMBRELLA},
     {"flat", 0},
     {"frames", 0},
-    {"pad0", NO_ROOM | FAT},
+    {"pad0", NO_ROOM | FAT | WITHHOLD},
     {"pad0-weak", NO_ROOM | ONE_PER_PROCESS},
     {"pad0-tlv", NO_ROOM | THREADS},
     {"padmax", ROOM},
-    {"init-offsets", 0},
-    {"unsigned", UNSIGNED},
+    {"init-offsets", WITHHOLD},
+    {"unsigned", UNSIGNED | WITHHOLD},
     {"signed", 0},
-    {"pointers6", CHAINED | UNSIGNED},
+    {"pointers6", CHAINED | UNSIGNED | WITHHOLD},
     {"helped", HELPED | ONE_PER_PROCESS | FAT},
     {"sdk-11", 0},
-    {"sdk-10.9", 0},
-    {"dylib", 0},
+    {"sdk-10.9", WITHHOLD},
+    {"dylib", WITHHOLD},
     {"fat64", FAT_ONLY},
     {"odd", FAT_ONLY},
 };
@@ -405,6 +406,76 @@ static void contexts_are_apart(struct test *t, struct row *row, bool is_long)
         assert_int_equal(shift, 0);
 }
 
+/* ---- withheld initialisers ------------------------------------------------------------------- */
+
+static unsigned count_sections(struct test *t, const char *copy, const char *line)
+{
+    char *text = test_must_run(t, "llvm-otool-16", "-arch", "all", "-lv", copy, NULL);
+    unsigned n = 0;
+
+    while ((text = strstr(text, line))) {
+        text++;
+        n++;
+    }
+    return n;
+}
+
+/* dyld runs nothing of such a copy, and whoever loads it can run the initialisers later; even if
+ * `from` was withheld before, and the copy moves its contents. */
+static void initialisers_wait(struct test *t, struct row *row, const char *from, bool is_long)
+{
+    const struct names a = names_of(t, 3, is_long);
+    const char *file = test_format(t, "%s.so", row->input->name), *copy, *numbers;
+    struct command c = {.n = 0};
+    struct exti_needed needed = {NULL, a.library, EXTI_NEEDED_LAST};
+    const struct exti_rewrite_opts library = {.size = sizeof library, .id = a.library};
+    const struct exti_rewrite_opts opts = {.size = sizeof opts,
+                                           .needed = &needed,
+                                           .needed_count = 1,
+                                           .bind_file = api_file(t, row),
+                                           .bind_name = a.library,
+                                           .origin = folder(t, row),
+                                           .flags = EXTI_RW_WITHHOLD};
+    char *dir = test_path(t, is_long ? "long-withheld" : "withheld");
+
+    assert_int_equal(mkdir(dir, 0777), 0);
+    rewrite_file(t, row, dir, "libpystub.dylib", &library);
+    copy = test_format(t, "%s/%s", dir, file);
+    rewrite(t, from, copy, &opts);
+    add_loader(t, &c, row->arch);
+    add_argument(&c, test_format(t, "%s/libpystub.dylib", dir));
+    add_argument(&c, copy);
+    add_argument(&c, ":_ext_check");
+    add_argument(&c, "+");
+    add_argument(&c, ":_ext_check");
+    numbers = output(t, &c);
+    if (atoi(numbers) == 0 || strcmp(strchr(numbers, ' '), " 0") != 0)
+        fail_msg("ext_check finds lines %s", numbers);
+    if (test_have("llvm-otool-16")) {
+        assert_int_equal(count_sections(t, copy, "type S_MOD_INIT_FUNC_POINTERS"), 0);
+        assert_int_equal(count_sections(t, copy, "type S_INIT_FUNC_OFFSETS"), 0);
+    }
+}
+
+static void input_withholds_its_initialisers(void **state)
+{
+    static const struct exti_rewrite_opts only_withhold = {.size = sizeof only_withhold,
+                                                           .flags = EXTI_RW_WITHHOLD};
+    struct row *row = *state;
+    const char *from, *withheld;
+    struct test *t;
+    void *fixture = NULL;
+
+    assert_int_equal(test_setup(&fixture), 0);
+    t = *state = fixture;
+    skip_or_fail_unless_built(t, row);
+    from = test_format(t, "%s/%s.so", folder(t, row), row->input->name);
+    withheld = test_path(t, "withheld-before");
+    rewrite(t, from, withheld, &only_withhold);
+    initialisers_wait(t, row, from, false);
+    initialisers_wait(t, row, withheld, true);
+}
+
 static void input_runs_in_two_contexts(void **state)
 {
     struct row *row = *state;
@@ -633,17 +704,24 @@ int main(int argc, char **argv)
         exti_test(every_input_is_sound),
         exti_test(bindings_are_printed_with_their_library),
     };
-    static struct CMUnitTest tests[MOST_ROWS + ARRAY_SIZE(others)];
-    static char names[MOST_ROWS][80];
-    size_t n = all_rows();
+    static struct CMUnitTest tests[2 * MOST_ROWS + ARRAY_SIZE(others)];
+    static char names[MOST_ROWS][80], withheld[MOST_ROWS][90];
+    const size_t count = all_rows();
+    size_t n = count;
 
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < count; i++) {
         snprintf(names[i], sizeof names[i], "%s:%s%s:%s", rows[i].input->name,
                  rows[i].fat ? "fat-" : "", rows[i].arch, rows[i].fixups);
         tests[i] = (struct CMUnitTest){.name = names[i],
                                        .test_func = input_runs_in_two_contexts,
                                        .teardown_func = test_teardown,
                                        .initial_state = &rows[i]};
+        if (!(rows[i].input->flags & WITHHOLD))
+            continue;
+        snprintf(withheld[i], sizeof withheld[i], "withheld:%s", names[i]);
+        tests[n] = tests[i];
+        tests[n].name = withheld[i];
+        tests[n++].test_func = input_withholds_its_initialisers;
     }
     memcpy(tests + n, others, sizeof others);
     if (argc > 1)

@@ -54,6 +54,37 @@ for arch in x86_64 arm64; do
     done
 done
 
+# A copy for contexts leaves its initialisers to extisolate, and is made again for programs.
+for arch in x86_64 arm64; do
+    loader=("$inputs/$arch/macho_load")
+    [ ! -e "$inputs/$arch/macho_load.skip" ] || continue
+    if [ $arch = arm64 ]; then
+        loader=(qemu-aarch64 "${loader[@]}")
+        command -v qemu-aarch64 >/dev/null || continue
+    fi
+    for from in "$arch/chained" "$arch/opcodes" fat/chained; do
+        name=${arch}_${from//\//_} ext=$inputs/$from/ext.so
+        for who in contexts programs; do
+            x copy --json --for $who --libpython "$inputs/$from/libpystub.dylib" "$ext" \
+                "$T/$name-for" >for.json 2>"$T/err"
+            copy=$(copy_of for "$ext")
+            "${loader[@]}" "$(api_of for)" "$copy" :_ext_check + :_ext_check >"$T/out" 2>"$T/err"
+            if [ $who = contexts ]; then
+                [ "$(head -n 1 "$T/out")" -gt 0 ] && [ "$(tail -n 1 "$T/out")" = 0 ]
+            else
+                [ "$(tr '\n' ' ' <"$T/out")" = '0 0 ' ]
+            fi
+            say $? "initialisers_of_${name}_for_$who"
+            x inspect --json "$copy" >"$T/inspect" 2>"$T/err"
+            [ "$(jq '.[0].flags.withheld' "$T/inspect")" = \
+                "$([ $who = contexts ] && echo true || echo false)" ]
+            say $? "inspect_of_${name}_for_$who"
+            run verify "$T/$name-for"
+            check "verify_of_${name}_for_$who" 0
+        done
+    done
+done
+
 # A library that an extension needs is copied for each context; without that, both would share it.
 for arch in x86_64 arm64; do
     loader=("$inputs/$arch/macho_load")

@@ -62,7 +62,7 @@ if undefined | grep -E " ($printing|$ending)\$"; then
 else
     echo "ok library_never_prints_or_exits"
 fi
-heap='malloc|calloc|realloc|reallocarray|strdup|strndup|asprintf|vasprintf'
+heap='malloc|calloc|realloc|reallocarray|(__)?strn?dup|(__)?v?asprintf(_chk)?'
 if undefined | grep -E " ($heap)\$" | grep -v '^mem\.o '; then
     echo "not ok library_has_one_door_to_the_heap"
 elif undefined | grep -q '^mem\.o malloc$'; then
@@ -70,3 +70,57 @@ elif undefined | grep -q '^mem\.o malloc$'; then
 else
     echo "not ok library_has_one_door_to_the_heap: mem.o does not call malloc"
 fi
+
+# ---- what programs built before rely on ------------------------------------------------------------------
+
+# tests/meta/extisolate.abi describes the interface of commit 03180b4: what tests/meta/interface.sh made of its
+# header, by
+#   abidw --no-corpus-path --no-comp-dir-path --no-show-locs --no-elf-needed --no-parameter-names \
+#       --no-write-default-sizes --type-id-style hash LIBRARY
+# It stays as it is: functions and enumerators may be added, and structs with a size may grow at their end.
+# abidiff takes growth for a change, and what it is told to pass over hides other changes of the same struct:
+# so only structs that have grown are named here.
+grown=
+
+if ! command -v abidiff >/dev/null; then
+    echo "skip only_additions_to_the_interface: no abidiff (package abigail-tools)"
+    exit
+fi
+if [ "$("${CC:-cc}" -dumpmachine | cut -d - -f 1)" != x86_64 ]; then
+    echo "skip only_additions_to_the_interface: the description is of x86-64"
+    exit
+fi
+
+compatible() { # NAME WANTED SED-COMMANDS [MESSAGE [GROWN...]]: whether the header, so changed, is compatible
+    local name=$1 wanted=$2 got=no struct
+    sed -E "$3" $header >"$tmp/$name.h"
+    if [ -n "$3" ] && cmp -s $header "$tmp/$name.h"; then
+        echo "not ok $name: nothing is changed"
+        return
+    fi
+    for struct in $grown "${@:5}"; do
+        printf '[suppress_type]\n  type_kind = struct\n  name = %s\n  has_data_member_inserted_at = end\n' "$struct"
+    done >"$tmp/$name.grown"
+    if ! "$here/interface.sh" "$tmp/$name.h" $map "$tmp/$name.so"; then
+        echo "not ok $name: cannot be built"
+        return
+    fi
+    abidiff --no-added-syms --suppressions "$tmp/$name.grown" tests/meta/extisolate.abi "$tmp/$name.so" \
+        >"$tmp/said" 2>&1 && got=yes
+    if [ $got = "$wanted" ] && grep -q -e "${4:-}" "$tmp/said"; then
+        echo "ok $name"
+    else
+        head -n 30 "$tmp/said"
+        echo "not ok $name"
+    fi
+}
+in_copy_info='/^struct exti_copy_info \{/,/^\}/'
+compatible only_additions_to_the_interface yes ''
+compatible an_added_function_passes yes 's/^EXTI_API int exti_copy\(/EXTI_API int exti_new_call(void);\n&/'
+compatible a_removed_function_is_noticed no '/^EXTI_API int exti_close\(/d' "\[D\].*exti_close"
+compatible a_changed_parameter_is_noticed no 's/^(EXTI_API int exti_dir_copy\(.*) size_t i,/\1 char i,/' 'exti_dir_copy'
+compatible a_changed_struct_is_noticed no "$in_copy_info"'s/^( *)size_t size;.*/&\n\1long added;/' "'long int added', at offset 64"
+compatible a_changed_value_is_noticed no 's/EXTI_COPY_ORPHAN = 3/EXTI_COPY_ORPHAN = 5/' 'EXTI_COPY_ORPHAN'
+compatible a_struct_that_grows_has_to_be_named no "$in_copy_info"'s/^\};/    long added;\n};/' "'long int added', at offset 576"
+compatible a_struct_that_is_named_may_grow yes "$in_copy_info"'s/^\};/    long added;\n};/' '' exti_copy_info
+compatible and_only_at_its_end no "$in_copy_info"'s/^( *)size_t size;.*/&\n\1long added;/' '' exti_copy_info

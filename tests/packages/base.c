@@ -6,9 +6,10 @@
 int main(void)
 {
     const char *glob, *reason;
-    bool fixed;
+    enum exti_base_kind kind;
 
-    for (size_t i = 0; (glob = exti__policy_base(EXTI_FORMAT_ELF, i, &reason, &fixed)) != NULL; i++)
-        puts(glob);
+    for (size_t i = 0; (glob = exti__policy_base(EXTI_FORMAT_ELF, i, &reason, &kind)) != NULL; i++)
+        if (kind != EXTI_BASE_LOCKS) /* contexts isolate those */
+            puts(glob);
     return ferror(stdout) || fflush(stdout) != 0;
 }

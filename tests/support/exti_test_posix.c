@@ -242,3 +242,8 @@ bool test_have(const char *program)
     }
     return false;
 }
+
+void test_time_limit(unsigned seconds)
+{
+    alarm(seconds);
+}

@@ -146,3 +146,21 @@ bool test_have(const char *program)
     (void)program;
     return false;
 }
+
+static void CALLBACK end_late(void *unused, BOOLEAN fired)
+{
+    (void)unused;
+    (void)fired;
+    TerminateProcess(GetCurrentProcess(), 124);
+}
+
+void test_time_limit(unsigned seconds)
+{
+    static HANDLE timer;
+
+    if (timer)
+        DeleteTimerQueueTimer(NULL, timer, INVALID_HANDLE_VALUE);
+    timer = NULL;
+    if (seconds)
+        CreateTimerQueueTimer(&timer, NULL, end_late, NULL, seconds * 1000, 0, WT_EXECUTEONLYONCE);
+}

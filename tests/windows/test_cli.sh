@@ -383,7 +383,7 @@ say $? and_no_directory_is_made
 wait
 cp hang/out hang/err .
 rc=$(cat hang/rc)
-check a_python_that_hangs_is_given_up 1 'python on PATH \(none answers'
+check a_python_that_hangs_is_given_up 1 'python: none answers when it is asked for its libpython'
 
 # ---- a console -----------------------------------------------------------------------------------
 

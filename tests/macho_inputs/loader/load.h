@@ -156,6 +156,8 @@ struct image *open_image(const char *path, bool local, bool is_main);
 struct image *map_image(struct macho *m);
 void fix_image(struct image *im);
 void initialise(struct image *im);
+/* Runs the initialisers that a copy withholds from dyld. */
+void initialise_withheld(struct image *im);
 void set_up_thread_locals(struct image *im);
 void tlv_bootstrap(void);
 

@@ -4,7 +4,8 @@
  *       FILE        opens FILE, for the symbols that follow
  *       -local FILE the same with RTLD_LOCAL
  *       :SYMBOL     calls int SYMBOL(void) and prints what it gives
- *       @SYMBOL     the same in a new thread */
+ *       @SYMBOL     the same in a new thread
+ *       +           runs the initialisers that FILE withholds from dyld */
 #include "tests/macho_inputs/loader/load.h"
 
 #include <pthread.h>
@@ -55,6 +56,8 @@ static void run_item(char **item)
     for (; *item; item++) {
         if (**item == ':' || **item == '@')
             call_symbol(im, *item + 1, **item == '@');
+        else if (strcmp(*item, "+") == 0 && im)
+            initialise_withheld(im);
         else if (strcmp(*item, "-local") == 0 && item[1])
             im = open_image(*++item, true, false);
         else
@@ -65,7 +68,7 @@ static void run_item(char **item)
 int main(int argc, char **argv)
 {
     if (argc < 2)
-        die("usage: macho_load [--main PROGRAM] {[-local] FILE | :SYMBOL | @SYMBOL}...");
+        die("usage: macho_load [--main PROGRAM] {[-local] FILE | :SYMBOL | @SYMBOL | +}...");
     run_item(argv + 1);
     return 0;
 }

@@ -235,6 +235,36 @@ static void run_initialiser(const struct image *im, uint8_t *at)
     die("%s: an initialiser is no code of its own", im->path);
 }
 
+/* dyld knows a section by its type; a withheld one is S_REGULAR, with its old type in unused
+ * attributes. */
+static bool has_type(const struct section *s, uint32_t type, bool withheld)
+{
+    return withheld ? (s->flags & 0x00ff00ff) == (0x00800000 | type << 16)
+                    : (s->flags & 0xff) == type;
+}
+
+/* First the sections of pointers, then those of offsets (MachOAnalyzer::forEachInitializer). */
+static void run_sections(struct image *im, bool withheld)
+{
+    for (size_t i = 0; i < im->m->section_count * 2; i++) {
+        const bool offsets = i >= im->m->section_count;
+        const struct section *s = &im->m->sections[i % im->m->section_count];
+        const uint8_t *at = im->base + (s->addr - im->m->start);
+        const uint64_t unit = offsets ? 4 : 8;
+
+        if (!has_type(s, offsets ? S_INIT_FUNC_OFFSETS : S_MOD_INIT_FUNC_POINTERS, withheld))
+            continue;
+        for (uint64_t o = 0; o + unit <= s->size; o += unit) {
+            uint8_t *f;
+            uint32_t off;
+
+            memcpy(&f, at + o, offsets ? 0 : 8);
+            memcpy(&off, at + o, sizeof off);
+            run_initialiser(im, offsets ? im->base + off : f);
+        }
+    }
+}
+
 void initialise(struct image *im)
 {
     if (!im->m || im->initialised)
@@ -243,22 +273,12 @@ void initialise(struct image *im)
     for (size_t i = 0; i < im->m->dylib_count; i++)
         if (im->deps[i] && im->m->dylibs[i].kind != UPWARD)
             initialise(im->deps[i]);
-    for (size_t i = 0; i < im->m->section_count; i++) {
-        const struct section *s = &im->m->sections[i];
-        const uint8_t *at = im->base + (s->addr - im->m->start);
-        uint32_t type = s->flags & 0xff, unit = type == S_INIT_FUNC_OFFSETS ? 4 : 8;
+    run_sections(im, false);
+}
 
-        if (type != S_MOD_INIT_FUNC_POINTERS && type != S_INIT_FUNC_OFFSETS)
-            continue;
-        for (uint64_t o = 0; o + unit <= s->size; o += unit) {
-            uint8_t *f;
-            uint32_t off;
-
-            memcpy(&f, at + o, unit == 8 ? 8 : 0);
-            memcpy(&off, at + o, sizeof off);
-            run_initialiser(im, unit == 8 ? f : im->base + off);
-        }
-    }
+void initialise_withheld(struct image *im)
+{
+    run_sections(im, true);
 }
 
 static void load_dependents(struct image *im)

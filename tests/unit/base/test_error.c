@@ -24,7 +24,8 @@ static void every_code_has_its_name(void **state)
         {-10, "EXTI_E_INTERPOSED"},
         {-11, "EXTI_E_CHECK"},
         {-12, "EXTI_E_BUSY"},
-        {-13, "unknown error code"},
+        {-13, "EXTI_E_TRUST"},
+        {-14, "unknown error code"},
         {1, "unknown error code"},
         {INT32_MIN, "unknown error code"},
     };

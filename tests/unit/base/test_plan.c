@@ -63,7 +63,7 @@ static void empty_plan_changes_nothing(void **state)
     assert_int_equal(exti__plan_size(plan, INPUT_SIZE), INPUT_SIZE);
     exti__plan_apply(plan, image, INPUT_SIZE);
     assert_memory_equal(image, input, INPUT_SIZE);
-    assert_int_equal(exti__plan_stray(plan, before(), exti__span(image, sizeof image)),
+    assert_int_equal(exti__plan_stray(plan, before(), exti__span(image, sizeof image), NULL),
                      EXTI_NO_OFFSET);
 }
 
@@ -83,7 +83,7 @@ static void patches_come_in_any_order(void **state)
     memcpy(image, input, sizeof image);
     exti__plan_apply(plan, image, INPUT_SIZE);
     assert_memory_equal(image, "O123456VVWabcdEF", INPUT_SIZE);
-    assert_int_equal(exti__plan_stray(plan, before(), exti__span(image, sizeof image)),
+    assert_int_equal(exti__plan_stray(plan, before(), exti__span(image, sizeof image), NULL),
                      EXTI_NO_OFFSET);
 }
 
@@ -160,7 +160,7 @@ static void tail_follows_a_gap_of_zeros(void **state)
     memcpy(image, input, INPUT_SIZE);
     exti__plan_apply(plan, image, INPUT_SIZE);
     assert_memory_equal(image, "0X23456789abcdef\0\0\0\0tail\xee", 25);
-    assert_int_equal(exti__plan_stray(plan, before(), exti__span(image, 24)), EXTI_NO_OFFSET);
+    assert_int_equal(exti__plan_stray(plan, before(), exti__span(image, 24), NULL), EXTI_NO_OFFSET);
 }
 
 static void tail_may_follow_at_once(void **state)
@@ -194,7 +194,7 @@ static void every_stray_byte_is_found(void **state)
 
         memcpy(image, good, sizeof image);
         image[i] ^= 0x80;
-        assert_int_equal(exti__plan_stray(plan, before(), exti__span(image, sizeof image)),
+        assert_int_equal(exti__plan_stray(plan, before(), exti__span(image, sizeof image), NULL),
                          planned ? EXTI_NO_OFFSET : i);
     }
 }
@@ -212,9 +212,9 @@ static void tail_replaces_the_rest(void **state)
     memcpy(image, input, sizeof image);
     exti__plan_apply(plan, image, INPUT_SIZE);
     assert_memory_equal(image, "01XX456789tail", 14);
-    assert_int_equal(exti__plan_stray(plan, before(), exti__span(image, 14)), EXTI_NO_OFFSET);
+    assert_int_equal(exti__plan_stray(plan, before(), exti__span(image, 14), NULL), EXTI_NO_OFFSET);
     image[9] = '!';
-    assert_int_equal(exti__plan_stray(plan, before(), exti__span(image, 14)), 9);
+    assert_int_equal(exti__plan_stray(plan, before(), exti__span(image, 14), NULL), 9);
     add_text(plan, 9, "YY"); /* reaches into the tail */
     assert_exti(exti__plan_seal(plan, before(), &err), EXTI_E_FORMAT, &err, 9);
 }
@@ -229,7 +229,7 @@ static void first_stray_byte_is_named(void **state)
     memcpy(image, input, sizeof image);
     exti__plan_apply(plan, image, INPUT_SIZE);
     image[9] = image[12] = 0;
-    assert_int_equal(exti__plan_stray(plan, before(), exti__span(image, sizeof image)), 9);
+    assert_int_equal(exti__plan_stray(plan, before(), exti__span(image, sizeof image), NULL), 9);
 }
 
 static void stray_refuses_another_size(void **state)
@@ -239,8 +239,10 @@ static void stray_refuses_another_size(void **state)
 
     seal(plan);
     memcpy(image, input, INPUT_SIZE);
-    assert_int_not_equal(exti__plan_stray(plan, before(), exti__span(image, 17)), EXTI_NO_OFFSET);
-    assert_int_not_equal(exti__plan_stray(plan, before(), exti__span(image, 15)), EXTI_NO_OFFSET);
+    assert_int_not_equal(exti__plan_stray(plan, before(), exti__span(image, 17), NULL),
+                         EXTI_NO_OFFSET);
+    assert_int_not_equal(exti__plan_stray(plan, before(), exti__span(image, 15), NULL),
+                         EXTI_NO_OFFSET);
 }
 
 static void many_patches_fit(void **state)
@@ -259,7 +261,7 @@ static void many_patches_fit(void **state)
     for (size_t i = 0; i < sizeof image; i++)
         assert_int_equal(image[i], i % 2 ? 0x11 : 'z');
     assert_int_equal(
-        exti__plan_stray(plan, exti__span(big, sizeof big), exti__span(image, sizeof image)),
+        exti__plan_stray(plan, exti__span(big, sizeof big), exti__span(image, sizeof image), NULL),
         EXTI_NO_OFFSET);
 }
 

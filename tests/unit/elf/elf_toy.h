@@ -282,4 +282,22 @@ static inline void elf_toy_make(struct elf_toy *t, bool wide, bool big)
     t->n = end;
 }
 
+/* Writes to `out`, of zeros, the 64-bit toy and behind it a program header table of `count` entries,
+ * the toy's and then copies of `more` (PHDR bytes).  Returns the file's size without the zeros that
+ * the caller may leave behind it. */
+static inline size_t elf_toy_crowd(const struct elf_toy *t, size_t count, const uint8_t *more,
+                                   uint8_t *out)
+{
+    const size_t size = 56, at = (t->n + 7) / 8 * 8;
+    struct elf_toy head = *t;
+
+    toy_put(&head, 32, 8, at);
+    toy_put(&head, 56, 2, count);
+    memcpy(out, head.b, t->n);
+    memcpy(out + at, t->b + t->phdr, TOY_PHDRS * size);
+    for (size_t i = TOY_PHDRS; i < count; i++)
+        memcpy(out + at + i * size, more, size);
+    return at + count * size;
+}
+
 #endif

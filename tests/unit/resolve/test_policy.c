@@ -78,7 +78,9 @@ static void pe_has_a_base_set_of_its_own(void **state)
     const struct exti_rule rules[] = {
         {"SQLITE3.*", true}, {"C:/Lib[A-B]/*", true}, {"x[0-9].dll", true}};
     const struct exti_policy p = {.format = EXTI_FORMAT_PE},
-                             ruled = {rules, ARRAY_SIZE(rules), false, EXTI_FORMAT_PE};
+                             ruled = {.rules = rules,
+                                      .rule_count = ARRAY_SIZE(rules),
+                                      .format = EXTI_FORMAT_PE};
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -131,7 +133,8 @@ static void the_last_rule_decides_except_for_the_c_library(void **state)
 {
     static const struct exti_rule rules[] = {
         {"*", false}, {"libz*", true}, {"/opt/*", true}, {"libzstd.so.1", false}};
-    const struct exti_policy p = {rules, ARRAY_SIZE(rules), false, EXTI_FORMAT_ELF};
+    const struct exti_policy p = {
+        .rules = rules, .rule_count = ARRAY_SIZE(rules), .format = EXTI_FORMAT_ELF};
 
     (void)state;
     assert_decides(&p, "libc.so.6", "/lib/libc.so.6", 0, true, EXTI_WHY_FIXED);
@@ -147,16 +150,28 @@ static void the_last_rule_decides_except_for_the_c_library(void **state)
 static void check_entries(enum exti_file_format format)
 {
     const char *reason, *glob, *other;
-    bool fixed;
+    enum exti_base_kind kind;
 
-    for (size_t i = 0; (glob = exti__policy_base(format, i, &reason, &fixed)); i++) {
+    for (size_t i = 0; (glob = exti__policy_base(format, i, &reason, &kind)); i++) {
         assert_true(strlen(reason) > 20);
         for (size_t k = 0; k < i; k++) {
-            other = exti__policy_base(format, k, &reason, &fixed);
+            other = exti__policy_base(format, k, &reason, &kind);
             if (exti__glob_matches(other, glob, false))
                 fail_msg("%s comes behind %s", glob, other);
         }
     }
+}
+
+/* Copies whose record locks are their context's exclude each other as processes do. */
+static void libraries_with_locks_are_isolated_where_copies_have_their_own(void **state)
+{
+    struct exti_policy p = {.format = EXTI_FORMAT_ELF};
+
+    (void)state;
+    assert_decides(&p, "libsqlite3.so.0", "/p", 0, true, EXTI_WHY_BASE);
+    p.own_locks = true;
+    assert_decides(&p, "libsqlite3.so.0", "/p", 0, false, EXTI_WHY_DEFAULT);
+    assert_decides(&p, "libcrypto.so.3", "/p", 0, true, EXTI_WHY_BASE);
 }
 
 static void entries_are_sound(void **state)
@@ -171,12 +186,12 @@ static void check_rows(const char *text, enum exti_file_format format)
 {
     const char *reason, *glob, *row;
     char heading[32];
-    bool fixed;
+    enum exti_base_kind kind;
 
     snprintf(heading, sizeof heading, "\n### %s\n", exti__format_name(format));
-    if (exti__policy_base(format, 0, &reason, &fixed) && !(text = strstr(text, heading)))
+    if (exti__policy_base(format, 0, &reason, &kind) && !(text = strstr(text, heading)))
         fail_msg("there is no heading for %s", exti__format_name(format));
-    for (size_t i = 0; (glob = exti__policy_base(format, i, &reason, &fixed)); i++) {
+    for (size_t i = 0; (glob = exti__policy_base(format, i, &reason, &kind)); i++) {
         char quoted[64];
 
         snprintf(quoted, sizeof quoted, "`%s`", glob);
@@ -208,6 +223,7 @@ int main(void)
         cmocka_unit_test(flags_decide_if_no_name_does),
         cmocka_unit_test(mach_o_has_a_base_set_of_its_own),
         cmocka_unit_test(the_last_rule_decides_except_for_the_c_library),
+        cmocka_unit_test(libraries_with_locks_are_isolated_where_copies_have_their_own),
         cmocka_unit_test(entries_are_sound),
         cmocka_unit_test(entries_are_documented),
     };

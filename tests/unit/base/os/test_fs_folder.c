@@ -110,6 +110,19 @@ static void list_stops_when_the_callback_asks(void **state)
     assert_int_equal(t->err.os_error, ENOTDIR);
 }
 
+static void sync_parent_needs_the_folder_only(void **state)
+{
+    struct test *t = *state;
+
+    assert_ok(exti__fs_sync_parent(test_path(t, "absent"), &t->err), &t->err);
+    assert_ok(exti__fs_sync_parent("absent", &t->err), &t->err);
+    assert_ok(exti__fs_sync_parent("/absent", &t->err), &t->err);
+    assert_exti(exti__fs_sync_parent(test_path(t, "no/d"), &t->err), EXTI_E_IO, &t->err,
+                EXTI_NO_OFFSET);
+    assert_int_equal(t->err.os_error, ENOENT);
+    assert_says(&t->err, "cannot sync folder");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +130,7 @@ int main(void)
         exti_test(mkdtemp_makes_a_private_folder),
         exti_test(list_gives_every_name_once),
         exti_test(list_stops_when_the_callback_asks),
+        exti_test(sync_parent_needs_the_folder_only),
     };
 
     return cmocka_run_group_tests_name("base/os/fs_folder", tests, NULL, NULL);

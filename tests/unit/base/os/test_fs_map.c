@@ -4,9 +4,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/os/fs_id.h"
@@ -65,6 +65,32 @@ static void map_keeps_a_file_that_is_replaced(void **state)
     exti__fs_unmap(&m);
 }
 
+/* Large files were mapped once: then this was a SIGBUS. */
+static void map_keeps_a_file_that_is_truncated_or_overwritten(void **state)
+{
+    static const size_t sizes[] = {1000, 300000, 5000000};
+    struct test *t = *state;
+    char *path = test_path(t, "f");
+
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+        uint8_t *bytes = test_alloc(t, sizes[i]);
+        struct exti_mapping m, image;
+        int fd;
+
+        memset(bytes, 'o', sizes[i]);
+        test_write(path, bytes, sizes[i]);
+        assert_ok(exti__fs_map(path, &m, NULL, &t->err), &t->err);
+        assert_ok(exti__fs_map_image(&m, 1, &image, &t->err), &t->err);
+        fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+        assert_int_equal(write(fd, "new", 3), 3);
+        close(fd);
+        assert_memory_equal(m.p, bytes, sizes[i]);
+        assert_memory_equal(image.p, bytes, sizes[i]);
+        exti__fs_unmap(&m);
+        exti__fs_unmap(&image);
+    }
+}
+
 static void error_details_are_optional(void **state)
 {
     struct test *t = *state;
@@ -73,6 +99,71 @@ static void error_details_are_optional(void **state)
     assert_int_equal(exti__fs_map(t->dir, &m, NULL, NULL), EXTI_E_IO);
     assert_int_equal(exti__fs_map(test_path(t, "missing"), &m, NULL, NULL), EXTI_E_IO);
     assert_int_equal(exti__fs_replace(test_path(t, "no/f"), "x", 1, 0, NULL), EXTI_E_IO);
+}
+
+/* A format whose files are read but for all between the head and the last page, in two parts. */
+static bool last_page(struct exti_span head, uint64_t size, struct exti_range *out)
+{
+    assert_int_equal(head.n, EXTI_UNREAD_HEAD);
+    *out = (struct exti_range){(size_t)size - 4096, 4096};
+    return head.p[0] != 'R';
+}
+
+static void middle_parts(struct exti_span file, struct exti_unread *out)
+{
+    const size_t half = file.n / 2;
+
+    out->count = 2;
+    out->part[0] = (struct exti_range){4096, half - 4096};
+    out->part[1] = (struct exti_range){half + 100, file.n - 4096 - half - 100};
+}
+
+static const struct exti_unread_ops middle_unread = {last_page, middle_parts};
+
+static void unread_parts_are_zeros(void **state)
+{
+    enum { SIZE = 1 << 20 };
+    struct test *t = *state;
+    char *path = test_path(t, "f");
+    uint8_t *bytes = test_alloc(t, SIZE), *expected = test_alloc(t, SIZE + 10);
+    struct exti_mapping m, image;
+
+    memset(bytes, 'x', SIZE);
+    memset(expected, 'x', 4096);
+    memset(expected + SIZE / 2, 'x', 100);
+    memset(expected + SIZE - 4096, 'x', 4096);
+    test_write(path, bytes, SIZE);
+    assert_ok(exti__fs_map_parts(path, &middle_unread, &m, NULL, &t->err), &t->err);
+    assert_int_equal(m.unread.count, 2);
+    assert_memory_equal(m.p, expected, SIZE);
+    assert_ok(exti__fs_map_image(&m, 10, &image, &t->err), &t->err);
+    assert_int_equal(image.unread.count, 2);
+    assert_memory_equal(image.p, expected, SIZE + 10);
+    exti__fs_unmap(&m);
+    exti__fs_unmap(&image);
+
+    bytes[0] = 'R';
+    test_write(path, bytes, SIZE);
+    assert_ok(exti__fs_map_parts(path, &middle_unread, &m, NULL, &t->err), &t->err);
+    assert_int_equal(m.unread.count, 0);
+    assert_memory_equal(m.p, bytes, SIZE);
+    exti__fs_unmap(&m);
+}
+
+static void head_is_all_that_is_read(void **state)
+{
+    struct test *t = *state;
+    char *path = test_path(t, "f");
+    struct exti_mapping m;
+
+    test_write(path, "some bytes", 10);
+    assert_ok(exti__fs_map_head(path, 4, &m, &t->err), &t->err);
+    assert_int_equal(m.n, 4);
+    assert_memory_equal(m.p, "some", 4);
+    exti__fs_unmap(&m);
+    assert_ok(exti__fs_map_head(path, 64, &m, &t->err), &t->err);
+    assert_int_equal(m.n, 10);
+    exti__fs_unmap(&m);
 }
 
 static void map_refuses_empty_and_huge_files(void **state)
@@ -93,7 +184,7 @@ static void map_refuses_empty_and_huge_files(void **state)
     assert_string_equal(t->err.file, path);
 
     assert_int_equal(truncate(path, (off_t)EXTI_MAX_INPUT), 0);
-    assert_ok(exti__fs_map(path, &m, &id, &t->err), &t->err);
+    assert_ok(exti__fs_map_parts(path, &middle_unread, &m, &id, &t->err), &t->err);
     assert_int_equal(m.n, EXTI_MAX_INPUT);
     exti__fs_unmap(&m);
 }
@@ -123,7 +214,7 @@ static void map_refuses_an_unreadable_file(void **state)
     assert_int_equal(status, 0);
 }
 
-static void map_copy_is_private_and_has_room(void **state)
+static void image_is_private_and_has_room(void **state)
 {
     static const size_t sizes[] = {1, 100, 4095, 4096, 4097, 65536, 300001};
     static const size_t rooms[] = {0, 1, 4095, 4096, 10000};
@@ -132,16 +223,14 @@ static void map_copy_is_private_and_has_room(void **state)
 
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
         uint8_t *bytes = test_alloc(t, sizes[i]);
-        struct exti_mapping m;
-        struct exti_file_id id;
-        size_t n;
+        struct exti_mapping m, source;
 
         for (size_t k = 0; k < sizes[i]; k++)
             bytes[k] = (uint8_t)(k * 7 + 1);
         test_write(path, bytes, sizes[i]);
-        assert_ok(exti__fs_id(path, &id, &t->err), &t->err);
+        assert_ok(exti__fs_map(path, &source, NULL, &t->err), &t->err);
         for (size_t r = 0; r < ARRAY_SIZE(rooms); r++) {
-            assert_ok(exti__fs_map_copy(path, &id, rooms[r], &m, &t->err), &t->err);
+            assert_ok(exti__fs_map_image(&source, rooms[r], &m, &t->err), &t->err);
             assert_int_equal(m.n, sizes[i]);
             assert_true(!m.mapped || m.mapped >= m.n + rooms[r]);
             assert_memory_equal(m.p, bytes, m.n);
@@ -150,79 +239,55 @@ static void map_copy_is_private_and_has_room(void **state)
             memset(m.p, 0xaa, m.n + rooms[r]);
             exti__fs_unmap(&m);
         }
-        assert_memory_equal(test_read(t, path, &n), bytes, sizes[i]);
-        assert_int_equal(n, sizes[i]);
+        assert_memory_equal(source.p, bytes, sizes[i]);
+        exti__fs_unmap(&source);
     }
 }
 
-/* Behind the end of a file, its last page has whatever was written there through a mapping. */
-static void map_copy_zeroes_the_room_behind_the_last_page(void **state)
-{
-    struct test *t = *state;
-    char *path = test_path(t, "f");
-    struct exti_mapping m;
-    struct exti_file_id id;
-    uint8_t *shared;
-    int fd;
-
-    test_write(path, "0123456789", 10);
-    fd = open(path, O_RDWR | O_CLOEXEC);
-    shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    assert_ptr_not_equal(shared, MAP_FAILED);
-    memset(shared + 10, 0xee, 4086);
-    assert_ok(exti__fs_id(path, &id, &t->err), &t->err);
-    assert_ok(exti__fs_map_copy(path, &id, 100, &m, &t->err), &t->err);
-    for (size_t k = 0; k < 100; k++)
-        assert_int_equal(m.p[10 + k], 0);
-    exti__fs_unmap(&m);
-    munmap(shared, 4096);
-}
-
-static void map_copy_refuses_a_changed_file(void **state)
-{
-    static const char *const changes[] = {"grown", "touched", "replaced"};
-    struct test *t = *state;
-    char *path = test_path(t, "f");
-
-    for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
-        const struct timespec times[2] = {{.tv_sec = 1000}, {.tv_sec = 1000, .tv_nsec = 1}};
-        struct exti_mapping m;
-        struct exti_file_id id;
-
-        test_write(path, "bytes", 5);
-        assert_ok(exti__fs_id(path, &id, &t->err), &t->err);
-        assert_ok(exti__fs_map_copy(path, &id, 0, &m, &t->err), &t->err);
-        exti__fs_unmap(&m);
-        if (i == 0)
-            test_write(path, "longer bytes", 12);
-        else if (i == 1)
-            assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
-        else
-            assert_ok(exti__fs_replace(path, "other", 5, 0, &t->err), &t->err);
-        assert_exti(exti__fs_map_copy(path, &id, 0, &m, &t->err), EXTI_E_IO, &t->err,
-                    EXTI_NO_OFFSET);
-        assert_says(&t->err, "changed while it was read");
-        assert_string_equal(t->err.file, path);
-    }
-}
-
-static void map_copy_refuses_more_room_than_memory(void **state)
+static void image_refuses_more_room_than_memory(void **state)
 {
     static const uint64_t rooms[] = {UINT64_MAX, UINT64_MAX - 5, UINT64_MAX - 4096,
                                      (uint64_t)1 << 63};
     struct test *t = *state;
     char *path = test_path(t, "f");
-    struct exti_mapping m;
-    struct exti_file_id id;
+    struct exti_mapping m, source;
 
     test_write(path, "bytes", 5);
-    assert_ok(exti__fs_id(path, &id, &t->err), &t->err);
-    for (size_t i = 0; i < ARRAY_SIZE(rooms); i++) {
-        assert_exti(exti__fs_map_copy(path, &id, rooms[i], &m, &t->err), EXTI_E_NOMEM, &t->err,
+    assert_ok(exti__fs_map(path, &source, NULL, &t->err), &t->err);
+    for (size_t i = 0; i < ARRAY_SIZE(rooms); i++)
+        assert_exti(exti__fs_map_image(&source, rooms[i], &m, &t->err), EXTI_E_NOMEM, &t->err,
                     EXTI_NO_OFFSET);
-        assert_string_equal(t->err.file, path);
-    }
+    exti__fs_unmap(&source);
+}
+
+static double milliseconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+/* On kernels whose file times advance with the clock tick, a second change within a tick would not
+ * show. */
+static void parts_of_a_new_file_wait_for_the_tick(void **state)
+{
+    struct test *t = *state;
+    char *path = test_path(t, "f");
+    const double start = milliseconds();
+    struct exti_file_id id, again;
+    struct exti_mapping m;
+    int fd;
+
+    test_write(path, "some bytes", 10);
+    assert_ok(exti__fs_map_parts(path, &middle_unread, &m, &id, &t->err), &t->err);
+    assert_true(milliseconds() - start >= 10);
+    exti__fs_unmap(&m);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(write(fd, "other", 5), 5);
+    close(fd);
+    assert_ok(exti__fs_id(path, &again, &t->err), &t->err);
+    assert_false(exti__fs_same_id(&id, &again));
 }
 
 int main(void)
@@ -234,10 +299,12 @@ int main(void)
         exti_test(error_details_are_optional),
         exti_test(map_refuses_empty_and_huge_files),
         exti_test(map_refuses_an_unreadable_file),
-        exti_test(map_copy_is_private_and_has_room),
-        exti_test(map_copy_zeroes_the_room_behind_the_last_page),
-        exti_test(map_copy_refuses_a_changed_file),
-        exti_test(map_copy_refuses_more_room_than_memory),
+        exti_test(map_keeps_a_file_that_is_truncated_or_overwritten),
+        exti_test(unread_parts_are_zeros),
+        exti_test(head_is_all_that_is_read),
+        exti_test(image_is_private_and_has_room),
+        exti_test(image_refuses_more_room_than_memory),
+        exti_test(parts_of_a_new_file_wait_for_the_tick),
     };
 
     return cmocka_run_group_tests_name("base/os/fs_map", tests, NULL, NULL);

@@ -45,11 +45,11 @@ static void new_file_has_the_bytes(void **state)
     }
 }
 
-static void mode_is_what_the_umask_leaves(void **state)
+static void mode_is_what_the_umask_leaves_and_for_the_owner_alone_to_write(void **state)
 {
     static const struct {
         mode_t mask, plain, executable;
-    } cases[] = {{022, 0644, 0755}, {077, 0600, 0700}, {0, 0666, 0777}, {0222, 0444, 0555}};
+    } cases[] = {{022, 0644, 0755}, {077, 0600, 0700}, {002, 0644, 0755}, {0, 0644, 0755}, {0222, 0444, 0555}};
     struct test *t = *state;
     char *path = test_path(t, "f");
     struct stat st;
@@ -492,7 +492,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         exti_test(new_file_has_the_bytes),
-        exti_test(mode_is_what_the_umask_leaves),
+        exti_test(mode_is_what_the_umask_leaves_and_for_the_owner_alone_to_write),
         exti_test(old_file_stays_readable_where_it_is_open),
         exti_test(link_is_replaced_not_followed),
         exti_test(file_with_the_longest_name_can_be_written),

@@ -1,6 +1,7 @@
 /* Faults of copies, each with the check that finds it, and odd originals that have no fault. */
 #include "tests/support/exti_test.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -166,6 +167,46 @@ static void stray_byte_is_reported_with_its_section(void **state)
     assert_finds(f, &none, "bytes", at, "import: byte 0x");
 }
 
+/* Both files have the fault, so that it is no difference. */
+static void sections_that_contradict_the_dynamic_section_are_reported(void **state)
+{
+    struct fixture *f = *state;
+    const size_t dynamic = f->before.shdr + SHDR, strings = dynamic + SHDR;
+
+    put_both(f, dynamic + 40, 4, 2); /* sh_link */
+    assert_silent(f, NULL, "sections");
+    put_both(f, strings + 16, 8, f->before.str + 0x10);
+    assert_finds(f, NULL, "sections", strings, "the dynamic section's strings at 0x");
+    put_both(f, strings + 16, 8, f->before.str);
+    put_both(f, strings + 24, 8, f->before.str + 0x10);
+    assert_finds(f, NULL, "sections", strings, "the dynamic section's strings at 0x");
+    put_both(f, strings + 24, 8, f->before.str);
+    put_both(f, dynamic + 16, 8, TOY_DATA_VADDR + 0x10);
+    assert_finds(f, NULL, "sections", dynamic, "the dynamic section at 0x2610, not at");
+}
+
+static void long_tail_behind_many_headers_is_checked_in_linear_time(void **state)
+{
+    enum { COUNT = 60000, ZEROS = 4 << 20, LENGTH = ZEROS + COUNT * PHDR + 8192 };
+    static const uint8_t unused[PHDR];
+    struct fixture *f = *state;
+    uint8_t *file = calloc(LENGTH, 1);
+    size_t n;
+
+    assert_non_null(file);
+    n = elf_toy_crowd(&f->before, COUNT, unused, file);
+    file[LENGTH - 1] = 1;
+    test_time_limit(30);
+    assert_ok(exti__elf_format.check(exti__span(file, n), exti__span(file, LENGTH), NULL, NULL,
+                                     record_finding, f, &f->err),
+              &f->err);
+    test_time_limit(0);
+    assert_int_equal(f->count, 1);
+    assert_int_equal(f->findings[0].offset, LENGTH - 1);
+    assert_says(&f->findings[0], "end of file: byte 0x01 in no PT_LOAD");
+    free(file);
+}
+
 static void truncated_copy_is_reported(void **state)
 {
     struct fixture *f = *state;
@@ -176,6 +217,26 @@ static void truncated_copy_is_reported(void **state)
 }
 
 /* ---- the dynamic section --------------------------------------------------------------------- */
+
+static void constructors_are_withheld_if_asked_for(void **state)
+{
+    static const struct exti_rewrite_opts withhold = {.size = sizeof withhold,
+                                                      .flags = EXTI_RW_WITHHOLD};
+    struct fixture *f = *state;
+
+    add_tag(&f->before, DT_INIT, 0x400);
+    add_tag(&f->after, DT_INIT, 0x400);
+    assert_silent(f, &none, "dynamic tags");
+    assert_silent(f, NULL, "dynamic tags");
+    assert_finds(f, &withhold, "dynamic tags", TOY_DATA, "is gone");
+    toy_put(&f->after, slot(&f->after, DT_INIT), 8, EXTI_DT_INIT);
+    assert_silent(f, &withhold, "dynamic tags");
+    assert_silent(f, NULL, "dynamic tags");
+    assert_finds(f, &none, "dynamic tags", TOY_DATA, "is gone");
+    toy_put(&f->after, slot(&f->after, EXTI_DT_INIT) + 8, 8, 0x408);
+    assert_finds(f, &withhold, "dynamic tags", TOY_DATA, "is gone");
+    assert_finds(f, NULL, "dynamic tags", TOY_DATA, "is gone");
+}
 
 static void changed_string_tags_are_reported(void **state)
 {
@@ -438,6 +499,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         fault_test(stray_byte_is_reported_with_its_section),
+        fault_test(constructors_are_withheld_if_asked_for),
+        fault_test(sections_that_contradict_the_dynamic_section_are_reported),
+        fault_test(long_tail_behind_many_headers_is_checked_in_linear_time),
         fault_test(truncated_copy_is_reported),
         fault_test(changed_string_tags_are_reported),
         fault_test(dynamic_section_without_end_is_reported),

@@ -41,6 +41,7 @@ static inline int teardown(void **state)
 {
     struct fixture *f = *state;
 
+    test_time_limit(0);
     exti__mem_fail_after(-1);
     exti__plan_free(&f->plan);
     return 0;

@@ -67,12 +67,38 @@ static void mips_debug_pointer_keeps_its_target(void **state)
     assert_int_equal(slot + toy_get(t, slot + 8, 8), was + 0x40);
 }
 
+/* Only the tags change: what the entries say stays, and so does every other byte. */
+static void withheld_constructors_keep_their_values(void **state)
+{
+    static const struct exti_rewrite_opts opts = {OPTS, .flags = EXTI_RW_WITHHOLD};
+    struct fixture *f = *state;
+    struct elf_toy *t = &f->toy;
+    uint64_t init, array;
+
+    new_toy(f);
+    add_tag(t, DT_INIT, 0x400);
+    add_tag(t, DT_INIT_ARRAY, 0x480);
+    add_tag(t, DT_INIT_ARRAYSZ, 16);
+    init = tag_at(t, DT_INIT);
+    array = tag_at(t, DT_INIT_ARRAY);
+    make_checked_copy(f, &opts);
+    toy_put(t, init, 8, EXTI_DT_INIT);
+    toy_put(t, array, 8, EXTI_DT_INIT_ARRAY);
+    assert_int_equal(f->out_n, t->n);
+    assert_memory_equal(f->out, t->b, t->n);
+    /* A second time nothing is left to change. */
+    make_checked_copy(f, &opts);
+    assert_int_equal(f->out_n, t->n);
+    assert_memory_equal(f->out, t->b, t->n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         plan_test(strings_outside_the_table_are_reported),
         plan_test(both_relocation_counts_make_room),
         plan_test(mips_debug_pointer_keeps_its_target),
+        plan_test(withheld_constructors_keep_their_values),
     };
 
     return cmocka_run_group_tests_name("elf/elf_dynamic", tests, NULL, NULL);

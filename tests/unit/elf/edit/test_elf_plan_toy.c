@@ -45,11 +45,47 @@ static void new_names_in_a_mips_hash_table_are_refused(void **state)
     make_checked_copy(f, &import);
 }
 
+/* Section 1 is the dynamic section, section 2 its strings. */
+static void link_sections(struct elf_toy *t)
+{
+    toy_put(t, t->shdr + SHDR + 40, 4, 2);
+}
+
+static void sections_that_contradict_the_dynamic_section_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct elf_toy *t = &f->toy;
+
+    new_toy(f);
+    link_sections(t);
+    make_checked_copy(f, &longer);
+
+    new_toy(f);
+    link_sections(t);
+    toy_put(t, t->shdr + 2 * SHDR + 16, 8, t->str + 0x10);
+    assert_refused(f, &longer, EXTI_E_FORMAT, t->shdr + 2 * SHDR, "the loader finds DT_STRTAB");
+
+    new_toy(f);
+    link_sections(t);
+    toy_put(t, t->shdr + 2 * SHDR + 24, 8, t->str + 0x10);
+    assert_refused(f, &longer, EXTI_E_FORMAT, t->shdr + 2 * SHDR, "the loader finds DT_STRTAB");
+
+    new_toy(f);
+    toy_put(t, t->shdr + SHDR + 16, 8, TOY_DATA_VADDR + 0x10);
+    assert_refused(f, &longer, EXTI_E_FORMAT, t->shdr + SHDR, "the loader finds PT_DYNAMIC");
+
+    new_toy(f); /* one that is not mapped is a tool's own */
+    toy_put(t, t->shdr + SHDR + 8, 8, 0);
+    toy_put(t, t->shdr + SHDR + 16, 8, TOY_DATA_VADDR + 0x10);
+    make_checked_copy(f, &longer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         plan_test(programs_are_recognised_by_their_tags),
         plan_test(too_many_headers_are_refused),
+        plan_test(sections_that_contradict_the_dynamic_section_are_refused),
         plan_test(new_names_in_a_mips_hash_table_are_refused),
     };
 

@@ -51,6 +51,10 @@ static void table_grows_into_an_unused_gap_only(void **state)
     assert_refused(f, &longer, EXTI_E_NOSPACE, t->phdr, no_room);
 
     new_toy_with_gap(f);
+    add_tag(t, EXTI_DT_INIT_ARRAY, gap + 8); /* one for whoever runs withheld constructors */
+    assert_refused(f, &longer, EXTI_E_NOSPACE, t->phdr, no_room);
+
+    new_toy_with_gap(f);
     toy_put(t, t->sym + 2 * 24 + 8, 8, gap + 8); /* a symbol */
     assert_refused(f, &longer, EXTI_E_NOSPACE, t->phdr, no_room);
 
@@ -104,6 +108,50 @@ static void pushed_notes_keep_their_alignment(void **state)
     assert_int_equal(f->out[56], TOY_PHDRS);
 }
 
+/* A note whose end wraps around, to just before its start, where a zero lies. */
+static void wrap_note(struct elf_toy *t, uint64_t offset)
+{
+    toy_put(t, header(t, 3, 8), 8, offset);
+    toy_put(t, header(t, 3, 32), 8, UINT64_MAX);
+    toy_put(t, header(t, 3, 40), 8, UINT64_MAX);
+    test_time_limit(10); /* ends the test if a walk over the notes never does */
+}
+
+static void table_does_not_push_a_note_past_the_end_of_the_file(void **state)
+{
+    struct fixture *f = *state;
+
+    new_toy(f);
+    wrap_note(&f->toy, f->toy.note);
+    make_checked_copy(f, &longer);
+    assert_int_equal(f->out[56], TOY_PHDRS); /* the note gave up its entry */
+}
+
+static void table_does_not_grow_over_a_note_past_the_end_of_the_file(void **state)
+{
+    struct fixture *f = *state;
+    struct elf_toy *t = &f->toy;
+
+    new_toy_with_gap(f);
+    toy_put(t, header(t, 3, 0), 4, PT_NOTE);
+    wrap_note(t, header(t, TOY_PHDRS, 8)); /* in the gap */
+    make_checked_copy(f, &longer);
+    assert_int_equal(f->out[56], TOY_PHDRS);
+}
+
+static void table_does_not_grow_over_a_segment_past_the_address_space(void **state)
+{
+    struct fixture *f = *state;
+    struct elf_toy *t = &f->toy;
+
+    new_toy_with_gap(f);
+    toy_put(t, header(t, 3, 8), 8, header(t, TOY_PHDRS, 0));
+    toy_put(t, header(t, 3, 16), 8, header(t, TOY_PHDRS, 0));
+    toy_put(t, header(t, 3, 32), 8, UINT64_MAX);
+    toy_put(t, header(t, 3, 40), 8, UINT64_MAX);
+    assert_refused(f, &longer, EXTI_E_NOSPACE, t->phdr, no_room);
+}
+
 /* llvm-strip needs the header of a segment before those of the segments inside it. */
 static void moved_dynamic_section_goes_behind_its_segment(void **state)
 {
@@ -134,6 +182,9 @@ int main(void)
         plan_test(table_grows_into_an_unused_gap_only),
         plan_test(table_does_not_grow_over_a_hash_table_alone),
         plan_test(pushed_notes_keep_their_alignment),
+        plan_test(table_does_not_push_a_note_past_the_end_of_the_file),
+        plan_test(table_does_not_grow_over_a_note_past_the_end_of_the_file),
+        plan_test(table_does_not_grow_over_a_segment_past_the_address_space),
         plan_test(moved_dynamic_section_goes_behind_its_segment),
     };
 

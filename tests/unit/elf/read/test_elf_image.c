@@ -1,5 +1,7 @@
 #include "tests/unit/elf/read/elf_toy_read.h"
 
+#include <stdlib.h>
+
 static void read_describes_either_class_and_byte_order(void **state)
 {
     static const char *const machines[2][2] = {{"i386", "PowerPC64"}, {"x86-64", "PowerPC64"}};
@@ -31,15 +33,17 @@ static void read_describes_either_class_and_byte_order(void **state)
         }
 }
 
-/* The tags that DT_FLAGS made redundant. */
-static void older_flag_tags_mean_the_same(void **state)
+/* The tags that DT_FLAGS made redundant, and those of withheld constructors. */
+static void tags_without_a_value_set_flags(void **state)
 {
     static const struct {
         uint64_t tag;
         uint32_t flag;
     } cases[] = {{DT_SYMBOLIC, EXTI_IMAGE_SYMBOLIC},
                  {DT_TEXTREL, EXTI_IMAGE_TEXTREL},
-                 {DT_BIND_NOW, EXTI_IMAGE_BIND_NOW}};
+                 {DT_BIND_NOW, EXTI_IMAGE_BIND_NOW},
+                 {EXTI_DT_INIT, EXTI_IMAGE_WITHHELD},
+                 {EXTI_DT_INIT_ARRAY, EXTI_IMAGE_WITHHELD}};
     struct fixture *f = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -52,11 +56,35 @@ static void older_flag_tags_mean_the_same(void **state)
     }
 }
 
+/* Each header alone is sound; together they name 60000 times the file's bytes. */
+static void notes_that_share_bytes_are_read_in_linear_time(void **state)
+{
+    enum { COUNT = 60000, ZEROS = 4 << 20, ROOM = ZEROS + COUNT * 56 + 8192 };
+    struct fixture *f = *state;
+    uint8_t *file = calloc(ROOM, 1), note[56];
+
+    assert_non_null(file);
+    elf_toy_make(&f->toy, true, false);
+    toy_put(&f->toy, f->toy.note + 8, 4, 0); /* no build-id ends the search */
+    memcpy(note, f->toy.b + f->toy.phdr + 3 * 56, sizeof note);
+    for (size_t i = 0; i < 4; i++) {
+        note[8 + i] = (uint8_t)((ROOM - ZEROS) >> 8 * i);
+        note[32 + i] = (uint8_t)(ZEROS >> 8 * i);
+    }
+    elf_toy_crowd(&f->toy, COUNT, note, file);
+    test_time_limit(30);
+    assert_ok(exti__elf_format.read(exti__span(file, ROOM), &f->image, &f->err), &f->err);
+    test_time_limit(0);
+    assert_null(f->image.info.build_id);
+    free(file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         read_test(read_describes_either_class_and_byte_order),
-        read_test(older_flag_tags_mean_the_same),
+        read_test(tags_without_a_value_set_flags),
+        read_test(notes_that_share_bytes_are_read_in_linear_time),
     };
 
     return cmocka_run_group_tests_name("elf/elf_image", tests, NULL, NULL);

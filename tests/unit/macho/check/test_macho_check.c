@@ -1,6 +1,8 @@
 /* The Mach-O self-check: each step finds the fault that it is there to find; signatures,
  * universal files, and files that cannot be compared. */
+#include "macho/read/macho_withheld.h"
 #include "tests/unit/macho/macho_findings.h"
+#include "tests/unit/macho/macho_runs.h"
 
 #include "tests/unit/macho/macho_link.h"
 
@@ -192,7 +194,7 @@ static const struct {
     {edit_flags, &opcodes, "header,", "header: flags"},
     {edit_uuid, &opcodes, "commands,", "command 0x1b"},
     {edit_segment_prot, &opcodes, "commands,", "segment __DATA: differs from the original's"},
-    {edit_section_flags, &opcodes, "commands,", "section __got: differs from the original's"},
+    {edit_section_flags, &opcodes, "commands,", "section __got: flags 0x"},
     {edit_id_version, &opcodes, "id,", "more than its name"},
     {edit_bound_elsewhere, &opcodes, "bindings,", "_malloc: bound to " MTOY_WEAK_LIB " (2)"},
     {edit_bound_flat, &opcodes, "bindings,", "_malloc: bound to a flat look-up (-2)"},
@@ -239,6 +241,53 @@ static void each_step_finds_its_fault_alone(void **state)
         assert_ok(run_checks(f, NULL), &f->err);
         assert_true(f->findings > 0);
     }
+}
+
+/* ---- withheld constructors ------------------------------------------------------------------- */
+
+/* Asserts that the check finds `says`, or nothing if that is NULL. */
+static void assert_judged(struct fixture *f, const struct exti_rewrite_opts *opts, const char *says)
+{
+    if (!says) {
+        assert_clean(f, opts);
+        return;
+    }
+    assert_ok(run_checks(f, opts), &f->err);
+    assert_true(f->findings > 0);
+    assert_says(&f->first, says);
+}
+
+static void constructors_are_withheld_if_asked_for(void **state)
+{
+    static const struct exti_rewrite_opts withhold = {.size = sizeof withhold,
+                                                      .flags = EXTI_RW_WITHHOLD},
+                                          plain = {.size = sizeof plain};
+    struct fixture *f = *state;
+    static const char *const missing[] = {"section __la_symbol_ptr: flags 0x16, not 0x960000",
+                                          "section __data: flags 0xa, not 0x8a0000",
+                                          "command 0x1a of the original is missing", NULL};
+
+    runs_make(&f->before, opcodes);
+    f->after = f->before;
+    assert_judged(f, NULL, NULL);
+    assert_judged(f, &plain, NULL);
+    assert_judged(f, &withhold, "section __got: flags 0x9, not 0x890000");
+    for (size_t i = 0; i < ARRAY_SIZE(missing); i++) {
+        const size_t at = i < 3 ? runs_flags(&f->after, i) : runs_routines(&f->after);
+        const uint32_t was = (uint32_t)mtoy_get(&f->after, at, 4);
+
+        /* One that waits while others do not. */
+        mtoy_put(&f->after, at, 4,
+                 i < 3 ? exti__macho_withheld_flags(was) : exti__macho_withheld_command(was));
+        assert_judged(f, NULL, missing[i]);
+        assert_judged(f, &withhold, missing[i]);
+        assert_judged(f, &plain, "section __got: flags 0x890000, not 0x9");
+    }
+    /* A withheld section keeps its type. */
+    mtoy_put(&f->after, runs_flags(&f->after, 2), 4,
+             exti__macho_withheld_flags(S_MOD_INIT_FUNC_POINTERS));
+    assert_judged(f, &withhold, "section __data: flags 0x890000, not 0x8a0000");
+    assert_judged(f, NULL, "section __data: flags 0x890000, not 0x8a0000");
 }
 
 /* ---- weak definitions ------------------------------------------------------------------------ */
@@ -553,6 +602,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         check_test(each_step_finds_its_fault_alone),
+        check_test(constructors_are_withheld_if_asked_for),
         check_test(weak_bindings_go_only_where_the_own_definition_is),
         exti_test(faults_of_a_signature_are_found),
         exti_test(a_stale_signature_is_found),

@@ -315,6 +315,39 @@ static void short_name_counts_as_the_long_one(void **state)
     }
 }
 
+/* Verifying does not know the edits.  The merged library has a command that only one of the two had,
+ * which may be the one without the versions that it keeps. */
+static void merged_libraries_pass_without_the_edits_too(void **state)
+{
+    static const struct exti_needed ops[][2] = {
+        {{MTOY_REEXPORT, "/y", EXTI_NEEDED_LAST}, {MTOY_WEAK_LIB, "/y", EXTI_NEEDED_LAST}},
+        {{MTOY_WEAK_LIB, "/y", EXTI_NEEDED_LAST}, {NULL, "/y", EXTI_NEEDED_LAST}},
+        {{NULL, "/y", EXTI_NEEDED_FIRST}, {MTOY_WEAK_LIB, "/y", EXTI_NEEDED_LAST}},
+        {{NULL, "/y", EXTI_NEEDED_FIRST}, {MTOY_REEXPORT, "/y", EXTI_NEEDED_LAST}}};
+    static struct macho_toy toy;
+    struct test *t = *state;
+
+    macho_toy_make(&toy, (struct macho_toy_opts){0});
+    for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+        struct copy *k = test_alloc(t, sizeof *k);
+        struct exti_plan plan;
+
+        k->before = exti__span(toy.b, toy.n);
+        k->opts =
+            (struct exti_rewrite_opts){.size = sizeof k->opts, .needed = ops[i], .needed_count = 2};
+        k->req = (struct exti_request){.opts = &k->opts};
+        exti__plan_init(&plan, toy.n * 4 + 0x100000);
+        assert_ok(exti__macho_format.plan(k->before, &k->req, &plan, &k->f.err), &k->f.err);
+        k->n = (size_t)exti__plan_size(&plan, toy.n);
+        k->after = test_alloc(t, k->n > toy.n ? k->n : toy.n);
+        memcpy(k->after, toy.b, toy.n);
+        exti__plan_apply(&plan, k->after, toy.n);
+        exti__plan_free(&plan);
+        assert_copy_clean(k, &k->req);
+        assert_copy_clean(k, NULL);
+    }
+}
+
 /* A file without libraries has libSystem as library 1, and keeps it there. */
 static void the_implied_library_keeps_its_number(void **state)
 {
@@ -372,6 +405,7 @@ int main(void)
         exti_test(numbers_that_did_not_move_are_found),
         exti_test(every_changed_byte_of_content_is_found),
         exti_test(short_name_counts_as_the_long_one),
+        exti_test(merged_libraries_pass_without_the_edits_too),
         exti_test(the_implied_library_keeps_its_number),
         exti_test(an_empty_identifier_is_filled),
     };

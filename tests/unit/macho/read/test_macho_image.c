@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "macho/macho_format.h"
-#include "tests/unit/macho/macho_toy.h"
+#include "tests/unit/macho/macho_runs.h"
 
 struct fixture {
     struct macho_toy toy, arm;
@@ -211,6 +211,25 @@ static void images_that_are_never_unloaded_are_recognised(void **state)
     }
 }
 
+static void withheld_constructors_are_recognised(void **state)
+{
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < 4; i++) {
+        runs_make(&f->toy, (struct macho_toy_opts){0});
+        assert_ok(read_toy(f), &f->err);
+        assert_int_equal(f->image.info.flags & EXTI_IMAGE_WITHHELD, 0);
+        if (i < 3)
+            mtoy_put(&f->toy, runs_flags(&f->toy, i) + 2, 1, i == 0 ? 0x89 : i == 1 ? 0x96 : 0x8a);
+        if (i < 3)
+            mtoy_put(&f->toy, runs_flags(&f->toy, i), 1, S_REGULAR);
+        else
+            mtoy_put(&f->toy, runs_routines(&f->toy), 4, 0x6578741a);
+        assert_ok(read_toy(f), &f->err);
+        assert_int_equal(f->image.info.flags & EXTI_IMAGE_WITHHELD, EXTI_IMAGE_WITHHELD);
+    }
+}
+
 static void thread_local_storage_is_summed(void **state)
 {
     struct fixture *f = *state;
@@ -406,6 +425,7 @@ int main(void)
         image_test(a_universal_file_is_described_slice_by_slice),
         image_test(a_faulty_slice_spoils_the_file),
         image_test(images_that_are_never_unloaded_are_recognised),
+        image_test(withheld_constructors_are_recognised),
         image_test(thread_local_storage_is_summed),
         image_test(flags_of_newer_commands_count),
         image_test(kinds_of_signatures_are_distinguished),

@@ -1,0 +1,91 @@
+/* A new file beside the one that it will replace. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/os/fs_folder.h"
+#include "base/os/fs_posix.h"
+#include "base/os/fs_random.h"
+#include "base/os/fs_replace.h"
+#include "base/os/fs_temp_name.h"
+
+int exti__posix_write_all(int fd, const void *bytes, size_t n)
+{
+    const uint8_t *p = bytes;
+
+    while (n) {
+        /* Linux writes at most 2 GiB per call; macOS refuses more. */
+        size_t chunk = n < INT_MAX ? n : (size_t)1 << 30;
+        ssize_t done = write(fd, p, chunk);
+
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return -1;
+        p += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+int exti__posix_write_at(int fd, const uint8_t *p, size_t n, size_t at)
+{
+    while (n) {
+        ssize_t done = pwrite(fd, p, n < INT_MAX ? n : (size_t)1 << 30, (off_t)at);
+
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return -1;
+        p += done;
+        at += (size_t)done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+int exti__posix_finish_temp(int fd, const char *temp, const char *path, size_t n, uint32_t flags,
+                            int rc, struct exti_error *err)
+{
+    if (!rc && (flags & EXTI_FS_SYNC) && fsync(fd) != 0)
+        rc = exti__fail_io(err, errno, path, "cannot sync file");
+    /* Network file systems report a full disk only now. */
+    if (close(fd) != 0 && errno != EINTR && !rc)
+        rc = exti__fail_io(err, errno, path, "cannot write %zu bytes", n);
+    if (!rc && rename(temp, path) != 0)
+        rc = exti__fail_io(err, errno, path, "cannot rename temporary file to its name");
+    if (rc) {
+        unlink(temp);
+        return rc;
+    }
+    return flags & EXTI_FS_SYNC ? exti__fs_sync_parent(path, err) : 0;
+}
+
+/* Creates an empty file beside `path`. */
+int exti__posix_create_temp(const char *path, int access, uint32_t flags, char **temp, int *fd,
+                            struct exti_error *err)
+{
+    const mode_t mode = flags & EXTI_FS_EXECUTABLE ? 0755 : 0644;
+    uint8_t random[EXTI_TEMP_RANDOM];
+    int rc;
+
+    if (exti__fs_random(random, sizeof random, "a temporary name", err)) {
+        exti__error_file(err, path);
+        return EXTI_E_IO;
+    }
+    *temp = exti__fs_temp_path(path, random);
+    if (!*temp)
+        return exti__fail_nomem(err);
+    *fd = open(*temp, access | O_CREAT | O_EXCL | O_CLOEXEC,
+               mode & (flags & EXTI_FS_PRIVATE ? 0700 : 0777));
+    if (*fd >= 0)
+        return 0;
+    rc = exti__fail_io(err, errno, path, "cannot create temporary file beside it");
+    exti__free(*temp);
+    return rc;
+}

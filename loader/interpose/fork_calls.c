@@ -1,0 +1,125 @@
+#define _GNU_SOURCE /* daemon */
+#include "loader/interpose/fork_calls.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "loader/track/address_map.h"
+#include "loader/track/calls.h"
+#include "loader/track/fork_handlers.h"
+
+#define CALL __builtin_return_address(0)
+
+/* The C library's; those that some lack are weak. */
+struct termios;
+struct winsize;
+extern int forkpty(int *terminal, char *name, const struct termios *settings,
+                   const struct winsize *size) __attribute__((weak));
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                             void *library) __attribute__((weak));
+
+/* ---- forks ----------------------------------------------------------------------------------- */
+
+/* Makes the next fork of this thread the caller's context's; the result is for end_fork. */
+static const struct exti_ctx *begin_fork(const void *call)
+{
+    struct exti_module m;
+
+    return exti__fork_handlers_for(exti__address_map_find((uintptr_t)call, &m) ? m.ctx : NULL);
+}
+
+static void end_fork(const struct exti_ctx *before)
+{
+    exti__fork_handlers_for(before);
+}
+
+static pid_t interposed_fork(void)
+{
+    const struct exti_ctx *before = begin_fork(CALL);
+    pid_t pid = fork();
+
+    end_fork(before);
+    return pid;
+}
+
+static int interposed_forkpty(int *terminal, char *name, const struct termios *settings,
+                              const struct winsize *size)
+{
+    const struct exti_ctx *before = begin_fork(CALL);
+    int pid = forkpty(terminal, name, settings, size);
+
+    end_fork(before);
+    return pid;
+}
+
+static int interposed_daemon(int keep_directory, int keep_files)
+{
+    const struct exti_ctx *before = begin_fork(CALL);
+    int rc = daemon(keep_directory, keep_files);
+
+    end_fork(before);
+    return rc;
+}
+
+/* ---- handlers -------------------------------------------------------------------------------- */
+
+/* Adds the handlers to the context of one of these addresses.  -1: they are no copy's. */
+static int add_handlers(const uintptr_t addresses[5], void (*prepare)(void), void (*parent)(void),
+                        void (*child)(void))
+{
+    struct exti_module m;
+    struct exti_call call;
+    int rc;
+
+    for (int i = 0; i < 5; i++) {
+        if (!addresses[i] || !exti__call_begin_note(&call, addresses[i], &m))
+            continue;
+        rc = exti__fork_handlers_add(&m, prepare, parent, child);
+        exti__call_end(&call);
+        return rc;
+    }
+    return -1;
+}
+
+/* What libc_nonshared.a's pthread_atfork calls, with the library that it is linked into. */
+static int interposed_register_atfork(void (*prepare)(void), void (*parent)(void),
+                                      void (*child)(void), void *library)
+{
+    const uintptr_t addresses[5] = {(uintptr_t)library, (uintptr_t)prepare, (uintptr_t)parent,
+                                    (uintptr_t)child, (uintptr_t)CALL};
+    int rc = add_handlers(addresses, prepare, parent, child);
+
+    return rc < 0 ? __register_atfork(prepare, parent, child, library) : rc;
+}
+
+static int interposed_pthread_atfork(void (*prepare)(void), void (*parent)(void),
+                                     void (*child)(void))
+{
+    const uintptr_t addresses[5] = {(uintptr_t)prepare, (uintptr_t)parent, (uintptr_t)child,
+                                    (uintptr_t)CALL, 0};
+    int rc = add_handlers(addresses, prepare, parent, child);
+
+    return rc < 0 ? pthread_atfork(prepare, parent, child) : rc;
+}
+
+/* ---- looking them up ------------------------------------------------------------------------- */
+
+#define ADDRESS(function) ((void *)(uintptr_t)(function))
+
+void *exti__fork_call(const char *symbol)
+{
+    const struct exti_redirect calls[] = {
+        {"fork", ADDRESS(interposed_fork)},
+        {"__fork", ADDRESS(interposed_fork)},
+        {"forkpty", forkpty ? ADDRESS(interposed_forkpty) : NULL},
+        {"daemon", ADDRESS(interposed_daemon)},
+        {"pthread_atfork", ADDRESS(interposed_pthread_atfork)},
+        {"__register_atfork", __register_atfork ? ADDRESS(interposed_register_atfork) : NULL},
+    };
+
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (strcmp(calls[i].symbol, symbol) == 0)
+            return calls[i].to;
+    return NULL;
+}

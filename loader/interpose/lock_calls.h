@@ -1,0 +1,21 @@
+/* The functions for record locks, for copies: fcntl and lockf.  ELF systems. */
+#ifndef LOADER_INTERPOSE_LOCK_CALLS_H
+#define LOADER_INTERPOSE_LOCK_CALLS_H
+
+#include <stddef.h>
+
+#if !defined(__APPLE__) && !defined(_WIN32)
+
+/* The function that a copy's reference to `symbol` is bound to, or NULL. */
+void *exti__lock_call(const char *symbol);
+
+#else
+
+static inline void *exti__lock_call(const char *symbol)
+{
+    (void)symbol;
+    return NULL;
+}
+
+#endif
+#endif

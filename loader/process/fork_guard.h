@@ -1,0 +1,17 @@
+/* Forks wait until no thread opens or closes a library: the child has the system loader's tables as
+ * the fork found them, and glibc ends a child that opens a library with tables that are half
+ * changed ("r_state == RT_CONSISTENT").  POSIX. */
+#ifndef LOADER_PROCESS_FORK_GUARD_H
+#define LOADER_PROCESS_FORK_GUARD_H
+
+/* Installs the fork handlers once; 0 or an errno value.  To be called after those of locks that
+ * finalisers take: a fork runs the handlers in reverse order, and must not hold such a lock while
+ * it waits here. */
+int exti__fork_guard_install(void);
+
+/* Around each call that changes what is loaded.  May be nested.  Waits while another thread
+ * forks. */
+void exti__fork_guard_enter(void);
+void exti__fork_guard_leave(void);
+
+#endif

@@ -1,0 +1,47 @@
+#define _GNU_SOURCE /* dladdr, dl_iterate_phdr */
+#include "loader/process/guarded_dl.h"
+
+#include "loader/process/fork_guard.h"
+
+#define GUARDED(type, call)                                                                        \
+    type result;                                                                                   \
+                                                                                                   \
+    exti__fork_guard_enter();                                                                      \
+    result = call;                                                                                 \
+    exti__fork_guard_leave();                                                                      \
+    return result
+
+void *exti__dlopen(const char *file, int mode)
+{
+    GUARDED(void *, dlopen(file, mode));
+}
+
+int exti__dlclose(void *handle)
+{
+    GUARDED(int, dlclose(handle));
+}
+
+void *exti__dlsym(void *handle, const char *name)
+{
+    GUARDED(void *, dlsym(handle, name));
+}
+
+int exti__dladdr(const void *address, Dl_info *info)
+{
+    GUARDED(int, dladdr(address, info));
+}
+
+#ifdef __GLIBC__
+int exti__dladdr1(const void *address, Dl_info *info, void **extra, int flags)
+{
+    GUARDED(int, dladdr1(address, info, extra, flags));
+}
+#endif
+
+#if !defined(__APPLE__)
+int exti__dl_iterate_phdr(int (*each)(struct dl_phdr_info *info, size_t size, void *user),
+                          void *user)
+{
+    GUARDED(int, dl_iterate_phdr(each, user));
+}
+#endif
