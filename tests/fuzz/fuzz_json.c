@@ -6,6 +6,7 @@
 
 #include "base/json_write.h"
 #include "base/mem.h"
+#include "tests/fuzz/fuzz_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -54,6 +55,11 @@ static void check_members(const struct exti_json *v)
             broken("a member is not found", v->items[i].name);
         check_members(&v->items[i]);
     }
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed)
+{
+    return fuzz_mutate_text(data, size, room, seed);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
