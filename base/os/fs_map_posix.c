@@ -1,7 +1,10 @@
+#define _GNU_SOURCE /* F_SETLEASE */
 #include "base/os/fs_map.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -150,11 +153,33 @@ static int read_version(int fd, const struct stat *st, const char *path,
 
 /* The time between two ticks of a kernel with HZ=100, and some. */
 #define TICK_NS ((int64_t)11000000)
+/* A file that changed longer ago than this is not taken for one that is being written. */
+#define RECENT_NS ((int64_t)10000000000)
+/* How long a writer is waited for. */
+#define PATIENCE_NS ((int64_t)1000000000)
 
-/* Before Linux 6.13 a file's times advance only with the kernel's clock tick.  Waits until the last
- * change is older than that, so that any later one shows.  Times in the future, as servers give,
- * are not waited for. */
-static int wait_for_tick(int fd, struct stat *st, const char *path, struct exti_error *err)
+/* A read lease is refused (EAGAIN) while somebody has the file open for writing, fcntl(2).  Only the
+ * owner and root can ask; NFS refuses always.  A writer who opens the file before the lease is given
+ * back sends a signal: SIGURG, which is ignored by default, as SIGIO is not. */
+static bool is_open_for_writing(int fd)
+{
+#if defined F_SETLEASE && defined F_SETSIG
+    if (fcntl(fd, F_SETSIG, SIGURG) != 0)
+        return false;
+    if (fcntl(fd, F_SETLEASE, F_RDLCK) != 0)
+        return errno == EAGAIN;
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+#else
+    (void)fd;
+#endif
+    return false;
+}
+
+/* How long to wait before looking again whether the file is complete; 0: it seems to be.  A later
+ * change shows only if the last one is older than a tick: before Linux 6.13 a file's times advance
+ * with the kernel's clock.  They are set when a write begins, so a write may still be under way.
+ * Times in the future, as servers give, are not waited for. */
+static int64_t unsettled_ns(int fd, const struct stat *st)
 {
     struct timespec t;
     int64_t age;
@@ -162,11 +187,26 @@ static int wait_for_tick(int fd, struct stat *st, const char *path, struct exti_
     if (clock_gettime(CLOCK_REALTIME, &t) != 0)
         return 0;
     age = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec - exti__posix_id_of(st).ctime_ns;
-    if (age < 0 || age > TICK_NS)
+    if (age < 0 || age > RECENT_NS)
         return 0;
-    t = (struct timespec){.tv_nsec = (long)(TICK_NS - age)};
-    nanosleep(&t, NULL);
-    return fstat(fd, st) == 0 ? 0 : exti__fail_io(err, errno, path, "cannot look up file");
+    if (age <= TICK_NS)
+        return TICK_NS - age + 1;
+    return is_open_for_writing(fd) ? TICK_NS : 0;
+}
+
+static int wait_until_settled(int fd, struct stat *st, const char *path, struct exti_error *err)
+{
+    int64_t waited = 0, ns;
+
+    while (waited < PATIENCE_NS && (ns = unsettled_ns(fd, st)) > 0) {
+        const struct timespec t = {.tv_nsec = (long)ns};
+
+        nanosleep(&t, NULL);
+        waited += ns;
+        if (fstat(fd, st) != 0)
+            return exti__fail_io(err, errno, path, "cannot look up file");
+    }
+    return 0;
 }
 
 static int map_once(const char *path, const struct exti_unread_ops *unread,
@@ -178,7 +218,7 @@ static int map_once(const char *path, const struct exti_unread_ops *unread,
     if (rc)
         return rc;
     if (unread)
-        rc = wait_for_tick(fd, &st, path, err);
+        rc = wait_until_settled(fd, &st, path, err);
     if (!rc)
         rc = check_mappable_size(&st, path, err);
     if (!rc)

@@ -37,8 +37,8 @@ say() {
         echo "not ok $2"
         failures=$((failures + 1))
         [ $# -lt 3 ] || printf '    %s\n' "${@:3}"
-        sed 's/^/    out: /' "$T/out" | head -n 20
-        sed 's/^/    err: /' "$T/err" | head -n 20
+        sed 's/^/    out: /' "$T/out" | head -n 60
+        sed 's/^/    err: /' "$T/err" | head -n 60
     fi
 }
 

@@ -114,10 +114,10 @@ walk $T $T"
 modules "$lib" >lib.modules
 make a lib.modules && apia=$api && make b lib.modules && apib=$api
 say $? "python: CPython 3.11 and its $(wc -l <lib.modules) extension modules are copied twice"
-meet="import os, time; p = r'$(windows "$T")' + chr(92); open(p + me + '.here', 'x').close(); \
+meet="import os, sys, time; p = r'$(windows "$T")' + chr(92); open(p + me + '.here', 'x').close(); \
 end = time.time() + 600; other = p + ('b' if me == 'a' else 'a') + '.here'; \
 [time.sleep(0.01) for _ in iter(lambda: os.path.exists(other) or time.time() > end, True)]; \
-print(me, 'met', os.path.exists(other), flush=True)"
+sys.stdout.write(f'{me} met {os.path.exists(other)}\n'); sys.stdout.flush()"
 python_host <<<"$(begun "$apia" "$apib" "$lib")
 $(tell sys 'sys.version_info[:2], sys.winver')
 $(tell '_decimal, decimal' "_decimal.__file__.split(chr(92))[-2], me == 'a' and \

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* F_SETLEASE */
 #include "tests/support/exti_test.h"
 
 #include <errno.h>
@@ -290,6 +291,73 @@ static void parts_of_a_new_file_wait_for_the_tick(void **state)
     assert_false(exti__fs_same_id(&id, &again));
 }
 
+#ifdef F_SETLEASE
+/* Overwrites the file's bytes with n's: half of them, and after a while the rest. */
+static pid_t pausing_writer(const char *path, size_t n)
+{
+    char *bytes = malloc(n), begun;
+    int ends[2];
+    pid_t pid;
+
+    assert_non_null(bytes);
+    memset(bytes, 'n', n);
+    assert_int_equal(pipe(ends), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (!pid) {
+        int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+        if (pwrite(fd, bytes, n / 2, 0) < 0 || write(ends[1], "", 1) != 1)
+            _exit(1);
+        usleep(150000);
+        _exit(pwrite(fd, bytes + n / 2, n - n / 2, (off_t)(n / 2)) < 0);
+    }
+    free(bytes);
+    assert_int_equal(read(ends[0], &begun, 1), 1);
+    close(ends[0]);
+    close(ends[1]);
+    return pid;
+}
+
+static void file_that_is_being_written_is_waited_for(void **state)
+{
+    enum { SIZE = 1 << 16 };
+    struct test *t = *state;
+    char *path = test_path(t, "f");
+    uint8_t *bytes = test_alloc(t, SIZE);
+    struct exti_mapping m;
+    int status;
+    pid_t pid;
+
+    memset(bytes, 'o', SIZE);
+    test_write(path, bytes, SIZE);
+    pid = pausing_writer(path, SIZE);
+    usleep(30000); /* its first write is older than a tick */
+    assert_ok(exti__fs_map_parts(path, &middle_unread, &m, NULL, &t->err), &t->err);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(m.p[0], 'n');
+    assert_int_equal(m.p[SIZE - 1], 'n');
+    exti__fs_unmap(&m);
+}
+
+static void writer_that_stays_is_not_waited_for_without_end(void **state)
+{
+    struct test *t = *state;
+    char *path = test_path(t, "f");
+    uint8_t *bytes = test_alloc(t, 1 << 16);
+    struct exti_mapping m;
+    int fd;
+
+    test_write(path, bytes, 1 << 16);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_ok(exti__fs_map_parts(path, &middle_unread, &m, NULL, &t->err), &t->err);
+    exti__fs_unmap(&m);
+    close(fd);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +373,10 @@ int main(void)
         exti_test(image_is_private_and_has_room),
         exti_test(image_refuses_more_room_than_memory),
         exti_test(parts_of_a_new_file_wait_for_the_tick),
+#ifdef F_SETLEASE
+        exti_test(file_that_is_being_written_is_waited_for),
+        exti_test(writer_that_stays_is_not_waited_for_without_end),
+#endif
     };
 
     return cmocka_run_group_tests_name("base/os/fs_map", tests, NULL, NULL);
