@@ -299,8 +299,10 @@ CYCLE_WRAPS := -Wl$(comma)--wrap=pyrt_heap_install
 PACKAGES_BASE := $(B)/tests/packages_base
 PACKAGES_ORDER := $(B)/tests/packages_order
 
-.PHONY: test-programs
-test-programs: $(TEST_PROGRAMS) $(MACHO_CHECK) $(MACHO_REBUILD) $(PE_REWRITE) $(WINE_REWRITE) $(CYCLE) \
+# `make check` runs unit tests with sanitizers only.
+.PHONY: test-programs check-programs
+test-programs: $(UNIT_TESTS) check-programs
+check-programs: $(filter-out $(UNIT_TESTS),$(TEST_PROGRAMS)) $(MACHO_CHECK) $(MACHO_REBUILD) $(PE_REWRITE) $(WINE_REWRITE) $(CYCLE) \
 	$(PACKAGES_BASE) $(PACKAGES_ORDER)
 
 $(SUPPORT_OBJS): OBJ_FLAGS = $(CMOCKA_CFLAGS)
@@ -554,9 +556,9 @@ coverage: ## lines that the tests reach; those missed are printed with V=1
 # Groups run side by side and their tests one by one, the longest groups first.  `make check` is the loop of
 # every day: each room, each format, wine, two contexts with numpy, and the core under the address sanitizer.
 # CI adds CHECK_MORE, as much as it has time for; the rest takes hours.
-CHECK := check-san-core check-cli check-faults check-wine check-isolation check-runtime check-macho-inputs check-unit \
+CHECK := check-san-core check-cli check-faults check-wine check-isolation check-runtime check-macho-inputs \
 	check-elf-inputs check-api check-pe-inputs check-allocations check-readme check-layers check-abi check-fuzz
-CHECK_MORE := check-san-more check-windows check-runtime-soaks check-suites check-packages check-pe-corpus \
+CHECK_MORE := check-unit check-san-more check-windows check-runtime-soaks check-suites check-packages check-pe-corpus \
 	check-macho-corpus check-macos check-corpus check-valgrind-core
 CHECK_ALL := check-san check-valgrind check-races \
 	$(filter-out check-san-core check-san-more check-valgrind-core,$(CHECK) $(CHECK_MORE))
@@ -566,7 +568,7 @@ groups = rc=0; $(MAKE) --no-print-directory -k -j$(JOBS) EXTI_JOBS=1 $(1) || rc=
 	    tests/run.sh --sum $(EXTI_RESULTS) && exit $$rc
 check: deps ## what to run before a commit, within 10 minutes; ends with: N passed, N failed, N skipped
 	@rm -rf $(EXTI_RESULTS)
-	@$(MAKE) --no-print-directory -j$(JOBS) all test-programs
+	@$(MAKE) --no-print-directory -j$(JOBS) all check-programs
 	@$(call groups,$(CHECK))
 check-more: deps # after `make check`, whose counts are in the closing line too; EXTI_UNTIL=SECONDS
 	@$(MAKE) --no-print-directory -j$(JOBS) all test-programs
