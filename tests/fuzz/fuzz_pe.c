@@ -93,13 +93,15 @@ static void view_open(struct view *v, struct exti_span file)
 }
 
 /* The file offset of an address, or all ones. */
+/* A section without PointerToRawData has no bytes in the file, whatever its SizeOfRawData. */
 static uint64_t offset_of(const struct view *v, uint64_t rva)
 {
     for (uint64_t i = 0; i < v->section_count && i < 96; i++) {
         const uint64_t at = v->sections + 40 * i, start = fuzz_get(&v->b, at + 12, 4);
+        const uint64_t raw = fuzz_get(&v->b, at + 20, 4);
 
-        if (rva >= start && rva - start < fuzz_get(&v->b, at + 16, 4))
-            return fuzz_get(&v->b, at + 20, 4) + (rva - start);
+        if (raw && rva >= start && rva - start < fuzz_get(&v->b, at + 16, 4))
+            return raw + (rva - start);
     }
     return UINT64_MAX;
 }
