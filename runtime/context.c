@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +8,10 @@
 #include <unistd.h>
 
 #include "runtime/fail.h"
-#include "runtime/heap.h"
-#include "runtime/process.h"
 #include "runtime/program.h"
-#include "runtime/pyapi.h"
 #include "runtime/python.h"
 #include "runtime/signals.h"
+#include "runtime/start.h"
 #include "runtime/system.h"
 
 struct pyrt_context {
@@ -50,100 +47,7 @@ static char **command_line(const struct pyrt_opts *o, int *argc)
     return argv;
 }
 
-/* ---- starting the interpreter ---- */
-
-static int start_failed(const struct pyrt_context *c, struct pyrt_status s, struct exti_error *err)
-{
-    return pyrt_fail(err, EXTI_E_LOAD, "CPython %s did not start: %s%s%s", c->opts.python->version,
-                     s.func ? s.func : "", s.func ? ": " : "",
-                     s.err_msg ? s.err_msg : "no reason given");
-}
-
-static int preinitialise(struct pyrt_context *c, struct exti_error *err)
-{
-    const char *utf8 = getenv("PYTHONUTF8");
-    struct pyrt_preconfig pre;
-    struct pyrt_status s;
-    int rc = pyrt_preconfig_init(&pre, c->py.PyPreConfig_InitPythonConfig, err);
-
-    if (rc < 0)
-        return rc;
-    /* The locale belongs to the process; pyrt_process_setup has set it. */
-    pre.configure_locale = pre.coerce_c_locale = pre.coerce_c_locale_warn = 0;
-    pre.parse_argv = 0;
-    if (pyrt_process_utf8() && !(utf8 && *utf8))
-        pre.utf8_mode = 1;
-    s = c->py.Py_PreInitialize(&pre);
-    if (s.type)
-        return start_failed(c, s, err);
-    /* Code that stays mapped goes on using its memory, so the heap would never be freed. */
-    if (c->opts.ctx_flags & EXTI_CTX_KEEP)
-        return 0;
-    rc = pyrt_heap_new(&c->heap, err);
-    if (rc == 0)
-        pyrt_heap_install(c->heap, &c->py);
-    return rc;
-}
-
-/* parse_argv stays on, so that this version of CPython computes sys.argv, sys.orig_argv and the
- * program's absolute path itself. */
-static struct pyrt_status configure(struct pyrt_context *c)
-{
-    static const char *const names[] = {"program_name", "executable"};
-    const struct pyrt_api *py = &c->py;
-    struct pyrt_status s = {0};
-
-    *pyrt_int(&c->config, py->build, "install_signal_handlers") = 0;
-    *pyrt_int(&c->config, py->build, "faulthandler") = 0;
-    *pyrt_int(&c->config, py->build, "configure_c_stdio") = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names && s.type == 0; i++)
-        s = py->PyConfig_SetBytesString(&c->config, pyrt_wstr(&c->config, py->build, names[i]),
-                                        c->opts.python->executable);
-    if (s.type == 0)
-        s = py->PyConfig_SetBytesArgv(&c->config, c->argc, c->argv);
-    if (s.type == 0)
-        s = py->PyConfig_Read(&c->config);
-    /* 3.9 does not record that the arguments are parsed, and would parse the remaining ones. */
-    if (*pyrt_int(&c->config, py->build, "parse_argv") == 1)
-        *pyrt_int(&c->config, py->build, "parse_argv") = 0;
-    return s;
-}
-
-static int initialise(struct pyrt_context *c, struct exti_error *err)
-{
-    const struct pyrt_api *py = &c->py;
-    struct pyrt_status s;
-    int rc = preinitialise(c, err);
-
-    if (rc == 0)
-        rc = pyrt_config_init(&c->config, py->build, py->PyConfig_InitPythonConfig, err);
-    if (rc < 0)
-        return rc;
-    s = configure(c);
-    if (s.type == 0)
-        s = py->Py_InitializeFromConfig(&c->config);
-    if (s.type == 0)
-        return 0;
-    rc = start_failed(c, s, err);
-    py->PyConfig_Clear(&c->config);
-    return rc;
-}
-
-/* From 3.10 on, the signal module sets a SIGINT handler when it is imported, whatever the
- * configuration says.  The redirect refuses, but the module records the handler as set, and
- * asyncio.run would rely on that. */
-static void correct_signals(const struct pyrt_api *py)
-{
-    struct pyobj *m = py->PyImport_ImportModule("_signal"), *result = NULL;
-
-    if (m)
-        result = py->PyObject_CallMethod(m, "signal", "ii", SIGINT, 0 /* SIG_DFL */);
-    /* Fails where the host does something else with SIGINT; the module has noticed that itself. */
-    if (!result)
-        py->PyErr_Clear();
-    py->Py_DecRef(result);
-    py->Py_DecRef(m);
-}
+/* ---- opening ---- */
 
 /* Makes the module `extisolate`, which tells a program about its context. */
 static int add_module(const struct pyrt_context *c, struct exti_error *err)
@@ -239,12 +143,18 @@ static int is_child(const struct pyrt_context *c)
 
 static void run_context(struct pyrt_context *c)
 {
+    const struct pyrt_startup how = {
+        .python = c->opts.python,
+        .argv = c->argv,
+        .argc = c->argc,
+        .keep = (c->opts.ctx_flags & EXTI_CTX_KEEP) != 0,
+    };
     struct exti_error *err = &c->result.error;
 
     c->result.status = 1;
-    if (open_context(c, err) < 0 || initialise(c, err) < 0 || add_module(c, err) < 0)
+    if (open_context(c, err) < 0 || pyrt_initialise(&c->config, &c->heap, &c->py, &how, err) < 0 ||
+        add_module(c, err) < 0)
         return;
-    correct_signals(&c->py);
     c->result.started = 1;
     c->result.status = pyrt_program_run(&c->py, &c->config, c->opts.index);
     c->py.PyConfig_Clear(&c->config);
