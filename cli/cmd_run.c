@@ -29,7 +29,8 @@ static const char help[] =
     "options:\n"
     "  --contexts N   run N contexts; default 1\n"
     "  --python EXE   use the libpython, sys.path and so on of this interpreter, which may be\n"
-    "                 that of a virtual environment; default python3.  CPython 3.9 to 3.14\n"
+    "                 that of a virtual environment; default python3.  CPython 3.9 to 3.15;\n"
+    "                 a later one is run with a note that it was not tested\n"
     "  --dir CTXDIR   keep the copies for the next run, context K's in CTXDIR/K.  Default: a\n"
     "                 private directory in TMPDIR or /tmp that is removed afterwards\n"
     "  --prove        afterwards check each context's references, print a table on stderr, and\n"
@@ -305,6 +306,9 @@ static int run_session(struct session *s, const struct request *r)
         return cli_fail(NULL, "out of memory");
     if (pyrt_install_find(&s->python, r->python, &err) < 0)
         return cli_error(&err, NULL);
+    if (s->python.minor > PYRT_MINOR_TESTED)
+        cli_note("CPython %s is newer than 3.%d, the newest that was tested in contexts",
+                 s->python.version, PYRT_MINOR_TESTED);
     /* Before pyrt_process_setup, which keeps variables that are set already. */
     if (cli_set_quirk_environment(&r->choice.quirks, s->python.executable) != CLI_OK)
         return CLI_FAILED;

@@ -7,7 +7,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "runtime/command.h"
 #include "runtime/fail.h"
+#include "runtime/heap.h"
 #include "runtime/program.h"
 #include "runtime/python.h"
 #include "runtime/signals.h"
@@ -21,31 +23,9 @@ struct pyrt_context {
     struct exti_ctx *ctx;
     struct pyrt_heap *heap;
     struct pyrt_api py;
-    union pyrt_config config;
-    char **argv; /* the command line, as for a stock interpreter */
-    int argc;
+    struct pyrt_command command;
     struct pyrt_result result;
 };
-
-/* ---- the command line ---- */
-
-static char **command_line(const struct pyrt_opts *o, int *argc)
-{
-    const struct pyrt_program *p = o->program;
-    char **argv = calloc((size_t)p->argc + 4, sizeof *argv);
-    int n = 0;
-
-    if (!argv)
-        return NULL;
-    argv[n++] = o->python->executable;
-    if (p->kind != PYRT_SCRIPT)
-        argv[n++] = p->kind == PYRT_CODE ? "-c" : "-m";
-    argv[n++] = (char *)p->what;
-    for (int i = 0; i < p->argc; i++)
-        argv[n++] = p->argv[i];
-    *argc = n;
-    return argv;
-}
 
 /* ---- opening ---- */
 
@@ -145,19 +125,19 @@ static void run_context(struct pyrt_context *c)
 {
     const struct pyrt_startup how = {
         .python = c->opts.python,
-        .argv = c->argv,
-        .argc = c->argc,
+        .command = &c->command,
+        .settings = c->opts.settings,
+        .setting_count = c->opts.setting_count,
         .keep = (c->opts.ctx_flags & EXTI_CTX_KEEP) != 0,
     };
     struct exti_error *err = &c->result.error;
 
     c->result.status = 1;
-    if (open_context(c, err) < 0 || pyrt_initialise(&c->config, &c->heap, &c->py, &how, err) < 0 ||
+    if (open_context(c, err) < 0 || pyrt_initialise(&c->heap, &c->py, &how, err) < 0 ||
         add_module(c, err) < 0)
         return;
     c->result.started = 1;
-    c->result.status = pyrt_program_run(&c->py, &c->config, c->opts.index);
-    c->py.PyConfig_Clear(&c->config);
+    c->result.status = pyrt_program_run(&c->py, c->opts.program, &c->command, c->opts.index);
     if (c->opts.prove && !is_child(c))
         prove_isolation(c);
     /* CPython's own status when buffered output cannot be written. */
@@ -199,15 +179,15 @@ int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct e
 {
     struct pyrt_context *c = calloc(1, sizeof *c);
     pthread_attr_t attr;
-    int rc = -1;
+    int rc;
 
-    if (c) {
-        c->opts = *opts;
-        c->argv = command_line(opts, &c->argc);
-    }
-    if (!c || !c->argv) {
-        free(c);
+    if (!c)
         return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
+    c->opts = *opts;
+    rc = pyrt_command_new(&c->command, opts->python, opts->program, err);
+    if (rc < 0) {
+        free(c);
+        return rc;
     }
     rc = pthread_attr_init(&attr);
     if (rc == 0) {
@@ -216,7 +196,7 @@ int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct e
         pthread_attr_destroy(&attr);
     }
     if (rc != 0) {
-        free(c->argv);
+        pyrt_command_free(&c->command);
         free(c);
         return pyrt_fail_os(err, rc, "", "cannot start the context's thread");
     }
@@ -240,7 +220,7 @@ size_t pyrt_close(struct pyrt_context *c, exti_report_fn report, void *user)
     if (left == 0)
         pyrt_heap_free(c->heap);
     free(c->result.leaks);
-    free(c->argv);
+    pyrt_command_free(&c->command);
     free(c);
     return left;
 }

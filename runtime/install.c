@@ -142,8 +142,8 @@ static int ask_interpreter(json_t **answer, const char *exe, struct exti_error *
     return pyrt_fail(
         err, EXTI_E_ARG,
         "%s did not describe itself as a CPython 3 interpreter does; --python takes the "
-        "path of a CPython 3.%d to 3.%d",
-        exe, PYRT_MINOR_FIRST, PYRT_MINOR_LAST);
+        "path of a CPython, 3.%d or later",
+        exe, PYRT_MINOR_FIRST);
 }
 
 static const char *answer_text(const json_t *answer, const char *key)
@@ -165,10 +165,10 @@ static int check_answer(const json_t *answer, const char *exe, struct exti_error
     if (strcmp(answer_text(answer, "implementation"), "cpython") != 0)
         return pyrt_fail(err, EXTI_E_ARG, "%s is %s %s; --python takes a CPython", exe,
                          answer_text(answer, "implementation"), answer_text(answer, "version"));
-    if (major != 3 || minor < PYRT_MINOR_FIRST || minor > PYRT_MINOR_LAST)
+    if (major != 3 || minor < PYRT_MINOR_FIRST)
         return pyrt_fail(err, EXTI_E_ARG,
-                         "%s is CPython %s; contexts need 3.%d to 3.%d: name one with --python",
-                         exe, answer_text(answer, "version"), PYRT_MINOR_FIRST, PYRT_MINOR_LAST);
+                         "%s is CPython %s; contexts need 3.%d or later: name one with --python",
+                         exe, answer_text(answer, "version"), PYRT_MINOR_FIRST);
     if (!*answer_text(answer, "libpython"))
         return pyrt_fail(
             err, EXTI_E_ARG,

@@ -1,29 +1,19 @@
 #include "runtime/program.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/uncaught.h"
 
 /* What the functions below share. */
 struct run {
     const struct pyrt_api *py;
-    union pyrt_config *config;
     int index;
     struct pyobj *globals; /* of __main__, borrowed */
 };
-
-static const wchar_t *wide(const struct run *r, const char *name)
-{
-    return *pyrt_wstr(r->config, r->py->build, name);
-}
-
-static struct pyrt_wlist *argv_list(const struct run *r)
-{
-    return (struct pyrt_wlist *)(void *)(r->config->bytes +
-                                         pyrt_field_offset(r->py->build, "argv"));
-}
 
 /* Releases `result` and returns the exit status; NULL stands for an exception that is set. */
 static int exit_status_of(const struct run *r, struct pyobj *result)
@@ -34,15 +24,46 @@ static int exit_status_of(const struct run *r, struct pyobj *result)
     return 0;
 }
 
-/* Whether -P or PYTHONSAFEPATH (3.11) keeps the program's directory off sys.path. */
+/* Whether PYTHONSAFEPATH (3.11) or an option keeps the program's directory off sys.path. */
 static int safe_path(const struct run *r)
 {
-    const int *flag = pyrt_int(r->config, r->py->build, "safe_path");
+    const struct pyrt_api *py = r->py;
+    struct pyobj *flags = py->PySys_GetObject("flags"), *flag = NULL;
+    int on;
 
-    return flag && *flag;
+    if (flags && py->build.minor >= 11)
+        flag = py->PyObject_GetAttrString(flags, "safe_path");
+    on = flag && py->PyLong_AsLong(flag) == 1;
+    if (!flag)
+        py->PyErr_Clear();
+    py->Py_DecRef(flag);
+    return on;
 }
 
-static int run_module(const struct run *r, const wchar_t *name, int set_argv0)
+/* Sets sys.argv exactly, and with `update_path` makes the program's directory, which depends on the kind of
+ * argv[0], the first one of sys.path. */
+static int set_argv(const struct run *r, const struct pyrt_command *command, int update_path)
+{
+    const struct pyrt_api *py = r->py;
+    wchar_t **argv = calloc(command->argc + 1, sizeof *argv);
+    size_t n = 0;
+    int rc = -1;
+
+    while (argv && n < command->argc && (argv[n] = py->Py_DecodeLocale(command->argv[n], NULL)))
+        n++;
+    if (n == command->argc) {
+        py->PySys_SetArgvEx((int)n, argv, update_path);
+        rc = 0;
+    } else {
+        py->PyErr_NoMemory();
+    }
+    while (n > 0)
+        py->PyMem_RawFree(argv[--n]);
+    free(argv);
+    return rc;
+}
+
+static int run_module(const struct run *r, const char *name, int set_argv0)
 {
     const struct pyrt_api *py = r->py;
     struct pyobj *runpy, *main_fn = NULL, *module = NULL, *result = NULL;
@@ -52,7 +73,7 @@ static int run_module(const struct run *r, const wchar_t *name, int set_argv0)
         return exit_status_of(r, NULL);
     main_fn = py->PyObject_GetAttrString(runpy, "_run_module_as_main");
     if (main_fn)
-        module = py->PyUnicode_FromWideChar(name, -1);
+        module = py->PyUnicode_DecodeFSDefault(name);
     if (module && py->PySys_Audit("cpython.run_module", "O", module) == 0)
         result = py->PyObject_CallFunction(main_fn, "Oi", module, set_argv0);
     py->Py_DecRef(module);
@@ -121,12 +142,18 @@ static struct pyobj *eval_source(const struct run *r, struct pyobj *text)
     return result;
 }
 
-static int run_code(const struct run *r, const wchar_t *source)
+static int run_code(const struct run *r, const char *source)
 {
     const struct pyrt_api *py = r->py;
     struct pyobj *given, *text = NULL, *result = NULL;
+    char *line = malloc(strlen(source) + 2);
 
-    given = py->PyUnicode_FromWideChar(source, -1);
+    if (!line)
+        return exit_status_of(r, py->PyErr_NoMemory());
+    /* As in CPython, so that a comment or a block may be last. */
+    sprintf(line, "%s\n", source);
+    given = py->PyUnicode_DecodeFSDefault(line);
+    free(line);
     if (given && py->PySys_Audit("cpython.run_command", "O", given) == 0)
         text = dedented(r, given);
     if (text)
@@ -210,17 +237,16 @@ static FILE *open_script(const struct run *r, const char *path, int *status)
     return f;
 }
 
-static int run_file(const struct run *r, const wchar_t *name)
+static int run_file(const struct run *r, const char *path)
 {
     const struct pyrt_api *py = r->py;
-    struct pyobj *file = py->PyUnicode_FromWideChar(name, -1), *result = NULL;
-    char *path = py->Py_EncodeLocale(name, NULL);
-    int status = 0;
+    struct pyobj *file = py->PyUnicode_DecodeFSDefault(path), *result = NULL;
+    int cached = py->build.minor < 15, status = 0; /* 3.15 has no __cached__ any more */
     FILE *f = NULL;
 
-    if (file && path && py->PySys_Audit("cpython.run_file", "O", file) == 0 &&
+    if (file && py->PySys_Audit("cpython.run_file", "O", file) == 0 &&
         py->PyDict_SetItemString(r->globals, "__file__", file) == 0 &&
-        py->PyDict_SetItemString(r->globals, "__cached__", py->none) == 0) {
+        (!cached || py->PyDict_SetItemString(r->globals, "__cached__", py->none) == 0)) {
         f = open_script(r, path, &status);
         if (f)
             result = eval_file(r, f, file, path);
@@ -229,19 +255,18 @@ static int run_file(const struct run *r, const wchar_t *name)
         status = exit_status_of(r, result);
     /* As in CPython, before atexit functions and the last threads run. */
     if (f && (py->PyDict_DelItemString(r->globals, "__file__") != 0 ||
-              py->PyDict_DelItemString(r->globals, "__cached__") != 0))
+              (cached && py->PyDict_DelItemString(r->globals, "__cached__") != 0)))
         py->PyErr_Clear();
-    py->PyMem_Free(path);
     py->Py_DecRef(file);
     return status;
 }
 
 /* Makes a directory or zip file with a __main__ sys.path[0].  Returns 1, 0 if `name` is something
  * else, -1 with an exception set. */
-static int add_archive(const struct run *r, const wchar_t *name)
+static int add_archive(const struct run *r, const char *name)
 {
     const struct pyrt_api *py = r->py;
-    struct pyobj *path = py->PyUnicode_FromWideChar(name, -1), *importer, *sys_path;
+    struct pyobj *path = py->PyUnicode_DecodeFSDefault(name), *importer, *sys_path;
     int rc = -1;
 
     if (!path)
@@ -257,29 +282,50 @@ static int add_archive(const struct run *r, const wchar_t *name)
     return rc;
 }
 
-int pyrt_program_run(const struct pyrt_api *py, union pyrt_config *config, int index)
+/* The script's path is absolute in __file__, also when the program changes the directory. */
+static char *absolute_path(const char *path)
 {
-    struct run r = {.py = py, .config = config, .index = index};
-    const wchar_t *file = *pyrt_wstr(config, py->build, "run_filename");
-    const struct pyrt_wlist *args = argv_list(&r);
+    char *dir = *path == '/' ? NULL : getcwd(NULL, 0), *out = NULL;
+
+    if (!dir)
+        return strdup(path);
+    out = malloc(strlen(dir) + strlen(path) + 2);
+    if (out)
+        sprintf(out, "%s/%s", dir, path);
+    free(dir);
+    return out;
+}
+
+static int run_script(const struct run *r, const struct pyrt_command *command, const char *path)
+{
+    int archive = add_archive(r, path);
+
+    if (archive < 0 || set_argv(r, command, !archive && !safe_path(r)) < 0)
+        return exit_status_of(r, NULL);
+    return archive ? run_module(r, "__main__", 0) : run_file(r, path);
+}
+
+int pyrt_program_run(const struct pyrt_api *py, const struct pyrt_program *program,
+                     const struct pyrt_command *command, int index)
+{
+    struct run r = {.py = py, .index = index};
     struct pyobj *main_module = py->PyImport_AddModule("__main__");
-    int archive = 0;
+    char *path;
+    int status;
 
     if (!main_module)
         return exit_status_of(&r, NULL);
     r.globals = py->PyModule_GetDict(main_module);
-    if (file)
-        archive = add_archive(&r, file);
-    if (archive < 0)
+    if (program->kind == PYRT_SCRIPT) {
+        path = absolute_path(program->what);
+        status = path ? run_script(&r, command, path) : exit_status_of(&r, py->PyErr_NoMemory());
+        free(path);
+        return status;
+    }
+    if (set_argv(&r, command, !safe_path(&r)) < 0)
         return exit_status_of(&r, NULL);
-    /* Puts the program's directory, which depends on the kind of argv[0], first on sys.path. */
-    if (!archive && !safe_path(&r))
-        py->PySys_SetArgvEx((int)args->length, args->items, 1);
-    if (wide(&r, "run_command"))
-        return run_code(&r, wide(&r, "run_command"));
-    if (wide(&r, "run_module"))
-        return run_module(&r, wide(&r, "run_module"), 1);
-    return archive ? run_module(&r, L"__main__", 0) : run_file(&r, file);
+    return program->kind == PYRT_CODE ? run_code(&r, program->what)
+                                      : run_module(&r, program->what, 1);
 }
 
 void pyrt_program_join_threads(const struct pyrt_api *py)

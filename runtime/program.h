@@ -2,12 +2,14 @@
 #ifndef RUNTIME_PROGRAM_H
 #define RUNTIME_PROGRAM_H
 
+#include "runtime/command.h"
 #include "runtime/pyapi.h"
 
-/* Runs the program that the command line in `config` (read by PyConfig_Read) names, in __main__,
- * and returns its exit status.  Never ends the process; tracebacks of the program show no frame of
- * this library.  `index` is the context's number, which is printed above a traceback. */
-int pyrt_program_run(const struct pyrt_api *py, union pyrt_config *config, int index);
+/* Runs the program in __main__, with the arguments of its command line, and returns its exit
+ * status.  Never ends the process; tracebacks of the program show no frame of this library.
+ * `index` is the context's number, which is printed above a traceback. */
+int pyrt_program_run(const struct pyrt_api *py, const struct pyrt_program *program,
+                     const struct pyrt_command *command, int index);
 
 /* Joins the program's non-daemon threads, as finalisation would. */
 void pyrt_program_join_threads(const struct pyrt_api *py);

@@ -13,28 +13,43 @@ static int find_symbol(struct exti_module *m, const char *name, void *slot, stru
     return rc;
 }
 
+struct entry {
+    const char *name;
+    void *slot;
+};
+
+static int find_all(struct exti_module *m, const struct entry *table, size_t count,
+                    struct exti_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = find_symbol(m, table[i].name, table[i].slot, err);
+    return rc;
+}
+
 int pyrt_api_find(struct pyrt_api *out, struct exti_module *libpython, struct pyrt_build build,
                   struct exti_error *err)
 {
     struct pyrt_api api = {.build = build};
-    const struct {
-        const char *name;
-        void *slot;
-    } table[] = {
 #define ENTRY(type, name, args) {#name, &api.name},
-        PYRT_FUNCTIONS(ENTRY)
-#undef ENTRY
-            {"_Py_NoneStruct", &api.none},
+    const struct entry every[] = {
+        PYRT_FUNCTIONS(ENTRY) /* */
+        {"_Py_NoneStruct", &api.none},
         {"PyLong_Type", &api.long_type},
         {"PyExc_SystemExit", &api.system_exit},
         {"PyExc_KeyboardInterrupt", &api.keyboard_interrupt},
     };
+    const struct entry layout[] = {PYRT_CONFIG_FUNCTIONS(ENTRY)};
+    const struct entry named[] = {PYRT_INITCONFIG_FUNCTIONS(ENTRY)};
+#undef ENTRY
+    int rc = find_all(libpython, every, sizeof every / sizeof *every, err);
 
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        int rc = find_symbol(libpython, table[i].name, table[i].slot, err);
-        if (rc < 0)
-            return rc;
-    }
-    *out = api;
-    return 0;
+    if (rc == 0 && build.minor > PYRT_MINOR_LAYOUT)
+        rc = find_all(libpython, named, sizeof named / sizeof *named, err);
+    else if (rc == 0)
+        rc = find_all(libpython, layout, sizeof layout / sizeof *layout, err);
+    if (rc == 0)
+        *out = api;
+    return rc;
 }

@@ -1,10 +1,11 @@
 /* The functions of the Python C API that the runtime calls, looked up in one context's libpython.
- * Every supported version has all of them.  Objects are opaque: reference counts change through
+ * Every supported version has all of them but those that configure it.  Objects are opaque: reference counts change through
  * functions, and constants are symbols. */
 #ifndef RUNTIME_PYAPI_H
 #define RUNTIME_PYAPI_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <wchar.h>
 
@@ -46,12 +47,6 @@ enum pyrt_domain { PYRT_DOMAIN_RAW, PYRT_DOMAIN_MEM, PYRT_DOMAIN_OBJ };
     X(void, PyMem_SetAllocator, (int, const struct pyrt_allocator *))                              \
     X(void, PyMem_SetupDebugHooks, (void))                                                         \
     X(void, PyObject_SetArenaAllocator, (const struct pyrt_arenas *))                              \
-    X(void, PyConfig_InitPythonConfig, (void *))                                                   \
-    X(struct pyrt_status, PyConfig_SetBytesString, (void *, wchar_t **, const char *))             \
-    X(struct pyrt_status, PyConfig_SetBytesArgv, (void *, ptrdiff_t, char *const *))               \
-    X(struct pyrt_status, PyConfig_Read, (void *))                                                 \
-    X(void, PyConfig_Clear, (void *))                                                              \
-    X(struct pyrt_status, Py_InitializeFromConfig, (const void *))                                 \
     X(int, Py_FinalizeEx, (void))                                                                  \
     X(void *, PyEval_SaveThread, (void))                                                           \
     X(void, PyEval_RestoreThread, (void *))                                                        \
@@ -67,16 +62,18 @@ enum pyrt_domain { PYRT_DOMAIN_RAW, PYRT_DOMAIN_MEM, PYRT_DOMAIN_OBJ };
     X(struct pyobj *, PyDict_GetItemString, (struct pyobj *, const char *))                        \
     X(int, PyDict_SetItemString, (struct pyobj *, const char *, struct pyobj *))                   \
     X(int, PyDict_DelItemString, (struct pyobj *, const char *))                                   \
+    X(struct pyobj *, PyList_New, (ptrdiff_t))                                                     \
+    X(int, PyList_Append, (struct pyobj *, struct pyobj *))                                        \
     X(int, PyList_Insert, (struct pyobj *, ptrdiff_t, struct pyobj *))                             \
     X(struct pyobj *, PyObject_GetAttrString, (struct pyobj *, const char *))                      \
     X(struct pyobj *, PyObject_CallFunction, (struct pyobj *, const char *, ...))                  \
     X(struct pyobj *, PyObject_CallMethod, (struct pyobj *, const char *, const char *, ...))      \
     X(int, PyObject_IsInstance, (struct pyobj *, struct pyobj *))                                  \
-    X(struct pyobj *, PyUnicode_FromWideChar, (const wchar_t *, ptrdiff_t))                        \
+    X(struct pyobj *, PyUnicode_DecodeFSDefault, (const char *))                                   \
     X(const char *, PyUnicode_AsUTF8AndSize, (struct pyobj *, ptrdiff_t *))                        \
     X(long, PyLong_AsLong, (struct pyobj *))                                                       \
-    X(char *, Py_EncodeLocale, (const wchar_t *, size_t *))                                        \
-    X(void, PyMem_Free, (void *))                                                                  \
+    X(wchar_t *, Py_DecodeLocale, (const char *, size_t *))                                        \
+    X(void, PyMem_RawFree, (void *))                                                               \
     X(struct pyobj *, PySys_GetObject, (const char *))                                             \
     X(int, PySys_SetObject, (const char *, struct pyobj *))                                        \
     X(void, PySys_SetArgvEx, (int, wchar_t **, int))                                               \
@@ -86,6 +83,7 @@ enum pyrt_domain { PYRT_DOMAIN_RAW, PYRT_DOMAIN_MEM, PYRT_DOMAIN_OBJ };
     X(int, PyErr_ExceptionMatches, (struct pyobj *))                                               \
     X(void, PyErr_Fetch, (struct pyobj **, struct pyobj **, struct pyobj **))                      \
     X(void, PyErr_NormalizeException, (struct pyobj **, struct pyobj **, struct pyobj **))         \
+    X(struct pyobj *, PyErr_NoMemory, (void))                                                      \
     X(void, PyErr_Clear, (void))                                                                   \
     X(void, PyErr_Display, (struct pyobj *, struct pyobj *, struct pyobj *))                       \
     X(int, PyException_SetTraceback, (struct pyobj *, struct pyobj *))                             \
@@ -96,10 +94,33 @@ enum pyrt_domain { PYRT_DOMAIN_RAW, PYRT_DOMAIN_MEM, PYRT_DOMAIN_OBJ };
       (FILE *, const char *, int, struct pyobj *, struct pyobj *, int,                             \
        struct pyrt_compiler_flags *))
 
+/* PEP 587; called before 3.14 only. */
+#define PYRT_CONFIG_FUNCTIONS(X)                                                                   \
+    X(void, PyConfig_InitPythonConfig, (void *))                                                   \
+    X(struct pyrt_status, PyConfig_SetBytesString, (void *, wchar_t **, const char *))             \
+    X(struct pyrt_status, PyConfig_SetWideStringList,                                              \
+      (void *, struct pyrt_wlist *, ptrdiff_t, wchar_t **))                                        \
+    X(void, PyConfig_Clear, (void *))                                                              \
+    X(struct pyrt_status, Py_InitializeFromConfig, (const void *))
+
+/* PEP 741, from 3.14 on. */
+#define PYRT_INITCONFIG_FUNCTIONS(X)                                                               \
+    X(void *, PyInitConfig_Create, (void))                                                         \
+    X(void, PyInitConfig_Free, (void *))                                                           \
+    X(int, PyInitConfig_GetError, (void *, const char **))                                         \
+    X(int, PyInitConfig_HasOption, (void *, const char *))                                         \
+    X(int, PyInitConfig_GetInt, (void *, const char *, int64_t *))                                 \
+    X(int, PyInitConfig_SetInt, (void *, const char *, int64_t))                                   \
+    X(int, PyInitConfig_SetStr, (void *, const char *, const char *))                              \
+    X(int, PyInitConfig_SetStrList, (void *, const char *, size_t, char *const *))                 \
+    X(int, Py_InitializeFromInitConfig, (void *))
+
 struct pyrt_api {
     struct pyrt_build build;
 #define MEMBER(type, name, args) type(*name) args;
     PYRT_FUNCTIONS(MEMBER)
+    PYRT_CONFIG_FUNCTIONS(MEMBER)
+    PYRT_INITCONFIG_FUNCTIONS(MEMBER)
 #undef MEMBER
     struct pyobj *none, *long_type;                   /* Py_None, &PyLong_Type */
     struct pyobj **system_exit, **keyboard_interrupt; /* &PyExc_...; valid after initialisation */

@@ -6,7 +6,7 @@
 
 enum variant { ANY, FREE_THREADED, DEBUG };
 
-#define LAST PYRT_MINOR_LAST
+#define LAST PYRT_MINOR_LAYOUT
 
 /* The members of PyConfig in the order of CPython's Include/cpython/initconfig.h: kind, name, the
  * first and last minor version that has it at this place, the build variant that has it. */
@@ -27,7 +27,6 @@ static const struct member {
     {PYRT_INT, "_use_peg_parser", 9, 9, ANY},
     {PYRT_INT, "tracemalloc", 9, LAST, ANY},
     {PYRT_INT, "perf_profiling", 12, LAST, ANY},
-    {PYRT_INT, "remote_debug", 14, LAST, ANY},
     {PYRT_INT, "import_time", 9, LAST, ANY},
     {PYRT_INT, "code_debug_ranges", 11, LAST, ANY},
     {PYRT_INT, "show_ref_count", 9, LAST, ANY},
@@ -62,11 +61,8 @@ static const struct member {
     {PYRT_INT, "use_frozen_modules", 11, LAST, ANY},
     {PYRT_INT, "safe_path", 11, LAST, ANY},
     {PYRT_INT, "int_max_str_digits", 12, LAST, ANY},
-    {PYRT_INT, "thread_inherit_context", 14, LAST, ANY},
-    {PYRT_INT, "context_aware_warnings", 14, LAST, ANY},
     {PYRT_INT, "cpu_count", 13, LAST, ANY},
     {PYRT_INT, "enable_gil", 13, LAST, FREE_THREADED},
-    {PYRT_INT, "tlbc_enabled", 14, LAST, FREE_THREADED},
     {PYRT_INT, "pathconfig_warnings", 9, LAST, ANY},
     {PYRT_WSTR, "program_name", 10, LAST, ANY},
     {PYRT_WSTR, "pythonpath_env", 9, LAST, ANY},
@@ -150,8 +146,11 @@ size_t pyrt_config_size(struct pyrt_build b)
     return each_member(b, NULL, NULL);
 }
 
+#define NO_OFFSET ((size_t)-1)
+
 struct search {
     const char *name;
+    enum pyrt_kind kind;
     size_t offset;
 };
 
@@ -159,34 +158,16 @@ static void match_member(void *user, const char *name, enum pyrt_kind kind, size
 {
     struct search *s = user;
 
-    (void)kind;
-    if (strcmp(name, s->name) == 0)
+    if (kind == s->kind && strcmp(name, s->name) == 0)
         s->offset = offset;
 }
 
-size_t pyrt_field_offset(struct pyrt_build b, const char *name)
+void *pyrt_field(union pyrt_config *c, struct pyrt_build b, enum pyrt_kind kind, const char *name)
 {
-    struct search s = {.name = name, .offset = PYRT_NO_FIELD};
+    struct search s = {.name = name, .kind = kind, .offset = NO_OFFSET};
 
     each_member(b, match_member, &s);
-    return s.offset;
-}
-
-static void *find_field(union pyrt_config *c, struct pyrt_build b, const char *name)
-{
-    size_t offset = pyrt_field_offset(b, name);
-
-    return offset == PYRT_NO_FIELD ? NULL : c->bytes + offset;
-}
-
-int *pyrt_int(union pyrt_config *c, struct pyrt_build b, const char *name)
-{
-    return find_field(c, b, name);
-}
-
-wchar_t **pyrt_wstr(union pyrt_config *c, struct pyrt_build b, const char *name)
-{
-    return find_field(c, b, name);
+    return s.offset == NO_OFFSET ? NULL : c->bytes + s.offset;
 }
 
 /* CPython clears the whole structure before it sets defaults, so bytes that keep this pattern are
@@ -226,7 +207,7 @@ int pyrt_config_init(union pyrt_config *c, struct pyrt_build b, void (*init)(voi
                          "the build is not a stock one",
                          b.minor, real, size);
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
-        const int *value = pyrt_int(c, b, defaults[i].name);
+        const int *value = pyrt_field(c, b, PYRT_INT, defaults[i].name);
         if (!value || *value != defaults[i].value)
             return pyrt_fail(err, EXTI_E_LOAD,
                              "PyConfig.%s of this CPython 3.%d build is %d after "

@@ -1,5 +1,5 @@
-/* The layouts of PyPreConfig and PyConfig (PEP 587) in each supported CPython.  The C declarations
- * would serve only one minor version, and need Python's headers to build. */
+/* The layouts of PyPreConfig in every CPython, and of PyConfig (PEP 587) in those before 3.14.  The C
+ * declarations would serve only one minor version, and need Python's headers to build. */
 #ifndef RUNTIME_PYCONFIG_H
 #define RUNTIME_PYCONFIG_H
 
@@ -33,10 +33,9 @@ struct pyrt_build {
     int minor, free_threaded, debug;
 };
 
-/* The offset of a member of PyConfig in one build; PYRT_NO_FIELD if the build has none of that
- * name. */
-#define PYRT_NO_FIELD ((size_t)-1)
-size_t pyrt_field_offset(struct pyrt_build b, const char *name);
+/* The last minor version whose PyConfig is known here.  Later ones take options by name. */
+#define PYRT_MINOR_LAYOUT 13
+
 size_t pyrt_config_size(struct pyrt_build b);
 
 /* Calls `each` for every member of the build's PyConfig, in order. */
@@ -52,9 +51,8 @@ union pyrt_config {
     long align_long;
 };
 
-/* Pointers to members; NULL if the build has no such member. */
-int *pyrt_int(union pyrt_config *c, struct pyrt_build b, const char *name);
-wchar_t **pyrt_wstr(union pyrt_config *c, struct pyrt_build b, const char *name);
+/* A pointer to the member; NULL if the build has none of that name and kind. */
+void *pyrt_field(union pyrt_config *c, struct pyrt_build b, enum pyrt_kind kind, const char *name);
 
 /* Runs `init` (PyConfig_InitPythonConfig) on `c` and checks that it wrote exactly the size and
  * the documented defaults that the table expects.  This refuses a build with another layout,

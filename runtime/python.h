@@ -13,7 +13,8 @@
 /* ---- installations (install.c) ---- */
 
 #define PYRT_MINOR_FIRST 9
-#define PYRT_MINOR_LAST 14
+/* The last one that was tested.  Later ones are not refused. */
+#define PYRT_MINOR_TESTED 15
 
 /* What an interpreter says about itself. */
 struct pyrt_install {
@@ -42,9 +43,24 @@ struct pyrt_program {
     int argc;
 };
 
+enum pyrt_setting_kind { PYRT_SET_INT, PYRT_SET_TEXT, PYRT_SET_LIST };
+
+/* An option of the interpreter, by the name of a member of PyConfig, or utf8_mode or allocator of
+ * PyPreConfig. */
+struct pyrt_setting {
+    const char *name;
+    enum pyrt_setting_kind kind;
+    long number;             /* PYRT_SET_INT */
+    const char *text;        /* PYRT_SET_TEXT; in the locale's encoding, as those of the list */
+    const char *const *list; /* PYRT_SET_LIST */
+    size_t count;
+};
+
 struct pyrt_opts {
     const struct pyrt_install *python;
     const struct pyrt_program *program;
+    const struct pyrt_setting *settings; /* what is not here is as in the stock interpreter */
+    size_t setting_count;
     const char *dir;           /* the context's directory */
     int index, count;          /* this context's number, and how many there are */
     uint32_t ctx_flags;        /* EXTI_CTX_* */

@@ -2,25 +2,42 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/fail.h"
+#include "runtime/initconfig.h"
 #include "runtime/process.h"
+#include "runtime/pyconfig.h"
 
-static int start_failed(const struct pyrt_startup *how, struct pyrt_status s,
-                        struct exti_error *err)
+/* Members of PyPreConfig that a caller may set.  Those of PyConfig, too, have the same name there. */
+static int *preconfig_member(struct pyrt_preconfig *pre, const char *name, int *only)
 {
-    return pyrt_fail(err, EXTI_E_LOAD, "CPython %s did not start: %s%s%s", how->python->version,
-                     s.func ? s.func : "", s.func ? ": " : "",
-                     s.err_msg ? s.err_msg : "no reason given");
+    const struct {
+        const char *name;
+        int *member;
+        int only; /* not in PyConfig */
+    } known[] = {
+        {"isolated", &pre->isolated, 0},   {"use_environment", &pre->use_environment, 0},
+        {"dev_mode", &pre->dev_mode, 0},   {"utf8_mode", &pre->utf8_mode, 1},
+        {"allocator", &pre->allocator, 1},
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].name, name) == 0) {
+            *only = known[i].only;
+            return known[i].member;
+        }
+    *only = 0;
+    return NULL;
 }
 
-static int preinitialise(struct pyrt_heap **heap, const struct pyrt_api *py,
-                         const struct pyrt_startup *how, struct exti_error *err)
+static int preinitialise(const struct pyrt_api *py, const struct pyrt_startup *how,
+                         struct exti_error *err)
 {
     const char *utf8 = getenv("PYTHONUTF8");
     struct pyrt_preconfig pre;
     struct pyrt_status s;
-    int rc = pyrt_preconfig_init(&pre, py->PyPreConfig_InitPythonConfig, err);
+    int rc = pyrt_preconfig_init(&pre, py->PyPreConfig_InitPythonConfig, err), only, *member;
 
     if (rc < 0)
         return rc;
@@ -29,9 +46,22 @@ static int preinitialise(struct pyrt_heap **heap, const struct pyrt_api *py,
     pre.parse_argv = 0;
     if (pyrt_process_utf8() && !(utf8 && *utf8))
         pre.utf8_mode = 1;
+    for (size_t i = 0; i < how->setting_count; i++)
+        if ((member = preconfig_member(&pre, how->settings[i].name, &only)))
+            *member = (int)how->settings[i].number;
     s = py->Py_PreInitialize(&pre);
     if (s.type)
-        return start_failed(how, s, err);
+        return pyrt_fail(err, EXTI_E_LOAD, "CPython %s did not start: %s%s%s", how->python->version,
+                         s.func ? s.func : "", s.func ? ": " : "",
+                         s.err_msg ? s.err_msg : "no reason given");
+    return 0;
+}
+
+static int give_memory(struct pyrt_heap **heap, const struct pyrt_api *py,
+                       const struct pyrt_startup *how, struct exti_error *err)
+{
+    int rc;
+
     /* Code that stays mapped goes on using its memory, so the heap would never be freed. */
     if (how->keep)
         return 0;
@@ -41,28 +71,42 @@ static int preinitialise(struct pyrt_heap **heap, const struct pyrt_api *py,
     return rc;
 }
 
-/* parse_argv stays on, so that this version of CPython computes sys.argv, sys.orig_argv and the
- * program's absolute path itself. */
-static struct pyrt_status configure(union pyrt_config *config, const struct pyrt_api *py,
-                                    const struct pyrt_startup *how)
+/* The command line is not left to CPython to parse: what a program is given is never meant for it,
+ * and program.c runs the program. */
+static int set_own(struct pyrt_initconfig *config, const struct pyrt_startup *how,
+                   struct exti_error *err)
 {
-    static const char *const names[] = {"program_name", "executable"};
-    struct pyrt_status s = {0};
+    const struct pyrt_command *command = how->command;
+    const struct pyrt_setting own[] = {
+        {.name = "install_signal_handlers", .number = 0},
+        {.name = "faulthandler", .number = 0},
+        {.name = "configure_c_stdio", .number = 0},
+        {.name = "parse_argv", .number = 0},
+        {.name = "program_name", .kind = PYRT_SET_TEXT, .text = how->python->executable},
+        {.name = "executable", .kind = PYRT_SET_TEXT, .text = how->python->executable},
+        {"argv", PYRT_SET_LIST, .list = command->argv, .count = command->argc},
+        {"orig_argv", PYRT_SET_LIST, .list = command->words, .count = command->word_count},
+    };
+    size_t count = sizeof own / sizeof *own - (how->python->minor < 10); /* no orig_argv */
+    int rc = 0;
 
-    *pyrt_int(config, py->build, "install_signal_handlers") = 0;
-    *pyrt_int(config, py->build, "faulthandler") = 0;
-    *pyrt_int(config, py->build, "configure_c_stdio") = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names && s.type == 0; i++)
-        s = py->PyConfig_SetBytesString(config, pyrt_wstr(config, py->build, names[i]),
-                                        how->python->executable);
-    if (s.type == 0)
-        s = py->PyConfig_SetBytesArgv(config, how->argc, how->argv);
-    if (s.type == 0)
-        s = py->PyConfig_Read(config);
-    /* 3.9 does not record that the arguments are parsed, and would parse the remaining ones. */
-    if (*pyrt_int(config, py->build, "parse_argv") == 1)
-        *pyrt_int(config, py->build, "parse_argv") = 0;
-    return s;
+    for (size_t i = 0; i < count && rc == 0; i++)
+        rc = pyrt_initconfig_set(config, &own[i], err);
+    return rc;
+}
+
+static int set_callers(struct pyrt_initconfig *config, const struct pyrt_startup *how,
+                       struct exti_error *err)
+{
+    struct pyrt_preconfig pre;
+    int rc = 0, only;
+
+    for (size_t i = 0; i < how->setting_count && rc == 0; i++) {
+        preconfig_member(&pre, how->settings[i].name, &only);
+        if (!only)
+            rc = pyrt_initconfig_set(config, &how->settings[i], err);
+    }
+    return rc;
 }
 
 /* From 3.10 on, the signal module sets a SIGINT handler when it is imported, whatever the
@@ -81,24 +125,24 @@ static void correct_signals(const struct pyrt_api *py)
     py->Py_DecRef(m);
 }
 
-int pyrt_initialise(union pyrt_config *config, struct pyrt_heap **heap, const struct pyrt_api *py,
+int pyrt_initialise(struct pyrt_heap **heap, const struct pyrt_api *py,
                     const struct pyrt_startup *how, struct exti_error *err)
 {
-    struct pyrt_status s;
-    int rc = preinitialise(heap, py, how, err);
+    struct pyrt_initconfig *config = NULL;
+    int rc = preinitialise(py, how, err);
 
     if (rc == 0)
-        rc = pyrt_config_init(config, py->build, py->PyConfig_InitPythonConfig, err);
-    if (rc < 0)
-        return rc;
-    s = configure(config, py, how);
-    if (s.type == 0)
-        s = py->Py_InitializeFromConfig(config);
-    if (s.type == 0) {
+        rc = give_memory(heap, py, how, err);
+    if (rc == 0)
+        rc = pyrt_initconfig_new(&config, py, how->python->version, err);
+    if (rc == 0)
+        rc = set_own(config, how, err);
+    if (rc == 0)
+        rc = set_callers(config, how, err);
+    if (rc == 0)
+        rc = pyrt_initconfig_start(config, err);
+    pyrt_initconfig_free(config);
+    if (rc == 0)
         correct_signals(py);
-        return 0;
-    }
-    rc = start_failed(how, s, err);
-    py->PyConfig_Clear(config);
     return rc;
 }

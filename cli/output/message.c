@@ -8,10 +8,15 @@
 #include "cli/os/memory.h"
 #include "cli/output/text.h"
 
-static void prefix(const char *file)
+static void put_name(enum cli_style style)
 {
     fflush(stdout);
-    fprintf(stderr, "%sextisolate:%s ", cli_style(stderr, CLI_RED), cli_style(stderr, CLI_PLAIN));
+    fprintf(stderr, "%sextisolate:%s ", cli_style(stderr, style), cli_style(stderr, CLI_PLAIN));
+}
+
+static void prefix(const char *file)
+{
+    put_name(CLI_RED);
     if (file != NULL && *file != '\0') {
         cli_put(stderr, file);
         fputs(": ", stderr);
@@ -45,6 +50,17 @@ int cli_fail(const char *file, const char *fmt, ...)
     put_formatted(fmt, args);
     va_end(args);
     return CLI_FAILED;
+}
+
+void cli_note(const char *fmt, ...)
+{
+    va_list args;
+
+    put_name(CLI_YELLOW);
+    fputs("note: ", stderr);
+    va_start(args, fmt);
+    put_formatted(fmt, args);
+    va_end(args);
 }
 
 void cli_hint(const char *fmt, ...)

@@ -28,6 +28,9 @@ int cli_error(const struct exti_error *err, const char *file);
 /* Prints "extisolate: FILE: message" on stderr; `file` may be NULL.  Returns CLI_FAILED. */
 int cli_fail(const char *file, const char *fmt, ...) CLI_PRINTF(2, 3);
 
+/* Prints "extisolate: note: message" on stderr, about what is no error. */
+void cli_note(const char *fmt, ...) CLI_PRINTF(1, 2);
+
 /* Prints a line below an error that says what to do next. */
 void cli_hint(const char *fmt, ...) CLI_PRINTF(1, 2);
 

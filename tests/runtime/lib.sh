@@ -18,14 +18,15 @@ not_ok() { # NAME WHY...
     printf '    %s\n' "$@"
 }
 
-# Prints each supported interpreter that is installed: the system's and pyenv's.
-# EXTI_PYTHON_LIMIT=1 leaves only the system's.
+# Prints each supported interpreter that is installed: the system's and pyenv's, or those of
+# EXTI_ONLY_PYTHONS.  EXTI_PYTHON_LIMIT=1 leaves only the system's.
 pythons() {
     every_python | head -n "${EXTI_PYTHON_LIMIT:-99}"
 }
 every_python() {
-    local exe
-    for exe in $system "${HOME:-}"/.pyenv/versions/3.{9,1[0-4]}*/bin/python3 ${EXTI_PYTHONS:-}; do
+    local exe all=${EXTI_ONLY_PYTHONS:-}
+    [ -n "$all" ] || all="$system $(echo "${HOME:-}"/.pyenv/versions/3.{9,1[0-9]}*/bin/python3)"
+    for exe in $all ${EXTI_PYTHONS:-}; do
         [ -x "$exe" ] && "$exe" -c '' 2>/dev/null && echo "$exe"
     done
 }
