@@ -295,6 +295,8 @@ WINE_REWRITE := $(B)/tests/wine_rewrite
 # One CPython context after the other, and without what keeps that from growing.
 CYCLE := $(B)/tests/cycle
 CYCLE_WRAPS := -Wl$(comma)--wrap=pyrt_heap_install
+# CPython contexts with different options.
+SETTINGS := $(B)/tests/settings
 
 PACKAGES_BASE := $(B)/tests/packages_base
 PACKAGES_ORDER := $(B)/tests/packages_order
@@ -303,7 +305,7 @@ PACKAGES_ORDER := $(B)/tests/packages_order
 .PHONY: test-programs check-programs
 test-programs: $(UNIT_TESTS) check-programs
 check-programs: $(filter-out $(UNIT_TESTS),$(TEST_PROGRAMS)) $(MACHO_CHECK) $(MACHO_REBUILD) $(PE_REWRITE) $(WINE_REWRITE) $(CYCLE) \
-	$(PACKAGES_BASE) $(PACKAGES_ORDER)
+	$(SETTINGS) $(PACKAGES_BASE) $(PACKAGES_ORDER)
 
 $(SUPPORT_OBJS): OBJ_FLAGS = $(CMOCKA_CFLAGS)
 $(TEST_PROGRAMS:$(B)/%=$(B)/obj/%.o): OBJ_FLAGS = $(CMOCKA_CFLAGS)
@@ -311,7 +313,12 @@ $(TEST_PROGRAMS:$(B)/%=$(B)/obj/%.o): OBJ_FLAGS = $(CMOCKA_CFLAGS)
 $(STATIC_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(STATIC)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) $(TEST_LDFLAGS) -o $@ $^ $(CMOCKA_LIBS) $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(TEST_LDFLAGS) -o $@ $^ $(TEST_LIBS) $(CMOCKA_LIBS) $(LIBS)
+
+# What runtime/ has no public header for.
+RUNTIME_TESTS := $(filter $(B)/tests/unit/runtime/%,$(UNIT_TESTS))
+$(RUNTIME_TESTS): $(call objs,$(RUNTIME_SRCS))
+$(RUNTIME_TESTS): TEST_LIBS = $(STATIC) $(JANSSON_LIBS)
 
 # A program that exports what libraries do.
 $(B)/tests/isolation/test_interposed $(B)/tests/isolation/test_tls: TEST_LDFLAGS := -rdynamic
@@ -344,6 +351,11 @@ $(CYCLE): $(B)/obj/tests/runtime/cycle.o $(call objs,$(RUNTIME_SRCS)) $(STATIC)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(CYCLE_WRAPS) -o $@ $^ $(JANSSON_LIBS) $(LIBS)
 
+$(SETTINGS): $(B)/obj/tests/runtime/settings.o $(call objs,$(RUNTIME_SRCS)) $(STATIC)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(JANSSON_LIBS) $(LIBS)
+
 $(PACKAGES_BASE): $(B)/obj/tests/packages/base.o
 $(PACKAGES_ORDER): $(B)/obj/tests/packages/order.o
 $(PACKAGES_BASE) $(PACKAGES_ORDER): $(STATIC)
@@ -368,10 +380,11 @@ check-pe-inputs: all $(call programs,pe_inputs) ## PE files, built here
 	$(call run,pe_inputs,$(call programs,pe_inputs) $(call scripts,pe_inputs))
 check-isolation: all $(ISOLATION_TESTS) ## real loading in many contexts
 	$(call run,isolation,$(ISOLATION_TESTS) $(call scripts,isolation))
-RUNTIME_SOAKS := $(addprefix tests/runtime/,test_cycles.sh test_scale.sh test_semantics.sh)
-check-runtime: all $(call programs,runtime) $(CYCLE) ## CPython contexts
+RUNTIME_SOAKS := $(addprefix tests/runtime/,test_cycles.sh test_newer.sh test_scale.sh \
+	test_semantics.sh)
+check-runtime: all $(call programs,runtime) $(CYCLE) $(SETTINGS) ## CPython contexts
 	$(call run,runtime,$(call programs,runtime) $(filter-out $(RUNTIME_SOAKS),$(call scripts,runtime)))
-check-runtime-soaks: all $(CYCLE) ## CPython contexts by the hundred, and one after another
+check-runtime-soaks: all $(CYCLE) $(SETTINGS) ## CPython contexts by the hundred, and one after another
 	$(call run,runtime-soaks,$(RUNTIME_SOAKS))
 check-cli: all ## the program
 	$(call run,cli,$(call scripts,cli))

@@ -1,3 +1,4 @@
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,8 @@ static int layout_set_int(struct pyrt_initconfig *c, const struct pyrt_setting *
     int *number = field(c, PYRT_INT, s->name);
     unsigned long *seed = field(c, PYRT_ULONG, s->name);
 
+    if ((number || seed) && (s->number < 0 || (number && s->number > INT_MAX)))
+        return pyrt_initconfig_failed(c, s->name, "the value is out of range", err);
     if (number)
         *number = (int)s->number;
     else if (seed)

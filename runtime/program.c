@@ -40,8 +40,8 @@ static int safe_path(const struct run *r)
     return on;
 }
 
-/* Sets sys.argv exactly, and with `update_path` makes the program's directory, which depends on the kind of
- * argv[0], the first one of sys.path. */
+/* Sets sys.argv, also to what is no text, and with `update_path` makes the program's directory,
+ * which depends on the kind of argv[0], the first one of sys.path. */
 static int set_argv(const struct run *r, const struct pyrt_command *command, int update_path)
 {
     const struct pyrt_api *py = r->py;

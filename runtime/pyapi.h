@@ -1,6 +1,6 @@
 /* The functions of the Python C API that the runtime calls, looked up in one context's libpython.
- * Every supported version has all of them but those that configure it.  Objects are opaque: reference counts change through
- * functions, and constants are symbols. */
+ * Every supported version has all of them but those that configure it.  Objects are opaque:
+ * reference counts change through functions, and constants are symbols. */
 #ifndef RUNTIME_PYAPI_H
 #define RUNTIME_PYAPI_H
 

@@ -1,5 +1,5 @@
-/* The layouts of PyPreConfig in every CPython, and of PyConfig (PEP 587) in those before 3.14.  The C
- * declarations would serve only one minor version, and need Python's headers to build. */
+/* The layouts of PyPreConfig in every CPython, and of PyConfig (PEP 587) in those before 3.14.  The
+ * C declarations would serve only one minor version, and need Python's headers to build. */
 #ifndef RUNTIME_PYCONFIG_H
 #define RUNTIME_PYCONFIG_H
 

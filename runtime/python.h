@@ -1,7 +1,7 @@
 /* runtime/ runs stock CPython in contexts, on the public header <extisolate.h> alone: finds an
  * installation, runs one program per context, each on its own thread, and returns how it ended.
- * Callers are cli/ and tests/runtime/; program.h, uncaught.h, heap.h, signals.h, pyapi.h and
- * pyconfig.h are for runtime/ itself.  Functions return 0 or a negative exti_code and fill a
+ * Callers are cli/ and tests/runtime/; the headers but process.h, scratch.h and this one are for
+ * runtime/ itself.  Functions return 0 or a negative exti_code and fill a
  * caller-owned exti_error, as those of the library do. */
 #ifndef RUNTIME_PYTHON_H
 #define RUNTIME_PYTHON_H
@@ -46,11 +46,11 @@ struct pyrt_program {
 enum pyrt_setting_kind { PYRT_SET_INT, PYRT_SET_TEXT, PYRT_SET_LIST };
 
 /* An option of the interpreter, by the name of a member of PyConfig, or utf8_mode or allocator of
- * PyPreConfig. */
+ * PyPreConfig.  sys.argv is the program's. */
 struct pyrt_setting {
     const char *name;
     enum pyrt_setting_kind kind;
-    long number;             /* PYRT_SET_INT */
+    long number;             /* PYRT_SET_INT; not negative */
     const char *text;        /* PYRT_SET_TEXT; in the locale's encoding, as those of the list */
     const char *const *list; /* PYRT_SET_LIST */
     size_t count;

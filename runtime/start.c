@@ -9,7 +9,8 @@
 #include "runtime/process.h"
 #include "runtime/pyconfig.h"
 
-/* Members of PyPreConfig that a caller may set.  Those of PyConfig, too, have the same name there. */
+/* The member of PyPreConfig that a caller may set by `name`, or NULL.  `only` tells that PyConfig
+ * has none of that name. */
 static int *preconfig_member(struct pyrt_preconfig *pre, const char *name, int *only)
 {
     const struct {

@@ -30,9 +30,9 @@ static void fake_init(void *config)
 
     memset(config, 0, init_size);
     for (size_t i = 0; i < sizeof ones / sizeof *ones; i++)
-        *pyrt_int(config, build, ones[i]) = 1;
+        *(int *)pyrt_field(config, build, PYRT_INT, ones[i]) = 1;
     if (spoilt)
-        *pyrt_int(config, build, spoilt) += 1;
+        *(int *)pyrt_field(config, build, PYRT_INT, spoilt) += 1;
 }
 
 static void fake_preinit(void *config)
@@ -76,8 +76,10 @@ static void test_guard(void)
     init_size -= 4;
     report("guard_refuses_a_shorter_preconfig",
            pyrt_preconfig_init(&pre, fake_preinit, &err) == EXTI_E_LOAD);
-    report("no_member_no_offset", pyrt_field_offset(build, "_use_peg_parser") == PYRT_NO_FIELD &&
-                                      pyrt_int(&config, build, "no_such_member") == NULL);
+    report("no_member_no_field", !pyrt_field(&config, build, PYRT_INT, "_use_peg_parser") &&
+                                     !pyrt_field(&config, build, PYRT_INT, "no_such_member"));
+    report("a_field_has_its_kind", pyrt_field(&config, build, PYRT_WSTR, "home") &&
+                                       !pyrt_field(&config, build, PYRT_INT, "home"));
 }
 
 int main(int argc, char **argv)

@@ -555,7 +555,7 @@ refused not_a_python 1 'did not describe itself' $run --python /bin/echo -c 1
 refused endless_answer 1 'did not describe itself' $run --python /usr/bin/yes -c 1
 for old in "${HOME:-}"/.pyenv/versions/3.[678].*/bin/python3; do
     [ -x "$old" ] && refused "too_old_$(version "$old")" 1 \
-        "CPython $(version "$old"); contexts need 3.9 to" $run --python "$old" -c 1
+        "CPython $(version "$old"); contexts need 3.9 or later" $run --python "$old" -c 1
 done
 cat >static.sh <<END
 #!/bin/sh

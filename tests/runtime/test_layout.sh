@@ -67,6 +67,7 @@ for exe in $(pythons); do
     header=$("$exe" -c 'import sysconfig; print(sysconfig.get_path("include"))')
     header=$header/cpython/initconfig.h
     v=$(version "$exe")
+    [ "$minor" -le 13 ] || continue # later ones take options by name
     if [ ! -f "$header" ]; then
         echo "skip layout-$v: $header is not there"
         continue
@@ -80,7 +81,7 @@ for exe in $(pythons); do
             -DPy_DEBUG=1
     fi
 done
-for minor in 9 10 11 12 13 14; do
+for minor in 9 10 11 12 13; do
     case " $seen " in
     *" $minor "*) ;;
     *) echo "skip layout-3.$minor: no such interpreter here" ;;
