@@ -613,16 +613,20 @@ format: ## reformat the sources
 format-check: ## the sources are formatted
 	$(CLANG_FORMAT) --dry-run -Werror $(C_FILES)
 
-# What is left out, and why: .clang-tidy and tests/meta/cppcheck.supp.
+# What is left out, and why: .clang-tidy and tests/meta/cppcheck.supp.  clang-tidy runs clang's static analyser
+# too (clang-analyzer-*), in a process for each source: in a second one it takes every va_list for unset.
 CLANG_TIDY ?= $(call first_of,clang-tidy-16 clang-tidy)
+GCC ?= gcc
+each_analyzed = printf '%s\0' $(LIB_SRCS) $(PROGRAM_SRCS) | xargs -0 -P $(JOBS) $(1)
 .PHONY: analyze
-analyze: compile_commands.json ## static analysis by cppcheck and clang-tidy
+analyze: compile_commands.json ## static analysis by cppcheck, clang-tidy and gcc
 	@scripts/deps.sh build analyze
 	cppcheck --quiet --std=c11 --enable=warning,portability --error-exitcode=1 -I . -I include -D__linux__ \
 	    -D__x86_64__ -D__LP64__ '-DElfW(type)=Elf64_##type' --suppressions-list=tests/meta/cppcheck.supp \
 	    base elf macho pe loader runtime cli
-	@printf '%s\0' $(LIB_SRCS) $(PROGRAM_SRCS) | \
-	    xargs -0 -P $(JOBS) -n 12 $(CLANG_TIDY) --quiet --warnings-as-errors='*' -p .
+	@$(call each_analyzed,-n 1 $(CLANG_TIDY) --quiet --warnings-as-errors='*' --extra-arg=-DEXTI_ANALYZE -p .)
+	@$(call each_analyzed,-I{} $(GCC) -fanalyzer -O0 -Werror -DEXTI_ANALYZE -std=c11 $(BASE_CPPFLAGS) \
+	    $(DEP_CFLAGS) $(JANSSON_CFLAGS) -c -o /dev/null {})
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z_.-]+:.*## / { printf "  %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -36,6 +36,14 @@ int exti__fail_io(struct exti_error *err, int os_error, const char *file, const 
 
 int exti__fail_nomem(struct exti_error *err);
 
+#ifdef EXTI_ANALYZE
+/* Static analysers see one source at a time: these say that what fails does not return 0. */
+#define exti__fail(err, code, ...)                                                                 \
+    (exti__fail((err), (code), __VA_ARGS__) < 0 && (code) < 0 ? (code) : EXTI_E_FORMAT)
+#define exti__fail_io(...) (exti__fail_io(__VA_ARGS__) == EXTI_E_NOMEM ? EXTI_E_NOMEM : EXTI_E_IO)
+#define exti__fail_nomem(err) (exti__fail_nomem(err), EXTI_E_NOMEM)
+#endif
+
 /* Names the file at fault unless the error already names one. */
 void exti__error_file(struct exti_error *err, const char *file);
 

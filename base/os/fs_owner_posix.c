@@ -215,13 +215,14 @@ int exti__fs_check_folder(const char *path, struct exti_error *err)
 {
     struct walk w = {.links = 0};
     bool linked;
+    size_t n;
     int rc;
 
     if (*path != '/' && !getcwd(w.rest, sizeof w.rest))
         return exti__fail_io(err, errno, path, "cannot find the current directory");
-    if (strlen(w.rest) + strlen(path) + 2 > sizeof w.rest)
+    n = strlen(w.rest);
+    if ((size_t)snprintf(w.rest + n, sizeof w.rest - n, "/%s", path) >= sizeof w.rest - n)
         return exti__fail_io(err, ENAMETOOLONG, path, "cannot follow the path");
-    strcat(strcat(w.rest, "/"), path);
     if (lstat("/", &w.st) != 0)
         return exti__fail_io(err, errno, "/", "cannot look up folder");
     w.top = w.st.st_uid;

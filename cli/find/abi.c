@@ -66,7 +66,7 @@ struct cli_abi cli_abi_of(const char *path)
     n = strspn(tag, "abcdefghijklmnopqrstuvwxyz");
     copy_part(abi.flags, sizeof abi.flags - 1, tag, n);
     if (debug)
-        strcat(abi.flags, "d");
+        memcpy(abi.flags + strlen(abi.flags), "d", sizeof "d");
     tag += n;
     if (*tag == '-')
         copy_part(abi.platform, sizeof abi.platform, tag + 1, strcspn(tag + 1, "."));

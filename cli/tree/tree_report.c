@@ -104,10 +104,11 @@ static size_t count_state(const struct cli_tree_report *r, enum exti_library_sta
 static void add_to_group(json_t *groups, const char *why, const char *name)
 {
     const char *glob = strstr(why, " (");
+    const size_t n = strlen(why);
     char *cut = cli_copy_text(why);
 
     /* Drops the glob of the base set that matched, as it says no more than the name. */
-    if (glob != NULL && why[strlen(why) - 1] == ')')
+    if (glob != NULL && n > 0 && why[n - 1] == ')')
         cut[glob - why] = '\0';
     json_t *key = cli_json_text(cut);
     json_t *names = json_object_get(groups, json_string_value(key));

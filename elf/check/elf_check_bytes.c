@@ -153,9 +153,11 @@ static int exclude_segments(struct elf_check *c, struct exti_error *err)
 static int exclude_sections(struct elf_check *c, struct exti_error *err)
 {
     const struct elf_file *b = &c->before;
-    int rc =
-        b->shdr ? exclude_range(c, b->ehdr.e_shoff, b->shnum * exti__elf_shdr_size(b), err) : 0;
+    int rc;
 
+    if (!b->shdr)
+        return 0;
+    rc = exclude_range(c, b->ehdr.e_shoff, b->shnum * exti__elf_shdr_size(b), err);
     for (size_t i = 1; !rc && i < b->shnum; i++)
         if (b->shdr[i].sh_type == SHT_SYMTAB && !(b->shdr[i].sh_flags & SHF_ALLOC) &&
             b->shdr[i].sh_entsize == exti__elf_sym_size(b))

@@ -1,6 +1,7 @@
 /* The kernel and the loader map a file by its ELF header and its program headers. */
 #include "elf/check/elf_check_layout.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -249,7 +250,7 @@ int exti__elf_check_stack(struct elf_check *c, struct exti_error *err)
 }
 
 /* Every loader with pages of up to `page` bytes must map the new PT_LOAD without touching a page of
- * the previous one, `prev`.  Every shared object has a previous one. */
+ * the previous one, `prev`. */
 static void check_new_load(struct elf_check *c, const GElf_Phdr *ph, const GElf_Phdr *prev)
 {
     const uint64_t at = header_at(&c->after, c->new_load), page = exti__elf_page_size(&c->after);
@@ -318,6 +319,7 @@ int exti__elf_check_loads(struct elf_check *c, struct exti_error *err)
         if (a->phdr[i].p_type == PT_LOAD)
             prev = &a->phdr[i];
     if (c->new_load != ELF_NO_MATCH) {
+        assert(prev); /* the original has PT_LOADs, and theirs come first */
         check_new_load(c, &a->phdr[c->new_load], prev);
         for (size_t i = 0; i < c->new_load; i++)
             check_listed_behind(c, i, &a->phdr[c->new_load]);

@@ -1,6 +1,7 @@
 /* Hazards that show in a file itself: in its flags, its imports, and the libraries it needs. */
 #include "loader/image/hazards.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -286,16 +287,11 @@ static void add_evidence(struct exti_hazard_info *h, const char *name)
 
     if (n >= sizeof more - 1 && strcmp(h->evidence + n - (sizeof more - 1), more) == 0)
         return;
-    if (len + 2 > room) {
-        /* A first name is cut rather than left out. */
-        if (n == 0)
-            memcpy(h->evidence, name, room);
-        strcat(h->evidence, more);
-        return;
-    }
-    if (n > 0)
-        strcat(h->evidence, ", ");
-    strcat(h->evidence, name);
+    if (len + 2 <= room)
+        snprintf(h->evidence + n, sizeof h->evidence - n, "%s%s", n > 0 ? ", " : "", name);
+    else /* a first name is cut rather than left out */
+        snprintf(h->evidence + n, sizeof h->evidence - n, "%.*s%s", n > 0 ? 0 : (int)room, name,
+                 more);
 }
 
 static void add_calls(const struct exti_image *im, struct exti_hazard_info *h)

@@ -204,7 +204,7 @@ static int prepare_opening(struct exti_ctx *ctx, const char *source, struct exti
     else
         rc = exti__fail_nomem(err);
     exti__free(path);
-    for (size_t i = 0; i < o->ordered; i++)
+    for (size_t i = 0; i < o->ordered && !rc; i++)
         o->places[i].m = exti__module_find(ctx, o->set.copies[i].source);
     /* The first copy was looked at when it was made. */
     for (size_t i = 1; i < o->set.count && !rc; i++)

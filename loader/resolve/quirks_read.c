@@ -318,7 +318,9 @@ static struct exti_quirk *find_rule(const struct exti_quirks *q, const char *id,
 static int disable_rules(struct exti_quirks *q, const char *path, const struct exti_json *ids,
                          size_t before, struct exti_error *err)
 {
-    if (ids && !exti__json_is(ids, EXTI_JSON_ARRAY))
+    if (!ids)
+        return 0;
+    if (!exti__json_is(ids, EXTI_JSON_ARRAY))
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "disable is %s, not an array of ids",
                           type_name(ids));
     for (size_t i = 0; i < exti__json_count(ids, EXTI_JSON_ARRAY); i++) {
@@ -410,6 +412,8 @@ static int add_rules(struct exti_quirks *q, const struct exti_quirk_file *file,
     if (!exti__json_count(list, EXTI_JSON_ARRAY) && !exti__json_get(file->root, "disable") &&
         file->path)
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "has neither quirks nor disable");
+    if (!list)
+        return 0;
     rules = exti__realloc_array(q->rules, before + exti__json_count(list, EXTI_JSON_ARRAY) + 1,
                                 sizeof *rules);
     if (!rules)

@@ -112,8 +112,9 @@ static int try_path(struct lookup *l, const struct exti_requester *owner, const 
 static int try_rpath(struct lookup *l, const struct exti_requester *owner, const char *rpath,
                      const char *rest, struct exti_error *err)
 {
-    char *path = exti__alloc(strlen(rpath) + strlen(rest) + 2);
+    const size_t rest_size = strlen(rest) + 1;
     size_t n = strlen(rpath);
+    char *path = exti__alloc(n + 1 + rest_size);
     int rc;
 
     if (!path)
@@ -122,7 +123,7 @@ static int try_rpath(struct lookup *l, const struct exti_requester *owner, const
     while (n && path[n - 1] == '/')
         n--;
     path[n] = '/';
-    strcpy(path + n + 1, rest);
+    memcpy(path + n + 1, rest, rest_size);
     rc = try_path(l, owner, path, err);
     exti__free(path);
     return rc;

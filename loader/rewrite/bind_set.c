@@ -84,7 +84,7 @@ static int add_reexports(struct exti_bind_set *set, char **paths, size_t of, str
 int exti__bind_set_open(struct exti_bind_set *out, const char *file, struct exti_error *err)
 {
     struct exti_bind_set set = {0};
-    char *paths[MOST_FILES], *first;
+    char *paths[MOST_FILES] = {NULL}, *first;
     int rc = 0;
 
     *out = set;

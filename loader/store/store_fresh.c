@@ -15,17 +15,18 @@
 static bool is_beside(const struct exti_store *s, const char *source, const char *name)
 {
     const struct exti_search_ops *ops = exti__search_ops(s->manifest.target.format);
+    const size_t folder = (size_t)(exti__base_name(source) - source), size = strlen(name) + 1;
     struct exti_file_id id;
     char *path;
     bool is;
 
     if (!ops || !ops->by_file || !exti__path_is_plain_name(name))
         return false;
-    path = exti__alloc(strlen(source) + strlen(name) + 1);
+    path = exti__alloc(folder + size);
     if (!path)
         return false;
-    memcpy(path, source, strlen(source) + 1);
-    strcpy(path + (exti__base_name(path) - path), name);
+    memcpy(path, source, folder);
+    memcpy(path + folder, name, size);
     is = !exti__fs_id(path, &id, NULL);
     exti__free(path);
     return is;

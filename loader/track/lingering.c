@@ -167,7 +167,8 @@ void exti__lingering_sweep(void)
         return;
     exti__loaded_each(mark_seen, &sweep);
     pthread_mutex_lock(&lock);
-    for (size_t i = count; i--;)
+    /* The table goes with the last of them. */
+    for (size_t i = count; table && i--;)
         if (table[i]->seen < sweep)
             remove_items(i, i + 1);
     pthread_mutex_unlock(&lock);
@@ -192,7 +193,7 @@ static bool find_original(const char *copy, char *out, size_t size)
     bool found = false;
 
     pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < count && !found; i++) {
+    for (size_t i = 0; table && i < count && !found; i++) {
         found = strcmp(table[i]->copy, copy) == 0;
         if (found)
             snprintf(out, size, "%s", table[i]->original);

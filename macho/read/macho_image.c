@@ -282,17 +282,16 @@ static void describe_carried(const struct macho_slice *s, struct exti_image *im)
 
 static int describe_fat(const struct macho_fat *fat, struct exti_image *im, struct exti_error *err)
 {
-    const struct macho_slice *first = NULL;
+    size_t first = 0;
     int rc = 0;
 
-    for (size_t i = fat->count; i-- > 0;)
-        if (exti__macho_slice_handled(&fat->slices[i]))
-            first = &fat->slices[i];
-    if (!first)
+    while (first < fat->count && !exti__macho_slice_handled(&fat->slices[first]))
+        first++;
+    if (first == fat->count)
         return exti__fail(err, EXTI_E_UNSUPPORTED, 0,
                           "universal file: no slice is for x86-64 or arm64; the first is for %s",
                           exti__macho_arch(fat->slices[0].cputype, fat->slices[0].cpusubtype));
-    rc = describe_slice(first->s, im, err);
+    rc = describe_slice(fat->slices[first].s, im, err);
     if (rc)
         return rc;
     im->slices = exti__calloc(fat->count, sizeof *im->slices);

@@ -263,20 +263,17 @@ static int check_linkedit_segment(const struct macho_file *f, struct exti_error 
 /* The space for load commands ends at __TEXT's first section, or at the end of __TEXT. */
 static int find_room(struct macho_file *f, struct exti_error *err)
 {
-    const struct macho_section *first = NULL;
-
     f->room_end = f->text->filesize;
     for (size_t i = 0; i < f->text->section_count; i++) {
         const struct macho_section *s = &f->sections[f->text->first_section + i];
 
-        if (s->size && !is_zerofill(s) && s->offset < f->room_end) {
-            f->room_end = s->offset;
-            first = s;
-        }
+        if (!s->size || is_zerofill(s) || s->offset >= f->room_end)
+            continue;
+        if (s->offset < f->commands_end)
+            return fail_section(f, s, SECTION_OFFSET, EXTI_E_FORMAT, err,
+                                "starts within the load commands, which end at", f->commands_end);
+        f->room_end = s->offset;
     }
-    if (f->room_end < f->commands_end)
-        return fail_section(f, first, SECTION_OFFSET, EXTI_E_FORMAT, err,
-                            "starts within the load commands, which end at", f->commands_end);
     return 0;
 }
 

@@ -12,8 +12,8 @@
 #define ENOUGH 1
 
 struct walk {
-    const struct macho_file *f;
-    const struct macho_chained *chained;
+    struct macho_file f;
+    struct macho_chained chained;
     struct exti_span trie;
     int (*each)(void *user, const struct exti_macho_slot *slot);
     void *user;
@@ -32,8 +32,8 @@ static int on_bind(void *user, const struct macho_bind *b, struct exti_error *er
 {
     struct walk *w = user;
     struct exti_macho_slot slot = {.name = b->symbol,
-                                   .offset = w->f->segments[b->segment].vmaddr + b->offset -
-                                             w->f->text->vmaddr,
+                                   .offset = w->f.segments[b->segment].vmaddr + b->offset -
+                                             w->f.text->vmaddr,
                                    .addend = b->addend,
                                    .library = b->ordinal,
                                    .weak_import = (b->flags & BIND_SYMBOL_FLAGS_WEAK_IMPORT) != 0};
@@ -70,11 +70,11 @@ static int on_fixup(void *user, const struct macho_fixup *x, struct exti_error *
 
     if (!x->is_bind)
         return 0;
-    rc = exti__macho_chained_import(w->chained, x->import, &import, err);
+    rc = exti__macho_chained_import(&w->chained, x->import, &import, err);
     if (rc)
         return rc;
     slot = (struct exti_macho_slot){.name = import.name,
-                                    .offset = image_offset(w->f, x->offset),
+                                    .offset = image_offset(&w->f, x->offset),
                                     .addend = import.addend + x->addend,
                                     .library = import.ordinal,
                                     .weak_import = import.weak};
@@ -83,14 +83,12 @@ static int on_fixup(void *user, const struct macho_fixup *x, struct exti_error *
 
 static int walk_slots(struct walk *w, struct exti_error *err)
 {
-    const struct macho_file *f = w->f;
-    struct macho_chained chained;
+    const struct macho_file *f = &w->f;
     int rc;
 
     if (f->pieces[MACHO_CHAINED_FIXUPS].present) {
-        rc = exti__macho_chained_open(f, &chained, err);
-        w->chained = &chained;
-        return rc ? rc : exti__macho_fixups(f, &chained, on_fixup, w, err);
+        rc = exti__macho_chained_open(f, &w->chained, err);
+        return rc ? rc : exti__macho_fixups(f, &w->chained, on_fixup, w, err);
     }
     rc = exti__macho_binds(f, MACHO_BIND, on_bind, w, err);
     if (!rc)
@@ -102,15 +100,13 @@ static int walk_slots(struct walk *w, struct exti_error *err)
 
 static int walk_slice(struct exti_span slice, struct walk *w, struct exti_error *err)
 {
-    struct macho_file f;
-    int rc = exti__macho_open(slice, &f, err);
+    int rc = exti__macho_open(slice, &w->f, err);
 
     if (rc)
         return rc;
-    w->f = &f;
-    w->trie = exti__macho_trie(&f);
+    w->trie = exti__macho_trie(&w->f);
     rc = walk_slots(w, err);
-    exti__macho_close(&f);
+    exti__macho_close(&w->f);
     return rc == ENOUGH ? 0 : rc;
 }
 

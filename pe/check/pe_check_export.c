@@ -93,7 +93,7 @@ int exti__pe_rule_exports(struct pe_check *c, const struct pe_view *v, struct ex
 int exti__pe_step_id(struct pe_check *c, struct exti_error *err)
 {
     const struct pe_exported *b = &c->exports_before, *a = &c->exports_after;
-    const char *wanted = c->opts && !c->opts->id ? b->dll : c->opts ? c->opts->id : NULL;
+    const char *wanted = !c->opts ? "a name" : c->opts->id ? c->opts->id : b->dll;
 
     (void)err;
     if (b->present != a->present) {
@@ -102,9 +102,9 @@ int exti__pe_step_id(struct pe_check *c, struct exti_error *err)
     }
     if (!a->present)
         return 0;
-    if (wanted ? strcmp(wanted, a->dll) != 0 : *b->dll && !*a->dll)
+    if (c->opts ? strcmp(wanted, a->dll) != 0 : *b->dll && !*a->dll)
         exti__pe_finding(c, a->at + 12, "exports: the library is called \"%s\", not \"%s\"", a->dll,
-                         wanted ? wanted : "a name");
+                         wanted);
     return 0;
 }
 

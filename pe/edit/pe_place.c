@@ -3,6 +3,7 @@
  * own. */
 #include "pe/edit/pe_place.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -128,8 +129,11 @@ static int put_slots(struct pe_edit *e, struct exti_error *err)
 static int put_reference(struct pe_edit *e, const struct pe_rename *r, struct exti_error *err)
 {
     const struct pe_exports *x = &e->exports;
-    uint64_t to = (uint64_t)e->blob_rva + fresh_for(e, r->to)->offset;
+    const struct pe_fresh *fresh = fresh_for(e, r->to);
+    uint64_t to;
 
+    assert(fresh); /* lay_out_blob has placed each such name */
+    to = (uint64_t)e->blob_rva + fresh->offset;
     if (r->by_address)
         to += e->f->image_base;
     if (to > UINT32_MAX)

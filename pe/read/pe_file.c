@@ -75,11 +75,13 @@ static int not_pe(uint32_t signature, uint64_t at, uint16_t relocations_at, stru
 
 static int check_magic(uint16_t magic, struct exti_error *err)
 {
+    const struct machine *object = machine_of(magic);
+
     if (magic == IMAGE_DOS_SIGNATURE)
         return 0;
-    if (machine_of(magic))
+    if (object)
         return exti__fail(err, EXTI_E_UNSUPPORTED, 0, "a COFF object for %s, not a DLL",
-                          machine_of(magic)->name);
+                          object->name);
     return exti__fail(err, EXTI_E_FORMAT, 0, "MS-DOS header: magic is 0x%" PRIx16 ", not 0x%x",
                       magic, IMAGE_DOS_SIGNATURE);
 }
