@@ -14,6 +14,7 @@
 
 #include "loader/track/address_map.h"
 #include "loader/track/record_locks.h"
+#include "loader/track/redirects.h"
 
 #define CALL __builtin_return_address(0)
 
@@ -186,26 +187,21 @@ static void interposed_closefrom(int first)
 
 /* ---- looking them up ---- */
 
-#define ADDRESS(function) ((void *)(uintptr_t)(function))
-
 void *exti__close_call(const char *symbol)
 {
     const struct exti_redirect calls[] = {
-        {"close", ADDRESS(interposed_close)},
-        {"__close", ADDRESS(interposed_close)},
-        {"dup2", ADDRESS(interposed_dup2)},
-        {"__dup2", ADDRESS(interposed_dup2)},
-        {"dup3", ADDRESS(interposed_dup3)},
-        {"fclose", ADDRESS(interposed_fclose)},
-        {"_IO_fclose", ADDRESS(interposed_fclose)},
-        {"freopen", ADDRESS(interposed_freopen)},
-        {"freopen64", ADDRESS(interposed_freopen)},
-        {"close_range", close_range ? ADDRESS(interposed_close_range) : NULL},
-        {"closefrom", closefrom && close_range ? ADDRESS(interposed_closefrom) : NULL},
+        {"close", EXTI_ADDRESS(interposed_close)},
+        {"__close", EXTI_ADDRESS(interposed_close)},
+        {"dup2", EXTI_ADDRESS(interposed_dup2)},
+        {"__dup2", EXTI_ADDRESS(interposed_dup2)},
+        {"dup3", EXTI_ADDRESS(interposed_dup3)},
+        {"fclose", EXTI_ADDRESS(interposed_fclose)},
+        {"_IO_fclose", EXTI_ADDRESS(interposed_fclose)},
+        {"freopen", EXTI_ADDRESS(interposed_freopen)},
+        {"freopen64", EXTI_ADDRESS(interposed_freopen)},
+        {"close_range", close_range ? EXTI_ADDRESS(interposed_close_range) : NULL},
+        {"closefrom", closefrom && close_range ? EXTI_ADDRESS(interposed_closefrom) : NULL},
     };
 
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        if (strcmp(calls[i].symbol, symbol) == 0)
-            return calls[i].to;
-    return NULL;
+    return exti__redirect_find(calls, sizeof calls / sizeof *calls, symbol);
 }

@@ -21,6 +21,7 @@
 #include "loader/store/store_queries.h"
 #include "loader/track/address_map.h"
 #include "loader/track/calls.h"
+#include "loader/track/redirects.h"
 
 /* The error that dlerror reports next on this thread, if it is ours. */
 static _Thread_local char last_error[sizeof(struct exti_error)];
@@ -298,22 +299,20 @@ static int interposed_dlinfo(void *handle, int request, void *out)
 
 /* ---- looking them up ---- */
 
-/* A function as the address that a slot holds. */
-#define ADDRESS(function) ((void *)(uintptr_t)(function))
-
 void *exti__dl_call(const char *symbol)
 {
     const struct exti_redirect calls[] = {
-        {"dlopen", ADDRESS(interposed_dlopen)},   {"dlsym", ADDRESS(interposed_dlsym)},
-        {"dlclose", ADDRESS(interposed_dlclose)}, {"dlerror", ADDRESS(interposed_dlerror)},
-        {"dladdr", ADDRESS(interposed_dladdr)},
+        {"dlopen", EXTI_ADDRESS(interposed_dlopen)},
+        {"dlsym", EXTI_ADDRESS(interposed_dlsym)},
+        {"dlclose", EXTI_ADDRESS(interposed_dlclose)},
+        {"dlerror", EXTI_ADDRESS(interposed_dlerror)},
+        {"dladdr", EXTI_ADDRESS(interposed_dladdr)},
 #ifdef __GLIBC__
-        {"dladdr1", ADDRESS(interposed_dladdr1)}, {"dlinfo", ADDRESS(interposed_dlinfo)},
+        {"dladdr1", EXTI_ADDRESS(interposed_dladdr1)},
+        {"dlinfo", EXTI_ADDRESS(interposed_dlinfo)},
 #endif
     };
+    void *to = exti__redirect_find(calls, sizeof calls / sizeof *calls, symbol);
 
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        if (strcmp(calls[i].symbol, symbol) == 0)
-            return calls[i].to;
-    return exti__iterate_phdr_call(symbol);
+    return to ? to : exti__iterate_phdr_call(symbol);
 }

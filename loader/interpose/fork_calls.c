@@ -2,12 +2,12 @@
 #include "loader/interpose/fork_calls.h"
 
 #include <pthread.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "loader/track/address_map.h"
 #include "loader/track/calls.h"
 #include "loader/track/fork_handlers.h"
+#include "loader/track/redirects.h"
 
 #define CALL __builtin_return_address(0)
 
@@ -105,21 +105,16 @@ static int interposed_pthread_atfork(void (*prepare)(void), void (*parent)(void)
 
 /* ---- looking them up ------------------------------------------------------------------------- */
 
-#define ADDRESS(function) ((void *)(uintptr_t)(function))
-
 void *exti__fork_call(const char *symbol)
 {
     const struct exti_redirect calls[] = {
-        {"fork", ADDRESS(interposed_fork)},
-        {"__fork", ADDRESS(interposed_fork)},
-        {"forkpty", forkpty ? ADDRESS(interposed_forkpty) : NULL},
-        {"daemon", ADDRESS(interposed_daemon)},
-        {"pthread_atfork", ADDRESS(interposed_pthread_atfork)},
-        {"__register_atfork", __register_atfork ? ADDRESS(interposed_register_atfork) : NULL},
+        {"fork", EXTI_ADDRESS(interposed_fork)},
+        {"__fork", EXTI_ADDRESS(interposed_fork)},
+        {"forkpty", forkpty ? EXTI_ADDRESS(interposed_forkpty) : NULL},
+        {"daemon", EXTI_ADDRESS(interposed_daemon)},
+        {"pthread_atfork", EXTI_ADDRESS(interposed_pthread_atfork)},
+        {"__register_atfork", __register_atfork ? EXTI_ADDRESS(interposed_register_atfork) : NULL},
     };
 
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        if (strcmp(calls[i].symbol, symbol) == 0)
-            return calls[i].to;
-    return NULL;
+    return exti__redirect_find(calls, sizeof calls / sizeof *calls, symbol);
 }

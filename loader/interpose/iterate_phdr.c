@@ -11,6 +11,7 @@
 #include "loader/process/guarded_dl.h"
 #include "loader/track/address_map.h"
 #include "loader/track/lingering.h"
+#include "loader/track/redirects.h"
 
 typedef int (*visitor)(struct dl_phdr_info *info, size_t size, void *data);
 
@@ -175,11 +176,9 @@ ALL(ONE)
 
 static int (*const trampolines[TRAMPOLINES])(visitor, void *) = {ALL(NAME)};
 
-#define ADDRESS(function) ((void *)(uintptr_t)(function))
-
 void *exti__iterate_phdr_call(const char *symbol)
 {
-    return strcmp(symbol, "dl_iterate_phdr") == 0 ? ADDRESS(iterate_unknown) : NULL;
+    return strcmp(symbol, "dl_iterate_phdr") == 0 ? EXTI_ADDRESS(iterate_unknown) : NULL;
 }
 
 void *exti__iterate_phdr_for(const struct exti_ctx *ctx, const char *symbol)
@@ -188,14 +187,14 @@ void *exti__iterate_phdr_for(const struct exti_ctx *ctx, const char *symbol)
         return NULL;
     for (size_t i = 0; i < TRAMPOLINES; i++)
         if (atomic_load(&trampoline_ctx[i]) == ctx)
-            return ADDRESS(trampolines[i]);
+            return EXTI_ADDRESS(trampolines[i]);
     for (size_t i = 0; i < TRAMPOLINES; i++) {
         const struct exti_ctx *none = NULL;
 
         if (atomic_compare_exchange_strong(&trampoline_ctx[i], &none, ctx))
-            return ADDRESS(trampolines[i]);
+            return EXTI_ADDRESS(trampolines[i]);
     }
-    return ADDRESS(iterate_unknown);
+    return EXTI_ADDRESS(iterate_unknown);
 }
 
 void exti__iterate_phdr_forget(const struct exti_ctx *ctx)

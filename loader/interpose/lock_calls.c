@@ -6,12 +6,12 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "loader/track/address_map.h"
 #include "loader/track/record_locks.h"
+#include "loader/track/redirects.h"
 
 static const struct exti_ctx *locker_of(const void *call)
 {
@@ -179,19 +179,16 @@ static int interposed_lockf(int fd, int command, off_t size)
 
 /* ---- looking them up ---- */
 
-#define ADDRESS(function) ((void *)(uintptr_t)(function))
-
 void *exti__lock_call(const char *symbol)
 {
-    static const char *const fcntls[] = {"fcntl", "fcntl64", "__fcntl", NULL};
+    const struct exti_redirect calls[] = {
+        {"fcntl", EXTI_ADDRESS(interposed_fcntl)},   {"fcntl64", EXTI_ADDRESS(interposed_fcntl)},
+        {"__fcntl", EXTI_ADDRESS(interposed_fcntl)}, {"lockf", EXTI_ADDRESS(interposed_lockf)},
+        {"lockf64", EXTI_ADDRESS(interposed_lockf)},
+    };
 
     /* Where they differ, off_t is too small for what the 64-bit functions are given. */
     if (sizeof(off_t) < sizeof(int64_t) || sizeof(void *) < sizeof(int64_t))
         return NULL;
-    for (size_t i = 0; fcntls[i]; i++)
-        if (strcmp(symbol, fcntls[i]) == 0)
-            return ADDRESS(interposed_fcntl);
-    if (strcmp(symbol, "lockf") == 0 || strcmp(symbol, "lockf64") == 0)
-        return ADDRESS(interposed_lockf);
-    return NULL;
+    return exti__redirect_find(calls, sizeof calls / sizeof *calls, symbol);
 }

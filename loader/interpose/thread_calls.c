@@ -11,6 +11,7 @@
 #include "loader/track/calls.h"
 #include "loader/track/context_keys.h"
 #include "loader/track/context_threads.h"
+#include "loader/track/redirects.h"
 
 /* Begins a call that gives a function to the thread library, and returns its context: by the
  * function's address or, if that is another library's, by the caller's.  NULL: none. */
@@ -231,28 +232,23 @@ static int interposed_tss_set(tss_t key, void *value)
 
 /* ---- looking them up ---- */
 
-#define ADDRESS(function) ((void *)(uintptr_t)(function))
-
 void *exti__thread_call(const char *symbol)
 {
-    void *thread_atexit = __cxa_thread_atexit_impl ? ADDRESS(interposed_thread_atexit) : NULL;
+    void *thread_atexit = __cxa_thread_atexit_impl ? EXTI_ADDRESS(interposed_thread_atexit) : NULL;
     const struct exti_redirect calls[] = {
-        {"pthread_create", ADDRESS(interposed_pthread_create)},
-        {"thrd_create", ADDRESS(interposed_thrd_create)},
-        {CXX_START, ADDRESS(interposed_cxx_start)},
+        {"pthread_create", EXTI_ADDRESS(interposed_pthread_create)},
+        {"thrd_create", EXTI_ADDRESS(interposed_thrd_create)},
+        {CXX_START, EXTI_ADDRESS(interposed_cxx_start)},
         {"__cxa_thread_atexit", thread_atexit},
         {"__cxa_thread_atexit_impl", thread_atexit},
-        {"pthread_key_create", ADDRESS(interposed_key_create)},
-        {"__pthread_key_create", ADDRESS(interposed_key_create)},
-        {"pthread_key_delete", ADDRESS(interposed_key_delete)},
-        {"pthread_setspecific", ADDRESS(interposed_setspecific)},
-        {"tss_create", ADDRESS(interposed_tss_create)},
-        {"tss_delete", ADDRESS(interposed_tss_delete)},
-        {"tss_set", ADDRESS(interposed_tss_set)},
+        {"pthread_key_create", EXTI_ADDRESS(interposed_key_create)},
+        {"__pthread_key_create", EXTI_ADDRESS(interposed_key_create)},
+        {"pthread_key_delete", EXTI_ADDRESS(interposed_key_delete)},
+        {"pthread_setspecific", EXTI_ADDRESS(interposed_setspecific)},
+        {"tss_create", EXTI_ADDRESS(interposed_tss_create)},
+        {"tss_delete", EXTI_ADDRESS(interposed_tss_delete)},
+        {"tss_set", EXTI_ADDRESS(interposed_tss_set)},
     };
 
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        if (strcmp(calls[i].symbol, symbol) == 0)
-            return calls[i].to;
-    return NULL;
+    return exti__redirect_find(calls, sizeof calls / sizeof *calls, symbol);
 }

@@ -1,24 +1,15 @@
 #include "loader/load/patch_slots.h"
 
-#include <string.h>
-
 #include "loader/load/slot_writer.h"
-
-static void *redirect_of(const struct exti_redirect *redirects, size_t count, const char *symbol)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(redirects[i].symbol, symbol) == 0)
-            return redirects[i].to;
-    return NULL;
-}
+#include "loader/track/redirects.h"
 
 static void *replacement_of(const struct exti_module *m, const char *symbol)
 {
     const struct exti_ctx *ctx = m->ctx;
-    void *to = redirect_of(ctx->redirects, ctx->redirect_count, symbol);
+    void *to = exti__redirect_find(ctx->redirects, ctx->redirect_count, symbol);
 
     if (!to)
-        to = redirect_of(m->redirects, m->redirect_count, symbol);
+        to = exti__redirect_find(m->redirects, m->redirect_count, symbol);
     return to || !ctx->replacement ? to : ctx->replacement(symbol);
 }
 
