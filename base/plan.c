@@ -75,6 +75,27 @@ int exti__plan_seal(struct exti_plan *plan, struct exti_span input, struct exti_
     return 0;
 }
 
+static uint64_t clamp(uint64_t v, uint64_t least, uint64_t most)
+{
+    return v < least ? least : v > most ? most : v;
+}
+
+bool exti__plan_part(const struct exti_plan *plan, size_t i, uint64_t at, uint64_t end,
+                     uint64_t *from, uint64_t *to)
+{
+    uint64_t lo = plan->tail_offset, hi = end;
+
+    if (i > plan->count || (i == plan->count && !plan->tail.n))
+        return false;
+    if (i < plan->count) {
+        lo = plan->patches[i].offset;
+        hi = lo + plan->patches[i].size;
+    }
+    *from = clamp(lo, at, end);
+    *to = clamp(hi, *from, end);
+    return true;
+}
+
 uint64_t exti__plan_size(const struct exti_plan *plan, uint64_t input_size)
 {
     return plan->tail.n ? plan->tail_offset + plan->tail.n : input_size;

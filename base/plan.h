@@ -3,6 +3,7 @@
 #ifndef BASE_PLAN_H
 #define BASE_PLAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,11 @@ int exti__plan_patch(struct exti_plan *plan, uint64_t offset, const void *bytes,
 /* Sorts the patches and drops those that change nothing.  EXTI_E_FORMAT if patches overlap, or if
  * one lies outside `input` or in the part that the tail replaces. */
 int exti__plan_seal(struct exti_plan *plan, struct exti_span input, struct exti_error *err);
+
+/* Gives what part of [at, end) change `i` of a sealed plan writes, which may be empty: its patches in
+ * order, then its tail.  False if there is no such change. */
+bool exti__plan_part(const struct exti_plan *plan, size_t i, uint64_t at, uint64_t end,
+                     uint64_t *from, uint64_t *to);
 
 /* Gives the size of the result for an input of `input_size` bytes. */
 uint64_t exti__plan_size(const struct exti_plan *plan, uint64_t input_size);

@@ -82,15 +82,10 @@ static int compare_moved(struct macho_check *c, uint64_t at, uint64_t end, struc
 
 static void compare_planned(struct macho_check *c, uint64_t at, uint64_t end)
 {
-    const struct exti_plan *plan = c->plan;
-    const uint64_t tail = plan->tail.n && plan->tail_offset < end ? plan->tail_offset : end;
+    uint64_t from, to;
 
-    for (size_t i = 0; i < plan->count; i++) {
-        uint64_t from = plan->patches[i].offset, to = from + plan->patches[i].size;
-
-        compare_range(c, from > at ? from : at, to < end ? to : end);
-    }
-    compare_range(c, tail > at ? tail : at, end);
+    for (size_t i = 0; exti__plan_part(c->plan, i, at, end, &from, &to); i++)
+        compare_range(c, from, to);
 }
 
 int exti__macho_step_bytes(struct macho_check *c, struct exti_error *err)

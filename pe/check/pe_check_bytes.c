@@ -64,15 +64,10 @@ static void compare_outside(struct pe_check *c, const struct pe_ranges *left_out
 static void compare_planned(struct pe_check *c, const struct pe_ranges *left_out, uint64_t at,
                             uint64_t end)
 {
-    const struct exti_plan *plan = c->plan;
-    const uint64_t tail = plan->tail.n && plan->tail_offset < end ? plan->tail_offset : end;
+    uint64_t from, to;
 
-    for (size_t i = 0; i < plan->count; i++) {
-        const uint64_t from = plan->patches[i].offset, to = from + plan->patches[i].size;
-
-        compare_outside(c, left_out, from > at ? from : at, to < end ? to : end);
-    }
-    compare_outside(c, left_out, tail > at ? tail : at, end);
+    for (size_t i = 0; exti__plan_part(c->plan, i, at, end, &from, &to); i++)
+        compare_outside(c, left_out, from, to);
 }
 
 /* Leaves out the padding behind a section's own bytes, where names may have been written over

@@ -155,26 +155,27 @@ static void check_overlap(struct pe_check *c, const struct pe_view *v, size_t i)
     }
 }
 
+static void check_raw(struct pe_check *c, const struct pe_view *v, const struct pe_view_section *s)
+{
+    if (exti__is_power_of_2(v->file_align) &&
+        (s->raw_at % v->file_align || s->raw_size % v->file_align))
+        exti__pe_broken(c, s->at + 16, s->name,
+                        "section %s: 0x%x bytes at 0x%x in the file, not multiples of "
+                        "FileAlignment 0x%x",
+                        s->name, s->raw_size, s->raw_at, v->file_align);
+    if ((uint64_t)s->raw_at + s->raw_size > v->file.n)
+        exti__pe_broken(c, s->at + 16, s->name, "section %s: 0x%x bytes at 0x%x in a file of 0x%zx",
+                        s->name, s->raw_size, s->raw_at, v->file.n);
+}
+
 int exti__pe_rule_raw(struct pe_check *c, const struct pe_view *v, struct exti_error *err)
 {
     (void)err;
-    for (size_t i = 0; i < v->section_count; i++) {
-        const struct pe_view_section *s = &v->sections[i];
-
-        if (!s->raw_at || !s->raw_size)
-            continue;
-        if (exti__is_power_of_2(v->file_align) &&
-            (s->raw_at % v->file_align || s->raw_size % v->file_align))
-            exti__pe_broken(c, s->at + 16, s->name,
-                            "section %s: 0x%x bytes at 0x%x in the file, not multiples of "
-                            "FileAlignment 0x%x",
-                            s->name, s->raw_size, s->raw_at, v->file_align);
-        if ((uint64_t)s->raw_at + s->raw_size > v->file.n)
-            exti__pe_broken(c, s->at + 16, s->name,
-                            "section %s: 0x%x bytes at 0x%x in a file of 0x%zx", s->name,
-                            s->raw_size, s->raw_at, v->file.n);
-        check_overlap(c, v, i);
-    }
+    for (size_t i = 0; i < v->section_count; i++)
+        if (v->sections[i].raw_at && v->sections[i].raw_size) {
+            check_raw(c, v, &v->sections[i]);
+            check_overlap(c, v, i);
+        }
     return 0;
 }
 

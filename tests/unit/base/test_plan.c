@@ -314,6 +314,35 @@ static void every_allocation_may_fail(void **state)
     assert_int_equal(plan->count, 100);
 }
 
+static void assert_part(const struct exti_plan *plan, size_t i, uint64_t from, uint64_t to)
+{
+    uint64_t f, t;
+
+    assert_true(exti__plan_part(plan, i, 3, 10, &f, &t));
+    assert_int_equal(f, from);
+    assert_int_equal(t, to);
+}
+
+static void parts_are_cut_to_the_range(void **state)
+{
+    struct exti_plan *plan = *state;
+    uint64_t f, t;
+
+    add_text(plan, 0, "XX");
+    add_text(plan, 2, "YY");
+    add_text(plan, 5, "ZZ");
+    seal(plan);
+    assert_part(plan, 0, 3, 3);
+    assert_part(plan, 1, 3, 4);
+    assert_part(plan, 2, 5, 7);
+    assert_false(exti__plan_part(plan, 3, 3, 10, &f, &t));
+    set_tail(plan, 8, "T");
+    assert_part(plan, 3, 8, 10);
+    assert_false(exti__plan_part(plan, 4, 3, 10, &f, &t));
+    plan->tail_offset = 12;
+    assert_part(plan, 3, 10, 10);
+}
+
 static void freeing_twice_is_harmless(void **state)
 {
     struct exti_plan *plan = *state;
@@ -341,6 +370,7 @@ int main(void)
         plan_test(many_patches_fit),
         plan_test(limit_holds_for_the_new_bytes),
         plan_test(every_allocation_may_fail),
+        plan_test(parts_are_cut_to_the_range),
         plan_test(freeing_twice_is_harmless),
     };
 
