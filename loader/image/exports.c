@@ -81,3 +81,8 @@ const char *exti__forward_split(const char *forward, char *library)
     library[n] = 0;
     return dot + 1;
 }
+
+bool exti__is_forwarder(const struct exti_image_symbol *s, char *library)
+{
+    return s->flags & EXTI_SYM_EXPORT && s->forward && exti__forward_split(s->forward, library);
+}

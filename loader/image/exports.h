@@ -18,4 +18,8 @@ const struct exti_image_symbol *exti__exports_find(const struct exti_exports *x,
  * and the symbol, which is returned; NULL if it is not of that form. */
 const char *exti__forward_split(const char *forward, char *library);
 
+/* Whether a symbol is exported by forwarding it to another library, whose name is then in
+ * `library`. */
+bool exti__is_forwarder(const struct exti_image_symbol *s, char *library);
+
 #endif

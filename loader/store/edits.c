@@ -130,11 +130,9 @@ static int pe_api_edits(const struct exti_manifest *m, const struct exti_entry *
     int rc = pe_edits(m, entry->source, copy, im, e, err);
 
     for (size_t i = 0; !rc && i < im->info.symbol_count; i++) {
-        const struct exti_image_symbol *s = &im->symbols[i];
         char library[EXTI_FILE_NAME_MAX + 1];
 
-        if (!(s->flags & EXTI_SYM_EXPORT) || !s->forward ||
-            !exti__forward_split(s->forward, library))
+        if (!exti__is_forwarder(&im->symbols[i], library))
             continue;
         for (size_t k = 0; !rc && k < sizeof own / sizeof *own; k++)
             if (exti__same_dll(library, own[k]))
@@ -309,8 +307,7 @@ static int add_pe_renames(const struct exti_manifest *m, const struct exti_image
     for (size_t i = 0; !rc && i < im->info.symbol_count; i++) {
         char library[EXTI_FILE_NAME_MAX + 1];
 
-        if (im->symbols[i].flags & EXTI_SYM_EXPORT && im->symbols[i].forward &&
-            exti__forward_split(im->symbols[i].forward, library) &&
+        if (exti__is_forwarder(&im->symbols[i], library) &&
             (to = pe_target(m, library, own_stable)))
             rc = add_pe_rename(pe_lasting_name(m, library), to, e, err);
     }

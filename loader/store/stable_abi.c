@@ -159,8 +159,7 @@ int exti__stable_abi_check(const struct exti_manifest *m, const struct exti_imag
         const struct exti_image_symbol *s = &im->symbols[i];
         char library[EXTI_FILE_NAME_MAX + 1];
 
-        if (!(s->flags & EXTI_SYM_EXPORT) || !s->forward ||
-            !exti__forward_split(s->forward, library))
+        if (!exti__is_forwarder(s, library))
             continue;
         if (exti__manifest_is_stable_abi(m, library))
             return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,

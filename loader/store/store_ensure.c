@@ -7,18 +7,28 @@
 #include "loader/store/store_make.h"
 #include "loader/store/store_walk.h"
 
+/* The next file of this walk, and its entry or NULL; false at the end. */
+static bool next_step(struct exti_store *s, struct exti_steps *p, struct exti_step *at,
+                      struct exti_entry **e)
+{
+    while (p->count) {
+        *at = p->steps[--p->count];
+        *e = exti__manifest_find(&s->manifest, at->source);
+        if (!*e || (*e)->marks.walk != s->walk)
+            return true;
+    }
+    return false;
+}
+
 bool exti__store_is_whole(struct exti_store *s, const char *source, bool symbolic)
 {
     struct exti_steps p = {0};
+    struct exti_step at;
+    struct exti_entry *e;
     bool whole = exti__steps_push(&p, source, NULL);
 
     s->walk++;
-    while (whole && p.count) {
-        const struct exti_step at = p.steps[--p.count];
-        struct exti_entry *e = exti__manifest_find(&s->manifest, at.source);
-
-        if (e && e->marks.walk == s->walk)
-            continue;
+    while (whole && next_step(s, &p, &at, &e)) {
         whole = exti__store_is_fresh(s, source, e, symbolic && !at.user) &&
                 exti__steps_push_needs(&p, e);
         if (whole)
@@ -32,16 +42,13 @@ int exti__store_ensure(struct exti_store *s, const char *source, bool symbolic,
                        struct exti_error *err)
 {
     struct exti_steps p = {0};
+    struct exti_step at;
+    struct exti_entry *e;
     int rc = exti__steps_push(&p, source, NULL) ? 0 : exti__fail_nomem(err);
 
     s->walk++;
     s->images.keeps = true;
-    while (!rc && p.count) {
-        const struct exti_step at = p.steps[--p.count];
-        struct exti_entry *e = exti__manifest_find(&s->manifest, at.source);
-
-        if (e && e->marks.walk == s->walk)
-            continue;
+    while (!rc && next_step(s, &p, &at, &e)) {
         if (e != &s->manifest.api && !exti__store_is_fresh(s, source, e, symbolic && !at.user))
             rc = exti__store_make(s,
                                   &(struct exti_copy_request){.source = at.source,

@@ -163,8 +163,7 @@ static void check_forwarders(struct exti_member_set *s, const struct exti_member
         const struct exti_image_symbol *x = &at->im->symbols[i];
         char library[EXTI_FILE_NAME_MAX + 1];
 
-        if (x->flags & EXTI_SYM_EXPORT && x->forward && exti__forward_split(x->forward, library) &&
-            is_original(s, at, library)) {
+        if (exti__is_forwarder(x, library) && is_original(s, at, library)) {
             exti__member_fault(s, at, "forwards '%.64s' to %.128s, in an original library", x->name,
                                x->forward);
             return; /* one report is enough: a library may have hundreds */
