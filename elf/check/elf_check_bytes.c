@@ -125,15 +125,14 @@ static int exclude_hashes(struct elf_check *c, struct exti_error *err)
 
 static int exclude_segments(struct elf_check *c, struct exti_error *err)
 {
-    const struct elf_file *b = &c->before, *a = &c->after;
+    const struct elf_file *a = &c->after;
     int rc = 0;
 
     for (size_t j = 0; !rc && j < a->phnum; j++) {
-        const GElf_Phdr *now = &a->phdr[j], *old;
+        const GElf_Phdr *now = &a->phdr[j], *old = exti__elf_original(c, j);
 
-        if (c->match[j] == ELF_NO_MATCH)
+        if (!old)
             continue;
-        old = &b->phdr[c->match[j]];
         if (now->p_type == PT_LOAD) {
             if (now->p_filesz > old->p_filesz)
                 rc = exclude_range(c, old->p_offset + old->p_filesz, now->p_filesz - old->p_filesz,

@@ -142,12 +142,11 @@ static uint64_t table_size(const struct elf_file *f)
     return f->phnum * exti__elf_phdr_size(f);
 }
 
-/* Whether header `j` of the copy equals its original.  Leaves out the sizes of a PT_LOAD, which the
+/* Whether header `j` of the copy equals its original, `b`.  Leaves out the sizes of a PT_LOAD, which the
  * check of segment growth covers, the addresses of notes, which the check of notes covers, and
  * PT_GNU_STACK, which has a check of its own. */
-static bool is_kept(const struct elf_check *c, size_t j)
+static bool is_kept(const struct elf_check *c, size_t j, const GElf_Phdr *b)
 {
-    const GElf_Phdr *b = &c->before.phdr[c->match[j]];
     GElf_Phdr a = c->after.phdr[j];
 
     if (a.p_type == PT_GNU_STACK)
@@ -194,31 +193,35 @@ static void report_lost_headers(struct elf_check *c)
     }
 }
 
+static void report_changed_header(struct elf_check *c, size_t j, const GElf_Phdr *old)
+{
+    const GElf_Phdr *ph = &c->after.phdr[j];
+
+    exti__elf_finding(c, header_at(&c->after, j),
+                      "program header %zu, type 0x%x: offset 0x%" PRIx64 ", address 0x%" PRIx64
+                      ", sizes 0x%" PRIx64 " 0x%" PRIx64 ", flags %u, not 0x%" PRIx64 ", 0x%" PRIx64
+                      ", 0x%" PRIx64 " 0x%" PRIx64 ", %u",
+                      j, ph->p_type, ph->p_offset, ph->p_vaddr, ph->p_filesz, ph->p_memsz,
+                      ph->p_flags, old->p_offset, old->p_vaddr, old->p_filesz, old->p_memsz,
+                      old->p_flags);
+}
+
+static void check_program_header(struct elf_check *c, size_t j)
+{
+    const GElf_Phdr *ph = &c->after.phdr[j], *old = exti__elf_original(c, j);
+
+    if (old && !is_kept(c, j, old))
+        report_changed_header(c, j, old);
+    if (!old && ph->p_type != PT_NULL && ph->p_type != PT_GNU_STACK && j != c->new_load)
+        exti__elf_finding(c, header_at(&c->after, j),
+                          "program header %zu: type 0x%x is not in the original", j, ph->p_type);
+}
+
 int exti__elf_check_program_headers(struct elf_check *c, struct exti_error *err)
 {
-    const struct elf_file *a = &c->after;
-
     (void)err;
-    for (size_t j = 0; j < a->phnum; j++) {
-        const GElf_Phdr *ph = &a->phdr[j], *old;
-
-        if (c->match[j] == ELF_NO_MATCH) {
-            if (ph->p_type != PT_NULL && ph->p_type != PT_GNU_STACK && j != c->new_load)
-                exti__elf_finding(c, header_at(a, j),
-                                  "program header %zu: type 0x%x is not in the original", j,
-                                  ph->p_type);
-            continue;
-        }
-        old = &c->before.phdr[c->match[j]];
-        if (!is_kept(c, j))
-            exti__elf_finding(
-                c, header_at(a, j),
-                "program header %zu, type 0x%x: offset 0x%" PRIx64 ", address 0x%" PRIx64
-                ", sizes 0x%" PRIx64 " 0x%" PRIx64 ", flags %u, not 0x%" PRIx64 ", 0x%" PRIx64
-                ", 0x%" PRIx64 " 0x%" PRIx64 ", %u",
-                j, ph->p_type, ph->p_offset, ph->p_vaddr, ph->p_filesz, ph->p_memsz, ph->p_flags,
-                old->p_offset, old->p_vaddr, old->p_filesz, old->p_memsz, old->p_flags);
-    }
+    for (size_t j = 0; j < c->after.phnum; j++)
+        check_program_header(c, j);
     report_lost_headers(c);
     return 0;
 }
@@ -367,10 +370,10 @@ int exti__elf_check_contained(struct elf_check *c, struct exti_error *err)
 
     (void)err;
     for (size_t j = 0; j < a->phnum; j++) {
-        const GElf_Phdr *ph = &a->phdr[j];
+        const GElf_Phdr *ph = &a->phdr[j], *old = exti__elf_original(c, j);
 
-        if (is_listed(ph) && ph->p_type != PT_GNU_STACK && c->match[j] != ELF_NO_MATCH &&
-            is_contained(b, &b->phdr[c->match[j]]) && !is_contained(a, ph))
+        if (is_listed(ph) && ph->p_type != PT_GNU_STACK && old && is_contained(b, old) &&
+            !is_contained(a, ph))
             exti__elf_finding(c, header_at(a, j),
                               "program header %zu, type 0x%x: 0x%" PRIx64 " bytes at 0x%" PRIx64
                               " lie in no PT_LOAD",
@@ -388,12 +391,11 @@ int exti__elf_check_notes(struct elf_check *c, struct exti_error *err)
 {
     (void)err;
     for (size_t j = 0; j < c->after.phnum; j++) {
-        const GElf_Phdr *a = &c->after.phdr[j], *b;
+        const GElf_Phdr *a = &c->after.phdr[j], *b = exti__elf_original(c, j);
         struct exti_span was, now;
 
-        if (!is_note(a) || c->match[j] == ELF_NO_MATCH)
+        if (!is_note(a) || !b)
             continue;
-        b = &c->before.phdr[c->match[j]];
         if (a->p_offset == b->p_offset && a->p_vaddr == b->p_vaddr && a->p_filesz == b->p_filesz)
             continue;
         if (exti__span_sub(c->before.file, b->p_offset, b->p_filesz, "", &was, NULL))

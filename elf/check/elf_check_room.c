@@ -183,10 +183,10 @@ int exti__elf_check_table_growth(struct elf_check *c, struct exti_error *err)
     if (a->phnum > b->phnum)
         check_unused(c, at, at + (a->phnum - b->phnum) * size, "program header table: new entry");
     for (size_t j = 0; j < a->phnum; j++) {
-        const GElf_Phdr *ph = &a->phdr[j];
+        const GElf_Phdr *ph = &a->phdr[j], *old = exti__elf_original(c, j);
 
-        if (c->match[j] == ELF_NO_MATCH || ph->p_type == PT_LOAD || ph->p_type == PT_DYNAMIC ||
-            ph->p_offset == b->phdr[c->match[j]].p_offset)
+        if (!old || ph->p_type == PT_LOAD || ph->p_type == PT_DYNAMIC ||
+            ph->p_offset == old->p_offset)
             continue;
         check_unused(c, ph->p_offset, range_of(ph->p_offset, ph->p_filesz).end, "moved note");
     }
@@ -194,10 +194,10 @@ int exti__elf_check_table_growth(struct elf_check *c, struct exti_error *err)
 }
 
 /* A PT_LOAD may only have grown into the padding behind it. */
-static void check_segment_growth(struct elf_check *c, size_t j)
+static void check_segment_growth(struct elf_check *c, size_t j, const GElf_Phdr *old)
 {
     const struct elf_file *a = &c->after;
-    const GElf_Phdr *ph = &a->phdr[j], *old = &c->before.phdr[c->match[j]];
+    const GElf_Phdr *ph = &a->phdr[j];
     const uint64_t at = a->ehdr.e_phoff + j * exti__elf_phdr_size(a), page = exti__elf_page_size(a);
     const struct elf_range grown = {old->p_offset + old->p_filesz, ph->p_offset + ph->p_filesz};
 
@@ -229,15 +229,15 @@ static void check_segment_growth(struct elf_check *c, size_t j)
 
 int exti__elf_check_load_growth(struct elf_check *c, struct exti_error *err)
 {
-    const struct elf_file *b = &c->before, *a = &c->after;
+    const struct elf_file *a = &c->after;
 
     (void)err;
     for (size_t j = 0; j < a->phnum; j++) {
-        const GElf_Phdr *old = c->match[j] == ELF_NO_MATCH ? NULL : &b->phdr[c->match[j]];
+        const GElf_Phdr *old = exti__elf_original(c, j);
 
         if (old && a->phdr[j].p_type == PT_LOAD &&
             (a->phdr[j].p_filesz != old->p_filesz || a->phdr[j].p_memsz != old->p_memsz))
-            check_segment_growth(c, j);
+            check_segment_growth(c, j, old);
     }
     return 0;
 }

@@ -10,11 +10,10 @@
 static uint64_t note_delta(const struct elf_check *c, const GElf_Shdr *sh)
 {
     for (size_t j = 0; j < c->after.phnum; j++) {
-        const GElf_Phdr *b, *a = &c->after.phdr[j];
+        const GElf_Phdr *a = &c->after.phdr[j], *b = exti__elf_original(c, j);
 
-        if (c->match[j] == ELF_NO_MATCH || a->p_type == PT_LOAD || a->p_type == PT_DYNAMIC)
+        if (!b || a->p_type == PT_LOAD || a->p_type == PT_DYNAMIC)
             continue;
-        b = &c->before.phdr[c->match[j]];
         if (a->p_offset != b->p_offset && sh->sh_offset >= b->p_offset &&
             sh->sh_offset - b->p_offset < b->p_filesz)
             return a->p_offset - b->p_offset;

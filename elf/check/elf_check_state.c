@@ -11,6 +11,11 @@ void exti__elf_finding(struct elf_check *c, uint64_t offset, const char *fmt, ..
     va_end(ap);
 }
 
+const GElf_Phdr *exti__elf_original(const struct elf_check *c, size_t j)
+{
+    return c->match[j] == ELF_NO_MATCH ? NULL : &c->before.phdr[c->match[j]];
+}
+
 const char *exti__elf_check_text(const struct elf_file *f, uint64_t off)
 {
     const char *text;

@@ -48,6 +48,9 @@ struct elf_check {
 void exti__elf_finding(struct elf_check *c, uint64_t offset, const char *fmt, ...)
     EXTI_PRINTF(3, 4);
 
+/* What program header `j` of the copy is in the original, or NULL. */
+const GElf_Phdr *exti__elf_original(const struct elf_check *c, size_t j);
+
 /* The string at `off` of DT_STRTAB, or NULL. */
 const char *exti__elf_check_text(const struct elf_file *f, uint64_t off);
 /* The text of the last entry with that tag, or NULL. */
