@@ -64,40 +64,45 @@ struct named_part {
     uint64_t type, at, end;
 };
 
-static bool read_section(struct exti_span file, const struct header_tables *t, size_t i,
-                         struct named_part *out)
+/* What lies before the type, the offset and the size in a header. */
+struct header_gaps {
+    uint64_t type, offset, size;
+};
+
+static bool read_header(struct exti_span file, uint64_t at, uint64_t entry_size,
+                        const struct header_tables *t, const struct header_gaps *gaps,
+                        struct named_part *out)
 {
     struct exti_span s;
     struct exti_cur c;
     uint64_t size;
 
-    if (exti__span_sub(file, t->shoff + i * t->shentsize, t->shentsize, "", &s, NULL))
+    if (exti__span_sub(file, at, entry_size, "", &s, NULL))
         return false;
     c = exti__cur(s, t->big_endian);
-    exti__cur_skip(&c, 4);
+    exti__cur_skip(&c, gaps->type);
     out->type = exti__cur_u32(&c);
-    exti__cur_skip(&c, t->is64 ? 16 : 8);
+    exti__cur_skip(&c, gaps->offset);
     out->at = read_word(&c, t->is64);
+    exti__cur_skip(&c, gaps->size);
     size = read_word(&c, t->is64);
     return !exti__cur_end(&c, "", NULL) && exti__add(out->at, size, &out->end);
+}
+
+static bool read_section(struct exti_span file, const struct header_tables *t, size_t i,
+                         struct named_part *out)
+{
+    const struct header_gaps gaps = {.type = 4, .offset = t->is64 ? 16 : 8};
+
+    return read_header(file, t->shoff + i * t->shentsize, t->shentsize, t, &gaps, out);
 }
 
 static bool read_segment(struct exti_span file, const struct header_tables *t, size_t i,
                          struct named_part *out)
 {
-    struct exti_span s;
-    struct exti_cur c;
-    uint64_t size;
+    const struct header_gaps gaps = {.offset = t->is64 ? 4 : 0, .size = t->is64 ? 16 : 8};
 
-    if (exti__span_sub(file, t->phoff + i * t->phentsize, t->phentsize, "", &s, NULL))
-        return false;
-    c = exti__cur(s, t->big_endian);
-    out->type = exti__cur_u32(&c);
-    exti__cur_skip(&c, t->is64 ? 4 : 0);
-    out->at = read_word(&c, t->is64);
-    exti__cur_skip(&c, t->is64 ? 16 : 8);
-    size = read_word(&c, t->is64);
-    return !exti__cur_end(&c, "", NULL) && exti__add(out->at, size, &out->end);
+    return read_header(file, t->phoff + i * t->phentsize, t->phentsize, t, &gaps, out);
 }
 
 static bool overlaps(const struct named_part *p, uint64_t at, uint64_t end)
