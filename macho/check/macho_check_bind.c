@@ -220,6 +220,14 @@ static int put_slots(struct machine *m, uint64_t count, uint64_t skip, struct ex
     return rc;
 }
 
+/* ..._TIMES_SKIPPING_ULEB: how many, then how far apart. */
+static int put_spaced_slots(struct machine *m, struct exti_error *err)
+{
+    const uint64_t count = read_uleb(m), skip = read_uleb(m);
+
+    return put_slots(m, count, skip, err);
+}
+
 static void set_segment(struct machine *m, uint32_t segment, size_t opcode)
 {
     if (segment >= m->f->segment_count)
@@ -234,8 +242,6 @@ static void set_segment(struct machine *m, uint32_t segment, size_t opcode)
 
 static int rebase_opcode(struct machine *m, uint8_t opcode, uint8_t imm, struct exti_error *err)
 {
-    uint64_t count, skip;
-
     switch (opcode) {
     case REBASE_OPCODE_DONE:
         m->done = true;
@@ -259,9 +265,7 @@ static int rebase_opcode(struct machine *m, uint8_t opcode, uint8_t imm, struct 
     case REBASE_OPCODE_DO_REBASE_ADD_ADDR_ULEB:
         return put_slots(m, 1, read_uleb(m), err);
     case REBASE_OPCODE_DO_REBASE_ULEB_TIMES_SKIPPING_ULEB:
-        count = read_uleb(m);
-        skip = read_uleb(m);
-        return put_slots(m, count, skip, err);
+        return put_spaced_slots(m, err);
     default:
         report_opcode_fault(m, "unknown opcode");
         return 0;
@@ -295,8 +299,6 @@ static int set_symbol(struct machine *m, uint8_t imm, struct exti_error *err)
 
 static int do_bind(struct machine *m, uint8_t opcode, uint8_t imm, struct exti_error *err)
 {
-    uint64_t count, skip;
-
     if (m->stream == MACHO_STREAM_LAZY && opcode != BIND_OPCODE_DO_BIND)
         report_opcode_fault(m, "the opcode is not allowed in the lazy stream");
     switch (opcode) {
@@ -307,9 +309,7 @@ static int do_bind(struct machine *m, uint8_t opcode, uint8_t imm, struct exti_e
     case BIND_OPCODE_DO_BIND_ADD_ADDR_IMM_SCALED:
         return put_slots(m, 1, (uint64_t)imm * POINTER, err);
     case BIND_OPCODE_DO_BIND_ULEB_TIMES_SKIPPING_ULEB:
-        count = read_uleb(m);
-        skip = read_uleb(m);
-        return put_slots(m, count, skip, err);
+        return put_spaced_slots(m, err);
     default:
         report_opcode_fault(m, "unknown opcode");
         return 0;

@@ -3,7 +3,9 @@
 
 #include <string.h>
 
-uint64_t exti__macho_uleb(struct exti_cur *c)
+/* The 10th byte holds the 64th bit alone: its seven bits are 0, or `set`.  dyld rejects bytes beyond
+ * it even if they are zero. */
+static uint64_t read_leb(struct exti_cur *c, uint8_t set, bool is_signed)
 {
     uint64_t v = 0;
     unsigned shift = 0;
@@ -11,36 +13,24 @@ uint64_t exti__macho_uleb(struct exti_cur *c)
 
     do {
         byte = exti__cur_u8(c);
-        /* dyld rejects bytes beyond the 64th bit even if they are zero. */
-        if (shift > 63 || (shift == 63 && (byte & 0x7e)))
+        if (shift > 63 || (shift == 63 && (byte & 0x7f) != 0 && (byte & 0x7f) != set))
             c->failed = true;
         if (c->failed)
             return 0;
         v |= (uint64_t)(byte & 0x7f) << shift;
         shift += 7;
     } while (byte & 0x80);
-    return v;
+    return is_signed && byte & 0x40 && shift < 64 ? v | UINT64_MAX << shift : v;
+}
+
+uint64_t exti__macho_uleb(struct exti_cur *c)
+{
+    return read_leb(c, 1, false);
 }
 
 int64_t exti__macho_sleb(struct exti_cur *c)
 {
-    uint64_t v = 0;
-    unsigned shift = 0;
-    uint8_t byte;
-
-    do {
-        byte = exti__cur_u8(c);
-        /* The 10th byte holds the sign bit alone, so all seven bits must agree. */
-        if (shift > 63 || (shift == 63 && (byte & 0x7f) != 0 && (byte & 0x7f) != 0x7f))
-            c->failed = true;
-        if (c->failed)
-            return 0;
-        v |= (uint64_t)(byte & 0x7f) << shift;
-        shift += 7;
-    } while (byte & 0x80);
-    if (byte & 0x40 && shift < 64)
-        v |= UINT64_MAX << shift;
-    return (int64_t)v;
+    return (int64_t)read_leb(c, 0x7f, true);
 }
 
 const char *exti__macho_cur_cstr(struct exti_cur *c)
