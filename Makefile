@@ -116,7 +116,7 @@ say = $(if $(Q),@printf '  %-7s %s\n' '$(1)' '$(2)')
 
 # All of the library's rooms, but for what differs between systems.
 POSIX_SRCS := $(wildcard base/os/*_posix.c) loader/process/dl_posix.c loader/process/fork_guard_posix.c \
-	loader/process/guarded_dl_posix.c \
+	loader/process/guarded_dl_posix.c loader/process/linkmap_path_posix.c \
 	loader/load/slot_writer_posix.c \
 	loader/interpose/context_pid.c loader/interpose/copy_dlopen.c loader/interpose/dl_calls.c \
 	loader/interpose/replacements.c

@@ -15,6 +15,7 @@
 #include "loader/load/unload.h"
 #include "loader/process/constructors.h"
 #include "loader/process/dl.h"
+#include "loader/process/linkmap_path.h"
 #include "loader/track/address_map.h"
 
 static int hook_failed(struct exti_error *err, const char *hook, const char *original)

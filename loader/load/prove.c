@@ -11,6 +11,7 @@
 #include "loader/load/patch_slots.h"
 #include "loader/load/reference_target.h"
 #include "loader/process/dl.h"
+#include "loader/process/linkmap_path.h"
 #include "loader/process/tls_reference.h"
 #include "loader/store/store_queries.h"
 #include "loader/track/address_map.h"

@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "loader/load/interposed.h"
 #include "loader/process/dl.h"
+#include "loader/process/linkmap_path.h"
 #include "loader/process/tls_reference.h"
 #include "loader/store/store_queries.h"
 #include "loader/track/address_map.h"

@@ -41,12 +41,6 @@ const char *exti__c_name(const char *file_name);
 
 int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_error *err);
 
-/* Its path as the system's loader knows it, cut to `cap` bytes. */
-void exti__loaded_path(const struct exti_loaded *lib, char *out, size_t cap);
-
-/* Whether the library was loaded from the file `path`. */
-bool exti__loaded_is_file(const struct exti_loaded *lib, const char *path);
-
 /* Whether the library defines the symbol for others to bind to. */
 bool exti__loaded_defines(const struct exti_loaded *lib, const char *name);
 
@@ -96,9 +90,6 @@ void exti__loaded_each(int (*each)(void *user, const struct exti_loaded *lib,
                                    const struct exti_layout *layout),
                        void *user);
 #endif
-
-/* Writes the path of the file mapped at the address into `out`; "" if there is none. */
-void exti__address_file(uintptr_t address, char *out, size_t cap);
 
 /* Whether some library or the program has a symbol of that name at that address. */
 bool exti__address_is_symbol(uintptr_t address, const char *name);

@@ -5,7 +5,6 @@
 
 #include <elf.h>
 #include <link.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -133,16 +132,6 @@ int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_
     lib.handle = handle;
     *out = lib;
     return 0;
-}
-
-void exti__loaded_path(const struct exti_loaded *lib, char *out, size_t cap)
-{
-    snprintf(out, cap, "%s", lib->path);
-}
-
-bool exti__loaded_is_file(const struct exti_loaded *lib, const char *path)
-{
-    return strcmp(lib->path, path) == 0;
 }
 
 /* ---- symbols ---- */
@@ -542,16 +531,6 @@ bool exti__loaded_at(uintptr_t address, struct exti_loaded *out, struct exti_lay
     return s.found;
 }
 #endif
-
-void exti__address_file(uintptr_t address, char *out, size_t cap)
-{
-    Dl_info info;
-
-    if (!exti__dladdr((void *)address, &info) || !info.dli_fname)
-        snprintf(out, cap, "%s", "");
-    else
-        snprintf(out, cap, "%s", info.dli_fname);
-}
 
 bool exti__address_is_symbol(uintptr_t address, const char *name)
 {

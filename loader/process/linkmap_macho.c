@@ -4,7 +4,6 @@
 
 #include <mach-o/dyld.h>
 #include <mach-o/loader.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -45,16 +44,6 @@ int exti__loaded_from_handle(void *handle, struct exti_loaded *out, struct exti_
         return 0;
     }
     return exti__fail(err, EXTI_E_LOAD, EXTI_NO_OFFSET, "is not in dyld's list of images");
-}
-
-void exti__loaded_path(const struct exti_loaded *lib, char *out, size_t cap)
-{
-    snprintf(out, cap, "%s", lib->path);
-}
-
-bool exti__loaded_is_file(const struct exti_loaded *lib, const char *path)
-{
-    return strcmp(lib->path, path) == 0;
 }
 
 /* ---- load commands ---- */
@@ -101,14 +90,6 @@ bool exti__address_is_symbol(uintptr_t address, const char *name)
 
     return exti__dladdr((void *)address, &info) && info.dli_sname &&
            (uintptr_t)info.dli_saddr == address && strcmp(info.dli_sname, name) == 0;
-}
-
-void exti__address_file(uintptr_t address, char *out, size_t cap)
-{
-    Dl_info info;
-
-    snprintf(out, cap, "%s",
-             exti__dladdr((void *)address, &info) && info.dli_fname ? info.dli_fname : "");
 }
 
 static const void *nth_needed(void *user, const struct load_command *c)

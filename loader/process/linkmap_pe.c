@@ -10,6 +10,7 @@
 #include "base/os/fs_id.h"
 #include "base/os/win32.h"
 #include "base/path.h"
+#include "loader/process/linkmap_path.h"
 
 #define BY_ORDINAL ((uintptr_t)1 << (sizeof(uintptr_t) * 8 - 1))
 

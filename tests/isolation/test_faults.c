@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "loader/process/linkmap.h"
+#include "loader/process/linkmap_path.h"
 #include "tests/isolation/build.h"
 #include "tests/isolation/pair.h"
 
