@@ -14,8 +14,15 @@ bool cli_is_pe(const struct exti_image *im);
 /* Whether two files are for the same machine, in the same format. */
 bool cli_same_target(const struct exti_image_info *a, const struct exti_image_info *b);
 
-/* Reads up to 4 first bytes into `head` and returns their number; false if the file cannot be
- * opened. */
-bool cli_read_head(const char *path, unsigned char head[4], size_t *n);
+/* What a file's magic number says it is; universal files count as Mach-O. */
+enum cli_magic {
+    CLI_MAGIC_UNREADABLE, /* it cannot be opened */
+    CLI_MAGIC_EMPTY,
+    CLI_MAGIC_OTHER,
+    CLI_MAGIC_ELF,
+    CLI_MAGIC_MACHO,
+    CLI_MAGIC_PE
+};
+enum cli_magic cli_magic_of(const char *path);
 
 #endif

@@ -35,29 +35,14 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Most of the files in a folder are not libraries. */
-static bool begins_as_library(const char *path)
-{
-    static const char magics[][5] = {"\177ELF", "MZ", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe",
-                                     "\xca\xfe\xba\xbf"};
-    unsigned char head[4];
-    size_t n;
-
-    if (!cli_read_head(path, head, &n) || n < sizeof head)
-        return false;
-    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
-        if (memcmp(head, magics[i], strlen(magics[i])) == 0)
-            return true;
-    return false;
-}
-
 static int add_file_hazards(struct cli_hazards *h, const char *path, size_t *count)
 {
     struct exti_error err;
     struct exti_image *im = NULL;
     int rc;
 
-    if (!begins_as_library(path))
+    /* Most of the files in a folder are not libraries. */
+    if (cli_magic_of(path) < CLI_MAGIC_ELF)
         return CLI_OK;
     rc = exti_inspect(path, &im, &err);
     /* Object files, programs and the like. */

@@ -66,27 +66,12 @@ static void add_slices(struct cli_shared *s, const struct exti_image *original,
     json_decref(seen_machines);
 }
 
-static bool begins_as_macho(const char *path)
-{
-    static const unsigned char magics[][4] = {
-        {0xcf, 0xfa, 0xed, 0xfe}, {0xca, 0xfe, 0xba, 0xbe}, {0xca, 0xfe, 0xba, 0xbf}};
-    unsigned char head[4];
-    size_t n;
-
-    if (!cli_read_head(path, head, &n) || n < sizeof head)
-        return false;
-    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
-        if (memcmp(head, magics[i], sizeof head) == 0)
-            return true;
-    return false;
-}
-
 struct cli_shared cli_shared_of(const char *original, const char *copy)
 {
     struct cli_shared s = {json_array(), json_array()};
     struct exti_image *before = NULL, *after = NULL;
 
-    if (begins_as_macho(copy) && cli_worked(exti_inspect(copy, &after, NULL)) &&
+    if (cli_magic_of(copy) == CLI_MAGIC_MACHO && cli_worked(exti_inspect(copy, &after, NULL)) &&
         cli_is_macho(after) && cli_worked(exti_inspect(original, &before, NULL)))
         add_slices(&s, before, after);
     exti_image_free(before);

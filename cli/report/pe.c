@@ -220,20 +220,12 @@ json_t *cli_pe_mentions(const struct exti_image *im, const char *const *api)
     return all;
 }
 
-static bool begins_as_pe(const char *path)
-{
-    unsigned char head[4];
-    size_t n;
-
-    return cli_read_head(path, head, &n) && n >= 2 && memcmp(head, "MZ", 2) == 0;
-}
-
 json_t *cli_pe_mentions_in(const char *path, const char *const *api)
 {
     struct exti_image *im = NULL;
     json_t *all = NULL;
 
-    if (begins_as_pe(path) && cli_worked(exti_inspect(path, &im, NULL)))
+    if (cli_magic_of(path) == CLI_MAGIC_PE && cli_worked(exti_inspect(path, &im, NULL)))
         all = cli_pe_mentions(im, api);
     exti_image_free(im);
     return all != NULL ? all : json_array();

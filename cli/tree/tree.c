@@ -205,26 +205,6 @@ static bool collect_name(void *user, const char *name, enum cli_type type)
 
 /* ---- kinds of files -------------------------------------------------------------------------- */
 
-/* The magic numbers of ELF, PE, Mach-O and universal files. */
-static bool has_magic(const char *path)
-{
-    static const unsigned char magics[][4] = {
-        {0x7f, 'E', 'L', 'F'},    {0xcf, 0xfa, 0xed, 0xfe}, {0xce, 0xfa, 0xed, 0xfe},
-        {0xfe, 0xed, 0xfa, 0xcf}, {0xfe, 0xed, 0xfa, 0xce}, {0xca, 0xfe, 0xba, 0xbe},
-    };
-    unsigned char head[4];
-    size_t n;
-
-    if (!cli_read_head(path, head, &n))
-        return true; /* the error is reported by whatever opens it next */
-    if (n == 0 || (n >= 2 && memcmp(head, "MZ", 2) == 0))
-        return true;
-    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
-        if (n == sizeof head && memcmp(head, magics[i], sizeof head) == 0)
-            return true;
-    return false;
-}
-
 /* A file that the system does not let us read is a library for all we know; so is one that is
  * broken, which whatever opens it next reports. */
 static bool has_init(struct cli_tree_file *f)
@@ -252,7 +232,8 @@ static void classify(struct cli_tree_file *f)
 {
     f->abi = cli_abi_of(f->path);
     f->abi3 = cli_is_abi3(f->path);
-    if (!has_magic(f->path))
+    /* Whoever opens one that is empty, or that cannot be read, reports that. */
+    if (cli_magic_of(f->path) == CLI_MAGIC_OTHER)
         f->skipped = cli_copy_text("is not a native library");
     else if (f->abi.major != 0 || f->abi3 || ends_in(f->path, ".pyd") || has_init(f))
         f->kind = CLI_TREE_EXTENSION;

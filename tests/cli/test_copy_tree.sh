@@ -92,6 +92,12 @@ check what_cannot_be_copied_is_refused_and_all_else_done 1 'broken\.cpython-311'
     'AArch64.*: foreign\.so'
 sound rough/ctx
 say $? a_context_in_the_tree_is_not_copied_itself
+
+# A universal file with 64-bit offsets, but without slices.
+mkdir wide
+{ printf '\xca\xfe\xba\xbf'; head -c 200 /dev/zero; } >wide/w.cpython-311-darwin.so
+run copy-tree --libpython "$api" wide wide/ctx
+check universal_files_of_either_kind_are_libraries 1 "universal file's header" '^refused *1$'
 run copy-tree --json --contexts 2 rough rough/ctx
 py 'import json, sys
 o = json.load(open("out"))
