@@ -68,26 +68,12 @@ static int clean(const char *dir, bool trust)
 
 static int cmd_clean(int argc, char **argv)
 {
-    enum { TRUST = 256 };
-    static const struct option longs[] = {{"trust-dir", no_argument, NULL, TRUST},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
     bool trust = false;
-    int o, status = CLI_OK;
+    const struct cli_option options[] = {{.name = "trust-dir", .flag = &trust}, {0}};
+    int status = cli_parse("clean", argc, argv, options, help);
 
-    while ((o = cli_getopt("clean", argc, argv, ":h", longs)) != -1)
-        switch (o) {
-        case TRUST:
-            trust = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return CLI_OK;
-        default:
-            return CLI_USAGE;
-        }
-    if (cli_no_empty("clean", argc, argv, optind) != CLI_OK)
-        return CLI_USAGE;
+    if (status != CLI_OK)
+        return status;
     if (optind == argc)
         return cli_usage("clean", "missing CTXDIR");
     for (int i = optind; i < argc; i++) {

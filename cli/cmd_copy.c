@@ -95,14 +95,10 @@ static int refuse_file(struct copy *c, const char *file, const char *message)
 
 static int take_arguments(int argc, char **argv, struct copy *c, const char *libpython)
 {
-    if (cli_no_empty("copy", argc, argv, optind) != CLI_OK)
-        return CLI_USAGE;
     if (argc - optind == 0)
         return cli_usage("copy", "missing FILE and CTXDIR");
     if (argc - optind == 1)
         return cli_usage("copy", "needs FILE and CTXDIR, got only '%s'", argv[optind]);
-    if (libpython != NULL && cli_check_value("copy", "--libpython", libpython) != CLI_OK)
-        return CLI_USAGE;
     if (c->name != NULL && cli_check_name("copy", c->name, NAME_MAX_CHARS) != CLI_OK)
         return CLI_USAGE;
     c->files = argv + optind;
@@ -113,58 +109,21 @@ static int take_arguments(int argc, char **argv, struct copy *c, const char *lib
     return CLI_OK;
 }
 
-/* CLI_OK, or -1 after help was printed. */
 static int parse_copy(int argc, char **argv, struct copy *c)
 {
-    enum { LIBPYTHON = 256, NAME, RENAME, PURPOSE, SYNC, JSON };
-    static const struct option longs[] = {{"libpython", required_argument, NULL, LIBPYTHON},
-                                          {"name", required_argument, NULL, NAME},
-                                          {"rename", no_argument, NULL, RENAME},
-                                          {"for", required_argument, NULL, PURPOSE},
-                                          CLI_CHOICE_OPTIONS,
-                                          {"sync", no_argument, NULL, SYNC},
-                                          {"json", no_argument, NULL, JSON},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
     const char *libpython = NULL;
-    int o;
+    const struct cli_option options[] = {
+        {.name = "libpython", .file = &libpython},
+        {.name = "name", .text = &c->name},
+        {.name = "rename", .bits = &c->flags, .bit = EXTI_CTX_RENAME},
+        {.name = "for", .take = cli_take_purpose, .to = &c->flags},
+        CLI_CHOICE_OPTIONS(&c->choice),
+        {.name = "sync", .bits = &c->flags, .bit = EXTI_CTX_SYNC},
+        {.name = "json", .flag = &c->json},
+        {0}};
+    int status = cli_parse("copy", argc, argv, options, help);
 
-    while ((o = cli_getopt("copy", argc, argv, ":h", longs)) != -1)
-        switch (o) {
-        case LIBPYTHON:
-            libpython = optarg;
-            break;
-        case NAME:
-            c->name = optarg;
-            break;
-        case RENAME:
-            c->flags |= EXTI_CTX_RENAME;
-            break;
-        case PURPOSE:
-            if (cli_purpose_option(&c->flags, "copy", optarg) != CLI_OK)
-                return CLI_USAGE;
-            break;
-        case CLI_CLOSURE:
-        case CLI_SHARE:
-        case CLI_ISOLATE:
-        case CLI_QUIRKS:
-        case CLI_TRUST_DIR:
-            if (cli_choice_option(&c->choice, "copy", o, optarg) != CLI_OK)
-                return CLI_USAGE;
-            break;
-        case SYNC:
-            c->flags |= EXTI_CTX_SYNC;
-            break;
-        case JSON:
-            c->json = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return -1;
-        default:
-            return CLI_USAGE;
-        }
-    return take_arguments(argc, argv, c, libpython);
+    return status == CLI_OK ? take_arguments(argc, argv, c, libpython) : status;
 }
 
 /* An extension for another CPython version would load, and crash when it first uses a struct. */
@@ -480,7 +439,7 @@ static int cmd_copy(int argc, char **argv)
     json_decref(c.errors);
     free(c.libpython);
     cli_choice_free(&c.choice);
-    return status < 0 ? CLI_OK : status;
+    return status;
 }
 
 const struct cli_command cli_command_copy = {

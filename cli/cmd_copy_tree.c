@@ -73,74 +73,32 @@ struct request {
     size_t count, libraries; /* of paths */
 };
 
-enum { CONTEXTS = 256, LIBPYTHON, NAME, RENAME, PURPOSE, JOBS, SYNC, WHY, JSON };
-
-static int take_option(struct request *r, int o)
-{
-    switch (o) {
-    case CONTEXTS:
-    case JOBS:
-        return o == JOBS ? cli_parse_count("copy-tree", "--jobs", optarg, &r->jobs)
-                         : cli_parse_count("copy-tree", "--contexts", optarg, &r->contexts);
-    case LIBPYTHON:
-        if (cli_check_value("copy-tree", "--libpython", optarg) != CLI_OK)
-            return CLI_USAGE;
-        free(r->libpython);
-        r->libpython = cli_copy_text(optarg);
-        return CLI_OK;
-    case NAME:
-        r->name = optarg;
-        return cli_check_name("copy-tree", optarg, CLI_TREE_NAME_MAX);
-    case RENAME:
-        r->flags |= EXTI_CTX_RENAME;
-        return CLI_OK;
-    case PURPOSE:
-        return cli_purpose_option(&r->flags, "copy-tree", optarg);
-    case SYNC:
-        r->flags |= EXTI_CTX_SYNC;
-        return CLI_OK;
-    case WHY:
-        r->why = true;
-        return CLI_OK;
-    case JSON:
-        r->json = true;
-        return CLI_OK;
-    default:
-        return o == '?' ? CLI_USAGE : cli_choice_option(&r->choice, "copy-tree", o, optarg);
-    }
-}
-
-/* CLI_OK, or -1 after help was printed. */
 static int parse_copy_tree(struct request *r, int argc, char **argv)
 {
-    static const struct option longs[] = {{"contexts", required_argument, NULL, CONTEXTS},
-                                          {"libpython", required_argument, NULL, LIBPYTHON},
-                                          {"name", required_argument, NULL, NAME},
-                                          {"rename", no_argument, NULL, RENAME},
-                                          {"for", required_argument, NULL, PURPOSE},
-                                          CLI_CHOICE_OPTIONS,
-                                          {"jobs", required_argument, NULL, JOBS},
-                                          {"sync", no_argument, NULL, SYNC},
-                                          {"why", no_argument, NULL, WHY},
-                                          {"json", no_argument, NULL, JSON},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    int o;
+    const char *libpython = NULL;
+    const struct cli_option options[] = {
+        {.name = "contexts", .count = &r->contexts},
+        {.name = "libpython", .file = &libpython},
+        {.name = "name", .text = &r->name},
+        {.name = "rename", .bits = &r->flags, .bit = EXTI_CTX_RENAME},
+        {.name = "for", .take = cli_take_purpose, .to = &r->flags},
+        CLI_CHOICE_OPTIONS(&r->choice),
+        {.name = "jobs", .count = &r->jobs},
+        {.name = "sync", .bits = &r->flags, .bit = EXTI_CTX_SYNC},
+        {.name = "why", .flag = &r->why},
+        {.name = "json", .flag = &r->json},
+        {0}};
+    int status = cli_parse("copy-tree", argc, argv, options, help);
 
-    while ((o = cli_getopt("copy-tree", argc, argv, ":h", longs)) != -1) {
-        if (o == 'h') {
-            fputs(help, stdout);
-            return -1;
-        }
-        int status = take_option(r, o);
-        if (status != CLI_OK)
-            return status;
-    }
-    if (cli_no_empty("copy-tree", argc, argv, optind) != CLI_OK)
+    if (status != CLI_OK)
+        return status;
+    if (r->name != NULL && cli_check_name("copy-tree", r->name, CLI_TREE_NAME_MAX) != CLI_OK)
         return CLI_USAGE;
     if (argc - optind != 2)
         return cli_usage("copy-tree", argc - optind < 2 ? "needs DIR and CTXDIR"
                                                         : "takes one DIR and one CTXDIR");
+    if (libpython != NULL)
+        r->libpython = cli_copy_text(libpython);
     r->dir = argv[optind];
     r->ctxdir = argv[optind + 1];
     return CLI_OK;
@@ -399,7 +357,7 @@ static int cmd_copy_tree(int argc, char **argv)
     if (status == CLI_OK)
         status = copy_tree(&r);
     status = release(&r, status);
-    return status < 0 ? CLI_OK : status;
+    return status;
 }
 
 const struct cli_command cli_command_copy_tree = {

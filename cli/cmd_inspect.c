@@ -111,43 +111,20 @@ static int inspect_all(char **files, int count, const struct cli_image_opts *opt
 
 static int cmd_inspect(int argc, char **argv)
 {
-    enum { LIBPYTHON = 256, SYMBOLS, CONTEXTS, JSON };
-    static const struct option longs[] = {{"libpython", required_argument, NULL, LIBPYTHON},
-                                          {"symbols", no_argument, NULL, SYMBOLS},
-                                          {"contexts", required_argument, NULL, CONTEXTS},
-                                          {"json", no_argument, NULL, JSON},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
     struct cli_image_opts opts = {.contexts = 0};
     bool json = false;
-    int o;
+    const struct cli_option options[] = {{.name = "libpython", .file = &opts.api.path},
+                                         {.name = "symbols", .flag = &opts.symbols},
+                                         {.name = "contexts", .count = &opts.contexts},
+                                         {.name = "json", .flag = &json},
+                                         {0}};
+    int status = cli_parse("inspect", argc, argv, options, help);
 
-    while ((o = cli_getopt("inspect", argc, argv, ":h", longs)) != -1)
-        switch (o) {
-        case LIBPYTHON:
-            opts.api.path = optarg;
-            break;
-        case SYMBOLS:
-            opts.symbols = true;
-            break;
-        case CONTEXTS:
-            if (cli_parse_count("inspect", "--contexts", optarg, &opts.contexts) != CLI_OK)
-                return CLI_USAGE;
-            break;
-        case JSON:
-            json = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return CLI_OK;
-        default:
-            return CLI_USAGE;
-        }
-    if (cli_no_empty("inspect", argc, argv, optind) != CLI_OK)
-        return CLI_USAGE;
+    if (status != CLI_OK)
+        return status;
     if (optind == argc)
         return cli_usage("inspect", "missing FILE or DIR");
-    int status = cli_api_load(&opts.api);
+    status = cli_api_load(&opts.api);
     if (status == CLI_OK)
         status = inspect_all(argv + optind, argc - optind, &opts, json);
     cli_api_free(&opts.api);

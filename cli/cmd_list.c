@@ -198,26 +198,13 @@ static int list_one(void *user, const char *dir)
 
 static int cmd_list(int argc, char **argv)
 {
-    enum { JSON = 256 };
-    static const struct option longs[] = {
-        {"json", no_argument, NULL, JSON}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
     struct list l = {NULL, false, CLI_OK};
     bool json = false;
-    int o, status = CLI_OK;
+    const struct cli_option options[] = {{.name = "json", .flag = &json}, {0}};
+    int status = cli_parse("list", argc, argv, options, help);
 
-    while ((o = cli_getopt("list", argc, argv, ":h", longs)) != -1)
-        switch (o) {
-        case JSON:
-            json = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return CLI_OK;
-        default:
-            return CLI_USAGE;
-        }
-    if (cli_no_empty("list", argc, argv, optind) != CLI_OK)
-        return CLI_USAGE;
+    if (status != CLI_OK)
+        return status;
     if (optind == argc)
         return cli_usage("list", "missing CTXDIR");
     if (json)

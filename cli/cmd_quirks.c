@@ -192,43 +192,17 @@ static int list_quirks(const struct request *r, char **files, int count)
     return status;
 }
 
-static int parse_quirks(int argc, char **argv, struct request *r)
-{
-    enum { QUIRKS = 256, JSON };
-    static const struct option longs[] = {{"quirks", required_argument, NULL, QUIRKS},
-                                          {"json", no_argument, NULL, JSON},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    int o, status;
-
-    while ((o = cli_getopt("quirks", argc, argv, ":h", longs)) != -1)
-        switch (o) {
-        case QUIRKS:
-            status = cli_add_value(&r->files, "quirks", "--quirks", optarg);
-            if (status != CLI_OK)
-                return status;
-            break;
-        case JSON:
-            r->json = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return -1;
-        default:
-            return CLI_USAGE;
-        }
-    return cli_no_empty("quirks", argc, argv, optind);
-}
-
 static int cmd_quirks(int argc, char **argv)
 {
     struct request r = {.json = false};
-    int status = parse_quirks(argc, argv, &r);
+    const struct cli_option options[] = {
+        {.name = "quirks", .values = &r.files}, {.name = "json", .flag = &r.json}, {0}};
+    int status = cli_parse("quirks", argc, argv, options, help);
 
     if (status == CLI_OK)
         status = list_quirks(&r, argv + optind, argc - optind);
     free(r.files.items);
-    return status < 0 ? CLI_OK : status;
+    return status;
 }
 
 const struct cli_command cli_command_quirks = {

@@ -96,78 +96,31 @@ static int parse_program(struct request *r, int argc, char **argv, const char *g
     return CLI_OK;
 }
 
-static int check_options(const struct request *r)
-{
-    if (r->json && !r->prove)
-        return cli_usage("run", "--json prints the result of --prove; add --prove");
-    if (r->dir != NULL && cli_check_value("run", "--dir", r->dir) != CLI_OK)
-        return CLI_USAGE;
-    if (r->python != NULL && cli_check_value("run", "--python", r->python) != CLI_OK)
-        return CLI_USAGE;
-    return CLI_OK;
-}
-
-enum { CONTEXTS = 256, PYTHON, DIRECTORY, PROVE, JSON, RENAME };
-
-/* CLI_OK, or -1 after help was printed. */
 static int parse_run(struct request *r, int argc, char **argv)
 {
-    static const struct option longs[] = {{"contexts", required_argument, NULL, CONTEXTS},
-                                          {"python", required_argument, NULL, PYTHON},
-                                          {"dir", required_argument, NULL, DIRECTORY},
-                                          {"prove", no_argument, NULL, PROVE},
-                                          {"json", no_argument, NULL, JSON},
-                                          {"rename", no_argument, NULL, RENAME},
-                                          CLI_CHOICE_OPTIONS,
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    const char *given = NULL;
-    int o;
+    const char *code = NULL, *module = NULL;
+    const struct cli_option options[] = {{.name = "contexts", .count = &r->contexts},
+                                         {.name = "python", .file = &r->python},
+                                         {.name = "dir", .file = &r->dir},
+                                         {.name = "prove", .flag = &r->prove},
+                                         {.name = "json", .flag = &r->json},
+                                         {.name = "rename", .flag = &r->rename},
+                                         CLI_CHOICE_OPTIONS(&r->choice),
+                                         /* As with python3, what follows is the program's. */
+                                         {.letter = 'c', .text = &code, .last = true},
+                                         {.letter = 'm', .text = &module, .last = true},
+                                         {0}};
+    int status = cli_parse("run", argc, argv, options, help);
 
-    while (given == NULL && (o = cli_getopt("run", argc, argv, "+:hc:m:", longs)) != -1)
-        switch (o) {
-        case CONTEXTS:
-            if (cli_parse_count("run", "--contexts", optarg, &r->contexts) != CLI_OK)
-                return CLI_USAGE;
-            break;
-        case PYTHON:
-            r->python = optarg;
-            break;
-        case DIRECTORY:
-            r->dir = optarg;
-            break;
-        case PROVE:
-            r->prove = true;
-            break;
-        case JSON:
-            r->json = true;
-            break;
-        case RENAME:
-            r->rename = true;
-            break;
-        case CLI_CLOSURE:
-        case CLI_SHARE:
-        case CLI_ISOLATE:
-        case CLI_QUIRKS:
-        case CLI_TRUST_DIR:
-            if (cli_choice_option(&r->choice, "run", o, optarg) != CLI_OK)
-                return CLI_USAGE;
-            break;
-        case 'c':
-        case 'm':
-            /* As with python3, all following arguments are the program's. */
-            r->program.kind = o == 'c' ? PYRT_CODE : PYRT_MODULE;
-            given = optarg;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return -1;
-        default:
-            return CLI_USAGE;
-        }
-    if (check_options(r) != CLI_OK)
-        return CLI_USAGE;
-    return parse_program(r, argc, argv, given);
+    if (status != CLI_OK)
+        return status;
+    if (r->json && !r->prove)
+        return cli_usage("run", "--json prints the result of --prove; add --prove");
+    if (code != NULL)
+        r->program.kind = PYRT_CODE;
+    if (module != NULL)
+        r->program.kind = PYRT_MODULE;
+    return parse_program(r, argc, argv, code != NULL ? code : module);
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -361,7 +314,7 @@ static int parse_and_run(int argc, char **argv)
         release_session(&s, &r);
     }
     cli_choice_free(&r.choice);
-    return status < 0 ? CLI_OK : status;
+    return status;
 }
 
 static int cmd_run(int argc, char **argv)

@@ -205,36 +205,17 @@ static bool is_dir(const char *path, bool *exists)
 
 static int cmd_verify(int argc, char **argv)
 {
-    enum { AGAINST = 256, JSON };
-    static const struct option longs[] = {{"against", required_argument, NULL, AGAINST},
-                                          {"json", no_argument, NULL, JSON},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
     struct verify v = {.json = false};
     const char *original = NULL;
+    const struct cli_option options[] = {
+        {.name = "against", .file = &original}, {.name = "json", .flag = &v.json}, {0}};
+    int status = cli_parse("verify", argc, argv, options, help);
     bool exists;
-    int o;
 
-    while ((o = cli_getopt("verify", argc, argv, ":h", longs)) != -1)
-        switch (o) {
-        case AGAINST:
-            original = optarg;
-            break;
-        case JSON:
-            v.json = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return CLI_OK;
-        default:
-            return CLI_USAGE;
-        }
-    if (cli_no_empty("verify", argc, argv, optind) != CLI_OK)
-        return CLI_USAGE;
+    if (status != CLI_OK)
+        return status;
     if (optind == argc)
         return cli_usage("verify", "missing CTXDIR, or FILE and --against ORIGINAL");
-    if (original != NULL && cli_check_value("verify", "--against", original) != CLI_OK)
-        return CLI_USAGE;
     if (original != NULL && argc - optind > 1)
         return cli_usage("verify", "--against takes one FILE, not %d", argc - optind);
     for (int i = optind; i < argc; i++) {

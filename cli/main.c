@@ -123,6 +123,8 @@ int main(int argc, char **argv)
     cli_json_start();
     int status = dispatch(argc, argv);
 
+    if (status == CLI_HELPED)
+        status = CLI_OK;
     /* Buffered output meets a full disk or a closed pipe only here. */
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == CLI_OK)
         status = cli_fail("standard output", "cannot write: %s", strerror(errno));

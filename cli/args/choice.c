@@ -17,8 +17,19 @@ static int add_rule(struct cli_choice *c, const char *command, const char *glob,
     return CLI_OK;
 }
 
-static int set_closure(struct cli_choice *c, const char *command, const char *word)
+int cli_take_share(void *choice, const char *command, const char *glob)
 {
+    return add_rule(choice, command, glob, true);
+}
+
+int cli_take_isolate(void *choice, const char *command, const char *glob)
+{
+    return add_rule(choice, command, glob, false);
+}
+
+int cli_take_closure(void *choice, const char *command, const char *word)
+{
+    struct cli_choice *c = choice;
     static const char *const words[] = {"all", "api", "none", NULL};
     static const enum exti_closure closures[] = {EXTI_CLOSURE_ALL, EXTI_CLOSURE_API,
                                                  EXTI_CLOSURE_NONE};
@@ -29,19 +40,6 @@ static int set_closure(struct cli_choice *c, const char *command, const char *wo
             return CLI_OK;
         }
     return cli_usage(command, "--closure takes all, api or none, not '%s'", word);
-}
-
-int cli_choice_option(struct cli_choice *c, const char *command, int option, const char *value)
-{
-    if (option == CLI_CLOSURE)
-        return set_closure(c, command, value);
-    if (option == CLI_TRUST_DIR) {
-        c->flags |= EXTI_CTX_TRUST_DIR;
-        return CLI_OK;
-    }
-    if (option == CLI_QUIRKS)
-        return cli_add_value(&c->quirks, command, "--quirks", value);
-    return add_rule(c, command, value, option == CLI_SHARE);
 }
 
 void cli_choice_apply(const struct cli_choice *c, struct exti_ctx_opts *opts)

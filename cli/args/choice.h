@@ -3,21 +3,21 @@
 #ifndef CLI_ARGS_CHOICE_H
 #define CLI_ARGS_CHOICE_H
 
-#include <getopt.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <extisolate.h>
 
 #include "cli/args/option.h"
 
-enum { CLI_CLOSURE = 512, CLI_SHARE, CLI_ISOLATE, CLI_QUIRKS, CLI_TRUST_DIR };
-#define CLI_CHOICE_OPTIONS                                                                         \
-    {"closure", required_argument, NULL, CLI_CLOSURE},                                             \
-        {"share", required_argument, NULL, CLI_SHARE},                                             \
-        {"quirks", required_argument, NULL, CLI_QUIRKS},                                           \
-        {"trust-dir", no_argument, NULL, CLI_TRUST_DIR},                                           \
+/* Their rows in a table of struct cli_option, for a struct cli_choice. */
+#define CLI_CHOICE_OPTIONS(choice)                                                                 \
+    {.name = "closure", .take = cli_take_closure, .to = (choice)},                                 \
+        {.name = "share", .take = cli_take_share, .to = (choice)},                                 \
+        {.name = "isolate", .take = cli_take_isolate, .to = (choice)},                             \
+        {.name = "quirks", .values = &(choice)->quirks},                                           \
     {                                                                                              \
-        "isolate", required_argument, NULL, CLI_ISOLATE                                            \
+        .name = "trust-dir", .bits = &(choice)->flags, .bit = EXTI_CTX_TRUST_DIR                   \
     }
 #define CLI_CHOICE_HELP                                                                            \
     "  --closure WHICH   which libraries that modules need are copied into a new context: all\n"   \
@@ -39,8 +39,10 @@ struct cli_choice {
     uint32_t flags;           /* EXTI_CTX_TRUST_DIR or 0 */
 };
 
-/* Takes one of these options: CLI_OK, or the exit code after printing an error. */
-int cli_choice_option(struct cli_choice *c, const char *command, int option, const char *value);
+int cli_take_closure(void *choice, const char *command, const char *word);
+int cli_take_share(void *choice, const char *command, const char *glob);
+int cli_take_isolate(void *choice, const char *command, const char *glob);
+
 /* Points `opts` to what `c` holds, which must stay as long as it is used. */
 void cli_choice_apply(const struct cli_choice *c, struct exti_ctx_opts *opts);
 void cli_choice_free(struct cli_choice *c);

@@ -1,6 +1,8 @@
 #include "cli/args/option.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,8 +94,9 @@ static bool has_value(const struct option *longs, int value)
     return longs->name != NULL;
 }
 
-int cli_getopt(const char *command, int argc, char **argv, const char *shorts,
-               const struct option *longs)
+/* getopt_long with this program's messages: '?' after printing a usage error. */
+static int next_option(const char *command, int argc, char **argv, const char *shorts,
+                       const struct option *longs)
 {
     opterr = 0;
     int c = getopt_long(argc, argv, shorts, longs, NULL);
@@ -125,7 +128,7 @@ int cli_getopt(const char *command, int argc, char **argv, const char *shorts,
     return '?';
 }
 
-int cli_no_empty(const char *command, int argc, char **argv, int from)
+static int refuse_empty(const char *command, int argc, char **argv, int from)
 {
     for (int i = from; i < argc; i++)
         if (argv[i][0] == '\0')
@@ -136,23 +139,24 @@ int cli_no_empty(const char *command, int argc, char **argv, int from)
     return CLI_OK;
 }
 
-int cli_check_value(const char *command, const char *option, const char *value)
+static int check_value(const char *command, const char *option, const char *value)
 {
     if (*value == '\0')
-        return cli_usage(command, "%s is empty: is a shell variable unset?", option);
+        return cli_usage(command, "--%s is empty: is a shell variable unset?", option);
     return CLI_OK;
 }
 
-int cli_add_value(struct cli_values *v, const char *command, const char *option, const char *value)
+static int add_value(struct cli_values *v, const char *command, const char *option,
+                     const char *value)
 {
-    if (cli_check_value(command, option, value) != CLI_OK)
+    if (check_value(command, option, value) != CLI_OK)
         return CLI_USAGE;
     v->items = cli_resize(v->items, (v->count + 1) * sizeof *v->items);
     v->items[v->count++] = value;
     return CLI_OK;
 }
 
-int cli_parse_count(const char *command, const char *option, const char *text, int *out)
+static int parse_count(const char *command, const char *option, const char *text, int *out)
 {
     char *end;
     long n;
@@ -160,10 +164,104 @@ int cli_parse_count(const char *command, const char *option, const char *text, i
     errno = 0;
     n = strtol(text, &end, 10);
     if (errno != 0 || *text == '\0' || *end != '\0' || n < 1 || n > CLI_CONTEXTS_MAX)
-        return cli_usage(command, "%s takes a number from 1 to %d, not '%s'", option,
+        return cli_usage(command, "--%s takes a number from 1 to %d, not '%s'", option,
                          CLI_CONTEXTS_MAX, text);
     *out = (int)n;
     return CLI_OK;
+}
+
+/* ---- tables of options ----------------------------------------------------------------------- */
+
+static bool takes_value(const struct cli_option *o)
+{
+    return o->flag == NULL && o->bits == NULL;
+}
+
+static int take_option(const struct cli_option *o, const char *command, const char *value)
+{
+    if (o->file != NULL && check_value(command, o->name, value) != CLI_OK)
+        return CLI_USAGE;
+    if (o->count != NULL)
+        return parse_count(command, o->name, value, o->count);
+    if (o->values != NULL)
+        return add_value(o->values, command, o->name, value);
+    if (o->take != NULL)
+        return o->take(o->to, command, value);
+    if (o->flag != NULL)
+        *o->flag = true;
+    else if (o->bits != NULL)
+        *o->bits |= o->bit;
+    else
+        *(o->file != NULL ? o->file : o->text) = value;
+    return CLI_OK;
+}
+
+/* Of getopt_long's two tables: a long option's value is FIRST_LONG and its row, a letter's itself. */
+enum { OPTIONS_MAX = 24, FIRST_LONG = 256 };
+
+struct tables {
+    struct option longs[OPTIONS_MAX + 2];
+    char shorts[2 * OPTIONS_MAX + 4];
+    bool stops; /* at the first argument */
+};
+
+static void fill_tables(const struct cli_option *options, struct tables *t)
+{
+    size_t longs = 0, shorts = 0;
+
+    *t = (struct tables){.stops = false};
+    for (size_t i = 0; options[i].name != NULL || options[i].letter != 0; i++)
+        t->stops = t->stops || options[i].last;
+    if (t->stops)
+        t->shorts[shorts++] = '+';
+    t->shorts[shorts++] = ':';
+    t->shorts[shorts++] = 'h';
+    for (int i = 0; options[i].name != NULL || options[i].letter != 0; i++) {
+        const bool value = takes_value(&options[i]);
+
+        assert(i < OPTIONS_MAX);
+        if (options[i].name != NULL)
+            t->longs[longs++] = (struct option){
+                options[i].name, value ? required_argument : no_argument, NULL, FIRST_LONG + i};
+        if (options[i].letter != 0)
+            t->shorts[shorts++] = options[i].letter;
+        if (options[i].letter != 0 && value)
+            t->shorts[shorts++] = ':';
+    }
+    t->longs[longs] = (struct option){"help", no_argument, NULL, 'h'};
+}
+
+static const struct cli_option *option_of(const struct cli_option *options, int c)
+{
+    if (c >= FIRST_LONG)
+        return &options[c - FIRST_LONG];
+    while (options->letter != c)
+        options++;
+    return options;
+}
+
+int cli_parse(const char *command, int argc, char **argv, const struct cli_option *options,
+              const char *help)
+{
+    struct tables t;
+    bool last = false;
+    int c;
+
+    fill_tables(options, &t);
+    while (!last && (c = next_option(command, argc, argv, t.shorts, t.longs)) != -1) {
+        if (c == 'h') {
+            fputs(help, stdout);
+            return CLI_HELPED;
+        }
+        if (c == '?')
+            return CLI_USAGE;
+        const struct cli_option *o = option_of(options, c);
+        int status = take_option(o, command, optarg);
+        if (status != CLI_OK)
+            return status;
+        last = o->last;
+    }
+    return t.stops ? CLI_OK : refuse_empty(command, argc, argv, optind);
 }
 
 int cli_check_name(const char *command, const char *name, size_t most)

@@ -3,36 +3,47 @@
 #ifndef CLI_ARGS_OPTION_H
 #define CLI_ARGS_OPTION_H
 
-#include <getopt.h>
+#include <getopt.h> /* optind */
 #include <stdbool.h>
 #include <stddef.h>
-
-/* getopt_long with this program's messages.  `shorts` begins with ":", or with "+:" to stop at the
- * first argument.  Returns the option, -1 at the end, or '?' after printing a usage error. */
-int cli_getopt(const char *command, int argc, char **argv, const char *shorts,
-               const struct option *longs);
-
-/* Guesses which of the NULL-ended `names` was meant by a misspelled `word`; NULL if none is
- * close. */
-const char *cli_nearest(const char *word, const char *const *names);
-
-/* CLI_OK, or a usage error for the first empty argument from argv[from] on. */
-int cli_no_empty(const char *command, int argc, char **argv, int from);
-
-/* CLI_OK, or a usage error when the value of `option` ("--python") is empty. */
-int cli_check_value(const char *command, const char *option, const char *value);
+#include <stdint.h>
 
 /* The values of an option that may be given several times. */
 struct cli_values {
     const char **items; /* the array is owned, the strings are the command line's */
     size_t count;
 };
-/* CLI_OK, or the exit code after printing an error: usage when the value is empty. */
-int cli_add_value(struct cli_values *v, const char *command, const char *option, const char *value);
 
-/* Parses a number from 1 to CLI_CONTEXTS_MAX.  CLI_OK, or a usage error. */
+/* One option of a command.  The first of the pointers that is set says what becomes of it. */
+struct cli_option {
+    const char *name; /* without "--"; may be NULL if there is a letter */
+    char letter;      /* without "-"; 0: none */
+    bool last;        /* what follows it, or else the first argument, is no option */
+
+    bool *flag;                /* set */
+    uint32_t *bits, bit;       /* set in *bits */
+    const char **text;         /* its value */
+    const char **file;         /* its value, which must not be empty */
+    int *count;                /* its value, from 1 to CLI_CONTEXTS_MAX */
+    struct cli_values *values; /* its value, which must not be empty, is added */
+    /* Takes its value: CLI_OK, or the exit code after printing an error. */
+    int (*take)(void *to, const char *command, const char *value);
+    void *to;
+};
+
+#define CLI_HELPED (-1) /* an exit code: help was printed, which is all that was asked for */
+
+/* Reads the options, to the end of the table: {0}.  The arguments begin at argv[optind], and must not
+ * be empty unless options may be `last`.  CLI_OK; CLI_HELPED after --help; or the exit code after
+ * printing an error. */
+int cli_parse(const char *command, int argc, char **argv, const struct cli_option *options,
+              const char *help);
+
+/* Guesses which of the NULL-ended `names` was meant by a misspelled `word`; NULL if none is
+ * close. */
+const char *cli_nearest(const char *word, const char *const *names);
+
 #define CLI_CONTEXTS_MAX 10000
-int cli_parse_count(const char *command, const char *option, const char *text, int *out);
 
 /* Checks the value of --name, at most `most` characters.  CLI_OK, or a usage error. */
 int cli_check_name(const char *command, const char *name, size_t most);
