@@ -400,27 +400,15 @@ static void input_is_rewritten_or_refused(void **state)
 
 static int build_inputs(void **state)
 {
-    struct test *t;
     void *fixture = NULL;
-    char *out;
 
     (void)state;
     test_setup(&fixture);
-    t = fixture;
-    snprintf(inputs, sizeof inputs, "%s/elf_inputs",
-             getenv("EXTI_BUILD") ? getenv("EXTI_BUILD") : "build");
-    if (test_run(t, &out, "tests/elf_inputs/build.sh", inputs, NULL) != 0)
-        fail_msg("tests/elf_inputs/build.sh: %s", out);
-    if (inputs[0] != '/') {
-        char *real = realpath(inputs, NULL);
-
-        assert_non_null(real);
-        snprintf(inputs, sizeof inputs, "%s", real);
-        free(real);
-    }
-    test_run(t, NULL, "sh", "-c",
-             test_format(t, "cp /lib/x86_64-linux-gnu/libm.so.6 %s/x86_64/libextim.so.6", inputs),
-             NULL);
+    test_build_inputs(fixture, "elf_inputs", inputs);
+    test_run(
+        fixture, NULL, "sh", "-c",
+        test_format(fixture, "cp /lib/x86_64-linux-gnu/libm.so.6 %s/x86_64/libextim.so.6", inputs),
+        NULL);
     return test_teardown(&fixture);
 }
 

@@ -196,16 +196,20 @@ static bool fd_fails(enum kind kind, int fd)
 
 /* ---- paths ---- */
 
+/* The argument behind `flags`, which a call has only if it may create the file. */
+#define READ_MODE(mode, flags)                                                                     \
+    if ((flags) & (O_CREAT | O_TMPFILE)) {                                                         \
+        va_list args;                                                                              \
+        va_start(args, flags);                                                                     \
+        (mode) = va_arg(args, mode_t);                                                             \
+        va_end(args);                                                                              \
+    }
+
 #define OPEN(name)                                                                                 \
     int name(const char *path, int flags, ...)                                                     \
     {                                                                                              \
         mode_t mode = 0;                                                                           \
-        if (flags & (O_CREAT | O_TMPFILE)) {                                                       \
-            va_list args;                                                                          \
-            va_start(args, flags);                                                                 \
-            mode = va_arg(args, mode_t);                                                           \
-            va_end(args);                                                                          \
-        }                                                                                          \
+        READ_MODE(mode, flags);                                                                    \
         return fails(KIND_open, path)                                                              \
                    ? -1                                                                            \
                    : NEXT(int (*)(const char *, int, ...), #name)(path, flags, mode);              \
@@ -226,12 +230,7 @@ OPEN_2(__open64_2)
     int name(int dir, const char *path, int flags, ...)                                            \
     {                                                                                              \
         mode_t mode = 0;                                                                           \
-        if (flags & (O_CREAT | O_TMPFILE)) {                                                       \
-            va_list args;                                                                          \
-            va_start(args, flags);                                                                 \
-            mode = va_arg(args, mode_t);                                                           \
-            va_end(args);                                                                          \
-        }                                                                                          \
+        READ_MODE(mode, flags);                                                                    \
         return fails(KIND_open, path)                                                              \
                    ? -1                                                                            \
                    : NEXT(int (*)(int, const char *, int, ...), #name)(dir, path, flags, mode);    \

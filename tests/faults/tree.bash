@@ -17,3 +17,15 @@ void *PyInit_one(void) { static int n; n += Toy_Next() + outer(); return &n; }' 
         cc -shared -fPIC -o "$one" one.c tree/libouter.so.1 -Wl,-rpath,'$ORIGIN' &&
         cp "$one" tree/sub/one.so
 }
+
+# Runs SCRIPT.py on the program with the library of SHIM.c before libc's functions.
+faults_by() { # SHIM SCRIPT ARGUMENT...
+    local shim=$1 script=$2
+    shift 2
+    make_faults_tree || { echo 'not ok tree: it cannot be built'; exit 1; }
+    cc -shared -fPIC -O1 -o "$shim.so" "$ROOT/tests/faults/$shim.c" -ldl ||
+        { echo 'not ok shim: it cannot be built'; exit 1; }
+    export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0"
+    python3 -I -S "$ROOT/tests/faults/$script.py" "$EXTISOLATE" "$T/$shim.so" "$T" \
+        "$([ "${EXTI_ALL:-}" = 1 ] && echo all || echo some)" "$@"
+}

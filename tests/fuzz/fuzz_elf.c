@@ -43,23 +43,10 @@ static const struct exti_rewrite_opts edits[] = {
     {EDIT},
 };
 
-static void broken(const char *promise, const struct exti_error *err)
-{
-    fprintf(stderr, "%s: %s (at 0x%" PRIx64 ")\n", promise, err->message, err->offset);
-    abort();
-}
-
 static int must_not_report(void *user, const struct exti_error *finding)
 {
-    broken(user, finding);
+    fuzz_breaks(user, finding);
     return 1;
-}
-
-static int ignore(void *user, const struct exti_error *finding)
-{
-    (void)user;
-    (void)finding;
-    return 0;
 }
 
 /* ---- another reader -------------------------------------------------------------------------- */
@@ -210,10 +197,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned
     static struct fuzz_fields fields;
     struct view v;
 
-    fields = (struct fuzz_fields){.base = PREFIX};
-    if (size > PREFIX) {
-        fields.p = data + PREFIX;
-        fields.n = size - PREFIX;
+    if (fuzz_fields_begin(&fields, data, size, PREFIX, false)) {
         view_open(&v, exti__span(fields.p, fields.n));
         fields.big_endian = v.b.big_endian;
         list_fields(&fields, &v);
@@ -326,16 +310,16 @@ static void check_copy(struct exti_span before, struct exti_span after,
     struct exti_error err = {.code = EXTI_OK};
 
     if (!is_sound(before)) {
-        exti__elf_format.check(before, after, &(struct exti_request){.opts = opts}, plan, ignore,
-                               NULL, NULL);
+        exti__elf_format.check(before, after, &(struct exti_request){.opts = opts}, plan,
+                               fuzz_ignore, NULL, NULL);
         return;
     }
     if (exti__elf_format.check(before, after, &(struct exti_request){.opts = opts}, plan,
                                must_not_report, promise("the check finds fault with a copy"), &err))
-        broken("the check cannot read an accepted file", &err);
+        fuzz_breaks("the check cannot read an accepted file", &err);
     if (exti__elf_format.check(before, after, NULL, NULL, must_not_report,
                                promise("verifying finds fault with a copy"), &err))
-        broken("verifying cannot read an accepted file", &err);
+        fuzz_breaks("verifying cannot read an accepted file", &err);
 }
 
 static void edit_again(struct exti_span copy, const struct exti_rewrite_opts *opts)
@@ -348,7 +332,7 @@ static void edit_again(struct exti_span copy, const struct exti_rewrite_opts *op
         (plan.count || plan.tail.n)) {
         snprintf(err.message, sizeof err.message, "%s",
                  plan.count ? plan.patches[0].what : "something is appended");
-        broken("editing a copy again changes it", &err);
+        fuzz_breaks("editing a copy again changes it", &err);
     }
     exti__plan_free(&plan);
 }
@@ -371,9 +355,9 @@ static void use_plan(const struct exti_plan *plan, struct exti_span file,
     if ((!opts->needed_count || opts->needed[0].to) && is_sound(file))
         edit_again(copy, opts);
     image[spoil_at % n] ^= (uint8_t)(spoil_at >> 16 | 1);
-    exti__elf_format.check(file, copy, &(struct exti_request){.opts = opts}, NULL, ignore, NULL,
-                           NULL);
-    exti__elf_format.check(file, copy, NULL, NULL, ignore, NULL, NULL);
+    exti__elf_format.check(file, copy, &(struct exti_request){.opts = opts}, NULL, fuzz_ignore,
+                           NULL, NULL);
+    exti__elf_format.check(file, copy, NULL, NULL, fuzz_ignore, NULL, NULL);
     free(image);
 }
 

@@ -75,26 +75,6 @@ static struct exti_span python(void)
     return exti__span(fat.b, fat.n);
 }
 
-static void broken(const char *promise, const struct exti_error *err)
-{
-    fprintf(stderr, "%s: %s (at 0x%" PRIx64 ")\n", promise, err->message, err->offset);
-    abort();
-}
-
-static int ignore(void *user, const struct exti_error *finding)
-{
-    (void)user;
-    (void)finding;
-    return 0;
-}
-
-/* Set when the corpus is replayed, which consists of sound files.  A fuzzer's files have
- * contradictions that only the self-check finds. */
-static bool is_whole(void)
-{
-    return getenv("EXTI_FUZZ_WHOLE") != NULL;
-}
-
 /* ---- everything that can be walked ----------------------------------------------------------- */
 
 #define MAX_EXPORTS 256
@@ -117,8 +97,9 @@ static int see_export(void *user, const struct macho_export *e, struct exti_erro
     if (w->seen++ < 64) {
         int rc = exti__macho_trie_find(w->trie, e->name, &is_found, &found, err);
 
-        if (is_whole() && (rc || !is_found || found.address != e->address))
-            broken("a look-up misses an export", &(struct exti_error){.message = "exports trie"});
+        if (fuzz_is_whole() && (rc || !is_found || found.address != e->address))
+            fuzz_breaks("a look-up misses an export",
+                        &(struct exti_error){.message = "exports trie"});
     }
     if (w->count < MAX_EXPORTS && e->import_name) {
         w->list[w->count] = *e;
@@ -147,8 +128,8 @@ static void rebuild(struct walked *w)
 
     if (!rc)
         rc = exti__macho_trie_walk(exti__span(out.p, out.n), count_export, &n, &err);
-    if (is_whole() && (rc || n != w->count))
-        broken("a trie does not come back", &err);
+    if (fuzz_is_whole() && (rc || n != w->count))
+        fuzz_breaks("a trie does not come back", &err);
     exti__buf_free(&out);
 }
 
@@ -175,7 +156,7 @@ static int see_fixup(void *user, const struct macho_fixup *x, struct exti_error 
 
     (void)err;
     if (x->offset > w->f->file.n - 8)
-        broken("a fixup is outside of the file", &(struct exti_error){.offset = x->offset});
+        fuzz_breaks("a fixup is outside of the file", &(struct exti_error){.offset = x->offset});
     w->sum += x->raw + x->target + x->import;
     return 0;
 }
@@ -348,13 +329,9 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned
 {
     static struct fuzz_fields f;
 
-    f = (struct fuzz_fields){.base = PREFIX, .big_endian = true};
-    if (size > PREFIX) {
-        uint64_t magic;
+    if (fuzz_fields_begin(&f, data, size, PREFIX, true)) {
+        const uint64_t magic = fuzz_get(&f, 0, 4);
 
-        f.p = data + PREFIX;
-        f.n = size - PREFIX;
-        magic = fuzz_get(&f, 0, 4);
         if ((magic == FAT_MAGIC || magic == FAT_MAGIC_64) && seed % 8 == 0) {
             fuzz_words(&f, 4, 32, 4);
         } else {
@@ -373,7 +350,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned
 
 static int must_not_report(void *user, const struct exti_error *finding)
 {
-    broken(user, finding);
+    fuzz_breaks(user, finding);
     return 1;
 }
 
@@ -388,7 +365,7 @@ static bool is_sound(struct exti_span file)
 {
     size_t findings = 0;
 
-    return is_whole() &&
+    return fuzz_is_whole() &&
            !exti__macho_format.check(file, file, NULL, NULL, count_finding, &findings, NULL) &&
            !findings;
 }
@@ -411,14 +388,14 @@ static void judge(struct exti_span before, struct exti_span after, const struct 
     struct exti_error err = {.code = EXTI_OK};
 
     if (!is_sound(before)) {
-        exti__macho_format.check(before, after, req, plan, ignore, NULL, NULL);
+        exti__macho_format.check(before, after, req, plan, fuzz_ignore, NULL, NULL);
         return;
     }
     if (exti__macho_format.check(before, after, req, plan, must_not_report, with, &err))
-        broken("the judge cannot look at an accepted file", &err);
+        fuzz_breaks("the judge cannot look at an accepted file", &err);
     if (!removes_library(req->opts) &&
         exti__macho_format.check(before, after, NULL, NULL, must_not_report, without, &err))
-        broken("verifying cannot look at an accepted file", &err);
+        fuzz_breaks("verifying cannot look at an accepted file", &err);
 }
 
 static void edit_again(struct exti_span copy, const struct exti_request *req)
@@ -430,7 +407,7 @@ static void edit_again(struct exti_span copy, const struct exti_request *req)
     if (exti__macho_format.plan(copy, req, &plan, &err) == 0 && (plan.count || plan.tail.n)) {
         snprintf(err.message, sizeof err.message, "%s",
                  plan.count ? plan.patches[0].what : "the end");
-        broken("editing a copy once more changes it", &err);
+        fuzz_breaks("editing a copy once more changes it", &err);
     }
     exti__plan_free(&plan);
 }
@@ -453,8 +430,8 @@ static void use_plan(const struct exti_plan *plan, struct exti_span file,
     if ((!o->needed_count || o->needed[0].to) && is_sound(file))
         edit_again(copy, req);
     image[spoil_at % n] ^= (uint8_t)(spoil_at >> 16 | 1);
-    exti__macho_format.check(file, copy, req, NULL, ignore, NULL, NULL);
-    exti__macho_format.check(file, copy, NULL, NULL, ignore, NULL, NULL);
+    exti__macho_format.check(file, copy, req, NULL, fuzz_ignore, NULL, NULL);
+    exti__macho_format.check(file, copy, NULL, NULL, fuzz_ignore, NULL, NULL);
     free(image);
 }
 
@@ -517,7 +494,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     exti__macho_format.read(file, &image, NULL);
     exti__image_clear(&image);
     walk_slices(file);
-    exti__macho_format.check(file, file, NULL, NULL, ignore, NULL, NULL);
+    exti__macho_format.check(file, file, NULL, NULL, fuzz_ignore, NULL, NULL);
     edit(file, data);
     return 0;
 }

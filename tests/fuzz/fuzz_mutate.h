@@ -40,6 +40,18 @@ struct fuzz_fields {
     } field[FUZZ_FIELDS];
 };
 
+/* Begins the fields of the file that follows `prefix` bytes of the input; false if there is none. */
+static inline bool fuzz_fields_begin(struct fuzz_fields *f, const uint8_t *data, size_t size,
+                                     size_t prefix, bool big_endian)
+{
+    *f = (struct fuzz_fields){.base = prefix, .big_endian = big_endian};
+    if (size <= prefix)
+        return false;
+    f->p = data + prefix;
+    f->n = size - prefix;
+    return true;
+}
+
 /* Reads past the end give 0. */
 static inline uint64_t fuzz_get(const struct fuzz_fields *f, uint64_t at, size_t width)
 {

@@ -51,26 +51,6 @@ static struct exti_span python(void)
     return exti__span(toy.b, toy.n);
 }
 
-static void broken(const char *promise, const struct exti_error *err)
-{
-    fprintf(stderr, "%s: %s (at 0x%" PRIx64 ")\n", promise, err->message, err->offset);
-    abort();
-}
-
-static int ignore(void *user, const struct exti_error *finding)
-{
-    (void)user;
-    (void)finding;
-    return 0;
-}
-
-/* Replaying the corpus sets this, since its files are whole.  A fuzzer's files contradict
- * themselves in ways that only the check finds. */
-static bool is_whole(void)
-{
-    return getenv("EXTI_FUZZ_WHOLE") != NULL;
-}
-
 /* ---- another reader, and mutation ------------------------------------------------------------ */
 
 /* Decodes headers and import directories with none of the library's code. */
@@ -172,10 +152,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned
     static struct fuzz_fields fields;
     struct view v;
 
-    fields = (struct fuzz_fields){.base = PREFIX};
-    if (size > PREFIX) {
-        fields.p = data + PREFIX;
-        fields.n = size - PREFIX;
+    if (fuzz_fields_begin(&fields, data, size, PREFIX, false)) {
         view_open(&v, exti__span(fields.p, fields.n));
         list_fields(&fields, &v);
     }
@@ -206,7 +183,8 @@ static int see_import(void *user, const struct pe_import *im, struct exti_error 
 
     (void)err;
     if (strlen(im->name) > PE_LONGEST_NAME || im->name_at > w->f->file.n - 4)
-        broken("an import is outside of the file", &(struct exti_error){.offset = im->name_at});
+        fuzz_breaks("an import is outside of the file",
+                    &(struct exti_error){.offset = im->name_at});
     exti__pe_import_symbols(w->f, im, see_symbol, w, NULL);
     w->sum += im->lookup_rva + im->iat_rva + im->timestamp;
     return 0;
@@ -218,7 +196,7 @@ static int see_export(void *user, const struct pe_export *e, struct exti_error *
 
     (void)err;
     if (e->slot_at > w->f->file.n - 4)
-        broken("an export is outside of the file", &(struct exti_error){.offset = e->slot_at});
+        fuzz_breaks("an export is outside of the file", &(struct exti_error){.offset = e->slot_at});
     w->sum += e->ordinal + e->rva + (e->name ? strlen(e->name) : 0) +
               (e->forwarder ? strlen(e->forwarder) : 0);
     return 0;
@@ -248,7 +226,8 @@ static void read_everything(struct exti_span file)
     walk_addresses(&w);
     w.sum += exti__pe_checksum(&file, 1, f.optional_at + 64);
     if (f.raw_end > file.n || f.overlay_end > file.n)
-        broken("the overlay is outside of the file", &(struct exti_error){.offset = f.raw_end});
+        fuzz_breaks("the overlay is outside of the file",
+                    &(struct exti_error){.offset = f.raw_end});
     exti__pe_close(&f);
     if (w.sum == UINT64_MAX)
         printf(" ");
@@ -258,7 +237,7 @@ static void read_everything(struct exti_span file)
 
 static int must_not_report(void *user, const struct exti_error *finding)
 {
-    broken(user, finding);
+    fuzz_breaks(user, finding);
     return 1;
 }
 
@@ -276,7 +255,7 @@ static bool is_sound(struct exti_span file)
     struct pe_check c = {.findings = {.report = count_finding, .user = &findings, .strict = true}};
     bool sound;
 
-    if (!is_whole() || exti__pe_check_open(&c, file, file, &sound, NULL))
+    if (!fuzz_is_whole() || exti__pe_check_open(&c, file, file, &sound, NULL))
         return false;
     if (sound && exti__pe_check_rules(&c, NULL))
         sound = false;
@@ -292,13 +271,13 @@ static void check_copy(struct exti_span before, struct exti_span after,
     struct exti_error err = {.code = EXTI_OK};
 
     if (!is_sound(before)) {
-        exti__pe_format.check(before, after, req, plan, ignore, NULL, NULL);
+        exti__pe_format.check(before, after, req, plan, fuzz_ignore, NULL, NULL);
         return;
     }
     if (exti__pe_format.check(before, after, req, plan, must_not_report, with, &err))
-        broken("the check cannot read an accepted file", &err);
+        fuzz_breaks("the check cannot read an accepted file", &err);
     if (exti__pe_format.check(before, after, NULL, NULL, must_not_report, without, &err))
-        broken("verifying cannot look at an accepted file", &err);
+        fuzz_breaks("verifying cannot look at an accepted file", &err);
 }
 
 static void edit_again(struct exti_span copy, const struct exti_request *req)
@@ -310,7 +289,7 @@ static void edit_again(struct exti_span copy, const struct exti_request *req)
     if (exti__pe_format.plan(copy, req, &plan, &err) == 0 && (plan.count || plan.tail.n)) {
         snprintf(err.message, sizeof err.message, "%s",
                  plan.count ? plan.patches[0].what : "the end");
-        broken("editing a copy once more changes it", &err);
+        fuzz_breaks("editing a copy once more changes it", &err);
     }
     exti__plan_free(&plan);
 }
@@ -335,8 +314,8 @@ static void use_plan(const struct exti_plan *plan, struct exti_span file,
     if (is_sound(file))
         edit_again(copy, req);
     image[spoil_at % n] ^= (uint8_t)(spoil_at >> 16 | 1);
-    exti__pe_format.check(file, copy, req, NULL, ignore, NULL, NULL);
-    exti__pe_format.check(file, copy, NULL, NULL, ignore, NULL, NULL);
+    exti__pe_format.check(file, copy, req, NULL, fuzz_ignore, NULL, NULL);
+    exti__pe_format.check(file, copy, NULL, NULL, fuzz_ignore, NULL, NULL);
     free(image);
 }
 
@@ -386,10 +365,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     exti__pe_format.read(file, &image, NULL);
     exti__image_clear(&image);
     read_everything(file);
-    exti__pe_format.check(file, file, NULL, NULL, ignore, NULL, NULL);
+    exti__pe_format.check(file, file, NULL, NULL, fuzz_ignore, NULL, NULL);
     spoil_at = data[1] | (size_t)data[2] << 8 | (size_t)data[3] << 16;
     edit(file, data[0] < 128 ? &edits[data[0] % count] : random_edits(data, file), spoil_at);
-    for (size_t i = 0; is_whole() && i < count; i++)
+    for (size_t i = 0; fuzz_is_whole() && i < count; i++)
         edit(file, &edits[i], spoil_at);
     return 0;
 }

@@ -55,6 +55,25 @@ static inline void fuzz_broken(const char *promise, const char *detail, uint64_t
     abort();
 }
 
+static inline void fuzz_breaks(const char *promise, const struct exti_error *err)
+{
+    fuzz_broken(promise, err->message, err->offset);
+}
+
+static inline int fuzz_ignore(void *user, const struct exti_error *finding)
+{
+    (void)user;
+    (void)finding;
+    return 0;
+}
+
+/* Replaying the corpus sets this, since its files are whole.  A fuzzer's files contradict themselves
+ * in ways that only the check finds. */
+static inline bool fuzz_is_whole(void)
+{
+    return getenv("EXTI_FUZZ_WHOLE") != NULL;
+}
+
 /* The copy needs what the original needed and what the edits say, and nothing else. */
 static inline void fuzz_check_facts(const struct fuzz_facts *b, const struct fuzz_facts *a,
                                     const struct exti_rewrite_opts *o)

@@ -1,13 +1,10 @@
 /* Writes the handmade files of testdata/corpus/elf: notes that end past the file, and sections that
  * contradict the dynamic section.  make_corpus.sh runs it. */
-#include <stdio.h>
-#include <stdlib.h>
-
+#include "tests/fuzz/hostile.h"
 #include "tests/unit/elf/elf_toy.h"
 
 enum { PHDR = 56, SHDR = 64, NOTE = 3 };
 
-static const char *dir;
 static struct elf_toy t;
 
 static size_t header(size_t i, size_t field)
@@ -18,16 +15,7 @@ static size_t header(size_t i, size_t field)
 /* The toy, edited with names that fit only into a new segment. */
 static void write_input(const char *name)
 {
-    static const uint8_t prefix[] = {1, 0x11, 0x22, 1};
-    char path[4096];
-    FILE *f;
-
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    f = fopen(path, "wb");
-    if (!f || fwrite(prefix, 1, 4, f) != 4 || fwrite(t.b, 1, t.n, f) != t.n || fclose(f)) {
-        perror(path);
-        exit(1);
-    }
+    hostile_write(name, 1, t.b, t.n);
 }
 
 static void put_note(uint64_t offset, uint64_t size)
@@ -65,11 +53,7 @@ static void sections(void)
 
 int main(int argc, char **argv)
 {
-    if (argc != 2) {
-        fprintf(stderr, "usage: hostile_elf DIR\n");
-        return 2;
-    }
-    dir = argv[1];
+    hostile_begin(argc, argv);
     notes();
     sections();
     return 0;

@@ -2,29 +2,16 @@
  * structure that sends a reader out of bounds or into a loop.
  *
  *   hostile_macho DIR */
-#include <stdio.h>
-#include <stdlib.h>
-
+#include "tests/fuzz/hostile.h"
 #include "tests/unit/macho/macho_toy.h"
 
 static struct macho_toy t, arm;
 static struct macho_toy_fat fat;
-static const char *dir;
 static unsigned count;
 
-/* Writes the file behind the four bytes that fuzz_macho.c reads. */
 static void write_file(const char *name, const void *p, size_t n)
 {
-    const uint8_t prefix[4] = {(uint8_t)(count++ % 10), 0x11, 0x22, 1};
-    char path[4096];
-    FILE *f;
-
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    f = fopen(path, "wb");
-    if (!f || fwrite(prefix, 1, 4, f) != 4 || fwrite(p, 1, n, f) != n || fclose(f)) {
-        perror(path);
-        exit(1);
-    }
+    hostile_write(name, (uint8_t)(count++ % 10), p, n);
 }
 
 static void opcodes(void)
@@ -225,11 +212,7 @@ static void universal(void)
 
 int main(int argc, char **argv)
 {
-    if (argc != 2) {
-        fprintf(stderr, "usage: hostile_macho DIR\n");
-        return 2;
-    }
-    dir = argv[1];
+    hostile_begin(argc, argv);
     sound();
     tries();
     streams();

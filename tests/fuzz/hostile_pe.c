@@ -2,28 +2,15 @@
  * structure that sends a reader out of bounds or into a loop.
  *
  *   hostile_pe DIR */
-#include <stdio.h>
-#include <stdlib.h>
-
+#include "tests/fuzz/hostile.h"
 #include "tests/unit/pe/pe_toy.h"
 
 static struct pe_toy t;
-static const char *dir;
 static unsigned count;
 
-/* Writes the toy behind the four bytes that fuzz_pe.c reads. */
 static void write_input(const char *name)
 {
-    const uint8_t prefix[4] = {(uint8_t)(count++ % 8), 0x11, 0x22, 1};
-    char path[4096];
-    FILE *f;
-
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    f = fopen(path, "wb");
-    if (!f || fwrite(prefix, 1, 4, f) != 4 || fwrite(t.b, 1, t.n, f) != t.n || fclose(f)) {
-        perror(path);
-        exit(1);
-    }
+    hostile_write(name, (uint8_t)(count++ % 8), t.b, t.n);
 }
 
 static void plain(void)
@@ -229,11 +216,7 @@ static void others(void)
 
 int main(int argc, char **argv)
 {
-    if (argc != 2) {
-        fprintf(stderr, "usage: hostile_pe DIR\n");
-        return 2;
-    }
-    dir = argv[1];
+    hostile_begin(argc, argv);
     sound();
     headers();
     imports();

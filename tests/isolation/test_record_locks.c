@@ -20,6 +20,19 @@ static int count_descriptors(void)
     return n;
 }
 
+static void begin_two(struct locker *a, struct locker *b)
+{
+    locks_build();
+    *a = locks_in_context();
+    *b = locks_in_context();
+}
+
+static void end_two(const struct locker *a, const struct locker *b)
+{
+    iso_close_ctx(a->ctx);
+    iso_close_ctx(b->ctx);
+}
+
 /* ---- exclusion ---- */
 
 ISO_CASE(contexts_exclude_each_other)
@@ -27,9 +40,7 @@ ISO_CASE(contexts_exclude_each_other)
     struct locker a, b;
     int x, y;
 
-    locks_build();
-    a = locks_in_context();
-    b = locks_in_context();
+    begin_two(&a, &b);
     x = open_file("data", O_RDWR);
     y = open_file("data", O_RDWR);
     want_int(lock_bytes(&a, x, F_SETLK, F_WRLCK, 10, 10), 0);
@@ -43,8 +54,7 @@ ISO_CASE(contexts_exclude_each_other)
     want_int(lock_bytes(&a, y, F_SETLK, F_WRLCK, 10, 10), 0);
     want_int(lock_bytes(&a, y, F_SETLK, F_UNLCK, 10, 10), 0);
     want_int(lock_bytes(&b, x, F_SETLK, F_WRLCK, 10, 10), 0);
-    iso_close_ctx(a.ctx);
-    iso_close_ctx(b.ctx);
+    end_two(&a, &b);
 }
 
 /* What the original of a shared library does, such as SQLite's. */
@@ -100,9 +110,7 @@ ISO_CASE(a_context_that_is_closed_leaves_no_lock_and_no_descriptor)
     struct locker a, b;
     int x, before;
 
-    locks_build();
-    a = locks_in_context();
-    b = locks_in_context();
+    begin_two(&a, &b);
     x = open_file("data", O_RDWR);
     before = count_descriptors();
     want_int(lock_bytes(&a, x, F_SETLK, F_WRLCK, 0, 0), 0);
@@ -144,13 +152,10 @@ ISO_CASE(closing_a_descriptor_drops_the_locks_of_its_context_alone)
 {
     struct locker a, b;
 
-    locks_build();
-    a = locks_in_context();
-    b = locks_in_context();
+    begin_two(&a, &b);
     for (int way = 0; way < LOCK_WAYS; way++)
         want_closing_to_drop_own_locks(&a, &b, way);
-    iso_close_ctx(a.ctx);
-    iso_close_ctx(b.ctx);
+    end_two(&a, &b);
 }
 
 /* As libstdc++'s streams do, which are no copies. */
@@ -159,9 +164,7 @@ ISO_CASE(locks_by_descriptors_that_others_have_closed_are_in_nobodys_way)
     struct locker a, b;
     int x, x2, y, before;
 
-    locks_build();
-    a = locks_in_context();
-    b = locks_in_context();
+    begin_two(&a, &b);
     x = open_file("data", O_RDWR);
     x2 = open_file("data", O_RDWR);
     y = open_file("data", O_RDWR);
@@ -180,8 +183,7 @@ ISO_CASE(locks_by_descriptors_that_others_have_closed_are_in_nobodys_way)
         close(x);
     }
     want_int(count_descriptors(), before + 1);
-    iso_close_ctx(a.ctx);
-    iso_close_ctx(b.ctx);
+    end_two(&a, &b);
 }
 
 static int kept_descriptor(void)
@@ -197,9 +199,7 @@ ISO_CASE(a_copy_cannot_close_what_the_library_keeps)
     struct locker a, b;
     int x, y, kept;
 
-    locks_build();
-    a = locks_in_context();
-    b = locks_in_context();
+    begin_two(&a, &b);
     x = open_file("data", O_RDWR);
     y = open_file("data", O_RDWR);
     want_int(lock_bytes(&a, x, F_SETLK, F_WRLCK, 0, 1), 0);
@@ -218,8 +218,7 @@ ISO_CASE(a_copy_cannot_close_what_the_library_keeps)
     want_int(lock_bytes(&b, y, F_SETLK, F_WRLCK, 0, 1), 0);
     want_int(lock_bytes(&a, x, F_SETLK, F_WRLCK, 0, 1), EAGAIN);
     want_int(lock_bytes(&a, x, F_SETLK, F_WRLCK, 5, 1), 0);
-    iso_close_ctx(a.ctx);
-    iso_close_ctx(b.ctx);
+    end_two(&a, &b);
 }
 
 /* ---- files ---- */
@@ -229,9 +228,7 @@ ISO_CASE(a_file_may_have_lost_its_name)
     struct locker a, b;
     int x, y;
 
-    locks_build();
-    a = locks_in_context();
-    b = locks_in_context();
+    begin_two(&a, &b);
     x = open_file("data", O_RDWR);
     y = open_file("data", O_RDONLY);
     want(fchmod(x, 0) == 0 && unlink(in_tmp("data")) == 0);
@@ -239,8 +236,7 @@ ISO_CASE(a_file_may_have_lost_its_name)
     want_int(lock_bytes(&b, y, F_SETLK, F_RDLCK, 0, 1), EAGAIN);
     want_int(a.close(x, BY_CLOSE), 0);
     want_int(lock_bytes(&b, y, F_SETLK, F_RDLCK, 0, 1), 0);
-    iso_close_ctx(a.ctx);
-    iso_close_ctx(b.ctx);
+    end_two(&a, &b);
 }
 
 ISO_CASE(a_lock_needs_the_access_that_the_descriptor_has)
@@ -248,9 +244,7 @@ ISO_CASE(a_lock_needs_the_access_that_the_descriptor_has)
     struct locker a, b;
     int r, w, both;
 
-    locks_build();
-    a = locks_in_context();
-    b = locks_in_context();
+    begin_two(&a, &b);
     both = open_file("data", O_RDWR);
     r = open_file("data", O_RDONLY);
     w = open_file("data", O_WRONLY);
@@ -266,8 +260,7 @@ ISO_CASE(a_lock_needs_the_access_that_the_descriptor_has)
     want_int(lock_bytes(&b, both, F_SETLK, F_RDLCK, 5, 1), EAGAIN);
     want_int(lock_bytes(&a, w, F_SETLK, F_WRLCK, 20, 1), 0);
     want_int(lock_bytes(&a, r, F_SETLK, F_RDLCK, 20, 1), 0);
-    iso_close_ctx(a.ctx);
-    iso_close_ctx(b.ctx);
+    end_two(&a, &b);
 }
 
 /* Another file that has a descriptor's number later. */
@@ -276,17 +269,14 @@ ISO_CASE(each_file_has_its_own_locks)
     struct locker a, b;
     int x, y;
 
-    locks_build();
-    a = locks_in_context();
-    b = locks_in_context();
+    begin_two(&a, &b);
     x = open_file("one", O_RDWR);
     y = open_file("two", O_RDWR);
     want_int(lock_bytes(&a, x, F_SETLK, F_WRLCK, 0, 1), 0);
     want_int(lock_bytes(&b, y, F_SETLK, F_WRLCK, 0, 1), 0);
     want_int(b.close(y, BY_CLOSE), 0);
     want_int(lock_bytes(&b, x, F_SETLK, F_WRLCK, 0, 1), EAGAIN);
-    iso_close_ctx(a.ctx);
-    iso_close_ctx(b.ctx);
+    end_two(&a, &b);
 }
 
 /* ---- waiting ---- */
@@ -326,9 +316,7 @@ ISO_CASE(a_context_waits_for_another)
     struct locker a, b;
     int x;
 
-    locks_build();
-    a = locks_in_context();
-    b = locks_in_context();
+    begin_two(&a, &b);
     x = open_file("data", O_RDWR);
     w.t = &b;
     w.fd = open_file("data", O_RDWR);
@@ -339,8 +327,7 @@ ISO_CASE(a_context_waits_for_another)
     want_int(join_waiter(&w), 0);
     want_int(lock_bytes(&a, x, F_SETLK, F_WRLCK, 3, 1), EAGAIN);
     want_int(lock_bytes(&a, x, F_SETLK, F_WRLCK, 4, 1), 0);
-    iso_close_ctx(a.ctx);
-    iso_close_ctx(b.ctx);
+    end_two(&a, &b);
 }
 
 ISO_CASE(a_lock_that_comes_after_its_descriptor_was_closed_is_dropped)
@@ -349,9 +336,7 @@ ISO_CASE(a_lock_that_comes_after_its_descriptor_was_closed_is_dropped)
     struct locker a, b, c;
     int x;
 
-    locks_build();
-    a = locks_in_context();
-    b = locks_in_context();
+    begin_two(&a, &b);
     c = locks_in_context();
     x = open_file("data", O_RDWR);
     w.t = &b;
@@ -373,9 +358,7 @@ ISO_CASE(a_thread_that_waits_may_be_cancelled)
     struct locker a, b;
     int x, before;
 
-    locks_build();
-    a = locks_in_context();
-    b = locks_in_context();
+    begin_two(&a, &b);
     x = open_file("data", O_RDWR);
     w.t = &b;
     w.fd = open_file("data", O_RDWR);
@@ -390,8 +373,7 @@ ISO_CASE(a_thread_that_waits_may_be_cancelled)
     want_int(a.close(x, BY_CLOSE), 0);
     want_int(b.close(w.fd, BY_CLOSE), 0);
     want_int(count_descriptors(), before - 2);
-    iso_close_ctx(a.ctx);
-    iso_close_ctx(b.ctx);
+    end_two(&a, &b);
 }
 
 ISO_CASE(a_circle_of_waiting_contexts_is_refused)
@@ -456,9 +438,7 @@ ISO_CASE(a_forked_child_has_no_locks_and_drops_none)
     struct forked f = {&a, &b, 0, 0};
     pid_t pid;
 
-    locks_build();
-    a = locks_in_context();
-    b = locks_in_context();
+    begin_two(&a, &b);
     f.x = open_file("data", O_RDWR);
     f.y = open_file("data", O_RDWR);
     want_int(lock_bytes(&a, f.x, F_SETLK, F_WRLCK, 0, 10), 0);
@@ -469,8 +449,7 @@ ISO_CASE(a_forked_child_has_no_locks_and_drops_none)
     want_int(lock_bytes(&b, f.y, F_SETLK, F_WRLCK, 0, 0), 0);
     want_int(kill(pid, SIGKILL), 0);
     want_int(waitpid(pid, NULL, 0), pid);
-    iso_close_ctx(a.ctx);
-    iso_close_ctx(b.ctx);
+    end_two(&a, &b);
 }
 
 /* It has the parent's memory, and descriptors of its own. */
@@ -479,17 +458,14 @@ ISO_CASE(a_vfork_child_that_closes_drops_none)
     struct locker a, b;
     int x, y, status;
 
-    locks_build();
-    a = locks_in_context();
-    b = locks_in_context();
+    begin_two(&a, &b);
     x = open_file("data", O_RDWR);
     y = open_file("data", O_RDWR);
     want_int(lock_bytes(&a, x, F_SETLK, F_WRLCK, 0, 1), 0);
     status = a.vfork_close(x);
     want(WIFEXITED(status) && WEXITSTATUS(status) == 7);
     want_int(lock_bytes(&b, y, F_SETLK, F_RDLCK, 0, 1), EAGAIN);
-    iso_close_ctx(a.ctx);
-    iso_close_ctx(b.ctx);
+    end_two(&a, &b);
 }
 
 static void want_other_id(void *arg)

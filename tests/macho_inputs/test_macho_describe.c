@@ -210,17 +210,11 @@ static void every_input_is_read_as_llvm_reads_it(void **state)
 
 static int build_inputs(void **state)
 {
-    struct test *t;
     void *fixture = NULL;
-    char *out;
 
     (void)state;
     test_setup(&fixture);
-    t = fixture;
-    snprintf(inputs, sizeof inputs, "%s/macho_inputs",
-             getenv("EXTI_BUILD") ? getenv("EXTI_BUILD") : "build");
-    if (test_run(t, &out, "tests/macho_inputs/build.sh", inputs, NULL) != 0)
-        fail_msg("tests/macho_inputs/build.sh: %s", out);
+    test_build_inputs(fixture, "macho_inputs", inputs);
     return test_teardown(&fixture);
 }
 

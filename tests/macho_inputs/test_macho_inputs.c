@@ -633,24 +633,11 @@ static void bindings_are_printed_with_their_library(void **state)
 
 static int build_inputs(void **state)
 {
-    struct test *t;
     void *fixture = NULL;
-    char *out;
 
     (void)state;
     test_setup(&fixture);
-    t = fixture;
-    snprintf(inputs, sizeof inputs, "%s/macho_inputs",
-             getenv("EXTI_BUILD") ? getenv("EXTI_BUILD") : "build");
-    if (test_run(t, &out, "tests/macho_inputs/build.sh", inputs, NULL) != 0)
-        fail_msg("tests/macho_inputs/build.sh: %s", out);
-    if (inputs[0] != '/') {
-        char *real = realpath(inputs, NULL);
-
-        assert_non_null(real);
-        snprintf(inputs, sizeof inputs, "%s", real);
-        free(real);
-    }
+    test_build_inputs(fixture, "macho_inputs", inputs);
     return test_teardown(&fixture);
 }
 

@@ -16,17 +16,19 @@ api_of() {
     jq -r .api_library.copy "$1.json"
 }
 
-for arch in x86_64 arm64; do
-    loader=("$inputs/$arch/macho_load")
-    if [ -e "$inputs/$arch/macho_load.skip" ]; then
-        skip "contexts_$arch" "$(cat "$inputs/$arch/macho_load.skip")"
-        continue
-    fi
-    if [ $arch = arm64 ]; then
+# Sets `loader`, the command that loads files for a machine here; else fails and says why.
+find_loader() {
+    loader=("$inputs/$1/macho_load") why=
+    if [ "$1" = arm64 ]; then
         loader=(qemu-aarch64 "${loader[@]}")
-        command -v qemu-aarch64 >/dev/null ||
-            { skip "contexts_$arch" "qemu-aarch64 is not installed"; continue; }
+        command -v qemu-aarch64 >/dev/null || why='qemu-aarch64 is not installed'
     fi
+    [ ! -e "$inputs/$1/macho_load.skip" ] || why=$(cat "$inputs/$1/macho_load.skip")
+    [ -z "$why" ]
+}
+
+for arch in x86_64 arm64; do
+    find_loader $arch || { skip "contexts_$arch" "$why"; continue; }
     for from in "$arch/chained" "$arch/opcodes" fat/chained fat/opcodes; do
         name=$arch-${from//\//-}
         files=("$inputs/$from"/{ext,weak,tlv,pad0}.so)
@@ -56,12 +58,7 @@ done
 
 # A copy for contexts leaves its initialisers to extisolate, and is made again for programs.
 for arch in x86_64 arm64; do
-    loader=("$inputs/$arch/macho_load")
-    [ ! -e "$inputs/$arch/macho_load.skip" ] || continue
-    if [ $arch = arm64 ]; then
-        loader=(qemu-aarch64 "${loader[@]}")
-        command -v qemu-aarch64 >/dev/null || continue
-    fi
+    find_loader $arch || continue
     for from in "$arch/chained" "$arch/opcodes" fat/chained; do
         name=${arch}_${from//\//_} ext=$inputs/$from/ext.so
         for who in contexts programs; do
@@ -87,12 +84,7 @@ done
 
 # A library that an extension needs is copied for each context; without that, both would share it.
 for arch in x86_64 arm64; do
-    loader=("$inputs/$arch/macho_load")
-    [ ! -e "$inputs/$arch/macho_load.skip" ] || continue
-    if [ $arch = arm64 ]; then
-        loader=(qemu-aarch64 "${loader[@]}")
-        command -v qemu-aarch64 >/dev/null || continue
-    fi
+    find_loader $arch || continue
     for from in "$arch/chained" "$arch/opcodes" fat/chained fat/opcodes; do
         for closure in all none; do
             calls=()

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -74,6 +75,9 @@ char *test_list(struct test *t, const char *dir);
  * 128 plus the signal that ended it, or 127 if it is not installed.  *out (`out` may be NULL) gets
  * its standard output and standard error. */
 int test_run(struct test *t, char **out, const char *program, ...) __attribute__((sentinel));
+
+/* Builds the inputs of a group by its build.sh, and gives the absolute path of the folder. */
+void test_build_inputs(struct test *t, const char *group, char folder[PATH_MAX]);
 int test_runv(struct test *t, char **out, char *const argv[]);
 /* Runs a program, fails the test unless the status is 0, and returns the output. */
 char *test_must_run(struct test *t, const char *program, ...) __attribute__((sentinel));

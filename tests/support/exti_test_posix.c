@@ -247,3 +247,13 @@ void test_time_limit(unsigned seconds)
 {
     alarm(seconds);
 }
+
+void test_build_inputs(struct test *t, const char *group, char folder[PATH_MAX])
+{
+    const char *build = getenv("EXTI_BUILD") ? getenv("EXTI_BUILD") : "build";
+    char *inputs = test_format(t, "%s/%s", build, group), *out;
+
+    if (test_run(t, &out, test_format(t, "tests/%s/build.sh", group), inputs, NULL) != 0)
+        fail_msg("tests/%s/build.sh: %s", group, out);
+    assert_non_null(realpath(inputs, folder));
+}
