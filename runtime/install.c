@@ -123,7 +123,7 @@ static int ask_interpreter(json_t **answer, const char *exe, struct exti_error *
 {
     char *buf = malloc(ANSWER_MAX);
     int fd = -1, rc;
-    pid_t pid;
+    pid_t pid = -1;
 
     if (!buf)
         return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
