@@ -40,8 +40,8 @@ int exti__plan_patch(struct exti_plan *plan, uint64_t offset, const void *bytes,
  * one lies outside `input` or in the part that the tail replaces. */
 int exti__plan_seal(struct exti_plan *plan, struct exti_span input, struct exti_error *err);
 
-/* Gives what part of [at, end) change `i` of a sealed plan writes, which may be empty: its patches in
- * order, then its tail.  False if there is no such change. */
+/* Gives what part of [at, end) change `i` of a sealed plan writes, which may be empty: its patches
+ * in order, then its tail.  False if there is no such change. */
 bool exti__plan_part(const struct exti_plan *plan, size_t i, uint64_t at, uint64_t end,
                      uint64_t *from, uint64_t *to);
 

@@ -196,7 +196,7 @@ static int take_option(const struct cli_option *o, const char *command, const ch
     return CLI_OK;
 }
 
-/* Of getopt_long's two tables: a long option's value is FIRST_LONG and its row, a letter's itself. */
+/* For getopt_long, a long option's value is FIRST_LONG and its row, a letter's itself. */
 enum { OPTIONS_MAX = 24, FIRST_LONG = 256 };
 
 struct tables {

@@ -33,9 +33,9 @@ struct cli_option {
 
 #define CLI_HELPED (-1) /* an exit code: help was printed, which is all that was asked for */
 
-/* Reads the options, to the end of the table: {0}.  The arguments begin at argv[optind], and must not
- * be empty unless options may be `last`.  CLI_OK; CLI_HELPED after --help; or the exit code after
- * printing an error. */
+/* Reads the options, to the end of the table: {0}.  The arguments begin at argv[optind], and must
+ * not be empty unless options may be `last`.  CLI_OK; CLI_HELPED after --help; or the exit code
+ * after printing an error. */
 int cli_parse(const char *command, int argc, char **argv, const struct cli_option *options,
               const char *help);
 

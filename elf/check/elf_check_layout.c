@@ -142,9 +142,9 @@ static uint64_t table_size(const struct elf_file *f)
     return f->phnum * exti__elf_phdr_size(f);
 }
 
-/* Whether header `j` of the copy equals its original, `b`.  Leaves out the sizes of a PT_LOAD, which the
- * check of segment growth covers, the addresses of notes, which the check of notes covers, and
- * PT_GNU_STACK, which has a check of its own. */
+/* Whether header `j` of the copy equals its original, `b`.  Leaves out the sizes of a PT_LOAD,
+ * which the check of segment growth covers, the addresses of notes, which the check of notes
+ * covers, and PT_GNU_STACK, which has a check of its own. */
 static bool is_kept(const struct elf_check *c, size_t j, const GElf_Phdr *b)
 {
     GElf_Phdr a = c->after.phdr[j];

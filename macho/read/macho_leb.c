@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* The 10th byte holds the 64th bit alone: its seven bits are 0, or `set`.  dyld rejects bytes beyond
- * it even if they are zero. */
+/* The 10th byte holds the 64th bit alone: its seven bits are 0, or `set`.  dyld rejects bytes
+ * beyond it even if they are zero. */
 static uint64_t read_leb(struct exti_cur *c, uint8_t set, bool is_signed)
 {
     uint64_t v = 0;

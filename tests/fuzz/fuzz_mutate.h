@@ -40,7 +40,8 @@ struct fuzz_fields {
     } field[FUZZ_FIELDS];
 };
 
-/* Begins the fields of the file that follows `prefix` bytes of the input; false if there is none. */
+/* Begins the fields of the file that follows `prefix` bytes of the input; false if there is
+ * none. */
 static inline bool fuzz_fields_begin(struct fuzz_fields *f, const uint8_t *data, size_t size,
                                      size_t prefix, bool big_endian)
 {

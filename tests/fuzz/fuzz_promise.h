@@ -67,8 +67,8 @@ static inline int fuzz_ignore(void *user, const struct exti_error *finding)
     return 0;
 }
 
-/* Replaying the corpus sets this, since its files are whole.  A fuzzer's files contradict themselves
- * in ways that only the check finds. */
+/* Replaying the corpus sets this, since its files are whole.  A fuzzer's files contradict
+ * themselves in ways that only the check finds. */
 static inline bool fuzz_is_whole(void)
 {
     return getenv("EXTI_FUZZ_WHOLE") != NULL;

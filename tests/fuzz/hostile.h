@@ -18,7 +18,8 @@ static inline void hostile_begin(int argc, char **argv)
     hostile_dir = argv[1];
 }
 
-/* Writes a file behind the four bytes that the fuzzer reads, of which the first chooses the edits. */
+/* Writes a file behind the four bytes that the fuzzer reads, of which the first chooses the
+ * edits. */
 static inline void hostile_write(const char *name, uint8_t edits, const void *p, size_t n)
 {
     const uint8_t prefix[4] = {edits, 0x11, 0x22, 1};
