@@ -109,9 +109,11 @@ int exti__store_read_manifest(struct exti_store *s, const char *name, struct ext
     struct exti_error e = {0};
     int rc = exti__store_load_manifest(s, &s->manifest, &e);
     bool missing = rc == EXTI_E_IO && e.os_error == ENOENT;
-    bool named =
-        (missing || rc == EXTI_E_FORMAT) && exti__store_locked_name(s->dir, s->manifest.name);
+    bool lacks_manifest = missing || rc == EXTI_E_FORMAT, named;
 
+    if (lacks_manifest && exti__store_locked_name(s->dir, s->manifest.name, err))
+        return EXTI_E_NOMEM;
+    named = lacks_manifest && s->manifest.name[0];
     if (missing || (rc == EXTI_E_FORMAT && !named && is_torn(s)))
         rc = start_manifest(s, name, err);
     else if (named)

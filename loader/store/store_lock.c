@@ -1,6 +1,7 @@
 #include "loader/store/store_lock.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -42,20 +43,24 @@ int exti__store_lock(const struct exti_store *s, struct exti_lock *lock, struct 
 
 /* The name is written once, so it outlives a manifest that a power loss has torn.  A line
  * without its end was cut short by a kill, before the directory got anything else. */
-bool exti__store_locked_name(const char *dir, char *name)
+int exti__store_locked_name(const char *dir, char *name, struct exti_error *err)
 {
     char *path = exti__path_join(dir, EXTI_LOCK_FILE), *text = NULL;
+    struct exti_error e = {0};
     size_t n = 0;
-    bool good = path && !exti__fs_read(path, EXTI_NAME_MAX + 1, &text, &n, NULL) && n > 1 &&
-                strlen(text) == n && text[n - 1] == '\n';
+    int rc = path ? exti__fs_read(path, EXTI_NAME_MAX + 1, &text, &n, &e) : exti__fail_nomem(&e);
+    bool good = !rc && n > 1 && strlen(text) == n && text[n - 1] == '\n';
 
     if (good) {
         text[n - 1] = 0;
         good = !exti__context_name_check(text, NULL);
     }
-    if (good)
-        memcpy(name, text, n);
+    snprintf(name, EXTI_NAME_MAX + 1, "%s", good ? text : "");
     exti__free(text);
     exti__free(path);
-    return good;
+    if (rc != EXTI_E_NOMEM)
+        return 0;
+    if (err)
+        *err = e;
+    return rc;
 }

@@ -23,6 +23,16 @@ static int check_witness(const char *dir, struct exti_error *err)
     return rc;
 }
 
+/* Whether the file has the name of a copy of the context in `dir`. */
+static bool is_unrecorded_copy(const char *dir, const char *name, struct exti_manifest *other,
+                               int *rc, struct exti_error *err)
+{
+    if (other->name[0])
+        return strstr(name, other->name) != NULL;
+    *rc = exti__store_locked_name(dir, other->name, err);
+    return !*rc && other->name[0] && exti__copy_name_is_of(name, other->name);
+}
+
 /* The source of `name`, if that is a copy in the context directory `dir`; NULL if it is none, or
  * on failure (*rc).  A file with the context's name in its own is a copy too, which is not
  * recorded yet: that fails.  The context's name comes from the manifest, or from the lock file
@@ -57,9 +67,7 @@ static char *source_of_copy(struct exti_store *s, const char *dir, const char *n
     if (e && !*rc) {
         source = exti__strdup(e->source);
         *rc = source ? 0 : exti__fail_nomem(err);
-    } else if (!*rc && (other.name[0] ? strstr(name, other.name) != NULL
-                                      : exti__store_locked_name(dir, other.name) &&
-                                            exti__copy_name_is_of(name, other.name))) {
+    } else if (!*rc && is_unrecorded_copy(dir, name, &other, rc, err)) {
         *rc = exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
                          "is a copy that the context '%s' has not recorded yet; name the original",
                          other.name);
