@@ -106,6 +106,7 @@ int exti__host_dirs(struct exti_span loader, char ***out, struct exti_error *err
     return 0;
 }
 
+#ifdef __x86_64__
 /* The x of glibc 2.x; 0 for another C library. */
 static long libc_minor(void)
 {
@@ -118,7 +119,6 @@ static long libc_minor(void)
 #endif
 }
 
-#ifdef __x86_64__
 struct x86 {
     bool intel;
     unsigned c1, c81, b7; /* ECX of CPUID leaves 1 and 0x80000001, EBX of leaf 7 */
