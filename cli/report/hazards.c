@@ -15,6 +15,7 @@ struct row {
     struct exti_hazard_info
         info;      /* of many files, `count` is the sum and `most` holds for all together */
     json_t *files; /* of many files: names in the order they were added */
+    uint64_t room; /* of many files: bytes of static TLS on the machine with the least */
 };
 
 struct cli_hazards {
@@ -163,20 +164,29 @@ static struct row *row_of(struct cli_hazards *h, const struct exti_hazard_info *
     h->rows = rows;
     memmove(&rows[at + 1], &rows[at], (h->count - at) * sizeof *rows);
     h->count++;
-    rows[at] = (struct row){*info, json_array()};
+    rows[at] = (struct row){*info, json_array(), EXTI_STATIC_TLS_ROOM};
     rows[at].info.count = 0;
     return &rows[at];
 }
 
-/* A file that can never be loaded does not count against the others. */
-static uint64_t most_of(const struct exti_hazard_info *all, const struct exti_hazard_info *one)
+/* On all machines but these, compilers use TLS descriptors by default. */
+static uint64_t room_on(const char *machine)
 {
-    if (!is_static_tls(all) || one->most == 0)
-        return all->most;
-    return EXTI_STATIC_TLS_ROOM / all->count;
+    const bool x86 = strcmp(machine, "x86-64") == 0 || strcmp(machine, "i386") == 0;
+
+    return x86 ? EXTI_STATIC_TLS_ROOM : EXTI_STATIC_TLS_ROOM - 512;
 }
 
-static void add_info(struct cli_hazards *h, const char *file, const struct exti_hazard_info *info)
+/* A file that can never be loaded does not count against the others. */
+static uint64_t most_of(const struct row *all, const struct exti_hazard_info *one)
+{
+    if (!is_static_tls(&all->info) || one->most == 0)
+        return all->info.most;
+    return all->room / all->info.count;
+}
+
+static void add_info(struct cli_hazards *h, const char *file, const struct exti_hazard_info *info,
+                     uint64_t room)
 {
     struct row *r = row_of(h, info);
 
@@ -185,15 +195,18 @@ static void add_info(struct cli_hazards *h, const char *file, const struct exti_
     json_array_append_new(r->files, cli_json_text(file));
     r->info.count =
         r->info.count > UINT64_MAX - info->count ? UINT64_MAX : r->info.count + info->count;
-    r->info.most = most_of(&r->info, info);
+    r->room = room < r->room ? room : r->room;
+    r->info.most = most_of(r, info);
 }
 
 void cli_hazards_add(struct cli_hazards *h, const char *file, const struct exti_image *im)
 {
     struct exti_hazard_info info = {.size = sizeof info};
+    struct exti_image_info image = {.size = sizeof image};
 
+    exti_image_info(im, &image);
     for (size_t i = 0; exti_image_hazard(im, i, &info) == 0; i++)
-        add_info(h, file, &info);
+        add_info(h, file, &info, room_on(image.machine));
 }
 
 static void print_file_count(const struct row *r)
