@@ -92,6 +92,20 @@ int exti__kept_file_open(struct exti_kept_file *f, int fd, int mode, const struc
     return 0;
 }
 
+bool exti__kept_file_can_close(const struct exti_kept_file *f)
+{
+    return !exti__kept_file_is(f, f->fd) || !process_may_have_locks(f->fd);
+}
+
+bool exti__kept_file_close(const struct exti_kept_file *f)
+{
+    if (!exti__kept_file_can_close(f))
+        return false;
+    if (exti__kept_file_is(f, f->fd))
+        close(f->fd);
+    return true;
+}
+
 int exti__kept_file_move(struct exti_kept_file *f)
 {
     int fd = duplicate_high(f->fd);

@@ -20,6 +20,13 @@ bool exti__kept_file_is(const struct exti_kept_file *f, int fd);
  * Where that is impossible, the description is shared with `fd`.  Returns 0 or an errno. */
 int exti__kept_file_open(struct exti_kept_file *f, int fd, int mode, const struct stat *st);
 
+/* Whether closing the descriptor leaves the process the locks that it has on the file itself, those
+ * of the program or of a shared library for example.  True if it is not open any more. */
+bool exti__kept_file_can_close(const struct exti_kept_file *f);
+
+/* Closes the descriptor, if it can. */
+bool exti__kept_file_close(const struct exti_kept_file *f);
+
 /* Moves the descriptor to another number; the old one stays open.  Returns 0 or an errno. */
 int exti__kept_file_move(struct exti_kept_file *f);
 

@@ -15,7 +15,7 @@
 
 /* The locks of one context on one file. */
 struct lock_holder {
-    const struct exti_ctx *ctx; /* NULL once that is freed */
+    const struct exti_ctx *ctx; /* NULL: what is left must not be closed yet */
     struct exti_kept_file file;
     struct exti_lock_ranges ranges;
     unsigned waiting; /* threads, which use file.fd without the lock */
@@ -164,24 +164,22 @@ static void remove_holder(struct lock_holder **link)
     atomic_fetch_sub(&holder_count, 1);
 }
 
+/* Later, if the process would lose locks of its own. */
 static void remove_idle_holder(struct lock_holder *h)
 {
     struct lock_holder **link = &holders;
 
     if (h->ranges.count || h->waiting)
         return;
+    h->ctx = NULL;
+    if (!exti__kept_file_close(&h->file))
+        return;
     while (*link != h)
         link = &(*link)->next;
-    if (exti__kept_file_is(&h->file, h->file.fd))
-        close(h->file.fd);
     remove_holder(link);
 }
 
-/* Closing our descriptor drops the record locks that the rest of the process has on the file, those
- * of a shared library for example.  So a holder without locks stays until its context has closed a
- * descriptor, which has dropped them already.
- *
- * Unlocks first: a child that is about to call exec may have the description as well. */
+/* Unlocks first: a child that is about to call exec may have the description as well. */
 static void drop_locks(struct lock_holder *h)
 {
     if (h->ranges.count && exti__kept_file_is(&h->file, h->file.fd))
@@ -236,10 +234,8 @@ static void remove_abandoned_holders(void)
 
 static struct lock_holder *add_holder(const struct exti_ctx *ctx, const struct exti_kept_file *file)
 {
-    struct lock_holder *h;
+    struct lock_holder *h = spare ? spare : exti__calloc(1, sizeof *h);
 
-    remove_abandoned_holders();
-    h = spare ? spare : exti__calloc(1, sizeof *h);
     if (!h)
         return NULL;
     if (spare)
@@ -265,7 +261,7 @@ static bool mode_allows(int mode, enum exti_lock_kind kind)
  * description opened for reading has alone, do not conflict with their like. */
 static int widen_holder(struct lock_holder *h, int fd, int mode, const struct stat *st)
 {
-    struct exti_kept_file wide;
+    struct exti_kept_file wide, narrow = h->file;
     int rc = h->waiting ? ENOLCK : exti__kept_file_open(&wide, fd, mode, st);
 
     if (rc)
@@ -277,9 +273,10 @@ static int widen_holder(struct lock_holder *h, int fd, int mode, const struct st
         close(wide.fd);
         return ENOLCK;
     }
-    system_lock(h->file.fd, F_OFD_SETLK, &everything);
-    close(h->file.fd);
+    system_lock(narrow.fd, F_OFD_SETLK, &everything);
     h->file = wide;
+    if (!exti__kept_file_close(&narrow))
+        add_holder(NULL, &narrow);
     return 0;
 }
 
@@ -306,6 +303,7 @@ static int take_holder(const struct exti_ctx *ctx, int fd, enum exti_lock_kind k
     rc = exti__kept_file_open(&file, fd, mode, &st);
     if (rc)
         return rc;
+    remove_abandoned_holders();
     *out = add_holder(ctx, &file);
     if (*out)
         return 0;
@@ -575,7 +573,8 @@ bool exti__record_locks_vacate(int fd)
     guard_enter(&g);
     for (struct lock_holder *h = holders; h; h = h->next)
         if (h->file.fd == fd)
-            free = !h->waiting && exti__kept_file_move(&h->file) == 0;
+            free = !h->waiting && exti__kept_file_can_close(&h->file) &&
+                   exti__kept_file_move(&h->file) == 0;
     guard_leave(&g);
     return free;
 }
@@ -589,7 +588,7 @@ void exti__record_locks_forget(const struct exti_ctx *ctx)
     guard_enter(&g);
     for (struct lock_holder *h = holders, *next; h; h = next) {
         next = h->next;
-        if (h->ctx != ctx)
+        if (h->ctx && h->ctx != ctx)
             continue;
         h->ctx = NULL;
         drop_locks(h);

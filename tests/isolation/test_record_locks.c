@@ -33,6 +33,14 @@ static void end_two(const struct locker *a, const struct locker *b)
     iso_close_ctx(b->ctx);
 }
 
+static int kept_descriptor(void)
+{
+    for (int fd = 1024; fd < 1100; fd++)
+        if (fcntl(fd, F_GETFD) >= 0)
+            return fd;
+    return -1;
+}
+
 /* ---- exclusion ---- */
 
 ISO_CASE(contexts_exclude_each_other)
@@ -103,6 +111,55 @@ ISO_CASE(a_context_that_begins_to_lock_leaves_the_rest_of_the_process_its_locks)
     want_int(host.close(y, BY_CLOSE), 0);
     want_int(lock_bytes(&a, x, F_SETLK, F_WRLCK, 5, 1), 0);
     iso_close_ctx(a.ctx);
+}
+
+static int next_lock_is(pid_t expected, int fd)
+{
+    struct flock l = {.l_type = F_WRLCK, .l_start = 5, .l_len = 1};
+
+    want_int(fcntl(fd, F_OFD_GETLK, &l), 0);
+    return l.l_type != F_UNLCK && l.l_pid == expected;
+}
+
+/* What the library keeps is closed only when that takes nothing from the process. */
+ISO_CASE(the_rest_of_the_process_keeps_its_locks_until_it_lets_go)
+{
+    struct locker a, b, host;
+    int r, both, x, y, kept, before;
+
+    locks_build();
+    a = locks_in_context();
+    b = locks_in_context();
+    host = locks_by_themselves();
+    before = count_descriptors();
+    r = open_file("data", O_RDONLY);
+    both = open_file("data", O_RDWR);
+    y = open_file("data", O_RDWR);
+    /* Locks are moved to another description, for writing. */
+    want_int(lock_bytes(&a, r, F_SETLK, F_RDLCK, 0, 1), 0);
+    want_int(lock_bytes(&host, y, F_SETLK, F_WRLCK, 5, 1), 0);
+    want_int(lock_bytes(&a, both, F_SETLK, F_WRLCK, 1, 1), 0);
+    want(next_lock_is(getpid(), both));
+    /* A context takes a number that the library keeps. */
+    kept = kept_descriptor();
+    x = open_file("other", O_RDWR);
+    want(kept > 0);
+    want_int(errno_of(a.dup2(x, kept)), EBUSY);
+    want(next_lock_is(getpid(), both));
+    /* Both contexts are closed. */
+    want_int(lock_bytes(&b, both, F_SETLK, F_WRLCK, 7, 1), 0);
+    iso_close_ctx(a.ctx);
+    want(next_lock_is(getpid(), both));
+    want_int(lock_bytes(&b, both, F_SETLK, F_RDLCK, 1, 1), 0);
+    iso_close_ctx(b.ctx);
+    want(next_lock_is(getpid(), both));
+    want(count_descriptors() > before + 4);
+    want_int(lock_bytes(&host, y, F_SETLK, F_UNLCK, 0, 0), 0);
+    /* The next context that locks anything, or is closed, lets them go. */
+    a = locks_in_context();
+    want_int(lock_bytes(&a, x, F_SETLK, F_WRLCK, 0, 1), 0);
+    iso_close_ctx(a.ctx);
+    want_int(count_descriptors(), before + 4);
 }
 
 ISO_CASE(a_context_that_is_closed_leaves_no_lock_and_no_descriptor)
@@ -184,14 +241,6 @@ ISO_CASE(locks_by_descriptors_that_others_have_closed_are_in_nobodys_way)
     }
     want_int(count_descriptors(), before + 1);
     end_two(&a, &b);
-}
-
-static int kept_descriptor(void)
-{
-    for (int fd = 1024; fd < 1100; fd++)
-        if (fcntl(fd, F_GETFD) >= 0)
-            return fd;
-    return -1;
 }
 
 ISO_CASE(a_copy_cannot_close_what_the_library_keeps)
@@ -653,6 +702,7 @@ int main(void)
         cmocka_unit_test(contexts_exclude_each_other),
         cmocka_unit_test(a_context_and_the_rest_of_the_process_exclude_each_other),
         cmocka_unit_test(a_context_that_begins_to_lock_leaves_the_rest_of_the_process_its_locks),
+        cmocka_unit_test(the_rest_of_the_process_keeps_its_locks_until_it_lets_go),
         cmocka_unit_test(a_context_that_is_closed_leaves_no_lock_and_no_descriptor),
         cmocka_unit_test(closing_a_descriptor_drops_the_locks_of_its_context_alone),
         cmocka_unit_test(locks_by_descriptors_that_others_have_closed_are_in_nobodys_way),
