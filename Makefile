@@ -117,6 +117,7 @@ say = $(if $(Q),@printf '  %-7s %s\n' '$(1)' '$(2)')
 # All of the library's rooms, but for what differs between systems.
 POSIX_SRCS := $(wildcard base/os/*_posix.c) loader/process/dl_posix.c loader/process/fork_guard_posix.c \
 	loader/process/guarded_dl_posix.c loader/process/linkmap_path_posix.c \
+	loader/process/run_watched_posix.c \
 	loader/load/slot_writer_posix.c \
 	loader/interpose/context_pid.c loader/interpose/copy_dlopen.c loader/interpose/dl_calls.c \
 	loader/interpose/replacements.c
@@ -196,6 +197,8 @@ $(QUIRKS_OBJ): $(QUIRKS_SRC) $(B)/flags
 	$(Q)$(CC) $(ALL_CFLAGS) $(OBJ_FLAGS) -MMD -MP -c -o $@ $<
 
 $(LIB_OBJS): OBJ_FLAGS = $(harden_flags) $(LIB_FLAGS)
+# A frame of it is told from others when exceptions pass through it.
+$(B)/obj/loader/process/run_watched_posix.o: OBJ_FLAGS += -funwind-tables
 # The program's alone: a library that is loaded into others' processes has no say in how theirs allocates.
 $(PROGRAM_OBJS): OBJ_FLAGS = $(harden_flags) $(if $(harden_pie),-fPIE) $(JANSSON_CFLAGS)
 $(B)/obj/%.o: %.c $(B)/flags
