@@ -631,7 +631,8 @@ EXTI_API int exti_close(struct exti_module *m, struct exti_error *err);
 /* Closes the modules that are still open, newest first, then the API library, and removes a private
  * directory.  The result is that of the first failure.  First it waits for calls of other threads
  * that use the context, for a constructor above all; see EXTI_CTX_CLOSE_IDLE.  A constructor or
- * hook of the context itself cannot close it: EXTI_E_BUSY.  `ctx` is freed unless the error is
+ * hook of the context itself cannot close it, nor may one of another context wait so:
+ * EXTI_E_BUSY.  `ctx` is freed unless the error is
  * EXTI_E_BUSY.  With EXTI_CTX_KEEP it does not wait, and EXTI_E_BUSY is to be taken as the end. */
 EXTI_API int exti_ctx_close(struct exti_ctx *ctx, struct exti_error *err); /* NULL ok */
 

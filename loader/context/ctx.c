@@ -6,6 +6,7 @@
 #include "base/opts.h"
 #include "loader/interpose/iterate_phdr.h"
 #include "loader/interpose/replacements.h"
+#include "loader/load/initialise.h"
 #include "loader/load/unload.h"
 #include "loader/process/fork_guard.h"
 #include "loader/store/store_copy.h"
@@ -118,6 +119,10 @@ static int install_fork_handlers(void)
 #else
     int rc = exti__calls_survive_forks();
 
+    if (!rc)
+        rc = exti__initialise_survive_forks();
+    if (!rc)
+        rc = exti__fork_handlers_survive_forks();
     if (!rc)
         rc = exti__fork_guard_install();
     return rc ? rc : exti__fork_handlers_install();

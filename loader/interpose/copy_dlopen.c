@@ -13,6 +13,7 @@
 #include "loader/load/initialise.h"
 #include "loader/load/load.h"
 #include "loader/load/opening.h"
+#include "loader/load/unload.h"
 #include "loader/process/dl.h"
 #include "loader/process/guarded_dl.h"
 #include "loader/resolve/absent.h"
@@ -59,11 +60,14 @@ static int find_api_use(const struct exti_ctx *ctx, const char *file, bool *uses
     return 0;
 }
 
-/* The handle of a module, for the reference that the caller has taken.  RTLD_NODELETE takes one
- * more, which is never given back. */
-static void *handle_of(struct exti_module *m, int mode)
+/* The handle of a module, for the reference that the caller has taken, or NULL.  RTLD_NODELETE
+ * takes one more, which is never given back. */
+static void *handle_of(struct exti_module *m, int mode, struct exti_error *err)
 {
-    exti__await_initialised(m);
+    if (exti__await_initialised(m, err)) {
+        exti__close(m, NULL);
+        return NULL;
+    }
     pthread_mutex_lock(&m->ctx->lock);
     if ((mode & RTLD_NODELETE) && !m->stays) {
         m->stays = true;
@@ -80,7 +84,7 @@ static void *load_copy(struct exti_ctx *ctx, const char *file, int mode, struct 
     if (exti__load(ctx, file, &m, err))
         return NULL;
     dlerror(); /* of look-ups that failed on the way */
-    return handle_of(m, mode);
+    return handle_of(m, mode, err);
 }
 
 /* ---- loaded already ---- */
@@ -166,7 +170,7 @@ static void *open_file(const struct exti_module *caller, const char *name, const
     }
     m = find_loaded_file(caller->ctx, path);
     if (m)
-        return handle_of(m, mode);
+        return handle_of(m, mode, err);
     if (is_isolated(caller, name, path, &isolated, err))
         return NULL;
     if (!isolated)
@@ -190,7 +194,7 @@ static void *open_name(const struct exti_module *caller, const char *name, int m
     int rc;
 
     if (m)
-        return handle_of(m, mode);
+        return handle_of(m, mode, err);
     rc = exti__store_find_library(&ctx->store, caller->original, name, &path, &why);
     if (fail_if_unseen(rc, &why, err))
         return NULL;

@@ -44,10 +44,10 @@ static char *interposed_dlerror(void)
     return text;
 }
 
-/* The system's loader would share the original with a context that is being closed. */
-static void *refuse_to_open(const char *file, struct exti_error *err)
+/* The system's loader would share the original with a context that cannot copy it now. */
+static void *refuse_to_open(const char *file, const char *why, struct exti_error *err)
 {
-    exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET, "its context is being closed");
+    exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET, "%s", why);
     exti__error_file(err, file ? file : "");
     set_error(err);
     return NULL;
@@ -76,7 +76,7 @@ static void *interposed_dlopen(const char *file, int mode)
 
     last_error[0] = 0;
     if (!begin_call(&call, CALL, &m))
-        return call.refused ? refuse_to_open(file, &err) : exti__dlopen(file, mode);
+        return call.refused ? refuse_to_open(file, call.refused, &err) : exti__dlopen(file, mode);
     handle = exti__copy_dlopen(&m, file, mode, &err);
     exti__call_end(&call);
     if (!handle && err.code)
@@ -85,7 +85,7 @@ static void *interposed_dlopen(const char *file, int mode)
 }
 
 /* The context's own symbol if `symbol`, found globally, lies in a file that the context has a copy
- * of. */
+ * of, or is a variable of one.  Variables of a thread lie in no file. */
 static void *own_instead(const struct exti_module *caller, const char *name, void *symbol)
 {
     struct exti_ref_targets targets = {.ctx = caller->ctx};
@@ -94,7 +94,11 @@ static void *own_instead(const struct exti_module *caller, const char *name, voi
     const struct exti_ref_target *target;
     struct exti_ref_cure own = {0};
 
-    if (!exti__ref_target_find(&targets, &ref, &target, NULL) && target)
+    if (exti__ref_target_find(&targets, &ref, &target, NULL))
+        target = NULL;
+    else if (!target)
+        symbol = exti__ref_target_variable(&targets, &caller->lib, name, symbol);
+    if (target)
         exti__ref_target_counterpart(target, &caller->lib, &ref, &own, NULL);
     exti__ref_targets_free(&targets);
     return own.count ? (void *)own.words[0] : symbol;

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "loader/load/initialise.h"
 #include "loader/load/opening.h"
+#include "loader/load/unload.h"
 #include "loader/process/dl.h"
 #include "loader/store/store_copy.h"
 #include "loader/store/store_interposed.h"
@@ -58,7 +59,7 @@ int exti__api(struct exti_ctx *ctx, struct exti_module **out, struct exti_error 
     if (opened)
         rc = exti__opening_finish(ctx, &o, &api, err);
     else if (!rc)
-        exti__await_initialised(api);
+        rc = exti__await_initialised(api, err);
     if (!rc)
         *out = api;
     return rc;
@@ -66,32 +67,14 @@ int exti__api(struct exti_ctx *ctx, struct exti_module **out, struct exti_error 
 
 /* ---- other modules ---- */
 
-static int load_source(struct exti_ctx *ctx, const char *source, const struct exti_image *im,
+/* *out: a module that is loaded already, or NULL; then the opening is to be finished. */
+static int open_source(struct exti_ctx *ctx, const char *original, struct exti_opening *o,
                        struct exti_module **out, struct exti_error *err)
 {
-    struct exti_module *m = exti__module_find(ctx, source);
-    struct exti_opening o;
-    int rc;
-
-    if (m) {
-        exti__await_initialised(m);
-        *out = m;
-        return 0;
-    }
-    rc = exti__open_with_dependencies(ctx, source, im, &o, err);
-    return rc ? rc : exti__opening_finish(ctx, &o, out, err);
-}
-
-int exti__load(struct exti_ctx *ctx, const char *original, struct exti_module **out,
-               struct exti_error *err)
-{
     const char *copy, *source;
-    struct exti_module *api;
     struct exti_image *im;
-    int rc = exti__api(ctx, &api, err);
+    int rc = exti_inspect(original, &im, err);
 
-    if (!rc)
-        rc = exti_inspect(original, &im, err);
     if (rc)
         return rc;
     rc = exti__store_copy(&ctx->store, original, exti__store_is_interposed(&ctx->store, im), &copy,
@@ -102,9 +85,33 @@ int exti__load(struct exti_ctx *ctx, const char *original, struct exti_module **
         im = NULL;
         rc = exti_inspect(source, &im, err);
     }
-    if (!rc)
-        rc = load_source(ctx, source, im, out, err);
+    if (!rc) {
+        *out = exti__module_find(ctx, source);
+        rc = *out ? 0 : exti__open_with_dependencies(ctx, source, im, o, err);
+    }
     exti_image_free(im);
+    return rc;
+}
+
+/* Owns no memory but the opening's while constructors run, as they may not return. */
+int exti__load(struct exti_ctx *ctx, const char *original, struct exti_module **out,
+               struct exti_error *err)
+{
+    struct exti_module *m, *api;
+    struct exti_opening o;
+    int rc = exti__api(ctx, &api, err);
+
+    if (!rc)
+        rc = open_source(ctx, original, &o, &m, err);
+    if (rc)
+        return rc;
+    if (!m)
+        return exti__opening_finish(ctx, &o, out, err);
+    rc = exti__await_initialised(m, err);
+    if (rc)
+        exti__close(m, NULL);
+    else
+        *out = m;
     return rc;
 }
 

@@ -421,10 +421,7 @@ static void end_opening(struct exti_opening *o)
             end = exti__module_release(o->places[i].m, end);
     if (list)
         exti__modules_dispose(list, false, NULL);
-    exti__free(o->places);
-    exti__free(o->order);
-    exti__dependencies_free(&o->set);
-    *o = (struct exti_opening){0};
+    exti__opening_free(o);
 }
 
 /* Maps and proves the opening's copies, and publishes them. */
@@ -470,9 +467,8 @@ int exti__open_with_dependencies(struct exti_ctx *ctx, const char *source,
 int exti__opening_finish(struct exti_ctx *ctx, struct exti_opening *o, struct exti_module **out,
                          struct exti_error *err)
 {
-    int rc = 0;
+    int rc = exti__initialise(o, err);
 
-    exti__initialise(ctx, o);
     for (size_t i = 0; i < o->ordered && !rc; i++) {
         struct exti_module *m = o->places[o->order[i]].m;
 

@@ -21,8 +21,6 @@ struct exti_opening {
     struct exti_place *places; /* owned; of the set's copies */
     size_t *order;             /* owned; indices of places, in the order of constructors */
     size_t ordered;            /* how many are in `order` */
-    struct exti_initialisation
-        initialisation; /* new modules point here until they are initialised */
 };
 
 /* Another reference to the context's module of `source` if it is loaded, or NULL. */
@@ -37,9 +35,12 @@ int exti__open_with_dependencies(struct exti_ctx *ctx, const char *source,
                                  struct exti_error *err);
 
 /* Runs the constructors of the new modules, tells the after_load hook of them and ends the opening.
- * *out keeps a reference to the first place's module; when the hook refuses, all modules of the
- * opening are released.  No lock is held: constructors call back. */
+ * *out keeps a reference to the first place's module; when the hook refuses or a constructor has not
+ * returned, all modules of the opening are released.  No lock is held: constructors call back. */
 int exti__opening_finish(struct exti_ctx *ctx, struct exti_opening *o, struct exti_module **out,
                          struct exti_error *err);
+
+/* Frees what the opening owns, but gives back no reference. */
+void exti__opening_free(struct exti_opening *o);
 
 #endif

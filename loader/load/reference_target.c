@@ -139,14 +139,20 @@ static int lead_into(const struct exti_loaded *to, const struct exti_reference *
     return exti__tls_counterpart(ref, to, out->words, &out->count, err);
 }
 
-/* A library that does not need the copy by name may mean the namesake itself. */
+/* Whether the context has a copy of the target for `lib`.  A library that does not need the copy by
+ * name may mean the namesake itself. */
+static bool has_copy_for(const struct exti_ref_target *w, const struct exti_loaded *lib)
+{
+    return w->copy.ctx && (w->kind != EXTI_TARGET_NAMESAKE || lib->base == w->copy.lib.base ||
+                           needs_library(lib, exti__base_name(w->copy.lib.path)));
+}
+
 int exti__ref_target_counterpart(const struct exti_ref_target *w, const struct exti_loaded *lib,
                                  const struct exti_reference *ref, struct exti_ref_cure *out,
                                  struct exti_error *err)
 {
     *out = (struct exti_ref_cure){0};
-    if (!w->copy.ctx || (w->kind == EXTI_TARGET_NAMESAKE && lib->base != w->copy.lib.base &&
-                         !needs_library(lib, exti__base_name(w->copy.lib.path))))
+    if (!has_copy_for(w, lib))
         return 0;
     if (ref->kind != EXTI_REF_ADDRESS)
         return lead_into(&w->copy.lib, ref, out, err);
@@ -154,6 +160,21 @@ int exti__ref_target_counterpart(const struct exti_ref_target *w, const struct e
         out, ref,
         exti__loaded_counterpart(&w->lib, &w->copy.lib, ref->name, *ref->slot - ref->addend));
     return 0;
+}
+
+void *exti__ref_target_variable(struct exti_ref_targets *o, const struct exti_loaded *lib,
+                                const char *name, void *variable)
+{
+    const struct exti_ref_target *w = NULL;
+    uintptr_t owner = 0;
+    const struct exti_reference ref = {.name = name, .slot = &owner};
+    void *own;
+
+    if (exti__tls_owner(name, variable, &owner, NULL) || !owner ||
+        exti__ref_target_find(o, &ref, &w, NULL) || !w || !has_copy_for(w, lib))
+        return variable;
+    own = exti__dl_symbol(w->copy.handle, name);
+    return own ? own : variable;
 }
 
 /* The module of the context that `lib` would get the thread-local variable from. */

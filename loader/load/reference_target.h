@@ -54,6 +54,11 @@ int exti__ref_target_own(const struct exti_ref_target *w, const struct exti_ctx 
                          const struct exti_loaded *lib, const struct exti_reference *ref,
                          struct exti_ref_cure *out, struct exti_error *err);
 
+/* What `lib` is to get for the name of a thread-local variable, by which the system's loader has
+ * found `variable`: that of the context's copy if it is an ORIGINAL's or a NAMESAKE's. */
+void *exti__ref_target_variable(struct exti_ref_targets *o, const struct exti_loaded *lib,
+                                const char *name, void *variable);
+
 void exti__ref_targets_free(struct exti_ref_targets *o);
 
 #endif

@@ -37,6 +37,15 @@ int exti__ref_target_own(const struct exti_ref_target *w, const struct exti_ctx 
     return 0;
 }
 
+void *exti__ref_target_variable(struct exti_ref_targets *o, const struct exti_loaded *lib,
+                                const char *name, void *variable)
+{
+    (void)o;
+    (void)lib;
+    (void)name;
+    return variable;
+}
+
 void exti__ref_targets_free(struct exti_ref_targets *o)
 {
     (void)o;

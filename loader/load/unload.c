@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "loader/process/constructors.h"
 #include "loader/process/dl.h"
 #include "loader/process/unload_batch.h"
 #include "loader/track/address_map.h"
@@ -63,11 +64,20 @@ int exti__modules_unload(struct exti_module *list, bool keep_mapped, struct exti
     return rc;
 }
 
+/* A module whose constructors have not begun, as an earlier one has not returned, must not run its
+ * destructors.  False if they cannot be kept from running. */
+static bool forget_destructors(const struct exti_module *m)
+{
+    return m->init.started || exti__constructors_have_run(&m->lib) ||
+           exti__destructors_drop(&m->lib, &m->layout);
+}
+
 int exti__modules_dispose(struct exti_module *list, bool keep_mapped, struct exti_error *err)
 {
     for (struct exti_module *m = list; m; m = m->older) {
         if (m->ctx->hooks.before_close)
             m->ctx->hooks.before_close(m->ctx->user, m->ctx, m);
+        keep_mapped = !forget_destructors(m) || keep_mapped;
         exti__fork_handlers_drop(m);
         exti__address_map_remove(m);
     }

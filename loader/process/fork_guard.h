@@ -4,6 +4,8 @@
 #ifndef LOADER_PROCESS_FORK_GUARD_H
 #define LOADER_PROCESS_FORK_GUARD_H
 
+#include <time.h>
+
 /* Installs the fork handlers once; 0 or an errno value.  To be called after those of locks that
  * finalisers take: a fork runs the handlers in reverse order, and must not hold such a lock while
  * it waits here. */
@@ -13,5 +15,9 @@ int exti__fork_guard_install(void);
  * forks. */
 void exti__fork_guard_enter(void);
 void exti__fork_guard_leave(void);
+
+/* Until when a fork that begins now waits for other threads: they may wait for the one that
+ * forks. */
+struct timespec exti__fork_patience_end(void);
 
 #endif

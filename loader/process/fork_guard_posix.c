@@ -11,21 +11,30 @@ static bool forking;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int install_error;
 
-static _Thread_local unsigned depth; /* of this thread's calls */
+static _Thread_local volatile unsigned depth; /* of this thread's calls, and its forks */
 
-/* A finaliser, or a constructor of a library that is no copy, may wait for a thread that forks. */
 #define PATIENCE_S 5
 
-static void before_fork(void)
+struct timespec exti__fork_patience_end(void)
 {
     struct timespec end;
-    int rc = 0;
 
     clock_gettime(CLOCK_REALTIME, &end);
     end.tv_sec += PATIENCE_S;
+    return end;
+}
+
+/* A finaliser, or a constructor of a library that is no copy, may wait for a thread that forks.
+ * Signal handlers that come here during a fork count as nested: the lock is this thread's. */
+static void before_fork(void)
+{
+    const struct timespec end = exti__fork_patience_end();
+    const unsigned own = depth++ > 0;
+    int rc = 0;
+
     pthread_mutex_lock(&lock);
     forking = true;
-    while (inside > (depth > 0) && !rc)
+    while (inside > own && !rc)
         rc = pthread_cond_timedwait(&changed, &lock, &end);
 }
 
@@ -34,15 +43,17 @@ static void in_parent(void)
     forking = false;
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
+    depth--;
 }
 
 /* The other threads, which may have been waiting, do not exist here. */
 static void in_child(void)
 {
     forking = false;
-    inside = depth > 0;
+    inside = depth > 1;
     pthread_cond_init(&changed, NULL);
     pthread_mutex_unlock(&lock);
+    depth--;
 }
 
 static void install(void)

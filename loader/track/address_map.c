@@ -2,6 +2,7 @@
  * the address that they return to. */
 #include "loader/track/address_map.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,8 +14,23 @@
 /* Guards the table.  May be taken with any other lock of the library held; none is taken under
  * it. */
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+/* The thread writes the table, or is about to: then a signal handler, which looks addresses up for a
+ * backtrace, must not wait to read it. */
+static _Thread_local volatile sig_atomic_t writing;
 static struct exti_module **modules; /* by ascending address */
 static size_t count, cap;
+
+static void lock_map(void)
+{
+    writing = 1;
+    pthread_rwlock_wrlock(&lock);
+}
+
+static void unlock_map(void)
+{
+    pthread_rwlock_unlock(&lock);
+    writing = 0;
+}
 
 #ifndef _WIN32 /* which has no fork */
 /* Another thread may hold the lock at the moment of a fork, and does not exist in the child to
@@ -22,22 +38,13 @@ static size_t count, cap;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static int fork_error;
 
-static void lock_map(void)
-{
-    pthread_rwlock_wrlock(&lock);
-}
-
-static void unlock_map(void)
-{
-    pthread_rwlock_unlock(&lock);
-}
-
 /* In the child: merely unlocked, the lock would still count the threads that were waiting for
  * it. */
 static void renew_map_lock(void)
 {
     pthread_rwlock_unlock(&lock);
     pthread_rwlock_init(&lock, NULL);
+    writing = 0;
 }
 
 static void install_map_fork_handlers(void)
@@ -74,33 +81,67 @@ static size_t count_modules_up_to(uintptr_t address)
     return exti__count_up_to(modules, count, sizeof *modules, module_start, address);
 }
 
-int exti__address_map_add(struct exti_module *m, struct exti_error *err)
+/* Makes the table larger than it is.  Nothing is allocated or freed under the lock: a signal handler
+ * that has interrupted malloc may wait for it. */
+static bool grow_table(void)
 {
-    struct exti_module **p;
-    size_t at;
+    struct exti_module **larger, **old;
+    size_t room;
 
-    pthread_rwlock_wrlock(&lock);
-    p = exti__array_room(modules, count, &cap, sizeof *modules);
-    if (p) {
-        modules = p;
+    pthread_rwlock_rdlock(&lock);
+    room = cap * 2 + 8;
+    pthread_rwlock_unlock(&lock);
+    larger = exti__calloc(room, sizeof *larger);
+    if (!larger)
+        return false;
+    lock_map();
+    old = larger;
+    if (cap < room) {
+        old = modules;
+        if (count)
+            memcpy(larger, modules, count * sizeof *larger);
+        modules = larger;
+        cap = room;
+    }
+    unlock_map();
+    exti__free(old);
+    return true;
+}
+
+/* False if there is no room. */
+static bool insert_module(struct exti_module *m)
+{
+    size_t at;
+    bool room;
+
+    lock_map();
+    room = count < cap;
+    if (room) {
         at = count_modules_up_to(m->layout.lo);
         memmove(&modules[at + 1], &modules[at], (count - at) * sizeof *modules);
         modules[at] = m;
         count++;
     }
-    pthread_rwlock_unlock(&lock);
-    if (!p)
-        return exti__fail_nomem(err);
+    unlock_map();
+    return room;
+}
+
+int exti__address_map_add(struct exti_module *m, struct exti_error *err)
+{
+    while (!insert_module(m))
+        if (!grow_table())
+            return exti__fail_nomem(err);
     exti__lingering_forget_range(&m->layout);
     return 0;
 }
 
 void exti__address_map_remove(struct exti_module *m)
 {
+    struct exti_module **empty = NULL;
     size_t at;
 
     exti__lingering_add(m);
-    pthread_rwlock_wrlock(&lock);
+    lock_map();
     /* Two threads that load one file at once each add a module for it, for a moment. */
     for (at = count_modules_up_to(m->layout.lo); at && modules[at - 1] != m; at--)
         ;
@@ -109,11 +150,12 @@ void exti__address_map_remove(struct exti_module *m)
         memmove(&modules[at - 1], &modules[at], (count - (at - 1)) * sizeof *modules);
     }
     if (!count) {
-        exti__free(modules);
+        empty = modules;
         modules = NULL;
         cap = 0;
     }
-    pthread_rwlock_unlock(&lock);
+    unlock_map();
+    exti__free(empty);
 }
 
 const struct exti_module *exti__address_map_unloading(const struct exti_module *list)
@@ -152,6 +194,8 @@ bool exti__address_map_find(uintptr_t address, struct exti_module *out)
     const struct exti_module *m = NULL;
     size_t at;
 
+    if (writing)
+        return false;
     pthread_rwlock_rdlock(&lock);
     at = count_modules_up_to(address);
     if (at && contains(modules[at - 1], address))

@@ -21,7 +21,8 @@ const struct exti_module *exti__address_map_unloading(const struct exti_module *
 
 /* Finds the module at `address`: its ctx, handle, original, lib and layout.  By value, as a thread
  * that has loaded a file at the same time as another may be about to free its module.  What the
- * copy points at stays valid while the code at that address runs. */
+ * copy points at stays valid while the code at that address runs.  A signal handler may call it; if
+ * that has interrupted its thread while it changed the map, there is no module. */
 bool exti__address_map_find(uintptr_t address, struct exti_module *out);
 
 /* Finds the context's module that is a copy of `source`, by value too. */

@@ -1,23 +1,57 @@
 #include "loader/track/calls.h"
 
+#include <signal.h>
+
+#include "loader/process/fork_guard.h"
 #include "loader/track/address_map.h"
 
-/* Guards `calls`, `forks`, `closing` and `closer` of all contexts.  The address map's lock is taken
- * under it, and no other. */
+/* Guards `calls`, `busy`, `forks`, `torn`, `closing` and `closer` of all contexts.  The address
+ * map's lock is taken under it, and no other. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t ended = PTHREAD_COND_INITIALIZER; /* a call has ended or rests */
+
+/* The thread holds the lock, or is about to: signal handlers, which look addresses up for
+ * backtraces, must not wait for it. */
+static _Thread_local volatile sig_atomic_t has_lock;
 
 static unsigned forks; /* between this process and the first */
 
 static _Thread_local struct exti_call *innermost;
 
-/* The calls of a parent's threads count no more.  The lock is held. */
-static unsigned count_calls(struct exti_ctx *ctx)
+static void lock_calls(void)
 {
-    if (ctx->forks != forks)
-        ctx->calls = 0;
+    has_lock = 1;
+    pthread_mutex_lock(&lock);
+}
+
+static void unlock_calls(void)
+{
+    pthread_mutex_unlock(&lock);
+    has_lock = 0;
+}
+
+/* The calls of a parent's threads count no more; what they were changing stays as it was.  The lock
+ * is held, here and below. */
+static void count_calls(struct exti_ctx *ctx)
+{
+    if (ctx->forks == forks)
+        return;
+    ctx->torn = ctx->torn || ctx->busy;
+    ctx->calls = ctx->busy = 0;
     ctx->forks = forks;
-    return ctx->calls;
+}
+
+static void count_in(const struct exti_call *c)
+{
+    count_calls(c->ctx);
+    c->ctx->calls++;
+    c->ctx->busy += !c->resting;
+}
+
+static void count_out(const struct exti_call *c)
+{
+    c->ctx->calls--;
+    c->ctx->busy -= !c->resting;
 }
 
 #ifdef _WIN32 /* which has no fork */
@@ -29,26 +63,16 @@ int exti__calls_survive_forks(void)
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int install_error;
 
-static void lock_calls(void)
-{
-    pthread_mutex_lock(&lock);
-}
-
-static void unlock_calls(void)
-{
-    pthread_mutex_unlock(&lock);
-}
-
 /* In the child: of the calls in flight it has those of the thread that forked. */
 static void recount_calls(void)
 {
+    for (const struct exti_call *c = innermost; c; c = c->outer)
+        count_out(c);
     forks++;
     for (const struct exti_call *c = innermost; c; c = c->outer)
-        count_calls(c->ctx);
-    for (const struct exti_call *c = innermost; c; c = c->outer)
-        c->ctx->calls++;
+        count_in(c);
     pthread_cond_init(&ended, NULL);
-    pthread_mutex_unlock(&lock);
+    unlock_calls();
 }
 
 static void install_call_fork_handlers(void)
@@ -63,47 +87,58 @@ int exti__calls_survive_forks(void)
 }
 #endif
 
-/* The lock is held.  While a context is closed, its finalisers call back on the closing thread. */
-static bool may_begin(const struct exti_ctx *ctx)
+/* Why no call may begin, or NULL.  While a context is closed, its finalisers call back on the
+ * closing thread. */
+static const char *refusal(struct exti_ctx *ctx)
 {
-    return !ctx->closing || pthread_equal(ctx->closer, pthread_self());
+    count_calls(ctx);
+    if (ctx->torn)
+        return "this process was forked while another thread was changing the context";
+    return ctx->closing && !pthread_equal(ctx->closer, pthread_self())
+               ? "another thread is closing the context"
+               : NULL;
 }
 
-static void add_call(struct exti_call *c, struct exti_ctx *ctx)
+static void add_call(struct exti_call *c, struct exti_ctx *ctx, bool resting)
 {
-    *c = (struct exti_call){.ctx = ctx, .outer = innermost};
+    *c = (struct exti_call){.ctx = ctx, .outer = innermost, .resting = resting};
+    count_in(c);
     innermost = c;
-    ctx->calls = count_calls(ctx) + 1;
+}
+
+static int fail_refused(const struct exti_ctx *ctx, const char *why, struct exti_error *err)
+{
+    return exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET, "%s '%s'", why, exti__ctx_name(ctx));
 }
 
 int exti__call_begin(struct exti_call *c, struct exti_ctx *ctx, struct exti_error *err)
 {
-    bool begun;
+    const char *why;
 
-    pthread_mutex_lock(&lock);
-    begun = may_begin(ctx);
-    if (begun)
-        add_call(c, ctx);
-    pthread_mutex_unlock(&lock);
-    return begun ? 0
-                 : exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
-                              "another thread is closing the context '%s'", exti__ctx_name(ctx));
+    lock_calls();
+    why = refusal(ctx);
+    if (!why)
+        add_call(c, ctx, false);
+    unlock_calls();
+    return why ? fail_refused(ctx, why, err) : 0;
 }
 
 static bool begin_at(struct exti_call *c, uintptr_t address, bool note, struct exti_module *caller)
 {
-    bool found, begun;
+    bool found;
 
+    *c = (struct exti_call){0};
+    if (has_lock)
+        return false;
     /* As long as the map has the module, its context is not freed without this lock. */
-    pthread_mutex_lock(&lock);
+    lock_calls();
     found = exti__address_map_find(address, caller);
-    begun = found && (note || may_begin(caller->ctx));
-    if (begun)
-        add_call(c, caller->ctx);
-    else
-        *c = (struct exti_call){.refused = found};
-    pthread_mutex_unlock(&lock);
-    return begun;
+    if (found && !note)
+        c->refused = refusal(caller->ctx);
+    if (found && !c->refused)
+        add_call(c, caller->ctx, note);
+    unlock_calls();
+    return found && !c->refused;
 }
 
 bool exti__call_begin_at(struct exti_call *c, uintptr_t address, struct exti_module *caller)
@@ -118,12 +153,72 @@ bool exti__call_begin_note(struct exti_call *c, uintptr_t address, struct exti_m
 
 void exti__call_end(struct exti_call *c)
 {
+    lock_calls();
     innermost = c->outer;
-    pthread_mutex_lock(&lock);
-    if (!--c->ctx->calls)
-        pthread_cond_broadcast(&ended);
-    pthread_mutex_unlock(&lock);
+    count_out(c);
+    pthread_cond_broadcast(&ended);
+    unlock_calls();
 }
+
+/* ---- rest ---- */
+
+struct exti_call *exti__call_innermost(void)
+{
+    return innermost;
+}
+
+static void set_resting(bool resting)
+{
+    if (!innermost)
+        return;
+    lock_calls();
+    count_out(innermost);
+    innermost->resting = resting;
+    count_in(innermost);
+    pthread_cond_broadcast(&ended);
+    unlock_calls();
+}
+
+void exti__call_rest(void)
+{
+    set_resting(true);
+}
+
+void exti__call_resume(void)
+{
+    set_resting(false);
+}
+
+void exti__calls_abandon(struct exti_call *c)
+{
+    while (innermost && innermost != c)
+        exti__call_end(innermost);
+    if (innermost)
+        exti__call_end(innermost);
+}
+
+#ifndef _WIN32
+static bool others_are_busy(const struct exti_ctx *ctx)
+{
+    unsigned own = 0;
+
+    for (const struct exti_call *c = innermost; c; c = c->outer)
+        own += c->ctx == ctx && !c->resting;
+    return ctx->forks == forks && ctx->busy > own;
+}
+
+void exti__calls_await_rest(const struct exti_ctx *ctx)
+{
+    const struct timespec end = exti__fork_patience_end();
+
+    lock_calls();
+    while (others_are_busy(ctx) && !pthread_cond_timedwait(&ended, &lock, &end))
+        ;
+    unlock_calls();
+}
+#endif
+
+/* ---- closing ---- */
 
 static bool is_in_call(const struct exti_ctx *ctx)
 {
@@ -142,8 +237,11 @@ int exti__calls_stop(struct exti_ctx *ctx, bool wait, struct exti_error *err)
         return exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
                           "a constructor or hook of the context '%s' cannot close it",
                           exti__ctx_name(ctx));
-    pthread_mutex_lock(&lock);
-    if (count_calls(ctx) && !wait) {
+    lock_calls();
+    count_calls(ctx);
+    if (ctx->torn) {
+        rc = fail_refused(ctx, refusal(ctx), err);
+    } else if (ctx->calls && (!wait || innermost)) {
         rc = exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
                         "%u calls of other threads use the context '%s'; close it when they have "
                         "ended",
@@ -154,14 +252,14 @@ int exti__calls_stop(struct exti_ctx *ctx, bool wait, struct exti_error *err)
         while (ctx->calls)
             pthread_cond_wait(&ended, &lock);
     }
-    pthread_mutex_unlock(&lock);
+    unlock_calls();
     return rc;
 }
 
 void exti__calls_forget(struct exti_ctx *ctx)
 {
-    pthread_mutex_lock(&lock);
+    lock_calls();
     while (ctx->calls)
         pthread_cond_wait(&ended, &lock);
-    pthread_mutex_unlock(&lock);
+    unlock_calls();
 }

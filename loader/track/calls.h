@@ -1,5 +1,5 @@
-/* Calls that use a context, by its copies and by the program: the context is not freed under them.
- * Any thread. */
+/* Calls that use a context, by its copies and by the program: the context is not freed under them,
+ * and a fork does not tear it.  Any thread. */
 #ifndef LOADER_TRACK_CALLS_H
 #define LOADER_TRACK_CALLS_H
 
@@ -13,14 +13,17 @@ int exti__calls_survive_forks(void);
 struct exti_call {
     struct exti_ctx *ctx;
     struct exti_call *outer; /* the thread's */
-    bool refused;            /* it has not begun, as another thread closes the context */
+    bool resting;            /* it holds no lock of the context */
+    const char *refused;     /* why it has not begun; NULL: the address is no copy's */
 };
 
-/* Begins a call of the program.  EXTI_E_BUSY while another thread closes the context. */
+/* Begins a call of the program.  EXTI_E_BUSY while another thread closes the context, and in a
+ * child that was forked while another thread changed it. */
 int exti__call_begin(struct exti_call *c, struct exti_ctx *ctx, struct exti_error *err);
 
 /* Begins a call of the copy that `address` lies in, *caller.  False if there is none, or, and then
- * c->refused is set, while another thread closes its context. */
+ * c->refused is set, where exti__call_begin would fail.  In a signal handler that has interrupted
+ * one of these functions no copy is found. */
 bool exti__call_begin_at(struct exti_call *c, uintptr_t address, struct exti_module *caller);
 
 /* Likewise, but also while the context is closed, which then waits: for a short call that notes
@@ -29,8 +32,24 @@ bool exti__call_begin_note(struct exti_call *c, uintptr_t address, struct exti_m
 
 void exti__call_end(struct exti_call *c);
 
+/* The calling thread's innermost call, or NULL. */
+struct exti_call *exti__call_innermost(void);
+
+/* Around the parts of the thread's innermost call, if it is in one, in which it holds no lock and
+ * leaves the context whole, but which may last: forks do not wait for them. */
+void exti__call_rest(void);
+void exti__call_resume(void);
+
+/* Ends the thread's calls from the innermost to `c`, to which control will not return. */
+void exti__calls_abandon(struct exti_call *c);
+
+/* Waits some seconds at most until no other thread changes the context, which is about to be
+ * forked: the child could not use it. */
+void exti__calls_await_rest(const struct exti_ctx *ctx);
+
 /* Lets no other thread begin a call, and waits until those in flight have ended; or fails with
- * EXTI_E_BUSY if there are any and `wait` is false, or if the calling thread is in one itself. */
+ * EXTI_E_BUSY if there are any and `wait` is false or the calling thread is in a call itself, for
+ * which theirs may wait; or if the context cannot be used. */
 int exti__calls_stop(struct exti_ctx *ctx, bool wait, struct exti_error *err);
 
 /* To be called before the context is freed, when its modules have left the address map: waits until

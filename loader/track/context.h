@@ -10,7 +10,6 @@
 #include "loader/store/store.h"
 
 struct exti_module;
-struct exti_init_wait;
 
 struct exti_ctx {
     struct exti_store store;
@@ -24,6 +23,8 @@ struct exti_ctx {
 
     /* Guarded by calls.c: */
     unsigned calls;   /* in flight */
+    unsigned busy;    /* of these, the ones that may hold locks of the context */
+    bool torn;        /* in a child: a thread of the parent was changing it */
     unsigned forks;   /* the process had behind it when `calls` was last counted */
     bool closing;     /* in exti_ctx_close */
     pthread_t closer; /* while `closing`: the thread that closes */
@@ -43,11 +44,10 @@ struct exti_ctx {
      * closes: initialisers call back while that holds its own lock. */
     pthread_mutex_t lock;
     struct exti_module *modules; /* newest first */
-    pthread_cond_t changed;      /* `discarding`, or a module's `pending` */
+    pthread_cond_t changed;      /* `discarding` */
     unsigned openings;           /* how many threads are mapping and proving copies */
     struct exti_module *failed;  /* of openings that failed; closed once no opening is going on */
     bool discarding;             /* these are being closed: no opening begins */
-    const struct exti_init_wait *waits; /* threads that wait for constructors: load/initialise.c */
     void *proven; /* names of shared libraries whose references were found sound: tsearch(3) */
 };
 

@@ -2,39 +2,57 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <time.h>
 
 #include "base/mem.h"
+#include "loader/process/fork_guard.h"
+#include "loader/track/calls.h"
 #include "loader/track/context_threads.h"
 
 struct fork_handler {
     const struct exti_ctx *ctx;
-    const void *handle; /* the module's */
+    const void *handle;   /* the module's */
+    unsigned long number; /* from 1 on, in the order in which they were added */
     void (*prepare)(void), (*parent)(void), (*child)(void);
     struct fork_handler *older, *newer;
 };
 
-/* Guards the list, from which nothing goes while a thread runs handlers.  Held during a fork, but
- * not while handlers run: they may register others. */
+/* Guards the list, from which nothing goes while a thread runs handlers.  Not held while they run,
+ * as they may register others, nor while a fork waits for other threads; but when it happens. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fork_handler *newest, *oldest;
+static unsigned long added;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER; /* `runs` */
 static unsigned runs;                                     /* threads that run handlers */
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int install_error;
+static pthread_once_t once = PTHREAD_ONCE_INIT, list_once = PTHREAD_ONCE_INIT;
+static int install_error, list_install_error;
 
 static _Thread_local const struct exti_ctx *forking_ctx;
 
 /* The calling thread's fork. */
 static _Thread_local struct {
-    bool runs;
+    bool runs;                  /* handlers */
     const struct exti_ctx *ctx; /* whose handlers run; NULL: those of all contexts */
-    struct fork_handler *last;  /* the newest when the fork began; NULL: there was none */
+    unsigned long last;         /* the newest when the fork began; 0: there was none */
 } run;
 
 static bool belongs_to_run(const struct fork_handler *h)
 {
-    return !run.ctx || h->ctx == run.ctx;
+    return h->number <= run.last && (!run.ctx || h->ctx == run.ctx);
+}
+
+static void begin_run(void)
+{
+    pthread_mutex_lock(&lock);
+    run.runs = true;
+    runs++;
+}
+
+static void end_run(void)
+{
+    run.runs = false;
+    runs--;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
 }
 
 /* The lock is held, and let go while the handler runs. */
@@ -51,25 +69,23 @@ static void call_handler(void (*handler)(void))
 static void before_fork(void)
 {
     run.ctx = forking_ctx ? forking_ctx : exti__ctx_threads_only();
-    run.runs = true;
-    pthread_mutex_lock(&lock);
-    runs++;
-    run.last = newest;
-    for (struct fork_handler *h = run.last; h; h = h->older)
+    begin_run();
+    run.last = added;
+    for (struct fork_handler *h = newest; h; h = h->older)
         if (belongs_to_run(h))
             call_handler(h->prepare);
+    end_run();
+    if (run.ctx)
+        exti__calls_await_rest(run.ctx);
 }
 
-/* The lock is still held. */
 static void after_fork(bool in_parent)
 {
-    for (struct fork_handler *h = run.last ? oldest : NULL; h; h = h == run.last ? NULL : h->newer)
+    begin_run();
+    for (struct fork_handler *h = oldest; h; h = h->newer)
         if (belongs_to_run(h))
             call_handler(in_parent ? h->parent : h->child);
-    run.runs = false;
-    runs--;
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
+    end_run();
 }
 
 static void in_parent(void)
@@ -77,12 +93,29 @@ static void in_parent(void)
     after_fork(true);
 }
 
-/* The other threads, which may have been waiting, do not exist here. */
 static void in_child(void)
 {
-    runs = 1;
-    pthread_cond_init(&changed, NULL);
     after_fork(false);
+}
+
+/* ---- the list, while the process is forked ---- */
+
+static void lock_list(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void unlock_list(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* The other threads, which may have been waiting, do not exist here. */
+static void renew_list(void)
+{
+    runs = 0;
+    pthread_cond_init(&changed, NULL);
+    pthread_mutex_unlock(&lock);
 }
 
 static void install(void)
@@ -96,6 +129,17 @@ int exti__fork_handlers_install(void)
     return install_error;
 }
 
+static void install_for_list(void)
+{
+    list_install_error = pthread_atfork(lock_list, unlock_list, renew_list);
+}
+
+int exti__fork_handlers_survive_forks(void)
+{
+    pthread_once(&list_once, install_for_list);
+    return list_install_error;
+}
+
 int exti__fork_handlers_add(const struct exti_module *m, void (*prepare)(void),
                             void (*parent)(void), void (*child)(void))
 {
@@ -106,6 +150,7 @@ int exti__fork_handlers_add(const struct exti_module *m, void (*prepare)(void),
     *h = (struct fork_handler){
         .ctx = m->ctx, .handle = m->handle, .prepare = prepare, .parent = parent, .child = child};
     pthread_mutex_lock(&lock);
+    h->number = ++added;
     h->older = newest;
     *(newest ? &newest->newer : &oldest) = h;
     newest = h;
@@ -113,18 +158,13 @@ int exti__fork_handlers_add(const struct exti_module *m, void (*prepare)(void),
     return 0;
 }
 
-/* A handler may wait for the thread that closes its module. */
-#define PATIENCE_S 5
-
-/* Waits until no other thread runs handlers, which may be those of a context in which it is not.
- * The lock is held. */
+/* Waits until no other thread runs handlers, which may be those of a context in which it is not;
+ * not for ever, as a handler may wait for the thread that closes its module.  The lock is held. */
 static void await_runs(void)
 {
-    struct timespec end;
+    const struct timespec end = exti__fork_patience_end();
     int rc = 0;
 
-    clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += PATIENCE_S;
     while (runs > run.runs && !rc)
         rc = pthread_cond_timedwait(&changed, &lock, &end);
 }

@@ -12,6 +12,10 @@
  * loaded, and after the handlers of locks that a copy's fork handlers may need. */
 int exti__fork_handlers_install(void);
 
+/* Keeps the list whole over a fork; 0 or an errno value.  To be called before the fork guard is
+ * installed, for which a fork waits without the list's lock. */
+int exti__fork_handlers_survive_forks(void);
+
 /* What pthread_atfork(3) takes, for the copy in which `inside` lies.  0 or ENOMEM. */
 int exti__fork_handlers_add(const struct exti_module *m, void (*prepare)(void),
                             void (*parent)(void), void (*child)(void));
@@ -26,6 +30,10 @@ const struct exti_ctx *exti__fork_handlers_for(const struct exti_ctx *ctx);
 #else
 
 static inline int exti__fork_handlers_install(void)
+{
+    return 0;
+}
+static inline int exti__fork_handlers_survive_forks(void)
 {
     return 0;
 }

@@ -1,6 +1,7 @@
 #include "loader/track/lingering.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,17 +24,22 @@ static struct lingering **table; /* owned; by ascending address, without overlap
 static size_t count, cap;
 static uint64_t sweeps; /* begun so far */
 
-/* ---- fork ---- */
+/* The thread has the lock, or is about to: then a signal handler must not wait for it. */
+static _Thread_local volatile sig_atomic_t has_lock;
 
 static void lock_lingering(void)
 {
+    has_lock = 1;
     pthread_mutex_lock(&lock);
 }
 
 static void unlock_lingering(void)
 {
     pthread_mutex_unlock(&lock);
+    has_lock = 0;
 }
+
+/* ---- fork ---- */
 
 int exti__lingering_survive_forks(void)
 {
@@ -114,29 +120,29 @@ void exti__lingering_add(const struct exti_module *m)
     *l = (struct lingering){.ctx = m->ctx, .lo = m->layout.lo, .hi = m->layout.hi};
     memcpy(l->copy, m->copy, copy_size);
     l->original = memcpy(l->copy + copy_size, m->original, original_size);
-    pthread_mutex_lock(&lock);
+    lock_lingering();
     remove_range(l->lo, l->hi);
     l->seen = sweeps;
     ok = insert_lingering(l);
-    pthread_mutex_unlock(&lock);
+    unlock_lingering();
     if (!ok)
         exti__free(l);
 }
 
 void exti__lingering_forget_range(const struct exti_layout *layout)
 {
-    pthread_mutex_lock(&lock);
+    lock_lingering();
     remove_range(layout->lo, layout->hi);
-    pthread_mutex_unlock(&lock);
+    unlock_lingering();
 }
 
 void exti__lingering_forget_ctx(const struct exti_ctx *ctx)
 {
-    pthread_mutex_lock(&lock);
+    lock_lingering();
     for (size_t i = 0; i < count; i++)
         if (table[i]->ctx == ctx)
             table[i]->ctx = NULL;
-    pthread_mutex_unlock(&lock);
+    unlock_lingering();
 }
 
 static int mark_seen(void *user, const struct exti_loaded *lib, const struct exti_layout *layout)
@@ -145,11 +151,11 @@ static int mark_seen(void *user, const struct exti_loaded *lib, const struct ext
     struct lingering *l;
 
     (void)layout;
-    pthread_mutex_lock(&lock);
+    lock_lingering();
     l = find_lingering(lib->inside, lib->path);
     if (l && l->seen < *sweep)
         l->seen = *sweep;
-    pthread_mutex_unlock(&lock);
+    unlock_lingering();
     return 0;
 }
 
@@ -159,19 +165,19 @@ void exti__lingering_sweep(void)
 {
     uint64_t sweep = 0;
 
-    pthread_mutex_lock(&lock);
+    lock_lingering();
     if (count)
         sweep = ++sweeps;
-    pthread_mutex_unlock(&lock);
+    unlock_lingering();
     if (!sweep)
         return;
     exti__loaded_each(mark_seen, &sweep);
-    pthread_mutex_lock(&lock);
+    lock_lingering();
     /* The table goes with the last of them. */
     for (size_t i = count; table && i--;)
         if (table[i]->seen < sweep)
             remove_items(i, i + 1);
-    pthread_mutex_unlock(&lock);
+    unlock_lingering();
 }
 
 /* ---- queries ---- */
@@ -181,10 +187,12 @@ bool exti__lingering_is_others(const struct exti_ctx *ctx, uintptr_t address, co
     const struct lingering *l;
     bool is;
 
-    pthread_mutex_lock(&lock);
+    if (has_lock)
+        return false;
+    lock_lingering();
     l = find_lingering(address, path);
     is = l && l->ctx != ctx;
-    pthread_mutex_unlock(&lock);
+    unlock_lingering();
     return is;
 }
 
@@ -192,13 +200,13 @@ static bool find_original(const char *copy, char *out, size_t size)
 {
     bool found = false;
 
-    pthread_mutex_lock(&lock);
+    lock_lingering();
     for (size_t i = 0; table && i < count && !found; i++) {
         found = strcmp(table[i]->copy, copy) == 0;
         if (found)
             snprintf(out, size, "%s", table[i]->original);
     }
-    pthread_mutex_unlock(&lock);
+    unlock_lingering();
     return found;
 }
 

@@ -5,9 +5,21 @@
 #include "loader/process/linkmap.h"
 #include "loader/track/context.h"
 
-/* One opening's turn at the constructors of what it has loaded: load/initialise.h. */
+/* Where the constructors of a module stand: load/initialise.h. */
+enum exti_initialisation_state {
+    EXTI_INIT_PENDING, /* they wait for their turn */
+    EXTI_INIT_RUNNING,
+    EXTI_INIT_RAN,   /* but others of the same opening have not */
+    EXTI_INIT_DONE,  /* all of the opening have */
+    EXTI_INIT_BROKEN /* one that the module needs, or its own, has not returned */
+};
+
 struct exti_initialisation {
-    pthread_t thread; /* runs them */
+    enum exti_initialisation_state state;
+    bool started;         /* the module's own constructors have been taken to be run */
+    unsigned long thread; /* runs them */
+    unsigned forks;       /* between the first process and the thread's */
+    const void *opening;  /* whose turn it is; only compared */
 };
 
 struct exti_module {
@@ -26,9 +38,7 @@ struct exti_module {
     size_t needed_count;
     struct exti_redirect *redirects; /* owned; for this module alone; the quirks own the symbols */
     size_t redirect_count;
-    /* Guarded by ctx->lock: whose constructors wait for their turn, or run; NULL: they have run. */
-    const struct exti_initialisation *pending;
-    bool started;              /* guarded by ctx->lock: the constructors run or have run */
+    struct exti_initialisation init; /* guarded by load/initialise.c */
     struct exti_module *older; /* next in exti_ctx.modules, or in a list of modules to unload */
 };
 

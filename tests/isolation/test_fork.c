@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <semaphore.h>
 
 #include "tests/isolation/build.h"
 
@@ -228,6 +229,146 @@ ISO_CASE(a_forked_child_can_open_libraries_while_others_do)
 }
 #endif
 
+/* ---- a fork while other threads of the same context load ---------------------------------------- */
+
+static const char forker_source[] =
+    "#include <unistd.h>\n"
+    "#include <sys/types.h>\n"
+    "volatile int answer;\n"
+    "pid_t do_fork(void);\n"
+    "pid_t do_fork(void) { pid_t p = fork(); answer = 1; return p; }\n";
+
+static struct exti_ctx *shared_ctx;
+
+static void *load_new_libraries(void *arg)
+{
+    for (int i = 0; !stop; i++) {
+        struct exti_module *m = iso_load(shared_ctx, in_tmp(iso_text("new%d.so", i % 20)));
+        struct exti_error err = {0};
+
+        want_exti(exti_close(m, &err), 0, &err);
+    }
+    return arg;
+}
+
+/* 0: it has loaded, 2: it was refused; any other: it hung, or was told something else. */
+static int load_in_child(const char *path)
+{
+    struct exti_error err = {0};
+    struct exti_module *m;
+    int rc;
+
+    alarm(60);
+    rc = exti_load(shared_ctx, path, &m, &err);
+    if (!rc)
+        return 0;
+    return rc == EXTI_E_BUSY && strstr(err.message, "this process was forked while") ? 2 : 3;
+}
+
+static int wait_for_load(pid_t pid)
+{
+    int status;
+
+    want(waitpid(pid, &status, 0) == pid);
+    want(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 2));
+    return WEXITSTATUS(status) == 0;
+}
+
+#ifndef __SANITIZE_ADDRESS__
+/* By the context, for whose threads the fork waits, and by the program. */
+ISO_CASE(a_forked_child_loads_or_is_refused_while_others_load_in_its_context)
+{
+    struct exti_module *m;
+    pid_t (*do_fork)(void);
+    int loaded[2] = {0, 0};
+    pthread_t threads[2];
+
+    for (int i = 0; i < 20; i++)
+        iso_build(iso_text("int new%d;", i), iso_text("new%d.so", i), "");
+    iso_build("int extra;", "extra.so", "");
+    iso_build(forker_source, "forker.so", "");
+    shared_ctx = iso_open(NULL);
+    m = iso_load(shared_ctx, in_tmp("forker.so"));
+    do_fork = (pid_t(*)(void))iso_sym(m, "do_fork");
+    for (size_t i = 0; i < 2; i++)
+        want_int(pthread_create(&threads[i], NULL, load_new_libraries, NULL), 0);
+    for (int i = 0; i < 200; i++) {
+        const pid_t pid = i % 2 ? do_fork() : fork();
+
+        if (pid == 0)
+            _exit(load_in_child(in_tmp("extra.so")));
+        loaded[i % 2] += wait_for_load(pid);
+    }
+    stop = 1;
+    for (size_t i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    fprintf(stderr, "children that loaded: %d of 100, of the context's own forks: %d\n", loaded[0],
+            loaded[1]);
+    want(loaded[1] > 50);
+    iso_close_ctx(shared_ctx);
+}
+
+#endif
+
+/* ---- who waits for whom ------------------------------------------------------------------------ */
+
+static const char waiter_source[] =
+    "#define _GNU_SOURCE\n"
+    "#include <link.h>\n"
+    "#include <pthread.h>\n"
+    "#include <semaphore.h>\n"
+    "sem_t inside, may_leave;\n"
+    "static int stay(struct dl_phdr_info *i, size_t n, void *p)\n"
+    "{ (void)i, (void)n, (void)p; sem_post(&inside); sem_wait(&may_leave); return 1; }\n"
+    "int be_inside(void) { int rc = dl_iterate_phdr(stay, 0); return rc; }\n"
+    "static void nothing(void) {}\n"
+    "int add_handlers(void) { int rc = pthread_atfork(nothing, nothing, nothing); return rc; }\n";
+
+static void *call_on_thread(void *function)
+{
+    return (void *)(intptr_t)((int (*)(void))function)();
+}
+
+static void *fork_on_thread(void *pid)
+{
+    *(pid_t *)pid = fork();
+    if (*(pid_t *)pid == 0)
+        _exit(0);
+    return NULL;
+}
+
+/* A fork waits for a thread that is in the system's loader; others need not wait for the fork. */
+ISO_CASE(fork_handlers_can_be_added_while_a_fork_waits)
+{
+    struct exti_ctx *ctx = iso_open(NULL);
+    struct timespec soon;
+    struct exti_module *m;
+    pthread_t inside, forks, adds;
+    pid_t pid = 0;
+    void *rc, *began, *may_leave, *add_handlers; /* looked up before: look-ups wait for forks */
+
+    iso_build(waiter_source, "waiter.so", "-pthread");
+    m = iso_load(ctx, in_tmp("waiter.so"));
+    began = iso_sym(m, "inside");
+    may_leave = iso_sym(m, "may_leave");
+    add_handlers = iso_sym(m, "add_handlers");
+    want_int(pthread_create(&inside, NULL, call_on_thread, iso_sym(m, "be_inside")), 0);
+    want(sem_wait(began) == 0);
+    want_int(pthread_create(&forks, NULL, fork_on_thread, &pid), 0);
+    usleep(200000); /* it waits by now */
+    want_int(pthread_create(&adds, NULL, call_on_thread, add_handlers), 0);
+    clock_gettime(CLOCK_REALTIME, &soon);
+    soon.tv_sec += 2;
+    want_int(pthread_timedjoin_np(adds, &rc, &soon), 0);
+    want_int((long)(intptr_t)rc, 0);
+    want_int(pid, 0);
+    sem_post(may_leave);
+    want_int(pthread_join(inside, NULL), 0);
+    want_int(pthread_join(forks, NULL), 0);
+    want(iso_join(pid));
+    iso_close_ctx(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +377,10 @@ int main(void)
         cmocka_unit_test(a_forked_child_can_open_libraries_while_others_do),
 #endif
         cmocka_unit_test(a_forked_child_can_look_up_symbols_in_its_context),
+#ifndef __SANITIZE_ADDRESS__
+        cmocka_unit_test(a_forked_child_loads_or_is_refused_while_others_load_in_its_context),
+#endif
+        cmocka_unit_test(fork_handlers_can_be_added_while_a_fork_waits),
         cmocka_unit_test(a_fork_handler_of_the_first_copy_can_use_the_loader_and_keys),
     };
 

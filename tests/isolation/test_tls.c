@@ -268,9 +268,32 @@ static void uses_that_need_static_storage_are_refused_without_it(void **state)
     }
 }
 
+/* dlsym(RTLD_DEFAULT) by a copy, while the original is in the global scope. */
+ISO_CASE(a_look_up_by_name_gives_the_contexts_variable)
+{
+    const struct dialect_case c = {dialects[0], "global-dynamic", "global-dynamic"};
+    void *(*sym_default)(const char *);
+    struct pair x;
+    void *host;
+
+    build_pair(&c);
+    host = open_in("libdep.so.1", RTLD_GLOBAL);
+    x = load_pair();
+    sym_default =
+        (void *(*)(const char *))iso_sym(iso_load(x.ctx, toy("ext_dl.so")), "dl_sym_default");
+    want(sym_default("dep_count") == iso_sym(x.dep, "dep_count"));
+    want(sym_default("dep_count") != dlsym(host, "dep_count"));
+    want(sym_default("dep_weak") == iso_sym(x.dep, "dep_weak"));
+    want(sym_default("dep_next") == iso_sym(x.dep, "dep_next"));
+    /* The program's own, of which no context has a copy. */
+    want(sym_default("shadowed") == &shadowed);
+    iso_close_ctx(x.ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_look_up_by_name_gives_the_contexts_variable),
         cmocka_unit_test(variables_are_each_contexts_own),
         cmocka_unit_test(the_programs_variables_capture_nothing),
         cmocka_unit_test(control_variables_are_shared_without_contexts),
