@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/checked.h"
 #include "base/error.h"
 
@@ -59,38 +60,45 @@ struct exti_cur exti__cur(struct exti_span s, bool big_endian)
     return (struct exti_cur){.s = s, .big_endian = big_endian};
 }
 
-static uint64_t cur_read(struct exti_cur *c, size_t n)
+/* The next `n` bytes, or NULL past the end. */
+static const uint8_t *take_bytes(struct exti_cur *c, size_t n)
 {
-    uint64_t v = 0;
+    const uint8_t *p = c->s.p + c->at;
 
     if (c->failed || n > c->s.n - c->at) {
         c->failed = true;
-        return 0;
+        return NULL;
     }
-    for (size_t i = 0; i < n; i++)
-        v |= (uint64_t)c->s.p[c->at + i] << 8 * (c->big_endian ? n - 1 - i : i);
     c->at += n;
-    return v;
+    return p;
 }
 
 uint8_t exti__cur_u8(struct exti_cur *c)
 {
-    return (uint8_t)cur_read(c, 1);
+    const uint8_t *p = take_bytes(c, 1);
+
+    return p ? *p : 0;
 }
 
 uint16_t exti__cur_u16(struct exti_cur *c)
 {
-    return (uint16_t)cur_read(c, 2);
+    const uint8_t *p = take_bytes(c, 2);
+
+    return p ? exti__bytes_u16(p, c->big_endian) : 0;
 }
 
 uint32_t exti__cur_u32(struct exti_cur *c)
 {
-    return (uint32_t)cur_read(c, 4);
+    const uint8_t *p = take_bytes(c, 4);
+
+    return p ? exti__bytes_u32(p, c->big_endian) : 0;
 }
 
 uint64_t exti__cur_u64(struct exti_cur *c)
 {
-    return cur_read(c, 8);
+    const uint8_t *p = take_bytes(c, 8);
+
+    return p ? exti__bytes_u64(p, c->big_endian) : 0;
 }
 
 void exti__cur_skip(struct exti_cur *c, uint64_t n)

@@ -7,7 +7,8 @@
 
 static inline bool exti__starts_with(const char *text, const char *prefix)
 {
-    return strncmp(text, prefix, strlen(prefix)) == 0;
+    /* Most texts differ in the first character, and a call costs more than that comparison. */
+    return !*prefix || (*text == *prefix && strncmp(text, prefix, strlen(prefix)) == 0);
 }
 
 #endif

@@ -1,5 +1,5 @@
-/* The parts of a file that are not read: code and data.  They are most of a large library, and no
- * reader of a format looks at them and no edit changes them. */
+/* The parts of a file that are not read: code, data, relocations that name no symbol.  They are most
+ * of a large library, and no reader of a format looks at them and no edit changes them. */
 #ifndef BASE_UNREAD_H
 #define BASE_UNREAD_H
 
@@ -21,14 +21,17 @@ struct exti_unread {
     size_t count;
 };
 
+#define EXTI_UNREAD_TABLES 2
+
 /* How a format tells its unread parts before the file is read. */
 struct exti_unread_ops {
-    /* Gives where the table lies that tells the rest, for a file of `size` bytes that starts with
-     * `head`.  False if the whole file is to be read. */
-    bool (*table)(struct exti_span head, uint64_t size, struct exti_range *out);
-    /* Gives the unread parts.  `file` has the right size, but of its bytes only the head and the
-     * table. */
-    void (*parts)(struct exti_span file, struct exti_unread *out);
+    /* Gives where the tables lie that tell the rest, for a file of `size` bytes that starts with
+     * `head`.  Returns how many there are; 0 if the whole file is to be read. */
+    size_t (*tables)(struct exti_span head, uint64_t size,
+                     struct exti_range out[EXTI_UNREAD_TABLES]);
+    /* Gives the unread parts.  Of `table` those that `tables` gave have bytes. */
+    void (*parts)(struct exti_span head, const struct exti_span table[EXTI_UNREAD_TABLES],
+                  uint64_t size, struct exti_unread *out);
 };
 
 /* The bytes of the head; a file that is not longer is read whole. */

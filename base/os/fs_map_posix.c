@@ -50,10 +50,33 @@ static int open_mappable(const char *path, int *out, struct stat *st, struct ext
  * nothing. */
 #define ALLOC_LIMIT ((size_t)256 << 10)
 
+#define HUGE_PAGE ((size_t)2 << 20)
+
+/* Maps *size bytes and rounds that up to pages.  If it has several huge pages, it starts with one:
+ * Linux aligns only mappings of whole huge pages by itself. */
+static void *map_memory(size_t *size)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), n = (*size + page - 1) / page * page;
+    const size_t slack = n >= 2 * HUGE_PAGE ? HUGE_PAGE : 0;
+    uint8_t *p = mmap(NULL, n + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t before;
+
+    if (p == MAP_FAILED)
+        return p;
+    *size = n;
+    before = slack ? (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE : 0;
+    if (before)
+        munmap(p, before);
+    if (before < slack)
+        munmap(p + before + n, slack - before);
+    return p + before;
+}
+
 /* Gives memory for `size` bytes of a file, and `room` bytes of zeros. */
 static int get_memory(size_t size, uint64_t room, struct exti_mapping *out, struct exti_error *err)
 {
     uint64_t total;
+    size_t mapped;
     void *p;
 
     if (!exti__add(size, room, &total) || total > SIZE_MAX / 2)
@@ -67,10 +90,11 @@ static int get_memory(size_t size, uint64_t room, struct exti_mapping *out, stru
         *out = (struct exti_mapping){.p = p, .n = size};
         return 0;
     }
-    p = mmap(NULL, (size_t)total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mapped = (size_t)total;
+    p = map_memory(&mapped);
     if (p == MAP_FAILED)
         return exti__fail_io(err, errno, NULL, "cannot reserve %" PRIu64 " bytes of memory", total);
-    *out = (struct exti_mapping){.p = p, .n = size, .mapped = (size_t)total};
+    *out = (struct exti_mapping){.p = p, .n = size, .mapped = mapped};
     return 0;
 }
 
@@ -81,29 +105,69 @@ static int read_range(int fd, const char *path, struct exti_mapping *m, size_t a
     return at < end ? exti__posix_read_at(fd, path, m->p + at, end - at, at, err) : 0;
 }
 
-/* Reads the head and the table that tell the unread parts, then sets these. */
-static int find_unread(int fd, const char *path, const struct exti_unread_ops *unread,
-                       struct exti_mapping *m, struct exti_error *err)
+/* Reads the tables that tell the unread parts, then sets these. */
+static int find_parts(int fd, const char *path, const struct exti_unread_ops *unread,
+                      struct exti_span head, struct exti_mapping *m, struct exti_error *err)
 {
-    struct exti_range table;
-    int rc = read_range(fd, path, m, 0, EXTI_UNREAD_HEAD, err);
+    struct exti_range at[EXTI_UNREAD_TABLES];
+    struct exti_span table[EXTI_UNREAD_TABLES] = {{0}};
+    const size_t count = unread->tables(head, m->n, at);
+    size_t n = 0;
+    uint8_t *p;
+    int rc = 0;
 
-    if (rc || !unread->table(exti__span(m->p, EXTI_UNREAD_HEAD), m->n, &table))
-        return rc;
-    rc = read_range(fd, path, m, table.at, table.at + table.n, err);
+    if (!count)
+        return 0;
+    for (size_t i = 0; i < count; i++)
+        n += at[i].n;
+    p = exti__alloc(n);
+    if (!p)
+        return exti__fail_nomem(err);
+    n = 0;
+    for (size_t i = 0; i < count && !rc; i++) {
+        rc = exti__posix_read_at(fd, path, p + n, at[i].n, at[i].at, err);
+        table[i] = exti__span(p + n, at[i].n);
+        n += at[i].n;
+    }
     if (!rc)
-        unread->parts(exti__span(m->p, m->n), &m->unread);
+        unread->parts(head, table, m->n, &m->unread);
+    exti__free(p);
     return rc;
 }
 
-#define HUGE_PAGE ((size_t)2 << 20)
+/* Reads what tells the unread parts.  That goes to other memory, as a page of `m` that is in use
+ * keeps the huge page around it from being one. */
+static int find_unread(int fd, const char *path, const struct exti_unread_ops *unread,
+                       struct exti_mapping *m, struct exti_error *err)
+{
+    uint8_t head[EXTI_UNREAD_HEAD];
+    int rc = exti__posix_read_at(fd, path, head, sizeof head, 0, err);
 
-/* Reading a whole file into small pages takes three times as long. */
+    return rc ? rc : find_parts(fd, path, unread, exti__span(head, sizeof head), m, err);
+}
+
+/* The bytes before the `i`th unread part, or those after the last. */
+static struct exti_range read_part(const struct exti_mapping *m, size_t i)
+{
+    const struct exti_range *part = m->unread.part;
+    const size_t at = i ? part[i - 1].at + part[i - 1].n : 0;
+
+    return (struct exti_range){at, (i < m->unread.count ? part[i].at : m->n) - at};
+}
+
+/* The kernel clears each page before it is filled, one by one, which takes several times as long as
+ * the filling.  So a huge page is used where at least half of it is filled. */
 static void use_huge_pages(const struct exti_mapping *m)
 {
 #ifdef MADV_HUGEPAGE
-    if (m->mapped >= 2 * HUGE_PAGE && !m->unread.count)
-        madvise(m->p, m->mapped, MADV_HUGEPAGE);
+    for (size_t i = 0; m->mapped >= 2 * HUGE_PAGE && i <= m->unread.count; i++) {
+        const struct exti_range r = read_part(m, i);
+        const size_t from = (r.at + HUGE_PAGE / 2) / HUGE_PAGE * HUGE_PAGE;
+        const size_t to = (r.at + r.n + HUGE_PAGE / 2) / HUGE_PAGE * HUGE_PAGE;
+
+        if (r.n >= HUGE_PAGE / 2 && from < to)
+            madvise(m->p + from, (to < m->mapped ? to : m->mapped) - from, MADV_HUGEPAGE);
+    }
 #else
     (void)m;
 #endif
@@ -112,15 +176,15 @@ static void use_huge_pages(const struct exti_mapping *m)
 static int read_parts(int fd, const char *path, const struct exti_unread_ops *unread,
                       struct exti_mapping *m, struct exti_error *err)
 {
-    size_t at = 0;
     int rc = unread && m->n > ALLOC_LIMIT ? find_unread(fd, path, unread, m, err) : 0;
 
     use_huge_pages(m);
-    for (size_t i = 0; i < m->unread.count && !rc; i++) {
-        rc = read_range(fd, path, m, at, m->unread.part[i].at, err);
-        at = m->unread.part[i].at + m->unread.part[i].n;
+    for (size_t i = 0; i <= m->unread.count && !rc; i++) {
+        const struct exti_range r = read_part(m, i);
+
+        rc = read_range(fd, path, m, r.at, r.at + r.n, err);
     }
-    return rc ? rc : read_range(fd, path, m, at, m->n, err);
+    return rc;
 }
 
 /* Reads the file of an open descriptor, unless it changes meanwhile. */
@@ -285,20 +349,18 @@ int exti__fs_map_head(const char *path, size_t max, struct exti_mapping *out,
 int exti__fs_map_image(const struct exti_mapping *source, uint64_t room, struct exti_mapping *out,
                        struct exti_error *err)
 {
-    const struct exti_unread *u = &source->unread;
     struct exti_mapping m;
-    size_t at = 0;
     int rc = get_memory(source->n, room, &m, err);
 
     if (rc)
         return rc;
-    m.unread = *u;
+    m.unread = source->unread;
     use_huge_pages(&m);
-    for (size_t i = 0; i < u->count; i++) {
-        memcpy(m.p + at, source->p + at, u->part[i].at - at);
-        at = u->part[i].at + u->part[i].n;
+    for (size_t i = 0; i <= m.unread.count; i++) {
+        const struct exti_range r = read_part(&m, i);
+
+        memcpy(m.p + r.at, source->p + r.at, r.n);
     }
-    memcpy(m.p + at, source->p + at, source->n - at);
     *out = m;
     return 0;
 }

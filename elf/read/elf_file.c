@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "base/bytes.h"
 #include "base/error.h"
 
 static const GElf_Phdr *load_at(const struct elf_file *f, uint64_t vaddr)
@@ -31,8 +32,8 @@ int exti__elf_bytes_from(const struct elf_file *f, uint64_t vaddr, const char *w
 
         if (at >= u->at && at - u->at < u->n)
             return exti__fail(err, EXTI_E_FORMAT, at,
-                              "%s: address 0x%" PRIx64 " is in a section of code or data", what,
-                              vaddr);
+                              "%s: address 0x%" PRIx64 " is in code, data or relative relocations",
+                              what, vaddr);
         if (at < u->at && n > u->at - at)
             n = u->at - at;
     }
@@ -108,18 +109,19 @@ int exti__elf_libelf_failed(struct exti_error *err, const char *what)
 
 uint64_t exti__elf_word_of(const struct elf_file *f, struct exti_span table, size_t i, size_t size)
 {
-    uint64_t v = 0;
+    const uint8_t *p;
 
     if (i >= table.n / size)
         return 0;
-    for (size_t k = 0; k < size; k++)
-        v |= (uint64_t)table.p[i * size + k] << 8 * (f->big_endian ? size - 1 - k : k);
-    return v;
+    p = table.p + i * size;
+    if (size == 8)
+        return exti__bytes_u64(p, f->big_endian);
+    return size == 4 ? exti__bytes_u32(p, f->big_endian) : exti__bytes_u16(p, f->big_endian);
 }
 
 uint32_t exti__elf_word(const struct elf_file *f, struct exti_span table, size_t i)
 {
-    return (uint32_t)exti__elf_word_of(f, table, i, 4);
+    return i < table.n / 4 ? exti__bytes_u32(table.p + 4 * i, f->big_endian) : 0;
 }
 
 size_t exti__elf_dyn_size(const struct elf_file *f)

@@ -353,7 +353,7 @@ static int open_as(struct exti_span file, bool program, struct elf_file *f, stru
     rc = check_ident(f, err);
     if (rc)
         return rc;
-    exti__elf_unread.parts(file, &f->unread);
+    exti__elf_find_unread(file, &f->unread);
     f->is64 = file.p[EI_CLASS] == ELFCLASS64;
     f->big_endian = file.p[EI_DATA] == ELFDATA2MSB;
     rc = read_elf_file(f, program, err);

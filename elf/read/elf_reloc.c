@@ -1,5 +1,6 @@
 #include "elf/read/elf_reloc.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 
 /* gABI "Relocation": r_info.  MIPS64 has fields of its own, in either byte order: a symbol, and
@@ -22,28 +23,51 @@ static struct elf_reloc read_reloc(const struct elf_file *f, struct exti_cur *c)
     return r;
 }
 
+/* How many entries at the start of a table of `size` bytes DT_RELACOUNT or DT_RELCOUNT calls
+ * relative.  glibc and the BSDs apply these without a look at their types, and they may not have
+ * been read (elf_unread.h). */
+static uint64_t count_relative(const struct elf_file *f, int64_t tag, uint64_t size, size_t entry)
+{
+    const GElf_Dyn *d = exti__elf_tag(f, tag);
+
+    return d && d->d_un.d_val <= size / entry ? d->d_un.d_val : 0;
+}
+
+/* The dynamic tags of one table; `count` is 0 if no tag counts its relative entries. */
+struct reloc_tags {
+    int64_t at, size, count;
+    bool rela;
+};
+
 /* Sets *more to false if `each` wants no more. */
-static int read_table(const struct elf_file *f, int64_t tag, int64_t size_tag, bool rela,
+static int read_table(const struct elf_file *f, const struct reloc_tags *tags,
                       bool (*each)(void *user, const struct elf_reloc *r), void *user, bool *more,
                       struct exti_error *err)
 {
-    const GElf_Dyn *at = exti__elf_tag(f, tag), *size = exti__elf_tag(f, size_tag);
-    const size_t entry = (f->is64 ? 8 : 4) * (rela ? 3u : 2u);
+    const GElf_Dyn *at = exti__elf_tag(f, tags->at), *size = exti__elf_tag(f, tags->size);
+    const size_t word = f->is64 ? 8 : 4, entry = word * (tags->rela ? 3u : 2u);
+    uint64_t skipped, from;
     struct exti_cur c;
     struct exti_span s;
     int rc;
 
     if (!at || !size || !size->d_un.d_val || !*more)
         return 0;
-    rc = exti__elf_bytes_at(f, at->d_un.d_ptr, size->d_un.d_val, "relocation table", &s, err);
+    skipped = tags->count ? count_relative(f, tags->count, size->d_un.d_val, entry) * entry : 0;
+    if (skipped == size->d_un.d_val)
+        return 0;
+    if (!exti__add(at->d_un.d_ptr, skipped, &from))
+        return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,
+                          "relocation table: ends past the address space");
+    rc = exti__elf_bytes_at(f, from, size->d_un.d_val - skipped, "relocation table", &s, err);
     if (rc)
         return rc;
     c = exti__cur(s, f->big_endian);
     for (uint64_t i = 0; *more && i < s.n / entry; i++) {
         struct elf_reloc r = read_reloc(f, &c);
 
-        if (rela)
-            exti__cur_skip(&c, f->is64 ? 8 : 4);
+        if (tags->rela)
+            exti__cur_skip(&c, word);
         *more = each(user, &r);
     }
     return exti__cur_end(&c, "relocation table", err);
@@ -54,45 +78,60 @@ int exti__elf_each_reloc(const struct elf_file *f,
                          struct exti_error *err)
 {
     const GElf_Dyn *d = exti__elf_tag(f, DT_PLTREL);
+    const struct reloc_tags tables[] = {
+        {DT_RELA, DT_RELASZ, DT_RELACOUNT, true},
+        {DT_REL, DT_RELSZ, DT_RELCOUNT, false},
+        {DT_JMPREL, DT_PLTRELSZ, 0, d && d->d_un.d_val == DT_RELA},
+    };
     bool more = true;
-    int rc = read_table(f, DT_RELA, DT_RELASZ, true, each, user, &more, err);
+    int rc = 0;
 
-    if (!rc)
-        rc = read_table(f, DT_REL, DT_RELSZ, false, each, user, &more, err);
-    if (!rc && d)
-        rc =
-            read_table(f, DT_JMPREL, DT_PLTRELSZ, d->d_un.d_val == DT_RELA, each, user, &more, err);
+    for (size_t i = 0; i < (d ? 3 : 2) && !rc; i++)
+        rc = read_table(f, &tables[i], each, user, &more, err);
     return rc;
 }
 
-struct static_search {
+/* The psABIs' relocations that give an offset from the thread pointer. */
+static const struct static_types {
     uint16_t machine;
+    struct {
+        uint32_t type;
+        const char *name; /* NULL past the last */
+    } of[2];
+} static_types[] = {
+    {EM_X86_64, {{18, "R_X86_64_TPOFF64"}, {23, "R_X86_64_TPOFF32"}}},
+    {EM_386, {{14, "R_386_TLS_TPOFF"}, {37, "R_386_TLS_TPOFF32"}}},
+    {EM_AARCH64, {{1030, "R_AARCH64_TLS_TPREL"}}},
+    {EM_ARM, {{19, "R_ARM_TLS_TPOFF32"}}},
+    {EM_RISCV, {{10, "R_RISCV_TLS_TPREL32"}, {11, "R_RISCV_TLS_TPREL64"}}},
+    {EM_PPC64, {{73, "R_PPC64_TPREL64"}}},
+    {EM_PPC, {{73, "R_PPC_TPREL32"}}},
+    {EM_S390, {{56, "R_390_TLS_TPOFF"}}},
+    {EM_MIPS, {{47, "R_MIPS_TLS_TPREL32"}, {48, "R_MIPS_TLS_TPREL64"}}},
+    {258, {{10, "R_LARCH_TLS_TPREL32"}, {11, "R_LARCH_TLS_TPREL64"}}},
+};
+
+struct static_search {
+    const struct static_types *types;
     const char *found;
 };
 
-/* The psABIs' relocations that give an offset from the thread pointer. */
 static bool match_static(void *user, const struct elf_reloc *r)
 {
-    static const struct {
-        uint16_t machine;
-        uint32_t type;
-        const char *name;
-    } types[] = {
-        {EM_X86_64, 18, "R_X86_64_TPOFF64"},       {EM_X86_64, 23, "R_X86_64_TPOFF32"},
-        {EM_386, 14, "R_386_TLS_TPOFF"},           {EM_386, 37, "R_386_TLS_TPOFF32"},
-        {EM_AARCH64, 1030, "R_AARCH64_TLS_TPREL"}, {EM_ARM, 19, "R_ARM_TLS_TPOFF32"},
-        {EM_RISCV, 10, "R_RISCV_TLS_TPREL32"},     {EM_RISCV, 11, "R_RISCV_TLS_TPREL64"},
-        {EM_PPC64, 73, "R_PPC64_TPREL64"},         {EM_PPC, 73, "R_PPC_TPREL32"},
-        {EM_S390, 56, "R_390_TLS_TPOFF"},          {EM_MIPS, 47, "R_MIPS_TLS_TPREL32"},
-        {EM_MIPS, 48, "R_MIPS_TLS_TPREL64"},       {258, 10, "R_LARCH_TLS_TPREL32"},
-        {258, 11, "R_LARCH_TLS_TPREL64"},
-    };
     struct static_search *s = user;
 
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (types[i].type == r->type && types[i].machine == s->machine)
-            s->found = types[i].name;
+    for (size_t i = 0; i < 2; i++)
+        if (s->types->of[i].type == r->type && s->types->of[i].name)
+            s->found = s->types->of[i].name;
     return !s->found;
+}
+
+static const struct static_types *types_of(uint16_t machine)
+{
+    for (size_t i = 0; i < sizeof static_types / sizeof *static_types; i++)
+        if (static_types[i].machine == machine)
+            return &static_types[i];
+    return NULL;
 }
 
 /* Whether some relocation can be of thread-local storage: most files have none, and then their
@@ -110,8 +149,8 @@ static bool may_have_tls(const struct elf_file *f)
 
 int exti__elf_static_tls(const struct elf_file *f, const char **out, struct exti_error *err)
 {
-    struct static_search s = {f->ehdr.e_machine, NULL};
-    int rc = may_have_tls(f) ? exti__elf_each_reloc(f, match_static, &s, err) : 0;
+    struct static_search s = {types_of(f->ehdr.e_machine), NULL};
+    int rc = s.types && may_have_tls(f) ? exti__elf_each_reloc(f, match_static, &s, err) : 0;
 
     if (!rc)
         *out = s.found;

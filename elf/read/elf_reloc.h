@@ -9,8 +9,8 @@ struct elf_reloc {
     uint64_t symbol; /* index in the dynamic symbol table */
 };
 
-/* Calls `each` for all relocations of the tables that the dynamic section names, packed ones
- * (DT_RELR) excepted, which are relative, until it returns false. */
+/* Calls `each` for all relocations of the tables that the dynamic section names until it returns
+ * false; relative ones that are packed (DT_RELR) or counted (DT_RELACOUNT) excepted. */
 int exti__elf_each_reloc(const struct elf_file *f,
                          bool (*each)(void *user, const struct elf_reloc *r), void *user,
                          struct exti_error *err);

@@ -49,19 +49,21 @@ static const struct exti_unread_ops *unread_of(struct exti_span file)
     return NULL;
 }
 
-static bool unread_table(struct exti_span head, uint64_t size, struct exti_range *out)
+static size_t unread_tables(struct exti_span head, uint64_t size,
+                            struct exti_range out[EXTI_UNREAD_TABLES])
 {
     const struct exti_unread_ops *u = unread_of(head);
 
-    return u && u->table(head, size, out);
+    return u ? u->tables(head, size, out) : 0;
 }
 
-static void unread_parts(struct exti_span file, struct exti_unread *out)
+static void unread_parts(struct exti_span head, const struct exti_span table[EXTI_UNREAD_TABLES],
+                         uint64_t size, struct exti_unread *out)
 {
-    const struct exti_unread_ops *u = unread_of(file);
+    const struct exti_unread_ops *u = unread_of(head);
 
     if (u)
-        u->parts(file, out);
+        u->parts(head, table, size, out);
 }
 
-const struct exti_unread_ops exti__formats_unread = {unread_table, unread_parts};
+const struct exti_unread_ops exti__formats_unread = {unread_tables, unread_parts};

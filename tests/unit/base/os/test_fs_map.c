@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -103,20 +104,26 @@ static void error_details_are_optional(void **state)
 }
 
 /* A format whose files are read but for all between the head and the last page, in two parts. */
-static bool last_page(struct exti_span head, uint64_t size, struct exti_range *out)
+static size_t last_page(struct exti_span head, uint64_t size,
+                        struct exti_range out[EXTI_UNREAD_TABLES])
 {
     assert_int_equal(head.n, EXTI_UNREAD_HEAD);
-    *out = (struct exti_range){(size_t)size - 4096, 4096};
-    return head.p[0] != 'R';
+    out[0] = (struct exti_range){(size_t)size - 4096, 4000};
+    out[1] = (struct exti_range){(size_t)size - 96, 96};
+    return head.p[0] != 'R' ? 2 : 0;
 }
 
-static void middle_parts(struct exti_span file, struct exti_unread *out)
+static void middle_parts(struct exti_span head, const struct exti_span table[EXTI_UNREAD_TABLES],
+                         uint64_t size, struct exti_unread *out)
 {
-    const size_t half = file.n / 2;
+    const size_t half = (size_t)size / 2;
 
+    assert_int_equal(head.n, EXTI_UNREAD_HEAD);
+    assert_int_equal(table[0].n, 4000);
+    assert_int_equal(table[1].n, 96);
     out->count = 2;
     out->part[0] = (struct exti_range){4096, half - 4096};
-    out->part[1] = (struct exti_range){half + 100, file.n - 4096 - half - 100};
+    out->part[1] = (struct exti_range){half + 100, (size_t)size - 4096 - half - 100};
 }
 
 static const struct exti_unread_ops middle_unread = {last_page, middle_parts};
@@ -149,6 +156,77 @@ static void unread_parts_are_zeros(void **state)
     assert_int_equal(m.unread.count, 0);
     assert_memory_equal(m.p, bytes, SIZE);
     exti__fs_unmap(&m);
+}
+
+/* How many KiB of the memory are in use; -1 if a part of it is not mapped. */
+static long used_memory(struct test *t, const void *p, size_t n)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (n + page - 1) / page;
+    unsigned char *used = test_alloc(t, pages);
+    size_t count = 0;
+
+    if (mincore((void *)(uintptr_t)p, n, used) != 0)
+        return -1;
+    for (size_t i = 0; i < pages; i++)
+        count += used[i] & 1;
+    return (long)(count * page >> 10);
+}
+
+/* Parts of 100 KiB in the first 2 MiB, of 1.5 MiB in the next and of 100 KiB at the end. */
+static void few_parts(struct exti_span head, const struct exti_span table[EXTI_UNREAD_TABLES],
+                      uint64_t size, struct exti_unread *out)
+{
+    (void)head;
+    (void)table;
+    out->count = 2;
+    out->part[0] = (struct exti_range){100 << 10, (2 << 20) - (100 << 10)};
+    out->part[1] = (struct exti_range){7 << 19, (size_t)size - (7 << 19) - (100 << 10)};
+}
+
+/* A huge page takes 2 MiB, however little of it is used. */
+static void memory_is_bounded_by_what_is_read(void **state)
+{
+    static const struct exti_unread_ops few = {last_page, few_parts};
+    enum { SIZE = 64 << 20, READ = 1736, HUGE_PAGE = 2048 };
+    struct test *t = *state;
+    char *path = test_path(t, "f");
+    struct exti_mapping m;
+
+    test_write(path, "", 0);
+    assert_int_equal(truncate(path, SIZE), 0);
+    assert_ok(exti__fs_map_parts(path, &few, &m, NULL, &t->err), &t->err);
+    assert_int_equal((uintptr_t)m.p % (HUGE_PAGE << 10), 0);
+    assert_in_range(used_memory(t, m.p, SIZE), READ, READ - 1536 + HUGE_PAGE);
+    exti__fs_unmap(&m);
+}
+
+static long mapped_pages(struct test *t)
+{
+    size_t n;
+
+    return strtol(test_read(t, "/proc/self/statm", &n), NULL, 10);
+}
+
+static void memory_is_given_back(void **state)
+{
+    static const size_t sizes[] = {300001, 5000000, 4 << 20, (4 << 20) + 1};
+    struct test *t = *state;
+    char *path = test_path(t, "f");
+    struct exti_mapping m;
+
+    for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+        long before;
+
+        test_write(path, "", 0);
+        assert_int_equal(truncate(path, (off_t)sizes[i]), 0);
+        before = mapped_pages(t);
+        for (int k = 0; k < 100; k++) {
+            assert_ok(exti__fs_map(path, &m, NULL, &t->err), &t->err);
+            assert_true(used_memory(t, m.p, sizes[i]) >= 0);
+            exti__fs_unmap(&m);
+        }
+        assert_in_range(mapped_pages(t), 0, before + 200);
+    }
 }
 
 static void head_is_all_that_is_read(void **state)
@@ -369,6 +447,8 @@ int main(void)
         exti_test(map_refuses_an_unreadable_file),
         exti_test(map_keeps_a_file_that_is_truncated_or_overwritten),
         exti_test(unread_parts_are_zeros),
+        exti_test(memory_is_bounded_by_what_is_read),
+        exti_test(memory_is_given_back),
         exti_test(head_is_all_that_is_read),
         exti_test(image_is_private_and_has_room),
         exti_test(image_refuses_more_room_than_memory),
