@@ -74,7 +74,7 @@ BASE_CPPFLAGS := -iquote . -I include -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURC
 	$(if $(on_windows),-U_WIN32_WINNT -D_WIN32_WINNT=0x0602 -DWIN32_LEAN_AND_MEAN -DUNICODE)
 BASE_CFLAGS := -std=c11 -fvisibility=hidden $(WARNINGS) $(if $(WERROR),-Werror)
 san_flags := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-cov_flags := $(if $(COV),--coverage -O0)
+cov_flags := $(if $(COV),--coverage -O0 -fprofile-update=atomic)
 # What makes the product harder to attack, as far as the compiler takes it; HARDEN= builds without.  Tests
 # are not built with it, since some of them take the place of libc's functions.
 HARDEN ?= yes
@@ -97,7 +97,7 @@ DEP_CFLAGS = $(LIBELF_CFLAGS) $(if $(with_nettle),$(NETTLE_CFLAGS))
 ALL_CFLAGS = $(BASE_CPPFLAGS) $(BASE_CFLAGS) $(DEP_CFLAGS) $(san_flags) $(CPPFLAGS) $(CFLAGS) \
 	$(cov_flags)
 # On Windows nothing but the system's own libraries is needed at run time.
-ALL_LDFLAGS = $(san_flags) $(if $(COV),--coverage) $(if $(on_windows),-static) $(LDFLAGS)
+ALL_LDFLAGS = $(san_flags) $(if $(COV),--coverage $(COUNTED_EXIT)) $(if $(on_windows),-static) $(LDFLAGS)
 SYSTEM_LIBS := $(if $(on_windows),-lbcrypt -ladvapi32 -lntdll -lpthread,-ldl -lpthread)
 LIBS = $(LIBELF_LIBS) $(if $(with_nettle),$(NETTLE_LIBS)) $(SYSTEM_LIBS)
 # By archives the program starts faster, and brings no library of its own into a process of contexts, which
@@ -107,6 +107,9 @@ STATIC_DEPS ?= $(if $(on_darwin)$(on_windows),,\
 archives = $(foreach l,$(STATIC_DEPS),$(shell $(CC) -print-file-name=lib$l.a))
 PROGRAM_LIBS = $(if $(STATIC_DEPS),$(if $(filter-out /%,$(archives)),$(JANSSON_LIBS) $(LIBS),$(archives) $(SYSTEM_LIBS)),$(JANSSON_LIBS) $(LIBS))
 LIB_FLAGS := $(if $(on_windows),,-fPIC -DEXTI_API='__attribute__((visibility("default")))')
+
+# Programs whose counts are kept where they end by _exit.
+COUNTED_EXIT := $(if $(COV),$(B)/obj/tests/coverage/counted_exit.o)
 
 quote = '$(subst ','\'',$(1))'
 Q := $(if $(filter 1,$(V)),,@)
@@ -219,6 +222,8 @@ shared_flags := $(if $(on_darwin),-dynamiclib -Wl$(comma)-install_name$(comma)@r
 $(SHARED): $(LIB_OBJS) $(MAP)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(shared_flags) $(harden_ldflags) $(ALL_LDFLAGS) -o $@ $(LIB_OBJS) $(LIBS)
+
+$(STATIC) $(SHARED) $(MACHO_CHECK): | $(COUNTED_EXIT)
 
 $(B)/$(SONAME): $(SHARED)
 	@ln -sf $(<F) $@
@@ -369,7 +374,8 @@ $(PACKAGES_BASE) $(PACKAGES_ORDER): $(STATIC)
 run = @tests/run.sh $(1) $(sort $(2))
 
 .PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-pe-inputs check-isolation \
-	check-runtime check-runtime-soaks check-cli check-faults check-races check-allocations check-corpus check-macho-corpus \
+	check-runtime check-runtime-soaks check-runtime-semantics check-cli check-faults check-races check-allocations \
+	check-corpus check-macho-corpus \
 	check-pe-corpus check-macos check-windows check-wine check-packages check-suites
 check-unit: $(UNIT_TESTS) ## unit tests, every error path
 	$(call run,unit,$(UNIT_TESTS) $(call scripts,unit))
@@ -383,12 +389,14 @@ check-pe-inputs: all $(call programs,pe_inputs) ## PE files, built here
 	$(call run,pe_inputs,$(call programs,pe_inputs) $(call scripts,pe_inputs))
 check-isolation: all $(ISOLATION_TESTS) ## real loading in many contexts
 	$(call run,isolation,$(ISOLATION_TESTS) $(call scripts,isolation))
-RUNTIME_SOAKS := $(addprefix tests/runtime/,test_cycles.sh test_newer.sh test_scale.sh \
-	test_semantics.sh)
+RUNTIME_SOAKS := $(addprefix tests/runtime/,test_cycles.sh test_newer.sh test_scale.sh)
+RUNTIME_SEMANTICS := tests/runtime/test_semantics.sh
 check-runtime: all $(call programs,runtime) $(CYCLE) $(SETTINGS) ## CPython contexts
-	$(call run,runtime,$(call programs,runtime) $(filter-out $(RUNTIME_SOAKS),$(call scripts,runtime)))
+	$(call run,runtime,$(call programs,runtime) $(filter-out $(RUNTIME_SOAKS) $(RUNTIME_SEMANTICS),$(call scripts,runtime)))
 check-runtime-soaks: all $(CYCLE) $(SETTINGS) ## CPython contexts by the hundred, and one after another
 	$(call run,runtime-soaks,$(RUNTIME_SOAKS))
+check-runtime-semantics: all ## programs in contexts end and print as in the interpreter itself
+	$(call run,runtime-semantics,$(RUNTIME_SEMANTICS))
 check-cli: all ## the program
 	$(call run,cli,$(call scripts,cli))
 check-allocations: all ## failing allocations; EXTI_ALL=1: each of them
@@ -486,7 +494,7 @@ export TSAN_OPTIONS := $(to_report)halt_on_error=1:second_deadlock_stack=1:$(TSA
 export LSAN_OPTIONS := suppressions="$(CURDIR)/tests/lsan.supp":print_suppressions=0:$(LSAN_OPTIONS)
 # Of each stack two frames, so that a suppression speaks of who called malloc and never hides our own
 # frames further up.  Some tests preload libraries.
-check-runtime check-runtime-soaks check-leaks check-cli: export ASAN_OPTIONS := \
+check-runtime check-runtime-soaks check-runtime-semantics check-leaks check-cli: export ASAN_OPTIONS := \
 	malloc_context_size=2:verify_asan_link_order=0:$(ASAN_OPTIONS)
 
 # Under the tools only the system's CPython, not so many contexts at once, and of the corpus what our
@@ -506,7 +514,7 @@ check-san-more: ## real loading and the program under them, and real loading und
 	$(call with_san,thread,$(THREAD_LIMITS) check-api check-isolation check-threads)
 check-san-rest: # each test that any other tool or group runs too
 	$(call with_san,address$(comma)undefined,$(SAN_LIMITS) check-elf-inputs check-macho-inputs check-pe-inputs \
-	    check-corpus check-runtime-soaks)
+	    check-corpus check-runtime-soaks check-runtime-semantics)
 	$(call with_san,thread,$(THREAD_LIMITS) check-unit check-fuzz)
 # One after the other, as they share their builds.
 check-san: ## all of that, and what other tools and groups run too
@@ -555,17 +563,18 @@ $(VALGRIND_PROGRAM): $(PROGRAM) Makefile
 	@printf '#!/bin/sh\nexec %s --leak-check=no %s "$$@"\n' '$(VALGRIND)' '$(abspath $(PROGRAM))' >$@
 	@chmod +x $@
 
-# A process that ends by _exit is not counted.  COVERAGE= names other groups.
-COVERAGE ?= check-unit check-api check-fuzz check-elf-inputs check-macho-inputs check-isolation \
-	check-cli check-runtime
-MISSED := $(BUILD)/cov/missed
-coverage: ## lines that the tests reach; those missed are printed with V=1
+# Those that reach much of the product in little time; COVERAGE= names others.  What a process that is killed has
+# done is not counted.
+COVERAGE ?= check-unit check-api check-fuzz check-elf-inputs check-macho-inputs check-pe-inputs check-isolation \
+	check-cli check-runtime check-runtime-semantics
+coverage: ## lines and branches that the tests reach, per room; those missed are printed with V=1
+	@scripts/deps.sh build test coverage
 	@$(MAKE) --no-print-directory -j$(JOBS) COV=1 all test-programs
 	@find $(BUILD)/cov -name '*.gcda' -delete
 	@rc=0; $(MAKE) --no-print-directory -k COV=1 EXTI_LABEL=coverage/ $(COVERAGE) || rc=1; \
-	    scripts/coverage.sh $(MISSED) \
-	        $(patsubst %.c,$(BUILD)/cov/obj/%.o,$(LIB_SRCS) $(PROGRAM_SRCS)) || rc=1; \
-	    $(if $(filter 1,$(V)),cat,echo 'missed lines:') $(MISSED); exit $$rc
+	    scripts/coverage.sh $(BUILD)/cov/obj $(BUILD)/cov/coverage || rc=1; \
+	    $(if $(filter 1,$(V)),cat $(BUILD)/cov/coverage/lines $(BUILD)/cov/coverage/branches, \
+	        echo 'missed: $(BUILD)/cov/coverage/lines and branches'); exit $$rc
 
 # ---- everything ----------------------------------------------------------------------------------
 
@@ -574,7 +583,8 @@ coverage: ## lines that the tests reach; those missed are printed with V=1
 # CI adds CHECK_MORE, as much as it has time for; the rest takes hours.
 CHECK := check-san-core check-cli check-faults check-wine check-isolation check-runtime check-macho-inputs \
 	check-elf-inputs check-api check-pe-inputs check-allocations check-readme check-layers check-abi check-fuzz
-CHECK_MORE := check-unit check-san-more check-windows check-runtime-soaks check-suites check-packages check-pe-corpus \
+CHECK_MORE := check-unit check-san-more check-windows check-runtime-soaks check-runtime-semantics \
+	check-suites check-packages check-pe-corpus \
 	check-macho-corpus check-macos check-corpus check-valgrind-core
 CHECK_ALL := check-san check-valgrind check-races \
 	$(filter-out check-san-core check-san-more check-valgrind-core,$(CHECK) $(CHECK_MORE))

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs the missing Debian packages of the given sets: build, test, analyze, corpus, packages, demo.
+# Installs the missing Debian packages of the given sets: build, test, analyze, coverage, corpus, packages, demo.
 # Quick and silent if none is missing.  Without apt-get, or without the right to use it, names them
 # and fails; but the set packages is optional, since tests of missing packages are skipped.
 set -eu
@@ -14,6 +14,7 @@ libc6-dev-mips-cross libc6-dev-arm64-cross libc6-dev-riscv64-cross libc6-dev-arm
 python3-pytest python3-hypothesis gcc-mingw-w64-x86-64 gcc-mingw-w64-i686 python3-pefile wine64 osslsigncode
 abigail-tools"
 analyze='clang-tidy-16 cppcheck'
+coverage='gcovr jq'
 corpus='python3-scipy python3-pandas python3-lxml python3-pil python3-matplotlib python3-cryptography
 python3-h5py python3-psycopg2 python3-zmq python3-gevent'
 
@@ -29,9 +30,10 @@ for set in "$@"; do
     demo) wanted="$wanted $demo" ;;
     test) wanted="$wanted $test" ;;
     analyze) wanted="$wanted $analyze" ;;
+    coverage) wanted="$wanted $coverage" ;;
     corpus) wanted="$wanted $corpus" ;;
     packages) optional=$(packages) ;;
-    *) echo "usage: $0 [build] [test] [analyze] [corpus] [packages] [demo]" >&2; exit 2 ;;
+    *) echo "usage: $0 [build] [test] [analyze] [coverage] [corpus] [packages] [demo]" >&2; exit 2 ;;
     esac
 done
 

@@ -45,6 +45,12 @@ __attribute__((constructor)) static void begin(void)
     counts = p;
 }
 
+/* For builds that count coverage: their counts are written behind the program's back. */
+void exti_faults_end(void)
+{
+    counts = NULL;
+}
+
 static int must_fail(void)
 {
     long n;
