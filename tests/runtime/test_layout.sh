@@ -11,7 +11,6 @@ if ! $cc $flags -o "$tmp/layout" tests/runtime/layout.c runtime/pyconfig.c runti
     not_ok table_builds
     exit 1
 fi
-"$tmp/layout"
 
 # Includes the header without pyconfig.h, so that one installation serves for all variants.
 real_layout() { # HEADER DEFINES...
