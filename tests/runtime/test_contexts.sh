@@ -281,6 +281,32 @@ else
     not_ok proof_as_json "$(cat out err)"
 fi
 
+# A module's slot for a function of libpython gets the address of another context's.
+cat >leak.c <<'C'
+void Py_IncRef(void *);
+void *slot = (void *)Py_IncRef;
+C
+cat >leak.py <<'END'
+import ctypes, extisolate, os, time
+slot = ctypes.c_void_p.in_dll(ctypes.CDLL(os.path.abspath("leak.so")), "slot")
+with open("part.%d" % extisolate.index, "w") as f:
+    f.write(str(slot.value))
+os.rename("part.%d" % extisolate.index, "slot.%d" % extisolate.index)
+while not os.path.exists("slot.%d" % (1 - extisolate.index)):
+    time.sleep(0.01)
+if extisolate.index == 0:
+    slot.value = int(open("slot.1").read())
+END
+${CC:-cc} -shared -fPIC -o leak.so leak.c
+timeout 1200 $run --python $system --contexts 2 --prove leak.py >out 2>err
+rc=$?
+if [ $rc = 1 ] && [ "$(awk '$1 ~ /^[01]$/ && NF == 4 { print $1, $4 }' err | sort)" = $'0 1\n1 0' ] &&
+    [ "$(grep -c '0/leak\..*: its reference to Py_IncRef was captured by .*/1/libpython' err)" = 1 ]; then
+    ok a_leak_is_named_by_the_proof
+else
+    not_ok a_leak_is_named_by_the_proof "status $rc" "$(cat out err)"
+fi
+
 # ---- the end of contexts -----------------------------------------------------
 
 status_of() { # NAME WANT ARGS...
@@ -362,6 +388,23 @@ if ${CC:-cc} -shared -fPIC -o keys.so keys.c 2>err; then
 else
     echo "skip no_key_left_is_an_error: $(head -1 err)"
 fi
+
+# Deep recursion in extensions works as in the main thread of a stock process, and 256 MB are enough.
+cat >stack.py <<'END'
+import ctypes
+libc = ctypes.CDLL(None)
+libc.pthread_self.restype = ctypes.c_void_p
+attr, size = ctypes.create_string_buffer(256), ctypes.c_size_t()
+assert libc.pthread_getattr_np(ctypes.c_void_p(libc.pthread_self()), attr) == 0
+assert libc.pthread_attr_getstacksize(attr, ctypes.byref(size)) == 0
+print(size.value >> 20)
+END
+sizes=
+for kb in 1024 65536 1048576; do
+    sizes="$sizes $(ulimit -s $kb && $run --python $system stack.py 2>&1)"
+done
+[ "$sizes" = ' 8 64 256' ] && ok a_contexts_stack_follows_the_limit ||
+    not_ok a_contexts_stack_follows_the_limit "$sizes"
 
 cat >daemons.py <<'END'
 import threading, time, sys
