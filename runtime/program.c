@@ -69,11 +69,15 @@ static int run_module(const struct run *r, const char *name, int set_argv0)
     struct pyobj *runpy, *main_fn = NULL, *module = NULL, *result = NULL;
 
     runpy = py->PyImport_ImportModule("runpy");
-    if (!runpy)
+    if (!runpy) {
+        py->PySys_WriteStderr("Could not import runpy module\n");
         return exit_status_of(r, NULL);
+    }
     main_fn = py->PyObject_GetAttrString(runpy, "_run_module_as_main");
     if (main_fn)
         module = py->PyUnicode_DecodeFSDefault(name);
+    else
+        py->PySys_WriteStderr("Could not access runpy._run_module_as_main\n");
     if (module && py->PySys_Audit("cpython.run_module", "O", module) == 0)
         result = py->PyObject_CallFunction(main_fn, "Oi", module, set_argv0);
     py->Py_DecRef(module);
@@ -89,8 +93,10 @@ static struct pyobj *dedented(const struct run *r, struct pyobj *source)
     const char *s = r->py->PyUnicode_AsUTF8AndSize(source, NULL);
     struct pyobj *textwrap, *result;
 
-    if (!s)
+    if (!s) {
+        py->PySys_WriteStderr("Unable to decode the command from the command line:\n");
         return NULL;
+    }
     s += strspn(s, "\n");
     if (py->build.minor < 14 || (*s != ' ' && *s != '\t')) {
         py->Py_IncRef(source);

@@ -39,6 +39,7 @@ int pyrt_api_find(struct pyrt_api *out, struct exti_module *libpython, struct py
         {"PyLong_Type", &api.long_type},
         {"PyExc_SystemExit", &api.system_exit},
         {"PyExc_KeyboardInterrupt", &api.keyboard_interrupt},
+        {"PyExc_RuntimeError", &api.runtime_error},
     };
     const struct entry layout[] = {PYRT_CONFIG_FUNCTIONS(ENTRY)};
     const struct entry named[] = {PYRT_INITCONFIG_FUNCTIONS(ENTRY)};

@@ -80,6 +80,7 @@ enum pyrt_domain { PYRT_DOMAIN_RAW, PYRT_DOMAIN_MEM, PYRT_DOMAIN_OBJ };
     X(void, PySys_WriteStderr, (const char *, ...))                                                \
     X(int, PySys_Audit, (const char *, const char *, ...))                                         \
     X(int, PyFile_WriteObject, (struct pyobj *, struct pyobj *, int))                              \
+    X(int, PyObject_Print, (struct pyobj *, FILE *, int))                                          \
     X(int, PyErr_ExceptionMatches, (struct pyobj *))                                               \
     X(void, PyErr_Fetch, (struct pyobj **, struct pyobj **, struct pyobj **))                      \
     X(void, PyErr_NormalizeException, (struct pyobj **, struct pyobj **, struct pyobj **))         \
@@ -122,8 +123,9 @@ struct pyrt_api {
     PYRT_CONFIG_FUNCTIONS(MEMBER)
     PYRT_INITCONFIG_FUNCTIONS(MEMBER)
 #undef MEMBER
-    struct pyobj *none, *long_type;                   /* Py_None, &PyLong_Type */
-    struct pyobj **system_exit, **keyboard_interrupt; /* &PyExc_...; valid after initialisation */
+    struct pyobj *none, *long_type; /* Py_None, &PyLong_Type */
+    /* &PyExc_...; valid after initialisation */
+    struct pyobj **system_exit, **keyboard_interrupt, **runtime_error;
 };
 
 int pyrt_api_find(struct pyrt_api *out, struct exti_module *libpython, struct pyrt_build build,

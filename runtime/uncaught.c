@@ -39,8 +39,13 @@ static void flush_stream(const struct pyrt_api *py, const char *name)
 static void print_text(const struct pyrt_api *py, struct pyobj *object)
 {
     struct pyobj *stream = py->PySys_GetObject("stderr");
+    int rc;
 
-    if (stream && stream != py->none && py->PyFile_WriteObject(object, stream, PYRT_PRINT_RAW) != 0)
+    if (stream && stream != py->none)
+        rc = py->PyFile_WriteObject(object, stream, PYRT_PRINT_RAW);
+    else
+        rc = py->PyObject_Print(object, stderr, PYRT_PRINT_RAW);
+    if (rc != 0)
         py->PyErr_Clear();
     py->PySys_WriteStderr("\n");
 }
@@ -97,6 +102,27 @@ static int hook_failed(const struct pyrt_api *py, struct exception *original)
     return 1;
 }
 
+/* Whether audit hooks let sys.excepthook be called: a RuntimeError of theirs forbids it, and any other
+ * exception is shown before. */
+static int hook_is_allowed(const struct pyrt_api *py, struct pyobj *hook,
+                           const struct exception *of)
+{
+    struct pyobj *trace = of->traceback ? of->traceback : py->none;
+    struct exception e;
+
+    if (py->PySys_Audit("sys.excepthook", "OOOO", hook, of->type, of->value, trace) == 0)
+        return 1;
+    if (py->PyErr_ExceptionMatches(*py->runtime_error)) {
+        py->PyErr_Clear();
+        return 0;
+    }
+    fetch_exception(py, &e);
+    py->PySys_WriteStderr("Exception ignored in audit hook:\n");
+    py->PyErr_Display(e.type, e.value, e.traceback);
+    drop_exception(py, &e);
+    return 1;
+}
+
 static int show_exception(const struct pyrt_api *py, struct exception *e, int index)
 {
     struct pyobj *hook = py->PySys_GetObject("excepthook"), *result;
@@ -115,13 +141,11 @@ static int show_exception(const struct pyrt_api *py, struct exception *e, int in
         py->PyErr_Display(e->type, e->value, e->traceback);
     } else {
         py->Py_IncRef(hook);
-        if (py->PySys_Audit("sys.excepthook", "OOOO", hook, e->type, e->value, trace) == 0) {
+        if (hook_is_allowed(py, hook, e)) {
             result = py->PyObject_CallFunction(hook, "OOO", e->type, e->value, trace);
             if (!result)
                 status = hook_failed(py, e);
             py->Py_DecRef(result);
-        } else {
-            py->PyErr_Clear();
         }
         py->Py_DecRef(hook);
     }

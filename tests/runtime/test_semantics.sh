@@ -93,6 +93,35 @@ elif sys.argv[1] == "fails":
     raise ValueError("in the child")
 END
 
+# Code that the interpreter runs at its start, before the program.
+mkdir start
+cat >start/sitecustomize.py <<'END'
+import os, sys
+def refuse(event):
+    def hook(e, args):
+        if e == event:
+            raise ValueError(e)
+    sys.addaudithook(hook)
+exec(os.environ["AT_START"])
+END
+cat >audit.py <<'END'
+import sys
+def hook(event, args):
+    if event == "sys.excepthook":
+        raise eval(sys.argv[1])
+sys.addaudithook(hook)
+1 / 0
+END
+cat >broken.py <<'END'
+import sys
+class Broken:
+    def write(self, text): raise ValueError(text)
+    def flush(self): raise ValueError
+class Exit(SystemExit):
+    code = property(lambda self: 1 / 0)
+exec(sys.argv[1])
+END
+
 # Compares the output of a stock interpreter with ours, except for addresses and for the context's
 # number before a traceback.
 same_as_stock() { # NAME EXE ARGS...
@@ -103,7 +132,7 @@ same_as_stock() { # NAME EXE ARGS...
     $run --python "$exe" "$@" >got.out 2>got.err </dev/null
     rc2=$?
     sed -i '/^context 0:$/d' got.err
-    sed -i 's/ at 0x[0-9a-f]*/ at ADDRESS/' want.out got.out
+    sed -i 's/ at 0x[0-9a-f]*/ at ADDRESS/' want.out got.out want.err got.err
     if [ $rc1 = $rc2 ] && cmp -s want.out got.out && cmp -s want.err got.err; then
         ok "$name"
     else
@@ -116,6 +145,14 @@ with_environment() { # NAME EXE SETTINGS...
     local name=$1 exe=$2
     shift 2
     (export "$@" && same_as_stock "$name" "$exe" show.py a)
+}
+
+after_start() { # NAME EXE CODE ARGS...
+    local name=$1 exe=$2
+    export PYTHONPATH=$tmp/start AT_START=$3
+    shift 3
+    same_as_stock "$name" "$exe" "$@"
+    unset PYTHONPATH AT_START
 }
 
 for exe in $(pythons); do
@@ -161,6 +198,25 @@ for exe in $(pythons); do
     same_as_stock "$v-unflushed-output" "$exe" unflushed.py
     same_as_stock "$v-subclass-of-SystemExit" "$exe" -c 'class E(SystemExit): pass
 raise E(5)'
+    same_as_stock "$v-code-that-is-no-text" "$exe" -c $'print("\351")'
+    same_as_stock "$v-exit-with-a-great-number" "$exe" -c 'import sys; sys.exit(2 ** 80)'
+    same_as_stock "$v-exit-without-a-code" "$exe" broken.py 'raise Exit("text")'
+    same_as_stock "$v-exit-message-without-stderr" "$exe" broken.py 'sys.stderr = None; sys.exit("why")'
+    same_as_stock "$v-exit-message-with-stderr-deleted" "$exe" broken.py 'del sys.stderr; sys.exit("why")'
+    same_as_stock "$v-exit-message-to-a-broken-stderr" "$exe" broken.py \
+        'sys.stderr = Broken(); sys.exit("why")'
+    same_as_stock "$v-uncaught-without-stdout" "$exe" broken.py 'sys.stdout = None; 1 / 0'
+    same_as_stock "$v-uncaught-with-a-broken-stdout" "$exe" broken.py 'sys.stdout = Broken(); 1 / 0'
+    same_as_stock "$v-hook-forbidden" "$exe" audit.py 'RuntimeError("no")'
+    same_as_stock "$v-hook-with-a-failing-audit" "$exe" audit.py 'ValueError("no")'
+    # What the program is run with is refused, or missing.
+    after_start "$v-code-refused" "$exe" 'refuse("cpython.run_command")' -c 'print(1)'
+    after_start "$v-module-refused" "$exe" 'refuse("cpython.run_module")' -m mod
+    after_start "$v-script-refused" "$exe" 'refuse("cpython.run_file")' show.py
+    after_start "$v-directory-refused" "$exe" 'refuse("cpython.run_module")' app
+    after_start "$v-module-without-runpy" "$exe" 'sys.modules["runpy"] = None' -m mod
+    after_start "$v-module-with-another-runpy" "$exe" 'import runpy; del runpy._run_module_as_main' -m mod
+    after_start "$v-code-without-linecache" "$exe" 'sys.modules["linecache"] = None' -c 'print(1)'
     # Settings that the interpreter takes from the environment.
     for setting in LC_ALL=C LC_ALL=POSIX LC_ALL= LC_ALL=xx_YY.UTF-8 'LC_ALL= LC_CTYPE=C' \
         'LC_ALL= LANG=C.UTF-8' 'LC_ALL= LANG=C PYTHONCOERCECLOCALE=0' 'LC_ALL=C PYTHONUTF8=0' \
