@@ -10,25 +10,6 @@
 #include "macho/read/macho_arch.h"
 #include "macho/read/macho_fat.h"
 
-/* dyld's Universal::valid.  exti__macho_fat_open refuses slices outside the file and overlaps. */
-static void check_slice_place(struct macho_check *c, const struct macho_slice *was,
-                              const struct macho_slice *now)
-{
-    const uint64_t page = now->cputype == CPU_TYPE_ARM64 ? 0x4000 : 0x1000;
-
-    if (now->offset % page && was->offset % page == 0)
-        exti__macho_finding(c, now->offset,
-                            "dyld Universal::valid: the slice for %s starts at 0x%" PRIx64
-                            ", not at a multiple of 0x%" PRIx64,
-                            exti__macho_arch(now->cputype, now->cpusubtype), now->offset, page);
-    if (now->align < 64 && now->offset & (((uint64_t)1 << now->align) - 1))
-        exti__macho_finding(c, now->offset,
-                            "universal file: the slice for %s starts at 0x%" PRIx64
-                            ", but its entry requires a multiple of 2^%u",
-                            exti__macho_arch(now->cputype, now->cpusubtype), now->offset,
-                            now->align);
-}
-
 /* Bytes outside the slices must be zero.  In particular, dyld would take an arm64 entry after
  * the table for an uncounted slice. */
 static void check_gaps(struct macho_check *c, struct exti_span file, const struct macho_fat *fat)
@@ -116,8 +97,6 @@ static int check_slices(struct macho_check *c, const struct macho_fat *b, const 
         const struct macho_slice *was = &b->slices[i], *now = &a->slices[i];
         bool provided = true;
 
-        if (a->at_end)
-            check_slice_place(c, was, now);
         if (a->at_end)
             rc = is_provided(c, was, &provided, err);
         if (!exti__macho_slice_handled(was) || !provided) {

@@ -82,6 +82,35 @@ static inline void assert_clean(struct fixture *f, const struct exti_rewrite_opt
         fail_msg("finding: %s", f->first.message);
 }
 
+struct findings {
+    char text[4096];
+};
+
+static inline int add_finding(void *user, const struct exti_error *finding)
+{
+    struct findings *all = user;
+    const size_t n = strlen(all->text);
+
+    snprintf(all->text + n, sizeof all->text - n, "%s\n", finding->message);
+    return 0;
+}
+
+/* Asserts that the check finds what `says` says, maybe among other things; NULL: nothing. */
+static inline void assert_finds(struct fixture *f, const struct exti_rewrite_opts *opts,
+                                const char *says)
+{
+    const struct exti_request req = {.opts = opts};
+    struct findings all = {""};
+
+    assert_ok(exti__macho_check(bytes_of(&f->before), bytes_of(&f->after), opts ? &req : NULL, NULL,
+                                add_finding, &all, &f->err),
+              &f->err);
+    if (says)
+        assert_contains(all.text, says);
+    else
+        assert_string_equal(all.text, "");
+}
+
 /* `names` lists the checks that report something, each followed by a space. */
 static inline void note_name(struct fixture *f, char *names, size_t cap, const char *name,
                              struct exti_error *says)

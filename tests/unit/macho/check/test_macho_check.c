@@ -1,5 +1,5 @@
 /* The Mach-O self-check: each step finds the fault that it is there to find; signatures,
- * universal files, and files that cannot be compared. */
+ * and files that cannot be compared. */
 #include "macho/read/macho_withheld.h"
 #include "tests/unit/macho/macho_findings.h"
 #include "tests/unit/macho/macho_runs.h"
@@ -452,67 +452,6 @@ static void an_unsigned_copy_is_found(void **state)
     assert_says(&f->first, "code signature: lost");
 }
 
-/* ---- universal files ------------------------------------------------------------------------- */
-
-struct fat_fixture {
-    struct macho_toy_fat before, after;
-};
-
-static void make_fat(struct fixture *f, struct macho_toy_fat *t)
-{
-    static const uint8_t other[64] = {0xce, 0xfa, 0xed, 0xfe, 7, 0, 0, 0, 3};
-
-    mtoy_fat_start(t, false);
-    mtoy_fat_add_toy(t, &f->before);
-    mtoy_fat_add(t, CPU_TYPE_I386, 3, other, sizeof other);
-}
-
-static void check_fat(struct fixture *f, const struct fat_fixture *fat, const char *says)
-{
-    assert_ok(check_spans(f, exti__span(fat->before.b, fat->before.n),
-                          exti__span(fat->after.b, fat->after.n), NULL),
-              &f->err);
-    if (!says && f->findings)
-        fail_msg("finding: %s", f->first.message);
-    if (says)
-        assert_int_equal(f->findings, 1);
-    if (says)
-        assert_says(&f->first, says);
-}
-
-static void faults_of_a_universal_file_are_found(void **state)
-{
-    struct test *t = *state;
-    struct fixture *f = test_alloc(t, sizeof *f);
-    struct fat_fixture *fat = test_alloc(t, sizeof *fat);
-
-    make_pair(f, &opcodes);
-    make_fat(f, &fat->before);
-    make_fat(f, &fat->after);
-    check_fat(f, fat, NULL);
-
-    fat->after.b[fat->after.n - 1] = 1;
-    check_fat(f, fat, "the slice for i386 is not rewritten, but differs");
-    make_fat(f, &fat->after);
-    fat->after.b[0x100] = 1;
-    check_fat(f, fat, "byte 0x01 between the slices");
-    make_fat(f, &fat->after);
-    fat->after.b[fat->after.n++] = 1;
-    check_fat(f, fat, "byte 0x01 between the slices");
-    make_fat(f, &fat->after);
-    fat->after.b[0x4000 + f->before.text] ^= 1;
-    check_fat(f, fat, "x86-64: __text: byte");
-    assert_int_equal(f->first.offset, 0x4000 + f->before.text);
-    make_fat(f, &fat->after);
-    mtoy_fat_put(&fat->after, 4, 4, 1);
-    check_fat(f, fat, "universal file: 1 slices, not 2");
-    memcpy(fat->after.b, f->before.b, f->before.n);
-    fat->after.n = f->before.n;
-    check_fat(f, fat, "universal file: 1 slices, not 2");
-    fat->after.n = 3;
-    check_fat(f, fat, "not a sound Mach-O file");
-}
-
 /* ---- what cannot be judged ------------------------------------------------------------------- */
 
 static void copies_that_cannot_be_compared_are_reported(void **state)
@@ -607,7 +546,6 @@ int main(void)
         exti_test(faults_of_a_signature_are_found),
         exti_test(a_stale_signature_is_found),
         check_test(an_unsigned_copy_is_found),
-        exti_test(faults_of_a_universal_file_are_found),
         check_test(copies_that_cannot_be_compared_are_reported),
         check_test(a_report_can_stop_the_check),
         check_test(out_of_memory_is_reported),
