@@ -24,6 +24,12 @@ static void drop_exception(const struct pyrt_api *py, struct exception *e)
     py->Py_DecRef(e->traceback);
 }
 
+static void display(const struct pyrt_api *py, const struct exception *e)
+{
+    if (e->type)
+        py->PyErr_Display(e->type, e->value, e->traceback);
+}
+
 static void flush_stream(const struct pyrt_api *py, const char *name)
 {
     struct pyobj *stream = py->PySys_GetObject(name), *result;
@@ -95,15 +101,15 @@ static int hook_failed(const struct pyrt_api *py, struct exception *original)
     fetch_exception(py, &e);
     flush_stream(py, "stdout");
     py->PySys_WriteStderr("Error in sys.excepthook:\n");
-    py->PyErr_Display(e.type, e.value, e.traceback);
+    display(py, &e);
     py->PySys_WriteStderr("\nOriginal exception was:\n");
-    py->PyErr_Display(original->type, original->value, original->traceback);
+    display(py, original);
     drop_exception(py, &e);
     return 1;
 }
 
-/* Whether audit hooks let sys.excepthook be called: a RuntimeError of theirs forbids it, and any other
- * exception is shown before. */
+/* Whether audit hooks let sys.excepthook be called: a RuntimeError of theirs forbids it, and any
+ * other exception is shown before. */
 static int hook_is_allowed(const struct pyrt_api *py, struct pyobj *hook,
                            const struct exception *of)
 {
@@ -118,7 +124,7 @@ static int hook_is_allowed(const struct pyrt_api *py, struct pyobj *hook,
     }
     fetch_exception(py, &e);
     py->PySys_WriteStderr("Exception ignored in audit hook:\n");
-    py->PyErr_Display(e.type, e.value, e.traceback);
+    display(py, &e);
     drop_exception(py, &e);
     return 1;
 }
@@ -138,7 +144,7 @@ static int show_exception(const struct pyrt_api *py, struct exception *e, int in
     py->PySys_WriteStderr("context %d:\n", index);
     if (!hook) {
         py->PySys_WriteStderr("sys.excepthook is missing\n");
-        py->PyErr_Display(e->type, e->value, e->traceback);
+        display(py, e);
     } else {
         py->Py_IncRef(hook);
         if (hook_is_allowed(py, hook, e)) {
@@ -164,6 +170,12 @@ int pyrt_uncaught(const struct pyrt_api *py, int index)
 
     fetch_exception(py, &e);
     flush_stream(py, "stdout");
+    /* Without memory some functions fail and do not say why. */
+    if (!e.type) {
+        py->PySys_WriteStderr("context %d: a call into CPython failed without an exception\n",
+                              index);
+        return 1;
+    }
     if (leaving)
         return exit_status(py, &e);
     set_last_exception(py, &e);

@@ -227,3 +227,24 @@ raise E(5)'
         with_environment "$v-environment-$setting" "$exe" $setting
     done
 done
+
+# What the interpreter begins with its own name, we begin with the context's.
+refused_at_start() { # NAME STATUS MESSAGE CODE ARGS...
+    local name=$1 want=$2 text=$3 rc
+    export PYTHONPATH=$tmp/start AT_START=$4
+    shift 4
+    $run --python $system "$@" >out 2>err </dev/null
+    rc=$?
+    unset PYTHONPATH AT_START
+    [ $rc = "$want" ] && [ ! -s out ] && grep -qF "$text" err && ok "$name" ||
+        not_ok "$name" "status $rc, not $want" "$(cat out err)"
+}
+cp show.py gone.py
+refused_at_start a_script_that_is_gone 2 "context 0: can't open file '$tmp/gone.py': [Errno 2] No such file" \
+    'import os; os.remove("gone.py")' gone.py
+refused_at_start a_directory_that_is_no_program 1 "context 0: '$tmp/app' is a directory, cannot continue" \
+    'sys.path_hooks.clear(); sys.path_importer_cache.clear()' app
+refused_at_start an_import_hook_that_fails 1 'ZeroDivisionError' \
+    'sys.path_hooks.insert(0, lambda path: 1 / 0); sys.path_importer_cache.clear()' app
+refused_at_start a_loader_that_is_missing 1 'import of _frozen_importlib_external halted' \
+    'sys.modules["_frozen_importlib_external"] = None' show.py

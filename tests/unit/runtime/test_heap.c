@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -216,6 +217,100 @@ static void older_blocks_may_be_freed_and_grown(void **state)
     pyrt_heap_free(h);
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/* A block that begins with the place of the one before it. */
+struct link {
+    struct link *before;
+    unsigned char filled[56];
+};
+
+/* Half of the blocks that were taken before, so that malloc has small ones to give, but no large
+ * one. */
+static void leave_only_small_blocks(void **small, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        small[i] = malloc(sizeof(struct link));
+    for (size_t i = 0; i < count; i += 2)
+        free(small[i]);
+}
+
+/* Takes blocks until there is none; returns how many. */
+static size_t take_all(struct link **last)
+{
+    struct link *p;
+    size_t n = 0;
+
+    for (*last = NULL; n < MANY && (p = raw->malloc(raw->ctx, sizeof *p)); n++) {
+        memset(p->filled, (int)(n & 0xFF), sizeof p->filled);
+        p->before = *last;
+        *last = p;
+    }
+    return n;
+}
+
+static bool give_back(struct link *last, size_t n)
+{
+    for (struct link *p = last, *before; p; p = before) {
+        before = p->before;
+        if (!is_filled(p->filled, sizeof p->filled, (unsigned char)(--n & 0xFF)))
+            return false;
+        raw->free(raw->ctx, p);
+    }
+    return n == 0;
+}
+
+enum { WHOLE, LIMITLESS, WRONG };
+
+/* The process may map nothing more: first the table cannot grow, then there is nothing at all. */
+static int run_out_of_memory(struct test *t)
+{
+    static void *small[8000];
+    struct rlimit limit = {0, RLIM_INFINITY};
+    struct pyrt_heap *h = stock(t), *other = NULL;
+    struct link *last;
+    void *large;
+    size_t n;
+
+    leave_only_small_blocks(small, ARRAY_SIZE(small));
+    if (setrlimit(RLIMIT_AS, &limit) != 0)
+        return LIMITLESS;
+    n = take_all(&last);
+    if (n == MANY)
+        return LIMITLESS;
+    while ((large = malloc(sizeof(void *) << 12)))
+        *(void **)large = NULL; /* the process ends soon */
+    if (n < 1000 || arenas.alloc(arenas.ctx, 4096) ||
+        pyrt_heap_new(&other, &t->err) != EXTI_E_NOMEM || other)
+        return WRONG;
+    if (!give_back(last, n))
+        return WRONG;
+    limit.rlim_cur = RLIM_INFINITY;
+    if (setrlimit(RLIMIT_AS, &limit) != 0 || take_all(&last) != MANY || !give_back(last, MANY))
+        return WRONG;
+    pyrt_heap_free(h);
+    return WHOLE;
+}
+#endif
+
+static void no_more_memory_leaves_the_heap_whole(void **state)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    (void)state;
+    skip_because("the sanitizer ends a program that runs out of memory");
+#else
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(run_out_of_memory(*state));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == LIMITLESS)
+        skip_because("the limit of the address space has no effect here");
+    assert_int_equal(WEXITSTATUS(status), WHOLE);
+#endif
+}
+
 /* ---- arenas ---- */
 
 static bool is_mapped(void *at)
@@ -270,7 +365,8 @@ static void *allocate_all_the_time(void *arg)
     return NULL;
 }
 
-/* A lock that the thread holds at the fork would stay locked in the child, which SIGALRM ends then. */
+/* A lock that the thread holds at the fork would stay locked in the child, which SIGALRM ends
+ * then. */
 static void a_forked_child_can_allocate(void **state)
 {
     struct pyrt_heap *h = stock(*state);
@@ -307,6 +403,7 @@ int main(void)
         exti_test(calloc_clears),
         exti_test(what_does_not_fit_is_refused),
         exti_test(older_blocks_may_be_freed_and_grown),
+        exti_test(no_more_memory_leaves_the_heap_whole),
         exti_test(arenas_are_unmapped),
         exti_test(heaps_end_in_any_order),
         exti_test(a_forked_child_can_allocate),
