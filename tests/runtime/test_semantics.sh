@@ -198,8 +198,13 @@ for exe in $(pythons); do
     same_as_stock "$v-unflushed-output" "$exe" unflushed.py
     same_as_stock "$v-subclass-of-SystemExit" "$exe" -c 'class E(SystemExit): pass
 raise E(5)'
+    for text in '' 'x' 'del __file__, __cached__'; do
+        printf %s "$text" >bare
+        same_as_stock "$v-script-without-an-ending-$text" "$exe" bare
+    done
+    after_start "$v-without-the-signal-module" "$exe" 'sys.modules["_signal"] = None' -c 'print(1)'
     same_as_stock "$v-code-that-is-no-text" "$exe" -c $'print("\351")'
-    same_as_stock "$v-exit-with-a-great-number" "$exe" -c 'import sys; sys.exit(2 ** 80)'
+    same_as_stock "$v-exit-with-a-great-number" "$exe" -c 'import sys; sys.exit(3 - 2 ** 40)'
     same_as_stock "$v-exit-without-a-code" "$exe" broken.py 'raise Exit("text")'
     same_as_stock "$v-exit-message-without-stderr" "$exe" broken.py 'sys.stderr = None; sys.exit("why")'
     same_as_stock "$v-exit-message-with-stderr-deleted" "$exe" broken.py 'del sys.stderr; sys.exit("why")'
@@ -219,7 +224,7 @@ raise E(5)'
     after_start "$v-code-without-linecache" "$exe" 'sys.modules["linecache"] = None' -c 'print(1)'
     # Settings that the interpreter takes from the environment.
     for setting in LC_ALL=C LC_ALL=POSIX LC_ALL= LC_ALL=xx_YY.UTF-8 'LC_ALL= LC_CTYPE=C' \
-        'LC_ALL= LANG=C.UTF-8' 'LC_ALL= LANG=C PYTHONCOERCECLOCALE=0' 'LC_ALL=C PYTHONUTF8=0' \
+        'LC_ALL= LANG=C.UTF-8' 'LC_ALL= LANG=C PYTHONCOERCECLOCALE=0' 'LC_ALL=C PYTHONUTF8=0' 'LC_ALL=C PYTHONUTF8=' \
         PYTHONUTF8=1 PYTHONIOENCODING=latin-1:replace PYTHONPATH=/nowhere:app PYTHONSAFEPATH=1 \
         PYTHONNOUSERSITE=1 PYTHONOPTIMIZE=2 PYTHONDEVMODE=1 PYTHONHASHSEED=7 PYTHONUNBUFFERED=1 \
         PYTHONWARNINGS=error PYTHONDONTWRITEBYTECODE=1 PYTHONMALLOC=malloc PYTHONINSPECT=; do

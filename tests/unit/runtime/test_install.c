@@ -101,6 +101,7 @@ static void what_is_no_interpreter_is_refused(void **state)
 
     for (size_t i = 0; i < ARRAY_SIZE(others); i++)
         want_refusal(t, make_script(t, "python", others[i]), "did not describe itself");
+    want_refusal(t, make_script(t, "python", "echo '{}'"), "is  ; --python takes a CPython");
     /* The answer of a program that then fails does not count. */
     want_refusal(t, make_script(t, "python", "echo {}; exit 1"), "did not describe itself");
 }

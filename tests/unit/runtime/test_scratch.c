@@ -206,15 +206,20 @@ static void a_missing_TMPDIR_is_named(void **state)
     assert_null(s);
 }
 
-static void an_empty_TMPDIR_is_none(void **state)
+static void without_TMPDIR_it_is_in_tmp(void **state)
 {
     struct test *t = *state;
     struct pyrt_scratch *s;
 
-    setenv("TMPDIR", "", 1);
-    assert_ok(pyrt_scratch_new(&s, &t->err), &t->err);
-    assert_memory_equal(pyrt_scratch_path(s), "/tmp/extisolate-", 16);
-    pyrt_scratch_free(s);
+    for (int i = 0; i < 2; i++) {
+        if (i == 0)
+            setenv("TMPDIR", "", 1);
+        else
+            unsetenv("TMPDIR");
+        assert_ok(pyrt_scratch_new(&s, &t->err), &t->err);
+        assert_memory_equal(pyrt_scratch_path(s), "/tmp/extisolate-", 16);
+        pyrt_scratch_free(s);
+    }
 }
 
 /* With room for no file, for one pipe, and for three files: no helper then, and no folder. */
@@ -250,7 +255,7 @@ int main(void)
         scratch_test(it_goes_with_a_process_that_is_killed),
         scratch_test(without_its_helper_it_is_removed_all_the_same),
         scratch_test(a_missing_TMPDIR_is_named),
-        scratch_test(an_empty_TMPDIR_is_none),
+        scratch_test(without_TMPDIR_it_is_in_tmp),
         scratch_test(a_full_table_of_files_leaves_no_folder),
     };
 
