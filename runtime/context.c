@@ -1,18 +1,16 @@
 #define _GNU_SOURCE
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "runtime/command.h"
 #include "runtime/fail.h"
 #include "runtime/heap.h"
+#include "runtime/host.h"
 #include "runtime/program.h"
 #include "runtime/python.h"
-#include "runtime/signals.h"
 #include "runtime/start.h"
 #include "runtime/system.h"
 
@@ -43,28 +41,11 @@ static int add_module(const struct pyrt_context *c, struct exti_error *err)
     return pyrt_fail(err, EXTI_E_NOMEM, "cannot make the module extisolate");
 }
 
-/* CPython reports exhausted keys as lack of memory, and in places ends the process. */
-static int check_keys(struct exti_error *err)
-{
-    pthread_key_t key;
-
-    if (pthread_key_create(&key, NULL) != 0)
-        return pyrt_fail(err, EXTI_E_LOAD,
-                         "all %d thread-specific data keys of the process are in use, and CPython "
-                         "needs one for each context: use fewer contexts",
-                         (int)PTHREAD_KEYS_MAX);
-    pthread_key_delete(key);
-    return 0;
-}
-
 static int open_context(struct pyrt_context *c, struct exti_error *err)
 {
-    const struct pyrt_install *in = c->opts.python;
-    const struct pyrt_build build = {in->minor, in->free_threaded, in->debug};
     struct exti_ctx_opts o = {
         .size = sizeof o,
         .dir = c->opts.dir,
-        .api_library = in->libpython,
         .flags = c->opts.ctx_flags,
         .closure = c->opts.closure,
         .rules = c->opts.rules,
@@ -72,18 +53,8 @@ static int open_context(struct pyrt_context *c, struct exti_error *err)
         .quirk_files = c->opts.quirk_files,
         .quirk_file_count = c->opts.quirk_file_count,
     };
-    struct exti_module *libpython;
-    int rc;
 
-    o.redirects = pyrt_signal_redirects(&o.redirect_count);
-    rc = exti_ctx_open(&c->ctx, &o, err);
-    if (rc == 0)
-        rc = check_keys(err);
-    if (rc == 0)
-        rc = exti_api(c->ctx, &libpython, err);
-    if (rc == 0)
-        rc = pyrt_api_find(&c->py, libpython, build, err);
-    return rc;
+    return pyrt_open(&c->ctx, &c->py, c->opts.python, &o, err);
 }
 
 /* ---- proof ---- */
@@ -164,21 +135,9 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* As large as a main thread's, so that deep recursion in extensions works as in a stock process. */
-static size_t stack_size(void)
-{
-    const size_t least = (size_t)8 << 20, most = (size_t)256 << 20;
-    struct rlimit lim;
-
-    if (getrlimit(RLIMIT_STACK, &lim) != 0 || lim.rlim_cur == RLIM_INFINITY || lim.rlim_cur < least)
-        return least;
-    return lim.rlim_cur > most ? most : (size_t)lim.rlim_cur;
-}
-
 int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct exti_error *err)
 {
     struct pyrt_context *c = calloc(1, sizeof *c);
-    pthread_attr_t attr;
     int rc;
 
     if (!c)
@@ -189,16 +148,11 @@ int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct e
         free(c);
         return rc;
     }
-    rc = pthread_attr_init(&attr);
-    if (rc == 0) {
-        pthread_attr_setstacksize(&attr, stack_size());
-        rc = pthread_create(&c->thread, &attr, thread_main, c);
-        pthread_attr_destroy(&attr);
-    }
-    if (rc != 0) {
+    rc = pyrt_thread_start(&c->thread, thread_main, c, err);
+    if (rc < 0) {
         pyrt_command_free(&c->command);
         free(c);
-        return pyrt_fail_os(err, rc, "", "cannot start the context's thread");
+        return rc;
     }
     *out = c;
     return 0;

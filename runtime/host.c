@@ -1,0 +1,63 @@
+#include "runtime/host.h"
+
+#include <limits.h>
+#include <sys/resource.h>
+
+#include "runtime/fail.h"
+#include "runtime/signals.h"
+
+/* CPython reports exhausted keys as lack of memory, and in places ends the process. */
+static int check_keys(struct exti_error *err)
+{
+    pthread_key_t key;
+
+    if (pthread_key_create(&key, NULL) != 0)
+        return pyrt_fail(err, EXTI_E_LOAD,
+                         "all %d thread-specific data keys of the process are in use, and CPython "
+                         "needs one for each context: use fewer contexts",
+                         (int)PTHREAD_KEYS_MAX);
+    pthread_key_delete(key);
+    return 0;
+}
+
+int pyrt_open(struct exti_ctx **out, struct pyrt_api *py, const struct pyrt_install *python,
+              struct exti_ctx_opts *opts, struct exti_error *err)
+{
+    const struct pyrt_build build = {python->minor, python->free_threaded, python->debug};
+    struct exti_module *libpython;
+    int rc;
+
+    opts->api_library = python->libpython;
+    opts->redirects = pyrt_signal_redirects(&opts->redirect_count);
+    rc = exti_ctx_open(out, opts, err);
+    if (rc == 0)
+        rc = check_keys(err);
+    if (rc == 0)
+        rc = exti_api(*out, &libpython, err);
+    if (rc == 0)
+        rc = pyrt_api_find(py, libpython, build, err);
+    return rc;
+}
+
+static size_t stack_size(void)
+{
+    const size_t least = (size_t)8 << 20, most = (size_t)256 << 20;
+    struct rlimit lim;
+
+    if (getrlimit(RLIMIT_STACK, &lim) != 0 || lim.rlim_cur == RLIM_INFINITY || lim.rlim_cur < least)
+        return least;
+    return lim.rlim_cur > most ? most : (size_t)lim.rlim_cur;
+}
+
+int pyrt_thread_start(pthread_t *out, void *(*run)(void *arg), void *arg, struct exti_error *err)
+{
+    pthread_attr_t attr;
+    int rc = pthread_attr_init(&attr);
+
+    if (rc == 0) {
+        pthread_attr_setstacksize(&attr, stack_size());
+        rc = pthread_create(out, &attr, run, arg);
+        pthread_attr_destroy(&attr);
+    }
+    return rc == 0 ? 0 : pyrt_fail_os(err, rc, "", "cannot start the context's thread");
+}
