@@ -158,25 +158,41 @@ CLI_SRCS := $(filter-out $(CLI_POSIX_SRCS) $(CLI_WINDOWS_SRCS),$(sort $(shell fi
 	$(if $(on_windows),$(CLI_WINDOWS_SRCS),$(CLI_POSIX_SRCS))
 
 # `run` needs a POSIX system.
-PROGRAM_SRCS := $(if $(on_windows),,$(RUNTIME_SRCS)) $(CLI_SRCS)
+# What `run` has beside the library of contexts: whole programs and their ends.
+RUN_SRCS := $(if $(on_windows),,$(addprefix runtime/,command.c context.c program.c scratch.c \
+	uncaught.c))
+PYTHON_SRCS := $(if $(on_windows),,$(filter-out $(RUN_SRCS),$(RUNTIME_SRCS)))
+PROGRAM_SRCS := $(PYTHON_SRCS) $(RUN_SRCS) $(CLI_SRCS)
 
 objs = $(patsubst %.c,$(B)/obj/%.o,$(1))
 # loader/resolve/quirks.json as a string.
 QUIRKS_SRC := $(B)/quirks_builtin.c
 QUIRKS_OBJ := $(B)/obj/loader/resolve/quirks_builtin.o
 LIB_OBJS := $(call objs,$(LIB_SRCS)) $(QUIRKS_OBJ)
-PROGRAM_OBJS := $(call objs,$(PROGRAM_SRCS))
+PYTHON_OBJS := $(call objs,$(PYTHON_SRCS))
+RUN_OBJS := $(call objs,$(RUN_SRCS))
+CLI_OBJS := $(call objs,$(CLI_SRCS))
+
+# The names of a library: its link, its SONAME and its file.
+link_name = lib$(1).$(if $(on_darwin),dylib,so)
+soname = $(if $(on_darwin),lib$(1).$(MAJOR).dylib,$(link_name).$(MAJOR))
+shared = $(B)/$(if $(on_darwin),lib$(1).$(VERSION).dylib,$(link_name).$(VERSION))
 
 STATIC := $(B)/libextisolate.a
-SHARED_LINK := libextisolate.$(if $(on_darwin),dylib,so)
-SONAME := $(if $(on_darwin),libextisolate.$(MAJOR).dylib,$(SHARED_LINK).$(MAJOR))
-SHARED := $(B)/$(if $(on_darwin),libextisolate.$(VERSION).dylib,$(SHARED_LINK).$(VERSION))
+SHARED := $(call shared,extisolate)
+# The library of CPython contexts, on top of the other; there is none for Windows.
+PYTHON_HEADER := include/extisolate/python.h
+PYTHON_MAP := runtime/extisolate-python.map
+PYTHON_STATIC := $(if $(on_windows),,$(B)/libextisolate-python.a)
+PYTHON_SHARED := $(call shared,extisolate-python)
+LIBRARIES := extisolate $(if $(on_windows),,extisolate-python)
 PROGRAM := $(B)/extisolate$(if $(on_windows),.exe)
 
 # ---- what is built -------------------------------------------------------------------------------
 
 .PHONY: all
-all: $(PROGRAM) $(STATIC) $(if $(on_windows),,$(B)/$(SHARED_LINK)) $(B)/extisolate.pc ## build the program and libraries
+all: $(PROGRAM) $(LIBRARIES:%=$(B)/lib%.a) $(LIBRARIES:%=$(B)/%.pc) \
+	$(if $(on_windows),,$(foreach l,$(LIBRARIES),$(B)/$(call link_name,$l))) ## build the program and libraries
 
 .PHONY: libs
 libs: $(STATIC) # alone, without the program
@@ -203,63 +219,78 @@ $(LIB_OBJS): OBJ_FLAGS = $(harden_flags) $(LIB_FLAGS)
 # A frame of it is told from others when exceptions pass through it.
 $(B)/obj/loader/process/run_watched_posix.o: OBJ_FLAGS += -funwind-tables
 # The program's alone: a library that is loaded into others' processes has no say in how theirs allocates.
-$(PROGRAM_OBJS): OBJ_FLAGS = $(harden_flags) $(if $(harden_pie),-fPIE) $(JANSSON_CFLAGS)
+$(RUN_OBJS) $(CLI_OBJS): OBJ_FLAGS = $(harden_flags) $(if $(harden_pie),-fPIE) $(JANSSON_CFLAGS)
+$(PYTHON_OBJS): OBJ_FLAGS = $(harden_flags) $(LIB_FLAGS) $(JANSSON_CFLAGS)
 $(B)/obj/%.o: %.c $(B)/flags
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(OBJ_FLAGS) -MMD -MP -c -o $@ $<
 
 $(STATIC): $(LIB_OBJS)
+$(PYTHON_STATIC): $(PYTHON_OBJS)
+$(STATIC) $(PYTHON_STATIC):
 	$(call say,AR,$@)
 	@rm -f $@
-	$(Q)$(AR) rcs $@ $(LIB_OBJS)
+	$(Q)$(AR) rcs $@ $^
 
 # A sanitizer's run-time library comes with the program, so the library alone cannot be complete.  Mach-O
 # has no version map: what is not declared EXTI_API is hidden there by -fvisibility alone.
-shared_flags := $(if $(on_darwin),-dynamiclib -Wl$(comma)-install_name$(comma)@rpath/$(SONAME),-shared \
-	-Wl$(comma)-soname$(comma)$(SONAME) -Wl$(comma)--version-script=$(MAP) \
+shared_flags = $(if $(on_darwin),-dynamiclib -Wl$(comma)-install_name$(comma)@rpath/$(call soname,$(1)),-shared \
+	-Wl$(comma)-soname$(comma)$(call soname,$(1)) -Wl$(comma)--version-script=$(2) \
 	$(if $(SAN),,-Wl$(comma)-z$(comma)defs))
 $(SHARED): $(LIB_OBJS) $(MAP)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(shared_flags) $(harden_ldflags) $(ALL_LDFLAGS) -o $@ $(LIB_OBJS) $(LIBS)
+	$(Q)$(CC) $(call shared_flags,extisolate,$(MAP)) $(harden_ldflags) $(ALL_LDFLAGS) -o $@ $(LIB_OBJS) $(LIBS)
 
-$(STATIC) $(SHARED) $(MACHO_CHECK): | $(COUNTED_EXIT)
+$(STATIC) $(SHARED) $(PYTHON_STATIC) $(PYTHON_SHARED) $(MACHO_CHECK): | $(COUNTED_EXIT)
 
-$(B)/$(SONAME): $(SHARED)
-	@ln -sf $(<F) $@
-$(B)/$(SHARED_LINK): $(B)/$(SONAME)
-	@ln -sf $(<F) $@
-
-$(PROGRAM): $(PROGRAM_OBJS) $(STATIC)
+# It stays mapped, as threads that were in contexts call it when they end.
+$(PYTHON_SHARED): $(PYTHON_OBJS) $(PYTHON_MAP) $(B)/$(call link_name,extisolate)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(harden_pie) $(harden_ldflags) $(ALL_LDFLAGS) -o $@ $(PROGRAM_OBJS) $(STATIC) $(PROGRAM_LIBS)
+	$(Q)$(CC) $(call shared_flags,extisolate-python,$(PYTHON_MAP)) $(if $(on_darwin),,-Wl$(comma)-z$(comma)nodelete) \
+	    $(harden_ldflags) $(ALL_LDFLAGS) -o $@ $(PYTHON_OBJS) -L$(B) -lextisolate $(JANSSON_LIBS) $(SYSTEM_LIBS)
 
-$(B)/extisolate.pc: loader/extisolate.pc.in $(HEADER) FORCE
+define shared_links
+$(B)/$(call soname,$(1)): $(call shared,$(1))
+	@ln -sf $$(<F) $$@
+$(B)/$(call link_name,$(1)): $(B)/$(call soname,$(1))
+	@ln -sf $$(<F) $$@
+endef
+$(foreach l,$(LIBRARIES),$(eval $(call shared_links,$l)))
+
+$(PROGRAM): $(CLI_OBJS) $(RUN_OBJS) $(PYTHON_STATIC) $(STATIC)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(harden_pie) $(harden_ldflags) $(ALL_LDFLAGS) -o $@ $^ $(PROGRAM_LIBS)
+
+$(B)/extisolate.pc: loader/extisolate.pc.in
+$(B)/extisolate-python.pc: runtime/extisolate-python.pc.in
+$(LIBRARIES:%=$(B)/%.pc): $(HEADER) FORCE
 	@mkdir -p $(@D)
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
 	    -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-	    -e 's|@SYSTEM_LIBS@|$(SYSTEM_LIBS)|' -e 's| @NETTLE@|$(if $(with_nettle), nettle)|' $< >$@
+	    -e 's|@SYSTEM_LIBS@|$(SYSTEM_LIBS)|' -e 's| @NETTLE@|$(if $(with_nettle), nettle)|' $(filter %.in,$^) >$@
 
 .PHONY: install uninstall clean deps
+libdir := $(DESTDIR)$(LIBDIR)
+headers := $(notdir $(HEADER)) $(if $(on_windows),,$(PYTHON_HEADER:include/%=%))
 install: all ## install into DESTDIR PREFIX (BINDIR LIBDIR INCLUDEDIR MANDIR)
-	$(INSTALL) -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR) $(MANDIR)/man1 \
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR)/extisolate $(MANDIR)/man1 \
 	    $(MANDIR)/man5)
 	$(INSTALL) -m 755 $(PROGRAM) $(DESTDIR)$(BINDIR)/
-	$(INSTALL) -m 644 $(STATIC) $(DESTDIR)$(LIBDIR)/
-	$(if $(on_windows),,$(INSTALL) -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/)
-	$(if $(on_windows),,ln -sf $(notdir $(SHARED)) $(DESTDIR)$(LIBDIR)/$(SONAME))
-	$(if $(on_windows),,ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/$(SHARED_LINK))
-	$(INSTALL) -m 644 $(HEADER) $(DESTDIR)$(INCLUDEDIR)/
-	$(INSTALL) -m 644 $(B)/extisolate.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
+	$(INSTALL) -m 644 $(LIBRARIES:%=$(B)/lib%.a) $(libdir)/
+	$(if $(on_windows),,$(INSTALL) -m 755 $(foreach l,$(LIBRARIES),$(call shared,$l)) $(libdir)/)
+	$(if $(on_windows),,set -e; $(foreach l,$(LIBRARIES),ln -sf $(notdir $(call shared,$l)) $(libdir)/$(call soname,$l); \
+	    ln -sf $(call soname,$l) $(libdir)/$(call link_name,$l);))
+	set -e; $(foreach h,$(headers),$(INSTALL) -m 644 include/$h $(DESTDIR)$(INCLUDEDIR)/$h;)
+	$(INSTALL) -m 644 $(LIBRARIES:%=$(B)/%.pc) $(libdir)/pkgconfig/
 	$(INSTALL) -m 644 docs/extisolate.1 $(DESTDIR)$(MANDIR)/man1/
 	$(INSTALL) -m 644 docs/extisolate-quirks.5 $(DESTDIR)$(MANDIR)/man5/
 
 uninstall: ## remove what install put there
-	rm -f $(DESTDIR)$(BINDIR)/$(notdir $(PROGRAM)) $(DESTDIR)$(LIBDIR)/libextisolate.a \
-	    $(DESTDIR)$(LIBDIR)/$(SHARED_LINK) $(DESTDIR)$(LIBDIR)/$(SONAME) \
-	    $(DESTDIR)$(LIBDIR)/$(notdir $(SHARED)) $(DESTDIR)$(INCLUDEDIR)/$(notdir $(HEADER)) \
-	    $(DESTDIR)$(LIBDIR)/pkgconfig/extisolate.pc $(DESTDIR)$(MANDIR)/man1/extisolate.1 \
-	    $(DESTDIR)$(MANDIR)/man5/extisolate-quirks.5
+	rm -f $(DESTDIR)$(BINDIR)/$(notdir $(PROGRAM)) $(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(headers)) \
+	    $(foreach l,$(LIBRARIES),$(libdir)/lib$l.a $(libdir)/$(call link_name,$l) $(libdir)/$(call soname,$l) \
+	    $(libdir)/$(notdir $(call shared,$l)) $(libdir)/pkgconfig/$l.pc) \
+	    $(DESTDIR)$(MANDIR)/man1/extisolate.1 $(DESTDIR)$(MANDIR)/man5/extisolate-quirks.5
 
 clean: ## remove what was built
 	rm -rf $(BUILD)
@@ -284,7 +315,8 @@ API_TESTS := $(call programs,api)
 ISOLATION_TESTS := $(call programs,isolation)
 STATIC_TESTS := $(UNIT_TESTS) $(ISOLATION_TESTS) $(call programs,elf_inputs) \
 	$(call programs,macho_inputs) $(call programs,pe_inputs) $(call programs,runtime) $(call programs,corpus)
-TEST_PROGRAMS := $(STATIC_TESTS) $(API_TESTS)
+PYTHON_TESTS := $(call programs,python)
+TEST_PROGRAMS := $(STATIC_TESTS) $(API_TESTS) $(PYTHON_TESTS)
 SUPPORT_OBJS := $(call objs,$(wildcard tests/support/*.c))
 TEST_CFLAGS = $(ALL_CFLAGS) $(CMOCKA_CFLAGS)
 
@@ -337,6 +369,14 @@ $(API_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(B)/libextisolat
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT_OBJS) -L$(B) -lextisolate -Wl,-rpath,'$$ORIGIN/../..' $(CMOCKA_LIBS) \
 	    -ldl -lpthread
 
+PYTHON_SUPPORT := $(call objs,$(wildcard tests/python/support/*.c))
+$(PYTHON_SUPPORT): OBJ_FLAGS = $(CMOCKA_CFLAGS)
+$(PYTHON_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(PYTHON_SUPPORT) $(B)/libextisolate-python.so
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT_OBJS) $(PYTHON_SUPPORT) -L$(B) -lextisolate-python -lextisolate \
+	    -Wl,-rpath,'$$ORIGIN/../..' $(CMOCKA_LIBS) -ldl -lpthread
+
 $(MACHO_CHECK): $(MACHO_CHECK_OBJS)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
@@ -354,12 +394,12 @@ $(WINE_REWRITE): $(B)/obj/tests/wine/rewrite.o $(STATIC)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-$(CYCLE): $(B)/obj/tests/runtime/cycle.o $(call objs,$(RUNTIME_SRCS)) $(STATIC)
+$(CYCLE): $(B)/obj/tests/runtime/cycle.o $(RUN_OBJS) $(PYTHON_OBJS) $(STATIC)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(CYCLE_WRAPS) -o $@ $^ $(JANSSON_LIBS) $(LIBS)
 
-$(SETTINGS): $(B)/obj/tests/runtime/settings.o $(call objs,$(RUNTIME_SRCS)) $(STATIC)
+$(SETTINGS): $(B)/obj/tests/runtime/settings.o $(RUN_OBJS) $(PYTHON_OBJS) $(STATIC)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(JANSSON_LIBS) $(LIBS)
@@ -374,8 +414,8 @@ $(PACKAGES_BASE) $(PACKAGES_ORDER): $(STATIC)
 run = @tests/run.sh $(1) $(sort $(2))
 
 .PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-pe-inputs check-isolation \
-	check-runtime check-runtime-soaks check-runtime-semantics check-cli check-faults check-races check-allocations \
-	check-corpus check-macho-corpus \
+	check-runtime check-runtime-soaks check-runtime-semantics check-python check-cli check-faults check-races \
+	check-allocations check-corpus check-macho-corpus \
 	check-pe-corpus check-macos check-windows check-wine check-packages check-suites
 check-unit: $(UNIT_TESTS) ## unit tests, every error path
 	$(call run,unit,$(UNIT_TESTS) $(call scripts,unit))
@@ -397,6 +437,8 @@ check-runtime-soaks: all $(CYCLE) $(SETTINGS) ## CPython contexts by the hundred
 	$(call run,runtime-soaks,$(RUNTIME_SOAKS))
 check-runtime-semantics: all ## programs in contexts end and print as in the interpreter itself
 	$(call run,runtime-semantics,$(RUNTIME_SEMANTICS))
+check-python: all $(PYTHON_TESTS) ## CPython contexts through the public header
+	$(call run,python,$(PYTHON_TESTS) $(call scripts,python))
 check-cli: all ## the program
 	$(call run,cli,$(call scripts,cli))
 check-allocations: all ## failing allocations; EXTI_ALL=1: each of them
@@ -431,7 +473,7 @@ check-packages: all $(PACKAGES_BASE) $(PACKAGES_ORDER) $(CYCLE) ## packages at w
 check-layers: all ## rooms: includes and references obey them, and form no circle
 	$(call run,layers,tests/meta/test_layers.sh tests/meta/test_covered.sh)
 check-abi: all ## exported symbols, version map and header agree; the flags that the files were built with
-	$(call run,abi,tests/meta/test_abi.sh tests/meta/test_hardening.sh)
+	$(call run,abi,tests/meta/test_abi.sh tests/meta/test_python_abi.sh tests/meta/test_hardening.sh)
 check-readme: all ## what README.md shows works
 	$(call run,readme,tests/meta/test_readme.sh)
 
@@ -581,7 +623,7 @@ coverage: ## lines and branches that the tests reach, per room; those missed are
 # Groups run side by side and their tests one by one, the longest groups first.  `make check` is the loop of
 # every day: each room, each format, wine, two contexts with numpy, and the core under the address sanitizer.
 # CI adds CHECK_MORE, as much as it has time for; the rest takes hours.
-CHECK := check-san-core check-cli check-faults check-wine check-isolation check-runtime check-macho-inputs \
+CHECK := check-san-core check-cli check-faults check-wine check-isolation check-runtime check-python check-macho-inputs \
 	check-elf-inputs check-api check-pe-inputs check-allocations check-readme check-layers check-abi check-fuzz
 CHECK_MORE := check-unit check-san-more check-windows check-runtime-soaks check-runtime-semantics \
 	check-suites check-packages check-pe-corpus \

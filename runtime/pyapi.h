@@ -128,6 +128,16 @@ struct pyrt_api {
     struct pyobj **system_exit, **keyboard_interrupt, **runtime_error;
 };
 
+/* Looks `name` up, and stores its address in `slot`, a pointer to a function or to an object. */
+int pyrt_symbol_find(struct exti_module *m, const char *name, void *slot, struct exti_error *err);
+
+struct pyrt_symbol {
+    const char *name;
+    void *slot;
+};
+int pyrt_symbols_find(struct exti_module *m, const struct pyrt_symbol *table, size_t count,
+                      struct exti_error *err);
+
 int pyrt_api_find(struct pyrt_api *out, struct exti_module *libpython, struct pyrt_build build,
                   struct exti_error *err);
 

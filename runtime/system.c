@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #if defined(__APPLE__)
@@ -11,6 +12,12 @@
 void pyrt_name_thread(const char *name)
 {
     pthread_setname_np(name);
+}
+
+int pyrt_thread_lives(long id)
+{
+    (void)id;
+    return 0;
 }
 
 int pyrt_processors(void)
@@ -32,6 +39,11 @@ int pyrt_pipe(int fd[2])
 void pyrt_name_thread(const char *name)
 {
     pthread_setname_np(pthread_self(), name);
+}
+
+int pyrt_thread_lives(long id)
+{
+    return syscall(SYS_tgkill, (long)getpid(), id, 0) == 0;
 }
 
 int pyrt_processors(void)

@@ -3,9 +3,11 @@
 # lists or the library exports, but not all three; and anything exported without a version.
 set -u
 export LC_ALL=C
-declared=$(grep -oE '^EXTI_API .*\bexti_[a-z0-9_]+\(' "$1" | grep -oE 'exti_[a-z0-9_]+\($' | tr -d '(' | sort)
-mapped=$(sed -n '/^global:/,/^local:/s/^ *\(exti_[a-z0-9_]*\);.*/\1/p' "$2" | sort)
-node=$(sed -n 's/^\(EXTI_[0-9.]*\) {.*/\1/p' "$2" | tail -n 1)
+node=$(sed -n 's/^\(EXTI[A-Z]*_[0-9.]*\) {.*/\1/p' "$2" | tail -n 1)
+prefix=$(tr '[:upper:]' '[:lower:]' <<<"${node%%_*}")_
+name="$prefix[a-z0-9_]+"
+declared=$(grep -oE "^EXTI_API .*\b$name\(" "$1" | grep -oE "$name\(\$" | tr -d '(' | sort)
+mapped=$(sed -nE "/^global:/,/^local:/s/^ *($name);.*/\1/p" "$2" | sort)
 all=$(nm -D --defined-only "$3" | awk '$2 != "A" { print $3 }' | sort)
 exported=$(sed -n "s/@@${node//./\\.}\$//p" <<<"$all" | sort)
 stray=$(grep -v "@@${node//./\\.}\$" <<<"$all")

@@ -17,7 +17,14 @@ def room_of(path):
 
 def _uses():
     base = ["base"]
-    uses = {"include": [], "base": base, "base/os": ["base", "base/os"], "runtime": ["runtime"]}
+    uses = {
+        "include": [],
+        "include/extisolate": [],
+        "base": base,
+        "base/os": ["base", "base/os"],
+        "runtime": ["runtime"],
+        "runtime/embed": ["runtime", "runtime/embed"],
+    }
     for f in FORMATS:
         uses[f + "/read"] = base + [f + "/read"]
         uses[f + "/edit"] = base + [f + "/read", f + "/edit"]

@@ -15,8 +15,9 @@ make -s --no-print-directory install DESTDIR="$tmp/stage" PREFIX=/opt/exti >"$tm
     cat "$tmp/log"
 stage=$tmp/stage/opt/exti
 [ -x "$stage/bin/extisolate" ] && [ -f "$stage/share/man/man1/extisolate.1" ] &&
-    [ "$(cd "$stage" && find include -type f)" = include/extisolate.h ]
-verdict install_puts_program_header_and_man_page
+    [ "$(cd "$stage" && find include -type f | LC_ALL=C sort | tr '\n' ' ')" = \
+        'include/extisolate.h include/extisolate/python.h ' ]
+verdict install_puts_program_headers_and_man_page
 
 export PKG_CONFIG_PATH=$stage/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$tmp/stage
 sed -n '/^```c$/,/^```$/{/^```/!p}' README.md >"$tmp/embed.c"
@@ -35,7 +36,7 @@ PKG_CONFIG_SYSROOT_DIR='' pkg-config --print-errors --exists extisolate &&
         ${static//-lextisolate/} -o "$tmp/embed-static"
 verdict program_builds_with_the_static_library
 
-{ echo '#include <extisolate.h>'; echo 'int main(void) { return exti_version()[0] == 0; }'; } >"$tmp/x.cc"
+{ echo '#include <extisolate/python.h>'; echo 'int main(void) { return exti_version()[0] == 0; }'; } >"$tmp/x.cc"
 if command -v c++ >/dev/null; then
     c++ -std=c++11 -pedantic -Wall -Wextra -Werror -fsyntax-only -I "$stage/include" "$tmp/x.cc"
     verdict header_is_cxx

@@ -1,0 +1,167 @@
+/* extisolate/python.h - CPython contexts inside a program: start, enter, call, stop.
+ *
+ * The public interface of libextisolate-python, which stands on <extisolate.h> alone.  All names
+ * start with extipy_ or EXTIPY_.  A context is an interpreter of its own, with its own copies of
+ * libpython and of every extension module, its own GIL and its own memory.
+ *
+ * Errors, option structs and strings are as in <extisolate.h>: calls that can fail return 0 or a
+ * negative code, of enum exti_code or enum extipy_code, and describe the failure in a struct
+ * exti_error that the caller owns or leaves out by NULL.  On failure they write no output.
+ *
+ * Locks.  A thread waits for a GIL, for another thread or for the end of a context only after it
+ * has let go of the GIL of the context that it is in.  So contexts may call each other in circles,
+ * on any number of threads.
+ *
+ * After a fork, the child must not use the contexts of its parent. */
+#ifndef EXTISOLATE_PYTHON_H
+#define EXTISOLATE_PYTHON_H
+
+#include <extisolate.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+/* Beside those of enum exti_code.  The values are ABI: append only, never renumber. */
+enum extipy_code {
+    EXTIPY_E_CLOSED = -100, /* the context is closed, or about to be */
+    EXTIPY_E_PLACE = -101   /* wrong place: the thread must be in the context, or outside of it */
+};
+
+/* Gives the name of a code of either enum.  A static string, never NULL.  Any thread. */
+EXTI_API const char *extipy_code_name(int code);
+
+/* ---- installations --------------------------------------------------------------------------- */
+
+struct extipy_python; /* an installation of CPython; any thread may use it */
+
+struct extipy_python_info {
+    size_t size;            /* set by the caller; members past it are not written */
+    int minor;              /* of CPython 3 */
+    int free_threaded;      /* built without the GIL */
+    int debug;              /* built with Py_DEBUG */
+    const char *version;    /* "3.11.2" */
+    const char *executable; /* sys.executable; in a virtual environment that one's */
+    const char *libpython;  /* the shared library of which each context has a copy; absolute */
+};
+
+/* Runs the interpreter `executable` (looked up on PATH if it has no slash; NULL: python3) to ask
+ * what it is, and finds its shared libpython.  EXTI_E_ARG: contexts cannot be made of it; the
+ * message says what would do.  EXTI_E_IO: it cannot be run.  extipy_python_free *out.  Any thread. */
+EXTI_API int extipy_find(struct extipy_python **out, const char *executable,
+                         struct exti_error *err);
+/* The strings live as long as `python`. */
+EXTI_API int extipy_python_info(const struct extipy_python *python, struct extipy_python_info *out);
+EXTI_API void extipy_python_free(struct extipy_python *python); /* NULL ok */
+
+/* ---- contexts -------------------------------------------------------------------------------- */
+
+struct extipy_ctx; /* one context; any threads may call it at the same time */
+
+enum extipy_setting_kind { EXTIPY_SET_INT = 0, EXTIPY_SET_TEXT = 1, EXTIPY_SET_LIST = 2 };
+
+/* An option of the interpreter by the name of a member of PyConfig, as in PEP 741: "isolated",
+ * "optimization_level", "hash_seed", "module_search_paths"; or "utf8_mode" or "allocator" of
+ * PyPreConfig. */
+struct extipy_setting {
+    const char *name;
+    enum extipy_setting_kind kind;
+    long number;             /* SET_INT; not negative */
+    const char *text;        /* SET_TEXT; in the locale's encoding, as those of the list */
+    const char *const *list; /* SET_LIST */
+    size_t count;
+};
+
+struct extipy_opts {
+    size_t size;
+    /* What is not here is as in the interpreter itself, with its environment variables. */
+    const struct extipy_setting *settings;
+    size_t setting_count;
+    const char *const *argv; /* sys.argv; NULL: [""] */
+    size_t argc;
+    /* As in struct exti_ctx_opts.  Of the flags EXTI_CTX_COPY_ONLY and EXTI_CTX_FOR_LOADING are
+     * refused, and with EXTI_CTX_KEEP the interpreter's memory is kept as well. */
+    const char *dir, *name;
+    uint32_t flags;
+    enum exti_closure closure;
+    const struct exti_rule *rules;
+    size_t rule_count;
+    const char *const *quirk_files;
+    size_t quirk_file_count;
+};
+
+/* Starts an interpreter on a thread of the context's own, Python's main thread, with as large a
+ * stack as a process's first thread has.  In copies, changing a signal's handler fails, as signals
+ * are the program's.  `opts` may be NULL.  Both are only needed during the call.  EXTI_E_LOAD:
+ * CPython did not start, and the message has its reason.  extipy_close *out.  Any thread; the
+ * caller is not in the new context. */
+EXTI_API int extipy_open(struct extipy_ctx **out, const struct extipy_python *python,
+                         const struct extipy_opts *opts, struct exti_error *err);
+
+/* Gives the loader's context, for exti_ctx_name, exti_ctx_dir, exti_load, exti_symbol and the like.
+ * The caller of exti_ctx_prove enters first, so that no thread of the context loads meanwhile.  It
+ * belongs to `c`, and ends when that is closed. */
+EXTI_API struct exti_ctx *extipy_loader(const struct extipy_ctx *c);
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+/* Takes the calling thread into the context: it gets the context's GIL, and may call that
+ * libpython's API and make objects.  The first time it also gets a thread state, which it keeps
+ * until extipy_detach.  Any thread may enter, any number of contexts, and again those that it is
+ * in; each extipy_enter needs one extipy_leave.
+ *
+ * If the thread has the GIL of the context that it entered last, or that started it, it lets go of
+ * that first, and extipy_leave takes it again.  So a thread has one GIL at a time, the one of the
+ * context that it entered last, and none while it waits.  Python threads of the context left
+ * behind run meanwhile.  A thread that has taken a GIL by PyGILState_Ensure and not by this call
+ * lets go of it itself.
+ *
+ * To Python the thread is one that it did not start.  So threads that it starts by threading.Thread
+ * are daemons unless daemon=False says otherwise.  A pending exception stays with the thread in its
+ * context.  EXTIPY_E_CLOSED: the context is being
+ * closed, and the thread is not inside.  On failure the thread is where it was. */
+EXTI_API int extipy_enter(struct extipy_ctx *c, struct exti_error *err);
+
+/* Ends the last extipy_enter, which must have been of `c`: lets go of the GIL if that call took it,
+ * and takes the one that the call let go of.  EXTIPY_E_PLACE: it was not of `c`, or the thread no
+ * longer has the GIL that the call gave it. */
+EXTI_API int extipy_leave(struct extipy_ctx *c, struct exti_error *err);
+
+/* Ends the calling thread's state in the context, and so its threading.local objects; does nothing
+ * if it has none.  Waits for the context's GIL.  A thread that ends is detached by itself.  C++
+ * objects of copies that are local to the thread (thread_local) live on until the thread ends, and
+ * keep their copy mapped until then.  EXTIPY_E_PLACE: the thread is inside, or belongs to the
+ * context. */
+EXTI_API int extipy_detach(struct extipy_ctx *c, struct exti_error *err);
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+struct extipy_closed {
+    size_t size;
+    size_t attached; /* living threads that were in the context and have not detached */
+    size_t mapped;   /* files of the context that stay mapped; `report` said why */
+};
+
+/* Closes the context: waits until no thread is inside, joins Python's threads that are not daemons,
+ * runs the functions of atexit, finalises the interpreter on the thread that initialised it,
+ * unloads the copies and gives back the interpreter's memory.  Calls that want to enter fail with
+ * EXTIPY_E_CLOSED from its beginning on.  The calling thread is detached first.
+ *
+ * As long as a thread lives that has not detached, nothing is unloaded, and the memory stays:
+ * `out` counts them, and `report` gets a finding for each, and for each file that stays mapped, as
+ * by exti_ctx_close_report; the thread has no GIL then.  Both may be NULL.
+ *
+ * EXTIPY_E_PLACE: the calling thread is inside, or belongs to the context.  EXTIPY_E_CLOSED:
+ * another thread has closed it.  After these two, EXTI_E_ARG and EXTI_E_NOMEM the context is as it
+ * was; after any other error it is closed.  Once it is closed, no call may name it but those of threads that were waiting to
+ * enter, extipy_leave and extipy_detach of threads that entered before, until they have detached
+ * or ended.  c NULL: does nothing. */
+EXTI_API int extipy_close(struct extipy_ctx *c, exti_report_fn report, void *user,
+                          struct extipy_closed *out, struct exti_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

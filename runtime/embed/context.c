@@ -1,0 +1,66 @@
+#include "runtime/embed/context.h"
+
+#include <stdlib.h>
+
+static struct extipy_ctx *contexts;
+static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
+
+struct extipy_ctx *extipy__context_new(void)
+{
+    struct extipy_ctx *c = calloc(1, sizeof *c);
+
+    if (!c)
+        return NULL;
+    atomic_init(&c->refs, 1);
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->changed, NULL);
+    return c;
+}
+
+struct extipy_ctx *extipy__context_ref(struct extipy_ctx *c)
+{
+    atomic_fetch_add(&c->refs, 1);
+    return c;
+}
+
+void extipy__context_unref(struct extipy_ctx *c)
+{
+    if (atomic_fetch_sub(&c->refs, 1) != 1)
+        return;
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+void extipy__contexts_add(struct extipy_ctx *c)
+{
+    pthread_mutex_lock(&contexts_lock);
+    c->next = contexts;
+    contexts = c;
+    pthread_mutex_unlock(&contexts_lock);
+}
+
+void extipy__contexts_remove(struct extipy_ctx *c)
+{
+    struct extipy_ctx **link = &contexts;
+
+    pthread_mutex_lock(&contexts_lock);
+    while (*link != c)
+        link = &(*link)->next;
+    *link = c->next;
+    pthread_mutex_unlock(&contexts_lock);
+}
+
+struct extipy_ctx *extipy__contexts_native(void)
+{
+    struct extipy_ctx *c;
+
+    pthread_mutex_lock(&contexts_lock);
+    for (c = contexts; c; c = c->next)
+        if (c->calls.PyGILState_GetThisThreadState())
+            break;
+    if (c)
+        extipy__context_ref(c);
+    pthread_mutex_unlock(&contexts_lock);
+    return c;
+}

@@ -1,0 +1,46 @@
+/* What the handle of a context holds, and the list of those that are open. */
+#ifndef RUNTIME_EMBED_CONTEXT_H
+#define RUNTIME_EMBED_CONTEXT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "runtime/embed/calls.h"
+#include "runtime/heap.h"
+#include <extisolate/python.h>
+
+enum extipy_phase {
+    EXTIPY_OPEN,
+    EXTIPY_CLOSING, /* nobody enters any more who is not inside */
+    EXTIPY_ENDED    /* the interpreter is being finalised, or was */
+};
+
+struct extipy_ctx {
+    atomic_size_t refs; /* of the program, until it is closed, and of threads that were inside */
+    struct exti_ctx *loader;
+    struct pyrt_heap *heap;
+    struct pyrt_api py;
+    struct extipy_calls calls;
+    struct extipy_ctx *next; /* in the list of open ones */
+    pthread_t home;          /* the thread that initialises and finalises */
+
+    pthread_mutex_t lock; /* of what follows; nothing is called while it is held */
+    pthread_cond_t changed;
+    enum extipy_phase phase;
+    int started;     /* non-zero once it is known whether CPython started */
+    size_t inside;   /* threads that entered and have not left */
+    size_t attached; /* threads that have a thread state */
+};
+
+/* Returns a context with one reference, or NULL. */
+struct extipy_ctx *extipy__context_new(void);
+struct extipy_ctx *extipy__context_ref(struct extipy_ctx *c);
+void extipy__context_unref(struct extipy_ctx *c);
+
+void extipy__contexts_add(struct extipy_ctx *c);
+void extipy__contexts_remove(struct extipy_ctx *c);
+/* Returns a reference to the listed context that has a thread state of the calling thread, or
+ * NULL. */
+struct extipy_ctx *extipy__contexts_native(void);
+
+#endif

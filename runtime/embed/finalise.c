@@ -1,0 +1,72 @@
+#include "runtime/embed/finalise.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "runtime/system.h"
+
+struct ids {
+    long *items;
+    size_t count;
+};
+
+/* Of threads that finalisation joins: threading's, but for daemons and the main thread. */
+static struct pyobj *joined_threads(const struct pyrt_api *py)
+{
+    static const char source[] =
+        "import threading\n"
+        "ids = [t.native_id for t in threading.enumerate()\n"
+        "       if t.native_id and not t.daemon and t is not threading.main_thread()]\n";
+    struct pyrt_compiler_flags flags = {0, py->build.minor};
+    struct pyobj *code, *done = NULL, *globals, *ids = NULL;
+
+    globals = py->PyObject_CallMethod(py->PyImport_AddModule("builtins"), "dict", NULL);
+    code = py->Py_CompileStringExFlags(source, "<extisolate>", PYRT_FILE_INPUT, &flags, -1);
+    if (globals && code)
+        done = py->PyEval_EvalCode(code, globals, globals);
+    if (done)
+        ids = py->PyDict_GetItemString(globals, "ids");
+    if (ids)
+        py->Py_IncRef(ids);
+    py->Py_DecRef(done);
+    py->Py_DecRef(code);
+    py->Py_DecRef(globals);
+    return ids;
+}
+
+static struct ids read_ids(const struct pyrt_api *py)
+{
+    struct pyobj *list = joined_threads(py), *length = NULL, *item;
+    struct ids ids = {0};
+    long count = 0;
+
+    if (list)
+        length = py->PyObject_CallMethod(list, "__len__", NULL);
+    if (length)
+        count = py->PyLong_AsLong(length);
+    if (count > 0)
+        ids.items = calloc((size_t)count, sizeof *ids.items);
+    for (long i = 0; ids.items && i < count; i++) {
+        item = py->PyObject_CallMethod(list, "__getitem__", "l", i);
+        if (item)
+            ids.items[ids.count++] = py->PyLong_AsLong(item);
+        py->Py_DecRef(item);
+    }
+    py->Py_DecRef(length);
+    py->Py_DecRef(list);
+    py->PyErr_Clear();
+    return ids;
+}
+
+void extipy__finalise(const struct pyrt_api *py)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    struct ids ids = read_ids(py);
+    int turns = 1000;
+
+    py->Py_FinalizeEx();
+    for (size_t i = 0; i < ids.count; i++)
+        while (pyrt_thread_lives(ids.items[i]) && turns-- > 0)
+            nanosleep(&pause, NULL);
+    free(ids.items);
+}

@@ -1,0 +1,280 @@
+/* How a context begins and ends. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/embed/finalise.h"
+#include "runtime/embed/installation.h"
+#include "runtime/embed/options.h"
+#include "runtime/embed/threads.h"
+#include "runtime/fail.h"
+#include "runtime/host.h"
+#include "runtime/start.h"
+#include "runtime/system.h"
+
+/* What the opener tells the context's thread, and learns from it; it waits meanwhile. */
+struct opening {
+    struct extipy_ctx *ctx;
+    const struct extipy_python *python;
+    struct extipy_opts opts;
+    int rc;
+    struct exti_error *err;
+};
+
+/* ---- the start, on the context's thread ---- */
+
+static int open_loader(struct opening *o)
+{
+    struct exti_ctx_opts opts = {
+        .size = sizeof opts,
+        .dir = o->opts.dir,
+        .name = o->opts.name,
+        .flags = o->opts.flags,
+        .closure = o->opts.closure,
+        .rules = o->opts.rules,
+        .rule_count = o->opts.rule_count,
+        .quirk_files = o->opts.quirk_files,
+        .quirk_file_count = o->opts.quirk_file_count,
+    };
+    struct extipy_ctx *c = o->ctx;
+    struct exti_module *libpython;
+    int rc = pyrt_open(&c->loader, &c->py, &o->python->install, &opts, o->err);
+
+    if (rc == 0)
+        rc = exti_api(c->loader, &libpython, o->err);
+    if (rc == 0)
+        rc = extipy__calls_find(&c->calls, libpython, o->err);
+    return rc;
+}
+
+/* The settings as runtime/ has them; NULL: no memory. */
+static struct pyrt_setting *read_settings(const struct extipy_opts *opts)
+{
+    struct pyrt_setting *settings = calloc(opts->setting_count + 1, sizeof *settings);
+
+    for (size_t i = 0; settings && i < opts->setting_count; i++)
+        settings[i] = (struct pyrt_setting){
+            .name = opts->settings[i].name,
+            .kind = (enum pyrt_setting_kind)opts->settings[i].kind,
+            .number = opts->settings[i].number,
+            .text = opts->settings[i].text,
+            .list = opts->settings[i].list,
+            .count = opts->settings[i].count,
+        };
+    return settings;
+}
+
+/* threading takes the thread that imports it first for the main one, and joins others at the end
+ * only if that is so. */
+static int import_threading(const struct pyrt_api *py, struct exti_error *err)
+{
+    struct pyobj *m = py->PyImport_ImportModule("threading");
+
+    if (!m) {
+        py->PyErr_Clear();
+        return pyrt_fail(err, EXTI_E_LOAD, "CPython did not start: cannot import threading");
+    }
+    py->Py_DecRef(m);
+    return 0;
+}
+
+static int start_interpreter(struct opening *o)
+{
+    const char *none[] = {""}, *words[] = {o->python->install.executable};
+    const struct pyrt_command command = {
+        .words = words,
+        .word_count = 1,
+        .argv = o->opts.argv ? (const char **)o->opts.argv : none,
+        .argc = o->opts.argv ? o->opts.argc : 1,
+    };
+    struct pyrt_startup how = {
+        .python = &o->python->install,
+        .command = &command,
+        .setting_count = o->opts.setting_count,
+        .keep = (o->opts.flags & EXTI_CTX_KEEP) != 0,
+    };
+    struct pyrt_setting *settings = read_settings(&o->opts);
+    struct extipy_ctx *c = o->ctx;
+    int rc;
+
+    if (!settings)
+        return pyrt_fail(o->err, EXTI_E_NOMEM, "out of memory");
+    how.settings = settings;
+    rc = pyrt_initialise(&c->heap, &c->py, &how, o->err);
+    free(settings);
+    if (rc < 0)
+        return rc;
+    rc = import_threading(&c->py, o->err);
+    if (rc < 0)
+        extipy__finalise(&c->py);
+    return rc;
+}
+
+/* Waits for the end. */
+static void idle(struct extipy_ctx *c)
+{
+    pthread_mutex_lock(&c->lock);
+    while (c->phase != EXTIPY_ENDED)
+        pthread_cond_wait(&c->changed, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void *live(void *arg)
+{
+    struct opening *o = arg;
+    struct extipy_ctx *c = o->ctx;
+    void *state = NULL;
+    int rc = open_loader(o);
+
+    pyrt_name_thread("context");
+    if (rc == 0)
+        rc = start_interpreter(o);
+    if (rc == 0)
+        state = c->py.PyEval_SaveThread();
+    o->rc = rc;
+    pthread_mutex_lock(&c->lock);
+    c->started = 1; /* the opener goes on, and `o` is gone */
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+    if (rc < 0)
+        return NULL;
+    idle(c);
+    c->py.PyEval_RestoreThread(state);
+    extipy__finalise(&c->py);
+    return NULL;
+}
+
+/* ---- opening ---- */
+
+static int read_options(struct opening *o, const struct extipy_opts *given)
+{
+    int rc;
+
+    if (given) {
+        rc = extipy__options_read(&o->opts, sizeof o->opts, given, o->err);
+        if (rc < 0)
+            return rc;
+    }
+    if (o->opts.flags & (EXTI_CTX_COPY_ONLY | EXTI_CTX_FOR_LOADING))
+        return pyrt_fail(o->err, EXTI_E_ARG,
+                         "a context that is opened for copying only cannot run");
+    return 0;
+}
+
+/* Closes the loader's context on a thread that was not in it, and gives back what it can. */
+static int release_context(struct extipy_ctx *c, exti_report_fn report, void *user, size_t *left,
+                           struct exti_error *err)
+{
+    int rc = 0;
+
+    *left = 0;
+    if (c->loader)
+        rc = exti_ctx_close_report(c->loader, report, user, left, err);
+    if (rc == 0 && *left == 0)
+        pyrt_heap_free(c->heap);
+    extipy__context_unref(c);
+    return rc;
+}
+
+static int start_context(struct opening *o)
+{
+    struct extipy_ctx *c = o->ctx;
+    size_t left;
+
+    o->rc = pyrt_thread_start(&c->home, live, o, o->err);
+    if (o->rc == 0) {
+        pthread_mutex_lock(&c->lock);
+        while (!c->started)
+            pthread_cond_wait(&c->changed, &c->lock);
+        pthread_mutex_unlock(&c->lock);
+        if (o->rc < 0)
+            pthread_join(c->home, NULL);
+    }
+    if (o->rc < 0)
+        release_context(c, NULL, NULL, &left, NULL);
+    else
+        extipy__contexts_add(c);
+    return o->rc;
+}
+
+int extipy_open(struct extipy_ctx **out, const struct extipy_python *python,
+                const struct extipy_opts *opts, struct exti_error *err)
+{
+    struct opening o = {.python = python, .err = err};
+    struct extipy_attachment *paused;
+    int rc;
+
+    if (!out || !python)
+        return pyrt_fail(err, EXTI_E_ARG, "out or python is NULL");
+    rc = read_options(&o, opts);
+    if (rc == 0)
+        o.ctx = extipy__context_new();
+    if (rc == 0 && !o.ctx)
+        rc = pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
+    if (rc == 0)
+        rc = extipy__threads_pause(&paused, err);
+    if (rc == 0) {
+        rc = start_context(&o);
+        extipy__threads_resume(paused);
+    } else if (o.ctx) {
+        extipy__context_unref(o.ctx);
+    }
+    if (rc == 0)
+        *out = o.ctx;
+    return rc;
+}
+
+struct exti_ctx *extipy_loader(const struct extipy_ctx *c)
+{
+    return c ? c->loader : NULL;
+}
+
+/* ---- closing ---- */
+
+/* Returns when the interpreter is finalised and its thread has ended; *attached counts the threads
+ * that have not detached. */
+static int end_interpreter(struct extipy_ctx *c, size_t *attached, struct exti_error *err)
+{
+    int open;
+
+    pthread_mutex_lock(&c->lock);
+    open = c->phase == EXTIPY_OPEN;
+    if (open)
+        c->phase = EXTIPY_CLOSING;
+    while (open && c->inside)
+        pthread_cond_wait(&c->changed, &c->lock);
+    *attached = c->attached;
+    if (open)
+        c->phase = EXTIPY_ENDED;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+    if (!open)
+        return pyrt_fail(err, EXTIPY_E_CLOSED, "the context is closed");
+    pthread_join(c->home, NULL);
+    extipy__contexts_remove(c);
+    return 0;
+}
+
+int extipy_close(struct extipy_ctx *c, exti_report_fn report, void *user, struct extipy_closed *out,
+                 struct exti_error *err)
+{
+    struct extipy_closed closed = {0};
+    struct extipy_attachment *paused;
+    int rc;
+
+    if (!c)
+        return 0;
+    if (out && out->size < sizeof out->size)
+        return pyrt_fail(err, EXTI_E_ARG, "out has no size");
+    rc = extipy_detach(c, err);
+    if (rc == 0)
+        rc = extipy__threads_pause(&paused, err);
+    if (rc < 0)
+        return rc;
+    rc = end_interpreter(c, &closed.attached, err);
+    if (rc == 0)
+        rc = release_context(c, report, user, &closed.mapped, err);
+    extipy__threads_resume(paused);
+    if (rc == 0 && out)
+        rc = extipy__options_write(out, &closed, sizeof closed);
+    return rc;
+}

@@ -1,0 +1,343 @@
+#include "runtime/embed/threads.h"
+
+#include <stdlib.h>
+
+#include "runtime/fail.h"
+
+/* A context that the thread is or was in. */
+struct extipy_attachment {
+    struct extipy_ctx *ctx;
+    void *state;    /* its thread state there */
+    size_t entries; /* how many times it has entered, and not left */
+    int native;     /* the state is Python's: the thread was started by the context */
+    struct extipy_attachment *next;
+};
+
+/* One extipy_enter. */
+struct entry {
+    struct extipy_attachment *at, *paused; /* `paused`: whose GIL it let go of */
+    int took;                              /* it took the GIL, which it had not before */
+};
+
+struct record {
+    struct extipy_attachment *attachments, *native;
+    struct entry *entries;
+    size_t depth, room;
+};
+
+static pthread_key_t record_key;
+static pthread_once_t record_once = PTHREAD_ONCE_INIT;
+static int record_error;
+
+/* ---- a thread's state in one context ---- */
+
+/* Before 3.12 the current state is that of any thread, so it has to be compared. */
+static int has_gil(const struct extipy_attachment *at)
+{
+    return at->ctx->calls.current_state() == at->state;
+}
+
+static struct extipy_attachment *let_go(struct extipy_attachment *at)
+{
+    if (!at || !has_gil(at))
+        return NULL;
+    at->ctx->py.PyEval_SaveThread();
+    return at;
+}
+
+static void take_gil(struct extipy_attachment *at)
+{
+    if (at)
+        at->ctx->py.PyEval_RestoreThread(at->state);
+}
+
+/* From here on until end_visit the context does not finalise. */
+static int begin_visit(struct extipy_ctx *c, enum extipy_phase last, struct exti_error *err)
+{
+    int open;
+
+    pthread_mutex_lock(&c->lock);
+    open = c->phase <= last;
+    c->inside += open != 0;
+    pthread_mutex_unlock(&c->lock);
+    return open ? 0 : pyrt_fail(err, EXTIPY_E_CLOSED, "the context is closed");
+}
+
+static void end_visit(struct extipy_ctx *c, int detached)
+{
+    pthread_mutex_lock(&c->lock);
+    c->inside--;
+    c->attached -= detached != 0;
+    if (c->inside == 0 && c->phase == EXTIPY_CLOSING)
+        pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void free_attachment(struct extipy_attachment *at)
+{
+    extipy__context_unref(at->ctx);
+    free(at);
+}
+
+/* Ends the thread's state, unless finalisation has. */
+static void end_state(struct extipy_attachment *at)
+{
+    struct extipy_ctx *c = at->ctx;
+
+    if (begin_visit(c, EXTIPY_CLOSING, NULL) < 0)
+        return;
+    take_gil(at);
+    c->calls.PyThreadState_Clear(at->state);
+    c->calls.PyThreadState_DeleteCurrent();
+    end_visit(c, 1);
+}
+
+/* The thread ends inside, by pthread_exit.  Its state has frames, so it stays for finalisation. */
+static void abandon(struct extipy_attachment *at)
+{
+    let_go(at);
+    end_visit(at->ctx, 1);
+}
+
+/* ---- the thread's record ---- */
+
+/* Detaches a thread that ends. */
+static void end_record(void *arg)
+{
+    struct record *r = arg;
+    struct extipy_attachment *at;
+
+    /* Destructors of objects of the thread may enter again. */
+    pthread_setspecific(record_key, r);
+    while ((at = r->attachments)) {
+        if (!at->native && at->entries)
+            abandon(at);
+        else if (!at->native)
+            end_state(at);
+        r->attachments = at->next;
+        free_attachment(at);
+    }
+    pthread_setspecific(record_key, NULL);
+    free(r->entries);
+    free(r);
+}
+
+static void make_record_key(void)
+{
+    record_error = pthread_key_create(&record_key, end_record);
+}
+
+static struct extipy_attachment *new_attachment(struct record *r, struct extipy_ctx *c)
+{
+    struct extipy_attachment *at = calloc(1, sizeof *at);
+
+    if (!at)
+        return NULL;
+    at->ctx = c;
+    at->next = r->attachments;
+    r->attachments = at;
+    return at;
+}
+
+/* A thread that a context started is in it from the beginning. */
+static int find_native(struct record *r)
+{
+    struct extipy_ctx *c = extipy__contexts_native();
+
+    if (!c)
+        return 0;
+    r->native = new_attachment(r, c);
+    if (!r->native) {
+        extipy__context_unref(c);
+        return -1;
+    }
+    r->native->native = 1;
+    r->native->state = c->calls.PyGILState_GetThisThreadState();
+    return 0;
+}
+
+static int own_record(struct record **out, struct exti_error *err)
+{
+    struct record *r;
+
+    pthread_once(&record_once, make_record_key);
+    if (record_error)
+        return pyrt_fail_os(err, record_error, "", "cannot make a thread-specific key");
+    *out = pthread_getspecific(record_key);
+    if (*out)
+        return 0;
+    r = calloc(1, sizeof *r);
+    if (!r || find_native(r) < 0 || pthread_setspecific(record_key, r) != 0) {
+        if (r && r->native)
+            free_attachment(r->native);
+        free(r);
+        return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
+    }
+    *out = r;
+    return 0;
+}
+
+static int reserve_entry(struct record *r, struct exti_error *err)
+{
+    size_t room = r->room ? r->room * 2 : 8;
+    struct entry *grown;
+
+    if (r->depth < r->room)
+        return 0;
+    grown = realloc(r->entries, room * sizeof *grown);
+    if (!grown)
+        return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
+    r->entries = grown;
+    r->room = room;
+    return 0;
+}
+
+static struct extipy_attachment *find_attachment(const struct record *r, const struct extipy_ctx *c)
+{
+    struct extipy_attachment *at = r->attachments;
+
+    while (at && at->ctx != c)
+        at = at->next;
+    return at;
+}
+
+/* The context that the thread runs in. */
+static struct extipy_attachment *innermost(const struct record *r)
+{
+    return r->depth ? r->entries[r->depth - 1].at : r->native;
+}
+
+/* Makes a thread state. */
+static int attach(struct extipy_attachment **out, struct record *r, struct extipy_ctx *c,
+                  struct exti_error *err)
+{
+    struct extipy_attachment *at = new_attachment(r, c);
+
+    if (at)
+        at->state = c->calls.PyThreadState_New(c->calls.PyInterpreterState_Main());
+    if (!at || !at->state) {
+        if (at)
+            r->attachments = at->next;
+        free(at);
+        return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
+    }
+    extipy__context_ref(c);
+    pthread_mutex_lock(&c->lock);
+    c->attached++;
+    pthread_mutex_unlock(&c->lock);
+    *out = at;
+    return 0;
+}
+
+/* ---- the public calls ---- */
+
+int extipy_enter(struct extipy_ctx *c, struct exti_error *err)
+{
+    struct extipy_attachment *at, *from;
+    struct record *r;
+    int rc;
+
+    if (!c)
+        return pyrt_fail(err, EXTI_E_ARG, "the context is NULL");
+    rc = own_record(&r, err);
+    if (rc == 0)
+        rc = reserve_entry(r, err);
+    if (rc < 0)
+        return rc;
+    at = find_attachment(r, c);
+    /* Who is inside keeps the context open. */
+    if (!at || (!at->entries && !at->native))
+        rc = begin_visit(c, EXTIPY_OPEN, err);
+    if (rc == 0 && !at && (rc = attach(&at, r, c, err)) < 0)
+        end_visit(c, 0);
+    if (rc < 0)
+        return rc;
+    from = innermost(r);
+    at->entries++;
+    r->entries[r->depth++] =
+        (struct entry){.at = at, .paused = from == at ? NULL : let_go(from), .took = !has_gil(at)};
+    if (r->entries[r->depth - 1].took)
+        take_gil(at);
+    return 0;
+}
+
+int extipy_leave(struct extipy_ctx *c, struct exti_error *err)
+{
+    struct entry last;
+    struct record *r;
+    int rc = own_record(&r, err);
+
+    if (rc < 0)
+        return rc;
+    if (!r->depth || r->entries[r->depth - 1].at->ctx != c)
+        return pyrt_fail(err, EXTIPY_E_PLACE,
+                         "the context is not the one that this thread entered last");
+    last = r->entries[r->depth - 1];
+    if (last.took && !has_gil(last.at))
+        return pyrt_fail(err, EXTIPY_E_PLACE,
+                         "this thread has let go of the context's GIL since it entered");
+    if (last.took)
+        let_go(last.at);
+    r->depth--;
+    last.at->entries--;
+    if (!last.at->entries && !last.at->native)
+        end_visit(last.at->ctx, 0);
+    take_gil(last.paused);
+    return 0;
+}
+
+int extipy_detach(struct extipy_ctx *c, struct exti_error *err)
+{
+    struct extipy_attachment *at, **link, *paused;
+    struct record *r;
+    int rc = own_record(&r, err);
+
+    if (rc == 0)
+        rc = extipy__threads_outside(c, err);
+    if (rc < 0)
+        return rc;
+    at = find_attachment(r, c);
+    if (!at)
+        return 0;
+    paused = let_go(innermost(r));
+    end_state(at);
+    take_gil(paused);
+    for (link = &r->attachments; *link != at; link = &(*link)->next)
+        continue;
+    *link = at->next;
+    free_attachment(at);
+    return 0;
+}
+
+/* ---- for other calls ---- */
+
+int extipy__threads_pause(struct extipy_attachment **out, struct exti_error *err)
+{
+    struct record *r;
+    int rc = own_record(&r, err);
+
+    if (rc == 0)
+        *out = let_go(innermost(r));
+    return rc;
+}
+
+void extipy__threads_resume(struct extipy_attachment *paused)
+{
+    take_gil(paused);
+}
+
+int extipy__threads_outside(const struct extipy_ctx *c, struct exti_error *err)
+{
+    struct extipy_attachment *at;
+    struct record *r;
+    int rc = own_record(&r, err);
+
+    if (rc < 0)
+        return rc;
+    at = find_attachment(r, c);
+    if (at && at->native)
+        return pyrt_fail(err, EXTIPY_E_PLACE, "this thread belongs to the context");
+    if (at && at->entries)
+        return pyrt_fail(err, EXTIPY_E_PLACE, "this thread is inside the context");
+    return 0;
+}

@@ -1,0 +1,17 @@
+/* Which contexts the calling thread is in, and was in. */
+#ifndef RUNTIME_EMBED_THREADS_H
+#define RUNTIME_EMBED_THREADS_H
+
+#include "runtime/embed/context.h"
+
+struct extipy_attachment;
+
+/* Lets go of the GIL that the calling thread has, before it waits for something else.  *out is for
+ * extipy__threads_resume, which takes it again; NULL: there was none. */
+int extipy__threads_pause(struct extipy_attachment **out, struct exti_error *err);
+void extipy__threads_resume(struct extipy_attachment *paused);
+
+/* EXTIPY_E_PLACE if the calling thread is inside `c` or belongs to it. */
+int extipy__threads_outside(const struct extipy_ctx *c, struct exti_error *err);
+
+#endif

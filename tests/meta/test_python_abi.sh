@@ -1,0 +1,48 @@
+#!/bin/bash
+# libextisolate-python: header, version map and exported symbols agree, and it calls nothing that prints or ends
+# the process.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$here/../.." || exit 1
+build=${EXTI_BUILD:-build}
+header=include/extisolate/python.h map=runtime/extisolate-python.map shared=$build/libextisolate-python.so
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+
+check() { # NAME WANTED HEADER MAP SHARED
+    local got
+    got=$("$here/abi.sh" "$3" "$4" "$5")
+    if [ "$got" = "$2" ]; then
+        echo "ok $1"
+    else
+        printf 'wanted: %s\ngot: %s\n' "$2" "$got"
+        echo "not ok $1"
+    fi
+}
+verdict() { # NAME, after the command it is about
+    if [ $? = 0 ]; then echo "ok $1"; else echo "not ok $1"; fi
+}
+
+check header_map_and_library_agree '' $header $map "$shared"
+sed 's/^EXTI_API int extipy_leave(/EXTI_API int extipy_new_call(void);\n&/' $header >"$tmp/more.h"
+check header_alone_is_noticed \
+    'extipy_new_call: declared, but not in the version map
+extipy_new_call: declared, but not exported' "$tmp/more.h" $map "$shared"
+sed '/^ *extipy_leave;/d' $map >"$tmp/less.map"
+check missing_in_map_is_noticed 'extipy_leave: declared, but not in the version map' $header "$tmp/less.map" \
+    "$shared"
+
+major=$(sed -n 's/^#define EXTI_VERSION_MAJOR //p' include/extisolate.h)
+readelf -d "$shared" | grep 'SONAME' | grep -qF "[libextisolate-python.so.$major]"
+verdict soname_has_the_major_version
+# Threads that were in contexts call it when they end.
+readelf -d "$shared" | grep FLAGS_1 | grep -q NODELETE
+verdict it_stays_mapped
+# Of the loader it uses what anyone may.
+! nm -D --undefined-only "$shared" | grep -E ' exti__'
+verdict it_stands_on_the_public_header
+
+undefined() { nm -A -u "$build/libextisolate-python.a" | sed -E 's/^[^:]*:([^:]*): *U /\1 /'; }
+printing='(__)?v?f?d?printf(_chk)?|puts|fputs|putchar|fputc|fwrite|perror|psignal|stdout|stderr'
+ending='exit|_exit|_Exit|abort|quick_exit|raise|longjmp|__longjmp_chk|siglongjmp'
+undefined | grep -q ' pthread_create$' && ! undefined | grep -E " ($printing|$ending)\$"
+verdict library_never_prints_or_exits

@@ -1,0 +1,242 @@
+/* Contexts are found, opened and closed through the public header. */
+#include "tests/python/support/host.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void an_installation_says_what_it_is(void **state)
+{
+    struct extipy_python_info info = {.size = sizeof info, .debug = 7};
+
+    (void)state;
+    assert_int_equal(extipy_python_info(host_python(), &info), 0);
+    assert_true(info.minor >= 9);
+    assert_contains(info.version, "3.");
+    assert_int_equal(access(info.libpython, R_OK), 0);
+    assert_int_equal(access(info.executable, X_OK), 0);
+    /* A caller that knows less. */
+    info = (struct extipy_python_info){.size = offsetof(struct extipy_python_info, debug)};
+    info.debug = 7;
+    assert_int_equal(extipy_python_info(host_python(), &info), 0);
+    assert_int_equal(info.debug, 7);
+    assert_true(info.minor >= 9);
+    info.size = 1;
+    assert_int_equal(extipy_python_info(host_python(), &info), EXTI_E_ARG);
+}
+
+static void what_is_no_interpreter_is_refused(void **state)
+{
+    struct extipy_python *python = NULL;
+    struct test *t = *state;
+
+    assert_int_equal(extipy_find(&python, "/nonexistent/python3", &t->err), EXTI_E_IO);
+    assert_int_equal(extipy_find(&python, "/bin/true", &t->err), EXTI_E_ARG);
+    assert_says(&t->err, "did not describe itself");
+    assert_null(python);
+}
+
+static void contexts_are_apart(void **state)
+{
+    struct extipy_ctx *a = host_open(), *b = host_open();
+    void *none[2];
+
+    (void)state;
+    host_run(a, "import sys, json; json.mine = 1; x = 20");
+    host_run(b, "import sys, json; assert not hasattr(json, 'mine'); x = 22");
+    assert_int_equal(host_long(a, "x") + host_long(b, "x"), 42);
+    host_symbol(a, "_Py_NoneStruct", &none[0]);
+    host_symbol(b, "_Py_NoneStruct", &none[1]);
+    assert_ptr_not_equal(none[0], none[1]);
+    host_close(a);
+    host_close(b);
+}
+
+static void numpy_works_in_each(void **state)
+{
+    struct extipy_ctx *c[2] = {host_open(), host_open()};
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        host_run(c[i], "try:\n"
+                       "    import numpy\n"
+                       "    x = int((numpy.ones((64, 64)) @ numpy.ones((64, 64))).sum())\n"
+                       "except ImportError:\n"
+                       "    x = 64 ** 3\n");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(host_long(c[i], "x"), 64 * 64 * 64);
+        host_close(c[i]);
+    }
+}
+
+static void settings_are_the_interpreters_own(void **state)
+{
+    const char *warnings[] = {"error::ResourceWarning"}, *argv[] = {"program", "one"};
+    const struct extipy_setting settings[] = {
+        {.name = "isolated", .number = 1},
+        {.name = "dev_mode", .number = 1},
+        {.name = "optimization_level", .number = 2},
+        {.name = "warnoptions", .kind = EXTIPY_SET_LIST, .list = warnings, .count = 1},
+        {.name = "pycache_prefix", .kind = EXTIPY_SET_TEXT, .text = "/nowhere"},
+    };
+    const struct extipy_setting unknown = {.name = "no_such_option", .number = 1};
+    struct extipy_opts o = {
+        .size = sizeof o, .settings = settings, .setting_count = 5, .name = "mine"};
+    struct extipy_ctx *c = NULL;
+    struct test *t = *state;
+
+    o.argv = argv;
+    o.argc = 2;
+    assert_ok(extipy_open(&c, host_python(), &o, &t->err), &t->err);
+    assert_string_equal(exti_ctx_name(extipy_loader(c)), "mine");
+    host_run(c, "import sys\n"
+                "f = sys.flags\n"
+                "assert f.isolated == 1 and f.dev_mode and f.optimize == 2, f\n"
+                "assert 'error::ResourceWarning' in sys.warnoptions, sys.warnoptions\n"
+                "assert sys.pycache_prefix == '/nowhere', sys.pycache_prefix\n"
+                "assert sys.argv == ['program', 'one'], sys.argv\n");
+    host_close(c);
+    c = NULL;
+    o = (struct extipy_opts){.size = sizeof o, .settings = &unknown, .setting_count = 1};
+    assert_int_not_equal(extipy_open(&c, host_python(), &o, &t->err), 0);
+    assert_says(&t->err, "no_such_option");
+    assert_null(c);
+    c = host_open();
+    host_run(c, "import sys; assert sys.argv == [''], sys.argv");
+    host_close(c);
+}
+
+static void options_of_other_versions_are_understood(void **state)
+{
+    struct {
+        struct extipy_opts known;
+        long later;
+    } newer = {.known = {.size = sizeof newer}, .later = 1};
+    struct extipy_opts older = {.size = offsetof(struct extipy_opts, dir), .flags = 1u << 31};
+    struct extipy_opts copying = {.size = sizeof copying, .flags = EXTI_CTX_COPY_ONLY};
+    struct extipy_ctx *c = NULL;
+    struct test *t = *state;
+
+    assert_int_equal(extipy_open(&c, host_python(), &newer.known, &t->err), EXTI_E_ARG);
+    assert_says(&t->err, "does not know");
+    assert_int_equal(extipy_open(&c, host_python(), &copying, &t->err), EXTI_E_ARG);
+    newer.later = 0;
+    assert_ok(extipy_open(&c, host_python(), &newer.known, &t->err), &t->err);
+    host_close(c);
+    /* What lies behind its size is not looked at. */
+    assert_ok(extipy_open(&c, host_python(), &older, &t->err), &t->err);
+    host_close(c);
+    older.size = 0;
+    assert_int_equal(extipy_open(&c, host_python(), &older, &t->err), EXTI_E_ARG);
+    assert_int_equal(extipy_open(NULL, host_python(), NULL, &t->err), EXTI_E_ARG);
+    assert_int_equal(extipy_open(&c, NULL, NULL, &t->err), EXTI_E_ARG);
+}
+
+static void a_start_that_fails_says_why(void **state)
+{
+    struct extipy_ctx *c = NULL;
+    struct test *t = *state;
+
+    setenv("PYTHONHASHSEED", "many", 1);
+    assert_int_equal(extipy_open(&c, host_python(), NULL, &t->err), EXTI_E_LOAD);
+    unsetenv("PYTHONHASHSEED");
+    assert_says(&t->err, "PYTHONHASHSEED");
+    assert_null(c);
+    c = host_open();
+    host_close(c);
+}
+
+static void signals_are_the_programs(void **state)
+{
+    struct extipy_ctx *c = host_open();
+
+    (void)state;
+    host_run(c, "import signal\n"
+                "try:\n"
+                "    signal.signal(signal.SIGUSR1, print)\n"
+                "except (PermissionError, ValueError):\n"
+                "    x = 1\n");
+    assert_int_equal(host_long(c, "x"), 1);
+    host_close(c);
+}
+
+static void the_end_is_pythons(void **state)
+{
+    struct test *t = *state;
+    char *path = test_path(t, "said"), *said;
+    struct extipy_ctx *c = host_open();
+
+    host_run(c, test_format(t,
+                            "import atexit, threading, time\n"
+                            "def say(what):\n"
+                            "    with open('%s', 'a') as f: f.write(what)\n"
+                            "def work():\n"
+                            "    time.sleep(0.2); say('thread ')\n"
+                            "atexit.register(say, 'atexit ')\n"
+                            "threading.Thread(target=work, daemon=False).start()\n"
+                            "main = threading.main_thread() is threading.current_thread()\n",
+                            path));
+    assert_int_equal(host_long(c, "main"), 0);
+    host_close(c);
+    said = test_read(t, path, NULL);
+    assert_string_equal(said, "thread atexit ");
+}
+
+static long resident_kb(void)
+{
+    FILE *f = fopen("/proc/self/statm", "re");
+    long pages = -1;
+
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%*d %ld", &pages), 1);
+    fclose(f);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* CPython itself leaves 9 MB behind. */
+static void memory_is_given_back(void **state)
+{
+    long before = 0;
+
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip_because("a sanitizer keeps memory");
+#endif
+    for (int i = 0; i < 9; i++) {
+        struct extipy_ctx *c = host_open();
+
+        host_run(c, "import json, decimal, ctypes; x = [bytes(99) for _ in range(9999)]");
+        host_close(c);
+        if (i == 3)
+            before = resident_kb();
+    }
+    assert_true(resident_kb() - before < 5 * 1024);
+}
+
+static void codes_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(extipy_code_name(EXTIPY_E_CLOSED), "EXTIPY_E_CLOSED");
+    assert_string_equal(extipy_code_name(EXTIPY_E_PLACE), "EXTIPY_E_PLACE");
+    assert_string_equal(extipy_code_name(EXTI_E_LOAD), "EXTI_E_LOAD");
+    assert_string_equal(extipy_code_name(-999), exti_code_name(-999));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        exti_test(an_installation_says_what_it_is),
+        exti_test(what_is_no_interpreter_is_refused),
+        exti_test(contexts_are_apart),
+        exti_test(numpy_works_in_each),
+        exti_test(settings_are_the_interpreters_own),
+        exti_test(options_of_other_versions_are_understood),
+        exti_test(a_start_that_fails_says_why),
+        exti_test(signals_are_the_programs),
+        exti_test(the_end_is_pythons),
+        exti_test(memory_is_given_back),
+        exti_test(codes_have_names),
+    };
+
+    return cmocka_run_group_tests_name("python/contexts", tests, NULL, NULL);
+}
