@@ -27,7 +27,8 @@ extern "C" {
 /* Beside those of enum exti_code.  The values are ABI: append only, never renumber. */
 enum extipy_code {
     EXTIPY_E_CLOSED = -100, /* the context is closed, or about to be */
-    EXTIPY_E_PLACE = -101   /* wrong place: the thread must be in the context, or outside of it */
+    EXTIPY_E_PLACE = -101,  /* wrong place: the thread must be in the context, or outside of it */
+    EXTIPY_E_RAISED = -102  /* Python raised an exception, and the message has its text */
 };
 
 /* Gives the name of a code of either enum.  A static string, never NULL.  Any thread. */
@@ -49,7 +50,8 @@ struct extipy_python_info {
 
 /* Runs the interpreter `executable` (looked up on PATH if it has no slash; NULL: python3) to ask
  * what it is, and finds its shared libpython.  EXTI_E_ARG: contexts cannot be made of it; the
- * message says what would do.  EXTI_E_IO: it cannot be run.  extipy_python_free *out.  Any thread. */
+ * message says what would do.  EXTI_E_IO: it cannot be run.  extipy_python_free *out.  Any
+ * thread. */
 EXTI_API int extipy_find(struct extipy_python **out, const char *executable,
                          struct exti_error *err);
 /* The strings live as long as `python`. */
@@ -136,6 +138,125 @@ EXTI_API int extipy_leave(struct extipy_ctx *c, struct exti_error *err);
  * context. */
 EXTI_API int extipy_detach(struct extipy_ctx *c, struct exti_error *err);
 
+/* ---- objects that stay where they are -------------------------------------------------------- */
+
+/* A handle of an object in its context.  It has a count of references, which any thread may change,
+ * wherever it is. */
+struct extipy_object;
+
+/* Adds a reference; returns `object`. */
+EXTI_API struct extipy_object *extipy_object_keep(struct extipy_object *object); /* NULL ok */
+/* Ends a reference.  Never waits: after the last one the context itself releases its object, on the
+ * next thread that enters or leaves, or on its own one if nobody is inside.  Whatever the object's
+ * destructor does is done there.  Right after the context's end, too. */
+EXTI_API void extipy_object_release(struct extipy_object *object); /* NULL ok */
+/* Gives the context that the object is in. */
+EXTI_API struct extipy_ctx *extipy_object_ctx(const struct extipy_object *object);
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* A set of values is what goes into and comes out of calls, apart from any interpreter.  Its values
+ * have numbers, from 1 on, by which its containers name their items: so sharing and cycles are
+ * kept.  The set owns all that is in it: strings and items given are copied, objects get a reference, and
+ * extipy_values_free ends it all.  A set is used by one thread at a time. */
+struct extipy_values;
+
+enum extipy_kind {
+    EXTIPY_NONE = 0,
+    EXTIPY_BOOL = 1,
+    EXTIPY_INT = 2, /* of any size */
+    EXTIPY_FLOAT = 3,
+    EXTIPY_STR = 4,
+    EXTIPY_BYTES = 5,
+    EXTIPY_TUPLE = 6,
+    EXTIPY_LIST = 7,
+    EXTIPY_SET = 8,
+    EXTIPY_DICT = 9,
+    EXTIPY_OBJECT = 10 /* anything else stays in its context, and has a handle */
+};
+
+struct extipy_value {
+    size_t size; /* set by the caller; members past it are not written */
+    enum extipy_kind kind;
+    int64_t integer; /* BOOL: 0 or 1; INT, if `length` is at most 8 */
+    double real;     /* FLOAT */
+    /* STR: UTF-8, in which a lone surrogate has the three bytes that the scheme gives it; BYTES;
+     * both with a NUL after them.  INT: two's complement, the lowest byte first, as few as hold it. */
+    const char *bytes;
+    size_t length;
+    const size_t *items; /* TUPLE, LIST, SET: their numbers; DICT: each key's, then its value's */
+    size_t count;
+    struct extipy_object *object; /* OBJECT; the reference is the set's */
+};
+
+EXTI_API int extipy_values_new(struct extipy_values **out, struct exti_error *err);
+EXTI_API void extipy_values_free(struct extipy_values *values); /* NULL ok */
+
+/* Add a value and return its number.  0: no memory, or an argument is wrong; the set then remembers
+ * it, and a call that is given the set fails.  So only calls need to be checked. */
+EXTI_API size_t extipy_none(struct extipy_values *values);
+EXTI_API size_t extipy_bool(struct extipy_values *values, int truth);
+EXTI_API size_t extipy_int(struct extipy_values *values, int64_t integer);
+/* `bytes` as in struct extipy_value; none are 0. */
+EXTI_API size_t extipy_big_int(struct extipy_values *values, const void *bytes, size_t length);
+EXTI_API size_t extipy_float(struct extipy_values *values, double real);
+EXTI_API size_t extipy_str(struct extipy_values *values, const char *utf8, size_t length);
+EXTI_API size_t extipy_bytes(struct extipy_values *values, const void *bytes, size_t length);
+/* `object` is one of the context that will be called. */
+EXTI_API size_t extipy_object(struct extipy_values *values, struct extipy_object *object);
+/* A TUPLE, LIST, SET or DICT with these items, as in struct extipy_value; `items` may be NULL if
+ * `count` is 0. */
+EXTI_API size_t extipy_container(struct extipy_values *values, enum extipy_kind kind,
+                                 const size_t *items, size_t count);
+/* Add an item to a LIST or SET, and a pair to a DICT, which may be, or have in it, that container
+ * itself.  Return its number, or 0. */
+EXTI_API size_t extipy_add(struct extipy_values *values, size_t container, size_t item);
+EXTI_API size_t extipy_add_pair(struct extipy_values *values, size_t dict, size_t key,
+                                size_t value);
+
+/* Describes a value; what *out points to lives until the set is changed or freed.  EXTI_E_ARG:
+ * there is none of that number. */
+EXTI_API int extipy_value(const struct extipy_values *values, size_t number,
+                          struct extipy_value *out);
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* An exception that ended a call.  extipy_exception_free frees it, with those that it leads to; any
+ * thread may do so. */
+struct extipy_exception {
+    const char *type;                 /* "ValueError", "json.decoder.JSONDecodeError" */
+    const char *message;              /* str() of it; "" if that fails */
+    const char *traceback;            /* what Python would print, all lines, the chain included */
+    struct extipy_exception *cause;   /* raise ... from; or NULL */
+    struct extipy_exception *context; /* the one that was being handled; or NULL */
+    struct extipy_object *object;     /* the exception itself; NULL: no memory */
+};
+EXTI_API void extipy_exception_free(struct extipy_exception *exception); /* NULL ok */
+
+struct extipy_call {
+    size_t size;
+    const char *function;         /* "module:qualname", which is imported; NULL: `callee` */
+    struct extipy_object *callee; /* one of this context */
+    const struct extipy_values *values;
+    size_t args, kwargs; /* in `values`: a TUPLE or LIST, and a DICT whose keys are STR; 0: none */
+    int stay;            /* non-zero: the result is an OBJECT, whatever its type */
+};
+
+/* Enters, calls, and leaves, on the calling thread.  *result is a set in which number 1 is the
+ * result; `result` NULL: it is dropped.  Values of exactly the built-in types of enum extipy_kind
+ * are copied; any other object, of a subclass too, becomes an OBJECT.  extipy_values_free *result.
+ *
+ * EXTIPY_E_RAISED: *raised, unless `raised` is NULL, gets the exception, whatever it is: SystemExit
+ * and KeyboardInterrupt too.  It has nothing in it that needs `c` to be open. */
+EXTI_API int extipy_call(struct extipy_ctx *c, const struct extipy_call *call,
+                         struct extipy_values **result, struct extipy_exception **raised,
+                         struct exti_error *err);
+
+/* Enters, runs source text (UTF-8) in the module __main__, and leaves.  Errors are those of
+ * extipy_call. */
+EXTI_API int extipy_exec(struct extipy_ctx *c, const char *source, struct extipy_exception **raised,
+                         struct exti_error *err);
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
 struct extipy_closed {
@@ -155,9 +276,11 @@ struct extipy_closed {
  *
  * EXTIPY_E_PLACE: the calling thread is inside, or belongs to the context.  EXTIPY_E_CLOSED:
  * another thread has closed it.  After these two, EXTI_E_ARG and EXTI_E_NOMEM the context is as it
- * was; after any other error it is closed.  Once it is closed, no call may name it but those of threads that were waiting to
- * enter, extipy_leave and extipy_detach of threads that entered before, until they have detached
- * or ended.  c NULL: does nothing. */
+ * was; after any other error it is closed.
+ *
+ * Once it is closed, no call may name it but those of threads that were waiting to enter, and
+ * extipy_detach of threads that entered before, until they have detached or ended.  Handles of its
+ * objects only remain to be released.  c NULL: does nothing. */
 EXTI_API int extipy_close(struct extipy_ctx *c, exti_report_fn report, void *user,
                           struct extipy_closed *out, struct exti_error *err);
 

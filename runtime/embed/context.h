@@ -24,12 +24,15 @@ struct extipy_ctx {
     struct extipy_ctx *next; /* in the list of open ones */
     pthread_t home;          /* the thread that initialises and finalises */
 
+    atomic_int pending; /* `released` is not empty */
+
     pthread_mutex_t lock; /* of what follows; nothing is called while it is held */
     pthread_cond_t changed;
     enum extipy_phase phase;
     int started;     /* non-zero once it is known whether CPython started */
     size_t inside;   /* threads that entered and have not left */
     size_t attached; /* threads that have a thread state */
+    struct extipy_object *objects, *released;
 };
 
 /* Returns a context with one reference, or NULL. */

@@ -4,6 +4,7 @@
 
 #include "runtime/embed/finalise.h"
 #include "runtime/embed/installation.h"
+#include "runtime/embed/object.h"
 #include "runtime/embed/options.h"
 #include "runtime/embed/threads.h"
 #include "runtime/fail.h"
@@ -109,13 +110,23 @@ static int start_interpreter(struct opening *o)
     return rc;
 }
 
-/* Waits for the end. */
-static void idle(struct extipy_ctx *c)
+/* Waits for the end, and releases meanwhile what others have let go of; the thread has no GIL. */
+static void *idle(struct extipy_ctx *c, void *state)
 {
     pthread_mutex_lock(&c->lock);
-    while (c->phase != EXTIPY_ENDED)
-        pthread_cond_wait(&c->changed, &c->lock);
+    while (c->phase != EXTIPY_ENDED) {
+        if (!c->released) {
+            pthread_cond_wait(&c->changed, &c->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&c->lock);
+        c->py.PyEval_RestoreThread(state);
+        extipy__objects_release(c);
+        state = c->py.PyEval_SaveThread();
+        pthread_mutex_lock(&c->lock);
+    }
     pthread_mutex_unlock(&c->lock);
+    return state;
 }
 
 static void *live(void *arg)
@@ -137,8 +148,9 @@ static void *live(void *arg)
     pthread_mutex_unlock(&c->lock);
     if (rc < 0)
         return NULL;
-    idle(c);
+    state = idle(c, state);
     c->py.PyEval_RestoreThread(state);
+    extipy__objects_end(c);
     extipy__finalise(&c->py);
     return NULL;
 }

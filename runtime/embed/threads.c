@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "runtime/embed/object.h"
 #include "runtime/fail.h"
 
 /* A context that the thread is or was in. */
@@ -258,6 +259,7 @@ int extipy_enter(struct extipy_ctx *c, struct exti_error *err)
         (struct entry){.at = at, .paused = from == at ? NULL : let_go(from), .took = !has_gil(at)};
     if (r->entries[r->depth - 1].took)
         take_gil(at);
+    extipy__objects_release(c);
     return 0;
 }
 
@@ -276,6 +278,7 @@ int extipy_leave(struct extipy_ctx *c, struct exti_error *err)
     if (last.took && !has_gil(last.at))
         return pyrt_fail(err, EXTIPY_E_PLACE,
                          "this thread has let go of the context's GIL since it entered");
+    extipy__objects_release(c);
     if (last.took)
         let_go(last.at);
     r->depth--;

@@ -218,6 +218,7 @@ static void codes_have_names(void **state)
     (void)state;
     assert_string_equal(extipy_code_name(EXTIPY_E_CLOSED), "EXTIPY_E_CLOSED");
     assert_string_equal(extipy_code_name(EXTIPY_E_PLACE), "EXTIPY_E_PLACE");
+    assert_string_equal(extipy_code_name(EXTIPY_E_RAISED), "EXTIPY_E_RAISED");
     assert_string_equal(extipy_code_name(EXTI_E_LOAD), "EXTI_E_LOAD");
     assert_string_equal(extipy_code_name(-999), exti_code_name(-999));
 }

@@ -1,0 +1,23 @@
+/* Handles of objects that stay in their context, and their release by that context. */
+#ifndef RUNTIME_EMBED_OBJECT_H
+#define RUNTIME_EMBED_OBJECT_H
+
+#include "runtime/embed/context.h"
+
+struct extipy_object {
+    atomic_size_t refs;
+    struct extipy_ctx *ctx; /* a reference */
+    struct pyobj *object;   /* a reference; NULL once the context has ended */
+    /* In the context's list of living ones, then in its queue of those to release. */
+    struct extipy_object *next, *prev;
+};
+
+/* Makes a handle with one reference; the thread is inside.  NULL: no memory. */
+struct extipy_object *extipy__object_new(struct extipy_ctx *c, struct pyobj *object);
+
+/* Releases what is in the queue; the thread has the GIL. */
+void extipy__objects_release(struct extipy_ctx *c);
+/* The same for all objects, before finalisation. */
+void extipy__objects_end(struct extipy_ctx *c);
+
+#endif
