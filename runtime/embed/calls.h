@@ -43,8 +43,8 @@
 
 #define EXTIPY_TYPES(X)                                                                            \
     X(PyBool_Type)                                                                                 \
-    X(PyFloat_Type) X(PyUnicode_Type) X(PyBytes_Type) X(PyTuple_Type) X(PyList_Type) X(PySet_Type) \
-        X(PyDict_Type)
+    X(PyFloat_Type)                                                                                \
+    X(PyUnicode_Type) X(PyBytes_Type) X(PyTuple_Type) X(PyList_Type) X(PySet_Type) X(PyDict_Type)
 
 struct extipy_calls {
 #define MEMBER(type, name, args) type(*name) args;

@@ -190,22 +190,23 @@ static int release_context(struct extipy_ctx *c, exti_report_fn report, void *us
 static int start_context(struct opening *o)
 {
     struct extipy_ctx *c = o->ctx;
+    int rc = pyrt_thread_start(&c->home, live, o, o->err);
     size_t left;
 
-    o->rc = pyrt_thread_start(&c->home, live, o, o->err);
-    if (o->rc == 0) {
+    if (rc == 0) {
         pthread_mutex_lock(&c->lock);
         while (!c->started)
             pthread_cond_wait(&c->changed, &c->lock);
         pthread_mutex_unlock(&c->lock);
-        if (o->rc < 0)
+        rc = o->rc;
+        if (rc < 0)
             pthread_join(c->home, NULL);
     }
-    if (o->rc < 0)
+    if (rc < 0)
         release_context(c, NULL, NULL, &left, NULL);
     else
         extipy__contexts_add(c);
-    return o->rc;
+    return rc;
 }
 
 int extipy_open(struct extipy_ctx **out, const struct extipy_python *python,
