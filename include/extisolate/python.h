@@ -138,6 +138,8 @@ EXTI_API int extipy_leave(struct extipy_ctx *c, struct exti_error *err);
  * context. */
 EXTI_API int extipy_detach(struct extipy_ctx *c, struct exti_error *err);
 
+struct extipy_exception; /* below */
+
 /* ---- objects that stay where they are -------------------------------------------------------- */
 
 /* A handle of an object in its context.  It has a count of references, which any thread may change,
@@ -153,12 +155,50 @@ EXTI_API void extipy_object_release(struct extipy_object *object); /* NULL ok */
 /* Gives the context that the object is in. */
 EXTI_API struct extipy_ctx *extipy_object_ctx(const struct extipy_object *object);
 
+/* ---- buffers --------------------------------------------------------------------------------- */
+
+/* Memory that the program and contexts share, without a copy, described as in PEP 3118.  Nothing
+ * guards it: what one side writes the others see.  A buffer has a count of references, which any
+ * thread may change; each memoryview that a context was given counts as one. */
+struct extipy_buffer;
+
+struct extipy_buffer_info {
+    size_t size; /* set by the caller; members past it are not written, and taken for 0 */
+    void *data;  /* the first item */
+    size_t length, item_size; /* in bytes; `length` is that of all items */
+    int readonly;
+    int dimensions;           /* 0 to 64 */
+    const char *format;       /* as of the module struct; NULL: "B" */
+    const ptrdiff_t *shape;   /* `dimensions` each; NULL: one dimension of all items */
+    const ptrdiff_t *strides; /* in bytes, may be negative; NULL: items lie in C's order */
+};
+
+/* Describes memory of the program as a buffer with one reference; copies all but the data.
+ * `release` (or NULL) is called when nobody uses the memory any more: once, on any thread, maybe
+ * one that is in a context, so it must neither wait nor call this library.  EXTI_E_ARG: the members
+ * of `info` do not go together. */
+EXTI_API int extipy_buffer_new(struct extipy_buffer **out, const struct extipy_buffer_info *info,
+                               void (*release)(void *user), void *user, struct exti_error *err);
+
+/* Gives the memory of an array or of another object that has the buffer protocol, which stays alive
+ * as long as the buffer.  Enters and leaves.  `writable` non-zero: an object that cannot be written
+ * to is refused.  Errors as of extipy_call.  extipy_buffer_release *out. */
+EXTI_API int extipy_buffer_of(struct extipy_buffer **out, struct extipy_object *object,
+                              int writable, struct extipy_exception **raised,
+                              struct exti_error *err);
+
+/* Describes it; the pointers live as long as the buffer. */
+EXTI_API int extipy_buffer_info(const struct extipy_buffer *buffer, struct extipy_buffer_info *out);
+EXTI_API struct extipy_buffer *extipy_buffer_keep(struct extipy_buffer *buffer); /* NULL ok */
+/* Never waits, as extipy_object_release. */
+EXTI_API void extipy_buffer_release(struct extipy_buffer *buffer); /* NULL ok */
+
 /* ---- values ---------------------------------------------------------------------------------- */
 
 /* A set of values is what goes into and comes out of calls, apart from any interpreter.  Its values
  * have numbers, from 1 on, by which its containers name their items: so sharing and cycles are
- * kept.  The set owns all that is in it: strings and items given are copied, objects get a reference, and
- * extipy_values_free ends it all.  A set is used by one thread at a time. */
+ * kept.  The set owns all that is in it: strings and items given are copied, objects and buffers
+ * get a reference, and extipy_values_free ends it all.  A set is used by one thread at a time. */
 struct extipy_values;
 
 enum extipy_kind {
@@ -172,7 +212,8 @@ enum extipy_kind {
     EXTIPY_LIST = 7,
     EXTIPY_SET = 8,
     EXTIPY_DICT = 9,
-    EXTIPY_OBJECT = 10 /* anything else stays in its context, and has a handle */
+    EXTIPY_OBJECT = 10, /* anything else stays in its context, and has a handle */
+    EXTIPY_BUFFER = 11  /* memory of others; only in what is given to a call */
 };
 
 struct extipy_value {
@@ -181,12 +222,14 @@ struct extipy_value {
     int64_t integer; /* BOOL: 0 or 1; INT, if `length` is at most 8 */
     double real;     /* FLOAT */
     /* STR: UTF-8, in which a lone surrogate has the three bytes that the scheme gives it; BYTES;
-     * both with a NUL after them.  INT: two's complement, the lowest byte first, as few as hold it. */
+     * both with a NUL after them.  INT: two's complement, the lowest byte first, as few as hold
+     * it. */
     const char *bytes;
     size_t length;
     const size_t *items; /* TUPLE, LIST, SET: their numbers; DICT: each key's, then its value's */
     size_t count;
     struct extipy_object *object; /* OBJECT; the reference is the set's */
+    struct extipy_buffer *buffer; /* BUFFER; the reference is the set's */
 };
 
 EXTI_API int extipy_values_new(struct extipy_values **out, struct exti_error *err);
@@ -204,6 +247,8 @@ EXTI_API size_t extipy_str(struct extipy_values *values, const char *utf8, size_
 EXTI_API size_t extipy_bytes(struct extipy_values *values, const void *bytes, size_t length);
 /* `object` is one of the context that will be called. */
 EXTI_API size_t extipy_object(struct extipy_values *values, struct extipy_object *object);
+/* Arrives as a memoryview of the memory itself. */
+EXTI_API size_t extipy_buffer(struct extipy_values *values, struct extipy_buffer *buffer);
 /* A TUPLE, LIST, SET or DICT with these items, as in struct extipy_value; `items` may be NULL if
  * `count` is 0. */
 EXTI_API size_t extipy_container(struct extipy_values *values, enum extipy_kind kind,
@@ -263,6 +308,7 @@ struct extipy_closed {
     size_t size;
     size_t attached; /* living threads that were in the context and have not detached */
     size_t mapped;   /* files of the context that stay mapped; `report` said why */
+    size_t buffers;  /* of its memory, that are in use; it is unloaded after the last */
 };
 
 /* Closes the context: waits until no thread is inside, joins Python's threads that are not daemons,
@@ -274,6 +320,10 @@ struct extipy_closed {
  * `out` counts them, and `report` gets a finding for each, and for each file that stays mapped, as
  * by exti_ctx_close_report; the thread has no GIL then.  Both may be NULL.
  *
+ * Buffers of its memory remain valid.  As long as there are any, Python has only stopped: its
+ * threads are joined and the functions of atexit have run.  The interpreter is finalised and
+ * unloaded after the last has been released, on threads of the library, without a report.
+ *
  * EXTIPY_E_PLACE: the calling thread is inside, or belongs to the context.  EXTIPY_E_CLOSED:
  * another thread has closed it.  After these two, EXTI_E_ARG and EXTI_E_NOMEM the context is as it
  * was; after any other error it is closed.
@@ -283,6 +333,9 @@ struct extipy_closed {
  * objects only remain to be released.  c NULL: does nothing. */
 EXTI_API int extipy_close(struct extipy_ctx *c, exti_report_fn report, void *user,
                           struct extipy_closed *out, struct exti_error *err);
+
+/* The number of contexts that are closed and, because of buffers, not yet unloaded.  Any thread. */
+EXTI_API size_t extipy_lingering(void);
 
 #ifdef __cplusplus
 }

@@ -50,7 +50,7 @@ static struct pyobj *find_callee(const struct extipy_ctx *c, const struct extipy
 }
 
 /* Returns the result, or NULL with an exception set. */
-static struct pyobj *call_inside(const struct extipy_ctx *c, const struct extipy_call *call)
+static struct pyobj *call_inside(struct extipy_ctx *c, const struct extipy_call *call)
 {
     struct pyobj *callee = find_callee(c, call), *given = NULL, *args = NULL, *kwargs = NULL;
     struct pyobj *result = NULL;

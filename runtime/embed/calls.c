@@ -8,10 +8,9 @@ int extipy__calls_find(struct extipy_calls *out, struct exti_module *libpython,
 #define ENTRY(type, name, args) {#name, &calls.name},
         EXTIPY_FUNCTIONS(ENTRY)
 #undef ENTRY
-#define ENTRY(name) {#name, &calls.name},
+#define ENTRY(type, name) {#name, &calls.name},
             EXTIPY_TYPES(ENTRY)
 #undef ENTRY
-                {"PyExc_TypeError", &calls.type_error},
     };
     int rc = pyrt_symbols_find(libpython, table, sizeof table / sizeof *table, err);
 

@@ -5,6 +5,39 @@
 
 #include "runtime/pyapi.h"
 
+/* Py_buffer, and flags that ask for it. */
+struct extipy_view {
+    void *buf;
+    struct pyobj *obj;
+    ptrdiff_t len, itemsize;
+    int readonly, ndim;
+    char *format;
+    ptrdiff_t *shape, *strides, *suboffsets;
+    void *internal;
+};
+#define EXTIPY_VIEW_WRITABLE 0x0001 /* PyBUF_WRITABLE */
+#define EXTIPY_VIEW_FORMAT 0x0004   /* PyBUF_FORMAT */
+#define EXTIPY_VIEW_ND 0x0008       /* PyBUF_ND */
+#define EXTIPY_VIEW_STRIDES 0x0018  /* PyBUF_STRIDES */
+#define EXTIPY_VIEW_C 0x0020        /* PyBUF_C_CONTIGUOUS, less PyBUF_STRIDES; so the next two */
+#define EXTIPY_VIEW_F 0x0040
+#define EXTIPY_VIEW_ANY 0x0080
+
+/* PyType_Spec and PyType_Slot, and numbers of slots. */
+struct extipy_type_slot {
+    int slot;
+    void *function;
+};
+struct extipy_type_spec {
+    const char *name;
+    int basicsize, itemsize;
+    unsigned flags;
+    struct extipy_type_slot *slots;
+};
+#define EXTIPY_TYPE_NO_CALL (1u << 7) /* Py_TPFLAGS_DISALLOW_INSTANTIATION, from 3.10 on */
+#define EXTIPY_SLOT_GETBUFFER 1       /* Py_bf_getbuffer */
+#define EXTIPY_SLOT_DEALLOC 52        /* Py_tp_dealloc */
+
 #define EXTIPY_FUNCTIONS(X)                                                                        \
     X(void *, PyInterpreterState_Main, (void))                                                     \
     X(void *, PyThreadState_New, (void *))                                                         \
@@ -39,21 +72,35 @@
     X(void, PyErr_SetString, (struct pyobj *, const char *))                                       \
     X(struct pyobj *, PyErr_NoMemory, (void))                                                      \
     X(struct pyobj *, PyException_GetCause, (struct pyobj *))                                      \
-    X(struct pyobj *, PyException_GetContext, (struct pyobj *))
+    X(struct pyobj *, PyException_GetContext, (struct pyobj *))                                    \
+    X(struct pyobj *, PyMemoryView_FromObject, (struct pyobj *))                                   \
+    X(int, PyObject_GetBuffer, (struct pyobj *, struct extipy_view *, int))                        \
+    X(void, PyBuffer_Release, (struct extipy_view *))                                              \
+    X(int, PyBuffer_IsContiguous, (const struct extipy_view *, char))                              \
+    X(struct pyobj *, PyType_FromSpec, (struct extipy_type_spec *))                                \
+    X(struct pyobj *, PyType_GenericAlloc, (struct pyobj *, ptrdiff_t))                            \
+    X(void, PyObject_Free, (void *))
 
 #define EXTIPY_TYPES(X)                                                                            \
-    X(PyBool_Type)                                                                                 \
-    X(PyFloat_Type)                                                                                \
-    X(PyUnicode_Type) X(PyBytes_Type) X(PyTuple_Type) X(PyList_Type) X(PySet_Type) X(PyDict_Type)
+    X(struct pyobj *, PyBaseObject_Type)                                                           \
+    X(struct pyobj *, PyBool_Type)                                                                 \
+    X(struct pyobj *, PyFloat_Type)                                                                \
+    X(struct pyobj *, PyUnicode_Type)                                                              \
+    X(struct pyobj *, PyBytes_Type)                                                                \
+    X(struct pyobj *, PyTuple_Type)                                                                \
+    X(struct pyobj *, PyList_Type)                                                                 \
+    X(struct pyobj *, PySet_Type)                                                                  \
+    X(struct pyobj *, PyDict_Type)                                                                 \
+    X(struct pyobj **, PyExc_TypeError)                                                            \
+    X(struct pyobj **, PyExc_BufferError)
 
 struct extipy_calls {
 #define MEMBER(type, name, args) type(*name) args;
     EXTIPY_FUNCTIONS(MEMBER)
 #undef MEMBER
-#define MEMBER(name) struct pyobj *name;
+#define MEMBER(type, name) type name;
     EXTIPY_TYPES(MEMBER)
 #undef MEMBER
-    struct pyobj **type_error; /* &PyExc_TypeError */
     /* PyThreadState_GetUnchecked, which before 3.13 had an underscore and another name: the state
      * that has the GIL, or NULL.  From 3.12 on only if that is one of this thread. */
     void *(*current_state)(void);

@@ -33,6 +33,11 @@ struct extipy_ctx {
     size_t inside;   /* threads that entered and have not left */
     size_t attached; /* threads that have a thread state */
     struct extipy_object *objects, *released;
+    size_t buffers; /* of its memory, that the program or other contexts have */
+    int parked;     /* Python has stopped, and is finalised when there are no buffers any more */
+    int finalised;
+    struct extipy_exporter *exporters; /* that show it others' buffers */
+    struct pyobj *exporter_type;       /* guarded by the GIL */
 };
 
 /* Returns a context with one reference, or NULL. */

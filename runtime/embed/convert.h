@@ -5,8 +5,7 @@
 #include "runtime/embed/values.h"
 
 /* Returns a new reference, or NULL with an exception set. */
-struct pyobj *extipy__to_python(const struct extipy_ctx *c, const struct extipy_values *v,
-                                size_t number);
+struct pyobj *extipy__to_python(struct extipy_ctx *c, const struct extipy_values *v, size_t number);
 
 /* Adds the object to the set and returns its number, or 0 with an exception set. */
 size_t extipy__from_python(struct extipy_ctx *c, struct extipy_values *v, struct pyobj *object);

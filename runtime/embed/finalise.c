@@ -70,3 +70,21 @@ void extipy__finalise(const struct pyrt_api *py)
             nanosleep(&pause, NULL);
     free(ids.items);
 }
+
+static void call_method(const struct pyrt_api *py, const char *module, const char *function)
+{
+    struct pyobj *m = py->PyImport_ImportModule(module), *done = NULL;
+
+    if (m)
+        done = py->PyObject_CallMethod(m, function, NULL);
+    if (!done)
+        py->PyErr_Clear();
+    py->Py_DecRef(done);
+    py->Py_DecRef(m);
+}
+
+void extipy__stop(const struct pyrt_api *py)
+{
+    call_method(py, "threading", "_shutdown");
+    call_method(py, "atexit", "_run_exitfuncs");
+}

@@ -9,4 +9,7 @@
  * this waits for those that are joined, a second at most. */
 void extipy__finalise(const struct pyrt_api *py);
 
+/* Does of it what can be done before: joins the threads, and runs the functions of atexit. */
+void extipy__stop(const struct pyrt_api *py);
+
 #endif

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/embed/exporter.h"
 #include "runtime/embed/finalise.h"
 #include "runtime/embed/installation.h"
-#include "runtime/embed/object.h"
 #include "runtime/embed/options.h"
 #include "runtime/embed/threads.h"
 #include "runtime/fail.h"
@@ -110,21 +110,54 @@ static int start_interpreter(struct opening *o)
     return rc;
 }
 
-/* Waits for the end, and releases meanwhile what others have let go of; the thread has no GIL. */
+/* Releases what others have let go of, and takes the context's lock again. */
+static void *release_unlocked(struct extipy_ctx *c, void *state)
+{
+    pthread_mutex_unlock(&c->lock);
+    c->py.PyEval_RestoreThread(state);
+    extipy__objects_release(c);
+    state = c->py.PyEval_SaveThread();
+    pthread_mutex_lock(&c->lock);
+    return state;
+}
+
+/* Waits for the end; the thread has no GIL. */
 static void *idle(struct extipy_ctx *c, void *state)
 {
     pthread_mutex_lock(&c->lock);
-    while (c->phase != EXTIPY_ENDED) {
-        if (!c->released) {
+    while (c->phase != EXTIPY_ENDED)
+        if (c->released)
+            state = release_unlocked(c, state);
+        else
             pthread_cond_wait(&c->changed, &c->lock);
-            continue;
-        }
-        pthread_mutex_unlock(&c->lock);
-        c->py.PyEval_RestoreThread(state);
-        extipy__objects_release(c);
-        state = c->py.PyEval_SaveThread();
-        pthread_mutex_lock(&c->lock);
-    }
+    pthread_mutex_unlock(&c->lock);
+    return state;
+}
+
+static int has_buffers(struct extipy_ctx *c)
+{
+    size_t buffers;
+
+    pthread_mutex_lock(&c->lock);
+    buffers = c->buffers;
+    pthread_mutex_unlock(&c->lock);
+    return buffers != 0;
+}
+
+/* Stops Python, and waits until nobody uses its memory any more. */
+static void *park(struct extipy_ctx *c, void *state)
+{
+    c->py.PyEval_RestoreThread(state);
+    extipy__stop(&c->py);
+    state = c->py.PyEval_SaveThread();
+    pthread_mutex_lock(&c->lock);
+    c->parked = 1;
+    pthread_cond_broadcast(&c->changed);
+    while (c->buffers)
+        if (c->released)
+            state = release_unlocked(c, state);
+        else
+            pthread_cond_wait(&c->changed, &c->lock);
     pthread_mutex_unlock(&c->lock);
     return state;
 }
@@ -149,9 +182,17 @@ static void *live(void *arg)
     if (rc < 0)
         return NULL;
     state = idle(c, state);
+    if (has_buffers(c))
+        state = park(c, state);
     c->py.PyEval_RestoreThread(state);
     extipy__objects_end(c);
+    c->py.Py_DecRef(c->exporter_type);
     extipy__finalise(&c->py);
+    extipy__exporters_end(c);
+    pthread_mutex_lock(&c->lock);
+    c->finalised = 1;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
     return NULL;
 }
 
@@ -243,11 +284,17 @@ struct exti_ctx *extipy_loader(const struct extipy_ctx *c)
 
 /* ---- closing ---- */
 
-/* Returns when the interpreter is finalised and its thread has ended; *attached counts the threads
- * that have not detached. */
-static int end_interpreter(struct extipy_ctx *c, size_t *attached, struct exti_error *err)
+static atomic_size_t lingering;
+
+size_t extipy_lingering(void)
 {
-    int open;
+    return atomic_load(&lingering);
+}
+
+/* Returns 0 when the interpreter is finalised, and 1 if it has only stopped. */
+static int end_interpreter(struct extipy_ctx *c, struct extipy_closed *out, struct exti_error *err)
+{
+    int open, parked;
 
     pthread_mutex_lock(&c->lock);
     open = c->phase == EXTIPY_OPEN;
@@ -255,16 +302,46 @@ static int end_interpreter(struct extipy_ctx *c, size_t *attached, struct exti_e
         c->phase = EXTIPY_CLOSING;
     while (open && c->inside)
         pthread_cond_wait(&c->changed, &c->lock);
-    *attached = c->attached;
+    out->attached = c->attached;
+    out->buffers = c->buffers;
     if (open)
         c->phase = EXTIPY_ENDED;
     pthread_cond_broadcast(&c->changed);
+    while (open && !c->parked && !c->finalised)
+        pthread_cond_wait(&c->changed, &c->lock);
+    parked = c->parked;
     pthread_mutex_unlock(&c->lock);
-    if (!open)
-        return pyrt_fail(err, EXTIPY_E_CLOSED, "the context is closed");
+    return open ? parked : pyrt_fail(err, EXTIPY_E_CLOSED, "the context is closed");
+}
+
+static int unload(struct extipy_ctx *c, exti_report_fn report, void *user, size_t *left,
+                  struct exti_error *err)
+{
     pthread_join(c->home, NULL);
     extipy__contexts_remove(c);
-    return 0;
+    return release_context(c, report, user, left, err);
+}
+
+/* A thread that was never in the context. */
+static void *unload_later(void *arg)
+{
+    size_t left;
+
+    unload(arg, NULL, NULL, &left, NULL);
+    atomic_fetch_sub(&lingering, 1);
+    return NULL;
+}
+
+static int linger(struct extipy_ctx *c, struct exti_error *err)
+{
+    pthread_t thread;
+    int rc;
+
+    atomic_fetch_add(&lingering, 1);
+    rc = pyrt_thread_start(&thread, unload_later, c, err);
+    if (rc == 0)
+        pthread_detach(thread);
+    return rc;
 }
 
 int extipy_close(struct extipy_ctx *c, exti_report_fn report, void *user, struct extipy_closed *out,
@@ -283,9 +360,11 @@ int extipy_close(struct extipy_ctx *c, exti_report_fn report, void *user, struct
         rc = extipy__threads_pause(&paused, err);
     if (rc < 0)
         return rc;
-    rc = end_interpreter(c, &closed.attached, err);
+    rc = end_interpreter(c, &closed, err);
     if (rc == 0)
-        rc = release_context(c, report, user, &closed.mapped, err);
+        rc = unload(c, report, user, &closed.mapped, err);
+    else if (rc > 0)
+        rc = linger(c, err);
     extipy__threads_resume(paused);
     if (rc == 0 && out)
         rc = extipy__options_write(out, &closed, sizeof closed);

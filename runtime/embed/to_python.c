@@ -3,10 +3,11 @@
 #include <stdlib.h>
 
 #include "runtime/embed/convert.h"
+#include "runtime/embed/exporter.h"
 
 /* What becomes of each value, by its number. */
 struct making {
-    const struct extipy_ctx *c;
+    struct extipy_ctx *c;
     const struct extipy_values *v;
     struct pyobj **made;  /* owned */
     unsigned char *state; /* of tuples */
@@ -40,7 +41,7 @@ static void reach(struct making *m, size_t first)
 
 /* ---- what has no items yet ---- */
 
-static struct pyobj *make_big_int(const struct extipy_ctx *c, const struct extipy_node *node)
+static struct pyobj *make_big_int(struct extipy_ctx *c, const struct extipy_node *node)
 {
     const struct pyrt_api *py = &c->py;
     struct pyobj *from, *args, *kwargs, *big = NULL, *yes;
@@ -63,17 +64,17 @@ static struct pyobj *make_big_int(const struct extipy_ctx *c, const struct extip
     return big;
 }
 
-static struct pyobj *own_object(const struct extipy_ctx *c, const struct extipy_node *node)
+static struct pyobj *own_object(struct extipy_ctx *c, const struct extipy_node *node)
 {
     if (node->object->ctx != c || !node->object->object) {
-        c->calls.PyErr_SetString(*c->calls.type_error, "the object is in another context");
+        c->calls.PyErr_SetString(*c->calls.PyExc_TypeError, "the object is in another context");
         return NULL;
     }
     c->py.Py_IncRef(node->object->object);
     return node->object->object;
 }
 
-static struct pyobj *make_object(const struct extipy_ctx *c, const struct extipy_node *node)
+static struct pyobj *make_object(struct extipy_ctx *c, const struct extipy_node *node)
 {
     const struct extipy_calls *calls = &c->calls;
     ptrdiff_t length = (ptrdiff_t)node->length;
@@ -97,6 +98,8 @@ static struct pyobj *make_object(const struct extipy_ctx *c, const struct extipy
         return calls->PyDict_New();
     case EXTIPY_OBJECT:
         return own_object(c, node);
+    case EXTIPY_BUFFER:
+        return extipy__exporter_view(c, node->buffer);
     case EXTIPY_TUPLE: /* made apart */
     case EXTIPY_NONE:
         break;
@@ -152,7 +155,7 @@ static int make_tuples_of(struct making *m, size_t number)
                 return -1;
             depth--;
         } else if (m->state[missing] == TUPLE_OPEN || missing == number) {
-            m->c->calls.PyErr_SetString(*m->c->calls.type_error, "a tuple is within itself");
+            m->c->calls.PyErr_SetString(*m->c->calls.PyExc_TypeError, "a tuple is within itself");
             return -1;
         } else {
             m->state[missing] = TUPLE_OPEN;
@@ -201,8 +204,7 @@ static int fill_containers(const struct making *m)
     return 0;
 }
 
-struct pyobj *extipy__to_python(const struct extipy_ctx *c, const struct extipy_values *v,
-                                size_t number)
+struct pyobj *extipy__to_python(struct extipy_ctx *c, const struct extipy_values *v, size_t number)
 {
     struct making m = {.c = c, .v = v};
     struct pyobj *object = NULL;

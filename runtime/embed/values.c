@@ -25,6 +25,7 @@ void extipy_values_free(struct extipy_values *v)
         return;
     for (size_t i = 0; i < v->count; i++) {
         extipy_object_release(v->nodes[i].object);
+        extipy_buffer_release(v->nodes[i].buffer);
         free(v->nodes[i].bytes);
         free(v->nodes[i].items);
     }
@@ -159,6 +160,16 @@ size_t extipy_object(struct extipy_values *v, struct extipy_object *object)
     return extipy__values_object(v, extipy_object_keep(object));
 }
 
+size_t extipy_buffer(struct extipy_values *v, struct extipy_buffer *buffer)
+{
+    struct extipy_node node = {.kind = EXTIPY_BUFFER, .buffer = buffer};
+    size_t number = buffer ? add_node(v, &node) : spoil(v, EXTI_E_ARG);
+
+    if (number)
+        extipy_buffer_keep(buffer);
+    return number;
+}
+
 size_t extipy_container(struct extipy_values *v, enum extipy_kind kind, const size_t *items,
                         size_t count)
 {
@@ -256,6 +267,7 @@ int extipy_value(const struct extipy_values *v, size_t number, struct extipy_val
         .items = node->items,
         .count = node->count,
         .object = node->object,
+        .buffer = node->buffer,
     };
     return extipy__options_write(out, &value, sizeof value);
 }

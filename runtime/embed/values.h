@@ -13,6 +13,7 @@ struct extipy_node {
     size_t *items;
     size_t count, room; /* of items */
     struct extipy_object *object;
+    struct extipy_buffer *buffer;
 };
 
 struct extipy_values {

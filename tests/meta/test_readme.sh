@@ -64,6 +64,20 @@ done
 LD_LIBRARY_PATH=$stage/lib "$tmp/embed" /nonexistent.so x.so y 2>&1 | grep -q '/nonexistent.so: '
 verdict program_reports_a_failure
 
+sed -n '/^```c$/,/^```$/{/^```/!p}' docs/embedding.md >"$tmp/contexts.c"
+# shellcheck disable=SC2046
+[ "$(wc -l <"$tmp/contexts.c")" -lt 60 ] && "$cc" -std=c99 -pedantic -Wall -Wextra -Werror "$tmp/contexts.c" \
+    $(pkg-config --cflags --libs extisolate-python) -L"$stage/lib" -Wl,-rpath-link,"$stage/lib" -o "$tmp/contexts"
+verdict program_of_contexts_builds_with_pkg_config
+if [ -f "$libpython" ]; then
+    LD_LIBRARY_PATH=$stage/lib "$tmp/contexts" >"$tmp/out"
+    [ "$(cat "$tmp/out")" = 'context 0: sum 100, and the program sees 10
+context 1: sum 1000, and the program sees 100' ]
+    verdict program_of_contexts_runs || cat "$tmp/out"
+else
+    echo "skip program_of_contexts_runs: no shared libpython for $python"
+fi
+
 commands=$(grep -oE '^extisolate [a-z]+' README.md | awk '{ print $2 }' | sort -u)
 for c in $commands; do
     "$build/extisolate" help "$c" >/dev/null 2>&1 || { echo "no command $c"; false; } || break

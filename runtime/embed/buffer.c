@@ -1,0 +1,221 @@
+#include "runtime/embed/buffer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/embed/exception.h"
+#include "runtime/embed/options.h"
+#include "runtime/fail.h"
+
+/* ---- making ---- */
+
+static struct extipy_buffer *new_buffer(const struct extipy_view *view)
+{
+    struct extipy_buffer *b = calloc(1, sizeof *b);
+
+    if (!b)
+        return NULL;
+    atomic_init(&b->refs, 1);
+    b->format = strdup(view->format ? view->format : "B");
+    if (!b->format) {
+        free(b);
+        return NULL;
+    }
+    b->view = *view;
+    b->view.obj = NULL;
+    b->view.internal = NULL;
+    b->view.suboffsets = NULL;
+    b->view.format = b->format;
+    b->view.shape = b->shape;
+    b->view.strides = b->strides;
+    for (int i = 0; i < view->ndim; i++) {
+        b->shape[i] = view->shape[i];
+        b->strides[i] = view->strides[i];
+    }
+    return b;
+}
+
+static int wrong_info(struct exti_error *err, const char *what)
+{
+    return pyrt_fail(err, EXTI_E_ARG, "the buffer's description is wrong: %s", what);
+}
+
+/* Fills in what may be left out, and checks that the shape makes up the length. */
+static int read_info(struct extipy_view *view, ptrdiff_t *shape, ptrdiff_t *strides,
+                     const struct extipy_buffer_info *info, struct exti_error *err)
+{
+    size_t item = info->item_size ? info->item_size : 1, bytes = item;
+
+    if (!info->data && info->length)
+        return wrong_info(err, "data is NULL");
+    if (info->dimensions < 0 || info->dimensions > EXTIPY_DIMENSIONS)
+        return wrong_info(err, "dimensions is not 0 to 64");
+    if (info->length > PTRDIFF_MAX || item > PTRDIFF_MAX || info->length % item)
+        return wrong_info(err, "length is no multiple of item_size");
+    if (!info->shape && (info->strides || info->dimensions > 1))
+        return wrong_info(err, "shape is NULL");
+    *view = (struct extipy_view){.buf = info->data,
+                                 .len = (ptrdiff_t)info->length,
+                                 .itemsize = (ptrdiff_t)item,
+                                 .readonly = info->readonly != 0,
+                                 .ndim = info->shape ? info->dimensions : 1,
+                                 .format = (char *)info->format,
+                                 .shape = shape,
+                                 .strides = strides};
+    for (int i = view->ndim; i-- > 0;) {
+        shape[i] = info->shape ? info->shape[i] : view->len / view->itemsize;
+        strides[i] = info->strides ? info->strides[i] : (ptrdiff_t)bytes;
+        if (shape[i] < 0 || (shape[i] && bytes > PTRDIFF_MAX / (size_t)shape[i]))
+            return wrong_info(err, "shape is negative or too large");
+        bytes *= (size_t)shape[i];
+    }
+    return bytes == info->length ? 0 : wrong_info(err, "length is not what shape makes it");
+}
+
+int extipy_buffer_new(struct extipy_buffer **out, const struct extipy_buffer_info *given,
+                      void (*release)(void *user), void *user, struct exti_error *err)
+{
+    ptrdiff_t shape[EXTIPY_DIMENSIONS], strides[EXTIPY_DIMENSIONS];
+    struct extipy_buffer_info info;
+    struct extipy_view view;
+    struct extipy_buffer *b;
+    int rc;
+
+    if (!out || !given)
+        return pyrt_fail(err, EXTI_E_ARG, "out or info is NULL");
+    rc = extipy__options_read(&info, sizeof info, given, err);
+    if (rc == 0)
+        rc = read_info(&view, shape, strides, &info, err);
+    if (rc < 0)
+        return rc;
+    b = new_buffer(&view);
+    if (!b)
+        return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
+    b->release = release;
+    b->user = user;
+    *out = b;
+    return 0;
+}
+
+/* ---- of an object ---- */
+
+/* From here on the context is not finalised until the buffer is released. */
+static int count_buffer(struct extipy_ctx *c, struct exti_error *err)
+{
+    int open;
+
+    pthread_mutex_lock(&c->lock);
+    open = c->phase != EXTIPY_ENDED;
+    c->buffers += open != 0;
+    pthread_mutex_unlock(&c->lock);
+    return open ? 0 : pyrt_fail(err, EXTIPY_E_CLOSED, "the context is closed");
+}
+
+static void uncount_buffer(struct extipy_ctx *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->buffers--;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* The memory stays where it is as long as the memoryview lives, so the view itself need not. */
+static int view_memory(struct extipy_buffer **out, struct extipy_ctx *c, struct pyobj *memory,
+                       int writable)
+{
+    const int flags = EXTIPY_VIEW_FORMAT | EXTIPY_VIEW_STRIDES;
+    struct extipy_view view;
+    int rc =
+        c->calls.PyObject_GetBuffer(memory, &view, writable ? flags | EXTIPY_VIEW_WRITABLE : flags);
+
+    if (rc < 0)
+        return EXTIPY_E_RAISED;
+    *out = new_buffer(&view);
+    if (*out)
+        (*out)->origin = extipy__object_new(c, memory);
+    c->calls.PyBuffer_Release(&view);
+    if (*out && (*out)->origin)
+        return 0;
+    if (*out) {
+        free((*out)->format);
+        free(*out);
+    }
+    c->calls.PyErr_NoMemory();
+    return EXTIPY_E_RAISED;
+}
+
+int extipy_buffer_of(struct extipy_buffer **out, struct extipy_object *object, int writable,
+                     struct extipy_exception **raised, struct exti_error *err)
+{
+    struct extipy_buffer *b = NULL;
+    struct pyobj *memory;
+    struct extipy_ctx *c;
+    int rc;
+
+    if (!out || !object)
+        return pyrt_fail(err, EXTI_E_ARG, "out or the object is NULL");
+    c = object->ctx;
+    rc = extipy_enter(c, err);
+    if (rc < 0)
+        return rc;
+    rc = count_buffer(c, err);
+    if (rc == 0) {
+        memory = c->calls.PyMemoryView_FromObject(object->object);
+        rc = memory ? view_memory(&b, c, memory, writable) : EXTIPY_E_RAISED;
+        c->py.Py_DecRef(memory);
+        if (rc == EXTIPY_E_RAISED)
+            rc = extipy__exception_take(c, raised, err);
+        if (rc < 0)
+            uncount_buffer(c);
+    }
+    extipy_leave(c, NULL);
+    if (rc == 0)
+        *out = b;
+    return rc;
+}
+
+/* ---- using ---- */
+
+int extipy_buffer_info(const struct extipy_buffer *b, struct extipy_buffer_info *out)
+{
+    struct extipy_buffer_info info;
+
+    if (!b || !out)
+        return EXTI_E_ARG;
+    info = (struct extipy_buffer_info){
+        .data = b->view.buf,
+        .length = (size_t)b->view.len,
+        .item_size = (size_t)b->view.itemsize,
+        .readonly = b->view.readonly,
+        .dimensions = b->view.ndim,
+        .format = b->format,
+        .shape = b->shape,
+        .strides = b->strides,
+    };
+    return extipy__options_write(out, &info, sizeof info);
+}
+
+struct extipy_buffer *extipy_buffer_keep(struct extipy_buffer *b)
+{
+    if (b)
+        atomic_fetch_add(&b->refs, 1);
+    return b;
+}
+
+void extipy_buffer_release(struct extipy_buffer *b)
+{
+    struct extipy_ctx *c;
+
+    if (!b || atomic_fetch_sub(&b->refs, 1) != 1)
+        return;
+    if (b->origin) {
+        c = extipy__context_ref(b->origin->ctx);
+        extipy_object_release(b->origin);
+        uncount_buffer(c);
+        extipy__context_unref(c);
+    } else if (b->release) {
+        b->release(b->user);
+    }
+    free(b->format);
+    free(b);
+}

@@ -1,0 +1,19 @@
+/* Memory that is shared: see <extisolate/python.h>. */
+#ifndef RUNTIME_EMBED_BUFFER_H
+#define RUNTIME_EMBED_BUFFER_H
+
+#include "runtime/embed/object.h"
+
+#define EXTIPY_DIMENSIONS 64 /* PyBUF_MAX_NDIM */
+
+struct extipy_buffer {
+    atomic_size_t refs;
+    struct extipy_view view; /* with pointers to the arrays below; it is not one that Python gave */
+    char *format;
+    ptrdiff_t shape[EXTIPY_DIMENSIONS], strides[EXTIPY_DIMENSIONS];
+    struct extipy_object *origin; /* a memoryview that keeps the memory; NULL: the program's */
+    void (*release)(void *user);
+    void *user;
+};
+
+#endif
