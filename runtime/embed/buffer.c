@@ -140,7 +140,7 @@ static int view_memory(struct extipy_buffer **out, struct extipy_ctx *c, struct 
         free((*out)->format);
         free(*out);
     }
-    c->calls.PyErr_NoMemory();
+    c->py.PyErr_NoMemory();
     return EXTIPY_E_RAISED;
 }
 

@@ -31,7 +31,7 @@ static struct pyobj *import_function(const struct extipy_ctx *c, const char *fun
     struct pyobj *object;
 
     if (!module)
-        return c->calls.PyErr_NoMemory();
+        return c->py.PyErr_NoMemory();
     colon = strchr(module, ':');
     *colon = '\0';
     object = c->py.PyImport_ImportModule(module);
@@ -84,7 +84,7 @@ static int keep_result(struct extipy_values **out, struct extipy_ctx *c, struct 
         handle = extipy__object_new(c, result);
         number = handle ? extipy__values_object(values, handle) : 0;
         if (!number)
-            c->calls.PyErr_NoMemory();
+            c->py.PyErr_NoMemory();
     } else {
         number = extipy__from_python(c, values, result);
     }

@@ -61,8 +61,6 @@ struct extipy_type_spec {
     X(struct pyobj *, PyTuple_GetItem, (struct pyobj *, ptrdiff_t))                                \
     X(ptrdiff_t, PyTuple_Size, (struct pyobj *))                                                   \
     X(struct pyobj *, PySequence_Tuple, (struct pyobj *))                                          \
-    X(struct pyobj *, PyList_New, (ptrdiff_t))                                                     \
-    X(int, PyList_Append, (struct pyobj *, struct pyobj *))                                        \
     X(struct pyobj *, PySet_New, (struct pyobj *))                                                 \
     X(int, PySet_Add, (struct pyobj *, struct pyobj *))                                            \
     X(struct pyobj *, PyDict_New, (void))                                                          \
@@ -70,7 +68,6 @@ struct extipy_type_spec {
     X(int, PyDict_SetItem, (struct pyobj *, struct pyobj *, struct pyobj *))                       \
     X(int, PyDict_Next, (struct pyobj *, ptrdiff_t *, struct pyobj **, struct pyobj **))           \
     X(void, PyErr_SetString, (struct pyobj *, const char *))                                       \
-    X(struct pyobj *, PyErr_NoMemory, (void))                                                      \
     X(struct pyobj *, PyException_GetCause, (struct pyobj *))                                      \
     X(struct pyobj *, PyException_GetContext, (struct pyobj *))                                    \
     X(struct pyobj *, PyMemoryView_FromObject, (struct pyobj *))                                   \

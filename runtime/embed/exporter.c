@@ -175,7 +175,7 @@ static struct pyobj *export_buffer(struct extipy_ctx *c, struct extipy_buffer *b
     if (!e) {
         c->calls.PyObject_Free(object);
         c->py.Py_DecRef(type);
-        return c->calls.PyErr_NoMemory();
+        return c->py.PyErr_NoMemory();
     }
     ((struct exporting *)(void *)object)->exporter = e;
     return object;

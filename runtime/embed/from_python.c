@@ -39,7 +39,7 @@ static int grow_found(struct reading *r)
         r->found = found;
     if (!found || !slots) {
         free(slots);
-        r->c->calls.PyErr_NoMemory();
+        r->c->py.PyErr_NoMemory();
         return -1;
     }
     free(r->slots);
@@ -92,7 +92,7 @@ static size_t add_contents(struct reading *r, struct pyobj *bytes,
     if (r->c->calls.PyBytes_AsStringAndSize(bytes, &at, &length) == 0) {
         number = add(r->v, at, (size_t)length);
         if (!number)
-            r->c->calls.PyErr_NoMemory();
+            r->c->py.PyErr_NoMemory();
     }
     r->c->py.Py_DecRef(bytes);
     return number;
@@ -244,7 +244,7 @@ size_t extipy__from_python(struct extipy_ctx *c, struct extipy_values *v, struct
     if (number && read_containers(&r) < 0)
         number = 0;
     if (v->fault)
-        c->calls.PyErr_NoMemory();
+        c->py.PyErr_NoMemory();
     for (size_t i = 0; i < r.count; i++)
         c->py.Py_DecRef(r.found[i].object);
     free(r.found);

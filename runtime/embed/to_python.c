@@ -91,7 +91,7 @@ static struct pyobj *make_object(struct extipy_ctx *c, const struct extipy_node 
     case EXTIPY_BYTES:
         return calls->PyBytes_FromStringAndSize(node->bytes, length);
     case EXTIPY_LIST:
-        return calls->PyList_New(0);
+        return c->py.PyList_New(0);
     case EXTIPY_SET:
         return calls->PySet_New(NULL);
     case EXTIPY_DICT:
@@ -184,7 +184,7 @@ static int fill_container(const struct making *m, size_t number)
 
     for (size_t i = 0; i < node->count && rc == 0; i++) {
         if (node->kind == EXTIPY_LIST) {
-            rc = calls->PyList_Append(container, m->made[node->items[i]]);
+            rc = m->c->py.PyList_Append(container, m->made[node->items[i]]);
         } else if (node->kind == EXTIPY_SET) {
             rc = calls->PySet_Add(container, m->made[node->items[i]]);
         } else if (node->kind == EXTIPY_DICT) {
@@ -215,7 +215,7 @@ struct pyobj *extipy__to_python(struct extipy_ctx *c, const struct extipy_values
     m.reached = calloc(n, sizeof *m.reached);
     m.stack = calloc(n, sizeof *m.stack);
     if (!m.made || !m.state || !m.reached || !m.stack) {
-        c->calls.PyErr_NoMemory();
+        c->py.PyErr_NoMemory();
     } else {
         reach(&m, number);
         if (make_objects(&m) == 0 && make_tuples(&m) == 0 && fill_containers(&m) == 0)

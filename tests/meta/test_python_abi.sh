@@ -46,3 +46,40 @@ printing='(__)?v?f?d?printf(_chk)?|puts|fputs|putchar|fputc|fwrite|perror|psigna
 ending='exit|_exit|_Exit|abort|quick_exit|raise|longjmp|__longjmp_chk|siglongjmp'
 undefined | grep -q ' pthread_create$' && ! undefined | grep -E " ($printing|$ending)\$"
 verdict library_never_prints_or_exits
+
+# ---- what programs built before rely on ------------------------------------------------------------------
+
+# tests/meta/extisolate-python.abi was made as tests/meta/extisolate.abi was (test_abi.sh).
+if ! command -v abidiff >/dev/null; then
+    echo "skip only_additions_to_the_interface: no abidiff (package abigail-tools)"
+    exit
+fi
+if [ "$("${CC:-cc}" -dumpmachine | cut -d - -f 1)" != x86_64 ]; then
+    echo "skip only_additions_to_the_interface: the description is of x86-64"
+    exit
+fi
+
+compatible() { # NAME WANTED SED-COMMANDS [MESSAGE]: whether the header, so changed, is compatible
+    local name=$1 wanted=$2 got=no
+    sed -E "$3" $header >"$tmp/$name.h"
+    if [ -n "$3" ] && cmp -s $header "$tmp/$name.h"; then
+        echo "not ok $name: nothing is changed"
+        return
+    fi
+    if ! "$here/interface.sh" "$tmp/$name.h" $map "$tmp/$name.so"; then
+        echo "not ok $name: cannot be built"
+        return
+    fi
+    abidiff --no-added-syms tests/meta/extisolate-python.abi "$tmp/$name.so" >"$tmp/said" 2>&1 && got=yes
+    if [ $got = "$wanted" ] && { [ -z "${4:-}" ] || grep -q -e "$4" "$tmp/said"; }; then
+        echo "ok $name"
+    else
+        head -n 30 "$tmp/said"
+        echo "not ok $name"
+    fi
+}
+compatible only_additions_to_the_interface yes ''
+compatible a_removed_function_is_noticed no '/^EXTI_API int extipy_leave\(/d' "\[D\].*extipy_leave"
+compatible a_changed_parameter_is_noticed no 's/^(EXTI_API size_t extipy_bool\(.*) int truth/\1 char truth/' 'extipy_bool'
+compatible a_changed_struct_is_noticed no '/^struct extipy_closed \{/,/^\}/s/^( *)size_t size;.*/&\n\1long added;/' \
+    "'long int added'"
