@@ -207,6 +207,9 @@ static int read_options(struct opening *o, const struct extipy_opts *given)
         if (rc < 0)
             return rc;
     }
+    for (size_t i = 0; i < o->opts.setting_count; i++)
+        if (!o->opts.settings[i].name || (unsigned)o->opts.settings[i].kind > EXTIPY_SET_LIST)
+            return pyrt_fail(o->err, EXTI_E_ARG, "setting %zu has no name, or no kind", i);
     if (o->opts.flags & (EXTI_CTX_COPY_ONLY | EXTI_CTX_FOR_LOADING))
         return pyrt_fail(o->err, EXTI_E_ARG,
                          "a context that is opened for copying only cannot run");

@@ -101,6 +101,11 @@ static void settings_are_the_interpreters_own(void **state)
     assert_int_not_equal(extipy_open(&c, host_python(), &o, &t->err), 0);
     assert_says(&t->err, "no_such_option");
     assert_null(c);
+    o.settings = &(const struct extipy_setting){.name = "isolated", .kind = EXTIPY_SET_LIST + 1};
+    assert_int_equal(extipy_open(&c, host_python(), &o, &t->err), EXTI_E_ARG);
+    o.settings = &(const struct extipy_setting){.number = 1};
+    assert_int_equal(extipy_open(&c, host_python(), &o, &t->err), EXTI_E_ARG);
+    assert_says(&t->err, "setting 0");
     c = host_open();
     host_run(c, "import sys; assert sys.argv == [''], sys.argv");
     host_close(c);
