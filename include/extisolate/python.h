@@ -316,9 +316,9 @@ struct extipy_closed {
  * unloads the copies and gives back the interpreter's memory.  Calls that want to enter fail with
  * EXTIPY_E_CLOSED from its beginning on.  The calling thread is detached first.
  *
- * As long as a thread lives that has not detached, nothing is unloaded, and the memory stays:
- * `out` counts them, and `report` gets a finding for each, and for each file that stays mapped, as
- * by exti_ctx_close_report; the thread has no GIL then.  Both may be NULL.
+ * As long as a thread lives that has not detached, nothing is unloaded by CPythons before 3.15, and
+ * the memory stays: `out` counts them, and `report` gets a finding for each, and for each file that
+ * stays mapped, as by exti_ctx_close_report; the thread has no GIL then.  Both may be NULL.
  *
  * Buffers of its memory remain valid.  As long as there are any, Python has only stopped: its
  * threads are joined and the functions of atexit have run.  The interpreter is finalised and

@@ -309,7 +309,8 @@ static void what_cannot_be_hashed_raises(void **state)
     call.values = v;
     call.args = extipy_container(v, EXTIPY_TUPLE, &set, 1);
     assert_int_equal(extipy_call(ctx, &call, NULL, NULL, &t->err), EXTIPY_E_RAISED);
-    assert_says(&t->err, "TypeError: unhashable type");
+    assert_says(&t->err, "TypeError: ");
+    assert_says(&t->err, "unhashable type");
     extipy_values_free(v);
 }
 
