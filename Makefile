@@ -607,7 +607,7 @@ $(VALGRIND_PROGRAM): $(PROGRAM) Makefile
 
 # Those that reach much of the product in little time; COVERAGE= names others.  What a process that is killed has
 # done is not counted.
-COVERAGE ?= check-unit check-api check-fuzz check-elf-inputs check-macho-inputs check-pe-inputs check-isolation \
+COVERAGE ?= check-python check-unit check-api check-fuzz check-elf-inputs check-macho-inputs check-pe-inputs check-isolation \
 	check-cli check-runtime check-runtime-semantics
 coverage: ## lines and branches that the tests reach, per room; those missed are printed with V=1
 	@scripts/deps.sh build test coverage
