@@ -1,5 +1,5 @@
-/* The parts of a file that are not read: code, data, relocations that name no symbol.  They are most
- * of a large library, and no reader of a format looks at them and no edit changes them. */
+/* The parts of a file that are not read: code, data, relocations that name no symbol.  They are
+ * most of a large library, and no reader of a format looks at them and no edit changes them. */
 #ifndef BASE_UNREAD_H
 #define BASE_UNREAD_H
 

@@ -1,4 +1,5 @@
-/* What every context of CPython needs beside its interpreter: the loader's context, and a thread. */
+/* What every context of CPython needs beside its interpreter: the loader's context, and a
+ * thread. */
 #ifndef RUNTIME_HOST_H
 #define RUNTIME_HOST_H
 

@@ -222,9 +222,9 @@ static int read_version(int fd, const struct stat *st, const char *path,
 /* How long a writer is waited for. */
 #define PATIENCE_NS ((int64_t)1000000000)
 
-/* A read lease is refused (EAGAIN) while somebody has the file open for writing, fcntl(2).  Only the
- * owner and root can ask; NFS refuses always.  A writer who opens the file before the lease is given
- * back sends a signal: SIGURG, which is ignored by default, as SIGIO is not. */
+/* A read lease is refused (EAGAIN) while somebody has the file open for writing, fcntl(2).  Only
+ * the owner and root can ask; NFS refuses always.  A writer who opens the file before the lease
+ * is given back sends a signal: SIGURG, which is ignored by default, as SIGIO is not. */
 static bool is_open_for_writing(int fd)
 {
 #if defined F_SETLEASE && defined F_SETSIG

@@ -34,9 +34,10 @@ int exti__open_with_dependencies(struct exti_ctx *ctx, const char *source,
                                  const struct exti_image *im, struct exti_opening *o,
                                  struct exti_error *err);
 
-/* Runs the constructors of the new modules, tells the after_load hook of them and ends the opening.
- * *out keeps a reference to the first place's module; when the hook refuses or a constructor has not
- * returned, all modules of the opening are released.  No lock is held: constructors call back. */
+/* Runs the constructors of the new modules, tells the after_load hook of them and ends the
+ * opening.  *out keeps a reference to the first place's module; when the hook refuses or a
+ * constructor has not returned, all modules of the opening are released.  No lock is held:
+ * constructors call back. */
 int exti__opening_finish(struct exti_ctx *ctx, struct exti_opening *o, struct exti_module **out,
                          struct exti_error *err);
 

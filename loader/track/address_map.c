@@ -14,8 +14,8 @@
 /* Guards the table.  May be taken with any other lock of the library held; none is taken under
  * it. */
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-/* The thread writes the table, or is about to: then a signal handler, which looks addresses up for a
- * backtrace, must not wait to read it. */
+/* The thread writes the table, or is about to: then a signal handler, which looks addresses up
+ * for a backtrace, must not wait to read it. */
 static _Thread_local volatile sig_atomic_t writing;
 static struct exti_module **modules; /* by ascending address */
 static size_t count, cap;
@@ -81,8 +81,8 @@ static size_t count_modules_up_to(uintptr_t address)
     return exti__count_up_to(modules, count, sizeof *modules, module_start, address);
 }
 
-/* Makes the table larger than it is.  Nothing is allocated or freed under the lock: a signal handler
- * that has interrupted malloc may wait for it. */
+/* Makes the table larger than it is.  Nothing is allocated or freed under the lock: a signal
+ * handler that has interrupted malloc may wait for it. */
 static bool grow_table(void)
 {
     struct exti_module **larger, **old;

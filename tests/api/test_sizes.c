@@ -10,7 +10,8 @@ enum { TAIL = 24 };
 
 /* ---- what callers give ---- */
 
-/* A caller's struct of `size` bytes: the first `known` are ours, all others have the value `rest`. */
+/* A caller's struct of `size` bytes: the first `known` are ours, all others have the value
+ * `rest`. */
 #define OTHERS(type, name, ours, count, length, rest)                                              \
     union {                                                                                        \
         type known;                                                                                \

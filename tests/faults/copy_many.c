@@ -1,4 +1,5 @@
-/* copy_many THREADS DIR API FILE...: copies the files by that many threads, as another program would. */
+/* copy_many THREADS DIR API FILE...: copies the files by that many threads, as another program
+ * would. */
 #include <stdio.h>
 #include <stdlib.h>
 

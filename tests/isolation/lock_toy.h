@@ -51,7 +51,8 @@ static inline void locks_build(void)
         "    if (way == 3) r = fclose(f);\n"
         "    if (way == 4) { f = freopen(\"/dev/null\", \"r\", f); r = f ? fclose(f) : -1; }\n"
         "    if (way == 5 && close_range) r = close_range(fd, fd, 0);\n"
-        /* Of the test's descriptors this one is the highest, but for those that the loader keeps. */
+        /* Of the test's descriptors this one is the highest, but for those that the loader
+         * keeps. */
         "    if (way == 6 && closefrom) { closefrom(fd); r = 0; }\n"
         "    return r;\n"
         "}\n"

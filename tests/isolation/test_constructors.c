@@ -374,7 +374,8 @@ ISO_CASE(constructors_that_open_each_others_libraries_end)
     iso_close_ctx(x.ctx);
 }
 
-/* The C library keeps it mapped while the thread lives: its thread-local object is to be destroyed. */
+/* The C library keeps it mapped while the thread lives: its thread-local object is to be
+ * destroyed. */
 ISO_CASE(a_library_that_stayed_mapped_is_not_initialised_again)
 {
     static const char source[] = "struct Object { int n; ~Object() { n = 0; } };\n"

@@ -229,7 +229,7 @@ ISO_CASE(a_forked_child_can_open_libraries_while_others_do)
 }
 #endif
 
-/* ---- a fork while other threads of the same context load ---------------------------------------- */
+/* ---- a fork while other threads of the same context load ------------------------------------- */
 
 static const char forker_source[] =
     "#include <unistd.h>\n"
@@ -310,7 +310,7 @@ ISO_CASE(a_forked_child_loads_or_is_refused_while_others_load_in_its_context)
 
 #endif
 
-/* ---- who waits for whom ------------------------------------------------------------------------ */
+/* ---- who waits for whom ---------------------------------------------------------------------- */
 
 static const char waiter_source[] =
     "#define _GNU_SOURCE\n"

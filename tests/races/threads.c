@@ -1,7 +1,7 @@
-/* threads COUNT SECONDS DIR API LEAST MOST FILE...: that many threads open contexts in DIR at the same time, copy the
- * files, load one, call it, prove it, read the directory and verify it, and print each error as
- * "CODE errno FILE: MESSAGE".  The result of a call is to be from LEAST to MOST.  With 0 SECONDS each does so
- * once.  Status 1: a wrong result or a leak. */
+/* threads COUNT SECONDS DIR API LEAST MOST FILE...: that many threads open contexts in DIR at
+ * the same time, copy the files, load one, call it, prove it, read the directory and verify it,
+ * and print each error as "CODE errno FILE: MESSAGE".  The result of a call is to be from LEAST
+ * to MOST.  With 0 SECONDS each does so once.  Status 1: a wrong result or a leak. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

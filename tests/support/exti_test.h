@@ -83,8 +83,8 @@ int test_runv(struct test *t, char **out, char *const argv[]);
 char *test_must_run(struct test *t, const char *program, ...) __attribute__((sentinel));
 bool test_have(const char *program);
 
-/* Ends the program after that many seconds, unless it is called with 0 before: for a loop that might
- * not end. */
+/* Ends the program after that many seconds, unless it is called with 0 before: for a loop that
+ * might not end. */
 void test_time_limit(unsigned seconds);
 
 #endif

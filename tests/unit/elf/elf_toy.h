@@ -282,9 +282,9 @@ static inline void elf_toy_make(struct elf_toy *t, bool wide, bool big)
     t->n = end;
 }
 
-/* Writes to `out`, of zeros, the 64-bit toy and behind it a program header table of `count` entries,
- * the toy's and then copies of `more` (PHDR bytes).  Returns the file's size without the zeros that
- * the caller may leave behind it. */
+/* Writes to `out`, of zeros, the 64-bit toy and behind it a program header table of `count`
+ * entries, the toy's and then copies of `more` (PHDR bytes).  Returns the file's size without
+ * the zeros that the caller may leave behind it. */
 static inline size_t elf_toy_crowd(const struct elf_toy *t, size_t count, const uint8_t *more,
                                    uint8_t *out)
 {

@@ -315,8 +315,8 @@ static void short_name_counts_as_the_long_one(void **state)
     }
 }
 
-/* Verifying does not know the edits.  The merged library has a command that only one of the two had,
- * which may be the one without the versions that it keeps. */
+/* Verifying does not know the edits.  The merged library has a command that only one of the two
+ * had, which may be the one without the versions that it keeps. */
 static void merged_libraries_pass_without_the_edits_too(void **state)
 {
     static const struct exti_needed ops[][2] = {
