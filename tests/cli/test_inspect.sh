@@ -151,7 +151,7 @@ if command -v aarch64-linux-gnu-gcc >/dev/null; then
             aarch64-linux-gnu-gcc -shared -fPIC -nostdlib -ftls-model=initial-exec -x c -o arm/$i.so -
     done
     run inspect arm
-    check a_tree_for_another_machine_has_its_room 0 'to 5 (2 files, 208 bytes)$'
+    check a_tree_for_another_machine_has_its_room 0 'to 5 \(2 files, 208 bytes\)$'
 else
     skip a_tree_for_another_machine_has_its_room 'no compiler for arm64'
 fi
