@@ -544,7 +544,7 @@ check-runtime check-runtime-soaks check-runtime-semantics check-leaks check-cli:
 # THREAD_LIMITS= lift that.
 SAN_LIMITS ?= EXTI_PYTHON_LIMIT=1 EXTI_SCALE=20 EXTI_CORPUS_QUICK=1 EXTI_ROUNDS=10
 THREAD_LIMITS ?= $(SAN_LIMITS) EXTI_STEP=20
-with_san = @$(MAKE) --no-print-directory -k SAN=$(1) EXTI_LABEL=$(1)/ $(2)
+with_san = +@$(MAKE) --no-print-directory -k SAN=$(1) EXTI_LABEL=$(1)/ $(2)
 
 .PHONY: check-san-core check-san-more check-san-rest check-san check-leaks check-threads coverage \
 	check-valgrind check-valgrind-core valgrind-unit valgrind-api valgrind-isolation valgrind-isolation-core valgrind-cli valgrind-runtime

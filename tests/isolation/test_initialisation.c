@@ -180,7 +180,7 @@ static void load_and_leave(void *file)
     struct exti_module *m;
 
     exti_load(left_ctx, in_tmp(file), &m, NULL);
-    want(!"the constructor returned");
+    iso_want(false, "the constructor does not return", __FILE__, __LINE__);
 }
 
 static void *load_on_thread(void *file)

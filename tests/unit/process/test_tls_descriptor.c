@@ -110,7 +110,8 @@ static bool has_registers(size_t kind)
            (kind == 2 ? __builtin_cpu_supports("avx") : __builtin_cpu_supports("avx512f"));
 }
 
-static void clear_vectors(size_t width)
+/* Unused with sanitizers, whose malloc it is. */
+__attribute__((unused)) static void clear_vectors(size_t width)
 {
     if (width == 64)
         __asm__ volatile(".irp i," ALL_32 "\n"
@@ -187,7 +188,7 @@ static bool has_registers(size_t kind)
     return true;
 }
 
-static void clear_vectors(size_t width)
+__attribute__((unused)) static void clear_vectors(size_t width)
 {
     (void)width;
     __asm__ volatile(".irp i," ALL_32 "\nmovi v\\i\\().16b, #0\n.endr" ::: "memory");
