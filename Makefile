@@ -348,7 +348,8 @@ check-programs: $(filter-out $(UNIT_TESTS),$(TEST_PROGRAMS)) $(MACHO_CHECK) $(MA
 	$(SETTINGS) $(PACKAGES_BASE) $(PACKAGES_ORDER)
 
 $(SUPPORT_OBJS): OBJ_FLAGS = $(CMOCKA_CFLAGS)
-$(TEST_PROGRAMS:$(B)/%=$(B)/obj/%.o): OBJ_FLAGS = $(CMOCKA_CFLAGS)
+# gcc takes minutes over where the variables of tests with sanitizers are.
+$(TEST_PROGRAMS:$(B)/%=$(B)/obj/%.o): OBJ_FLAGS = $(CMOCKA_CFLAGS) $(if $(SAN),-O1 -g1)
 
 $(STATIC_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(STATIC)
 	$(call say,LD,$@)
