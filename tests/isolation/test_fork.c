@@ -231,6 +231,7 @@ ISO_CASE(a_forked_child_can_open_libraries_while_others_do)
 
 /* ---- a fork while other threads of the same context load ------------------------------------- */
 
+#ifndef __SANITIZE_ADDRESS__
 static const char forker_source[] =
     "#include <unistd.h>\n"
     "#include <sys/types.h>\n"
@@ -274,7 +275,6 @@ static int wait_for_load(pid_t pid)
     return WEXITSTATUS(status) == 0;
 }
 
-#ifndef __SANITIZE_ADDRESS__
 /* By the context, for whose threads the fork waits, and by the program. */
 ISO_CASE(a_forked_child_loads_or_is_refused_while_others_load_in_its_context)
 {

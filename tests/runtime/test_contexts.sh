@@ -410,6 +410,7 @@ libc.pthread_self.restype = ctypes.c_void_p
 attr, size = ctypes.create_string_buffer(256), ctypes.c_size_t()
 assert libc.pthread_getattr_np(ctypes.c_void_p(libc.pthread_self()), attr) == 0
 assert libc.pthread_attr_getstacksize(attr, ctypes.byref(size)) == 0
+libc.pthread_attr_destroy(attr)
 print(size.value >> 20)
 END
 sizes=
