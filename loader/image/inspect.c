@@ -1,6 +1,7 @@
 #include "loader/image/inspect.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -170,12 +171,13 @@ int exti_image_symbol(const struct exti_image *im, size_t i, struct exti_symbol_
 
     if (!im || i >= im->info.symbol_count)
         return EXTI_E_ARG;
-    s = (struct exti_symbol_info){sizeof s,
-                                  im->symbols[i].name,
-                                  im->symbols[i].version,
-                                  im->symbols[i].flags,
-                                  im->symbols[i].library,
-                                  im->symbols[i].forward,
-                                  im->symbols[i].ordinal};
+    memset(&s, 0, sizeof s); /* the padding as well, which callers may compare */
+    s.size = sizeof s;
+    s.name = im->symbols[i].name;
+    s.version = im->symbols[i].version;
+    s.flags = im->symbols[i].flags;
+    s.library = im->symbols[i].library;
+    s.forward = im->symbols[i].forward;
+    s.ordinal = im->symbols[i].ordinal;
     return exti__opts_give(out, &s, sizeof s);
 }
