@@ -63,26 +63,34 @@ static int set_argv(const struct run *r, const struct pyrt_command *command, int
     return rc;
 }
 
+/* What -m calls.  The messages are the interpreter's own: from 3.14 on there is one for both steps. */
+static struct pyobj *module_runner(const struct pyrt_api *py)
+{
+    static const char runner[] = "_run_module_as_main";
+    struct pyobj *runpy = py->PyImport_ImportModule("runpy");
+    struct pyobj *main_fn = runpy ? py->PyObject_GetAttrString(runpy, runner) : NULL;
+
+    if (!main_fn && py->build.minor >= 14)
+        py->PySys_WriteStderr("Could not import runpy.%s\n", runner);
+    else if (!runpy)
+        py->PySys_WriteStderr("Could not import runpy module\n");
+    else if (!main_fn)
+        py->PySys_WriteStderr("Could not access runpy.%s\n", runner);
+    py->Py_DecRef(runpy);
+    return main_fn;
+}
+
 static int run_module(const struct run *r, const char *name, int set_argv0)
 {
     const struct pyrt_api *py = r->py;
-    struct pyobj *runpy, *main_fn = NULL, *module = NULL, *result = NULL;
+    struct pyobj *main_fn = module_runner(py), *module = NULL, *result = NULL;
 
-    runpy = py->PyImport_ImportModule("runpy");
-    if (!runpy) {
-        py->PySys_WriteStderr("Could not import runpy module\n");
-        return exit_status_of(r, NULL);
-    }
-    main_fn = py->PyObject_GetAttrString(runpy, "_run_module_as_main");
     if (main_fn)
         module = py->PyUnicode_DecodeFSDefault(name);
-    else
-        py->PySys_WriteStderr("Could not access runpy._run_module_as_main\n");
     if (module && py->PySys_Audit("cpython.run_module", "O", module) == 0)
         result = py->PyObject_CallFunction(main_fn, "Oi", module, set_argv0);
     py->Py_DecRef(module);
     py->Py_DecRef(main_fn);
-    py->Py_DecRef(runpy);
     return exit_status_of(r, result);
 }
 
