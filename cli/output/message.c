@@ -8,47 +8,44 @@
 #include "cli/os/memory.h"
 #include "cli/output/text.h"
 
-static void put_name(enum cli_style style)
+/* One call for the line: the C library's buffer for stderr, which has none of its own, keeps what
+ * contexts print at once apart. */
+static void put_line(enum cli_style style, const char *file, const char *kind, const char *text)
 {
+    char *safe_file = cli_safe(file != NULL ? file : ""), *safe = cli_safe(text);
+
     fflush(stdout);
-    fprintf(stderr, "%sextisolate:%s ", cli_style(stderr, style), cli_style(stderr, CLI_PLAIN));
+    fprintf(stderr, "%sextisolate:%s %s%s%s%s\n", cli_style(stderr, style),
+            cli_style(stderr, CLI_PLAIN), safe_file, *safe_file != '\0' ? ": " : "", kind, safe);
+    fflush(stderr);
+    free(safe);
+    free(safe_file);
 }
 
-static void prefix(const char *file)
-{
-    put_name(CLI_RED);
-    if (file != NULL && *file != '\0') {
-        cli_put(stderr, file);
-        fputs(": ", stderr);
-    }
-}
-
-static void put_formatted(const char *fmt, va_list args) CLI_PRINTF(1, 0);
-static void put_formatted(const char *fmt, va_list args)
+/* The caller frees it. */
+static char *formatted(const char *fmt, va_list args) CLI_PRINTF(1, 0);
+static char *formatted(const char *fmt, va_list args)
 {
     va_list again;
 
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, fmt, again);
     va_end(again);
-    if (n >= 0) {
-        char *text = cli_alloc((size_t)n + 1);
+    char *text = cli_zeroed(1, n >= 0 ? (size_t)n + 1 : 1);
+    if (n >= 0)
         vsnprintf(text, (size_t)n + 1, fmt, args);
-        cli_put(stderr, text);
-        free(text);
-    }
-    fputc('\n', stderr);
-    fflush(stderr);
+    return text;
 }
 
 int cli_fail(const char *file, const char *fmt, ...)
 {
     va_list args;
 
-    prefix(file);
     va_start(args, fmt);
-    put_formatted(fmt, args);
+    char *text = formatted(fmt, args);
     va_end(args);
+    put_line(CLI_RED, file, "", text);
+    free(text);
     return CLI_FAILED;
 }
 
@@ -56,32 +53,37 @@ void cli_note(const char *fmt, ...)
 {
     va_list args;
 
-    put_name(CLI_YELLOW);
-    fputs("note: ", stderr);
     va_start(args, fmt);
-    put_formatted(fmt, args);
+    char *text = formatted(fmt, args);
     va_end(args);
+    put_line(CLI_YELLOW, NULL, "note: ", text);
+    free(text);
 }
 
 void cli_hint(const char *fmt, ...)
 {
     va_list args;
 
-    fputs("  ", stderr);
     va_start(args, fmt);
-    put_formatted(fmt, args);
+    char *text = formatted(fmt, args), *safe = cli_safe(text);
     va_end(args);
+    fprintf(stderr, "  %s\n", safe);
+    fflush(stderr);
+    free(safe);
+    free(text);
 }
 
 int cli_usage(const char *command, const char *fmt, ...)
 {
     va_list args;
 
-    fprintf(stderr, "extisolate %s: ", command);
     va_start(args, fmt);
-    put_formatted(fmt, args);
+    char *text = formatted(fmt, args), *safe = cli_safe(text);
     va_end(args);
-    fprintf(stderr, "  see 'extisolate help %s'\n", command);
+    fprintf(stderr, "extisolate %s: %s\n  see 'extisolate help %s'\n", command, safe, command);
+    fflush(stderr);
+    free(safe);
+    free(text);
     return CLI_USAGE;
 }
 
@@ -128,13 +130,11 @@ static const char *advice(const struct exti_error *err)
 int cli_error(const struct exti_error *err, const char *file)
 {
     const char *what = advice(err);
+    char offset[sizeof "offset 0x: " + 16] = "";
 
-    prefix(err->file[0] != '\0' ? err->file : file);
     if (err->offset != EXTI_NO_OFFSET)
-        fprintf(stderr, "offset 0x%" PRIx64 ": ", err->offset);
-    cli_put(stderr, err->message);
-    fputc('\n', stderr);
-    fflush(stderr);
+        snprintf(offset, sizeof offset, "offset 0x%" PRIx64 ": ", err->offset);
+    put_line(CLI_RED, err->file[0] != '\0' ? err->file : file, offset, err->message);
     if (what != NULL)
         cli_hint("%s", what);
     return CLI_FAILED;

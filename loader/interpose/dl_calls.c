@@ -250,7 +250,7 @@ static int interposed_dladdr(const void *address, Dl_info *info)
 {
     struct exti_module caller;
     struct exti_call call;
-    int found = exti__dladdr(address, info);
+    int found = dladdr(address, info);
 
     if (!begin_call(&call, CALL, &caller))
         return found;
@@ -264,7 +264,7 @@ static int interposed_dladdr1(const void *address, Dl_info *info, void **extra, 
 {
     struct exti_module caller;
     struct exti_call call;
-    int found = exti__dladdr1(address, info, extra, flags);
+    int found = dladdr1(address, info, extra, flags);
 
     if (!begin_call(&call, CALL, &caller))
         return found;

@@ -4,6 +4,7 @@
 #include "loader/process/constructors.h"
 #include "loader/process/run_watched.h"
 #include "loader/track/calls.h"
+#include "loader/track/fork_lock.h"
 
 /* Guards the initialisation of all modules, and all below.  Nothing is called while it is held. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -44,12 +45,12 @@ static int install_error;
 
 static void lock_initialisation(void)
 {
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
 }
 
 static void unlock_initialisation(void)
 {
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
 }
 
 /* In the child, which has but this thread. */
@@ -59,7 +60,7 @@ static void forget_other_threads(void)
     forks++;
     waits = NULL;
     pthread_cond_init(&changed, NULL);
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
 }
 
 static void install_initialisation_handlers(void)
@@ -151,16 +152,16 @@ int exti__await_initialised(const struct exti_module *m, struct exti_error *err)
     bool wait;
     int rc;
 
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     wait = must_wait(m);
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
     if (wait)
         exti__call_rest();
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     if (wait)
         await_locked(m);
     rc = check_initialised(m, err);
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
     if (wait)
         exti__call_resume();
     return rc;
@@ -170,9 +171,9 @@ int exti__await_initialised(const struct exti_module *m, struct exti_error *err)
 
 void exti__initialise_later(const struct exti_opening *o, struct exti_module *m)
 {
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     m->init = (struct exti_initialisation){EXTI_INIT_PENDING, false, own_number(), forks, o};
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
 }
 
 /* Whether it is the calling thread's to run the module's constructors now.  Those of an opening
@@ -181,20 +182,20 @@ static bool claim_module(struct exti_module *m)
 {
     bool claimed;
 
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     claimed = m->init.state == EXTI_INIT_PENDING && m->init.thread == own_number();
     if (claimed) {
         m->init.state = EXTI_INIT_RUNNING;
         m->init.started = true;
     }
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
     return claimed;
 }
 
 /* After the last constructor of the opening, or after one that has not returned. */
 static void finish_initialisation(const struct exti_opening *o)
 {
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     for (size_t i = 0; i < o->ordered; i++) {
         struct exti_module *m = o->places[o->order[i]].m;
 
@@ -203,14 +204,14 @@ static void finish_initialisation(const struct exti_opening *o)
         m->init.state = m->init.state == EXTI_INIT_RAN ? EXTI_INIT_DONE : EXTI_INIT_BROKEN;
     }
     pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
 }
 
 static void set_state(struct exti_module *m, enum exti_initialisation_state state)
 {
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     m->init.state = state;
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
 }
 
 /* ---- constructors that do not return ---- */

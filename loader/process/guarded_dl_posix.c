@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* dladdr, dl_iterate_phdr */
+#define _GNU_SOURCE /* dl_iterate_phdr */
 #include "loader/process/guarded_dl.h"
 
 #include "loader/process/fork_guard.h"
@@ -25,18 +25,6 @@ void *exti__dlsym(void *handle, const char *name)
 {
     GUARDED(void *, dlsym(handle, name));
 }
-
-int exti__dladdr(const void *address, Dl_info *info)
-{
-    GUARDED(int, dladdr(address, info));
-}
-
-#ifdef __GLIBC__
-int exti__dladdr1(const void *address, Dl_info *info, void **extra, int flags)
-{
-    GUARDED(int, dladdr1(address, info, extra, flags));
-}
-#endif
 
 #if !defined(__APPLE__)
 int exti__dl_iterate_phdr(int (*each)(struct dl_phdr_info *info, size_t size, void *user),

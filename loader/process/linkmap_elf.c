@@ -538,7 +538,7 @@ bool exti__address_is_symbol(uintptr_t address, const char *name)
     void *handle;
     bool is;
 
-    if (!exti__dladdr((void *)address, &info))
+    if (!dladdr((void *)address, &info))
         return false;
     handle = exti__dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     if (!handle) /* the program: it has no path to open */

@@ -81,14 +81,14 @@ bool exti__loaded_defines(const struct exti_loaded *lib, const char *name)
     void *p = exti__dlsym(lib->handle, name);
     Dl_info info;
 
-    return p && exti__dladdr(p, &info) && (uintptr_t)info.dli_fbase == lib->base;
+    return p && dladdr(p, &info) && (uintptr_t)info.dli_fbase == lib->base;
 }
 
 bool exti__address_is_symbol(uintptr_t address, const char *name)
 {
     Dl_info info;
 
-    return exti__dladdr((void *)address, &info) && info.dli_sname &&
+    return dladdr((void *)address, &info) && info.dli_sname &&
            (uintptr_t)info.dli_saddr == address && strcmp(info.dli_sname, name) == 0;
 }
 

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loader/process/guarded_dl.h"
-
 void exti__loaded_path(const struct exti_loaded *lib, char *out, size_t cap)
 {
     snprintf(out, cap, "%s", lib->path);
@@ -20,7 +18,7 @@ bool exti__loaded_is_file(const struct exti_loaded *lib, const char *path)
 void exti__address_file(uintptr_t address, char *out, size_t cap)
 {
     Dl_info info;
-    const bool found = exti__dladdr((void *)address, &info) && info.dli_fname;
+    const bool found = dladdr((void *)address, &info) && info.dli_fname;
 
     snprintf(out, cap, "%s", found ? info.dli_fname : "");
 }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/path.h"
+#include "loader/track/fork_lock.h"
 #include "loader/track/lingering.h"
 
 /* Guards the table.  May be taken with any other lock of the library held; none is taken under
@@ -23,13 +24,27 @@ static size_t count, cap;
 static void lock_map(void)
 {
     writing = 1;
+    exti__fork_lock_enter();
     pthread_rwlock_wrlock(&lock);
 }
 
 static void unlock_map(void)
 {
     pthread_rwlock_unlock(&lock);
+    exti__fork_lock_leave();
     writing = 0;
+}
+
+static void lock_to_read(void)
+{
+    exti__fork_lock_enter();
+    pthread_rwlock_rdlock(&lock);
+}
+
+static void unlock_after_reading(void)
+{
+    pthread_rwlock_unlock(&lock);
+    exti__fork_lock_leave();
 }
 
 #ifndef _WIN32 /* which has no fork */
@@ -44,6 +59,7 @@ static void renew_map_lock(void)
 {
     pthread_rwlock_unlock(&lock);
     pthread_rwlock_init(&lock, NULL);
+    exti__fork_lock_leave();
     writing = 0;
 }
 
@@ -88,9 +104,9 @@ static bool grow_table(void)
     struct exti_module **larger, **old;
     size_t room;
 
-    pthread_rwlock_rdlock(&lock);
+    lock_to_read();
     room = cap * 2 + 8;
-    pthread_rwlock_unlock(&lock);
+    unlock_after_reading();
     larger = exti__calloc(room, sizeof *larger);
     if (!larger)
         return false;
@@ -196,7 +212,7 @@ bool exti__address_map_find(uintptr_t address, struct exti_module *out)
 
     if (writing)
         return false;
-    pthread_rwlock_rdlock(&lock);
+    lock_to_read();
     at = count_modules_up_to(address);
     if (at && contains(modules[at - 1], address))
         m = modules[at - 1];
@@ -204,7 +220,7 @@ bool exti__address_map_find(uintptr_t address, struct exti_module *out)
         m = find_unloading(address);
     if (m)
         *out = public_part(m);
-    pthread_rwlock_unlock(&lock);
+    unlock_after_reading();
     return m != NULL;
 }
 
@@ -213,13 +229,13 @@ bool exti__address_map_find_copy(const struct exti_ctx *ctx, const char *source,
 {
     bool found = false;
 
-    pthread_rwlock_rdlock(&lock);
+    lock_to_read();
     for (size_t i = 0; i < count && !found; i++) {
         found = modules[i]->ctx == ctx && strcmp(modules[i]->original, source) == 0;
         if (found)
             *out = public_part(modules[i]);
     }
-    pthread_rwlock_unlock(&lock);
+    unlock_after_reading();
     return found;
 }
 
@@ -227,13 +243,13 @@ bool exti__address_map_original(const char *copy, char *out, size_t size)
 {
     bool found = false;
 
-    pthread_rwlock_rdlock(&lock);
+    lock_to_read();
     for (size_t i = 0; i < count && !found; i++) {
         found = strcmp(modules[i]->copy, copy) == 0;
         if (found)
             snprintf(out, size, "%s", modules[i]->original);
     }
-    pthread_rwlock_unlock(&lock);
+    unlock_after_reading();
     return found || exti__lingering_original(copy, out, size);
 }
 
@@ -242,9 +258,9 @@ bool exti__address_map_has_namesake(const struct exti_module *m)
     const char *name = exti__base_name(m->copy);
     bool found = false;
 
-    pthread_rwlock_rdlock(&lock);
+    lock_to_read();
     for (size_t i = 0; i < count && !found; i++)
         found = modules[i]->ctx != m->ctx && strcmp(exti__base_name(modules[i]->copy), name) == 0;
-    pthread_rwlock_unlock(&lock);
+    unlock_after_reading();
     return found;
 }

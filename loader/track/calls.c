@@ -1,18 +1,13 @@
 #include "loader/track/calls.h"
 
-#include <signal.h>
-
 #include "loader/process/fork_guard.h"
 #include "loader/track/address_map.h"
+#include "loader/track/fork_lock.h"
 
 /* Guards `calls`, `busy`, `forks`, `torn`, `closing` and `closer` of all contexts.  The address
  * map's lock is taken under it, and no other. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER; /* a call has ended or rests */
-
-/* The thread holds the lock, or is about to: signal handlers, which look addresses up for
- * backtraces, must not wait for it. */
-static _Thread_local volatile sig_atomic_t has_lock;
 
 static unsigned forks; /* between this process and the first */
 
@@ -20,14 +15,12 @@ static _Thread_local struct exti_call *innermost;
 
 static void lock_calls(void)
 {
-    has_lock = 1;
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
 }
 
 static void unlock_calls(void)
 {
-    pthread_mutex_unlock(&lock);
-    has_lock = 0;
+    exti__fork_unlock(&lock);
 }
 
 /* The calls of a parent's threads count no more; what they were changing stays as it was.  The lock
@@ -128,7 +121,7 @@ static bool begin_at(struct exti_call *c, uintptr_t address, bool note, struct e
     bool found;
 
     *c = (struct exti_call){0};
-    if (has_lock)
+    if (exti__holds_fork_lock())
         return false;
     /* As long as the map has the module, its context is not freed without this lock. */
     lock_calls();

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "loader/track/context_threads.h"
+#include "loader/track/fork_lock.h"
 
 /* Keeps keys' numbers from changing hands while contexts that close take destructors from theirs.
  * Taken with no lock of the library held; none is taken under it. */
@@ -17,12 +18,12 @@ static const struct exti_ctx *_Atomic key_ctx[PTHREAD_KEYS_MAX];
  * release it. */
 static void lock_keys(void)
 {
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
 }
 
 static void unlock_keys(void)
 {
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
 }
 
 static void install_key_fork_handlers(void)
@@ -46,9 +47,9 @@ void exti__ctx_key_deleted(pthread_key_t key)
 {
     const struct exti_ctx *ctx;
 
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     ctx = key < PTHREAD_KEYS_MAX ? atomic_exchange(&key_ctx[key], NULL) : NULL;
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
     if (ctx)
         exti__ctx_thread_values_dropped(ctx, key);
 }
@@ -79,7 +80,7 @@ static bool create_again(pthread_key_t key)
 
 void exti__ctx_keys_disarm(const struct exti_ctx *ctx)
 {
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     for (pthread_key_t key = 0; key < PTHREAD_KEYS_MAX; key++) {
         if (atomic_load(&key_ctx[key]) != ctx)
             continue;
@@ -87,26 +88,26 @@ void exti__ctx_keys_disarm(const struct exti_ctx *ctx)
         if (!create_again(key))
             atomic_store(&key_ctx[key], NULL);
     }
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
 }
 
 void exti__ctx_keys_delete(const struct exti_ctx *ctx)
 {
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     for (pthread_key_t key = 0; key < PTHREAD_KEYS_MAX; key++) {
         if (atomic_load(&key_ctx[key]) != ctx)
             continue;
         atomic_store(&key_ctx[key], NULL);
         pthread_key_delete(key);
     }
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
 }
 
 void exti__ctx_keys_forget(const struct exti_ctx *ctx)
 {
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     for (size_t key = 0; key < PTHREAD_KEYS_MAX; key++)
         if (atomic_load(&key_ctx[key]) == ctx)
             atomic_store(&key_ctx[key], NULL);
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
 }

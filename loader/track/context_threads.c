@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/path.h"
 #include "loader/track/address_map.h"
+#include "loader/track/fork_lock.h"
 #include "loader/track/thread_description.h"
 
 enum thread_kind {
@@ -43,12 +44,12 @@ static size_t count, sweep_at = 64;
  * release it. */
 static void lock_threads(void)
 {
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
 }
 
 static void unlock_threads(void)
 {
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
 }
 
 static void install_thread_fork_handlers(void)
@@ -140,14 +141,14 @@ struct exti_ctx_thread *exti__ctx_thread_new(const struct exti_ctx *ctx, uintptr
     const bool by_copy = exti__address_map_find(start, &m);
     struct exti_ctx_thread *t;
 
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     t = add_thread(STARTED, ctx, 0, 0);
     if (t) {
         t->start = start;
         t->by_api = by_copy && ctx->api && m.handle == ctx->api->handle;
         t->joined = by_copy && is_joiner(m.original);
     }
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
     return t;
 }
 
@@ -155,45 +156,45 @@ void exti__ctx_thread_cancel(struct exti_ctx_thread *t)
 {
     struct exti_ctx_thread **link = &threads;
 
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     while (*link != t)
         link = &(*link)->next;
     remove_thread(link);
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
 }
 
 void exti__ctx_thread_enter(struct exti_ctx_thread *t)
 {
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     t->tid = this_thread();
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
 }
 
 void exti__ctx_thread_leave(void *t)
 {
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     ((struct exti_ctx_thread *)t)->left = true;
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
 }
 
 /* ---- what threads have of a context ---- */
 
 void exti__ctx_thread_has_object(const struct exti_ctx *ctx)
 {
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     if (!*find_thread(OBJECT, ctx, this_thread(), 0))
         add_thread(OBJECT, ctx, this_thread(), 0);
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
 }
 
 bool exti__ctx_threads_have_objects(const struct exti_ctx *ctx)
 {
     bool found = false;
 
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     for (const struct exti_ctx_thread *t = threads; t && !found; t = t->next)
         found = t->kind == OBJECT && t->ctx == ctx && is_alive(t);
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
     return found;
 }
 
@@ -202,13 +203,13 @@ bool exti__ctx_thread_set_value(const struct exti_ctx *ctx, pthread_key_t key, b
     struct exti_ctx_thread **link;
     bool ok = true;
 
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     link = find_thread(VALUE, ctx, this_thread(), key);
     if (set)
         ok = *link || add_thread(VALUE, ctx, this_thread(), key);
     else if (*link)
         remove_thread(link);
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
     return ok;
 }
 
@@ -217,14 +218,14 @@ const struct exti_ctx *exti__ctx_threads_only(void)
     const struct exti_ctx *only = NULL;
     bool several = false;
 
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     for (const struct exti_ctx_thread *t = threads; t; t = t->next) {
         if (!t->ctx || t->tid != this_thread() || t->kind == OBJECT)
             continue;
         several = several || (only && only != t->ctx);
         only = t->ctx;
     }
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
     return several ? NULL : only;
 }
 
@@ -232,7 +233,7 @@ void exti__ctx_thread_values_dropped(const struct exti_ctx *ctx, pthread_key_t k
 {
     struct exti_ctx_thread **link;
 
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     for (link = &threads; *link;) {
         struct exti_ctx_thread *t = *link;
 
@@ -246,7 +247,7 @@ void exti__ctx_thread_values_dropped(const struct exti_ctx *ctx, pthread_key_t k
             link = &t->next;
         }
     }
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
 }
 
 /* ---- the end of a context ---- */
@@ -289,9 +290,9 @@ static void wait_for_ending(const struct exti_ctx *ctx)
     const struct timespec moment = {0, 1000000};
 
     for (int ms = 0; ms < PATIENCE_MS && all_are_ending(ctx); ms++) {
-        pthread_mutex_unlock(&lock);
+        exti__fork_unlock(&lock);
         nanosleep(&moment, NULL);
-        pthread_mutex_lock(&lock);
+        exti__fork_lock(&lock);
     }
 }
 
@@ -301,14 +302,14 @@ static bool describe_nth_living(const struct exti_ctx *ctx, size_t n, struct ext
 {
     const struct exti_ctx_thread *t;
 
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     for (t = threads; t; t = t->next)
         if (keeps_mapped(t, ctx) &&
             (t->kind == STARTED || !*find_thread(STARTED, ctx, t->tid, 0)) && n-- == 0)
             break;
     if (t)
         exti__thread_describe(ctx, t->tid, t->kind == STARTED ? t->start : 0, finding);
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
     return t != NULL;
 }
 
@@ -317,9 +318,9 @@ size_t exti__ctx_threads_report(const struct exti_ctx *ctx, exti_report_fn repor
     struct exti_error finding = {0};
     size_t n;
 
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     wait_for_ending(ctx);
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
     for (n = 0; describe_nth_living(ctx, n, &finding); n++) {
         report(user, &finding);
         finding = (struct exti_error){0};
@@ -329,10 +330,10 @@ size_t exti__ctx_threads_report(const struct exti_ctx *ctx, exti_report_fn repor
 
 void exti__ctx_threads_forget(const struct exti_ctx *ctx)
 {
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     for (struct exti_ctx_thread *t = threads; t; t = t->next)
         if (t->ctx == ctx)
             t->ctx = NULL;
     remove_dead_threads();
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
 }

@@ -7,6 +7,7 @@
 #include "loader/process/fork_guard.h"
 #include "loader/track/calls.h"
 #include "loader/track/context_threads.h"
+#include "loader/track/fork_lock.h"
 
 struct fork_handler {
     const struct exti_ctx *ctx;
@@ -42,7 +43,7 @@ static bool belongs_to_run(const struct fork_handler *h)
 
 static void begin_run(void)
 {
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     run.runs = true;
     runs++;
 }
@@ -52,7 +53,7 @@ static void end_run(void)
     run.runs = false;
     runs--;
     pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
 }
 
 /* The lock is held, and let go while the handler runs. */
@@ -60,9 +61,9 @@ static void call_handler(void (*handler)(void))
 {
     if (!handler)
         return;
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
     handler();
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
 }
 
 /* A fork on a thread that is in no context, or in several, is the program's: all handlers run. */
@@ -102,12 +103,12 @@ static void in_child(void)
 
 static void lock_list(void)
 {
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
 }
 
 static void unlock_list(void)
 {
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
 }
 
 /* The other threads, which may have been waiting, do not exist here. */
@@ -115,7 +116,7 @@ static void renew_list(void)
 {
     runs = 0;
     pthread_cond_init(&changed, NULL);
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
 }
 
 static void install(void)
@@ -149,12 +150,12 @@ int exti__fork_handlers_add(const struct exti_module *m, void (*prepare)(void),
         return ENOMEM;
     *h = (struct fork_handler){
         .ctx = m->ctx, .handle = m->handle, .prepare = prepare, .parent = parent, .child = child};
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     h->number = ++added;
     h->older = newest;
     *(newest ? &newest->newer : &oldest) = h;
     newest = h;
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
     return 0;
 }
 
@@ -173,7 +174,7 @@ void exti__fork_handlers_drop(const struct exti_module *m)
 {
     struct fork_handler *h;
 
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
     for (h = oldest; h && (h->ctx != m->ctx || h->handle != m->handle); h = h->newer)
         ;
     if (h)
@@ -186,7 +187,7 @@ void exti__fork_handlers_drop(const struct exti_module *m)
         *(h->newer ? &h->newer->older : &newest) = h->older;
         exti__free(h);
     }
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
 }
 
 const struct exti_ctx *exti__fork_handlers_for(const struct exti_ctx *ctx)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "loader/track/fork_lock.h"
 #include "loader/track/module.h"
 
 struct lingering {
@@ -30,12 +31,12 @@ static _Thread_local volatile sig_atomic_t has_lock;
 static void lock_lingering(void)
 {
     has_lock = 1;
-    pthread_mutex_lock(&lock);
+    exti__fork_lock(&lock);
 }
 
 static void unlock_lingering(void)
 {
-    pthread_mutex_unlock(&lock);
+    exti__fork_unlock(&lock);
     has_lock = 0;
 }
 

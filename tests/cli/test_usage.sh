@@ -138,6 +138,10 @@ library=$T/libtoyapi.so
 
 # While it waits for the lock, what are its standard streams?
 x copy --libpython "$library" toyext.so held >out 2>err
+# Valgrind closes a file that gets the number of its own log.
+if [[ $EXTISOLATE = */valgrind/* ]]; then
+    skip closed_streams_are_not_taken_by_files 'valgrind lets no program have descriptor 2 anew'
+else
 python3 - held/.lock "$EXTISOLATE" >out 2>err <<'P'
 import fcntl, os, subprocess, sys, time
 lock = open(sys.argv[1], "r+")
@@ -158,6 +162,7 @@ print(open_files)
 sys.exit([open_files.get(n) for n in (0, 1, 2)] != ["/dev/null"] * 3)
 P
 say $? closed_streams_are_not_taken_by_files
+fi
 run inspect "$library" missing.so
 ! grep -q $'\033' out err
 say $? no_colour_in_files

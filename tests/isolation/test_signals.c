@@ -94,25 +94,10 @@ ISO_CASE(signal_handlers_can_ask_dladdr_at_any_moment)
     iso_close_ctx(ctx);
 }
 
-#ifdef __SANITIZE_THREAD__
-/* Known: a handler that has interrupted a thread under the lock of calls waits for the fork guard's,
- * which a thread that forks takes first (docs/limits.md). */
-static void under_the_thread_sanitizer(void **state)
-{
-    (void)state;
-    (void)signal_handlers_can_ask_dladdr_at_any_moment;
-    skip();
-}
-#endif
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#ifdef __SANITIZE_THREAD__
-        cmocka_unit_test(under_the_thread_sanitizer),
-#else
         cmocka_unit_test(signal_handlers_can_ask_dladdr_at_any_moment),
-#endif
     };
 
     return cmocka_run_group_tests_name("isolation/signals", tests, NULL, NULL);
