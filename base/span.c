@@ -63,14 +63,12 @@ struct exti_cur exti__cur(struct exti_span s, bool big_endian)
 /* The next `n` bytes, or NULL past the end. */
 static const uint8_t *take_bytes(struct exti_cur *c, size_t n)
 {
-    const uint8_t *p = c->s.p + c->at;
-
     if (c->failed || n > c->s.n - c->at) {
         c->failed = true;
         return NULL;
     }
     c->at += n;
-    return p;
+    return c->s.p + c->at - n;
 }
 
 uint8_t exti__cur_u8(struct exti_cur *c)
