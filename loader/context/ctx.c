@@ -337,6 +337,7 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
     if (!keep)
         exti__ctx_keys_disarm(ctx);
     rc = close_modules(ctx, keep, &mapped, err);
+    exti__address_map_unclaim(ctx);
     exti__calls_forget(ctx);
     if (!keep)
         mapped = exti__still_mapped_report(ctx, report_mapped, &l);

@@ -11,8 +11,26 @@
 #include "loader/store/store_copy.h"
 #include "loader/store/store_interposed.h"
 #include "loader/store/store_queries.h"
+#include "loader/track/address_map.h"
 
 /* ---- the API library ---- */
+
+/* Asked only once the copy is claimed, the system's loader cannot be about to map or unmap it for
+ * another context. */
+static int claim_api(struct exti_ctx *ctx, const char *copy, struct exti_error *err)
+{
+    const bool claimed = exti__address_map_claim(ctx, copy);
+    int rc;
+
+    if (claimed && !exti__dl_is_open(copy))
+        return 0;
+    if (claimed)
+        exti__address_map_unclaim(ctx);
+    rc = exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
+                    "is already loaded in this process; give each context its own directory");
+    exti__error_file(err, copy);
+    return rc;
+}
 
 /* api_lock is held. */
 static int open_api(struct exti_ctx *ctx, struct exti_opening *o, struct exti_error *err)
@@ -21,20 +39,18 @@ static int open_api(struct exti_ctx *ctx, struct exti_opening *o, struct exti_er
     struct exti_image *im;
     int rc = exti__store_api(&ctx->store, &copy, &source, err);
 
-    if (rc)
-        return rc;
-    if (exti__dl_is_open(copy)) {
-        rc = exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
-                        "is already loaded in this process; give each context its own directory");
-        exti__error_file(err, copy);
-        return rc;
-    }
-    rc = exti_inspect(source, &im, err);
-    if (rc)
-        return rc;
-    rc = exti__open_with_dependencies(ctx, source, im, o, err);
-    exti_image_free(im);
     if (!rc)
+        rc = claim_api(ctx, copy, err);
+    if (rc)
+        return rc;
+    rc = exti_inspect(source, &im, err);
+    if (!rc) {
+        rc = exti__open_with_dependencies(ctx, source, im, o, err);
+        exti_image_free(im);
+    }
+    if (rc)
+        exti__address_map_unclaim(ctx);
+    else
         ctx->api = o->places[0].m;
     return rc;
 }

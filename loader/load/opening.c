@@ -17,6 +17,7 @@
 #include "loader/process/dl.h"
 #include "loader/process/linkmap_path.h"
 #include "loader/track/address_map.h"
+#include "loader/track/lingering.h"
 
 static int hook_failed(struct exti_error *err, const char *hook, const char *original)
 {
@@ -61,6 +62,20 @@ static int check_is_withheld(const struct exti_module *m, struct exti_error *err
     return rc;
 }
 
+/* Another context's may be mapped still: it runs in a thread, or something holds a handle. */
+static int check_is_fresh(const struct exti_module *m, struct exti_error *err)
+{
+    int rc;
+
+    if (!exti__lingering_is_others(m->ctx, m->layout.lo, m->copy))
+        return 0;
+    rc = exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
+                    "is still mapped from a context of this process that has been closed; give "
+                    "each context its own directory");
+    exti__error_file(err, m->copy);
+    return rc;
+}
+
 /* Adds an opened copy to the address map. */
 static int enrol(struct exti_module *m, struct exti_error *err)
 {
@@ -73,7 +88,9 @@ static int enrol(struct exti_module *m, struct exti_error *err)
     if (rc)
         return rc;
     m->layout = exti__loaded_layout(&m->lib);
-    rc = exti__address_map_add(m, err);
+    rc = check_is_fresh(m, err);
+    if (!rc)
+        rc = exti__address_map_add(m, err);
     if (rc)
         return rc;
     m->enrolled = true;
@@ -429,6 +446,7 @@ static int map_copies(struct exti_ctx *ctx, struct exti_opening *o, struct exti_
 {
     int rc;
 
+    exti__lingering_sweep();
     begin_mapping(ctx);
     rc = open_copies(ctx, o, err);
     if (rc)

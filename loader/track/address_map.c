@@ -264,3 +264,35 @@ bool exti__address_map_has_namesake(const struct exti_module *m)
     unlock_after_reading();
     return found;
 }
+
+/* ---- claims ---- */
+
+static struct exti_ctx *claims; /* linked by next_claim; guarded by the lock */
+
+bool exti__address_map_claim(struct exti_ctx *ctx, const char *api_copy)
+{
+    struct exti_ctx *c;
+
+    lock_map();
+    for (c = claims; c && strcmp(c->claimed, api_copy) != 0; c = c->next_claim)
+        ;
+    if (!c) {
+        ctx->claimed = api_copy;
+        ctx->next_claim = claims;
+        claims = c = ctx;
+    }
+    unlock_map();
+    return c == ctx;
+}
+
+void exti__address_map_unclaim(struct exti_ctx *ctx)
+{
+    struct exti_ctx **link = &claims;
+
+    lock_map();
+    while (*link && *link != ctx)
+        link = &(*link)->next_claim;
+    if (*link)
+        *link = ctx->next_claim;
+    unlock_map();
+}

@@ -36,4 +36,10 @@ bool exti__address_map_original(const char *copy, char *out, size_t size);
 /* Whether a module of another context has a copy of the same file name. */
 bool exti__address_map_has_namesake(const struct exti_module *m);
 
+/* Keeps the process's other contexts from loading this copy of an API library, and with it others
+ * of its directory, until the context gives the claim back.  False if another context has it.
+ * `api_copy` must stay valid, and be the same for each call of a context. */
+bool exti__address_map_claim(struct exti_ctx *ctx, const char *api_copy);
+void exti__address_map_unclaim(struct exti_ctx *ctx); /* no claim: ok */
+
 #endif

@@ -38,6 +38,10 @@ struct exti_ctx {
     pthread_mutex_t api_lock;
     struct exti_module *api; /* NULL until opened; also the oldest of modules */
 
+    /* Guarded by address_map.c: */
+    const char *claimed;         /* the copy of the API library, or NULL */
+    struct exti_ctx *next_claim; /* of the process's contexts that have one */
+
     /* Guards all below, the modules' members that say so, and the protection of copies' read-only
      * parts while slots in them are written.  May be taken with api_lock or the store's lock held;
      * no lock of the library is taken under it.  Never held while the system's loader opens or

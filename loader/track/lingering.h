@@ -59,6 +59,12 @@ static inline bool exti__lingering_original(const char *copy, char *out, size_t 
     (void)copy, (void)out, (void)size;
     return false;
 }
+static inline bool exti__lingering_is_others(const struct exti_ctx *ctx, uintptr_t address,
+                                             const char *path)
+{
+    (void)ctx, (void)address, (void)path;
+    return false;
+}
 static inline void exti__lingering_forget_ctx(const struct exti_ctx *ctx)
 {
     (void)ctx;

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include "tests/isolation/build.h"
 #include "tests/isolation/pair.h"
 
 enum { MANY = 8 };
@@ -284,6 +285,78 @@ ISO_CASE(a_process_can_load_from_a_directory_in_one_context_only)
     iso_close_ctx(second);
 }
 
+static struct exti_ctx *late;
+
+/* Another context, while the first one's copy is not mapped yet. */
+static int load_late(void *user, struct exti_ctx *ctx, const char *original, const char *copy)
+{
+    struct exti_error err = {0};
+    struct exti_module *none = NULL;
+    int *times = user;
+
+    (void)ctx, (void)original, (void)copy;
+    if (!(*times)++)
+        want_exti(exti_load(late, toy("ext_a.so"), &none, &err), EXTI_E_BUSY, &err);
+    want(!none);
+    return 0;
+}
+
+/* So the other cannot have unmapped it a moment later, but for what the first one then took. */
+ISO_CASE(a_context_that_begins_to_load_keeps_others_of_its_directory_out)
+{
+    int times = 0;
+    struct exti_hooks hooks = {.size = sizeof hooks, .before_load = load_late};
+    struct exti_ctx_opts opts = iso_opts(in_tmp("x"), NULL);
+    struct exti_ctx *first;
+
+    opts.hooks = &hooks;
+    opts.user = &times;
+    first = iso_open_opts(&opts);
+    late = iso_open("x");
+    want_int(call_int(iso_load(first, toy("ext_a.so")), "ext_next"), 2);
+    want(times > 0);
+    iso_close_ctx(first);
+    want_int(call_int(iso_load(late, toy("ext_a.so")), "ext_next"), 2);
+    iso_close_ctx(late);
+}
+
+static void *open_original(struct exti_ctx *ctx, const char *original)
+{
+    struct exti_error err = {0};
+    const char *copy = NULL;
+    void *handle;
+
+    want_exti(exti_copy(ctx, original, &copy, &err), 0, &err);
+    handle = dlopen(copy, RTLD_NOW | RTLD_NOLOAD);
+    want(handle != NULL);
+    return handle;
+}
+
+ISO_CASE(a_copy_that_outlives_its_context_is_not_given_to_the_next_one)
+{
+    struct exti_ctx *first = iso_open("x"), *second;
+    struct exti_error err = {0};
+    struct exti_module *none = NULL;
+    void *held;
+    size_t left = 0;
+
+    iso_build("int next(void); static int n; int next(void) { return ++n; }", "libcount.so",
+              "-Wl,-soname,libcount.so");
+    iso_build("int next(void); int use(void); int use(void) { return next(); }", "user.so",
+              iso_text("%s -Wl,-rpath,'$ORIGIN'", in_tmp("libcount.so")));
+    want_int(call_int(iso_load(first, in_tmp("user.so")), "use"), 1);
+    held = open_original(first, in_tmp("libcount.so"));
+    want_exti(exti_ctx_close_report(first, NULL, NULL, &left, &err), 0, &err);
+    want_int((int)left, 1);
+    second = iso_open("x");
+    want_exti(exti_load(second, in_tmp("user.so"), &none, &err), EXTI_E_BUSY, &err);
+    want_text(err.message, "still mapped");
+    want(!none);
+    want_int(dlclose(held), 0);
+    want_int(call_int(iso_load(second, in_tmp("user.so")), "use"), 1);
+    iso_close_ctx(second);
+}
+
 /* The loader also tells libraries apart by SONAME, so that copies in two directories of the same
  * name would be mixed up. */
 ISO_CASE_EACH(copies_of_two_directories_with_the_same_name_are_not_mixed_up)
@@ -322,6 +395,8 @@ int main(void)
         cmocka_unit_test(processes_share_one_directory),
         cmocka_unit_test(a_killed_process_leaves_a_usable_directory),
         cmocka_unit_test(a_process_can_load_from_a_directory_in_one_context_only),
+        cmocka_unit_test(a_context_that_begins_to_load_keeps_others_of_its_directory_out),
+        cmocka_unit_test(a_copy_that_outlives_its_context_is_not_given_to_the_next_one),
         cmocka_unit_test(copies_of_two_directories_with_the_same_name_are_not_mixed_up),
     };
 
