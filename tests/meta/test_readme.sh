@@ -19,8 +19,12 @@ stage=$tmp/stage/opt/exti
         'include/extisolate.h include/extisolate/python.h ' ]
 verdict install_puts_program_headers_and_man_page
 
+shown_c() { # N: the Nth program in C that README.md shows
+    awk -v n="$1" '/^```$/ { on = 0 } on { print } /^```c$/ { on = ++i == n }' README.md
+}
+
 export PKG_CONFIG_PATH=$stage/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$tmp/stage
-sed -n '/^```c$/,/^```$/{/^```/!p}' README.md >"$tmp/embed.c"
+shown_c 1 >"$tmp/embed.c"
 lines=$(grep -c . "$tmp/embed.c")
 [ "$lines" -ge 20 ] && [ "$lines" -le 45 ]
 verdict program_is_in_the_readme
@@ -64,18 +68,19 @@ done
 LD_LIBRARY_PATH=$stage/lib "$tmp/embed" /nonexistent.so x.so y 2>&1 | grep -q '/nonexistent.so: '
 verdict program_reports_a_failure
 
-sed -n '/^```c$/,/^```$/{/^```/!p}' docs/embedding.md >"$tmp/contexts.c"
+shown_c 2 | diff examples/host.c - && [ "$(wc -l <examples/host.c)" -lt 60 ]
+verdict host_in_c_is_in_the_readme
 # shellcheck disable=SC2046
-[ "$(wc -l <"$tmp/contexts.c")" -lt 60 ] && "$cc" -std=c99 -pedantic -Wall -Wextra -Werror "$tmp/contexts.c" \
-    $(pkg-config --cflags --libs extisolate-python) -L"$stage/lib" -Wl,-rpath-link,"$stage/lib" -o "$tmp/contexts"
-verdict program_of_contexts_builds_with_pkg_config
+"$cc" -std=c99 -pedantic -Wall -Wextra -Werror examples/host.c \
+    $(pkg-config --cflags --libs extisolate-python) -L"$stage/lib" -Wl,-rpath-link,"$stage/lib" -o "$tmp/host"
+verdict host_in_c_builds_with_pkg_config
 if [ -f "$libpython" ]; then
-    LD_LIBRARY_PATH=$stage/lib "$tmp/contexts" >"$tmp/out"
+    LD_LIBRARY_PATH=$stage/lib "$tmp/host" >"$tmp/out"
     [ "$(cat "$tmp/out")" = 'context 0: sum 100, and the program sees 10
 context 1: sum 1000, and the program sees 100' ]
-    verdict program_of_contexts_runs || cat "$tmp/out"
+    verdict host_in_c_runs || cat "$tmp/out"
 else
-    echo "skip program_of_contexts_runs: no shared libpython for $python"
+    echo "skip host_in_c_runs: no shared libpython for $python"
 fi
 
 commands=$(grep -oE '^extisolate [a-z]+' README.md | awk '{ print $2 }' | sort -u)
