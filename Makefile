@@ -268,7 +268,8 @@ $(LIBRARIES:%=$(B)/%.pc): $(HEADER) FORCE
 	@mkdir -p $(@D)
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
 	    -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-	    -e 's|@SYSTEM_LIBS@|$(SYSTEM_LIBS)|' -e 's| @NETTLE@|$(if $(with_nettle), nettle)|' $(filter %.in,$^) >$@
+	    -e 's|@SYSTEM_LIBS@|$(SYSTEM_LIBS)|' -e 's| @NETTLE@|$(if $(with_nettle), nettle)|' $(filter %.in,$^) >$@.$$$$ && \
+	    mv $@.$$$$ $@
 
 .PHONY: install uninstall clean deps
 libdir := $(DESTDIR)$(LIBDIR)
@@ -415,8 +416,8 @@ $(PACKAGES_BASE) $(PACKAGES_ORDER): $(STATIC)
 run = @tests/run.sh $(1) $(sort $(2))
 
 .PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-pe-inputs check-isolation \
-	check-runtime check-runtime-soaks check-runtime-semantics check-python check-cli check-faults check-races \
-	check-allocations check-corpus check-macho-corpus \
+	check-runtime check-runtime-soaks check-runtime-semantics check-python check-hosts check-cli check-faults \
+	check-races check-allocations check-corpus check-macho-corpus \
 	check-pe-corpus check-macos check-windows check-wine check-packages check-suites
 check-unit: $(UNIT_TESTS) ## unit tests, every error path
 	$(call run,unit,$(UNIT_TESTS) $(call scripts,unit))
@@ -440,6 +441,8 @@ check-runtime-semantics: all ## programs in contexts end and print as in the int
 	$(call run,runtime-semantics,$(RUNTIME_SEMANTICS))
 check-python: all $(PYTHON_TESTS) ## CPython contexts through the public header
 	$(call run,python,$(PYTHON_TESTS) $(call scripts,python))
+check-hosts: all ## the hosts in other languages that examples/ has
+	$(call run,hosts,$(call scripts,hosts))
 check-cli: all ## the program
 	$(call run,cli,$(call scripts,cli))
 check-allocations: all ## failing allocations; EXTI_ALL=1: each of them
@@ -626,7 +629,7 @@ coverage: ## lines and branches that the tests reach, per room; those missed are
 # CI adds CHECK_MORE, as much as it has time for; the rest takes hours.
 CHECK := check-san-core check-cli check-faults check-wine check-isolation check-runtime check-python check-macho-inputs \
 	check-elf-inputs check-api check-pe-inputs check-allocations check-readme check-layers check-abi check-fuzz
-CHECK_MORE := check-unit check-san-more check-windows check-runtime-soaks check-runtime-semantics \
+CHECK_MORE := check-unit check-san-more check-windows check-runtime-soaks check-runtime-semantics check-hosts \
 	check-suites check-packages check-pe-corpus \
 	check-macho-corpus check-macos check-corpus check-valgrind-core
 CHECK_ALL := check-san check-valgrind check-races \

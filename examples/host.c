@@ -3,7 +3,7 @@
 
 static int failed(const struct exti_error *err)
 {
-    fprintf(stderr, "%s: %s\n", extipy_code_name(err->code), err->message);
+    fprintf(stderr, "%s: %s: %s\n", extipy_code_name(err->code), err->file, err->message);
     return 1;
 }
 

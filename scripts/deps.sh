@@ -12,7 +12,7 @@ qemu-user gcc-i686-linux-gnu gcc-s390x-linux-gnu gcc-mips-linux-gnu gcc-aarch64-
 gcc-riscv64-linux-gnu gcc-arm-linux-gnueabihf libc6-dev-i386-cross libc6-dev-s390x-cross
 libc6-dev-mips-cross libc6-dev-arm64-cross libc6-dev-riscv64-cross libc6-dev-armhf-cross
 python3-pytest python3-hypothesis gcc-mingw-w64-x86-64 gcc-mingw-w64-i686 python3-pefile wine64 osslsigncode
-abigail-tools"
+abigail-tools bindgen"
 analyze='clang-tidy-16 cppcheck'
 coverage='gcovr jq'
 corpus='python3-scipy python3-pandas python3-lxml python3-pil python3-matplotlib python3-cryptography
