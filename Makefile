@@ -29,6 +29,7 @@ BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
+DOCDIR ?= $(PREFIX)/share/doc/extisolate
 DESTDIR ?=
 INSTALL ?= install
 PKG_CONFIG ?= pkg-config
@@ -191,7 +192,7 @@ PROGRAM := $(B)/extisolate$(if $(on_windows),.exe)
 # ---- what is built -------------------------------------------------------------------------------
 
 .PHONY: all
-all: $(PROGRAM) $(LIBRARIES:%=$(B)/lib%.a) $(LIBRARIES:%=$(B)/%.pc) \
+all: $(PROGRAM) $(LIBRARIES:%=$(B)/lib%.a) $(LIBRARIES:%=$(B)/%.pc) $(LIBRARIES:%=$(B)/%.3) \
 	$(if $(on_windows),,$(foreach l,$(LIBRARIES),$(B)/$(call link_name,$l))) ## build the program and libraries
 
 .PHONY: libs
@@ -271,12 +272,22 @@ $(LIBRARIES:%=$(B)/%.pc): $(HEADER) FORCE
 	    -e 's|@SYSTEM_LIBS@|$(SYSTEM_LIBS)|' -e 's| @NETTLE@|$(if $(with_nettle), nettle)|' $(filter %.in,$^) >$@.$$$$ && \
 	    mv $@.$$$$ $@
 
+# The manual pages of the libraries are their headers' contracts.
+$(B)/extisolate.3: $(HEADER)
+$(B)/extisolate.3: see := extisolate 1,dlopen 3,extisolate-python 3,extisolate-quirks 5
+$(B)/extisolate-python.3: $(PYTHON_HEADER)
+$(B)/extisolate-python.3: see := extisolate 1,python3 1,extisolate 3
+$(LIBRARIES:%=$(B)/%.3): scripts/man3.awk docs/extisolate.1
+	@mkdir -p $(@D)
+	@awk -f $< -v page=$(basename $(@F)) -v see='$(see)' -v date="$$(sed -n 's/^\.Dd //p' docs/extisolate.1)" \
+	    $(filter %.h,$^) >$@
+
 .PHONY: install uninstall clean deps
 libdir := $(DESTDIR)$(LIBDIR)
 headers := $(notdir $(HEADER)) $(if $(on_windows),,$(PYTHON_HEADER:include/%=%))
-install: all ## install into DESTDIR PREFIX (BINDIR LIBDIR INCLUDEDIR MANDIR)
-	$(INSTALL) -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR)/extisolate $(MANDIR)/man1 \
-	    $(MANDIR)/man5)
+install: all ## install into DESTDIR PREFIX (BINDIR LIBDIR INCLUDEDIR MANDIR DOCDIR)
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCLUDEDIR)/extisolate $(DOCDIR) \
+	    $(foreach n,1 3 5,$(MANDIR)/man$n))
 	$(INSTALL) -m 755 $(PROGRAM) $(DESTDIR)$(BINDIR)/
 	$(INSTALL) -m 644 $(LIBRARIES:%=$(B)/lib%.a) $(libdir)/
 	$(if $(on_windows),,$(INSTALL) -m 755 $(foreach l,$(LIBRARIES),$(call shared,$l)) $(libdir)/)
@@ -285,13 +296,16 @@ install: all ## install into DESTDIR PREFIX (BINDIR LIBDIR INCLUDEDIR MANDIR)
 	set -e; $(foreach h,$(headers),$(INSTALL) -m 644 include/$h $(DESTDIR)$(INCLUDEDIR)/$h;)
 	$(INSTALL) -m 644 $(LIBRARIES:%=$(B)/%.pc) $(libdir)/pkgconfig/
 	$(INSTALL) -m 644 docs/extisolate.1 $(DESTDIR)$(MANDIR)/man1/
+	$(INSTALL) -m 644 $(LIBRARIES:%=$(B)/%.3) $(DESTDIR)$(MANDIR)/man3/
 	$(INSTALL) -m 644 docs/extisolate-quirks.5 $(DESTDIR)$(MANDIR)/man5/
+	$(INSTALL) -m 644 docs/sharing.md $(DESTDIR)$(DOCDIR)/
 
 uninstall: ## remove what install put there
 	rm -f $(DESTDIR)$(BINDIR)/$(notdir $(PROGRAM)) $(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(headers)) \
 	    $(foreach l,$(LIBRARIES),$(libdir)/lib$l.a $(libdir)/$(call link_name,$l) $(libdir)/$(call soname,$l) \
 	    $(libdir)/$(notdir $(call shared,$l)) $(libdir)/pkgconfig/$l.pc) \
-	    $(DESTDIR)$(MANDIR)/man1/extisolate.1 $(DESTDIR)$(MANDIR)/man5/extisolate-quirks.5
+	    $(addprefix $(DESTDIR)$(MANDIR)/,man1/extisolate.1 $(LIBRARIES:%=man3/%.3) man5/extisolate-quirks.5) \
+	    $(DESTDIR)$(DOCDIR)/sharing.md
 
 clean: ## remove what was built
 	rm -rf $(BUILD)

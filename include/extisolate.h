@@ -1,9 +1,6 @@
-/*
+/* extisolate.h - private copies of native extension modules, one set per interpreter context.
  *
- * extisolate.h - private copies of native extension modules, one set per interpreter context.
- *
- * This is the whole public interface and the only installed header.  All names start with exti_ or
- * EXTI_.
+ * This is the whole public interface of libextisolate.  All names start with exti_ or EXTI_.
  *
  * Errors.  Every call that can fail returns 0 or a negative enum exti_code.  Its last parameter is
  * a struct exti_error owned by the caller, or NULL if the details are not wanted.  On failure the
@@ -16,7 +13,7 @@
  *
  * Strings.  Input strings are borrowed for the duration of the call, unless a member says
  * otherwise.  Output strings live as long as the object that they belong to.  On Windows paths are
- * UTF-8, of any length and with either slash.  / */
+ * UTF-8, of any length and with either slash. */
 #ifndef EXTISOLATE_H
 #define EXTISOLATE_H
 
@@ -80,12 +77,13 @@ typedef int (*exti_report_fn)(void *user, const struct exti_error *finding);
 
 /* ---- rewriting one file ---------------------------------------------------------------------- */
 
+enum exti_needed_where { EXTI_NEEDED_LAST = 0, EXTI_NEEDED_FIRST = 1 };
+
 /* One change to the list of needed libraries (DT_NEEDED, LC_LOAD_DYLIB, import descriptors).
  *   from NULL    adds `to` at the place given by `where`, unless it is in the list
  *   to NULL      removes `from`; an error if it is not in the list
  *   both given   puts `to` in the place of `from`; an error if `from` is not in the list
  * The list is in lookup order, so nothing else moves. */
-enum exti_needed_where { EXTI_NEEDED_LAST = 0, EXTI_NEEDED_FIRST = 1 };
 struct exti_needed {
     const char *from, *to;
     enum exti_needed_where where;
@@ -430,6 +428,7 @@ struct exti_hooks {
     int (*after_load)(void *user, struct exti_ctx *ctx, struct exti_module *m);
     /* The last reference will be given up next; the module is still complete. */
     void (*before_close)(void *user, struct exti_ctx *ctx, struct exti_module *m);
+
     void (*log)(void *user, enum exti_log_level level, const char *message);
 };
 

@@ -1,13 +1,16 @@
 #!/bin/bash
-# The manual page is valid, and names the same options as the help of the commands.
+# The manual pages are valid.  The program's names the same options as the help of the commands, and those of
+# the libraries all that their headers have and say.
 . "$(dirname "$0")/support.bash"
 page=$ROOT/docs/extisolate.1 quirks=$ROOT/docs/extisolate-quirks.5
+built=$(dirname "$EXTISOLATE")
+pages=("$page" "$built/extisolate.3" "$built/extisolate-python.3" "$quirks")
 : >out
 : >err
 
 if command -v mandoc >/dev/null; then
     # Whether other pages are installed is no matter of this one.
-    mandoc -Tlint "$page" "$quirks" 2>&1 | grep -v 'mandoc\.db\|referenced manual not found' >out
+    mandoc -Tlint "${pages[@]}" 2>&1 | grep -v 'mandoc\.db\|referenced manual not found' >out
     [ ! -s out ]
     say $? mandoc_finds_nothing
     : >out
@@ -15,9 +18,11 @@ else
     skip mandoc_finds_nothing 'there is no mandoc(1)'
 fi
 if command -v man >/dev/null; then
-    man -l --warnings=all "$page" >page.txt 2>err
-    man -l --warnings=all "$quirks" >quirks.txt 2>>err
-    [ ! -s err ] && grep -q '^EXTISOLATE(1)' page.txt && grep -q '^EXTISOLATE-QUIRKS(5)' quirks.txt
+    for p in "${pages[@]}"; do
+        man -l --warnings=all "$p" 2>>err | grep -m 1 . >>heads
+    done
+    [ ! -s err ] && [ "$(awk '{ printf "%s ", $1 }' heads)" = \
+        'EXTISOLATE(1) EXTISOLATE(3) EXTISOLATE-PYTHON(3) EXTISOLATE-QUIRKS(5) ' ]
     say $? groff_finds_nothing
     : >err
 else
@@ -56,4 +61,40 @@ for c in copy copy-tree inspect verify run list clean quirks help; do
     in_synopsis $c >synopsis.$c
     same "synopsis_has_the_options_of_$c" help.$c synopsis.$c
 done
+
+# The names and words of a header's declarations and comments, from its first section on.
+words_of_header() {
+    sed -n '/^\/\* ----/,$p' "$1" | sed -E -e '/^#(if|endif|include)|^extern/d' \
+        -e 's/^(#define [A-Z_0-9]+) +[^ ]+/\1/' -e 's/^(EXTI_API|#define|typedef) //' |
+        words
+}
+words_of_page() { mandoc -Tascii -O width=500 "$1" | col -b | words; }
+words() { tr '[:upper:]' '[:lower:]' | grep -oE '[a-z_][a-z_0-9]*' | sort; }
+# What the header has and the page has not, or not as often.
+unsaid() { comm -23 <(words_of_header "$1") <(words_of_page "$2"); }
+
+# The functions of a version map, and those that the page has a name, a synopsis and an entry of.
+in_map() { grep -oE 'exti[a-z]*_[a-z_]+;' "$1" | tr -d ';' | sort; }
+documented() {
+    comm -12 <(sed -nE 's/^\.Nm (exti[a-z]*_[a-z_]+)( ,)?$/\1/p' "$1" | sort) <(sed -n 's/^\.Fo //p' "$1" | sort) |
+        comm -12 - <(sed -nE 's/^\.It Fn ([a-z_]+).*/\1/p' "$1" | sort)
+}
+
+while read -r header map manual; do
+    documented "$built/$manual" >functions
+    in_map "$ROOT/$map" >exported
+    same "${manual}_has_each_function" functions exported
+    if command -v mandoc >/dev/null && command -v col >/dev/null; then
+        unsaid "$ROOT/$header" "$built/$manual" >unsaid
+        same "${manual}_says_all_that_the_header_says" unsaid /dev/null
+        grep -v 'EXTI_E_ARG' "$built/$manual" >shorter
+        unsaid "$ROOT/$header" shorter | grep -qx exti_e_arg
+        say $? "what_${manual}_leaves_out_is_found"
+    else
+        skip "${manual}_says_all_that_the_header_says" 'there is no mandoc(1) or col(1)'
+    fi
+done <<'END'
+include/extisolate.h loader/extisolate.map extisolate.3
+include/extisolate/python.h runtime/extisolate-python.map extisolate-python.3
+END
 finish

@@ -14,10 +14,12 @@ verdict() { # NAME, after the command it is about
 make -s --no-print-directory install DESTDIR="$tmp/stage" PREFIX=/opt/exti >"$tmp/log" 2>&1 ||
     cat "$tmp/log"
 stage=$tmp/stage/opt/exti
-[ -x "$stage/bin/extisolate" ] && [ -f "$stage/share/man/man1/extisolate.1" ] &&
-    [ "$(cd "$stage" && find include -type f | LC_ALL=C sort | tr '\n' ' ')" = \
-        'include/extisolate.h include/extisolate/python.h ' ]
-verdict install_puts_program_headers_and_man_page
+[ -x "$stage/bin/extisolate" ] &&
+    [ "$(cd "$stage" && find include share -type f | LC_ALL=C sort | tr '\n' ' ')" = \
+        'include/extisolate.h include/extisolate/python.h share/doc/extisolate/sharing.md '\
+'share/man/man1/extisolate.1 share/man/man3/extisolate-python.3 share/man/man3/extisolate.3 '\
+'share/man/man5/extisolate-quirks.5 ' ]
+verdict install_puts_program_headers_and_documentation
 
 shown_c() { # N: the Nth program in C that README.md shows
     awk -v n="$1" '/^```$/ { on = 0 } on { print } /^```c$/ { on = ++i == n }' README.md
