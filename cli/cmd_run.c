@@ -257,8 +257,11 @@ static int run_session(struct session *s, const struct request *r)
     s->dirs = cli_zeroed(n, sizeof *s->dirs);
     if (s->contexts == NULL || s->results == NULL || s->dirs == NULL)
         return cli_fail(NULL, "out of memory");
-    if (pyrt_install_find(&s->python, r->python, &err) < 0)
-        return cli_error(&err, NULL);
+    if (pyrt_install_find(&s->python, r->python, &err) < 0) {
+        cli_error(&err, NULL);
+        cli_hint("--python takes the path of a CPython, 3.%d or later", PYRT_MINOR_FIRST);
+        return CLI_FAILED;
+    }
     if (s->python.minor > PYRT_MINOR_TESTED)
         cli_note("CPython %s is newer than 3.%d, the newest that was tested in contexts",
                  s->python.version, PYRT_MINOR_TESTED);

@@ -130,8 +130,7 @@ static int ask_interpreter(json_t **answer, const char *exe, struct exti_error *
     rc = spawn_interpreter(&pid, &fd, exe);
     if (rc != 0) {
         free(buf);
-        return pyrt_fail_os(err, rc, exe,
-                            "cannot be run; --python takes the path of a CPython interpreter");
+        return pyrt_fail_os(err, rc, exe, "the interpreter cannot be run");
     }
     rc = read_answer(pid, fd, buf, ANSWER_MAX);
     *answer = rc == 0 ? json_loads(buf, 0, NULL) : NULL;
@@ -139,11 +138,10 @@ static int ask_interpreter(json_t **answer, const char *exe, struct exti_error *
     if (*answer && json_is_object(*answer))
         return 0;
     json_decref(*answer);
-    return pyrt_fail(
-        err, EXTI_E_ARG,
-        "%s did not describe itself as a CPython 3 interpreter does; --python takes the "
-        "path of a CPython, 3.%d or later",
-        exe, PYRT_MINOR_FIRST);
+    return pyrt_fail(err, EXTI_E_ARG,
+                     "%s did not describe itself as a CPython 3 interpreter does; contexts need "
+                     "one, 3.%d or later",
+                     exe, PYRT_MINOR_FIRST);
 }
 
 static const char *answer_text(const json_t *answer, const char *key)
@@ -163,12 +161,11 @@ static int check_answer(const json_t *answer, const char *exe, struct exti_error
     int major = answer_number(answer, "major"), minor = answer_number(answer, "minor");
 
     if (strcmp(answer_text(answer, "implementation"), "cpython") != 0)
-        return pyrt_fail(err, EXTI_E_ARG, "%s is %s %s; --python takes a CPython", exe,
+        return pyrt_fail(err, EXTI_E_ARG, "%s is %s %s; contexts need a CPython", exe,
                          answer_text(answer, "implementation"), answer_text(answer, "version"));
     if (major != 3 || minor < PYRT_MINOR_FIRST)
-        return pyrt_fail(err, EXTI_E_ARG,
-                         "%s is CPython %s; contexts need 3.%d or later: name one with --python",
-                         exe, answer_text(answer, "version"), PYRT_MINOR_FIRST);
+        return pyrt_fail(err, EXTI_E_ARG, "%s is CPython %s; contexts need 3.%d or later", exe,
+                         answer_text(answer, "version"), PYRT_MINOR_FIRST);
     if (!*answer_text(answer, "libpython"))
         return pyrt_fail(
             err, EXTI_E_ARG,
@@ -179,8 +176,7 @@ static int check_answer(const json_t *answer, const char *exe, struct exti_error
             exe, answer_text(answer, "version"), answer_text(answer, "soname"), minor,
             answer_text(answer, "version"));
     if (!*answer_text(answer, "executable"))
-        return pyrt_fail(err, EXTI_E_ARG,
-                         "%s does not know its own path (sys.executable is empty): use --python",
+        return pyrt_fail(err, EXTI_E_ARG, "%s does not know its own path (sys.executable is empty)",
                          exe);
     return 0;
 }

@@ -41,6 +41,6 @@ check_host() { # MEMORY COMMAND...
     verdict host_calls_numpy_in_four_contexts
     [ "$(grep -o ' at 0x[0-9a-f]*' "$tmp/out" | sort -u | wc -l)" = 4 ]
     verdict each_context_has_a_numpy_of_its_own
-    ! "$@" /nonexistent/python3 >"$tmp/out" 2>"$tmp/log" && grep -q '/nonexistent/python3: cannot be run' "$tmp/log"
+    ! "$@" /nonexistent/python3 >"$tmp/out" 2>"$tmp/log" && grep -q '/nonexistent/python3: the interpreter cannot be run' "$tmp/log"
     verdict host_reports_a_failure
 }

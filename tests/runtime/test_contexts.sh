@@ -610,6 +610,8 @@ refused no_count 2 "not 'x'" $run --contexts x -c 1
 refused zero_contexts 2 "not '0'" $run --contexts 0 -c 1
 refused json_without_proof 2 'prove' $run --json -c 1
 refused no_such_python 1 '/no/such/python' $run --python /no/such/python -c 1
+refused no_such_python_says_what_would_do 1 '^  --python takes the path of a CPython, 3.9 or later$' \
+    $run --python /no/such/python -c 1
 refused not_a_python 1 'did not describe itself' $run --python /bin/echo -c 1
 refused endless_answer 1 'did not describe itself' $run --python /usr/bin/yes -c 1
 for old in "${HOME:-}"/.pyenv/versions/3.[678].*/bin/python3; do

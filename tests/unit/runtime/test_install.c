@@ -41,6 +41,7 @@ static void want_refusal(struct test *t, const char *exe, const char *said)
 
     assert_exti(pyrt_install_find(&in, exe, &t->err), EXTI_E_ARG, &t->err, EXTI_NO_OFFSET);
     assert_says(&t->err, said);
+    assert_null(strstr(t->err.message, "--python")); /* of the program, which says so itself */
     assert_int_equal(in.minor, 77);
 }
 
@@ -85,7 +86,7 @@ static void interpreters_that_cannot_run_in_contexts_are_refused(void **state)
     struct test *t = *state;
 
     want_refusal(t, make_answer(t, "\"implementation\": \"pypy\""),
-                 "is pypy 3.11.2; --python takes");
+                 "is pypy 3.11.2; contexts need a CPython");
     want_refusal(t, make_answer(t, "\"major\": 2, \"version\": \"2.7.18\""),
                  "is CPython 2.7.18; contexts need 3.9 or later");
     want_refusal(t, make_answer(t, "\"minor\": 8"), "contexts need 3.9 or later");
@@ -101,7 +102,7 @@ static void what_is_no_interpreter_is_refused(void **state)
 
     for (size_t i = 0; i < ARRAY_SIZE(others); i++)
         want_refusal(t, make_script(t, "python", others[i]), "did not describe itself");
-    want_refusal(t, make_script(t, "python", "echo '{}'"), "is  ; --python takes a CPython");
+    want_refusal(t, make_script(t, "python", "echo '{}'"), "is  ; contexts need a CPython");
     /* The answer of a program that then fails does not count. */
     want_refusal(t, make_script(t, "python", "echo {}; exit 1"), "did not describe itself");
 }
@@ -114,7 +115,7 @@ static void a_program_that_cannot_be_run_is_named(void **state)
     assert_int_equal(pyrt_install_find(&in, "/no/such/python", &t->err), EXTI_E_IO);
     assert_int_equal(t->err.os_error, ENOENT);
     assert_string_equal(t->err.file, "/no/such/python");
-    assert_says(&t->err, "--python takes the path of a CPython interpreter");
+    assert_says(&t->err, "the interpreter cannot be run");
     assert_int_equal(pyrt_install_find(&in, t->dir, &t->err), EXTI_E_IO);
     assert_int_equal(t->err.os_error, EACCES);
 }
