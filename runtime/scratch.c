@@ -139,9 +139,8 @@ int pyrt_scratch_new(struct pyrt_scratch **out, struct exti_error *err)
     if (!s->path) {
         error = errno;
         free(s);
-        return pyrt_fail_os(
-            err, error, tmp && *tmp ? tmp : "/tmp",
-            "cannot create a private directory in it (TMPDIR names another place)");
+        return pyrt_fail_os(err, error, tmp && *tmp ? tmp : "/tmp",
+                            "cannot create a private directory in it (TMPDIR names another place)");
     }
     error = start_helper(s);
     if (error) {

@@ -119,7 +119,8 @@ static bool is_replaced(const struct macho_check *c, const char *name)
     return false;
 }
 
-/* The copy's ordinal of the original's library `was` if that was renamed, otherwise 0. */
+/* The copy's ordinal of the original's library `was` if that was renamed, otherwise 0.  Without a
+ * request nobody knows which of the copy's new names is its: `was` then says that it was. */
 static int32_t replaced_library(const struct macho_check *c, uint32_t was)
 {
     const char *name;
@@ -131,7 +132,7 @@ static int32_t replaced_library(const struct macho_check *c, uint32_t was)
         return is_replaced(c, name) && c->expect.named[was - 1]
                    ? find_dylib(&c->after, c->expect.named[was - 1])
                    : 0;
-    return was <= c->after.dylib_count && !find_dylib(&c->after, name) ? (int32_t)was : 0;
+    return !find_dylib(&c->after, name) ? (int32_t)was : 0;
 }
 
 /* Copies take no part in weak look-ups.  So a name that the file defines binds to the file, and
@@ -161,6 +162,16 @@ int exti__macho_weak_target(struct macho_check *c, const char *symbol, enum mach
     if (own || *target)
         *fate = c->opts ? MACHO_WEAK_MUST_GO : MACHO_WEAK_MAY_GO;
     return 0;
+}
+
+bool exti__macho_is_weak_target(const struct macho_check *c, int32_t target, int32_t now)
+{
+    const char *name;
+
+    if (c->opts || target == BIND_SPECIAL_DYLIB_SELF)
+        return now == target;
+    name = exti__macho_library_of(&c->after, now);
+    return name && !find_dylib(&c->before, name);
 }
 
 /* ---- all references -------------------------------------------------------------------------- */
@@ -230,7 +241,7 @@ int exti__macho_follows(struct macho_check *c, const char *symbol, int32_t was, 
         return 0;
     if (was == BIND_SPECIAL_DYLIB_WEAK_LOOKUP) {
         rc = exti__macho_weak_target(c, symbol, &fate, &target, err);
-        *ok = !rc && ((fate != MACHO_WEAK_STAYS && now == target) ||
+        *ok = !rc && ((fate != MACHO_WEAK_STAYS && exti__macho_is_weak_target(c, target, now)) ||
                       (now == was && fate != MACHO_WEAK_MUST_GO));
         return rc;
     }

@@ -38,8 +38,8 @@ static bool slot_holds(struct macho_check *c, const struct weak *w, const struct
     struct exti_span content;
 
     if (bound)
-        return bound->ordinal == target && bound->addend == s->addend &&
-               strcmp(bound->symbol, s->symbol) == 0;
+        return exti__macho_is_weak_target(c, target, bound->ordinal) &&
+               bound->addend == s->addend && strcmp(bound->symbol, s->symbol) == 0;
     if (target != BIND_SPECIAL_DYLIB_SELF || !own || !exti__macho_slot_find(&w->rebased, s->at) ||
         exti__macho_at(&c->before, c->before.text->vmaddr + s->at, 8, "", &content, NULL))
         return false;
@@ -59,10 +59,12 @@ static int weak_gone(struct macho_check *c, const struct weak *w, const struct m
     if (fate == MACHO_WEAK_STAYS)
         exti__macho_finding(c, EXTI_NO_OFFSET, "weak binding of %s is lost", s->symbol);
     else if (!is_mark(s) && !slot_holds(c, w, s, target))
-        exti__macho_finding(
-            c, EXTI_NO_OFFSET, "%s at 0x%" PRIx64 ": lost its weak binding, but is not bound to %s",
-            s->symbol, place_of(c, s),
-            target ? c->after.dylibs[target - 1].name : "the file's own definition");
+        exti__macho_finding(c, EXTI_NO_OFFSET,
+                            "%s at 0x%" PRIx64 ": lost its weak binding, but is not bound to %s",
+                            s->symbol, place_of(c, s),
+                            !target   ? "the file's own definition"
+                            : c->opts ? c->after.dylibs[target - 1].name
+                                      : "a library with a new name");
     return 0;
 }
 

@@ -100,11 +100,14 @@ static const char *name_at(const struct view *v, uint64_t rva)
     return at < v->b.n && memchr(v->b.p + at, 0, v->b.n - at) ? (const char *)v->b.p + at : NULL;
 }
 
-/* Adds the names of the descriptors at `at`, which have the name's RVA at `field`. */
+/* Adds the names of the descriptors at `at`, which have the name's RVA at `field`.  The loader ends
+ * the list where that or the field at `other` is 0. */
 static void add_names(const struct view *v, uint64_t at, uint64_t size, uint64_t field,
-                      struct fuzz_facts *out)
+                      uint64_t other, struct fuzz_facts *out)
 {
-    for (uint64_t rva; at < v->b.n && (rva = fuzz_get(&v->b, at + field, 4)) != 0; at += size) {
+    for (uint64_t rva; at < v->b.n && (rva = fuzz_get(&v->b, at + field, 4)) != 0 &&
+                       fuzz_get(&v->b, at + other, 4) != 0;
+         at += size) {
         const char *name = name_at(v, rva);
 
         if (!name || out->count == FUZZ_NEEDED) {
@@ -124,8 +127,8 @@ static void read_facts(struct exti_span file, struct fuzz_facts *out)
     exports = directory_at(&v, 0);
     if (exports != UINT64_MAX && fuzz_get(&v.b, exports + 12, 4))
         out->id = name_at(&v, fuzz_get(&v.b, exports + 12, 4));
-    add_names(&v, directory_at(&v, 1), 20, 12, out);
-    add_names(&v, directory_at(&v, 13), 32, 4, out);
+    add_names(&v, directory_at(&v, 1), 20, 12, 16, out);
+    add_names(&v, directory_at(&v, 13), 32, 4, 4, out);
 }
 
 static void list_fields(struct fuzz_fields *f, const struct view *v)

@@ -49,7 +49,11 @@ static void mode_is_what_the_umask_leaves_and_for_the_owner_alone_to_write(void 
 {
     static const struct {
         mode_t mask, plain, executable;
-    } cases[] = {{022, 0644, 0755}, {077, 0600, 0700}, {002, 0644, 0755}, {0, 0644, 0755}, {0222, 0444, 0555}};
+    } cases[] = {{022, 0644, 0755},
+                 {077, 0600, 0700},
+                 {002, 0644, 0755},
+                 {0, 0644, 0755},
+                 {0222, 0444, 0555}};
     struct test *t = *state;
     char *path = test_path(t, "f");
     struct stat st;
