@@ -4,10 +4,14 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <time.h>
 #include <unistd.h>
 #ifdef __linux__
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #endif
+
+#define SECOND 1000000000u
 
 #if defined(__APPLE__)
 
@@ -36,6 +40,29 @@ int pyrt_pipe(int fd[2])
     return 0;
 }
 
+int pyrt_event_open(int fd[2])
+{
+    if (pyrt_pipe(fd) != 0)
+        return -1;
+    fcntl(fd[0], F_SETFL, O_NONBLOCK);
+    fcntl(fd[1], F_SETFL, O_NONBLOCK);
+    return 0;
+}
+
+int pyrt_cond_init(pthread_cond_t *cond)
+{
+    return pthread_cond_init(cond, NULL);
+}
+
+/* The system's absolute times are of the clock that is set. */
+static void wait_timed(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t until)
+{
+    uint64_t now = pyrt_clock(), left = until > now ? until - now : 0;
+    struct timespec span = {.tv_sec = (time_t)(left / SECOND), .tv_nsec = (long)(left % SECOND)};
+
+    pthread_cond_timedwait_relative_np(cond, mutex, &span);
+}
+
 #else
 
 void pyrt_name_thread(const char *name)
@@ -61,4 +88,52 @@ int pyrt_pipe(int fd[2])
     return pipe2(fd, O_CLOEXEC);
 }
 
+int pyrt_event_open(int fd[2])
+{
+    fd[0] = fd[1] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return fd[0] < 0 ? -1 : 0;
+}
+
+int pyrt_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+    int rc;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    rc = pthread_cond_init(cond, &attr);
+    pthread_condattr_destroy(&attr);
+    return rc;
+}
+
+static void wait_timed(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t until)
+{
+    struct timespec at = {.tv_sec = (time_t)(until / SECOND), .tv_nsec = (long)(until % SECOND)};
+
+    pthread_cond_timedwait(cond, mutex, &at);
+}
+
 #endif
+
+uint64_t pyrt_clock(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
+}
+
+uint64_t pyrt_clock_after(uint64_t span)
+{
+    uint64_t now = pyrt_clock();
+
+    return span < PYRT_NEVER - now ? now + span : PYRT_NEVER;
+}
+
+void pyrt_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t until)
+{
+    if (until == PYRT_NEVER)
+        pthread_cond_wait(cond, mutex);
+    else
+        wait_timed(cond, mutex, until);
+}

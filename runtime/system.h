@@ -2,6 +2,9 @@
 #ifndef RUNTIME_SYSTEM_H
 #define RUNTIME_SYSTEM_H
 
+#include <pthread.h>
+#include <stdint.h>
+
 /* Names the calling thread for debuggers and profilers; at most 15 bytes. */
 void pyrt_name_thread(const char *name);
 
@@ -13,5 +16,21 @@ int pyrt_processors(void);
 
 /* Like pipe(2), with FD_CLOEXEC on both ends. */
 int pyrt_pipe(int fd[2]);
+
+/* Opens a pipe, or what the system has of less weight, for messages of eight bytes of which at most
+ * one is on its way.  Both ends, which may be the same, never wait, and have FD_CLOEXEC. */
+int pyrt_event_open(int fd[2]);
+
+/* Nanoseconds of a clock that nobody sets. */
+uint64_t pyrt_clock(void);
+
+#define PYRT_NEVER UINT64_MAX
+/* What it shows so many nanoseconds from now. */
+uint64_t pyrt_clock_after(uint64_t span);
+
+/* A condition that pyrt_cond_wait waits for. */
+int pyrt_cond_init(pthread_cond_t *cond);
+/* As pthread_cond_wait, until that time of the clock at most. */
+void pyrt_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t until);
 
 #endif

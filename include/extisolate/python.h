@@ -28,7 +28,10 @@ extern "C" {
 enum extipy_code {
     EXTIPY_E_CLOSED = -100, /* the context is closed, or about to be */
     EXTIPY_E_PLACE = -101,  /* wrong place: the thread must be in the context, or outside of it */
-    EXTIPY_E_RAISED = -102  /* Python raised an exception, and the message has its text */
+    EXTIPY_E_RAISED = -102, /* Python raised an exception, and the message has its text */
+    EXTIPY_E_CANCELLED = -103, /* the job was cancelled before it began */
+    EXTIPY_E_TIMEOUT = -104,   /* the time is over */
+    EXTIPY_E_STATE = -105      /* the job has not ended, or has begun, or has not */
 };
 
 /* Gives the name of a code of either enum.  A static string, never NULL.  Any thread. */
@@ -302,6 +305,80 @@ EXTI_API int extipy_call(struct extipy_ctx *c, const struct extipy_call *call,
 EXTI_API int extipy_exec(struct extipy_ctx *c, const char *source, struct extipy_exception **raised,
                          struct exti_error *err);
 
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+/* A call that a thread of the context's makes.  The thread is started by the first extipy_submit,
+ * runs one job after another in the order of their submission, and ends when the context is closed.
+ * To Python it is one that it did not start, as any that enters.  Neither jobs nor what they call
+ * may end it.
+ *
+ * A job has a count of references, which any thread may change.  It is run, and told of, even if
+ * nobody has a reference any more.  What follows about jobs may be called on any thread, inside or
+ * outside of any context, also after the context is closed; it waits for no GIL. */
+struct extipy_job;
+
+/* Where jobs go that have ended, of any number of contexts, for programs with an event loop.  One
+ * thread at a time takes them out. */
+struct extipy_queue;
+
+struct extipy_job_opts {
+    size_t size;
+    /* Called once when the job has ended, on a thread of the context's own that has no GIL: that
+     * which runs the jobs, and for a job that has not run maybe another one.  Its next job waits
+     * meanwhile.  `job` is there until it returns; extipy_job_keep keeps it.  It may call anything
+     * but extipy_close and extipy_detach of this context, which say EXTIPY_E_PLACE; closing another
+     * one, or waiting for a job there, it must not do in circles. */
+    void (*done)(struct extipy_job *job, void *user);
+    void *user;                 /* for `done`, and for extipy_job_user */
+    struct extipy_queue *queue; /* where the job goes when it has ended, after `done`; or NULL */
+};
+
+/* Has the context make a call, as extipy_call, and does not wait for it.  The job keeps all that
+ * `call` names until it ends: the program may free its set of values at once, and give it to other
+ * calls and jobs, but must not add to it until they all have ended.  `opts` may be NULL.  Neither
+ * is needed after the call.  `out` may be NULL; extipy_job_release *out.  The job may end before
+ * this call returns.  EXTI_E_ARG: as of extipy_call.  EXTIPY_E_CLOSED: the context is being
+ * closed.  After an error nothing is kept, and `done` is not called. */
+EXTI_API int extipy_submit(struct extipy_job **out, struct extipy_ctx *c,
+                           const struct extipy_call *call, const struct extipy_job_opts *opts,
+                           struct exti_error *err);
+
+/* Adds a reference; returns `job`. */
+EXTI_API struct extipy_job *extipy_job_keep(struct extipy_job *job); /* NULL ok */
+/* Ends a reference.  An outcome that nobody has taken is dropped after the last one. */
+EXTI_API void extipy_job_release(struct extipy_job *job); /* NULL ok */
+/* Gives `user` of the job's options. */
+EXTI_API void *extipy_job_user(const struct extipy_job *job);
+
+/* Waits until the job has ended, `done` has returned and the job is in its queue; any number of
+ * threads may.  `timeout`: in nanoseconds; negative: none.  EXTIPY_E_TIMEOUT: that is over.
+ * EXTIPY_E_PLACE: it has not, and this is a thread of the context's own, which it waits for.  The
+ * thread has no GIL while it waits. */
+EXTI_API int extipy_job_wait(struct extipy_job *job, int64_t timeout, struct exti_error *err);
+
+/* Gives the outcome of a job that has ended: what extipy_call would have given, and its *result or
+ * *raised to whoever asks first, who frees it; then that is NULL.  One that is not asked for, by
+ * `result` or `raised` NULL, stays.  EXTIPY_E_CANCELLED and EXTIPY_E_CLOSED: it did not run.
+ * EXTIPY_E_STATE: it has not ended. */
+EXTI_API int extipy_job_result(struct extipy_job *job, struct extipy_values **result,
+                               struct extipy_exception **raised, struct exti_error *err);
+
+/* Cancels a job that has not begun: it ends with EXTIPY_E_CANCELLED.  EXTIPY_E_STATE: it has begun,
+ * or ended, or was cancelled before. */
+EXTI_API int extipy_job_cancel(struct extipy_job *job, struct exti_error *err);
+
+/* Makes a queue.  EXTI_E_IO: there is no file descriptor for it.  extipy_queue_free *out. */
+EXTI_API int extipy_queue_new(struct extipy_queue **out, struct exti_error *err);
+/* A file descriptor that is readable as long as the queue has jobs: for poll, epoll, kqueue, libuv
+ * and asyncio.  It is the queue's, and nobody else reads, writes or closes it. */
+EXTI_API int extipy_queue_fd(const struct extipy_queue *queue);
+/* Takes out the job that ended first, with a reference that extipy_job_release ends; NULL: there is
+ * none.  Never waits. */
+EXTI_API struct extipy_job *extipy_queue_next(struct extipy_queue *queue);
+/* Jobs that are in it, or were to get in, lose no more than that.  No thread may use it any more,
+ * nor submit with it. */
+EXTI_API void extipy_queue_free(struct extipy_queue *queue); /* NULL ok */
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
 struct extipy_closed {
@@ -315,6 +392,10 @@ struct extipy_closed {
  * runs the functions of atexit, finalises the interpreter on the thread that initialised it,
  * unloads the copies and gives back the interpreter's memory.  Calls that want to enter fail with
  * EXTIPY_E_CLOSED from its beginning on.  The calling thread is detached first.
+ *
+ * A job that runs is waited for.  All that have not begun end with EXTIPY_E_CLOSED.  When this call
+ * returns each has ended, all callbacks have returned, and each is in its queue; so a callback must
+ * not wait for who closes.
  *
  * As long as a thread lives that has not detached, nothing is unloaded by CPythons before 3.15, and
  * the memory stays: `out` counts them, and `report` gets a finding for each, and for each file that

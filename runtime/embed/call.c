@@ -1,3 +1,5 @@
+#include "runtime/embed/call.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,8 +51,7 @@ static struct pyobj *find_callee(const struct extipy_ctx *c, const struct extipy
     return call->callee->object;
 }
 
-/* Returns the result, or NULL with an exception set. */
-static struct pyobj *call_inside(struct extipy_ctx *c, const struct extipy_call *call)
+struct pyobj *extipy__call_inside(struct extipy_ctx *c, const struct extipy_call *call)
 {
     struct pyobj *callee = find_callee(c, call), *given = NULL, *args = NULL, *kwargs = NULL;
     struct pyobj *result = NULL;
@@ -134,12 +135,10 @@ static int check_call(const struct extipy_ctx *c, const struct extipy_call *call
     return check_sequence(call, err);
 }
 
-int extipy_call(struct extipy_ctx *c, const struct extipy_call *given,
-                struct extipy_values **result, struct extipy_exception **raised,
-                struct exti_error *err)
+int extipy__call_read(struct extipy_call *out, const struct extipy_ctx *c,
+                      const struct extipy_call *given, struct exti_error *err)
 {
     struct extipy_call call;
-    struct pyobj *object;
     int rc;
 
     if (!c || !given)
@@ -148,16 +147,36 @@ int extipy_call(struct extipy_ctx *c, const struct extipy_call *given,
     if (rc == 0)
         rc = check_call(c, &call, err);
     if (rc == 0)
-        rc = extipy_enter(c, err);
-    if (rc < 0)
-        return rc;
-    object = call_inside(c, &call);
-    rc = object ? 0 : EXTIPY_E_RAISED;
+        *out = call;
+    return rc;
+}
+
+int extipy__call_keep(struct extipy_ctx *c, int stay, struct pyobj *object,
+                      struct extipy_values **result, struct extipy_exception **raised,
+                      struct exti_error *err)
+{
+    int rc = object ? 0 : EXTIPY_E_RAISED;
+
     if (object && result)
-        rc = keep_result(result, c, object, call.stay, err);
+        rc = keep_result(result, c, object, stay, err);
     c->py.Py_DecRef(object);
     if (rc == EXTIPY_E_RAISED)
         rc = extipy__exception_take(c, raised, err);
+    return rc;
+}
+
+int extipy_call(struct extipy_ctx *c, const struct extipy_call *given,
+                struct extipy_values **result, struct extipy_exception **raised,
+                struct exti_error *err)
+{
+    struct extipy_call call;
+    int rc = extipy__call_read(&call, c, given, err);
+
+    if (rc == 0)
+        rc = extipy_enter(c, err);
+    if (rc < 0)
+        return rc;
+    rc = extipy__call_keep(c, call.stay, extipy__call_inside(c, &call), result, raised, err);
     extipy_leave(c, NULL);
     return rc;
 }

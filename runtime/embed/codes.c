@@ -9,6 +9,12 @@ const char *extipy_code_name(int code)
         return "EXTIPY_E_PLACE";
     case EXTIPY_E_RAISED:
         return "EXTIPY_E_RAISED";
+    case EXTIPY_E_CANCELLED:
+        return "EXTIPY_E_CANCELLED";
+    case EXTIPY_E_TIMEOUT:
+        return "EXTIPY_E_TIMEOUT";
+    case EXTIPY_E_STATE:
+        return "EXTIPY_E_STATE";
     default:
         return exti_code_name(code);
     }

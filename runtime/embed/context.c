@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "runtime/system.h"
+
 static struct extipy_ctx *contexts;
 static pthread_mutex_t contexts_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -13,7 +15,8 @@ struct extipy_ctx *extipy__context_new(void)
         return NULL;
     atomic_init(&c->refs, 1);
     pthread_mutex_init(&c->lock, NULL);
-    pthread_cond_init(&c->changed, NULL);
+    pyrt_cond_init(&c->changed);
+    pyrt_cond_init(&c->jobs.work);
     return c;
 }
 
@@ -27,9 +30,20 @@ void extipy__context_unref(struct extipy_ctx *c)
 {
     if (atomic_fetch_sub(&c->refs, 1) != 1)
         return;
+    pthread_cond_destroy(&c->jobs.work);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
     free(c);
+}
+
+int extipy__context_works(struct extipy_ctx *c)
+{
+    int works;
+
+    pthread_mutex_lock(&c->lock);
+    works = c->jobs.started && pthread_equal(c->jobs.worker, pthread_self());
+    pthread_mutex_unlock(&c->lock);
+    return works;
 }
 
 void extipy__contexts_add(struct extipy_ctx *c)

@@ -15,6 +15,20 @@ enum extipy_phase {
     EXTIPY_ENDED    /* the interpreter is being finalised, or was */
 };
 
+struct extipy_job_list {
+    struct extipy_job *first, *last;
+};
+
+/* A context's jobs, and the thread that runs them, which is the worker. */
+struct extipy_jobs {
+    struct extipy_job_list queued; /* in the order of their submission */
+    struct extipy_job_list unrun;  /* ended without having run; the context's thread says so */
+    struct extipy_job *running;    /* whose Python code the worker is in */
+    int started;
+    pthread_t worker;
+    pthread_cond_t work; /* the worker waits for it */
+};
+
 struct extipy_ctx {
     atomic_size_t refs; /* of the program, until it is closed, and of threads that were inside */
     struct exti_ctx *loader;
@@ -38,12 +52,16 @@ struct extipy_ctx {
     int finalised;
     struct extipy_exporter *exporters; /* that show it others' buffers */
     struct pyobj *exporter_type;       /* guarded by the GIL */
+    struct extipy_jobs jobs;
 };
 
 /* Returns a context with one reference, or NULL. */
 struct extipy_ctx *extipy__context_new(void);
 struct extipy_ctx *extipy__context_ref(struct extipy_ctx *c);
 void extipy__context_unref(struct extipy_ctx *c);
+
+/* Whether the calling thread is the one that runs the context's jobs. */
+int extipy__context_works(struct extipy_ctx *c);
 
 void extipy__contexts_add(struct extipy_ctx *c);
 void extipy__contexts_remove(struct extipy_ctx *c);

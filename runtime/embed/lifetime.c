@@ -5,6 +5,7 @@
 #include "runtime/embed/exporter.h"
 #include "runtime/embed/finalise.h"
 #include "runtime/embed/installation.h"
+#include "runtime/embed/jobs.h"
 #include "runtime/embed/options.h"
 #include "runtime/embed/threads.h"
 #include "runtime/fail.h"
@@ -125,8 +126,10 @@ static void *release_unlocked(struct extipy_ctx *c, void *state)
 static void *idle(struct extipy_ctx *c, void *state)
 {
     pthread_mutex_lock(&c->lock);
-    while (c->phase != EXTIPY_ENDED)
-        if (c->released)
+    while (c->phase != EXTIPY_ENDED || extipy__jobs_due(c))
+        if (extipy__jobs_due(c))
+            extipy__jobs_tend(c);
+        else if (c->released)
             state = release_unlocked(c, state);
         else
             pthread_cond_wait(&c->changed, &c->lock);
@@ -303,6 +306,10 @@ static int end_interpreter(struct extipy_ctx *c, struct extipy_closed *out, stru
     open = c->phase == EXTIPY_OPEN;
     if (open)
         c->phase = EXTIPY_CLOSING;
+    pthread_mutex_unlock(&c->lock);
+    if (open)
+        extipy__jobs_end(c);
+    pthread_mutex_lock(&c->lock);
     while (open && c->inside)
         pthread_cond_wait(&c->changed, &c->lock);
     out->attached = c->attached;

@@ -329,7 +329,7 @@ void extipy__threads_resume(struct extipy_attachment *paused)
     take_gil(paused);
 }
 
-int extipy__threads_outside(const struct extipy_ctx *c, struct exti_error *err)
+int extipy__threads_outside(struct extipy_ctx *c, struct exti_error *err)
 {
     struct extipy_attachment *at;
     struct record *r;
@@ -338,7 +338,7 @@ int extipy__threads_outside(const struct extipy_ctx *c, struct exti_error *err)
     if (rc < 0)
         return rc;
     at = find_attachment(r, c);
-    if (at && at->native)
+    if ((at && at->native) || extipy__context_works(c))
         return pyrt_fail(err, EXTIPY_E_PLACE, "this thread belongs to the context");
     if (at && at->entries)
         return pyrt_fail(err, EXTIPY_E_PLACE, "this thread is inside the context");

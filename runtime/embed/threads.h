@@ -12,6 +12,6 @@ int extipy__threads_pause(struct extipy_attachment **out, struct exti_error *err
 void extipy__threads_resume(struct extipy_attachment *paused);
 
 /* EXTIPY_E_PLACE if the calling thread is inside `c` or belongs to it. */
-int extipy__threads_outside(const struct extipy_ctx *c, struct exti_error *err);
+int extipy__threads_outside(struct extipy_ctx *c, struct exti_error *err);
 
 #endif

@@ -15,13 +15,21 @@ int extipy_values_new(struct extipy_values **out, struct exti_error *err)
     v = calloc(1, sizeof *v);
     if (!v)
         return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
+    atomic_init(&v->refs, 1);
     *out = v;
     return 0;
 }
 
+const struct extipy_values *extipy__values_ref(const struct extipy_values *v)
+{
+    if (v)
+        atomic_fetch_add(&((struct extipy_values *)v)->refs, 1);
+    return v;
+}
+
 void extipy_values_free(struct extipy_values *v)
 {
-    if (!v)
+    if (!v || atomic_fetch_sub(&v->refs, 1) != 1)
         return;
     for (size_t i = 0; i < v->count; i++) {
         extipy_object_release(v->nodes[i].object);

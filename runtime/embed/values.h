@@ -17,10 +17,14 @@ struct extipy_node {
 };
 
 struct extipy_values {
+    atomic_size_t refs;        /* of the program, and of jobs */
     struct extipy_node *nodes; /* number 1 is the first */
     size_t count, room;
     int fault; /* the first: an exti_code */
 };
+
+/* Adds a reference, which extipy_values_free ends; returns `v`, which may be NULL. */
+const struct extipy_values *extipy__values_ref(const struct extipy_values *v);
 
 /* NULL if there is no value of that number. */
 const struct extipy_node *extipy__values_node(const struct extipy_values *v, size_t number);

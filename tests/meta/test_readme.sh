@@ -72,18 +72,23 @@ verdict program_reports_a_failure
 
 shown_c 2 | diff examples/host.c - && [ "$(wc -l <examples/host.c)" -lt 60 ]
 verdict host_in_c_is_in_the_readme
-# shellcheck disable=SC2046
-"$cc" -std=c99 -pedantic -Wall -Wextra -Werror examples/host.c \
-    $(pkg-config --cflags --libs extisolate-python) -L"$stage/lib" -Wl,-rpath-link,"$stage/lib" -o "$tmp/host"
-verdict host_in_c_builds_with_pkg_config
-if [ -f "$libpython" ]; then
-    LD_LIBRARY_PATH=$stage/lib "$tmp/host" >"$tmp/out"
-    [ "$(cat "$tmp/out")" = 'context 0: sum 100, and the program sees 10
-context 1: sum 1000, and the program sees 100' ]
-    verdict host_in_c_runs || cat "$tmp/out"
-else
-    echo "skip host_in_c_runs: no shared libpython for $python"
-fi
+host_in_c() { # NAME OUTPUT
+    # shellcheck disable=SC2046
+    "$cc" -std=c99 -pedantic -Wall -Wextra -Werror "examples/$1.c" \
+        $(pkg-config --cflags --libs extisolate-python) -L"$stage/lib" -Wl,-rpath-link,"$stage/lib" -o "$tmp/$1"
+    verdict "${1}_in_c_builds_with_pkg_config"
+    if [ -f "$libpython" ]; then
+        LD_LIBRARY_PATH=$stage/lib "$tmp/$1" >"$tmp/out"
+        [ "$(cat "$tmp/out")" = "$2" ]
+        verdict "${1}_in_c_runs" || cat "$tmp/out"
+    else
+        echo "skip ${1}_in_c_runs: no shared libpython for $python"
+    fi
+}
+host_in_c host 'context 0: sum 100, and the program sees 10
+context 1: sum 1000, and the program sees 100'
+host_in_c jobs 'a job has ended: EXTI_OK
+a job has ended: EXTI_OK'
 
 commands=$(grep -oE '^extisolate [a-z]+' README.md | awk '{ print $2 }' | sort -u)
 for c in $commands; do

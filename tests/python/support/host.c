@@ -1,5 +1,6 @@
 #include "tests/python/support/host.h"
 
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,4 +92,83 @@ long host_long(struct extipy_ctx *c, const char *expression)
     assert_ok(extipy_leave(c, &err), &err);
     assert_non_null(value);
     return n;
+}
+
+void host_must(int rc)
+{
+    if (rc == 0)
+        return;
+    fprintf(stderr, "a call failed: %s\n", extipy_code_name(rc));
+    abort();
+}
+
+struct extipy_job *host_submit(struct extipy_ctx *c, const char *function, long n,
+                               const struct extipy_job_opts *opts)
+{
+    struct extipy_call call = {.size = sizeof call, .function = function};
+    struct extipy_values *v = NULL;
+    struct extipy_job *job = NULL;
+
+    host_must(extipy_values_new(&v, NULL));
+    call.values = v;
+    call.args = extipy_container(v, EXTIPY_TUPLE, (size_t[]){extipy_int(v, n)}, 1);
+    host_must(extipy_submit(&job, c, &call, opts, NULL));
+    extipy_values_free(v);
+    return job;
+}
+
+int host_end(struct extipy_job *job, long *out)
+{
+    struct extipy_value value = {.size = sizeof value};
+    struct extipy_values *result = NULL;
+    int rc;
+
+    host_must(extipy_job_wait(job, -1, NULL));
+    rc = extipy_job_result(job, &result, NULL, NULL);
+    if (rc == 0 && out) {
+        host_must(extipy_value(result, 1, &value));
+        host_must(value.kind == EXTIPY_INT ? 0 : EXTI_E_ARG);
+        *out = (long)value.integer;
+    }
+    extipy_values_free(result);
+    extipy_job_release(job);
+    return rc;
+}
+
+/* ---- a function that waits ---- */
+
+static sem_t in_block, out_of_block;
+
+static void block(void)
+{
+    sem_post(&in_block);
+    while (sem_wait(&out_of_block) != 0)
+        continue;
+}
+
+void host_define_block(struct extipy_ctx *c)
+{
+    char source[256];
+
+    sem_init(&in_block, 0, 0);
+    sem_init(&out_of_block, 0, 0);
+    snprintf(source, sizeof source,
+             "import ctypes\n"
+             "_block = ctypes.CFUNCTYPE(None)(%lu)\n"
+             "def block(n):\n"
+             "    _block()\n"
+             "    return n\n",
+             host_address(block));
+    host_run(c, source);
+}
+
+void host_await_blocked(void)
+{
+    while (sem_wait(&in_block) != 0)
+        continue;
+}
+
+void host_unblock(void)
+{
+    sem_post(&out_of_block);
 }

@@ -1,0 +1,20 @@
+/* The parts of a call. */
+#ifndef RUNTIME_EMBED_CALL_H
+#define RUNTIME_EMBED_CALL_H
+
+#include "runtime/embed/context.h"
+
+/* Reads what the caller gave, and checks it. */
+int extipy__call_read(struct extipy_call *out, const struct extipy_ctx *c,
+                      const struct extipy_call *given, struct exti_error *err);
+
+/* Calls; the thread is inside.  Returns the result, or NULL with an exception set. */
+struct pyobj *extipy__call_inside(struct extipy_ctx *c, const struct extipy_call *call);
+
+/* Makes values or an exception of what extipy__call_inside returned, and consumes that.  `result`
+ * and `raised` may be NULL. */
+int extipy__call_keep(struct extipy_ctx *c, int stay, struct pyobj *object,
+                      struct extipy_values **result, struct extipy_exception **raised,
+                      struct exti_error *err);
+
+#endif

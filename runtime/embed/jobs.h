@@ -1,0 +1,15 @@
+/* Runs the jobs of contexts. */
+#ifndef RUNTIME_EMBED_JOBS_H
+#define RUNTIME_EMBED_JOBS_H
+
+#include "runtime/embed/context.h"
+
+/* Whether the context's own thread has something to do with jobs; the context's lock is held. */
+int extipy__jobs_due(const struct extipy_ctx *c);
+/* Does it, on that thread, which has no GIL; the context's lock is held, and let go of meanwhile. */
+void extipy__jobs_tend(struct extipy_ctx *c);
+
+/* Ends the worker of a context that is being closed, and so all jobs. */
+void extipy__jobs_end(struct extipy_ctx *c);
+
+#endif
