@@ -314,7 +314,7 @@ EXTI_API int extipy_exec(struct extipy_ctx *c, const char *source, struct extipy
  *
  * A job has a count of references, which any thread may change.  It is run, and told of, even if
  * nobody has a reference any more.  What follows about jobs may be called on any thread, inside or
- * outside of any context, also after the context is closed; it waits for no GIL. */
+ * outside of any context, also after the context is closed, and waits for no GIL. */
 struct extipy_job;
 
 /* Where jobs go that have ended, of any number of contexts, for programs with an event loop.  One
@@ -331,6 +331,11 @@ struct extipy_job_opts {
     void (*done)(struct extipy_job *job, void *user);
     void *user;                 /* for `done`, and for extipy_job_user */
     struct extipy_queue *queue; /* where the job goes when it has ended, after `done`; or NULL */
+    /* The deadline, in nanoseconds from the submission on; 0: none.  A job that has not begun then
+     * ends with EXTIPY_E_TIMEOUT, and does not run.  In one that runs TimeoutError is raised once,
+     * as KeyboardInterrupt by extipy_job_interrupt.  The context's own thread sees to it, which is
+     * late where native code does not let go of the GIL, or `done` takes long. */
+    uint64_t timeout;
 };
 
 /* Has the context make a call, as extipy_call, and does not wait for it.  The job keeps all that
@@ -358,14 +363,21 @@ EXTI_API int extipy_job_wait(struct extipy_job *job, int64_t timeout, struct ext
 
 /* Gives the outcome of a job that has ended: what extipy_call would have given, and its *result or
  * *raised to whoever asks first, who frees it; then that is NULL.  One that is not asked for, by
- * `result` or `raised` NULL, stays.  EXTIPY_E_CANCELLED and EXTIPY_E_CLOSED: it did not run.
- * EXTIPY_E_STATE: it has not ended. */
+ * `result` or `raised` NULL, stays.  EXTIPY_E_CANCELLED, EXTIPY_E_TIMEOUT and EXTIPY_E_CLOSED: it
+ * did not run.  EXTIPY_E_STATE: it has not ended. */
 EXTI_API int extipy_job_result(struct extipy_job *job, struct extipy_values **result,
                                struct extipy_exception **raised, struct exti_error *err);
 
 /* Cancels a job that has not begun: it ends with EXTIPY_E_CANCELLED.  EXTIPY_E_STATE: it has begun,
  * or ended, or was cancelled before. */
 EXTI_API int extipy_job_cancel(struct extipy_job *job, struct exti_error *err);
+
+/* Raises KeyboardInterrupt in a job that has begun, as soon as it executes bytecode of its context,
+ * and does not wait for that.  Native code goes on until it returns, and what it waits for is
+ * waited for.  Python code may catch the exception; each further call raises another one.  It
+ * reaches no other job: if the job ends before, or its call has already returned, nothing happens.
+ * EXTIPY_E_STATE: it has not begun, or has ended. */
+EXTI_API int extipy_job_interrupt(struct extipy_job *job, struct exti_error *err);
 
 /* Makes a queue.  EXTI_E_IO: there is no file descriptor for it.  extipy_queue_free *out. */
 EXTI_API int extipy_queue_new(struct extipy_queue **out, struct exti_error *err);

@@ -44,6 +44,8 @@ struct extipy_type_spec {
     X(void, PyThreadState_Clear, (void *))                                                         \
     X(void, PyThreadState_DeleteCurrent, (void))                                                   \
     X(void *, PyGILState_GetThisThreadState, (void))                                               \
+    X(unsigned long, PyThread_get_thread_ident, (void))                                            \
+    X(int, PyThreadState_SetAsyncExc, (unsigned long, struct pyobj *))                             \
     X(struct pyobj *, PyObject_Type, (struct pyobj *))                                             \
     X(struct pyobj *, PyObject_Str, (struct pyobj *))                                              \
     X(struct pyobj *, PyObject_Call, (struct pyobj *, struct pyobj *, struct pyobj *))             \
@@ -89,7 +91,8 @@ struct extipy_type_spec {
     X(struct pyobj *, PySet_Type)                                                                  \
     X(struct pyobj *, PyDict_Type)                                                                 \
     X(struct pyobj **, PyExc_TypeError)                                                            \
-    X(struct pyobj **, PyExc_BufferError)
+    X(struct pyobj **, PyExc_BufferError)                                                          \
+    X(struct pyobj **, PyExc_TimeoutError)
 
 struct extipy_calls {
 #define MEMBER(type, name, args) type(*name) args;

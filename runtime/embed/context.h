@@ -23,10 +23,15 @@ struct extipy_job_list {
 struct extipy_jobs {
     struct extipy_job_list queued; /* in the order of their submission */
     struct extipy_job_list unrun;  /* ended without having run; the context's thread says so */
-    struct extipy_job *running;    /* whose Python code the worker is in */
+    struct extipy_job_list timed;  /* that have a deadline and have not ended, the soonest first */
     int started;
     pthread_t worker;
     pthread_cond_t work; /* the worker waits for it */
+
+    struct extipy_job *running; /* whose call the worker is in; it may be interrupted */
+    unsigned long worker_id;    /* what Python calls the worker; of when a job is running */
+    int sending;                /* an exception is being sent to the worker */
+    int sent;                   /* one was, since the job began */
 };
 
 struct extipy_ctx {

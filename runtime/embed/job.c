@@ -65,27 +65,52 @@ void *extipy_job_user(const struct extipy_job *job)
 
 /* ---- its place ---- */
 
-void extipy__job_append(struct extipy_job_list *list, struct extipy_job *job)
+/* Behind `prev`, or first. */
+static void link_job(struct extipy_job_list *list, enum extipy_job_order by,
+                     struct extipy_job *prev, struct extipy_job *job)
 {
-    job->prev = list->last;
-    job->next = NULL;
-    if (list->last)
-        list->last->next = job;
+    struct extipy_job *next = prev ? prev->in[by].next : list->first;
+
+    job->in[by].prev = prev;
+    job->in[by].next = next;
+    if (prev)
+        prev->in[by].next = job;
     else
         list->first = job;
-    list->last = job;
+    if (next)
+        next->in[by].prev = job;
+    else
+        list->last = job;
 }
 
-void extipy__job_remove(struct extipy_job_list *list, struct extipy_job *job)
+void extipy__job_append(struct extipy_job_list *list, struct extipy_job *job)
 {
-    if (job->next)
-        job->next->prev = job->prev;
+    link_job(list, EXTIPY_BY_TURN, list->last, job);
+}
+
+/* Mostly the last to come has the latest deadline. */
+void extipy__job_insert(struct extipy_job_list *list, struct extipy_job *job)
+{
+    struct extipy_job *prev = list->last;
+
+    while (prev && prev->deadline > job->deadline)
+        prev = prev->in[EXTIPY_BY_DEADLINE].prev;
+    link_job(list, EXTIPY_BY_DEADLINE, prev, job);
+}
+
+void extipy__job_remove(struct extipy_job_list *list, enum extipy_job_order by,
+                        struct extipy_job *job)
+{
+    struct extipy_job *next = job->in[by].next, *prev = job->in[by].prev;
+
+    if (next)
+        next->in[by].prev = prev;
     else
-        list->last = job->prev;
-    if (job->prev)
-        job->prev->next = job->next;
+        list->last = prev;
+    if (prev)
+        prev->in[by].next = next;
     else
-        list->first = job->next;
+        list->first = next;
 }
 
 /* ---- its end ---- */

@@ -10,18 +10,27 @@ enum extipy_job_state {
     EXTIPY_JOB_ENDED /* it has an outcome, which may be read and no more changes */
 };
 
+/* What a list is ordered by.  A job can be in one list of each kind. */
+enum extipy_job_order { EXTIPY_BY_TURN, EXTIPY_BY_DEADLINE };
+
+enum extipy_interrupt { EXTIPY_NO_INTERRUPT, EXTIPY_BY_PROGRAM, EXTIPY_BY_CLOCK };
+
 struct extipy_job {
     atomic_size_t refs;
     struct extipy_ctx *ctx;  /* a reference */
     struct extipy_call call; /* owns what it names, until the job ends */
     void (*done)(struct extipy_job *job, void *user);
     void *user;
-    struct extipy_queue *queue;     /* a reference, until the job is in it */
-    struct extipy_job *next, *prev; /* of the list that it is in */
+    struct extipy_queue *queue; /* a reference, until the job is in it */
+    struct {
+        struct extipy_job *next, *prev;
+    } in[2];
 
     /* Of the context's lock. */
     enum extipy_job_state state;
-    int settled; /* all have been told that it has ended */
+    uint64_t deadline;               /* PYRT_NEVER: none, or it has passed */
+    enum extipy_interrupt interrupt; /* one that has not been sent yet */
+    int settled;                     /* all have been told that it has ended */
     pthread_cond_t settling;
 
     /* The outcome. */
@@ -38,6 +47,9 @@ int extipy__job_new(struct extipy_job **out, struct extipy_ctx *c, const struct 
 void extipy__job_drop_call(struct extipy_job *job);
 
 void extipy__job_append(struct extipy_job_list *list, struct extipy_job *job);
-void extipy__job_remove(struct extipy_job_list *list, struct extipy_job *job);
+/* Into a list by deadlines. */
+void extipy__job_insert(struct extipy_job_list *list, struct extipy_job *job);
+void extipy__job_remove(struct extipy_job_list *list, enum extipy_job_order by,
+                        struct extipy_job *job);
 
 #endif

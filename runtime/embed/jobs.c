@@ -1,8 +1,9 @@
 /* A job that runs is ended by the worker, and one that does not by the context's own thread, which
- * is busy for moments only.  Both tell who wants to know of it, and hold nothing meanwhile. */
+ * waits for deadlines too.  Both tell who wants to know of it, and hold nothing meanwhile. */
 #include "runtime/embed/jobs.h"
 
 #include "runtime/embed/call.h"
+#include "runtime/embed/interrupt.h"
 #include "runtime/embed/options.h"
 #include "runtime/embed/queue.h"
 #include "runtime/fail.h"
@@ -27,16 +28,42 @@ static void settle_job(struct extipy_job *job)
     extipy_job_release(job);
 }
 
-/* The lock is held. */
+/* The lock is held, as for what follows. */
+static void drop_deadline(struct extipy_job *job)
+{
+    if (job->deadline != PYRT_NEVER)
+        extipy__job_remove(&job->ctx->jobs.timed, EXTIPY_BY_DEADLINE, job);
+    job->deadline = PYRT_NEVER;
+}
+
 static void end_unrun(struct extipy_job *job, int code, const char *why)
 {
     struct extipy_ctx *c = job->ctx;
 
-    extipy__job_remove(&c->jobs.queued, job);
+    drop_deadline(job);
+    extipy__job_remove(&c->jobs.queued, EXTIPY_BY_TURN, job);
     extipy__job_append(&c->jobs.unrun, job);
     job->code = pyrt_fail(&job->err, code, "%s", why);
     job->state = EXTIPY_JOB_ENDED;
     pthread_cond_broadcast(&c->changed);
+}
+
+static int has_expired(const struct extipy_job *job)
+{
+    return job && job->deadline <= pyrt_clock();
+}
+
+static void expire_jobs(struct extipy_ctx *c)
+{
+    struct extipy_job *job;
+
+    while (has_expired(job = c->jobs.timed.first))
+        if (job->state == EXTIPY_JOB_QUEUED) {
+            end_unrun(job, EXTIPY_E_TIMEOUT, "the job's time was over before it began");
+        } else {
+            drop_deadline(job);
+            job->interrupt = EXTIPY_BY_CLOCK;
+        }
 }
 
 /* ---- the worker ---- */
@@ -44,30 +71,38 @@ static void end_unrun(struct extipy_job *job, int code, const char *why)
 static void run_job(struct extipy_ctx *c, struct extipy_job *job)
 {
     int rc = extipy_enter(c, &job->err);
+    struct pyobj *object;
 
     if (rc == 0) {
-        rc = extipy__call_keep(c, job->call.stay, extipy__call_inside(c, &job->call), &job->result,
-                               &job->raised, &job->err);
+        extipy__interrupt_begin(job);
+        object = extipy__call_inside(c, &job->call);
+        extipy__interrupt_end(job);
+        rc = extipy__call_keep(c, job->call.stay, object, &job->result, &job->raised, &job->err);
         extipy_leave(c, NULL);
     }
     pthread_mutex_lock(&c->lock);
+    drop_deadline(job);
     job->code = rc;
     job->state = EXTIPY_JOB_ENDED;
     pthread_mutex_unlock(&c->lock);
     settle_job(job);
 }
 
-/* NULL: the context is being closed, and there are none any more. */
+/* NULL: the context is being closed, and there are none any more.  The context's own thread may be
+ * late, so this looks at deadlines as well. */
 static struct extipy_job *await_job(struct extipy_ctx *c)
 {
     struct extipy_job *job;
 
     pthread_mutex_lock(&c->lock);
-    while (!c->jobs.queued.first && c->phase == EXTIPY_OPEN)
+    expire_jobs(c);
+    while (!c->jobs.queued.first && c->phase == EXTIPY_OPEN) {
         pthread_cond_wait(&c->jobs.work, &c->lock);
+        expire_jobs(c);
+    }
     job = c->jobs.queued.first;
     if (job) {
-        extipy__job_remove(&c->jobs.queued, job);
+        extipy__job_remove(&c->jobs.queued, EXTIPY_BY_TURN, job);
         job->state = EXTIPY_JOB_BEGUN;
     }
     pthread_mutex_unlock(&c->lock);
@@ -106,17 +141,30 @@ void extipy__jobs_end(struct extipy_ctx *c)
 
 int extipy__jobs_due(const struct extipy_ctx *c)
 {
-    return c->jobs.unrun.first != NULL;
+    return c->jobs.unrun.first || extipy__interrupt_due(c) || has_expired(c->jobs.timed.first);
 }
 
-void extipy__jobs_tend(struct extipy_ctx *c)
+uint64_t extipy__jobs_next(const struct extipy_ctx *c)
 {
-    struct extipy_job *job = c->jobs.unrun.first;
+    return c->jobs.timed.first ? c->jobs.timed.first->deadline : PYRT_NEVER;
+}
 
-    extipy__job_remove(&c->jobs.unrun, job);
-    pthread_mutex_unlock(&c->lock);
-    settle_job(job);
-    pthread_mutex_lock(&c->lock);
+/* Who is told comes before who is interrupted, since that waits for the GIL. */
+void *extipy__jobs_tend(struct extipy_ctx *c, void *state)
+{
+    struct extipy_job *job;
+
+    expire_jobs(c);
+    job = c->jobs.unrun.first;
+    if (job) {
+        extipy__job_remove(&c->jobs.unrun, EXTIPY_BY_TURN, job);
+        pthread_mutex_unlock(&c->lock);
+        settle_job(job);
+        pthread_mutex_lock(&c->lock);
+    } else if (extipy__interrupt_due(c)) {
+        state = extipy__interrupt_send(c, state);
+    }
+    return state;
 }
 
 /* ---- the public calls ---- */
@@ -134,6 +182,10 @@ static int add_job(struct extipy_ctx *c, struct extipy_job *job, struct exti_err
         return rc;
     c->jobs.started = 1;
     extipy__job_append(&c->jobs.queued, job);
+    if (job->deadline != PYRT_NEVER)
+        extipy__job_insert(&c->jobs.timed, job);
+    if (c->jobs.timed.first == job)
+        pthread_cond_broadcast(&c->changed);
     if (job->queue)
         extipy__queue_ref(job->queue);
     pthread_cond_signal(&c->jobs.work);
@@ -157,6 +209,7 @@ int extipy_submit(struct extipy_job **out, struct extipy_ctx *c, const struct ex
     job->done = opts.done;
     job->user = opts.user;
     job->queue = opts.queue;
+    job->deadline = opts.timeout ? pyrt_clock_after(opts.timeout) : PYRT_NEVER;
     if (out)
         extipy_job_keep(job); /* before it can end */
     pthread_mutex_lock(&c->lock);

@@ -6,8 +6,11 @@
 
 /* Whether the context's own thread has something to do with jobs; the context's lock is held. */
 int extipy__jobs_due(const struct extipy_ctx *c);
-/* Does it, on that thread, which has no GIL; the context's lock is held, and let go of meanwhile. */
-void extipy__jobs_tend(struct extipy_ctx *c);
+/* Does it, on that thread, which has no GIL; the context's lock is held, and let go of meanwhile.
+ * Consumes and returns that thread's state. */
+void *extipy__jobs_tend(struct extipy_ctx *c, void *state);
+/* When it will have something to do; the context's lock is held. */
+uint64_t extipy__jobs_next(const struct extipy_ctx *c);
 
 /* Ends the worker of a context that is being closed, and so all jobs. */
 void extipy__jobs_end(struct extipy_ctx *c);

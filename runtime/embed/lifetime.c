@@ -128,11 +128,11 @@ static void *idle(struct extipy_ctx *c, void *state)
     pthread_mutex_lock(&c->lock);
     while (c->phase != EXTIPY_ENDED || extipy__jobs_due(c))
         if (extipy__jobs_due(c))
-            extipy__jobs_tend(c);
+            state = extipy__jobs_tend(c, state);
         else if (c->released)
             state = release_unlocked(c, state);
         else
-            pthread_cond_wait(&c->changed, &c->lock);
+            pyrt_cond_wait(&c->changed, &c->lock, extipy__jobs_next(c));
     pthread_mutex_unlock(&c->lock);
     return state;
 }

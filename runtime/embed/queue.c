@@ -93,7 +93,7 @@ struct extipy_job *extipy_queue_next(struct extipy_queue *q)
     pthread_mutex_lock(&q->lock);
     job = q->jobs.first;
     if (job) {
-        extipy__job_remove(&q->jobs, job);
+        extipy__job_remove(&q->jobs, EXTIPY_BY_TURN, job);
         if (!q->jobs.first)
             take_back(q);
     }
@@ -112,7 +112,7 @@ void extipy_queue_free(struct extipy_queue *q)
     job = q->jobs.first;
     pthread_mutex_unlock(&q->lock);
     for (; job; job = next) {
-        next = job->next;
+        next = job->in[EXTIPY_BY_TURN].next;
         extipy_job_release(job);
     }
     close(q->fd[0]);
