@@ -405,9 +405,9 @@ struct extipy_closed {
  * unloads the copies and gives back the interpreter's memory.  Calls that want to enter fail with
  * EXTIPY_E_CLOSED from its beginning on.  The calling thread is detached first.
  *
- * A job that runs is waited for.  All that have not begun end with EXTIPY_E_CLOSED.  When this call
- * returns each has ended, all callbacks have returned, and each is in its queue; so a callback must
- * not wait for who closes.
+ * Jobs that have not begun end with EXTIPY_E_CLOSED at once.  One that runs is waited for, and can
+ * still be interrupted.  When this call returns all callbacks have returned, and all jobs are in
+ * their queues; so a callback must not wait for who closes.
  *
  * As long as a thread lives that has not detached, nothing is unloaded by CPythons before 3.15, and
  * the memory stays: `out` counts them, and `report` gets a finding for each, and for each file that

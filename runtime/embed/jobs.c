@@ -109,7 +109,6 @@ static struct extipy_job *await_job(struct extipy_ctx *c)
     return job;
 }
 
-/* When the context is being closed it gets no more jobs in, and each ends with that. */
 static void *work(void *arg)
 {
     struct extipy_ctx *c = arg;
@@ -127,6 +126,8 @@ void extipy__jobs_end(struct extipy_ctx *c)
 
     pthread_mutex_lock(&c->lock);
     started = c->jobs.started;
+    while (c->jobs.queued.first)
+        end_unrun(c->jobs.queued.first, EXTIPY_E_CLOSED, "the context is closed");
     pthread_cond_signal(&c->jobs.work);
     pthread_mutex_unlock(&c->lock);
     if (!started)
