@@ -192,8 +192,7 @@ static void wrong_jobs_are_refused(void **state)
 
 struct told {
     pthread_t thread;
-    struct extipy_ctx *closable;
-    int gil, rc, wait, closing, detaching, again;
+    int gil, rc, wait, closing, detaching, inside, again;
     atomic_int times;
 };
 
@@ -211,8 +210,20 @@ static void note_end(struct extipy_job *job, void *user)
     t->wait = extipy_job_wait(job, -1, NULL);
     t->closing = extipy_close(ctx, NULL, NULL, NULL, NULL);
     t->detaching = extipy_detach(ctx, NULL);
+    t->inside = extipy_exec(ctx, "inside = True", NULL, NULL);
     if (t->times++ < t->again)
         extipy_job_release(host_submit(ctx, "__main__:note", 1, &opts));
+}
+
+static void assert_limits(const struct told *t)
+{
+    assert_false(pthread_equal(t->thread, pthread_self()));
+    assert_int_equal(t->gil, 0);
+    assert_int_equal(t->inside, 0);
+    /* Each would wait for itself. */
+    assert_int_equal(t->wait, EXTIPY_E_PLACE);
+    assert_int_equal(t->closing, EXTIPY_E_PLACE);
+    assert_int_equal(t->detaching, EXTIPY_E_PLACE);
 }
 
 static void a_callback_hears_of_the_end_first(void **state)
@@ -225,13 +236,28 @@ static void a_callback_hears_of_the_end_first(void **state)
     assert_ptr_equal(extipy_job_user(job), &t);
     assert_int_equal(host_end(job, NULL), 0);
     assert_int_equal(t.times, 1);
-    assert_int_equal(t.gil, 0);
     assert_int_equal(t.rc, 0);
-    assert_false(pthread_equal(t.thread, pthread_self()));
-    /* Each would wait for itself. */
-    assert_int_equal(t.wait, EXTIPY_E_PLACE);
-    assert_int_equal(t.closing, EXTIPY_E_PLACE);
-    assert_int_equal(t.detaching, EXTIPY_E_PLACE);
+    assert_limits(&t);
+}
+
+/* It is called while another job runs. */
+static void a_callback_of_a_job_that_has_not_run(void **state)
+{
+    struct told t = {0};
+    struct extipy_job_opts opts = {.size = sizeof opts, .done = note_end, .user = &t};
+    struct extipy_job *running = host_submit(ctx, "__main__:block", 1, NULL);
+    struct extipy_job *job = host_submit(ctx, "__main__:note", 1, &opts);
+
+    (void)state;
+    host_await_blocked();
+    assert_int_equal(extipy_job_cancel(job, NULL), 0);
+    assert_int_equal(host_end(job, NULL), EXTIPY_E_CANCELLED);
+    assert_int_equal(t.times, 1);
+    assert_int_equal(t.rc, EXTIPY_E_CANCELLED);
+    assert_limits(&t);
+    host_unblock();
+    assert_int_equal(host_end(running, NULL), 0);
+    assert_int_equal(host_long(ctx, "inside"), 1);
 }
 
 static void callbacks_submit_more(void **state)
@@ -430,6 +456,7 @@ int main(void)
         with_context(a_set_of_values_serves_many_jobs),
         with_context(wrong_jobs_are_refused),
         with_context(a_callback_hears_of_the_end_first),
+        with_context(a_callback_of_a_job_that_has_not_run),
         with_context(callbacks_submit_more),
         with_context(released_jobs_run_all_the_same),
         with_context(waiting_ends_in_time_or_with_the_job),
