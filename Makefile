@@ -556,6 +556,8 @@ export LSAN_OPTIONS := suppressions="$(CURDIR)/tests/lsan.supp":print_suppressio
 # frames further up.  Some tests preload libraries.
 check-runtime check-runtime-soaks check-runtime-semantics check-leaks check-cli: export ASAN_OPTIONS := \
 	malloc_context_size=2:verify_asan_link_order=0:$(ASAN_OPTIONS)
+# What CPython leaks cannot be told by a name once it is unloaded, and so not be suppressed.
+check-python: export ASAN_OPTIONS := detect_leaks=0:$(ASAN_OPTIONS)
 
 # Under the tools only the system's CPython, not so many contexts at once, and of the corpus what our
 # own code does; under the thread sanitizer every twentieth allocation fails in turn.  SAN_LIMITS= and
@@ -570,7 +572,7 @@ check-san-core: ## formats, loader and public header under the address and undef
 	$(call with_san,address$(comma)undefined,$(SAN_LIMITS) check-unit check-api check-fuzz)
 check-san-more: ## real loading and the program under them, and real loading under the thread sanitizer
 	$(call with_san,address$(comma)undefined,$(SAN_LIMITS) check-isolation check-runtime check-leaks \
-	    check-cli)
+	    check-cli check-python)
 	$(call with_san,thread,$(THREAD_LIMITS) check-api check-isolation check-threads)
 check-san-rest: # each test that any other tool or group runs too
 	$(call with_san,address$(comma)undefined,$(SAN_LIMITS) check-elf-inputs check-macho-inputs check-pe-inputs \
@@ -582,9 +584,9 @@ check-san: ## all of that, and what other tools and groups run too
 check-leaks: all # with SAN=address,undefined: contexts leak what the interpreter leaks, no more
 	$(call run,leaks,tests/runtime/leaks.sh)
 # CPython's and libc's own accesses are not looked at: neither is built for this sanitizer.
-check-threads: all # with SAN=thread: CPython contexts
+check-threads: all $(PYTHON_TESTS) # with SAN=thread: CPython contexts
 	@TSAN_OPTIONS=$$TSAN_OPTIONS:ignore_noninstrumented_modules=1 \
-	    tests/run.sh threads tests/runtime/test_contexts.sh
+	    tests/run.sh threads tests/runtime/test_contexts.sh $(PYTHON_TESTS)
 
 # A child that a test forks for a case of its own ends with the same status on an error.
 VALGRIND_PROGRAM := $(abspath $(B))/valgrind/extisolate
