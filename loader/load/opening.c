@@ -446,7 +446,7 @@ static int map_copies(struct exti_ctx *ctx, struct exti_opening *o, struct exti_
 {
     int rc;
 
-    exti__lingering_sweep();
+    exti__lingering_sweep_others(ctx);
     begin_mapping(ctx);
     rc = open_copies(ctx, o, err);
     if (rc)

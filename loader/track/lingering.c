@@ -181,6 +181,18 @@ void exti__lingering_sweep(void)
     unlock_lingering();
 }
 
+void exti__lingering_sweep_others(const struct exti_ctx *ctx)
+{
+    bool any = false;
+
+    lock_lingering();
+    for (size_t i = 0; i < count && !any; i++)
+        any = table[i]->ctx != ctx;
+    unlock_lingering();
+    if (any)
+        exti__lingering_sweep();
+}
+
 /* ---- queries ---- */
 
 bool exti__lingering_is_others(const struct exti_ctx *ctx, uintptr_t address, const char *path)

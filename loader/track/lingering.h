@@ -27,6 +27,9 @@ void exti__lingering_forget_range(const struct exti_layout *layout);
 /* Forgets modules that are not mapped any more.  To be called with no lock of the library held. */
 void exti__lingering_sweep(void);
 
+/* The same, if any is another context's or nobody's. */
+void exti__lingering_sweep_others(const struct exti_ctx *ctx);
+
 /* Whether the file `path`, mapped at `address`, is a lingering module of another context. */
 bool exti__lingering_is_others(const struct exti_ctx *ctx, uintptr_t address, const char *path);
 
@@ -53,6 +56,10 @@ static inline void exti__lingering_forget_range(const struct exti_layout *layout
 }
 static inline void exti__lingering_sweep(void)
 {
+}
+static inline void exti__lingering_sweep_others(const struct exti_ctx *ctx)
+{
+    (void)ctx;
 }
 static inline bool exti__lingering_original(const char *copy, char *out, size_t size)
 {

@@ -304,7 +304,10 @@ ISO_CASE(a_forked_child_loads_or_is_refused_while_others_load_in_its_context)
         pthread_join(threads[i], NULL);
     fprintf(stderr, "children that loaded: %d of 100, of the context's own forks: %d\n", loaded[0],
             loaded[1]);
+    want(loaded[1] > loaded[0]);
+#ifndef __SANITIZE_THREAD__ /* which makes a fork take so long that others go on before its end */
     want(loaded[1] > 50);
+#endif
     iso_close_ctx(shared_ctx);
 }
 

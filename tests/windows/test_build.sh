@@ -44,7 +44,9 @@ build_for() # MACHINE NAME DIR
 ./include/extisolate.h
 ./lib/libextisolate.a
 ./lib/pkgconfig/extisolate.pc
+./share/doc/extisolate/sharing.md
 ./share/man/man1/extisolate.1
+./share/man/man3/extisolate.3
 ./share/man/man5/extisolate-quirks.5
 END
     say $? "installs_for_$1"
