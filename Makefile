@@ -489,7 +489,7 @@ check-packages: all $(PACKAGES_BASE) $(PACKAGES_ORDER) $(CYCLE) ## packages at w
 
 .PHONY: check-layers check-abi check-readme
 check-layers: all ## rooms: includes and references obey them, and form no circle
-	$(call run,layers,tests/meta/test_layers.sh tests/meta/test_covered.sh)
+	$(call run,layers,tests/meta/test_layers.sh tests/meta/test_covered.sh tests/meta/test_limits.sh)
 check-abi: all ## exported symbols, version map and header agree; the flags that the files were built with
 	$(call run,abi,tests/meta/test_abi.sh tests/meta/test_python_abi.sh tests/meta/test_hardening.sh)
 check-readme: all ## what README.md shows works

@@ -63,7 +63,7 @@ static int set_argv(const struct run *r, const struct pyrt_command *command, int
     return rc;
 }
 
-/* What -m calls.  The messages are the interpreter's own: from 3.14 on there is one for both steps. */
+/* What -m calls.  The messages are the interpreter's own: from 3.14 on one for both steps. */
 static struct pyobj *module_runner(const struct pyrt_api *py)
 {
     static const char runner[] = "_run_module_as_main";

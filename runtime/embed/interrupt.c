@@ -1,6 +1,6 @@
-/* An exception reaches a thread, whatever that does by then.  So it is sent by a thread that has the
- * GIL, while the worker cannot pass from one job to the next, and one that has not arrived when the
- * job ends is taken back.  Where there is no GIL, the worker waits for who is sending. */
+/* An exception reaches a thread, whatever that does by then.  So it is sent by a thread that has
+ * the GIL, while the worker cannot pass from one job to the next, and one that has not arrived when
+ * the job ends is taken back.  Where there is no GIL, the worker waits for who is sending. */
 #include "runtime/embed/interrupt.h"
 
 #include "runtime/fail.h"
