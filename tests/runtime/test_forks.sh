@@ -9,6 +9,11 @@ if ! has $system numpy; then
     echo "skip children_of_one_context_live: $system has no numpy"
     exit 0
 fi
+if ldd "${run% run}" | grep -q libasan; then
+    echo "skip children_of_one_context_live:" \
+        "the address sanitizer's allocator may be locked in a forked child"
+    exit 0
+fi
 n=${EXTI_FORKS:-${EXTI_ALL:+10000}}
 cat >forks.py <<'END2'
 import extisolate, numpy as np, os, sys, time
