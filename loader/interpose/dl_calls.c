@@ -252,7 +252,7 @@ static int interposed_dladdr(const void *address, Dl_info *info)
     struct exti_call call;
     int found = dladdr(address, info);
 
-    if (!begin_call(&call, CALL, &caller))
+    if (!exti__call_begin_note(&call, (uintptr_t)CALL, &caller))
         return found;
     found = tell_original(&caller, address, found, info);
     exti__call_end(&call);
@@ -266,7 +266,7 @@ static int interposed_dladdr1(const void *address, Dl_info *info, void **extra, 
     struct exti_call call;
     int found = dladdr1(address, info, extra, flags);
 
-    if (!begin_call(&call, CALL, &caller))
+    if (!exti__call_begin_note(&call, (uintptr_t)CALL, &caller))
         return found;
     found = tell_original(&caller, address, found, info);
     exti__call_end(&call);
@@ -293,7 +293,7 @@ static int interposed_dlinfo(void *handle, int request, void *out)
     struct exti_call call;
     bool told = false;
 
-    if (request == RTLD_DI_ORIGIN && begin_call(&call, CALL, &caller)) {
+    if (request == RTLD_DI_ORIGIN && exti__call_begin_note(&call, (uintptr_t)CALL, &caller)) {
         told = tell_origin(&caller, handle, out);
         exti__call_end(&call);
     }

@@ -4,6 +4,7 @@
 #ifndef LOADER_PROCESS_FORK_GUARD_H
 #define LOADER_PROCESS_FORK_GUARD_H
 
+#include <stdbool.h>
 #include <time.h>
 
 /* Installs the fork handlers once; 0 or an errno value.  To be called after those of locks that
@@ -15,6 +16,9 @@ int exti__fork_guard_install(void);
  * forks. */
 void exti__fork_guard_enter(void);
 void exti__fork_guard_leave(void);
+
+/* The calling thread is in such a call, or forks. */
+bool exti__fork_guard_is_entered(void);
 
 /* Until when a fork that begins now waits for other threads: they may wait for the one that
  * forks. */

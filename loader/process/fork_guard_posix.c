@@ -1,7 +1,6 @@
 #include "loader/process/fork_guard.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <time.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -88,4 +87,9 @@ void exti__fork_guard_leave(void)
         pthread_mutex_unlock(&lock);
     }
     depth--;
+}
+
+bool exti__fork_guard_is_entered(void)
+{
+    return depth > 0;
 }

@@ -4,10 +4,10 @@
 #include "loader/track/address_map.h"
 #include "loader/track/fork_lock.h"
 
-/* Guards `calls`, `busy`, `forks`, `torn`, `closing` and `closer` of all contexts.  The address
- * map's lock is taken under it, and no other. */
+/* Guards `calls`, `busy`, `forks`, `torn`, `closing` and `closer` of all contexts, and the forks in
+ * flight.  The address map's lock is taken under it, and no other. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t ended = PTHREAD_COND_INITIALIZER; /* a call has ended or rests */
+static pthread_cond_t ended = PTHREAD_COND_INITIALIZER; /* a call or a fork has ended, or rests */
 
 static unsigned forks; /* between this process and the first */
 
@@ -47,12 +47,100 @@ static void count_out(const struct exti_call *c)
     c->ctx->busy -= !c->resting;
 }
 
-#ifdef _WIN32 /* which has no fork */
+/* ---- forks ---- */
+
+#ifdef _WIN32 /* which has none */
 int exti__calls_survive_forks(void)
 {
     return 0;
 }
+
+static void await_fork(const struct exti_ctx *ctx)
+{
+    (void)ctx;
+}
 #else
+/* A fork on a thread of `ctx`, from when it waits for other threads until it has happened. */
+struct fork_in_flight {
+    const struct exti_ctx *ctx; /* compared only; NULL: the thread does not fork */
+    struct fork_in_flight *next;
+};
+
+static struct fork_in_flight *in_flight;
+static _Thread_local struct fork_in_flight own_fork;
+
+static bool others_are_busy(const struct exti_ctx *ctx)
+{
+    unsigned own = 0;
+
+    for (const struct exti_call *c = innermost; c; c = c->outer)
+        own += c->ctx == ctx && !c->resting;
+    return ctx->forks == forks && ctx->busy > own;
+}
+
+static bool own_is_busy(const struct exti_ctx *ctx)
+{
+    const struct exti_call *c = innermost;
+
+    while (c && (c->ctx != ctx || c->resting))
+        c = c->outer;
+    return c != NULL;
+}
+
+static void take_out_own_fork(void)
+{
+    struct fork_in_flight **f = &in_flight;
+
+    while (*f && *f != &own_fork)
+        f = &(*f)->next;
+    if (*f)
+        *f = own_fork.next;
+    own_fork.ctx = NULL;
+}
+
+static bool is_forked_by_another(const struct exti_ctx *ctx)
+{
+    const struct fork_in_flight *f = in_flight;
+
+    while (f && (f == &own_fork || f->ctx != ctx))
+        f = f->next;
+    return f != NULL;
+}
+
+/* Of two that wait for each other through a lock of the program, none does for ever. */
+static void await_fork(const struct exti_ctx *ctx)
+{
+    struct timespec end;
+
+    if (!is_forked_by_another(ctx) || own_is_busy(ctx) || exti__fork_guard_is_entered())
+        return;
+    end = exti__fork_patience_end();
+    while (is_forked_by_another(ctx) && !pthread_cond_timedwait(&ended, &lock, &end))
+        ;
+}
+
+void exti__calls_begin_fork(const struct exti_ctx *ctx)
+{
+    const struct timespec end = exti__fork_patience_end();
+
+    lock_calls();
+    if (!own_fork.ctx) {
+        own_fork = (struct fork_in_flight){ctx, in_flight};
+        in_flight = &own_fork;
+    }
+    while (others_are_busy(ctx) && !pthread_cond_timedwait(&ended, &lock, &end))
+        ;
+    unlock_calls();
+}
+
+void exti__calls_end_fork(void)
+{
+    lock_calls();
+    take_out_own_fork();
+    pthread_cond_broadcast(&ended);
+    unlock_calls();
+}
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int install_error;
 
@@ -64,6 +152,8 @@ static void recount_calls(void)
     forks++;
     for (const struct exti_call *c = innermost; c; c = c->outer)
         count_in(c);
+    in_flight = NULL;
+    own_fork.ctx = NULL;
     pthread_cond_init(&ended, NULL);
     unlock_calls();
 }
@@ -92,11 +182,23 @@ static const char *refusal(struct exti_ctx *ctx)
                : NULL;
 }
 
+/* A fork waits for calls that do not rest, so one that ends its rest waits for a fork. */
+static void set_resting(struct exti_call *c, bool resting)
+{
+    if (!resting)
+        await_fork(c->ctx);
+    count_out(c);
+    c->resting = resting;
+    count_in(c);
+}
+
 static void add_call(struct exti_call *c, struct exti_ctx *ctx, bool resting)
 {
-    *c = (struct exti_call){.ctx = ctx, .outer = innermost, .resting = resting};
+    *c = (struct exti_call){.ctx = ctx, .outer = innermost, .resting = true};
     count_in(c);
     innermost = c;
+    if (!resting)
+        set_resting(c, false);
 }
 
 static int fail_refused(const struct exti_ctx *ctx, const char *why, struct exti_error *err)
@@ -160,26 +262,23 @@ struct exti_call *exti__call_innermost(void)
     return innermost;
 }
 
-static void set_resting(bool resting)
+void exti__call_rest(void)
 {
     if (!innermost)
         return;
     lock_calls();
-    count_out(innermost);
-    innermost->resting = resting;
-    count_in(innermost);
+    set_resting(innermost, true);
     pthread_cond_broadcast(&ended);
     unlock_calls();
 }
 
-void exti__call_rest(void)
-{
-    set_resting(true);
-}
-
 void exti__call_resume(void)
 {
-    set_resting(false);
+    if (!innermost)
+        return;
+    lock_calls();
+    set_resting(innermost, false);
+    unlock_calls();
 }
 
 void exti__calls_abandon(struct exti_call *c)
@@ -189,27 +288,6 @@ void exti__calls_abandon(struct exti_call *c)
     if (innermost)
         exti__call_end(innermost);
 }
-
-#ifndef _WIN32
-static bool others_are_busy(const struct exti_ctx *ctx)
-{
-    unsigned own = 0;
-
-    for (const struct exti_call *c = innermost; c; c = c->outer)
-        own += c->ctx == ctx && !c->resting;
-    return ctx->forks == forks && ctx->busy > own;
-}
-
-void exti__calls_await_rest(const struct exti_ctx *ctx)
-{
-    const struct timespec end = exti__fork_patience_end();
-
-    lock_calls();
-    while (others_are_busy(ctx) && !pthread_cond_timedwait(&ended, &lock, &end))
-        ;
-    unlock_calls();
-}
-#endif
 
 /* ---- closing ---- */
 

@@ -17,8 +17,9 @@ struct exti_call {
     const char *refused;     /* why it has not begun; NULL: the address is no copy's */
 };
 
-/* Begins a call of the program.  EXTI_E_BUSY while another thread closes the context, and in a
- * child that was forked while another thread changed it. */
+/* Begins a call of the program.  Waits while another thread of the context forks, unless the
+ * calling thread is in a call already.  EXTI_E_BUSY while another thread closes it, and in a child
+ * that was forked while another thread changed it. */
 int exti__call_begin(struct exti_call *c, struct exti_ctx *ctx, struct exti_error *err);
 
 /* Begins a call of the copy that `address` lies in, *caller.  False if there is none, or, and then
@@ -26,8 +27,9 @@ int exti__call_begin(struct exti_call *c, struct exti_ctx *ctx, struct exti_erro
  * one of these functions no copy is found. */
 bool exti__call_begin_at(struct exti_call *c, uintptr_t address, struct exti_module *caller);
 
-/* Likewise, but also while the context is closed, which then waits: for a short call that notes
- * what must be undone, as whoever closes has to know it. */
+/* Likewise, but never waits, and also while the context is closed, which then waits: for a short
+ * call that notes what must be undone, as whoever closes has to know it, or that only looks, maybe
+ * in a signal handler. */
 bool exti__call_begin_note(struct exti_call *c, uintptr_t address, struct exti_module *caller);
 
 void exti__call_end(struct exti_call *c);
@@ -43,9 +45,13 @@ void exti__call_resume(void);
 /* Ends the thread's calls from the innermost to `c`, to which control will not return. */
 void exti__calls_abandon(struct exti_call *c);
 
-/* Waits some seconds at most until no other thread changes the context, which is about to be
- * forked: the child could not use it. */
-void exti__calls_await_rest(const struct exti_ctx *ctx);
+/* Before a fork on a thread of the context: waits some seconds at most until no other thread
+ * changes the context, as the child could not use it, and has calls that begin from now on wait for
+ * the fork, for as long at most. */
+void exti__calls_begin_fork(const struct exti_ctx *ctx);
+
+/* The thread's fork has happened, or failed; does nothing if it has not begun. */
+void exti__calls_end_fork(void);
 
 /* Lets no other thread begin a call, and waits until those in flight have ended; or fails with
  * EXTI_E_BUSY if there are any and `wait` is false or the calling thread is in a call itself, for

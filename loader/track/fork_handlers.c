@@ -77,11 +77,12 @@ static void before_fork(void)
             call_handler(h->prepare);
     end_run();
     if (run.ctx)
-        exti__calls_await_rest(run.ctx);
+        exti__calls_begin_fork(run.ctx);
 }
 
 static void after_fork(bool in_parent)
 {
+    exti__calls_end_fork();
     begin_run();
     for (struct fork_handler *h = oldest; h; h = h->newer)
         if (belongs_to_run(h))
