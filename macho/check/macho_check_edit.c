@@ -289,17 +289,24 @@ static size_t find_dylib(const struct macho_file *f, const char *name)
 }
 
 /* ld64.lld writes two commands for a re-exported library: one loads it, one re-exports it.  Of
- * the original's libraries with the name of `from`, this is the one with the same command as the
- * copy's library `i`. */
+ * the original's libraries with the name of `from`, this is the one with the same command and
+ * versions as the copy's library `i`, or else with the same command. */
 static size_t named_alike(const struct macho_check *c, size_t from, size_t i)
 {
-    const uint32_t cmd = dylib_command(&c->after, i)->cmd;
+    const struct macho_command *now = dylib_command(&c->after, i);
+    size_t found = from;
 
-    for (size_t j = 0; j < c->before.dylib_count; j++)
-        if (strcmp(c->before.dylibs[j].name, c->before.dylibs[from].name) == 0 &&
-            dylib_command(&c->before, j)->cmd == cmd)
+    for (size_t j = 0; j < c->before.dylib_count; j++) {
+        const struct macho_command *was = dylib_command(&c->before, j);
+
+        if (was->cmd != now->cmd ||
+            strcmp(c->before.dylibs[j].name, c->before.dylibs[from].name) != 0)
+            continue;
+        if (same_dylib_command(was, now))
             return j;
-    return from;
+        found = j;
+    }
+    return found;
 }
 
 /* Whether the copy lacks the name of a library that the original needs by a command `cmd`.  Two

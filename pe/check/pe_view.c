@@ -84,7 +84,7 @@ static int read_optional(struct pe_view *v, struct exti_error *err)
 
 static void read_section(const struct pe_view *v, const uint8_t *p, struct pe_view_section *s)
 {
-    uint64_t mapped;
+    uint64_t in_file;
 
     memcpy(s->name, p, 8);
     s->name[8] = 0;
@@ -94,10 +94,12 @@ static void read_section(const struct pe_view *v, const uint8_t *p, struct pe_vi
     s->raw_at = exti__pe_word32(p + 20);
     s->flags = exti__pe_word32(p + 36);
     s->extent = s->virtual_size ? s->virtual_size : s->raw_size;
-    mapped = s->raw_at < v->file.n ? v->file.n - s->raw_at : 0;
-    if (mapped > s->raw_size)
-        mapped = s->raw_size;
-    s->backed = !s->raw_at ? 0 : mapped < s->extent ? mapped : s->extent;
+    if (!exti__align(s->extent, v->section_align, &s->mapped))
+        s->mapped = s->extent;
+    in_file = s->raw_at < v->file.n ? v->file.n - s->raw_at : 0;
+    if (in_file > s->raw_size)
+        in_file = s->raw_size;
+    s->backed = !s->raw_at ? 0 : in_file < s->mapped ? in_file : s->mapped;
 }
 
 static int read_sections(struct pe_view *v, struct exti_error *err)
@@ -155,9 +157,18 @@ bool exti__pe_view_mapped(const struct pe_view *v, uint64_t rva, uint64_t n)
     return s && n <= s->extent - (rva - s->rva);
 }
 
+/* What lies past VirtualSize is in memory all the same, up to the page's end. */
+static const struct pe_view_section *mapped_section(const struct pe_view *v, uint64_t rva)
+{
+    for (size_t i = 0; i < v->section_count; i++)
+        if (rva >= v->sections[i].rva && rva - v->sections[i].rva < v->sections[i].mapped)
+            return &v->sections[i];
+    return NULL;
+}
+
 bool exti__pe_view_from(const struct pe_view *v, uint64_t rva, struct exti_span *out)
 {
-    const struct pe_view_section *s = exti__pe_view_section(v, rva);
+    const struct pe_view_section *s = mapped_section(v, rva);
     uint64_t in;
 
     if (!s)

@@ -17,8 +17,9 @@ struct pe_view_section {
     char name[9];
     uint32_t virtual_size, rva, raw_size, raw_at, flags;
     uint64_t at;     /* file offset of its header */
-    uint64_t extent; /* its size in memory */
-    uint64_t backed; /* the part of `extent` that the file holds */
+    uint64_t extent; /* its size in memory, as the header says */
+    uint64_t mapped; /* and in whole pages, which the loader fills from the file */
+    uint64_t backed; /* the part of `mapped` that the file holds */
 };
 
 struct pe_view {

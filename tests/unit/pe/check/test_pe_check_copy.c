@@ -119,6 +119,27 @@ static void a_copy_with_other_edits_is_reported(void **state)
     }
 }
 
+/* The loader fills whole pages from the file, so a list may end in the zeros past VirtualSize. */
+static void names_over_the_end_of_a_list_are_found(void **state)
+{
+    static const char *const exports[] = {"PyInit_toy", NULL}; /* no forwarder, which is moved */
+    struct copy_fixture *f = *state;
+    const struct exti_request req = {&f->opts, NULL, 0};
+    struct pe_toy *t = &f->toy;
+    size_t delay;
+
+    copy_replace(f, "python311.dll", LONGER);
+    pe_toy_make(t, (struct pe_toy_opts){.exports = exports});
+    copy_make(f);
+    assert_let_pass(f, exti__span(t->b, t->n));
+    delay = ptoy_directory(t, IMAGE_DIRECTORY_ENTRY_DELAY_IMPORT);
+    ptoy_set_directory(t, IMAGE_DIRECTORY_ENTRY_DELAY_IMPORT,
+                       t->start[PTOY_RDATA] + t->virtual_size[PTOY_RDATA], DELAY_DESCRIPTOR_SIZE);
+    memcpy(f->bytes + delay, t->b + delay, 8);
+    assert_true(has_finding(f, exti__span(t->b, t->n), &req, NULL));
+    assert_true(has_finding(f, exti__span(t->b, t->n), NULL, NULL));
+}
+
 static void symbols_of_the_bound_library_are_checked(void **state)
 {
     static const char *const all[] = {"PyModule_Create2", "Py_BuildValue", NULL};
@@ -204,6 +225,7 @@ int main(void)
         copy_test(planned_copies_pass),
         copy_test(every_changed_byte_is_found),
         copy_test(a_copy_with_other_edits_is_reported),
+        copy_test(names_over_the_end_of_a_list_are_found),
         copy_test(symbols_of_the_bound_library_are_checked),
         copy_test(linked_copies_are_checked_alike),
     };
