@@ -1,3 +1,4 @@
+#undef EXTI_ANALYZE /* here are the functions themselves */
 #include "runtime/fail.h"
 
 #include <stdarg.h>

@@ -16,4 +16,11 @@ int pyrt_fail(struct exti_error *err, int code, const char *fmt, ...) PYRT_PRINT
 /* Describes an EXTI_E_IO error of `file` as "WHAT: strerror(os_error)", and returns EXTI_E_IO. */
 int pyrt_fail_os(struct exti_error *err, int os_error, const char *file, const char *what);
 
+#ifdef EXTI_ANALYZE
+/* As in base/error.h. */
+#define pyrt_fail(err, code, ...)                                                                  \
+    (pyrt_fail((err), (code), __VA_ARGS__), (code) < 0 ? (code) : EXTI_E_FORMAT)
+#define pyrt_fail_os(...) (pyrt_fail_os(__VA_ARGS__), EXTI_E_IO)
+#endif
+
 #endif

@@ -29,16 +29,16 @@ static struct pyobj *get_attributes(const struct extipy_ctx *c, struct pyobj *fr
 
 static struct pyobj *import_function(const struct extipy_ctx *c, const char *function)
 {
-    char *module = strdup(function), *colon;
+    const size_t n = strcspn(function, ":");
+    char *module = strdup(function);
     struct pyobj *object;
 
     if (!module)
         return c->py.PyErr_NoMemory();
-    colon = strchr(module, ':');
-    *colon = '\0';
+    module[n] = '\0';
     object = c->py.PyImport_ImportModule(module);
     if (object)
-        object = get_attributes(c, object, colon + 1);
+        object = get_attributes(c, object, module + n + 1);
     free(module);
     return object;
 }
@@ -174,7 +174,7 @@ int extipy_call(struct extipy_ctx *c, const struct extipy_call *given,
 
     if (rc == 0)
         rc = extipy_enter(c, err);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     rc = extipy__call_keep(c, call.stay, extipy__call_inside(c, &call), result, raised, err);
     extipy_leave(c, NULL);

@@ -56,8 +56,10 @@ static void end_exporter(struct extipy_exporter *e)
 void extipy__exporters_end(struct extipy_ctx *c)
 {
     /* No code of the context runs any more, so its objects are only memory. */
-    while (c->exporters)
-        end_exporter(c->exporters);
+    for (struct extipy_exporter *e = c->exporters, *next; e; e = next) {
+        next = e->next;
+        end_exporter(e);
+    }
 }
 
 /* ---- functions of the type, called by Python ---- */

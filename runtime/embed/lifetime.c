@@ -368,7 +368,7 @@ int extipy_close(struct extipy_ctx *c, exti_report_fn report, void *user, struct
     rc = extipy_detach(c, err);
     if (rc == 0)
         rc = extipy__threads_pause(&paused, err);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     rc = end_interpreter(c, &closed, err);
     if (rc == 0)

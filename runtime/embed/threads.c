@@ -5,6 +5,10 @@
 #include "runtime/embed/object.h"
 #include "runtime/fail.h"
 
+#if defined(EXTI_ANALYZE) && !defined(__clang__) /* gcc 12 takes a thread's own data for lost */
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
+
 /* A context that the thread is or was in. */
 struct extipy_attachment {
     struct extipy_ctx *ctx;

@@ -6,6 +6,10 @@
 #include "runtime/embed/options.h"
 #include "runtime/fail.h"
 
+#if defined(EXTI_ANALYZE) && !defined(__clang__) /* gcc 12: who owns an array's elements? */
+#pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
+#endif
+
 int extipy_values_new(struct extipy_values **out, struct exti_error *err)
 {
     struct extipy_values *v;
@@ -69,23 +73,22 @@ static size_t add_node(struct extipy_values *v, const struct extipy_node *node)
     return ++v->count;
 }
 
-static size_t add_bytes(struct extipy_values *v, struct extipy_node node, const void *bytes,
+static size_t add_bytes(struct extipy_values *v, const struct extipy_node *node, const void *bytes,
                         size_t length)
 {
-    size_t number;
+    const size_t number = v && (bytes || !length) ? add_node(v, node) : spoil(v, EXTI_E_ARG);
+    struct extipy_node *added;
 
-    if (!v || (!bytes && length))
-        return spoil(v, EXTI_E_ARG);
-    node.bytes = malloc(length + 1);
-    if (!node.bytes)
+    if (!number)
+        return 0;
+    added = &v->nodes[number - 1];
+    added->bytes = malloc(length + 1);
+    if (!added->bytes)
         return spoil(v, EXTI_E_NOMEM);
     if (length)
-        memcpy(node.bytes, bytes, length);
-    node.bytes[length] = '\0';
-    node.length = length;
-    number = add_node(v, &node);
-    if (!number)
-        free(node.bytes);
+        memcpy(added->bytes, bytes, length);
+    added->bytes[length] = '\0';
+    added->length = length;
     return number;
 }
 
@@ -131,8 +134,8 @@ size_t extipy_big_int(struct extipy_values *v, const void *bytes, size_t length)
     for (size_t i = 8; i-- > 0;)
         integer =
             integer << 8 | (i < length ? at[i] : (unsigned char)(at[length - 1] & 0x80 ? 0xFF : 0));
-    memcpy(&node.integer, &integer, sizeof integer);
-    return add_bytes(v, node, at, length);
+    node.integer = (int64_t)integer;
+    return add_bytes(v, &node, at, length);
 }
 
 size_t extipy_float(struct extipy_values *v, double real)
@@ -142,12 +145,12 @@ size_t extipy_float(struct extipy_values *v, double real)
 
 size_t extipy_str(struct extipy_values *v, const char *utf8, size_t length)
 {
-    return add_bytes(v, (struct extipy_node){.kind = EXTIPY_STR}, utf8, length);
+    return add_bytes(v, &(struct extipy_node){.kind = EXTIPY_STR}, utf8, length);
 }
 
 size_t extipy_bytes(struct extipy_values *v, const void *bytes, size_t length)
 {
-    return add_bytes(v, (struct extipy_node){.kind = EXTIPY_BYTES}, bytes, length);
+    return add_bytes(v, &(struct extipy_node){.kind = EXTIPY_BYTES}, bytes, length);
 }
 
 size_t extipy__values_object(struct extipy_values *v, struct extipy_object *object)
