@@ -11,6 +11,8 @@ unset PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE
 unset PYTHONHOME PYTHONPATH PYTHONSAFEPATH OMP_NUM_THREADS OPENBLAS_NUM_THREADS
 system=/usr/bin/python3
 
+sanitizer=$(ldd "${run% run}" 2>/dev/null | sed -n 's/.*lib\([at]\)san\.so.*/\1/p') # a, t or nothing
+
 ok() { echo "ok $1"; }
 not_ok() { # NAME WHY...
     echo "not ok $1"

@@ -161,6 +161,11 @@ check four_contexts_at_once 0 $run --python $system --contexts 4 busy.py $module
 
 for exe in $(pythons); do
     v=$(version "$exe")
+    # From 3.13 on a key's destructor sets the key again, up to the thread's very end.
+    if [ "$sanitizer" = t ] && "$exe" -c 'import sys; sys.exit(sys.version_info < (3, 13))'; then
+        echo "skip versions-$v: it uses locks after the thread sanitizer has left the thread"
+        continue
+    fi
     want=$(for m in json ssl sqlite3 ctypes decimal; do has "$exe" $m && echo $m; done)
     missing=$(for m in json ssl sqlite3 ctypes decimal; do has "$exe" $m || echo $m; done)
     [ -z "$missing" ] || echo "skip versions-$v-of-some: it has no $(echo $missing)"
@@ -417,7 +422,7 @@ sizes=
 for kb in 1024 65536 1048576; do
     sizes="$sizes $(ulimit -s $kb && $run --python $system stack.py 2>&1)"
 done
-ldd "${run% run}" | grep -q libtsan || # which sets a limit where there is none
+[ "$sanitizer" = t ] || # which sets a limit where there is none
     [ "$(ulimit -s unlimited && $run --python $system stack.py 2>&1)" = 8 ] || sizes="$sizes, not 8"
 [ "$sizes" = ' 8 64 256' ] && ok a_contexts_stack_follows_the_limit ||
     not_ok a_contexts_stack_follows_the_limit "$sizes"
@@ -510,7 +515,7 @@ try:
 except BrokenPipeError:
     pass
 END
-if ldd "${run% run}" | grep -q libtsan; then
+if [ "$sanitizer" = t ]; then
     echo "skip signal_handlers_stay_the_hosts:" \
         "the thread sanitizer delays signals to a forked child"
 else

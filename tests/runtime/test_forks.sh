@@ -9,7 +9,7 @@ if ! has $system numpy; then
     echo "skip children_of_one_context_live: $system has no numpy"
     exit 0
 fi
-if ldd "${run% run}" | grep -q libasan; then
+if [ "$sanitizer" = a ]; then
     echo "skip children_of_one_context_live:" \
         "the address sanitizer's allocator may be locked in a forked child"
     exit 0
