@@ -310,8 +310,17 @@ uninstall: ## remove what install put there
 clean: ## remove what was built
 	rm -rf $(BUILD)
 
+# Debian's Sphinx, MyST and Furo; any others by SPHINX=.
+SPHINX ?= /usr/bin/python3 -m sphinx
+DOCS ?= docs
+HTML ?= $(BUILD)/html
+.PHONY: html
+html: ## the documentation as a site, in build/html
+	@[ $(DOCS) != docs ] || scripts/deps.sh docs
+	$(SPHINX) -q -W --keep-going -b html -d $(HTML).doctrees $(DOCS) $(HTML)
+
 deps: ## install the packages that building and testing need
-	@scripts/deps.sh build test corpus
+	@scripts/deps.sh build test corpus docs
 
 # ---- tests ---------------------------------------------------------------------------------------
 
@@ -487,13 +496,15 @@ check-packages: export TEST_TIMEOUT ?= 7200
 check-packages: all $(PACKAGES_BASE) $(PACKAGES_ORDER) $(CYCLE) ## packages at work in contexts; EXTI_PACKAGES=all: all of them
 	$(call run,packages,$(call scripts,packages))
 
-.PHONY: check-layers check-abi check-readme
+.PHONY: check-layers check-abi check-readme check-docs
 check-layers: all ## rooms: includes and references obey them, and form no circle
 	$(call run,layers,tests/meta/test_layers.sh tests/meta/test_covered.sh tests/meta/test_limits.sh)
 check-abi: all ## exported symbols, version map and header agree; the flags that the files were built with
 	$(call run,abi,tests/meta/test_abi.sh tests/meta/test_python_abi.sh tests/meta/test_hardening.sh)
 check-readme: all ## what README.md shows works
 	$(call run,readme,tests/meta/test_readme.sh)
+check-docs: ## the site, and that each public function has its place there
+	$(call run,docs,$(call scripts,docs))
 
 # ---- fuzzing -------------------------------------------------------------------------------------
 
@@ -645,7 +656,7 @@ coverage: ## lines and branches that the tests reach, per room; those missed are
 # CI adds CHECK_MORE, as much as it has time for; the rest takes hours.
 CHECK := check-san-core check-cli check-faults check-wine check-isolation check-runtime check-python check-macho-inputs \
 	check-elf-inputs check-api check-pe-inputs check-allocations check-readme check-layers check-abi check-fuzz
-CHECK_MORE := check-unit check-san-more check-windows check-runtime-soaks check-runtime-semantics check-hosts \
+CHECK_MORE := check-unit check-docs check-san-more check-windows check-runtime-soaks check-runtime-semantics check-hosts \
 	check-suites check-packages check-pe-corpus \
 	check-macho-corpus check-macos check-corpus check-valgrind-core
 CHECK_ALL := check-san check-valgrind check-races \

@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-/* The Makefile reads these three lines. */
+/* The version of this header; the Makefile reads these three lines. */
 #define EXTI_VERSION_MAJOR 0
 #define EXTI_VERSION_MINOR 1
 #define EXTI_VERSION_PATCH 0

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Installs the missing Debian packages of the given sets: build, test, analyze, coverage, corpus, packages, demo.
+# Installs the missing Debian packages of the given sets: build, test, analyze, coverage, docs, corpus,
+# packages, demo.
 # Quick and silent if none is missing.  Without apt-get, or without the right to use it, names them
 # and fails; but the set packages is optional, since tests of missing packages are skipped.
 set -eu
@@ -15,6 +16,7 @@ python3-pytest python3-hypothesis gcc-mingw-w64-x86-64 gcc-mingw-w64-i686 python
 abigail-tools bindgen"
 analyze='clang-tidy-16 cppcheck'
 coverage='gcovr jq'
+docs='python3-sphinx python3-myst-parser furo'
 corpus='python3-scipy python3-pandas python3-lxml python3-pil python3-matplotlib python3-cryptography
 python3-h5py python3-psycopg2 python3-zmq python3-gevent'
 
@@ -31,9 +33,10 @@ for set in "$@"; do
     test) wanted="$wanted $test" ;;
     analyze) wanted="$wanted $analyze" ;;
     coverage) wanted="$wanted $coverage" ;;
+    docs) wanted="$wanted $docs" ;;
     corpus) wanted="$wanted $corpus" ;;
     packages) optional=$(packages) ;;
-    *) echo "usage: $0 [build] [test] [analyze] [coverage] [corpus] [packages] [demo]" >&2; exit 2 ;;
+    *) echo "usage: $0 [build] [test] [analyze] [coverage] [docs] [corpus] [packages] [demo]" >&2; exit 2 ;;
     esac
 done
 
