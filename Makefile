@@ -33,6 +33,7 @@ DOCDIR ?= $(PREFIX)/share/doc/extisolate
 DESTDIR ?=
 INSTALL ?= install
 PKG_CONFIG ?= pkg-config
+PYTHON ?= python3
 CFLAGS ?= -O2 -g
 FUZZ_TIME ?= 60
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
@@ -282,6 +283,11 @@ $(LIBRARIES:%=$(B)/%.3): scripts/man3.awk docs/extisolate.1
 	@awk -f $< -v page=$(basename $(@F)) -v see='$(see)' -v date="$$(sed -n 's/^\.Dd //p' docs/extisolate.1)" \
 	    $(filter %.h,$^) >$@
 
+.PHONY: wheel
+wheel: all ## the Python package (bindings/python) as a wheel in build/dist
+	@rm -rf $(B)/dist
+	EXTISOLATE_BUILD=$(abspath $(B)) $(PYTHON) -m pip wheel --no-deps -w $(B)/dist ./bindings/python
+
 .PHONY: install uninstall clean deps
 libdir := $(DESTDIR)$(LIBDIR)
 headers := $(notdir $(HEADER)) $(if $(on_windows),,$(PYTHON_HEADER:include/%=%))
@@ -439,7 +445,7 @@ $(PACKAGES_BASE) $(PACKAGES_ORDER): $(STATIC)
 run = @tests/run.sh $(1) $(sort $(2))
 
 .PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-pe-inputs check-isolation \
-	check-runtime check-runtime-soaks check-runtime-semantics check-python check-hosts check-cli check-faults \
+	check-runtime check-runtime-soaks check-runtime-semantics check-python check-python-package check-hosts check-cli check-faults \
 	check-races check-allocations check-corpus check-macho-corpus \
 	check-pe-corpus check-macos check-windows check-wine check-packages check-suites
 check-unit: $(UNIT_TESTS) ## unit tests, every error path
@@ -464,6 +470,8 @@ check-runtime-semantics: all ## programs in contexts end and print as in the int
 	$(call run,runtime-semantics,$(RUNTIME_SEMANTICS))
 check-python: all $(PYTHON_TESTS) ## CPython contexts through the public header
 	$(call run,python,$(PYTHON_TESTS) $(call scripts,python))
+check-python-package: all ## the Python package in virtual environments; EXTI_ALL=1: of each CPython
+	$(call run,package,$(call scripts,package))
 check-hosts: all ## the hosts in other languages that examples/ has
 	$(call run,hosts,$(call scripts,hosts))
 check-cli: all ## the program
@@ -654,7 +662,8 @@ coverage: ## lines and branches that the tests reach, per room; those missed are
 # Groups run side by side and their tests one by one, the longest groups first.  `make check` is the loop of
 # every day: each room, each format, wine, two contexts with numpy, and the core under the address sanitizer.
 # CI adds CHECK_MORE, as much as it has time for; the rest takes hours.
-CHECK := check-san-core check-cli check-faults check-wine check-isolation check-runtime check-python check-macho-inputs \
+CHECK := check-san-core check-cli check-faults check-wine check-isolation check-runtime check-python \
+	check-python-package check-macho-inputs \
 	check-elf-inputs check-api check-pe-inputs check-allocations check-readme check-layers check-abi check-fuzz
 CHECK_MORE := check-unit check-docs check-san-more check-windows check-runtime-soaks check-runtime-semantics check-hosts \
 	check-suites check-packages check-pe-corpus \

@@ -24,6 +24,7 @@ def _uses():
         "base/os": ["base", "base/os"],
         "runtime": ["runtime"],
         "runtime/embed": ["runtime", "runtime/embed"],
+        "bindings/python/ext": ["bindings/python/ext"],
     }
     for f in FORMATS:
         uses[f + "/read"] = base + [f + "/read"]

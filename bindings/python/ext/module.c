@@ -1,0 +1,390 @@
+/* The module _extisolate: what the package's Python code stands on. */
+#include "bindings/python/ext/calls.h"
+#include "bindings/python/ext/interrupt.h"
+#include "bindings/python/ext/memory.h"
+#include "bindings/python/ext/queues.h"
+#include "bindings/python/ext/release.h"
+#include "bindings/python/ext/values.h"
+
+static const struct pkg_core own_core = {
+    .open = pkg_core_open,
+    .start = pkg_core_start,
+    .close = pkg_core_close,
+    .acquire = pkg_core_acquire,
+    .release = pkg_core_release,
+    .list = pkg_core_list,
+    .call_main = pkg_calls_main,
+    .begin_visit = pkg_interrupt_begin,
+    .end_visit = pkg_interrupt_end,
+    .queue_new = pkg_queue_new,
+    .queue_free = pkg_queue_free,
+    .queue_put = pkg_queue_put,
+    .queue_get = pkg_queue_get,
+    .queue_count = pkg_queue_count,
+    .queue_list = pkg_queue_list,
+};
+
+/* ---- methods ---- */
+
+static PyObject *find_installation(PyObject *module, PyObject *args)
+{
+    PyThreadState *state;
+    struct extipy_python_info info = {.size = sizeof info};
+    const struct extipy_python *python;
+    const char *executable;
+    struct exti_error err;
+    int rc;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "s", &executable))
+        return NULL;
+    state = PyEval_SaveThread();
+    rc = pkg_core_find(executable, &python, &err);
+    PyEval_RestoreThread(state);
+    if (rc < 0)
+        return pkg_state_raise(rc, err.message);
+    extipy_python_info(python, &info);
+    return Py_BuildValue("{sssssi}", "version", info.version, "libpython", info.libpython,
+                         "free_threaded", info.free_threaded);
+}
+
+static PyObject *give_core(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromVoidPtr((void *)pkg_state.core);
+}
+
+/* Called first of all in a context, where nothing can go wrong with one's own number. */
+static PyObject *attach_core(PyObject *module, PyObject *args)
+{
+    unsigned long long id;
+    struct pkg_entry *e;
+    struct exti_error err;
+    PyObject *address;
+    int rc;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OK", &address, &id))
+        return NULL;
+    pkg_state.core = PyLong_AsVoidPtr(address);
+    pkg_state.id = id;
+    rc = pkg_state.core->acquire(&e, id, &err);
+    if (rc < 0)
+        return pkg_state_raise(rc, err.message);
+    pkg_state.ctx = e->ctx;
+    pkg_state.core->release(e);
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_dispatch(PyObject *module, PyObject *dispatch)
+{
+    (void)module;
+    Py_INCREF(dispatch);
+    Py_XDECREF(pkg_state.dispatch);
+    pkg_state.dispatch = dispatch;
+    Py_RETURN_NONE;
+}
+
+/* Asks the main interpreter, on a thread that has no GIL. */
+static int interrupt_wanted(void)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *answer = PyObject_CallObject(pkg_state.wanted, NULL);
+    int wanted = answer == Py_True;
+
+    Py_XDECREF(answer);
+    PyErr_Clear();
+    PyGILState_Release(gil);
+    return wanted;
+}
+
+static PyObject *watch_interrupts(PyObject *module, PyObject *wanted)
+{
+    (void)module;
+    Py_INCREF(wanted);
+    Py_XDECREF(pkg_state.wanted);
+    pkg_state.wanted = wanted;
+    if (pkg_interrupt_watch(interrupt_wanted) < 0)
+        return PyErr_Format(PyExc_RuntimeError, "cannot start the thread that passes on SIGINT");
+    Py_RETURN_NONE;
+}
+
+static PyObject *open_interpreter(PyObject *module, PyObject *unused)
+{
+    PyThreadState *state;
+    struct exti_error err;
+    uint64_t id;
+    int rc;
+
+    (void)module;
+    (void)unused;
+    state = PyEval_SaveThread();
+    rc = pkg_state.core->open(&id, &err);
+    PyEval_RestoreThread(state);
+    return rc < 0 ? pkg_state_raise(rc, err.message) : PyLong_FromUnsignedLongLong(id);
+}
+
+static PyObject *start_interpreter(PyObject *module, PyObject *args)
+{
+    PyThreadState *state;
+    const char *source;
+    unsigned long long id;
+    struct exti_error err;
+    int rc;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Ks", &id, &source))
+        return NULL;
+    state = PyEval_SaveThread();
+    rc = pkg_state.core->start(id, source, &err);
+    PyEval_RestoreThread(state);
+    if (rc < 0)
+        return pkg_state_raise(rc, err.message);
+    Py_RETURN_NONE;
+}
+
+static PyObject *close_interpreter(PyObject *module, PyObject *args)
+{
+    PyThreadState *state;
+    struct extipy_closed closed = {.size = sizeof closed};
+    unsigned long long id;
+    struct exti_error err;
+    int wait, rc;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Ki", &id, &wait))
+        return NULL;
+    state = PyEval_SaveThread();
+    rc = pkg_state.core->close(id, wait, &closed, &err);
+    PyEval_RestoreThread(state);
+    if (rc < 0)
+        return pkg_state_raise(rc, err.message);
+    return Py_BuildValue("(nnn)", (Py_ssize_t)closed.attached, (Py_ssize_t)closed.mapped,
+                         (Py_ssize_t)closed.buffers);
+}
+
+static PyObject *give_current(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(pkg_state.id);
+}
+
+static PyObject *list_ids(size_t (*list)(uint64_t *, size_t))
+{
+    size_t room = 0, n = list(NULL, 0);
+    uint64_t *ids = NULL;
+    PyObject *result;
+
+    while (n > room) {
+        room = n;
+        PyMem_Free(ids);
+        ids = PyMem_Malloc(room * sizeof *ids);
+        if (!ids)
+            return PyErr_NoMemory();
+        n = list(ids, room);
+    }
+    result = PyList_New((Py_ssize_t)n);
+    for (size_t i = 0; result && i < n; i++)
+        if (PyList_SetItem(result, (Py_ssize_t)i, PyLong_FromUnsignedLongLong(ids[i])) < 0)
+            Py_CLEAR(result);
+    PyMem_Free(ids);
+    return result;
+}
+
+static PyObject *list_interpreters(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return list_ids(pkg_state.core->list);
+}
+
+static PyObject *list_queues(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return list_ids(pkg_state.core->queue_list);
+}
+
+/* How many calls are in it, and the name of its context. */
+static PyObject *describe(PyObject *module, PyObject *args)
+{
+    unsigned long long id;
+    struct pkg_entry *e;
+    struct exti_error err;
+    PyObject *result;
+    int rc;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "K", &id))
+        return NULL;
+    rc = pkg_state.core->acquire(&e, id, &err);
+    if (rc < 0)
+        return pkg_state_raise(rc, err.message);
+    result = Py_BuildValue("(ns)", (Py_ssize_t)e->users - 1,
+                           e->ctx ? exti_ctx_name(extipy_loader(e->ctx)) : "main");
+    pkg_state.core->release(e);
+    return result;
+}
+
+static PyObject *new_queue(PyObject *module, PyObject *args)
+{
+    Py_ssize_t most;
+    uint64_t id;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "n", &most))
+        return NULL;
+    if (pkg_state.core->queue_new(&id, most > 0 ? (size_t)most : 0) < 0)
+        return PyErr_NoMemory();
+    return PyLong_FromUnsignedLongLong(id);
+}
+
+static PyObject *free_queue(PyObject *module, PyObject *args)
+{
+    PyThreadState *state;
+    unsigned long long id;
+    int rc;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "K", &id))
+        return NULL;
+    state = PyEval_SaveThread();
+    rc = pkg_state.core->queue_free(id);
+    PyEval_RestoreThread(state);
+    return PyBool_FromLong(rc == 0);
+}
+
+/* How many items are in it, and may be; None: there is no such queue. */
+static PyObject *count_queue(PyObject *module, PyObject *args)
+{
+    unsigned long long id;
+    size_t count, most;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "K", &id))
+        return NULL;
+    if (pkg_state.core->queue_count(id, &count, &most) < 0)
+        Py_RETURN_NONE;
+    return Py_BuildValue("(nn)", (Py_ssize_t)count, (Py_ssize_t)most);
+}
+
+static PyObject *is_plain(PyObject *module, PyObject *object)
+{
+    (void)module;
+    return PyBool_FromLong(pkg_values_plain(object));
+}
+
+/* Raises an exception in a thread of this interpreter; None: takes back one that waits. */
+static PyObject *raise_in(PyObject *module, PyObject *args)
+{
+    unsigned long thread;
+    PyObject *type;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "kO", &thread, &type))
+        return NULL;
+    return PyLong_FromLong(PyThreadState_SetAsyncExc(thread, type == Py_None ? NULL : type));
+}
+
+static PyObject *count_lingering(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromSize_t(extipy_lingering());
+}
+
+/* The main interpreter ends. */
+static PyObject *stop(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    pkg_interrupt_stop();
+    pkg_core_stop();
+    pkg_release_stop();
+    Py_RETURN_NONE;
+}
+
+static PyObject *forked(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    pkg_core_forked();
+    pkg_interrupt_forked();
+    pkg_release_forked();
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"find", find_installation, METH_VARARGS, NULL},
+    {"core", give_core, METH_NOARGS, NULL},
+    {"attach", attach_core, METH_VARARGS, NULL},
+    {"set_dispatch", set_dispatch, METH_O, NULL},
+    {"watch_interrupts", watch_interrupts, METH_O, NULL},
+    {"open", open_interpreter, METH_NOARGS, NULL},
+    {"start", start_interpreter, METH_VARARGS, NULL},
+    {"close", close_interpreter, METH_VARARGS, NULL},
+    {"current", give_current, METH_NOARGS, NULL},
+    {"interpreters", list_interpreters, METH_NOARGS, NULL},
+    {"describe", describe, METH_VARARGS, NULL},
+    {"call", pkg_calls_call, METH_VARARGS, NULL},
+    {"plain", is_plain, METH_O, NULL},
+    {"raise_in", raise_in, METH_VARARGS, NULL},
+    {"lingering", count_lingering, METH_NOARGS, NULL},
+    {"queue_new", new_queue, METH_VARARGS, NULL},
+    {"queue_free", free_queue, METH_VARARGS, NULL},
+    {"queue_put", pkg_calls_put, METH_VARARGS, NULL},
+    {"queue_get", pkg_calls_get, METH_VARARGS, NULL},
+    {"queue_count", count_queue, METH_VARARGS, NULL},
+    {"queues", list_queues, METH_NOARGS, NULL},
+    {"stop", stop, METH_NOARGS, NULL},
+    {"forked", forked, METH_NOARGS, NULL},
+    {"_take", pkg_memory_take, METH_O, NULL},
+    {"_keep", pkg_memory_keep, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+/* ---- the module ---- */
+
+static int add_exceptions(PyObject *module)
+{
+    if (!pkg_state.error)
+        pkg_state.error = PyErr_NewExceptionWithDoc("extisolate.InterpreterError",
+                                                    "An error of interpreters.", NULL, NULL);
+    if (pkg_state.error && !pkg_state.not_found)
+        pkg_state.not_found = PyErr_NewExceptionWithDoc("extisolate.InterpreterNotFoundError",
+                                                        "There is no such interpreter, or no more.",
+                                                        pkg_state.error, NULL);
+    if (!pkg_state.not_found)
+        return -1;
+    if (PyObject_SetAttrString(module, "InterpreterError", pkg_state.error) < 0)
+        return -1;
+    return PyObject_SetAttrString(module, "InterpreterNotFoundError", pkg_state.not_found);
+}
+
+/* Its state is the process's, and threads find their state in the main interpreter only. */
+static int fill_module(PyObject *module)
+{
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+        PyErr_SetString(PyExc_ImportError,
+                        "extisolate cannot be imported in sub-interpreters of CPython's own");
+        return -1;
+    }
+    if (!pkg_state.core)
+        pkg_state.core = &own_core;
+    if (add_exceptions(module) < 0)
+        return -1;
+    return pkg_memory_init();
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)fill_module}, {0, NULL}};
+static struct PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT,
+                                        .m_name = "_extisolate",
+                                        .m_methods = methods,
+                                        .m_slots = slots};
+
+PyMODINIT_FUNC PyInit__extisolate(void)
+{
+    return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,26 @@
+/* Memory of the main interpreter that contexts use, and its release by a thread of its own: whoever
+ * lets go of it may be in a context, and must not wait. */
+#ifndef BINDINGS_PYTHON_EXT_RELEASE_H
+#define BINDINGS_PYTHON_EXT_RELEASE_H
+
+#include "bindings/python/ext/python.h"
+
+struct pkg_export {
+    Py_buffer view;
+    struct pkg_export *next;
+};
+
+/* With the GIL.  NULL: with an exception. */
+struct pkg_export *pkg_release_new(PyObject *exporter);
+void pkg_release_now(struct pkg_export *e);
+/* Any thread, with or without any GIL; never waits. */
+void pkg_release_later(void *e);
+/* Round a call of a context, both with the GIL: what this thread lets go of meanwhile is released
+ * when the call is over, and not by another thread. */
+void pkg_release_begin(void);
+void pkg_release_end(void);
+/* With the GIL: ends the thread; what is let go of later is not released any more. */
+void pkg_release_stop(void);
+void pkg_release_forked(void);
+
+#endif

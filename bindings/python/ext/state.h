@@ -1,0 +1,22 @@
+/* What one copy of the module knows of itself. */
+#ifndef BINDINGS_PYTHON_EXT_STATE_H
+#define BINDINGS_PYTHON_EXT_STATE_H
+
+#include "bindings/python/ext/core.h"
+#include "bindings/python/ext/python.h"
+
+struct pkg_state {
+    const struct pkg_core *core;
+    uint64_t id;            /* of the interpreter that it is in */
+    struct extipy_ctx *ctx; /* that interpreter's; NULL: the main one */
+    PyObject *dispatch;     /* what other interpreters call; only in the main one */
+    PyObject *wanted;       /* asked whether SIGINT is to interrupt; only there, too */
+    PyObject *error, *not_found;
+};
+
+extern struct pkg_state pkg_state;
+
+/* Raises the Python exception for `code`; returns NULL. */
+PyObject *pkg_state_raise(int code, const char *message);
+
+#endif

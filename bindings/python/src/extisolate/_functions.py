@@ -1,0 +1,124 @@
+"""Functions that another interpreter cannot import: by their code, and what that refers to."""
+
+from __future__ import annotations
+
+import builtins
+import marshal
+import runpy
+import sys
+import types
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+# What the main interpreter's program is called there, and where it is imported.
+MAIN_NAMES = ("__main__", "__mp_main__")
+
+
+def importable(function: FunctionType) -> bool:
+    """Tell whether other interpreters find it by its name."""
+    if function.__module__ in MAIN_NAMES:
+        return False
+    found: Any = sys.modules.get(function.__module__)
+    for name in function.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is function
+
+
+def _names(code: CodeType) -> set[str]:
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names |= _names(constant)
+    return names
+
+
+def _cell_contents(cell: CellType) -> tuple[Any, ...]:
+    try:
+        return (cell.cell_contents,)
+    except ValueError:  # it has no value yet
+        return ()
+
+
+def reduce_function(function: FunctionType) -> Any:
+    """Reduce for pickle: first a function without content, so that it can refer to itself."""
+    used = {
+        n: function.__globals__[n] for n in _names(function.__code__) & set(function.__globals__)
+    }
+    state = {
+        "globals": {
+            n: _ModuleNamed(v.__name__) if isinstance(v, types.ModuleType) else v
+            for n, v in used.items()
+        },
+        "cells": [_cell_contents(c) for c in function.__closure__ or ()],
+        "defaults": function.__defaults__,
+        "kwdefaults": function.__kwdefaults__,
+        "attributes": {
+            "__qualname__": function.__qualname__,
+            "__doc__": function.__doc__,
+            **function.__dict__,
+        },
+    }
+    made_of = (
+        marshal.dumps(function.__code__),
+        function.__name__,
+        function.__module__,
+        len(function.__closure__ or ()),
+    )
+    return new_function, made_of, state, None, None, fill_function
+
+
+class _ModuleNamed:
+    """Stands for a module."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __reduce__(self) -> Any:
+        return import_named, (self.name,)
+
+
+def import_named(name: str) -> types.ModuleType:
+    """Import a module; waits for a thread that is importing it."""
+    __import__(name)
+    return sys.modules[name]
+
+
+def new_function(code: bytes, name: str, module: str | None, cells: int) -> FunctionType:
+    """Make a function of its code alone."""
+    namespace = {"__builtins__": builtins, "__name__": module}
+    closure = tuple(CellType() for _ in range(cells)) if cells else None
+    return FunctionType(marshal.loads(code), namespace, name, None, closure)
+
+
+def fill_function(function: FunctionType, state: dict[str, Any]) -> None:
+    """Give the function what it refers to."""
+    function.__globals__.update(state["globals"])
+    for cell, contents in zip(function.__closure__ or (), state["cells"]):
+        if contents:
+            cell.cell_contents = contents[0]
+    function.__defaults__ = state["defaults"]
+    function.__kwdefaults__ = state["kwdefaults"]
+    for name, value in state["attributes"].items():
+        setattr(function, name, value)
+
+
+main_path: str | None = None  # the file of the main interpreter's program, if it has one
+
+
+def main_program() -> Any:
+    """Give the main interpreter's program as a module, as multiprocessing does: it is run under the
+    name __mp_main__, so that what it has under ``if __name__ == "__main__"`` is not.
+    """
+    module = sys.modules.get("__mp_main__")
+    if module is None:
+        if main_path is None:  # this is the main interpreter, or its program has no file
+            raise AttributeError("the main interpreter's program has no file to import from")
+        module = types.ModuleType("__mp_main__")
+        sys.modules["__mp_main__"] = module
+        try:
+            namespace = runpy.run_path(main_path, run_name="__mp_main__")
+        except BaseException:
+            del sys.modules["__mp_main__"]
+            raise
+        module.__dict__.update(namespace)
+    return module

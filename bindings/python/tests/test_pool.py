@@ -1,0 +1,121 @@
+import asyncio
+import concurrent.futures
+import threading
+import time
+
+import pytest
+import work
+
+import extisolate
+
+
+def set_base(value):
+    work.kept.append(value)
+
+
+def kept_value():
+    return work.kept[0]
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with extisolate.InterpreterPoolExecutor(2) as made:
+        yield made
+
+
+def test_map_and_submit(pool):
+    assert list(pool.map(work.add, range(50), range(50))) == [2 * i for i in range(50)]
+    assert pool.submit(work.add, 1, b=5).result() == 6
+    assert isinstance(pool, concurrent.futures.Executor)
+
+
+def test_as_completed_wait_and_cancel(pool):
+    futures = [pool.submit(work.sleep, 0.05) for _ in range(4)]
+    assert set(concurrent.futures.as_completed(futures, timeout=20)) == set(futures)
+    blocking = [pool.submit(work.sleep, 0.3) for _ in range(2)]
+    waiting = pool.submit(work.add, 1)
+    assert waiting.cancel()
+    done, not_done = concurrent.futures.wait(blocking, timeout=20)
+    assert len(done) == 2 and not not_done
+
+
+def test_each_worker_has_an_interpreter(pool):
+    ids = set()
+    end = time.monotonic() + 20
+    while len(ids) < 2 and time.monotonic() < end:
+        ids.update(pool.map(interpreter_slowly, range(4)))
+    assert len(ids) == 2 and 0 not in ids
+
+
+def interpreter_slowly(_):
+    time.sleep(0.05)
+    return work.interpreter_id()
+
+
+def test_initializer():
+    with extisolate.InterpreterPoolExecutor(1, initializer=set_base, initargs=(7,)) as pool:
+        assert pool.submit(kept_value).result() == 7
+
+
+def test_failing_initializer():
+    with extisolate.InterpreterPoolExecutor(1, initializer=work.raise_in_chain) as pool:
+        future = pool.submit(work.add, 1)
+        with pytest.raises(concurrent.futures.thread.BrokenThreadPool):
+            future.result()
+        with pytest.raises(concurrent.futures.thread.BrokenThreadPool):
+            pool.submit(work.add, 1)
+
+
+def test_arguments_are_checked():
+    with pytest.raises(TypeError):
+        extisolate.InterpreterPoolExecutor(initializer=1)
+    with pytest.raises(ValueError):
+        extisolate.InterpreterPoolExecutor(0)
+
+
+def test_interpreters_end_with_the_pool():
+    before = {i.id for i in extisolate.list_all()}
+    with extisolate.InterpreterPoolExecutor(2, thread_name_prefix="named") as pool:
+        list(pool.map(work.sleep, [0.1] * 4))
+        assert {i.id for i in extisolate.list_all()} > before
+        assert any(t.name.startswith("named") for t in threading.enumerate())
+    assert {i.id for i in extisolate.list_all()} == before
+
+
+def test_a_forgotten_pool_ends():
+    before = {i.id for i in extisolate.list_all()}
+    pool = extisolate.InterpreterPoolExecutor(1)
+    assert pool.submit(work.add, 1).result() == 2
+    del pool
+    end = time.monotonic() + 20
+    while {i.id for i in extisolate.list_all()} != before and time.monotonic() < end:
+        time.sleep(0.01)
+    assert {i.id for i in extisolate.list_all()} == before
+
+
+def test_asyncio(pool):
+    async def main():
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(own)
+        calls = [loop.run_in_executor(pool, work.add, i) for i in range(10)]
+        return await asyncio.gather(*calls), await loop.run_in_executor(None, work.add, 1)
+
+    own = extisolate.InterpreterPoolExecutor(1)
+    assert asyncio.run(main()) == (list(range(1, 11)), 2)
+
+
+def test_options():
+    numpy = pytest.importorskip("numpy")
+    with extisolate.InterpreterPoolExecutor(1, copy=True) as pool:
+        given = numpy.zeros(3)
+        pool.submit(work.write, given, 0, 5).result()
+        assert given[0] == 0
+    with extisolate.InterpreterPoolExecutor(1, readonly=True) as pool, pytest.raises(ValueError):
+        pool.submit(work.write, given, 0, 5).result()
+
+
+def test_arrays_through_map(pool):
+    numpy = pytest.importorskip("numpy")
+    arrays = [numpy.full(1000, float(i)) for i in range(20)]
+    returned = list(pool.map(work.identity, arrays))
+    assert all(numpy.shares_memory(a, b) for a, b in zip(arrays, returned))

@@ -1,0 +1,212 @@
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+HERE = os.path.dirname(__file__)
+
+
+def run(source, *args, timeout=60, **more):
+    """Runs a program whose folder is that of the tests."""
+    return subprocess.run(
+        [sys.executable, *args, "-c", source],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        cwd=HERE,
+        **more,
+    )
+
+
+def test_the_end_of_a_program_closes_what_is_open():
+    done = run("""
+import extisolate, work
+kept = [extisolate.create() for _ in range(2)]
+kept[0].call(work.add, 1)
+kept[0].exec("import atexit; atexit.register(lambda: print('left', flush=True))")
+memory = kept[1].call(work.own_memory, 10)
+print("end", flush=True)
+""")
+    assert (done.stdout, done.stderr, done.returncode) == ("end\nleft\n", "", 0)
+
+
+def test_a_program_ends_with_a_daemon_thread_in_an_interpreter():
+    done = run(
+        """
+import extisolate, work, threading, time
+interp = extisolate.create()
+threading.Thread(target=interp.call, args=(work.spin, 30), daemon=True).start()
+while not interp.is_running(): time.sleep(0.01)
+print("end", flush=True)
+""",
+        timeout=20,
+    )
+    assert (done.stdout, done.returncode) == ("end\n", 0), done.stderr
+
+
+def test_a_pool_that_is_not_shut_down():
+    done = run("""
+import extisolate, work
+pool = extisolate.InterpreterPoolExecutor(2)
+future = pool.submit(work.add, 1)
+print(future.result())
+""")
+    assert (done.stdout, done.stderr, done.returncode) == ("2\n", "", 0)
+
+
+INTERRUPT = """
+import extisolate, os, signal, threading, time, work
+interp = extisolate.create()
+{before}
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+started = time.monotonic()
+try:
+    {call}
+except KeyboardInterrupt:
+    print("interrupted", time.monotonic() - started < 5)
+for _ in range(100):
+    assert interp.call(work.add, 1) == 2
+{after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "call", "after"),
+    [
+        ("", "interp.call(work.spin, 20)", ""),
+        (
+            "other = extisolate.create()",
+            "work.call_from([interp.id, 0, other.id], interp.call(work.spin, 20))",
+            "",
+        ),
+        ("q = extisolate.create_queue()", "q.get()", ""),
+        (
+            "q = extisolate.create_queue()",
+            "interp.exec(f'import extisolate; extisolate.Queue({q.id}).get()')",
+            "",
+        ),
+        (
+            "threading.excepthook = lambda a: None; thread = interp.call_in_thread(work.spin, 20)",
+            "thread.join()",
+            "thread.join()",
+        ),
+    ],
+    ids=["a-call", "a-chain", "a-queue", "a-queue-inside", "a-thread"],
+)
+def test_ctrl_c(before, call, after):
+    done = run(INTERRUPT.format(before=before, call=call, after=after))
+    assert "interrupted True\n" in done.stdout, done.stderr
+    assert done.returncode == 0, done.stderr
+
+
+def test_ctrl_c_with_a_handler_of_the_program():
+    """It has another meaning there, so calls go on."""
+    done = run("""
+import extisolate, os, signal, threading, work
+interp = extisolate.create()
+signal.signal(signal.SIGINT, lambda *_: print("handled"))
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+print(interp.call(work.spin, 0.6))
+""")
+    assert done.stdout == "handled\nTrue\n", done.stderr
+
+
+def test_ctrl_c_while_idle():
+    done = run("""
+import extisolate, os, signal, time
+interp = extisolate.create()
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(5)
+except KeyboardInterrupt:
+    print("interrupted")
+print(interp.call(divmod, 7, 2))
+""")
+    assert done.stdout == "interrupted\n(3, 1)\n", done.stderr
+
+
+def test_a_forked_child_has_none_of_the_interpreters():
+    done = run("""
+import extisolate, os, work, numpy
+interp = extisolate.create()
+array = numpy.zeros(3)
+interp.call(work.keep, array)
+pid = os.fork()
+if pid == 0:
+    try:
+        interp.call(work.add, 1)
+    except extisolate.InterpreterNotFoundError:
+        assert [i.id for i in extisolate.list_all()] == [0]
+        os._exit(7)
+    os._exit(1)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), interp.call(work.add, 1))
+""")
+    assert done.stdout == "7 2\n", done.stderr
+
+
+def test_multiprocessing_goes_on():
+    done = run("""
+import extisolate, multiprocessing, work
+interp = extisolate.create()
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print(pool.map(work.add, [1, 2]))
+print(interp.call(work.add, 1))
+""")
+    assert done.stdout == "[2, 3]\n2\n", done.stderr
+
+
+def test_doctor():
+    done = subprocess.run(
+        [sys.executable, "-m", "extisolate", "doctor"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "libpython" in done.stdout and "contexts     yes" in done.stdout
+
+
+def test_the_program_comes_along():
+    entry = os.path.join(os.path.dirname(sys.executable), "extisolate")
+    commands = [[sys.executable, "-m", "extisolate"]]
+    if os.path.exists(entry):  # the wheel was installed, and not only unpacked
+        commands.append([entry])
+    for command in commands:
+        done = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and done.stdout.startswith("extisolate "), done.stderr
+
+
+def test_an_interpreter_that_cannot_have_contexts_says_so(tmp_path):
+    bad = tmp_path / "python"
+    bad.write_text("#!/bin/sh\nexit 1\n")
+    bad.chmod(0o755)
+    done = run(
+        "import sys, extisolate\n"
+        f"sys.executable = {str(bad)!r}\n"
+        "try: extisolate.create()\n"
+        "except extisolate.InterpreterError as e: print(e)\n"
+    )
+    assert "did not describe itself as a CPython 3 interpreter" in done.stdout, done.stderr
+    done = run("import sys, extisolate\nsys.executable = ''\nextisolate.create()")
+    assert "sys.executable is empty" in done.stderr
+
+
+def test_sub_interpreters_of_cpython_are_refused():
+    done = run(
+        "import _xxsubinterpreters as s\nid = s.create()\ns.run_string(id, 'import extisolate')"
+    )
+    if "No module named '_xxsub" in done.stderr:
+        pytest.skip("this CPython has another interface of sub-interpreters")
+    assert "sub-interpreters of CPython's own" in done.stderr
+
+
+def test_signals_of_the_program_stay_its_own():
+    done = run("""
+import extisolate, signal
+interp = extisolate.create()
+try:
+    interp.exec("import signal; signal.signal(signal.SIGINT, signal.SIG_DFL)")
+except extisolate.ExecutionFailed as e:
+    print(e.excinfo.type.__name__, signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+""")
+    assert done.stdout == "ValueError True\n", done.stderr
+    assert signal.getsignal(signal.SIGINT) is not signal.SIG_DFL
