@@ -60,7 +60,7 @@ unpack_for() { # PYTHON LABEL VENV WHEEL
     site=$("$3/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
     timeout 600 "$system" -m pip install -q --retries 1 --target "$site" --python-version "$v" --implementation cp \
         --abi "cp${v/./}" --abi abi3 --abi none --platform "manylinux_2_28_$(uname -m)" \
-        --platform "manylinux2014_$(uname -m)" --only-binary :all: pytest numpy cloudpickle || return
+        --platform "manylinux2014_$(uname -m)" --only-binary :all: --ignore-requires-python pytest numpy cloudpickle || return
     "$system" -m zipfile -e "$4" "$site" && chmod +x "$site/extisolate/bin/extisolate"
 }
 

@@ -93,6 +93,20 @@ def test_exec_runs_in_main(interp):
     assert interp.call(work.executed) == 43
     interp.prepare_main({"answer": 44})
     assert interp.call(work.executed) == 44
+    interp.prepare_main((("answer", 45),))
+    assert interp.call(work.executed) == 45
+    with pytest.raises(ValueError):
+        interp.prepare_main()
+    with pytest.raises(TypeError):
+        interp.prepare_main({1: 2})
+
+
+def test_what_looks_at_its_caller_is_called_from_main(interp):
+    interp.exec("seen = 6")
+    assert interp.call(eval, "seen * 7") == 42
+    interp.call(exec, "globals()['set'] = seen + 1")
+    assert interp.call(eval, "set") == 7
+    assert "_unpack" not in interp.call(eval, "list(globals())")
 
 
 def script():

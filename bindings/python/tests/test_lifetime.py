@@ -116,6 +116,15 @@ def test_threads_that_have_not_ended_are_told_of():
     thread.join()
 
 
+def test_threads_inside_are_waited_for(nothing_lingers):
+    q = extisolate.create_queue()
+    for _ in range(2):
+        made = extisolate.create()
+        assert made.call(work.start_late_put, q, 0.2) is False
+        made.close()
+        assert q.get_nowait() == "late"
+
+
 def test_a_daemon_thread_left_running():
     made = extisolate.create()
     made.call(work.leave_thread_running, 1)
@@ -182,7 +191,7 @@ print(*growth(cycle, 10, 30), *growth(call, 1000, 5000))
 @pytest.mark.skipif(not os.environ.get("EXTI_ALL"), reason="takes long; EXTI_ALL=1")
 def test_nothing_grows_with_interpreters_and_calls():
     pytest.importorskip("numpy")
-    done = run(GROWTH)
+    done = run(GROWTH, timeout=300)
     assert done.returncode == 0, done.stderr
     files, memory, call_files, call_memory = map(int, done.stdout.split())
     assert files == call_files == 0

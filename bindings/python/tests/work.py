@@ -107,6 +107,16 @@ def own_memory(n):
     return memoryview(bytearray(range(n)))
 
 
+def start_late_put(q, seconds):
+    def put():
+        time.sleep(seconds)
+        q.put("late")
+
+    thread = threading.Thread(target=put)
+    thread.start()
+    return thread.daemon
+
+
 def leave_thread_running(seconds):
     threading.Thread(target=time.sleep, args=(seconds,), daemon=True).start()
 

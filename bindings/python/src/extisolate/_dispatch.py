@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
+import sys
+import threading
 import traceback
-from types import FunctionType, SimpleNamespace, TracebackType
+from types import BuiltinFunctionType, FunctionType, SimpleNamespace, TracebackType
 from typing import Any, Callable
 
 from . import _extisolate, _functions, _pickling
@@ -12,17 +15,33 @@ from . import _extisolate, _functions, _pickling
 DONE, RAISED = range(2)
 
 
-def target_of(function: Callable[..., Any]) -> str | None:
-    """Give the name by which any interpreter finds a function at once, or None."""
-    if type(function) is not FunctionType or not _functions.importable(function):
-        return None
+@functools.lru_cache(maxsize=1024)  # of functions that live as long as their modules
+def _target_of(function: FunctionType) -> str:
+    if not _functions.importable(function):
+        raise LookupError  # which is not cached
     return f"{function.__module__}:{function.__qualname__}"
 
 
-def _resolve(target: str) -> Callable[..., Any]:
+def target_of(function: Callable[..., Any]) -> str | None:
+    """Give the name by which any interpreter finds a function at once, or None."""
+    if type(function) is not FunctionType:
+        return None
+    try:
+        return _target_of(function)
+    except LookupError:
+        return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _path_of(target: str) -> tuple[str, list[str]]:
     module, _, path = target.partition(":")
+    return module, path.split(".")
+
+
+def _resolve(target: str) -> Callable[..., Any]:
+    module, path = _path_of(target)
     found: Any = _functions.import_named(module)
-    for name in path.split("."):
+    for name in path:
         found = getattr(found, name)
     function: Callable[..., Any] = found
     return function
@@ -68,15 +87,51 @@ def _failure(e: BaseException) -> tuple[Any, ...]:
     )
 
 
+def _unpack(what: str, *message: Any) -> Any:
+    try:
+        return _pickling.unpack(*message)
+    except Exception as e:
+        text = f"{what} not shareable: could not be unpickled: {type(e).__name__}: {e}"
+        raise _pickling.NotShareableError(text) from e
+
+
+def _in_main(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call what looks at its caller's variables, as eval() and globals() do, from ``__main__``."""
+    code = (lambda _function, _args, _kwargs: _function(*_args, **_kwargs)).__code__
+    return FunctionType(code, sys.modules["__main__"].__dict__)(function, args, kwargs)
+
+
+_here = threading.local()  # the calling thread, to threading
+
+
+def _calling_thread() -> Any:
+    """Give the thread if threading has not started it, and else something in its place.
+
+    To threading, a thread of another interpreter is a daemon, and passes that on to those that it
+    starts.  During a call it is none, so that those are waited for, as those of a program are.
+    """
+    thread = getattr(_here, "thread", None)
+    if thread is None:
+        thread = threading.current_thread()
+        if not isinstance(thread, threading._DummyThread):
+            thread = SimpleNamespace(_daemonic=True)
+        _here.thread = thread
+    return thread
+
+
 def _invoke(kind: int, target: str | None, message: tuple[Any, ...]) -> Any:
     if kind == _pickling.PLAIN and target is not None:
         return _resolve(target)(*message[0])
-    function, args, kwargs = _pickling.unpack(kind, *message)
+    function, args, kwargs = _unpack("args", kind, *message)
+    if type(function) is BuiltinFunctionType:
+        return _in_main(function, args, kwargs)
     return (_resolve(target) if target is not None else function)(*args, **kwargs)
 
 
 def dispatch(policy: int, target: str | None, kind: int, *message: Any) -> tuple[Any, ...]:
     """Call a function for another interpreter; never raises."""
+    thread = _calling_thread()
+    daemonic, thread._daemonic = thread._daemonic, False
     try:
         result = _invoke(kind, target, message)
         if result is None:
@@ -87,6 +142,8 @@ def dispatch(policy: int, target: str | None, kind: int, *message: Any) -> tuple
             return _failure(e)
         finally:
             e.__traceback__ = None  # its frames would keep what was given
+    finally:
+        thread._daemonic = daemonic
 
 
 def interrupt(thread: int) -> None:
@@ -142,5 +199,5 @@ def call(
         given = (function if target is None else None, _pickling.light(args), kwargs)
         answer = _extisolate.call(id, (policy, target, *_pickling.pack(given, policy)))
     if answer[0] == DONE:
-        return _pickling.unpack(*answer[1:])
+        return _unpack("result", *answer[1:])
     raise _remote(*answer[1:])

@@ -145,9 +145,11 @@ class Interpreter:
                 stacklevel=2,
             )
 
-    def prepare_main(self, ns: dict[str, Any] | None = None, /, **kwargs: Any) -> None:
-        """Set variables of its module ``__main__``."""
-        names = {**(ns or {}), **kwargs}
+    def prepare_main(self, ns: Any = None, /, **kwargs: Any) -> None:
+        """Set variables of its module ``__main__``, from a dict or from pairs, and by name."""
+        names = dict(ns or (), **kwargs)
+        if not names:
+            raise ValueError("no variables were given")
         if any(not isinstance(name, str) for name in names):
             raise TypeError("names must be str")
         self._call(_set_main, (names,), {})
@@ -253,7 +255,7 @@ def create(*, readonly: bool = False, copy: bool = False) -> Interpreter:
         _find()
         _extisolate.watch_interrupts(_interrupt_wanted)
     id = _extisolate.open()
-    path = [os.path.abspath(p) for p in sys.path]
+    path = [p for p in sys.path if isinstance(p, str)]
     source = _START.format(
         core=_extisolate.core(), id=id, path=path, argv=sys.argv, main=_main_file()
     )

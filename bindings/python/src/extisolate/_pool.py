@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import pickle
 import threading
 from concurrent.futures import Future
@@ -12,6 +13,9 @@ from typing import Any, Callable
 from . import _dispatch
 from ._extisolate import InterpreterError
 from ._interpreters import Interpreter, _raised, create
+
+
+_numbers = itertools.count()
 
 
 class BrokenInterpreterPool(BrokenThreadPool):
@@ -103,7 +107,7 @@ class InterpreterPoolExecutor(ThreadPoolExecutor):
             raise TypeError("initializer must be a callable")
         self._workers = _Workers(initializer, initargs, {"readonly": readonly, "copy": copy})
         super().__init__(
-            max_workers, thread_name_prefix or "InterpreterPoolExecutor", self._workers.start
+            max_workers, thread_name_prefix or f"InterpreterPoolExecutor-{next(_numbers)}", self._workers.start
         )
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
