@@ -60,7 +60,7 @@ unpack_for() { # PYTHON LABEL VENV WHEEL
     site=$("$3/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
     timeout 600 "$system" -m pip install -q --retries 1 --target "$site" --python-version "$v" --implementation cp \
         --abi "cp${v/./}" --abi abi3 --abi none --platform "manylinux_2_28_$(uname -m)" \
-        --platform "manylinux2014_$(uname -m)" --only-binary :all: --ignore-requires-python pytest numpy cloudpickle || return
+        --platform "manylinux2014_$(uname -m)" --only-binary :all: --ignore-requires-python pytest numpy cloudpickle joblib || return
     "$system" -m zipfile -e "$4" "$site" && chmod +x "$site/extisolate/bin/extisolate"
 }
 
@@ -69,6 +69,30 @@ tests_in() { # LABEL VENV
     (cd "$tmp/tests-$1" && timeout "${EXTI_PYTEST_TIMEOUT:-900}" "$2/bin/python" -m pytest -v -p no:cacheprovider \
         --color=no -W error::pytest.PytestUnhandledThreadExceptionWarning . >"$tmp/log" 2>&1)
     results "$1" "$tmp/log"
+}
+
+# CPython's own tests of what the package has the interface of: they differ where oracle/differences says.
+oracle() { # LABEL VENV
+    local v=${1%.*} module log=$tmp/log reason how name why
+    if ! newer_testsuites 2>"$log"; then
+        echo "skip $1-oracle: its tests cannot be had here: $(tail -n 1 "$log")"
+        return
+    fi
+    for module in test_interpreters.test_queues test_interpreters.test_lifecycle test_interpreters.test_api \
+        test_concurrent_futures.test_interpreter_pool; do
+        PYTHONPATH=$here/oracle:$newer.tests/$v timeout 600 "$2/bin/python" "$here/oracle/run.py" \
+            "$(sed -n 's/^-\([^:]*\):.*/\1/p' "$here/oracle/differences" | tr '\n' ' ')" $module \
+            >"$tmp/oracle" 2>"$log" || not_ok "$1-oracle-$module" "$(tail -n 5 "$log")"
+        [ "$(grep -c ^ok "$tmp/oracle")" -gt 1 ] || not_ok "$1-oracle-$module-tests_run" "$(tail -n 5 "$log")"
+        while read -r how name why; do
+            reason=$(sed -n "s/^${name//./\\.}: //p" "$here/oracle/differences")
+            case $how in
+            skipped) echo "skip $1-oracle-$name: $why" ;;
+            ok) if [ -z "$reason" ]; then ok "$1-oracle-$name"; else not_ok "$1-oracle-$name" "it differs no more"; fi ;;
+            *) if [ -n "$reason" ]; then ok "$1-oracle-$name-differs"; else not_ok "$1-oracle-$name" "$why"; fi ;;
+            esac
+        done <"$tmp/oracle"
+    done
 }
 
 # The system's wheel in a CPython that is newer than it.
@@ -81,6 +105,7 @@ newer_suite() { # PYTHON
         return
     fi
     tests_in "$label" "$venv"
+    oracle "$label" "$venv"
 }
 
 suite() { # PYTHON
@@ -94,7 +119,7 @@ suite() { # PYTHON
         return
     fi
     if [ -n "${EXTI_ALL:-}" ] && ! timeout 600 "$venv/bin/python" -m pip install -q --retries 1 \
-        'setuptools>=61' wheel pytest numpy cloudpickle >"$log" 2>&1; then
+        'setuptools>=61' wheel pytest numpy cloudpickle joblib >"$log" 2>&1; then
         echo "skip $label: packages cannot be had here: $(grep -v notice "$log" | tail -n 1)"
         return
     fi
@@ -113,7 +138,20 @@ suite() { # PYTHON
     tests_in "$label" "$venv"
 }
 
+# What reads the sources.
+read_sources() { # VENV
+    if ! timeout 300 "$1/bin/python" -m pip install -q --retries 1 mypy ruff >"$tmp/log" 2>&1; then
+        echo "skip types_and_style: mypy and ruff cannot be had here"
+        return
+    fi
+    (cd "$source" && "$1/bin/python" -m mypy --cache-dir "$tmp/mypy") >"$tmp/log" 2>&1 &&
+        ok types_are_strict || not_ok types_are_strict "$(cat "$tmp/log")"
+    (cd "$source" && "$1/bin/python" -m ruff check --no-cache . && "$1/bin/python" -m ruff format --no-cache --check .) \
+        >"$tmp/log" 2>&1 && ok style_is_kept || not_ok style_is_kept "$(tail -n 40 "$tmp/log")"
+}
+
 suite $system
+[ -z "${EXTI_ALL:-}" ] || read_sources "$kept/venv-$(version $system)"
 if [ -n "${EXTI_ALL:-}" ]; then
     for exe in $(pythons | tail -n +2); do suite "$exe"; done
     for exe in $(newer_pythons); do newer_suite "$exe"; done

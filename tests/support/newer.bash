@@ -54,6 +54,29 @@ newer_fetch()
     done
 }
 
+newer_testsuites_fetch()
+{
+    local version packages=()
+    [ -e "$newer.tests/done" ] && return
+    for version in $newer_versions; do packages+=("libpython$version-testsuite"); done
+    newer_unpack "${packages[@]}" || return
+    rm -rf "$newer.tests"
+    for version in $newer_versions; do
+        mkdir -p "$newer.tests/$version" &&
+            mv "$newer.new/usr/lib/python$version/test" "$newer.tests/$version/" || return
+    done
+    rm -rf "$newer.new"
+    touch "$newer.tests/done"
+}
+
+# The package test of each, in the folder VERSION of $newer.tests; the reason on stderr if not.
+newer_testsuites()
+{
+    (flock 8 && newer_testsuites_fetch) 8>"$newer.lock" >"$newer.log" 2>&1 && return
+    tail -n 1 "$newer.log" >&2
+    return 1
+}
+
 # Prints the interpreters; where they are not to be had, the reason on stderr as a skipped test.
 newer_pythons()
 {

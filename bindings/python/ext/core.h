@@ -56,7 +56,6 @@ struct pkg_core {
     int (*queue_put)(uint64_t id, const struct pkg_message *message, int64_t nanoseconds);
     int (*queue_get)(uint64_t id, struct pkg_message *message, int64_t nanoseconds);
     int (*queue_count)(uint64_t id, size_t *count, size_t *most);
-    size_t (*queue_list)(uint64_t *ids, size_t room);
 };
 
 /* What the main interpreter's table has of interpreters. */

@@ -21,7 +21,6 @@ static const struct pkg_core own_core = {
     .queue_put = pkg_queue_put,
     .queue_get = pkg_queue_get,
     .queue_count = pkg_queue_count,
-    .queue_list = pkg_queue_list,
 };
 
 /* ---- methods ---- */
@@ -171,40 +170,35 @@ static PyObject *give_current(PyObject *module, PyObject *unused)
     return PyLong_FromUnsignedLongLong(pkg_state.id);
 }
 
-static PyObject *list_ids(size_t (*list)(uint64_t *, size_t))
+static PyObject *id_list(const uint64_t *ids, size_t n)
 {
-    size_t room = 0, n = list(NULL, 0);
+    PyObject *result = PyList_New((Py_ssize_t)n);
+
+    for (size_t i = 0; result && i < n; i++)
+        if (PyList_SetItem(result, (Py_ssize_t)i, PyLong_FromUnsignedLongLong(ids[i])) < 0)
+            Py_CLEAR(result);
+    return result;
+}
+
+static PyObject *list_interpreters(PyObject *module, PyObject *unused)
+{
+    size_t room = 0, n = pkg_state.core->list(NULL, 0);
     uint64_t *ids = NULL;
     PyObject *result;
 
+    (void)module;
+    (void)unused;
     while (n > room) {
         room = n;
         PyMem_Free(ids);
         ids = PyMem_Malloc(room * sizeof *ids);
         if (!ids)
             return PyErr_NoMemory();
-        n = list(ids, room);
+        n = pkg_state.core->list(ids, room);
     }
-    result = PyList_New((Py_ssize_t)n);
-    for (size_t i = 0; result && i < n; i++)
-        if (PyList_SetItem(result, (Py_ssize_t)i, PyLong_FromUnsignedLongLong(ids[i])) < 0)
-            Py_CLEAR(result);
+    result = id_list(ids, n);
     PyMem_Free(ids);
     return result;
-}
-
-static PyObject *list_interpreters(PyObject *module, PyObject *unused)
-{
-    (void)module;
-    (void)unused;
-    return list_ids(pkg_state.core->list);
-}
-
-static PyObject *list_queues(PyObject *module, PyObject *unused)
-{
-    (void)module;
-    (void)unused;
-    return list_ids(pkg_state.core->queue_list);
 }
 
 /* How many calls are in it, and the name of its context. */
@@ -337,7 +331,6 @@ static PyMethodDef methods[] = {
     {"queue_put", pkg_calls_put, METH_VARARGS, NULL},
     {"queue_get", pkg_calls_get, METH_VARARGS, NULL},
     {"queue_count", count_queue, METH_VARARGS, NULL},
-    {"queues", list_queues, METH_NOARGS, NULL},
     {"stop", stop, METH_NOARGS, NULL},
     {"forked", forked, METH_NOARGS, NULL},
     {"_take", pkg_memory_take, METH_O, NULL},

@@ -203,18 +203,6 @@ int pkg_queue_count(uint64_t id, size_t *count, size_t *most)
     return q ? 0 : PKG_E_UNKNOWN;
 }
 
-size_t pkg_queue_list(uint64_t *ids, size_t room)
-{
-    size_t n = 0;
-
-    pthread_mutex_lock(&queues_lock);
-    for (const struct queue *q = queues; q; q = q->next, n++)
-        if (n < room)
-            ids[n] = q->id;
-    pthread_mutex_unlock(&queues_lock);
-    return n;
-}
-
 void pkg_queue_forked(void)
 {
     queues_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;

@@ -9,7 +9,6 @@ int pkg_queue_free(uint64_t id);
 int pkg_queue_put(uint64_t id, const struct pkg_message *message, int64_t nanoseconds);
 int pkg_queue_get(uint64_t id, struct pkg_message *message, int64_t nanoseconds);
 int pkg_queue_count(uint64_t id, size_t *count, size_t *most);
-size_t pkg_queue_list(uint64_t *ids, size_t room);
 void pkg_queue_forked(void);
 
 #endif
