@@ -66,12 +66,12 @@ def test_arguments_that_cannot_travel(interp):
 
 
 def test_arguments_that_cannot_be_made_there(interp):
-    with pytest.raises(extisolate.NotShareableError, match="args not shareable.*not a number"):
+    with pytest.raises(extisolate.NotShareableError, match=r"args not shareable.*not a number"):
         interp.call(work.identity, work.BadPickle())
 
 
 def test_results_that_cannot_be_made_here(interp):
-    with pytest.raises(extisolate.NotShareableError, match="result not shareable.*not a number"):
+    with pytest.raises(extisolate.NotShareableError, match=r"result not shareable.*not a number"):
         interp.call(work.bad_pickle)
 
 

@@ -211,3 +211,16 @@ except extisolate.ExecutionFailed as e:
 """)
     assert done.stdout == "ValueError True\n", done.stderr
     assert signal.getsignal(signal.SIGINT) is not signal.SIG_DFL
+
+
+def test_the_libraries_are_those_of_the_package():
+    done = run(
+        "import extisolate, os\n"
+        "inside = os.path.join(os.path.dirname(extisolate.__file__), 'lib')\n"
+        "extisolate.create()\n"
+        "maps = {l.split()[-1] for l in open('/proc/self/maps') if '.so' in l}\n"
+        "for name in sorted(os.listdir(inside)):\n"
+        "    found = sorted(p for p in maps if os.path.basename(p) == name)\n"
+        "    print(name, found == [os.path.realpath(os.path.join(inside, name))])\n"
+    )
+    assert done.stdout.count("True") == 5 and "False" not in done.stdout, done.stdout + done.stderr

@@ -14,7 +14,6 @@ from . import _dispatch
 from ._extisolate import InterpreterError
 from ._interpreters import Interpreter, _raised, create
 
-
 _numbers = itertools.count()
 
 
@@ -107,7 +106,9 @@ class InterpreterPoolExecutor(ThreadPoolExecutor):
             raise TypeError("initializer must be a callable")
         self._workers = _Workers(initializer, initargs, {"readonly": readonly, "copy": copy})
         super().__init__(
-            max_workers, thread_name_prefix or f"InterpreterPoolExecutor-{next(_numbers)}", self._workers.start
+            max_workers,
+            thread_name_prefix or f"InterpreterPoolExecutor-{next(_numbers)}",
+            self._workers.start,
         )
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
