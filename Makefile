@@ -671,7 +671,7 @@ CHECK_MORE := check-unit check-docs check-san-more check-windows check-runtime-s
 CHECK_ALL := check-san check-valgrind check-races \
 	$(filter-out check-san-core check-san-more check-valgrind-core,$(CHECK) $(CHECK_MORE))
 
-.PHONY: check check-more check-all bench demo compile_commands.json format format-check help
+.PHONY: check check-more check-all bench bench-python demo compile_commands.json format format-check help
 groups = rc=0; $(MAKE) --no-print-directory -k -j$(JOBS) EXTI_JOBS=1 $(1) || rc=1; \
 	    tests/run.sh --sum $(EXTI_RESULTS) && exit $$rc
 check: deps ## what to run before a commit, within 10 minutes; ends with: N passed, N failed, N skipped
@@ -690,6 +690,12 @@ check-all: deps ## everything: soaks, all packages and suites, every tool withou
 
 bench: all ## measure; prints a table
 	@bench/run.sh
+
+# By an environment with the wheel and the system's packages.
+bench-python: wheel ## measure pools of interpreters, threads and processes; prints a table
+	@$(PYTHON) -m venv --system-site-packages $(B)/bench/venv
+	@$(B)/bench/venv/bin/python -m pip install -q --no-deps --force-reinstall $(B)/dist/extisolate-*.whl
+	@$(B)/bench/venv/bin/python bench/pools.py
 
 demo: ## numpy in two contexts of one process
 	@scripts/deps.sh build demo
