@@ -3,19 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/embed/carrier.h"
+
 /* One object that exports a buffer.  It belongs to the object, and after the end of the context to
  * nobody. */
 struct extipy_exporter {
     struct extipy_ctx *ctx;
     struct extipy_buffer *buffer;        /* a reference */
     struct extipy_exporter *next, *prev; /* in the context's list */
-};
-
-/* An object of our type: what every object begins with, whose size depends on the build and which
- * is at most as large as the room, and the pointer. */
-struct exporting {
-    unsigned char head[120];
-    struct extipy_exporter *exporter; /* NULL: made by a call of the type, possible in 3.9 */
 };
 
 /* ---- the list ---- */
@@ -88,7 +83,7 @@ static int lies_as_asked(const struct extipy_ctx *c, const struct extipy_view *v
 /* bf_getbuffer */
 static int get_view(struct pyobj *self, struct extipy_view *view, int flags)
 {
-    struct extipy_exporter *e = ((struct exporting *)(void *)self)->exporter;
+    struct extipy_exporter *e = extipy__carried(self);
     const struct extipy_ctx *c;
 
     view->obj = NULL;
@@ -114,7 +109,7 @@ static int get_view(struct pyobj *self, struct extipy_view *view, int flags)
 /* tp_dealloc */
 static void free_exporting(struct pyobj *self)
 {
-    struct extipy_exporter *e = ((struct exporting *)(void *)self)->exporter;
+    struct extipy_exporter *e = extipy__carried(self);
     const struct extipy_ctx *c;
     struct pyobj *type;
 
@@ -130,37 +125,19 @@ static void free_exporting(struct pyobj *self)
 
 /* ---- the type ---- */
 
-static int head_fits(const struct extipy_ctx *c)
-{
-    struct pyobj *size = c->py.PyObject_GetAttrString(c->calls.PyBaseObject_Type, "__basicsize__");
-    long n = size ? c->py.PyLong_AsLong(size) : -1;
-
-    c->py.Py_DecRef(size);
-    return n > 0 && (size_t)n <= offsetof(struct exporting, exporter);
-}
-
 static struct pyobj *exporter_type(struct extipy_ctx *c)
 {
     struct extipy_type_slot slots[] = {
         {EXTIPY_SLOT_GETBUFFER, NULL}, {EXTIPY_SLOT_DEALLOC, NULL}, {0, NULL}};
-    struct extipy_type_spec spec = {.name = "extisolate.Buffer",
-                                    .basicsize = (int)sizeof(struct exporting),
-                                    .flags = EXTIPY_TYPE_NO_CALL,
-                                    .slots = slots};
+    struct extipy_type_spec spec = {.name = "extisolate.Buffer", .slots = slots};
     int (*get)(struct pyobj *, struct extipy_view *, int) = get_view;
     void (*end)(struct pyobj *) = free_exporting;
 
-    if (c->exporter_type)
-        return c->exporter_type;
-    if (!head_fits(c)) {
-        c->calls.PyErr_SetString(*c->calls.PyExc_BufferError,
-                                 "this build of Python has larger objects than are known");
-        return NULL;
-    }
     /* ISO C has no conversion of pointers to functions into others. */
     memcpy(&slots[0].function, &get, sizeof get);
     memcpy(&slots[1].function, &end, sizeof end);
-    c->exporter_type = c->calls.PyType_FromSpec(&spec);
+    if (!c->exporter_type)
+        c->exporter_type = extipy__carrier_type(c, &spec);
     return c->exporter_type;
 }
 
@@ -169,17 +146,14 @@ static struct pyobj *export_buffer(struct extipy_ctx *c, struct extipy_buffer *b
     struct pyobj *type = exporter_type(c), *object = NULL;
     struct extipy_exporter *e;
 
-    if (type)
-        object = c->calls.PyType_GenericAlloc(type, 0);
-    if (!object)
+    if (!type)
         return NULL;
     e = new_exporter(c, b);
-    if (!e) {
-        c->calls.PyObject_Free(object);
-        c->py.Py_DecRef(type);
+    if (!e)
         return c->py.PyErr_NoMemory();
-    }
-    ((struct exporting *)(void *)object)->exporter = e;
+    object = extipy__carrier_new(c, type, e);
+    if (!object)
+        end_exporter(e);
     return object;
 }
 

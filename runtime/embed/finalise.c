@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "runtime/embed/source.h"
 #include "runtime/system.h"
 
 struct ids {
@@ -17,20 +18,13 @@ static struct pyobj *joined_threads(const struct pyrt_api *py)
         "import threading\n"
         "ids = [t.native_id for t in threading.enumerate()\n"
         "       if t.native_id and not t.daemon and t is not threading.main_thread()]\n";
-    struct pyrt_compiler_flags flags = {0, py->build.minor};
-    struct pyobj *code, *done = NULL, *globals, *ids = NULL;
+    struct pyobj *names = extipy__source_run(py, source), *ids = NULL;
 
-    globals = py->PyObject_CallMethod(py->PyImport_AddModule("builtins"), "dict", NULL);
-    code = py->Py_CompileStringExFlags(source, "<extisolate>", PYRT_FILE_INPUT, &flags, -1);
-    if (globals && code)
-        done = py->PyEval_EvalCode(code, globals, globals);
-    if (done)
-        ids = py->PyDict_GetItemString(globals, "ids");
+    if (names)
+        ids = py->PyDict_GetItemString(names, "ids");
     if (ids)
         py->Py_IncRef(ids);
-    py->Py_DecRef(done);
-    py->Py_DecRef(code);
-    py->Py_DecRef(globals);
+    py->Py_DecRef(names);
     return ids;
 }
 
