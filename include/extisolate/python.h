@@ -79,6 +79,20 @@ struct extipy_setting {
     size_t count;
 };
 
+enum extipy_stream { EXTIPY_STDOUT = 1, EXTIPY_STDERR = 2 };
+
+/* Gets what Python code writes to sys.stdout or sys.stderr: one line with its newline, or what a
+ * thread has written since its last line, when that thread flushes the stream or the context ends.
+ * `text` has no NUL after it, is valid only during the call, and is UTF-8, unless the code writes
+ * other bytes to sys.stdout.buffer.
+ *
+ * It is called on the thread that writes, whichever that is, and maybe on several at once.  The
+ * thread is inside the context, but has no GIL, and holds no lock of the library; so other threads
+ * run meanwhile.  It may call anything but extipy_close and extipy_detach of this context, which
+ * say EXTIPY_E_PLACE.  extipy_close waits for it, so it must not wait for who closes. */
+typedef void (*extipy_output_fn)(void *user, enum extipy_stream stream, const char *text,
+                                 size_t length);
+
 struct extipy_opts {
     size_t size;
     /* What is not here is as in the interpreter itself, with its environment variables. */
@@ -95,6 +109,18 @@ struct extipy_opts {
     size_t rule_count;
     const char *const *quirk_files;
     size_t quirk_file_count;
+    /* Where sys.stdout and sys.stderr go: to the descriptor if that is not 0, or to `output` if
+     * that is not NULL, else where the interpreter itself has them.  Both are text streams of
+     * UTF-8, in which what cannot be encoded has backslashes.  They deliver by lines, those of
+     * several threads and contexts one after the other; a line that its thread has begun waits for
+     * its newline, for a flush by that thread, or for the context's end.  To a descriptor each is
+     * one write(2), and more if the system writes less than all; no other context gets between
+     * these.  Who writes while the system does not take it waits, without the GIL.  Descriptors
+     * stay the program's, and are used until extipy_close has returned, as `output` is.  What
+     * native code writes to the descriptors 1 and 2 goes there as ever. */
+    extipy_output_fn output;
+    void *output_user; /* for `output` */
+    int stdout_fd, stderr_fd;
 };
 
 /* Starts an interpreter on a thread of the context's own, Python's main thread, with as large a

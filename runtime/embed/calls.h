@@ -34,9 +34,19 @@ struct extipy_type_spec {
     unsigned flags;
     struct extipy_type_slot *slots;
 };
+/* PyMethodDef, and flags of it. */
+struct extipy_method {
+    const char *name;
+    struct pyobj *(*function)(struct pyobj *self, struct pyobj *argument);
+    int flags;
+    const char *doc;
+};
+#define EXTIPY_METHOD_NONE 0x0004     /* METH_NOARGS */
+#define EXTIPY_METHOD_ONE 0x0008      /* METH_O */
 #define EXTIPY_TYPE_NO_CALL (1u << 7) /* Py_TPFLAGS_DISALLOW_INSTANTIATION, from 3.10 on */
 #define EXTIPY_SLOT_GETBUFFER 1       /* Py_bf_getbuffer */
 #define EXTIPY_SLOT_DEALLOC 52        /* Py_tp_dealloc */
+#define EXTIPY_SLOT_METHODS 64        /* Py_tp_methods */
 
 #define EXTIPY_FUNCTIONS(X)                                                                        \
     X(void *, PyInterpreterState_Main, (void))                                                     \
@@ -70,6 +80,7 @@ struct extipy_type_spec {
     X(int, PyDict_SetItem, (struct pyobj *, struct pyobj *, struct pyobj *))                       \
     X(int, PyDict_Next, (struct pyobj *, ptrdiff_t *, struct pyobj **, struct pyobj **))           \
     X(void, PyErr_SetString, (struct pyobj *, const char *))                                       \
+    X(struct pyobj *, PyErr_SetFromErrno, (struct pyobj *))                                        \
     X(struct pyobj *, PyException_GetCause, (struct pyobj *))                                      \
     X(struct pyobj *, PyException_GetContext, (struct pyobj *))                                    \
     X(struct pyobj *, PyMemoryView_FromObject, (struct pyobj *))                                   \
@@ -91,6 +102,7 @@ struct extipy_type_spec {
     X(struct pyobj *, PySet_Type)                                                                  \
     X(struct pyobj *, PyDict_Type)                                                                 \
     X(struct pyobj **, PyExc_TypeError)                                                            \
+    X(struct pyobj **, PyExc_OSError)                                                              \
     X(struct pyobj **, PyExc_BufferError)                                                          \
     X(struct pyobj **, PyExc_TimeoutError)
 

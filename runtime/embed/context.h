@@ -34,6 +34,24 @@ struct extipy_jobs {
     int sent;                   /* one was, since the job began */
 };
 
+/* Where one of the streams goes. */
+struct extipy_output {
+    struct extipy_ctx *ctx;
+    enum extipy_stream stream;
+    int fd; /* 0: to the callback */
+    struct extipy_sink *sink;
+    extipy_output_fn callback;
+    void *user;
+    struct extipy_line *lines; /* that were begun; of the context's lock */
+};
+
+struct extipy_outputs {
+    struct extipy_output streams[2];
+    /* Of the context's lock. */
+    size_t delivering; /* threads that do */
+    int ended;
+};
+
 struct extipy_ctx {
     atomic_size_t refs; /* of the program, until it is closed, and of threads that were inside */
     struct exti_ctx *loader;
@@ -58,6 +76,7 @@ struct extipy_ctx {
     struct extipy_exporter *exporters; /* that show it others' buffers */
     struct pyobj *exporter_type;       /* guarded by the GIL */
     struct extipy_jobs jobs;
+    struct extipy_outputs output;
 };
 
 /* Returns a context with one reference, or NULL. */

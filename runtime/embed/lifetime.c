@@ -7,6 +7,7 @@
 #include "runtime/embed/installation.h"
 #include "runtime/embed/jobs.h"
 #include "runtime/embed/options.h"
+#include "runtime/embed/output.h"
 #include "runtime/embed/threads.h"
 #include "runtime/fail.h"
 #include "runtime/host.h"
@@ -106,8 +107,12 @@ static int start_interpreter(struct opening *o)
     if (rc < 0)
         return rc;
     rc = import_threading(&c->py, o->err);
-    if (rc < 0)
+    if (rc == 0)
+        rc = extipy__output_begin(c, &o->opts, o->err);
+    if (rc < 0) {
         extipy__finalise(&c->py);
+        extipy__output_end(c);
+    }
     return rc;
 }
 
@@ -153,6 +158,7 @@ static void *park(struct extipy_ctx *c, void *state)
     c->py.PyEval_RestoreThread(state);
     extipy__stop(&c->py);
     state = c->py.PyEval_SaveThread();
+    extipy__output_end(c);
     pthread_mutex_lock(&c->lock);
     c->parked = 1;
     pthread_cond_broadcast(&c->changed);
@@ -191,6 +197,7 @@ static void *live(void *arg)
     extipy__objects_end(c);
     c->py.Py_DecRef(c->exporter_type);
     extipy__finalise(&c->py);
+    extipy__output_end(c);
     extipy__exporters_end(c);
     pthread_mutex_lock(&c->lock);
     c->finalised = 1;
@@ -213,6 +220,8 @@ static int read_options(struct opening *o, const struct extipy_opts *given)
     for (size_t i = 0; i < o->opts.setting_count; i++)
         if (!o->opts.settings[i].name || (unsigned)o->opts.settings[i].kind > EXTIPY_SET_LIST)
             return pyrt_fail(o->err, EXTI_E_ARG, "setting %zu has no name, or no kind", i);
+    if (o->opts.stdout_fd < 0 || o->opts.stderr_fd < 0)
+        return pyrt_fail(o->err, EXTI_E_ARG, "stdout_fd or stderr_fd is negative");
     if (o->opts.flags & (EXTI_CTX_COPY_ONLY | EXTI_CTX_FOR_LOADING))
         return pyrt_fail(o->err, EXTI_E_ARG,
                          "a context that is opened for copying only cannot run");
