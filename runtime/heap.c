@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "runtime/fail.h"
+#include "runtime/system.h"
 
 /* An empty slot has no address. */
 struct block {
@@ -21,6 +22,7 @@ struct pyrt_heap {
     pthread_mutex_t lock; /* raw memory is allocated without the GIL */
     struct block *slots;
     size_t mask, used;
+    size_t bytes; /* of the blocks */
     struct pyrt_heap *next;
 };
 
@@ -110,6 +112,27 @@ static void erase_block(struct pyrt_heap *h, struct block *b)
     h->used--;
 }
 
+/* ---- what the blocks take; callers hold the lock ---- */
+
+static size_t block_size(const struct block *b)
+{
+    return b->mapped ? b->mapped : pyrt_block_size(b->at);
+}
+
+static void add_block(struct pyrt_heap *h, void *at, size_t mapped)
+{
+    const struct block b = {at, mapped};
+
+    put_block(h, at, mapped);
+    h->bytes += block_size(&b);
+}
+
+static void drop_block(struct pyrt_heap *h, struct block *b)
+{
+    h->bytes -= block_size(b);
+    erase_block(h, b);
+}
+
 /* ---- allocator functions, called by CPython ---- */
 
 static void *track_block(struct pyrt_heap *h, void *at, size_t mapped)
@@ -121,7 +144,7 @@ static void *track_block(struct pyrt_heap *h, void *at, size_t mapped)
     pthread_mutex_lock(&h->lock);
     rc = reserve_slot(h);
     if (rc == 0)
-        put_block(h, at, mapped);
+        add_block(h, at, mapped);
     pthread_mutex_unlock(&h->lock);
     if (rc == 0)
         return at;
@@ -141,7 +164,7 @@ static int untrack_block(struct pyrt_heap *h, const void *at)
     b = find_slot(h, at);
     known = b->at != NULL;
     if (known)
-        erase_block(h, b);
+        drop_block(h, b);
     pthread_mutex_unlock(&h->lock);
     return known;
 }
@@ -168,7 +191,9 @@ static void *heap_realloc(void *h, void *at, size_t size)
 {
     struct pyrt_heap *heap = h;
     struct block *b;
+    size_t before;
     void *moved;
+    int known;
 
     if (!at)
         return heap_malloc(h, size);
@@ -176,10 +201,13 @@ static void *heap_realloc(void *h, void *at, size_t size)
      * fail, because a slot has just become free. */
     pthread_mutex_lock(&heap->lock);
     b = find_slot(heap, at);
+    known = b->at != NULL;
+    before = known ? block_size(b) : 0;
     moved = realloc(at, size ? size : 1);
-    if (moved && b->at && moved != b->at) {
+    if (moved && known) {
         erase_block(heap, b);
-        put_block(heap, moved, 0);
+        heap->bytes -= before;
+        add_block(heap, moved, 0);
     }
     pthread_mutex_unlock(&heap->lock);
     return moved;
@@ -240,6 +268,18 @@ void pyrt_heap_install(struct pyrt_heap *h, const struct pyrt_api *py)
     if (raw.ctx)
         py->PyMem_SetupDebugHooks();
     py->PyObject_SetArenaAllocator(&arenas);
+}
+
+size_t pyrt_heap_bytes(struct pyrt_heap *h)
+{
+    size_t bytes;
+
+    if (!h)
+        return 0;
+    pthread_mutex_lock(&h->lock);
+    bytes = h->bytes;
+    pthread_mutex_unlock(&h->lock);
+    return bytes;
 }
 
 void pyrt_heap_free(struct pyrt_heap *h)

@@ -6,6 +6,11 @@
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __APPLE__
+#include <malloc/malloc.h>
+#else
+#include <malloc.h>
+#endif
 #ifdef __linux__
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -29,6 +34,11 @@ int pyrt_thread_lives(long id)
 int pyrt_processors(void)
 {
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+size_t pyrt_block_size(void *block)
+{
+    return malloc_size(block);
 }
 
 int pyrt_pipe(int fd[2])
@@ -81,6 +91,11 @@ int pyrt_processors(void)
 
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
                                                        : (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+size_t pyrt_block_size(void *block)
+{
+    return malloc_usable_size(block);
 }
 
 int pyrt_pipe(int fd[2])

@@ -3,6 +3,7 @@
 #define RUNTIME_SYSTEM_H
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Names the calling thread for debuggers and profilers; at most 15 bytes. */
@@ -13,6 +14,9 @@ int pyrt_thread_lives(long id);
 
 /* The number of processors that this process may use. */
 int pyrt_processors(void);
+
+/* How many bytes a block of malloc's has. */
+size_t pyrt_block_size(void *block);
 
 /* Like pipe(2), with FD_CLOEXEC on both ends. */
 int pyrt_pipe(int fd[2]);

@@ -217,6 +217,29 @@ static void older_blocks_may_be_freed_and_grown(void **state)
     pyrt_heap_free(h);
 }
 
+static void what_is_taken_is_counted(void **state)
+{
+    struct pyrt_heap *h = stock(*state);
+    void *older = malloc(5000), *v, *arena;
+
+    assert_int_equal(pyrt_heap_bytes(h), 0);
+    v = raw->malloc(raw->ctx, 1000);
+    assert_in_range(pyrt_heap_bytes(h), 1000, 1999);
+    v = raw->realloc(raw->ctx, v, 100000);
+    assert_in_range(pyrt_heap_bytes(h), 100000, 150000);
+    v = raw->realloc(raw->ctx, v, 2000);
+    assert_in_range(pyrt_heap_bytes(h), 2000, 2999);
+    raw->free(raw->ctx, older);
+    arena = arenas.alloc(arenas.ctx, 1 << 20);
+    assert_in_range(pyrt_heap_bytes(h), (1 << 20) + 2000, (1 << 20) + 2999);
+    raw->free(raw->ctx, v);
+    assert_int_equal(pyrt_heap_bytes(h), 1 << 20);
+    arenas.free(arenas.ctx, arena, 1 << 20);
+    assert_int_equal(pyrt_heap_bytes(h), 0);
+    assert_int_equal(pyrt_heap_bytes(NULL), 0);
+    pyrt_heap_free(h);
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 /* A block that begins with the place of the one before it. */
 struct link {
@@ -403,6 +426,7 @@ int main(void)
         exti_test(calloc_clears),
         exti_test(what_does_not_fit_is_refused),
         exti_test(older_blocks_may_be_freed_and_grown),
+        exti_test(what_is_taken_is_counted),
         exti_test(no_more_memory_leaves_the_heap_whole),
         exti_test(arenas_are_unmapped),
         exti_test(heaps_end_in_any_order),
