@@ -456,6 +456,66 @@ EXTI_API int extipy_close(struct extipy_ctx *c, exti_report_fn report, void *use
 /* The number of contexts that are closed and, because of buffers, not yet unloaded.  Any thread. */
 EXTI_API size_t extipy_lingering(void);
 
+/* ---- pools ----------------------------------------------------------------------------------- */
+
+/* Contexts that are all alike, for threads that take turns; any thread may use it.  A thread of the
+ * pool's own opens them, and opens others for those that are replaced. */
+struct extipy_pool;
+
+struct extipy_pool_opts {
+    size_t size;
+    size_t count; /* of contexts, 1 or more */
+    /* Of each context, without `dir` and `name`; NULL: none.  What it leads to is needed until
+     * extipy_pool_close returns, as are the members that follow. */
+    const struct extipy_opts *each;
+    /* What a context does before it is given to anybody: it imports the modules, and runs the
+     * source (or NULL) as by extipy_exec. */
+    const char *const *imports;
+    size_t import_count;
+    const char *source;
+    int lazy; /* non-zero: contexts are opened when somebody wants one and none is free */
+    /* A context is replaced, once it is given back, after so many calls: of extipy_call,
+     * extipy_exec and jobs; or if its interpreter has so many bytes of memory more than when it was
+     * new.  What extensions take from the system's malloc is not counted.  0: never. */
+    uint64_t most_calls, most_growth;
+};
+
+/* Makes a pool, and unless it is lazy opens all contexts.  EXTIPY_E_RAISED: an import or the source
+ * raised an exception, and the message has its text.  Other errors as of extipy_open.  After an
+ * error no context is left.  `python` is needed until the pool is closed.  extipy_pool_close *out,
+ * then extipy_pool_free.
+ * Any thread; if it is in a context, it lets go of that one's GIL meanwhile. */
+EXTI_API int extipy_pool_open(struct extipy_pool **out, const struct extipy_python *python,
+                              const struct extipy_pool_opts *opts, struct exti_error *err);
+
+/* Gives a context that nobody else has, and waits for one: `timeout` nanoseconds; negative: without
+ * an end.  The thread has no GIL meanwhile.  Any thread may use the context then, and give it back.
+ * EXTIPY_E_TIMEOUT: none was free in time.  EXTIPY_E_CLOSED: the pool is being closed.  Any other
+ * error is one of a context that could not be opened meanwhile: all that wait get it, and the next
+ * one that waits has it tried again. */
+EXTI_API int extipy_pool_acquire(struct extipy_ctx **out, struct extipy_pool *pool, int64_t timeout,
+                                 struct exti_error *err);
+
+/* Gives a context back, and detaches the calling thread from it, as extipy_detach.  Other threads
+ * that entered it detach by themselves, or its memory stays when it is replaced.  It is replaced if
+ * `broken` is non-zero, if it has had its calls or growth, or if somebody has closed it.  Does not
+ * wait for that: it is closed on a thread of the library, and without a report.  The callback of a
+ * job may give its context back, and is not detached.  EXTI_E_ARG: it is not one that was acquired.
+ * EXTIPY_E_PLACE: the thread is inside, or belongs to the context. */
+EXTI_API int extipy_pool_give_back(struct extipy_pool *pool, struct extipy_ctx *c, int broken,
+                                   struct exti_error *err);
+
+/* Closes the pool: threads that wait for a context get EXTIPY_E_CLOSED at once; then it waits until
+ * all have been given back, and closes each as extipy_close with `report` and `user`.  `out`, or
+ * NULL, gets the sums over all contexts, replaced ones too.  EXTIPY_E_PLACE: the calling thread is
+ * inside a context of the pool, or belongs to one; the pool is as it was.  EXTIPY_E_CLOSED: it is
+ * closed, or another thread closes it.  From its beginning on extipy_pool_acquire fails with
+ * EXTIPY_E_CLOSED.  extipy_pool_free frees what is left.  pool NULL: does nothing. */
+EXTI_API int extipy_pool_close(struct extipy_pool *pool, exti_report_fn report, void *user,
+                               struct extipy_closed *out, struct exti_error *err);
+/* After extipy_pool_close has returned.  No thread may use it any more. */
+EXTI_API void extipy_pool_free(struct extipy_pool *pool); /* NULL ok */
+
 #ifdef __cplusplus
 }
 #endif

@@ -56,6 +56,7 @@ struct pyobj *extipy__call_inside(struct extipy_ctx *c, const struct extipy_call
     struct pyobj *callee = find_callee(c, call), *given = NULL, *args = NULL, *kwargs = NULL;
     struct pyobj *result = NULL;
 
+    atomic_fetch_add(&c->called, 1);
     if (callee && call->args)
         given = extipy__to_python(c, call->values, call->args);
     if (callee && (given || !call->args))
@@ -208,6 +209,7 @@ int extipy_exec(struct extipy_ctx *c, const char *source, struct extipy_exceptio
     rc = extipy_enter(c, err);
     if (rc < 0)
         return rc;
+    atomic_fetch_add(&c->called, 1);
     done = exec_inside(c, source);
     rc = done ? 0 : extipy__exception_take(c, raised, err);
     c->py.Py_DecRef(done);

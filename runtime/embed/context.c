@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "runtime/fail.h"
 #include "runtime/system.h"
 
 static struct extipy_ctx *contexts;
@@ -34,6 +35,28 @@ void extipy__context_unref(struct extipy_ctx *c)
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
     free(c);
+}
+
+int extipy__context_begin_visit(struct extipy_ctx *c, enum extipy_phase last,
+                                struct exti_error *err)
+{
+    int open;
+
+    pthread_mutex_lock(&c->lock);
+    open = c->phase <= last;
+    c->inside += open != 0;
+    pthread_mutex_unlock(&c->lock);
+    return open ? 0 : pyrt_fail(err, EXTIPY_E_CLOSED, "the context is closed");
+}
+
+void extipy__context_end_visit(struct extipy_ctx *c, int detached)
+{
+    pthread_mutex_lock(&c->lock);
+    c->inside--;
+    c->attached -= detached != 0;
+    if (c->inside == 0 && c->phase == EXTIPY_CLOSING)
+        pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
 }
 
 int extipy__context_works(struct extipy_ctx *c)

@@ -61,7 +61,8 @@ struct extipy_ctx {
     struct extipy_ctx *next; /* in the list of open ones */
     pthread_t home;          /* the thread that initialises and finalises */
 
-    atomic_int pending; /* `released` is not empty */
+    atomic_ulong called; /* how many calls were made, and sources run */
+    atomic_int pending;  /* `released` is not empty */
 
     pthread_mutex_t lock; /* of what follows; nothing is called while it is held */
     pthread_cond_t changed;
@@ -83,6 +84,12 @@ struct extipy_ctx {
 struct extipy_ctx *extipy__context_new(void);
 struct extipy_ctx *extipy__context_ref(struct extipy_ctx *c);
 void extipy__context_unref(struct extipy_ctx *c);
+
+/* Between these two, of which the first fails with EXTIPY_E_CLOSED after the phase `last`, the
+ * context is not finalised.  `detached`: a thread has no state in it any more. */
+int extipy__context_begin_visit(struct extipy_ctx *c, enum extipy_phase last,
+                                struct exti_error *err);
+void extipy__context_end_visit(struct extipy_ctx *c, int detached);
 
 /* Whether the calling thread is the one that runs the context's jobs. */
 int extipy__context_works(struct extipy_ctx *c);

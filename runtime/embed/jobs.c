@@ -168,6 +168,18 @@ void *extipy__jobs_tend(struct extipy_ctx *c, void *state)
     return state;
 }
 
+int extipy__jobs_telling(struct extipy_ctx *c)
+{
+    int telling;
+
+    if (!extipy__context_works(c))
+        return pthread_equal(c->home, pthread_self());
+    pthread_mutex_lock(&c->lock);
+    telling = c->jobs.running == NULL;
+    pthread_mutex_unlock(&c->lock);
+    return telling;
+}
+
 /* ---- the public calls ---- */
 
 /* The lock is held. */

@@ -12,6 +12,9 @@ void *extipy__jobs_tend(struct extipy_ctx *c, void *state);
 /* When it will have something to do; the context's lock is held. */
 uint64_t extipy__jobs_next(const struct extipy_ctx *c);
 
+/* Whether the calling thread is one that tells of jobs' ends, and in no call of a job. */
+int extipy__jobs_telling(struct extipy_ctx *c);
+
 /* Ends the worker of a context that is being closed, and so all jobs. */
 void extipy__jobs_end(struct extipy_ctx *c);
 

@@ -56,28 +56,6 @@ static void take_gil(struct extipy_attachment *at)
         at->ctx->py.PyEval_RestoreThread(at->state);
 }
 
-/* From here on until end_visit the context does not finalise. */
-static int begin_visit(struct extipy_ctx *c, enum extipy_phase last, struct exti_error *err)
-{
-    int open;
-
-    pthread_mutex_lock(&c->lock);
-    open = c->phase <= last;
-    c->inside += open != 0;
-    pthread_mutex_unlock(&c->lock);
-    return open ? 0 : pyrt_fail(err, EXTIPY_E_CLOSED, "the context is closed");
-}
-
-static void end_visit(struct extipy_ctx *c, int detached)
-{
-    pthread_mutex_lock(&c->lock);
-    c->inside--;
-    c->attached -= detached != 0;
-    if (c->inside == 0 && c->phase == EXTIPY_CLOSING)
-        pthread_cond_broadcast(&c->changed);
-    pthread_mutex_unlock(&c->lock);
-}
-
 static void free_attachment(struct extipy_attachment *at)
 {
     extipy__context_unref(at->ctx);
@@ -89,19 +67,19 @@ static void end_state(struct extipy_attachment *at)
 {
     struct extipy_ctx *c = at->ctx;
 
-    if (begin_visit(c, EXTIPY_CLOSING, NULL) < 0)
+    if (extipy__context_begin_visit(c, EXTIPY_CLOSING, NULL) < 0)
         return;
     take_gil(at);
     c->calls.PyThreadState_Clear(at->state);
     c->calls.PyThreadState_DeleteCurrent();
-    end_visit(c, 1);
+    extipy__context_end_visit(c, 1);
 }
 
 /* The thread ends inside, by pthread_exit.  Its state has frames, so it stays for finalisation. */
 static void abandon(struct extipy_attachment *at)
 {
     let_go(at);
-    end_visit(at->ctx, 1);
+    extipy__context_end_visit(at->ctx, 1);
 }
 
 /* ---- the thread's record ---- */
@@ -252,9 +230,9 @@ int extipy_enter(struct extipy_ctx *c, struct exti_error *err)
     at = find_attachment(r, c);
     /* Who is inside keeps the context open. */
     if (!at || (!at->entries && !at->native))
-        rc = begin_visit(c, EXTIPY_OPEN, err);
+        rc = extipy__context_begin_visit(c, EXTIPY_OPEN, err);
     if (rc == 0 && !at && (rc = attach(&at, r, c, err)) < 0)
-        end_visit(c, 0);
+        extipy__context_end_visit(c, 0);
     if (rc < 0)
         return rc;
     from = innermost(r);
@@ -288,7 +266,7 @@ int extipy_leave(struct extipy_ctx *c, struct exti_error *err)
     r->depth--;
     last.at->entries--;
     if (!last.at->entries && !last.at->native)
-        end_visit(last.at->ctx, 0);
+        extipy__context_end_visit(last.at->ctx, 0);
     take_gil(last.paused);
     return 0;
 }
