@@ -121,13 +121,18 @@ struct extipy_opts {
     extipy_output_fn output;
     void *output_user; /* for `output` */
     int stdout_fd, stderr_fd;
+    /* Non-zero: Python's main thread is the one that calls extipy_open, with the stack that it has.
+     * It initialises and finalises, and enters and leaves as any other; extipy_detach does nothing
+     * for it.  It must live until it has closed the context, which no other thread can.  The
+     * context still has a thread of its own, for what is to be done while nobody is inside. */
+    int on_caller;
 };
 
 /* Starts an interpreter on a thread of the context's own, Python's main thread, with as large a
- * stack as a process's first thread has.  In copies, changing a signal's handler fails, as signals
- * are the program's.  `opts` may be NULL.  Both are only needed during the call.  EXTI_E_LOAD:
- * CPython did not start, and the message has its reason.  extipy_close *out.  Any thread; the
- * caller is not in the new context. */
+ * stack as a process's first thread has; or on the caller's, by `on_caller`.  In copies, changing a
+ * signal's handler fails, as signals are the program's.  `opts` may be NULL.  Both are only needed
+ * during the call.  EXTI_E_LOAD: CPython did not start, and the message has its reason.
+ * extipy_close *out.  Any thread; the caller is not in the new context. */
 EXTI_API int extipy_open(struct extipy_ctx **out, const struct extipy_python *python,
                          const struct extipy_opts *opts, struct exti_error *err);
 
@@ -443,9 +448,12 @@ struct extipy_closed {
  * threads are joined and the functions of atexit have run.  The interpreter is finalised and
  * unloaded after the last has been released, on threads of the library, without a report.
  *
+ * A context opened with `on_caller` is closed by the thread that opened it: EXTIPY_E_PLACE on any
+ * other.  EXTI_E_BUSY: buffers of its memory are in use; its jobs have ended, and it is open.
+ *
  * EXTIPY_E_PLACE: the calling thread is inside, or belongs to the context.  EXTIPY_E_CLOSED:
  * another thread has closed it.  After these two, EXTI_E_ARG and EXTI_E_NOMEM the context is as it
- * was; after any other error it is closed.
+ * was; after any other error but EXTI_E_BUSY it is closed.
  *
  * Once it is closed, no call may name it but those of threads that were waiting to enter, and
  * extipy_detach of threads that entered before, until they have detached or ended.  Handles of its

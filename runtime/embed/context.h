@@ -59,7 +59,9 @@ struct extipy_ctx {
     struct pyrt_api py;
     struct extipy_calls calls;
     struct extipy_ctx *next; /* in the list of open ones */
-    pthread_t home;          /* the thread that initialises and finalises */
+    pthread_t keeper;        /* of the library's; does what is to be done while nobody is inside */
+    int on_caller;           /* the program's thread initialised, and finalises; else the keeper */
+    void *main_state;        /* the state of whichever did, while it does not run */
 
     atomic_ulong called; /* how many calls were made, and sources run */
     atomic_int pending;  /* `released` is not empty */

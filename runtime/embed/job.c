@@ -147,7 +147,7 @@ int extipy_job_wait(struct extipy_job *job, int64_t timeout, struct exti_error *
         return pyrt_fail(err, EXTI_E_ARG, "the job is NULL");
     if (has_settled(job))
         return 0;
-    if (pthread_equal(job->ctx->home, pthread_self()) || extipy__context_works(job->ctx))
+    if (pthread_equal(job->ctx->keeper, pthread_self()) || extipy__context_works(job->ctx))
         return pyrt_fail(err, EXTIPY_E_PLACE, "the job waits for this thread");
     rc = extipy__threads_pause(&paused, err);
     if (rc < 0)

@@ -173,7 +173,7 @@ int extipy__jobs_telling(struct extipy_ctx *c)
     int telling;
 
     if (!extipy__context_works(c))
-        return pthread_equal(c->home, pthread_self());
+        return pthread_equal(c->keeper, pthread_self());
     pthread_mutex_lock(&c->lock);
     telling = c->jobs.running == NULL;
     pthread_mutex_unlock(&c->lock);

@@ -171,38 +171,77 @@ static void *park(struct extipy_ctx *c, void *state)
     return state;
 }
 
-static void *live(void *arg)
+static void tell_started(struct extipy_ctx *c)
 {
-    struct opening *o = arg;
+    pthread_mutex_lock(&c->lock);
+    c->started = 1;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* On the thread that then is Python's main one. */
+static int begin(struct opening *o)
+{
     struct extipy_ctx *c = o->ctx;
-    void *state = NULL;
     int rc = open_loader(o);
 
-    pyrt_name_thread("context");
     if (rc == 0)
         rc = start_interpreter(o);
     if (rc == 0)
-        state = c->py.PyEval_SaveThread();
-    o->rc = rc;
-    pthread_mutex_lock(&c->lock);
-    c->started = 1; /* the opener goes on, and `o` is gone */
-    pthread_cond_broadcast(&c->changed);
-    pthread_mutex_unlock(&c->lock);
-    if (rc < 0)
-        return NULL;
-    state = idle(c, state);
-    if (has_buffers(c))
-        state = park(c, state);
-    c->py.PyEval_RestoreThread(state);
+        c->main_state = c->py.PyEval_SaveThread();
+    return rc;
+}
+
+/* On the same thread. */
+static void end(struct extipy_ctx *c)
+{
+    c->py.PyEval_RestoreThread(c->main_state);
     extipy__objects_end(c);
     c->py.Py_DecRef(c->exporter_type);
     extipy__finalise(&c->py);
     extipy__output_end(c);
     extipy__exporters_end(c);
+}
+
+/* Python's main thread, which the context has for itself. */
+static void *live(void *arg)
+{
+    struct opening *o = arg;
+    struct extipy_ctx *c = o->ctx;
+    int rc = begin(o);
+
+    pyrt_name_thread("context");
+    o->rc = rc;
+    tell_started(c); /* the opener goes on, and `o` is gone */
+    if (rc < 0)
+        return NULL;
+    c->main_state = idle(c, c->main_state);
+    if (has_buffers(c))
+        c->main_state = park(c, c->main_state);
+    end(c);
     pthread_mutex_lock(&c->lock);
     c->finalised = 1;
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+/* The context's own thread if the main one is the program's. */
+static void *keep(void *arg)
+{
+    struct opening *o = arg;
+    struct extipy_ctx *c = o->ctx;
+    void *state = c->calls.PyThreadState_New(c->calls.PyInterpreterState_Main());
+
+    pyrt_name_thread("context");
+    o->rc = state ? 0 : pyrt_fail(o->err, EXTI_E_NOMEM, "out of memory");
+    tell_started(c);
+    if (!state)
+        return NULL;
+    state = idle(c, state);
+    c->py.PyEval_RestoreThread(state);
+    c->calls.PyThreadState_Clear(state);
+    c->calls.PyThreadState_DeleteCurrent();
     return NULL;
 }
 
@@ -243,21 +282,46 @@ static int release_context(struct extipy_ctx *c, exti_report_fn report, void *us
     return rc;
 }
 
+/* Starts the context's own thread. */
+static int start_keeper(struct opening *o, void *(*run)(void *opening))
+{
+    struct extipy_ctx *c = o->ctx;
+    int rc = pyrt_thread_start(&c->keeper, run, o, o->err);
+
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&c->lock);
+    while (!c->started)
+        pthread_cond_wait(&c->changed, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+    if (o->rc < 0)
+        pthread_join(c->keeper, NULL);
+    return o->rc;
+}
+
+static int start_on_caller(struct opening *o)
+{
+    struct extipy_ctx *c = o->ctx;
+    int rc = begin(o);
+
+    if (rc < 0)
+        return rc;
+    rc = extipy__threads_adopt(c, c->main_state, o->err);
+    if (rc == 0 && (rc = start_keeper(o, keep)) < 0)
+        extipy__threads_disown(c);
+    if (rc < 0)
+        end(c);
+    return rc;
+}
+
 static int start_context(struct opening *o)
 {
     struct extipy_ctx *c = o->ctx;
-    int rc = pyrt_thread_start(&c->home, live, o, o->err);
     size_t left;
+    int rc;
 
-    if (rc == 0) {
-        pthread_mutex_lock(&c->lock);
-        while (!c->started)
-            pthread_cond_wait(&c->changed, &c->lock);
-        pthread_mutex_unlock(&c->lock);
-        rc = o->rc;
-        if (rc < 0)
-            pthread_join(c->home, NULL);
-    }
+    c->on_caller = o->opts.on_caller != 0;
+    rc = c->on_caller ? start_on_caller(o) : start_keeper(o, live);
     if (rc < 0)
         release_context(c, NULL, NULL, &left, NULL);
     else
@@ -306,37 +370,75 @@ size_t extipy_lingering(void)
     return atomic_load(&lingering);
 }
 
-/* Returns 0 when the interpreter is finalised, and 1 if it has only stopped. */
-static int end_interpreter(struct extipy_ctx *c, struct extipy_closed *out, struct exti_error *err)
+/* From now on nobody enters, and all who were inside have left.  The lock is held. */
+static void shut(struct extipy_ctx *c)
 {
-    int open, parked;
-
-    pthread_mutex_lock(&c->lock);
-    open = c->phase == EXTIPY_OPEN;
-    if (open)
-        c->phase = EXTIPY_CLOSING;
+    c->phase = EXTIPY_CLOSING;
     pthread_mutex_unlock(&c->lock);
-    if (open)
-        extipy__jobs_end(c);
+    extipy__jobs_end(c);
     pthread_mutex_lock(&c->lock);
-    while (open && c->inside)
+    while (c->inside)
         pthread_cond_wait(&c->changed, &c->lock);
-    out->attached = c->attached;
-    out->buffers = c->buffers;
-    if (open)
-        c->phase = EXTIPY_ENDED;
+}
+
+/* What the context's own thread waits for; the lock is held, and let go of. */
+static int end_keeper(struct extipy_ctx *c)
+{
+    int parked;
+
+    c->phase = EXTIPY_ENDED;
     pthread_cond_broadcast(&c->changed);
-    while (open && !c->parked && !c->finalised)
+    while (!c->on_caller && !c->parked && !c->finalised)
         pthread_cond_wait(&c->changed, &c->lock);
     parked = c->parked;
     pthread_mutex_unlock(&c->lock);
-    return open ? parked : pyrt_fail(err, EXTIPY_E_CLOSED, "the context is closed");
+    if (!parked)
+        pthread_join(c->keeper, NULL);
+    return parked;
+}
+
+/* Returns 0 when the interpreter is finalised, and 1 if it has only stopped. */
+static int end_interpreter(struct extipy_ctx *c, struct extipy_closed *out, struct exti_error *err)
+{
+    int parked;
+
+    pthread_mutex_lock(&c->lock);
+    if (c->phase != EXTIPY_OPEN) {
+        pthread_mutex_unlock(&c->lock);
+        return pyrt_fail(err, EXTIPY_E_CLOSED, "the context is closed");
+    }
+    shut(c);
+    if (c->on_caller && c->buffers) {
+        c->phase = EXTIPY_OPEN;
+        pthread_mutex_unlock(&c->lock);
+        return pyrt_fail(err, EXTI_E_BUSY,
+                         "buffers of the context are in use, and this thread is to finalise it");
+    }
+    out->attached = c->attached;
+    out->buffers = c->buffers;
+    parked = end_keeper(c);
+    if (c->on_caller)
+        end(c);
+    return parked;
+}
+
+/* On the program's thread that initialised. */
+static int end_on_caller(struct extipy_ctx *c, struct extipy_closed *out, struct exti_error *err)
+{
+    int rc = extipy__threads_begin_end(c, err);
+
+    if (rc < 0)
+        return rc;
+    rc = end_interpreter(c, out, err);
+    extipy__threads_end_end(c);
+    if (rc == 0)
+        extipy__threads_disown(c);
+    return rc;
 }
 
 static int unload(struct extipy_ctx *c, exti_report_fn report, void *user, size_t *left,
                   struct exti_error *err)
 {
-    pthread_join(c->home, NULL);
     extipy__contexts_remove(c);
     return release_context(c, report, user, left, err);
 }
@@ -344,9 +446,11 @@ static int unload(struct extipy_ctx *c, exti_report_fn report, void *user, size_
 /* A thread that was never in the context. */
 static void *unload_later(void *arg)
 {
+    struct extipy_ctx *c = arg;
     size_t left;
 
-    unload(arg, NULL, NULL, &left, NULL);
+    pthread_join(c->keeper, NULL);
+    unload(c, NULL, NULL, &left, NULL);
     atomic_fetch_sub(&lingering, 1);
     return NULL;
 }
@@ -379,7 +483,7 @@ int extipy_close(struct extipy_ctx *c, exti_report_fn report, void *user, struct
         rc = extipy__threads_pause(&paused, err);
     if (rc != 0)
         return rc;
-    rc = end_interpreter(c, &closed, err);
+    rc = c->on_caller ? end_on_caller(c, &closed, err) : end_interpreter(c, &closed, err);
     if (rc == 0)
         rc = unload(c, report, user, &closed.mapped, err);
     else if (rc > 0)

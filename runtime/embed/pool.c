@@ -235,6 +235,8 @@ static int read_pool_options(struct extipy_pool *p, const struct extipy_pool_opt
     if (p->each.dir || p->each.name)
         return pyrt_fail(err, EXTI_E_ARG,
                          "dir and name are of one context, and cannot be those of a pool");
+    if (p->each.on_caller)
+        return pyrt_fail(err, EXTI_E_ARG, "a pool's contexts have threads of their own");
     if (p->opts.most_growth && (p->each.flags & EXTI_CTX_KEEP))
         return pyrt_fail(err, EXTI_E_ARG, "the memory of contexts that are kept is not counted");
     return 0;

@@ -15,6 +15,7 @@ struct extipy_attachment {
     void *state;    /* its thread state there */
     size_t entries; /* how many times it has entered, and not left */
     int native;     /* the state is Python's: the thread was started by the context */
+    int main;       /* the thread initialised, so only finalisation ends the state */
     struct extipy_attachment *next;
 };
 
@@ -79,7 +80,7 @@ static void end_state(struct extipy_attachment *at)
 static void abandon(struct extipy_attachment *at)
 {
     let_go(at);
-    extipy__context_end_visit(at->ctx, 1);
+    extipy__context_end_visit(at->ctx, !at->main);
 }
 
 /* ---- the thread's record ---- */
@@ -95,7 +96,7 @@ static void end_record(void *arg)
     while ((at = r->attachments)) {
         if (!at->native && at->entries)
             abandon(at);
-        else if (!at->native)
+        else if (!at->native && !at->main)
             end_state(at);
         r->attachments = at->next;
         free_attachment(at);
@@ -182,6 +183,16 @@ static struct extipy_attachment *find_attachment(const struct record *r, const s
     while (at && at->ctx != c)
         at = at->next;
     return at;
+}
+
+static void drop_attachment(struct record *r, struct extipy_attachment *at)
+{
+    struct extipy_attachment **link = &r->attachments;
+
+    while (*link != at)
+        link = &(*link)->next;
+    *link = at->next;
+    free_attachment(at);
 }
 
 /* The context that the thread runs in. */
@@ -273,7 +284,7 @@ int extipy_leave(struct extipy_ctx *c, struct exti_error *err)
 
 int extipy_detach(struct extipy_ctx *c, struct exti_error *err)
 {
-    struct extipy_attachment *at, **link, *paused;
+    struct extipy_attachment *at, *paused;
     struct record *r;
     int rc = own_record(&r, err);
 
@@ -282,15 +293,12 @@ int extipy_detach(struct extipy_ctx *c, struct exti_error *err)
     if (rc < 0)
         return rc;
     at = find_attachment(r, c);
-    if (!at)
+    if (!at || at->main)
         return 0;
     paused = let_go(innermost(r));
     end_state(at);
     take_gil(paused);
-    for (link = &r->attachments; *link != at; link = &(*link)->next)
-        continue;
-    *link = at->next;
-    free_attachment(at);
+    drop_attachment(r, at);
     return 0;
 }
 
@@ -325,4 +333,59 @@ int extipy__threads_outside(struct extipy_ctx *c, struct exti_error *err)
     if (at && at->entries)
         return pyrt_fail(err, EXTIPY_E_PLACE, "this thread is inside the context");
     return 0;
+}
+
+/* ---- the program's thread as Python's main one ---- */
+
+int extipy__threads_adopt(struct extipy_ctx *c, void *state, struct exti_error *err)
+{
+    struct extipy_attachment *at = NULL;
+    struct record *r;
+    int rc = own_record(&r, err);
+
+    if (rc == 0)
+        at = new_attachment(r, c);
+    if (rc == 0 && !at)
+        rc = pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
+    if (rc < 0)
+        return rc;
+    at->main = 1;
+    at->state = state;
+    extipy__context_ref(c);
+    return 0;
+}
+
+int extipy__threads_begin_end(struct extipy_ctx *c, struct exti_error *err)
+{
+    struct extipy_attachment *at;
+    struct record *r;
+    int rc = own_record(&r, err);
+
+    if (rc == 0)
+        rc = reserve_entry(r, err);
+    if (rc < 0)
+        return rc;
+    at = find_attachment(r, c);
+    if (!at || !at->main)
+        return pyrt_fail(err, EXTIPY_E_PLACE,
+                         "only the thread that opened the context, which is its main one, can "
+                         "close it");
+    at->entries++;
+    r->entries[r->depth++] = (struct entry){.at = at, .took = 1};
+    return 0;
+}
+
+void extipy__threads_end_end(struct extipy_ctx *c)
+{
+    struct record *r = pthread_getspecific(record_key);
+
+    find_attachment(r, c)->entries--;
+    r->depth--;
+}
+
+void extipy__threads_disown(struct extipy_ctx *c)
+{
+    struct record *r = pthread_getspecific(record_key);
+
+    drop_attachment(r, find_attachment(r, c));
 }

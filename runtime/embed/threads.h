@@ -14,4 +14,16 @@ void extipy__threads_resume(struct extipy_attachment *paused);
 /* EXTIPY_E_PLACE if the calling thread is inside `c` or belongs to it. */
 int extipy__threads_outside(struct extipy_ctx *c, struct exti_error *err);
 
+/* ---- a context whose main thread is the program's ---- */
+
+/* Makes the calling thread, which has initialised, that thread; `state` is its state there. */
+int extipy__threads_adopt(struct extipy_ctx *c, void *state, struct exti_error *err);
+/* Takes it inside to finalise, though without the GIL, when the context lets nobody in any more.
+ * EXTIPY_E_PLACE: it is another thread. */
+int extipy__threads_begin_end(struct extipy_ctx *c, struct exti_error *err);
+/* Takes it out again. */
+void extipy__threads_end_end(struct extipy_ctx *c);
+/* Forgets the state, which finalisation has ended. */
+void extipy__threads_disown(struct extipy_ctx *c);
+
 #endif

@@ -410,12 +410,13 @@ static void wrong_arguments_are_refused(void **state)
     const struct extipy_opts named = {.size = sizeof named, .name = "one"};
     const struct extipy_opts kept = {.size = sizeof kept, .flags = EXTI_CTX_KEEP};
     const struct extipy_opts unknown = {.size = 1};
-    struct extipy_pool_opts opts = of(1), wrong[5];
+    const struct extipy_opts lent = {.size = sizeof lent, .on_caller = 1};
+    struct extipy_pool_opts opts = of(1), wrong[6];
     struct extipy_pool *pool = NULL;
     struct extipy_ctx *c, *alone = host_open();
     struct test *t = *state;
 
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         wrong[i] = opts;
     wrong[0].count = 0;
     wrong[1].each = &named;
@@ -423,7 +424,8 @@ static void wrong_arguments_are_refused(void **state)
     wrong[2].most_growth = 1;
     wrong[3].each = &unknown;
     wrong[4].count = SIZE_MAX;
-    for (int i = 0; i < 5; i++)
+    wrong[5].each = &lent;
+    for (int i = 0; i < 6; i++)
         assert_int_equal(extipy_pool_open(&pool, host_python(), &wrong[i], &t->err), EXTI_E_ARG);
     assert_int_equal(extipy_pool_open(&pool, host_python(), NULL, &t->err), EXTI_E_ARG);
     assert_int_equal(extipy_pool_open(&pool, NULL, &opts, &t->err), EXTI_E_ARG);
