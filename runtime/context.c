@@ -9,6 +9,7 @@
 #include "runtime/fail.h"
 #include "runtime/heap.h"
 #include "runtime/host.h"
+#include "runtime/module.h"
 #include "runtime/program.h"
 #include "runtime/python.h"
 #include "runtime/start.h"
@@ -26,20 +27,6 @@ struct pyrt_context {
 };
 
 /* ---- opening ---- */
-
-/* Makes the module `extisolate`, which tells a program about its context. */
-static int add_module(const struct pyrt_context *c, struct exti_error *err)
-{
-    const struct pyrt_api *py = &c->py;
-    struct pyobj *m = py->PyImport_AddModule("extisolate");
-
-    if (m && py->PyModule_AddIntConstant(m, "index", c->opts.index) == 0 &&
-        py->PyModule_AddIntConstant(m, "count", c->opts.count) == 0 &&
-        py->PyModule_AddStringConstant(m, "name", exti_ctx_name(c->ctx)) == 0)
-        return 0;
-    py->PyErr_Clear();
-    return pyrt_fail(err, EXTI_E_NOMEM, "cannot make the module extisolate");
-}
 
 static int open_context(struct pyrt_context *c, struct exti_error *err)
 {
@@ -105,7 +92,7 @@ static void run_context(struct pyrt_context *c)
 
     c->result.status = 1;
     if (open_context(c, err) < 0 || pyrt_initialise(&c->heap, &c->py, &how, err) < 0 ||
-        add_module(c, err) < 0)
+        pyrt_module_add(&c->py, c->ctx, c->opts.index, c->opts.count, err) < 0)
         return;
     c->result.started = 1;
     c->result.status = pyrt_program_run(&c->py, c->opts.program, &c->command, c->opts.index);

@@ -126,6 +126,9 @@ struct extipy_opts {
      * for it.  It must live until it has closed the context, which no other thread can.  The
      * context still has a thread of its own, for what is to be done while nobody is inside. */
     int on_caller;
+    /* What the module `extisolate` of the context has beside its `name`: the context's number, and
+     * how many there are.  `count` 0: 1. */
+    int index, count;
 };
 
 /* Starts an interpreter on a thread of the context's own, Python's main thread, with as large a
@@ -473,8 +476,9 @@ struct extipy_pool;
 struct extipy_pool_opts {
     size_t size;
     size_t count; /* of contexts, 1 or more */
-    /* Of each context, without `dir` and `name`; NULL: none.  What it leads to is needed until
-     * extipy_pool_close returns, as are the members that follow. */
+    /* Of each context, without `dir` and `name`; NULL: none.  `index` is its place in the pool,
+     * from 0, which whatever replaces it gets, and `count` the pool's.  What it leads to is needed
+     * until extipy_pool_close returns, as are the members that follow. */
     const struct extipy_opts *each;
     /* What a context does before it is given to anybody: it imports the modules, and runs the
      * source (or NULL) as by extipy_exec. */

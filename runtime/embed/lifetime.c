@@ -11,6 +11,7 @@
 #include "runtime/embed/threads.h"
 #include "runtime/fail.h"
 #include "runtime/host.h"
+#include "runtime/module.h"
 #include "runtime/start.h"
 #include "runtime/system.h"
 
@@ -107,6 +108,9 @@ static int start_interpreter(struct opening *o)
     if (rc < 0)
         return rc;
     rc = import_threading(&c->py, o->err);
+    if (rc == 0)
+        rc = pyrt_module_add(&c->py, c->loader, o->opts.index, o->opts.count ? o->opts.count : 1,
+                             o->err);
     if (rc == 0)
         rc = extipy__output_begin(c, &o->opts, o->err);
     if (rc < 0) {
@@ -261,6 +265,8 @@ static int read_options(struct opening *o, const struct extipy_opts *given)
             return pyrt_fail(o->err, EXTI_E_ARG, "setting %zu has no name, or no kind", i);
     if (o->opts.stdout_fd < 0 || o->opts.stderr_fd < 0)
         return pyrt_fail(o->err, EXTI_E_ARG, "stdout_fd or stderr_fd is negative");
+    if (o->opts.index < 0 || o->opts.count < 0)
+        return pyrt_fail(o->err, EXTI_E_ARG, "index or count is negative");
     if (o->opts.flags & (EXTI_CTX_COPY_ONLY | EXTI_CTX_FOR_LOADING))
         return pyrt_fail(o->err, EXTI_E_ARG,
                          "a context that is opened for copying only cannot run");

@@ -1,5 +1,6 @@
 /* A pool's keeper, a thread of its own, opens contexts one after the other; each that is replaced
  * is closed on another thread, as that may have to wait for what runs in it. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,11 +101,16 @@ static int warm_up(const struct extipy_pool *p, struct extipy_ctx *c, struct ext
     return rc;
 }
 
-static int open_warm(struct slot *out, const struct extipy_pool *p, struct exti_error *err)
+static int open_warm(struct slot *out, const struct extipy_pool *p, size_t index,
+                     struct exti_error *err)
 {
+    struct extipy_opts each = p->each;
     struct extipy_ctx *c;
-    int rc = extipy_open(&c, p->python, &p->each, err);
+    int rc;
 
+    each.index = (int)index;
+    each.count = (int)p->opts.count;
+    rc = extipy_open(&c, p->python, &each, err);
     if (rc < 0)
         return rc;
     rc = warm_up(p, c, err);
@@ -129,7 +135,7 @@ static void fill_slot(struct extipy_pool *p, struct slot *s)
     s->state = SLOT_OPENING;
     p->asked = 0;
     pthread_mutex_unlock(&p->lock);
-    rc = open_warm(&filled, p, &err);
+    rc = open_warm(&filled, p, (size_t)(s - p->slots), &err);
     pthread_mutex_lock(&p->lock);
     *s = filled;
     p->stalled = rc < 0;
@@ -230,7 +236,7 @@ static int read_pool_options(struct extipy_pool *p, const struct extipy_pool_opt
     if (rc < 0)
         return rc;
     p->each.size = sizeof p->each;
-    if (!p->opts.count || p->opts.count > PTRDIFF_MAX / sizeof *p->slots)
+    if (!p->opts.count || p->opts.count > INT_MAX)
         return pyrt_fail(err, EXTI_E_ARG, "a pool needs a count of contexts");
     if (p->each.dir || p->each.name)
         return pyrt_fail(err, EXTI_E_ARG,

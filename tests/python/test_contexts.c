@@ -111,6 +111,27 @@ static void settings_are_the_interpreters_own(void **state)
     host_close(c);
 }
 
+static void the_module_extisolate_tells_of_the_context(void **state)
+{
+    struct extipy_opts o = {.size = sizeof o, .name = "third", .index = 2, .count = 5};
+    struct extipy_ctx *c = NULL;
+    struct test *t = *state;
+
+    assert_ok(extipy_open(&c, host_python(), &o, &t->err), &t->err);
+    host_run(c, "import extisolate as e\n"
+                "assert (e.index, e.count, e.name) == (2, 5, 'third')\n");
+    host_close(c);
+    c = host_open();
+    host_run(c, test_format(t,
+                            "import extisolate as e\n"
+                            "assert (e.index, e.count, e.name) == (0, 1, '%s')\n",
+                            exti_ctx_name(extipy_loader(c))));
+    host_close(c);
+    o.count = -1;
+    assert_int_equal(extipy_open(&c, host_python(), &o, &t->err), EXTI_E_ARG);
+    assert_says(&t->err, "count");
+}
+
 static void options_of_other_versions_are_understood(void **state)
 {
     struct {
@@ -236,6 +257,7 @@ int main(void)
         exti_test(contexts_are_apart),
         exti_test(numpy_works_in_each),
         exti_test(settings_are_the_interpreters_own),
+        exti_test(the_module_extisolate_tells_of_the_context),
         exti_test(options_of_other_versions_are_understood),
         exti_test(a_start_that_fails_says_why),
         exti_test(signals_are_the_programs),

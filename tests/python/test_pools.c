@@ -99,7 +99,10 @@ static void contexts_are_warm_and_used_again(void **state)
     a = acquire(pool);
     b = acquire(pool);
     assert_ptr_not_equal(a, b);
-    exec(a, "import sys\nassert 'concurrent.futures' in sys.modules\nmine = same(1)");
+    exec(a, "import sys, extisolate as e\n"
+            "assert 'concurrent.futures' in sys.modules and (e.index, e.count) == (0, 2)\n"
+            "mine = same(1)");
+    exec(b, "import extisolate as e; assert (e.index, e.count) == (1, 2)");
     assert_int_equal(extipy_pool_acquire(&none, pool, 0, &t->err), EXTIPY_E_TIMEOUT);
     assert_int_equal(extipy_pool_acquire(&none, pool, 1000000, &t->err), EXTIPY_E_TIMEOUT);
     assert_null(none);
