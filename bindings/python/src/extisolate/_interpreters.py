@@ -211,6 +211,7 @@ import sys
 sys._extisolate = ({core}, {id})
 sys.path[:] = {path!r}
 sys.argv[:] = {argv!r}
+sys.modules.pop("extisolate", None)  # what contexts have without this package
 import extisolate._functions
 extisolate._functions.main_path = {main!r}
 for _stream in (sys.stdout, sys.stderr):
