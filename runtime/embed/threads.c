@@ -244,7 +244,7 @@ int extipy_enter(struct extipy_ctx *c, struct exti_error *err)
         rc = extipy__context_begin_visit(c, EXTIPY_OPEN, err);
     if (rc == 0 && !at && (rc = attach(&at, r, c, err)) < 0)
         extipy__context_end_visit(c, 0);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     from = innermost(r);
     at->entries++;
