@@ -321,9 +321,10 @@ SPHINX ?= /usr/bin/python3 -m sphinx
 DOCS ?= docs
 HTML ?= $(BUILD)/html
 .PHONY: html
+# Always as a whole (-E): read once more, a page loses its enumerators in Sphinx 5.
 html: ## the documentation as a site, in build/html
 	@[ $(DOCS) != docs ] || scripts/deps.sh docs
-	$(SPHINX) -q -W --keep-going -b html -d $(HTML).doctrees $(DOCS) $(HTML)
+	$(SPHINX) -q -E -W --keep-going -b html -d $(HTML).doctrees $(DOCS) $(HTML)
 
 deps: ## install the packages that building and testing need
 	@scripts/deps.sh build test corpus docs

@@ -16,7 +16,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import nested_parse_with_titles
 
 TITLE = re.compile(r"/\* -+ (.*?) -+ \*/")
-COMMENT = re.compile(r"/\*.*?\*/", re.S)
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 SKIPPED = re.compile(
     r"#(ifndef|ifdef|if|endif|else|include)\b.*|#define (EXTISOLATE\w*|EXTI_API)\b.*|\}|extern \"C\" \{"
 )
@@ -108,7 +108,7 @@ def members(body: str, is_enum: bool) -> list[tuple[str, str]]:
     part = r"/\*.*?\*/|[^,/]+(?:,|(?=/\*)|$)" if is_enum else r"/\*.*?\*/|[^;/]+;"
     found: list[tuple[str, str]] = []
     said = ""
-    for m in re.finditer(part, body, re.S):
+    for m in re.finditer(part, body, re.DOTALL):
         text = m[0].strip(" \n;,")
         if not text:
             continue
