@@ -692,9 +692,10 @@ check-all: deps ## everything: soaks, all packages and suites, every tool withou
 bench: all ## measure; prints a table
 	@bench/run.sh
 
-# By an environment with the wheel and the system's packages.
+# By an environment with the wheel and the packages of Debian's CPython.
 bench-python: wheel ## measure pools of interpreters, threads and processes; prints a table
-	@$(PYTHON) -m venv --system-site-packages $(B)/bench/venv
+	@scripts/deps.sh demo
+	@/usr/bin/python3 -m venv --clear --system-site-packages $(B)/bench/venv
 	@$(B)/bench/venv/bin/python -m pip install -q --no-deps --force-reinstall $(B)/dist/extisolate-*.whl
 	@$(B)/bench/venv/bin/python bench/pools.py
 
