@@ -24,6 +24,13 @@ def test_what_was_raised_is_described(interp):
     assert "_dispatch.py" not in str(caught.value)
 
 
+def test_a_traceback_of_source_begins_with_the_source(interp):
+    with pytest.raises(extisolate.ExecutionFailed) as caught:
+        interp.exec("1 / 0")
+    lines = caught.value.excinfo.errdisplay.splitlines()
+    assert lines[1] == '  File "<string>", line 1, in <module>'
+
+
 def test_it_can_be_pickled(interp):
     with pytest.raises(extisolate.ExecutionFailed) as caught:
         interp.call(work.raise_in_chain)

@@ -67,7 +67,7 @@ def _pickled_exception(exception: BaseException) -> bytes | None:
 
 
 def _outer_frames_removed(found: TracebackType | None) -> TracebackType | None:
-    while found is not None and found.tb_frame.f_globals is globals():
+    while found is not None and found.tb_frame.f_globals.get("__package__") == __package__:
         found = found.tb_next
     return found
 
