@@ -16,9 +16,17 @@ from ._interpreters import (
     get_main,
     list_all,
 )
-from ._pickling import NotShareableError, is_shareable
+from ._pickling import NotShareableError
 from ._pool import BrokenInterpreterPool, InterpreterPoolExecutor
-from ._queues import Queue, QueueEmpty, QueueError, QueueFull, QueueNotFoundError, create_queue
+from ._queues import (
+    Queue,
+    QueueEmpty,
+    QueueError,
+    QueueFull,
+    QueueNotFoundError,
+    create_queue,
+    is_shareable,
+)
 
 __all__ = [
     "BrokenInterpreterPool",

@@ -15,6 +15,7 @@ from typing import Any, Callable, ClassVar
 
 from . import _dispatch, _extisolate, _functions, _pickling
 from ._extisolate import InterpreterError, InterpreterNotFoundError
+from ._numbered import Numbered
 
 _MAIN = 0
 
@@ -68,7 +69,7 @@ def _plain_function(code: Any) -> types.CodeType | None:
     return found
 
 
-class Interpreter:
+class Interpreter(Numbered):
     """An interpreter of this process, with a GIL and extension modules of its own.
 
     It is closed by ``close()``, at the end of a ``with`` statement, or when the last reference to
@@ -76,16 +77,12 @@ class Interpreter:
     """
 
     _known: ClassVar[weakref.WeakValueDictionary[int, Interpreter]] = weakref.WeakValueDictionary()
-    _id: int
     _policy: int
     _owned: bool
 
     def __new__(cls, id: int, /) -> Interpreter:
         """Give the object for an interpreter that there is."""
-        if not isinstance(id, int):
-            raise TypeError(f"id must be an int, got {id!r}")
-        if id < 0:
-            raise ValueError(f"id must be 0 or more, got {id!r}")
+        cls._check(id)
         if id != _MAIN:
             _extisolate.describe(id)  # InterpreterNotFoundError
         found = cls._known.get(id)
@@ -94,12 +91,6 @@ class Interpreter:
             found._id, found._policy, found._owned = id, 0, False
             cls._known[id] = found
         return found
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._id})"
-
-    def __hash__(self) -> int:
-        return hash(self._id)
 
     def __reduce__(self) -> Any:
         self._owned = False

@@ -233,14 +233,3 @@ def unpack(kind: int, payload: Any, shared: tuple[memoryview, ...], own: int) ->
         return _Unpickler(io.BytesIO(payload), buffers=shared[:own]).load()
     finally:
         _loading.memory = outer
-
-
-def is_shareable(obj: object) -> bool:
-    """Tell whether an object can be given to other interpreters without being pickled.
-
-    >>> is_shareable((1, "two", None)), is_shareable([])
-    (True, False)
-    """
-    from ._queues import Queue
-
-    return _extisolate.plain(obj) or isinstance(obj, (memoryview, Queue))

@@ -8,6 +8,7 @@ import weakref
 from typing import Any, ClassVar
 
 from . import _extisolate, _pickling
+from ._numbered import Numbered
 
 # A wait is cut into pieces, so that signals and interrupts are seen.
 _PIECE = 0.1
@@ -29,7 +30,7 @@ class QueueFull(QueueError, queue.Full):
     """The queue is full."""
 
 
-class Queue:
+class Queue(Numbered):
     """A queue that any thread of any interpreter may use.
 
     It is made by ``create_queue()``, and sent to others as any object.  What was put into it is
@@ -37,15 +38,11 @@ class Queue:
     """
 
     _known: ClassVar[weakref.WeakValueDictionary[int, Queue]] = weakref.WeakValueDictionary()
-    _id: int
     _owned: bool
 
     def __new__(cls, id: int, /) -> Queue:
         """Give the object for a queue that there is."""
-        if not isinstance(id, int):
-            raise TypeError(f"id must be an int, got {id!r}")
-        if id < 0:
-            raise ValueError(f"id must be 0 or more, got {id!r}")
+        cls._check(id)
         if _extisolate.queue_count(id) is None:
             raise QueueNotFoundError(f"queue {id} not found")
         found = cls._known.get(id)
@@ -54,12 +51,6 @@ class Queue:
             found._id, found._owned = id, False
             cls._known[id] = found
         return found
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._id})"
-
-    def __hash__(self) -> int:
-        return hash(self._id)
 
     def __reduce__(self) -> Any:
         self._owned = False  # others have it now, for as long as the process lives
@@ -152,3 +143,12 @@ def create_queue(maxsize: int = 0) -> Queue:
     made = Queue(_extisolate.queue_new(maxsize))
     made._owned = True
     return made
+
+
+def is_shareable(obj: object) -> bool:
+    """Tell whether an object can be given to other interpreters without being pickled.
+
+    >>> is_shareable((1, "two", None)), is_shareable([])
+    (True, False)
+    """
+    return _extisolate.plain(obj) or isinstance(obj, (memoryview, Queue))
