@@ -147,6 +147,8 @@ def test_wrong_ids_are_refused():
         extisolate.Interpreter(10**9)
     with pytest.raises(TypeError):
         extisolate.Interpreter("1")
+    with pytest.raises(OverflowError):
+        extisolate.Interpreter(2**64)
     with pytest.raises(ValueError):
         extisolate.Interpreter(-1)
 

@@ -43,6 +43,8 @@ def test_wrong_ids_are_refused():
         extisolate.Queue(10**9)
     with pytest.raises(TypeError):
         extisolate.Queue("1")
+    with pytest.raises(OverflowError):
+        extisolate.Queue(2**64)
     with pytest.raises(TypeError):
         extisolate.create_queue("1")
 
