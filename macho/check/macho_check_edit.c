@@ -322,19 +322,40 @@ static bool has_lost_command(const struct macho_check *c, uint32_t cmd)
     return false;
 }
 
+/* Whether the copy lacks the name of a library that the original needs in these versions. */
+static bool has_lost_versions(const struct macho_check *c, const struct macho_command *now)
+{
+    const struct macho_file *b = &c->before;
+
+    for (size_t j = 0; j < b->dylib_count; j++)
+        if (find_dylib(&c->after, b->dylibs[j].name) == c->after.dylib_count &&
+            same_dylib_command(dylib_command(b, j), now))
+            return true;
+    return false;
+}
+
 /* Without a request: whether the copy's library `i`, whose name is new, can be a renamed library
  * of the original, an added one, or two in one: then it has the versions of one and the command of
  * the other.  An added library has no versions and is loaded by LC_LOAD_DYLIB. */
 static bool may_be_edited(const struct macho_check *c, size_t i)
 {
-    const struct macho_file *b = &c->before, *a = &c->after;
+    const struct macho_file *a = &c->after;
     const struct macho_command *now = dylib_command(a, i);
     bool versions = !a->dylibs[i].current_version && !a->dylibs[i].compatibility_version;
 
-    for (size_t j = 0; !versions && j < b->dylib_count; j++)
-        versions = find_dylib(a, b->dylibs[j].name) == a->dylib_count &&
-                   same_dylib_command(dylib_command(b, j), now);
-    return versions && (now->cmd == LC_LOAD_DYLIB || has_lost_command(c, now->cmd));
+    return (versions || has_lost_versions(c, now)) &&
+           (now->cmd == LC_LOAD_DYLIB || has_lost_command(c, now->cmd));
+}
+
+/* Without a request: whether the copy's library `i` can be the original's library `from` and a
+ * renamed one in one, whose command is the stronger. */
+static bool may_be_merged(const struct macho_check *c, size_t i, size_t from)
+{
+    const struct macho_command *was = dylib_command(&c->before, from),
+                               *now = dylib_command(&c->after, i);
+
+    return now->cmd != was->cmd && has_lost_command(c, now->cmd) &&
+           (same_dylib_command(was, now) || has_lost_versions(c, now));
 }
 
 /* Without a request: libraries may be renamed, but those that kept their names must be needed as
@@ -347,7 +368,8 @@ static int check_without_request(struct macho_check *c)
 
         if (from < c->before.dylib_count) {
             from = named_alike(c, from, i);
-            check_kind(c, i, from, dylib_command(&c->before, from)->cmd);
+            if (!may_be_merged(c, i, from))
+                check_kind(c, i, from, dylib_command(&c->before, from)->cmd);
         } else if (!may_be_edited(c, i)) {
             exti__macho_finding(
                 c, dylib_command(&c->after, i)->at,

@@ -323,7 +323,9 @@ static void merged_libraries_pass_without_the_edits_too(void **state)
         {{MTOY_REEXPORT, "/y", EXTI_NEEDED_LAST}, {MTOY_WEAK_LIB, "/y", EXTI_NEEDED_LAST}},
         {{MTOY_WEAK_LIB, "/y", EXTI_NEEDED_LAST}, {NULL, "/y", EXTI_NEEDED_LAST}},
         {{NULL, "/y", EXTI_NEEDED_FIRST}, {MTOY_WEAK_LIB, "/y", EXTI_NEEDED_LAST}},
-        {{NULL, "/y", EXTI_NEEDED_FIRST}, {MTOY_REEXPORT, "/y", EXTI_NEEDED_LAST}}};
+        {{NULL, "/y", EXTI_NEEDED_FIRST}, {MTOY_REEXPORT, "/y", EXTI_NEEDED_LAST}},
+        {{MTOY_REEXPORT, MTOY_WEAK_LIB, EXTI_NEEDED_LAST}, {NULL, "/y", EXTI_NEEDED_LAST}},
+        {{MTOY_WEAK_LIB, MTOY_REEXPORT, EXTI_NEEDED_LAST}, {NULL, "/y", EXTI_NEEDED_LAST}}};
     static struct macho_toy toy;
     struct test *t = *state;
 
