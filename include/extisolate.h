@@ -635,6 +635,14 @@ EXTI_API int exti_close(struct exti_module *m, struct exti_error *err);
  * EXTI_E_BUSY.  With EXTI_CTX_KEEP it does not wait, and EXTI_E_BUSY is to be taken as the end. */
 EXTI_API int exti_ctx_close(struct exti_ctx *ctx, struct exti_error *err); /* NULL ok */
 
+/* Tells that a thread of the program is not in the context.  When that is closed, the C++
+ * thread-local objects that the thread has of the copies by now are destroyed, on the closing
+ * thread, and values that it has left under their thread-specific keys mean nothing.  Else the
+ * files of the objects stay mapped until the thread ends.  `thread`: its number in the kernel
+ * (gettid); 0: the calling thread.  One that comes into the context again is detached again.  ELF
+ * systems; on others nothing is known of threads.  EXTI_E_BUSY: the context is being closed. */
+EXTI_API int exti_ctx_detach_thread(struct exti_ctx *ctx, uint64_t thread, struct exti_error *err);
+
 /* Closes the context like exti_ctx_close, and reports what stays mapped.  *left counts the files of
  * the context that stay: as long as it is not 0, memory that their code may use must not be freed.
  *
@@ -647,10 +655,11 @@ EXTI_API int exti_ctx_close(struct exti_ctx *ctx, struct exti_error *err); /* NU
  * runs their destructors later.  Then `report` gets a finding for each file that the system's
  * loader did not unload, which says what holds it.
  *
- * So finalise the runtime first, and call this on a thread that has never run in the context or has
- * no thread-local objects of it.  All of this holds on ELF systems; on others nothing is known of
- * threads or of files that stay.  With EXTI_CTX_KEEP there are no findings.  `report` may be NULL;
- * findings also go to the log hook. */
+ * So finalise the runtime first, and before this call have other threads of the program that have
+ * run in the context end, or detach them by exti_ctx_detach_thread.  The calling thread's C++
+ * thread-local objects are destroyed first.  All of this holds on ELF systems; on others nothing is
+ * known of threads or of files that stay.  With EXTI_CTX_KEEP there are no findings, and no objects
+ * are destroyed.  `report` may be NULL; findings also go to the log hook. */
 EXTI_API int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *user,
                                    size_t *left, struct exti_error *err);
 

@@ -21,6 +21,7 @@
 #include "loader/track/lingering.h"
 #include "loader/track/record_locks.h"
 #include "loader/track/still_mapped.h"
+#include "loader/track/thread_objects.h"
 
 #define KNOWN_FLAGS                                                                                \
     (EXTI_CTX_RENAME | EXTI_CTX_SYNC | EXTI_CTX_KEEP | EXTI_CTX_COPY_ONLY | EXTI_CTX_DROP_UNUSED | \
@@ -145,6 +146,7 @@ int exti_ctx_open(struct exti_ctx **out, const struct exti_ctx_opts *opts, struc
             return rc;
         exti__ctx_threads_survive_forks();
         exti__ctx_keys_survive_forks();
+        exti__thread_objects_survive_forks();
         exti__record_locks_survive_forks();
         if (install_fork_handlers())
             return exti__fail_nomem(err);
@@ -285,6 +287,22 @@ static int close_modules(struct exti_ctx *ctx, bool keep_mapped, size_t *count,
     return rc;
 }
 
+int exti_ctx_detach_thread(struct exti_ctx *ctx, uint64_t thread, struct exti_error *err)
+{
+    struct exti_call call;
+    int rc;
+
+    if (!ctx)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "ctx is NULL");
+    rc = exti__call_begin(&call, ctx, err);
+    if (rc)
+        return rc;
+    exti__thread_objects_detach(ctx, thread);
+    exti__ctx_thread_detached(ctx, thread);
+    exti__call_end(&call);
+    return 0;
+}
+
 /* Whom to tell what stays mapped. */
 struct listener {
     const struct exti_ctx *ctx;
@@ -331,6 +349,8 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
             *left = count_modules(ctx);
         return rc;
     }
+    if (!(ctx->flags & EXTI_CTX_KEEP))
+        exti__thread_objects_end(ctx);
     /* While the API library is not open, nothing is loaded that a thread could run in. */
     keep = (ctx->flags & EXTI_CTX_KEEP) ||
            (ctx->api && exti__ctx_threads_report(ctx, report_mapped, &l));
@@ -346,6 +366,7 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
     /* Keys first: a thread that still sets one would enter itself with the context again. */
     exti__ctx_keys_forget(ctx);
     exti__ctx_threads_forget(ctx);
+    exti__thread_objects_forget(ctx);
     exti__lingering_forget_ctx(ctx);
     exti__iterate_phdr_forget(ctx);
     exti__record_locks_forget(ctx);

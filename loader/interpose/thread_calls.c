@@ -12,6 +12,7 @@
 #include "loader/track/context_keys.h"
 #include "loader/track/context_threads.h"
 #include "loader/track/redirects.h"
+#include "loader/track/thread_objects.h"
 
 /* Begins a call that gives a function to the thread library, and returns its context: by the
  * function's address or, if that is another library's, by the caller's.  NULL: none. */
@@ -171,13 +172,15 @@ extern int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object, void 
 static int interposed_thread_atexit(void (*destroy)(void *), void *object, void *library)
 {
     struct exti_call call;
-    const struct exti_ctx *ctx = begin_call(&call, (uintptr_t)library, CALL);
+    struct exti_module m;
+    bool added = false;
 
-    if (ctx) {
-        exti__ctx_thread_has_object(ctx);
+    if (exti__call_begin_note(&call, (uintptr_t)library, &m) ||
+        exti__call_begin_note(&call, (uintptr_t)CALL, &m)) {
+        added = exti__thread_object_add(&m, destroy, object);
         exti__call_end(&call);
     }
-    return __cxa_thread_atexit_impl(destroy, object, library);
+    return added ? 0 : __cxa_thread_atexit_impl(destroy, object, library);
 }
 
 /* ---- keys ---- */

@@ -12,9 +12,8 @@
 #include "loader/process/guarded_dl.h"
 
 #if defined(__GLIBC__)
-#if __GLIBC_PREREQ(2, 36)
-#define HAVE_DLINFO_PHDR
-#endif
+/* RTLD_DI_PHDR of glibc 2.36; an earlier one refuses it. */
+#define DLINFO_PHDR 11
 #if __GLIBC_PREREQ(2, 35)
 #define HAVE_FIND_OBJECT
 #endif
@@ -450,9 +449,9 @@ static int match_library(struct dl_phdr_info *info, size_t size, void *user)
 struct exti_layout exti__loaded_layout(const struct exti_loaded *lib)
 {
     struct layout_search s = {.lib = lib};
-#ifdef HAVE_DLINFO_PHDR
+#ifdef DLINFO_PHDR
     const ElfW(Phdr) * ph;
-    int count = dlinfo(lib->handle, RTLD_DI_PHDR, &ph);
+    int count = dlinfo(lib->handle, DLINFO_PHDR, &ph);
 
     if (count > 0)
         return layout_of(lib->base, ph, (size_t)count);

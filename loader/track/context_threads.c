@@ -18,8 +18,7 @@ enum thread_kind {
     VALUE,   /* has a value under a key of the context */
     /* Had one when the context deleted the key: CPython does so with the key by which it knows the
      * threads that are in it. */
-    INSIDE,
-    OBJECT /* has C++ thread-local objects to destroy */
+    INSIDE
 };
 
 struct exti_ctx_thread {
@@ -179,25 +178,6 @@ void exti__ctx_thread_leave(void *t)
 
 /* ---- what threads have of a context ---- */
 
-void exti__ctx_thread_has_object(const struct exti_ctx *ctx)
-{
-    exti__fork_lock(&lock);
-    if (!*find_thread(OBJECT, ctx, this_thread(), 0))
-        add_thread(OBJECT, ctx, this_thread(), 0);
-    exti__fork_unlock(&lock);
-}
-
-bool exti__ctx_threads_have_objects(const struct exti_ctx *ctx)
-{
-    bool found = false;
-
-    exti__fork_lock(&lock);
-    for (const struct exti_ctx_thread *t = threads; t && !found; t = t->next)
-        found = t->kind == OBJECT && t->ctx == ctx && is_alive(t);
-    exti__fork_unlock(&lock);
-    return found;
-}
-
 bool exti__ctx_thread_set_value(const struct exti_ctx *ctx, pthread_key_t key, bool set)
 {
     struct exti_ctx_thread **link;
@@ -220,7 +200,7 @@ const struct exti_ctx *exti__ctx_threads_only(void)
 
     exti__fork_lock(&lock);
     for (const struct exti_ctx_thread *t = threads; t; t = t->next) {
-        if (!t->ctx || t->tid != this_thread() || t->kind == OBJECT)
+        if (!t->ctx || t->tid != this_thread())
             continue;
         several = several || (only && only != t->ctx);
         only = t->ctx;
@@ -247,6 +227,19 @@ void exti__ctx_thread_values_dropped(const struct exti_ctx *ctx, pthread_key_t k
             link = &t->next;
         }
     }
+    exti__fork_unlock(&lock);
+}
+
+void exti__ctx_thread_detached(const struct exti_ctx *ctx, uint64_t thread)
+{
+    const pid_t tid = thread ? (pid_t)thread : this_thread();
+
+    exti__fork_lock(&lock);
+    for (struct exti_ctx_thread **link = &threads; *link;)
+        if ((*link)->kind != STARTED && (*link)->ctx == ctx && (*link)->tid == tid)
+            remove_thread(link);
+        else
+            link = &(*link)->next;
     exti__fork_unlock(&lock);
 }
 

@@ -28,9 +28,6 @@ void exti__ctx_thread_cancel(struct exti_ctx_thread *t); /* it could not be star
 void exti__ctx_thread_enter(struct exti_ctx_thread *t);  /* called on the thread itself */
 void exti__ctx_thread_leave(void *t);                    /* its start routine has ended */
 
-/* The calling thread has a C++ thread-local object of the context. */
-void exti__ctx_thread_has_object(const struct exti_ctx *ctx);
-
 /* The calling thread's value under a key of the context is set, or cleared.  False without
  * memory. */
 bool exti__ctx_thread_set_value(const struct exti_ctx *ctx, pthread_key_t key, bool set);
@@ -41,9 +38,9 @@ void exti__ctx_thread_values_dropped(const struct exti_ctx *ctx, pthread_key_t k
 /* The context that the calling thread runs code of, if it is known to be in just one; else NULL. */
 const struct exti_ctx *exti__ctx_threads_only(void);
 
-/* Whether a living thread has C++ thread-local objects of the context yet to destroy: until then
- * dlclose leaves the library that they belong to mapped. */
-bool exti__ctx_threads_have_objects(const struct exti_ctx *ctx);
+/* The thread (0: the calling one) is not in the context any more, whatever values it has left under
+ * its keys. */
+void exti__ctx_thread_detached(const struct exti_ctx *ctx, uint64_t thread);
 
 /* Waits up to some seconds for the context's threads that are about to end, then describes those
  * that live to `report`, whose result does not matter, and counts them. */
@@ -56,6 +53,10 @@ void exti__ctx_threads_forget(const struct exti_ctx *ctx);
 
 static inline void exti__ctx_threads_survive_forks(void)
 {
+}
+static inline void exti__ctx_thread_detached(const struct exti_ctx *ctx, uint64_t thread)
+{
+    (void)ctx, (void)thread;
 }
 static inline size_t exti__ctx_threads_report(const struct exti_ctx *ctx, exti_report_fn report,
                                               void *user)

@@ -9,7 +9,7 @@
 #include "base/path.h"
 #include "loader/process/linkmap.h"
 #include "loader/track/context.h"
-#include "loader/track/context_threads.h"
+#include "loader/track/thread_objects.h"
 
 /* Looks for the nth library in the folder `dir`, then for another that refers to it. */
 struct mapped_search {
@@ -97,7 +97,7 @@ static void describe_holder(const struct mapped_search *s, bool objects, struct 
 
 size_t exti__still_mapped_report(const struct exti_ctx *ctx, exti_report_fn report, void *user)
 {
-    bool objects = exti__ctx_threads_have_objects(ctx);
+    bool objects = exti__thread_objects_remain(ctx);
     size_t n;
 
     for (n = 0;; n++) {

@@ -6,12 +6,12 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <sys/resource.h>
 
 #include "base/mem.h"
 #include "loader/track/context_keys.h"
 #include "tests/isolation/build.h"
+#include "tests/isolation/closing.h"
 
 static const char *threads_toy(void)
 {
@@ -21,94 +21,6 @@ static const char *threads_toy(void)
 static const char *cxx_threads_toy(void)
 {
     return iso_text("%s/ext_cxxthreads.so", iso_toys());
-}
-
-/* Whether the kernel lists a mapping of a file in the folder. */
-static int is_mapped(const char *dir)
-{
-    FILE *f = fopen("/proc/self/maps", "r");
-    char line[PATH_MAX + 128];
-    int found = 0;
-
-    want(f);
-    while (!found && fgets(line, sizeof line, f))
-        found = strstr(line, dir) != NULL;
-    fclose(f);
-    return found;
-}
-
-/* ---- closing and its report ----------------------------------------------------------------- */
-
-struct close_report {
-    size_t left, count;
-    char text[4096]; /* "FILE: MESSAGE" lines */
-};
-
-static int add_finding(void *user, const struct exti_error *finding)
-{
-    struct close_report *t = user;
-    size_t n = strlen(t->text);
-
-    want_int(finding->code, EXTI_E_BUSY);
-    t->count++;
-    snprintf(t->text + n, sizeof t->text - n, "%s: %s\n", finding->file, finding->message);
-    return 0;
-}
-
-static struct close_report close_and_report(struct exti_ctx *ctx)
-{
-    struct close_report t = {.left = 99};
-    struct exti_error err = {0};
-
-    want_exti(exti_ctx_close_report(ctx, add_finding, &t, &t.left, &err), 0, &err);
-    return t;
-}
-
-static void close_and_want_unloaded(struct exti_ctx *ctx, const char *dir)
-{
-    struct close_report t = close_and_report(ctx);
-
-    if (t.count || t.left)
-        fprintf(stderr, "left %zu:\n%s", t.left, t.text);
-    want_int((long)t.count, 0);
-    want_int((long)t.left, 0);
-    want(!is_mapped(dir));
-}
-
-/* ---- threads of the program ----------------------------------------------------------------- */
-
-/* A thread that calls one function of a module and lives until end_visit. */
-struct visitor {
-    pthread_t thread;
-    int (*run)(int *);
-    int value, result;
-    sem_t has_run, end;
-};
-
-static void *be_visitor(void *arg)
-{
-    struct visitor *v = arg;
-
-    v->result = v->run(&v->value);
-    sem_post(&v->has_run);
-    sem_wait(&v->end);
-    return NULL;
-}
-
-static void visit(struct visitor *v, struct exti_module *m, const char *function)
-{
-    *v = (struct visitor){.run = (int (*)(int *))iso_sym(m, function)};
-    sem_init(&v->has_run, 0, 0);
-    sem_init(&v->end, 0, 0);
-    want_int(pthread_create(&v->thread, NULL, be_visitor, v), 0);
-    sem_wait(&v->has_run);
-    want_int(v->result, 0);
-}
-
-static void end_visit(struct visitor *v)
-{
-    sem_post(&v->end);
-    pthread_join(v->thread, NULL);
 }
 
 /* ---- threads that copies have started ------------------------------------------------------- */
@@ -402,8 +314,9 @@ ISO_CASE(closing_reports_thread_local_objects)
     struct exti_ctx *ctx = iso_open("x");
     struct exti_module *m = iso_load(ctx, cxx_threads_toy());
     struct close_report t;
+    struct visitor v;
 
-    want_int(call_int(m, "threads_object"), 2);
+    visit(&v, m, "threads_visit");
     t = close_and_report(ctx);
     want_int((long)t.left, 2);
     want_int((long)t.count, 2);
@@ -411,6 +324,8 @@ ISO_CASE(closing_reports_thread_local_objects)
     want_text(t.text, "a living thread has C++ thread-local objects");
     want_text(t.text, "libtoy");
     want_text(t.text, "is still mapped: ext_cxxthreads");
+    end_visit(&v);
+    want(!is_mapped(in_tmp("x/")));
 }
 
 ISO_CASE(closing_reports_an_open_handle)

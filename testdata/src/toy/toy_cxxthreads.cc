@@ -55,8 +55,9 @@ int threads_ended(void)
     return ended;
 }
 
-int threads_object(void)
+int threads_visit(int *value)
 {
-    return ++per_thread.value;
+    *value = ++per_thread.value;
+    return 0;
 }
 }
