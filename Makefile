@@ -9,6 +9,9 @@
 .DEFAULT_GOAL := all
 
 -include config.mak
+BUILD ?= build
+# The settings of one build folder, which scripts/manylinux.sh writes.
+-include $(BUILD)/config.mak
 
 # ---- version: the public header is its one home ----------------------------------------------
 
@@ -64,7 +67,6 @@ empty :=
 space := $(empty) $(empty)
 cc_tag := $(if $(filter default,$(origin CC)),,$(filter-out cc,$(notdir $(firstword $(CC)))))
 variant := $(subst $(space),-,$(strip $(cc_tag) $(subst $(comma),-,$(SAN)) $(if $(COV),cov)))
-BUILD ?= build
 B := $(BUILD)$(if $(variant),/$(variant))
 
 # ---- flags ---------------------------------------------------------------------------------------
@@ -82,7 +84,7 @@ cov_flags := $(if $(COV),--coverage -O0 -fprofile-update=atomic)
 HARDEN ?= yes
 own_flags = $(CPPFLAGS) $(CFLAGS) $(cov_flags)
 accepted = $(shell for f in $(1); do printf '\043include <stdlib.h>\n' | \
-	$(CC) -O2 -Werror -U_FORTIFY_SOURCE $$f -x c -fsyntax-only - 2>/dev/null && echo "$$f"; done)
+	$(CC) -O2 -Werror -U_FORTIFY_SOURCE $$f -x c -c -o /dev/null - >/dev/null 2>&1 && echo "$$f"; done)
 # libc's checks need an optimizer; a user's own choice stays; the sanitizers do not see into checked calls.
 with_fortify = $(if $(SAN)$(findstring _FORTIFY_SOURCE,$(own_flags))$(filter -O0 -Og,$(own_flags)),,\
 	$(filter -O1 -O2 -O3 -Os,$(own_flags)))
@@ -106,7 +108,9 @@ LIBS = $(LIBELF_LIBS) $(if $(with_nettle),$(NETTLE_LIBS)) $(SYSTEM_LIBS)
 # theirs would have to be told from.  Where not all are here, or with STATIC_DEPS=, by the shared libraries.
 STATIC_DEPS ?= $(if $(on_darwin)$(on_windows),,\
 	$(patsubst -l%,%,$(shell $(PKG_CONFIG) --static --libs-only-l libelf jansson nettle)))
-archives = $(foreach l,$(STATIC_DEPS),$(shell $(CC) -print-file-name=lib$l.a))
+archive_folders = $(patsubst -L%,%,$(shell $(PKG_CONFIG) --static --libs-only-L libelf jansson nettle))
+archives = $(foreach l,$(STATIC_DEPS),$(firstword $(wildcard $(archive_folders:%=%/lib$l.a)) \
+	$(shell $(CC) -print-file-name=lib$l.a 2>/dev/null)))
 PROGRAM_LIBS = $(if $(STATIC_DEPS),$(if $(filter-out /%,$(archives)),$(JANSSON_LIBS) $(LIBS),$(archives) $(SYSTEM_LIBS)),$(JANSSON_LIBS) $(LIBS))
 LIB_FLAGS := $(if $(on_windows),,-fPIC -DEXTI_API='__attribute__((visibility("default")))')
 
@@ -135,6 +139,7 @@ ELF_SYSTEM_SRCS := base/os/sha256_nettle.c \
 	loader/load/static_tls.c loader/track/context_keys.c loader/track/context_threads.c \
 	loader/track/fork_handlers.c loader/track/kept_file.c loader/track/lingering.c \
 	loader/track/record_locks.c loader/track/still_mapped.c loader/track/thread_description.c \
+	loader/track/thread_objects.c \
 	loader/interpose/close_calls.c loader/interpose/fork_calls.c loader/interpose/iterate_phdr.c \
 	loader/interpose/lock_calls.c loader/interpose/thread_calls.c
 DARWIN_SYSTEM_SRCS := base/os/sha256_darwin.c loader/process/constructors_macho.c \
@@ -283,10 +288,14 @@ $(LIBRARIES:%=$(B)/%.3): scripts/man3.awk docs/extisolate.1
 	@awk -f $< -v page=$(basename $(@F)) -v see='$(see)' -v date="$$(sed -n 's/^\.Dd //p' docs/extisolate.1)" \
 	    $(filter %.h,$^) >$@
 
+# For glibc 2.28 and later, whatever is installed here.
 .PHONY: wheel
-wheel: all ## the Python package (bindings/python) as a wheel in build/dist
-	@rm -rf $(B)/dist
-	EXTISOLATE_BUILD=$(abspath $(B)) $(PYTHON) -m pip wheel --no-deps -w $(B)/dist ./bindings/python
+MANYLINUX := $(abspath $(BUILD))/manylinux
+$(MANYLINUX)/config.mak: scripts/manylinux.sh
+	@scripts/deps.sh wheel
+	@scripts/manylinux.sh $(@D)
+wheel: $(MANYLINUX)/config.mak ## the Python package as wheels for any Linux, in build/dist; PYTHON='python3.9 python3'
+	@scripts/wheel.sh $(MANYLINUX) $(abspath $(BUILD))/dist $(PYTHON)
 
 .PHONY: install uninstall clean deps
 libdir := $(DESTDIR)$(LIBDIR)
@@ -320,11 +329,16 @@ clean: ## remove what was built
 SPHINX ?= /usr/bin/python3 -m sphinx
 DOCS ?= docs
 HTML ?= $(BUILD)/html
+# Sphinx imports the package for its docstrings.
+$(B)/docs-package: $(wildcard bindings/python/ext/* bindings/python/src/extisolate/*.py*) | all
+	@scripts/deps.sh docs
+	@rm -rf $@
+	@EXTISOLATE_BUILD=$(abspath $(B)) /usr/bin/python3 -m pip install -q --no-deps --no-build-isolation --target $@ ./bindings/python
+	@touch $@
 .PHONY: html
 # Always as a whole (-E): read once more, a page loses its enumerators in Sphinx 5.
-html: ## the documentation as a site, in build/html
-	@[ $(DOCS) != docs ] || scripts/deps.sh docs
-	$(SPHINX) -q -E -W --keep-going -b html -d $(HTML).doctrees $(DOCS) $(HTML)
+html: $(B)/docs-package ## the documentation as a site, in build/html
+	PYTHONPATH=$(abspath $<) $(SPHINX) -q -E -W --keep-going -b html -d $(HTML).doctrees $(DOCS) $(HTML)
 
 deps: ## install the packages that building and testing need
 	@scripts/deps.sh build test corpus docs
@@ -347,6 +361,9 @@ ISOLATION_TESTS := $(call programs,isolation)
 STATIC_TESTS := $(UNIT_TESTS) $(ISOLATION_TESTS) $(call programs,elf_inputs) \
 	$(call programs,macho_inputs) $(call programs,pe_inputs) $(call programs,runtime) $(call programs,corpus)
 PYTHON_TESTS := $(call programs,python)
+PYTHON_NOMEM := $(B)/tests/python/test_nomem
+NOMEM_WRAPS := $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc strdup free pthread_create pthread_setspecific \
+	eventfd pyrt_heap_install pyrt_heap_free pyrt_module_add extipy__output_begin extipy__finalise)
 TEST_PROGRAMS := $(STATIC_TESTS) $(API_TESTS) $(PYTHON_TESTS)
 SUPPORT_OBJS := $(call objs,$(wildcard tests/support/*.c))
 TEST_CFLAGS = $(ALL_CFLAGS) $(CMOCKA_CFLAGS)
@@ -403,11 +420,19 @@ $(API_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(B)/libextisolat
 
 PYTHON_SUPPORT := $(call objs,$(wildcard tests/python/support/*.c))
 $(PYTHON_SUPPORT): OBJ_FLAGS = $(CMOCKA_CFLAGS)
-$(PYTHON_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(PYTHON_SUPPORT) $(B)/libextisolate-python.so
+$(filter-out $(PYTHON_NOMEM),$(PYTHON_TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(PYTHON_SUPPORT) $(B)/libextisolate-python.so
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(SUPPORT_OBJS) $(PYTHON_SUPPORT) -L$(B) -lextisolate-python -lextisolate \
 	    -Wl,-rpath,'$$ORIGIN/../..' $(CMOCKA_LIBS) -ldl -lpthread
+
+# The library of contexts is part of it, so that what that calls can be made to fail.
+$(PYTHON_NOMEM): $(B)/obj/tests/python/test_nomem.o $(B)/obj/tests/python/nomem/faults.o $(SUPPORT_OBJS) $(PYTHON_SUPPORT) $(PYTHON_STATIC) \
+    $(B)/libextisolate.so
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(NOMEM_WRAPS) -o $@ $(filter %.o,$^) $(PYTHON_STATIC) -L$(B) -lextisolate \
+	    -Wl,-rpath,'$$ORIGIN/../..' $(CMOCKA_LIBS) $(JANSSON_LIBS) -ldl -lpthread
 
 $(MACHO_CHECK): $(MACHO_CHECK_OBJS)
 	$(call say,LD,$@)
@@ -446,8 +471,8 @@ $(PACKAGES_BASE) $(PACKAGES_ORDER): $(STATIC)
 run = @tests/run.sh $(1) $(sort $(2))
 
 .PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-pe-inputs check-isolation \
-	check-runtime check-runtime-soaks check-runtime-semantics check-python check-python-package check-hosts check-cli check-faults \
-	check-races check-allocations check-corpus check-macho-corpus \
+	check-runtime check-runtime-soaks check-runtime-semantics check-python check-python-package \
+	check-package-soaks check-wheel check-hosts check-cli check-faults check-races check-allocations check-corpus check-macho-corpus \
 	check-pe-corpus check-macos check-windows check-wine check-packages check-suites
 check-unit: $(UNIT_TESTS) ## unit tests, every error path
 	$(call run,unit,$(UNIT_TESTS) $(call scripts,unit))
@@ -472,7 +497,11 @@ check-runtime-semantics: all ## programs in contexts end and print as in the int
 check-python: all $(PYTHON_TESTS) ## CPython contexts through the public header
 	$(call run,python,$(PYTHON_TESTS) $(call scripts,python))
 check-python-package: all ## the Python package in virtual environments; EXTI_ALL=1: of each CPython
-	$(call run,package,$(call scripts,package))
+	$(call run,package,tests/package/test_package.sh)
+check-package-soaks: all ## the Python package: 10,000 calls of seven packages, 1,000 interpreters
+	$(call run,package-soaks,tests/package/soak/test_soak.sh)
+check-wheel: all ## the wheels that `make wheel` builds
+	$(call run,wheel,tests/package/test_wheel.sh)
 check-hosts: all ## the hosts in other languages that examples/ has
 	$(call run,hosts,$(call scripts,hosts))
 check-cli: all ## the program
@@ -668,13 +697,13 @@ CHECK := check-san-core check-cli check-faults check-wine check-isolation check-
 	check-elf-inputs check-api check-pe-inputs check-allocations check-readme check-layers check-abi check-fuzz
 CHECK_MORE := check-unit check-docs check-san-more check-windows check-runtime-soaks check-runtime-semantics check-hosts \
 	check-suites check-packages check-pe-corpus \
-	check-macho-corpus check-macos check-corpus check-valgrind-core
-CHECK_ALL := check-san check-valgrind check-races \
+	check-macho-corpus check-macos check-corpus check-valgrind-core check-wheel
+CHECK_ALL := check-san check-valgrind check-races check-package-soaks \
 	$(filter-out check-san-core check-san-more check-valgrind-core,$(CHECK) $(CHECK_MORE))
 
 .PHONY: check check-more check-all bench bench-python demo compile_commands.json format format-check help
 groups = rc=0; $(MAKE) --no-print-directory -k -j$(JOBS) EXTI_JOBS=1 $(1) || rc=1; \
-	    tests/run.sh --sum $(EXTI_RESULTS) && exit $$rc
+	    tests/run.sh --sum $(EXTI_RESULTS) $$rc
 check: deps ## what to run before a commit, within 10 minutes; ends with: N passed, N failed, N skipped
 	@rm -rf $(EXTI_RESULTS)
 	@$(MAKE) --no-print-directory -j$(JOBS) all check-programs
@@ -692,11 +721,11 @@ check-all: deps ## everything: soaks, all packages and suites, every tool withou
 bench: all ## measure; prints a table
 	@bench/run.sh
 
-# By an environment with the wheel and the packages of Debian's CPython.
-bench-python: wheel ## measure pools of interpreters, threads and processes; prints a table
+# By an environment with the package, and those of Debian's CPython.
+bench-python: all ## measure pools of interpreters, threads and processes; prints a table
 	@scripts/deps.sh demo
 	@/usr/bin/python3 -m venv --clear --system-site-packages $(B)/bench/venv
-	@$(B)/bench/venv/bin/python -m pip install -q --no-deps --force-reinstall $(B)/dist/extisolate-*.whl
+	@EXTISOLATE_BUILD=$(abspath $(B)) $(B)/bench/venv/bin/python -m pip install -q --no-deps ./bindings/python
 	@$(B)/bench/venv/bin/python bench/pools.py
 
 demo: ## numpy in two contexts of one process

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Measures the claims about the speed and memory of extisolate.  `make bench` builds and runs this.
 #
-#   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory|macho|pe|tree]
+#   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory|macho|pe|tree|embed]
 #
 # BUILD or EXTI_BUILD names the build folder, by default build/.  Files are written to TMPDIR, or if
 # that is not set to the build folder, which is more often on a disk than /tmp.  Exit status: 0 if
@@ -113,7 +113,7 @@ done
 mkdir -p "$build/bench"
 # shellcheck disable=SC2046
 $cc -std=c11 -O2 -Wall -Wextra -iquote . -I include -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE \
-    -o "$build/bench/bench" bench/*.c "$build/libextisolate.a" \
+    -o "$build/bench/bench" bench/*.c "$build/libextisolate-python.a" "$build/libextisolate.a" \
     $(pkg-config --cflags --libs libelf jansson nettle) -ldl -lpthread -lm
 
 [ -n "${BENCH_QUICK:-}" ] || printf 'extension: %s\nfiles in: %s (%s)\n' "$BENCH_EXTENSION" \

@@ -25,6 +25,14 @@ void pyrt_name_thread(const char *name)
     pthread_setname_np(name);
 }
 
+uint64_t pyrt_thread_number(void)
+{
+    uint64_t number = 0;
+
+    pthread_threadid_np(NULL, &number);
+    return number;
+}
+
 int pyrt_thread_lives(long id)
 {
     (void)id;
@@ -39,6 +47,10 @@ int pyrt_processors(void)
 size_t pyrt_block_size(void *block)
 {
     return malloc_size(block);
+}
+
+void pyrt_trim(void)
+{
 }
 
 int pyrt_pipe(int fd[2])
@@ -80,6 +92,11 @@ void pyrt_name_thread(const char *name)
     pthread_setname_np(pthread_self(), name);
 }
 
+uint64_t pyrt_thread_number(void)
+{
+    return (uint64_t)syscall(SYS_gettid);
+}
+
 int pyrt_thread_lives(long id)
 {
     return syscall(SYS_tgkill, (long)getpid(), id, 0) == 0;
@@ -96,6 +113,13 @@ int pyrt_processors(void)
 size_t pyrt_block_size(void *block)
 {
     return malloc_usable_size(block);
+}
+
+void pyrt_trim(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
 }
 
 int pyrt_pipe(int fd[2])

@@ -9,6 +9,9 @@
 /* Names the calling thread for debuggers and profilers; at most 15 bytes. */
 void pyrt_name_thread(const char *name);
 
+/* The calling thread's number in the kernel. */
+uint64_t pyrt_thread_number(void);
+
 /* Whether a thread of this process, by the system's id, has not ended; 0 where that is unknown. */
 int pyrt_thread_lives(long id);
 
@@ -17,6 +20,9 @@ int pyrt_processors(void);
 
 /* How many bytes a block of malloc's has. */
 size_t pyrt_block_size(void *block);
+
+/* Gives the system the memory that malloc keeps for later, where that can be asked for. */
+void pyrt_trim(void);
 
 /* Like pipe(2), with FD_CLOEXEC on both ends. */
 int pyrt_pipe(int fd[2]);

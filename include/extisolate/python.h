@@ -170,9 +170,9 @@ EXTI_API int extipy_leave(struct extipy_ctx *c, struct exti_error *err);
 
 /* Ends the calling thread's state in the context, and so its threading.local objects; does nothing
  * if it has none.  Waits for the context's GIL.  A thread that ends is detached by itself.  C++
- * objects of copies that are local to the thread (thread_local) live on until the thread ends, and
- * keep their copy mapped until then.  EXTIPY_E_PLACE: the thread is inside, or belongs to the
- * context. */
+ * objects of copies that are local to the thread (thread_local) live on, as it may enter again:
+ * until the thread ends, or until extipy_close, which destroys them.  EXTIPY_E_PLACE: the thread is
+ * inside, or belongs to the context. */
 EXTI_API int extipy_detach(struct extipy_ctx *c, struct exti_error *err);
 
 struct extipy_exception; /* below */
@@ -223,6 +223,14 @@ EXTI_API int extipy_buffer_new(struct extipy_buffer **out, const struct extipy_b
 EXTI_API int extipy_buffer_of(struct extipy_buffer **out, struct extipy_object *object,
                               int writable, struct extipy_exception **raised,
                               struct exti_error *err);
+
+/* Both ways for C code that calls Python's API in the context: a buffer of an object (PyObject *),
+ * and an object with the buffer protocol of a buffer, to which *out is a new reference.  The thread
+ * has the context's GIL; EXTIPY_E_PLACE: it has not. */
+EXTI_API int extipy_buffer_from(struct extipy_buffer **out, struct extipy_ctx *c, void *object,
+                                struct exti_error *err);
+EXTI_API int extipy_buffer_object(void **out, struct extipy_ctx *c, struct extipy_buffer *buffer,
+                                  struct exti_error *err);
 
 /* Describes it; the pointers live as long as the buffer. */
 EXTI_API int extipy_buffer_info(const struct extipy_buffer *buffer, struct extipy_buffer_info *out);
@@ -429,7 +437,7 @@ EXTI_API void extipy_queue_free(struct extipy_queue *queue); /* NULL ok */
 
 struct extipy_closed {
     size_t size;
-    size_t attached; /* living threads that were in the context and have not detached */
+    size_t attached; /* living threads that were in the context and had not detached */
     size_t mapped;   /* files of the context that stay mapped; `report` said why */
     size_t buffers;  /* of its memory, that are in use; it is unloaded after the last */
 };
@@ -443,9 +451,11 @@ struct extipy_closed {
  * still be interrupted.  When this call returns all callbacks have returned, and all jobs are in
  * their queues; so a callback must not wait for who closes.
  *
- * As long as a thread lives that has not detached, nothing is unloaded by CPythons before 3.15, and
- * the memory stays: `out` counts them, and `report` gets a finding for each, and for each file that
- * stays mapped, as by exti_ctx_close_report; the thread has no GIL then.  Both may be NULL.
+ * Threads that have not detached are detached: their thread states end with the interpreter, and
+ * their C++ thread-local objects of copies are destroyed on the calling thread.  As long as a
+ * thread lives that a copy has started, nothing is unloaded, and the memory stays.  `report` gets a
+ * finding for each such thread, and for each file that stays mapped, as by exti_ctx_close_report;
+ * the calling thread has no GIL then.  `report` and `out` may be NULL.
  *
  * Buffers of its memory remain valid.  As long as there are any, Python has only stopped: its
  * threads are joined and the functions of atexit have run.  The interpreter is finalised and
@@ -508,12 +518,11 @@ EXTI_API int extipy_pool_open(struct extipy_pool **out, const struct extipy_pyth
 EXTI_API int extipy_pool_acquire(struct extipy_ctx **out, struct extipy_pool *pool, int64_t timeout,
                                  struct exti_error *err);
 
-/* Gives a context back, and detaches the calling thread from it, as extipy_detach.  Other threads
- * that entered it detach by themselves, or its memory stays when it is replaced.  It is replaced if
- * `broken` is non-zero, if it has had its calls or growth, or if somebody has closed it.  Does not
- * wait for that: it is closed on a thread of the library, and without a report.  The callback of a
- * job may give its context back, and is not detached.  EXTI_E_ARG: it is not one that was acquired.
- * EXTIPY_E_PLACE: the thread is inside, or belongs to the context. */
+/* Gives a context back, and detaches the calling thread from it, as extipy_detach.  It is replaced
+ * if `broken` is non-zero, if it has had its calls or growth, or if somebody has closed it.  Does
+ * not wait for that: it is closed on a thread of the library, and without a report.  The callback
+ * of a job may give its context back, and is not detached.  EXTI_E_ARG: it is not one that was
+ * acquired.  EXTIPY_E_PLACE: the thread is inside, or belongs to the context. */
 EXTI_API int extipy_pool_give_back(struct extipy_pool *pool, struct extipy_ctx *c, int broken,
                                    struct exti_error *err);
 

@@ -3,13 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/embed/exception.h"
 #include "runtime/embed/options.h"
 #include "runtime/fail.h"
 
 /* ---- making ---- */
 
-static struct extipy_buffer *new_buffer(const struct extipy_view *view)
+struct extipy_buffer *extipy__buffer_new(const struct extipy_view *view)
 {
     struct extipy_buffer *b = calloc(1, sizeof *b);
 
@@ -88,90 +87,13 @@ int extipy_buffer_new(struct extipy_buffer **out, const struct extipy_buffer_inf
         rc = read_info(&view, shape, strides, &info, err);
     if (rc < 0)
         return rc;
-    b = new_buffer(&view);
+    b = extipy__buffer_new(&view);
     if (!b)
         return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
     b->release = release;
     b->user = user;
     *out = b;
     return 0;
-}
-
-/* ---- of an object ---- */
-
-/* From here on the context is not finalised until the buffer is released. */
-static int count_buffer(struct extipy_ctx *c, struct exti_error *err)
-{
-    int open;
-
-    pthread_mutex_lock(&c->lock);
-    open = c->phase != EXTIPY_ENDED;
-    c->buffers += open != 0;
-    pthread_mutex_unlock(&c->lock);
-    return open ? 0 : pyrt_fail(err, EXTIPY_E_CLOSED, "the context is closed");
-}
-
-static void uncount_buffer(struct extipy_ctx *c)
-{
-    pthread_mutex_lock(&c->lock);
-    c->buffers--;
-    pthread_cond_broadcast(&c->changed);
-    pthread_mutex_unlock(&c->lock);
-}
-
-/* The memory stays where it is as long as the memoryview lives, so the view itself need not. */
-static int view_memory(struct extipy_buffer **out, struct extipy_ctx *c, struct pyobj *memory,
-                       int writable)
-{
-    const int flags = EXTIPY_VIEW_FORMAT | EXTIPY_VIEW_STRIDES;
-    struct extipy_view view;
-    int rc =
-        c->calls.PyObject_GetBuffer(memory, &view, writable ? flags | EXTIPY_VIEW_WRITABLE : flags);
-
-    if (rc < 0)
-        return EXTIPY_E_RAISED;
-    *out = new_buffer(&view);
-    if (*out)
-        (*out)->origin = extipy__object_new(c, memory);
-    c->calls.PyBuffer_Release(&view);
-    if (*out && (*out)->origin)
-        return 0;
-    if (*out) {
-        free((*out)->format);
-        free(*out);
-    }
-    c->py.PyErr_NoMemory();
-    return EXTIPY_E_RAISED;
-}
-
-int extipy_buffer_of(struct extipy_buffer **out, struct extipy_object *object, int writable,
-                     struct extipy_exception **raised, struct exti_error *err)
-{
-    struct extipy_buffer *b = NULL;
-    struct pyobj *memory;
-    struct extipy_ctx *c;
-    int rc;
-
-    if (!out || !object)
-        return pyrt_fail(err, EXTI_E_ARG, "out or the object is NULL");
-    c = object->ctx;
-    rc = extipy_enter(c, err);
-    if (rc < 0)
-        return rc;
-    rc = count_buffer(c, err);
-    if (rc == 0) {
-        memory = c->calls.PyMemoryView_FromObject(object->object);
-        rc = memory ? view_memory(&b, c, memory, writable) : EXTIPY_E_RAISED;
-        c->py.Py_DecRef(memory);
-        if (rc == EXTIPY_E_RAISED)
-            rc = extipy__exception_take(c, raised, err);
-        if (rc < 0)
-            uncount_buffer(c);
-    }
-    extipy_leave(c, NULL);
-    if (rc == 0)
-        *out = b;
-    return rc;
 }
 
 /* ---- using ---- */
@@ -200,6 +122,14 @@ struct extipy_buffer *extipy_buffer_keep(struct extipy_buffer *b)
     if (b)
         atomic_fetch_add(&b->refs, 1);
     return b;
+}
+
+static void uncount_buffer(struct extipy_ctx *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->buffers--;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
 }
 
 void extipy_buffer_release(struct extipy_buffer *b)

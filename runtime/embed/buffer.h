@@ -16,4 +16,8 @@ struct extipy_buffer {
     void *user;
 };
 
+/* Makes a buffer with one reference, of which nobody knows to whom the memory belongs.  NULL: no
+ * memory. */
+struct extipy_buffer *extipy__buffer_new(const struct extipy_view *view);
+
 #endif

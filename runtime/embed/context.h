@@ -52,6 +52,8 @@ struct extipy_outputs {
     int ended;
 };
 
+struct extipy_attachment;
+
 struct extipy_ctx {
     atomic_size_t refs; /* of the program, until it is closed, and of threads that were inside */
     struct exti_ctx *loader;
@@ -69,9 +71,10 @@ struct extipy_ctx {
     pthread_mutex_t lock; /* of what follows; nothing is called while it is held */
     pthread_cond_t changed;
     enum extipy_phase phase;
-    int started;     /* non-zero once it is known whether CPython started */
-    size_t inside;   /* threads that entered and have not left */
-    size_t attached; /* threads that have a thread state */
+    int started;                           /* non-zero once it is known whether CPython started */
+    size_t inside;                         /* threads that entered and have not left */
+    size_t attached;                       /* threads that have a thread state */
+    struct extipy_attachment *attachments; /* theirs */
     struct extipy_object *objects, *released;
     size_t buffers; /* of its memory, that the program or other contexts have */
     int parked;     /* Python has stopped, and is finalised when there are no buffers any more */

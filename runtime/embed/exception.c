@@ -37,8 +37,8 @@ static char *type_name(const struct extipy_ctx *c, struct pyobj *exception)
     struct pyobj *type = c->calls.PyObject_Type(exception);
     char *module = copy_text(c, c->py.PyObject_GetAttrString(type, "__module__"));
     char *name = copy_text(c, c->py.PyObject_GetAttrString(type, "__qualname__"));
-    size_t prefix = module && strcmp(module, "builtins") != 0 ? strlen(module) + 1 : 0;
-    char *whole = name ? malloc(prefix + strlen(name) + 1) : NULL;
+    size_t prefix = module && *module && strcmp(module, "builtins") != 0 ? strlen(module) + 1 : 0;
+    char *whole = module && name ? malloc(prefix + strlen(name) + 1) : NULL;
 
     if (whole) {
         if (prefix) {

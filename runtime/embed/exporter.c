@@ -1,9 +1,12 @@
 #include "runtime/embed/exporter.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/embed/carrier.h"
+#include "runtime/embed/exception.h"
+#include "runtime/fail.h"
 
 /* One object that exports a buffer.  It belongs to the object, and after the end of the context to
  * nobody. */
@@ -46,6 +49,51 @@ static void end_exporter(struct extipy_exporter *e)
     pthread_mutex_unlock(&c->lock);
     extipy_buffer_release(e->buffer);
     free(e);
+}
+
+/* ---- what is in others' memory ---- */
+
+/* An object that was made of a buffer is mostly given on soon. */
+#define LATELY 16
+
+struct extent {
+    uintptr_t first, end;
+};
+
+/* From the lowest to the highest item. */
+static struct extent extent_of(const struct extipy_view *view)
+{
+    struct extent e = {(uintptr_t)view->buf, (uintptr_t)view->buf + (uintptr_t)view->itemsize};
+    ptrdiff_t span;
+
+    for (int i = 0; i < view->ndim; i++) {
+        span = view->strides[i] * (view->shape[i] - 1);
+        if (span < 0)
+            e.first -= (uintptr_t)-span;
+        else
+            e.end += (uintptr_t)span;
+    }
+    return e;
+}
+
+struct extipy_buffer *extipy__exporter_holding(struct extipy_ctx *c, const struct extipy_view *view)
+{
+    const struct extent wanted = extent_of(view);
+    struct extipy_buffer *found = NULL;
+    const struct extipy_exporter *e;
+    struct extent whole;
+
+    if (!view->len)
+        return NULL;
+    pthread_mutex_lock(&c->lock);
+    e = c->exporters;
+    for (int i = 0; e && i < LATELY && !found; i++, e = e->next) {
+        whole = extent_of(&e->buffer->view);
+        if (e->buffer->view.len && whole.first <= wanted.first && wanted.end <= whole.end)
+            found = extipy_buffer_keep(e->buffer);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return found;
 }
 
 void extipy__exporters_end(struct extipy_ctx *c)
@@ -157,18 +205,45 @@ static struct pyobj *export_buffer(struct extipy_ctx *c, struct extipy_buffer *b
     return object;
 }
 
-struct pyobj *extipy__exporter_view(struct extipy_ctx *c, struct extipy_buffer *b)
+/* There it is a memoryview already. */
+static int is_at_home(const struct extipy_ctx *c, const struct extipy_buffer *b)
 {
-    struct pyobj *object, *view = NULL;
+    return b->origin && b->origin->ctx == c;
+}
 
-    /* At home it is a memoryview already. */
-    if (b->origin && b->origin->ctx == c) {
+static struct pyobj *object_of(struct extipy_ctx *c, struct extipy_buffer *b)
+{
+    if (is_at_home(c, b)) {
         c->py.Py_IncRef(b->origin->object);
         return b->origin->object;
     }
-    object = export_buffer(c, b);
+    return export_buffer(c, b);
+}
+
+struct pyobj *extipy__exporter_view(struct extipy_ctx *c, struct extipy_buffer *b)
+{
+    struct pyobj *object = object_of(c, b), *view = NULL;
+
+    if (is_at_home(c, b))
+        return object;
     if (object)
         view = c->calls.PyMemoryView_FromObject(object);
     c->py.Py_DecRef(object);
     return view;
+}
+
+int extipy_buffer_object(void **out, struct extipy_ctx *c, struct extipy_buffer *b,
+                         struct exti_error *err)
+{
+    struct pyobj *object;
+
+    if (!out || !c || !b)
+        return pyrt_fail(err, EXTI_E_ARG, "out, the context or the buffer is NULL");
+    if (!c->calls.current_state())
+        return pyrt_fail(err, EXTIPY_E_PLACE, "this thread does not have the context's GIL");
+    object = object_of(c, b);
+    if (!object)
+        return extipy__exception_take(c, NULL, err);
+    *out = object;
+    return 0;
 }

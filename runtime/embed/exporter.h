@@ -8,6 +8,11 @@
  * the GIL. */
 struct pyobj *extipy__exporter_view(struct extipy_ctx *c, struct extipy_buffer *b);
 
+/* Returns a reference to the buffer that the memory lies in as a whole; NULL: it lies in none that
+ * context was given lately. */
+struct extipy_buffer *extipy__exporter_holding(struct extipy_ctx *c,
+                                               const struct extipy_view *view);
+
 /* Releases what memoryviews still hold that finalisation has not freed. */
 void extipy__exporters_end(struct extipy_ctx *c);
 

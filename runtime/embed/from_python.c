@@ -2,6 +2,7 @@
  * are kept; and what is found is kept alive until the end, so that no address is used twice. */
 #include <stdlib.h>
 
+#include "runtime/embed/big_int.h"
 #include "runtime/embed/convert.h"
 
 struct found {
@@ -53,32 +54,6 @@ static int grow_found(struct reading *r)
 
 /* ---- one object ---- */
 
-static struct pyobj *big_int_bytes(const struct extipy_ctx *c, struct pyobj *object)
-{
-    const struct pyrt_api *py = &c->py;
-    struct pyobj *bits, *to = NULL, *args = NULL, *kwargs = NULL, *yes = NULL, *bytes = NULL;
-
-    bits = py->PyObject_CallMethod(object, "bit_length", NULL);
-    if (bits) {
-        to = py->PyObject_GetAttrString(object, "to_bytes");
-        args = c->calls.PyTuple_New(2);
-        kwargs = c->calls.PyDict_New();
-        yes = c->calls.PyBool_FromLong(1);
-    }
-    if (to && args && kwargs && yes && py->PyDict_SetItemString(kwargs, "signed", yes) == 0 &&
-        c->calls.PyTuple_SetItem(
-            args, 0, c->calls.PyLong_FromLongLong(py->PyLong_AsLong(bits) / 8 + 1)) == 0 &&
-        c->calls.PyTuple_SetItem(args, 1, c->calls.PyUnicode_Decode("little", 6, "utf-8", NULL)) ==
-            0)
-        bytes = c->calls.PyObject_Call(to, args, kwargs);
-    py->Py_DecRef(yes);
-    py->Py_DecRef(kwargs);
-    py->Py_DecRef(args);
-    py->Py_DecRef(to);
-    py->Py_DecRef(bits);
-    return bytes;
-}
-
 /* Consumes `bytes`, which may be NULL with an exception set. */
 static size_t add_contents(struct reading *r, struct pyobj *bytes,
                            size_t (*add)(struct extipy_values *, const void *, size_t))
@@ -108,7 +83,7 @@ static size_t add_int(struct reading *r, struct pyobj *object)
     int overflow;
     long long n = r->c->calls.PyLong_AsLongLongAndOverflow(object, &overflow);
 
-    return overflow ? add_contents(r, big_int_bytes(r->c, object), extipy_big_int)
+    return overflow ? add_contents(r, extipy__big_int_bytes(r->c, object), extipy_big_int)
                     : extipy_int(r->v, n);
 }
 
@@ -157,24 +132,27 @@ static size_t add_value(struct reading *r, struct pyobj *object)
     return number;
 }
 
+/* Remembers the number of an object, which is kept alive. */
+static int note(struct reading *r, struct pyobj *object, size_t number)
+{
+    if (r->count == r->room && grow_found(r) < 0)
+        return -1;
+    r->c->py.Py_IncRef(object);
+    r->found[r->count++] = (struct found){object, number};
+    *find_slot(r, object) = r->count;
+    return 0;
+}
+
 /* The number of an object that is new or known; 0: an exception is set. */
 static size_t find_value(struct reading *r, struct pyobj *object)
 {
-    struct found new;
-    size_t *slot;
+    const size_t known = *find_slot(r, object);
+    size_t number;
 
-    if (r->count == r->room && grow_found(r) < 0)
-        return 0;
-    slot = find_slot(r, object);
-    if (*slot)
-        return r->found[*slot - 1].number;
-    new = (struct found){object, add_value(r, object)};
-    if (!new.number)
-        return 0;
-    r->c->py.Py_IncRef(object);
-    r->found[r->count++] = new;
-    *slot = r->count;
-    return new.number;
+    if (known)
+        return r->found[known - 1].number;
+    number = add_value(r, object);
+    return number && note(r, object, number) == 0 ? number : 0;
 }
 
 /* ---- containers ---- */
@@ -220,17 +198,23 @@ static int read_pairs(struct reading *r, size_t container, struct pyobj *object)
     return rc;
 }
 
+static int is_container(const struct reading *r, size_t number)
+{
+    const enum extipy_kind kind = r->v->nodes[number - 1].kind;
+
+    return kind >= EXTIPY_TUPLE && kind <= EXTIPY_DICT;
+}
+
 static int read_containers(struct reading *r)
 {
     int rc = 0;
 
     for (size_t i = 0; i < r->count && rc == 0; i++) {
         struct found f = r->found[i];
-        enum extipy_kind kind = r->v->nodes[f.number - 1].kind;
 
-        if (kind == EXTIPY_DICT)
+        if (r->v->nodes[f.number - 1].kind == EXTIPY_DICT)
             rc = read_pairs(r, f.number, f.object);
-        else if (kind >= EXTIPY_TUPLE && kind <= EXTIPY_SET)
+        else if (is_container(r, f.number))
             rc = read_items(r, f.number, f.object);
     }
     return rc;
@@ -239,9 +223,10 @@ static int read_containers(struct reading *r)
 size_t extipy__from_python(struct extipy_ctx *c, struct extipy_values *v, struct pyobj *object)
 {
     struct reading r = {.c = c, .v = v};
-    size_t number = find_value(&r, object);
+    size_t number = add_value(&r, object);
 
-    if (number && read_containers(&r) < 0)
+    if (number && is_container(&r, number) &&
+        (note(&r, object, number) < 0 || read_containers(&r) < 0))
         number = 0;
     if (v->fault)
         c->py.PyErr_NoMemory();

@@ -284,6 +284,8 @@ static int release_context(struct extipy_ctx *c, exti_report_fn report, void *us
         rc = exti_ctx_close_report(c->loader, report, user, left, err);
     if (rc == 0 && *left == 0)
         pyrt_heap_free(c->heap);
+    /* What a context has freed may be in arenas that no later one uses. */
+    pyrt_trim();
     extipy__context_unref(c);
     return rc;
 }
@@ -446,6 +448,7 @@ static int unload(struct extipy_ctx *c, exti_report_fn report, void *user, size_
                   struct exti_error *err)
 {
     extipy__contexts_remove(c);
+    extipy__threads_detach_all(c);
     return release_context(c, report, user, left, err);
 }
 

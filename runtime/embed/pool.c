@@ -285,11 +285,8 @@ static int new_pool(struct extipy_pool **out, const struct extipy_python *python
 /* Waits until all contexts are there, or one has failed. */
 static int await_all(struct extipy_pool *p, struct exti_error *err)
 {
-    struct extipy_attachment *paused;
-    int rc = extipy__threads_pause(&paused, err);
+    int rc = 0;
 
-    if (rc < 0)
-        return rc;
     pthread_mutex_lock(&p->lock);
     while (!p->failures && count_slots(p, SLOT_IDLE) < p->opts.count)
         pthread_cond_wait(&p->changed, &p->lock);
@@ -299,29 +296,32 @@ static int await_all(struct extipy_pool *p, struct exti_error *err)
             *err = p->failure;
     }
     pthread_mutex_unlock(&p->lock);
-    extipy__threads_resume(paused);
     return rc;
 }
 
 int extipy_pool_open(struct extipy_pool **out, const struct extipy_python *python,
                      const struct extipy_pool_opts *opts, struct exti_error *err)
 {
+    struct extipy_attachment *paused;
     struct extipy_pool *p = NULL;
     int rc;
 
     if (!out || !python || !opts)
         return pyrt_fail(err, EXTI_E_ARG, "out, python or opts is NULL");
-    rc = new_pool(&p, python, opts, err);
+    /* From here on the thread has a record, so closing cannot fail. */
+    rc = extipy__threads_pause(&paused, err);
     if (rc < 0)
         return rc;
-    if (!p->opts.lazy)
+    rc = new_pool(&p, python, opts, err);
+    if (rc == 0 && !p->opts.lazy)
         rc = await_all(p, err);
     if (rc == 0) {
         *out = p;
-    } else {
+    } else if (p) {
         extipy_pool_close(p, NULL, NULL, NULL, NULL);
         free_pool(p);
     }
+    extipy__threads_resume(paused);
     return rc;
 }
 

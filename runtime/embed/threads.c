@@ -4,6 +4,7 @@
 
 #include "runtime/embed/object.h"
 #include "runtime/fail.h"
+#include "runtime/system.h"
 
 #if defined(EXTI_ANALYZE) && !defined(__clang__) /* gcc 12 takes a thread's own data for lost */
 #pragma GCC diagnostic ignored "-Wanalyzer-malloc-leak"
@@ -17,6 +18,9 @@ struct extipy_attachment {
     int native;     /* the state is Python's: the thread was started by the context */
     int main;       /* the thread initialised, so only finalisation ends the state */
     struct extipy_attachment *next;
+    /* Of the context's lock; neither native nor main. */
+    uint64_t thread; /* 0: the context has detached it */
+    struct extipy_attachment *next_there;
 };
 
 /* One extipy_enter. */
@@ -57,8 +61,33 @@ static void take_gil(struct extipy_attachment *at)
         at->ctx->py.PyEval_RestoreThread(at->state);
 }
 
+static void list_there(struct extipy_attachment *at)
+{
+    struct extipy_ctx *c = at->ctx;
+
+    at->thread = pyrt_thread_number();
+    pthread_mutex_lock(&c->lock);
+    at->next_there = c->attachments;
+    c->attachments = at;
+    c->attached++;
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void unlist_there(struct extipy_attachment *at)
+{
+    struct extipy_attachment **link = &at->ctx->attachments;
+
+    pthread_mutex_lock(&at->ctx->lock);
+    while (*link && *link != at)
+        link = &(*link)->next_there;
+    if (*link)
+        *link = at->next_there;
+    pthread_mutex_unlock(&at->ctx->lock);
+}
+
 static void free_attachment(struct extipy_attachment *at)
 {
+    unlist_there(at);
     extipy__context_unref(at->ctx);
     free(at);
 }
@@ -73,6 +102,7 @@ static void end_state(struct extipy_attachment *at)
     take_gil(at);
     c->calls.PyThreadState_Clear(at->state);
     c->calls.PyThreadState_DeleteCurrent();
+    exti_ctx_detach_thread(c->loader, 0, NULL);
     extipy__context_end_visit(c, 1);
 }
 
@@ -216,9 +246,7 @@ static int attach(struct extipy_attachment **out, struct record *r, struct extip
         return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
     }
     extipy__context_ref(c);
-    pthread_mutex_lock(&c->lock);
-    c->attached++;
-    pthread_mutex_unlock(&c->lock);
+    list_there(at);
     *out = at;
     return 0;
 }
@@ -303,6 +331,26 @@ int extipy_detach(struct extipy_ctx *c, struct exti_error *err)
 }
 
 /* ---- for other calls ---- */
+
+void extipy__threads_detach_all(struct extipy_ctx *c)
+{
+    uint64_t thread = 1;
+
+    while (thread) {
+        struct extipy_attachment *at;
+
+        pthread_mutex_lock(&c->lock);
+        at = c->attachments;
+        while (at && !at->thread)
+            at = at->next_there;
+        thread = at ? at->thread : 0;
+        if (at)
+            at->thread = 0;
+        pthread_mutex_unlock(&c->lock);
+        if (thread)
+            exti_ctx_detach_thread(c->loader, thread, NULL);
+    }
+}
 
 int extipy__threads_pause(struct extipy_attachment **out, struct exti_error *err)
 {

@@ -4,8 +4,6 @@
 
 #include "runtime/embed/context.h"
 
-struct extipy_attachment;
-
 /* Lets go of the GIL that the calling thread has, before it waits for something else.  *out is for
  * extipy__threads_resume, which takes it again; NULL: there was none. */
 int extipy__threads_pause(struct extipy_attachment **out, struct exti_error *err);
@@ -13,6 +11,9 @@ void extipy__threads_resume(struct extipy_attachment *paused);
 
 /* EXTIPY_E_PLACE if the calling thread is inside `c` or belongs to it. */
 int extipy__threads_outside(struct extipy_ctx *c, struct exti_error *err);
+
+/* Tells the loader of the threads that have not detached from the context, which is finalised. */
+void extipy__threads_detach_all(struct extipy_ctx *c);
 
 /* ---- a context whose main thread is the program's ---- */
 

@@ -2,6 +2,7 @@
  * and filled last.  No step recurses, so no depth of values overflows the stack. */
 #include <stdlib.h>
 
+#include "runtime/embed/big_int.h"
 #include "runtime/embed/convert.h"
 #include "runtime/embed/exporter.h"
 
@@ -41,29 +42,6 @@ static void reach(struct making *m, size_t first)
 
 /* ---- what has no items yet ---- */
 
-static struct pyobj *make_big_int(struct extipy_ctx *c, const struct extipy_node *node)
-{
-    const struct pyrt_api *py = &c->py;
-    struct pyobj *from, *args, *kwargs, *big = NULL, *yes;
-
-    from = py->PyObject_GetAttrString(py->long_type, "from_bytes");
-    args = c->calls.PyTuple_New(2);
-    kwargs = c->calls.PyDict_New();
-    yes = c->calls.PyBool_FromLong(1);
-    if (from && args && kwargs && yes && py->PyDict_SetItemString(kwargs, "signed", yes) == 0 &&
-        c->calls.PyTuple_SetItem(
-            args, 0, c->calls.PyBytes_FromStringAndSize(node->bytes, (ptrdiff_t)node->length)) ==
-            0 &&
-        c->calls.PyTuple_SetItem(args, 1, c->calls.PyUnicode_Decode("little", 6, "utf-8", NULL)) ==
-            0)
-        big = c->calls.PyObject_Call(from, args, kwargs);
-    py->Py_DecRef(yes);
-    py->Py_DecRef(kwargs);
-    py->Py_DecRef(args);
-    py->Py_DecRef(from);
-    return big;
-}
-
 static struct pyobj *own_object(struct extipy_ctx *c, const struct extipy_node *node)
 {
     if (node->object->ctx != c || !node->object->object) {
@@ -83,7 +61,8 @@ static struct pyobj *make_object(struct extipy_ctx *c, const struct extipy_node 
     case EXTIPY_BOOL:
         return calls->PyBool_FromLong((long)node->integer);
     case EXTIPY_INT:
-        return length <= 8 ? calls->PyLong_FromLongLong(node->integer) : make_big_int(c, node);
+        return length <= 8 ? calls->PyLong_FromLongLong(node->integer)
+                           : extipy__big_int_new(c, node->bytes, node->length);
     case EXTIPY_FLOAT:
         return calls->PyFloat_FromDouble(node->real);
     case EXTIPY_STR:

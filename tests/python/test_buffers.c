@@ -188,9 +188,67 @@ static void items_and_no_dimensions(void **state)
     host_close(c);
 }
 
+/* By flags of PyObject_GetBuffer: which of format, shape and strides there are, or "no". */
+static const char asks[] =
+    "import ctypes\n"
+    "class View(ctypes.Structure):\n"
+    "    _fields_ = [('buf', ctypes.c_void_p), ('obj', ctypes.c_void_p), ('len', "
+    "ctypes.c_ssize_t),\n"
+    "                ('itemsize', ctypes.c_ssize_t), ('readonly', ctypes.c_int),\n"
+    "                ('ndim', ctypes.c_int), ('format', ctypes.c_void_p),\n"
+    "                ('shape', ctypes.c_void_p), ('strides', ctypes.c_void_p),\n"
+    "                ('suboffsets', ctypes.c_void_p), ('internal', ctypes.c_void_p)]\n"
+    "def ask(flags):\n"
+    "    v = View()\n"
+    "    try:\n"
+    "        ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(kept.obj), ctypes.byref(v), "
+    "flags)\n"
+    "    except BufferError: return 'no'\n"
+    "    said = 'f' * bool(v.format) + 'n' * bool(v.shape) + 's' * bool(v.strides)\n"
+    "    assert v.obj == id(kept.obj) and v.len == 6\n"
+    "    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(v))\n"
+    "    return said\n"
+    "def answers(): return [ask(flags) for flags in (0, 4, 8, 24, 28, 56, 88, 152, 1)]\n";
+
+static void who_asks_gets_what_is_asked_for(void **state)
+{
+    static const ptrdiff_t shape[] = {2, 3}, fortran[] = {1, 2}, gaps[] = {6, 2};
+    static const struct {
+        const ptrdiff_t *strides;
+        const char *answers;
+    } ways[] = {
+        {NULL, "['', 'f', 'n', 'ns', 'fns', 'ns', 'no', 'ns', 'no']"},
+        {fortran, "['no', 'no', 'no', 'ns', 'fns', 'no', 'ns', 'ns', 'no']"},
+        {gaps, "['no', 'no', 'no', 'ns', 'fns', 'no', 'no', 'no', 'no']"},
+    };
+    struct extipy_ctx *c = open_with(takes);
+    char data[12], check[200];
+
+    (void)state;
+    host_run(c, asks);
+    for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+        struct extipy_buffer *b =
+            new_buffer(&(struct extipy_buffer_info){.size = sizeof(struct extipy_buffer_info),
+                                                    .data = data,
+                                                    .length = 6,
+                                                    .readonly = 1,
+                                                    .dimensions = 2,
+                                                    .shape = shape,
+                                                    .strides = ways[i].strides});
+
+        call_only(c, "__main__:take", b);
+        extipy_buffer_release(b);
+        snprintf(check, sizeof check, "assert answers() == %s, answers()", ways[i].answers);
+        host_run(c, check);
+        host_run(c, "drop()");
+        assert_int_equal(released, 1);
+    }
+    host_close(c);
+}
+
 static void wrong_descriptions_are_refused(void **state)
 {
-    static const ptrdiff_t two = 2, less = -1;
+    static const ptrdiff_t two = 2, less = -1, much[] = {PTRDIFF_MAX, 4}, empty[] = {0, 3};
     char data[8];
     const struct extipy_buffer_info wrong[] = {
         {.size = sizeof *wrong, .data = NULL, .length = 8},
@@ -202,15 +260,29 @@ static void wrong_descriptions_are_refused(void **state)
         {.size = sizeof *wrong, .data = data, .length = 8, .dimensions = 1, .shape = &less},
         {.size = sizeof *wrong, .data = data, .length = 8, .strides = &two},
         {.size = sizeof *wrong, .data = data, .length = SIZE_MAX},
+        {.size = sizeof *wrong, .data = data, .length = 0, .item_size = SIZE_MAX},
+        {.size = sizeof *wrong, .data = data, .length = 8, .dimensions = 2, .shape = much},
+        {.size = sizeof *wrong, .data = data, .length = 8, .dimensions = 2, .shape = empty},
         {.size = 0},
     };
+    const struct extipy_buffer_info right = {.size = sizeof right};
+    struct extipy_buffer_info got = {.size = sizeof got};
     struct extipy_buffer *b = NULL;
     struct test *t = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
         assert_int_equal(extipy_buffer_new(&b, &wrong[i], NULL, NULL, &t->err), EXTI_E_ARG);
     assert_int_equal(extipy_buffer_new(&b, NULL, NULL, NULL, &t->err), EXTI_E_ARG);
+    assert_int_equal(extipy_buffer_new(NULL, &right, NULL, NULL, &t->err), EXTI_E_ARG);
+    assert_int_equal(extipy_buffer_of(&b, NULL, 0, NULL, &t->err), EXTI_E_ARG);
     assert_null(b);
+    assert_int_equal(extipy_buffer_info(NULL, &got), EXTI_E_ARG);
+    assert_ok(extipy_buffer_new(&b, &right, NULL, NULL, &t->err), &t->err);
+    assert_int_equal(extipy_buffer_info(b, NULL), EXTI_E_ARG);
+    assert_int_equal(extipy_buffer_info(b, &got), 0);
+    assert_int_equal(got.length, 0);
+    assert_int_equal(got.item_size, 1);
+    extipy_buffer_release(b);
     extipy_buffer_release(NULL);
     assert_null(extipy_buffer_keep(NULL));
 }
@@ -250,6 +322,76 @@ static void an_array_is_shared(void **state)
     extipy_buffer_release(memory);
     host_close(b);
     host_close(a);
+}
+
+static void c_code_inside_lends_and_borrows(void **state)
+{
+    struct extipy_ctx *c = open_with(takes);
+    unsigned char bytes[8] = {0};
+    struct extipy_buffer *b = new_buffer(&(struct extipy_buffer_info){
+        .size = sizeof(struct extipy_buffer_info), .data = bytes, .length = sizeof bytes});
+    struct extipy_buffer_info info = {.size = sizeof info};
+    struct extipy_buffer *from = NULL;
+    struct exti_error err = {0};
+    void *(*import)(const char *), *view = NULL;
+    int (*set)(void *, const char *, void *);
+    void (*drop)(void *);
+
+    (void)state;
+    host_symbol(c, "PyImport_AddModule", &import);
+    host_symbol(c, "PyObject_SetAttrString", &set);
+    host_symbol(c, "Py_DecRef", &drop);
+    assert_int_equal(extipy_buffer_object(&view, c, b, &err), EXTIPY_E_PLACE);
+    assert_ok(extipy_enter(c, &err), &err);
+    assert_int_equal(extipy_buffer_object(&view, c, NULL, &err), EXTI_E_ARG);
+    assert_ok(extipy_buffer_object(&view, c, b, &err), &err);
+    assert_int_equal(set(import("__main__"), "given", view), 0);
+    assert_int_equal(extipy_buffer_from(&from, c, NULL, &err), EXTI_E_ARG);
+    assert_int_equal(extipy_buffer_from(&from, c, import("__main__"), &err), EXTIPY_E_RAISED);
+    assert_ok(extipy_buffer_from(&from, c, view, &err), &err);
+    drop(view);
+    assert_ok(extipy_leave(c, &err), &err);
+    assert_int_equal(extipy_buffer_from(&from, c, view, &err), EXTIPY_E_PLACE);
+    assert_int_equal(extipy_buffer_info(from, &info), 0);
+    assert_ptr_equal(info.data, bytes);
+    extipy_buffer_release(from);
+    extipy_buffer_release(b);
+    host_run(c, "view = memoryview(given); view[3] = 7");
+    assert_int_equal(bytes[3], 7);
+    assert_int_equal(released, 0);
+    host_run(c, "del view, given");
+    assert_int_equal(released, 1);
+    host_close(c);
+}
+
+/* What a context was given and gives on is not its own, so its end does not wait for that. */
+static void memory_of_others_is_not_lent(void **state)
+{
+    struct extipy_ctx *c = open_with(takes);
+    unsigned char bytes[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct extipy_buffer *b = new_buffer(&(struct extipy_buffer_info){
+        .size = sizeof(struct extipy_buffer_info), .data = bytes, .length = sizeof bytes});
+    struct extipy_closed closed = {.size = sizeof closed};
+    struct extipy_buffer_info info = {.size = sizeof info};
+    struct extipy_buffer *part = NULL;
+    struct extipy_object *view;
+    struct exti_error err = {0};
+
+    (void)state;
+    host_run(c, "def part(m): return m[6:2:-2]");
+    view = call_with(c, "__main__:part", b);
+    assert_ok(extipy_buffer_of(&part, view, 0, NULL, &err), &err);
+    extipy_object_release(view);
+    extipy_buffer_release(b);
+    assert_ok(extipy_close(c, NULL, NULL, &closed, &err), &err);
+    assert_int_equal(closed.buffers, 0);
+    assert_int_equal(released, 0);
+    assert_int_equal(extipy_buffer_info(part, &info), 0);
+    assert_ptr_equal(info.data, bytes + 6);
+    assert_int_equal(info.shape[0], 2);
+    assert_int_equal(info.strides[0], -2);
+    extipy_buffer_release(part);
+    assert_int_equal(released, 1);
 }
 
 static struct extipy_ctx *watched;
@@ -444,8 +586,11 @@ int main(void)
         exti_test(memory_of_the_program_is_shared),
         exti_test(shape_and_format_are_kept),
         exti_test(items_and_no_dimensions),
+        exti_test(who_asks_gets_what_is_asked_for),
         exti_test(wrong_descriptions_are_refused),
         exti_test(an_array_is_shared),
+        exti_test(memory_of_others_is_not_lent),
+        exti_test(c_code_inside_lends_and_borrows),
         exti_test(an_array_lives_as_long_as_its_buffer),
         exti_test(what_has_no_memory_raises),
         exti_test(memory_outlives_its_context),

@@ -33,7 +33,54 @@ static void what_is_no_interpreter_is_refused(void **state)
     assert_int_equal(extipy_find(&python, "/nonexistent/python3", &t->err), EXTI_E_IO);
     assert_int_equal(extipy_find(&python, "/bin/true", &t->err), EXTI_E_ARG);
     assert_says(&t->err, "did not describe itself");
+    assert_int_equal(extipy_find(NULL, NULL, &t->err), EXTI_E_ARG);
     assert_null(python);
+}
+
+static void an_installation_is_found_on_the_path_and_freed(void **state)
+{
+    struct extipy_python_info info = {.size = sizeof info};
+    struct extipy_python *python = NULL;
+    struct test *t = *state;
+
+    if (access("/usr/bin/python3", X_OK) != 0)
+        skip_because("there is no /usr/bin/python3");
+    setenv("PATH", "/usr/bin:/bin", 1);
+    assert_ok(extipy_find(&python, NULL, &t->err), &t->err);
+    assert_int_equal(extipy_python_info(python, &info), 0);
+    assert_contains(info.executable, "/usr/bin/python3");
+    assert_int_equal(extipy_python_info(python, NULL), EXTI_E_ARG);
+    assert_int_equal(extipy_python_info(NULL, &info), EXTI_E_ARG);
+    extipy_python_free(python);
+    extipy_python_free(NULL);
+}
+
+static void wrong_arguments_are_refused(void **state)
+{
+    struct extipy_closed small = {.size = 1};
+    const struct extipy_opts wrong[] = {
+        {.size = sizeof *wrong, .stdout_fd = -1},
+        {.size = sizeof *wrong, .stderr_fd = -1},
+        {.size = sizeof *wrong, .index = -1},
+        {.size = sizeof *wrong, .count = -1},
+        {.size = sizeof *wrong, .flags = EXTI_CTX_COPY_ONLY},
+        {.size = 1},
+    };
+    struct extipy_ctx *c = NULL;
+    struct test *t = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+        assert_int_equal(extipy_open(&c, host_python(), &wrong[i], &t->err), EXTI_E_ARG);
+    assert_int_equal(extipy_open(NULL, host_python(), NULL, &t->err), EXTI_E_ARG);
+    assert_int_equal(extipy_open(&c, NULL, NULL, &t->err), EXTI_E_ARG);
+    assert_null(c);
+    assert_null(extipy_loader(NULL));
+    assert_int_equal(extipy_enter(NULL, &t->err), EXTI_E_ARG);
+    assert_int_equal(extipy_close(NULL, NULL, NULL, NULL, &t->err), 0);
+    c = host_open();
+    assert_int_equal(extipy_close(c, NULL, NULL, &small, &t->err), EXTI_E_ARG);
+    host_run(c, "still_open = 1");
+    host_close(c);
 }
 
 static void contexts_are_apart(void **state)
@@ -172,6 +219,35 @@ static void a_start_that_fails_says_why(void **state)
     host_close(c);
 }
 
+/* What runs before the context is told of is the program's environment's. */
+static void a_start_that_python_code_breaks_says_where(void **state)
+{
+    static const struct {
+        const char *file, *source, *message;
+    } ways[] = {
+        {"threading.py", "raise KeyError('none')", "cannot import threading"},
+        {"sitecustomize.py", "import sys; sys.modules['io'] = None", "its output streams"},
+    };
+    struct extipy_opts opts = {.size = sizeof opts, .stdout_fd = 1};
+    struct extipy_ctx *c = NULL;
+    struct test *t = *state;
+
+    for (size_t i = 0; i < 2 * ARRAY_SIZE(ways); i++) {
+        char *file = test_path(t, ways[i / 2].file);
+
+        opts.on_caller = i % 2;
+        test_write(file, ways[i / 2].source, strlen(ways[i / 2].source));
+        setenv("PYTHONPATH", t->dir, 1);
+        assert_int_equal(extipy_open(&c, host_python(), &opts, &t->err), EXTI_E_LOAD);
+        unsetenv("PYTHONPATH");
+        assert_says(&t->err, "CPython did not start");
+        assert_says(&t->err, ways[i / 2].message);
+        assert_null(c);
+        assert_int_equal(unlink(file), 0);
+    }
+    host_close(host_open());
+}
+
 static void signals_are_the_programs(void **state)
 {
     struct extipy_ctx *c = host_open();
@@ -245,6 +321,9 @@ static void codes_have_names(void **state)
     assert_string_equal(extipy_code_name(EXTIPY_E_CLOSED), "EXTIPY_E_CLOSED");
     assert_string_equal(extipy_code_name(EXTIPY_E_PLACE), "EXTIPY_E_PLACE");
     assert_string_equal(extipy_code_name(EXTIPY_E_RAISED), "EXTIPY_E_RAISED");
+    assert_string_equal(extipy_code_name(EXTIPY_E_CANCELLED), "EXTIPY_E_CANCELLED");
+    assert_string_equal(extipy_code_name(EXTIPY_E_TIMEOUT), "EXTIPY_E_TIMEOUT");
+    assert_string_equal(extipy_code_name(EXTIPY_E_STATE), "EXTIPY_E_STATE");
     assert_string_equal(extipy_code_name(EXTI_E_LOAD), "EXTI_E_LOAD");
     assert_string_equal(extipy_code_name(-999), exti_code_name(-999));
 }
@@ -254,12 +333,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         exti_test(an_installation_says_what_it_is),
         exti_test(what_is_no_interpreter_is_refused),
+        exti_test(an_installation_is_found_on_the_path_and_freed),
+        exti_test(wrong_arguments_are_refused),
         exti_test(contexts_are_apart),
         exti_test(numpy_works_in_each),
         exti_test(settings_are_the_interpreters_own),
         exti_test(the_module_extisolate_tells_of_the_context),
         exti_test(options_of_other_versions_are_understood),
         exti_test(a_start_that_fails_says_why),
+        exti_test(a_start_that_python_code_breaks_says_where),
         exti_test(signals_are_the_programs),
         exti_test(the_end_is_pythons),
         exti_test(memory_is_given_back),

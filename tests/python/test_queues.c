@@ -1,4 +1,6 @@
 /* Jobs that have ended wait in queues for programs with an event loop. */
+#include "tests/support/interrupt_calls.h"
+
 #include "tests/python/support/host.h"
 
 #include <errno.h>
@@ -185,6 +187,24 @@ static void its_descriptor_never_waits_nor_is_inherited(void **state)
     assert_int_equal(errno, EAGAIN);
 }
 
+static void signals_do_not_disturb_it(void **state)
+{
+    struct extipy_job *job;
+
+    (void)state;
+    interrupts.write = 1;
+    job = submit(0, 1);
+    assert_int_equal(extipy_job_wait(job, -1, NULL), 0);
+    assert_int_equal(interrupts.write, 0);
+    assert_true(is_readable(0));
+    interrupts.read = 1;
+    assert_ptr_equal(extipy_queue_next(queue), job);
+    assert_int_equal(interrupts.read, 0);
+    assert_false(is_readable(0));
+    extipy_job_release(job);
+    assert_int_equal(host_end(job, NULL), 0);
+}
+
 static void without_descriptors_there_is_no_queue(void **state)
 {
     struct extipy_queue *q = NULL, *same;
@@ -216,6 +236,7 @@ int main(void)
         with_contexts(a_queue_is_freed_before_its_jobs),
         with_contexts(cancelled_jobs_get_in_too),
         with_contexts(its_descriptor_never_waits_nor_is_inherited),
+        with_contexts(signals_do_not_disturb_it),
         cmocka_unit_test(without_descriptors_there_is_no_queue),
     };
 

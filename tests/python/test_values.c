@@ -337,6 +337,33 @@ static void only_exact_types_are_copied(void **state)
     }
 }
 
+/* Native code can make such tuples; they come out, and cannot be made again. */
+static void a_tuple_within_itself_is_refused(void **state)
+{
+    static const char make[] =
+        "import ctypes\n"
+        "def put(t, i, item):\n"
+        "    at = id(t) + tuple.__basicsize__ + i * tuple.__itemsize__\n"
+        "    ctypes.c_void_p.from_address(at).value = id(item)\n"
+        "    ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))\n"
+        "def alone(): t = (1, None); put(t, 1, t); return t\n"
+        "def pair(): t = (1, None); put(t, 1, (2, t)); return t\n"
+        "def in_list(): t = (1, None); put(t, 1, ([], (3, t))); return [t]\n";
+    static const char *const makers[] = {"alone()", "pair()", "in_list()"};
+    struct extipy_call call = {.size = sizeof call, .function = "__main__:same", .args = 1};
+    struct test *t = *state;
+
+    host_run(ctx, make);
+    for (size_t i = 0; i < ARRAY_SIZE(makers); i++) {
+        struct extipy_values *v = eval(makers[i]);
+
+        call.values = v;
+        assert_int_equal(extipy_call(ctx, &call, NULL, NULL, &t->err), EXTIPY_E_RAISED);
+        assert_says(&t->err, "TypeError: a tuple is within itself");
+        extipy_values_free(v);
+    }
+}
+
 /* ---- wrong use ---- */
 
 static void a_fault_is_remembered(void **state)
@@ -346,7 +373,7 @@ static void a_fault_is_remembered(void **state)
     struct extipy_values *v;
     size_t number = 9, one;
 
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 15; i++) {
         v = new_values();
         one = extipy_int(v, 1);
         switch (i) {
@@ -372,6 +399,28 @@ static void a_fault_is_remembered(void **state)
         case 6:
             assert_int_equal(extipy_str(v, NULL, 3), 0);
             break;
+        case 7:
+            assert_int_equal(extipy_big_int(v, NULL, 3), 0);
+            break;
+        case 8:
+            assert_int_equal(extipy_buffer(v, NULL), 0);
+            break;
+        case 9:
+            assert_int_equal(extipy_container(v, EXTIPY_OBJECT, &one, 1), 0);
+            break;
+        case 10:
+            assert_int_equal(extipy_container(v, EXTIPY_LIST, NULL, 1), 0);
+            break;
+        case 11:
+            assert_int_equal(extipy_add_pair(v, number, one, one), 0);
+            break;
+        case 12:
+            assert_int_equal(extipy_add(v, number, one), 0);
+            break;
+        case 13:
+            assert_int_equal(extipy_add(v, extipy_container(v, EXTIPY_SET, NULL, 0), number), 0);
+            assert_int_equal(extipy_str(v, NULL, 3), 0); /* the second fault */
+            break;
         default:
             assert_int_equal(extipy_add(v, extipy_container(v, EXTIPY_LIST, NULL, 0), 0), 0);
         }
@@ -383,6 +432,12 @@ static void a_fault_is_remembered(void **state)
         extipy_values_free(v);
     }
     assert_int_equal(extipy_none(NULL), 0);
+    assert_int_equal(extipy_str(NULL, "x", 1), 0);
+    assert_int_equal(extipy_big_int(NULL, "x", 1), 0);
+    assert_int_equal(extipy_object(NULL, NULL), 0);
+    assert_int_equal(extipy_container(NULL, EXTIPY_LIST, NULL, 0), 0);
+    assert_int_equal(extipy_add(NULL, 1, 1), 0);
+    assert_int_equal(extipy_add_pair(NULL, 1, 1, 1), 0);
     assert_int_equal(extipy_values_new(NULL, &t->err), EXTI_E_ARG);
     extipy_values_free(NULL);
 }
@@ -421,6 +476,7 @@ int main(void)
         exti_test(depth_is_no_matter),
         exti_test(what_cannot_be_hashed_raises),
         exti_test(only_exact_types_are_copied),
+        exti_test(a_tuple_within_itself_is_refused),
         exti_test(a_fault_is_remembered),
         exti_test(reading_checks_the_number),
     };

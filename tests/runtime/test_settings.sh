@@ -90,6 +90,16 @@ from_environment() { # NAME EXE WANT NAME=VALUE... [-- SETTING...]
     passes "$name" env WANT="$want" "${variables[@]}" "$settings" "$exe" "$flags" "$@"
 }
 
+# From 3.14 on options are UTF-8, and what is no text in the locale is none.
+no_text() { # NAME EXE MINOR SETTING
+    if [ "$3" -lt 14 ]; then
+        passes "$1" env LC_ALL=C.UTF-8 "$settings" "$2" 'x = 1' "$4"
+    else
+        fails "$1" 'not in the encoding of the locale' \
+            env LC_ALL=C.UTF-8 "$settings" "$2" 'x = 1' "$4"
+    fi
+}
+
 each_python() { # EXE
     local exe=$1 v minor home_message
     v=$(version "$exe")
@@ -116,6 +126,24 @@ each_python() { # EXE
         env PYTHONHOME=/nowhere "$settings" "$exe" 'print(1)'
     fails "$v-unknown-option" "$v has no option \"no_such\"" \
         "$settings" "$exe" 'print(1)' int:no_such=1
+    fails "$v-unknown-text" "$v has no option \"no_such\"" \
+        "$settings" "$exe" 'print(1)' text:no_such=1
+    fails "$v-unknown-list" "$v has no option \"no_such\"" \
+        "$settings" "$exe" 'print(1)' list:no_such=a:b
+    passes "$v-text-of-any-language" env PYTHONUTF8=1 LC_ALL=C.UTF-8 "$settings" "$exe" \
+        'import sys; assert sys.argv[1] == "a\u00e4\u20ac\U0001f600", sys.argv' \
+        arg:=$'a\u00e4\u20ac\U0001f600'
+    passes "$v-arguments-that-are-no-text" env LC_ALL=C.UTF-8 "$settings" "$exe" \
+        'import sys; assert sys.argv[1] == "\udcff", sys.argv' arg:=$'\xff'
+    no_text "$v-options-that-are-no-text" "$exe" "$minor" text:pycache_prefix=$'/\xff'
+    no_text "$v-lists-that-are-no-text" "$exe" "$minor" list:warnoptions=$'\xff'
+    from_environment "$v-environment-of-no-effect" "$exe" \
+        '{"dev_mode": False, "hash_randomization": 1}' \
+        PYTHONDEVMODE= PYTHONHASHSEED=random PYTHONPERFSUPPORT=0 PYTHONTRACEMALLOC=
+    fails "$v-seed-that-is-no-number" 'PYTHONHASHSEED must be' \
+        env PYTHONHASHSEED=1x "$settings" "$exe" 'print(1)'
+    [ "$minor" -lt 14 ] || passes "$v-indented-code" "$settings" "$exe" '    import sys
+    assert sys.argv == ["-c"]'
     fails "$v-option-of-another-type" '\("argv" of this type\|argv: .* type is not int\)' \
         "$settings" "$exe" 'print(1)' int:argv=1
     fails "$v-value-out-of-range" 'verbose: .*out of' \

@@ -3,6 +3,7 @@
 # shellcheck shell=bash
 newer=$(realpath -m "${EXTI_BUILD:-${root:?}/build}")/newer
 newer_versions='3.14 3.15'
+newer_extra=() # packages besides
 
 # newer_unpack PACKAGE...: downloads what they need, checked by apt's signatures, and unpacks it
 newer_unpack()
@@ -46,7 +47,7 @@ newer_fetch()
     [ -x "$newer/usr/bin/python$version" ] && return
     command -v apt-get >/dev/null || { echo "there is no apt-get" && return 1; }
     for version in $newer_versions; do packages+=("python$version" "libpython$version"); done
-    newer_unpack "${packages[@]}" || return
+    newer_unpack "${packages[@]}" "${newer_extra[@]}" || return
     rm -rf "$newer"
     mv "$newer.new" "$newer" || return
     for version in $newer_versions; do

@@ -1,4 +1,6 @@
 /* Asking an interpreter what it is.  Shell scripts stand for interpreters that give odd answers. */
+#include "tests/support/interrupt_calls.h"
+
 #include "tests/support/exti_test.h"
 
 #include <errno.h>
@@ -139,6 +141,23 @@ static void a_full_table_of_files_is_an_error(void **state)
     assert_int_equal(t->err.os_error, EMFILE);
 }
 
+static void signals_do_not_disturb_the_answer(void **state)
+{
+    struct test *t = *state;
+    struct pyrt_install in;
+
+    interrupts.read = interrupts.waitpid = 1;
+    assert_ok(pyrt_install_find(&in, make_answer(t, "\"debug\": true"), &t->err), &t->err);
+    assert_int_equal(interrupts.read, 0);
+    assert_int_equal(interrupts.waitpid, 0);
+    assert_true(in.debug);
+    assert_string_equal(in.version, "3.11.2");
+    pyrt_install_free(&in);
+    assert_ok(pyrt_install_find(&in, make_answer(t, "\"free_threaded\": true"), &t->err), &t->err);
+    assert_true(in.free_threaded);
+    pyrt_install_free(&in);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +167,7 @@ int main(void)
         exti_test(what_is_no_interpreter_is_refused),
         exti_test(a_program_that_cannot_be_run_is_named),
         exti_test(a_full_table_of_files_is_an_error),
+        exti_test(signals_do_not_disturb_the_answer),
     };
 
     return cmocka_run_group_tests_name("runtime/install", tests, NULL, NULL);

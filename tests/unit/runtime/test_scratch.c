@@ -1,7 +1,10 @@
 /* The private folder that goes with the process. */
+#include "tests/support/interrupt_calls.h"
+
 #include "tests/support/exti_test.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,6 +18,26 @@
 #include <unistd.h>
 
 #include "runtime/scratch.h"
+
+/* These take the place of the C library's, also for the code under test. */
+static bool no_fork, no_realpath;
+
+pid_t fork(void)
+{
+    pid_t (*next)(void) = (pid_t(*)(void))dlsym(RTLD_NEXT, "fork");
+
+    errno = EAGAIN;
+    return no_fork ? -1 : next();
+}
+
+char *realpath(const char *restrict path, char *restrict out)
+{
+    char *(*next)(const char *, char *) =
+        (char *(*)(const char *, char *))dlsym(RTLD_NEXT, "realpath");
+
+    errno = EACCES;
+    return no_realpath ? NULL : next(path, out);
+}
 
 static int begin(void **state)
 {
@@ -191,7 +214,39 @@ static void without_its_helper_it_is_removed_all_the_same(void **state)
     assert_false(exists(path));
 }
 
+static void signals_do_not_disturb_it(void **state)
+{
+    struct pyrt_scratch *s;
+    char *path;
+
+    interrupts.waitpid = 1;
+    interrupts.read = 1; /* the helper's, which has a copy of the number, and later this one's */
+    path = make(*state, &s);
+    pyrt_scratch_free(s);
+    assert_int_equal(interrupts.waitpid, 0);
+    assert_int_equal(interrupts.read, 0);
+    assert_false(exists(path));
+}
+
 /* ---- where there is none ---- */
+
+static void nothing_is_left_where_it_cannot_be_made(void **state)
+{
+    struct pyrt_scratch *s = NULL;
+    struct test *t = *state;
+
+    no_fork = true;
+    assert_int_equal(pyrt_scratch_new(&s, &t->err), EXTI_E_IO);
+    no_fork = false;
+    assert_int_equal(t->err.os_error, EAGAIN);
+    assert_says(&t->err, "helper");
+    no_realpath = true;
+    assert_int_equal(pyrt_scratch_new(&s, &t->err), EXTI_E_IO);
+    no_realpath = false;
+    assert_int_equal(t->err.os_error, EACCES);
+    assert_null(s);
+    assert_string_equal(test_list(t, t->dir), "");
+}
 
 static void a_missing_TMPDIR_is_named(void **state)
 {
@@ -257,6 +312,8 @@ int main(void)
         scratch_test(a_missing_TMPDIR_is_named),
         scratch_test(without_TMPDIR_it_is_in_tmp),
         scratch_test(a_full_table_of_files_leaves_no_folder),
+        scratch_test(signals_do_not_disturb_it),
+        scratch_test(nothing_is_left_where_it_cannot_be_made),
     };
 
     return cmocka_run_group_tests_name("runtime/scratch", tests, NULL, NULL);

@@ -1,0 +1,186 @@
+/* Calls and jobs of libextisolate-python, against what none could do without. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <string.h>
+
+#include <extisolate/python.h>
+
+#include "bench/bench.h"
+
+#define SECTION "calls of a context by a C program, of a function that returns None"
+
+/* Kept short, so that some rounds find the machine quiet; the best counts. */
+#define CALLS 200
+#define ROUNDS 400
+
+static struct extipy_ctx *ctx;
+static struct extipy_call call;
+
+static struct {
+    void *(*save)(void);
+    void (*restore)(void *state);
+    void *(*call)(void *callee, void *args);
+    void (*drop)(void *object);
+    void *callee;
+} python;
+
+static void must(int rc, const struct exti_error *err)
+{
+    if (rc < 0)
+        die("%s: %s %s", extipy_code_name(rc), err->file, err->message);
+}
+
+static void find_symbol(const char *name, void *slot)
+{
+    struct exti_module *libpython;
+    struct exti_error err;
+    void *found;
+
+    must(exti_api(extipy_loader(ctx), &libpython, &err), &err);
+    must(exti_symbol(libpython, name, &found, &err), &err);
+    memcpy(slot, &found, sizeof found);
+}
+
+/* ---- what is measured ---- */
+
+/* As a call does: once into the context and once back, but nothing else. */
+static void call_at_home(void)
+{
+    for (int i = 0; i < 2; i++)
+        python.restore(python.save());
+    python.drop(python.call(python.callee, NULL));
+}
+
+static void call_context(void)
+{
+    struct extipy_values *result;
+    struct exti_error err;
+
+    must(extipy_call(ctx, &call, &result, NULL, &err), &err);
+    extipy_values_free(result);
+}
+
+static void submit_job(void)
+{
+    struct extipy_values *result;
+    struct extipy_job *job;
+    struct exti_error err;
+
+    must(extipy_submit(&job, ctx, &call, NULL, &err), &err);
+    must(extipy_job_wait(job, -1, &err), &err);
+    must(extipy_job_result(job, &result, NULL, &err), &err);
+    extipy_values_free(result);
+    extipy_job_release(job);
+}
+
+/* ---- two threads that hand something over, and back ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t asked = PTHREAD_COND_INITIALIZER, answered = PTHREAD_COND_INITIALIZER;
+static enum { IDLE, ASKED, ANSWERED, OVER } turn;
+
+static void *answer(void *unused)
+{
+    pthread_mutex_lock(&lock);
+    while (turn != OVER) {
+        if (turn == ASKED) {
+            turn = ANSWERED;
+            pthread_cond_signal(&answered);
+        }
+        pthread_cond_wait(&asked, &lock);
+    }
+    pthread_mutex_unlock(&lock);
+    return unused;
+}
+
+static void hand_over(void)
+{
+    pthread_mutex_lock(&lock);
+    turn = ASKED;
+    pthread_cond_signal(&asked);
+    while (turn != ANSWERED)
+        pthread_cond_wait(&answered, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+static void end_answers(pthread_t thread)
+{
+    pthread_mutex_lock(&lock);
+    turn = OVER;
+    pthread_cond_signal(&asked);
+    pthread_mutex_unlock(&lock);
+    pthread_join(thread, NULL);
+}
+
+/* ---- rounds ---- */
+
+static double time_of(void (*function)(void))
+{
+    double start = now();
+
+    for (int i = 0; i < CALLS; i++)
+        function();
+    return (now() - start) / CALLS * 1e6;
+}
+
+static void keep_least(double *least, double v)
+{
+    if (*least == 0 || v < *least)
+        *least = v;
+}
+
+static void open_context(const struct bench *b, struct extipy_python **installation)
+{
+    struct extipy_call find = {.size = sizeof find, .function = "__main__:find", .stay = 1};
+    struct extipy_value value = {.size = sizeof value};
+    struct extipy_values *found;
+    void *(*get)(void *, const char *), *(*import)(const char *);
+    struct exti_error err;
+
+    must(extipy_find(installation, b->python, &err), &err);
+    must(extipy_open(&ctx, *installation, NULL, &err), &err);
+    must(extipy_exec(ctx, "def nothing(): pass\ndef find(): return nothing\n", NULL, &err), &err);
+    must(extipy_call(ctx, &find, &found, NULL, &err), &err);
+    must(extipy_value(found, 1, &value), &err);
+    call = (struct extipy_call){.size = sizeof call, .callee = extipy_object_keep(value.object)};
+    extipy_values_free(found);
+    find_symbol("PyEval_SaveThread", &python.save);
+    find_symbol("PyEval_RestoreThread", &python.restore);
+    find_symbol("PyObject_CallObject", &python.call);
+    find_symbol("Py_DecRef", &python.drop);
+    find_symbol("PyObject_GetAttrString", &get);
+    find_symbol("PyImport_AddModule", &import);
+    must(extipy_enter(ctx, &err), &err);
+    python.callee = get(import("__main__"), "nothing");
+    must(extipy_leave(ctx, &err), &err);
+}
+
+void bench_embed(const struct bench *b)
+{
+    double home = 0, called = 0, job = 0, bare = 0;
+    struct extipy_python *installation;
+    struct exti_error err;
+    pthread_t thread;
+
+    open_context(b, &installation);
+    if (pthread_create(&thread, NULL, answer, NULL) != 0)
+        die("cannot start a thread");
+    for (int i = 0; i < (b->quick ? ROUNDS / 10 : ROUNDS); i++) {
+        must(extipy_enter(ctx, &err), &err);
+        keep_least(&home, time_of(call_at_home));
+        must(extipy_leave(ctx, &err), &err);
+        keep_least(&called, time_of(call_context));
+        keep_least(&job, time_of(submit_job));
+        keep_least(&bare, time_of(hand_over));
+    }
+    end_answers(thread);
+    extipy_object_release(call.callee);
+    must(extipy_close(ctx, NULL, NULL, NULL, &err), &err);
+    extipy_python_free(installation);
+    add_row(SECTION, "releasing and taking an idle GIL twice, and the call inside", home, "us");
+    add_row(SECTION, "extipy_call by a handle, with its result", called, "us");
+    add_claim(SECTION, "the call against the GIL and the call inside", called / home, "x", true, 3);
+    add_row(SECTION, "a hand-over between two threads, and back", bare, "us");
+    add_row(SECTION, "extipy_submit and extipy_job_wait, with the result", job, "us");
+    add_claim(SECTION, "the job against the hand-over", job / bare, "x", true, 1.2);
+}
