@@ -1,22 +1,24 @@
 #!/bin/bash
-# Installs the missing Debian packages of the given sets: build, test, analyze, coverage, docs, corpus,
+# Installs the missing Debian packages of the given sets: build, wheel, test, analyze, coverage, docs, corpus,
 # packages, demo.
 # Quick and silent if none is missing.  Without apt-get, or without the right to use it, names them
 # and fails; but the set packages is optional, since tests of missing packages are skipped.
 set -eu
 
 build='gcc libc6-dev binutils make pkg-config libelf-dev libjansson-dev nettle-dev'
+wheel='binutils make pkg-config python3-venv cmake m4 dpkg-dev bzip2 xz-utils'
 demo='python3 python3-numpy libpython3-dev'
 test="$demo libcmocka-dev libssl-dev g++ clang-16 lld-16 llvm-16 libclang-rt-16-dev bolt-16 mold patchelf elfutils
 liblief-dev valgrind libjemalloc2 python3-dev python3-pip python3-venv bzip2 xz-utils jq man-db mandoc procps util-linux musl-tools
 qemu-user gcc-i686-linux-gnu gcc-s390x-linux-gnu gcc-mips-linux-gnu gcc-aarch64-linux-gnu
 gcc-riscv64-linux-gnu gcc-arm-linux-gnueabihf libc6-dev-i386-cross libc6-dev-s390x-cross
 libc6-dev-mips-cross libc6-dev-arm64-cross libc6-dev-riscv64-cross libc6-dev-armhf-cross
-python3-pytest python3-hypothesis python3-joblib python3-cloudpickle gcc-mingw-w64-x86-64 gcc-mingw-w64-i686 python3-pefile wine64 osslsigncode
+python3-pytest python3-hypothesis python3-joblib python3-cloudpickle
+python3-tqdm python3-ipykernel python3-jupyter-client python3-dask python3-distributed gcc-mingw-w64-x86-64 gcc-mingw-w64-i686 python3-pefile wine64 osslsigncode
 abigail-tools bindgen"
 analyze='clang-tidy-16 cppcheck'
 coverage='gcovr jq'
-docs='python3-sphinx python3-myst-parser furo'
+docs='python3-sphinx python3-myst-parser furo python3-dev python3-pip'
 corpus='python3-scipy python3-pandas python3-lxml python3-pil python3-matplotlib python3-cryptography
 python3-h5py python3-psycopg2 python3-zmq python3-gevent'
 
@@ -29,6 +31,7 @@ wanted= optional=
 for set in "$@"; do
     case $set in
     build) wanted="$wanted $build" ;;
+    wheel) wanted="$wanted $wheel" ;;
     demo) wanted="$wanted $demo" ;;
     test) wanted="$wanted $test" ;;
     analyze) wanted="$wanted $analyze" ;;
@@ -36,7 +39,7 @@ for set in "$@"; do
     docs) wanted="$wanted $docs" ;;
     corpus) wanted="$wanted $corpus" ;;
     packages) optional=$(packages) ;;
-    *) echo "usage: $0 [build] [test] [analyze] [coverage] [docs] [corpus] [packages] [demo]" >&2; exit 2 ;;
+    *) echo "usage: $0 [build] [wheel] [test] [analyze] [coverage] [docs] [corpus] [packages] [demo]" >&2; exit 2 ;;
     esac
 done
 

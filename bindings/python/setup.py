@@ -89,8 +89,9 @@ class BuildExt(build_ext):
                 self.strip(path, package / "lib" / name)
         self.strip(BUILD / "extisolate", package / "bin" / "extisolate")
         shutil.copy(TOP / "LICENSE", package / "licenses" / "LICENSE")
-        for text in sorted((HERE / "licenses").iterdir()):
-            shutil.copy(text, package / "licenses" / text.name)
+        for folder in (HERE / "licenses", BUILD / "licenses"):
+            for text in sorted(folder.glob("*")):
+                shutil.copy(text, package / "licenses" / text.name)
 
 
 (OWN / "egg").mkdir(parents=True, exist_ok=True)

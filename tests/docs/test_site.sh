@@ -34,6 +34,15 @@ check each_function_has_its_place $?
 grep -q 'c.exti_code.EXTI_E_TRUST"' "$tmp/html/c-api.html" && grep -q 'c.extipy_code.EXTIPY_E_STATE"' "$tmp/html/c-api-python.html"
 check each_code_has_its_place $?
 
+$python -c 'import ast, sys
+tree = ast.parse(open(sys.argv[1]).read())
+print(*ast.literal_eval(next(n.value for n in tree.body if isinstance(n, ast.Assign))), sep="\n")' \
+    "$root/bindings/python/src/extisolate/__init__.py" | LC_ALL=C sort >"$tmp/functions"
+$python -m sphinx.ext.intersphinx "$tmp/html/objects.inv" |
+    sed -n 's/^\textisolate\.\([A-Za-z_]*\) .*/\1/p' | LC_ALL=C sort -u >"$tmp/documented"
+diff "$tmp/functions" "$tmp/documented" >"$tmp/out" && [ "$(wc -l <"$tmp/functions")" -gt 15 ]
+check each_name_of_the_package_has_its_place $?
+
 echo '[A page](nowhere.md) that is not there.' >>"$tmp/docs/limits.md"
 ! build broken && grep -q 'limits.md.*nowhere' "$tmp/out"
 check a_link_to_nowhere_is_found $?

@@ -2,38 +2,12 @@
 # The Python package: a wheel is built from the checkout, is small and complete, and passes its tests in
 # virtual environments.  EXTI_ALL=1: with each CPython that there is, and with what package indexes have of
 # numpy, cloudpickle and others; else with the system's CPython and packages.
-set -u
-here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=tests/runtime/lib.sh
-. "$here/../runtime/lib.sh"
-. "$root/tests/support/newer.bash"
-kept=${EXTI_BUILD:-$root/build}/package
-mkdir -p "$kept" && kept=$(cd "$kept" && pwd) || exit
-export PIP_CACHE_DIR=$kept/cache PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1 PYTHONDONTWRITEBYTECODE=1
+# shellcheck source=tests/package/lib.sh
+. "$(dirname "$0")/lib.sh"
 export EXTISOLATE_BUILD=${EXTI_BUILD:-$root/build}
-unset EXTISOLATE
-source=$root/bindings/python
-
-# Of pytest's lines to those of tests/run.sh.
-results() { # LABEL LOG
-    awk -v label="$1" '
-        / PASSED( |$)/ { sub(/^[^:]*::/, ""); sub(/ PASSED.*/, ""); gsub(/ /, "_"); print "ok " label "-" $0; n++ }
-        / (FAILED|ERROR)( |$)/ { sub(/^[^:]*::/, ""); sub(/ (FAILED|ERROR).*/, ""); gsub(/ /, "_")
-            print "not ok " label "-" $0; n++; bad = 1 }
-        / SKIPPED( |$)/ { name = $0; sub(/^[^:]*::/, "", name); sub(/ SKIPPED.*/, "", name)
-            reason = $0; sub(/.* SKIPPED *\(?/, "", reason); sub(/\)? *\[.*/, "", reason)
-            print "skip " label "-" name ": " reason; n++ }
-        END { if (!n) print "not ok " label "-tests_run" }' "$2"
-    grep -q ' FAILED\| ERROR' "$2" && sed 's/^/    /' "$2" | tail -n 80
-}
 
 environment() { # PYTHON FOLDER
     [ -x "$2/bin/python" ] || "$1" -m venv ${EXTI_ALL:+--clear} ${EXTI_ALL:---system-site-packages} "$2"
-}
-
-build() { # PYTHON OUT: by the environment's own setuptools, so that nothing is fetched
-    rm -rf "$2"
-    "$1" -m pip wheel -q --no-deps --no-build-isolation -w "$2" "$source"
 }
 
 # Each thing that has to be in it, and its size.
@@ -51,24 +25,6 @@ inspect() { # LABEL WHEEL
     else
         not_ok "$1-wheel_is_below_3_MB" "$(ls -l "$2")"
     fi
-}
-
-# For a CPython without pip: the packages for its version, by the system's pip, and the wheel as it is.
-unpack_for() { # PYTHON LABEL VENV WHEEL
-    local site v=${2%.*}
-    "$1" -m venv --clear --without-pip "$3" || return
-    site=$("$3/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-    timeout 600 "$system" -m pip install -q --retries 1 --target "$site" --python-version "$v" --implementation cp \
-        --abi "cp${v/./}" --abi abi3 --abi none --platform "manylinux_2_28_$(uname -m)" \
-        --platform "manylinux2014_$(uname -m)" --only-binary :all: --ignore-requires-python pytest numpy cloudpickle joblib || return
-    "$system" -m zipfile -e "$4" "$site" && chmod +x "$site/extisolate/bin/extisolate"
-}
-
-tests_in() { # LABEL VENV
-    cp -r "$source/tests" "$tmp/tests-$1"
-    (cd "$tmp/tests-$1" && timeout "${EXTI_PYTEST_TIMEOUT:-900}" "$2/bin/python" -m pytest -v -p no:cacheprovider \
-        --color=no -W error::pytest.PytestUnhandledThreadExceptionWarning . >"$tmp/log" 2>&1)
-    results "$1" "$tmp/log"
 }
 
 # CPython's own tests of what the package has the interface of: they differ where oracle/differences says.
@@ -109,7 +65,7 @@ newer_suite() { # PYTHON
 }
 
 suite() { # PYTHON
-    local exe=$1 label venv log
+    local exe=$1 label venv log package
     label=$(version "$exe")
     venv=$kept/venv-$label
     log=$tmp/log
@@ -119,10 +75,15 @@ suite() { # PYTHON
         return
     fi
     if [ -n "${EXTI_ALL:-}" ] && ! timeout 600 "$venv/bin/python" -m pip install -q --retries 1 \
-        'setuptools>=61' wheel pytest numpy cloudpickle joblib >"$log" 2>&1; then
+        'setuptools>=61' wheel pytest numpy cloudpickle joblib tqdm >"$log" 2>&1; then
         echo "skip $label: packages cannot be had here: $(grep -v notice "$log" | tail -n 1)"
         return
     fi
+    # Tests of what there is none of for this version are skipped.
+    [ -z "${EXTI_ALL:-}" ] || for package in ipykernel pyarrow 'dask[array,dataframe] distributed'; do
+        # shellcheck disable=SC2086
+        timeout 600 "$venv/bin/python" -m pip install -q --retries 1 --only-binary :all: $package >"$log" 2>&1
+    done
     if ! "$venv/bin/python" -c 'import pytest, setuptools, wheel' 2>"$log"; then
         echo "skip $label: $(tail -n 1 "$log")"
         return
@@ -150,6 +111,17 @@ read_sources() { # VENV
         >"$tmp/log" 2>&1 && ok style_is_kept || not_ok style_is_kept "$(tail -n 40 "$tmp/log")"
 }
 
+# The real ones have the same answer to this question.
+free_threaded() {
+    "$system" -c 'import runpy, sys, sysconfig
+sysconfig.get_config_vars()["Py_GIL_DISABLED"] = 1
+sys.argv = ["setup.py", "--version"]
+runpy.run_path("'"$source"'/setup.py")' >"$tmp/out" 2>"$tmp/err"
+    [ $? = 1 ] && [ ! -s "$tmp/out" ] && grep -q 'this is a free-threaded CPython, which needs none: use' "$tmp/err" &&
+        ok free_threaded_builds_are_refused || not_ok free_threaded_builds_are_refused "$(cat "$tmp/out" "$tmp/err")"
+}
+
+free_threaded
 suite $system
 [ -z "${EXTI_ALL:-}" ] || read_sources "$kept/venv-$(version $system)"
 if [ -n "${EXTI_ALL:-}" ]; then

@@ -4,12 +4,14 @@
 
 #include "bindings/python/ext/state.h"
 
-/* As of struct pkg_core. */
-int pkg_calls_main(const struct pkg_message *message, struct pkg_message *answer,
-                   struct exti_error *err);
+/* Makes a call, and clears what is given.  Returns -1 with an exception; else the answer is the
+ * caller's to clear.  Its memory outlives the interpreter that it is of. */
+int pkg_calls_make(uint64_t id, struct pkg_call *call);
+
+/* The same on a thread without a GIL; clears nothing. */
+int pkg_calls_send(uint64_t id, struct pkg_call *call, struct exti_error *err);
 
 /* Methods of the module. */
-PyObject *pkg_calls_call(PyObject *module, PyObject *args);
 PyObject *pkg_calls_put(PyObject *module, PyObject *args);
 PyObject *pkg_calls_get(PyObject *module, PyObject *args);
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bindings/python/ext/interrupt.h"
 #include "bindings/python/ext/queues.h"
 
 /* The main interpreter comes first, and is never closed. */
@@ -14,6 +13,9 @@ static struct pkg_entry *entries = &main_entry;
 static uint64_t last_id = PKG_MAIN;
 static pthread_mutex_t entries_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t entries_changed = PTHREAD_COND_INITIALIZER;
+static struct pkg_visit *visits; /* with the entries' lock */
+static pthread_cond_t sent = PTHREAD_COND_INITIALIZER;
+static atomic_ulong rounds; /* SIGINTs so far */
 
 static struct extipy_python *installation;
 static pthread_mutex_t installation_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -61,6 +63,8 @@ void pkg_core_forked(void)
 {
     entries_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     entries_changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    sent = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    visits = NULL;
     installation_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     main_entry = (struct pkg_entry){.id = PKG_MAIN};
     pkg_queue_forked();
@@ -76,49 +80,70 @@ static struct pkg_entry *find_entry(uint64_t id)
     return e;
 }
 
-static struct pkg_entry *new_entry(struct extipy_ctx *ctx)
+/* Without an id, and in no list. */
+static struct pkg_entry *new_entry(const struct pkg_opening *how)
 {
     struct pkg_entry *e = calloc(1, sizeof *e);
 
-    if (!e)
-        return NULL;
-    e->ctx = ctx;
-    pthread_mutex_lock(&entries_lock);
-    e->id = ++last_id;
-    e->next = main_entry.next;
-    main_entry.next = e;
-    pthread_mutex_unlock(&entries_lock);
+    if (e) {
+        e->streams = how->streams;
+        e->owner = how->owner;
+    }
     return e;
 }
 
-int pkg_core_open(uint64_t *id, struct exti_error *err)
+/* A stream that nobody is called with is the process's. */
+static void set_output(struct extipy_opts *opts, extipy_output_fn output, struct pkg_entry *e)
 {
-    struct extipy_opts opts = {
-        .size = sizeof opts, .rules = rules, .rule_count = sizeof rules / sizeof *rules};
-    struct extipy_ctx *ctx;
+    if (!e->streams)
+        return;
+    opts->output = output;
+    opts->output_user = e;
+    opts->stdout_fd = e->streams & EXTIPY_STDOUT ? 0 : 1;
+    opts->stderr_fd = e->streams & EXTIPY_STDERR ? 0 : 2;
+}
+
+/* Gives it a number unless it has one. */
+static void add_entry(struct pkg_entry *e)
+{
+    pthread_mutex_lock(&entries_lock);
+    if (!e->id)
+        e->id = ++last_id;
+    e->next = main_entry.next;
+    main_entry.next = e;
+    pthread_mutex_unlock(&entries_lock);
+}
+
+int pkg_core_open(uint64_t *id, const struct pkg_opening *how, extipy_output_fn output,
+                  struct exti_error *err)
+{
+    struct extipy_opts opts = {.size = sizeof opts,
+                               .rules = rules,
+                               .rule_count = sizeof rules / sizeof *rules,
+                               .settings = how->settings,
+                               .setting_count = how->setting_count,
+                               .on_caller = how->on_caller};
     struct pkg_entry *e;
     int rc;
 
     if (atomic_load(&stopped))
         return core_fail(err, EXTIPY_E_CLOSED, "the main interpreter is ending");
-    rc = extipy_open(&ctx, installation, &opts, err);
-    if (rc < 0)
-        return rc;
-    e = new_entry(ctx);
-    if (!e) {
-        extipy_close(ctx, NULL, NULL, NULL, NULL);
+    e = new_entry(how);
+    if (!e)
         return core_fail(err, EXTI_E_NOMEM, "out of memory");
+    set_output(&opts, output, e);
+    rc = extipy_open(&e->ctx, installation, &opts, err);
+    if (rc < 0) {
+        free(e);
+        return rc;
     }
+    add_entry(e);
     *id = e->id;
     return 0;
 }
 
 int pkg_core_start(uint64_t id, const char *source, struct exti_error *err)
 {
-    struct extipy_call call = {
-        .size = sizeof call, .function = "extisolate._dispatch:dispatcher", .stay = 1};
-    struct extipy_value value = {.size = sizeof value};
-    struct extipy_values *result;
     struct pkg_entry *e;
     int rc;
 
@@ -128,45 +153,165 @@ int pkg_core_start(uint64_t id, const char *source, struct exti_error *err)
     if (!e || !e->ctx)
         return unknown(err, id);
     rc = extipy_exec(e->ctx, source, NULL, err);
-    if (rc == 0)
-        rc = extipy_call(e->ctx, &call, &result, NULL, err);
     if (rc < 0)
         return rc;
-    extipy_value(result, 1, &value);
     pthread_mutex_lock(&entries_lock);
-    e->dispatch = extipy_object_keep(value.object);
+    e->ready = 1;
     pthread_mutex_unlock(&entries_lock);
-    extipy_values_free(result);
     return 0;
+}
+
+/* ---- use ---- */
+
+/* With the lock held.  NULL: it is none that can be used, or not yet called. */
+static struct pkg_entry *use(uint64_t id, int call)
+{
+    struct pkg_entry *e = find_entry(id);
+
+    if (!e || e->closing || (call && e->ctx && !e->ready))
+        return NULL;
+    e->users++;
+    return e;
+}
+
+/* With the lock held. */
+static void unuse(struct pkg_entry *e)
+{
+    e->users--;
+    if (e->closing && !e->users)
+        pthread_cond_broadcast(&entries_changed);
+}
+
+static int acquire(struct pkg_entry **out, uint64_t id, struct pkg_visit *visit,
+                   struct exti_error *err)
+{
+    if (atomic_load(&stopped))
+        return core_fail(err, EXTIPY_E_CLOSED, "the main interpreter is ending");
+    pthread_mutex_lock(&entries_lock);
+    *out = use(id, visit != NULL);
+    if (*out && visit) {
+        visit->round = atomic_load(&rounds);
+        visit->next = visits;
+        visit->link = &visits;
+        if (visit->next)
+            visit->next->link = &visit->next;
+        visits = visit;
+    }
+    pthread_mutex_unlock(&entries_lock);
+    return *out ? 0 : unknown(err, id);
 }
 
 int pkg_core_acquire(struct pkg_entry **out, uint64_t id, struct exti_error *err)
 {
-    struct pkg_entry *e;
-
-    if (atomic_load(&stopped))
-        return core_fail(err, EXTIPY_E_CLOSED, "the main interpreter is ending");
-    pthread_mutex_lock(&entries_lock);
-    e = find_entry(id);
-    if (e && !e->closing)
-        e->users++;
-    else
-        e = NULL;
-    pthread_mutex_unlock(&entries_lock);
-    if (!e)
-        return unknown(err, id);
-    *out = e;
-    return 0;
+    return acquire(out, id, NULL, err);
 }
 
 void pkg_core_release(struct pkg_entry *e)
 {
     pthread_mutex_lock(&entries_lock);
-    e->users--;
-    if (e->closing && !e->users)
-        pthread_cond_broadcast(&entries_changed);
+    unuse(e);
     pthread_mutex_unlock(&entries_lock);
 }
+
+/* ---- visits ---- */
+
+int pkg_core_begin_visit(struct pkg_visit *v, uint64_t id, struct exti_error *err)
+{
+    v->thread = (unsigned long)pthread_self();
+    v->busy = 0;
+    v->sent = 0;
+    return acquire(&v->entry, id, v, err);
+}
+
+/* Calls a function of the interpreter with the number of a thread. */
+static void tell(const struct pkg_entry *e, const char *function, unsigned long thread)
+{
+    struct extipy_call call = {.size = sizeof call, .function = function};
+    struct extipy_values *values;
+    size_t number;
+
+    if (extipy_values_new(&values, NULL) < 0)
+        return;
+    number = extipy_int(values, (int64_t)thread);
+    call.values = values;
+    call.args = extipy_container(values, EXTIPY_TUPLE, &number, 1);
+    extipy_call(e->ctx, &call, NULL, NULL, NULL);
+    extipy_values_free(values);
+}
+
+void pkg_core_end_visit(struct pkg_visit *v)
+{
+    pthread_mutex_lock(&entries_lock);
+    while (v->busy)
+        pthread_cond_wait(&sent, &entries_lock);
+    *v->link = v->next;
+    if (v->next)
+        v->next->link = v->link;
+    if (v->sent) {
+        /* It may have come too late for this call, and must not hit the next one. */
+        pthread_mutex_unlock(&entries_lock);
+        tell(v->entry, "extisolate._dispatch:calm", v->thread);
+        pthread_mutex_lock(&entries_lock);
+    }
+    unuse(v->entry);
+    pthread_mutex_unlock(&entries_lock);
+}
+
+/* With the lock held. */
+static int is_inside(const struct pkg_entry *e)
+{
+    unsigned long self = (unsigned long)pthread_self();
+    const struct pkg_visit *v = visits;
+
+    while (v && (v->entry != e || v->thread != self))
+        v = v->next;
+    return v != NULL;
+}
+
+unsigned long pkg_core_interrupts(void)
+{
+    return atomic_load(&rounds);
+}
+
+void pkg_core_signalled(void)
+{
+    atomic_fetch_add(&rounds, 1);
+}
+
+/* With the lock held. */
+static struct pkg_visit *next_visit(unsigned long this_round)
+{
+    struct pkg_visit *v = visits;
+
+    while (v && (!v->entry->ctx || v->round >= this_round))
+        v = v->next;
+    if (v) {
+        v->round = this_round;
+        v->busy = 1;
+    }
+    return v;
+}
+
+/* A thread that is in several contexts is interrupted in each. */
+void pkg_core_interrupt(void)
+{
+    unsigned long this_round = atomic_load(&rounds);
+    struct pkg_visit *v;
+
+    pthread_mutex_lock(&entries_lock);
+    while ((v = next_visit(this_round))) {
+        pthread_mutex_unlock(&entries_lock);
+        tell(v->entry, "extisolate._dispatch:interrupt", v->thread);
+        extipy_detach(v->entry->ctx, NULL); /* or this thread would keep the context mapped */
+        pthread_mutex_lock(&entries_lock);
+        v->busy = 0;
+        v->sent = 1;
+        pthread_cond_broadcast(&sent);
+    }
+    pthread_mutex_unlock(&entries_lock);
+}
+
+/* ---- the end ---- */
 
 /* Whether the entry can be closed, by now or after a wait; with the lock held. */
 static int may_close(const struct pkg_entry *e, uint64_t id, int wait, struct exti_error *err)
@@ -177,7 +322,7 @@ static int may_close(const struct pkg_entry *e, uint64_t id, int wait, struct ex
         return core_fail(err, EXTIPY_E_PLACE, "the main interpreter cannot be closed");
     if (e->users && !wait)
         return core_fail(err, EXTIPY_E_STATE, "the interpreter is running");
-    if (e->users && pkg_interrupt_inside(e->ctx))
+    if (e->users && is_inside(e))
         return core_fail(err, EXTIPY_E_PLACE, "this thread is in a call of the interpreter");
     return 0;
 }
@@ -204,15 +349,20 @@ static int remove_entry(struct pkg_entry **out, uint64_t id, int wait, struct ex
     return rc;
 }
 
-int pkg_core_close(uint64_t id, int wait, struct extipy_closed *out, struct exti_error *err)
+int pkg_core_close(uint64_t id, int wait, struct pkg_report *report, struct extipy_closed *out,
+                   struct exti_error *err)
 {
     struct pkg_entry *e;
     int rc = remove_entry(&e, id, wait, err);
 
     if (rc < 0)
         return rc;
-    extipy_object_release(e->dispatch);
-    rc = extipy_close(e->ctx, NULL, NULL, out, err);
+    rc = extipy_close(e->ctx, pkg_report_add, report, out, err);
+    if (rc == EXTI_E_BUSY || rc == EXTIPY_E_PLACE) {
+        e->closing = 0;
+        add_entry(e);
+        return rc;
+    }
     free(e);
     return rc;
 }
@@ -223,7 +373,7 @@ size_t pkg_core_list(uint64_t *ids, size_t room)
 
     pthread_mutex_lock(&entries_lock);
     for (const struct pkg_entry *e = entries; e; e = e->next) {
-        if (e->ctx && (!e->dispatch || e->closing))
+        if (e->ctx && (!e->ready || e->closing))
             continue;
         if (n < room)
             ids[n] = e->id;

@@ -5,49 +5,76 @@
 #ifndef BINDINGS_PYTHON_EXT_CORE_H
 #define BINDINGS_PYTHON_EXT_CORE_H
 
-#include <extisolate/python.h>
+#include "bindings/python/ext/message.h"
+
+#include "bindings/python/ext/report.h"
 
 /* The main interpreter's number. */
 #define PKG_MAIN 0
 
 enum pkg_code { PKG_E_UNKNOWN = -200 }; /* no interpreter, or no queue, has that number */
 
+/* What an interpreter is opened with. */
+struct pkg_opening {
+    const struct extipy_setting *settings;
+    size_t setting_count;
+    int on_caller;    /* as in struct extipy_opts */
+    unsigned streams; /* bits of enum extipy_stream: those whose lines `owner` is called with */
+    uint64_t owner;
+};
+
+/* One call of an interpreter by another. */
+struct pkg_call {
+    const char *target; /* "module:qualname"; NULL: what the package's dispatcher is called with */
+    size_t hash;        /* of the target */
+    int policy;         /* how memory in the answer is given */
+    int unread;         /* nobody looks at the answer */
+    int direct;         /* the answer is what the target returned; 0: it is the dispatcher's */
+    int lost;           /* KeyboardInterrupt was raised, of which nobody is told */
+    struct pkg_message given, answer;
+};
+
+/* How an interpreter answers: on a thread that has its GIL. */
+typedef int (*pkg_answerer)(struct pkg_call *call, struct exti_error *err);
+
 /* One interpreter that is called: until pkg_core.release it is not closed. */
 struct pkg_entry {
     uint64_t id;
-    struct extipy_ctx *ctx;         /* NULL: the main interpreter */
-    struct extipy_object *dispatch; /* what calls are for; NULL: it is being started */
+    unsigned streams; /* as of struct pkg_opening */
+    uint64_t owner;
+    struct extipy_ctx *ctx; /* NULL: the main interpreter */
+    pkg_answerer answer;    /* of its copy of the module */
     size_t users;
-    int closing;
+    int ready, closing; /* `ready` 0: it is being started */
     struct pkg_entry *next;
 };
 
-/* What is given to an interpreter, or comes from one: a tuple. */
-struct pkg_message {
-    struct extipy_values *values;
-    size_t number; /* the tuple's */
+/* A call of an interpreter that a thread is in; lies on its stack. */
+struct pkg_visit {
+    struct pkg_entry *entry; /* acquired */
+    unsigned long thread;    /* as Python names it */
+    int busy, sent;          /* an exception is being sent to it; was sent */
+    unsigned long round;     /* how many SIGINTs came before it, or were sent to it */
+    struct pkg_visit *next, **link;
 };
 
-/* Calls the main interpreter's dispatcher, on a thread that has no GIL of it. */
-typedef int (*pkg_main_call)(const struct pkg_message *message, struct pkg_message *answer,
-                             struct exti_error *err);
-
-struct pkg_visit;
-
 struct pkg_core {
-    int (*open)(uint64_t *id, struct exti_error *err);
-    /* Runs source text in the new interpreter, then asks it for its dispatcher. */
+    int (*open)(uint64_t *id, const struct pkg_opening *how, struct exti_error *err);
+    /* Runs source text in the new interpreter, which sets how it answers. */
     int (*start)(uint64_t id, const char *source, struct exti_error *err);
-    /* `wait` 0: EXTIPY_E_STATE if calls are in it; else waits for them, and lets none begin. */
-    int (*close)(uint64_t id, int wait, struct extipy_closed *out, struct exti_error *err);
+    /* `wait` 0: EXTIPY_E_STATE if calls are in it; else waits for them, and lets none begin.
+     * EXTI_E_BUSY: as of extipy_close; it is open. */
+    int (*close)(uint64_t id, int wait, struct pkg_report *report, struct extipy_closed *out,
+                 struct exti_error *err);
     int (*acquire)(struct pkg_entry **out, uint64_t id, struct exti_error *err);
     void (*release)(struct pkg_entry *entry);
+    /* The same round a call, which SIGINT interrupts. */
+    int (*begin_visit)(struct pkg_visit *visit, uint64_t id, struct exti_error *err);
+    void (*end_visit)(struct pkg_visit *visit);
     /* Returns how many there are, and writes as many as fit. */
     size_t (*list)(uint64_t *ids, size_t room);
-    pkg_main_call call_main;
-    /* Round a call of a context. */
-    void (*begin_visit)(struct pkg_visit *visit, struct extipy_ctx *ctx);
-    void (*end_visit)(struct pkg_visit *visit);
+    pkg_answerer call_main; /* on a thread that has no GIL of the main interpreter */
+    unsigned long (*interrupts)(void);
 
     int (*queue_new)(uint64_t *id, size_t most);
     int (*queue_free)(uint64_t id);
@@ -59,12 +86,24 @@ struct pkg_core {
 };
 
 /* What the main interpreter's table has of interpreters. */
-int pkg_core_open(uint64_t *id, struct exti_error *err);
+/* `output` gets the lines, and as `user` the interpreter's struct pkg_entry. */
+int pkg_core_open(uint64_t *id, const struct pkg_opening *how, extipy_output_fn output,
+                  struct exti_error *err);
 int pkg_core_start(uint64_t id, const char *source, struct exti_error *err);
-int pkg_core_close(uint64_t id, int wait, struct extipy_closed *out, struct exti_error *err);
+int pkg_core_close(uint64_t id, int wait, struct pkg_report *report, struct extipy_closed *out,
+                   struct exti_error *err);
 int pkg_core_acquire(struct pkg_entry **out, uint64_t id, struct exti_error *err);
 void pkg_core_release(struct pkg_entry *entry);
+int pkg_core_begin_visit(struct pkg_visit *visit, uint64_t id, struct exti_error *err);
+void pkg_core_end_visit(struct pkg_visit *visit);
 size_t pkg_core_list(uint64_t *ids, size_t room);
+
+/* Counts the SIGINTs so far.  One that comes after a call has begun interrupts it. */
+unsigned long pkg_core_interrupts(void);
+/* Counts a SIGINT, as its handler may: who begins to call after it is not meant by it. */
+void pkg_core_signalled(void);
+/* Interrupts the calls that had begun before the last SIGINT. */
+void pkg_core_interrupt(void);
 
 /* First of all: asks the interpreter what it is, and finds its libpython. */
 int pkg_core_find(const char *executable, const struct extipy_python **out, struct exti_error *err);

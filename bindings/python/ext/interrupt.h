@@ -5,20 +5,8 @@
 
 #include "bindings/python/ext/core.h"
 
-/* A call of a context that a thread is in; lies on its stack. */
-struct pkg_visit {
-    struct extipy_ctx *ctx;
-    unsigned long thread; /* as Python names it */
-    int busy, sent;       /* an exception is being sent to it; was sent */
-    unsigned long round;  /* how many SIGINTs came before it, or were sent to it */
-    struct pkg_visit *next, **link;
-};
-
 /* As of struct pkg_core; without a GIL. */
-void pkg_interrupt_begin(struct pkg_visit *visit, struct extipy_ctx *ctx);
-void pkg_interrupt_end(struct pkg_visit *visit);
-/* Whether the calling thread is in a call of the context. */
-int pkg_interrupt_inside(const struct extipy_ctx *ctx);
+int pkg_interrupt_begin(struct pkg_visit *visit, uint64_t id, struct exti_error *err);
 
 /* Puts a handler before Python's, on top of which nobody else's is.  `wanted` is asked on a thread
  * without a GIL whether a signal is meant to interrupt.  Any number of times. */

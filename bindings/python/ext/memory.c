@@ -8,6 +8,7 @@
 
 static struct extipy_buffer *export_main(PyObject *exporter)
 {
+    static const ptrdiff_t no_dimensions; /* NULL would mean one of them */
     struct pkg_export *e = pkg_release_new(exporter);
     struct extipy_buffer *buffer;
     struct extipy_buffer_info info = {.size = sizeof info};
@@ -22,7 +23,7 @@ static struct extipy_buffer *export_main(PyObject *exporter)
     info.readonly = e->view.readonly;
     info.dimensions = e->view.ndim;
     info.format = e->view.format;
-    info.shape = (const ptrdiff_t *)e->view.shape;
+    info.shape = e->view.shape ? (const ptrdiff_t *)e->view.shape : &no_dimensions;
     info.strides = (const ptrdiff_t *)e->view.strides;
     if (e->view.suboffsets) {
         rc = EXTI_E_ARG;
@@ -100,7 +101,10 @@ static void free_shared(PyObject *self)
     PyTypeObject *type = Py_TYPE(self);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
+    /* It may be memory of this interpreter, which has been to others. */
+    pkg_release_begin();
     extipy_buffer_release(((struct shared_memory *)(void *)self)->buffer);
+    pkg_release_end();
     release(self);
     Py_DECREF(type);
 }
@@ -121,135 +125,64 @@ int pkg_memory_init(void)
     return shared_type ? 0 : -1;
 }
 
-static PyObject *view_in_main(struct extipy_buffer *buffer)
+static PyObject *import_to_main(struct extipy_buffer *buffer)
 {
     allocfunc allocate = (allocfunc)PyType_GetSlot(shared_type, Py_tp_alloc);
-    PyObject *object = allocate(shared_type, 0), *view;
+    PyObject *object = allocate(shared_type, 0);
 
-    if (!object)
-        return NULL;
-    ((struct shared_memory *)(void *)object)->buffer = extipy_buffer_keep(buffer);
-    view = PyMemoryView_FromObject(object);
-    Py_DECREF(object);
-    return view;
+    if (object)
+        ((struct shared_memory *)(void *)object)->buffer = extipy_buffer_keep(buffer);
+    return object;
 }
 
 /* ---- a context's own objects, by way of the library ---- */
 
-static PyObject *stash; /* by number */
-static unsigned long long last_key;
-
-static PyObject *stash_key(void)
-{
-    if (!stash)
-        stash = PyDict_New();
-    return stash ? PyLong_FromUnsignedLongLong(++last_key) : NULL;
-}
-
-PyObject *pkg_memory_take(PyObject *module, PyObject *key)
-{
-    PyObject *object = PyDict_GetItemWithError(stash, key);
-
-    (void)module;
-    Py_XINCREF(object);
-    if (object && PyDict_DelItem(stash, key) < 0)
-        Py_CLEAR(object);
-    return object;
-}
-
-PyObject *pkg_memory_keep(PyObject *module, PyObject *pair)
-{
-    PyObject *key = PyTuple_GetItem(pair, 0), *object = PyTuple_GetItem(pair, 1);
-
-    (void)module;
-    if (!key || !object || PyDict_SetItem(stash, key, object) < 0)
-        return NULL;
-    Py_RETURN_NONE;
-}
-
-/* Calls this context from within, on the thread that is in it. */
-static int call_self(const char *function, struct extipy_values *values, size_t argument,
-                     struct extipy_values **result)
-{
-    struct extipy_call call = {
-        .size = sizeof call, .function = function, .values = values, .stay = result != NULL};
-    struct exti_error err;
-    int rc;
-
-    call.args = extipy_container(values, EXTIPY_TUPLE, &argument, 1);
-    rc = extipy_call(pkg_state.ctx, &call, result, NULL, &err);
-    if (rc < 0)
-        pkg_state_raise(rc, err.message);
-    return rc;
-}
-
-static struct extipy_buffer *export_stashed(uint64_t key)
-{
-    struct extipy_value value = {.size = sizeof value};
-    struct extipy_values *values, *result;
-    struct extipy_buffer *buffer = NULL;
-    struct exti_error err;
-    int rc = extipy_values_new(&values, &err);
-
-    if (rc < 0) {
-        pkg_state_raise(rc, err.message);
-        return NULL;
-    }
-    rc = call_self("extisolate._extisolate:_take", values, extipy_int(values, (int64_t)key),
-                   &result);
-    extipy_values_free(values);
-    if (rc < 0)
-        return NULL;
-    extipy_value(result, 1, &value);
-    rc = extipy_buffer_of(&buffer, value.object, 0, NULL, &err);
-    extipy_values_free(result);
-    if (rc < 0)
-        pkg_state_raise(rc, err.message);
-    return buffer;
-}
-
 static struct extipy_buffer *export_context(PyObject *exporter)
 {
-    PyObject *key = stash_key();
     struct extipy_buffer *buffer = NULL;
+    struct exti_error err;
+    int rc = extipy_buffer_from(&buffer, pkg_state.ctx, exporter, &err);
 
-    if (key && PyDict_SetItem(stash, key, exporter) == 0) {
-        buffer = export_stashed(PyLong_AsUnsignedLongLong(key));
-        if (PyDict_GetItemWithError(stash, key)) /* after an error */
-            PyDict_DelItem(stash, key);
-    }
-    Py_XDECREF(key);
+    if (rc < 0)
+        pkg_state_raise(rc, err.message);
     return buffer;
 }
 
-static PyObject *view_in_context(struct extipy_buffer *buffer)
+static PyObject *import_to_context(struct extipy_buffer *buffer)
 {
-    PyObject *key = stash_key(), *view = NULL;
-    struct extipy_values *values = NULL;
-    size_t pair[2], argument;
+    struct exti_error err;
+    void *object;
+    int rc = extipy_buffer_object(&object, pkg_state.ctx, buffer, &err);
 
-    if (key && extipy_values_new(&values, NULL) < 0)
-        PyErr_NoMemory();
-    if (values) {
-        pair[0] = extipy_int(values, (int64_t)PyLong_AsUnsignedLongLong(key));
-        pair[1] = extipy_buffer(values, buffer);
-        argument = extipy_container(values, EXTIPY_TUPLE, pair, 2);
-        if (call_self("extisolate._extisolate:_keep", values, argument, NULL) == 0)
-            view = pkg_memory_take(NULL, key);
-    }
-    extipy_values_free(values);
-    Py_XDECREF(key);
-    return view;
+    return rc < 0 ? pkg_state_raise(rc, err.message) : object;
 }
 
 /* ---- both ---- */
 
-struct extipy_buffer *pkg_memory_export(PyObject *exporter)
+static PyObject *readonly_view(PyObject *exporter)
 {
-    return pkg_state.ctx ? export_context(exporter) : export_main(exporter);
+    PyObject *view = PyMemoryView_FromObject(exporter), *readonly = NULL;
+
+    if (view)
+        readonly = PyObject_CallMethod(view, "toreadonly", NULL);
+    Py_XDECREF(view);
+    return readonly;
 }
 
-PyObject *pkg_memory_view(struct extipy_buffer *buffer)
+struct extipy_buffer *pkg_memory_export(PyObject *exporter, int readonly)
 {
-    return pkg_state.ctx ? view_in_context(buffer) : view_in_main(buffer);
+    struct extipy_buffer *buffer = NULL;
+
+    if (readonly)
+        exporter = readonly_view(exporter);
+    if (exporter)
+        buffer = pkg_state.ctx ? export_context(exporter) : export_main(exporter);
+    if (readonly)
+        Py_XDECREF(exporter);
+    return buffer;
+}
+
+PyObject *pkg_memory_import(struct extipy_buffer *buffer)
+{
+    return pkg_state.ctx ? import_to_context(buffer) : import_to_main(buffer);
 }

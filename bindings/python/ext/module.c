@@ -1,21 +1,29 @@
 /* The module _extisolate: what the package's Python code stands on. */
+#include <stdlib.h>
+
+#include "bindings/python/ext/answer.h"
+#include "bindings/python/ext/caller.h"
 #include "bindings/python/ext/calls.h"
+#include "bindings/python/ext/holds.h"
 #include "bindings/python/ext/interrupt.h"
 #include "bindings/python/ext/memory.h"
+#include "bindings/python/ext/output.h"
+#include "bindings/python/ext/proof.h"
 #include "bindings/python/ext/queues.h"
 #include "bindings/python/ext/release.h"
 #include "bindings/python/ext/values.h"
 
 static const struct pkg_core own_core = {
-    .open = pkg_core_open,
+    .open = pkg_output_open,
     .start = pkg_core_start,
-    .close = pkg_core_close,
+    .close = pkg_output_close,
     .acquire = pkg_core_acquire,
     .release = pkg_core_release,
     .list = pkg_core_list,
-    .call_main = pkg_calls_main,
+    .call_main = pkg_answer_in_main,
     .begin_visit = pkg_interrupt_begin,
-    .end_visit = pkg_interrupt_end,
+    .end_visit = pkg_core_end_visit,
+    .interrupts = pkg_core_interrupts,
     .queue_new = pkg_queue_new,
     .queue_free = pkg_queue_free,
     .queue_put = pkg_queue_put,
@@ -72,16 +80,24 @@ static PyObject *attach_core(PyObject *module, PyObject *args)
     if (rc < 0)
         return pkg_state_raise(rc, err.message);
     pkg_state.ctx = e->ctx;
+    e->answer = pkg_answer;
     pkg_state.core->release(e);
     Py_RETURN_NONE;
 }
 
-static PyObject *set_dispatch(PyObject *module, PyObject *dispatch)
+/* The package's functions by which this interpreter answers. */
+static PyObject *set_dispatch(PyObject *module, PyObject *args)
 {
+    PyObject *dispatch, *answered, *failed, *adopt_thread;
+
     (void)module;
-    Py_INCREF(dispatch);
-    Py_XDECREF(pkg_state.dispatch);
+    if (!PyArg_ParseTuple(args, "OOOO", &dispatch, &answered, &failed, &adopt_thread))
+        return NULL;
+    Py_INCREF(args); /* and so what is in it, for good */
     pkg_state.dispatch = dispatch;
+    pkg_state.answered = answered;
+    pkg_state.failed = failed;
+    pkg_state.adopt_thread = adopt_thread;
     Py_RETURN_NONE;
 }
 
@@ -109,17 +125,52 @@ static PyObject *watch_interrupts(PyObject *module, PyObject *wanted)
     Py_RETURN_NONE;
 }
 
-static PyObject *open_interpreter(PyObject *module, PyObject *unused)
+#define SETTINGS_MAX 16
+
+/* Numbers by the names of PyConfig's members; the names live as long as the dict. */
+static int read_settings(struct extipy_setting *settings, size_t *count, PyObject *dict)
 {
+    PyObject *name, *number;
+    Py_ssize_t at = 0;
+
+    for (*count = 0; PyDict_Next(dict, &at, &name, &number); ++*count) {
+        if (*count == SETTINGS_MAX) {
+            PyErr_SetString(PyExc_ValueError, "too many settings");
+            return -1;
+        }
+        settings[*count] = (struct extipy_setting){.name = PyUnicode_AsUTF8AndSize(name, NULL),
+                                                   .kind = EXTIPY_SET_INT,
+                                                   .number = PyLong_AsLong(number)};
+        if (PyErr_Occurred())
+            return -1;
+    }
+    return 0;
+}
+
+static PyObject *count_interrupts(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromUnsignedLong(pkg_state.core->interrupts());
+}
+
+static PyObject *open_interpreter(PyObject *module, PyObject *args)
+{
+    struct extipy_setting settings[SETTINGS_MAX];
+    struct pkg_opening how = {.settings = settings, .owner = pkg_state.id};
     PyThreadState *state;
     struct exti_error err;
+    PyObject *dict;
     uint64_t id;
     int rc;
 
     (void)module;
-    (void)unused;
+    if (!PyArg_ParseTuple(args, "O!Ip", &PyDict_Type, &dict, &how.streams, &how.on_caller))
+        return NULL;
+    if (read_settings(settings, &how.setting_count, dict) < 0)
+        return NULL;
     state = PyEval_SaveThread();
-    rc = pkg_state.core->open(&id, &err);
+    rc = pkg_state.core->open(&id, &how, &err);
     PyEval_RestoreThread(state);
     return rc < 0 ? pkg_state_raise(rc, err.message) : PyLong_FromUnsignedLongLong(id);
 }
@@ -143,24 +194,43 @@ static PyObject *start_interpreter(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *close_interpreter(PyObject *module, PyObject *args)
+static int close_reported(uint64_t id, int wait, struct pkg_report *report,
+                          struct extipy_closed *closed, struct exti_error *err)
 {
     PyThreadState *state;
+    int rc, kept;
+
+    if (pkg_report_begin(report) < 0)
+        return EXTI_E_NOMEM;
+    state = PyEval_SaveThread();
+    rc = pkg_state.core->close(id, wait, report, closed, err);
+    PyEval_RestoreThread(state);
+    kept = pkg_report_end(report);
+    return rc < 0 ? rc : kept;
+}
+
+static PyObject *close_interpreter(PyObject *module, PyObject *args)
+{
     struct extipy_closed closed = {.size = sizeof closed};
+    struct pkg_report report = {0};
+    struct exti_error err = {.message = "out of memory"};
+    PyObject *result;
     unsigned long long id;
-    struct exti_error err;
     int wait, rc;
 
     (void)module;
     if (!PyArg_ParseTuple(args, "Ki", &id, &wait))
         return NULL;
-    state = PyEval_SaveThread();
-    rc = pkg_state.core->close(id, wait, &closed, &err);
-    PyEval_RestoreThread(state);
-    if (rc < 0)
-        return pkg_state_raise(rc, err.message);
-    return Py_BuildValue("(nnn)", (Py_ssize_t)closed.attached, (Py_ssize_t)closed.mapped,
-                         (Py_ssize_t)closed.buffers);
+    rc = close_reported(id, wait, &report, &closed, &err);
+    if (rc == EXTI_E_BUSY)
+        result = Py_BuildValue("");
+    else if (rc < 0)
+        result = pkg_state_raise(rc, err.message);
+    else
+        result = Py_BuildValue("(nnns)", (Py_ssize_t)closed.attached, (Py_ssize_t)closed.mapped,
+                               (Py_ssize_t)closed.buffers, report.text);
+    free(report.text);
+    return result;
 }
 
 static PyObject *give_current(PyObject *module, PyObject *unused)
@@ -264,10 +334,15 @@ static PyObject *count_queue(PyObject *module, PyObject *args)
     return Py_BuildValue("(nn)", (Py_ssize_t)count, (Py_ssize_t)most);
 }
 
-static PyObject *is_plain(PyObject *module, PyObject *object)
+static PyObject *is_plain(PyObject *module, PyObject *args)
 {
+    PyObject *object;
+    int policy;
+
     (void)module;
-    return PyBool_FromLong(pkg_values_plain(object));
+    if (!PyArg_ParseTuple(args, "Oi", &object, &policy))
+        return NULL;
+    return PyBool_FromLong(pkg_values_plain(object, policy));
 }
 
 /* Raises an exception in a thread of this interpreter; None: takes back one that waits. */
@@ -314,16 +389,18 @@ static PyMethodDef methods[] = {
     {"find", find_installation, METH_VARARGS, NULL},
     {"core", give_core, METH_NOARGS, NULL},
     {"attach", attach_core, METH_VARARGS, NULL},
-    {"set_dispatch", set_dispatch, METH_O, NULL},
+    {"set_dispatch", set_dispatch, METH_VARARGS, NULL},
     {"watch_interrupts", watch_interrupts, METH_O, NULL},
-    {"open", open_interpreter, METH_NOARGS, NULL},
+    {"interrupts", count_interrupts, METH_NOARGS, NULL},
+    {"open", open_interpreter, METH_VARARGS, NULL},
     {"start", start_interpreter, METH_VARARGS, NULL},
     {"close", close_interpreter, METH_VARARGS, NULL},
     {"current", give_current, METH_NOARGS, NULL},
     {"interpreters", list_interpreters, METH_NOARGS, NULL},
     {"describe", describe, METH_VARARGS, NULL},
-    {"call", pkg_calls_call, METH_VARARGS, NULL},
-    {"plain", is_plain, METH_O, NULL},
+    {"prove", pkg_proof_prove, METH_VARARGS, NULL},
+    {"plain", is_plain, METH_VARARGS, NULL},
+    {"holds", pkg_holds, METH_VARARGS, NULL},
     {"raise_in", raise_in, METH_VARARGS, NULL},
     {"lingering", count_lingering, METH_NOARGS, NULL},
     {"queue_new", new_queue, METH_VARARGS, NULL},
@@ -333,8 +410,6 @@ static PyMethodDef methods[] = {
     {"queue_count", count_queue, METH_VARARGS, NULL},
     {"stop", stop, METH_NOARGS, NULL},
     {"forked", forked, METH_NOARGS, NULL},
-    {"_take", pkg_memory_take, METH_O, NULL},
-    {"_keep", pkg_memory_keep, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -366,7 +441,11 @@ static int fill_module(PyObject *module)
     }
     if (!pkg_state.core)
         pkg_state.core = &own_core;
-    if (add_exceptions(module) < 0)
+    if (!pkg_state.targets)
+        pkg_state.targets = PyDict_New();
+    if (!pkg_state.targets || PyObject_SetAttrString(module, "targets", pkg_state.targets) < 0)
+        return -1;
+    if (add_exceptions(module) < 0 || pkg_caller_add(module) < 0)
         return -1;
     return pkg_memory_init();
 }

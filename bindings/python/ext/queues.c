@@ -60,7 +60,7 @@ static void free_queue(struct queue *q)
 
     while ((i = q->first)) {
         q->first = i->next;
-        extipy_values_free(i->message.values);
+        pkg_message_clear(&i->message);
         free(i);
     }
     pthread_cond_destroy(&q->changed);

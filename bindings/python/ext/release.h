@@ -15,8 +15,8 @@ struct pkg_export *pkg_release_new(PyObject *exporter);
 void pkg_release_now(struct pkg_export *e);
 /* Any thread, with or without any GIL; never waits. */
 void pkg_release_later(void *e);
-/* Round a call of a context, both with the GIL: what this thread lets go of meanwhile is released
- * when the call is over, and not by another thread. */
+/* Round a call of a context, or what lets go of memory, both with the GIL: what this thread lets go
+ * of meanwhile is released by the second one, and not by another thread. */
 void pkg_release_begin(void);
 void pkg_release_end(void);
 /* With the GIL: ends the thread; what is let go of later is not released any more. */

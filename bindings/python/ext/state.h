@@ -9,8 +9,10 @@ struct pkg_state {
     const struct pkg_core *core;
     uint64_t id;            /* of the interpreter that it is in */
     struct extipy_ctx *ctx; /* that interpreter's; NULL: the main one */
-    PyObject *dispatch;     /* what other interpreters call; only in the main one */
-    PyObject *wanted;       /* asked whether SIGINT is to interrupt; only there, too */
+    /* The package's functions of these names (_dispatch.py). */
+    PyObject *dispatch, *answered, *failed, *adopt_thread;
+    PyObject *targets; /* of functions that imports find: "module:qualname" as bytes */
+    PyObject *wanted;  /* asked whether SIGINT is to interrupt; only in the main one */
     PyObject *error, *not_found;
 };
 

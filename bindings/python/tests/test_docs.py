@@ -7,7 +7,7 @@ import extisolate
 
 
 @pytest.mark.parametrize(
-    "name", ["_interpreters", "_pickling", "_pool", "_queues", "_dispatch", "_functions"]
+    "name", ["_interpreters", "_pickling", "_pool", "_queues", "_dispatch", "_functions", "_run"]
 )
 def test_docstrings_are_true(name):
     module = importlib.import_module(f"extisolate.{name}")

@@ -41,7 +41,6 @@ VALUES = [
     {"a": {1, 2}},
     range(3),
     complex(1, 2),
-    bytearray(b"abc"),
     Ellipsis,
 ]
 

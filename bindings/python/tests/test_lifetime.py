@@ -97,7 +97,13 @@ def close_waiting(id):
     extisolate.Interpreter(id).close(wait=True)
 
 
-def test_threads_that_have_not_ended_are_told_of():
+def mapped_copies():
+    with open("/proc/self/maps") as f:
+        return sum("/exti-" in line for line in f)
+
+
+def test_threads_that_have_called_do_not_keep_an_interpreter():
+    before = mapped_copies()
     made = extisolate.create()
     go = threading.Event()
     called = threading.Event()
@@ -110,10 +116,20 @@ def test_threads_that_have_not_ended_are_told_of():
     thread = threading.Thread(target=stay)
     thread.start()
     called.wait()
-    with pytest.warns(ResourceWarning, match="1 threads"):
+    assert mapped_copies() > before
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         made.close()
+    assert mapped_copies() == before
     go.set()
     thread.join()
+
+
+def test_what_keeps_an_interpreter_mapped_is_told():
+    made = extisolate.create()
+    made.call(work.start_daemon)
+    with pytest.warns(ResourceWarning, match=r"libpython.* thread \d+ .* is still running"):
+        made.close()
 
 
 def test_threads_inside_are_waited_for(nothing_lingers):

@@ -104,6 +104,50 @@ def test_asyncio(pool):
     assert asyncio.run(main()) == (list(range(1, 11)), 2)
 
 
+def test_tqdm(pool):
+    tqdm = pytest.importorskip("tqdm")
+    import io
+
+    bar = io.StringIO()
+    found = list(tqdm.tqdm(pool.map(work.add, range(20)), total=20, file=bar))
+    assert found == list(range(1, 21)) and "20/20" in bar.getvalue()
+    futures = [pool.submit(work.add, i) for i in range(20)]
+    done = tqdm.tqdm(concurrent.futures.as_completed(futures), total=20, file=bar)
+    assert sorted(f.result() for f in done) == list(range(1, 21))
+
+
+def test_tqdm_in_an_interpreter():
+    pytest.importorskip("tqdm")
+    errors = []
+    with extisolate.create(stderr=errors.append) as interp:
+        interp.exec("import tqdm\nfor _ in tqdm.tqdm(range(3)): pass")
+    assert "3/3" in "".join(errors)
+
+
+def test_a_cancelled_map_begins_no_more():
+    with extisolate.InterpreterPoolExecutor(1) as pool:
+        running = pool.submit(work.sleep, 0.3)
+        while not running.running():
+            time.sleep(0.01)
+        waiting = [pool.submit(work.add, i) for i in range(5)]
+        pool.shutdown(wait=False, cancel_futures=True)
+        assert all(f.cancelled() for f in waiting)
+        assert concurrent.futures.wait([running], timeout=20).done == {running}
+
+
+def test_asyncio_cancels_what_has_not_begun():
+    async def main(pool):
+        loop = asyncio.get_running_loop()
+        first = loop.run_in_executor(pool, work.sleep, 0.2)
+        second = loop.run_in_executor(pool, work.add, 1)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(second, 0.05)
+        return await first
+
+    with extisolate.InterpreterPoolExecutor(1) as pool:
+        assert asyncio.run(main(pool)) != threading.get_ident()
+
+
 def test_options():
     numpy = pytest.importorskip("numpy")
     with extisolate.InterpreterPoolExecutor(1, copy=True) as pool:

@@ -81,6 +81,12 @@ for _ in range(100):
             "work.call_from([interp.id, 0, other.id], interp.call(work.spin, 20))",
             "",
         ),
+        (
+            "interp.call(work.nothing); signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+            "signal.signal(signal.SIGINT, signal.default_int_handler)",
+            "interp.call(work.spin, 20)",
+            "",
+        ),
         ("q = extisolate.create_queue()", "q.get()", ""),
         (
             "q = extisolate.create_queue()",
@@ -92,8 +98,21 @@ for _ in range(100):
             "thread.join()",
             "thread.join()",
         ),
+        (
+            "interp = extisolate.create(stdout=lambda line: time.sleep(0.01))",
+            "interp.exec('while True: print(1)')",
+            "",
+        ),
     ],
-    ids=["a-call", "a-chain", "a-queue", "a-queue-inside", "a-thread"],
+    ids=[
+        "a-call",
+        "a-chain",
+        "a-call-once-the-handler-is-back",
+        "a-queue",
+        "a-queue-inside",
+        "a-thread",
+        "output",
+    ],
 )
 def test_ctrl_c(before, call, after):
     done = run(INTERRUPT.format(before=before, call=call, after=after))
@@ -163,6 +182,31 @@ def test_doctor():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "libpython" in done.stdout and "contexts     yes" in done.stdout
+
+
+def test_a_free_threaded_cpython_is_refused():
+    done = run("import sys; sys.abiflags += 't'; import extisolate")
+    assert done.returncode == 1 and "ImportError: extisolate gives each" in done.stderr, done.stderr
+    assert "use a build with the GIL" in done.stderr
+
+
+def program(*args):
+    return subprocess.run(
+        [sys.executable, "-m", "extisolate", *args], capture_output=True, text=True, timeout=60
+    )
+
+
+def test_help_tells_what_the_package_adds():
+    for args in (["--help"], ["-h"], ["help"]):
+        done = program(*args)
+        assert done.returncode == 0 and done.stderr == "", args
+        assert done.stdout.startswith("usage: extisolate COMMAND"), args
+        assert "\n  copy " in done.stdout and done.stdout.endswith("what it lacks\n"), args
+    done = program("help", "copy")
+    assert done.stdout.startswith("usage: extisolate copy") and "doctor" not in done.stdout
+    assert program("doctor", "--help").stdout == "usage: extisolate doctor\n"
+    done = program("doctor", "me")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "usage: extisolate doctor\n")
 
 
 def test_the_program_comes_along():

@@ -92,6 +92,103 @@ def test_memoryviews_of_anything_are_shared(interp, tmp_path):
             view.release()  # nobody has it any more once the call is over
 
 
+SOURCES = {
+    "bytearray": lambda: bytearray(8),
+    "array": lambda: array.array("d", [0] * 8),
+    "mmap": lambda: mmap.mmap(-1, 8),
+}
+WRAPS = [lambda a: a, lambda a: (a, 1), lambda a: [{"in": (a,)}]]
+
+
+@pytest.mark.parametrize("wrap", WRAPS, ids=["itself", "in-a-tuple", "deep"])
+@pytest.mark.parametrize("kind", SOURCES)
+def test_what_is_only_memory_is_shared(interp, kind, wrap):
+    """It arrives as a memoryview, which is what can be made of memory."""
+    given = SOURCES[kind]()
+    returned = interp.call(work.write_inside, wrap(given), 3, 5)
+    assert given[3] == 5
+    work.write_inside(returned, 4, 6)
+    assert given[4] == 6
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_what_is_only_memory_is_shared_as_a_result(fresh, kind):
+    returned = fresh.call(work.own_box, kind)
+    view = returned[0]["in"][0]
+    assert type(view) is memoryview and view.nbytes == 8 * view.itemsize
+    view[3] = 7
+    assert fresh.call(work.kept_item, 3) == 7
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_what_is_only_memory_is_copied_where_asked(kind):
+    """By which a copy would be seen above."""
+    with extisolate.create(copy=True) as interp:
+        given = SOURCES[kind]()
+        returned = interp.call(work.echo, [given])[0][0][0]
+        returned[3] = 5
+        assert given[3] == 0
+        assert type(returned) is (memoryview if kind == "mmap" else type(given))
+
+
+def test_what_is_only_memory_is_read_only_where_asked():
+    with extisolate.create(readonly=True) as interp:
+        returned = interp.call(work.identity, [bytearray(8)])[0]
+        assert type(returned) is memoryview and returned.readonly
+
+
+def test_the_same_memory_stays_the_same(interp):
+    given = bytearray(8)
+    around = [given, (given,)]
+    around.append(around)
+    returned = interp.call(work.identity, around)
+    assert returned[0] is returned[1][0] and returned[2] is returned
+    assert around[2] is around and type(around[0]) is bytearray
+
+
+def test_memory_of_other_objects_is_pickled(interp):
+    """They may need it to be what it is."""
+    given = Holder(bytearray(b"abc"))
+    returned = interp.call(work.identity, given)
+    assert type(returned.memory) is bytearray and returned.memory == given.memory
+
+
+class Holder:
+    def __init__(self, memory):
+        self.memory = memory
+
+
+def test_memory_through_queues(interp):
+    queue = extisolate.create_queue()
+    given = bytearray(8)
+    queue.put([given])
+    interp.call(work.take_and_write, queue, 3, 9)
+    assert given[3] == 9
+
+
+@pytest.mark.parametrize(
+    "given", [bytearray(), array.array("d"), array.array("u", "text")], ids=str
+)
+def test_other_memory_arrives(interp, given):
+    assert interp.call(work.identity, [given])[0] == given
+
+
+def test_lent_memory_keeps_its_size(interp):
+    given = bytearray(8)
+    interp.call(work.keep, given)
+    with pytest.raises(BufferError):
+        given.append(1)
+    interp.call(work.forget)
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        try:
+            given.append(1)
+            break
+        except BufferError:
+            time.sleep(0.01)
+    assert len(given) == 9
+
+
 def test_memoryviews_keep_their_shape(interp):
     view = memoryview(array.array("i", range(12))).cast("B").cast("i", (3, 4))
     returned = interp.call(work.identity, view)

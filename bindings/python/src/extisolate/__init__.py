@@ -4,13 +4,21 @@ The interface is that of ``concurrent.interpreters`` and of
 ``concurrent.futures.InterpreterPoolExecutor``, for CPython from 3.9 on, with any extension module.
 """
 
+import sys
 from typing import Union
+
+if "t" in sys.abiflags:
+    raise ImportError(
+        "extisolate gives each interpreter a GIL of its own; this is a free-threaded CPython, "
+        "which needs none: use a build with the GIL"
+    )
 
 from . import _extisolate
 from ._extisolate import InterpreterError, InterpreterNotFoundError
 from ._interpreters import (
     ExecutionFailed,
     Interpreter,
+    Proof,
     create,
     get_current,
     get_main,
@@ -27,26 +35,32 @@ from ._queues import (
     create_queue,
     is_shareable,
 )
+from ._run import CompletedRun, run
+from ._settings import Settings
 
 __all__ = [
     "BrokenInterpreterPool",
+    "CompletedRun",
     "ExecutionFailed",
     "Interpreter",
     "InterpreterError",
     "InterpreterNotFoundError",
     "InterpreterPoolExecutor",
     "NotShareableError",
+    "Proof",
     "Queue",
     "QueueEmpty",
     "QueueError",
     "QueueFull",
     "QueueNotFoundError",
+    "Settings",
     "create",
     "create_queue",
     "get_current",
     "get_main",
     "is_shareable",
     "list_all",
+    "run",
 ]
 
 

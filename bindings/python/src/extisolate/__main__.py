@@ -1,9 +1,5 @@
-"""``python -m extisolate doctor``: what this interpreter can, and why not."""
+"""``python -m extisolate``: the program extisolate, and ``doctor``."""
 
-import sys
+from . import _program
 
-from . import _doctor, _program
-
-if sys.argv[1:2] == ["doctor"]:
-    sys.exit(_doctor.main())
 _program.main()

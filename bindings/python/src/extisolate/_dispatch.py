@@ -10,26 +10,24 @@ import traceback
 from types import BuiltinFunctionType, FunctionType, SimpleNamespace, TracebackType
 from typing import Any, Callable
 
-from . import _extisolate, _functions, _pickling
+from . import _extisolate, _functions, _memory, _pickling
 
 DONE, RAISED = range(2)
 
 
-@functools.lru_cache(maxsize=1024)  # of functions that live as long as their modules
-def _target_of(function: FunctionType) -> str:
-    if not _functions.importable(function):
-        raise LookupError  # which is not cached
-    return f"{function.__module__}:{function.__qualname__}"
+_TARGETS_KEPT = 1024
 
 
 def target_of(function: Callable[..., Any]) -> str | None:
     """Give the name by which any interpreter finds a function at once, or None."""
-    if type(function) is not FunctionType:
+    if type(function) is not FunctionType or not _functions.importable(function):
         return None
-    try:
-        return _target_of(function)
-    except LookupError:
-        return None
+    target = f"{function.__module__}:{function.__qualname__}"
+    # From now on the extension module knows it.
+    if len(_extisolate.targets) >= _TARGETS_KEPT:
+        _extisolate.targets.clear()
+    _extisolate.targets[function] = target.encode("utf-8", "surrogatepass")
+    return target
 
 
 @functools.lru_cache(maxsize=1024)
@@ -57,7 +55,7 @@ def _text(make: Callable[[], Any]) -> str:
 
 def _pickled_exception(exception: BaseException) -> bytes | None:
     try:
-        kind, payload, _, _ = _pickling.pack(exception, _pickling.COPY)
+        kind, payload, _, _ = _pickling.pack(exception, _memory.COPY)
         if kind != _pickling.PICKLED:
             return None
         pickle.loads(payload)  # many pickle well, and then cannot be made
@@ -66,16 +64,17 @@ def _pickled_exception(exception: BaseException) -> bytes | None:
     return bytes(payload)
 
 
-def _outer_frames_removed(found: TracebackType | None) -> TracebackType | None:
+def outer_frames_removed(found: TracebackType | None) -> TracebackType | None:
+    """Begin a traceback after the package's own frames."""
     while found is not None and found.tb_frame.f_globals.get("__package__") == __package__:
         found = found.tb_next
     return found
 
 
-def _failure(e: BaseException) -> tuple[Any, ...]:
+def failed(e: BaseException) -> tuple[Any, ...]:
+    """Give what tells another interpreter of an exception."""
     cls = type(e)
-    # The traceback of what was called begins after our own frames.
-    found = e.__traceback__ = _outer_frames_removed(e.__traceback__)
+    found = e.__traceback__ = outer_frames_removed(e.__traceback__)
     formatted = _text(lambda: "".join(traceback.format_exception(cls, e, found)))
     return (
         RAISED,
@@ -101,22 +100,14 @@ def _in_main(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     return FunctionType(code, sys.modules["__main__"].__dict__)(function, args, kwargs)
 
 
-_here = threading.local()  # the calling thread, to threading
+def adopt_thread() -> None:
+    """Let threads that this thread starts be waited for, as those of a program are.
 
-
-def _calling_thread() -> Any:
-    """Give the thread if threading has not started it, and else something in its place.
-
-    To threading, a thread of another interpreter is a daemon, and passes that on to those that it
-    starts.  During a call it is none, so that those are waited for, as those of a program are.
+    To threading, a thread of another interpreter is a daemon, and passes that on.
     """
-    thread = getattr(_here, "thread", None)
-    if thread is None:
-        thread = threading.current_thread()
-        if not isinstance(thread, threading._DummyThread):
-            thread = SimpleNamespace(_daemonic=True)
-        _here.thread = thread
-    return thread
+    thread = threading.current_thread()
+    if isinstance(thread, threading._DummyThread):
+        thread.__dict__["_daemonic"] = False
 
 
 def _invoke(kind: int, target: str | None, message: tuple[Any, ...]) -> Any:
@@ -129,21 +120,13 @@ def _invoke(kind: int, target: str | None, message: tuple[Any, ...]) -> Any:
 
 
 def dispatch(policy: int, target: str | None, kind: int, *message: Any) -> tuple[Any, ...]:
-    """Call a function for another interpreter; never raises."""
-    thread = _calling_thread()
-    daemonic, thread._daemonic = thread._daemonic, False
-    try:
-        result = _invoke(kind, target, message)
-        if result is None:
-            return (DONE, _pickling.PLAIN, None, (), 0)
-        return (DONE, *_pickling.pack(result, policy))
-    except BaseException as e:
-        try:
-            return _failure(e)
-        finally:
-            e.__traceback__ = None  # its frames would keep what was given
-    finally:
-        thread._daemonic = daemonic
+    """Call a function for another interpreter."""
+    return answered(_invoke(kind, target, message), policy)
+
+
+def answered(result: object, policy: int) -> tuple[Any, ...]:
+    """Give what tells another interpreter of a result."""
+    return (DONE, *_pickling.pack(result, policy))
 
 
 def interrupt(thread: int) -> None:
@@ -156,16 +139,10 @@ def calm(thread: int) -> None:
     _extisolate.raise_in(thread, None)
 
 
-def dispatcher() -> Callable[..., tuple[Any, ...]]:
-    """Give what a context's calls are dispatched by."""
-    return dispatch
-
-
-class Remote(Exception):
-    """A call that raised in another interpreter."""
+class Remote:
+    """What a call raised in another interpreter."""
 
     def __init__(self, excinfo: SimpleNamespace, pickled: bytes | None) -> None:
-        super().__init__(excinfo, pickled)
         self.excinfo = excinfo
         self.pickled = pickled
 
@@ -184,20 +161,30 @@ def _remote(module: str, qualname: str, text: str, formatted: str, pickled: Any)
     )
 
 
-def call(
-    id: int,
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    policy: int,
-) -> Any:
-    """Call a function in the interpreter of that number, on this thread."""
+def message_of(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], policy: int
+) -> tuple[Any, ...]:
+    """Give what ``dispatch`` is called with to call a function."""
     target = target_of(function)
-    if target is not None and not kwargs and _extisolate.plain(args):
-        answer = _extisolate.call(id, (policy, target, _pickling.PLAIN, args))
-    else:
-        given = (function if target is None else None, _pickling.light(args), kwargs)
-        answer = _extisolate.call(id, (policy, target, *_pickling.pack(given, policy)))
-    if answer[0] == DONE:
-        return _unpack("result", *answer[1:])
-    raise _remote(*answer[1:])
+    if target is not None and not kwargs and _extisolate.plain(args, policy):
+        return (policy, target, _pickling.PLAIN, args)
+    given = (function if target is None else None, _pickling.light(args), kwargs)
+    return (policy, target, *_pickling.pack(given, policy))
+
+
+class Caller(_extisolate.Caller):
+    """What stands for another interpreter, and calls it."""
+
+    def _call_pickled(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return self._call_dispatcher(message_of(function, args, kwargs, self._policy))
+
+    def _answered(self, answer: tuple[Any, ...]) -> Any:
+        if answer[0] == DONE:
+            return _unpack("result", *answer[1:])
+        raise self._raised(_remote(*answer[1:]))
+
+    def _raised(self, remote: Remote) -> BaseException:
+        """Give what to raise for what was raised there."""
+        raise NotImplementedError

@@ -1,5 +1,7 @@
 """What this interpreter can do, and what it lacks."""
 
+from __future__ import annotations
+
 import importlib.util
 import platform
 import sys
@@ -13,8 +15,12 @@ def _packages() -> str:
     return ", ".join(n for n in names if importlib.util.find_spec(n) is not None) or "none"
 
 
-def main() -> int:
+def main(arguments: list[str]) -> int:
     """Print it, and return the exit status."""
+    if arguments:
+        wrong = arguments not in (["-h"], ["--help"])
+        print("usage: extisolate doctor", file=sys.stderr if wrong else sys.stdout)
+        return 2 if wrong else 0
     print(
         f"interpreter  {sys.executable} ({platform.python_implementation()} "
         f"{platform.python_version()})"

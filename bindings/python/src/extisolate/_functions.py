@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import marshal
+import os
 import runpy
 import sys
 import types
@@ -45,10 +46,7 @@ def reduce_function(function: FunctionType) -> Any:
         n: function.__globals__[n] for n in _names(function.__code__) & set(function.__globals__)
     }
     state = {
-        "globals": {
-            n: _ModuleNamed(v.__name__) if isinstance(v, types.ModuleType) else v
-            for n, v in used.items()
-        },
+        "globals": used,
         "cells": [_cell_contents(c) for c in function.__closure__ or ()],
         "defaults": function.__defaults__,
         "kwdefaults": function.__kwdefaults__,
@@ -65,16 +63,6 @@ def reduce_function(function: FunctionType) -> Any:
         len(function.__closure__ or ()),
     )
     return new_function, made_of, state, None, None, fill_function
-
-
-class _ModuleNamed:
-    """Stands for a module."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __reduce__(self) -> Any:
-        return import_named, (self.name,)
 
 
 def import_named(name: str) -> types.ModuleType:
@@ -103,6 +91,14 @@ def fill_function(function: FunctionType, state: dict[str, Any]) -> None:
 
 
 main_path: str | None = None  # the file of the main interpreter's program, if it has one
+
+
+def main_file() -> str | None:
+    """Give the file that other interpreters import the program from, if it has one."""
+    if main_path is not None:
+        return main_path
+    path = getattr(sys.modules.get("__main__"), "__file__", None)
+    return os.path.abspath(path) if path and os.path.exists(path) else None
 
 
 def main_program() -> Any:

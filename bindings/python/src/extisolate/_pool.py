@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import itertools
 import pickle
-import threading
 from concurrent.futures import Future
 from concurrent.futures.thread import BrokenThreadPool, ThreadPoolExecutor
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
-from . import _dispatch
+from . import _dispatch, _extisolate
 from ._extisolate import InterpreterError
-from ._interpreters import Interpreter, _raised, create
+from ._interpreters import Interpreter, policy_of, raised_by, start
+from ._settings import Settings, check
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _numbers = itertools.count()
 
@@ -21,68 +24,62 @@ class BrokenInterpreterPool(BrokenThreadPool):
     """The initializer of a worker failed."""
 
 
-class _Worker:
+class _Worker(_dispatch.Caller):
     """A thread's interpreter, which ends with the thread."""
 
     def __init__(self, interp: Interpreter) -> None:
-        self.interp = interp
+        self._id, self._policy = interp.id, interp._policy
+        self._interp = interp
 
     def __del__(self) -> None:
         with contextlib.suppress(InterpreterError):  # the process ends, which closes it
-            self.interp.close()
+            self._interp.close()
+
+    def _raised(self, remote: _dispatch.Remote) -> BaseException:
+        """Give the exception itself, with what was raised there as its cause."""
+        raised = raised_by(remote)
+        if remote.pickled is not None:
+            try:
+                original = pickle.loads(remote.pickled)
+            except Exception:  # its class is not known here
+                return raised
+            if isinstance(original, BaseException):
+                original.__cause__ = raised
+                return original
+        return raised
 
 
-def _original(remote: _dispatch.Remote) -> BaseException:
-    """Give the exception itself, with what was raised there as its cause."""
-    raised = _raised(remote)
-    if remote.pickled is not None:
-        try:
-            original = pickle.loads(remote.pickled)
-        except Exception:  # its class is not known here
-            return raised
-        if isinstance(original, BaseException):
-            original.__cause__ = raised
-            return original
-    return raised
-
-
-class _Workers:
+class _Workers(_extisolate.OwnCaller):
     """What the threads of one pool have in common."""
 
     def __init__(
         self,
         initializer: Callable[..., object] | None,
         initargs: tuple[Any, ...],
-        options: dict[str, bool],
+        policy: int,
+        settings: Settings,
     ) -> None:
         self.initializer = initializer
         self.initargs = initargs
-        self.options = options
-        self.local = threading.local()
+        self.policy = policy
+        self.settings = settings
+        self.count = 0  # of threads at most, each of which has a number
+        self.numbers = itertools.count()
 
     def start(self) -> None:
-        interp = create(**self.options)
-        self.local.worker = _Worker(interp)
+        place = {"index": next(self.numbers), "count": self.count}
+        self.keep(_Worker(start(self.policy, self.settings, place)))
         if self.initializer is not None:
-            self.call(self.initializer, self.initargs, {})
-
-    def call(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        interp = self.local.worker.interp
-        try:
-            return _dispatch.call(interp.id, function, args, kwargs, interp._policy)
-        except _dispatch.Remote as e:
-            raised = _original(e)
-        raise raised
+            self.call(self.initializer, *self.initargs)
 
 
 class InterpreterPoolExecutor(ThreadPoolExecutor):
     """An executor whose threads have an interpreter each.
 
-    ``initializer`` is called in each of them first, with ``initargs``.  ``readonly`` and ``copy``
-    are those of ``create()``.  Exceptions are raised as they are where they can be pickled, with an
-    ExecutionFailed as their cause, and else as an ExecutionFailed.
+    ``initializer`` is called in each of them first, with ``initargs``.  Further keywords are those
+    of ``create()``.  In the interpreters ``extisolate.index`` counts them from 0, and
+    ``extisolate.count`` is ``max_workers``.  Exceptions are raised as they are where they can be
+    pickled, with an ExecutionFailed as their cause, and else as an ExecutionFailed.
 
     >>> with InterpreterPoolExecutor(2) as pool:
     ...     list(pool.map(pow, [2, 3], [10, 2]))
@@ -100,17 +97,25 @@ class InterpreterPoolExecutor(ThreadPoolExecutor):
         *,
         readonly: bool = False,
         copy: bool = False,
+        **settings: Unpack[Settings],
     ) -> None:
         """Start no interpreter yet: each is started when a task first needs it."""
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
-        self._workers = _Workers(initializer, initargs, {"readonly": readonly, "copy": copy})
+        check(settings)
+        self._workers = _Workers(initializer, initargs, policy_of(readonly, copy), settings)
         super().__init__(
             max_workers,
             thread_name_prefix or f"InterpreterPoolExecutor-{next(_numbers)}",
             self._workers.start,
         )
+        self._workers.count = self._max_workers
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Schedule a call in one of the interpreters; see Executor.submit."""
-        return super().submit(self._workers.call, fn, args, kwargs)
+        return super().submit(self._workers.call, fn, *args, **kwargs)
+
+    def _adjust_thread_count(self) -> None:
+        # Once all threads run, there is no need to ask whether one is idle.
+        if len(self._threads) < self._max_workers:
+            super()._adjust_thread_count()

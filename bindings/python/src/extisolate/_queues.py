@@ -151,4 +151,4 @@ def is_shareable(obj: object) -> bool:
     >>> is_shareable((1, "two", None)), is_shareable([])
     (True, False)
     """
-    return _extisolate.plain(obj) or isinstance(obj, (memoryview, Queue))
+    return _extisolate.plain(obj, 0) or isinstance(obj, Queue)

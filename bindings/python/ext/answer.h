@@ -1,0 +1,12 @@
+/* How this interpreter answers the calls of others. */
+#ifndef BINDINGS_PYTHON_EXT_ANSWER_H
+#define BINDINGS_PYTHON_EXT_ANSWER_H
+
+#include "bindings/python/ext/core.h"
+
+/* With the GIL. */
+int pkg_answer(struct pkg_call *call, struct exti_error *err);
+/* The same of the main interpreter, on a thread without its GIL. */
+int pkg_answer_in_main(struct pkg_call *call, struct exti_error *err);
+
+#endif

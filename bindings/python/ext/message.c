@@ -1,0 +1,83 @@
+#include "bindings/python/ext/message.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void pkg_message_init(struct pkg_message *m)
+{
+    m->bytes = NULL;
+    m->length = 0;
+    m->room = sizeof m->few;
+    m->buffers = NULL;
+    m->buffer_count = 0;
+}
+
+void pkg_message_clear(struct pkg_message *m)
+{
+    for (size_t i = 0; i < m->buffer_count; i++)
+        extipy_buffer_release(m->buffers[i]);
+    if (m->buffers)
+        free(m->buffers);
+    if (m->bytes)
+        free(m->bytes);
+    pkg_message_init(m);
+}
+
+const unsigned char *pkg_message_bytes(const struct pkg_message *m)
+{
+    return m->bytes ? m->bytes : m->few;
+}
+
+static int grow(struct pkg_message *m, size_t n)
+{
+    size_t room = m->room * 2;
+    unsigned char *grown;
+
+    if (n > SIZE_MAX / 4 || m->length > SIZE_MAX / 4)
+        return -1;
+    if (room < m->length + n)
+        room = m->length + n;
+    grown = realloc(m->bytes, room);
+    if (!grown)
+        return -1;
+    if (!m->bytes)
+        memcpy(grown, m->few, m->length);
+    m->bytes = grown;
+    m->room = room;
+    return 0;
+}
+
+int pkg_message_add(struct pkg_message *m, const void *bytes, size_t n)
+{
+    if (n > m->room - m->length && grow(m, n) < 0)
+        return -1;
+    if (n)
+        memcpy((m->bytes ? m->bytes : m->few) + m->length, bytes, n);
+    m->length += n;
+    return 0;
+}
+
+int pkg_message_add_object(struct pkg_message *m, enum pkg_tag tag, const void *bytes, size_t n)
+{
+    unsigned char first = (unsigned char)tag;
+
+    return pkg_message_add(m, &first, 1) < 0 ? -1 : pkg_message_add(m, bytes, n);
+}
+
+int pkg_message_add_text(struct pkg_message *m, enum pkg_tag tag, const void *bytes, size_t n)
+{
+    return pkg_message_add_object(m, tag, &n, sizeof n) < 0 ? -1 : pkg_message_add(m, bytes, n);
+}
+
+int pkg_message_add_buffer(struct pkg_message *m, struct extipy_buffer *buffer)
+{
+    struct extipy_buffer **grown = realloc(m->buffers, (m->buffer_count + 1) * sizeof *m->buffers);
+
+    if (!grown) {
+        extipy_buffer_release(buffer);
+        return -1;
+    }
+    m->buffers = grown;
+    m->buffers[m->buffer_count++] = buffer;
+    return 0;
+}

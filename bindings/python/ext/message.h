@@ -1,0 +1,47 @@
+/* What travels between interpreters: bytes, and memory beside them that is shared.  Knows no
+ * Python. */
+#ifndef BINDINGS_PYTHON_EXT_MESSAGE_H
+#define BINDINGS_PYTHON_EXT_MESSAGE_H
+
+#include <stddef.h>
+
+#include <extisolate/python.h>
+
+/* It may be assigned, and then is the new variable's.  Only the bytes before `few` need to be zero
+ * at first. */
+struct pkg_message {
+    unsigned char *bytes; /* NULL: they are in `few` */
+    size_t length, room;
+    struct extipy_buffer **buffers;
+    size_t buffer_count;
+    unsigned char few[128];
+};
+
+/* What an object in the bytes begins with. */
+enum pkg_tag {
+    PKG_NONE,
+    PKG_FALSE,
+    PKG_TRUE,
+    PKG_INT, /* a long long */
+    PKG_BIG_INT,
+    PKG_FLOAT, /* a double */
+    PKG_STR,   /* this and what else has bytes: their number, a size_t, and they */
+    PKG_BYTES,
+    PKG_SHARED_BYTES, /* this and other memory: the buffer's number, a size_t */
+    PKG_TUPLE,        /* how many objects follow, a size_t */
+    PKG_VIEW,
+    PKG_ARRAY
+};
+
+void pkg_message_init(struct pkg_message *m);
+/* Frees what is in it; it is empty then. */
+void pkg_message_clear(struct pkg_message *m);
+const unsigned char *pkg_message_bytes(const struct pkg_message *m);
+/* All return -1 if there is no memory. */
+int pkg_message_add(struct pkg_message *m, const void *bytes, size_t n);
+int pkg_message_add_object(struct pkg_message *m, enum pkg_tag tag, const void *bytes, size_t n);
+/* The same with the number of bytes before them. */
+int pkg_message_add_text(struct pkg_message *m, enum pkg_tag tag, const void *bytes, size_t n);
+int pkg_message_add_buffer(struct pkg_message *m, struct extipy_buffer *buffer); /* consumes it */
+
+#endif

@@ -1,0 +1,71 @@
+#include "bindings/python/ext/proof.h"
+
+#include <stdlib.h>
+
+#include "bindings/python/ext/report.h"
+
+static int prove_entered(const struct pkg_entry *e, struct pkg_report *found,
+                         struct exti_proof *proof, struct exti_error *err)
+{
+    int rc = extipy_enter(e->ctx, err);
+
+    if (rc < 0)
+        return rc;
+    rc = exti_ctx_prove(extipy_loader(e->ctx), pkg_report_add, found, proof, err);
+    extipy_leave(e->ctx, NULL);
+    return rc;
+}
+
+static int prove(const struct pkg_entry *e, struct pkg_report *found, struct exti_proof *proof,
+                 struct exti_error *err)
+{
+    PyThreadState *state;
+    int rc, kept;
+
+    if (pkg_report_begin(found) < 0)
+        return EXTI_E_NOMEM;
+    state = PyEval_SaveThread();
+    rc = prove_entered(e, found, proof, err);
+    PyEval_RestoreThread(state);
+    kept = pkg_report_end(found);
+    return rc < 0 ? rc : kept;
+}
+
+static PyObject *prove_entry(const struct pkg_entry *e)
+{
+    struct exti_error err = {.message = "out of memory"};
+    struct exti_proof proof = {.size = sizeof proof};
+    struct pkg_report found = {0};
+    PyObject *result;
+    int rc;
+
+    if (!e->ctx)
+        return pkg_state_raise(EXTIPY_E_PLACE, "the main interpreter is not a copy");
+    rc = prove(e, &found, &proof, &err);
+    if (rc < 0)
+        result = pkg_state_raise(rc, err.message);
+    else
+        result = Py_BuildValue("(nns)", (Py_ssize_t)proof.modules, (Py_ssize_t)proof.references,
+                               found.text);
+    free(found.text);
+    return result;
+}
+
+PyObject *pkg_proof_prove(PyObject *module, PyObject *args)
+{
+    unsigned long long id;
+    struct pkg_entry *e;
+    struct exti_error err;
+    PyObject *result;
+    int rc;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "K", &id))
+        return NULL;
+    rc = pkg_state.core->acquire(&e, id, &err);
+    if (rc < 0)
+        return pkg_state_raise(rc, err.message);
+    result = prove_entry(e);
+    pkg_state.core->release(e);
+    return result;
+}

@@ -1,0 +1,127 @@
+#include "bindings/python/ext/target.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bindings/python/ext/state.h"
+
+/* The parts of names that were asked for lately, by the last bits of their hashes.  The functions
+ * are looked up each time, for they may have been replaced. */
+static struct parts {
+    char *name;
+    PyObject *module, *path; /* a str, and a tuple of them */
+    PyObject *imported;      /* the module of that name when it was last imported, or NULL */
+} known[256];
+
+PyObject *pkg_target_of(PyObject *function)
+{
+    PyObject *name = NULL;
+
+    if (Py_TYPE(function) == Py_TYPE(pkg_state.dispatch)) /* others' __hash__ may do anything */
+        name = PyDict_GetItemWithError(pkg_state.targets, function);
+    Py_XINCREF(name);
+    return name;
+}
+
+/* ---- finding ---- */
+
+static PyObject *split(const char *path)
+{
+    PyObject *text = PyUnicode_FromString(path);
+    PyObject *names = text ? PyObject_CallMethod(text, "split", "s", ".") : NULL;
+    PyObject *tuple = names ? PyList_AsTuple(names) : NULL, *name;
+
+    /* Names of attributes are found sooner. */
+    for (Py_ssize_t i = 0; tuple && i < PyTuple_Size(tuple); i++) {
+        name = PyTuple_GetItem(tuple, i);
+        Py_INCREF(name);
+        PyUnicode_InternInPlace(&name);
+        PyTuple_SetItem(tuple, i, name);
+    }
+    Py_XDECREF(names);
+    Py_XDECREF(text);
+    return tuple;
+}
+
+/* Returns 0, or -1 with an exception. */
+static int learn(struct parts *p, const char *name)
+{
+    const char *colon = strchr(name, ':');
+    PyObject *module = PyUnicode_DecodeUTF8(name, colon - name, "surrogatepass");
+    PyObject *path = split(colon + 1);
+    struct parts old = *p;
+    char *copy = strdup(name);
+
+    if (!module || !path || !copy) {
+        Py_XDECREF(module);
+        Py_XDECREF(path);
+        free(copy);
+        if (!PyErr_Occurred())
+            PyErr_NoMemory();
+        return -1;
+    }
+    PyUnicode_InternInPlace(&module);
+    *p = (struct parts){copy, module, path, NULL};
+    free(old.name);
+    Py_XDECREF(old.module);
+    Py_XDECREF(old.path);
+    Py_XDECREF(old.imported);
+    return 0;
+}
+
+/* The module as it is now, if it is one that was found before: it has been imported to its end. */
+static PyObject *found_before(const struct parts *p)
+{
+    PyObject *modules = PyImport_GetModuleDict(); /* borrowed, as what is in it */
+
+    if (!p->imported || !PyDict_CheckExact(modules) ||
+        PyDict_GetItemWithError(modules, p->module) != p->imported)
+        return NULL;
+    Py_INCREF(p->imported);
+    return p->imported;
+}
+
+/* Waits for a thread that is importing it. */
+static PyObject *import(PyObject *module)
+{
+    PyObject *found = PyImport_GetModule(module);
+
+    return found || PyErr_Occurred() ? found : PyImport_Import(module);
+}
+
+static PyObject *find_module(struct parts *p)
+{
+    PyObject *found = found_before(p), *module = p->module, *old;
+
+    if (found)
+        return found;
+    Py_INCREF(module); /* the import may use these parts for another name */
+    found = import(module);
+    if (found && p->module == module) {
+        old = p->imported;
+        Py_INCREF(found);
+        p->imported = found;
+        Py_XDECREF(old);
+    }
+    Py_DECREF(module);
+    return found;
+}
+
+PyObject *pkg_target_find(const char *name, size_t hash)
+{
+    struct parts *p = &known[hash % (sizeof known / sizeof *known)];
+    PyObject *found, *from, *path;
+
+    if ((!p->name || strcmp(p->name, name) != 0) && learn(p, name) < 0)
+        return NULL;
+    path = p->path;
+    Py_INCREF(path);
+    found = find_module(p);
+    for (Py_ssize_t i = 0; found && i < PyTuple_Size(path); i++) {
+        from = found;
+        found = PyObject_GetAttr(from, PyTuple_GetItem(path, i));
+        Py_DECREF(from);
+    }
+    Py_DECREF(path);
+    return found;
+}
