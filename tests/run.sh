@@ -2,7 +2,8 @@
 # Runs the tests of one group and keeps count.
 #
 #   tests/run.sh GROUP TEST...    run each; print a line per result and one for the group
-#   tests/run.sh --sum DIR        print what failed in all groups, then the closing line
+#   tests/run.sh --sum DIR STATUS print what failed in all groups, then the closing line; STATUS is that of
+#                                 the make which ran them, not 0 also where a group could not be built
 #
 # A test is a cmocka program, or anything that prints `ok NAME`, `not ok NAME` or
 # `skip NAME: reason` on lines of their own.  A test that ends badly or says nothing has failed.
@@ -16,10 +17,14 @@ set -u -o pipefail
 
 if [ "$1" = --sum ]; then
     cat "$2"/*.said 2>/dev/null
-    cat "$2"/*.count 2>/dev/null | awk '
+    cat "$2"/*.count 2>/dev/null | awk -v status="$3" '
         /^not ok / { print; next }
         { passed += $2; failed += $3; skipped += $4 }
-        END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
+        END { if (status && !failed) {
+                  failed = 1
+                  print "not ok make: see its lines with *** above"
+              }
+              printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
               exit failed > 0 || NR == 0 }'
     exit
 fi
