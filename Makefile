@@ -139,9 +139,11 @@ ELF_SYSTEM_SRCS := base/os/sha256_nettle.c \
 	loader/load/static_tls.c loader/track/context_keys.c loader/track/context_threads.c \
 	loader/track/fork_handlers.c loader/track/kept_file.c loader/track/lingering.c \
 	loader/track/record_locks.c loader/track/still_mapped.c loader/track/thread_description.c \
+	loader/track/signal_dispatch.c loader/track/signal_table.c loader/track/signal_timers.c \
 	loader/track/thread_objects.c \
 	loader/interpose/close_calls.c loader/interpose/fork_calls.c loader/interpose/iterate_phdr.c \
-	loader/interpose/lock_calls.c loader/interpose/thread_calls.c
+	loader/interpose/lock_calls.c loader/interpose/signal_calls.c loader/interpose/thread_calls.c \
+	loader/interpose/timer_calls.c
 DARWIN_SYSTEM_SRCS := base/os/sha256_darwin.c loader/process/constructors_macho.c \
 	loader/process/linkmap_macho.c loader/load/reference_target_named.c
 WINDOWS_SYSTEM_SRCS := $(wildcard base/os/*win32.c) \

@@ -40,10 +40,11 @@ static const char help[] =
     "  --rename       give API symbols private names even if this process does not export "
     "them\n" CLI_CHOICE_HELP "  -h, --help     show this\n"
     "\n"
-    "Contexts share the process: its working directory, environment, locale, file descriptors and\n"
-    "signal handlers.  A context cannot change a signal handler: signal.signal raises\n"
-    "PermissionError.  With several contexts, OPENBLAS_NUM_THREADS and OMP_NUM_THREADS are set to\n"
-    "each context's share of the processors unless they are set already.\n"
+    "Contexts share the process: its working directory, environment, locale and file descriptors.\n"
+    "Signal handlers and timers are each context's own: ^C and kill reach all contexts.  With "
+    "several\n"
+    "contexts, OPENBLAS_NUM_THREADS and OMP_NUM_THREADS are set to each context's share of the\n"
+    "processors unless they are set already.\n"
     "\n"
     "examples:\n"
     "  extisolate run --contexts 4 app.py --its --own arguments\n"
@@ -51,7 +52,8 @@ static const char help[] =
     "  extisolate run --contexts 2 --prove --python venv/bin/python -m package.module\n"
     "\n"
     "Exit status: that of the first context whose program failed, else 0; also 1 when a context\n"
-    "did not start or --prove found a leak; 2 wrong usage.\n";
+    "did not start or --prove found a leak; 2 wrong usage.  If ^C ends all programs, the process\n"
+    "dies by SIGINT, as python3 does.\n";
 
 struct request {
     struct pyrt_program program;
@@ -306,17 +308,30 @@ static char **keep_arguments(int argc, char **argv)
     return own;
 }
 
+/* The signal that ended all programs, as ^C does; 0: not all, or not the same. */
+static int ending_signal(const struct session *s, const struct request *r)
+{
+    for (int i = 0; i < r->contexts; i++)
+        if (s->results == NULL || s->results[i].sig != s->results[0].sig)
+            return 0;
+    return s->results[0].sig;
+}
+
 static int parse_and_run(int argc, char **argv)
 {
     struct request r = {.contexts = 1};
     struct session s = {0};
-    int status = parse_run(&r, argc, argv);
+    int status = parse_run(&r, argc, argv), sig = 0;
 
     if (status == CLI_OK) {
         status = run_session(&s, &r);
+        sig = ending_signal(&s, &r);
         release_session(&s, &r);
     }
     cli_choice_free(&r.choice);
+    /* As python3 does, so that a shell's loop stops. */
+    if (sig != 0)
+        pyrt_process_end(sig);
     return status;
 }
 

@@ -430,6 +430,13 @@ struct exti_hooks {
     void (*before_close)(void *user, struct exti_ctx *ctx, struct exti_module *m);
 
     void (*log)(void *user, enum exti_log_level level, const char *message);
+
+    /* Linux.  The default action of `sig`, which ends a process, has come to the context, while the
+     * program or another context does something else with that signal: the context is to end as if
+     * by exit(128 + sig).  NULL: the context does not end.  Called in a signal handler or where a
+     * copy sends itself the signal, on any thread, so the hook may call what is async-signal-safe
+     * only; it is not called in a process that was forked in the context. */
+    void (*end)(void *user, struct exti_ctx *ctx, int sig);
 };
 
 /* In every copy of the context, binds references to the undefined symbol `symbol`, such as
@@ -460,6 +467,12 @@ struct exti_redirect {
 #define EXTI_CTX_FOR_LOADING 32u
 /* Believes what is in the directory, whoever can change it: see exti_dir_trust. */
 #define EXTI_CTX_TRUST_DIR 64u
+/* Linux.  Copies set the process's signal actions and timers, as other libraries do.  Without this
+ * flag each context has signal actions and timers of its own: a signal that comes from outside is
+ * handled by the program, if it has set a handler, and by each context that has; what a context
+ * sends to its own process, and its timers, are its own; closing it takes its handlers away.
+ * docs/signals.md */
+#define EXTI_CTX_SHARE_SIGNALS 256u
 
 /* exti_ctx_close fails with EXTI_E_BUSY, and the context stays open, while calls of other threads
  * use it: the program's calls of this library, and calls of copies that open libraries or start

@@ -6,14 +6,17 @@
 #include <unistd.h>
 
 #include "runtime/command.h"
+#include "runtime/ending.h"
 #include "runtime/fail.h"
 #include "runtime/heap.h"
 #include "runtime/host.h"
 #include "runtime/module.h"
+#include "runtime/process.h"
 #include "runtime/program.h"
 #include "runtime/python.h"
 #include "runtime/start.h"
 #include "runtime/system.h"
+#include "runtime/uncaught.h"
 
 struct pyrt_context {
     struct pyrt_opts opts;
@@ -23,15 +26,27 @@ struct pyrt_context {
     struct pyrt_heap *heap;
     struct pyrt_api py;
     struct pyrt_command command;
+    struct pyrt_ending ending;
     struct pyrt_result result;
 };
 
 /* ---- opening ---- */
 
+static void end_program(void *user, struct exti_ctx *ctx, int sig)
+{
+    struct pyrt_context *c = user;
+
+    (void)ctx;
+    pyrt_ending_ask(&c->ending, sig);
+}
+
 static int open_context(struct pyrt_context *c, struct exti_error *err)
 {
+    const struct exti_hooks hooks = {.size = sizeof hooks, .end = end_program};
     struct exti_ctx_opts o = {
         .size = sizeof o,
+        .hooks = &hooks,
+        .user = c,
         .dir = c->opts.dir,
         .flags = c->opts.ctx_flags,
         .closure = c->opts.closure,
@@ -79,6 +94,20 @@ static int is_child(const struct pyrt_context *c)
     return getpid() != c->process;
 }
 
+static void run_program(struct pyrt_context *c)
+{
+    int status;
+
+    if (pyrt_ending_begin(&c->ending, &c->py) == 0)
+        status = pyrt_program_run(&c->py, c->opts.program, &c->command, c->opts.index);
+    else
+        status = pyrt_uncaught(&c->py, c->opts.index);
+    if (c->ending.sig && status == 128 + c->ending.sig)
+        status = -c->ending.sig;
+    c->result.sig = status < 0 ? -status : 0;
+    c->result.status = status < 0 ? 128 - status : status;
+}
+
 static void run_context(struct pyrt_context *c)
 {
     const struct pyrt_startup how = {
@@ -87,6 +116,7 @@ static void run_context(struct pyrt_context *c)
         .settings = c->opts.settings,
         .setting_count = c->opts.setting_count,
         .keep = (c->opts.ctx_flags & EXTI_CTX_KEEP) != 0,
+        .program = 1,
     };
     struct exti_error *err = &c->result.error;
 
@@ -95,12 +125,13 @@ static void run_context(struct pyrt_context *c)
         pyrt_module_add(&c->py, c->ctx, c->opts.index, c->opts.count, err) < 0)
         return;
     c->result.started = 1;
-    c->result.status = pyrt_program_run(&c->py, c->opts.program, &c->command, c->opts.index);
+    run_program(c);
     if (c->opts.prove && !is_child(c))
         prove_isolation(c);
     /* CPython's own status when buffered output cannot be written. */
     if (c->py.Py_FinalizeEx() < 0)
         c->result.status = 120;
+    pyrt_ending_end(&c->ending);
 }
 
 static void *thread_main(void *arg)
@@ -117,6 +148,8 @@ static void *thread_main(void *arg)
      * threads did at the fork. */
     if (is_child(c)) {
         fflush(NULL);
+        if (c->result.sig)
+            pyrt_process_end(c->result.sig);
         _exit(c->result.status);
     }
     return NULL;

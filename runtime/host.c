@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include "runtime/fail.h"
-#include "runtime/signals.h"
 
 /* CPython reports exhausted keys as lack of memory, and in places ends the process. */
 static int check_keys(struct exti_error *err)
@@ -28,7 +27,6 @@ int pyrt_open(struct exti_ctx **out, struct pyrt_api *py, const struct pyrt_inst
     int rc;
 
     opts->api_library = python->libpython;
-    opts->redirects = pyrt_signal_redirects(&opts->redirect_count);
     rc = exti_ctx_open(out, opts, err);
     if (rc == 0)
         rc = check_keys(err);

@@ -6,8 +6,9 @@
 #include "runtime/pyapi.h"
 
 /* Runs the program in __main__, with the arguments of its command line, and returns its exit
- * status.  Never ends the process; tracebacks of the program show no frame of this library.
- * `index` is the context's number, which is printed above a traceback. */
+ * status, or -SIGINT if KeyboardInterrupt ended it.  Never ends the process; tracebacks of the
+ * program show no frame of this library. `index` is the context's number, which is printed above
+ * a traceback. */
 int pyrt_program_run(const struct pyrt_api *py, const struct pyrt_program *program,
                      const struct pyrt_command *command, int index);
 

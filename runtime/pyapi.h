@@ -36,6 +36,15 @@ struct pyrt_arenas {
 /* PyMemAllocatorDomain */
 enum pyrt_domain { PYRT_DOMAIN_RAW, PYRT_DOMAIN_MEM, PYRT_DOMAIN_OBJ };
 
+/* PyMethodDef, and a flag of it. */
+struct pyrt_method {
+    const char *name;
+    struct pyobj *(*function)(struct pyobj *self, struct pyobj *args);
+    int flags;
+    const char *doc;
+};
+#define PYRT_METHOD_ARGS 0x0001 /* METH_VARARGS */
+
 #define PYRT_FILE_INPUT 257       /* Py_file_input */
 #define PYRT_IGNORE_COOKIE 0x0800 /* PyCF_IGNORE_COOKIE */
 #define PYRT_PRINT_RAW 1          /* Py_PRINT_RAW */
@@ -72,6 +81,10 @@ enum pyrt_domain { PYRT_DOMAIN_RAW, PYRT_DOMAIN_MEM, PYRT_DOMAIN_OBJ };
     X(struct pyobj *, PyUnicode_DecodeFSDefault, (const char *))                                   \
     X(const char *, PyUnicode_AsUTF8AndSize, (struct pyobj *, ptrdiff_t *))                        \
     X(long, PyLong_AsLong, (struct pyobj *))                                                       \
+    X(struct pyobj *, PyLong_FromLong, (long))                                                     \
+    X(struct pyobj *, PyCFunction_NewEx,                                                           \
+      (const struct pyrt_method *, struct pyobj *, struct pyobj *))                                \
+    X(void, PyErr_SetObject, (struct pyobj *, struct pyobj *))                                     \
     X(wchar_t *, Py_DecodeLocale, (const char *, size_t *))                                        \
     X(void, PyMem_RawFree, (void *))                                                               \
     X(struct pyobj *, PySys_GetObject, (const char *))                                             \

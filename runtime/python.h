@@ -75,6 +75,7 @@ struct pyrt_opts {
 struct pyrt_result {
     int started; /* if not, `error` says why and `status` is 1 */
     int status;  /* exit status, 0..255 */
+    int sig;     /* the signal that ended the program, as ^C does, with `status` 128 + sig; or 0 */
     int proven;  /* `proof` is valid; if a proof was asked for and failed, `error` says why */
     struct exti_proof proof;
     char *leaks; /* one line per leak, or NULL; freed by pyrt_close */

@@ -79,8 +79,6 @@ static int set_own(struct pyrt_initconfig *config, const struct pyrt_startup *ho
 {
     const struct pyrt_command *command = how->command;
     const struct pyrt_setting own[] = {
-        {.name = "install_signal_handlers", .number = 0},
-        {.name = "faulthandler", .number = 0},
         {.name = "configure_c_stdio", .number = 0},
         {.name = "parse_argv", .number = 0},
         {.name = "program_name", .kind = PYRT_SET_TEXT, .text = how->python->executable},
@@ -88,11 +86,17 @@ static int set_own(struct pyrt_initconfig *config, const struct pyrt_startup *ho
         {"argv", PYRT_SET_LIST, .list = command->argv, .count = command->argc},
         {"orig_argv", PYRT_SET_LIST, .list = command->words, .count = command->word_count},
     };
+    const struct pyrt_setting signals[] = {
+        {.name = "install_signal_handlers", .number = 0},
+        {.name = "faulthandler", .number = 0},
+    };
     size_t count = sizeof own / sizeof *own - (how->python->minor < 10); /* no orig_argv */
     int rc = 0;
 
     for (size_t i = 0; i < count && rc == 0; i++)
         rc = pyrt_initconfig_set(config, &own[i], err);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals && !how->program && rc == 0; i++)
+        rc = pyrt_initconfig_set(config, &signals[i], err);
     return rc;
 }
 
@@ -111,15 +115,13 @@ static int set_callers(struct pyrt_initconfig *config, const struct pyrt_startup
 }
 
 /* From 3.10 on, the signal module sets a SIGINT handler when it is imported, whatever the
- * configuration says.  The redirect refuses, but the module records the handler as set, and
- * asyncio.run would rely on that. */
+ * configuration says: the program would be left to handle ^C, and the context handle it as well. */
 static void correct_signals(const struct pyrt_api *py)
 {
     struct pyobj *m = py->PyImport_ImportModule("_signal"), *result = NULL;
 
     if (m)
         result = py->PyObject_CallMethod(m, "signal", "ii", SIGINT, 0 /* SIG_DFL */);
-    /* Fails where the host does something else with SIGINT; the module has noticed that itself. */
     if (!result)
         py->PyErr_Clear();
     py->Py_DecRef(result);
@@ -143,7 +145,7 @@ int pyrt_initialise(struct pyrt_heap **heap, const struct pyrt_api *py,
     if (rc == 0)
         rc = pyrt_initconfig_start(config, err);
     pyrt_initconfig_free(config);
-    if (rc == 0)
+    if (rc == 0 && !how->program)
         correct_signals(py);
     return rc;
 }

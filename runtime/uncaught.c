@@ -1,6 +1,7 @@
 #include "runtime/uncaught.h"
 
 #include <pthread.h>
+#include <signal.h>
 
 /* Keeps tracebacks, which are many small writes, of different contexts apart. */
 static pthread_mutex_t printing = PTHREAD_MUTEX_INITIALIZER;
@@ -181,5 +182,5 @@ int pyrt_uncaught(const struct pyrt_api *py, int index)
     set_last_exception(py, &e);
     status = show_exception(py, &e, index);
     drop_exception(py, &e);
-    return interrupted ? 130 : status;
+    return interrupted ? -SIGINT : status;
 }

@@ -132,9 +132,9 @@ struct extipy_opts {
 };
 
 /* Starts an interpreter on a thread of the context's own, Python's main thread, with as large a
- * stack as a process's first thread has; or on the caller's, by `on_caller`.  In copies, changing a
- * signal's handler fails, as signals are the program's.  `opts` may be NULL.  Both are only needed
- * during the call.  EXTI_E_LOAD: CPython did not start, and the message has its reason.
+ * stack as a process's first thread has; or on the caller's, by `on_caller`.  It sets no signal
+ * handler, so ^C is the program's; what code in it sets is its own.  `opts` may be NULL.  Both are
+ * only needed during the call.  EXTI_E_LOAD: CPython did not start, and the message has its reason.
  * extipy_close *out.  Any thread; the caller is not in the new context. */
 EXTI_API int extipy_open(struct extipy_ctx **out, const struct extipy_python *python,
                          const struct extipy_opts *opts, struct exti_error *err);

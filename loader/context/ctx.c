@@ -20,12 +20,14 @@
 #include "loader/track/fork_handlers.h"
 #include "loader/track/lingering.h"
 #include "loader/track/record_locks.h"
+#include "loader/track/signal_dispatch.h"
+#include "loader/track/signal_timers.h"
 #include "loader/track/still_mapped.h"
 #include "loader/track/thread_objects.h"
 
 #define KNOWN_FLAGS                                                                                \
     (EXTI_CTX_RENAME | EXTI_CTX_SYNC | EXTI_CTX_KEEP | EXTI_CTX_COPY_ONLY | EXTI_CTX_DROP_UNUSED | \
-     EXTI_CTX_FOR_LOADING | EXTI_CTX_TRUST_DIR | EXTI_CTX_CLOSE_IDLE)
+     EXTI_CTX_FOR_LOADING | EXTI_CTX_TRUST_DIR | EXTI_CTX_CLOSE_IDLE | EXTI_CTX_SHARE_SIGNALS)
 
 #ifdef _WIN32
 #define REPLACEMENT NULL
@@ -148,6 +150,8 @@ int exti_ctx_open(struct exti_ctx **out, const struct exti_ctx_opts *opts, struc
         exti__ctx_keys_survive_forks();
         exti__thread_objects_survive_forks();
         exti__record_locks_survive_forks();
+        exti__signal_timers_survive_forks();
+        exti__signals_begin();
         if (install_fork_handlers())
             return exti__fail_nomem(err);
     }
@@ -165,6 +169,9 @@ int exti_ctx_open(struct exti_ctx **out, const struct exti_ctx_opts *opts, struc
     exti__ctx_log(ctx, EXTI_LOG_INFO, "context '%s' opened in %s%s", exti__ctx_name(ctx),
                   exti__ctx_dir(ctx),
                   exti__store_is_renamed(&ctx->store) ? ", with private names for its API" : "");
+    /* The default action is an action, too. */
+    if (ctx->hooks.end)
+        exti__signals_of(ctx);
     exti__ctx_count_in(ctx);
     *out = ctx;
     return 0;
@@ -336,7 +343,7 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
 {
     struct listener l = {ctx, report, user};
     size_t mapped = 0;
-    bool keep;
+    bool keep, handled;
     int rc, close_rc;
 
     if (left)
@@ -351,8 +358,10 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
     }
     if (!(ctx->flags & EXTI_CTX_KEEP))
         exti__thread_objects_end(ctx);
+    exti__signal_timers_end(ctx);
+    handled = exti__signals_end(ctx);
     /* While the API library is not open, nothing is loaded that a thread could run in. */
-    keep = (ctx->flags & EXTI_CTX_KEEP) ||
+    keep = (ctx->flags & EXTI_CTX_KEEP) || !handled ||
            (ctx->api && exti__ctx_threads_report(ctx, report_mapped, &l));
     if (!keep)
         exti__ctx_keys_disarm(ctx);

@@ -10,6 +10,7 @@
 #include "loader/store/store.h"
 
 struct exti_module;
+struct exti_signals;
 
 struct exti_ctx {
     struct exti_store store;
@@ -20,6 +21,7 @@ struct exti_ctx {
     struct exti_quirks *quirks; /* owned */
     uint32_t flags;
     unsigned number; /* of the contexts of this process, from 0 on */
+    _Atomic(struct exti_signals *) signals; /* signal_table.c's; NULL: none yet */
 
     /* Guarded by calls.c: */
     unsigned calls;   /* in flight */

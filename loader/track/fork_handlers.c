@@ -198,3 +198,8 @@ const struct exti_ctx *exti__fork_handlers_for(const struct exti_ctx *ctx)
     forking_ctx = ctx;
     return before;
 }
+
+const struct exti_ctx *exti__fork_handlers_ctx(void)
+{
+    return forking_ctx;
+}

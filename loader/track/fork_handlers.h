@@ -26,6 +26,7 @@ void exti__fork_handlers_drop(const struct exti_module *m);
 /* Until the next call, forks of the calling thread are the context's.  Returns what they were
  * before: NULL if it is not known whose they are. */
 const struct exti_ctx *exti__fork_handlers_for(const struct exti_ctx *ctx);
+const struct exti_ctx *exti__fork_handlers_ctx(void); /* what they are now */
 
 #else
 

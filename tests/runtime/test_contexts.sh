@@ -448,81 +448,8 @@ done
 [ $rc = 0 ] && ok daemon_threads_do_not_disturb_the_end ||
     not_ok daemon_threads_do_not_disturb_the_end "status $rc" "$(cat err)"
 
-# ---- signals -----------------------------------------------------------------
+# ---- the process ---------------------------------------------------------------
 
-cc -shared -fPIC -o sig.so -x c - <<'END'
-#include <signal.h>
-static void nothing(int sig) { (void)sig; }
-int set(int sig)
-{
-    struct sigaction a = {.sa_handler = nothing}, old = {.sa_handler = nothing};
-    if (sigaction(sig, &a, &old) != 0)
-        return -1;
-    return old.sa_handler == nothing;
-}
-int set_simply(int sig) { return signal(sig, nothing) == SIG_ERR ? -1 : 0; }
-END
-cat >signals.py <<'END'
-import ctypes, faulthandler, os, re, signal, subprocess, threading
-before = open("/proc/self/status").read()
-for sig, how in [(signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_IGN),
-                 (signal.SIGPIPE, signal.SIG_DFL), (signal.SIGUSR1, lambda *a: None)]:
-    try:
-        signal.signal(sig, how)
-    except PermissionError:
-        pass
-    else:
-        raise AssertionError(sig)
-for call in (faulthandler.enable, lambda: faulthandler.register(signal.SIGUSR2)):
-    try:
-        call()
-    except (OSError, RuntimeError):
-        pass
-    else:
-        raise AssertionError(call)
-# A library may set handlers for the signals that ask the process to end; that succeeds without
-# effect.  For other signals it fails.
-library = ctypes.CDLL("./sig.so", use_errno=True)
-for f in library.set, library.set_simply:
-    assert [f(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == [0, 0, 0]
-    assert [f(s) for s in (signal.SIGALRM, signal.SIGUSR1, signal.SIGCHLD)] == [-1, -1, -1]
-    assert ctypes.get_errno() == 1 # EPERM
-assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-assert signal.signal(signal.SIGPIPE, signal.SIG_IGN) == signal.SIG_IGN   # it is already
-after = open("/proc/self/status").read()
-masks = lambda text: re.findall(r"^Sig(?:Cgt|Ign):.*", text, re.M)
-assert masks(before) == masks(after)
-# A child process has handlers of its own.
-pipe = 1 << signal.SIGPIPE - 1
-def child(**kw):
-    out = subprocess.run(["cat", "/proc/self/status"], stdout=subprocess.PIPE, **kw).stdout.decode()
-    return int(re.search(r"^SigIgn:\s*(\w+)", out, re.M).group(1), 16) & pipe
-assert child() == 0
-assert child(restore_signals=False) == pipe
-assert child(preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL),
-             restore_signals=False) == 0
-pid = os.fork()
-if pid == 0:
-    signal.signal(signal.SIGUSR1, lambda *a: os._exit(4))
-    os.kill(os.getpid(), signal.SIGUSR1)
-    import time; time.sleep(600)
-    os._exit(1)
-assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 4
-r, w = os.pipe()
-os.close(r)
-try:
-    os.write(w, b"x")
-except BrokenPipeError:
-    pass
-END
-if [ "$sanitizer" = t ]; then
-    echo "skip signal_handlers_stay_the_hosts:" \
-        "the thread sanitizer delays signals to a forked child"
-else
-    check signal_handlers_stay_the_hosts 0 $run --python $system signals.py
-fi
-check faulthandler_from_the_environment_is_ignored 0 env PYTHONFAULTHANDLER=1 $run \
-    --python $system --contexts 2 -c 'import faulthandler; assert not faulthandler.is_enabled()'
 check no_child_of_the_library_is_seen 0 $run --python $system -c 'import os
 try:
     os.wait()

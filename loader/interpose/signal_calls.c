@@ -1,0 +1,240 @@
+#define _GNU_SOURCE /* sysv_signal */
+#include "loader/interpose/signal_calls.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "loader/track/address_map.h"
+#include "loader/track/redirects.h"
+#include "loader/track/signal_dispatch.h"
+
+/* What musl lacks. */
+typedef void (*handler)(int);
+extern handler sysv_signal(int sig, handler h) __attribute__((weak));
+
+#define CALL __builtin_return_address(0)
+
+/* The actions of the copy's context, or NULL: the system's function is to be called. */
+static struct exti_signals *signals_of(const void *call)
+{
+    struct exti_module m;
+
+    if (!exti__address_map_find((uintptr_t)call, &m) || !exti__signals_are_ours())
+        return NULL;
+    return exti__signals_of(m.ctx);
+}
+
+static int set_errno(int error)
+{
+    if (!error)
+        return 0;
+    errno = error;
+    return -1;
+}
+
+/* ---- actions ---- */
+
+/* The C library has some numbers to itself. */
+static bool is_contexts(int sig)
+{
+    return (sig >= 1 && sig < 32 && sig != SIGKILL && sig != SIGSTOP) ||
+           (sig >= SIGRTMIN && sig <= SIGRTMAX);
+}
+
+static int interposed_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+    struct exti_signals *s = is_contexts(sig) ? signals_of(CALL) : NULL;
+
+    return s ? set_errno(exti__signal_set(s, sig, act, old)) : sigaction(sig, act, old);
+}
+
+static handler set_handler(struct exti_signals *s, int sig, handler h, int flags)
+{
+    struct sigaction act = {.sa_handler = h, .sa_flags = flags}, old;
+    const int rc = exti__signal_set(s, sig, &act, &old);
+
+    return set_errno(rc) ? SIG_ERR : old.sa_handler;
+}
+
+static handler interposed_signal(int sig, handler h)
+{
+    struct exti_signals *s = is_contexts(sig) ? signals_of(CALL) : NULL;
+
+    return s ? set_handler(s, sig, h, SA_RESTART) : signal(sig, h);
+}
+
+static handler interposed_sysv_signal(int sig, handler h)
+{
+    struct exti_signals *s = is_contexts(sig) ? signals_of(CALL) : NULL;
+
+    return s ? set_handler(s, sig, h, (int)(SA_RESETHAND | SA_NODEFER)) : sysv_signal(sig, h);
+}
+
+static int interposed_siginterrupt(int sig, int interrupts)
+{
+    struct exti_signals *s = is_contexts(sig) ? signals_of(CALL) : NULL;
+    struct sigaction act;
+
+    if (!s) {
+        if (sigaction(sig, NULL, &act))
+            return -1;
+    } else if (exti__signal_set(s, sig, NULL, &act)) {
+        return -1;
+    }
+    act.sa_flags = interrupts ? act.sa_flags & ~SA_RESTART : act.sa_flags | SA_RESTART;
+    return s ? set_errno(exti__signal_set(s, sig, &act, NULL)) : sigaction(sig, &act, NULL);
+}
+
+/* ---- sending ---- */
+
+static pid_t this_thread(void)
+{
+    return (pid_t)syscall(SYS_gettid);
+}
+
+static siginfo_t sent_by_us(int sig, int code)
+{
+    siginfo_t info;
+
+    memset(&info, 0, sizeof info);
+    info.si_signo = sig;
+    info.si_code = code;
+    info.si_pid = getpid();
+    info.si_uid = getuid();
+    return info;
+}
+
+static int interposed_raise(int sig)
+{
+    struct exti_signals *s = is_contexts(sig) ? signals_of(CALL) : NULL;
+    siginfo_t info;
+
+    if (!s)
+        return raise(sig);
+    info = sent_by_us(sig, SI_TKILL);
+    return set_errno(exti__signal_send(s, this_thread(), &info));
+}
+
+/* To the context alone if it is to this process; a group has others, which get it from outside. */
+static int interposed_kill(pid_t pid, int sig)
+{
+    struct exti_signals *s = pid == getpid() && is_contexts(sig) ? signals_of(CALL) : NULL;
+    siginfo_t info;
+
+    if (!s)
+        return kill(pid, sig);
+    info = sent_by_us(sig, SI_USER);
+    return set_errno(exti__signal_send(s, 0, &info));
+}
+
+static int interposed_sigqueue(pid_t pid, int sig, const union sigval value)
+{
+    struct exti_signals *s = pid == getpid() && is_contexts(sig) ? signals_of(CALL) : NULL;
+    siginfo_t info;
+
+    if (!s)
+        return sigqueue(pid, sig, value);
+    info = sent_by_us(sig, SI_QUEUE);
+    info.si_value = value;
+    return set_errno(exti__signal_send(s, 0, &info));
+}
+
+static int interposed_pthread_kill(pthread_t thread, int sig)
+{
+    struct exti_signals *s = is_contexts(sig) ? signals_of(CALL) : NULL;
+    union sigval value;
+    siginfo_t info;
+
+    if (s && pthread_equal(thread, pthread_self())) {
+        info = sent_by_us(sig, SI_TKILL);
+        return exti__signal_send(s, this_thread(), &info);
+    }
+    if (s && exti__signal_send_value(s, sig, &value))
+        return pthread_sigqueue(thread, sig, value);
+    return pthread_kill(thread, sig);
+}
+
+/* ---- waiting ---- */
+
+static int interposed_sigwaitinfo(const sigset_t *set, siginfo_t *out)
+{
+    struct exti_signals *s = signals_of(CALL);
+    siginfo_t info;
+    int sig;
+
+    if (s)
+        exti__signal_wait_for(s, set);
+    sig = sigwaitinfo(set, &info);
+    if (sig > 0 && out) {
+        exti__signal_clean(&info);
+        *out = info;
+    }
+    return sig;
+}
+
+static int interposed_sigtimedwait(const sigset_t *set, siginfo_t *out, const struct timespec *time)
+{
+    struct exti_signals *s = signals_of(CALL);
+    siginfo_t info;
+    int sig;
+
+    if (s)
+        exti__signal_wait_for(s, set);
+    sig = sigtimedwait(set, &info, time);
+    if (sig > 0 && out) {
+        exti__signal_clean(&info);
+        *out = info;
+    }
+    return sig;
+}
+
+static int interposed_sigwait(const sigset_t *set, int *out)
+{
+    struct exti_signals *s = signals_of(CALL);
+
+    if (s)
+        exti__signal_wait_for(s, set);
+    return sigwait(set, out);
+}
+
+static int interposed_signalfd(int fd, const sigset_t *set, int flags)
+{
+    struct exti_signals *s = signals_of(CALL);
+
+    if (s)
+        exti__signal_wait_for(s, set);
+    return signalfd(fd, set, flags);
+}
+
+/* ---- looking them up ---- */
+
+void *exti__signal_call(const char *symbol)
+{
+    const struct exti_redirect calls[] = {
+        {"sigaction", EXTI_ADDRESS(interposed_sigaction)},
+        {"__sigaction", EXTI_ADDRESS(interposed_sigaction)},
+        {"signal", EXTI_ADDRESS(interposed_signal)},
+        {"bsd_signal", EXTI_ADDRESS(interposed_signal)},
+        {"ssignal", EXTI_ADDRESS(interposed_signal)},
+        {"sysv_signal", sysv_signal ? EXTI_ADDRESS(interposed_sysv_signal) : NULL},
+        {"__sysv_signal", sysv_signal ? EXTI_ADDRESS(interposed_sysv_signal) : NULL},
+        {"siginterrupt", EXTI_ADDRESS(interposed_siginterrupt)},
+        {"raise", EXTI_ADDRESS(interposed_raise)},
+        {"gsignal", EXTI_ADDRESS(interposed_raise)},
+        {"kill", EXTI_ADDRESS(interposed_kill)},
+        {"sigqueue", EXTI_ADDRESS(interposed_sigqueue)},
+        {"pthread_kill", EXTI_ADDRESS(interposed_pthread_kill)},
+        {"sigwait", EXTI_ADDRESS(interposed_sigwait)},
+        {"sigwaitinfo", EXTI_ADDRESS(interposed_sigwaitinfo)},
+        {"sigtimedwait", EXTI_ADDRESS(interposed_sigtimedwait)},
+        {"signalfd", EXTI_ADDRESS(interposed_signalfd)},
+    };
+
+    return exti__redirect_find(calls, sizeof calls / sizeof *calls, symbol);
+}

@@ -1,0 +1,78 @@
+#define _GNU_SOURCE
+#include "loader/interpose/timer_calls.h"
+
+#include <errno.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "loader/track/address_map.h"
+#include "loader/track/redirects.h"
+#include "loader/track/signal_timers.h"
+
+#define CALL __builtin_return_address(0)
+
+/* The context of the copy that calls, and its signals.  NULL: the system's function is to be
+ * called. */
+static struct exti_signals *signals_of(const void *call, struct exti_ctx **ctx)
+{
+    struct exti_module m;
+
+    if (!exti__address_map_find((uintptr_t)call, &m) || !exti__signals_are_ours())
+        return NULL;
+    *ctx = m.ctx;
+    return exti__signals_of(m.ctx);
+}
+
+static int set_errno(int error)
+{
+    if (!error)
+        return 0;
+    errno = error;
+    return -1;
+}
+
+static unsigned interposed_alarm(unsigned seconds)
+{
+    const struct itimerval next = {{0, 0}, {(time_t)seconds, 0}};
+    struct itimerval old;
+    struct exti_ctx *ctx;
+    struct exti_signals *s = signals_of(CALL, &ctx);
+    unsigned left;
+
+    if (!s || exti__signal_timer(ctx, s, ITIMER_REAL, &next, &old))
+        return alarm(seconds);
+    /* alarm(2): what is left is not 0 before the signal has come. */
+    left = (unsigned)old.it_value.tv_sec;
+    return left + (old.it_value.tv_usec >= 500000 || (left == 0 && old.it_value.tv_usec > 0));
+}
+
+static int interposed_setitimer(int kind, const struct itimerval *next, struct itimerval *old)
+{
+    const struct itimerval none = {{0, 0}, {0, 0}};
+    struct exti_ctx *ctx;
+    struct exti_signals *s = signals_of(CALL, &ctx);
+
+    return s ? set_errno(exti__signal_timer(ctx, s, kind, next ? next : &none, old))
+             : setitimer(kind, next, old);
+}
+
+static int interposed_getitimer(int kind, struct itimerval *out)
+{
+    struct exti_ctx *ctx;
+    struct exti_signals *s = signals_of(CALL, &ctx);
+
+    return s ? set_errno(exti__signal_timer(ctx, s, kind, NULL, out)) : getitimer(kind, out);
+}
+
+void *exti__timer_call(const char *symbol)
+{
+    const struct exti_redirect calls[] = {
+        {"alarm", EXTI_ADDRESS(interposed_alarm)},
+        {"setitimer", EXTI_ADDRESS(interposed_setitimer)},
+        {"getitimer", EXTI_ADDRESS(interposed_getitimer)},
+    };
+
+    /* The timers of 32-bit systems take times of two sizes. */
+    return sizeof(long) < 8 ? NULL
+                            : exti__redirect_find(calls, sizeof calls / sizeof *calls, symbol);
+}

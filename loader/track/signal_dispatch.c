@@ -1,0 +1,375 @@
+/* A signal is sent on to a thread with the number of its context in si_errno, which is 0 otherwise.
+ * Its si_code is there too: rt_tgsigqueueinfo(2) lets a process send other threads what sigqueue(3)
+ * would.  All else is as it came.  Where the C library makes the information, the number is in
+ * si_value. */
+#define _GNU_SOURCE
+#include "loader/track/signal_dispatch.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "loader/track/address_map.h"
+
+#define MARK 0x45000000u           /* upper bits of si_errno, then 16 of the number, 8 of si_code */
+#define MARK_THREAD 0xffffu        /* each context whose signals the thread handles */
+#define VALUE_MARK 0x4558496c0000u /* upper bits of si_value */
+
+static bool is_function(const struct exti_signal_action *a)
+{
+    return a->handler != SIG_DFL && a->handler != SIG_IGN;
+}
+
+/* signal(7) */
+static bool ends_process(int sig)
+{
+    switch (sig) {
+    case SIGCHLD:
+    case SIGCONT:
+    case SIGURG:
+    case SIGWINCH:
+    case SIGSTOP:
+    case SIGTSTP:
+    case SIGTTIN:
+    case SIGTTOU:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static pid_t this_thread(void)
+{
+    return (pid_t)syscall(SYS_gettid);
+}
+
+static int send_info(pid_t thread, unsigned number, siginfo_t *info)
+{
+    info->si_errno = (int)(MARK | number << 8 | ((unsigned)info->si_code & 0xff));
+    info->si_code = SI_QUEUE;
+    return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, info->si_signo, info) ? errno : 0;
+}
+
+/* ---- marks ---- */
+
+static void *value_of(const struct exti_signals *s)
+{
+    return (void *)(uintptr_t)(VALUE_MARK | exti__signals_number(s));
+}
+
+/* Takes the mark off.  -1: there is none. */
+static int take_mark(siginfo_t *info)
+{
+    const uintptr_t value = (uintptr_t)info->si_value.sival_ptr;
+    int number = -1;
+
+    if (((unsigned)info->si_errno & 0xff000000u) == MARK) {
+        number = info->si_errno >> 8 & 0xffff;
+        info->si_code = (signed char)(info->si_errno & 0xff);
+        if (info->si_code == (signed char)SI_KERNEL)
+            info->si_code = SI_KERNEL;
+        info->si_errno = 0;
+    } else if ((info->si_code == SI_QUEUE || info->si_code == SI_TIMER) &&
+               (value & ~(uintptr_t)0xffff) == VALUE_MARK) {
+        number = (int)(value & 0xffff);
+        info->si_value.sival_ptr = NULL;
+        /* As pthread_kill(3) and setitimer(2) have it. */
+        info->si_code = info->si_code == SI_QUEUE ? SI_TKILL : SI_KERNEL;
+    }
+    return number;
+}
+
+void exti__signal_clean(siginfo_t *info)
+{
+    take_mark(info);
+}
+
+bool exti__signal_send_value(const struct exti_signals *s, int sig, union sigval *out)
+{
+    const struct exti_signal_action a = exti__signal_action(s, sig);
+
+    out->sival_ptr = value_of(s);
+    return is_function(&a);
+}
+
+union sigval exti__signal_timer_value(const struct exti_signals *s)
+{
+    return (union sigval){.sival_ptr = value_of(s)};
+}
+
+/* ---- actions ---- */
+
+static void call(const struct exti_signal_action *a, siginfo_t *info, void *context)
+{
+    const struct sigaction to = {.sa_handler = a->handler};
+
+    if (a->flags & SA_SIGINFO)
+        to.sa_sigaction(info->si_signo, info, context); /* of one union with sa_handler */
+    else
+        a->handler(info->si_signo);
+}
+
+static bool call_program(siginfo_t *info, void *context)
+{
+    const struct exti_signal_action a = exti__signal_of_program(info->si_signo);
+
+    if (!is_function(&a))
+        return false;
+    if (a.flags & SA_RESETHAND)
+        exti__signal_reset_program(info->si_signo);
+    call(&a, info, context);
+    return true;
+}
+
+/* Ends the process, whatever contexts have set. */
+static void take_default(int sig)
+{
+    const struct sigaction none = {.sa_handler = SIG_DFL};
+    sigset_t one;
+
+    sigaction(sig, &none, NULL);
+    sigemptyset(&one);
+    sigaddset(&one, sig);
+    syscall(SYS_tgkill, getpid(), this_thread(), sig);
+    pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+}
+
+static bool call_context(struct exti_signals *s, siginfo_t *info, void *context)
+{
+    struct exti_signal_action a;
+
+    if (!exti__signals_enter(s))
+        return false;
+    a = exti__signal_action(s, info->si_signo);
+    if (is_function(&a)) {
+        if (a.flags & SA_RESETHAND)
+            exti__signal_reset(s, info->si_signo);
+        call(&a, info, context);
+    }
+    exti__signals_leave(s);
+    return is_function(&a);
+}
+
+/* The default action for one of several contexts: true if that is to end. */
+static bool end_context(struct exti_signals *s, int sig)
+{
+    struct exti_ctx *ctx = exti__signals_enter(s);
+    const bool ends = ctx && ctx->hooks.end && ends_process(sig) && exti__ctx_count() > 1 &&
+                      !exti__signals_are_childs();
+
+    if (ends)
+        ctx->hooks.end(ctx->user, ctx, sig);
+    if (ctx)
+        exti__signals_leave(s);
+    return ends;
+}
+
+/* ---- one context's ---- */
+
+/* The signal is the context's alone, and has arrived. */
+static void arrive(struct exti_signals *s, siginfo_t *info, void *context)
+{
+    const int sig = info->si_signo;
+    const struct exti_signal_action a = exti__signal_action(s, sig);
+
+    if (call_context(s, info, context) || a.handler == SIG_IGN || !ends_process(sig))
+        return;
+    if (!end_context(s, sig) && !call_program(info, context))
+        take_default(sig);
+}
+
+/* Calls the handlers of the contexts whose signals the calling thread handles. */
+static bool arrive_on_thread(siginfo_t *info, void *context)
+{
+    const pid_t thread = this_thread();
+    bool any = false;
+
+    for (unsigned i = 0; i < exti__signals_count(); i++) {
+        struct exti_signals *s = exti__signals_at(i);
+        const struct exti_signal_action a = exti__signal_action(s, info->si_signo);
+
+        if (is_function(&a) && a.thread == thread && call_context(s, info, context))
+            any = true;
+    }
+    return any;
+}
+
+/* ---- from outside ---- */
+
+/* Whether a context before the nth has sent the signal to the thread already. */
+static bool was_sent(unsigned n, int sig, pid_t thread)
+{
+    for (unsigned i = 0; i < n; i++) {
+        const struct exti_signals *s = exti__signals_at(i);
+        const struct exti_signal_action a = exti__signal_action(s, sig);
+
+        if ((is_function(&a) || a.waited) && a.thread == thread)
+            return true;
+    }
+    return false;
+}
+
+/* To the thread that the nth context has for it.  A thread that has ended left it to this one. */
+static void send_on(unsigned n, const struct exti_signal_action *a, siginfo_t *info, void *context)
+{
+    siginfo_t marked = *info;
+
+    if (was_sent(n, info->si_signo, a->thread))
+        return;
+    if (send_info(a->thread, MARK_THREAD, &marked) && is_function(a))
+        call_context(exti__signals_at(n), info, context);
+}
+
+static void arrive_from_outside(siginfo_t *info, void *context)
+{
+    const int sig = info->si_signo;
+    const pid_t thread = this_thread();
+    const bool by_program = call_program(info, context);
+    bool taken = by_program, here = false;
+
+    if (!exti__signals_are_ours())
+        return;
+    for (unsigned i = 0; i < exti__signals_count(); i++) {
+        struct exti_signals *s = exti__signals_at(i);
+        const struct exti_signal_action a = exti__signal_action(s, sig);
+
+        if (!exti__signals_enter(s))
+            continue;
+        exti__signals_leave(s);
+        if (is_function(&a) && a.thread == thread)
+            here = true;
+        else if (is_function(&a) || a.waited)
+            send_on(i, &a, info, context);
+        else if (a.handler == SIG_DFL && !by_program && !end_context(s, sig))
+            continue;
+        taken = true;
+    }
+    if (here)
+        arrive_on_thread(info, context);
+    /* The program has put the dispatcher back after the last context was closed. */
+    if (!taken && ends_process(sig))
+        take_default(sig);
+}
+
+/* ---- faults ---- */
+
+static uintptr_t counter_of(const void *context)
+{
+    const ucontext_t *u = context;
+
+#if defined(__x86_64__)
+    return (uintptr_t)u->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+    return (uintptr_t)u->uc_mcontext.pc;
+#else
+    (void)u;
+    return 0;
+#endif
+}
+
+static bool is_fault(const siginfo_t *info)
+{
+    switch (info->si_signo) {
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGILL:
+    case SIGTRAP:
+    case SIGSYS:
+        return info->si_code > 0;
+    default:
+        return false;
+    }
+}
+
+static void fault(siginfo_t *info, void *context)
+{
+    const struct sigaction none = {.sa_handler = SIG_DFL};
+    struct exti_signals *s = NULL;
+    struct exti_module m;
+
+    if (exti__address_map_find(counter_of(context), &m))
+        s = atomic_load(&m.ctx->signals);
+    if ((s && call_context(s, info, context)) || call_program(info, context) ||
+        arrive_on_thread(info, context))
+        return;
+    /* What faulted does so again, and so the process ends where it is wrong. */
+    if (info->si_signo == SIGTRAP || info->si_signo == SIGSYS)
+        take_default(info->si_signo);
+    else
+        sigaction(info->si_signo, &none, NULL);
+}
+
+/* ---- the dispatcher ---- */
+
+/* By setitimer(2) of the program. */
+static bool is_programs_timer(const siginfo_t *info)
+{
+    const int sig = info->si_signo;
+
+    return info->si_code == SI_KERNEL && (sig == SIGALRM || sig == SIGVTALRM || sig == SIGPROF);
+}
+
+/* By pthread_kill(3) or a timer, of the program or of a library that is no copy. */
+static bool is_to_thread(const siginfo_t *info)
+{
+    return (info->si_code == SI_TKILL && info->si_pid == getpid()) || info->si_code == SI_TIMER;
+}
+
+static void dispatch(int sig, siginfo_t *info, void *context)
+{
+    const int error = errno, number = take_mark(info);
+    struct exti_signals *s = number >= 0 ? exti__signals_at((unsigned)number) : NULL;
+    bool taken = true;
+
+    (void)sig;
+    if (number == (int)MARK_THREAD)
+        arrive_on_thread(info, context);
+    else if (s)
+        arrive(s, info, context);
+    else if (is_fault(info))
+        fault(info, context);
+    else if (is_programs_timer(info))
+        taken = call_program(info, context);
+    else if (is_to_thread(info))
+        taken = call_program(info, context) | arrive_on_thread(info, context);
+    else
+        taken = false;
+    if (!taken)
+        arrive_from_outside(info, context);
+    errno = error;
+}
+
+void exti__signals_begin(void)
+{
+    exti__signals_survive_forks(dispatch);
+}
+
+/* ---- what contexts send themselves ---- */
+
+static bool blocks(int sig)
+{
+    sigset_t blocked;
+
+    return pthread_sigmask(SIG_BLOCK, NULL, &blocked) == 0 && sigismember(&blocked, sig) == 1;
+}
+
+int exti__signal_send(struct exti_signals *s, pid_t thread, siginfo_t *info)
+{
+    const int sig = info->si_signo;
+    const struct exti_signal_action a = exti__signal_action(s, sig);
+
+    if (thread == 0)
+        thread = a.thread;
+    if (a.handler == SIG_IGN)
+        return 0;
+    if (is_function(&a) || a.waited || exti__signal_is_dispatched(sig) || blocks(sig)) {
+        return send_info(thread, exti__signals_number(s), info);
+    }
+    /* The process's action is the default for all, or the program's. */
+    if (end_context(s, sig))
+        return 0;
+    return syscall(SYS_tgkill, getpid(), thread, sig) ? errno : 0;
+}

@@ -1,0 +1,102 @@
+/* What signals do in each context.  A process has one action for each signal; here each context
+ * has its own, as if it were a process, and the process's action is made from those of all: the
+ * dispatcher (signal_dispatch.h) where one of them wants a function called.  What the program
+ * itself has set is kept, and put back when no context needs the signal any more.  ELF systems.
+ * Any thread, signal handlers included. */
+#ifndef LOADER_TRACK_SIGNAL_TABLE_H
+#define LOADER_TRACK_SIGNAL_TABLE_H
+
+#include "loader/track/context.h"
+
+#if !defined(__APPLE__) && !defined(_WIN32)
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#define EXTI_SIGNAL_MAX 64 /* of the kernel */
+#define EXTI_SIGNAL_CONTEXTS 16384
+
+/* The actions of a context.  One is never freed, so that a handler may hold it; it is used again
+ * for another context. */
+struct exti_signals;
+
+/* An action as handlers need it. */
+struct exti_signal_action {
+    void (*handler)(int); /* SIG_DFL, SIG_IGN or a function */
+    unsigned flags;       /* SA_* */
+    pid_t thread;         /* the one that set it, which is to handle the signal */
+    bool waited;          /* that thread takes the signal by sigwait(3) or the like */
+};
+
+typedef void (*exti_signal_dispatcher)(int sig, siginfo_t *info, void *context);
+
+/* Installs the fork handlers; to be called before any copy is loaded, whose own may come here. */
+void exti__signals_survive_forks(exti_signal_dispatcher dispatcher);
+
+/* The actions of the context, which are made from the process's at the first call.  NULL without
+ * memory or where the context shares the process's. */
+struct exti_signals *exti__signals_of(struct exti_ctx *ctx);
+
+/* Before the context's code is unmapped: takes its handlers away, and waits a second at most for
+ * those that run.  False if one still does. */
+bool exti__signals_end(struct exti_ctx *ctx);
+
+/* The call of the C library for the context.  0 or an errno value. */
+int exti__signal_set(struct exti_signals *s, int sig, const struct sigaction *act,
+                     struct sigaction *old);
+
+/* The calling thread takes these signals of its context's by waiting for them. */
+void exti__signal_wait_for(struct exti_signals *s, const sigset_t *set);
+
+/* A timer may send the context the signal, which is not to end the other contexts. */
+void exti__signal_expect(struct exti_signals *s, int sig);
+
+/* Around system(3): the context ignores SIGINT and SIGQUIT. */
+void exti__signals_begin_command(struct exti_signals *s);
+void exti__signals_end_command(struct exti_signals *s);
+
+/* ---- for handlers; no lock ---- */
+
+/* Whether the calling process is the one that the table is of: a vfork child has its parent's
+ * memory, but actions of its own. */
+bool exti__signals_are_ours(void);
+
+/* The process has been forked on a thread of the context, and is the context's alone. */
+bool exti__signals_are_childs(void);
+
+/* The nth of the process, in no order; NULL: there is none of this number. */
+struct exti_signals *exti__signals_at(unsigned n);
+unsigned exti__signals_count(void); /* all are below */
+unsigned exti__signals_number(const struct exti_signals *s);
+
+/* Keeps the context from being unmapped until exti__signals_leave.  NULL: it is being closed, or
+ * was. */
+struct exti_ctx *exti__signals_enter(struct exti_signals *s);
+void exti__signals_leave(struct exti_signals *s);
+
+struct exti_signal_action exti__signal_action(const struct exti_signals *s, int sig);
+void exti__signal_reset(struct exti_signals *s, int sig); /* SA_RESETHAND */
+
+/* What the program has set. */
+struct exti_signal_action exti__signal_of_program(int sig);
+void exti__signal_reset_program(int sig);
+
+/* Whether the process's action is the dispatcher. */
+bool exti__signal_is_dispatched(int sig);
+
+#else
+
+static inline struct exti_signals *exti__signals_of(struct exti_ctx *ctx)
+{
+    (void)ctx;
+    return NULL;
+}
+static inline bool exti__signals_end(struct exti_ctx *ctx)
+{
+    (void)ctx;
+    return true;
+}
+
+#endif
+#endif

@@ -1,0 +1,66 @@
+/* A signal for which the interpreter has a function wakes its main thread wherever that waits, and
+ * has the function called there.  This takes the last of the real-time signals for it. */
+#define _GNU_SOURCE /* syscall */
+#include "runtime/ending.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/process.h"
+
+/* The program that the thread runs: signal handlers of Python are called on the main thread. */
+static _Thread_local struct pyrt_ending *of_thread;
+
+static struct pyobj *raise_system_exit(struct pyobj *self, struct pyobj *args)
+{
+    const struct pyrt_api *py = of_thread->py;
+    struct pyobj *status = py->PyLong_FromLong(128 + of_thread->sig);
+
+    (void)self, (void)args;
+    if (status)
+        py->PyErr_SetObject(*py->system_exit, status);
+    py->Py_DecRef(status);
+    return NULL;
+}
+
+static const struct pyrt_method method = {"end_program", raise_system_exit, PYRT_METHOD_ARGS, NULL};
+
+int pyrt_ending_begin(struct pyrt_ending *e, const struct pyrt_api *py)
+{
+    struct pyobj *module = py->PyImport_ImportModule("_signal"), *function = NULL, *result = NULL;
+
+    e->py = py;
+    of_thread = e;
+    if (module)
+        function = py->PyCFunction_NewEx(&method, NULL, NULL);
+    if (function)
+        result = py->PyObject_CallMethod(module, "signal", "iO", SIGRTMAX, function);
+    py->Py_DecRef(result);
+    py->Py_DecRef(function);
+    py->Py_DecRef(module);
+    if (!result)
+        return -1;
+    atomic_store(&e->thread, (pid_t)syscall(SYS_gettid));
+    if (e->sig)
+        raise(SIGRTMAX);
+    return 0;
+}
+
+void pyrt_ending_end(struct pyrt_ending *e)
+{
+    atomic_store(&e->ended, true);
+}
+
+void pyrt_ending_ask(struct pyrt_ending *e, int sig)
+{
+    int none = 0;
+
+    if (e->ended)
+        return;
+    if (!atomic_compare_exchange_strong(&e->sig, &none, sig))
+        pyrt_process_end(sig);
+    else if (e->thread)
+        syscall(SYS_tgkill, getpid(), e->thread, SIGRTMAX);
+}
