@@ -1,6 +1,7 @@
 #include "elf/check/elf_check.h"
 
 #include "base/mem.h"
+#include "elf/check/elf_check_block.h"
 #include "elf/check/elf_check_bytes.h"
 #include "elf/check/elf_check_dynamic.h"
 #include "elf/check/elf_check_expect.h"
@@ -62,6 +63,12 @@ static int open_after(struct elf_check *c, struct exti_span after, bool *sound,
     return 0;
 }
 
+static void match_originals(struct elf_check *c)
+{
+    exti__elf_match_headers(c);
+    exti__elf_match_block(c);
+}
+
 int exti__elf_check_open(struct elf_check *c, struct exti_span before, struct exti_span after,
                          bool *sound, struct exti_error *err)
 {
@@ -77,7 +84,7 @@ int exti__elf_check_open(struct elf_check *c, struct exti_span before, struct ex
     if (rc)
         exti__elf_check_close(c);
     else if (*sound)
-        exti__elf_match_headers(c);
+        match_originals(c);
     return rc;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/mem.h"
+#include "elf/check/elf_check_block.h"
 #include "elf/check/elf_check_expect.h"
 #include "elf/check/elf_check_hash.h"
 #include "elf/read/elf_version.h"
@@ -72,10 +73,12 @@ static void mark_edited(const struct elf_check *c, bool *free_bytes)
 int exti__elf_check_strings(struct elf_check *c, struct exti_error *err)
 {
     const struct exti_span b = c->before.strtab.s;
+    /* A table that moves leaves its old bytes behind, unless it makes room for others. */
+    const uint64_t at = exti__elf_in_grown_block(c, b.base) ? c->after.strtab.s.base : b.base;
     struct exti_span a;
     bool *free_bytes;
 
-    if (exti__span_sub(c->after.file, b.base, b.n, "", &a, NULL) || memcmp(b.p, a.p, b.n) == 0)
+    if (exti__span_sub(c->after.file, at, b.n, "", &a, NULL) || memcmp(b.p, a.p, b.n) == 0)
         return 0;
     free_bytes = exti__calloc(b.n, sizeof *free_bytes);
     if (!free_bytes)
@@ -83,7 +86,7 @@ int exti__elf_check_strings(struct elf_check *c, struct exti_error *err)
     mark_edited(c, free_bytes);
     for (size_t i = 0; i < b.n && !c->findings.stop; i++)
         if (b.p[i] != a.p[i] && !free_bytes[i])
-            exti__elf_finding(c, b.base + i,
+            exti__elf_finding(c, at + i,
                               "DT_STRTAB + 0x%zx: byte 0x%02x, not 0x%02x, in no string that an "
                               "edit replaces",
                               i, a.p[i], b.p[i]);
@@ -178,6 +181,16 @@ static int exclude_version(void *user, const struct elf_version_ref *ref, struct
     return exclude_range(c, ref->name_at, 4, err);
 }
 
+/* Its tables change their places in it; other checks compare their contents. */
+static int exclude_block(struct elf_check *c, struct exti_error *err)
+{
+    const struct elf_file *b = &c->before;
+
+    if (c->block == ELF_NO_MATCH || !exti__elf_in_grown_block(c, b->phdr[c->block].p_offset))
+        return 0;
+    return exclude_range(c, b->phdr[c->block].p_offset, b->phdr[c->block].p_filesz, err);
+}
+
 static int exclude_checked(struct elf_check *c, struct exti_error *err)
 {
     const struct elf_file *b = &c->before;
@@ -196,6 +209,8 @@ static int exclude_checked(struct elf_check *c, struct exti_error *err)
         rc = exclude_segments(c, err);
     if (!rc)
         rc = exclude_sections(c, err);
+    if (!rc)
+        rc = exclude_block(c, err);
     return rc ? rc : exti__elf_versions(b, exclude_version, c, err);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "elf/check/elf_check_block.h"
 
 static uint64_t header_at(const struct elf_file *f, size_t i)
 {
@@ -142,6 +143,23 @@ static uint64_t table_size(const struct elf_file *f)
     return f->phnum * exti__elf_phdr_size(f);
 }
 
+/* Whether header `j` of the copy is a grown block that PT_DYNAMIC moved to. */
+static bool has_moved_dynamic(const struct elf_check *c, size_t j)
+{
+    const GElf_Phdr *dyn = &c->after.phdr[c->after.dynamic_phdr];
+
+    return exti__elf_is_grown_block(c, j) &&
+           dyn->p_offset != c->before.phdr[c->before.dynamic_phdr].p_offset &&
+           dyn->p_offset >= c->after.phdr[j].p_offset;
+}
+
+/* Whether PT_DYNAMIC moved, or may have grown where it is. */
+static bool is_dynamic_laid_out(const struct elf_check *c, const GElf_Phdr *a, const GElf_Phdr *b)
+{
+    return a->p_type == PT_DYNAMIC &&
+           (a->p_offset != b->p_offset || exti__elf_in_grown_block(c, b->p_offset));
+}
+
 /* Whether header `j` of the copy equals its original, `b`.  Leaves out the sizes of a PT_LOAD,
  * which the check of segment growth covers, the addresses of notes, which the check of notes
  * covers, and PT_GNU_STACK, which has a check of its own. */
@@ -154,12 +172,14 @@ static bool is_kept(const struct elf_check *c, size_t j, const GElf_Phdr *b)
     if (a.p_type == PT_LOAD) {
         a.p_filesz = b->p_filesz;
         a.p_memsz = b->p_memsz;
+        if (has_moved_dynamic(c, j))
+            a.p_flags &= b->p_flags | ~(uint32_t)PF_W;
     } else if (is_note(&a) || (a.p_type == PT_DYNAMIC && a.p_offset != b->p_offset)) {
         a.p_offset = b->p_offset;
         a.p_vaddr = b->p_vaddr;
         a.p_paddr = b->p_paddr;
     }
-    if ((a.p_type == PT_DYNAMIC && c->after.phdr[j].p_offset != b->p_offset) ||
+    if (is_dynamic_laid_out(c, &c->after.phdr[j], b) ||
         (a.p_type == PT_PHDR && a.p_filesz == table_size(&c->after) &&
          b->p_filesz == table_size(&c->before))) {
         a.p_filesz = b->p_filesz;
@@ -299,16 +319,17 @@ static void check_dynamic_writable(struct elf_check *c)
     }
 }
 
-/* llvm-strip moves a segment out of its PT_LOAD if its header comes before that of the PT_LOAD. */
-static void check_listed_behind(struct elf_check *c, size_t i, const GElf_Phdr *load)
+/* llvm-strip moves a segment out of its PT_LOAD `j` if its header comes before that of the
+ * PT_LOAD. */
+static void check_listed_behind(struct elf_check *c, size_t i, size_t j)
 {
-    const GElf_Phdr *ph = &c->after.phdr[i];
+    const GElf_Phdr *ph = &c->after.phdr[i], *load = &c->after.phdr[j];
 
     if (is_listed(ph) && ph->p_filesz && ph->p_vaddr >= load->p_vaddr &&
         ph->p_vaddr - load->p_vaddr < load->p_memsz)
         exti__elf_finding(c, header_at(&c->after, i),
                           "program header %zu, type 0x%x, comes before its new PT_LOAD %zu", i,
-                          ph->p_type, c->new_load);
+                          ph->p_type, j);
 }
 
 /* Opening checked for ascending order, congruence modulo p_align and ends within the file. */
@@ -325,8 +346,11 @@ int exti__elf_check_loads(struct elf_check *c, struct exti_error *err)
         assert(prev); /* the original has PT_LOADs, and theirs come first */
         check_new_load(c, &a->phdr[c->new_load], prev);
         for (size_t i = 0; i < c->new_load; i++)
-            check_listed_behind(c, i, &a->phdr[c->new_load]);
+            check_listed_behind(c, i, c->new_load);
     }
+    for (size_t j = 0; j < a->phnum; j++)
+        if (has_moved_dynamic(c, j) && a->dynamic_phdr < j)
+            check_listed_behind(c, a->dynamic_phdr, j);
     check_dynamic_writable(c);
     return 0;
 }

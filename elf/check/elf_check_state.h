@@ -39,6 +39,7 @@ struct elf_check {
     struct elf_expect expect;             /* meaningful with opts */
     size_t *match;   /* owned: for each program header of `after` its original or ELF_NO_MATCH */
     size_t new_load; /* the PT_LOAD in `after` that has no original, or ELF_NO_MATCH */
+    size_t block;    /* the original's PT_LOAD of exti__elf_match_block, or ELF_NO_MATCH */
     struct exti_findings findings;
     struct elf_range *ranges; /* owned: bytes that other checks cover, so that "bytes" skips them */
     size_t range_count, range_cap;

@@ -63,7 +63,8 @@ struct elf_edit {
     struct elf_strings strings;
 
     struct elf_move move[ELF_MOVE_COUNT];
-    GElf_Phdr *phdr; /* the new table, with room for one more entry than the input's */
+    uint64_t tail_at; /* from here on the file is written anew: its end, or that of its kept part */
+    GElf_Phdr *phdr;  /* the new table, with room for one more entry than the input's */
     size_t phnum;
     GElf_Shdr *shdr; /* the new table; empty without section headers */
     /* Notes that make room for a longer program header table: the range of file offsets that they

@@ -133,7 +133,7 @@ static int emit_moves(struct elf_edit *e, struct exti_error *err)
             return rc;
         if (!m->moves)
             rc = patch_changes(e, m->offset, p, (size_t)m->size, unit, what[i], err);
-        else if (m->to_offset < e->f->file.n)
+        else if (m->to_offset < e->tail_at)
             rc = exti__plan_patch(e->plan, m->to_offset, p, (size_t)m->size, what[i], err);
         else
             rc = append_to_tail(e, m->to_offset, p, (size_t)m->size, err);

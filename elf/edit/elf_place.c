@@ -1,5 +1,5 @@
-/* Structures that must move go into the unused end of a segment, or else into a new segment behind
- * the file.  The program header table never moves, because strip and similar tools would break such
+/* Structures that must move go into the block that an earlier rewrite put behind the file, or else
+ * into the unused end of a segment, or into a new segment behind the file.  The program header table never moves, because strip and similar tools would break such
  * a file; a segment with .bss never grows; nothing else changes its place. */
 #include "elf/edit/elf_place.h"
 
@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "elf/edit/elf_block.h"
 #include "elf/edit/elf_slot.h"
 
 /* Whether any known structure uses file bytes in [from, to). */
@@ -165,6 +166,30 @@ static int place_behind(struct elf_edit *e, struct exti_error *err)
     return 0;
 }
 
+/* Lays out the block of an earlier rewrite anew, with what must move now.  It keeps its place in
+ * memory and in the file, which it ends, and so may grow. */
+static int place_in_block(struct elf_edit *e, size_t index, struct exti_error *err)
+{
+    const struct elf_file *f = e->f;
+    GElf_Phdr load = f->phdr[index];
+    uint64_t tail, end;
+
+    for (size_t i = 0; i < ELF_MOVE_COUNT; i++)
+        e->move[i].moves |= exti__elf_in_block(&f->phdr[index], &e->move[i]);
+    if (!assign_places(e, load.p_vaddr, load.p_offset, &tail) ||
+        !exti__add(load.p_vaddr, tail - load.p_offset, &end) ||
+        (!f->is64 && (end > UINT32_MAX || tail > UINT32_MAX)))
+        return exti__fail(err, EXTI_E_NOSPACE, f->ehdr.e_phoff + index * exti__elf_phdr_size(f),
+                          "PT_LOAD: no address space left behind the one at 0x%" PRIx64,
+                          load.p_vaddr);
+    if (e->move[ELF_MOVE_DYNAMIC].moves)
+        load.p_flags |= f->phdr[f->dynamic_phdr].p_flags & PF_W;
+    load.p_filesz = load.p_memsz = tail - load.p_offset;
+    e->tail_at = load.p_offset;
+    e->phdr[exti__elf_replace_phdr(e, index)] = load;
+    return 0;
+}
+
 static void move_sections(struct elf_edit *e)
 {
     static const uint32_t type[ELF_MOVE_COUNT] = {SHT_DYNAMIC, SHT_GNU_HASH, SHT_HASH, SHT_STRTAB};
@@ -200,18 +225,20 @@ static void move_segments(struct elf_edit *e)
 
 int exti__elf_place(struct elf_edit *e, struct exti_error *err)
 {
+    const size_t block = exti__elf_find_block(e);
     bool any = false;
-    int rc;
+    int rc = 0;
 
     for (size_t i = 0; i < ELF_MOVE_COUNT; i++)
         any |= e->move[i].moves;
     if (!any)
         return 0;
-    if (!place_in_segment(e)) {
+    if (block != SIZE_MAX)
+        rc = place_in_block(e, block, err);
+    else if (!place_in_segment(e))
         rc = place_behind(e, err);
-        if (rc)
-            return rc;
-    }
+    if (rc)
+        return rc;
     move_sections(e);
     move_segments(e);
     return 0;

@@ -56,6 +56,7 @@ static int init_edit(struct elf_edit *e, struct exti_error *err)
     const struct elf_file *f = e->f;
     const GElf_Phdr *dynamic = &f->phdr[f->dynamic_phdr];
 
+    e->tail_at = f->file.n;
     e->phnum = f->phnum;
     e->phdr = exti__calloc(f->phnum + 1, sizeof *e->phdr);
     e->shdr = exti__calloc(f->shnum, sizeof *e->shdr);

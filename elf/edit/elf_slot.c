@@ -6,7 +6,6 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "elf/read/elf_withheld.h"
 
 enum { NONE = -1 };
 
@@ -55,36 +54,6 @@ static int spare_entry(const struct elf_file *f)
     return NONE;
 }
 
-/* Whether a tag's value is an address. */
-static bool is_pointer(int64_t tag)
-{
-    switch (tag) {
-    case DT_PLTGOT:
-    case DT_HASH:
-    case DT_STRTAB:
-    case DT_SYMTAB:
-    case DT_RELA:
-    case DT_INIT:
-    case EXTI_DT_INIT:
-    case DT_FINI:
-    case DT_REL:
-    case DT_JMPREL:
-    case DT_INIT_ARRAY:
-    case EXTI_DT_INIT_ARRAY:
-    case DT_FINI_ARRAY:
-    case DT_PREINIT_ARRAY:
-    case DT_SYMTAB_SHNDX:
-    case DT_RELR:
-    case DT_GNU_HASH:
-    case DT_VERSYM:
-    case DT_VERDEF:
-    case DT_VERNEED:
-        return true;
-    default:
-        return tag >= DT_ADDRRNGLO && tag <= DT_ADDRRNGHI;
-    }
-}
-
 static bool is_hash_section(const struct elf_edit *e, const GElf_Shdr *sh)
 {
     return (sh->sh_type == SHT_GNU_HASH && sh->sh_addr == e->move[ELF_MOVE_GNU_HASH].vaddr) ||
@@ -125,7 +94,7 @@ static bool has_others(const struct elf_edit *e, uint64_t from, uint64_t to)
     for (size_t i = 0; i < f->dyn_count; i++) {
         const GElf_Dyn *d = &f->dyn[i];
 
-        if (is_pointer(d->d_tag) && d->d_tag != DT_HASH && d->d_tag != DT_GNU_HASH &&
+        if (exti__elf_tag_is_pointer(d->d_tag) && d->d_tag != DT_HASH && d->d_tag != DT_GNU_HASH &&
             d->d_un.d_ptr >= vaddr && d->d_un.d_ptr < end)
             return true;
     }
@@ -327,4 +296,9 @@ int exti__elf_add_phdr_slot(struct elf_edit *e, size_t *index, struct exti_error
     }
     *index = insert_slot(e, victim);
     return 0;
+}
+
+size_t exti__elf_replace_phdr(struct elf_edit *e, size_t index)
+{
+    return insert_slot(e, (int)index);
 }

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "elf/read/elf_withheld.h"
 
 static const GElf_Phdr *load_at(const struct elf_file *f, uint64_t vaddr)
 {
@@ -84,6 +85,35 @@ bool exti__elf_tag_is_string(int64_t tag)
         return true;
     default:
         return false;
+    }
+}
+
+bool exti__elf_tag_is_pointer(int64_t tag)
+{
+    switch (tag) {
+    case DT_PLTGOT:
+    case DT_HASH:
+    case DT_STRTAB:
+    case DT_SYMTAB:
+    case DT_RELA:
+    case DT_INIT:
+    case EXTI_DT_INIT:
+    case DT_FINI:
+    case DT_REL:
+    case DT_JMPREL:
+    case DT_INIT_ARRAY:
+    case EXTI_DT_INIT_ARRAY:
+    case DT_FINI_ARRAY:
+    case DT_PREINIT_ARRAY:
+    case DT_SYMTAB_SHNDX:
+    case DT_RELR:
+    case DT_GNU_HASH:
+    case DT_VERSYM:
+    case DT_VERDEF:
+    case DT_VERNEED:
+        return true;
+    default:
+        return tag >= DT_ADDRRNGLO && tag <= DT_ADDRRNGHI;
     }
 }
 

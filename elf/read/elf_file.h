@@ -106,6 +106,8 @@ int exti__elf_string(const struct elf_file *f, uint64_t off, const char *what, c
                      struct exti_error *err);
 /* Whether a dynamic tag's value is an offset into DT_STRTAB. */
 bool exti__elf_tag_is_string(int64_t tag);
+/* Whether a dynamic tag's value is an address. */
+bool exti__elf_tag_is_pointer(int64_t tag);
 
 /* Decodes the entries of `type` in `s` with libelf, which owns the result; NULL on failure. */
 Elf_Data *exti__elf_decode(const struct elf_file *f, struct exti_span s, Elf_Type type);

@@ -103,6 +103,17 @@ static inline size_t header(const struct elf_toy *t, size_t i, size_t field)
     return t->phdr + i * PHDR + field;
 }
 
+/* Without a note and an empty entry, a new header can only go behind the table. */
+static inline void new_toy_without_spare(struct fixture *f)
+{
+    struct elf_toy *t = &f->toy;
+
+    new_toy(f);
+    toy_put(t, header(t, 3, 0), 4, 0x6fffff00);
+    toy_put(t, header(t, 3, 32), 8, 0);
+    toy_put(t, header(t, 3, 40), 8, 0);
+}
+
 static inline size_t tag_at(const struct elf_toy *t, uint64_t tag)
 {
     for (size_t i = 0; i < t->dyn_slots; i++)

@@ -3,17 +3,6 @@
 static const char no_room[] =
     "program header table: no entry can be spared and no room is left behind it";
 
-/* Without a note and an empty entry, a new header can only go behind the table. */
-static void new_toy_without_spare(struct fixture *f)
-{
-    struct elf_toy *t = &f->toy;
-
-    new_toy(f);
-    toy_put(t, header(t, 3, 0), 4, 0x6fffff00);
-    toy_put(t, header(t, 3, 32), 8, 0);
-    toy_put(t, header(t, 3, 40), 8, 0);
-}
-
 /* Zeroes the note and everything behind it up to the symbols; there are no hash tables. */
 static void new_toy_with_gap(struct fixture *f)
 {
