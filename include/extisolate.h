@@ -81,8 +81,8 @@ enum exti_needed_where { EXTI_NEEDED_LAST = 0, EXTI_NEEDED_FIRST = 1 };
 
 /* One change to the list of needed libraries (DT_NEEDED, LC_LOAD_DYLIB, import descriptors).
  *   from NULL    adds `to` at the place given by `where`, unless it is in the list
- *   to NULL      removes `from`; an error if it is not in the list
- *   both given   puts `to` in the place of `from`; an error if `from` is not in the list
+ *   to NULL      removes `from`; an error if it is not in the list (but see EXTI_RW_ALLOW_ABSENT)
+ *   both given   puts `to` in the place of `from`; an error if neither is in the list (the same)
  * The list is in lookup order, so nothing else moves. */
 struct exti_needed {
     const char *from, *to;
@@ -105,6 +105,7 @@ struct exti_rename {
  * runs them; nobody else does.  ELF: DT_INIT and DT_INIT_ARRAY.  Mach-O: sections of initialisers
  * and of terminators, and LC_ROUTINES_64. */
 #define EXTI_RW_WITHHOLD 8u
+#define EXTI_RW_ALLOW_ABSENT 16u /* a library to remove or to replace need not be in the list */
 
 struct exti_rewrite_opts {
     size_t size;
@@ -138,8 +139,13 @@ struct exti_rewrite_opts {
 };
 
 /* Writes a changed copy of `src` to `dst`, which is either created or replaced as a whole, or left
- * as it was.  `src` is never written to.  The copy gets its name only after it was checked against
- * the original.  The same input and options give the same bytes.  Any thread. */
+ * as it was.  No file is written to in place: the copy is a new file, which gets its name only after
+ * it was checked against the original.  The same input and options give the same bytes.
+ *
+ * `dst` may be `src`, by this or another path.  Then the new file takes its place, also where `dst`
+ * is a symbolic link to it; on POSIX systems with its mode and, as far as the caller may, its owner.
+ * Processes that have the old file open or mapped keep that, and so do other hard links.  A copy of a
+ * copy is as sound as a copy, and no larger than its edits make it.  Any thread. */
 EXTI_API int exti_rewrite(const char *src, const char *dst, const struct exti_rewrite_opts *opts,
                           struct exti_error *err);
 

@@ -13,6 +13,8 @@
 #define EXTI_FS_SYNC 1u       /* fsync the file and its folder */
 #define EXTI_FS_EXECUTABLE 2u /* mode 0755 less the umask instead of 0644 */
 #define EXTI_FS_PRIVATE 4u    /* for the owner only */
+/* POSIX: with the mode and, as far as the caller may, the owner of the file that it replaces. */
+#define EXTI_FS_LIKE_OLD 8u
 
 /* Writes `n` bytes to a new file in `path`'s folder and renames it to `path`: afterwards `path` is
  * either the old file or the whole new one, and no other file is left behind. */

@@ -49,9 +49,28 @@ int exti__posix_write_at(int fd, const uint8_t *p, size_t n, size_t at)
     return 0;
 }
 
+/* Gives the new file the mode and the owner of the one at `path`.  If the caller may not give it that
+ * group, its own group gets no right by this. */
+static int take_mode(int fd, const char *path, struct exti_error *err)
+{
+    struct stat st;
+    mode_t mode;
+
+    if (stat(path, &st) != 0)
+        return exti__fail_io(err, errno, path, "cannot look up file");
+    mode = st.st_mode & 0777;
+    if (fchown(fd, st.st_uid, st.st_gid) != 0 && fchown(fd, (uid_t)-1, st.st_gid) != 0)
+        mode &= 0707;
+    if (fchmod(fd, mode) != 0)
+        return exti__fail_io(err, errno, path, "cannot give the new file its mode");
+    return 0;
+}
+
 int exti__posix_finish_temp(int fd, const char *temp, const char *path, size_t n, uint32_t flags,
                             int rc, struct exti_error *err)
 {
+    if (!rc && (flags & EXTI_FS_LIKE_OLD))
+        rc = take_mode(fd, path, err);
     if (!rc && (flags & EXTI_FS_SYNC) && fsync(fd) != 0)
         rc = exti__fail_io(err, errno, path, "cannot sync file");
     /* Network file systems report a full disk only now. */
@@ -82,7 +101,7 @@ int exti__posix_create_temp(const char *path, int access, uint32_t flags, char *
     if (!*temp)
         return exti__fail_nomem(err);
     *fd = open(*temp, access | O_CREAT | O_EXCL | O_CLOEXEC,
-               mode & (flags & EXTI_FS_PRIVATE ? 0700 : 0777));
+               mode & (flags & (EXTI_FS_PRIVATE | EXTI_FS_LIKE_OLD) ? 0700 : 0777));
     if (*fd >= 0)
         return 0;
     rc = exti__fail_io(err, errno, path, "cannot create temporary file beside it");

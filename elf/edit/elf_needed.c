@@ -64,7 +64,8 @@ static int list_libraries(const struct elf_edit *e, struct needed *n, struct ext
     return 0;
 }
 
-static int apply_needed_edit(struct needed *n, const struct exti_needed *op, struct exti_error *err)
+static int apply_needed_edit(struct needed *n, const struct exti_needed *op, bool may_lack,
+                             struct exti_error *err)
 {
     bool found = false;
 
@@ -80,7 +81,7 @@ static int apply_needed_edit(struct needed *n, const struct exti_needed *op, str
             n->item[i].text = op->to;
             found = true;
         }
-    if (found)
+    if (found || may_lack)
         return 0;
     /* The file has this edit already; making it again changes nothing. */
     if (op->to && find_library(n, op->to))
@@ -192,7 +193,7 @@ int exti__elf_edit_needed(struct elf_edit *e, struct exti_error *err)
     int rc = list_libraries(e, &n, err);
 
     for (size_t i = 0; !rc && i < e->opts->needed_count; i++)
-        rc = apply_needed_edit(&n, &e->opts->needed[i], err);
+        rc = apply_needed_edit(&n, &e->opts->needed[i], e->opts->flags & EXTI_RW_ALLOW_ABSENT, err);
     if (!rc)
         rc = translate_libraries(e, &n, err);
     if (!rc)

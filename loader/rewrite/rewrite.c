@@ -105,10 +105,11 @@ static int record_changes(struct exti_rewritten *r, const struct exti_plan *plan
     return 0;
 }
 
-static uint32_t copy_flags(const struct exti_rewritten *r, bool sync)
+static uint32_t copy_flags(const struct exti_rewritten *r, const char *dst, bool sync)
 {
     return EXTI_FS_EXECUTABLE | (sync ? EXTI_FS_SYNC : 0) |
-           (r->id.mode & 077 ? 0 : EXTI_FS_PRIVATE);
+           (r->id.mode & 077 ? 0 : EXTI_FS_PRIVATE) |
+           (strcmp(dst, r->path) == 0 ? EXTI_FS_LIKE_OLD : 0);
 }
 
 /* Makes a copy of the source's bytes, with room for the plan. */
@@ -122,7 +123,7 @@ static int begin_copy(const struct exti_mapping *source, const char *dst,
                                         cuts ? (size_t)plan->tail_offset : source->n};
 
     if (dst)
-        return exti__fs_clone(dst, &from, size, copy_flags(r, false), &r->copy, err);
+        return exti__fs_clone(dst, &from, size, copy_flags(r, dst, false), &r->copy, err);
     r->copy = (struct exti_fs_clone){.size = size, .kept = from.kept, .fd = -1};
     return exti__fs_map_image(source, size > source->n ? size - source->n : 0, &r->copy.image, err);
 }
@@ -206,8 +207,8 @@ int exti__rewrite_image(const char *src, const struct exti_image *im, const char
 int exti__rewritten_write(struct exti_rewritten *r, const char *dst, bool sync,
                           struct exti_error *err)
 {
-    return exti__fs_clone_replace(&r->copy, dst, r->changed, r->changed_count, copy_flags(r, sync),
-                                  err);
+    return exti__fs_clone_replace(&r->copy, dst, r->changed, r->changed_count,
+                                  copy_flags(r, dst, sync), err);
 }
 
 /* Gives the first difference in [at, end), or `end`. */
@@ -341,19 +342,22 @@ static int rewrite_file(const char *src, const char *dst, const struct exti_rewr
 
     if (rc)
         return rc;
+    /* Windows replaces no file that is mapped. */
+    exti__fs_unmap(&r.source);
     rc = exti__rewritten_write(&r, dst, opts->sync != 0, err);
     exti__rewritten_free(&r);
     return rc;
 }
 
-/* A rewrite never edits in place: `dst` must not be another path of `src`.  Nor does it replace
- * anything but a regular file, such as /dev/null. */
-static int check_destination(const char *src, const char *dst, struct exti_error *err)
+/* Finds out whether `dst` is another path of `src`.  A rewrite replaces nothing but a regular file,
+ * and so not /dev/null. */
+static int check_destination(const char *src, const char *dst, bool *same, struct exti_error *err)
 {
     struct exti_error e = {0};
     struct exti_file_id a, b;
     int rc = exti__fs_id(src, &a, err);
 
+    *same = false;
     if (rc)
         return rc;
     rc = exti__fs_id(dst, &b, &e);
@@ -364,18 +368,28 @@ static int check_destination(const char *src, const char *dst, struct exti_error
             *err = e;
         return rc;
     }
-    if (a.inode != b.inode || a.device != b.device)
-        return 0;
-    rc = exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
-                    "source and destination are the same file; the original is never edited");
-    exti__error_file(err, dst);
+    *same = a.inode == b.inode && a.device == b.device;
+    return 0;
+}
+
+/* Puts the copy in the place of the file that `path` leads to. */
+static int rewrite_itself(const char *path, const struct exti_rewrite_opts *opts,
+                          struct exti_error *err)
+{
+    char *file;
+    int rc = exti__fs_realpath(path, &file, err);
+
+    if (rc)
+        return rc;
+    rc = rewrite_file(file, file, opts, err);
+    exti__free(file);
     return rc;
 }
 
 static int check_edits(const struct exti_rewrite_opts *o, struct exti_error *err)
 {
-    if (o->flags &
-        ~(EXTI_RW_SYMBOLIC | EXTI_RW_CLEAR_NODELETE | EXTI_RW_CLEAR_UNIQUE | EXTI_RW_WITHHOLD))
+    if (o->flags & ~(EXTI_RW_SYMBOLIC | EXTI_RW_CLEAR_NODELETE | EXTI_RW_CLEAR_UNIQUE |
+                     EXTI_RW_WITHHOLD | EXTI_RW_ALLOW_ABSENT))
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "unknown EXTI_RW_ flags 0x%x", o->flags);
     if ((o->bind_name || o->bind_short) && !o->bind_file)
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "bind_name without bind_file");
@@ -402,6 +416,7 @@ int exti_rewrite(const char *src, const char *dst, const struct exti_rewrite_opt
                  struct exti_error *err)
 {
     struct exti_rewrite_opts o;
+    bool same;
     int rc = exti__opts_take(&o, sizeof o, opts, "struct exti_rewrite_opts", err);
 
     if (rc)
@@ -410,6 +425,8 @@ int exti_rewrite(const char *src, const char *dst, const struct exti_rewrite_opt
         return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "source or destination is empty");
     rc = check_edits(&o, err);
     if (!rc)
-        rc = check_destination(src, dst, err);
-    return rc ? rc : rewrite_file(src, dst, &o, err);
+        rc = check_destination(src, dst, &same, err);
+    if (rc)
+        return rc;
+    return same ? rewrite_itself(dst, &o, err) : rewrite_file(src, dst, &o, err);
 }

@@ -78,7 +78,7 @@ static int apply_needed(struct macho_edit *e, size_t at, struct exti_error *err)
     found = found || (op->to && is_there(e, op->to));
     if (e->b->found)
         e->b->found[at] = e->b->found[at] || found;
-    if (found || e->b->found)
+    if (found || e->b->found || e->b->opts->flags & EXTI_RW_ALLOW_ABSENT)
         return 0;
     return exti__macho_fail_needed(op, err);
 }

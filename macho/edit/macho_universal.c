@@ -56,7 +56,7 @@ static int check_found(const struct universal *u, struct exti_error *err)
     const struct exti_rewrite_opts *opts = u->req->opts;
 
     for (size_t i = 0; i < opts->needed_count; i++)
-        if (opts->needed[i].from && !u->found[i])
+        if (opts->needed[i].from && !u->found[i] && !(opts->flags & EXTI_RW_ALLOW_ABSENT))
             return exti__macho_fail_needed(&opts->needed[i], err);
     return 0;
 }

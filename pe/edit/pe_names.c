@@ -54,6 +54,12 @@ static int check_name(const char *name, struct exti_error *err)
     return 0;
 }
 
+static int fail_removal(const struct exti_needed *op, struct exti_error *err)
+{
+    return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                      "no library can be removed from the imports of a PE file ('%s')", op->from);
+}
+
 static int check_options(const struct exti_rewrite_opts *o, struct exti_error *err)
 {
     int rc = o->id ? check_name(o->id, err) : 0;
@@ -70,14 +76,29 @@ static int check_options(const struct exti_rewrite_opts *o, struct exti_error *e
                 "no library can be added to the imports of a PE file ('%s'): name the library that "
                 "it replaces",
                 op->to);
-        else if (!op->to)
-            rc = exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
-                            "no library can be removed from the imports of a PE file ('%s')",
-                            op->from);
-        else
+        else if (!op->to && !(o->flags & EXTI_RW_ALLOW_ABSENT))
+            rc = fail_removal(op, err);
+        else if (op->to)
             rc = check_name(op->to, err);
     }
     return rc;
+}
+
+/* Checks that the file imports what is to be replaced, and nothing that is to be removed. */
+static int check_seen(const struct pe_edit *e, struct exti_error *err)
+{
+    const struct exti_rewrite_opts *o = e->req->opts;
+
+    for (size_t i = 0; i < o->needed_count; i++) {
+        const struct exti_needed *op = &o->needed[i];
+
+        if (e->seen[i] && !op->to)
+            return fail_removal(op, err);
+        if (!e->seen[i] && !(o->flags & EXTI_RW_ALLOW_ABSENT))
+            return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET,
+                              "imports: there is no '%s' to replace", op->from);
+    }
+    return 0;
 }
 
 int exti__pe_edit_names(struct pe_edit *e, struct exti_error *err)
@@ -99,9 +120,5 @@ int exti__pe_edit_names(struct pe_edit *e, struct exti_error *err)
         rc = exti__pe_edit_forwarders(e, err);
     if (!rc)
         rc = exti__pe_refuse_hidden(e, err);
-    for (size_t i = 0; !rc && i < o->needed_count; i++)
-        if (!e->seen[i])
-            rc = exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "imports: there is no '%s' to replace",
-                            o->needed[i].from);
-    return rc;
+    return rc ? rc : check_seen(e, err);
 }

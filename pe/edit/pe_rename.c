@@ -37,15 +37,15 @@ const char *exti__pe_new_name(struct pe_edit *e, const char *name, size_t n)
 
     for (size_t i = 0; i < o->needed_count; i++) {
         const struct exti_needed *op = &o->needed[i];
+        const bool named = exti__pe_same_dll(name, n, op->from, strlen(op->from));
 
-        if (exti__pe_same_dll(name, n, op->from, strlen(op->from))) {
-            name = op->to;
-            n = strlen(name);
+        /* Replaced already: editing a file twice is the same as editing it once. */
+        if (named || (op->to && exti__pe_same_dll(name, n, op->to, strlen(op->to))))
             e->seen[i] = true;
-        } else if (exti__pe_same_dll(name, n, op->to, strlen(op->to))) {
-            /* Replaced already: editing a file twice is the same as editing it once. */
-            e->seen[i] = true;
-        }
+        if (!named || !op->to)
+            continue;
+        name = op->to;
+        n = strlen(name);
     }
     return name;
 }

@@ -316,31 +316,6 @@ static void a_failed_rewrite_leaves_the_target_alone(void **state)
     assert_string_equal(test_list(t, t->dir), "x.so\n");
 }
 
-static void the_source_is_no_target_by_any_name(void **state)
-{
-    struct test *t = *state;
-    struct exti_rewrite_opts opts = opts_new();
-    char *src = test_path(t, "a.so"), *names[3];
-    const char *bytes;
-    size_t n;
-
-    test_copy(t, toy("ext_a.so"), src);
-    names[0] = src;
-    names[1] = test_path(t, "hard.so");
-    names[2] = test_path(t, "soft.so");
-    assert_int_equal(link(src, names[1]), 0);
-    assert_int_equal(symlink(src, names[2]), 0);
-    opts.id = "x.so";
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        assert_exti(exti_rewrite(src, names[i], &opts, &t->err), EXTI_E_ARG, &t->err,
-                    EXTI_NO_OFFSET);
-        assert_says(&t->err, "the same file; the original is never edited");
-        assert_string_equal(t->err.file, names[i]);
-    }
-    bytes = test_read(t, src, &n);
-    assert_memory_equal(bytes, test_read(t, toy("ext_a.so"), NULL), n);
-}
-
 static void verify_wants_a_format_that_it_knows(void **state)
 {
     struct test *t = *state;
@@ -544,7 +519,6 @@ int main(void)
         exti_test(edits_together_are_deterministic_and_idempotent),
         exti_test(no_edits_give_the_same_file),
         exti_test(a_failed_rewrite_leaves_the_target_alone),
-        exti_test(the_source_is_no_target_by_any_name),
         exti_test(verify_wants_a_format_that_it_knows),
         exti_test(what_is_no_file_is_not_replaced),
         exti_test(the_target_may_be_a_file_in_use),
