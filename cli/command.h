@@ -19,6 +19,7 @@ struct cli_command {
 
 /* Each is defined in cmd_<name>.c. */
 extern const struct cli_command cli_command_copy, cli_command_copy_tree, cli_command_inspect,
-    cli_command_verify, cli_command_run, cli_command_list, cli_command_clean, cli_command_quirks;
+    cli_command_rewrite, cli_command_verify, cli_command_run, cli_command_list, cli_command_clean,
+    cli_command_quirks;
 
 #endif

@@ -9,8 +9,9 @@
 #include "cli/output/text.h"
 
 static const struct cli_command *const commands[] = {
-    &cli_command_copy, &cli_command_copy_tree, &cli_command_inspect, &cli_command_verify,
-    &cli_command_run,  &cli_command_list,      &cli_command_clean,   &cli_command_quirks,
+    &cli_command_copy,    &cli_command_copy_tree, &cli_command_inspect,
+    &cli_command_rewrite, &cli_command_verify,    &cli_command_run,
+    &cli_command_list,    &cli_command_clean,     &cli_command_quirks,
 };
 static const size_t command_count = sizeof commands / sizeof *commands;
 

@@ -139,13 +139,13 @@ struct exti_rewrite_opts {
 };
 
 /* Writes a changed copy of `src` to `dst`, which is either created or replaced as a whole, or left
- * as it was.  No file is written to in place: the copy is a new file, which gets its name only after
- * it was checked against the original.  The same input and options give the same bytes.
+ * as it was.  No file is written to in place: the copy is a new file, which gets its name only
+ * after it was checked against the original.  The same input and options give the same bytes.
  *
  * `dst` may be `src`, by this or another path.  Then the new file takes its place, also where `dst`
- * is a symbolic link to it; on POSIX systems with its mode and, as far as the caller may, its owner.
- * Processes that have the old file open or mapped keep that, and so do other hard links.  A copy of a
- * copy is as sound as a copy, and no larger than its edits make it.  Any thread. */
+ * is a symbolic link to it; on POSIX systems with its mode and, if the caller may, its owner.
+ * Processes that have the old file open or mapped keep that, and so do other hard links.  Any
+ * thread. */
 EXTI_API int exti_rewrite(const char *src, const char *dst, const struct exti_rewrite_opts *opts,
                           struct exti_error *err);
 

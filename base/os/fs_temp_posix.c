@@ -49,8 +49,8 @@ int exti__posix_write_at(int fd, const uint8_t *p, size_t n, size_t at)
     return 0;
 }
 
-/* Gives the new file the mode and the owner of the one at `path`.  If the caller may not give it that
- * group, its own group gets no right by this. */
+/* Gives the new file the mode and the owner of the one at `path`.  If the caller may not give it
+ * that group, its own group gets no right by this. */
 static int take_mode(int fd, const char *path, struct exti_error *err)
 {
     struct stat st;

@@ -95,14 +95,14 @@ static const char *advice(const struct exti_error *err)
 #ifdef EDQUOT /* not on Windows */
     case EDQUOT:
 #endif
-        return "free some space, or put CTXDIR on a file system that has more";
+        return "free some space, or write to a file system that has more";
     case EROFS:
-        return "choose a writable CTXDIR";
+        return "choose a writable CTXDIR or OUT";
     case EACCES:
     case EPERM:
-        return "check the permissions of the file and of CTXDIR";
+        return "check the permissions of the file and of the folder to write to";
     case ENAMETOOLONG:
-        return "give the file or CTXDIR a shorter name";
+        return "give the file or the folder to write to a shorter name";
     default:
         break;
     }

@@ -3,8 +3,9 @@
  * leave the tables of the one before behind.
  *
  * The file does not say who wrote it, so the block is known by its contents: it ends the file, and
- * each of its bytes belongs to a table that a rewrite can move.  Whatever made such a block, nothing
- * in the file refers to it but by those tables' tags and sections. */
+ * each of its bytes belongs to a table that a rewrite can move.  Whoever made such a block, nothing
+ * refers to it but those tables' tags and sections; and PT_DYNAMIC, which code may refer to, comes
+ * first and so keeps its address. */
 #include "elf/edit/elf_block.h"
 
 #include "base/checked.h"

@@ -1,6 +1,7 @@
 /* Structures that must move go into the block that an earlier rewrite put behind the file, or else
- * into the unused end of a segment, or into a new segment behind the file.  The program header table never moves, because strip and similar tools would break such
- * a file; a segment with .bss never grows; nothing else changes its place. */
+ * into the unused end of a segment, or into a new segment behind the file.  The program header
+ * table never moves, because strip and similar tools would break such a file; a segment with .bss
+ * never grows; nothing else changes its place. */
 #include "elf/edit/elf_place.h"
 
 #include <inttypes.h>

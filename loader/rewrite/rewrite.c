@@ -377,8 +377,11 @@ static int rewrite_itself(const char *path, const struct exti_rewrite_opts *opts
                           struct exti_error *err)
 {
     char *file;
-    int rc = exti__fs_realpath(path, &file, err);
+    int rc;
 
+    if (exti__fs_is_named_itself(path))
+        return rewrite_file(path, path, opts, err);
+    rc = exti__fs_realpath(path, &file, err);
     if (rc)
         return rc;
     rc = rewrite_file(file, file, opts, err);

@@ -42,7 +42,7 @@ in_help() {
         on && /^  -/ { print } /^usage:|^   / { print }' | grep -oE -e '(^|[ [])--?[a-z][a-z-]*' |
         tr -d ' [' | grep -vx -e -h -e --help | sort -u
 }
-for c in copy copy-tree inspect verify run list clean quirks; do
+for c in copy copy-tree inspect rewrite verify run list clean quirks; do
     in_page $c >page.$c
     in_help $c >help.$c
     same "page_and_help_agree_on_the_options_of_$c" help.$c page.$c
@@ -54,7 +54,7 @@ in_synopsis() {
         /^\.Cm / { mine = on && $2 == want }
         mine { for (i = 1; i < NF; i++) if ($i ~ /^\.?Fl$/) print "-" $(i + 1) }' "$page" | sort -u
 }
-for c in copy copy-tree inspect verify run list clean quirks help; do
+for c in copy copy-tree inspect rewrite verify run list clean quirks help; do
     grep -qx "\.Cm $c" "$page"
     say $? "synopsis_has_$c"
     [ $c = help ] && continue

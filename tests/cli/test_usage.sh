@@ -5,7 +5,7 @@
 run
 check no_command_is_usage 2 'missing command' 'commands:'
 run --help
-check help_lists_commands 0 'copy ' 'copy-tree' 'inspect' 'verify' 'run ' 'list' 'clean' 'quirks' 'Exit status'
+check help_lists_commands 0 'copy ' 'copy-tree' 'inspect' 'rewrite' 'verify' 'run ' 'list' 'clean' 'quirks' 'Exit status'
 run -h
 check short_help 0 'usage: extisolate'
 run --version
@@ -27,7 +27,7 @@ check help_without_a_command 0 'commands:' 'Exit status'
 run help help
 check help_of_help 0 'usage'
 
-for c in copy copy-tree inspect verify run list clean quirks; do
+for c in copy copy-tree inspect rewrite verify run list clean quirks; do
     run help $c
     cp out help.$c
     check "help_of_$c" 0 "^usage: extisolate $c" 'examples?:' '[Ee]xit'
@@ -44,7 +44,7 @@ done
 mkdir empty
 cd empty || exit 1
 : >../x.so
-for c in copy inspect verify list clean; do
+for c in copy inspect rewrite verify list clean; do
     run $c
     check "${c}_without_arguments" 2 "extisolate $c: missing" "see 'extisolate help $c'"
     run $c --jsno

@@ -93,7 +93,7 @@ a job has ended: EXTI_OK'
 commands=$(grep -oE '^extisolate [a-z]+' README.md | awk '{ print $2 }' | sort -u)
 for c in $commands; do
     "$build/extisolate" help "$c" >/dev/null 2>&1 || { echo "no command $c"; false; } || break
-done && [ "$(wc -w <<<"$commands")" = 7 ]
+done && [ "$(wc -w <<<"$commands")" = 8 ]
 verdict commands_exist
 
 make -s help >"$tmp/help"
