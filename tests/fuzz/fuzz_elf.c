@@ -1,7 +1,8 @@
 /* Edits the bytes as an ELF file.  The first byte selects the edits, from 128 on random ones; the
  * next three select a place in the copy to corrupt.  The file follows.  Aborts when a promise is
  * broken: those of fuzz_promise.h for any file, and for a sound file that the planner accepts, the
- * check finds nothing in the copy, and editing the copy again changes nothing. */
+ * check finds nothing in the copy, editing the copy again changes nothing, and another edit of the
+ * copy is as sound. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -337,6 +338,32 @@ static void edit_again(struct exti_span copy, const struct exti_rewrite_opts *op
     exti__plan_free(&plan);
 }
 
+/* Another edit of the copy lays out what this one has appended, and keeps the same promises. */
+static void edit_further(struct exti_span copy)
+{
+    static const struct exti_rewrite_opts later = {EDIT, .id = "libfuzz-of-a-later-edit.so",
+                                                   .needed = add_last, .needed_count = 1};
+    const struct exti_request req = {.opts = &later};
+    struct exti_plan plan;
+    uint8_t *image = NULL;
+    size_t n;
+
+    exti__plan_init(&plan, copy.n * 4 + ((size_t)1 << 20));
+    if (exti__elf_format.plan(copy, &req, &plan, NULL) == 0) {
+        n = (size_t)exti__plan_size(&plan, copy.n);
+        image = malloc(n);
+        if (image) {
+            memcpy(image, copy.p, copy.n < n ? copy.n : n);
+            exti__plan_apply(&plan, image, copy.n);
+            check_copy(copy, exti__span(image, n), &later, &plan);
+            fuzz_check_accepted(&exti__elf_format, copy, exti__span(image, n), &req, &plan,
+                                read_facts, false);
+        }
+    }
+    free(image);
+    exti__plan_free(&plan);
+}
+
 static void use_plan(const struct exti_plan *plan, struct exti_span file,
                      const struct exti_rewrite_opts *opts, size_t spoil_at)
 {
@@ -354,6 +381,7 @@ static void use_plan(const struct exti_plan *plan, struct exti_span file,
     /* A removal cannot be repeated. */
     if ((!opts->needed_count || opts->needed[0].to) && is_sound(file))
         edit_again(copy, opts);
+    edit_further(copy);
     image[spoil_at % n] ^= (uint8_t)(spoil_at >> 16 | 1);
     exti__elf_format.check(file, copy, &(struct exti_request){.opts = opts}, NULL, fuzz_ignore,
                            NULL, NULL);
