@@ -44,7 +44,7 @@ static bool is_full_of_tables(const struct elf_edit *e, const GElf_Phdr *block)
                 return false;
         at = exti__elf_end(start, m->room);
     }
-    return at == file.n;
+    return at == exti__elf_end(block->p_offset, block->p_filesz);
 }
 
 static bool has_other_headers(const struct elf_file *f, size_t index)

@@ -3,6 +3,13 @@
 
 static const struct exti_rewrite_opts again = {OPTS, .id = "another-name-that-is-not-there.so"};
 
+/* More than the free slots of PT_DYNAMIC, which therefore moves. */
+static const struct exti_needed libraries[] = {{NULL, "libone.so", EXTI_NEEDED_LAST},
+                                               {NULL, "libtwo.so", EXTI_NEEDED_LAST},
+                                               {NULL, "libthree.so", EXTI_NEEDED_LAST},
+                                               {NULL, "libfour.so", EXTI_NEEDED_LAST}};
+static const struct exti_rewrite_opts four_more = {OPTS, .needed = libraries, .needed_count = 4};
+
 static uint64_t get(const uint8_t *file, size_t at)
 {
     uint64_t v;
@@ -55,19 +62,14 @@ static void assert_finds(struct fixture *f, const struct exti_rewrite_opts *opts
 /* The original's name is still in the table, and nothing refers to it. */
 static void changed_string_of_a_moved_table_is_reported(void **state)
 {
-    const struct exti_needed more[] = {{NULL, "libone.so", EXTI_NEEDED_LAST},
-                                       {NULL, "libtwo.so", EXTI_NEEDED_LAST},
-                                       {NULL, "libthree.so", EXTI_NEEDED_LAST},
-                                       {NULL, "libfour.so", EXTI_NEEDED_LAST}};
-    const struct exti_rewrite_opts opts = {OPTS, .needed = more, .needed_count = 4};
     struct fixture *f = *state;
     size_t strings;
 
-    make_copies(f, &opts);
+    make_copies(f, &four_more);
     strings = get(f->out, f->toy.shdr + 2 * SHDR + 24);
     assert_true(strings > get(f->in, f->toy.shdr + 2 * SHDR + 24));
     f->out[strings + TOY_SONAME]++;
-    assert_finds(f, &opts, strings + TOY_SONAME,
+    assert_finds(f, &four_more, strings + TOY_SONAME,
                  "DT_STRTAB + 0x1: byte 0x6d, not 0x6c, in no string that an edit replaces");
 }
 
@@ -95,23 +97,18 @@ static void swap_headers(uint8_t *file, size_t a, size_t b)
 
 static void dynamic_section_moved_before_its_block_is_reported(void **state)
 {
-    const struct exti_needed more[] = {{NULL, "libone.so", EXTI_NEEDED_LAST},
-                                       {NULL, "libtwo.so", EXTI_NEEDED_LAST},
-                                       {NULL, "libthree.so", EXTI_NEEDED_LAST},
-                                       {NULL, "libfour.so", EXTI_NEEDED_LAST}};
-    const struct exti_rewrite_opts opts = {OPTS, .needed = more, .needed_count = 4};
     struct fixture *f = *state;
     size_t load, dynamic;
 
-    make_copies(f, &opts);
+    make_copies(f, &four_more);
     load = header_of(f->out, PT_LOAD);
     dynamic = header_of(f->out, PT_DYNAMIC);
     assert_int_equal(get(f->out, load + 8), get(f->out, dynamic + 8));
     swap_headers(f->out, load, dynamic);
-    assert_finds(f, &opts, load, "comes before its new PT_LOAD");
+    assert_finds(f, &four_more, load, "comes before its new PT_LOAD");
     swap_headers(f->out, load, dynamic);
     f->out[load + 4] = PF_R;
-    assert_finds(f, &opts, load, "not writable like the PT_DYNAMIC in it");
+    assert_finds(f, &four_more, load, "not writable like the PT_DYNAMIC in it");
 }
 
 static void grow(uint8_t *file, size_t *n, uint8_t with)
@@ -141,6 +138,24 @@ static void changed_byte_of_what_is_no_block_is_reported(void **state)
     assert_finds(f, &none, at + 2, "PT_LOAD: byte 0x12, not 0x11");
 }
 
+/* A section of other contents shares bytes with a table that makes room in the copy. */
+static void block_with_another_section_is_none(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t block;
+
+    make_copies(f, &four_more);
+    block = get(f->in, header_of(f->in, PT_LOAD) + 8);
+    for (int i = 0; i < 2; i++) {
+        uint8_t *sh = (i ? f->out : f->in) + f->toy.shdr + 4 * SHDR;
+
+        sh[4] = SHT_PROGBITS;
+        put(sh, 24, block);
+        put(sh, 32, 8);
+    }
+    assert_finds(f, &four_more, header_of(f->out, PT_LOAD), "flags 6, not ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +163,7 @@ int main(void)
         plan_test(changed_flags_of_a_block_are_reported),
         plan_test(dynamic_section_moved_before_its_block_is_reported),
         plan_test(changed_byte_of_what_is_no_block_is_reported),
+        plan_test(block_with_another_section_is_none),
     };
 
     return cmocka_run_group_tests_name("elf/elf_check_block", tests, NULL, NULL);
