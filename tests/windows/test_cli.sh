@@ -47,7 +47,7 @@ alike() {
 
 # ---- usage ---------------------------------------------------------------------------------------
 
-for c in copy inspect verify list clean help; do
+for c in copy inspect rewrite verify list clean help; do
     alike "help_of_$c" help $c
     [ $c = help ] || alike "short_help_of_$c" $c -h
 done
@@ -56,7 +56,7 @@ alike version --version
 alike no_command
 alike near_miss cpoy
 alike unknown_command $'co\npy\033[31m'
-for c in copy inspect verify list clean; do
+for c in copy inspect rewrite verify list clean; do
     alike "${c}_without_arguments" $c
     alike "${c}_of_an_empty_argument" $c ''
     alike "${c}_with_an_unknown_option" $c --jsno x
@@ -115,6 +115,17 @@ rm -r new
 run copy --json missing.pyd "there/$ctx"
 [ $rc = 1 ] && [ "$(jq -r '.errors[0].code, .errors[0].os_error' out)" = $'EXTI_E_IO\n2' ]
 say $? errors_in_JSON_have_an_errno
+
+# ---- rewrite -------------------------------------------------------------------------------------
+
+for f in here there; do cp "$gnu/ext.dll" "$f/edit é.dll"; done
+alike rewrite_to_another_file rewrite --json --id new.dll 'edit é.dll' -o other.dll
+for i in 1 2 3; do
+    alike "rewrite_in_place_$i" rewrite --replace-needed "python311.dll=a-rather-long-name-$i.dll" --allow-absent \
+        --id "name-$i.dll" 'edit é.dll'
+done
+cmp here/other.dll there/other.dll && cmp 'here/edit é.dll' 'there/edit é.dll' && [ "$(ls there | grep -c tmp)" = 0 ]
+say $? rewritten_files_are_the_same_bytes
 
 deep=$T/deep
 for i in 1 2 3 4 5 6; do deep=$deep/$(printf "$i%.0s" $(seq 70)); done
