@@ -126,6 +126,7 @@ for i in 1 2 3; do
 done
 cmp here/other.dll there/other.dll && cmp 'here/edit é.dll' 'there/edit é.dll' && [ "$(ls there | grep -c tmp)" = 0 ]
 say $? rewritten_files_are_the_same_bytes
+rm {here,there}/{other,'edit é'}.dll
 
 deep=$T/deep
 for i in 1 2 3 4 5 6; do deep=$deep/$(printf "$i%.0s" $(seq 70)); done
