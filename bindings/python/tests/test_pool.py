@@ -82,6 +82,14 @@ def test_interpreters_end_with_the_pool():
     assert {i.id for i in extisolate.list_all()} == before
 
 
+def test_an_exception_keeps_no_interpreter():
+    before = {i.id for i in extisolate.list_all()}
+    with extisolate.InterpreterPoolExecutor(1) as pool:
+        raised = pool.submit(work.raise_in_chain).exception()
+    assert str(raised) == "second" and raised.__traceback__
+    assert {i.id for i in extisolate.list_all()} == before
+
+
 def test_a_forgotten_pool_ends():
     before = {i.id for i in extisolate.list_all()}
     pool = extisolate.InterpreterPoolExecutor(1)

@@ -165,6 +165,30 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), interp.call(work.add, 1)
     assert done.stdout == "7 2\n", done.stderr
 
 
+def test_a_forked_child_leaves_the_interpreters_of_other_threads():
+    done = run("""
+import extisolate, os, threading, work
+pool = extisolate.InterpreterPoolExecutor(2)
+list(pool.map(work.sleep, [0.1] * 4))
+own, kept, end = threading.local(), threading.Event(), threading.Event()
+def keep():
+    own.interp = extisolate.create()
+    kept.set()
+    end.wait()
+thread = threading.Thread(target=keep)
+thread.start()
+kept.wait()
+pid = os.fork()
+if pid == 0:
+    with extisolate.InterpreterPoolExecutor(2) as others:
+        os._exit(others.submit(work.add, 6).result())
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), pool.submit(work.add, 1).result())
+print(len(extisolate.list_all()))
+end.set()
+""")
+    assert (done.stdout, done.stderr) == ("7 2\n4\n", "")
+
+
 def test_multiprocessing_goes_on():
     done = run("""
 import extisolate, multiprocessing, work

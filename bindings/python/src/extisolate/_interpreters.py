@@ -117,7 +117,7 @@ class Interpreter(_dispatch.Caller, Numbered):
         self.close(wait=True)
 
     def __del__(self) -> None:
-        if getattr(self, "_owned", False) and not sys.is_finalizing():
+        if getattr(self, "_owned", False) and not sys.is_finalizing() and not is_forked():
             self._owned = False
             with contextlib.suppress(InterpreterError):  # it runs, or the process ends
                 self.close()
@@ -333,9 +333,22 @@ def _begin() -> None:
     os.register_at_fork(after_in_child=_forked)
 
 
+_process = [os.getpid()]
+
+
+def is_forked() -> bool:
+    """Tell whether this is a child that is being forked: CPython ends other threads' data first."""
+    return _process[0] != os.getpid()
+
+
+def _note_process() -> None:
+    _process[0] = os.getpid()
+
+
 def _forked() -> None:
     _extisolate.forked()
     Interpreter._known.clear()
 
 
+os.register_at_fork(after_in_child=_note_process)
 _begin()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 import pickle
+import threading
 from concurrent.futures import Future
 from concurrent.futures.thread import BrokenThreadPool, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Callable
 
 from . import _dispatch, _extisolate
 from ._extisolate import InterpreterError
-from ._interpreters import Interpreter, policy_of, raised_by, start
+from ._interpreters import Interpreter, is_forked, policy_of, raised_by, start
 from ._settings import Settings, check
 
 if TYPE_CHECKING:
@@ -24,16 +25,23 @@ class BrokenInterpreterPool(BrokenThreadPool):
     """The initializer of a worker failed."""
 
 
-class _Worker(_dispatch.Caller):
-    """A thread's interpreter, which ends with the thread."""
+class _Owner:
+    """Closes an interpreter with its thread, whoever has an Interpreter or a traceback of it."""
 
     def __init__(self, interp: Interpreter) -> None:
-        self._id, self._policy = interp.id, interp._policy
         self._interp = interp
 
     def __del__(self) -> None:
-        with contextlib.suppress(InterpreterError):  # the process ends, which closes it
-            self._interp.close()
+        if not is_forked():
+            with contextlib.suppress(InterpreterError):  # the process ends, which closes it
+                self._interp.close()
+
+
+class _Worker(_dispatch.Caller):
+    """Calls a thread's interpreter."""
+
+    def __init__(self, interp: Interpreter) -> None:
+        self._id, self._policy = interp.id, interp._policy
 
     def _raised(self, remote: _dispatch.Remote) -> BaseException:
         """Give the exception itself, with what was raised there as its cause."""
@@ -65,10 +73,13 @@ class _Workers(_extisolate.OwnCaller):
         self.settings = settings
         self.count = 0  # of threads at most, each of which has a number
         self.numbers = itertools.count()
+        self.own = threading.local()
 
     def start(self) -> None:
         place = {"index": next(self.numbers), "count": self.count}
-        self.keep(_Worker(start(self.policy, self.settings, place)))
+        interp = start(self.policy, self.settings, place)
+        self.own.interp = _Owner(interp)
+        self.keep(_Worker(interp))
         if self.initializer is not None:
             self.call(self.initializer, *self.initargs)
 
