@@ -194,6 +194,33 @@ def interpreter_id():
     return extisolate.get_current().id
 
 
+def interpreter_slowly():
+    time.sleep(0.02)
+    return interpreter_id()
+
+
+def parallel_ids():
+    """Runs in whichever interpreter, which has others do it."""
+    import joblib
+
+    import extisolate.joblib  # noqa: F401
+
+    calls = [joblib.delayed(interpreter_slowly)() for _ in range(20)]
+    return set(joblib.Parallel(n_jobs=2, backend="extisolate", batch_size=1)(calls))
+
+
+def parallel_ids_by_main():
+    import extisolate
+
+    return extisolate.get_main().call(parallel_ids)
+
+
+def parallel_sum(n):
+    import joblib
+
+    return sum(joblib.Parallel(n_jobs=2)(joblib.delayed(add)(i) for i in range(n)))
+
+
 def names():
     import extisolate
 

@@ -73,11 +73,13 @@ class _Workers(_extisolate.OwnCaller):
         self.settings = settings
         self.count = 0  # of threads at most, each of which has a number
         self.numbers = itertools.count()
+        self.ids: set[int] = set()  # of the interpreters
         self.own = threading.local()
 
     def start(self) -> None:
         place = {"index": next(self.numbers), "count": self.count}
         interp = start(self.policy, self.settings, place)
+        self.ids.add(interp.id)
         self.own.interp = _Owner(interp)
         self.keep(_Worker(interp))
         if self.initializer is not None:
@@ -125,6 +127,14 @@ class InterpreterPoolExecutor(ThreadPoolExecutor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Schedule a call in one of the interpreters; see Executor.submit."""
         return super().submit(self._workers.call, fn, *args, **kwargs)
+
+    def _has_workers(self, count: int) -> bool:
+        """Tell whether it takes tasks, and has so many workers, all of them with an interpreter."""
+        return (
+            self._max_workers == count
+            and not (self._broken or self._shutdown)
+            and self._workers.ids <= set(_extisolate.interpreters())
+        )
 
     def _adjust_thread_count(self) -> None:
         # Once all threads run, there is no need to ask whether one is idle.
