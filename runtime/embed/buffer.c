@@ -10,27 +10,25 @@
 
 struct extipy_buffer *extipy__buffer_new(const struct extipy_view *view)
 {
-    struct extipy_buffer *b = calloc(1, sizeof *b);
+    const char *format = view->format ? view->format : "B";
+    size_t n = (size_t)view->ndim, text = strlen(format) + 1;
+    struct extipy_buffer *b = malloc(sizeof *b + 2 * n * sizeof *b->layout + text);
 
     if (!b)
         return NULL;
+    *b = (struct extipy_buffer){.view = *view};
     atomic_init(&b->refs, 1);
-    b->format = strdup(view->format ? view->format : "B");
-    if (!b->format) {
-        free(b);
-        return NULL;
-    }
-    b->view = *view;
     b->view.obj = NULL;
     b->view.internal = NULL;
     b->view.suboffsets = NULL;
-    b->view.format = b->format;
-    b->view.shape = b->shape;
-    b->view.strides = b->strides;
-    for (int i = 0; i < view->ndim; i++) {
-        b->shape[i] = view->shape[i];
-        b->strides[i] = view->strides[i];
+    b->view.shape = b->layout;
+    b->view.strides = b->layout + n;
+    b->view.format = (char *)(b->layout + 2 * n);
+    for (size_t i = 0; i < n; i++) {
+        b->view.shape[i] = view->shape[i];
+        b->view.strides[i] = view->strides[i];
     }
+    memcpy(b->view.format, format, text);
     return b;
 }
 
@@ -110,9 +108,9 @@ int extipy_buffer_info(const struct extipy_buffer *b, struct extipy_buffer_info 
         .item_size = (size_t)b->view.itemsize,
         .readonly = b->view.readonly,
         .dimensions = b->view.ndim,
-        .format = b->format,
-        .shape = b->shape,
-        .strides = b->strides,
+        .format = b->view.format,
+        .shape = b->view.shape,
+        .strides = b->view.strides,
     };
     return extipy__options_write(out, &info, sizeof info);
 }
@@ -146,6 +144,5 @@ void extipy_buffer_release(struct extipy_buffer *b)
     } else if (b->release) {
         b->release(b->user);
     }
-    free(b->format);
     free(b);
 }

@@ -8,12 +8,12 @@
 
 struct extipy_buffer {
     atomic_size_t refs;
-    struct extipy_view view; /* with pointers to the arrays below; it is not one that Python gave */
-    char *format;
-    ptrdiff_t shape[EXTIPY_DIMENSIONS], strides[EXTIPY_DIMENSIONS];
+    struct extipy_view view; /* with pointers to what is below; it is not one that Python gave */
     struct extipy_object *origin; /* a memoryview that keeps the memory; NULL: the program's */
     void (*release)(void *user);
     void *user;
+    ptrdiff_t layout[]; /* the shape, the strides, and the format's text; no more than there is, as
+                         * allocators have small blocks at hand */
 };
 
 /* Makes a buffer with one reference, of which nobody knows to whom the memory belongs.  NULL: no

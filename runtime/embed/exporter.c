@@ -20,12 +20,11 @@ struct extipy_exporter {
 
 static struct extipy_exporter *new_exporter(struct extipy_ctx *c, struct extipy_buffer *b)
 {
-    struct extipy_exporter *e = calloc(1, sizeof *e);
+    struct extipy_exporter *e = malloc(sizeof *e);
 
     if (!e)
         return NULL;
-    e->ctx = c;
-    e->buffer = extipy_buffer_keep(b);
+    *e = (struct extipy_exporter){.ctx = c, .buffer = extipy_buffer_keep(b)};
     pthread_mutex_lock(&c->lock);
     e->next = c->exporters;
     if (e->next)

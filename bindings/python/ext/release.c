@@ -87,7 +87,7 @@ struct pkg_export *pkg_release_new(PyObject *exporter)
 
     if (!start_releaser())
         return NULL;
-    e = calloc(1, sizeof *e);
+    e = malloc(sizeof *e);
     if (!e) {
         PyErr_NoMemory();
         return NULL;
