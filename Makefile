@@ -720,15 +720,11 @@ check-all: deps ## everything: soaks, all packages and suites, every tool withou
 	@$(call groups,$(CHECK_ALL) EXTI_ALL=1 EXTI_PACKAGES=all EXTI_SUITES=all \
 	    SAN_LIMITS= THREAD_LIMITS= VALGRIND_LIMITS=)
 
-bench: all ## measure; prints a table
+bench: all ## measure; prints tables
 	@bench/run.sh
 
-# By an environment with the package, and those of Debian's CPython.
 bench-python: all ## measure pools of interpreters, threads and processes; prints a table
-	@scripts/deps.sh demo
-	@/usr/bin/python3 -m venv --clear --system-site-packages $(B)/bench/venv
-	@EXTISOLATE_BUILD=$(abspath $(B)) $(B)/bench/venv/bin/python -m pip install -q --no-deps ./bindings/python
-	@$(B)/bench/venv/bin/python bench/pools.py
+	@bench/run.sh pools
 
 demo: ## numpy in two contexts of one process
 	@scripts/deps.sh build demo

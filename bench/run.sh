@@ -1,7 +1,9 @@
 #!/bin/bash
 # Measures the claims about the speed and memory of extisolate.  `make bench` builds and runs this.
 #
-#   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory|macho|pe|tree|embed]
+#   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory|macho|pe|tree|embed|pools]
+#
+# The section `pools` is a table of its own, in Markdown; with --json it is left out.
 #
 # BUILD or EXTI_BUILD names the build folder, by default build/.  Files are written to TMPDIR, or if
 # that is not set to the build folder, which is more often on a disk than /tmp.  Exit status: 0 if
@@ -116,6 +118,35 @@ $cc -std=c11 -O2 -Wall -Wextra -iquote . -I include -D_POSIX_C_SOURCE=200809L -D
     -o "$build/bench/bench" bench/*.c "$build/libextisolate-python.a" "$build/libextisolate.a" \
     $(pkg-config --cflags --libs libelf jansson nettle) -ldl -lpthread -lm
 
-[ -n "${BENCH_QUICK:-}" ] || printf 'extension: %s\nfiles in: %s (%s)\n' "$BENCH_EXTENSION" \
-    "$BENCH_DIR" "$(stat -f -c %T "$BENCH_DIR")" >&2
-"$build/bench/bench" ${args[@]+"${args[@]}"}
+# Pools of interpreters, threads and processes, by an environment with the package and those of
+# Debian's CPython, and by newer CPythons where they can be had.
+pools()
+{
+    local root=$PWD venv=$build/bench/venv packages=$build/bench/newer version
+    scripts/deps.sh pools
+    /usr/bin/python3 -m venv --clear --system-site-packages "$venv"
+    EXTISOLATE_BUILD=$(realpath "$build") "$venv/bin/python" -m pip install -q --no-deps \
+        ./bindings/python
+    # shellcheck source=tests/support/newer.bash
+    . tests/support/newer.bash
+    BENCH_NEWER=$(newer_pythons | head -n 1)
+    version=${BENCH_NEWER##*python}
+    [ -z "$BENCH_NEWER" ] || [ -d "$packages" ] ||
+        "$venv/bin/python" -m pip install -q --target "$packages" --python-version "$version" \
+            --platform "manylinux_2_28_$(uname -m)" --platform "manylinux_2_27_$(uname -m)" \
+            --only-binary :all: numpy 2>"$build/bench/newer.log" || echo "bench: no numpy for CPython $version" >&2
+    BENCH_NEWER_PACKAGES=$packages BENCH=$build/bench/bench
+    export BENCH BENCH_NEWER BENCH_NEWER_PACKAGES
+    "$venv/bin/python" bench/pools.py
+}
+
+only=
+for a in ${args[@]+"${args[@]}"}; do [ "$a" = --json ] || only=$a; done
+if [ "$only" != pools ]; then
+    [ -n "${BENCH_QUICK:-}" ] || printf 'extension: %s\nfiles in: %s (%s)\n' "$BENCH_EXTENSION" \
+        "$BENCH_DIR" "$(stat -f -c %T "$BENCH_DIR")" >&2
+    "$build/bench/bench" ${args[@]+"${args[@]}"}
+fi
+case " ${args[*]-} " in
+*' pools '* | '  ') pools ;;
+esac

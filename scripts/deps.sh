@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the missing Debian packages of the given sets: build, wheel, test, analyze, coverage, docs, corpus,
-# packages, demo.
+# packages, demo, pools.
 # Quick and silent if none is missing.  Without apt-get, or without the right to use it, names them
 # and fails; but the set packages is optional, since tests of missing packages are skipped.
 set -eu
@@ -19,6 +19,7 @@ abigail-tools bindgen"
 analyze='clang-tidy-16 cppcheck'
 coverage='gcovr jq'
 docs='python3-sphinx python3-myst-parser furo python3-dev python3-pip'
+pools="$demo python3-joblib python3-sklearn python3-pip python3-venv"
 corpus='python3-scipy python3-pandas python3-lxml python3-pil python3-matplotlib python3-cryptography
 python3-h5py python3-psycopg2 python3-zmq python3-gevent'
 
@@ -33,13 +34,14 @@ for set in "$@"; do
     build) wanted="$wanted $build" ;;
     wheel) wanted="$wanted $wheel" ;;
     demo) wanted="$wanted $demo" ;;
+    pools) wanted="$wanted $pools" ;;
     test) wanted="$wanted $test" ;;
     analyze) wanted="$wanted $analyze" ;;
     coverage) wanted="$wanted $coverage" ;;
     docs) wanted="$wanted $docs" ;;
     corpus) wanted="$wanted $corpus" ;;
     packages) optional=$(packages) ;;
-    *) echo "usage: $0 [build] [wheel] [test] [analyze] [coverage] [docs] [corpus] [packages] [demo]" >&2; exit 2 ;;
+    *) echo "usage: $0 [build] [wheel] [test] [analyze] [coverage] [docs] [corpus] [packages] [demo] [pools]" >&2; exit 2 ;;
     esac
 done
 
