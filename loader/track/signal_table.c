@@ -42,7 +42,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static _Atomic(struct exti_signals *) table[EXTI_SIGNAL_CONTEXTS];
 static atomic_uint table_count;
-static exti_signal_dispatcher dispatcher;
+static _Atomic(exti_signal_dispatcher) dispatcher;
 static _Atomic(pid_t) process;
 static atomic_bool is_child;
 

@@ -290,8 +290,10 @@ ISO_CASE(flags_of_actions_are_kept)
     want_int(*a.sender, getpid());
     want_int(*a.value, 77);
     want_int(a.kill(SIGRTMIN), 0);
+    want_count(a.count, 3);
     want_int(*a.code, SI_USER);
     want_int(a.raise(SIGRTMIN), 0);
+    want_count(a.count, 4);
     want_int(*a.code, SI_TKILL);
     iso_close_ctx(a.ctx);
     iso_close_ctx(b.ctx);
@@ -545,7 +547,7 @@ ISO_CASE(processor_time_is_the_threads)
     usleep(60000);
     want_int(*a.count, 0);
     while (*a.count == 0)
-        continue;
+        usleep(1);
     iso_close_ctx(a.ctx);
 }
 
