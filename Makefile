@@ -141,8 +141,12 @@ ELF_SYSTEM_SRCS := base/os/sha256_nettle.c \
 	loader/track/record_locks.c loader/track/still_mapped.c loader/track/thread_description.c \
 	loader/track/signal_dispatch.c loader/track/signal_table.c loader/track/signal_timers.c \
 	loader/track/thread_objects.c \
+	loader/track/context_locale.c loader/track/context_zone.c loader/track/environment.c loader/track/surroundings.c \
+	loader/track/zone.c loader/track/zone_file.c loader/track/zone_rule.c \
 	loader/interpose/close_calls.c loader/interpose/fork_calls.c loader/interpose/iterate_phdr.c \
-	loader/interpose/lock_calls.c loader/interpose/signal_calls.c loader/interpose/thread_calls.c \
+	loader/interpose/environment_calls.c loader/interpose/exec_calls.c \
+	loader/interpose/locale_calls.c loader/interpose/lock_calls.c loader/interpose/shell_calls.c \
+	loader/interpose/signal_calls.c loader/interpose/thread_calls.c loader/interpose/time_calls.c \
 	loader/interpose/timer_calls.c
 DARWIN_SYSTEM_SRCS := base/os/sha256_darwin.c loader/process/constructors_macho.c \
 	loader/process/linkmap_macho.c loader/load/reference_target_named.c

@@ -478,12 +478,23 @@ struct exti_redirect {
  * handled by the program, if it has set a handler, and by each context that has; what a context
  * sends to its own process, and its timers, are its own; closing it takes its handlers away.
  * docs/signals.md */
-#define EXTI_CTX_SHARE_SIGNALS 256u
+#define EXTI_CTX_PROCESS_SIGNALS 256u
 
 /* exti_ctx_close fails with EXTI_E_BUSY, and the context stays open, while calls of other threads
  * use it: the program's calls of this library, and calls of copies that open libraries or start
  * threads.  Without the flag it waits for them. */
 #define EXTI_CTX_CLOSE_IDLE 128u
+/* On ELF systems a context has environment variables of its own, which begin as the process's are
+ * when it is opened: getenv, setenv, `environ` and the like of its copies are for these, and
+ * programs that its copies start get them.  With the GNU C library the time zone of its copies is
+ * the one that its TZ says.  Shared libraries see the process's.  With the flag so
+ * do copies. */
+#define EXTI_CTX_PROCESS_ENVIRONMENT 512u
+/* With the GNU C library a context has a locale of its own, which begins as the process's is when
+ * it is opened: setlocale of its copies sets it for the threads that they start, those that are in
+ * the context by exti_ctx_enter, and the one that calls.  std::locale::global stays the process's.
+ * With the flag so does setlocale. */
+#define EXTI_CTX_PROCESS_LOCALE 1024u
 
 /* Which of the libraries needed by a context's modules are copied into it, like the modules
  * themselves.  Files passed to exti_copy or exti_load are copied in any case. */
@@ -681,6 +692,14 @@ EXTI_API int exti_ctx_detach_thread(struct exti_ctx *ctx, uint64_t thread, struc
  * are destroyed.  `report` may be NULL; findings also go to the log hook. */
 EXTI_API int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *user,
                                    size_t *left, struct exti_error *err);
+
+/* Until exti_ctx_leave is given the result, which exti_ctx_enter of another context may come
+ * between, the calling thread has the context's locale, unless it has set one of its own by
+ * uselocale; and it sees the context's environment variables also where a shared library calls what
+ * a copy has looked up by dlsym.  Threads that copies start are inside from the beginning.  Only
+ * calling copies needs no entering.  Nothing fails; ELF systems. */
+EXTI_API void *exti_ctx_enter(struct exti_ctx *ctx);
+EXTI_API void exti_ctx_leave(void *before);
 
 /* ---- proof of isolation ---------------------------------------------------------------------- */
 

@@ -121,7 +121,10 @@ static void run_context(struct pyrt_context *c)
     struct exti_error *err = &c->result.error;
 
     c->result.status = 1;
-    if (open_context(c, err) < 0 || pyrt_initialise(&c->heap, &c->py, &how, err) < 0 ||
+    if (open_context(c, err) < 0)
+        return;
+    exti_ctx_enter(c->ctx); /* for as long as the thread lives */
+    if (pyrt_initialise(&c->heap, &c->py, &how, err) < 0 ||
         pyrt_module_add(&c->py, c->ctx, c->opts.index, c->opts.count, err) < 0)
         return;
     c->result.started = 1;

@@ -13,7 +13,7 @@ liblief-dev valgrind libjemalloc2 python3-dev python3-pip python3-venv bzip2 xz-
 qemu-user gcc-i686-linux-gnu gcc-s390x-linux-gnu gcc-mips-linux-gnu gcc-aarch64-linux-gnu
 gcc-riscv64-linux-gnu gcc-arm-linux-gnueabihf libc6-dev-i386-cross libc6-dev-s390x-cross
 libc6-dev-mips-cross libc6-dev-arm64-cross libc6-dev-riscv64-cross libc6-dev-armhf-cross
-python3-pytest python3-hypothesis python3-joblib python3-cloudpickle
+locales tzdata python3-pytest python3-hypothesis python3-joblib python3-cloudpickle
 python3-tqdm python3-ipykernel python3-jupyter-client python3-dask python3-distributed gcc-mingw-w64-x86-64 gcc-mingw-w64-i686 python3-pefile wine64 osslsigncode
 abigail-tools bindgen"
 analyze='clang-tidy-16 cppcheck'

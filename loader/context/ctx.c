@@ -6,6 +6,7 @@
 #include "base/opts.h"
 #include "loader/interpose/iterate_phdr.h"
 #include "loader/interpose/replacements.h"
+#include "loader/interpose/shell_calls.h"
 #include "loader/load/initialise.h"
 #include "loader/load/unload.h"
 #include "loader/process/fork_guard.h"
@@ -23,11 +24,13 @@
 #include "loader/track/signal_dispatch.h"
 #include "loader/track/signal_timers.h"
 #include "loader/track/still_mapped.h"
+#include "loader/track/surroundings.h"
 #include "loader/track/thread_objects.h"
 
 #define KNOWN_FLAGS                                                                                \
     (EXTI_CTX_RENAME | EXTI_CTX_SYNC | EXTI_CTX_KEEP | EXTI_CTX_COPY_ONLY | EXTI_CTX_DROP_UNUSED | \
-     EXTI_CTX_FOR_LOADING | EXTI_CTX_TRUST_DIR | EXTI_CTX_CLOSE_IDLE | EXTI_CTX_SHARE_SIGNALS)
+     EXTI_CTX_FOR_LOADING | EXTI_CTX_TRUST_DIR | EXTI_CTX_CLOSE_IDLE | EXTI_CTX_PROCESS_SIGNALS |  \
+     EXTI_CTX_PROCESS_ENVIRONMENT | EXTI_CTX_PROCESS_LOCALE)
 
 #ifdef _WIN32
 #define REPLACEMENT NULL
@@ -107,6 +110,8 @@ static int fill_ctx(struct exti_ctx *ctx, const struct exti_ctx_opts *o, struct 
     rc = copy_redirects(ctx, o, err);
     if (!rc)
         rc = exti_quirks_open(o->quirk_files, o->quirk_file_count, &ctx->quirks, err);
+    if (!rc)
+        rc = exti__surroundings_begin(ctx, err);
     if (rc)
         return rc;
     store.quirks = ctx->quirks;
@@ -124,6 +129,10 @@ static int install_fork_handlers(void)
 
     if (!rc)
         rc = exti__initialise_survive_forks();
+    if (!rc)
+        rc = exti__surroundings_survive_forks();
+    if (!rc)
+        rc = exti__shell_calls_survive_forks();
     if (!rc)
         rc = exti__fork_handlers_survive_forks();
     if (!rc)
@@ -163,6 +172,7 @@ int exti_ctx_open(struct exti_ctx **out, const struct exti_ctx_opts *opts, struc
     pthread_mutex_init(&ctx->api_lock, NULL);
     rc = fill_ctx(ctx, &o, err);
     if (rc) {
+        exti__surroundings_end(ctx, false);
         free_ctx(ctx);
         return rc;
     }
@@ -294,6 +304,16 @@ static int close_modules(struct exti_ctx *ctx, bool keep_mapped, size_t *count,
     return rc;
 }
 
+void *exti_ctx_enter(struct exti_ctx *ctx)
+{
+    return exti__surroundings_enter(ctx ? ctx->surroundings : NULL);
+}
+
+void exti_ctx_leave(void *before)
+{
+    exti__surroundings_enter(before);
+}
+
 int exti_ctx_detach_thread(struct exti_ctx *ctx, uint64_t thread, struct exti_error *err)
 {
     struct exti_call call;
@@ -381,6 +401,7 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
     exti__record_locks_forget(ctx);
     close_rc = exti__store_close(&ctx->store, rc ? NULL : err);
     exti__ctx_count_out(ctx);
+    exti__surroundings_end(ctx, mapped != 0);
     free_ctx(ctx);
     if (left)
         *left = mapped;

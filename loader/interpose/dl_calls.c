@@ -176,7 +176,7 @@ static void *symbol_for(const struct exti_module *caller, void *handle, const ch
         return p;
     own = exti__iterate_phdr_for(caller->ctx, name);
     if (!own)
-        own = caller->ctx->replacement(name);
+        own = caller->ctx->replacement(caller->ctx, name);
     return own ? own : p;
 }
 

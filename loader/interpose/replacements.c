@@ -5,13 +5,31 @@
 #include "loader/interpose/close_calls.h"
 #include "loader/interpose/context_pid.h"
 #include "loader/interpose/dl_calls.h"
+#include "loader/interpose/environment_calls.h"
+#include "loader/interpose/exec_calls.h"
 #include "loader/interpose/fork_calls.h"
+#include "loader/interpose/locale_calls.h"
 #include "loader/interpose/lock_calls.h"
+#include "loader/interpose/shell_calls.h"
 #include "loader/interpose/signal_calls.h"
 #include "loader/interpose/thread_calls.h"
+#include "loader/interpose/time_calls.h"
 #include "loader/interpose/timer_calls.h"
 
-void *exti__replacement(const char *symbol)
+/* Where copies share with the process what others have for themselves, some are not needed. */
+static void *own_replacement(const struct exti_ctx *ctx, const char *symbol)
+{
+    void *(*const families[])(const struct exti_ctx *ctx, const char *symbol) = {
+        exti__environment_call, exti__exec_call, exti__shell_call, exti__locale_call,
+        exti__time_call};
+    void *to = NULL;
+
+    for (size_t i = 0; i < sizeof families / sizeof *families && !to; i++)
+        to = families[i](ctx, symbol);
+    return to;
+}
+
+void *exti__replacement(struct exti_ctx *ctx, const char *symbol)
 {
     void *(*const families[])(const char *symbol) = {
         exti__dl_call,    exti__thread_call, exti__fork_call,        exti__lock_call,
@@ -20,5 +38,5 @@ void *exti__replacement(const char *symbol)
 
     for (size_t i = 0; i < sizeof families / sizeof *families && !to; i++)
         to = families[i](symbol);
-    return to;
+    return to ? to : own_replacement(ctx, symbol);
 }

@@ -2,10 +2,13 @@
 #ifndef LOADER_INTERPOSE_REPLACEMENTS_H
 #define LOADER_INTERPOSE_REPLACEMENTS_H
 
+struct exti_ctx;
+
 #ifndef _WIN32
 
-/* The function that a copy's reference to `symbol` is bound to, or NULL to leave it as it is. */
-void *exti__replacement(const char *symbol);
+/* What a reference of the context's copies to `symbol` is bound to, or NULL to leave it as it
+ * is. */
+void *exti__replacement(struct exti_ctx *ctx, const char *symbol);
 
 #endif
 #endif

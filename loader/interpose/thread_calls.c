@@ -12,6 +12,7 @@
 #include "loader/track/context_keys.h"
 #include "loader/track/context_threads.h"
 #include "loader/track/redirects.h"
+#include "loader/track/surroundings.h"
 #include "loader/track/thread_objects.h"
 
 /* Begins a call that gives a function to the thread library, and returns its context: by the
@@ -31,6 +32,7 @@ static const struct exti_ctx *begin_call(struct exti_call *c, uintptr_t function
 
 struct launch {
     struct exti_ctx_thread *thread;
+    struct exti_surroundings *surroundings;
 
     /* One of the two; neither for a std::thread, whose state is `arg`. */
     void *(*start)(void *arg);
@@ -69,6 +71,7 @@ static void *run_ctx_thread(void *arg)
     void *result;
 
     exti__free(arg);
+    exti__surroundings_enter(l.surroundings);
     exti__ctx_thread_enter(l.thread);
     pthread_cleanup_push(exti__ctx_thread_leave, l.thread); /* runs after pthread_exit too */
     result = call_start(&l);
@@ -76,7 +79,7 @@ static void *run_ctx_thread(void *arg)
     return result;
 }
 
-/* pthread_create of a context's thread.  `what` lacks the thread. */
+/* pthread_create of a context's thread.  `what` lacks the thread, and its surroundings. */
 static int launch_thread(const struct exti_ctx *ctx, uintptr_t start, pthread_t *out,
                          const pthread_attr_t *attr, const struct launch *what)
 {
@@ -90,6 +93,7 @@ static int launch_thread(const struct exti_ctx *ctx, uintptr_t start, pthread_t 
     }
     *l = *what;
     l->thread = thread;
+    l->surroundings = ctx->surroundings;
     rc = pthread_create(out, attr, run_ctx_thread, l);
     if (rc) {
         exti__ctx_thread_cancel(thread);

@@ -5,12 +5,12 @@
 
 static void *replacement_of(const struct exti_module *m, const char *symbol)
 {
-    const struct exti_ctx *ctx = m->ctx;
+    struct exti_ctx *ctx = m->ctx;
     void *to = exti__redirect_find(ctx->redirects, ctx->redirect_count, symbol);
 
     if (!to)
         to = exti__redirect_find(m->redirects, m->redirect_count, symbol);
-    return to || !ctx->replacement ? to : ctx->replacement(symbol);
+    return to || !ctx->replacement ? to : ctx->replacement(ctx, symbol);
 }
 
 static int patch_reference(void *user, const struct exti_reference *ref)

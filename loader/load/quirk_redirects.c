@@ -19,7 +19,7 @@ static void *find_redirect_target(const struct exti_module *m, const char *name)
         p = exti__dl_symbol(m->handle, private_name ? private_name : name);
     if (!p)
         p = exti__dl_global(name);
-    return p || !m->ctx->replacement ? p : m->ctx->replacement(name);
+    return p || !m->ctx->replacement ? p : m->ctx->replacement(m->ctx, name);
 }
 
 static int resolve_redirects(struct exti_module *m, const struct exti_quirk_effect *effect,

@@ -3,6 +3,7 @@
 #include "loader/track/address_map.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static _Thread_local volatile sig_atomic_t writing;
 static struct exti_module **modules; /* by ascending address */
 static size_t count, cap;
+static atomic_ulong changes; /* of the table */
 
 static void lock_map(void)
 {
@@ -137,6 +139,7 @@ static bool insert_module(struct exti_module *m)
         memmove(&modules[at + 1], &modules[at], (count - at) * sizeof *modules);
         modules[at] = m;
         count++;
+        atomic_fetch_add(&changes, 1);
     }
     unlock_map();
     return room;
@@ -164,6 +167,7 @@ void exti__address_map_remove(struct exti_module *m)
     if (at) {
         count--;
         memmove(&modules[at - 1], &modules[at], (count - (at - 1)) * sizeof *modules);
+        atomic_fetch_add(&changes, 1);
     }
     if (!count) {
         empty = modules;
@@ -222,6 +226,51 @@ bool exti__address_map_find(uintptr_t address, struct exti_module *out)
         *out = public_part(m);
     unlock_after_reading();
     return m != NULL;
+}
+
+/* ---- the module that the thread has asked for last ---- */
+
+/* A signal handler may come at any moment, and ask too.  So `size` is written last, and `ctx`,
+ * which is the answer, is read first: a handler that writes in between leaves a range that the
+ * address is not in, or of the same module. */
+static _Thread_local struct {
+    volatile sig_atomic_t writing;
+    struct exti_ctx *volatile ctx;
+    volatile unsigned long changes;
+    volatile uintptr_t lo, size;
+} last;
+
+static void remember(const struct exti_module *m, unsigned long at)
+{
+    if (last.writing)
+        return;
+    last.writing = 1;
+    last.size = 0;
+    last.ctx = m->ctx;
+    last.changes = at;
+    last.lo = m->layout.lo;
+    last.size = m->layout.hi - m->layout.lo;
+    last.writing = 0;
+}
+
+static struct exti_ctx *find_ctx(uintptr_t address, unsigned long at)
+{
+    struct exti_module m;
+
+    if (!exti__address_map_find(address, &m))
+        return NULL;
+    /* What is being closed is not in the table, where another thread's may be next. */
+    if (!unloading)
+        remember(&m, at);
+    return m.ctx;
+}
+
+struct exti_ctx *exti__address_map_ctx(uintptr_t address)
+{
+    const unsigned long now = atomic_load_explicit(&changes, memory_order_acquire);
+    struct exti_ctx *ctx = last.ctx;
+
+    return last.changes == now && address - last.lo < last.size ? ctx : find_ctx(address, now);
 }
 
 bool exti__address_map_find_copy(const struct exti_ctx *ctx, const char *source,

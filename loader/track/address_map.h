@@ -25,6 +25,10 @@ const struct exti_module *exti__address_map_unloading(const struct exti_module *
  * that has interrupted its thread while it changed the map, there is no module. */
 bool exti__address_map_find(uintptr_t address, struct exti_module *out);
 
+/* The context of the module at `address`, or NULL, as exti__address_map_find tells; the same one is
+ * told again in a few nanoseconds. */
+struct exti_ctx *exti__address_map_ctx(uintptr_t address);
+
 /* Finds the context's module that is a copy of `source`, by value too. */
 bool exti__address_map_find_copy(const struct exti_ctx *ctx, const char *source,
                                  struct exti_module *out);

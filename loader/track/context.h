@@ -11,6 +11,7 @@
 
 struct exti_module;
 struct exti_signals;
+struct exti_surroundings;
 
 struct exti_ctx {
     struct exti_store store;
@@ -31,10 +32,14 @@ struct exti_ctx {
     bool closing;     /* in exti_ctx_close */
     pthread_t closer; /* while `closing`: the thread that closes */
 
-    /* The function that copies call in place of the system's `symbol`, or NULL.  The member itself
-     * is NULL where nothing is interposed.  Set when the context is opened: load/ binds references
-     * to functions of interpose/, which lies above it. */
-    void *(*replacement)(const char *symbol);
+    /* What references of copies to the system's `symbol` are bound to instead, or NULL.  The member
+     * itself is NULL where nothing is interposed.  Set when the context is opened: load/ binds
+     * references to functions of interpose/, which lies above it. */
+    void *(*replacement)(struct exti_ctx *ctx, const char *symbol);
+
+    /* Its own of what a process has one of; outlives it if copies stay mapped.  NULL where there is
+     * none: surroundings.h. */
+    struct exti_surroundings *surroundings;
 
     /* Held while the API library is being opened; taken with no other lock held. */
     pthread_mutex_t api_lock;

@@ -280,7 +280,7 @@ struct exti_signals *exti__signals_of(struct exti_ctx *ctx)
     struct exti_signals *s = atomic_load(&ctx->signals);
     sigset_t signals;
 
-    if (s || (ctx->flags & EXTI_CTX_SHARE_SIGNALS))
+    if (s || (ctx->flags & EXTI_CTX_PROCESS_SIGNALS))
         return s;
     lock_table(&signals);
     s = atomic_load(&ctx->signals);
@@ -535,6 +535,7 @@ static void begin_child(void)
         all |= s->program ? ~(uint64_t)0 : s->set | s->expected;
         s->expected = 0; /* POSIX fork: a child has no timers */
         s->running = 0;
+        s->commands = 0;
         if (forks(s)) {
             move_to_thread(s, this_thread());
             s->program = true;

@@ -188,23 +188,30 @@ static int begin(struct opening *o)
 {
     struct extipy_ctx *c = o->ctx;
     int rc = open_loader(o);
+    void *outside;
 
-    if (rc == 0)
-        rc = start_interpreter(o);
+    if (rc < 0)
+        return rc;
+    outside = exti_ctx_enter(c->loader);
+    rc = start_interpreter(o);
     if (rc == 0)
         c->main_state = c->py.PyEval_SaveThread();
+    exti_ctx_leave(outside);
     return rc;
 }
 
 /* On the same thread. */
 static void end(struct extipy_ctx *c)
 {
+    void *outside = exti_ctx_enter(c->loader);
+
     c->py.PyEval_RestoreThread(c->main_state);
     extipy__objects_end(c);
     c->py.Py_DecRef(c->exporter_type);
     extipy__finalise(&c->py);
     extipy__output_end(c);
     extipy__exporters_end(c);
+    exti_ctx_leave(outside);
 }
 
 /* Python's main thread, which the context has for itself. */
@@ -219,6 +226,7 @@ static void *live(void *arg)
     tell_started(c); /* the opener goes on, and `o` is gone */
     if (rc < 0)
         return NULL;
+    exti_ctx_enter(c->loader);
     c->main_state = idle(c, c->main_state);
     if (has_buffers(c))
         c->main_state = park(c, c->main_state);
@@ -242,6 +250,7 @@ static void *keep(void *arg)
     tell_started(c);
     if (!state)
         return NULL;
+    exti_ctx_enter(c->loader);
     state = idle(c, state);
     c->py.PyEval_RestoreThread(state);
     c->calls.PyThreadState_Clear(state);

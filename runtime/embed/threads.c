@@ -27,6 +27,7 @@ struct extipy_attachment {
 struct entry {
     struct extipy_attachment *at, *paused; /* `paused`: whose GIL it let go of */
     int took;                              /* it took the GIL, which it had not before */
+    void *outside;                         /* for exti_ctx_leave */
 };
 
 struct record {
@@ -96,12 +97,15 @@ static void free_attachment(struct extipy_attachment *at)
 static void end_state(struct extipy_attachment *at)
 {
     struct extipy_ctx *c = at->ctx;
+    void *outside;
 
     if (extipy__context_begin_visit(c, EXTIPY_CLOSING, NULL) < 0)
         return;
+    outside = exti_ctx_enter(c->loader);
     take_gil(at);
     c->calls.PyThreadState_Clear(at->state);
     c->calls.PyThreadState_DeleteCurrent();
+    exti_ctx_leave(outside);
     exti_ctx_detach_thread(c->loader, 0, NULL);
     extipy__context_end_visit(c, 1);
 }
@@ -109,6 +113,7 @@ static void end_state(struct extipy_attachment *at)
 /* The thread ends inside, by pthread_exit.  Its state has frames, so it stays for finalisation. */
 static void abandon(struct extipy_attachment *at)
 {
+    exti_ctx_leave(NULL);
     let_go(at);
     extipy__context_end_visit(at->ctx, !at->main);
 }
@@ -276,8 +281,10 @@ int extipy_enter(struct extipy_ctx *c, struct exti_error *err)
         return rc;
     from = innermost(r);
     at->entries++;
-    r->entries[r->depth++] =
-        (struct entry){.at = at, .paused = from == at ? NULL : let_go(from), .took = !has_gil(at)};
+    r->entries[r->depth++] = (struct entry){.at = at,
+                                            .paused = from == at ? NULL : let_go(from),
+                                            .took = !has_gil(at),
+                                            .outside = exti_ctx_enter(c->loader)};
     if (r->entries[r->depth - 1].took)
         take_gil(at);
     extipy__objects_release(c);
@@ -302,6 +309,7 @@ int extipy_leave(struct extipy_ctx *c, struct exti_error *err)
     extipy__objects_release(c);
     if (last.took)
         let_go(last.at);
+    exti_ctx_leave(last.outside);
     r->depth--;
     last.at->entries--;
     if (!last.at->entries && !last.at->native)

@@ -216,7 +216,7 @@ ISO_CASE(each_context_has_actions_of_its_own)
 
 ISO_CASE(what_a_context_shares_is_the_processs)
 {
-    struct signaller a = open_with(EXTI_CTX_SHARE_SIGNALS, false), b = open_signaller();
+    struct signaller a = open_with(EXTI_CTX_PROCESS_SIGNALS, false), b = open_signaller();
     struct sigaction now;
 
     want_int(a.set(SIGUSR1, 0), 0);

@@ -522,6 +522,102 @@ check the_users_number_of_blas_threads_is_kept 0 env OMP_NUM_THREADS=3 \
     $run --contexts 2 -c 'import os
 assert os.environ["OMP_NUM_THREADS"] == "3"'
 
+cat >environment.py <<'END'
+import ctypes, os, subprocess, sys, threading, time
+try:
+    from extisolate import count, index
+except ImportError:
+    index, count = 0, 1
+libc = ctypes.CDLL(None)
+libc.getenv.restype = ctypes.c_char_p
+def child():
+    return subprocess.run("echo $EXTI_X $EXTI_Y", shell=True, stdout=subprocess.PIPE).stdout.decode()
+mine = "%d x%d\n" % (index, index)
+assert "EXTI_X" not in os.environ and child() == "\n"
+os.environ["EXTI_X"] = str(index)
+os.putenv("EXTI_Y", "x%d" % index)
+open("env-set-%d" % index, "w").close()
+while not all(os.path.exists("env-set-%d" % i) for i in range(count)):
+    time.sleep(.01)
+got = []
+t = threading.Thread(target=lambda: got.append(libc.getenv(b"EXTI_X")))
+t.start(), t.join()
+assert got == [libc.getenv(b"EXTI_X")] == [b"%d" % index], got
+assert child() == os.popen("echo $EXTI_X $EXTI_Y").read() == mine, (child(), mine)
+assert os.system("test $EXTI_X = %d" % index) == 0
+pid = os.fork()
+if pid == 0:
+    os.execlp("sh", "sh", "-c", "test $EXTI_X$EXTI_Y = %dx%d" % (index, index))
+assert os.waitpid(pid, 0)[1] == 0
+os.unsetenv("EXTI_Y")
+del os.environ["EXTI_X"]
+assert child() == "\n" and libc.getenv(b"EXTI_X") is None
+END
+check environment_by_itself 0 $system environment.py
+rm -f env-set-*
+check each_context_has_an_environment_of_its_own 0 $run --contexts 3 environment.py
+
+cat >speak.py <<'END'
+import locale, os, sys, threading, time
+try:
+    from extisolate import count, index
+except ImportError:
+    index, count = int(sys.argv[1]), 1
+name, told = [("de_DE.UTF-8", "1.234,5 Mittwoch"), ("C.UTF-8", "1234.5 Wednesday")][index % 2]
+assert locale.setlocale(locale.LC_ALL, name) == name == locale.setlocale(locale.LC_ALL)
+open("spoke-%d" % index, "w").close()
+while not all(os.path.exists("spoke-%d" % i) for i in range(count)):
+    time.sleep(.01)
+got = []
+def tell():
+    got.append(locale.format_string("%g", 1234.5, grouping=True) + time.strftime(" %A", (2000, 3, 1) + (0, 0, 0, 2, 61, 0)))
+t = threading.Thread(target=tell)
+t.start(), t.join(), tell()
+assert got == [told, told], got
+assert float("2.5") == 2.5 and "%.1f" % 2.5 == "2.5"
+END
+if localedef -i de_DE -f UTF-8 ./de_DE.UTF-8 2>/dev/null; then
+    export LOCPATH=$tmp
+    check locale_by_itself 0 $system speak.py 0
+    check another_locale_by_itself 0 $system speak.py 1
+    rm -f spoke-*
+    check each_context_has_a_locale_of_its_own 0 $run --contexts 3 speak.py
+    unset LOCPATH
+else
+    echo "skip each_context_has_a_locale_of_its_own: no localedef, or not its sources"
+fi
+
+cat >zones.py <<'END'
+import os, sys, time
+try:
+    from extisolate import count, index
+except ImportError:
+    index, count = int(sys.argv[1]), 1
+tz = ["Europe/Berlin", "America/New_York", "<+1030>-10:30"][index]
+os.environ["TZ"] = tz
+time.tzset()
+open("zone-%d" % index, "w").close()
+while not all(os.path.exists("zone-%d" % i) for i in range(count)):
+    time.sleep(.01)
+h = []
+for t in range(-2208988800, 4102444800, 7654321):
+    tm = time.localtime(t)
+    h.append((tuple(tm), tm.tm_zone, tm.tm_gmtoff, time.ctime(t), time.strftime("%c %Z %z", tm)))
+    assert time.mktime(tm) == t, (t, tm)
+h.append((time.tzname, time.timezone, time.daylight, time.altzone))
+h.append(time.strftime("%Z", (2000, 7, 1) + (0, 0, 0, 5, 183, 1)))
+told = "zone-told-%d" % index
+if count == 1:
+    open(told, "w").write(repr(h))
+else:
+    assert open(told).read() == repr(h)
+END
+for i in 0 1 2; do
+    check "time_zone_${i}_by_itself" 0 $system zones.py $i
+done
+rm -f zone-[0-9]
+check each_context_has_a_time_zone_of_its_own 0 $run --contexts 3 zones.py
+
 # ---- refused commands --------------------------------------------------------
 
 refused() { # NAME STATUS TEXT COMMAND...

@@ -98,6 +98,35 @@ except BrokenPipeError:
 END
 check children_have_handlers_of_their_own 0 timeout 300 $run --python $system --contexts 2 children.py
 
+# While one context runs a command, ^C is for the command and for the others.
+cat >commands.py <<'END'
+import extisolate, os, re, signal, subprocess, time
+def ignored():
+    status = open("/proc/self/status").read()
+    return int(re.search(r"^SigIgn:\s*(\w+)", status, re.M).group(1), 16) & 1 << signal.SIGINT - 1
+def wait_for(name):
+    while not os.path.exists(name):
+        time.sleep(0.01)
+if extisolate.index == 0:
+    assert os.system("touch running; while [ ! -e done ]; do sleep 0.02; done; exit 3") == 3 << 8
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        raise AssertionError
+    except KeyboardInterrupt:
+        pass
+else:
+    wait_for("running")
+    assert not ignored()
+    try:
+        subprocess.run(["kill", "-INT", str(os.getpid())])
+        time.sleep(60)
+        raise AssertionError
+    except KeyboardInterrupt:
+        open("done", "w").close()
+END
+check a_command_of_one_context_leaves_others_their_signals 0 timeout 100 $run --python $system \
+    --contexts 2 commands.py
+
 # ---- ends ----------------------------------------------------------------------
 
 # Starts a program, sends it signals once it has written N lines "ready", and prints what it wrote, sorted,

@@ -1,0 +1,126 @@
+#include "loader/track/surroundings.h"
+
+#include "base/mem.h"
+#include "loader/track/address_map.h"
+
+/* Threads may outlive the context, whose copies then stay mapped: so no pointer to the context. */
+static _Thread_local struct exti_surroundings *entered;
+static _Thread_local locale_t given; /* the last that the thread got from here */
+
+static locale_t locale_of(const struct exti_surroundings *s)
+{
+    return s && s->locale ? exti__locale_handle(s->locale) : LC_GLOBAL_LOCALE;
+}
+
+int exti__surroundings_survive_forks(void)
+{
+    int rc = exti__environment_survive_forks();
+
+    if (!rc)
+        rc = exti__times_survive_forks();
+    return rc ? rc : exti__locale_survive_forks();
+}
+
+static void free_surroundings(struct exti_surroundings *s)
+{
+    if (!s)
+        return;
+    exti__locale_release(s->locale);
+    exti__times_free(s->times);
+    exti__environment_free(s->environment);
+    exti__free(s);
+}
+
+int exti__surroundings_begin(struct exti_ctx *ctx, struct exti_error *err)
+{
+    struct exti_surroundings *s;
+    int rc = 0;
+
+    if (ctx->flags & EXTI_CTX_COPY_ONLY)
+        return 0;
+    s = exti__calloc(1, sizeof *s);
+    if (!s)
+        return exti__fail_nomem(err);
+    if (!(ctx->flags & EXTI_CTX_PROCESS_ENVIRONMENT))
+        rc = exti__environment_new(&s->environment, err);
+    /* A narrower time_t has functions of other names beside these. */
+    if (!rc && s->environment && sizeof(time_t) == sizeof(int64_t))
+        rc = exti__times_new(&s->times, err);
+    if (!rc && !(ctx->flags & EXTI_CTX_PROCESS_LOCALE))
+        rc = exti__locale_new(&s->locale, err);
+    if (rc)
+        free_surroundings(s);
+    else
+        ctx->surroundings = s;
+    return rc;
+}
+
+static bool is_given(locale_t l)
+{
+    return l == LC_GLOBAL_LOCALE || l == given;
+}
+
+/* A program that has set another by uselocale keeps it.  Given once more, one that has changed
+ * since: a thread has pointers to tables of its locale. */
+static void give_locale(locale_t to)
+{
+    if (!is_given(uselocale((locale_t)0)))
+        return;
+    uselocale(to);
+    given = to;
+}
+
+locale_t exti__surroundings_uselocale(const struct exti_surroundings *s, locale_t to)
+{
+    const locale_t now = uselocale((locale_t)0), told = is_given(now) ? LC_GLOBAL_LOCALE : now;
+
+    if (to == LC_GLOBAL_LOCALE)
+        given = to = locale_of(s);
+    uselocale(to);
+    return told;
+}
+
+void exti__surroundings_use_locale(const struct exti_surroundings *s)
+{
+    give_locale(locale_of(s));
+}
+
+/* Takes the thread out, also where a copy has set the locale of a thread that has not entered. */
+static void leave(struct exti_surroundings *s)
+{
+    if (s && entered == s)
+        exti__surroundings_enter(NULL);
+    if (s && s->locale && uselocale((locale_t)0) == exti__locale_handle(s->locale))
+        give_locale(locale_of(entered));
+}
+
+void exti__surroundings_end(struct exti_ctx *ctx, bool mapped)
+{
+    leave(ctx->surroundings);
+    if (!mapped)
+        free_surroundings(ctx->surroundings);
+    ctx->surroundings = NULL;
+}
+
+struct exti_surroundings *exti__surroundings_at(uintptr_t caller)
+{
+    const struct exti_ctx *ctx = exti__address_map_ctx(caller);
+
+    return ctx ? ctx->surroundings : entered;
+}
+
+struct exti_environment *exti__environment_at(uintptr_t caller)
+{
+    const struct exti_surroundings *s = exti__surroundings_at(caller);
+
+    return s ? s->environment : NULL;
+}
+
+struct exti_surroundings *exti__surroundings_enter(struct exti_surroundings *s)
+{
+    struct exti_surroundings *before = entered;
+
+    give_locale(locale_of(s));
+    entered = s;
+    return before;
+}

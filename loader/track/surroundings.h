@@ -1,0 +1,69 @@
+/* What a process has one of and a context has its own: environment variables, the time zone that
+ * one of them tells, and the locale.  ELF systems. */
+#ifndef LOADER_TRACK_SURROUNDINGS_H
+#define LOADER_TRACK_SURROUNDINGS_H
+
+#include <stdbool.h>
+
+#include "loader/track/context.h"
+
+#if !defined(__APPLE__) && !defined(_WIN32)
+
+#include "loader/track/context_locale.h"
+#include "loader/track/context_zone.h"
+#include "loader/track/environment.h"
+
+struct exti_surroundings {
+    struct exti_environment *environment; /* owned; NULL: the process's */
+    struct exti_times *times;   /* owned; NULL: the process's; none without an environment */
+    struct exti_locale *locale; /* owned; NULL: the process's */
+};
+
+/* Installs the fork handlers; 0 or an errno value.  To be called before any copy is loaded. */
+int exti__surroundings_survive_forks(void);
+
+/* Gives the context its own of all that its flags do not leave to the process. */
+int exti__surroundings_begin(struct exti_ctx *ctx, struct exti_error *err);
+
+/* To be called last.  Copies that stay `mapped` go on using them, so then nothing is freed. */
+void exti__surroundings_end(struct exti_ctx *ctx, bool mapped);
+
+/* Those of the copy that `caller` lies in or, if that is no copy's, those that the thread has
+ * entered.  NULL: the process's.  A signal handler may call it. */
+struct exti_surroundings *exti__surroundings_at(uintptr_t caller);
+
+/* The environment of those, or NULL: the process's. */
+struct exti_environment *exti__environment_at(uintptr_t caller);
+
+/* Those that the calling thread is in.  Entering returns the former ones, for leaving.  A thread
+ * that has set a locale of its own keeps it. */
+struct exti_surroundings *exti__surroundings_enter(struct exti_surroundings *s);
+
+/* uselocale, where LC_GLOBAL_LOCALE means the locale of `s`. */
+locale_t exti__surroundings_uselocale(const struct exti_surroundings *s, locale_t to);
+
+/* Has the calling thread use the locale of `s`, wherever it is, unless it keeps one of its own. */
+void exti__surroundings_use_locale(const struct exti_surroundings *s);
+
+#else
+
+static inline int exti__surroundings_survive_forks(void)
+{
+    return 0;
+}
+static inline int exti__surroundings_begin(struct exti_ctx *ctx, struct exti_error *err)
+{
+    (void)ctx, (void)err;
+    return 0;
+}
+static inline void exti__surroundings_end(struct exti_ctx *ctx, bool mapped)
+{
+    (void)ctx, (void)mapped;
+}
+static inline struct exti_surroundings *exti__surroundings_enter(struct exti_surroundings *s)
+{
+    return s;
+}
+
+#endif
+#endif
