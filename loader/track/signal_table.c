@@ -136,7 +136,7 @@ static void add_wish(struct wish *w, const struct exti_signals *s, int sig)
     const struct exti_signal_action a = read_cell(&s->cells[sig]);
     const bool ignores = is_in_command(s, sig) || a.handler == SIG_IGN;
 
-    if (!s->program && !((s->set | s->expected) & bit(sig)))
+    if (!s->program && !is_in_command(s, sig) && !((s->set | s->expected) & bit(sig)))
         return;
     if (!ignores && (s->expected & bit(sig)))
         w->function = true;

@@ -67,8 +67,12 @@ static void log_line(void *user, enum exti_log_level level, const char *message)
     s->logs++;
 }
 
-static const struct exti_hooks all_hooks = {sizeof all_hooks, copy_name,    before_load,
-                                            after_load,       before_close, log_line};
+static const struct exti_hooks all_hooks = {.size = sizeof all_hooks,
+                                            .copy_name = copy_name,
+                                            .before_load = before_load,
+                                            .after_load = after_load,
+                                            .before_close = before_close,
+                                            .log = log_line};
 
 static struct exti_ctx *open_with(struct script *s)
 {
