@@ -477,7 +477,7 @@ struct exti_redirect {
  * flag each context has signal actions and timers of its own: a signal that comes from outside is
  * handled by the program, if it has set a handler, and by each context that has; what a context
  * sends to its own process, and its timers, are its own; closing it takes its handlers away.
- * docs/signals.md */
+ * It waits for the children that its copies have started, and for no others.  docs/signals.md */
 #define EXTI_CTX_PROCESS_SIGNALS 256u
 
 /* exti_ctx_close fails with EXTI_E_BUSY, and the context stays open, while calls of other threads

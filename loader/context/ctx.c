@@ -16,6 +16,7 @@
 #include "loader/store/store_queries.h"
 #include "loader/track/address_map.h"
 #include "loader/track/calls.h"
+#include "loader/track/children.h"
 #include "loader/track/context_keys.h"
 #include "loader/track/context_threads.h"
 #include "loader/track/fork_handlers.h"
@@ -131,6 +132,8 @@ static int install_fork_handlers(void)
         rc = exti__initialise_survive_forks();
     if (!rc)
         rc = exti__surroundings_survive_forks();
+    if (!rc)
+        rc = exti__children_survive_forks();
     if (!rc)
         rc = exti__shell_calls_survive_forks();
     if (!rc)
@@ -399,6 +402,7 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
     exti__lingering_forget_ctx(ctx);
     exti__iterate_phdr_forget(ctx);
     exti__record_locks_forget(ctx);
+    exti__children_forget(ctx);
     close_rc = exti__store_close(&ctx->store, rc ? NULL : err);
     exti__ctx_count_out(ctx);
     exti__surroundings_end(ctx, mapped != 0);

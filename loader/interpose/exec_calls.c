@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "loader/track/address_map.h"
+#include "loader/track/children.h"
 #include "loader/track/redirects.h"
 #include "loader/track/surroundings.h"
 
@@ -214,13 +216,25 @@ static int interposed_spawnp(pid_t *pid, const char *name,
                              char *const envp[])
 {
     struct exti_environment *e = exti__environment_at(CALL);
+    const struct exti_ctx *ctx = exti__address_map_ctx(CALL);
     struct path_search s;
+    pid_t started;
     int rc;
 
-    if (!e || !*name || strchr(name, '/'))
-        return posix_spawnp(pid, name, actions, attributes, argv, envp);
-    rc = find_program(e, name, &s);
-    return rc ? rc : posix_spawn(pid, s.file, actions, attributes, argv, envp);
+    if (!e || !*name || strchr(name, '/')) {
+        rc = posix_spawnp(&started, name, actions, attributes, argv, envp);
+    } else {
+        rc = find_program(e, name, &s);
+        if (!rc)
+            rc = posix_spawn(&started, s.file, actions, attributes, argv, envp);
+    }
+    if (rc)
+        return rc;
+    if (ctx)
+        exti__child_started(ctx, started);
+    if (pid)
+        *pid = started;
+    return 0;
 }
 
 /* ---- looking them up ---- */

@@ -6,6 +6,7 @@
 
 #include "loader/track/address_map.h"
 #include "loader/track/calls.h"
+#include "loader/track/children.h"
 #include "loader/track/fork_handlers.h"
 #include "loader/track/redirects.h"
 
@@ -34,12 +35,22 @@ static void end_fork(const struct exti_ctx *before)
     exti__fork_handlers_for(before);
 }
 
+/* In the parent, where a child has been started. */
+static void note_child(const void *call, pid_t pid)
+{
+    const struct exti_ctx *ctx = pid > 0 ? exti__address_map_ctx((uintptr_t)call) : NULL;
+
+    if (ctx)
+        exti__child_started(ctx, pid);
+}
+
 static pid_t interposed_fork(void)
 {
     const struct exti_ctx *before = begin_fork(CALL);
     pid_t pid = fork();
 
     end_fork(before);
+    note_child(CALL, pid);
     return pid;
 }
 
@@ -50,6 +61,7 @@ static int interposed_forkpty(int *terminal, char *name, const struct termios *s
     int pid = forkpty(terminal, name, settings, size);
 
     end_fork(before);
+    note_child(CALL, pid);
     return pid;
 }
 

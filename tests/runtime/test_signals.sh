@@ -127,6 +127,30 @@ END
 check a_command_of_one_context_leaves_others_their_signals 0 timeout 100 $run --python $system \
     --contexts 2 commands.py
 
+cat >waits.py <<'END'
+import extisolate, os, subprocess, sys
+def start(status):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(status)
+    return pid
+me = extisolate.index
+for n in range(50):
+    p = subprocess.Popen(["sh", "-c", "exit %d" % (me + 1)])    # it is waited for when it is deleted
+    mine = {start(me + 1), p.pid,
+            os.posix_spawn("/bin/sh", ["sh", "-c", "exit %d" % (me + 1)], os.environ)}
+    for wait in os.wait, lambda: os.waitpid(-1, 0), lambda: os.wait3(0)[:2]:
+        pid, status = wait()
+        assert status == me + 1 << 8, (status, me)
+        mine.remove(pid)
+    try:
+        os.wait()
+        raise AssertionError
+    except ChildProcessError:
+        pass
+END
+check contexts_wait_for_their_own_children 0 timeout 100 $run --python $system --contexts 4 waits.py
+
 # ---- ends ----------------------------------------------------------------------
 
 # Starts a program, sends it signals once it has written N lines "ready", and prints what it wrote, sorted,

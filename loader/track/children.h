@@ -1,0 +1,38 @@
+/* The child processes that copies have started: a context waits for its own alone.  ELF systems.
+ * Any thread, signal handlers included. */
+#ifndef LOADER_TRACK_CHILDREN_H
+#define LOADER_TRACK_CHILDREN_H
+
+#include "loader/track/context.h"
+
+#if !defined(__APPLE__) && !defined(_WIN32)
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Installs the fork handlers; 0 or an errno value.  To be called before any copy is loaded. */
+int exti__children_survive_forks(void);
+
+/* Without memory a child is not known, and waited for only by its number. */
+void exti__child_started(const struct exti_ctx *ctx, pid_t pid);
+void exti__child_ended(pid_t pid); /* and has been waited for */
+
+/* Writes as many of the context's children into `out` as there is room for, and returns how many
+ * there are. */
+size_t exti__children_of(const struct exti_ctx *ctx, pid_t *out, size_t room);
+
+void exti__children_forget(const struct exti_ctx *ctx);
+
+#else
+
+static inline int exti__children_survive_forks(void)
+{
+    return 0;
+}
+static inline void exti__children_forget(const struct exti_ctx *ctx)
+{
+    (void)ctx;
+}
+
+#endif
+#endif

@@ -1,0 +1,220 @@
+/* Children of contexts: each waits for its own, as a process does. */
+#define _GNU_SOURCE
+#include "tests/support/exti_test.h"
+
+#include <pthread.h>
+
+#include "tests/isolation/build.h"
+
+static const char source[] =
+    "#define _GNU_SOURCE\n"
+    "#include <errno.h>\n"
+    "#include <signal.h>\n"
+    "#include <spawn.h>\n"
+    "#include <string.h>\n"
+    "#include <sys/resource.h>\n"
+    "#include <sys/wait.h>\n"
+    "#include <unistd.h>\n"
+    "extern char **environ;\n"
+    "static void run(const char *code, char **words)\n"
+    "{ words[0] = \"sh\"; words[1] = \"-c\"; words[2] = (char *)code; words[3] = 0; }\n"
+    /* The ways: fork, vfork, posix_spawn, posix_spawnp */
+    "int t_start(int way, const char *code)\n"
+    "{\n"
+    "    char *words[4];\n"
+    "    pid_t pid = -1;\n"
+    "    run(code, words);\n"
+    "    if (way == 0 && !(pid = fork())) { execv(\"/bin/sh\", words); _exit(99); }\n"
+    "    if (way == 1 && !(pid = vfork())) { execv(\"/bin/sh\", words); _exit(99); }\n"
+    "    if (way == 2 && posix_spawn(&pid, \"/bin/sh\", 0, 0, words, environ)) return -1;\n"
+    "    if (way == 3 && posix_spawnp(&pid, \"sh\", 0, 0, words, environ)) return -1;\n"
+    "    return pid;\n"
+    "}\n"
+    "int status;\n"
+    "static int result(int pid) { return pid < 0 ? -errno : pid; }\n"
+    /* wait, waitpid, wait3, wait4, waitid */
+    "int t_wait(int way, int options)\n"
+    "{\n"
+    "    struct rusage usage;\n"
+    "    siginfo_t info;\n"
+    "    status = -1;\n"
+    "    if (way == 0) return result(wait(&status));\n"
+    "    if (way == 1) return result(waitpid(-1, &status, options));\n"
+    "    if (way == 2) return result(wait3(&status, options, &usage));\n"
+    "    if (way == 3) return result(wait4(-1, &status, options, &usage));\n"
+    "    if (waitid(P_ALL, 0, &info, WEXITED | options)) return -errno;\n"
+    "    status = info.si_pid ? info.si_status << 8 : -1;\n"
+    "    return info.si_pid;\n"
+    "}\n"
+    "int t_wait_for(int pid, int options)\n"
+    "{ return result(waitpid(pid, &status, options)); }\n"
+    "int t_own_group(int pid) { return setpgid(pid, pid); }\n";
+
+struct parent {
+    struct exti_ctx *ctx;
+    int (*start)(int way, const char *code), (*wait)(int way, int options);
+    int (*wait_for)(int pid, int options), (*own_group)(int pid);
+    int *status;
+};
+
+static struct parent open_parent(uint32_t flags)
+{
+    struct exti_ctx_opts o = iso_opts(NULL, NULL);
+    struct parent p = {0};
+    struct exti_module *m;
+
+    o.flags |= flags;
+    if (!file_exists(in_tmp("parent.so")))
+        iso_build(source, "parent.so", "-w");
+    p.ctx = iso_open_opts(&o);
+    m = iso_load(p.ctx, in_tmp("parent.so"));
+    *(void **)&p.start = iso_sym(m, "t_start");
+    *(void **)&p.wait = iso_sym(m, "t_wait");
+    *(void **)&p.wait_for = iso_sym(m, "t_wait_for");
+    *(void **)&p.own_group = iso_sym(m, "t_own_group");
+    *(void **)&p.status = iso_sym(m, "status");
+    return p;
+}
+
+enum { WAYS_TO_START = 4, WAYS_TO_WAIT = 5 };
+
+ISO_CASE(each_context_waits_for_its_own_children)
+{
+    struct parent a = open_parent(0), b = open_parent(0);
+
+    for (int wait = 0; wait < WAYS_TO_WAIT; wait++)
+        for (int start = 0; start < WAYS_TO_START; start++) {
+            const int one = a.start(start, "exit 3"), other = b.start(start, "exit 5");
+
+            want(one > 0 && other > 0);
+            usleep(1000);
+            want_int(b.wait(wait, 0), other);
+            want_int(*b.status, 5 << 8);
+            want_int(b.wait(wait, 0), -ECHILD);
+            want_int(a.wait(wait, 0), one);
+            want_int(*a.status, 3 << 8);
+            want_int(a.wait(wait, 0), -ECHILD);
+        }
+    want_int(waitpid(-1, NULL, 0), -1);
+    iso_close_ctx(a.ctx);
+    iso_close_ctx(b.ctx);
+}
+
+ISO_CASE(what_shares_the_processs_signals_waits_for_all)
+{
+    struct parent a = open_parent(EXTI_CTX_PROCESS_SIGNALS);
+    const pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(4);
+    want_int(a.wait(1, 0), pid);
+    want_int(*a.status, 4 << 8);
+    iso_close_ctx(a.ctx);
+}
+
+ISO_CASE(children_that_run_are_waited_for)
+{
+    struct parent a = open_parent(0), b = open_parent(0);
+    int slow, quick, third;
+
+    slow = a.start(0, "sleep 0.4; exit 1");
+    quick = a.start(1, "sleep 0.1; exit 2");
+    third = b.start(0, "exit 9");
+    want_int(a.wait(1, WNOHANG), 0);
+    want_int(a.wait(1, 0), quick);
+    want_int(*a.status, 2 << 8);
+    want_int(a.wait(1, WNOHANG), 0);
+    want_int(a.wait(0, 0), slow);
+    want_int(*a.status, 1 << 8);
+    want_int(b.wait(0, 0), third);
+    iso_close_ctx(a.ctx);
+    iso_close_ctx(b.ctx);
+}
+
+ISO_CASE(ends_and_stops_are_told_apart)
+{
+    struct parent a = open_parent(0);
+    const int pid = a.start(0, "kill -STOP $$; kill -9 $$");
+
+    want_int(a.wait(1, WUNTRACED), pid);
+    want(WIFSTOPPED(*a.status) && WSTOPSIG(*a.status) == SIGSTOP);
+    want_int(a.wait(1, WNOHANG), 0);
+    want_int(kill(pid, SIGCONT), 0);
+    want_int(a.wait(1, 0), pid);
+    want(WIFSIGNALED(*a.status) && WTERMSIG(*a.status) == SIGKILL);
+    iso_close_ctx(a.ctx);
+}
+
+ISO_CASE(groups_are_waited_for)
+{
+    struct parent a = open_parent(0);
+    const int first = a.start(0, "sleep 0.1"), second = a.start(0, "sleep 0.3; exit 6");
+
+    want_int(a.own_group(second), 0);
+    want_int(a.wait_for(-second, 0), second);
+    want_int(*a.status, 6 << 8);
+    want_int(a.wait_for(0, 0), first);
+    want_int(a.wait_for(first, 0), -ECHILD);
+    iso_close_ctx(a.ctx);
+}
+
+/* By number a child is waited for anywhere, and then by its context no more. */
+ISO_CASE(a_child_that_others_have_waited_for_is_gone)
+{
+    struct parent a = open_parent(0);
+    const int pid = a.start(0, "exit 1"), other = a.start(1, "exit 2");
+
+    want_int(waitpid(pid, NULL, 0), pid);
+    want_int(a.wait_for(other, 0), other);
+    want_int(a.wait(0, 0), -ECHILD);
+    iso_close_ctx(a.ctx);
+}
+
+static void nothing(int sig)
+{
+    (void)sig;
+}
+
+static void *wait_for_three(void *arg)
+{
+    struct parent *p = arg;
+
+    for (int i = 0; i < 3; i++)
+        while (p->wait(0, 0) == -EINTR)
+            continue;
+    return NULL;
+}
+
+ISO_CASE(signals_interrupt_a_wait_and_lose_nothing)
+{
+    struct sigaction act = {.sa_handler = nothing};
+    struct parent a = open_parent(0);
+    pthread_t t;
+
+    want_int(sigaction(SIGUSR1, &act, NULL), 0);
+    for (int i = 0; i < 3; i++)
+        want(a.start(i, "sleep 0.3") > 0);
+    want_int(pthread_create(&t, NULL, wait_for_three, &a), 0);
+    for (int i = 0; i < 20; i++) {
+        usleep(5000);
+        pthread_kill(t, SIGUSR1);
+    }
+    want_int(pthread_join(t, NULL), 0);
+    want_int(a.wait(0, 0), -ECHILD);
+    iso_close_ctx(a.ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_context_waits_for_its_own_children),
+        cmocka_unit_test(what_shares_the_processs_signals_waits_for_all),
+        cmocka_unit_test(children_that_run_are_waited_for),
+        cmocka_unit_test(ends_and_stops_are_told_apart),
+        cmocka_unit_test(groups_are_waited_for),
+        cmocka_unit_test(a_child_that_others_have_waited_for_is_gone),
+        cmocka_unit_test(signals_interrupt_a_wait_and_lose_nothing),
+    };
+
+    return cmocka_run_group_tests_name("isolation/children", tests, NULL, NULL);
+}
