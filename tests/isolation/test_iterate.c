@@ -411,6 +411,13 @@ static void *load_plainly(const char *path)
     return dlopen(path, RTLD_NOW);
 }
 
+/* Before contexts are opened, whose environment is what the process's is then. */
+static void tell_the_library(void)
+{
+    setenv("EXTI_TEST_NEXT", in_tmp("second.so"), 1);
+    setenv("EXTI_TEST_BEGUN", iso_text("%p", (void *)(uintptr_t)has_begun), 1);
+}
+
 /* The context `other` loads the library; the program itself does, and hangs, if that is NULL. */
 static void walk_and_load_at_once(iterator walk, void *(*load)(const char *),
                                   struct exti_ctx *other)
@@ -422,8 +429,6 @@ static void walk_and_load_at_once(iterator walk, void *(*load)(const char *),
     iso_build(loads_another, "first.so", "");
     iso_build("int second;", "second.so", "");
     iso_build("int third;", "third.so", "");
-    setenv("EXTI_TEST_NEXT", in_tmp("second.so"), 1);
-    setenv("EXTI_TEST_BEGUN", iso_text("%p", (void *)(uintptr_t)has_begun), 1);
     pthread_barrier_init(&here.walking, NULL, 2);
     pthread_barrier_init(&here.loading, NULL, 2);
     want_int(pthread_create(&thread, NULL, walk_and_load, NULL), 0);
@@ -450,6 +455,7 @@ ISO_CASE(a_walk_may_load_while_another_context_loads)
 {
     struct one y;
 
+    tell_the_library();
     loader = open_one("x", 0);
     y = open_one("y", 0);
     walk_and_load_at_once(loader.walk, load_in_context, y.ctx);
@@ -461,6 +467,7 @@ ISO_CASE(a_walk_by_a_looked_up_function_may_load_too)
 {
     struct one y;
 
+    tell_the_library();
     loader = open_one("x", 0);
     y = open_one("y", 0);
     walk_and_load_at_once(loader.looked_up, load_in_context, y.ctx);
@@ -472,6 +479,7 @@ ISO_CASE(a_walk_by_a_looked_up_function_may_load_too)
 static void walk_and_load_plainly(void *arg)
 {
     (void)arg;
+    tell_the_library();
     walk_and_load_at_once(dl_iterate_phdr, load_plainly, NULL);
 }
 
