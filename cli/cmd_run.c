@@ -331,7 +331,7 @@ static int parse_and_run(int argc, char **argv)
     cli_choice_free(&r.choice);
     /* As python3 does, so that a shell's loop stops. */
     if (sig != 0)
-        pyrt_process_end(sig);
+        pyrt_end_by(sig);
     return status;
 }
 

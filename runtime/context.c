@@ -11,7 +11,6 @@
 #include "runtime/heap.h"
 #include "runtime/host.h"
 #include "runtime/module.h"
-#include "runtime/process.h"
 #include "runtime/program.h"
 #include "runtime/python.h"
 #include "runtime/start.h"
@@ -152,7 +151,7 @@ static void *thread_main(void *arg)
     if (is_child(c)) {
         fflush(NULL);
         if (c->result.sig)
-            pyrt_process_end(c->result.sig);
+            pyrt_end_by(c->result.sig);
         _exit(c->result.status);
     }
     return NULL;

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "runtime/process.h"
+#include "runtime/python.h"
 
 /* The program that the thread runs: signal handlers of Python are called on the main thread. */
 static _Thread_local struct pyrt_ending *of_thread;
@@ -60,7 +60,19 @@ void pyrt_ending_ask(struct pyrt_ending *e, int sig)
     if (e->ended)
         return;
     if (!atomic_compare_exchange_strong(&e->sig, &none, sig))
-        pyrt_process_end(sig);
+        pyrt_end_by(sig);
     else if (e->thread)
         syscall(SYS_tgkill, getpid(), e->thread, SIGRTMAX);
+}
+
+void pyrt_end_by(int sig)
+{
+    const struct sigaction none = {.sa_handler = SIG_DFL};
+    sigset_t one;
+
+    sigaction(sig, &none, NULL);
+    sigemptyset(&one);
+    sigaddset(&one, sig);
+    raise(sig);
+    pthread_sigmask(SIG_UNBLOCK, &one, NULL);
 }

@@ -61,15 +61,3 @@ int pyrt_process_utf8(void)
 {
     return c_locale;
 }
-
-void pyrt_process_end(int sig)
-{
-    const struct sigaction none = {.sa_handler = SIG_DFL};
-    sigset_t one;
-
-    sigaction(sig, &none, NULL);
-    sigemptyset(&one);
-    sigaddset(&one, sig);
-    raise(sig);
-    pthread_sigmask(SIG_UNBLOCK, &one, NULL);
-}

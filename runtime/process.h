@@ -12,7 +12,4 @@ void pyrt_process_setup(int contexts);
  * mode (PEP 540). */
 int pyrt_process_utf8(void);
 
-/* Ends the process by the signal's default action.  Async-signal-safe. */
-void pyrt_process_end(int sig);
-
 #endif

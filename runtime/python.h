@@ -94,4 +94,9 @@ void pyrt_join(struct pyrt_context *c, struct pyrt_result *out);
  * ok. */
 size_t pyrt_close(struct pyrt_context *c, exti_report_fn report, void *user);
 
+/* ---- the process (ending.c) ---- */
+
+/* Ends the process by the signal's default action.  Async-signal-safe. */
+void pyrt_end_by(int sig);
+
 #endif

@@ -57,7 +57,8 @@ fi
 undefined() { nm -A -u "$build/libextisolate.a" | sed -E 's/^[^:]*:([^:]*): *U /\1 /'; }
 printing='(__)?v?f?d?printf(_chk)?|puts|fputs|putchar|fputc|fwrite|perror|psignal|stdout|stderr'
 ending='exit|_exit|_Exit|abort|quick_exit|raise|kill|longjmp|__longjmp_chk|siglongjmp'
-if undefined | grep -E " ($printing|$ending)\$"; then
+# What copies call in place of raise and kill passes on what concerns others.
+if undefined | grep -v -E '^signal_calls\.o (raise|kill)$' | grep -E " ($printing|$ending)\$"; then
     echo "not ok library_never_prints_or_exits"
 else
     echo "ok library_never_prints_or_exits"
@@ -80,7 +81,7 @@ fi
 # It stays as it is: functions and enumerators may be added, and structs with a size may grow at their end.
 # abidiff takes growth for a change, and what it is told to pass over hides other changes of the same struct:
 # so only structs that have grown are named here.
-grown=
+grown=exti_hooks
 
 if ! command -v abidiff >/dev/null; then
     echo "skip only_additions_to_the_interface: no abidiff (package abigail-tools)"

@@ -663,7 +663,8 @@ $system "\$@" | sed 's#$2#$3#'
 END
     chmod +x "$1"
 }
-says other_library.sh '"libpython": "[^"]*"' "\"libpython\": \"$tmp/sig.so\""
+echo 'int nothing;' | cc -shared -fPIC -o nothing.so -x c -
+says other_library.sh '"libpython": "[^"]*"' "\"libpython\": \"$tmp/nothing.so\""
 refused a_libpython_without_the_api 1 'context 0: .*Py' $run --python ./other_library.sh -c 1
 says other_minor.sh '"minor": [0-9]*' "\"minor\": $((minor == 9 ? 10 : 9))"
 refused a_libpython_of_another_layout 1 'the build is not a stock one' $run --python ./other_minor.sh -c 1
