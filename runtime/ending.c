@@ -5,10 +5,14 @@
 
 #include <signal.h>
 #include <stdbool.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
 
 #include "runtime/python.h"
+
+#ifdef __linux__
 
 /* The program that the thread runs: signal handlers of Python are called on the main thread. */
 static _Thread_local struct pyrt_ending *of_thread;
@@ -48,6 +52,27 @@ int pyrt_ending_begin(struct pyrt_ending *e, const struct pyrt_api *py)
     return 0;
 }
 
+static void wake(pid_t thread)
+{
+    syscall(SYS_tgkill, getpid(), thread, SIGRTMAX);
+}
+
+#else
+
+/* Elsewhere signals are the process's, and no context is asked. */
+int pyrt_ending_begin(struct pyrt_ending *e, const struct pyrt_api *py)
+{
+    e->py = py;
+    return 0;
+}
+
+static void wake(pid_t thread)
+{
+    (void)thread;
+}
+
+#endif
+
 void pyrt_ending_end(struct pyrt_ending *e)
 {
     atomic_store(&e->ended, true);
@@ -62,7 +87,7 @@ void pyrt_ending_ask(struct pyrt_ending *e, int sig)
     if (!atomic_compare_exchange_strong(&e->sig, &none, sig))
         pyrt_end_by(sig);
     else if (e->thread)
-        syscall(SYS_tgkill, getpid(), e->thread, SIGRTMAX);
+        wake(e->thread);
 }
 
 void pyrt_end_by(int sig)

@@ -318,6 +318,13 @@ static bool is_to_thread(const siginfo_t *info)
     return (info->si_code == SI_TKILL && info->si_pid == getpid()) || info->si_code == SI_TIMER;
 }
 
+static bool arrive_at_thread(siginfo_t *info, void *context)
+{
+    const bool by_program = call_program(info, context);
+
+    return arrive_on_thread(info, context) || by_program;
+}
+
 static void dispatch(int sig, siginfo_t *info, void *context)
 {
     const int error = errno, number = take_mark(info);
@@ -333,10 +340,8 @@ static void dispatch(int sig, siginfo_t *info, void *context)
         fault(info, context);
     else if (is_programs_timer(info))
         taken = call_program(info, context);
-    else if (is_to_thread(info))
-        taken = call_program(info, context) | arrive_on_thread(info, context);
     else
-        taken = false;
+        taken = is_to_thread(info) && arrive_at_thread(info, context);
     if (!taken)
         arrive_from_outside(info, context);
     errno = error;
