@@ -2,6 +2,7 @@
 #include "loader/interpose/timer_calls.h"
 
 #include <errno.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -46,6 +47,7 @@ static unsigned interposed_alarm(unsigned seconds)
     return left + (old.it_value.tv_usec >= 500000 || (left == 0 && old.it_value.tv_usec > 0));
 }
 
+/* The C library's functions take the kind as an enum or as an int. */
 static int interposed_setitimer(int kind, const struct itimerval *next, struct itimerval *old)
 {
     const struct itimerval none = {{0, 0}, {0, 0}};
@@ -53,7 +55,7 @@ static int interposed_setitimer(int kind, const struct itimerval *next, struct i
     struct exti_signals *s = signals_of(CALL, &ctx);
 
     return s ? set_errno(exti__signal_timer(ctx, s, kind, next ? next : &none, old))
-             : setitimer(kind, next, old);
+             : (int)syscall(SYS_setitimer, kind, next, old);
 }
 
 static int interposed_getitimer(int kind, struct itimerval *out)
@@ -61,7 +63,8 @@ static int interposed_getitimer(int kind, struct itimerval *out)
     struct exti_ctx *ctx;
     struct exti_signals *s = signals_of(CALL, &ctx);
 
-    return s ? set_errno(exti__signal_timer(ctx, s, kind, NULL, out)) : getitimer(kind, out);
+    return s ? set_errno(exti__signal_timer(ctx, s, kind, NULL, out))
+             : (int)syscall(SYS_getitimer, kind, out);
 }
 
 void *exti__timer_call(const char *symbol)

@@ -12,7 +12,8 @@ export CMOCKA_MESSAGE_OUTPUT=stdout
 
 # Those that load or run something, want other calls of POSIX, or paths as POSIX has them.
 posix=' changing_source closure closure_macho closure_pe closure_real copy_identity elf_libelf elf_plan elf_plan_tools elf_rename
-    elf_unread environment fork_guard fs_boot fs_clone fs_faults fs_folder fs_id fs_lock fs_map fs_owner fs_pieces fs_read fs_remove fs_replace
+    elf_unread environment fork_guard fs_boot fs_clone fs_faults fs_folder fs_id fs_lock fs_map fs_owner fs_pieces
+    fs_read fs_remove fs_replace
     install_name ld_cache macho_check_copy macho_shift manifest path pe_bind pe_forward pe_place
     pe_plan pe_plan_tools search_elf search_elf_open search_pe tls_descriptor unseen verify_pe zone '
 posix=${posix//$'\n'/}
