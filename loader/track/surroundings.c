@@ -1,11 +1,16 @@
 #include "loader/track/surroundings.h"
 
+#include <stdatomic.h>
+
 #include "base/mem.h"
 #include "loader/track/address_map.h"
 
 /* Threads may outlive the context, whose copies then stay mapped: so no pointer to the context. */
 static _Thread_local struct exti_surroundings *entered;
 static _Thread_local locale_t given; /* the last that the thread got from here */
+
+/* Those of closed contexts whose copies are still mapped. */
+static _Atomic(struct exti_surroundings *) kept;
 
 static locale_t locale_of(const struct exti_surroundings *s)
 {
@@ -94,10 +99,21 @@ static void leave(struct exti_surroundings *s)
         give_locale(locale_of(entered));
 }
 
+static void keep(struct exti_surroundings *s)
+{
+    if (!s)
+        return;
+    s->older = atomic_load(&kept);
+    while (!atomic_compare_exchange_weak(&kept, &s->older, s))
+        ;
+}
+
 void exti__surroundings_end(struct exti_ctx *ctx, bool mapped)
 {
     leave(ctx->surroundings);
-    if (!mapped)
+    if (mapped)
+        keep(ctx->surroundings);
+    else
         free_surroundings(ctx->surroundings);
     ctx->surroundings = NULL;
 }
