@@ -458,20 +458,21 @@ except ChildProcessError:
 else:
     raise AssertionError'
 
+# Each context has to be at its program: what a signal interrupts before that is the start of an interpreter.
 for sig in INT TERM HUP KILL; do
-    rm -f started
+    rm -f started.*
     # A background job of a script ignores SIGINT, and the program would inherit that.
     $system -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execvp(sys.argv[1], sys.argv[1:])' $run --python $system --contexts 2 -c \
-        'import json, ssl, time; open("started", "w"); time.sleep(600)' >out 2>err &
+        'import extisolate, json, ssl, time; open(f"started.{extisolate.index}", "w"); time.sleep(600)' >out 2>err &
     pid=$!
-    while [ ! -e started ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
+    while [ ! -e started.0 -o ! -e started.1 ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
     kill -$sig $pid
     wait $pid 2>/dev/null
     rc=$?
     want=$((128 + $(kill -l $sig)))
-    [ $rc = $want ] && ok "SIG$sig-ends-it" || not_ok "SIG$sig-ends-it" "status $rc, not $want"
+    [ $rc = $want ] && ok "SIG$sig-ends-it" || not_ok "SIG$sig-ends-it" "status $rc, not $want" "$(cat err)"
     no_traces "SIG$sig-leaves-nothing"
 done
 $run --python $system --contexts 2 -c 'import json, os; os._exit(3)' >out 2>err
