@@ -480,8 +480,8 @@ static int linger(struct extipy_ctx *c, struct exti_error *err)
 
     atomic_fetch_add(&lingering, 1);
     rc = pyrt_thread_start(&thread, unload_later, c, err);
-    if (rc == 0)
-        pthread_detach(thread);
+    /* Nobody will wait for what nobody unloads. */
+    pthread_detach(rc == 0 ? thread : c->keeper);
     return rc;
 }
 

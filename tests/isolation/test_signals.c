@@ -77,7 +77,7 @@ ISO_CASE(signal_handlers_can_ask_dladdr_at_any_moment)
     handled = iso_sym(m, "handled");
     action.sa_handler = (void (*)(int))iso_sym(m, "handle");
     interrupted = pthread_self();
-    alarm(120);
+    alarm(600);
     want_int(sigaction(SIGUSR2, &action, NULL), 0);
     want_int(pthread_create(&loads, NULL, load_and_close, NULL), 0);
     want_int(pthread_create(&interrupts, NULL, interrupt_often, NULL), 0);
