@@ -37,8 +37,12 @@ int pyrt_ending_begin(struct pyrt_ending *e, const struct pyrt_api *py)
 
     e->py = py;
     of_thread = e;
-    if (module)
-        function = py->PyCFunction_NewEx(&method, NULL, NULL);
+    if (!module) {
+        py->PyErr_Clear();
+        atomic_store(&e->deaf, true);
+        return 0;
+    }
+    function = py->PyCFunction_NewEx(&method, NULL, NULL);
     if (function)
         result = py->PyObject_CallMethod(module, "signal", "iO", SIGRTMAX, function);
     py->Py_DecRef(result);
@@ -84,7 +88,7 @@ void pyrt_ending_ask(struct pyrt_ending *e, int sig)
 
     if (e->ended)
         return;
-    if (!atomic_compare_exchange_strong(&e->sig, &none, sig))
+    if (e->deaf || !atomic_compare_exchange_strong(&e->sig, &none, sig))
         pyrt_end_by(sig);
     else if (e->thread)
         wake(e->thread);

@@ -12,6 +12,7 @@ struct pyrt_ending {
     atomic_int sig;        /* that the program is to end by; 0: none so far */
     _Atomic(pid_t) thread; /* the program's; 0: it does not run yet */
     atomic_bool ended;
+    atomic_bool deaf; /* no signal reaches the program: its interpreter has no module for them */
 };
 
 /* The calling thread, which has the GIL and is the interpreter's main thread, will run the program.
@@ -22,8 +23,9 @@ int pyrt_ending_begin(struct pyrt_ending *e, const struct pyrt_api *py);
 /* The program has ended, and its interpreter. */
 void pyrt_ending_end(struct pyrt_ending *e);
 
-/* Asks the program to end with the status 128 + sig.  One that was asked before has not ended by
- * that: then the process ends by the signal.  Any thread, signal handlers included. */
+/* Asks the program to end with the status 128 + sig.  If one was asked before and has not ended by
+ * that, or cannot be asked, the process ends by the signal.  Any thread, signal handlers
+ * included. */
 void pyrt_ending_ask(struct pyrt_ending *e, int sig);
 
 #endif

@@ -258,3 +258,12 @@ END
 said=$($system drive.py SIGURG 0 $run --python $system --contexts 3 ends_itself.py 2>err)
 [ "$(echo $said)" = "0 lives 2 lives 143" ] && ok a_context_ends_itself_alone ||
     not_ok a_context_ends_itself_alone "$said" "$(cat err)"
+
+# Nothing can be asked of a context without the module by which signals reach Python code.
+mkdir start
+echo 'import sys; sys.modules["_signal"] = None' >start/sitecustomize.py
+said=$($system drive.py SIGTERM 2 env PYTHONPATH=start $run --python $system --contexts 2 -c 'import time
+print("ready", flush=True)
+time.sleep(600)' 2>err)
+[ "$said" = -15 ] && ok without_the_signal_module_the_process_ends ||
+    not_ok without_the_signal_module_the_process_ends "$said" "$(cat err)"
