@@ -486,9 +486,10 @@ struct exti_redirect {
 #define EXTI_CTX_CLOSE_IDLE 128u
 /* On ELF systems a context has environment variables of its own, which begin as the process's are
  * when it is opened: getenv, setenv, `environ` and the like of its copies are for these, and
- * programs that its copies start get them.  With the GNU C library the time zone of its copies is
- * the one that its TZ says.  Shared libraries see the process's.  With the flag so
- * do copies. */
+ * programs that its copies start get them.  So are the calls of shared libraries, from a thread
+ * that is in the context (exti_ctx_enter); not their constructors' nor their `environ`.  With the
+ * GNU C library the time zone of its copies is the one that its TZ says; shared libraries have the
+ * process's.  With the flag copies and shared libraries see the process's variables. */
 #define EXTI_CTX_PROCESS_ENVIRONMENT 512u
 /* With the GNU C library a context has a locale of its own, which begins as the process's is when
  * it is opened: setlocale of its copies sets it for the threads that they start, those that are in
@@ -695,8 +696,8 @@ EXTI_API int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, 
 
 /* Until exti_ctx_leave is given the result, which exti_ctx_enter of another context may come
  * between, the calling thread has the context's locale, unless it has set one of its own by
- * uselocale; and it sees the context's environment variables also where a shared library calls what
- * a copy has looked up by dlsym.  Threads that copies start are inside from the beginning.  Only
+ * uselocale; and shared libraries that it calls see the context's environment variables, as does
+ * who calls what a copy has looked up by dlsym.  Threads that copies start are inside from the beginning.  Only
  * calling copies needs no entering.  Nothing fails; ELF systems. */
 EXTI_API void *exti_ctx_enter(struct exti_ctx *ctx);
 EXTI_API void exti_ctx_leave(void *before);

@@ -13,6 +13,7 @@
 #include "loader/load/initialise.h"
 #include "loader/load/load.h"
 #include "loader/load/opening.h"
+#include "loader/load/shared_environment.h"
 #include "loader/load/unload.h"
 #include "loader/process/dl.h"
 #include "loader/process/guarded_dl.h"
@@ -238,10 +239,17 @@ static void *open_path(const struct exti_module *caller, const char *file, int m
 void *exti__copy_dlopen(const struct exti_module *caller, const char *file, int mode,
                         struct exti_error *err)
 {
+    void *handle;
+
     /* Global visibility would let one context answer for another. */
     mode &= ~RTLD_GLOBAL;
     if (!file || !*file || names_api(caller->ctx, file))
         return caller->ctx->api->handle;
-    return strchr(file, '/') ? open_path(caller, file, mode, err)
-                             : open_name(caller, file, mode, err);
+    handle = strchr(file, '/') ? open_path(caller, file, mode, err)
+                               : open_name(caller, file, mode, err);
+    if (handle && exti__share_environment(caller->ctx, handle, err)) {
+        exti__dlclose(handle);
+        handle = NULL;
+    }
+    return handle;
 }

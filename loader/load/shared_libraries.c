@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/path.h"
 #include "loader/image/install_name.h"
+#include "loader/load/shared_environment.h"
 #include "loader/process/dl.h"
 #include "loader/store/store_queries.h"
 
@@ -69,22 +70,27 @@ static int open_by_name(const struct exti_ctx *ctx, const char *original,
     return rc;
 }
 
-int exti__shared_open(const struct exti_ctx *ctx, const char *original, const struct exti_image *im,
+int exti__shared_open(struct exti_ctx *ctx, const char *original, const struct exti_image *im,
                       const struct exti_dependency_set *set, void ***handles,
                       struct exti_error *err)
 {
     size_t n = 0;
+    int rc = 0;
 
-    if (exti__store_shares_all(&ctx->store))
-        return open_by_name(ctx, original, im, handles, err);
-    *handles = exti__calloc(set->shared_count + 1, sizeof **handles);
-    if (!*handles)
-        return exti__fail_nomem(err);
-    for (size_t i = 0; i < set->shared_count; i++) {
-        (*handles)[n] = exti__dl_open_shared(NULL, "", set->shared[i]);
-        n += (*handles)[n] != NULL;
+    if (exti__store_shares_all(&ctx->store)) {
+        rc = open_by_name(ctx, original, im, handles, err);
+    } else {
+        *handles = exti__calloc(set->shared_count + 1, sizeof **handles);
+        if (!*handles)
+            return exti__fail_nomem(err);
+        for (size_t i = 0; i < set->shared_count; i++) {
+            (*handles)[n] = exti__dl_open_shared(NULL, "", set->shared[i]);
+            n += (*handles)[n] != NULL;
+        }
     }
-    return 0;
+    for (size_t i = 0; !rc && (*handles)[i]; i++)
+        rc = exti__share_environment(ctx, (*handles)[i], err);
+    return rc;
 }
 
 void exti__shared_close(void **handles)

@@ -8,7 +8,7 @@
 
 /* Opens them one by one before the copy of `original`, which `im` describes and whose dependencies
  * are `set`.  *handles is for exti__shared_close, after a failure too; it is NULL at first. */
-int exti__shared_open(const struct exti_ctx *ctx, const char *original, const struct exti_image *im,
+int exti__shared_open(struct exti_ctx *ctx, const char *original, const struct exti_image *im,
                       const struct exti_dependency_set *set, void ***handles,
                       struct exti_error *err);
 void exti__shared_close(void **handles);

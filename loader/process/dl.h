@@ -28,6 +28,9 @@ void *exti__dl_open_for(const char *path, const char *origin, const char *file, 
 /* Likewise, with local visibility and bound at once; a failure leaves no dlerror behind. */
 void *exti__dl_open_shared(const char *path, const char *origin, const char *file);
 
+/* Has this library stay in the process for good, whoever closes it.  POSIX only. */
+void exti__stay_loaded(void);
+
 /* NULL if there is no such symbol, or its value is NULL. */
 void *exti__dl_symbol(void *handle, const char *name);
 

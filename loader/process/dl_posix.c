@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* RTLD_DEFAULT */
+#define _GNU_SOURCE /* dladdr, RTLD_DEFAULT, RTLD_NODELETE */
 #include "loader/process/dl.h"
 
 #include <errno.h>
@@ -131,6 +131,16 @@ void *exti__dl_open_shared(const char *path, const char *origin, const char *fil
     if (!handle)
         dlerror();
     return handle;
+}
+
+/* A part of the program stays anyway; that has no name to be opened by. */
+void exti__stay_loaded(void)
+{
+    Dl_info own;
+
+    if (dladdr((void *)(uintptr_t)exti__stay_loaded, &own) &&
+        !exti__dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE))
+        dlerror();
 }
 
 void *exti__dl_symbol(void *handle, const char *name)

@@ -89,6 +89,9 @@ bool exti__loaded_uses_static_tls(const struct exti_loaded *lib);
 void exti__loaded_each(int (*each)(void *user, const struct exti_loaded *lib,
                                    const struct exti_layout *layout),
                        void *user);
+
+/* How many times the process has unloaded a library. */
+unsigned long long exti__unloads(void);
 #endif
 
 /* Whether some library or the program has a symbol of that name at that address. */

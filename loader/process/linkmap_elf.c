@@ -489,6 +489,23 @@ void exti__loaded_each(int (*each)(void *user, const struct exti_loaded *lib,
     exti__dl_iterate_phdr(visit_library, &v);
 }
 
+static int read_unloads(struct dl_phdr_info *info, size_t size, void *user)
+{
+    unsigned long long *n = user;
+
+    (void)size;
+    *n = info->dlpi_subs;
+    return 1;
+}
+
+unsigned long long exti__unloads(void)
+{
+    unsigned long long n = 0;
+
+    exti__dl_iterate_phdr(read_unloads, &n);
+    return n;
+}
+
 #ifdef HAVE_FIND_OBJECT
 bool exti__loaded_at(uintptr_t address, struct exti_loaded *out, struct exti_layout *layout)
 {

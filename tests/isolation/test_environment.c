@@ -245,6 +245,152 @@ ISO_CASE(a_thread_inside_a_context_sees_its_variables_from_anywhere)
     iso_close_ctx(a.ctx);
 }
 
+/* ---- libraries that contexts share ---- */
+
+struct shared_user {
+    struct exti_ctx *ctx;
+    char *(*get)(const char *name); /* through a shared library */
+    char *(*below)(const char *name); /* through one that it needs */
+    int (*put)(char *entry);
+    void *(*open)(const char *file);
+};
+
+/* user.so needs libover.so, that needs libunder.so, and both are shared. */
+static void build_shared(void)
+{
+    static const char under[] = "#define _GNU_SOURCE\n"
+                                "#include <stdlib.h>\n"
+                                "static char *(*saved)(const char *) = getenv;\n"
+                                "char *under(const char *n) { char *v = secure_getenv(n); return v; }\n"
+                                "void *under_saved(void) { return &saved; }\n";
+    static const char over[] = "#include <stdlib.h>\n"
+                               "char *under(const char *);\n"
+                               "char *over_under(const char *n) { char *v = under(n); return v; }\n"
+                               "char *over(const char *n) { char *v = getenv(n); return v; }\n"
+                               "int over_put(char *e) { int r = putenv(e); return r; }\n";
+    static const char user[] = "#include <dlfcn.h>\n"
+                               "char *over(const char *), *over_under(const char *);\n"
+                               "int over_put(char *);\n"
+                               "char *get(const char *n) { char *v = over(n); return v; }\n"
+                               "char *below(const char *n) { char *v = over_under(n); return v; }\n"
+                               "int put(char *e) { int r = over_put(e); return r; }\n"
+                               "void *open_it(const char *f)\n"
+                               "{ void *h = dlopen(f, RTLD_NOW); return h; }\n";
+    const char *needs = iso_text("-L'%s' -Wl,-rpath,'%s'", iso_tmp, iso_tmp);
+
+    iso_build(under, "libunder.so", "-Wl,-soname,libunder.so -Wl,-z,relro,-z,now");
+    iso_build(over, "libover.so", iso_text("%s -lunder -Wl,-soname,libover.so -Wl,-z,lazy", needs));
+    iso_build(user, "user.so", iso_text("%s -lover", needs));
+}
+
+static struct shared_user shared_in_context(unsigned flags)
+{
+    static const struct exti_rule rules[] = {
+        {"libover.so", 1}, {"libunder.so", 1}, {"liblate.so", 1}};
+    struct exti_ctx_opts opts = iso_opts(NULL, NULL);
+    struct shared_user u;
+    struct exti_module *m;
+
+    opts.flags |= flags;
+    opts.rules = rules;
+    opts.rule_count = sizeof rules / sizeof *rules;
+    u.ctx = iso_open_opts(&opts);
+    m = iso_load(u.ctx, in_tmp("user.so"));
+    *(void **)&u.get = iso_sym(m, "get");
+    *(void **)&u.below = iso_sym(m, "below");
+    *(void **)&u.put = iso_sym(m, "put");
+    *(void **)&u.open = iso_sym(m, "open_it");
+    return u;
+}
+
+/* What the thread sees inside the context. */
+static char *seen_inside(const struct shared_user *u, char *(*get)(const char *name))
+{
+    void *outside = exti_ctx_enter(u->ctx);
+    char *value = get("EXTI_A");
+
+    exti_ctx_leave(outside);
+    return value;
+}
+
+static void set_inside(const struct shared_user *u, char *entry)
+{
+    void *outside = exti_ctx_enter(u->ctx);
+
+    want_int(u->put(entry), 0);
+    exti_ctx_leave(outside);
+}
+
+ISO_CASE(shared_libraries_see_the_variables_of_the_context_that_calls_them)
+{
+    static char of_a[] = "EXTI_A=a", of_b[] = "EXTI_A=b";
+    struct shared_user a, b;
+
+    build_shared();
+    setenv("EXTI_A", "process", 1);
+    a = shared_in_context(0);
+    b = shared_in_context(0);
+    want(same(seen_inside(&a, a.get), "process"));
+    set_inside(&a, of_a);
+    set_inside(&b, of_b);
+    want(same(getenv("EXTI_A"), "process"));
+    want(same(seen_inside(&a, a.get), "a") && same(seen_inside(&a, a.below), "a"));
+    want(same(seen_inside(&b, b.get), "b") && same(seen_inside(&b, b.below), "b"));
+    iso_prove_clean(a.ctx, 2);
+    /* A thread of the process is in no context, whichever library it calls. */
+    want(same(a.get("EXTI_A"), "process") && same(a.below("EXTI_A"), "process"));
+    iso_close_ctx(a.ctx);
+    want(same(seen_inside(&b, b.get), "b"));
+    iso_close_ctx(b.ctx);
+    want(same(getenv("EXTI_A"), "process"));
+}
+
+ISO_CASE(shared_libraries_that_the_process_or_a_copy_opened_do_too)
+{
+    static char of_a[] = "EXTI_A=a";
+    char *(*get)(const char *name), *(*late)(const char *name);
+    struct shared_user a;
+    void *host;
+
+    build_shared();
+    setenv("EXTI_A", "process", 1);
+    host = dlopen(in_tmp("libover.so"), RTLD_NOW);
+    want(host);
+    *(void **)&get = dlsym(host, "over");
+    want(same(get("EXTI_A"), "process"));
+    iso_build("#include <stdlib.h>\n"
+              "char *late(const char *n) { char *v = getenv(n); return v; }\n",
+              "liblate.so", "-Wl,-soname,liblate.so");
+    /* The second time it is mapped anew, most likely where it was. */
+    for (int again = 0; again < 2; again++) {
+        void *opened;
+
+        a = shared_in_context(0);
+        set_inside(&a, of_a);
+        want(same(seen_inside(&a, get), "a") && same(get("EXTI_A"), "process"));
+        opened = a.open(in_tmp("liblate.so"));
+        want(opened);
+        *(void **)&late = dlsym(opened, "late");
+        want(same(seen_inside(&a, late), "a") && same(late("EXTI_A"), "process"));
+        want_int(dlclose(opened), 0);
+        iso_close_ctx(a.ctx);
+    }
+    dlclose(host);
+}
+
+ISO_CASE(control_where_variables_are_the_processs_shared_libraries_are_left_alone)
+{
+    static char of_a[] = "EXTI_A=a";
+    struct shared_user a;
+
+    build_shared();
+    setenv("EXTI_A", "process", 1);
+    a = shared_in_context(EXTI_CTX_PROCESS_ENVIRONMENT);
+    set_inside(&a, of_a);
+    want(same(getenv("EXTI_A"), "a") && same(a.get("EXTI_A"), "a"));
+    iso_close_ctx(a.ctx);
+}
+
 /* The module of an address is asked for once, and then known until a module comes or goes. */
 ISO_CASE(a_thread_that_calls_several_contexts_in_turn_is_not_mistaken)
 {
@@ -299,6 +445,10 @@ int main(void)
         cmocka_unit_test(system_returns_what_the_shell_does),
         cmocka_unit_test(a_thread_inside_a_context_sees_its_variables_from_anywhere),
         cmocka_unit_test(a_thread_that_calls_several_contexts_in_turn_is_not_mistaken),
+        cmocka_unit_test(shared_libraries_see_the_variables_of_the_context_that_calls_them),
+        cmocka_unit_test(shared_libraries_that_the_process_or_a_copy_opened_do_too),
+        cmocka_unit_test(
+            control_where_variables_are_the_processs_shared_libraries_are_left_alone),
         FAST};
 
     return cmocka_run_group_tests_name("isolation/environment", tests, NULL, NULL);

@@ -1,4 +1,6 @@
 /* The module _extisolate: what the package's Python code stands on. */
+#include "bindings/python/ext/python.h"
+
 #include <stdlib.h>
 
 #include "bindings/python/ext/answer.h"

@@ -1,3 +1,5 @@
+#include "bindings/python/ext/python.h"
+
 #include "bindings/python/ext/output.h"
 
 #include "bindings/python/ext/calls.h"

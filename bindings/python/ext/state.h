@@ -2,8 +2,9 @@
 #ifndef BINDINGS_PYTHON_EXT_STATE_H
 #define BINDINGS_PYTHON_EXT_STATE_H
 
-#include "bindings/python/ext/core.h"
 #include "bindings/python/ext/python.h"
+
+#include "bindings/python/ext/core.h"
 
 struct pkg_state {
     const struct pkg_core *core;

@@ -2,8 +2,9 @@
 #ifndef BINDINGS_PYTHON_EXT_VALUES_H
 #define BINDINGS_PYTHON_EXT_VALUES_H
 
-#include "bindings/python/ext/message.h"
 #include "bindings/python/ext/python.h"
+
+#include "bindings/python/ext/message.h"
 
 /* How memory is given: as the package's own numbers say. */
 enum pkg_policy { PKG_COPY = 1, PKG_READONLY = 2 };

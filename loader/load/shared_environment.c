@@ -1,0 +1,209 @@
+/* libcrypto asks for SSL_CERT_FILE when it is told to load certificates, a GPU's driver for
+ * CUDA_VISIBLE_DEVICES when it is first used: programs set these in their own environment, which in
+ * a context is not the process's.  What a library asks for in its constructors, it has asked the
+ * process for. */
+#include "loader/load/shared_environment.h"
+
+#include <pthread.h>
+#include <search.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "loader/load/slot_writer.h"
+#include "loader/process/dl.h"
+#include "loader/process/fork_guard.h"
+#include "loader/process/linkmap.h"
+#include "loader/track/address_map.h"
+
+/* A lock that is held for moments, within the fork guard, and never while the system's loader is
+ * asked.  It guards the slots of shared libraries and: */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *seen; /* dynamic sections of libraries that are done: a tree of tsearch(3) */
+static unsigned long long unloads; /* of the process when these were done */
+
+static int compare_addresses(const void *a, const void *b)
+{
+    return (a > b) - (a < b);
+}
+
+static void free_nothing(void *key)
+{
+    (void)key;
+}
+
+static void enter(void)
+{
+    exti__fork_guard_enter();
+    pthread_mutex_lock(&lock);
+}
+
+static void leave(void)
+{
+    pthread_mutex_unlock(&lock);
+    exti__fork_guard_leave();
+}
+
+/* Where one library was unloaded another may lie now.  Within the lock. */
+static void forget_if_unloaded(unsigned long long now)
+{
+    if (now <= unloads)
+        return;
+    exti__tree_free(&seen, compare_addresses, free_nothing);
+    unloads = now;
+}
+
+static bool is_seen(const struct exti_loaded *lib)
+{
+    const unsigned long long now = exti__unloads(); /* after the library got its handle */
+    bool found;
+
+    enter();
+    forget_if_unloaded(now);
+    found = tfind(lib->dynamic, &seen, compare_addresses) != NULL;
+    leave();
+    return found;
+}
+
+/* ---- a library and all that it needs ---- */
+
+struct libraries {
+    struct exti_loaded *libs; /* owned, with their handles but for the first's */
+    size_t count, room;
+};
+
+static bool holds(const struct libraries *l, const struct exti_loaded *lib)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (l->libs[i].dynamic == lib->dynamic)
+            return true;
+    return false;
+}
+
+/* Whether there is something to be done.  The C library is what the others ask. */
+static bool concerns(const struct libraries *l, const struct exti_loaded *lib)
+{
+    return !holds(l, lib) && !is_seen(lib) && !exti__address_map_ctx(lib->inside) &&
+           !exti__loaded_defines(lib, "getenv");
+}
+
+static int add(struct libraries *l, void *handle, bool *added, struct exti_error *err)
+{
+    struct exti_loaded lib, *libs;
+
+    *added = false;
+    if (exti__loaded_from_handle(handle, &lib, NULL) || !concerns(l, &lib))
+        return 0;
+    libs = exti__array_room(l->libs, l->count, &l->room, sizeof *libs);
+    if (!libs)
+        return exti__fail_nomem(err);
+    l->libs = libs;
+    l->libs[l->count++] = lib;
+    *added = true;
+    return 0;
+}
+
+static int add_needed(struct libraries *l, size_t of, struct exti_error *err)
+{
+    const char *name;
+    int rc = 0;
+
+    for (size_t i = 0; !rc && (name = exti__loaded_needed(&l->libs[of], i)); i++) {
+        void *handle = exti__dl_find(name);
+        bool added = false;
+
+        if (handle)
+            rc = add(l, handle, &added, err);
+        if (handle && !added)
+            exti__dl_close(handle, NULL);
+    }
+    return rc;
+}
+
+static void free_libraries(struct libraries *l)
+{
+    for (size_t i = 1; i < l->count; i++)
+        exti__dl_close(l->libs[i].handle, NULL);
+    exti__free(l->libs);
+}
+
+/* ---- their references ---- */
+
+struct redirection {
+    struct exti_ctx *ctx;
+    struct exti_slot_writer writer;
+};
+
+/* A variable that once held the address may hold another by now. */
+static int redirect(void *user, const struct exti_reference *ref)
+{
+    static const char *const names[] = {"getenv",   "secure_getenv", "__secure_getenv", "setenv",
+                                        "unsetenv", "putenv",        "clearenv"};
+    struct redirection *r = user;
+
+    if (ref->defined_here || ref->kind != EXTI_REF_ADDRESS || ref->addend || ref->in_data)
+        return 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], ref->name) == 0)
+            return !exti__slot_write(&r->writer, ref->slot,
+                                     (uintptr_t)r->ctx->replacement(r->ctx, ref->name));
+    return 0;
+}
+
+static int redirect_library(struct exti_ctx *ctx, const struct exti_loaded *lib,
+                            struct exti_error *err)
+{
+    struct exti_module m = {
+        .ctx = ctx, .copy = lib->path, .lib = *lib, .layout = exti__loaded_layout(lib)};
+    struct redirection r = {.ctx = ctx, .writer.m = &m};
+    int rc;
+
+    enter();
+    exti__loaded_references(lib, redirect, &r, NULL);
+    rc = exti__slots_end(&r.writer, "cannot lead it to the environment of contexts", err);
+    leave();
+    return rc;
+}
+
+static int remember(const struct libraries *l, struct exti_error *err)
+{
+    const unsigned long long now = exti__unloads();
+    int rc = 0;
+
+    enter();
+    forget_if_unloaded(now);
+    for (size_t i = 0; i < l->count && !rc; i++)
+        if (!tsearch(l->libs[i].dynamic, &seen, compare_addresses))
+            rc = exti__fail_nomem(err);
+    leave();
+    return rc;
+}
+
+/* Shared libraries call functions of this one from now on, whoever closes it. */
+static void stay_loaded(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, exti__stay_loaded);
+}
+
+int exti__share_environment(struct exti_ctx *ctx, void *handle, struct exti_error *err)
+{
+    struct libraries l = {0};
+    bool added;
+    int rc;
+
+    if (!ctx->replacement || !ctx->replacement(ctx, "environ"))
+        return 0;
+    rc = add(&l, handle, &added, err);
+    for (size_t i = 0; i < l.count && !rc; i++)
+        rc = add_needed(&l, i, err);
+    if (l.count)
+        stay_loaded();
+    for (size_t i = 0; i < l.count && !rc; i++)
+        rc = redirect_library(ctx, &l.libs[i], err);
+    if (l.count && !rc)
+        rc = remember(&l, err);
+    free_libraries(&l);
+    return rc;
+}
