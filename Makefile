@@ -41,7 +41,12 @@ CFLAGS ?= -O2 -g
 FUZZ_TIME ?= 60
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-FUZZ_CC ?= $(call first_of,clang-16 clang)
+# Tests call LLVM's programs by their plain names.
+ifndef LLVM_BIN
+export LLVM_BIN := $(shell scripts/llvm.sh)
+export PATH := $(if $(LLVM_BIN),$(LLVM_BIN):)$(PATH)
+endif
+FUZZ_CC ?= $(or $(wildcard $(LLVM_BIN)/clang),clang)
 CLANG_FORMAT ?= $(call first_of,clang-format-16 clang-format)
 first_of = $(or $(firstword $(foreach t,$(1),$(shell command -v $(t) 2>/dev/null))),$(firstword $(1)))
 
@@ -749,7 +754,7 @@ format-check: ## the sources are formatted
 
 # What is left out, and why: .clang-tidy and tests/meta/cppcheck.supp.  clang-tidy runs clang's static analyser
 # too (clang-analyzer-*), in a process for each source: in a second one it takes every va_list for unset.
-CLANG_TIDY ?= $(call first_of,clang-tidy-16 clang-tidy)
+CLANG_TIDY ?= $(or $(wildcard $(LLVM_BIN)/clang-tidy),clang-tidy)
 GCC ?= gcc
 each_analyzed = printf '%s\0' $(LIB_SRCS) $(PROGRAM_SRCS) | xargs -0 -P $(JOBS) $(1)
 .PHONY: analyze

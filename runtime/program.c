@@ -118,6 +118,17 @@ static struct pyobj *dedented(const struct run *r, struct pyobj *source)
     return result;
 }
 
+/* linecache of 3.13.5 and later finds sources by code objects, before that by names of files. */
+static bool is_found_by_code(const struct pyrt_api *py, struct pyobj *linecache)
+{
+    struct pyobj *by_code = py->PyObject_GetAttrString(linecache, "_interactive_cache");
+
+    if (!by_code)
+        py->PyErr_Clear();
+    py->Py_DecRef(by_code);
+    return by_code != NULL;
+}
+
 /* From 3.13 on, tracebacks show lines of -c code, which must be registered with linecache. */
 static int show_source(const struct run *r, struct pyobj *code, const char *source)
 {
@@ -129,10 +140,11 @@ static int show_source(const struct run *r, struct pyobj *code, const char *sour
     linecache = py->PyImport_ImportModule("linecache");
     if (!linecache)
         return -1;
-    result = py->build.minor == 13 ? py->PyObject_CallMethod(linecache, "_register_code", "sss",
-                                                             "<string>", source, "<string>")
-                                   : py->PyObject_CallMethod(linecache, "_register_code", "Oss",
-                                                             code, source, "<string>");
+    result = is_found_by_code(py, linecache)
+                 ? py->PyObject_CallMethod(linecache, "_register_code", "Oss", code, source,
+                                           "<string>")
+                 : py->PyObject_CallMethod(linecache, "_register_code", "sss", "<string>", source,
+                                           "<string>");
     py->Py_DecRef(linecache);
     py->Py_DecRef(result);
     return result ? 0 : -1;

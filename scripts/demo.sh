@@ -16,7 +16,10 @@ if [ -t 1 ] && [ -z "${NO_COLOR:-}" ] && [ "${TERM:-dumb}" != dumb ]; then
     bold=$'\e[1m' dim=$'\e[2m' off=$'\e[0m'
 fi
 
-numpy=$("$python" -c 'import numpy.core._multiarray_umath as m; print(m.__file__)')
+# numpy 2 calls its folder _core.
+numpy=$("$python" -c 'import numpy, sys
+modules = (sys.modules.get(f"numpy.{core}._multiarray_umath") for core in ("_core", "core"))
+print(next(m.__file__ for m in modules if m))')
 core=${numpy%/*}
 cd "$tmp"
 

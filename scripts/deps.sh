@@ -2,21 +2,22 @@
 # Installs the missing Debian packages of the given sets: build, wheel, test, analyze, coverage, docs, corpus,
 # packages, demo, pools.
 # Quick and silent if none is missing.  Without apt-get, or without the right to use it, names them
-# and fails; but the set packages is optional, since tests of missing packages are skipped.
+# and fails; but the set packages is optional, since tests of missing packages are skipped, and so is what
+# this release does not have.
 set -eu
 
 build='gcc libc6-dev binutils make pkg-config libelf-dev libjansson-dev nettle-dev'
 wheel='binutils make pkg-config python3-venv cmake m4 dpkg-dev bzip2 xz-utils'
 demo='python3 python3-numpy libpython3-dev'
-test="$demo libcmocka-dev libssl-dev g++ clang-16 lld-16 llvm-16 libclang-rt-16-dev bolt-16 mold patchelf elfutils
-liblief-dev valgrind libjemalloc2 python3-dev python3-pip python3-venv bzip2 xz-utils jq man-db mandoc procps util-linux musl-tools
+test="$demo libcmocka-dev libssl-dev g++ clang-LLVM lld-LLVM llvm-LLVM libclang-rt-LLVM-dev bolt-LLVM mold patchelf elfutils
+valgrind libjemalloc2 python3-dev python3-pip python3-venv bzip2 xz-utils jq man-db mandoc procps util-linux musl-tools
 qemu-user gcc-i686-linux-gnu gcc-s390x-linux-gnu gcc-mips-linux-gnu gcc-aarch64-linux-gnu
 gcc-riscv64-linux-gnu gcc-arm-linux-gnueabihf libc6-dev-i386-cross libc6-dev-s390x-cross
 libc6-dev-mips-cross libc6-dev-arm64-cross libc6-dev-riscv64-cross libc6-dev-armhf-cross
 locales tzdata python3-pytest python3-hypothesis python3-joblib python3-cloudpickle
 python3-tqdm python3-ipykernel python3-jupyter-client python3-dask python3-distributed gcc-mingw-w64-x86-64 gcc-mingw-w64-i686 python3-pefile wine64 osslsigncode
-abigail-tools bindgen"
-analyze='clang-tidy-16 cppcheck'
+abigail-tools bindgen liblief-dev"
+analyze='clang-tidy-LLVM cppcheck'
 coverage='gcovr jq'
 docs='python3-sphinx python3-myst-parser furo python3-dev python3-pip'
 pools="$demo python3-joblib python3-sklearn python3-pip python3-venv"
@@ -26,6 +27,16 @@ python3-h5py python3-psycopg2 python3-zmq python3-gevent'
 # Each of these files names the packages that it needs.
 packages() {
     sed -n 's/^# debian: //p' "$(dirname "$0")"/../tests/packages/work/*.py
+}
+
+# The packages of LLVM have its version in their names: that of the tools that are here, or the oldest from 16
+# on that there is.
+llvm_version() {
+    local folder
+    folder=$("$(dirname "$0")/llvm.sh")
+    folder=${folder#/usr/lib/llvm-}
+    [ -z "$folder" ] || { echo "${folder%/bin}"; return; }
+    apt-cache pkgnames bolt- 2>/dev/null | sed -n 's/^bolt-\([0-9]*\)$/\1/p' | sort -n | awk '$1 >= 16 { print; exit }'
 }
 
 wanted= optional=
@@ -40,7 +51,7 @@ for set in "$@"; do
     coverage) wanted="$wanted $coverage" ;;
     docs) wanted="$wanted $docs" ;;
     corpus) wanted="$wanted $corpus" ;;
-    packages) optional=$(packages) ;;
+    packages) optional="$optional $(packages)" ;;
     *) echo "usage: $0 [build] [wheel] [test] [analyze] [coverage] [docs] [corpus] [packages] [demo] [pools]" >&2; exit 2 ;;
     esac
 done
@@ -50,6 +61,12 @@ if ! command -v dpkg-query >/dev/null; then
     exit 0
 fi
 
+# From 13 on Debian does not have LIEF's library for C.
+no_longer() { apt-cache show gcc >/dev/null 2>&1 && ! apt-cache show "$1" >/dev/null 2>&1; }
+
+llvm=$(llvm_version)
+wanted=${wanted//LLVM/${llvm:-LLVM}}
+case $wanted in *liblief-dev*) ! no_longer liblief-dev || wanted=${wanted//liblief-dev/} ;; esac
 missing=
 # shellcheck disable=SC2086
 have=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' $wanted $optional 2>/dev/null | awk '$2 == "installed" { print $1 }') || :
@@ -81,6 +98,9 @@ command -v apt-get >/dev/null || give_up
 
 export DEBIAN_FRONTEND=noninteractive
 $as_root apt-get -o DPkg::Lock::Timeout=120 update -qq
+llvm=$(llvm_version)
+missing=${missing//LLVM/${llvm:-16}}
+! no_longer liblief-dev || missing=${missing//liblief-dev/}
 for p in $extra; do
     # Other releases of the distribution lack some of these.
     if apt-cache show "$p" >/dev/null 2>&1; then

@@ -34,10 +34,10 @@ results=${EXTI_RESULTS:-build/results}
 file_name() { printf %s "$1" | tr '/,' '--'; }
 
 # cmocka lists its failures once more at the end of a group, hence `running`.  What a test said last
-# before it was skipped is the reason.
+# before it was skipped is the reason.  "failed here" is what a tool that is here could not build: no reason.
 results_of() {
     awk '
-        /^\[=+\] Running/ { running = 1; next }
+        /^\[=+\] (.*: )?Running/ { running = 1; next }
         /^\[=+\]/ { running = 0; next }
         /^\[ RUN +\]/ { said = ""; next }
         /^\[ +OK \]/ { if (running) print "ok " $4; next }
@@ -72,7 +72,7 @@ run_one() { # GROUP TEST
     rc=$?
     printf '%d.%03d %s/%s\n' $((($(date +%s%N) - start) / 1000000 / 1000)) \
         $((($(date +%s%N) - start) / 1000000 % 1000)) "$group" "$name" >>"$results/times"
-    said=$(results_of "$log" | sed -E "s#^(ok|not ok|skip) #&$group/$name: #")
+    said=$(results_of "$log" | sed -E "s/^skip ([^ ]+: failed here: )/not ok \\1/; s#^(ok|not ok|skip) #&$group/$name: #")
     [ -z "$said" ] || printf '%s\n' "$said"
     if [ $rc = 124 ]; then
         echo "not ok $group: $name ran out of time"

@@ -25,11 +25,11 @@ extern char posix_spawn[], abort[];
 char *calls[] = {posix_spawn, abort};
 C
 macho() { # OUT SOURCE
-    clang-16 -target x86_64-apple-macos11 -fno-builtin -O1 -c -o "$1.o" "$2" &&
-        ld64.lld-16 -arch x86_64 -platform_version macos 11.0 11.0 -dylib -undefined dynamic_lookup \
+    clang -target x86_64-apple-macos11 -fno-builtin -O1 -c -o "$1.o" "$2" &&
+        ld64.lld -arch x86_64 -platform_version macos 11.0 11.0 -dylib -undefined dynamic_lookup \
             -install_name "/$1" -o "$1" "$1.o"
 }
-if command -v clang-16 >/dev/null && command -v ld64.lld-16 >/dev/null; then
+if command -v clang >/dev/null && command -v ld64.lld >/dev/null; then
     macho calls.dylib calls.c && macho own.dylib own.c || { echo 'not ok macho: not built'; exit 1; }
     hazards calls.dylib >got
     cat >want <<'TXT'
@@ -42,7 +42,7 @@ environment shared (setenv)
 openmp shared (_GOMP_parallel)
 TXT
     same macho_calls_are_found got want
-    llvm-nm-16 -u calls.dylib | grep -o '_[a-zA-Z].*' | sort >out
+    llvm-nm -u calls.dylib | grep -o '_[a-zA-Z].*' | sort >out
     printf '_%s\n' GOMP_parallel atexit fork pthread_create pthread_key_create 'setenv$UNIX2003' \
         sigaction >want
     grep -v '^_stub_binder$' out >got
@@ -57,7 +57,7 @@ TXT
     if [ -f "$weak" ]; then
         hazards "$weak" >got
         grep -q '^unique-symbols cured-in-copies (_' got && [ "$(jq '.[0].hazards[0].count' out)" = \
-            "$(llvm-nm-16 -m "$weak" | grep -c '^0.* weak external ')" ]
+            "$(llvm-nm -m "$weak" | grep -c '^0.* weak external ')" ]
         say $? weak_definitions_are_unique
         run inspect "$inputs/fat/chained/weak.so"
         [ "$(grep -c '^  hazards   unique-symbols: ' out)" = 2 ]
@@ -66,7 +66,7 @@ TXT
         skip weak_definitions_are_unique "$(cat "$inputs"/*/*/*.skip 2>/dev/null | head -n 1)"
     fi
 else
-    skip macho 'there is no clang-16 or ld64.lld-16'
+    skip macho 'there is no clang or ld64.lld'
 fi
 
 # ---- PE ----

@@ -44,9 +44,9 @@ check a_program_is_refused 1 'x86_64/chained/program' 'MH_EXECUTE'
 run copy "$fat/ext.so" ctx
 check a_universal_file_keeps_its_slices 0 'copied unchanged: arm64'
 copy=$(sed -n 's/.* -> \(.*\)/\1/p' out)
-llvm-lipo-16 "$copy" -verify_arch x86_64 arm64 >out 2>err
+llvm-lipo "$copy" -verify_arch x86_64 arm64 >out 2>err
 say $? lipo_finds_both
-llvm-lipo-16 "$copy" -thin arm64 -output thin.copy && llvm-lipo-16 "$fat/ext.so" -thin arm64 -output thin.was &&
+llvm-lipo "$copy" -thin arm64 -output thin.copy && llvm-lipo "$fat/ext.so" -thin arm64 -output thin.was &&
     cmp thin.copy thin.was
 say $? what_was_carried_over_is_the_original
 run copy --libpython "$fat/libpystub.dylib" "$fat/ext.so" "$arm/ext.so" both
@@ -60,11 +60,11 @@ say $? and_nothing_is_carried_over
 run verify ctx both
 check copies_are_sound 0 'ctx: .* all sound' 'both: .* all sound'
 copy=$(ls ctx/ext.*.so | head -n 1)
-llvm-otool-16 -L ctx/dylib.*.so >out 2>err
+llvm-otool -L ctx/dylib.*.so >out 2>err
 grep -qE '^[[:space:]]/[0-9A-Za-z]{6,10} ' out && ! grep -q pystub out
 say $? otool_sees_short_names_where_room_is_short
 x copy "$x64/padmax.so" ctx >/dev/null 2>err
-llvm-otool-16 -L ctx/padmax.*.so >out 2>>err
+llvm-otool -L ctx/padmax.*.so >out 2>>err
 grep -q "@loader_path/libpystub.dylib" out
 say $? otool_sees_a_file_name_where_there_is_room
 
@@ -86,7 +86,7 @@ check an_elf_original_is_found_out 1 'is not ELF'
 # An install name relative to the loader matches the end of the file's path.
 mkdir -p placed/lib
 cp "$api" placed/lib/libplaced.dylib
-llvm-install-name-tool-16 -id @loader_path/lib/libplaced.dylib placed/lib/libplaced.dylib &&
+llvm-install-name-tool -id @loader_path/lib/libplaced.dylib placed/lib/libplaced.dylib &&
     cp placed/lib/libplaced.dylib placed/lib/elsewhere.dylib &&
     cp placed/lib/libplaced.dylib placed/libplaced.dylib
 run verify placed/lib/libplaced.dylib --against placed/lib/elsewhere.dylib
@@ -127,8 +127,8 @@ check inspect_takes_a_libpython 0 '_Py'
 references() {
     local f
     for f in "$@"; do
-        llvm-otool-16 -L "$f" | sed -n '2,$s/^[[:space:]]*\([^ ]*\).*/\1/p' |
-            grep -vFx "$(llvm-otool-16 -D "$f" | sed -n 2p)"
+        llvm-otool -L "$f" | sed -n '2,$s/^[[:space:]]*\([^ ]*\).*/\1/p' |
+            grep -vFx "$(llvm-otool -D "$f" | sed -n 2p)"
     done | grep -v '^/usr/lib/' | sort -u
 }
 
@@ -144,12 +144,12 @@ bad=0
 while read -r name; do
     case $name in
     @loader_path/*) [ -e "needs/${name#@loader_path/}" ] || bad=1 ;;
-    *) llvm-otool-16 -D needs/libpystub.* | grep -qFx "$name" || bad=1 ;;
+    *) llvm-otool -D needs/libpystub.* | grep -qFx "$name" || bad=1 ;;
     esac
 done <names
 [ "$(wc -l <names)" -ge 22 ]
 say $((bad | $?)) "every_reference_leads_into_the_context: $(wc -l <names)"
-cat copies | while read -r f; do llvm-otool-16 -D "$f" | sed -n 2p; done >ids
+cat copies | while read -r f; do llvm-otool -D "$f" | sed -n 2p; done >ids
 [ "$(sort -u ids | grep -c '^/[0-9A-Za-z]*$')" = 21 ]
 say $? each_has_an_install_name_of_its_own
 run verify needs
@@ -177,12 +177,12 @@ say $? with_closure_none
 helped=$(ls needs/helped.*.so) helper=$(basename "$(ls needs/libhelper.*.dylib)")
 for to in "$T/w/libhelper.dylib" @rpath/libhelper.dylib; do
     cp "$helped" was
-    llvm-install-name-tool-16 -change "@loader_path/$helper" "$to" "$helped" 2>err
+    llvm-install-name-tool -change "@loader_path/$helper" "$to" "$helped" 2>err
     run verify needs
     check "a_way_out_by_$(basename "$(dirname "$to")")_is_found" 1 "needs $to, (the original|which is neither)"
     mv was "$helped"
 done
-llvm-install-name-tool-16 -id @rpath/libhelper.dylib "needs/$helper" 2>err
+llvm-install-name-tool -id @rpath/libhelper.dylib "needs/$helper" 2>err
 run verify needs
 check an_original_install_name_is_found 1 "has its original's install name, @rpath/libhelper.dylib"
 
@@ -195,13 +195,13 @@ run copy --libpython "$fat/libpystub.dylib" "$fat/helped.so" each
 run verify each
 check both_slices_have_names_of_their_own 0 'each: 3 copies, all sound'
 helper=$(ls each/libhelper.*.dylib)
-llvm-lipo-16 "$helper" -thin x86_64 -output helper.x86_64
-api_id=$(llvm-otool-16 -D each/libpystub.* | grep -v ':$' | head -n 1)
+llvm-lipo "$helper" -thin x86_64 -output helper.x86_64
+api_id=$(llvm-otool -D each/libpystub.* | grep -v ':$' | head -n 1)
 for to in @rpath/libhelper.dylib "$api_id"; do
     [ "$to" = "$api_id" ] && whose=another_copy || whose=its_original
-    llvm-lipo-16 "$helper" -thin arm64 -output helper.arm64
-    llvm-install-name-tool-16 -id "$to" helper.arm64 2>err
-    llvm-lipo-16 -create helper.x86_64 helper.arm64 -output "$helper"
+    llvm-lipo "$helper" -thin arm64 -output helper.arm64
+    llvm-install-name-tool -id "$to" helper.arm64 2>err
+    llvm-lipo -create helper.x86_64 helper.arm64 -output "$helper"
     run verify each
     check "a_later_slice_with_the_name_of_${whose}_is_found" 1 \
         "has (its original's install name, $to,|the install name of another copy, libpystub)"

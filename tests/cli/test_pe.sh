@@ -38,7 +38,7 @@ folder() {
     cp "$x64/abi3-python3.dll" "$1/named.pyd"
     cp "$x64/numbers-late.dll" "$1/late.pyd"
 }
-imports() { llvm-readobj-16 --coff-imports --coff-exports "$1"; }
+imports() { llvm-readobj --coff-imports --coff-exports "$1"; }
 
 folder py
 run copy --libpython py/python311.dll py/named.pyd ctx1

@@ -148,18 +148,18 @@ say $? by_code_and_file
 
 inputs=$(dirname "$EXTISOLATE")/macho_inputs
 if "$ROOT/tests/macho_inputs/build.sh" "$inputs" >/dev/null && [ -f "$inputs/arm64/chained/libhelper.dylib" ] &&
-    command -v llvm-otool-16 llvm-objdump-16 >/dev/null; then
+    command -v llvm-otool llvm-objdump >/dev/null; then
     for kind in arm64/chained x86_64/opcodes; do
         cp "$inputs/$kind/libhelper.dylib" "$inputs/$kind/helped.so" .
-        old=$(llvm-otool-16 -L helped.so | awk 'NR == 2 { print $1 }')
+        old=$(llvm-otool -L helped.so | awk 'NR == 2 { print $1 }')
         run rewrite --id /new/libhelper.dylib libhelper.dylib
-        [ "$rc" = 0 ] && [ "$(llvm-otool-16 -D libhelper.dylib | tail -n 1)" = /new/libhelper.dylib ]
+        [ "$rc" = 0 ] && [ "$(llvm-otool -D libhelper.dylib | tail -n 1)" = /new/libhelper.dylib ]
         say $? "otool_sees_the_new_id_of_$kind"
         run rewrite --replace-needed "$old=/new/libhelper.dylib" --add-needed /new/last.dylib --set-path /a:/b \
             helped.so -o helped2.so
-        llvm-otool-16 -L helped2.so | awk 'NR > 1 { print $1 }' >libs
+        llvm-otool -L helped2.so | awk 'NR > 1 { print $1 }' >libs
         [ "$rc" = 0 ] && [ "$(head -n 1 libs)" = /new/libhelper.dylib ] && [ "$(tail -n 1 libs)" = /new/last.dylib ] &&
-            [ "$(llvm-objdump-16 --macho --rpaths helped2.so | tail -n 2 | tr '\n' ' ')" = '/a /b ' ]
+            [ "$(llvm-objdump --macho --rpaths helped2.so | tail -n 2 | tr '\n' ' ')" = '/a /b ' ]
         say $? "and_of_$kind/needed_libraries_and_paths" "$(cat libs)"
         run rewrite --remove-needed /absent.dylib helped.so
         check "what_$kind/does_not_need_cannot_be_removed" 1 "LC_LOAD_DYLIB: there is no '/absent.dylib' to remove"
@@ -169,12 +169,12 @@ if "$ROOT/tests/macho_inputs/build.sh" "$inputs" >/dev/null && [ -f "$inputs/arm
             run rewrite --add-needed "/new/libof-edit-$i.dylib" --prepend-path "/place/of/edit-$i" helped.so
             [ "$rc" = 0 ] || break
         done
-        [ "$rc" = 0 ] && [ "$(llvm-otool-16 -L helped.so | grep -c libof-edit)" = 20 ]
+        [ "$rc" = 0 ] && [ "$(llvm-otool -L helped.so | grep -c libof-edit)" = 20 ]
         say $? "twenty_edits_of_${kind}_work"
     done
     cp "$inputs/fat/chained/ext.so" fat.so
     run rewrite --allow-absent --remove-needed /absent.dylib --add-needed /new/fat.dylib fat.so
-    [ "$rc" = 0 ] && [ "$(llvm-objdump-16 --macho --arch=all --dylibs-used fat.so | grep -c /new/fat.dylib)" = 2 ]
+    [ "$rc" = 0 ] && [ "$(llvm-objdump --macho --arch=all --dylibs-used fat.so | grep -c /new/fat.dylib)" = 2 ]
     say $? universal_files_too
     run rewrite --remove-needed /absent.dylib fat.so
     check and_refusals_of_them 1 "there is no '/absent.dylib' to remove"
@@ -186,12 +186,12 @@ fi
 
 inputs=$(dirname "$EXTISOLATE")/pe_inputs
 if "$ROOT/tests/pe_inputs/build.sh" "$inputs" >/dev/null && [ -f "$inputs/lld-x64/ext.dll" ]; then
-    names() { llvm-readobj-16 --coff-imports --coff-exports "$1" | awk '/^Import/ { on = 1 } on && /Name: / { print $2; on = 0 }'; }
+    names() { llvm-readobj --coff-imports --coff-exports "$1" | awk '/^Import/ { on = 1 } on && /Name: / { print $2; on = 0 }'; }
     for kind in lld-x64 gnu-x86; do
         [ -f "$inputs/$kind/ext.dll" ] || continue
         cp "$inputs/$kind/ext.dll" "$inputs/$kind/python311.dll" .
         run rewrite --id new-name-that-is-rather-long.dll python311.dll
-        [ "$rc" = 0 ] && llvm-objdump-16 -p python311.dll | grep -q 'DLL name: new-name-that-is-rather-long.dll'
+        [ "$rc" = 0 ] && llvm-objdump -p python311.dll | grep -q 'DLL name: new-name-that-is-rather-long.dll'
         say $? "objdump_sees_the_new_id_of_$kind"
         run rewrite --replace-needed python311.dll=new-name-that-is-rather-long.dll ext.dll -o out.dll
         [ "$rc" = 0 ] && names out.dll | grep -qx new-name-that-is-rather-long.dll && ! names out.dll | grep -q python311
@@ -217,7 +217,7 @@ if "$ROOT/tests/pe_inputs/build.sh" "$inputs" >/dev/null && [ -f "$inputs/lld-x6
             [ "$rc" = 0 ] || break
         done
         [ "$rc" = 0 ] && names ext.dll | grep -qx name-of-edit-20.dll &&
-            [ $(($(llvm-objdump-16 -h ext.dll | wc -l) - $(llvm-objdump-16 -h "$inputs/$kind/ext.dll" | wc -l))) -le 1 ]
+            [ $(($(llvm-objdump -h ext.dll | wc -l) - $(llvm-objdump -h "$inputs/$kind/ext.dll" | wc -l))) -le 1 ]
         say $? "twenty_edits_of_${kind}_add_one_section_at_most"
     done
 else

@@ -340,8 +340,8 @@ static void other_tools(void)
     strip_all("strip_debug", "strip", "strip -g -o \"$OUT\" \"$IN\"");
     strip_all("objcopy", "objcopy", "objcopy \"$IN\" \"$OUT\"");
     strip_all("eu_strip", "eu-strip", "eu-strip -o \"$OUT\" \"$IN\"");
-    strip_all("llvm_strip", "llvm-strip-16", "llvm-strip-16 -o \"$OUT\" \"$IN\"");
-    strip_all("llvm_objcopy", "llvm-objcopy-16", "llvm-objcopy-16 \"$IN\" \"$OUT\"");
+    strip_all("llvm_strip", "llvm-strip", "llvm-strip -o \"$OUT\" \"$IN\"");
+    strip_all("llvm_objcopy", "llvm-objcopy", "llvm-objcopy \"$IN\" \"$OUT\"");
     if (system("command -v eu-elflint >/dev/null 2>&1") == 0)
         corpus_phase("elflint_says_no_more_than_of_the_original", NULL, lint_one);
     else

@@ -84,15 +84,14 @@ static const char *const linkers[] = {"bfd", "gold", "lld", "mold"};
 
 static int have_linker(const char *name)
 {
-    return system(text("command -v ld.%s >/dev/null 2>&1 || command -v ld.%s-16 >/dev/null 2>&1",
-                       name, name)) == 0;
+    return system(text("command -v ld.%s >/dev/null 2>&1", name)) == 0;
 }
 
 static const char *linker_option(const char *name)
 {
     if (strcmp(name, "lld") != 0)
         return text("g++ -fuse-ld=%s", name);
-    return "clang++-16 -fuse-ld=lld";
+    return "clang++ -fuse-ld=lld";
 }
 
 /* Links $tmp/0.so again and describes it in the model. */
@@ -340,7 +339,7 @@ static int spares_original(const char *tool, const char *out)
 
 static int check_stripped(const char *file)
 {
-    static const char *const tools[] = {"strip", "strip -g", "eu-strip", "llvm-strip-16"};
+    static const char *const tools[] = {"strip", "strip -g", "eu-strip", "llvm-strip"};
     const char *tool = tools[rnd(4)];
     char out[100];
     struct stat st;

@@ -23,7 +23,7 @@ have() {
 
 # gcc looks for lld under its plain name only.
 mkdir -p ld
-have ld.lld-16 && ln -sf "$(command -v ld.lld-16)" ld/ld.lld
+have ld.lld && ln -sf "$(command -v ld.lld)" ld/ld.lld
 
 skip() {
     echo "$2" >"$1.skip"
@@ -123,13 +123,13 @@ support() { # ARCH COMPILER
 linkers() {
     dso bfd
     with_linker gold ld.gold gold
-    with_linker lld ld.lld-16 lld
+    with_linker lld ld.lld lld
     with_linker mold mold mold
     dso norelro -Wl,-z,norelro
     dso bind-now -Wl,-z,now
     dso noseparate-code -Wl,-z,noseparate-code
-    with_linker lld-separate ld.lld-16 lld -Wl,-z,separate-loadable-segments
-    with_linker lld-no-rosegment ld.lld-16 lld -Wl,--no-rosegment
+    with_linker lld-separate ld.lld lld -Wl,-z,separate-loadable-segments
+    with_linker lld-no-rosegment ld.lld lld -Wl,--no-rosegment
     dso based -Wl,-Ttext-segment=0x30000000
     dso page-2m -Wl,-z,max-page-size=0x200000
     with_linker gold-page-2m ld.gold gold -Wl,-z,max-page-size=0x200000
@@ -141,8 +141,8 @@ linkers() {
     dso execstack -Wl,-z,execstack
     dso no-build-id -Wl,--build-id=none
     dso relr -Wl,-z,pack-relative-relocs
-    with_linker lld-relr ld.lld-16 lld -Wl,--pack-dyn-relocs=relr
-    with_linker lld-android-relocs ld.lld-16 lld -Wl,--pack-dyn-relocs=android
+    with_linker lld-relr ld.lld lld -Wl,--pack-dyn-relocs=relr
+    with_linker lld-android-relocs ld.lld lld -Wl,--pack-dyn-relocs=android
     dso emit-relocs -Wl,-q
     dso nodelete -Wl,-z,nodelete
     dso rpath -Wl,-rpath,'$ORIGIN/lib:/opt/lib' -Wl,--disable-new-dtags
@@ -191,7 +191,7 @@ gap_script() { # NAME SECTION
 
 many_sections() {
     wanted many-sections || return 0
-    needs many-sections ld.lld-16 || return 0
+    needs many-sections ld.lld || return 0
     awk 'BEGIN { for (i = 0; i < 66000; i++) printf ".section .s%d,\"a\"\n.byte 1\n", i }' >many.s
     c_object && object many.o gcc many.s &&
         run many-sections gcc -shared -B"$PWD/ld" -fuse-ld=lld -o many-sections.so selftest.o \
@@ -280,8 +280,8 @@ made_odd() {
     after debug-only bfd objcopy --only-keep-debug %
     after overlay bfd sh -c 'echo "PK at the end" | head -c 5000 >> %'
     if wanted bolted; then
-        needs bolted llvm-bolt-16 && [ -e emit-relocs.so ] &&
-            run bolted llvm-bolt-16 emit-relocs.so -o bolted.so
+        needs bolted llvm-bolt && [ -e emit-relocs.so ] &&
+            run bolted llvm-bolt emit-relocs.so -o bolted.so
     fi
 }
 

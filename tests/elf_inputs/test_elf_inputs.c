@@ -295,8 +295,8 @@ static const struct tool {
     {"strip -g", {"strip", "-g", NULL}},
     {"objcopy", {"objcopy", NULL}},
     {"eu-strip", {"eu-strip", NULL}},
-    {"llvm-strip", {"llvm-strip-16", NULL}},
-    {"llvm-objcopy", {"llvm-objcopy-16", NULL}},
+    {"llvm-strip", {"llvm-strip", NULL}},
+    {"llvm-objcopy", {"llvm-objcopy", NULL}},
 };
 
 /* Runs the tool on `path`, a new copy of `from`; whether it succeeds. */

@@ -18,7 +18,7 @@ edits=10
 printf 'int Py_three(int n) { return n; }\n' >"$work/dep.c"
 printf 'V_1 { global: *; };\n' >"$work/dep.map"
 mkdir "$work/ld"
-if command -v ld.lld-16 >/dev/null; then ln -s "$(command -v ld.lld-16)" "$work/ld/ld.lld"; fi
+if command -v ld.lld >/dev/null; then ln -s "$(command -v ld.lld)" "$work/ld/ld.lld"; fi
 
 count=0
 keep() { # NAME FILE: one seed per kind of edit in turn

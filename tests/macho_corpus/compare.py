@@ -23,7 +23,7 @@ import struct
 import subprocess
 import sys
 
-OBJDUMP = os.environ.get("LLVM_OBJDUMP", "llvm-objdump-16")
+OBJDUMP = "llvm-objdump"
 ARCHES = {0x01000007: "x86_64", 0x0100000C: "arm64"}
 counts = collections.Counter()
 failures = 0

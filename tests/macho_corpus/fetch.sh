@@ -105,7 +105,7 @@ fetch_libpython() {
             $python -m zipfile -e "new/libpython/"*"macosx-$machine.jar" "new/libpython/$machine" ||
             { skip libpython "CPython for $machine cannot be had: $(last_word libpython)"; return; }
     done
-    "$(command -v llvm-lipo-16 || command -v llvm-lipo)" -create \
+    llvm-lipo -create \
         new/libpython/*/org/bytedeco/cpython/*/libpython3.13.dylib \
         -output new/libpython3.13.dylib && mv new/libpython3.13.dylib . && rm -f libpython.skip
     rm -rf new/libpython

@@ -10,11 +10,6 @@ corpus=${EXTI_MACHO_CORPUS:-$build/macho_corpus}
 check=$build/tests/macho_check
 rebuild=$build/tests/macho_rebuild
 python=/usr/bin/python3
-lipo=$(command -v llvm-lipo-16 || command -v llvm-lipo)
-clang=$(command -v clang-16 || command -v clang)
-lld=$(command -v ld64.lld-16 || command -v ld64.lld)
-LLVM_OBJDUMP=$(command -v llvm-objdump-16 || command -v llvm-objdump)
-export LLVM_OBJDUMP
 min_files=40
 
 : >out >err
@@ -32,7 +27,7 @@ done
 # ---- what is there -------------------------------------------------------------------------------
 
 find "${sets[@]}" -type f \( -name '*.so' -o -name '*.dylib' -o -name '*.node' \) | sort >files
-arch_of() { "$lipo" -archs "$1" | tr -d '\n' | sed 's/ *$//; s/ /+/'; }
+arch_of() { llvm-lipo -archs "$1" | tr -d '\n' | sed 's/ *$//; s/ /+/'; }
 while read -r f; do arch_of "$f"; echo; done <files | sort | uniq -c |
     awk '{ print $1 " " $2 }' >kinds
 [ "$(wc -l <files)" -ge $min_files ] || [ ${#sets[@]} != 3 ]
@@ -53,11 +48,11 @@ exports:
 T
     sed 's/.*/.globl &\n&: .quad 0/' "$2" >stub.s
     for arch in x86_64 arm64; do
-        "$clang" -target $arch-apple-macos11 -c stub.s -o stub.o &&
-            "$lld" -arch $arch -platform_version macos 11.0 13.3 -dylib -install_name "@rpath/$1" \
+        clang -target $arch-apple-macos11 -c stub.s -o stub.o &&
+            ld64.lld -arch $arch -platform_version macos 11.0 13.3 -dylib -install_name "@rpath/$1" \
                 stub.o system.tbd -o "stub.$arch" || return 1
     done
-    "$lipo" -create stub.x86_64 stub.arm64 -output "$1"
+    llvm-lipo -create stub.x86_64 stub.arm64 -output "$1"
 }
 
 # The symbols that the files look up in every library or in the main program.
@@ -85,7 +80,7 @@ say $? stub_libnode
 api_names() {
     local api
     api=$(jq -r .api_library.copy "$1")
-    "$LLVM_OBJDUMP" --macho --dylib-id "$api" | tail -n 1 >id
+    llvm-objdump --macho --dylib-id "$api" | tail -n 1 >id
     echo "@loader_path/$(basename "$api")|$(cat id)"
 }
 
@@ -120,11 +115,11 @@ references() {
     api=$(jq -r .api.copy "$1/manifest.json")
     for f in "$1"/*; do
         [ "${f##*/}" != manifest.json ] || continue
-        own=$("$LLVM_OBJDUMP" --macho --dylib-id "$f" | sed -n 2p)
-        "$LLVM_OBJDUMP" --macho --dylibs-used "$f" | sed -n 's/^\t\([^ ]*\) (compat.*/\1/p' |
+        own=$(llvm-objdump --macho --dylib-id "$f" | sed -n 2p)
+        llvm-objdump --macho --dylibs-used "$f" | sed -n 's/^\t\([^ ]*\) (compat.*/\1/p' |
             grep -vFx "${own:-none}"
     done >"$1.names"
-    "$LLVM_OBJDUMP" --macho --dylib-id "$1/$api" | tail -n 1 >"$1.id"
+    llvm-objdump --macho --dylib-id "$1/$api" | tail -n 1 >"$1.id"
     while read -r name; do
         case $name in
         /usr/lib/* | /System/*) echo system ;;

@@ -30,19 +30,6 @@ have() {
     command -v "$1" >/dev/null
 }
 
-# first NAME...: the first of the programs that is installed
-first() {
-    local tool
-    for tool; do
-        have "$tool" && echo "$tool" && return
-    done
-    echo "$1"
-}
-
-clang=$(first clang-16 clang)
-lld=$(first ld64.lld-16 ld64.lld)
-lipo=$(first llvm-lipo-16 llvm-lipo)
-yaml2obj=$(first yaml2obj-16 yaml2obj)
 odd=$here/tests/macho_inputs/odd.py
 
 # run FILE COMMAND...: one step of building FILE
@@ -72,7 +59,7 @@ build_loader() { # ARCH COMPILER...
 object() { # OUT SOURCE FLAGS...
     local out=$1 source=$2
     shift 2
-    run "$out" "$clang" -target "$arch-apple-macos11" -O1 -fno-stack-protector -fPIC \
+    run "$out" clang -target "$arch-apple-macos11" -O1 -fno-stack-protector -fPIC \
         -I"$src" -c "$src/$source" -o "$out" "$@"
 }
 
@@ -97,7 +84,7 @@ objects() { # of $arch
 link() { # OUT FLAGS...: the last platform given counts
     local out=$1
     shift
-    run "$out" "$lld" -arch "$arch" -platform_version macos 11.0 13.3 "$fixups" "$@" \
+    run "$out" ld64.lld -arch "$arch" -platform_version macos 11.0 13.3 "$fixups" "$@" \
         "$src/libSystem.tbd" -o "$out"
 }
 
@@ -158,7 +145,7 @@ inputs() { # of $arch, with $fixups, into $dir
 fat() { # NAME SOURCE...: $dir/NAME from the files of both machines
     local name=$1
     shift
-    run "$dir/$name" "$lipo" -create "$@" -output "$dir/$name"
+    run "$dir/$name" llvm-lipo -create "$@" -output "$dir/$name"
 }
 
 # A slice that no linker here can make: a header and a few commands.
@@ -180,7 +167,7 @@ LoadCommands:
     uuid:            00112233-4455-6677-8899-AABBCCDDEEFF
 ...
 EOF
-    run "$1" "$yaml2obj" "$1.yaml" -o "$1"
+    run "$1" yaml2obj "$1.yaml" -o "$1"
 }
 
 fats() {

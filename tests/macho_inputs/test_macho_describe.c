@@ -107,7 +107,7 @@ static char *our_commands(struct test *t, const struct exti_image *im)
 }
 
 static const char commands_of[] =
-    "llvm-objdump-16 --macho --private-headers --arch=%s '%s' | awk '"
+    "llvm-objdump --macho --private-headers --arch=%s '%s' | awk '"
     "$1 == \"cmd\" { cmd = $2 }"
     "$1 == \"uuid\" { gsub(\"-\", \"\", $2); print \"uuid\", tolower($2) }"
     "$1 == \"minos\" || $1 == \"sdk\" { print $1, $2 }"
@@ -155,7 +155,7 @@ static void assert_as_llvm_says(struct test *t, const char *file, const struct e
     assert_same_lines(t, file, "commands", our_commands(t, im), theirs);
     theirs = test_must_run(t, "sh", "-c",
                            test_format(t,
-                                       "llvm-objdump-16 --macho --exports-trie --arch=%s '%s' |"
+                                       "llvm-objdump --macho --exports-trie --arch=%s '%s' |"
                                        "sed -n 's/^0x[0-9A-F]*  //p'",
                                        arch, file),
                            NULL);
@@ -163,7 +163,7 @@ static void assert_as_llvm_says(struct test *t, const char *file, const struct e
     theirs = test_must_run(
         t, "sh", "-c",
         test_format(t,
-                    "llvm-nm-16 -u -j --arch=%s '%s' | grep '^[^/]' | grep -v -e ':$' -e '^" BINDER
+                    "llvm-nm -u -j --arch=%s '%s' | grep '^[^/]' | grep -v -e ':$' -e '^" BINDER
                     "$' || :",
                     arch, file),
         NULL);
@@ -193,8 +193,8 @@ static void every_input_is_read_as_llvm_reads_it(void **state)
     size_t count = 0;
     char *files, *file;
 
-    if (!test_have("llvm-objdump-16") || !test_have("llvm-nm-16"))
-        skip_because("llvm-objdump-16 and llvm-nm-16 are not installed");
+    if (!test_have("llvm-objdump") || !test_have("llvm-nm"))
+        skip_because("llvm-objdump and llvm-nm are not installed");
     files = test_must_run(t, "find", inputs, "(", "-name", "*.so", "-o", "-name", "*.dylib", "-o",
                           "-name", "program", ")", "-type", "f", NULL);
     while ((file = strsep(&files, "\n"))) {

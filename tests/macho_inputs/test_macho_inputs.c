@@ -359,8 +359,8 @@ static void binds_to_the_copy_only(struct test *t, const struct row *row, const 
 
     assert_true(atoi(test_must_run(t, checker(t), "--bound", library, api_name(row, names), copy,
                                    NULL)) > 0);
-    if (test_have("llvm-objdump-16"))
-        test_must_run(t, "llvm-objdump-16", "--macho", "--arch=all", "--private-headers", "--bind",
+    if (test_have("llvm-objdump"))
+        test_must_run(t, "llvm-objdump", "--macho", "--arch=all", "--private-headers", "--bind",
                       "--lazy-bind", "--weak-bind", "--rebase", "--exports-trie", "--unwind-info",
                       "--function-starts", copy, NULL);
 }
@@ -373,7 +373,7 @@ static void keeps_old_slices(struct test *t, const char *copy)
     size_t n;
 
     for (size_t i = 0; i < ARRAY_SIZE(archs); i++) {
-        test_must_run(t, "llvm-lipo-16", "-thin", archs[i], copy, "-output", slice, NULL);
+        test_must_run(t, "llvm-lipo", "-thin", archs[i], copy, "-output", slice, NULL);
         bytes = test_read(t, test_format(t, "%s/%s.slice", inputs, archs[i]), &n);
         assert_memory_equal(test_read(t, slice, NULL), bytes, n);
     }
@@ -410,7 +410,7 @@ static void contexts_are_apart(struct test *t, struct row *row, bool is_long)
 
 static unsigned count_sections(struct test *t, const char *copy, const char *line)
 {
-    char *text = test_must_run(t, "llvm-otool-16", "-arch", "all", "-lv", copy, NULL);
+    char *text = test_must_run(t, "llvm-otool", "-arch", "all", "-lv", copy, NULL);
     unsigned n = 0;
 
     while ((text = strstr(text, line))) {
@@ -451,7 +451,7 @@ static void initialisers_wait(struct test *t, struct row *row, const char *from,
     numbers = output(t, &c);
     if (atoi(numbers) == 0 || strcmp(strchr(numbers, ' '), " 0") != 0)
         fail_msg("ext_check finds lines %s", numbers);
-    if (test_have("llvm-otool-16")) {
+    if (test_have("llvm-otool")) {
         assert_int_equal(count_sections(t, copy, "type S_MOD_INIT_FUNC_POINTERS"), 0);
         assert_int_equal(count_sections(t, copy, "type S_INIT_FUNC_OFFSETS"), 0);
     }

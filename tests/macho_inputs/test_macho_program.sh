@@ -106,16 +106,16 @@ for arch in x86_64 arm64; do
 done
 
 # Each name that stays flat is listed once, in time linear in the number of names.
-if command -v clang-16 >/dev/null && command -v ld64.lld-16 >/dev/null; then
+if command -v clang >/dev/null && command -v ld64.lld >/dev/null; then
     awk 'BEGIN { print ".data"; for (i = 0; i < 200000; i++) print ".quad _flat_" i }' >flat.s
-    clang-16 -target x86_64-apple-macos11 -c flat.s -o flat.o
-    ld64.lld-16 -arch x86_64 -platform_version macos 11.0 13.3 -bundle -undefined dynamic_lookup \
+    clang -target x86_64-apple-macos11 -c flat.s -o flat.o
+    ld64.lld -arch x86_64 -platform_version macos 11.0 13.3 -bundle -undefined dynamic_lookup \
         -fixup_chains flat.o -o flat.so
     timeout 600 "$EXTISOLATE" copy --json --libpython "$inputs/x86_64/chained/libpystub.dylib" \
         flat.so "$T/flat" >flat.json 2>"$T/err"
     [ "$(grep -c '"_flat_[0-9]*"' flat.json)" = 200000 ]
     say $? many_flat_names_are_listed
 else
-    skip many_flat_names_are_listed "clang-16 or ld64.lld-16 is not installed"
+    skip many_flat_names_are_listed "clang or ld64.lld is not installed"
 fi
 

@@ -22,21 +22,21 @@ skip()
 exports_are_the_api()
 {
     sed -n 's/^ *\(exti_[a-z_]*\);.*/\1/p' "$root/loader/extisolate.map" | sort >"$out/api"
-    llvm-nm-16 --defined-only --extern-only "$1" | sed -n 's/.* [A-Z] _//p' | grep -v '^_' | sort >"$out/exports"
+    llvm-nm --defined-only --extern-only "$1" | sed -n 's/.* [A-Z] _//p' | grep -v '^_' | sort >"$out/exports"
     diff "$out/api" "$out/exports"
 }
 
 needs_system_only()
 {
     local bad
-    bad=$(llvm-otool-16 -L "$1" | sed -n '2,$s/^[[:space:]]*\([^ ]*\).*/\1/p' |
+    bad=$(llvm-otool -L "$1" | sed -n '2,$s/^[[:space:]]*\([^ ]*\).*/\1/p' |
         grep -v -e '^/usr/lib/libSystem' -e '^@rpath/libextisolate')
     [ -z "$bad" ] || { echo "needs $bad"; return 1; }
 }
 
 is_for() # FILE ARCH TYPE
 {
-    llvm-otool-16 -hv "$1" | grep -q "$2 .*$3" || { llvm-otool-16 -hv "$1"; return 1; }
+    llvm-otool -hv "$1" | grep -q "$2 .*$3" || { llvm-otool -hv "$1"; return 1; }
 }
 
 say()

@@ -43,7 +43,7 @@ for line in open(sys.argv[1]):
     rm -rf "$tmp"/debug.* "$tmp/ctx"
 }
 
-for file in "$site"/numpy/core/_multiarray_umath.*.so "$site"/cv2.*.so "$site"/torch/_C.cpython-*.so \
+for file in "$site"/numpy/*core/_multiarray_umath.*.so "$site"/cv2.*.so "$site"/torch/_C.cpython-*.so \
     "$site"/PyQt5/QtWidgets.abi3.so; do
     name=$(basename "$(dirname "$file")")/$(basename "$file" | cut -d. -f1)
     if [ ! -e "$file" ] || [ ! -e "$libpython" ]; then

@@ -26,7 +26,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import pe  # noqa: E402
 
-READOBJ = [os.environ.get("LLVM_READOBJ", "llvm-readobj-16")] + """--file-headers --sections
+READOBJ = ["llvm-readobj"] + """--file-headers --sections
     --coff-imports --coff-exports --coff-basereloc --coff-debug-directory --coff-tls-directory
     --coff-load-config""".split()
 FORCE_INTEGRITY, DISCARDABLE = 0x80, 0x02000000

@@ -7,7 +7,6 @@
 
 build=$(dirname "$EXTISOLATE")
 corpus=${EXTI_PE_CORPUS:-$build/pe_corpus}
-LLVM_READOBJ=$(command -v llvm-readobj-16 || command -v llvm-readobj)
 shared='^(msvcp|vcruntime|msvcr[0-9]|concrt|vcomp|ucrtbase|mfc[0-9]).*\.dll$'
 
 : >out >err
@@ -15,7 +14,7 @@ shared='^(msvcp|vcruntime|msvcr[0-9]|concrt|vcomp|ucrtbase|mfc[0-9]).*\.dll$'
 
 # imports FILE...: the names of imported libraries, each once, in lower case
 imports() {
-    "$LLVM_READOBJ" --coff-imports "$@" 2>/dev/null | sed -n 's/^  Name: //p' | tr A-Z a-z | sort -u
+    llvm-readobj --coff-imports "$@" 2>/dev/null | sed -n 's/^  Name: //p' | tr A-Z a-z | sort -u
 }
 # files DIR...: the names of DLLs, likewise
 files() { find "$@" -type f -iname '*.dll' -printf '%f\n' | tr A-Z a-z | sort -u; }

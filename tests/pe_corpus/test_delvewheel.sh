@@ -10,8 +10,6 @@ corpus=${EXTI_PE_CORPUS:-$build/pe_corpus}
 rewrite=$build/tests/pe_rewrite
 here=$ROOT/tests/pe_corpus
 python=/usr/bin/python3
-LLVM_READOBJ=$(command -v llvm-readobj-16 || command -v llvm-readobj)
-export LLVM_READOBJ
 
 : >out >err
 "$here/fetch.sh" "$corpus"

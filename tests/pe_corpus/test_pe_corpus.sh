@@ -11,8 +11,6 @@ corpus=${EXTI_PE_CORPUS:-$build/pe_corpus}
 rewrite=$build/tests/pe_rewrite
 here=$ROOT/tests/pe_corpus
 python=/usr/bin/python3
-LLVM_READOBJ=$(command -v llvm-readobj-16 || command -v llvm-readobj)
-export LLVM_READOBJ
 min_files=100
 
 : >out >err
@@ -115,7 +113,7 @@ where() {
 # importers WHICH FIELD: the names of all libraries that these files of jobs.contexts import from
 importers() {
     cut -f"$2" jobs.contexts | tr '\n' '\0' |
-        xargs -0 -r "$LLVM_READOBJ" --coff-imports 2>/dev/null |
+        xargs -0 -r llvm-readobj --coff-imports 2>/dev/null |
         grep '^  Name: ' >"$1.names"
 }
 

@@ -21,18 +21,6 @@ fi
 rm -rf built gnu-* lld-*
 : >"$log"
 
-# first NAME...: the first of the programs that is here
-first() {
-    local tool
-    for tool; do
-        command -v "$tool" >/dev/null && echo "$tool" && return
-    done
-    echo "$1"
-}
-
-clang=$(first clang-16 clang)
-lld=$(first lld-link-16 lld-link)
-dlltool=$(first llvm-dlltool-16 llvm-dlltool)
 
 # run FILE COMMAND...: a step of building FILE
 run() {
@@ -71,9 +59,9 @@ build_gnu() { # MACHINE TRIPLE
 
 build_lld() { # MACHINE TARGET
     local d=lld-$1
-    local cc=("$clang" "--target=$2-pc-windows-msvc" -O1 -ffreestanding -fno-stack-protector
+    local cc=(clang "--target=$2-pc-windows-msvc" -O1 -ffreestanding -fno-stack-protector
         "-ffile-prefix-map=$here=.")
-    local link=("$lld" /nologo /dll /nodefaultlib /Brepro "/machine:$1")
+    local link=(lld-link /nologo /dll /nodefaultlib /Brepro "/machine:$1")
     [ "$1" != x86 ] || link+=(/safeseh:no)
     mkdir -p "$d"
     echo 'int nothing;' >"$d/nothing.c"
@@ -101,7 +89,7 @@ build_lld() { # MACHINE TARGET
     # The stable ABI, by name and by ordinal.
     sed 's/=[^ ]*//; s/@[0-9]*/& NONAME/' "$src/python3.def" >"$d/numbers.def"
     local -A kind=([x64]=i386:x86-64 [x86]=i386 [arm64]=arm64)
-    run "$d/abi3-numbers.dll" "$dlltool" -m "${kind[$1]}" -d "$d/numbers.def" -l "$d/numbers.lib"
+    run "$d/abi3-numbers.dll" llvm-dlltool -m "${kind[$1]}" -d "$d/numbers.def" -l "$d/numbers.lib"
     for lib in python3 numbers; do
         run "$d/abi3-$lib.dll" "${link[@]}" "/out:$d/abi3-$lib.dll" "/implib:$d/unused.lib" "$d/ext.obj" \
             "$d/$lib.lib"

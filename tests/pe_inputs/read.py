@@ -59,7 +59,7 @@ def run(*tools_and_arguments):
 
 def by_llvm(path):
     out = run(
-        ["llvm-readobj-16", "llvm-readobj"], "--coff-imports", "--coff-exports", path
+        ["llvm-readobj", "llvm-readobj"], "--coff-imports", "--coff-exports", path
     )
     count, kind, name = 0, None, None
     for line in out.splitlines():

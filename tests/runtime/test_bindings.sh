@@ -4,7 +4,9 @@
 . "$(dirname "$0")/lib.sh"
 cd "$tmp" || exit 1
 
-umath=$($system -c 'import numpy.core._multiarray_umath as m; print(m.__file__)' 2>/dev/null)
+umath=$($system -c 'import numpy, sys
+modules = (sys.modules.get(f"numpy.{core}._multiarray_umath") for core in ("_core", "core"))
+print(next(m.__file__ for m in modules if m))' 2>/dev/null)
 if [ -z "$umath" ]; then
     echo "skip bindings: $system has no numpy"
     exit 0

@@ -11,7 +11,7 @@ say()
 
 is_for() # FILE MACHINE
 {
-    llvm-readobj-16 --file-headers "$1" | grep -q "Machine: $2 " || { echo "$1 is not for $2"; return 1; }
+    llvm-readobj --file-headers "$1" | grep -q "Machine: $2 " || { echo "$1 is not for $2"; return 1; }
 }
 
 # Windows has none of mingw's own libraries; the C library of zig's programs is a part since Windows
@@ -19,7 +19,7 @@ is_for() # FILE MACHINE
 needs_system_only()
 {
     local bad
-    bad=$(llvm-readobj-16 --coff-imports "$1" | sed -n 's/^  Name: //p' |
+    bad=$(llvm-readobj --coff-imports "$1" | sed -n 's/^  Name: //p' |
         grep -viE '^(KERNEL32|ADVAPI32|msvcrt|bcrypt|ntdll|SHELL32|USER32|api-ms-win-crt-[a-z0-9-]*)\.dll$')
     [ -z "$bad" ] || { echo "needs $bad"; return 1; }
 }

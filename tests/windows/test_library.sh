@@ -54,21 +54,20 @@ build_toys()
 # A delay import that the directory lists, which GNU ld does not make.
 build_late()
 {
-    local clang lld lib name late=$toys/late
+    local name late=$toys/late
     mkdir -p "$late"
-    clang=$(command -v clang-16 || command -v clang) && lld=$(command -v lld-link-16 || command -v lld-link) &&
-        lib=$(command -v llvm-dlltool-16 || command -v llvm-dlltool || ls /usr/lib/llvm-16/bin/llvm-dlltool) || return
+    type clang lld-link llvm-dlltool >/dev/null 2>&1 || return
     for name in 'python311 api_next api_version api_data=api_data@DATA' 'libhelper helper_next' \
         'kernel32 GetTickCount LoadLibraryExA GetProcAddress'; do
         printf 'LIBRARY %s.dll\nEXPORTS\n' "${name%% *}" >"$late/late.def"
         tr ' ' '\n' <<<"${name#* }" | sed 's/=.*@DATA/ DATA/' >>"$late/late.def"
-        "$lib" -m i386:x86-64 -d "$late/late.def" -l "$late/${name%% *}.lib" || return
+        llvm-dlltool -m i386:x86-64 -d "$late/late.def" -l "$late/${name%% *}.lib" || return
     done
     for name in windows/toy_ext wine/src/late; do
-        "$clang" --target=x86_64-pc-windows-msvc -O1 -ffreestanding -DVERSION=1 -DHELPER -c \
+        clang --target=x86_64-pc-windows-msvc -O1 -ffreestanding -DVERSION=1 -DHELPER -c \
             -o "$late/${name##*/}.obj" "$here/../$name.c" || return
     done
-    (cd "$late" && "$lld" /nologo /dll /noentry /nodefaultlib /machine:x64 /out:../toylate.dll /implib:unused.lib \
+    (cd "$late" && lld-link /nologo /dll /noentry /nodefaultlib /machine:x64 /out:../toylate.dll /implib:unused.lib \
         toy_ext.obj late.obj python311.lib libhelper.lib kernel32.lib /delayload:libhelper.dll)
 }
 

@@ -25,17 +25,6 @@ fi
 rm -f built ./*.dll ./*.exe ./*.skip
 : >"$log"
 
-first() {
-    local tool
-    for tool; do
-        command -v "$tool" >/dev/null && echo "$tool" && return
-    done
-    echo "$1"
-}
-
-clang=$(first clang-16 clang)
-lld=$(first lld-link-16 lld-link)
-lib=$(first llvm-dlltool-16 llvm-dlltool /usr/lib/llvm-16/bin/llvm-dlltool)
 mingw=x86_64-w64-mingw32
 
 # run FILE COMMAND...: a step of building FILE
@@ -74,12 +63,12 @@ run hidden.dll $mingw-dlltool -d late.def -y libhidden.a &&
 
 # ---- lld -----------------------------------------------------------------------------------------
 
-cc=("$clang" --target=x86_64-pc-windows-msvc -O1 -ffreestanding -fno-stack-protector)
+cc=(clang --target=x86_64-pc-windows-msvc -O1 -ffreestanding -fno-stack-protector)
 # link NAME INPUT...
 link() {
     local name=$1
     shift
-    run "$name.dll" "$lld" /nologo /dll /nodefaultlib /Brepro /machine:x64 "/out:$name.dll" \
+    run "$name.dll" lld-link /nologo /dll /nodefaultlib /Brepro /machine:x64 "/out:$name.dll" \
         "/implib:unused.lib" "$@"
 }
 
@@ -89,16 +78,15 @@ EXPORTS
     LoadLibraryExA
     GetProcAddress
 D
-sed -n '/^\/\* Of delay/,/^}/!p' late-ext.c >late-own.c
-run delayed.dll "$lib" -m i386:x86-64 -d kernel32.def -l kernel32.lib &&
-    run delayed.dll "${cc[@]}" -c -o late-own.obj late-own.c &&
+run delayed.dll llvm-dlltool -m i386:x86-64 -d kernel32.def -l kernel32.lib &&
+    run delayed.dll "${cc[@]}" -DDELAY_HELPER -c -o late-own.obj late-ext.c &&
     run delayed.dll "${cc[@]}" -c -o late.obj "$src/late.c" &&
     link delayed late-own.obj late.obj kernel32.lib "$inputs/lld-x64/python311.lib" \
         /delayload:python311.dll
 
 # Delay imports of the stable ABI by ordinal.
 sed 's/=[^ ]*//; s/@[0-9]*/& NONAME/' "$pe/python3.def" >numbers.def
-run late3.dll "$lib" -m i386:x86-64 -d numbers.def -l numbers.lib &&
+run late3.dll llvm-dlltool -m i386:x86-64 -d numbers.def -l numbers.lib &&
     link late3 late-own.obj late.obj kernel32.lib numbers.lib /delayload:python3.dll
 
 # A given number of sections, the linker's own included.

@@ -29,8 +29,8 @@ addon() {
         "$rewrite" "$2" "$1/c.node" "id=$(tag c)-with-a-name-that-is-longer-than-its-own.node" >out 2>err
     say $? "$1 is rewritten"
     for c in b c; do
-        [ "$(llvm-readobj-16 --coff-exports "$1/$c.node" | grep -c '^ *Name: [^ ]')" = \
-            "$(llvm-readobj-16 --coff-exports "$2" | grep -c '^ *Name: [^ ]')" ]
+        [ "$(llvm-readobj --coff-exports "$1/$c.node" | grep -c '^ *Name: [^ ]')" = \
+            "$(llvm-readobj --coff-exports "$2" | grep -c '^ *Name: [^ ]')" ]
         say $? "$1 $c exports what it did"
     done
     try "$1: three of it in a process" "$(for c in a b c; do

@@ -51,9 +51,8 @@ modules ${4:-4} references 6 leaks 0 unresolved 0"
 # ---- placement by the file's shape ---------------------------------------------------------------
 
 twice "spare bytes, of lld" "$lld/python311.dll" "$lld/debug.dll" 'spare bytes'
-readobj=$(command -v llvm-readobj-16 || command -v llvm-readobj)
-debug() { "$readobj" --coff-debug-directory "$1" | grep -v '^File:'; }
-if [ -n "$readobj" ] && [ -f "$d/ext-a.pyd" ]; then
+debug() { llvm-readobj --coff-debug-directory "$1" | grep -v '^File:'; }
+if command -v llvm-readobj >/dev/null && [ -f "$d/ext-a.pyd" ]; then
     debug "$lld/debug.dll" >expected && debug "$d/ext-a.pyd" >found && grep -q PDBFileName found
     same "debug information is found as before" found expected
 fi

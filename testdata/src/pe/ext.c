@@ -40,12 +40,14 @@ int __stdcall _DllMainCRTStartup(void *module, unsigned reason, void *reserved)
     return 1;
 }
 
+#ifndef DELAY_HELPER /* of another source */
 /* Everything for delay loading except the loading itself. */
 void *__stdcall __delayLoadHelper2(const void *descriptor, void **slot)
 {
     (void)descriptor;
     return *slot;
 }
+#endif
 
 #ifdef __i386__
 __asm__(".globl __tls_array\n.set __tls_array, 0x2c");

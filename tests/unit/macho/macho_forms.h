@@ -147,7 +147,7 @@ static inline struct exti_span macho_form_link(struct test *t, const char *arch,
 static inline char *macho_form_dump(struct test *t, const char *option, const char *start)
 {
     char *from =
-        test_must_run(t, "llvm-objdump-16", "--macho", option, test_path(t, "form"), (char *)NULL);
+        test_must_run(t, "llvm-objdump", "--macho", option, test_path(t, "form"), (char *)NULL);
     char *to = test_alloc(t, strlen(from) + 2), *out = to;
 
     for (char *line = strtok(from, "\n"); line; line = strtok(NULL, "\n")) {

@@ -7,8 +7,8 @@
 #include "base/span.h"
 #include "tests/support/exti_test.h"
 
-#define MACHO_CC "clang-16"
-#define MACHO_LD "ld64.lld-16"
+#define MACHO_CC "clang"
+#define MACHO_LD "ld64.lld"
 
 static const char macho_tbd[] =
     "--- !tapi-tbd\n"

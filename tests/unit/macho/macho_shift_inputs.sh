@@ -157,12 +157,12 @@ E
             "$loader"/{macho_load,file,fixups,trie,lookup,map,host,check,unwind}.c -lpthread)
 
 for arch in x86_64 arm64; do
-    clang-16 -target $arch-apple-macos11 -O1 -g -fexceptions -std=c++17 -fPIC -c all.cpp -o all.o
+    clang -target $arch-apple-macos11 -O1 -g -fexceptions -std=c++17 -fPIC -c all.cpp -o all.o
     functions $arch >functions.s
-    clang-16 -target $arch-apple-macos11 -c functions.s -o functions.o
-    clang-16 -target $arch-apple-macos11 -O1 -fPIC -c header.c -o header.o
+    clang -target $arch-apple-macos11 -c functions.s -o functions.o
+    clang -target $arch-apple-macos11 -O1 -fPIC -c header.c -o header.o
     link() {
-        ld64.lld-16 -arch $arch -platform_version macos 11.0 13.3 -undefined dynamic_lookup \
+        ld64.lld -arch $arch -platform_version macos 11.0 13.3 -undefined dynamic_lookup \
             -headerpad 0 libSystem.tbd libc++.tbd "$@"
     }
     link -bundle -no_fixup_chains all.o functions.o -o $arch.opcodes.so

@@ -7,7 +7,7 @@
 #include "tests/unit/macho/macho_link.h"
 
 #define BOTH "x86_64+arm64"
-#define OBJDUMP "llvm-objdump-16"
+#define OBJDUMP "llvm-objdump"
 
 struct fixture {
     struct test *t;
@@ -80,7 +80,7 @@ static const char *link_file(struct fixture *f, const char *arch, const char *na
     }
     link_one(t, "x86_64", test_path(t, "x"), source, options);
     link_one(t, "arm64", test_path(t, "a"), source, options);
-    test_must_run(t, "llvm-lipo-16", "-create", test_path(t, "x"), test_path(t, "a"), "-output",
+    test_must_run(t, "llvm-lipo", "-create", test_path(t, "x"), test_path(t, "a"), "-output",
                   out, (char *)NULL);
     return out;
 }
@@ -307,14 +307,14 @@ static void only_slices_that_the_api_has_count(void **state)
     const char *ext;
 
     macho_skip_without_tools();
-    if (!test_have("llvm-lipo-16"))
-        skip_because("llvm-lipo-16 is not installed");
+    if (!test_have("llvm-lipo"))
+        skip_because("llvm-lipo is not installed");
     link_file(f, BOTH, "liba.dylib", plain, "-dylib -install_name @loader_path/liba.dylib");
     link_file(f, BOTH, "libb.dylib", plain, "-dylib -install_name @loader_path/libb.dylib");
     link_file(f, "x86_64", "x.so", plain, "-bundle %liba.dylib");
     link_file(f, "arm64", "a.so", plain, "-bundle %libb.dylib");
     ext = test_path(t, "ext.so");
-    test_must_run(t, "llvm-lipo-16", "-create", test_path(t, "x.so"), test_path(t, "a.so"),
+    test_must_run(t, "llvm-lipo", "-create", test_path(t, "x.so"), test_path(t, "a.so"),
                   "-output", ext, (char *)NULL);
     close_over(f, ext, api(f, BOTH));
     assert_gets(f, "ext.so", "@loader_path/liba.dylib", "liba.dylib");
@@ -340,14 +340,14 @@ static void slices_may_name_different_libraries(void **state)
     char *out;
 
     macho_skip_without_tools();
-    if (!test_have("llvm-lipo-16") || !test_have(OBJDUMP))
-        skip_because("llvm-lipo-16 or " OBJDUMP " is not installed");
+    if (!test_have("llvm-lipo") || !test_have(OBJDUMP))
+        skip_because("llvm-lipo or " OBJDUMP " is not installed");
     link_file(f, BOTH, "liba.dylib", plain, "-dylib -install_name @loader_path/liba.dylib");
     link_file(f, BOTH, "libb.dylib", plain, "-dylib -install_name @loader_path/libb.dylib");
     link_file(f, "x86_64", "x.so", plain, "-bundle %liba.dylib");
     link_file(f, "arm64", "a.so", plain, "-bundle %libb.dylib");
     ext = test_path(t, "ext.so");
-    test_must_run(t, "llvm-lipo-16", "-create", test_path(t, "x.so"), test_path(t, "a.so"),
+    test_must_run(t, "llvm-lipo", "-create", test_path(t, "x.so"), test_path(t, "a.so"),
                   "-output", ext, (char *)NULL);
     assert_ok(exti_rewrite(ext, copy, &opts, &t->err), &t->err);
     assert_ok(exti_verify(copy, ext, NULL, NULL, &findings, &t->err), &t->err);

@@ -405,8 +405,8 @@ static void llvm_reads_the_edited_commands(void **state)
     char *text;
 
     macho_skip_without_tools();
-    if (!test_have("llvm-otool-16"))
-        skip_because("llvm-otool-16 is not installed");
+    if (!test_have("llvm-otool"))
+        skip_because("llvm-otool is not installed");
     for (size_t i = 0; i < 2; i++) {
         s = macho_link(t, macho_archs[i], "ext.dylib",
                        MACHO_DYLIB "-headerpad_max_install_names -rpath /b -rpath @loader_path/..");
@@ -417,15 +417,15 @@ static void llvm_reads_the_edited_commands(void **state)
         making_close(&m);
         making_check(t, s);
         test_write(test_path(t, "copy.dylib"), s.p, s.n);
-        text = test_must_run(t, "llvm-otool-16", "-D", test_path(t, "copy.dylib"), NULL);
+        text = test_must_run(t, "llvm-otool", "-D", test_path(t, "copy.dylib"), NULL);
         assert_contains(text, ":\n@rpath/y.dylib\n");
-        text = test_must_run(t, "llvm-otool-16", "-L", test_path(t, "copy.dylib"), NULL);
+        text = test_must_run(t, "llvm-otool", "-L", test_path(t, "copy.dylib"), NULL);
         assert_contains(text,
                         "\t@rpath/y.dylib (compatibility version 0.0.0, current version 0.0.0)"
                         "\n\t/p1 (compatibility version 0.0.0, current version 0.0.0)"
                         "\n\t" MTOY_SYSTEM
                         " (compatibility version 1.0.0, current version 1345.100.2)\n");
-        text = test_must_run(t, "llvm-otool-16", "-l", test_path(t, "copy.dylib"), NULL);
+        text = test_must_run(t, "llvm-otool", "-l", test_path(t, "copy.dylib"), NULL);
         text = strstr(text, "path @loader_path/a (offset 12)");
         assert_non_null(text);
         text = strstr(text, "path /b (offset 12)");

@@ -27,8 +27,8 @@ static int link_inputs(void **state)
     if (test_setup((void **)&group))
         return -1;
     (void)state;
-    linked = test_have("clang-16") && test_have("ld64.lld-16") && test_have("llvm-objdump-16") &&
-             test_have("llvm-nm-16");
+    linked = test_have("clang") && test_have("ld64.lld") && test_have("llvm-objdump") &&
+             test_have("llvm-nm");
     if (!linked)
         return 0;
     test_path(group, "x"); /* makes the folder */
@@ -139,17 +139,17 @@ static const struct {
     bool bare;
     addresses_fn *addresses;
 } oracles[] = {
-    {"llvm-objdump-16", {"--macho", "--rebase"}, false, first_number},
-    {"llvm-objdump-16", {"--macho", "--bind"}, false, first_number},
-    {"llvm-objdump-16", {"--macho", "--lazy-bind"}, false, first_number},
-    {"llvm-objdump-16", {"--macho", "--weak-bind"}, false, first_number},
-    {"llvm-objdump-16", {"--macho", "--exports-trie"}, false, of_export},
-    {"llvm-objdump-16", {"--macho", "--chained-fixups"}, false, of_chain},
-    {"llvm-objdump-16", {"--macho", "--dyld-info"}, false, of_fixup},
-    {"llvm-objdump-16", {"--macho", "--unwind-info"}, false, of_unwind},
-    {"llvm-objdump-16", {"--macho", "--function-starts"}, true, first_number},
-    {"llvm-objdump-16", {"--macho", "--data-in-code"}, false, first_number},
-    {"llvm-nm-16", {"-ap"}, true, of_symbol},
+    {"llvm-objdump", {"--macho", "--rebase"}, false, first_number},
+    {"llvm-objdump", {"--macho", "--bind"}, false, first_number},
+    {"llvm-objdump", {"--macho", "--lazy-bind"}, false, first_number},
+    {"llvm-objdump", {"--macho", "--weak-bind"}, false, first_number},
+    {"llvm-objdump", {"--macho", "--exports-trie"}, false, of_export},
+    {"llvm-objdump", {"--macho", "--chained-fixups"}, false, of_chain},
+    {"llvm-objdump", {"--macho", "--dyld-info"}, false, of_fixup},
+    {"llvm-objdump", {"--macho", "--unwind-info"}, false, of_unwind},
+    {"llvm-objdump", {"--macho", "--function-starts"}, true, first_number},
+    {"llvm-objdump", {"--macho", "--data-in-code"}, false, first_number},
+    {"llvm-nm", {"-ap"}, true, of_symbol},
 };
 
 static void compare_tools(struct test *t, const char *before, const char *after, uint64_t shift)
@@ -305,7 +305,7 @@ static void shift_moves_every_address_and_nothing_else(void **state)
     struct test *t = *state;
 
     if (!linked)
-        skip_because("clang-16, ld64.lld-16, llvm-objdump-16 or llvm-nm-16 is not installed");
+        skip_because("clang, ld64.lld, llvm-objdump or llvm-nm is not installed");
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         size_t n;
         char *bytes = input(t, names[i], &n);
@@ -324,7 +324,7 @@ static void shifted_code_runs_and_finds_its_header(void **state)
     char *loader = test_format(t, "%s/macho_load", group->dir);
 
     if (!linked)
-        skip_because("clang-16, ld64.lld-16, llvm-objdump-16 or llvm-nm-16 is not installed");
+        skip_because("clang, ld64.lld, llvm-objdump or llvm-nm is not installed");
     if (access(loader, X_OK) != 0)
         skip_because("this machine does not run x86-64 code");
     for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
@@ -345,7 +345,7 @@ static void shift_reports_lack_of_memory(void **state)
     struct test *t = *state;
 
     if (!linked)
-        skip_because("clang-16, ld64.lld-16, llvm-objdump-16 or llvm-nm-16 is not installed");
+        skip_because("clang, ld64.lld, llvm-objdump or llvm-nm is not installed");
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         int rc = EXTI_E_NOMEM;
         size_t n;

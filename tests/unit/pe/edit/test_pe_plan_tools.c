@@ -4,9 +4,9 @@
 
 #include "tests/unit/pe/pe_copy.h"
 
-#define CC "clang-16"
-#define LINK "lld-link-16"
-#define READER "llvm-readobj-16"
+#define CC "clang"
+#define LINK "lld-link"
+#define READER "llvm-readobj"
 
 static const char api_source[] = "int Py_State = 1;\n"
                                  "int Py_Next(void) { return ++Py_State; }\n";
