@@ -116,7 +116,11 @@ STATIC_DEPS ?= $(if $(on_darwin)$(on_windows),,\
 archive_folders = $(patsubst -L%,%,$(shell $(PKG_CONFIG) --static --libs-only-L libelf jansson nettle))
 archives = $(foreach l,$(STATIC_DEPS),$(firstword $(wildcard $(archive_folders:%=%/lib$l.a)) \
 	$(shell $(CC) -print-file-name=lib$l.a 2>/dev/null)))
-PROGRAM_LIBS = $(if $(STATIC_DEPS),$(if $(filter-out /%,$(archives)),$(JANSSON_LIBS) $(LIBS),$(archives) $(SYSTEM_LIBS)),$(JANSSON_LIBS) $(LIBS))
+# Asked once: Debian 13's archive of libelf lacks a part of itself.
+usable_archives = $(eval usable_archives := $(if $(STATIC_DEPS),$(if $(filter-out /%,$(archives)),,\
+	$(shell printf 'int elf_begin(void), elf_end(void);\nint main(void) { return elf_begin() + elf_end(); }\n' | \
+	$(CC) -w -x c -o /dev/null - -x none $(archives) $(SYSTEM_LIBS) 2>/dev/null && echo $(archives)))))$(usable_archives)
+PROGRAM_LIBS = $(if $(usable_archives),$(usable_archives) $(SYSTEM_LIBS),$(JANSSON_LIBS) $(LIBS))
 LIB_FLAGS := $(if $(on_windows),,-fPIC -DEXTI_API='__attribute__((visibility("default")))')
 
 # Programs whose counts are kept where they end by _exit.

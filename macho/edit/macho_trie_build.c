@@ -40,7 +40,7 @@ static int add_node(struct builder *t, struct build_node n, size_t *out, struct 
 static int add_leaf(struct builder *t, size_t parent, const char *rest,
                     const struct macho_export *e, struct exti_error *err)
 {
-    size_t at;
+    size_t at = 0;
     int rc = add_node(t,
                       (struct build_node){.e = e,
                                           .edge = rest,
@@ -65,7 +65,7 @@ static int add_leaf(struct builder *t, size_t parent, const char *rest,
 static int split_edge(struct builder *t, size_t at, size_t size, struct exti_error *err)
 {
     struct build_node lower = t->nodes[at];
-    size_t below;
+    size_t below = 0;
     int rc;
 
     lower.edge += size;
