@@ -13,6 +13,7 @@
 #include "cli/output/json.h"
 #include "cli/output/message.h"
 #include "cli/output/text.h"
+#include "runtime/importable.h"
 #include "runtime/process.h"
 #include "runtime/python.h"
 #include "runtime/scratch.h"
@@ -70,6 +71,7 @@ struct session {
     struct pyrt_context **contexts;
     struct pyrt_result *results;
     char **dirs;
+    char *importable; /* the folder that children import from */
 };
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -137,17 +139,29 @@ static int context_error(int index, const struct exti_error *error)
     return cli_error(&err, NULL);
 }
 
+/* The private directory, with what children import. */
+static int make_scratch(struct session *s, struct exti_error *err)
+{
+    int rc = pyrt_scratch_new(&s->scratch, err);
+
+    return rc < 0 ? rc : pyrt_importable_write(&s->importable, pyrt_scratch_path(s->scratch), err);
+}
+
 static int make_dirs(struct session *s, const struct request *r)
 {
     const char *base = r->dir;
     struct exti_error err;
+    bool made = make_scratch(s, &err) == 0;
 
     if (base == NULL) {
-        if (pyrt_scratch_new(&s->scratch, &err) < 0)
+        if (!made)
             return cli_error(&err, NULL);
         base = pyrt_scratch_path(s->scratch);
     } else if (mkdir(base, 0755) != 0 && errno != EEXIST) {
         return cli_fail(base, "cannot create the directory: %s", strerror(errno));
+    } else if (!made) {
+        cli_note("processes that the program starts cannot import extisolate: %s%s%s", err.file,
+                 *err.file ? ": " : "", err.message);
     }
     for (int i = 0; i < r->contexts; i++) {
         size_t room = strlen(base) + 16;
@@ -168,6 +182,7 @@ static void run_contexts(struct session *s, const struct request *r)
             .python = &s->python,
             .program = &r->program,
             .dir = s->dirs[i],
+            .importable = s->importable,
             .index = i,
             .count = r->contexts,
             /* The process ends with its contexts, so unloading them would only take time. */
@@ -285,6 +300,7 @@ static void release_session(struct session *s, const struct request *r)
         if (s->dirs != NULL)
             free(s->dirs[i]);
     }
+    free(s->importable);
     pyrt_scratch_free(s->scratch);
     pyrt_install_free(&s->python);
     free(s->contexts);

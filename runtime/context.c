@@ -5,12 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/builtin.h"
 #include "runtime/command.h"
 #include "runtime/ending.h"
 #include "runtime/fail.h"
 #include "runtime/heap.h"
 #include "runtime/host.h"
-#include "runtime/module.h"
+#include "runtime/importable.h"
 #include "runtime/program.h"
 #include "runtime/python.h"
 #include "runtime/start.h"
@@ -24,6 +25,7 @@ struct pyrt_context {
     struct exti_ctx *ctx;
     struct pyrt_heap *heap;
     struct pyrt_api py;
+    struct pyrt_builtin builtin;
     struct pyrt_command command;
     struct pyrt_ending ending;
     struct pyrt_result result;
@@ -97,7 +99,8 @@ static void run_program(struct pyrt_context *c)
 {
     int status;
 
-    if (pyrt_ending_begin(&c->ending, &c->py) == 0)
+    if (pyrt_ending_begin(&c->ending, &c->py) == 0 && pyrt_builtin_import(&c->builtin) == 0 &&
+        pyrt_importable_offer(&c->py, c->opts.importable) == 0)
         status = pyrt_program_run(&c->py, c->opts.program, &c->command, c->opts.index);
     else
         status = pyrt_uncaught(&c->py, c->opts.index);
@@ -123,8 +126,8 @@ static void run_context(struct pyrt_context *c)
     if (open_context(c, err) < 0)
         return;
     exti_ctx_enter(c->ctx); /* for as long as the thread lives */
-    if (pyrt_initialise(&c->heap, &c->py, &how, err) < 0 ||
-        pyrt_module_add(&c->py, c->ctx, c->opts.index, c->opts.count, err) < 0)
+    if (pyrt_builtin_add(&c->builtin, &c->py, c->ctx, c->opts.index, c->opts.count, err) < 0 ||
+        pyrt_initialise(&c->heap, &c->py, &how, err) < 0)
         return;
     c->result.started = 1;
     run_program(c);

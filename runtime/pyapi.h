@@ -61,10 +61,12 @@ struct pyrt_method {
     X(void, PyEval_RestoreThread, (void *))                                                        \
     X(void, Py_IncRef, (struct pyobj *))                                                           \
     X(void, Py_DecRef, (struct pyobj *))                                                           \
+    X(int, PyImport_AppendInittab, (const char *, struct pyobj * (*)(void)))                       \
     X(struct pyobj *, PyImport_AddModule, (const char *))                                          \
     X(struct pyobj *, PyImport_ImportModule, (const char *))                                       \
     X(struct pyobj *, PyImport_GetImporter, (struct pyobj *))                                      \
     X(long, PyImport_GetMagicNumber, (void))                                                       \
+    X(struct pyobj *, PyModuleDef_Init, (void *))                                                  \
     X(int, PyModule_AddIntConstant, (struct pyobj *, const char *, long))                          \
     X(int, PyModule_AddStringConstant, (struct pyobj *, const char *, const char *))               \
     X(struct pyobj *, PyModule_GetDict, (struct pyobj *))                                          \

@@ -1,8 +1,8 @@
 /* runtime/ runs stock CPython in contexts, on the public header <extisolate.h> alone: finds an
  * installation, runs one program per context, each on its own thread, and returns how it ended.
- * Callers are cli/ and tests/runtime/; the headers but process.h, scratch.h and this one are for
- * runtime/ itself.  Functions return 0 or a negative exti_code and fill a
- * caller-owned exti_error, as those of the library do. */
+ * Callers are cli/ and tests/runtime/; the headers but process.h, scratch.h, importable.h and this
+ * one are for runtime/ itself.  Functions return 0 or a negative exti_code and fill a caller-owned
+ * exti_error, as those of the library do. */
 #ifndef RUNTIME_PYTHON_H
 #define RUNTIME_PYTHON_H
 
@@ -62,6 +62,7 @@ struct pyrt_opts {
     const struct pyrt_setting *settings; /* what is not here is as in the stock interpreter */
     size_t setting_count;
     const char *dir;           /* the context's directory */
+    const char *importable;    /* of pyrt_importable_write, or NULL */
     int index, count;          /* this context's number, and how many there are */
     uint32_t ctx_flags;        /* EXTI_CTX_* */
     enum exti_closure closure; /* these five as in struct exti_ctx_opts */
