@@ -19,6 +19,7 @@
 #include "loader/track/children.h"
 #include "loader/track/context_keys.h"
 #include "loader/track/context_threads.h"
+#include "loader/track/descriptors.h"
 #include "loader/track/fork_handlers.h"
 #include "loader/track/lingering.h"
 #include "loader/track/record_locks.h"
@@ -134,6 +135,8 @@ static int install_fork_handlers(void)
         rc = exti__surroundings_survive_forks();
     if (!rc)
         rc = exti__children_survive_forks();
+    if (!rc)
+        rc = exti__descriptors_survive_forks();
     if (!rc)
         rc = exti__shell_calls_survive_forks();
     if (!rc)
@@ -403,6 +406,7 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
     exti__iterate_phdr_forget(ctx);
     exti__record_locks_forget(ctx);
     exti__children_forget(ctx);
+    exti__descriptors_forget(ctx);
     close_rc = exti__store_close(&ctx->store, rc ? NULL : err);
     exti__ctx_count_out(ctx);
     exti__surroundings_end(ctx, mapped != 0);

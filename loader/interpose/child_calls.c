@@ -13,6 +13,7 @@
 #include "loader/track/address_map.h"
 #include "loader/track/children.h"
 #include "loader/track/redirects.h"
+#include "loader/track/signal_table.h"
 
 #define CALL ((uintptr_t)__builtin_return_address(0))
 
@@ -37,7 +38,7 @@ static int interposed_spawn(pid_t *pid, const char *path, const posix_spawn_file
 
 /* vfork's child returns on its parent's stack, so what calls it must not return before the caller
  * does: it keeps the return address in a register, as the C library's own does.  The parent calls
- * vforked with the child and that address. */
+ * vforked with the child and that address, the child vfork_child with the address. */
 #if defined(__x86_64__) && defined(__LP64__)
 #define HAS_VFORK 1
 __asm__(".text\n"
@@ -50,6 +51,10 @@ __asm__(".text\n"
         "    push %rdi\n"
         "    test %rax, %rax\n"
         "    jnz 1f\n"
+        "    sub $8, %rsp\n"
+        "    call exti__vfork_child\n"
+        "    add $8, %rsp\n"
+        "    xor %eax, %eax\n"
         "    ret\n"
         "1:  mov %rdi, %rsi\n"
         "    mov %eax, %edi\n"
@@ -69,6 +74,11 @@ __asm__(".text\n"
         "    mov x8, #220\n"
         "    svc #0\n"
         "    cbnz x0, 1f\n"
+        "    stp x29, x30, [sp, #-16]!\n"
+        "    mov x0, x30\n"
+        "    bl exti__vfork_child\n"
+        "    ldp x29, x30, [sp], #16\n"
+        "    mov x0, #0\n"
         "    ret\n"
         "1:  stp x29, x30, [sp, #-16]!\n"
         "    mov x1, x30\n"
@@ -81,6 +91,7 @@ __asm__(".text\n"
 #ifdef HAS_VFORK
 pid_t exti__vfork(void);
 pid_t exti__vforked(int pid, uintptr_t caller) __attribute__((used));
+void exti__vfork_child(uintptr_t caller) __attribute__((used));
 
 pid_t exti__vforked(int pid, uintptr_t caller)
 {
@@ -93,6 +104,16 @@ pid_t exti__vforked(int pid, uintptr_t caller)
     if (ctx)
         exti__child_started(ctx, pid);
     return pid;
+}
+
+/* It has its parent's memory, but signal actions of its own: those of the process. */
+void exti__vfork_child(uintptr_t caller)
+{
+    const struct exti_ctx *ctx = exti__address_map_ctx(caller);
+    const struct exti_signals *s = ctx ? atomic_load(&ctx->signals) : NULL;
+
+    if (s)
+        exti__signals_give_child(s);
 }
 #define VFORK EXTI_ADDRESS(exti__vfork)
 #else

@@ -450,6 +450,20 @@ struct exti_signal_action exti__signal_action(const struct exti_signals *s, int 
     return a;
 }
 
+void exti__signals_give_child(const struct exti_signals *s)
+{
+    for (int sig = 1; sig <= EXTI_SIGNAL_MAX; sig++) {
+        const bool ignores = exti__signal_action(s, sig).handler == SIG_IGN;
+        struct sigaction now;
+
+        if ((!ignores && !(s->set & bit(sig))) || sigaction(sig, NULL, &now) ||
+            (now.sa_handler == SIG_IGN) == ignores)
+            continue;
+        now = (struct sigaction){.sa_handler = ignores ? SIG_IGN : SIG_DFL};
+        sigaction(sig, &now, NULL);
+    }
+}
+
 void exti__signal_reset(struct exti_signals *s, int sig)
 {
     const struct sigaction none = {.sa_handler = SIG_DFL};

@@ -62,6 +62,10 @@ void exti__signals_end_command(struct exti_signals *s);
  * memory, but actions of its own. */
 bool exti__signals_are_ours(void);
 
+/* In a vfork child of the context: ignores what the context ignores, and nothing else that it has
+ * set, as execve(2) keeps that. */
+void exti__signals_give_child(const struct exti_signals *s);
+
 /* The process has been forked on a thread of the context, and is the context's alone. */
 bool exti__signals_are_childs(void);
 

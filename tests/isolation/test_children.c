@@ -2,17 +2,21 @@
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 
 #include "tests/isolation/build.h"
 
 static const char source[] =
     "#define _GNU_SOURCE\n"
     "#include <errno.h>\n"
+    "#include <netinet/in.h>\n"
     "#include <signal.h>\n"
     "#include <spawn.h>\n"
     "#include <string.h>\n"
     "#include <sys/resource.h>\n"
+    "#include <sys/socket.h>\n"
     "#include <sys/wait.h>\n"
     "#include <unistd.h>\n"
     "extern char **environ;\n"
@@ -50,13 +54,41 @@ static const char source[] =
     "    return info.si_pid;\n"
     "}\n"
     "int t_wait_for(int pid, int options)\n"
-    "{ return result(waitpid(pid, &status, options)); }\n";
+    "{ return result(waitpid(pid, &status, options)); }\n"
+    "int ends[2];\n"
+    "static int connect_ends(int by_accept4)\n"
+    "{\n"
+    "    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};\n"
+    "    socklen_t n = sizeof a;\n"
+    "    int from = socket(AF_INET, SOCK_STREAM, 0);\n"
+    "    ends[0] = socket(AF_INET, SOCK_STREAM, 0);\n"
+    "    if (bind(from, (void *)&a, n) || listen(from, 1) || getsockname(from, (void *)&a, &n) ||\n"
+    "        connect(ends[0], (void *)&a, n)) return -1;\n"
+    "    ends[1] = by_accept4 ? accept4(from, 0, 0, 0) : accept(from, 0, 0);\n"
+    "    return close(from);\n"
+    "}\n"
+    /* pipe, pipe2, socketpair, accept, accept4 */
+    "int t_make_ends(int way)\n"
+    "{\n"
+    "    if (way == 0) return pipe(ends);\n"
+    "    if (way == 1) return pipe2(ends, 0);\n"
+    "    if (way == 2) return socketpair(AF_UNIX, SOCK_STREAM, 0, ends);\n"
+    "    return connect_ends(way == 4);\n"
+    "}\n"
+    "int t_fork_idle(void)\n"
+    "{ int pid = fork(); while (pid == 0) pause(); return pid; }\n"
+    "static void nothing(int sig) { (void)sig; }\n"
+    /* the default, to ignore it, a function */
+    "int t_set(int sig, int how)\n"
+    "{ return signal(sig, how == 0 ? SIG_DFL : how == 1 ? SIG_IGN : nothing) == SIG_ERR; }\n";
 
 struct parent {
     struct exti_ctx *ctx;
     int (*start)(int way, const char *code), (*wait)(int way, int options);
     int (*wait_for)(int pid, int options);
     int *status;
+    int (*make_ends)(int way), (*fork_idle)(void), (*set)(int sig, int how);
+    int *ends;
 };
 
 static struct parent open_parent(uint32_t flags)
@@ -74,6 +106,10 @@ static struct parent open_parent(uint32_t flags)
     *(void **)&p.wait = iso_sym(m, "t_wait");
     *(void **)&p.wait_for = iso_sym(m, "t_wait_for");
     *(void **)&p.status = iso_sym(m, "status");
+    *(void **)&p.make_ends = iso_sym(m, "t_make_ends");
+    *(void **)&p.fork_idle = iso_sym(m, "t_fork_idle");
+    *(void **)&p.set = iso_sym(m, "t_set");
+    *(void **)&p.ends = iso_sym(m, "ends");
     return p;
 }
 
@@ -204,6 +240,92 @@ ISO_CASE(signals_interrupt_a_wait_and_lose_nothing)
     iso_close_ctx(a.ctx);
 }
 
+/* ---- what they inherit ---- */
+
+enum { WAYS_TO_MAKE_ENDS = 5, SECOND = 1000 };
+
+/* Closes one end in this process; whether the other one is at its end, which the child must let come. */
+static bool ends_beside(const int ends[2], int child, int milliseconds)
+{
+    struct pollfd p = {.fd = ends[0], .events = POLLIN};
+    char byte;
+    bool ended;
+
+    want(child > 0);
+    want_int(close(ends[1]), 0);
+    ended = poll(&p, 1, milliseconds) == 1 && read(ends[0], &byte, 1) == 0;
+    want_int(close(ends[0]), 0);
+    want_int(kill(child, SIGKILL), 0);
+    want_int(waitpid(child, NULL, 0), child);
+    return ended;
+}
+
+ISO_CASE(a_child_does_not_hold_what_other_contexts_have_made)
+{
+    struct parent a = open_parent(0), b = open_parent(0);
+
+    for (int way = 0; way < WAYS_TO_MAKE_ENDS; way++) {
+        want_int(a.make_ends(way), 0);
+        want(ends_beside(a.ends, b.fork_idle(), 30 * SECOND));
+    }
+    iso_close_ctx(a.ctx);
+    iso_close_ctx(b.ctx);
+}
+
+ISO_CASE(control_a_child_holds_its_own_contexts_and_the_programs)
+{
+    struct parent a = open_parent(0), b = open_parent(0);
+    int ends[2];
+
+    want_int(a.make_ends(0), 0);
+    want(!ends_beside(a.ends, a.fork_idle(), SECOND / 5));
+    want_int(pipe(ends), 0);
+    want(!ends_beside(ends, b.fork_idle(), SECOND / 5));
+    iso_close_ctx(a.ctx);
+    iso_close_ctx(b.ctx);
+}
+
+/* The number is another file's by now. */
+ISO_CASE(a_child_keeps_what_has_taken_a_number_since)
+{
+    struct parent a = open_parent(0), b = open_parent(0);
+    int taken[2];
+
+    want_int(a.make_ends(0), 0);
+    want_int(close(a.ends[0]), 0);
+    want_int(close(a.ends[1]), 0);
+    want_int(pipe(taken), 0);
+    want(taken[0] == a.ends[0] && taken[1] == a.ends[1]);
+    want(!ends_beside(taken, b.fork_idle(), SECOND / 5));
+    iso_close_ctx(a.ctx);
+    iso_close_ctx(b.ctx);
+}
+
+ISO_CASE(a_child_ignores_what_its_context_ignores)
+{
+    struct parent a, b;
+
+    want(signal(SIGUSR2, SIG_IGN) != SIG_ERR);
+    a = open_parent(0);
+    b = open_parent(0);
+    want_int(a.set(SIGUSR1, 1), 0);
+    want_int(b.set(SIGUSR1, 2), 0); /* so that the process does not ignore it */
+    want_int(b.set(SIGUSR2, 0), 0);
+    for (int start = 0; start < 2; start++) {
+        want(a.start(start, "kill -USR1 $$; kill -USR2 $$; exit 3") > 0);
+        want(a.wait(1, 0) > 0);
+        want_int(*a.status, 3 << 8);
+        want(b.start(start, "kill -USR1 $$; exit 3") > 0);
+        want(b.wait(1, 0) > 0);
+        want_int(*b.status, SIGUSR1);
+        want(b.start(start, "kill -USR2 $$; exit 3") > 0);
+        want(b.wait(1, 0) > 0);
+        want_int(*b.status, SIGUSR2);
+    }
+    iso_close_ctx(a.ctx);
+    iso_close_ctx(b.ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +336,10 @@ int main(void)
         cmocka_unit_test(groups_are_waited_for),
         cmocka_unit_test(a_child_that_others_have_waited_for_is_gone),
         cmocka_unit_test(signals_interrupt_a_wait_and_lose_nothing),
+        cmocka_unit_test(a_child_does_not_hold_what_other_contexts_have_made),
+        cmocka_unit_test(control_a_child_holds_its_own_contexts_and_the_programs),
+        cmocka_unit_test(a_child_keeps_what_has_taken_a_number_since),
+        cmocka_unit_test(a_child_ignores_what_its_context_ignores),
     };
 
     return cmocka_run_group_tests_name("isolation/children", tests, NULL, NULL);
