@@ -148,7 +148,8 @@ ELF_SYSTEM_SRCS := base/os/sha256_nettle.c \
 	loader/load/static_tls.c loader/track/context_keys.c loader/track/context_threads.c \
 	loader/track/fork_handlers.c loader/track/kept_file.c loader/track/lingering.c \
 	loader/track/record_locks.c loader/track/still_mapped.c loader/track/thread_description.c \
-	loader/track/children.c loader/track/descriptors.c loader/track/signal_dispatch.c loader/track/signal_table.c loader/track/signal_timers.c \
+	loader/track/children.c loader/track/descriptors.c loader/track/signal_dispatch.c loader/track/signal_table.c \
+	loader/track/signal_timers.c loader/track/timer_table.c \
 	loader/track/thread_objects.c \
 	loader/track/context_locale.c loader/track/context_zone.c loader/track/environment.c loader/track/surroundings.c \
 	loader/track/zone.c loader/track/zone_file.c loader/track/zone_rule.c \

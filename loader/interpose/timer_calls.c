@@ -2,9 +2,15 @@
 #include "loader/interpose/timer_calls.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <gnu/libc-version.h>
+#endif
 
 #include "loader/track/address_map.h"
 #include "loader/track/redirects.h"
@@ -67,8 +73,57 @@ static int interposed_getitimer(int kind, struct itimerval *out)
              : (int)syscall(SYS_getitimer, kind, out);
 }
 
+/* ---- timer_create ---- */
+
+/* The kernel has numbers for signals, of which the C library keeps two to itself. */
+static bool is_signal(int sig)
+{
+    return (sig >= 1 && sig < 32) || (sig >= SIGRTMIN && sig <= SIGRTMAX);
+}
+
+static int interposed_timer_create(clockid_t clock, struct sigevent *event, timer_t *out)
+{
+    struct exti_ctx *ctx;
+    struct exti_signals *s = signals_of(CALL, &ctx);
+    const int notify = event ? event->sigev_notify : SIGEV_SIGNAL;
+
+    if (!s || ((notify == SIGEV_SIGNAL || notify == SIGEV_THREAD_ID) && event &&
+               !is_signal(event->sigev_signo)))
+        return timer_create(clock, event, out);
+    return exti__signal_timer_create(ctx, s, clock, event, out);
+}
+
+static int interposed_timer_delete(timer_t timer)
+{
+    return exti__signals_are_ours() ? exti__signal_timer_delete(timer) : timer_delete(timer);
+}
+
+/* Whether what a program has of a timer that sends signals is the kernel's number. */
+static bool are_numbers(void)
+{
+#ifdef __GLIBC__
+    int minor = 0;
+
+    return sscanf(gnu_get_libc_version(), "2.%d", &minor) == 1 && minor >= 34;
+#else
+    return false;
+#endif
+}
+
+static void *timer_function(const char *symbol)
+{
+    const struct exti_redirect calls[] = {
+        {"timer_create", EXTI_ADDRESS(interposed_timer_create)},
+        {"timer_delete", EXTI_ADDRESS(interposed_timer_delete)},
+    };
+    void *to = exti__redirect_find(calls, sizeof calls / sizeof *calls, symbol);
+
+    return to && are_numbers() ? to : NULL;
+}
+
 void *exti__timer_call(const char *symbol)
 {
+    void *to = timer_function(symbol);
     const struct exti_redirect calls[] = {
         {"alarm", EXTI_ADDRESS(interposed_alarm)},
         {"setitimer", EXTI_ADDRESS(interposed_setitimer)},
@@ -76,6 +131,7 @@ void *exti__timer_call(const char *symbol)
     };
 
     /* The timers of 32-bit systems take times of two sizes. */
-    return sizeof(long) < 8 ? NULL
-                            : exti__redirect_find(calls, sizeof calls / sizeof *calls, symbol);
+    if (sizeof(long) < 8)
+        return NULL;
+    return to ? to : exti__redirect_find(calls, sizeof calls / sizeof *calls, symbol);
 }

@@ -1,4 +1,5 @@
 /* alarm, setitimer and getitimer: a process has one timer of each kind; here each context has.
+ * timer_create: a context's timers send it their signals alone.
  * ELF systems. */
 #ifndef LOADER_INTERPOSE_TIMER_CALLS_H
 #define LOADER_INTERPOSE_TIMER_CALLS_H

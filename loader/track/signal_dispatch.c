@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "loader/track/address_map.h"
+#include "loader/track/timer_table.h"
 
 #define MARK 0x45000000u           /* upper bits of si_errno, then 16 of the number, 8 of si_code */
 #define MARK_THREAD 0xffffu        /* each context whose signals the thread handles */
@@ -318,6 +319,28 @@ static bool is_to_thread(const siginfo_t *info)
     return (info->si_code == SI_TKILL && info->si_pid == getpid()) || info->si_code == SI_TIMER;
 }
 
+/* By timer_create(2) of a context; false: it is none's.  What the timer was told to have done with
+ * the signal is done by the thread that handles it since. */
+static bool arrive_by_timer(siginfo_t *info, void *context)
+{
+    struct exti_signal_action a;
+    struct exti_signals *s;
+    bool deleted = false;
+
+    s = info->si_code == SI_TIMER ? exti__timer_owner(info->si_timerid, &deleted) : NULL;
+    if (!s || deleted)
+        return deleted;
+    a = exti__signal_action(s, info->si_signo);
+    if (is_function(&a) && a.thread != this_thread()) {
+        siginfo_t marked = *info;
+
+        if (send_info(a.thread, exti__signals_number(s), &marked) == 0)
+            return true;
+    }
+    arrive(s, info, context);
+    return true;
+}
+
 static bool arrive_at_thread(siginfo_t *info, void *context)
 {
     const bool by_program = call_program(info, context);
@@ -340,7 +363,7 @@ static void dispatch(int sig, siginfo_t *info, void *context)
         fault(info, context);
     else if (is_programs_timer(info))
         taken = call_program(info, context);
-    else
+    else if (!arrive_by_timer(info, context))
         taken = is_to_thread(info) && arrive_at_thread(info, context);
     if (!taken)
         arrive_from_outside(info, context);

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "loader/track/signal_dispatch.h"
+#include "loader/track/timer_table.h"
 
 #define KINDS 3 /* ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF */
 
@@ -157,10 +158,74 @@ int exti__signal_timer(struct exti_ctx *ctx, struct exti_signals *s, int kind,
     return rc;
 }
 
+/* ---- timer_create ---- */
+
+static bool is_alive(pid_t thread)
+{
+    return syscall(SYS_tgkill, getpid(), thread, 0) == 0;
+}
+
+/* What the system's function is to be given: the thread that handles the signal gets it, and no
+ * thread of others is interrupted. */
+static struct sigevent event_of(const struct exti_signals *s, const struct sigevent *given)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
+    pid_t thread;
+
+    if (given)
+        event = *given;
+    if (event.sigev_notify != SIGEV_SIGNAL)
+        return event;
+    thread = exti__signal_action(s, event.sigev_signo).thread;
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event._sigev_un._tid = is_alive(thread) ? thread : (pid_t)syscall(SYS_gettid);
+    return event;
+}
+
+static bool sends(const struct sigevent *event)
+{
+    return event->sigev_notify == SIGEV_THREAD_ID;
+}
+
+int exti__signal_timer_create(struct exti_ctx *ctx, struct exti_signals *s, clockid_t clock,
+                              const struct sigevent *event, timer_t *out)
+{
+    struct sigevent own = event_of(s, event);
+    sigset_t signals;
+    timer_t timer;
+    bool added;
+
+    if (timer_create(clock, &own, &timer))
+        return -1;
+    if (sends(&own))
+        exti__signal_expect(s, own.sigev_signo);
+    lock_timers(&signals);
+    added = exti__timer_add(timer, ctx, sends(&own) ? s : NULL);
+    unlock_timers(&signals);
+    if (!added) {
+        timer_delete(timer);
+        errno = EAGAIN;
+        return -1;
+    }
+    *out = timer;
+    return 0;
+}
+
+int exti__signal_timer_delete(timer_t timer)
+{
+    sigset_t signals;
+
+    lock_timers(&signals);
+    exti__timer_remove(timer);
+    unlock_timers(&signals);
+    return timer_delete(timer);
+}
+
 void exti__signal_timers_end(const struct exti_ctx *ctx)
 {
     struct timers **link, *t;
     sigset_t signals;
+    timer_t timer;
 
     lock_timers(&signals);
     link = find_timers(ctx);
@@ -170,6 +235,10 @@ void exti__signal_timers_end(const struct exti_ctx *ctx)
         for (int kind = 0; kind < KINDS; kind++)
             delete_timer(t, kind);
         exti__free(t);
+    }
+    while (exti__timer_next(ctx, &timer)) {
+        exti__timer_remove(timer);
+        timer_delete(timer);
     }
     unlock_timers(&signals);
 }
@@ -196,6 +265,10 @@ static void end_fork(void)
 /* POSIX fork: a child has no timers. */
 static void begin_child(void)
 {
+    timer_t timer;
+
+    while (exti__timer_next(NULL, &timer))
+        exti__timer_remove(timer);
     for (struct timers *t = all; t; t = t->next)
         for (int kind = 0; kind < KINDS; kind++)
             t->made[kind] = false;
