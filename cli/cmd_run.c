@@ -1,6 +1,7 @@
 #include "cli/command.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -41,8 +42,8 @@ static const char help[] =
     "  --rename       give API symbols private names even if this process does not export "
     "them\n" CLI_CHOICE_HELP "  -h, --help     show this\n"
     "\n"
-    "Contexts share the process: its working directory and file descriptors; where the system\n"
-    "allows no other, its environment and locale.  Signal handlers and timers are each context's\n"
+    "Contexts share the process: its file descriptors; where the system allows no other, its\n"
+    "working directory, environment and locale.  Signal handlers and timers are each context's\n"
     "own: ^C and kill reach all contexts.  With several contexts, OPENBLAS_NUM_THREADS and\n"
     "OMP_NUM_THREADS are set to each context's share of the processors unless they are set\n"
     "already.\n"
@@ -173,6 +174,15 @@ static int make_dirs(struct session *s, const struct request *r)
     return CLI_OK;
 }
 
+/* One of several contexts has no directory of its own.  The others have none either. */
+static void note_directory(const struct exti_error *why)
+{
+    static atomic_flag noted = ATOMIC_FLAG_INIT;
+
+    if (!atomic_flag_test_and_set(&noted))
+        cli_note("the contexts share one current directory and umask: %s", why->message);
+}
+
 /* Starts all contexts, then waits for all.  A context that does not start has its error in
  * results. */
 static void run_contexts(struct session *s, const struct request *r)
@@ -188,6 +198,7 @@ static void run_contexts(struct session *s, const struct request *r)
             /* The process ends with its contexts, so unloading them would only take time. */
             .ctx_flags = EXTI_CTX_KEEP | (r->rename ? EXTI_CTX_RENAME : 0) | r->choice.flags,
             .prove = r->prove,
+            .shares_directory = r->contexts > 1 ? note_directory : NULL,
             .closure = r->choice.closure,
             .rules = r->choice.rules,
             .rule_count = r->choice.count,

@@ -496,6 +496,19 @@ struct exti_redirect {
  * the context by exti_ctx_enter, and the one that calls.  std::locale::global stays the process's.
  * With the flag so does setlocale. */
 #define EXTI_CTX_PROCESS_LOCALE 1024u
+/* On Linux the threads that a context has for itself (exti_ctx_own_thread) have a current
+ * directory, a root and a umask of their own, which begin as those of the thread that opens the
+ * context.  With the flag they have the process's. */
+#define EXTI_CTX_PROCESS_DIRECTORY 2048u
+/* Linux.  A thread of the program that enters the context (exti_ctx_enter) changes to its directory
+ * and umask until it leaves, and what chdir, fchdir and umask of copies do there is the context's:
+ * its own threads see it at once, others that are inside when they enter again.  The first time it
+ * gets a directory, root and umask of its own for good: the program's chdir on one such thread then
+ * changes no other thread's, nor the other way round.  The root stays the thread's.  Threads that
+ * copies start there are the context's own; they inherit the caller's signal mask, processors and
+ * name, but all else from a thread of the library.  Without the flag, threads of the program, and
+ * those that copies start on them, have the directory that they have outside. */
+#define EXTI_CTX_ENTER_DIRECTORY 4096u
 
 /* Which of the libraries needed by a context's modules are copied into it, like the modules
  * themselves.  Files passed to exti_copy or exti_load are copied in any case. */
@@ -696,11 +709,24 @@ EXTI_API int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, 
 
 /* Until exti_ctx_leave is given the result, which exti_ctx_enter of another context may come
  * between, the calling thread has the context's locale, unless it has set one of its own by
- * uselocale; and shared libraries that it calls see the context's environment variables, as does
- * who calls what a copy has looked up by dlsym.  Threads that copies start are inside from the beginning.  Only
- * calling copies needs no entering.  Nothing fails; ELF systems. */
+ * uselocale, and with EXTI_CTX_ENTER_DIRECTORY the context's directory; and shared libraries that
+ * it calls see the context's environment variables, as does who calls what a copy has looked up by
+ * dlsym.  Threads that copies start are inside from the beginning.  Only calling copies needs no
+ * entering.  Nothing fails; ELF systems. */
 EXTI_API void *exti_ctx_enter(struct exti_ctx *ctx);
 EXTI_API void exti_ctx_leave(void *before);
+
+/* Makes the calling thread one of the context's own, for good: it no longer has the current
+ * directory, root and umask of the process, but shares the context's with the threads that it
+ * starts, and these with theirs.  So the first of the context's threads calls this before it starts
+ * others, with `started` 0.  Where the program itself has started a thread on one of these, that
+ * one calls it with `started` 1.  A thread whose directory is its own takes it into other contexts
+ * that it enters.  With EXTI_CTX_PROCESS_DIRECTORY nothing happens.  EXTI_E_IO: the system refuses
+ * it, as a container's seccomp profile may, and os_error says why; EXTI_E_UNSUPPORTED: it has no
+ * such thing.  In both cases the thread keeps the directory of the process.  EXTI_E_BUSY: it is
+ * another context's own, or should have been started by one of this context's: with
+ * EXTI_CTX_ENTER_DIRECTORY all of these share one directory. */
+EXTI_API int exti_ctx_own_thread(struct exti_ctx *ctx, int started, struct exti_error *err);
 
 /* ---- proof of isolation ---------------------------------------------------------------------- */
 

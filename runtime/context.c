@@ -110,6 +110,15 @@ static void run_program(struct pyrt_context *c)
     c->result.status = status < 0 ? 128 - status : status;
 }
 
+/* Before there are other threads of the context's. */
+static void take_directory(struct pyrt_context *c)
+{
+    struct exti_error why = {0};
+
+    if (exti_ctx_own_thread(c->ctx, 0, &why) < 0 && c->opts.shares_directory)
+        c->opts.shares_directory(&why);
+}
+
 static void run_context(struct pyrt_context *c)
 {
     const struct pyrt_startup how = {
@@ -125,6 +134,7 @@ static void run_context(struct pyrt_context *c)
     c->result.status = 1;
     if (open_context(c, err) < 0)
         return;
+    take_directory(c);
     exti_ctx_enter(c->ctx); /* for as long as the thread lives */
     if (pyrt_builtin_add(&c->builtin, &c->py, c->ctx, c->opts.index, c->opts.count, err) < 0 ||
         pyrt_initialise(&c->heap, &c->py, &how, err) < 0)

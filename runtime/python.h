@@ -71,6 +71,8 @@ struct pyrt_opts {
     const char *const *quirk_files;
     size_t quirk_file_count;
     int prove; /* prove isolation between the end of the program and finalisation */
+    /* Called on the context's thread if the context cannot have a directory of its own; or NULL. */
+    void (*shares_directory)(const struct exti_error *why);
 };
 
 struct pyrt_result {

@@ -144,6 +144,14 @@ EXTI_API int extipy_open(struct extipy_ctx **out, const struct extipy_python *py
  * belongs to `c`, and ends when that is closed. */
 EXTI_API struct exti_ctx *extipy_loader(const struct extipy_ctx *c);
 
+/* Whether the context's own threads, those that run its jobs and what these start, have a current
+ * directory, root and umask of their own, which begin as those of the thread that opens the
+ * context.  Other threads keep theirs inside, unless the flag EXTI_CTX_ENTER_DIRECTORY takes them
+ * to the context's; with it and `on_caller` the thread that opens is the context's own.  Returns 0
+ * if they have; EXTI_E_IO: the system refuses it, as containers do, and os_error says why;
+ * EXTI_E_UNSUPPORTED: the system has no such thing, or EXTI_CTX_PROCESS_DIRECTORY was set. */
+EXTI_API int extipy_directory(const struct extipy_ctx *c, struct exti_error *err);
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 /* Takes the calling thread into the context: it gets the context's GIL, and may call that
@@ -385,7 +393,8 @@ struct extipy_job_opts {
  * calls and jobs, but must not add to it until they all have ended.  `opts` may be NULL.  Neither
  * is needed after the call.  `out` may be NULL; extipy_job_release *out.  The job may end before
  * this call returns.  EXTI_E_ARG: as of extipy_call.  EXTIPY_E_CLOSED: the context is being
- * closed.  After an error nothing is kept, and `done` is not called. */
+ * closed.  After an error nothing is kept, and `done` is not called.  A job that finds no thread,
+ * as the system refuses one to its context, ends with EXTI_E_IO. */
 EXTI_API int extipy_submit(struct extipy_job **out, struct extipy_ctx *c,
                            const struct extipy_call *call, const struct extipy_job_opts *opts,
                            struct exti_error *err);

@@ -1,4 +1,5 @@
 /* Contexts: opening, copying into them, closing. */
+#include <errno.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -32,7 +33,8 @@
 #define KNOWN_FLAGS                                                                                \
     (EXTI_CTX_RENAME | EXTI_CTX_SYNC | EXTI_CTX_KEEP | EXTI_CTX_COPY_ONLY | EXTI_CTX_DROP_UNUSED | \
      EXTI_CTX_FOR_LOADING | EXTI_CTX_TRUST_DIR | EXTI_CTX_CLOSE_IDLE | EXTI_CTX_PROCESS_SIGNALS |  \
-     EXTI_CTX_PROCESS_ENVIRONMENT | EXTI_CTX_PROCESS_LOCALE)
+     EXTI_CTX_PROCESS_ENVIRONMENT | EXTI_CTX_PROCESS_LOCALE | EXTI_CTX_PROCESS_DIRECTORY |         \
+     EXTI_CTX_ENTER_DIRECTORY)
 
 #ifdef _WIN32
 #define REPLACEMENT NULL
@@ -318,6 +320,26 @@ void *exti_ctx_enter(struct exti_ctx *ctx)
 void exti_ctx_leave(void *before)
 {
     exti__surroundings_enter(before);
+}
+
+int exti_ctx_own_thread(struct exti_ctx *ctx, int started, struct exti_error *err)
+{
+    int rc;
+
+    if (!ctx)
+        return exti__fail(err, EXTI_E_ARG, EXTI_NO_OFFSET, "ctx is NULL");
+    rc = exti__surroundings_own_thread(ctx->surroundings, started != 0);
+    if (rc == EBUSY)
+        return exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
+                          "the thread is another context's own, or none of this one's has started "
+                          "it");
+    if (rc == ENOSYS)
+        return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
+                          "all threads of a process have one directory on this system");
+    if (rc)
+        return exti__fail_io(
+            err, rc, "", "the context's threads cannot have a directory of their own (unshare)");
+    return 0;
 }
 
 int exti_ctx_detach_thread(struct exti_ctx *ctx, uint64_t thread, struct exti_error *err)

@@ -50,10 +50,11 @@ static const struct kind {
                           "or exec, but must enter no other context; fork handlers run for their "
                           "own context only"},
     [EXTI_HAZARD_DIRECTORY] = {"directory", EXTI_OUTCOME_SHARED,
-                               "the current directory is one for all contexts: use absolute paths"},
+                               "threads that are not a context's own share the current "
+                               "directory: use absolute paths"},
     [EXTI_HAZARD_UMASK] = {"umask", EXTI_OUTCOME_SHARED,
-                           "the mode of new files is one for all contexts: set it before the first "
-                           "is opened"},
+                           "threads that are not a context's own share the mode of new files: set "
+                           "it before the first context is opened"},
     [EXTI_HAZARD_ENVIRONMENT] = {"environment", EXTI_OUTCOME_SHARED,
                                  "all contexts have the same variables, and setting one while "
                                  "another thread reads it is a race: set them before the first "

@@ -33,6 +33,7 @@ static const struct exti_ctx *begin_call(struct exti_call *c, uintptr_t function
 struct launch {
     struct exti_ctx_thread *thread;
     struct exti_surroundings *surroundings;
+    struct exti_directory_start directory;
 
     /* One of the two; neither for a std::thread, whose state is `arg`. */
     void *(*start)(void *arg);
@@ -71,6 +72,7 @@ static void *run_ctx_thread(void *arg)
     void *result;
 
     exti__free(arg);
+    exti__directory_begin(&l.directory);
     exti__surroundings_enter(l.surroundings);
     exti__ctx_thread_enter(l.thread);
     pthread_cleanup_push(exti__ctx_thread_leave, l.thread); /* runs after pthread_exit too */
@@ -94,7 +96,8 @@ static int launch_thread(const struct exti_ctx *ctx, uintptr_t start, pthread_t 
     *l = *what;
     l->thread = thread;
     l->surroundings = ctx->surroundings;
-    rc = pthread_create(out, attr, run_ctx_thread, l);
+    rc = exti__directory_create(l->surroundings ? l->surroundings->directory : NULL, &l->directory,
+                                out, attr, run_ctx_thread, l);
     if (rc) {
         exti__ctx_thread_cancel(thread);
         exti__free(l);

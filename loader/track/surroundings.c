@@ -23,6 +23,8 @@ int exti__surroundings_survive_forks(void)
 
     if (!rc)
         rc = exti__times_survive_forks();
+    if (!rc)
+        rc = exti__directories_survive_forks();
     return rc ? rc : exti__locale_survive_forks();
 }
 
@@ -30,6 +32,7 @@ static void free_surroundings(struct exti_surroundings *s)
 {
     if (!s)
         return;
+    exti__directory_free(s->directory);
     exti__locale_release(s->locale);
     exti__times_free(s->times);
     exti__environment_free(s->environment);
@@ -53,6 +56,8 @@ int exti__surroundings_begin(struct exti_ctx *ctx, struct exti_error *err)
         rc = exti__times_new(&s->times, err);
     if (!rc && !(ctx->flags & EXTI_CTX_PROCESS_LOCALE))
         rc = exti__locale_new(&s->locale, err);
+    if (!rc && !(ctx->flags & EXTI_CTX_PROCESS_DIRECTORY))
+        rc = exti__directory_new(&s->directory, ctx->flags & EXTI_CTX_ENTER_DIRECTORY, err);
     if (rc)
         free_surroundings(s);
     else
@@ -137,6 +142,12 @@ struct exti_surroundings *exti__surroundings_enter(struct exti_surroundings *s)
     struct exti_surroundings *before = entered;
 
     give_locale(locale_of(s));
+    exti__directory_enter(s ? s->directory : NULL);
     entered = s;
     return before;
+}
+
+int exti__surroundings_own_thread(struct exti_surroundings *s, bool started)
+{
+    return s && s->directory ? exti__directory_own_thread(s->directory, started) : 0;
 }

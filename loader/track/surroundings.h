@@ -1,8 +1,9 @@
 /* What a process has one of and a context has its own: environment variables, the time zone that
- * one of them tells, and the locale.  ELF systems. */
+ * one of them tells, the locale, and the directory with root and umask.  ELF systems. */
 #ifndef LOADER_TRACK_SURROUNDINGS_H
 #define LOADER_TRACK_SURROUNDINGS_H
 
+#include <errno.h>
 #include <stdbool.h>
 
 #include "loader/track/context.h"
@@ -11,12 +12,14 @@
 
 #include "loader/track/context_locale.h"
 #include "loader/track/context_zone.h"
+#include "loader/track/directory.h"
 #include "loader/track/environment.h"
 
 struct exti_surroundings {
     struct exti_environment *environment; /* owned; NULL: the process's */
     struct exti_times *times;   /* owned; NULL: the process's; none without an environment */
     struct exti_locale *locale; /* owned; NULL: the process's */
+    struct exti_directory *directory; /* owned; NULL: the process's */
     struct exti_surroundings *older; /* of those that are kept beyond their context */
 };
 
@@ -39,6 +42,10 @@ struct exti_environment *exti__environment_at(uintptr_t caller);
 /* Those that the calling thread is in.  Entering returns the former ones, for leaving.  A thread
  * that has set a locale of its own keeps it. */
 struct exti_surroundings *exti__surroundings_enter(struct exti_surroundings *s);
+
+/* Makes the calling thread one that has their directory for good.  `started`: another such thread
+ * has started it.  0 or an errno value. */
+int exti__surroundings_own_thread(struct exti_surroundings *s, bool started);
 
 /* uselocale, where LC_GLOBAL_LOCALE means the locale of `s`. */
 locale_t exti__surroundings_uselocale(const struct exti_surroundings *s, locale_t to);
@@ -64,6 +71,11 @@ static inline void exti__surroundings_end(struct exti_ctx *ctx, bool mapped)
 static inline struct exti_surroundings *exti__surroundings_enter(struct exti_surroundings *s)
 {
     return s;
+}
+static inline int exti__surroundings_own_thread(struct exti_surroundings *s, bool started)
+{
+    (void)s, (void)started;
+    return ENOSYS;
 }
 
 #endif

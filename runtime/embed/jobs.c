@@ -115,9 +115,21 @@ static void *work(void *arg)
     struct extipy_job *job;
 
     pyrt_name_thread("context's jobs");
+    if (c->has_directory)
+        exti_ctx_own_thread(c->loader, 1, NULL);
     while ((job = await_job(c)))
         run_job(c, job);
     return NULL;
+}
+
+/* On a thread of the context's, whose directory it gets.  The lock is held. */
+static int start_worker(struct extipy_ctx *c, struct exti_error *err)
+{
+    const int rc = pyrt_thread_start(&c->jobs.worker, work, c, err);
+
+    c->jobs.started = rc == 0;
+    c->jobs.wanted = 0;
+    return rc;
 }
 
 void extipy__jobs_end(struct extipy_ctx *c)
@@ -126,6 +138,7 @@ void extipy__jobs_end(struct extipy_ctx *c)
 
     pthread_mutex_lock(&c->lock);
     started = c->jobs.started;
+    c->jobs.wanted = 0;
     while (c->jobs.queued.first)
         end_unrun(c->jobs.queued.first, EXTIPY_E_CLOSED, "the context is closed");
     pthread_cond_signal(&c->jobs.work);
@@ -142,7 +155,8 @@ void extipy__jobs_end(struct extipy_ctx *c)
 
 int extipy__jobs_due(const struct extipy_ctx *c)
 {
-    return c->jobs.unrun.first || extipy__interrupt_due(c) || has_expired(c->jobs.timed.first);
+    return c->jobs.wanted || c->jobs.unrun.first || extipy__interrupt_due(c) ||
+           has_expired(c->jobs.timed.first);
 }
 
 uint64_t extipy__jobs_next(const struct extipy_ctx *c)
@@ -150,11 +164,25 @@ uint64_t extipy__jobs_next(const struct extipy_ctx *c)
     return c->jobs.timed.first ? c->jobs.timed.first->deadline : PYRT_NEVER;
 }
 
+static void start_wanted_worker(struct extipy_ctx *c)
+{
+    struct exti_error err;
+    const int rc = start_worker(c, &err);
+    struct extipy_job *job;
+
+    while (rc < 0 && (job = c->jobs.queued.first)) {
+        end_unrun(job, rc, err.message);
+        job->err = err;
+    }
+}
+
 /* Who is told comes before who is interrupted, since that waits for the GIL. */
 void *extipy__jobs_tend(struct extipy_ctx *c, void *state)
 {
     struct extipy_job *job;
 
+    if (c->jobs.wanted)
+        start_wanted_worker(c);
     expire_jobs(c);
     job = c->jobs.unrun.first;
     if (job) {
@@ -189,11 +217,14 @@ static int add_job(struct extipy_ctx *c, struct extipy_job *job, struct exti_err
 
     if (c->phase != EXTIPY_OPEN)
         return pyrt_fail(err, EXTIPY_E_CLOSED, "the context is closed");
-    if (!c->jobs.started)
-        rc = pyrt_thread_start(&c->jobs.worker, work, c, err);
+    if (!c->jobs.started && pthread_equal(c->keeper, pthread_self()))
+        rc = start_worker(c, err);
     if (rc < 0)
         return rc;
-    c->jobs.started = 1;
+    if (!c->jobs.started) {
+        c->jobs.wanted = 1;
+        pthread_cond_broadcast(&c->changed);
+    }
     extipy__job_append(&c->jobs.queued, job);
     if (job->deadline != PYRT_NEVER)
         extipy__job_insert(&c->jobs.timed, job);

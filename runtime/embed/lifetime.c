@@ -183,6 +183,21 @@ static void tell_started(struct extipy_ctx *c)
     pthread_mutex_unlock(&c->lock);
 }
 
+/* Makes the calling thread one of the context's own; it knows whether one of these has started
+ * it. */
+static void take_directory(struct opening *o)
+{
+    struct extipy_ctx *c = o->ctx;
+    struct exti_error why = {0};
+
+    if (o->opts.flags & EXTI_CTX_PROCESS_DIRECTORY)
+        pyrt_fail(&c->directory_error, EXTI_E_UNSUPPORTED, "the context was opened without one");
+    else if (exti_ctx_own_thread(c->loader, c->has_directory, &why) < 0)
+        c->directory_error = why;
+    else
+        c->has_directory = 1;
+}
+
 /* On the thread that then is Python's main one. */
 static int begin(struct opening *o)
 {
@@ -192,6 +207,8 @@ static int begin(struct opening *o)
 
     if (rc < 0)
         return rc;
+    if (!c->on_caller || (o->opts.flags & EXTI_CTX_ENTER_DIRECTORY))
+        take_directory(o);
     outside = exti_ctx_enter(c->loader);
     rc = start_interpreter(o);
     if (rc == 0)
@@ -246,6 +263,7 @@ static void *keep(void *arg)
     void *state = c->calls.PyThreadState_New(c->calls.PyInterpreterState_Main());
 
     pyrt_name_thread("context");
+    take_directory(o);
     o->rc = state ? 0 : pyrt_fail(o->err, EXTI_E_NOMEM, "out of memory");
     tell_started(c);
     if (!state)
@@ -376,6 +394,17 @@ int extipy_open(struct extipy_ctx **out, const struct extipy_python *python,
 struct exti_ctx *extipy_loader(const struct extipy_ctx *c)
 {
     return c ? c->loader : NULL;
+}
+
+int extipy_directory(const struct extipy_ctx *c, struct exti_error *err)
+{
+    if (!c)
+        return pyrt_fail(err, EXTI_E_ARG, "the context is NULL");
+    if (c->has_directory)
+        return 0;
+    if (err)
+        *err = c->directory_error;
+    return c->directory_error.code;
 }
 
 /* ---- closing ---- */

@@ -126,7 +126,7 @@ tree
             signals: shared by all contexts (1 file)
               tree/sub/calls.so
             directory: shared by all contexts (2 files)
-              the current directory is one for all contexts: use absolute paths
+              threads that are not a context's own share the current directory: use absolute paths
               tree/sub/calls.so
               tree/sub/tls2.so
 TXT

@@ -122,7 +122,8 @@ int pkg_core_open(uint64_t *id, const struct pkg_opening *how, extipy_output_fn 
                                .rule_count = sizeof rules / sizeof *rules,
                                .settings = how->settings,
                                .setting_count = how->setting_count,
-                               .on_caller = how->on_caller};
+                               .on_caller = how->on_caller,
+                               .flags = how->on_caller ? EXTI_CTX_ENTER_DIRECTORY : 0};
     struct pkg_entry *e;
     int rc;
 

@@ -18,7 +18,7 @@ enum pkg_code { PKG_E_UNKNOWN = -200 }; /* no interpreter, or no queue, has that
 struct pkg_opening {
     const struct extipy_setting *settings;
     size_t setting_count;
-    int on_caller;    /* as in struct extipy_opts */
+    int on_caller;    /* as in struct extipy_opts; the thread leaves the process's directory */
     unsigned streams; /* bits of enum extipy_stream: those whose lines `owner` is called with */
     uint64_t owner;
 };

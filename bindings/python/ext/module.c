@@ -294,6 +294,25 @@ static PyObject *describe(PyObject *module, PyObject *args)
     return result;
 }
 
+/* Why its own threads have no directory of their own; None: they have. */
+static PyObject *why_no_directory(PyObject *module, PyObject *args)
+{
+    unsigned long long id;
+    struct exti_error err;
+    struct pkg_entry *e;
+    int rc;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "K", &id))
+        return NULL;
+    rc = pkg_state.core->acquire(&e, id, &err);
+    if (rc < 0)
+        return pkg_state_raise(rc, err.message);
+    rc = e->ctx ? extipy_directory(e->ctx, &err) : 0;
+    pkg_state.core->release(e);
+    return rc < 0 ? PyUnicode_FromString(err.message) : Py_BuildValue("");
+}
+
 static PyObject *new_queue(PyObject *module, PyObject *args)
 {
     Py_ssize_t most;
@@ -400,6 +419,7 @@ static PyMethodDef methods[] = {
     {"current", give_current, METH_NOARGS, NULL},
     {"interpreters", list_interpreters, METH_NOARGS, NULL},
     {"describe", describe, METH_VARARGS, NULL},
+    {"why_no_directory", why_no_directory, METH_VARARGS, NULL},
     {"prove", pkg_proof_prove, METH_VARARGS, NULL},
     {"plain", is_plain, METH_VARARGS, NULL},
     {"holds", pkg_holds, METH_VARARGS, NULL},

@@ -206,6 +206,29 @@ def test_doctor():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "libpython" in done.stdout and "contexts     yes" in done.stdout
+    # Where this runs in a container that refuses it, both would say the same.
+    assert "directory    each program" in done.stdout
+
+
+def test_doctor_tells_that_directories_are_shared():
+    """To the process the system refuses unshare, as Docker's default profile does."""
+    done = run(
+        """
+import ctypes, os, struct, sys
+number = {"x86_64": 272, "aarch64": 97}[os.uname().machine]
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7FFF0000)]
+program = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in code))
+filter = struct.pack("@HP", len(code), ctypes.addressof(program))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0          # PR_SET_NO_NEW_PRIVS
+assert libc.prctl(22, 2, filter, 0, 0) == 0     # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+from extisolate import _doctor
+sys.exit(_doctor.main([]))
+"""
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "directory    all programs that run() starts share one: " in done.stdout
+    assert "(unshare): Operation not permitted\n" in done.stdout
 
 
 def test_a_free_threaded_cpython_is_refused():

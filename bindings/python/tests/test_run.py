@@ -200,7 +200,42 @@ print(kept.nbytes)
     assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
 
 
-def test_working_directory_is_the_process_own(program):
+def test_programs_have_directories_of_their_own(program, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for i in range(4):
+        (tmp_path / str(i)).mkdir()
+    path = program(
+        """
+import extisolate, os, subprocess, threading
+me = str(extisolate.index)
+print(me, os.getcwd())
+os.chdir(me)
+os.umask(0o11 * (extisolate.index + 1))
+def look():
+    for _ in range(200):
+        assert os.path.basename(os.getcwd()) == me and os.path.samefile(".", f"../{me}")
+t = threading.Thread(target=look)
+t.start()
+look()
+t.join()
+assert subprocess.run(["pwd"], stdout=subprocess.PIPE).stdout.decode().endswith(f"/{me}\\n")
+assert os.umask(0) == 0o11 * (extisolate.index + 1)
+"""
+    )
     out = []
-    extisolate.run(["-c", "import os; print(os.getcwd())"], stdout=out.append)
-    assert out == [os.getcwd() + "\n"]
+    mask = os.umask(0o22)
+    try:
+        assert extisolate.run([path], contexts=4, stdout=out.append).returncode == 0
+        assert os.umask(0o22) == 0o22
+    finally:
+        os.umask(mask)
+    assert sorted(out) == [f"{i} {tmp_path}\n" for i in range(4)]
+    assert os.getcwd() == str(tmp_path)
+
+
+def test_a_call_has_the_callers_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    with extisolate.create() as interp:
+        interp.call(os.chdir, "sub")
+        assert os.getcwd() == str(tmp_path / "sub") == interp.call(os.getcwd)

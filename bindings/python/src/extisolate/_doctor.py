@@ -6,7 +6,7 @@ import importlib.util
 import platform
 import sys
 
-from . import _interpreters
+from . import _extisolate, _interpreters
 from ._extisolate import InterpreterError
 
 
@@ -29,9 +29,14 @@ def main(arguments: list[str]) -> int:
         print("libpython   ", _interpreters._find()["libpython"])
         with _interpreters.create() as interp:
             version = interp.call(platform.python_version)
+            shared = _extisolate.why_no_directory(interp.id)
     except InterpreterError as e:
         print(f"contexts     no: {e}")
         return 1
     print(f"contexts     yes: one was started, with CPython {version}, and closed")
+    if shared is None:
+        print("directory    each program that run() starts has its own, and its own umask")
+    else:
+        print(f"directory    all programs that run() starts share one: {shared}")
     print(f"useful too   {_packages()}")
     return 0
