@@ -13,6 +13,7 @@
 #include "loader/interpose/fork_calls.h"
 #include "loader/interpose/locale_calls.h"
 #include "loader/interpose/lock_calls.h"
+#include "loader/interpose/path_calls.h"
 #include "loader/interpose/shell_calls.h"
 #include "loader/interpose/signal_calls.h"
 #include "loader/interpose/thread_calls.h"
@@ -25,7 +26,7 @@ static void *own_replacement(const struct exti_ctx *ctx, const char *symbol)
     void *(*const families[])(const struct exti_ctx *ctx, const char *symbol) = {
         exti__environment_call, exti__exec_call, exti__shell_call,
         exti__locale_call,      exti__time_call, exti__child_call,
-        exti__descriptor_call,  exti__directory_call};
+        exti__descriptor_call,  exti__path_call, exti__directory_call};
     void *to = NULL;
 
     for (size_t i = 0; i < sizeof families / sizeof *families && !to; i++)

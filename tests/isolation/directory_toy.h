@@ -17,6 +17,9 @@ struct mover {
     int (*start)(pthread_t *t, void *(*run)(void *arg), void *arg); /* pthread_create */
     int (*ask)(int way, const char *name); /* whether a child of this kind finds a file here */
     int (*vfork_go)(const char *path);     /* chdir in a vfork child */
+    /* Bits of the ways in which `name` is found through `folder`, which is a link to where the
+     * thread is. */
+    int (*through)(const char *folder, const char *name);
 };
 
 enum { BY_FORK, BY_SPAWN, BY_SYSTEM, BY_POPEN, WAYS };
@@ -70,6 +73,35 @@ static inline void mover_build(void)
         "    if (!pid) _exit(access(name, F_OK) ? 1 : 0);\n"
         "    return status(pid);\n"
         "}\n"
+        "static int is_here(const struct stat *st)\n"
+        "{ struct stat own; return !stat(\".\", &own) && own.st_dev == st->st_dev && own.st_ino == "
+        "st->st_ino; }\n"
+        "int m_through(const char *folder, const char *name)\n"
+        "{\n"
+        "    char path[4096], link[4096], at[4096];\n"
+        "    int fd, found = 0, n, proc = open(\"/\", O_RDONLY);\n"
+        "    struct stat st;\n"
+        "    FILE *f;\n"
+        "    DIR *d;\n"
+        "    snprintf(path, sizeof path, \"%s/%s\", folder, name);\n"
+        "    if ((fd = open(path, O_RDONLY)) >= 0) found |= 1, close(fd);\n"
+        "    if ((fd = openat(proc, path, O_RDONLY)) >= 0) found |= 2, close(fd);\n"
+        "    if ((f = fopen(path, \"r\"))) found |= 4, fclose(f);\n"
+        "    if ((d = opendir(folder)))\n"
+        "        found |= !fstat(dirfd(d), &st) && is_here(&st) ? 8 : 0, closedir(d);\n"
+        "    if (!stat(folder, &st) && is_here(&st)) found |= 16;\n"
+        "    if (!lstat(path, &st)) found |= 32;\n"
+        "    if (!fstatat(proc, path, &st, 0)) found |= 64;\n"
+        "    if (getcwd(at, sizeof at)) {\n"
+        "        n = readlink(folder, link, sizeof link);\n"
+        "        if (n == strlen(at) && !memcmp(link, at, n)) found |= 128;\n"
+        "        n = readlinkat(proc, folder, link, sizeof link);\n"
+        "        if (n == strlen(at) && !memcmp(link, at, n)) found |= 256;\n"
+        "        if (realpath(folder, link) && !strcmp(link, at)) found |= 512;\n"
+        "    }\n"
+        "    close(proc);\n"
+        "    return found;\n"
+        "}\n"
         "int m_vfork_go(const char *path)\n"
         "{\n"
         "    pid_t pid = vfork();\n"
@@ -97,6 +129,7 @@ static inline struct mover mover(uint32_t flags)
     *(void **)&m.start = iso_sym(lib, "m_start");
     *(void **)&m.ask = iso_sym(lib, "m_ask");
     *(void **)&m.vfork_go = iso_sym(lib, "m_vfork_go");
+    *(void **)&m.through = iso_sym(lib, "m_through");
     return m;
 }
 

@@ -111,6 +111,73 @@ ISO_CASE(a_child_has_its_threads_directory_and_moves_alone)
     iso_close_ctx(m.ctx);
 }
 
+/* ---- /proc/self ---- */
+
+#define ALL_WAYS 1023
+
+static void look_through_proc(void *arg)
+{
+    struct errand *e = arg;
+    const char *name = iso_text("in-%s", e->folder);
+    const char *own = iso_text("/proc/%d/cwd", (int)getpid());
+
+    want_int(e->m->through("/proc/self/cwd", name), ALL_WAYS);
+    want_int(e->m->through(own, name), ALL_WAYS);
+    want_int(e->m->through("/proc/thread-self/cwd", name), ALL_WAYS);
+    /* Which is no link. */
+    want_int(e->m->through(iso_text("/proc/self/root%s", in_tmp(e->folder)), name),
+             ALL_WAYS & ~(128 | 256));
+    want_int(e->m->go("/proc/self/cwd"), 0);
+    want(is_at(e->folder));
+    /* Those of other processes are left, as are all other paths. */
+    want_int(e->m->through("/proc/self/cwdx", name), 0);
+    want_int(e->m->through("/proc/1/cwdx", name), 0);
+    want_int(e->m->through(iso_text("/proc/%d/cwd", (int)getpid() * 10), name), 0);
+    want_int(e->m->through("/proc/self", "status") & 1, 1);
+    want_int(e->m->through("/proc", "version") & 1, 1);
+    want_int(e->m->through("", name), 0);
+}
+
+ISO_CASE(its_own_is_found_below_proc)
+{
+    struct mover m;
+    struct thread first;
+    struct errand at = {&m, "a", 022, NULL};
+
+    begin();
+    m = mover(0);
+    start(&first, NULL);
+    tell(&first, own, &at);
+    tell(&first, move, &at);
+    tell(&first, look_through_proc, &at);
+    end(&first);
+    iso_close_ctx(m.ctx);
+}
+
+static void look_through_leaders(void *arg)
+{
+    struct errand *e = arg;
+
+    want_int(e->m->through("/proc/self/cwd", "in-home") & 1, 1);
+    want_int(e->m->through("/proc/self/cwd", "in-a"), 0);
+}
+
+ISO_CASE(control_there_is_the_first_threads)
+{
+    struct mover m;
+    struct thread first;
+    struct errand at = {&m, "a", 022, NULL};
+
+    begin();
+    m = mover(EXTI_CTX_PROCESS_DIRECTORY);
+    start(&first, NULL);
+    want_int(unshare(CLONE_FS), 0); /* of this one, which is the first */
+    tell(&first, move, &at);
+    tell(&first, look_through_leaders, &at);
+    end(&first);
+    iso_close_ctx(m.ctx);
+}
+
 /* ---- where the system refuses ---- */
 
 static void refuse_unshare(void)
@@ -156,6 +223,8 @@ int main(void)
         cmocka_unit_test(each_context_has_a_directory_and_a_umask_of_its_own),
         cmocka_unit_test(control_threads_of_contexts_that_share_are_all_moved),
         cmocka_unit_test(a_child_has_its_threads_directory_and_moves_alone),
+        cmocka_unit_test(its_own_is_found_below_proc),
+        cmocka_unit_test(control_there_is_the_first_threads),
         cmocka_unit_test(a_system_that_refuses_leaves_the_processs),
     };
 

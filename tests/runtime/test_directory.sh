@@ -59,6 +59,9 @@ for n in range(20):
     assert subprocess.run(["pwd"], cwd="/", stdout=subprocess.PIPE).stdout == b"/\n"
     assert os.system(f'[ "$(cat whose)" = {me} ]') == 0
     assert os.popen("cat whose").read() == me
+    for proc in "/proc/self", f"/proc/{os.getpid()}":
+        assert os.readlink(f"{proc}/cwd") == os.getcwd() and open(f"{proc}/cwd/whose").read() == me
+        assert os.path.realpath(f"{proc}/cwd/whose") == os.path.join(os.getcwd(), "whose")
     r, w = fork.Pipe(False)
     p = fork.Process(target=send, args=(w,))
     p.start()
