@@ -193,16 +193,21 @@ static void go(struct exti_directory *d)
     self.at = d;
 }
 
-static bool is_own(void)
+static bool is_open(directory_id id)
 {
     sigset_t signals;
+    bool found;
 
-    if (!self.own)
-        return false;
     lock_directories(&signals);
-    if (!find_directory(self.own))
-        self.own = 0;
+    found = find_directory(id) != NULL;
     unlock_directories(&signals);
+    return found;
+}
+
+static bool is_own(void)
+{
+    if (self.own && !is_open(self.own))
+        self.own = 0;
     return self.own != 0;
 }
 
@@ -331,7 +336,7 @@ int exti__directory_create(struct exti_directory *d, struct exti_directory_start
                            void *arg)
 {
     struct creation c = {.d = d, .out = out, .attr = attr, .run = run, .arg = arg};
-    struct exti_directory *const at = self.at;
+    struct exti_directory *const at = self.in && is_open(self.in) ? self.at : NULL;
     int rc;
 
     *begin = (struct exti_directory_start){.own = self.own};

@@ -331,7 +331,7 @@ static bool arrive_by_timer(siginfo_t *info, void *context)
     if (!s || deleted)
         return deleted;
     a = exti__signal_action(s, info->si_signo);
-    if (is_function(&a) && a.thread != this_thread()) {
+    if ((is_function(&a) || a.waited) && a.thread != this_thread()) {
         siginfo_t marked = *info;
 
         if (send_info(a.thread, exti__signals_number(s), &marked) == 0)

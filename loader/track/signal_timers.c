@@ -165,26 +165,28 @@ static bool is_alive(pid_t thread)
     return syscall(SYS_tgkill, getpid(), thread, 0) == 0;
 }
 
-/* What the system's function is to be given: the thread that handles the signal gets it, and no
- * thread of others is interrupted. */
+/* What the system's function is to be given: if there is a thread that takes the signal, that one
+ * gets it, and no thread of others is interrupted. */
 static struct sigevent event_of(const struct exti_signals *s, const struct sigevent *given)
 {
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
-    pid_t thread;
+    struct exti_signal_action a;
 
     if (given)
         event = *given;
     if (event.sigev_notify != SIGEV_SIGNAL)
         return event;
-    thread = exti__signal_action(s, event.sigev_signo).thread;
-    event.sigev_notify = SIGEV_THREAD_ID;
-    event._sigev_un._tid = is_alive(thread) ? thread : (pid_t)syscall(SYS_gettid);
+    a = exti__signal_action(s, event.sigev_signo);
+    if ((a.waited || (a.handler != SIG_DFL && a.handler != SIG_IGN)) && is_alive(a.thread)) {
+        event.sigev_notify = SIGEV_THREAD_ID;
+        event._sigev_un._tid = a.thread;
+    }
     return event;
 }
 
 static bool sends(const struct sigevent *event)
 {
-    return event->sigev_notify == SIGEV_THREAD_ID;
+    return event->sigev_notify == SIGEV_SIGNAL || event->sigev_notify == SIGEV_THREAD_ID;
 }
 
 int exti__signal_timer_create(struct exti_ctx *ctx, struct exti_signals *s, clockid_t clock,

@@ -265,9 +265,16 @@ ISO_CASE(a_timer_goes_to_the_thread_that_handles_it)
     iso_close_ctx(shared.ctx);
 }
 
+static void *wait_on_thread(void *arg)
+{
+    want_int(shared.wait(SIGUSR2), SIGUSR2);
+    return arg;
+}
+
 ISO_CASE(waiting_gets_what_the_kernel_says)
 {
     struct timed t = timed(), other = timed();
+    pthread_t waiter;
 
     want_int(other.handle(SIGUSR1, 0), 0);
     want_int(t.block(SIGUSR1, 1), 0);
@@ -277,6 +284,18 @@ ISO_CASE(waiting_gets_what_the_kernel_says)
     want_int(*t.code, SI_TIMER);
     want(*t.value == &mark[1]);
     want_int(*t.number, t.get_number());
+    /* Those of a timer that was made before, too: for none of the threads handles them. */
+    want_int(t.block(SIGUSR2, 1), 0);
+    want_int(t.delete(), 0);
+    want_int(t.create(SIGEV_SIGNAL, SIGUSR2, &mark[0]), 0);
+    want_int(t.arm(200, 0), 0);
+    shared = t;
+    want_int(pthread_create(&waiter, NULL, wait_on_thread, NULL), 0);
+    want_int(pthread_join(waiter, NULL), 0);
+    want(*t.value == &mark[0]);
+    want_int(*t.code, SI_TIMER);
+    want_int(t.delete(), 0);
+    want_int(t.create(SIGEV_SIGNAL, SIGUSR1, &mark[1]), 0);
     *t.value = NULL;
     want_int(t.wait_fd(SIGUSR1), SIGUSR1);
     want(*t.value == &mark[1]);
