@@ -90,10 +90,11 @@ static bool concerns(const struct libraries *l, const struct exti_loaded *lib)
 static int add(struct libraries *l, void *handle, bool *added, struct exti_error *err)
 {
     struct exti_loaded lib, *libs;
+    int rc = exti__loaded_from_handle(handle, &lib, err);
 
     *added = false;
-    if (exti__loaded_from_handle(handle, &lib, NULL) || !concerns(l, &lib))
-        return 0;
+    if (rc || !concerns(l, &lib))
+        return rc;
     libs = exti__array_room(l->libs, l->count, &l->room, sizeof *libs);
     if (!libs)
         return exti__fail_nomem(err);
