@@ -491,7 +491,7 @@ run = @tests/run.sh $(1) $(sort $(2))
 .PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-pe-inputs check-isolation \
 	check-runtime check-runtime-soaks check-runtime-semantics check-python check-python-package \
 	check-package-soaks check-wheel check-hosts check-cli check-faults check-races check-allocations check-corpus check-macho-corpus \
-	check-pe-corpus check-macos check-windows check-wine check-packages check-suites
+	check-pe-corpus check-macos check-windows check-wine check-packages check-servers check-suites
 check-unit: $(UNIT_TESTS) ## unit tests, every error path
 	$(call run,unit,$(UNIT_TESTS) $(call scripts,unit))
 check-api: $(API_TESTS) ## the shared library through the public header
@@ -551,6 +551,11 @@ check-wine: all $(WINE_REWRITE) ## PE copies, loaded and run by wine
 check-packages: export TEST_TIMEOUT ?= 7200
 check-packages: all $(PACKAGES_BASE) $(PACKAGES_ORDER) $(CYCLE) ## packages at work in contexts; EXTI_PACKAGES=all: all of them
 	$(call run,packages,$(call scripts,packages))
+check-servers: export TEST_TIMEOUT ?= 7200
+# They measure how long programs take to end.
+check-servers: export EXTI_JOBS := 1
+check-servers: all ## unmodified servers, task queues and test runners in four contexts of one process
+	$(call run,servers,$(call scripts,servers))
 
 .PHONY: check-layers check-abi check-readme check-docs
 check-layers: all ## rooms: includes and references obey them, and form no circle
@@ -716,7 +721,7 @@ CHECK := check-san-core check-cli check-faults check-wine check-isolation check-
 CHECK_MORE := check-unit check-docs check-san-more check-windows check-runtime-soaks check-runtime-semantics check-hosts \
 	check-suites check-packages check-pe-corpus \
 	check-macho-corpus check-macos check-corpus check-valgrind-core check-wheel
-CHECK_ALL := check-san check-valgrind check-races check-package-soaks \
+CHECK_ALL := check-san check-valgrind check-races check-package-soaks check-servers \
 	$(filter-out check-san-core check-san-more check-valgrind-core,$(CHECK) $(CHECK_MORE))
 
 .PHONY: check check-more check-all bench bench-python demo compile_commands.json format format-check help

@@ -1,0 +1,38 @@
+"""Tasks whose broker and results are files in the working context's own folder."""
+
+import os
+
+import celery
+
+
+def made(folder):
+    for name in "in", "results", "control":
+        os.makedirs(os.path.join(folder, name), exist_ok=True)
+    app = celery.Celery("celery_app", broker="filesystem://", backend="file://" + os.path.join(folder, "results"))
+    app.conf.update(
+        broker_transport_options={
+            "data_folder_in": os.path.join(folder, "in"),
+            "data_folder_out": os.path.join(folder, "in"),
+            "control_folder": os.path.join(folder, "control"),
+        },
+        broker_connection_retry_on_startup=True,
+        worker_enable_remote_control=False,
+    )
+
+    @app.task(name="square")
+    def square(n):
+        return n * n
+
+    return app
+
+
+def folder():
+    try:
+        from extisolate import index
+    except ImportError:
+        index = 0
+    return os.path.join(os.environ["EXTI_SERVERS_FOLDER"], "of-%d" % index)
+
+
+if "EXTI_SERVERS_FOLDER" in os.environ:
+    app = made(folder())

@@ -1,0 +1,296 @@
+"""Runs programs by themselves and in four contexts of one process, talks to them, ends them, and compares.
+
+drive.py CASE...            with EXTI_SERVERS_PYTHON, EXTISOLATE; prints `ok`, `not ok` and `skip` lines
+
+^C goes to the whole process group, as a terminal has it; SIGTERM to the process.  `differences` lists what may
+differ and why.
+"""
+
+import fnmatch
+import http.client
+import importlib
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import alike
+
+CASES = importlib.import_module(os.environ.get("EXTI_SERVERS_CASES", "cases")).CASES
+HERE = os.path.dirname(os.path.abspath(__file__))
+PYTHON = os.environ.get("EXTI_SERVERS_PYTHON", sys.executable)
+PROGRAM = os.environ.get("EXTISOLATE", "build/extisolate")
+COPIES = 4
+PATIENCE = float(os.environ.get("EXTI_SERVERS_PATIENCE", "120"))
+# How long servers are under load: with wrk, else by a few threads of ours.
+LOAD = float(os.environ.get("EXTI_SERVERS_LOAD", "60" if os.environ.get("EXTI_ALL") else "2"))
+
+
+class Failed(Exception):
+    pass
+
+
+# ---- a program -----------------------------------------------------------------------------------
+
+
+def free_ports():
+    """The first of so many that are free; below those that the system gives by itself."""
+    for _ in range(200):
+        base = random.randrange(15000, 32000)
+        taken = []
+        try:
+            for port in range(base, base + COPIES):
+                s = socket.socket()
+                taken.append(s)
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                s.bind(("127.0.0.1", port))
+            return base
+        except OSError:
+            continue
+        finally:
+            for s in taken:
+                s.close()
+    raise Failed("no ports are free")
+
+
+def in_session(session):
+    """The processes of a session and their command lines."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % pid) as f:
+                fields = f.read().rpartition(")")[2].split()
+            with open("/proc/%s/cmdline" % pid) as f:
+                command = f.read().replace("\0", " ").strip()
+        except OSError:
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found[int(pid)] = command
+    return found
+
+
+class Program:
+    """One that runs, in `copies` contexts, or by itself if that is 0."""
+
+    def __init__(self, case, copies):
+        self.case = case
+        self.ports = list(range(free_ports(), 1 << 16))[:max(1, copies)]
+        self.folder = tempfile.mkdtemp(prefix="servers-")
+        command = [PYTHON]
+        if copies:
+            command = [PROGRAM, "run", "--contexts", str(copies), "--python", PYTHON]
+        environment = dict(os.environ, EXTI_SERVERS_PORT=str(self.ports[0]), EXTI_SERVERS_FOLDER=self.folder,
+                           PYTHONPATH=os.path.join(HERE, "apps"), PYTHONDONTWRITEBYTECODE="1", HOME=self.folder,
+                           **case.environment)
+        words = list(case.words)
+        if words[0] != "-m":
+            words[0] = os.path.join(HERE, words[0])
+        self.lines = []
+        self.process = subprocess.Popen(
+            command + [os.path.join(HERE, "launch.py"), *words], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment,
+            cwd=self.folder, start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.append(line)
+
+    def text(self):
+        return "".join(self.lines)
+
+    def wait_until(self, condition, what):
+        """Polls; the condition may raise OSError for `not yet`."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                if condition():
+                    return
+            except (OSError, http.client.HTTPException):
+                pass
+            if self.process.poll() is not None:
+                raise Failed("it ended with status %s before %s" % (self.process.returncode, what))
+            if time.monotonic() > deadline:
+                raise Failed("%s s were not enough for %s" % (PATIENCE, what))
+            time.sleep(0.02)
+
+    def end_by(self, name):
+        begun = time.monotonic()
+        if name == "SIGINT":
+            os.killpg(self.process.pid, signal.SIGINT)
+        elif name:
+            self.process.send_signal(getattr(signal, name))
+        try:
+            status = self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise Failed("%s s were not enough to end" % PATIENCE) from None
+        seconds = time.monotonic() - begun
+        left = {}
+        for _ in range(100):
+            left = in_session(self.process.pid)
+            if not left:
+                break
+            time.sleep(0.1)
+        self.kill()
+        self.reader.join()
+        return alike.Run(alike.normal(self.text(), self.ports), status, seconds, left.values())
+
+    def kill(self):
+        for pid in in_session(self.process.pid):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+
+    def close(self):
+        self.kill()
+        self.process.wait()
+        self.reader.join()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+# ---- talking to it -------------------------------------------------------------------------------
+
+
+def get(connection, port):
+    connection.request("GET", "/")
+    answer = connection.getresponse()
+    body = answer.read().decode()
+    if answer.status != 200 or body != "from %d" % port:
+        raise Failed("port %d answered %d, %r" % (port, answer.status, body[:200]))
+    return True
+
+
+def once(port):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        return get(connection, port)
+    finally:
+        connection.close()
+
+
+def load_by_threads(port, until, found):
+    try:
+        while time.monotonic() < until:
+            once(port)
+    except Exception as e:
+        found.append("port %d: %r" % (port, e))
+
+
+def load(ports):
+    """All ports at once; what went wrong."""
+    found = []
+    if shutil.which("wrk"):
+        runs = [subprocess.Popen(["wrk", "-t1", "-c8", "-d%ds" % max(1, LOAD), "http://127.0.0.1:%d/" % port],
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for port in ports]
+        for run in runs:
+            said = run.communicate()[0]
+            if run.returncode or "Socket errors" in said or "Non-2xx" in said:
+                found.append(said)
+        return found
+    until = time.monotonic() + LOAD
+    threads = [threading.Thread(target=load_by_threads, args=(port, until, found)) for port in ports for _ in "ab"]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return found
+
+
+def talk_by_http(program, loaded):
+    for port in program.ports:
+        program.wait_until(lambda port=port: once(port), "an answer of port %d" % port)
+    for port in program.ports:
+        for _ in range(5):
+            once(port)
+    wrong = load(program.ports) if loaded else []
+    if wrong:
+        raise Failed("under load: " + "\n".join(wrong))
+
+
+def client(program, script, index):
+    words = [PYTHON, os.path.join(HERE, "apps", script), str(program.ports[index]),
+             os.path.join(program.folder, "of-%d" % index)]
+    environment = dict(os.environ, PYTHONPATH=os.path.join(HERE, "apps"), HOME=program.folder)
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
+                          cwd=program.folder, timeout=PATIENCE)
+    if done.returncode:
+        raise Failed("%s: %s" % (script, done.stdout[-2000:]))
+
+
+def talk(program):
+    case = program.case
+    if case.ready:
+        count = len(program.ports) * case.ready_times
+        program.wait_until(lambda: program.text().count(case.ready) >= count, repr(case.ready))
+    if case.client == "http":
+        talk_by_http(program, case.load)
+    elif case.client:
+        for index in range(len(program.ports)):
+            client(program, case.client, index)
+
+
+# ---- cases ---------------------------------------------------------------------------------------
+
+
+def run(case, copies, end):
+    program = Program(case, copies)
+    try:
+        talk(program)
+        return program.end_by(end)
+    except Exception as e:
+        if not isinstance(e, Failed):
+            e = Failed(repr(e))
+        raise Failed("%s: %s\n%s" % ("four contexts" if copies else "the plain program", e,
+                                     program.text()[-6000:])) from e
+    finally:
+        program.close()
+
+
+def differences():
+    path = os.environ.get("EXTI_SERVERS_DIFFERENCES", os.path.join(HERE, "differences"))
+    with open(path) as f:
+        lines = [line.split("|") for line in f if line.strip() and not line.startswith("#")]
+    return [(pattern.strip(), when.strip(), why.strip()) for pattern, when, why in lines]
+
+
+def verdict(name, found, listed):
+    if not found and (not listed or listed[0] == "sometimes"):
+        return "ok " + name
+    if not found:
+        return "not ok %s: listed as different, but alike: %s" % (name, listed[1])
+    if listed:
+        return "ok %s: differs as listed: %s" % (name, listed[1])
+    return "not ok %s\n    %s" % (name, "\n    ".join("\n".join(found).splitlines()))
+
+
+def compare(case, end):
+    name = case.name + ("-" + end if end else "")
+    listed = next(((when, why) for pattern, when, why in differences() if fnmatch.fnmatchcase(name, pattern)), None)
+    try:
+        plain = run(case, 0, end)
+    except Failed as e:
+        return "skip %s: %s" % (name, str(e).replace("\n", " / ")[-1500:])
+    try:
+        found = alike.faults(plain, run(case, COPIES, end), COPIES, case.ordered)
+    except Failed as e:
+        found = [str(e)]
+    return verdict(name, found, listed)
+
+
+def main():
+    for case in CASES:
+        if any(fnmatch.fnmatchcase(case.name, wanted) for wanted in sys.argv[1:]):
+            for end in case.ends:
+                print(compare(case, end), flush=True)
+
+
+main()
