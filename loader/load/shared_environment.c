@@ -80,11 +80,21 @@ static bool holds(const struct libraries *l, const struct exti_loaded *lib)
     return false;
 }
 
+/* This library, which a Python package may need in a context too, means the process where it calls
+ * getenv.  It may be a hidden part of another. */
+static bool is_loader(const struct exti_loaded *lib)
+{
+    const struct exti_layout l = exti__loaded_layout(lib);
+    const uintptr_t own = (uintptr_t)is_loader;
+
+    return (own >= l.lo && own < l.hi) || exti__loaded_defines(lib, "exti_ctx_open");
+}
+
 /* Whether there is something to be done.  The C library is what the others ask. */
 static bool concerns(const struct libraries *l, const struct exti_loaded *lib)
 {
     return !holds(l, lib) && !is_seen(lib) && !exti__address_map_ctx(lib->inside) &&
-           !exti__loaded_defines(lib, "getenv");
+           !exti__loaded_defines(lib, "getenv") && !is_loader(lib);
 }
 
 static int add(struct libraries *l, void *handle, bool *added, struct exti_error *err)
