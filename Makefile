@@ -152,7 +152,7 @@ ELF_SYSTEM_SRCS := base/os/sha256_nettle.c \
 	loader/track/signal_timers.c loader/track/timer_table.c \
 	loader/track/thread_objects.c \
 	loader/track/context_locale.c loader/track/context_zone.c loader/track/environment.c loader/track/surroundings.c \
-	loader/track/directory.c loader/track/helper_thread.c loader/interpose/directory_calls.c \
+	loader/track/directory.c loader/track/helper_thread.c loader/track/home.c loader/interpose/directory_calls.c \
 	loader/interpose/path_calls.c \
 	loader/track/zone.c loader/track/zone_file.c loader/track/zone_rule.c \
 	loader/interpose/child_calls.c loader/interpose/close_calls.c loader/interpose/fork_calls.c loader/interpose/iterate_phdr.c \

@@ -497,17 +497,21 @@ struct exti_redirect {
  * With the flag so does setlocale. */
 #define EXTI_CTX_PROCESS_LOCALE 1024u
 /* On Linux the threads that a context has for itself (exti_ctx_own_thread) have a current
- * directory, a root and a umask of their own, which begin as those of the thread that opens the
- * context.  With the flag they have the process's. */
+ * directory, a root and a umask of their own, which begin as those of the first of these threads.
+ * With the flag they have the process's. */
 #define EXTI_CTX_PROCESS_DIRECTORY 2048u
-/* Linux.  A thread of the program that enters the context (exti_ctx_enter) changes to its directory
- * and umask until it leaves, and what chdir, fchdir and umask of copies do there is the context's:
- * its own threads see it at once, others that are inside when they enter again.  The first time it
- * gets a directory, root and umask of its own for good: the program's chdir on one such thread then
- * changes no other thread's, nor the other way round.  The root stays the thread's.  Threads that
- * copies start there are the context's own; they inherit the caller's signal mask, processors and
- * name, but all else from a thread of the library.  Without the flag, threads of the program, and
- * those that copies start on them, have the directory that they have outside. */
+/* Linux.  The directory and the umask of the context begin as those of the thread that opens it.  A
+ * thread of the program that enters the context (exti_ctx_enter) changes to them until it leaves,
+ * and what chdir, fchdir and umask of copies do there is the context's: its own threads see it at
+ * once, others that are inside when they enter again.  The first time it gets a directory, root and
+ * umask of its own for good: the program's chdir on one such thread then changes no other thread's,
+ * nor the other way round.  The root stays the thread's.  Threads that copies start there are the
+ * context's own; they inherit the caller's signal mask, processors and name, but all else from a
+ * thread of the library: what the caller has forbidden itself since, as by seccomp or by giving up
+ * capabilities, they may do.  A visit that the system does not allow, for want of descriptors, is
+ * left out in silence; so is each where the directory of the thread that opens the context cannot
+ * be searched (exti_ctx_own_thread says why).  Without the flag, threads of the program, and those
+ * that copies start on them, have the directory that they have outside. */
 #define EXTI_CTX_ENTER_DIRECTORY 4096u
 
 /* Which of the libraries needed by a context's modules are copied into it, like the modules
@@ -723,7 +727,8 @@ EXTI_API void exti_ctx_leave(void *before);
  * one calls it with `started` 1.  A thread whose directory is its own takes it into other contexts
  * that it enters.  With EXTI_CTX_PROCESS_DIRECTORY nothing happens.  EXTI_E_IO: the system refuses
  * it, as a container's seccomp profile may, and os_error says why; EXTI_E_UNSUPPORTED: it has no
- * such thing.  In both cases the thread keeps the directory of the process.  EXTI_E_BUSY: it is
+ * such thing.  In both cases the thread stays where it is, but may then be apart from the process's
+ * others.  EXTI_E_BUSY: it is
  * another context's own, or should have been started by one of this context's: with
  * EXTI_CTX_ENTER_DIRECTORY all of these share one directory. */
 EXTI_API int exti_ctx_own_thread(struct exti_ctx *ctx, int started, struct exti_error *err);

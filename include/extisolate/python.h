@@ -149,7 +149,8 @@ EXTI_API struct exti_ctx *extipy_loader(const struct extipy_ctx *c);
  * context.  Other threads keep theirs inside, unless the flag EXTI_CTX_ENTER_DIRECTORY takes them
  * to the context's; with it and `on_caller` the thread that opens is the context's own.  Returns 0
  * if they have; EXTI_E_IO: the system refuses it, as containers do, and os_error says why;
- * EXTI_E_UNSUPPORTED: the system has no such thing, or EXTI_CTX_PROCESS_DIRECTORY was set. */
+ * EXTI_E_BUSY: with `on_caller` the thread was another context's own; EXTI_E_UNSUPPORTED: the
+ * system has no such thing, or EXTI_CTX_PROCESS_DIRECTORY was set. */
 EXTI_API int extipy_directory(const struct extipy_ctx *c, struct exti_error *err);
 
 /* ---- threads --------------------------------------------------------------------------------- */

@@ -337,8 +337,9 @@ int exti_ctx_own_thread(struct exti_ctx *ctx, int started, struct exti_error *er
         return exti__fail(err, EXTI_E_UNSUPPORTED, EXTI_NO_OFFSET,
                           "all threads of a process have one directory on this system");
     if (rc)
-        return exti__fail_io(
-            err, rc, "", "the context's threads cannot have a directory of their own (unshare)");
+        return exti__fail_io(err, rc, "",
+                             "the context's threads cannot have a directory of their own%s",
+                             rc == EPERM ? " (unshare)" : "");
     return 0;
 }
 

@@ -1,7 +1,7 @@
 /* proc(5): /proc/self is the process's first thread, so its cwd and root are not those of a thread
  * that has its own (track/directory.h).  Other paths are passed on as they are, which costs looking
  * at two bytes. */
-#define _GNU_SOURCE /* statx, canonicalize_file_name */
+#define _GNU_SOURCE /* statx */
 #include "loader/interpose/path_calls.h"
 
 #include <alloca.h>
@@ -147,6 +147,66 @@ static char *interposed_realpath(const char *path, char *out)
     return realpath(OWN(path), out);
 }
 
+/* Libraries that were built for glibc before 2.33 call these.  The version is that of the struct,
+ * of which there is one on 64-bit systems. */
+static int interposed_xstat(int version, const char *path, struct stat *out)
+{
+    (void)version;
+    return stat(OWN(path), out);
+}
+
+static int interposed_lxstat(int version, const char *path, struct stat *out)
+{
+    (void)version;
+    return lstat(OWN(path), out);
+}
+
+static int interposed_fxstatat(int version, int folder, const char *path, struct stat *out,
+                               int flags)
+{
+    (void)version;
+    return fstatat(folder, OWN(path), out, flags);
+}
+
+#ifdef STATX_BASIC_STATS
+static int interposed_statx(int folder, const char *path, int flags, unsigned mask,
+                            struct statx *out)
+{
+    return statx(folder, OWN(path), flags, mask, out);
+}
+#define STATX EXTI_ADDRESS(interposed_statx)
+#else
+#define STATX NULL
+#endif
+
+/* What a compiler that checks sizes makes of some; musl lacks them. */
+extern char *__realpath_chk(const char *path, char *out, size_t size) __attribute__((weak));
+extern ssize_t __readlink_chk(const char *path, char *out, size_t length, size_t size)
+    __attribute__((weak));
+extern ssize_t __readlinkat_chk(int folder, const char *path, char *out, size_t length, size_t size)
+    __attribute__((weak));
+
+static char *interposed_realpath_chk(const char *path, char *out, size_t size)
+{
+    return __realpath_chk(OWN(path), out, size);
+}
+
+static ssize_t interposed_readlink_chk(const char *path, char *out, size_t length, size_t size)
+{
+    return __readlink_chk(OWN(path), out, length, size);
+}
+
+static ssize_t interposed_readlinkat_chk(int folder, const char *path, char *out, size_t length,
+                                         size_t size)
+{
+    return __readlinkat_chk(folder, OWN(path), out, length, size);
+}
+
+static char *interposed_canonicalize(const char *path)
+{
+    return realpath(OWN(path), NULL);
+}
+
 static int interposed_chdir(const char *path)
 {
     return exti__directory_chdir(OWN(path));
@@ -172,9 +232,20 @@ void *exti__path_call(const struct exti_ctx *ctx, const char *symbol)
         {"lstat64", EXTI_ADDRESS(interposed_lstat)},
         {"fstatat", EXTI_ADDRESS(interposed_fstatat)},
         {"fstatat64", EXTI_ADDRESS(interposed_fstatat)},
+        {"__xstat", EXTI_ADDRESS(interposed_xstat)},
+        {"__xstat64", EXTI_ADDRESS(interposed_xstat)},
+        {"__lxstat", EXTI_ADDRESS(interposed_lxstat)},
+        {"__lxstat64", EXTI_ADDRESS(interposed_lxstat)},
+        {"__fxstatat", EXTI_ADDRESS(interposed_fxstatat)},
+        {"__fxstatat64", EXTI_ADDRESS(interposed_fxstatat)},
+        {"statx", STATX},
         {"readlink", EXTI_ADDRESS(interposed_readlink)},
         {"readlinkat", EXTI_ADDRESS(interposed_readlinkat)},
+        {"__readlink_chk", __readlink_chk ? EXTI_ADDRESS(interposed_readlink_chk) : NULL},
+        {"__readlinkat_chk", __readlinkat_chk ? EXTI_ADDRESS(interposed_readlinkat_chk) : NULL},
         {"realpath", EXTI_ADDRESS(interposed_realpath)},
+        {"__realpath_chk", __realpath_chk ? EXTI_ADDRESS(interposed_realpath_chk) : NULL},
+        {"canonicalize_file_name", EXTI_ADDRESS(interposed_canonicalize)},
         {"chdir", EXTI_ADDRESS(interposed_chdir)},
     };
 

@@ -13,13 +13,15 @@
 
 #include "base/mem.h"
 #include "loader/track/helper_thread.h"
+#include "loader/track/home.h"
 
 /* Of the process, as contexts may end while threads are theirs. */
 typedef uint64_t directory_id; /* 0: none */
 
 struct exti_directory {
     directory_id id;
-    bool switches;
+    int error; /* why it has no threads of its own; 0: it may have */
+    atomic_bool switches;
 
     /* All that follows is used only if it switches, and changed under the lock. */
     atomic_int fd; /* the directory; the number stays, and what it stands for changes */
@@ -34,11 +36,8 @@ static _Thread_local struct {
     directory_id own; /* whose group it is in */
     directory_id in;  /* where it was taken to */
     struct exti_directory *at;
-    int home; /* while it is in one: the directory that it has outside */
-    mode_t home_mask;
+    struct exti_home home; /* while it is in one */
 } self;
-
-#define ONLY_FOLDER (O_PATH | O_DIRECTORY | O_CLOEXEC)
 
 /* Guards the list and what is in it.  Signals are blocked meanwhile, as chdir(2) may be called in
  * handlers.  Innermost. */
@@ -48,6 +47,20 @@ static int fork_error;
 static struct exti_directory *all;
 static directory_id last_id;
 static _Atomic(pid_t) process;
+
+/* Nothing here is a cancellation point of POSIX.  One that were cancelled would keep the lock. */
+static int begin_uncancelled(void)
+{
+    int state = PTHREAD_CANCEL_ENABLE;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    return state;
+}
+
+static void end_uncancelled(int state)
+{
+    pthread_setcancelstate(state, NULL);
+}
 
 static void lock_directories(sigset_t *signals)
 {
@@ -62,14 +75,6 @@ static void unlock_directories(const sigset_t *signals)
 {
     pthread_mutex_unlock(&lock);
     pthread_sigmask(SIG_SETMASK, signals, NULL);
-}
-
-/* Programs close whatever numbers there are: one that is no place any more is somebody else's. */
-static bool is_place(int fd)
-{
-    const int flags = fcntl(fd, F_GETFL);
-
-    return flags >= 0 && (flags & O_PATH);
 }
 
 /* NULL: there is none any more.  The lock is held. */
@@ -92,19 +97,21 @@ static void read_mask(void *arg)
         *(mode_t *)arg = umask(0);
 }
 
-/* The place of the calling thread. */
-static int read_place(struct exti_directory *d, struct exti_error *err)
+/* The place of the calling thread.  0 or an errno value. */
+static int read_place(struct exti_directory *d)
 {
     struct exti_helper_thread *reader;
     mode_t mask = 022;
+    int rc;
 
-    d->fd = open(".", ONLY_FOLDER);
+    d->fd = open(".", EXTI_ONLY_FOLDER);
     if (d->fd < 0)
-        return exti__fail_io(err, errno, ".", "cannot open the current directory");
-    reader = exti__helper_thread_start();
-    if (!reader) {
+        return errno;
+    rc = exti__helper_thread_start(&reader);
+    if (rc) {
         close(d->fd);
-        return exti__fail_nomem(err);
+        d->fd = -1;
+        return rc;
     }
     exti__helper_thread_run(reader, read_mask, &mask);
     exti__helper_thread_end(reader);
@@ -112,62 +119,85 @@ static int read_place(struct exti_directory *d, struct exti_error *err)
     return 0;
 }
 
-int exti__directory_new(struct exti_directory **out, bool switches, struct exti_error *err)
+static void add_directory(struct exti_directory *d)
 {
-    struct exti_directory *d = exti__calloc(1, sizeof *d);
     sigset_t signals;
-    int rc;
 
-    if (!d)
-        return exti__fail_nomem(err);
-    d->switches = switches;
-    d->fd = -1;
-    rc = switches ? read_place(d, err) : 0;
-    if (rc) {
-        exti__free(d);
-        return rc;
-    }
     lock_directories(&signals);
     d->id = ++last_id;
     d->next = all;
     all = d;
     unlock_directories(&signals);
+}
+
+/* A program may run where it cannot search the current directory: so does its context, on threads
+ * that have the process's. */
+int exti__directory_new(struct exti_directory **out, bool switches, struct exti_error *err)
+{
+    struct exti_directory *d = exti__calloc(1, sizeof *d);
+    int state;
+
+    if (!d)
+        return exti__fail_nomem(err);
+    d->fd = -1;
+    state = begin_uncancelled();
+    d->error = switches ? read_place(d) : 0;
+    d->switches = switches && !d->error;
+    add_directory(d);
+    end_uncancelled(state);
     *out = d;
     return 0;
 }
 
-void exti__directory_free(struct exti_directory *d)
+void exti__directory_end(struct exti_directory *d)
 {
     struct exti_directory **link = &all;
+    struct exti_helper_thread *helper;
     sigset_t signals;
+    int state;
 
     if (!d)
         return;
+    state = begin_uncancelled();
     lock_directories(&signals);
-    while (*link != d)
+    while (*link && *link != d)
         link = &(*link)->next;
-    *link = d->next;
-    unlock_directories(&signals);
-    if (d->helper)
-        exti__helper_thread_end(d->helper);
-    if (is_place(d->fd))
+    if (*link)
+        *link = d->next;
+    helper = d->helper;
+    d->helper = NULL;
+    d->switches = false;
+    if (exti__is_place(d->fd))
         close(d->fd);
+    d->fd = -1;
+    unlock_directories(&signals);
+    if (helper)
+        exti__helper_thread_end(helper);
+    end_uncancelled(state);
+}
+
+void exti__directory_free(struct exti_directory *d)
+{
+    exti__directory_end(d);
     exti__free(d);
 }
 
 /* ---- taking a thread there ---- */
 
-/* The mask that the thread had; -1: it cannot go there.  The thread shares its own with none. */
+/* The mask that the thread had; -1 and errno: it cannot go there.  The thread shares its own with
+ * none. */
 static int arrive(struct exti_directory *d)
 {
+    if (!exti__is_place(d->fd)) {
+        errno = EBADF;
+        return -1;
+    }
     return fchdir(d->fd) ? -1 : (int)umask(d->mask);
 }
 
 static void go_home(void)
 {
-    if (fchdir(self.home) == 0)
-        close(self.home);
-    umask(self.home_mask);
+    exti__home_return(&self.home);
     self.in = 0;
     self.at = NULL;
 }
@@ -175,20 +205,21 @@ static void go_home(void)
 /* From outside, or from another context. */
 static void go(struct exti_directory *d)
 {
-    const int home = self.in ? self.home : open(".", ONLY_FOLDER);
-    const int before = home < 0 ? -1 : arrive(d);
+    struct exti_home home = self.home;
+    int mask;
 
-    if (before < 0) {
-        if (self.in)
-            go_home();
-        else if (home >= 0)
-            close(home);
+    if (!self.in && !exti__home_note(&home))
         return;
-    }
-    if (!self.in) {
-        self.home = home;
-        self.home_mask = (mode_t)before;
-    }
+    mask = arrive(d);
+    if (mask < 0 && self.in)
+        go_home();
+    else if (mask < 0)
+        close(home.fd);
+    if (mask < 0)
+        return;
+    if (!self.in)
+        home.mask = (mode_t)mask;
+    self.home = home;
     self.in = d->id;
     self.at = d;
 }
@@ -215,52 +246,74 @@ void exti__directory_enter(struct exti_directory *d)
 {
     const directory_id to = d && d->switches ? d->id : 0;
     const int error = errno;
+    int state;
 
     if (to == self.in || (to && to == self.own) || is_own())
         return;
-    /* Each time: what this thread has started since shares them, and is not to be moved. */
-    if (unshare(CLONE_FS) == 0) {
+    state = begin_uncancelled();
+    /* Each time: what this thread has started since shares them, and is not to be moved.  Who has
+     * forbidden that meanwhile is taken home all the same. */
+    if (unshare(CLONE_FS) == 0 || !to) {
         if (to)
             go(d);
         else
             go_home();
     }
+    end_uncancelled(state);
     errno = error;
 }
 
 /* ---- the context's own threads ---- */
 
-/* The group's first thread.  The lock is held. */
+/* The group's first thread.  The lock is held.  The helper shares what the thread has. */
 static int found_group(struct exti_directory *d)
 {
+    struct exti_helper_thread *helper;
+    int rc;
+
     if (d->helper)
         return EBUSY;
     if (unshare(CLONE_FS))
         return errno;
     if (!d->switches)
         return 0;
-    if (arrive(d) < 0)
-        return errno;
-    d->helper = exti__helper_thread_start();
-    return d->helper ? 0 : EAGAIN;
+    rc = exti__helper_thread_start(&helper);
+    if (rc)
+        return rc;
+    if (arrive(d) < 0) {
+        rc = errno;
+        exti__helper_thread_end(helper);
+        return rc;
+    }
+    d->helper = helper;
+    return 0;
 }
 
-int exti__directory_own_thread(struct exti_directory *d, bool started)
+static int own_thread(struct exti_directory *d, bool started)
 {
     sigset_t signals;
-    int rc = 0;
+    int rc;
 
-    if (self.own == d->id)
-        return 0;
     if (is_own())
         return EBUSY;
     exti__directory_enter(NULL);
     lock_directories(&signals);
-    if (!started)
-        rc = found_group(d);
+    rc = started ? 0 : found_group(d);
     if (!rc)
         self.own = d->id;
     unlock_directories(&signals);
+    return rc;
+}
+
+int exti__directory_own_thread(struct exti_directory *d, bool started)
+{
+    int state, rc;
+
+    if (self.own == d->id || d->error)
+        return d->error;
+    state = begin_uncancelled();
+    rc = own_thread(d, started);
+    end_uncancelled(state);
     return rc;
 }
 
@@ -297,18 +350,27 @@ static void move_apart(void *arg)
 static bool has_helper(struct exti_directory *d)
 {
     struct creation c = {.d = d};
+    struct exti_helper_thread *helper;
 
     if (d->helper)
         return true;
-    d->helper = exti__helper_thread_start();
-    if (!d->helper)
+    if (exti__helper_thread_start(&helper))
         return false;
-    exti__helper_thread_run(d->helper, move_apart, &c);
-    if (!c.rc)
-        return true;
-    exti__helper_thread_end(d->helper);
-    d->helper = NULL;
-    return false;
+    exti__helper_thread_run(helper, move_apart, &c);
+    if (c.rc)
+        exti__helper_thread_end(helper);
+    else
+        d->helper = helper;
+    return !c.rc;
+}
+
+/* In glibc from 2.32 on. */
+extern int pthread_attr_getsigmask_np(const pthread_attr_t *attr, sigset_t *out)
+    __attribute__((weak));
+
+static bool has_mask(const pthread_attr_t *attr, sigset_t *out)
+{
+    return attr && pthread_attr_getsigmask_np && pthread_attr_getsigmask_np(attr, out) == 0;
 }
 
 /* By the group's helper, as if the calling thread did.  False: there is none. */
@@ -319,11 +381,12 @@ static bool create_in_group(struct creation *c, struct exti_directory_start *beg
 
     sched_getaffinity(0, sizeof c->processors, &c->processors);
     lock_directories(&signals);
-    done = has_helper(c->d);
+    done = c->d->switches && has_helper(c->d);
     if (done) {
         begin->own = c->d->id;
         begin->inherits = true;
-        begin->signals = signals;
+        if (!has_mask(c->attr, &begin->signals))
+            begin->signals = signals;
         prctl(PR_GET_NAME, begin->name);
         exti__helper_thread_run(c->d->helper, create, c);
     }
@@ -337,16 +400,17 @@ int exti__directory_create(struct exti_directory *d, struct exti_directory_start
 {
     struct creation c = {.d = d, .out = out, .attr = attr, .run = run, .arg = arg};
     struct exti_directory *const at = self.in && is_open(self.in) ? self.at : NULL;
-    int rc;
+    const int state = begin_uncancelled();
 
     *begin = (struct exti_directory_start){.own = self.own};
-    if (d && d->switches && self.own != d->id && create_in_group(&c, begin))
-        return c.rc;
-    /* What the thread starts shares its place until it moves again. */
-    exti__directory_enter(d);
-    rc = pthread_create(out, attr, run, arg);
-    exti__directory_enter(at);
-    return rc;
+    if (!d || !d->switches || self.own == d->id || !create_in_group(&c, begin)) {
+        /* What the thread starts shares its place until it moves again. */
+        exti__directory_enter(d);
+        c.rc = pthread_create(out, attr, run, arg);
+        exti__directory_enter(at);
+    }
+    end_uncancelled(state);
+    return c.rc;
 }
 
 void exti__directory_begin(const struct exti_directory_start *begin)
@@ -392,21 +456,31 @@ static void tell_mask(void *arg)
     umask(*(const mode_t *)arg);
 }
 
-static int publish(struct exti_directory *d, int fd)
+/* What others find from now on.  `fd` is given to the directory. */
+static void publish(struct exti_directory *d, int fd)
 {
-    if (is_place(d->fd))
-        return dup3(fd, d->fd, O_CLOEXEC);
-    d->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    return d->fd;
+    if (fd != d->fd && exti__is_place(d->fd) && dup3(fd, d->fd, O_CLOEXEC) >= 0)
+        close(fd);
+    else
+        d->fd = fd;
 }
 
 /* The lock is held. */
 static int change_directory(struct exti_directory *d, int fd)
 {
-    if (fchdir(fd) || publish(d, fd) < 0)
+    int there;
+
+    if (fchdir(fd)) {
+        const int error = errno;
+
+        close(fd);
+        errno = error;
         return -1;
+    }
+    publish(d, fd);
+    there = d->fd;
     if (self.own != d->id && d->helper)
-        exti__helper_thread_run(d->helper, tell_directory, &fd);
+        exti__helper_thread_run(d->helper, tell_directory, &there);
     return 0;
 }
 
@@ -420,7 +494,7 @@ static bool is_told(void)
     return told;
 }
 
-/* Closes `fd`, which is a place only. */
+/* `fd`, which is a place only, is consumed. */
 static int move_to(int fd)
 {
     struct exti_directory *d;
@@ -434,33 +508,44 @@ static int move_to(int fd)
     error = errno;
     if (d)
         unlock_directories(&signals);
-    close(fd);
+    else
+        close(fd);
     errno = error;
     return rc;
 }
 
 int exti__directory_chdir(const char *path)
 {
-    return is_told() ? move_to(open(path, ONLY_FOLDER)) : chdir(path);
+    const int state = begin_uncancelled();
+    const int rc = is_told() ? move_to(open(path, EXTI_ONLY_FOLDER)) : chdir(path);
+
+    end_uncancelled(state);
+    return rc;
 }
 
 int exti__directory_fchdir(int fd)
 {
-    return fd >= 0 && is_told() ? move_to(openat(fd, ".", ONLY_FOLDER)) : fchdir(fd);
+    const int state = begin_uncancelled();
+    const int rc = fd >= 0 && is_told() ? move_to(openat(fd, ".", EXTI_ONLY_FOLDER)) : fchdir(fd);
+
+    end_uncancelled(state);
+    return rc;
 }
 
 mode_t exti__directory_umask(mode_t mask)
 {
+    const int state = begin_uncancelled();
     sigset_t signals;
     struct exti_directory *d = begin_change(&signals);
     const mode_t before = umask(mask);
 
-    if (!d)
-        return before;
-    d->mask = mask & 0777;
-    if (self.own != d->id && d->helper)
-        exti__helper_thread_run(d->helper, tell_mask, &mask);
-    unlock_directories(&signals);
+    if (d) {
+        d->mask = mask & 0777;
+        if (self.own != d->id && d->helper)
+            exti__helper_thread_run(d->helper, tell_mask, &mask);
+        unlock_directories(&signals);
+    }
+    end_uncancelled(state);
     return before;
 }
 

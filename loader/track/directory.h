@@ -22,13 +22,19 @@ struct exti_directory;
 /* Installs the fork handlers; 0 or an errno value. */
 int exti__directories_survive_forks(void);
 
-/* Begins as the calling thread's.  `switches`: threads of the program that enter the context are
+/* Begins as the calling thread's, if that is known; else no thread is taken there and none becomes
+ * the context's own.  `switches`: threads of the program that enter the context are
  * taken there. */
 int exti__directory_new(struct exti_directory **out, bool switches, struct exti_error *err);
+
+/* The context is closed: nobody is taken there any more, and no thread is its own.  Copies that
+ * stay mapped may still call what follows. */
+void exti__directory_end(struct exti_directory *d); /* NULL ok */
 void exti__directory_free(struct exti_directory *d); /* NULL ok */
 
 /* Makes the calling thread one of the context's own.  `started`: one of these has started it.  0 or
- * an errno value: EBUSY, the thread, or the context's group, is another's. */
+ * an errno value: EBUSY, the thread, or the context's group, is another's.  Then it is where it
+ * was, but may have what it has for itself. */
 int exti__directory_own_thread(struct exti_directory *d, bool started);
 
 /* Takes the calling thread, which has entered the context or none (NULL), to where it belongs. */

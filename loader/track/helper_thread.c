@@ -1,5 +1,6 @@
 #include "loader/track/helper_thread.h"
 
+#include <errno.h>
 #include <semaphore.h>
 #include <signal.h>
 
@@ -30,41 +31,27 @@ static void *help(void *arg)
     return NULL;
 }
 
-/* The functions are the library's own, and need little; sanitizers need more. */
-#define STACK_SIZE ((size_t)256 << 10)
-
-static int start(struct exti_helper_thread *t)
-{
-    pthread_attr_t attr;
-    int rc = pthread_attr_init(&attr);
-
-    if (rc)
-        return rc;
-    pthread_attr_setstacksize(&attr, STACK_SIZE);
-    rc = pthread_create(&t->thread, &attr, help, t);
-    pthread_attr_destroy(&attr);
-    return rc;
-}
-
-struct exti_helper_thread *exti__helper_thread_start(void)
+/* Its stack is as large as any, as the C library takes static TLS from that; what is not used is no
+ * memory. */
+int exti__helper_thread_start(struct exti_helper_thread **out)
 {
     struct exti_helper_thread *t = exti__calloc(1, sizeof *t);
     sigset_t every, signals;
     int rc;
 
     if (!t)
-        return NULL;
+        return ENOMEM;
     sem_init(&t->asked, 0, 0);
     sem_init(&t->done, 0, 0);
     sigfillset(&every);
     pthread_sigmask(SIG_SETMASK, &every, &signals);
-    rc = start(t);
+    rc = pthread_create(&t->thread, NULL, help, t);
     pthread_sigmask(SIG_SETMASK, &signals, NULL);
-    if (rc) {
+    if (rc)
         exti__helper_thread_forget(t);
-        return NULL;
-    }
-    return t;
+    else
+        *out = t;
+    return rc;
 }
 
 void exti__helper_thread_run(struct exti_helper_thread *t, void (*function)(void *arg), void *arg)

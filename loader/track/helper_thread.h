@@ -7,14 +7,14 @@
 
 struct exti_helper_thread;
 
-/* Starts one, with what a thread inherits from the calling one.  NULL: the system or memory does
- * not allow it. */
-struct exti_helper_thread *exti__helper_thread_start(void);
+/* Starts one, with what a thread inherits from the calling one.  0 or an errno value. */
+int exti__helper_thread_start(struct exti_helper_thread **out);
 
-/* Runs the function there and waits for its end.  One caller at a time; signals are blocked. */
+/* Runs the function there and waits for its end.  One caller at a time, who cannot be cancelled;
+ * signals are blocked. */
 void exti__helper_thread_run(struct exti_helper_thread *t, void (*function)(void *arg), void *arg);
 
-/* Ends the thread. */
+/* Ends the thread.  The caller cannot be cancelled. */
 void exti__helper_thread_end(struct exti_helper_thread *t);
 
 /* In a forked child, which has no such thread. */

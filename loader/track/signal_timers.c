@@ -267,10 +267,7 @@ static void end_fork(void)
 /* POSIX fork: a child has no timers. */
 static void begin_child(void)
 {
-    timer_t timer;
-
-    while (exti__timer_next(NULL, &timer))
-        exti__timer_remove(timer);
+    exti__timer_forget_all();
     for (struct timers *t = all; t; t = t->next)
         for (int kind = 0; kind < KINDS; kind++)
             t->made[kind] = false;

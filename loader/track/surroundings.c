@@ -108,6 +108,7 @@ static void keep(struct exti_surroundings *s)
 {
     if (!s)
         return;
+    exti__directory_end(s->directory);
     s->older = atomic_load(&kept);
     while (!atomic_compare_exchange_weak(&kept, &s->older, s))
         ;

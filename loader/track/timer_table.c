@@ -86,6 +86,15 @@ bool exti__timer_next(const struct exti_ctx *ctx, timer_t *out)
     return false;
 }
 
+void exti__timer_forget_all(void)
+{
+    for (size_t i = 0; i < LISTS; i++)
+        for (struct entry *e = atomic_load(&lists[i]); e; e = e->next) {
+            atomic_store(&e->timer, NO_TIMER);
+            atomic_store(&e->ctx, NULL);
+        }
+}
+
 struct exti_signals *exti__timer_owner(int number, bool *deleted)
 {
     const struct entry *e = find_entry(number);

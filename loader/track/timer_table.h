@@ -21,6 +21,10 @@ void exti__timer_remove(timer_t timer);
 /* A timer of the context, or of any (NULL); false: there is none. */
 bool exti__timer_next(const struct exti_ctx *ctx, timer_t *out);
 
+/* In a forked child: it has none of them, nor signals of theirs, and the kernel gives their numbers
+ * anew. */
+void exti__timer_forget_all(void);
+
 /* Whom the signals of the kernel's timer go to; NULL: it is no context's.  No lock; signal handlers
  * may call it.  *deleted: it was a context's. */
 struct exti_signals *exti__timer_owner(int number, bool *deleted);

@@ -263,7 +263,8 @@ static void *keep(void *arg)
     void *state = c->calls.PyThreadState_New(c->calls.PyInterpreterState_Main());
 
     pyrt_name_thread("context");
-    take_directory(o);
+    if (!c->directory_error.code)
+        take_directory(o);
     o->rc = state ? 0 : pyrt_fail(o->err, EXTI_E_NOMEM, "out of memory");
     tell_started(c);
     if (!state)

@@ -15,6 +15,7 @@ struct mover {
     char *(*where)(void); /* as getcwd(3) of a thread; its last component, in a static buffer */
     int (*mode)(const char *name);                             /* makes it, and tells its mode */
     int (*start)(pthread_t *t, void *(*run)(void *arg), void *arg); /* pthread_create */
+    int (*start_by)(pthread_t *t, const pthread_attr_t *attr, void *(*run)(void *arg), void *arg);
     int (*ask)(int way, const char *name); /* whether a child of this kind finds a file here */
     int (*vfork_go)(const char *path);     /* chdir in a vfork child */
     /* Bits of the ways in which `name` is found through `folder`, which is a link to where the
@@ -57,6 +58,8 @@ static inline void mover_build(void)
         "}\n"
         "int m_start(pthread_t *t, void *(*run)(void *), void *arg)\n"
         "{ int r = pthread_create(t, 0, run, arg); return r; }\n"
+        "int m_start_by(pthread_t *t, pthread_attr_t *attr, void *(*run)(void *), void *arg)\n"
+        "{ int r = pthread_create(t, attr, run, arg); return r; }\n"
         "static int status(int pid)\n"
         "{ int s; return pid > 0 && waitpid(pid, &s, 0) == pid ? s : -1; }\n"
         "int m_ask(int way, const char *name)\n"
@@ -76,11 +79,20 @@ static inline void mover_build(void)
         "static int is_here(const struct stat *st)\n"
         "{ struct stat own; return !stat(\".\", &own) && own.st_dev == st->st_dev && own.st_ino == "
         "st->st_ino; }\n"
+        "char *__realpath_chk(const char *, char *, size_t);\n"
+        "ssize_t __readlink_chk(const char *, char *, size_t, size_t);\n"
+        "ssize_t __readlinkat_chk(int, const char *, char *, size_t, size_t);\n"
+        "#ifdef __x86_64__\n"
+        "int __xstat(int, const char *, struct stat *), __lxstat(int, const char *, struct stat *);\n"
+        "int __fxstatat(int, int, const char *, struct stat *, int);\n"
+        "#endif\n"
         "int m_through(const char *folder, const char *name)\n"
         "{\n"
         "    char path[4096], link[4096], at[4096];\n"
         "    int fd, found = 0, n, proc = open(\"/\", O_RDONLY);\n"
         "    struct stat st;\n"
+        "    struct statx sx;\n"
+        "    char *whole;\n"
         "    FILE *f;\n"
         "    DIR *d;\n"
         "    snprintf(path, sizeof path, \"%s/%s\", folder, name);\n"
@@ -98,7 +110,24 @@ static inline void mover_build(void)
         "        n = readlinkat(proc, folder, link, sizeof link);\n"
         "        if (n == strlen(at) && !memcmp(link, at, n)) found |= 256;\n"
         "        if (realpath(folder, link) && !strcmp(link, at)) found |= 512;\n"
+        "        if (__realpath_chk(folder, link, sizeof link) && !strcmp(link, at)) found |= 1024;\n"
+        "        n = __readlink_chk(folder, link, sizeof link, sizeof link);\n"
+        "        if (n == strlen(at) && !memcmp(link, at, n)) found |= 2048;\n"
+        "        n = __readlinkat_chk(proc, folder, link, sizeof link, sizeof link);\n"
+        "        if (n == strlen(at) && !memcmp(link, at, n)) found |= 4096;\n"
+        "        if ((whole = canonicalize_file_name(folder)))\n"
+        "            found |= strcmp(whole, at) ? 0 : 8192, free(whole);\n"
         "    }\n"
+        "    if (!stat(\".\", &st) && !statx(proc, folder, 0, STATX_INO, &sx) && sx.stx_ino == "
+        "st.st_ino)\n"
+        "        found |= 16384;\n"
+        "#ifdef __x86_64__\n"
+        "    if (!__xstat(1, folder, &st) && is_here(&st)) found |= 32768;\n"
+        "    if (!__lxstat(1, path, &st)) found |= 65536;\n"
+        "    if (!__fxstatat(1, proc, path, &st, 0)) found |= 131072;\n"
+        "#else\n"
+        "    found |= (found & 16 ? 32768 : 0) | (found & 32 ? 65536 : 0) | (found & 64 ? 131072 : 0);\n"
+        "#endif\n"
         "    close(proc);\n"
         "    return found;\n"
         "}\n"
@@ -127,6 +156,7 @@ static inline struct mover mover(uint32_t flags)
     *(void **)&m.where = iso_sym(lib, "m_where");
     *(void **)&m.mode = iso_sym(lib, "m_mode");
     *(void **)&m.start = iso_sym(lib, "m_start");
+    *(void **)&m.start_by = iso_sym(lib, "m_start_by");
     *(void **)&m.ask = iso_sym(lib, "m_ask");
     *(void **)&m.vfork_go = iso_sym(lib, "m_vfork_go");
     *(void **)&m.through = iso_sym(lib, "m_through");

@@ -113,7 +113,8 @@ ISO_CASE(a_child_has_its_threads_directory_and_moves_alone)
 
 /* ---- /proc/self ---- */
 
-#define ALL_WAYS 1023
+#define ALL_WAYS ((1 << 18) - 1)
+#define OF_LINKS (128 | 256 | 2048 | 4096)
 
 static void look_through_proc(void *arg)
 {
@@ -126,7 +127,7 @@ static void look_through_proc(void *arg)
     want_int(e->m->through("/proc/thread-self/cwd", name), ALL_WAYS);
     /* Which is no link. */
     want_int(e->m->through(iso_text("/proc/self/root%s", in_tmp(e->folder)), name),
-             ALL_WAYS & ~(128 | 256));
+             ALL_WAYS & ~OF_LINKS);
     want_int(e->m->go("/proc/self/cwd"), 0);
     want(is_at(e->folder));
     /* Those of other processes are left, as are all other paths. */
@@ -217,6 +218,45 @@ ISO_CASE(a_system_that_refuses_leaves_the_processs)
     iso_close_ctx(m.ctx);
 }
 
+/* Who forbids it while it visits is taken home all the same. */
+ISO_CASE(a_visitor_that_gives_up_unshare_leaves)
+{
+    struct mover m;
+
+    begin();
+    m = mover(EXTI_CTX_ENTER_DIRECTORY);
+    exti_ctx_enter(m.ctx);
+    want_int(m.go(in_tmp("a")), 0);
+    refuse_unshare();
+    exti_ctx_leave(NULL);
+    want(is_at("home"));
+    iso_close_ctx(m.ctx);
+}
+
+/* As nobody in a folder of root's. */
+ISO_CASE(a_directory_that_cannot_be_searched_is_left_to_the_process)
+{
+    struct mover m;
+    struct exti_error err = {0};
+
+    if (geteuid() != 0)
+        skip();
+    begin();
+    want_int(mkdir(in_tmp("locked"), 0700), 0);
+    want_int(chdir(in_tmp("locked")), 0);
+    want_int(chmod(iso_tmp, 0755), 0);
+    want_int(setenv("TMPDIR", "/tmp", 1), 0);
+    want(setgid(65534) == 0 && setuid(65534) == 0);
+    m = mover(EXTI_CTX_ENTER_DIRECTORY);
+    want_exti(exti_ctx_own_thread(m.ctx, 0, &err), EXTI_E_IO, &err);
+    want_int(err.os_error, EACCES);
+    exti_ctx_enter(m.ctx);
+    want_int(m.go(in_tmp("home")), 0);
+    exti_ctx_leave(NULL);
+    want(is_at("home"));
+    iso_close_ctx(m.ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +266,8 @@ int main(void)
         cmocka_unit_test(its_own_is_found_below_proc),
         cmocka_unit_test(control_there_is_the_first_threads),
         cmocka_unit_test(a_system_that_refuses_leaves_the_processs),
+        cmocka_unit_test(a_visitor_that_gives_up_unshare_leaves),
+        cmocka_unit_test(a_directory_that_cannot_be_searched_is_left_to_the_process),
     };
 
     return cmocka_run_group_tests_name("isolation/directory", tests, NULL, NULL);

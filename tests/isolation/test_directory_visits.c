@@ -265,27 +265,170 @@ ISO_CASE(errors_are_the_systems)
     iso_close_ctx(m.ctx);
 }
 
+static void close_all(void)
+{
+    for (int fd = 3; fd < 1000; fd++)
+        close(fd);
+}
+
 /* Its numbers are then the program's. */
 ISO_CASE(a_program_that_closes_all_descriptors_loses_nothing_of_its_own)
 {
     struct mover m;
+    struct stat st;
     int fds[8];
 
     begin();
     m = mover(EXTI_CTX_ENTER_DIRECTORY);
     exti_ctx_enter(m.ctx);
-    for (int fd = 3; fd < 1000; fd++)
-        close(fd);
+    close_all();
     for (int i = 0; i < 8; i++)
-        want((fds[i] = open("in-home", O_RDONLY)) >= 0);
+        want((fds[i] = open(in_tmp(i % 2 ? "b" : "home/in-home"), i % 2 ? O_PATH : O_RDONLY)) >= 0);
     want_int(m.go(in_tmp("a")), 0);
+    want(is_at("a"));
     exti_ctx_leave(NULL);
-    for (int i = 0; i < 8; i++) {
-        struct stat st;
-
-        want(fstat(fds[i], &st) == 0 && S_ISREG(st.st_mode));
-    }
+    want(is_at("a")); /* where it has come from nobody knows any more */
+    for (int i = 0; i < 8; i++)
+        want(fstat(fds[i], &st) == 0 && S_ISDIR(st.st_mode) == (i % 2));
     _exit(0); /* the context's own files are gone as well */
+}
+
+ISO_CASE(a_context_moves_on_after_a_program_has_closed_all_descriptors)
+{
+    struct mover m;
+
+    begin();
+    m = mover(EXTI_CTX_ENTER_DIRECTORY);
+    exti_ctx_enter(m.ctx);
+    for (int i = 0; i < 3; i++) {
+        close_all();
+        want_int(m.go(in_tmp("a")), 0);
+        want(is_at("a"));
+        want_int(m.go(in_tmp("b")), 0);
+        want(is_at("b"));
+    }
+    exti_ctx_leave(NULL);
+    want_int(chdir(in_tmp("home")), 0);
+    exti_ctx_enter(m.ctx);
+    want(is_at("b"));
+    exti_ctx_leave(NULL);
+    want(is_at("home"));
+    _exit(0);
+}
+
+static void *mask_when_cancelled(void *arg)
+{
+    struct mover *m = arg;
+
+    exti_ctx_enter(m->ctx);
+    want_int(pthread_cancel(pthread_self()), 0);
+    m->mask(077);
+    want_int(m->go(in_tmp("a")), 0);
+    exti_ctx_leave(NULL);
+    exti_ctx_enter(m->ctx);
+    m->mask(007);
+    pthread_testcancel();
+    return NULL;
+}
+
+/* POSIX: none of these is a cancellation point. */
+ISO_CASE(a_thread_is_not_cancelled_where_it_moves)
+{
+    struct mover m;
+    struct thread started;
+    pthread_t t;
+    void *result;
+
+    begin();
+    m = mover(EXTI_CTX_ENTER_DIRECTORY);
+    exti_ctx_enter(m.ctx);
+    start(&started, &m); /* so that there is somebody to be told */
+    exti_ctx_leave(NULL);
+    want_int(pthread_create(&t, NULL, mask_when_cancelled, &m), 0);
+    want_int(pthread_join(t, &result), 0);
+    want(result == PTHREAD_CANCELED);
+    exti_ctx_enter(m.ctx);
+    want(is_at("a"));
+    want_int((int)m.mask(022), 007);
+    exti_ctx_leave(NULL);
+    end(&started);
+    iso_close_ctx(m.ctx);
+}
+
+static void *look_at_mask(void *arg)
+{
+    sigset_t blocked;
+
+    want_int(pthread_sigmask(SIG_BLOCK, NULL, &blocked), 0);
+    *(int *)arg = sigismember(&blocked, SIGUSR1);
+    return NULL;
+}
+
+#if __GLIBC_PREREQ(2, 32)
+ISO_CASE(such_a_thread_has_the_signal_mask_of_its_attributes)
+{
+    struct mover m;
+    pthread_attr_t attr;
+    sigset_t usr1;
+    pthread_t t;
+    int blocked = -1;
+
+    begin();
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    want_int(pthread_attr_init(&attr), 0);
+    want_int(pthread_attr_setsigmask_np(&attr, &usr1), 0);
+    m = mover(EXTI_CTX_ENTER_DIRECTORY);
+    exti_ctx_enter(m.ctx);
+    want_int(m.start_by(&t, &attr, look_at_mask, &blocked), 0);
+    want_int(pthread_join(t, NULL), 0);
+    want_int(blocked, 1);
+    want_int(m.start_by(&t, NULL, look_at_mask, &blocked), 0);
+    want_int(pthread_join(t, NULL), 0);
+    want_int(blocked, 0);
+    exti_ctx_leave(NULL);
+    pthread_attr_destroy(&attr);
+    iso_close_ctx(m.ctx);
+}
+#define MASKS cmocka_unit_test(such_a_thread_has_the_signal_mask_of_its_attributes),
+#else
+#define MASKS
+#endif
+
+static void own_and_close(void *arg)
+{
+    struct errand *e = arg;
+
+    own(e);
+    move(e);
+    iso_close_ctx(e->m->ctx);
+}
+
+/* Also of one whose copies stay mapped. */
+ISO_CASE(the_own_thread_of_a_closed_context_may_become_anothers)
+{
+    for (int kept = 0; kept < 2; kept++) {
+        const uint32_t flags = EXTI_CTX_ENTER_DIRECTORY | (kept ? EXTI_CTX_KEEP : 0);
+        struct mover a, b;
+        struct thread t;
+        struct errand in_a = {&a, "a", 077, NULL}, in_b = {&b, "b", 002, NULL};
+
+        if (!kept)
+            begin();
+        a = mover(flags);
+        b = mover(flags);
+        start(&t, NULL);
+        tell(&t, own_and_close, &in_a);
+        tell(&t, own, &in_b);
+        tell(&t, move, &in_b);
+        tell(&t, look, &in_b);
+        exti_ctx_enter(b.ctx);
+        want(is_at("b"));
+        exti_ctx_leave(NULL);
+        want(is_at("home"));
+        end(&t);
+        iso_close_ctx(b.ctx);
+    }
 }
 
 ISO_CASE(threads_of_other_contexts_are_refused)
@@ -397,6 +540,9 @@ int main(void)
         cmocka_unit_test(threads_that_the_program_starts_stay),
         cmocka_unit_test(errors_are_the_systems),
         cmocka_unit_test(a_program_that_closes_all_descriptors_loses_nothing_of_its_own),
+        cmocka_unit_test(a_context_moves_on_after_a_program_has_closed_all_descriptors),
+        cmocka_unit_test(a_thread_is_not_cancelled_where_it_moves),
+        MASKS cmocka_unit_test(the_own_thread_of_a_closed_context_may_become_anothers),
         cmocka_unit_test(threads_of_other_contexts_are_refused),
         cmocka_unit_test(many_threads_come_and_go),
     };

@@ -231,6 +231,18 @@ sys.exit(_doctor.main([]))
     assert "(unshare): Operation not permitted\n" in done.stdout
 
 
+def test_programs_start_where_threads_have_much_static_storage():
+    """glibc takes it from the stack of each thread, those of the loader's helpers too."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import extisolate; extisolate.run(['-c', 'print(6)'], contexts=1)"],
+        env=dict(os.environ, GLIBC_TUNABLES="glibc.rtld.optional_static_tls=400000"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("6\n", "", 0)
+
+
 def test_a_free_threaded_cpython_is_refused():
     done = run("import sys; sys.abiflags += 't'; import extisolate")
     assert done.returncode == 1 and "ImportError: extisolate gives each" in done.stderr, done.stderr
