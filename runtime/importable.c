@@ -121,9 +121,9 @@ static int is_installed(const struct pyrt_api *py)
 }
 
 /* Sets PYTHONPATH in os.environ to what it is, and the folder.  -1 with an exception set. */
-static int lengthen_path(const struct pyrt_api *py, struct pyobj *environ, const char *folder)
+static int lengthen_path(const struct pyrt_api *py, struct pyobj *variables, const char *folder)
 {
-    struct pyobj *old = py->PyObject_CallMethod(environ, "get", "ss", "PYTHONPATH", "");
+    struct pyobj *old = py->PyObject_CallMethod(variables, "get", "ss", "PYTHONPATH", "");
     struct pyobj *length = old ? py->PyObject_CallMethod(old, "__len__", NULL) : NULL;
     struct pyobj *more = NULL, *path = NULL, *done = NULL;
     char *text = NULL;
@@ -134,7 +134,7 @@ static int lengthen_path(const struct pyrt_api *py, struct pyobj *environ, const
     if (more)
         path = py->PyObject_CallMethod(old, "__add__", "O", more);
     if (path)
-        done = py->PyObject_CallMethod(environ, "__setitem__", "sO", "PYTHONPATH", path);
+        done = py->PyObject_CallMethod(variables, "__setitem__", "sO", "PYTHONPATH", path);
     free(text);
     py->Py_DecRef(path);
     py->Py_DecRef(more);
@@ -146,14 +146,14 @@ static int lengthen_path(const struct pyrt_api *py, struct pyobj *environ, const
 
 static int offer_by_environment(const struct pyrt_api *py, const char *folder)
 {
-    struct pyobj *os = py->PyImport_ImportModule("os"), *environ = NULL;
+    struct pyobj *os = py->PyImport_ImportModule("os"), *variables = NULL;
     int rc = -1;
 
     if (os)
-        environ = py->PyObject_GetAttrString(os, "environ");
-    if (environ)
-        rc = lengthen_path(py, environ, folder);
-    py->Py_DecRef(environ);
+        variables = py->PyObject_GetAttrString(os, "environ");
+    if (variables)
+        rc = lengthen_path(py, variables, folder);
+    py->Py_DecRef(variables);
     py->Py_DecRef(os);
     return rc;
 }
