@@ -418,6 +418,11 @@ struct exti_module; /* one loaded copy; owned by its context */
 
 enum exti_log_level { EXTI_LOG_DEBUG = 0, EXTI_LOG_INFO = 1, EXTI_LOG_WARN = 2 };
 
+/* Where a copy calls exit or the like. */
+#define EXTI_EXIT_OWN_THREAD 1u /* on a thread that a copy of the context has started */
+/* In a signal handler, or on a thread that has left one by longjmp. */
+#define EXTI_EXIT_IN_HANDLER 2u
+
 /* Hooks, all optional.  Each runs on the thread of the call that causes it.  A hook may call the
  * library unless it says otherwise, but before_load of the API library must not ask for that
  * library's module.  A negative return makes the call fail with EXTI_E_HOOK. */
@@ -443,6 +448,27 @@ struct exti_hooks {
      * copy sends itself the signal, on any thread, so the hook may call what is async-signal-safe
      * only; it is not called in a process that was forked in the context. */
     void (*end)(void *user, struct exti_ctx *ctx, int sig);
+
+    /* ELF systems; all three are called where a copy makes such a call, on its thread, and may call
+     * what is async-signal-safe only.
+     *
+     * A copy has called exit, _exit, _Exit, quick_exit or a function of the exec family.  Non-zero:
+     * the context is to end by that alone, as a process would.  `where`: EXTI_EXIT_*.  0, or NULL
+     * here or for `exit`: the process ends or runs the other program, as it does anyway in a
+     * process that was forked since the context was opened, and for calls of constructors and
+     * destructors of copies. */
+    int (*can_exit)(void *user, struct exti_ctx *ctx, uint32_t where);
+    /* After can_exit, when the context's own exit handlers have run if there are any to run, or
+     * when the program has ended that the exec family has started in a child: the context has ended
+     * with `status`, 0 to 255.  Its signal actions and timers are gone.  If the hook returns, the
+     * thread waits for ever, in the middle of the copy's call; the hook may instead leave by
+     * longjmp for a frame that the program has below those of the context.  What locks the thread
+     * has in the context stay locked, so other threads should not go on in the context, and
+     * exti_ctx_close leaves it mapped.  Called again if another thread of it ends it. */
+    void (*exit)(void *user, struct exti_ctx *ctx, int status);
+    /* A copy has called abort, or an assertion of it has failed: the process will die when the hook
+     * returns. */
+    void (*abort)(void *user, struct exti_ctx *ctx);
 };
 
 /* In every copy of the context, binds references to the undefined symbol `symbol`, such as
@@ -513,6 +539,10 @@ struct exti_redirect {
  * be searched (exti_ctx_own_thread says why).  Without the flag, threads of the program, and those
  * that copies start on them, have the directory that they have outside. */
 #define EXTI_CTX_ENTER_DIRECTORY 4096u
+/* On ELF systems exit, _exit, quick_exit, the exec family, abort, and the functions that atexit,
+ * on_exit and at_quick_exit register, are the context's in its copies, where its hooks `can_exit`
+ * and `exit` say that it can end alone: docs/ends.md.  With the flag they are the process's. */
+#define EXTI_CTX_PROCESS_ENDS 8192u
 
 /* Which of the libraries needed by a context's modules are copied into it, like the modules
  * themselves.  Files passed to exti_copy or exti_load are copied in any case. */

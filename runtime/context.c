@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/aborting.h"
 #include "runtime/builtin.h"
 #include "runtime/command.h"
 #include "runtime/ending.h"
@@ -29,6 +30,8 @@ struct pyrt_context {
     struct pyrt_command command;
     struct pyrt_ending ending;
     struct pyrt_result result;
+    char number[16]; /* the context's, as text */
+    int exited;      /* its threads have not ended, and are never to */
 };
 
 /* ---- opening ---- */
@@ -41,9 +44,40 @@ static void end_program(void *user, struct exti_ctx *ctx, int sig)
     pyrt_ending_ask(&c->ending, sig);
 }
 
+/* The only program of a process is the process's. */
+static int can_exit(void *user, struct exti_ctx *ctx, uint32_t where)
+{
+    const struct pyrt_context *c = user;
+
+    (void)ctx, (void)where;
+    return c->opts.count > 1;
+}
+
+static void exit_program(void *user, struct exti_ctx *ctx, int status)
+{
+    struct pyrt_context *c = user;
+
+    (void)ctx;
+    pyrt_ending_exit(&c->ending, status);
+}
+
+static void tell_abort(void *user, struct exti_ctx *ctx)
+{
+    const struct pyrt_context *c = user;
+
+    (void)ctx;
+    pyrt_aborting_tell(c->number);
+}
+
 static int open_context(struct pyrt_context *c, struct exti_error *err)
 {
-    const struct exti_hooks hooks = {.size = sizeof hooks, .end = end_program};
+    const struct exti_hooks hooks = {
+        .size = sizeof hooks,
+        .end = end_program,
+        .can_exit = can_exit,
+        .exit = exit_program,
+        .abort = tell_abort,
+    };
     struct exti_ctx_opts o = {
         .size = sizeof o,
         .hooks = &hooks,
@@ -167,6 +201,7 @@ static void *thread_main(void *arg)
             pyrt_end_by(c->result.sig);
         _exit(c->result.status);
     }
+    pyrt_ending_return(&c->ending);
     return NULL;
 }
 
@@ -178,6 +213,9 @@ int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct e
     if (!c)
         return pyrt_fail(err, EXTI_E_NOMEM, "out of memory");
     c->opts = *opts;
+    snprintf(c->number, sizeof c->number, "%d", opts->index);
+    pyrt_ending_prepare(&c->ending);
+    pyrt_aborting_prepare();
     rc = pyrt_command_new(&c->command, opts->python, opts->program, err);
     if (rc < 0) {
         free(c);
@@ -193,10 +231,27 @@ int pyrt_start(struct pyrt_context **out, const struct pyrt_opts *opts, struct e
     return 0;
 }
 
+/* What else the context's threads may be writing is left alone. */
+static struct pyrt_result exited(const struct pyrt_context *c)
+{
+    struct pyrt_result r = {.started = 1, .status = c->ending.exit_status};
+
+    if (c->opts.prove)
+        pyrt_fail(&r.error, EXTI_E_UNSUPPORTED,
+                  "the program has ended by exit, _exit or exec, and cannot be proven after that");
+    return r;
+}
+
 void pyrt_join(struct pyrt_context *c, struct pyrt_result *out)
 {
-    pthread_join(c->thread, NULL);
-    *out = c->result;
+    c->exited = pyrt_ending_wait(&c->ending);
+    if (c->exited) {
+        pthread_detach(c->thread);
+        *out = exited(c);
+    } else {
+        pthread_join(c->thread, NULL);
+        *out = c->result;
+    }
 }
 
 size_t pyrt_close(struct pyrt_context *c, exti_report_fn report, void *user)
@@ -206,6 +261,9 @@ size_t pyrt_close(struct pyrt_context *c, exti_report_fn report, void *user)
     if (!c)
         return 0;
     exti_ctx_close_report(c->ctx, report, user, &left, NULL);
+    /* Its threads may use all of it. */
+    if (c->exited)
+        return left;
     if (left == 0)
         pyrt_heap_free(c->heap);
     free(c->result.leaks);

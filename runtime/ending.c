@@ -3,8 +3,8 @@
 #define _GNU_SOURCE /* syscall */
 #include "runtime/ending.h"
 
+#include <errno.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/syscall.h>
@@ -61,7 +61,66 @@ static void wake(pid_t thread)
     syscall(SYS_tgkill, getpid(), thread, SIGRTMAX);
 }
 
+void pyrt_ending_prepare(struct pyrt_ending *e)
+{
+    sem_init(&e->over, 0, 0);
+}
+
+static bool end_by(struct pyrt_ending *e, enum pyrt_way way)
+{
+    int runs = PYRT_RUNS;
+
+    return atomic_compare_exchange_strong(&e->way, &runs, (int)way);
+}
+
+void pyrt_ending_return(struct pyrt_ending *e)
+{
+    if (end_by(e, PYRT_RETURNED))
+        sem_post(&e->over);
+}
+
+/* The status first: what follows may wait for ever as well, which comes to the same. */
+void pyrt_ending_exit(struct pyrt_ending *e, int status)
+{
+    pyrt_ending_end(e);
+    if (end_by(e, PYRT_EXITED)) {
+        e->exit_status = status;
+        sem_post(&e->over);
+    }
+    if (e->py && e->py->Py_IsInitialized())
+        e->py->PyGILState_Ensure();
+}
+
+bool pyrt_ending_wait(struct pyrt_ending *e)
+{
+    while (sem_wait(&e->over) && errno == EINTR)
+        ;
+    return e->way == PYRT_EXITED;
+}
+
 #else
+
+/* Elsewhere the loader lets no context exit alone. */
+void pyrt_ending_prepare(struct pyrt_ending *e)
+{
+    (void)e;
+}
+
+void pyrt_ending_return(struct pyrt_ending *e)
+{
+    (void)e;
+}
+
+void pyrt_ending_exit(struct pyrt_ending *e, int status)
+{
+    (void)e, (void)status;
+}
+
+bool pyrt_ending_wait(struct pyrt_ending *e)
+{
+    (void)e;
+    return false;
+}
 
 /* Elsewhere signals are the process's, and no context is asked. */
 int pyrt_ending_begin(struct pyrt_ending *e, const struct pyrt_api *py)

@@ -57,6 +57,8 @@ struct pyrt_method {
     X(void, PyMem_SetupDebugHooks, (void))                                                         \
     X(void, PyObject_SetArenaAllocator, (const struct pyrt_arenas *))                              \
     X(int, Py_FinalizeEx, (void))                                                                  \
+    X(int, Py_IsInitialized, (void))                                                               \
+    X(int, PyGILState_Ensure, (void))                                                              \
     X(void *, PyEval_SaveThread, (void))                                                           \
     X(void, PyEval_RestoreThread, (void *))                                                        \
     X(void, Py_IncRef, (struct pyobj *))                                                           \

@@ -11,6 +11,10 @@
 #else
 #include <malloc.h>
 #endif
+#if defined(__GLIBC__) || defined(__APPLE__)
+#include <execinfo.h>
+#define HAS_BACKTRACE 1
+#endif
 #ifdef __linux__
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -176,3 +180,29 @@ void pyrt_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t until
     else
         wait_timed(cond, mutex, until);
 }
+
+#ifdef HAS_BACKTRACE
+/* The first call loads a library. */
+void pyrt_backtrace_prepare(void)
+{
+    void *call[1];
+
+    backtrace(call, 1);
+}
+
+void pyrt_backtrace_write(int fd)
+{
+    void *calls[64];
+
+    backtrace_symbols_fd(calls, backtrace(calls, 64), fd);
+}
+#else
+void pyrt_backtrace_prepare(void)
+{
+}
+
+void pyrt_backtrace_write(int fd)
+{
+    (void)fd;
+}
+#endif

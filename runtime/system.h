@@ -31,6 +31,11 @@ int pyrt_pipe(int fd[2]);
  * one is on its way.  Both ends, which may be the same, never wait, and have FD_CLOEXEC. */
 int pyrt_event_open(int fd[2]);
 
+/* Writes the calling thread's native call stack to the descriptor, a line for each call, where the
+ * system can tell it.  Async-signal-safe once it has been prepared. */
+void pyrt_backtrace_prepare(void);
+void pyrt_backtrace_write(int fd);
+
 /* Nanoseconds of a clock that nobody sets. */
 uint64_t pyrt_clock(void);
 

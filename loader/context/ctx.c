@@ -18,9 +18,11 @@
 #include "loader/track/address_map.h"
 #include "loader/track/calls.h"
 #include "loader/track/children.h"
+#include "loader/track/context_end.h"
 #include "loader/track/context_keys.h"
 #include "loader/track/context_threads.h"
 #include "loader/track/descriptors.h"
+#include "loader/track/exit_handlers.h"
 #include "loader/track/fork_handlers.h"
 #include "loader/track/lingering.h"
 #include "loader/track/record_locks.h"
@@ -34,7 +36,7 @@
     (EXTI_CTX_RENAME | EXTI_CTX_SYNC | EXTI_CTX_KEEP | EXTI_CTX_COPY_ONLY | EXTI_CTX_DROP_UNUSED | \
      EXTI_CTX_FOR_LOADING | EXTI_CTX_TRUST_DIR | EXTI_CTX_CLOSE_IDLE | EXTI_CTX_PROCESS_SIGNALS |  \
      EXTI_CTX_PROCESS_ENVIRONMENT | EXTI_CTX_PROCESS_LOCALE | EXTI_CTX_PROCESS_DIRECTORY |         \
-     EXTI_CTX_ENTER_DIRECTORY)
+     EXTI_CTX_ENTER_DIRECTORY | EXTI_CTX_PROCESS_ENDS)
 
 #ifdef _WIN32
 #define REPLACEMENT NULL
@@ -140,6 +142,8 @@ static int install_fork_handlers(void)
     if (!rc)
         rc = exti__descriptors_survive_forks();
     if (!rc)
+        rc = exti__exit_handlers_survive_forks();
+    if (!rc)
         rc = exti__shell_calls_survive_forks();
     if (!rc)
         rc = exti__fork_handlers_survive_forks();
@@ -187,6 +191,7 @@ int exti_ctx_open(struct exti_ctx **out, const struct exti_ctx_opts *opts, struc
     exti__ctx_log(ctx, EXTI_LOG_INFO, "context '%s' opened in %s%s", exti__ctx_name(ctx),
                   exti__ctx_dir(ctx),
                   exti__store_is_renamed(&ctx->store) ? ", with private names for its API" : "");
+    exti__context_end_begin(ctx);
     /* The default action is an action, too. */
     if (ctx->hooks.end)
         exti__signals_of(ctx);
@@ -387,6 +392,31 @@ static size_t count_modules(struct exti_ctx *ctx)
     return n;
 }
 
+/* Whether the modules are to stay mapped, as threads may run in them. */
+static bool must_stay(struct exti_ctx *ctx, bool handled, struct listener *l)
+{
+    struct exti_error finding = {0};
+
+    if (ctx->flags & EXTI_CTX_KEEP)
+        return true;
+    if (ctx->ended) {
+        exti__fail(&finding, EXTI_E_BUSY, EXTI_NO_OFFSET,
+                   "the context has ended by a call of %s, and its threads may still be in it",
+                   ctx->cut_off ? "_exit, quick_exit or exec" : "exit");
+        exti__error_file(&finding, ctx->api ? ctx->api->copy : "");
+        report_mapped(l, &finding);
+        return true;
+    }
+    /* While the API library is not open, nothing is loaded that a thread could run in. */
+    return !handled || (ctx->api && exti__ctx_threads_report(ctx, report_mapped, l));
+}
+
+/* Calls of a context that has ended may never return, and the close does not wait for them. */
+static bool waits_for_calls(const struct exti_ctx *ctx)
+{
+    return !(ctx->flags & (EXTI_CTX_KEEP | EXTI_CTX_CLOSE_IDLE)) && !ctx->ended;
+}
+
 int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *user, size_t *left,
                           struct exti_error *err)
 {
@@ -399,19 +429,17 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
         *left = 0;
     if (!ctx)
         return 0;
-    rc = exti__calls_stop(ctx, !(ctx->flags & (EXTI_CTX_KEEP | EXTI_CTX_CLOSE_IDLE)), err);
+    rc = exti__calls_stop(ctx, waits_for_calls(ctx), err);
     if (rc) {
         if (left)
             *left = count_modules(ctx);
         return rc;
     }
-    if (!(ctx->flags & EXTI_CTX_KEEP))
+    if (!(ctx->flags & EXTI_CTX_KEEP) && !ctx->ended)
         exti__thread_objects_end(ctx);
     exti__signal_timers_end(ctx);
     handled = exti__signals_end(ctx);
-    /* While the API library is not open, nothing is loaded that a thread could run in. */
-    keep = (ctx->flags & EXTI_CTX_KEEP) || !handled ||
-           (ctx->api && exti__ctx_threads_report(ctx, report_mapped, &l));
+    keep = must_stay(ctx, handled, &l);
     if (!keep)
         exti__ctx_keys_disarm(ctx);
     rc = close_modules(ctx, keep, &mapped, err);
@@ -425,6 +453,7 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
     exti__ctx_keys_forget(ctx);
     exti__ctx_threads_forget(ctx);
     exti__thread_objects_forget(ctx);
+    exti__exit_handlers_forget(ctx, !ctx->cut_off);
     exti__lingering_forget_ctx(ctx);
     exti__iterate_phdr_forget(ctx);
     exti__record_locks_forget(ctx);

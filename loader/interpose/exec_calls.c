@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "loader/interpose/exec_child.h"
 #include "loader/track/address_map.h"
 #include "loader/track/children.h"
 #include "loader/track/redirects.h"
@@ -123,23 +124,59 @@ static int run_along_path(struct exti_environment *e, const char *file, char *co
 
 /* ---- exec ---- */
 
+struct execution {
+    const char *file;
+    char *const *argv, *const *envp;
+    struct exti_environment *e; /* whose PATH is searched; NULL: the process's */
+    bool search;
+    int fd; /* if there is no file */
+};
+
+static int run_execution(const void *what)
+{
+    const struct execution *x = what;
+
+    if (!x->file)
+        return fexecve(x->fd, x->argv, x->envp);
+    if (!x->search)
+        return execve(x->file, x->argv, x->envp);
+    return x->e ? run_along_path(x->e, x->file, x->argv, x->envp)
+                : execvpe(x->file, x->argv, x->envp);
+}
+
+static int interposed_execve(const char *file, char *const argv[], char *const envp[])
+{
+    const struct execution x = {.file = file, .argv = argv, .envp = envp};
+
+    return exti__exec_for(CALL, run_execution, &x);
+}
+
+static int interposed_fexecve(int fd, char *const argv[], char *const envp[])
+{
+    const struct execution x = {.fd = fd, .argv = argv, .envp = envp};
+
+    return exti__exec_for(CALL, run_execution, &x);
+}
+
 static int interposed_execv(const char *file, char *const argv[])
 {
-    return execve(file, argv, list_at(CALL));
+    const struct execution x = {.file = file, .argv = argv, .envp = list_at(CALL)};
+
+    return exti__exec_for(CALL, run_execution, &x);
 }
 
 static int interposed_execvpe(const char *file, char *const argv[], char *const envp[])
 {
-    struct exti_environment *e = exti__environment_at(CALL);
+    const struct execution x = {file, argv, envp, exti__environment_at(CALL), true, -1};
 
-    return e ? run_along_path(e, file, argv, envp) : execvpe(file, argv, envp);
+    return exti__exec_for(CALL, run_execution, &x);
 }
 
 static int interposed_execvp(const char *file, char *const argv[])
 {
-    struct exti_environment *e = exti__environment_at(CALL);
+    const struct execution x = {file, argv, list_at(CALL), exti__environment_at(CALL), true, -1};
 
-    return e ? run_along_path(e, file, argv, e->list) : execvp(file, argv);
+    return exti__exec_for(CALL, run_execution, &x);
 }
 
 static size_t count_words(va_list ap)
@@ -175,20 +212,39 @@ static void read_words(char **out, size_t count, const char *first, va_list ap)
 
 static int interposed_execl(const char *file, const char *first, ...)
 {
-    char *const *envp = list_at(CALL);
+    struct execution x = {.file = file, .envp = list_at(CALL)};
     char **words;
 
     WORDS(words, first);
-    return execve(file, words, envp);
+    x.argv = words;
+    return exti__exec_for(CALL, run_execution, &x);
 }
 
 static int interposed_execlp(const char *file, const char *first, ...)
 {
-    struct exti_environment *e = exti__environment_at(CALL);
+    struct execution x = {file, NULL, list_at(CALL), exti__environment_at(CALL), true, -1};
     char **words;
 
     WORDS(words, first);
-    return e ? run_along_path(e, file, words, e->list) : execvp(file, words);
+    x.argv = words;
+    return exti__exec_for(CALL, run_execution, &x);
+}
+
+/* The environment follows the arguments and their NULL. */
+static int interposed_execle(const char *file, const char *first, ...)
+{
+    struct execution x = {.file = file};
+    char **words;
+    va_list more;
+
+    WORDS(words, first);
+    va_start(more, first);
+    for (const char *word = first; word; word = va_arg(more, const char *))
+        ;
+    x.envp = va_arg(more, char *const *);
+    va_end(more);
+    x.argv = words;
+    return exti__exec_for(CALL, run_execution, &x);
 }
 
 /* ---- posix_spawnp ---- */
@@ -242,6 +298,9 @@ static int interposed_spawnp(pid_t *pid, const char *name,
 void *exti__exec_call(const struct exti_ctx *ctx, const char *symbol)
 {
     const struct exti_redirect calls[] = {
+        {"execve", EXTI_ADDRESS(interposed_execve)},
+        {"fexecve", EXTI_ADDRESS(interposed_fexecve)},
+        {"execle", EXTI_ADDRESS(interposed_execle)},
         {"execv", EXTI_ADDRESS(interposed_execv)},
         {"execvp", EXTI_ADDRESS(interposed_execvp)},
         {"execvpe", EXTI_ADDRESS(interposed_execvpe)},
@@ -250,7 +309,8 @@ void *exti__exec_call(const struct exti_ctx *ctx, const char *symbol)
         {"posix_spawnp", EXTI_ADDRESS(interposed_spawnp)},
     };
 
-    if (!ctx->surroundings || !ctx->surroundings->environment)
+    if ((ctx->flags & EXTI_CTX_PROCESS_ENDS) &&
+        (!ctx->surroundings || !ctx->surroundings->environment))
         return NULL;
     return exti__redirect_find(calls, sizeof calls / sizeof *calls, symbol);
 }

@@ -1,5 +1,6 @@
 /* The functions that run programs as copies call them: a program begins with the environment of the
- * context, and is looked for along the context's PATH.  ELF systems. */
+ * context, is looked for along the context's PATH, and takes the place of the context's own if that
+ * can end alone.  ELF systems. */
 #ifndef LOADER_INTERPOSE_EXEC_CALLS_H
 #define LOADER_INTERPOSE_EXEC_CALLS_H
 

@@ -1,12 +1,14 @@
 #define _GNU_SOURCE /* daemon */
 #include "loader/interpose/fork_calls.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include "loader/track/address_map.h"
 #include "loader/track/calls.h"
 #include "loader/track/children.h"
+#include "loader/track/context_end.h"
 #include "loader/track/fork_handlers.h"
 #include "loader/track/redirects.h"
 
@@ -65,13 +67,36 @@ static int interposed_forkpty(int *terminal, char *name, const struct termios *s
     return pid;
 }
 
+/* The rest of daemon(3), in the child. */
+static int leave_session(int keep_directory, int keep_files)
+{
+    int null;
+
+    if (setsid() < 0 || (!keep_directory && chdir("/")))
+        return -1;
+    null = keep_files ? -1 : open("/dev/null", O_RDWR);
+    if (keep_files || null < 0)
+        return keep_files ? 0 : -1;
+    for (int fd = 0; fd <= 2; fd++)
+        dup2(null, fd);
+    if (null > 2)
+        close(null);
+    return 0;
+}
+
+/* The parent ends by _exit(0), or the context there. */
 static int interposed_daemon(int keep_directory, int keep_files)
 {
+    struct exti_ctx *ending = exti__context_ending((uintptr_t)CALL);
     const struct exti_ctx *before = begin_fork(CALL);
-    int rc = daemon(keep_directory, keep_files);
+    int rc = ending ? fork() : daemon(keep_directory, keep_files);
 
     end_fork(before);
-    return rc;
+    if (!ending || rc < 0)
+        return rc;
+    if (rc > 0)
+        exti__context_cut_off(ending, 0);
+    return leave_session(keep_directory, keep_files);
 }
 
 /* ---- handlers -------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "loader/process/dl.h"
 #include "loader/process/unload_batch.h"
 #include "loader/track/address_map.h"
+#include "loader/track/exit_handlers.h"
 #include "loader/track/fork_handlers.h"
 #include "loader/track/lingering.h"
 
@@ -65,11 +66,13 @@ int exti__modules_unload(struct exti_module *list, bool keep_mapped, struct exti
 }
 
 /* A module whose constructors have not begun, as an earlier one has not returned, must not run its
- * destructors.  False if they cannot be kept from running. */
+ * destructors, nor one whose context has ended by _exit.  False if they cannot be kept from
+ * running. */
 static bool forget_destructors(const struct exti_module *m)
 {
-    return m->init.started || exti__constructors_have_run(&m->lib) ||
-           exti__destructors_drop(&m->lib, &m->layout);
+    if (!m->ctx->cut_off && (m->init.started || exti__constructors_have_run(&m->lib)))
+        return true;
+    return exti__destructors_drop(&m->lib, &m->layout);
 }
 
 int exti__modules_dispose(struct exti_module *list, bool keep_mapped, struct exti_error *err)
@@ -78,6 +81,8 @@ int exti__modules_dispose(struct exti_module *list, bool keep_mapped, struct ext
         if (m->ctx->hooks.before_close)
             m->ctx->hooks.before_close(m->ctx->user, m->ctx, m);
         keep_mapped = !forget_destructors(m) || keep_mapped;
+        if (!keep_mapped)
+            exti__exit_handlers_unload(m);
         exti__fork_handlers_drop(m);
         exti__address_map_remove(m);
     }

@@ -6,7 +6,7 @@
 
 #include "loader/store/store_queries.h"
 
-static atomic_size_t open_count;
+static atomic_size_t open_count, ended_count;
 static atomic_uint next_number;
 
 const char *exti__ctx_dir(const struct exti_ctx *ctx)
@@ -37,6 +37,17 @@ size_t exti__ctx_count(void)
     return atomic_load(&open_count);
 }
 
+size_t exti__ctx_living(void)
+{
+    return atomic_load(&open_count) - atomic_load(&ended_count);
+}
+
+void exti__ctx_count_ended(const struct exti_ctx *ctx)
+{
+    if (!(ctx->flags & EXTI_CTX_COPY_ONLY))
+        atomic_fetch_add(&ended_count, 1);
+}
+
 void exti__ctx_count_in(struct exti_ctx *ctx)
 {
     ctx->number = atomic_fetch_add(&next_number, 1);
@@ -46,6 +57,9 @@ void exti__ctx_count_in(struct exti_ctx *ctx)
 
 void exti__ctx_count_out(const struct exti_ctx *ctx)
 {
-    if (!(ctx->flags & EXTI_CTX_COPY_ONLY))
-        atomic_fetch_sub(&open_count, 1);
+    if (ctx->flags & EXTI_CTX_COPY_ONLY)
+        return;
+    if (ctx->ended)
+        atomic_fetch_sub(&ended_count, 1);
+    atomic_fetch_sub(&open_count, 1);
 }

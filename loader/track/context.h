@@ -3,7 +3,9 @@
 #define LOADER_TRACK_CONTEXT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "loader/resolve/quirks.h"
@@ -23,6 +25,12 @@ struct exti_ctx {
     uint32_t flags;
     unsigned number; /* of the contexts of this process, from 0 on */
     _Atomic(struct exti_signals *) signals; /* signal_table.c's; NULL: none yet */
+    pid_t process;                          /* that has opened it */
+
+    /* context_end.c's: */
+    _Atomic(pid_t) exiting; /* the thread that runs its exit handlers; 0: none */
+    atomic_bool ended;      /* alone, and nothing of it is to run any more */
+    atomic_bool cut_off;    /* without its exit handlers */
 
     /* Guarded by calls.c: */
     unsigned calls;   /* in flight */
@@ -72,6 +80,10 @@ void exti__ctx_log(const struct exti_ctx *ctx, enum exti_log_level level, const 
 /* The number of open contexts of this process that can load: those opened with EXTI_CTX_COPY_ONLY
  * do not count. */
 size_t exti__ctx_count(void);
+
+/* The number of those that have not ended alone.  Async-signal-safe, as the other one. */
+size_t exti__ctx_living(void);
+void exti__ctx_count_ended(const struct exti_ctx *ctx);
 
 /* Counts and numbers a context that is open from now on; counts one that is open no longer. */
 void exti__ctx_count_in(struct exti_ctx *ctx);

@@ -39,6 +39,9 @@ static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static struct exti_ctx_thread *threads;
 static size_t count, sweep_at = 64;
 
+/* The context whose copy has started the thread; compared only. */
+static _Thread_local const struct exti_ctx *starter;
+
 /* Another thread may hold the lock at the moment of a fork, and does not exist in the child to
  * release it. */
 static void lock_threads(void)
@@ -166,7 +169,13 @@ void exti__ctx_thread_enter(struct exti_ctx_thread *t)
 {
     exti__fork_lock(&lock);
     t->tid = this_thread();
+    starter = t->ctx;
     exti__fork_unlock(&lock);
+}
+
+bool exti__ctx_thread_is_own(const struct exti_ctx *ctx)
+{
+    return starter == ctx;
 }
 
 void exti__ctx_thread_leave(void *t)

@@ -28,6 +28,9 @@ void exti__ctx_thread_cancel(struct exti_ctx_thread *t); /* it could not be star
 void exti__ctx_thread_enter(struct exti_ctx_thread *t);  /* called on the thread itself */
 void exti__ctx_thread_leave(void *t);                    /* its start routine has ended */
 
+/* Whether a copy of the context has started the calling thread.  Async-signal-safe. */
+bool exti__ctx_thread_is_own(const struct exti_ctx *ctx);
+
 /* The calling thread's value under a key of the context is set, or cleared.  False without
  * memory. */
 bool exti__ctx_thread_set_value(const struct exti_ctx *ctx, pthread_key_t key, bool set);

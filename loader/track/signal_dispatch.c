@@ -102,14 +102,26 @@ union sigval exti__signal_timer_value(const struct exti_signals *s)
 
 /* ---- actions ---- */
 
+/* The frame in which the innermost handler of the thread was called.  NULL: there is none. */
+static _Thread_local const char *handling;
+
 static void call(const struct exti_signal_action *a, siginfo_t *info, void *context)
 {
     const struct sigaction to = {.sa_handler = a->handler};
+    const char *outer = handling;
 
+    handling = __builtin_frame_address(0);
     if (a->flags & SA_SIGINFO)
         to.sa_sigaction(info->si_signo, info, context); /* of one union with sa_handler */
     else
         a->handler(info->si_signo);
+    handling = outer;
+}
+
+/* A handler may have been left by siglongjmp, for a frame above it. */
+bool exti__signals_handling(void)
+{
+    return handling && (const char *)__builtin_frame_address(0) < handling;
 }
 
 static bool call_program(siginfo_t *info, void *context)
@@ -157,7 +169,7 @@ static bool call_context(struct exti_signals *s, siginfo_t *info, void *context)
 static bool end_context(struct exti_signals *s, int sig)
 {
     struct exti_ctx *ctx = exti__signals_enter(s);
-    const bool ends = ctx && ctx->hooks.end && ends_process(sig) && exti__ctx_count() > 1 &&
+    const bool ends = ctx && ctx->hooks.end && ends_process(sig) && exti__ctx_living() > 1 &&
                       !exti__signals_are_childs();
 
     if (ends)

@@ -24,6 +24,10 @@ bool exti__signal_send_value(const struct exti_signals *s, int sig, union sigval
 /* The value of a timer of the context's for setitimer(2) and alarm(2). */
 union sigval exti__signal_timer_value(const struct exti_signals *s);
 
+/* Whether the calling thread is in a handler that the dispatcher has called; maybe also true on one
+ * that has left such a handler by siglongjmp. */
+bool exti__signals_handling(void);
+
 /* Takes off what only the dispatcher is to see. */
 void exti__signal_clean(siginfo_t *info);
 

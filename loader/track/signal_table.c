@@ -295,6 +295,27 @@ struct exti_signals *exti__signals_of(struct exti_ctx *ctx)
     return s;
 }
 
+/* The lock is held. */
+static void drop_actions(struct exti_signals *s)
+{
+    const uint64_t set = s->program ? ~(uint64_t)0 : s->set | s->expected;
+
+    if (atomic_exchange(&s->ctx, NULL))
+        install_all(set);
+}
+
+void exti__signals_drop(struct exti_ctx *ctx)
+{
+    struct exti_signals *s = atomic_load(&ctx->signals);
+    sigset_t signals;
+
+    if (!s)
+        return;
+    lock_table(&signals);
+    drop_actions(s);
+    unlock_table(&signals);
+}
+
 static bool wait_for_handlers(const struct exti_signals *s)
 {
     const struct timespec moment = {0, 1000000};
@@ -308,17 +329,14 @@ bool exti__signals_end(struct exti_ctx *ctx)
 {
     struct exti_signals *s = atomic_load(&ctx->signals);
     sigset_t signals;
-    uint64_t set;
 
     if (!s)
         return true;
     lock_table(&signals);
-    set = s->program ? ~(uint64_t)0 : s->set | s->expected;
-    if (atomic_exchange(&s->ctx, NULL))
-        install_all(set);
+    drop_actions(s);
     s->used = false;
     unlock_table(&signals);
-    return wait_for_handlers(s);
+    return !ctx->ended && wait_for_handlers(s);
 }
 
 /* ---- what contexts ask for ---- */

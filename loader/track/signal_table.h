@@ -41,6 +41,8 @@ struct exti_signals *exti__signals_of(struct exti_ctx *ctx);
 /* Before the context's code is unmapped: takes its handlers away, and waits a second at most for
  * those that run.  False if one still does. */
 bool exti__signals_end(struct exti_ctx *ctx);
+/* Takes them away, and waits for none: the context has ended, but not its threads. */
+void exti__signals_drop(struct exti_ctx *ctx);
 
 /* The call of the C library for the context.  0 or an errno value. */
 int exti__signal_set(struct exti_signals *s, int sig, const struct sigaction *act,

@@ -245,6 +245,18 @@ void exti__signal_timers_end(const struct exti_ctx *ctx)
     unlock_timers(&signals);
 }
 
+void exti__signal_timers_stop(const struct exti_ctx *ctx)
+{
+    struct timers *t;
+    sigset_t signals;
+
+    lock_timers(&signals);
+    t = *find_timers(ctx);
+    for (int kind = 0; t && kind < KINDS; kind++)
+        delete_timer(t, kind);
+    unlock_timers(&signals);
+}
+
 /* ---- forks ---- */
 
 static sigset_t fork_signals; /* of the thread that forks, which holds the lock */

@@ -27,6 +27,8 @@ int exti__signal_timer_delete(timer_t timer);
 
 /* Deletes all timers of the context. */
 void exti__signal_timers_end(const struct exti_ctx *ctx);
+/* The same, but frees nothing: for signal handlers. */
+void exti__signal_timers_stop(const struct exti_ctx *ctx);
 
 #else
 

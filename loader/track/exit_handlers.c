@@ -1,0 +1,309 @@
+#include "loader/track/exit_handlers.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "loader/track/fork_handlers.h"
+#include "loader/track/fork_lock.h"
+
+/* In glibc and musl. */
+extern int __cxa_atexit(void (*function)(void *), void *arg, void *library);
+
+enum handler_kind {
+    AT_EXIT, /* the C library has it too, and calls run_for_libc with it */
+    ON_EXIT,
+    AT_QUICK_EXIT
+};
+
+struct exit_handler {
+    enum handler_kind kind;
+    const struct exti_ctx *ctx; /* compared only; NULL: freed */
+    void *handle;               /* the module's */
+    union {
+        void (*at_exit)(void *);
+        void (*on_exit)(int, void *);
+        void (*at_quick_exit)(void);
+    } function;
+    void *arg;
+    bool taken; /* AT_EXIT: off the list, as it has run or is not to run */
+    struct exit_handler *older, *newer;
+};
+
+/* Guards the list.  Not held while they run.  Taken with no lock of the library held but the system
+ * loader's, which calls run_for_libc. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct exit_handler *newest;
+static int process_status;
+/* In a child that copies have forked: whose it is.  The others are as their threads left them. */
+static const struct exti_ctx *forked_by;
+
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT, process_once = PTHREAD_ONCE_INIT;
+static int fork_error;
+
+/* ---- the list; the lock is held ---- */
+
+static void unlink_handler(struct exit_handler *h)
+{
+    if (h->newer)
+        h->newer->older = h->older;
+    else
+        newest = h->older;
+    if (h->older)
+        h->older->newer = h->newer;
+    h->taken = true;
+}
+
+static bool is_for(const struct exit_handler *h, const struct exti_ctx *ctx, bool quick)
+{
+    return (h->kind == AT_QUICK_EXIT) == quick && (!ctx || h->ctx == ctx);
+}
+
+static bool runs_here(const struct exit_handler *h)
+{
+    return (!forked_by || h->ctx == forked_by) && !(h->ctx && h->ctx->cut_off);
+}
+
+/* ---- running ---- */
+
+static void call_handler(const struct exit_handler *h, int status)
+{
+    switch (h->kind) {
+    case AT_EXIT:
+        h->function.at_exit(h->arg);
+        break;
+    case ON_EXIT:
+        h->function.on_exit(status, h->arg);
+        break;
+    case AT_QUICK_EXIT:
+        h->function.at_quick_exit();
+        break;
+    }
+}
+
+/* Consumes it, unless the C library still has it. */
+static void run_handler(struct exit_handler *h, int status)
+{
+    const struct exit_handler copy = *h;
+
+    if (h->kind != AT_EXIT)
+        exti__free(h);
+    call_handler(&copy, status);
+}
+
+/* ctx NULL: those of all contexts. */
+static void run_handlers(const struct exti_ctx *ctx, bool quick, int status)
+{
+    struct exit_handler *h;
+
+    do {
+        exti__fork_lock(&lock);
+        for (h = newest; h && (!is_for(h, ctx, quick) || !runs_here(h)); h = h->older)
+            ;
+        if (h)
+            unlink_handler(h);
+        exti__fork_unlock(&lock);
+        if (h)
+            run_handler(h, status);
+    } while (h);
+}
+
+void exti__exit_handlers_run(const struct exti_ctx *ctx, int status)
+{
+    run_handlers(ctx, false, status);
+}
+
+void exti__quick_exit_handlers_run(const struct exti_ctx *ctx)
+{
+    run_handlers(ctx, true, 0);
+}
+
+/* The library is unloaded, or the process ends. */
+static void run_for_libc(void *arg)
+{
+    struct exit_handler *h = arg;
+    bool runs;
+
+    exti__fork_lock(&lock);
+    runs = !h->taken && runs_here(h);
+    if (!h->taken)
+        unlink_handler(h);
+    exti__fork_unlock(&lock);
+    if (runs)
+        call_handler(h, 0);
+    exti__free(h);
+}
+
+/* Those of on_exit alone: the C library calls the others itself. */
+static void run_at_process_exit(void)
+{
+    struct exit_handler *h;
+
+    do {
+        exti__fork_lock(&lock);
+        for (h = newest; h && (h->kind != ON_EXIT || !runs_here(h)); h = h->older)
+            ;
+        if (h)
+            unlink_handler(h);
+        exti__fork_unlock(&lock);
+        if (h)
+            run_handler(h, process_status);
+    } while (h);
+}
+
+static void run_at_process_quick_exit(void)
+{
+    run_handlers(NULL, true, 0);
+}
+
+void exti__exit_status_note(int status)
+{
+    process_status = status;
+}
+
+/* ---- registering ---- */
+
+static void register_for_process(void)
+{
+    atexit(run_at_process_exit);
+    at_quick_exit(run_at_process_quick_exit);
+}
+
+static struct exit_handler *new_handler(const struct exti_module *m, enum handler_kind kind)
+{
+    struct exit_handler *h = exti__calloc(1, sizeof *h);
+
+    if (!h)
+        return NULL;
+    h->kind = kind;
+    h->ctx = m->ctx;
+    h->handle = m->handle;
+    return h;
+}
+
+static void add_handler(struct exit_handler *h)
+{
+    if (h->kind != AT_EXIT)
+        pthread_once(&process_once, register_for_process);
+    exti__fork_lock(&lock);
+    h->older = newest;
+    if (newest)
+        newest->newer = h;
+    newest = h;
+    exti__fork_unlock(&lock);
+}
+
+int exti__at_exit(const struct exti_module *m, void (*function)(void *), void *arg, void *library)
+{
+    struct exit_handler *h = new_handler(m, AT_EXIT);
+
+    if (!h)
+        return -1;
+    h->function.at_exit = function;
+    h->arg = arg;
+    add_handler(h);
+    if (__cxa_atexit(run_for_libc, h, library) == 0)
+        return 0;
+    exti__fork_lock(&lock);
+    unlink_handler(h);
+    exti__fork_unlock(&lock);
+    exti__free(h);
+    return -1;
+}
+
+int exti__on_exit(const struct exti_module *m, void (*function)(int, void *), void *arg)
+{
+    struct exit_handler *h = new_handler(m, ON_EXIT);
+
+    if (!h)
+        return -1;
+    h->function.on_exit = function;
+    h->arg = arg;
+    add_handler(h);
+    return 0;
+}
+
+int exti__at_quick_exit(const struct exti_module *m, void (*function)(void))
+{
+    struct exit_handler *h = new_handler(m, AT_QUICK_EXIT);
+
+    if (!h)
+        return -1;
+    h->function.at_quick_exit = function;
+    add_handler(h);
+    return 0;
+}
+
+/* ---- unloading ---- */
+
+static bool is_of_module(const struct exit_handler *h, const struct exti_module *m)
+{
+    return h->kind != AT_EXIT && h->handle == m->handle && h->ctx == m->ctx;
+}
+
+void exti__exit_handlers_unload(const struct exti_module *m)
+{
+    struct exit_handler *h;
+
+    do {
+        exti__fork_lock(&lock);
+        for (h = newest; h && !is_of_module(h, m); h = h->older)
+            ;
+        if (h)
+            unlink_handler(h);
+        exti__fork_unlock(&lock);
+        if (h && h->kind == ON_EXIT)
+            run_handler(h, 0);
+        else
+            exti__free(h);
+    } while (h);
+}
+
+void exti__exit_handlers_forget(const struct exti_ctx *ctx, bool run)
+{
+    struct exit_handler *h, *older;
+
+    exti__fork_lock(&lock);
+    for (h = newest; h; h = older) {
+        older = h->older;
+        if (h->ctx != ctx)
+            continue;
+        h->ctx = NULL;
+        if (run)
+            continue;
+        unlink_handler(h);
+        if (h->kind != AT_EXIT)
+            exti__free(h);
+    }
+    exti__fork_unlock(&lock);
+}
+
+/* ---- forks ---- */
+
+static void lock_handlers(void)
+{
+    exti__fork_lock(&lock);
+}
+
+static void unlock_handlers(void)
+{
+    exti__fork_unlock(&lock);
+}
+
+static void begin_child(void)
+{
+    if (exti__fork_handlers_ctx())
+        forked_by = exti__fork_handlers_ctx();
+    exti__fork_unlock(&lock);
+}
+
+static void install_fork_handlers(void)
+{
+    fork_error = pthread_atfork(lock_handlers, unlock_handlers, begin_child);
+}
+
+int exti__exit_handlers_survive_forks(void)
+{
+    pthread_once(&fork_once, install_fork_handlers);
+    return fork_error;
+}
