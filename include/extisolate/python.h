@@ -31,7 +31,8 @@ enum extipy_code {
     EXTIPY_E_RAISED = -102, /* Python raised an exception, and the message has its text */
     EXTIPY_E_CANCELLED = -103, /* the job was cancelled before it began */
     EXTIPY_E_TIMEOUT = -104,   /* the time is over */
-    EXTIPY_E_STATE = -105      /* the job has not ended, or has begun, or has not */
+    EXTIPY_E_STATE = -105,     /* the job has not ended, or has begun, or has not */
+    EXTIPY_E_EXITED = -106     /* code in the context has ended it by exit, _exit or exec */
 };
 
 /* Gives the name of a code of either enum.  A static string, never NULL.  Any thread. */
@@ -351,6 +352,13 @@ EXTI_API int extipy_call(struct extipy_ctx *c, const struct extipy_call *call,
                          struct extipy_values **result, struct extipy_exception **raised,
                          struct exti_error *err);
 
+/* Enters, has `function` called on the calling thread, leaves, and gives what that returned: for
+ * calls of Python's API that may end the context (below).  Any frame of `function` may be left by
+ * longjmp then, so it must not hold what nobody else releases. */
+EXTI_API int extipy_visit(struct extipy_ctx *c,
+                          int (*function)(void *user, struct exti_error *err), void *user,
+                          struct exti_error *err);
+
 /* Enters, runs source text (UTF-8) in the module __main__, and leaves.  Errors are those of
  * extipy_call. */
 EXTI_API int extipy_exec(struct extipy_ctx *c, const char *source, struct extipy_exception **raised,
@@ -444,6 +452,27 @@ EXTI_API struct extipy_job *extipy_queue_next(struct extipy_queue *queue);
 EXTI_API void extipy_queue_free(struct extipy_queue *queue); /* NULL ok */
 
 /* ---- the end --------------------------------------------------------------------------------- */
+
+/* ELF systems.  Code of a context that calls exit, _exit (os._exit), quick_exit or a function of
+ * the exec family ends the context alone, without finalising it: exit runs its exit handlers
+ * before, and exec runs the program in a child and waits for its end.
+ *
+ * Then extipy_call, extipy_exec, extipy_visit or the job in which that happened ends with
+ * EXTIPY_E_EXITED, whose message has the status.  In other threads that are inside SystemExit is
+ * raised, and their calls end so as well; jobs that wait or run end at once, and nobody enters any
+ * more: EXTIPY_E_EXITED.  The context is to be closed.  It is not unloaded then, as threads may be
+ * in its code, and counts as `mapped`; a pool replaces it when it is given back.
+ *
+ * The process ends or executes instead where the thread has no such call of the context that it
+ * could leave: after extipy_enter alone, in a call that another one of the same context has led to,
+ * in a signal handler, in a library's own thread of another context; while the context starts; and
+ * with the flag EXTI_CTX_PROCESS_ENDS.
+ *
+ * Code that calls abort ends the process, after a line on standard error that names the context,
+ * and the native call stack. */
+
+/* The status with which code of the context has ended it; -1: it has not. */
+EXTI_API int extipy_exit_status(const struct extipy_ctx *c);
 
 struct extipy_closed {
     size_t size;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/embed/convert.h"
+#include "runtime/embed/exiting.h"
 #include "runtime/embed/exception.h"
 #include "runtime/embed/options.h"
 #include "runtime/fail.h"
@@ -51,8 +52,9 @@ static struct pyobj *find_callee(const struct extipy_ctx *c, const struct extipy
     return call->callee->object;
 }
 
-struct pyobj *extipy__call_inside(struct extipy_ctx *c, const struct extipy_call *call)
+static struct pyobj *make_call(struct extipy_ctx *c, const void *what)
 {
+    const struct extipy_call *call = what;
     struct pyobj *callee = find_callee(c, call), *given = NULL, *args = NULL, *kwargs = NULL;
     struct pyobj *result = NULL;
 
@@ -70,6 +72,11 @@ struct pyobj *extipy__call_inside(struct extipy_ctx *c, const struct extipy_call
     c->py.Py_DecRef(given);
     c->py.Py_DecRef(callee);
     return result;
+}
+
+struct pyobj *extipy__call_inside(struct extipy_ctx *c, const struct extipy_call *call, int *ended)
+{
+    return extipy__exiting_run(c, make_call, call, ended);
 }
 
 static int keep_result(struct extipy_values **out, struct extipy_ctx *c, struct pyobj *result,
@@ -152,6 +159,16 @@ int extipy__call_read(struct extipy_call *out, const struct extipy_ctx *c,
     return rc;
 }
 
+/* What those get that were inside when the context ended is no exception of the program's. */
+int extipy__call_raised(struct extipy_ctx *c, struct extipy_exception **raised,
+                        struct exti_error *err)
+{
+    if (!extipy__has_exited(c))
+        return extipy__exception_take(c, raised, err);
+    c->py.PyErr_Clear();
+    return extipy__exited(c, err);
+}
+
 int extipy__call_keep(struct extipy_ctx *c, int stay, struct pyobj *object,
                       struct extipy_values **result, struct extipy_exception **raised,
                       struct exti_error *err)
@@ -161,9 +178,7 @@ int extipy__call_keep(struct extipy_ctx *c, int stay, struct pyobj *object,
     if (object && result)
         rc = keep_result(result, c, object, stay, err);
     c->py.Py_DecRef(object);
-    if (rc == EXTIPY_E_RAISED)
-        rc = extipy__exception_take(c, raised, err);
-    return rc;
+    return rc == EXTIPY_E_RAISED ? extipy__call_raised(c, raised, err) : rc;
 }
 
 int extipy_call(struct extipy_ctx *c, const struct extipy_call *given,
@@ -171,19 +186,55 @@ int extipy_call(struct extipy_ctx *c, const struct extipy_call *given,
                 struct exti_error *err)
 {
     struct extipy_call call;
-    int rc = extipy__call_read(&call, c, given, err);
+    struct pyobj *object;
+    int rc = extipy__call_read(&call, c, given, err), ended;
 
     if (rc == 0)
         rc = extipy_enter(c, err);
     if (rc != 0)
         return rc;
-    rc = extipy__call_keep(c, call.stay, extipy__call_inside(c, &call), result, raised, err);
+    object = extipy__call_inside(c, &call, &ended);
+    rc = ended ? extipy__exited(c, err)
+               : extipy__call_keep(c, call.stay, object, result, raised, err);
+    extipy_leave(c, NULL);
+    return rc;
+}
+
+struct visit {
+    int (*function)(void *user, struct exti_error *err);
+    void *user;
+    struct exti_error *err;
+    int rc;
+};
+
+static struct pyobj *visit_inside(struct extipy_ctx *c, const void *what)
+{
+    struct visit *v = *(struct visit *const *)what;
+
+    (void)c;
+    v->rc = v->function(v->user, v->err);
+    return NULL;
+}
+
+int extipy_visit(struct extipy_ctx *c, int (*function)(void *user, struct exti_error *err),
+                 void *user, struct exti_error *err)
+{
+    struct visit v = {function, user, err, 0}, *what = &v;
+    int rc, ended;
+
+    if (!function)
+        return pyrt_fail(err, EXTI_E_ARG, "the function is NULL");
+    rc = extipy_enter(c, err);
+    if (rc < 0)
+        return rc;
+    extipy__exiting_run(c, visit_inside, &what, &ended);
+    rc = ended ? extipy__exited(c, err) : v.rc;
     extipy_leave(c, NULL);
     return rc;
 }
 
 /* Returns what the source ended with, or NULL with an exception set. */
-static struct pyobj *exec_inside(const struct extipy_ctx *c, const char *source)
+static struct pyobj *exec_inside(struct extipy_ctx *c, const void *source)
 {
     struct pyrt_compiler_flags flags = {PYRT_IGNORE_COOKIE, c->py.build.minor};
     struct pyobj *module = c->py.PyImport_AddModule("__main__"), *globals, *code, *done = NULL;
@@ -202,7 +253,7 @@ int extipy_exec(struct extipy_ctx *c, const char *source, struct extipy_exceptio
                 struct exti_error *err)
 {
     struct pyobj *done;
-    int rc;
+    int rc, ended;
 
     if (!source)
         return pyrt_fail(err, EXTI_E_ARG, "the source is NULL");
@@ -210,9 +261,12 @@ int extipy_exec(struct extipy_ctx *c, const char *source, struct extipy_exceptio
     if (rc < 0)
         return rc;
     atomic_fetch_add(&c->called, 1);
-    done = exec_inside(c, source);
-    rc = done ? 0 : extipy__exception_take(c, raised, err);
-    c->py.Py_DecRef(done);
+    done = extipy__exiting_run(c, exec_inside, source, &ended);
+    rc = ended  ? extipy__exited(c, err)
+         : done ? 0
+                : extipy__call_raised(c, raised, err);
+    if (done)
+        c->py.Py_DecRef(done);
     extipy_leave(c, NULL);
     return rc;
 }

@@ -15,6 +15,8 @@ const char *extipy_code_name(int code)
         return "EXTIPY_E_TIMEOUT";
     case EXTIPY_E_STATE:
         return "EXTIPY_E_STATE";
+    case EXTIPY_E_EXITED:
+        return "EXTIPY_E_EXITED";
     default:
         return exti_code_name(code);
     }

@@ -15,6 +15,7 @@ struct extipy_ctx *extipy__context_new(void)
     if (!c)
         return NULL;
     atomic_init(&c->refs, 1);
+    atomic_init(&c->exit_status, -1);
     pthread_mutex_init(&c->lock, NULL);
     pyrt_cond_init(&c->changed);
     pyrt_cond_init(&c->jobs.work);
@@ -37,11 +38,31 @@ void extipy__context_unref(struct extipy_ctx *c)
     free(c);
 }
 
+int extipy__has_exited(const struct extipy_ctx *c)
+{
+    return atomic_load(&c->exit_status) >= 0;
+}
+
+int extipy_exit_status(const struct extipy_ctx *c)
+{
+    return atomic_load(&c->exit_status);
+}
+
+int extipy__exited(const struct extipy_ctx *c, struct exti_error *err)
+{
+    return pyrt_fail(err, EXTIPY_E_EXITED,
+                     "the context has ended: code in it has called exit, _exit or exec, and its "
+                     "status is %d",
+                     atomic_load(&c->exit_status));
+}
+
 int extipy__context_begin_visit(struct extipy_ctx *c, enum extipy_phase last,
                                 struct exti_error *err)
 {
     int open;
 
+    if (extipy__has_exited(c))
+        return extipy__exited(c, err);
     pthread_mutex_lock(&c->lock);
     open = c->phase <= last;
     c->inside += open != 0;
@@ -54,7 +75,7 @@ void extipy__context_end_visit(struct extipy_ctx *c, int detached)
     pthread_mutex_lock(&c->lock);
     c->inside--;
     c->attached -= detached != 0;
-    if (c->inside == 0 && c->phase == EXTIPY_CLOSING)
+    if (c->inside <= c->stuck && c->phase == EXTIPY_CLOSING)
         pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->lock);
 }

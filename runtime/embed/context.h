@@ -29,6 +29,7 @@ struct extipy_jobs {
     pthread_t worker;
     pthread_cond_t work; /* the worker waits for it */
 
+    int abandoned;              /* the worker may never come back from its job */
     struct extipy_job *running; /* whose call the worker is in; it may be interrupted */
     unsigned long worker_id;    /* what Python calls the worker; of when a job is running */
     int sending;                /* an exception is being sent to the worker */
@@ -70,31 +71,40 @@ struct extipy_ctx {
 
     atomic_ulong called; /* how many calls were made, and sources run */
     atomic_int pending;  /* `released` is not empty */
+    atomic_int exit_status; /* with which its own code has ended it; -1: it has not */
 
     pthread_mutex_t lock; /* of what follows; nothing is called while it is held */
     pthread_cond_t changed;
     enum extipy_phase phase;
     int started;                           /* non-zero once it is known whether CPython started */
     size_t inside;                         /* threads that entered and have not left */
+    size_t stuck;                          /* of these, those that may never leave */
     size_t attached;                       /* threads that have a thread state */
     struct extipy_attachment *attachments; /* theirs */
     struct extipy_object *objects, *released;
     size_t buffers; /* of its memory, that the program or other contexts have */
     int parked;     /* Python has stopped, and is finalised when there are no buffers any more */
     int finalised;
+    int exit_seen; /* its own thread has seen to those inside */
     struct extipy_exporter *exporters; /* that show it others' buffers */
     struct pyobj *exporter_type;       /* guarded by the GIL */
     struct extipy_jobs jobs;
     struct extipy_outputs output;
 };
 
+/* Whether its own code has ended the context: nobody enters any more. */
+int extipy__has_exited(const struct extipy_ctx *c);
+/* EXTIPY_E_EXITED, with a message. */
+int extipy__exited(const struct extipy_ctx *c, struct exti_error *err);
+
 /* Returns a context with one reference, or NULL. */
 struct extipy_ctx *extipy__context_new(void);
 struct extipy_ctx *extipy__context_ref(struct extipy_ctx *c);
 void extipy__context_unref(struct extipy_ctx *c);
 
-/* Between these two, of which the first fails with EXTIPY_E_CLOSED after the phase `last`, the
- * context is not finalised.  `detached`: a thread has no state in it any more. */
+/* Between these two, of which the first fails with EXTIPY_E_CLOSED after the phase `last`, and with
+ * EXTIPY_E_EXITED, the context is not finalised.  `detached`: a thread has no state in it any
+ * more. */
 int extipy__context_begin_visit(struct extipy_ctx *c, enum extipy_phase last,
                                 struct exti_error *err);
 void extipy__context_end_visit(struct extipy_ctx *c, int detached);

@@ -18,7 +18,7 @@ void extipy__interrupt_begin(struct extipy_job *job)
     pthread_mutex_unlock(&c->lock);
 }
 
-void extipy__interrupt_end(struct extipy_job *job)
+void extipy__interrupt_end(struct extipy_job *job, int ended)
 {
     struct extipy_ctx *c = job->ctx;
     int sent;
@@ -30,7 +30,7 @@ void extipy__interrupt_end(struct extipy_job *job)
     sent = c->jobs.sent;
     c->jobs.sent = 0;
     pthread_mutex_unlock(&c->lock);
-    if (sent)
+    if (sent && !ended)
         c->calls.PyThreadState_SetAsyncExc(c->calls.PyThread_get_thread_ident(), NULL);
 }
 

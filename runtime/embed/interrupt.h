@@ -5,9 +5,10 @@
 #include "runtime/embed/job.h"
 
 /* Between these two the worker, which is inside, can be interrupted.  After the second one it is
- * as if nothing had been sent that has not arrived. */
+ * as if nothing had been sent that has not arrived.  `ended`: the context has, and it has no GIL
+ * any more. */
 void extipy__interrupt_begin(struct extipy_job *job);
-void extipy__interrupt_end(struct extipy_job *job);
+void extipy__interrupt_end(struct extipy_job *job, int ended);
 
 /* Whether the job that runs is to be interrupted; the context's lock is held. */
 int extipy__interrupt_due(const struct extipy_ctx *c);

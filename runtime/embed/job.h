@@ -30,6 +30,7 @@ struct extipy_job {
     enum extipy_job_state state;
     uint64_t deadline;               /* PYRT_NEVER: none, or it has passed */
     enum extipy_interrupt interrupt; /* one that has not been sent yet */
+    int abandoned;                   /* the worker has not come back from it, and has its call */
     int settled;                     /* all have been told that it has ended */
     pthread_cond_t settling;
 

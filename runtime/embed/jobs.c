@@ -3,6 +3,7 @@
 #include "runtime/embed/jobs.h"
 
 #include "runtime/embed/call.h"
+#include "runtime/embed/exiting.h"
 #include "runtime/embed/interrupt.h"
 #include "runtime/embed/options.h"
 #include "runtime/embed/queue.h"
@@ -15,7 +16,8 @@
 /* Consumes the library's reference. */
 static void settle_job(struct extipy_job *job)
 {
-    extipy__job_drop_call(job);
+    if (!job->abandoned)
+        extipy__job_drop_call(job);
     if (job->done)
         job->done(job, job->user);
     if (job->queue)
@@ -66,26 +68,96 @@ static void expire_jobs(struct extipy_ctx *c)
         }
 }
 
+/* The worker may never come back from the job that it is in, whose end is told all the same. */
+static void abandon_job(struct extipy_ctx *c)
+{
+    struct extipy_job *job = c->jobs.running;
+
+    drop_deadline(job);
+    c->jobs.running = NULL;
+    c->jobs.abandoned = job->abandoned = 1;
+    c->stuck = 1;
+    job->code = extipy__exited(c, &job->err);
+    job->state = EXTIPY_JOB_ENDED;
+    extipy__job_append(&c->jobs.unrun, job);
+}
+
+/* Its own code has ended the context: so all jobs end. */
+static void end_all(struct extipy_ctx *c)
+{
+    struct exti_error err;
+
+    extipy__exited(c, &err);
+    while (c->jobs.queued.first)
+        end_unrun(c->jobs.queued.first, EXTIPY_E_EXITED, err.message);
+    if (c->jobs.running)
+        abandon_job(c);
+}
+
+static int are_to_end(const struct extipy_ctx *c)
+{
+    return extipy__has_exited(c) && (c->jobs.queued.first || c->jobs.running);
+}
+
 /* ---- the worker ---- */
+
+struct outcome {
+    int code;
+    struct exti_error err;
+    struct extipy_values *result;
+    struct extipy_exception *raised;
+};
+
+static void make_call(struct extipy_ctx *c, struct extipy_job *job, struct outcome *out)
+{
+    struct pyobj *object;
+    int ended;
+
+    out->code = extipy_enter(c, &out->err);
+    if (out->code < 0)
+        return;
+    extipy__interrupt_begin(job);
+    object = extipy__call_inside(c, &job->call, &ended);
+    extipy__interrupt_end(job, ended);
+    out->code = ended ? extipy__exited(c, &out->err)
+                      : extipy__call_keep(c, job->call.stay, object, &out->result, &out->raised,
+                                          &out->err);
+    extipy_leave(c, NULL);
+}
+
+/* Returns 0 if the job was abandoned.  The lock is held. */
+static int end_job(struct extipy_job *job, const struct outcome *out)
+{
+    if (job->abandoned)
+        return 0;
+    drop_deadline(job);
+    job->code = out->code;
+    job->err = out->err;
+    job->result = out->result;
+    job->raised = out->raised;
+    job->state = EXTIPY_JOB_ENDED;
+    return 1;
+}
 
 static void run_job(struct extipy_ctx *c, struct extipy_job *job)
 {
-    int rc = extipy_enter(c, &job->err);
-    struct pyobj *object;
+    struct outcome out = {0};
+    int ended;
 
-    if (rc == 0) {
-        extipy__interrupt_begin(job);
-        object = extipy__call_inside(c, &job->call);
-        extipy__interrupt_end(job);
-        rc = extipy__call_keep(c, job->call.stay, object, &job->result, &job->raised, &job->err);
-        extipy_leave(c, NULL);
-    }
+    extipy_job_keep(job);
+    make_call(c, job, &out);
     pthread_mutex_lock(&c->lock);
-    drop_deadline(job);
-    job->code = rc;
-    job->state = EXTIPY_JOB_ENDED;
+    ended = end_job(job, &out);
+    if (!ended)
+        c->stuck = 0;
     pthread_mutex_unlock(&c->lock);
-    settle_job(job);
+    if (ended) {
+        settle_job(job);
+    } else {
+        extipy_values_free(out.result);
+        extipy_exception_free(out.raised);
+    }
+    extipy_job_release(job);
 }
 
 /* NULL: the context is being closed, and there are none any more.  The context's own thread may be
@@ -96,11 +168,11 @@ static struct extipy_job *await_job(struct extipy_ctx *c)
 
     pthread_mutex_lock(&c->lock);
     expire_jobs(c);
-    while (!c->jobs.queued.first && c->phase == EXTIPY_OPEN) {
+    while (!c->jobs.queued.first && c->phase == EXTIPY_OPEN && !extipy__has_exited(c)) {
         pthread_cond_wait(&c->jobs.work, &c->lock);
         expire_jobs(c);
     }
-    job = c->jobs.queued.first;
+    job = extipy__has_exited(c) ? NULL : c->jobs.queued.first;
     if (job) {
         extipy__job_remove(&c->jobs.queued, EXTIPY_BY_TURN, job);
         job->state = EXTIPY_JOB_BEGUN;
@@ -119,14 +191,17 @@ static void *work(void *arg)
         exti_ctx_own_thread(c->loader, 1, NULL);
     while ((job = await_job(c)))
         run_job(c, job);
+    extipy__context_unref(c);
     return NULL;
 }
 
 /* On a thread of the context's, whose directory it gets.  The lock is held. */
 static int start_worker(struct extipy_ctx *c, struct exti_error *err)
 {
-    const int rc = pyrt_thread_start(&c->jobs.worker, work, c, err);
+    const int rc = pyrt_thread_start(&c->jobs.worker, work, extipy__context_ref(c), err);
 
+    if (rc < 0)
+        extipy__context_unref(c);
     c->jobs.started = rc == 0;
     c->jobs.wanted = 0;
     return rc;
@@ -134,7 +209,7 @@ static int start_worker(struct extipy_ctx *c, struct exti_error *err)
 
 void extipy__jobs_end(struct extipy_ctx *c)
 {
-    int started;
+    int started, abandoned;
 
     pthread_mutex_lock(&c->lock);
     started = c->jobs.started;
@@ -142,10 +217,14 @@ void extipy__jobs_end(struct extipy_ctx *c)
     while (c->jobs.queued.first)
         end_unrun(c->jobs.queued.first, EXTIPY_E_CLOSED, "the context is closed");
     pthread_cond_signal(&c->jobs.work);
+    abandoned = c->jobs.abandoned;
     pthread_mutex_unlock(&c->lock);
     if (!started)
         return;
-    pthread_join(c->jobs.worker, NULL);
+    if (abandoned)
+        pthread_detach(c->jobs.worker);
+    else
+        pthread_join(c->jobs.worker, NULL);
     pthread_mutex_lock(&c->lock);
     c->jobs.started = 0;
     pthread_mutex_unlock(&c->lock);
@@ -155,8 +234,8 @@ void extipy__jobs_end(struct extipy_ctx *c)
 
 int extipy__jobs_due(const struct extipy_ctx *c)
 {
-    return c->jobs.wanted || c->jobs.unrun.first || extipy__interrupt_due(c) ||
-           has_expired(c->jobs.timed.first);
+    return c->jobs.wanted || c->jobs.unrun.first || are_to_end(c) || extipy__exiting_due(c) ||
+           extipy__interrupt_due(c) || has_expired(c->jobs.timed.first);
 }
 
 uint64_t extipy__jobs_next(const struct extipy_ctx *c)
@@ -184,12 +263,16 @@ void *extipy__jobs_tend(struct extipy_ctx *c, void *state)
     if (c->jobs.wanted)
         start_wanted_worker(c);
     expire_jobs(c);
+    if (are_to_end(c))
+        end_all(c);
     job = c->jobs.unrun.first;
     if (job) {
         extipy__job_remove(&c->jobs.unrun, EXTIPY_BY_TURN, job);
         pthread_mutex_unlock(&c->lock);
         settle_job(job);
         pthread_mutex_lock(&c->lock);
+    } else if (extipy__exiting_due(c)) {
+        state = extipy__exiting_tend(c, state);
     } else if (extipy__interrupt_due(c)) {
         state = extipy__interrupt_send(c, state);
     }
@@ -215,6 +298,8 @@ static int add_job(struct extipy_ctx *c, struct extipy_job *job, struct exti_err
 {
     int rc = 0;
 
+    if (extipy__has_exited(c))
+        return extipy__exited(c, err);
     if (c->phase != EXTIPY_OPEN)
         return pyrt_fail(err, EXTIPY_E_CLOSED, "the context is closed");
     if (!c->jobs.started && pthread_equal(c->keeper, pthread_self()))

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/embed/exiting.h"
 #include "runtime/embed/exporter.h"
 #include "runtime/embed/finalise.h"
 #include "runtime/embed/installation.h"
@@ -28,8 +29,14 @@ struct opening {
 
 static int open_loader(struct opening *o)
 {
+    const struct exti_hooks hooks = {.size = sizeof hooks,
+                                     .can_exit = extipy__can_exit,
+                                     .exit = extipy__exit,
+                                     .abort = extipy__tell_abort};
     struct exti_ctx_opts opts = {
         .size = sizeof opts,
+        .hooks = &hooks,
+        .user = o->ctx,
         .dir = o->opts.dir,
         .name = o->opts.name,
         .flags = o->opts.flags,
@@ -120,13 +127,23 @@ static int start_interpreter(struct opening *o)
     return rc;
 }
 
+static struct pyobj *release_inside(struct extipy_ctx *c, const void *what)
+{
+    (void)what;
+    extipy__objects_release(c);
+    return NULL;
+}
+
 /* Releases what others have let go of, and takes the context's lock again. */
 static void *release_unlocked(struct extipy_ctx *c, void *state)
 {
+    int ended;
+
     pthread_mutex_unlock(&c->lock);
     c->py.PyEval_RestoreThread(state);
-    extipy__objects_release(c);
-    state = c->py.PyEval_SaveThread();
+    extipy__exiting_run(c, release_inside, NULL, &ended);
+    if (!ended)
+        state = c->py.PyEval_SaveThread();
     pthread_mutex_lock(&c->lock);
     return state;
 }
@@ -138,7 +155,7 @@ static void *idle(struct extipy_ctx *c, void *state)
     while (c->phase != EXTIPY_ENDED || extipy__jobs_due(c))
         if (extipy__jobs_due(c))
             state = extipy__jobs_tend(c, state);
-        else if (c->released)
+        else if (c->released && !extipy__has_exited(c))
             state = release_unlocked(c, state);
         else
             pyrt_cond_wait(&c->changed, &c->lock, extipy__jobs_next(c));
@@ -217,18 +234,36 @@ static int begin(struct opening *o)
     return rc;
 }
 
-/* On the same thread. */
-static void end(struct extipy_ctx *c)
+static struct pyobj *finalise_inside(struct extipy_ctx *c, const void *what)
 {
-    void *outside = exti_ctx_enter(c->loader);
-
-    c->py.PyEval_RestoreThread(c->main_state);
+    (void)what;
     extipy__objects_end(c);
     c->py.Py_DecRef(c->exporter_type);
     extipy__finalise(&c->py);
+    return NULL;
+}
+
+/* On the same thread.  Of a context that its code has ended nothing runs any more. */
+static void end(struct extipy_ctx *c)
+{
+    void *outside = exti_ctx_enter(c->loader);
+    int ended = extipy__has_exited(c);
+
+    if (!ended) {
+        c->py.PyEval_RestoreThread(c->main_state);
+        extipy__exiting_run(c, finalise_inside, NULL, &ended);
+    }
     extipy__output_end(c);
-    extipy__exporters_end(c);
+    if (!ended)
+        extipy__exporters_end(c);
     exti_ctx_leave(outside);
+}
+
+/* Threads of a context that its code has ended stop where they want the GIL. */
+static void *keep_gil(struct extipy_ctx *c, void *state)
+{
+    c->py.PyEval_RestoreThread(state);
+    return NULL;
 }
 
 /* Python's main thread, which the context has for itself. */
@@ -245,14 +280,14 @@ static void *live(void *arg)
         return NULL;
     exti_ctx_enter(c->loader);
     c->main_state = idle(c, c->main_state);
-    if (has_buffers(c))
+    if (has_buffers(c) && !extipy__has_exited(c))
         c->main_state = park(c, c->main_state);
     end(c);
     pthread_mutex_lock(&c->lock);
     c->finalised = 1;
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->lock);
-    return NULL;
+    return extipy__has_exited(c) ? keep_gil(c, c->main_state) : NULL;
 }
 
 /* The context's own thread if the main one is the program's. */
@@ -271,6 +306,8 @@ static void *keep(void *arg)
         return NULL;
     exti_ctx_enter(c->loader);
     state = idle(c, state);
+    if (extipy__has_exited(c))
+        return keep_gil(c, state);
     c->py.PyEval_RestoreThread(state);
     c->calls.PyThreadState_Clear(state);
     c->calls.PyThreadState_DeleteCurrent();
@@ -310,7 +347,9 @@ static int release_context(struct extipy_ctx *c, exti_report_fn report, void *us
     *left = 0;
     if (c->loader)
         rc = exti_ctx_close_report(c->loader, report, user, left, err);
-    if (rc == 0 && *left == 0)
+    if (extipy__has_exited(c))
+        extipy__exited_keep(c);
+    else if (rc == 0 && *left == 0)
         pyrt_heap_free(c->heap);
     /* What a context has freed may be in arenas that no later one uses. */
     pyrt_trim();
@@ -424,7 +463,7 @@ static void shut(struct extipy_ctx *c)
     pthread_mutex_unlock(&c->lock);
     extipy__jobs_end(c);
     pthread_mutex_lock(&c->lock);
-    while (c->inside)
+    while (c->inside > c->stuck)
         pthread_cond_wait(&c->changed, &c->lock);
 }
 
@@ -455,7 +494,7 @@ static int end_interpreter(struct extipy_ctx *c, struct extipy_closed *out, stru
         return pyrt_fail(err, EXTIPY_E_CLOSED, "the context is closed");
     }
     shut(c);
-    if (c->on_caller && c->buffers) {
+    if (c->on_caller && c->buffers && !extipy__has_exited(c)) {
         c->phase = EXTIPY_OPEN;
         pthread_mutex_unlock(&c->lock);
         return pyrt_fail(err, EXTI_E_BUSY,

@@ -370,7 +370,7 @@ static int is_open(struct extipy_ctx *c)
     int open;
 
     pthread_mutex_lock(&c->lock);
-    open = c->phase == EXTIPY_OPEN;
+    open = c->phase == EXTIPY_OPEN && !extipy__has_exited(c);
     pthread_mutex_unlock(&c->lock);
     return open;
 }

@@ -19,7 +19,8 @@ struct extipy_attachment {
     int main;       /* the thread initialised, so only finalisation ends the state */
     struct extipy_attachment *next;
     /* Of the context's lock; neither native nor main. */
-    uint64_t thread; /* 0: the context has detached it */
+    uint64_t thread;      /* 0: the context has detached it */
+    unsigned long asked; /* what Python calls it; 0: it was asked to end */
     struct extipy_attachment *next_there;
 };
 
@@ -67,6 +68,7 @@ static void list_there(struct extipy_attachment *at)
     struct extipy_ctx *c = at->ctx;
 
     at->thread = pyrt_thread_number();
+    at->asked = c->calls.PyThread_get_thread_ident();
     pthread_mutex_lock(&c->lock);
     at->next_there = c->attachments;
     c->attachments = at;
@@ -269,6 +271,8 @@ int extipy_enter(struct extipy_ctx *c, struct exti_error *err)
     rc = own_record(&r, err);
     if (rc == 0)
         rc = reserve_entry(r, err);
+    if (rc == 0 && extipy__has_exited(c))
+        rc = extipy__exited(c, err);
     if (rc < 0)
         return rc;
     at = find_attachment(r, c);
@@ -303,10 +307,11 @@ int extipy_leave(struct extipy_ctx *c, struct exti_error *err)
         return pyrt_fail(err, EXTIPY_E_PLACE,
                          "the context is not the one that this thread entered last");
     last = r->entries[r->depth - 1];
-    if (last.took && !has_gil(last.at))
+    if (last.took && !has_gil(last.at) && !extipy__has_exited(c))
         return pyrt_fail(err, EXTIPY_E_PLACE,
                          "this thread has let go of the context's GIL since it entered");
-    extipy__objects_release(c);
+    if (!extipy__has_exited(c))
+        extipy__objects_release(c);
     if (last.took)
         let_go(last.at);
     exti_ctx_leave(last.outside);
@@ -358,6 +363,35 @@ void extipy__threads_detach_all(struct extipy_ctx *c)
         if (thread)
             exti_ctx_detach_thread(c->loader, thread, NULL);
     }
+}
+
+int extipy__threads_entered_last(const struct extipy_ctx *c)
+{
+    const struct record *r = pthread_getspecific(record_key);
+    size_t i = r ? r->depth : 0;
+
+    if (!i || r->entries[i - 1].at->ctx != c || r->entries[i - 1].at->native)
+        return 0;
+    while (i > 0 && r->entries[i - 1].at->ctx == c)
+        i--;
+    while (i > 0)
+        if (r->entries[--i].at->ctx == c)
+            return 0;
+    return 1;
+}
+
+unsigned long extipy__threads_take_unasked(struct extipy_ctx *c)
+{
+    struct extipy_attachment *at = c->attachments;
+    unsigned long thread = 0;
+
+    while (at && !at->asked)
+        at = at->next_there;
+    if (at) {
+        thread = at->asked;
+        at->asked = 0;
+    }
+    return thread;
 }
 
 int extipy__threads_pause(struct extipy_attachment **out, struct exti_error *err)

@@ -12,6 +12,13 @@ void extipy__threads_resume(struct extipy_attachment *paused);
 /* EXTIPY_E_PLACE if the calling thread is inside `c` or belongs to it. */
 int extipy__threads_outside(struct extipy_ctx *c, struct exti_error *err);
 
+/* Whether the context is the one that the thread has entered last, and it has not entered it before
+ * others, nor was started by it. */
+int extipy__threads_entered_last(const struct extipy_ctx *c);
+/* Returns what Python calls a thread that has a state there and was not returned before; 0: there
+ * is none.  The context's lock is held. */
+unsigned long extipy__threads_take_unasked(struct extipy_ctx *c);
+
 /* Tells the loader of the threads that have not detached from the context, which is finalised. */
 void extipy__threads_detach_all(struct extipy_ctx *c);
 

@@ -1,0 +1,151 @@
+/* A thread of the program that has called the context, or that which runs its jobs, leaves for the
+ * frame of that call.  One that the context has started has no such place, and waits for ever. */
+#include "runtime/embed/exiting.h"
+
+#include <sched.h>
+#include <setjmp.h>
+
+#include "runtime/aborting.h"
+#include "runtime/embed/threads.h"
+
+/* A call of a context on this thread. */
+struct frame {
+    struct extipy_ctx *ctx;
+    int own; /* on the context's own thread, which has nothing else */
+    sigjmp_buf back;
+    struct frame *outer;
+};
+
+static _Thread_local struct frame *innermost;
+
+/* ---- calls ---- */
+
+static void let_go(const struct extipy_ctx *c)
+{
+    void *state = c->calls.PyGILState_GetThisThreadState();
+
+    if (state && c->calls.current_state() == state)
+        c->py.PyEval_SaveThread();
+}
+
+struct pyobj *extipy__exiting_run(struct extipy_ctx *c,
+                                  struct pyobj *(*run)(struct extipy_ctx *c, const void *what),
+                                  const void *what, int *ended)
+{
+    struct frame f = {
+        .ctx = c, .own = pthread_equal(c->keeper, pthread_self()), .outer = innermost};
+    struct pyobj *result;
+
+    innermost = &f;
+    *ended = sigsetjmp(f.back, 0);
+    result = *ended ? NULL : run(c, what);
+    innermost = f.outer;
+    if (*ended)
+        let_go(c);
+    return result;
+}
+
+/* Whether the thread can leave the context for the frame of its call: there is nothing of another
+ * context above that, nor of this one below. */
+static int can_leave(struct extipy_ctx *c)
+{
+    const struct frame *f = innermost;
+
+    if (!f || f->ctx != c || (!f->own && !extipy__threads_entered_last(c)))
+        return 0;
+    while ((f = f->outer))
+        if (f->ctx == c)
+            return 0;
+    return 1;
+}
+
+/* ---- the hooks ---- */
+
+int extipy__can_exit(void *user, struct exti_ctx *loader, uint32_t where)
+{
+    struct extipy_ctx *c = user;
+
+    (void)loader;
+    if (where & EXTI_EXIT_OWN_THREAD)
+        return !innermost;
+    return !(where & EXTI_EXIT_IN_HANDLER) && can_leave(c);
+}
+
+/* In a signal handler the lock may be the thread's own, or of one that waits for it. */
+static int try_lock(struct extipy_ctx *c)
+{
+    for (int turns = 0; turns < 100000; turns++) {
+        if (pthread_mutex_trylock(&c->lock) == 0)
+            return 1;
+        sched_yield();
+    }
+    return 0;
+}
+
+void extipy__exit(void *user, struct exti_ctx *loader, int status)
+{
+    struct extipy_ctx *c = user;
+    int none = -1;
+
+    (void)loader;
+    atomic_compare_exchange_strong(&c->exit_status, &none, status);
+    if (try_lock(c)) {
+        pthread_cond_broadcast(&c->changed);
+        pthread_cond_broadcast(&c->jobs.work);
+        pthread_mutex_unlock(&c->lock);
+    }
+    if (can_leave(c))
+        siglongjmp(innermost->back, 1);
+    /* Those inside need it to leave. */
+    let_go(c);
+}
+
+void extipy__tell_abort(void *user, struct exti_ctx *loader)
+{
+    (void)user;
+    pyrt_aborting_tell(exti_ctx_name(loader));
+}
+
+/* ---- what follows ---- */
+
+int extipy__exiting_due(const struct extipy_ctx *c)
+{
+    return extipy__has_exited(c) && !c->exit_seen;
+}
+
+/* Returns the next thread's number in Python, which it has not been given yet; 0: none is left. */
+static unsigned long next_inside(struct extipy_ctx *c)
+{
+    unsigned long thread;
+
+    pthread_mutex_lock(&c->lock);
+    thread = extipy__threads_take_unasked(c);
+    pthread_mutex_unlock(&c->lock);
+    return thread;
+}
+
+void *extipy__exiting_tend(struct extipy_ctx *c, void *state)
+{
+    unsigned long thread;
+
+    c->exit_seen = 1;
+    pthread_mutex_unlock(&c->lock);
+    c->py.PyEval_RestoreThread(state);
+    while ((thread = next_inside(c)))
+        c->calls.PyThreadState_SetAsyncExc(thread, *c->py.system_exit);
+    state = c->py.PyEval_SaveThread();
+    pthread_mutex_lock(&c->lock);
+    return state;
+}
+
+static struct extipy_ctx *kept;
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void extipy__exited_keep(struct extipy_ctx *c)
+{
+    extipy__context_ref(c);
+    pthread_mutex_lock(&kept_lock);
+    c->next = kept;
+    kept = c;
+    pthread_mutex_unlock(&kept_lock);
+}
