@@ -172,6 +172,19 @@ static PyObject *keep(PyObject *self, PyObject *caller)
     Py_RETURN_NONE;
 }
 
+/* Has it replace the interpreter.  The exception that is set stays. */
+static void tell_exited(PyObject *self)
+{
+    PyObject *type, *value, *trace, *done;
+
+    PyErr_Fetch(&type, &value, &trace);
+    done = PyObject_CallMethod(self, "_exited", NULL);
+    if (!done)
+        PyErr_WriteUnraisable(self);
+    Py_XDECREF(done);
+    PyErr_Restore(type, value, trace);
+}
+
 static PyObject *call_own(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     PyObject *dict = PyThreadState_GetDict(), *caller, *result;
@@ -185,6 +198,8 @@ static PyObject *call_own(PyObject *self, PyObject *const *args, Py_ssize_t n, P
     Py_INCREF(caller);
     result = call(caller, args, n, names);
     Py_DECREF(caller);
+    if (!result && PyErr_ExceptionMatches(pkg_state.exited))
+        tell_exited(self);
     return result;
 }
 

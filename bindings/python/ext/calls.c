@@ -7,14 +7,25 @@
 
 /* ---- calls ---- */
 
+struct question {
+    const struct pkg_entry *entry;
+    struct pkg_call *call;
+};
+
+static int ask(void *user, struct exti_error *err)
+{
+    const struct question *q = user;
+
+    return q->entry->answer(q->call, err);
+}
+
 static int call_context(const struct pkg_entry *e, struct pkg_call *call, struct exti_error *err)
 {
-    int rc = extipy_enter(e->ctx, err);
+    struct question q = {e, call};
+    int rc = extipy_visit(e->ctx, ask, &q, err);
 
-    if (rc == 0) {
-        rc = e->answer(call, err);
-        extipy_leave(e->ctx, NULL);
-    }
+    if (rc == EXTIPY_E_EXITED)
+        call->exit_status = extipy_exit_status(e->ctx);
     return rc;
 }
 
@@ -47,7 +58,10 @@ int pkg_calls_make(uint64_t id, struct pkg_call *call)
     if (rc == 0)
         return 0;
     pkg_message_clear(&call->answer);
-    pkg_state_raise(rc, err.message);
+    if (rc == EXTIPY_E_EXITED)
+        pkg_state_raise_exited(call->exit_status, err.message);
+    else
+        pkg_state_raise(rc, err.message);
     return -1;
 }
 

@@ -446,7 +446,13 @@ static int add_exceptions(PyObject *module)
         pkg_state.not_found = PyErr_NewExceptionWithDoc("extisolate.InterpreterNotFoundError",
                                                         "There is no such interpreter, or no more.",
                                                         pkg_state.error, NULL);
-    if (!pkg_state.not_found)
+    if (pkg_state.not_found && !pkg_state.exited)
+        pkg_state.exited = PyErr_NewExceptionWithDoc(
+            "extisolate.InterpreterExitedError",
+            "Code of the interpreter has ended it by os._exit or the like, with ``status``.",
+            pkg_state.error, NULL);
+    if (!pkg_state.exited ||
+        PyObject_SetAttrString(module, "InterpreterExitedError", pkg_state.exited) < 0)
         return -1;
     if (PyObject_SetAttrString(module, "InterpreterError", pkg_state.error) < 0)
         return -1;

@@ -14,12 +14,14 @@ struct pkg_state {
     PyObject *dispatch, *answered, *failed, *adopt_thread;
     PyObject *targets; /* of functions that imports find: "module:qualname" as bytes */
     PyObject *wanted;  /* asked whether SIGINT is to interrupt; only in the main one */
-    PyObject *error, *not_found;
+    PyObject *error, *not_found, *exited;
 };
 
 extern struct pkg_state pkg_state;
 
 /* Raises the Python exception for `code`; returns NULL. */
 PyObject *pkg_state_raise(int code, const char *message);
+/* Raises InterpreterExitedError with the status. */
+void pkg_state_raise_exited(int status, const char *message);
 
 #endif

@@ -213,3 +213,16 @@ def test_nothing_grows_with_interpreters_and_calls():
     assert files == call_files == 0
     assert memory < 2 << 20
     assert call_memory < 1 << 20
+
+
+def test_an_interpreter_that_its_code_has_ended_takes_no_calls():
+    interp = extisolate.create()
+    with pytest.raises(extisolate.InterpreterExitedError, match="status is 5") as raised:
+        interp.exec("import os\ntry:\n    os._exit(5)\nfinally:\n    print('finally')")
+    assert raised.value.status == 5
+    with pytest.raises(extisolate.InterpreterExitedError):
+        interp.call(divmod, 7, 2)
+    with extisolate.create() as other:
+        assert other.call(divmod, 7, 2) == (3, 1)
+    with pytest.warns(ResourceWarning, match="has ended"):
+        interp.close()

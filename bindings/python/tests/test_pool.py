@@ -1,5 +1,6 @@
 import asyncio
 import concurrent.futures
+import os
 import threading
 import time
 
@@ -171,3 +172,13 @@ def test_arrays_through_map(pool):
     arrays = [numpy.full(1000, float(i)) for i in range(20)]
     returned = list(pool.map(work.identity, arrays))
     assert all(numpy.shares_memory(a, b) for a, b in zip(arrays, returned))
+
+
+def test_a_task_that_ends_its_interpreter_fails_and_another_takes_its_place():
+    with extisolate.InterpreterPoolExecutor(1, initializer=set_base, initargs=(7,)) as pool:
+        error = pool.submit(os._exit, 3).exception(timeout=60)
+        assert isinstance(error, extisolate.InterpreterExitedError) and error.status == 3
+        with pytest.raises(extisolate.InterpreterExitedError, match="status is 4"):
+            pool.submit(work.execute, 4).result(timeout=60)
+        assert pool.submit(kept_value).result(timeout=60) == 7
+        assert pool.submit(work.place).result(timeout=60) == (0, 1)

@@ -239,3 +239,16 @@ def test_a_call_has_the_callers_directory(tmp_path, monkeypatch):
     with extisolate.create() as interp:
         interp.call(os.chdir, "sub")
         assert os.getcwd() == str(tmp_path / "sub") == interp.call(os.getcwd)
+
+
+def test_a_program_may_end_by_os_exit(program):
+    path = program(
+        "import extisolate, os, time\n"
+        "if extisolate.index:\n"
+        "    os._exit(extisolate.index + 3)\n"
+        "time.sleep(0.3)\n"
+        "print('lives')\n"
+    )
+    out = []
+    done = extisolate.run([path], contexts=3, stdout=out.append)
+    assert (done.returncodes, out) == ([0, 4, 5], ["lives\n"])

@@ -14,7 +14,7 @@ if "t" in sys.abiflags:
     )
 
 from . import _extisolate
-from ._extisolate import InterpreterError, InterpreterNotFoundError
+from ._extisolate import InterpreterError, InterpreterExitedError, InterpreterNotFoundError
 from ._interpreters import (
     ExecutionFailed,
     Interpreter,
@@ -44,6 +44,7 @@ __all__ = [
     "ExecutionFailed",
     "Interpreter",
     "InterpreterError",
+    "InterpreterExitedError",
     "InterpreterNotFoundError",
     "InterpreterPoolExecutor",
     "NotShareableError",

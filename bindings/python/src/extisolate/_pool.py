@@ -77,8 +77,17 @@ class _Workers(_extisolate.OwnCaller):
         self.own = threading.local()
 
     def start(self) -> None:
-        place = {"index": next(self.numbers), "count": self.count}
+        self._start(next(self.numbers))
+
+    def _exited(self) -> None:
+        """Start another one in the place of the thread's, whose code has ended it."""
+        self.ids.discard(self.own.id)
+        self._start(self.own.index)
+
+    def _start(self, index: int) -> None:
+        place = {"index": index, "count": self.count}
         interp = start(self.policy, self.settings, place)
+        self.own.id, self.own.index = interp.id, index
         self.ids.add(interp.id)
         self.own.interp = _Owner(interp)
         self.keep(_Worker(interp))
@@ -91,7 +100,8 @@ class InterpreterPoolExecutor(ThreadPoolExecutor):
 
     ``initializer`` is called in each of them first, with ``initargs``.  Further keywords are those
     of ``create()``.  In the interpreters ``extisolate.index`` counts them from 0, and
-    ``extisolate.count`` is ``max_workers``.  Exceptions are raised as they are where they can be
+    ``extisolate.count`` is ``max_workers``.  A task that ends its interpreter, by ``os._exit`` for
+    instance, fails with InterpreterExitedError, and the thread gets another one.  Exceptions are raised as they are where they can be
     pickled, with an ExecutionFailed as their cause, and else as an ExecutionFailed.
 
     >>> with InterpreterPoolExecutor(2) as pool:

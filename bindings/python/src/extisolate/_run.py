@@ -16,6 +16,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Union
 
 from . import _dispatch, _extisolate, _functions, _settings
+from ._extisolate import InterpreterExitedError
 from ._interpreters import Interpreter, get_main, interrupt_wanted, prepare, start
 from ._settings import Settings
 
@@ -154,6 +155,8 @@ class _Program(threading.Thread):
             interp = start(0, self.settings, self.place, on_caller=True)
             try:
                 self.status = interp.call(execute, *self.program)
+            except InterpreterExitedError as e:  # os._exit
+                self.status = e.status
             finally:
                 _close(interp, self.ended)
         except BaseException as e:
