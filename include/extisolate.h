@@ -449,8 +449,9 @@ struct exti_hooks {
      * only; it is not called in a process that was forked in the context. */
     void (*end)(void *user, struct exti_ctx *ctx, int sig);
 
-    /* ELF systems; all three are called where a copy makes such a call, on its thread, and may call
-     * what is async-signal-safe only.
+    /* ELF systems; all three are called where a copy makes such a call, on its thread.  They may
+     * call what is async-signal-safe only; `exit` anything where can_exit was not told of a handler
+     * (EXTI_EXIT_IN_HANDLER).
      *
      * A copy has called exit, _exit, _Exit, quick_exit or a function of the exec family.  Non-zero:
      * the context is to end by that alone, as a process would.  `where`: EXTI_EXIT_*.  0, or NULL
@@ -464,7 +465,8 @@ struct exti_hooks {
      * thread waits for ever, in the middle of the copy's call; the hook may instead leave by
      * longjmp for a frame that the program has below those of the context.  What locks the thread
      * has in the context stay locked, so other threads should not go on in the context, and
-     * exti_ctx_close leaves it mapped.  Called again if another thread of it ends it. */
+     * exti_ctx_close leaves it mapped.  Called again if another thread of it ends it, but not once
+     * exti_ctx_close has begun: then the thread waits for ever. */
     void (*exit)(void *user, struct exti_ctx *ctx, int status);
     /* A copy has called abort, or an assertion of it has failed: the process will die when the hook
      * returns. */

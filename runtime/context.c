@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,7 @@ struct pyrt_context {
     struct pyrt_result result;
     char number[16]; /* the context's, as text */
     int exited;      /* its threads have not ended, and are never to */
+    struct pyrt_context *older; /* of those that are kept */
 };
 
 /* ---- opening ---- */
@@ -183,6 +185,11 @@ static void run_context(struct pyrt_context *c)
     pyrt_ending_end(&c->ending);
 }
 
+static void return_program(void *ending)
+{
+    pyrt_ending_return(ending);
+}
+
 static void *thread_main(void *arg)
 {
     struct pyrt_context *c = arg;
@@ -191,6 +198,7 @@ static void *thread_main(void *arg)
     snprintf(name, sizeof name, "context-%d", c->opts.index);
     pyrt_name_thread(name);
     c->process = getpid();
+    pthread_cleanup_push(return_program, &c->ending); /* runs after pthread_exit too */
     run_context(c);
     /* In a forked child this is the only thread, so nobody else takes the program's status.  exit()
      * would run handlers of all contexts, and the others are in the middle of whatever their
@@ -201,7 +209,7 @@ static void *thread_main(void *arg)
             pyrt_end_by(c->result.sig);
         _exit(c->result.status);
     }
-    pyrt_ending_return(&c->ending);
+    pthread_cleanup_pop(1);
     return NULL;
 }
 
@@ -254,6 +262,16 @@ void pyrt_join(struct pyrt_context *c, struct pyrt_result *out)
     }
 }
 
+/* Its threads may use all of it, and may be ending it. */
+static void keep(struct pyrt_context *c)
+{
+    static struct pyrt_context *_Atomic kept;
+
+    c->older = atomic_load(&kept);
+    while (!atomic_compare_exchange_weak(&kept, &c->older, c))
+        ;
+}
+
 size_t pyrt_close(struct pyrt_context *c, exti_report_fn report, void *user)
 {
     size_t left;
@@ -261,11 +279,11 @@ size_t pyrt_close(struct pyrt_context *c, exti_report_fn report, void *user)
     if (!c)
         return 0;
     exti_ctx_close_report(c->ctx, report, user, &left, NULL);
-    /* Its threads may use all of it. */
-    if (c->exited)
+    if (c->exited || left) {
+        keep(c);
         return left;
-    if (left == 0)
-        pyrt_heap_free(c->heap);
+    }
+    pyrt_heap_free(c->heap);
     free(c->result.leaks);
     pyrt_command_free(&c->command);
     free(c);

@@ -191,7 +191,6 @@ int exti_ctx_open(struct exti_ctx **out, const struct exti_ctx_opts *opts, struc
     exti__ctx_log(ctx, EXTI_LOG_INFO, "context '%s' opened in %s%s", exti__ctx_name(ctx),
                   exti__ctx_dir(ctx),
                   exti__store_is_renamed(&ctx->store) ? ", with private names for its API" : "");
-    exti__context_end_begin(ctx);
     /* The default action is an action, too. */
     if (ctx->hooks.end)
         exti__signals_of(ctx);
@@ -407,14 +406,28 @@ static bool must_stay(struct exti_ctx *ctx, bool handled, struct listener *l)
         report_mapped(l, &finding);
         return true;
     }
+    if (ctx->leaving)
+        return true;
     /* While the API library is not open, nothing is loaded that a thread could run in. */
     return !handled || (ctx->api && exti__ctx_threads_report(ctx, report_mapped, l));
 }
 
-/* Calls of a context that has ended may never return, and the close does not wait for them. */
-static bool waits_for_calls(const struct exti_ctx *ctx)
+/* Calls of a context that has ended may never return. */
+static enum exti_patience patience_of(const struct exti_ctx *ctx)
 {
-    return !(ctx->flags & (EXTI_CTX_KEEP | EXTI_CTX_CLOSE_IDLE)) && !ctx->ended;
+    if (ctx->flags & (EXTI_CTX_KEEP | EXTI_CTX_CLOSE_IDLE))
+        return EXTI_PATIENCE_NONE;
+    return ctx->ended ? EXTI_PATIENCE_SOME : EXTI_PATIENCE_ALL;
+}
+
+/* A thread that is about to end it, or has, may use it for ever. */
+static void end_ctx(struct exti_ctx *ctx)
+{
+    atomic_store(&ctx->closed, true);
+    if (ctx->leaving || ctx->ended)
+        exti__context_keep(ctx);
+    else
+        free_ctx(ctx);
 }
 
 int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *user, size_t *left,
@@ -429,7 +442,7 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
         *left = 0;
     if (!ctx)
         return 0;
-    rc = exti__calls_stop(ctx, waits_for_calls(ctx), err);
+    rc = exti__calls_stop(ctx, patience_of(ctx), err);
     if (rc) {
         if (left)
             *left = count_modules(ctx);
@@ -444,6 +457,7 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
         exti__ctx_keys_disarm(ctx);
     rc = close_modules(ctx, keep, &mapped, err);
     exti__address_map_unclaim(ctx);
+    exti__surroundings_part(ctx);
     exti__calls_forget(ctx);
     if (!keep)
         mapped = exti__still_mapped_report(ctx, report_mapped, &l);
@@ -462,7 +476,7 @@ int exti_ctx_close_report(struct exti_ctx *ctx, exti_report_fn report, void *use
     close_rc = exti__store_close(&ctx->store, rc ? NULL : err);
     exti__ctx_count_out(ctx);
     exti__surroundings_end(ctx, mapped != 0);
-    free_ctx(ctx);
+    end_ctx(ctx);
     if (left)
         *left = mapped;
     return rc ? rc : close_rc;

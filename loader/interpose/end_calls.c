@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "loader/track/address_map.h"
 #include "loader/track/calls.h"
 #include "loader/track/context_end.h"
 #include "loader/track/exit_handlers.h"
@@ -26,7 +25,6 @@ static _Noreturn void interposed_exit(int status)
 
     if (ctx)
         exti__context_exit(ctx, status);
-    exti__exit_status_note(status);
     exit(status);
 }
 
@@ -54,10 +52,13 @@ static _Noreturn void interposed_quick_exit(int status)
 
 static void tell_abort(uintptr_t call)
 {
-    struct exti_ctx *ctx = exti__context_at(call);
+    struct exti_call c;
 
-    if (ctx && ctx->hooks.abort)
-        ctx->hooks.abort(ctx->user, ctx);
+    if (!exti__context_call_begin(&c, call))
+        return;
+    if (c.ctx->hooks.abort)
+        c.ctx->hooks.abort(c.ctx->user, c.ctx);
+    exti__call_end(&c);
 }
 
 static _Noreturn void interposed_abort(void)

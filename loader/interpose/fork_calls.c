@@ -1,8 +1,10 @@
 #define _GNU_SOURCE /* daemon */
 #include "loader/interpose/fork_calls.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "loader/track/address_map.h"
@@ -84,19 +86,41 @@ static int leave_session(int keep_directory, int keep_files)
     return 0;
 }
 
+/* Forks twice, so that nobody has to wait for the grandchild: 0 there, 1 in the parent, or -1. */
+static int fork_away(void)
+{
+    int status = 0;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        pid = fork();
+        if (pid == 0)
+            return 0;
+        _exit(pid < 0 ? errno : 0);
+    }
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (pid > 0 && status == 0)
+        return 1;
+    if (pid > 0)
+        errno = WIFEXITED(status) ? WEXITSTATUS(status) : EAGAIN;
+    return -1;
+}
+
 /* The parent ends by _exit(0), or the context there. */
 static int interposed_daemon(int keep_directory, int keep_files)
 {
     struct exti_ctx *ending = exti__context_ending((uintptr_t)CALL);
     const struct exti_ctx *before = begin_fork(CALL);
-    int rc = ending ? fork() : daemon(keep_directory, keep_files);
+    int rc = ending ? fork_away() : daemon(keep_directory, keep_files);
 
     end_fork(before);
-    if (!ending || rc < 0)
+    if (!ending)
         return rc;
     if (rc > 0)
         exti__context_cut_off(ending, 0);
-    return leave_session(keep_directory, keep_files);
+    exti__context_goes_on(ending);
+    return rc < 0 ? rc : leave_session(keep_directory, keep_files);
 }
 
 /* ---- handlers -------------------------------------------------------------------------------- */

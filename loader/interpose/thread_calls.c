@@ -199,7 +199,7 @@ static int interposed_key_create(pthread_key_t *out, void (*destroy)(void *))
     int rc = pthread_key_create(out, destroy);
 
     if (!rc && ctx)
-        exti__ctx_key_created(ctx, *out);
+        exti__ctx_key_created(ctx, *out, destroy != NULL);
     if (ctx)
         exti__call_end(&call);
     return rc;
@@ -223,7 +223,7 @@ static int interposed_tss_create(tss_t *out, tss_dtor_t destroy)
     int rc = tss_create(out, destroy);
 
     if (rc == thrd_success && ctx)
-        exti__ctx_key_created(ctx, *out);
+        exti__ctx_key_created(ctx, *out, destroy != NULL);
     if (ctx)
         exti__call_end(&call);
     return rc;

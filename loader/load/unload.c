@@ -6,6 +6,7 @@
 #include "loader/process/dl.h"
 #include "loader/process/unload_batch.h"
 #include "loader/track/address_map.h"
+#include "loader/track/context_end.h"
 #include "loader/track/exit_handlers.h"
 #include "loader/track/fork_handlers.h"
 #include "loader/track/lingering.h"
@@ -83,6 +84,8 @@ int exti__modules_dispose(struct exti_module *list, bool keep_mapped, struct ext
         keep_mapped = !forget_destructors(m) || keep_mapped;
         if (!keep_mapped)
             exti__exit_handlers_unload(m);
+        else if (m->ctx->ended)
+            exti__context_leave_behind(m);
         exti__fork_handlers_drop(m);
         exti__address_map_remove(m);
     }

@@ -4,8 +4,8 @@
 #include "loader/track/address_map.h"
 #include "loader/track/fork_lock.h"
 
-/* Guards `calls`, `busy`, `forks`, `torn`, `closing` and `closer` of all contexts, and the forks in
- * flight.  The address map's lock is taken under it, and no other. */
+/* Guards `calls`, `busy`, `counted`, `torn`, `closing` and `closer` of all contexts, and the forks
+ * in flight.  The address map's lock is taken under it, and no other. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER; /* a call or a fork has ended, or rests */
 
@@ -27,11 +27,11 @@ static void unlock_calls(void)
  * is held, here and below. */
 static void count_calls(struct exti_ctx *ctx)
 {
-    if (ctx->forks == forks)
+    if (ctx->counted == forks)
         return;
     ctx->torn = ctx->torn || ctx->busy;
     ctx->calls = ctx->busy = 0;
-    ctx->forks = forks;
+    ctx->counted = forks;
 }
 
 static void count_in(const struct exti_call *c)
@@ -75,7 +75,7 @@ static bool others_are_busy(const struct exti_ctx *ctx)
 
     for (const struct exti_call *c = innermost; c; c = c->outer)
         own += c->ctx == ctx && !c->resting;
-    return ctx->forks == forks && ctx->busy > own;
+    return ctx->counted == forks && ctx->busy > own;
 }
 
 static bool own_is_busy(const struct exti_ctx *ctx)
@@ -246,6 +246,21 @@ bool exti__call_begin_note(struct exti_call *c, uintptr_t address, struct exti_m
     return begin_at(c, address, true, caller);
 }
 
+bool exti__call_begin_in(struct exti_call *c, struct exti_ctx *_Atomic *place)
+{
+    struct exti_ctx *ctx;
+
+    *c = (struct exti_call){0};
+    if (!place || exti__holds_fork_lock())
+        return false;
+    lock_calls();
+    ctx = atomic_load(place);
+    if (ctx)
+        add_call(c, ctx, true);
+    unlock_calls();
+    return ctx != NULL;
+}
+
 void exti__call_end(struct exti_call *c)
 {
     lock_calls();
@@ -300,7 +315,15 @@ static bool is_in_call(const struct exti_ctx *ctx)
     return c != NULL;
 }
 
-int exti__calls_stop(struct exti_ctx *ctx, bool wait, struct exti_error *err)
+static void wait_for_calls(const struct exti_ctx *ctx)
+{
+    const struct timespec end = exti__fork_patience_end();
+
+    while (ctx->calls && !pthread_cond_timedwait(&ended, &lock, &end))
+        ;
+}
+
+int exti__calls_stop(struct exti_ctx *ctx, enum exti_patience patience, struct exti_error *err)
 {
     int rc = 0;
 
@@ -310,9 +333,11 @@ int exti__calls_stop(struct exti_ctx *ctx, bool wait, struct exti_error *err)
                           exti__ctx_name(ctx));
     lock_calls();
     count_calls(ctx);
+    if (patience == EXTI_PATIENCE_SOME && !innermost)
+        wait_for_calls(ctx);
     if (ctx->torn) {
         rc = fail_refused(ctx, refusal(ctx), err);
-    } else if (ctx->calls && (!wait || innermost)) {
+    } else if (ctx->calls && (patience != EXTI_PATIENCE_ALL || innermost)) {
         rc = exti__fail(err, EXTI_E_BUSY, EXTI_NO_OFFSET,
                         "%u calls of other threads use the context '%s'; close it when they have "
                         "ended",
@@ -325,6 +350,17 @@ int exti__calls_stop(struct exti_ctx *ctx, bool wait, struct exti_error *err)
     }
     unlock_calls();
     return rc;
+}
+
+bool exti__calls_are_stopped(struct exti_ctx *ctx, bool *here)
+{
+    bool stopped;
+
+    lock_calls();
+    stopped = ctx->closing;
+    *here = stopped && pthread_equal(ctx->closer, pthread_self());
+    unlock_calls();
+    return stopped;
 }
 
 void exti__calls_forget(struct exti_ctx *ctx)

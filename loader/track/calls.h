@@ -32,6 +32,10 @@ bool exti__call_begin_at(struct exti_call *c, uintptr_t address, struct exti_mod
  * in a signal handler. */
 bool exti__call_begin_note(struct exti_call *c, uintptr_t address, struct exti_module *caller);
 
+/* Likewise, in the context that *place says, which is NULL before exti__calls_forget.  False if it
+ * is, or `place`. */
+bool exti__call_begin_in(struct exti_call *c, struct exti_ctx *_Atomic *place);
+
 void exti__call_end(struct exti_call *c);
 
 /* The calling thread's innermost call, or NULL. */
@@ -53,10 +57,20 @@ void exti__calls_begin_fork(const struct exti_ctx *ctx);
 /* The thread's fork has happened, or failed; does nothing if it has not begun. */
 void exti__calls_end_fork(void);
 
+/* How long calls in flight are waited for. */
+enum exti_patience {
+    EXTI_PATIENCE_NONE,
+    EXTI_PATIENCE_SOME, /* as long as a fork waits */
+    EXTI_PATIENCE_ALL
+};
+
 /* Lets no other thread begin a call, and waits until those in flight have ended; or fails with
- * EXTI_E_BUSY if there are any and `wait` is false or the calling thread is in a call itself, for
- * which theirs may wait; or if the context cannot be used. */
-int exti__calls_stop(struct exti_ctx *ctx, bool wait, struct exti_error *err);
+ * EXTI_E_BUSY if there are any when the patience is over or the calling thread is in a call itself,
+ * for which theirs may wait; or if the context cannot be used. */
+int exti__calls_stop(struct exti_ctx *ctx, enum exti_patience patience, struct exti_error *err);
+
+/* Whether the former has been called, and has not failed.  *here: on this thread. */
+bool exti__calls_are_stopped(struct exti_ctx *ctx, bool *here);
 
 /* To be called before the context is freed, when its modules have left the address map: waits until
  * no call takes note any more. */

@@ -3,11 +3,14 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "loader/store/store_queries.h"
 
 static atomic_size_t open_count, ended_count;
 static atomic_uint next_number;
+static _Atomic(pid_t) process; /* that has opened the last one; 0: this one has not */
+static atomic_uint forks;      /* behind the process */
 
 const char *exti__ctx_dir(const struct exti_ctx *ctx)
 {
@@ -48,9 +51,28 @@ void exti__ctx_count_ended(const struct exti_ctx *ctx)
         atomic_fetch_add(&ended_count, 1);
 }
 
+bool exti__ctx_process_is_ours(void)
+{
+    return getpid() == atomic_load(&process);
+}
+
+bool exti__ctx_is_ours(const struct exti_ctx *ctx)
+{
+    return ctx->process == getpid() && ctx->forks == atomic_load(&forks);
+}
+
+void exti__ctx_begin_child(void)
+{
+    atomic_store(&process, 0);
+    atomic_fetch_add(&forks, 1);
+}
+
 void exti__ctx_count_in(struct exti_ctx *ctx)
 {
     ctx->number = atomic_fetch_add(&next_number, 1);
+    ctx->process = getpid();
+    ctx->forks = atomic_load(&forks);
+    atomic_store(&process, ctx->process);
     if (!(ctx->flags & EXTI_CTX_COPY_ONLY))
         atomic_fetch_add(&open_count, 1);
 }

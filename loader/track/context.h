@@ -26,17 +26,21 @@ struct exti_ctx {
     unsigned number; /* of the contexts of this process, from 0 on */
     _Atomic(struct exti_signals *) signals; /* signal_table.c's; NULL: none yet */
     pid_t process;                          /* that has opened it */
+    unsigned forks;                         /* that process had behind it */
 
     /* context_end.c's: */
     _Atomic(pid_t) exiting; /* the thread that runs its exit handlers; 0: none */
     atomic_bool ended;      /* alone, and nothing of it is to run any more */
     atomic_bool cut_off;    /* without its exit handlers */
+    atomic_uint leaving;    /* threads that have begun to end it, and have not gone on instead */
+    atomic_bool closed;     /* and kept, for such threads */
+    struct exti_ctx *older; /* of those that are kept */
 
     /* Guarded by calls.c: */
     unsigned calls;   /* in flight */
     unsigned busy;    /* of these, the ones that may hold locks of the context */
     bool torn;        /* in a child: a thread of the parent was changing it */
-    unsigned forks;   /* the process had behind it when `calls` was last counted */
+    unsigned counted; /* how many forks the process had behind it when `calls` was */
     bool closing;     /* in exti_ctx_close */
     pthread_t closer; /* while `closing`: the thread that closes */
 
@@ -84,6 +88,14 @@ size_t exti__ctx_count(void);
 /* The number of those that have not ended alone.  Async-signal-safe, as the other one. */
 size_t exti__ctx_living(void);
 void exti__ctx_count_ended(const struct exti_ctx *ctx);
+
+/* Whether the calling process has opened a context itself; a vfork child has not.
+ * Async-signal-safe, as the next one. */
+bool exti__ctx_process_is_ours(void);
+/* Whether the calling process is the one that has opened this context. */
+bool exti__ctx_is_ours(const struct exti_ctx *ctx);
+/* To be called in a forked child, whose process id may be its parent's, in another namespace. */
+void exti__ctx_begin_child(void);
 
 /* Counts and numbers a context that is open from now on; counts one that is open no longer. */
 void exti__ctx_count_in(struct exti_ctx *ctx);

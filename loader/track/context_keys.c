@@ -13,6 +13,7 @@ static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 /* The context of each key, or NULL. */
 static const struct exti_ctx *_Atomic key_ctx[PTHREAD_KEYS_MAX];
+static atomic_bool key_destroys[PTHREAD_KEYS_MAX];
 
 /* Another thread may hold the lock at the moment of a fork, and does not exist in the child to
  * release it. */
@@ -38,8 +39,9 @@ void exti__ctx_keys_survive_forks(void)
 
 /* ---- calls of copies ---- */
 
-void exti__ctx_key_created(const struct exti_ctx *ctx, pthread_key_t key)
+void exti__ctx_key_created(const struct exti_ctx *ctx, pthread_key_t key, bool destroys)
 {
+    atomic_store(&key_destroys[key], destroys);
     atomic_store(&key_ctx[key], ctx);
 }
 
@@ -62,6 +64,13 @@ bool exti__ctx_key_value(pthread_key_t key, const void *value)
 }
 
 /* ---- the end of a context ---- */
+
+void exti__ctx_keys_leave(const struct exti_ctx *ctx)
+{
+    for (pthread_key_t key = 0; key < PTHREAD_KEYS_MAX; key++)
+        if (atomic_load(&key_ctx[key]) == ctx && atomic_load(&key_destroys[key]))
+            pthread_setspecific(key, NULL);
+}
 
 /* Creates the key of this number again, which was just deleted, without a destructor.  Both C
  * libraries give the lowest number that is free. */

@@ -14,14 +14,18 @@ struct exti_ctx;
 /* Installs the fork handlers.  To be called before any copy is loaded, whose own may come here. */
 void exti__ctx_keys_survive_forks(void);
 
-/* A copy of the context has created the key. */
-void exti__ctx_key_created(const struct exti_ctx *ctx, pthread_key_t key);
+/* A copy of the context has created the key.  `destroys`: with a destructor. */
+void exti__ctx_key_created(const struct exti_ctx *ctx, pthread_key_t key, bool destroys);
 
 /* A copy is about to delete the key. */
 void exti__ctx_key_deleted(pthread_key_t key);
 
 /* The calling thread is about to give the key a value; false without memory. */
 bool exti__ctx_key_value(pthread_key_t key, const void *value);
+
+/* Takes the calling thread's values from the context's keys that have destructors, which are not to
+ * run when it ends.  Async-signal-safe in the C libraries that there are. */
+void exti__ctx_keys_leave(const struct exti_ctx *ctx);
 
 /* Takes the destructors, and with them the threads' values, from the keys that the context has not
  * deleted, so that no thread's end runs them later.  The keys exist until exti__ctx_keys_delete,

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* on_exit */
 #include "loader/track/exit_handlers.h"
 
 #include <pthread.h>
@@ -7,12 +8,13 @@
 #include "loader/track/fork_handlers.h"
 #include "loader/track/fork_lock.h"
 
-/* In glibc and musl. */
+/* In glibc and musl; the latter is in glibc only. */
 extern int __cxa_atexit(void (*function)(void *), void *arg, void *library);
+extern int on_exit(void (*function)(int, void *), void *arg) __attribute__((weak));
 
 enum handler_kind {
-    AT_EXIT, /* the C library has it too, and calls run_for_libc with it */
-    ON_EXIT,
+    AT_EXIT, /* the C library has it too, and calls run_for_libc with it, which frees it */
+    ON_EXIT, /* likewise, when the process ends */
     AT_QUICK_EXIT
 };
 
@@ -26,7 +28,7 @@ struct exit_handler {
         void (*at_quick_exit)(void);
     } function;
     void *arg;
-    bool taken; /* AT_EXIT: off the list, as it has run or is not to run */
+    bool taken; /* off the list, as it has run or is not to run */
     struct exit_handler *older, *newer;
 };
 
@@ -34,7 +36,6 @@ struct exit_handler {
  * loader's, which calls run_for_libc. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct exit_handler *newest;
-static int process_status;
 /* In a child that copies have forked: whose it is.  The others are as their threads left them. */
 static const struct exti_ctx *forked_by;
 
@@ -61,7 +62,15 @@ static bool is_for(const struct exit_handler *h, const struct exti_ctx *ctx, boo
 
 static bool runs_here(const struct exit_handler *h)
 {
-    return (!forked_by || h->ctx == forked_by) && !(h->ctx && h->ctx->cut_off);
+    if (h->ctx && h->ctx->cut_off)
+        return false;
+    return !forked_by || h->ctx == forked_by || (h->ctx && exti__ctx_is_ours(h->ctx));
+}
+
+static void free_taken(struct exit_handler *h)
+{
+    if (h->kind == AT_QUICK_EXIT)
+        exti__free(h);
 }
 
 /* ---- running ---- */
@@ -81,31 +90,31 @@ static void call_handler(const struct exit_handler *h, int status)
     }
 }
 
-/* Consumes it, unless the C library still has it. */
-static void run_handler(struct exit_handler *h, int status)
-{
-    const struct exit_handler copy = *h;
-
-    if (h->kind != AT_EXIT)
-        exti__free(h);
-    call_handler(&copy, status);
-}
-
-/* ctx NULL: those of all contexts. */
-static void run_handlers(const struct exti_ctx *ctx, bool quick, int status)
+/* Takes the newest that is to run.  ctx NULL: of all contexts. */
+static bool take_handler(const struct exti_ctx *ctx, bool quick, struct exit_handler *out)
 {
     struct exit_handler *h;
+    bool found;
 
-    do {
-        exti__fork_lock(&lock);
-        for (h = newest; h && (!is_for(h, ctx, quick) || !runs_here(h)); h = h->older)
-            ;
-        if (h)
-            unlink_handler(h);
-        exti__fork_unlock(&lock);
-        if (h)
-            run_handler(h, status);
-    } while (h);
+    exti__fork_lock(&lock);
+    for (h = newest; h && (!is_for(h, ctx, quick) || !runs_here(h)); h = h->older)
+        ;
+    found = h != NULL;
+    if (found) {
+        unlink_handler(h);
+        *out = *h;
+        free_taken(h);
+    }
+    exti__fork_unlock(&lock);
+    return found;
+}
+
+static void run_handlers(const struct exti_ctx *ctx, bool quick, int status)
+{
+    struct exit_handler h;
+
+    while (take_handler(ctx, quick, &h))
+        call_handler(&h, status);
 }
 
 void exti__exit_handlers_run(const struct exti_ctx *ctx, int status)
@@ -118,10 +127,8 @@ void exti__quick_exit_handlers_run(const struct exti_ctx *ctx)
     run_handlers(ctx, true, 0);
 }
 
-/* The library is unloaded, or the process ends. */
-static void run_for_libc(void *arg)
+static void run_if_left(struct exit_handler *h, int status)
 {
-    struct exit_handler *h = arg;
     bool runs;
 
     exti__fork_lock(&lock);
@@ -130,25 +137,19 @@ static void run_for_libc(void *arg)
         unlink_handler(h);
     exti__fork_unlock(&lock);
     if (runs)
-        call_handler(h, 0);
+        call_handler(h, status);
     exti__free(h);
 }
 
-/* Those of on_exit alone: the C library calls the others itself. */
-static void run_at_process_exit(void)
+/* The library is unloaded, or the process ends. */
+static void run_for_libc(void *handler)
 {
-    struct exit_handler *h;
+    run_if_left(handler, 0);
+}
 
-    do {
-        exti__fork_lock(&lock);
-        for (h = newest; h && (h->kind != ON_EXIT || !runs_here(h)); h = h->older)
-            ;
-        if (h)
-            unlink_handler(h);
-        exti__fork_unlock(&lock);
-        if (h)
-            run_handler(h, process_status);
-    } while (h);
+static void run_on_exit_for_libc(int status, void *handler)
+{
+    run_if_left(handler, status);
 }
 
 static void run_at_process_quick_exit(void)
@@ -156,16 +157,10 @@ static void run_at_process_quick_exit(void)
     run_handlers(NULL, true, 0);
 }
 
-void exti__exit_status_note(int status)
-{
-    process_status = status;
-}
-
 /* ---- registering ---- */
 
 static void register_for_process(void)
 {
-    atexit(run_at_process_exit);
     at_quick_exit(run_at_process_quick_exit);
 }
 
@@ -183,7 +178,7 @@ static struct exit_handler *new_handler(const struct exti_module *m, enum handle
 
 static void add_handler(struct exit_handler *h)
 {
-    if (h->kind != AT_EXIT)
+    if (h->kind == AT_QUICK_EXIT)
         pthread_once(&process_once, register_for_process);
     exti__fork_lock(&lock);
     h->older = newest;
@@ -191,6 +186,16 @@ static void add_handler(struct exit_handler *h)
         newest->newer = h;
     newest = h;
     exti__fork_unlock(&lock);
+}
+
+/* The C library has not taken it.  -1 */
+static int give_up(struct exit_handler *h)
+{
+    exti__fork_lock(&lock);
+    unlink_handler(h);
+    exti__fork_unlock(&lock);
+    exti__free(h);
+    return -1;
 }
 
 int exti__at_exit(const struct exti_module *m, void (*function)(void *), void *arg, void *library)
@@ -202,13 +207,7 @@ int exti__at_exit(const struct exti_module *m, void (*function)(void *), void *a
     h->function.at_exit = function;
     h->arg = arg;
     add_handler(h);
-    if (__cxa_atexit(run_for_libc, h, library) == 0)
-        return 0;
-    exti__fork_lock(&lock);
-    unlink_handler(h);
-    exti__fork_unlock(&lock);
-    exti__free(h);
-    return -1;
+    return __cxa_atexit(run_for_libc, h, library) == 0 ? 0 : give_up(h);
 }
 
 int exti__on_exit(const struct exti_module *m, void (*function)(int, void *), void *arg)
@@ -220,7 +219,7 @@ int exti__on_exit(const struct exti_module *m, void (*function)(int, void *), vo
     h->function.on_exit = function;
     h->arg = arg;
     add_handler(h);
-    return 0;
+    return on_exit(run_on_exit_for_libc, h) == 0 ? 0 : give_up(h);
 }
 
 int exti__at_quick_exit(const struct exti_module *m, void (*function)(void))
@@ -241,22 +240,31 @@ static bool is_of_module(const struct exit_handler *h, const struct exti_module 
     return h->kind != AT_EXIT && h->handle == m->handle && h->ctx == m->ctx;
 }
 
-void exti__exit_handlers_unload(const struct exti_module *m)
+static bool take_of_module(const struct exti_module *m, struct exit_handler *out)
 {
     struct exit_handler *h;
+    bool found;
 
-    do {
-        exti__fork_lock(&lock);
-        for (h = newest; h && !is_of_module(h, m); h = h->older)
-            ;
-        if (h)
-            unlink_handler(h);
-        exti__fork_unlock(&lock);
-        if (h && h->kind == ON_EXIT)
-            run_handler(h, 0);
-        else
-            exti__free(h);
-    } while (h);
+    exti__fork_lock(&lock);
+    for (h = newest; h && !is_of_module(h, m); h = h->older)
+        ;
+    found = h != NULL;
+    if (found) {
+        unlink_handler(h);
+        *out = *h;
+        free_taken(h);
+    }
+    exti__fork_unlock(&lock);
+    return found;
+}
+
+void exti__exit_handlers_unload(const struct exti_module *m)
+{
+    struct exit_handler h;
+
+    while (take_of_module(m, &h))
+        if (h.kind == ON_EXIT)
+            call_handler(&h, 0);
 }
 
 void exti__exit_handlers_forget(const struct exti_ctx *ctx, bool run)
@@ -272,8 +280,7 @@ void exti__exit_handlers_forget(const struct exti_ctx *ctx, bool run)
         if (run)
             continue;
         unlink_handler(h);
-        if (h->kind != AT_EXIT)
-            exti__free(h);
+        free_taken(h);
     }
     exti__fork_unlock(&lock);
 }
@@ -294,6 +301,7 @@ static void begin_child(void)
 {
     if (exti__fork_handlers_ctx())
         forked_by = exti__fork_handlers_ctx();
+    exti__ctx_begin_child();
     exti__fork_unlock(&lock);
 }
 

@@ -19,9 +19,6 @@ int exti__at_exit(const struct exti_module *m, void (*function)(void *), void *a
 int exti__on_exit(const struct exti_module *m, void (*function)(int, void *), void *arg);
 int exti__at_quick_exit(const struct exti_module *m, void (*function)(void));
 
-/* The status with which the process is about to end, for functions of on_exit. */
-void exti__exit_status_note(int status);
-
 /* Runs the context's functions, newest first, with those that these register; each runs once. */
 void exti__exit_handlers_run(const struct exti_ctx *ctx, int status);
 void exti__quick_exit_handlers_run(const struct exti_ctx *ctx);

@@ -20,25 +20,7 @@
 
 static bool is_function(const struct exti_signal_action *a)
 {
-    return a->handler != SIG_DFL && a->handler != SIG_IGN;
-}
-
-/* signal(7) */
-static bool ends_process(int sig)
-{
-    switch (sig) {
-    case SIGCHLD:
-    case SIGCONT:
-    case SIGURG:
-    case SIGWINCH:
-    case SIGSTOP:
-    case SIGTSTP:
-    case SIGTTIN:
-    case SIGTTOU:
-        return false;
-    default:
-        return true;
-    }
+    return exti__signal_is_function(a->handler);
 }
 
 static pid_t this_thread(void)
@@ -169,8 +151,8 @@ static bool call_context(struct exti_signals *s, siginfo_t *info, void *context)
 static bool end_context(struct exti_signals *s, int sig)
 {
     struct exti_ctx *ctx = exti__signals_enter(s);
-    const bool ends = ctx && ctx->hooks.end && ends_process(sig) && exti__ctx_living() > 1 &&
-                      !exti__signals_are_childs();
+    const bool ends = ctx && ctx->hooks.end && exti__signal_ends_process(sig) &&
+                      exti__ctx_living() > 1 && !exti__signals_are_childs();
 
     if (ends)
         ctx->hooks.end(ctx->user, ctx, sig);
@@ -187,7 +169,11 @@ static void arrive(struct exti_signals *s, siginfo_t *info, void *context)
     const int sig = info->si_signo;
     const struct exti_signal_action a = exti__signal_action(s, sig);
 
-    if (call_context(s, info, context) || a.handler == SIG_IGN || !ends_process(sig))
+    /* It was sent before the context ended, or was closed. */
+    if (!exti__signals_enter(s))
+        return;
+    exti__signals_leave(s);
+    if (call_context(s, info, context) || a.handler == SIG_IGN || !exti__signal_ends_process(sig))
         return;
     if (!end_context(s, sig) && !call_program(info, context))
         take_default(sig);
@@ -262,7 +248,7 @@ static void arrive_from_outside(siginfo_t *info, void *context)
     if (here)
         arrive_on_thread(info, context);
     /* The program has put the dispatcher back after the last context was closed. */
-    if (!taken && ends_process(sig))
+    if (!taken && exti__signal_ends_process(sig))
         take_default(sig);
 }
 

@@ -10,15 +10,7 @@
 
 #include "base/mem.h"
 #include "loader/track/fork_handlers.h"
-
-/* Written under the lock; read without, by handlers. */
-struct cell {
-    atomic_uint version; /* odd while it is written */
-    _Atomic(uintptr_t) handler;
-    atomic_uint flags;
-    atomic_int thread;
-    atomic_bool waited;
-};
+#include "loader/track/signal_cell.h"
 
 struct exti_signals {
     _Atomic(struct exti_ctx *) ctx; /* NULL: free, or being closed */
@@ -30,7 +22,7 @@ struct exti_signals {
     uint64_t expected;   /* those that its timers may send */
     uint64_t set;        /* the signals whose action the context has set: bit sig - 1 */
     sigset_t masks[EXTI_SIGNAL_MAX + 1];
-    struct cell cells[EXTI_SIGNAL_MAX + 1];
+    struct exti_signal_cell cells[EXTI_SIGNAL_MAX + 1];
 };
 
 /* What the process does with a signal. */
@@ -46,10 +38,11 @@ static _Atomic(exti_signal_dispatcher) dispatcher;
 static _Atomic(pid_t) process;
 static atomic_bool is_child;
 
-static struct cell programs[EXTI_SIGNAL_MAX + 1];
+static struct exti_signal_cell programs[EXTI_SIGNAL_MAX + 1];
 static struct sigaction programs_actions[EXTI_SIGNAL_MAX + 1];
 static enum installed installed[EXTI_SIGNAL_MAX + 1];
 static _Atomic uint64_t dispatched;
+static uint64_t may_be_pending; /* for threads of contexts that have ended, and would take it */
 
 static pid_t this_thread(void)
 {
@@ -76,43 +69,6 @@ static void unlock_table(const sigset_t *signals)
     pthread_sigmask(SIG_SETMASK, signals, NULL);
 }
 
-/* ---- cells ---- */
-
-static void write_cell(struct cell *c, const struct sigaction *a, pid_t thread, bool waited)
-{
-    const unsigned version = atomic_load_explicit(&c->version, memory_order_relaxed);
-
-    atomic_store_explicit(&c->version, version + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
-    atomic_store_explicit(&c->handler, (uintptr_t)a->sa_handler, memory_order_relaxed);
-    atomic_store_explicit(&c->flags, (unsigned)a->sa_flags, memory_order_relaxed);
-    atomic_store_explicit(&c->thread, thread, memory_order_relaxed);
-    atomic_store_explicit(&c->waited, waited, memory_order_relaxed);
-    atomic_store_explicit(&c->version, version + 2, memory_order_release);
-}
-
-static struct exti_signal_action read_cell(const struct cell *c)
-{
-    struct exti_signal_action a;
-    unsigned before, after;
-
-    do {
-        before = atomic_load_explicit(&c->version, memory_order_acquire);
-        a.handler = (void (*)(int))atomic_load_explicit(&c->handler, memory_order_relaxed);
-        a.flags = atomic_load_explicit(&c->flags, memory_order_relaxed);
-        a.thread = atomic_load_explicit(&c->thread, memory_order_relaxed);
-        a.waited = atomic_load_explicit(&c->waited, memory_order_relaxed);
-        atomic_thread_fence(memory_order_acquire);
-        after = atomic_load_explicit(&c->version, memory_order_relaxed);
-    } while (before != after || (before & 1));
-    return a;
-}
-
-static bool is_function(void (*handler)(int))
-{
-    return handler != SIG_DFL && handler != SIG_IGN;
-}
-
 /* ---- the process's actions; the lock is held ---- */
 
 /* What all must ask for to have it, as the process has one set of flags. */
@@ -133,14 +89,14 @@ static bool is_in_command(const struct exti_signals *s, int sig)
 
 static void add_wish(struct wish *w, const struct exti_signals *s, int sig)
 {
-    const struct exti_signal_action a = read_cell(&s->cells[sig]);
+    const struct exti_signal_action a = exti__signal_cell_read(&s->cells[sig]);
     const bool ignores = is_in_command(s, sig) || a.handler == SIG_IGN;
 
     if (!s->program && !is_in_command(s, sig) && !((s->set | s->expected) & bit(sig)))
         return;
     if (!ignores && (s->expected & bit(sig)))
         w->function = true;
-    if (!ignores && (is_function(a.handler) || a.waited)) {
+    if (!ignores && (exti__signal_is_function(a.handler) || a.waited)) {
         w->function = true;
         w->flags &= ~SHARED_FLAGS | (a.waited ? SA_RESTART : a.flags);
         w->flags |= a.flags & SA_NODEFER;
@@ -152,9 +108,9 @@ static void add_wish(struct wish *w, const struct exti_signals *s, int sig)
     w->take_default = w->take_default || !ignores;
 }
 
-static enum installed choose(const struct wish *w, int sig)
+static enum installed choose_by(const struct wish *w, int sig)
 {
-    const bool programs_function = is_function(programs_actions[sig].sa_handler);
+    const bool programs_function = exti__signal_is_function(programs_actions[sig].sa_handler);
 
     if (w->function)
         return DISPATCHER;
@@ -166,6 +122,17 @@ static enum installed choose(const struct wish *w, int sig)
     if (w->ignore)
         return sig == SIGCHLD && w->beside ? PROGRAMS : IGNORE;
     return w->beside ? PROGRAMS : DEFAULT;
+}
+
+/* What was sent to the threads of a context that has ended may arrive at any time, and is not to
+ * end the process. */
+static enum installed choose(const struct wish *w, int sig)
+{
+    const enum installed chosen = choose_by(w, sig);
+    const bool ends =
+        chosen == DEFAULT || (chosen == PROGRAMS && programs_actions[sig].sa_handler == SIG_DFL);
+
+    return ends && (may_be_pending & bit(sig)) ? DISPATCHER : chosen;
 }
 
 static bool is_installed(const struct sigaction *now, int sig)
@@ -191,7 +158,7 @@ static void note_programs(int sig)
         ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == dispatcher))
         return;
     programs_actions[sig] = now;
-    write_cell(&programs[sig], &now, 0, false);
+    exti__signal_cell_write(&programs[sig], &now, 0, false);
     installed[sig] = PROGRAMS;
 }
 
@@ -210,7 +177,7 @@ static void install(int sig)
     if (chosen == DISPATCHER) {
         next.sa_sigaction = dispatcher;
         next.sa_mask = w.mask;
-        if (is_function(of_program->sa_handler)) {
+        if (exti__signal_is_function(of_program->sa_handler)) {
             sigorset(&next.sa_mask, &next.sa_mask, &of_program->sa_mask);
             w.flags &= (unsigned)of_program->sa_flags | SA_NODEFER;
         }
@@ -268,7 +235,7 @@ static void inherit(struct exti_signals *s)
             now = programs_actions[sig];
         if (now.sa_handler == SIG_IGN)
             own.sa_handler = SIG_IGN;
-        write_cell(&s->cells[sig], &own, thread, false);
+        exti__signal_cell_write(&s->cells[sig], &own, thread, false);
     }
     memset(s->masks, 0, sizeof s->masks);
     s->set = s->expected = 0;
@@ -295,6 +262,15 @@ struct exti_signals *exti__signals_of(struct exti_ctx *ctx)
     return s;
 }
 
+/* The signals that are the dispatcher's where the default would be to end. */
+static uint64_t dispatched_ends(uint64_t set)
+{
+    for (int sig = 1; sig <= EXTI_SIGNAL_MAX; sig++)
+        if (installed[sig] != DISPATCHER || !exti__signal_ends_process(sig))
+            set &= ~bit(sig);
+    return set;
+}
+
 /* The lock is held. */
 static void drop_actions(struct exti_signals *s)
 {
@@ -312,6 +288,7 @@ void exti__signals_drop(struct exti_ctx *ctx)
     if (!s)
         return;
     lock_table(&signals);
+    may_be_pending |= dispatched_ends(s->set | s->expected);
     drop_actions(s);
     unlock_table(&signals);
 }
@@ -341,27 +318,59 @@ bool exti__signals_end(struct exti_ctx *ctx)
 
 /* ---- what contexts ask for ---- */
 
-int exti__signal_set(struct exti_signals *s, int sig, const struct sigaction *act,
-                     struct sigaction *old)
+/* The lock is held. */
+static void read_action(const struct exti_signals *s, int sig, struct exti_signal_former *out)
 {
-    struct exti_signal_action now;
-    struct sigaction before = {0};
+    const struct exti_signal_action now = exti__signal_cell_read(&s->cells[sig]);
+
+    *out = (struct exti_signal_former){
+        .thread = now.thread, .waited = now.waited, .set = (s->set & bit(sig)) != 0};
+    out->action.sa_handler = now.handler;
+    out->action.sa_flags = (int)now.flags;
+    out->action.sa_mask = s->masks[sig];
+}
+
+static void write_action(struct exti_signals *s, int sig, const struct exti_signal_former *next)
+{
+    s->masks[sig] = next->action.sa_mask;
+    s->set = next->set ? s->set | bit(sig) : s->set & ~bit(sig);
+    exti__signal_cell_write(&s->cells[sig], &next->action, next->thread, next->waited);
+    install(sig);
+}
+
+void exti__signal_replace(struct exti_signals *s, int sig, const struct sigaction *act,
+                          struct exti_signal_former *former)
+{
+    struct exti_signal_former next = {.thread = this_thread(), .set = true};
     sigset_t signals;
 
     lock_table(&signals);
-    now = read_cell(&s->cells[sig]);
-    before.sa_handler = now.handler;
-    before.sa_flags = (int)now.flags;
-    before.sa_mask = s->masks[sig];
+    read_action(s, sig, former);
     if (act) {
-        s->masks[sig] = act->sa_mask;
-        s->set |= bit(sig);
-        write_cell(&s->cells[sig], act, this_thread(), now.waited && !is_function(act->sa_handler));
-        install(sig);
+        next.action = *act;
+        next.waited = former->waited && !exti__signal_is_function(act->sa_handler);
+        write_action(s, sig, &next);
     }
     unlock_table(&signals);
+}
+
+void exti__signal_put_back(struct exti_signals *s, int sig, const struct exti_signal_former *former)
+{
+    sigset_t signals;
+
+    lock_table(&signals);
+    write_action(s, sig, former);
+    unlock_table(&signals);
+}
+
+int exti__signal_set(struct exti_signals *s, int sig, const struct sigaction *act,
+                     struct sigaction *old)
+{
+    struct exti_signal_former former;
+
+    exti__signal_replace(s, sig, act, &former);
     if (old)
-        *old = before;
+        *old = former.action;
     return 0;
 }
 
@@ -372,13 +381,13 @@ void exti__signal_wait_for(struct exti_signals *s, const sigset_t *set)
 
     lock_table(&signals);
     for (int sig = 1; sig <= EXTI_SIGNAL_MAX; sig++) {
-        const struct exti_signal_action now = read_cell(&s->cells[sig]);
+        const struct exti_signal_action now = exti__signal_cell_read(&s->cells[sig]);
         const struct sigaction same = {.sa_handler = now.handler, .sa_flags = (int)now.flags};
 
-        if (sigismember(set, sig) != 1 || is_function(now.handler) ||
+        if (sigismember(set, sig) != 1 || exti__signal_is_function(now.handler) ||
             (now.waited && now.thread == thread))
             continue;
-        write_cell(&s->cells[sig], &same, thread, true);
+        exti__signal_cell_write(&s->cells[sig], &same, thread, true);
         s->set |= bit(sig);
         install(sig);
     }
@@ -461,7 +470,7 @@ void exti__signals_leave(struct exti_signals *s)
 
 struct exti_signal_action exti__signal_action(const struct exti_signals *s, int sig)
 {
-    struct exti_signal_action a = read_cell(&s->cells[sig]);
+    struct exti_signal_action a = exti__signal_cell_read(&s->cells[sig]);
 
     if (is_in_command(s, sig))
         a.handler = SIG_IGN;
@@ -491,7 +500,7 @@ void exti__signal_reset(struct exti_signals *s, int sig)
 
 struct exti_signal_action exti__signal_of_program(int sig)
 {
-    return read_cell(&programs[sig]);
+    return exti__signal_cell_read(&programs[sig]);
 }
 
 void exti__signal_reset_program(int sig)
@@ -501,7 +510,7 @@ void exti__signal_reset_program(int sig)
 
     lock_table(&signals);
     programs_actions[sig] = none;
-    write_cell(&programs[sig], &none, 0, false);
+    exti__signal_cell_write(&programs[sig], &none, 0, false);
     unlock_table(&signals);
 }
 
@@ -540,15 +549,9 @@ static bool forks(const struct exti_signals *s)
     if (forking)
         return s->ctx == forking;
     for (int sig = 1; sig <= EXTI_SIGNAL_MAX; sig++)
-        if ((s->set & bit(sig)) && read_cell(&s->cells[sig]).thread == fork_thread)
+        if ((s->set & bit(sig)) && exti__signal_cell_read(&s->cells[sig]).thread == fork_thread)
             return true;
     return false;
-}
-
-static void move_to_thread(struct exti_signals *s, pid_t thread)
-{
-    for (int sig = 1; sig <= EXTI_SIGNAL_MAX; sig++)
-        atomic_store(&s->cells[sig].thread, thread);
 }
 
 /* Of other contexts nothing runs here. */
@@ -557,6 +560,7 @@ static void begin_child(void)
     uint64_t all = 0;
 
     atomic_store(&process, getpid());
+    may_be_pending = 0; /* POSIX fork: nothing is */
     if (exti__fork_handlers_ctx())
         atomic_store(&is_child, true);
     for (unsigned i = 0; i < table_count; i++) {
@@ -569,7 +573,8 @@ static void begin_child(void)
         s->running = 0;
         s->commands = 0;
         if (forks(s)) {
-            move_to_thread(s, this_thread());
+            for (int sig = 1; sig <= EXTI_SIGNAL_MAX; sig++)
+                atomic_store(&s->cells[sig].thread, this_thread());
             s->program = true;
             atomic_store(&is_child, true);
         } else {

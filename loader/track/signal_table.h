@@ -14,20 +14,14 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "loader/track/signal_cell.h"
+
 #define EXTI_SIGNAL_MAX 64 /* of the kernel */
 #define EXTI_SIGNAL_CONTEXTS 16384
 
 /* The actions of a context.  One is never freed, so that a handler may hold it; it is used again
  * for another context. */
 struct exti_signals;
-
-/* An action as handlers need it. */
-struct exti_signal_action {
-    void (*handler)(int); /* SIG_DFL, SIG_IGN or a function */
-    unsigned flags;       /* SA_* */
-    pid_t thread;         /* the one that set it, which is to handle the signal */
-    bool waited;          /* that thread takes the signal by sigwait(3) or the like */
-};
 
 typedef void (*exti_signal_dispatcher)(int sig, siginfo_t *info, void *context);
 
@@ -47,6 +41,19 @@ void exti__signals_drop(struct exti_ctx *ctx);
 /* The call of the C library for the context.  0 or an errno value. */
 int exti__signal_set(struct exti_signals *s, int sig, const struct sigaction *act,
                      struct sigaction *old);
+
+/* What exti__signal_put_back needs to know. */
+struct exti_signal_former {
+    struct sigaction action;
+    pid_t thread;
+    bool waited, set;
+};
+
+/* Sets the action until it is put back. */
+void exti__signal_replace(struct exti_signals *s, int sig, const struct sigaction *act,
+                          struct exti_signal_former *former);
+void exti__signal_put_back(struct exti_signals *s, int sig,
+                           const struct exti_signal_former *former);
 
 /* The calling thread takes these signals of its context's by waiting for them. */
 void exti__signal_wait_for(struct exti_signals *s, const sigset_t *set);

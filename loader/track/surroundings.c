@@ -58,11 +58,13 @@ int exti__surroundings_begin(struct exti_ctx *ctx, struct exti_error *err)
         rc = exti__locale_new(&s->locale, err);
     if (!rc && !(ctx->flags & EXTI_CTX_PROCESS_DIRECTORY))
         rc = exti__directory_new(&s->directory, ctx->flags & EXTI_CTX_ENTER_DIRECTORY, err);
-    if (rc)
+    if (rc) {
         free_surroundings(s);
-    else
-        ctx->surroundings = s;
-    return rc;
+        return rc;
+    }
+    atomic_init(&s->ctx, ctx);
+    ctx->surroundings = s;
+    return 0;
 }
 
 static bool is_given(locale_t l)
@@ -114,6 +116,16 @@ static void keep(struct exti_surroundings *s)
         ;
 }
 
+void exti__surroundings_part(struct exti_ctx *ctx)
+{
+    struct exti_surroundings *s = ctx->surroundings;
+
+    if (!s)
+        return;
+    atomic_store(&s->over, ctx->ended || ctx->leaving);
+    atomic_store(&s->ctx, NULL);
+}
+
 void exti__surroundings_end(struct exti_ctx *ctx, bool mapped)
 {
     leave(ctx->surroundings);
@@ -122,6 +134,16 @@ void exti__surroundings_end(struct exti_ctx *ctx, bool mapped)
     else
         free_surroundings(ctx->surroundings);
     ctx->surroundings = NULL;
+}
+
+struct exti_ctx *_Atomic *exti__surroundings_entered(void)
+{
+    return entered ? &entered->ctx : NULL;
+}
+
+bool exti__surroundings_are_over(void)
+{
+    return entered && !atomic_load(&entered->ctx) && atomic_load(&entered->over);
 }
 
 struct exti_surroundings *exti__surroundings_at(uintptr_t caller)

@@ -4,6 +4,7 @@
 #define LOADER_TRACK_SURROUNDINGS_H
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "loader/track/context.h"
@@ -16,6 +17,8 @@
 #include "loader/track/environment.h"
 
 struct exti_surroundings {
+    struct exti_ctx *_Atomic ctx; /* NULL once it is closed */
+    atomic_bool over;             /* that had ended alone before, or was about to */
     struct exti_environment *environment; /* owned; NULL: the process's */
     struct exti_times *times;   /* owned; NULL: the process's; none without an environment */
     struct exti_locale *locale; /* owned; NULL: the process's */
@@ -29,6 +32,9 @@ int exti__surroundings_survive_forks(void);
 /* Gives the context its own of all that its flags do not leave to the process. */
 int exti__surroundings_begin(struct exti_ctx *ctx, struct exti_error *err);
 
+/* The context is closed: threads that are in its surroundings do not find it there any more. */
+void exti__surroundings_part(struct exti_ctx *ctx);
+
 /* To be called last.  Copies that stay `mapped` go on using them, so then nothing is freed. */
 void exti__surroundings_end(struct exti_ctx *ctx, bool mapped);
 
@@ -38,6 +44,12 @@ struct exti_surroundings *exti__surroundings_at(uintptr_t caller);
 
 /* The environment of those, or NULL: the process's. */
 struct exti_environment *exti__environment_at(uintptr_t caller);
+
+/* Where the context is said whose surroundings the calling thread has entered; NULL: it has entered
+ * none.  A signal handler may call it, and the next one. */
+struct exti_ctx *_Atomic *exti__surroundings_entered(void);
+/* Whether that context has been closed, and had ended alone. */
+bool exti__surroundings_are_over(void);
 
 /* Those that the calling thread is in.  Entering returns the former ones, for leaving.  A thread
  * that has set a locale of its own keeps it. */
@@ -63,6 +75,10 @@ static inline int exti__surroundings_begin(struct exti_ctx *ctx, struct exti_err
 {
     (void)ctx, (void)err;
     return 0;
+}
+static inline void exti__surroundings_part(struct exti_ctx *ctx)
+{
+    (void)ctx;
 }
 static inline void exti__surroundings_end(struct exti_ctx *ctx, bool mapped)
 {

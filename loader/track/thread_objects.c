@@ -13,7 +13,7 @@
 #include "loader/track/module.h"
 
 struct thread_object {
-    void (*destroy)(void *object);
+    void (*destroy)(void *object); /* NULL: it is not to be destroyed */
     void *object;
     const struct exti_ctx *ctx; /* NULL once that is freed */
     const void *module;         /* its handle; only compared */
@@ -115,7 +115,8 @@ static void destroy_own(const struct exti_ctx *ctx)
     struct thread_object *object;
 
     while ((object = take_newest(ctx))) {
-        object->destroy(object->object);
+        if (object->destroy)
+            object->destroy(object->object);
         free_object(object);
     }
 }
@@ -188,6 +189,8 @@ bool exti__thread_object_add(const struct exti_module *m, void (*destroy)(void *
         return false;
     }
     exti__fork_lock(&lock);
+    if (m->ctx->ended)
+        added->destroy = NULL;
     added->older = o->newest;
     o->newest = added;
     exti__fork_unlock(&lock);
@@ -273,6 +276,22 @@ void exti__thread_objects_end(const struct exti_ctx *ctx)
     /* Those of others may have made some on this thread. */
     if (own)
         destroy_own(ctx);
+}
+
+void exti__thread_objects_exit(const struct exti_ctx *ctx)
+{
+    if (own)
+        destroy_own(ctx);
+}
+
+void exti__thread_objects_drop(const struct exti_ctx *ctx)
+{
+    exti__fork_lock(&lock);
+    for (struct thread_owner *o = owners; o; o = o->next)
+        for (struct thread_object *object = o->newest; object; object = object->older)
+            if (object->ctx == ctx)
+                object->destroy = NULL;
+    exti__fork_unlock(&lock);
 }
 
 bool exti__thread_objects_remain(const struct exti_ctx *ctx)

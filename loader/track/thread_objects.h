@@ -28,6 +28,13 @@ void exti__thread_objects_detach(const struct exti_ctx *ctx, uint64_t thread);
  * the newest first.  Waits some seconds at most for threads that are destroying theirs. */
 void exti__thread_objects_end(const struct exti_ctx *ctx);
 
+/* Destroys the calling thread's, as exit(3) does. */
+void exti__thread_objects_exit(const struct exti_ctx *ctx);
+
+/* The context has ended alone: no thread is to destroy its objects any more.  Async-signal-safe
+ * where the thread holds no lock of the library. */
+void exti__thread_objects_drop(const struct exti_ctx *ctx);
+
 /* Whether a living thread has objects of the context. */
 bool exti__thread_objects_remain(const struct exti_ctx *ctx);
 

@@ -2,270 +2,7 @@
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
-#include <pthread.h>
-#include <semaphore.h>
-#include <setjmp.h>
-#include <sys/time.h>
-
-#include "tests/isolation/build.h"
-
-static const char source[] =
-    "#define _GNU_SOURCE\n"
-    "#include <assert.h>\n"
-    "#include <errno.h>\n"
-    "#include <pthread.h>\n"
-    "#include <signal.h>\n"
-    "#include <stdlib.h>\n"
-    "#include <string.h>\n"
-    "#include <sys/time.h>\n"
-    "#include <sys/wait.h>\n"
-    "#include <unistd.h>\n"
-    "extern char **environ;\n"
-    "int out = 2;\n"
-    "volatile int ticks;\n"
-    "static void put(const char *text) { if (write(out, text, strlen(text)) < 0) abort(); }\n"
-    "static void a(void) { put(\"a\"); }\n"
-    "static void c(void) { put(\"c\"); }\n"
-    "static void b(void) { put(\"b\"); atexit(c); }\n"
-    "static void again(void) { put(\"again\"); exit(9); }\n"
-    "static void at_once(void) { put(\"once\"); _exit(8); }\n"
-    "static void on(int status, void *arg)\n"
-    "{ char text[2] = {'0' + status, 0}; put(text); put(arg); }\n"
-    "static void quick(void) { put(\"q\"); }\n"
-    "void t_register(int what)\n"
-    "{\n"
-    "    void (*const f[])(void) = {a, b, again, at_once};\n"
-    "    if (what < 4) atexit(f[what]);\n"
-    "    else if (what == 4) on_exit(on, \"on\");\n"
-    "    else at_quick_exit(quick);\n"
-    "}\n"
-    "void t_end(int way, int status)\n"
-    "{\n"
-    "    if (way == 0) exit(status);\n"
-    "    if (way == 1) _exit(status);\n"
-    "    if (way == 2) _Exit(status);\n"
-    "    quick_exit(status);\n"
-    "}\n"
-    "static int way_of, status_of;\n"
-    "static void *end_thread(void *arg) { t_end(way_of, status_of); return arg; }\n"
-    "void t_end_on_thread(int way, int status)\n"
-    "{\n"
-    "    pthread_t t;\n"
-    "    way_of = way; status_of = status;\n"
-    "    if (pthread_create(&t, 0, end_thread, 0)) abort();\n"
-    "    pthread_join(t, 0);\n"
-    "}\n"
-    "int t_fork(int way, int status)\n"
-    "{\n"
-    "    int ended;\n"
-    "    pid_t pid = way < 4 ? fork() : vfork();\n"
-    "    if (!pid && way < 4) t_end(way, status);\n"
-    "    if (!pid) _exit(status);\n"
-    "    return waitpid(pid, &ended, 0) == pid ? ended : -1;\n"
-    "}\n"
-    "int t_spawn(int way, const char *file)\n"
-    "{\n"
-    "    int ended;\n"
-    "    char *words[] = {\"x\", 0};\n"
-    "    pid_t pid = way ? vfork() : fork();\n"
-    "    if (!pid) { execv(file, words); _exit(99); }\n"
-    "    return waitpid(pid, &ended, 0) == pid ? ended : -1;\n"
-    "}\n"
-    "static void handler(int sig) { (void)sig; _exit(6); }\n"
-    "static void tick(int sig) { (void)sig; ticks++; }\n"
-    "int t_handle(int sig) { return signal(sig, handler) == SIG_ERR; }\n"
-    "int t_ignore(int sig) { return signal(sig, SIG_IGN) == SIG_ERR; }\n"
-    "int t_raise(int sig) { return raise(sig); }\n"
-    "void t_timer(void)\n"
-    "{\n"
-    "    struct itimerval t = {{0, 1000}, {0, 1000}};\n"
-    "    signal(SIGALRM, tick);\n"
-    "    setitimer(ITIMER_REAL, &t, 0);\n"
-    "}\n"
-    "void t_abort(int way) { if (way) assert(!way); abort(); }\n"
-    "int t_exec(int way, const char *file, const char *code)\n"
-    "{\n"
-    "    char *words[] = {\"sh\", \"-c\", (char *)code, \"x\", \"y\", 0};\n"
-    "    char *other[] = {\"NAME=other\", 0};\n"
-    "    setenv(\"NAME\", \"own\", 1);\n"
-    "    if (way == 0) execv(file, words);\n"
-    "    if (way == 1) execve(file, words, environ);\n"
-    "    if (way == 2) execvp(file, words);\n"
-    "    if (way == 3) execvpe(file, words, other);\n"
-    "    if (way == 4) execl(file, \"sh\", \"-c\", code, \"x\", \"y\", (char *)0);\n"
-    "    if (way == 5) execlp(file, \"sh\", \"-c\", code, \"x\", \"y\", (char *)0);\n"
-    "    if (way == 6) execle(file, \"sh\", \"-c\", code, \"x\", \"y\", (char *)0, other);\n"
-    "    return -errno;\n"
-    "}\n"
-    "int t_daemon(void) { return daemon(1, 1); }\n"
-    "int t_pid(void) { return getpid(); }\n";
-
-struct program {
-    struct exti_ctx *ctx;
-    struct exti_module *module;
-    int *out;
-    volatile int *ticks;
-    void (*register_handler)(int), (*end)(int, int), (*end_on_thread)(int, int);
-    void (*timer)(void), (*abort)(int);
-    int (*fork)(int, int), (*spawn)(int, const char *), (*handle)(int), (*ignore)(int);
-    int (*raise)(int), (*exec)(int, const char *, const char *), (*daemon)(void);
-
-    sem_t over;
-    int may, where, status, ends, aborted; /* what the hooks say and heard */
-    sigjmp_buf *back;
-};
-
-/* ---- the hooks ---- */
-
-static int may_exit(void *user, struct exti_ctx *ctx, uint32_t where)
-{
-    struct program *p = user;
-
-    want(!p->ctx || ctx == p->ctx);
-    p->where = (int)where;
-    return p->may;
-}
-
-static void note_exit(void *user, struct exti_ctx *ctx, int status)
-{
-    struct program *p = user;
-
-    want(ctx == p->ctx);
-    p->status = status;
-    p->ends++;
-    sem_post(&p->over);
-    if (p->back)
-        siglongjmp(*p->back, 1);
-}
-
-static void note_abort(void *user, struct exti_ctx *ctx)
-{
-    struct program *p = user;
-
-    want(ctx == p->ctx);
-    if (write(*p->out, "abort", 5) != 5)
-        _exit(9);
-}
-
-/* ---- opening ---- */
-
-static void find_symbols(struct program *p)
-{
-    const struct {
-        void *slot;
-        const char *name;
-    } symbols[] = {
-        {&p->out, "out"},
-        {&p->ticks, "ticks"},
-        {&p->register_handler, "t_register"},
-        {&p->end, "t_end"},
-        {&p->end_on_thread, "t_end_on_thread"},
-        {&p->timer, "t_timer"},
-        {&p->abort, "t_abort"},
-        {&p->fork, "t_fork"},
-        {&p->spawn, "t_spawn"},
-        {&p->handle, "t_handle"},
-        {&p->ignore, "t_ignore"},
-        {&p->raise, "t_raise"},
-        {&p->exec, "t_exec"},
-        {&p->daemon, "t_daemon"},
-    };
-
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-        void *at = iso_sym(p->module, symbols[i].name);
-
-        memcpy(symbols[i].slot, &at, sizeof at);
-    }
-}
-
-static void open_with(struct program *p, uint32_t flags, const struct exti_hooks *hooks)
-{
-    struct exti_ctx_opts o = iso_opts(NULL, NULL);
-
-    *p = (struct program){.may = 1};
-    want_int(sem_init(&p->over, 0, 0), 0);
-    if (!file_exists(in_tmp("ends.so")))
-        iso_build(source, "ends.so", "-w");
-    o.flags |= flags;
-    o.hooks = hooks;
-    o.user = p;
-    p->ctx = iso_open_opts(&o);
-    p->module = iso_load(p->ctx, in_tmp("ends.so"));
-    find_symbols(p);
-}
-
-static const struct exti_hooks hooks = {.size = sizeof hooks,
-                                        .can_exit = may_exit,
-                                        .exit = note_exit,
-                                        .abort = note_abort};
-
-static void open_program(struct program *p)
-{
-    open_with(p, 0, &hooks);
-}
-
-/* ---- threads that end contexts ---- */
-
-struct task {
-    struct program *p;
-    void (*run)(const struct task *t);
-    int way, status;
-    const char *file, *code;
-    pthread_t id;
-    volatile int result, done;
-};
-
-static void *run_task(void *arg)
-{
-    struct task *t = arg;
-
-    t->run(t);
-    t->done = 1;
-    return NULL;
-}
-
-static void start(struct task *t)
-{
-    want_int(pthread_create(&t->id, NULL, run_task, t), 0);
-}
-
-static void end_here(const struct task *t)
-{
-    t->p->end(t->way, t->status);
-}
-
-static void await_end(struct program *p, int status)
-{
-    while (sem_wait(&p->over) != 0)
-        want_int(errno, EINTR);
-    want_int(p->status, status);
-}
-
-static void want_parked(const struct task *t)
-{
-    usleep(20000);
-    want_int(t->done, 0);
-    want_int(pthread_kill(t->id, 0), 0);
-}
-
-/* What was written to the pipe by now, or until its last writer is gone. */
-static const char *read_all(int fd)
-{
-    static char text[256];
-    ssize_t n;
-    size_t length = 0;
-
-    while ((n = read(fd, text + length, sizeof text - 1 - length)) > 0)
-        length += (size_t)n;
-    text[length] = '\0';
-    return text;
-}
-
-static void open_pipe(int ends[2])
-{
-    want_int(pipe2(ends, O_CLOEXEC), 0);
-    want_int(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
-}
+#include "tests/isolation/ends_toy.h"
 
 /* ---- ends ---- */
 
@@ -285,7 +22,7 @@ ISO_CASE(each_way_to_end_is_the_contexts_alone)
     for (int i = 0; i < 4; i++)
         want_parked(&t[i]);
     want_int(other.ends, 0);
-    want_int(other.fork(0, 3), 3 << 8);
+    want_int(other.fork(1, 3), 3 << 8);
     iso_close_ctx(other.ctx);
 }
 
@@ -311,22 +48,42 @@ static void raise_here(const struct task *t)
     t->p->raise(SIGUSR1);
 }
 
-ISO_CASE(a_signal_handler_may_end_its_context)
+static void end_in_handler_and_raise(void)
 {
     static struct program p;
     static struct task t = {.p = &p, .run = raise_here};
-    struct sigaction now;
 
     open_program(&p);
     start(&t);
     await_end(&p, 6);
     want_int(p.where, EXTI_EXIT_IN_HANDLER);
     want_parked(&t);
-    want_int(sigaction(SIGUSR1, NULL, &now), 0);
-    want(now.sa_handler == SIG_DFL);
+    raise(SIGUSR1);
 }
 
-ISO_CASE(threads_that_end_a_context_at_once_all_stop)
+/* Runs it in a child process, and gives the status. */
+static int in_child(void (*body)(void))
+{
+    int status = -1;
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        body();
+        _exit(99);
+    }
+    want_int(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+/* Nobody handles the signal any more. */
+ISO_CASE(a_signal_handler_may_end_its_context)
+{
+    want_int(in_child(end_in_handler_and_raise), SIGUSR1);
+}
+
+ISO_CASE(threads_that_end_a_context_at_once_all_end_it)
 {
     static struct program p;
     static struct task t[8];
@@ -336,10 +93,11 @@ ISO_CASE(threads_that_end_a_context_at_once_all_stop)
         t[i] = (struct task){.p = &p, .run = end_here, .way = 0, .status = 5};
         start(&t[i]);
     }
-    await_end(&p, 5);
+    for (int i = 0; i < 8; i++)
+        await_end(&p, 5);
     for (int i = 0; i < 8; i++)
         want_parked(&t[i]);
-    want_int(p.ends, 1);
+    want_int(p.ends, 8);
 }
 
 ISO_CASE(the_hook_may_leave_by_longjmp)
@@ -354,27 +112,38 @@ ISO_CASE(the_hook_may_leave_by_longjmp)
     want_int(p.status, 3);
 }
 
-ISO_CASE(what_has_ended_has_no_handlers_and_timers)
+static void await_ticks(const struct program *p, int n)
+{
+    const int before = *p->ticks;
+
+    while (*p->ticks < before + n)
+        usleep(1000);
+}
+
+static void end_with_handlers_and_timers(void)
 {
     static struct program p, other;
     static struct task t = {.p = &p, .run = end_here, .way = 1, .status = 1};
-    struct sigaction now;
     int ticks;
 
     open_program(&p);
     open_program(&other);
     want_int(p.handle(SIGUSR2), 0);
     p.timer();
-    while (*p.ticks < 3)
-        usleep(1000);
+    other.timer();
+    await_ticks(&p, 3);
     start(&t);
     await_end(&p, 1);
+    await_ticks(&other, 1); /* one of the ended may have been on its way */
     ticks = *p.ticks;
-    usleep(20000);
+    await_ticks(&other, 20);
     want_int(*p.ticks, ticks);
-    want_int(sigaction(SIGUSR2, NULL, &now), 0);
-    want(now.sa_handler == SIG_DFL);
-    iso_close_ctx(other.ctx);
+    raise(SIGUSR2);
+}
+
+ISO_CASE(what_has_ended_has_no_handlers_and_timers)
+{
+    want_int(in_child(end_with_handlers_and_timers), SIGUSR2);
 }
 
 static int note_finding(void *user, const struct exti_error *finding)
@@ -453,7 +222,7 @@ ISO_CASE(quick_exit_runs_its_own_and_others_none)
 
 ISO_CASE(control_handlers_of_a_context_that_lives_run_with_the_process)
 {
-    int ends[2];
+    int ends[2], status;
     pid_t pid;
 
     open_pipe(ends);
@@ -464,15 +233,17 @@ ISO_CASE(control_handlers_of_a_context_that_lives_run_with_the_process)
 
         open_with(&p, EXTI_CTX_KEEP, &hooks);
         *p.out = ends[1];
+        p.register_handler(4);
         p.register_handler(0);
         p.register_handler(4);
         p.register_handler(5);
         exti_ctx_close(p.ctx, NULL);
-        exit(0);
+        exit(5);
     }
-    want(iso_join(pid));
+    want_int(waitpid(pid, &status, 0), pid);
+    want_int(status, 5 << 8);
     close(ends[1]);
-    want_int((long)strspn(read_all(ends[0]), "a0on"), 4);
+    want(strcmp(read_all(ends[0]), "5ona5on") == 0);
 }
 
 ISO_CASE(unloading_runs_handlers_once)
@@ -600,22 +371,6 @@ ISO_CASE(abort_is_told_and_ends_the_process)
 
 /* ---- other programs ---- */
 
-static void exec_here(const struct task *t)
-{
-    ((struct task *)t)->result = t->p->exec(t->way, t->file, t->code);
-}
-
-static struct task exec_of(struct program *p, int way, const char *code)
-{
-    const bool search = way == 2 || way == 3 || way == 5;
-
-    return (struct task){.p = p,
-                         .run = exec_here,
-                         .way = way,
-                         .file = search ? "sh" : "/bin/sh",
-                         .code = code};
-}
-
 ISO_CASE(exec_runs_a_child_and_ends_with_it)
 {
     static struct program p[7];
@@ -711,6 +466,7 @@ ISO_CASE(what_is_sent_to_the_process_reaches_the_program)
     open_program(&p);
     open_program(&other);
     want_int(other.ignore(SIGTERM), 0);
+    want_int(p.count(SIGTERM), 0); /* on this thread, not on that which executes */
     want_int(fcntl(ends[1], F_SETFD, 0), 0);
     t = exec_of(&p, 0, iso_text("trap 'exit 4' TERM; echo ready >&%d; while :; do sleep 0.01; done",
                                 ends[1]));
@@ -745,9 +501,10 @@ ISO_CASE(a_daemon_leaves_the_process)
     *p.out = ends[1];
     start(&t);
     await_end(&p, 0);
-    while (*read_all(ends[0]) == '\0')
-        usleep(1000);
+    await_text(ends[0], "daemon");
     want_parked(&t);
+    want_int(waitpid(-1, NULL, WNOHANG), -1);
+    want_int(errno, ECHILD);
 }
 
 int main(void)
@@ -756,7 +513,7 @@ int main(void)
         cmocka_unit_test(each_way_to_end_is_the_contexts_alone),
         cmocka_unit_test(a_thread_of_the_contexts_is_told_from_others),
         cmocka_unit_test(a_signal_handler_may_end_its_context),
-        cmocka_unit_test(threads_that_end_a_context_at_once_all_stop),
+        cmocka_unit_test(threads_that_end_a_context_at_once_all_end_it),
         cmocka_unit_test(the_hook_may_leave_by_longjmp),
         cmocka_unit_test(what_has_ended_has_no_handlers_and_timers),
         cmocka_unit_test(what_has_ended_stays_mapped_and_is_reported),

@@ -168,6 +168,10 @@ void leave_and_return(int status)
     pthread_create(&t, 0, end, (void *)(long)status);
     pthread_detach(t);
 }
+int slow;
+static void wait(void) { slow = 1; usleep(300000); }
+void add_slow(void) { atexit(wait); }
+void end_thread(void) { pthread_exit(0); }
 void fail(void) { abort(); }
 END
 cat >native.py <<'END'
@@ -186,6 +190,31 @@ said exit_of_native_code_runs_its_handlers 5 'lives-0 lives-2 buffered handler' 
 said quick_exit_of_native_code 5 'lives-0 lives-2' $three native.py leave_quickly
 said exit_on_a_native_thread 5 'lives-0 lives-2' $three native.py leave_on_a_thread
 said exit_on_a_native_thread_stops_python 5 'lives-0 lives-2' $three native.py leave_and_return
+# One thread is in its exit handlers, and the other waits for it in exit, with the GIL.
+cat >second.py <<'END'
+from others import *
+import ctypes
+if me == 1:
+    library = ctypes.CDLL("./ends.so")
+    library.add_slow()
+    threading.Thread(target=library.leave, args=(3,)).start()
+    while not ctypes.c_int.in_dll(library, "slow").value:
+        time.sleep(0.001)
+    ctypes.PyDLL("./ends.so").leave(4)
+time.sleep(0.5)
+print(f"lives-{me}")
+END
+said two_threads_exit 3 'lives-0 lives-2 buffered buffered' $three second.py
+# Its status is lost.
+cat >leaves.py <<'END'
+from others import *
+import ctypes
+if me == 1:
+    ctypes.CDLL("./ends.so").end_thread()
+time.sleep(0.5)
+print(f"lives-{me}")
+END
+said pthread_exit_on_the_main_thread 1 'lives-0 lives-2' $three leaves.py
 # By libffi, which is no copy.
 said exit_through_ctypes 5 'lives-0 lives-2' $three -c '
 import ctypes, extisolate, time
