@@ -460,13 +460,16 @@ EXTI_API void extipy_queue_free(struct extipy_queue *queue); /* NULL ok */
  * Then extipy_call, extipy_exec, extipy_visit or the job in which that happened ends with
  * EXTIPY_E_EXITED, whose message has the status.  In other threads that are inside SystemExit is
  * raised, and their calls end so as well; jobs that wait or run end at once, and nobody enters any
- * more: EXTIPY_E_EXITED.  The context is to be closed.  It is not unloaded then, as threads may be
+ * more: EXTIPY_E_EXITED.  When all have left no thread runs Python code there any more; the call
+ * waits for that, two seconds at most.  The context is to be closed, which does not wait for a
+ * thread that never lets go of its GIL.  It is not unloaded then, as threads may be
  * in its code, and counts as `mapped`; a pool replaces it when it is given back.
  *
  * The process ends or executes instead where the thread has no such call of the context that it
- * could leave: after extipy_enter alone, in a call that another one of the same context has led to,
- * in a signal handler, in a library's own thread of another context; while the context starts; and
- * with the flag EXTI_CTX_PROCESS_ENDS.
+ * could leave: after extipy_enter alone, also within extipy_visit; in a call that another one of the
+ * same context has led to; in a signal handler; in a library's own thread of another context; before
+ * Python 3.12 in a subinterpreter; while the context starts; and with the flag
+ * EXTI_CTX_PROCESS_ENDS.
  *
  * Code that calls abort ends the process, after a line on standard error that names the context,
  * and the native call stack. */

@@ -50,6 +50,8 @@ struct extipy_method {
 
 #define EXTIPY_FUNCTIONS(X)                                                                        \
     X(void *, PyInterpreterState_Main, (void))                                                     \
+    X(void *, PyInterpreterState_Head, (void))                                                     \
+    X(void *, PyInterpreterState_Next, (void *))                                                   \
     X(void *, PyThreadState_New, (void *))                                                         \
     X(void, PyThreadState_Clear, (void *))                                                         \
     X(void, PyThreadState_DeleteCurrent, (void))                                                   \

@@ -59,23 +59,32 @@ int extipy__exited(const struct extipy_ctx *c, struct exti_error *err)
 int extipy__context_begin_visit(struct extipy_ctx *c, enum extipy_phase last,
                                 struct exti_error *err)
 {
-    int open;
+    int open, exited;
 
-    if (extipy__has_exited(c))
-        return extipy__exited(c, err);
+    /* Under the lock, as whoever keeps the GIL for ever sees who is inside by then. */
     pthread_mutex_lock(&c->lock);
-    open = c->phase <= last;
+    exited = extipy__has_exited(c);
+    open = !exited && c->phase <= last;
     c->inside += open != 0;
     pthread_mutex_unlock(&c->lock);
+    if (exited)
+        return extipy__exited(c, err);
     return open ? 0 : pyrt_fail(err, EXTIPY_E_CLOSED, "the context is closed");
+}
+
+int extipy__has_emptied(const struct extipy_ctx *c)
+{
+    return extipy__has_exited(c) && c->inside <= c->stuck + c->leaving;
 }
 
 void extipy__context_end_visit(struct extipy_ctx *c, int detached)
 {
     pthread_mutex_lock(&c->lock);
+    if (c->jobs.abandoned && pthread_equal(c->jobs.worker, pthread_self()))
+        c->stuck = 0; /* it has come back */
     c->inside--;
     c->attached -= detached != 0;
-    if (c->inside <= c->stuck && c->phase == EXTIPY_CLOSING)
+    if ((c->inside <= c->stuck && c->phase == EXTIPY_CLOSING) || extipy__has_emptied(c))
         pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->lock);
 }

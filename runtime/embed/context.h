@@ -29,7 +29,8 @@ struct extipy_jobs {
     pthread_t worker;
     pthread_cond_t work; /* the worker waits for it */
 
-    int abandoned;              /* the worker may never come back from its job */
+    int over;                   /* the worker takes no more jobs, and ends */
+    int abandoned;              /* it may never come back from its job */
     struct extipy_job *running; /* whose call the worker is in; it may be interrupted */
     unsigned long worker_id;    /* what Python calls the worker; of when a job is running */
     int sending;                /* an exception is being sent to the worker */
@@ -76,16 +77,18 @@ struct extipy_ctx {
     pthread_mutex_t lock; /* of what follows; nothing is called while it is held */
     pthread_cond_t changed;
     enum extipy_phase phase;
-    int started;                           /* non-zero once it is known whether CPython started */
+    atomic_int started;                    /* it is known whether CPython has started */
     size_t inside;                         /* threads that entered and have not left */
     size_t stuck;                          /* of these, those that may never leave */
+    size_t leaving;                        /* likewise, that have ended it, and run nothing of it */
     size_t attached;                       /* threads that have a thread state */
     struct extipy_attachment *attachments; /* theirs */
     struct extipy_object *objects, *released;
     size_t buffers; /* of its memory, that the program or other contexts have */
     int parked;     /* Python has stopped, and is finalised when there are no buffers any more */
     int finalised;
-    int exit_seen; /* its own thread has seen to those inside */
+    int exit_seen; /* its own thread has seen to those inside, as its code has ended it */
+    int gil_kept;  /* its own thread has the GIL for ever: nothing of Python runs any more */
     struct extipy_exporter *exporters; /* that show it others' buffers */
     struct pyobj *exporter_type;       /* guarded by the GIL */
     struct extipy_jobs jobs;
@@ -101,6 +104,10 @@ int extipy__exited(const struct extipy_ctx *c, struct exti_error *err);
 struct extipy_ctx *extipy__context_new(void);
 struct extipy_ctx *extipy__context_ref(struct extipy_ctx *c);
 void extipy__context_unref(struct extipy_ctx *c);
+
+/* Its own code has ended the context, and all who were inside have left, or never will; the lock is
+ * held. */
+int extipy__has_emptied(const struct extipy_ctx *c);
 
 /* Between these two, of which the first fails with EXTIPY_E_CLOSED after the phase `last`, and with
  * EXTIPY_E_EXITED, the context is not finalised.  `detached`: a thread has no state in it any

@@ -7,11 +7,13 @@
 
 #include "runtime/aborting.h"
 #include "runtime/embed/threads.h"
+#include "runtime/system.h"
 
 /* A call of a context on this thread. */
 struct frame {
     struct extipy_ctx *ctx;
-    int own; /* on the context's own thread, which has nothing else */
+    int own;      /* on the context's own thread, which has nothing else */
+    size_t depth; /* extipy__threads_depth */
     sigjmp_buf back;
     struct frame *outer;
 };
@@ -20,38 +22,56 @@ static _Thread_local struct frame *innermost;
 
 /* ---- calls ---- */
 
+/* From 3.12 on the current state is the thread's, whichever interpreter it is of. */
 static void let_go(const struct extipy_ctx *c)
 {
-    void *state = c->calls.PyGILState_GetThisThreadState();
+    void *state = c->calls.current_state();
 
-    if (state && c->calls.current_state() == state)
+    if (state && (c->py.build.minor >= 12 || state == c->calls.PyGILState_GetThisThreadState()))
         c->py.PyEval_SaveThread();
+}
+
+/* Before, it is unknown whether another one than the thread's own is of an interpreter that the
+ * thread has changed to, or another thread's. */
+static int may_have_other_state(const struct extipy_ctx *c)
+{
+    void *state = c->calls.current_state();
+
+    return c->py.build.minor < 12 && state && state != c->calls.PyGILState_GetThisThreadState() &&
+           c->calls.PyInterpreterState_Next(c->calls.PyInterpreterState_Head());
 }
 
 struct pyobj *extipy__exiting_run(struct extipy_ctx *c,
                                   struct pyobj *(*run)(struct extipy_ctx *c, const void *what),
                                   const void *what, int *ended)
 {
-    struct frame f = {
-        .ctx = c, .own = pthread_equal(c->keeper, pthread_self()), .outer = innermost};
+    struct frame f = {.ctx = c,
+                      .own = pthread_equal(c->keeper, pthread_self()),
+                      .depth = extipy__threads_depth(),
+                      .outer = innermost};
     struct pyobj *result;
 
+    *ended = 0;
     innermost = &f;
-    *ended = sigsetjmp(f.back, 0);
-    result = *ended ? NULL : run(c, what);
+    if (sigsetjmp(f.back, 0) == 0) {
+        result = run(c, what);
+        innermost = f.outer;
+        return result;
+    }
     innermost = f.outer;
-    if (*ended)
-        let_go(c);
-    return result;
+    *ended = 1;
+    let_go(c);
+    return NULL;
 }
 
-/* Whether the thread can leave the context for the frame of its call: there is nothing of another
- * context above that, nor of this one below. */
+/* Whether the thread can leave the context for the frame of its call: it has entered nothing above
+ * that, has not called this context below, and is in the main interpreter, or can tell. */
 static int can_leave(struct extipy_ctx *c)
 {
     const struct frame *f = innermost;
 
-    if (!f || f->ctx != c || (!f->own && !extipy__threads_entered_last(c)))
+    if (!f || f->ctx != c || f->depth != extipy__threads_depth() || may_have_other_state(c) ||
+        (!f->own && !extipy__threads_entered_last(c)))
         return 0;
     while ((f = f->outer))
         if (f->ctx == c)
@@ -66,6 +86,8 @@ int extipy__can_exit(void *user, struct exti_ctx *loader, uint32_t where)
     struct extipy_ctx *c = user;
 
     (void)loader;
+    if (!c->started)
+        return 0;
     if (where & EXTI_EXIT_OWN_THREAD)
         return !innermost;
     return !(where & EXTI_EXIT_IN_HANDLER) && can_leave(c);
@@ -82,6 +104,27 @@ static int try_lock(struct extipy_ctx *c)
     return 0;
 }
 
+#define PATIENCE 2000000000 /* nanoseconds */
+
+/* Threads of Python may look at the frames of this one, whose stack will be gone: so it waits, where
+ * it is, until none of them runs any more; or, as long as others are inside native code, not for
+ * ever. */
+static void await_silence(struct extipy_ctx *c)
+{
+    const uint64_t end = pyrt_clock_after(PATIENCE);
+
+    let_go(c);
+    pthread_mutex_lock(&c->lock);
+    if (c->jobs.started && pthread_equal(c->jobs.worker, pthread_self()))
+        c->jobs.running = NULL; /* it comes back */
+    c->leaving++;
+    pthread_cond_broadcast(&c->changed);
+    while (!c->gil_kept && pyrt_clock() < end)
+        pyrt_cond_wait(&c->changed, &c->lock, end);
+    c->leaving--;
+    pthread_mutex_unlock(&c->lock);
+}
+
 void extipy__exit(void *user, struct exti_ctx *loader, int status)
 {
     struct extipy_ctx *c = user;
@@ -94,8 +137,11 @@ void extipy__exit(void *user, struct exti_ctx *loader, int status)
         pthread_cond_broadcast(&c->jobs.work);
         pthread_mutex_unlock(&c->lock);
     }
-    if (can_leave(c))
+    if (can_leave(c)) {
+        if (!innermost->own)
+            await_silence(c);
         siglongjmp(innermost->back, 1);
+    }
     /* Those inside need it to leave. */
     let_go(c);
 }
@@ -110,7 +156,7 @@ void extipy__tell_abort(void *user, struct exti_ctx *loader)
 
 int extipy__exiting_due(const struct extipy_ctx *c)
 {
-    return extipy__has_exited(c) && !c->exit_seen;
+    return extipy__has_exited(c) && !c->exit_seen && !extipy__has_emptied(c);
 }
 
 /* Returns the next thread's number in Python, which it has not been given yet; 0: none is left. */

@@ -148,8 +148,6 @@ static void run_job(struct extipy_ctx *c, struct extipy_job *job)
     make_call(c, job, &out);
     pthread_mutex_lock(&c->lock);
     ended = end_job(job, &out);
-    if (!ended)
-        c->stuck = 0;
     pthread_mutex_unlock(&c->lock);
     if (ended) {
         settle_job(job);
@@ -191,6 +189,10 @@ static void *work(void *arg)
         exti_ctx_own_thread(c->loader, 1, NULL);
     while ((job = await_job(c)))
         run_job(c, job);
+    pthread_mutex_lock(&c->lock);
+    c->jobs.over = 1;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
     extipy__context_unref(c);
     return NULL;
 }
@@ -217,6 +219,11 @@ void extipy__jobs_end(struct extipy_ctx *c)
     while (c->jobs.queued.first)
         end_unrun(c->jobs.queued.first, EXTIPY_E_CLOSED, "the context is closed");
     pthread_cond_signal(&c->jobs.work);
+    while (started && !c->jobs.over && !c->jobs.abandoned)
+        if (are_to_end(c))
+            end_all(c);
+        else
+            pthread_cond_wait(&c->changed, &c->lock);
     abandoned = c->jobs.abandoned;
     pthread_mutex_unlock(&c->lock);
     if (!started)
@@ -255,22 +262,34 @@ static void start_wanted_worker(struct extipy_ctx *c)
     }
 }
 
+static void settle_unrun(struct extipy_ctx *c)
+{
+    struct extipy_job *job = c->jobs.unrun.first;
+
+    extipy__job_remove(&c->jobs.unrun, EXTIPY_BY_TURN, job);
+    pthread_mutex_unlock(&c->lock);
+    settle_job(job);
+    pthread_mutex_lock(&c->lock);
+}
+
+void extipy__jobs_settle(struct extipy_ctx *c)
+{
+    if (are_to_end(c))
+        end_all(c);
+    while (c->jobs.unrun.first)
+        settle_unrun(c);
+}
+
 /* Who is told comes before who is interrupted, since that waits for the GIL. */
 void *extipy__jobs_tend(struct extipy_ctx *c, void *state)
 {
-    struct extipy_job *job;
-
     if (c->jobs.wanted)
         start_wanted_worker(c);
     expire_jobs(c);
     if (are_to_end(c))
         end_all(c);
-    job = c->jobs.unrun.first;
-    if (job) {
-        extipy__job_remove(&c->jobs.unrun, EXTIPY_BY_TURN, job);
-        pthread_mutex_unlock(&c->lock);
-        settle_job(job);
-        pthread_mutex_lock(&c->lock);
+    if (c->jobs.unrun.first) {
+        settle_unrun(c);
     } else if (extipy__exiting_due(c)) {
         state = extipy__exiting_tend(c, state);
     } else if (extipy__interrupt_due(c)) {

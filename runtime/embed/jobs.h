@@ -12,6 +12,10 @@ void *extipy__jobs_tend(struct extipy_ctx *c, void *state);
 /* When it will have something to do; the context's lock is held. */
 uint64_t extipy__jobs_next(const struct extipy_ctx *c);
 
+/* Ends the jobs of a context that its own code has ended, and tells, where the context's own thread
+ * may be blocked; the context's lock is held, and let go of meanwhile. */
+void extipy__jobs_settle(struct extipy_ctx *c);
+
 /* Whether the calling thread is one that tells of jobs' ends, and in no call of a job. */
 int extipy__jobs_telling(struct extipy_ctx *c);
 

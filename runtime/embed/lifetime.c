@@ -152,7 +152,7 @@ static void *release_unlocked(struct extipy_ctx *c, void *state)
 static void *idle(struct extipy_ctx *c, void *state)
 {
     pthread_mutex_lock(&c->lock);
-    while (c->phase != EXTIPY_ENDED || extipy__jobs_due(c))
+    while ((c->phase != EXTIPY_ENDED && !extipy__has_emptied(c)) || extipy__jobs_due(c))
         if (extipy__jobs_due(c))
             state = extipy__jobs_tend(c, state);
         else if (c->released && !extipy__has_exited(c))
@@ -243,7 +243,7 @@ static struct pyobj *finalise_inside(struct extipy_ctx *c, const void *what)
     return NULL;
 }
 
-/* On the same thread.  Of a context that its code has ended nothing runs any more. */
+/* On the same thread. */
 static void end(struct extipy_ctx *c)
 {
     void *outside = exti_ctx_enter(c->loader);
@@ -259,11 +259,24 @@ static void end(struct extipy_ctx *c)
     exti_ctx_leave(outside);
 }
 
-/* Threads of a context that its code has ended stop where they want the GIL. */
+/* Threads of a context that its code has ended stop where they want the GIL.  One of them may have
+ * it for ever, and nobody waits for this. */
 static void *keep_gil(struct extipy_ctx *c, void *state)
 {
     c->py.PyEval_RestoreThread(state);
+    pthread_mutex_lock(&c->lock);
+    c->gil_kept = 1;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
     return NULL;
+}
+
+static void tell_finalised(struct extipy_ctx *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->finalised = 1;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
 }
 
 /* Python's main thread, which the context has for itself. */
@@ -280,13 +293,12 @@ static void *live(void *arg)
         return NULL;
     exti_ctx_enter(c->loader);
     c->main_state = idle(c, c->main_state);
-    if (has_buffers(c) && !extipy__has_exited(c))
+    if (extipy__has_exited(c))
+        return keep_gil(c, c->main_state);
+    if (has_buffers(c))
         c->main_state = park(c, c->main_state);
     end(c);
-    pthread_mutex_lock(&c->lock);
-    c->finalised = 1;
-    pthread_cond_broadcast(&c->changed);
-    pthread_mutex_unlock(&c->lock);
+    tell_finalised(c);
     return extipy__has_exited(c) ? keep_gil(c, c->main_state) : NULL;
 }
 
@@ -311,6 +323,7 @@ static void *keep(void *arg)
     c->py.PyEval_RestoreThread(state);
     c->calls.PyThreadState_Clear(state);
     c->calls.PyThreadState_DeleteCurrent();
+    tell_finalised(c);
     return NULL;
 }
 
@@ -347,9 +360,10 @@ static int release_context(struct extipy_ctx *c, exti_report_fn report, void *us
     *left = 0;
     if (c->loader)
         rc = exti_ctx_close_report(c->loader, report, user, left, err);
-    if (extipy__has_exited(c))
+    /* It may have ended since, and then something of it has stayed. */
+    if (extipy__has_exited(c) || *left)
         extipy__exited_keep(c);
-    else if (rc == 0 && *left == 0)
+    else if (rc == 0)
         pyrt_heap_free(c->heap);
     /* What a context has freed may be in arenas that no later one uses. */
     pyrt_trim();
@@ -467,19 +481,41 @@ static void shut(struct extipy_ctx *c)
         pthread_cond_wait(&c->changed, &c->lock);
 }
 
+#define PATIENCE 2000000000 /* nanoseconds */
+
+/* The context's own thread waits for the GIL, which may never be free, and may be about to tell of
+ * jobs after that.  Returns whether it ends; the lock is held. */
+static int await_kept_gil(struct extipy_ctx *c)
+{
+    const uint64_t end = pyrt_clock_after(PATIENCE);
+
+    while (!c->gil_kept && pyrt_clock() < end)
+        pyrt_cond_wait(&c->changed, &c->lock, end);
+    if (!c->gil_kept)
+        extipy__jobs_settle(c);
+    return c->gil_kept;
+}
+
 /* What the context's own thread waits for; the lock is held, and let go of. */
 static int end_keeper(struct extipy_ctx *c)
 {
-    int parked;
+    int parked, exited, ends = 1;
 
     c->phase = EXTIPY_ENDED;
     pthread_cond_broadcast(&c->changed);
-    while (!c->on_caller && !c->parked && !c->finalised)
+    while (!c->parked && !c->finalised && !extipy__has_exited(c))
         pthread_cond_wait(&c->changed, &c->lock);
     parked = c->parked;
+    exited = !parked && extipy__has_exited(c);
+    if (exited)
+        ends = await_kept_gil(c);
     pthread_mutex_unlock(&c->lock);
-    if (!parked)
+    if (!parked && ends)
         pthread_join(c->keeper, NULL);
+    else if (!parked)
+        pthread_detach(c->keeper);
+    if (exited && !c->on_caller)
+        extipy__output_end(c);
     return parked;
 }
 

@@ -20,7 +20,7 @@ struct extipy_attachment {
     struct extipy_attachment *next;
     /* Of the context's lock; neither native nor main. */
     uint64_t thread;      /* 0: the context has detached it */
-    unsigned long asked; /* what Python calls it; 0: it was asked to end */
+    unsigned long unasked; /* what Python calls it; 0: it was asked to end */
     struct extipy_attachment *next_there;
 };
 
@@ -68,7 +68,7 @@ static void list_there(struct extipy_attachment *at)
     struct extipy_ctx *c = at->ctx;
 
     at->thread = pyrt_thread_number();
-    at->asked = c->calls.PyThread_get_thread_ident();
+    at->unasked = c->calls.PyThread_get_thread_ident();
     pthread_mutex_lock(&c->lock);
     at->next_there = c->attachments;
     c->attachments = at;
@@ -291,6 +291,10 @@ int extipy_enter(struct extipy_ctx *c, struct exti_error *err)
                                             .outside = exti_ctx_enter(c->loader)};
     if (r->entries[r->depth - 1].took)
         take_gil(at);
+    if (extipy__has_exited(c)) {
+        extipy_leave(c, NULL);
+        return extipy__exited(c, err);
+    }
     extipy__objects_release(c);
     return 0;
 }
@@ -365,6 +369,13 @@ void extipy__threads_detach_all(struct extipy_ctx *c)
     }
 }
 
+size_t extipy__threads_depth(void)
+{
+    const struct record *r = pthread_getspecific(record_key);
+
+    return r ? r->depth : 0;
+}
+
 int extipy__threads_entered_last(const struct extipy_ctx *c)
 {
     const struct record *r = pthread_getspecific(record_key);
@@ -385,11 +396,11 @@ unsigned long extipy__threads_take_unasked(struct extipy_ctx *c)
     struct extipy_attachment *at = c->attachments;
     unsigned long thread = 0;
 
-    while (at && !at->asked)
+    while (at && !at->unasked)
         at = at->next_there;
     if (at) {
-        thread = at->asked;
-        at->asked = 0;
+        thread = at->unasked;
+        at->unasked = 0;
     }
     return thread;
 }

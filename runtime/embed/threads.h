@@ -14,6 +14,7 @@ int extipy__threads_outside(struct extipy_ctx *c, struct exti_error *err);
 
 /* Whether the context is the one that the thread has entered last, and it has not entered it before
  * others, nor was started by it. */
+size_t extipy__threads_depth(void); /* how many times the thread has entered, any context */
 int extipy__threads_entered_last(const struct extipy_ctx *c);
 /* Returns what Python calls a thread that has a state there and was not returned before; 0: there
  * is none.  The context's lock is held. */
