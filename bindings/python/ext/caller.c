@@ -12,6 +12,7 @@
 struct caller {
     PyObject_HEAD unsigned long long id;
     int policy;
+    int exited; /* a call has found that the interpreter's code has ended it */
 };
 
 static PyTypeObject *caller_type;
@@ -31,8 +32,10 @@ static PyObject *make_call(struct caller *self, struct pkg_call *call)
 {
     PyObject *answer, *result;
 
-    if (pkg_calls_make(self->id, call) < 0)
+    if (pkg_calls_make(self->id, call) < 0) {
+        self->exited = call->exit_status >= 0;
         return NULL;
+    }
     answer = pkg_values_read(&call->answer);
     pkg_message_clear(&call->answer);
     if (!answer || call->direct)
@@ -197,9 +200,9 @@ static PyObject *call_own(PyObject *self, PyObject *const *args, Py_ssize_t n, P
     }
     Py_INCREF(caller);
     result = call(caller, args, n, names);
-    Py_DECREF(caller);
-    if (!result && PyErr_ExceptionMatches(pkg_state.exited))
+    if (!result && ((struct caller *)caller)->exited)
         tell_exited(self);
+    Py_DECREF(caller);
     return result;
 }
 

@@ -49,6 +49,7 @@ int pkg_calls_make(uint64_t id, struct pkg_call *call)
     int rc;
 
     pkg_message_init(&call->answer);
+    call->exit_status = -1;
     pkg_release_begin();
     state = PyEval_SaveThread();
     rc = pkg_calls_send(id, call, &err);
@@ -58,7 +59,7 @@ int pkg_calls_make(uint64_t id, struct pkg_call *call)
     if (rc == 0)
         return 0;
     pkg_message_clear(&call->answer);
-    if (rc == EXTIPY_E_EXITED)
+    if (call->exit_status >= 0)
         pkg_state_raise_exited(call->exit_status, err.message);
     else
         pkg_state_raise(rc, err.message);

@@ -31,7 +31,7 @@ struct pkg_call {
     int unread;         /* nobody looks at the answer */
     int direct;         /* the answer is what the target returned; 0: it is the dispatcher's */
     int lost;           /* KeyboardInterrupt was raised, of which nobody is told */
-    int exit_status;    /* of an interpreter that its code has ended: EXTIPY_E_EXITED */
+    int exit_status;    /* of an interpreter that its code has ended; -1: it has not */
     struct pkg_message given, answer;
 };
 

@@ -437,6 +437,20 @@ static PyMethodDef methods[] = {
 
 /* ---- the module ---- */
 
+/* One that somebody else raises has no status. */
+static PyObject *make_exited(void)
+{
+    PyObject *members = Py_BuildValue("{sO}", "status", Py_None), *made = NULL;
+
+    if (members)
+        made = PyErr_NewExceptionWithDoc(
+            "extisolate.InterpreterExitedError",
+            "Code of the interpreter has ended it by os._exit or the like, with ``status``.",
+            pkg_state.error, members);
+    Py_XDECREF(members);
+    return made;
+}
+
 static int add_exceptions(PyObject *module)
 {
     if (!pkg_state.error)
@@ -447,10 +461,7 @@ static int add_exceptions(PyObject *module)
                                                         "There is no such interpreter, or no more.",
                                                         pkg_state.error, NULL);
     if (pkg_state.not_found && !pkg_state.exited)
-        pkg_state.exited = PyErr_NewExceptionWithDoc(
-            "extisolate.InterpreterExitedError",
-            "Code of the interpreter has ended it by os._exit or the like, with ``status``.",
-            pkg_state.error, NULL);
+        pkg_state.exited = make_exited();
     if (!pkg_state.exited ||
         PyObject_SetAttrString(module, "InterpreterExitedError", pkg_state.exited) < 0)
         return -1;

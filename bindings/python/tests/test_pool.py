@@ -18,6 +18,10 @@ def kept_value():
     return work.kept[0]
 
 
+def kept_count():
+    return len(work.kept)
+
+
 @pytest.fixture(scope="module")
 def pool():
     with extisolate.InterpreterPoolExecutor(2) as made:
@@ -182,3 +186,17 @@ def test_a_task_that_ends_its_interpreter_fails_and_another_takes_its_place():
             pool.submit(work.execute, 4).result(timeout=60)
         assert pool.submit(kept_value).result(timeout=60) == 7
         assert pool.submit(work.place).result(timeout=60) == (0, 1)
+
+
+def test_an_initializer_that_ends_its_interpreter_breaks_the_pool():
+    with extisolate.InterpreterPoolExecutor(1, initializer=os._exit, initargs=(3,)) as pool:
+        with pytest.raises(extisolate.BrokenInterpreterPool):
+            pool.submit(pow, 2, 3).result(timeout=60)
+
+
+def test_a_task_that_raises_the_error_keeps_its_interpreter():
+    with extisolate.InterpreterPoolExecutor(1, initializer=set_base, initargs=(7,)) as pool:
+        pool.submit(set_base, 8).result(timeout=60)
+        error = pool.submit(work.raise_exited).exception(timeout=60)
+        assert isinstance(error, extisolate.InterpreterExitedError) and error.status is None
+        assert pool.submit(kept_count).result(timeout=60) == 2

@@ -349,6 +349,12 @@ def execute(status):
     os.execv("/bin/sh", ["sh", "-c", f"exit {status}"])
 
 
+def raise_exited():
+    import extisolate
+
+    raise extisolate.InterpreterExitedError("another one")
+
+
 def place():
     import extisolate
 

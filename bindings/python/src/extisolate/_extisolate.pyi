@@ -4,7 +4,7 @@ class InterpreterError(Exception): ...
 class InterpreterNotFoundError(InterpreterError): ...
 
 class InterpreterExitedError(InterpreterError):
-    status: int
+    status: int | None
 
 # Functions that an import finds by these names, "module:qualname".
 targets: dict[Callable[..., Any], bytes]

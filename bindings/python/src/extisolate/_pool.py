@@ -81,18 +81,27 @@ class _Workers(_extisolate.OwnCaller):
 
     def _exited(self) -> None:
         """Start another one in the place of the thread's, whose code has ended it."""
+        if self.own.starting:  # by the initializer, which would end that one as well
+            return
         self.ids.discard(self.own.id)
         self._start(self.own.index)
 
     def _start(self, index: int) -> None:
         place = {"index": index, "count": self.count}
         interp = start(self.policy, self.settings, place)
-        self.own.id, self.own.index = interp.id, index
+        self.own.id, self.own.index, self.own.starting = interp.id, index, False
         self.ids.add(interp.id)
         self.own.interp = _Owner(interp)
         self.keep(_Worker(interp))
         if self.initializer is not None:
-            self.call(self.initializer, *self.initargs)
+            self._initialize(self.initializer)
+
+    def _initialize(self, initializer: Callable[..., object]) -> None:
+        self.own.starting = True
+        try:
+            self.call(initializer, *self.initargs)
+        finally:
+            self.own.starting = False
 
 
 class InterpreterPoolExecutor(ThreadPoolExecutor):
@@ -101,8 +110,9 @@ class InterpreterPoolExecutor(ThreadPoolExecutor):
     ``initializer`` is called in each of them first, with ``initargs``.  Further keywords are those
     of ``create()``.  In the interpreters ``extisolate.index`` counts them from 0, and
     ``extisolate.count`` is ``max_workers``.  A task that ends its interpreter, by ``os._exit`` for
-    instance, fails with InterpreterExitedError, and the thread gets another one.  Exceptions are raised as they are where they can be
-    pickled, with an ExecutionFailed as their cause, and else as an ExecutionFailed.
+    instance, fails with InterpreterExitedError, and the thread gets another one.  Exceptions are
+    raised as they are where they can be pickled, with an ExecutionFailed as their cause, and else
+    as an ExecutionFailed.
 
     >>> with InterpreterPoolExecutor(2) as pool:
     ...     list(pool.map(pow, [2, 3], [10, 2]))
