@@ -140,7 +140,8 @@ POSIX_SRCS := $(wildcard base/os/*_posix.c) loader/process/dl_posix.c loader/pro
 	loader/interpose/context_pid.c loader/interpose/copy_dlopen.c loader/interpose/dl_calls.c \
 	loader/interpose/replacements.c
 ELF_SYSTEM_SRCS := base/os/sha256_nettle.c \
-	loader/process/constructors_elf.c loader/process/linkmap_elf.c \
+	loader/process/constructors_elf.c loader/process/linkmap_elf.c loader/process/program_elf.c \
+	loader/process/provenance_elf.c \
 	loader/process/tls_descriptor.c loader/process/tls_reference_elf.c \
 	loader/resolve/default_memo.c loader/resolve/elf_kind.c loader/resolve/ld_cache.c \
 	loader/resolve/search_elf.c loader/resolve/search_elf_open.c loader/resolve/search_host.c \
@@ -170,7 +171,7 @@ WINDOWS_SYSTEM_SRCS := $(wildcard base/os/*win32.c) \
 # Of two systems.
 ELF_OR_DARWIN_SRCS := loader/resolve/search_pe_list.c
 ELF_OR_WINDOWS_SRCS := loader/load/reference_target.c
-DARWIN_OR_WINDOWS_SRCS := loader/process/tls_reference_none.c loader/resolve/search_elf_none.c
+DARWIN_OR_WINDOWS_SRCS := loader/process/program_none.c loader/process/provenance_none.c loader/process/tls_reference_none.c loader/resolve/search_elf_none.c
 SYSTEM_SRCS := $(POSIX_SRCS) $(ELF_SYSTEM_SRCS) $(DARWIN_SYSTEM_SRCS) $(WINDOWS_SYSTEM_SRCS) \
 	$(ELF_OR_DARWIN_SRCS) $(ELF_OR_WINDOWS_SRCS) $(DARWIN_OR_WINDOWS_SRCS)
 OWN_SYSTEM_SRCS := $(if $(on_windows),$(WINDOWS_SYSTEM_SRCS),$(POSIX_SRCS) $(ELF_OR_DARWIN_SRCS)) \
@@ -430,7 +431,7 @@ $(RUNTIME_TESTS): $(call objs,$(RUNTIME_SRCS))
 $(RUNTIME_TESTS): TEST_LIBS = $(STATIC) $(JANSSON_LIBS)
 
 # A program that exports what libraries do.
-$(B)/tests/isolation/test_interposed $(B)/tests/isolation/test_tls: TEST_LDFLAGS := -rdynamic
+$(B)/tests/isolation/test_captured $(B)/tests/isolation/test_interposed $(B)/tests/isolation/test_tls: TEST_LDFLAGS := -rdynamic
 
 $(API_TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(SUPPORT_OBJS) $(B)/libextisolate.so
 	$(call say,LD,$@)

@@ -24,7 +24,8 @@
     X(EXTI_E_INTERPOSED)                                                                           \
     X(EXTI_E_CHECK)                                                                                \
     X(EXTI_E_BUSY)                                                                                 \
-    X(EXTI_E_TRUST)
+    X(EXTI_E_TRUST)                                                                                \
+    X(EXTI_E_CAPTURED)
 
 const char *exti_code_name(int code)
 {

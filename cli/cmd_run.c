@@ -220,14 +220,14 @@ static void run_contexts(struct session *s, const struct request *r)
 
 static void print_proof(const struct request *r, const struct session *s)
 {
-    fputs("context  modules  references  leaks\n", stderr);
+    fputs("context  modules  references  leaks  captured\n", stderr);
     for (int i = 0; i < r->contexts; i++) {
         const struct pyrt_result *res = &s->results[i];
         if (res->proven)
-            fprintf(stderr, "%7d  %7zu  %10zu  %s%5zu%s\n", i, res->proof.modules,
+            fprintf(stderr, "%7d  %7zu  %10zu  %s%5zu%s  %8zu\n", i, res->proof.modules,
                     res->proof.references,
                     cli_style(stderr, res->proof.leaks ? CLI_RED : CLI_GREEN), res->proof.leaks,
-                    cli_style(stderr, CLI_PLAIN));
+                    cli_style(stderr, CLI_PLAIN), res->proof.captured);
         else if (res->started)
             context_error(i, &res->error);
         if (res->leaks != NULL)
@@ -242,9 +242,11 @@ static json_t *result_json(int index, const struct pyrt_result *res)
 
     if (res->proven)
         json_object_set_new(o, "proof",
-                            json_pack("{s:I, s:I, s:I}", "modules", (json_int_t)res->proof.modules,
-                                      "references", (json_int_t)res->proof.references, "leaks",
-                                      (json_int_t)res->proof.leaks));
+                            json_pack("{s:I, s:I, s:I, s:I}", "modules",
+                                      (json_int_t)res->proof.modules, "references",
+                                      (json_int_t)res->proof.references, "leaks",
+                                      (json_int_t)res->proof.leaks, "captured",
+                                      (json_int_t)res->proof.captured));
     else if (*res->error.message != '\0')
         json_object_set_new(o, "error", cli_json_error(&res->error, NULL));
     if (res->leaks != NULL)

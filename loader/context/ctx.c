@@ -11,6 +11,7 @@
 #include "loader/load/initialise.h"
 #include "loader/load/unload.h"
 #include "loader/process/fork_guard.h"
+#include "loader/process/program.h"
 #include "loader/store/store_copy.h"
 #include "loader/store/store_libraries.h"
 #include "loader/store/store_open.h"
@@ -167,6 +168,7 @@ int exti_ctx_open(struct exti_ctx **out, const struct exti_ctx_opts *opts, struc
         rc = exti__address_map_survive_forks(err);
         if (rc)
             return rc;
+        exti__program_find();
         exti__ctx_threads_survive_forks();
         exti__ctx_keys_survive_forks();
         exti__thread_objects_survive_forks();

@@ -84,6 +84,9 @@ const char *exti_module_copy(const struct exti_module *m)
 int exti_ctx_prove(struct exti_ctx *ctx, exti_report_fn report, void *user, struct exti_proof *out,
                    struct exti_error *err)
 {
+    /* Programs that were built for an earlier version know of leaks alone. */
+    const struct exti_proof_report to = {
+        report, user, out && out->size >= offsetof(struct exti_proof, captured) + sizeof(size_t)};
     struct exti_proof proof;
     struct exti_module *api;
     struct exti_call call;
@@ -96,7 +99,7 @@ int exti_ctx_prove(struct exti_ctx *ctx, exti_report_fn report, void *user, stru
         return rc;
     rc = exti__api(ctx, &api, err);
     if (!rc)
-        rc = exti__prove_context(ctx, api, report, user, &proof, err);
+        rc = exti__prove_context(ctx, api, &to, &proof, err);
     exti__call_end(&call);
     if (rc)
         return rc;

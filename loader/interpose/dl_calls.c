@@ -91,7 +91,7 @@ static void *own_instead(const struct exti_module *caller, const char *name, voi
     struct exti_ref_targets targets = {.ctx = caller->ctx};
     uintptr_t value = (uintptr_t)symbol;
     const struct exti_reference ref = {.name = name, .slot = &value};
-    const struct exti_ref_target *target;
+    struct exti_ref_target *target;
     struct exti_ref_cure own = {0};
 
     if (exti__ref_target_find(&targets, &ref, &target, NULL))

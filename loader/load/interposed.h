@@ -4,10 +4,6 @@
 
 #include "loader/track/context.h"
 
-/* Whether `symbol` is a function that allocates or frees memory.  A program that puts its own
- * before the C library's means the whole process. */
-bool exti__is_allocation_function(const char *symbol);
-
 /* Binds the copy of `source`, which is not open yet, to its own symbols if the process would
  * capture one of them.  Weak symbols do not count: C++ uses them for what copies that are loaded
  * together share.  ELF only: elsewhere nothing is captured.  Asks the system's loader: no lock of

@@ -32,6 +32,8 @@ struct prover {
     struct exti_proof proof;
     exti_report_fn report;
     void *user;
+    bool tell_captured;          /* to `report` */
+    struct exti_error captured;  /* the first reference that is */
     bool stopped; /* by `report`, or by a failure */
     int rc;       /* of a failure, not of a leak */
     struct exti_error *err;
@@ -159,12 +161,49 @@ static bool stays_in_copy(const struct prover *p, const struct exti_reference *r
     return ref->kind == EXTI_REF_TLS_MODULE && value == exti__loaded_tls_module(p->lib);
 }
 
+static int report_captured(struct prover *p, const struct exti_reference *ref,
+                           const struct exti_ref_target *target, const struct exti_loaded *meant)
+{
+    char capturer[256], file[EXTI_PATH_MAX];
+    struct exti_error finding;
+
+    name_capturer(ref, target, capturer, sizeof capturer);
+    exti__loaded_path(meant, file, sizeof file);
+    exti__fail(&finding, EXTI_E_CAPTURED, EXTI_NO_OFFSET,
+               "its reference to %.128s leads to %s's symbol of that name, not to that of %s",
+               exti__store_original_symbol(&p->ctx->store, ref->name), capturer,
+               exti__base_name(file));
+    exti__loaded_path(p->lib, file, sizeof file);
+    exti__error_file(&finding, file);
+    if (!p->proof.captured++)
+        p->captured = finding;
+    p->stopped = p->tell_captured && p->report(p->user, &finding) != 0;
+    return p->stopped;
+}
+
+/* A reference that leads to what the process shares. */
+static int follow_shared(struct prover *p, const struct exti_reference *ref,
+                         struct exti_ref_target *target)
+{
+    struct exti_ref_meant meant;
+    int rc = exti__ref_target_meant(target, p->ctx, p->lib, ref, &meant, p->err);
+
+    if (rc)
+        return stop_proof(p, rc);
+    if (!meant.captured)
+        return 0;
+    p->proof.references++;
+    if (meant.cure.count && p->cure)
+        return add_cure(p, &meant.cure);
+    return report_captured(p, ref, target, &meant.lib);
+}
+
 /* Judges a copy's other references by where they lead.  Their symbols tell nothing: a shared
  * library may be bound to although it defines what the copy defines too, C++ templates above
  * all. */
 static int follow_by_target(struct prover *p, const struct exti_reference *ref)
 {
-    const struct exti_ref_target *target;
+    struct exti_ref_target *target;
     struct exti_ref_cure cure = {0};
     int rc;
 
@@ -173,18 +212,17 @@ static int follow_by_target(struct prover *p, const struct exti_reference *ref)
         return 0;
     }
     rc = exti__ref_target_find(&p->targets, ref, &target, p->err);
-    if (!rc && target && target->kind == EXTI_TARGET_SHARED)
-        rc = exti__ref_target_own(target, p->ctx, p->lib, ref, &cure, p->err);
     if (rc)
         return stop_proof(p, rc);
-    if (!target || (target->kind == EXTI_TARGET_SHARED && !cure.count))
+    if (!target)
         return 0;
+    if (target->kind == EXTI_TARGET_SHARED)
+        return follow_shared(p, ref, target);
     p->proof.references++;
     if (target->kind == EXTI_TARGET_CONTEXT ||
         (ref->kind == EXTI_REF_ADDRESS && in_context(p, *ref->slot - ref->addend)))
         return 0;
-    if (target->kind != EXTI_TARGET_SHARED)
-        rc = exti__ref_target_counterpart(target, p->lib, ref, &cure, p->err);
+    rc = exti__ref_target_counterpart(target, p->lib, ref, &cure, p->err);
     if (rc)
         return stop_proof(p, rc);
     if (cure.count && p->cure)
@@ -342,6 +380,10 @@ int exti__prove_module(struct exti_module *m, const struct exti_loaded *api, str
     end_proof(&p, !p.rc && !leak.code);
     if (p.rc)
         return p.rc;
+    if (p.proof.captured)
+        exti__ctx_log(m->ctx, EXTI_LOG_WARN,
+                      "%s: %zu of its references lead to others' symbols; of the first: %s",
+                      m->original, p.proof.captured, p.captured.message);
     if (leak.code && err)
         *err = leak;
     return leak.code;
@@ -371,10 +413,16 @@ static int ignore_leak(void *user, const struct exti_error *finding)
     return 0;
 }
 
-int exti__prove_context(struct exti_ctx *ctx, const struct exti_module *api, exti_report_fn report,
-                        void *user, struct exti_proof *out, struct exti_error *err)
+int exti__prove_context(struct exti_ctx *ctx, const struct exti_module *api,
+                        const struct exti_proof_report *report, struct exti_proof *out,
+                        struct exti_error *err)
 {
-    struct prover p = {.ctx = ctx, .api = &api->lib, .afresh = true, .user = user, .err = err};
+    struct prover p = {.ctx = ctx,
+                       .api = &api->lib,
+                       .afresh = true,
+                       .user = report->user,
+                       .tell_captured = report->captured,
+                       .err = err};
     struct exti_module **list;
     size_t count;
 
@@ -382,7 +430,7 @@ int exti__prove_context(struct exti_ctx *ctx, const struct exti_module *api, ext
     if (!list)
         return exti__fail_nomem(err);
     p.targets.ctx = ctx;
-    p.report = report ? report : ignore_leak;
+    p.report = report->each ? report->each : ignore_leak;
     for (size_t i = 0; i < count && !p.stopped; i++)
         prove_module(&p, list[i]);
     exti__free(list);

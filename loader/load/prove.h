@@ -12,9 +12,17 @@
 int exti__prove_module(struct exti_module *m, const struct exti_loaded *api,
                        struct exti_error *err);
 
+/* Who hears of findings. */
+struct exti_proof_report {
+    exti_report_fn each; /* NULL: nobody */
+    void *user;
+    bool captured; /* of EXTI_E_CAPTURED, too */
+};
+
 /* exti_ctx_prove after its argument checks: follows the references of all modules and of the shared
  * libraries that these need, and changes nothing. */
-int exti__prove_context(struct exti_ctx *ctx, const struct exti_module *api, exti_report_fn report,
-                        void *user, struct exti_proof *out, struct exti_error *err);
+int exti__prove_context(struct exti_ctx *ctx, const struct exti_module *api,
+                        const struct exti_proof_report *report, struct exti_proof *out,
+                        struct exti_error *err);
 
 #endif

@@ -5,10 +5,13 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/path.h"
-#include "loader/load/interposed.h"
+#include "loader/image/symbol_names.h"
 #include "loader/process/dl.h"
 #include "loader/process/linkmap_path.h"
+#include "loader/process/program.h"
+#include "loader/process/provenance.h"
 #include "loader/process/tls_reference.h"
+#include "loader/resolve/policy.h"
 #include "loader/store/store_queries.h"
 #include "loader/track/address_map.h"
 
@@ -65,7 +68,7 @@ static void classify_target(struct exti_ref_target *w, struct exti_ctx *ctx)
 }
 
 static int add_target(struct exti_ref_targets *o, const struct exti_ref_target *w,
-                      const struct exti_ref_target **out, struct exti_error *err)
+                      struct exti_ref_target **out, struct exti_error *err)
 {
     struct exti_ref_target *p = exti__array_room(o->list, o->count, &o->cap, sizeof *p);
     size_t at;
@@ -93,10 +96,10 @@ static bool is_bound(const struct exti_ref_target *w, const struct exti_referenc
 }
 
 int exti__ref_target_find(struct exti_ref_targets *o, const struct exti_reference *ref,
-                          const struct exti_ref_target **out, struct exti_error *err)
+                          struct exti_ref_target **out, struct exti_error *err)
 {
     struct exti_ref_target w = {.kind = EXTI_TARGET_SHARED};
-    const struct exti_ref_target *found = NULL;
+    struct exti_ref_target *found = NULL;
     uintptr_t address = *ref->slot - ref->addend;
     size_t at;
     int rc = 0;
@@ -165,7 +168,7 @@ int exti__ref_target_counterpart(const struct exti_ref_target *w, const struct e
 void *exti__ref_target_variable(struct exti_ref_targets *o, const struct exti_loaded *lib,
                                 const char *name, void *variable)
 {
-    const struct exti_ref_target *w = NULL;
+    struct exti_ref_target *w = NULL;
     uintptr_t owner = 0;
     const struct exti_reference ref = {.name = name, .slot = &owner};
     void *own;
@@ -177,42 +180,90 @@ void *exti__ref_target_variable(struct exti_ref_targets *o, const struct exti_lo
     return own ? own : variable;
 }
 
-/* The module of the context that `lib` would get the thread-local variable from. */
-static int find_own_tls(const struct exti_ctx *ctx, const struct exti_loaded *lib,
-                        const struct exti_reference *ref, struct exti_ref_cure *out,
-                        struct exti_error *err)
-{
-    struct exti_module m;
-    uintptr_t owner;
-    int rc = exti__tls_owner(ref->name, exti__dl_symbol(lib->handle, ref->name), &owner, err);
+/* ---- what a captured reference means ---- */
 
-    if (rc || !owner || !exti__address_map_find(owner, &m) || m.ctx != ctx)
-        return rc;
-    return lead_into(&m.lib, ref, out, err);
+static bool is_runtime(const struct exti_loaded *lib)
+{
+    return exti__policy_is_runtime(EXTI_FORMAT_ELF, exti__loaded_id(lib), lib->path);
 }
 
-/* ld.so looks into the program before the files that `lib` needs; dlsym on the handle of `lib`
- * looks into those alone.  On Windows `path` is NULL and an import names its file, so nothing is
- * done. */
-int exti__ref_target_own(const struct exti_ref_target *w, const struct exti_ctx *ctx,
-                         const struct exti_loaded *lib, const struct exti_reference *ref,
-                         struct exti_ref_cure *out, struct exti_error *err)
+/* Whether the program or the library `w` may take for itself what `lib` means for others.  On
+ * Windows libraries have no path here. */
+static int may_capture(struct exti_ref_target *w, const struct exti_loaded *lib, bool *out,
+                       struct exti_error *err)
 {
-    struct exti_module m;
-    uintptr_t own;
+    const bool is_program = w->lib.path && !*w->lib.path;
+    int rc = 0;
 
-    *out = (struct exti_ref_cure){0};
-    if (!w->lib.path || *w->lib.path || ref->defined_here)
+    *out = is_program;
+    if (!w->lib.path || is_program)
         return 0;
-    if (ref->kind != EXTI_REF_ADDRESS)
-        return find_own_tls(ctx, lib, ref, out, err);
-    if (exti__is_allocation_function(ref->name) ||
-        !exti__loaded_has(&w->lib, ref->name, *ref->slot - ref->addend))
+    if (!w->judged)
+        w->for_all = is_runtime(&w->lib) || exti__is_preloaded(&w->lib);
+    w->judged = true;
+    if (w->for_all)
         return 0;
-    own = (uintptr_t)exti__dl_symbol(lib->handle, ref->name);
-    if (exti__address_map_find(own, &m) && m.ctx == ctx)
-        set_address(out, ref, own);
-    return 0;
+    if (w->asker != lib->path) {
+        rc = exti__loaded_reaches(lib, &w->lib, &w->needed, err);
+        w->asker = rc ? NULL : lib->path;
+    }
+    *out = !w->needed;
+    return rc;
+}
+
+/* Whether the symbol that the slot leads to is one that `w` defines by the reference's name.  One
+ * that `lib` defines itself, and that is weak or unique, C++ means to be shared. */
+static bool is_defined_by(const struct exti_ref_target *w, const struct exti_reference *ref)
+{
+    if ((ref->defined_here && (ref->weak || ref->unique)) ||
+        exti__is_allocation_function(ref->name))
+        return false;
+    return ref->kind != EXTI_REF_ADDRESS ||
+           exti__loaded_has(&w->lib, ref->name, *ref->slot - ref->addend);
+}
+
+/* Some address of the library that is meant, and for a symbol that is no thread's its own; 0 if no
+ * library is. */
+static int find_meant(const struct exti_loaded *lib, const struct exti_reference *ref,
+                      uintptr_t *address, struct exti_error *err)
+{
+    void *own = exti__reference_meant(lib, ref);
+
+    *address = (uintptr_t)own;
+    return own && ref->kind != EXTI_REF_ADDRESS ? exti__tls_owner(ref->name, own, address, err) : 0;
+}
+
+static bool is_copied_by(const struct exti_ref_target *w, const struct exti_reference *ref)
+{
+    return ref->kind == EXTI_REF_ADDRESS && !*w->lib.path &&
+           exti__program_has_copied(&w->lib, *ref->slot - ref->addend);
+}
+
+int exti__ref_target_meant(struct exti_ref_target *w, const struct exti_ctx *ctx,
+                           const struct exti_loaded *lib, const struct exti_reference *ref,
+                           struct exti_ref_meant *out, struct exti_error *err)
+{
+    struct exti_layout layout;
+    struct exti_module m;
+    uintptr_t own = 0;
+    bool may;
+    int rc = may_capture(w, lib, &may, err);
+
+    *out = (struct exti_ref_meant){0};
+    if (!rc && may && is_defined_by(w, ref))
+        rc = find_meant(lib, ref, &own, err);
+    if (rc || !own || !exti__loaded_at(own, &out->lib, &layout) || out->lib.base == w->lib.base)
+        return rc;
+    if (!exti__address_map_find(own, &m)) {
+        out->captured = !is_runtime(&out->lib) && !is_copied_by(w, ref);
+        return 0;
+    }
+    out->captured = m.ctx == ctx;
+    if (out->captured && ref->kind == EXTI_REF_ADDRESS)
+        set_address(&out->cure, ref, own);
+    else if (out->captured)
+        rc = lead_into(&m.lib, ref, &out->cure, err);
+    return rc;
 }
 
 void exti__ref_targets_free(struct exti_ref_targets *o)

@@ -18,6 +18,9 @@ struct exti_ref_target {
     struct exti_loaded lib; /* no handle */
     struct exti_layout layout;
     struct exti_module copy; /* ORIGINAL, NAMESAKE: the context's copy; ctx NULL if not loaded */
+    bool judged, for_all;    /* SHARED: defines what it does for the whole process; once judged */
+    const void *asker;       /* SHARED: the library that was last asked whether it needs this one */
+    bool needed;             /* the answer */
 };
 
 /* The files that a context's references were found to lead to, so that each is looked up once.
@@ -32,7 +35,7 @@ struct exti_ref_targets {
  * is none, or if the program has changed the reference since.  It is always NULL on macOS, where a
  * reference names the library that it is bound to. */
 int exti__ref_target_find(struct exti_ref_targets *o, const struct exti_reference *ref,
-                          const struct exti_ref_target **out, struct exti_error *err);
+                          struct exti_ref_target **out, struct exti_error *err);
 
 /* What the words of a reference's slot must hold to lead elsewhere; no words if it cannot. */
 struct exti_ref_cure {
@@ -47,12 +50,21 @@ int exti__ref_target_counterpart(const struct exti_ref_target *w, const struct e
                                  const struct exti_reference *ref, struct exti_ref_cure *out,
                                  struct exti_error *err);
 
-/* For a reference of `lib` that is bound into `w`, the program: to the symbol of the context that
- * it would be bound to if the program did not define it.  No words if there is none, or if `w` is
- * not the program or its definition is meant for the whole process. */
-int exti__ref_target_own(const struct exti_ref_target *w, const struct exti_ctx *ctx,
-                         const struct exti_loaded *lib, const struct exti_reference *ref,
-                         struct exti_ref_cure *out, struct exti_error *err);
+/* What a reference means that leads elsewhere. */
+struct exti_ref_meant {
+    bool captured;             /* it does */
+    struct exti_loaded lib;    /* the library that it means; no handle */
+    struct exti_ref_cure cure; /* leads it there if that is the context's, and it can be led */
+};
+
+/* For a reference of `lib` that is bound into `w`, which is SHARED.  The program, or a library that
+ * is open globally, captures it if `lib` does not need that, but needs a library that defines the
+ * symbol.  What means the whole process does not count: functions that allocate, symbols of the C
+ * library, the C++ run-time library and the like, and whatever is preloaded; nor do variables of a
+ * shared library that the program has copied (R_*_COPY), as the ABI has it. */
+int exti__ref_target_meant(struct exti_ref_target *w, const struct exti_ctx *ctx,
+                           const struct exti_loaded *lib, const struct exti_reference *ref,
+                           struct exti_ref_meant *out, struct exti_error *err);
 
 /* What `lib` is to get for the name of a thread-local variable, by which the system's loader has
  * found `variable`: that of the context's copy if it is an ORIGINAL's or a NAMESAKE's. */

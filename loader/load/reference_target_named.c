@@ -3,7 +3,7 @@
 #include "loader/load/reference_target.h"
 
 int exti__ref_target_find(struct exti_ref_targets *o, const struct exti_reference *ref,
-                          const struct exti_ref_target **out, struct exti_error *err)
+                          struct exti_ref_target **out, struct exti_error *err)
 {
     (void)o;
     (void)ref;
@@ -24,16 +24,16 @@ int exti__ref_target_counterpart(const struct exti_ref_target *w, const struct e
     return 0;
 }
 
-int exti__ref_target_own(const struct exti_ref_target *w, const struct exti_ctx *ctx,
-                         const struct exti_loaded *lib, const struct exti_reference *ref,
-                         struct exti_ref_cure *out, struct exti_error *err)
+int exti__ref_target_meant(struct exti_ref_target *w, const struct exti_ctx *ctx,
+                           const struct exti_loaded *lib, const struct exti_reference *ref,
+                           struct exti_ref_meant *out, struct exti_error *err)
 {
     (void)w;
     (void)ctx;
     (void)lib;
     (void)ref;
     (void)err;
-    *out = (struct exti_ref_cure){0};
+    *out = (struct exti_ref_meant){0};
     return 0;
 }
 

@@ -13,6 +13,9 @@
 void *exti__dlopen(const char *file, int mode);
 int exti__dlclose(void *handle);
 void *exti__dlsym(void *handle, const char *name);
+#if defined(__GLIBC__)
+void *exti__dlvsym(void *handle, const char *name, const char *version);
+#endif
 #if !defined(__APPLE__)
 int exti__dl_iterate_phdr(int (*each)(struct dl_phdr_info *info, size_t size, void *user),
                           void *user);

@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* dl_iterate_phdr */
+#define _GNU_SOURCE /* dl_iterate_phdr, dlvsym */
 #include "loader/process/guarded_dl.h"
 
 #include "loader/process/fork_guard.h"
@@ -25,6 +25,13 @@ void *exti__dlsym(void *handle, const char *name)
 {
     GUARDED(void *, dlsym(handle, name));
 }
+
+#if defined(__GLIBC__)
+void *exti__dlvsym(void *handle, const char *name, const char *version)
+{
+    GUARDED(void *, dlvsym(handle, name, version));
+}
+#endif
 
 #if !defined(__APPLE__)
 int exti__dl_iterate_phdr(int (*each)(struct dl_phdr_info *info, size_t size, void *user),

@@ -20,6 +20,7 @@ struct exti_loaded {
     const void *dynamic; /* its dynamic section */
     const void *symbols;
     const char *strings;
+    const void *symbol_versions, *needed_versions; /* NULL if it has none */
     const uint32_t *gnu_hash;
     const uint32_t *sysv_hash;
     const void *relocs[2]; /* general and PLT relocations */
@@ -59,6 +60,7 @@ enum exti_reference_kind {
 /* One bound reference by name. */
 struct exti_reference {
     const char *name;
+    const void *symbol; /* ELF: its entry in the symbol table */
     enum exti_reference_kind kind;
     uintptr_t *slot;
     uintptr_t addend;
@@ -80,6 +82,10 @@ size_t exti__loaded_tls_module(const struct exti_loaded *lib);
 struct exti_layout exti__loaded_layout(const struct exti_loaded *lib);
 
 #if !defined(__APPLE__) && !defined(_WIN32)
+/* The value of a symbol that it defines, in some version: its address, or the offset of a
+ * thread-local variable.  0 if it defines none. */
+uintptr_t exti__loaded_symbol(const struct exti_loaded *lib, const char *name);
+
 /* Whether it has references to its own thread-local variables by an offset that is the same in all
  * threads, and that have no name. */
 bool exti__loaded_uses_static_tls(const struct exti_loaded *lib);

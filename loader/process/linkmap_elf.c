@@ -100,6 +100,12 @@ static void read_dynamic_tag(struct exti_loaded *lib, const ElfW(Dyn) * d, bool 
     case DT_PLTRELSZ:
         lib->reloc_size[1] = d->d_un.d_val;
         break;
+    case DT_VERSYM:
+        lib->symbol_versions = p;
+        break;
+    case DT_VERNEED:
+        lib->needed_versions = p;
+        break;
     case DT_PLTREL:
         *plt_rela = d->d_un.d_val == DT_RELA;
         break;
@@ -163,7 +169,7 @@ static uint32_t gnu_hash(const char *name)
 }
 
 /* glibc, do_lookup_x: header, bloom words, buckets, chains. */
-static bool find_by_gnu_hash(const struct exti_loaded *lib, const struct wanted *w)
+static const ElfW(Sym) * find_by_gnu_hash(const struct exti_loaded *lib, const struct wanted *w)
 {
     const uint32_t *table = lib->gnu_hash, h = gnu_hash(w->name);
     uint32_t buckets = table[0], first = table[1], words = table[2], shift = table[3], i;
@@ -174,20 +180,20 @@ static bool find_by_gnu_hash(const struct exti_loaded *lib, const struct wanted 
     const ElfW(Sym) *symbols = lib->symbols;
 
     if (!(word >> h % bits & word >> (h >> shift) % bits & 1))
-        return false;
+        return NULL;
     for (i = bucket[h % buckets]; i; i++) {
         uint32_t hash = chain[i - first];
 
         if ((hash | 1) == (h | 1) && is_wanted(lib, &symbols[i], w))
-            return true;
+            return &symbols[i];
         if (hash & 1)
-            return false;
+            return NULL;
     }
-    return false;
+    return NULL;
 }
 
 /* gABI "Hash Table". */
-static bool find_by_sysv_hash(const struct exti_loaded *lib, const struct wanted *w)
+static const ElfW(Sym) * find_by_sysv_hash(const struct exti_loaded *lib, const struct wanted *w)
 {
     const uint32_t *table = lib->sysv_hash, *bucket = table + 2, *chain = bucket + table[0];
     const ElfW(Sym) *symbols = lib->symbols;
@@ -199,22 +205,30 @@ static bool find_by_sysv_hash(const struct exti_loaded *lib, const struct wanted
     }
     for (uint32_t i = bucket[h % table[0]]; i; i = chain[i])
         if (is_wanted(lib, &symbols[i], w))
-            return true;
-    return false;
+            return &symbols[i];
+    return NULL;
 }
 
-static bool find_symbol(const struct exti_loaded *lib, const struct wanted *w)
+static const ElfW(Sym) * find_symbol(const struct exti_loaded *lib, const struct wanted *w)
 {
     if (lib->gnu_hash)
-        return lib->gnu_hash[0] && find_by_gnu_hash(lib, w);
-    return lib->sysv_hash && lib->sysv_hash[0] && find_by_sysv_hash(lib, w);
+        return lib->gnu_hash[0] ? find_by_gnu_hash(lib, w) : NULL;
+    return lib->sysv_hash && lib->sysv_hash[0] ? find_by_sysv_hash(lib, w) : NULL;
+}
+
+uintptr_t exti__loaded_symbol(const struct exti_loaded *lib, const char *name)
+{
+    const struct wanted w = {.name = name};
+    const ElfW(Sym) *s = find_symbol(lib, &w);
+
+    return s ? lib->base + s->st_value : 0;
 }
 
 bool exti__loaded_defines(const struct exti_loaded *lib, const char *name)
 {
     const struct wanted w = {.name = name};
 
-    return find_symbol(lib, &w);
+    return find_symbol(lib, &w) != NULL;
 }
 
 bool exti__loaded_has(const struct exti_loaded *lib, const char *name, uintptr_t address)
@@ -222,7 +236,7 @@ bool exti__loaded_has(const struct exti_loaded *lib, const char *name, uintptr_t
     const ElfW(Addr) value = address - lib->base;
     const struct wanted w = {.name = name, .value = &value};
 
-    return find_symbol(lib, &w);
+    return find_symbol(lib, &w) != NULL;
 }
 
 /* The same offset means the same version of the symbol.  The target of an indirect function
@@ -312,6 +326,7 @@ static int table_references(const struct exti_loaded *lib, int table,
             !reference_kind(RELOC_TYPE(r->r_info), &ref.kind))
             continue;
         ref.name = lib->strings + s->st_name;
+        ref.symbol = s;
         ref.slot = (uintptr_t *)(lib->base + r->r_offset);
         ref.addend = lib->reloc_addends[table] ? (uintptr_t)r->r_addend : 0;
         ref.weak = SYMBOL_BIND(s->st_info) == STB_WEAK;

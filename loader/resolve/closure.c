@@ -12,6 +12,7 @@
 #include "base/os/fs_id.h"
 #include "base/path.h"
 #include "loader/resolve/absent.h"
+#include "loader/resolve/captured.h"
 #include "loader/resolve/closure_api.h"
 #include "loader/resolve/closure_decide.h"
 #include "loader/resolve/closure_node.h"
@@ -32,6 +33,7 @@ struct exti_closure_state {
     struct exti_image_cache *images;
     struct exti_image_cache no_images;
     enum exti_closure mode;
+    bool in_process;
     struct exti_api_exports api_exports;
     void *files; /* tree of struct file_key */
 
@@ -121,6 +123,15 @@ static int check_format(struct exti_closure_state *s, const struct exti_image *i
                       exti__format_name(s->ops->format));
 }
 
+/* Most libraries are isolated anyway, and need not be compared with what the program exports. */
+static bool is_node_captured(const struct exti_closure_state *s, const struct exti_closure_node *n,
+                             const struct exti_image *im)
+{
+    const struct exti_decision d = exti__closure_decision(&s->policy, n);
+
+    return s->in_process && exti__policy_captured(d).why != d.why && exti__is_captured(im);
+}
+
 static int read_node(struct exti_closure_graph *g, struct exti_closure_node *n,
                      struct exti_error *err)
 {
@@ -139,6 +150,8 @@ static int read_node(struct exti_closure_graph *g, struct exti_closure_node *n,
                       exti__api_is_used_by(&s->api_exports, &g->nodes[g->api], s->ops, im);
     if (!rc)
         rc = apply_quirks(s, n, im, err);
+    if (!rc)
+        n->captured = is_node_captured(s, n, im);
     exti__image_cache_put(s->images, im);
     return rc;
 }
@@ -530,6 +543,7 @@ int exti__closure_init(struct exti_closure_graph *g, const struct exti_closure_o
     s->mode = opts->mode == EXTI_CLOSURE_DEFAULT ? EXTI_CLOSURE_ALL : opts->mode;
     s->quirks = opts->quirks;
     s->images = opts->images ? opts->images : &s->no_images;
+    s->in_process = opts->in_process;
     s->policy = (struct exti_policy){.rules = opts->rules,
                                      .rule_count = opts->rule_count,
                                      .share_by_default = s->mode != EXTI_CLOSURE_ALL,

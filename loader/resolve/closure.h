@@ -43,6 +43,7 @@ struct exti_closure_node {
     char machines[EXTI_MACHINES_MAX]; /* its machines that the API library has too */
     uint32_t flags;                   /* EXTI_IMAGE_* */
     bool uses_api;                    /* imports something that the API library exports */
+    bool captured;                    /* would be shared, but the program exports its symbols */
     const char *quirk;                /* the id of the quirk that decides on it, or NULL */
     bool quirk_shares;                /* the quirk's decision */
 
@@ -58,6 +59,7 @@ struct exti_closure_node {
     /* The decision, which never changes. */
     bool isolated;    /* files that need it get a copy */
     bool reaches_api; /* uses, needs or is the API library, directly or not; false in mode none */
+    bool reaches_captured; /* is isolated for being captured, or for needing such a library */
     struct exti_decision decision; /* the policy's, before its needs count */
     bool
         overridden; /* isolated although the policy shares it for a reason other than the default */
@@ -76,6 +78,7 @@ struct exti_closure_opts {
     struct exti_image_cache *images;  /* outlive the graph; NULL: each file is read anew */
     enum exti_closure mode;
     bool own_locks; /* as in struct exti_policy */
+    bool in_process; /* for copies that this process loads: what its program exports counts */
 };
 
 struct exti_closure_state; /* closure.c's own */

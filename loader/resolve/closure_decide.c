@@ -5,9 +5,16 @@
  * way: a shared library keeps the originals of what it needs, even if the context has copies of
  * them for others.
  *
- * The decision on a library depends only on the library and on what it needs.  So it is final once
- * these are known, and the decisions on new nodes, circles included, are the least fixed point over
- * the new nodes. */
+ * A library of which the program has its own is isolated, too, although it would be shared: OpenSSL
+ * in node.  References to the shared original would lead to the program's, some of them, for where
+ * the two differ in their symbols one user would mix both; and so would those of the shared library
+ * that needs it, as libssl needs libcrypto.  So whatever needs such a library is isolated as well.
+ * In copies each reference leads to what the original names.  Left alone are what the process has
+ * one of, and what a program replaces for the whole process: the C library, C++'s, allocators.
+ *
+ * The decision on a library depends only on the library, on what it needs and on the program.  So
+ * it is final once these are known, and the decisions on new nodes, circles included, are the least
+ * fixed point over the new nodes. */
 #include "loader/resolve/closure_decide.h"
 
 struct decider {
@@ -35,7 +42,8 @@ static void decide_alone(const struct decider *d, struct exti_closure_node *n)
 
     n->because = EXTI_NO_NODE;
     n->reaches_api = n->api || (n->uses_api && with_api);
-    n->isolated = n->reaches_api || exti__closure_is_by_rule(n, false) ||
+    n->reaches_captured = n->decision.why == EXTI_WHY_CAPTURED;
+    n->isolated = n->reaches_api || n->reaches_captured || exti__closure_is_by_rule(n, false) ||
                   (n->decision.why == EXTI_WHY_DEFAULT && !n->decision.share);
 }
 
@@ -45,6 +53,15 @@ static bool follows_to_api(const struct decider *d, const struct exti_closure_no
 {
     return d->mode != EXTI_CLOSURE_NONE && !is_fixed(user) && !user->reaches_api &&
            need->reaches_api;
+}
+
+/* A user of a library that the program captures would be the program's, too, in part. */
+static bool follows_captured(const struct decider *d, const struct exti_closure_node *user,
+                             const struct exti_closure_node *need)
+{
+    (void)d;
+    return !user->isolated && !user->decision.single && !exti__closure_is_by_rule(user, true) &&
+           need->reaches_captured;
 }
 
 /* Originals name originals: only a copy can use what a rule isolates. */
@@ -73,7 +90,8 @@ static void spread(const struct decider *d, follows_fn follows)
 
                 if (need == EXTI_NO_NODE || !follows(d, n, &g->nodes[need]))
                     continue;
-                n->reaches_api = g->nodes[need].reaches_api;
+                n->reaches_api = n->reaches_api || g->nodes[need].reaches_api;
+                n->reaches_captured = n->reaches_captured || g->nodes[need].reaches_captured;
                 if (!exti__closure_is_by_rule(n, false))
                     n->because = need;
                 n->isolated = changed = true;
@@ -93,6 +111,19 @@ static size_t isolated_need(const struct exti_closure_graph *g, const struct ext
     return EXTI_NO_NODE;
 }
 
+struct exti_decision exti__closure_decision(const struct exti_policy *policy,
+                                            const struct exti_closure_node *n)
+{
+    const struct exti_decision d = exti__policy_decide(policy, n->soname, n->path, n->flags);
+
+    if (!n->quirk || d.why <= EXTI_WHY_RULE)
+        return d;
+    return (struct exti_decision){.share = n->quirk_shares,
+                                  .why = EXTI_WHY_RULE,
+                                  .glob = n->quirk,
+                                  .reason = "a quirk says so"};
+}
+
 void exti__closure_decide(struct exti_closure_graph *g, size_t from, enum exti_closure mode,
                           const struct exti_policy *policy)
 {
@@ -101,13 +132,13 @@ void exti__closure_decide(struct exti_closure_graph *g, size_t from, enum exti_c
     for (size_t i = from; i < g->count; i++) {
         struct exti_closure_node *n = &g->nodes[i];
 
-        n->decision = exti__policy_decide(policy, n->soname, n->path, n->flags);
-        if (n->quirk && n->decision.why > EXTI_WHY_RULE)
-            n->decision =
-                (struct exti_decision){n->quirk_shares, EXTI_WHY_RULE, n->quirk, "a quirk says so"};
+        n->decision = exti__closure_decision(policy, n);
+        if (n->captured)
+            n->decision = exti__policy_captured(n->decision);
         decide_alone(&d, n);
     }
     spread(&d, follows_to_api);
+    spread(&d, follows_captured);
     spread(&d, follows_rule);
     for (size_t i = from; i < g->count; i++) {
         struct exti_closure_node *n = &g->nodes[i];

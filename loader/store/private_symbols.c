@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "loader/image/symbol_names.h"
 
 static bool is_in_ranges(char c, const char *range)
 {
@@ -35,19 +36,6 @@ bool exti__hash_preserving_name(const char *name, unsigned skip, char *out)
         out[i + 1] = (char)(b - 33 * step);
         return true;
     }
-    return false;
-}
-
-/* Symbols that belong to the file rather than to its API: the linker and the loader know them by
- * name. */
-static bool is_reserved(const char *name)
-{
-    static const char *const reserved[] = {"_init", "_fini", "_edata", "_end",  "__bss_start",
-                                           "edata", "end",   "etext",  "_etext"};
-
-    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
-        if (strcmp(name, reserved[i]) == 0)
-            return true;
     return false;
 }
 
@@ -122,7 +110,7 @@ int exti__private_symbols_build(const struct exti_image *api, struct exti_privat
         const char *name = api->symbols[i].name;
         size_t n = strlen(name) + 1;
 
-        if (!(api->symbols[i].flags & EXTI_SYM_EXPORT) || is_reserved(name) ||
+        if (!(api->symbols[i].flags & EXTI_SYM_EXPORT) || exti__is_file_symbol(name) ||
             !choose_name(name, &taken, p + n, &nomem))
             continue;
         memcpy(p, name, n);

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/os/fs_id.h"
 #include "base/path.h"
+#include "loader/resolve/captured.h"
 #include "loader/resolve/search.h"
 #include "loader/store/manifest_api.h"
 #include "loader/store/store_graph.h"
@@ -32,8 +33,20 @@ static bool is_beside(const struct exti_store *s, const char *source, const char
     return is;
 }
 
-/* A need is looked for again when its file is gone or cannot be looked at, or when it had none and
- * one is there now. */
+/* Whether a library that the entry's copy shares is one that this process's copies get a copy of,
+ * because its program exports the library's symbols.  Where nothing can be written, the library
+ * stays shared, and what is captured is told. */
+static bool is_captured_here(struct exti_store *s, const struct exti_need *n)
+{
+    bool isolated;
+    char why[8];
+
+    return s->adapts && !n->isolated && exti__is_file_captured(n->file) &&
+           !exti__store_classify(s, n->file, &isolated, why, sizeof why, NULL) && isolated;
+}
+
+/* A need is looked for again when its file is gone or cannot be looked at, when it had none and one
+ * is there now, or when it is to be isolated here. */
 bool exti__store_has_needs(struct exti_store *s, const char *first, const struct exti_entry *e)
 {
     struct exti_file_id id;
@@ -42,7 +55,7 @@ bool exti__store_has_needs(struct exti_store *s, const char *first, const struct
         const struct exti_need *n = &e->needs[i];
 
         if (n->file
-                ? exti__fs_id(n->file, &id, NULL) != 0
+                ? exti__fs_id(n->file, &id, NULL) != 0 || is_captured_here(s, n)
                 : is_beside(s, e->source, n->name) || exti__store_finds_need(s, first, e, n->name))
             return false;
     }

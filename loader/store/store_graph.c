@@ -26,7 +26,8 @@ static int start_graph(struct exti_store *s, const char *api, struct exti_error 
                                            .quirks = s->quirks,
                                            .images = &s->images,
                                            .mode = p->closure,
-                                           .own_locks = s->withhold};
+                                           .own_locks = s->withhold,
+                                           .in_process = !s->copy_only};
     int rc;
 
     s->graph = exti__calloc(1, sizeof *s->graph);

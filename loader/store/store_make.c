@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/os/fs_id.h"
 #include "base/path.h"
+#include "loader/resolve/captured.h"
 #include "loader/store/manifest_api.h"
 #include "loader/store/stable_abi.h"
 #include "loader/store/store_entry.h"
@@ -44,6 +45,7 @@ int exti__store_plan(struct exti_store *s, const struct exti_copy_request *r,
         rc = exti__image_cache_get(&s->images, r->source, &e->id, &out->im, err);
     if (rc)
         return rc;
+    e->symbolic = e->symbolic || (!s->copy_only && exti__is_captured(out->im));
     exti__store_propose_name(s, r->source, name);
     rc = exti__target_check(&s->manifest.target, out->im, err);
     if (!rc)

@@ -83,6 +83,7 @@ int exti__store_open(struct exti_store *s, const struct exti_store_opts *opts,
     if (!rc) {
         /* For those who load copies; and who cannot write to the lock cannot save a hash either. */
         s->hashes = !s->copy_only && !s->one_shot && exti__fs_lock_can_write(&lock);
+        s->adapts = s->hashes;
         rc = open_locked(s, opts, &lock, err);
         if (rc)
             exti__store_abandon(s, &lock);

@@ -36,7 +36,7 @@ static void code_names_are_those_of_the_header(void **state)
                                         "EXTI_E_IO",      "EXTI_E_FORMAT",     "EXTI_E_UNSUPPORTED",
                                         "EXTI_E_NOSPACE", "EXTI_E_LOAD",       "EXTI_E_NOSYM",
                                         "EXTI_E_HOOK",    "EXTI_E_INTERPOSED", "EXTI_E_CHECK",
-                                        "EXTI_E_BUSY",    "EXTI_E_TRUST"};
+                                        "EXTI_E_BUSY",    "EXTI_E_TRUST",      "EXTI_E_CAPTURED"};
     char version[32];
 
     (void)state;

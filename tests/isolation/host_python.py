@@ -31,7 +31,7 @@ class CtxOpts(ctypes.Structure):
 
 class Proof(ctypes.Structure):
     _fields_ = [('size', c_size_t), ('modules', c_size_t), ('references', c_size_t),
-                ('leaks', c_size_t)]
+                ('leaks', c_size_t), ('captured', c_size_t)]
 
 
 lib = ctypes.CDLL(os.environ['EXTI_LIBRARY'])

@@ -4,8 +4,8 @@
 
 #include "bindings/python/ext/state.h"
 
-/* prove(id) -> (modules, references, leaks): what exti_ctx_prove examined and found, with the
- * interpreter's GIL held.  InterpreterError: it is the main interpreter, or not provable. */
+/* prove(id) -> (modules, references, leaks, captured): what exti_ctx_prove examined and found, with
+ * the interpreter's GIL held.  InterpreterError: it is the main interpreter, or not provable. */
 PyObject *pkg_proof_prove(PyObject *module, PyObject *args);
 
 #endif

@@ -12,6 +12,7 @@ def test_an_interpreter_is_proven(interp):
     interp.exec("import ctypes, decimal")
     proof = interp.prove()
     assert proof.leaks == []
+    assert proof.captured == []
     assert proof.modules > 2
     assert proof.references > 1000
 

@@ -25,7 +25,8 @@ static void every_code_has_its_name(void **state)
         {-11, "EXTI_E_CHECK"},
         {-12, "EXTI_E_BUSY"},
         {-13, "EXTI_E_TRUST"},
-        {-14, "unknown error code"},
+        {-14, "EXTI_E_CAPTURED"},
+        {-15, "unknown error code"},
         {1, "unknown error code"},
         {INT32_MIN, "unknown error code"},
     };

@@ -146,6 +146,61 @@ static void the_last_rule_decides_except_for_the_c_library(void **state)
     assert_string_equal(exti__policy_decide(&p, "libz.so.1", "/p", 0).glob, "libz*");
 }
 
+/* Asserts the decision on a library of which the program has its own. */
+static void assert_captured(const struct exti_policy *p, const char *soname, uint32_t flags,
+                            bool isolated)
+{
+    const struct exti_decision d = exti__policy_decide(p, soname, "/p", flags),
+                               now = exti__policy_captured(d);
+
+    if (isolated != (now.why == EXTI_WHY_CAPTURED) || (isolated && now.share) ||
+        (!isolated && (now.why != d.why || now.share != d.share)))
+        fail_msg("%s: share %d, why %d", soname, now.share, now.why);
+}
+
+static void what_the_program_has_of_its_own_is_isolated(void **state)
+{
+    static const char *const isolated[] = {"libcrypto.so.3", "libssl.so.3", "libglib-2.0.so.0",
+                                           "libffi.so.8", "libX11.so.6"};
+    /* Of the whole process, or one per process; or isolated anyway. */
+    static const char *const others[] = {"libc.so.6",         "libm.so.6",     "libstdc++.so.6",
+                                         "libgcc_s.so.1",     "libasan.so.8",  "libatomic.so.1",
+                                         "libjemalloc.so.2",  "libgomp.so.1",  "libcuda.so.1",
+                                         "libmpi.so.40",      "libjvm.so",     "libz.so.1",
+                                         "libiomp5-0123.so"};
+    static const struct exti_rule rule = {"libssl*", true};
+    const struct exti_policy p = {.format = EXTI_FORMAT_ELF},
+                             sharing = {.share_by_default = true, .format = EXTI_FORMAT_ELF},
+                             ruled = {.rules = &rule, .rule_count = 1, .format = EXTI_FORMAT_ELF};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(isolated); i++)
+        assert_captured(&p, isolated[i], 0, true);
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+        assert_captured(&p, others[i], 0, false);
+    assert_captured(&p, "libp.so", EXTI_IMAGE_NODELETE, true);
+    assert_captured(&p, "libp.so", EXTI_IMAGE_STATIC_TLS, false);
+    assert_captured(&p, "libp.so", EXTI_IMAGE_STATIC_TLS | EXTI_IMAGE_NODELETE, false);
+    assert_captured(&sharing, "libz.so.1", 0, true);
+    assert_captured(&ruled, "libssl.so.3", 0, false);
+    assert_captured(&ruled, "libcrypto.so.3", 0, true);
+}
+
+static void a_program_replaces_run_time_libraries_for_all(void **state)
+{
+    static const char *const runtime[] = {"libc.so.6", "libpthread.so.0", "libstdc++.so.6",
+                                          "libgcc_s.so.1", "libtsan.so.2", "libtcmalloc.so.4"};
+    static const char *const others[] = {"libcrypto.so.3", "libz.so.1", "libgomp.so.1",
+                                         "libmpi.so.40"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(runtime); i++)
+        assert_true(exti__policy_is_runtime(EXTI_FORMAT_ELF, runtime[i], "/lib/x"));
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+        assert_false(exti__policy_is_runtime(EXTI_FORMAT_ELF, others[i], "/lib/x"));
+    assert_true(exti__policy_is_runtime(EXTI_FORMAT_ELF, NULL, "/lib/libc.so.6"));
+}
+
 /* Asserts that each entry has a reason, and that no earlier entry hides it. */
 static void check_entries(enum exti_file_format format)
 {
@@ -223,6 +278,8 @@ int main(void)
         cmocka_unit_test(flags_decide_if_no_name_does),
         cmocka_unit_test(mach_o_has_a_base_set_of_its_own),
         cmocka_unit_test(the_last_rule_decides_except_for_the_c_library),
+        cmocka_unit_test(what_the_program_has_of_its_own_is_isolated),
+        cmocka_unit_test(a_program_replaces_run_time_libraries_for_all),
         cmocka_unit_test(libraries_with_locks_are_isolated_where_copies_have_their_own),
         cmocka_unit_test(entries_are_sound),
         cmocka_unit_test(entries_are_documented),

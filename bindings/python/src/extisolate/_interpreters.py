@@ -53,6 +53,9 @@ class Proof(NamedTuple):
     references: int
     #: A line for each reference that leaves the interpreter; none where it is isolated.
     leaks: list[str]
+    #: A line for each reference that means a library which is shared, but leads to a symbol of that
+    #: name in the program, or in a library that is open globally.
+    captured: list[str]
 
 
 def _run_source(source: str) -> None:
@@ -166,8 +169,8 @@ class Interpreter(_dispatch.Caller, Numbered):
         ...     interp.prove().leaks
         []
         """
-        modules, references, leaks = _extisolate.prove(self._id)
-        return Proof(modules, references, leaks.splitlines())
+        modules, references, leaks, captured = _extisolate.prove(self._id)
+        return Proof(modules, references, leaks.splitlines(), captured.splitlines())
 
     def prepare_main(self, ns: Any = None, /, **kwargs: Any) -> None:
         """Set variables of its module ``__main__``, from a dict or from pairs, and by name."""

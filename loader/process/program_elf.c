@@ -1,0 +1,158 @@
+/* Once found, the program is only read in memory: it is never unloaded. */
+#include "loader/process/program.h"
+
+#include <elf.h>
+#include <link.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "loader/image/symbol_names.h"
+
+#if defined(__aarch64__)
+#define RELOC_COPY R_AARCH64_COPY
+#elif defined(__i386__)
+#define RELOC_COPY R_386_COPY
+#elif defined(__riscv)
+#define RELOC_COPY R_RISCV_COPY
+#else
+#define RELOC_COPY R_X86_64_COPY
+#endif
+
+#if __ELF_NATIVE_CLASS == 64
+#define RELOC_TYPE(info) ELF64_R_TYPE(info)
+#else
+#define RELOC_TYPE(info) ELF32_R_TYPE(info)
+#endif
+
+static struct exti_loaded program; /* without symbols until it is found */
+static bool has_exports;
+
+/* ---- variables of libraries ---- */
+
+bool exti__program_has_copied(const struct exti_loaded *lib, uintptr_t address)
+{
+    const uint8_t *p = lib->relocs[0];
+    const size_t entry = lib->reloc_addends[0] ? sizeof(ElfW(Rela)) : sizeof(ElfW(Rel));
+
+    for (size_t at = 0; p && at + entry <= lib->reloc_size[0]; at += entry) {
+        const ElfW(Rel) *r = (const void *)(p + at); /* as a Rela begins, too */
+
+        if (RELOC_TYPE(r->r_info) == RELOC_COPY && lib->base + r->r_offset == address)
+            return true;
+    }
+    return false;
+}
+
+/* ---- the program's own symbols ---- */
+
+/* The range of symbols among which all definitions are. */
+static size_t definitions_end(const struct exti_loaded *lib, size_t *first)
+{
+    const uint32_t *table = lib->gnu_hash, *bucket, *chain;
+    size_t last = 0;
+
+    *first = 1;
+    if (!table)
+        return lib->sysv_hash ? lib->sysv_hash[1] : 0;
+    bucket = (const void *)((const ElfW(Addr) *)(const void *)(table + 4) + table[2]);
+    chain = bucket + table[0];
+    *first = table[1];
+    for (uint32_t i = 0; i < table[0]; i++)
+        last = bucket[i] > last ? bucket[i] : last;
+    if (!last)
+        return 0;
+    while (!(chain[last - table[1]] & 1))
+        last++;
+    return last + 1;
+}
+
+static bool defines_any(const struct exti_loaded *lib)
+{
+    const ElfW(Sym) *symbols = lib->symbols;
+    size_t i, end = definitions_end(lib, &i);
+
+    for (; i < end; i++)
+        if (symbols[i].st_shndx != SHN_UNDEF && ELF64_ST_BIND(symbols[i].st_info) != STB_LOCAL &&
+            !exti__is_file_symbol(lib->strings + symbols[i].st_name) &&
+            !exti__program_has_copied(lib, lib->base + symbols[i].st_value))
+            return true;
+    return false;
+}
+
+/* The program comes first. */
+static int take_first(void *user, const struct exti_loaded *lib, const struct exti_layout *layout)
+{
+    (void)user;
+    (void)layout;
+    program = *lib;
+    return 1;
+}
+
+static void find_program(void)
+{
+    exti__loaded_each(take_first, NULL);
+    has_exports = program.symbols && defines_any(&program);
+}
+
+void exti__program_find(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, find_program);
+}
+
+bool exti__program_has_exports(void)
+{
+    return has_exports;
+}
+
+bool exti__program_exports(const char *name)
+{
+    return has_exports && exti__loaded_defines(&program, name) &&
+           !exti__program_has_copied(&program, exti__loaded_symbol(&program, name));
+}
+
+/* ---- preloaded libraries ---- */
+
+struct preload_search {
+    const struct exti_loaded *wanted;
+    struct exti_loaded first; /* the program */
+    bool found;
+};
+
+static bool is_needed_by(const struct exti_loaded *user, const struct exti_loaded *lib)
+{
+    const char *id = exti__loaded_id(lib), *name;
+
+    for (size_t i = 0; (name = exti__loaded_needed(user, i)); i++)
+        if (strcmp(name, id ? id : exti__base_name(lib->path)) == 0)
+            return true;
+    return false;
+}
+
+/* glibc's rtld.c and musl's dynlink.c map the program, then what is preloaded, then what the
+ * program needs, in its order. */
+static int match_preloaded(void *user, const struct exti_loaded *lib,
+                           const struct exti_layout *layout)
+{
+    struct preload_search *s = user;
+
+    (void)layout;
+    if (!s->first.symbols) {
+        s->first = *lib;
+        return 0;
+    }
+    if (is_needed_by(&s->first, lib))
+        return 1;
+    s->found = lib->dynamic == s->wanted->dynamic;
+    return s->found;
+}
+
+bool exti__is_preloaded(const struct exti_loaded *lib)
+{
+    struct preload_search s = {.wanted = lib};
+
+    exti__loaded_each(match_preloaded, &s);
+    return s.found;
+}

@@ -1,0 +1,70 @@
+#!/bin/sh
+# Symbols of a shared library that its host defines, too, has copied, or has an interposer preloaded
+# for: the first are captures, the others stand.
+set -u
+build=${EXTI_BUILD:-$PWD/build}
+cc=${CC:-cc}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+export EXTI_BUILD="$build"
+
+if ! sh testdata/src/toy/build.sh "$build/toys"; then
+    echo "not ok toys: they cannot be built"
+    exit 1
+fi
+if nm -D "$build/libextisolate.so" | grep -q -e __asan_init -e __tsan_init; then
+    echo "skip program_symbols: the library is built with a sanitizer, which its host must be too"
+    exit 0
+fi
+
+cat >"$tmp/var.c" <<'END'
+int var_count = 1;
+int var_next(void) { return ++var_count; }
+END
+cat >"$tmp/user.c" <<'END'
+extern int var_count;
+int var_next(void);
+int *user_count(void) { return &var_count; }
+int user_next(void) { return var_next(); }
+END
+# A library that contexts share, and what is put before it.
+$cc -shared -fPIC -o "$tmp/libvar.so.1" "$tmp/var.c" -Wl,-soname,libvar.so.1 -Wl,-z,nodelete &&
+    sed 's/= 1;/= 50;/' "$tmp/var.c" >"$tmp/before.c" &&
+    $cc -shared -fPIC -o "$tmp/before.so" "$tmp/before.c" &&
+    $cc -shared -fPIC -o "$tmp/user.so" "$tmp/user.c" "$tmp/libvar.so.1" -Wl,-rpath,"$tmp" || exit 1
+
+# host NAME FLAGS...
+host()
+{
+    name=$1
+    shift
+    $cc -O1 -g -iquote . -I include -D_DEFAULT_SOURCE -std=c11 -o "$tmp/$name" \
+        tests/isolation/host_symbols.c "$@" -L"$build" -lextisolate -Wl,-rpath,"$build" -ldl
+}
+
+# check NAME COMMAND...
+check()
+{
+    name=$1
+    shift
+    if env "$@" >"$tmp/log" 2>&1; then
+        echo "ok $name"
+    else
+        sed 's/^/# /' "$tmp/log"
+        echo "not ok $name"
+    fi
+}
+
+host plain && host defining -rdynamic -DDEFINE_VAR || exit 1
+check host_without_symbols_shares_the_library "$tmp/plain" "$tmp/user.so" library 0
+check host_that_defines_them_keeps_its_own "$tmp/defining" "$tmp/user.so" context 0
+check control_a_rule_gives_the_hosts "$tmp/defining" "$tmp/user.so" host 2 share libvar.so.1
+check preloaded_interposer_stands LD_PRELOAD="$tmp/before.so" "$tmp/plain" "$tmp/user.so" other 0
+check control_the_same_opened_globally_is_counted "$tmp/plain" "$tmp/user.so" other 2 \
+    global "$tmp/before.so"
+if host copying -no-pie -fno-pie -DCOPY_VAR "$tmp/libvar.so.1" -Wl,-rpath,"$tmp" &&
+    readelf -r "$tmp/copying" | grep -q '_COPY.*var_count'; then
+    check variable_that_the_host_has_copied_is_the_librarys "$tmp/copying" "$tmp/user.so" host 0
+else
+    echo "skip variable_that_the_host_has_copied_is_the_librarys: $cc makes no R_*_COPY"
+fi
