@@ -58,6 +58,7 @@ struct exti_image {
     struct exti_image *slices;         /* owned array of info.slice_count */
     size_t finalisers;                 /* ELF: entries of DT_FINI_ARRAY */
     const char *static_tls;            /* ELF: what says that it has static TLS, or NULL */
+    uint32_t gnu_buckets;              /* ELF: of DT_GNU_HASH; 0: it has none */
     struct exti_image_hazards hazards; /* set by exti_inspect */
 };
 

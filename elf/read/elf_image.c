@@ -202,6 +202,7 @@ static int describe_elf_file(const struct elf_file *f, struct exti_image *im,
         im->info.machine = "s390";
     im->info.bits = f->is64 ? 64 : 32;
     im->info.big_endian = f->big_endian;
+    im->gnu_buckets = f->gnu_hash.present ? f->gnu.buckets : 0;
     for (size_t i = 0; i < f->phnum; i++) {
         if (f->phdr[i].p_type == PT_TLS) {
             im->info.tls_size = f->phdr[i].p_memsz;

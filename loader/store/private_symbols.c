@@ -39,6 +39,59 @@ bool exti__hash_preserving_name(const char *name, unsigned skip, char *out)
     return false;
 }
 
+/* By ascending character. */
+static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+static uint32_t gnu_hash(uint32_t h, const char *text)
+{
+    for (; *text; text++)
+        h = h * 33 + (uint8_t)*text;
+    return h;
+}
+
+/* Writes `places` digits to `out`, and a NUL. */
+static void put_digits(uint32_t value, int places, char *out)
+{
+    out[places] = 0;
+    for (; places--; value /= sizeof digits - 1)
+        out[places] = digits[value % (sizeof digits - 1)];
+}
+
+/* Whether one more character can give a hash `h` the remainder `want`. */
+static bool may_reach(uint32_t h, uint32_t want, uint32_t buckets)
+{
+    const uint32_t step = (want + buckets - h * 33 % buckets) % buckets;
+
+    return buckets <= 'z' || h * 33 > UINT32_MAX - 'z' || (step >= '0' && step <= 'z');
+}
+
+bool exti__bucket_preserving_name(const char *name, uint32_t buckets, unsigned skip, char *out)
+{
+    enum { PLACES = EXTI_PRIVATE_SUFFIX - 3, BASE = sizeof digits - 1 };
+    const size_t n = strlen(name);
+    const uint32_t hash = gnu_hash(5381, name), most = BASE * BASE * BASE;
+    char *const last = out + n + 2 + PLACES;
+
+    buckets = buckets && buckets < UINT32_MAX / 2 ? buckets : 1;
+    memcpy(out, name, n);
+    memcpy(out + n, "__", 2);
+    for (uint32_t i = 0; i < most; i++) {
+        uint32_t h;
+
+        put_digits(i, PLACES, out + n + 2);
+        h = gnu_hash(hash, out + n);
+        if (!may_reach(h, hash % buckets, buckets))
+            continue;
+        last[1] = 0;
+        for (size_t k = 0; k < BASE; k++) {
+            *last = digits[k];
+            if ((h * 33 + (uint8_t)*last) % buckets == hash % buckets && skip-- == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 static int by_string(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -72,18 +125,28 @@ struct taken {
     void *given;
 };
 
-static bool choose_name(const char *name, struct taken *taken, char *out, bool *nomem)
+/* Whether nothing else has the name in `out`, which is its symbol's from now on. */
+static bool take_name(struct taken *taken, char *out, bool *nomem)
 {
-    for (unsigned skip = 0; exti__hash_preserving_name(name, skip, out); skip++) {
-        const char *key = out, *const * node;
+    const char *key = out, *const * node;
 
-        if (bsearch(&key, taken->names, taken->count, sizeof key, by_string))
-            continue;
-        node = tsearch(out, &taken->given, exti__string_order);
-        *nomem |= !node;
-        if (!node || *node == out)
-            return node != NULL;
-    }
+    if (bsearch(&key, taken->names, taken->count, sizeof key, by_string))
+        return false;
+    node = tsearch(out, &taken->given, exti__string_order);
+    *nomem |= !node;
+    return !node || *node == out;
+}
+
+/* A symbol without such a name would stay for the host to capture. */
+static bool choose_name(const char *name, uint32_t buckets, struct taken *taken, char *out,
+                        bool *nomem)
+{
+    for (unsigned skip = 0; exti__hash_preserving_name(name, skip, out); skip++)
+        if (take_name(taken, out, nomem))
+            return true;
+    for (unsigned skip = 0; exti__bucket_preserving_name(name, buckets, skip, out); skip++)
+        if (take_name(taken, out, nomem))
+            return true;
     return false;
 }
 
@@ -102,7 +165,7 @@ int exti__private_symbols_build(const struct exti_image *api, struct exti_privat
     char *p;
 
     for (size_t i = 0; i < count; i++)
-        bytes += 2 * (strlen(api->symbols[i].name) + 1);
+        bytes += 2 * (strlen(api->symbols[i].name) + 1) + EXTI_PRIVATE_SUFFIX;
     map.renames = exti__calloc(count, sizeof *map.renames);
     p = map.text = exti__alloc(bytes);
     nomem = !taken.names || !map.renames || !map.text;
@@ -111,11 +174,11 @@ int exti__private_symbols_build(const struct exti_image *api, struct exti_privat
         size_t n = strlen(name) + 1;
 
         if (!(api->symbols[i].flags & EXTI_SYM_EXPORT) || exti__is_file_symbol(name) ||
-            !choose_name(name, &taken, p + n, &nomem))
+            !choose_name(name, api->gnu_buckets, &taken, p + n, &nomem))
             continue;
         memcpy(p, name, n);
         map.renames[map.count++] = (struct exti_rename){p, p + n};
-        p += 2 * n;
+        p += n + strlen(p + n) + 1;
     }
     exti__tree_free(&taken.given, exti__string_order, leave_key);
     exti__free(taken.names);

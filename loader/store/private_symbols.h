@@ -7,7 +7,7 @@
 
 #include "base/format.h"
 
-/* Sorted by `from`.  Symbols that cannot be renamed are absent. */
+/* Sorted by `from`. */
 struct exti_private_symbols {
     struct exti_rename *renames; /* owned, with both strings in one block */
     size_t count;
@@ -20,7 +20,15 @@ struct exti_private_symbols {
  * are no more.  `out` has room for strlen(name)+1 bytes. */
 bool exti__hash_preserving_name(const char *name, unsigned skip, char *out);
 
-/* Private names for every export of `api`; none is the name of another of its symbols.
+/* A longer name, for one that has none of those: as many others hash to, its bucket of `buckets`
+ * stays, so that the hash table need not be sorted anew but gets another hash in the same place.
+ * `buckets` 0: any bucket.  Skips the first `skip` such names; false when there are no more.  `out`
+ * has room for strlen(name)+EXTI_PRIVATE_SUFFIX+1 bytes. */
+enum { EXTI_PRIVATE_SUFFIX = 6 };
+bool exti__bucket_preserving_name(const char *name, uint32_t buckets, unsigned skip, char *out);
+
+/* Private names for every export of `api` that belongs to the API rather than to the file; none is
+ * the name of another of its symbols.
  * exti__private_symbols_free them. */
 int exti__private_symbols_build(const struct exti_image *api, struct exti_private_symbols *out,
                                 struct exti_error *err);

@@ -58,6 +58,33 @@ static void some_names_have_no_private_one(void **state)
         assert_false(exti__hash_preserving_name(names[i], 0, out));
 }
 
+static void a_longer_name_keeps_the_bucket(void **state)
+{
+    static const char *const names[] = {"R_NaN", "t", "zz", ""};
+    static const uint32_t buckets[] = {1, 2, 3, 1031, 65537};
+    char out[32], next[32];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        for (size_t k = 0; k < ARRAY_SIZE(buckets); k++) {
+            const size_t n = strlen(names[i]);
+
+            assert_true(exti__bucket_preserving_name(names[i], buckets[k], 0, out));
+            assert_int_equal(strlen(out), n + EXTI_PRIVATE_SUFFIX);
+            assert_memory_equal(out, names[i], n);
+            assert_int_equal(gnu_hash(out) % buckets[k], gnu_hash(names[i]) % buckets[k]);
+            assert_true(exti__bucket_preserving_name(names[i], buckets[k], 1, next));
+            assert_int_equal(gnu_hash(next) % buckets[k], gnu_hash(names[i]) % buckets[k]);
+            assert_string_not_equal(next, out);
+        }
+    /* There are so many suffixes, and no more. */
+    assert_true(exti__bucket_preserving_name("R_NaN", 1, 62 * 62 * 62 * 62 - 1, out));
+    assert_string_equal(out, "R_NaN__zzzz");
+    assert_false(exti__bucket_preserving_name("R_NaN", 1, 62 * 62 * 62 * 62, out));
+    assert_true(exti__bucket_preserving_name("R_NaN", 0, 0, out));
+    assert_string_equal(out, "R_NaN__0000");
+}
+
 /* An image with the given symbols; imports begin with '!'. */
 static struct exti_image *image_of(const char *const *names, size_t n)
 {
@@ -85,19 +112,19 @@ static void a_map_has_exports_only_and_finds_them(void **state)
 
     (void)state;
     assert_int_equal(exti__private_symbols_build(im, &map, NULL), 0);
-    assert_int_equal(map.count, 2);
+    assert_int_equal(map.count, 3);
     assert_string_equal(map.renames[0].from, "PyA");
     assert_string_equal(exti__private_symbol_find(&map, "PyB"), "QXB");
     assert_null(exti__private_symbol_find(&map, "malloc"));
     assert_null(exti__private_symbol_find(&map, "_init"));
-    assert_null(exti__private_symbol_find(&map, "zz"));
+    assert_string_equal(exti__private_symbol_find(&map, "zz"), "zz__0000");
     exti__private_symbols_free(&map);
     exti__image_clear(im);
 }
 
 static void a_taken_name_is_not_given_again(void **state)
 {
-    static const char *const names[] = {"PyList_New", "QXList_New"};
+    static const char *const names[] = {"PyList_New", "QXList_New", "zz", "zz__0000"};
     struct exti_image *im = image_of(names, ARRAY_SIZE(names));
     struct exti_private_symbols map;
     const char *a, *b;
@@ -111,6 +138,7 @@ static void a_taken_name_is_not_given_again(void **state)
     assert_string_not_equal(a, "QXList_New");
     assert_string_not_equal(b, "PyList_New");
     assert_int_equal(gnu_hash(a), gnu_hash("PyList_New"));
+    assert_string_equal(exti__private_symbol_find(&map, "zz"), "zz__0001");
     exti__private_symbols_free(&map);
     exti__image_clear(im);
 }
@@ -161,7 +189,7 @@ static void an_empty_image_gives_an_empty_map(void **state)
 
 static void out_of_memory_leaves_nothing(void **state)
 {
-    static const char *const names[] = {"PyA", "PyB"};
+    static const char *const names[] = {"PyA", "PyB", "zz"};
     struct exti_image *im = image_of(names, ARRAY_SIZE(names));
     struct exti_private_symbols map;
     struct exti_error err;
@@ -184,6 +212,7 @@ int main(void)
         exti_test(private_names_keep_length_and_hash),
         exti_test(every_alternative_keeps_the_hash),
         exti_test(some_names_have_no_private_one),
+        exti_test(a_longer_name_keeps_the_bucket),
         exti_test(a_map_has_exports_only_and_finds_them),
         exti_test(a_taken_name_is_not_given_again),
         exti_test(no_two_symbols_get_the_same_private_name),
