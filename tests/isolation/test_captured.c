@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 
+#include "base/mem.h"
 #include "tests/isolation/build.h"
 
 /* ---- what this program exports (see the Makefile) ---- */
@@ -347,9 +348,91 @@ ISO_CASE(a_library_that_the_copy_needs_captures_nothing)
     iso_close_ctx(ctx);
 }
 
+/* ---- failing allocations ---- */
+
+/* EXTI_STEP=3 lets every third allocation fail. */
+static long step(void)
+{
+    const char *text = getenv("EXTI_STEP");
+
+    return text ? atol(text) : 1;
+}
+
+/* Whether one of the next allocations is still to fail.  Ends the failing. */
+static bool is_pending(void)
+{
+    bool pending = false;
+
+    for (long i = 0; i < step() && !pending; i++) {
+        void *p = exti__alloc(1);
+
+        pending = !p;
+        exti__free(p);
+    }
+    exti__mem_fail_after(-1);
+    return pending;
+}
+
+/* Loads the module into a new context with the n-th allocation failing, for each n, and tries again;
+ * `check` looks at what is loaded then. */
+static void load_while_allocations_fail(void (*check)(struct exti_ctx *ctx, struct exti_module *m))
+{
+    bool all = false;
+    long n;
+
+    for (n = 0; !all; n += step()) {
+        struct exti_ctx *ctx = iso_open(NULL);
+        struct exti_error err = {0};
+        struct exti_module *m = NULL;
+        int rc;
+
+        want(n < 100000);
+        exti__mem_fail_after(n);
+        rc = exti_load(ctx, in_tmp("user.so"), &m, &err);
+        all = is_pending();
+        if (rc)
+            want_exti(rc, EXTI_E_NOMEM, &err);
+        m = iso_load(ctx, in_tmp("user.so"));
+        check(ctx, m);
+        iso_close_ctx(ctx);
+    }
+    want(n > 50);
+}
+
+static void check_own(struct exti_ctx *ctx, struct exti_module *m)
+{
+    int *count;
+
+    (void)m;
+    want_own(ctx, &count);
+}
+
+static void check_dep(struct exti_ctx *ctx, struct exti_module *m)
+{
+    struct exti_module *own = iso_load(ctx, in_tmp("libdep.so.1"));
+
+    want(call_ptr(m, "user_dep_count") == iso_sym(own, "dep_count"));
+    want_int((long)iso_proof(ctx, iso_print_finding, NULL).captured, 0);
+}
+
+ISO_CASE(isolating_survives_each_failing_allocation)
+{
+    build_all();
+    load_while_allocations_fail(check_own);
+}
+
+ISO_CASE(leading_references_back_survives_each_failing_allocation)
+{
+    build_dep("");
+    open_global(in_tmp("other.so"));
+    load_while_allocations_fail(check_dep);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(isolating_survives_each_failing_allocation),
+        cmocka_unit_test(leading_references_back_survives_each_failing_allocation),
         cmocka_unit_test(a_shared_library_of_which_the_program_has_its_own_is_isolated),
         cmocka_unit_test(control_what_a_rule_shares_is_counted_as_captured),
         cmocka_unit_test(captured_references_are_reported_to_who_can_count_them),
