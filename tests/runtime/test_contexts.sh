@@ -306,7 +306,7 @@ END
 ${CC:-cc} -shared -fPIC -o leak.so leak.c
 timeout 1200 $run --python $system --contexts 2 --prove leak.py >out 2>err
 rc=$?
-if [ $rc = 1 ] && [ "$(awk '$1 ~ /^[01]$/ && NF == 4 { print $1, $4 }' err | sort)" = $'0 2\n1 0' ] &&
+if [ $rc = 1 ] && [ "$(awk '$1 ~ /^[01]$/ && NF == 5 { print $1, $4 }' err | sort)" = $'0 2\n1 0' ] &&
     [ "$(grep -c '0/leak\..*: its reference to Py_IncRef was captured by .*/1/libpython' err)" = 2 ]; then
     ok leaks_are_named_by_the_proof
 else
