@@ -779,20 +779,21 @@ struct exti_proof {
 /* Walks the relocations of every loaded copy of the context, and of the shared libraries among
  * their dependencies that use the API.  Reports each reference that leaves the context: one to a
  * symbol of the API library, or to a symbol unique in the process, that is bound outside the
- * context; and, in a copy, one to any symbol that is bound into another context's copy, or into an
- * original that the context has a copy of.  The finding's message names the symbol and the file
- * that captured it; the finding's file is the module.
+ * context; and, in a copy, one to any symbol that is bound into another context's copy, into an
+ * original that the context has a copy of, or to another's symbol of the same name although it
+ * means a library that the context has a copy of.  The finding's message names the symbol and the
+ * file that captured it; the finding's file is the module.
  *
  * Counted apart, and reported with the code EXTI_E_CAPTURED if the caller's struct has the member,
  * are a copy's references that lead to a symbol of the program, or of a library which is open
- * globally and which the copy does not need, although a library that it needs defines the symbol.
- * They are as they would be without contexts, so loading does not fail, but logs them.  Where the
- * program defines symbols of a shared library, the context normally has a copy of that library, to
- * which loading leads them, and there are none; rules that share the library, and libraries of
- * which a process has one, leave some.  Not captured is what a program replaces for the whole
- * process: functions that allocate, and symbols of the C library, the C++ run-time library, the
- * unwinder and sanitizers; nor what LD_PRELOAD adds, nor a variable that the program has copied
- * from the library (R_*_COPY).
+ * globally and which the copy does not need, although a shared library that it needs defines the
+ * symbol.  They are as they would be without contexts, so loading does not fail, but logs them.
+ * Where the program defines symbols of a shared library, the context normally has a copy of that
+ * library, to which loading leads them, and there are none; rules that share the library, and
+ * libraries of which a process has one, leave some.  Not captured is what a program replaces for
+ * the whole process: functions that allocate, and symbols of the C library, the C++ run-time
+ * library, the unwinder and sanitizers; nor what LD_PRELOAD adds, nor a variable that the program
+ * has copied from the library (R_*_COPY).
  *
  * During the call no other thread may load into this context or close it. */
 EXTI_API int exti_ctx_prove(struct exti_ctx *ctx, exti_report_fn report, void *user,

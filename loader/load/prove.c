@@ -195,6 +195,8 @@ static int follow_shared(struct prover *p, const struct exti_reference *ref,
     p->proof.references++;
     if (meant.cure.count && p->cure)
         return add_cure(p, &meant.cure);
+    if (meant.own)
+        return report_leak(p, ref, target);
     return report_captured(p, ref, target, &meant.lib);
 }
 

@@ -211,54 +211,47 @@ static int may_capture(struct exti_ref_target *w, const struct exti_loaded *lib,
     return rc;
 }
 
-/* Whether the symbol that the slot leads to is one that `w` defines by the reference's name.  One
- * that `lib` defines itself, and that is weak or unique, C++ means to be shared. */
-static bool is_defined_by(const struct exti_ref_target *w, const struct exti_reference *ref)
+/* Whether the slot leads to what `w` has by the reference's name: its definition, what that chooses
+ * (STT_GNU_IFUNC), or the PLT entry by which a program at a fixed address knows another's function.
+ * A symbol that `lib` defines itself, and that is weak or unique, C++ means to be shared. */
+static bool is_had_by(const struct exti_ref_target *w, const struct exti_reference *ref)
 {
     if ((ref->defined_here && (ref->weak || ref->unique)) ||
         exti__is_allocation_function(ref->name))
         return false;
     return ref->kind != EXTI_REF_ADDRESS ||
-           exti__loaded_has(&w->lib, ref->name, *ref->slot - ref->addend);
+           exti__loaded_has(&w->lib, ref->name, *ref->slot - ref->addend) ||
+           exti__address_is_symbol(*ref->slot - ref->addend, ref->name);
 }
 
-/* Some address of the library that is meant, and for a symbol that is no thread's its own; 0 if no
- * library is. */
-static int find_meant(const struct exti_loaded *lib, const struct exti_reference *ref,
-                      uintptr_t *address, struct exti_error *err)
+/* Whether a symbol that `w` has is nevertheless that of the shared library which defines it: a
+ * variable that the program has copied, or a function that it only calls. */
+static bool is_librarys_own(const struct exti_ref_target *w, const struct exti_reference *ref)
 {
-    void *own = exti__reference_meant(lib, ref);
-
-    *address = (uintptr_t)own;
-    return own && ref->kind != EXTI_REF_ADDRESS ? exti__tls_owner(ref->name, own, address, err) : 0;
-}
-
-static bool is_copied_by(const struct exti_ref_target *w, const struct exti_reference *ref)
-{
-    return ref->kind == EXTI_REF_ADDRESS && !*w->lib.path &&
-           exti__program_has_copied(&w->lib, *ref->slot - ref->addend);
+    return !exti__loaded_defines(&w->lib, ref->name) ||
+           (ref->kind == EXTI_REF_ADDRESS && !*w->lib.path &&
+            exti__program_has_copied(&w->lib, *ref->slot - ref->addend));
 }
 
 int exti__ref_target_meant(struct exti_ref_target *w, const struct exti_ctx *ctx,
                            const struct exti_loaded *lib, const struct exti_reference *ref,
                            struct exti_ref_meant *out, struct exti_error *err)
 {
-    struct exti_layout layout;
     struct exti_module m;
     uintptr_t own = 0;
     bool may;
     int rc = may_capture(w, lib, &may, err);
 
     *out = (struct exti_ref_meant){0};
-    if (!rc && may && is_defined_by(w, ref))
-        rc = find_meant(lib, ref, &own, err);
-    if (rc || !own || !exti__loaded_at(own, &out->lib, &layout) || out->lib.base == w->lib.base)
+    if (!rc && may && is_had_by(w, ref))
+        rc = exti__reference_meant(lib, ref, &out->lib, &own, err);
+    if (rc || !own || out->lib.base == w->lib.base)
         return rc;
     if (!exti__address_map_find(own, &m)) {
-        out->captured = !is_runtime(&out->lib) && !is_copied_by(w, ref);
+        out->captured = !is_runtime(&out->lib) && !is_librarys_own(w, ref);
         return 0;
     }
-    out->captured = m.ctx == ctx;
+    out->own = out->captured = m.ctx == ctx;
     if (out->captured && ref->kind == EXTI_REF_ADDRESS)
         set_address(&out->cure, ref, own);
     else if (out->captured)

@@ -53,6 +53,7 @@ int exti__ref_target_counterpart(const struct exti_ref_target *w, const struct e
 /* What a reference means that leads elsewhere. */
 struct exti_ref_meant {
     bool captured;             /* it does */
+    bool own;                  /* it means the context's own copy */
     struct exti_loaded lib;    /* the library that it means; no handle */
     struct exti_ref_cure cure; /* leads it there if that is the context's, and it can be led */
 };

@@ -86,6 +86,13 @@ struct exti_layout exti__loaded_layout(const struct exti_loaded *lib);
  * thread-local variable.  0 if it defines none. */
 uintptr_t exti__loaded_symbol(const struct exti_loaded *lib, const char *name);
 
+/* The binding of a symbol that it defines, STB_*; -1 if it defines none. */
+int exti__loaded_binding(const struct exti_loaded *lib, const char *name);
+
+/* The address of the version that glibc binds a reference without version to; 0 if the newest is
+ * meant, or if only the loader knows (STT_GNU_IFUNC). */
+uintptr_t exti__loaded_oldest(const struct exti_loaded *lib, const char *name);
+
 /* Whether it has references to its own thread-local variables by an offset that is the same in all
  * threads, and that have no name. */
 bool exti__loaded_uses_static_tls(const struct exti_loaded *lib);

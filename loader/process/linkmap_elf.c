@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "loader/process/elf_relocations.h"
 #include "loader/process/guarded_dl.h"
 
 #if defined(__GLIBC__)
@@ -19,47 +20,6 @@
 #endif
 #endif
 
-/* The relocation types that bind a name, from the psABIs.  RISC-V has no GLOB_DAT and uses the
- * absolute type. */
-#if defined(__x86_64__)
-#define RELOC_ABSOLUTE R_X86_64_64
-#define RELOC_GLOB_DAT R_X86_64_GLOB_DAT
-#define RELOC_JUMP_SLOT R_X86_64_JUMP_SLOT
-#define RELOC_TLS_MODULE R_X86_64_DTPMOD64
-#define RELOC_TLS_OFFSET R_X86_64_TPOFF64
-#define RELOC_TLS_DESCRIPTOR R_X86_64_TLSDESC
-#elif defined(__aarch64__)
-#define RELOC_ABSOLUTE R_AARCH64_ABS64
-#define RELOC_GLOB_DAT R_AARCH64_GLOB_DAT
-#define RELOC_JUMP_SLOT R_AARCH64_JUMP_SLOT
-#define RELOC_TLS_MODULE R_AARCH64_TLS_DTPMOD
-#define RELOC_TLS_OFFSET R_AARCH64_TLS_TPREL
-#define RELOC_TLS_DESCRIPTOR R_AARCH64_TLSDESC
-#elif defined(__i386__)
-#define RELOC_ABSOLUTE R_386_32
-#define RELOC_GLOB_DAT R_386_GLOB_DAT
-#define RELOC_JUMP_SLOT R_386_JMP_SLOT
-#define RELOC_TLS_MODULE R_386_TLS_DTPMOD32
-#define RELOC_TLS_OFFSET R_386_TLS_TPOFF
-#define RELOC_TLS_DESCRIPTOR R_386_TLS_DESC
-#elif defined(__riscv) && __riscv_xlen == 64
-#define RELOC_ABSOLUTE R_RISCV_64
-#define RELOC_GLOB_DAT R_RISCV_64
-#define RELOC_JUMP_SLOT R_RISCV_JUMP_SLOT
-#define RELOC_TLS_MODULE R_RISCV_TLS_DTPMOD64
-#define RELOC_TLS_OFFSET R_RISCV_TLS_TPREL64
-#define RELOC_TLS_DESCRIPTOR 12 /* R_RISCV_TLSDESC; older versions of <elf.h> lack it */
-#else
-#error "the relocation types of this machine are not known"
-#endif
-
-#if __ELF_NATIVE_CLASS == 64
-#define RELOC_SYMBOL(info) ELF64_R_SYM(info)
-#define RELOC_TYPE(info) ELF64_R_TYPE(info)
-#else
-#define RELOC_SYMBOL(info) ELF32_R_SYM(info)
-#define RELOC_TYPE(info) ELF32_R_TYPE(info)
-#endif
 #define SYMBOL_BIND(info) ELF64_ST_BIND(info) /* the same for both classes */
 
 /* glibc adds the load address to the pointers in a writable dynamic section, musl never does. */
@@ -150,12 +110,21 @@ const char *exti__c_name(const char *file_name)
 struct wanted {
     const char *name;
     const ElfW(Addr) * value; /* NULL: any */
+    bool oldest;              /* only the version that a reference without one gets */
 };
+
+/* glibc, check_match */
+static bool is_oldest(const struct exti_loaded *lib, const ElfW(Sym) * s)
+{
+    const ElfW(Half) *versions = lib->symbol_versions;
+
+    return versions && (versions[s - (const ElfW(Sym) *)lib->symbols] & 0x7fffu) <= 2;
+}
 
 static bool is_wanted(const struct exti_loaded *lib, const ElfW(Sym) * s, const struct wanted *w)
 {
     return s->st_shndx != SHN_UNDEF && SYMBOL_BIND(s->st_info) != STB_LOCAL &&
-           (!w->value || s->st_value == *w->value) &&
+           (!w->value || s->st_value == *w->value) && (!w->oldest || is_oldest(lib, s)) &&
            strcmp(lib->strings + s->st_name, w->name) == 0;
 }
 
@@ -229,6 +198,22 @@ bool exti__loaded_defines(const struct exti_loaded *lib, const char *name)
     const struct wanted w = {.name = name};
 
     return find_symbol(lib, &w) != NULL;
+}
+
+int exti__loaded_binding(const struct exti_loaded *lib, const char *name)
+{
+    const struct wanted w = {.name = name};
+    const ElfW(Sym) *s = find_symbol(lib, &w);
+
+    return s ? SYMBOL_BIND(s->st_info) : -1;
+}
+
+uintptr_t exti__loaded_oldest(const struct exti_loaded *lib, const char *name)
+{
+    const struct wanted w = {.name = name, .oldest = true};
+    const ElfW(Sym) *s = find_symbol(lib, &w);
+
+    return s && ELF64_ST_TYPE(s->st_info) != STT_GNU_IFUNC ? lib->base + s->st_value : 0;
 }
 
 bool exti__loaded_has(const struct exti_loaded *lib, const char *name, uintptr_t address)

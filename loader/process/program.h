@@ -20,8 +20,8 @@ bool exti__program_exports(const char *name);
 /* Whether the variable at the address is one that the program `lib` has copied from a library. */
 bool exti__program_has_copied(const struct exti_loaded *lib, uintptr_t address);
 
-/* Whether the library was loaded before all that the program needs, as LD_PRELOAD asks for.  Takes
- * locks of the system's loader. */
+/* Whether the program does not need the library, but had it loaded before what it needs, as
+ * LD_PRELOAD asks for.  Takes locks of the system's loader. */
 bool exti__is_preloaded(const struct exti_loaded *lib);
 
 #endif

@@ -5,25 +5,13 @@
 #include <link.h>
 #include <pthread.h>
 #include <string.h>
+#if !defined(__GLIBC__)
+#include <sys/auxv.h>
+#endif
 
 #include "base/path.h"
 #include "loader/image/symbol_names.h"
-
-#if defined(__aarch64__)
-#define RELOC_COPY R_AARCH64_COPY
-#elif defined(__i386__)
-#define RELOC_COPY R_386_COPY
-#elif defined(__riscv)
-#define RELOC_COPY R_RISCV_COPY
-#else
-#define RELOC_COPY R_X86_64_COPY
-#endif
-
-#if __ELF_NATIVE_CLASS == 64
-#define RELOC_TYPE(info) ELF64_R_TYPE(info)
-#else
-#define RELOC_TYPE(info) ELF32_R_TYPE(info)
-#endif
+#include "loader/process/elf_relocations.h"
 
 static struct exti_loaded program; /* without symbols until it is found */
 static bool has_exports;
@@ -118,35 +106,51 @@ bool exti__program_exports(const char *name)
 struct preload_search {
     const struct exti_loaded *wanted;
     struct exti_loaded first; /* the program */
-    bool found;
+    bool seen, found;
 };
+
+/* musl's libc is ld.so, has no SONAME, and every program needs it. */
+static bool is_c_library(const struct exti_loaded *lib)
+{
+#if defined(__GLIBC__)
+    (void)lib;
+    return false;
+#else
+    return lib->base == getauxval(AT_BASE);
+#endif
+}
 
 static bool is_needed_by(const struct exti_loaded *user, const struct exti_loaded *lib)
 {
     const char *id = exti__loaded_id(lib), *name;
 
+    if (is_c_library(lib))
+        return true;
     for (size_t i = 0; (name = exti__loaded_needed(user, i)); i++)
-        if (strcmp(name, id ? id : exti__base_name(lib->path)) == 0)
+        if (strcmp(exti__base_name(name), id ? id : exti__base_name(lib->path)) == 0)
             return true;
     return false;
 }
 
 /* glibc's rtld.c and musl's dynlink.c map the program, then what is preloaded, then what the
- * program needs, in its order. */
+ * program names, and only then what these need.  So what comes before something that the program
+ * names, and is not named itself, was preloaded.  What the program names may be preloaded, too. */
 static int match_preloaded(void *user, const struct exti_loaded *lib,
                            const struct exti_layout *layout)
 {
     struct preload_search *s = user;
+    bool is_wanted, is_needed;
 
     (void)layout;
     if (!s->first.symbols) {
         s->first = *lib;
         return 0;
     }
-    if (is_needed_by(&s->first, lib))
-        return 1;
-    s->found = lib->dynamic == s->wanted->dynamic;
-    return s->found;
+    is_wanted = lib->dynamic == s->wanted->dynamic;
+    is_needed = is_needed_by(&s->first, lib);
+    s->found = s->seen && is_needed;
+    s->seen = s->seen || is_wanted;
+    return s->found || (is_wanted && is_needed);
 }
 
 bool exti__is_preloaded(const struct exti_loaded *lib)

@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "loader/process/dl.h"
 #include "loader/process/guarded_dl.h"
+#include "loader/process/tls_reference.h"
 
 /* ---- symbols ---- */
 
@@ -33,25 +34,82 @@ static const char *needed_version(const struct exti_loaded *lib, const void *sym
     return NULL;
 }
 
-/* musl knows no versions. */
+/* dlsym on a handle looks into the library, then into what it needs, breadth first, and nowhere
+ * else.  musl knows no versions. */
 static void *versioned_symbol(void *handle, const char *name, const char *version)
 {
 #if defined(__GLIBC__)
-    return exti__dlvsym(handle, name, version);
+    if (version)
+        return exti__dlvsym(handle, name, version);
 #else
     (void)version;
+#endif
     return exti__dlsym(handle, name);
+}
+
+/* dlsym gives the newest version, the relocation of a file without versions gets the oldest. */
+static uintptr_t unversioned_address(const struct exti_loaded *owner, const char *name,
+                                     uintptr_t newest)
+{
+#if defined(__GLIBC__)
+    const uintptr_t oldest = exti__loaded_oldest(owner, name);
+
+    return oldest ? oldest : newest;
+#else
+    (void)owner;
+    (void)name;
+    return newest;
 #endif
 }
 
-/* dlsym on a handle looks into the library, then into what it needs, breadth first, and nowhere
- * else. */
-void *exti__reference_meant(const struct exti_loaded *lib, const struct exti_reference *ref)
+/* What the library itself defines has a version of its own. */
+static bool has_own_address(const struct exti_reference *ref)
+{
+    const ElfW(Sym) *s = ref->symbol;
+
+    return ref->defined_here && ref->kind == EXTI_REF_ADDRESS &&
+           ELF64_ST_TYPE(s->st_info) != STT_GNU_IFUNC;
+}
+
+/* Whether the library binds to its own symbols first. */
+static bool is_symbolic(const struct exti_loaded *lib)
+{
+    for (const ElfW(Dyn) *d = lib->dynamic; d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_SYMBOLIC || (d->d_tag == DT_FLAGS && d->d_un.d_val & DF_SYMBOLIC))
+            return true;
+    return false;
+}
+
+/* Whether the library itself uses another's symbol of that name, if that comes first. */
+static bool leaves_to_others(const struct exti_loaded *lib, const char *name)
+{
+    const int binding = exti__loaded_binding(lib, name);
+
+    return binding == STB_GNU_UNIQUE || (binding == STB_WEAK && !is_symbolic(lib));
+}
+
+int exti__reference_meant(const struct exti_loaded *lib, const struct exti_reference *ref,
+                          struct exti_loaded *owner, uintptr_t *address, struct exti_error *err)
 {
     const char *version = ref->defined_here ? NULL : needed_version(lib, ref->symbol);
+    struct exti_layout layout;
+    uintptr_t found;
+    int rc = 0;
 
-    return version ? versioned_symbol(lib->handle, ref->name, version)
-                   : exti__dlsym(lib->handle, ref->name);
+    *address = 0;
+    if (has_own_address(ref))
+        found = lib->base + ((const ElfW(Sym) *)ref->symbol)->st_value;
+    else
+        found = (uintptr_t)versioned_symbol(lib->handle, ref->name, version);
+    if (found && ref->kind != EXTI_REF_ADDRESS)
+        rc = exti__tls_owner(ref->name, (const void *)found, &found, err);
+    if (rc || !found || !exti__loaded_at(found, owner, &layout) ||
+        leaves_to_others(owner, ref->name))
+        return rc;
+    *address = version || ref->defined_here || ref->kind != EXTI_REF_ADDRESS
+                   ? found
+                   : unversioned_address(owner, ref->name, found);
+    return 0;
 }
 
 /* ---- libraries ---- */
@@ -92,12 +150,13 @@ static int add_needed(struct reached *r, const char *name, struct exti_error *er
     return rc;
 }
 
+/* By a path only that file is needed, which is looked at when it is reached. */
 static bool names_directly(const struct exti_loaded *lib, const struct exti_loaded *other)
 {
     const char *id = exti__loaded_id(other), *name;
 
     for (size_t i = 0; (name = exti__loaded_needed(lib, i)); i++)
-        if (strcmp(exti__base_name(name), id ? id : exti__base_name(other->path)) == 0)
+        if (!strchr(name, '/') && strcmp(name, id ? id : exti__base_name(other->path)) == 0)
             return true;
     return false;
 }

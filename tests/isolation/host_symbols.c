@@ -1,12 +1,13 @@
 /* A host whose definitions a context's module meets, or those of preloaded and global libraries.
  * test_program_symbols.sh builds it in several ways, and runs it as
- *     host_symbols MODULE FROM CAPTURED [global LIB | share GLOB]...
+ *     host_symbols MODULE FROM CAPTURED [global LIB | share GLOB | isolate GLOB]...
  * where FROM says whose var_count and var_next the module has: "host", "library" (shared with the
  * host), "context", or "other" for neither's.  It exits with 0 if that and the number of captured
  * references are so. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
+#include <stdbool.h>
 
 #include "tests/isolation/iso.h"
 
@@ -21,6 +22,23 @@ int var_next(void)
 }
 #elif defined(COPY_VAR)
 extern int var_count;
+#elif defined(CHOOSE_VAR)
+int var_next(void);
+
+static int next(void)
+{
+    return 1000;
+}
+
+static int (*choose(void))(void)
+{
+    return next;
+}
+
+int var_next(void) __attribute__((ifunc("choose")));
+#elif defined(ADDRESS_VAR)
+int var_next(void);
+int (*volatile host_next)(void);
 #endif
 
 /* The host's variable, by R_*_COPY one of the library's. */
@@ -33,17 +51,28 @@ static int *host_count(void)
 #endif
 }
 
+/* Whether the variable is in a copy of this context. */
+static bool is_in_context(const int *count)
+{
+    Dl_info info;
+
+    return dladdr(count, &info) && strncmp(info.dli_fname, iso_tmp, strlen(iso_tmp)) == 0;
+}
+
 static void check_owner(struct exti_module *m, const char *from)
 {
     void *shared = dlopen("libvar.so.1", RTLD_NOW | RTLD_NOLOAD);
     int *count = call_ptr(m, "user_count");
     const char *owner = "other";
 
+#if defined(ADDRESS_VAR)
+    host_next = var_next;
+#endif
     if (count == host_count())
         owner = "host";
     else if (shared && count == dlsym(shared, "var_count"))
         owner = "library";
-    else if (strstr(exti_module_copy(m), iso_tmp) && call_int(m, "user_next") == 2 && *count == 2)
+    else if (is_in_context(count) && call_int(m, "user_next") == 2 && *count == 2)
         owner = "context";
     if (strcmp(owner, from) == 0)
         return;
@@ -62,8 +91,8 @@ int main(int argc, char **argv)
 
     want(argc >= 4);
     for (int i = 4; i + 1 < argc && count < 8; i += 2)
-        if (!strcmp(argv[i], "share"))
-            rules[count++] = (struct exti_rule){argv[i + 1], 1};
+        if (strcmp(argv[i], "global") != 0)
+            rules[count++] = (struct exti_rule){argv[i + 1], !strcmp(argv[i], "share")};
         else
             want(dlopen(argv[i + 1], RTLD_NOW | RTLD_GLOBAL));
     snprintf(iso_tmp, sizeof iso_tmp, "/tmp/exti-host.XXXXXX");

@@ -3,10 +3,7 @@
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
-#include <dlfcn.h>
-
-#include "base/mem.h"
-#include "tests/isolation/build.h"
+#include "tests/isolation/captured.h"
 
 /* ---- what this program exports (see the Makefile) ---- */
 
@@ -76,13 +73,6 @@ static const char user[] = "extern int base_count, plain_count;\n"
                            "int *user_plain_count(void) { return &plain_count; }\n"
                            "void *user_new(void) { return (void *)_Znwm; }\n";
 
-static void build_library(const char *source, const char *name, const char *flags)
-{
-    iso_build(source, iso_text("lib%s.so.1", name),
-              iso_text("-Wl,-soname,lib%s.so.1 -Wl,-z,nodelete -Wl,-rpath,'%s' %s", name, iso_tmp,
-                       flags));
-}
-
 static void build_all(void)
 {
     iso_write_text(in_tmp("base.map"),
@@ -134,22 +124,6 @@ ISO_CASE(a_shared_library_of_which_the_program_has_its_own_is_isolated)
     iso_close_ctx(x);
     iso_close_ctx(y);
     iso_dir_clean(in_tmp("x"));
-}
-
-struct findings {
-    int captured;
-    char text[4096];
-};
-
-static int add_finding(void *to, const struct exti_error *finding)
-{
-    struct findings *f = to;
-    size_t n = strlen(f->text);
-
-    want_int(finding->code, EXTI_E_CAPTURED);
-    f->captured++;
-    snprintf(f->text + n, sizeof f->text - n, "[%s: %s]", finding->file, finding->message);
-    return 0;
 }
 
 static void keep_warning(void *to, enum exti_log_level level, const char *line)
@@ -244,160 +218,54 @@ ISO_CASE(copies_made_for_other_processes_are_made_again)
     }
 }
 
-/* ---- libraries that are open globally ---- */
+/* ---- a reference that cannot be led ---- */
 
-static void *open_global(const char *path)
+static void build_initial_exec(void)
 {
-    void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-
-    if (!handle)
-        fprintf(stderr, "%s\n", dlerror());
-    want(handle);
-    return handle;
+    iso_build("__thread int base_tls = 1; int tls_get(void) { return base_tls; }", "libtls.so.1",
+              "-Wl,-soname,libtls.so.1");
+    iso_build("extern __thread int base_tls __attribute__((tls_model(\"initial-exec\")));\n"
+              "int tls_get(void);\n"
+              "int user_set(void) { return base_tls = 33; }\n"
+              "int user_get(void) { return tls_get(); }\n",
+              "user.so", iso_text("'%s' -Wl,-rpath,'%s'", in_tmp("libtls.so.1"), iso_tmp));
 }
 
-static const char dep[] = "int dep_count = 1;\n"
-                          "int dep_next(void) { return ++dep_count; }\n";
-
-static const char dep_user[] = "int dep_next(void);\n"
-                               "extern int dep_count;\n"
-                               "int user_dep_next(void) { return dep_next(); }\n"
-                               "int *user_dep_count(void) { return &dep_count; }\n";
-
-/* Builds the library with and without -z nodelete, what captures it, and a module. */
-static void build_dep(const char *flags)
+/* The context's copy has no fixed place in threads, so that its user would have the program's. */
+ISO_CASE(a_captured_reference_that_cannot_be_led_to_the_contexts_own_fails)
 {
-    iso_build(dep, "libdep.so.1", iso_text("-Wl,-soname,libdep.so.1 %s", flags));
-    iso_build(dep, "other.so", "");
-    iso_build(dep_user, "user.so",
-              iso_text("'%s' -Wl,-rpath,'%s'", in_tmp("libdep.so.1"), iso_tmp));
-}
-
-ISO_CASE(a_global_library_does_not_capture_what_a_copy_means)
-{
-    void *other, *count;
-    struct exti_ctx *ctx;
+    struct exti_ctx *ctx = iso_open("x");
     struct exti_module *m;
+    struct exti_error err = {0};
 
-    build_dep("");
-    other = open_global(in_tmp("other.so"));
-    ctx = iso_open("x");
-    m = iso_load(ctx, in_tmp("user.so"));
-    count = call_ptr(m, "user_dep_count");
-    want(count != dlsym(other, "dep_count"));
-    want(count == iso_sym(iso_load(ctx, in_tmp("libdep.so.1")), "dep_count"));
-    want_int(call_int(m, "user_dep_next"), 2);
-    want_int((long)iso_proof(ctx, iso_print_finding, NULL).captured, 0);
-    iso_prove_clean(ctx, 3);
+    build_initial_exec();
+    want_exti(exti_load(ctx, in_tmp("user.so"), &m, &err), EXTI_E_INTERPOSED, &err);
+    want_text(err.message, "initial-exec reference to the thread-local variable base_tls");
+    want_text(err.message, "the program");
     iso_close_ctx(ctx);
 }
 
-ISO_CASE(control_dlopen_binds_to_the_global_library)
+ISO_CASE(control_what_means_a_shared_one_is_only_counted)
 {
-    void *other, *m;
-
-    build_dep("");
-    other = open_global(in_tmp("other.so"));
-    m = dlopen(in_tmp("user.so"), RTLD_NOW);
-    want(m);
-    want(((void *(*)(void))dlsym(m, "user_dep_count"))() == dlsym(other, "dep_count"));
-}
-
-/* Only what the program itself exports isolates a library, since that never changes. */
-ISO_CASE(what_a_global_library_captures_from_a_shared_one_is_counted)
-{
+    const struct exti_rule rules[] = {{"libtls.so.1", 1}};
     struct findings f = {.captured = 0};
-    struct exti_proof proof;
+    struct exti_ctx_opts opts = iso_opts(in_tmp("x"), NULL);
     struct exti_ctx *ctx;
     struct exti_module *m;
-    void *other;
 
-    build_dep("-Wl,-z,nodelete");
-    other = open_global(in_tmp("other.so"));
-    ctx = iso_open("x");
+    build_initial_exec();
+    opts.rules = rules;
+    opts.rule_count = 1;
+    ctx = iso_open_opts(&opts);
     m = iso_load(ctx, in_tmp("user.so"));
-    want(call_ptr(m, "user_dep_count") == dlsym(other, "dep_count"));
-    proof = iso_proof(ctx, add_finding, &f);
-    want_int((long)proof.leaks, 0);
-    want_int((long)proof.captured, 2);
-    want_text(f.text, in_tmp("other.so"));
-    want_text(f.text, "libdep.so.1");
-    iso_close_ctx(ctx);
-}
-
-/* The module needs the library that is open globally, after the other one that has the symbols. */
-ISO_CASE(a_library_that_the_copy_needs_captures_nothing)
-{
-    struct exti_ctx *ctx;
-    struct exti_module *m;
-    void *other;
-
-    iso_build(dep, "libdep.so.1", "-Wl,-soname,libdep.so.1 -Wl,-z,nodelete");
-    iso_build(dep, "libother.so.1", "-Wl,-soname,libother.so.1 -Wl,-z,nodelete");
-    iso_build("int mid;", "libmid.so.1",
-              iso_text("-Wl,--no-as-needed '%s' -Wl,-soname,libmid.so.1 -Wl,-rpath,'%s'",
-                       in_tmp("libother.so.1"), iso_tmp));
-    iso_build(dep_user, "user.so",
-              iso_text("-Wl,--no-as-needed '%s' '%s' -Wl,-rpath,'%s'", in_tmp("libdep.so.1"),
-                       in_tmp("libmid.so.1"), iso_tmp));
-    other = open_global(in_tmp("libother.so.1"));
-    ctx = iso_open("x");
-    m = iso_load(ctx, in_tmp("user.so"));
-    want(call_ptr(m, "user_dep_count") == dlsym(other, "dep_count"));
-    want_int((long)iso_proof(ctx, iso_print_finding, NULL).captured, 0);
+    want_int(call_int(m, "user_set"), 33);
+    want_int(base_tls, 33);
+    want_int((long)iso_proof(ctx, add_finding, &f).captured, 1);
+    want_text(f.text, "base_tls");
     iso_close_ctx(ctx);
 }
 
 /* ---- failing allocations ---- */
-
-/* EXTI_STEP=3 lets every third allocation fail. */
-static long step(void)
-{
-    const char *text = getenv("EXTI_STEP");
-
-    return text ? atol(text) : 1;
-}
-
-/* Whether one of the next allocations is still to fail.  Ends the failing. */
-static bool is_pending(void)
-{
-    bool pending = false;
-
-    for (long i = 0; i < step() && !pending; i++) {
-        void *p = exti__alloc(1);
-
-        pending = !p;
-        exti__free(p);
-    }
-    exti__mem_fail_after(-1);
-    return pending;
-}
-
-/* Loads the module into a new context with the n-th allocation failing, for each n, and tries again;
- * `check` looks at what is loaded then. */
-static void load_while_allocations_fail(void (*check)(struct exti_ctx *ctx, struct exti_module *m))
-{
-    bool all = false;
-    long n;
-
-    for (n = 0; !all; n += step()) {
-        struct exti_ctx *ctx = iso_open(NULL);
-        struct exti_error err = {0};
-        struct exti_module *m = NULL;
-        int rc;
-
-        want(n < 100000);
-        exti__mem_fail_after(n);
-        rc = exti_load(ctx, in_tmp("user.so"), &m, &err);
-        all = is_pending();
-        if (rc)
-            want_exti(rc, EXTI_E_NOMEM, &err);
-        m = iso_load(ctx, in_tmp("user.so"));
-        check(ctx, m);
-        iso_close_ctx(ctx);
-    }
-    want(n > 50);
-}
 
 static void check_own(struct exti_ctx *ctx, struct exti_module *m)
 {
@@ -407,40 +275,22 @@ static void check_own(struct exti_ctx *ctx, struct exti_module *m)
     want_own(ctx, &count);
 }
 
-static void check_dep(struct exti_ctx *ctx, struct exti_module *m)
-{
-    struct exti_module *own = iso_load(ctx, in_tmp("libdep.so.1"));
-
-    want(call_ptr(m, "user_dep_count") == iso_sym(own, "dep_count"));
-    want_int((long)iso_proof(ctx, iso_print_finding, NULL).captured, 0);
-}
-
 ISO_CASE(isolating_survives_each_failing_allocation)
 {
     build_all();
     load_while_allocations_fail(check_own);
 }
 
-ISO_CASE(leading_references_back_survives_each_failing_allocation)
-{
-    build_dep("");
-    open_global(in_tmp("other.so"));
-    load_while_allocations_fail(check_dep);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(isolating_survives_each_failing_allocation),
-        cmocka_unit_test(leading_references_back_survives_each_failing_allocation),
         cmocka_unit_test(a_shared_library_of_which_the_program_has_its_own_is_isolated),
         cmocka_unit_test(control_what_a_rule_shares_is_counted_as_captured),
         cmocka_unit_test(captured_references_are_reported_to_who_can_count_them),
         cmocka_unit_test(copies_made_for_other_processes_are_made_again),
-        cmocka_unit_test(a_global_library_does_not_capture_what_a_copy_means),
-        cmocka_unit_test(control_dlopen_binds_to_the_global_library),
-        cmocka_unit_test(what_a_global_library_captures_from_a_shared_one_is_counted),
-        cmocka_unit_test(a_library_that_the_copy_needs_captures_nothing),
+        cmocka_unit_test(a_captured_reference_that_cannot_be_led_to_the_contexts_own_fails),
+        cmocka_unit_test(control_what_means_a_shared_one_is_only_counted),
     };
 
     return cmocka_run_group_tests_name("isolation/captured", tests, NULL, NULL);

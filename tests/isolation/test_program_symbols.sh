@@ -24,14 +24,18 @@ END
 cat >"$tmp/user.c" <<'END'
 extern int var_count;
 int var_next(void);
+int (*user_table[])(void) = {var_next};
 int *user_count(void) { return &var_count; }
-int user_next(void) { return var_next(); }
+int user_next(void) { return user_table[0](); }
 END
 # A library that contexts share, and what is put before it.
 $cc -shared -fPIC -o "$tmp/libvar.so.1" "$tmp/var.c" -Wl,-soname,libvar.so.1 -Wl,-z,nodelete &&
     sed 's/= 1;/= 50;/' "$tmp/var.c" >"$tmp/before.c" &&
     $cc -shared -fPIC -o "$tmp/before.so" "$tmp/before.c" &&
-    $cc -shared -fPIC -o "$tmp/user.so" "$tmp/user.c" "$tmp/libvar.so.1" -Wl,-rpath,"$tmp" || exit 1
+    $cc -shared -fPIC -o "$tmp/user.so" "$tmp/user.c" "$tmp/libvar.so.1" -Wl,-rpath,"$tmp" || {
+    echo "not ok libraries: they cannot be built"
+    exit 1
+}
 
 # host NAME FLAGS...
 host()
@@ -55,11 +59,19 @@ check()
     fi
 }
 
-host plain && host defining -rdynamic -DDEFINE_VAR || exit 1
+host plain && host defining -rdynamic -DDEFINE_VAR &&
+    host needing -Wl,--no-as-needed "$tmp/before.so" && host calculating -Wl,--no-as-needed -lm || {
+    echo "not ok hosts: they cannot be built"
+    exit 1
+}
 check host_without_symbols_shares_the_library "$tmp/plain" "$tmp/user.so" library 0
 check host_that_defines_them_keeps_its_own "$tmp/defining" "$tmp/user.so" context 0
 check control_a_rule_gives_the_hosts "$tmp/defining" "$tmp/user.so" host 2 share libvar.so.1
 check preloaded_interposer_stands LD_PRELOAD="$tmp/before.so" "$tmp/plain" "$tmp/user.so" other 0
+# What a host needs may be preloaded, too, and comes first then.
+check interposer_preloaded_after_a_needed_library_stands LD_PRELOAD="libm.so.6 $tmp/before.so" \
+    "$tmp/calculating" "$tmp/user.so" other 0
+check control_what_the_host_needs_by_a_path_is_not_preloaded "$tmp/needing" "$tmp/user.so" other 2
 check control_the_same_opened_globally_is_counted "$tmp/plain" "$tmp/user.so" other 2 \
     global "$tmp/before.so"
 if host copying -no-pie -fno-pie -DCOPY_VAR "$tmp/libvar.so.1" -Wl,-rpath,"$tmp" &&
@@ -67,4 +79,22 @@ if host copying -no-pie -fno-pie -DCOPY_VAR "$tmp/libvar.so.1" -Wl,-rpath,"$tmp"
     check variable_that_the_host_has_copied_is_the_librarys "$tmp/copying" "$tmp/user.so" host 0
 else
     echo "skip variable_that_the_host_has_copied_is_the_librarys: $cc makes no R_*_COPY"
+fi
+if host choosing -rdynamic -DCHOOSE_VAR && readelf -sW "$tmp/choosing" | grep -q 'IFUNC.*var_next'; then
+    check function_that_the_host_chooses_is_led_back "$tmp/choosing" "$tmp/user.so" context 0
+    check control_a_rule_gives_the_hosts_choice "$tmp/choosing" "$tmp/user.so" library 1 \
+        share libvar.so.1
+else
+    echo "skip function_that_the_host_chooses_is_led_back: $cc makes no STT_GNU_IFUNC"
+fi
+# A program at a fixed address knows another's function by an entry of its own PLT, which is its
+# address for all, and an undefined symbol with a value.
+if host fixed -no-pie -fno-pie -DADDRESS_VAR "$tmp/libvar.so.1" -Wl,-rpath,"$tmp" &&
+    readelf --dyn-syms -W "$tmp/fixed" | awk '$7 == "UND" && $8 ~ /^var_next/ && $2 !~ /^0*$/ { n++ }
+        END { exit !n }'; then
+    check plt_entry_of_the_host_is_the_librarys "$tmp/fixed" "$tmp/user.so" library 0
+    check plt_entry_of_the_host_is_led_back "$tmp/fixed" "$tmp/user.so" context 0 \
+        isolate libvar.so.1
+else
+    echo "skip plt_entry_of_the_host_is_led_back: $cc makes no such symbol"
 fi
