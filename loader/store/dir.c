@@ -336,6 +336,9 @@ static int verify_once(const char *dir, exti_report_fn report, void *user, size_
     c.trusted = !exti_dir_trust(d->path, NULL);
     if (build_private_names(&c, &e))
         report_fault(&c, e.file, e.code, e.offset, e.message);
+    else if (!exti__private_symbols_are(&c.renames, d->manifest.names))
+        report_fault(&c, d->copies[0], EXTI_E_CHECK, EXTI_NO_OFFSET,
+                     "its private names are another version's; copy it again");
     else
         for (size_t i = 0; i < exti_dir_count(d) && !c.stop; i++)
             check_entry(&c, i);

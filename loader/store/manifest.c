@@ -329,7 +329,7 @@ static int manifest_from_json(const struct exti_json *root, struct exti_manifest
                            *copies = exti__json_get(root, "copies");
     const char *name = exti__json_string(root, "name"),
                *closure = exti__json_string(root, "closure");
-    int64_t generation, resolution = 0;
+    int64_t generation, resolution = 0, names = 1;
     int rc = format_from_json(root, err);
 
     if (rc)
@@ -337,6 +337,7 @@ static int manifest_from_json(const struct exti_json *root, struct exti_manifest
     if (!name || !exti__json_boolean(root, "renamed", &m->renamed) ||
         !exti__json_integer(root, "generation", &generation) ||
         !optional_integer(root, "resolution", &resolution) ||
+        !optional_integer(root, "names", &names) ||
         (!closure && exti__json_get(root, "closure")) || !exti__json_is(copies, EXTI_JSON_ARRAY))
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "a member is missing or not valid");
     if (exti__context_name_check(name, NULL))
@@ -345,6 +346,7 @@ static int manifest_from_json(const struct exti_json *root, struct exti_manifest
     snprintf(m->name, sizeof m->name, "%s", name);
     m->generation = (unsigned)generation;
     m->resolution = (unsigned)resolution;
+    m->names = (unsigned)names;
     rc = target_from_json(exti__json_get(root, "target"), &m->target, err);
     if (!rc)
         rc = copy_member(root, "search", &m->search, err);

@@ -86,6 +86,7 @@ struct exti_target {
 struct exti_manifest {
     char name[EXTI_NAME_MAX + 1];
     bool renamed;        /* API symbols have private names */
+    unsigned names;      /* which: the EXTI_PRIVATE_NAMES of the version that made the API copy */
     unsigned generation; /* counts the API copies made; each makes all older copies stale */
     struct exti_manifest_policy policy;
     char *search;        /* owned; settings of the system that look-ups depend on, or NULL */

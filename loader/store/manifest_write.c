@@ -106,6 +106,8 @@ static int manifest_text(const struct exti_manifest *m, char **out, struct exti_
     exti__json_put_string(&w, "name", m->name);
     put_target(&w, &m->target);
     exti__json_put_boolean(&w, "renamed", m->renamed);
+    if (m->renamed)
+        exti__json_put_integer(&w, "names", m->names);
     exti__json_put_integer(&w, "generation", m->generation);
     put_policy(&w, &m->policy);
     exti__json_put_integer(&w, "resolution", m->resolution);

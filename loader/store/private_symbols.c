@@ -16,11 +16,11 @@ static bool is_in_ranges(char c, const char *range)
     return false;
 }
 
-bool exti__hash_preserving_name(const char *name, unsigned skip, char *out)
+bool exti__hash_preserving_name(const char *name, uint32_t *next, char *out)
 {
     size_t n = strlen(name);
 
-    for (size_t i = 0; i + 1 < n; i++) {
+    for (size_t i = *next; i + 1 < n; i++) {
         char a = name[i], b = name[i + 1];
         int step = 0;
 
@@ -29,8 +29,9 @@ bool exti__hash_preserving_name(const char *name, unsigned skip, char *out)
             step = 1;
         else if (is_in_ranges(a, "bzBZ19") && is_in_ranges(b, "AY"))
             step = -1;
-        if (!step || (i == 0 && is_in_ranges(a, "09")) || skip-- > 0)
+        if (!step || (i == 0 && is_in_ranges(a, "09")))
             continue;
+        *next = (uint32_t)i + 1;
         memcpy(out, name, n + 1);
         out[i] = (char)(a + step);
         out[i + 1] = (char)(b - 33 * step);
@@ -65,17 +66,18 @@ static bool may_reach(uint32_t h, uint32_t want, uint32_t buckets)
     return buckets <= 'z' || h * 33 > UINT32_MAX - 'z' || (step >= '0' && step <= 'z');
 }
 
-bool exti__bucket_preserving_name(const char *name, uint32_t buckets, unsigned skip, char *out)
+bool exti__bucket_preserving_name(const char *name, uint32_t buckets, uint32_t *next, char *out)
 {
     enum { PLACES = EXTI_PRIVATE_SUFFIX - 3, BASE = sizeof digits - 1 };
     const size_t n = strlen(name);
     const uint32_t hash = gnu_hash(5381, name), most = BASE * BASE * BASE;
     char *const last = out + n + 2 + PLACES;
 
-    buckets = buckets && buckets < UINT32_MAX / 2 ? buckets : 1;
+    if (!buckets || buckets > EXTI_PRIVATE_BUCKETS)
+        buckets = 1;
     memcpy(out, name, n);
     memcpy(out + n, "__", 2);
-    for (uint32_t i = 0; i < most; i++) {
+    for (uint32_t i = *next / BASE; i < most; *next = ++i * BASE) {
         uint32_t h;
 
         put_digits(i, PLACES, out + n + 2);
@@ -83,10 +85,12 @@ bool exti__bucket_preserving_name(const char *name, uint32_t buckets, unsigned s
         if (!may_reach(h, hash % buckets, buckets))
             continue;
         last[1] = 0;
-        for (size_t k = 0; k < BASE; k++) {
+        for (uint32_t k = *next % BASE; k < BASE; k++) {
             *last = digits[k];
-            if ((h * 33 + (uint8_t)*last) % buckets == hash % buckets && skip-- == 0)
-                return true;
+            if ((h * 33 + (uint8_t)*last) % buckets != hash % buckets)
+                continue;
+            *next = i * BASE + k + 1;
+            return true;
         }
     }
     return false;
@@ -104,26 +108,44 @@ static int by_from(const void *a, const void *b)
     return strcmp(x->from, y->from);
 }
 
-/* Every symbol name of the image, sorted: no private name may be one of these. */
-static const char **sorted_names(const struct exti_image *api)
-{
-    const char **names = exti__realloc_array(NULL, api->info.symbol_count, sizeof *names);
-
-    if (!names)
-        return NULL;
-    for (size_t i = 0; i < api->info.symbol_count; i++)
-        names[i] = api->symbols[i].name;
-    qsort(names, api->info.symbol_count, sizeof *names, by_string);
-    return names;
-}
-
-/* Names in use: the image's own, sorted, and the private ones given so far, a tree of
- * tsearch(3). */
+/* Names in use: the image's own, and the private ones given so far, a tree of tsearch(3). */
 struct taken {
-    const char **names;
+    const char **names; /* owned; sorted, each once */
+    bool *done;         /* owned; which of them have been looked at */
     size_t count;
     void *given;
 };
+
+/* Every symbol name of the image: no private name may be one of these.  False without memory. */
+static bool take_names(struct taken *taken, const struct exti_image *api)
+{
+    const size_t count = api->info.symbol_count;
+
+    taken->names = exti__realloc_array(NULL, count, sizeof *taken->names);
+    taken->done = exti__calloc(count, sizeof *taken->done);
+    if (!taken->names || !taken->done)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        taken->names[i] = api->symbols[i].name;
+    qsort(taken->names, count, sizeof *taken->names, by_string);
+    for (size_t i = 0; i < count; i++)
+        if (!i || strcmp(taken->names[i], taken->names[taken->count - 1]) != 0)
+            taken->names[taken->count++] = taken->names[i];
+    return true;
+}
+
+/* Whether a name of the image is looked at for the first time: a symbol with several versions is
+ * there several times, and gets one private name. */
+static bool is_new(struct taken *taken, const char *name)
+{
+    const char **found = bsearch(&name, taken->names, taken->count, sizeof name, by_string);
+    bool *done = &taken->done[found - taken->names];
+
+    if (*done)
+        return false;
+    *done = true;
+    return true;
+}
 
 /* Whether nothing else has the name in `out`, which is its symbol's from now on. */
 static bool take_name(struct taken *taken, char *out, bool *nomem)
@@ -141,10 +163,13 @@ static bool take_name(struct taken *taken, char *out, bool *nomem)
 static bool choose_name(const char *name, uint32_t buckets, struct taken *taken, char *out,
                         bool *nomem)
 {
-    for (unsigned skip = 0; exti__hash_preserving_name(name, skip, out); skip++)
+    uint32_t next = 0;
+
+    while (exti__hash_preserving_name(name, &next, out))
         if (take_name(taken, out, nomem))
             return true;
-    for (unsigned skip = 0; exti__bucket_preserving_name(name, buckets, skip, out); skip++)
+    next = 0;
+    while (exti__bucket_preserving_name(name, buckets, &next, out))
         if (take_name(taken, out, nomem))
             return true;
     return false;
@@ -160,37 +185,35 @@ int exti__private_symbols_build(const struct exti_image *api, struct exti_privat
 {
     struct exti_private_symbols map = {0};
     size_t bytes = 0, count = api->info.symbol_count;
-    struct taken taken = {sorted_names(api), count, NULL};
-    bool nomem = false;
+    struct taken taken = {0};
+    bool nomem = !take_names(&taken, api);
     char *p;
 
     for (size_t i = 0; i < count; i++)
         bytes += 2 * (strlen(api->symbols[i].name) + 1) + EXTI_PRIVATE_SUFFIX;
     map.renames = exti__calloc(count, sizeof *map.renames);
     p = map.text = exti__alloc(bytes);
-    nomem = !taken.names || !map.renames || !map.text;
+    nomem |= !map.renames || !map.text;
     for (size_t i = 0; i < count && !nomem; i++) {
         const char *name = api->symbols[i].name;
         size_t n = strlen(name) + 1;
 
         if (!(api->symbols[i].flags & EXTI_SYM_EXPORT) || exti__is_file_symbol(name) ||
-            !choose_name(name, api->gnu_buckets, &taken, p + n, &nomem))
+            !is_new(&taken, name) || !choose_name(name, api->gnu_buckets, &taken, p + n, &nomem))
             continue;
         memcpy(p, name, n);
+        map.longer |= strlen(p + n) >= n;
         map.renames[map.count++] = (struct exti_rename){p, p + n};
         p += n + strlen(p + n) + 1;
     }
     exti__tree_free(&taken.given, exti__string_order, leave_key);
     exti__free(taken.names);
+    exti__free(taken.done);
     if (nomem) {
         exti__private_symbols_free(&map);
         return exti__fail_nomem(err);
     }
     qsort(map.renames, map.count, sizeof *map.renames, by_from);
-    /* A symbol with several versions has several entries but one name, so one private name too. */
-    for (size_t i = 1; i < map.count; i++)
-        if (strcmp(map.renames[i].from, map.renames[i - 1].from) == 0)
-            map.renames[i].to = map.renames[i - 1].to;
     *out = map;
     return 0;
 }
@@ -200,6 +223,11 @@ void exti__private_symbols_free(struct exti_private_symbols *map)
     exti__free(map->renames);
     exti__free(map->text);
     *map = (struct exti_private_symbols){0};
+}
+
+bool exti__private_symbols_are(const struct exti_private_symbols *map, unsigned names)
+{
+    return names == EXTI_PRIVATE_NAMES || !map->longer;
 }
 
 const char *exti__private_symbol_find(const struct exti_private_symbols *map, const char *name)

@@ -89,6 +89,7 @@ static int make_api(struct exti_store *s, const char *source, const struct exti_
         exti__entry_clear(&m->api);
         m->api = e;
         m->target = exti__target_of(im);
+        m->names = EXTI_PRIVATE_NAMES;
         s->dirty = true;
     } else {
         exti__entry_clear(&e);
@@ -115,6 +116,8 @@ static int update_api(struct exti_store *s, const char *source, const struct ext
     }
     if (m->renamed)
         rc = exti__private_symbols_build(im, &s->renames, err);
+    /* An earlier version's API copy lacks the longer names, which new copies would refer to. */
+    same = same && exti__private_symbols_are(&s->renames, m->names);
     if (!rc && m->policy.closure == EXTI_CLOSURE_DEFAULT) {
         m->target = exti__target_of(im);
         rc = exti__store_choose_policy(m, im, opts, err);

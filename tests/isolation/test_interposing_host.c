@@ -126,6 +126,71 @@ ISO_CASE(a_symbol_without_a_private_name_of_its_length_is_isolated)
     iso_dir_clean(in_tmp("x"));
 }
 
+/* Makes the manifest an earlier version's, which gave no longer names. */
+static void forget_names(void)
+{
+    const char *manifest = in_tmp("x/manifest.json");
+
+    want(system(iso_text("grep -q '\"names\": 2,' '%s' && sed -i '/\"names\":/d' '%s'", manifest,
+                         manifest)) == 0);
+}
+
+/* Opens the context, loads the module and leaves the name of the API library's copy in `out`. */
+static void use_short(char *out)
+{
+    const char *api = iso_text("%s/libtoyshort.so.1", iso_toys());
+    struct exti_ctx_opts opts = {.size = sizeof opts, .dir = in_tmp("x"), .api_library = api};
+    struct exti_ctx *ctx = iso_open_opts(&opts);
+
+    want_int(call_int(iso_load(ctx, iso_text("%s/ext_short.so", iso_toys())), "short_next"), 1);
+    snprintf(out, 256, "%s", exti_module_copy(iso_api(ctx)));
+    iso_close_ctx(ctx);
+}
+
+static int keep_finding(void *to, const struct exti_error *finding)
+{
+    *(struct exti_error *)to = *finding;
+    return 0;
+}
+
+/* The API library's copy lacks the longer names, by which a new copy would call it. */
+ISO_CASE(a_directory_with_an_earlier_versions_private_names_is_made_again)
+{
+    char first[256], second[256], again[256];
+    struct exti_error err = {0}, finding;
+    size_t findings = 0;
+
+    open_global(iso_text("%s/libtoyshort.so.1", iso_toys()));
+    use_short(first);
+    use_short(again);
+    want(strcmp(first, again) == 0);
+    forget_names();
+    want_exti(exti_dir_verify(in_tmp("x"), keep_finding, &finding, &findings, &err), 0, &err);
+    want_int((long)findings, 1);
+    want_text(finding.message, "private names are another version's");
+    use_short(second);
+    want(strcmp(first, second) != 0);
+    use_short(again);
+    want(strcmp(second, again) == 0);
+    iso_dir_clean(in_tmp("x"));
+}
+
+/* CPython's names, like these, all have others of their length. */
+ISO_CASE(an_earlier_versions_directory_without_longer_names_is_kept)
+{
+    struct toy_one x = toy_open_one("x", EXTI_CTX_RENAME);
+    char first[256];
+
+    snprintf(first, sizeof first, "%s", exti_module_copy(x.api));
+    iso_close_ctx(x.ctx);
+    forget_names();
+    iso_dir_clean(in_tmp("x"));
+    x = toy_open_one("x", 0);
+    want(strcmp(first, exti_module_copy(x.api)) == 0);
+    iso_close_ctx(x.ctx);
+    iso_dir_clean(in_tmp("x"));
+}
+
 /* A needed library that uses the API cannot be shared: each context has a copy of its own, or the
  * load is refused with the names of the symbol and of the interposing library. */
 static void want_isolated_or_refused(int host_has_it)
@@ -197,6 +262,8 @@ int main(void)
         cmocka_unit_test(an_api_that_is_opened_globally_later_interposes_nothing),
         cmocka_unit_test(a_global_library_does_not_interpose_an_extensions_symbols),
         cmocka_unit_test(a_symbol_without_a_private_name_of_its_length_is_isolated),
+        cmocka_unit_test(a_directory_with_an_earlier_versions_private_names_is_made_again),
+        cmocka_unit_test(an_earlier_versions_directory_without_longer_names_is_kept),
         cmocka_unit_test(a_needed_library_that_uses_the_api_is_isolated_or_refused),
         cmocka_unit_test(a_needed_library_that_the_host_has_too_is_isolated_or_refused),
         cmocka_unit_test(loading_an_extension_with_a_missing_symbol_fails),

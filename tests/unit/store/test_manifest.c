@@ -70,6 +70,7 @@ static void fill(struct exti_manifest *m)
 {
     *m = (struct exti_manifest){.name = "ctx",
                                 .renamed = true,
+                                .names = 3,
                                 .generation = 2,
                                 .target = {EXTI_FORMAT_ELF, "x86-64", 64, false}};
     m->api = entry_of("/api.so", "api.ctx");
@@ -116,6 +117,7 @@ static void read_gives_what_was_written(void **state)
     assert_ok(exti__manifest_read(t->dir, &r, &t->err), &t->err);
     assert_string_equal(r.name, "ctx");
     assert_true(r.renamed);
+    assert_int_equal(r.names, 3);
     assert_int_equal(r.generation, 2);
     assert_string_equal(r.api.source_name, "libapi.so.1");
     assert_string_equal(r.api.build_id, "abcd");

@@ -25,7 +25,9 @@ static void private_names_keep_length_and_hash(void **state)
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        assert_true(exti__hash_preserving_name(names[i][0], 0, out));
+        uint32_t next = 0;
+
+        assert_true(exti__hash_preserving_name(names[i][0], &next, out));
         assert_string_equal(out, names[i][1]);
         assert_int_equal(gnu_hash(out), gnu_hash(names[i][0]));
     }
@@ -35,10 +37,11 @@ static void every_alternative_keeps_the_hash(void **state)
 {
     const char *name = "PyUnicode_AsUTF8AndSize";
     char out[64];
+    uint32_t next = 0;
     unsigned n = 0;
 
     (void)state;
-    for (; exti__hash_preserving_name(name, n, out); n++) {
+    for (; exti__hash_preserving_name(name, &next, out); n++) {
         assert_int_equal(gnu_hash(out), gnu_hash(name));
         assert_string_not_equal(out, name);
         assert_int_equal(
@@ -54,35 +57,64 @@ static void some_names_have_no_private_one(void **state)
     char out[8];
 
     (void)state;
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-        assert_false(exti__hash_preserving_name(names[i], 0, out));
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        uint32_t next = 0;
+
+        assert_false(exti__hash_preserving_name(names[i], &next, out));
+    }
 }
 
 static void a_longer_name_keeps_the_bucket(void **state)
 {
     static const char *const names[] = {"R_NaN", "t", "zz", ""};
-    static const uint32_t buckets[] = {1, 2, 3, 1031, 65537};
-    char out[32], next[32];
+    static const uint32_t buckets[] = {1, 2, 3, 1031, EXTI_PRIVATE_BUCKETS};
+    char out[32], last[32];
 
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
         for (size_t k = 0; k < ARRAY_SIZE(buckets); k++) {
             const size_t n = strlen(names[i]);
+            uint32_t next = 0;
 
-            assert_true(exti__bucket_preserving_name(names[i], buckets[k], 0, out));
-            assert_int_equal(strlen(out), n + EXTI_PRIVATE_SUFFIX);
-            assert_memory_equal(out, names[i], n);
-            assert_int_equal(gnu_hash(out) % buckets[k], gnu_hash(names[i]) % buckets[k]);
-            assert_true(exti__bucket_preserving_name(names[i], buckets[k], 1, next));
-            assert_int_equal(gnu_hash(next) % buckets[k], gnu_hash(names[i]) % buckets[k]);
-            assert_string_not_equal(next, out);
+            *last = 0;
+            for (int tries = 0; tries < 70; tries++) {
+                assert_true(exti__bucket_preserving_name(names[i], buckets[k], &next, out));
+                assert_int_equal(strlen(out), n + EXTI_PRIVATE_SUFFIX);
+                assert_memory_equal(out, names[i], n);
+                assert_int_equal(gnu_hash(out) % buckets[k], gnu_hash(names[i]) % buckets[k]);
+                assert_true(strcmp(out, last) > 0);
+                strcpy(last, out);
+            }
         }
-    /* There are so many suffixes, and no more. */
-    assert_true(exti__bucket_preserving_name("R_NaN", 1, 62 * 62 * 62 * 62 - 1, out));
+}
+
+/* There are so many suffixes, and no more. */
+static void longer_names_come_to_an_end(void **state)
+{
+    char out[32];
+    uint32_t next = 0, most = 62 * 62 * 62 * 62, n = 0;
+
+    (void)state;
+    while (exti__bucket_preserving_name("R_NaN", 1, &next, out))
+        n++;
+    assert_int_equal(n, most);
     assert_string_equal(out, "R_NaN__zzzz");
-    assert_false(exti__bucket_preserving_name("R_NaN", 1, 62 * 62 * 62 * 62, out));
-    assert_true(exti__bucket_preserving_name("R_NaN", 0, 0, out));
-    assert_string_equal(out, "R_NaN__0000");
+    assert_false(exti__bucket_preserving_name("R_NaN", 1, &next, out));
+}
+
+/* A file may claim any number of buckets. */
+static void any_bucket_does_where_there_are_too_many(void **state)
+{
+    static const uint32_t buckets[] = {0, EXTI_PRIVATE_BUCKETS + 1, UINT32_MAX};
+    char out[32];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(buckets); i++) {
+        uint32_t next = 0;
+
+        assert_true(exti__bucket_preserving_name("R_NaN", buckets[i], &next, out));
+        assert_string_equal(out, "R_NaN__0000");
+    }
 }
 
 /* An image with the given symbols; imports begin with '!'. */
@@ -162,17 +194,36 @@ static void no_two_symbols_get_the_same_private_name(void **state)
 /* A symbol with several versions is in the table several times. */
 static void a_repeated_name_has_one_private_name(void **state)
 {
-    static const char *const names[] = {"aPyRWx", "aPyRWx", "aPyRWx"};
+    static const char *const names[] = {"zz", "aPyRWx", "zz", "!zz", "aPyRWx", "zz"};
     struct exti_image *im = image_of(names, ARRAY_SIZE(names));
     struct exti_private_symbols map;
 
     (void)state;
     assert_int_equal(exti__private_symbols_build(im, &map, NULL), 0);
-    assert_true(map.count > 1);
-    for (size_t i = 0; i < map.count; i++)
-        assert_string_equal(map.renames[i].to, map.renames[0].to);
+    assert_int_equal(map.count, 2);
+    assert_string_equal(map.renames[0].from, "aPyRWx");
+    assert_string_equal(map.renames[0].to, "aQXRWx");
+    assert_string_equal(map.renames[1].from, "zz");
+    assert_string_equal(map.renames[1].to, "zz__0000");
     exti__private_symbols_free(&map);
     exti__image_clear(im);
+}
+
+static void names_of_an_earlier_version_are_the_same_unless_some_are_longer(void **state)
+{
+    static const char *const names[] = {"PyA", "zz"};
+    struct exti_private_symbols map;
+
+    (void)state;
+    for (size_t n = 1; n <= ARRAY_SIZE(names); n++) {
+        struct exti_image *im = image_of(names, n);
+
+        assert_int_equal(exti__private_symbols_build(im, &map, NULL), 0);
+        assert_true(exti__private_symbols_are(&map, EXTI_PRIVATE_NAMES));
+        assert_int_equal(exti__private_symbols_are(&map, 1), n == 1);
+        exti__private_symbols_free(&map);
+        exti__image_clear(im);
+    }
 }
 
 static void an_empty_image_gives_an_empty_map(void **state)
@@ -213,10 +264,13 @@ int main(void)
         exti_test(every_alternative_keeps_the_hash),
         exti_test(some_names_have_no_private_one),
         exti_test(a_longer_name_keeps_the_bucket),
+        exti_test(longer_names_come_to_an_end),
+        exti_test(any_bucket_does_where_there_are_too_many),
         exti_test(a_map_has_exports_only_and_finds_them),
         exti_test(a_taken_name_is_not_given_again),
         exti_test(no_two_symbols_get_the_same_private_name),
         exti_test(a_repeated_name_has_one_private_name),
+        exti_test(names_of_an_earlier_version_are_the_same_unless_some_are_longer),
         exti_test(an_empty_image_gives_an_empty_map),
         exti_test(out_of_memory_leaves_nothing),
     };
