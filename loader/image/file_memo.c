@@ -23,17 +23,33 @@ uint64_t exti__file_version(const char *path)
     return h ? h : 1;
 }
 
-static _Atomic uint64_t *slot_of(struct exti_file_memo *m, uint64_t version)
+uint64_t exti__file_version_with(uint64_t version, const char *text)
 {
-    return &m->slots[version % (sizeof m->slots / sizeof *m->slots)];
+    const uint64_t h = hash_bytes(version, text, strlen(text) + 1);
+
+    return h ? h : 1;
+}
+
+static _Atomic uint64_t *slot_of(struct exti_file_memo *m, uint64_t version, unsigned way)
+{
+    return &m->slots[(version + way) % (sizeof m->slots / sizeof *m->slots)];
 }
 
 bool exti__file_memo_has(struct exti_file_memo *m, uint64_t version)
 {
-    return atomic_load(slot_of(m, version)) == version;
+    for (unsigned way = 0; way < EXTI_FILE_MEMO_WAYS; way++)
+        if (atomic_load(slot_of(m, version, way)) == version)
+            return true;
+    return false;
 }
 
 void exti__file_memo_add(struct exti_file_memo *m, uint64_t version)
 {
-    atomic_store(slot_of(m, version), version);
+    unsigned way = 0;
+
+    while (way < EXTI_FILE_MEMO_WAYS && atomic_load(slot_of(m, version, way)))
+        way++;
+    if (way == EXTI_FILE_MEMO_WAYS)
+        way = (unsigned)(version >> 32) % EXTI_FILE_MEMO_WAYS;
+    atomic_store(slot_of(m, version, way), version);
 }

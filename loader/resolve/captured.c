@@ -1,7 +1,5 @@
 #include "loader/resolve/captured.h"
 
-#include "loader/image/file_memo.h"
-#include "loader/image/inspect.h"
 #include "loader/image/symbol_names.h"
 #include "loader/process/program.h"
 
@@ -18,24 +16,4 @@ bool exti__is_captured(const struct exti_image *im)
             return true;
     }
     return false;
-}
-
-bool exti__is_file_captured(const char *path)
-{
-    static struct exti_file_memo captured, sound;
-    struct exti_image *im;
-    uint64_t file;
-    bool is;
-
-    if (!exti__program_has_exports())
-        return false;
-    file = exti__file_version(path);
-    if (exti__file_memo_has(&captured, file))
-        return true;
-    if (exti__file_memo_has(&sound, file) || exti__inspect(path, &im, NULL))
-        return false;
-    is = exti__is_captured(im);
-    exti_image_free(im);
-    exti__file_memo_add(is ? &captured : &sound, file);
-    return is;
 }

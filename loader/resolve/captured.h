@@ -11,8 +11,4 @@
  * program that defines these means the whole process.  Asks nothing of the system's loader. */
 bool exti__is_captured(const struct exti_image *im);
 
-/* The same of the file `path`, which is read once by a process, unless it changes.  False if it
- * cannot be read. */
-bool exti__is_file_captured(const char *path);
-
 #endif

@@ -60,8 +60,8 @@ static bool follows_captured(const struct decider *d, const struct exti_closure_
                              const struct exti_closure_node *need)
 {
     (void)d;
-    return !user->isolated && !user->decision.single && !exti__closure_is_by_rule(user, true) &&
-           need->reaches_captured;
+    return !user->reaches_captured && !user->decision.single &&
+           !exti__closure_is_by_rule(user, true) && need->reaches_captured;
 }
 
 /* Originals name originals: only a copy can use what a rule isolates. */
@@ -71,6 +71,17 @@ static bool follows_rule(const struct decider *d, const struct exti_closure_node
     (void)d;
     return user->decision.why == EXTI_WHY_DEFAULT && !user->isolated && need->isolated &&
            !need->api;
+}
+
+/* What is isolated anyhow is so for its own reason, unless it uses the API library. */
+static void follow(struct exti_closure_node *user, size_t index,
+                   const struct exti_closure_node *need)
+{
+    if (!exti__closure_is_by_rule(user, false) && (!user->isolated || need->reaches_api))
+        user->because = index;
+    user->reaches_api = user->reaches_api || need->reaches_api;
+    user->reaches_captured = user->reaches_captured || need->reaches_captured;
+    user->isolated = true;
 }
 
 /* Isolates what needs an isolated library, until nothing changes.  Needs mostly come after their
@@ -90,11 +101,8 @@ static void spread(const struct decider *d, follows_fn follows)
 
                 if (need == EXTI_NO_NODE || !follows(d, n, &g->nodes[need]))
                     continue;
-                n->reaches_api = n->reaches_api || g->nodes[need].reaches_api;
-                n->reaches_captured = n->reaches_captured || g->nodes[need].reaches_captured;
-                if (!exti__closure_is_by_rule(n, false))
-                    n->because = need;
-                n->isolated = changed = true;
+                follow(n, need, &g->nodes[need]);
+                changed = true;
                 break;
             }
         }

@@ -72,9 +72,10 @@ struct exti_decision exti__policy_decide(const struct exti_policy *p, const char
                                           .why = EXTI_WHY_RULE,
                                           .glob = p->rules[i].glob,
                                           .reason = "the user says so"};
-    if (found)
-        return base;
-    return by_flags(p, flags);
+    if (!found)
+        return by_flags(p, flags);
+    base.single = base.single || (flags & EXTI_IMAGE_STATIC_TLS);
+    return base;
 }
 
 struct exti_decision exti__policy_captured(struct exti_decision d)
@@ -83,6 +84,15 @@ struct exti_decision exti__policy_captured(struct exti_decision d)
         return d;
     return (struct exti_decision){.why = EXTI_WHY_CAPTURED,
                                   .reason = "the program exports its symbols"};
+}
+
+bool exti__policy_is_single(enum exti_file_format format, const char *soname, const char *path)
+{
+    const struct exti_policy p = {.format = format};
+    struct exti_decision d;
+    enum exti_base_kind kind;
+
+    return find_base(&p, soname, path, &kind, &d) && d.single;
 }
 
 bool exti__policy_is_runtime(enum exti_file_format format, const char *soname, const char *path)

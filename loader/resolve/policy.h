@@ -54,6 +54,10 @@ struct exti_decision exti__policy_decide(const struct exti_policy *p, const char
  * would be shared is isolated, so that copies do not use the program's in its place. */
 struct exti_decision exti__policy_captured(struct exti_decision d);
 
+/* Whether the base set has the library as one that is shared even if the program exports its
+ * symbols. */
+bool exti__policy_is_single(enum exti_file_format format, const char *soname, const char *path);
+
 /* Whether the library is the C library, the C++ runtime or the like: a program that defines their
  * symbols means the whole process. */
 bool exti__policy_is_runtime(enum exti_file_format format, const char *soname, const char *path);

@@ -6,7 +6,9 @@
 #include "base/mem.h"
 #include "base/os/fs_id.h"
 #include "base/path.h"
-#include "loader/resolve/captured.h"
+#include "loader/image/file_memo.h"
+#include "loader/process/program.h"
+#include "loader/resolve/policy.h"
 #include "loader/resolve/search.h"
 #include "loader/store/manifest_api.h"
 #include "loader/store/store_graph.h"
@@ -33,21 +35,46 @@ static bool is_beside(const struct exti_store *s, const char *source, const char
     return is;
 }
 
-/* Whether a library that the entry's copy shares is one that this process's copies get a copy of,
- * because its program exports the library's symbols.  Where nothing can be written, the library
- * stays shared, and what is captured is told. */
-static bool is_captured_here(struct exti_store *s, const struct exti_need *n)
+/* Stands for the file and all that decides with it whether it is isolated. */
+static uint64_t decision_key(const struct exti_store *s, const char *file)
 {
-    bool isolated;
-    char why[8];
+    const struct exti_manifest *m = &s->manifest;
+    uint64_t key = exti__file_version(file);
 
-    return s->adapts && !n->isolated && exti__is_file_captured(n->file) &&
-           !exti__store_classify(s, n->file, &isolated, why, sizeof why, NULL) && isolated;
+    key = exti__file_version_with(key, exti__closure_name(m->policy.closure));
+    key = exti__file_version_with(key, m->search ? m->search : "");
+    key = exti__file_version_with(key, m->api.source ? m->api.source : "");
+    for (size_t i = 0; i < m->policy.rule_count; i++) {
+        key = exti__file_version_with(key, m->policy.rules[i].share ? "share" : "isolate");
+        key = exti__file_version_with(key, m->policy.rules[i].glob);
+    }
+    return key;
 }
 
-/* A need is looked for again when its file is gone or cannot be looked at, when it had none and one
- * is there now, or when it is to be isolated here. */
-bool exti__store_has_needs(struct exti_store *s, const char *first, const struct exti_entry *e)
+/* Whether a library that the entry's copy shares is one that this process's copies get a copy of,
+ * because its program exports symbols of the library, or of one that this needs.  Where nothing can
+ * be written, the library stays shared, and what is captured is told. */
+static bool is_captured_here(struct exti_store *s, const struct exti_need *n)
+{
+    static struct exti_file_memo shared;
+    bool isolated = false;
+    uint64_t key;
+    char why[8];
+    int rc = 0;
+
+    if (!s->adapts || n->isolated || !exti__program_has_exports())
+        return false;
+    key = decision_key(s, n->file);
+    if (exti__file_memo_has(&shared, key))
+        return false;
+    if (!exti__policy_is_single(s->manifest.target.format, exti__base_name(n->name), n->file))
+        rc = exti__store_classify(s, n->file, &isolated, why, sizeof why, NULL);
+    if (!rc && !isolated)
+        exti__file_memo_add(&shared, key);
+    return isolated || rc == EXTI_E_NOMEM; /* which whoever makes the copy again reports */
+}
+
+bool exti__store_needs_stay(struct exti_store *s, const char *first, const struct exti_entry *e)
 {
     struct exti_file_id id;
 
@@ -55,10 +82,20 @@ bool exti__store_has_needs(struct exti_store *s, const char *first, const struct
         const struct exti_need *n = &e->needs[i];
 
         if (n->file
-                ? exti__fs_id(n->file, &id, NULL) != 0 || is_captured_here(s, n)
+                ? exti__fs_id(n->file, &id, NULL) != 0
                 : is_beside(s, e->source, n->name) || exti__store_finds_need(s, first, e, n->name))
             return false;
     }
+    return true;
+}
+
+bool exti__store_has_needs(struct exti_store *s, const char *first, const struct exti_entry *e)
+{
+    if (!exti__store_needs_stay(s, first, e))
+        return false;
+    for (size_t i = 0; i < e->need_count; i++)
+        if (e->needs[i].file && is_captured_here(s, &e->needs[i]))
+            return false;
     return true;
 }
 

@@ -39,7 +39,7 @@ int exti__store_plan(struct exti_store *s, const struct exti_copy_request *r,
 
     e->marks.made = true;
     e->symbolic = r->symbolic || (old && old->symbolic);
-    if (old && !exti__store_has_needs(s, r->first, old))
+    if (old && !exti__store_needs_stay(s, r->first, old))
         exti__store_drop_graph(s);
     if (!rc)
         rc = exti__image_cache_get(&s->images, r->source, &e->id, &out->im, err);

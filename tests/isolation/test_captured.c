@@ -218,6 +218,109 @@ ISO_CASE(copies_made_for_other_processes_are_made_again)
     }
 }
 
+/* The module needs only what exports nothing of the program's, and what that needs is not asked
+ * about by name. */
+ISO_CASE(copies_that_need_a_captured_library_through_another_are_made_again)
+{
+    struct exti_error err = {0};
+    struct exti_ctx_opts opts;
+    struct exti_ctx *ctx;
+    const char *path;
+
+    build_all();
+    iso_build("int top_next(void); int user_top_next(void) { return top_next(); }", "user.so",
+              iso_text("'%s' -Wl,-rpath,'%s'", in_tmp("libtop.so.1"), iso_tmp));
+    opts = iso_opts(in_tmp("x"), NULL);
+    opts.flags = EXTI_CTX_COPY_ONLY | EXTI_CTX_FOR_LOADING;
+    ctx = iso_open_opts(&opts);
+    want_exti(exti_copy(ctx, in_tmp("user.so"), &path, &err), 0, &err);
+    iso_close_ctx(ctx);
+    for (int i = 0; i < 2; i++) {
+        ctx = iso_open("x");
+        want_int(call_int(iso_load(ctx, in_tmp("user.so")), "user_top_next"), 2);
+        want_int(base_count, 100);
+        iso_close_ctx(ctx);
+    }
+}
+
+/* One that is isolated by default stands between the library and its user, which asks to be
+ * shared. */
+ISO_CASE(what_needs_a_captured_library_through_an_isolated_one_is_isolated)
+{
+    struct exti_ctx *ctx;
+    struct exti_module *m;
+
+    build_all();
+    iso_build("int base_next(void); int mid_next(void) { return base_next(); }", "libmid.so.1",
+              iso_text("-Wl,-soname,libmid.so.1 '%s' -Wl,-rpath,'%s'", in_tmp("libbase.so.1"),
+                       iso_tmp));
+    build_library("int mid_next(void); int far_next(void) { return mid_next(); }", "far",
+                  iso_text("'%s'", in_tmp("libmid.so.1")));
+    iso_build("int far_next(void), base_next(void);\n"
+              "int user_far_next(void) { return far_next(); }\n"
+              "int user_next(void) { return base_next(); }\n",
+              "user.so",
+              iso_text("'%s' '%s' -Wl,-rpath,'%s'", in_tmp("libfar.so.1"), in_tmp("libbase.so.1"),
+                       iso_tmp));
+    ctx = iso_open("x");
+    m = iso_load(ctx, in_tmp("user.so"));
+    want_int(call_int(m, "user_next"), 2);
+    want_int(call_int(m, "user_far_next"), 3);
+    want_int(base_count, 100);
+    iso_close_ctx(ctx);
+    iso_dir_clean(in_tmp("x"));
+}
+
+/* ---- a directory that cannot be written to ---- */
+
+static const char opener[] =
+    "#include <dlfcn.h>\n"
+    "int base_next(void);\n"
+    "int user_next(void) { return base_next(); }\n"
+    "int user_opens(void) { return dlopen(\"libbase.so.1\", RTLD_NOW) != 0; }\n";
+
+static void use_read_only(void *arg)
+{
+    struct exti_ctx_opts opts = iso_opts(in_tmp("x"), NULL);
+    struct findings f = {.captured = 0};
+    struct exti_ctx *ctx;
+    struct exti_module *m;
+
+    (void)arg;
+    want(geteuid() != 0 || (setegid(65534) == 0 && seteuid(65534) == 0));
+    opts.api_library = in_tmp("libtoy.so.1");
+    ctx = iso_open_opts(&opts);
+    m = iso_load(ctx, in_tmp("user.so"));
+    want_int(call_int(m, "user_next"), 101);
+    want_int(call_int(m, "user_opens"), 1);
+    want_int((long)iso_proof(ctx, add_finding, &f).captured, 1);
+    iso_close_ctx(ctx);
+    _exit(0); /* a leak sanitizer may not look into a process that has changed its user */
+}
+
+/* The directory was made for another process, and has no copy of the library. */
+ISO_CASE(a_captured_library_stays_shared_where_nothing_can_be_written)
+{
+    struct exti_error err = {0};
+    struct exti_ctx_opts opts;
+    struct exti_ctx *ctx;
+    const char *path;
+
+    build_all();
+    /* The toys as built may lie in a folder that only their owner can enter. */
+    copy_file(toy("libtoy.so.1"), in_tmp("libtoy.so.1"));
+    iso_build(opener, "user.so",
+              iso_text("'%s' -Wl,-rpath,'%s'", in_tmp("libbase.so.1"), iso_tmp));
+    opts = iso_opts(in_tmp("x"), NULL);
+    opts.api_library = in_tmp("libtoy.so.1");
+    opts.flags = EXTI_CTX_COPY_ONLY | EXTI_CTX_FOR_LOADING;
+    ctx = iso_open_opts(&opts);
+    want_exti(exti_copy(ctx, in_tmp("user.so"), &path, &err), 0, &err);
+    iso_close_ctx(ctx);
+    want(chmod(iso_tmp, 0755) == 0 && chmod(in_tmp("x"), 0555) == 0);
+    want(iso_join(iso_spawn(use_read_only, NULL)));
+}
+
 /* ---- a reference that cannot be led ---- */
 
 static void build_initial_exec(void)
@@ -289,6 +392,9 @@ int main(void)
         cmocka_unit_test(control_what_a_rule_shares_is_counted_as_captured),
         cmocka_unit_test(captured_references_are_reported_to_who_can_count_them),
         cmocka_unit_test(copies_made_for_other_processes_are_made_again),
+        cmocka_unit_test(copies_that_need_a_captured_library_through_another_are_made_again),
+        cmocka_unit_test(what_needs_a_captured_library_through_an_isolated_one_is_isolated),
+        cmocka_unit_test(a_captured_library_stays_shared_where_nothing_can_be_written),
         cmocka_unit_test(a_captured_reference_that_cannot_be_led_to_the_contexts_own_fails),
         cmocka_unit_test(control_what_means_a_shared_one_is_only_counted),
     };

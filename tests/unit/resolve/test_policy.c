@@ -181,6 +181,7 @@ static void what_the_program_has_of_its_own_is_isolated(void **state)
     assert_captured(&p, "libp.so", EXTI_IMAGE_NODELETE, true);
     assert_captured(&p, "libp.so", EXTI_IMAGE_STATIC_TLS, false);
     assert_captured(&p, "libp.so", EXTI_IMAGE_STATIC_TLS | EXTI_IMAGE_NODELETE, false);
+    assert_captured(&p, "libssl.so.3", EXTI_IMAGE_STATIC_TLS, false);
     assert_captured(&sharing, "libz.so.1", 0, true);
     assert_captured(&ruled, "libssl.so.3", 0, false);
     assert_captured(&ruled, "libcrypto.so.3", 0, true);
@@ -199,6 +200,18 @@ static void a_program_replaces_run_time_libraries_for_all(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(others); i++)
         assert_false(exti__policy_is_runtime(EXTI_FORMAT_ELF, others[i], "/lib/x"));
     assert_true(exti__policy_is_runtime(EXTI_FORMAT_ELF, NULL, "/lib/libc.so.6"));
+}
+
+static void what_a_process_has_one_of_is_single(void **state)
+{
+    static const char *const single[] = {"libc.so.6", "libgomp.so.1", "libcuda.so.1", "libjvm.so"};
+    static const char *const others[] = {"libcrypto.so.3", "libsqlite3.so.0", "libp.so"};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(single); i++)
+        assert_true(exti__policy_is_single(EXTI_FORMAT_ELF, single[i], "/lib/x"));
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+        assert_false(exti__policy_is_single(EXTI_FORMAT_ELF, others[i], "/lib/x"));
 }
 
 /* Asserts that each entry has a reason, and that no earlier entry hides it. */
@@ -280,6 +293,7 @@ int main(void)
         cmocka_unit_test(the_last_rule_decides_except_for_the_c_library),
         cmocka_unit_test(what_the_program_has_of_its_own_is_isolated),
         cmocka_unit_test(a_program_replaces_run_time_libraries_for_all),
+        cmocka_unit_test(what_a_process_has_one_of_is_single),
         cmocka_unit_test(libraries_with_locks_are_isolated_where_copies_have_their_own),
         cmocka_unit_test(entries_are_sound),
         cmocka_unit_test(entries_are_documented),
