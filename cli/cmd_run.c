@@ -230,8 +230,8 @@ static void print_proof(const struct request *r, const struct session *s)
                     cli_style(stderr, CLI_PLAIN), res->proof.captured);
         else if (res->started)
             context_error(i, &res->error);
-        if (res->leaks != NULL)
-            fputs(res->leaks, stderr);
+        if (res->findings != NULL)
+            fputs(res->findings, stderr);
     }
 }
 
@@ -249,8 +249,8 @@ static json_t *result_json(int index, const struct pyrt_result *res)
                                       (json_int_t)res->proof.captured));
     else if (*res->error.message != '\0')
         json_object_set_new(o, "error", cli_json_error(&res->error, NULL));
-    if (res->leaks != NULL)
-        json_object_set_new(o, "findings", cli_json_text(res->leaks));
+    if (res->findings != NULL && *res->findings != '\0')
+        json_object_set_new(o, "findings", cli_json_text(res->findings));
     return o;
 }
 

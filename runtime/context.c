@@ -98,29 +98,37 @@ static int open_context(struct pyrt_context *c, struct exti_error *err)
 
 /* ---- proof ---- */
 
-static int add_leak(void *user, const struct exti_error *finding)
+static int add_finding(void *text, const struct exti_error *finding)
 {
-    struct pyrt_result *r = user;
-    char *grown = NULL;
+    return fprintf(text, "%s: %s\n", finding->file, finding->message) < 0;
+}
 
-    if (asprintf(&grown, "%s%s: %s\n", r->leaks ? r->leaks : "", finding->file, finding->message) <
-        0)
-        return 1;
-    free(r->leaks);
-    r->leaks = grown;
-    return 0;
+static int prove_into(struct pyrt_context *c, FILE *text, struct exti_proof *proof)
+{
+    int rc = exti_ctx_prove(c->ctx, add_finding, text, proof, &c->result.error);
+    const int failed = ferror(text);
+
+    if (fclose(text) || failed)
+        rc = pyrt_fail(&c->result.error, EXTI_E_NOMEM, "out of memory");
+    return rc;
 }
 
 /* Called with the GIL held, so that no thread of the context can load anything meanwhile. */
 static void prove_isolation(struct pyrt_context *c)
 {
     struct exti_proof proof = {.size = sizeof proof};
+    struct pyrt_result *r = &c->result;
+    size_t size;
+    FILE *text;
 
     pyrt_program_join_threads(&c->py);
-    if (exti_ctx_prove(c->ctx, add_leak, &c->result, &proof, &c->result.error) < 0)
-        return;
-    c->result.proof = proof;
-    c->result.proven = 1;
+    text = open_memstream(&r->findings, &size);
+    if (!text)
+        pyrt_fail(&r->error, EXTI_E_NOMEM, "out of memory");
+    else if (prove_into(c, text, &proof) == 0) {
+        r->proof = proof;
+        r->proven = 1;
+    }
 }
 
 /* ---- the thread ---- */
@@ -284,7 +292,7 @@ size_t pyrt_close(struct pyrt_context *c, exti_report_fn report, void *user)
         return left;
     }
     pyrt_heap_free(c->heap);
-    free(c->result.leaks);
+    free(c->result.findings);
     pyrt_command_free(&c->command);
     free(c);
     return left;

@@ -81,7 +81,7 @@ struct pyrt_result {
     int sig;     /* the signal that ended the program, as ^C does, with `status` 128 + sig; or 0 */
     int proven;  /* `proof` is valid; if a proof was asked for and failed, `error` says why */
     struct exti_proof proof;
-    char *leaks; /* one line per leak, or NULL; freed by pyrt_close */
+    char *findings; /* of the proof, a line each, or NULL; freed by pyrt_close */
     struct exti_error error;
 };
 
