@@ -466,9 +466,9 @@ EXTI_API void extipy_queue_free(struct extipy_queue *queue); /* NULL ok */
  * in its code, and counts as `mapped`; a pool replaces it when it is given back.
  *
  * The process ends or executes instead where the thread has no such call of the context that it
- * could leave: after extipy_enter alone, also within extipy_visit; in a call that another one of the
- * same context has led to; in a signal handler; in a library's own thread of another context; before
- * Python 3.12 in a subinterpreter; while the context starts; and with the flag
+ * could leave: after extipy_enter alone, also within extipy_visit; in a call that another one of
+ * the same context has led to; in a signal handler; in a library's own thread of another context;
+ * before Python 3.12 in a subinterpreter; while the context starts; and with the flag
  * EXTI_CTX_PROCESS_ENDS.
  *
  * Code that calls abort ends the process, after a line on standard error that names the context,

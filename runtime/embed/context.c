@@ -131,3 +131,21 @@ struct extipy_ctx *extipy__contexts_native(void)
     pthread_mutex_unlock(&contexts_lock);
     return c;
 }
+
+/* ---- the public calls ---- */
+
+struct exti_ctx *extipy_loader(const struct extipy_ctx *c)
+{
+    return c ? c->loader : NULL;
+}
+
+int extipy_directory(const struct extipy_ctx *c, struct exti_error *err)
+{
+    if (!c)
+        return pyrt_fail(err, EXTI_E_ARG, "the context is NULL");
+    if (c->has_directory)
+        return 0;
+    if (err)
+        *err = c->directory_error;
+    return c->directory_error.code;
+}

@@ -106,9 +106,9 @@ static int try_lock(struct extipy_ctx *c)
 
 #define PATIENCE 2000000000 /* nanoseconds */
 
-/* Threads of Python may look at the frames of this one, whose stack will be gone: so it waits, where
- * it is, until none of them runs any more; or, as long as others are inside native code, not for
- * ever. */
+/* Threads of Python may look at the frames of this one, whose stack will be gone: so it waits,
+ * where it is, until none of them runs any more; but not for ever, as others may be inside native
+ * code. */
 static void await_silence(struct extipy_ctx *c)
 {
     const uint64_t end = pyrt_clock_after(PATIENCE);

@@ -57,23 +57,6 @@ static int open_loader(struct opening *o)
     return rc;
 }
 
-/* The settings as runtime/ has them; NULL: no memory. */
-static struct pyrt_setting *read_settings(const struct extipy_opts *opts)
-{
-    struct pyrt_setting *settings = calloc(opts->setting_count + 1, sizeof *settings);
-
-    for (size_t i = 0; settings && i < opts->setting_count; i++)
-        settings[i] = (struct pyrt_setting){
-            .name = opts->settings[i].name,
-            .kind = (enum pyrt_setting_kind)opts->settings[i].kind,
-            .number = opts->settings[i].number,
-            .text = opts->settings[i].text,
-            .list = opts->settings[i].list,
-            .count = opts->settings[i].count,
-        };
-    return settings;
-}
-
 /* threading takes the thread that imports it first for the main one, and joins others at the end
  * only if that is so. */
 static int import_threading(const struct pyrt_api *py, struct exti_error *err)
@@ -103,7 +86,7 @@ static int start_interpreter(struct opening *o)
         .setting_count = o->opts.setting_count,
         .keep = (o->opts.flags & EXTI_CTX_KEEP) != 0,
     };
-    struct pyrt_setting *settings = read_settings(&o->opts);
+    struct pyrt_setting *settings = extipy__options_settings(&o->opts);
     struct extipy_ctx *c = o->ctx;
     int rc;
 
@@ -443,22 +426,6 @@ int extipy_open(struct extipy_ctx **out, const struct extipy_python *python,
     if (rc == 0)
         *out = o.ctx;
     return rc;
-}
-
-struct exti_ctx *extipy_loader(const struct extipy_ctx *c)
-{
-    return c ? c->loader : NULL;
-}
-
-int extipy_directory(const struct extipy_ctx *c, struct exti_error *err)
-{
-    if (!c)
-        return pyrt_fail(err, EXTI_E_ARG, "the context is NULL");
-    if (c->has_directory)
-        return 0;
-    if (err)
-        *err = c->directory_error;
-    return c->directory_error.code;
 }
 
 /* ---- closing ---- */

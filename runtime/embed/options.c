@@ -1,8 +1,12 @@
 #include "runtime/embed/options.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include <extisolate/python.h>
+
 #include "runtime/fail.h"
+#include "runtime/python.h"
 
 int extipy__options_read(void *out, size_t known, const void *given, struct exti_error *err)
 {
@@ -34,4 +38,20 @@ int extipy__options_write(void *given, const void *filled, size_t known)
         size = known;
     memcpy((char *)given + sizeof size, (const char *)filled + sizeof size, size - sizeof size);
     return 0;
+}
+
+struct pyrt_setting *extipy__options_settings(const struct extipy_opts *opts)
+{
+    struct pyrt_setting *settings = calloc(opts->setting_count + 1, sizeof *settings);
+
+    for (size_t i = 0; settings && i < opts->setting_count; i++)
+        settings[i] = (struct pyrt_setting){
+            .name = opts->settings[i].name,
+            .kind = (enum pyrt_setting_kind)opts->settings[i].kind,
+            .number = opts->settings[i].number,
+            .text = opts->settings[i].text,
+            .list = opts->settings[i].list,
+            .count = opts->settings[i].count,
+        };
+    return settings;
 }

@@ -14,4 +14,10 @@ int extipy__options_read(void *out, size_t known, const void *given, struct exti
  * the size itself. */
 int extipy__options_write(void *given, const void *filled, size_t known);
 
+struct extipy_opts;
+struct pyrt_setting;
+
+/* The settings among the options as runtime/ has them, for free; NULL: no memory. */
+struct pyrt_setting *extipy__options_settings(const struct extipy_opts *opts);
+
 #endif

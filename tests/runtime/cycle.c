@@ -144,8 +144,8 @@ static void print_proof(int index, const struct pyrt_result *r)
                r->proof.references, r->proof.leaks);
     else
         fprintf(stderr, "cycle %d: no proof: %s\n", index, r->error.message);
-    if (r->leaks)
-        fputs(r->leaks, stderr);
+    if (r->findings)
+        fputs(r->findings, stderr);
 }
 
 static int cycle(int index, const struct pyrt_install *python, const struct pyrt_program *program,
