@@ -71,12 +71,16 @@ static bool has_own_address(const struct exti_reference *ref)
            ELF64_ST_TYPE(s->st_info) != STT_GNU_IFUNC;
 }
 
-/* Whether the library binds to its own symbols first. */
+/* Whether the library binds to its own symbols first.  musl never does that. */
 static bool is_symbolic(const struct exti_loaded *lib)
 {
+#if defined(__GLIBC__)
     for (const ElfW(Dyn) *d = lib->dynamic; d->d_tag != DT_NULL; d++)
         if (d->d_tag == DT_SYMBOLIC || (d->d_tag == DT_FLAGS && d->d_un.d_val & DF_SYMBOLIC))
             return true;
+#else
+    (void)lib;
+#endif
     return false;
 }
 
