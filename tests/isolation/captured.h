@@ -50,12 +50,12 @@ static inline long step(void)
     return text ? atol(text) : 1;
 }
 
-/* Whether one of the next allocations is still to fail.  Ends the failing. */
-static inline bool is_pending(void)
+/* Whether one of the next `count` allocations is still to fail.  Ends the failing. */
+static inline bool is_pending(long count)
 {
     bool pending = false;
 
-    for (long i = 0; i < step() && !pending; i++) {
+    for (long i = 0; i < count && !pending; i++) {
         void *p = exti__alloc(1);
 
         pending = !p;
@@ -82,7 +82,7 @@ static inline void load_while_allocations_fail(void (*check)(struct exti_ctx *ct
         want(n < 100000);
         exti__mem_fail_after(n);
         rc = exti_load(ctx, in_tmp("user.so"), &m, &err);
-        all = is_pending();
+        all = is_pending(step());
         if (rc)
             want_exti(rc, EXTI_E_NOMEM, &err);
         m = iso_load(ctx, in_tmp("user.so"));

@@ -220,7 +220,7 @@ ISO_CASE(copies_made_for_other_processes_are_made_again)
 
 /* The module needs only what exports nothing of the program's, and what that needs is not asked
  * about by name. */
-ISO_CASE(copies_that_need_a_captured_library_through_another_are_made_again)
+static void make_for_others(void)
 {
     struct exti_error err = {0};
     struct exti_ctx_opts opts;
@@ -235,6 +235,13 @@ ISO_CASE(copies_that_need_a_captured_library_through_another_are_made_again)
     ctx = iso_open_opts(&opts);
     want_exti(exti_copy(ctx, in_tmp("user.so"), &path, &err), 0, &err);
     iso_close_ctx(ctx);
+}
+
+ISO_CASE(copies_that_need_a_captured_library_through_another_are_made_again)
+{
+    struct exti_ctx *ctx;
+
+    make_for_others();
     for (int i = 0; i < 2; i++) {
         ctx = iso_open("x");
         want_int(call_int(iso_load(ctx, in_tmp("user.so")), "user_top_next"), 2);
@@ -378,6 +385,42 @@ static void check_own(struct exti_ctx *ctx, struct exti_module *m)
     want_own(ctx, &count);
 }
 
+/* Opens a copy of the directory that others have made, with the n-th allocation failing.  Whether
+ * fewer allocations were made. */
+static bool use_while_allocation_fails(long n)
+{
+    const struct exti_ctx_opts opts = iso_opts(in_tmp("copy"), NULL);
+    struct exti_module *m = NULL;
+    struct exti_error err = {0};
+    struct exti_ctx *ctx = NULL;
+    bool all;
+    int rc;
+
+    want(system(iso_text("rm -rf '%s' && cp -a '%s' '%s'", opts.dir, in_tmp("x"), opts.dir)) == 0);
+    exti__mem_fail_after(n);
+    rc = exti_ctx_open(&ctx, &opts, &err);
+    if (!rc)
+        rc = exti_load(ctx, in_tmp("user.so"), &m, &err);
+    all = is_pending(7 * step());
+    if (rc)
+        want_exti(rc, EXTI_E_NOMEM, &err);
+    ctx = ctx ? ctx : iso_open_opts(&opts);
+    m = m ? m : iso_load(ctx, in_tmp("user.so"));
+    want_int(call_int(m, "user_top_next"), 2);
+    iso_close_ctx(ctx);
+    return all;
+}
+
+ISO_CASE(copies_are_made_again_whatever_allocation_fails)
+{
+    long n = 0;
+
+    make_for_others();
+    while (n < 100000 && !use_while_allocation_fails(n))
+        n += 7 * step();
+    want(n > 50 && n < 100000);
+}
+
 ISO_CASE(isolating_survives_each_failing_allocation)
 {
     build_all();
@@ -387,6 +430,7 @@ ISO_CASE(isolating_survives_each_failing_allocation)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(copies_are_made_again_whatever_allocation_fails),
         cmocka_unit_test(isolating_survives_each_failing_allocation),
         cmocka_unit_test(a_shared_library_of_which_the_program_has_its_own_is_isolated),
         cmocka_unit_test(control_what_a_rule_shares_is_counted_as_captured),
