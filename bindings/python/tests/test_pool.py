@@ -190,7 +190,7 @@ def test_a_task_that_ends_its_interpreter_fails_and_another_takes_its_place():
 
 def test_an_initializer_that_ends_its_interpreter_breaks_the_pool():
     with extisolate.InterpreterPoolExecutor(1, initializer=os._exit, initargs=(3,)) as pool:
-        with pytest.raises(extisolate.BrokenInterpreterPool):
+        with pytest.raises(concurrent.futures.thread.BrokenThreadPool):
             pool.submit(pow, 2, 3).result(timeout=60)
 
 
