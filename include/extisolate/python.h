@@ -462,8 +462,8 @@ EXTI_API void extipy_queue_free(struct extipy_queue *queue); /* NULL ok */
  * raised, and their calls end so as well; jobs that wait or run end at once, and nobody enters any
  * more: EXTIPY_E_EXITED.  When all have left no thread runs Python code there any more; the call
  * waits for that, two seconds at most.  The context is to be closed, which does not wait for a
- * thread that never lets go of its GIL.  It is not unloaded then, as threads may be
- * in its code, and counts as `mapped`; a pool replaces it when it is given back.
+ * thread that never lets go of its GIL.  It is not unloaded then, as threads may be in its code,
+ * and counts as `mapped`; a pool replaces it when it is given back.
  *
  * The process ends or executes instead where the thread has no such call of the context that it
  * could leave: after extipy_enter alone, also within extipy_visit; in a call that another one of

@@ -106,21 +106,17 @@ static int try_lock(struct extipy_ctx *c)
 
 #define PATIENCE 2000000000 /* nanoseconds */
 
-/* Threads of Python may look at the frames of this one, whose stack will be gone: so it waits,
- * where it is, until none of them runs any more; but not for ever, as others may be inside native
- * code. */
+/* Threads of Python may look at the frames of this one, whose stack will be gone.  So it waits,
+ * where it is, until none of them runs any more, but not for ever: others may be in native code. */
 static void await_silence(struct extipy_ctx *c)
 {
-    const uint64_t end = pyrt_clock_after(PATIENCE);
-
     let_go(c);
     pthread_mutex_lock(&c->lock);
     if (c->jobs.started && pthread_equal(c->jobs.worker, pthread_self()))
         c->jobs.running = NULL; /* it comes back */
     c->leaving++;
     pthread_cond_broadcast(&c->changed);
-    while (!c->gil_kept && pyrt_clock() < end)
-        pyrt_cond_wait(&c->changed, &c->lock, end);
+    extipy__exiting_await_gil(c);
     c->leaving--;
     pthread_mutex_unlock(&c->lock);
 }
@@ -182,6 +178,25 @@ void *extipy__exiting_tend(struct extipy_ctx *c, void *state)
     state = c->py.PyEval_SaveThread();
     pthread_mutex_lock(&c->lock);
     return state;
+}
+
+void *extipy__exiting_keep_gil(struct extipy_ctx *c, void *state)
+{
+    c->py.PyEval_RestoreThread(state);
+    pthread_mutex_lock(&c->lock);
+    c->gil_kept = 1;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+int extipy__exiting_await_gil(struct extipy_ctx *c)
+{
+    const uint64_t end = pyrt_clock_after(PATIENCE);
+
+    while (!c->gil_kept && pyrt_clock() < end)
+        pyrt_cond_wait(&c->changed, &c->lock, end);
+    return c->gil_kept;
 }
 
 static struct extipy_ctx *kept;

@@ -20,6 +20,13 @@ int extipy__exiting_due(const struct extipy_ctx *c);
 /* Raises SystemExit in them, as extipy__jobs_tend. */
 void *extipy__exiting_tend(struct extipy_ctx *c, void *state);
 
+/* On the context's own thread, when all who were inside have left: takes the GIL for ever, so that
+ * threads of Python stop where they want it.  One may have it for ever, and then this waits. */
+void *extipy__exiting_keep_gil(struct extipy_ctx *c, void *state);
+/* Waits two seconds at most until it has the GIL, and returns whether it has; the context's lock is
+ * held, and let go of meanwhile. */
+int extipy__exiting_await_gil(struct extipy_ctx *c);
+
 /* Keeps what the context's threads may use for ever; after it is closed. */
 void extipy__exited_keep(struct extipy_ctx *c);
 

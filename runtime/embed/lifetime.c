@@ -242,18 +242,6 @@ static void end(struct extipy_ctx *c)
     exti_ctx_leave(outside);
 }
 
-/* Threads of a context that its code has ended stop where they want the GIL.  One of them may have
- * it for ever, and nobody waits for this. */
-static void *keep_gil(struct extipy_ctx *c, void *state)
-{
-    c->py.PyEval_RestoreThread(state);
-    pthread_mutex_lock(&c->lock);
-    c->gil_kept = 1;
-    pthread_cond_broadcast(&c->changed);
-    pthread_mutex_unlock(&c->lock);
-    return NULL;
-}
-
 static void tell_finalised(struct extipy_ctx *c)
 {
     pthread_mutex_lock(&c->lock);
@@ -277,12 +265,12 @@ static void *live(void *arg)
     exti_ctx_enter(c->loader);
     c->main_state = idle(c, c->main_state);
     if (extipy__has_exited(c))
-        return keep_gil(c, c->main_state);
+        return extipy__exiting_keep_gil(c, c->main_state);
     if (has_buffers(c))
         c->main_state = park(c, c->main_state);
     end(c);
     tell_finalised(c);
-    return extipy__has_exited(c) ? keep_gil(c, c->main_state) : NULL;
+    return extipy__has_exited(c) ? extipy__exiting_keep_gil(c, c->main_state) : NULL;
 }
 
 /* The context's own thread if the main one is the program's. */
@@ -302,7 +290,7 @@ static void *keep(void *arg)
     exti_ctx_enter(c->loader);
     state = idle(c, state);
     if (extipy__has_exited(c))
-        return keep_gil(c, state);
+        return extipy__exiting_keep_gil(c, state);
     c->py.PyEval_RestoreThread(state);
     c->calls.PyThreadState_Clear(state);
     c->calls.PyThreadState_DeleteCurrent();
@@ -448,21 +436,6 @@ static void shut(struct extipy_ctx *c)
         pthread_cond_wait(&c->changed, &c->lock);
 }
 
-#define PATIENCE 2000000000 /* nanoseconds */
-
-/* The context's own thread waits for the GIL, which may never be free, and may be about to tell of
- * jobs after that.  Returns whether it ends; the lock is held. */
-static int await_kept_gil(struct extipy_ctx *c)
-{
-    const uint64_t end = pyrt_clock_after(PATIENCE);
-
-    while (!c->gil_kept && pyrt_clock() < end)
-        pyrt_cond_wait(&c->changed, &c->lock, end);
-    if (!c->gil_kept)
-        extipy__jobs_settle(c);
-    return c->gil_kept;
-}
-
 /* What the context's own thread waits for; the lock is held, and let go of. */
 static int end_keeper(struct extipy_ctx *c)
 {
@@ -475,7 +448,9 @@ static int end_keeper(struct extipy_ctx *c)
     parked = c->parked;
     exited = !parked && extipy__has_exited(c);
     if (exited)
-        ends = await_kept_gil(c);
+        ends = extipy__exiting_await_gil(c);
+    if (!ends)
+        extipy__jobs_settle(c); /* it may have been about to tell of them */
     pthread_mutex_unlock(&c->lock);
     if (!parked && ends)
         pthread_join(c->keeper, NULL);

@@ -6,6 +6,7 @@
 #include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 
@@ -144,7 +145,7 @@ struct program {
     void (*end_later)(int, int), (*block)(int, int), (*alarm_and_exec)(const char *), (*own)(void);
 
     sem_t over;
-    int may, where, status, ends, aborted; /* what the hooks say and heard */
+    atomic_int may, where, status, ends, aborted; /* what the hooks say and heard */
     sigjmp_buf *back;
 };
 

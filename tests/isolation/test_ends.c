@@ -46,6 +46,8 @@ static void raise_here(const struct task *t)
 {
     want_int(t->p->handle(SIGUSR1), 0);
     t->p->raise(SIGUSR1);
+    for (;;)
+        usleep(1000); /* a sanitizer may have the signal wait for such a call */
 }
 
 static void end_in_handler_and_raise(void)
@@ -400,6 +402,7 @@ ISO_CASE(a_program_that_dies_by_a_signal_tells_it)
     await_end(&p, 128 + SIGKILL);
 }
 
+#ifndef __SANITIZE_THREAD__ /* which makes vfork a fork */
 ISO_CASE(exec_that_fails_returns)
 {
     static struct program p;
@@ -411,6 +414,7 @@ ISO_CASE(exec_that_fails_returns)
     want_int(p.ends, 0);
     iso_close_ctx(p.ctx);
 }
+#endif
 
 ISO_CASE(control_without_hooks_the_process_executes)
 {
@@ -454,6 +458,7 @@ ISO_CASE(a_program_has_the_signals_of_the_context)
     iso_close_ctx(other.ctx);
 }
 
+#ifndef __SANITIZE_THREAD__ /* which has signals wait for the end of waitid */
 ISO_CASE(what_is_sent_to_the_process_reaches_the_program)
 {
     static struct program p, other;
@@ -480,6 +485,7 @@ ISO_CASE(what_is_sent_to_the_process_reaches_the_program)
     await_end(&p, 4);
     iso_close_ctx(other.ctx);
 }
+#endif
 
 static void become_daemon(const struct task *t)
 {
@@ -527,10 +533,14 @@ int main(void)
         cmocka_unit_test(abort_is_told_and_ends_the_process),
         cmocka_unit_test(exec_runs_a_child_and_ends_with_it),
         cmocka_unit_test(a_program_that_dies_by_a_signal_tells_it),
+#ifndef __SANITIZE_THREAD__
         cmocka_unit_test(exec_that_fails_returns),
+#endif
         cmocka_unit_test(control_without_hooks_the_process_executes),
         cmocka_unit_test(a_program_has_the_signals_of_the_context),
+#ifndef __SANITIZE_THREAD__
         cmocka_unit_test(what_is_sent_to_the_process_reaches_the_program),
+#endif
         cmocka_unit_test(a_daemon_leaves_the_process),
     };
 
