@@ -88,8 +88,9 @@ cov_flags := $(if $(COV),--coverage -O0 -fprofile-update=atomic)
 # are not built with it, since some of them take the place of libc's functions.
 HARDEN ?= yes
 own_flags = $(CPPFLAGS) $(CFLAGS) $(cov_flags)
-accepted = $(shell for f in $(1); do printf '\043include <stdlib.h>\n' | \
-	$(CC) -O2 -Werror -U_FORTIFY_SOURCE $$f -x c -c -o /dev/null - >/dev/null 2>&1 && echo "$$f"; done)
+# Into a file, as zig writes `-.o` where others write /dev/null.
+accepted = $(shell o=$$(mktemp) && for f in $(1); do printf '\043include <stdlib.h>\n' | \
+	$(CC) -O2 -Werror -U_FORTIFY_SOURCE $$f -x c -c -o "$$o" - >/dev/null 2>&1 && echo "$$f"; done; rm -f "$$o")
 # libc's checks need an optimizer; a user's own choice stays; the sanitizers do not see into checked calls.
 with_fortify = $(if $(SAN)$(findstring _FORTIFY_SOURCE,$(own_flags))$(filter -O0 -Og,$(own_flags)),,\
 	$(filter -O1 -O2 -O3 -Os,$(own_flags)))
