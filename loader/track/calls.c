@@ -59,6 +59,12 @@ static void await_fork(const struct exti_ctx *ctx)
 {
     (void)ctx;
 }
+
+/* There no context ends alone. */
+static void await_calls(const struct exti_ctx *ctx)
+{
+    (void)ctx;
+}
 #else
 /* A fork on a thread of `ctx`, from when it waits for other threads until it has happened. */
 struct fork_in_flight {
@@ -116,6 +122,15 @@ static void await_fork(const struct exti_ctx *ctx)
         return;
     end = exti__fork_patience_end();
     while (is_forked_by_another(ctx) && !pthread_cond_timedwait(&ended, &lock, &end))
+        ;
+}
+
+/* As long as a fork waits. */
+static void await_calls(const struct exti_ctx *ctx)
+{
+    const struct timespec end = exti__fork_patience_end();
+
+    while (ctx->calls && !pthread_cond_timedwait(&ended, &lock, &end))
         ;
 }
 
@@ -315,14 +330,6 @@ static bool is_in_call(const struct exti_ctx *ctx)
     return c != NULL;
 }
 
-static void wait_for_calls(const struct exti_ctx *ctx)
-{
-    const struct timespec end = exti__fork_patience_end();
-
-    while (ctx->calls && !pthread_cond_timedwait(&ended, &lock, &end))
-        ;
-}
-
 int exti__calls_stop(struct exti_ctx *ctx, enum exti_patience patience, struct exti_error *err)
 {
     int rc = 0;
@@ -334,7 +341,7 @@ int exti__calls_stop(struct exti_ctx *ctx, enum exti_patience patience, struct e
     lock_calls();
     count_calls(ctx);
     if (patience == EXTI_PATIENCE_SOME && !innermost)
-        wait_for_calls(ctx);
+        await_calls(ctx);
     if (ctx->torn) {
         rc = fail_refused(ctx, refusal(ctx), err);
     } else if (ctx->calls && (patience != EXTI_PATIENCE_ALL || innermost)) {
