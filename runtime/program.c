@@ -1,6 +1,7 @@
 #include "runtime/program.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -332,22 +333,31 @@ static int run_script(const struct run *r, const struct pyrt_command *command, c
     return archive ? run_module(r, "__main__", 0) : run_file(r, path);
 }
 
+/* Frees the path.  The program may end its thread by pthread_exit. */
+static int run_owned_script(const struct run *r, const struct pyrt_command *command, char *path)
+{
+    int status;
+
+    pthread_cleanup_push(free, path);
+    status = run_script(r, command, path);
+    pthread_cleanup_pop(1);
+    return status;
+}
+
 int pyrt_program_run(const struct pyrt_api *py, const struct pyrt_program *program,
                      const struct pyrt_command *command, int index)
 {
     struct run r = {.py = py, .index = index};
     struct pyobj *main_module = py->PyImport_AddModule("__main__");
-    char *path;
-    int status;
 
     if (!main_module)
         return exit_status_of(&r, NULL);
     r.globals = py->PyModule_GetDict(main_module);
     if (program->kind == PYRT_SCRIPT) {
-        path = absolute_path(program->what);
-        status = path ? run_script(&r, command, path) : exit_status_of(&r, py->PyErr_NoMemory());
-        free(path);
-        return status;
+        char *path = absolute_path(program->what);
+
+        return path ? run_owned_script(&r, command, path)
+                    : exit_status_of(&r, py->PyErr_NoMemory());
     }
     if (set_argv(&r, command, !safe_path(&r)) < 0)
         return exit_status_of(&r, NULL);

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE /* on_exit */
 #include "loader/interpose/end_calls.h"
 
+#undef NDEBUG /* which hides __assert_fail, and zig defines it */
 #include <assert.h>
 #include <stdlib.h>
 #include <unistd.h>

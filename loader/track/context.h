@@ -30,6 +30,7 @@ struct exti_ctx {
 
     /* context_end.c's: */
     _Atomic(pid_t) exiting; /* the thread that runs its exit handlers; 0: none */
+    atomic_int ended_by;    /* the status with which it ends, and 1; 0: it does not */
     atomic_bool ended;      /* alone, and nothing of it is to run any more */
     atomic_bool cut_off;    /* without its exit handlers */
     atomic_uint leaving;    /* threads that have begun to end it, and have not gone on instead */

@@ -154,10 +154,14 @@ void exti__context_hold(struct exti_call *c, struct exti_ctx *ctx)
     stop_thread();
 }
 
-static void take_all(struct exti_ctx *ctx, bool cut_off)
+/* Of several threads that end it the first says how. */
+static void take_all(struct exti_ctx *ctx, int status, bool cut_off)
 {
-    if (atomic_exchange(&ctx->ended, true))
+    int none = 0;
+
+    if (!atomic_compare_exchange_strong(&ctx->ended_by, &none, (status & 0xff) + 1))
         return;
+    atomic_store(&ctx->ended, true);
     atomic_store(&ctx->cut_off, cut_off);
     exti__ctx_count_ended(ctx);
     exti__signal_timers_stop(ctx);
@@ -171,10 +175,10 @@ static _Noreturn void end_context(struct exti_ctx *ctx, int status, bool cut_off
     struct exti_call c;
 
     exti__context_hold(&c, ctx);
-    take_all(ctx, cut_off);
+    take_all(ctx, status, cut_off);
     exti__ctx_keys_leave(ctx);
     exti__call_end(&c);
-    ctx->hooks.exit(ctx->user, ctx, status & 0xff);
+    ctx->hooks.exit(ctx->user, ctx, atomic_load(&ctx->ended_by) - 1);
     stop_thread();
 }
 

@@ -208,5 +208,9 @@ if __name__ == "__main__":
     assert not failed, failed
     print("ok", extisolate.index)
 END
-check pools_of_all_kinds_in_four_contexts 0 timeout 600 $run --python $system --contexts 4 pools.py 1000
-[ "$(sort "$tmp/out")" = $'ok 0\nok 1\nok 2\nok 3' ] || not_ok each_context_had_its_pools "$(cat "$tmp/out")"
+if [ "$sanitizer" = a ]; then
+    echo "skip pools_of_all_kinds_in_four_contexts: the address sanitizer's allocator may be locked in a forked child"
+else
+    check pools_of_all_kinds_in_four_contexts 0 timeout 600 $run --python $system --contexts 4 pools.py 1000
+    [ "$(sort "$tmp/out")" = $'ok 0\nok 1\nok 2\nok 3' ] || not_ok each_context_had_its_pools "$(cat "$tmp/out")"
+fi
