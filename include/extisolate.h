@@ -466,8 +466,8 @@ struct exti_hooks {
      * thread waits for ever, in the middle of the copy's call; the hook may instead leave by
      * longjmp for a frame that the program has below those of the context.  What locks the thread
      * has in the context stay locked, so other threads should not go on in the context, and
-     * exti_ctx_close leaves it mapped.  Called again if another thread of it ends it, but not once
-     * exti_ctx_close has begun: then the thread waits for ever. */
+     * exti_ctx_close leaves it mapped.  Called again, with the same status, if another thread of it
+     * ends it, but not once exti_ctx_close has begun: then the thread waits for ever. */
     void (*exit)(void *user, struct exti_ctx *ctx, int status);
     /* A copy has called abort, or an assertion of it has failed: the process will die when the hook
      * returns. */

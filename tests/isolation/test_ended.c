@@ -75,7 +75,7 @@ ISO_CASE(control_a_thread_in_exit_ends_an_open_one)
     await_text(out[0], "s");
     cut_off(&p, 2);
     put(in[1]);
-    await_end(&p, 1);
+    await_end(&p, 2); /* the first one's */
     want_int(p.ends, 2);
 }
 
