@@ -90,14 +90,15 @@ static void call_handler(const struct exit_handler *h, int status)
     }
 }
 
-/* Takes the newest that is to run.  ctx NULL: of all contexts. */
-static bool take_handler(const struct exti_ctx *ctx, bool quick, struct exit_handler *out)
+/* Takes the newest that is wanted. */
+static bool take_handler(bool (*is_wanted)(const struct exit_handler *h, const void *what),
+                         const void *what, struct exit_handler *out)
 {
     struct exit_handler *h;
     bool found;
 
     exti__fork_lock(&lock);
-    for (h = newest; h && (!is_for(h, ctx, quick) || !runs_here(h)); h = h->older)
+    for (h = newest; h && !is_wanted(h, what); h = h->older)
         ;
     found = h != NULL;
     if (found) {
@@ -109,11 +110,24 @@ static bool take_handler(const struct exti_ctx *ctx, bool quick, struct exit_han
     return found;
 }
 
+struct end {
+    const struct exti_ctx *ctx; /* NULL: of all contexts */
+    bool quick;
+};
+
+static bool is_to_run(const struct exit_handler *h, const void *what)
+{
+    const struct end *e = what;
+
+    return is_for(h, e->ctx, e->quick) && runs_here(h);
+}
+
 static void run_handlers(const struct exti_ctx *ctx, bool quick, int status)
 {
+    const struct end e = {ctx, quick};
     struct exit_handler h;
 
-    while (take_handler(ctx, quick, &h))
+    while (take_handler(is_to_run, &e, &h))
         call_handler(&h, status);
 }
 
@@ -235,34 +249,18 @@ int exti__at_quick_exit(const struct exti_module *m, void (*function)(void))
 
 /* ---- unloading ---- */
 
-static bool is_of_module(const struct exit_handler *h, const struct exti_module *m)
+static bool is_of_module(const struct exit_handler *h, const void *what)
 {
+    const struct exti_module *m = what;
+
     return h->kind != AT_EXIT && h->handle == m->handle && h->ctx == m->ctx;
-}
-
-static bool take_of_module(const struct exti_module *m, struct exit_handler *out)
-{
-    struct exit_handler *h;
-    bool found;
-
-    exti__fork_lock(&lock);
-    for (h = newest; h && !is_of_module(h, m); h = h->older)
-        ;
-    found = h != NULL;
-    if (found) {
-        unlink_handler(h);
-        *out = *h;
-        free_taken(h);
-    }
-    exti__fork_unlock(&lock);
-    return found;
 }
 
 void exti__exit_handlers_unload(const struct exti_module *m)
 {
     struct exit_handler h;
 
-    while (take_of_module(m, &h))
+    while (take_handler(is_of_module, m, &h))
         if (h.kind == ON_EXIT)
             call_handler(&h, 0);
 }

@@ -45,17 +45,23 @@ static void put(int fd)
     want_int(write(fd, "x", 1), 1);
 }
 
+/* Another thread ends it while `t` runs its exit handlers. */
+static void cut_off_in_handler(struct program *p, struct task *t, int out[2], int in[2])
+{
+    open_with_pipes(p, out, in);
+    p->register_handler(6);
+    start(t);
+    await_text(out[0], "s");
+    cut_off(p, 2);
+}
+
 ISO_CASE(a_thread_in_exit_stops_when_the_context_is_closed)
 {
     static struct program p;
     static struct task t = {.p = &p, .run = end_here, .way = 0, .status = 1};
     int out[2], in[2];
 
-    open_with_pipes(&p, out, in);
-    p.register_handler(6);
-    start(&t);
-    await_text(out[0], "s");
-    cut_off(&p, 2);
+    cut_off_in_handler(&p, &t, out, in);
     close_ended(&p);
     put(in[1]);
     await_text(out[0], "S");
@@ -69,11 +75,7 @@ ISO_CASE(control_a_thread_in_exit_ends_an_open_one)
     static struct task t = {.p = &p, .run = end_here, .way = 0, .status = 1};
     int out[2], in[2];
 
-    open_with_pipes(&p, out, in);
-    p.register_handler(6);
-    start(&t);
-    await_text(out[0], "s");
-    cut_off(&p, 2);
+    cut_off_in_handler(&p, &t, out, in);
     put(in[1]);
     await_end(&p, 2); /* the first one's */
     want_int(p.ends, 2);
@@ -121,21 +123,6 @@ ISO_CASE(a_thread_that_is_left_ends_nothing)
     want_int(p.ends, 1);
 }
 
-static int status_of(void (*body)(void))
-{
-    int status = -1;
-    pid_t pid;
-
-    fflush(NULL);
-    pid = fork();
-    if (pid == 0) {
-        body();
-        _exit(99);
-    }
-    want_int(waitpid(pid, &status, 0), pid);
-    return status;
-}
-
 static void end_after_a_close(void)
 {
     static struct program p;
@@ -147,7 +134,7 @@ static void end_after_a_close(void)
 
 ISO_CASE(control_the_code_of_one_that_was_closed_alive_ends_the_process)
 {
-    want_int(status_of(end_after_a_close), 42 << 8);
+    want_int(in_child(end_after_a_close), 42 << 8);
 }
 
 /* ---- signals ---- */
@@ -180,12 +167,12 @@ static void end_and_raise(void)
 
 ISO_CASE(a_signal_that_was_pending_ends_nothing)
 {
-    want_int(status_of(end_with_a_pending_signal), 0);
+    want_int(in_child(end_with_a_pending_signal), 0);
 }
 
 ISO_CASE(control_one_that_comes_then_ends_the_process)
 {
-    want_int(status_of(end_and_raise), SIGUSR1);
+    want_int(in_child(end_and_raise), SIGUSR1);
 }
 
 #ifndef __SANITIZE_THREAD__ /* which has signals wait for the end of waitid */
@@ -360,12 +347,12 @@ static void end_in_namespace(void)
 {
     if (unshare(CLONE_NEWUSER | CLONE_NEWPID))
         _exit(NO_NAMESPACES);
-    _exit(status_of(end_as_child_of_namesake) != 0);
+    _exit(in_child(end_as_child_of_namesake) != 0);
 }
 
 ISO_CASE(a_child_with_its_parents_number_ends_as_a_process)
 {
-    const int status = status_of(end_in_namespace);
+    const int status = in_child(end_in_namespace);
 
     if (status == NO_NAMESPACES << 8)
         printf("skip: no namespaces here\n");

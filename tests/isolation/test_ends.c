@@ -63,22 +63,6 @@ static void end_in_handler_and_raise(void)
     raise(SIGUSR1);
 }
 
-/* Runs it in a child process, and gives the status. */
-static int in_child(void (*body)(void))
-{
-    int status = -1;
-    pid_t pid;
-
-    fflush(NULL);
-    pid = fork();
-    if (pid == 0) {
-        body();
-        _exit(99);
-    }
-    want_int(waitpid(pid, &status, 0), pid);
-    return status;
-}
-
 /* Nobody handles the signal any more. */
 ISO_CASE(a_signal_handler_may_end_its_context)
 {

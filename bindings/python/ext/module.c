@@ -276,18 +276,12 @@ static PyObject *list_interpreters(PyObject *module, PyObject *unused)
 /* How many calls are in it, and the name of its context. */
 static PyObject *describe(PyObject *module, PyObject *args)
 {
-    unsigned long long id;
-    struct pkg_entry *e;
-    struct exti_error err;
+    struct pkg_entry *e = pkg_state_acquire(args);
     PyObject *result;
-    int rc;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "K", &id))
+    if (!e)
         return NULL;
-    rc = pkg_state.core->acquire(&e, id, &err);
-    if (rc < 0)
-        return pkg_state_raise(rc, err.message);
     result = Py_BuildValue("(ns)", (Py_ssize_t)e->users - 1,
                            e->ctx ? exti_ctx_name(extipy_loader(e->ctx)) : "main");
     pkg_state.core->release(e);
@@ -297,17 +291,13 @@ static PyObject *describe(PyObject *module, PyObject *args)
 /* Why its own threads have no directory of their own; None: they have. */
 static PyObject *why_no_directory(PyObject *module, PyObject *args)
 {
-    unsigned long long id;
+    struct pkg_entry *e = pkg_state_acquire(args);
     struct exti_error err;
-    struct pkg_entry *e;
     int rc;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "K", &id))
+    if (!e)
         return NULL;
-    rc = pkg_state.core->acquire(&e, id, &err);
-    if (rc < 0)
-        return pkg_state_raise(rc, err.message);
     rc = e->ctx ? extipy_directory(e->ctx, &err) : 0;
     pkg_state.core->release(e);
     return rc < 0 ? PyUnicode_FromString(err.message) : Py_BuildValue("");

@@ -70,18 +70,12 @@ static PyObject *prove_entry(const struct pkg_entry *e)
 
 PyObject *pkg_proof_prove(PyObject *module, PyObject *args)
 {
-    unsigned long long id;
-    struct pkg_entry *e;
-    struct exti_error err;
+    struct pkg_entry *e = pkg_state_acquire(args);
     PyObject *result;
-    int rc;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "K", &id))
+    if (!e)
         return NULL;
-    rc = pkg_state.core->acquire(&e, id, &err);
-    if (rc < 0)
-        return pkg_state_raise(rc, err.message);
     result = prove_entry(e);
     pkg_state.core->release(e);
     return result;

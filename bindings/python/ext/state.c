@@ -12,6 +12,21 @@ PyObject *pkg_state_raise(int code, const char *message)
     return NULL;
 }
 
+struct pkg_entry *pkg_state_acquire(PyObject *args)
+{
+    unsigned long long id;
+    struct exti_error err;
+    struct pkg_entry *e;
+    int rc;
+
+    if (!PyArg_ParseTuple(args, "K", &id))
+        return NULL;
+    rc = pkg_state.core->acquire(&e, id, &err);
+    if (rc < 0)
+        pkg_state_raise(rc, err.message);
+    return rc < 0 ? NULL : e;
+}
+
 void pkg_state_raise_exited(int status, const char *message)
 {
     PyObject *error = PyObject_CallFunction(pkg_state.exited, "s", message);

@@ -21,6 +21,8 @@ extern struct pkg_state pkg_state;
 
 /* Raises the Python exception for `code`; returns NULL. */
 PyObject *pkg_state_raise(int code, const char *message);
+/* The interpreter whose number is the one argument, for core->release; NULL with an exception. */
+struct pkg_entry *pkg_state_acquire(PyObject *args);
 /* Raises InterpreterExitedError with the status. */
 void pkg_state_raise_exited(int status, const char *message);
 
