@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,7 @@ struct pyrt_scratch {
     char *path;
     int alive; /* our end of a pipe, which closes when this process ends in whatever way */
     int gone;  /* reaches the end of file when the helper has ended */
+    struct stat pipe; /* `alive`: the program may close it and get the number for another file */
 };
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -30,7 +33,12 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
     return 0;
 }
 
-static void close_all_but(int a, int b)
+static bool is_kept(int fd, const int kept[3])
+{
+    return fd == kept[0] || fd == kept[1] || fd == kept[2];
+}
+
+static void close_all_but(const int kept[3])
 {
     long max = sysconf(_SC_OPEN_MAX);
     DIR *d = opendir("/proc/self/fd");
@@ -40,15 +48,29 @@ static void close_all_but(int a, int b)
         while ((e = readdir(d))) {
             char *end;
             int fd = (int)strtol(e->d_name, &end, 10);
-            if (!*end && fd != a && fd != b && fd != dirfd(d))
+            if (!*end && !is_kept(fd, kept) && fd != dirfd(d))
                 close(fd);
         }
         closedir(d);
         return;
     }
     for (int fd = 0; fd < (max > 0 && max < 65536 ? (int)max : 65536); fd++)
-        if (fd != a && fd != b)
+        if (!is_kept(fd, kept))
             close(fd);
+}
+
+/* A byte is the order to remove now.  The end of file says that the program and its forks have ended,
+ * or have closed all their files (os.closerange), of which the program itself may live on. */
+static void wait_for_end(int alive, int program)
+{
+    struct pollfd end = {.fd = program, .events = POLLIN};
+    char byte;
+    ssize_t n;
+
+    while ((n = read(alive, &byte, 1)) < 0 && errno == EINTR)
+        continue;
+    while (n == 0 && program >= 0 && poll(&end, 1, -1) < 0 && errno == EINTR)
+        continue;
 }
 
 /* The helper is not a child of the program, which may wait for all its children; it is in a session
@@ -57,19 +79,17 @@ static void close_all_but(int a, int b)
 static void run_helper(const char *path, int alive, int gone)
 {
     static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE};
-    char byte;
+    const int program = pyrt_process_open(getppid()); /* which waits for this process */
 
     setsid();
     if (fork() != 0)
         _exit(0);
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         signal(ignored[i], SIG_IGN);
-    close_all_but(alive, gone);
+    close_all_but((const int[]){alive, gone, program});
     if (chdir("/") != 0)
         _exit(1);
-    /* A byte is the order to remove now; the end of file means the program has ended. */
-    while (read(alive, &byte, 1) < 0 && errno == EINTR)
-        continue;
+    wait_for_end(alive, program);
     nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     _exit(0);
 }
@@ -106,6 +126,7 @@ static int start_helper(struct pyrt_scratch *s)
         continue;
     s->alive = alive[1];
     s->gone = gone[0];
+    fstat(s->alive, &s->pipe);
     return 0;
 }
 
@@ -158,20 +179,30 @@ const char *pyrt_scratch_path(const struct pyrt_scratch *s)
     return s->path;
 }
 
+static bool has_pipe(const struct pyrt_scratch *s)
+{
+    struct stat now;
+
+    return fstat(s->alive, &now) == 0 && now.st_dev == s->pipe.st_dev && now.st_ino == s->pipe.st_ino;
+}
+
 void pyrt_scratch_free(struct pyrt_scratch *s)
 {
+    const bool ours = s && has_pipe(s);
     char byte = 0;
 
     if (!s)
         return;
     /* Closing is not enough: a forked child of the program may still hold the pipe. */
-    if (write(s->alive, &byte, 1) == 1)
+    if (ours && write(s->alive, &byte, 1) == 1)
         while (read(s->gone, &byte, 1) < 0 && errno == EINTR)
             continue;
     else
         nftw(s->path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-    close(s->alive);
-    close(s->gone);
+    if (ours) {
+        close(s->alive);
+        close(s->gone);
+    }
     free(s->path);
     free(s);
 }

@@ -66,6 +66,12 @@ int pyrt_pipe(int fd[2])
     return 0;
 }
 
+int pyrt_process_open(pid_t pid)
+{
+    (void)pid;
+    return -1;
+}
+
 int pyrt_event_open(int fd[2])
 {
     if (pyrt_pipe(fd) != 0)
@@ -129,6 +135,11 @@ void pyrt_trim(void)
 int pyrt_pipe(int fd[2])
 {
     return pipe2(fd, O_CLOEXEC);
+}
+
+int pyrt_process_open(pid_t pid)
+{
+    return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
 int pyrt_event_open(int fd[2])

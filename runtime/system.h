@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* Names the calling thread for debuggers and profilers; at most 15 bytes. */
 void pyrt_name_thread(const char *name);
@@ -26,6 +27,9 @@ void pyrt_trim(void);
 
 /* Like pipe(2), with FD_CLOEXEC on both ends. */
 int pyrt_pipe(int fd[2]);
+
+/* Opens a descriptor that becomes readable once the process has ended; -1 where there is none such. */
+int pyrt_process_open(pid_t pid);
 
 /* Opens a pipe, or what the system has of less weight, for messages of eight bytes of which at most
  * one is on its way.  Both ends, which may be the same, never wait, and have FD_CLOEXEC. */

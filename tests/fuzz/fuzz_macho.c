@@ -272,13 +272,17 @@ static void read_facts(struct exti_span file, struct fuzz_facts *out)
     struct fuzz_fields b = {.p = file.p, .n = file.n, .big_endian = true};
     const uint64_t magic = fuzz_get(&b, 0, 4), count = fuzz_get(&b, 4, 4);
     const bool fat = magic == FAT_MAGIC || magic == FAT_MAGIC_64;
+    /* An arm64 slice may be hidden after a 32-bit table (macho_fat.c). */
+    const uint64_t hidden = magic == FAT_MAGIC && count < 17 &&
+                            fuzz_get(&b, 8 + 20 * count, 4) == CPU_TYPE_ARM64;
+    const uint64_t slices = fat ? count + hidden : 1;
     uint64_t at[17] = {0};
 
-    for (uint64_t i = 0; fat && i < count && i < 17; i++)
+    for (uint64_t i = 0; fat && i < slices && i < 17; i++)
         at[i] =
             magic == FAT_MAGIC ? fuzz_get(&b, 8 + 20 * i + 8, 4) : fuzz_get(&b, 8 + 32 * i + 8, 8);
     b.big_endian = false;
-    for (uint64_t i = 0; i < (fat ? count : 1) && i < 17; i++)
+    for (uint64_t i = 0; i < slices && i < 17; i++)
         read_slice(&b, at[i], out);
 }
 

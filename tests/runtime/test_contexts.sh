@@ -482,6 +482,13 @@ no_traces _exit_leaves_nothing
 $run --python $system --contexts 2 -c 'import ssl, numpy' >out 2>err
 [ -z "$(find "$tmp" -maxdepth 1 -name 'extisolate-*')" ] && ok end_leaves_nothing ||
     not_ok end_leaves_nothing
+# Other files get the descriptors' numbers.
+check closed_descriptors_leave_the_copies 0 $run --python $system --contexts 2 -c 'import os, time
+os.closerange(3, 1024)
+others = [os.open(os.devnull, os.O_RDWR) for _ in range(4)]
+time.sleep(0.5)
+import _json, ssl, numpy'
+no_traces closed_descriptors_leave_nothing
 out=$(timeout 1200 $run --python $system -c 'import subprocess
 subprocess.Popen(["sleep", "3"]); print("done")')
 [ "$out" = 'done' ] && ok output_ends_with_the_program || not_ok output_ends_with_the_program "$out"
