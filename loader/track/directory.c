@@ -245,11 +245,11 @@ static bool is_own(void)
 void exti__directory_enter(struct exti_directory *d)
 {
     const directory_id to = d && d->switches ? d->id : 0;
-    const int error = errno;
-    int state;
+    int state, error;
 
     if (to == self.in || (to && to == self.own) || is_own())
         return;
+    error = errno;
     state = begin_uncancelled();
     /* Each time: what this thread has started since shares them, and is not to be moved.  Who has
      * forbidden that meanwhile is taken home all the same. */

@@ -76,10 +76,12 @@ static bool is_given(locale_t l)
  * since: a thread has pointers to tables of its locale. */
 static void give_locale(locale_t to)
 {
-    if (!is_given(uselocale((locale_t)0)))
-        return;
-    uselocale(to);
-    given = to;
+    const locale_t before = uselocale(to);
+
+    if (is_given(before))
+        given = to;
+    else
+        uselocale(before);
 }
 
 locale_t exti__surroundings_uselocale(const struct exti_surroundings *s, locale_t to)

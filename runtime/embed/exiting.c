@@ -12,7 +12,6 @@
 /* A call of a context on this thread. */
 struct frame {
     struct extipy_ctx *ctx;
-    int own;      /* on the context's own thread, which has nothing else */
     size_t depth; /* extipy__threads_depth */
     sigjmp_buf back;
     struct frame *outer;
@@ -45,12 +44,12 @@ struct pyobj *extipy__exiting_run(struct extipy_ctx *c,
                                   struct pyobj *(*run)(struct extipy_ctx *c, const void *what),
                                   const void *what, int *ended)
 {
-    struct frame f = {.ctx = c,
-                      .own = pthread_equal(c->keeper, pthread_self()),
-                      .depth = extipy__threads_depth(),
-                      .outer = innermost};
     struct pyobj *result;
+    struct frame f; /* one by one, as `back` is large */
 
+    f.ctx = c;
+    f.depth = extipy__threads_depth();
+    f.outer = innermost;
     *ended = 0;
     innermost = &f;
     if (sigsetjmp(f.back, 0) == 0) {
@@ -64,6 +63,12 @@ struct pyobj *extipy__exiting_run(struct extipy_ctx *c,
     return NULL;
 }
 
+/* On the context's own thread, which has nothing else. */
+static int is_own(const struct frame *f)
+{
+    return pthread_equal(f->ctx->keeper, pthread_self());
+}
+
 /* Whether the thread can leave the context for the frame of its call: it has entered nothing above
  * that, has not called this context below, and is in the main interpreter, or can tell. */
 static int can_leave(struct extipy_ctx *c)
@@ -71,7 +76,7 @@ static int can_leave(struct extipy_ctx *c)
     const struct frame *f = innermost;
 
     if (!f || f->ctx != c || f->depth != extipy__threads_depth() || may_have_other_state(c) ||
-        (!f->own && !extipy__threads_entered_last(c)))
+        (!is_own(f) && !extipy__threads_entered_last(c)))
         return 0;
     while ((f = f->outer))
         if (f->ctx == c)
@@ -134,7 +139,7 @@ void extipy__exit(void *user, struct exti_ctx *loader, int status)
         pthread_mutex_unlock(&c->lock);
     }
     if (can_leave(c)) {
-        if (!innermost->own)
+        if (!is_own(innermost))
             await_silence(c);
         siglongjmp(innermost->back, 1);
     }

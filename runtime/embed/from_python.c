@@ -32,7 +32,7 @@ static size_t *find_slot(const struct reading *r, const struct pyobj *object)
 
 static int grow_found(struct reading *r)
 {
-    size_t room = r->room ? r->room * 2 : 32;
+    size_t room = r->room ? r->room * 2 : 8;
     struct found *found = realloc(r->found, room * sizeof *found);
     size_t *slots = calloc(room * 2, sizeof *slots);
 

@@ -62,7 +62,7 @@ static size_t add_node(struct extipy_values *v, const struct extipy_node *node)
     if (!v)
         return 0;
     if (v->count == v->room) {
-        room = v->room ? v->room * 2 : 16;
+        room = v->room ? v->room * 2 : 4;
         grown = realloc(v->nodes, room * sizeof *grown);
         if (!grown)
             return spoil(v, EXTI_E_NOMEM);
