@@ -10,6 +10,8 @@
 
 -include config.mak
 BUILD ?= build
+# By one name, as it is the target of the dependency files.
+override BUILD := $(patsubst $(CURDIR)/%,%,$(abspath $(BUILD)))
 # The settings of one build folder, which scripts/manylinux.sh writes.
 -include $(BUILD)/config.mak
 

@@ -77,36 +77,46 @@ static size_t count_entries(char **list)
 
 /* ---- reading ---- */
 
-/* Two entries a turn: this is most of what a call costs, above all for a name that is not there. */
-static inline char *find_value(char **list, const char *name, size_t length)
+/* The value, if the entry is of that name. */
+static inline char *value_of(char *entry, const char *name)
 {
-    const char first = name[0];
-    char *entry;
+    while (*name && *entry == *name) {
+        entry++;
+        name++;
+    }
+    return !*name && *entry == '=' ? entry + 1 : NULL;
+}
+
+/* `name` is not empty.  Two entries a turn, and no call for any of them: this is most of what a call
+ * costs, above all for a name that is not there. */
+static inline char *find_value(char **list, const char *name)
+{
+    const char first = name[0], second = name[1] ? name[1] : '=';
+    char *entry, *value;
 
     for (; list; list += 2) {
         if (!(entry = entry_at(list, 0)))
             return NULL;
-        if (entry[0] == first && is_named(entry, name, length))
-            return entry + length + 1;
+        if (entry[0] == first && entry[1] == second && (value = value_of(entry, name)))
+            return value;
         if (!(entry = entry_at(list, 1)))
             return NULL;
-        if (entry[0] == first && is_named(entry, name, length))
-            return entry + length + 1;
+        if (entry[0] == first && entry[1] == second && (value = value_of(entry, name)))
+            return value;
     }
     return NULL;
 }
 
 char *exti__environment_get(struct exti_environment *e, const char *name)
 {
-    const size_t length = strlen(name);
     unsigned before;
     char *value;
 
-    if (!length)
+    if (!*name)
         return NULL;
     do {
         before = atomic_load_explicit(&e->changes, memory_order_acquire);
-        value = find_value(list_of(e), name, length);
+        value = find_value(list_of(e), name);
         /* Entries that move down while another is removed may be passed over; but a signal handler
          * may have interrupted the thread that removes. */
         atomic_thread_fence(memory_order_acquire);
@@ -223,7 +233,7 @@ int exti__environment_set(struct exti_environment *e, const char *name, const ch
     if (!length)
         return -1;
     exti__fork_lock(&lock);
-    if (!overwrite && find_value(e->list, name, length))
+    if (!overwrite && find_value(e->list, name))
         return finish(0);
     entry = keep_text(e, name, length, value);
     return finish(entry ? place_entry(e, entry, length, true) : ENOMEM);
