@@ -412,12 +412,13 @@ SETTINGS := $(B)/tests/settings
 
 PACKAGES_BASE := $(B)/tests/packages_base
 PACKAGES_ORDER := $(B)/tests/packages_order
+PACKAGES_LANGUAGES := $(B)/tests/packages_languages
 
 # `make check` runs unit tests with sanitizers only.
 .PHONY: test-programs check-programs
 test-programs: $(UNIT_TESTS) check-programs
 check-programs: $(filter-out $(UNIT_TESTS),$(TEST_PROGRAMS)) $(MACHO_CHECK) $(MACHO_REBUILD) $(PE_REWRITE) $(WINE_REWRITE) $(CYCLE) \
-	$(SETTINGS) $(PACKAGES_BASE) $(PACKAGES_ORDER)
+	$(SETTINGS) $(PACKAGES_BASE) $(PACKAGES_ORDER) $(PACKAGES_LANGUAGES)
 
 $(SUPPORT_OBJS): OBJ_FLAGS = $(CMOCKA_CFLAGS)
 # gcc takes minutes over where the variables of tests with sanitizers are.
@@ -487,7 +488,8 @@ $(SETTINGS): $(B)/obj/tests/runtime/settings.o $(RUN_OBJS) $(PYTHON_OBJS) $(STAT
 
 $(PACKAGES_BASE): $(B)/obj/tests/packages/base.o
 $(PACKAGES_ORDER): $(B)/obj/tests/packages/order.o
-$(PACKAGES_BASE) $(PACKAGES_ORDER): $(STATIC)
+$(PACKAGES_LANGUAGES): $(B)/obj/tests/packages/languages.o
+$(PACKAGES_BASE) $(PACKAGES_ORDER) $(PACKAGES_LANGUAGES): $(STATIC)
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(STATIC) $(LIBS)
@@ -555,7 +557,7 @@ check-wine: all $(WINE_REWRITE) ## PE copies, loaded and run by wine
 	$(call run,wine,$(call scripts,wine))
 # More than an hour on a slow machine.
 check-packages: export TEST_TIMEOUT ?= 7200
-check-packages: all $(PACKAGES_BASE) $(PACKAGES_ORDER) $(CYCLE) ## packages at work in contexts; EXTI_PACKAGES=all: all of them
+check-packages: all $(PACKAGES_BASE) $(PACKAGES_ORDER) $(PACKAGES_LANGUAGES) $(CYCLE) ## packages at work in contexts; EXTI_PACKAGES=all: all of them
 	$(call run,packages,$(call scripts,packages))
 check-servers: export TEST_TIMEOUT ?= 7200
 # They measure how long programs take to end.

@@ -26,7 +26,7 @@ python3-h5py python3-psycopg2 python3-zmq python3-gevent'
 
 # Each of these files names the packages that it needs.
 packages() {
-    sed -n 's/^# debian: //p' "$(dirname "$0")"/../tests/packages/work/*.py
+    sed -n 's/^# debian: //p' "$(dirname "$0")"/../tests/packages/{work/*.py,*.sh}
 }
 
 # The packages of LLVM have its version in their names: that of the tools that are here, or the oldest from 16
