@@ -231,7 +231,7 @@ int main(int argc, char **argv)
     } parts[] = {
         {"copy", bench_copy},     {"cli", bench_cli},     {"parallel", bench_parallel},
         {"memory", bench_memory}, {"macho", bench_macho}, {"pe", bench_pe},
-        {"tree", bench_tree},     {"embed", bench_embed},
+        {"tree", bench_tree},     {"embed", bench_embed}, {"calls", bench_calls},
     };
     const char *memory = getenv("BENCH_MEMORY");
     const struct bench b = {

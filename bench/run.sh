@@ -1,7 +1,7 @@
 #!/bin/bash
 # Measures the claims about the speed and memory of extisolate.  `make bench` builds and runs this.
 #
-#   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory|macho|pe|tree|embed|pools]
+#   bench/run.sh [--json] [--quick] [copy|cli|parallel|memory|macho|pe|tree|embed|calls|pools]
 #
 # The section `pools` is a table of its own, in Markdown; with --json it is left out.
 #
@@ -50,6 +50,8 @@ if [ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 ]; t
 fi
 BENCH_PROGRAM=$build/extisolate
 export BENCH_PYTHON BENCH_EXTENSION BENCH_API BENCH_DIR BENCH_MEMORY BENCH_PROGRAM
+
+$cc -O2 -shared -fPIC -o "$BENCH_DIR/calls.so" bench/calls/calls.c
 
 # Large enough to make the work done once per file negligible.
 build_macho()

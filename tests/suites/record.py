@@ -3,7 +3,7 @@
     record.py OUT unittest NAME...    by unittest: modules, or single tests
     record.py OUT pytest ARG...       by pytest: its own arguments
 
-The lines of OUT.INDEX are JSON: ["start", ID], ["end", ID, OUTCOME, WHY], and ["done"] at the end.
+OUT is absolute.  The lines of OUT.INDEX are JSON: ["start", ID], ["end", ID, OUTCOME, WHY], and ["done"] at the end.
 INDEX is the context's index; in an interpreter EXTI_SUITES_INDEX gives it.  All EXTI_SUITES_COUNT
 records start together, so that the tests run at the same time.  EXTI_SUITES_TESTS is a folder with
 CPython's tests for interpreters that have none.
@@ -54,24 +54,12 @@ def wait_for_others(path):
 def run_unittest(record, names):
     import unittest
     from test import support
-    try:
-        from test.support import os_helper
-    except ImportError:
-        os_helper = support
     more = os.environ.get('EXTI_SUITES_TESTS')
     if more:
         import ctypes
         ctypes.__path__.append(os.path.join(more, 'ctypes'))
     # The default of regrtest.
     support.use_resources = []
-    # It would wait for any child of the process, even another context's.
-    support.reap_children = lambda: None
-    # CPython separates concurrent runs by process id, which contexts share.
-    for name in [n for n in dir(os_helper) if n.startswith('TESTFN')]:
-        value = getattr(os_helper, name)
-        if value:
-            own = f'_{index}'
-            setattr(os_helper, name, value + (own if isinstance(value, str) else own.encode()))
 
     class Result(unittest.TestResult):
         worst = None
@@ -124,7 +112,7 @@ def run_unittest(record, names):
 
     result = Result()
     warnings.simplefilter('default')
-    loaded = [load(unittest.defaultTestLoader, name) for name in names]
+    loaded = [load(record, name) for name in names]
     # A module's test_main runs its chosen tests with this function.
     support._run_suite = lambda suite: suite.run(result)
     wait_for_others(sys.argv[1])
@@ -132,21 +120,22 @@ def run_unittest(record, names):
         run(result)
 
 
-def load(loader, name):
+def load(record, name):
     """Older modules without load_tests have a test_main that sets up and chooses tests."""
-    module = importlib.import_module(name)
+    import unittest
+    try:
+        module = importlib.import_module(name)
+    except unittest.SkipTest as why:
+        record.start(name, name)
+        record.end(name, 'skip', why)
+        return lambda result: None
     if hasattr(module, 'test_main') and not hasattr(module, 'load_tests'):
         return lambda result: module.test_main()
-    return loader.loadTestsFromModule(module).run
+    return unittest.defaultTestLoader.loadTestsFromModule(module).run
 
 
 def run_pytest(record, args):
     import pytest
-    import _pytest.runner
-
-    # It stores the running test's name in the environment.  The contexts share that, and changing
-    # it while another context reads it is undefined.
-    _pytest.runner._update_current_test_var = lambda item, when: None
 
     class Plugin:
         worst = None
@@ -175,8 +164,8 @@ def run_pytest(record, args):
         def pytest_runtest_logfinish(self, nodeid, location):
             record.end(nodeid, *self.worst)
 
-    # Contexts share file descriptors and fatal signals.
-    pytest.main(['-p', 'no:cacheprovider', '-p', 'no:faulthandler', '--capture=sys', '-q', '-q',
+    # Contexts share file descriptors.
+    pytest.main(['-p', 'no:cacheprovider', '--capture=sys', '-q', '-q',
                  '--tb=short', f'--basetemp={sys.argv[1]}.tmp.{index}', *args],
                 plugins=[Plugin()])
 
@@ -186,6 +175,11 @@ def main():
     record = Record(f'{out}.{index}')
     sys.stdout = sys.stderr = open(f'{out}.log.{index}', 'w', buffering=1, encoding='utf-8',
                                    errors='backslashreplace')
+    # Tests of two processes would meet there, too.
+    for name in 'cwd', 'temporary':
+        os.mkdir(f'{out}.{name}.{index}')
+    os.chdir(f'{out}.cwd.{index}')
+    os.environ['TMPDIR'] = f'{out}.temporary.{index}'
     {'unittest': run_unittest, 'pytest': run_pytest}[how](record, args)
     record.write('done')
     record.file.close()

@@ -1,11 +1,22 @@
 #!/bin/bash
-# CPython's own tests of extension modules, in two contexts at once and in the interpreter itself.
+# CPython's own tests, in two contexts at once and in the interpreter itself: of extension modules, or with
+# EXTI_SUITES=all of everything, for the system's interpreter and the newest one.
 root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$root/tests/suites/lib.sh"
 
 modules='ctypes json sqlite3 decimal zlib hashlib'
 # These tests wait more than they compute.
 waiting='ssl threading'
+
+# Left out of everything: what tests the tools of a checkout of CPython and its own runner of tests, and what
+# runs for hours or needs another system.
+left_out='regrtest tools peg_generator idle gdb lib2to3 zipfile64 devpoll msilib ossaudiodev startfile winconsoleio
+winreg winsound'
+every_module() { # EXE
+    "$1" -c 'import pkgutil, sys, test
+found = {m.name for m in pkgutil.iter_modules(test.__path__) if m.name.startswith("test_")}
+print(*sorted(found - {"test_" + name for name in sys.argv[1:]}))' $left_out
+}
 
 # Debian has the tests in a separate package, and only its files are needed here.  $tmp/debian
 # becomes an environment of the system's interpreter in which it and its children find these files
@@ -45,17 +56,19 @@ suite() { # EXE MODULE
     fi
 }
 
-# The system's interpreter and the newest one; or all.
-chosen() {
-    if [ -n "$whole" ]; then
-        pythons
-    else
-        { pythons | head -n 1; pythons | tail -n 1; } | uniq
-    fi
+# The system's interpreter and the newest one.
+chosen() { { pythons | head -n 1; pythons | tail -n 1; } | uniq; }
+
+everything() { # EXE
+    local m
+    for m in $(every_module "$1"); do
+        alike "$(version "$1")-${m#test_}" "$1" unittest "test.$m"
+    done
 }
 
-for exe in $(chosen); do
+for exe in $([ -z "$whole" ] && chosen || pythons); do
     unset EXTI_SUITES_TESTS
+    of=$exe
     if ! has "$exe" test.test_json; then
         if [ "$exe" != $system ] || ! command -v apt-get >/dev/null || ! with_debian_tests; then
             echo "skip $(version "$exe"): $exe lacks CPython's tests, and they cannot be fetched"
@@ -63,6 +76,10 @@ for exe in $(chosen); do
         fi
         exe=$tmp/debian/bin/python
         export EXTI_SUITES_TESTS=$tmp/tests
+    fi
+    if [ -n "$whole" ] && chosen | grep -qxF "$of"; then
+        everything "$exe"
+        continue
     fi
     for m in $waiting; do
         suite "$exe" "$m" >"$tmp/said-$m" 2>&1 &
