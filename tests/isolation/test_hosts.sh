@@ -1,31 +1,22 @@
 #!/bin/sh
 # Contexts in hosts that export the API themselves, or that RTLD_DEEPBIND could not serve.
 set -u
-build=${EXTI_BUILD:-$PWD/build}
-cc=${CC:-cc}
+# shellcheck source=tests/isolation/host.sh
+. tests/isolation/host.sh
 toys=$build/toys
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
 PATH=$PATH:/sbin # a user may lack it, and with it ldconfig
 
 if ! sh testdata/src/toy/build.sh "$toys"; then
     echo "not ok toys: they cannot be built"
     exit 1
 fi
-# A library with a sanitizer needs a host with its run-time library.  The plain build runs these
-# tests.
-if nm -D "$build/libextisolate.so" | grep -q -e __asan_init -e __tsan_init; then
-    echo "skip hosts: the library is built with a sanitizer, which its host must be too"
-    exit 0
-fi
 
-# host NAME FLAGS...: builds $tmp/NAME
+# host NAME FLAGS...
 host()
 {
     name=$1
     shift
-    $cc -O1 -g -iquote . -I include -D_DEFAULT_SOURCE -std=c11 -o "$tmp/$name" \
-        tests/isolation/host_toy.c "$@" -L"$build" -lextisolate -Wl,-rpath,"$build" -ldl
+    compile "$name" tests/isolation/host_toy.c "$@"
 }
 
 # check NAME COMMAND...: runs the command once for each flavour of the toy libraries.  In it {}

@@ -2,25 +2,20 @@
 # CPython's _ssl and _hashlib in contexts of hosts that export an OpenSSL of their own: a program
 # with OpenSSL linked in statically, and node.
 set -u
-build=${EXTI_BUILD:-$PWD/build}
-cc=${CC:-cc}
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-
-if nm -D "$build/libextisolate.so" | grep -q -e __asan_init -e __tsan_init; then
-    echo "skip openssl_hosts: the library is built with a sanitizer, which its host must be too"
-    exit 0
-fi
+# shellcheck source=tests/isolation/host.sh
+. tests/isolation/host.sh
 version=$(python3 -c 'import ssl; print(ssl.OPENSSL_VERSION)' 2>/dev/null)
 if [ -z "$version" ]; then
     echo "skip openssl_hosts: there is no python3 with ssl"
     exit 0
 fi
 
-compile()
+# host NAME FLAGS...
+host()
 {
-    $cc -O1 -g -I include -D_DEFAULT_SOURCE -std=c11 tests/isolation/host_openssl.c "$@" \
-        -L"$build" -lextisolate-python -lextisolate -Wl,-rpath,"$build" -ldl -lpthread
+    name=$1
+    shift
+    compile "$name" tests/isolation/host_openssl.c "$@" -L"$build" -lextisolate-python -lpthread
 }
 
 # check NAME HOW COMMAND...
@@ -40,10 +35,9 @@ check()
 libcrypto=$($cc -print-file-name=libcrypto.a)
 libssl=$($cc -print-file-name=libssl.a)
 if [ -f "$libcrypto" ] && [ -f "$libssl" ]; then
-    if compile -rdynamic -Wl,--whole-archive "$libssl" "$libcrypto" -Wl,--no-whole-archive \
-        -o "$tmp/host"; then
-        check static_openssl_host own "$tmp/host"
-        check control_static_openssl_host_where_a_rule_shares host "$tmp/host"
+    if host static -rdynamic -Wl,--whole-archive "$libssl" "$libcrypto" -Wl,--no-whole-archive; then
+        check static_openssl_host own "$tmp/static"
+        check control_static_openssl_host_where_a_rule_shares host "$tmp/static"
     else
         echo "not ok static_openssl_host: it cannot be built"
     fi
@@ -55,9 +49,9 @@ if ! command -v node >/dev/null; then
     echo "skip node_host: there is no node"
 elif ! nm -D --defined-only "$(readlink -f "$(command -v node)")" 2>/dev/null | grep -q ' T SSL_new$'; then
     echo "skip node_host: this node has no OpenSSL of its own"
-elif compile -DIN_NODE -shared -fPIC -o "$tmp/host.node"; then
-    check node_host own node -e "process.dlopen(module, '$tmp/host.node')"
-    check control_node_host_where_a_rule_shares host node -e "process.dlopen(module, '$tmp/host.node')"
+elif host node -DIN_NODE -shared -fPIC; then
+    check node_host own node -e "process.dlopen(module, '$tmp/node')"
+    check control_node_host_where_a_rule_shares host node -e "process.dlopen(module, '$tmp/node')"
 else
     echo "not ok node_host: it cannot be built"
 fi
