@@ -8,10 +8,10 @@ modules='ctypes json sqlite3 decimal zlib hashlib'
 # These tests wait more than they compute.
 waiting='ssl threading'
 
-# Left out of everything: what tests the tools of a checkout of CPython and its own runner of tests, and what
-# runs for hours or needs another system.
+# Left out of everything: what tests the tools of a checkout of CPython and its own runner of tests, what runs for
+# hours or needs another system, and what does not end in 3.11 itself.
 left_out='regrtest tools peg_generator idle gdb lib2to3 zipfile64 devpoll msilib ossaudiodev startfile winconsoleio
-winreg winsound'
+winreg winsound _xxsubinterpreters interpreters'
 every_module() { # EXE
     "$1" -c 'import pkgutil, sys, test
 found = {m.name for m in pkgutil.iter_modules(test.__path__) if m.name.startswith("test_")}
