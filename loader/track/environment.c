@@ -87,8 +87,8 @@ static inline char *value_of(char *entry, const char *name)
     return !*name && *entry == '=' ? entry + 1 : NULL;
 }
 
-/* `name` is not empty.  Two entries a turn, and no call for any of them: this is most of what a call
- * costs, above all for a name that is not there. */
+/* `name` is not empty.  Two entries a turn, and no call for any of them: this is most of what a
+ * call costs, above all for a name that is not there. */
 static inline char *find_value(char **list, const char *name)
 {
     const char first = name[0], second = name[1] ? name[1] : '=';
