@@ -10,7 +10,7 @@ mkdir 0 1 2 3
 cat >moves.py <<'END'
 import extisolate, multiprocessing, os, subprocess, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
-top, me = sys.argv[1], str(extisolate.index)
+top, forks, me = sys.argv[1], sys.argv[2] == "forks", str(extisolate.index)
 mask = 0o11 * (extisolate.index + 1)
 
 def wait_for_all(step):
@@ -62,15 +62,16 @@ for n in range(20):
     for proc in "/proc/self", f"/proc/{os.getpid()}":
         assert os.readlink(f"{proc}/cwd") == os.getcwd() and open(f"{proc}/cwd/whose").read() == me
         assert os.path.realpath(f"{proc}/cwd/whose") == os.path.join(os.getcwd(), "whose")
-    r, w = fork.Pipe(False)
-    p = fork.Process(target=send, args=(w,))
-    p.start()
-    assert r.recv() == expected
-    p.join()
-    p = fork.Process(target=child)
-    p.start()
-    p.join()
-    assert p.exitcode == 0
+    if forks:
+        r, w = fork.Pipe(False)
+        p = fork.Process(target=send, args=(w,))
+        p.start()
+        assert r.recv() == expected
+        p.join()
+        p = fork.Process(target=child)
+        p.start()
+        p.join()
+        assert p.exitcode == 0
     if n % 5 == 0:      # a thread moves all of its context
         early.submit(os.chdir, "..").result()
         assert os.path.samefile(os.getcwd(), top) and os.path.exists("moves.py")
@@ -80,8 +81,12 @@ assert os.umask(0) == mask
 early.shutdown()
 END
 umask 022
+# The sanitizer of gcc 12 forks while other threads have its allocator's locks, which a child that goes on in
+# Python then waits for.
+forks=forks
+[ "$sanitizer" != a ] || forks=none
 # shellcheck disable=SC2086
-check four_contexts_have_directories_of_their_own 0 timeout 300 $run --python $system --contexts 4 moves.py "$tmp"
+check four_contexts_have_directories_of_their_own 0 timeout 300 $run --python $system --contexts 4 moves.py "$tmp" $forks
 grep -q 'share one' err && not_ok and_nothing_is_noted "$(cat err)" || ok and_nothing_is_noted
 
 cat >shared.py <<'END'
