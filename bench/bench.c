@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <extisolate/python.h>
 #include <jansson.h>
 
 extern char **environ;
@@ -40,6 +41,18 @@ void die(const char *fmt, ...)
     va_end(ap);
     fprintf(stderr, "\n");
     exit(1);
+}
+
+void must(int rc, const struct exti_error *err)
+{
+    if (rc < 0)
+        die("%s: %s: %s", extipy_code_name(rc), err->file, err->message);
+}
+
+void keep_least(double *least, double v)
+{
+    if (*least == 0 || v < *least)
+        *least = v;
 }
 
 double now(void)

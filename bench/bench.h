@@ -37,6 +37,7 @@ struct samples {
 };
 void add_sample(struct samples *s, double v);
 double median(struct samples *s); /* sorts */
+void keep_least(double *least, double v); /* *least is 0 before the first */
 
 /* Adds a line to the table.  A limit of 0 claims nothing. */
 void add_row(const char *section, const char *what, double value, const char *unit);
@@ -47,6 +48,8 @@ void add_skip(const char *section, const char *reason);
 double now(void);                                       /* seconds */
 char *path_in(const struct bench *b, const char *name); /* the caller frees it */
 void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+struct exti_error;
+void must(int rc, const struct exti_error *err); /* dies of a failed call of either library */
 
 /* Casts a string for an argument vector: exec does not change its strings, but takes no const. */
 static inline char *arg(const char *s)

@@ -97,12 +97,6 @@ static int found(void *user, const struct exti_error *finding)
     die("self-check: %s", finding->message);
 }
 
-static void must(int rc, const struct exti_error *err)
-{
-    if (rc)
-        die("%s: %s", err->file, err->message);
-}
-
 static void lap(struct samples *s, double *since)
 {
     double t = now();

@@ -24,12 +24,6 @@ static struct {
     void *callee;
 } python;
 
-static void must(int rc, const struct exti_error *err)
-{
-    if (rc < 0)
-        die("%s: %s %s", extipy_code_name(rc), err->file, err->message);
-}
-
 static void find_symbol(const char *name, void *slot)
 {
     struct exti_module *libpython;
@@ -121,12 +115,6 @@ static double time_of(void (*function)(void))
     for (int i = 0; i < CALLS; i++)
         function();
     return (now() - start) / CALLS * 1e6;
-}
-
-static void keep_least(double *least, double v)
-{
-    if (*least == 0 || v < *least)
-        *least = v;
 }
 
 static void open_context(const struct bench *b, struct extipy_python **installation)

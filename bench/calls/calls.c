@@ -46,7 +46,8 @@ static void raise_signal(void)
 /* Seconds of so many calls; `which`: in the order of the functions above. */
 double time_calls(int which, int count)
 {
-    void (*const calls[])(void) = {get_variable, get_no_variable, write_byte, tell_time, raise_signal};
+    void (*const calls[])(void) = {get_variable, get_no_variable, write_byte, tell_time,
+                                   raise_signal};
     const struct sigaction act = {.sa_handler = on_signal};
     struct timespec from, to;
 

@@ -1,7 +1,7 @@
 /* Opens the API library of a language in contexts, one after the other, has it take signals and
- * finalises it: languages LANGUAGE LIBRARY TIMES [shared].  Prints what of the host's signals differs
- * afterwards; ends with 0 if SIGTERM then does what the host says.  `shared`: the contexts have the
- * process's signals. */
+ * finalises it: languages LANGUAGE LIBRARY TIMES [shared].  Prints what of the host's signals
+ * differs afterwards; ends with 0 if SIGTERM then does what the host says.  `shared`: the contexts
+ * have the process's signals. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdint.h>
@@ -87,7 +87,8 @@ static void php(void)
     find("zend_eval_string", &eval);
     find("php_embed_shutdown", &end);
     expect(init(1, argv) == 0, "php_embed_init failed");
-    expect(eval("$x = array_sum(range(1, 100)); if ($x != 5050) exit(1); set_time_limit(30);", NULL, "host") == 0,
+    expect(eval("if (array_sum(range(1, 100)) != 5050) exit(1); set_time_limit(30);", NULL,
+                "host") == 0,
            "PHP failed");
     end();
 }
@@ -153,7 +154,6 @@ static void take_signals(void)
 {
     struct sigaction term = {.sa_sigaction = on_term, .sa_flags = SA_SIGINFO | SA_RESTART},
                      child = {.sa_handler = on_child, .sa_flags = SA_NOCLDSTOP};
-
     struct sigaction now[SIGNALS];
 
     /* The kernel tells flags of an action that was set once. */
