@@ -50,7 +50,7 @@ void bench_calls(const struct bench *b)
         {"getenv of none", 1.1},
         {"write of a byte", 1.1},
         {"localtime", 1.5},
-        {"raise, with a handler,", 1.3},
+        {"raise, with a handler", 1.3},
     };
     struct exti_ctx_opts opts = {.size = sizeof opts, .api_library = b->api};
     char *path = path_in(b, "calls.so");
