@@ -68,7 +68,8 @@ class Run:
         if self.end:
             self.log.seek(0)
             names = ', '.join(underway) or 'no test'
-            self.end += f' (underway: {names})\n{self.log.read()[-3000:]}'
+            said = ''.join(tail(f'{self.out}.log.{i}') for i in range(self.count))
+            self.end += f' (underway: {names})\n{said}{self.log.read()[-3000:]}'
         return self
 
 
@@ -80,6 +81,15 @@ def read(path):
                     yield json.loads(line)
     except FileNotFoundError:
         pass
+
+
+def tail(path):
+    """What a run has printed last; nothing if it did not come so far."""
+    try:
+        with open(path, encoding='utf-8', errors='backslashreplace') as f:
+            return f.read()[-1500:]
+    except FileNotFoundError:
+        return ''
 
 
 def allowed_differences(path):
