@@ -59,8 +59,8 @@ static void close_all_but(const int kept[3])
             close(fd);
 }
 
-/* A byte is the order to remove now.  The end of file says that the program and its forks have ended,
- * or have closed all their files (os.closerange), of which the program itself may live on. */
+/* A byte is the order to remove now.  The end of file says that the program and its forks have
+ * ended, or have closed all their files (os.closerange), of which the program itself may live on. */
 static void wait_for_end(int alive, int program)
 {
     struct pollfd end = {.fd = program, .events = POLLIN};
@@ -183,7 +183,8 @@ static bool has_pipe(const struct pyrt_scratch *s)
 {
     struct stat now;
 
-    return fstat(s->alive, &now) == 0 && now.st_dev == s->pipe.st_dev && now.st_ino == s->pipe.st_ino;
+    return fstat(s->alive, &now) == 0 && now.st_dev == s->pipe.st_dev &&
+           now.st_ino == s->pipe.st_ino;
 }
 
 void pyrt_scratch_free(struct pyrt_scratch *s)

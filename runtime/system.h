@@ -28,7 +28,8 @@ void pyrt_trim(void);
 /* Like pipe(2), with FD_CLOEXEC on both ends. */
 int pyrt_pipe(int fd[2]);
 
-/* Opens a descriptor that becomes readable once the process has ended; -1 where there is none such. */
+/* Opens a descriptor that becomes readable once the process has ended; -1 where there is none
+ * such. */
 int pyrt_process_open(pid_t pid);
 
 /* Opens a pipe, or what the system has of less weight, for messages of eight bytes of which at most
