@@ -60,7 +60,7 @@ static void close_all_but(const int kept[3])
 }
 
 /* A byte is the order to remove now.  The end of file says that the program and its forks have
- * ended, or have closed all their files (os.closerange), of which the program itself may live on. */
+ * ended, or have closed all their files (os.closerange); the program itself may live on then. */
 static void wait_for_end(int alive, int program)
 {
     struct pollfd end = {.fd = program, .events = POLLIN};
