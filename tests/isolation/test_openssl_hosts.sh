@@ -40,8 +40,11 @@ check()
 libcrypto=$($cc -print-file-name=libcrypto.a)
 libssl=$($cc -print-file-name=libssl.a)
 if [ -f "$libcrypto" ] && [ -f "$libssl" ]; then
+    # Debian 13's compresses by libraries of others.
+    needs=$(pkg-config --static --libs-only-l libcrypto | sed 's/-lcrypto//')
+    # shellcheck disable=SC2086
     if compile -rdynamic -Wl,--whole-archive "$libssl" "$libcrypto" -Wl,--no-whole-archive \
-        -o "$tmp/host"; then
+        $needs -o "$tmp/host"; then
         check static_openssl_host own "$tmp/host"
         check control_static_openssl_host_where_a_rule_shares host "$tmp/host"
     else
