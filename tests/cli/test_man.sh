@@ -21,7 +21,8 @@ if command -v man >/dev/null; then
     # groff 1.23 justifies, and warns of each line that has one long word.
     shown() { man -l --no-justification --warnings=all "$1" 2>>err; }
     for p in "${pages[@]}"; do
-        shown "$p" | grep -m 1 . >>heads
+        shown "$p" >page
+        grep -m 1 . page >>heads
     done
     [ ! -s err ] && [ "$(awk '{ printf "%s ", $1 }' heads)" = \
         'EXTISOLATE(1) EXTISOLATE(3) EXTISOLATE-PYTHON(3) EXTISOLATE-QUIRKS(5) ' ]
