@@ -16,7 +16,7 @@ gcc-riscv64-linux-gnu gcc-arm-linux-gnueabihf libc6-dev-i386-cross libc6-dev-s39
 libc6-dev-mips-cross libc6-dev-arm64-cross libc6-dev-riscv64-cross libc6-dev-armhf-cross
 locales tzdata python3-pytest python3-hypothesis python3-joblib python3-cloudpickle
 python3-tqdm python3-ipykernel python3-jupyter-client python3-dask python3-distributed gcc-mingw-w64-x86-64 gcc-mingw-w64-i686 python3-pefile wine64 osslsigncode
-abigail-tools bindgen liblief-dev"
+abigail-tools bindgen liblief-dev binutils-gold"
 analyze='clang-tidy-LLVM cppcheck'
 coverage='gcovr jq'
 docs='python3-sphinx python3-myst-parser furo python3-dev python3-pip'
@@ -61,18 +61,28 @@ if ! command -v dpkg-query >/dev/null; then
     exit 0
 fi
 
-# From 13 on Debian does not have LIEF's library for C.
-no_longer() { apt-cache show gcc >/dev/null 2>&1 && ! apt-cache show "$1" >/dev/null 2>&1; }
+# For a name that only other packages provide apt-cache succeeds and shows nothing.
+known() { apt-cache show "$1" 2>/dev/null | grep -q .; }
+
+# LIEF's library for C is in Debian 12 only, and gold a package of its own from 13 on.
+drop_absent() {
+    local p
+    for p in liblief-dev binutils-gold; do
+        case "$missing " in *" $p "*) ;; *) continue ;; esac
+        # Without lists of packages nothing is absent yet.
+        known "$p" || ! known gcc || missing=${missing/ $p/}
+    done
+}
 
 llvm=$(llvm_version)
 wanted=${wanted//LLVM/${llvm:-LLVM}}
-case $wanted in *liblief-dev*) ! no_longer liblief-dev || wanted=${wanted//liblief-dev/} ;; esac
 missing=
 # shellcheck disable=SC2086
 have=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' $wanted $optional 2>/dev/null | awk '$2 == "installed" { print $1 }') || :
 for p in $wanted; do
     grep -qxF "$p" <<<"$have" || missing="$missing $p"
 done
+drop_absent
 extra=
 for p in $(tr ' ' '\n' <<<"$optional" | sort -u); do
     grep -qxF "$p" <<<"$have" || extra="$extra $p"
@@ -100,10 +110,10 @@ export DEBIAN_FRONTEND=noninteractive
 $as_root apt-get -o DPkg::Lock::Timeout=120 update -qq
 llvm=$(llvm_version)
 missing=${missing//LLVM/${llvm:-16}}
-! no_longer liblief-dev || missing=${missing//liblief-dev/}
+drop_absent
 for p in $extra; do
     # Other releases of the distribution lack some of these.
-    if apt-cache show "$p" >/dev/null 2>&1; then
+    if known "$p"; then
         missing="$missing $p"
     else
         echo "This distribution has no $p" >&2

@@ -44,7 +44,8 @@ int exti__times_survive_forks(void)
 
 /* ---- reading a zone ---- */
 
-/* As the GNU C library: a file's name, or else a POSIX string. */
+/* As the GNU C library: a file's name, or else a POSIX string.  Empty, it is the name of a file,
+ * which Debian 12 has in tzdata and Debian 13 in a package of its own. */
 static int read_zone(const char *tz, struct exti_environment *e, struct exti_zone *out)
 {
     static const char by_default[] = "/etc/localtime";
@@ -53,6 +54,8 @@ static int read_zone(const char *tz, struct exti_environment *e, struct exti_zon
     char path[EXTI_PATH_MAX];
     int n;
 
+    if (!*name)
+        name = "Universal";
     name += *name == ':';
     if (*name == '/')
         n = snprintf(path, sizeof path, "%s", name);

@@ -43,7 +43,7 @@ struct exti_zone {
 /* ---- zone_rule.c ---- */
 
 /* Parses a POSIX TZ string.  False if it is none; then *out is UTC, by the name that the string
- * begins with. */
+ * begins with, and daylight saving time has none: as the GNU C library tells it. */
 bool exti__zone_rule_parse(const char *text, struct exti_zone_rule *out);
 
 const struct exti_zone_type *exti__zone_rule_at(const struct exti_zone_rule *r, int64_t at);

@@ -127,7 +127,7 @@ bool exti__zone_rule_parse(const char *text, struct exti_zone_rule *out)
         ok = parse_dst(at, &r);
     if (!ok) {
         r.types[0].offset = 0;
-        r.types[1] = r.types[0];
+        r.types[1] = (struct exti_zone_type){.offset = 0};
         r.has_dst = false;
     }
     *out = r;

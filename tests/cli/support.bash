@@ -95,6 +95,7 @@ sound() {
 }
 
 DEBIAN_LIBPYTHON=$(ls /usr/lib/*/libpython3.*.so.1.0 2>/dev/null | head -n 1)
-DEBIAN_NUMPY=$(ls /usr/lib/python3/dist-packages/numpy/core/_multiarray_umath.*.so 2>/dev/null | head -n 1)
+# numpy 2 has another name for the folder.
+DEBIAN_NUMPY=$(ls /usr/lib/python3/dist-packages/numpy/{_core,core}/_multiarray_umath.*.so 2>/dev/null | head -n 1)
 
 finish() { [ "$failures" = 0 ]; exit; }

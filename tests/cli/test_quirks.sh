@@ -157,8 +157,8 @@ ROBOTS=many run run --python /usr/bin/python3 --quirks rules.json -c "$print"
 check what_is_set_stays 0 '^2 many$'
 run run --python /usr/bin/python3 -c "$print"
 check no_environment_without_rules 0 '^None None$'
-rules '{"id": "pid", "match": {"file": "_json.*"}, "refuse": "it is a test"}'
-run run --python /usr/bin/python3 --quirks rules.json -c 'import _json'
+rules '{"id": "pid", "match": {"file": "_decimal.*"}, "refuse": "it is a test"}'
+run run --python /usr/bin/python3 --quirks rules.json -c 'import _decimal'
 check refused_modules_are_not_imported 1 'ImportError: .*cannot be isolated: it is a test \(quirk pid\)'
 run run --python /usr/bin/python3 --quirks bad.json -c 1
 check faulty_rules_run_nothing 1 'bad.json: has format 9'

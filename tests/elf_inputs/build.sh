@@ -250,7 +250,7 @@ machines() {
     cross i686 i686 i686-linux-gnu-gcc
     cross s390x s390x s390x-linux-gnu-gcc
     cross s390x-sysv s390x s390x-linux-gnu-gcc -Wl,--hash-style=sysv
-    cross mips mips mips-linux-gnu-gcc
+    cross mips mips mips-linux-gnu-gcc -Wl,--hash-style=sysv
     cross mips-xhash mips mips-linux-gnu-gcc -Wl,--hash-style=gnu
     cross riscv64 riscv64 riscv64-linux-gnu-gcc
     cross aarch64 aarch64 aarch64-linux-gnu-gcc

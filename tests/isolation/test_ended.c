@@ -217,6 +217,7 @@ static void *use_and_end(void *way)
     used.back = &back;
     if (way && sigsetjmp(back, 0) == 0)
         used.end(*(int *)way, 3);
+    used.back = NULL;
     return NULL;
 }
 

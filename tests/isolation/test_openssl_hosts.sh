@@ -35,7 +35,11 @@ check()
 libcrypto=$($cc -print-file-name=libcrypto.a)
 libssl=$($cc -print-file-name=libssl.a)
 if [ -f "$libcrypto" ] && [ -f "$libssl" ]; then
-    if host static -rdynamic -Wl,--whole-archive "$libssl" "$libcrypto" -Wl,--no-whole-archive; then
+    # Debian 13's compresses by libraries of others.
+    needs=$(pkg-config --static --libs-only-l libcrypto | sed 's/-lcrypto//')
+    # shellcheck disable=SC2086
+    if host static -rdynamic -Wl,--whole-archive "$libssl" "$libcrypto" -Wl,--no-whole-archive \
+        $needs; then
         check static_openssl_host own "$tmp/static"
         check control_static_openssl_host_where_a_rule_shares host "$tmp/static"
     else

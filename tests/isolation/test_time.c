@@ -125,6 +125,9 @@ static const char *const zones[] = {"Europe/Berlin",
                                     "<-03>3",
                                     "UTC",
                                     "",
+                                    ":",
+                                    "Nowhere",
+                                    "Europe/Nowhere",
                                     NULL};
 #define ZONES (sizeof zones / sizeof *zones)
 

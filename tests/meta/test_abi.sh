@@ -102,6 +102,7 @@ compatible() { # NAME WANTED SED-COMMANDS [MESSAGE [GROWN...]]: whether the head
     fi
     for struct in $grown "${@:5}"; do
         printf '[suppress_type]\n  type_kind = struct\n  name = %s\n  has_data_member_inserted_at = end\n' "$struct"
+        echo '  has_size_change = yes' # newer versions ask for it
     done >"$tmp/$name.grown"
     if ! "$here/interface.sh" "$tmp/$name.h" $map "$tmp/$name.so"; then
         echo "not ok $name: cannot be built"

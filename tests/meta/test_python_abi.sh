@@ -65,6 +65,7 @@ fi
 
 for struct in $grown; do
     printf '[suppress_type]\n  type_kind = struct\n  name = %s\n  has_data_member_inserted_at = end\n' "$struct"
+    echo '  has_size_change = yes' # newer versions ask for it
 done >"$tmp/grown"
 compatible() { # NAME WANTED SED-COMMANDS [MESSAGE]: whether the header, so changed, is compatible
     local name=$1 wanted=$2 got=no

@@ -55,7 +55,9 @@ libpython=$("$python" -c 'import sysconfig as s; v = s.get_config_var
 print(v("LIBDIR") + "/" + v("MULTIARCH") + "/" + v("INSTSONAME"))' 2>/dev/null)
 [ -f "$libpython" ] || libpython=${libpython/"/$("$python" -c 'import sysconfig
 print(sysconfig.get_config_var("MULTIARCH"))')"/}
-module=$("$python" -c 'import numpy.core._multiarray_umath as m; print(m.__file__)' 2>/dev/null)
+# In numpy.core, or in numpy 2's numpy._core.
+module=$("$python" -c 'import numpy, sys
+print(*{m.__file__ for n, m in sys.modules.items() if n.endswith("core._multiarray_umath")})' 2>/dev/null)
 for kind in embed embed-static; do
     if [ -f "$libpython" ] && [ -f "$module" ]; then
         LD_LIBRARY_PATH=$stage/lib "$tmp/$kind" "$libpython" "$module" PyInit__multiarray_umath \

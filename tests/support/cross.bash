@@ -79,10 +79,12 @@ compile_all() # OUT FLAGS... -- SOURCE...; with $cc
 # FLAGS.
 build_libraries() # DEPS FLAGS...
 {
-    local deps=$1 jansson elf
+    local deps=$1 jansson elf trees=()
     shift
     jansson=$(echo "$sources"/jansson-*/) elf=$(echo "$sources"/elfutils-*/)
     [ -f "$deps/libelf.a" ] && [ -f "$deps/libjansson.a" ] && return
+    # From 0.192 on libelf keeps its trees in a library of elfutils' own.
+    [ ! -f "$elf/lib/eu-search.c" ] || trees=("$elf/lib/eu-search.c")
     mkdir -p "$deps/include"
     : >"$deps/include/jansson_private_config.h"
     compile_all "$deps/jansson" -DHAVE_STDINT_H=1 -DHAVE_UNISTD_H -DUSE_URANDOM \
@@ -90,7 +92,7 @@ build_libraries() # DEPS FLAGS...
         -DHAVE_OPEN -DHAVE_CLOSE -DHAVE_READ -DHAVE_ATOMIC_BUILTINS \
         -I"$deps/include" -I"$jansson/android" -I"$jansson/src" -- "$jansson"/src/*.c &&
         compile_all "$deps/elf" -std=gnu99 -D_GNU_SOURCE -DHAVE_CONFIG_H "$@" \
-            -I"$elf/libelf" -I"$elf/lib" -- "$elf"/libelf/*.c &&
+            -I"$elf/libelf" -I"$elf/lib" -- "$elf"/libelf/*.c "${trees[@]}" &&
         cp "$jansson"/src/jansson.h "$jansson"/android/jansson_config.h \
             "$elf"/libelf/{libelf,gelf,elf,nlist}.h "$deps/include" &&
         $ar rcs "$deps/libjansson.a" "$deps"/jansson/*.o &&

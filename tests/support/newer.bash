@@ -33,9 +33,9 @@ newer_unpack()
 newer_program()
 {
     local libraries=$newer/usr/lib/$(uname -m)-linux-gnu
-    cp "$1" "$2.new" &&
-        patchelf --set-interpreter "$(echo "$libraries"/ld-linux*.so.?)" --force-rpath \
-            --set-rpath "$libraries" "$2.new" && mv "$2.new" "$2"
+    # In one call, or the other way round, patchelf 0.18 makes a python3.14 whose segments overlap.
+    cp "$1" "$2.new" && patchelf --force-rpath --set-rpath "$libraries" "$2.new" &&
+        patchelf --set-interpreter "$(echo "$libraries"/ld-linux*.so.?)" "$2.new" && mv "$2.new" "$2"
 }
 
 newer_fetch()

@@ -68,6 +68,8 @@ static inline struct exti_span macho_link(struct test *t, const char *arch, cons
 
 #define MACHO_BUNDLE "-bundle -platform_version macos 11.0 13.3 "
 #define MACHO_DYLIB "-dylib -platform_version macos 11.0 13.3 -install_name @rpath/libx.dylib "
+/* What lld from 17 on signs a dylib as; older ones, by the file's name. */
+#define MACHO_DYLIB_IDENTIFIER "libx.dylib"
 
 static const char *const macho_archs[] = {"x86_64", "arm64"};
 

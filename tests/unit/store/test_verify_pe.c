@@ -441,7 +441,7 @@ static void verify_finds_hard_links(void **state)
     assert_contains(findings(t), "is the same file as its original, ");
 }
 
-static int stop(void *user, const struct exti_error *finding)
+static int stop_at_once(void *user, const struct exti_error *finding)
 {
     ++*(int *)user;
     (void)finding;
@@ -460,10 +460,10 @@ static void copy_names_differ_in_more_than_case(void **state)
     struct test *t = *state;
     int count = 0;
 
-    assert_ok(exti__verify_set(&m, copies, stop, &count, &t->err), &t->err);
+    assert_ok(exti__verify_set(&m, copies, stop_at_once, &count, &t->err), &t->err);
     assert_int_equal(count, 0);
     m.target.format = EXTI_FORMAT_PE;
-    assert_ok(exti__verify_set(&m, copies, stop, &count, &t->err), &t->err);
+    assert_ok(exti__verify_set(&m, copies, stop_at_once, &count, &t->err), &t->err);
     assert_int_equal(count, 1);
 }
 
@@ -574,7 +574,7 @@ static void out_of_memory_leaks_nothing(void **state)
     rc = EXTI_E_NOMEM;
     for (long n = 0; rc; n++) {
         exti__mem_fail_after(n);
-        rc = exti__verify_set(&m, copies, stop, &count, &t->err);
+        rc = exti__verify_set(&m, copies, stop_at_once, &count, &t->err);
         exti__mem_fail_after(-1);
         assert_int_equal(rc, rc ? EXTI_E_NOMEM : 0);
     }

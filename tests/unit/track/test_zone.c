@@ -267,16 +267,23 @@ static void broken_files_are_refused(void **state)
     exti__free(bytes);
 }
 
+/* As files of "right" zones have them, which not every Debian has. */
 static void leap_seconds_are_refused(void **state)
 {
+    /* 44 bytes of header; a type and its name; one leap second. */
+    unsigned char file[44 + 6 + 4 + 8] = "TZif";
     struct exti_error err = {0};
     struct exti_zone z;
-    int rc = exti__zone_read(FOLDER "/right/Europe/London", &z, &err);
 
     (void)state;
-    if (rc == EXTI_E_IO)
-        skip();
-    assert_int_equal(rc, EXTI_E_UNSUPPORTED);
+    file[39] = 1; /* type */
+    file[43] = 4; /* bytes of names */
+    memcpy(file + 50, "UTC", 4);
+    assert_int_equal(exti__zone_parse(exti__span(file, 54), &z, &err), EXTI_OK);
+    exti__zone_clear(&z);
+    file[31] = 1;
+    assert_int_equal(exti__zone_parse(exti__span(file, sizeof file), &z, &err),
+                     EXTI_E_UNSUPPORTED);
     assert_non_null(strstr(err.message, "leap seconds"));
 }
 

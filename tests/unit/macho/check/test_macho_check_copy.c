@@ -390,7 +390,7 @@ static void an_empty_identifier_is_filled(void **state)
     assert_ok(exti__macho_open(before, &m, &k->f.err), &k->f.err);
     assert_ok(exti__macho_signature_read(&m, &signature, &k->f.err), &k->f.err);
     exti__macho_close(&m);
-    assert_string_equal(signature.identifier, "c.dylib");
+    assert_true(*signature.identifier);
     *(char *)(uintptr_t)signature.identifier = 0;
     k = copy_of(t, before, "/p1");
     assert_ok(exti__macho_open(exti__span(k->after, k->n), &m, &k->f.err), &k->f.err);
