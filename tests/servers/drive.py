@@ -1,4 +1,4 @@
-"""Runs programs by themselves and in four contexts of one process, talks to them, ends them, and compares.
+"""Runs programs four times by themselves and in four contexts of one process, talks to them, ends them, and compares.
 
 drive.py CASE...            with EXTI_SERVERS_PYTHON, EXTISOLATE; prints `ok`, `not ok` and `skip` lines
 
@@ -28,8 +28,9 @@ PYTHON = os.environ.get("EXTI_SERVERS_PYTHON", sys.executable)
 PROGRAM = os.environ.get("EXTISOLATE", "build/extisolate")
 COPIES = 4
 PATIENCE = float(os.environ.get("EXTI_SERVERS_PATIENCE", "120"))
-# How long servers are under load: with wrk, else by a few threads of ours.
+# How many seconds the contexts' servers are under load, before the first of the signals; else it is a short one.
 LOAD = float(os.environ.get("EXTI_SERVERS_LOAD", "60" if os.environ.get("EXTI_ALL") else "2"))
+SHORT = min(LOAD, 2)
 
 
 class Failed(Exception):
@@ -76,26 +77,23 @@ def in_session(session):
 
 
 class Program:
-    """One that runs, in `copies` contexts, or by itself if that is 0."""
+    """One process: `copies` contexts, or the plain interpreter if that is 0.  `index` is its first copy's number."""
 
-    def __init__(self, case, copies):
-        self.case = case
-        self.ports = list(range(free_ports(), 1 << 16))[:max(1, copies)]
-        self.folder = tempfile.mkdtemp(prefix="servers-")
+    def __init__(self, case, copies, index, ports, folder):
         command = [PYTHON]
         if copies:
             command = [PROGRAM, "run", "--contexts", str(copies), "--python", PYTHON]
-        environment = dict(os.environ, EXTI_SERVERS_PORT=str(self.ports[0]), EXTI_SERVERS_FOLDER=self.folder,
-                           PYTHONPATH=os.path.join(HERE, "apps"), PYTHONDONTWRITEBYTECODE="1", HOME=self.folder,
+        environment = dict(os.environ, EXTI_SERVERS_PORT=str(ports[0]), EXTI_SERVERS_FOLDER=folder,
+                           EXTI_SERVERS_INDEX=str(index), EXTI_SERVERS_INPUT=case.input,
+                           EXTI_SERVERS_APART="1" if case.apart else "",
+                           PYTHONPATH=os.path.join(HERE, "apps"), PYTHONDONTWRITEBYTECODE="1", HOME=folder,
+                           JUPYTER_RUNTIME_DIR=os.path.join(folder, "runtime"),  # whose paths are short enough
                            **case.environment)
-        words = list(case.words)
-        if words[0] != "-m":
-            words[0] = os.path.join(HERE, words[0])
         self.lines = []
         self.process = subprocess.Popen(
-            command + [os.path.join(HERE, "launch.py"), *words], stdin=subprocess.DEVNULL,
+            command + [os.path.join(HERE, "launch.py"), *case.words], stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment,
-            cwd=self.folder, start_new_session=True,
+            cwd=folder, start_new_session=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         self.reader = threading.Thread(target=self._read)
         self.reader.start()
@@ -104,8 +102,55 @@ class Program:
         for line in self.process.stdout:
             self.lines.append(line)
 
+    def signal(self, name):
+        if name == "SIGINT":
+            os.killpg(self.process.pid, signal.SIGINT)
+        elif name:
+            self.process.send_signal(getattr(signal, name))
+
+    def left(self):
+        """Waits for the processes that it has started; the command lines of those that do not end."""
+        for _ in range(100):
+            left = in_session(self.process.pid)
+            if not left:
+                break
+            time.sleep(0.1)
+        return left.values()
+
+    def close(self):
+        for pid in in_session(self.process.pid):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+        self.process.wait()
+        self.reader.join()
+
+
+class Copies:
+    """Four times the same: in one process, or each in its own."""
+
+    def __init__(self, case, plain):
+        self.case = case
+        base = free_ports()
+        self.ports = list(range(base, base + COPIES))
+        self.folder = tempfile.mkdtemp(prefix="servers-")
+        self.programs = [Program(case, 0 if plain else COPIES, index, self.ports, self.folder)
+                         for index in range(COPIES if plain else 1)]
+
     def text(self):
-        return "".join(self.lines)
+        return "".join("".join(p.lines) for p in self.programs) + "".join(self.own())
+
+    def own(self):
+        """What each copy has written to its file."""
+        texts = []
+        for index in range(COPIES) if self.case.apart else ():
+            try:
+                with open(os.path.join(self.folder, "of-%d" % index, "said"), errors="replace") as f:
+                    texts.append(f.read())
+            except FileNotFoundError:
+                texts.append("")
+        return texts
 
     def wait_until(self, condition, what):
         """Polls; the condition may raise OSError for `not yet`."""
@@ -116,44 +161,33 @@ class Program:
                     return
             except (OSError, http.client.HTTPException):
                 pass
-            if self.process.poll() is not None:
-                raise Failed("it ended with status %s before %s" % (self.process.returncode, what))
+            for p in self.programs:
+                if p.process.poll() is not None:
+                    raise Failed("it ended with status %s before %s" % (p.process.returncode, what))
             if time.monotonic() > deadline:
                 raise Failed("%s s were not enough for %s" % (PATIENCE, what))
             time.sleep(0.02)
 
     def end_by(self, name):
         begun = time.monotonic()
-        if name == "SIGINT":
-            os.killpg(self.process.pid, signal.SIGINT)
-        elif name:
-            self.process.send_signal(getattr(signal, name))
+        for p in self.programs:
+            p.signal(name)
         try:
-            status = self.process.wait(PATIENCE)
+            statuses = {p.process.wait(max(1, begun + self.case.patience - time.monotonic())) for p in self.programs}
         except subprocess.TimeoutExpired:
-            raise Failed("%s s were not enough to end" % PATIENCE) from None
+            raise Failed("%s s were not enough to end" % self.case.patience) from None
         seconds = time.monotonic() - begun
-        left = {}
-        for _ in range(100):
-            left = in_session(self.process.pid)
-            if not left:
-                break
-            time.sleep(0.1)
-        self.kill()
-        self.reader.join()
-        return alike.Run(alike.normal(self.text(), self.ports), status, seconds, left.values())
-
-    def kill(self):
-        for pid in in_session(self.process.pid):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass
+        left = [command for p in self.programs for command in p.left()]
+        for p in self.programs:
+            p.close()
+        racy = self.case.racy + (self.case.racy_at_int if name == "SIGINT" else ())
+        said = [] if self.case.noisy else [alike.normal("".join(p.lines), self.ports, racy) for p in self.programs]
+        own = [alike.normal(text, self.ports, racy) for text in self.own()]
+        return alike.Run(said, own, statuses, seconds, left)
 
     def close(self):
-        self.kill()
-        self.process.wait()
-        self.reader.join()
+        for p in self.programs:
+            p.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -185,18 +219,23 @@ def load_by_threads(port, until, found):
         found.append("port %d: %r" % (port, e))
 
 
-def load(ports):
-    """All ports at once; what went wrong."""
+def load_by_wrk(ports, seconds):
     found = []
+    runs = [subprocess.Popen(["wrk", "-t1", "-c8", "-d%ds" % max(1, seconds), "http://127.0.0.1:%d/" % port],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for port in ports]
+    for run in runs:
+        said = run.communicate()[0]
+        if run.returncode or "Socket errors" in said or "Non-2xx" in said or " 0 requests in" in said:
+            found.append(said)
+    return found
+
+
+def load(ports, seconds):
+    """All ports at once, by wrk, else by a few threads of ours; what went wrong."""
     if shutil.which("wrk"):
-        runs = [subprocess.Popen(["wrk", "-t1", "-c8", "-d%ds" % max(1, LOAD), "http://127.0.0.1:%d/" % port],
-                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for port in ports]
-        for run in runs:
-            said = run.communicate()[0]
-            if run.returncode or "Socket errors" in said or "Non-2xx" in said:
-                found.append(said)
-        return found
-    until = time.monotonic() + LOAD
+        return load_by_wrk(ports, seconds)
+    found = []
+    until = time.monotonic() + seconds
     threads = [threading.Thread(target=load_by_threads, args=(port, until, found)) for port in ports for _ in "ab"]
     for t in threads:
         t.start()
@@ -205,15 +244,20 @@ def load(ports):
     return found
 
 
-def talk_by_http(program, loaded):
-    for port in program.ports:
-        program.wait_until(lambda port=port: once(port), "an answer of port %d" % port)
-    for port in program.ports:
+def answer_all(ports):
+    for port in ports:
         for _ in range(5):
             once(port)
-    wrong = load(program.ports) if loaded else []
+
+
+def talk_by_http(copies, seconds):
+    for port in copies.ports:
+        copies.wait_until(lambda port=port: once(port), "an answer of port %d" % port)
+    answer_all(copies.ports)
+    wrong = load(copies.ports, seconds) if seconds else []
     if wrong:
         raise Failed("under load: " + "\n".join(wrong))
+    answer_all(copies.ports)  # what the load has left in queues is answered before
 
 
 def client(program, script, index):
@@ -226,13 +270,13 @@ def client(program, script, index):
         raise Failed("%s: %s" % (script, done.stdout[-2000:]))
 
 
-def talk(program):
+def talk(program, seconds):
     case = program.case
     if case.ready:
         count = len(program.ports) * case.ready_times
         program.wait_until(lambda: program.text().count(case.ready) >= count, repr(case.ready))
     if case.client == "http":
-        talk_by_http(program, case.load)
+        talk_by_http(program, case.load and seconds)
     elif case.client:
         for index in range(len(program.ports)):
             client(program, case.client, index)
@@ -241,18 +285,18 @@ def talk(program):
 # ---- cases ---------------------------------------------------------------------------------------
 
 
-def run(case, copies, end):
-    program = Program(case, copies)
+def run(case, plain, end, seconds):
+    copies = Copies(case, plain)
     try:
-        talk(program)
-        return program.end_by(end)
+        talk(copies, seconds)
+        return copies.end_by(end)
     except Exception as e:
         if not isinstance(e, Failed):
             e = Failed(repr(e))
-        raise Failed("%s: %s\n%s" % ("four contexts" if copies else "the plain program", e,
-                                     program.text()[-6000:])) from e
+        raise Failed("%s: %s\n%s" % ("the plain program" if plain else "four contexts", e,
+                                     copies.text()[-6000:])) from e
     finally:
-        program.close()
+        copies.close()
 
 
 def differences():
@@ -276,11 +320,11 @@ def compare(case, end):
     name = case.name + ("-" + end if end else "")
     listed = next(((when, why) for pattern, when, why in differences() if fnmatch.fnmatchcase(name, pattern)), None)
     try:
-        plain = run(case, 0, end)
+        plain = run(case, True, end, SHORT)
     except Failed as e:
         return "skip %s: %s" % (name, str(e).replace("\n", " / ")[-1500:])
     try:
-        found = alike.faults(plain, run(case, COPIES, end), COPIES, case.ordered)
+        found = alike.faults(plain, run(case, False, end, LOAD if end == case.ends[0] else SHORT), case.ordered)
     except Failed as e:
         found = [str(e)]
     return verdict(name, found, listed)
@@ -293,4 +337,5 @@ def main():
                 print(compare(case, end), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -26,13 +26,5 @@ def made(folder):
     return app
 
 
-def folder():
-    try:
-        from extisolate import index
-    except ImportError:
-        index = 0
-    return os.path.join(os.environ["EXTI_SERVERS_FOLDER"], "of-%d" % index)
-
-
-if "EXTI_SERVERS_FOLDER" in os.environ:
-    app = made(folder())
+if "EXTI_SERVERS_OWN" in os.environ:
+    app = made(os.environ["EXTI_SERVERS_OWN"])
