@@ -16,6 +16,8 @@ class Case:
     ends: tuple = SIGNALS   # ("",): it ends by itself
     ordered: bool = True    # the order of its lines is always the same
     load: bool = True
+    holds: bool = False     # a request that is not answered is open when it is to end
+    again: str = ""     # what it says before the signal is sent once more
     racy: tuple = ()    # patterns of lines that come or not, as the program races with itself
     racy_at_int: tuple = ()     # after ^C, which its children get as well
     noisy: bool = False     # its children say what the ends of each other make them say
@@ -70,6 +72,8 @@ CASES = [
     module("uvicorn-uvloop", ("uvicorn", "uvloop", "httptools"), *UVICORN, "--loop", "uvloop"),
     module("uvicorn-workers", ("uvicorn",), *UVICORN, "--workers", "2", ordered=False,
            ready="Application startup complete", ready_times=2, racy_at_int=("INFO: +Terminated child process",)),
+    module("uvicorn-forced", ("uvicorn",), *UVICORN, holds=True, load=False, ends=("SIGINT",),
+           again="Waiting for connections to close"),
     module("hypercorn", ("hypercorn",), "hypercorn", "app:asgi", "--bind", "127.0.0.1:PORT"),
     script("aiohttp", ("aiohttp",), "aiohttp_app.py", "PORT"),
     # Servers of WSGI
@@ -92,6 +96,9 @@ CASES = [
     module("celery-prefork", ("celery",), "celery", "-A", "celery_app", "worker", "--pool", "prefork",
            "--concurrency", "2", "--hostname", "celery@INDEX", "--loglevel", "INFO", client="celery_client.py",
            ready=" ready.", ordered=False),
+    module("celery-forced", ("celery",), "celery", "-A", "celery_app", "worker", "--pool", "prefork",
+           "--concurrency", "2", "--hostname", "celery@INDEX", "--loglevel", "INFO", client="celery_waits.py",
+           ready=" ready.", ordered=False, again="Warm shutdown", ends=("SIGINT",)),
     # Tests
     suite("pytest-numpy", ("pytest", "hypothesis", "numpy"), "-m", "not slow", "--pyargs", "numpy.linalg",
           "numpy._core.tests.test_multiarray"),
@@ -114,5 +121,6 @@ CASES = [
     ends_by_itself(script, "dask-processes", DASK, "dask_app.py", "processes"),
     waits(script, "dask-threads-waits", DASK, "dask_app.py", "threads", "waits", ordered=False),
     waits(script, "dask-processes-waits", DASK, "dask_app.py", "processes", "waits", ordered=False, noisy=True,
-          racy_at_int=(".*Worker process still alive",)),
+          racy_at_int=(".*Worker process still alive",
+                       r"TIME - distributed\.nanny - ERROR -.*\n(?:.+\n)*?asyncio\.exceptions\.CancelledError")),
 ]

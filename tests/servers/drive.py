@@ -11,6 +11,7 @@ import http.client
 import importlib
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -67,7 +68,7 @@ def in_session(session):
         try:
             with open("/proc/%s/stat" % pid) as f:
                 fields = f.read().rpartition(")")[2].split()
-            with open("/proc/%s/cmdline" % pid) as f:
+            with open("/proc/%s/cmdline" % pid, errors="replace") as f:
                 command = f.read().replace("\0", " ").strip()
         except OSError:
             continue
@@ -135,6 +136,8 @@ class Copies:
         base = free_ports()
         self.ports = list(range(base, base + COPIES))
         self.folder = tempfile.mkdtemp(prefix="servers-")
+        self.held = []      # connections
+        self.requests = 0   # that were answered under load
         self.programs = [Program(case, 0 if plain else COPIES, index, self.ports, self.folder)
                          for index in range(COPIES if plain else 1)]
 
@@ -168,10 +171,16 @@ class Copies:
                 raise Failed("%s s were not enough for %s" % (PATIENCE, what))
             time.sleep(0.02)
 
+    def wait_for_words(self, words, times):
+        if words:
+            self.wait_until(lambda: self.text().count(words) >= times, repr(words))
+
     def end_by(self, name):
         begun = time.monotonic()
-        for p in self.programs:
-            p.signal(name)
+        for _ in range(2 if self.case.again else 1):
+            for p in self.programs:
+                p.signal(name)
+            self.wait_for_words(self.case.again, COPIES)
         try:
             statuses = {p.process.wait(max(1, begun + self.case.patience - time.monotonic())) for p in self.programs}
         except subprocess.TimeoutExpired:
@@ -183,11 +192,13 @@ class Copies:
         racy = self.case.racy + (self.case.racy_at_int if name == "SIGINT" else ())
         said = [] if self.case.noisy else [alike.normal("".join(p.lines), self.ports, racy) for p in self.programs]
         own = [alike.normal(text, self.ports, racy) for text in self.own()]
-        return alike.Run(said, own, statuses, seconds, left)
+        return alike.Run(said, own, statuses, seconds, left), self.requests
 
     def close(self):
         for p in self.programs:
             p.close()
+        for s in self.held:
+            s.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -211,37 +222,43 @@ def once(port):
         connection.close()
 
 
-def load_by_threads(port, until, found):
-    try:
-        while time.monotonic() < until:
-            once(port)
-    except Exception as e:
-        found.append("port %d: %r" % (port, e))
-
-
-def load_by_wrk(ports, seconds):
-    found = []
-    runs = [subprocess.Popen(["wrk", "-t1", "-c8", "-d%ds" % max(1, seconds), "http://127.0.0.1:%d/" % port],
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for port in ports]
-    for run in runs:
-        said = run.communicate()[0]
-        if run.returncode or "Socket errors" in said or "Non-2xx" in said or " 0 requests in" in said:
-            found.append(said)
-    return found
-
-
-def load(ports, seconds):
-    """All ports at once, by wrk, else by a few threads of ours; what went wrong."""
-    if shutil.which("wrk"):
-        return load_by_wrk(ports, seconds)
-    found = []
+def load_by_threads(ports, seconds):
+    counts = []
     until = time.monotonic() + seconds
-    threads = [threading.Thread(target=load_by_threads, args=(port, until, found)) for port in ports for _ in "ab"]
+
+    def ask(port):
+        try:
+            while time.monotonic() < until:
+                once(port)
+                counts.append(1)
+        except Exception as e:
+            counts.append(Failed("port %d: %r" % (port, e)))
+
+    threads = [threading.Thread(target=ask, args=(port,)) for port in ports for _ in "ab"]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
-    return found
+    for wrong in filter(lambda c: isinstance(c, Failed), counts):
+        raise wrong
+    return sum(counts)
+
+
+def load_by_wrk(ports, seconds):
+    runs = [subprocess.Popen(["wrk", "-t1", "-c8", "-d%ds" % max(1, seconds), "http://127.0.0.1:%d/" % port],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for port in ports]
+    said = [run.communicate()[0] for run in runs]
+    counts = [int(n) for n in re.findall(r"(\d+) requests in", "".join(said))]
+    if any(run.returncode for run in runs) or len(counts) < len(ports) or 0 in counts:
+        raise Failed("under load: " + "".join(said))
+    if "Socket errors" in "".join(said) or "Non-2xx" in "".join(said):
+        raise Failed("under load: " + "".join(said))
+    return sum(counts)
+
+
+def load(ports, seconds):
+    """All ports at once; how many requests were answered."""
+    return load_by_wrk(ports, seconds) if shutil.which("wrk") else load_by_threads(ports, seconds)
 
 
 def answer_all(ports):
@@ -254,9 +271,8 @@ def talk_by_http(copies, seconds):
     for port in copies.ports:
         copies.wait_until(lambda port=port: once(port), "an answer of port %d" % port)
     answer_all(copies.ports)
-    wrong = load(copies.ports, seconds) if seconds else []
-    if wrong:
-        raise Failed("under load: " + "\n".join(wrong))
+    if seconds:
+        copies.requests = load(copies.ports, seconds)
     answer_all(copies.ports)  # what the load has left in queues is answered before
 
 
@@ -272,14 +288,18 @@ def client(program, script, index):
 
 def talk(program, seconds):
     case = program.case
-    if case.ready:
-        count = len(program.ports) * case.ready_times
-        program.wait_until(lambda: program.text().count(case.ready) >= count, repr(case.ready))
+    program.wait_for_words(case.ready, COPIES * case.ready_times)
     if case.client == "http":
         talk_by_http(program, case.load and seconds)
     elif case.client:
         for index in range(len(program.ports)):
             client(program, case.client, index)
+    if case.holds:
+        for port in program.ports:
+            s = socket.create_connection(("127.0.0.1", port))
+            s.sendall(b"GET /waits HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            program.held.append(s)
+        answer_all(program.ports)  # what was sent before is seen by then
 
 
 # ---- cases ---------------------------------------------------------------------------------------
@@ -294,7 +314,7 @@ def run(case, plain, end, seconds):
         if not isinstance(e, Failed):
             e = Failed(repr(e))
         raise Failed("%s: %s\n%s" % ("the plain program" if plain else "four contexts", e,
-                                     copies.text()[-6000:])) from e
+                                     copies.text()[-6000:])) from None
     finally:
         copies.close()
 
@@ -320,11 +340,14 @@ def compare(case, end):
     name = case.name + ("-" + end if end else "")
     listed = next(((when, why) for pattern, when, why in differences() if fnmatch.fnmatchcase(name, pattern)), None)
     try:
-        plain = run(case, True, end, SHORT)
+        plain, _ = run(case, True, end, SHORT)
     except Failed as e:
-        return "skip %s: %s" % (name, str(e).replace("\n", " / ")[-1500:])
+        return "skip %s: %s" % (name, str(e).replace("\n", " / ")[:1500])
     try:
-        found = alike.faults(plain, run(case, False, end, LOAD if end == case.ends[0] else SHORT), case.ordered)
+        contexts, requests = run(case, False, end, LOAD if end == case.ends[0] else SHORT)
+        found = alike.faults(plain, contexts, case.ordered)
+        print("    %s: %d requests, ended in %.1f s; the plain program in %.1f s" % (
+            name, requests, contexts.seconds, plain.seconds))
     except Failed as e:
         found = [str(e)]
     return verdict(name, found, listed)

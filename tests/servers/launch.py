@@ -42,6 +42,7 @@ def main():
     index = number()
     folder = os.environ["EXTI_SERVERS_OWN"] = os.path.join(os.environ["EXTI_SERVERS_FOLDER"], "of-%d" % index)
     os.makedirs(folder)
+    os.chdir(folder)
     redirect(folder)
     words = [own(word, index, folder) for word in sys.argv[1:]]
     if words[0] == "-m":
