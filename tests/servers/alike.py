@@ -10,6 +10,8 @@ VARYING = (
     (r"\b\d\d/\w{3}/\d{4}[: ]\d\d:\d\d:\d\d( [+-]\d{4})?", "TIME"),
     (r"\b\w+ \d\d, \d{4} - \d\d:\d\d:\d\d", "TIME"),
     (r"\b\d+(\.\d+)?(e\+\d+)? ?(ns|µs|μs|us|ms|s|seconds)\b", "SPAN"),
+    (r"\bSPAN \(\d:\d\d:\d\d\)", "SPAN"),
+    (r"=+ (?=\d+ [a-z]+\b.* in SPAN)|(?<=SPAN) =+", "==="),
     (r"={4,}", "==="),
     (r"0x[0-9a-f]{4,}", "ADDRESS"),
     (r"\[\d+\]", "[PID]"),
@@ -32,6 +34,9 @@ class Run:
         self.statuses = statuses
         self.seconds = seconds
         self.left = list(left)  # processes that outlived them
+
+    def text(self):
+        return "\n".join(line for lines in self.said + self.own for line in lines)
 
 
 def normal(text, ports, racy=()):

@@ -13,7 +13,8 @@ class Case:
     client: str = "http"    # or a script in apps/, which gets a port and a folder; or none
     ready: str = ""     # what it says when it is ready, if that counts
     ready_times: int = 1
-    ends: tuple = SIGNALS   # ("",): it ends by itself
+    ends: tuple = SIGNALS   # ("",): it ends by itself,
+    status: int = 0     # with this
     ordered: bool = True    # the order of its lines is always the same
     load: bool = True
     holds: bool = False     # a request that is not answered is open when it is to end
@@ -37,7 +38,7 @@ def script(name, needs, *words, **more):
 
 UVICORN = ("uvicorn", "app:asgi", "--host", "127.0.0.1", "--port", "PORT", "--no-access-log")
 # Requests that the load has made, which differ in number, and that it has given up at its end.
-REQUESTS = (r'127\.0\.0\.1 - - \[TIME\] "GET', r'\[TIME\] "GET / HTTP', r"\[TIME\] - Broken pipe from")
+REQUESTS = (r'127\.0\.0\.1 - - \[TIME\] "GET', r'\[TIME\] "GET / HTTP', r"\[TIME(,\d+)?\] - Broken pipe from")
 GUNICORN = ("gunicorn", "app:wsgi", "--bind", "127.0.0.1:PORT")
 # A worker that ^C has reached is ended by its master as well, at once.
 WORKERS = (r".*Worker exiting", r".*was sent SIGKILL")
@@ -53,7 +54,7 @@ def suite(name, needs, *words):
 
 
 def ends_by_itself(make, name, needs, *words, **more):
-    return make(name, needs, *words, client="", ends=("",), apart=True, **more)
+    return make(name, needs, *words, client="", ends=("",), apart=True, patience=600, **more)
 
 
 def waits(make, name, needs, *words, **more):
@@ -61,8 +62,7 @@ def waits(make, name, needs, *words, **more):
 
 
 NOTEBOOK = ("nbconvert", "ipykernel", "numpy")
-# Kernels that start at the same time may choose the same ports.
-NBCONVERT = ("nbconvert", "--KernelManager.transport=ipc", "--to", "markdown", "--stdout", "--execute")
+NBCONVERT = ("nbconvert", "--to", "markdown", "--stdout", "--execute")
 IPYTHON = ("IPython", "--colors=NoColor", "--no-banner", "--no-confirm-exit", "--HistoryManager.enabled=False")
 DASK = ("dask[array]", "distributed")
 
@@ -108,13 +108,14 @@ CASES = [
           "-c", "SOURCES/pytest/pyproject.toml", *("SOURCES/pytest/testing/" + name for name in (
               "test_mark.py", "test_assertion.py", "test_skipping.py", "test_runner.py", "test_session.py",
               "test_monkeypatch.py", "test_recwarn.py", "python/raises.py", "python/approx.py"))),
-    ends_by_itself(module, "pytest-fails", ("pytest",), *PYTEST, "APPS/waits_test.py", "-k", "not waits"),
+    ends_by_itself(module, "pytest-fails", ("pytest",), *PYTEST, "APPS/waits_test.py", "-k", "not test_waits",
+                   status=1),
     waits(module, "pytest-waits", ("pytest",), *PYTEST, "APPS/waits_test.py"),
     # Sessions and notebooks
     ends_by_itself(module, "ipython", ("ipython", "numpy"), *IPYTHON, input="session.txt"),
     waits(module, "ipython-waits", ("ipython",), *IPYTHON, input="interrupted.txt"),
     ends_by_itself(module, "nbconvert", NOTEBOOK, *NBCONVERT, "APPS/notebook.ipynb"),
-    ends_by_itself(module, "nbconvert-fails", NOTEBOOK, *NBCONVERT, "APPS/fails.ipynb"),
+    ends_by_itself(module, "nbconvert-fails", NOTEBOOK, *NBCONVERT, "APPS/fails.ipynb", status=1),
     waits(module, "nbconvert-waits", NOTEBOOK, *NBCONVERT, "APPS/waits.ipynb"),
     # Clusters
     ends_by_itself(script, "dask-threads", DASK, "dask_app.py", "threads"),

@@ -88,7 +88,6 @@ class Program:
                            EXTI_SERVERS_INDEX=str(index), EXTI_SERVERS_INPUT=case.input,
                            EXTI_SERVERS_APART="1" if case.apart else "",
                            PYTHONPATH=os.path.join(HERE, "apps"), PYTHONDONTWRITEBYTECODE="1", HOME=folder,
-                           JUPYTER_RUNTIME_DIR=os.path.join(folder, "runtime"),  # whose paths are short enough
                            **case.environment)
         self.lines = []
         self.process = subprocess.Popen(
@@ -138,6 +137,7 @@ class Copies:
         self.folder = tempfile.mkdtemp(prefix="servers-")
         self.held = []      # connections
         self.requests = 0   # that were answered under load
+        self.collided = False   # somebody else has taken a port meanwhile
         self.programs = [Program(case, 0 if plain else COPIES, index, self.ports, self.folder)
                          for index in range(COPIES if plain else 1)]
 
@@ -192,13 +192,14 @@ class Copies:
         racy = self.case.racy + (self.case.racy_at_int if name == "SIGINT" else ())
         said = [] if self.case.noisy else [alike.normal("".join(p.lines), self.ports, racy) for p in self.programs]
         own = [alike.normal(text, self.ports, racy) for text in self.own()]
-        return alike.Run(said, own, statuses, seconds, left), self.requests
+        return alike.Run(said, own, statuses, seconds, left)
 
     def close(self):
         for p in self.programs:
             p.close()
         for s in self.held:
             s.close()
+        self.collided = "address already in use" in self.text().lower()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -305,8 +306,7 @@ def talk(program, seconds):
 # ---- cases ---------------------------------------------------------------------------------------
 
 
-def run(case, plain, end, seconds):
-    copies = Copies(case, plain)
+def run_once(copies, plain, end, seconds):
     try:
         talk(copies, seconds)
         return copies.end_by(end)
@@ -317,6 +317,20 @@ def run(case, plain, end, seconds):
                                      copies.text()[-6000:])) from None
     finally:
         copies.close()
+
+
+def run(case, plain, end, seconds):
+    for tries_left in 2, 1, 0:
+        copies = Copies(case, plain)
+        try:
+            result = run_once(copies, plain, end, seconds)
+        except Failed:
+            if not tries_left or not copies.collided:
+                raise
+        else:
+            if not tries_left or not copies.collided:
+                return result, copies.requests
+    return None
 
 
 def differences():
@@ -341,8 +355,10 @@ def compare(case, end):
     listed = next(((when, why) for pattern, when, why in differences() if fnmatch.fnmatchcase(name, pattern)), None)
     try:
         plain, _ = run(case, True, end, SHORT)
+        if not end and plain.statuses != {case.status}:
+            raise Failed("the plain program: status %s\n%s" % (alike.either(plain.statuses), plain.text()))
     except Failed as e:
-        return "skip %s: %s" % (name, str(e).replace("\n", " / ")[:1500])
+        return verdict(name, [str(e)], None)
     try:
         contexts, requests = run(case, False, end, LOAD if end == case.ends[0] else SHORT)
         found = alike.faults(plain, contexts, case.ordered)
