@@ -19,6 +19,7 @@ VARYING = (
     (r"(?i)\b(pid|process|worker)([:= (-]+)\d+", r"\1\2PID"),
     (r"/servers-\w+", "/FOLDER"),
     (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UUID"),
+    (r"\b[0-9a-f]{32}\b", "HASH"),
     (r"\bForkPoolWorker-\d+", "ForkPoolWorker"),
     (r"\bcelery@\d\b", "celery@INDEX"),
     (r"/of-\d+\b", "/of-INDEX"),

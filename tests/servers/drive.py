@@ -61,8 +61,8 @@ def free_ports():
     raise Failed("no ports are free")
 
 
-def in_session(session):
-    """The processes of a session and their command lines."""
+def others_in_session():
+    """The processes that were started here, and have not left the session, with their command lines."""
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -72,9 +72,17 @@ def in_session(session):
                 command = f.read().replace("\0", " ").strip()
         except OSError:
             continue
-        if int(fields[3]) == session and fields[0] != "Z":
+        if int(fields[3]) == os.getpid() and int(pid) != os.getpid() and fields[0] != "Z":
             found[int(pid)] = command
     return found
+
+
+def kill_others():
+    for pid in others_in_session():
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            pass
 
 
 class Program:
@@ -93,8 +101,7 @@ class Program:
         self.process = subprocess.Popen(
             command + [os.path.join(HERE, "launch.py"), *case.words], stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment,
-            cwd=folder, start_new_session=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+            cwd=folder, process_group=0, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         self.reader = threading.Thread(target=self._read)
         self.reader.start()
 
@@ -108,21 +115,7 @@ class Program:
         elif name:
             self.process.send_signal(getattr(signal, name))
 
-    def left(self):
-        """Waits for the processes that it has started; the command lines of those that do not end."""
-        for _ in range(100):
-            left = in_session(self.process.pid)
-            if not left:
-                break
-            time.sleep(0.1)
-        return left.values()
-
-    def close(self):
-        for pid in in_session(self.process.pid):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass
+    def join(self):
         self.process.wait()
         self.reader.join()
 
@@ -171,6 +164,15 @@ class Copies:
                 raise Failed("%s s were not enough for %s" % (PATIENCE, what))
             time.sleep(0.02)
 
+    def left(self):
+        """Waits for the processes that the programs have started; the command lines of those that do not end."""
+        for _ in range(100):
+            left = others_in_session()
+            if not left:
+                break
+            time.sleep(0.1)
+        return left.values()
+
     def wait_for_words(self, words, times):
         if words:
             self.wait_until(lambda: self.text().count(words) >= times, repr(words))
@@ -186,17 +188,19 @@ class Copies:
         except subprocess.TimeoutExpired:
             raise Failed("%s s were not enough to end" % self.case.patience) from None
         seconds = time.monotonic() - begun
-        left = [command for p in self.programs for command in p.left()]
+        left = self.left()
+        kill_others()
         for p in self.programs:
-            p.close()
+            p.join()
         racy = self.case.racy + (self.case.racy_at_int if name == "SIGINT" else ())
         said = [] if self.case.noisy else [alike.normal("".join(p.lines), self.ports, racy) for p in self.programs]
         own = [alike.normal(text, self.ports, racy) for text in self.own()]
         return alike.Run(said, own, statuses, seconds, left)
 
     def close(self):
+        kill_others()
         for p in self.programs:
-            p.close()
+            p.join()
         for s in self.held:
             s.close()
         self.collided = "address already in use" in self.text().lower()
@@ -376,5 +380,17 @@ def main():
                 print(compare(case, end), flush=True)
 
 
+def lead_session():
+    """Runs this in a session of its own: what is in one session shares the processors with what is in others."""
+    with subprocess.Popen([sys.executable, *sys.argv], start_new_session=True) as leader:
+        try:
+            return leader.wait()
+        except KeyboardInterrupt:
+            leader.send_signal(signal.SIGINT)
+            return leader.wait()
+
+
 if __name__ == "__main__":
+    if os.getsid(0) != os.getpid():
+        sys.exit(lead_session())
     main()
