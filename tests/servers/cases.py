@@ -103,7 +103,8 @@ CASES = [
     suite("pytest-numpy", ("pytest", "hypothesis", "numpy"), "-m", "not slow", "--pyargs", "numpy.linalg",
           "numpy._core.tests.test_multiarray"),
     suite("pytest-pandas", ("pytest", "hypothesis", "pandas"), "-m",
-          "not slow and not network and not db and not single_cpu", "--pyargs", "pandas.tests.indexing", "pandas.tests.groupby.test_groupby"),
+          "not slow and not network and not db and not single_cpu",
+          "--pyargs", "pandas.tests.indexing", "pandas.tests.groupby.test_groupby"),
     suite("pytest-pytest", ("pytest", "hypothesis", "attrs", "source:pytest"), "--rootdir=SOURCES/pytest",
           "-c", "SOURCES/pytest/pyproject.toml", *("SOURCES/pytest/testing/" + name for name in (
               "test_mark.py", "test_assertion.py", "test_skipping.py", "test_runner.py", "test_session.py",
