@@ -7,7 +7,7 @@ set -u
 # shellcheck source=tests/servers/lib.sh
 . "$(dirname "$0")/lib.sh"
 have_venv || exit 0
-export EXTI_SERVERS_PYTHON=$python PYTHONPATH=$here
+export EXTI_SERVERS_PYTHON=$python EXTI_SERVERS_SOURCES=$sources PYTHONPATH=$here
 while IFS= read -r line; do
     read -r -a words <<<"$line"
     if have "${words[@]:1}"; then

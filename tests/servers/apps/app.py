@@ -1,5 +1,7 @@
 """Applications that tell from which port they answer."""
 
+import asyncio
+
 
 def body(port):
     return b"from %d" % int(port)
@@ -14,6 +16,8 @@ async def asgi(scope, receive, send):
             await send({"type": kind + ".complete"})
             if kind == "lifespan.shutdown":
                 return
+    if scope["path"] == "/waits":
+        await asyncio.sleep(600)
     text = body(scope["server"][1])
     headers = [(b"content-type", b"text/plain"), (b"content-length", b"%d" % len(text))]
     await send({"type": "http.response.start", "status": 200, "headers": headers})

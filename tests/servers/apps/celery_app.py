@@ -1,6 +1,7 @@
 """Tasks whose broker and results are files in the working context's own folder."""
 
 import os
+import time
 
 import celery
 
@@ -17,22 +18,19 @@ def made(folder):
         },
         broker_connection_retry_on_startup=True,
         worker_enable_remote_control=False,
+        task_track_started=True,
     )
 
     @app.task(name="square")
     def square(n):
         return n * n
 
+    @app.task(name="wait")
+    def wait():
+        time.sleep(600)
+
     return app
 
 
-def folder():
-    try:
-        from extisolate import index
-    except ImportError:
-        index = 0
-    return os.path.join(os.environ["EXTI_SERVERS_FOLDER"], "of-%d" % index)
-
-
-if "EXTI_SERVERS_FOLDER" in os.environ:
-    app = made(folder())
+if "EXTI_SERVERS_OWN" in os.environ:
+    app = made(os.environ["EXTI_SERVERS_OWN"])

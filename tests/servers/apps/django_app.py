@@ -10,7 +10,8 @@ from django.urls import path
 
 
 def answer(request):
-    return HttpResponse("from " + request.META["SERVER_PORT"])
+    text = "from " + request.META["SERVER_PORT"]
+    return HttpResponse(text, headers={"Content-Length": len(text)})  # so that the connection is kept
 
 
 urlpatterns = [path("", answer)]

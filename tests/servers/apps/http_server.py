@@ -11,9 +11,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(text)
 
 
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # a client that has gone away is no news
+            super().handle_error(request, client_address)
+
+
 if __name__ == "__main__":
     print("begins")  # which stays in a buffer until the end
     try:
-        http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+        Server(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
     finally:
         print("has ended")
