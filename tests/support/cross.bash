@@ -92,7 +92,8 @@ build_libraries() # DEPS FLAGS...
         -DHAVE_OPEN -DHAVE_CLOSE -DHAVE_READ -DHAVE_ATOMIC_BUILTINS \
         -I"$deps/include" -I"$jansson/android" -I"$jansson/src" -- "$jansson"/src/*.c &&
         compile_all "$deps/elf" -std=gnu99 -D_GNU_SOURCE -DHAVE_CONFIG_H "$@" \
-            -I"$elf/libelf" -I"$elf/lib" -- "$elf"/libelf/*.c "${trees[@]}" &&
+            -I"$elf/libelf" -I"$elf/lib" -idirafter "${BASH_SOURCE[0]%/*}/../.." -- \
+            "$elf"/libelf/*.c "${trees[@]}" &&
         cp "$jansson"/src/jansson.h "$jansson"/android/jansson_config.h \
             "$elf"/libelf/{libelf,gelf,elf,nlist}.h "$deps/include" &&
         $ar rcs "$deps/libjansson.a" "$deps"/jansson/*.o &&

@@ -5,7 +5,7 @@
 #define off64_t off_t
 /* libelf never writes for us. */
 #define posix_fallocate(fd, offset, size) 0
-#include "tdestroy.h"
+#include "tests/support/tdestroy.h"
 #include <eu-config.h>
 /* Mach-O has neither symbol versions nor aliases; what they name is deprecated. */
 #undef NEW_VERSION

@@ -16,7 +16,7 @@
 #define posix_memalign(p, align, n) ((*(p) = malloc(n)) ? 0 : ENOMEM)
 #define S_ISUID 0
 #define S_ISGID 0
-#include "tdestroy.h"
+#include "tests/support/tdestroy.h"
 #include <eu-config.h>
 /* PE has neither symbol versions nor aliases; what they name is deprecated. */
 #undef NEW_VERSION
