@@ -50,6 +50,13 @@ void test_assert_contains(const char *whole, const char *text, const char *file,
     _fail(file, line);
 }
 
+bool test_under_valgrind(void)
+{
+    const char *preload = getenv("LD_PRELOAD");
+
+    return preload && strstr(preload, "vgpreload");
+}
+
 void *test_alloc(struct test *t, size_t n)
 {
     struct test_owned *o = calloc(1, sizeof *o + n);

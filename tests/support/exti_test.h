@@ -49,6 +49,9 @@
         skip();                                                                                    \
     } while (0)
 
+/* Whether valgrind runs this program, on a processor and with signal masks of its own. */
+bool test_under_valgrind(void);
+
 void test_assert_exti(int rc, int code, const struct exti_error *err, uint64_t offset,
                       const char *call, const char *file, int line);
 void test_assert_contains(const char *whole, const char *text, const char *file, int line);

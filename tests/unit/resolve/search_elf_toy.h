@@ -86,9 +86,7 @@ static inline void make_leaf(struct fixture *f, const char *dir)
  * also reports that dlinfo reads past a string's end, a word at a time. */
 static inline void skip_under_valgrind(void)
 {
-    const char *preload = getenv("LD_PRELOAD");
-
-    if (preload && strstr(preload, "vgpreload"))
+    if (test_under_valgrind())
         skip_because("valgrind's processor is not the loader's");
 }
 
