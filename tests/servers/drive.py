@@ -323,18 +323,17 @@ def run_once(copies, plain, end, seconds):
         copies.close()
 
 
-def run(case, plain, end, seconds):
-    for tries_left in 2, 1, 0:
-        copies = Copies(case, plain)
-        try:
-            result = run_once(copies, plain, end, seconds)
-        except Failed:
-            if not tries_left or not copies.collided:
-                raise
-        else:
-            if not tries_left or not copies.collided:
-                return result, copies.requests
-    return None
+def run(case, plain, end, seconds, tries=3):
+    copies = Copies(case, plain)
+    try:
+        result = run_once(copies, plain, end, seconds)
+    except Failed:
+        if tries == 1 or not copies.collided:
+            raise
+    else:
+        if tries == 1 or not copies.collided:
+            return result, copies.requests
+    return run(case, plain, end, seconds, tries - 1)
 
 
 def differences():
