@@ -162,45 +162,46 @@ static int interposed_pthread_kill(pthread_t thread, int sig)
 
 /* ---- waiting ---- */
 
-static int interposed_sigwaitinfo(const sigset_t *set, siginfo_t *out)
+/* `time` may be NULL. */
+static int wait_for(struct exti_signals *s, const sigset_t *set, siginfo_t *out,
+                    const struct timespec *time)
 {
-    struct exti_signals *s = signals_of(CALL);
-    siginfo_t info;
-    int sig;
-
-    if (s)
-        exti__signal_wait_for(s, set);
-    sig = sigwaitinfo(set, &info);
-    if (sig > 0 && out) {
-        exti__signal_clean(&info);
-        *out = info;
-    }
-    return sig;
-}
-
-static int interposed_sigtimedwait(const sigset_t *set, siginfo_t *out, const struct timespec *time)
-{
-    struct exti_signals *s = signals_of(CALL);
     siginfo_t info;
     int sig;
 
     if (s)
         exti__signal_wait_for(s, set);
     sig = sigtimedwait(set, &info, time);
-    if (sig > 0 && out) {
-        exti__signal_clean(&info);
+    if (sig > 0)
+        exti__signal_taken(s, &info);
+    if (sig > 0 && out)
         *out = info;
-    }
     return sig;
 }
 
+static int interposed_sigwaitinfo(const sigset_t *set, siginfo_t *out)
+{
+    return wait_for(signals_of(CALL), set, out, NULL);
+}
+
+static int interposed_sigtimedwait(const sigset_t *set, siginfo_t *out, const struct timespec *time)
+{
+    return wait_for(signals_of(CALL), set, out, time);
+}
+
+/* sigwait(3) does not end with EINTR. */
 static int interposed_sigwait(const sigset_t *set, int *out)
 {
     struct exti_signals *s = signals_of(CALL);
+    int sig;
 
-    if (s)
-        exti__signal_wait_for(s, set);
-    return sigwait(set, out);
+    do
+        sig = wait_for(s, set, NULL, NULL);
+    while (sig < 0 && errno == EINTR);
+    if (sig < 0)
+        return errno;
+    *out = sig;
+    return 0;
 }
 
 static int interposed_signalfd(int fd, const sigset_t *set, int flags)

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -62,11 +63,6 @@ static int take_mark(siginfo_t *info)
         info->si_code = info->si_code == SI_QUEUE ? SI_TKILL : SI_KERNEL;
     }
     return number;
-}
-
-void exti__signal_clean(siginfo_t *info)
-{
-    take_mark(info);
 }
 
 bool exti__signal_send_value(const struct exti_signals *s, int sig, union sigval *out)
@@ -179,8 +175,9 @@ static void arrive(struct exti_signals *s, siginfo_t *info, void *context)
         take_default(sig);
 }
 
-/* Calls the handlers of the contexts whose signals the calling thread handles. */
-static bool arrive_on_thread(siginfo_t *info, void *context)
+/* Calls the handlers of the contexts whose signals the calling thread handles, but the one that has
+ * taken it by waiting for it. */
+static bool arrive_on_thread(siginfo_t *info, void *context, const struct exti_signals *waiter)
 {
     const pid_t thread = this_thread();
     bool any = false;
@@ -189,7 +186,7 @@ static bool arrive_on_thread(siginfo_t *info, void *context)
         struct exti_signals *s = exti__signals_at(i);
         const struct exti_signal_action a = exti__signal_action(s, info->si_signo);
 
-        if (is_function(&a) && a.thread == thread && call_context(s, info, context))
+        if (s != waiter && is_function(&a) && a.thread == thread && call_context(s, info, context))
             any = true;
     }
     return any;
@@ -221,12 +218,13 @@ static void send_on(unsigned n, const struct exti_signal_action *a, siginfo_t *i
         call_context(exti__signals_at(n), info, context);
 }
 
-static void arrive_from_outside(siginfo_t *info, void *context)
+/* `waiter`: the context that has taken it by waiting for it, or NULL. */
+static void arrive_from_outside(siginfo_t *info, void *context, const struct exti_signals *waiter)
 {
     const int sig = info->si_signo;
     const pid_t thread = this_thread();
     const bool by_program = call_program(info, context);
-    bool taken = by_program, here = false;
+    bool taken = by_program || waiter, here = false;
 
     if (!exti__signals_are_ours())
         return;
@@ -234,7 +232,7 @@ static void arrive_from_outside(siginfo_t *info, void *context)
         struct exti_signals *s = exti__signals_at(i);
         const struct exti_signal_action a = exti__signal_action(s, sig);
 
-        if (!exti__signals_enter(s))
+        if (s == waiter || !exti__signals_enter(s))
             continue;
         exti__signals_leave(s);
         if (is_function(&a) && a.thread == thread)
@@ -246,7 +244,7 @@ static void arrive_from_outside(siginfo_t *info, void *context)
         taken = true;
     }
     if (here)
-        arrive_on_thread(info, context);
+        arrive_on_thread(info, context, waiter);
     /* The program has put the dispatcher back after the last context was closed. */
     if (!taken && exti__signal_ends_process(sig))
         take_default(sig);
@@ -292,7 +290,7 @@ static void fault(siginfo_t *info, void *context)
     if (exti__address_map_find(counter_of(context), &m))
         s = atomic_load(&m.ctx->signals);
     if ((s && call_context(s, info, context)) || call_program(info, context) ||
-        arrive_on_thread(info, context))
+        arrive_on_thread(info, context, NULL))
         return;
     /* What faulted does so again, and so the process ends where it is wrong. */
     if (info->si_signo == SIGTRAP || info->si_signo == SIGSYS)
@@ -343,7 +341,7 @@ static bool arrive_at_thread(siginfo_t *info, void *context)
 {
     const bool by_program = call_program(info, context);
 
-    return arrive_on_thread(info, context) || by_program;
+    return arrive_on_thread(info, context, NULL) || by_program;
 }
 
 static void dispatch(int sig, siginfo_t *info, void *context)
@@ -354,7 +352,7 @@ static void dispatch(int sig, siginfo_t *info, void *context)
 
     (void)sig;
     if (number == (int)MARK_THREAD)
-        arrive_on_thread(info, context);
+        arrive_on_thread(info, context, NULL);
     else if (s)
         arrive(s, info, context);
     else if (is_fault(info))
@@ -364,7 +362,25 @@ static void dispatch(int sig, siginfo_t *info, void *context)
     else if (!arrive_by_timer(info, context))
         taken = is_to_thread(info) && arrive_at_thread(info, context);
     if (!taken)
-        arrive_from_outside(info, context);
+        arrive_from_outside(info, context, NULL);
+    errno = error;
+}
+
+/* The kernel gives a signal of the process to any thread that does not block it or waits for it,
+ * and so to the one that waits where all others block it. */
+void exti__signal_taken(const struct exti_signals *waiter, siginfo_t *info)
+{
+    const int error = errno;
+    ucontext_t nowhere;
+
+    if (take_mark(info) < 0 && waiter && !is_fault(info) && !is_programs_timer(info) &&
+        !is_to_thread(info)) {
+        siginfo_t seen = *info;
+
+        /* No code was interrupted whose registers a handler could be shown. */
+        memset(&nowhere, 0, sizeof nowhere);
+        arrive_from_outside(&seen, &nowhere, waiter);
+    }
     errno = error;
 }
 

@@ -28,8 +28,10 @@ union sigval exti__signal_timer_value(const struct exti_signals *s);
  * that has left such a handler by siglongjmp. */
 bool exti__signals_handling(void);
 
-/* Takes off what only the dispatcher is to see. */
-void exti__signal_clean(siginfo_t *info);
+/* The calling thread has taken the signal by waiting for it, in code of the context or, if that is
+ * NULL, of another library.  Gives the other contexts what comes from outside, and takes off *info
+ * what only the dispatcher is to see. */
+void exti__signal_taken(const struct exti_signals *waiter, siginfo_t *info);
 
 #else
 

@@ -10,6 +10,7 @@
 
 static const char source[] =
     "#define _GNU_SOURCE\n"
+    "#include <errno.h>\n"
     "#include <setjmp.h>\n"
     "#include <signal.h>\n"
     "#include <sys/syscall.h>\n"
@@ -49,7 +50,9 @@ static const char source[] =
     "    sigaddset(&one, s);\n"
     "    sigprocmask(SIG_BLOCK, &one, 0);\n"
     "    count = -1;\n"
-    "    if (sigwaitinfo(&one, &i) != s) return -1;\n"
+    "    int got;\n"
+    "    do got = sigwaitinfo(&one, &i); while (got < 0 && errno == EINTR);\n"
+    "    if (got != s) return -1;\n"
     "    return i.si_errno ? -2 : i.si_code;\n"
     "}\n"
     "int t_timer(int ms)\n"
@@ -407,6 +410,37 @@ ISO_CASE(a_context_can_wait_for_signals)
     iso_close_ctx(other.ctx);
 }
 
+/* Where all other threads block a signal, the kernel gives it to one that waits.  It may wake the
+ * other one too, for nothing: that is EINTR (retarget_shared_pending in kernel/signal.c). */
+ISO_CASE(what_a_context_takes_by_waiting_the_others_get_too)
+{
+    struct sleeper t[2] = {{.s = open_signaller()}, {.s = open_signaller()}};
+    struct signaller other = open_signaller();
+    sigset_t one;
+
+    sigemptyset(&one);
+    sigaddset(&one, SIGUSR1);
+    want_int(other.set(SIGUSR1, 0), 0);
+    want_int(pthread_sigmask(SIG_BLOCK, &one, NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        want_int(pthread_create(&t[i].id, NULL, wait_in_context, &t[i]), 0);
+        while (*t[i].s.count == 0)
+            usleep(1000);
+    }
+    usleep(20000);
+    want_int(kill(getpid(), SIGUSR1), 0);
+    for (int i = 0; i < 2; i++) {
+        want_int(pthread_join(t[i].id, NULL), 0);
+        want_int(t[i].result, SI_USER);
+    }
+    want_int(*other.count, 0);
+    want_int(pthread_sigmask(SIG_UNBLOCK, &one, NULL), 0);
+    want_count(other.count, 1);
+    for (int i = 0; i < 2; i++)
+        iso_close_ctx(t[i].s.ctx);
+    iso_close_ctx(other.ctx);
+}
+
 /* ---- the default action ---- */
 
 ISO_CASE(a_program_that_is_to_end_is_asked)
@@ -655,6 +689,7 @@ int main(void)
         cmocka_unit_test(a_signal_from_outside_reaches_each_context_on_its_thread),
         cmocka_unit_test(contexts_on_one_thread_each_get_a_signal_once),
         cmocka_unit_test(a_context_can_wait_for_signals),
+        cmocka_unit_test(what_a_context_takes_by_waiting_the_others_get_too),
         cmocka_unit_test(a_program_that_is_to_end_is_asked),
         cmocka_unit_test(a_signal_that_nobody_takes_ends_the_process),
         cmocka_unit_test(a_child_is_its_contexts),
