@@ -37,9 +37,18 @@ struct record {
     size_t depth, room;
 };
 
+/* The key's value, which is found sooner here: the key is there for its destructor. */
+static _Thread_local struct record *own;
 static pthread_key_t record_key;
 static pthread_once_t record_once = PTHREAD_ONCE_INIT;
 static int record_error;
+
+/* 0 or an errno value. */
+static int set_own(struct record *r)
+{
+    own = r;
+    return pthread_setspecific(record_key, r);
+}
 
 /* ---- a thread's state in one context ---- */
 
@@ -129,7 +138,7 @@ static void end_record(void *arg)
     struct extipy_attachment *at;
 
     /* Destructors of objects of the thread may enter again. */
-    pthread_setspecific(record_key, r);
+    set_own(r);
     while ((at = r->attachments)) {
         if (!at->native && at->entries)
             abandon(at);
@@ -138,7 +147,7 @@ static void end_record(void *arg)
         r->attachments = at->next;
         free_attachment(at);
     }
-    pthread_setspecific(record_key, NULL);
+    set_own(NULL);
     free(r->entries);
     free(r);
 }
@@ -177,18 +186,16 @@ static int find_native(struct record *r)
     return 0;
 }
 
-static int own_record(struct record **out, struct exti_error *err)
+static int new_record(struct record **out, struct exti_error *err)
 {
     struct record *r;
 
     pthread_once(&record_once, make_record_key);
     if (record_error)
         return pyrt_fail_os(err, record_error, "", "cannot make a thread-specific key");
-    *out = pthread_getspecific(record_key);
-    if (*out)
-        return 0;
     r = calloc(1, sizeof *r);
-    if (!r || find_native(r) < 0 || pthread_setspecific(record_key, r) != 0) {
+    if (!r || find_native(r) < 0 || set_own(r) != 0) {
+        own = NULL;
         if (r && r->native)
             free_attachment(r->native);
         free(r);
@@ -196,6 +203,12 @@ static int own_record(struct record **out, struct exti_error *err)
     }
     *out = r;
     return 0;
+}
+
+static int own_record(struct record **out, struct exti_error *err)
+{
+    *out = own;
+    return *out ? 0 : new_record(out, err);
 }
 
 static int reserve_entry(struct record *r, struct exti_error *err)
@@ -371,14 +384,14 @@ void extipy__threads_detach_all(struct extipy_ctx *c)
 
 size_t extipy__threads_depth(void)
 {
-    const struct record *r = pthread_getspecific(record_key);
+    const struct record *r = own;
 
     return r ? r->depth : 0;
 }
 
 int extipy__threads_entered_last(const struct extipy_ctx *c)
 {
-    const struct record *r = pthread_getspecific(record_key);
+    const struct record *r = own;
     size_t i = r ? r->depth : 0;
 
     if (!i || r->entries[i - 1].at->ctx != c || r->entries[i - 1].at->native)
@@ -478,7 +491,7 @@ int extipy__threads_begin_end(struct extipy_ctx *c, struct exti_error *err)
 
 void extipy__threads_end_end(struct extipy_ctx *c)
 {
-    struct record *r = pthread_getspecific(record_key);
+    struct record *r = own;
 
     find_attachment(r, c)->entries--;
     r->depth--;
@@ -486,7 +499,7 @@ void extipy__threads_end_end(struct extipy_ctx *c)
 
 void extipy__threads_disown(struct extipy_ctx *c)
 {
-    struct record *r = pthread_getspecific(record_key);
+    struct record *r = own;
 
     drop_attachment(r, find_attachment(r, c));
 }

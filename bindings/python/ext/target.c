@@ -11,6 +11,7 @@ static struct parts {
     char *name;
     PyObject *module, *path; /* a str, and a tuple of them */
     PyObject *imported;      /* the module of that name when it was last imported, or NULL */
+    PyObject *names;         /* its dict, if that has the first name of the path; borrowed */
 } known[256];
 
 PyObject *pkg_target_of(PyObject *function)
@@ -61,7 +62,7 @@ static int learn(struct parts *p, const char *name)
         return -1;
     }
     PyUnicode_InternInPlace(&module);
-    *p = (struct parts){copy, module, path, NULL};
+    *p = (struct parts){copy, module, path, NULL, NULL};
     free(old.name);
     Py_XDECREF(old.module);
     Py_XDECREF(old.path);
@@ -89,6 +90,16 @@ static PyObject *import(PyObject *module)
     return found || PyErr_Occurred() ? found : PyImport_Import(module);
 }
 
+/* The dict in which the attribute of a module is looked up, as long as the module is a plain one:
+ * what its type has comes first.  Borrowed. */
+static PyObject *names_for(PyObject *module, PyObject *path)
+{
+    if (PyTuple_Size(path) == 0 ||
+        PyObject_HasAttr((PyObject *)&PyModule_Type, PyTuple_GetItem(path, 0)))
+        return NULL;
+    return PyModule_GetDict(module);
+}
+
 static PyObject *find_module(struct parts *p)
 {
     PyObject *found = found_before(p), *module = p->module, *old;
@@ -101,27 +112,48 @@ static PyObject *find_module(struct parts *p)
         old = p->imported;
         Py_INCREF(found);
         p->imported = found;
+        p->names = PyModule_CheckExact(found) ? names_for(found, p->path) : NULL;
         Py_XDECREF(old);
     }
     Py_DECREF(module);
     return found;
 }
 
+/* What the path leads to from the module.  Consumes `from`. */
+static PyObject *follow(PyObject *from, PyObject *path, PyObject *names)
+{
+    const Py_ssize_t n = PyTuple_Size(path);
+    PyObject *found = NULL;
+    Py_ssize_t i = 0;
+
+    if (names && PyModule_CheckExact(from))
+        found = PyDict_GetItemWithError(names, PyTuple_GetItem(path, 0));
+    if (found) {
+        Py_INCREF(found);
+        Py_DECREF(from);
+        from = found;
+        i = 1;
+    }
+    for (; from && i < n; i++) {
+        found = PyObject_GetAttr(from, PyTuple_GetItem(path, i));
+        Py_DECREF(from);
+        from = found;
+    }
+    return from;
+}
+
 PyObject *pkg_target_find(const char *name, size_t hash)
 {
     struct parts *p = &known[hash % (sizeof known / sizeof *known)];
-    PyObject *found, *from, *path;
+    PyObject *found, *path;
 
     if ((!p->name || strcmp(p->name, name) != 0) && learn(p, name) < 0)
         return NULL;
     path = p->path;
     Py_INCREF(path);
     found = find_module(p);
-    for (Py_ssize_t i = 0; found && i < PyTuple_Size(path); i++) {
-        from = found;
-        found = PyObject_GetAttr(from, PyTuple_GetItem(path, i));
-        Py_DECREF(from);
-    }
+    if (found)
+        found = follow(found, path, p->path == path && p->imported == found ? p->names : NULL);
     Py_DECREF(path);
     return found;
 }

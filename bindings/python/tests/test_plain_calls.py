@@ -72,6 +72,21 @@ def test_functions_are_found_as_they_are_now(interp):
     assert interp.call(work.add, 1) == 2
 
 
+def test_functions_are_found_as_their_module_tells(interp):
+    assert again(interp, work.add, 1) == 2
+    interp.exec("import work; del work.add; work.__getattr__ = lambda name: str")
+    assert interp.call(work.add, 1) == "1"
+    interp.exec("work.add = float")
+    assert interp.call(work.add, 1) == 1.0
+    interp.exec(
+        "import types; K = type('K', (types.ModuleType,), {'add': property(lambda m: repr)})"
+    )
+    interp.exec("work.__class__ = K")
+    assert interp.call(work.add, 1) == "1"
+    interp.exec("import sys; del sys.modules['work']")
+    assert interp.call(work.add, 1) == 2
+
+
 def test_functions_within_classes(interp):
     assert again(interp, work.Outer.Inner.double, 21) == 42
 
