@@ -11,6 +11,7 @@
 #include "loader/image/install_name.h"
 #include "loader/load/shared_environment.h"
 #include "loader/process/dl.h"
+#include "loader/process/program.h"
 #include "loader/store/store_queries.h"
 
 static int open_soname(const char *original, const struct exti_image *im, const char *name,
@@ -84,6 +85,8 @@ int exti__shared_open(struct exti_ctx *ctx, const char *original, const struct e
         if (!*handles)
             return exti__fail_nomem(err);
         for (size_t i = 0; i < set->shared_count; i++) {
+            if (exti__is_loader(set->shared[i]))
+                continue;
             (*handles)[n] = exti__dl_open_shared(NULL, "", set->shared[i]);
             n += (*handles)[n] != NULL;
         }

@@ -24,4 +24,8 @@ bool exti__program_has_copied(const struct exti_loaded *lib, uintptr_t address);
  * LD_PRELOAD asks for.  Takes locks of the system's loader. */
 bool exti__is_preloaded(const struct exti_loaded *lib);
 
+/* Whether the file has the name of the system's loader, which every process has: glibc knows its
+ * own by that and by no other path than the one in the program, and would map it once more. */
+bool exti__is_loader(const char *file);
+
 #endif

@@ -5,9 +5,7 @@
 #include <link.h>
 #include <pthread.h>
 #include <string.h>
-#if !defined(__GLIBC__)
 #include <sys/auxv.h>
-#endif
 
 #include "base/path.h"
 #include "loader/image/symbol_names.h"
@@ -15,6 +13,7 @@
 
 static struct exti_loaded program; /* without symbols until it is found */
 static bool has_exports;
+static const char *loader = ""; /* the base name of ld.so's file */
 
 /* ---- variables of libraries ---- */
 
@@ -69,17 +68,25 @@ static bool defines_any(const struct exti_loaded *lib)
 }
 
 /* The program comes first. */
-static int take_first(void *user, const struct exti_loaded *lib, const struct exti_layout *layout)
+static int take(void *user, const struct exti_loaded *lib, const struct exti_layout *layout)
 {
-    (void)user;
+    bool *is_first = user;
+
     (void)layout;
-    program = *lib;
+    if (*is_first)
+        program = *lib;
+    *is_first = false;
+    if (lib->base != getauxval(AT_BASE))
+        return 0;
+    loader = exti__base_name(lib->path);
     return 1;
 }
 
 static void find_program(void)
 {
-    exti__loaded_each(take_first, NULL);
+    bool is_first = true;
+
+    exti__loaded_each(take, &is_first);
     has_exports = program.symbols && defines_any(&program);
 }
 
@@ -101,11 +108,17 @@ bool exti__program_exports(const char *name)
            !exti__program_has_copied(&program, exti__loaded_symbol(&program, name));
 }
 
+bool exti__is_loader(const char *file)
+{
+    return *loader && strcmp(exti__base_name(file), loader) == 0;
+}
+
 /* ---- preloaded libraries ---- */
 
 struct preload_search {
     const struct exti_loaded *wanted;
     struct exti_loaded first; /* the program */
+    size_t named;             /* what it names that has not come yet */
     bool seen, found;
 };
 
@@ -134,7 +147,8 @@ static bool is_needed_by(const struct exti_loaded *user, const struct exti_loade
 
 /* glibc's rtld.c and musl's dynlink.c map the program, then what is preloaded, then what the
  * program names, and only then what these need.  So what comes before something that the program
- * names, and is not named itself, was preloaded.  What the program names may be preloaded, too. */
+ * names, and is not named itself, was preloaded.  What the program names may be preloaded, too.
+ * After all that the program names, a library of such a name is another one, opened later. */
 static int match_preloaded(void *user, const struct exti_loaded *lib,
                            const struct exti_layout *layout)
 {
@@ -144,13 +158,16 @@ static int match_preloaded(void *user, const struct exti_loaded *lib,
     (void)layout;
     if (!s->first.symbols) {
         s->first = *lib;
-        return 0;
+        while (exti__loaded_needed(lib, s->named))
+            s->named++;
+        return s->named == 0;
     }
     is_wanted = lib->dynamic == s->wanted->dynamic;
     is_needed = is_needed_by(&s->first, lib);
     s->found = s->seen && is_needed;
     s->seen = s->seen || is_wanted;
-    return s->found || (is_wanted && is_needed);
+    s->named -= is_needed;
+    return s->found || (is_wanted && is_needed) || s->named == 0;
 }
 
 bool exti__is_preloaded(const struct exti_loaded *lib)

@@ -28,3 +28,9 @@ bool exti__is_preloaded(const struct exti_loaded *lib)
     (void)lib;
     return false;
 }
+
+bool exti__is_loader(const char *file)
+{
+    (void)file;
+    return false;
+}

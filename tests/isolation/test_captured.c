@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "tests/support/exti_test.h"
 
+#include <link.h>
+
 #include "tests/isolation/captured.h"
 
 /* ---- what this program exports (see the Makefile) ---- */
@@ -192,6 +194,43 @@ ISO_CASE(captured_references_are_reported_to_who_can_count_them)
     want_int(f.captured, 0);
     want_int((long)proof.captured, 77);
     want_int((long)proof.leaks, 0);
+    iso_close_ctx(ctx);
+}
+
+/* The SONAME of a library that this program names. */
+static const char *named_by_program(void)
+{
+    const struct link_map *program = _r_debug.r_map;
+    const char *strings = NULL;
+
+    for (const ElfW(Dyn) *d = program->l_ld; d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_STRTAB)
+            strings = (const char *)d->d_un.d_ptr;
+    for (const ElfW(Dyn) *d = program->l_ld; d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_NEEDED && strstr(strings + d->d_un.d_val, "cmocka"))
+            return strings + d->d_un.d_val;
+    iso_want(0, "this program needs cmocka", __FILE__, __LINE__);
+    return NULL;
+}
+
+/* What is open before a library of such a name that is opened later was not preloaded for that. */
+ISO_CASE(a_shared_library_takes_nothing_from_a_copy_whatever_is_named_as_a_programs)
+{
+    struct exti_ctx *ctx = iso_open(NULL);
+    const char *twin = named_by_program();
+    struct exti_module *m;
+
+    build_library("int next(void) { return 100; } int first(void) { return 1; }", "first", "");
+    iso_build("int twin(void) { return 1; }", twin,
+              iso_text("-Wl,-soname,%s -Wl,-z,nodelete", twin));
+    iso_build("int next(void) { return 7; } int own_next(void) { return next(); }", "libown.so.1",
+              "-Wl,-soname,libown.so.1");
+    iso_build("int own_next(void); int user_next(void) { return own_next(); }", "user.so",
+              iso_text("-Wl,--no-as-needed '%s' '%s' '%s' -Wl,-rpath,'%s'",
+                       in_tmp("libfirst.so.1"), in_tmp(twin), in_tmp("libown.so.1"), iso_tmp));
+    m = iso_load(ctx, in_tmp("user.so"));
+    want_int(call_int(m, "user_next"), 7);
+    want_int((long)iso_proof(ctx, iso_print_finding, NULL).leaks, 0);
     iso_close_ctx(ctx);
 }
 
@@ -434,6 +473,8 @@ int main(void)
         cmocka_unit_test(isolating_survives_each_failing_allocation),
         cmocka_unit_test(a_shared_library_of_which_the_program_has_its_own_is_isolated),
         cmocka_unit_test(control_what_a_rule_shares_is_counted_as_captured),
+        cmocka_unit_test(
+            a_shared_library_takes_nothing_from_a_copy_whatever_is_named_as_a_programs),
         cmocka_unit_test(captured_references_are_reported_to_who_can_count_them),
         cmocka_unit_test(copies_made_for_other_processes_are_made_again),
         cmocka_unit_test(copies_that_need_a_captured_library_through_another_are_made_again),

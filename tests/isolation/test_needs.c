@@ -4,6 +4,7 @@
 #include "tests/support/exti_test.h"
 
 #include <dlfcn.h>
+#include <sys/auxv.h>
 
 #include "tests/isolation/build.h"
 
@@ -128,6 +129,45 @@ ISO_CASE(a_library_that_the_api_needs_is_not_the_programs)
     want_int(call_int(iso_api(ctx), "api_next"), 2);
     want_int(call_original(), 1);
     want_int((long)iso_proof(ctx, iso_print_finding, NULL).leaks, 0);
+    iso_close_ctx(ctx);
+}
+
+static const char *path_of_loader(void)
+{
+    Dl_info info;
+
+    want(dladdr((const void *)getauxval(AT_BASE), &info) && info.dli_fname);
+    return info.dli_fname;
+}
+
+/* Counts, when it is opened, how many loaders there are.  It asks to be shared. */
+static const char watch_source[] =
+    "#define _GNU_SOURCE\n"
+    "#include <link.h>\n"
+    "#include <string.h>\n"
+    "static int loaders;\n"
+    "static int look(struct dl_phdr_info *i, size_t n, void *p)\n"
+    "{ (void)n; (void)p; loaders += strstr(i->dlpi_name, LOADER) != 0; return 0; }\n"
+    "__attribute__((constructor)) static void begin(void) { dl_iterate_phdr(look, 0); }\n"
+    "int watch_loaders(void) { return loaders; }\n";
+
+/* Many libraries with thread-local variables name ld.so, for __tls_get_addr.  The search may find it
+ * by another path than the program's. */
+ISO_CASE(the_loader_is_mapped_once)
+{
+    struct exti_ctx *ctx = iso_open(NULL);
+    const char *name = strrchr(path_of_loader(), '/');
+
+    want(symlink(path_of_loader(), in_tmp(name + 1)) == 0);
+    iso_build(watch_source, "libwatch.so",
+              link_with(iso_text("-Wl,-z,nodelete -DLOADER='\"%s\"'", name), "libwatch.so"));
+    iso_build("int watch_loaders(void); int leaf_loaders(void) { return watch_loaders(); }",
+              "libleaf.so",
+              link_with(iso_text("-Wl,--no-as-needed '%s' -lwatch", path_of_loader()),
+                        "libleaf.so"));
+    iso_build("int leaf_loaders(void); int ext_loaders(void) { return leaf_loaders(); }",
+              "ext.so", link_with("-lleaf", "ext.so"));
+    want_int(call_int(iso_load(ctx, in_tmp("ext.so")), "ext_loaders"), 1);
     iso_close_ctx(ctx);
 }
 
@@ -547,6 +587,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_context_has_its_own_libraries),
         cmocka_unit_test(a_library_that_the_api_needs_is_not_the_programs),
+        cmocka_unit_test(the_loader_is_mapped_once),
         cmocka_unit_test(control_libraries_are_shared_without_a_closure),
         cmocka_unit_test(closure_api_copies_libraries_that_use_the_api),
         cmocka_unit_test(rules_decide_which_libraries_are_shared),
