@@ -5,8 +5,10 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#ifdef __x86_64__
+#if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
 #endif
 #ifdef __GLIBC__
 #include <gnu/libc-version.h>
@@ -106,7 +108,7 @@ int exti__host_dirs(struct exti_span loader, char ***out, struct exti_error *err
     return 0;
 }
 
-#ifdef __x86_64__
+#if defined(__x86_64__) || defined(__aarch64__)
 /* The x of glibc 2.x; 0 for another C library. */
 static long libc_minor(void)
 {
@@ -118,7 +120,9 @@ static long libc_minor(void)
     return 0;
 #endif
 }
+#endif
 
+#ifdef __x86_64__
 struct x86 {
     bool intel;
     unsigned c1, c81, b7; /* ECX of CPUID leaves 1 and 0x80000001, EBX of leaf 7 */
@@ -228,8 +232,39 @@ static char *join_some(const char *const *names, int count, int set)
     return exti__strdup(text);
 }
 
-/* Every combination of "tls", the platform and glibc's names for the processor's capabilities, with
- * some left out: dl-hwcaps.c. */
+/* glibc's names for those of the processor's capabilities that count, the highest bit first:
+ * HWCAP_IMPORTANT of dl-procinfo.h.  Returns how many. */
+static int capabilities(const char *names[2])
+{
+    int count = 0;
+
+#if defined(__x86_64__)
+    const struct x86 x = x86_read();
+
+    if (libc_minor() >= 26 && x86_avx512_1(&x))
+        names[count++] = "avx512_1";
+    names[count++] = "x86_64";
+#elif defined(__aarch64__)
+    if (libc_minor() >= 28 && getauxval(AT_HWCAP) & HWCAP_ATOMICS)
+        names[count++] = "atomics";
+#else
+    (void)names;
+#endif
+    return count;
+}
+
+/* Whether the C library is a glibc that still searches such folders. */
+static bool searches_legacy(void)
+{
+#if defined(__x86_64__) || defined(__aarch64__)
+    return libc_minor() > 0 && libc_minor() < 37;
+#else
+    return false;
+#endif
+}
+
+/* Every combination of "tls", the platform and the capabilities, with some left out:
+ * dl-hwcaps.c. */
 int exti__host_legacy(const char *platform, char ***out, struct exti_error *err)
 {
     const char *names[4] = {"tls", platform};
@@ -237,16 +272,8 @@ int exti__host_legacy(const char *platform, char ***out, struct exti_error *err)
     int count = 0, rc;
     bool nomem = false;
 
-#ifdef __x86_64__
-    if (platform && strlen(platform) < 32 && libc_minor() > 0 && libc_minor() < 37) {
-        const struct x86 x = x86_read();
-
-        count = 2;
-        if (libc_minor() >= 26 && x86_avx512_1(&x))
-            names[count++] = "avx512_1";
-        names[count++] = "x86_64";
-    }
-#endif
+    if (platform && strlen(platform) < 32 && searches_legacy())
+        count = 2 + capabilities(names + 2);
     for (int set = (1 << count) - 1, row = 0; set > 0; set--, row++) {
         rows[row] = join_some(names, count, set);
         nomem |= !rows[row];
