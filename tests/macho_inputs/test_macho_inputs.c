@@ -705,7 +705,7 @@ int main(int argc, char **argv)
                                        .initial_state = &rows[i]};
         if (!(rows[i].input->flags & WITHHOLD))
             continue;
-        snprintf(withheld[i], sizeof withheld[i], "withheld:%s", names[i]);
+        snprintf(withheld[i], sizeof withheld[i], "withheld:%.79s", names[i]);
         tests[n] = tests[i];
         tests[n].name = withheld[i];
         tests[n++].test_func = input_withholds_its_initialisers;
