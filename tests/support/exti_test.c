@@ -57,6 +57,11 @@ bool test_under_valgrind(void)
     return preload && strstr(preload, "vgpreload");
 }
 
+bool test_is_emulated(void)
+{
+    return getenv("EXTI_EMULATED") != NULL;
+}
+
 void *test_alloc(struct test *t, size_t n)
 {
     struct test_owned *o = calloc(1, sizeof *o + n);

@@ -51,6 +51,8 @@
 
 /* Whether valgrind runs this program, on a processor and with signal masks of its own. */
 bool test_under_valgrind(void);
+/* Whether qemu-user runs it, which makes up what /proc tells: EXTI_EMULATED is set then. */
+bool test_is_emulated(void);
 
 void test_assert_exti(int rc, int code, const struct exti_error *err, uint64_t offset,
                       const char *call, const char *file, int line);

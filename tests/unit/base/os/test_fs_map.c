@@ -214,6 +214,8 @@ static void memory_is_given_back(void **state)
     char *path = test_path(t, "f");
     struct exti_mapping m;
 
+    if (test_is_emulated())
+        skip_because("what the emulator has mapped is counted, too");
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
         long before;
 
