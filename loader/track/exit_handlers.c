@@ -39,7 +39,8 @@ static struct exit_handler *newest;
 /* In a child that copies have forked: whose it is.  The others are as their threads left them. */
 static const struct exti_ctx *forked_by;
 
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT, process_once = PTHREAD_ONCE_INIT;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static bool in_libc; /* run_at_process_quick_exit is; of the lock */
 static int fork_error;
 
 /* ---- the list; the lock is held ---- */
@@ -173,9 +174,16 @@ static void run_at_process_quick_exit(void)
 
 /* ---- registering ---- */
 
-static void register_for_process(void)
+/* The C library may have no memory for it, until it is asked again. */
+static bool register_for_process(void)
 {
-    at_quick_exit(run_at_process_quick_exit);
+    bool registered;
+
+    exti__fork_lock(&lock);
+    in_libc = in_libc || at_quick_exit(run_at_process_quick_exit) == 0;
+    registered = in_libc;
+    exti__fork_unlock(&lock);
+    return registered;
 }
 
 static struct exit_handler *new_handler(const struct exti_module *m, enum handler_kind kind)
@@ -192,8 +200,6 @@ static struct exit_handler *new_handler(const struct exti_module *m, enum handle
 
 static void add_handler(struct exit_handler *h)
 {
-    if (h->kind == AT_QUICK_EXIT)
-        pthread_once(&process_once, register_for_process);
     exti__fork_lock(&lock);
     h->older = newest;
     if (newest)
@@ -238,7 +244,7 @@ int exti__on_exit(const struct exti_module *m, void (*function)(int, void *), vo
 
 int exti__at_quick_exit(const struct exti_module *m, void (*function)(void))
 {
-    struct exit_handler *h = new_handler(m, AT_QUICK_EXIT);
+    struct exit_handler *h = register_for_process() ? new_handler(m, AT_QUICK_EXIT) : NULL;
 
     if (!h)
         return -1;
