@@ -115,7 +115,7 @@ static int split_pair(const char *command, const char *option, const char *value
 
 static int take_replaced(void *to, const char *command, const char *value)
 {
-    char *old, *new;
+    char *old = NULL, *new = NULL;
     int status = split_pair(command, "replace-needed", value, &old, &new);
 
     if (status != CLI_OK)
@@ -130,7 +130,7 @@ static int take_renamed(void *to, const char *command, const char *value)
 {
     struct rewrite *r = to;
     const size_t n = r->opts.rename_count;
-    char *old, *new;
+    char *old = NULL, *new = NULL;
     int status = split_pair(command, "rename-symbol", value, &old, &new);
 
     if (status != CLI_OK)

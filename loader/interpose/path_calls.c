@@ -58,7 +58,7 @@ static const char *own_path(char *room, const char *path)
     if (!member || !is_place(member))
         return path;
     memcpy(room, OF_THREAD, strlen(OF_THREAD));
-    strcpy(room + strlen(OF_THREAD), member);
+    memcpy(room + strlen(OF_THREAD), member, strlen(member) + 1);
     return room;
 }
 

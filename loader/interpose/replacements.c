@@ -36,6 +36,15 @@ static void *own_replacement(const struct exti_ctx *ctx, const char *symbol)
     return to;
 }
 
+/* Most references of extension modules are to the API: Py..., _Py..., with a Q in copies that have
+ * private names for it.  Nothing of the system's is called so. */
+static bool is_apis(const char *symbol)
+{
+    const char c = symbol[symbol[0] == '_'];
+
+    return c == 'P' || c == 'Q';
+}
+
 void *exti__replacement(struct exti_ctx *ctx, const char *symbol)
 {
     void *(*const families[])(const char *symbol) = {
@@ -43,6 +52,8 @@ void *exti__replacement(struct exti_ctx *ctx, const char *symbol)
         exti__close_call, exti__signal_call, exti__context_pid_call, exti__timer_call};
     void *to = NULL;
 
+    if (is_apis(symbol))
+        return NULL;
     for (size_t i = 0; i < sizeof families / sizeof *families && !to; i++)
         to = families[i](symbol);
     return to ? to : own_replacement(ctx, symbol);

@@ -3,7 +3,8 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -102,9 +103,9 @@ static int interposed_timer_delete(timer_t timer)
 static bool are_numbers(void)
 {
 #ifdef __GLIBC__
-    int minor = 0;
+    const char *dot = strchr(gnu_get_libc_version(), '.');
 
-    return sscanf(gnu_get_libc_version(), "2.%d", &minor) == 1 && minor >= 34;
+    return dot && strtol(dot + 1, NULL, 10) >= 34;
 #else
     return false;
 #endif

@@ -75,11 +75,12 @@ static struct exti_known_zone *add_zone(struct exti_times *t, const char *tz,
                                         struct exti_environment *e)
 {
     const char *text = tz ? tz : "";
-    struct exti_known_zone *k = exti__calloc(1, sizeof *k + strlen(text) + 1);
+    const size_t n = strlen(text) + 1;
+    struct exti_known_zone *k = exti__calloc(1, sizeof *k + n);
 
     if (!k)
         return NULL;
-    strcpy(k->tz, text);
+    memcpy(k->tz, text, n);
     k->by_default = !tz;
     if (read_zone(tz, e, &k->zone)) {
         exti__free(k);

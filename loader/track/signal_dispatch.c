@@ -47,13 +47,13 @@ static void *value_of(const struct exti_signals *s)
 static int take_mark(siginfo_t *info)
 {
     const uintptr_t value = (uintptr_t)info->si_value.sival_ptr;
+    const int code = info->si_errno & 0xff;
     int number = -1;
 
     if (((unsigned)info->si_errno & 0xff000000u) == MARK) {
         number = info->si_errno >> 8 & 0xffff;
-        info->si_code = (signed char)(info->si_errno & 0xff);
-        if (info->si_code == (signed char)SI_KERNEL)
-            info->si_code = SI_KERNEL;
+        /* SI_KERNEL, 0x80, is the one above 0x7f that is not negative. */
+        info->si_code = code > 0x7f && code != SI_KERNEL ? code - 0x100 : code;
         info->si_errno = 0;
     } else if ((info->si_code == SI_QUEUE || info->si_code == SI_TIMER) &&
                (value & ~(uintptr_t)0xffff) == VALUE_MARK) {

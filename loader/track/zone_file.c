@@ -81,7 +81,7 @@ static int parse_types(struct exti_span s, struct exti_span names, struct exti_z
             return rc;
         if (strlen(name) >= sizeof t->name || t->offset < -604800 || t->offset > 604800)
             return exti__fail(err, EXTI_E_FORMAT, s.base, "local time type %zu is out of range", i);
-        strcpy(t->name, name);
+        memcpy(t->name, name, strlen(name) + 1);
     }
     return exti__cur_end(&cur, "local time types", err);
 }

@@ -83,7 +83,7 @@ int extipy_buffer_new(struct extipy_buffer **out, const struct extipy_buffer_inf
     rc = extipy__options_read(&info, sizeof info, given, err);
     if (rc == 0)
         rc = read_info(&view, shape, strides, &info, err);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     b = extipy__buffer_new(&view);
     if (!b)
