@@ -499,7 +499,7 @@ run = @tests/run.sh $(1) $(sort $(2))
 .PHONY: check-unit check-api check-elf-inputs check-macho-inputs check-pe-inputs check-isolation \
 	check-runtime check-runtime-soaks check-runtime-semantics check-python check-python-package \
 	check-package-soaks check-wheel check-hosts check-cli check-faults check-races check-allocations check-corpus check-macho-corpus \
-	check-pe-corpus check-macos check-windows check-wine check-packages check-servers check-suites
+	check-pe-corpus check-macos check-windows check-wine check-packages check-servers check-suites check-arm64
 check-unit: $(UNIT_TESTS) ## unit tests, every error path
 	$(call run,unit,$(UNIT_TESTS) $(call scripts,unit))
 check-api: $(API_TESTS) ## the shared library through the public header
@@ -530,6 +530,9 @@ check-wheel: all ## the wheels that `make wheel` builds
 	$(call run,wheel,tests/package/test_wheel.sh)
 check-hosts: all ## the hosts in other languages that examples/ has
 	$(call run,hosts,$(call scripts,hosts))
+check-arm64: export TEST_TIMEOUT ?= 7200
+check-arm64: ## unit, API and isolation tests on arm64, by an emulator; as root
+	$(call run,arm64,$(call scripts,arm64))
 check-cli: all ## the program
 	$(call run,cli,$(call scripts,cli))
 check-allocations: all ## failing allocations; EXTI_ALL=1: each of them
@@ -729,7 +732,7 @@ CHECK := check-san-core check-cli check-faults check-wine check-isolation check-
 CHECK_MORE := check-unit check-docs check-san-more check-windows check-runtime-soaks check-runtime-semantics check-hosts \
 	check-suites check-packages check-pe-corpus \
 	check-macho-corpus check-macos check-corpus check-valgrind-core check-wheel
-CHECK_ALL := check-san check-valgrind check-races check-package-soaks check-servers \
+CHECK_ALL := check-san check-valgrind check-arm64 check-races check-package-soaks check-servers \
 	$(filter-out check-san-core check-san-more check-valgrind-core,$(CHECK) $(CHECK_MORE))
 
 .PHONY: check check-more check-all bench bench-python demo compile_commands.json format format-check help

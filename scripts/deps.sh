@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the missing Debian packages of the given sets: build, wheel, test, analyze, coverage, docs, corpus,
-# packages, demo, pools.
+# packages, demo, pools, arm64.
 # Quick and silent if none is missing.  Without apt-get, or without the right to use it, names them
 # and fails; but the set packages is optional, since tests of missing packages are skipped, and so is what
 # this release does not have.
@@ -21,6 +21,7 @@ analyze='clang-tidy-LLVM cppcheck'
 coverage='gcovr jq'
 docs='python3-sphinx python3-myst-parser furo python3-dev python3-pip'
 pools="$demo python3-joblib python3-sklearn python3-pip python3-venv"
+arm64='qemu-user-static gcc-aarch64-linux-gnu g++-aarch64-linux-gnu'
 corpus='python3-scipy python3-pandas python3-lxml python3-pil python3-matplotlib python3-cryptography
 python3-h5py python3-psycopg2 python3-zmq python3-gevent'
 
@@ -50,9 +51,10 @@ for set in "$@"; do
     analyze) wanted="$wanted $analyze" ;;
     coverage) wanted="$wanted $coverage" ;;
     docs) wanted="$wanted $docs" ;;
+    arm64) wanted="$wanted $arm64" ;;
     corpus) wanted="$wanted $corpus" ;;
     packages) optional="$optional $(packages)" ;;
-    *) echo "usage: $0 [build] [wheel] [test] [analyze] [coverage] [docs] [corpus] [packages] [demo] [pools]" >&2; exit 2 ;;
+    *) echo "usage: $0 [build] [wheel] [test] [analyze] [coverage] [docs] [corpus] [packages] [demo] [pools] [arm64]" >&2; exit 2 ;;
     esac
 done
 
