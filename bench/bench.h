@@ -36,7 +36,7 @@ struct samples {
     size_t n;
 };
 void add_sample(struct samples *s, double v);
-double median(struct samples *s); /* sorts */
+double median(struct samples *s);         /* sorts */
 void keep_least(double *least, double v); /* *least is 0 before the first */
 
 /* Adds a line to the table.  A limit of 0 claims nothing. */

@@ -46,10 +46,8 @@ void bench_calls(const struct bench *b)
         const char *what;
         double goal;
     } calls[] = {
-        {"getenv of a variable", 1.1},
-        {"getenv of none", 1.1},
-        {"write of a byte", 1.1},
-        {"localtime", 1.5},
+        {"getenv of a variable", 1.1},  {"getenv of none", 1.1},
+        {"write of a byte", 1.1},       {"localtime", 1.5},
         {"raise, with a handler", 1.3},
     };
     struct exti_ctx_opts opts = {.size = sizeof opts, .api_library = b->api};

@@ -241,12 +241,11 @@ static json_t *result_json(int index, const struct pyrt_result *res)
                           res->status, "proven", res->proven);
 
     if (res->proven)
-        json_object_set_new(o, "proof",
-                            json_pack("{s:I, s:I, s:I, s:I}", "modules",
-                                      (json_int_t)res->proof.modules, "references",
-                                      (json_int_t)res->proof.references, "leaks",
-                                      (json_int_t)res->proof.leaks, "captured",
-                                      (json_int_t)res->proof.captured));
+        json_object_set_new(
+            o, "proof",
+            json_pack("{s:I, s:I, s:I, s:I}", "modules", (json_int_t)res->proof.modules,
+                      "references", (json_int_t)res->proof.references, "leaks",
+                      (json_int_t)res->proof.leaks, "captured", (json_int_t)res->proof.captured));
     else if (*res->error.message != '\0')
         json_object_set_new(o, "error", cli_json_error(&res->error, NULL));
     if (res->findings != NULL && *res->findings != '\0')

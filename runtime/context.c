@@ -31,8 +31,8 @@ struct pyrt_context {
     struct pyrt_command command;
     struct pyrt_ending ending;
     struct pyrt_result result;
-    char number[16]; /* the context's, as text */
-    int exited;      /* its threads have not ended, and are never to */
+    char number[16];            /* the context's, as text */
+    int exited;                 /* its threads have not ended, and are never to */
     struct pyrt_context *older; /* of those that are kept */
 };
 

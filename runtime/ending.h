@@ -17,9 +17,9 @@ struct pyrt_ending {
     atomic_bool ended;
     atomic_bool deaf; /* no signal reaches the program: its interpreter has no module for them */
 
-    atomic_int way;         /* enum pyrt_way */
-    int exit_status;        /* by PYRT_EXITED */
-    sem_t over;             /* posted once, after `way` has changed */
+    atomic_int way;  /* enum pyrt_way */
+    int exit_status; /* by PYRT_EXITED */
+    sem_t over;      /* posted once, after `way` has changed */
 };
 
 enum pyrt_way { PYRT_RUNS, PYRT_RETURNED, PYRT_EXITED };

@@ -142,11 +142,11 @@ static int show_source(const struct run *r, struct pyobj *code, const char *sour
     linecache = py->PyImport_ImportModule("linecache");
     if (!linecache)
         return -1;
-    result = is_found_by_code(py, linecache)
-                 ? py->PyObject_CallMethod(linecache, "_register_code", "Oss", code, source,
-                                           "<string>")
-                 : py->PyObject_CallMethod(linecache, "_register_code", "sss", "<string>", source,
-                                           "<string>");
+    result =
+        is_found_by_code(py, linecache)
+            ? py->PyObject_CallMethod(linecache, "_register_code", "Oss", code, source, "<string>")
+            : py->PyObject_CallMethod(linecache, "_register_code", "sss", "<string>", source,
+                                      "<string>");
     py->Py_DecRef(linecache);
     py->Py_DecRef(result);
     return result ? 0 : -1;

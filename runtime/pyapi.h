@@ -63,7 +63,7 @@ struct pyrt_method {
     X(void, PyEval_RestoreThread, (void *))                                                        \
     X(void, Py_IncRef, (struct pyobj *))                                                           \
     X(void, Py_DecRef, (struct pyobj *))                                                           \
-    X(int, PyImport_AppendInittab, (const char *, struct pyobj * (*)(void)))                       \
+    X(int, PyImport_AppendInittab, (const char *, struct pyobj *(*)(void)))                        \
     X(struct pyobj *, PyImport_AddModule, (const char *))                                          \
     X(struct pyobj *, PyImport_ImportModule, (const char *))                                       \
     X(struct pyobj *, PyImport_GetImporter, (struct pyobj *))                                      \

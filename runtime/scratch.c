@@ -19,8 +19,8 @@
 
 struct pyrt_scratch {
     char *path;
-    int alive; /* our end of a pipe, which closes when this process ends in whatever way */
-    int gone;  /* reaches the end of file when the helper has ended */
+    int alive;        /* our end of a pipe, which closes when this process ends in whatever way */
+    int gone;         /* reaches the end of file when the helper has ended */
     struct stat pipe; /* `alive`: the program may close it and get the number for another file */
 };
 

@@ -355,9 +355,8 @@ EXTI_API int extipy_call(struct extipy_ctx *c, const struct extipy_call *call,
 /* Enters, has `function` called on the calling thread, leaves, and gives what that returned: for
  * calls of Python's API that may end the context (below).  Any frame of `function` may be left by
  * longjmp then, so it must not hold what nobody else releases. */
-EXTI_API int extipy_visit(struct extipy_ctx *c,
-                          int (*function)(void *user, struct exti_error *err), void *user,
-                          struct exti_error *err);
+EXTI_API int extipy_visit(struct extipy_ctx *c, int (*function)(void *user, struct exti_error *err),
+                          void *user, struct exti_error *err);
 
 /* Enters, runs source text (UTF-8) in the module __main__, and leaves.  Errors are those of
  * extipy_call. */

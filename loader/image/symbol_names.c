@@ -14,10 +14,10 @@ static bool is_among(const char *const *names, size_t count, const char *symbol)
 bool exti__is_file_symbol(const char *symbol)
 {
     static const char *const names[] = {
-        "_init",     "_fini",      "_start",       "main",
-        "_edata",    "_end",       "_etext",       "__bss_start",
-        "edata",     "end",        "etext",        "_IO_stdin_used",
-        "_DYNAMIC",  "data_start", "__data_start", "_GLOBAL_OFFSET_TABLE_",
+        "_init",       "_fini",      "_start",       "main",
+        "_edata",      "_end",       "_etext",       "__bss_start",
+        "edata",       "end",        "etext",        "_IO_stdin_used",
+        "_DYNAMIC",    "data_start", "__data_start", "_GLOBAL_OFFSET_TABLE_",
         "__dso_handle"};
 
     return is_among(names, sizeof names / sizeof *names, symbol);

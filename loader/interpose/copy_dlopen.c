@@ -245,8 +245,8 @@ void *exti__copy_dlopen(const struct exti_module *caller, const char *file, int 
     mode &= ~RTLD_GLOBAL;
     if (!file || !*file || names_api(caller->ctx, file))
         return caller->ctx->api->handle;
-    handle = strchr(file, '/') ? open_path(caller, file, mode, err)
-                               : open_name(caller, file, mode, err);
+    handle =
+        strchr(file, '/') ? open_path(caller, file, mode, err) : open_name(caller, file, mode, err);
     if (handle && exti__share_environment(caller->ctx, handle, err)) {
         exti__dlclose(handle);
         handle = NULL;

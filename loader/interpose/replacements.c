@@ -25,10 +25,9 @@
 static void *own_replacement(const struct exti_ctx *ctx, const char *symbol)
 {
     void *(*const families[])(const struct exti_ctx *ctx, const char *symbol) = {
-        exti__environment_call, exti__exec_call, exti__shell_call,
-        exti__locale_call,      exti__time_call, exti__child_call,
-        exti__descriptor_call,  exti__path_call, exti__directory_call,
-        exti__end_call};
+        exti__environment_call, exti__exec_call,  exti__shell_call,      exti__locale_call,
+        exti__time_call,        exti__child_call, exti__descriptor_call, exti__path_call,
+        exti__directory_call,   exti__end_call};
     void *to = NULL;
 
     for (size_t i = 0; i < sizeof families / sizeof *families && !to; i++)

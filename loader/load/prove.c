@@ -32,10 +32,10 @@ struct prover {
     struct exti_proof proof;
     exti_report_fn report;
     void *user;
-    bool tell_captured;          /* to `report` */
-    struct exti_error captured;  /* the first reference that is */
-    bool stopped; /* by `report`, or by a failure */
-    int rc;       /* of a failure, not of a leak */
+    bool tell_captured;         /* to `report` */
+    struct exti_error captured; /* the first reference that is */
+    bool stopped;               /* by `report`, or by a failure */
+    int rc;                     /* of a failure, not of a leak */
     struct exti_error *err;
 };
 

@@ -77,7 +77,7 @@ struct exti_closure_opts {
     const struct exti_quirks *quirks; /* outlive the graph; NULL: none */
     struct exti_image_cache *images;  /* outlive the graph; NULL: each file is read anew */
     enum exti_closure mode;
-    bool own_locks; /* as in struct exti_policy */
+    bool own_locks;  /* as in struct exti_policy */
     bool in_process; /* for copies that this process loads: what its program exports counts */
 };
 

@@ -337,8 +337,8 @@ static int manifest_from_json(const struct exti_json *root, struct exti_manifest
     if (!name || !exti__json_boolean(root, "renamed", &m->renamed) ||
         !exti__json_integer(root, "generation", &generation) ||
         !optional_integer(root, "resolution", &resolution) ||
-        !optional_integer(root, "names", &names) ||
-        (!closure && exti__json_get(root, "closure")) || !exti__json_is(copies, EXTI_JSON_ARRAY))
+        !optional_integer(root, "names", &names) || (!closure && exti__json_get(root, "closure")) ||
+        !exti__json_is(copies, EXTI_JSON_ARRAY))
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET, "a member is missing or not valid");
     if (exti__context_name_check(name, NULL))
         return exti__fail(err, EXTI_E_FORMAT, EXTI_NO_OFFSET,

@@ -27,8 +27,8 @@ static int start_graph(struct exti_store *s, const char *api, struct exti_error 
                                            .images = &s->images,
                                            .mode = p->closure,
                                            .own_locks = s->withhold,
-                                           .in_process = !s->copy_only &&
-                                                         (s->one_shot || s->adapts)};
+                                           .in_process =
+                                               !s->copy_only && (s->one_shot || s->adapts)};
     int rc;
 
     s->graph = exti__calloc(1, sizeof *s->graph);

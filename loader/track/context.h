@@ -23,7 +23,7 @@ struct exti_ctx {
     size_t redirect_count;
     struct exti_quirks *quirks; /* owned */
     uint32_t flags;
-    unsigned number; /* of the contexts of this process, from 0 on */
+    unsigned number;                        /* of the contexts of this process, from 0 on */
     _Atomic(struct exti_signals *) signals; /* signal_table.c's; NULL: none yet */
     pid_t process;                          /* that has opened it */
     unsigned forks;                         /* that process had behind it */

@@ -29,7 +29,7 @@ int exti__directory_new(struct exti_directory **out, bool switches, struct exti_
 
 /* The context is closed: nobody is taken there any more, and no thread is its own.  Copies that
  * stay mapped may still call what follows. */
-void exti__directory_end(struct exti_directory *d); /* NULL ok */
+void exti__directory_end(struct exti_directory *d);  /* NULL ok */
 void exti__directory_free(struct exti_directory *d); /* NULL ok */
 
 /* Makes the calling thread one of the context's own.  `started`: one of these has started it.  0 or
@@ -42,7 +42,7 @@ void exti__directory_enter(struct exti_directory *d);
 
 /* What a thread is given by the one that starts it. */
 struct exti_directory_start {
-    uint64_t own; /* whose group it is in */
+    uint64_t own;  /* whose group it is in */
     bool inherits; /* what follows, as another thread does the work */
     char name[16];
     sigset_t signals;

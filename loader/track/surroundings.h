@@ -17,13 +17,13 @@
 #include "loader/track/environment.h"
 
 struct exti_surroundings {
-    struct exti_ctx *_Atomic ctx; /* NULL once it is closed */
-    atomic_bool over;             /* that had ended alone before, or was about to */
+    struct exti_ctx *_Atomic ctx;         /* NULL once it is closed */
+    atomic_bool over;                     /* that had ended alone before, or was about to */
     struct exti_environment *environment; /* owned; NULL: the process's */
-    struct exti_times *times;   /* owned; NULL: the process's; none without an environment */
-    struct exti_locale *locale; /* owned; NULL: the process's */
+    struct exti_times *times;         /* owned; NULL: the process's; none without an environment */
+    struct exti_locale *locale;       /* owned; NULL: the process's */
     struct exti_directory *directory; /* owned; NULL: the process's */
-    struct exti_surroundings *older; /* of those that are kept beyond their context */
+    struct exti_surroundings *older;  /* of those that are kept beyond their context */
 };
 
 /* Installs the fork handlers; 0 or an errno value.  To be called before any copy is loaded. */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "runtime/embed/convert.h"
-#include "runtime/embed/exiting.h"
 #include "runtime/embed/exception.h"
+#include "runtime/embed/exiting.h"
 #include "runtime/embed/options.h"
 #include "runtime/fail.h"
 
@@ -262,9 +262,7 @@ int extipy_exec(struct extipy_ctx *c, const char *source, struct extipy_exceptio
         return rc;
     atomic_fetch_add(&c->called, 1);
     done = extipy__exiting_run(c, exec_inside, source, &ended);
-    rc = ended  ? extipy__exited(c, err)
-         : done ? 0
-                : extipy__call_raised(c, raised, err);
+    rc = ended ? extipy__exited(c, err) : done ? 0 : extipy__call_raised(c, raised, err);
     if (done)
         c->py.Py_DecRef(done);
     extipy_leave(c, NULL);

@@ -10,8 +10,7 @@ int extipy__call_read(struct extipy_call *out, const struct extipy_ctx *c,
 
 /* Calls; the thread is inside.  Returns the result, or NULL with an exception set; or *ended is
  * set, as by extipy__exiting_run. */
-struct pyobj *extipy__call_inside(struct extipy_ctx *c, const struct extipy_call *call,
-                                  int *ended);
+struct pyobj *extipy__call_inside(struct extipy_ctx *c, const struct extipy_call *call, int *ended);
 
 /* Takes the exception that is set: EXTIPY_E_RAISED, or EXTIPY_E_EXITED if the context has ended. */
 int extipy__call_raised(struct extipy_ctx *c, struct extipy_exception **raised,

@@ -24,7 +24,7 @@ struct extipy_jobs {
     struct extipy_job_list queued; /* in the order of their submission */
     struct extipy_job_list unrun;  /* ended without having run; the context's thread says so */
     struct extipy_job_list timed;  /* that have a deadline and have not ended, the soonest first */
-    int wanted;  /* the context's own thread is to start the worker */
+    int wanted;                    /* the context's own thread is to start the worker */
     int started;
     pthread_t worker;
     pthread_cond_t work; /* the worker waits for it */
@@ -68,10 +68,10 @@ struct extipy_ctx {
     int on_caller;           /* the program's thread initialised, and finalises; else the keeper */
     int has_directory;       /* the context's threads have one of their own */
     struct exti_error directory_error; /* why not */
-    void *main_state;        /* the state of whichever did, while it does not run */
+    void *main_state;                  /* the state of whichever did, while it does not run */
 
-    atomic_ulong called; /* how many calls were made, and sources run */
-    atomic_int pending;  /* `released` is not empty */
+    atomic_ulong called;    /* how many calls were made, and sources run */
+    atomic_int pending;     /* `released` is not empty */
     atomic_int exit_status; /* with which its own code has ended it; -1: it has not */
 
     pthread_mutex_t lock; /* of what follows; nothing is called while it is held */

@@ -119,9 +119,9 @@ static void make_call(struct extipy_ctx *c, struct extipy_job *job, struct outco
     extipy__interrupt_begin(job);
     object = extipy__call_inside(c, &job->call, &ended);
     extipy__interrupt_end(job, ended);
-    out->code = ended ? extipy__exited(c, &out->err)
-                      : extipy__call_keep(c, job->call.stay, object, &out->result, &out->raised,
-                                          &out->err);
+    out->code =
+        ended ? extipy__exited(c, &out->err)
+              : extipy__call_keep(c, job->call.stay, object, &out->result, &out->raised, &out->err);
     extipy_leave(c, NULL);
 }
 

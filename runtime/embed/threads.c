@@ -19,7 +19,7 @@ struct extipy_attachment {
     int main;       /* the thread initialised, so only finalisation ends the state */
     struct extipy_attachment *next;
     /* Of the context's lock; neither native nor main. */
-    uint64_t thread;      /* 0: the context has detached it */
+    uint64_t thread;       /* 0: the context has detached it */
     unsigned long unasked; /* what Python calls it; 0: it was asked to end */
     struct extipy_attachment *next_there;
 };

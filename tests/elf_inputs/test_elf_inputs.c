@@ -291,12 +291,9 @@ static void lints_no_worse(struct test *t, const char *input, const char *copy)
 static const struct tool {
     const char *name, *const argv[4]; /* without the file, which comes last and is changed */
 } tools[] = {
-    {"strip", {"strip", NULL}},
-    {"strip -g", {"strip", "-g", NULL}},
-    {"objcopy", {"objcopy", NULL}},
-    {"eu-strip", {"eu-strip", NULL}},
-    {"llvm-strip", {"llvm-strip", NULL}},
-    {"llvm-objcopy", {"llvm-objcopy", NULL}},
+    {"strip", {"strip", NULL}},           {"strip -g", {"strip", "-g", NULL}},
+    {"objcopy", {"objcopy", NULL}},       {"eu-strip", {"eu-strip", NULL}},
+    {"llvm-strip", {"llvm-strip", NULL}}, {"llvm-objcopy", {"llvm-objcopy", NULL}},
 };
 
 /* Runs the tool on `path`, a new copy of `from`; whether it succeeds. */

@@ -29,10 +29,10 @@ static char *build_api(struct test *t, const char *file, int from, const char *f
     for (int i = from; i < COUNT; i++)
         sprintf(source + strlen(source), "int %s(void) { return %d; }\n", name_of(t, i), i);
     test_write(test_path(t, "api.c"), source, strlen(source));
-    test_must_run(t, "sh", "-c",
-                  test_format(t, "gcc -shared -fPIC -O1 -o '%s' '%s' %s", path,
-                              test_path(t, "api.c"), flags),
-                  NULL);
+    test_must_run(
+        t, "sh", "-c",
+        test_format(t, "gcc -shared -fPIC -O1 -o '%s' '%s' %s", path, test_path(t, "api.c"), flags),
+        NULL);
     return path;
 }
 

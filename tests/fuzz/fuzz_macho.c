@@ -273,8 +273,8 @@ static void read_facts(struct exti_span file, struct fuzz_facts *out)
     const uint64_t magic = fuzz_get(&b, 0, 4), count = fuzz_get(&b, 4, 4);
     const bool fat = magic == FAT_MAGIC || magic == FAT_MAGIC_64;
     /* An arm64 slice may be hidden after a 32-bit table (macho_fat.c). */
-    const uint64_t hidden = magic == FAT_MAGIC && count < 17 &&
-                            fuzz_get(&b, 8 + 20 * count, 4) == CPU_TYPE_ARM64;
+    const uint64_t hidden =
+        magic == FAT_MAGIC && count < 17 && fuzz_get(&b, 8 + 20 * count, 4) == CPU_TYPE_ARM64;
     const uint64_t slices = fat ? count + hidden : 1;
     uint64_t at[17] = {0};
 

@@ -13,7 +13,7 @@ struct mover {
     struct exti_ctx *ctx;
     int (*go)(const char *path), (*go_to)(int fd), (*mask)(int mask);
     char *(*where)(void); /* as getcwd(3) of a thread; its last component, in a static buffer */
-    int (*mode)(const char *name);                             /* makes it, and tells its mode */
+    int (*mode)(const char *name); /* makes it, and tells its mode */
     int (*start)(pthread_t *t, void *(*run)(void *arg), void *arg); /* pthread_create */
     int (*start_by)(pthread_t *t, const pthread_attr_t *attr, void *(*run)(void *arg), void *arg);
     int (*ask)(int way, const char *name); /* whether a child of this kind finds a file here */
@@ -83,7 +83,8 @@ static inline void mover_build(void)
         "ssize_t __readlink_chk(const char *, char *, size_t, size_t);\n"
         "ssize_t __readlinkat_chk(int, const char *, char *, size_t, size_t);\n"
         "#ifdef __x86_64__\n"
-        "int __xstat(int, const char *, struct stat *), __lxstat(int, const char *, struct stat *);\n"
+        "int __xstat(int, const char *, struct stat *), __lxstat(int, const char *, struct stat "
+        "*);\n"
         "int __fxstatat(int, int, const char *, struct stat *, int);\n"
         "#endif\n"
         "int m_through(const char *folder, const char *name)\n"
@@ -110,7 +111,8 @@ static inline void mover_build(void)
         "        n = readlinkat(proc, folder, link, sizeof link);\n"
         "        if (n == strlen(at) && !memcmp(link, at, n)) found |= 256;\n"
         "        if (realpath(folder, link) && !strcmp(link, at)) found |= 512;\n"
-        "        if (__realpath_chk(folder, link, sizeof link) && !strcmp(link, at)) found |= 1024;\n"
+        "        if (__realpath_chk(folder, link, sizeof link) && !strcmp(link, at)) found |= "
+        "1024;\n"
         "        n = __readlink_chk(folder, link, sizeof link, sizeof link);\n"
         "        if (n == strlen(at) && !memcmp(link, at, n)) found |= 2048;\n"
         "        n = __readlinkat_chk(proc, folder, link, sizeof link, sizeof link);\n"
@@ -126,7 +128,8 @@ static inline void mover_build(void)
         "    if (!__lxstat(1, path, &st)) found |= 65536;\n"
         "    if (!__fxstatat(1, proc, path, &st, 0)) found |= 131072;\n"
         "#else\n"
-        "    found |= (found & 16 ? 32768 : 0) | (found & 32 ? 65536 : 0) | (found & 64 ? 131072 : 0);\n"
+        "    found |= (found & 16 ? 32768 : 0) | (found & 32 ? 65536 : 0) | (found & 64 ? 131072 : "
+        "0);\n"
         "#endif\n"
         "    close(proc);\n"
         "    return found;\n"

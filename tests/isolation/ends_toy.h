@@ -189,26 +189,16 @@ static inline void find_symbols(struct program *p)
         void *slot;
         const char *name;
     } symbols[] = {
-        {&p->out, "out"},
-        {&p->in, "in"},
-        {&p->ticks, "ticks"},
-        {&p->register_handler, "t_register"},
-        {&p->end, "t_end"},
-        {&p->end_on_thread, "t_end_on_thread"},
-        {&p->timer, "t_timer"},
-        {&p->abort, "t_abort"},
-        {&p->fork, "t_fork"},
-        {&p->spawn, "t_spawn"},
-        {&p->handle, "t_handle"},
-        {&p->ignore, "t_ignore"},
-        {&p->raise, "t_raise"},
-        {&p->exec, "t_exec"},
-        {&p->daemon, "t_daemon"},
-        {&p->fork_and_call, "t_fork_and_call"},
-        {&p->count, "t_count"},
-        {&p->end_later, "t_end_later"},
-        {&p->block, "t_block"},
-        {&p->alarm_and_exec, "t_alarm_and_exec"},
+        {&p->out, "out"},         {&p->in, "in"},
+        {&p->ticks, "ticks"},     {&p->register_handler, "t_register"},
+        {&p->end, "t_end"},       {&p->end_on_thread, "t_end_on_thread"},
+        {&p->timer, "t_timer"},   {&p->abort, "t_abort"},
+        {&p->fork, "t_fork"},     {&p->spawn, "t_spawn"},
+        {&p->handle, "t_handle"}, {&p->ignore, "t_ignore"},
+        {&p->raise, "t_raise"},   {&p->exec, "t_exec"},
+        {&p->daemon, "t_daemon"}, {&p->fork_and_call, "t_fork_and_call"},
+        {&p->count, "t_count"},   {&p->end_later, "t_end_later"},
+        {&p->block, "t_block"},   {&p->alarm_and_exec, "t_alarm_and_exec"},
         {&p->own, "t_own"},
     };
 
@@ -235,10 +225,8 @@ static inline void open_with(struct program *p, uint32_t flags, const struct ext
     find_symbols(p);
 }
 
-static const struct exti_hooks hooks = {.size = sizeof hooks,
-                                        .can_exit = may_exit,
-                                        .exit = note_exit,
-                                        .abort = note_abort};
+static const struct exti_hooks hooks = {
+    .size = sizeof hooks, .can_exit = may_exit, .exit = note_exit, .abort = note_abort};
 
 static inline void open_program(struct program *p)
 {
@@ -353,11 +341,8 @@ static inline struct task exec_of(struct program *p, int way, const char *code)
 {
     const bool search = way == 2 || way == 3 || way == 5;
 
-    return (struct task){.p = p,
-                         .run = exec_here,
-                         .way = way,
-                         .file = search ? "sh" : "/bin/sh",
-                         .code = code};
+    return (struct task){
+        .p = p, .run = exec_here, .way = way, .file = search ? "sh" : "/bin/sh", .code = code};
 }
 
 static inline void await_text(int fd, const char *text)

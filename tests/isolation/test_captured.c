@@ -226,8 +226,8 @@ ISO_CASE(a_shared_library_takes_nothing_from_a_copy_whatever_is_named_as_a_progr
     iso_build("int next(void) { return 7; } int own_next(void) { return next(); }", "libown.so.1",
               "-Wl,-soname,libown.so.1");
     iso_build("int own_next(void); int user_next(void) { return own_next(); }", "user.so",
-              iso_text("-Wl,--no-as-needed '%s' '%s' '%s' -Wl,-rpath,'%s'",
-                       in_tmp("libfirst.so.1"), in_tmp(twin), in_tmp("libown.so.1"), iso_tmp));
+              iso_text("-Wl,--no-as-needed '%s' '%s' '%s' -Wl,-rpath,'%s'", in_tmp("libfirst.so.1"),
+                       in_tmp(twin), in_tmp("libown.so.1"), iso_tmp));
     m = iso_load(ctx, in_tmp("user.so"));
     want_int(call_int(m, "user_next"), 7);
     want_int((long)iso_proof(ctx, iso_print_finding, NULL).leaks, 0);
@@ -297,9 +297,9 @@ ISO_CASE(what_needs_a_captured_library_through_an_isolated_one_is_isolated)
     struct exti_module *m;
 
     build_all();
-    iso_build("int base_next(void); int mid_next(void) { return base_next(); }", "libmid.so.1",
-              iso_text("-Wl,-soname,libmid.so.1 '%s' -Wl,-rpath,'%s'", in_tmp("libbase.so.1"),
-                       iso_tmp));
+    iso_build(
+        "int base_next(void); int mid_next(void) { return base_next(); }", "libmid.so.1",
+        iso_text("-Wl,-soname,libmid.so.1 '%s' -Wl,-rpath,'%s'", in_tmp("libbase.so.1"), iso_tmp));
     build_library("int mid_next(void); int far_next(void) { return mid_next(); }", "far",
                   iso_text("'%s'", in_tmp("libmid.so.1")));
     iso_build("int far_next(void), base_next(void);\n"
@@ -355,8 +355,7 @@ ISO_CASE(a_captured_library_stays_shared_where_nothing_can_be_written)
     build_all();
     /* The toys as built may lie in a folder that only their owner can enter. */
     copy_file(toy("libtoy.so.1"), in_tmp("libtoy.so.1"));
-    iso_build(opener, "user.so",
-              iso_text("'%s' -Wl,-rpath,'%s'", in_tmp("libbase.so.1"), iso_tmp));
+    iso_build(opener, "user.so", iso_text("'%s' -Wl,-rpath,'%s'", in_tmp("libbase.so.1"), iso_tmp));
     opts = iso_opts(in_tmp("x"), NULL);
     opts.api_library = in_tmp("libtoy.so.1");
     opts.flags = EXTI_CTX_COPY_ONLY | EXTI_CTX_FOR_LOADING;

@@ -473,8 +473,7 @@ ISO_CASE(constructors_of_a_library_with_a_read_only_dynamic_section_run)
     struct exti_ctx *ctx;
 
     /* gcc looks for "ld.lld" in the folder of -B first. */
-    if (system(iso_text("ln -s \"$(command -v ld.lld)\" '%s'",
-                        in_tmp("ld.lld"))) != 0) {
+    if (system(iso_text("ln -s \"$(command -v ld.lld)\" '%s'", in_tmp("ld.lld"))) != 0) {
         fprintf(stderr, "lld is not installed\n");
         return;
     }

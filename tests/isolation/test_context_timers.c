@@ -38,7 +38,8 @@ static const char source[] =
     "    on_stack = stack && &here >= stack && &here < stack + stack_size;\n"
     "    count++;\n"
     "}\n"
-    "static void notify(union sigval v) { value = v.sival_ptr; __sync_fetch_and_add(&called, 1); }\n"
+    "static void notify(union sigval v) { value = v.sival_ptr; __sync_fetch_and_add(&called, 1); "
+    "}\n"
     "int t_handle(int s, int flags)\n"
     "{\n"
     "    struct sigaction a = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | flags};\n"
@@ -71,11 +72,13 @@ static const char source[] =
     "{ sigset_t m; sigemptyset(&m); sigaddset(&m, s);\n"
     "  return pthread_sigmask(block ? SIG_BLOCK : SIG_UNBLOCK, &m, 0); }\n"
     "int t_wait(int s)\n"
-    "{ sigset_t m; siginfo_t i; int r; sigemptyset(&m); sigaddset(&m, s); r = sigwaitinfo(&m, &i);\n"
+    "{ sigset_t m; siginfo_t i; int r; sigemptyset(&m); sigaddset(&m, s); r = sigwaitinfo(&m, "
+    "&i);\n"
     "  code = i.si_code; value = i.si_value.sival_ptr; number = i.si_timerid; return r; }\n"
     "int t_wait_fd(int s)\n"
     "{ sigset_t m; struct signalfd_siginfo i; int fd; sigemptyset(&m); sigaddset(&m, s);\n"
-    "  fd = signalfd(-1, &m, 0); if (t_arm(5, 0) || read(fd, &i, sizeof i) != sizeof i) return -1;\n"
+    "  fd = signalfd(-1, &m, 0); if (t_arm(5, 0) || read(fd, &i, sizeof i) != sizeof i) return "
+    "-1;\n"
     "  close(fd); code = i.ssi_code; value = (void *)i.ssi_ptr; number = i.ssi_tid;\n"
     "  return i.ssi_signo; }\n"
     "int t_child(void)\n"
@@ -102,12 +105,12 @@ static struct timed timed_with(uint32_t flags)
         void *slot;
         const char *name;
     } symbols[] = {
-        {&t.count, "count"},       {&t.thread, "thread"},     {&t.code, "code"},
-        {&t.number, "number"},     {&t.overrun, "overrun"},   {&t.on_stack, "on_stack"},
-        {&t.called, "called"},     {&t.value, "value"},       {&t.handle, "t_handle"},
-        {&t.stack, "t_stack"},     {&t.create, "t_create"},   {&t.arm, "t_arm"},
-        {&t.left, "t_left"},       {&t.delete, "t_delete"},   {&t.get_overrun, "t_overrun"},
-        {&t.child, "t_child"},     {&t.block, "t_block"},     {&t.wait, "t_wait"},
+        {&t.count, "count"},       {&t.thread, "thread"},       {&t.code, "code"},
+        {&t.number, "number"},     {&t.overrun, "overrun"},     {&t.on_stack, "on_stack"},
+        {&t.called, "called"},     {&t.value, "value"},         {&t.handle, "t_handle"},
+        {&t.stack, "t_stack"},     {&t.create, "t_create"},     {&t.arm, "t_arm"},
+        {&t.left, "t_left"},       {&t.delete, "t_delete"},     {&t.get_overrun, "t_overrun"},
+        {&t.child, "t_child"},     {&t.block, "t_block"},       {&t.wait, "t_wait"},
         {&t.wait_fd, "t_wait_fd"}, {&t.get_number, "t_number"}, {&t.unstack, "t_unstack"},
     };
 

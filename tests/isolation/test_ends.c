@@ -464,8 +464,9 @@ ISO_CASE(what_is_sent_to_the_process_reaches_the_program)
     want_int(other.ignore(SIGTERM), 0);
     want_int(p.count(SIGTERM), 0); /* on this thread, not on that which executes */
     want_int(fcntl(ends[1], F_SETFD, 0), 0);
-    t = exec_of(&p, 0, iso_text("trap 'exit 4' TERM; echo ready >&%d; while :; do sleep 0.01; done",
-                                ends[1]));
+    t = exec_of(
+        &p, 0,
+        iso_text("trap 'exit 4' TERM; echo ready >&%d; while :; do sleep 0.01; done", ends[1]));
     start(&t);
     while (*read_all(ends[0]) == '\0')
         usleep(1000);

@@ -249,7 +249,7 @@ ISO_CASE(a_thread_inside_a_context_sees_its_variables_from_anywhere)
 
 struct shared_user {
     struct exti_ctx *ctx;
-    char *(*get)(const char *name); /* through a shared library */
+    char *(*get)(const char *name);   /* through a shared library */
     char *(*below)(const char *name); /* through one that it needs */
     int (*put)(char *entry);
     void *(*open)(const char *file);
@@ -258,11 +258,12 @@ struct shared_user {
 /* user.so needs libover.so, that needs libunder.so, and both are shared. */
 static void build_shared(void)
 {
-    static const char under[] = "#define _GNU_SOURCE\n"
-                                "#include <stdlib.h>\n"
-                                "static char *(*saved)(const char *) = getenv;\n"
-                                "char *under(const char *n) { char *v = secure_getenv(n); return v; }\n"
-                                "void *under_saved(void) { return &saved; }\n";
+    static const char under[] =
+        "#define _GNU_SOURCE\n"
+        "#include <stdlib.h>\n"
+        "static char *(*saved)(const char *) = getenv;\n"
+        "char *under(const char *n) { char *v = secure_getenv(n); return v; }\n"
+        "void *under_saved(void) { return &saved; }\n";
     static const char over[] = "#include <stdlib.h>\n"
                                "char *under(const char *);\n"
                                "char *over_under(const char *n) { char *v = under(n); return v; }\n"
@@ -447,8 +448,7 @@ int main(void)
         cmocka_unit_test(a_thread_that_calls_several_contexts_in_turn_is_not_mistaken),
         cmocka_unit_test(shared_libraries_see_the_variables_of_the_context_that_calls_them),
         cmocka_unit_test(shared_libraries_that_the_process_or_a_copy_opened_do_too),
-        cmocka_unit_test(
-            control_where_variables_are_the_processs_shared_libraries_are_left_alone),
+        cmocka_unit_test(control_where_variables_are_the_processs_shared_libraries_are_left_alone),
         FAST};
 
     return cmocka_run_group_tests_name("isolation/environment", tests, NULL, NULL);

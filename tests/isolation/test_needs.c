@@ -161,12 +161,11 @@ ISO_CASE(the_loader_is_mapped_once)
     want(symlink(path_of_loader(), in_tmp(name + 1)) == 0);
     iso_build(watch_source, "libwatch.so",
               link_with(iso_text("-Wl,-z,nodelete -DLOADER='\"%s\"'", name), "libwatch.so"));
-    iso_build("int watch_loaders(void); int leaf_loaders(void) { return watch_loaders(); }",
-              "libleaf.so",
-              link_with(iso_text("-Wl,--no-as-needed '%s' -lwatch", path_of_loader()),
-                        "libleaf.so"));
-    iso_build("int leaf_loaders(void); int ext_loaders(void) { return leaf_loaders(); }",
-              "ext.so", link_with("-lleaf", "ext.so"));
+    iso_build(
+        "int watch_loaders(void); int leaf_loaders(void) { return watch_loaders(); }", "libleaf.so",
+        link_with(iso_text("-Wl,--no-as-needed '%s' -lwatch", path_of_loader()), "libleaf.so"));
+    iso_build("int leaf_loaders(void); int ext_loaders(void) { return leaf_loaders(); }", "ext.so",
+              link_with("-lleaf", "ext.so"));
     want_int(call_int(iso_load(ctx, in_tmp("ext.so")), "ext_loaders"), 1);
     iso_close_ctx(ctx);
 }

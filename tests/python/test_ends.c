@@ -21,25 +21,26 @@ static int open_context(void **state)
     (void)state;
     ctx = host_open();
     host_define_block(ctx);
-    host_run(ctx, "import atexit, os, threading, time\n"
-                  "def leave(n):\n"
-                  "    try:\n"
-                  "        os._exit(n)\n"
-                  "    finally:\n"
-                  "        print('finally')\n"
-                  "def execute(n):\n"
-                  "    os.execv('/bin/sh', ['sh', '-c', f'exit {n}'])\n"
-                  "def leave_by_thread(n):\n"
-                  "    threading.Thread(target=os._exit, args=(n,)).start()\n"
-                  "    while True:\n"
-                  "        time.sleep(0.01)\n"
-                  "def leave_by_watchdog(n):\n"
-                  "    import faulthandler\n"
-                  "    faulthandler.dump_traceback_later(0.1, exit=True, file=open(os.devnull, 'w'))\n"
-                  "    while True:\n"
-                  "        time.sleep(0.01)\n"
-                  "def same(n):\n"
-                  "    return n\n");
+    host_run(ctx,
+             "import atexit, os, threading, time\n"
+             "def leave(n):\n"
+             "    try:\n"
+             "        os._exit(n)\n"
+             "    finally:\n"
+             "        print('finally')\n"
+             "def execute(n):\n"
+             "    os.execv('/bin/sh', ['sh', '-c', f'exit {n}'])\n"
+             "def leave_by_thread(n):\n"
+             "    threading.Thread(target=os._exit, args=(n,)).start()\n"
+             "    while True:\n"
+             "        time.sleep(0.01)\n"
+             "def leave_by_watchdog(n):\n"
+             "    import faulthandler\n"
+             "    faulthandler.dump_traceback_later(0.1, exit=True, file=open(os.devnull, 'w'))\n"
+             "    while True:\n"
+             "        time.sleep(0.01)\n"
+             "def same(n):\n"
+             "    return n\n");
     return 0;
 }
 
@@ -80,8 +81,9 @@ static void assert_ended(struct extipy_ctx *c, int status)
     assert_int_equal(extipy_exit_status(c), status);
     assert_int_equal(extipy_enter(c, &err), EXTIPY_E_EXITED);
     assert_int_equal(call(c, "__main__:same", 1, &err), EXTIPY_E_EXITED);
-    assert_int_equal(extipy_submit(NULL, c, &(struct extipy_call){.size = sizeof(struct extipy_call),
-                                                                  .function = "__main__:same"},
+    assert_int_equal(extipy_submit(NULL, c,
+                                   &(struct extipy_call){.size = sizeof(struct extipy_call),
+                                                         .function = "__main__:same"},
                                    NULL, &err),
                      EXTIPY_E_EXITED);
     assert_ok(extipy_detach(c, &err), &err);
@@ -582,7 +584,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(control_elsewhere_the_process_ends, context_can_be_opened),
-        cmocka_unit_test_setup(a_subinterpreter_ends_the_context_from_3_12_on, context_can_be_opened),
+        cmocka_unit_test_setup(a_subinterpreter_ends_the_context_from_3_12_on,
+                               context_can_be_opened),
         with_context(a_call_ends_with_the_status),
         with_context(a_source_ends_too),
         with_context(a_program_that_is_executed_tells_its_status),

@@ -64,15 +64,14 @@ static long step(void)
 
 /* Without memory for a function CPython 3.12 and 3.13 release its code twice (MAKE_FUNCTION), as
  * _testcapi.set_nomemory shows in a plain interpreter.  References to spare make up for that. */
-static const char spare[] =
-    "import ctypes, gc, sys, types\n"
-    "def spare(code):\n"
-    "    ctypes.c_ssize_t.from_address(id(code)).value += 1000\n"
-    "    for c in code.co_consts:\n"
-    "        if isinstance(c, types.CodeType): spare(c)\n"
-    "if sys.version_info[:2] in ((3, 12), (3, 13)):\n"
-    "    for f in gc.get_objects():\n"
-    "        if isinstance(f, types.FunctionType): spare(f.__code__)\n";
+static const char spare[] = "import ctypes, gc, sys, types\n"
+                            "def spare(code):\n"
+                            "    ctypes.c_ssize_t.from_address(id(code)).value += 1000\n"
+                            "    for c in code.co_consts:\n"
+                            "        if isinstance(c, types.CodeType): spare(c)\n"
+                            "if sys.version_info[:2] in ((3, 12), (3, 13)):\n"
+                            "    for f in gc.get_objects():\n"
+                            "        if isinstance(f, types.FunctionType): spare(f.__code__)\n";
 
 /* Calls `once` with the n-th allocation failing, for each n, until none has failed. */
 static void fail_each(struct test *t, int (*once)(struct test *t), struct way given)

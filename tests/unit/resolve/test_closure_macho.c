@@ -80,8 +80,8 @@ static const char *link_file(struct fixture *f, const char *arch, const char *na
     }
     link_one(t, "x86_64", test_path(t, "x"), source, options);
     link_one(t, "arm64", test_path(t, "a"), source, options);
-    test_must_run(t, "llvm-lipo", "-create", test_path(t, "x"), test_path(t, "a"), "-output",
-                  out, (char *)NULL);
+    test_must_run(t, "llvm-lipo", "-create", test_path(t, "x"), test_path(t, "a"), "-output", out,
+                  (char *)NULL);
     return out;
 }
 
@@ -314,8 +314,8 @@ static void only_slices_that_the_api_has_count(void **state)
     link_file(f, "x86_64", "x.so", plain, "-bundle %liba.dylib");
     link_file(f, "arm64", "a.so", plain, "-bundle %libb.dylib");
     ext = test_path(t, "ext.so");
-    test_must_run(t, "llvm-lipo", "-create", test_path(t, "x.so"), test_path(t, "a.so"),
-                  "-output", ext, (char *)NULL);
+    test_must_run(t, "llvm-lipo", "-create", test_path(t, "x.so"), test_path(t, "a.so"), "-output",
+                  ext, (char *)NULL);
     close_over(f, ext, api(f, BOTH));
     assert_gets(f, "ext.so", "@loader_path/liba.dylib", "liba.dylib");
     assert_gets(f, "ext.so", "@loader_path/libb.dylib", "libb.dylib");
@@ -347,8 +347,8 @@ static void slices_may_name_different_libraries(void **state)
     link_file(f, "x86_64", "x.so", plain, "-bundle %liba.dylib");
     link_file(f, "arm64", "a.so", plain, "-bundle %libb.dylib");
     ext = test_path(t, "ext.so");
-    test_must_run(t, "llvm-lipo", "-create", test_path(t, "x.so"), test_path(t, "a.so"),
-                  "-output", ext, (char *)NULL);
+    test_must_run(t, "llvm-lipo", "-create", test_path(t, "x.so"), test_path(t, "a.so"), "-output",
+                  ext, (char *)NULL);
     assert_ok(exti_rewrite(ext, copy, &opts, &t->err), &t->err);
     assert_ok(exti_verify(copy, ext, NULL, NULL, &findings, &t->err), &t->err);
     assert_int_equal(findings, 0);

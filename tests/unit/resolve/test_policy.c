@@ -163,11 +163,10 @@ static void what_the_program_has_of_its_own_is_isolated(void **state)
     static const char *const isolated[] = {"libcrypto.so.3", "libssl.so.3", "libglib-2.0.so.0",
                                            "libffi.so.8", "libX11.so.6"};
     /* Of the whole process, or one per process; or isolated anyway. */
-    static const char *const others[] = {"libc.so.6",         "libm.so.6",     "libstdc++.so.6",
-                                         "libgcc_s.so.1",     "libasan.so.8",  "libatomic.so.1",
-                                         "libjemalloc.so.2",  "libgomp.so.1",  "libcuda.so.1",
-                                         "libmpi.so.40",      "libjvm.so",     "libz.so.1",
-                                         "libiomp5-0123.so"};
+    static const char *const others[] = {
+        "libc.so.6",      "libm.so.6",        "libstdc++.so.6",  "libgcc_s.so.1", "libasan.so.8",
+        "libatomic.so.1", "libjemalloc.so.2", "libgomp.so.1",    "libcuda.so.1",  "libmpi.so.40",
+        "libjvm.so",      "libz.so.1",        "libiomp5-0123.so"};
     static const struct exti_rule rule = {"libssl*", true};
     const struct exti_policy p = {.format = EXTI_FORMAT_ELF},
                              sharing = {.share_by_default = true, .format = EXTI_FORMAT_ELF},
@@ -189,8 +188,8 @@ static void what_the_program_has_of_its_own_is_isolated(void **state)
 
 static void a_program_replaces_run_time_libraries_for_all(void **state)
 {
-    static const char *const runtime[] = {"libc.so.6", "libpthread.so.0", "libstdc++.so.6",
-                                          "libgcc_s.so.1", "libtsan.so.2", "libtcmalloc.so.4"};
+    static const char *const runtime[] = {"libc.so.6",     "libpthread.so.0", "libstdc++.so.6",
+                                          "libgcc_s.so.1", "libtsan.so.2",    "libtcmalloc.so.4"};
     static const char *const others[] = {"libcrypto.so.3", "libz.so.1", "libgomp.so.1",
                                          "libmpi.so.40"};
 

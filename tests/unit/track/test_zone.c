@@ -282,8 +282,7 @@ static void leap_seconds_are_refused(void **state)
     assert_int_equal(exti__zone_parse(exti__span(file, 54), &z, &err), EXTI_OK);
     exti__zone_clear(&z);
     file[31] = 1;
-    assert_int_equal(exti__zone_parse(exti__span(file, sizeof file), &z, &err),
-                     EXTI_E_UNSUPPORTED);
+    assert_int_equal(exti__zone_parse(exti__span(file, sizeof file), &z, &err), EXTI_E_UNSUPPORTED);
     assert_non_null(strstr(err.message, "leap seconds"));
 }
 

@@ -42,7 +42,7 @@ static int count(const char *text, const char *what)
 /* The copy works as it is and after each tool. */
 static void assert_works(struct test *t, const char *path)
 {
-    static const char *const tools[] = {"strip",    "strip -g",      "objcopy",
+    static const char *const tools[] = {"strip",    "strip -g",   "objcopy",
                                         "eu-strip", "llvm-strip", "llvm-objcopy"};
     void *h = load_object(path);
 

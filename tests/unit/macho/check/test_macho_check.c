@@ -495,8 +495,8 @@ static void a_report_can_stop_the_check(void **state)
     edit_flags(&f->after);
     edit_text(&f->after);
     edit_uuid(&f->after);
-    assert_ok(exti__macho_check(bytes_of(&f->before), bytes_of(&f->after), NULL, NULL,
-                                stop_at_once, &count, &f->err),
+    assert_ok(exti__macho_check(bytes_of(&f->before), bytes_of(&f->after), NULL, NULL, stop_at_once,
+                                &count, &f->err),
               &f->err);
     assert_int_equal(count, 1);
 }

@@ -200,8 +200,8 @@ static void other_readers_see_the_same(void **state)
         test_write(copy, s.p, s.n);
         for (size_t k = 0; k < ARRAY_SIZE(views); k++) {
             char *of_copy = test_must_run(t, "llvm-objdump", "--macho", views[k], copy, NULL);
-            char *of_original = test_must_run(t, "llvm-objdump", "--macho", views[k],
-                                              test_path(t, "ext.so"), NULL);
+            char *of_original =
+                test_must_run(t, "llvm-objdump", "--macho", views[k], test_path(t, "ext.so"), NULL);
 
             assert_string_equal(strchr(of_copy, '\n'), strchr(of_original, '\n'));
         }

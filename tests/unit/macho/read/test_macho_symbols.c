@@ -194,8 +194,7 @@ static void references_of_linked_files_agree_with_llvm_nm(void **state)
                                        &f->m, &f->err),
                       &f->err);
             text = references(f);
-            nm = test_must_run(f->t, "llvm-nm", "-u", "-j", test_path(f->t, "form"),
-                               (char *)NULL);
+            nm = test_must_run(f->t, "llvm-nm", "-u", "-j", test_path(f->t, "form"), (char *)NULL);
             for (char *name = strtok(nm, "\n"); name; name = strtok(NULL, "\n"))
                 /* A chained file has no stubs that need dyld_stub_binder. */
                 if (!macho_forms[i].chained || strcmp(name, "dyld_stub_binder") != 0)
