@@ -268,15 +268,15 @@ static bool keeps_mapped(const struct exti_ctx_thread *t, const struct exti_ctx 
            is_alive(t);
 }
 
-/* Whether threads live, and all of them are ending. */
-static bool all_are_ending(const struct exti_ctx *ctx)
+/* Whether threads live, and all of them are ending, or may be. */
+static bool all_are_ending(const struct exti_ctx *ctx, bool may_be)
 {
     bool some = false;
 
     for (const struct exti_ctx_thread *t = threads; t; t = t->next) {
         if (!keeps_mapped(t, ctx))
             continue;
-        if (!is_ending(t))
+        if (!may_be && !is_ending(t))
             return false;
         some = true;
     }
@@ -287,11 +287,15 @@ static bool all_are_ending(const struct exti_ctx *ctx)
  * context mapped, which is safe. */
 #define PATIENCE_MS 10000
 
+/* A thread that the program has joined may be there for a moment: the kernel wakes who joins it
+ * before it takes the thread from the process (kernel/exit.c, exit_mm and exit_notify). */
+#define MOMENT_MS 20
+
 static void wait_for_ending(const struct exti_ctx *ctx)
 {
     const struct timespec moment = {0, 1000000};
 
-    for (int ms = 0; ms < PATIENCE_MS && all_are_ending(ctx); ms++) {
+    for (int ms = 0; ms < PATIENCE_MS && all_are_ending(ctx, ms < MOMENT_MS); ms++) {
         exti__fork_unlock(&lock);
         nanosleep(&moment, NULL);
         exti__fork_lock(&lock);
