@@ -284,7 +284,7 @@ static void check_new_load(struct elf_check *c, const GElf_Phdr *ph, const GElf_
                           "new PT_LOAD: p_filesz 0x%" PRIx64 " and p_memsz 0x%" PRIx64
                           " should be equal and not 0",
                           ph->p_filesz, ph->p_memsz);
-    if (ph->p_flags & PF_X || !(ph->p_flags & PF_R))
+    if (ph->p_flags != PF_R && ph->p_flags != (PF_R | PF_W))
         exti__elf_finding(c, at, "new PT_LOAD: flags %u, not R or RW", ph->p_flags);
     if (ph->p_align < page || (ph->p_vaddr - ph->p_offset) % page)
         exti__elf_finding(c, at,
