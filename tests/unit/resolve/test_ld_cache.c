@@ -4,6 +4,15 @@
 #include "loader/resolve/ld_cache.h"
 #include "tests/unit/resolve/search_elf_toy.h"
 
+/* What this machine's libraries are in a cache, and how ldconfig says that (glibc's elf/cache.c). */
+#ifdef __aarch64__
+#define KIND 0xa03
+#define KIND_IN_LDCONFIG " (libc6,AArch64)"
+#else
+#define KIND 0x303
+#define KIND_IN_LDCONFIG " (libc6,x86-64)"
+#endif
+
 /* A cache of %/cache and %/cache/glibc-hwcaps in one of ldconfig's formats. */
 static const char *make_cache(struct fixture *f, const char *format)
 {
@@ -75,7 +84,7 @@ static void damaged_caches_are_refused_or_bounded(void **state)
             assert_non_null(part);
             memcpy(part, whole, k);
             if (!exti__ld_cache_open(exti__span(part, k), &c, &f->t->err))
-                exti__ld_cache_find(&c, "libleaf.so", 0x303, v2, &path, &f->t->err);
+                exti__ld_cache_find(&c, "libleaf.so", KIND, v2, &path, &f->t->err);
             memcpy(part, whole, k + 1);
             free(part);
         }
@@ -83,7 +92,7 @@ static void damaged_caches_are_refused_or_bounded(void **state)
             for (int bit = 0; bit < 8; bit += 7) {
                 whole[k] = (char)(whole[k] ^ (1 << bit));
                 if (!exti__ld_cache_open(exti__span(whole, n), &c, &f->t->err))
-                    exti__ld_cache_find(&c, "libleaf.so", 0x303, v2, &path, &f->t->err);
+                    exti__ld_cache_find(&c, "libleaf.so", KIND, v2, &path, &f->t->err);
                 whole[k] = (char)(whole[k] ^ (1 << bit));
             }
     }
@@ -110,11 +119,11 @@ static void the_systems_cache_agrees_with_ldconfig(void **state)
         const char *found = NULL;
 
         next = strchr(line, '\n');
-        if (!end || !path || !next || strncmp(end, " (libc6,x86-64)", 15) != 0)
+        if (!end || !path || !next || strncmp(end, KIND_IN_LDCONFIG, strlen(KIND_IN_LDCONFIG)) != 0)
             continue;
         *end = *next = 0;
         if (strcmp(name, last) != 0) {
-            assert_ok(exti__ld_cache_find(&f->s->cache, name, 0x303, NULL, &found, &t->err),
+            assert_ok(exti__ld_cache_find(&f->s->cache, name, KIND, NULL, &found, &t->err),
                       &t->err);
             assert_non_null(found);
             assert_string_equal(found, path + 3);

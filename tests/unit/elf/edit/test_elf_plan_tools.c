@@ -118,7 +118,11 @@ static void dynamic_section_moves_to_a_segment_of_its_own(void **state)
 static void duplicate_note_gives_up_its_header(void **state)
 {
     struct test *t = *state;
+#ifdef __aarch64__
+    char *path = build(t, "bti.so", source, "-mbranch-protection=standard -nostartfiles");
+#else
     char *path = build(t, "cet.so", source, "-fcf-protection=full -Wl,-z,ibt -Wl,-z,shstk");
+#endif
     struct layout l;
 
     if (!strstr(readelf(t, "-lW", path), "GNU_PROPERTY"))
