@@ -231,6 +231,18 @@ static inline void want_count_in(const char *folder, int n)
     want_int(count_in(folder), n);
 }
 
+static inline int count_settled_in(const char *folder)
+{
+    int n, now = count_in(folder);
+
+    do {
+        n = now;
+        usleep(20000);
+        now = count_in(folder);
+    } while (now != n);
+    return n;
+}
+
 /* ---- threads that do what they are told ---- */
 
 struct thread {

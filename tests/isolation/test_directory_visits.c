@@ -128,7 +128,7 @@ ISO_CASE(threads_that_copies_start_on_a_visitor_are_the_contexts_own)
     begin();
     start(&others, NULL); /* with which a sanitizer starts one of its own */
     end(&others);
-    threads = count_in("/proc/self/task");
+    threads = count_settled_in("/proc/self/task");
     m = mover(EXTI_CTX_ENTER_DIRECTORY);
     other = mover(0);
     exti_ctx_enter(m.ctx);
