@@ -203,19 +203,17 @@ static void check_needs(struct dir_check *c, size_t i)
     }
 }
 
-static int check_copy(struct dir_check *c, size_t i, struct exti_error *err)
+/* Compares the copy with what its source, which `im` describes, and the recorded edits make. */
+static int check_edits(struct dir_check *c, size_t i, const struct exti_image *im,
+                       struct exti_error *err)
 {
     const struct exti_manifest *m = &c->dir->manifest;
     const struct exti_entry *e = entry_of_copy(c->dir, i);
     struct exti_edits edits = {0};
-    struct exti_image *im;
     char *json;
-    int rc = exti__inspect(e->source, &im, err);
+    int rc = i ? exti__edits_copy(m, e, im, &c->renames, &edits, err)
+               : exti__edits_api(m, e, im, &c->renames, &edits, err);
 
-    if (rc)
-        return rc;
-    rc = i ? exti__edits_copy(m, e, im, &c->renames, &edits, err)
-           : exti__edits_api(m, e, im, &c->renames, &edits, err);
     if (!rc)
         rc = exti__edits_json(&edits, &json, err);
     if (!rc) {
@@ -228,6 +226,27 @@ static int check_copy(struct dir_check *c, size_t i, struct exti_error *err)
         exti__free(json);
     }
     exti__edits_free(&edits);
+    return rc;
+}
+
+static const char *const states[] = {
+    [EXTI_COPY_STALE] = "its source has changed since; copy it again",
+    [EXTI_COPY_ORPHAN] = "its source is gone",
+};
+
+/* The source may have been replaced since the entry's state was looked up. */
+static int check_copy(struct dir_check *c, size_t i, struct exti_error *err)
+{
+    const struct exti_entry *e = entry_of_copy(c->dir, i);
+    struct exti_image *im;
+    int rc = exti__inspect(e->source, &im, err);
+
+    if (rc)
+        return rc;
+    if (exti__same_version(exti__inspected_id(im), &e->id))
+        rc = check_edits(c, i, im, err);
+    else
+        report_fault(c, c->dir->copies[i], EXTI_E_CHECK, EXTI_NO_OFFSET, states[EXTI_COPY_STALE]);
     exti_image_free(im);
     return rc;
 }
@@ -261,9 +280,6 @@ static void check_owner(struct dir_check *c, size_t i)
  * the check. */
 static void check_entry(struct dir_check *c, size_t i)
 {
-    static const char *const states[] = {[EXTI_COPY_STALE] =
-                                             "its source has changed since; copy it again",
-                                         [EXTI_COPY_ORPHAN] = "its source is gone"};
     const struct exti_entry *e = entry_of_copy(c->dir, i);
     enum exti_copy_state state = exti__entry_state(c->dir->copies[i], &c->dir->manifest, e);
     const size_t before = c->findings;
